@@ -1,0 +1,14 @@
+#include "base/check.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+namespace optfarm {
+
+void CheckFailed(const char* file, int line, const char* condition) {
+  std::fprintf(stderr, "%s:%d: CHECK failed: %s\n", file, line, condition);
+  std::fflush(stderr);
+  std::abort();
+}
+
+}  // namespace optfarm

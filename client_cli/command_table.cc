@@ -1,0 +1,30 @@
+#include "client_cli/command_table.h"
+
+#include "client_cli/commands/commands.h"
+
+namespace optfarm::client_cli {
+
+std::vector<CommandInfo> AllCommands() {
+  return {
+      SubmitCommand(),
+      RunCommand(),
+      GetCommand(),
+      ListCommand(),
+      WatchCommand(),
+      LogsCommand(),
+      CancelCommand(),
+      DownloadCommand(),
+      ResultsCommand(),
+      CompareCommand(),
+      DevicesCommand(),
+      RecipesCommand(),
+      TransformsCommand(),
+      GraphTransformCommand(),
+      GraphSummarizeCommand(),
+      GraphRunCommand(),
+      GraphBenchmarkCommand(),
+      VersionCommand(),
+  };
+}
+
+}  // namespace optfarm::client_cli

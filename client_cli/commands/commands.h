@@ -1,0 +1,31 @@
+// One function for each command of optctl; command_table.cc lists them all.
+
+#ifndef OPTFARM_CLIENT_CLI_COMMANDS_COMMANDS_H_
+#define OPTFARM_CLIENT_CLI_COMMANDS_COMMANDS_H_
+
+#include "client_cli/command.h"
+
+namespace optfarm::client_cli {
+
+CommandInfo SubmitCommand();
+CommandInfo RunCommand();
+CommandInfo GetCommand();
+CommandInfo ListCommand();
+CommandInfo WatchCommand();
+CommandInfo LogsCommand();
+CommandInfo CancelCommand();
+CommandInfo DownloadCommand();
+CommandInfo ResultsCommand();
+CommandInfo CompareCommand();
+CommandInfo DevicesCommand();
+CommandInfo RecipesCommand();
+CommandInfo TransformsCommand();
+CommandInfo VersionCommand();
+CommandInfo GraphTransformCommand();
+CommandInfo GraphSummarizeCommand();
+CommandInfo GraphRunCommand();
+CommandInfo GraphBenchmarkCommand();
+
+}  // namespace optfarm::client_cli
+
+#endif  // OPTFARM_CLIENT_CLI_COMMANDS_COMMANDS_H_

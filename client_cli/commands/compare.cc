@@ -1,0 +1,99 @@
+// optctl compare: the measurements of two jobs or two models side by side.
+
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/farm_client.h"
+#include "client_cli/human_units.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+std::string Difference(const v1::CompareResultsResponse::Row& row) {
+  if (row.speedup() <= 0) return row.has_a() ? "only A" : "only B";
+  if (!row.significant()) return "within the noise";
+  return row.speedup() >= 1
+             ? absl::StrCat("B is ", HumanRatio(row.speedup()), " faster")
+             : absl::StrCat("B is ", HumanRatio(1 / row.speedup()), " slower");
+}
+
+Cell MedianCell(bool present, const v1::Result& result) {
+  if (!present) return Cell();
+  const double median = result.measurement().median_us();
+  return Cell(median, HumanMicroseconds(median));
+}
+
+Cell RatioCell(double ratio) {
+  return ratio > 0 ? Cell(ratio, HumanRatio(ratio)) : Cell();
+}
+
+Table MakeComparisonTable(const v1::CompareResultsResponse& response) {
+  using Align = Table::Align;
+  Table table({{"device", "DEVICE"},
+               {"variant", "VARIANT"},
+               {"threads", "THREADS", Align::kRight},
+               {"a_median_us", "A MEDIAN", Align::kRight},
+               {"b_median_us", "B MEDIAN", Align::kRight},
+               {"speedup", "A/B", Align::kRight},
+               {"memory_ratio", "MEMORY B/A", Align::kRight},
+               {"file_size_ratio", "SIZE B/A", Align::kRight},
+               {"significant", "DIFFERENCE"}});
+  for (const v1::CompareResultsResponse::Row& row : response.rows()) {
+    table.AddRow(
+        {Cell::Text(row.device()), Cell::Text(row.variant()),
+         Cell::Integer(row.threads()), MedianCell(row.has_a(), row.a()),
+         MedianCell(row.has_b(), row.b()), RatioCell(row.speedup()),
+         RatioCell(row.memory_ratio()), RatioCell(row.file_size_ratio()),
+         Cell(row.significant(), Difference(row))});
+  }
+  return table;
+}
+
+class Compare final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Argument("A", "A job's id, or the SHA-256 of a model.", &a_);
+    flags->Argument("B", "What to compare it with.", &b_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    v1::CompareResultsRequest request;
+    SetSide(a_, request.mutable_a());
+    SetSide(b_, request.mutable_b());
+    OPTFARM_ASSIGN_OR_RETURN(v1::CompareResultsResponse response,
+                             client->CompareResults(request));
+    if (response.rows().empty() && context.format == OutputFormat::kTable) {
+      *context.out << "Neither side has measurements.\n";
+      return ExitCode::kOk;
+    }
+    *context.out << MakeComparisonTable(response).ToFormat(context.format);
+    return ExitCode::kOk;
+  }
+
+ private:
+  static void SetSide(const std::string& text,
+                      v1::CompareResultsRequest::Side* side) {
+    if (IsSha256Hex(text)) {
+      side->set_model_sha256(text);
+    } else {
+      side->set_job_id(text);
+    }
+  }
+
+  std::string a_, b_;
+};
+
+}  // namespace
+
+CommandInfo CompareCommand() {
+  return {"compare", "Put the measurements of two jobs or models side by side.",
+          "A/B is the ratio of the median latencies: above 1, B is faster. A "
+          "difference smaller than three times both spreads together, or one "
+          "that a noisy run made, is within the noise.",
+          [] { return std::unique_ptr<Command>(new Compare); }};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,105 @@
+// optctl devices: the machines that can be measured.
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/farm_client.h"
+#include "client_cli/human_units.h"
+#include "client_cli/proto_json.h"
+#include "client_cli/results_table.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+Table MakeDevicesTable(const std::vector<v1::Device>& devices, absl::Time now) {
+  Table table({{"name", "DEVICE"},
+               {"state", "STATE"},
+               {"model", "MODEL"},
+               {"cpu_model", "PROCESSOR"},
+               {"cores", "CORES", Table::Align::kRight},
+               {"memory_bytes", "MEMORY", Table::Align::kRight},
+               {"os", "OS"},
+               {"architecture", "ARCH"},
+               {"agent", "AGENT"},
+               {"last_seen", "SEEN", Table::Align::kRight},
+               {"note", "NOTE"}});
+  for (const v1::Device& device : devices) {
+    const v1::DeviceInfo& info = device.info();
+    const absl::Time seen = ToTime(device.last_seen());
+    table.AddRow(
+        {Cell::Text(info.name()),
+         Cell::Text(v1::Device::State_Name(device.state())),
+         Cell::Text(info.model()),
+         Cell(info.cpu_model(), ShortProcessorName(info.cpu_model())),
+         Cell::Integer(info.cores()),
+         info.memory_bytes() > 0
+             ? Cell(info.memory_bytes(), HumanBytes(info.memory_bytes()))
+             : Cell(),
+         Cell::Text(info.os()), Cell::Text(info.architecture()),
+         Cell::Text(device.agent()),
+         Cell(absl::FormatTime(absl::RFC3339_sec, seen, absl::UTCTimeZone()),
+              absl::StrCat(
+                  HumanDuration(std::max(now - seen, absl::ZeroDuration())),
+                  " ago")),
+         Cell::Text(device.state() == v1::Device::BUSY
+                        ? absl::StrCat("task ", device.task_id())
+                        : device.state_reason())});
+  }
+  return table;
+}
+
+class Devices final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {}
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    std::vector<v1::Device> devices;
+    v1::ListDevicesRequest request;
+    do {
+      OPTFARM_ASSIGN_OR_RETURN(v1::ListDevicesResponse response,
+                               client->ListDevices(request));
+      for (v1::Device& device : *response.mutable_devices()) {
+        devices.push_back(std::move(device));
+      }
+      request.set_page_token(response.next_page_token());
+    } while (!request.page_token().empty());
+    Print(devices, context);
+    return ExitCode::kOk;
+  }
+
+ private:
+  static void Print(const std::vector<v1::Device>& devices,
+                    const CommandContext& context) {
+    if (context.format == OutputFormat::kJson) {
+      *context.out << "["
+                   << absl::StrJoin(devices, ",\n",
+                                    [](std::string* out, const auto& device) {
+                                      out->append(ProtoToJsonLine(device));
+                                    })
+                   << "]\n";
+      return;
+    }
+    if (devices.empty() && context.format == OutputFormat::kTable) {
+      *context.out << "No devices. optfarm-agent --server=HOST:PORT "
+                      "--name=NAME makes a machine one.\n";
+      return;
+    }
+    *context.out << MakeDevicesTable(devices, context.clock->Now())
+                        .ToFormat(context.format);
+  }
+};
+
+}  // namespace
+
+CommandInfo DevicesCommand() {
+  return {"devices", "List the devices that can be measured.",
+          "-o json prints all that the server knows, CPU features included.",
+          [] { return std::unique_ptr<Command>(new Devices); }};
+}
+
+}  // namespace optfarm::client_cli

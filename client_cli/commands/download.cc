@@ -1,0 +1,145 @@
+// optctl download: the files a job made.
+
+#include <map>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/farm_client.h"
+#include "client_cli/human_units.h"
+#include "client_cli/progress_line.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+// What the contract allows in an artifact's name: nothing that leads out of
+// the folder, whatever a worker may claim.
+bool IsSafeFileName(const std::string& name) {
+  return !name.empty() && name.size() <= 128 && name[0] != '.' &&
+         absl::c_all_of(name, [](unsigned char c) {
+           return absl::ascii_isalnum(c) || c == '.' || c == '_' || c == '-';
+         });
+}
+
+// "task.log" -> "task_2.log".
+std::string Numbered(const std::string& name, int number) {
+  const size_t dot = name.rfind('.');
+  const std::string stem = name.substr(0, dot);
+  return absl::StrCat(stem, "_", number,
+                      dot == std::string::npos ? "" : name.substr(dot));
+}
+
+// Each file under the name it is written to. Two tasks may have made files of
+// one name: all but the first get a number.
+absl::StatusOr<std::map<std::string, v1::Artifact>> FilesOf(
+    const v1::Job& job) {
+  std::vector<v1::Artifact> artifacts(job.artifacts().begin(),
+                                      job.artifacts().end());
+  for (const v1::Task& task : job.tasks()) {
+    artifacts.insert(artifacts.end(), task.artifacts().begin(),
+                     task.artifacts().end());
+  }
+  std::map<std::string, v1::Artifact> files;
+  for (const v1::Artifact& artifact : artifacts) {
+    if (!IsSafeFileName(artifact.name())) {
+      return absl::DataLossError(
+          absl::StrCat("job ", job.job_id(), " names a file '",
+                       PrintableLine(artifact.name()),
+                       "', which is not a plain file name; nothing written"));
+    }
+    std::string name = artifact.name();
+    for (int number = 2; files.contains(name); ++number) {
+      if (files[name].digest().sha256() == artifact.digest().sha256()) break;
+      name = Numbered(artifact.name(), number);
+    }
+    files[name] = artifact;
+  }
+  return files;
+}
+
+class Download final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Argument("JOB", "The job's id.", &job_id_);
+    flags->Path("out_dir", "DIR", "Folder to write to; made when missing.",
+                &out_dir_);
+    flags->Required();
+    flags->Texts("file", "NAME",
+                 "Only this file, for instance optimized.pb or report.json. "
+                 "Default: all.",
+                 &wanted_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    OPTFARM_ASSIGN_OR_RETURN(v1::Job job, client->GetJob(job_id_));
+    OPTFARM_ASSIGN_OR_RETURN(auto files, FilesOf(job));
+    OPTFARM_RETURN_IF_ERROR(Select(job, &files));
+    OPTFARM_RETURN_IF_ERROR(MakeFolders(out_dir_));
+    Table table({{"file", "FILE"},
+                 {"size_bytes", "SIZE", Table::Align::kRight},
+                 {"sha256", "SHA-256"}});
+    for (const auto& [name, artifact] : files) {
+      const std::string path = JoinPath(out_dir_, name);
+      ProgressLine progress(context);
+      OPTFARM_RETURN_IF_ERROR(Annotate(
+          client->Download(artifact.digest(), path, progress.Bytes(name)),
+          absl::StrCat("while downloading ", name)));
+      table.AddRow({Cell::Text(path),
+                    Cell(artifact.digest().size_bytes(),
+                         HumanBytes(artifact.digest().size_bytes())),
+                    Cell::Text(artifact.digest().sha256())});
+    }
+    *context.out << table.ToFormat(context.format);
+    return ExitCode::kOk;
+  }
+
+ private:
+  absl::Status Select(const v1::Job& job,
+                      std::map<std::string, v1::Artifact>* files) const {
+    if (files->empty()) {
+      return WithExitCode(
+          absl::NotFoundError(absl::StrCat(
+              "job ", job_id_, " is ", v1::JobState_Name(job.state()),
+              " and has made no files",
+              job.end_time().seconds() == 0 ? " yet" : "")),
+          ExitCode::kNotFound);
+    }
+    std::vector<std::string> names;
+    for (const auto& [name, artifact] : *files) names.push_back(name);
+    for (const std::string& name : wanted_) {
+      if (!files->contains(name)) {
+        return WithExitCode(absl::NotFoundError(absl::StrCat(
+                                "job ", job_id_, " made no file '", name,
+                                "'; it made ", absl::StrJoin(names, ", "))),
+                            ExitCode::kNotFound);
+      }
+    }
+    if (!wanted_.empty()) {
+      std::erase_if(*files, [this](const auto& file) {
+        return !absl::c_linear_search(wanted_, file.first);
+      });
+    }
+    return absl::OkStatus();
+  }
+
+  std::string job_id_, out_dir_;
+  std::vector<std::string> wanted_;
+};
+
+}  // namespace
+
+CommandInfo DownloadCommand() {
+  return {"download", "Download the files a job made.",
+          "Each file is checked against its SHA-256. Files that are there "
+          "already are replaced.\n"
+          "  optctl download JOB --out_dir=out --file=optimized.pb",
+          [] { return std::unique_ptr<Command>(new Download); }};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,55 @@
+// optctl get: everything about one job.
+
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/farm_client.h"
+#include "client_cli/job_follow.h"
+#include "client_cli/job_outcome.h"
+#include "client_cli/job_text.h"
+#include "client_cli/proto_json.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+class Get final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Argument("JOB", "The job's id.", &job_id_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    OPTFARM_ASSIGN_OR_RETURN(v1::Job job, client->GetJob(job_id_));
+    switch (context.format) {
+      case OutputFormat::kJson:
+        *context.out << ProtoToJson(job);
+        break;
+      case OutputFormat::kCsv:
+        *context.out << MakeJobsTable({job}).ToCsv();
+        break;
+      case OutputFormat::kTable:
+        *context.out << MakeJobsTable({job}).ToText() << "\n"
+                     << MakeTasksTable(job).ToText() << "\n";
+        if (HasEnded(job.state())) {
+          *context.out << OutcomeText(OutcomeOf(job), context.color);
+        }
+        break;
+    }
+    return ExitCode::kOk;
+  }
+
+ private:
+  std::string job_id_;
+};
+
+}  // namespace
+
+CommandInfo GetCommand() {
+  return {"get", "Show one job: its tasks and, when it has ended, its outcome.",
+          "The exit code is 0 whatever became of the job; watch tells by exit "
+          "code.\n-o json prints all that the server knows.",
+          [] { return std::unique_ptr<Command>(new Get); }};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,159 @@
+// optctl graph run: feeds .npy files to a graph and writes what it answers.
+// Any tensor may be fed or fetched.
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "engine/formats/graph_file.h"
+#include "engine/formats/npy.h"
+#include "engine/graph/attr.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/tensor_name.h"
+#include "engine/runtime/session.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+struct Feed {
+  graph::TensorName name;
+  runtime::Tensor value;
+};
+
+// "a/b:0" -> "a__b_0.npy".
+std::string OutputFileName(const std::string& name) {
+  return absl::StrCat(absl::StrReplaceAll(name, {{"/", "__"}, {":", "_"}}),
+                      ".npy");
+}
+
+// NumPy has no quantized types: their codes come as plain integers. The dtype
+// is the placeholder's; tensors elsewhere are taken as they are.
+runtime::Tensor AsPlaceholderType(const graph::Graph& graph,
+                                  const graph::TensorName& name,
+                                  runtime::Tensor value) {
+  const graph::NodeId id = graph.Find(name.node);
+  if (id == graph::kNoNode) return value;
+  const auto dtype = graph::GetType(graph.node(id).def(), "dtype");
+  if (!dtype.ok() || *dtype == value.dtype()) return value;
+  const auto is = [&](tensorflow::DataType quantized,
+                      tensorflow::DataType plain) {
+    return *dtype == quantized && value.dtype() == plain;
+  };
+  if (is(tensorflow::DT_QUINT8, tensorflow::DT_UINT8) ||
+      is(tensorflow::DT_QINT8, tensorflow::DT_INT8) ||
+      is(tensorflow::DT_QUINT16, tensorflow::DT_UINT16) ||
+      is(tensorflow::DT_QINT16, tensorflow::DT_INT16) ||
+      is(tensorflow::DT_QINT32, tensorflow::DT_INT32)) {
+    return value.Reinterpreted(*dtype);
+  }
+  return value;
+}
+
+class GraphRun final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Path("in_graph", "FILE", "The graph, binary or text.", &in_graph_);
+    flags->Required();
+    flags->Texts("input", "NAME=FILE.npy", "Feed this file to this tensor.",
+                 &inputs_);
+    flags->Texts("output", "NAME",
+                 "Fetch this tensor: a node's name, or name:port.", &outputs_);
+    flags->Required();
+    flags->Path("out_dir", "DIR",
+                "Folder for the answers, made when missing: NAME.npy with '/' "
+                "as '__' and ':' as '_'.",
+                &out_dir_);
+    flags->Required();
+    flags->Integer("threads", "Threads the runtime may use. Default: 1.",
+                   &threads_, 1, 1024);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
+                             formats::LoadGraphDef(in_graph_));
+    absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
+    if (!graph.ok()) {
+      return Annotate(graph.status(), absl::StrCat("'", in_graph_, "'"));
+    }
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Feed> feeds, LoadFeeds(*graph));
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<runtime::Tensor> answers,
+                             Execute(*graph, feeds));
+    OPTFARM_RETURN_IF_ERROR(MakeFolders(out_dir_));
+    Table table({{"tensor", "TENSOR"},
+                 {"dtype", "TYPE"},
+                 {"shape", "SHAPE"},
+                 {"file", "FILE"}});
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const std::string path = JoinPath(out_dir_, OutputFileName(outputs_[i]));
+      OPTFARM_RETURN_IF_ERROR(
+          Annotate(formats::SaveNpy(answers[i].ToProto(), path),
+                   absl::StrCat("while writing ", outputs_[i])));
+      table.AddRow({Cell::Text(outputs_[i]),
+                    Cell::Text(graph::DataTypeName(answers[i].dtype())),
+                    Cell::Text(answers[i].shape().ToString()),
+                    Cell::Text(path)});
+    }
+    *context.out << table.ToFormat(context.format);
+    return ExitCode::kOk;
+  }
+
+ private:
+  absl::StatusOr<std::vector<Feed>> LoadFeeds(const graph::Graph& graph) const {
+    std::vector<Feed> feeds;
+    for (const std::string& input : inputs_) {
+      const size_t equals = input.find('=');
+      if (equals == std::string::npos || equals == 0) {
+        return UsageError(absl::StrCat("--input: '", input,
+                                       "' is not of the form NAME=FILE.npy"));
+      }
+      Feed feed;
+      OPTFARM_ASSIGN_OR_RETURN(feed.name,
+                               graph::ParseTensorName(input.substr(0, equals)));
+      OPTFARM_ASSIGN_OR_RETURN(
+          const tensorflow::TensorProto proto,
+          formats::LoadNpy(ExpandHome(input.substr(equals + 1))));
+      OPTFARM_ASSIGN_OR_RETURN(runtime::Tensor value,
+                               runtime::Tensor::FromProto(proto));
+      feed.value = AsPlaceholderType(graph, feed.name, std::move(value));
+      feeds.push_back(std::move(feed));
+    }
+    return feeds;
+  }
+
+  absl::StatusOr<std::vector<runtime::Tensor>> Execute(
+      const graph::Graph& graph, const std::vector<Feed>& feeds) const {
+    std::vector<graph::TensorName> fed, fetched;
+    std::vector<runtime::Tensor> values;
+    for (const Feed& feed : feeds) {
+      fed.push_back(feed.name);
+      values.push_back(feed.value);
+    }
+    for (const std::string& output : outputs_) {
+      OPTFARM_ASSIGN_OR_RETURN(fetched.emplace_back(),
+                               graph::ParseTensorName(output));
+    }
+    runtime::SessionOptions options;
+    options.threads = static_cast<int>(threads_);
+    OPTFARM_ASSIGN_OR_RETURN(
+        const std::unique_ptr<runtime::Session> session,
+        runtime::Session::Create(graph, fed, fetched, options));
+    return session->Run(values);
+  }
+
+  std::string in_graph_, out_dir_;
+  std::vector<std::string> inputs_, outputs_;
+  int64_t threads_ = 1;
+};
+
+}  // namespace
+
+CommandInfo GraphRunCommand() {
+  return {"graph run", "Run a graph once on .npy files.",
+          "Any tensor may be fed or fetched, by name or name:port.\n"
+          "  optctl graph run --in_graph=m.pb --input=image=x.npy \\\n"
+          "      --output=softmax --out_dir=answers",
+          [] { return std::unique_ptr<Command>(new GraphRun); }};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,155 @@
+// optctl graph transform: applies a transform string to a graph, as
+// TensorFlow's transform_graph does.
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/human_units.h"
+#include "engine/formats/graph_file.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/tensor_name.h"
+#include "engine/transforms/catalog.h"
+#include "engine/transforms/pipeline.h"
+#include "engine/transforms/transform_string.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+constexpr size_t kMostSkippedShown = 5;
+
+// What each step did, in rows.
+Table MakeStepsTable(const transforms::PipelineReport& report) {
+  using Align = Table::Align;
+  Table table({{"step", "STEP"},
+               {"nodes_before", "NODES", Align::kRight},
+               {"nodes_after", "AFTER", Align::kRight},
+               {"constant_bytes_before", "CONSTANTS", Align::kRight},
+               {"constant_bytes_after", "AFTER", Align::kRight},
+               {"nodes_changed", "CHANGED", Align::kRight},
+               {"skipped", "SKIPPED", Align::kRight},
+               {"duration_us", "TOOK", Align::kRight}});
+  for (const transforms::TransformStats& step : report.steps) {
+    table.AddRow(
+        {Cell::Text(step.step), Cell::Integer(step.nodes_before),
+         Cell::Integer(step.nodes_after),
+         Cell(step.constant_bytes_before,
+              HumanBytes(step.constant_bytes_before)),
+         Cell(step.constant_bytes_after, HumanBytes(step.constant_bytes_after)),
+         Cell::Integer(step.report.nodes_changed),
+         Cell::Integer(static_cast<int64_t>(step.report.skipped.size())),
+         Cell(absl::ToDoubleMicroseconds(step.duration),
+              HumanDuration(step.duration))});
+  }
+  return table;
+}
+
+// What the user should hear of besides the table: ignored errors, warnings, and
+// the first places that were left alone.
+std::string Remarks(const transforms::PipelineReport& report) {
+  std::string text;
+  for (const transforms::TransformStats& step : report.steps) {
+    if (!step.ignored_error.ok()) {
+      absl::StrAppend(&text, step.step, ": ignored error: ",
+                      std::string(step.ignored_error.message()), "\n");
+    }
+    for (const std::string& warning : step.report.warnings) {
+      absl::StrAppend(&text, step.step, ": ", warning, "\n");
+    }
+    const auto& skipped = step.report.skipped;
+    for (size_t i = 0; i < skipped.size() && i < kMostSkippedShown; ++i) {
+      absl::StrAppend(&text, step.step, ": left ", skipped[i].node,
+                      " alone: ", skipped[i].reason, "\n");
+    }
+    if (skipped.size() > kMostSkippedShown) {
+      absl::StrAppend(&text, step.step, ": left ",
+                      skipped.size() - kMostSkippedShown, " more alone\n");
+    }
+  }
+  return text;
+}
+
+class GraphTransform final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Path("in_graph", "FILE", "The graph to read, binary or text.",
+                &in_graph_);
+    flags->Required();
+    flags->Path("out_graph", "FILE", "The graph to write.", &out_graph_);
+    flags->Required();
+    flags->Text("transforms", "LIST",
+                "What to do, for instance 'fold_constants "
+                "quantize_weights(minimum_size=1024)'.",
+                &transforms_);
+    flags->Required();
+    flags->Text("inputs", "A,B", "Names of the graph's inputs.", &inputs_);
+    flags->Text("outputs", "A,B", "Names of the graph's outputs.", &outputs_);
+    flags->Switch("output_as_text", "Write text instead of binary.",
+                  &output_as_text_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(const auto steps, ParseSteps());
+    OPTFARM_ASSIGN_OR_RETURN(const auto inputs, ParseNames("inputs", inputs_));
+    OPTFARM_ASSIGN_OR_RETURN(const auto outputs,
+                             ParseNames("outputs", outputs_));
+    OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
+                             formats::LoadGraphDef(in_graph_));
+    absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
+    if (!graph.ok()) {
+      return Annotate(graph.status(), absl::StrCat("'", in_graph_, "'"));
+    }
+    OPTFARM_ASSIGN_OR_RETURN(
+        const transforms::PipelineReport report,
+        transforms::RunTransforms(&*graph, steps, inputs, outputs));
+    OPTFARM_RETURN_IF_ERROR(formats::SaveGraphDef(
+        std::move(*graph).TakeDef(), out_graph_,
+        output_as_text_ ? formats::GraphEncoding::kText
+                        : formats::GraphEncoding::kBinary));
+    *context.out << MakeStepsTable(report).ToFormat(context.format);
+    *context.err << PrintableText(Remarks(report));
+    return ExitCode::kOk;
+  }
+
+ private:
+  absl::StatusOr<std::vector<transforms::TransformStep>> ParseSteps() const {
+    absl::StatusOr<std::vector<transforms::TransformStep>> steps =
+        transforms::ParseTransforms(transforms_);
+    absl::Status status = steps.status();
+    if (status.ok()) status = transforms::CheckTransforms(*steps);
+    if (status.ok() && steps->empty()) {
+      status = absl::InvalidArgumentError("at least one transform is needed");
+    }
+    if (!status.ok()) {
+      return WithExitCode(Annotate(status, "--transforms"), ExitCode::kUsage);
+    }
+    return steps;
+  }
+
+  static absl::StatusOr<std::vector<graph::TensorName>> ParseNames(
+      absl::string_view flag, const std::string& text) {
+    absl::StatusOr<std::vector<graph::TensorName>> names =
+        graph::ParseTensorNames(text);
+    if (!names.ok()) {
+      return Annotate(names.status(), absl::StrCat("--", flag));
+    }
+    return names;
+  }
+
+  std::string in_graph_, out_graph_, transforms_, inputs_, outputs_;
+  bool output_as_text_ = false;
+};
+
+}  // namespace
+
+CommandInfo GraphTransformCommand() {
+  return {"graph transform", "Apply transforms to a graph.",
+          "optctl transforms lists them. Nothing is written when one fails, "
+          "unless it has ignore_errors=true.\n"
+          "  optctl graph transform --in_graph=in.pb --out_graph=out.pb \\\n"
+          "      --inputs=input --outputs=softmax \\\n"
+          "      --transforms='strip_unused_nodes fold_constants "
+          "fold_batch_norms'",
+          [] { return std::unique_ptr<Command>(new GraphTransform); }};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,162 @@
+// optctl results: measurements, newest first.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/farm_client.h"
+#include "client_cli/human_units.h"
+#include "client_cli/proto_json.h"
+#include "client_cli/results_table.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+constexpr int64_t kMostInOnePage = 1000;
+
+Table MakeMeasurementsTable(const std::vector<v1::Result>& results) {
+  using Align = Table::Align;
+  Table table({{"result_id", "RESULT", Align::kRight},
+               {"job_id", "JOB"},
+               {"model", "MODEL"},
+               {"recipe", "RECIPE"},
+               {"variant", "VARIANT"},
+               {"device", "DEVICE"},
+               {"processor", "PROCESSOR"},
+               {"threads", "THREADS", Align::kRight},
+               {"file_size_bytes", "SIZE", Align::kRight},
+               {"first_us", "FIRST", Align::kRight},
+               {"median_us", "MEDIAN", Align::kRight},
+               {"mad_us", "SPREAD", Align::kRight},
+               {"p90_us", "P90", Align::kRight},
+               {"peak_memory_bytes", "MEMORY", Align::kRight},
+               {"noisy", "NOISY"},
+               {"create_time", "TAKEN (UTC)"}});
+  const auto time_cell = [](double us) {
+    return Cell(us, HumanMicroseconds(us));
+  };
+  const auto bytes_cell = [](int64_t bytes) {
+    return bytes > 0 ? Cell(bytes, HumanBytes(bytes)) : Cell();
+  };
+  for (const v1::Result& result : results) {
+    const v1::Measurement& m = result.measurement();
+    const absl::Time taken = ToTime(result.create_time());
+    table.AddRow(
+        {Cell::Integer(result.result_id()), Cell::Text(result.job_id()),
+         Cell::Text(result.source_model().name()),
+         Cell::Text(result.recipe_name()), Cell::Text(m.variant()),
+         Cell::Text(m.device()),
+         Cell(m.before().cpu_model(),
+              ShortProcessorName(m.before().cpu_model())),
+         Cell::Integer(m.threads()), bytes_cell(m.file_size_bytes()),
+         time_cell(m.first_us()), time_cell(m.median_us()),
+         time_cell(m.mad_us()), time_cell(m.p90_us()),
+         bytes_cell(m.peak_memory_bytes()),
+         Cell(m.noisy(), m.noisy() ? "noisy" : "no"),
+         Cell(absl::FormatTime(absl::RFC3339_sec, taken, absl::UTCTimeZone()),
+              HumanTime(taken))});
+  }
+  return table;
+}
+
+class Results final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Text("model", "MODEL",
+                "Only this model: SHA-256 of the source or of the measured "
+                "graph, at least 6 digits of it, or a file name.",
+                &model_);
+    flags->Text("recipe", "NAME", "Only this recipe.", &recipe_);
+    flags->Text("device", "NAME", "Only this device.", &device_);
+    flags->Text("job", "JOB", "Only this job.", &job_);
+    flags->Text("variant", "NAME", "Only this variant: float, or a recipe.",
+                &variant_);
+    flags->Integer("threads", "Only with so many threads.", &threads_, 1);
+    flags->Duration("since", "Only the last so much time, for instance 24h.",
+                    &since_);
+    flags->Integer("limit", "Most results shown. Default: 100.", &limit_, 1,
+                   1'000'000);
+    flags->Switch("full",
+                  "With -o json: every sample and the times of each op and "
+                  "node too.",
+                  &full_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    v1::QueryResultsRequest request = Request(context.clock->Now());
+    std::vector<v1::Result> results;
+    bool more = true;
+    while (more && static_cast<int64_t>(results.size()) < limit_) {
+      request.set_page_size(static_cast<int32_t>(std::min<int64_t>(
+          limit_ - static_cast<int64_t>(results.size()), kMostInOnePage)));
+      OPTFARM_ASSIGN_OR_RETURN(v1::QueryResultsResponse response,
+                               client->QueryResults(request));
+      for (v1::Result& result : *response.mutable_results()) {
+        results.push_back(std::move(result));
+      }
+      request.set_page_token(response.next_page_token());
+      more = !response.next_page_token().empty() && response.results_size() > 0;
+    }
+    Print(results, context);
+    if (more) {
+      *context.err << "There are more; --limit=N shows more than " << limit_
+                   << ".\n";
+    }
+    return ExitCode::kOk;
+  }
+
+ private:
+  v1::QueryResultsRequest Request(absl::Time now) const {
+    v1::QueryResultsRequest request;
+    request.set_model(model_);
+    request.set_recipe_name(recipe_);
+    request.set_device(device_);
+    request.set_job_id(job_);
+    request.set_variant(variant_);
+    request.set_threads(static_cast<int32_t>(threads_));
+    request.set_full(full_);
+    if (since_ > absl::ZeroDuration()) {
+      SetTimestamp(now - since_, request.mutable_from_time());
+    }
+    return request;
+  }
+
+  static void Print(const std::vector<v1::Result>& results,
+                    const CommandContext& context) {
+    if (context.format == OutputFormat::kJson) {
+      *context.out << "["
+                   << absl::StrJoin(results, ",\n",
+                                    [](std::string* out, const auto& result) {
+                                      out->append(ProtoToJsonLine(result));
+                                    })
+                   << "]\n";
+      return;
+    }
+    if (results.empty() && context.format == OutputFormat::kTable) {
+      *context.out << "No results like that.\n";
+      return;
+    }
+    *context.out << MakeMeasurementsTable(results).ToFormat(context.format);
+  }
+
+  std::string model_, recipe_, device_, job_, variant_;
+  int64_t threads_ = 0;
+  int64_t limit_ = 100;
+  absl::Duration since_;
+  bool full_ = false;
+};
+
+}  // namespace
+
+CommandInfo ResultsCommand() {
+  return {"results", "Query what was measured, newest first.",
+          "  optctl results --device=pi4 --variant=int8 --since=720h -o csv\n"
+          "-o json prints each result with the environment it was taken in.",
+          [] { return std::unique_ptr<Command>(new Results); }};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,219 @@
+// optctl run: the job that submit sends to a farm, done here and now. No
+// server, worker or agent takes part.
+
+#include <unistd.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/interrupt_cleanup.h"
+#include "client_cli/job_outcome.h"
+#include "client_cli/job_request.h"
+#include "client_cli/local_optimize.h"
+#include "client_cli/progress_line.h"
+#include "client_cli/speed_gates.h"
+#include "engine/benchmark/benchmark.h"
+#include "optfarm/v1/jobs.pb.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+std::string HostName() {
+  char name[256] = {};
+  if (gethostname(name, sizeof(name) - 1) != 0 || name[0] == '\0')
+    return "here";
+  return name;
+}
+
+// Copies one of the files the job made to where the user wants it.
+absl::Status CopyFile(const std::string& from, const std::string& to) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(from));
+  return WriteFileAtomically(to, bytes);
+}
+
+// What there is to print, owned.
+struct LocalJob {
+  v1::Report report;
+  bool has_report = false;
+  std::vector<v1::Measurement> measurements;
+  std::vector<v1::GateResult> gates;
+  v1::Failure failure;
+};
+
+class RunHere final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    job_.Declare(flags);
+    flags->Path("out_graph", "FILE", "Where to write the optimized graph.",
+                &out_graph_);
+    flags->Path("out_dir", "DIR",
+                "Where to write all files: optimized.pb, report.json, "
+                "transforms.txt, calibration.log. Made when missing.",
+                &out_dir_);
+    flags->Switch(
+        "measure",
+        "Measure speed and memory too. Default: true; --measure=false "
+        "leaves it out.",
+        &measure_);
+    flags->Integer("min_runs", "Least runs measured. Default: 50.", &min_runs_,
+                   1, 1'000'000);
+    flags->Duration("max_time",
+                    "Longest time to measure one variant with one thread "
+                    "count. Default: 60s.",
+                    &max_time_);
+    flags->Text("optimize_into", "DIR", "", &optimize_into_);
+    flags->Hidden();
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(const JobRequest request, CheckJobFlags(job_));
+    if (!optimize_into_.empty()) {
+      OPTFARM_RETURN_IF_ERROR(OptimizeInto(request, optimize_into_, context));
+      return ExitCode::kOk;
+    }
+    OPTFARM_ASSIGN_OR_RETURN(const std::string folder,
+                             MakeTemporaryFolder("optctl_run_"));
+    const InterruptCleanup cleanup(folder);
+    LocalJob job;
+    absl::Status status = Work(request, folder, context, &job);
+    if (!status.ok()) SetFailure(status, &job.failure);
+    JobOutcome outcome = Outcome(job);
+    OPTFARM_RETURN_IF_ERROR(Keep(FilesFolder(folder), job, &outcome));
+    return PrintOutcome(outcome, context);
+  }
+
+ private:
+  absl::Status Work(const JobRequest& request, const std::string& folder,
+                    const CommandContext& context, LocalJob* job) {
+    std::vector<std::string> words = context.words;
+    words.push_back(absl::StrCat("--optimize_into=", folder));
+    OPTFARM_ASSIGN_OR_RETURN(job->report, OptimizeInChild(words, folder));
+    job->has_report = true;
+    job->gates.assign(job->report.gates().begin(), job->report.gates().end());
+    if (measure_) {
+      ProgressLine line(context);
+      OPTFARM_ASSIGN_OR_RETURN(
+          job->measurements,
+          Measure(request, FilesFolder(folder), job->report, &line));
+    }
+    for (v1::GateResult& gate :
+         CheckSpeedGates(request.recipe.bounds(), job->measurements)) {
+      job->gates.push_back(std::move(gate));
+    }
+    CheckGates(job);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<std::vector<v1::Measurement>> Measure(
+      const JobRequest& request, const std::string& folder,
+      const v1::Report& report, ProgressLine* line) const {
+    benchmark::BenchmarkRequest work;
+    benchmark::BenchmarkVariant original;
+    original.name = "float";
+    original.graph_path = request.model_path;
+    original.inputs.assign(report.inputs().begin(), report.inputs().end());
+    for (const v1::TensorSpec& output : report.outputs()) {
+      original.outputs.push_back(output.name());
+    }
+    benchmark::BenchmarkVariant optimized = original;
+    optimized.name = request.recipe.name();
+    optimized.graph_path = JoinPath(folder, "optimized.pb");
+    work.variants = {original, optimized};
+    work.threads.assign(request.threads.begin(), request.threads.end());
+    work.min_runs = static_cast<int>(min_runs_);
+    work.max_time = max_time_;
+    work.device = HostName();
+    work.build_version = OPTFARM_VERSION;
+    return benchmark::RunBenchmark(
+        work, [line](const benchmark::BenchmarkProgress& progress) {
+          line->Show(absl::StrFormat("benchmark %.0f%% %s",
+                                     progress.fraction * 100, progress.stage));
+          return absl::OkStatus();
+        });
+  }
+
+  // A gate that did not hold is a failure of the job, not an error of ours.
+  static void CheckGates(LocalJob* job) {
+    std::vector<std::string> failed;
+    for (const v1::GateResult& gate : job->gates) {
+      if (!gate.passed()) failed.push_back(gate.name());
+    }
+    if (failed.empty()) return;
+    job->failure.set_kind(v1::Failure::USER);
+    job->failure.set_code("GATE_FAILED");
+    job->failure.set_message(
+        absl::StrCat(failed.size() == 1 ? "gate " : "gates ",
+                     absl::StrJoin(failed, ", "), " did not hold"));
+  }
+
+  static void SetFailure(const absl::Status& status, v1::Failure* failure) {
+    failure->set_kind(ExitCodeOf(status) == ExitCode::kUsage
+                          ? v1::Failure::USER
+                          : v1::Failure::INTERNAL);
+    failure->set_code(absl::StatusCodeToString(status.code()));
+    failure->set_message(std::string(status.message()));
+  }
+
+  static JobOutcome Outcome(const LocalJob& job) {
+    JobOutcome outcome;
+    outcome.state = job.failure.message().empty() ? "SUCCEEDED" : "FAILED";
+    if (!job.failure.message().empty()) outcome.failure = &job.failure;
+    if (job.has_report) outcome.results.report = &job.report;
+    for (const v1::Measurement& measurement : job.measurements) {
+      outcome.results.measurements.push_back(&measurement);
+    }
+    for (const v1::GateResult& gate : job.gates) {
+      outcome.results.gates.push_back(&gate);
+    }
+    return outcome;
+  }
+
+  absl::Status Keep(const std::string& folder, const LocalJob& job,
+                    JobOutcome* outcome) const {
+    if (!out_dir_.empty()) {
+      OPTFARM_RETURN_IF_ERROR(MakeFolders(out_dir_));
+      OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> names,
+                               ListFolder(folder));
+      for (const std::string& name : names) {
+        OPTFARM_RETURN_IF_ERROR(
+            CopyFile(JoinPath(folder, name), JoinPath(out_dir_, name)));
+      }
+      if (!names.empty()) {
+        outcome->where.push_back(absl::StrCat("Written to ", out_dir_, ": ",
+                                              absl::StrJoin(names, ", ")));
+      }
+    }
+    if (!out_graph_.empty() && job.has_report) {
+      OPTFARM_RETURN_IF_ERROR(
+          CopyFile(JoinPath(folder, "optimized.pb"), out_graph_));
+      outcome->where.push_back(absl::StrCat("Optimized graph: ", out_graph_));
+    }
+    if (outcome->where.empty() && job.has_report) {
+      outcome->where.push_back(
+          "Nothing was kept; --out_graph=FILE or --out_dir=DIR keeps it.");
+    }
+    return absl::OkStatus();
+  }
+
+  JobFlags job_;
+  std::string out_graph_, out_dir_, optimize_into_;
+  bool measure_ = true;
+  int64_t min_runs_ = 50;
+  absl::Duration max_time_ = absl::Seconds(60);
+};
+
+}  // namespace
+
+CommandInfo RunCommand() {
+  return {"run", "Do what submit does on this machine, without a server.",
+          "Ends with the same table and exit codes as submit --wait. The "
+          "optimized graph is written even when a gate failed.\n"
+          "  optctl run model.pb --recipe=int8 --calibration=images/ \\\n"
+          "      --labels=labels.txt --out_graph=model_int8.pb",
+          [] { return std::unique_ptr<Command>(new RunHere); }};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,225 @@
+// optctl submit: checks what can be checked here, sends what the server lacks,
+// and asks it to do the job.
+
+#include <random>
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/farm_client.h"
+#include "client_cli/human_units.h"
+#include "client_cli/job_follow.h"
+#include "client_cli/job_outcome.h"
+#include "client_cli/job_progress.h"
+#include "client_cli/job_request.h"
+#include "client_cli/job_text.h"
+#include "client_cli/job_upload.h"
+#include "client_cli/progress_line.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+// --device=none: measure nowhere.
+constexpr char kNoDevice[] = "none";
+
+std::string RandomRequestId() {
+  std::random_device random;
+  return absl::StrFormat("optctl-%08x%08x%08x%08x", random(), random(),
+                         random(), random());
+}
+
+// The device to measure on when the user names none: the first that is there.
+absl::StatusOr<std::string> PickDevice(FarmClient* client) {
+  v1::ListDevicesRequest request;
+  std::string busy;
+  do {
+    OPTFARM_ASSIGN_OR_RETURN(v1::ListDevicesResponse response,
+                             client->ListDevices(request));
+    for (const v1::Device& device : response.devices()) {
+      if (device.state() == v1::Device::AVAILABLE) return device.info().name();
+      if (device.state() == v1::Device::BUSY && busy.empty()) {
+        busy = device.info().name();
+      }
+    }
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  return busy;
+}
+
+class Submit final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    job_.Declare(flags);
+    flags->Texts("device", "NAME",
+                 "Device to measure on (optctl devices); 'none': measure "
+                 "nowhere. Default: the first that is available.",
+                 &devices_);
+    flags->Text("name", "TEXT", "What to call the job.", &name_);
+    flags->Switch("no_cache", "Do the work even if it has been done before.",
+                  &no_cache_);
+    flags->Text("request_id", "ID",
+                "Makes submitting again harmless: one id, one job. Default: "
+                "random, which covers optctl's own retries.",
+                &request_id_);
+    flags->Switch("wait", "Wait for the end and show the outcome.", &wait_);
+    flags->Duration("timeout",
+                    "With --wait, longest time to wait; then exit code 124. "
+                    "The job goes on. Default: until it has ended.",
+                    &timeout_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    if (timeout_ < absl::InfiniteDuration() && !wait_) {
+      return UsageError("--timeout is about --wait, which is not given");
+    }
+    OPTFARM_ASSIGN_OR_RETURN(const JobRequest request, CheckJobFlags(job_));
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    OPTFARM_RETURN_IF_ERROR(client->CheckServer());
+    OPTFARM_ASSIGN_OR_RETURN(JobUpload upload, Prepare(request, context));
+    OPTFARM_RETURN_IF_ERROR(AddDevices(client.get(), &upload));
+    for (const std::string& remark : upload.remarks) {
+      *context.err << remark << "\n";
+    }
+    OPTFARM_RETURN_IF_ERROR(Send(client.get(), upload, context));
+    OPTFARM_ASSIGN_OR_RETURN(v1::SubmitJobResponse accepted,
+                             Ask(client.get(), upload, context));
+    return Finish(client.get(), accepted, context);
+  }
+
+ private:
+  static absl::StatusOr<JobUpload> Prepare(const JobRequest& request,
+                                           const CommandContext& context) {
+    ProgressLine line(context);
+    return MakeJobUpload(request, [&line](int64_t done, int64_t total) {
+      line.Show(absl::StrCat("reading ", done, " of ", total, " files"));
+    });
+  }
+
+  absl::Status AddDevices(FarmClient* client, JobUpload* upload) {
+    v1::JobSpec& spec = upload->spec;
+    spec.set_name(name_);
+    spec.set_no_cache(no_cache_);
+    if (absl::c_linear_search(devices_, kNoDevice)) {
+      if (devices_.size() > 1) {
+        return UsageError("--device: 'none' cannot stand with other devices");
+      }
+      spec.clear_benchmark();
+      return absl::OkStatus();
+    }
+    for (const std::string& device : devices_) {
+      spec.mutable_benchmark()->add_devices(device);
+    }
+    if (!devices_.empty()) return absl::OkStatus();
+    OPTFARM_ASSIGN_OR_RETURN(const std::string device, PickDevice(client));
+    if (device.empty()) {
+      spec.clear_benchmark();
+      upload->remarks.push_back(
+          "No device is available: nothing will be measured (optctl devices).");
+    } else {
+      spec.mutable_benchmark()->add_devices(device);
+      upload->remarks.push_back(
+          absl::StrCat("Measuring on ", device, " (--device names another)."));
+    }
+    return absl::OkStatus();
+  }
+
+  static absl::Status Send(FarmClient* client, const JobUpload& upload,
+                           const CommandContext& context) {
+    ProgressLine line(context);
+    OPTFARM_ASSIGN_OR_RETURN(
+        const int64_t sent,
+        client->Upload(upload.files, line.Bytes("sending")));
+    if (sent > 0) {
+      line.Remark(absl::StrCat("Sent ", HumanBytes(sent), "."));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<v1::SubmitJobResponse> Ask(FarmClient* client,
+                                            const JobUpload& upload,
+                                            const CommandContext& context) {
+    v1::SubmitJobRequest request;
+    request.set_client_request_id(request_id_.empty() ? RandomRequestId()
+                                                      : request_id_);
+    *request.mutable_spec() = upload.spec;
+    absl::StatusOr<v1::SubmitJobResponse> response = client->Submit(request);
+    if (response.status().code() == absl::StatusCode::kFailedPrecondition) {
+      // A blob may have gone between the upload and the submit. Nothing is sent
+      // twice: the server is asked what it lacks.
+      OPTFARM_RETURN_IF_ERROR(Send(client, upload, context));
+      response = client->Submit(request);
+    }
+    return response;
+  }
+
+  absl::StatusOr<ExitCode> Finish(FarmClient* client,
+                                  const v1::SubmitJobResponse& accepted,
+                                  const CommandContext& context) {
+    const v1::Job& job = accepted.job();
+    if (!wait_) {
+      if (context.format != OutputFormat::kTable) {
+        *context.out << MakeJobsTable({job}).ToFormat(context.format);
+      } else {
+        *context.out << "Job " << job.job_id() << " is "
+                     << v1::JobState_Name(job.state())
+                     << (accepted.existed() ? " (it was submitted before)" : "")
+                     << ".\nFollow it with: optctl watch " << job.job_id()
+                     << "\n";
+      }
+      return ExitCode::kOk;
+    }
+    *context.err << "Job " << job.job_id() << " is "
+                 << v1::JobState_Name(job.state()) << "." << std::endl;
+    OPTFARM_ASSIGN_OR_RETURN(v1::Job ended, Wait(client, job, context));
+    return PrintOutcome(OutcomeOf(ended), context);
+  }
+
+  absl::StatusOr<v1::Job> Wait(FarmClient* client, const v1::Job& job,
+                               const CommandContext& context) {
+    ProgressLine line(context);
+    JobProgress progress(job, context.clock->Now());
+    bool lost = false;
+    FollowOptions options;
+    options.timeout = timeout_;
+    options.clock = context.clock;
+    options.on_event = [&](const v1::JobEvent& event) {
+      lost = false;
+      progress.Add(event);
+      line.Show(progress.Line(context.clock->Now()));
+    };
+    options.on_lost = [&](const absl::Status& status) {
+      if (!lost) {
+        line.Remark(absl::StrCat("Lost the server, trying again: ",
+                                 std::string(status.message())));
+      }
+      lost = true;
+    };
+    return FollowJob(client, job.job_id(), options);
+  }
+
+  JobFlags job_;
+  std::vector<std::string> devices_;
+  std::string name_, request_id_;
+  bool no_cache_ = false;
+  bool wait_ = false;
+  absl::Duration timeout_ = absl::InfiniteDuration();
+};
+
+}  // namespace
+
+CommandInfo SubmitCommand() {
+  return {
+      "submit", "Send a model to the farm to be optimized and measured.",
+      "Only files that the server lacks are sent. With --wait the command "
+      "ends with one row for each variant, device and thread count, and a "
+      "verdict; the exit code is 1 when the job or a gate failed.\n"
+      "  optctl submit model.pb --recipe=int8 --calibration=images/ --wait\n"
+      "  optctl submit model.pb --recipe=int8 --calibration=image=x.npy \\\n"
+      "      --labels=labels.txt --device=pi4 --threads=1,4 --wait",
+      [] { return std::unique_ptr<Command>(new Submit); }};
+}
+
+}  // namespace optfarm::client_cli

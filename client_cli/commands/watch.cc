@@ -1,0 +1,78 @@
+// optctl watch: a job's events as they happen, until it has ended.
+
+#include <limits>
+
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/farm_client.h"
+#include "client_cli/job_follow.h"
+#include "client_cli/job_outcome.h"
+#include "client_cli/job_text.h"
+#include "client_cli/proto_json.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+class Watch final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Argument("JOB", "The job's id.", &job_id_);
+    flags->Integer("after", "Skip events up to this sequence number.", &after_,
+                   0, std::numeric_limits<int64_t>::max());
+    flags->Duration("timeout",
+                    "Longest time to watch; then exit code 124. The job goes "
+                    "on. Default: until the job has ended.",
+                    &timeout_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    OPTFARM_RETURN_IF_ERROR(client->CheckServer());
+    const bool json = context.format == OutputFormat::kJson;
+    if (context.format == OutputFormat::kCsv) {
+      return UsageError(
+          "watch has no csv form; -o json prints one event a line");
+    }
+    FollowOptions options;
+    options.after_sequence = after_;
+    options.timeout = timeout_;
+    options.clock = context.clock;
+    options.on_event = [&context, json](const v1::JobEvent& event) {
+      if (json) {
+        *context.out << ProtoToJsonLine(event) << std::endl;
+      } else if (const std::string text = EventText(event); !text.empty()) {
+        *context.out << absl::FormatTime("%H:%M:%S", ToTime(event.time()),
+                                         absl::UTCTimeZone())
+                     << " " << text << std::endl;
+      }
+    };
+    options.on_lost = [&context](const absl::Status& status) {
+      *context.err << "Lost the server, trying again: " << status.message()
+                   << std::endl;
+    };
+    OPTFARM_ASSIGN_OR_RETURN(v1::Job job,
+                             FollowJob(client.get(), job_id_, options));
+    if (!json) {
+      *context.out << "\n" << OutcomeText(OutcomeOf(job), context.color);
+    }
+    return job.state() == v1::SUCCEEDED ? ExitCode::kOk : ExitCode::kJobFailed;
+  }
+
+ private:
+  std::string job_id_;
+  int64_t after_ = 0;
+  absl::Duration timeout_ = absl::InfiniteDuration();
+};
+
+}  // namespace
+
+CommandInfo WatchCommand() {
+  return {"watch", "Follow a job until it has ended, then show its outcome.",
+          "Times are UTC. A lost connection is taken up again where it broke. "
+          "The exit code is 0 when the job succeeded, 1 when it did not.\n"
+          "-o json prints one event a line.",
+          [] { return std::unique_ptr<Command>(new Watch); }};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,24 @@
+// The help pages: all commands, a group of commands, one command.
+
+#ifndef OPTFARM_CLIENT_CLI_HELP_PAGES_H_
+#define OPTFARM_CLIENT_CLI_HELP_PAGES_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "client_cli/command.h"
+
+namespace optfarm::client_cli {
+
+// The page of `optctl --help`; with a group ("graph") only its commands.
+std::string OverviewPage(absl::Span<const CommandInfo> commands,
+                         const FlagSet& global, absl::string_view group = "");
+
+// The page of `optctl COMMAND --help`.
+std::string CommandPage(const CommandInfo& command, const FlagSet& flags,
+                        const FlagSet& global);
+
+}  // namespace optfarm::client_cli
+
+#endif  // OPTFARM_CLIENT_CLI_HELP_PAGES_H_

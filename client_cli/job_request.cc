@@ -1,0 +1,189 @@
+#include "client_cli/job_request.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "client_cli/exit_code.h"
+#include "client_cli/tensor_spec_flag.h"
+#include "engine/formats/graph_file.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/infer_io.h"
+#include "engine/graph/partial_shape.h"
+#include "engine/graph/tensor_name.h"
+#include "engine/graph/verify.h"
+#include "engine/optimize/recipes.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+absl::Status CheckFile(const std::string& path) {
+  if (IsFolder(path)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' is a folder, not a file"));
+  }
+  if (!Exists(path)) {
+    return absl::NotFoundError(absl::StrCat("there is no file '", path, "'"));
+  }
+  return FileSize(path).status();
+}
+
+// Whether it is clear what to feed and what to ask for: what is named exists,
+// and the graph tells the rest.
+absl::Status CheckInputsAndOutputs(const JobRequest& request,
+                                   const graph::Graph& graph) {
+  graph::IoRequest wanted;
+  wanted.outputs = request.outputs;
+  for (const v1::TensorSpec& spec : request.inputs) {
+    graph::InputRequest& input = wanted.inputs.emplace_back();
+    input.name = spec.name();
+    if (!spec.shape_known()) continue;
+    input.shape = graph::PartialShape(
+        std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
+  }
+  const absl::Status status = graph::InferIo(graph, wanted).status();
+  // A shape that the graph does not tell may be in the arrays.
+  if (status.code() == absl::StatusCode::kFailedPrecondition &&
+      !request.calibration_arrays.empty()) {
+    return absl::OkStatus();
+  }
+  return status;
+}
+
+// Looks at the model as the worker will: what is wrong here need not travel.
+absl::Status CheckModel(const JobRequest& request) {
+  absl::StatusOr<tensorflow::GraphDef> def =
+      formats::LoadGraphDef(request.model_path);
+  if (!def.ok()) return Annotate(def.status(), "MODEL");
+  const std::string what = absl::StrCat("MODEL '", request.model_path, "'");
+  absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(*std::move(def));
+  if (!graph.ok()) return Annotate(graph.status(), what);
+  graph::VerifyOptions options;
+  options.refuse_nan = true;
+  OPTFARM_RETURN_IF_ERROR(Annotate(graph::Verify(*graph, options), what));
+  return CheckInputsAndOutputs(request, *graph);
+}
+
+absl::Status AddCalibration(const std::string& value, JobRequest* request) {
+  const std::string path = ExpandHome(value);
+  if (IsFolder(path)) {
+    if (!request->calibration_folder.empty()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", value, "' is a second folder; put the files into one"));
+    }
+    request->calibration_folder = path;
+    return absl::OkStatus();
+  }
+  const size_t equals = value.find('=');
+  const bool named = equals != std::string::npos && !Exists(path);
+  const std::string name = named ? value.substr(0, equals) : "";
+  const std::string file = named ? ExpandHome(value.substr(equals + 1)) : path;
+  if (LowerExtension(file) != "npy" && !Exists(file)) {
+    return absl::NotFoundError(
+        absl::StrCat("'", value, "' is neither a folder nor NAME=FILE.npy"));
+  }
+  if (LowerExtension(file) != "npy") {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", file,
+                     "' is not an .npy file; pictures and sounds are given as "
+                     "a folder"));
+  }
+  OPTFARM_RETURN_IF_ERROR(CheckFile(file));
+  request->calibration_arrays.emplace_back(name, file);
+  return absl::OkStatus();
+}
+
+absl::Status SplitOutputs(const std::vector<std::string>& values,
+                          JobRequest* request) {
+  for (const std::string& value : values) {
+    for (absl::string_view name :
+         absl::StrSplit(value, ',', absl::SkipEmpty())) {
+      OPTFARM_RETURN_IF_ERROR(graph::ParseTensorName(name).status());
+      request->outputs.emplace_back(name);
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CheckRecipe(const JobFlags& flags, JobRequest* request) {
+  absl::StatusOr<v1::Recipe> recipe =
+      optimize::LoadRecipe(ExpandHome(flags.recipe));
+  if (!recipe.ok()) return Annotate(recipe.status(), "--recipe");
+  request->recipe = *std::move(recipe);
+  if (request->recipe.calibration().required() && flags.calibration.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("recipe '", flags.recipe,
+                     "' needs calibration data; give --calibration=DIR with "
+                     "pictures or sounds, or --calibration=INPUT=FILE.npy"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<JobRequest> Check(const JobFlags& flags) {
+  JobRequest request;
+  request.model_path = flags.model;
+  request.threads = flags.threads;
+  request.input_mean = flags.input_mean;
+  request.input_std = flags.input_std;
+  if (flags.input_std && *flags.input_std == 0) {
+    return absl::InvalidArgumentError("--input_std: 0 cannot be divided by");
+  }
+  OPTFARM_RETURN_IF_ERROR(CheckRecipe(flags, &request));
+  absl::StatusOr<std::vector<v1::TensorSpec>> inputs =
+      ParseTensorSpecs(flags.inputs);
+  if (!inputs.ok()) return Annotate(inputs.status(), "--inputs");
+  request.inputs = *std::move(inputs);
+  OPTFARM_RETURN_IF_ERROR(
+      Annotate(SplitOutputs(flags.outputs, &request), "--outputs"));
+  for (const std::string& value : flags.calibration) {
+    OPTFARM_RETURN_IF_ERROR(
+        Annotate(AddCalibration(value, &request), "--calibration"));
+  }
+  if (!flags.labels.empty()) {
+    OPTFARM_RETURN_IF_ERROR(Annotate(CheckFile(flags.labels), "--labels"));
+    request.labels_path = flags.labels;
+  }
+  OPTFARM_RETURN_IF_ERROR(CheckModel(request));
+  return request;
+}
+
+}  // namespace
+
+void JobFlags::Declare(FlagSet* flags) {
+  flags->PathArgument("MODEL", "A frozen TensorFlow graph, binary or text.",
+                      &model);
+  flags->Text("recipe", "RECIPE",
+              "What to do: a built-in recipe (optctl recipes) or a YAML file.",
+              &recipe);
+  flags->Required();
+  flags->Texts("inputs", "A,B",
+               "The graph's inputs, with shapes where the graph does not say: "
+               "image:1,224,224,3. Default: found in the graph.",
+               &inputs);
+  flags->Texts("outputs", "A,B",
+               "The graph's outputs. Default: found in the graph.", &outputs);
+  flags->Texts("calibration", "DIR|NAME=FILE.npy",
+               "Sample data: a folder of JPEG, PNG or WAV files, or an array "
+               "for input NAME whose first axis is the sample.",
+               &calibration);
+  flags->Path("labels", "FILE",
+              "The samples' classes, for accuracy: numbers in the order of the "
+              "files, lines 'path number' (also CSV), an .npy, or class names "
+              "that the folders bear.",
+              &labels);
+  flags->Number("input_mean", "Pictures are fed as (value - mean) / std.",
+                &input_mean);
+  flags->Number("input_std", "See --input_mean.", &input_std);
+  flags->Integers("threads",
+                  "Thread counts to measure. Default: 1 and 4, or 1 and all "
+                  "of the device's if it has fewer.",
+                  &threads);
+}
+
+absl::StatusOr<JobRequest> CheckJobFlags(const JobFlags& flags) {
+  absl::StatusOr<JobRequest> request = Check(flags);
+  if (!request.ok()) return WithExitCode(request.status(), ExitCode::kUsage);
+  return request;
+}
+
+}  // namespace optfarm::client_cli

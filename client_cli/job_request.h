@@ -1,0 +1,59 @@
+// What submit and run have in common: the flags that describe a job, and the
+// checks that need no server and little time.
+
+#ifndef OPTFARM_CLIENT_CLI_JOB_REQUEST_H_
+#define OPTFARM_CLIENT_CLI_JOB_REQUEST_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client_cli/flags.h"
+#include "optfarm/v1/recipes.pb.h"
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::client_cli {
+
+// As typed.
+struct JobFlags {
+  std::string model;
+  std::string recipe;
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::vector<std::string> calibration;
+  std::string labels;
+  std::optional<double> input_mean;
+  std::optional<double> input_std;
+  std::vector<int32_t> threads;
+
+  void Declare(FlagSet* flags);
+};
+
+// As understood: every file is there, the model is a graph that has the named
+// inputs and outputs, the recipe exists.
+struct JobRequest {
+  std::string model_path;
+  v1::Recipe recipe;
+  std::vector<v1::TensorSpec> inputs;
+  std::vector<std::string> outputs;
+  // Empty: none.
+  std::string calibration_folder;
+  // Input name (may be empty) and .npy file.
+  std::vector<std::pair<std::string, std::string>> calibration_arrays;
+  // Empty: none.
+  std::string labels_path;
+  std::optional<double> input_mean;
+  std::optional<double> input_std;
+  std::vector<int32_t> threads;
+};
+
+// ERRORS: marked kUsage, naming the flag, its value and what is wrong with it
+// (with the nearest names for recipe, inputs and outputs).
+absl::StatusOr<JobRequest> CheckJobFlags(const JobFlags& flags);
+
+}  // namespace optfarm::client_cli
+
+#endif  // OPTFARM_CLIENT_CLI_JOB_REQUEST_H_

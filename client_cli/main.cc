@@ -1,0 +1,77 @@
+// optctl: the command line of Optfarm. Parses, builds what commands need, runs
+// one command, and turns its outcome into an exit code.
+
+#include <signal.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "client_cli/command_line.h"
+#include "client_cli/command_table.h"
+#include "client_cli/farm_client.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+// Colours are the user's to refuse (https://no-color.org).
+bool NoColor() {
+  const char* set = std::getenv("NO_COLOR");
+  return set != nullptr && *set != '\0';
+}
+
+std::string DefaultServer() {
+  const char* set = std::getenv("OPTFARM_SERVER");
+  return set != nullptr && *set != '\0' ? set : "127.0.0.1:7070";
+}
+
+int Fail(const absl::Status& status) {
+  // Messages may quote names out of a model that somebody else made.
+  std::cerr << "optctl: " << PrintableText(status.message()) << "\n";
+  return static_cast<int>(ExitCodeOf(status));
+}
+
+int Main(const std::vector<std::string>& words) {
+  const std::vector<CommandInfo> commands = AllCommands();
+  absl::StatusOr<ParsedCommandLine> parsed =
+      ParseCommandLine(words, commands, DefaultServer());
+  if (!parsed.ok()) return Fail(parsed.status());
+  if (parsed->command == nullptr) {
+    std::cout << parsed->help;
+    return 0;
+  }
+  CommandContext context;
+  context.out = &std::cout;
+  context.err = &std::cerr;
+  context.err_is_terminal = isatty(STDERR_FILENO) != 0;
+  context.color = isatty(STDOUT_FILENO) != 0 && !NoColor();
+  context.format = parsed->global.format;
+  context.clock = RealClock();
+  context.words = words;
+  context.connect = [&global = parsed->global] {
+    return MakeFarmClient(global.server, global.token_file);
+  };
+  absl::StatusOr<ExitCode> code = parsed->command->Run(context);
+  std::cout.flush();
+  if (!code.ok()) return Fail(code.status());
+  if (!std::cout) {
+    return Fail(absl::UnavailableError("the output could not be written"));
+  }
+  return static_cast<int>(*code);
+}
+
+}  // namespace
+}  // namespace optfarm::client_cli
+
+int main(int argc, char** argv) {
+  // A reader that goes away (`optctl list | head`) ends us quietly; a broken
+  // connection to the server is an error like others.
+  signal(SIGPIPE, SIG_DFL);
+  optfarm::SetUpLog("optctl", optfarm::LogLevel::kWarning);
+  return optfarm::client_cli::Main(
+      std::vector<std::string>(argv + 1, argv + argc));
+}

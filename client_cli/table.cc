@@ -1,0 +1,182 @@
+#include "client_cli/table.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "base/check.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+// UNITS: character positions. Counts code points; good enough for the names and
+// units that are printed here.
+size_t DisplayWidth(absl::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  });
+}
+
+// More digits than any measurement has, fewer than rounding errors show in.
+std::string NumberText(double number) {
+  return absl::StrFormat("%.9g", number);
+}
+
+struct ToJsonText {
+  std::string operator()(std::monostate) const { return "null"; }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int64_t value) const { return absl::StrCat(value); }
+  std::string operator()(double value) const {
+    return std::isfinite(value) ? NumberText(value) : "null";
+  }
+  std::string operator()(const std::string& value) const {
+    return JsonString(value);
+  }
+};
+
+std::string CsvField(const std::string& text) {
+  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
+  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+}
+
+struct ToCsvText {
+  std::string operator()(std::monostate) const { return ""; }
+  std::string operator()(bool value) const { return value ? "true" : "false"; }
+  std::string operator()(int64_t value) const { return absl::StrCat(value); }
+  std::string operator()(double value) const {
+    return std::isfinite(value) ? NumberText(value) : "";
+  }
+  std::string operator()(const std::string& value) const {
+    return CsvField(value);
+  }
+};
+
+void AppendAligned(const std::string& text, size_t width, Table::Align align,
+                   std::string* line) {
+  const size_t used = DisplayWidth(text);
+  const std::string padding(width > used ? width - used : 0, ' ');
+  absl::StrAppend(line, align == Table::Align::kRight ? padding : "", text,
+                  align == Table::Align::kLeft ? padding : "");
+}
+
+}  // namespace
+
+Cell Cell::Text(absl::string_view text) {
+  return Cell(std::string(text), text.empty() ? "-" : std::string(text));
+}
+
+Cell Cell::Integer(int64_t number) {
+  return Cell(number, absl::StrCat(number));
+}
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+void Table::AddRow(std::vector<Cell> row) {
+  OPTFARM_CHECK(row.size() == columns_.size());
+  rows_.push_back(std::move(row));
+}
+
+std::string Table::ToText() const {
+  std::vector<std::vector<std::string>> lines(1);
+  for (const Column& column : columns_) lines[0].push_back(column.title);
+  for (const std::vector<Cell>& row : rows_) {
+    lines.emplace_back();
+    for (const Cell& cell : row) {
+      lines.back().push_back(PrintableLine(cell.text));
+    }
+  }
+  std::vector<size_t> widths(columns_.size(), 0);
+  for (const auto& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) {
+      widths[i] = std::max(widths[i], DisplayWidth(line[i]));
+    }
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    std::string printed;
+    for (size_t i = 0; i < line.size(); ++i) {
+      if (i > 0) absl::StrAppend(&printed, "  ");
+      AppendAligned(line[i], widths[i], columns_[i].align, &printed);
+    }
+    printed.erase(printed.find_last_not_of(' ') + 1);
+    absl::StrAppend(&text, printed, "\n");
+  }
+  return text;
+}
+
+std::string Table::ToCsv() const {
+  std::string text =
+      absl::StrCat(absl::StrJoin(columns_, ",",
+                                 [](std::string* out, const Column& column) {
+                                   absl::StrAppend(out, CsvField(column.name));
+                                 }),
+                   "\n");
+  for (const std::vector<Cell>& row : rows_) {
+    absl::StrAppend(&text,
+                    absl::StrJoin(row, ",",
+                                  [](std::string* out, const Cell& cell) {
+                                    absl::StrAppend(
+                                        out,
+                                        std::visit(ToCsvText(), cell.value));
+                                  }),
+                    "\n");
+  }
+  return text;
+}
+
+std::string Table::ToJson() const {
+  if (rows_.empty()) return "[]\n";
+  std::string text = "[\n";
+  for (size_t r = 0; r < rows_.size(); ++r) {
+    absl::StrAppend(&text, "  {");
+    for (size_t c = 0; c < columns_.size(); ++c) {
+      absl::StrAppend(&text, c > 0 ? ", " : "", JsonString(columns_[c].name),
+                      ": ", std::visit(ToJsonText(), rows_[r][c].value));
+    }
+    absl::StrAppend(&text, r + 1 < rows_.size() ? "},\n" : "}\n");
+  }
+  absl::StrAppend(&text, "]\n");
+  return text;
+}
+
+std::string Table::ToFormat(OutputFormat format) const {
+  switch (format) {
+    case OutputFormat::kJson:
+      return ToJson();
+    case OutputFormat::kCsv:
+      return ToCsv();
+    case OutputFormat::kTable:
+      break;
+  }
+  return ToText();
+}
+
+std::string JsonString(absl::string_view text) {
+  return nlohmann::json(std::string(text))
+      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::string PrintableLine(absl::string_view text) {
+  std::string line = PrintableText(text);
+  for (char& c : line) {
+    if (c == '\n' || c == '\t') c = ' ';
+  }
+  return line;
+}
+
+std::string PrintableText(absl::string_view text) {
+  std::string printable(text);
+  for (char& c : printable) {
+    if (c == '\n' || c == '\t') continue;
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  }
+  return printable;
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,53 @@
+# Compiler options of our own targets, all through two INTERFACE targets, and
+# the ccache launcher. Generated code and third parties do not get the warnings.
+
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+
+find_program(CCACHE_PROGRAM ccache)
+if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # Paths relative to the tree, so that one clone finds what another compiled.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+      ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
+      CCACHE_NOHASHDIR=true ${CCACHE_PROGRAM})
+endif()
+
+add_library(optfarm_warnings INTERFACE)
+target_compile_options(optfarm_warnings INTERFACE
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wundef -Woverloaded-virtual
+  -Wno-unused-parameter
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-psabi>
+  # What g++ 12 finds in the standard library and abseil when it optimizes.
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-maybe-uninitialized>
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>
+  $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
+if(OPTFARM_WERROR)
+  target_compile_options(optfarm_warnings INTERFACE -Werror)
+endif()
+
+# Kernels must give the same bits on every machine of one kind: no fast-math,
+# and contraction only where a kernel asks for it.
+add_library(optfarm_build INTERFACE)
+target_include_directories(optfarm_build INTERFACE ${PROJECT_SOURCE_DIR})
+target_compile_options(optfarm_build INTERFACE -ffp-contract=off)
+target_compile_definitions(optfarm_build INTERFACE
+  OPTFARM_VERSION="${PROJECT_VERSION}")
+if(OPTFARM_SANITIZE)
+  target_compile_options(optfarm_build INTERFACE
+    -fsanitize=${OPTFARM_SANITIZE} -fno-omit-frame-pointer
+    -fno-sanitize-recover=all)
+  target_link_options(optfarm_build INTERFACE -fsanitize=${OPTFARM_SANITIZE})
+endif()
+
+if(OPTFARM_FUZZ)
+  # Coverage for libFuzzer in every room, not only in the fuzzers themselves.
+  target_compile_options(optfarm_build INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+if(NOT OPTFARM_TEST_DATA AND EXISTS ${PROJECT_SOURCE_DIR}/../shared/golden)
+  get_filename_component(OPTFARM_TEST_DATA_DIR ${PROJECT_SOURCE_DIR}/../shared
+                         ABSOLUTE)
+else()
+  set(OPTFARM_TEST_DATA_DIR "${OPTFARM_TEST_DATA}")
+endif()

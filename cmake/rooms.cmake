@@ -1,0 +1,51 @@
+# optfarm_room(FOLDER LINK ... PRIVATE ... PROGRAM name)
+#
+# Makes library optfarm_<folder with _> from FOLDER/*.cc and its folders
+# (main.cc excepted), and program NAME from FOLDER/main.cc where it is asked
+# for. A new .cc file needs no line anywhere.
+#
+# optfarm_tests(FOLDER LINK ...) makes one test program <folder>_test from
+# tests/FOLDER/*_test.cc and registers each of its tests with CTest.
+
+include(GoogleTest)
+
+add_library(optfarm_gemmlowp INTERFACE)
+target_include_directories(optfarm_gemmlowp SYSTEM INTERFACE
+  ${GEMMLOWP_INCLUDE_DIR} ${GEMMLOWP_INCLUDE_DIR}/gemmlowp)
+
+function(optfarm_room folder)
+  cmake_parse_arguments(ARG "" "PROGRAM" "LINK;PRIVATE" ${ARGN})
+  string(REPLACE "/" "_" id ${folder})
+  set(target optfarm_${id})
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS
+       ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
+  list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  if(sources)
+    add_library(${target} STATIC ${sources})
+    target_link_libraries(${target} PUBLIC optfarm_build ${ARG_LINK}
+                          PRIVATE optfarm_warnings ${ARG_PRIVATE})
+  else()
+    add_library(${target} INTERFACE)
+    target_link_libraries(${target} INTERFACE optfarm_build ${ARG_LINK})
+  endif()
+  if(ARG_PROGRAM AND EXISTS ${PROJECT_SOURCE_DIR}/${folder}/main.cc)
+    add_executable(${ARG_PROGRAM} ${PROJECT_SOURCE_DIR}/${folder}/main.cc)
+    target_link_libraries(${ARG_PROGRAM} PRIVATE ${target} optfarm_warnings)
+  endif()
+endfunction()
+
+function(optfarm_tests folder)
+  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  string(REPLACE "/" "_" id ${folder})
+  file(GLOB sources CONFIGURE_DEPENDS
+       ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cc)
+  if(NOT sources)
+    return()
+  endif()
+  add_executable(${id}_test ${sources})
+  target_link_libraries(${id}_test PRIVATE optfarm_test_support ${ARG_LINK}
+                        optfarm_warnings GTest::gmock GTest::gtest_main)
+  gtest_discover_tests(${id}_test DISCOVERY_MODE PRE_TEST
+                       TEST_PREFIX "${folder}/"
+                       PROPERTIES TIMEOUT 300)
+endfunction()

@@ -1,0 +1,79 @@
+// Measures graphs on this machine: the room's one main header. Variants are
+// measured in turn within each round, so that drift of the machine (heat,
+// other load) meets all of them; every number carries the environment it was
+// taken in and says when it should not be trusted.
+
+#ifndef OPTFARM_ENGINE_BENCHMARK_BENCHMARK_H_
+#define OPTFARM_ENGINE_BENCHMARK_BENCHMARK_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "optfarm/v1/measurement.pb.h"
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::benchmark {
+
+struct BenchmarkVariant {
+  // "float", or the recipe's name.
+  std::string name;
+  std::string graph_path;
+  // What to feed and fetch. Empty: inferred from the graph. An unknown
+  // dimension is 1.
+  std::vector<v1::TensorSpec> inputs;
+  std::vector<std::string> outputs;
+};
+
+struct BenchmarkInputFile {
+  // Input fed; may be empty when there is one.
+  std::string input;
+  // An .npy file with one sample, as it is fed.
+  std::string path;
+};
+
+struct BenchmarkRequest {
+  std::vector<BenchmarkVariant> variants;
+  // Each is measured; empty: 1 and 4, or 1 and all the machine's if it has
+  // fewer.
+  std::vector<int> threads;
+  // Runs go on until both are met, for each variant and thread count ...
+  int min_runs = 50;
+  absl::Duration min_time = absl::Seconds(1);
+  // ... or this is reached for one variant and thread count.
+  absl::Duration max_time = absl::Seconds(60);
+  int warmup_runs = 2;
+  // Runs with a per-op trace, after the timed ones; 0: no profile.
+  int profile_runs = 3;
+  // Inputs without a file get seeded random values.
+  std::vector<BenchmarkInputFile> input_files;
+  uint64_t seed = 1;
+  // Goes into Measurement.device and Environment.build_version.
+  std::string device;
+  std::string build_version;
+};
+
+struct BenchmarkProgress {
+  std::string stage;
+  // 0..1, never falling.
+  double fraction = 0;
+};
+// A status that is not OK ends the benchmark with it (cancellation).
+using BenchmarkProgressFn =
+    std::function<absl::Status(const BenchmarkProgress&)>;
+
+// One measurement a thread count and variant, variants in the order given.
+// First each variant is loaded and run while no other is in memory: that gives
+// its load time, first run and peak memory (of the whole process). Then all are
+// timed in rounds.
+// ERRORS: those of loading and running a graph, naming the variant;
+// InvalidArgument for a request without variants or with silly numbers.
+absl::StatusOr<std::vector<v1::Measurement>> RunBenchmark(
+    const BenchmarkRequest& request, const BenchmarkProgressFn& progress);
+
+}  // namespace optfarm::benchmark
+
+#endif  // OPTFARM_ENGINE_BENCHMARK_BENCHMARK_H_

@@ -1,0 +1,36 @@
+// One variant ready to be run: its session and the values it is fed.
+
+#ifndef OPTFARM_ENGINE_BENCHMARK_LOADED_VARIANT_H_
+#define OPTFARM_ENGINE_BENCHMARK_LOADED_VARIANT_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "engine/benchmark/benchmark.h"
+#include "engine/runtime/session.h"
+#include "engine/runtime/tensor.h"
+
+namespace optfarm::benchmark {
+
+struct LoadedVariant {
+  std::unique_ptr<runtime::Session> session;
+  std::vector<runtime::Tensor> inputs;
+  // "seeded random values", "values from x.npy".
+  std::string inputs_fed;
+  // To read, check, plan and prepare the graph.
+  absl::Duration load_time;
+};
+
+// ERRORS: those of loading the graph, of inferring its inputs and outputs, of
+// making the session, and of reading input files, with the variant's name.
+absl::StatusOr<LoadedVariant> LoadVariant(const BenchmarkVariant& variant,
+                                          const BenchmarkRequest& request,
+                                          int threads);
+
+}  // namespace optfarm::benchmark
+
+#endif  // OPTFARM_ENGINE_BENCHMARK_LOADED_VARIANT_H_

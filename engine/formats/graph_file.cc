@@ -1,0 +1,255 @@
+#include "engine/formats/graph_file.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "engine/formats/file_kind.h"
+#include "engine/formats/wire_reader.h"
+#include "google/protobuf/io/coded_stream.h"
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/text_format.h"
+
+namespace optfarm::formats {
+namespace {
+
+using tensorflow::GraphDef;
+
+// Keeps the first error of the text parser.
+class FirstError : public google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    if (text_.empty()) {
+      text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ",
+                           message);
+    }
+  }
+  void AddWarning(int, int, const std::string&) override {}
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// Protobuf logs parse errors of its own accord; ours carry all that is known.
+class SilenceProtobuf {
+ private:
+  google::protobuf::LogSilencer silencer_;
+};
+
+absl::StatusOr<GraphDef> ParseText(absl::string_view bytes,
+                                   absl::string_view name) {
+  FirstError errors;
+  google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  parser.SetRecursionLimit(100);
+  google::protobuf::io::ArrayInputStream input(bytes.data(),
+                                               static_cast<int>(bytes.size()));
+  GraphDef graph;
+  if (!parser.Parse(&input, &graph)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, " is text, but not a graph in text format: ", errors.text(),
+        ". Give a frozen TensorFlow graph (.pb or .pbtxt)"));
+  }
+  return graph;
+}
+
+// What a GraphDef's outermost fields look like before anything is parsed.
+struct Outline {
+  int64_t nodes = 0;
+  bool at_end = false;
+  bool truncated = false;
+  uint64_t missing_bytes = 0;
+  size_t position = 0;
+  // The first field is one that a GraphDef has, in its wire type.
+  bool starts_as_graph = false;
+};
+
+Outline OutlineOf(absl::string_view bytes) {
+  Outline outline;
+  WireReader reader(bytes);
+  bool first = true;
+  while (const std::optional<WireField> field = reader.Next()) {
+    if (field->number == 1 && field->is_bytes) ++outline.nodes;
+    if (first) {
+      outline.starts_as_graph =
+          field->number <= 4 && field->is_bytes == (field->number != 3);
+      first = false;
+    }
+  }
+  outline.at_end = reader.AtEnd();
+  outline.truncated = reader.truncated();
+  outline.missing_bytes = reader.missing_bytes();
+  outline.position = reader.position();
+  return outline;
+}
+
+absl::Status NotAGraph(absl::string_view name) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      name,
+      " is not a TensorFlow graph: its bytes are not a GraphDef protobuf "
+      "message. Give a frozen graph (.pb or .pbtxt)"));
+}
+
+// The message for a graph that is whole outside but damaged inside.
+absl::Status DamagedNode(absl::string_view bytes, absl::string_view name) {
+  WireReader reader(bytes);
+  for (int64_t number = 0;;) {
+    const size_t position = reader.position();
+    const std::optional<WireField> field = reader.Next();
+    if (!field.has_value()) break;
+    if (field->number != 1 || !field->is_bytes) continue;
+    tensorflow::NodeDef node;
+    if (!node.ParseFromArray(field->bytes.data(),
+                             static_cast<int>(field->bytes.size()))) {
+      if (number == 0) return NotAGraph(name);
+      return absl::InvalidArgumentError(absl::StrCat(
+          name, " is damaged: node number ", number, " (at byte ", position,
+          ") does not parse; was the file copied as text?"));
+    }
+    ++number;
+  }
+  return NotAGraph(name);
+}
+
+// A message of other type can parse as a GraphDef by luck; its "nodes" then
+// have no op.
+bool IsPlausible(const GraphDef& graph) {
+  return std::any_of(
+      graph.node().begin(), graph.node().end(),
+      [](const tensorflow::NodeDef& node) { return !node.op().empty(); });
+}
+
+absl::StatusOr<GraphDef> ParseBinary(absl::string_view bytes,
+                                     absl::string_view name) {
+  const Outline outline = OutlineOf(bytes);
+  if (outline.nodes > kMaxGraphNodes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(name, " has ", outline.nodes, " nodes; at most ",
+                     kMaxGraphNodes, " are taken"));
+  }
+  if (!outline.at_end) {
+    const bool has_nodes = outline.nodes > 0 && outline.starts_as_graph;
+    const bool begins_a_node =
+        outline.truncated && !bytes.empty() && bytes[0] == '\n';
+    if (outline.truncated && (has_nodes || begins_a_node)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          name, " is truncated: after ", outline.nodes,
+          " whole nodes the file ends inside the next field at byte ",
+          outline.position,
+          outline.missing_bytes > 0
+              ? absl::StrCat(" (at least ", outline.missing_bytes,
+                             " bytes are missing)")
+              : "",
+          "; copy or download it again"));
+    }
+    if (!has_nodes) return NotAGraph(name);
+    return absl::InvalidArgumentError(absl::StrCat(
+        name, " is damaged: after ", outline.nodes, " nodes, at byte ",
+        outline.position, ", the bytes are no protobuf field"));
+  }
+  GraphDef graph;
+  if (!graph.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return DamagedNode(bytes, name);
+  }
+  if (!IsPlausible(graph)) return NotAGraph(name);
+  return graph;
+}
+
+absl::Status FolderAsGraph(const std::string& path) {
+  for (const char* file : {"saved_model.pb", "saved_model.pbtxt"}) {
+    if (Exists(JoinPath(path, file))) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", path, "' ", AdviceForGraph(FileKind::kSavedModel)));
+    }
+  }
+  absl::StatusOr<std::vector<std::string>> names = ListFolder(path);
+  if (names.ok()) {
+    for (const std::string& entry : *names) {
+      if (entry == "checkpoint" || absl::EndsWith(entry, ".index")) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", path,
+                         "' is a folder with a checkpoint; a "
+                         "checkpoint ",
+                         AdviceForGraph(FileKind::kCheckpoint)));
+      }
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", path, "' is a folder; give a frozen TensorFlow graph (.pb)"));
+}
+
+}  // namespace
+
+absl::StatusOr<GraphDef> ParseGraphDef(absl::string_view bytes,
+                                       absl::string_view name) {
+  if (bytes.size() > kMaxGraphBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat(name, " has ", bytes.size(), " bytes; a graph can have ",
+                     kMaxGraphBytes, " at most"));
+  }
+  SilenceProtobuf silence;
+  const FileKind kind = IdentifyBytes(bytes);
+  if (kind == FileKind::kText) return ParseText(bytes, name);
+  const std::string advice = AdviceForGraph(kind);
+  if (!advice.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " ", advice));
+  }
+  return ParseBinary(bytes, name);
+}
+
+absl::StatusOr<GraphDef> LoadGraphDef(const std::string& path,
+                                      uint64_t max_bytes) {
+  if (IsFolder(path)) return FolderAsGraph(path);
+  if (!Exists(path) && Exists(absl::StrCat(path, ".index"))) {
+    return absl::NotFoundError(
+        absl::StrCat("'", path, "' is the prefix of a checkpoint, which ",
+                     AdviceForGraph(FileKind::kCheckpoint)));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, max_bytes));
+  return ParseGraphDef(bytes, absl::StrCat("'", path, "'"));
+}
+
+absl::StatusOr<std::string> SerializeGraphDef(const GraphDef& graph,
+                                              GraphEncoding encoding) {
+  std::string bytes;
+  if (encoding == GraphEncoding::kText) {
+    google::protobuf::TextFormat::Printer printer;
+    printer.SetHideUnknownFields(true);
+    if (!printer.PrintToString(graph, &bytes)) {
+      return absl::ResourceExhaustedError(
+          "The graph is too large to be written as text");
+    }
+    return bytes;
+  }
+  const size_t size = graph.ByteSizeLong();
+  if (size > kMaxGraphBytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("The graph has ", size, " bytes; a graph file can have ",
+                     kMaxGraphBytes, " at most"));
+  }
+  bytes.reserve(size);
+  google::protobuf::io::StringOutputStream stream(&bytes);
+  google::protobuf::io::CodedOutputStream output(&stream);
+  // Attributes are a map: without this their order differs between runs.
+  output.SetSerializationDeterministic(true);
+  graph.SerializeWithCachedSizes(&output);
+  output.Trim();
+  return bytes;
+}
+
+absl::Status SaveGraphDef(const GraphDef& graph, const std::string& path,
+                          GraphEncoding encoding) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
+                           SerializeGraphDef(graph, encoding));
+  return WriteFileAtomically(path, bytes);
+}
+
+}  // namespace optfarm::formats

@@ -1,0 +1,663 @@
+// Three steps: name the outputs, name the inputs, settle the inputs' shapes.
+
+#include "engine/graph/infer_io.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/graph/op_defs.h"
+#include "engine/graph/shape_inference.h"
+
+namespace optfarm::graph {
+namespace {
+
+using tensorflow::DataType;
+using tensorflow::OpDef;
+
+// A question does not list more candidates than this.
+constexpr size_t kMaxListed = 20;
+
+bool IsPlaceholder(const Node& node) {
+  return node.op() == "Placeholder" || node.op() == "PlaceholderV2";
+}
+
+bool IsOptionalPlaceholder(const Node& node) {
+  return node.op() == "PlaceholderWithDefault";
+}
+
+// The port's type; DT_INVALID when the op is not known or the port not there.
+DataType TypeOf(const Graph& graph, Endpoint tensor) {
+  const Node& node = graph.node(tensor.node);
+  const OpDef* op_def = FindOpDef(node.op());
+  if (op_def == nullptr) return tensorflow::DT_INVALID;
+  const auto types = OutputTypes(*op_def, node.def());
+  if (!types.ok() || tensor.port >= static_cast<int>(types->size())) {
+    return tensorflow::DT_INVALID;
+  }
+  return BaseType((*types)[tensor.port]);
+}
+
+// "  'probs' (Softmax, float [1,10])"
+std::string Describe(const Graph& graph, const ShapeMap& shapes,
+                     Endpoint tensor) {
+  return absl::StrCat("  '", graph.NameOf(tensor), "' (",
+                      graph.node(tensor.node).op(), ", ",
+                      DataTypeName(TypeOf(graph, tensor)), " ",
+                      shapes.Of(tensor).ToString(), ")");
+}
+
+// How a shape is written in --inputs: 1x224x224x3 where that can be told from a
+// port number, else in brackets.
+std::string FlagShape(const PartialShape& shape, absl::string_view unknown) {
+  std::vector<std::string> dims;
+  for (int64_t dim : shape.dims()) {
+    dims.push_back(dim == kUnknownDim ? std::string(unknown)
+                                      : absl::StrCat(dim));
+  }
+  if (dims.size() >= 2) return absl::StrJoin(dims, "x");
+  return absl::StrCat("[", absl::StrJoin(dims, ","), "]");
+}
+
+// Finds the tensor a user named.
+absl::StatusOr<Endpoint> FindTensor(const Graph& graph, const std::string& text,
+                                    absl::string_view flag) {
+  const absl::StatusOr<TensorName> name = ParseTensorName(text);
+  if (!name.ok()) {
+    return Annotate(name.status(), absl::StrCat(flag, ": '", text, "'"));
+  }
+  if (name->is_control()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag, ": '", text, "' is a control edge; a tensor is needed"));
+  }
+  const absl::StatusOr<Endpoint> tensor = graph.Resolve(*name);
+  if (!tensor.ok()) return Annotate(tensor.status(), flag);
+  const Node& node = graph.node(tensor->node);
+  const OpDef* op_def = FindOpDef(node.op());
+  if (op_def == nullptr) return *tensor;
+  const absl::StatusOr<int> ports = OutputCount(*op_def, node.def());
+  if (ports.ok() && tensor->port >= *ports) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        flag, ": there is no tensor '", text, "'; the node (", node.op(),
+        ") has ", *ports, *ports == 1 ? " output" : " outputs"));
+  }
+  return *tensor;
+}
+
+// --- Outputs -----------------------------------------------------------------
+
+// Ops that end a graph but are nobody's answer.
+bool IsBookkeeping(const Node& node) {
+  static const auto* const ops =
+      new absl::flat_hash_set<std::string>{"Const",
+                                           "Placeholder",
+                                           "PlaceholderV2",
+                                           "PlaceholderWithDefault",
+                                           "NoOp",
+                                           "ControlTrigger",
+                                           "Abort",
+                                           "Assert",
+                                           "Variable",
+                                           "VariableV2",
+                                           "VarHandleOp",
+                                           "TemporaryVariable",
+                                           "VarIsInitializedOp",
+                                           "IsVariableInitialized",
+                                           "HashTable",
+                                           "HashTableV2",
+                                           "MutableHashTable",
+                                           "MutableHashTableV2",
+                                           "RestoreV2",
+                                           "Restore",
+                                           "RestoreSlice",
+                                           "MergeV2Checkpoints",
+                                           "ShardedFilename",
+                                           "Timestamp"};
+  const std::string& op = node.op();
+  if (ops->contains(op) || absl::StartsWith(op, "Assign") ||
+      absl::StartsWith(op, "Apply") || absl::StartsWith(op, "ResourceApply") ||
+      absl::StartsWith(op, "Scatter") || absl::StartsWith(op, "Queue") ||
+      absl::StartsWith(op, "Save") || absl::EndsWith(op, "Summary") ||
+      absl::EndsWith(op, "SummaryV2")) {
+    // ScatterNd makes a tensor; the others of that name change a variable.
+    return op != "ScatterNd" && op != "ScatterNdNonAliasingAdd";
+  }
+  const OpDef* op_def = FindOpDef(op);
+  return op_def != nullptr && op_def->output_arg().empty();
+}
+
+// Whether the name lies in one of the scopes that training leaves behind.
+bool IsTrainingScope(absl::string_view name) {
+  for (absl::string_view scope : absl::StrSplit(name, '/')) {
+    std::string lower = absl::AsciiStrToLower(scope);
+    if (absl::EndsWith(lower, "_grad")) return true;
+    lower.erase(std::remove(lower.begin(), lower.end(), '_'), lower.end());
+    for (absl::string_view word :
+         {"gradient", "train", "optimizer", "adam", "momentum", "rmsprop",
+          "save", "init", "loss", "cost", "accuracy", "metric", "summar",
+          "assert", "xentropy", "crossentropy", "globalstep", "movingav",
+          "correctprediction"}) {
+      if (absl::StrContains(lower, word)) return true;
+    }
+  }
+  return false;
+}
+
+// Whether people would give an output this name.
+bool IsOutputName(absl::string_view name) {
+  const std::string lower = absl::AsciiStrToLower(name);
+  std::vector<absl::string_view> scopes = absl::StrSplit(lower, '/');
+  // "Predictions/Reshape_1" is one too.
+  if (scopes.size() > 2) scopes.erase(scopes.begin(), scopes.end() - 2);
+  for (size_t i = 0; i < scopes.size(); ++i) {
+    for (absl::string_view word : {"predictions", "softmax", "probabilities"}) {
+      if (absl::StrContains(scopes[i], word)) return true;
+    }
+    if (i + 1 < scopes.size()) continue;
+    for (absl::string_view word :
+         {"output", "outputs", "y", "prob", "probs", "prediction", "logits",
+          "final_result", "result", "classes", "scores"}) {
+      if (scopes[i] == word) return true;
+    }
+  }
+  return false;
+}
+
+// How likely an end of the graph is an output: the first is best.
+enum class Likelihood { kPlausible, kTraining, kHelper, kUnfed };
+
+Likelihood Judge(const Graph& graph, const ShapeMap& shapes, Endpoint end,
+                 bool fed) {
+  if (!fed) return Likelihood::kUnfed;
+  const Node& node = graph.node(end.node);
+  for (absl::string_view op : {"Shape", "ShapeN", "Size", "Rank", "ZerosLike",
+                               "OnesLike", "ReadVariableOp"}) {
+    if (node.op() == op) return Likelihood::kHelper;
+  }
+  if (TypeOf(graph, end) == tensorflow::DT_BOOL) return Likelihood::kHelper;
+  // One number for the whole batch: a loss or an accuracy.
+  const bool reduces = node.op() == "Mean" || node.op() == "Sum";
+  if (IsTrainingScope(node.name()) ||
+      (reduces && shapes.Of(end) == PartialShape::Scalar())) {
+    return Likelihood::kTraining;
+  }
+  return Likelihood::kPlausible;
+}
+
+// Nodes whose values depend on a placeholder; all nodes when there is none.
+std::vector<bool> FedNodes(const Graph& graph) {
+  std::vector<bool> fed(graph.id_limit(), false);
+  std::vector<NodeId> stack;
+  for (NodeId id : graph.Ids()) {
+    if (IsPlaceholder(graph.node(id)) ||
+        IsOptionalPlaceholder(graph.node(id))) {
+      stack.push_back(id);
+    }
+  }
+  if (stack.empty()) fed.assign(graph.id_limit(), true);
+  while (!stack.empty()) {
+    const NodeId id = stack.back();
+    stack.pop_back();
+    if (fed[id]) continue;
+    fed[id] = true;
+    for (const Use& use : graph.node(id).uses()) {
+      if (!use.is_control()) stack.push_back(use.consumer);
+    }
+  }
+  return fed;
+}
+
+// The graph's ends in file order: nodes that nothing reads, or (when
+// `ignore_bookkeeping`) that only bookkeeping reads.
+std::vector<NodeId> Ends(const Graph& graph, bool ignore_bookkeeping) {
+  std::vector<NodeId> ends;
+  for (NodeId id : graph.Ids()) {
+    const Node& node = graph.node(id);
+    if (IsBookkeeping(node)) continue;
+    const bool is_end =
+        std::all_of(node.uses().begin(), node.uses().end(), [&](const Use& u) {
+          return ignore_bookkeeping &&
+                 (u.is_control() || IsBookkeeping(graph.node(u.consumer)));
+        });
+    if (is_end) ends.push_back(id);
+  }
+  return ends;
+}
+
+absl::Status OutputQuestion(const Graph& graph, const ShapeMap& shapes,
+                            const std::vector<Endpoint>& candidates) {
+  std::vector<std::string> lines;
+  std::vector<std::string> names;
+  for (const Endpoint& candidate : candidates) {
+    if (lines.size() == kMaxListed) {
+      lines.push_back(
+          absl::StrCat("  ... and ", candidates.size() - kMaxListed, " more"));
+      break;
+    }
+    lines.push_back(Describe(graph, shapes, candidate));
+    names.push_back(graph.NameOf(candidate));
+  }
+  std::string text = absl::StrCat("which of these are the model's outputs?\n",
+                                  absl::StrJoin(lines, "\n"),
+                                  "\nGive one: --outputs=", names[0]);
+  if (names.size() > 1 && names.size() < kMaxListed) {
+    absl::StrAppend(&text,
+                    "\nor several: --outputs=", absl::StrJoin(names, ","));
+  }
+  return absl::FailedPreconditionError(text);
+}
+
+// Whether optimizer steps or gradients are still in the graph.
+bool IsTrainingGraph(const Graph& graph) {
+  for (NodeId id : graph.Ids()) {
+    const Node& node = graph.node(id);
+    if (absl::StartsWith(node.op(), "Apply") ||
+        absl::StartsWith(node.op(), "ResourceApply") ||
+        absl::StartsWith(node.name(), "gradients/")) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Tensors anywhere in the graph that are named like outputs; a training graph
+// goes on behind them.
+std::vector<Endpoint> NamedLikeOutputs(const Graph& graph,
+                                       const ShapeMap& shapes,
+                                       const std::vector<bool>& fed) {
+  std::vector<Endpoint> found;
+  for (NodeId id : graph.Ids()) {
+    const Node& node = graph.node(id);
+    const Endpoint tensor{id, 0};
+    if (!IsBookkeeping(node) && IsOutputName(node.name()) &&
+        Judge(graph, shapes, tensor, fed[id]) == Likelihood::kPlausible &&
+        found.size() < kMaxListed / 2) {
+      found.push_back(tensor);
+    }
+  }
+  return found;
+}
+
+absl::StatusOr<std::vector<Endpoint>> InferOutputs(const Graph& graph,
+                                                   bool take_all) {
+  OPTFARM_ASSIGN_OR_RETURN(const ShapeMap shapes, InferShapes(graph));
+  const std::vector<bool> fed = FedNodes(graph);
+  std::map<Likelihood, std::vector<Endpoint>> ranked;
+  // Without a good end, what only summaries and assertions read counts too.
+  for (bool ignore_bookkeeping : {false, true}) {
+    ranked.clear();
+    for (NodeId id : Ends(graph, ignore_bookkeeping)) {
+      const Endpoint end{id, 0};
+      ranked[Judge(graph, shapes, end, fed[id])].push_back(end);
+    }
+    if (!ranked[Likelihood::kPlausible].empty()) break;
+  }
+  std::vector<Endpoint>& plausible = ranked[Likelihood::kPlausible];
+  if (plausible.size() == 1 || (take_all && !plausible.empty())) {
+    return plausible;
+  }
+  if (!plausible.empty()) {
+    std::stable_partition(plausible.begin(), plausible.end(),
+                          [&](const Endpoint& end) {
+                            return IsOutputName(graph.node(end.node).name());
+                          });
+    return OutputQuestion(graph, shapes, plausible);
+  }
+  std::vector<Endpoint> candidates = NamedLikeOutputs(graph, shapes, fed);
+  const std::vector<Endpoint>& training = ranked[Likelihood::kTraining];
+  // An exported network may well end in a node named "loss".
+  if (training.size() == 1 && candidates.empty() && !IsTrainingGraph(graph) &&
+      shapes.Of(training[0]) != PartialShape::Scalar()) {
+    return training;
+  }
+  for (const auto& [likelihood, ends] : ranked) {
+    candidates.insert(candidates.end(), ends.begin(), ends.end());
+    if (!candidates.empty()) {
+      return OutputQuestion(graph, shapes, candidates);
+    }
+  }
+  return absl::FailedPreconditionError(
+      "the graph has no end that could be an output (only constants, "
+      "variables, placeholders and operations without a result); name the "
+      "output with --outputs=NODE");
+}
+
+// --- Inputs ------------------------------------------------------------------
+
+// What the ops that read a tensor demand of its shape, where they all demand
+// something of its rank at least.
+PartialShape ShapeFromConsumers(const Graph& graph, const ShapeMap& shapes,
+                                Endpoint tensor, int depth = 0) {
+  PartialShape hint;
+  for (const Use& use : graph.UsesOf(tensor)) {
+    const Node& consumer = graph.node(use.consumer);
+    const std::string& op = consumer.op();
+    PartialShape wanted;
+    const auto other = [&](int i) {
+      return i < static_cast<int>(consumer.inputs().size())
+                 ? shapes.Of(consumer.inputs()[i])
+                 : PartialShape();
+    };
+    if (use.input == 0 &&
+        (op == "DecodeWav" || op == "DecodeJpeg" || op == "DecodePng" ||
+         op == "DecodeGif" || op == "DecodeBmp" || op == "DecodeImage" ||
+         op == "ReadFile" || op == "LoopCond")) {
+      wanted = PartialShape::Scalar();
+    } else if (use.input == 1 && (op == "Switch" || op == "RefSwitch")) {
+      wanted = PartialShape::Scalar();
+    } else if (use.input == 0 &&
+               (op == "Conv2D" || op == "DepthwiseConv2dNative")) {
+      wanted = PartialShape::OfRank(4);
+      const auto format = GetStringOr(consumer.def(), "data_format", "NHWC");
+      const PartialShape filter = other(1);
+      if (filter.has_rank() && filter.rank() == 4 && format.ok()) {
+        wanted.set_dim(*format == "NCHW" ? 1 : 3, filter.dim(2));
+      }
+    } else if (use.input == 0 &&
+               (op == "MaxPool" || op == "AvgPool" || op == "LRN" ||
+                op == "ResizeBilinear" || op == "ResizeNearestNeighbor" ||
+                op == "FusedBatchNorm")) {
+      wanted = PartialShape::OfRank(4);
+    } else if (use.input == 0 && op == "MatMul") {
+      wanted = PartialShape::OfRank(2);
+      const auto transposed = GetBoolOr(consumer.def(), "transpose_b", false);
+      const PartialShape matrix = other(1);
+      if (matrix.has_rank() && matrix.rank() == 2 && transposed.ok()) {
+        wanted.set_dim(1, matrix.dim(*transposed ? 1 : 0));
+      }
+    } else if (depth < 8 && use.input == 0 &&
+               (op == "Identity" || op == "StopGradient" || op == "Cast" ||
+                op == "CheckNumerics" || op == "QuantizeV2" ||
+                op == "FakeQuantWithMinMaxVars" ||
+                op == "FakeQuantWithMinMaxArgs" || op == "Relu")) {
+      wanted = ShapeFromConsumers(graph, shapes, {use.consumer, 0}, depth + 1);
+    }
+    const absl::StatusOr<PartialShape> merged = MergeShapes(hint, wanted);
+    if (merged.ok()) hint = *merged;
+  }
+  return hint;
+}
+
+// The question about shapes that are not known, with the whole flag to give.
+absl::Status ShapeQuestion(const std::vector<GraphTensor>& inputs) {
+  std::string text;
+  std::vector<std::string> flag;
+  bool any_unranked = false;
+  for (const GraphTensor& input : inputs) {
+    flag.push_back(input.name);
+    if (input.shape.is_static()) continue;
+    if (input.shape.has_rank()) {
+      absl::StrAppend(&text, "what are the unknown sizes (?) in the shape ",
+                      input.shape.ToString(), " of input '", input.name, "' (",
+                      DataTypeName(input.dtype), ")?\n");
+      absl::StrAppend(&flag.back(), ":", FlagShape(input.shape, "N"));
+    } else {
+      any_unranked = true;
+      absl::StrAppend(&text, "what is the shape of input '", input.name, "' (",
+                      DataTypeName(input.dtype),
+                      ")? The graph does not tell.\n");
+      absl::StrAppend(&flag.back(), ":SHAPE");
+    }
+  }
+  absl::StrAppend(&text, "Give: --inputs=", absl::StrJoin(flag, ","),
+                  any_unranked ? " with a shape such as 1x224x224x3 for each "
+                                 "SHAPE ([] is a scalar)"
+                               : " with a number for each N");
+  return absl::FailedPreconditionError(text);
+}
+
+// A fed tensor while its shape is being settled.
+struct Feed {
+  GraphTensor tensor;
+  // Of the user; overrides what can be inferred.
+  std::optional<PartialShape> asked;
+};
+
+class IoInference {
+ public:
+  IoInference(const Graph& graph, const IoRequest& request)
+      : graph_(graph), request_(request) {}
+
+  absl::StatusOr<GraphIo> Run() {
+    if (request_.batch < 1) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a batch of ", request_.batch, " is not possible"));
+    }
+    OPTFARM_RETURN_IF_ERROR(NameOutputs());
+    OPTFARM_RETURN_IF_ERROR(NameInputs());
+    OPTFARM_RETURN_IF_ERROR(SettleShapes());
+    OPTFARM_RETURN_IF_ERROR(DescribeOutputs());
+    return std::move(io_);
+  }
+
+ private:
+  absl::Status NameOutputs() {
+    for (const std::string& text : request_.outputs) {
+      OPTFARM_ASSIGN_OR_RETURN(const Endpoint tensor,
+                               FindTensor(graph_, text, "--outputs"));
+      if (std::find(outputs_.begin(), outputs_.end(), tensor) !=
+          outputs_.end()) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("--outputs: '", text, "' is given twice"));
+      }
+      outputs_.push_back(tensor);
+    }
+    if (outputs_.empty()) {
+      OPTFARM_ASSIGN_OR_RETURN(outputs_,
+                               InferOutputs(graph_, request_.take_all_outputs));
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status NameInputs() {
+    for (const InputRequest& input : request_.inputs) {
+      OPTFARM_ASSIGN_OR_RETURN(const Endpoint tensor,
+                               FindTensor(graph_, input.name, "--inputs"));
+      if (std::find(outputs_.begin(), outputs_.end(), tensor) !=
+          outputs_.end()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "'", input.name, "' is given both as input and as output"));
+      }
+      for (const Feed& feed : feeds_) {
+        if (feed.tensor.tensor == tensor) {
+          return absl::InvalidArgumentError(
+              absl::StrCat("--inputs: '", input.name, "' is given twice"));
+        }
+      }
+      OPTFARM_RETURN_IF_ERROR(AddRequested(input, tensor));
+    }
+    return AddPlaceholders();
+  }
+
+  absl::Status AddRequested(const InputRequest& input, Endpoint tensor) {
+    const DataType dtype = TypeOf(graph_, tensor);
+    if (input.dtype.has_value() && dtype != tensorflow::DT_INVALID &&
+        *input.dtype != dtype) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input '", input.name, "' is ", DataTypeName(dtype),
+                       " in the graph, not ", DataTypeName(*input.dtype)));
+    }
+    feeds_.push_back(
+        {{graph_.NameOf(tensor), tensor,
+          dtype == tensorflow::DT_INVALID ? input.dtype.value_or(dtype) : dtype,
+          PartialShape()},
+         input.shape});
+    return absl::OkStatus();
+  }
+
+  // Marks what the outputs need; what is fed is not computed, so nothing
+  // before it is needed. Fed tensors of a node with further outputs stop the
+  // walk only along the edges that read them.
+  std::vector<bool> NeededNodes() const {
+    absl::flat_hash_set<Endpoint> fed;
+    for (const Feed& feed : feeds_) fed.insert(feed.tensor.tensor);
+    std::vector<bool> needed(graph_.id_limit(), false);
+    std::vector<NodeId> stack;
+    const auto visit = [&](NodeId id) {
+      if (!needed[id]) stack.push_back(id);
+      needed[id] = true;
+    };
+    for (const Endpoint& output : outputs_) visit(output.node);
+    while (!stack.empty()) {
+      const Node& node = graph_.node(stack.back());
+      stack.pop_back();
+      for (const Endpoint& input : node.inputs()) {
+        if (!fed.contains(input)) visit(input.node);
+      }
+      for (NodeId input : node.control_inputs()) {
+        // A placeholder that is fed has nothing left to wait for.
+        if (!fed.contains({input, 0})) visit(input);
+      }
+    }
+    return needed;
+  }
+
+  // Adds the placeholders that are needed, or asks for those that a list of
+  // the user's leaves out.
+  absl::Status AddPlaceholders() {
+    const std::vector<bool> needed = NeededNodes();
+    std::vector<std::string> missing;
+    for (NodeId id : graph_.Ids()) {
+      const Node& node = graph_.node(id);
+      const Endpoint tensor{id, 0};
+      if (!needed[id]) continue;
+      if (IsOptionalPlaceholder(node)) {
+        io_.optional_inputs.push_back(
+            {node.name(), tensor, TypeOf(graph_, tensor), PartialShape()});
+      } else if (IsPlaceholder(node)) {
+        if (!request_.inputs.empty()) {
+          missing.push_back(node.name());
+          continue;
+        }
+        if (std::find(outputs_.begin(), outputs_.end(), tensor) !=
+            outputs_.end()) {
+          return absl::InvalidArgumentError(absl::StrCat(
+              "output '", node.name(), "' is a placeholder: it must be fed"));
+        }
+        feeds_.push_back(
+            {{node.name(), tensor, TypeOf(graph_, tensor), PartialShape()},
+             std::nullopt});
+      }
+    }
+    if (!missing.empty()) return MissingInputs(missing);
+    if (feeds_.empty()) {
+      io_.notes.push_back(
+          "the outputs depend on no placeholder: the graph is run without "
+          "inputs");
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status MissingInputs(const std::vector<std::string>& missing) const {
+    std::vector<std::string> all;
+    for (const InputRequest& input : request_.inputs) {
+      all.push_back(input.name);
+      if (input.shape.has_value() && input.shape->has_rank()) {
+        absl::StrAppend(&all.back(), ":", FlagShape(*input.shape, "?"));
+      }
+    }
+    all.insert(all.end(), missing.begin(), missing.end());
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the outputs also need ", missing.size() == 1 ? "input '" : "inputs '",
+        absl::StrJoin(missing, "', '"),
+        "'. Give: --inputs=", absl::StrJoin(all, ",")));
+  }
+
+  // What the graph says of each input's shape, the user's word over it, the
+  // batch, and a question for what is left.
+  absl::Status SettleShapes() {
+    OPTFARM_ASSIGN_OR_RETURN(const ShapeMap shapes, InferShapes(graph_));
+    bool all_static = true;
+    for (Feed& feed : feeds_) {
+      GraphTensor& tensor = feed.tensor;
+      OPTFARM_ASSIGN_OR_RETURN(PartialShape shape, KnownShape(feed, shapes));
+      if (shape.has_rank() && shape.rank() > 0 && shape.dim(0) == kUnknownDim) {
+        shape.set_dim(0, request_.batch);
+        io_.notes.push_back(absl::StrCat("input '", tensor.name,
+                                         "': the unknown first dimension is "
+                                         "taken as a batch of ",
+                                         request_.batch));
+      }
+      all_static = all_static && shape.is_static();
+      tensor.shape = std::move(shape);
+      io_.inputs.push_back(tensor);
+    }
+    for (GraphTensor& tensor : io_.optional_inputs) {
+      tensor.shape = shapes.Of(tensor.tensor);
+    }
+    if (!all_static) return ShapeQuestion(io_.inputs);
+    return absl::OkStatus();
+  }
+
+  absl::StatusOr<PartialShape> KnownShape(const Feed& feed,
+                                          const ShapeMap& shapes) const {
+    const PartialShape& inferred = shapes.Of(feed.tensor.tensor);
+    const PartialShape hint =
+        ShapeFromConsumers(graph_, shapes, feed.tensor.tensor);
+    const absl::StatusOr<PartialShape> merged = MergeShapes(inferred, hint);
+    const PartialShape known = merged.ok() ? *merged : inferred;
+    if (!feed.asked.has_value()) return known;
+    const absl::StatusOr<PartialShape> asked = MergeShapes(known, *feed.asked);
+    if (!asked.ok()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "input '", feed.tensor.name, "' has the shape ", known.ToString(),
+          " in the graph; ", feed.asked->ToString(), " does not fit"));
+    }
+    return *asked;
+  }
+
+  // With the inputs' shapes, those of the outputs follow; and whether the
+  // model can run with them at all.
+  absl::Status DescribeOutputs() {
+    ShapeOptions options;
+    for (const GraphTensor& input : io_.inputs) {
+      options.feeds[input.tensor] = input.shape;
+    }
+    OPTFARM_ASSIGN_OR_RETURN(const ShapeMap shapes,
+                             InferShapes(graph_, options));
+    const std::vector<bool> needed = NeededNodes();
+    for (const ShapeProblem& problem : shapes.problems()) {
+      // A branch that is not taken may hold shapes that do not fit.
+      if (!needed[problem.node] || IsConditional(problem.node)) continue;
+      return absl::InvalidArgumentError(absl::StrCat(
+          "the model cannot run with these inputs: ", problem.text));
+    }
+    for (const Endpoint& output : outputs_) {
+      io_.outputs.push_back({graph_.NameOf(output), output,
+                             TypeOf(graph_, output), shapes.Of(output)});
+    }
+    return absl::OkStatus();
+  }
+
+  bool IsConditional(NodeId id) const {
+    const std::vector<bool> before = ReachableFrom(graph_, {id});
+    for (NodeId other : graph_.Ids()) {
+      if (!before[other]) continue;
+      const std::string& op = graph_.node(other).op();
+      if (op == "Switch" || op == "RefSwitch") return true;
+    }
+    return false;
+  }
+
+  const Graph& graph_;
+  const IoRequest& request_;
+  std::vector<Endpoint> outputs_;
+  std::vector<Feed> feeds_;
+  GraphIo io_;
+};
+
+}  // namespace
+
+absl::StatusOr<GraphIo> InferIo(const Graph& graph, const IoRequest& request) {
+  return IoInference(graph, request).Run();
+}
+
+}  // namespace optfarm::graph

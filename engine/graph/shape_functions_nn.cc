@@ -1,0 +1,544 @@
+// Shapes of convolution, pooling, normalization, activation and recurrent ops.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/shape_context.h"
+
+namespace optfarm::graph {
+namespace {
+
+// Where batch, channels and the first spatial axis are.
+struct Layout {
+  int channels = 0;
+  int rows = 0;
+};
+
+absl::StatusOr<Layout> ReadLayout(const ShapeContext& c, int rank) {
+  std::string format = rank == 5 ? "NDHWC" : "NHWC";
+  if (FindAttrDef(c.op_def(), "data_format") != nullptr) {
+    OPTFARM_ASSIGN_OR_RETURN(format, c.String("data_format"));
+  }
+  if (format == "NHWC" || format == "NDHWC") return Layout{rank - 1, 1};
+  if (format == "NCHW" || format == "NCDHW") return Layout{1, 2};
+  return absl::InvalidArgumentError(
+      absl::StrCat("data_format '", format, "' is not known"));
+}
+
+// A list attribute with one entry per axis; ones when the op has no such
+// attribute or it is an empty list.
+absl::StatusOr<std::vector<int64_t>> PerAxis(const ShapeContext& c,
+                                             absl::string_view name, int rank) {
+  std::vector<int64_t> values;
+  if (FindAttrDef(c.op_def(), name) != nullptr) {
+    OPTFARM_ASSIGN_OR_RETURN(values, c.Ints(name));
+  }
+  if (values.empty()) values.assign(rank, 1);
+  if (static_cast<int>(values.size()) != rank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("attribute '", name, "' must have ", rank,
+                     " entries, not ", values.size()));
+  }
+  return values;
+}
+
+absl::StatusOr<std::vector<int64_t>> ExplicitPaddings(
+    const ShapeContext& c, const std::string& padding, int rank) {
+  if (padding != "EXPLICIT") return std::vector<int64_t>(2 * rank, 0);
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> paddings,
+                           c.Ints("explicit_paddings"));
+  if (static_cast<int>(paddings.size()) != 2 * rank) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("explicit_paddings must have ", 2 * rank, " entries"));
+  }
+  return paddings;
+}
+
+// Slides a window of `window` over the spatial axes of `in`; `window` has one
+// entry per spatial axis. Channels of the result are `channels`.
+absl::StatusOr<PartialShape> Slide(const ShapeContext& c,
+                                   const PartialShape& in,
+                                   const std::vector<int64_t>& window,
+                                   int64_t channels) {
+  const int rank = in.rank();
+  OPTFARM_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(c, rank));
+  OPTFARM_ASSIGN_OR_RETURN(const auto strides, PerAxis(c, "strides", rank));
+  OPTFARM_ASSIGN_OR_RETURN(const auto dilations, PerAxis(c, "dilations", rank));
+  OPTFARM_ASSIGN_OR_RETURN(const std::string padding, c.String("padding"));
+  OPTFARM_ASSIGN_OR_RETURN(const auto pads, ExplicitPaddings(c, padding, rank));
+  PartialShape out = in;
+  for (size_t i = 0; i < window.size(); ++i) {
+    const int axis = layout.rows + static_cast<int>(i);
+    OPTFARM_ASSIGN_OR_RETURN(
+        const int64_t dim,
+        WindowedSize(in.dim(axis),
+                     {window[i], strides[axis], dilations[axis], pads[2 * axis],
+                      pads[2 * axis + 1]},
+                     padding));
+    out.set_dim(axis, dim);
+  }
+  out.set_dim(layout.channels, channels);
+  return out;
+}
+
+absl::Status SetWithScalars(ShapeContext& c, PartialShape out) {
+  c.set_output(0, std::move(out));
+  for (int i = 1; i < c.output_count(); ++i) {
+    c.set_output(i, PartialShape::Scalar());
+  }
+  return absl::OkStatus();
+}
+
+// Convolution of `in` with a filter [window..., in channels, out channels].
+absl::Status ConvolutionShape(ShapeContext& c, const PartialShape& input,
+                              const PartialShape& filter_shape, int rank) {
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape in, WithRank(input, rank));
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape filter,
+                           WithRank(filter_shape, rank));
+  OPTFARM_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(c, rank));
+  const int64_t have = in.dim(layout.channels);
+  const int64_t want = filter.dim(rank - 2);
+  // The input may have a multiple of the filter's channels: groups.
+  if (have != kUnknownDim && want != kUnknownDim &&
+      (want == 0 || have % want != 0)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the input has ", have, " channels, the filter ", want));
+  }
+  const std::vector<int64_t> window(filter.dims().begin(),
+                                    filter.dims().end() - 2);
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out,
+                           Slide(c, in, window, filter.dim(rank - 1)));
+  return SetWithScalars(c, std::move(out));
+}
+
+absl::Status Conv3dShape(ShapeContext& c) {
+  return ConvolutionShape(c, c.input(0), c.input(1), 5);
+}
+
+absl::Status FusedPadConv2dShape(ShapeContext& c) {
+  const bool resize = c.node().op() == "FusedResizeAndPadConv2D";
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape in, WithRank(c.input(0), 4));
+  if (resize) {
+    const PartialValue* size = c.value(1);
+    const bool known = size != nullptr && size->elements.size() == 2;
+    for (int i = 0; i < 2; ++i) {
+      const int64_t dim =
+          known ? size->elements[i].value_or(kUnknownDim) : kUnknownDim;
+      if (dim < kUnknownDim) {
+        return absl::InvalidArgumentError("a size is negative");
+      }
+      in.set_dim(i + 1, dim);
+    }
+  }
+  const PartialValue* pads = c.value(resize ? 2 : 1);
+  const bool known = pads != nullptr && pads->elements.size() == 8;
+  for (int i = 0; i < 4; ++i) {
+    int64_t dim = in.dim(i);
+    for (int side = 0; side < 2; ++side) {
+      const int64_t pad =
+          known ? pads->elements[2 * i + side].value_or(kUnknownDim)
+                : kUnknownDim;
+      if (pad < kUnknownDim) {
+        return absl::InvalidArgumentError("a padding is negative");
+      }
+      OPTFARM_ASSIGN_OR_RETURN(dim, AddDims(dim, pad));
+    }
+    in.set_dim(i, dim);
+  }
+  return ConvolutionShape(c, in, c.input(resize ? 3 : 2), 4);
+}
+
+// The gradient for an input or a filter, whose shape an input holds.
+absl::Status BackpropShape(ShapeContext& c, int sizes, int rank) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out, c.ShapeFromInput(sizes));
+  OPTFARM_ASSIGN_OR_RETURN(out, WithRank(out, rank));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status Conv2dBackpropInputShape(ShapeContext& c) {
+  // The sizes may be only height and width; the rest then follows from the
+  // other inputs.
+  const PartialValue* sizes = c.value(0);
+  if (sizes != nullptr && sizes->elements.size() == 2) {
+    OPTFARM_ASSIGN_OR_RETURN(const PartialShape hw, c.ShapeFromInput(0));
+    OPTFARM_ASSIGN_OR_RETURN(const PartialShape filter,
+                             WithRank(c.input(1), 4));
+    OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRank(c.input(2), 4));
+    OPTFARM_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(c, 4));
+    out.set_dim(layout.rows, hw.dim(0));
+    out.set_dim(layout.rows + 1, hw.dim(1));
+    out.set_dim(layout.channels, filter.dim(2));
+    c.set_output(0, std::move(out));
+    return absl::OkStatus();
+  }
+  return BackpropShape(c, 0, 4);
+}
+
+absl::Status Conv2dBackpropFilterShape(ShapeContext& c) {
+  return BackpropShape(c, 1, 4);
+}
+
+absl::Status Conv3dBackpropInputShape(ShapeContext& c) {
+  return BackpropShape(c, 0, 5);
+}
+
+absl::Status Conv3dBackpropFilterShape(ShapeContext& c) {
+  return BackpropShape(c, 1, 5);
+}
+
+absl::Status Dilation2dShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRank(c.input(0), 4));
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape filter, WithRank(c.input(1), 3));
+  OPTFARM_ASSIGN_OR_RETURN(const auto strides, PerAxis(c, "strides", 4));
+  OPTFARM_ASSIGN_OR_RETURN(const auto rates, PerAxis(c, "rates", 4));
+  OPTFARM_ASSIGN_OR_RETURN(const std::string padding, c.String("padding"));
+  for (int i = 1; i <= 2; ++i) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        const int64_t dim,
+        WindowedSize(out.dim(i), {filter.dim(i - 1), strides[i], rates[i]},
+                     padding));
+    out.set_dim(i, dim);
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t channels,
+                           MergeDims(out.dim(3), filter.dim(2)));
+  out.set_dim(3, channels);
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+// Pooling may also run over batch and channels, with windows of its own there.
+absl::StatusOr<PartialShape> PooledShape(const ShapeContext& c, int rank) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRank(c.input(0), rank));
+  OPTFARM_ASSIGN_OR_RETURN(const auto sizes, PerAxis(c, "ksize", rank));
+  OPTFARM_ASSIGN_OR_RETURN(const auto strides, PerAxis(c, "strides", rank));
+  OPTFARM_ASSIGN_OR_RETURN(const std::string padding, c.String("padding"));
+  OPTFARM_ASSIGN_OR_RETURN(const auto pads, ExplicitPaddings(c, padding, rank));
+  for (int i = 0; i < rank; ++i) {
+    if (sizes[i] == 1 && strides[i] == 1) continue;
+    OPTFARM_ASSIGN_OR_RETURN(
+        const int64_t dim,
+        WindowedSize(out.dim(i),
+                     {sizes[i], strides[i], 1, pads[2 * i], pads[2 * i + 1]},
+                     padding));
+    out.set_dim(i, dim);
+  }
+  return out;
+}
+
+absl::Status Pool3dShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out, PooledShape(c, 5));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status MaxPoolWithArgmaxShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out, PooledShape(c, 4));
+  c.set_output(0, out);
+  c.set_output(1, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status MaxPoolV2Shape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRank(c.input(0), 4));
+  const auto sizes = c.Known(1);
+  const auto strides = c.Known(2);
+  OPTFARM_ASSIGN_OR_RETURN(const std::string padding, c.String("padding"));
+  for (int i = 0; i < 4; ++i) {
+    int64_t dim = kUnknownDim;
+    if (sizes.has_value() && strides.has_value() && sizes->size() == 4 &&
+        strides->size() == 4) {
+      OPTFARM_ASSIGN_OR_RETURN(
+          dim, WindowedSize(out.dim(i), {(*sizes)[i], (*strides)[i]}, padding));
+    }
+    out.set_dim(i, dim);
+  }
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status AvgPoolGradShape(ShapeContext& c) {
+  return BackpropShape(c, 0, 4);
+}
+
+absl::Status BiasAddGradShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::string format, c.String("data_format"));
+  const PartialShape& in = c.input(0);
+  OPTFARM_RETURN_IF_ERROR(WithRankAtLeast(in, 2).status());
+  const int axis = format == "NCHW" ? 1 : -1;
+  c.set_output(
+      0, PartialShape::Vector(in.has_rank() ? in.dim(axis) : kUnknownDim));
+  return absl::OkStatus();
+}
+
+absl::Status FusedBatchNormShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::string format, c.String("data_format"));
+  const int rank = format.size() == 5 ? 5 : 4;
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape x, WithRank(c.input(0), rank));
+  OPTFARM_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(c, rank));
+  OPTFARM_ASSIGN_OR_RETURN(const bool training, c.Bool("is_training"));
+  int64_t channels = x.dim(layout.channels);
+  // While training, mean and variance come in empty.
+  for (int i = 1; i < (training ? 3 : 5); ++i) {
+    OPTFARM_ASSIGN_OR_RETURN(const PartialShape parameter,
+                             WithRank(c.input(i), 1));
+    OPTFARM_ASSIGN_OR_RETURN(channels, MergeDims(channels, parameter.dim(0)));
+  }
+  x.set_dim(layout.channels, channels);
+  c.set_output(0, std::move(x));
+  for (int i = 1; i < c.output_count() && i < 5; ++i) {
+    c.set_output(i, PartialShape::Vector(channels));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FusedBatchNormGradShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape x, MergeShapes(c.input(0), c.input(1)));
+  OPTFARM_ASSIGN_OR_RETURN(x, WithRank(x, 4));
+  OPTFARM_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(c, 4));
+  c.set_output(0, x);
+  for (int i = 1; i < 3; ++i) {
+    c.set_output(i, PartialShape::Vector(x.dim(layout.channels)));
+  }
+  return absl::OkStatus();
+}
+
+// t, then four vectors as long as t's last axis.
+absl::Status GlobalBatchNormShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape t, WithRank(c.input(0), 4));
+  int64_t channels = t.dim(3);
+  for (int i = 1; i < 5; ++i) {
+    OPTFARM_ASSIGN_OR_RETURN(const PartialShape parameter,
+                             WithRank(c.input(i), 1));
+    OPTFARM_ASSIGN_OR_RETURN(channels, MergeDims(channels, parameter.dim(0)));
+  }
+  t.set_dim(3, channels);
+  c.set_output(0, std::move(t));
+  return absl::OkStatus();
+}
+
+absl::Status AtLeastVector(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRankAtLeast(c.input(0), 1));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status Rank4Unchanged(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRank(c.input(0), 4));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status FirstTwoAlike(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out,
+                           MergeShapes(c.input(0), c.input(1)));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status SoftmaxLossShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape features, WithRank(c.input(0), 2));
+  const bool sparse = c.node().op() == "SparseSoftmaxCrossEntropyWithLogits";
+  int64_t batch = features.dim(0);
+  if (sparse) {
+    OPTFARM_ASSIGN_OR_RETURN(const PartialShape labels,
+                             WithRank(c.input(1), 1));
+    OPTFARM_ASSIGN_OR_RETURN(batch, MergeDims(batch, labels.dim(0)));
+    features.set_dim(0, batch);
+  } else {
+    OPTFARM_ASSIGN_OR_RETURN(features, BroadcastShapes(features, c.input(1)));
+    if (features.has_rank()) batch = features.dim(0);
+  }
+  c.set_output(0, PartialShape::Vector(batch));
+  c.set_output(1, std::move(features));
+  return absl::OkStatus();
+}
+
+absl::Status InTopKShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape predictions,
+                           WithRank(c.input(0), 2));
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape targets, WithRank(c.input(1), 1));
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t batch,
+                           MergeDims(predictions.dim(0), targets.dim(0)));
+  c.set_output(0, PartialShape::Vector(batch));
+  return absl::OkStatus();
+}
+
+absl::Status TopKShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRankAtLeast(c.input(0), 1));
+  int64_t k = kUnknownDim;
+  if (c.input_count() == 1) {
+    OPTFARM_ASSIGN_OR_RETURN(k, c.Int("k"));
+    if (k < 0) return absl::InvalidArgumentError("k is negative");
+  } else {
+    OPTFARM_ASSIGN_OR_RETURN(k, c.DimFromInput(1));
+  }
+  if (!out.has_rank()) return absl::OkStatus();
+  if (k != kUnknownDim && out.dim(-1) != kUnknownDim && out.dim(-1) < k) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the ", k, " largest of ", out.dim(-1), " are wanted"));
+  }
+  out.set_dim(-1, k);
+  c.set_output(0, out);
+  c.set_output(1, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status NthElementShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape in, WithRankAtLeast(c.input(0), 1));
+  c.set_output(0, in.Slice(0, -1));
+  return absl::OkStatus();
+}
+
+// One step of a recurrent cell: every output is [batch, cell size]. The cell's
+// size is that of the previous state.
+absl::Status CellShape(ShapeContext& c, int x_input, int state_input) {
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape x, WithRank(c.input(x_input), 2));
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape state,
+                           WithRank(c.input(state_input), 2));
+  for (int i = 0; i < c.output_count(); ++i) {
+    c.set_output(i, PartialShape::Matrix(x.dim(0), state.dim(1)));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status GruBlockCellShape(ShapeContext& c) { return CellShape(c, 0, 1); }
+absl::Status LstmBlockCellShape(ShapeContext& c) { return CellShape(c, 0, 1); }
+
+absl::Status BlockLstmShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape x, WithRank(c.input(1), 3));
+  // The last input is the bias of the four gates.
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape bias, WithRank(c.input(8), 1));
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t cell,
+                           DivideDimsEvenly(bias.dim(0), 4));
+  for (int i = 0; i < c.output_count(); ++i) {
+    c.set_output(i, PartialShape({x.dim(0), x.dim(1), cell}));
+  }
+  return absl::OkStatus();
+}
+
+// Steps of optimizers give the variable back.
+absl::Status ApplyShape(ShapeContext& c) {
+  if (c.output_count() > 0) c.set_output(0, c.input(0));
+  return absl::OkStatus();
+}
+
+constexpr ShapeRule kRules[] = {
+    {"Conv2D", Conv2dShape},
+    {"Conv2DBackpropInput", Conv2dBackpropInputShape},
+    {"Conv2DBackpropFilter", Conv2dBackpropFilterShape},
+    {"DepthwiseConv2dNative", DepthwiseConv2dShape},
+    {"DepthwiseConv2dNativeBackpropInput", Conv2dBackpropInputShape},
+    {"DepthwiseConv2dNativeBackpropFilter", Conv2dBackpropFilterShape},
+    {"FusedResizeAndPadConv2D", FusedPadConv2dShape},
+    {"FusedPadConv2D", FusedPadConv2dShape},
+    {"Conv3D", Conv3dShape},
+    {"Conv3DBackpropInputV2", Conv3dBackpropInputShape},
+    {"Conv3DBackpropFilterV2", Conv3dBackpropFilterShape},
+    {"Dilation2D", Dilation2dShape},
+    {"BiasAdd", BiasAddShape},
+    {"BiasAddV1", BiasAddShape},
+    {"BiasAddGrad", BiasAddGradShape},
+    {"DataFormatVecPermute", UnchangedShape},
+    {"DataFormatDimMap", UnchangedShape},
+    {"AvgPool", Pool2dShape},
+    {"AvgPoolGrad", AvgPoolGradShape},
+    {"MaxPool", Pool2dShape},
+    {"MaxPoolV2", MaxPoolV2Shape},
+    {"MaxPoolGrad", UnchangedShape},
+    {"MaxPoolWithArgmax", MaxPoolWithArgmaxShape},
+    {"AvgPool3D", Pool3dShape},
+    {"MaxPool3D", Pool3dShape},
+    {"BatchNormWithGlobalNormalization", GlobalBatchNormShape},
+    {"FusedBatchNorm", FusedBatchNormShape},
+    {"FusedBatchNormV2", FusedBatchNormShape},
+    {"FusedBatchNormV3", FusedBatchNormShape},
+    {"FusedBatchNormGrad", FusedBatchNormGradShape},
+    {"LRN", Rank4Unchanged},
+    {"LRNGrad", Rank4Unchanged},
+    {"Relu", UnchangedShape},
+    {"Relu6", UnchangedShape},
+    {"ReluGrad", FirstTwoAlike},
+    {"Relu6Grad", FirstTwoAlike},
+    {"LeakyRelu", UnchangedShape},
+    {"LeakyReluGrad", FirstTwoAlike},
+    {"Elu", UnchangedShape},
+    {"Selu", UnchangedShape},
+    {"Softplus", UnchangedShape},
+    {"Softsign", UnchangedShape},
+    {"EluGrad", FirstTwoAlike},
+    {"SeluGrad", FirstTwoAlike},
+    {"SoftplusGrad", FirstTwoAlike},
+    {"SoftsignGrad", FirstTwoAlike},
+    {"Softmax", AtLeastVector},
+    {"LogSoftmax", AtLeastVector},
+    {"L2Loss", ScalarOutputs},
+    {"SoftmaxCrossEntropyWithLogits", SoftmaxLossShape},
+    {"SparseSoftmaxCrossEntropyWithLogits", SoftmaxLossShape},
+    {"InTopK", InTopKShape},
+    {"InTopKV2", InTopKShape},
+    {"TopK", TopKShape},
+    {"TopKV2", TopKShape},
+    {"NthElement", NthElementShape},
+    {"GRUBlockCell", GruBlockCellShape},
+    {"LSTMBlockCell", LstmBlockCellShape},
+    {"BlockLSTM", BlockLstmShape},
+    {"BlockLSTMV2", BlockLstmShape},
+    {"ApplyGradientDescent", ApplyShape},
+    {"ApplyMomentum", ApplyShape},
+    {"ApplyAdam", ApplyShape},
+    {"ApplyAdagrad", ApplyShape},
+    {"ApplyAdadelta", ApplyShape},
+    {"ApplyRMSProp", ApplyShape},
+    {"ApplyFtrl", ApplyShape},
+};
+
+}  // namespace
+
+absl::Status Conv2dShape(ShapeContext& c) {
+  return ConvolutionShape(c, c.input(0), c.input(1), 4);
+}
+
+absl::Status DepthwiseConv2dShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape in, WithRank(c.input(0), 4));
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape filter, WithRank(c.input(1), 4));
+  OPTFARM_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(c, 4));
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t channels,
+                           MergeDims(in.dim(layout.channels), filter.dim(2)));
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t out_channels,
+                           MultiplyDims(channels, filter.dim(3)));
+  OPTFARM_ASSIGN_OR_RETURN(
+      PartialShape out,
+      Slide(c, in, {filter.dim(0), filter.dim(1)}, out_channels));
+  return SetWithScalars(c, std::move(out));
+}
+
+absl::Status Pool2dShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out, PooledShape(c, 4));
+  return SetWithScalars(c, std::move(out));
+}
+
+absl::Status BiasAddShape(ShapeContext& c) {
+  std::string format = "NHWC";
+  if (FindAttrDef(c.op_def(), "data_format") != nullptr) {
+    OPTFARM_ASSIGN_OR_RETURN(format, c.String("data_format"));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRankAtLeast(c.input(0), 2));
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape bias, WithRank(c.input(1), 1));
+  if (out.has_rank()) {
+    const int axis = format == "NCHW" ? 1 : -1;
+    OPTFARM_ASSIGN_OR_RETURN(const int64_t channels,
+                             MergeDims(out.dim(axis), bias.dim(0)));
+    out.set_dim(axis, channels);
+  }
+  return SetWithScalars(c, std::move(out));
+}
+
+absl::Span<const ShapeRule> NnShapeRules() { return kRules; }
+
+}  // namespace optfarm::graph

@@ -1,0 +1,177 @@
+// Runs the shape functions over a graph in dataflow order.
+
+#include "engine/graph/shape_inference.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/graph/dataflow_order.h"
+#include "engine/graph/op_defs.h"
+#include "engine/graph/shape_context.h"
+
+namespace optfarm::graph {
+namespace {
+
+using RuleTable = absl::flat_hash_map<absl::string_view, ShapeFunction>;
+
+const RuleTable& ShapeRules() {
+  static const RuleTable* const table = [] {
+    auto* rules = new RuleTable;
+    for (absl::Span<const ShapeRule> family :
+         {ArrayShapeRules(), ControlFlowShapeRules(), ImageShapeRules(),
+          MathShapeRules(), NnShapeRules(), QuantizedShapeRules(),
+          StateShapeRules()}) {
+      for (const ShapeRule& rule : family) {
+        const bool is_new = rules->emplace(rule.op, rule.function).second;
+        OPTFARM_CHECK(is_new);
+      }
+    }
+    return rules;
+  }();
+  return *table;
+}
+
+const RuleTable& ValueRuleTable() {
+  static const RuleTable* const table = [] {
+    auto* rules = new RuleTable;
+    for (const ShapeRule& rule : ValueRules()) {
+      rules->emplace(rule.op, rule.function);
+    }
+    return rules;
+  }();
+  return *table;
+}
+
+// Drops elements that the tensor's type cannot hold: the graph would wrap
+// around there, and a shape made of it means nothing.
+void DropUnrepresentable(tensorflow::DataType type, PartialValue* value) {
+  if (BaseType(type) == tensorflow::DT_INT64) return;
+  for (std::optional<int64_t>& element : value->elements) {
+    if (element.has_value() &&
+        (*element < std::numeric_limits<int32_t>::min() ||
+         *element > std::numeric_limits<int32_t>::max())) {
+      element = std::nullopt;
+    }
+  }
+}
+
+using Tensors = std::vector<std::vector<ShapeContext::Tensor>>;
+
+// Infers one node's outputs from what is known of its inputs. `tensors` has
+// the outputs of the nodes before it.
+absl::StatusOr<std::vector<ShapeContext::Tensor>> InferNode(
+    const Graph& graph, const Node& node, const Tensors& tensors) {
+  static const ShapeContext::Tensor* const unknown = new ShapeContext::Tensor;
+  const tensorflow::OpDef* op_def = FindOpDef(node.op());
+  if (op_def == nullptr) return std::vector<ShapeContext::Tensor>();
+  OPTFARM_ASSIGN_OR_RETURN(const int wanted, InputCount(*op_def, node.def()));
+  if (wanted != static_cast<int>(node.inputs().size())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "it takes ", wanted, " inputs but has ", node.inputs().size()));
+  }
+  // Only the number is needed; a node without its type attribute still has
+  // shapes.
+  OPTFARM_ASSIGN_OR_RETURN(const int outputs, OutputCount(*op_def, node.def()));
+  const auto rule = ShapeRules().find(node.op());
+  if (rule == ShapeRules().end()) {
+    return std::vector<ShapeContext::Tensor>(outputs);
+  }
+  std::vector<const ShapeContext::Tensor*> inputs;
+  inputs.reserve(node.inputs().size());
+  for (const Endpoint& input : node.inputs()) {
+    const std::vector<ShapeContext::Tensor>& ports = tensors[input.node];
+    inputs.push_back(input.port < static_cast<int>(ports.size())
+                         ? &ports[input.port]
+                         : unknown);
+  }
+  ShapeContext context(*op_def, node.def(), std::move(inputs), outputs,
+                       graph.versions().producer());
+  OPTFARM_RETURN_IF_ERROR(rule->second(context));
+  const auto value_rule = ValueRuleTable().find(node.op());
+  if (value_rule != ValueRuleTable().end()) {
+    OPTFARM_RETURN_IF_ERROR(value_rule->second(context));
+    const auto types = OutputTypes(*op_def, node.def());
+    for (int i = 0; i < outputs; ++i) {
+      std::optional<PartialValue>& value = context.outputs()[i].value;
+      if (!value.has_value()) continue;
+      DropUnrepresentable(types.ok() ? (*types)[i] : tensorflow::DT_INT32,
+                          &*value);
+    }
+  }
+  return std::move(context.outputs());
+}
+
+}  // namespace
+
+const PartialShape& ShapeMap::Of(Endpoint tensor) const {
+  static const PartialShape* const unknown = new PartialShape;
+  if (tensor.node < 0 || tensor.node >= static_cast<NodeId>(shapes_.size())) {
+    return *unknown;
+  }
+  const std::vector<PartialShape>& ports = shapes_[tensor.node];
+  if (tensor.port < 0 || tensor.port >= static_cast<int>(ports.size())) {
+    return *unknown;
+  }
+  return ports[tensor.port];
+}
+
+const PartialValue* ShapeMap::ValueOf(Endpoint tensor) const {
+  const auto it = values_.find(tensor);
+  return it == values_.end() ? nullptr : &it->second;
+}
+
+absl::StatusOr<ShapeMap> InferShapes(const Graph& graph,
+                                     const ShapeOptions& options) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
+                           DataflowOrder(graph));
+  // How many ports of a node anybody asks for, in case its op is unknown.
+  std::vector<int> ports_wanted(graph.id_limit(), 0);
+  for (const auto& [tensor, shape] : options.feeds) {
+    if (graph.Has(tensor.node)) {
+      ports_wanted[tensor.node] =
+          std::max(ports_wanted[tensor.node],
+                   std::min<int>(tensor.port, kMaxNodeArity - 1) + 1);
+    }
+  }
+  ShapeMap map;
+  Tensors tensors(graph.id_limit());
+  for (NodeId id : order) {
+    const Node& node = graph.node(id);
+    absl::StatusOr<std::vector<ShapeContext::Tensor>> outputs =
+        InferNode(graph, node, tensors);
+    if (outputs.ok()) {
+      tensors[id] = *std::move(outputs);
+    } else {
+      map.problems_.push_back(
+          {id, absl::StrCat("node '", node.name(), "' (", node.op(),
+                            "): ", outputs.status().message())});
+    }
+    if (static_cast<int>(tensors[id].size()) < ports_wanted[id]) {
+      tensors[id].resize(ports_wanted[id]);
+    }
+    for (int port = 0; port < ports_wanted[id]; ++port) {
+      const auto feed = options.feeds.find(Endpoint{id, port});
+      if (feed == options.feeds.end()) continue;
+      tensors[id][port] = {feed->second, std::nullopt, std::nullopt};
+    }
+  }
+  map.shapes_.resize(graph.id_limit());
+  for (NodeId id : order) {
+    for (size_t port = 0; port < tensors[id].size(); ++port) {
+      ShapeContext::Tensor& tensor = tensors[id][port];
+      map.shapes_[id].push_back(std::move(tensor.shape));
+      if (tensor.value.has_value()) {
+        map.values_.emplace(Endpoint{id, static_cast<int>(port)},
+                            *std::move(tensor.value));
+      }
+    }
+  }
+  return map;
+}
+
+}  // namespace optfarm::graph

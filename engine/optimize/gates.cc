@@ -1,0 +1,152 @@
+#include "engine/optimize/gates.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace optfarm::optimize {
+namespace {
+
+constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
+
+v1::GateResult Gate(absl::string_view name, double value, double bound,
+                    bool at_most, absl::string_view what,
+                    absl::string_view advice) {
+  v1::GateResult gate;
+  gate.set_name(std::string(name));
+  gate.set_value(value);
+  gate.set_bound(bound);
+  // NaN fails both comparisons.
+  gate.set_passed(at_most ? value <= bound : value >= bound);
+  std::string message =
+      absl::StrFormat("%s is %.4g; %s %.4g is allowed.", std::string(what),
+                      value, at_most ? "at most" : "at least", bound);
+  if (!gate.passed()) {
+    message = std::isnan(value) ? std::string(advice)
+                                : absl::StrCat(message, " ", advice);
+  }
+  gate.set_message(message);
+  return gate;
+}
+
+constexpr char kLossAdvice[] =
+    "Give more calibration data, keep more layers in float (keep_float), or "
+    "use weights8.";
+
+void CheckAccuracy(const v1::Bounds& bounds, const GateFacts& facts,
+                   std::vector<v1::GateResult>* gates) {
+  const bool has_labels =
+      facts.float_accuracy.has_value() && facts.optimized_accuracy.has_value();
+  if (!has_labels && bounds.labels_decide()) return;
+  const auto check = [&](absl::string_view name, double before, double after,
+                         double bound, absl::string_view what) {
+    gates->push_back(Gate(
+        name, has_labels ? before - after : kNaN, bound, /*at_most=*/true, what,
+        has_labels ? kLossAdvice
+                   : "The bound needs labels and there are none; give "
+                     "--labels."));
+  };
+  const v1::Accuracy before = facts.float_accuracy.value_or(v1::Accuracy());
+  const v1::Accuracy after = facts.optimized_accuracy.value_or(v1::Accuracy());
+  if (bounds.has_max_accuracy_drop()) {
+    check("max_accuracy_drop", before.top1(), after.top1(),
+          bounds.max_accuracy_drop(), "The loss of top-1 in points");
+  }
+  if (bounds.has_max_top5_accuracy_drop()) {
+    check("max_top5_accuracy_drop", before.top5(), after.top5(),
+          bounds.max_top5_accuracy_drop(), "The loss of top-5 in points");
+  }
+}
+
+// Least value over the outputs; NaN when none has one.
+template <typename Value>
+double Least(const GateFacts& facts, Value value) {
+  double least = kNaN;
+  for (const v1::TensorComparison& output : facts.outputs) {
+    const double v = value(output);
+    if (!std::isnan(v)) least = std::isnan(least) ? v : std::min(least, v);
+  }
+  return least;
+}
+
+double LeastAgreement(const GateFacts& facts) {
+  return Least(facts, [](const v1::TensorComparison& output) {
+    return output.top1_agreement() < 0 ? kNaN : output.top1_agreement();
+  });
+}
+
+double LeastSnr(const GateFacts& facts) {
+  return Least(facts, [](const v1::TensorComparison& output) {
+    return output.samples() > 0 ? output.snr_db() : kNaN;
+  });
+}
+
+}  // namespace
+
+std::vector<v1::GateResult> CheckGates(const v1::Bounds& bounds,
+                                       const GateFacts& facts) {
+  std::vector<v1::GateResult> gates;
+  CheckAccuracy(bounds, facts, &gates);
+  const bool has_labels = facts.float_accuracy.has_value();
+  if (bounds.has_min_top1_agreement() &&
+      !(has_labels && bounds.labels_decide())) {
+    gates.push_back(
+        Gate("min_top1_agreement", LeastAgreement(facts),
+             bounds.min_top1_agreement(), /*at_most=*/false,
+             "The share of samples whose best class stays the same",
+             std::isnan(LeastAgreement(facts))
+                 ? "No output has classes to compare; use min_snr_db for this "
+                   "model."
+                 : kLossAdvice));
+  }
+  if (bounds.has_min_snr_db()) {
+    gates.push_back(Gate("min_snr_db", LeastSnr(facts), bounds.min_snr_db(),
+                         /*at_most=*/false,
+                         "The signal-to-noise ratio of the worst output in dB",
+                         std::isnan(LeastSnr(facts))
+                             ? "Nothing was compared; give calibration data."
+                             : kLossAdvice));
+  }
+  if (bounds.has_max_size_ratio()) {
+    const double ratio = facts.bytes_before > 0
+                             ? static_cast<double>(facts.bytes_after) /
+                                   static_cast<double>(facts.bytes_before)
+                             : kNaN;
+    gates.push_back(Gate("max_size_ratio", ratio, bounds.max_size_ratio(),
+                         /*at_most=*/true,
+                         "The size of the optimized file over the original's",
+                         "Quantize more of the weights."));
+  }
+  return gates;
+}
+
+bool AllPassed(absl::Span<const v1::GateResult> gates) {
+  return std::all_of(gates.begin(), gates.end(),
+                     [](const v1::GateResult& g) { return g.passed(); });
+}
+
+bool MayBeMended(absl::Span<const v1::GateResult> gates) {
+  return std::any_of(gates.begin(), gates.end(), [](const v1::GateResult& g) {
+    return !g.passed() && !std::isnan(g.value());
+  });
+}
+
+double Badness(absl::Span<const v1::GateResult> gates, const GateFacts& facts) {
+  const double snr = LeastSnr(facts);
+  double badness = std::isnan(snr) ? 0 : -std::clamp(snr, -99.0, 99.0) * 1e-6;
+  for (const v1::GateResult& gate : gates) {
+    if (gate.passed() || std::isnan(gate.value())) continue;
+    const bool is_ratio =
+        gate.name() == "min_top1_agreement" || gate.name() == "max_size_ratio";
+    const double distance =
+        std::min(std::abs(gate.value() - gate.bound()), 1e6);
+    badness += distance * (is_ratio ? 100 : 1);
+  }
+  return badness;
+}
+
+}  // namespace optfarm::optimize

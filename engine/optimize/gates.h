@@ -1,0 +1,44 @@
+// A recipe's bounds against what was measured.
+
+#ifndef OPTFARM_ENGINE_OPTIMIZE_GATES_H_
+#define OPTFARM_ENGINE_OPTIMIZE_GATES_H_
+
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "optfarm/v1/recipes.pb.h"
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::optimize {
+
+// What gates are decided from.
+struct GateFacts {
+  std::vector<v1::TensorComparison> outputs;
+  // Absent without labels.
+  std::optional<v1::Accuracy> float_accuracy;
+  std::optional<v1::Accuracy> optimized_accuracy;
+  int64_t bytes_before = 0;
+  int64_t bytes_after = 0;
+};
+
+// One result for each bound that is set and concerns this program (min_speedup
+// is checked where devices measure). NaN stands for a value that could not be
+// measured.
+std::vector<v1::GateResult> CheckGates(const v1::Bounds& bounds,
+                                       const GateFacts& facts);
+
+bool AllPassed(absl::Span<const v1::GateResult> gates);
+
+// Whether a failed gate could be measured, so that a gentler chain may mend it.
+bool MayBeMended(absl::Span<const v1::GateResult> gates);
+
+// How far a result is from its bounds, for choosing among results that all
+// fail: smaller is better. UNITS: percentage points (of accuracy, of agreement,
+// of size) and decibel, added up; the worst output's SNR decides between
+// equals.
+double Badness(absl::Span<const v1::GateResult> gates, const GateFacts& facts);
+
+}  // namespace optfarm::optimize
+
+#endif  // OPTFARM_ENGINE_OPTIMIZE_GATES_H_

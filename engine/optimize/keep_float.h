@@ -1,0 +1,58 @@
+// Keeping layers in float: how a recipe's chain is changed so that it spares
+// them, and which layers to spare next when the answers are too far off.
+
+#ifndef OPTFARM_ENGINE_OPTIMIZE_KEEP_FLOAT_H_
+#define OPTFARM_ENGINE_OPTIMIZE_KEEP_FLOAT_H_
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/graph/graph.h"
+#include "engine/transforms/transform_string.h"
+#include "optfarm/v1/recipes.pb.h"
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::optimize {
+
+// What stays in float. Weights that a spared op type reads stay float too;
+// a spared node computes in float, its weights may be stored in 8 bits.
+struct Spared {
+  std::set<std::string> ops;
+  std::set<std::string> nodes;
+  // Transforms that are left out of the chain.
+  std::set<std::string> left_out;
+  // Another chain, as a transform string; empty: the recipe's own.
+  std::string chain;
+  // Biases are corrected on samples afterwards.
+  bool corrects_biases = false;
+
+  bool empty() const { return *this == Spared(); }
+  friend bool operator==(const Spared&, const Spared&) = default;
+};
+
+// What the recipe spares from the start.
+Spared SparedByRecipe(const v1::KeepFloat& keep_float);
+
+// What an attempt spares, the recipe's own included.
+Spared SparedByAttempt(const v1::KeepFloat& keep_float,
+                       const v1::ChainChange& attempt);
+
+// The steps without those left out, and with ignore_op and exclude_node
+// parameters added to quantize_weights and quantize_nodes.
+std::vector<transforms::TransformStep> WithSpared(
+    std::vector<transforms::TransformStep> steps, const Spared& spared);
+
+// Nodes that lose most, by the names that quantize_nodes knows them by: those
+// that it made 8-bit in `result` and
+// that add most noise, relative to the signal, to what they read. Where a
+// node's own output was not compared, the next that was stands for it.
+// `layers` are CompareLayers' results. Worst first, at most `most`.
+std::vector<std::string> WorstLayers(
+    const graph::Graph& original, const graph::Graph& result,
+    absl::Span<const v1::TensorComparison> layers, size_t most);
+
+}  // namespace optfarm::optimize
+
+#endif  // OPTFARM_ENGINE_OPTIMIZE_KEEP_FLOAT_H_

@@ -1,0 +1,48 @@
+// Labels: the number of the right class for each sample, from a labels file or
+// from the names of the folders the samples lie in.
+
+#ifndef OPTFARM_ENGINE_OPTIMIZE_LABELS_H_
+#define OPTFARM_ENGINE_OPTIMIZE_LABELS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/optimize/dataset.h"
+
+namespace optfarm::optimize {
+
+struct Labels {
+  // One a sample of the dataset; -1: not labelled. Empty: no labels at all.
+  std::vector<int64_t> classes;
+  // Taken from folder names without being asked for; may be about other
+  // classes than the model's.
+  bool guessed = false;
+  // "from labels.txt, by folder", for the report.
+  std::string source;
+};
+
+// Reads a labels file. Its form is found by content:
+//   - an .npy of whole numbers, one a sample;
+//   - lines with one whole number each, as many as samples;
+//   - lines "path class" or "path,class" (also with a header, where the column
+//     named "...<classes>", "label", "class" or "index" counts), path below the
+//     folder or file name alone; the class is a number;
+//   - class names, one a line in the model's order ("name" or "number:name"):
+//     a sample's class is the line that its first folder is named after;
+//     folders without a line belong to "_unknown_" where there is one.
+// `classes` is the length of the model's output, -1 when it has no classes.
+// ERRORS: those of reading the file; InvalidArgument naming the line when it
+// has none of these forms, or labels nothing, or a class is out of range.
+absl::StatusOr<Labels> LoadLabels(const std::string& path,
+                                  const Dataset& dataset, int64_t classes);
+
+// Labels from the folders alone: their names if all are numbers, else their
+// place in sorted order. Empty unless there are exactly `classes` folders, or
+// numbers below `classes`.
+Labels GuessLabels(const Dataset& dataset, int64_t classes);
+
+}  // namespace optfarm::optimize
+
+#endif  // OPTFARM_ENGINE_OPTIMIZE_LABELS_H_

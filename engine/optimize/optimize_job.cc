@@ -1,0 +1,291 @@
+#include "engine/optimize/optimize_job.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/time/clock.h"
+#include "base/digest.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "engine/formats/graph_file.h"
+#include "engine/formats/npy.h"
+#include "engine/graph/attr.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/infer_io.h"
+#include "engine/graph/verify.h"
+#include "engine/optimize/calibration.h"
+#include "engine/optimize/model_tensor.h"
+#include "engine/optimize/optimizer.h"
+#include "engine/optimize/recipes.h"
+#include "engine/optimize/report_writer.h"
+
+namespace optfarm::optimize {
+namespace {
+
+constexpr int64_t kRandomSamples = 32;
+
+// What the file holds, checked.
+struct Model {
+  graph::Graph graph;
+  int64_t bytes = 0;
+  std::string sha256;
+  graph::GraphIo io;
+};
+
+absl::StatusOr<graph::InputRequest> ToInputRequest(const v1::TensorSpec& spec) {
+  graph::InputRequest request;
+  request.name = spec.name();
+  if (!spec.dtype().empty()) {
+    OPTFARM_ASSIGN_OR_RETURN(request.dtype, graph::ParseDataType(spec.dtype()));
+  }
+  if (spec.shape_known()) {
+    tensorflow::TensorShapeProto shape;
+    for (const int64_t dim : spec.shape()) shape.add_dim()->set_size(dim);
+    OPTFARM_ASSIGN_OR_RETURN(request.shape,
+                             graph::PartialShape::FromProto(shape));
+  }
+  return request;
+}
+
+// The inputs the user named; an array that comes without a shape in the
+// request says what one sample looks like.
+absl::StatusOr<std::vector<graph::InputRequest>> InputsFromArrays(
+    const OptimizeRequest& request, const graph::Graph& graph) {
+  std::vector<graph::InputRequest> inputs;
+  for (const v1::TensorSpec& spec : request.inputs) {
+    OPTFARM_ASSIGN_OR_RETURN(inputs.emplace_back(), ToInputRequest(spec));
+  }
+  for (const auto& [name, path] : request.calibration_arrays) {
+    if (name.empty()) continue;
+    OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto array,
+                             formats::LoadNpy(path));
+    auto found = std::find_if(inputs.begin(), inputs.end(),
+                              [&](const auto& i) { return i.name == name; });
+    if (found == inputs.end()) {
+      found = inputs.insert(inputs.end(), graph::InputRequest{name, {}, {}});
+    }
+    if (found->shape.has_value()) continue;
+    tensorflow::TensorShapeProto shape = array.tensor_shape();
+    if (shape.dim_size() > 0) shape.mutable_dim()->DeleteSubrange(0, 1);
+    OPTFARM_ASSIGN_OR_RETURN(found->shape,
+                             graph::PartialShape::FromProto(shape));
+  }
+  return inputs;
+}
+
+absl::StatusOr<graph::GraphIo> Infer(const OptimizeRequest& request,
+                                     const graph::Graph& graph) {
+  graph::IoRequest wanted;
+  wanted.outputs = request.outputs;
+  for (const v1::TensorSpec& spec : request.inputs) {
+    OPTFARM_ASSIGN_OR_RETURN(wanted.inputs.emplace_back(),
+                             ToInputRequest(spec));
+  }
+  absl::StatusOr<graph::GraphIo> io = graph::InferIo(graph, wanted);
+  if (io.status().code() != absl::StatusCode::kFailedPrecondition ||
+      request.calibration_arrays.empty()) {
+    return io;
+  }
+  // The graph does not tell a shape; the data may.
+  OPTFARM_ASSIGN_OR_RETURN(wanted.inputs, InputsFromArrays(request, graph));
+  absl::StatusOr<graph::GraphIo> from_data = graph::InferIo(graph, wanted);
+  return from_data.ok() ? std::move(from_data) : std::move(io);
+}
+
+absl::StatusOr<Model> LoadModel(const OptimizeRequest& request) {
+  Model model;
+  OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
+                           formats::LoadGraphDef(request.model_path));
+  OPTFARM_ASSIGN_OR_RETURN(const uint64_t bytes, FileSize(request.model_path));
+  model.bytes = static_cast<int64_t>(bytes);
+  OPTFARM_ASSIGN_OR_RETURN(model.sha256, Sha256OfFile(request.model_path));
+  const std::string doing =
+      absl::StrCat("While checking '", BaseName(request.model_path), "'");
+  absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
+  if (!graph.ok()) return Annotate(graph.status(), doing);
+  model.graph = *std::move(graph);
+  graph::VerifyOptions options;
+  options.refuse_nan = true;
+  OPTFARM_RETURN_IF_ERROR(Annotate(graph::Verify(model.graph, options), doing));
+  OPTFARM_ASSIGN_OR_RETURN(model.io, Infer(request, model.graph));
+  return model;
+}
+
+std::vector<ModelTensor> ToModelTensors(
+    absl::Span<const graph::GraphTensor> tensors, const graph::Graph& graph) {
+  std::vector<ModelTensor> result;
+  for (const graph::GraphTensor& tensor : tensors) {
+    ModelTensor& out = result.emplace_back();
+    out.name = {graph.node(tensor.tensor.node).name(), tensor.tensor.port};
+    out.dtype = tensor.dtype;
+    for (const graph::Use& use : graph.node(tensor.tensor.node).uses()) {
+      out.is_wav_file |= graph.node(use.consumer).op() == "DecodeWav";
+    }
+    if (tensor.shape.has_rank()) {
+      out.shape.emplace();
+      for (int i = 0; i < tensor.shape.rank(); ++i) {
+        out.shape->push_back(tensor.shape.dim(i));
+      }
+    }
+  }
+  return result;
+}
+
+std::vector<graph::TensorName> NamesOf(absl::Span<const ModelTensor> tensors) {
+  std::vector<graph::TensorName> names;
+  for (const ModelTensor& tensor : tensors) names.push_back(tensor.name);
+  return names;
+}
+
+absl::StatusOr<Dataset> OpenData(const OptimizeRequest& request,
+                                 absl::Span<const ModelTensor> inputs) {
+  const v1::Recipe& recipe = request.recipe;
+  DatasetOptions options;
+  options.folder = request.calibration_folder;
+  options.arrays = request.calibration_arrays;
+  options.preprocessing = recipe.calibration().preprocessing();
+  options.input_mean = request.input_mean;
+  options.input_std = request.input_std;
+  if (!options.folder.empty() || !options.arrays.empty()) {
+    return Dataset::Open(options, inputs);
+  }
+  if (recipe.calibration().required()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("Recipe '", recipe.name(),
+                     "' needs calibration data; give --calibration=FOLDER or "
+                     "--calibration=NAME=FILE.npy"));
+  }
+  if (!request.labels_path.empty()) {
+    return absl::InvalidArgumentError(
+        "Labels are given without the samples they belong to; give "
+        "--calibration too");
+  }
+  if (!recipe.verification().allow_random_inputs()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("Without data the result of recipe '", recipe.name(),
+                     "' cannot be verified; give --calibration=FOLDER or "
+                     "--calibration=NAME=FILE.npy, or set "
+                     "verification.allow_random_inputs in the recipe"));
+  }
+  return Dataset::MakeRandom(inputs, kRandomSamples,
+                             recipe.calibration().seed());
+}
+
+// Warnings about the data and what came of it.
+void AddWarnings(const Dataset& dataset, const SampleReader& reader,
+                 const Optimizer& optimizer, const Attempt& best,
+                 const Model& model, v1::Report* report) {
+  const auto warn = [report](std::string text) {
+    report->add_warnings(std::move(text));
+  };
+  if (dataset.is_random()) {
+    warn(
+        "No calibration data was given: the result was compared on made-up "
+        "random inputs, which says little about real ones, and nothing was "
+        "calibrated. Give --calibration before you ship this.");
+  }
+  for (const std::string& text : dataset.warnings()) warn(text);
+  if (reader.bad_count() > 0) {
+    constexpr int64_t kNamed = 3;
+    std::vector<std::string> named;
+    for (const v1::SkippedMatch& bad : reader.Bad()) {
+      if (static_cast<int64_t>(named.size()) == kNamed) break;
+      named.push_back(absl::StrCat(bad.node(), " (", bad.reason(), ")"));
+    }
+    warn(absl::StrCat(reader.bad_count(), " samples could not be used: ",
+                      absl::StrJoin(named, "; "),
+                      reader.bad_count() > kNamed ? "; ..." : "", "."));
+  }
+  for (const std::string& text : optimizer.warnings()) warn(text);
+  if (optimizer.labels().guessed) {
+    warn(absl::StrCat("Labels were taken from ", optimizer.labels().source,
+                      "; give --labels if that is not the model's order."));
+  }
+  if (!optimizer.attempts().empty()) {
+    warn(absl::StrFormat(
+        "The recipe's own chain lost too much; %d nodes or op types stay in "
+        "float, and the file is %.2f times the original's.",
+        report->kept_float_size(),
+        static_cast<double>(best.facts.bytes_after) /
+            static_cast<double>(std::max<int64_t>(model.bytes, 1))));
+  }
+  for (const auto& step : best.pipeline.steps) {
+    for (const std::string& text : step.report.warnings) warn(text);
+    if (!step.ignored_error.ok()) {
+      warn(absl::StrCat("Step ", step.step, " failed and was left out: ",
+                        step.ignored_error.message()));
+    }
+  }
+  for (const std::string& note : model.io.notes) warn(note);
+}
+
+}  // namespace
+
+absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
+                                       const OptimizeProgressFn& progress) {
+  const absl::Time start = absl::Now();
+  double reached = 0;
+  const auto tell = [&](absl::string_view stage, double fraction) {
+    reached = std::max(reached, fraction);
+    if (progress) progress({std::string(stage), reached});
+  };
+  tell("loading", 0);
+  OPTFARM_RETURN_IF_ERROR(CheckRecipe(request.recipe));
+  OPTFARM_ASSIGN_OR_RETURN(const Model model, LoadModel(request));
+  const std::vector<ModelTensor> inputs =
+      ToModelTensors(model.io.inputs, model.graph);
+  const std::vector<ModelTensor> outputs =
+      ToModelTensors(model.io.outputs, model.graph);
+  OPTFARM_ASSIGN_OR_RETURN(const Dataset dataset, OpenData(request, inputs));
+  SampleReader reader(dataset);
+
+  OptimizerInput job;
+  job.original = &model.graph;
+  job.original_bytes = model.bytes;
+  job.inputs = NamesOf(inputs);
+  job.outputs = NamesOf(outputs);
+  job.recipe = &request.recipe;
+  job.dataset = &dataset;
+  job.reader = &reader;
+  job.labels_path = request.labels_path;
+  job.out_folder = request.out_folder;
+  job.threads = std::max(1, request.threads);
+  job.progress = tell;
+  Optimizer optimizer(job);
+  OPTFARM_RETURN_IF_ERROR(optimizer.MeasureOriginal());
+  OPTFARM_ASSIGN_OR_RETURN(Attempt best, optimizer.FindBest());
+
+  v1::Report report;
+  FillReport(job, best, reader, &report);
+  for (const std::string& text : optimizer.attempts()) {
+    report.add_attempts(text);
+  }
+  report.mutable_model()->set_sha256(model.sha256);
+  report.mutable_model()->set_size_bytes(model.bytes);
+  report.set_tool_version(request.tool_version);
+  for (const graph::GraphTensor& tensor : model.io.inputs) {
+    *report.add_inputs() = ToSpec(tensor);
+  }
+  for (const graph::GraphTensor& tensor : model.io.outputs) {
+    *report.add_outputs() = ToSpec(tensor);
+  }
+  for (const std::string& text : dataset.fed()) report.add_fed(text);
+  if (request.recipe.verification().per_layer()) {
+    OPTFARM_ASSIGN_OR_RETURN(const auto layers, optimizer.CompareByLayer(best));
+    AddLayers(layers, &report);
+  }
+  AddWarnings(dataset, reader, optimizer, best, model, &report);
+  tell("writing", 0.95);
+  report.set_seconds(absl::ToDoubleSeconds(absl::Now() - start));
+  OPTFARM_RETURN_IF_ERROR(
+      WriteArtifacts(request.out_folder, job, best, &report));
+  tell("done", 1);
+  return report;
+}
+
+}  // namespace optfarm::optimize

@@ -1,0 +1,75 @@
+// One optimization from a model file to a report: the room's one main header.
+//
+//   load > verify > infer inputs and outputs > transform > calibrate > freeze
+//   ranges > compare with the original > accuracy > gates > report
+//
+// Files written into the request's out_folder:
+//   optimized.pb     the optimized graph
+//   transforms.txt   a transform_graph command line that makes it again
+//   calibration.log  observed ranges in TensorFlow's log format, if calibrated
+//   bias_shifts.txt  what was added to biases, if they were corrected
+//   report.json      the report, as protobuf's JSON mapping
+// The same model, recipe, data and version give the same bytes of the first
+// three; the report also holds durations.
+
+#ifndef OPTFARM_ENGINE_OPTIMIZE_OPTIMIZE_JOB_H_
+#define OPTFARM_ENGINE_OPTIMIZE_OPTIMIZE_JOB_H_
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "optfarm/v1/recipes.pb.h"
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::optimize {
+
+struct OptimizeRequest {
+  std::string model_path;
+  v1::Recipe recipe;
+  // What the user said of inputs and outputs; empty: inferred. Type and shape
+  // of an input may be left out.
+  std::vector<v1::TensorSpec> inputs;
+  std::vector<std::string> outputs;
+  // Folder with .jpg, .jpeg, .png or .wav files, searched with its subfolders;
+  // empty: none.
+  std::string calibration_folder;
+  // Input name and .npy file; the name may be empty when there is one input.
+  std::vector<std::pair<std::string, std::string>> calibration_arrays;
+  // Labels of the samples (see dataset.h); empty: none.
+  std::string labels_path;
+  // UNITS: grey levels. Used where the recipe's preprocessing is silent.
+  std::optional<double> input_mean;
+  std::optional<double> input_std;
+  // Existing folder for the files made.
+  std::string out_folder;
+  // Goes into the report.
+  std::string tool_version;
+  int threads = 1;
+};
+
+// How far a job is. Called from the thread that runs the job.
+struct OptimizeProgress {
+  // "transforming", "calibrating", "comparing", ...
+  std::string stage;
+  // Of the whole job, 0..1, never falling.
+  double fraction = 0;
+};
+using OptimizeProgressFn = std::function<void(const OptimizeProgress&)>;
+
+// Runs the job. A gate that fails is no error: the report's `passed` is false
+// then, its gates say why, and the files are written.
+// ERRORS: a user's mistakes (model, data, names, recipe) are InvalidArgument,
+// NotFound, FailedPrecondition, Unimplemented, PermissionDenied, OutOfRange or
+// ResourceExhausted, and say what to change; anything else is ours or the
+// machine's.
+absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
+                                       const OptimizeProgressFn& progress);
+
+}  // namespace optfarm::optimize
+
+#endif  // OPTFARM_ENGINE_OPTIMIZE_OPTIMIZE_JOB_H_

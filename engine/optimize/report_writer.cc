@@ -1,0 +1,205 @@
+#include "engine/optimize/report_writer.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "base/digest.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "engine/formats/graph_file.h"
+#include "engine/graph/attr.h"
+#include "engine/optimize/calibration.h"
+#include "google/protobuf/util/json_util.h"
+
+namespace optfarm::optimize {
+namespace {
+
+constexpr int kMaxSkipped = 100;
+
+void SetSize(int64_t file_bytes, int64_t nodes, int64_t const_bytes,
+             v1::GraphSize* size) {
+  size->set_file_bytes(file_bytes);
+  size->set_nodes(nodes);
+  size->set_const_bytes(const_bytes);
+}
+
+void AddStep(const transforms::TransformStats& stats,
+             const transforms::TransformStep& step, v1::Report* report) {
+  v1::TransformStats* out = report->add_transforms();
+  out->set_name(step.name);
+  out->set_step(stats.step);
+  out->set_nodes_before(stats.nodes_before);
+  out->set_nodes_after(stats.nodes_after);
+  out->set_const_bytes_before(stats.constant_bytes_before);
+  out->set_const_bytes_after(stats.constant_bytes_after);
+  out->set_seconds(absl::ToDoubleSeconds(stats.duration));
+  out->set_changed(stats.report.nodes_changed > 0 ||
+                   stats.nodes_before != stats.nodes_after ||
+                   stats.constant_bytes_before != stats.constant_bytes_after);
+  out->set_matches(stats.report.nodes_changed);
+  out->set_skipped_count(static_cast<int64_t>(stats.report.skipped.size()));
+  for (const transforms::SkippedMatch& skipped : stats.report.skipped) {
+    if (out->skipped_size() == kMaxSkipped) break;
+    v1::SkippedMatch* match = out->add_skipped();
+    match->set_node(skipped.node);
+    match->set_reason(skipped.reason);
+  }
+}
+
+void FillCalibration(const OptimizerInput& job, const Attempt& attempt,
+                     const SampleReader& reader, v1::Report* report) {
+  if (attempt.log.empty() && attempt.shifts.empty()) return;
+  const v1::Calibration& calibration = job.recipe->calibration();
+  v1::CalibrationSummary* summary = report->mutable_calibration();
+  summary->set_samples(attempt.calibration_samples);
+  summary->set_ranges(static_cast<int64_t>(attempt.log.size()));
+  std::vector<std::string> methods;
+  if (!attempt.log.empty()) {
+    methods.push_back(DescribeMethod(calibration, attempt.calibration_samples));
+  }
+  if (!attempt.shifts.empty()) {
+    methods.push_back("biases corrected to the original's means");
+  }
+  summary->set_method(absl::StrJoin(methods, "; "));
+  summary->set_skipped_count(reader.bad_count());
+  for (v1::SkippedMatch& bad : reader.Bad()) {
+    *summary->add_skipped_samples() = std::move(bad);
+  }
+  for (const auto& [node, records] : attempt.log) {
+    const transforms::ObservedRange range = FrozenRange(calibration, records);
+    v1::ObservedRange* observed = summary->add_observed();
+    observed->set_node(node);
+    observed->set_min(range.min);
+    observed->set_max(range.max);
+  }
+}
+
+std::string JoinNames(absl::Span<const graph::TensorName> names) {
+  return absl::StrJoin(names, ",",
+                       [](std::string* out, const graph::TensorName& name) {
+                         absl::StrAppend(out, graph::ToString(name));
+                       });
+}
+
+// A text as one word of a shell command.
+std::string ShellWord(absl::string_view text) {
+  return absl::StrCat("'", absl::StrReplaceAll(text, {{"'", "'\\''"}}), "'");
+}
+
+absl::Status WriteArtifact(const std::string& folder, absl::string_view name,
+                           absl::string_view media_type,
+                           absl::string_view bytes, v1::Report* report) {
+  OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(folder, name), bytes));
+  v1::Artifact* artifact = report->add_artifacts();
+  artifact->set_name(std::string(name));
+  artifact->set_media_type(std::string(media_type));
+  artifact->mutable_digest()->set_sha256(Sha256Hex(bytes));
+  artifact->mutable_digest()->set_size_bytes(
+      static_cast<int64_t>(bytes.size()));
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+v1::TensorSpec ToSpec(const graph::GraphTensor& tensor) {
+  v1::TensorSpec spec;
+  spec.set_name(tensor.name);
+  if (tensor.dtype != tensorflow::DT_INVALID) {
+    spec.set_dtype(graph::DataTypeName(tensor.dtype));
+  }
+  spec.set_shape_known(tensor.shape.has_rank());
+  for (int i = 0; spec.shape_known() && i < tensor.shape.rank(); ++i) {
+    spec.add_shape(tensor.shape.dim(i));
+  }
+  return spec;
+}
+
+void FillReport(const OptimizerInput& job, const Attempt& attempt,
+                const SampleReader& reader, v1::Report* report) {
+  report->set_recipe_name(job.recipe->name());
+  const auto& stats = attempt.pipeline.steps;
+  for (size_t i = 0; i < stats.size() && i < attempt.steps.size(); ++i) {
+    AddStep(stats[i], attempt.steps[i], report);
+  }
+  FillCalibration(job, attempt, reader, report);
+  for (const v1::TensorComparison& output : attempt.facts.outputs) {
+    *report->add_outputs_compared() = output;
+  }
+  if (attempt.facts.float_accuracy.has_value()) {
+    *report->mutable_float_accuracy() = *attempt.facts.float_accuracy;
+  }
+  if (attempt.facts.optimized_accuracy.has_value()) {
+    *report->mutable_optimized_accuracy() = *attempt.facts.optimized_accuracy;
+  }
+  if (!stats.empty()) {
+    SetSize(attempt.facts.bytes_before, stats.front().nodes_before,
+            stats.front().constant_bytes_before, report->mutable_size_before());
+    SetSize(attempt.facts.bytes_after, stats.back().nodes_after,
+            stats.back().constant_bytes_after, report->mutable_size_after());
+  }
+  report->set_transform_string(transforms::PrintTransforms(attempt.steps));
+  for (const v1::GateResult& gate : attempt.gates) *report->add_gates() = gate;
+  report->set_passed(AllPassed(attempt.gates));
+  for (const std::string& op : attempt.spared.ops) report->add_kept_float(op);
+  for (const std::string& node : attempt.spared.nodes) {
+    report->add_kept_float(node);
+  }
+}
+
+void AddLayers(absl::Span<const v1::TensorComparison> layers,
+               v1::Report* report) {
+  std::vector<v1::TensorComparison> compared;
+  for (const v1::TensorComparison& layer : layers) {
+    if (layer.samples() > 0) compared.push_back(layer);
+  }
+  std::stable_sort(
+      compared.begin(), compared.end(),
+      [](const auto& a, const auto& b) { return a.snr_db() < b.snr_db(); });
+  for (v1::TensorComparison& layer : compared) {
+    *report->add_layers_compared() = std::move(layer);
+  }
+}
+
+absl::Status WriteArtifacts(const std::string& folder,
+                            const OptimizerInput& job, const Attempt& attempt,
+                            v1::Report* report) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::string graph,
+                           formats::SerializeGraphDef(attempt.graph.ToDef()));
+  OPTFARM_RETURN_IF_ERROR(WriteArtifact(folder, "optimized.pb",
+                                        "application/x-tensorflow-graphdef",
+                                        graph, report));
+  *report->mutable_optimized_model() = report->artifacts(0).digest();
+  const std::string command = absl::StrCat(
+      "optctl graph transform --in_graph=MODEL --out_graph=optimized.pb",
+      " --inputs=", ShellWord(JoinNames(job.inputs)),
+      " --outputs=", ShellWord(JoinNames(job.outputs)),
+      " --transforms=", ShellWord(report->transform_string()), "\n");
+  OPTFARM_RETURN_IF_ERROR(
+      WriteArtifact(folder, "transforms.txt", "text/plain", command, report));
+  if (!attempt.log.empty()) {
+    OPTFARM_RETURN_IF_ERROR(
+        WriteArtifact(folder, kRangeLogFile, "text/plain",
+                      transforms::PrintRangeLog(attempt.log), report));
+  }
+  if (!attempt.shifts.empty()) {
+    OPTFARM_RETURN_IF_ERROR(
+        WriteArtifact(folder, kShiftFile, "text/plain",
+                      transforms::PrintConstantShifts(attempt.shifts), report));
+  }
+  google::protobuf::util::JsonPrintOptions options;
+  options.add_whitespace = true;
+  options.always_print_primitive_fields = true;
+  std::string json;
+  const auto status =
+      google::protobuf::util::MessageToJsonString(*report, &json, options);
+  if (!status.ok()) {
+    return absl::InternalError(
+        absl::StrCat("The report cannot be written: ", status.ToString()));
+  }
+  return WriteArtifact(folder, "report.json", "application/json", json, report);
+}
+
+}  // namespace optfarm::optimize

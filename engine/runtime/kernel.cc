@@ -1,0 +1,76 @@
+#include "engine/runtime/kernel.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/status_macros.h"
+
+namespace optfarm::runtime {
+
+absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, DataType dtype,
+                                                      const Shape& shape) {
+  OPTFARM_ASSIGN_OR_RETURN(outputs_[i], Tensor::Allocate(dtype, shape));
+  return &outputs_[i];
+}
+
+absl::StatusOr<Tensor*> KernelContext::ForwardOrAllocateOutput(
+    int i, int from, DataType dtype, const Shape& shape) {
+  Tensor& input = inputs_[from];
+  if (input.dtype() == dtype && dtype != tensorflow::DT_STRING &&
+      input.num_elements() == shape.num_elements() && input.IsSoleOwner()) {
+    // Both names of the buffer stay: the kernel still reads its input.
+    outputs_[i] = input.Reshaped(shape);
+    return &outputs_[i];
+  }
+  return AllocateOutput(i, dtype, shape);
+}
+
+void KernelCatalog::Add(absl::string_view op, KernelFactory make,
+                        bool is_pure) {
+  const bool added =
+      entries_.emplace(std::string(op), KernelEntry{make, is_pure}).second;
+  OPTFARM_CHECK(added);
+}
+
+const KernelEntry* KernelCatalog::Find(absl::string_view op) const {
+  const auto it = entries_.find(op);
+  return it == entries_.end() ? nullptr : &it->second;
+}
+
+std::vector<std::string> KernelCatalog::Ops() const {
+  std::vector<std::string> ops;
+  for (const auto& [op, entry] : entries_) ops.push_back(op);
+  std::sort(ops.begin(), ops.end());
+  return ops;
+}
+
+absl::StatusOr<std::vector<Tensor>> EvaluateNode(
+    const tensorflow::NodeDef& node, absl::Span<const Tensor> inputs,
+    int num_outputs) {
+  const std::string what =
+      absl::StrCat("node '", node.name(), "' (op ", node.op(), ")");
+  const KernelEntry* entry = AllKernels().Find(node.op());
+  if (entry == nullptr) {
+    return absl::UnimplementedError(
+        absl::StrCat(what, ": the runtime has no kernel for this op"));
+  }
+  absl::StatusOr<std::unique_ptr<Kernel>> kernel = entry->make(node);
+  if (!kernel.ok()) return Annotate(kernel.status(), what);
+  static ThreadPool* const pool = new ThreadPool(1);
+  static const auto* const print =
+      new std::function<void(absl::string_view)>([](absl::string_view line) {
+        std::fprintf(stderr, "%.*s\n", static_cast<int>(line.size()),
+                     line.data());
+      });
+  std::vector<Tensor> in(inputs.begin(), inputs.end());
+  std::vector<Tensor> out(num_outputs);
+  KernelContext context(absl::MakeSpan(in), absl::MakeSpan(out), pool, print);
+  const absl::Status status = (*kernel)->Compute(&context);
+  if (!status.ok()) return Annotate(status, what);
+  return out;
+}
+
+}  // namespace optfarm::runtime

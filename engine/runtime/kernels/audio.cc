@@ -1,0 +1,317 @@
+// AudioSpectrogram and Mfcc, in double precision inside as TensorFlow has them.
+// The spectrogram is that of a periodic Hann window and a Fourier transform
+// of the next power of two; the coefficients are the cosine transform of the
+// logarithm of triangular mel bands.
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <numbers>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/families.h"
+
+namespace optfarm::runtime {
+namespace {
+
+using Complex = std::complex<double>;
+
+// Real numbers written out: std::complex's operator* guards infinities slowly.
+Complex Times(const Complex& a, const Complex& b) {
+  return {a.real() * b.real() - a.imag() * b.imag(),
+          a.real() * b.imag() + a.imag() * b.real()};
+}
+
+// The discrete Fourier transform of `size` values, a power of two, in place.
+class Fft {
+ public:
+  explicit Fft(int64_t size) : size_(size), roots_(size / 2) {
+    for (int64_t i = 0; i < size / 2; ++i) {
+      const double angle = -2.0 * std::numbers::pi * static_cast<double>(i) /
+                           static_cast<double>(size);
+      roots_[i] = {std::cos(angle), std::sin(angle)};
+    }
+  }
+
+  void Run(std::vector<Complex>* values) const {
+    Complex* v = values->data();
+    for (int64_t i = 1, j = 0; i < size_; ++i) {
+      int64_t bit = size_ >> 1;
+      for (; j & bit; bit >>= 1) j ^= bit;
+      j ^= bit;
+      if (i < j) std::swap(v[i], v[j]);
+    }
+    for (int64_t half = 1; half < size_; half *= 2) {
+      const int64_t step = size_ / (2 * half);
+      for (int64_t start = 0; start < size_; start += 2 * half) {
+        for (int64_t k = 0; k < half; ++k) {
+          const Complex odd = Times(v[start + k + half], roots_[k * step]);
+          v[start + k + half] = v[start + k] - odd;
+          v[start + k] += odd;
+        }
+      }
+    }
+  }
+
+ private:
+  int64_t size_;
+  std::vector<Complex> roots_;
+};
+
+constexpr int64_t kMaxWindow = int64_t{1} << 22;
+
+class Spectrogram final : public Kernel {
+ public:
+  Spectrogram(int64_t window, int64_t stride, bool is_squared, int64_t fft_size)
+      : window_(window),
+        stride_(stride),
+        is_squared_(is_squared),
+        fft_size_(fft_size),
+        fft_(fft_size),
+        hann_(window) {
+    for (int64_t i = 0; i < window; ++i) {
+      hann_[i] =
+          0.5 - 0.5 * std::cos(2.0 * std::numbers::pi * static_cast<double>(i) /
+                               static_cast<double>(window));
+    }
+  }
+
+  absl::Status Compute(KernelContext* context) const override {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
+    const Tensor& input = context->input(0);
+    OPTFARM_RETURN_IF_ERROR(RequireDtype(input, "input", tensorflow::DT_FLOAT));
+    OPTFARM_RETURN_IF_ERROR(RequireRank(input, "input", 2));
+    const int64_t samples = input.dim(0);
+    const int64_t channels = input.dim(1);
+    const int64_t slices =
+        samples < window_ ? 0 : 1 + (samples - window_) / stride_;
+    const int64_t bins = fft_size_ / 2 + 1;
+    const int64_t dims[] = {channels, slices, bins};
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor * out, context->AllocateOutput(0, tensorflow::DT_FLOAT, shape));
+    context->pool()->ParallelFor(
+        channels * slices, 4, [&](int64_t begin, int64_t end) {
+          std::vector<Complex> buffer(fft_size_);
+          for (int64_t i = begin; i < end; ++i) {
+            TransformSlice(input.data<float>() +
+                               i % slices * stride_ * channels + i / slices,
+                           channels, &buffer, out->data<float>() + i * bins);
+          }
+        });
+    return absl::OkStatus();
+  }
+
+ private:
+  void TransformSlice(const float* samples, int64_t channels,
+                      std::vector<Complex>* buffer, float* out) const {
+    for (int64_t k = 0; k < window_; ++k) {
+      (*buffer)[k] = {static_cast<double>(samples[k * channels]) * hann_[k],
+                      0.0};
+    }
+    std::fill(buffer->begin() + window_, buffer->end(), Complex());
+    fft_.Run(buffer);
+    for (int64_t k = 0; k <= fft_size_ / 2; ++k) {
+      const Complex& value = (*buffer)[k];
+      const double square =
+          value.real() * value.real() + value.imag() * value.imag();
+      out[k] = static_cast<float>(is_squared_ ? square : std::sqrt(square));
+    }
+  }
+
+  int64_t window_;
+  int64_t stride_;
+  bool is_squared_;
+  int64_t fft_size_;
+  Fft fft_;
+  std::vector<double> hann_;
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeSpectrogram(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t window,
+                           graph::GetInt(node, "window_size"));
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t stride, graph::GetInt(node, "stride"));
+  OPTFARM_ASSIGN_OR_RETURN(const bool is_squared,
+                           graph::GetBoolOr(node, "magnitude_squared", false));
+  if (window < 2 || window > kMaxWindow || stride < 1 || stride > kMaxWindow) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "window_size ", window, " and stride ", stride, " must be within [2, ",
+        kMaxWindow, "] and [1, ", kMaxWindow, "]"));
+  }
+  int64_t fft_size = 2;
+  while (fft_size < window) fft_size *= 2;
+  return std::make_unique<Spectrogram>(window, stride, is_squared, fft_size);
+}
+
+struct MfccAttrs {
+  double upper = 4000.0;
+  double lower = 20.0;
+  int64_t bands = 40;
+  int64_t coefficients = 13;
+};
+
+double Mel(double hertz) { return 1127.0 * std::log1p(hertz / 700.0); }
+
+// Sums a spectrum into overlapping triangles that stand equally spaced on the
+// mel scale. Each bin falls into two bands: with `weight` into its own, with
+// the rest into the next.
+class MelBands {
+ public:
+  static absl::StatusOr<MelBands> Create(const MfccAttrs& attrs, int64_t bins,
+                                         double sample_rate) {
+    if (bins < 2 || !(sample_rate > 0)) {
+      return absl::InvalidArgumentError(absl::StrCat("a spectrogram of ", bins,
+                                                     " bins at ", sample_rate,
+                                                     " Hz has no frequencies"));
+    }
+    MelBands mel;
+    const double hertz_per_bin =
+        0.5 * sample_rate / static_cast<double>(bins - 1);
+    const double begin = 1.5 + attrs.lower / hertz_per_bin;
+    const double end = attrs.upper / hertz_per_bin;
+    if (end >= static_cast<double>(bins)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "upper_frequency_limit ", attrs.upper, " lies above the ", bins,
+          " bins of ", sample_rate, " Hz audio"));
+    }
+    mel.begin_ = static_cast<int64_t>(begin);
+    mel.end_ = static_cast<int64_t>(end);
+    mel.PlaceBins(attrs, bins, hertz_per_bin);
+    return mel;
+  }
+
+  void Sum(const float* spectrum, std::vector<double>* bands) const {
+    std::fill(bands->begin(), bands->end(), 0.0);
+    const int64_t count = static_cast<int64_t>(bands->size());
+    for (int64_t i = begin_; i <= end_; ++i) {
+      const double magnitude = std::sqrt(static_cast<double>(spectrum[i]));
+      const double weighted = magnitude * weights_[i];
+      const int64_t band = owners_[i];
+      if (band >= 0) (*bands)[band] += weighted;
+      if (band + 1 < count) (*bands)[band + 1] += magnitude - weighted;
+    }
+  }
+
+ private:
+  void PlaceBins(const MfccAttrs& attrs, int64_t bins, double hertz_per_bin) {
+    const double low = Mel(attrs.lower);
+    const double spacing =
+        (Mel(attrs.upper) - low) / static_cast<double>(attrs.bands + 1);
+    std::vector<double> centers(attrs.bands + 1);
+    for (int64_t i = 0; i <= attrs.bands; ++i) {
+      centers[i] = low + spacing * static_cast<double>(i + 1);
+    }
+    owners_.assign(bins, -1);
+    weights_.assign(bins, 0.0);
+    int64_t next = 0;
+    for (int64_t i = begin_; i <= end_; ++i) {
+      const double mel = Mel(static_cast<double>(i) * hertz_per_bin);
+      while (next < attrs.bands && centers[next] < mel) ++next;
+      const int64_t band = next - 1;
+      owners_[i] = band;
+      weights_[i] = band >= 0 ? (centers[band + 1] - mel) /
+                                    (centers[band + 1] - centers[band])
+                              : (centers[0] - mel) / (centers[0] - low);
+    }
+  }
+
+  // First and last bin that take part.
+  int64_t begin_ = 0;
+  int64_t end_ = 0;
+  std::vector<int64_t> owners_;
+  std::vector<double> weights_;
+};
+
+class Mfcc final : public Kernel {
+ public:
+  explicit Mfcc(const MfccAttrs& attrs)
+      : attrs_(attrs), cosines_(attrs.coefficients * attrs.bands) {
+    const double norm = std::sqrt(2.0 / static_cast<double>(attrs.bands));
+    const double step = std::numbers::pi / static_cast<double>(attrs.bands);
+    for (int64_t i = 0; i < attrs.coefficients; ++i) {
+      for (int64_t j = 0; j < attrs.bands; ++j) {
+        cosines_[i * attrs.bands + j] =
+            norm * std::cos(static_cast<double>(i) * step *
+                            (static_cast<double>(j) + 0.5));
+      }
+    }
+  }
+
+  absl::Status Compute(KernelContext* context) const override {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
+    const Tensor& spectrogram = context->input(0);
+    OPTFARM_RETURN_IF_ERROR(
+        RequireDtype(spectrogram, "spectrogram", tensorflow::DT_FLOAT));
+    OPTFARM_RETURN_IF_ERROR(RequireRank(spectrogram, "spectrogram", 3));
+    OPTFARM_ASSIGN_OR_RETURN(const int64_t sample_rate,
+                             ReadInteger(context->input(1), "sample_rate"));
+    const int64_t bins = spectrogram.dim(2);
+    OPTFARM_ASSIGN_OR_RETURN(
+        const MelBands mel,
+        MelBands::Create(attrs_, bins, static_cast<double>(sample_rate)));
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, WithDim(spectrogram.shape(), 2,
+                                                        attrs_.coefficients));
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor * out, context->AllocateOutput(0, tensorflow::DT_FLOAT, shape));
+    std::vector<double> bands(attrs_.bands);
+    for (int64_t r = 0; r < shape.dim(0) * shape.dim(1); ++r) {
+      mel.Sum(spectrogram.data<float>() + r * bins, &bands);
+      // Silence has a logarithm too.
+      for (double& band : bands) band = std::log(std::max(band, 1e-12));
+      for (int64_t i = 0; i < attrs_.coefficients; ++i) {
+        double sum = 0.0;
+        for (int64_t j = 0; j < attrs_.bands; ++j) {
+          sum += cosines_[i * attrs_.bands + j] * bands[j];
+        }
+        out->data<float>()[r * attrs_.coefficients + i] =
+            static_cast<float>(sum);
+      }
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  MfccAttrs attrs_;
+  std::vector<double> cosines_;
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeMfcc(
+    const tensorflow::NodeDef& node) {
+  MfccAttrs attrs;
+  OPTFARM_ASSIGN_OR_RETURN(
+      attrs.upper, graph::GetFloatOr(node, "upper_frequency_limit", 4000.0f));
+  OPTFARM_ASSIGN_OR_RETURN(
+      attrs.lower, graph::GetFloatOr(node, "lower_frequency_limit", 20.0f));
+  OPTFARM_ASSIGN_OR_RETURN(
+      attrs.bands, graph::GetIntOr(node, "filterbank_channel_count", 40));
+  OPTFARM_ASSIGN_OR_RETURN(attrs.coefficients,
+                           graph::GetIntOr(node, "dct_coefficient_count", 13));
+  if (attrs.bands < 1 || attrs.bands > 8192 || attrs.coefficients < 1 ||
+      attrs.coefficients > attrs.bands) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("dct_coefficient_count ", attrs.coefficients,
+                     " must be within [1, filterbank_channel_count], which is ",
+                     attrs.bands, " and must be within [1, 8192]"));
+  }
+  if (!(attrs.lower >= 0) || !(attrs.upper > attrs.lower) ||
+      !std::isfinite(attrs.upper)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("frequency limits ", attrs.lower, " and ", attrs.upper,
+                     " must be ascending and not negative"));
+  }
+  return std::make_unique<Mfcc>(attrs);
+}
+
+}  // namespace
+
+void AddAudioKernels(KernelCatalog* catalog) {
+  catalog->Add("AudioSpectrogram", MakeSpectrogram);
+  catalog->Add("Mfcc", MakeMfcc);
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,158 @@
+// Cast. A number outside of the target's range becomes what
+// TensorFlow gives on x86: floats turn into the smallest int32 or int64, and
+// narrower integers keep the low bits.
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/dtype_switch.h"
+#include "engine/runtime/kernels/families.h"
+
+namespace optfarm::runtime {
+namespace {
+
+template <typename To, typename From>
+To Convert(From x) {
+  if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    if constexpr (std::is_same_v<To, uint64_t>) {
+      if (x >= From(9223372036854775808.0) &&
+          x < From(18446744073709551616.0)) {
+        return static_cast<uint64_t>(x);
+      }
+    }
+    constexpr bool kIsInt32 = std::is_same_v<To, int32_t>;
+    const From limit =
+        kIsInt32 ? From(2147483648.0) : From(9223372036854775808.0);
+    const bool fits = x >= -limit && x < limit;
+    if (!fits) {
+      return static_cast<To>(kIsInt32 ? std::numeric_limits<int32_t>::min()
+                                      : std::numeric_limits<int64_t>::min());
+    }
+    return static_cast<To>(static_cast<int64_t>(x));
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+template <typename From, typename To>
+void ConvertAll(const From* in, int64_t count, ThreadPool* pool, To* out) {
+  pool->ParallelFor(count, 32 * 1024, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] = Convert<To>(in[i]);
+  });
+}
+
+// IEEE binary16 to binary32 and back, rounding to nearest even.
+float HalfToFloat(uint16_t half) {
+  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
+  const uint32_t exponent = (half >> 10) & 0x1f;
+  const uint32_t mantissa = half & 0x3ff;
+  if (exponent == 0) {
+    const float magnitude = std::ldexp(static_cast<float>(mantissa), -24);
+    return sign != 0 ? -magnitude : magnitude;
+  }
+  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
+  const uint32_t bits = sign | (wide << 23) | (mantissa << 13);
+  float value;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+uint16_t FloatToHalf(float value) {
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
+  if (std::isnan(value)) return sign | 0x7e00;
+  const float magnitude = std::abs(value);
+  // Half way above the largest finite half.
+  if (magnitude >= 65520.0f) return sign | 0x7c00;
+  // Multiples of the smallest subnormal below the smallest normal.
+  if (magnitude < std::ldexp(1.0f, -14)) {
+    return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(
+                                            std::ldexp(magnitude, 24))));
+  }
+  uint32_t normal = (bits & 0x7fffffff) - (uint32_t{112} << 23);
+  normal += 0xfff + ((normal >> 13) & 1);
+  return static_cast<uint16_t>(sign | (normal >> 13));
+}
+
+absl::StatusOr<Tensor> HalfAsFloat(const Tensor& in) {
+  OPTFARM_ASSIGN_OR_RETURN(Tensor out,
+                           Tensor::Allocate(tensorflow::DT_FLOAT, in.shape()));
+  for (int64_t i = 0; i < in.num_elements(); ++i) {
+    out.data<float>()[i] = HalfToFloat(in.data<uint16_t>()[i]);
+  }
+  return out;
+}
+
+absl::StatusOr<Tensor> FloatAsHalf(const Tensor& in) {
+  OPTFARM_ASSIGN_OR_RETURN(Tensor out,
+                           Tensor::Allocate(tensorflow::DT_HALF, in.shape()));
+  for (int64_t i = 0; i < in.num_elements(); ++i) {
+    out.data<uint16_t>()[i] = FloatToHalf(in.data<float>()[i]);
+  }
+  return out;
+}
+
+template <typename From>
+absl::Status CastFrom(const Tensor& in, ThreadPool* pool, Tensor* out) {
+  const From* from = in.data<From>();
+  if (out->dtype() == tensorflow::DT_BOOL) {
+    for (int64_t i = 0; i < in.num_elements(); ++i) {
+      out->data<bool>()[i] = from[i] != From(0);
+    }
+    return absl::OkStatus();
+  }
+  return VisitNumber(out->dtype(), "DstT", [&](auto tag) -> absl::Status {
+    using To = typename decltype(tag)::type;
+    ConvertAll(from, in.num_elements(), pool, out->data<To>());
+    return absl::OkStatus();
+  });
+}
+
+absl::StatusOr<Tensor> CastTensor(const Tensor& in, DataType to,
+                                  ThreadPool* pool) {
+  if (in.dtype() == to) return in;
+  if (in.dtype() == tensorflow::DT_HALF) {
+    OPTFARM_ASSIGN_OR_RETURN(const Tensor wide, HalfAsFloat(in));
+    return CastTensor(wide, to, pool);
+  }
+  if (to == tensorflow::DT_HALF) {
+    OPTFARM_ASSIGN_OR_RETURN(const Tensor wide,
+                             CastTensor(in, tensorflow::DT_FLOAT, pool));
+    return FloatAsHalf(wide);
+  }
+  OPTFARM_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(to, in.shape()));
+  if (in.dtype() == tensorflow::DT_BOOL) {
+    OPTFARM_RETURN_IF_ERROR(
+        CastFrom<uint8_t>(in.Reinterpreted(tensorflow::DT_UINT8), pool, &out));
+    return out;
+  }
+  OPTFARM_RETURN_IF_ERROR(
+      VisitNumber(in.dtype(), "x", [&](auto tag) -> absl::Status {
+        return CastFrom<typename decltype(tag)::type>(in, pool, &out);
+      }));
+  return out;
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeCast(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_ASSIGN_OR_RETURN(const DataType to, graph::GetType(node, "DstT"));
+  return MakeKernel([to](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor out, CastTensor(context->input(0), to, context->pool()));
+    context->SetOutput(0, std::move(out));
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+void AddCastKernels(KernelCatalog* catalog) { catalog->Add("Cast", MakeCast); }
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,266 @@
+// Conv2D and its transpose Conv2DBackpropInput, as matrix products. Rows of
+// patches (im2col) are made in blocks that stay in the cache; a 1x1 convolution
+// needs no patches.
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/convolution_input.h"
+#include "engine/runtime/kernels/families.h"
+#include "engine/runtime/kernels/matrix_product.h"
+#include "engine/runtime/kernels/transpose.h"
+#include "engine/runtime/kernels/window.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// UNITS: bytes of one block of patches: about half of a small L2 cache.
+constexpr int64_t kBlockBytes = 128 * 1024;
+
+// NHWC sizes of one convolution.
+struct Geometry {
+  int64_t batch = 0;
+  int64_t channels = 0;
+  int64_t filters = 0;
+  Window window;
+
+  int64_t patch() const { return window.y.size * window.x.size * channels; }
+  int64_t pixels() const { return batch * window.y.out * window.x.out; }
+  bool is_pointwise() const {
+    return window.y.size == 1 && window.x.size == 1 && window.y.stride == 1 &&
+           window.x.stride == 1 && window.y.out == window.y.in &&
+           window.x.out == window.x.in;
+  }
+};
+
+// Copies the patch under output pixel (oy, ox) of one image to `to`.
+void CopyPatch(const float* image, const Geometry& g, int64_t oy, int64_t ox,
+               float* to) {
+  const WindowAxis& y = g.window.y;
+  const WindowAxis& x = g.window.x;
+  const int64_t x0 = ox * x.stride - x.pad_before;
+  const int64_t row = x.size * g.channels;
+  for (int64_t ky = 0; ky < y.size; ++ky, to += row) {
+    const int64_t iy = oy * y.stride - y.pad_before + ky * y.dilation;
+    if (iy < 0 || iy >= y.in) {
+      std::fill_n(to, row, 0.0f);
+      continue;
+    }
+    const float* from = image + iy * x.in * g.channels;
+    if (x.dilation == 1 && x0 >= 0 && x0 + x.size <= x.in) {
+      std::copy_n(from + x0 * g.channels, row, to);
+      continue;
+    }
+    for (int64_t kx = 0; kx < x.size; ++kx) {
+      const int64_t ix = x0 + kx * x.dilation;
+      if (ix < 0 || ix >= x.in) {
+        std::fill_n(to + kx * g.channels, g.channels, 0.0f);
+      } else {
+        std::copy_n(from + ix * g.channels, g.channels, to + kx * g.channels);
+      }
+    }
+  }
+}
+
+// Output pixels [begin, end) counted over batch, height and width.
+void ConvolvePixels(const float* in, const float* filter, const Geometry& g,
+                    int64_t begin, int64_t end, float* out) {
+  const int64_t patch = g.patch();
+  const int64_t bytes = patch * static_cast<int64_t>(sizeof(float));
+  const int64_t block =
+      std::min(end - begin, std::max<int64_t>(16, kBlockBytes / bytes));
+  const int64_t image_pixels = g.window.y.out * g.window.x.out;
+  const int64_t image_size = g.window.y.in * g.window.x.in * g.channels;
+  std::vector<float> patches(block * patch);
+  for (int64_t first = begin; first < end; first += block) {
+    const int64_t count = std::min(block, end - first);
+    for (int64_t i = 0; i < count; ++i) {
+      const int64_t pixel = (first + i) % image_pixels;
+      CopyPatch(in + (first + i) / image_pixels * image_size, g,
+                pixel / g.window.x.out, pixel % g.window.x.out,
+                patches.data() + i * patch);
+    }
+    MultiplyOnOneThread<float>({patches.data(), count, patch, false},
+                               {filter, patch, g.filters, false},
+                               out + first * g.filters);
+  }
+}
+
+void Convolve(const float* in, const float* filter, const Geometry& g,
+              ThreadPool* pool, float* out) {
+  if (g.channels == 0) {
+    std::fill_n(out, g.pixels() * g.filters, 0.0f);
+    return;
+  }
+  if (g.is_pointwise()) {
+    Multiply<float>({in, g.pixels(), g.channels, false},
+                    {filter, g.channels, g.filters, false}, pool, out);
+    return;
+  }
+  const int64_t work = std::max<int64_t>(1, g.patch() * g.filters);
+  pool->ParallelFor(g.pixels(), std::max<int64_t>(16, 256 * 1024 / work),
+                    [&](int64_t begin, int64_t end) {
+                      ConvolvePixels(in, filter, g, begin, end, out);
+                    });
+}
+
+class Conv2D final : public Kernel {
+ public:
+  explicit Conv2D(const WindowAttrs& attrs) : attrs_(attrs) {}
+
+  absl::Status Compute(KernelContext* context) const override {
+    OPTFARM_ASSIGN_OR_RETURN(const ConvolutionInput input,
+                             ReadConvolutionInput(*context, attrs_));
+    const Tensor &in = input.image, &filter = input.filter;
+    const Geometry g{in.dim(0), in.dim(3), filter.dim(3), input.window};
+    const int64_t dims[] = {g.batch, g.window.y.out, g.window.x.out, g.filters};
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor out,
+                             Tensor::Allocate(tensorflow::DT_FLOAT, shape));
+    if (shape.num_elements() > 0) {
+      Convolve(in.data<float>(), filter.data<float>(), g, context->pool(),
+               out.data<float>());
+    }
+    if (attrs_.is_nchw) {
+      OPTFARM_ASSIGN_OR_RETURN(out, NhwcToNchw(out, context->pool()));
+    }
+    context->SetOutput(0, std::move(out));
+    return absl::OkStatus();
+  }
+
+ private:
+  WindowAttrs attrs_;
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeConv2D(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", {tensorflow::DT_FLOAT}));
+  OPTFARM_ASSIGN_OR_RETURN(const WindowAttrs attrs, ReadWindowAttrs(node));
+  return std::make_unique<Conv2D>(attrs);
+}
+
+// Adds one patch's values to the image they were taken from.
+void AddPatch(const float* patch, const Geometry& g, int64_t oy, int64_t ox,
+              float* image) {
+  const WindowAxis& y = g.window.y;
+  const WindowAxis& x = g.window.x;
+  for (int64_t ky = 0; ky < y.size; ++ky) {
+    const int64_t iy = oy * y.stride - y.pad_before + ky * y.dilation;
+    if (iy < 0 || iy >= y.in) continue;
+    for (int64_t kx = 0; kx < x.size; ++kx) {
+      const int64_t ix = ox * x.stride - x.pad_before + kx * x.dilation;
+      if (ix < 0 || ix >= x.in) continue;
+      const float* from = patch + (ky * x.size + kx) * g.channels;
+      float* to = image + (iy * x.in + ix) * g.channels;
+      for (int64_t c = 0; c < g.channels; ++c) to[c] += from[c];
+    }
+  }
+}
+
+// Adds all gradients of one image: blocks of patches by a matrix product, then
+// scattered, because patches overlap, on the calling thread.
+void ScatterImage(const float* gradient, const float* filter, const Geometry& g,
+                  ThreadPool* pool, float* image) {
+  const int64_t pixels = g.window.y.out * g.window.x.out;
+  const int64_t bytes = g.patch() * static_cast<int64_t>(sizeof(float));
+  const int64_t block =
+      std::min(pixels, std::max<int64_t>(16, 4 * kBlockBytes / bytes));
+  std::vector<float> patches(block * g.patch());
+  for (int64_t first = 0; first < pixels; first += block) {
+    const int64_t count = std::min(block, pixels - first);
+    Multiply<float>({gradient + first * g.filters, count, g.filters, false},
+                    {filter, g.filters, g.patch(), true}, pool, patches.data());
+    for (int64_t i = 0; i < count; ++i) {
+      AddPatch(patches.data() + i * g.patch(), g, (first + i) / g.window.x.out,
+               (first + i) % g.window.x.out, image);
+    }
+  }
+}
+
+class Conv2DBackpropInput final : public Kernel {
+ public:
+  explicit Conv2DBackpropInput(const WindowAttrs& attrs) : attrs_(attrs) {}
+
+  absl::Status Compute(KernelContext* context) const override {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
+    const Tensor& filter = context->input(1);
+    Tensor gradient = context->input(2);
+    OPTFARM_RETURN_IF_ERROR(
+        RequireDtype(filter, "filter", tensorflow::DT_FLOAT));
+    OPTFARM_RETURN_IF_ERROR(
+        RequireDtype(gradient, "out_backprop", tensorflow::DT_FLOAT));
+    OPTFARM_RETURN_IF_ERROR(RequireRank(filter, "filter", 4));
+    OPTFARM_RETURN_IF_ERROR(RequireRank(gradient, "out_backprop", 4));
+    if (attrs_.is_nchw) {
+      OPTFARM_ASSIGN_OR_RETURN(gradient, NchwToNhwc(gradient, context->pool()));
+    }
+    OPTFARM_ASSIGN_OR_RETURN(
+        const Shape shape, ReadInputShape(context->input(0), gradient, filter));
+    Geometry g{shape.dim(0), shape.dim(3), filter.dim(3), {}};
+    OPTFARM_ASSIGN_OR_RETURN(
+        g.window, PlaceWindow(attrs_, shape.dim(1), shape.dim(2), filter.dim(0),
+                              filter.dim(1)));
+    const int64_t dims[] = {g.batch, g.window.y.out, g.window.x.out, g.filters};
+    OPTFARM_ASSIGN_OR_RETURN(const Shape expected, Shape::FromDims(dims));
+    OPTFARM_RETURN_IF_ERROR(RequireShape(gradient, "out_backprop", expected));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor out,
+                             Tensor::Zeros(tensorflow::DT_FLOAT, shape));
+    if (shape.num_elements() > 0 && gradient.num_elements() > 0) {
+      for (int64_t n = 0; n < g.batch; ++n) {
+        ScatterImage(
+            gradient.data<float>() + n * gradient.num_elements() / g.batch,
+            filter.data<float>(), g, context->pool(),
+            out.data<float>() + n * shape.num_elements() / g.batch);
+      }
+    }
+    if (attrs_.is_nchw) {
+      OPTFARM_ASSIGN_OR_RETURN(out, NhwcToNchw(out, context->pool()));
+    }
+    context->SetOutput(0, std::move(out));
+    return absl::OkStatus();
+  }
+
+ private:
+  // input_sizes in NHWC order; two values are height and width alone.
+  absl::StatusOr<Shape> ReadInputShape(const Tensor& sizes,
+                                       const Tensor& gradient,
+                                       const Tensor& filter) const {
+    OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                             ReadIntegers(sizes, "input_sizes"));
+    if (dims.size() == 2) {
+      dims = {gradient.dim(0), dims[0], dims[1], filter.dim(2)};
+    } else if (dims.size() == 4 && attrs_.is_nchw) {
+      dims = {dims[0], dims[2], dims[3], dims[1]};
+    }
+    if (dims.size() != 4 || dims[3] != filter.dim(2) ||
+        gradient.dim(3) != filter.dim(3) || dims[0] != gradient.dim(0)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input_sizes, out_backprop of shape ",
+                       gradient.shape().ToString(), " and filter of shape ",
+                       filter.shape().ToString(), " do not fit together"));
+    }
+    return Shape::FromDims(dims);
+  }
+
+  WindowAttrs attrs_;
+};
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeConv2DBackpropInput(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", {tensorflow::DT_FLOAT}));
+  OPTFARM_ASSIGN_OR_RETURN(const WindowAttrs attrs, ReadWindowAttrs(node));
+  return std::make_unique<Conv2DBackpropInput>(attrs);
+}
+
+}  // namespace
+
+void AddConvolutionKernels(KernelCatalog* catalog) {
+  catalog->Add("Conv2D", MakeConv2D);
+  catalog->Add("Conv2DBackpropInput", MakeConv2DBackpropInput);
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,196 @@
+// MatMul and BatchMatMul.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/families.h"
+#include "engine/runtime/kernels/matrix_product.h"
+
+namespace optfarm::runtime {
+namespace {
+
+struct Product {
+  bool transpose_a = false;
+  bool transpose_b = false;
+};
+
+// The last two dimensions of both, checked against each other.
+struct Sizes {
+  int64_t rows = 0;
+  int64_t inner = 0;
+  int64_t columns = 0;
+};
+
+absl::StatusOr<Sizes> MatchSizes(const Tensor& a, const Tensor& b,
+                                 const Product& product) {
+  const int ra = a.rank();
+  const int rb = b.rank();
+  Sizes sizes{a.dim(ra - 2), a.dim(ra - 1), b.dim(rb - 1)};
+  int64_t inner_b = b.dim(rb - 2);
+  if (product.transpose_a) std::swap(sizes.rows, sizes.inner);
+  if (product.transpose_b) std::swap(sizes.columns, inner_b);
+  if (sizes.inner != inner_b) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "matrices of shapes ", a.shape().ToString(),
+        product.transpose_a ? " (transposed)" : "", " and ",
+        b.shape().ToString(), product.transpose_b ? " (transposed)" : "",
+        " cannot be multiplied: ", sizes.inner, " is not ", inner_b));
+  }
+  return sizes;
+}
+
+template <typename T>
+void MultiplyBatch(const Tensor& a, const Tensor& b, const Product& product,
+                   const Sizes& s, const std::vector<int64_t>& from_a,
+                   const std::vector<int64_t>& from_b, ThreadPool* pool,
+                   Tensor* out) {
+  for (size_t i = 0; i < from_a.size(); ++i) {
+    const Factor<T> left{a.data<T>() + from_a[i] * s.rows * s.inner, s.rows,
+                         s.inner, product.transpose_a};
+    const Factor<T> right{b.data<T>() + from_b[i] * s.inner * s.columns,
+                          s.inner, s.columns, product.transpose_b};
+    T* to = out->data<T>() + static_cast<int64_t>(i) * s.rows * s.columns;
+    Multiply(left, right, pool, to);
+  }
+}
+
+absl::Status MultiplyAll(const Tensor& a, const Tensor& b,
+                         const Product& product, const Sizes& sizes,
+                         const std::vector<int64_t>& from_a,
+                         const std::vector<int64_t>& from_b, ThreadPool* pool,
+                         Tensor* out) {
+  if (out->num_elements() == 0) return absl::OkStatus();
+  switch (a.dtype()) {
+    case tensorflow::DT_FLOAT:
+      MultiplyBatch<float>(a, b, product, sizes, from_a, from_b, pool, out);
+      return absl::OkStatus();
+    case tensorflow::DT_DOUBLE:
+      MultiplyBatch<double>(a, b, product, sizes, from_a, from_b, pool, out);
+      return absl::OkStatus();
+    case tensorflow::DT_INT32:
+      MultiplyBatch<int32_t>(a, b, product, sizes, from_a, from_b, pool, out);
+      return absl::OkStatus();
+    case tensorflow::DT_INT64:
+      MultiplyBatch<int64_t>(a, b, product, sizes, from_a, from_b, pool, out);
+      return absl::OkStatus();
+    default:
+      return UnsupportedDtype("a", a.dtype());
+  }
+}
+
+absl::Status RequireProductType(const tensorflow::NodeDef& node) {
+  return RequireTypeAttr(node, "T",
+                         {tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE,
+                          tensorflow::DT_INT32, tensorflow::DT_INT64});
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeMatMul(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireProductType(node));
+  Product product;
+  OPTFARM_ASSIGN_OR_RETURN(product.transpose_a,
+                           graph::GetBoolOr(node, "transpose_a", false));
+  OPTFARM_ASSIGN_OR_RETURN(product.transpose_b,
+                           graph::GetBoolOr(node, "transpose_b", false));
+  return MakeKernel([product](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
+    const Tensor& a = context->input(0);
+    const Tensor& b = context->input(1);
+    OPTFARM_RETURN_IF_ERROR(RequireSameDtype(a, b));
+    OPTFARM_RETURN_IF_ERROR(RequireRank(a, "a", 2));
+    OPTFARM_RETURN_IF_ERROR(RequireRank(b, "b", 2));
+    OPTFARM_ASSIGN_OR_RETURN(const Sizes sizes, MatchSizes(a, b, product));
+    const int64_t dims[] = {sizes.rows, sizes.columns};
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
+                             context->AllocateOutput(0, a.dtype(), shape));
+    return MultiplyAll(a, b, product, sizes, {0}, {0}, context->pool(), out);
+  });
+}
+
+// Which matrix of `shape` each matrix of the result takes, by broadcasting the
+// leading dimensions.
+std::vector<int64_t> MatrixIndexes(const Shape& shape, const Shape& out,
+                                   int64_t count) {
+  std::vector<int64_t> indexes(count);
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t rest = i;
+    int64_t stride = 1;
+    for (int k = 0; k < shape.rank() - 2; ++k) {
+      const int64_t size = shape.dim(shape.rank() - 3 - k);
+      const int64_t out_size = out.dim(out.rank() - 3 - k);
+      if (size > 1) indexes[i] += rest % out_size * stride;
+      stride *= size;
+      rest /= out_size;
+    }
+  }
+  return indexes;
+}
+
+absl::StatusOr<Shape> BatchShape(const Tensor& a, const Tensor& b,
+                                 const Sizes& sizes, bool may_broadcast) {
+  const int rank = std::max(a.rank(), b.rank());
+  std::vector<int64_t> dims(rank);
+  for (int k = 0; k < rank - 2; ++k) {
+    const int64_t da = k < a.rank() - 2 ? a.dim(a.rank() - 3 - k) : 1;
+    const int64_t db = k < b.rank() - 2 ? b.dim(b.rank() - 3 - k) : 1;
+    const bool fits = da == db || (may_broadcast && (da == 1 || db == 1));
+    if (!fits || (!may_broadcast && a.rank() != b.rank())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("batches of shapes ", a.shape().ToString(), " and ",
+                       b.shape().ToString(), " do not match"));
+    }
+    dims[rank - 3 - k] = da == 1 ? db : da;
+  }
+  dims[rank - 2] = sizes.rows;
+  dims[rank - 1] = sizes.columns;
+  return Shape::FromDims(dims);
+}
+
+template <bool kMayBroadcast>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBatchMatMul(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireProductType(node));
+  Product product;
+  OPTFARM_ASSIGN_OR_RETURN(product.transpose_a,
+                           graph::GetBoolOr(node, "adj_x", false));
+  OPTFARM_ASSIGN_OR_RETURN(product.transpose_b,
+                           graph::GetBoolOr(node, "adj_y", false));
+  return MakeKernel([product](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
+    const Tensor& a = context->input(0);
+    const Tensor& b = context->input(1);
+    OPTFARM_RETURN_IF_ERROR(RequireSameDtype(a, b));
+    if (a.rank() < 2 || b.rank() < 2) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("x and y must have rank 2 or more, but have shapes ",
+                       a.shape().ToString(), " and ", b.shape().ToString()));
+    }
+    OPTFARM_ASSIGN_OR_RETURN(const Sizes sizes, MatchSizes(a, b, product));
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
+                             BatchShape(a, b, sizes, kMayBroadcast));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
+                             context->AllocateOutput(0, a.dtype(), shape));
+    if (shape.num_elements() == 0) return absl::OkStatus();
+    const int64_t count = DimProduct(shape, 0, shape.rank() - 2);
+    return MultiplyAll(
+        a, b, product, sizes, MatrixIndexes(a.shape(), shape, count),
+        MatrixIndexes(b.shape(), shape, count), context->pool(), out);
+  });
+}
+
+}  // namespace
+
+void AddMatMulKernels(KernelCatalog* catalog) {
+  catalog->Add("MatMul", MakeMatMul);
+  catalog->Add("BatchMatMul", MakeBatchMatMul<false>);
+  catalog->Add("BatchMatMulV2", MakeBatchMatMul<true>);
+}
+
+}  // namespace optfarm::runtime

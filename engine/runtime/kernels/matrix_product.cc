@@ -1,0 +1,96 @@
+#include "engine/runtime/kernels/matrix_product.h"
+
+#include <Eigen/Core>
+#include <algorithm>
+#include <cstdint>
+
+namespace optfarm::runtime {
+namespace {
+
+// UNITS: multiply-adds worth handing to another thread.
+constexpr int64_t kGrain = 64 * 1024;
+
+template <typename T>
+using Matrix =
+    Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
+template <typename T>
+using Stride = Eigen::OuterStride<Eigen::Dynamic>;
+template <typename T>
+using ConstMap = Eigen::Map<const Matrix<T>, 0, Stride<T>>;
+template <typename T>
+using OutMap = Eigen::Map<Matrix<T>, 0, Stride<T>>;
+
+// The storage of a factor.
+template <typename T>
+ConstMap<T> Stored(const Factor<T>& f) {
+  return f.transposed
+             ? ConstMap<T>(f.data, f.columns, f.rows, Stride<T>(f.rows))
+             : ConstMap<T>(f.data, f.rows, f.columns, Stride<T>(f.columns));
+}
+
+// Rows [row, row + rows) and columns [column, column + columns) of the result.
+template <typename T>
+void MultiplyBlock(const Factor<T>& a, const Factor<T>& b, int64_t row,
+                   int64_t rows, int64_t column, int64_t columns, T* out) {
+  OutMap<T> c(out + row * b.columns + column, rows, columns,
+              Stride<T>(b.columns));
+  const ConstMap<T> sa = Stored(a);
+  const ConstMap<T> sb = Stored(b);
+  const auto with_b = [&](const auto& left) {
+    if (b.transposed) {
+      c.noalias() = left * sb.middleRows(column, columns).transpose();
+    } else {
+      c.noalias() = left * sb.middleCols(column, columns);
+    }
+  };
+  if (a.transposed) {
+    with_b(sa.middleCols(row, rows).transpose());
+  } else {
+    with_b(sa.middleRows(row, rows));
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void MultiplyOnOneThread(const Factor<T>& a, const Factor<T>& b, T* out) {
+  if (a.rows == 0 || b.columns == 0) return;
+  if (a.columns == 0) {
+    std::fill_n(out, a.rows * b.columns, T(0));
+    return;
+  }
+  MultiplyBlock(a, b, 0, a.rows, 0, b.columns, out);
+}
+
+template <typename T>
+void Multiply(const Factor<T>& a, const Factor<T>& b, ThreadPool* pool,
+              T* out) {
+  if (a.rows == 0 || b.columns == 0 || a.columns == 0 || pool->threads() == 1) {
+    MultiplyOnOneThread(a, b, out);
+    return;
+  }
+  if (a.rows >= b.columns || a.rows >= 8 * pool->threads()) {
+    const int64_t grain = 1 + kGrain / (a.columns * b.columns);
+    pool->ParallelFor(
+        a.rows, std::max<int64_t>(grain, 4), [&](int64_t begin, int64_t end) {
+          MultiplyBlock(a, b, begin, end - begin, 0, b.columns, out);
+        });
+    return;
+  }
+  const int64_t grain = 1 + kGrain / (a.columns * a.rows);
+  pool->ParallelFor(b.columns, std::max<int64_t>(grain, 16),
+                    [&](int64_t begin, int64_t end) {
+                      MultiplyBlock(a, b, 0, a.rows, begin, end - begin, out);
+                    });
+}
+
+#define OPTFARM_INSTANTIATE(T)                                               \
+  template void MultiplyOnOneThread(const Factor<T>&, const Factor<T>&, T*); \
+  template void Multiply(const Factor<T>&, const Factor<T>&, ThreadPool*, T*)
+OPTFARM_INSTANTIATE(float);
+OPTFARM_INSTANTIATE(double);
+OPTFARM_INSTANTIATE(int32_t);
+OPTFARM_INSTANTIATE(int64_t);
+#undef OPTFARM_INSTANTIATE
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,68 @@
+#include "engine/runtime/kernels/quantized_inputs.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/runtime/kernels/arguments.h"
+
+namespace optfarm::runtime {
+namespace {
+
+absl::StatusOr<float> InputFloat(const KernelContext& context, int index) {
+  OPTFARM_RETURN_IF_ERROR(RequireCodes(context, index, tensorflow::DT_FLOAT));
+  const Tensor& tensor = context.input(index);
+  if (tensor.num_elements() != 1) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input ", index,
+                     " is one end of a range and must be one "
+                     "number, got ",
+                     tensor.DebugString(0)));
+  }
+  const float value = tensor.data<float>()[0];
+  if (!std::isfinite(value)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("input ", index, " is one end of a range, got ", value,
+                     "; a NaN, an infinity or an empty tensor came in before"));
+  }
+  return value;
+}
+
+}  // namespace
+
+absl::Status RequireCodes(const KernelContext& context, int index,
+                          DataType dtype) {
+  return RequireDtype(context.input(index), absl::StrCat("input ", index),
+                      dtype);
+}
+
+absl::StatusOr<Range> InputRange(const KernelContext& context, int min_index,
+                                 int stride) {
+  Range range;
+  OPTFARM_ASSIGN_OR_RETURN(range.min, InputFloat(context, min_index));
+  OPTFARM_ASSIGN_OR_RETURN(range.max, InputFloat(context, min_index + stride));
+  if (range.min > range.max) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("inputs ", min_index, " and ", min_index + stride,
+                     " are a range, but its min ", range.min,
+                     " is above its max ", range.max));
+  }
+  return range;
+}
+
+void SetOutputRange(KernelContext* context, int first, Range range) {
+  context->SetOutput(first, Tensor::Scalar(range.min));
+  context->SetOutput(first + 1, Tensor::Scalar(range.max));
+}
+
+absl::StatusOr<int32_t> ZeroCode(Range range) {
+  const int64_t code = QuantizeUnclamped<uint8_t>(0.0f, range);
+  if (code < -1024 || code > 1024) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the range [", range.min, ", ", range.max,
+                     "] is too far from zero for 8-bit arithmetic"));
+  }
+  return static_cast<int32_t>(code);
+}
+
+}  // namespace optfarm::runtime

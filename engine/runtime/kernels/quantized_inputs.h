@@ -1,0 +1,35 @@
+// Reading the inputs that all quantized kernels share: tensors of codes and
+// the scalars of their ranges.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_KERNELS_QUANTIZED_INPUTS_H_
+#define OPTFARM_ENGINE_RUNTIME_KERNELS_QUANTIZED_INPUTS_H_
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/runtime/kernel.h"
+#include "engine/runtime/quantization.h"
+#include "engine/runtime/tensor.h"
+
+namespace optfarm::runtime {
+
+// The range whose min is input `min_index` and whose max is the next but
+// `stride - 1` input.
+// ERRORS: InvalidArgument unless both are single finite floats, min <= max.
+absl::StatusOr<Range> InputRange(const KernelContext& context, int min_index,
+                                 int stride = 1);
+
+// ERRORS: InvalidArgument naming the input unless it has the dtype.
+absl::Status RequireCodes(const KernelContext& context, int index,
+                          DataType dtype);
+
+// Stores a range in outputs `first` and `first + 1`.
+void SetOutputRange(KernelContext* context, int first, Range range);
+
+// The zero code of an 8-bit input, which padding and offsets use.
+// ERRORS: InvalidArgument when the range is so far from zero that the code of
+// zero leaves [-1024, 1024].
+absl::StatusOr<int32_t> ZeroCode(Range range);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_KERNELS_QUANTIZED_INPUTS_H_

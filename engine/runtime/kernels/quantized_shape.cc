@@ -1,0 +1,154 @@
+// QuantizedReshape and QuantizedConcat: codes are moved, and re-coded only
+// where the joined tensors have different ranges.
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/quantized_families.h"
+#include "engine/runtime/kernels/quantized_inputs.h"
+#include "engine/runtime/quantization.h"
+
+namespace optfarm::runtime {
+namespace {
+
+using tensorflow::NodeDef;
+
+// --- QuantizedReshape --------------------------------------------------------
+
+// The wanted dims with at most one -1 resolved.
+absl::StatusOr<Shape> ResolveShape(const Tensor& input,
+                                   std::vector<int64_t> dims) {
+  int64_t known = 1;
+  int unknown = -1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == -1 && unknown < 0) {
+      unknown = static_cast<int>(i);
+    } else if (dims[i] < 0 || __builtin_mul_overflow(known, dims[i], &known)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the new shape has a dimension of ", dims[i]));
+    }
+  }
+  if (unknown >= 0 && known > 0) dims[unknown] = input.num_elements() / known;
+  if (unknown >= 0 && known == 0) dims[unknown] = 0;
+  OPTFARM_ASSIGN_OR_RETURN(Shape shape, Shape::FromDims(dims));
+  if (shape.num_elements() != input.num_elements()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a tensor of shape ", input.shape().ToString(),
+                     " cannot take the shape ", shape.ToString()));
+  }
+  return shape;
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeReshape(const NodeDef&) {
+  return MakeKernel([](KernelContext* c) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 4));
+    OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                             ReadIntegers(c->input(1), "shape"));
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
+                             ResolveShape(c->input(0), std::move(dims)));
+    OPTFARM_ASSIGN_OR_RETURN(const Range range, InputRange(*c, 2));
+    c->SetOutput(0, c->input(0).Reshaped(shape));
+    SetOutputRange(c, 1, range);
+    return absl::OkStatus();
+  });
+}
+
+// --- QuantizedConcat ---------------------------------------------------------
+
+// The code in range `to` of each code in range `from`.
+class Recoder {
+ public:
+  Recoder(Range from, Range to)
+      : is_identity_(from.min == to.min && from.max == to.max) {
+    const Dequantizer<uint8_t> dequantize(from);
+    for (int code = 0; code < 256; ++code) {
+      table_[code] =
+          Quantize<uint8_t>(dequantize(static_cast<uint8_t>(code)), to);
+    }
+  }
+  void Copy(const uint8_t* in, int64_t count, uint8_t* out) const {
+    if (is_identity_) {
+      std::memcpy(out, in, static_cast<size_t>(count));
+    } else {
+      for (int64_t i = 0; i < count; ++i) out[i] = table_[in[i]];
+    }
+  }
+
+ private:
+  bool is_identity_;
+  std::array<uint8_t, 256> table_;
+};
+
+// Inputs: axis, n tensors, their n mins, their n maxes.
+absl::Status Concat(KernelContext* c, int n) {
+  OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 3 * n + 1));
+  const Tensor& first = c->input(1);
+  OPTFARM_ASSIGN_OR_RETURN(const int axis,
+                           ReadAxis(c->input(0), "concat_dim", first.rank()));
+  std::vector<Range> ranges(n);
+  Range all = {0.0f, std::numeric_limits<float>::lowest()};
+  int64_t joined = 0;
+  for (int i = 0; i < n; ++i) {
+    const Tensor& part = c->input(1 + i);
+    OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 1 + i, tensorflow::DT_QUINT8));
+    OPTFARM_RETURN_IF_ERROR(RequireRank(part, "values", first.rank()));
+    OPTFARM_ASSIGN_OR_RETURN(const Shape as_first,
+                             WithDim(part.shape(), axis, first.dim(axis)));
+    if (!(as_first == first.shape())) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("shapes ", first.shape().ToString(), " and ",
+                       part.shape().ToString(), " differ beyond axis ", axis));
+    }
+    OPTFARM_ASSIGN_OR_RETURN(ranges[i], InputRange(*c, 1 + n + i, n));
+    all.min = std::min(all.min, ranges[i].min);
+    all.max = std::max(all.max, ranges[i].max);
+    joined += part.dim(axis);
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
+                           WithDim(first.shape(), axis, joined));
+  OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
+                           c->AllocateOutput(0, tensorflow::DT_QUINT8, shape));
+  const int64_t outer = DimProduct(shape, 0, axis);
+  const int64_t row = DimProduct(shape, axis, shape.rank());
+  int64_t offset = 0;
+  for (int i = 0; i < n; ++i) {
+    const Tensor& part = c->input(1 + i);
+    const int64_t size = DimProduct(part.shape(), axis, part.rank());
+    const Recoder recoder(ranges[i], all);
+    for (int64_t o = 0; o < outer; ++o) {
+      recoder.Copy(part.data<uint8_t>() + o * size, size,
+                   out->data<uint8_t>() + o * row + offset);
+    }
+    offset += size;
+  }
+  SetOutputRange(c, 1, all);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeConcat(const NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", {tensorflow::DT_QUINT8}));
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t n, graph::GetInt(node, "N"));
+  if (n < 1 || n > 10000) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("attribute N is ", n, ", expected 1 to 10000"));
+  }
+  return MakeKernel(
+      [n](KernelContext* c) { return Concat(c, static_cast<int>(n)); });
+}
+
+}  // namespace
+
+void AddQuantizedShapeKernels(KernelCatalog* catalog) {
+  catalog->Add("QuantizedReshape", MakeReshape);
+  catalog->Add("QuantizedConcat", MakeConcat);
+}
+
+}  // namespace optfarm::runtime

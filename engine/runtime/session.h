@@ -1,0 +1,85 @@
+// Runs a graph: the runtime's one main header. A session is a plan for one set
+// of feeds and fetches; any tensor of the graph may be fed or fetched.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_SESSION_H_
+#define OPTFARM_ENGINE_RUNTIME_SESSION_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "engine/graph/graph.h"
+#include "engine/runtime/tensor.h"
+
+namespace optfarm::runtime {
+
+struct SessionOptions {
+  // Threads that kernels may use, the caller's included.
+  int threads = 1;
+  // Receives each line that Print ops write, without newline; must be safe to
+  // call from several threads when Run is. Empty: standard error.
+  std::function<void(absl::string_view)> print;
+  // Evaluates what depends on constants alone once, at load.
+  bool fold_constants = true;
+};
+
+// What one node did in one run.
+struct NodeTiming {
+  std::string name;
+  std::string op;
+  // Since the run's start.
+  absl::Duration start;
+  absl::Duration duration;
+  // UNITS: bytes of all its outputs.
+  int64_t output_bytes = 0;
+};
+
+// Filled by a traced run, in the order of execution.
+struct RunTrace {
+  std::vector<NodeTiming> nodes;
+};
+
+class Session {
+ public:
+  // Plans the part of `graph` that `fetches` need when `feeds` are given, and
+  // makes its kernels. The graph is not needed afterwards.
+  // ERRORS: NotFound or InvalidArgument for a feed or fetch that is not in the
+  // graph or has no such port; Unimplemented naming op, node and dtype for
+  // what the runtime cannot run, before anything runs.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(
+      const graph::Graph& graph, absl::Span<const graph::TensorName> feeds,
+      absl::Span<const graph::TensorName> fetches,
+      const SessionOptions& options = {});
+  ~Session();
+
+  // Runs once. `inputs` are the feeds in order; returns the fetches in order.
+  // An optional placeholder (PlaceholderWithDefault) needs no feed.
+  // ERRORS: InvalidArgument for a wrong number or dtype of feeds, a placeholder
+  // that is needed but not fed, or a kernel's error with node and op; Internal
+  // never by a model's fault; FailedPrecondition for a fetch that a Switch cut
+  // off.
+  // THREADS: may be called from many threads at once.
+  absl::StatusOr<std::vector<Tensor>> Run(absl::Span<const Tensor> inputs,
+                                          RunTrace* trace = nullptr) const;
+
+  // Number of steps a run executes.
+  int step_count() const;
+  // UNITS: bytes held for the whole life: weights and folded constants.
+  int64_t constant_bytes() const;
+
+ private:
+  struct Plan;
+  explicit Session(std::unique_ptr<Plan> plan);
+  std::unique_ptr<Plan> plan_;
+};
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_SESSION_H_

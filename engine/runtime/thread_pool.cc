@@ -1,0 +1,111 @@
+#include "engine/runtime/thread_pool.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <thread>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "base/check.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// One ParallelFor in progress. Ranges are taken by number, so that who is fast
+// takes more; which items a range has does not depend on who takes it.
+struct Job {
+  absl::FunctionRef<void(int64_t, int64_t)> body;
+  int64_t count;
+  int64_t range;
+  int64_t ranges;
+  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> done{0};
+  // Pool threads that may still look at this job.
+  std::atomic<int> visitors{0};
+
+  // Runs ranges until none is left.
+  void Work() {
+    for (int64_t i; (i = next.fetch_add(1)) < ranges;) {
+      body(i * range, std::min(count, (i + 1) * range));
+      done.fetch_add(1, std::memory_order_release);
+    }
+  }
+};
+
+}  // namespace
+
+struct ThreadPool::State {
+  absl::Mutex mutex;
+  absl::CondVar changed;
+  std::deque<Job*> jobs ABSL_GUARDED_BY(mutex);
+  bool stopping ABSL_GUARDED_BY(mutex) = false;
+  std::vector<std::thread> threads;
+
+  void Loop() {
+    while (true) {
+      Job* job = nullptr;
+      {
+        absl::MutexLock lock(&mutex);
+        while (!stopping && jobs.empty()) changed.Wait(&mutex);
+        if (stopping) return;
+        job = jobs.front();
+        job->visitors.fetch_add(1);
+        if (job->next.load() >= job->ranges) jobs.pop_front();
+      }
+      job->Work();
+      Retire(job);
+      job->visitors.fetch_sub(1, std::memory_order_release);
+    }
+  }
+
+  // Takes a job without free ranges out of the queue.
+  void Retire(Job* job) {
+    absl::MutexLock lock(&mutex);
+    const auto it = std::find(jobs.begin(), jobs.end(), job);
+    if (it != jobs.end()) jobs.erase(it);
+  }
+};
+
+ThreadPool::ThreadPool(int threads)
+    : threads_(threads), state_(std::make_unique<State>()) {
+  OPTFARM_CHECK(threads >= 1);
+  for (int i = 1; i < threads; ++i) {
+    state_->threads.emplace_back([state = state_.get()] { state->Loop(); });
+  }
+}
+
+ThreadPool::~ThreadPool() {
+  {
+    absl::MutexLock lock(&state_->mutex);
+    state_->stopping = true;
+    state_->changed.SignalAll();
+  }
+  for (std::thread& thread : state_->threads) thread.join();
+}
+
+void ThreadPool::ParallelFor(int64_t count, int64_t grain,
+                             absl::FunctionRef<void(int64_t, int64_t)> body) {
+  if (count <= 0) return;
+  grain = std::max<int64_t>(grain, 1);
+  // A few ranges per thread even out differences; one thread needs one range.
+  const int64_t wanted = threads_ == 1 ? 1 : 4 * int64_t{threads_};
+  const int64_t range = std::max(grain, (count + wanted - 1) / wanted);
+  const int64_t ranges = (count + range - 1) / range;
+  if (threads_ == 1 || ranges == 1) return body(0, count);
+  Job job{body, count, range, ranges};
+  {
+    absl::MutexLock lock(&state_->mutex);
+    state_->jobs.push_back(&job);
+    state_->changed.SignalAll();
+  }
+  job.Work();
+  state_->Retire(&job);
+  // The last ranges of others are short: waiting awake beats a sleep.
+  while (job.done.load(std::memory_order_acquire) < ranges ||
+         job.visitors.load(std::memory_order_acquire) > 0) {
+    std::this_thread::yield();
+  }
+}
+
+}  // namespace optfarm::runtime

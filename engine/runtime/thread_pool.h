@@ -1,0 +1,41 @@
+// The threads that one session's kernels share.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_THREAD_POOL_H_
+#define OPTFARM_ENGINE_RUNTIME_THREAD_POOL_H_
+
+#include <cstdint>
+#include <memory>
+
+#include "absl/functional/function_ref.h"
+
+namespace optfarm::runtime {
+
+// THREADS: ParallelFor may be called from many threads at once, but not from
+// inside a body.
+class ThreadPool {
+ public:
+  // `threads` counts the caller: 1 runs everything in the caller.
+  // REQUIRES: threads >= 1.
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+  ThreadPool(const ThreadPool&) = delete;
+  ThreadPool& operator=(const ThreadPool&) = delete;
+
+  int threads() const { return threads_; }
+
+  // Calls body(begin, end) for disjoint ranges that cover [0, count), possibly
+  // at the same time, and returns when all are done. A range has at least
+  // `grain` items, the last one excepted. The same count, grain and number of
+  // threads give the same ranges.
+  void ParallelFor(int64_t count, int64_t grain,
+                   absl::FunctionRef<void(int64_t begin, int64_t end)> body);
+
+ private:
+  struct State;
+  int threads_;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_THREAD_POOL_H_

@@ -1,0 +1,37 @@
+// The descriptions of all transforms: each is defined in the file of its name.
+
+#ifndef OPTFARM_ENGINE_TRANSFORMS_BUILTIN_TRANSFORMS_H_
+#define OPTFARM_ENGINE_TRANSFORMS_BUILTIN_TRANSFORMS_H_
+
+#include "engine/transforms/transform.h"
+
+namespace optfarm::transforms {
+
+TransformDef AddDefaultAttributesTransform();
+TransformDef BackportConcatv2Transform();
+TransformDef DequantizeWideTransform();
+TransformDef FoldBatchNormsTransform();
+TransformDef FoldConstantsTransform();
+TransformDef FoldOldBatchNormsTransform();
+TransformDef FreezeRequantizationRangesTransform();
+TransformDef InsertLoggingTransform();
+TransformDef MergeDuplicateNodesTransform();
+TransformDef NormalizeWeightsTransform();
+TransformDef QuantizeNodesTransform();
+TransformDef QuantizeWeightsTransform();
+TransformDef RemoveAttributeTransform();
+TransformDef RemoveControlDependenciesTransform();
+TransformDef RemoveDeviceTransform();
+TransformDef RemoveNodesTransform();
+TransformDef RenameAttributeTransform();
+TransformDef RenameNodeTransform();
+TransformDef RenameOpTransform();
+TransformDef RoundWeightsTransform();
+TransformDef SetDeviceTransform();
+TransformDef ShiftConstantsTransform();
+TransformDef SortByExecutionOrderTransform();
+TransformDef StripUnusedNodesTransform();
+
+}  // namespace optfarm::transforms
+
+#endif  // OPTFARM_ENGINE_TRANSFORMS_BUILTIN_TRANSFORMS_H_

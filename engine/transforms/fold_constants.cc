@@ -1,0 +1,245 @@
+// fold_constants: evaluates what depends on constants alone, puts the results
+// in its place, and removes what the outputs then do not need. It also writes
+// out default attributes, as importing the graph into TensorFlow does, which
+// the folds that follow rely on.
+//
+// Where TensorFlow fails the whole transform because one node cannot be
+// evaluated, ours leaves that node alone and reports it.
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/op_defs.h"
+#include "engine/transforms/builtin_transforms.h"
+#include "engine/transforms/constant_folding.h"
+#include "engine/transforms/constant_nodes.h"
+#include "engine/transforms/static_shapes.h"
+
+namespace optfarm::transforms {
+namespace {
+
+using graph::Endpoint;
+using graph::Graph;
+using graph::NodeId;
+using runtime::Tensor;
+
+absl::Status CheckFeedsAndFetches(const TransformContext& context) {
+  if (context.outputs().empty()) {
+    return absl::InvalidArgumentError(
+        "Must specify at least one target to fetch or execute.");
+  }
+  const absl::Span<const graph::TensorName> inputs = context.inputs();
+  for (auto input = inputs.begin(); input != inputs.end(); ++input) {
+    if (std::find(inputs.begin(), input, *input) != input) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "Endpoint \"", ToString(*input), "\" fed more than once."));
+    }
+    if (std::find(context.outputs().begin(), context.outputs().end(), *input) !=
+        context.outputs().end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(ToString(*input), " is both fed and fetched."));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// Attributes as importing a graph leaves them.
+absl::Status NormalizeAttributes(bool clear_output_shapes, Graph* graph) {
+  for (NodeId id : graph->Ids()) {
+    tensorflow::NodeDef* def = graph->mutable_node(id)->mutable_def();
+    if (clear_output_shapes) def->mutable_attr()->erase("_output_shapes");
+    if (const tensorflow::OpDef* op_def = graph::FindOpDef(def->op())) {
+      OPTFARM_RETURN_IF_ERROR(graph::ApplyDefaultAttributes(*op_def, def));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// An optional placeholder that is a declared input is always fed.
+void CutOptionalInputs(const TransformContext& context, Graph* graph) {
+  for (const graph::TensorName& input : context.inputs()) {
+    const NodeId id = graph->Find(input.node);
+    if (id == graph::kNoNode ||
+        graph->node(id).op() != "PlaceholderWithDefault") {
+      continue;
+    }
+    graph->mutable_node(id)->mutable_def()->set_op("Placeholder");
+    graph->SetInputs(id, {});
+    graph->ClearControlInputs(id);
+  }
+}
+
+// Removes what the outputs do not need. Inputs stay with what they need.
+void Prune(const TransformContext& context, Graph* graph) {
+  std::vector<NodeId> roots;
+  for (const auto& names : {context.outputs(), context.inputs()}) {
+    for (const graph::TensorName& name : names) {
+      const NodeId id = graph->Find(name.node);
+      if (id != graph::kNoNode) roots.push_back(id);
+    }
+  }
+  const std::vector<bool> needed = graph::ReachableFrom(*graph, roots);
+  std::vector<NodeId> unused;
+  for (NodeId id : graph->Ids()) {
+    if (!needed[id]) unused.push_back(id);
+  }
+  graph->RemoveAll(unused);
+}
+
+// A constant tensor that a node reads which is not constant.
+struct Boundary {
+  Endpoint endpoint;
+  Tensor value;
+  std::vector<NodeId> waits_for;
+};
+
+class Folder {
+ public:
+  Folder(TransformContext* context, Graph* graph)
+      : context_(context),
+        graph_(graph),
+        max_bytes_(context->arguments().Int("max_constant_size_in_bytes")) {
+    for (std::string& op : context->arguments().Strings("exclude_op")) {
+      options_.exclude_ops.insert(std::move(op));
+    }
+    for (std::string& node : context->arguments().Strings("exclude_node")) {
+      options_.exclude_nodes.insert(std::move(node));
+    }
+    // What is fed is known only at the run.
+    for (const graph::TensorName& input : context->inputs()) {
+      options_.exclude_nodes.insert(input.node);
+    }
+  }
+
+  absl::Status Fold() {
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
+                             graph::ExecutionOrder(*graph_));
+    OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap shapes,
+                             InferShapesWithInputs(*graph_, *context_));
+    ExcludeHugeTensors(shapes);
+    const std::vector<Boundary> boundaries = FindBoundaries(order, shapes);
+    // The order in which TensorFlow leaves the nodes: as they execute, the new
+    // constants after them, the inputs last.
+    for (NodeId id : order) graph_->MoveToEnd(id);
+    for (size_t i = 0; i < boundaries.size(); ++i) Replace(boundaries[i], i);
+    Prune(*context_, graph_);
+    for (const graph::TensorName& input : context_->inputs()) {
+      const NodeId id = graph_->Find(input.node);
+      if (id != graph::kNoNode) graph_->MoveToEnd(id);
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // A Fill or Tile of a few bytes may ask for more memory than there is; what
+  // would be larger than any weights is not evaluated ahead of time.
+  void ExcludeHugeTensors(const graph::ShapeMap& shapes) {
+    constexpr int64_t kMaxElements = int64_t{1} << 28;
+    for (NodeId id : graph_->Ids()) {
+      const graph::PartialShape& shape = shapes.Of({id, 0});
+      if (!shape.is_static() || IsConst(graph_->node(id)) ||
+          shape.elements().value_or(kMaxElements + 1) <= kMaxElements) {
+        continue;
+      }
+      options_.exclude_nodes.insert(graph_->node(id).name());
+    }
+  }
+
+  std::vector<Boundary> FindBoundaries(const std::vector<NodeId>& order,
+                                       const graph::ShapeMap& shapes) {
+    ConstantAnalysis analysis(*graph_, order, KnownShapeValues(*graph_, shapes),
+                              options_);
+    std::vector<Boundary> boundaries;
+    for (NodeId id : order) {
+      if (!analysis.IsConstant(id) || IsConst(graph_->node(id))) continue;
+      for (int port : PortsReadAtRun(id, analysis)) {
+        absl::StatusOr<Tensor> value = analysis.Evaluate({id, port});
+        if (!value.ok()) {
+          context_->Skip(graph_->node(id).name(), value.status().message());
+        } else if (value->TotalBytes() > max_bytes_) {
+          context_->Skip(
+              graph_->node(id).name(),
+              absl::StrCat("its value has ", value->TotalBytes(),
+                           " bytes, more than max_constant_size_in_bytes"));
+        } else {
+          boundaries.push_back(
+              {{id, port}, *std::move(value), analysis.WaitsFor(id)});
+        }
+      }
+    }
+    return boundaries;
+  }
+
+  std::vector<int> PortsReadAtRun(NodeId id, const ConstantAnalysis& analysis) {
+    std::vector<int> ports;
+    for (const graph::Use& use : graph_->node(id).uses()) {
+      if (!use.is_control() && !analysis.IsConstant(use.consumer)) {
+        ports.push_back(use.port);
+      }
+    }
+    std::sort(ports.begin(), ports.end());
+    ports.erase(std::unique(ports.begin(), ports.end()), ports.end());
+    return ports;
+  }
+
+  void Replace(const Boundary& boundary, size_t index) {
+    const std::string name =
+        absl::StrCat(graph_->node(boundary.endpoint.node).name(), "/_", index,
+                     "__cf__", context_->counters()->folded_constants++);
+    tensorflow::NodeDef def = MakeReadableConst(name, boundary.value);
+    def.set_device(graph_->node(boundary.endpoint.node).device());
+    const NodeId folded = graph_->Add(std::move(def), {}, boundary.waits_for);
+    graph_->RedirectUses(boundary.endpoint, {folded, 0});
+    context_->CountChange();
+  }
+
+  TransformContext* context_;
+  Graph* graph_;
+  const int64_t max_bytes_;
+  ConstantAnalysisOptions options_;
+};
+
+absl::Status FoldConstants(Graph* graph, TransformContext* context) {
+  OPTFARM_RETURN_IF_ERROR(CheckFeedsAndFetches(*context));
+  OPTFARM_RETURN_IF_ERROR(NormalizeAttributes(
+      context->arguments().Bool("clear_output_shapes"), graph));
+  CutOptionalInputs(*context, graph);
+  Prune(*context, graph);
+  return Folder(context, graph).Fold();
+}
+
+}  // namespace
+
+TransformDef FoldConstantsTransform() {
+  return {
+      .name = "fold_constants",
+      .summary =
+          "Evaluates what depends on constants alone and puts the "
+          "results in its place.",
+      .parameters =
+          {{.name = "clear_output_shapes",
+            .type = ParameterType::kBool,
+            .help = "Removes the attribute _output_shapes, which folding makes "
+                    "stale.",
+            .default_value = "true"},
+           {.name = "exclude_op",
+            .help = "Op whose nodes are not evaluated.",
+            .repeated = true},
+           {.name = "exclude_node",
+            .help = "Name of a node that is not evaluated.",
+            .repeated = true},
+           {.name = "max_constant_size_in_bytes",
+            .type = ParameterType::kInt,
+            .help = "Results with more bytes are not put into the graph.",
+            .default_value = "10485760"}},
+      .run = FoldConstants};
+}
+
+}  // namespace optfarm::transforms

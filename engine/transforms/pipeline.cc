@@ -1,0 +1,135 @@
+#include "engine/transforms/pipeline.h"
+
+#include <optional>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/verify.h"
+#include "engine/transforms/catalog.h"
+
+namespace optfarm::transforms {
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+using graph::TensorName;
+
+int64_t ConstantBytes(const Graph& graph) {
+  int64_t bytes = 0;
+  for (NodeId id : graph.Ids()) {
+    const graph::Node& node = graph.node(id);
+    const tensorflow::AttrValue* value =
+        node.op() == "Const" ? node.FindAttr("value") : nullptr;
+    if (value != nullptr) {
+      bytes += static_cast<int64_t>(value->tensor().ByteSizeLong());
+    }
+  }
+  return bytes;
+}
+
+absl::Status CheckNames(const Graph& graph, absl::Span<const TensorName> names,
+                        absl::string_view role) {
+  for (const TensorName& name : names) {
+    if (absl::Status found = graph.Get(name.node).status(); !found.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the ", role, " '", ToString(name),
+                       "' is not in the graph: ", found.message()));
+    }
+  }
+  return absl::OkStatus();
+}
+
+// One run's unchanging surroundings.
+struct Run {
+  absl::Span<const TensorName> inputs;
+  absl::Span<const TensorName> outputs;
+  const PipelineOptions& options;
+  // Whether the graph made sense before the step: only then can a step be
+  // blamed for one that does not.
+  bool was_valid = false;
+  TransformContext::Counters counters = {};
+};
+
+absl::Status CheckResult(const Graph& graph, const Run& run) {
+  for (const auto& [names, role] :
+       {std::pair(run.inputs, "input"), std::pair(run.outputs, "output")}) {
+    if (absl::Status kept = CheckNames(graph, names, role); !kept.ok()) {
+      return absl::InternalError(absl::StrCat(
+          "the transform removed what it had to keep: ", kept.message()));
+    }
+  }
+  if (!run.options.verify || !run.was_valid) return absl::OkStatus();
+  if (absl::Status valid = graph::Verify(graph); !valid.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the graph does not make sense any more; do the "
+                     "parameters fit the model? ",
+                     valid.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Apply(const TransformDef& def, const TransformArguments& arguments,
+                   Run* run, Graph* graph, TransformReport* report) {
+  TransformContext context(arguments, run->inputs, run->outputs,
+                           run->options.base_folder, &run->counters, report);
+  OPTFARM_RETURN_IF_ERROR(def.run(graph, &context));
+  return CheckResult(*graph, *run);
+}
+
+absl::StatusOr<TransformStats> RunStep(const TransformStep& step, Run* run,
+                                       Graph* graph) {
+  OPTFARM_ASSIGN_OR_RETURN(const TransformDef* def, FindTransform(step.name));
+  OPTFARM_ASSIGN_OR_RETURN(
+      TransformArguments arguments,
+      TransformArguments::Parse(def->parameters, step.parameters));
+  TransformStats stats;
+  stats.step = PrintTransforms({step});
+  stats.nodes_before = graph->node_count();
+  stats.constant_bytes_before = ConstantBytes(*graph);
+  const absl::Time start = run->options.clock->Now();
+  // A copy costs the model's bytes, so it is made only where it can be needed.
+  std::optional<Graph> before;
+  if (arguments.Bool("ignore_errors")) before = graph->Clone();
+  const TransformContext::Counters counters = run->counters;
+  absl::Status applied = Apply(*def, arguments, run, graph, &stats.report);
+  if (!applied.ok()) {
+    applied = Annotate(applied, absl::StrCat("transform '", step.name, "'"));
+    if (!before.has_value()) return applied;
+    *graph = *std::move(before);
+    run->counters = counters;
+    stats.report.nodes_changed = 0;
+    stats.ignored_error = applied;
+  }
+  stats.duration = run->options.clock->Now() - start;
+  stats.nodes_after = graph->node_count();
+  stats.constant_bytes_after = ConstantBytes(*graph);
+  return stats;
+}
+
+}  // namespace
+
+absl::StatusOr<PipelineReport> RunTransforms(
+    Graph* graph, absl::Span<const TransformStep> steps,
+    absl::Span<const TensorName> inputs, absl::Span<const TensorName> outputs,
+    const PipelineOptions& options) {
+  OPTFARM_RETURN_IF_ERROR(CheckTransforms(steps));
+  OPTFARM_RETURN_IF_ERROR(CheckNames(*graph, inputs, "input"));
+  OPTFARM_RETURN_IF_ERROR(CheckNames(*graph, outputs, "output"));
+  Run run{inputs, outputs, options};
+  run.was_valid = options.verify && graph::Verify(*graph).ok();
+  PipelineReport report;
+  for (const TransformStep& step : steps) {
+    if (options.before_step) {
+      OPTFARM_RETURN_IF_ERROR(options.before_step(step.name));
+    }
+    OPTFARM_ASSIGN_OR_RETURN(TransformStats stats, RunStep(step, &run, graph));
+    report.steps.push_back(std::move(stats));
+    if (options.verify && !run.was_valid) {
+      run.was_valid = graph::Verify(*graph).ok();
+    }
+  }
+  return report;
+}
+
+}  // namespace optfarm::transforms

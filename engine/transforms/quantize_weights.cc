@@ -1,0 +1,155 @@
+// quantize_weights: stores large float constants as 8-bit codes with a range,
+// followed by a Dequantize under the old name. The graph computes in float as
+// before; the file has a quarter of its size.
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/tensor_proto.h"
+#include "engine/transforms/builtin_transforms.h"
+#include "engine/transforms/constant_nodes.h"
+#include "engine/transforms/weight_ranges.h"
+
+namespace optfarm::transforms {
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+using runtime::Tensor;
+
+// A range that includes 0 and is not empty.
+WeightRange QuantizedRange(WeightRange range) {
+  range.min = std::min(range.min, 0.0f);
+  range.max = std::max(range.max, 0.0f);
+  if (range.min == range.max) {
+    if (std::abs(range.min) < 1e-6f) {
+      range.max = range.min + 1.0f;
+    } else {
+      range.max = range.min > 0 ? 2.0f * range.min : range.min / 2.0f;
+    }
+  }
+  return range;
+}
+
+// code = round(v * 255 / (max - min)) - round(min * 255 / (max - min)), within
+// 0..255, in double, halves away from zero.
+absl::StatusOr<Tensor> QuantizedCodes(const Tensor& values,
+                                      const WeightRange& range) {
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor codes, Tensor::Allocate(tensorflow::DT_QUINT8, values.shape()));
+  const double scale =
+      255.0 / (static_cast<double>(range.max) - static_cast<double>(range.min));
+  const double lowest = std::round(range.min * scale);
+  const absl::Span<const float> from = values.flat<float>();
+  const absl::Span<uint8_t> to = codes.flat<uint8_t>();
+  for (size_t i = 0; i < to.size(); ++i) {
+    const double code = std::round(from[i] * scale) - lowest;
+    to[i] = static_cast<uint8_t>(std::clamp(code, 0.0, 255.0));
+  }
+  return codes;
+}
+
+// Turns the Const into a Dequantize of three new ones. They wait for what the
+// Const waited for, so that they run in the same branch or loop.
+void ReplaceByCodes(NodeId id, const Tensor& codes, const WeightRange& range,
+                    Graph* graph) {
+  const std::string name = graph->node(id).name();
+  const std::string device = graph->node(id).device();
+  const std::vector<NodeId> controls(graph->node(id).control_inputs().begin(),
+                                     graph->node(id).control_inputs().end());
+  std::vector<graph::Endpoint> inputs;
+  for (tensorflow::NodeDef def :
+       {MakeConst(absl::StrCat(name, "_quantized_const"), codes),
+        MakeScalarConst(absl::StrCat(name, "_quantized_min"), range.min),
+        MakeScalarConst(absl::StrCat(name, "_quantized_max"), range.max)}) {
+    def.set_device(device);
+    inputs.push_back({graph->Add(std::move(def), {}, controls, id), 0});
+  }
+  tensorflow::NodeDef* def = graph->mutable_node(id)->mutable_def();
+  def->set_op("Dequantize");
+  def->clear_attr();
+  graph::SetType(def, "T", tensorflow::DT_QUINT8);
+  graph::SetString(def, "mode", "MIN_FIRST");
+  graph->ClearControlInputs(id);
+  graph->SetInputs(id, inputs);
+}
+
+// Whether the tensor is float and large enough, from its declaration alone.
+absl::StatusOr<bool> IsLargeFloat(const graph::Node& node, int64_t minimum) {
+  OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto* proto,
+                           graph::GetTensor(node.def(), "value"));
+  if (proto->dtype() != tensorflow::DT_FLOAT) return false;
+  OPTFARM_RETURN_IF_ERROR(graph::CheckTensorProto(*proto));
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t elements,
+                           graph::ElementCount(proto->tensor_shape()));
+  return elements > 0 && elements >= minimum;
+}
+
+absl::Status QuantizeWeights(Graph* graph, TransformContext* context) {
+  const TransformArguments& arguments = context->arguments();
+  const int64_t minimum = arguments.Int("minimum_size");
+  const std::vector<std::string> ops = arguments.Strings("ignore_op");
+  const absl::flat_hash_set<std::string> ignored_ops(ops.begin(), ops.end());
+  const std::vector<std::string> nodes = arguments.Strings("exclude_node");
+  const absl::flat_hash_set<std::string> excluded(nodes.begin(), nodes.end());
+  for (NodeId id : graph->Ids()) {
+    const graph::Node& node = graph->node(id);
+    if (!IsConst(node)) continue;
+    const absl::StatusOr<bool> is_large = IsLargeFloat(node, minimum);
+    if (!is_large.ok()) {
+      return Annotate(is_large.status(),
+                      absl::StrCat("Const node '", node.name(), "'"));
+    }
+    if (!*is_large || excluded.contains(node.name()) ||
+        std::any_of(
+            node.uses().begin(), node.uses().end(), [&](const graph::Use& use) {
+              return ignored_ops.contains(graph->node(use.consumer).op());
+            })) {
+      continue;
+    }
+    OPTFARM_ASSIGN_OR_RETURN(const Tensor values, ConstValue(node));
+    const WeightRange found = FindWeightRange(values.flat<float>());
+    if (found.has_bad_value) {
+      context->Skip(node.name(), "it holds NaN or infinite values");
+      context->Warn(absl::StrCat("the constant '", node.name(),
+                                 "' holds NaN or infinite values"));
+      continue;
+    }
+    const WeightRange range = QuantizedRange(found);
+    OPTFARM_ASSIGN_OR_RETURN(const Tensor codes, QuantizedCodes(values, range));
+    ReplaceByCodes(id, codes, range, graph);
+    context->CountChange();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+TransformDef QuantizeWeightsTransform() {
+  return {
+      .name = "quantize_weights",
+      .summary =
+          "Stores large float constants as 8-bit codes, a quarter of "
+          "their size; the graph still computes in float.",
+      .parameters =
+          {{.name = "minimum_size",
+            .type = ParameterType::kInt,
+            .help = "Constants with fewer elements stay as they are.",
+            .default_value = "1024"},
+           {.name = "ignore_op",
+            .help = "Constants that a node of this op reads stay as they are.",
+            .repeated = true},
+           {.name = "exclude_node",
+            .help = "Name of a constant that stays as it is.",
+            .repeated = true}},
+      .run = QuantizeWeights};
+}
+
+}  // namespace optfarm::transforms

@@ -1,0 +1,148 @@
+#include "rpc/channel.h"
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/server_builder.h>
+#include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/client_interceptor.h>
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+
+namespace optfarm::rpc {
+namespace {
+
+constexpr size_t kMaxTokenBytes = 4096;
+constexpr absl::Duration kMinPing = absl::Seconds(10);
+constexpr absl::Duration kPingTimeout = absl::Seconds(20);
+constexpr absl::Duration kMaxReconnect = absl::Seconds(5);
+
+// gRPC's own call credentials refuse channels without TLS, and loopback has
+// none; so the token is put into the metadata here.
+class TokenInterceptor final : public grpc::experimental::Interceptor {
+ public:
+  explicit TokenInterceptor(const std::string* value) : value_(value) {}
+
+  void Intercept(
+      grpc::experimental::InterceptorBatchMethods* methods) override {
+    if (methods->QueryInterceptionHookPoint(
+            grpc::experimental::InterceptionHookPoints::
+                PRE_SEND_INITIAL_METADATA)) {
+      methods->GetSendInitialMetadata()->emplace(kAuthorizationKey, *value_);
+    }
+    methods->Proceed();
+  }
+
+ private:
+  const std::string* value_;
+};
+
+class TokenInterceptorFactory final
+    : public grpc::experimental::ClientInterceptorFactoryInterface {
+ public:
+  explicit TokenInterceptorFactory(absl::string_view token)
+      : value_(absl::StrCat(kBearerPrefix, token)) {}
+
+  grpc::experimental::Interceptor* CreateClientInterceptor(
+      grpc::experimental::ClientRpcInfo*) override {
+    return new TokenInterceptor(&value_);
+  }
+
+ private:
+  const std::string value_;
+};
+
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(absl::ToInt64Milliseconds(duration));
+}
+
+}  // namespace
+
+absl::Status CheckTarget(absl::string_view target) {
+  if (absl::StartsWith(target, "unix:") && target.size() > 5) {
+    return absl::OkStatus();
+  }
+  const size_t colon = target.rfind(':');
+  int port = 0;
+  const absl::string_view host =
+      colon == absl::string_view::npos ? "" : target.substr(0, colon);
+  const bool bracketed =
+      absl::StartsWith(host, "[") && absl::EndsWith(host, "]");
+  if (host.empty() || (!bracketed && absl::StrContains(host, ':')) ||
+      absl::StrContains(host, '/') ||
+      !absl::SimpleAtoi(target.substr(colon + 1), &port) || port < 1 ||
+      port > 65535) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "server address '", target,
+        "' is not HOST:PORT, [IPV6]:PORT or unix:PATH with a port of 1 to "
+        "65535; for example 127.0.0.1:7070"));
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadToken(const std::string& path) {
+  absl::StatusOr<std::string> bytes = ReadFile(path, 64 << 10);
+  if (!bytes.ok()) return Annotate(bytes.status(), "reading the token file");
+  const absl::string_view line = absl::StripAsciiWhitespace(
+      absl::string_view(*bytes).substr(0, bytes->find('\n')));
+  bool visible = true;
+  for (char c : line) visible = visible && absl::ascii_isgraph(c);
+  if (line.empty() || line.size() > kMaxTokenBytes || !visible) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the first line of token file '", path, "' must be 1 to ",
+        kMaxTokenBytes, " visible ASCII characters without blanks"));
+  }
+  return std::string(line);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
+    const ChannelOptions& options) {
+  OPTFARM_RETURN_IF_ERROR(CheckTarget(options.target));
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive));
+  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(kPingTimeout));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 500);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 200);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
+                   Milliseconds(kMaxReconnect));
+  // A proxy from the environment never stands between us and our own server.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  // Two channels of one process do not share a connection, so that one's end
+  // is not the other's.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  std::vector<
+      std::unique_ptr<grpc::experimental::ClientInterceptorFactoryInterface>>
+      interceptors;
+  if (!options.token_file.empty()) {
+    OPTFARM_ASSIGN_OR_RETURN(const std::string token,
+                             ReadToken(options.token_file));
+    interceptors.push_back(std::make_unique<TokenInterceptorFactory>(token));
+  }
+  return grpc::experimental::CreateCustomChannelWithInterceptors(
+      options.target, grpc::InsecureChannelCredentials(), arguments,
+      std::move(interceptors));
+}
+
+void MatchChannelLimits(grpc::ServerBuilder* builder) {
+  builder->SetMaxReceiveMessageSize(kMaxMessageBytes);
+  builder->SetMaxSendMessageSize(kMaxMessageBytes);
+  builder->AddChannelArgument(
+      GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
+      Milliseconds(kMinPing));
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS,
+                              Milliseconds(absl::Seconds(60)));
+  builder->AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                              Milliseconds(kPingTimeout));
+}
+
+}  // namespace optfarm::rpc

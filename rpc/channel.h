@@ -1,0 +1,59 @@
+// How the four programs reach each other: one place for targets, the bearer
+// token, keepalive and message size limits.
+
+#ifndef OPTFARM_RPC_CHANNEL_H_
+#define OPTFARM_RPC_CHANNEL_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace grpc {
+class Channel;
+class ServerBuilder;
+}  // namespace grpc
+
+namespace optfarm::rpc {
+
+// UNITS: bytes. Largest message either side takes. An optimize task may list
+// 20000 dataset files, which is what sets it.
+inline constexpr int kMaxMessageBytes = 64 << 20;
+
+// Metadata key and prefix of the token: "authorization: Bearer <token>".
+inline constexpr char kAuthorizationKey[] = "authorization";
+inline constexpr char kBearerPrefix[] = "Bearer ";
+
+struct ChannelOptions {
+  // HOST:PORT, [IPV6]:PORT or unix:PATH.
+  std::string target;
+  // File whose first line is the bearer token; empty: no token is sent.
+  std::string token_file;
+  // Quiet time after which the peer is asked for a sign of life.
+  absl::Duration keepalive = absl::Seconds(60);
+};
+
+// Checks that `target` has one of the forms of ChannelOptions.
+// ERRORS: InvalidArgument with the value and what is allowed.
+absl::Status CheckTarget(absl::string_view target);
+
+// Reads a bearer token: the first line of the file without blanks around it.
+// ERRORS: those of ReadFile; InvalidArgument when it is empty, longer than
+// 4096 bytes, or holds anything but visible ASCII. No message holds the token.
+absl::StatusOr<std::string> ReadToken(const std::string& path);
+
+// Makes a channel. It connects when it is first used and again after a break,
+// so an absent server is no error here.
+// ERRORS: those of CheckTarget and ReadToken.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
+    const ChannelOptions& options);
+
+// Gives a server the limits that match MakeChannel: message sizes, and
+// patience with its clients' keepalive.
+void MatchChannelLimits(grpc::ServerBuilder* builder);
+
+}  // namespace optfarm::rpc
+
+#endif  // OPTFARM_RPC_CHANNEL_H_

@@ -1,0 +1,88 @@
+#include "server/admission.h"
+
+#include <utility>
+
+#include "absl/strings/cord.h"
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "base/status_macros.h"
+#include "server/job_spec_check.h"
+
+namespace optfarm::server {
+namespace {
+
+constexpr int64_t kModelPeekBytes = 256;
+// What fits into the headers of an answer.
+constexpr int kMaxListedBlobs = 40;
+constexpr char kFailureType[] =
+    "type.googleapis.com/optfarm.v1.SubmitJobFailure";
+
+}  // namespace
+
+absl::StatusOr<SubmitResult> Admission::Submit(
+    const v1::SubmitJobRequest& request, absl::Time now) {
+  OPTFARM_RETURN_IF_ERROR(CheckClientRequestId(request.client_request_id()));
+  Submission submission;
+  submission.client_request_id = request.client_request_id();
+  submission.spec_digest = Sha256Hex(request.spec().SerializeAsString());
+  // First of all: a retry is answered even when its blobs are gone by now.
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::optional<SubmitResult> known,
+      scheduler_.FindSubmitted(submission.client_request_id,
+                               submission.spec_digest));
+  if (known.has_value()) return *known;
+  OPTFARM_ASSIGN_OR_RETURN(const v1::JobSpec spec,
+                           ResolveRecipe(request.spec()));
+  OPTFARM_ASSIGN_OR_RETURN(submission.spec, CheckJobSpec(spec));
+  OPTFARM_RETURN_IF_ERROR(CheckBlobs(submission.spec, now));
+  OPTFARM_RETURN_IF_ERROR(CheckModel(submission.spec));
+  submission.action_digest = ActionDigest(submission.spec);
+  return scheduler_.Submit(submission, now);
+}
+
+absl::StatusOr<v1::JobSpec> Admission::ResolveRecipe(const v1::JobSpec& spec) {
+  switch (spec.recipe_source_case()) {
+    case v1::JobSpec::kRecipe:
+      return spec;
+    case v1::JobSpec::kRecipeName: {
+      OPTFARM_ASSIGN_OR_RETURN(v1::Recipe recipe,
+                               scheduler_.FindRecipe(spec.recipe_name()));
+      v1::JobSpec resolved = spec;
+      *resolved.mutable_recipe() = std::move(recipe);
+      return resolved;
+    }
+    case v1::JobSpec::RECIPE_SOURCE_NOT_SET:
+      break;
+  }
+  return absl::InvalidArgumentError(
+      "job spec: recipe is missing; give a recipe or the name of one");
+}
+
+absl::Status Admission::CheckBlobs(const v1::JobSpec& spec, absl::Time now) {
+  v1::SubmitJobFailure failure;
+  int missing = 0;
+  for (const storage::BlobId& id : BlobsOf(spec)) {
+    OPTFARM_ASSIGN_OR_RETURN(const bool present, blobs_.Contains(id, now));
+    if (present) continue;
+    if (++missing <= kMaxListedBlobs) {
+      *failure.add_missing_blobs() = storage::ToProto(id);
+    }
+  }
+  if (missing == 0) return absl::OkStatus();
+  absl::Status status = absl::FailedPreconditionError(absl::StrCat(
+      missing, " of the job's blobs are not on the server, the first is ",
+      failure.missing_blobs(0).sha256(),
+      "; upload what FindMissing lists and submit again"));
+  status.SetPayload(kFailureType, absl::Cord(failure.SerializeAsString()));
+  return status;
+}
+
+absl::Status Admission::CheckModel(const v1::JobSpec& spec) {
+  OPTFARM_ASSIGN_OR_RETURN(const auto reader,
+                           blobs_.OpenBlob(spec.model().digest().sha256()));
+  OPTFARM_ASSIGN_OR_RETURN(const std::string first_bytes,
+                           reader->Read(0, kModelPeekBytes));
+  return CheckLooksLikeGraph(first_bytes);
+}
+
+}  // namespace optfarm::server

@@ -1,0 +1,69 @@
+// Who works for the server: the processes that call Synchronize and the devices
+// that agents bring. Kept in memory; what must survive a restart goes into the
+// batch of the call that told it.
+
+#ifndef OPTFARM_SERVER_FLEET_H_
+#define OPTFARM_SERVER_FLEET_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "optfarm/v1/work.pb.h"
+#include "storage/metadata_store.h"
+
+namespace optfarm::server {
+
+// Checks everything about a call that can be checked without knowing the jobs.
+// ERRORS: InvalidArgument naming the field.
+absl::Status CheckSynchronizeRequest(const v1::SynchronizeRequest& request);
+
+// THREADS: one thread at a time.
+class Fleet {
+ public:
+  void Load(std::vector<storage::DeviceRecord> devices,
+            std::vector<v1::Recipe> recipes);
+
+  // Takes in who called and adds to `batch` what is new, or older there than a
+  // minute. Of two agents that bring one device the later caller has it.
+  // REQUIRES: the request has been checked.
+  void TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
+              storage::WriteBatch& batch);
+
+  // Null when there is no such device.
+  const storage::DeviceRecord* FindDevice(const std::string& name) const;
+  std::vector<std::string> DeviceNames() const;
+  const std::map<std::string, storage::DeviceRecord>& devices() const {
+    return devices_;
+  }
+
+  // Null when no worker offers it.
+  const v1::Recipe* FindRecipe(const std::string& name) const;
+  std::vector<std::string> RecipeNames() const;
+
+  // Version of the worker that called last; empty before any did.
+  const std::string& worker_version() const { return worker_version_; }
+
+ private:
+  struct Participant {
+    storage::ParticipantRecord record;
+    absl::Time written = absl::InfinitePast();
+  };
+
+  void TakeInDevice(const v1::SynchronizeRequest& request,
+                    const v1::DeviceStatus& status, absl::Time now,
+                    storage::WriteBatch& batch);
+
+  absl::flat_hash_map<std::string, Participant> participants_;
+  std::map<std::string, storage::DeviceRecord> devices_;
+  absl::flat_hash_map<std::string, absl::Time> devices_written_;
+  std::map<std::string, v1::Recipe> recipes_;
+  std::string worker_version_;
+};
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_FLEET_H_

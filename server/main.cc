@@ -1,0 +1,112 @@
+// optfarm-server: reads flags, makes a Server, runs until SIGTERM or SIGINT.
+
+#include <signal.h>
+#include <sys/stat.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "rpc/channel.h"
+#include "server/server.h"
+
+namespace optfarm::server {
+namespace {
+
+struct Flags {
+  ServerOptions options;
+  std::string token_file;
+  double lease_seconds = 30;
+};
+
+// UNITS: seconds a lease may be set to.
+constexpr double kShortestLease = 1;
+constexpr double kLongestLease = 3600;
+
+void Declare(CLI::App& app, Flags& flags) {
+  ServerOptions& options = flags.options;
+  app.set_version_flag("--version", OPTFARM_VERSION);
+  app.add_option("--data_dir", options.data_dir,
+                 "Folder that everything is kept in; made when absent")
+      ->required();
+  app.add_option("--grpc", options.grpc_address,
+                 "HOST:PORT to listen on; port 0 takes a free one")
+      ->capture_default_str();
+  app.add_option("--token_file", flags.token_file,
+                 "File whose first line every caller must bring as a bearer "
+                 "token; required unless listening on loopback");
+  app.add_option("--max_blob_bytes", options.max_blob_bytes,
+                 "Largest model or data file taken, in bytes")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--max_store_bytes", options.max_store_bytes,
+                 "Bytes all files together may take; unused ones are evicted "
+                 "when it is reached (default: no bound, nothing is evicted)")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--reserved_free_bytes", options.reserved_free_bytes,
+                 "Bytes of disk that uploads leave free")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--max_live_jobs", options.scheduling.max_live_jobs,
+                 "Jobs that may wait or run at once")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app.add_option("--lease_seconds", flags.lease_seconds,
+                 "How long a silent worker or agent keeps its task")
+      ->check(CLI::Range(kShortestLease, kLongestLease))
+      ->capture_default_str();
+}
+
+absl::Status Run(Flags flags) {
+  // Signals are taken by sigwait below and by nothing else, in no thread.
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  // A broken connection or a file size limit is an error of one call.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
+  umask(077);
+
+  if (!flags.token_file.empty()) {
+    absl::StatusOr<std::string> token = rpc::ReadToken(flags.token_file);
+    if (!token.ok()) return token.status();
+    flags.options.token = *std::move(token);
+  }
+  flags.options.scheduling.lease = absl::Seconds(flags.lease_seconds);
+  const std::string data_dir = flags.options.data_dir;
+  auto server = Server::Start(std::move(flags.options));
+  if (!server.ok()) return server.status();
+  LogInfo("optfarm-server ready grpc=", (*server)->address(),
+          " data_dir=", data_dir);
+  int signal_number = 0;
+  sigwait(&signals, &signal_number);
+  LogInfo("stopping on signal ", signal_number);
+  // A second signal does not wait.
+  pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
+  (*server)->Shutdown();
+  LogInfo("stopped");
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace optfarm::server
+
+int main(int argc, char** argv) {
+  optfarm::SetUpLog("server", optfarm::LogLevel::kInfo);
+  CLI::App app("Optfarm's server: takes jobs, hands out work, keeps results");
+  optfarm::server::Flags flags;
+  optfarm::server::Declare(app, flags);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+  const absl::Status status = optfarm::server::Run(std::move(flags));
+  if (status.ok()) return 0;
+  optfarm::LogError(status.message());
+  return 1;
+}

@@ -1,0 +1,401 @@
+// The pull call of workers and agents: what becomes of what they hold, and what
+// they get.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "server/completion_check.h"
+#include "server/job_spec_check.h"
+#include "server/log_text.h"
+#include "server/names.h"
+#include "server/proto_time.h"
+#include "server/scheduler.h"
+#include "server/scheduler_plan.h"
+
+namespace optfarm::server {
+namespace {
+
+using ::optfarm::storage::BlobId;
+using ::optfarm::storage::TaskRecord;
+
+// Optimize tasks in one answer; with kMaxSpecBytes of job_spec_check.cc this
+// keeps it within the message limit.
+constexpr int kMaxGrantsACall = 8;
+constexpr size_t kMaxFailureBytes = 4000;
+constexpr size_t kMaxKnownCallers = 20000;
+
+void SetLease(v1::TaskVerdict& verdict, absl::Time now,
+              absl::Duration duration) {
+  *verdict.mutable_lease_deadline() = ToTimestamp(now + duration);
+  *verdict.mutable_lease_remaining() = ToProtoDuration(duration);
+}
+
+void Refuse(v1::TaskVerdict& verdict, v1::TaskVerdict::Verdict kind,
+            absl::string_view message) {
+  verdict.set_verdict(kind);
+  verdict.set_message(std::string(message));
+}
+
+bool Lists(const v1::SynchronizeRequest& request, const TaskRecord& task) {
+  return std::any_of(request.held().begin(), request.held().end(),
+                     [&](const v1::HeldTask& held) {
+                       return held.task_id() == task.task_id &&
+                              held.attempt() == task.attempt;
+                     });
+}
+
+const v1::DeviceStatus* FindStatus(const v1::SynchronizeRequest& request,
+                                   absl::string_view device) {
+  for (const v1::DeviceStatus& status : request.devices()) {
+    if (status.info().name() == device) return &status;
+  }
+  return nullptr;
+}
+
+// The blobs that are not here; a blob with another size than claimed is an
+// error.
+absl::StatusOr<std::vector<BlobId>> Missing(storage::BlobStore& blobs,
+                                            const std::vector<BlobId>& wanted,
+                                            absl::Time now) {
+  std::vector<BlobId> missing;
+  for (const BlobId& id : wanted) {
+    OPTFARM_ASSIGN_OR_RETURN(const bool present, blobs.Contains(id, now));
+    if (!present) missing.push_back(id);
+  }
+  return missing;
+}
+
+v1::Failure Shortened(const v1::Failure& failure) {
+  v1::Failure result = failure;
+  result.set_message(std::string(CutText(failure.message(), kMaxFailureBytes)));
+  result.set_code(std::string(CutText(failure.code(), 64)));
+  return result;
+}
+
+}  // namespace
+
+int64_t Scheduler::BeginCall(const std::string& participant_id) {
+  absl::MutexLock lock(&mutex_);
+  // Forgetting the numbers is harmless: they only order calls that overlap.
+  if (newest_call_.size() > kMaxKnownCallers) newest_call_.clear();
+  return newest_call_[participant_id] = ++last_call_;
+}
+
+absl::StatusOr<SynchronizeResult> Scheduler::Synchronize(
+    const v1::SynchronizeRequest& request, int64_t call, absl::Time now) {
+  OPTFARM_RETURN_IF_ERROR(CheckSynchronizeRequest(request));
+  Plan plan(now);
+  absl::StatusOr<SynchronizeResult> result;
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto newest = newest_call_.find(request.participant_id());
+    if (newest != newest_call_.end() && newest->second > call) {
+      return absl::AbortedError("a newer call of the same participant is open");
+    }
+    result = SynchronizeLocked(request, plan);
+  }
+  Tell(plan);
+  return result;
+}
+
+absl::StatusOr<SynchronizeResult> Scheduler::SynchronizeLocked(
+    const v1::SynchronizeRequest& request, Plan& plan) {
+  fleet_.TakeIn(request, plan.now, plan.batch);
+  SynchronizeResult result;
+  v1::SynchronizeResponse& response = result.response;
+  bool news = draining_;
+  for (const v1::HeldTask& held : request.held()) {
+    *response.add_verdicts() = Judge(request, held, plan);
+    news |=
+        response.verdicts().rbegin()->verdict() != v1::TaskVerdict::CONTINUE;
+  }
+  std::vector<TaskRef> granted = SettleUnlisted(request, plan);
+  if (!draining_) {
+    if (request.kind() == v1::SynchronizeRequest::WORKER) {
+      GrantToWorker(request, plan, granted);
+    } else {
+      GrantToAgent(request, plan, granted);
+    }
+  }
+  OPTFARM_RETURN_IF_ERROR(Annotate(Commit(plan), "keeping what was reported"));
+  for (const TaskRef& ref : granted) {
+    OPTFARM_ASSIGN_OR_RETURN(*response.add_new_tasks(),
+                             Describe(ref, plan.now));
+  }
+  news |= !granted.empty();
+  const bool holds = !request.held().empty() || !granted.empty();
+  const absl::Duration wanted = request.has_long_poll()
+                                    ? FromProtoDuration(request.long_poll())
+                                    : absl::ZeroDuration();
+  // A caller that holds leases must be back in time to renew them.
+  const absl::Duration longest =
+      holds ? options_.lease / 3 : options_.max_long_poll;
+  result.hold = news ? absl::ZeroDuration()
+                     : std::clamp(wanted, absl::ZeroDuration(), longest);
+  response.set_drain(draining_);
+  response.set_server_version(server_version_);
+  *response.mutable_long_poll() = ToProtoDuration(options_.max_long_poll);
+  const bool polls = wanted > absl::ZeroDuration() && !draining_;
+  *response.mutable_call_again_after() = ToProtoDuration(
+      polls ? absl::ZeroDuration()
+            : std::min(options_.idle_interval, options_.lease / 3));
+  return result;
+}
+
+v1::TaskVerdict Scheduler::Judge(const v1::SynchronizeRequest& request,
+                                 const v1::HeldTask& held, Plan& plan) {
+  v1::TaskVerdict verdict;
+  verdict.set_task_id(held.task_id());
+  verdict.set_attempt(held.attempt());
+  JobChange* change = Edit(plan, std::string(JobIdOfTask(held.task_id())));
+  size_t index = 0;
+  if (change != nullptr) {
+    const std::vector<LiveTask>& tasks = change->job().tasks;
+    while (index < tasks.size() &&
+           tasks[index].record.task_id != held.task_id()) {
+      ++index;
+    }
+    if (index == tasks.size()) change = nullptr;
+  }
+  if (change == nullptr) {
+    JudgeEnded(held, verdict);
+    return verdict;
+  }
+  const TaskRecord& task = change->task(index).record;
+  if (held.has_completion() && held.attempt() == task.accepted_attempt &&
+      task.participant_id == request.participant_id()) {
+    verdict.set_verdict(v1::TaskVerdict::COMPLETION_ACCEPTED);
+  } else if (task.state == v1::TASK_CANCELLED &&
+             task.attempt == held.attempt()) {
+    Refuse(verdict, v1::TaskVerdict::CANCEL, "the job has ended");
+  } else if (task.state != v1::LEASED || task.attempt != held.attempt() ||
+             task.participant_id != request.participant_id()) {
+    Refuse(verdict, v1::TaskVerdict::STALE,
+           absl::StrCat("attempt ", held.attempt(),
+                        " is not the current lease; the task is ",
+                        v1::TaskState_Name(task.state), " with attempt ",
+                        task.attempt));
+  } else {
+    change->Renew(index, /*acknowledged=*/true);
+    change->TakeNews(index, TaskNews{held.progress(), held.progress_message(),
+                                     held.log_chunk(), held.log_offset()});
+    verdict.set_verdict(v1::TaskVerdict::CONTINUE);
+    SetLease(verdict, plan.now, options_.lease);
+    if (held.has_completion()) {
+      TakeCompletion(request, held, index, *change, plan, verdict);
+    }
+  }
+  return verdict;
+}
+
+// The task belongs to a job that has ended, or to none.
+void Scheduler::JudgeEnded(const v1::HeldTask& held, v1::TaskVerdict& verdict) {
+  const absl::StatusOr<TaskRecord> task = store_.GetTask(held.task_id());
+  if (task.ok() && held.has_completion() &&
+      held.attempt() == task->accepted_attempt) {
+    verdict.set_verdict(v1::TaskVerdict::COMPLETION_ACCEPTED);
+  } else if (task.ok() && held.attempt() == task->attempt) {
+    Refuse(verdict, v1::TaskVerdict::CANCEL, "the job has ended");
+  } else if (task.ok() || absl::IsNotFound(task.status())) {
+    Refuse(verdict, v1::TaskVerdict::STALE,
+           absl::StrCat("there is no lease with attempt ", held.attempt(),
+                        " of task ", Quoted(held.task_id())));
+  } else {
+    // Not known now; the holder asks again.
+    LogError("looking up task ", Quoted(held.task_id()), ": ",
+             task.status().message());
+    verdict.set_verdict(v1::TaskVerdict::CONTINUE);
+  }
+}
+
+void Scheduler::TakeCompletion(const v1::SynchronizeRequest& request,
+                               const v1::HeldTask& held, size_t index,
+                               JobChange& change, Plan& plan,
+                               v1::TaskVerdict& verdict) {
+  const v1::Completion& completion = held.completion();
+  absl::StatusOr<std::vector<BlobId>> missing = CheckCompletion(
+      completion, change.task(index).record, *change.job().spec);
+  if (missing.ok()) missing = Missing(blobs_, *missing, plan.now);
+  if (!missing.ok()) {
+    Refuse(verdict, v1::TaskVerdict::COMPLETION_REFUSED,
+           missing.status().message());
+    verdict.clear_lease_deadline();
+    verdict.clear_lease_remaining();
+    change.FailAttempt(
+        index,
+        MakeFailure(v1::Failure::INTERNAL, "INTERNAL",
+                    absl::StrCat(request.name(),
+                                 " sent a result that cannot be taken: ",
+                                 missing.status().message())),
+        "failed");
+    return;
+  }
+  if (!missing->empty()) {
+    Refuse(verdict, v1::TaskVerdict::COMPLETION_REFUSED,
+           absl::StrCat(missing->size(), " blobs are missing; upload them"));
+    for (const BlobId& id : *missing) {
+      *verdict.add_missing_blobs() = ToProto(id);
+    }
+    return;
+  }
+  verdict.Clear();
+  verdict.set_task_id(held.task_id());
+  verdict.set_attempt(held.attempt());
+  verdict.set_verdict(v1::TaskVerdict::COMPLETION_ACCEPTED);
+  change.MarkAccepted(index);
+  change.KeepArtifacts(index, completion.artifacts());
+  switch (completion.outcome_case()) {
+    case v1::Completion::kReport:
+      change.CompleteOptimize(index, completion.report());
+      RememberAction(request, change, plan);
+      break;
+    case v1::Completion::kBenchmark:
+      change.CompleteBenchmark(index, completion.benchmark());
+      break;
+    case v1::Completion::kFailure:
+      change.FailAttempt(index, Shortened(completion.failure()), "failed");
+      break;
+    default:
+      change.HandBack(
+          index, CutText(completion.released().reason(), kMaxFailureBytes));
+      break;
+  }
+}
+
+void Scheduler::RememberAction(const v1::SynchronizeRequest& request,
+                               const JobChange& change, Plan& plan) {
+  storage::ActionRecord& action = plan.batch.actions.emplace_back();
+  action.action_digest = ActionDigest(*change.job().spec);
+  action.tool_version = request.build_version();
+  action.job_id = change.job().job.job_id;
+  action.create_time = plan.now;
+}
+
+bool Scheduler::WantsAgain(const v1::SynchronizeRequest& request,
+                           const TaskRecord& task, size_t granted) const {
+  if (request.kind() == v1::SynchronizeRequest::WORKER) {
+    return static_cast<int>(granted) <
+           std::min(request.free_slots(), kMaxGrantsACall);
+  }
+  const v1::DeviceStatus* status = FindStatus(request, task.device);
+  return status != nullptr && status->ready() && !status->disabled();
+}
+
+// A lease the caller has never listed is one whose grant got lost on the way:
+// it is told again, or taken back when there is no room for it now. One that it
+// did list before was dropped: the attempt has failed.
+std::vector<TaskRef> Scheduler::SettleUnlisted(
+    const v1::SynchronizeRequest& request, Plan& plan) {
+  std::vector<TaskRef> granted;
+  for (const TaskRef& ref : index_.LeasedBy(request.participant_id())) {
+    const LiveTask& live = jobs_.at(ref.job_id).tasks[ref.index];
+    if (Lists(request, live.record)) continue;
+    JobChange& change = *Edit(plan, ref.job_id);
+    if (change.task(ref.index).record.state != v1::LEASED) continue;
+    if (live.acknowledged) {
+      change.FailAttempt(
+          ref.index,
+          MakeFailure(
+              v1::Failure::INTERNAL, "UNAVAILABLE",
+              absl::StrCat(request.name(), " no longer works on the task")),
+          "lost");
+    } else if (!draining_ && WantsAgain(request, live.record, granted.size())) {
+      change.Renew(ref.index, /*acknowledged=*/false);
+      granted.push_back(ref);
+    } else {
+      change.HandBack(ref.index, "the lease never reached its holder");
+    }
+  }
+  return granted;
+}
+
+bool Scheduler::TryGrant(const TaskRef& ref, const Holder& holder, Plan& plan) {
+  if (!IsLeasable(jobs_.at(ref.job_id).tasks[ref.index].record, plan.now)) {
+    return false;
+  }
+  JobChange& change = *Edit(plan, ref.job_id);
+  // What this very call reported may have changed the job.
+  if (!IsLeasable(change.task(ref.index).record, plan.now)) return false;
+  change.Grant(ref.index, holder);
+  return true;
+}
+
+void Scheduler::GrantToWorker(const v1::SynchronizeRequest& request, Plan& plan,
+                              std::vector<TaskRef>& granted) {
+  const size_t wanted =
+      static_cast<size_t>(std::clamp(request.free_slots(), 0, kMaxGrantsACall));
+  const Holder holder{request.participant_id(), request.name()};
+  for (const TaskRef& ref : index_.ReadyToOptimize()) {
+    if (granted.size() >= wanted) return;
+    if (TryGrant(ref, holder, plan)) granted.push_back(ref);
+  }
+}
+
+void Scheduler::GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
+                             std::vector<TaskRef>& granted) {
+  const Holder holder{request.participant_id(), request.name()};
+  absl::flat_hash_set<std::string> served;
+  for (const v1::DeviceStatus& status : request.devices()) {
+    const std::string& device = status.info().name();
+    if (!status.ready() || status.disabled() || !served.insert(device).second ||
+        index_.LeasedOnDevice(device) != nullptr) {
+      continue;
+    }
+    for (const TaskRef& ref : index_.ReadyForDevice(device)) {
+      if (!TryGrant(ref, holder, plan)) continue;
+      granted.push_back(ref);
+      break;
+    }
+  }
+}
+
+absl::StatusOr<v1::LeasedTask> Scheduler::Describe(const TaskRef& ref,
+                                                   absl::Time now) {
+  const LiveJob& job = jobs_.at(ref.job_id);
+  const TaskRecord& task = job.tasks[ref.index].record;
+  v1::LeasedTask lease;
+  lease.set_task_id(task.task_id);
+  lease.set_attempt(task.attempt);
+  lease.set_job_id(ref.job_id);
+  *lease.mutable_lease_deadline() = ToTimestamp(task.lease_deadline);
+  *lease.mutable_lease_duration() = ToProtoDuration(task.lease_deadline - now);
+  const JobLimits limits = LimitsOf(*job.spec, options_);
+  *lease.mutable_run_limit() =
+      ToProtoDuration(task.attempt_start_time + limits.run - now);
+  if (task.kind == v1::OPTIMIZE) {
+    v1::OptimizeTask& work = *lease.mutable_optimize();
+    *work.mutable_model() = job.spec->model();
+    *work.mutable_recipe() = job.spec->recipe();
+    *work.mutable_inputs() = job.spec->inputs();
+    *work.mutable_outputs() = job.spec->outputs();
+    if (job.spec->has_calibration()) {
+      *work.mutable_calibration() = job.spec->calibration();
+    }
+    if (job.spec->has_labels()) *work.mutable_labels() = job.spec->labels();
+    return lease;
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const v1::Report report,
+                           store_.GetReport(ref.job_id));
+  v1::BenchmarkTask& work = *lease.mutable_benchmark();
+  work.set_device(task.device);
+  *work.mutable_spec() = job.spec->benchmark();
+  work.mutable_spec()->clear_devices();
+  for (const bool optimized : {false, true}) {
+    v1::BenchmarkVariant& variant = *work.add_variants();
+    variant.set_name(optimized ? job.spec->recipe().name() : "float");
+    *variant.mutable_model() = job.spec->model();
+    if (optimized) {
+      variant.mutable_model()->set_name("optimized.pb");
+      *variant.mutable_model()->mutable_digest() = report.optimized_model();
+    }
+    *variant.mutable_inputs() = report.inputs();
+    *variant.mutable_outputs() = report.outputs();
+  }
+  return lease;
+}
+
+}  // namespace optfarm::server

@@ -1,0 +1,74 @@
+// The server as an object: stores, scheduler, services and threads put
+// together. main.cc makes one from flags; tests make one in their own process.
+
+#ifndef OPTFARM_SERVER_SERVER_H_
+#define OPTFARM_SERVER_SERVER_H_
+
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "server/scheduling_policy.h"
+#include "server/transfer_watch.h"
+
+namespace optfarm::server {
+
+struct ServerOptions {
+  // See data_dir.h. Required.
+  std::string data_dir;
+  // HOST:PORT; port 0 takes a free one. Hosts that are not loopback need a
+  // token.
+  std::string grpc_address = "127.0.0.1:7070";
+  // Every caller must bring this token; empty: nobody needs one.
+  std::string token;
+  // UNITS: bytes of the largest blob, and of all together. A bound on the total
+  // makes the store a cache: unused blobs are evicted when it is reached.
+  int64_t max_blob_bytes = int64_t{4} << 30;
+  int64_t max_store_bytes = std::numeric_limits<int64_t>::max();
+  // UNITS: bytes of disk that uploads leave free.
+  int64_t reserved_free_bytes = int64_t{256} << 20;
+  // Longest time calls under way may take to end after Shutdown.
+  absl::Duration grace = absl::Seconds(10);
+  SchedulingOptions scheduling;
+  TransferWatch::Options transfers;
+  // OWNERSHIP: outlives the server.
+  Clock* clock = RealClock();
+};
+
+// THREADS: all methods are safe.
+class Server {
+ public:
+  // Opens the data folder, takes over its jobs and begins to listen.
+  // ERRORS: InvalidArgument for a bad address; FailedPrecondition when the
+  // folder is in use, is newer than this server, or when a token is needed;
+  // Unavailable when the address cannot be bound; DataLoss for a damaged
+  // database.
+  static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
+
+  virtual ~Server() = default;
+
+  // HOST:PORT with the port that was really taken.
+  virtual std::string address() const = 0;
+
+  // Stops: says NOT_SERVING and drains, lets calls under way end within the
+  // grace, then breaks off the rest. Returns when nothing runs any more.
+  virtual void Shutdown() = 0;
+
+  // Looks at deadlines and held calls now. Tests that move a fake clock call
+  // this.
+  virtual void Wake() = 0;
+
+ protected:
+  Server() = default;
+};
+
+// True for 127.0.0.0/8, [::1], localhost and unix sockets.
+bool IsLoopback(const std::string& address);
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_SERVER_H_

@@ -1,0 +1,64 @@
+#include "server/task_index.h"
+
+namespace optfarm::server {
+namespace {
+
+using Sets = absl::flat_hash_map<std::string, std::set<TaskRef>>;
+
+const std::set<TaskRef>& Find(const Sets& sets, const std::string& key) {
+  static const std::set<TaskRef>* const kNone = new std::set<TaskRef>;
+  const auto found = sets.find(key);
+  return found == sets.end() ? *kNone : found->second;
+}
+
+void Erase(Sets& sets, const std::string& key, const TaskRef& ref) {
+  const auto found = sets.find(key);
+  if (found == sets.end()) return;
+  found->second.erase(ref);
+  if (found->second.empty()) sets.erase(found);
+}
+
+}  // namespace
+
+void TaskIndex::Add(const LiveJob& job) {
+  for (size_t i = 0; i < job.tasks.size(); ++i) {
+    const storage::TaskRecord& task = job.tasks[i].record;
+    const TaskRef ref{job.job.number, job.job.job_id, i};
+    if (task.state == v1::READY && task.kind == v1::OPTIMIZE) {
+      optimize_.insert(ref);
+    } else if (task.state == v1::READY) {
+      by_device_[task.device].insert(ref);
+    } else if (task.state == v1::LEASED) {
+      by_participant_[task.participant_id].insert(ref);
+      if (!task.device.empty()) on_device_[task.device].insert(ref);
+    }
+  }
+}
+
+void TaskIndex::Remove(const LiveJob& job) {
+  for (size_t i = 0; i < job.tasks.size(); ++i) {
+    const storage::TaskRecord& task = job.tasks[i].record;
+    const TaskRef ref{job.job.number, job.job.job_id, i};
+    optimize_.erase(ref);
+    Erase(by_device_, task.device, ref);
+    Erase(by_participant_, task.participant_id, ref);
+    Erase(on_device_, task.device, ref);
+  }
+}
+
+const std::set<TaskRef>& TaskIndex::ReadyForDevice(
+    const std::string& device) const {
+  return Find(by_device_, device);
+}
+
+const std::set<TaskRef>& TaskIndex::LeasedBy(
+    const std::string& participant_id) const {
+  return Find(by_participant_, participant_id);
+}
+
+const TaskRef* TaskIndex::LeasedOnDevice(const std::string& device) const {
+  const std::set<TaskRef>& tasks = Find(on_device_, device);
+  return tasks.empty() ? nullptr : &*tasks.begin();
+}
+
+}  // namespace optfarm::server

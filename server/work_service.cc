@@ -1,0 +1,51 @@
+#include "server/work_service.h"
+
+namespace optfarm::server {
+namespace {
+
+// One call. gRPC owns it until OnDone.
+class SynchronizeCall final : public grpc::ServerUnaryReactor {
+ public:
+  SynchronizeCall(LongPolls& polls, int64_t call)
+      : polls_(polls), call_(call) {}
+
+  void OnCancel() override { polls_.Abandon(call_); }
+  void OnDone() override { delete this; }
+
+ private:
+  LongPolls& polls_;
+  const int64_t call_;
+};
+
+}  // namespace
+
+grpc::ServerUnaryReactor* WorkServiceImpl::Synchronize(
+    grpc::CallbackServerContext* context, const v1::SynchronizeRequest* request,
+    v1::SynchronizeResponse* response) {
+  const absl::Status admitted = door_.Admit(*context);
+  if (!admitted.ok()) {
+    grpc::ServerUnaryReactor* refusal = context->DefaultReactor();
+    refusal->Finish(CallDoor::Answer(admitted));
+    return refusal;
+  }
+  // A caller that has hung up knows nothing of the answer; what it would have
+  // been given is better kept for its next call.
+  if (context->IsCancelled()) {
+    grpc::ServerUnaryReactor* refusal = context->DefaultReactor();
+    refusal->Finish(CallDoor::Answer(absl::CancelledError("hung up")));
+    return refusal;
+  }
+  const int64_t call = scheduler_.BeginCall(request->participant_id());
+  auto* reactor = new SynchronizeCall(polls_, call);
+  polls_.Serve(*request, call, clock_.Now(),
+               [reactor, response](
+                   const absl::StatusOr<v1::SynchronizeResponse>& answer) {
+                 if (answer.ok()) *response = *answer;
+                 reactor->Finish(CallDoor::Answer(answer.status()));
+               });
+  // OnCancel may have come before the call was held.
+  if (context->IsCancelled()) polls_.Abandon(call);
+  return reactor;
+}
+
+}  // namespace optfarm::server

@@ -1,0 +1,37 @@
+// WorkService: the pull call of workers and agents, held open when there is
+// nothing to say. Asynchronous, so that a held call costs no thread.
+
+#ifndef OPTFARM_SERVER_WORK_SERVICE_H_
+#define OPTFARM_SERVER_WORK_SERVICE_H_
+
+#include "base/clock.h"
+#include "optfarm/v1/work.grpc.pb.h"
+#include "server/call_door.h"
+#include "server/long_polls.h"
+#include "server/scheduler.h"
+
+namespace optfarm::server {
+
+// THREADS: safe.
+class WorkServiceImpl final : public v1::WorkService::CallbackService {
+ public:
+  // OWNERSHIP: all outlive the service.
+  WorkServiceImpl(const CallDoor& door, Scheduler& scheduler, LongPolls& polls,
+                  Clock& clock)
+      : door_(door), scheduler_(scheduler), polls_(polls), clock_(clock) {}
+
+  grpc::ServerUnaryReactor* Synchronize(
+      grpc::CallbackServerContext* context,
+      const v1::SynchronizeRequest* request,
+      v1::SynchronizeResponse* response) override;
+
+ private:
+  const CallDoor& door_;
+  Scheduler& scheduler_;
+  LongPolls& polls_;
+  Clock& clock_;
+};
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_WORK_SERVICE_H_

@@ -1,0 +1,161 @@
+// MetadataStore: everything about jobs, devices and results that is not bytes.
+// Start here for the metadata half of storage/; blob_store.h is the other half.
+//
+// It keeps records and knows no policy: what may follow what is decided by
+// server/. Two things it does guarantee: a WriteBatch is taken whole or not at
+// all and is durable when Commit returns OK, and a task is only overwritten
+// from the state and attempt that the writer believed it to be in.
+
+#ifndef OPTFARM_STORAGE_METADATA_STORE_H_
+#define OPTFARM_STORAGE_METADATA_STORE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "optfarm/v1/recipes.pb.h"
+#include "storage/records.h"
+
+namespace optfarm::storage {
+
+// A task's new contents, and what it must be in the store for them to apply.
+struct TaskUpdate {
+  TaskRecord task;
+  v1::TaskState expected_state = v1::BLOCKED;
+  int expected_attempt = 0;
+};
+
+// A job that is not in the store yet.
+struct NewJob {
+  JobRecord job;
+  std::vector<TaskRecord> tasks;
+  // SHA-256 of every blob the job needs to run.
+  std::vector<std::string> blobs;
+};
+
+struct WriteBatch {
+  // Jobs to insert; all else in the batch may refer to them.
+  std::vector<NewJob> new_jobs;
+  // State, times, failure and gates are written; the spec is not.
+  std::vector<JobRecord> jobs;
+  std::vector<TaskUpdate> tasks;
+  // Inserted, or replaced when the attempt is there.
+  std::vector<AttemptRecord> attempts;
+  // Appended in this order.
+  std::vector<EventRecord> events;
+  std::vector<ReportRecord> reports;
+  std::vector<MeasurementRecord> measurements;
+  std::vector<ActionRecord> actions;
+  // Inserted or replaced; first_seen of a known one is kept.
+  std::vector<DeviceRecord> devices;
+  std::vector<ParticipantRecord> participants;
+  std::vector<v1::Recipe> recipes;
+  // Blobs that these (job_id, sha256) now need too.
+  std::vector<std::pair<std::string, std::string>> job_blobs;
+
+  bool empty() const;
+};
+
+// A model named by SHA-256, the beginning of one, or a file name.
+struct ModelFilter {
+  // A beginning of a SHA-256 in lower-case hex; all 64 digits or fewer.
+  std::string sha256_prefix;
+  // Either may match; empty ones never do.
+  std::string file_name;
+};
+
+// All that are set must hold.
+struct JobFilter {
+  std::optional<v1::JobState> state;
+  std::optional<std::string> recipe_name;
+  std::optional<std::string> name;
+  std::optional<std::string> device;
+  std::optional<ModelFilter> model;
+};
+
+struct MeasurementFilter {
+  std::optional<std::string> job_id;
+  std::optional<std::string> recipe_name;
+  std::optional<std::string> device;
+  std::optional<std::string> variant;
+  std::optional<int> threads;
+  // Matches the source model or the measured graph.
+  std::optional<ModelFilter> model;
+  absl::Time from_time = absl::InfinitePast();
+  absl::Time until_time = absl::InfiniteFuture();
+  // Include samples and profiles.
+  bool full = false;
+};
+
+// Newest first. `before` is the number of the last row of the page before;
+// 0 for the first page.
+struct PageRequest {
+  int64_t before = 0;
+  int limit = 50;
+};
+
+struct RequestMatch {
+  std::string job_id;
+  std::string spec_digest;
+};
+
+// THREADS: all methods are safe.
+// ERRORS of all methods: ResourceExhausted when the disk is full (nothing was
+// written), Unavailable when the database cannot be read or written now,
+// DataLoss when it is damaged.
+class MetadataStore {
+ public:
+  virtual ~MetadataStore() = default;
+
+  // ERRORS: Aborted when a task is not in the expected state and attempt;
+  // AlreadyExists for a second job with one id or client request id. Then
+  // nothing was written.
+  virtual absl::Status Commit(const WriteBatch& batch) = 0;
+
+  virtual absl::StatusOr<std::optional<RequestMatch>> FindClientRequest(
+      const std::string& client_request_id) = 0;
+
+  // ERRORS: NotFound.
+  virtual absl::StatusOr<StoredJob> GetJob(const std::string& job_id) = 0;
+  virtual absl::StatusOr<TaskRecord> GetTask(const std::string& task_id) = 0;
+
+  // Jobs come without calibration files; `number` pages.
+  virtual absl::StatusOr<std::vector<StoredJob>> ListJobs(
+      const JobFilter& filter, const PageRequest& page) = 0;
+
+  // Every job that is QUEUED or RUNNING, oldest first.
+  virtual absl::StatusOr<std::vector<StoredJob>> LoadLiveJobs() = 0;
+
+  // Up to `limit` events after a sequence number, in order.
+  virtual absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(
+      const std::string& job_id, int64_t after_sequence, int limit,
+      bool with_logs) = 0;
+
+  // ERRORS: NotFound when the job has none.
+  virtual absl::StatusOr<v1::Report> GetReport(const std::string& job_id) = 0;
+
+  virtual absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
+      const MeasurementFilter& filter, const PageRequest& page) = 0;
+
+  // The job that did this work, if any.
+  virtual absl::StatusOr<std::optional<std::string>> FindAction(
+      const std::string& action_digest, const std::string& tool_version) = 0;
+
+  // All devices, by name.
+  virtual absl::StatusOr<std::vector<DeviceRecord>> ListDevices() = 0;
+
+  // All recipes that workers offer, by name.
+  virtual absl::StatusOr<std::vector<v1::Recipe>> ListRecipes() = 0;
+
+  // SHA-256 of every blob that a live job needs or has made.
+  virtual absl::StatusOr<absl::flat_hash_set<std::string>> LiveBlobs() = 0;
+};
+
+}  // namespace optfarm::storage
+
+#endif  // OPTFARM_STORAGE_METADATA_STORE_H_

@@ -1,0 +1,146 @@
+#include "storage/sqlite_metadata_store.h"
+
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
+#include "storage/sqlite_database.h"
+#include "storage/sqlite_migrations.h"
+#include "storage/sqlite_reads.h"
+#include "storage/sqlite_writes.h"
+
+namespace optfarm::storage {
+
+bool WriteBatch::empty() const {
+  return new_jobs.empty() && jobs.empty() && tasks.empty() &&
+         attempts.empty() && events.empty() && reports.empty() &&
+         measurements.empty() && actions.empty() && devices.empty() &&
+         participants.empty() && recipes.empty() && job_blobs.empty();
+}
+
+namespace {
+
+class SqliteMetadataStore final : public MetadataStore {
+ public:
+  SqliteMetadataStore(std::unique_ptr<SqliteDatabase> writer,
+                      std::unique_ptr<SqliteDatabase> reader)
+      : writer_(std::move(writer)), reader_(std::move(reader)) {}
+
+  absl::Status Commit(const WriteBatch& batch) override {
+    absl::MutexLock lock(&writer_mutex_);
+    SqliteTransaction transaction(*writer_);
+    OPTFARM_RETURN_IF_ERROR(transaction.status());
+    OPTFARM_RETURN_IF_ERROR(WriteToSqlite(*writer_, batch));
+    return transaction.Commit();
+  }
+
+  absl::StatusOr<std::optional<RequestMatch>> FindClientRequest(
+      const std::string& id) override {
+    return Read(
+        [&](SqliteDatabase& db) { return sqlite::FindClientRequest(db, id); });
+  }
+  absl::StatusOr<StoredJob> GetJob(const std::string& job_id) override {
+    return Read([&](SqliteDatabase& db) { return sqlite::GetJob(db, job_id); });
+  }
+  absl::StatusOr<TaskRecord> GetTask(const std::string& task_id) override {
+    return Read(
+        [&](SqliteDatabase& db) { return sqlite::GetTask(db, task_id); });
+  }
+  absl::StatusOr<std::vector<StoredJob>> ListJobs(
+      const JobFilter& filter, const PageRequest& page) override {
+    return Read(
+        [&](SqliteDatabase& db) { return sqlite::ListJobs(db, filter, page); });
+  }
+  absl::StatusOr<std::vector<StoredJob>> LoadLiveJobs() override {
+    return Read([](SqliteDatabase& db) { return sqlite::LoadLiveJobs(db); });
+  }
+  absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(
+      const std::string& job_id, int64_t after_sequence, int limit,
+      bool with_logs) override {
+    return Read([&](SqliteDatabase& db) {
+      return sqlite::ReadEvents(db, job_id, after_sequence, limit, with_logs);
+    });
+  }
+  absl::StatusOr<v1::Report> GetReport(const std::string& job_id) override {
+    return Read(
+        [&](SqliteDatabase& db) { return sqlite::GetReport(db, job_id); });
+  }
+  absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
+      const MeasurementFilter& filter, const PageRequest& page) override {
+    return Read([&](SqliteDatabase& db) {
+      return sqlite::QueryMeasurements(db, filter, page);
+    });
+  }
+  absl::StatusOr<std::optional<std::string>> FindAction(
+      const std::string& digest, const std::string& tool_version) override {
+    return Read([&](SqliteDatabase& db) {
+      return sqlite::FindAction(db, digest, tool_version);
+    });
+  }
+  absl::StatusOr<std::vector<DeviceRecord>> ListDevices() override {
+    return Read([](SqliteDatabase& db) { return sqlite::ListDevices(db); });
+  }
+  absl::StatusOr<std::vector<v1::Recipe>> ListRecipes() override {
+    return Read([](SqliteDatabase& db) { return sqlite::ListRecipes(db); });
+  }
+  absl::StatusOr<absl::flat_hash_set<std::string>> LiveBlobs() override {
+    return Read([](SqliteDatabase& db) { return sqlite::LiveBlobs(db); });
+  }
+
+ private:
+  // Answers one question from one state of the database.
+  template <typename Question>
+  auto Read(Question question)
+      -> decltype(question(std::declval<SqliteDatabase&>())) {
+    absl::MutexLock lock(&reader_mutex_);
+    SqliteTransaction snapshot(*reader_, SqliteTransaction::Mode::kRead);
+    OPTFARM_RETURN_IF_ERROR(snapshot.status());
+    auto answer = question(*reader_);
+    OPTFARM_RETURN_IF_ERROR(snapshot.Commit());
+    return answer;
+  }
+
+  absl::Mutex writer_mutex_;
+  const std::unique_ptr<SqliteDatabase> writer_
+      ABSL_PT_GUARDED_BY(writer_mutex_);
+  absl::Mutex reader_mutex_;
+  const std::unique_ptr<SqliteDatabase> reader_
+      ABSL_PT_GUARDED_BY(reader_mutex_);
+};
+
+absl::Status CheckIntegrity(SqliteDatabase& db) {
+  SqliteStatement check = db.Prepare("PRAGMA quick_check(1)");
+  if (!check.Step()) return check.status();
+  if (check.Text(0) == "ok") return absl::OkStatus();
+  return absl::DataLossError(absl::StrCat("the database is damaged (",
+                                          check.Text(0),
+                                          "); restore it from a backup"));
+}
+
+absl::StatusOr<std::unique_ptr<MetadataStore>> Open(const std::string& path,
+                                                    absl::Time now) {
+  OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> writer,
+                           SqliteDatabase::Open(path));
+  OPTFARM_RETURN_IF_ERROR(CheckIntegrity(*writer));
+  OPTFARM_RETURN_IF_ERROR(MigrateSqlite(*writer, AllSqliteMigrations(), now));
+  OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> reader,
+                           SqliteDatabase::Open(path));
+  return std::make_unique<SqliteMetadataStore>(std::move(writer),
+                                               std::move(reader));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<MetadataStore>> OpenSqliteMetadataStore(
+    const std::string& path, absl::Time now) {
+  absl::StatusOr<std::unique_ptr<MetadataStore>> store = Open(path, now);
+  if (!store.ok()) {
+    return Annotate(store.status(),
+                    absl::StrCat("opening the database '", path, "'"));
+  }
+  return store;
+}
+
+}  // namespace optfarm::storage

@@ -1,0 +1,25 @@
+// MetadataStore in one SQLite file: WAL, synchronous=FULL, one connection that
+// writes and one that reads, so that a long list does not hold up a completion.
+
+#ifndef OPTFARM_STORAGE_SQLITE_METADATA_STORE_H_
+#define OPTFARM_STORAGE_SQLITE_METADATA_STORE_H_
+
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/time/time.h"
+#include "storage/metadata_store.h"
+
+namespace optfarm::storage {
+
+// Opens or makes the database at `path`, checks its integrity and brings its
+// schema up to date. `now` is stamped on schema steps.
+// ERRORS: DataLoss when the file is damaged or no database;
+// FailedPrecondition when a newer server wrote it.
+absl::StatusOr<std::unique_ptr<MetadataStore>> OpenSqliteMetadataStore(
+    const std::string& path, absl::Time now);
+
+}  // namespace optfarm::storage
+
+#endif  // OPTFARM_STORAGE_SQLITE_METADATA_STORE_H_

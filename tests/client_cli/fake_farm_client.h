@@ -1,0 +1,142 @@
+// A farm in memory, for tests of the commands that speak to one.
+
+#ifndef OPTFARM_TESTS_CLIENT_CLI_FAKE_FARM_CLIENT_H_
+#define OPTFARM_TESTS_CLIENT_CLI_FAKE_FARM_CLIENT_H_
+
+#include <deque>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "base/files.h"
+#include "client_cli/exit_code.h"
+#include "client_cli/farm_client.h"
+
+namespace optfarm::client_cli {
+
+// What the farm holds. Outlives the clients of it.
+struct FakeFarm {
+  // One answer to WatchJob: events to send, then how the stream ends.
+  struct Stream {
+    std::vector<v1::JobEvent> events;
+    absl::Status end;
+  };
+
+  std::map<std::string, std::string> blobs;  // by SHA-256
+  std::vector<v1::SubmitJobRequest> submits;
+  std::vector<absl::Status> submit_failures;  // answered first
+  v1::Job job;
+  std::vector<absl::Status> get_failures;  // answered first
+  std::deque<Stream> streams;
+  std::vector<int64_t> watched_after;
+  std::vector<v1::Device> devices;
+  std::vector<std::string> uploaded_paths;
+  absl::Status check_server;
+};
+
+class FakeFarmClient final : public FarmClient {
+ public:
+  explicit FakeFarmClient(FakeFarm* farm) : farm_(farm) {}
+
+  absl::Status CheckServer() override { return farm_->check_server; }
+
+  absl::StatusOr<int64_t> Upload(const std::vector<FileToUpload>& files,
+                                 const TransferProgress&) override {
+    int64_t sent = 0;
+    for (const FileToUpload& file : files) {
+      if (farm_->blobs.contains(file.digest.sha256())) continue;
+      absl::StatusOr<std::string> bytes = ReadFile(file.path);
+      if (!bytes.ok()) return bytes.status();
+      farm_->uploaded_paths.push_back(file.path);
+      sent += static_cast<int64_t>(bytes->size());
+      farm_->blobs[file.digest.sha256()] = *std::move(bytes);
+    }
+    return sent;
+  }
+
+  absl::Status Download(const v1::Digest& digest, const std::string& path,
+                        const TransferProgress&) override {
+    const auto blob = farm_->blobs.find(digest.sha256());
+    if (blob == farm_->blobs.end()) {
+      return FromServer(absl::NotFoundError("no such blob"));
+    }
+    return WriteFileAtomically(path, blob->second);
+  }
+
+  absl::StatusOr<v1::SubmitJobResponse> Submit(
+      const v1::SubmitJobRequest& request) override {
+    farm_->submits.push_back(request);
+    if (farm_->submits.size() <= farm_->submit_failures.size()) {
+      return FromServer(farm_->submit_failures[farm_->submits.size() - 1]);
+    }
+    v1::SubmitJobResponse response;
+    *response.mutable_job() = farm_->job;
+    response.mutable_job()->set_state(v1::QUEUED);
+    return response;
+  }
+
+  absl::StatusOr<v1::Job> GetJob(const std::string& job_id) override {
+    if (!farm_->get_failures.empty()) {
+      const absl::Status status = farm_->get_failures.back();
+      farm_->get_failures.pop_back();
+      return FromServer(status);
+    }
+    if (job_id != farm_->job.job_id()) {
+      return FromServer(
+          absl::NotFoundError(absl::StrCat("there is no job '", job_id, "'")));
+    }
+    return farm_->job;
+  }
+
+  absl::StatusOr<v1::ListJobsResponse> ListJobs(
+      const v1::ListJobsRequest&) override {
+    v1::ListJobsResponse response;
+    *response.add_jobs() = farm_->job;
+    return response;
+  }
+
+  absl::StatusOr<v1::Job> CancelJob(
+      const v1::CancelJobRequest& request) override {
+    return GetJob(request.job_id());
+  }
+
+  absl::Status WatchJob(
+      const v1::WatchJobRequest& request, absl::Duration,
+      absl::FunctionRef<void(const v1::JobEvent&)> on_event) override {
+    farm_->watched_after.push_back(request.after_sequence());
+    if (farm_->streams.empty()) return absl::OkStatus();
+    const FakeFarm::Stream stream = std::move(farm_->streams.front());
+    farm_->streams.pop_front();
+    for (const v1::JobEvent& event : stream.events) on_event(event);
+    return FromServer(stream.end);
+  }
+
+  absl::StatusOr<v1::ListDevicesResponse> ListDevices(
+      const v1::ListDevicesRequest&) override {
+    v1::ListDevicesResponse response;
+    for (const v1::Device& device : farm_->devices) {
+      *response.add_devices() = device;
+    }
+    return response;
+  }
+
+  absl::StatusOr<v1::QueryResultsResponse> QueryResults(
+      const v1::QueryResultsRequest&) override {
+    return v1::QueryResultsResponse();
+  }
+  absl::StatusOr<v1::CompareResultsResponse> CompareResults(
+      const v1::CompareResultsRequest&) override {
+    return v1::CompareResultsResponse();
+  }
+
+ private:
+  FakeFarm* const farm_;
+};
+
+}  // namespace optfarm::client_cli
+
+#endif  // OPTFARM_TESTS_CLIENT_CLI_FAKE_FARM_CLIENT_H_

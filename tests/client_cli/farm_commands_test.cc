@@ -1,0 +1,391 @@
+// The commands that speak to a farm, against one in memory.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "client_cli/command_line.h"
+#include "client_cli/command_table.h"
+#include "tests/client_cli/fake_farm_client.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_data.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+using ::optfarm::testing::FreshFolder;
+using ::optfarm::testing::StatusIs;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr char kModel[] = R"(
+  node { name: "image" op: "Placeholder"
+    attr { key: "dtype" value { type: DT_FLOAT } }
+    attr { key: "shape" value { shape { dim { size: 1 } dim { size: 4 } } } } }
+  node { name: "probabilities" op: "Softmax" input: "image"
+    attr { key: "T" value { type: DT_FLOAT } } }
+)";
+
+class FarmCommandsTest : public ::testing::Test {
+ protected:
+  FarmCommandsTest() : folder_(FreshFolder()) {
+    model_ = Write("model.pbtxt", kModel);
+    farm_.job.set_job_id("j1");
+    farm_.job.set_state(v1::SUCCEEDED);
+    AddDevice("pi4", v1::Device::AVAILABLE);
+  }
+
+  std::string Write(const std::string& name, const std::string& bytes) {
+    const std::string path = JoinPath(folder_, name);
+    EXPECT_TRUE(WriteFileAtomically(path, bytes).ok());
+    return path;
+  }
+
+  void AddDevice(const std::string& name, v1::Device::State state) {
+    v1::Device& device = farm_.devices.emplace_back();
+    device.mutable_info()->set_name(name);
+    device.set_state(state);
+  }
+
+  // Runs one command line; fills out_ and err_.
+  absl::StatusOr<ExitCode> Run(const std::vector<std::string>& words) {
+    const std::vector<CommandInfo> commands = AllCommands();
+    absl::StatusOr<ParsedCommandLine> parsed =
+        ParseCommandLine(words, commands, "farm:1");
+    if (!parsed.ok()) return parsed.status();
+    std::ostringstream out, err;
+    CommandContext context;
+    context.out = &out;
+    context.err = &err;
+    context.format = parsed->global.format;
+    context.clock = &clock_;
+    context.connect = [this]() -> absl::StatusOr<std::unique_ptr<FarmClient>> {
+      ++connections_;
+      return std::make_unique<FakeFarmClient>(&farm_);
+    };
+    absl::StatusOr<ExitCode> code = parsed->command->Run(context);
+    out_ = out.str();
+    err_ = err.str();
+    return code;
+  }
+
+  ExitCode CodeOf(const std::vector<std::string>& words) {
+    const absl::StatusOr<ExitCode> code = Run(words);
+    if (code.ok()) return *code;
+    message_ = std::string(code.status().message());
+    return ExitCodeOf(code.status());
+  }
+
+  const std::string folder_;
+  std::string model_;
+  FakeFarm farm_;
+  FakeClock clock_{absl::FromUnixSeconds(1'769'860'800)};
+  int connections_ = 0;
+  std::string out_, err_, message_;
+};
+
+TEST_F(FarmCommandsTest, SubmitSendsTheModelAndPrintsTheJob) {
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32"}), ExitCode::kOk)
+      << message_;
+  ASSERT_EQ(farm_.submits.size(), 1u);
+  const v1::JobSpec& spec = farm_.submits[0].spec();
+  EXPECT_EQ(spec.model().name(), "model.pbtxt");
+  EXPECT_TRUE(farm_.blobs.contains(spec.model().digest().sha256()));
+  EXPECT_EQ(spec.model().digest().size_bytes(),
+            static_cast<int64_t>(sizeof(kModel) - 1));
+  EXPECT_EQ(spec.recipe().name(), "fp32");
+  EXPECT_THAT(out_, HasSubstr("Job j1 is QUEUED."));
+  EXPECT_THAT(farm_.submits[0].client_request_id(), StartsWith("optctl-"));
+}
+
+TEST_F(FarmCommandsTest, SubmitDoesNotSendWhatTheServerHas) {
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32"}), ExitCode::kOk);
+  farm_.uploaded_paths.clear();
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32"}), ExitCode::kOk);
+  EXPECT_THAT(farm_.uploaded_paths, IsEmpty());
+  EXPECT_NE(farm_.submits[0].client_request_id(),
+            farm_.submits[1].client_request_id());
+}
+
+TEST_F(FarmCommandsTest, SubmitMeasuresOnTheFirstAvailableDevice) {
+  farm_.devices.clear();
+  AddDevice("a", v1::Device::OFFLINE);
+  AddDevice("b", v1::Device::BUSY);
+  AddDevice("c", v1::Device::AVAILABLE);
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32"}), ExitCode::kOk);
+  EXPECT_THAT(farm_.submits[0].spec().benchmark().devices(), ElementsAre("c"));
+  EXPECT_THAT(err_, HasSubstr("Measuring on c"));
+}
+
+TEST_F(FarmCommandsTest, SubmitCanMeasureNowhereOrOnSeveralDevices) {
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--device=none"}),
+            ExitCode::kOk);
+  EXPECT_FALSE(farm_.submits[0].spec().has_benchmark());
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--device=a",
+                    "--device=b", "--threads=1,4"}),
+            ExitCode::kOk);
+  EXPECT_THAT(farm_.submits[1].spec().benchmark().devices(),
+              ElementsAre("a", "b"));
+  EXPECT_THAT(farm_.submits[1].spec().benchmark().threads(), ElementsAre(1, 4));
+}
+
+TEST_F(FarmCommandsTest, SubmitSaysWhenNothingWillBeMeasured) {
+  farm_.devices.clear();
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32"}), ExitCode::kOk);
+  EXPECT_THAT(err_, HasSubstr("No device is available"));
+}
+
+TEST_F(FarmCommandsTest, SubmitListsCalibrationFilesByPath) {
+  OPTFARM_ASSERT_OK(MakeFolders(JoinPath(folder_, "data/cats")));
+  Write("data/b.png", "b");
+  Write("data/cats/a.JPG", "a");
+  Write("data/notes.txt", "n");
+  Write("data/.hidden.png", "h");
+  Write("labels.txt", "1\n2\n");
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=int8",
+                    "--calibration=" + JoinPath(folder_, "data"),
+                    "--labels=" + JoinPath(folder_, "labels.txt"),
+                    "--input_mean=127.5", "--input_std=127.5"}),
+            ExitCode::kOk)
+      << message_;
+  const v1::JobSpec& spec = farm_.submits[0].spec();
+  ASSERT_EQ(spec.calibration().files_size(), 2);
+  EXPECT_EQ(spec.calibration().files(0).path(), "b.png");
+  EXPECT_EQ(spec.calibration().files(1).path(), "cats/a.JPG");
+  EXPECT_EQ(spec.calibration().files(0).digest().sha256(), Sha256Hex("b"));
+  EXPECT_EQ(spec.calibration().input_mean(), 127.5);
+  EXPECT_EQ(spec.labels().name(), "labels.txt");
+  EXPECT_THAT(err_, HasSubstr(": 1 file that is neither picture nor sound."));
+}
+
+TEST_F(FarmCommandsTest, SubmitSendsArraysWithTheirInput) {
+  const std::string array = Write("x.npy", "not read here");
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=int8",
+                    "--calibration=image=" + array}),
+            ExitCode::kOk)
+      << message_;
+  const auto& files = farm_.submits[0].spec().calibration().files();
+  ASSERT_EQ(files.size(), 1);
+  EXPECT_EQ(files[0].input(), "image");
+  EXPECT_EQ(files[0].path(), "arrays/1/x.npy");
+}
+
+TEST_F(FarmCommandsTest, SubmitSendsOwnRecipeAsAWhole) {
+  const std::string recipe = Write(
+      "mine.yaml", "name: mine\ntransforms:\n  - sort_by_execution_order\n");
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=" + recipe}), ExitCode::kOk)
+      << message_;
+  EXPECT_EQ(farm_.submits[0].spec().recipe().name(), "mine");
+}
+
+TEST_F(FarmCommandsTest, SubmitChecksLocallyBeforeItConnects) {
+  EXPECT_EQ(CodeOf({"submit", "gone.pb", "--recipe=fp32"}), ExitCode::kUsage);
+  EXPECT_THAT(message_, HasSubstr("gone.pb"));
+  EXPECT_EQ(
+      CodeOf({"submit", Write("x.pb", "this is no graph"), "--recipe=fp32"}),
+      ExitCode::kUsage);
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=int9"}), ExitCode::kUsage);
+  EXPECT_THAT(message_, HasSubstr("'int8'"));
+  const std::string needy =
+      Write("needy.yaml",
+            "name: needy\ntransforms:\n  - sort_by_execution_order\n"
+            "calibration:\n  required: true\n");
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=" + needy}), ExitCode::kUsage);
+  EXPECT_THAT(message_, HasSubstr("needs calibration data"));
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--inputs=imgae"}),
+            ExitCode::kUsage);
+  EXPECT_THAT(message_, AllOf(StartsWith("--inputs: "), HasSubstr("'image'")));
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--outputs=probs"}),
+            ExitCode::kUsage);
+  EXPECT_THAT(message_, StartsWith("--outputs: "));
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--labels=gone.txt"}),
+            ExitCode::kUsage);
+  EXPECT_THAT(message_, StartsWith("--labels: "));
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--calibration=gone"}),
+            ExitCode::kUsage);
+  EXPECT_THAT(message_, HasSubstr("neither a folder nor NAME=FILE.npy"));
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--input_std=0"}),
+            ExitCode::kUsage);
+  EXPECT_EQ(connections_, 0);
+}
+
+TEST_F(FarmCommandsTest, SubmitAsksBeforeItSends) {
+  const std::string two_ends = Write("two.pbtxt", absl::StrCat(kModel, R"(
+        node { name: "scores" op: "Softmax" input: "image"
+          attr { key: "T" value { type: DT_FLOAT } } })"));
+  EXPECT_EQ(CodeOf({"submit", two_ends, "--recipe=fp32"}), ExitCode::kUsage);
+  EXPECT_THAT(message_, AllOf(HasSubstr("which of these"),
+                              HasSubstr("--outputs=probabilities,scores")));
+  EXPECT_EQ(CodeOf({"submit", two_ends, "--recipe=fp32", "--outputs=scores"}),
+            ExitCode::kOk)
+      << message_;
+}
+
+TEST_F(FarmCommandsTest, SubmitRefusesBrokenGraphsBeforeItSends) {
+  const std::string cycle = Write("cycle.pbtxt", R"(
+    node { name: "a" op: "Relu" input: "b"
+      attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: "b" op: "Relu" input: "a"
+      attr { key: "T" value { type: DT_FLOAT } } })");
+  EXPECT_EQ(CodeOf({"submit", cycle, "--recipe=fp32"}), ExitCode::kUsage);
+  EXPECT_THAT(message_, AllOf(StartsWith("MODEL '"), HasSubstr("cycle")));
+  const std::string twice = Write("twice.pbtxt", absl::StrCat(kModel, kModel));
+  EXPECT_EQ(CodeOf({"submit", twice, "--recipe=fp32"}), ExitCode::kUsage);
+  EXPECT_THAT(message_, StartsWith("MODEL '"));
+  EXPECT_EQ(connections_, 0);
+}
+
+TEST_F(FarmCommandsTest, SubmitStopsAtOnceWhenTheServerIsAway) {
+  farm_.check_server = FromServer(absl::UnavailableError("refused"));
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32"}),
+            ExitCode::kUnavailable);
+  EXPECT_THAT(farm_.submits, IsEmpty());
+}
+
+TEST_F(FarmCommandsTest, SubmitSendsAgainWhatTheServerLost) {
+  farm_.submit_failures = {absl::FailedPreconditionError("blobs are missing")};
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32"}), ExitCode::kOk);
+  ASSERT_EQ(farm_.submits.size(), 2u);
+  EXPECT_EQ(farm_.submits[0].client_request_id(),
+            farm_.submits[1].client_request_id());
+}
+
+TEST_F(FarmCommandsTest, WaitEndsWithTheOutcome) {
+  farm_.job.mutable_report()->set_recipe_name("fp32");
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--wait"}),
+            ExitCode::kOk)
+      << message_;
+  EXPECT_THAT(err_, HasSubstr("Job j1 is QUEUED."));
+  EXPECT_THAT(out_,
+              AllOf(HasSubstr("VERDICT"), HasSubstr("Job j1: SUCCEEDED")));
+}
+
+TEST_F(FarmCommandsTest, FailedGateIsAFailure) {
+  farm_.job.set_state(v1::FAILED);
+  farm_.job.mutable_failure()->set_code("GATE_FAILED");
+  farm_.job.mutable_failure()->set_message("max_accuracy_drop did not hold");
+  farm_.job.mutable_report()->set_recipe_name("int8");
+  v1::GateResult& gate = *farm_.job.add_gates();
+  gate.set_name("max_accuracy_drop");
+  gate.set_value(12.3);
+  gate.set_bound(2);
+  gate.set_message("int8 loses 12.3 points");
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--wait"}),
+            ExitCode::kJobFailed);
+  EXPECT_THAT(
+      out_, AllOf(HasSubstr("no: loses 12.3 points of top-1 (bound 2.0)"),
+                  HasSubstr("max_accuracy_drop  FAILED    12.3      2\n  int8 "
+                            "loses 12.3 points\n"),
+                  HasSubstr("Job j1: FAILED: max_accuracy_drop did not hold"),
+                  Not(HasSubstr("SUCCEEDED"))));
+}
+
+TEST_F(FarmCommandsTest, OutcomeAsJsonIsOneObject) {
+  farm_.job.mutable_report()->set_recipe_name("fp32");
+  farm_.job.mutable_report()->add_warnings("all \"zeros\"");
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--wait", "-o", "json"}),
+            ExitCode::kOk);
+  EXPECT_THAT(out_, AllOf(StartsWith("{\n\"job_id\": \"j1\",\n\"state\": "
+                                     "\"SUCCEEDED\",\n\"failure\": null,\n"
+                                     "\"rows\": [\n  {\"variant\": \"float\""),
+                          HasSubstr("\"warnings\": [\"all \\\"zeros\\\"\"]"),
+                          HasSubstr("\"recipe_name\": \"fp32\"")));
+}
+
+TEST_F(FarmCommandsTest, DownloadWritesEachFileUnderItsName) {
+  for (const char* bytes : {"graph", "log one", "log two"}) {
+    farm_.blobs[Sha256Hex(bytes)] = bytes;
+  }
+  const auto add = [this](const std::string& name, const std::string& bytes) {
+    v1::Artifact& artifact = *farm_.job.add_artifacts();
+    artifact.set_name(name);
+    artifact.mutable_digest()->set_sha256(Sha256Hex(bytes));
+    artifact.mutable_digest()->set_size_bytes(bytes.size());
+  };
+  add("optimized.pb", "graph");
+  add("task.log", "log one");
+  add("task.log", "log two");
+  const std::string out_dir = JoinPath(folder_, "new/out");
+  ASSERT_EQ(CodeOf({"download", "j1", "--out_dir=" + out_dir}), ExitCode::kOk)
+      << message_;
+  EXPECT_THAT(*ListFolder(out_dir),
+              ElementsAre("optimized.pb", "task.log", "task_2.log"));
+  EXPECT_EQ(*ReadFile(JoinPath(out_dir, "task_2.log")), "log two");
+  EXPECT_EQ(CodeOf({"download", "j1", "--out_dir=" + out_dir, "--file=x.pb"}),
+            ExitCode::kNotFound);
+  EXPECT_THAT(message_, HasSubstr("it made optimized.pb, task.log"));
+}
+
+TEST_F(FarmCommandsTest, DownloadRefusesNamesThatLeadOutOfTheFolder) {
+  v1::Artifact& artifact = *farm_.job.add_artifacts();
+  artifact.set_name("../evil");
+  EXPECT_EQ(CodeOf({"download", "j1", "--out_dir=" + folder_}),
+            ExitCode::kJobFailed);
+  EXPECT_THAT(message_, HasSubstr("not a plain file name"));
+}
+
+TEST_F(FarmCommandsTest, UnknownJobIsNotFound) {
+  EXPECT_EQ(CodeOf({"get", "j2"}), ExitCode::kNotFound);
+  EXPECT_EQ(CodeOf({"cancel", "j2"}), ExitCode::kNotFound);
+  EXPECT_EQ(CodeOf({"download", "j2", "--out_dir=x"}), ExitCode::kNotFound);
+}
+
+TEST_F(FarmCommandsTest, WatchPrintsEventsAndEndsWithTheJobsCode) {
+  farm_.job.set_state(v1::CANCELLED);
+  v1::JobEvent event;
+  event.set_sequence(1);
+  event.mutable_time()->set_seconds(1'769'860'800);
+  event.set_task_id("j1/optimize");
+  event.set_attempt(2);
+  event.mutable_task_state()->set_state(v1::LEASED);
+  event.mutable_task_state()->set_holder("worker-1");
+  event.mutable_task_state()->set_message("attempt 2 on worker-1");
+  farm_.streams = {{{event}, absl::OkStatus()}};
+  EXPECT_EQ(CodeOf({"watch", "j1"}), ExitCode::kJobFailed);
+  EXPECT_EQ(out_,
+            "12:00:00 optimize LEASED: attempt 2 on worker-1\n"
+            "\nJob j1: CANCELLED\n");
+}
+
+TEST_F(FarmCommandsTest, LogsMarkWhoSpeaks) {
+  const auto log = [](int64_t sequence, const std::string& task,
+                      const std::string& text) {
+    v1::JobEvent event;
+    event.set_sequence(sequence);
+    event.set_task_id(task);
+    event.set_attempt(1);
+    event.mutable_log()->set_text(text);
+    return event;
+  };
+  farm_.streams = {{{log(1, "t1", "one\n"), log(2, "t1", "two\x1b[2J\n"),
+                     log(3, "t2", "three")},
+                    absl::OkStatus()}};
+  EXPECT_EQ(CodeOf({"logs", "j1"}), ExitCode::kOk);
+  EXPECT_EQ(out_,
+            "--- t1, attempt 1 ---\none\ntwo?[2J\n"
+            "--- t2, attempt 1 ---\nthree");
+}
+
+TEST_F(FarmCommandsTest, DevicesShowHowLongAgoTheyWereSeen) {
+  farm_.devices[0].mutable_last_seen()->set_seconds(1'769'860'800 - 75);
+  EXPECT_EQ(CodeOf({"devices"}), ExitCode::kOk);
+  EXPECT_THAT(out_, AllOf(HasSubstr("pi4"), HasSubstr("AVAILABLE"),
+                          HasSubstr("1 min 15 s ago")));
+}
+
+TEST_F(FarmCommandsTest, ListHasStableFields) {
+  EXPECT_EQ(CodeOf({"list", "-o", "csv"}), ExitCode::kOk);
+  EXPECT_EQ(out_,
+            "job_id,state,recipe,model,model_sha256,devices,create_time,"
+            "seconds,name\nj1,SUCCEEDED,,,,,,,\n");
+}
+
+}  // namespace
+}  // namespace optfarm::client_cli

@@ -1,0 +1,123 @@
+// The text of `optctl graph summarize`, line by line.
+
+#include "client_cli/graph_summary.h"
+
+#include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
+#include <gtest/gtest.h>
+
+#include "tensorflow/core/framework/graph.pb.h"
+#include "tests/support/status_matchers.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+using ::optfarm::testing::StatusIs;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+tensorflow::GraphDef ParseGraph(const std::string& text) {
+  tensorflow::GraphDef graph;
+  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &graph));
+  return graph;
+}
+
+constexpr char kSmallGraph[] = R"(
+  node { name: "x" op: "Placeholder"
+    attr { key: "dtype" value { type: DT_FLOAT } }
+    attr { key: "shape" value { shape { dim { size: -1 } dim { size: 4 } } } } }
+  node { name: "w" op: "Const" device: "/cpu:0"
+    attr { key: "dtype" value { type: DT_FLOAT } }
+    attr { key: "value" value { tensor { dtype: DT_FLOAT
+      tensor_shape { dim { size: 4 } dim { size: 300 } } float_val: 0.5 } } } }
+  node { name: "v" op: "VariableV2"
+    attr { key: "dtype" value { type: DT_INT32 } } }
+  node { name: "y" op: "MatMul" input: "x" input: "w:0" input: "^v" }
+  node { name: "init" op: "NoOp" input: "^v" })";
+
+TEST(GraphSummaryTest, SaysWhatSummarizeGraphSays) {
+  const GraphSummary summary = SummarizeGraph(ParseGraph(kSmallGraph), "m.pb");
+  EXPECT_EQ(
+      summary.text,
+      "Found 1 possible inputs: (name=x, type=float(1), shape=[?,4]) \n"
+      "Found 1 variables: (name=v, type=int32(3), shape=None) \n"
+      "Found 1 possible outputs: (name=y, op=MatMul) \n"
+      "Found 1200 (1.20k) const parameters, 0 (0) variable parameters, and 2 "
+      "control_edges\n"
+      "1 nodes assigned to device '/cpu:0'\n"
+      "Op types used: 1 Const, 1 MatMul, 1 NoOp, 1 Placeholder, 1 VariableV2\n"
+      "To measure it, try these arguments:\n"
+      "optctl graph benchmark --graph=m.pb --show_flops --input_layer=x,v "
+      "--input_layer_type=float,int32 --input_layer_shape=-1,4: "
+      "--output_layer=y\n");
+  EXPECT_THAT(summary.invalid_inputs, IsEmpty());
+}
+
+TEST(GraphSummaryTest, EmptyGraphHasNothingSpotted) {
+  const GraphSummary summary = SummarizeGraph(tensorflow::GraphDef(), "m.pb");
+  EXPECT_THAT(summary.text,
+              HasSubstr("No inputs spotted.\nNo variables spotted.\nNo outputs "
+                        "spotted.\n"));
+}
+
+TEST(GraphSummaryTest, InvalidInputsAreListedAndEndTheText) {
+  const GraphSummary summary = SummarizeGraph(
+      ParseGraph(R"(node { name: "y" op: "Relu" input: "gone:1" })"), "m.pb");
+  EXPECT_THAT(summary.invalid_inputs,
+              ElementsAre("Invalid input gone:1 for node y"));
+  EXPECT_THAT(summary.text, Not(HasSubstr("Op types used")));
+}
+
+TEST(GraphSummaryTest, FunctionBodiesCountAmongTheOps) {
+  const GraphSummary summary =
+      SummarizeGraph(ParseGraph(R"(node { name: "a" op: "Const" }
+                    library { function { node_def { name: "f" op: "Relu" }
+                                         node_def { name: "g" op: "Relu" } } })"),
+                     "m.pb");
+  EXPECT_THAT(summary.text, HasSubstr("Op types used: 2 Relu, 1 Const\n"));
+}
+
+TEST(GraphSummaryTest, MalformedConstantsCountNothing) {
+  const GraphSummary summary =
+      SummarizeGraph(ParseGraph(R"(node { name: "w" op: "Const"
+        attr { key: "value" value { tensor { dtype: DT_FLOAT
+          tensor_shape { dim { size: 1099511627776 } }
+          tensor_content: "0123456789" } } } })"),
+                     "m.pb");
+  EXPECT_THAT(summary.text, HasSubstr("Found 0 (0) const parameters"));
+}
+
+TEST(GraphSummaryTest, StructureIsInExecutionOrder) {
+  const auto structure = PrintGraphStructure(ParseGraph(R"(
+    node { name: "y" op: "MatMul" input: "x" input: "w" input: "^x" }
+    node { name: "x" op: "Placeholder" }
+    node { name: "w" op: "Const"
+      attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "value" value { tensor { dtype: DT_FLOAT
+        tensor_shape { dim { size: 2 } } float_val: 1 float_val: 2 } } } })"));
+  OPTFARM_ASSERT_OK(structure);
+  EXPECT_EQ(*structure,
+            "w (Const): [], value=Tensor<type: float shape: [2] values: 1 2>\n"
+            "x (Placeholder): []\n"
+            "y (MatMul): [x, w, ^x]\n");
+}
+
+TEST(GraphSummaryTest, StructureOfACycleIsAnError) {
+  EXPECT_THAT(PrintGraphStructure(ParseGraph(R"(
+                node { name: "a" op: "Relu" input: "b" }
+                node { name: "b" op: "Relu" input: "a" })")),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cycle")));
+}
+
+TEST(GraphSummaryTest, ShortCountsAreTensorFlows) {
+  EXPECT_EQ(ShortCount(999), "999");
+  EXPECT_EQ(ShortCount(1000), "1.00k");
+  EXPECT_EQ(ShortCount(4'253'864), "4.25M");
+  EXPECT_EQ(ShortCount(5'000'000'000), "5.00B");
+  EXPECT_EQ(ShortCount(2'000'000'000'000'000), "2E+15");
+}
+
+}  // namespace
+}  // namespace optfarm::client_cli

@@ -1,0 +1,274 @@
+// The real optctl program: exit codes and messages, without a server.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "tests/support/test_data.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+using ::optfarm::testing::FreshFolder;
+using ::optfarm::testing::ProgramPath;
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+constexpr char kModel[] = R"(
+  node { name: "x" op: "Placeholder"
+    attr { key: "dtype" value { type: DT_FLOAT } }
+    attr { key: "shape" value { shape { dim { size: 1 } dim { size: 2 } } } } }
+  node { name: "w" op: "Const"
+    attr { key: "dtype" value { type: DT_FLOAT } }
+    attr { key: "value" value { tensor { dtype: DT_FLOAT
+      tensor_shape { dim { size: 2 } dim { size: 2 } }
+      float_val: 1 float_val: 2 float_val: 3 float_val: 4 } } } }
+  node { name: "a/y" op: "MatMul" input: "x" input: "w"
+    attr { key: "T" value { type: DT_FLOAT } } }
+)";
+
+class OptctlTest : public ::testing::Test {
+ protected:
+  OptctlTest() : folder_(FreshFolder()) {
+    if (!Exists(ProgramPath("optctl"))) return;
+    model_ = Write("model.pbtxt", kModel);
+  }
+  void SetUp() override {
+    if (!Exists(ProgramPath("optctl"))) GTEST_SKIP() << "optctl is not built";
+  }
+
+  std::string Write(const std::string& name, const std::string& bytes) {
+    const std::string path = JoinPath(folder_, name);
+    EXPECT_TRUE(WriteFileAtomically(path, bytes).ok());
+    return path;
+  }
+
+  // Runs optctl; returns its exit code and fills output_ with stdout and
+  // stderr.
+  int Run(std::vector<std::string> words) {
+    const std::string log = JoinPath(folder_, absl::StrCat("log", ++runs_));
+    SubprocessOptions options;
+    options.argv = std::move(words);
+    options.argv.insert(options.argv.begin(), ProgramPath("optctl"));
+    options.output_file = log;
+    // Nobody listens on the discard port.
+    options.environment = {{"OPTFARM_SERVER", "127.0.0.1:9"}};
+    absl::StatusOr<Subprocess> child = Subprocess::Start(options);
+    EXPECT_TRUE(child.ok()) << child.status();
+    if (!child.ok()) return -1;
+    const auto exit = child->Wait(absl::Minutes(1));
+    EXPECT_TRUE(exit.has_value());
+    output_ = ReadFile(log).value_or("");
+    return exit ? exit->exit_code : -1;
+  }
+
+  const std::string folder_;
+  std::string model_;
+  int runs_ = 0;
+  std::string output_;
+};
+
+TEST_F(OptctlTest, HelpAndVersionSucceed) {
+  EXPECT_EQ(Run({"--help"}), 0);
+  EXPECT_THAT(output_, AllOf(HasSubstr("submit"), HasSubstr("graph benchmark"),
+                             HasSubstr("Exit codes:")));
+  EXPECT_EQ(Run({"--version"}), 0);
+  EXPECT_THAT(output_, StartsWith("optctl "));
+}
+
+TEST_F(OptctlTest, EveryHelpPageFitsIntoEightyCharacters) {
+  for (const char* name :
+       {"submit", "run", "get", "list", "watch", "logs", "cancel", "download",
+        "results", "compare", "devices", "recipes", "transforms", "version",
+        "graph transform", "graph summarize", "graph run", "graph benchmark"}) {
+    std::vector<std::string> words = absl::StrSplit(name, ' ');
+    words.push_back("--help");
+    EXPECT_EQ(Run(words), 0) << name;
+    EXPECT_THAT(output_, StartsWith(absl::StrCat("Usage: optctl ", name)));
+    for (absl::string_view line : absl::StrSplit(output_, '\n')) {
+      EXPECT_LE(line.size(), 80u) << line;
+    }
+  }
+}
+
+TEST_F(OptctlTest, WrongUsageIsOneLineAndCodeTwo) {
+  EXPECT_EQ(Run({"submit"}), 2);
+  EXPECT_EQ(output_, "optctl: MODEL is missing (see optctl submit --help)\n");
+  EXPECT_EQ(Run({"sumbit", "x"}), 2);
+  EXPECT_THAT(output_, HasSubstr("'submit'"));
+  EXPECT_EQ(Run({"get", "j1", "--server=nonsense"}), 2);
+  EXPECT_EQ(Run({"get", "j1", "--token_file=/does/not/exist"}), 2);
+  EXPECT_THAT(output_, HasSubstr("/does/not/exist"));
+}
+
+TEST_F(OptctlTest, UnreachableServerIsCodeFive) {
+  EXPECT_EQ(Run({"list"}), 5);
+  EXPECT_THAT(output_, AllOf(StartsWith("optctl: cannot reach the server at "
+                                        "127.0.0.1:9: "),
+                             HasSubstr("is optfarm-server running there?")));
+  EXPECT_EQ(Run({"submit", model_, "--recipe=fp32"}), 5);
+  EXPECT_EQ(Run({"watch", "j1"}), 5);
+  EXPECT_EQ(Run({"logs", "j1", "-f"}), 5);
+}
+
+TEST_F(OptctlTest, WrongModelsAreNamedForWhatTheyAre) {
+  EXPECT_EQ(Run({"submit", "/does/not/exist.pb", "--recipe=fp32"}), 2);
+  EXPECT_THAT(output_, HasSubstr("/does/not/exist.pb"));
+  const std::string text = Write("notes.pb", "hello, this is no graph at all");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"submit", text, "--recipe=fp32"},
+        {"run", text, "--recipe=fp32"},
+        {"graph", "summarize", "--in_graph=" + text},
+        {"graph", "run", "--in_graph=" + text, "--output=y",
+         "--out_dir=" + folder_}}) {
+    EXPECT_EQ(Run(words), 2) << output_;
+    EXPECT_THAT(output_, HasSubstr("notes.pb"));
+  }
+  EXPECT_EQ(Run({"graph", "summarize", "--in_graph=" + folder_}), 2);
+}
+
+TEST_F(OptctlTest, UnknownNamesAreAnsweredWithTheNearest) {
+  EXPECT_EQ(Run({"recipes", "int9"}), 2);
+  EXPECT_THAT(output_, HasSubstr("'int8'"));
+  EXPECT_EQ(Run({"transforms", "fold_constant"}), 2);
+  EXPECT_THAT(output_, HasSubstr("'fold_constants'"));
+  EXPECT_EQ(Run({"graph", "transform", "--in_graph=" + model_,
+                 "--out_graph=" + folder_ + "/o.pb", "--outputs=a/y",
+                 "--transforms=fold_constant"}),
+            2);
+  EXPECT_THAT(output_, AllOf(StartsWith("optctl: --transforms: "),
+                             HasSubstr("'fold_constants'")));
+  EXPECT_EQ(Run({"graph", "run", "--in_graph=" + model_, "--output=a/z",
+                 "--out_dir=" + folder_}),
+            2);
+  EXPECT_THAT(output_, HasSubstr("a/y"));
+}
+
+TEST_F(OptctlTest, RecipesAndTransformsDescribeThemselves) {
+  EXPECT_EQ(Run({"recipes"}), 0);
+  for (const char* name : {"fp32", "int8", "weights8", "round"}) {
+    EXPECT_THAT(output_, HasSubstr(name));
+    EXPECT_EQ(Run({"recipes", name}), 0);
+    EXPECT_THAT(output_, HasSubstr("transforms:"));
+    const std::string copy = Write("copy.yaml", output_);
+    EXPECT_EQ(Run({"recipes", copy}), 0) << output_;
+    EXPECT_EQ(Run({"recipes"}), 0);
+  }
+  EXPECT_EQ(Run({"transforms", "-o", "csv"}), 0);
+  EXPECT_THAT(output_, AllOf(StartsWith("name,summary\n"),
+                             HasSubstr("\nquantize_weights,")));
+  EXPECT_EQ(Run({"transforms", "quantize_weights"}), 0);
+  EXPECT_THAT(output_, HasSubstr("minimum_size"));
+}
+
+TEST_F(OptctlTest, GraphTransformWritesAndTells) {
+  const std::string out = JoinPath(folder_, "out.pbtxt");
+  EXPECT_EQ(Run({"graph", "transform", "--in_graph=" + model_, "--out_graph",
+                 out, "--inputs=x", "--outputs=a/y",
+                 "--transforms=strip_unused_nodes sort_by_execution_order",
+                 "--output_as_text"}),
+            0)
+      << output_;
+  EXPECT_THAT(output_, HasSubstr("strip_unused_nodes"));
+  EXPECT_THAT(ReadFile(out).value_or(""), HasSubstr("name: \"a/y\""));
+  for (const char* transforms : {" ", "foo(a=b", "fold_constants,round_weights",
+                                 "strip_unused_nodes(typo=1)"}) {
+    EXPECT_EQ(
+        Run({"graph", "transform", "--in_graph=" + model_, "--out_graph=" + out,
+             "--outputs=a/y", absl::StrCat("--transforms=", transforms)}),
+        2)
+        << transforms << ": " << output_;
+  }
+}
+
+TEST_F(OptctlTest, GraphRunFeedsAndFetchesAnyTensor) {
+  // numpy.save of float32 [[1, 1]].
+  std::string npy("\x93NUMPY\x01\x00\x76\x00", 10);
+  npy += "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }";
+  npy.resize(127, ' ');
+  npy += "\n";
+  const float ones[] = {1, 1};
+  npy.append(reinterpret_cast<const char*>(ones), sizeof(ones));
+  const std::string input = Write("x.npy", npy);
+  const std::string out = JoinPath(folder_, "answers");
+  EXPECT_EQ(Run({"graph", "run", "--in_graph=" + model_, "--input=x=" + input,
+                 "--output=a/y", "--output=a/y:0", "--out_dir=" + out}),
+            0)
+      << output_;
+  const std::string answer = ReadFile(JoinPath(out, "a__y.npy")).value_or("");
+  ASSERT_EQ(answer.size(), npy.size());
+  EXPECT_EQ(reinterpret_cast<const float*>(answer.data() + 128)[0], 4);
+  EXPECT_EQ(reinterpret_cast<const float*>(answer.data() + 128)[1], 6);
+  EXPECT_TRUE(Exists(JoinPath(out, "a__y_0.npy")));
+  // A tensor in the middle of the graph.
+  EXPECT_EQ(Run({"graph", "run", "--in_graph=" + model_,
+                 "--input=a/y:0=" + input, "--output=a/y", "--out_dir=" + out}),
+            0)
+      << output_;
+  EXPECT_EQ(Run({"graph", "run", "--in_graph=" + model_, "--input=x",
+                 "--output=a/y", "--out_dir=" + out}),
+            2);
+  EXPECT_THAT(output_, HasSubstr("NAME=FILE.npy"));
+}
+
+TEST_F(OptctlTest, GraphSummarizeSuggestsABenchmarkThatRuns) {
+  EXPECT_EQ(
+      Run({"graph", "summarize", "--in_graph=" + model_, "--print_structure"}),
+      0);
+  EXPECT_THAT(output_, AllOf(HasSubstr("Found 1 possible inputs: (name=x, "
+                                       "type=float(1), shape=[1,2]) "),
+                             HasSubstr("a/y (MatMul): [x, w]")));
+  EXPECT_EQ(Run({"graph", "benchmark", "--graph=" + model_, "--show_flops",
+                 "--input_layer=x", "--input_layer_type=float",
+                 "--input_layer_shape=1,2", "--output_layer=a/y",
+                 "--num_runs=5", "--min_secs=0.01", "--max_secs=5"}),
+            0)
+      << output_;
+  EXPECT_THAT(output_, AllOf(HasSubstr("MEDIAN"), HasSubstr("MatMul"),
+                             HasSubstr("FLOPs estimate: 8")));
+}
+
+TEST_F(OptctlTest, RunDoesTheWholeJobHere) {
+  const std::string out = JoinPath(folder_, "kept");
+  EXPECT_EQ(Run({"run", model_, "--recipe=fp32", "--threads=1", "--min_runs=5",
+                 "--max_time=5s", "--out_graph=" + folder_ + "/opt.pb",
+                 "--out_dir=" + out}),
+            0)
+      << output_;
+  EXPECT_THAT(output_, AllOf(HasSubstr("VERDICT"), HasSubstr("baseline"),
+                             HasSubstr("\nSUCCEEDED\n")));
+  EXPECT_TRUE(Exists(folder_ + "/opt.pb"));
+  EXPECT_TRUE(Exists(JoinPath(out, "report.json")));
+}
+
+TEST_F(OptctlTest, RunKeepsTheJobsFilesAndNotItsOwn) {
+  const std::string out = JoinPath(folder_, "kept");
+  EXPECT_EQ(Run({"run", model_, "--recipe=fp32", "--measure=false",
+                 "--out_dir=" + out}),
+            0)
+      << output_;
+  EXPECT_THAT(ListFolder(out).value_or(std::vector<std::string>()),
+              AllOf(Contains("optimized.pb"), Contains("report.json"),
+                    Not(Contains("outcome.pb"))));
+}
+
+TEST_F(OptctlTest, RunWithAFailedGateIsFailed) {
+  const std::string recipe =
+      Write("strict.yaml",
+            "name: strict\ntransforms:\n  - sort_by_execution_order\n"
+            "verification:\n  allow_random_inputs: true\n"
+            "bounds:\n  max_size_ratio: 0.1\n");
+  EXPECT_EQ(Run({"run", model_, "--recipe=" + recipe, "--measure=false"}), 1)
+      << output_;
+  EXPECT_THAT(output_, AllOf(HasSubstr("FAILED"), HasSubstr("max_size_ratio"),
+                             Not(HasSubstr("SUCCEEDED"))));
+}
+
+}  // namespace
+}  // namespace optfarm::client_cli

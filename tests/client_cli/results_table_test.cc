@@ -1,0 +1,145 @@
+// The table a job ends with, as golden text.
+
+#include "client_cli/results_table.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "optfarm/v1/measurement.pb.h"
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+v1::Measurement MakeMeasurement(const std::string& variant, int threads,
+                                double median_us, int64_t bytes) {
+  v1::Measurement m;
+  m.set_variant(variant);
+  m.set_threads(threads);
+  m.set_device("pi4");
+  m.mutable_before()->set_cpu_model("Intel(R) Core(TM) i5 CPU @ 2.40GHz");
+  m.set_file_size_bytes(bytes);
+  m.set_first_us(median_us * 2);
+  m.set_median_us(median_us);
+  m.set_mad_us(median_us / 100);
+  m.set_peak_memory_bytes(14'000'000);
+  m.set_runs(50);
+  return m;
+}
+
+class ResultsTableTest : public ::testing::Test {
+ protected:
+  ResultsTableTest() {
+    report_.set_recipe_name("int8");
+    report_.mutable_size_before()->set_file_bytes(1'900'000);
+    report_.mutable_size_after()->set_file_bytes(500'000);
+    report_.mutable_float_accuracy()->set_top1(47.7);
+    report_.mutable_float_accuracy()->set_top5(71.0);
+    report_.mutable_optimized_accuracy()->set_top1(47.4);
+    report_.mutable_optimized_accuracy()->set_top5(70.7);
+    report_.add_outputs_compared()->set_top1_agreement(0.93);
+    measurements_ = {MakeMeasurement("int8", 1, 2000, 500'000),
+                     MakeMeasurement("float", 4, 1200, 1'900'000),
+                     MakeMeasurement("float", 1, 4000, 1'900'000),
+                     MakeMeasurement("int8", 4, 1900, 500'000)};
+  }
+
+  JobResults Results() {
+    JobResults results;
+    results.report = &report_;
+    for (const auto& m : measurements_) results.measurements.push_back(&m);
+    for (const auto& gate : gates_) results.gates.push_back(&gate);
+    return results;
+  }
+
+  v1::Report report_;
+  std::vector<v1::Measurement> measurements_;
+  std::vector<v1::GateResult> gates_;
+};
+
+TEST_F(ResultsTableTest, PrintsOneRowForEachVariantDeviceAndThreadCount) {
+  EXPECT_EQ(
+      MakeResultsTable(Results(), OutputFormat::kTable).ToText(),
+      "VARIANT  DEVICE  PROCESSOR      THREADS     SIZE    FIRST   MEDIAN   "
+      "SPREAD   MEMORY  SPEED-UP  TOP-1  TOP-5  VERDICT\n"
+      "float    pi4     Intel Core i5        1  1.90 MB  8.00 ms  4.00 ms  "
+      "40.0 us  14.0 MB     1.00x  47.7%  71.0%  baseline\n"
+      "int8     pi4     Intel Core i5        1   500 kB  4.00 ms  2.00 ms  "
+      "20.0 us  14.0 MB     2.00x  47.4%  70.7%  yes: 0.26x size, 2.00x "
+      "faster, "
+      "-0.3 points\n"
+      "float    pi4     Intel Core i5        4  1.90 MB  2.40 ms  1.20 ms  "
+      "12.0 us  14.0 MB     1.00x  47.7%  71.0%  baseline\n"
+      "int8     pi4     Intel Core i5        4   500 kB  3.80 ms  1.90 ms  "
+      "19.0 us  14.0 MB     0.63x  47.4%  70.7%  no: 1.58x slower than float "
+      "here\n");
+}
+
+TEST_F(ResultsTableTest, ShowsAgreementWhereThereWereNoLabels) {
+  report_.clear_float_accuracy();
+  report_.clear_optimized_accuracy();
+  const std::string text =
+      MakeResultsTable(Results(), OutputFormat::kTable).ToText();
+  EXPECT_THAT(text, HasSubstr("AGREEMENT"));
+  EXPECT_THAT(text, HasSubstr("93.0%"));
+  EXPECT_THAT(text, Not(HasSubstr("TOP-1")));
+}
+
+TEST_F(ResultsTableTest, ShowsSizeAndAccuracyWhenNothingWasMeasured) {
+  measurements_.clear();
+  EXPECT_EQ(MakeResultsTable(Results(), OutputFormat::kTable).ToText(),
+            "VARIANT  DEVICE  PROCESSOR  THREADS     SIZE  FIRST  MEDIAN  "
+            "SPREAD  MEMORY  SPEED-UP  TOP-1  TOP-5  VERDICT\n"
+            "float    -       -                -  1.90 MB      -       -       "
+            "-       -         -  47.7%  71.0%  baseline\n"
+            "int8     -       -                -   500 kB      -       -       "
+            "-       -         -  47.4%  70.7%  unclear: speed not measured; "
+            "0.26x size, -0.3 points\n");
+}
+
+TEST_F(ResultsTableTest, GateOfOneThreadCountConcernsThatRowOnly) {
+  v1::GateResult gate;
+  gate.set_name("min_speedup[pi4,4]");
+  gate.set_value(0.63);
+  gate.set_bound(1.5);
+  gates_ = {gate};
+  const Table table = MakeResultsTable(Results(), OutputFormat::kCsv);
+  EXPECT_THAT(table.rows()[1].back().text, HasSubstr("yes:"));
+  EXPECT_EQ(table.rows()[3].back().text,
+            "no: only 0.63x the speed of float (bound 1.50x)");
+}
+
+TEST_F(ResultsTableTest, GateOfTheWholeJobConcernsEveryRow) {
+  v1::GateResult gate;
+  gate.set_name("max_accuracy_drop");
+  gate.set_value(12.3);
+  gate.set_bound(2);
+  gates_ = {gate};
+  const Table table = MakeResultsTable(Results(), OutputFormat::kCsv);
+  EXPECT_THAT(table.rows()[1].back().text, HasSubstr("no: loses 12.3 points"));
+  EXPECT_THAT(table.rows()[3].back().text, HasSubstr("no: loses 12.3 points"));
+}
+
+TEST_F(ResultsTableTest, NoiseOfTheOriginalCountsToo) {
+  measurements_[2].set_noisy(true);
+  measurements_[2].add_noise_reasons("spread 14 % of the median");
+  const Table table = MakeResultsTable(Results(), OutputFormat::kCsv);
+  EXPECT_THAT(table.rows()[1].back().text,
+              HasSubstr("unclear: noisy (float: spread 14 % of the median)"));
+}
+
+TEST_F(ResultsTableTest, CsvHasStableFieldNamesWithUnits) {
+  EXPECT_THAT(
+      MakeResultsTable(Results(), OutputFormat::kCsv).ToCsv(),
+      HasSubstr("variant,device,processor,threads,file_size_bytes,first_us,"
+                "median_us,mad_us,peak_memory_bytes,speedup,top1_percent,"
+                "top5_percent,top1_agreement,runs,noisy,verdict,verdict_text\n"
+                "float,pi4,Intel(R) Core(TM) i5 CPU @ 2.40GHz,1,1900000,8000,"
+                "4000,40,14000000,1,47.7,71,,50,false,baseline,baseline\n"));
+}
+
+}  // namespace
+}  // namespace optfarm::client_cli

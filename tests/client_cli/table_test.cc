@@ -1,0 +1,108 @@
+// Golden texts of the three forms of a table, and of the units in it.
+
+#include "client_cli/table.h"
+
+#include <gtest/gtest.h>
+
+#include <limits>
+
+#include "client_cli/human_units.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+Table SampleTable() {
+  Table table({{"name", "NAME"},
+               {"median_us", "MEDIAN", Table::Align::kRight},
+               {"noisy", "NOISY"}});
+  table.AddRow(
+      {Cell::Text("float"), Cell(4210.5, "4.21 ms"), Cell(false, "no")});
+  table.AddRow({Cell::Text("a, \"b\"\x1b[2J"), Cell(), Cell(true, "yes")});
+  return table;
+}
+
+TEST(TableTest, TextAlignsNumbersToTheRightAndKeepsControlCharactersOut) {
+  EXPECT_EQ(SampleTable().ToText(),
+            "NAME         MEDIAN  NOISY\n"
+            "float       4.21 ms  no\n"
+            "a, \"b\"?[2J        -  yes\n");
+}
+
+TEST(TableTest, CsvQuotesWhatNeedsItAndLeavesUnknownValuesEmpty) {
+  EXPECT_EQ(SampleTable().ToCsv(),
+            "name,median_us,noisy\n"
+            "float,4210.5,false\n"
+            "\"a, \"\"b\"\"\x1b[2J\",,true\n");
+}
+
+TEST(TableTest, JsonHasOneObjectARowWithFieldsInColumnOrder) {
+  EXPECT_EQ(
+      SampleTable().ToJson(),
+      "[\n"
+      "  {\"name\": \"float\", \"median_us\": 4210.5, \"noisy\": false},\n"
+      "  {\"name\": \"a, \\\"b\\\"\\u001b[2J\", \"median_us\": null, "
+      "\"noisy\": true}\n"
+      "]\n");
+}
+
+TEST(TableTest, EmptyTableIsAnEmptyArrayAndAHeading) {
+  const Table table({Table::Column{"name", "NAME"}});
+  EXPECT_EQ(table.ToJson(), "[]\n");
+  EXPECT_EQ(table.ToCsv(), "name\n");
+  EXPECT_EQ(table.ToText(), "NAME\n");
+}
+
+TEST(TableTest, NumbersThatJsonCannotSayAreNull) {
+  Table table({Table::Column{"x", "X"}});
+  table.AddRow({Cell(std::numeric_limits<double>::infinity(), "inf")});
+  table.AddRow({Cell(0.1, "0.1")});
+  EXPECT_EQ(table.ToJson(), "[\n  {\"x\": null},\n  {\"x\": 0.1}\n]\n");
+  EXPECT_EQ(table.ToCsv(), "x\n\n0.1\n");
+}
+
+TEST(TableTest, InvalidUtf8IsReplacedInJson) {
+  EXPECT_EQ(JsonString("a\xff"), "\"a\xEF\xBF\xBD\"");
+}
+
+TEST(TableTest, WideCharactersOfUtf8CountAsOnePosition) {
+  Table table({{"a", "A"}, {"b", "B"}});
+  table.AddRow({Cell::Text("\xC3\xA9\xC3\xA9"), Cell::Text("x")});
+  table.AddRow({Cell::Text("abc"), Cell::Text("y")});
+  EXPECT_EQ(table.ToText(), "A    B\n\xC3\xA9\xC3\xA9   x\nabc  y\n");
+}
+
+TEST(HumanUnitsTest, BytesHaveThreeDigitsThatMatter) {
+  EXPECT_EQ(HumanBytes(0), "0 B");
+  EXPECT_EQ(HumanBytes(999), "999 B");
+  EXPECT_EQ(HumanBytes(1000), "1.00 kB");
+  EXPECT_EQ(HumanBytes(1'914'239), "1.91 MB");
+  EXPECT_EQ(HumanBytes(16'900'000), "16.9 MB");
+  EXPECT_EQ(HumanBytes(999'960), "1.00 MB");
+  EXPECT_EQ(HumanBytes(123'456'789'000), "123 GB");
+}
+
+TEST(HumanUnitsTest, MicrosecondsPickTheirUnit) {
+  EXPECT_EQ(HumanMicroseconds(0.451), "0.45 us");
+  EXPECT_EQ(HumanMicroseconds(812), "812 us");
+  EXPECT_EQ(HumanMicroseconds(4213), "4.21 ms");
+  EXPECT_EQ(HumanMicroseconds(1'250'000), "1.25 s");
+}
+
+TEST(HumanUnitsTest, DurationsAndTimesReadWell) {
+  EXPECT_EQ(HumanDuration(absl::Milliseconds(850)), "850 ms");
+  EXPECT_EQ(HumanDuration(absl::Seconds(12)), "12 s");
+  EXPECT_EQ(HumanDuration(absl::Seconds(200)), "3 min 20 s");
+  EXPECT_EQ(HumanDuration(absl::Minutes(125)), "2 h 05 min");
+  EXPECT_EQ(HumanTime(absl::FromUnixSeconds(0)), "");
+  EXPECT_EQ(HumanTime(absl::FromUnixSeconds(1'769'860'800)),
+            "2026-01-31 12:00:00");
+}
+
+TEST(HumanUnitsTest, RatiosAndPercents) {
+  EXPECT_EQ(HumanRatio(1.8), "1.80x");
+  EXPECT_EQ(HumanRatio(0.256), "0.26x");
+  EXPECT_EQ(HumanPercent(47.67), "47.7%");
+}
+
+}  // namespace
+}  // namespace optfarm::client_cli

@@ -1,0 +1,297 @@
+#include "engine/optimize/dataset.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "base/files.h"
+#include "engine/formats/npy.h"
+#include "engine/optimize/labels.h"
+#include "engine/optimize/sample_reader.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_data.h"
+
+namespace optfarm::optimize {
+namespace {
+
+using ::optfarm::testing::FreshFolder;
+using ::optfarm::testing::SourcePath;
+using ::optfarm::testing::StatusIs;
+using runtime::Shape;
+using runtime::Tensor;
+using ::testing::AllOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
+
+ModelTensor Input(const std::string& name, std::vector<int64_t> shape,
+                  tensorflow::DataType dtype = tensorflow::DT_FLOAT) {
+  return {{name, 0}, dtype, std::move(shape)};
+}
+
+template <typename T>
+std::string WriteArray(const std::string& name, const Shape& shape,
+                       const std::vector<T>& values) {
+  const std::string path = JoinPath(FreshFolder(), name);
+  EXPECT_TRUE(
+      formats::SaveNpy(Tensor::FromValues<T>(shape, values).ToProto(), path)
+          .ok());
+  return path;
+}
+
+absl::StatusOr<Dataset> OpenArrays(
+    std::vector<std::pair<std::string, std::string>> arrays,
+    std::vector<ModelTensor> inputs) {
+  DatasetOptions options;
+  options.arrays = std::move(arrays);
+  return Dataset::Open(options, inputs);
+}
+
+// The example's pictures: folders 0..9 with 30 pictures each.
+DatasetOptions Digits() {
+  DatasetOptions options;
+  options.folder = SourcePath("examples/digits/images");
+  options.input_mean = 127.5;
+  options.input_std = 127.5;
+  return options;
+}
+
+TEST(DatasetTest, SlicesArraysByTheirFirstAxis) {
+  const std::string path =
+      WriteArray<float>("x.npy", Shape({2, 1, 3}), {1, 2, 3, 4, 5, 6});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Dataset data, OpenArrays({{"x", path}}, {Input("x", {-1, 3})}));
+  EXPECT_EQ(data.size(), 2);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto sample, data.Sample(1));
+  EXPECT_EQ(sample[0].shape(), Shape({1, 3}));
+  EXPECT_THAT(sample[0].flat<float>(), ElementsAre(4, 5, 6));
+}
+
+TEST(DatasetTest, MakesABatchOfOneWhenTheBatchIsMissing) {
+  const std::string path =
+      WriteArray<float>("x.npy", Shape({2, 3}), {1, 2, 3, 4, 5, 6});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset data,
+                               OpenArrays({{"x", path}}, {Input("x", {1, 3})}));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto sample, data.Sample(1));
+  EXPECT_EQ(sample[0].shape(), Shape({1, 3}));
+}
+
+TEST(DatasetTest, FeedsScalarsAndWholeInputsUnchanged) {
+  const std::string x = WriteArray<float>("x.npy", Shape({2, 1, 1}), {1, 2});
+  const std::string keep = WriteArray<float>("keep.npy", Shape(), {0.5f});
+  const std::string style =
+      WriteArray<float>("style.npy", Shape({3}), {7, 8, 9});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Dataset data,
+      OpenArrays(
+          {{"x", x}, {"keep", keep}, {"style:0", style}},
+          {Input("x", {-1, 1}), Input("keep", {}), Input("style", {3})}));
+  EXPECT_EQ(data.size(), 2);
+  for (const int64_t i : {0, 1}) {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto sample, data.Sample(i));
+    EXPECT_THAT(sample[1].flat<float>(), ElementsAre(0.5f));
+    EXPECT_THAT(sample[2].flat<float>(), ElementsAre(7, 8, 9));
+  }
+}
+
+TEST(DatasetTest, ScalesBytesForAFloatInput) {
+  const std::string path =
+      WriteArray<uint8_t>("x.npy", Shape({1, 1, 2}), {0, 255});
+  DatasetOptions options;
+  options.arrays = {{"", path}};
+  options.input_mean = 127.5;
+  options.input_std = 127.5;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset data,
+                               Dataset::Open(options, {Input("x", {1, 2})}));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto sample, data.Sample(0));
+  EXPECT_THAT(sample[0].flat<float>(), ElementsAre(-1, 1));
+  EXPECT_THAT(data.fed()[0], HasSubstr("127.5"));
+}
+
+TEST(DatasetTest, MistakesInArraysAreNamed) {
+  const std::string x =
+      WriteArray<float>("x.npy", Shape({2, 1, 3}), {1, 2, 3, 4, 5, 6});
+  const std::string y = WriteArray<float>("y.npy", Shape({3, 1}), {1, 2, 3});
+  EXPECT_THAT(
+      OpenArrays({{"x", x}}, {Input("x", {-1, 4})}),
+      StatusIs(kInvalid, AllOf(HasSubstr("x.npy"), HasSubstr("first axis"))));
+  EXPECT_THAT(OpenArrays({{"z", x}}, {Input("x", {-1, 3})}),
+              StatusIs(kInvalid, HasSubstr("none of the model's inputs")));
+  EXPECT_THAT(OpenArrays({{"x", x}, {"x", x}}, {Input("x", {-1, 3})}),
+              StatusIs(kInvalid, HasSubstr("twice")));
+  EXPECT_THAT(OpenArrays({{"x", x}}, {Input("x", {-1, 3}), Input("y", {1})}),
+              StatusIs(kInvalid, HasSubstr("Input 'y' has no data")));
+  EXPECT_THAT(
+      OpenArrays({{"x", x}, {"y", y}}, {Input("x", {-1, 3}), Input("y", {1})}),
+      StatusIs(kInvalid, HasSubstr("3 samples, other data 2")));
+  EXPECT_THAT(
+      OpenArrays({{"x", x}}, {Input("x", {-1, 3}, tensorflow::DT_INT32)}),
+      StatusIs(kInvalid, HasSubstr("astype")));
+}
+
+TEST(DatasetTest, ReadsPicturesForEveryLayout) {
+  const struct {
+    std::vector<int64_t> shape;
+    Shape want;
+  } kCases[] = {
+      {{-1, 32, 32, 3}, Shape({1, 32, 32, 3})},
+      {{1, 16, 20, 1}, Shape({1, 16, 20, 1})},
+      {{12, 12, 3}, Shape({12, 12, 3})},
+      {{-1, 784}, Shape({1, 784})},
+      {{-1, 28, 28}, Shape({1, 28, 28})},
+      {{-1, 3072}, Shape({1, 3072})},
+  };
+  for (const auto& test : kCases) {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const Dataset data,
+        Dataset::Open(Digits(), {Input("input", test.shape)}));
+    EXPECT_EQ(data.size(), 300);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto sample, data.Sample(299));
+    EXPECT_EQ(sample[0].shape(), test.want);
+    for (const float value : sample[0].flat<float>()) {
+      ASSERT_TRUE(value >= -1 && value <= 1);
+    }
+  }
+}
+
+TEST(DatasetTest, MistakesInFoldersAreNamed) {
+  const std::vector<ModelTensor> unknown = {
+      {{"x", 0}, tensorflow::DT_FLOAT, std::vector<int64_t>{1, -1, -1, 3}}};
+  EXPECT_THAT(Dataset::Open(Digits(), unknown),
+              StatusIs(kInvalid, HasSubstr("--inputs=x:1,224,224,3")));
+  EXPECT_THAT(Dataset::Open(Digits(), {Input("x", {8, 32, 32, 3})}),
+              StatusIs(kInvalid, HasSubstr("8 samples at once")));
+  EXPECT_THAT(Dataset::Open(Digits(), {Input("x", {1, 5, 7, 9, 11})}),
+              StatusIs(kInvalid, HasSubstr("x=FILE.npy")));
+  DatasetOptions options;
+  options.folder = FreshFolder();
+  EXPECT_THAT(Dataset::Open(options, {Input("x", {1, 8, 8, 3})}),
+              StatusIs(kInvalid, HasSubstr("has no .jpg")));
+  options.folder = "/nowhere";
+  EXPECT_THAT(Dataset::Open(options, {Input("x", {1, 8, 8, 3})}),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("'/nowhere'")));
+}
+
+TEST(DatasetTest, CorruptPicturesCostThemselvesUntilTheyAreMany) {
+  const std::string folder = FreshFolder();
+  const std::string from = SourcePath("examples/digits/images/3");
+  const std::vector<std::string> names = *ListFolder(from);
+  for (int i = 0; i < 8; ++i) {
+    OPTFARM_ASSERT_OK(WriteFileAtomically(JoinPath(folder, names[i]),
+                                          *ReadFile(JoinPath(from, names[i]))));
+  }
+  OPTFARM_ASSERT_OK(WriteFileAtomically(JoinPath(folder, "a.png"), "no"));
+  DatasetOptions options = Digits();
+  options.folder = folder;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Dataset data, Dataset::Open(options, {Input("x", {1, 32, 32, 3})}));
+  SampleReader reader(data);
+  for (int64_t i = 0; i < data.size(); ++i) {
+    EXPECT_EQ(reader.Read(i).has_value(), data.SampleName(i) != "a.png");
+  }
+  EXPECT_THAT(reader.CheckBad(), ::optfarm::testing::IsOk());
+  ASSERT_THAT(reader.Bad(), SizeIs(1));
+  EXPECT_EQ(reader.Bad()[0].node(), "a.png");
+
+  for (const char* name : {"b.jpg", "c.jpg"}) {
+    OPTFARM_ASSERT_OK(WriteFileAtomically(JoinPath(folder, name), "no"));
+  }
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Dataset worse,
+      Dataset::Open(options, {Input("x", {1, 32, 32, 3})}));
+  SampleReader second(worse);
+  for (int64_t i = 0; i < worse.size(); ++i) second.Read(i);
+  EXPECT_THAT(second.CheckBad(),
+              StatusIs(kInvalid, AllOf(HasSubstr("3 of 11 samples"),
+                                       HasSubstr("a.png"))));
+}
+
+TEST(DatasetTest, ChoosesTheSameSamplesForTheSameSeed) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Dataset data,
+      Dataset::Open(Digits(), {Input("x", {1, 32, 32, 3})}));
+  EXPECT_THAT(data.Choose(10, 1), SizeIs(10));
+  EXPECT_EQ(data.Choose(10, 1), data.Choose(10, 1));
+  EXPECT_NE(data.Choose(10, 1), data.Choose(10, 2));
+  EXPECT_THAT(data.Choose(0, 1), SizeIs(300));
+}
+
+TEST(DatasetTest, MakesUpTheSameValuesForTheSameSeed) {
+  const std::vector<ModelTensor> inputs = {
+      Input("x", {-1, 4}), Input("i", {2}, tensorflow::DT_INT32)};
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset a,
+                               Dataset::MakeRandom(inputs, 3, 5));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset b,
+                               Dataset::MakeRandom(inputs, 3, 5));
+  EXPECT_TRUE(a.is_random());
+  EXPECT_EQ((*a.Sample(2))[0].DebugString(4), (*b.Sample(2))[0].DebugString(4));
+  EXPECT_NE((*a.Sample(1))[0].DebugString(4), (*a.Sample(2))[0].DebugString(4));
+  EXPECT_THAT(
+      Dataset::MakeRandom({Input("s", {}, tensorflow::DT_STRING)}, 1, 1),
+      StatusIs(kInvalid, HasSubstr("No values can be made up")));
+}
+
+class LabelsTest : public ::testing::Test {
+ protected:
+  LabelsTest()
+      : data_(*Dataset::Open(Digits(), {Input("x", {1, 32, 32, 3})})) {}
+
+  absl::StatusOr<Labels> Load(const std::string& text, int64_t classes) {
+    const std::string path = JoinPath(FreshFolder(), "labels.txt");
+    EXPECT_TRUE(WriteFileAtomically(path, text).ok());
+    return LoadLabels(path, data_, classes);
+  }
+
+  Dataset data_;
+};
+
+TEST_F(LabelsTest, MatchesClassNamesWithFolders) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Labels labels,
+                               Load("9\n8\n7\n6\n5\n4\n3\n2\n1\n0\n", 10));
+  EXPECT_EQ(labels.classes.front(), 9);
+  EXPECT_EQ(labels.classes.back(), 0);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Labels numbered,
+                               Load("0:background\n1:3\n2:_unknown_\n", 3));
+  EXPECT_EQ(numbered.classes[0], 2);
+  EXPECT_EQ(numbered.classes[100], 1);
+}
+
+TEST_F(LabelsTest, ReadsNumbersInOrderAndByPath) {
+  std::string lines;
+  for (int i = 0; i < 300; ++i) lines += "12\n";
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Labels in_order, Load(lines, 13));
+  EXPECT_EQ(in_order.classes[7], 12);
+  const std::string path = data_.SampleName(5);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Labels by_path, Load(path + " 4\n", 10));
+  EXPECT_EQ(by_path.classes[5], 4);
+  EXPECT_EQ(by_path.classes[6], -1);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Labels csv,
+      Load("file,index9,index10,name\n" + path + ",1,2,\"a, b\"\n", 10));
+  EXPECT_EQ(csv.classes[5], 2);
+}
+
+TEST_F(LabelsTest, MistakesAreNamed) {
+  EXPECT_THAT(Load("cat\ndog\n", 10),
+              StatusIs(kInvalid, HasSubstr("label none of the 300 samples")));
+  EXPECT_THAT(Load(data_.SampleName(5) + " 10\n", 10),
+              StatusIs(kInvalid, HasSubstr("class 10 of")));
+  EXPECT_THAT(Load(data_.SampleName(5) + " cat\n", 10),
+              StatusIs(kInvalid, HasSubstr("line 1")));
+}
+
+TEST_F(LabelsTest, GuessesFromFoldersOnlyWhenTheyFit) {
+  const Labels labels = GuessLabels(data_, 10);
+  ASSERT_THAT(labels.classes, SizeIs(300));
+  EXPECT_TRUE(labels.guessed);
+  EXPECT_EQ(labels.classes[299], 9);
+  EXPECT_THAT(GuessLabels(data_, 5).classes, IsEmpty());
+}
+
+}  // namespace
+}  // namespace optfarm::optimize

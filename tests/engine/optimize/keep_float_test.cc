@@ -1,0 +1,95 @@
+#include "engine/optimize/keep_float.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/graph/graph.h"
+
+namespace optfarm::optimize {
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using transforms::PrintTransforms;
+
+// A chain of nodes, each reading the one before.
+Graph Chain(const std::vector<std::string>& names) {
+  Graph graph;
+  NodeId last = graph::kNoNode;
+  for (const std::string& name : names) {
+    tensorflow::NodeDef def;
+    def.set_name(name);
+    def.set_op("Identity");
+    std::vector<graph::Endpoint> inputs;
+    if (last != graph::kNoNode) inputs.push_back({last, 0});
+    last = graph.Add(def, inputs);
+  }
+  return graph;
+}
+
+v1::TensorComparison Measured(const std::string& name, double snr) {
+  v1::TensorComparison layer;
+  layer.set_name(name);
+  layer.set_snr_db(snr);
+  layer.set_samples(8);
+  return layer;
+}
+
+TEST(KeepFloatTest, SparesOpsAndNodesInBothQuantizers) {
+  v1::KeepFloat keep;
+  keep.add_ops("Mul");
+  keep.add_nodes("conv");
+  EXPECT_EQ(
+      PrintTransforms(WithSpared({{"fold_constants", {}},
+                                  {"quantize_weights", {}},
+                                  {"quantize_nodes", {{"ignore_op", "Mul"}}}},
+                                 SparedByRecipe(keep))),
+      "fold_constants quantize_weights(ignore_op=Mul, exclude_node=conv) "
+      "quantize_nodes(ignore_op=Mul, exclude_node=conv)");
+}
+
+TEST(KeepFloatTest, AnAttemptAddsToWhatIsAlwaysSpared) {
+  v1::KeepFloat keep;
+  keep.add_ops("Mul");
+  v1::ChainChange attempt;
+  attempt.add_keep_ops("Add");
+  attempt.add_leave_out("fold_constants");
+  const Spared spared = SparedByAttempt(keep, attempt);
+  EXPECT_THAT(spared.ops, ElementsAre("Add", "Mul"));
+  EXPECT_EQ(PrintTransforms(WithSpared(
+                {{"fold_constants", {}}, {"round_weights", {}}}, spared)),
+            "round_weights");
+}
+
+TEST(KeepFloatTest, BlamesTheLayerThatAddsTheNoise) {
+  const Graph original = Chain({"x", "a", "b", "c"});
+  const Graph result = Chain({"x", "a/eightbit", "b/eightbit", "c/eightbit"});
+  EXPECT_THAT(
+      WorstLayers(original, result,
+                  {Measured("a", 40), Measured("b", 10), Measured("c", 9.9)},
+                  2),
+      ElementsAre("b", "c"));
+}
+
+TEST(KeepFloatTest, FloatLayersAreNeverBlamed) {
+  const Graph original = Chain({"x", "a", "b"});
+  const Graph result = Chain({"x", "a", "b"});
+  EXPECT_THAT(WorstLayers(original, result, {Measured("b", 1)}, 5), IsEmpty());
+}
+
+TEST(KeepFloatTest, ALayerThatWasNotComparedIsJudgedByTheNext) {
+  const Graph original = Chain({"x", "a", "scale", "b", "relu"});
+  const Graph result =
+      Chain({"x", "a/normalized/eightbit", "scale", "b/eightbit", "relu"});
+  EXPECT_THAT(WorstLayers(original, result,
+                          {Measured("scale", 5), Measured("relu", 4.9)}, 2),
+              ElementsAre("a/normalized", "b"));
+}
+
+}  // namespace
+}  // namespace optfarm::optimize

@@ -1,0 +1,42 @@
+#include "engine/runtime/thread_pool.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+namespace optfarm::runtime {
+namespace {
+
+TEST(ThreadPoolTest, EveryItemIsVisitedOnce) {
+  for (int threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    for (int64_t count : {0, 1, 7, 1000}) {
+      std::vector<std::atomic<int>> visits(static_cast<size_t>(count));
+      pool.ParallelFor(count, 3, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) ++visits[i];
+      });
+      for (const auto& v : visits) EXPECT_EQ(v, 1);
+    }
+  }
+}
+
+TEST(ThreadPoolTest, ManyCallersShareOnePool) {
+  ThreadPool pool(3);
+  std::atomic<int64_t> sum{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 4; ++c) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 200; ++round) {
+        pool.ParallelFor(
+            64, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(sum, 4 * 200 * 64);
+}
+
+}  // namespace
+}  // namespace optfarm::runtime

@@ -1,0 +1,40 @@
+// A graph from bytes, as far as a model file gets before it runs: parsed,
+// checked, its shapes inferred, a session planned and run without feeds.
+
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/string_view.h"
+#include "engine/formats/graph_file.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/shape_inference.h"
+#include "engine/graph/verify.h"
+#include "engine/runtime/session.h"
+
+namespace {
+
+void Use(optfarm::graph::Graph graph) {
+  optfarm::graph::Verify(graph).IgnoreError();
+  (void)optfarm::graph::InferShapes(graph);
+  std::vector<optfarm::graph::TensorName> fetches;
+  for (optfarm::graph::NodeId id : graph.Ids()) {
+    if (graph.node(id).uses().empty()) {
+      fetches.push_back({graph.node(id).name(), 0});
+    }
+  }
+  optfarm::runtime::SessionOptions options;
+  options.print = [](absl::string_view) {};
+  auto session = optfarm::runtime::Session::Create(graph, {}, fetches, options);
+  if (session.ok()) (void)(*session)->Run({});
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  auto def = optfarm::formats::ParseGraphDef(
+      absl::string_view(reinterpret_cast<const char*>(data), size), "fuzz");
+  if (!def.ok()) return 0;
+  auto graph = optfarm::graph::Graph::FromDef(*std::move(def));
+  if (graph.ok()) Use(*std::move(graph));
+  return 0;
+}

@@ -1,0 +1,289 @@
+// A farm of real processes on this machine: one server and any number of
+// workers and agents, which tests kill, stop and start again.
+
+#ifndef OPTFARM_TESTS_INTEGRATION_FARM_H_
+#define OPTFARM_TESTS_INTEGRATION_FARM_H_
+
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <algorithm>
+#include <functional>
+#include <iostream>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "optfarm/v1/jobs.grpc.pb.h"
+#include "optfarm/v1/models.grpc.pb.h"
+#include "optfarm/v1/work.grpc.pb.h"
+#include "rpc/blob_transfer.h"
+#include "rpc/channel.h"
+#include "rpc/status.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_data.h"
+
+namespace optfarm::integration {
+
+// Longer than anything here takes on a busy machine; reached only by failures.
+inline constexpr absl::Duration kPatience = absl::Seconds(60);
+
+// Polls until `done`; false when patience ran out.
+inline bool Await(const std::function<bool()>& done) {
+  const absl::Time deadline = absl::Now() + kPatience;
+  while (!done()) {
+    if (absl::Now() > deadline) return false;
+    absl::SleepFor(absl::Milliseconds(2));
+  }
+  return true;
+}
+
+// One program with its log.
+class Program {
+ public:
+  Program(const std::string& name, std::vector<std::string> flags,
+          std::string log)
+      : log_(std::move(log)) {
+    SubprocessOptions options;
+    options.argv = std::move(flags);
+    options.argv.insert(options.argv.begin(), testing::ProgramPath(name));
+    options.output_file = log_;
+    auto started = Subprocess::Start(options);
+    EXPECT_TRUE(started.ok()) << started.status();
+    process_ = std::make_unique<Subprocess>(*std::move(started));
+    EXPECT_TRUE(Await([&] { return LogHas(" ready "); })) << Log();
+  }
+
+  std::string Log() const { return ReadFile(log_).value_or(""); }
+  bool LogHas(absl::string_view text) const {
+    return absl::StrContains(Log(), text);
+  }
+  pid_t pid() const { return process_->pid(); }
+
+  // As a power cut would: no chance to clean up.
+  void Kill9() {
+    process_->Signal(SIGKILL);
+    process_->Wait(kPatience);
+  }
+  // Asks to stop; returns how it did.
+  SubprocessExit Terminate() { return process_->Stop(kPatience); }
+
+  // The process of the task it works on; 0: none.
+  pid_t TaskProcess() const {
+    const std::vector<std::string> pids = ListFolder("/proc").value();
+    for (const std::string& pid : pids) {
+      const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
+      pid_t number = 0;
+      if (!absl::SimpleAtoi(pid, &number) || !stat.ok()) continue;
+      // "pid (name) state parent ...", and the name may hold anything.
+      const size_t end = stat->rfind(')');
+      if (end == std::string::npos) continue;
+      const std::vector<std::string> rest =
+          absl::StrSplit(stat->substr(end + 2), ' ');
+      // Between fork and exec it is not yet the task.
+      const auto command = ReadFile(absl::StrCat("/proc/", pid, "/cmdline"));
+      if (rest[0] != "Z" && rest[1] == absl::StrCat(pid_t{this->pid()}) &&
+          command.ok() && absl::StrContains(*command, "--run_task=")) {
+        return number;
+      }
+    }
+    return 0;
+  }
+  pid_t AwaitTaskProcess() const {
+    pid_t task = 0;
+    EXPECT_TRUE(Await([&] { return (task = TaskProcess()) != 0; })) << Log();
+    return task;
+  }
+
+ private:
+  std::string log_;
+  std::unique_ptr<Subprocess> process_;
+};
+
+inline bool IsAlive(pid_t pid) {
+  const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
+  return stat.ok() && !absl::StrContains(*stat, ") Z ");
+}
+
+class Farm {
+ public:
+  Farm() { StartServer(); }
+  // What the programs said is what explains a failure.
+  ~Farm() {
+    if (!::testing::Test::HasFailure()) return;
+    const std::vector<std::string> names = ListFolder(folder_).value();
+    for (const std::string& name : names) {
+      if (LowerExtension(name) != "log") continue;
+      std::cerr << "--- " << name << "\n"
+                << ReadFile(JoinPath(folder_, name)).value_or("");
+    }
+  }
+
+  const std::string& folder() const { return folder_; }
+  Program& server() { return *server_; }
+
+  // On the same address and data as before.
+  void StartServer() {
+    server_ = std::make_unique<Program>(
+        "optfarm-server",
+        std::vector<std::string>{
+            absl::StrCat("--data_dir=", folder_, "/data"),
+            absl::StrCat("--grpc=",
+                         address_.empty() ? "127.0.0.1:0" : address_),
+            "--lease_seconds=3"},
+        NewLog("server"));
+    const std::string log = server_->Log();
+    const size_t at = log.find("grpc=") + 5;
+    address_ = log.substr(at, log.find(' ', at) - at);
+    rpc::ChannelOptions options;
+    options.target = address_;
+    auto channel = rpc::MakeChannel(options);
+    ASSERT_TRUE(channel.ok()) << channel.status();
+    models_ = v1::ModelService::NewStub(*channel);
+    jobs_ = v1::JobService::NewStub(*channel);
+    work_ = v1::WorkService::NewStub(*channel);
+  }
+
+  std::unique_ptr<Program> StartWorker(const std::string& name,
+                                       std::vector<std::string> flags = {}) {
+    return StartParticipant("optfarm-worker", name, std::move(flags));
+  }
+  std::unique_ptr<Program> StartAgent(const std::string& name) {
+    return StartParticipant("optfarm-agent", name, {});
+  }
+
+  rpc::ModelStub* models() { return models_.get(); }
+  v1::WorkService::Stub* work() { return work_.get(); }
+
+  v1::NamedBlob Upload(const std::string& path) {
+    v1::NamedBlob blob;
+    auto digest = rpc::UploadFile(models_.get(), path);
+    EXPECT_TRUE(digest.ok()) << digest.status();
+    blob.set_name(BaseName(path));
+    if (digest.ok()) *blob.mutable_digest() = *digest;
+    return blob;
+  }
+
+  // The example that ships with the project, with its pictures.
+  v1::JobSpec DigitsJob(const std::string& recipe) {
+    v1::JobSpec spec;
+    *spec.mutable_model() =
+        Upload(testing::SourcePath("examples/digits/digits.pb"));
+    spec.set_recipe_name(recipe);
+    v1::Dataset& data = *spec.mutable_calibration();
+    data.set_input_mean(127.5);
+    data.set_input_std(127.5);
+    const std::string images = testing::SourcePath("examples/digits/images");
+    const std::vector<std::string> labels = ListFolder(images).value();
+    for (const std::string& label : labels) {
+      std::vector<std::string> names =
+          ListFolder(JoinPath(images, label)).value();
+      // Enough to calibrate, and a second of work.
+      names.resize(std::min<size_t>(names.size(), 8));
+      for (const std::string& name : names) {
+        v1::DatasetFile& file = *data.add_files();
+        file.set_path(absl::StrCat(label, "/", name));
+        *file.mutable_digest() =
+            Upload(absl::StrCat(images, "/", file.path())).digest();
+      }
+    }
+    spec.set_no_cache(true);
+    return spec;
+  }
+
+  // Returns the job's id.
+  std::string Submit(const v1::JobSpec& spec) {
+    grpc::ClientContext context;
+    v1::SubmitJobRequest request;
+    *request.mutable_spec() = spec;
+    v1::SubmitJobResponse response;
+    const absl::Status status =
+        rpc::FromGrpc(jobs_->SubmitJob(&context, request, &response));
+    EXPECT_TRUE(status.ok()) << status;
+    return response.job().job_id();
+  }
+
+  v1::Job Get(const std::string& job_id) {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    v1::GetJobRequest request;
+    request.set_job_id(job_id);
+    v1::Job job;
+    const absl::Status status =
+        rpc::FromGrpc(jobs_->GetJob(&context, request, &job));
+    EXPECT_TRUE(status.ok()) << status;
+    return job;
+  }
+
+  void Cancel(const std::string& job_id) {
+    grpc::ClientContext context;
+    v1::CancelJobRequest request;
+    request.set_job_id(job_id);
+    v1::Job job;
+    const absl::Status status =
+        rpc::FromGrpc(jobs_->CancelJob(&context, request, &job));
+    EXPECT_TRUE(status.ok()) << status;
+  }
+
+  v1::Job AwaitEnd(const std::string& job_id) {
+    v1::Job job;
+    EXPECT_TRUE(Await([&] {
+      job = Get(job_id);
+      return job.state() >= v1::SUCCEEDED;
+    })) << job.DebugString();
+    return job;
+  }
+
+  // The bytes of one of the job's artifacts, or of a task's.
+  std::string Artifact(const v1::Job& job, const std::string& name) {
+    std::vector<v1::Artifact> all(job.artifacts().begin(),
+                                  job.artifacts().end());
+    for (const v1::Task& task : job.tasks()) {
+      all.insert(all.end(), task.artifacts().begin(), task.artifacts().end());
+    }
+    for (const v1::Artifact& artifact : all) {
+      if (artifact.name() != name) continue;
+      const std::string path = JoinPath(folder_, "downloaded");
+      const absl::Status status =
+          rpc::DownloadBlob(models_.get(), artifact.digest(), path);
+      EXPECT_TRUE(status.ok()) << status;
+      return ReadFile(path).value_or("");
+    }
+    return "";
+  }
+
+ private:
+  std::string NewLog(absl::string_view name) {
+    return absl::StrCat(folder_, "/", name, "-", ++logs_, ".log");
+  }
+
+  std::unique_ptr<Program> StartParticipant(const std::string& program,
+                                            const std::string& name,
+                                            std::vector<std::string> flags) {
+    flags.push_back(absl::StrCat("--server=", address_));
+    flags.push_back(absl::StrCat("--name=", name));
+    flags.push_back(absl::StrCat("--work_dir=", folder_, "/", name));
+    return std::make_unique<Program>(program, std::move(flags), NewLog(name));
+  }
+
+  const std::string folder_ = testing::FreshFolder();
+  int logs_ = 0;
+  std::string address_;
+  std::unique_ptr<Program> server_;
+  std::unique_ptr<v1::ModelService::Stub> models_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+  std::unique_ptr<v1::WorkService::Stub> work_;
+};
+
+}  // namespace optfarm::integration
+
+#endif  // OPTFARM_TESTS_INTEGRATION_FARM_H_

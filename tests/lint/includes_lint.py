@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Checks every #include against the table in docs/architecture.md, which says
+what each room may include of ours, and against the places below, which say
+where third parties may be seen.
+"""
+
+import pathlib
+import re
+
+from source_tree import SourceTree
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+TABLE_ROW = re.compile(r'^\|([^|]+)\|([^|]+)\|$')
+PROGRAM_ROOMS = ('server', 'worker', 'device_agent', 'client_cli')
+
+# (headers, who they belong to, rooms that may include them, in headers too?)
+THIRD_PARTIES = (
+    (r'sqlite3(ext)?\.h$', 'SQLite', ('storage',), False),
+    (r'(unsupported/)?Eigen/', 'Eigen', ('engine',), False),
+    (r'(gemmlowp/|public/gemmlowp|fixedpoint/)', 'gemmlowp',
+     ('engine/runtime',), False),
+    (r'boost/asio', 'Boost.Asio', ('rpc',) + PROGRAM_ROOMS, False),
+    (r'(grpcpp/|grpc/|grpc\+\+/|.*\.grpc\.pb\.h$)', 'gRPC',
+     ('rpc',) + PROGRAM_ROOMS, True),
+    (r'(jpeglib|turbojpeg|png|zlib)\.h$', 'a picture or compression library',
+     ('engine',), False),
+    (r'yaml-cpp/', 'yaml-cpp', ('engine/optimize',), False),
+    (r'spdlog/', 'spdlog', ('base',), False),
+    (r'openssl/', 'OpenSSL', ('base',), False),
+    (r'nlohmann/', 'nlohmann-json', ('client_cli',), True),
+    (r'CLI/', 'CLI11', ('rpc',) + PROGRAM_ROOMS, True),
+)
+
+
+def read_table(tree):
+    """{room: set of rooms it may include} from the architecture page."""
+    table = {}
+    page = tree.read('docs/architecture.md')
+    start = page.index('| room | may include |')
+    for line in page[start:].splitlines()[2:]:
+        row = TABLE_ROW.match(line)
+        if not row:
+            break
+        allowed = re.sub(r'\([^)]*\)', '', row.group(2)).split()
+        for room in row.group(1).replace(',', ' ').split():
+            table[room] = set() if 'nothing' in allowed else set(allowed)
+    engine = {room for room in table if room.startswith('engine/')}
+    for allowed in table.values():
+        if 'engine/*' in allowed:
+            allowed.remove('engine/*')
+            allowed |= engine
+    return table
+
+
+def room_of(path, table):
+    """The room that a path or an include belongs to; None outside the rooms."""
+    text = str(path)
+    if text.startswith(('tensorflow/', 'optfarm/v1/')):
+        return 'proto'
+    for room in table:
+        if text.startswith(room + '/'):
+            return room
+    return None
+
+
+def inside(path, folders):
+    return any(str(path).startswith(folder + '/') for folder in folders)
+
+
+def check_own(tree, table, path, number, target):
+    room, wanted = room_of(path, table), room_of(target, table)
+    if wanted is None:
+        if target.startswith('tests/') and inside(path, ('tests',)):
+            wanted = 'tests'
+        elif target.startswith('engine/'):
+            tree.problem(f'{path}:{number}', f'"{target}" is in no room')
+            return
+        else:
+            return
+    if wanted != 'proto' and not (tree.root / target).exists():
+        tree.problem(f'{path}:{number}', f'there is no "{target}"')
+    if room and wanted != room and wanted not in table[room]:
+        tree.problem(f'{path}:{number}', f'{room} may not include {wanted} '
+                     f'("{target}"); see docs/architecture.md')
+
+
+def check_third_party(tree, path, number, target):
+    for pattern, owner, rooms, headers_too in THIRD_PARTIES:
+        if not re.match(pattern, target) or inside(path, ('tests',)):
+            continue
+        if not inside(path, rooms):
+            tree.problem(f'{path}:{number}',
+                         f'{owner} ({target}) stays in {", ".join(rooms)}')
+        elif path.suffix == '.h' and not headers_too:
+            tree.problem(f'{path}:{number}',
+                         f'{owner} ({target}) stays out of headers')
+
+
+def check_table(tree, table):
+    """The table has every room that is built, and no cycle."""
+    built = re.findall(r'^optfarm_room\(([^\s)]+)', tree.read('CMakeLists.txt'),
+                       re.MULTILINE)
+    for room in built:
+        if room not in table:
+            tree.problem('docs/architecture.md',
+                         f'room {room} is not in the include table')
+    for room, allowed in table.items():
+        for other in allowed:
+            if other not in table:
+                tree.problem('docs/architecture.md',
+                             f'{room} may include {other}, which is no room')
+            elif room in table[other]:
+                tree.problem('docs/architecture.md',
+                             f'{room} and {other} may include each other')
+
+
+def main():
+    tree = SourceTree()
+    table = read_table(tree)
+    check_table(tree, table)
+    for path in tree.files('.h', '.cc'):
+        for number, line in enumerate(tree.read(path).splitlines(), 1):
+            include = INCLUDE.match(line)
+            if not include:
+                continue
+            target = include.group(2)
+            if '..' in pathlib.PurePosixPath(target).parts:
+                tree.problem(f'{path}:{number}',
+                             f'"{target}" does not start at the root')
+            if include.group(1) == '"':
+                check_own(tree, table, path, number, target)
+            check_third_party(tree, path, number, target)
+    tree.finish()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,261 @@
+// The loop against a server of the test's own: what it asks, what it does with
+// the answers, and how it outlives a server that goes away.
+
+#include "rpc/synchronizer.h"
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tests/rpc/fake_model_service.h"
+#include "tests/support/status_matchers.h"
+
+namespace optfarm::rpc {
+namespace {
+
+using ::optfarm::testing::IsOk;
+using ::optfarm::testing::StatusIs;
+
+// Answers every call with what `answer` says and remembers the requests.
+class FakeWorkService final : public v1::WorkService::Service {
+ public:
+  using Answer = std::function<grpc::Status(const v1::SynchronizeRequest&,
+                                            v1::SynchronizeResponse*)>;
+
+  grpc::Status Synchronize(grpc::ServerContext* context,
+                           const v1::SynchronizeRequest* request,
+                           v1::SynchronizeResponse* response) override {
+    Answer answer;
+    {
+      absl::MutexLock lock(&mutex_);
+      requests_.push_back(*request);
+      answer = answer_;
+      for (const v1::HeldTask& held : request->held()) {
+        v1::TaskVerdict& verdict = *response->add_verdicts();
+        verdict.set_task_id(held.task_id());
+        verdict.set_attempt(held.attempt());
+        verdict.set_verdict(held.has_completion()
+                                ? v1::TaskVerdict::COMPLETION_ACCEPTED
+                                : v1::TaskVerdict::CONTINUE);
+      }
+    }
+    if (answer) return answer(*request, response);
+    // Nothing to say: the long poll lasts until the client has enough.
+    const bool nothing = request->held().empty() && request->has_long_poll();
+    while (nothing && request->long_poll().seconds() > 0 &&
+           !context->IsCancelled()) {
+      absl::SleepFor(absl::Milliseconds(1));
+    }
+    return grpc::Status::OK;
+  }
+
+  void SetAnswer(Answer answer) {
+    absl::MutexLock lock(&mutex_);
+    answer_ = std::move(answer);
+  }
+
+  // Blocks until a request satisfies `wanted`.
+  v1::SynchronizeRequest Await(
+      const std::function<bool(const v1::SynchronizeRequest&)>& wanted) {
+    size_t at = 0;
+    absl::MutexLock lock(&mutex_);
+    while (true) {
+      for (; at < requests_.size(); ++at) {
+        if (wanted(requests_[at])) return requests_[at];
+      }
+      const auto more = [&] { return requests_.size() > at; };
+      mutex_.Await(absl::Condition(&more));
+    }
+  }
+
+ private:
+  absl::Mutex mutex_;
+  Answer answer_;
+  std::vector<v1::SynchronizeRequest> requests_;
+};
+
+class SynchronizerTest : public ::testing::Test {
+ protected:
+  SynchronizerTest() {
+    options_.identity.set_participant_id(NewParticipantId());
+    options_.identity.set_name("w1");
+    options_.identity.set_kind(v1::SynchronizeRequest::WORKER);
+    options_.identity.add_builtin_recipes()->set_name("int8");
+    options_.free_slots = [] { return 1; };
+    options_.on_ready = [this] { ++ready_; };
+    options_.on_lease = [this](std::shared_ptr<HeldTask> task) {
+      absl::MutexLock lock(&mutex_);
+      leased_.push_back(std::move(task));
+    };
+    options_.backoff.first = absl::Milliseconds(5);
+    options_.backoff.longest = absl::Milliseconds(20);
+    options_.held_poll = absl::Milliseconds(20);
+  }
+  ~SynchronizerTest() override { Stop(); }
+
+  void Start() {
+    loop_ = std::make_unique<Synchronizer>(stub_.get(), options_);
+    thread_ = std::thread([this] { result_ = loop_->Run(); });
+  }
+
+  void Stop() {
+    if (!thread_.joinable()) return;
+    loop_->Shutdown();
+    thread_.join();
+  }
+
+  std::shared_ptr<HeldTask> AwaitLease() {
+    absl::MutexLock lock(&mutex_);
+    const auto come = [this] { return !leased_.empty(); };
+    mutex_.Await(absl::Condition(&come));
+    return leased_.front();
+  }
+
+  // Grants "job-1" once.
+  void OfferOneTask() {
+    service_.SetAnswer([this](const v1::SynchronizeRequest& request,
+                              v1::SynchronizeResponse* response) {
+      if (request.free_slots() > 0 && !std::exchange(granted_, true)) {
+        v1::LeasedTask& lease = *response->add_new_tasks();
+        lease.set_task_id("job-1");
+        lease.set_attempt(1);
+      }
+      return grpc::Status::OK;
+    });
+  }
+
+  FakeWorkService service_;
+  LocalServer server_{&service_};
+  std::unique_ptr<v1::WorkService::Stub> stub_ =
+      v1::WorkService::NewStub(server_.channel());
+  SynchronizerOptions options_;
+  int ready_ = 0;
+  bool granted_ = false;
+  absl::Status result_;
+  absl::Mutex mutex_;
+  std::vector<std::shared_ptr<HeldTask>> leased_;
+  std::unique_ptr<Synchronizer> loop_;
+  std::thread thread_;
+};
+
+TEST_F(SynchronizerTest, SaysWhoItIsAndBringsRecipesOnce) {
+  Start();
+  const auto first = service_.Await([](const auto&) { return true; });
+  EXPECT_EQ(first.name(), "w1");
+  EXPECT_EQ(first.free_slots(), 1);
+  EXPECT_EQ(first.builtin_recipes_size(), 1);
+  service_.Await([](const v1::SynchronizeRequest& request) {
+    return request.builtin_recipes().empty() &&
+           request.long_poll().seconds() == 30;
+  });
+  Stop();
+  EXPECT_THAT(result_, IsOk());
+  EXPECT_EQ(ready_, 1);
+}
+
+TEST_F(SynchronizerTest, ACompletionInterruptsTheLongPoll) {
+  OfferOneTask();
+  options_.held_poll = absl::Hours(1);
+  Start();
+  const auto task = AwaitLease();
+  service_.Await(
+      [](const v1::SynchronizeRequest& r) { return r.held_size() == 1; });
+  v1::Completion completion;
+  completion.mutable_report();
+  task->Complete(completion);
+  EXPECT_EQ(task->AwaitDecision().kind, Decision::Kind::kAccepted);
+}
+
+TEST_F(SynchronizerTest, ShutdownGivesTasksBackAndTakesNoMore) {
+  OfferOneTask();
+  Start();
+  const auto task = AwaitLease();
+  std::thread worker([&] {
+    while (!task->ShouldStop()) absl::SleepFor(absl::Milliseconds(1));
+    v1::Completion completion;
+    completion.mutable_released()->set_reason("shutting down");
+    task->Complete(completion);
+    task->AwaitDecision();
+  });
+  Stop();
+  worker.join();
+  EXPECT_THAT(result_, IsOk());
+  const auto last = service_.Await([](const v1::SynchronizeRequest& request) {
+    return request.held_size() == 1 && request.held(0).has_completion();
+  });
+  EXPECT_TRUE(last.held(0).completion().has_released());
+  EXPECT_EQ(last.free_slots(), 0);
+}
+
+TEST_F(SynchronizerTest, OutlivesAServerThatIsAwayAndTellsRecipesAgain) {
+  Start();
+  service_.Await([](const v1::SynchronizeRequest& request) {
+    return request.builtin_recipes().empty();
+  });
+  std::atomic<int> refused = 0;
+  service_.SetAnswer([&](const auto&, auto*) {
+    return ++refused > 3 ? grpc::Status::OK
+                         : grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone");
+  });
+  loop_->Wake();
+  bool connected = false;
+  bool again = false;
+  service_.Await([&](const v1::SynchronizeRequest& request) {
+    const bool recipes = !request.builtin_recipes().empty();
+    connected = connected || !recipes;
+    again = again || (connected && recipes);
+    return again && !recipes;
+  });
+  Stop();
+  EXPECT_THAT(result_, IsOk());
+  EXPECT_EQ(ready_, 1);
+}
+
+TEST_F(SynchronizerTest, AServerThatRefusesUsFromTheStartEndsTheLoop) {
+  service_.SetAnswer([](const auto&, auto*) {
+    return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "token please");
+  });
+  Start();
+  thread_.join();
+  EXPECT_THAT(result_, StatusIs(absl::StatusCode::kUnauthenticated,
+                                ::testing::HasSubstr("token")));
+  EXPECT_EQ(ready_, 0);
+}
+
+TEST_F(SynchronizerTest, DrainMeansNoFreeSlots) {
+  service_.SetAnswer([](const auto&, v1::SynchronizeResponse* response) {
+    response->set_drain(true);
+    return grpc::Status::OK;
+  });
+  Start();
+  service_.Await(
+      [](const v1::SynchronizeRequest& r) { return r.free_slots() == 0; });
+}
+
+TEST_F(SynchronizerTest, AServerThatAnswersAtOnceIsNotFlooded) {
+  service_.SetAnswer([](const auto&, auto*) { return grpc::Status::OK; });
+  const absl::Time begin = absl::Now();
+  Start();
+  int calls = 0;
+  service_.Await([&](const auto&) { return ++calls == 4; });
+  EXPECT_GT(absl::Now() - begin, absl::Milliseconds(250));
+}
+
+TEST(ParticipantNameTest, IsMadeOfAllowedCharacters) {
+  EXPECT_EQ(CleanName("build host/7"), "build-host-7");
+  EXPECT_EQ(CleanName("-x"), "x-x");
+  EXPECT_EQ(CleanName(""), "x");
+  EXPECT_EQ(CleanName(std::string(100, 'a')).size(), 64u);
+  EXPECT_EQ(NewParticipantId().size(), 32u);
+  EXPECT_NE(NewParticipantId(), NewParticipantId());
+}
+
+}  // namespace
+}  // namespace optfarm::rpc

@@ -1,0 +1,208 @@
+// Real child processes: each way a task can end, and whose trouble it is. The
+// child is this test program again, running the one test that is the child.
+
+#include "rpc/task_process.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "base/files.h"
+#include "base/subprocess.h"
+#include "rpc/task_child.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_data.h"
+
+namespace optfarm::rpc {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kFolderVariable[] = "OPTFARM_TEST_TASK_FOLDER";
+
+void UseMemory() {
+  std::vector<std::string> kept;
+  while (true) kept.emplace_back(16 << 20, 'x');
+}
+
+// What the child does is the lease's task id.
+absl::StatusOr<v1::Completion> ChildWorkFor(const v1::LeasedTask& lease,
+                                            const TaskFolder& folder,
+                                            const ChildProgress& progress) {
+  const std::string& what = lease.task_id();
+  v1::Completion completion;
+  completion.mutable_report()->set_tool_version("child");
+  if (what == "succeed") {
+    std::fputs("hello from the child\n", stderr);
+    progress(0.5, "half-way");
+  }
+  if (what == "user_error") {
+    return absl::UnimplementedError("op Foo of node 'x' is not supported");
+  }
+  if (what == "our_error") return absl::InternalError("a defect");
+  if (what == "full_disk") return absl::ResourceExhaustedError("disk full");
+  if (what == "abort") std::abort();
+  if (what == "segfault") ::raise(SIGSEGV);
+  if (what == "memory") UseMemory();
+  if (what == "memory_in_thread") std::thread(UseMemory).join();
+  if (what == "memory_noexcept") []() noexcept { UseMemory(); }();
+  if (what == "exit") ::_exit(5);
+  if (what == "exit_zero") ::_exit(0);
+  if (what == "throw") throw std::runtime_error("odd");
+  if (what == "spin") {
+    for (volatile bool on = true; on;) {
+    }
+  }
+  if (what == "sleep") absl::SleepFor(absl::Hours(1));
+  if (what == "big_file") {
+    const std::string mebibyte(1 << 20, 'x');
+    const auto ignored = WriteFileAtomically(JoinPath(folder.out(), "big"),
+                                             std::string(4 << 20, 'x'));
+  }
+  if (what == "chatter") {
+    while (true) std::fputs("chatter chatter chatter\n", stderr);
+  }
+  return completion;
+}
+
+TEST(TaskChild, DISABLED_IsTheChild) {
+  ::_exit(RunTaskChild(std::getenv(kFolderVariable), &ChildWorkFor));
+}
+
+class TaskProcessTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OPTFARM_ASSERT_OK(folder_.Make());
+    ::setenv(kFolderVariable, folder_.path().c_str(), 1);
+    options_.argv = {OwnProgramPath(),
+                     "--gtest_filter=TaskChild.DISABLED_IsTheChild",
+                     "--gtest_also_run_disabled_tests"};
+    options_.poll = absl::Milliseconds(20);
+  }
+
+  v1::Completion Run(const std::string& what) {
+    v1::LeasedTask lease;
+    lease.set_task_id(what);
+    EXPECT_TRUE(folder_.WriteLease(lease).ok());
+    return RunTaskProcess(options_, folder_);
+  }
+
+  v1::Failure Fail(const std::string& what) {
+    const v1::Completion completion = Run(what);
+    EXPECT_TRUE(completion.has_failure()) << completion.DebugString();
+    // The log is kept, and says it too.
+    EXPECT_THAT(Log(), HasSubstr(completion.failure().message()));
+    return completion.failure();
+  }
+
+  std::string Log() { return ReadFile(folder_.log()).value_or(""); }
+
+  const TaskFolder folder_{testing::FreshFolder()};
+  TaskProcessOptions options_;
+};
+
+TEST_F(TaskProcessTest, ReturnsTheOutcomeLogAndProgress) {
+  std::vector<std::string> messages;
+  double last = 0;
+  options_.on_progress = [&](double fraction, absl::string_view message) {
+    last = fraction;
+    messages.emplace_back(message);
+  };
+  const v1::Completion completion = Run("succeed");
+  EXPECT_EQ(completion.report().tool_version(), "child");
+  EXPECT_THAT(Log(), HasSubstr("hello from the child"));
+  EXPECT_EQ(last, 0.5);
+  EXPECT_THAT(messages, ::testing::Contains("half-way"));
+}
+
+TEST_F(TaskProcessTest, EngineErrorsAreSortedByWhoseTheyAre) {
+  v1::Failure failure = Fail("user_error");
+  EXPECT_EQ(failure.kind(), v1::Failure::USER);
+  EXPECT_EQ(failure.code(), "UNIMPLEMENTED");
+  EXPECT_EQ(failure.message(), "op Foo of node 'x' is not supported");
+  EXPECT_EQ(Fail("our_error").kind(), v1::Failure::INTERNAL);
+  EXPECT_EQ(Fail("full_disk").kind(), v1::Failure::INTERNAL);
+  failure = Fail("throw");
+  EXPECT_EQ(failure.kind(), v1::Failure::INTERNAL);
+  EXPECT_THAT(failure.message(), HasSubstr("odd"));
+}
+
+TEST_F(TaskProcessTest, ACrashIsInternalAndSaysHow) {
+  v1::Failure failure = Fail("abort");
+  EXPECT_EQ(failure.kind(), v1::Failure::INTERNAL);
+  EXPECT_THAT(failure.message(), HasSubstr("signal 6"));
+  failure = Fail("segfault");
+  EXPECT_EQ(failure.kind(), v1::Failure::INTERNAL);
+  EXPECT_THAT(failure.message(), HasSubstr("signal 11"));
+  EXPECT_THAT(Fail("exit").message(), HasSubstr("exit code 5"));
+  EXPECT_THAT(Fail("exit_zero").message(), HasSubstr("left no outcome"));
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST_F(TaskProcessTest, TooMuchMemoryIsTheUsersAndNamesTheFlag) {
+  options_.limits.max_memory_bytes = 600 << 20;
+  for (const char* what : {"memory", "memory_in_thread", "memory_noexcept"}) {
+    const v1::Failure failure = Fail(what);
+    EXPECT_EQ(failure.kind(), v1::Failure::USER) << what;
+    EXPECT_EQ(failure.code(), "RESOURCE_EXHAUSTED") << what;
+    EXPECT_THAT(failure.message(), HasSubstr("--max_memory_mb=600")) << what;
+  }
+}
+#endif
+
+TEST_F(TaskProcessTest, TooMuchTimeIsTheUsersAndNamesTheFlag) {
+  options_.limits.max_wall_time = absl::Milliseconds(300);
+  v1::Failure failure = Fail("sleep");
+  EXPECT_EQ(failure.kind(), v1::Failure::USER);
+  EXPECT_EQ(failure.code(), "DEADLINE_EXCEEDED");
+  EXPECT_THAT(failure.message(), HasSubstr("--max_task_seconds=0.3"));
+  options_.limits.max_wall_time = absl::InfiniteDuration();
+  options_.limits.max_cpu_time = absl::Seconds(1);
+  failure = Fail("spin");
+  EXPECT_EQ(failure.kind(), v1::Failure::USER);
+  EXPECT_THAT(failure.message(), HasSubstr("--max_cpu_seconds=1"));
+}
+
+TEST_F(TaskProcessTest, TheLeasesRunLimitIsRetried) {
+  options_.run_limit = absl::Milliseconds(300);
+  const v1::Failure failure = Fail("sleep");
+  EXPECT_EQ(failure.kind(), v1::Failure::INTERNAL);
+  EXPECT_EQ(failure.code(), "DEADLINE_EXCEEDED");
+}
+
+TEST_F(TaskProcessTest, ALargeFileNamesTheFlag) {
+  options_.limits.max_file_bytes = 1 << 20;
+  EXPECT_THAT(Fail("big_file").message(), HasSubstr("--max_file_mb=1"));
+}
+
+TEST_F(TaskProcessTest, AFloodOfOutputIsCut) {
+  options_.limits.max_log_bytes = 100 << 10;
+  EXPECT_EQ(Fail("chatter").kind(), v1::Failure::USER);
+  EXPECT_LT(Log().size(), 110u << 10);
+  EXPECT_THAT(Log(), HasSubstr("the log was cut here"));
+}
+
+TEST_F(TaskProcessTest, AStopKillsTheChildAndGivesTheTaskBack) {
+  std::atomic<int> asked = 0;
+  options_.should_stop = [&] { return ++asked > 3; };
+  const absl::Time begin = absl::Now();
+  EXPECT_TRUE(Run("sleep").has_released());
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(30));
+}
+
+TEST_F(TaskProcessTest, AProgramThatIsNotThereIsInternal) {
+  options_.argv = {"/nowhere/optfarm-worker"};
+  EXPECT_EQ(Fail("succeed").kind(), v1::Failure::INTERNAL);
+}
+
+}  // namespace
+}  // namespace optfarm::rpc

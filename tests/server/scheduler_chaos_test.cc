@@ -1,0 +1,301 @@
+// Everything at once: lost answers, forgotten and repeated work, wrong
+// attempts, cancelled jobs, a disk that fills up now and then, restarts, time
+// that passes. Whatever happens, promises hold: every job ends, what has ended
+// stays as it is, and no result is taken twice. The seed makes a run
+// repeatable.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/server/scheduler_fixture.h"
+
+namespace optfarm::server {
+namespace {
+
+// Refuses a part of the commits, as a full disk does: before anything changes.
+class FlakyStore final : public storage::MetadataStore {
+ public:
+  FlakyStore(storage::MetadataStore& store, std::mt19937& random)
+      : store_(store), random_(random) {}
+
+  bool flaky = true;
+
+  absl::Status Commit(const storage::WriteBatch& batch) override {
+    if (flaky && random_() % 10 == 0) {
+      return absl::ResourceExhaustedError("disk full, for now");
+    }
+    return store_.Commit(batch);
+  }
+  absl::StatusOr<std::optional<storage::RequestMatch>> FindClientRequest(
+      const std::string& id) override {
+    return store_.FindClientRequest(id);
+  }
+  absl::StatusOr<storage::StoredJob> GetJob(const std::string& id) override {
+    return store_.GetJob(id);
+  }
+  absl::StatusOr<storage::TaskRecord> GetTask(const std::string& id) override {
+    return store_.GetTask(id);
+  }
+  absl::StatusOr<std::vector<storage::StoredJob>> ListJobs(
+      const storage::JobFilter& filter,
+      const storage::PageRequest& page) override {
+    return store_.ListJobs(filter, page);
+  }
+  absl::StatusOr<std::vector<storage::StoredJob>> LoadLiveJobs() override {
+    return store_.LoadLiveJobs();
+  }
+  absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(const std::string& id,
+                                                       int64_t after, int limit,
+                                                       bool logs) override {
+    return store_.ReadEvents(id, after, limit, logs);
+  }
+  absl::StatusOr<v1::Report> GetReport(const std::string& id) override {
+    return store_.GetReport(id);
+  }
+  absl::StatusOr<std::vector<storage::MeasurementRecord>> QueryMeasurements(
+      const storage::MeasurementFilter& filter,
+      const storage::PageRequest& page) override {
+    return store_.QueryMeasurements(filter, page);
+  }
+  absl::StatusOr<std::optional<std::string>> FindAction(
+      const std::string& digest, const std::string& version) override {
+    return store_.FindAction(digest, version);
+  }
+  absl::StatusOr<std::vector<storage::DeviceRecord>> ListDevices() override {
+    return store_.ListDevices();
+  }
+  absl::StatusOr<std::vector<v1::Recipe>> ListRecipes() override {
+    return store_.ListRecipes();
+  }
+  absl::StatusOr<absl::flat_hash_set<std::string>> LiveBlobs() override {
+    return store_.LiveBlobs();
+  }
+
+ private:
+  storage::MetadataStore& store_;
+  std::mt19937& random_;
+};
+
+// A worker or agent as it sees itself.
+struct Party {
+  v1::SynchronizeRequest identity;
+  // Leases it knows of, and what it will say about each.
+  std::vector<std::pair<v1::LeasedTask, v1::Completion>> held;
+};
+
+class SchedulerChaosTest : public SchedulerFixture,
+                           public ::testing::WithParamInterface<uint32_t> {
+ protected:
+  void SetUp() override {
+    SchedulerFixture::SetUp();
+    random_.seed(GetParam());
+    RestartFlaky();
+    NewProcesses();
+    Exchange(parties_[2]);
+  }
+  void TearDown() override {
+    scheduler_.reset();
+    flaky_.reset();
+    SchedulerFixture::TearDown();
+  }
+
+  int Pick(int count) {
+    return static_cast<int>(random_() % static_cast<uint32_t>(count));
+  }
+
+  void RestartFlaky() {
+    const bool was_flaky = flaky_ == nullptr || flaky_->flaky;
+    Restart();
+    flaky_ = std::make_unique<FlakyStore>(*store_, random_);
+    flaky_->flaky = was_flaky;
+    scheduler_ =
+        std::make_unique<Scheduler>(*flaky_, *blobs_, options_, "server-1");
+    OPTFARM_ASSERT_OK(scheduler_->Load(now_));
+  }
+
+  // Two workers and an agent with two devices, all killed and started anew.
+  void NewProcesses() {
+    ++generation_;
+    const std::string suffix = std::to_string(generation_);
+    parties_.clear();
+    parties_.push_back({WorkerCall("worker-1." + suffix, 2), {}});
+    parties_.push_back({WorkerCall("worker-2." + suffix, 1), {}});
+    parties_.push_back({AgentCall("pi4", true, "agent-1." + suffix), {}});
+    v1::DeviceStatus& second = *parties_[2].identity.add_devices();
+    second.mutable_info()->set_name("pi5");
+    second.set_ready(true);
+  }
+
+  v1::Completion Outcome(const v1::LeasedTask& lease, bool benign) {
+    const int choice = benign ? 9 : Pick(10);
+    if (choice == 0) return Failing(v1::Failure::USER);
+    if (choice == 1) return Failing(v1::Failure::INTERNAL);
+    if (choice == 2) return v1::Completion();  // malformed
+    if (choice == 3) {
+      v1::Completion released;
+      released.mutable_released()->set_reason("tired");
+      return released;
+    }
+    return lease.has_benchmark() ? GoodBenchmark(lease.benchmark().device())
+                                 : GoodReport();
+  }
+
+  void Exchange(Party& party, bool benign = false) {
+    v1::SynchronizeRequest request = party.identity;
+    for (auto& [lease, completion] : party.held) {
+      // Forgotten by a bug of its own.
+      if (!benign && Pick(30) == 0) continue;
+      v1::HeldTask& held = Hold(request, lease);
+      held.set_progress(Pick(100) / 100.0);
+      if (!benign && Pick(20) == 0) held.set_attempt(Pick(5));
+      if (completion.outcome_case() != v1::Completion::OUTCOME_NOT_SET ||
+          benign || Pick(3) == 0) {
+        completion = Outcome(lease, benign);
+        *held.mutable_completion() = completion;
+      }
+    }
+    const auto result = scheduler_->Synchronize(
+        request, scheduler_->BeginCall(request.participant_id()), now_);
+    if (!result.ok()) {
+      EXPECT_TRUE(absl::IsResourceExhausted(result.status()))
+          << result.status();
+      return;
+    }
+    if (!benign && Pick(8) == 0) return;  // the answer got lost
+    for (const v1::TaskVerdict& verdict : result->response.verdicts()) {
+      if (verdict.verdict() == v1::TaskVerdict::CONTINUE) continue;
+      std::erase_if(party.held, [&](const auto& entry) {
+        return entry.first.task_id() == verdict.task_id() &&
+               entry.first.attempt() == verdict.attempt();
+      });
+    }
+    for (const v1::LeasedTask& lease : result->response.new_tasks()) {
+      NoteLease(lease);
+      party.held.emplace_back(lease, v1::Completion());
+    }
+  }
+
+  // One attempt number is never given to two processes.
+  void NoteLease(const v1::LeasedTask& lease) {
+    const auto key = std::make_pair(lease.task_id(), lease.attempt());
+    const auto record = store_->GetTask(lease.task_id());
+    ASSERT_TRUE(record.ok());
+    const auto [known, added] = holder_of_.emplace(key, record->participant_id);
+    EXPECT_EQ(known->second, record->participant_id);
+  }
+
+  void RandomStep() {
+    switch (Pick(12)) {
+      case 0: {
+        std::vector<std::string> devices;
+        if (Pick(2) == 0) devices.push_back("pi4");
+        if (Pick(2) == 0) devices.push_back("pi5");
+        v1::JobSpec spec = Spec(devices);
+        spec.set_no_cache(Pick(3) > 0);
+        const auto job = Submit(spec);
+        if (job.ok()) jobs_.insert(job->job_id);
+        return;
+      }
+      case 1:
+        if (jobs_.empty() || Pick(4) > 0) return;
+        (void)scheduler_->Cancel(
+            *std::next(jobs_.begin(), Pick(static_cast<int>(jobs_.size()))), "",
+            now_);
+        return;
+      case 2:
+        if (Pick(6) == 0) RestartFlaky();
+        return;
+      case 3:
+        if (Pick(8) == 0) NewProcesses();
+        return;
+      case 4:
+      case 5:
+        now_ += absl::Seconds(Pick(40));
+        scheduler_->Tick(now_);
+        return;
+      default:
+        Exchange(parties_[static_cast<size_t>(Pick(3))]);
+    }
+  }
+
+  void CheckEndedStaysEnded() {
+    for (const std::string& job_id : jobs_) {
+      const storage::StoredJob job = Job(job_id);
+      const auto ended = ended_.find(job_id);
+      if (ended != ended_.end()) {
+        EXPECT_EQ(job.job.state, ended->second.first) << job_id;
+        EXPECT_EQ(job.last_event_sequence, ended->second.second) << job_id;
+      } else if (HasEnded(job.job.state)) {
+        ended_[job_id] = {job.job.state, job.last_event_sequence};
+      }
+    }
+  }
+
+  void CheckResults(const std::string& job_id) {
+    const storage::StoredJob job = Job(job_id);
+    EXPECT_TRUE(HasEnded(job.job.state)) << job_id;
+    storage::MeasurementFilter filter;
+    filter.job_id = job_id;
+    std::map<std::string, int> rows;
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto measured_rows,
+                                 store_->QueryMeasurements(filter, {0, 1000}));
+    for (const storage::MeasurementRecord& row : measured_rows) {
+      ++rows[row.task_id];
+    }
+    for (const storage::TaskRecord& task : job.tasks) {
+      EXPECT_TRUE(HasEnded(task.state)) << task.task_id;
+      const bool measured =
+          task.kind == v1::BENCHMARK && task.state == v1::TASK_DONE;
+      EXPECT_EQ(rows[task.task_id], measured ? 2 : 0) << task.task_id;
+    }
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto events,
+                                 store_->ReadEvents(job_id, 0, 100000, true));
+    int ends = 0;
+    for (size_t i = 0; i < events.size(); ++i) {
+      EXPECT_EQ(events[i].sequence(), static_cast<int64_t>(i) + 1);
+      if (events[i].has_job_state()) {
+        ends += HasEnded(events[i].job_state().state()) ? 1 : 0;
+      }
+    }
+    EXPECT_EQ(ends, 1) << job_id;
+  }
+
+  std::mt19937 random_;
+  std::unique_ptr<FlakyStore> flaky_;
+  std::vector<Party> parties_;
+  int generation_ = 0;
+  std::set<std::string> jobs_;
+  std::map<std::string, std::pair<v1::JobState, int64_t>> ended_;
+  std::map<std::pair<std::string, int>, std::string> holder_of_;
+};
+
+TEST_P(SchedulerChaosTest, PromisesHold) {
+  for (int step = 0; step < 500; ++step) {
+    RandomStep();
+    if (step % 50 == 0) CheckEndedStaysEnded();
+  }
+  flaky_->flaky = false;
+  // Peace: everybody does what they should, and everything comes to its end.
+  for (int round = 0; round < 200 && !store_->LoadLiveJobs()->empty();
+       ++round) {
+    now_ += absl::Seconds(20);
+    scheduler_->Tick(now_);
+    for (Party& party : parties_) Exchange(party, /*benign=*/true);
+  }
+  CheckEndedStaysEnded();
+  EXPECT_FALSE(jobs_.empty());
+  for (const std::string& job_id : jobs_) CheckResults(job_id);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, SchedulerChaosTest,
+                         ::testing::Values(1u, 2u, 3u, 4u));
+
+}  // namespace
+}  // namespace optfarm::server

@@ -1,0 +1,68 @@
+// The command line: both spellings, defaults, and what is refused.
+
+#include "worker/flags.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace optfarm::worker {
+namespace {
+
+std::optional<Flags> Parse(std::vector<std::string> words, int* exit_code) {
+  words.insert(words.begin(), "optfarm-worker");
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  return ParseFlags(static_cast<int>(argv.size()), argv.data(), exit_code);
+}
+
+TEST(WorkerFlagsTest, TakesBothSpellings) {
+  int exit_code = 0;
+  const auto flags =
+      Parse({"--server=farm:7070", "--name", "w1", "--slots", "2",
+             "--max_memory_mb=512", "--max_task_seconds", "10"},
+            &exit_code);
+  ASSERT_TRUE(flags.has_value());
+  EXPECT_EQ(flags->shared.server, "farm:7070");
+  EXPECT_EQ(flags->shared.name, "w1");
+  EXPECT_EQ(flags->slots, 2);
+  const rpc::TaskLimits limits = rpc::LimitsFrom(flags->shared, flags->slots);
+  EXPECT_EQ(limits.max_memory_bytes, uint64_t{512} << 20);
+  EXPECT_EQ(limits.max_wall_time, absl::Seconds(10));
+  EXPECT_EQ(limits.max_cpu_time, absl::Seconds(10) * rpc::UsableCores());
+}
+
+TEST(WorkerFlagsTest, DefaultsFitTheMachine) {
+  int exit_code = 0;
+  const auto flags = Parse({}, &exit_code);
+  ASSERT_TRUE(flags.has_value());
+  EXPECT_EQ(flags->shared.server, "127.0.0.1:7070");
+  EXPECT_FALSE(flags->shared.name.empty());
+  EXPECT_GE(flags->threads, 1);
+  EXPECT_GE(rpc::LimitsFrom(flags->shared, 1).max_memory_bytes,
+            uint64_t{1} << 30);
+  EXPECT_EQ(Parse({"--max_memory_mb=-1"}, &exit_code)->shared.memory_mb, -1);
+}
+
+TEST(WorkerFlagsTest, RefusesWhatItDoesNotKnow) {
+  const std::vector<std::vector<std::string>> wrong = {
+      {"--nonsense"}, {"--slots=0"},
+      {"--slots=x"},  {"--server=farm"},
+      {"--name=a b"}, {"--max_task_seconds=-1"},
+      {"stray"},      {"--max_memory_mb=99999999999"}};
+  for (const auto& words : wrong) {
+    int exit_code = 0;
+    EXPECT_FALSE(Parse(words, &exit_code).has_value()) << words[0];
+    EXPECT_EQ(exit_code, 2) << words[0];
+  }
+}
+
+TEST(WorkerFlagsTest, HelpIsNoError) {
+  int exit_code = 7;
+  EXPECT_FALSE(Parse({"--help"}, &exit_code).has_value());
+  EXPECT_EQ(exit_code, 0);
+}
+
+}  // namespace
+}  // namespace optfarm::worker

@@ -1,0 +1,32 @@
+#include "worker/flags.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+namespace optfarm::worker {
+
+std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
+  Flags flags;
+  CLI::App app(
+      "Takes optimize tasks from an Optfarm server and runs each in a child "
+      "process with limits.",
+      "optfarm-worker");
+  rpc::DeclareParticipantFlags(&app, &flags.shared);
+  app.add_option("--slots", flags.slots, "Tasks worked on at once")
+      ->check(CLI::Range(1, 64))
+      ->capture_default_str();
+  app.add_option("--threads", flags.threads,
+                 "Threads of one task; 0: the cores divided by the slots")
+      ->check(CLI::Range(0, 1024))
+      ->capture_default_str();
+  if (!rpc::ParseParticipantFlags(&app, argc, argv, flags.shared, exit_code)) {
+    return std::nullopt;
+  }
+  if (flags.shared.name.empty()) flags.shared.name = rpc::HostName();
+  if (flags.threads == 0) {
+    flags.threads = std::max(1, rpc::UsableCores() / flags.slots);
+  }
+  return flags;
+}
+
+}  // namespace optfarm::worker
