@@ -3,10 +3,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "engine/formats/graph_file.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/infer_io.h"
 #include "engine/graph/shape_inference.h"
 #include "engine/graph/verify.h"
 #include "engine/runtime/session.h"
@@ -14,7 +17,12 @@
 namespace {
 
 void Use(optfarm::graph::Graph graph) {
-  optfarm::graph::Verify(graph).IgnoreError();
+  optfarm::graph::VerifyOptions verify;
+  verify.refuse_nan = true;
+  optfarm::graph::Verify(graph, verify).IgnoreError();
+  optfarm::graph::IoRequest io;
+  io.take_all_outputs = true;
+  (void)optfarm::graph::InferIo(graph, io);
   (void)optfarm::graph::InferShapes(graph);
   std::vector<optfarm::graph::TensorName> fetches;
   for (optfarm::graph::NodeId id : graph.Ids()) {
