@@ -8,7 +8,9 @@ import pathlib
 import sys
 
 SKIP_CODE = 77
-_NOT_OURS = {'.git', 'build', '__pycache__', '.cache', '.vscode', '.idea'}
+_NOT_OURS = {'.git', 'build', '__pycache__', '.cache', '.vscode', '.idea',
+             # Seeds of the fuzzers: data, malformed on purpose.
+             'corpus'}
 
 
 class SourceTree:
