@@ -57,7 +57,7 @@ bool HasOptionalFlags(const FlagSet& flags) {
   return false;
 }
 
-std::string UsageLine(const CommandInfo& command, const FlagSet& flags) {
+std::string UsageLine(absl::string_view program, const FlagSet& flags) {
   std::vector<std::string> words;
   for (const FlagDeclaration& flag : flags.declarations()) {
     if (flag.kind == FlagDeclaration::Kind::kArgument) {
@@ -68,7 +68,7 @@ std::string UsageLine(const CommandInfo& command, const FlagSet& flags) {
     }
   }
   if (HasOptionalFlags(flags)) words.push_back("[flags]");
-  const std::string head = absl::StrCat("Usage: optctl ", command.name);
+  const std::string head = absl::StrCat("Usage: ", program);
   const size_t indent = head.size();
   std::string page = head;
   size_t column = indent;
@@ -104,8 +104,9 @@ std::string OverviewPage(absl::Span<const CommandInfo> commands,
 
 std::string CommandPage(const CommandInfo& command, const FlagSet& flags,
                         const FlagSet& global) {
-  std::string page = absl::StrCat(UsageLine(command, flags), "\n",
-                                  WrapText(command.summary, 0));
+  std::string page =
+      absl::StrCat(UsageLine(absl::StrCat("optctl ", command.name), flags),
+                   "\n", WrapText(command.summary, 0));
   if (command.details[0] != '\0') {
     absl::StrAppend(&page, "\n", WrapText(command.details, 0));
   }
@@ -119,6 +120,16 @@ std::string CommandPage(const CommandInfo& command, const FlagSet& flags,
   absl::StrAppend(&page, "\nFlags of every command:\n", DescribeFlags(shared),
                   "\n", kExitCodes);
   return page;
+}
+
+std::string OriginalToolPage(absl::string_view tool, absl::string_view command,
+                             const FlagSet& flags) {
+  return absl::StrCat(
+      UsageLine(tool, flags), "\n",
+      WrapText(absl::StrCat("Works as TensorFlow's ", tool, "; optctl ",
+                            command, " does the same and more."),
+               0),
+      "\n", DescribeFlags(flags.declarations()));
 }
 
 }  // namespace optfarm::client_cli

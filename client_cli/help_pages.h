@@ -19,6 +19,11 @@ std::string OverviewPage(absl::Span<const CommandInfo> commands,
 std::string CommandPage(const CommandInfo& command, const FlagSet& flags,
                         const FlagSet& global);
 
+// The page of one of TensorFlow's tools: `transform_graph --help`. `command` is
+// what optctl calls it.
+std::string OriginalToolPage(absl::string_view tool, absl::string_view command,
+                             const FlagSet& flags);
+
 }  // namespace optfarm::client_cli
 
 #endif  // OPTFARM_CLIENT_CLI_HELP_PAGES_H_

@@ -14,6 +14,8 @@
 #include "client_cli/command_line.h"
 #include "client_cli/command_table.h"
 #include "client_cli/farm_client.h"
+#include "client_cli/original_tool.h"
+#include "client_cli/original_tool_table.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -35,6 +37,20 @@ int Fail(const absl::Status& status) {
   return static_cast<int>(ExitCodeOf(status));
 }
 
+CommandContext MakeContext(const std::vector<std::string>& words) {
+  CommandContext context;
+  context.out = &std::cout;
+  context.err = &std::cerr;
+  context.err_is_terminal = isatty(STDERR_FILENO) != 0;
+  context.color = isatty(STDOUT_FILENO) != 0 && !NoColor();
+  context.clock = RealClock();
+  context.words = words;
+  context.connect = [] {
+    return absl::FailedPreconditionError("this command works without a server");
+  };
+  return context;
+}
+
 int Main(const std::vector<std::string>& words) {
   const std::vector<CommandInfo> commands = AllCommands();
   absl::StatusOr<ParsedCommandLine> parsed =
@@ -44,14 +60,8 @@ int Main(const std::vector<std::string>& words) {
     std::cout << parsed->help;
     return 0;
   }
-  CommandContext context;
-  context.out = &std::cout;
-  context.err = &std::cerr;
-  context.err_is_terminal = isatty(STDERR_FILENO) != 0;
-  context.color = isatty(STDOUT_FILENO) != 0 && !NoColor();
+  CommandContext context = MakeContext(words);
   context.format = parsed->global.format;
-  context.clock = RealClock();
-  context.words = words;
   context.connect = [&global = parsed->global] {
     return MakeFarmClient(global.server, global.token_file);
   };
@@ -64,6 +74,17 @@ int Main(const std::vector<std::string>& words) {
   return static_cast<int>(*code);
 }
 
+// The name that the program is called by decides what it is.
+int Dispatch(const std::vector<std::string>& argv) {
+  const std::vector<std::string> words(argv.begin() + (argv.empty() ? 0 : 1),
+                                       argv.end());
+  const std::vector<OriginalTool> tools = AllOriginalTools();
+  const OriginalTool* tool =
+      FindOriginalTool(tools, argv.empty() ? "" : argv[0]);
+  if (tool == nullptr) return Main(words);
+  return RunOriginalTool(*tool, MakeContext(words));
+}
+
 }  // namespace
 }  // namespace optfarm::client_cli
 
@@ -72,6 +93,6 @@ int main(int argc, char** argv) {
   // connection to the server is an error like others.
   signal(SIGPIPE, SIG_DFL);
   optfarm::SetUpLog("optctl", optfarm::LogLevel::kWarning);
-  return optfarm::client_cli::Main(
-      std::vector<std::string>(argv + 1, argv + argc));
+  return optfarm::client_cli::Dispatch(
+      std::vector<std::string>(argv, argv + argc));
 }

@@ -4,6 +4,7 @@
 #define OPTFARM_CLIENT_CLI_COMMANDS_COMMANDS_H_
 
 #include "client_cli/command.h"
+#include "client_cli/original_tool.h"
 
 namespace optfarm::client_cli {
 
@@ -25,6 +26,11 @@ CommandInfo GraphTransformCommand();
 CommandInfo GraphSummarizeCommand();
 CommandInfo GraphRunCommand();
 CommandInfo GraphBenchmarkCommand();
+
+// TensorFlow's tools that some of them stand in for; original_tool_table.cc
+// lists them all.
+OriginalTool TransformGraphTool();
+OriginalTool SummarizeGraphTool();
 
 }  // namespace optfarm::client_cli
 

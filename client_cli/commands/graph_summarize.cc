@@ -54,4 +54,10 @@ CommandInfo GraphSummarizeCommand() {
           [] { return std::unique_ptr<Command>(new GraphSummarize); }};
 }
 
+OriginalTool SummarizeGraphTool() {
+  return {.name = "summarize_graph",
+          .command = "graph summarize",
+          .create = GraphSummarizeCommand().create};
+}
+
 }  // namespace optfarm::client_cli

@@ -70,6 +70,9 @@ std::string Remarks(const transforms::PipelineReport& report) {
 
 class GraphTransform final : public Command {
  public:
+  // `original`: silent where all goes well, as transform_graph.
+  explicit GraphTransform(bool original) : original_(original) {}
+
   void DeclareFlags(FlagSet* flags) override {
     flags->Path("in_graph", "FILE", "The graph to read, binary or text.",
                 &in_graph_);
@@ -105,7 +108,9 @@ class GraphTransform final : public Command {
         std::move(*graph).TakeDef(), out_graph_,
         output_as_text_ ? formats::GraphEncoding::kText
                         : formats::GraphEncoding::kBinary));
-    *context.out << MakeStepsTable(report).ToFormat(context.format);
+    if (!original_) {
+      *context.out << MakeStepsTable(report).ToFormat(context.format);
+    }
     *context.err << PrintableText(Remarks(report));
     return ExitCode::kOk;
   }
@@ -135,6 +140,7 @@ class GraphTransform final : public Command {
     return names;
   }
 
+  const bool original_;
   std::string in_graph_, out_graph_, transforms_, inputs_, outputs_;
   bool output_as_text_ = false;
 };
@@ -149,7 +155,14 @@ CommandInfo GraphTransformCommand() {
           "      --inputs=input --outputs=softmax \\\n"
           "      --transforms='strip_unused_nodes fold_constants "
           "fold_batch_norms'",
-          [] { return std::unique_ptr<Command>(new GraphTransform); }};
+          [] { return std::unique_ptr<Command>(new GraphTransform(false)); }};
+}
+
+OriginalTool TransformGraphTool() {
+  return {
+      .name = "transform_graph", .command = "graph transform", .create = [] {
+        return std::unique_ptr<Command>(new GraphTransform(true));
+      }};
 }
 
 }  // namespace optfarm::client_cli

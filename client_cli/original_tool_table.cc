@@ -1,0 +1,14 @@
+#include "client_cli/original_tool_table.h"
+
+#include "client_cli/commands/commands.h"
+
+namespace optfarm::client_cli {
+
+std::vector<OriginalTool> AllOriginalTools() {
+  return {
+      TransformGraphTool(),
+      SummarizeGraphTool(),
+  };
+}
+
+}  // namespace optfarm::client_cli
