@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
+#include "engine/graph/op_defs.h"
+#include "engine/runtime/half_through_float.h"
 
 namespace optfarm::runtime {
 
@@ -31,7 +34,8 @@ absl::StatusOr<Tensor*> KernelContext::ForwardOrAllocateOutput(
 void KernelCatalog::Add(absl::string_view op, KernelFactory make,
                         bool is_pure) {
   const bool added =
-      entries_.emplace(std::string(op), KernelEntry{make, is_pure}).second;
+      entries_.emplace(std::string(op), KernelEntry{make, is_pure, family_})
+          .second;
   OPTFARM_CHECK(added);
 }
 
@@ -47,6 +51,30 @@ std::vector<std::string> KernelCatalog::Ops() const {
   return ops;
 }
 
+absl::StatusOr<std::unique_ptr<Kernel>> KernelEntry::Make(
+    const tensorflow::NodeDef& node) const {
+  absl::StatusOr<std::unique_ptr<Kernel>> kernel = make(node);
+  if (kernel.ok() || !absl::IsUnimplemented(kernel.status())) return kernel;
+  const std::optional<HalfAttributes> halves = FindHalfAttributes(node);
+  if (!halves.has_value()) return kernel;
+  absl::StatusOr<std::unique_ptr<Kernel>> in_float = make(halves->float_node);
+  if (!in_float.ok()) return kernel;
+  return MakeHalfThroughFloat(*halves, *std::move(in_float));
+}
+
+namespace {
+
+absl::Status CheckInputCount(const tensorflow::NodeDef& node, size_t given) {
+  const tensorflow::OpDef* def = graph::FindOpDef(node.op());
+  if (def == nullptr) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(const int wanted, graph::InputCount(*def, node));
+  if (wanted == static_cast<int>(given)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the op takes ", wanted, " inputs, but got ", given));
+}
+
+}  // namespace
+
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(
     const tensorflow::NodeDef& node, absl::Span<const Tensor> inputs,
     int num_outputs) {
@@ -57,7 +85,9 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(
     return absl::UnimplementedError(
         absl::StrCat(what, ": the runtime has no kernel for this op"));
   }
-  absl::StatusOr<std::unique_ptr<Kernel>> kernel = entry->make(node);
+  const absl::Status arity = CheckInputCount(node, inputs.size());
+  if (!arity.ok()) return Annotate(arity, what);
+  absl::StatusOr<std::unique_ptr<Kernel>> kernel = entry->Make(node);
   if (!kernel.ok()) return Annotate(kernel.status(), what);
   static ThreadPool* const pool = new ThreadPool(1);
   static const auto* const print =

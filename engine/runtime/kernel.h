@@ -50,6 +50,15 @@ class KernelContext {
                                                   DataType dtype,
                                                   const Shape& shape);
 
+  // The same execution over other tensors: for a kernel around a kernel.
+  KernelContext WithTensors(absl::Span<Tensor> inputs,
+                            absl::Span<Tensor> outputs) const {
+    KernelContext context(*this);
+    context.inputs_ = inputs;
+    context.outputs_ = outputs;
+    return context;
+  }
+
   ThreadPool* pool() const { return pool_; }
   // Where Print writes one line (without newline).
   void Print(absl::string_view line) const { (*print_)(line); }
@@ -78,15 +87,30 @@ class Kernel {
 using KernelFactory =
     absl::StatusOr<std::unique_ptr<Kernel>> (*)(const tensorflow::NodeDef&);
 
+// Kernels of one kind, which share one file and one arithmetic.
+struct KernelFamily {
+  absl::string_view name;
+  // What TensorFlow's numbers come from and how ours are made, in one line.
+  absl::string_view arithmetic;
+};
+
 struct KernelEntry {
   KernelFactory make = nullptr;
   // The same inputs give the same outputs, and nothing else happens: the
   // executor and fold_constants may run it ahead of time.
   bool is_pure = true;
+  KernelFamily family;
+
+  // As `make`; a kernel that has no arithmetic for half or bfloat16 is made
+  // for float, between conversions of its inputs and outputs.
+  absl::StatusOr<std::unique_ptr<Kernel>> Make(
+      const tensorflow::NodeDef& node) const;
 };
 
 class KernelCatalog {
  public:
+  // The family of the kernels that are added from now on.
+  void BeginFamily(const KernelFamily& family) { family_ = family; }
   // REQUIRES: no kernel for `op` was added before.
   void Add(absl::string_view op, KernelFactory make, bool is_pure = true);
   // nullptr when there is no kernel for `op`.
@@ -96,6 +120,7 @@ class KernelCatalog {
 
  private:
   absl::flat_hash_map<std::string, KernelEntry> entries_;
+  KernelFamily family_;
 };
 
 // All kernels of this build. OWNERSHIP: lives for the whole process.
@@ -120,7 +145,8 @@ std::unique_ptr<Kernel> MakeKernel(Function function) {
 }
 
 // Runs one node alone, without a session.
-// ERRORS: Unimplemented without a kernel; else the kernel's own.
+// ERRORS: Unimplemented without a kernel; InvalidArgument for a number of
+// inputs that the op does not take; else the kernel's own.
 absl::StatusOr<std::vector<Tensor>> EvaluateNode(
     const tensorflow::NodeDef& node, absl::Span<const Tensor> inputs,
     int num_outputs);

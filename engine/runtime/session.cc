@@ -251,7 +251,7 @@ absl::Status Planner::AddNode(NodeId id) {
         ": the runtime has no kernel for this op; give --outputs before "
         "this node, or remove the op from the graph"));
   }
-  absl::StatusOr<std::unique_ptr<Kernel>> kernel = entry->make(node.def());
+  absl::StatusOr<std::unique_ptr<Kernel>> kernel = entry->Make(node.def());
   if (!kernel.ok()) return Annotate(kernel.status(), what);
   OPTFARM_ASSIGN_OR_RETURN(const int outputs, OutputCountOf(node));
   absl::StatusOr<int> arity =

@@ -161,11 +161,11 @@ class Tensor {
   }
   template <typename T>
   absl::Span<const T> flat() const {
-    return {data<T>(), static_cast<size_t>(num_elements())};
+    return absl::MakeConstSpan(data<T>(), static_cast<size_t>(num_elements()));
   }
   template <typename T>
   absl::Span<T> flat() {
-    return {data<T>(), static_cast<size_t>(num_elements())};
+    return absl::MakeSpan(data<T>(), static_cast<size_t>(num_elements()));
   }
   // The elements' bytes. REQUIRES: not a string tensor.
   const void* raw() const { return data_; }

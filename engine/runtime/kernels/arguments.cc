@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 
@@ -29,8 +30,14 @@ absl::Status RequireTypeAttr(const tensorflow::NodeDef& node,
       std::find(supported.begin(), supported.end(), dtype) != supported.end()) {
     return absl::OkStatus();
   }
-  return absl::UnimplementedError(absl::StrCat(node.op(), " has no kernel for ",
-                                               attr, "=", DataTypeName(dtype)));
+  return absl::UnimplementedError(
+      absl::StrCat(node.op(), " has no kernel for ", attr, "=",
+                   DataTypeName(dtype), ", only for ",
+                   absl::StrJoin(supported, ", ",
+                                 [](std::string* out, DataType type) {
+                                   absl::StrAppend(out, DataTypeName(type));
+                                 }),
+                   "; put Casts around the node, or end the graph before it"));
 }
 
 absl::Status RequireInputs(const KernelContext& context, int count) {

@@ -3,12 +3,12 @@
 // narrower integers keep the low bits.
 
 #include <cmath>
-#include <cstring>
 #include <limits>
 #include <type_traits>
 
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/runtime/half.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
@@ -46,58 +46,6 @@ void ConvertAll(const From* in, int64_t count, ThreadPool* pool, To* out) {
   });
 }
 
-// IEEE binary16 to binary32 and back, rounding to nearest even.
-float HalfToFloat(uint16_t half) {
-  const uint32_t sign = static_cast<uint32_t>(half & 0x8000) << 16;
-  const uint32_t exponent = (half >> 10) & 0x1f;
-  const uint32_t mantissa = half & 0x3ff;
-  if (exponent == 0) {
-    const float magnitude = std::ldexp(static_cast<float>(mantissa), -24);
-    return sign != 0 ? -magnitude : magnitude;
-  }
-  const uint32_t wide = exponent == 31 ? 255 : exponent + 112;
-  const uint32_t bits = sign | (wide << 23) | (mantissa << 13);
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
-
-uint16_t FloatToHalf(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  const uint16_t sign = static_cast<uint16_t>((bits >> 16) & 0x8000);
-  if (std::isnan(value)) return sign | 0x7e00;
-  const float magnitude = std::abs(value);
-  // Half way above the largest finite half.
-  if (magnitude >= 65520.0f) return sign | 0x7c00;
-  // Multiples of the smallest subnormal below the smallest normal.
-  if (magnitude < std::ldexp(1.0f, -14)) {
-    return static_cast<uint16_t>(sign | static_cast<uint16_t>(std::nearbyint(
-                                            std::ldexp(magnitude, 24))));
-  }
-  uint32_t normal = (bits & 0x7fffffff) - (uint32_t{112} << 23);
-  normal += 0xfff + ((normal >> 13) & 1);
-  return static_cast<uint16_t>(sign | (normal >> 13));
-}
-
-absl::StatusOr<Tensor> HalfAsFloat(const Tensor& in) {
-  OPTFARM_ASSIGN_OR_RETURN(Tensor out,
-                           Tensor::Allocate(tensorflow::DT_FLOAT, in.shape()));
-  for (int64_t i = 0; i < in.num_elements(); ++i) {
-    out.data<float>()[i] = HalfToFloat(in.data<uint16_t>()[i]);
-  }
-  return out;
-}
-
-absl::StatusOr<Tensor> FloatAsHalf(const Tensor& in) {
-  OPTFARM_ASSIGN_OR_RETURN(Tensor out,
-                           Tensor::Allocate(tensorflow::DT_HALF, in.shape()));
-  for (int64_t i = 0; i < in.num_elements(); ++i) {
-    out.data<uint16_t>()[i] = FloatToHalf(in.data<float>()[i]);
-  }
-  return out;
-}
-
 template <typename From>
 absl::Status CastFrom(const Tensor& in, ThreadPool* pool, Tensor* out) {
   const From* from = in.data<From>();
@@ -117,14 +65,14 @@ absl::Status CastFrom(const Tensor& in, ThreadPool* pool, Tensor* out) {
 absl::StatusOr<Tensor> CastTensor(const Tensor& in, DataType to,
                                   ThreadPool* pool) {
   if (in.dtype() == to) return in;
-  if (in.dtype() == tensorflow::DT_HALF) {
+  if (IsHalf(in.dtype())) {
     OPTFARM_ASSIGN_OR_RETURN(const Tensor wide, HalfAsFloat(in));
     return CastTensor(wide, to, pool);
   }
-  if (to == tensorflow::DT_HALF) {
+  if (IsHalf(to)) {
     OPTFARM_ASSIGN_OR_RETURN(const Tensor wide,
                              CastTensor(in, tensorflow::DT_FLOAT, pool));
-    return FloatAsHalf(wide);
+    return FloatAsHalf(wide, to);
   }
   OPTFARM_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(to, in.shape()));
   if (in.dtype() == tensorflow::DT_BOOL) {
