@@ -100,8 +100,9 @@ namespace {
 class Planner {
  public:
   Planner(const Graph& graph, absl::Span<const graph::TensorName> feeds,
-          absl::Span<const graph::TensorName> fetches)
-      : graph_(graph), feeds_(feeds), fetches_(fetches) {}
+          absl::Span<const graph::TensorName> fetches,
+          const SessionOptions& options)
+      : graph_(graph), feeds_(feeds), fetches_(fetches), options_(options) {}
 
   absl::Status Build();
 
@@ -117,6 +118,7 @@ class Planner {
   void MarkNeeded();
   absl::Status AddNode(NodeId id);
   absl::Status AddConst(NodeId id);
+  absl::Status AddImmutableConst(NodeId id);
   absl::StatusOr<int> OutputCountOf(const Node& node) const;
   int SlotOf(Endpoint e);
 
@@ -125,6 +127,7 @@ class Planner {
   const Graph& graph_;
   absl::Span<const graph::TensorName> feeds_;
   absl::Span<const graph::TensorName> fetches_;
+  const SessionOptions& options_;
   std::vector<Endpoint> fetch_ends_;
   absl::flat_hash_map<Endpoint, int> fed_;
   absl::flat_hash_map<Endpoint, int> slots_;
@@ -234,11 +237,23 @@ absl::Status Planner::AddConst(NodeId id) {
   return absl::OkStatus();
 }
 
+absl::Status Planner::AddImmutableConst(NodeId id) {
+  const Node& node = graph_.node(id);
+  absl::StatusOr<Tensor> value =
+      ReadImmutableConst(node.def(), options_.find_region);
+  if (!value.ok()) {
+    return Annotate(value.status(), Describe(node.name(), node.op()));
+  }
+  initial[SlotOf({id, 0})] = *std::move(value);
+  return absl::OkStatus();
+}
+
 absl::Status Planner::AddNode(NodeId id) {
   const Node& node = graph_.node(id);
   if (node.op() == "Const" && node.control_inputs().empty()) {
     return AddConst(id);
   }
+  if (node.op() == "ImmutableConst") return AddImmutableConst(id);
   const std::string what = Describe(node.name(), node.op());
   if (IsLoopOp(node.op())) {
     return absl::UnimplementedError(
@@ -423,7 +438,7 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(
     return absl::InvalidArgumentError(absl::StrCat(
         "number of threads must be 1 to 1024, got ", options.threads));
   }
-  Planner planner(graph, feeds, fetches);
+  Planner planner(graph, feeds, fetches, options);
   OPTFARM_RETURN_IF_ERROR(planner.Build());
   auto plan = std::make_unique<Plan>();
   plan->steps = std::move(planner.steps);

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
+#include "engine/runtime/immutable_const.h"
 #include "engine/runtime/tensor.h"
 
 namespace optfarm::runtime {
@@ -28,6 +29,9 @@ struct SessionOptions {
   std::function<void(absl::string_view)> print;
   // Evaluates what depends on constants alone once, at load.
   bool fold_constants = true;
+  // Where ImmutableConst nodes find their values; empty: such nodes are
+  // refused.
+  RegionFinder find_region;
 };
 
 // What one node did in one run.

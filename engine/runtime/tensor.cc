@@ -172,6 +172,19 @@ absl::StatusOr<Tensor> Tensor::Zeros(DataType dtype, const Shape& shape) {
   return tensor;
 }
 
+Tensor Tensor::View(DataType dtype, const Shape& shape, const void* data,
+                    std::shared_ptr<const void> owner) {
+  OPTFARM_CHECK(ElementSize(dtype) > 0);
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.shape_ = shape;
+  tensor.owner_ = std::const_pointer_cast<void>(std::move(owner));
+  // Written by nobody: IsSoleOwner() is never true for a view.
+  tensor.data_ = const_cast<void*>(data);
+  tensor.is_view_ = true;
+  return tensor;
+}
+
 absl::StatusOr<Tensor> Tensor::FromProto(const TensorProto& proto) {
   OPTFARM_RETURN_IF_ERROR(graph::CheckTensorProto(proto));
   std::vector<int64_t> dims;

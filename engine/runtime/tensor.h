@@ -113,6 +113,12 @@ class Tensor {
   static absl::StatusOr<Tensor> Allocate(DataType dtype, const Shape& shape);
   // As Allocate, with all bytes zero.
   static absl::StatusOr<Tensor> Zeros(DataType dtype, const Shape& shape);
+  // A tensor over memory that is somebody else's and only read, such as a
+  // mapped file. OWNERSHIP: `owner` is kept until the last copy goes.
+  // REQUIRES: ElementSize(dtype) > 0, and `data` is aligned for and holds
+  // shape.num_elements() valid elements.
+  static Tensor View(DataType dtype, const Shape& shape, const void* data,
+                     std::shared_ptr<const void> owner);
 
   // Small tensors that our own code makes; these cannot fail.
   template <typename T>
@@ -177,8 +183,9 @@ class Tensor {
   // The same buffer as another dtype of the same element size.
   Tensor Reinterpreted(DataType dtype) const;
   // True when no other tensor shares the buffer: it may be written in place.
+  // Never true for a view.
   bool IsSoleOwner() const {
-    return owner_ != nullptr && owner_.use_count() == 1;
+    return !is_view_ && owner_ != nullptr && owner_.use_count() == 1;
   }
 
   // The integer elements (int32 or int64; also other integer dtypes) as int64.
@@ -201,6 +208,7 @@ class Tensor {
   Shape shape_;
   std::shared_ptr<void> owner_;
   void* data_ = nullptr;
+  bool is_view_ = false;
 };
 
 }  // namespace optfarm::runtime
