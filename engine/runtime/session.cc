@@ -484,10 +484,12 @@ absl::StatusOr<std::vector<Tensor>> Session::Run(
     const absl::Time start = trace != nullptr ? absl::Now() : absl::Time();
     OPTFARM_RETURN_IF_ERROR(plan.RunStep(step, &slots));
     if (trace != nullptr) {
-      NodeTiming timing{step.name, step.op, start - run_start,
-                        absl::Now() - start, 0};
+      NodeTiming timing{step.name,           step.op, start - run_start,
+                        absl::Now() - start, 0,       {}};
       for (int slot : step.outputs) {
-        if (slot != kNoSlot) timing.output_bytes += slots[slot].TotalBytes();
+        if (slot == kNoSlot) continue;
+        timing.output_bytes += slots[slot].TotalBytes();
+        timing.outputs.push_back({slots[slot].dtype(), slots[slot].shape()});
       }
       trace->nodes.push_back(std::move(timing));
     }

@@ -34,6 +34,13 @@ struct SessionOptions {
   RegionFinder find_region;
 };
 
+// What one output of a node was in one run.
+struct OutputInfo {
+  // DT_INVALID when a Switch cut it off.
+  DataType dtype = tensorflow::DT_INVALID;
+  Shape shape;
+};
+
 // What one node did in one run.
 struct NodeTiming {
   std::string name;
@@ -43,6 +50,8 @@ struct NodeTiming {
   absl::Duration duration;
   // UNITS: bytes of all its outputs.
   int64_t output_bytes = 0;
+  // One for each output that nobody feeds.
+  std::vector<OutputInfo> outputs;
 };
 
 // Filled by a traced run, in the order of execution.

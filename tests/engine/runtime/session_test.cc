@@ -199,6 +199,9 @@ TEST(SessionTest, TraceListsEveryStepInOrder) {
   EXPECT_EQ(trace.nodes[trace.nodes.size() - 2].name, "sum");
   EXPECT_EQ(trace.nodes.back().op, "Mul");
   EXPECT_EQ(trace.nodes.back().output_bytes, 4);
+  ASSERT_EQ(trace.nodes.back().outputs.size(), 1u);
+  EXPECT_EQ(trace.nodes.back().outputs[0].dtype, tensorflow::DT_FLOAT);
+  EXPECT_EQ(trace.nodes.back().outputs[0].shape, Shape());
 }
 
 TEST(SessionTest, ManyThreadsMayRunOneSession) {
