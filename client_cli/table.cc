@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
-#include <nlohmann/json.hpp>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -11,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/check.h"
+#include "base/json_string.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -158,8 +158,7 @@ std::string Table::ToFormat(OutputFormat format) const {
 }
 
 std::string JsonString(absl::string_view text) {
-  return nlohmann::json(std::string(text))
-      .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+  return optfarm::JsonString(text);
 }
 
 std::string PrintableLine(absl::string_view text) {

@@ -8,7 +8,6 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/flops.h"
 #include "client_cli/graph_summary.h"
 #include "client_cli/human_units.h"
 #include "client_cli/layer_flags.h"
@@ -16,6 +15,7 @@
 #include "client_cli/progress_line.h"
 #include "client_cli/proto_json.h"
 #include "engine/benchmark/benchmark.h"
+#include "engine/benchmark/flops.h"
 #include "engine/formats/graph_file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/infer_io.h"
@@ -131,7 +131,7 @@ class GraphBenchmark final : public Command {
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(const benchmark::BenchmarkRequest request,
                              MakeRequest());
-    FlopCount flops;
+    benchmark::FlopCount flops;
     if (show_flops_) {
       OPTFARM_ASSIGN_OR_RETURN(flops, Count(request.variants[0]));
     }
@@ -182,7 +182,7 @@ class GraphBenchmark final : public Command {
     return request;
   }
 
-  absl::StatusOr<FlopCount> Count(
+  absl::StatusOr<benchmark::FlopCount> Count(
       const benchmark::BenchmarkVariant& variant) const {
     OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
                              formats::LoadGraphDef(graph_));
@@ -200,12 +200,12 @@ class GraphBenchmark final : public Command {
     }
     OPTFARM_ASSIGN_OR_RETURN(const graph::GraphIo io,
                              graph::InferIo(graph, request));
-    return CountFlops(graph, io);
+    return benchmark::CountFlops(graph, io);
   }
 
   // The lines that TensorFlow's benchmark_model prints.
   static std::string FlopsText(
-      const FlopCount& count,
+      const benchmark::FlopCount& count,
       const std::vector<v1::Measurement>& measurements) {
     std::string text = absl::StrCat(
         "FLOPs estimate: ", ShortCount(static_cast<int64_t>(count.flops)));

@@ -1,14 +1,17 @@
-#include "client_cli/flops.h"
+#include "engine/benchmark/flops.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/shape_inference.h"
 
-namespace optfarm::client_cli {
+namespace optfarm::benchmark {
 namespace {
 
 using graph::PartialShape;
@@ -57,6 +60,23 @@ class NodeCounter {
   const graph::ShapeMap& shapes_;
 };
 
+// Largest first; equal ones by name.
+std::vector<OpFlops> SumByOp(const std::vector<NodeFlops>& nodes) {
+  std::map<std::string, OpFlops> by_op;
+  for (const NodeFlops& node : nodes) {
+    OpFlops& op = by_op[node.op];
+    op.op = node.op;
+    ++op.nodes;
+    op.flops += node.flops;
+  }
+  std::vector<OpFlops> ops;
+  for (auto& [name, op] : by_op) ops.push_back(std::move(op));
+  std::stable_sort(
+      ops.begin(), ops.end(),
+      [](const OpFlops& a, const OpFlops& b) { return a.flops > b.flops; });
+  return ops;
+}
+
 }  // namespace
 
 absl::StatusOr<FlopCount> CountFlops(const graph::Graph& graph,
@@ -76,14 +96,21 @@ absl::StatusOr<FlopCount> CountFlops(const graph::Graph& graph,
   const NodeCounter counter(graph, shapes);
   FlopCount count;
   for (const graph::NodeId id : graph.Ids()) {
-    if (!needed[id] || !NodeCounter::IsHeavy(graph.node(id).op())) continue;
+    const graph::Node& node = graph.node(id);
+    if (!needed[id] || !NodeCounter::IsHeavy(node.op())) continue;
     if (const std::optional<double> flops = counter.Count(id)) {
       count.flops += *flops;
+      count.nodes.push_back({node.name(), node.op(), *flops});
     } else {
       ++count.unknown_nodes;
     }
   }
+  count.ops = SumByOp(count.nodes);
   return count;
 }
 
-}  // namespace optfarm::client_cli
+absl::Duration LeastRunTime(const FlopCount& count, double gflops) {
+  return absl::Seconds(count.flops / (gflops * 1e9));
+}
+
+}  // namespace optfarm::benchmark

@@ -1,11 +1,11 @@
-#include "client_cli/flops.h"
+#include "engine/benchmark/flops.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include "tests/support/status_matchers.h"
 
-namespace optfarm::client_cli {
+namespace optfarm::benchmark {
 namespace {
 
 // A 3x3 convolution from 2 to 5 channels, then a matrix product that the
@@ -33,30 +33,49 @@ constexpr char kGraph[] = R"(
     attr { key: "T" value { type: DT_FLOAT } } }
 )";
 
-absl::StatusOr<FlopCount> Count(const std::string& output) {
+absl::StatusOr<FlopCount> Count(const std::vector<std::string>& outputs) {
   tensorflow::GraphDef def;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(kGraph, &def));
   auto graph = graph::Graph::FromDef(std::move(def));
   if (!graph.ok()) return graph.status();
   graph::IoRequest request;
-  request.outputs = {output};
+  request.outputs = outputs;
   auto io = graph::InferIo(*graph, request);
   if (!io.ok()) return io.status();
   return CountFlops(*graph, *io);
 }
 
 TEST(FlopsTest, ConvolutionIsTwoForEachMultiplyAdd) {
-  const auto count = Count("conv");
+  const auto count = Count({"conv"});
   OPTFARM_ASSERT_OK(count);
   EXPECT_EQ(count->flops, 8 * 8 * 5 * 3 * 3 * 2 * 2);
   EXPECT_EQ(count->unknown_nodes, 0);
+  ASSERT_EQ(count->nodes.size(), 1u);
+  EXPECT_EQ(count->nodes[0].name, "conv");
+  EXPECT_EQ(count->nodes[0].flops, count->flops);
+}
+
+TEST(FlopsTest, OpsAreSummedLargestFirst) {
+  const auto count = Count({"conv", "product"});
+  OPTFARM_ASSERT_OK(count);
+  ASSERT_EQ(count->ops.size(), 2u);
+  EXPECT_EQ(count->ops[0].op, "Conv2D");
+  EXPECT_EQ(count->ops[1].op, "MatMul");
+  EXPECT_EQ(count->ops[1].nodes, 1);
+  EXPECT_EQ(count->ops[0].flops + count->ops[1].flops, count->flops);
+}
+
+TEST(FlopsTest, LeastRunTimeIsArithmeticAtFullSpeed) {
+  FlopCount count;
+  count.flops = 5e9;
+  EXPECT_EQ(LeastRunTime(count, 10), absl::Milliseconds(500));
 }
 
 TEST(FlopsTest, TransposedMatrixIsReadTheOtherWay) {
-  const auto count = Count("product");
+  const auto count = Count({"product"});
   OPTFARM_ASSERT_OK(count);
   EXPECT_EQ(count->flops, 3 * 3 * 7 * 2);
 }
 
 }  // namespace
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::benchmark

@@ -1,0 +1,92 @@
+#include "base/json_string.h"
+
+#include <cmath>
+#include <cstddef>
+#include <cstdint>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+namespace optfarm {
+namespace {
+
+constexpr absl::string_view kReplacement = "\xEF\xBF\xBD";
+
+// Bytes of the UTF-8 sequence at the front of `text`; 0 when it is none:
+// cut short, longer than needed, a surrogate, or beyond U+10FFFF.
+size_t SequenceLength(absl::string_view text) {
+  const auto byte = [text](size_t i) {
+    return i < text.size() ? static_cast<uint8_t>(text[i]) : uint8_t{0};
+  };
+  const auto continues = [&byte](size_t from, size_t to) {
+    for (size_t i = from; i < to; ++i) {
+      if ((byte(i) & 0xC0) != 0x80) return false;
+    }
+    return true;
+  };
+  const uint8_t lead = byte(0);
+  if (lead < 0x80) return 1;
+  if (lead >= 0xC2 && lead <= 0xDF) return continues(1, 2) ? 2 : 0;
+  if (lead >= 0xE0 && lead <= 0xEF) {
+    const uint8_t least = lead == 0xE0 ? 0xA0 : 0x80;
+    const uint8_t most = lead == 0xED ? 0x9F : 0xBF;
+    return byte(1) >= least && byte(1) <= most && continues(2, 3) ? 3 : 0;
+  }
+  if (lead >= 0xF0 && lead <= 0xF4) {
+    const uint8_t least = lead == 0xF0 ? 0x90 : 0x80;
+    const uint8_t most = lead == 0xF4 ? 0x8F : 0xBF;
+    return byte(1) >= least && byte(1) <= most && continues(2, 4) ? 4 : 0;
+  }
+  return 0;
+}
+
+void AppendAscii(char c, std::string* out) {
+  switch (c) {
+    case '"':
+      out->append("\\\"");
+      return;
+    case '\\':
+      out->append("\\\\");
+      return;
+    case '\n':
+      out->append("\\n");
+      return;
+    case '\r':
+      out->append("\\r");
+      return;
+    case '\t':
+      out->append("\\t");
+      return;
+    default:
+      break;
+  }
+  if (static_cast<uint8_t>(c) < 0x20 || c == 0x7F) {
+    absl::StrAppendFormat(out, "\\u%04x", static_cast<unsigned>(c));
+  } else {
+    out->push_back(c);
+  }
+}
+
+}  // namespace
+
+std::string JsonString(absl::string_view text) {
+  std::string out = "\"";
+  while (!text.empty()) {
+    const size_t length = SequenceLength(text);
+    if (length == 1) {
+      AppendAscii(text[0], &out);
+    } else {
+      absl::StrAppend(&out,
+                      length == 0 ? kReplacement : text.substr(0, length));
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  out.push_back('"');
+  return out;
+}
+
+std::string JsonNumber(double value) {
+  return std::isfinite(value) ? absl::StrFormat("%.12g", value) : "null";
+}
+
+}  // namespace optfarm
