@@ -13,6 +13,7 @@ TransformDef DequantizeWideTransform();
 TransformDef FoldBatchNormsTransform();
 TransformDef FoldConstantsTransform();
 TransformDef FoldOldBatchNormsTransform();
+TransformDef FoldPlaceholderTransform();
 TransformDef FreezeRequantizationRangesTransform();
 TransformDef InsertLoggingTransform();
 TransformDef MergeDuplicateNodesTransform();

@@ -19,6 +19,7 @@ std::vector<TransformDef> MakeCatalog() {
       FoldBatchNormsTransform(),
       FoldConstantsTransform(),
       FoldOldBatchNormsTransform(),
+      FoldPlaceholderTransform(),
       FreezeRequantizationRangesTransform(),
       InsertLoggingTransform(),
       MergeDuplicateNodesTransform(),
