@@ -2,12 +2,15 @@
 // TensorFlow's transform_graph does.
 
 #include "absl/strings/str_cat.h"
+#include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/human_units.h"
+#include "client_cli/transform_explanation.h"
 #include "engine/formats/graph_file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
+#include "engine/optimize/report_writer.h"
 #include "engine/transforms/catalog.h"
 #include "engine/transforms/pipeline.h"
 #include "engine/transforms/transform_string.h"
@@ -68,6 +71,25 @@ std::string Remarks(const transforms::PipelineReport& report) {
   return text;
 }
 
+std::string Explain(const transforms::PipelineReport& report,
+                    absl::Span<const transforms::TransformStep> steps,
+                    OutputFormat format) {
+  std::vector<v1::TransformStats> stats;
+  for (size_t i = 0; i < report.steps.size(); ++i) {
+    stats.push_back(
+        optimize::DescribeStep(report.steps[i], steps[i], /*most_skipped=*/-1));
+  }
+  switch (format) {
+    case OutputFormat::kJson:
+      return ExplainAsJson(stats);
+    case OutputFormat::kCsv:
+      return SkippedTable(stats).ToCsv();
+    case OutputFormat::kTable:
+      break;
+  }
+  return ExplainAsText(stats);
+}
+
 class GraphTransform final : public Command {
  public:
   // `original`: silent where all goes well, as transform_graph.
@@ -88,6 +110,10 @@ class GraphTransform final : public Command {
     flags->Text("outputs", "A,B", "Names of the graph's outputs.", &outputs_);
     flags->Switch("output_as_text", "Write text instead of binary.",
                   &output_as_text_);
+    flags->Switch("explain",
+                  "Tell in full what each transform did and which matches it "
+                  "left alone, with the reasons.",
+                  &explain_);
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
@@ -104,10 +130,22 @@ class GraphTransform final : public Command {
     OPTFARM_ASSIGN_OR_RETURN(
         const transforms::PipelineReport report,
         transforms::RunTransforms(&*graph, steps, inputs, outputs));
+    const std::string name_map =
+        transforms::PrintNameMap(transforms::MakeNameMap(report.steps, *graph));
     OPTFARM_RETURN_IF_ERROR(formats::SaveGraphDef(
         std::move(*graph).TakeDef(), out_graph_,
         output_as_text_ ? formats::GraphEncoding::kText
                         : formats::GraphEncoding::kBinary));
+    if (!name_map.empty()) {
+      const std::string path =
+          absl::StrCat(out_graph_, ".", transforms::kNameMapFile);
+      OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(path, name_map));
+      *context.err << "The nodes' old names are kept in '" << path << "'.\n";
+    }
+    if (explain_) {
+      *context.out << Explain(report, steps, context.format);
+      return ExitCode::kOk;
+    }
     if (!original_) {
       *context.out << MakeStepsTable(report).ToFormat(context.format);
     }
@@ -143,6 +181,7 @@ class GraphTransform final : public Command {
   const bool original_;
   std::string in_graph_, out_graph_, transforms_, inputs_, outputs_;
   bool output_as_text_ = false;
+  bool explain_ = false;
 };
 
 }  // namespace

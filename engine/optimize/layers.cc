@@ -1,6 +1,7 @@
 #include "engine/optimize/layers.h"
 
 #include <cmath>
+#include <map>
 #include <memory>
 #include <set>
 #include <utility>
@@ -46,20 +47,48 @@ std::vector<bool> DependsOnInputs(const Graph& graph,
   return depends;
 }
 
+// Nodes of the result by the names they were made with.
+class ResultNodes {
+ public:
+  ResultNodes(const Graph& result,
+              absl::Span<const transforms::RenamedNode> name_map)
+      : result_(result) {
+    for (const transforms::RenamedNode& renamed : name_map) {
+      last_names_[renamed.before] = renamed.after;
+      taken_.insert(renamed.after);
+    }
+  }
+
+  NodeId Find(const std::string& name) const {
+    const auto renamed = last_names_.find(name);
+    if (renamed != last_names_.end()) return result_.Find(renamed->second);
+    // Another node may have got the name.
+    return taken_.contains(name) ? graph::kNoNode : result_.Find(name);
+  }
+
+  const Graph& graph() const { return result_; }
+  const graph::Node& node(NodeId id) const { return result_.node(id); }
+
+ private:
+  const Graph& result_;
+  std::map<std::string, std::string> last_names_;
+  std::set<std::string> taken_;
+};
+
 // Where the result has node `name`'s value; empty when it is gone.
-std::vector<TensorName> FindInResult(const Graph& result,
+std::vector<TensorName> FindInResult(const ResultNodes& result,
                                      const std::string& name) {
   const NodeId same = result.Find(name);
   if (same != graph::kNoNode) {
     if (OutputType(result.node(same)) != tensorflow::DT_FLOAT) return {};
-    return {{name, 0}};
+    return {{result.node(same).name(), 0}};
   }
   // What quantize_nodes calls the 8-bit output of an op.
   for (const char* suffix : {"/eightbit/requantize", "/eightbit"}) {
-    const std::string coded = absl::StrCat(name, suffix);
-    const NodeId id = result.Find(coded);
+    const NodeId id = result.Find(absl::StrCat(name, suffix));
     if (id == graph::kNoNode) continue;
     if (OutputType(result.node(id)) != tensorflow::DT_QUINT8) continue;
+    const std::string& coded = result.node(id).name();
     return {{coded, 0}, {coded, 1}, {coded, 2}};
   }
   return {};
@@ -83,10 +112,10 @@ bool FeedsBatchNorm(const Graph& graph, NodeId id, bool directly = false) {
 
 // A convolution keeps its name but not its value when the batch norm behind it
 // is folded into its weights.
-bool WasScaled(const Graph& original, NodeId id, const Graph& result) {
+bool WasScaled(const Graph& original, NodeId id, const ResultNodes& result) {
   const NodeId same = result.Find(original.node(id).name());
   return FeedsBatchNorm(original, id) &&
-         (same == graph::kNoNode || !FeedsBatchNorm(result, same));
+         (same == graph::kNoNode || !FeedsBatchNorm(result.graph(), same));
 }
 
 std::vector<Layer> Spread(std::vector<Layer> layers, size_t most) {
@@ -115,7 +144,9 @@ absl::StatusOr<Tensor> ValueOf(const Layer& layer,
 
 absl::StatusOr<std::vector<Layer>> FindLayers(
     const Graph& original, const Graph& result,
+    absl::Span<const transforms::RenamedNode> name_map,
     absl::Span<const TensorName> inputs, size_t most) {
+  const ResultNodes result_nodes(result, name_map);
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
                            graph::ExecutionOrder(original));
   const std::vector<bool> depends = DependsOnInputs(original, order, inputs);
@@ -126,10 +157,11 @@ absl::StatusOr<std::vector<Layer>> FindLayers(
     const graph::Node& node = original.node(id);
     if (!depends[id] || fed.count(node.name()) > 0 ||
         OutputType(node) != tensorflow::DT_FLOAT ||
-        WasScaled(original, id, result)) {
+        WasScaled(original, id, result_nodes)) {
       continue;
     }
-    Layer layer{node.name(), node.op(), FindInResult(result, node.name())};
+    Layer layer{node.name(), node.op(),
+                FindInResult(result_nodes, node.name())};
     if (!layer.result.empty()) layers.push_back(std::move(layer));
   }
   return Spread(std::move(layers), most);

@@ -13,6 +13,7 @@
 #include "engine/graph/graph.h"
 #include "engine/optimize/sample_reader.h"
 #include "engine/runtime/tensor.h"
+#include "engine/transforms/transform.h"
 #include "optfarm/v1/report.pb.h"
 
 namespace optfarm::optimize {
@@ -28,10 +29,12 @@ struct Layer {
 };
 
 // In execution order of the original; Const nodes and nodes that depend on
-// constants alone are left out. At most `most`, spread evenly.
+// constants alone are left out. At most `most`, spread evenly. `name_map` says
+// which nodes of the result have other names than they were made with.
 // ERRORS: those of ordering the graph.
 absl::StatusOr<std::vector<Layer>> FindLayers(
     const graph::Graph& original, const graph::Graph& result,
+    absl::Span<const transforms::RenamedNode> name_map,
     absl::Span<const graph::TensorName> inputs, size_t most);
 
 // The float tensor that 8-bit codes of mode MIN_FIRST stand for.

@@ -356,7 +356,9 @@ absl::StatusOr<std::vector<v1::TensorComparison>> Optimizer::CompareByLayer(
   Report("comparing layers", 0.85);
   OPTFARM_ASSIGN_OR_RETURN(
       const std::vector<Layer> layers,
-      FindLayers(*in_.original, attempt.graph, in_.inputs, kMaxLayers));
+      FindLayers(*in_.original, attempt.graph,
+                 transforms::MakeNameMap(attempt.pipeline.steps, attempt.graph),
+                 in_.inputs, kMaxLayers));
   std::vector<int64_t> samples = compared_;
   samples.resize(std::min<size_t>(samples.size(), kLayerSamples));
   return CompareLayers(*in_.original, attempt.graph, layers, in_.inputs,

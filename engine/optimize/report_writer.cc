@@ -26,29 +26,6 @@ void SetSize(int64_t file_bytes, int64_t nodes, int64_t const_bytes,
   size->set_const_bytes(const_bytes);
 }
 
-void AddStep(const transforms::TransformStats& stats,
-             const transforms::TransformStep& step, v1::Report* report) {
-  v1::TransformStats* out = report->add_transforms();
-  out->set_name(step.name);
-  out->set_step(stats.step);
-  out->set_nodes_before(stats.nodes_before);
-  out->set_nodes_after(stats.nodes_after);
-  out->set_const_bytes_before(stats.constant_bytes_before);
-  out->set_const_bytes_after(stats.constant_bytes_after);
-  out->set_seconds(absl::ToDoubleSeconds(stats.duration));
-  out->set_changed(stats.report.nodes_changed > 0 ||
-                   stats.nodes_before != stats.nodes_after ||
-                   stats.constant_bytes_before != stats.constant_bytes_after);
-  out->set_matches(stats.report.nodes_changed);
-  out->set_skipped_count(static_cast<int64_t>(stats.report.skipped.size()));
-  for (const transforms::SkippedMatch& skipped : stats.report.skipped) {
-    if (out->skipped_size() == kMaxSkipped) break;
-    v1::SkippedMatch* match = out->add_skipped();
-    match->set_node(skipped.node);
-    match->set_reason(skipped.reason);
-  }
-}
-
 void FillCalibration(const OptimizerInput& job, const Attempt& attempt,
                      const SampleReader& reader, v1::Report* report) {
   if (attempt.log.empty() && attempt.shifts.empty()) return;
@@ -104,6 +81,41 @@ absl::Status WriteArtifact(const std::string& folder, absl::string_view name,
 
 }  // namespace
 
+v1::TransformStats DescribeStep(const transforms::TransformStats& stats,
+                                const transforms::TransformStep& step,
+                                int most_skipped) {
+  v1::TransformStats out;
+  out.set_name(step.name);
+  out.set_step(stats.step);
+  out.set_nodes_before(stats.nodes_before);
+  out.set_nodes_after(stats.nodes_after);
+  out.set_const_bytes_before(stats.constant_bytes_before);
+  out.set_const_bytes_after(stats.constant_bytes_after);
+  out.set_seconds(absl::ToDoubleSeconds(stats.duration));
+  out.set_changed(stats.report.nodes_changed > 0 ||
+                  stats.nodes_before != stats.nodes_after ||
+                  stats.constant_bytes_before != stats.constant_bytes_after);
+  out.set_matches(stats.report.nodes_changed);
+  for (const transforms::OpChange& change : stats.op_changes) {
+    v1::OpChange* op = out.add_op_changes();
+    op->set_from(change.from);
+    op->set_to(change.to);
+    op->set_nodes(change.nodes);
+  }
+  out.set_skipped_count(static_cast<int64_t>(stats.report.skipped.size()));
+  for (const transforms::SkippedMatch& skipped : stats.report.skipped) {
+    if (out.skipped_size() == most_skipped) break;
+    v1::SkippedMatch* match = out.add_skipped();
+    match->set_node(skipped.node);
+    match->set_reason(skipped.reason);
+  }
+  for (const std::string& text : stats.report.warnings) out.add_warnings(text);
+  if (!stats.ignored_error.ok()) {
+    out.set_ignored_error(std::string(stats.ignored_error.message()));
+  }
+  return out;
+}
+
 v1::TensorSpec ToSpec(const graph::GraphTensor& tensor) {
   v1::TensorSpec spec;
   spec.set_name(tensor.name);
@@ -122,7 +134,8 @@ void FillReport(const OptimizerInput& job, const Attempt& attempt,
   report->set_recipe_name(job.recipe->name());
   const auto& stats = attempt.pipeline.steps;
   for (size_t i = 0; i < stats.size() && i < attempt.steps.size(); ++i) {
-    AddStep(stats[i], attempt.steps[i], report);
+    *report->add_transforms() =
+        DescribeStep(stats[i], attempt.steps[i], kMaxSkipped);
   }
   FillCalibration(job, attempt, reader, report);
   for (const v1::TensorComparison& output : attempt.facts.outputs) {
@@ -188,6 +201,13 @@ absl::Status WriteArtifacts(const std::string& folder,
     OPTFARM_RETURN_IF_ERROR(
         WriteArtifact(folder, kShiftFile, "text/plain",
                       transforms::PrintConstantShifts(attempt.shifts), report));
+  }
+  const std::vector<transforms::RenamedNode> name_map =
+      transforms::MakeNameMap(attempt.pipeline.steps, attempt.graph);
+  if (!name_map.empty()) {
+    OPTFARM_RETURN_IF_ERROR(WriteArtifact(
+        folder, transforms::kNameMapFile, "text/tab-separated-values",
+        transforms::PrintNameMap(name_map), report));
   }
   google::protobuf::util::JsonPrintOptions options;
   options.add_whitespace = true;

@@ -14,6 +14,12 @@
 
 namespace optfarm::optimize {
 
+// What one transform did, with at most that many of the matches it left alone;
+// -1: all.
+v1::TransformStats DescribeStep(const transforms::TransformStats& stats,
+                                const transforms::TransformStep& step,
+                                int most_skipped);
+
 v1::TensorSpec ToSpec(const graph::GraphTensor& tensor);
 
 // Transforms, calibration, comparison, sizes, gates, transform string.

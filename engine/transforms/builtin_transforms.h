@@ -18,6 +18,7 @@ TransformDef FreezeRequantizationRangesTransform();
 TransformDef InsertLoggingTransform();
 TransformDef MergeDuplicateNodesTransform();
 TransformDef NormalizeWeightsTransform();
+TransformDef ObfuscateNamesTransform();
 TransformDef QuantizeNodesTransform();
 TransformDef QuantizeWeightsTransform();
 TransformDef RemoveAttributeTransform();

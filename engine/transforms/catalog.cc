@@ -24,6 +24,7 @@ std::vector<TransformDef> MakeCatalog() {
       InsertLoggingTransform(),
       MergeDuplicateNodesTransform(),
       NormalizeWeightsTransform(),
+      ObfuscateNamesTransform(),
       QuantizeNodesTransform(),
       QuantizeWeightsTransform(),
       RemoveAttributeTransform(),

@@ -1,8 +1,11 @@
 #include "engine/transforms/pipeline.h"
 
+#include <algorithm>
+#include <map>
 #include <optional>
 #include <utility>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/verify.h"
@@ -71,10 +74,34 @@ absl::Status CheckResult(const Graph& graph, const Run& run) {
 
 absl::Status Apply(const TransformDef& def, const TransformArguments& arguments,
                    Run* run, Graph* graph, TransformReport* report) {
-  TransformContext context(arguments, run->inputs, run->outputs,
-                           run->options.base_folder, &run->counters, report);
+  TransformContext context(
+      arguments, run->inputs, run->outputs, run->options.base_folder,
+      run->options.checkpoint_reader, &run->counters, report);
   OPTFARM_RETURN_IF_ERROR(def.run(graph, &context));
   return CheckResult(*graph, *run);
+}
+
+// Each node's op, by number; a number names the same node before and after.
+std::vector<std::string> OpsByNumber(const Graph& graph) {
+  std::vector<std::string> ops(graph.id_limit());
+  for (NodeId id : graph.Ids()) ops[id] = graph.node(id).op();
+  return ops;
+}
+
+std::vector<OpChange> CountOpChanges(std::vector<std::string> before,
+                                     std::vector<std::string> after) {
+  const size_t numbers = std::max(before.size(), after.size());
+  before.resize(numbers);
+  after.resize(numbers);
+  std::map<std::pair<std::string, std::string>, int64_t> counts;
+  for (size_t i = 0; i < numbers; ++i) {
+    if (before[i] != after[i]) ++counts[{before[i], after[i]}];
+  }
+  std::vector<OpChange> changes;
+  for (const auto& [ops, nodes] : counts) {
+    changes.push_back({ops.first, ops.second, nodes});
+  }
+  return changes;
 }
 
 absl::StatusOr<TransformStats> RunStep(const TransformStep& step, Run* run,
@@ -87,6 +114,7 @@ absl::StatusOr<TransformStats> RunStep(const TransformStep& step, Run* run,
   stats.step = PrintTransforms({step});
   stats.nodes_before = graph->node_count();
   stats.constant_bytes_before = ConstantBytes(*graph);
+  std::vector<std::string> ops = OpsByNumber(*graph);
   const absl::Time start = run->options.clock->Now();
   // A copy costs the model's bytes, so it is made only where it can be needed.
   std::optional<Graph> before;
@@ -98,10 +126,11 @@ absl::StatusOr<TransformStats> RunStep(const TransformStep& step, Run* run,
     if (!before.has_value()) return applied;
     *graph = *std::move(before);
     run->counters = counters;
-    stats.report.nodes_changed = 0;
+    stats.report = {};
     stats.ignored_error = applied;
   }
   stats.duration = run->options.clock->Now() - start;
+  stats.op_changes = CountOpChanges(std::move(ops), OpsByNumber(*graph));
   stats.nodes_after = graph->node_count();
   stats.constant_bytes_after = ConstantBytes(*graph);
   return stats;
@@ -130,6 +159,44 @@ absl::StatusOr<PipelineReport> RunTransforms(
     }
   }
   return report;
+}
+
+std::vector<RenamedNode> MakeNameMap(absl::Span<const TransformStats> steps,
+                                     const Graph& graph) {
+  bool is_needed = false;
+  std::map<std::string, std::string> first_names;
+  for (const TransformStats& step : steps) {
+    is_needed = is_needed || step.report.has_hidden_names;
+    // A step may give one node's old name to another.
+    std::map<std::string, std::string> of_step;
+    for (const RenamedNode& renamed : step.report.renamed) {
+      const auto earlier = first_names.find(renamed.before);
+      of_step[renamed.after] =
+          earlier == first_names.end() ? renamed.before : earlier->second;
+    }
+    for (const RenamedNode& renamed : step.report.renamed) {
+      first_names.erase(renamed.before);
+    }
+    first_names.merge(of_step);
+  }
+  std::vector<RenamedNode> map;
+  if (!is_needed) return map;
+  for (NodeId id : graph.Ids()) {
+    const auto found = first_names.find(graph.node(id).name());
+    if (found != first_names.end() && found->first != found->second) {
+      map.push_back({found->second, found->first});
+    }
+  }
+  return map;
+}
+
+std::string PrintNameMap(absl::Span<const RenamedNode> name_map) {
+  std::string text;
+  for (const RenamedNode& renamed : name_map) {
+    absl::StrAppend(&text, absl::Utf8SafeCEscape(renamed.after), "\t",
+                    absl::Utf8SafeCEscape(renamed.before), "\n");
+  }
+  return text;
 }
 
 }  // namespace optfarm::transforms

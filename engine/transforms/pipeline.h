@@ -29,10 +29,23 @@ struct PipelineOptions {
   std::string base_folder;
   // Checks the graph after each step (verify.h), unless it was invalid before.
   bool verify = true;
+  // Reads variables for transforms that can take them from a checkpoint; may be
+  // empty.
+  CheckpointReader checkpoint_reader;
   // Where durations come from. OWNERSHIP: outlives the run.
   Clock* clock = RealClock();
   // Called before each step; a failed status ends the run with it.
   std::function<absl::Status(absl::string_view step)> before_step;
+};
+
+// Nodes that came (`from` is empty), went (`to` is empty) or became nodes of
+// another op.
+struct OpChange {
+  std::string from;
+  std::string to;
+  int64_t nodes = 0;
+
+  friend bool operator==(const OpChange&, const OpChange&) = default;
 };
 
 // One step's outcome.
@@ -45,6 +58,8 @@ struct TransformStats {
   int64_t constant_bytes_before = 0;
   int64_t constant_bytes_after = 0;
   absl::Duration duration;
+  // By op; nodes whose op stayed are not in it.
+  std::vector<OpChange> op_changes;
   // Empty of changes when the step's error was ignored.
   TransformReport report;
   // The ignored error; OK otherwise.
@@ -54,6 +69,18 @@ struct TransformStats {
 struct PipelineReport {
   std::vector<TransformStats> steps;
 };
+
+// First and last name of each renamed node that is still in the graph which the
+// steps made, when one of them left names that say nothing; else empty.
+std::vector<RenamedNode> MakeNameMap(absl::Span<const TransformStats> steps,
+                                     const graph::Graph& graph);
+
+// A name map as text: a line for each node, its last name, a tab, its first.
+// Characters that are not printable are written as in C.
+std::string PrintNameMap(absl::Span<const RenamedNode> name_map);
+
+// Name maps are kept under this name, or with it added to the graph's.
+inline constexpr char kNameMapFile[] = "name_map.tsv";
 
 // Applies `steps` in order. Versions and function library are kept. Declared
 // inputs and outputs are the whole model's; each must name a node that is in

@@ -21,6 +21,7 @@ absl::Status RenameNode(graph::Graph* graph, TransformContext* context) {
                      to.empty() ? "empty" : "in use by another node"));
   }
   graph->Rename(id, to);
+  context->RecordRename(from, to);
   context->CountChange();
   return absl::OkStatus();
 }

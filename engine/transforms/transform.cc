@@ -204,12 +204,28 @@ absl::StatusOr<std::string> TransformContext::ResolveFile(
   return JoinPath(base_folder_, path);
 }
 
+absl::StatusOr<tensorflow::TensorProto> TransformContext::ReadVariable(
+    absl::string_view checkpoint, const std::string& name) const {
+  if (!checkpoint_reader_) {
+    return absl::UnimplementedError(
+        "checkpoints cannot be read here; freeze the graph first");
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const std::string path, ResolveFile(checkpoint));
+  return checkpoint_reader_(path, name);
+}
+
 void TransformContext::Skip(absl::string_view node, absl::string_view reason) {
   report_->skipped.push_back({std::string(node), std::string(reason)});
 }
 
 void TransformContext::Warn(absl::string_view text) {
   report_->warnings.emplace_back(text);
+}
+
+void TransformContext::RecordRename(absl::string_view before,
+                                    absl::string_view after) {
+  if (before == after) return;
+  report_->renamed.push_back({std::string(before), std::string(after)});
 }
 
 }  // namespace optfarm::transforms

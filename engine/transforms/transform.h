@@ -9,6 +9,7 @@
 #define OPTFARM_ENGINE_TRANSFORMS_TRANSFORM_H_
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "engine/graph/partial_shape.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/transforms/transform_string.h"
+#include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
 
 namespace optfarm::graph {
@@ -92,13 +94,32 @@ struct SkippedMatch {
   std::string reason;
 };
 
+// A node that got another name.
+struct RenamedNode {
+  std::string before;
+  std::string after;
+
+  friend bool operator==(const RenamedNode&, const RenamedNode&) = default;
+};
+
 // What a transform did.
 struct TransformReport {
   int64_t nodes_changed = 0;
   std::vector<SkippedMatch> skipped;
   // What the user should know of, for instance NaN weights.
   std::vector<std::string> warnings;
+  // In the order in which they were renamed.
+  std::vector<RenamedNode> renamed;
+  // Whether the new names say nothing, so that the user has to keep the pairs.
+  bool has_hidden_names = false;
 };
+
+// Reads a variable's value from a checkpoint, by the checkpoint's path and the
+// name under which the value was saved.
+// ERRORS: NotFound when the checkpoint or the name is not there; others for
+// files that cannot be read or are damaged.
+using CheckpointReader = std::function<absl::StatusOr<tensorflow::TensorProto>(
+    const std::string& checkpoint, const std::string& name)>;
 
 // What a transform is given besides the graph.
 // THREADS: one transform at a time.
@@ -113,12 +134,14 @@ class TransformContext {
   TransformContext(const TransformArguments& arguments,
                    absl::Span<const graph::TensorName> inputs,
                    absl::Span<const graph::TensorName> outputs,
-                   const std::string& base_folder, Counters* counters,
-                   TransformReport* report)
+                   const std::string& base_folder,
+                   const CheckpointReader& checkpoint_reader,
+                   Counters* counters, TransformReport* report)
       : arguments_(arguments),
         inputs_(inputs),
         outputs_(outputs),
         base_folder_(base_folder),
+        checkpoint_reader_(checkpoint_reader),
         counters_(counters),
         report_(report) {}
 
@@ -137,16 +160,26 @@ class TransformContext {
   // ERRORS: PermissionDenied for a path that leaves the base folder.
   absl::StatusOr<std::string> ResolveFile(absl::string_view path) const;
 
+  // A variable's value; `checkpoint` is a path that a parameter gives.
+  // ERRORS: those of ResolveFile and of the reader; Unimplemented when this
+  // program gave none.
+  absl::StatusOr<tensorflow::TensorProto> ReadVariable(
+      absl::string_view checkpoint, const std::string& name) const;
+
   Counters* counters() { return counters_; }
   void CountChange(int64_t nodes = 1) { report_->nodes_changed += nodes; }
   void Skip(absl::string_view node, absl::string_view reason);
   void Warn(absl::string_view text);
+  // No effect when the names are the same.
+  void RecordRename(absl::string_view before, absl::string_view after);
+  void HideNames() { report_->has_hidden_names = true; }
 
  private:
   const TransformArguments& arguments_;
   absl::Span<const graph::TensorName> inputs_;
   absl::Span<const graph::TensorName> outputs_;
   const std::string& base_folder_;
+  const CheckpointReader& checkpoint_reader_;
   Counters* counters_;
   TransformReport* report_;
 };

@@ -187,6 +187,27 @@ TEST_F(OptctlTest, GraphTransformWritesAndTells) {
   }
 }
 
+TEST_F(OptctlTest, GraphTransformExplains) {
+  const std::string out = JoinPath(folder_, "small.pb");
+  const auto explain = [&](const std::string& format) {
+    return Run({"graph", "transform", "--in_graph=" + model_,
+                "--out_graph=" + out, "--inputs=x", "--outputs=a/y",
+                "--transforms=insert_logging obfuscate_names", "--explain",
+                "-o", format});
+  };
+  EXPECT_EQ(explain("table"), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("added: "));
+  EXPECT_THAT(output_, HasSubstr("left a/y alone: nothing reads it"));
+  EXPECT_EQ(explain("json"), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("{\"node\":\"a/y\",\"reason\":"));
+  EXPECT_THAT(output_, HasSubstr("\"to\":\"Print\""));
+  EXPECT_EQ(explain("csv"), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("insert_logging,a/y,nothing reads it"));
+  // The names are kept beside the graph.
+  EXPECT_THAT(ReadFile(out + ".name_map.tsv").value_or(""),
+              HasSubstr("\tx__print__\n"));
+}
+
 TEST_F(OptctlTest, GraphRunFeedsAndFetchesAnyTensor) {
   // numpy.save of float32 [[1, 1]].
   std::string npy("\x93NUMPY\x01\x00\x76\x00", 10);

@@ -110,6 +110,25 @@ TEST(OptimizeJobTest, WritesItsArtifactsAndNamesThem) {
                              HasSubstr("quantize_nodes")));
 }
 
+TEST(OptimizeJobTest, KeepsTheNamesThatATransformHid) {
+  OptimizeRequest request = Request("int8");
+  request.recipe.add_transforms()->set_name("obfuscate_names");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
+  EXPECT_TRUE(report.passed()) << report.DebugString();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const std::string map,
+      ReadFile(JoinPath(request.out_folder, "name_map.tsv")));
+  EXPECT_THAT(map, HasSubstr("\tconv/eightbit\n"));
+  EXPECT_THAT(report.artifacts(),
+              Contains(Property(&v1::Artifact::name, "name_map.tsv")));
+  // The layers are still found.
+  EXPECT_THAT(report.layers_compared(),
+              Contains(Property(&v1::TensorComparison::name, "relu")));
+  EXPECT_THAT(report.transforms(),
+              Contains(Property(&v1::TransformStats::op_changes_size,
+                                ::testing::Gt(0))));
+}
+
 TEST(OptimizeJobTest, TheSameWorkGivesTheSameBytes) {
   OptimizeRequest request = Request("int8");
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report first, RunJob(request));

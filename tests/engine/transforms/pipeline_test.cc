@@ -9,6 +9,7 @@ namespace {
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
 // in -> relu -> out, beside a Const that nothing reads.
@@ -94,6 +95,65 @@ TEST(PipelineTest, ReportsWhatEachStepDid) {
   EXPECT_EQ(report.steps[1].step, "remove_nodes(op=Relu)");
   EXPECT_EQ(report.steps[1].report.nodes_changed, 1);
   EXPECT_EQ(Show(graph, "out"), "Identity(in)");
+}
+
+TEST(PipelineTest, CountsChangesByOp) {
+  GraphBuilder b = SmallGraph();
+  b.Ints("axis", {}, {0});
+  b.Node("joined", "ConcatV2", {"relu", "relu", "axis"},
+         FloatT({{"N", IntAttr(2)}}));
+  Graph graph = b.Build();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const PipelineReport report,
+      Apply(&graph,
+            "backport_concatv2 remove_nodes(op=Identity) "
+            "insert_logging(op=Relu) sort_by_execution_order",
+            "in", "joined"));
+  EXPECT_THAT(report.steps[0].op_changes,
+              ElementsAre(OpChange{"ConcatV2", "Concat", 1}));
+  EXPECT_THAT(report.steps[1].op_changes,
+              ElementsAre(OpChange{"Identity", "", 1}));
+  EXPECT_THAT(report.steps[2].op_changes,
+              ElementsAre(OpChange{"", "Print", 1}));
+  EXPECT_THAT(report.steps[3].op_changes, IsEmpty());
+}
+
+TEST(PipelineTest, AnIgnoredErrorLeavesNoChanges) {
+  Graph graph = SmallGraph().Build();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const PipelineReport report,
+      Apply(&graph,
+            "remove_nodes(op=Identity, op=Relu, ignore_errors=true) "
+            "rename_op(old_op_name=Identity, new_op_name=Add, "
+            "ignore_errors=true)",
+            "in", "out"));
+  EXPECT_FALSE(report.steps[1].ignored_error.ok());
+  EXPECT_THAT(report.steps[1].op_changes, IsEmpty());
+}
+
+TEST(PipelineTest, JoinsTheRenamesOfAllSteps) {
+  Graph graph = SmallGraph().Build();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const PipelineReport named,
+      Apply(&graph, "rename_node(old_node_name=relu, new_node_name=r)", "in",
+            "out"));
+  // Nothing is hidden.
+  EXPECT_THAT(MakeNameMap(named.steps, graph), IsEmpty());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      PipelineReport report,
+      Apply(&graph,
+            "rename_node(old_node_name=r, new_node_name=\"a\\tb\") "
+            "obfuscate_names "
+            "rename_node(old_node_name=1, new_node_name=weights) "
+            "rename_node(old_node_name=0, new_node_name=1)",
+            "in", "out"));
+  EXPECT_THAT(
+      MakeNameMap(report.steps, graph),
+      ElementsAre(RenamedNode{"r", "1"}, RenamedNode{"unused", "weights"}));
+  // A node that is gone has no name.
+  MustApply(&graph, "strip_unused_nodes", "in", "out");
+  EXPECT_EQ(PrintNameMap(MakeNameMap(report.steps, graph)), "1\tr\n");
+  EXPECT_EQ(PrintNameMap({{"a\tb", "0"}}), "0\ta\\tb\n");
 }
 
 TEST(PipelineTest, KeepsVersionsAndLibrary) {
