@@ -79,7 +79,12 @@ absl::Status Synchronizer::Run() {
     if (status.ok() || absl::IsCancelled(status)) continue;
     if (!answered_ && !IsTransient(status)) return status;
     NoteFailure(status);
-    Pause(std::min(backoff_.Next(), give_up - absl::Now()), /*for_news=*/false);
+    absl::Duration pause = std::min(backoff_.Next(), give_up - absl::Now());
+    // A server that comes back gives each lease one more term to be renewed.
+    if (!held_.empty()) {
+      pause = std::min(pause, std::max(lease_ / 5, kLeastPause));
+    }
+    Pause(pause, /*for_news=*/false);
   }
   SayGoodbye();
   held_.DropAll();
