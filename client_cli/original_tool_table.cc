@@ -8,6 +8,7 @@ std::vector<OriginalTool> AllOriginalTools() {
   return {
       TransformGraphTool(),
       SummarizeGraphTool(),
+      BenchmarkModelTool(),
   };
 }
 

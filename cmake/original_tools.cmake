@@ -6,6 +6,7 @@
 # both agree.
 
 set(OPTFARM_ORIGINAL_TOOLS
+  benchmark_model
   summarize_graph
   transform_graph)
 

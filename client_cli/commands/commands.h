@@ -31,6 +31,7 @@ CommandInfo GraphBenchmarkCommand();
 // lists them all.
 OriginalTool TransformGraphTool();
 OriginalTool SummarizeGraphTool();
+OriginalTool BenchmarkModelTool();
 
 }  // namespace optfarm::client_cli
 

@@ -1,274 +1,398 @@
-// optctl graph benchmark: measures one graph on this machine.
+// optctl graph benchmark and TensorFlow's benchmark_model: measures one graph
+// on this machine, with that tool's flags, lines and tables.
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <ostream>
+
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/files.h"
 #include "base/status_macros.h"
+#include "client_cli/benchmark_text.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/graph_summary.h"
-#include "client_cli/human_units.h"
 #include "client_cli/layer_flags.h"
 #include "client_cli/noise_text.h"
-#include "client_cli/progress_line.h"
-#include "client_cli/proto_json.h"
-#include "engine/benchmark/benchmark.h"
-#include "engine/benchmark/flops.h"
-#include "engine/formats/graph_file.h"
-#include "engine/graph/graph.h"
-#include "engine/graph/infer_io.h"
-#include "engine/graph/partial_shape.h"
+#include "engine/benchmark/environment.h"
+#include "engine/benchmark/model_benchmark.h"
+#include "engine/benchmark/trace_file.h"
 
 namespace optfarm::client_cli {
 namespace {
 
-using Align = Table::Align;
+// Runs that go into a trace file: enough to compare, few enough for the page.
+constexpr int64_t kTraceFileRuns = 10;
 
-Table MakeLatencyTable(const std::vector<v1::Measurement>& measurements) {
-  Table table({{"threads", "THREADS", Align::kRight},
-               {"runs", "RUNS", Align::kRight},
-               {"load_us", "LOAD", Align::kRight},
-               {"first_us", "FIRST", Align::kRight},
-               {"min_us", "MIN", Align::kRight},
-               {"median_us", "MEDIAN", Align::kRight},
-               {"mean_us", "MEAN", Align::kRight},
-               {"mad_us", "SPREAD", Align::kRight},
-               {"p90_us", "P90", Align::kRight},
-               {"p99_us", "P99", Align::kRight},
-               {"max_us", "MAX", Align::kRight},
-               {"peak_memory_bytes", "MEMORY", Align::kRight},
-               {"noisy", "NOISY"}});
-  const auto time = [](double us) { return Cell(us, HumanMicroseconds(us)); };
-  for (const v1::Measurement& m : measurements) {
-    table.AddRow(
-        {Cell::Integer(m.threads()), Cell::Integer(m.runs()), time(m.load_us()),
-         time(m.first_us()), time(m.min_us()), time(m.median_us()),
-         time(m.mean_us()), time(m.mad_us()), time(m.p90_us()),
-         time(m.p99_us()), time(m.max_us()),
-         m.peak_memory_bytes() > 0
-             ? Cell(m.peak_memory_bytes(), HumanBytes(m.peak_memory_bytes()))
-             : Cell(),
-         Cell(m.noisy(), m.noisy() ? "noisy" : "no")});
-  }
-  return table;
+using benchmark::ModelBenchmark;
+using benchmark::ModelBenchmarkRequest;
+using benchmark::RunLimits;
+
+absl::Duration PositiveSeconds(const std::optional<double>& seconds,
+                               absl::Duration otherwise) {
+  if (!seconds.has_value()) return otherwise;
+  return *seconds > 0 ? absl::Seconds(*seconds) : absl::InfiniteDuration();
 }
 
-Table MakeOpsTable(const v1::Measurement& measurement) {
-  double total = 0;
-  for (const v1::OpTime& op : measurement.op_times()) total += op.total_us();
-  Table table({{"op", "OP"},
-               {"count", "NODES", Align::kRight},
-               {"total_us", "TIME", Align::kRight},
-               {"percent", "SHARE", Align::kRight},
-               {"cumulative_percent", "SUM", Align::kRight}});
-  double sum = 0;
-  const auto percent = [total](double us) {
-    const double value = total > 0 ? us / total * 100 : 0;
-    return Cell(value, HumanPercent(value));
-  };
-  for (const v1::OpTime& op : measurement.op_times()) {
-    sum += op.total_us();
-    table.AddRow({Cell::Text(op.op()), Cell::Integer(op.count()),
-                  Cell(op.total_us(), HumanMicroseconds(op.total_us())),
-                  percent(op.total_us()), percent(sum)});
+// "-1" or any number below 1: all processors.
+absl::StatusOr<std::vector<int>> ParseThreads(const std::string& text) {
+  std::vector<int> threads;
+  for (const absl::string_view part : absl::StrSplit(text, ',')) {
+    int count = 0;
+    if (!absl::SimpleAtoi(part, &count)) {
+      return UsageError(absl::StrCat(
+          "--num_threads: '", text,
+          "' is not a whole number or a list of them, like 4 or 1,4"));
+    }
+    threads.push_back(count > 0 ? count : benchmark::UsableCores());
   }
-  return table;
+  return threads;
 }
 
-Table MakeNodesTable(const v1::Measurement& measurement) {
-  Table table({{"total_us", "TIME", Align::kRight},
-               {"op", "OP"},
-               {"node", "SLOWEST NODES"}});
-  for (const v1::NodeTime& node : measurement.slowest_nodes()) {
-    table.AddRow({Cell(node.total_us(), HumanMicroseconds(node.total_us())),
-                  Cell::Text(node.op()), Cell::Text(node.node())});
+// "1,2:3": the first values of each input.
+absl::StatusOr<std::vector<std::vector<double>>> ParseValues(
+    const std::string& text) {
+  std::vector<std::vector<double>> lists;
+  if (text.empty()) return lists;
+  for (const absl::string_view list : absl::StrSplit(text, ':')) {
+    std::vector<double>& values = lists.emplace_back();
+    for (const absl::string_view part :
+         absl::StrSplit(list, ',', absl::SkipEmpty())) {
+      if (!absl::SimpleAtod(part, &values.emplace_back())) {
+        return UsageError(absl::StrCat("--input_layer_values: '",
+                                       std::string(part), "' is not a number"));
+      }
+    }
   }
-  return table;
+  return lists;
 }
 
 class GraphBenchmark final : public Command {
  public:
+  // `original`: TensorFlow's defaults where optctl looks into the graph, and
+  // nothing on stdout.
+  explicit GraphBenchmark(bool original) : original_(original) {
+    if (!original) return;
+    graph_ = "/data/local/tmp/tensorflow_inception_graph.pb";
+    input_layer_ = "input:0";
+    input_layer_shape_ = "1,224,224,3";
+    input_layer_type_ = "float";
+    output_layer_ = "output:0";
+  }
+
   void DeclareFlags(FlagSet* flags) override {
     flags->Path("graph", "FILE", "The graph, binary or text.", &graph_);
-    flags->Required();
-    flags->Text("input_layer", "A,B",
-                "Tensors to feed. Default: found in the graph.", &input_layer_);
-    flags->Text("input_layer_shape", "1,2:3,4",
-                "Their shapes, in the same order. Default: the graph's, with 1 "
-                "for an unknown dimension.",
-                &input_layer_shape_);
-    flags->Text("input_layer_type", "T,T",
-                "Their types: float, uint8, ... Default: the graph's.",
-                &input_layer_type_);
-    flags->Texts("input", "NAME=FILE.npy",
-                 "Feed this instead of random values.", &inputs_);
-    flags->Text("output_layer", "A,B",
-                "Tensors to fetch. Default: found in the graph.",
-                &output_layer_);
-    flags->Integers("num_threads", "Thread counts to measure. Default: 1.",
-                    &threads_);
-    flags->Integer("num_runs", "Least runs measured. Default: 50.", &runs_, 1,
-                   1'000'000);
-    flags->Duration("min_secs", "Least time measured. Default: 1s.",
-                    &min_time_);
-    flags->Duration("max_secs",
-                    "Longest time for one thread count; wins over the two "
-                    "above. Default: 60s.",
-                    &max_time_);
-    flags->Integer("warmup_runs", "Runs before measuring. Default: 2.",
-                   &warmup_runs_, 0, 1'000'000);
-    flags->Integer("profile_runs",
-                   "Runs timed op by op, after the measured ones; 0: no "
-                   "profile. Default: 3.",
-                   &profile_runs_, 0, 10'000);
-    flags->Switch("show_flops",
-                  "Also estimate floating-point operations a run and a second.",
-                  &show_flops_);
+    if (!original_) flags->Required();
+    DeclareTensorFlags(flags);
+    DeclareRunFlags(flags);
+    DeclareReportFlags(flags);
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
-    OPTFARM_ASSIGN_OR_RETURN(const benchmark::BenchmarkRequest request,
-                             MakeRequest());
-    benchmark::FlopCount flops;
-    if (show_flops_) {
-      OPTFARM_ASSIGN_OR_RETURN(flops, Count(request.variants[0]));
+    std::ostream& lines = original_ || context.format != OutputFormat::kTable
+                              ? *context.err
+                              : *context.out;
+    ModelBenchmarkRequest request;
+    OPTFARM_RETURN_IF_ERROR(FillModel(&request.model));
+    OPTFARM_RETURN_IF_ERROR(FillRuns(&request));
+    OPTFARM_RETURN_IF_ERROR(FillInputFiles(&request));
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<int> threads,
+                             ParseThreads(num_threads_));
+    if (threads.size() > 1 && WantsReports()) {
+      return UsageError(
+          "--output_prefix: report files take one number of threads");
     }
-    absl::StatusOr<std::vector<v1::Measurement>> measured;
-    {
-      ProgressLine line(context);
-      measured = benchmark::RunBenchmark(
-          request, [&line](const benchmark::BenchmarkProgress& progress) {
-            line.Show(absl::StrFormat("%.0f%% %s", progress.fraction * 100,
-                                      progress.stage));
-            return absl::OkStatus();
-          });
+    if (device_gflops_ && *device_gflops_ <= 0) {
+      return UsageError("--device_gflops: give a number above 0");
     }
-    OPTFARM_RETURN_IF_ERROR(measured.status());
-    Print(*measured, show_flops_ ? FlopsText(flops, *measured) : "", context);
+    request.log = [&lines](absl::string_view line) {
+      lines << PrintableText(line) << std::endl;
+    };
+    PrintSettings(lines);
+    std::vector<ModelBenchmark> benchmarks;
+    for (const int count : threads) {
+      request.threads = count;
+      OPTFARM_ASSIGN_OR_RETURN(ModelBenchmark done,
+                               benchmark::RunModelBenchmark(request));
+      PrintProfile(done, lines);
+      benchmarks.push_back(std::move(done));
+    }
+    OPTFARM_RETURN_IF_ERROR(WriteFiles(benchmarks));
+    if (!original_) Print(benchmarks, context);
     return ExitCode::kOk;
   }
 
  private:
-  absl::StatusOr<benchmark::BenchmarkRequest> MakeRequest() const {
-    benchmark::BenchmarkRequest request;
-    benchmark::BenchmarkVariant& variant = request.variants.emplace_back();
-    variant.name = "graph";
-    variant.graph_path = graph_;
+  void DeclareTensorFlags(FlagSet* flags) {
+    flags->Text("input_layer", "A,B",
+                absl::StrCat("Tensors to feed.", Default("input:0")),
+                &input_layer_);
+    flags->Text("input_layer_shape", "1,2:3,4",
+                absl::StrCat("Their shapes, in the same order.",
+                             original_ ? " Default: 1,224,224,3."
+                                       : " Default: the graph's, with 1 for an "
+                                         "unknown first dimension."),
+                &input_layer_shape_);
+    flags->Text("input_layer_type", "T,T",
+                absl::StrCat("Their types: float, uint8, int32, bool, ...",
+                             Default("float")),
+                &input_layer_type_);
+    flags->Text("input_layer_values", "1,2:3",
+                "First elements of each of them; the rest is 0. Default: "
+                "seeded random values.",
+                &input_layer_values_);
+    flags->Texts("input", "NAME=FILE.npy",
+                 "Feed this instead of made-up values.", &inputs_);
+    flags->Text("output_layer", "A,B",
+                absl::StrCat("Tensors to fetch.", Default("output:0")),
+                &output_layer_);
+    flags->Text("target_layer", "A,B",
+                "Nodes to run for what they do, not for what they give.",
+                &target_layer_);
+  }
+
+  void DeclareRunFlags(FlagSet* flags) {
+    constexpr int64_t kLeast = std::numeric_limits<int32_t>::min();
+    flags->Integer(
+        "max_num_runs",
+        "Most runs of each phase; 0 or less: until the time is over. "
+        "Default: 1000.",
+        &max_num_runs_, kLeast);
+    flags->Number("max_time",
+                  "Most seconds of each phase; 0 or less: no limit. Default: "
+                  "10.",
+                  &max_time_);
+    flags->Integer("num_runs",
+                   "A phase ends early once it has this many runs and "
+                   "--min_secs.",
+                   &num_runs_, 0);
+    flags->Number("min_secs", "A phase ends early; see --num_runs.",
+                  &min_secs_);
+    flags->Number("max_secs", "The same as --max_time.", &max_secs_);
+    flags->Number("inference_delay", "Seconds to sleep after each run.",
+                  &inference_delay_);
+    flags->Number("inter_benchmark_delay", "Seconds to sleep between phases.",
+                  &phase_delay_);
+    flags->Text("num_threads", "N,N",
+                "Threads; -1: one for each processor. Several numbers are "
+                "measured one after the other. Default: -1.",
+                &num_threads_);
+    flags->Integer("warmup_runs", "Runs before measuring. Default: 1.",
+                   &warmup_runs_, kLeast);
+    flags->Integer("profile_runs",
+                   "Most runs timed op by op, after the measured ones; 0: no "
+                   "profile. Default: as many as measured ones.",
+                   &profile_runs_, 0);
+  }
+
+  void DeclareReportFlags(FlagSet* flags) {
+    flags->Text("benchmark_name", "NAME", "Name in the report files.",
+                &benchmark_name_);
+    flags->Path("output_prefix", "PATH",
+                "What the names of report files begin with. They are written "
+                "when this and --benchmark_name are given.",
+                &output_prefix_);
+    flags->Switch("show_sizes", "Print each node's output shapes.",
+                  &show_sizes_);
+    flags->Switch("show_run_order", "Print the nodes in run order.",
+                  &profile_.show_run_order);
+    flags->Integer("run_order_limit", "Nodes printed there; 0: all.",
+                   &run_order_limit_);
+    flags->Switch("show_time", "Print the slowest nodes.", &profile_.show_time);
+    flags->Integer("time_limit", "Nodes printed there; 0: all. Default: 10.",
+                   &time_limit_);
+    flags->Switch("show_memory", "Print the nodes with the largest outputs.",
+                  &profile_.show_memory);
+    flags->Integer("memory_limit", "Nodes printed there; 0: all. Default: 10.",
+                   &memory_limit_);
+    flags->Switch("show_type", "Print the time of each op type.",
+                  &profile_.show_type);
+    flags->Switch("show_summary", "Print time and memory of a run.",
+                  &profile_.show_summary);
+    flags->Switch("show_flops",
+                  "Also estimate floating-point operations a run and a second.",
+                  &show_flops_);
+    flags->Number("device_gflops",
+                  "Also estimate the best a device of so many billion "
+                  "operations a second can do.",
+                  &device_gflops_);
+    flags->Path("trace_file", "FILE",
+                "Write the first profiled runs for Chrome's tracing page.",
+                &trace_file_);
+  }
+
+  std::string Default(absl::string_view original) const {
+    return absl::StrCat(
+        " Default: ", original_ ? original : "found in the graph", ".");
+  }
+
+  bool WantsReports() const {
+    return !benchmark_name_.empty() && !output_prefix_.empty();
+  }
+
+  absl::Status FillModel(benchmark::BenchmarkVariant* model) const {
+    model->name = "graph";
+    model->graph_path = graph_;
     OPTFARM_ASSIGN_OR_RETURN(
-        variant.inputs,
+        model->inputs,
         ParseLayerFlags(input_layer_, input_layer_type_, input_layer_shape_));
-    variant.outputs = absl::StrSplit(output_layer_, ',', absl::SkipEmpty());
+    for (v1::TensorSpec& spec : model->inputs) {
+      for (const int64_t dim : spec.shape()) {
+        if (dim >= 0) continue;
+        return UsageError(absl::StrCat(
+            "--input_layer_shape: input '", spec.name(),
+            "' has an unknown size (-1); give the size to benchmark with"));
+      }
+      // An empty shape is a scalar's for the original.
+      if (original_) spec.set_shape_known(true);
+    }
+    OPTFARM_ASSIGN_OR_RETURN(model->input_values,
+                             ParseValues(input_layer_values_));
+    if (model->input_values.size() > model->inputs.size()) {
+      return UsageError(absl::StrCat(
+          "--input_layer_values has ", model->input_values.size(),
+          " lists, --input_layer ", model->inputs.size(), " names"));
+    }
+    model->outputs = absl::StrSplit(output_layer_, ',', absl::SkipEmpty());
+    model->targets = absl::StrSplit(target_layer_, ',', absl::SkipEmpty());
+    return absl::OkStatus();
+  }
+
+  absl::Status FillRuns(ModelBenchmarkRequest* request) const {
+    if (max_time_ && max_secs_) {
+      return UsageError(
+          "--max_time and --max_secs mean the same; give one of them");
+    }
+    request->timed = {
+        max_num_runs_,
+        PositiveSeconds(max_secs_ ? max_secs_ : max_time_, absl::Seconds(10)),
+        num_runs_, absl::Seconds(std::max(min_secs_.value_or(0), 0.0))};
+    request->traced = request->timed;
+    if (profile_runs_ == 0) {
+      request->traced.reset();
+    } else if (profile_runs_ > 0) {
+      request->traced->max_runs = profile_runs_;
+    }
+    request->warmup_runs = warmup_runs_;
+    request->run_delay = absl::Seconds(inference_delay_.value_or(-1));
+    request->phase_delay = absl::Seconds(phase_delay_.value_or(-1));
+    request->profile = profile_;
+    request->profile.run_order_limit = static_cast<int>(run_order_limit_);
+    request->profile.time_limit = static_cast<int>(time_limit_);
+    request->profile.memory_limit = static_cast<int>(memory_limit_);
+    request->kept_traces = trace_file_.empty() ? 0 : kTraceFileRuns;
+    char host[256] = {};
+    gethostname(host, sizeof(host) - 1);
+    request->device = host;
+    request->build_version = OPTFARM_VERSION;
+    return absl::OkStatus();
+  }
+
+  absl::Status FillInputFiles(ModelBenchmarkRequest* request) const {
     for (const std::string& input : inputs_) {
       const size_t equals = input.find('=');
       if (equals == std::string::npos) {
         return UsageError(absl::StrCat("--input: '", input,
                                        "' is not of the form NAME=FILE.npy"));
       }
-      request.input_files.push_back(
+      request->input_files.push_back(
           {input.substr(0, equals), ExpandHome(input.substr(equals + 1))});
     }
-    char host[256] = {};
-    gethostname(host, sizeof(host) - 1);
-    request.device = host;
-    request.build_version = OPTFARM_VERSION;
-    request.threads.assign(threads_.begin(), threads_.end());
-    request.min_runs = static_cast<int>(runs_);
-    request.min_time = min_time_;
-    request.max_time = max_time_;
-    request.warmup_runs = static_cast<int>(warmup_runs_);
-    request.profile_runs = static_cast<int>(profile_runs_);
-    return request;
+    return absl::OkStatus();
   }
 
-  absl::StatusOr<benchmark::FlopCount> Count(
-      const benchmark::BenchmarkVariant& variant) const {
-    OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
-                             formats::LoadGraphDef(graph_));
-    OPTFARM_ASSIGN_OR_RETURN(const graph::Graph graph,
-                             graph::Graph::FromDef(std::move(def)));
-    graph::IoRequest request;
-    request.outputs = variant.outputs;
-    for (const v1::TensorSpec& spec : variant.inputs) {
-      graph::InputRequest& input = request.inputs.emplace_back();
-      input.name = spec.name();
-      if (spec.shape_known()) {
-        input.shape = graph::PartialShape(
-            std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
-      }
-    }
-    OPTFARM_ASSIGN_OR_RETURN(const graph::GraphIo io,
-                             graph::InferIo(graph, request));
-    return benchmark::CountFlops(graph, io);
+  // What benchmark_model begins with.
+  void PrintSettings(std::ostream& out) const {
+    const auto number = [](const std::optional<double>& value) {
+      return absl::StrFormat("%.1f", value.value_or(-1));
+    };
+    out << "Graph: [" << graph_ << "]\n"
+        << "Input layers: [" << input_layer_ << "]\n"
+        << "Input shapes: [" << input_layer_shape_ << "]\n"
+        << "Input types: [" << input_layer_type_ << "]\n"
+        << "Output layers: [" << output_layer_ << "]\n"
+        << "Target layers: [" << target_layer_ << "]\n"
+        << "Num runs: [" << max_num_runs_ << "]\n"
+        << "Inter-inference delay (seconds): [" << number(inference_delay_)
+        << "]\n"
+        << "Inter-benchmark delay (seconds): [" << number(phase_delay_) << "]\n"
+        << "Num threads: [" << num_threads_ << "]\n"
+        << "Benchmark name: [" << benchmark_name_ << "]\n"
+        << "Output prefix: [" << output_prefix_ << "]\n"
+        << "Show sizes: [" << show_sizes_ << "]\n"
+        << "Warmup runs: [" << warmup_runs_ << "]\n";
   }
 
-  // The lines that TensorFlow's benchmark_model prints.
-  static std::string FlopsText(
-      const benchmark::FlopCount& count,
-      const std::vector<v1::Measurement>& measurements) {
-    std::string text = absl::StrCat(
-        "FLOPs estimate: ", ShortCount(static_cast<int64_t>(count.flops)));
-    if (count.unknown_nodes > 0) {
-      absl::StrAppend(&text, " (without ", count.unknown_nodes,
-                      " nodes of unknown shape; --input_layer_shape may help)");
+  void PrintProfile(const ModelBenchmark& done, std::ostream& out) const {
+    // Names come from a model that somebody else made.
+    if (!done.traced.empty()) {
+      out << PrintableText(done.profile.Report());
+      if (show_sizes_) out << PrintableText(done.profile.OutputSizes());
     }
-    for (const v1::Measurement& m : measurements) {
-      if (m.mean_us() <= 0) continue;
-      absl::StrAppend(
-          &text, "\nFLOPs/second with ", ThreadsText(m.threads()), ": ",
-          ShortCount(static_cast<int64_t>(count.flops * 1e6 / m.mean_us())));
-    }
-    return absl::StrCat(text, "\n");
+    if (show_flops_) out << FlopsLines(done);
   }
 
-  static void Print(const std::vector<v1::Measurement>& measurements,
-                    const std::string& flops, const CommandContext& context) {
+  absl::Status WriteFiles(const std::vector<ModelBenchmark>& benchmarks) const {
+    if (WantsReports()) {
+      OPTFARM_RETURN_IF_ERROR(benchmark::WriteReports(
+          benchmarks[0], output_prefix_, benchmark_name_));
+    }
+    if (trace_file_.empty()) return absl::OkStatus();
+    return WriteFileAtomically(
+        trace_file_,
+        benchmark::TraceFileJson(benchmarks[0].traces, BaseName(graph_)));
+  }
+
+  // What optctl adds to the original's lines.
+  void Print(const std::vector<ModelBenchmark>& benchmarks,
+             const CommandContext& context) const {
     if (context.format == OutputFormat::kJson) {
-      *context.out << "["
-                   << absl::StrJoin(measurements, ",\n",
-                                    [](std::string* out, const auto& m) {
-                                      out->append(ProtoToJsonLine(m));
-                                    })
-                   << "]\n";
+      *context.out << BenchmarksToJson(benchmarks, device_gflops_);
       return;
     }
-    *context.out << MakeLatencyTable(measurements).ToFormat(context.format);
-    if (context.format == OutputFormat::kCsv || measurements.empty()) return;
-    const v1::Measurement& first = measurements[0];
-    if (!first.op_times().empty()) {
-      *context.out << "\nOps of one run with " << ThreadsText(first.threads())
-                   << ":\n"
-                   << MakeOpsTable(first).ToText();
+    const ModelBenchmark& first = benchmarks[0];
+    if (context.format == OutputFormat::kCsv) {
+      *context.out << MakeLatencyTable(benchmarks).ToCsv();
+      return;
     }
-    if (!first.slowest_nodes().empty()) {
-      *context.out << "\n" << MakeNodesTable(first).ToText();
+    if (show_flops_ && !first.flops.ops.empty()) {
+      *context.out << "\n" << MakeFlopsTable(first.flops).ToText();
     }
-    if (!flops.empty()) *context.out << "\n" << flops;
+    if (device_gflops_) {
+      *context.out << DeviceEstimate(first.flops, *device_gflops_);
+    }
+    *context.out << "\n" << MakeLatencyTable(benchmarks).ToText();
     std::vector<const v1::Measurement*> all;
-    for (const v1::Measurement& m : measurements) all.push_back(&m);
+    for (const ModelBenchmark& done : benchmarks) {
+      all.push_back(&done.measurement);
+    }
+    const v1::Measurement& m = first.measurement;
     *context.out << NoiseText(all) << "\n"
-                 << ShortProcessor(first) << ", fed "
-                 << (first.inputs_fed().empty() ? "nothing"
-                                                : first.inputs_fed())
+                 << m.device() << ", " << m.before().cpu_model() << ", fed "
+                 << (m.inputs_fed().empty() ? "nothing" : m.inputs_fed())
                  << "\n";
   }
 
-  static std::string ShortProcessor(const v1::Measurement& measurement) {
-    return absl::StrCat(measurement.device(), ", ",
-                        measurement.before().cpu_model());
-  }
-
+  const bool original_;
   std::string graph_, input_layer_, input_layer_shape_, input_layer_type_,
-      output_layer_;
+      input_layer_values_, output_layer_, target_layer_;
   std::vector<std::string> inputs_;
-  std::vector<int32_t> threads_ = {1};
-  int64_t runs_ = 50;
-  absl::Duration min_time_ = absl::Seconds(1);
-  absl::Duration max_time_ = absl::Seconds(60);
-  int64_t warmup_runs_ = 2;
-  int64_t profile_runs_ = 3;
-  bool show_flops_ = false;
+  std::string num_threads_ = "-1";
+  int64_t max_num_runs_ = 1000;
+  int64_t num_runs_ = 0;
+  int64_t warmup_runs_ = 1;
+  // -1: as many as are measured.
+  int64_t profile_runs_ = -1;
+  std::optional<double> max_time_, max_secs_, min_secs_, inference_delay_,
+      phase_delay_, device_gflops_;
+  benchmark::StatSummarizerOptions profile_;
+  int64_t run_order_limit_ = 0, time_limit_ = 10, memory_limit_ = 10;
+  std::string benchmark_name_, output_prefix_, trace_file_;
+  bool show_sizes_ = false, show_flops_ = false;
 };
 
 }  // namespace
@@ -276,12 +400,19 @@ class GraphBenchmark final : public Command {
 CommandInfo GraphBenchmarkCommand() {
   return {"graph benchmark",
           "Measure a graph on this machine: latency, memory, time of each op.",
+          "Flags, lines and tables are those of TensorFlow's benchmark_model. "
           "optctl graph summarize prints a command line that fits a graph. "
-          "Runs go on until both --num_runs and --min_secs are met, or "
-          "--max_secs cuts in. Spread is the median absolute deviation.\n"
+          "Spread is the median absolute deviation.\n"
           "  optctl graph benchmark --graph=m.pb --input_layer=image \\\n"
           "      --input_layer_shape=1,224,224,3 --output_layer=softmax",
-          [] { return std::unique_ptr<Command>(new GraphBenchmark); }};
+          [] { return std::unique_ptr<Command>(new GraphBenchmark(false)); }};
+}
+
+OriginalTool BenchmarkModelTool() {
+  return {
+      .name = "benchmark_model", .command = "graph benchmark", .create = [] {
+        return std::unique_ptr<Command>(new GraphBenchmark(true));
+      }};
 }
 
 }  // namespace optfarm::client_cli

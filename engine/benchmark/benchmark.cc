@@ -1,7 +1,6 @@
 #include "engine/benchmark/benchmark.h"
 
 #include <malloc.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <iterator>
@@ -9,33 +8,20 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
-#include "base/digest.h"
-#include "base/files.h"
 #include "base/status_macros.h"
 #include "engine/benchmark/environment.h"
 #include "engine/benchmark/loaded_variant.h"
-#include "engine/benchmark/noise.h"
+#include "engine/benchmark/measurement.h"
 #include "engine/benchmark/profile.h"
-#include "engine/benchmark/statistics.h"
-#include "google/protobuf/util/time_util.h"
 
 namespace optfarm::benchmark {
 namespace {
 
 constexpr int kMaxThreads = 256;
-constexpr int kMaxSamples = 10'000;
 constexpr int kMaxMinRuns = 1'000'000;
 // Runs of one variant before it is the next one's turn: enough to warm the
 // caches again, few enough to share drift.
 constexpr int kRunsPerTurn = 5;
-
-int UsableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  const int count =
-      sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
-  return std::max(count, 1);
-}
 
 absl::Status Check(const BenchmarkRequest& request) {
   if (request.variants.empty()) {
@@ -125,14 +111,7 @@ absl::Status Describe(const BenchmarkRequest& request, int threads,
   m.set_variant(subject->variant->name);
   m.set_threads(threads);
   m.set_device(request.device);
-  OPTFARM_ASSIGN_OR_RETURN(const uint64_t size,
-                           FileSize(subject->variant->graph_path));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string digest,
-                           Sha256OfFile(subject->variant->graph_path));
-  m.set_file_size_bytes(static_cast<int64_t>(size));
-  m.mutable_model()->set_sha256(digest);
-  m.mutable_model()->set_size_bytes(static_cast<int64_t>(size));
-  return absl::OkStatus();
+  return FillModelFile(subject->variant->graph_path, &m);
 }
 
 // Runs all subjects in turns until each is done.
@@ -170,31 +149,6 @@ absl::Status Profile(const BenchmarkRequest& request, Subject* subject) {
   return absl::OkStatus();
 }
 
-void FillTimes(const v1::Environment& before, const v1::Environment& after,
-               Subject* subject) {
-  const Summary summary = Summarize(subject->micros);
-  v1::Measurement& m = subject->measurement;
-  m.set_min_us(summary.min);
-  m.set_median_us(summary.median);
-  m.set_mean_us(summary.mean);
-  m.set_mad_us(summary.mad);
-  m.set_p90_us(summary.p90);
-  m.set_p99_us(summary.p99);
-  m.set_max_us(summary.max);
-  m.set_runs(static_cast<int>(subject->micros.size()));
-  for (const double value : subject->micros) {
-    if (m.samples_us_size() == kMaxSamples) break;
-    m.add_samples_us(static_cast<float>(value));
-  }
-  *m.mutable_before() = before;
-  *m.mutable_after() = after;
-  for (std::string& reason :
-       NoiseReasons(summary, m.threads(), before, after)) {
-    m.add_noise_reasons(std::move(reason));
-  }
-  m.set_noisy(m.noise_reasons_size() > 0);
-}
-
 // All variants with one thread count.
 absl::StatusOr<std::vector<v1::Measurement>> MeasureThreadCount(
     const BenchmarkRequest& request, int threads,
@@ -219,11 +173,8 @@ absl::StatusOr<std::vector<v1::Measurement>> MeasureThreadCount(
   const v1::Environment after = ReadEnvironment(request.build_version);
   std::vector<v1::Measurement> measurements;
   for (Subject& subject : subjects) {
-    *subject.measurement.mutable_taken_at() =
-        google::protobuf::util::TimeUtil::NanosecondsToTimestamp(
-            absl::ToUnixNanos(taken_at));
     OPTFARM_RETURN_IF_ERROR(Profile(request, &subject));
-    FillTimes(before, after, &subject);
+    FillTimes(subject.micros, taken_at, before, after, &subject.measurement);
     measurements.push_back(std::move(subject.measurement));
   }
   return measurements;

@@ -26,6 +26,11 @@ struct BenchmarkVariant {
   // dimension is 1.
   std::vector<v1::TensorSpec> inputs;
   std::vector<std::string> outputs;
+  // Nodes that are run for what they do; what they give is dropped.
+  std::vector<std::string> targets = {};
+  // The first elements of each of `inputs`, the others are 0. Empty, or fewer
+  // than `inputs`: random values for the rest.
+  std::vector<std::vector<double>> input_values = {};
 };
 
 struct BenchmarkInputFile {
@@ -51,6 +56,8 @@ struct BenchmarkRequest {
   // Inputs without a file get seeded random values.
   std::vector<BenchmarkInputFile> input_files;
   uint64_t seed = 1;
+  // Also count the operations of each graph.
+  bool count_flops = false;
   // Goes into Measurement.device and Environment.build_version.
   std::string device;
   std::string build_version;

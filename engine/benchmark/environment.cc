@@ -67,12 +67,6 @@ std::string OsName(const std::string& root) {
   return "";
 }
 
-int UsableCores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 0;
-}
-
 void ReadFrequencies(const std::string& root, v1::Environment* environment) {
   const std::string cpus = root + "/sys/devices/system/cpu/cpu";
   environment->set_governor(ReadLine(cpus + "0/cpufreq/scaling_governor"));
@@ -185,6 +179,14 @@ v1::Environment ReadEnvironment(absl::string_view build_version,
   environment.set_build_version(std::string(build_version));
   environment.set_throttled(ReadThrottled(root));
   return environment;
+}
+
+int UsableCores() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  const int count =
+      sched_getaffinity(0, sizeof(set), &set) == 0 ? CPU_COUNT(&set) : 1;
+  return std::max(count, 1);
 }
 
 int64_t PeakResidentBytes() {

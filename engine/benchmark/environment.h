@@ -30,6 +30,9 @@ std::vector<std::string> CpuFeaturesOf(absl::string_view cpuinfo);
 std::optional<int64_t> KilobytesField(absl::string_view text,
                                       absl::string_view field);
 
+// Logical processors that this process may use; at least 1.
+int UsableCores();
+
 // Highest resident set of this process since its start or the last reset.
 // UNITS: bytes; 0 when it cannot be read.
 int64_t PeakResidentBytes();

@@ -15,6 +15,8 @@
 #include "engine/formats/wav.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/infer_io.h"
+#include "engine/graph/op_defs.h"
+#include "engine/graph/tensor_name.h"
 #include "engine/graph/verify.h"
 
 namespace optfarm::benchmark {
@@ -103,14 +105,73 @@ absl::StatusOr<Tensor> FileValue(const std::string& path,
   return value;
 }
 
+template <typename T>
+void FillFirst(const std::vector<double>& values, Tensor* tensor) {
+  for (size_t i = 0; i < values.size(); ++i) {
+    tensor->flat<T>()[i] = static_cast<T>(values[i]);
+  }
+}
+
+// `values` first, then zeros.
+absl::StatusOr<Tensor> GivenValue(const graph::GraphTensor& input,
+                                  const std::vector<double>& values) {
+  std::mt19937_64 unused(1);
+  OPTFARM_ASSIGN_OR_RETURN(Tensor made, RandomValue(input, &unused));
+  const auto fails = [&input](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("values for input '", input.name, "': ", why));
+  };
+  if (static_cast<int64_t>(values.size()) > made.num_elements()) {
+    return fails(
+        absl::StrCat(values.size(), " values for ", made.shape().ToString()));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(Tensor tensor,
+                           Tensor::Zeros(input.dtype, made.shape()));
+  switch (input.dtype) {
+    case tensorflow::DT_FLOAT:
+      FillFirst<float>(values, &tensor);
+      break;
+    case tensorflow::DT_DOUBLE:
+      FillFirst<double>(values, &tensor);
+      break;
+    case tensorflow::DT_INT32:
+      FillFirst<int32_t>(values, &tensor);
+      break;
+    case tensorflow::DT_INT64:
+      FillFirst<int64_t>(values, &tensor);
+      break;
+    case tensorflow::DT_UINT8:
+    case tensorflow::DT_QUINT8:
+      FillFirst<uint8_t>(values, &tensor);
+      break;
+    case tensorflow::DT_BOOL:
+      FillFirst<bool>(values, &tensor);
+      break;
+    default:
+      return fails(absl::StrCat("not possible for type ",
+                                graph::DataTypeName(input.dtype)));
+  }
+  return tensor;
+}
+
 absl::Status MakeInputs(const graph::GraphIo& io,
+                        const BenchmarkVariant& variant,
                         const BenchmarkRequest& request,
                         LoadedVariant* loaded) {
   std::mt19937_64 random(request.seed);
   std::set<std::string> used;
   std::vector<std::string> made_up;
   std::vector<std::string> files;
-  for (const graph::GraphTensor& input : io.inputs) {
+  std::vector<std::string> given;
+  for (size_t i = 0; i < io.inputs.size(); ++i) {
+    const graph::GraphTensor& input = io.inputs[i];
+    // The inputs that were asked for come first, in their order.
+    if (i < variant.input_values.size() && !variant.input_values[i].empty()) {
+      OPTFARM_ASSIGN_OR_RETURN(loaded->inputs.emplace_back(),
+                               GivenValue(input, variant.input_values[i]));
+      given.push_back(input.name);
+      continue;
+    }
     const auto file =
         std::find_if(request.input_files.begin(), request.input_files.end(),
                      [&](const BenchmarkInputFile& f) {
@@ -134,13 +195,47 @@ absl::Status MakeInputs(const graph::GraphIo& io,
         absl::StrCat("'", file.path, "' is for input '", file.input,
                      "', which the model does not have"));
   }
+  std::vector<std::string> fed;
   if (!made_up.empty()) {
-    loaded->inputs_fed =
-        absl::StrCat("seeded random values (seed ", request.seed, ")");
+    fed.push_back(
+        absl::StrCat("seeded random values (seed ", request.seed, ")"));
   }
   if (!files.empty()) {
-    absl::StrAppend(&loaded->inputs_fed, made_up.empty() ? "" : ", ",
-                    "values from ", absl::StrJoin(files, ", "));
+    fed.push_back(absl::StrCat("values from ", absl::StrJoin(files, ", ")));
+  }
+  if (!given.empty()) fed.push_back("given values and zeros");
+  loaded->inputs_fed = absl::StrJoin(fed, ", ");
+  return absl::OkStatus();
+}
+
+// The tensors whose fetching runs `name`: its first output or, for a node
+// without outputs, those of the nodes that it waits for.
+absl::Status AddTarget(const graph::Graph& graph, const std::string& name,
+                       std::vector<graph::TensorName>* fetches) {
+  OPTFARM_ASSIGN_OR_RETURN(const graph::TensorName tensor,
+                           graph::ParseTensorName(name));
+  OPTFARM_ASSIGN_OR_RETURN(const graph::Endpoint end, graph.Resolve(tensor));
+  std::vector<bool> seen(graph.id_limit(), false);
+  std::vector<graph::NodeId> stack = {end.node};
+  while (!stack.empty()) {
+    const graph::NodeId id = stack.back();
+    stack.pop_back();
+    if (seen[id]) continue;
+    seen[id] = true;
+    const graph::Node& node = graph.node(id);
+    const tensorflow::OpDef* def = graph::FindOpDef(node.op());
+    if (def != nullptr && def->output_arg_size() == 0) {
+      if (!node.inputs().empty()) {
+        return absl::UnimplementedError(absl::StrCat(
+            "target '", name, "' needs node '", node.name(), "' (op ",
+            node.op(), "), which takes inputs and has no output"));
+      }
+      for (const graph::NodeId before : node.control_inputs()) {
+        stack.push_back(before);
+      }
+    } else {
+      fetches->push_back({node.name(), 0});
+    }
   }
   return absl::OkStatus();
 }
@@ -169,14 +264,22 @@ absl::StatusOr<LoadedVariant> Load(const BenchmarkVariant& variant,
     }
     return list;
   };
+  std::vector<graph::TensorName> fetches = names(io.outputs);
+  for (const std::string& target : variant.targets) {
+    absl::Status status = AddTarget(graph, target, &fetches);
+    if (!status.ok()) return Annotate(status, "--target_layer");
+  }
   runtime::SessionOptions options;
   options.threads = threads;
   options.print = [](absl::string_view) {};
   OPTFARM_ASSIGN_OR_RETURN(
-      loaded.session, runtime::Session::Create(graph, names(io.inputs),
-                                               names(io.outputs), options));
+      loaded.session,
+      runtime::Session::Create(graph, names(io.inputs), fetches, options));
   loaded.load_time = absl::Now() - start;
-  OPTFARM_RETURN_IF_ERROR(MakeInputs(io, request, &loaded));
+  if (request.count_flops) {
+    OPTFARM_ASSIGN_OR_RETURN(loaded.flops, CountFlops(graph, io));
+  }
+  OPTFARM_RETURN_IF_ERROR(MakeInputs(io, variant, request, &loaded));
   return loaded;
 }
 

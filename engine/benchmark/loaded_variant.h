@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "engine/benchmark/benchmark.h"
+#include "engine/benchmark/flops.h"
 #include "engine/runtime/session.h"
 #include "engine/runtime/tensor.h"
 
@@ -23,6 +24,8 @@ struct LoadedVariant {
   std::string inputs_fed;
   // To read, check, plan and prepare the graph.
   absl::Duration load_time;
+  // Empty unless the request asks for it.
+  FlopCount flops;
 };
 
 // ERRORS: those of loading the graph, of inferring its inputs and outputs, of
