@@ -21,7 +21,11 @@ std::vector<CommandInfo> AllCommands() {
       TransformsCommand(),
       GraphTransformCommand(),
       GraphSummarizeCommand(),
+      GraphCompareCommand(),
+      GraphStripUnusedCommand(),
+      GraphDotCommand(),
       GraphRunCommand(),
+      GraphLabelImageCommand(),
       GraphBenchmarkCommand(),
       VersionCommand(),
   };

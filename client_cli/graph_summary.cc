@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
 
@@ -10,12 +11,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "base/status_macros.h"
+#include "client_cli/json_text.h"
 #include "engine/graph/attr.h"
-#include "engine/graph/graph.h"
-#include "engine/graph/tensor_name.h"
 #include "engine/graph/tensor_proto.h"
-#include "engine/runtime/tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::client_cli {
@@ -133,27 +131,6 @@ int64_t CountElements(const Nodes& nodes) {
   return count;
 }
 
-std::string CountsText(const GraphDef& graph, const Nodes& variables) {
-  int64_t control_edges = 0;
-  std::map<std::string, int64_t> devices;
-  for (const NodeDef& node : graph.node()) {
-    control_edges += std::count_if(
-        node.input().begin(), node.input().end(),
-        [](const std::string& input) { return absl::StartsWith(input, "^"); });
-    if (!node.device().empty()) ++devices[node.device()];
-  }
-  const int64_t constants = CountElements(NodesWithOps(graph, {"Const"}));
-  const int64_t variable = CountElements(variables);
-  std::string text = absl::StrCat(
-      "Found ", constants, " (", ShortCount(constants), ") const parameters, ",
-      variable, " (", ShortCount(variable), ") variable parameters, and ",
-      control_edges, " control_edges\n");
-  for (const auto& [device, count] : devices) {
-    absl::StrAppend(&text, count, " nodes assigned to device '", device, "'\n");
-  }
-  return text;
-}
-
 std::vector<std::string> FindInvalidInputs(const GraphDef& graph) {
   absl::flat_hash_set<absl::string_view> names;
   for (const NodeDef& node : graph.node()) names.insert(node.name());
@@ -168,7 +145,8 @@ std::vector<std::string> FindInvalidInputs(const GraphDef& graph) {
   return invalid;
 }
 
-std::string OpsText(const GraphDef& graph) {
+// Ops of nodes and of function bodies, the most frequent first.
+std::vector<std::pair<std::string, int64_t>> CountOps(const GraphDef& graph) {
   std::map<std::string, int64_t> counts;
   for (const NodeDef& node : graph.node()) ++counts[node.op()];
   for (const auto& function : graph.library().function()) {
@@ -179,8 +157,52 @@ std::string OpsText(const GraphDef& graph) {
   std::stable_sort(
       sorted.begin(), sorted.end(),
       [](const auto& a, const auto& b) { return a.second > b.second; });
+  return sorted;
+}
+
+struct Facts {
+  Nodes inputs, variables, outputs;
+  int64_t const_parameters = 0;
+  int64_t variable_parameters = 0;
+  int64_t control_edges = 0;
+  std::map<std::string, int64_t> devices;
+  std::vector<std::string> invalid_inputs;
+  std::vector<std::pair<std::string, int64_t>> ops;
+};
+
+Facts FindFacts(const GraphDef& graph) {
+  Facts facts;
+  facts.inputs = NodesWithOps(graph, {"Placeholder"});
+  facts.variables = NodesWithOps(graph, {"Variable", "VariableV2"});
+  facts.outputs = FindOutputs(graph);
+  facts.const_parameters = CountElements(NodesWithOps(graph, {"Const"}));
+  facts.variable_parameters = CountElements(facts.variables);
+  for (const NodeDef& node : graph.node()) {
+    facts.control_edges += std::count_if(
+        node.input().begin(), node.input().end(),
+        [](const std::string& input) { return absl::StartsWith(input, "^"); });
+    if (!node.device().empty()) ++facts.devices[node.device()];
+  }
+  facts.invalid_inputs = FindInvalidInputs(graph);
+  facts.ops = CountOps(graph);
+  return facts;
+}
+
+std::string CountsText(const Facts& facts) {
+  std::string text = absl::StrCat(
+      "Found ", facts.const_parameters, " (",
+      ShortCount(facts.const_parameters), ") const parameters, ",
+      facts.variable_parameters, " (", ShortCount(facts.variable_parameters),
+      ") variable parameters, and ", facts.control_edges, " control_edges\n");
+  for (const auto& [device, count] : facts.devices) {
+    absl::StrAppend(&text, count, " nodes assigned to device '", device, "'\n");
+  }
+  return text;
+}
+
+std::string OpsText(const Facts& facts) {
   return absl::StrCat("Op types used: ",
-                      absl::StrJoin(sorted, ", ",
+                      absl::StrJoin(facts.ops, ", ",
                                     [](std::string* out, const auto& count) {
                                       absl::StrAppend(out, count.second, " ",
                                                       count.first);
@@ -188,9 +210,10 @@ std::string OpsText(const GraphDef& graph) {
                       "\n");
 }
 
-std::string BenchmarkText(Nodes inputs, const Nodes& variables,
-                          const Nodes& outputs, const std::string& path) {
-  inputs.insert(inputs.end(), variables.begin(), variables.end());
+std::string BenchmarkLine(const Facts& facts, const std::string& path,
+                          absl::string_view benchmark) {
+  Nodes inputs = facts.inputs;
+  inputs.insert(inputs.end(), facts.variables.begin(), facts.variables.end());
   const auto name = [](std::string* out, const NodeDef* node) {
     out->append(node->name());
   };
@@ -201,70 +224,65 @@ std::string BenchmarkText(Nodes inputs, const Nodes& variables,
     out->append(ShapeFlag(*node));
   };
   return absl::StrCat(
-      "To measure it, try these arguments:\noptctl graph benchmark --graph=",
-      path, " --show_flops --input_layer=", absl::StrJoin(inputs, ",", name),
+      benchmark, " --graph=", path,
+      " --show_flops --input_layer=", absl::StrJoin(inputs, ",", name),
       " --input_layer_type=", absl::StrJoin(inputs, ",", type),
       " --input_layer_shape=", absl::StrJoin(inputs, ":", shape),
-      " --output_layer=", absl::StrJoin(outputs, ",", name), "\n");
+      " --output_layer=", absl::StrJoin(facts.outputs, ",", name));
 }
 
-// ", value=Tensor<type: float shape: [2] values: 1 2>".
-std::string ConstantText(const NodeDef& node) {
-  const auto proto = graph::GetTensor(node, "value");
-  if (!proto.ok()) return ", value=(none)";
-  const auto tensor = runtime::Tensor::FromProto(**proto);
-  if (!tensor.ok()) {
-    return absl::StrCat(", value=(", std::string(tensor.status().message()),
-                        ")");
+nlohmann::ordered_json TensorsJson(const Nodes& nodes) {
+  auto list = nlohmann::ordered_json::array();
+  for (const NodeDef* node : nodes) {
+    list.push_back({{"name", node->name()},
+                    {"type", graph::DataTypeName(TypeOf(*node))},
+                    {"shape", ShapeText(*node)}});
   }
-  // DebugString is "float [2]: 1 2 3 ...".
-  const std::string described = tensor->DebugString(3);
-  const size_t values = described.find("]: ");
-  return absl::StrCat(
-      ", value=Tensor<type: ", graph::DataTypeName(tensor->dtype()),
-      " shape: ", tensor->shape().ToString(), " values: ",
-      values == std::string::npos ? "" : described.substr(values + 3), ">");
+  return list;
+}
+
+std::string FactsJson(const Facts& facts, const std::string& benchmark) {
+  nlohmann::ordered_json json;
+  json["inputs"] = TensorsJson(facts.inputs);
+  json["variables"] = TensorsJson(facts.variables);
+  json["outputs"] = nlohmann::ordered_json::array();
+  for (const NodeDef* node : facts.outputs) {
+    json["outputs"].push_back({{"name", node->name()}, {"op", node->op()}});
+  }
+  json["const_parameters"] = facts.const_parameters;
+  json["variable_parameters"] = facts.variable_parameters;
+  json["control_edges"] = facts.control_edges;
+  json["devices"] = nlohmann::ordered_json::object();
+  for (const auto& [device, count] : facts.devices) {
+    json["devices"][device] = count;
+  }
+  json["invalid_inputs"] = facts.invalid_inputs;
+  json["ops"] = nlohmann::ordered_json::array();
+  for (const auto& [op, count] : facts.ops) {
+    json["ops"].push_back({{"op", op}, {"count", count}});
+  }
+  json["benchmark"] = benchmark;
+  return JsonText(json);
 }
 
 }  // namespace
 
-GraphSummary SummarizeGraph(const GraphDef& graph, const std::string& path) {
-  const Nodes inputs = NodesWithOps(graph, {"Placeholder"});
-  const Nodes variables = NodesWithOps(graph, {"Variable", "VariableV2"});
-  const Nodes outputs = FindOutputs(graph);
+GraphSummary SummarizeGraph(const GraphDef& graph, const std::string& path,
+                            absl::string_view benchmark) {
+  const Facts facts = FindFacts(graph);
+  const std::string line = BenchmarkLine(facts, path, benchmark);
   GraphSummary summary;
   summary.text =
-      absl::StrCat(TensorsText(inputs, "inputs", "possible inputs"),
-                   TensorsText(variables, "variables", "variables"),
-                   OutputsText(outputs), CountsText(graph, variables));
-  summary.invalid_inputs = FindInvalidInputs(graph);
-  if (summary.invalid_inputs.empty()) {
-    absl::StrAppend(&summary.text, OpsText(graph),
-                    BenchmarkText(inputs, variables, outputs, path));
+      absl::StrCat(TensorsText(facts.inputs, "inputs", "possible inputs"),
+                   TensorsText(facts.variables, "variables", "variables"),
+                   OutputsText(facts.outputs), CountsText(facts));
+  if (facts.invalid_inputs.empty()) {
+    absl::StrAppend(&summary.text, OpsText(facts),
+                    "To measure it, try these arguments:\n", line, "\n");
   }
+  summary.json = FactsJson(facts, line);
+  summary.invalid_inputs = facts.invalid_inputs;
   return summary;
-}
-
-absl::StatusOr<std::string> PrintGraphStructure(const GraphDef& graph) {
-  OPTFARM_ASSIGN_OR_RETURN(const graph::Graph indexed,
-                           graph::Graph::FromDef(graph));
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<graph::NodeId> order,
-                           graph::ExecutionOrder(indexed));
-  std::string text;
-  for (const graph::NodeId id : order) {
-    const graph::Node& node = indexed.node(id);
-    std::vector<std::string> inputs;
-    for (const graph::Endpoint& input : node.inputs()) {
-      inputs.push_back(indexed.NameOf(input));
-    }
-    for (const graph::NodeId control : node.control_inputs()) {
-      inputs.push_back(absl::StrCat("^", indexed.node(control).name()));
-    }
-    absl::StrAppend(&text, node.name(), " (", node.op(), "): [",
-                    absl::StrJoin(inputs, ", "), "]",
-                    node.op() == "Const" ? ConstantText(node.def()) : "", "\n");
-  }
-  return text;
 }
 
 std::string ShortCount(int64_t count) {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace tensorflow {
 class GraphDef;
@@ -19,22 +19,19 @@ namespace optfarm::client_cli {
 struct GraphSummary {
   // The whole text, lines ended.
   std::string text;
+  // The same facts for programs: one JSON object, lines ended.
+  std::string json;
   // "Invalid input X for node Y", one a line without newline; empty: none.
   std::vector<std::string> invalid_inputs;
 };
 
 // Inputs, variables, outputs, counts of parameters, control edges and ops, and
-// a command line that measures the graph; `path` stands in that. When there are
-// invalid inputs the text ends before the ops.
+// a command line that measures the graph: `benchmark` ("optctl graph
+// benchmark") with flags, `path` as its graph. When there are invalid inputs
+// the text ends before the ops.
 GraphSummary SummarizeGraph(const tensorflow::GraphDef& graph,
-                            const std::string& path);
-
-// One line a node in execution order: "name (Op): [in1, in2]"; constants with
-// their first values.
-// ERRORS: InvalidArgument for a graph with a cycle, duplicate names or unknown
-// inputs.
-absl::StatusOr<std::string> PrintGraphStructure(
-    const tensorflow::GraphDef& graph);
+                            const std::string& path,
+                            absl::string_view benchmark);
 
 // "999", "1.00k", "4.25M": TensorFlow's short form of a count.
 std::string ShortCount(int64_t count);

@@ -5,11 +5,15 @@
 namespace optfarm::client_cli {
 
 std::vector<OriginalTool> AllOriginalTools() {
-  return {
-      TransformGraphTool(),
-      SummarizeGraphTool(),
-      BenchmarkModelTool(),
-  };
+  std::vector<OriginalTool> tools;
+  tools.push_back(BenchmarkModelTool());
+  tools.push_back(CompareGraphsTool());
+  tools.push_back(GraphToDotTool());
+  tools.push_back(LabelImageTool());
+  tools.push_back(StripUnusedTool());
+  tools.push_back(SummarizeGraphTool());
+  tools.push_back(TransformGraphTool());
+  return tools;
 }
 
 }  // namespace optfarm::client_cli

@@ -7,6 +7,10 @@
 
 set(OPTFARM_ORIGINAL_TOOLS
   benchmark_model
+  compare_graphs
+  graph_to_dot
+  label_image
+  strip_unused
   summarize_graph
   transform_graph)
 

@@ -26,12 +26,20 @@ CommandInfo GraphTransformCommand();
 CommandInfo GraphSummarizeCommand();
 CommandInfo GraphRunCommand();
 CommandInfo GraphBenchmarkCommand();
+CommandInfo GraphCompareCommand();
+CommandInfo GraphDotCommand();
+CommandInfo GraphLabelImageCommand();
+CommandInfo GraphStripUnusedCommand();
 
 // TensorFlow's tools that some of them stand in for; original_tool_table.cc
 // lists them all.
-OriginalTool TransformGraphTool();
-OriginalTool SummarizeGraphTool();
 OriginalTool BenchmarkModelTool();
+OriginalTool CompareGraphsTool();
+OriginalTool GraphToDotTool();
+OriginalTool LabelImageTool();
+OriginalTool StripUnusedTool();
+OriginalTool SummarizeGraphTool();
+OriginalTool TransformGraphTool();
 
 }  // namespace optfarm::client_cli
 

@@ -1,9 +1,13 @@
 // optctl graph summarize: what a graph holds and how to run it.
 
+#include <nlohmann/json.hpp>
+
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
+#include "client_cli/graph_structure.h"
 #include "client_cli/graph_summary.h"
+#include "client_cli/json_text.h"
 #include "engine/formats/graph_file.h"
 
 namespace optfarm::client_cli {
@@ -11,6 +15,9 @@ namespace {
 
 class GraphSummarize final : public Command {
  public:
+  // `benchmark`: the command line that is suggested begins with this.
+  explicit GraphSummarize(const char* benchmark) : benchmark_(benchmark) {}
+
   void DeclareFlags(FlagSet* flags) override {
     flags->Path("in_graph", "FILE", "The graph, binary or text.", &in_graph_);
     flags->Required();
@@ -22,25 +29,41 @@ class GraphSummarize final : public Command {
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::GraphDef graph,
                              formats::LoadGraphDef(in_graph_));
-    const GraphSummary summary = SummarizeGraph(graph, in_graph_);
+    const GraphSummary summary = SummarizeGraph(graph, in_graph_, benchmark_);
+    const bool structure = print_structure_ && summary.invalid_inputs.empty();
+    if (context.format == OutputFormat::kTable) {
+      PrintText(summary, context);
+      if (structure) {
+        OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> lines,
+                                 PrintGraphStructure(graph));
+        for (const std::string& line : lines) {
+          *context.out << PrintableLine(line) << "\n";
+        }
+      }
+    } else {
+      OPTFARM_RETURN_IF_ERROR(CheckNotCsv(context.format));
+      auto json = nlohmann::ordered_json::parse(summary.json);
+      if (structure) {
+        OPTFARM_ASSIGN_OR_RETURN(json["structure"], PrintGraphStructure(graph));
+      }
+      *context.out << JsonText(json);
+    }
+    if (summary.invalid_inputs.empty()) return ExitCode::kOk;
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", in_graph_, "' has ", summary.invalid_inputs.size(),
+                     " inputs that name nodes it does not have"));
+  }
+
+ private:
+  static void PrintText(const GraphSummary& summary,
+                        const CommandContext& context) {
     *context.out << PrintableText(summary.text);
     for (const std::string& line : summary.invalid_inputs) {
       *context.out << PrintableLine(line) << "\n";
     }
-    if (!summary.invalid_inputs.empty()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", in_graph_, "' has ", summary.invalid_inputs.size(),
-                       " inputs that name nodes it does not have"));
-    }
-    if (print_structure_) {
-      OPTFARM_ASSIGN_OR_RETURN(const std::string structure,
-                               PrintGraphStructure(graph));
-      *context.out << PrintableText(structure);
-    }
-    return ExitCode::kOk;
   }
 
- private:
+  const std::string benchmark_;
   std::string in_graph_;
   bool print_structure_ = false;
 };
@@ -50,14 +73,17 @@ class GraphSummarize final : public Command {
 CommandInfo GraphSummarizeCommand() {
   return {"graph summarize",
           "Show a graph's inputs, outputs, ops and parameters.",
-          "The lines are those of TensorFlow's summarize_graph.",
-          [] { return std::unique_ptr<Command>(new GraphSummarize); }};
+          "The lines are those of TensorFlow's summarize_graph.", [] {
+            return std::unique_ptr<Command>(
+                new GraphSummarize("optctl graph benchmark"));
+          }};
 }
 
 OriginalTool SummarizeGraphTool() {
-  return {.name = "summarize_graph",
-          .command = "graph summarize",
-          .create = GraphSummarizeCommand().create};
+  return {
+      .name = "summarize_graph", .command = "graph summarize", .create = [] {
+        return std::unique_ptr<Command>(new GraphSummarize("benchmark_model"));
+      }};
 }
 
 }  // namespace optfarm::client_cli

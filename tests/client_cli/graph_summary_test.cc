@@ -6,13 +6,13 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "tensorflow/core/framework/graph.pb.h"
-#include "tests/support/status_matchers.h"
 
 namespace optfarm::client_cli {
 namespace {
 
-using ::optfarm::testing::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -38,7 +38,8 @@ constexpr char kSmallGraph[] = R"(
   node { name: "init" op: "NoOp" input: "^v" })";
 
 TEST(GraphSummaryTest, SaysWhatSummarizeGraphSays) {
-  const GraphSummary summary = SummarizeGraph(ParseGraph(kSmallGraph), "m.pb");
+  const GraphSummary summary =
+      SummarizeGraph(ParseGraph(kSmallGraph), "m.pb", "optctl graph benchmark");
   EXPECT_EQ(
       summary.text,
       "Found 1 possible inputs: (name=x, type=float(1), shape=[?,4]) \n"
@@ -56,7 +57,8 @@ TEST(GraphSummaryTest, SaysWhatSummarizeGraphSays) {
 }
 
 TEST(GraphSummaryTest, EmptyGraphHasNothingSpotted) {
-  const GraphSummary summary = SummarizeGraph(tensorflow::GraphDef(), "m.pb");
+  const GraphSummary summary =
+      SummarizeGraph(tensorflow::GraphDef(), "m.pb", "optctl graph benchmark");
   EXPECT_THAT(summary.text,
               HasSubstr("No inputs spotted.\nNo variables spotted.\nNo outputs "
                         "spotted.\n"));
@@ -64,7 +66,8 @@ TEST(GraphSummaryTest, EmptyGraphHasNothingSpotted) {
 
 TEST(GraphSummaryTest, InvalidInputsAreListedAndEndTheText) {
   const GraphSummary summary = SummarizeGraph(
-      ParseGraph(R"(node { name: "y" op: "Relu" input: "gone:1" })"), "m.pb");
+      ParseGraph(R"(node { name: "y" op: "Relu" input: "gone:1" })"), "m.pb",
+      "optctl graph benchmark");
   EXPECT_THAT(summary.invalid_inputs,
               ElementsAre("Invalid input gone:1 for node y"));
   EXPECT_THAT(summary.text, Not(HasSubstr("Op types used")));
@@ -75,7 +78,7 @@ TEST(GraphSummaryTest, FunctionBodiesCountAmongTheOps) {
       SummarizeGraph(ParseGraph(R"(node { name: "a" op: "Const" }
                     library { function { node_def { name: "f" op: "Relu" }
                                          node_def { name: "g" op: "Relu" } } })"),
-                     "m.pb");
+                     "m.pb", "optctl graph benchmark");
   EXPECT_THAT(summary.text, HasSubstr("Op types used: 2 Relu, 1 Const\n"));
 }
 
@@ -85,30 +88,24 @@ TEST(GraphSummaryTest, MalformedConstantsCountNothing) {
         attr { key: "value" value { tensor { dtype: DT_FLOAT
           tensor_shape { dim { size: 1099511627776 } }
           tensor_content: "0123456789" } } } })"),
-                     "m.pb");
+                     "m.pb", "optctl graph benchmark");
   EXPECT_THAT(summary.text, HasSubstr("Found 0 (0) const parameters"));
 }
 
-TEST(GraphSummaryTest, StructureIsInExecutionOrder) {
-  const auto structure = PrintGraphStructure(ParseGraph(R"(
-    node { name: "y" op: "MatMul" input: "x" input: "w" input: "^x" }
-    node { name: "x" op: "Placeholder" }
-    node { name: "w" op: "Const"
-      attr { key: "dtype" value { type: DT_FLOAT } }
-      attr { key: "value" value { tensor { dtype: DT_FLOAT
-        tensor_shape { dim { size: 2 } } float_val: 1 float_val: 2 } } } })"));
-  OPTFARM_ASSERT_OK(structure);
-  EXPECT_EQ(*structure,
-            "w (Const): [], value=Tensor<type: float shape: [2] values: 1 2>\n"
-            "x (Placeholder): []\n"
-            "y (MatMul): [x, w, ^x]\n");
-}
-
-TEST(GraphSummaryTest, StructureOfACycleIsAnError) {
-  EXPECT_THAT(PrintGraphStructure(ParseGraph(R"(
-                node { name: "a" op: "Relu" input: "b" }
-                node { name: "b" op: "Relu" input: "a" })")),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("cycle")));
+TEST(GraphSummaryTest, JsonHasTheSameFacts) {
+  const auto json = nlohmann::json::parse(
+      SummarizeGraph(ParseGraph(kSmallGraph), "m.pb", "benchmark_model").json);
+  EXPECT_EQ(json["inputs"][0]["name"], "x");
+  EXPECT_EQ(json["inputs"][0]["type"], "float");
+  EXPECT_EQ(json["inputs"][0]["shape"], "[?,4]");
+  EXPECT_EQ(json["outputs"][0]["op"], "MatMul");
+  EXPECT_EQ(json["const_parameters"], 1200);
+  EXPECT_EQ(json["control_edges"], 2);
+  EXPECT_EQ(json["devices"]["/cpu:0"], 1);
+  EXPECT_EQ(json["ops"].size(), 5u);
+  EXPECT_EQ(json["benchmark"].get<std::string>().find(
+                "benchmark_model --graph=m.pb --show_flops "),
+            0u);
 }
 
 TEST(GraphSummaryTest, ShortCountsAreTensorFlows) {

@@ -45,6 +45,7 @@ class ToolTest : public ::testing::Test {
     options.argv.insert(options.argv.end(), words.begin(), words.end());
     options.output_file = log;
     options.working_folder = folder_;
+    options.environment = environment_;
     absl::StatusOr<Subprocess> child = Subprocess::Start(options);
     EXPECT_TRUE(child.ok()) << child.status();
     if (!child.ok()) return -1;
@@ -55,6 +56,7 @@ class ToolTest : public ::testing::Test {
   }
 
   const std::string folder_;
+  std::vector<std::pair<std::string, std::string>> environment_;
   int runs_ = 0;
   std::string output_;
 };

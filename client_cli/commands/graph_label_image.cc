@@ -1,0 +1,128 @@
+// optctl graph label-image: what a classifier says about a picture, as
+// TensorFlow's label_image.
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/label_image.h"
+#include "engine/formats/graph_file.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+// What --self_test expects first: the index of "military uniform".
+constexpr int64_t kSelfTestIndex = 653;
+
+class GraphLabelImage final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Path("image", "FILE", "The picture, JPEG or PNG.", &image_);
+    flags->Path("graph", "FILE", "The graph, binary or text.", &graph_);
+    flags->Path("labels", "FILE", "The labels, one a line.", &labels_);
+    flags->Integer("input_width", "Pixels that the model takes. Default: 299.",
+                   &width_, 1, 16384);
+    flags->Integer("input_height", "Pixels that the model takes. Default: 299.",
+                   &height_, 1, 16384);
+    flags->Number("input_mean",
+                  "Subtracted from a pixel of 0..255. Default: 0.", &mean_);
+    flags->Number("input_std", "Then divides it. Default: 255.", &std_);
+    flags->Text("input_layer", "NAME", "Where the picture is fed.",
+                &input_layer_);
+    flags->Text("output_layer", "NAME", "Where the scores are read.",
+                &output_layer_);
+    flags->Switch("self_test", "Also expect label 653 to be the best.",
+                  &self_test_);
+    flags->Path("root_dir", "DIR",
+                "Folder that the files' relative names start at.", &root_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    if (std_ == 0) return UsageError("--input_std: 0 cannot divide");
+    OPTFARM_ASSIGN_OR_RETURN(const LabelImageRequest request, MakeRequest());
+    OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
+                             formats::LoadGraphDef(JoinPath(root_, graph_)));
+    absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
+    if (!graph.ok()) {
+      return Annotate(graph.status(), absl::StrCat("'", graph_, "'"));
+    }
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<ImageLabel> best,
+                             LabelImage(*graph, request));
+    Print(best, context);
+    if (!self_test_ || best[0].index == kSelfTestIndex) return ExitCode::kOk;
+    *context.err << "--self_test: the best index is " << best[0].index
+                 << ", expected " << kSelfTestIndex << "\n";
+    return ExitCode::kJobFailed;
+  }
+
+ private:
+  absl::StatusOr<LabelImageRequest> MakeRequest() const {
+    LabelImageRequest request;
+    request.image = JoinPath(root_, image_);
+    request.labels = JoinPath(root_, labels_);
+    request.input_width = static_cast<int>(width_);
+    request.input_height = static_cast<int>(height_);
+    request.input_mean = static_cast<float>(*mean_);
+    request.input_std = static_cast<float>(*std_);
+    OPTFARM_ASSIGN_OR_RETURN(request.input_layer,
+                             graph::ParseTensorName(input_layer_));
+    OPTFARM_ASSIGN_OR_RETURN(request.output_layer,
+                             graph::ParseTensorName(output_layer_));
+    return request;
+  }
+
+  static void Print(const std::vector<ImageLabel>& best,
+                    const CommandContext& context) {
+    Table table({{"label", "LABEL"}, {"index", "INDEX"}, {"score", "SCORE"}});
+    for (const ImageLabel& label : best) {
+      if (context.format == OutputFormat::kTable) {
+        *context.out << PrintableLine(absl::StrFormat("%s (%d): %g",
+                                                      label.label, label.index,
+                                                      label.score))
+                     << "\n";
+      }
+      table.AddRow(
+          {Cell::Text(label.label), Cell::Integer(label.index),
+           Cell(static_cast<double>(label.score), absl::StrCat(label.score))});
+    }
+    if (context.format != OutputFormat::kTable) {
+      *context.out << table.ToFormat(context.format);
+    }
+  }
+
+  std::string image_ = "tensorflow/examples/label_image/data/grace_hopper.jpg";
+  std::string graph_ =
+      "tensorflow/examples/label_image/data/"
+      "inception_v3_2016_08_28_frozen.pb";
+  std::string labels_ =
+      "tensorflow/examples/label_image/data/imagenet_slim_labels.txt";
+  int64_t width_ = 299;
+  int64_t height_ = 299;
+  std::optional<double> mean_ = 0;
+  std::optional<double> std_ = 255;
+  std::string input_layer_ = "input";
+  std::string output_layer_ = "InceptionV3/Predictions/Reshape_1";
+  bool self_test_ = false;
+  std::string root_;
+};
+
+}  // namespace
+
+CommandInfo GraphLabelImageCommand() {
+  return {"graph label-image", "Show what a classifier says about a picture.",
+          "Defaults are those of TensorFlow's example and its Inception v3.\n"
+          "  optctl graph label-image --graph=m.pb --labels=labels.txt \\\n"
+          "      --image=cat.jpg --input_width=224 --input_height=224 \\\n"
+          "      --input_layer=image --output_layer=softmax",
+          [] { return std::unique_ptr<Command>(new GraphLabelImage); }};
+}
+
+OriginalTool LabelImageTool() {
+  return {.name = "label_image",
+          .command = "graph label-image",
+          .exit_codes = {255, 255, 255, 2},
+          .create = GraphLabelImageCommand().create};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,189 @@
+// The small tools for graphs through their links: what they print, write and
+// end with.
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+
+#include <nlohmann/json.hpp>
+
+#include "engine/formats/graph_file.h"
+#include "tests/client_cli/tool_test.h"
+#include "tests/support/status_matchers.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+using ::optfarm::testing::TestDataPath;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+using ::testing::StartsWith;
+
+constexpr char kModel[] = R"(
+  node { name: "x" op: "Placeholder"
+    attr { key: "dtype" value { type: DT_FLOAT } }
+    attr { key: "shape" value { shape { dim { size: 1 } dim { size: 2 } } } } }
+  node { name: "c" op: "CheckNumerics" input: "x"
+    attr { key: "T" value { type: DT_FLOAT } }
+    attr { key: "message" value { s: "bad" } } }
+  node { name: "y" op: "Relu" input: "c"
+    attr { key: "T" value { type: DT_FLOAT } } }
+  node { name: "z" op: "Neg" input: "y"
+    attr { key: "T" value { type: DT_FLOAT } } }
+)";
+
+class GraphToolsTest : public ToolTest {
+ protected:
+  void SetUp() override {
+    ToolTest::SetUp();
+    model_ = Write("model.pbtxt", kModel);
+  }
+
+  std::string model_;
+};
+
+TEST_F(GraphToolsTest, CompareGraphsEndsWithOneForDifferentAnd255ForErrors) {
+  EXPECT_EQ(Run("compare_graphs", {model_, model_}), 0);
+  EXPECT_EQ(output_, "Graphs are equal.\n");
+  const std::string other =
+      Write("other.pbtxt", R"(node { name: "x" op: "Placeholder" })");
+  EXPECT_EQ(Run("compare_graphs", {model_, other}), 1);
+  EXPECT_THAT(output_, HasSubstr("Node 'x' has attribute 'dtype'"));
+  EXPECT_EQ(Run("compare_graphs", {model_}), 255);
+  EXPECT_EQ(Run("compare_graphs", {model_, model_, model_}), 255);
+  EXPECT_EQ(Run("compare_graphs", {model_, "/does/not/exist"}), 255);
+  EXPECT_EQ(Run("optctl", {"graph", "compare", model_, other, "-o", "json"}),
+            1);
+  const auto json = nlohmann::json::parse(output_);
+  EXPECT_EQ(json["equal"], false);
+  EXPECT_EQ(json["differences"].size(), 4u);
+}
+
+TEST_F(GraphToolsTest, SummarizeGraphEndsWith255ForInvalidInputs) {
+  EXPECT_EQ(Run("summarize_graph", {"--in_graph", model_}), 0);
+  EXPECT_THAT(output_, HasSubstr("\nbenchmark_model --graph="));
+  const std::string broken =
+      Write("broken.pbtxt", R"(node { name: "y" op: "Relu" input: "gone" })");
+  EXPECT_EQ(Run("summarize_graph", {"--in_graph=" + broken}), 255);
+  EXPECT_THAT(output_, HasSubstr("Invalid input gone for node y\n"));
+  EXPECT_EQ(Run("optctl", {"graph", "summarize", "--in_graph=" + model_,
+                           "--print_structure", "-o", "json"}),
+            0);
+  EXPECT_EQ(nlohmann::json::parse(output_)["structure"].size(), 4u);
+  EXPECT_EQ(Run("optctl",
+                {"graph", "summarize", "--in_graph=" + model_, "-o", "csv"}),
+            2);
+}
+
+TEST_F(GraphToolsTest, TransformGraphIsSilentAndEndsWith255) {
+  EXPECT_EQ(Run("transform_graph",
+                {"--in_graph=" + model_, "--out_graph", "out.pb", "--inputs=x",
+                 "--outputs=y", "--transforms=strip_unused_nodes"}),
+            0);
+  EXPECT_EQ(output_, "");
+  EXPECT_TRUE(Exists(Path("out.pb")));
+  EXPECT_EQ(Run("transform_graph", {"--in_graph=" + model_}), 255);
+  EXPECT_EQ(Run("transform_graph",
+                {"--in_graph=" + model_, "--out_graph=o.pb", "--inputs=x",
+                 "--outputs=y", "--transforms=no_such_transform"}),
+            255);
+  EXPECT_EQ(Run("transform_graph", {"--in_graph=" + model_, "leftover"}), 255);
+  EXPECT_THAT(output_, HasSubstr("'leftover'"));
+}
+
+TEST_F(GraphToolsTest, GraphToDotWritesAndTells) {
+  EXPECT_EQ(Run("graph_to_dot", {"--graph", model_, "--input_binary=False",
+                                 "--dot_output", "m.dot"}),
+            0);
+  EXPECT_EQ(output_, "Created DOT file 'm.dot'.\n");
+  EXPECT_THAT(ReadFile(Path("m.dot")).value_or(""),
+              AllOf(StartsWith("digraph graphname {\n"),
+                    HasSubstr("  \"x\" -> \"c\";\n")));
+  EXPECT_EQ(
+      Run("graph_to_dot", {"--graph=/does/not/exist", "--dot_output=m.dot"}),
+      255);
+  EXPECT_EQ(Run("graph_to_dot", {"--graph", model_}), 1);
+}
+
+TEST_F(GraphToolsTest, StripUnusedCountsWhatIsLeft) {
+  EXPECT_EQ(Run("strip_unused",
+                {"--input_graph", model_, "--output_graph", "out.pbtxt",
+                 "--output_binary=False", "--input_node_names=c",
+                 "--output_node_names=y", "--placeholder_type_enum=4"}),
+            0);
+  EXPECT_EQ(output_, "2 ops in the final graph.\n");
+  EXPECT_THAT(ReadFile(Path("out.pbtxt")).value_or(""),
+              AllOf(HasSubstr("name: \"c\""), HasSubstr("DT_UINT8")));
+  EXPECT_EQ(Run("strip_unused",
+                {"--input_graph", model_, "--output_graph", "out.pb",
+                 "--input_node_names=c", "--output_node_names=nothing"}),
+            1);
+  EXPECT_THAT(output_, HasSubstr("nothing"));
+  EXPECT_EQ(Run("strip_unused", {"--input_graph", model_}), 2);
+}
+
+TEST_F(GraphToolsTest, DotDrawsWithGraphvizWhereItIs) {
+  // A stand-in that notes what it was called with.
+  const std::string program =
+      Write("dot", "#!/bin/sh\necho \"$1 $2\" >> " + Path("called") +
+                       "\nprintf '<svg/>' > \"$3\"\n");
+  ASSERT_EQ(chmod(program.c_str(), 0755), 0);
+  environment_ = {{"PATH", folder_}};
+  EXPECT_EQ(
+      Run("optctl", {"graph", "dot", "--graph=" + model_, "--svg=a b.svg"}), 0)
+      << output_;
+  EXPECT_EQ(output_, "Created SVG file 'a b.svg'.\n");
+  EXPECT_EQ(ReadFile(Path("called")).value_or(""), "-Tsvg -o\n");
+  EXPECT_EQ(ReadFile(Path("a b.svg")).value_or(""), "<svg/>");
+}
+
+TEST_F(GraphToolsTest, DotSaysWhenGraphvizIsMissingOrFails) {
+  environment_ = {{"PATH", folder_}};
+  const std::vector<std::string> words = {"graph", "dot", "--graph=" + model_,
+                                          "--svg=m.svg"};
+  EXPECT_EQ(Run("optctl", words), 2);
+  EXPECT_THAT(output_, HasSubstr("apt install graphviz"));
+  const std::string program = Write("dot", "#!/bin/sh\necho no luck\nexit 3\n");
+  ASSERT_EQ(chmod(program.c_str(), 0755), 0);
+  EXPECT_EQ(Run("optctl", words), 1);
+  EXPECT_THAT(output_, AllOf(HasSubstr("exit code 3"), HasSubstr("no luck")));
+  EXPECT_FALSE(Exists(Path("m.svg")));
+}
+
+TEST_F(GraphToolsTest, LabelImageNamesTheBestFive) {
+  OPTFARM_REQUIRE_TEST_DATA();
+  const std::vector<std::string> words = {
+      "--graph",
+      TestDataPath("models/mobilenet_v1_0.25_128/frozen_graph.pb"),
+      "--labels",
+      TestDataPath("misc/labels_mobilenet_1001.txt"),
+      "--image",
+      TestDataPath("misc/grace_hopper.jpg"),
+      "--input_width=128",
+      "--input_height=128",
+      "--input_mean=127.5",
+      "--input_std=127.5",
+      "--output_layer=MobilenetV1/Predictions/Reshape_1"};
+  EXPECT_EQ(Run("label_image", words), 0);
+  EXPECT_THAT(output_,
+              MatchesRegex("458:bow tie[^\n]* \\(458\\): 0\\.23[0-9]*\n"
+                           "835:suit[^\n]* \\(835\\): 0\\.22[0-9]*\n"
+                           "653:military uniform \\(653\\): 0\\.14[0-9]*\n"
+                           "[^\n]*\n[^\n]*\n"));
+  std::vector<std::string> test = words;
+  test.push_back("--self_test");
+  EXPECT_EQ(Run("label_image", test), 2);
+  std::vector<std::string> json = words;
+  json.insert(json.begin(), {"graph", "label-image", "-o", "json"});
+  EXPECT_EQ(Run("optctl", json), 0);
+  EXPECT_EQ(nlohmann::json::parse(output_)[0]["index"], 458);
+}
+
+TEST_F(GraphToolsTest, LabelImageErrorsAre255) {
+  EXPECT_EQ(Run("label_image", {}), 255);
+  EXPECT_THAT(output_, HasSubstr("inception_v3_2016_08_28_frozen.pb"));
+  EXPECT_EQ(Run("label_image", {"--input_std=0"}), 255);
+}
+
+}  // namespace
+}  // namespace optfarm::client_cli
