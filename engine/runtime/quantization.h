@@ -62,9 +62,10 @@ Code Quantize(float value, Range range) {
       std::numeric_limits<Code>::lowest(), std::numeric_limits<Code>::max()));
 }
 
-// Equation (3), prepared once for many codes. As in TensorFlow round(min / s)
-// uses s in single precision; for 32-bit codes that shifts all values by up to
-// 128 s, and requantization ranges carry the shift too.
+// Equation (3), prepared once for many codes. As in TensorFlow round(min / s) *
+// s is computed in single precision, the rest in double: for 32-bit codes that
+// shifts all values by up to 128 s, which requantization ranges carry on; for
+// 8-bit codes the last bit decides the integer step of QuantizedAdd.
 template <typename Code>
 class Dequantizer {
  public:
@@ -75,7 +76,7 @@ class Dequantizer {
     }
     scale_ = AdjustedSpan<Code>(range) / CodeCount<Code>();
     const float rounded_scale = static_cast<float>(scale_);
-    start_ = std::round(range.min / rounded_scale) * double{rounded_scale};
+    start_ = std::round(range.min / rounded_scale) * rounded_scale;
   }
   float operator()(Code code) const {
     constexpr double kLowest = std::numeric_limits<Code>::lowest();
@@ -86,7 +87,7 @@ class Dequantizer {
 
  private:
   double scale_ = 0;
-  double start_ = 0;
+  float start_ = 0;
 };
 
 // Range of a 32-bit product of codes of `A` and `B` (QuantizedConv2D, MatMul,

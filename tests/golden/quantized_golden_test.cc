@@ -34,10 +34,6 @@ using runtime::Tensor;
 struct QuantizedCase {
   std::string name;
   std::string variant;
-  // How many of the samples must agree within two steps; -1 for all.
-  int least_agreeing = -1;
-  // No sample may be further off. UNITS: steps.
-  double most_steps = 2.0;
 };
 
 void PrintTo(const QuantizedCase& c, std::ostream* out) {
@@ -91,6 +87,49 @@ double LargestDifference(const Tensor& a, const Tensor& b) {
   return worst;
 }
 
+// What is fed: the case's inputs and, where the graph draws random numbers (the
+// dropout of mnist_lstm), its draws.
+//
+// keep_prob is 1 there, yet the quantized graph may drop a unit: 1 plus a draw
+// is stored as a code, and a draw below half a step can come back as just below
+// 1, whose floor is 0. TensorFlow's generator had no seed and its draws are not
+// on record. Its answers for int8 show that it dropped one unit in one sample;
+// dropping that one gives its answer exactly, dropping any other does not.
+class Feeding {
+ public:
+  Feeding(const GoldenCase& golden, const Graph& graph)
+      : golden_(golden), inputs_(golden.Inputs()) {
+    has_draws_ = graph.Find(kDraws) != graph::kNoNode;
+    if (has_draws_) inputs_.push_back({kDraws, 0});
+  }
+
+  const std::vector<TensorName>& inputs() const { return inputs_; }
+
+  // `dropped_unit`: -1 for none.
+  std::vector<Tensor> Feeds(int sample, int dropped_unit = -1) const {
+    std::vector<Tensor> feeds = golden_.Feeds(sample);
+    if (has_draws_) {
+      std::vector<float> draws(128, 0.5f);
+      // With this largest draw the code of 0 comes back below 1.
+      draws[0] = 0.992f;
+      if (dropped_unit >= 0) draws[dropped_unit] = 0.0f;
+      feeds.push_back(Tensor::FromValues<float>({1, 128}, draws));
+    }
+    return feeds;
+  }
+
+ private:
+  static constexpr char kDraws[] = "model/dropout/random_uniform/RandomUniform";
+  const GoldenCase& golden_;
+  std::vector<TensorName> inputs_;
+  bool has_draws_ = false;
+};
+
+int DroppedUnit(const QuantizedCase& c, int sample) {
+  const bool drops = c.name == "mnist_lstm" && c.variant == "int8";
+  return drops && sample == 4 ? 29 : -1;
+}
+
 class QuantizedGoldenTest : public ::testing::TestWithParam<QuantizedCase> {};
 
 TEST_P(QuantizedGoldenTest, AgreesWithTensorFlow) {
@@ -100,68 +139,38 @@ TEST_P(QuantizedGoldenTest, AgreesWithTensorFlow) {
   const TensorName output = golden.Outputs()[0];
   std::vector<TensorName> fetches = RangeBehind(graph, output);
   fetches.insert(fetches.begin(), output);
+  const Feeding feeding(golden, graph);
   runtime::SessionOptions options;
   options.threads = 2;
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       const auto session,
-      runtime::Session::Create(graph, golden.Inputs(), fetches, options));
-  int agreeing = 0;
+      runtime::Session::Create(graph, feeding.inputs(), fetches, options));
   double worst = 0.0;
   for (int sample = 0; sample < golden.samples(); ++sample) {
-    OPTFARM_ASSERT_OK_AND_ASSIGN(std::vector<Tensor> got,
-                                 session->Run(golden.Feeds(sample)));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        std::vector<Tensor> got,
+        session->Run(feeding.Feeds(sample, DroppedUnit(GetParam(), sample))));
     const Tensor answer = golden.Answer(GetParam().variant, 0, sample);
     const double difference = LargestDifference(got[0], answer);
     got.erase(got.begin());
     const double steps = difference / StepOf(answer, got);
-    if (steps <= 2.0) ++agreeing;
-    if (!(steps <= worst)) worst = steps;
+    EXPECT_LE(steps, 2.0) << "sample " << sample;
+    worst = std::max(worst, steps);
   }
-  const int least = GetParam().least_agreeing;
-  EXPECT_GE(agreeing, least < 0 ? golden.samples() : least);
-  EXPECT_LE(worst, GetParam().most_steps);
   RecordProperty("largest_difference_in_steps", absl::StrCat(worst));
 }
 
-// Between the quantized layers of three models stand layers that compute in
-// float: depthwise convolutions, or Sigmoid and Tanh. Their last bit depends on
-// the order of summation and on the approximation used. It moves the range that
-// is found for their codes; and the range's last bit decides whether
-// QuantizedBiasAdd, which places codes in single precision, is off by 128 or
-// 256 of the 16384 codes that its range has: a jump of up to 1.6 % of the
-// values. Depthwise MobileNets and recurrent steps carry it on. All ranges in
-// front of the first such layer are held to TensorFlow's below.
-//
-//   measured                          agreeing samples  worst step  median step
-//   mobilenet_v1_0.25_128 int8               7 of 10         392         3e-5
-//   kws_ds_cnn_s int8                        8 of 10          85         4e-5
-//   kws_ds_cnn_s int8_calibrated             8 of 10         196         2e-5
-//   mnist_lstm int8                          0 of 10          20         8.5
-//   the other 22 cases                           all      2.0e-4       < 4e-5
-std::vector<QuantizedCase> ExactCases() {
+// All graphs that TensorFlow itself could run.
+std::vector<QuantizedCase> AllCases() {
   std::vector<QuantizedCase> cases;
   for (const char* name :
-       {"cifar", "conv_actions", "customvision", "fakequant_mnist", "flowers",
-        "kws_dnn_s", "mnist_fc", "mnist_softmax", "squeezenet_160"}) {
+       {"charrnn", "cifar", "conv_actions", "customvision", "fakequant_mnist",
+        "flowers", "kws_dnn_s", "kws_ds_cnn_s", "mnist_fc", "mnist_lstm",
+        "mnist_softmax", "mobilenet_v1_0.25_128", "poets_retrained",
+        "squeezenet_160"}) {
     cases.push_back({name, "int8"});
     cases.push_back({name, "int8_calibrated"});
   }
-  cases.push_back({"mnist_lstm", "int8_calibrated"});
-  cases.push_back({"poets_retrained", "int8"});
-  cases.push_back({"poets_retrained", "int8_calibrated"});
-  cases.push_back({"mobilenet_v1_0.25_128", "int8_calibrated"});
-  return cases;
-}
-
-std::vector<QuantizedCase> AllCases() {
-  // An image classifier that is off may be off by the whole range; its answers
-  // exceed TensorFlow's largest only so far.
-  constexpr double kAnything = 1020.0;
-  std::vector<QuantizedCase> cases = ExactCases();
-  cases.push_back({"mobilenet_v1_0.25_128", "int8", 5, kAnything});
-  cases.push_back({"kws_ds_cnn_s", "int8", 6, 255.0});
-  cases.push_back({"kws_ds_cnn_s", "int8_calibrated", 6, 255.0});
-  cases.push_back({"mnist_lstm", "int8", 0, 32.0});
   return cases;
 }
 
@@ -176,30 +185,26 @@ INSTANTIATE_TEST_SUITE_P(Models, QuantizedGoldenTest,
 
 // --- Ranges ------------------------------------------------------------------
 
-// Whether `id` depends on a float layer between quantized ones.
-bool IsBehindFloatLayer(const Graph& graph, NodeId id) {
+// Whether `id` is computed from random draws, up to the Floor that decides what
+// they drop.
+bool IsDrawn(const Graph& graph, NodeId id) {
   const std::vector<bool> needed = graph::ReachableFrom(graph, {id});
+  bool drawn = false;
   for (NodeId other : graph.Ids()) {
-    const std::string& op = graph.node(other).op();
-    if (needed[other] &&
-        (op == "DepthwiseConv2dNative" || op == "Sigmoid" || op == "Tanh")) {
-      return true;
-    }
+    if (!needed[other]) continue;
+    if (graph.node(other).op() == "Floor") return false;
+    if (graph.node(other).op() == "RandomUniform") drawn = true;
   }
-  return false;
+  return drawn;
 }
 
-// RequantizationRange nodes of the log that must agree.
+// The RequantizationRange nodes of the log.
 std::vector<std::string> NodesToCompare(const Graph& graph,
-                                        const transforms::RangeLog& log,
-                                        bool behind_float_layers_too) {
+                                        const transforms::RangeLog& log) {
   std::vector<std::string> names;
   for (NodeId id : graph.Ids()) {
     const std::string& name = graph.node(id).name();
-    if (!log.contains(name)) continue;
-    if (behind_float_layers_too || !IsBehindFloatLayer(graph, id)) {
-      names.push_back(name);
-    }
+    if (log.contains(name) && !IsDrawn(graph, id)) names.push_back(name);
   }
   return names;
 }
@@ -207,7 +212,8 @@ std::vector<std::string> NodesToCompare(const Graph& graph,
 class RangesGoldenTest : public ::testing::TestWithParam<QuantizedCase> {};
 
 // The ranges of 32-bit results, which TensorFlow logged while the graph of
-// variant int8 ran on all samples.
+// variant int8 ran on all samples. Equal to the last bit: QuantizedBiasAdd
+// turns one bit into 1.6 % of the values.
 TEST_P(RangesGoldenTest, AreThoseTensorFlowObserved) {
   OPTFARM_REQUIRE_TEST_DATA();
   const GoldenCase golden(GetParam().name);
@@ -216,27 +222,26 @@ TEST_P(RangesGoldenTest, AreThoseTensorFlowObserved) {
       const std::string text,
       ReadFile(golden.Path("int8_calibrated/min_max_log.txt")));
   const transforms::RangeLog log = transforms::ParseRangeLog(text);
-  const std::vector<std::string> names =
-      NodesToCompare(graph, log, GetParam().least_agreeing < 0);
+  const std::vector<std::string> names = NodesToCompare(graph, log);
   ASSERT_FALSE(names.empty());
   std::vector<TensorName> fetches;
   for (const std::string& name : names) {
     fetches.push_back({name, 0});
     fetches.push_back({name, 1});
   }
+  const Feeding feeding(golden, graph);
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       const auto session,
-      runtime::Session::Create(graph, golden.Inputs(), fetches));
+      runtime::Session::Create(graph, feeding.inputs(), fetches));
   for (int sample = 0; sample < golden.samples(); ++sample) {
     OPTFARM_ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> got,
-                                 session->Run(golden.Feeds(sample)));
+                                 session->Run(feeding.Feeds(sample)));
     for (size_t i = 0; i < names.size(); ++i) {
       const auto& observed = log.at(names[i]);
       ASSERT_EQ(observed.size(), static_cast<size_t>(golden.samples()));
       const transforms::ObservedRange& want = observed[sample];
-      const float near = 1e-5f * (want.max - want.min);
-      EXPECT_NEAR(got[2 * i].flat<float>()[0], want.min, near) << names[i];
-      EXPECT_NEAR(got[2 * i + 1].flat<float>()[0], want.max, near) << names[i];
+      EXPECT_EQ(got[2 * i].flat<float>()[0], want.min) << names[i];
+      EXPECT_EQ(got[2 * i + 1].flat<float>()[0], want.max) << names[i];
     }
   }
 }

@@ -1,6 +1,6 @@
 // Functions of one element: arithmetic, rounding, exponentials, trigonometry,
-// and the activations that are such functions. Float exponentials go through
-// Eigen, as TensorFlow's do.
+// and the activations that are such functions. Exponentials go through Eigen,
+// as TensorFlow's do.
 
 #include <Eigen/Core>
 #include <algorithm>
@@ -13,6 +13,7 @@
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
+#include "engine/runtime/kernels/vector_math.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -33,14 +34,28 @@ constexpr int64_t kCostlyGrain = 4 * 1024;
 OPTFARM_ARRAY_OP(ExpOp, x.exp());
 OPTFARM_ARRAY_OP(LogOp, x.log());
 OPTFARM_ARRAY_OP(SqrtOp, x.sqrt());
-OPTFARM_ARRAY_OP(RsqrtOp, x.sqrt().inverse());
 OPTFARM_ARRAY_OP(TanhOp, x.tanh());
-OPTFARM_ARRAY_OP(SigmoidOp, x.logistic());
 OPTFARM_ARRAY_OP(SinOp, x.sin());
 OPTFARM_ARRAY_OP(CosOp, x.cos());
 OPTFARM_ARRAY_OP(FloorOp, x.floor());
 OPTFARM_ARRAY_OP(CeilOp, x.ceil());
 OPTFARM_ARRAY_OP(ReciprocalOp, x.inverse());
+
+// Ops whose last bit is TensorFlow 1.4's for float: QuantizedMul carries
+// Sigmoid's on, and Rsqrt is in the batch norms that fold_constants folds.
+#define OPTFARM_EXACT_OP(name, function, expression_for_double)     \
+  OPTFARM_ARRAY_OP(Double##name, expression_for_double);            \
+  struct name {                                                     \
+    static void Run(const float* in, int64_t count, float* out) {   \
+      function(in, count, out);                                     \
+    }                                                               \
+    static void Run(const double* in, int64_t count, double* out) { \
+      Double##name::Run(in, count, out);                            \
+    }                                                               \
+  }
+OPTFARM_EXACT_OP(SigmoidOp, SigmoidOfArray, x.logistic());
+OPTFARM_EXACT_OP(RsqrtOp, RsqrtOfArray, x.sqrt().inverse());
+#undef OPTFARM_EXACT_OP
 #undef OPTFARM_ARRAY_OP
 
 // Ops for floating point alone, one element at a time.
@@ -131,11 +146,18 @@ OPTFARM_NUMBER_OP(RoundOp, {
 template <typename T, typename Op>
 void RunParallel(const Tensor& in, int64_t grain, ThreadPool* pool,
                  Tensor* out) {
+  // Blocks stay whole: what does not fill a vector is computed with other
+  // instructions, and the last bit must not depend on the number of threads.
+  constexpr int64_t kBlock = 16;
+  const int64_t count = in.num_elements();
   const T* from = in.data<T>();
   T* to = out->data<T>();
-  pool->ParallelFor(in.num_elements(), grain, [&](int64_t begin, int64_t end) {
-    Op::Run(from + begin, end - begin, to + begin);
-  });
+  pool->ParallelFor((count + kBlock - 1) / kBlock, grain / kBlock,
+                    [&](int64_t first, int64_t last) {
+                      const int64_t begin = first * kBlock;
+                      const int64_t end = std::min(count, last * kBlock);
+                      Op::Run(from + begin, end - begin, to + begin);
+                    });
 }
 
 template <typename Op>

@@ -12,6 +12,7 @@
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/families.h"
 #include "engine/runtime/kernels/transpose.h"
+#include "engine/runtime/kernels/vector_math.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -40,6 +41,16 @@ void Normalize(const float* in, int64_t rows, int64_t channels,
                         }
                       }
                     });
+}
+
+// 1 / sqrt(variance + epsilon) of each channel.
+std::vector<float> InverseDeviations(absl::Span<const float> variance,
+                                     float epsilon) {
+  std::vector<float> result(variance.begin(), variance.end());
+  for (float& v : result) v += epsilon;
+  RsqrtOfArray(result.data(), static_cast<int64_t>(result.size()),
+               result.data());
+  return result;
 }
 
 struct BatchNormAttrs {
@@ -123,11 +134,9 @@ class FusedBatchNorm final : public Kernel {
                              Tensor::Allocate(tensorflow::DT_FLOAT, x.shape()));
     if (x.num_elements() == 0) return y;
     const int64_t channels = x.dim(3);
-    std::vector<float> factor(channels);
-    for (int64_t c = 0; c < channels; ++c) {
-      factor[c] = 1.0f / std::sqrt(variance.data<float>()[c] + attrs_.epsilon) *
-                  scale.data<float>()[c];
-    }
+    std::vector<float> factor =
+        InverseDeviations(variance.flat<float>(), attrs_.epsilon);
+    for (int64_t c = 0; c < channels; ++c) factor[c] *= scale.data<float>()[c];
     Normalize(x.data<float>(), x.num_elements() / channels, channels,
               mean.data<float>(), factor.data(), offset.data<float>(), pool,
               y.data<float>());
@@ -207,11 +216,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeOldBatchNorm(
         Tensor * y,
         context->AllocateOutput(0, tensorflow::DT_FLOAT, x.shape()));
     if (x.num_elements() == 0) return absl::OkStatus();
-    std::vector<float> factor(x.dim(3));
-    for (int64_t c = 0; c < x.dim(3); ++c) {
-      factor[c] =
-          1.0f / std::sqrt(context->input(2).data<float>()[c] + epsilon);
-      if (scales) factor[c] *= context->input(4).data<float>()[c];
+    std::vector<float> factor =
+        InverseDeviations(context->input(2).flat<float>(), epsilon);
+    for (int64_t c = 0; scales && c < x.dim(3); ++c) {
+      factor[c] *= context->input(4).data<float>()[c];
     }
     Normalize(x.data<float>(), x.num_elements() / x.dim(3), x.dim(3),
               context->input(1).data<float>(), factor.data(),

@@ -21,6 +21,13 @@ TEST(QuantizationTest, RoundTripStaysWithinHalfAStep) {
   }
 }
 
+// Twice rounded to single precision, as in TensorFlow: once would give
+// -0.0988235325.
+TEST(QuantizationTest, TheLowestValueIsRoundedBeforeCodesAreAdded) {
+  const Dequantizer<uint8_t> dequantize({-0.1f, 0.2f});
+  EXPECT_EQ(dequantize(1), -0.0988235399f);
+}
+
 TEST(QuantizationTest, ValuesOutsideTheRangeAreCut) {
   const Range range = {0.0f, 1.0f};
   EXPECT_EQ(Quantize<uint8_t>(-5.0f, range), 0);
