@@ -656,6 +656,10 @@ class IoInference {
 
 }  // namespace
 
+absl::StatusOr<std::vector<Endpoint>> FindOutputs(const Graph& graph) {
+  return InferOutputs(graph, /*take_all=*/true);
+}
+
 absl::StatusOr<GraphIo> InferIo(const Graph& graph, const IoRequest& request) {
   return IoInference(graph, request).Run();
 }

@@ -59,6 +59,11 @@ struct GraphIo {
   std::vector<std::string> notes;
 };
 
+// The tensors that look like the model's outputs: all of them, where InferIo
+// would ask which.
+// ERRORS: FailedPrecondition when nothing does.
+absl::StatusOr<std::vector<Endpoint>> FindOutputs(const Graph& graph);
+
 // REQUIRES: Verify(graph) is OK; a graph that is not gives an error or a less
 // useful answer, never a crash.
 // ERRORS:

@@ -1,0 +1,232 @@
+// The C++ API and, through it, the C API: an app's view, no room but engine/api
+// is included.
+
+#include "engine/api/runtime.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace optfarm::api {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// y = x * 2 for any batch of 3 numbers; the type of `s` is string.
+constexpr char kGraph[] = R"(
+node { name: "x" op: "Placeholder"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: -1 } dim { size: 3 } } } } }
+node { name: "two" op: "Const"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT
+    tensor_shape {} float_val: 2 } } } }
+node { name: "y" op: "Mul" input: "x" input: "two"
+  attr { key: "T" value { type: DT_FLOAT } } }
+versions { producer: 24 }
+)";
+
+// Gives back a string.
+constexpr char kStringGraph[] = R"(
+node { name: "x" op: "Placeholder"
+  attr { key: "dtype" value { type: DT_STRING } } }
+node { name: "y" op: "Identity" input: "x"
+  attr { key: "T" value { type: DT_STRING } } }
+versions { producer: 24 }
+)";
+
+std::span<const std::byte> Bytes(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+Model LoadOrDie(std::string_view text) {
+  Result<Model> model = Model::LoadMemory(Bytes(text));
+  EXPECT_TRUE(model.ok()) << model.status().message();
+  return *std::move(model);
+}
+
+Tensor Floats(const std::vector<float>& values, std::vector<int64_t> dims) {
+  Result<Tensor> made = Tensor::Copy<float>(values, dims);
+  EXPECT_TRUE(made.ok()) << made.status().message();
+  return *std::move(made);
+}
+
+TEST(RuntimeApiTest, VersionsAreTheHeaders) {
+  EXPECT_EQ(optfarm_api_version(), OPTFARM_API_VERSION);
+  EXPECT_THAT(optfarm_version(), HasSubstr("."));
+}
+
+TEST(RuntimeApiTest, ModelTellsItsInputsAndOutputs) {
+  const Model model = LoadOrDie(kGraph);
+  const auto inputs = model.Inputs();
+  ASSERT_TRUE(inputs.ok()) << inputs.status().message();
+  ASSERT_EQ(inputs->size(), 1u);
+  EXPECT_EQ((*inputs)[0].name, "x");
+  EXPECT_EQ((*inputs)[0].dtype, OPTFARM_FLOAT);
+  EXPECT_THAT((*inputs)[0].dims.value(), ElementsAre(-1, 3));
+  const auto outputs = model.Outputs();
+  ASSERT_TRUE(outputs.ok());
+  ASSERT_EQ(outputs->size(), 1u);
+  EXPECT_EQ((*outputs)[0].name, "y");
+}
+
+TEST(RuntimeApiTest, SessionOutlivesItsModelAndTensorsTheirSession) {
+  std::vector<Tensor> outputs;
+  {
+    Result<Session> session = Session::Create(LoadOrDie(kGraph));
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    EXPECT_THAT(session->input_names(), ElementsAre("x"));
+    EXPECT_THAT(session->output_names(), ElementsAre("y"));
+    auto run = session->Run(Floats({1, 2, 3}, {1, 3}));
+    ASSERT_TRUE(run.ok()) << run.status().message();
+    outputs = *std::move(run);
+  }
+  ASSERT_EQ(outputs.size(), 1u);
+  EXPECT_THAT(outputs[0].dims(), ElementsAre(1, 3));
+  EXPECT_THAT(outputs[0].data<float>(), ElementsAre(2, 4, 6));
+  EXPECT_TRUE(outputs[0].data<int32_t>().empty());
+  ASSERT_EQ(outputs[0].mutable_data<float>().size(), 3u);
+  outputs[0].mutable_data<float>()[0] = 7;
+  EXPECT_EQ(outputs[0].data<float>()[0], 7);
+}
+
+TEST(RuntimeApiTest, AnyTensorMayBeFedOrFetched) {
+  Result<Session> session = Session::Create(LoadOrDie(kGraph), {"x", "two:0"},
+                                            {"y", "two"}, {.threads = 2});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<Tensor> feeds;
+  feeds.push_back(Floats({1, 1, 1}, {1, 3}));
+  feeds.push_back(Floats({5}, {}));
+  const auto outputs = session->Run(feeds);
+  ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+  EXPECT_THAT((*outputs)[0].data<float>(), ElementsAre(5, 5, 5));
+  EXPECT_THAT((*outputs)[1].data<float>(), ElementsAre(5));
+}
+
+TEST(RuntimeApiTest, ManyThreadsRunOneSession) {
+  const Result<Session> session = Session::Create(LoadOrDie(kGraph));
+  ASSERT_TRUE(session.ok());
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&session, t] {
+      const auto value = static_cast<float>(t);
+      for (int i = 0; i < 20; ++i) {
+        const auto outputs =
+            session->Run(Floats({value, value, value}, {1, 3}));
+        ASSERT_TRUE(outputs.ok());
+        EXPECT_EQ((*outputs)[0].data<float>()[2], 2 * value);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(RuntimeApiTest, ProfileIsJsonOfTheNodes) {
+  const Result<Session> session = Session::Create(LoadOrDie(kGraph));
+  ASSERT_TRUE(session.ok());
+  std::string profile;
+  ASSERT_TRUE(
+      session->Run(Floats({1, 2, 3}, {1, 3}), {.profile_json = &profile}).ok());
+  EXPECT_THAT(profile, HasSubstr("{\"name\":\"y\",\"op\":\"Mul\","));
+  EXPECT_THAT(profile,
+              HasSubstr("\"outputs\":[{\"dtype\":\"float\",\"shape\":[1,3]}]"));
+}
+
+TEST(RuntimeApiTest, ErrorsSayWhatIsWrong) {
+  const auto missing = Model::Load("/does/not/exist.pb");
+  EXPECT_EQ(missing.status().code(), OPTFARM_NOT_FOUND);
+  EXPECT_THAT(missing.status().message(), HasSubstr("/does/not/exist.pb"));
+  EXPECT_EQ(Model::LoadMemory(Bytes("no model")).status().code(),
+            OPTFARM_INVALID_ARGUMENT);
+  const Model model = LoadOrDie(kGraph);
+  EXPECT_EQ(Session::Create(model, {"x"}, {"z"}).status().code(),
+            OPTFARM_NOT_FOUND);
+  EXPECT_EQ(Session::Create(model, {}, {}, {.threads = 0}).status().code(),
+            OPTFARM_INVALID_ARGUMENT);
+  const auto session = Session::Create(model);
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(session->Run(std::span<const Tensor>()).status().code(),
+            OPTFARM_INVALID_ARGUMENT);
+  const auto doubles = Tensor::Zeros(OPTFARM_DOUBLE, {});
+  ASSERT_TRUE(doubles.ok());
+  EXPECT_THAT(session->Run(*doubles).status().message(), HasSubstr("double"));
+}
+
+TEST(TensorApiTest, MemoryMustFitTheShape) {
+  const float values[] = {1, 2};
+  const int64_t dims[] = {3};
+  EXPECT_THAT(Tensor::Copy<float>(values, dims).status().message(),
+              HasSubstr("8 bytes for a float tensor of shape [3]"));
+  const int64_t huge[] = {int64_t{1} << 40, int64_t{1} << 40};
+  EXPECT_FALSE(Tensor::Zeros(OPTFARM_FLOAT, huge).ok());
+  const int64_t large[] = {int64_t{1} << 60};
+  EXPECT_EQ(Tensor::Zeros(OPTFARM_FLOAT, large).status().code(),
+            OPTFARM_RESOURCE_EXHAUSTED);
+  const int64_t negative[] = {-1};
+  EXPECT_EQ(Tensor::Zeros(OPTFARM_FLOAT, negative).status().code(),
+            OPTFARM_INVALID_ARGUMENT);
+  EXPECT_EQ(Tensor::Zeros(static_cast<optfarm_dtype>(99), {}).status().code(),
+            OPTFARM_INVALID_ARGUMENT);
+}
+
+// Counts how often memory was given back.
+void CountRelease(void* context) { ++*static_cast<int*>(context); }
+
+TEST(TensorApiTest, BorrowedMemoryIsReadInPlaceAndGivenBackOnce) {
+  alignas(64) static float memory[3] = {1, 2, 3};
+  const int64_t dims[] = {1, 3};
+  int released = 0;
+  {
+    Result<Tensor> tensor =
+        Tensor::Borrow<float>(memory, dims, CountRelease, &released);
+    ASSERT_TRUE(tensor.ok());
+    EXPECT_EQ(static_cast<const void*>(tensor->bytes().data()), memory);
+    EXPECT_TRUE(tensor->mutable_data<float>().empty());
+    const auto session = Session::Create(LoadOrDie(kGraph));
+    ASSERT_TRUE(session.ok());
+    const auto outputs = session->Run(*tensor);
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    EXPECT_THAT((*outputs)[0].data<float>(), ElementsAre(2, 4, 6));
+    EXPECT_EQ(released, 0);
+  }
+  EXPECT_EQ(released, 1);
+  EXPECT_EQ(memory[0], 1);
+}
+
+TEST(TensorApiTest, UnalignedMemoryIsCopiedAndErrorsKeepIt) {
+  alignas(64) static float memory[4] = {0, 1, 2, 3};
+  const int64_t dims[] = {3};
+  int released = 0;
+  const auto values = std::span<const float>(memory).subspan(1);
+  const auto tensor =
+      Tensor::Borrow<float>(values, dims, CountRelease, &released);
+  ASSERT_TRUE(tensor.ok());
+  EXPECT_EQ(released, 1);
+  EXPECT_THAT(tensor->data<float>(), ElementsAre(1, 2, 3));
+  const int64_t wrong[] = {4};
+  EXPECT_FALSE(
+      Tensor::Borrow<float>(values, wrong, CountRelease, &released).ok());
+  EXPECT_EQ(released, 1);
+}
+
+TEST(TensorApiTest, StringsGoThrough) {
+  const std::string_view texts[] = {"one", std::string_view("a\0b", 3), ""};
+  const int64_t dims[] = {3};
+  const auto tensor = Tensor::Strings(texts, dims);
+  ASSERT_TRUE(tensor.ok());
+  EXPECT_TRUE(tensor->bytes().empty());
+  const auto session = Session::Create(LoadOrDie(kStringGraph), {"x"}, {"y"});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const auto outputs = session->Run(*tensor);
+  ASSERT_TRUE(outputs.ok());
+  EXPECT_EQ(*(*outputs)[0].string(1), std::string_view("a\0b", 3));
+  EXPECT_EQ((*outputs)[0].string(3).status().code(), OPTFARM_OUT_OF_RANGE);
+  EXPECT_FALSE(Floats({1}, {1}).string(0).ok());
+}
+
+}  // namespace
+}  // namespace optfarm::api
