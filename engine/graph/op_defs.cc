@@ -127,6 +127,23 @@ absl::StatusOr<std::vector<DataType>> ArgTypes(const OpDef& op_def,
   return types;
 }
 
+absl::StatusOr<PortRange> ArgPorts(const OpDef& op_def, const NodeDef& node,
+                                   const Args& args,
+                                   absl::string_view argument) {
+  PortRange range;
+  for (const OpDef::ArgDef& arg : args) {
+    OPTFARM_ASSIGN_OR_RETURN(const int count, ArgCount(op_def, node, arg));
+    range.end = range.begin + count;
+    if (range.end > kMaxNodeArity) {
+      return NodeError(node, "has too many tensors");
+    }
+    if (arg.name() == argument) return range;
+    range.begin = range.end;
+  }
+  return absl::NotFoundError(
+      absl::StrCat("op ", op_def.name(), " has no argument '", argument, "'"));
+}
+
 absl::StatusOr<int> ArgsCount(const OpDef& op_def, const NodeDef& node,
                               const Args& args) {
   int64_t total = 0;
@@ -193,18 +210,12 @@ absl::StatusOr<int> InputCount(const OpDef& op_def, const NodeDef& node) {
 
 absl::StatusOr<PortRange> InputPorts(const OpDef& op_def, const NodeDef& node,
                                      absl::string_view argument) {
-  PortRange range;
-  for (const OpDef::ArgDef& arg : op_def.input_arg()) {
-    OPTFARM_ASSIGN_OR_RETURN(const int count, ArgCount(op_def, node, arg));
-    range.end = range.begin + count;
-    if (range.end > kMaxNodeArity) {
-      return NodeError(node, "has too many tensors");
-    }
-    if (arg.name() == argument) return range;
-    range.begin = range.end;
-  }
-  return absl::NotFoundError(absl::StrCat(
-      "op ", op_def.name(), " has no input argument '", argument, "'"));
+  return ArgPorts(op_def, node, op_def.input_arg(), argument);
+}
+
+absl::StatusOr<PortRange> OutputPorts(const OpDef& op_def, const NodeDef& node,
+                                      absl::string_view argument) {
+  return ArgPorts(op_def, node, op_def.output_arg(), argument);
 }
 
 absl::Status ApplyDefaultAttributes(const OpDef& op_def, NodeDef* node,

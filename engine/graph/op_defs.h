@@ -69,11 +69,15 @@ struct PortRange {
   int end = 0;    // One past the last.
 };
 
-// Ports of the named input argument, for ops whose arguments are lists.
-// NotFound when the signature has no such argument; other errors as above.
+// Ports of the named input or output argument, for ops whose arguments are
+// lists. NotFound when the signature has no such argument; other errors as
+// above.
 absl::StatusOr<PortRange> InputPorts(const tensorflow::OpDef& op_def,
                                      const tensorflow::NodeDef& node,
                                      absl::string_view argument);
+absl::StatusOr<PortRange> OutputPorts(const tensorflow::OpDef& op_def,
+                                      const tensorflow::NodeDef& node,
+                                      absl::string_view argument);
 
 // Which defaults ApplyDefaultAttributes writes.
 enum class DefaultAttributes {

@@ -220,7 +220,12 @@ void Planner::MarkNeeded() {
     if (needed_[id]) continue;
     needed_[id] = true;
     for (const Endpoint& e : graph_.node(id).inputs()) want(e);
-    for (NodeId c : graph_.node(id).control_inputs()) stack.push_back(c);
+    for (NodeId c : graph_.node(id).control_inputs()) {
+      // Waiting for a placeholder is waiting for what is fed.
+      if (graph_.node(c).op() != "Placeholder" || !IsFed({c, 0})) {
+        stack.push_back(c);
+      }
+    }
   }
 }
 

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/transforms/builtin_transforms.h"
 
@@ -13,6 +14,13 @@ absl::Status BackportConcatv2(graph::Graph* graph, TransformContext* context) {
   for (graph::NodeId id : graph->Ids()) {
     graph::Node* node = graph->mutable_node(id);
     if (node->op() != "ConcatV2" || node->inputs().empty()) continue;
+    const absl::StatusOr<tensorflow::DataType> axis_type =
+        graph::GetTypeOr(node->def(), "Tidx", tensorflow::DT_INT32);
+    if (!axis_type.ok() || *axis_type != tensorflow::DT_INT32) {
+      context->Skip(node->name(),
+                    "its axis is not int32, which is all that Concat takes");
+      continue;
+    }
     // The axis is the last data input there and the first here.
     std::vector<graph::Endpoint> inputs = {node->inputs().back()};
     inputs.insert(inputs.end(), node->inputs().begin(),

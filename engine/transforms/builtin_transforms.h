@@ -9,12 +9,20 @@ namespace optfarm::transforms {
 
 TransformDef AddDefaultAttributesTransform();
 TransformDef BackportConcatv2Transform();
+TransformDef BackportTensorArrayV3Transform();
 TransformDef DequantizeWideTransform();
+TransformDef FakeQuantizeTrainingTransform();
+TransformDef FlattenAtrousConvTransform();
 TransformDef FoldBatchNormsTransform();
 TransformDef FoldConstantsTransform();
 TransformDef FoldOldBatchNormsTransform();
 TransformDef FoldPlaceholderTransform();
 TransformDef FreezeRequantizationRangesTransform();
+TransformDef FuseConvolutionsTransform();
+TransformDef FusePadAndConvTransform();
+TransformDef FuseResizeAndConvTransform();
+TransformDef FuseResizePadAndConvTransform();
+TransformDef InlinePartitionedcallTransform();
 TransformDef InsertLoggingTransform();
 TransformDef MergeDuplicateNodesTransform();
 TransformDef NormalizeWeightsTransform();
@@ -24,6 +32,7 @@ TransformDef QuantizeWeightsTransform();
 TransformDef RemoveAttributeTransform();
 TransformDef RemoveControlDependenciesTransform();
 TransformDef RemoveDeviceTransform();
+TransformDef RemoveEmaTransform();
 TransformDef RemoveNodesTransform();
 TransformDef RenameAttributeTransform();
 TransformDef RenameNodeTransform();
@@ -32,6 +41,7 @@ TransformDef RoundWeightsTransform();
 TransformDef SetDeviceTransform();
 TransformDef ShiftConstantsTransform();
 TransformDef SortByExecutionOrderTransform();
+TransformDef SparsifyGatherTransform();
 TransformDef StripUnusedNodesTransform();
 
 }  // namespace optfarm::transforms

@@ -52,6 +52,9 @@ std::string Message(const graph::Node& node,
       arguments.String("message"));
 }
 
+// Adds the node that prints these outputs.
+// ERRORS: FailedPrecondition when the node cannot be printed, with the reason;
+// others for a node that is malformed.
 absl::Status AddPrint(NodeId id, const std::vector<int>& ports, NodeId before,
                       const TransformArguments& arguments, Graph* graph) {
   const graph::Node& node = graph->node(id);
@@ -63,8 +66,9 @@ absl::Status AddPrint(NodeId id, const std::vector<int>& ports, NodeId before,
   }
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<tensorflow::DataType> types,
                            graph::OutputTypes(*op_def, node.def()));
-  // A node without outputs, which others only wait for, has nothing to print.
-  if (types.empty()) return absl::OkStatus();
+  if (types.empty()) {
+    return absl::FailedPreconditionError("it has no outputs");
+  }
   std::vector<Endpoint> inputs = {{id, 0}};
   // Only the types of what is printed: TensorFlow lists all outputs' types,
   // which makes an invalid node when one is not in use.
@@ -105,7 +109,12 @@ absl::Status InsertLogging(Graph* graph, TransformContext* context) {
       continue;
     }
     const NodeId next = i + 1 < ids.size() ? ids[i + 1] : graph::kNoNode;
-    OPTFARM_RETURN_IF_ERROR(AddPrint(ids[i], ports, next, arguments, graph));
+    const absl::Status added = AddPrint(ids[i], ports, next, arguments, graph);
+    if (added.code() == absl::StatusCode::kFailedPrecondition) {
+      context->Skip(node.name(), added.message());
+      continue;
+    }
+    OPTFARM_RETURN_IF_ERROR(added);
     context->CountChange();
   }
   return absl::OkStatus();

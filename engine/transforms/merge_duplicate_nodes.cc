@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -47,18 +49,6 @@ std::string FixedKey(const graph::Node& node) {
   return absl::StrCat(node.op(), "\n", node.device(), "\n", digest.Finish());
 }
 
-std::string InputKey(const graph::Node& node) {
-  std::string key;
-  for (const graph::Endpoint& e : node.inputs()) {
-    absl::StrAppend(&key, e.node, ":", e.port, ",");
-  }
-  std::vector<NodeId> controls(node.control_inputs().begin(),
-                               node.control_inputs().end());
-  std::sort(controls.begin(), controls.end());
-  for (NodeId control : controls) absl::StrAppend(&key, "^", control, ",");
-  return key;
-}
-
 bool MayMerge(const graph::Node& node, const TransformContext& context) {
   return !graph::IsStateful(node.op()) &&
          !absl::StartsWith(node.op(), "Placeholder") &&
@@ -77,6 +67,84 @@ void ReplaceBy(NodeId duplicate, NodeId kept, Graph* graph) {
   graph->Remove(duplicate);
 }
 
+// Numbers nodes in an order in which inputs come first, so that nodes with
+// equal numbers compute the same; then merges them. One pass merges all that is
+// equal except around loops.
+class Merger {
+ public:
+  Merger(const TransformContext& context, Graph* graph)
+      : context_(context), graph_(graph), position_(graph->id_limit(), 0) {
+    const std::vector<NodeId> ids = graph->Ids();
+    for (size_t i = 0; i < ids.size(); ++i) position_[ids[i]] = i;
+    absl::StatusOr<std::vector<NodeId>> order = graph::ExecutionOrder(*graph);
+    order_ = order.ok() ? *std::move(order) : ids;
+  }
+
+  // Returns the number of nodes removed.
+  int64_t MergeOnce() {
+    numbers_.assign(graph_->id_limit(), kNoNumber);
+    std::vector<std::vector<NodeId>> equals;
+    absl::flat_hash_map<std::string, int> by_key;
+    for (NodeId id : order_) {
+      if (!graph_->Has(id)) continue;
+      const graph::Node& node = graph_->node(id);
+      int number = static_cast<int>(equals.size());
+      if (MayMerge(node, context_)) {
+        number = by_key.emplace(Key(id, node), number).first->second;
+      }
+      if (number == static_cast<int>(equals.size())) equals.emplace_back();
+      equals[number].push_back(id);
+      numbers_[id] = number;
+    }
+    int64_t removed = 0;
+    for (const std::vector<NodeId>& group : equals) {
+      const NodeId kept = *std::min_element(
+          group.begin(), group.end(),
+          [&](NodeId a, NodeId b) { return position_[a] < position_[b]; });
+      for (NodeId id : group) {
+        if (id != kept) ReplaceBy(id, kept, graph_);
+      }
+      removed += static_cast<int64_t>(group.size()) - 1;
+    }
+    return removed;
+  }
+
+ private:
+  static constexpr int kNoNumber = -1;
+
+  std::string Key(NodeId id, const graph::Node& node) {
+    std::string& fixed = fixed_keys_[id];
+    if (fixed.empty()) fixed = FixedKey(node);
+    std::string key = absl::StrCat(fixed, "\n");
+    for (const graph::Endpoint& e : node.inputs()) {
+      absl::StrAppend(&key, Name(e.node), ":", e.port, ",");
+    }
+    std::set<std::string> controls;
+    for (NodeId control : node.control_inputs()) {
+      controls.insert(Name(control));
+    }
+    for (const std::string& control : controls) {
+      absl::StrAppend(&key, "^", control, ",");
+    }
+    return key;
+  }
+
+  // What comes around a loop has no number yet and is only equal to itself.
+  std::string Name(NodeId id) const {
+    const int number = numbers_[id];
+    return number == kNoNumber ? absl::StrCat("node", id)
+                               : absl::StrCat(number);
+  }
+
+  const TransformContext& context_;
+  Graph* graph_;
+  // In file order.
+  std::vector<size_t> position_;
+  std::vector<NodeId> order_;
+  std::vector<int> numbers_;
+  absl::flat_hash_map<NodeId, std::string> fixed_keys_;
+};
+
 absl::Status MergeDuplicateNodes(Graph* graph, TransformContext* context) {
   context->CountChange(MergeDuplicates(*context, graph));
   return absl::OkStatus();
@@ -85,22 +153,15 @@ absl::Status MergeDuplicateNodes(Graph* graph, TransformContext* context) {
 }  // namespace
 
 int64_t MergeDuplicates(const TransformContext& context, Graph* graph) {
-  absl::flat_hash_map<NodeId, std::string> fixed_keys;
+  // Each nesting of loops may need one more pass; a graph made to need many is
+  // no reason to go on for ever.
+  constexpr int kMostPasses = 32;
+  Merger merger(context, graph);
   int64_t removed = 0;
-  for (int64_t before = -1; before != removed;) {
-    before = removed;
-    absl::flat_hash_map<std::string, NodeId> kept;
-    for (NodeId id : graph->Ids()) {
-      const graph::Node& node = graph->node(id);
-      if (!MayMerge(node, context)) continue;
-      std::string& fixed = fixed_keys[id];
-      if (fixed.empty()) fixed = FixedKey(node);
-      const auto [it, is_first] =
-          kept.emplace(absl::StrCat(fixed, "\n", InputKey(node)), id);
-      if (is_first) continue;
-      ReplaceBy(id, it->second, graph);
-      ++removed;
-    }
+  for (int i = 0; i < kMostPasses; ++i) {
+    const int64_t now = merger.MergeOnce();
+    if (now == 0) break;
+    removed += now;
   }
   return removed;
 }

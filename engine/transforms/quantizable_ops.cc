@@ -10,6 +10,7 @@
 #include "engine/graph/op_defs.h"
 #include "engine/transforms/constant_nodes.h"
 #include "engine/transforms/convolution_weights.h"
+#include "engine/transforms/loop_nodes.h"
 
 namespace optfarm::transforms {
 namespace {
@@ -62,28 +63,6 @@ std::vector<QuantizableOp> MakeTable() {
           passing("Relu6", "Tinput", {}, -1),
           passing("ResizeBilinear", "T", {"align_corners"}, 1),
           passing("Reshape", "T", {}, 1)};
-}
-
-// Nodes that run inside a while loop: what lies between Enter and Exit.
-std::vector<bool> NodesInLoops(const Graph& graph) {
-  std::vector<bool> in_loop(graph.id_limit(), false);
-  std::vector<NodeId> stack;
-  for (NodeId id : graph.Ids()) {
-    if (absl::EndsWith(graph.node(id).op(), "Enter")) stack.push_back(id);
-  }
-  while (!stack.empty()) {
-    const NodeId id = stack.back();
-    stack.pop_back();
-    for (const graph::Use& use : graph.node(id).uses()) {
-      if (in_loop[use.consumer] ||
-          absl::EndsWith(graph.node(use.consumer).op(), "Exit")) {
-        continue;
-      }
-      in_loop[use.consumer] = true;
-      stack.push_back(use.consumer);
-    }
-  }
-  return in_loop;
 }
 
 // The shape without leading dimensions of size 1, which broadcasting adds.

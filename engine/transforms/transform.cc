@@ -18,8 +18,9 @@ namespace optfarm::transforms {
 namespace {
 
 absl::StatusOr<bool> ParseBool(absl::string_view text) {
-  if (text == "true" || text == "1") return true;
-  if (text == "false" || text == "0") return false;
+  // TensorFlow takes "True" for ignore_errors, and only there.
+  if (absl::EqualsIgnoreCase(text, "true") || text == "1") return true;
+  if (absl::EqualsIgnoreCase(text, "false") || text == "0") return false;
   return absl::InvalidArgumentError("expected true, false, 0 or 1");
 }
 

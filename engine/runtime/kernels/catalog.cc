@@ -34,6 +34,8 @@ constexpr FamilyEntry kFamilies[] = {
      AddDepthwiseConvolutionKernels},
     {{"fake quantization", "float, nudged so that 0 has a code of its own"},
      AddFakeQuantKernels},
+    {{"fused convolution", "resizing, padding and convolution in sequence"},
+     AddFusedConvolutionKernels},
     {{"gather", "elements are moved"}, AddGatherKernels},
     {{"image resize",
       "float weights from the output position; both corner conventions"},

@@ -19,6 +19,7 @@ void AddConvolutionKernels(KernelCatalog* catalog);
 void AddDecodeWavKernels(KernelCatalog* catalog);
 void AddDepthwiseConvolutionKernels(KernelCatalog* catalog);
 void AddFakeQuantKernels(KernelCatalog* catalog);
+void AddFusedConvolutionKernels(KernelCatalog* catalog);
 void AddGatherKernels(KernelCatalog* catalog);
 void AddImageResizeKernels(KernelCatalog* catalog);
 void AddMatMulKernels(KernelCatalog* catalog);

@@ -196,6 +196,66 @@ TEST(Conv2DTest, NchwIsTheSameImageTransposed) {
   EXPECT_EQ(ValuesOf<float>(back), ValuesOf<float>(want));
 }
 
+// The fused ops are what they are made of.
+TEST(FusedConvolutionTest, ResizesAndPadsFirst) {
+  const Tensor image = Floats({1, 2, 3, 1}, {1, 2, 3, 4, 5, 6});
+  const Tensor size = Tensor::FromValues<int32_t>({2}, {4, 5});
+  const Tensor margins =
+      Tensor::FromValues<int32_t>({4, 2}, {0, 0, 1, 2, 2, 1, 0, 0});
+  const Tensor filter = Floats({2, 2, 1, 2}, {1, -1, 2, 0, 0, 3, -2, 1});
+  const auto convolution = [&](const char* op) {
+    Op made(op);
+    made.Type("T", tensorflow::DT_FLOAT)
+        .Ints("strides", {1, 2, 1, 1})
+        .Text("padding", "SAME")
+        .Text("mode", "SYMMETRIC");
+    return made;
+  };
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor resized,
+                               Op("ResizeBilinear")
+                                   .Type("T", tensorflow::DT_FLOAT)
+                                   .Bool("align_corners", true)
+                                   .In(image)
+                                   .In(size)
+                                   .Run());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor padded,
+                               Op("MirrorPad")
+                                   .Type("T", tensorflow::DT_FLOAT)
+                                   .Text("mode", "SYMMETRIC")
+                                   .In(resized)
+                                   .In(margins)
+                                   .Run());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Tensor expected, convolution("Conv2D").In(padded).In(filter).Run());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor fused,
+                               convolution("FusedResizeAndPadConv2D")
+                                   .Bool("resize_align_corners", true)
+                                   .In(image)
+                                   .In(size)
+                                   .In(margins)
+                                   .In(filter)
+                                   .Run());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Tensor only_padded,
+      convolution("FusedPadConv2D").In(resized).In(margins).In(filter).Run());
+  EXPECT_EQ(ValuesOf<float>(fused), ValuesOf<float>(expected));
+  EXPECT_EQ(ValuesOf<float>(only_padded), ValuesOf<float>(expected));
+}
+
+TEST(FusedConvolutionTest, RefusesAModeThatDoesNotExist) {
+  EXPECT_THAT(Op("FusedPadConv2D")
+                  .Type("T", tensorflow::DT_FLOAT)
+                  .Ints("strides", {1, 1, 1, 1})
+                  .Text("padding", "SAME")
+                  .Text("mode", "CONSTANT")
+                  .In(Floats({1, 1, 1, 1}, {1}))
+                  .In(Floats({1, 1, 1, 1}, {1}))
+                  .In(Floats({1, 1, 1, 1}, {1}))
+                  .Run()
+                  .status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("mode")));
+}
+
 TEST(Conv2DTest, WrongInputsAreErrorsThatNameThem) {
   const auto conv = [](const Tensor& in, const Tensor& filter) {
     return Op("Conv2D")

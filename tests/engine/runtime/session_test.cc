@@ -132,6 +132,17 @@ TEST(SessionTest, AnUnfedPlaceholderIsNamed) {
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'x'")));
 }
 
+TEST(SessionTest, WaitingForAFedPlaceholderIsWaitingForNothing) {
+  const graph::Graph graph =
+      Parse(Polynomial() +
+            "node { name: 'z' op: 'Neg' input: 'two' input: "
+            "'^x' " +
+            kFloatT + "}");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto session, Make(graph, "x", "z"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto out, session->Run({Tensor::Scalar(3.f)}));
+  EXPECT_EQ(out[0].flat<float>()[0], -2.0f);
+}
+
 // out = p ? data + 1 : data * data
 std::string Conditional() {
   return "node { name: 'p' op: 'Placeholder' " +

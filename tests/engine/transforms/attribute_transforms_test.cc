@@ -121,5 +121,17 @@ TEST(BackportConcatv2Test, MovesTheAxisToTheFront) {
   EXPECT_NE(Attr(graph, "out", "N"), nullptr);
 }
 
+TEST(BackportConcatv2Test, LeavesAnAxisThatConcatDoesNotTake) {
+  GraphBuilder b;
+  b.Placeholder("x", {2});
+  b.Placeholder("axis", {}, tensorflow::DT_INT64);
+  b.Node("out", "ConcatV2", {"x", "x", "axis"},
+         FloatT({{"N", IntAttr(2)}, {"Tidx", TypeAttr(tensorflow::DT_INT64)}}));
+  Graph graph = b.Build();
+  EXPECT_THAT(Skipped(MustApply(&graph, "backport_concatv2", "x,axis", "out")),
+              ::testing::ElementsAre(HasSubstr("not int32")));
+  EXPECT_EQ(Show(graph, "out"), "ConcatV2(x, x, axis)");
+}
+
 }  // namespace
 }  // namespace optfarm::transforms::testing

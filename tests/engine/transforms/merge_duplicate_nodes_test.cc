@@ -20,6 +20,45 @@ TEST(MergeDuplicateNodesTest, MergesUntilNothingIsEqual) {
   EXPECT_EQ(Show(graph, "out"), "Mul(a1, a1, ^c1)");
 }
 
+TEST(MergeDuplicateNodesTest, MergesDeepChainsInAnyOrderAtOnce) {
+  constexpr int kDepth = 20000;
+  GraphBuilder b;
+  // The file has the chains' ends first.
+  b.Node("out", "Add", {"a0", "b0"}, FloatT());
+  for (int i = 0; i < kDepth; ++i) {
+    for (const char* chain : {"a", "b"}) {
+      const std::string next =
+          i + 1 < kDepth ? chain + std::to_string(i + 1) : "x";
+      b.Node(chain + std::to_string(i), "Relu", {next}, FloatT());
+    }
+  }
+  b.Placeholder("x", {2});
+  Graph graph = b.Build();
+  EXPECT_EQ(
+      MustApply(&graph, "merge_duplicate_nodes", "x", "out").nodes_changed,
+      kDepth);
+  EXPECT_EQ(Show(graph, "out"), "Add(a0, a0)");
+}
+
+TEST(MergeDuplicateNodesTest, MergesAroundLoops) {
+  GraphBuilder b;
+  b.Placeholder("x", {});
+  Attrs frame = FloatT({{"frame_name", StringAttr("while")}});
+  b.Node("enter", "Enter", {"x"}, frame);
+  b.Node("merge", "Merge", {"enter", "next"}, FloatT({{"N", IntAttr(2)}}));
+  b.Node("one", "Relu", {"merge"}, FloatT());
+  b.Node("two", "Relu", {"merge"}, FloatT());
+  b.Node("next", "NextIteration", {"one"}, FloatT());
+  b.Node("next2", "NextIteration", {"two"}, FloatT());
+  b.Node("merge2", "Merge", {"enter", "next2"}, FloatT({{"N", IntAttr(2)}}));
+  b.Node("sum", "Add", {"merge", "merge2"}, FloatT());
+  b.Node("out", "Exit", {"sum"}, FloatT());
+  Graph graph = b.Build();
+  MustApply(&graph, "merge_duplicate_nodes", "x", "out");
+  EXPECT_EQ(Show(graph, "sum"), "Add(merge, merge)");
+  EXPECT_EQ(graph.Find("two"), graph::kNoNode);
+}
+
 TEST(MergeDuplicateNodesTest, LeavesWhatIsNotEqual) {
   GraphBuilder b;
   b.Placeholder("x", {2});

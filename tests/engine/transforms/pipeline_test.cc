@@ -57,6 +57,7 @@ TEST(CatalogTest, ChecksParameters) {
   };
   EXPECT_THAT(check("quantize_weights(minimum_size=3, ignore_errors=true)"),
               IsOk());
+  EXPECT_THAT(check("fold_constants(ignore_errors=True)"), IsOk());
   EXPECT_THAT(check("quantize_weights(minimum_sise=3)"),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        AllOf(HasSubstr("transform 'quantize_weights'"),
