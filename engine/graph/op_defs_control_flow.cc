@@ -133,6 +133,20 @@ TensorArraySplit(handle: &string, value: T, lengths: int64, flow_in: float)
 TensorArraySize(handle: &string, flow_in: float) -> (size: int32)
 TensorArrayClose(handle: &string)
 
+# Stacks, which gradients of loops use.
+StackV2(max_size: int32) -> (handle: resource) stateful
+  | elem_type: type; stack_name: string = ""
+StackPushV2(handle: resource, elem: T) -> (output: T) stateful
+  | T: type; swap_memory: bool = false
+StackPopV2(handle: resource) -> (elem: elem_type) stateful | elem_type: type
+StackCloseV2(handle: resource) stateful
+Stack() -> (handle: &string) stateful
+  | elem_type: type; stack_name: string = ""
+StackPush(handle: &string, elem: T) -> (output: T)
+  | T: type; swap_memory: bool = false
+StackPop(handle: &string) -> (elem: elem_type) | elem_type: type
+StackClose(handle: &string)
+
 # Lists of tensors, the successors of tensor arrays.
 EmptyTensorList(element_shape: shape_type, max_num_elements: int32)
   -> (handle: variant) | element_dtype: type; shape_type: {index}

@@ -13,20 +13,31 @@
 
 namespace optfarm::runtime {
 
+KernelContext::KernelContext(absl::Span<Tensor> inputs,
+                             absl::Span<Tensor> outputs,
+                             const KernelEnvironment& environment)
+    : environment_(environment) {
+  own_.reserve(inputs.size() + outputs.size());
+  for (Tensor& input : inputs) own_.push_back(&input);
+  for (Tensor& output : outputs) own_.push_back(&output);
+  inputs_ = absl::MakeConstSpan(own_).first(inputs.size());
+  outputs_ = absl::MakeConstSpan(own_).subspan(inputs.size());
+}
+
 absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, DataType dtype,
                                                       const Shape& shape) {
-  OPTFARM_ASSIGN_OR_RETURN(outputs_[i], Tensor::Allocate(dtype, shape));
-  return &outputs_[i];
+  OPTFARM_ASSIGN_OR_RETURN(*outputs_[i], Tensor::Allocate(dtype, shape));
+  return outputs_[i];
 }
 
 absl::StatusOr<Tensor*> KernelContext::ForwardOrAllocateOutput(
     int i, int from, DataType dtype, const Shape& shape) {
-  Tensor& input = inputs_[from];
-  if (input.dtype() == dtype && dtype != tensorflow::DT_STRING &&
-      input.num_elements() == shape.num_elements() && input.IsSoleOwner()) {
+  const Tensor& input = *inputs_[from];
+  if (input.dtype() == dtype && ElementSize(dtype) > 0 &&
+      input.num_elements() == shape.num_elements() && MayReuse(from)) {
     // Both names of the buffer stay: the kernel still reads its input.
-    outputs_[i] = input.Reshaped(shape);
-    return &outputs_[i];
+    *outputs_[i] = input.Reshaped(shape);
+    return outputs_[i];
   }
   return AllocateOutput(i, dtype, shape);
 }
@@ -100,7 +111,9 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(
       });
   std::vector<Tensor> in(inputs.begin(), inputs.end());
   std::vector<Tensor> out(num_outputs);
-  KernelContext context(absl::MakeSpan(in), absl::MakeSpan(out), pool, print);
+  ResourceContainer resources;
+  KernelContext context(absl::MakeSpan(in), absl::MakeSpan(out),
+                        KernelEnvironment{pool, print, &resources});
   const absl::Status status = (*kernel)->Compute(&context);
   if (!status.ok()) return Annotate(status, what);
   return out;

@@ -15,31 +15,52 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "engine/runtime/resource.h"
 #include "engine/runtime/tensor.h"
 #include "engine/runtime/thread_pool.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace optfarm::runtime {
 
+// What kernels share within one run. OWNERSHIP: borrowed.
+struct KernelEnvironment {
+  ThreadPool* pool = nullptr;
+  // Receives what Print writes, one line at a time, without newline.
+  const std::function<void(absl::string_view)>* print = nullptr;
+  // Where variables and tables live; nullptr where there are none.
+  ResourceContainer* resources = nullptr;
+};
+
 // One execution of one node. OWNERSHIP: lives for one Compute call.
 class KernelContext {
  public:
+  KernelContext(absl::Span<Tensor* const> inputs,
+                absl::Span<Tensor* const> outputs,
+                const KernelEnvironment& environment)
+      : inputs_(inputs), outputs_(outputs), environment_(environment) {}
+  // Over tensors of the caller's own, all of which may be taken over.
+  KernelContext(absl::Span<Tensor> inputs, absl::Span<Tensor> outputs,
+                const KernelEnvironment& environment);
   KernelContext(absl::Span<Tensor> inputs, absl::Span<Tensor> outputs,
                 ThreadPool* pool,
                 const std::function<void(absl::string_view)>* print)
-      : inputs_(inputs), outputs_(outputs), pool_(pool), print_(print) {}
+      : KernelContext(inputs, outputs,
+                      KernelEnvironment{pool, print, nullptr}) {}
+  KernelContext(const KernelContext&) = delete;
+  KernelContext& operator=(const KernelContext&) = delete;
 
   int num_inputs() const { return static_cast<int>(inputs_.size()); }
   int num_outputs() const { return static_cast<int>(outputs_.size()); }
-  // REQUIRES: 0 <= i < num_inputs(). Only Merge sees inputs without a value.
-  const Tensor& input(int i) const { return inputs_[i]; }
+  // REQUIRES: 0 <= i < num_inputs().
+  const Tensor& input(int i) const { return *inputs_[i]; }
 
   // Stores an output. An output that stays unset is dead (Switch).
-  void SetOutput(int i, Tensor value) { outputs_[i] = std::move(value); }
+  void SetOutput(int i, Tensor value) { *outputs_[i] = std::move(value); }
   // Allocates output i and returns it for writing.
   absl::StatusOr<Tensor*> AllocateOutput(int i, DataType dtype,
                                          const Shape& shape);
@@ -49,25 +70,34 @@ class KernelContext {
   absl::StatusOr<Tensor*> ForwardOrAllocateOutput(int i, int from,
                                                   DataType dtype,
                                                   const Shape& shape);
+  // Whether nobody reads input i after this node or under another name, so
+  // that its buffer may be written.
+  bool MayReuse(int i) const {
+    return (reusable_ == nullptr || (*reusable_)[i]) &&
+           inputs_[i]->IsSoleOwner();
+  }
+  // Inputs that later steps read are not to be taken over. OWNERSHIP: borrowed.
+  void set_reusable(const std::vector<bool>* reusable) { reusable_ = reusable; }
 
   // The same execution over other tensors: for a kernel around a kernel.
   KernelContext WithTensors(absl::Span<Tensor> inputs,
                             absl::Span<Tensor> outputs) const {
-    KernelContext context(*this);
-    context.inputs_ = inputs;
-    context.outputs_ = outputs;
-    return context;
+    return KernelContext(inputs, outputs, environment_);
   }
 
-  ThreadPool* pool() const { return pool_; }
+  const KernelEnvironment& environment() const { return environment_; }
+  ThreadPool* pool() const { return environment_.pool; }
+  ResourceContainer* resources() const { return environment_.resources; }
   // Where Print writes one line (without newline).
-  void Print(absl::string_view line) const { (*print_)(line); }
+  void Print(absl::string_view line) const { (*environment_.print)(line); }
 
  private:
-  absl::Span<Tensor> inputs_;
-  absl::Span<Tensor> outputs_;
-  ThreadPool* pool_;
-  const std::function<void(absl::string_view)>* print_;
+  // Only for tensors that do not come as pointers.
+  absl::InlinedVector<Tensor*, 8> own_;
+  absl::Span<Tensor* const> inputs_;
+  absl::Span<Tensor* const> outputs_;
+  KernelEnvironment environment_;
+  const std::vector<bool>* reusable_ = nullptr;
 };
 
 // THREADS: Compute may run on many threads at once; a kernel has no state that

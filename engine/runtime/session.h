@@ -1,9 +1,11 @@
 // Runs a graph: the runtime's one main header. A session is a plan for one set
-// of feeds and fetches; any tensor of the graph may be fed or fetched.
+// of feeds and fetches; any tensor of the graph may be fed or fetched, and an
+// operation without a tensor (an initializer) is run by fetching "^name".
 
 #ifndef OPTFARM_ENGINE_RUNTIME_SESSION_H_
 #define OPTFARM_ENGINE_RUNTIME_SESSION_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -17,6 +19,7 @@
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
 #include "engine/runtime/immutable_const.h"
+#include "engine/runtime/resource.h"
 #include "engine/runtime/tensor.h"
 
 namespace optfarm::runtime {
@@ -32,6 +35,10 @@ struct SessionOptions {
   // Where ImmutableConst nodes find their values; empty: such nodes are
   // refused.
   RegionFinder find_region;
+  // Where variables and tables live. Empty: a container of the session's own,
+  // which lives as long as the session. Sessions with the same container share
+  // what they assign.
+  std::shared_ptr<ResourceContainer> resources;
 };
 
 // What one output of a node was in one run.
@@ -59,12 +66,24 @@ struct RunTrace {
   std::vector<NodeTiming> nodes;
 };
 
+// What one run may take and who may stop it.
+struct RunOptions {
+  // Filled by the run. OWNERSHIP: the caller's.
+  RunTrace* trace = nullptr;
+  // Looked at between steps and iterations: a run ends soon after, not within
+  // a kernel.
+  absl::Duration timeout = absl::InfiniteDuration();
+  // Set by any thread to end the run. OWNERSHIP: the caller's.
+  const std::atomic<bool>* cancelled = nullptr;
+};
+
 class Session {
  public:
   // Plans the part of `graph` that `fetches` need when `feeds` are given, and
   // makes its kernels. The graph is not needed afterwards.
   // ERRORS: NotFound or InvalidArgument for a feed or fetch that is not in the
-  // graph or has no such port; Unimplemented naming op, node and dtype for
+  // graph or has no such port, or for loops that are not well formed;
+  // Unimplemented naming op, node and dtype for
   // what the runtime cannot run, before anything runs.
   static absl::StatusOr<std::unique_ptr<Session>> Create(
       const graph::Graph& graph, absl::Span<const graph::TensorName> feeds,
@@ -77,8 +96,12 @@ class Session {
   // ERRORS: InvalidArgument for a wrong number or dtype of feeds, a placeholder
   // that is needed but not fed, or a kernel's error with node and op; Internal
   // never by a model's fault; FailedPrecondition for a fetch that a Switch cut
-  // off.
+  // off; Cancelled and DeadlineExceeded by what `options` ask for.
+  // A tensor within a loop is fetched as its value in the last iteration that
+  // made one; an operation's result is a tensor without value.
   // THREADS: may be called from many threads at once.
+  absl::StatusOr<std::vector<Tensor>> Run(absl::Span<const Tensor> inputs,
+                                          const RunOptions& options) const;
   absl::StatusOr<std::vector<Tensor>> Run(absl::Span<const Tensor> inputs,
                                           RunTrace* trace = nullptr) const;
 
@@ -88,9 +111,9 @@ class Session {
   int64_t constant_bytes() const;
 
  private:
-  struct Plan;
-  explicit Session(std::unique_ptr<Plan> plan);
-  std::unique_ptr<Plan> plan_;
+  struct Loaded;
+  explicit Session(std::unique_ptr<Loaded> loaded);
+  std::unique_ptr<Loaded> loaded_;
 };
 
 }  // namespace optfarm::runtime

@@ -185,6 +185,17 @@ Tensor Tensor::View(DataType dtype, const Shape& shape, const void* data,
   return tensor;
 }
 
+Tensor Tensor::FromResource(DataType dtype,
+                            std::shared_ptr<Resource> resource) {
+  OPTFARM_CHECK(resource != nullptr);
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  OPTFARM_CHECK(tensor.is_handle());
+  tensor.data_ = resource.get();
+  tensor.owner_ = std::move(resource);
+  return tensor;
+}
+
 absl::StatusOr<Tensor> Tensor::FromProto(const TensorProto& proto) {
   OPTFARM_RETURN_IF_ERROR(graph::CheckTensorProto(proto));
   std::vector<int64_t> dims;

@@ -20,6 +20,7 @@
 #include "absl/types/span.h"
 #include "base/check.h"
 #include "engine/graph/tensor_proto.h"
+#include "engine/runtime/resource.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
 
@@ -136,6 +137,11 @@ class Tensor {
     return *std::move(made);
   }
 
+  // A handle: a scalar without elements that holds on to a resource.
+  // REQUIRES: dtype is DT_RESOURCE or DT_VARIANT, resource != nullptr.
+  static Tensor FromResource(DataType dtype,
+                             std::shared_ptr<Resource> resource);
+
   // Decodes a TensorProto as TensorFlow does: raw content of exactly the right
   // length, or a typed list whose last value repeats.
   // ERRORS: InvalidArgument, always before memory is taken, for an undefined
@@ -176,6 +182,15 @@ class Tensor {
   // The elements' bytes. REQUIRES: not a string tensor.
   const void* raw() const { return data_; }
   void* raw() { return data_; }
+
+  bool is_handle() const {
+    return dtype_ == tensorflow::DT_RESOURCE ||
+           dtype_ == tensorflow::DT_VARIANT;
+  }
+  // What a handle leads to; nullptr for other tensors.
+  Resource* resource() const {
+    return is_handle() ? static_cast<Resource*>(data_) : nullptr;
+  }
 
   // The same buffer under another shape.
   // REQUIRES: the same number of elements.

@@ -193,6 +193,11 @@ TEST_P(FloatGoldenTest, AgreesWithTensorFlow) {
 INSTANTIATE_TEST_SUITE_P(
     Models, FloatGoldenTest,
     ::testing::Values(
+        GoldenCase{"alphazero19", "original"},
+        GoldenCase{"charrnn", "original"}, GoldenCase{"charrnn", "fp32"},
+        GoldenCase{"charrnn", "weights8"}, GoldenCase{"kws_crnn_s", "original"},
+        GoldenCase{"kws_lstm_s", "original"},
+        GoldenCase{"style_transfer_w8", "original"},
         GoldenCase{"cifar", "original"}, GoldenCase{"cifar", "fp32"},
         GoldenCase{"cifar", "weights8"}, GoldenCase{"cifar", "round"},
         GoldenCase{"conv_actions", "original"},

@@ -40,6 +40,8 @@ constexpr FamilyEntry kFamilies[] = {
     {{"image resize",
       "float weights from the output position; both corner conventions"},
      AddImageResizeKernels},
+    {{"lookup table", "keys and values are kept as they are"},
+     AddLookupTableKernels},
     {{"matrix product", "Eigen's blocked product, one sum per element"},
      AddMatMulKernels},
     {{"normalization", "float; sums of a batch in double"},
@@ -58,11 +60,15 @@ constexpr FamilyEntry kFamilies[] = {
     {{"shape", "no arithmetic on elements"}, AddShapeKernels},
     {{"slicing", "elements are moved"}, AddSlicingKernels},
     {{"space to batch", "elements are moved"}, AddSpaceToBatchKernels},
+    {{"stack", "values are passed on"}, AddStackKernels},
+    {{"tensor array", "elements are moved"}, AddTensorArrayKernels},
     {{"transpose", "elements are moved"}, AddTransposeKernels},
     {{"unary",
       "Eigen's packet functions for exp, log, tanh and the like, else the C "
       "library's"},
      AddUnaryKernels},
+    {{"variables", "one rounding per element; integers wrap around"},
+     AddVariableKernels},
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Ops that pass values on or hold them back: identities, placeholders,
-// constants, Switch and Merge, checks.
+// constants, Switch and Merge, loops, checks. The executor carries out the
+// identities, Switch, Merge and the loops' ops itself.
 
 #include <cmath>
 #include <string>
@@ -144,7 +145,14 @@ void AddControlKernels(KernelCatalog* catalog) {
         "PlaceholderWithDefault"}) {
     catalog->Add(op, MakeIdentity);
   }
+  // Which iteration they run in is what they mean: nobody runs them ahead.
+  for (absl::string_view op :
+       {"Enter", "RefEnter", "Exit", "RefExit", "NextIteration",
+        "RefNextIteration", "LoopCond"}) {
+    catalog->Add(op, MakeIdentity, /*is_pure=*/false);
+  }
   catalog->Add("NoOp", MakeNoOp, /*is_pure=*/false);
+  catalog->Add("ControlTrigger", MakeNoOp, /*is_pure=*/false);
   catalog->Add("Placeholder", MakePlaceholder, /*is_pure=*/false);
   catalog->Add("PlaceholderV2", MakePlaceholder, /*is_pure=*/false);
   catalog->Add("Const", MakeConst);

@@ -22,6 +22,7 @@ void AddFakeQuantKernels(KernelCatalog* catalog);
 void AddFusedConvolutionKernels(KernelCatalog* catalog);
 void AddGatherKernels(KernelCatalog* catalog);
 void AddImageResizeKernels(KernelCatalog* catalog);
+void AddLookupTableKernels(KernelCatalog* catalog);
 void AddMatMulKernels(KernelCatalog* catalog);
 void AddNormalizationKernels(KernelCatalog* catalog);
 void AddPaddingKernels(KernelCatalog* catalog);
@@ -34,8 +35,11 @@ void AddSelectionKernels(KernelCatalog* catalog);
 void AddShapeKernels(KernelCatalog* catalog);
 void AddSlicingKernels(KernelCatalog* catalog);
 void AddSpaceToBatchKernels(KernelCatalog* catalog);
+void AddStackKernels(KernelCatalog* catalog);
+void AddTensorArrayKernels(KernelCatalog* catalog);
 void AddTransposeKernels(KernelCatalog* catalog);
 void AddUnaryKernels(KernelCatalog* catalog);
+void AddVariableKernels(KernelCatalog* catalog);
 
 }  // namespace optfarm::runtime
 

@@ -176,14 +176,6 @@ TEST(SessionTest, AFetchOnTheUntakenBranchSaysSo) {
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("'t'")));
 }
 
-TEST(SessionTest, ALoopIsRefusedAtLoad) {
-  const graph::Graph graph =
-      Parse(FloatConst("c", 1) + "node { name: 'e' op: 'Enter' input: 'c' " +
-            kFloatT + Attr("frame_name", "s: 'f'") + "}");
-  EXPECT_THAT(Make(graph, "", "e"),
-              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("loops")));
-}
-
 TEST(SessionTest, PrintWritesTheLoggedLine) {
   const graph::Graph graph = Parse(
       "node { name: 'x' op: 'Placeholder' " + Attr("dtype", "type: DT_FLOAT") +

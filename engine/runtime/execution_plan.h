@@ -1,0 +1,130 @@
+// What a session runs: a flat list of steps over numbered slots, one slot for
+// each value. A run walks the list once; a loop is a stretch of it between
+// kLoopBegin and kLoopEnd that is walked once for each iteration. An empty slot
+// is a dead value: a step that reads one makes its own values dead and does not
+// run, which is how a Switch cuts off a branch.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_EXECUTION_PLAN_H_
+#define OPTFARM_ENGINE_RUNTIME_EXECUTION_PLAN_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
+#include "engine/runtime/kernel.h"
+#include "engine/runtime/loop_nest.h"
+#include "engine/runtime/tensor.h"
+
+namespace optfarm::runtime {
+
+inline constexpr int kNoSlot = -1;
+
+enum class StepKind : uint8_t {
+  kKernel,
+  // Hands its one input on: Identity, NextIteration, LoopCond.
+  kForward,
+  // Hands on what a reference's variable holds now.
+  kReadVariable,
+  // Hands its input on to one of two outputs.
+  kSwitch,
+  // Hands on the first living input.
+  kMerge,
+  // As kForward, but a dead input leaves the output as it is: what an earlier
+  // iteration made stays.
+  kExit,
+  kLoopBegin,
+  kLoopEnd,
+};
+
+struct Step {
+  StepKind kind = StepKind::kKernel;
+  // The same inputs give the same outputs, and nothing else happens.
+  bool is_pure = true;
+  // ControlTrigger runs whether or not what it waits for did.
+  bool ignores_dead_controls = false;
+  // Of kLoopBegin and kLoopEnd, the loop in ExecutionPlan::loops.
+  int loop = kNoLoop;
+  std::string name;
+  std::string op;
+  std::unique_ptr<Kernel> kernel;
+  // Slots read, in the order of the arguments.
+  std::vector<int> inputs;
+  // Slots written, one for each output that the op has; kNoSlot for an output
+  // that the caller feeds.
+  std::vector<int> outputs;
+  // Slot that is alive when the step ran: for a step without outputs, and for
+  // a Switch that others wait for.
+  int ran = kNoSlot;
+  // Slots of what it waits for: dead when one of them is.
+  std::vector<int> controls;
+  // By input: no later step reads the slot, so the buffer may be taken over.
+  std::vector<bool> last_use;
+  // Slots that nobody needs after this step.
+  std::vector<int> release;
+};
+
+// A loop's values at its borders.
+struct LoopPlan {
+  int parent = kNoLoop;
+  std::string frame;
+  // Numbers of its kLoopBegin and kLoopEnd steps.
+  int begin = 0;
+  int end = 0;
+  // A value that enters. A constant one stays for all iterations; its `to` is
+  // `from` unless it waits for something.
+  struct Entry {
+    int from = kNoSlot;
+    int to = kNoSlot;
+    bool is_constant = false;
+    std::vector<int> controls;
+  };
+  std::vector<Entry> entries;
+  // A value that one iteration leaves (`next`) for the one after (`current`).
+  struct Carry {
+    int next = kNoSlot;
+    int current = kNoSlot;
+  };
+  std::vector<Carry> carries;
+  // Slots outside of the loop that steps within it write.
+  std::vector<int> exits;
+};
+
+struct ExecutionPlan {
+  std::vector<Step> steps;
+  std::vector<LoopPlan> loops;
+  // By slot: what is there before the first step (constants, folded results).
+  std::vector<Tensor> initial;
+  // By slot: the loop whose iterations make the value.
+  std::vector<int> slot_loop;
+  // By slot: present before, or fetched; steps do not release it.
+  std::vector<bool> keep;
+  // Slots to empty after a run.
+  std::vector<int> transient;
+
+  std::vector<int> feed_slots;
+  // DT_INVALID where the graph does not say.
+  std::vector<DataType> feed_types;
+  std::vector<std::string> feed_names;
+  // kNoSlot for an operation that is only run ("^name").
+  std::vector<int> fetch_slots;
+  std::vector<std::string> fetch_names;
+
+  // 0, 1, 2, ... for the second output of Merge.
+  std::vector<Tensor> merge_indices;
+  // What stands in a slot that only says that a step ran.
+  Tensor token;
+  // UNITS: bytes held for the whole life: weights and folded constants.
+  int64_t constant_bytes = 0;
+};
+
+inline std::string DescribeNode(absl::string_view name, absl::string_view op) {
+  return absl::StrCat("node '", name, "' (op ", op, ")");
+}
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_EXECUTION_PLAN_H_
