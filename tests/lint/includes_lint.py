@@ -24,6 +24,8 @@ THIRD_PARTIES = (
      ('rpc',) + PROGRAM_ROOMS, True),
     (r'(jpeglib|turbojpeg|png|zlib)\.h$', 'a picture or compression library',
      ('engine',), False),
+    (r'archive(_entry)?\.h$', 'libarchive', ('engine/formats',), False),
+    (r'snappy\.h$', 'snappy', ('engine/formats',), False),
     (r'yaml-cpp/', 'yaml-cpp', ('engine/optimize',), False),
     (r'spdlog/', 'spdlog', ('base',), False),
     (r'openssl/', 'OpenSSL', ('base',), False),
