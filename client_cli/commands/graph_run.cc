@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "engine/formats/graph_file.h"
+#include "engine/formats/loaded_graph.h"
 #include "engine/formats/npy.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
@@ -70,15 +70,16 @@ class GraphRun final : public Command {
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
-    OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
-                             formats::LoadGraphDef(in_graph_));
-    absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
+    OPTFARM_ASSIGN_OR_RETURN(formats::LoadedGraph file,
+                             formats::LoadGraph(in_graph_));
+    absl::StatusOr<graph::Graph> graph =
+        graph::Graph::FromDef(std::move(file.def));
     if (!graph.ok()) {
       return Annotate(graph.status(), absl::StrCat("'", in_graph_, "'"));
     }
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<Feed> feeds, LoadFeeds(*graph));
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<runtime::Tensor> answers,
-                             Execute(*graph, feeds));
+                             Execute(*graph, feeds, std::move(file.package)));
     OPTFARM_RETURN_IF_ERROR(MakeFolders(out_dir_));
     Table table({{"tensor", "TENSOR"},
                  {"dtype", "TYPE"},
@@ -122,7 +123,8 @@ class GraphRun final : public Command {
   }
 
   absl::StatusOr<std::vector<runtime::Tensor>> Execute(
-      const graph::Graph& graph, const std::vector<Feed>& feeds) const {
+      const graph::Graph& graph, const std::vector<Feed>& feeds,
+      std::shared_ptr<const formats::MemmappedPackage> package) const {
     std::vector<graph::TensorName> fed, fetched;
     std::vector<runtime::Tensor> values;
     for (const Feed& feed : feeds) {
@@ -135,6 +137,7 @@ class GraphRun final : public Command {
     }
     runtime::SessionOptions options;
     options.threads = static_cast<int>(threads_);
+    options.find_region = formats::RegionsOf(std::move(package));
     OPTFARM_ASSIGN_OR_RETURN(
         const std::unique_ptr<runtime::Session> session,
         runtime::Session::Create(graph, fed, fetched, options));

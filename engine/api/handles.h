@@ -42,8 +42,9 @@ struct optfarm_tensor {
 };
 
 struct optfarm_model {
-  explicit optfarm_model(optfarm::graph::Graph loaded)
-      : graph(std::move(loaded)) {}
+  optfarm_model(optfarm::graph::Graph loaded,
+                optfarm::runtime::RegionFinder regions)
+      : graph(std::move(loaded)), find_region(std::move(regions)) {}
 
   // Found when first asked for: an app that knows its model does not pay.
   const absl::StatusOr<optfarm::api::Signature>& signature() const {
@@ -53,6 +54,8 @@ struct optfarm_model {
   }
 
   const optfarm::graph::Graph graph;
+  // Where constants lie that a memory-mapped package holds; else empty.
+  const optfarm::runtime::RegionFinder find_region;
 
  private:
   mutable absl::once_flag once_;

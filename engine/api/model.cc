@@ -7,17 +7,18 @@
 #include "base/status_macros.h"
 #include "engine/api/guard.h"
 #include "engine/api/handles.h"
-#include "engine/formats/graph_file.h"
+#include "engine/formats/loaded_graph.h"
 #include "engine/graph/verify.h"
 
 namespace optfarm::api {
 namespace {
 
-absl::Status MakeModel(tensorflow::GraphDef def, optfarm_model** model) {
+absl::Status MakeModel(formats::LoadedGraph loaded, optfarm_model** model) {
   OPTFARM_ASSIGN_OR_RETURN(graph::Graph graph,
-                           graph::Graph::FromDef(std::move(def)));
+                           graph::Graph::FromDef(std::move(loaded.def)));
   OPTFARM_RETURN_IF_ERROR(graph::Verify(graph));
-  *model = new optfarm_model(std::move(graph));
+  *model = new optfarm_model(std::move(graph),
+                             formats::RegionsOf(std::move(loaded.package)));
   return absl::OkStatus();
 }
 
@@ -78,9 +79,9 @@ optfarm_status* optfarm_model_load(const char* path,
   return Guard([&]() -> absl::Status {
     if (path == nullptr) return MissingArgument("path");
     if (model == nullptr) return MissingArgument("model");
-    OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
-                             optfarm::formats::LoadGraphDef(path));
-    return optfarm::Annotate(optfarm::api::MakeModel(std::move(def), model),
+    OPTFARM_ASSIGN_OR_RETURN(optfarm::formats::LoadedGraph loaded,
+                             optfarm::formats::LoadGraph(path));
+    return optfarm::Annotate(optfarm::api::MakeModel(std::move(loaded), model),
                              absl::StrCat("'", path, "'"));
   });
 }
@@ -91,12 +92,12 @@ optfarm_status* optfarm_model_load_memory(const void* data, size_t size,
   return Guard([&]() -> absl::Status {
     if (data == nullptr) return MissingArgument("data");
     if (model == nullptr) return MissingArgument("model");
+    optfarm::formats::LoadedGraph loaded;
     OPTFARM_ASSIGN_OR_RETURN(
-        tensorflow::GraphDef def,
-        optfarm::formats::ParseGraphDef(
-            absl::string_view(static_cast<const char*>(data), size),
-            "the model in memory"));
-    return optfarm::api::MakeModel(std::move(def), model);
+        loaded.def, optfarm::formats::ParseGraphDef(
+                        absl::string_view(static_cast<const char*>(data), size),
+                        "the model in memory"));
+    return optfarm::api::MakeModel(std::move(loaded), model);
   });
 }
 

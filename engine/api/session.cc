@@ -75,6 +75,7 @@ absl::StatusOr<std::unique_ptr<optfarm_session>> MakeSession(
   OPTFARM_ASSIGN_OR_RETURN(const auto fetches, Parse(outputs));
   runtime::SessionOptions wanted;
   wanted.threads = options.threads;
+  wanted.find_region = model.find_region;
   auto made = std::make_unique<optfarm_session>();
   OPTFARM_ASSIGN_OR_RETURN(
       made->session,

@@ -10,7 +10,7 @@
 #include "absl/time/clock.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "engine/formats/graph_file.h"
+#include "engine/formats/loaded_graph.h"
 #include "engine/formats/npy.h"
 #include "engine/formats/wav.h"
 #include "engine/graph/attr.h"
@@ -245,10 +245,10 @@ absl::StatusOr<LoadedVariant> Load(const BenchmarkVariant& variant,
                                    int threads) {
   LoadedVariant loaded;
   const absl::Time start = absl::Now();
-  OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
-                           formats::LoadGraphDef(variant.graph_path));
+  OPTFARM_ASSIGN_OR_RETURN(formats::LoadedGraph file,
+                           formats::LoadGraph(variant.graph_path));
   OPTFARM_ASSIGN_OR_RETURN(const graph::Graph graph,
-                           graph::Graph::FromDef(std::move(def)));
+                           graph::Graph::FromDef(std::move(file.def)));
   OPTFARM_RETURN_IF_ERROR(graph::Verify(graph));
   graph::IoRequest wanted;
   wanted.outputs = variant.outputs;
@@ -272,6 +272,7 @@ absl::StatusOr<LoadedVariant> Load(const BenchmarkVariant& variant,
   runtime::SessionOptions options;
   options.threads = threads;
   options.print = [](absl::string_view) {};
+  options.find_region = formats::RegionsOf(std::move(file.package));
   OPTFARM_ASSIGN_OR_RETURN(
       loaded.session,
       runtime::Session::Create(graph, names(io.inputs), fetches, options));

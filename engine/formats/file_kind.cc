@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "engine/formats/encrypted_model.h"
 #include "engine/formats/wire_reader.h"
 
 namespace optfarm::formats {
@@ -129,6 +130,7 @@ FileKind KindOfText(absl::string_view text) {
 
 FileKind IdentifyBytes(absl::string_view bytes) {
   if (bytes.empty()) return FileKind::kEmpty;
+  if (IsEncryptedModel(bytes)) return FileKind::kEncryptedModel;
   if (absl::StartsWith(bytes, "\x1f\x8b")) return FileKind::kGzip;
   if (absl::StartsWith(bytes, "PK\x03\x04")) return FileKind::kZip;
   if (absl::StartsWith(bytes, "\x89HDF\r\n")) return FileKind::kHdf5;
@@ -139,32 +141,44 @@ FileKind IdentifyBytes(absl::string_view bytes) {
   if (bytes.size() >= 8 && bytes.substr(4, 4) == "TFL3") {
     return FileKind::kTfLite;
   }
+  if (bytes.size() >= 512 && bytes.substr(257, 5) == "ustar") {
+    return FileKind::kTar;
+  }
   if (IsSortedTable(bytes)) return FileKind::kCheckpoint;
+  // It may begin with anything, even with a graph.
+  if (IsMemoryMapped(bytes)) return FileKind::kMemoryMappedGraph;
   if (LooksLikeText(bytes)) return KindOfText(bytes);
   if (StartsWithNode(bytes)) return FileKind::kUnknown;
   if (IsSavedModel(bytes)) return FileKind::kSavedModel;
   if (IsMetaGraph(bytes)) return FileKind::kMetaGraph;
   if (IsOnnx(bytes)) return FileKind::kOnnx;
-  if (IsMemoryMapped(bytes)) return FileKind::kMemoryMappedGraph;
   return FileKind::kUnknown;
 }
 
 std::string AdviceForGraph(FileKind kind) {
   constexpr absl::string_view kFreeze =
-      "its weights are kept outside the graph. Freeze it first, for instance "
-      "with TensorFlow's freeze_graph, naming the output nodes, and give the "
-      "frozen .pb";
+      "its weights are kept outside the graph. Give optctl submit or run the "
+      "SavedModel's folder, or the .meta file with --checkpoint=PREFIX; "
+      "elsewhere freeze it first (optctl graph freeze) and give the frozen "
+      ".pb";
   switch (kind) {
     case FileKind::kUnknown:
     case FileKind::kText:
+    case FileKind::kMemoryMappedGraph:
+    case FileKind::kEncryptedModel:
       return "";
     case FileKind::kEmpty:
       return "is empty; was it copied completely?";
     case FileKind::kGzip:
       return "is compressed with gzip; unpack it first (gunzip, or tar xzf) "
-             "and give the .pb inside";
+             "and give the .pb inside (optctl submit and run take an archive "
+             "of a SavedModel)";
     case FileKind::kZip:
-      return "is a zip archive; unpack it first and give the frozen .pb inside";
+    case FileKind::kTar:
+      return absl::StrCat(
+          "is a ", kind == FileKind::kZip ? "zip" : "tar",
+          " archive; unpack it first and give the frozen .pb inside (optctl "
+          "submit and run take an archive of a SavedModel)");
     case FileKind::kHdf5:
       return "is an HDF5 file, as Keras saves models; load it in Keras, "
              "freeze the session's graph and give the frozen .pb";
@@ -172,13 +186,10 @@ std::string AdviceForGraph(FileKind kind) {
       return "is a TensorFlow Lite model, which is already converted; give "
              "the frozen TensorFlow graph (.pb) that it was made from";
     case FileKind::kCheckpoint:
-      return absl::StrCat("is a checkpoint, which has weights but no graph. ",
-                          "Freeze its graph together with it first, for "
-                          "instance with TensorFlow's freeze_graph "
-                          "(--input_graph, --input_checkpoint), and give the "
-                          "frozen .pb");
-    case FileKind::kMemoryMappedGraph:
-      return "is a memory-mapped graph; give the frozen .pb it was made from";
+      return "is a checkpoint, which has weights but no graph. Freeze its "
+             "graph "
+             "together with it first (optctl graph freeze --input_graph "
+             "--input_checkpoint) and give the frozen .pb";
     case FileKind::kSavedModel:
       return absl::StrCat("is a SavedModel: ", kFreeze);
     case FileKind::kMetaGraph:

@@ -18,11 +18,13 @@ enum class FileKind {
   kText,
   kGzip,
   kZip,
+  kTar,
   kHdf5,
   kTfLite,
   // A sorted table: a V1 checkpoint, or the .index file of a V2 one.
   kCheckpoint,
   kMemoryMappedGraph,
+  kEncryptedModel,
   kSavedModel,
   kMetaGraph,
   kOnnx,
@@ -40,7 +42,8 @@ enum class FileKind {
 FileKind IdentifyBytes(absl::string_view bytes);
 
 // What a file of this kind is and what to do when it was given as a graph:
-// "is a SavedModel; freeze it first (...)". Empty for kUnknown and kText.
+// "is a SavedModel; freeze it first (...)". Empty for what is a graph:
+// kUnknown, kText, kMemoryMappedGraph.
 std::string AdviceForGraph(FileKind kind);
 
 }  // namespace optfarm::formats

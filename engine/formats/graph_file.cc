@@ -10,7 +10,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "engine/formats/encrypted_model.h"
 #include "engine/formats/file_kind.h"
+#include "engine/formats/memmapped_package.h"
 #include "engine/formats/wire_reader.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -163,6 +165,31 @@ absl::StatusOr<GraphDef> ParseBinary(absl::string_view bytes,
   return graph;
 }
 
+absl::Status TooLarge(absl::string_view bytes, absl::string_view name) {
+  return absl::ResourceExhaustedError(absl::StrCat(name, " has ", bytes.size(),
+                                                   " bytes; a graph can have ",
+                                                   kMaxGraphBytes, " at most"));
+}
+
+absl::StatusOr<GraphDef> ParseEncrypted(absl::string_view bytes,
+                                        absl::string_view name) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::optional<AeadKey> key,
+                           ModelKeyFromEnvironment());
+  if (!key) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is an encrypted model; let ",
+                     kModelKeyFileVariable, " name the file with its key (or ",
+                     kModelKeyVariable, " hold it as hex digits)"));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const std::string plain,
+                           DecryptModel(bytes, *key, name));
+  if (IsEncryptedModel(plain)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is encrypted twice; decrypt it once"));
+  }
+  return ParseGraphDef(plain, name);
+}
+
 absl::Status FolderAsGraph(const std::string& path) {
   for (const char* file : {"saved_model.pb", "saved_model.pbtxt"}) {
     if (Exists(JoinPath(path, file))) {
@@ -188,16 +215,25 @@ absl::Status FolderAsGraph(const std::string& path) {
 
 }  // namespace
 
+absl::StatusOr<GraphDef> ParseBinaryGraphDef(absl::string_view bytes,
+                                             absl::string_view name) {
+  if (bytes.size() > kMaxGraphBytes) return TooLarge(bytes, name);
+  SilenceProtobuf silence;
+  return ParseBinary(bytes, name);
+}
+
 absl::StatusOr<GraphDef> ParseGraphDef(absl::string_view bytes,
                                        absl::string_view name) {
-  if (bytes.size() > kMaxGraphBytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(name, " has ", bytes.size(), " bytes; a graph can have ",
-                     kMaxGraphBytes, " at most"));
-  }
+  if (bytes.size() > kMaxGraphBytes) return TooLarge(bytes, name);
   SilenceProtobuf silence;
   const FileKind kind = IdentifyBytes(bytes);
   if (kind == FileKind::kText) return ParseText(bytes, name);
+  if (kind == FileKind::kEncryptedModel) return ParseEncrypted(bytes, name);
+  if (kind == FileKind::kMemoryMappedGraph) {
+    OPTFARM_ASSIGN_OR_RETURN(const auto package, MemmappedPackage::FromView(
+                                                     bytes, std::string(name)));
+    return package->GraphWithConstants();
+  }
   const std::string advice = AdviceForGraph(kind);
   if (!advice.empty()) {
     return absl::InvalidArgumentError(absl::StrCat(name, " ", advice));

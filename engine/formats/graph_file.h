@@ -22,15 +22,22 @@ inline constexpr int64_t kMaxGraphNodes = 2'000'000;
 
 enum class GraphEncoding { kBinary, kText };
 
-// Parses a graph, binary or text. `name` stands in messages, quoted by the
-// caller if it is a file ("'model.pb'", "the graph"). Unknown fields of binary
-// graphs are kept.
-// ERRORS: InvalidArgument saying what the bytes are instead (a SavedModel, a
-// checkpoint, a TensorFlow Lite model, ...) and what to do, where a binary
-// graph is cut off or damaged, or the line and column of an error in text;
-// ResourceExhausted beyond kMaxGraphBytes or kMaxGraphNodes.
+// Parses a graph: binary, text, or in a memory-mapped package, whose constants
+// are copied into it (loaded_graph.h leaves them where they are), or any of
+// these encrypted (encrypted_model.h; the environment has the key). `name`
+// stands in messages, quoted by the caller if it is a file ("'model.pb'", "the
+// graph"). Unknown fields of binary graphs are kept. ERRORS: InvalidArgument
+// saying what the bytes are instead (a SavedModel, a checkpoint, a TensorFlow
+// Lite model, ...) and what to do, where a binary graph is cut off or damaged,
+// or the line and column of an error in text; ResourceExhausted beyond
+// kMaxGraphBytes or kMaxGraphNodes.
 absl::StatusOr<tensorflow::GraphDef> ParseGraphDef(
     absl::string_view bytes, absl::string_view name = "the graph");
+
+// Parses a graph that is known to be binary, whatever it looks like.
+// ERRORS: ParseGraphDef's about damage.
+absl::StatusOr<tensorflow::GraphDef> ParseBinaryGraphDef(
+    absl::string_view bytes, absl::string_view name);
 
 // Reads and parses a file.
 // ERRORS: ParseGraphDef's; NotFound (saying so when `path` is a checkpoint's

@@ -58,7 +58,7 @@ absl::StatusOr<Tensor> ReadImmutableConst(const tensorflow::NodeDef& node,
         "its value is region '", name,
         "' of a memory-mapped package; load the package, not its graph alone"));
   }
-  OPTFARM_ASSIGN_OR_RETURN(MemoryRegion region, find_region(name));
+  OPTFARM_ASSIGN_OR_RETURN(SharedBytes region, find_region(name));
   const auto available = static_cast<int64_t>(region.bytes.size());
   if (shape.num_elements() > available / size) {
     return absl::InvalidArgumentError(

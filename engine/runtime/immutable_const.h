@@ -5,26 +5,19 @@
 #define OPTFARM_ENGINE_RUNTIME_IMMUTABLE_CONST_H_
 
 #include <functional>
-#include <memory>
 #include <string>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
+#include "base/shared_bytes.h"
 #include "engine/runtime/tensor.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace optfarm::runtime {
 
-// Bytes that stay where they are, unchanged, as long as `owner` is held.
-struct MemoryRegion {
-  absl::string_view bytes;
-  std::shared_ptr<const void> owner;
-};
-
 // Finds a region by the name that nodes give.
 // ERRORS: NotFound with the nearest names.
 using RegionFinder =
-    std::function<absl::StatusOr<MemoryRegion>(const std::string& name)>;
+    std::function<absl::StatusOr<SharedBytes>(const std::string& name)>;
 
 // The node's value: a view of its region. A region that is not aligned to 64
 // bytes, as small builds of TensorFlow 1.3 wrote them, and bools are copied.

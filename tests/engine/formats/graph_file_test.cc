@@ -131,7 +131,7 @@ TEST(GraphFileTest, NamesMetaGraphAndSavedModel) {
               StatusIs(kInvalid, HasSubstr("MetaGraphDef")));
   EXPECT_THAT(ParseGraphDef(saved.SerializeAsString()),
               StatusIs(kInvalid, AllOf(HasSubstr("SavedModel"),
-                                       HasSubstr("freeze_graph"))));
+                                       HasSubstr("optctl graph freeze"))));
 }
 
 TEST(GraphFileTest, NamesFoldersAndPrefixes) {

@@ -32,10 +32,10 @@ std::shared_ptr<const void> FourFloats() {
 
 RegionFinder Regions(std::shared_ptr<const void> memory, size_t offset = 0,
                      size_t bytes = 16) {
-  return [=](const std::string& name) -> absl::StatusOr<MemoryRegion> {
+  return [=](const std::string& name) -> absl::StatusOr<SharedBytes> {
     if (name != "memmapped_package://w") return absl::NotFoundError(name);
     const char* begin = static_cast<const char*>(memory.get()) + offset;
-    return MemoryRegion{absl::string_view(begin, bytes), memory};
+    return SharedBytes{absl::string_view(begin, bytes), memory};
   };
 }
 

@@ -1,0 +1,62 @@
+// optctl graph memmap: makes a memory-mapped package of a graph, as
+// TensorFlow's convert_graphdef_memmapped_format does.
+
+#include <utility>
+
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "engine/formats/graph_file.h"
+#include "engine/formats/memmapped_package.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+class GraphMemmap final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Path("in_graph", "FILE", "The graph to read, binary or text.",
+                &in_graph_);
+    flags->Required();
+    flags->Path("out_graph", "FILE", "The package to write.", &out_graph_);
+    flags->Required();
+    flags->Integer("min_conversion_tensor_size",
+                   "Constants with at least this many bytes are mapped. "
+                   "Default: 10000.",
+                   &min_bytes_, 1);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef graph,
+                             formats::LoadGraphDef(in_graph_));
+    OPTFARM_ASSIGN_OR_RETURN(
+        const formats::MemmappedBytes package,
+        formats::SerializeMemmapped(std::move(graph), min_bytes_));
+    OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(out_graph_, package.bytes));
+    *context.err << "Converted " << package.converted_nodes << " nodes\n";
+    return ExitCode::kOk;
+  }
+
+ private:
+  std::string in_graph_, out_graph_;
+  int64_t min_bytes_ = 10000;
+};
+
+}  // namespace
+
+OriginalTool ConvertGraphdefMemmappedFormatTool() {
+  return {.name = "convert_graphdef_memmapped_format",
+          .command = "graph memmap",
+          .create = GraphMemmapCommand().create};
+}
+
+CommandInfo GraphMemmapCommand() {
+  return {"graph memmap", "Make a memory-mapped package of a graph.",
+          "Large constants lie aligned in the file and are used there, without "
+          "a copy: loading costs little, and memory is shared. All commands "
+          "that take a graph take a package.\n"
+          "  optctl graph memmap --in_graph=m.pb --out_graph=m.mmpb",
+          [] { return std::unique_ptr<Command>(new GraphMemmap); }};
+}
+
+}  // namespace optfarm::client_cli

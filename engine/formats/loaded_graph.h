@@ -1,0 +1,39 @@
+// A graph from a file of any kind that holds one, ready to be run: what is in a
+// memory-mapped package stays there.
+
+#ifndef OPTFARM_ENGINE_FORMATS_LOADED_GRAPH_H_
+#define OPTFARM_ENGINE_FORMATS_LOADED_GRAPH_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/shared_bytes.h"
+#include "engine/formats/graph_file.h"
+#include "engine/formats/memmapped_package.h"
+#include "tensorflow/core/framework/graph.pb.h"
+
+namespace optfarm::formats {
+
+struct LoadedGraph {
+  tensorflow::GraphDef def;
+  // Where ImmutableConst nodes have their values; nullptr for other graphs. A
+  // session keeps what it uses.
+  std::shared_ptr<const MemmappedPackage> package;
+};
+
+// ERRORS: LoadGraphDef's, MemmappedPackage::Open's. `max_bytes` is about graphs
+// that are read into memory.
+absl::StatusOr<LoadedGraph> LoadGraph(const std::string& path,
+                                      uint64_t max_bytes = kMaxGraphBytes);
+
+// Finds the package's regions for a session (SessionOptions::find_region);
+// empty without a package. What is found keeps the package.
+std::function<absl::StatusOr<SharedBytes>(const std::string& name)> RegionsOf(
+    std::shared_ptr<const MemmappedPackage> package);
+
+}  // namespace optfarm::formats
+
+#endif  // OPTFARM_ENGINE_FORMATS_LOADED_GRAPH_H_
