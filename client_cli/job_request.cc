@@ -5,6 +5,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/exit_code.h"
+#include "client_cli/model_source.h"
 #include "client_cli/tensor_spec_flag.h"
 #include "engine/formats/graph_file.h"
 #include "engine/graph/graph.h"
@@ -119,9 +120,28 @@ absl::Status CheckRecipe(const JobFlags& flags, JobRequest* request) {
   return absl::OkStatus();
 }
 
+// Freezes the model where that is needed; a signature then tells what the user
+// did not.
+absl::Status Prepare(const JobFlags& flags, JobRequest* request) {
+  ModelSource source;
+  source.path = flags.model;
+  source.checkpoint = flags.checkpoint;
+  source.tags = absl::StrSplit(flags.tags, ',', absl::SkipWhitespace());
+  source.signature = flags.signature;
+  source.inputs = request->inputs;
+  source.outputs = request->outputs;
+  absl::StatusOr<PreparedModel> model = PrepareModel(source);
+  if (!model.ok()) return Annotate(model.status(), "MODEL");
+  request->model_path = std::move(model->path);
+  request->inputs = std::move(model->inputs);
+  request->outputs = std::move(model->outputs);
+  request->remarks = std::move(model->remarks);
+  request->model_folder = std::move(model->folder);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<JobRequest> Check(const JobFlags& flags) {
   JobRequest request;
-  request.model_path = flags.model;
   request.threads = flags.threads;
   request.input_mean = flags.input_mean;
   request.input_std = flags.input_std;
@@ -143,6 +163,7 @@ absl::StatusOr<JobRequest> Check(const JobFlags& flags) {
     OPTFARM_RETURN_IF_ERROR(Annotate(CheckFile(flags.labels), "--labels"));
     request.labels_path = flags.labels;
   }
+  OPTFARM_RETURN_IF_ERROR(Prepare(flags, &request));
   OPTFARM_RETURN_IF_ERROR(CheckModel(request));
   return request;
 }
@@ -150,8 +171,23 @@ absl::StatusOr<JobRequest> Check(const JobFlags& flags) {
 }  // namespace
 
 void JobFlags::Declare(FlagSet* flags) {
-  flags->PathArgument("MODEL", "A frozen TensorFlow graph, binary or text.",
+  flags->PathArgument("MODEL",
+                      "A frozen TensorFlow graph, binary or text; a "
+                      "SavedModel's folder or archive (zip, tar, tar.gz); or "
+                      "with --checkpoint a graph or .meta file.",
                       &model);
+  flags->Path("checkpoint", "PREFIX",
+              "The values of MODEL's variables: a V2 prefix or a V1 file. The "
+              "model is frozen before it is sent.",
+              &checkpoint);
+  flags->Text("tags", "A,B",
+              "The SavedModel's graph with these tags. Default: serve, or the "
+              "only one.",
+              &tags);
+  flags->Text("signature", "NAME",
+              "The signature that tells inputs and outputs. Default: "
+              "serving_default, or the only one.",
+              &signature);
   flags->Text("recipe", "RECIPE",
               "What to do: a built-in recipe (optctl recipes) or a YAML file.",
               &recipe);

@@ -5,12 +5,14 @@
 #define OPTFARM_CLIENT_CLI_JOB_REQUEST_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "base/files.h"
 #include "client_cli/flags.h"
 #include "optfarm/v1/recipes.pb.h"
 #include "optfarm/v1/report.pb.h"
@@ -20,6 +22,9 @@ namespace optfarm::client_cli {
 // As typed.
 struct JobFlags {
   std::string model;
+  std::string checkpoint;
+  std::string tags;
+  std::string signature;
   std::string recipe;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
@@ -36,6 +41,10 @@ struct JobFlags {
 // inputs and outputs, the recipe exists.
 struct JobRequest {
   std::string model_path;
+  // Holds the model when it was frozen here. OWNERSHIP: shared by copies.
+  std::shared_ptr<ScopedFolder> model_folder;
+  // What the user should know, one sentence each.
+  std::vector<std::string> remarks;
   v1::Recipe recipe;
   std::vector<v1::TensorSpec> inputs;
   std::vector<std::string> outputs;

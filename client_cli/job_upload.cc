@@ -19,6 +19,7 @@ class Uploader {
 
   absl::StatusOr<JobUpload> Run() && {
     v1::JobSpec& spec = upload_.spec;
+    upload_.remarks = request_.remarks;
     OPTFARM_RETURN_IF_ERROR(
         AddNamed(request_.model_path, spec.mutable_model()));
     // Built-in ones too: what was checked here is what runs, whichever version

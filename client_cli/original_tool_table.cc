@@ -8,7 +8,10 @@ std::vector<OriginalTool> AllOriginalTools() {
   std::vector<OriginalTool> tools;
   tools.push_back(BenchmarkModelTool());
   tools.push_back(CompareGraphsTool());
+  tools.push_back(ConvertGraphdefMemmappedFormatTool());
+  tools.push_back(FreezeGraphTool());
   tools.push_back(GraphToDotTool());
+  tools.push_back(InspectCheckpointTool());
   tools.push_back(LabelImageTool());
   tools.push_back(StripUnusedTool());
   tools.push_back(SummarizeGraphTool());

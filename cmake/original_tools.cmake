@@ -8,7 +8,10 @@
 set(OPTFARM_ORIGINAL_TOOLS
   benchmark_model
   compare_graphs
+  convert_graphdef_memmapped_format
+  freeze_graph
   graph_to_dot
+  inspect_checkpoint
   label_image
   strip_unused
   summarize_graph

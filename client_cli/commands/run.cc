@@ -74,6 +74,9 @@ class RunHere final : public Command {
       OPTFARM_RETURN_IF_ERROR(OptimizeInto(request, optimize_into_, context));
       return ExitCode::kOk;
     }
+    for (const std::string& remark : request.remarks) {
+      *context.err << PrintableLine(remark) << "\n";
+    }
     OPTFARM_ASSIGN_OR_RETURN(const std::string folder,
                              MakeTemporaryFolder("optctl_run_"));
     const InterruptCleanup cleanup(folder);

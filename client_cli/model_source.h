@@ -1,0 +1,48 @@
+// A model in whatever form a user has it: a frozen graph as it is; a SavedModel
+// (folder or archive), or a graph with a checkpoint, frozen here first.
+
+#ifndef OPTFARM_CLIENT_CLI_MODEL_SOURCE_H_
+#define OPTFARM_CLIENT_CLI_MODEL_SOURCE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "base/files.h"
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::client_cli {
+
+struct ModelSource {
+  // A graph file, a SavedModel's folder or archive, or a .meta file.
+  std::string path;
+  // Empty: none.
+  std::string checkpoint;
+  // Which graph of a SavedModel; empty: {serve}, or the only one.
+  std::vector<std::string> tags;
+  // Which signature tells inputs and outputs; empty: the default one.
+  std::string signature;
+  // What the user named; empty: the signature tells.
+  std::vector<v1::TensorSpec> inputs;
+  std::vector<std::string> outputs;
+};
+
+struct PreparedModel {
+  // A graph file.
+  std::string path;
+  std::vector<v1::TensorSpec> inputs;
+  std::vector<std::string> outputs;
+  // What was frozen from what, one sentence each.
+  std::vector<std::string> remarks;
+  // Holds the graph file when it was made here.
+  std::shared_ptr<ScopedFolder> folder;
+};
+
+// ERRORS: those of formats::Freeze and of unpacking; InvalidArgument when flags
+// do not go together or nothing names the outputs.
+absl::StatusOr<PreparedModel> PrepareModel(const ModelSource& source);
+
+}  // namespace optfarm::client_cli
+
+#endif  // OPTFARM_CLIENT_CLI_MODEL_SOURCE_H_
