@@ -42,8 +42,8 @@ absl::StatusOr<Tensor*> KernelContext::ForwardOrAllocateOutput(
   return AllocateOutput(i, dtype, shape);
 }
 
-void KernelCatalog::Add(absl::string_view op, KernelFactory make,
-                        bool is_pure) {
+void KernelCatalog::AddSelected(std::string_view op, KernelFactory make,
+                                bool is_pure) {
   const bool added =
       entries_.emplace(std::string(op), KernelEntry{make, is_pure, family_})
           .second;

@@ -12,14 +12,18 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <type_traits>
 #include <vector>
 
+#include "absl/base/attributes.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "engine/runtime/kernel_selection.h"
 #include "engine/runtime/resource.h"
 #include "engine/runtime/tensor.h"
 #include "engine/runtime/thread_pool.h"
@@ -141,14 +145,30 @@ class KernelCatalog {
  public:
   // The family of the kernels that are added from now on.
   void BeginFamily(const KernelFamily& family) { family_ = family; }
+  // Adds a kernel if this build is to have it (kernel_selection.h). With a
+  // literal, code that is not selected leaves no trace in the program.
   // REQUIRES: no kernel for `op` was added before.
-  void Add(absl::string_view op, KernelFactory make, bool is_pure = true);
+  ABSL_ATTRIBUTE_ALWAYS_INLINE void Add(OpLiteral op, KernelFactory make,
+                                        bool is_pure = true) {
+    if (op.is_selected()) AddSelected(op.name(), make, is_pure);
+  }
+  // The same for names that are put together at run time.
+  template <typename Name>
+  requires(std::is_convertible_v<const Name&, absl::string_view> &&
+           !std::is_array_v<Name>) void Add(const Name& op, KernelFactory make,
+                                            bool is_pure = true) {
+    const absl::string_view name = op;
+    const std::string_view word(name.data(), name.size());
+    if (IsOpSelected(word)) AddSelected(word, make, is_pure);
+  }
   // nullptr when there is no kernel for `op`.
   const KernelEntry* Find(absl::string_view op) const;
   // All ops, sorted.
   std::vector<std::string> Ops() const;
 
  private:
+  void AddSelected(std::string_view op, KernelFactory make, bool is_pure);
+
   absl::flat_hash_map<std::string, KernelEntry> entries_;
   KernelFamily family_;
 };

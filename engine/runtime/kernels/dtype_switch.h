@@ -7,12 +7,14 @@
 #define OPTFARM_ENGINE_RUNTIME_KERNELS_DTYPE_SWITCH_H_
 
 #include <complex>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <type_traits>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
+#include "engine/runtime/kernel_selection.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/tensor.h"
 
@@ -32,30 +34,28 @@ namespace optfarm::runtime {
 template <typename Visitor>
 absl::Status VisitNumber(DataType dtype, absl::string_view name,
                          Visitor visit) {
+#define OPTFARM_VISIT(type)                                                  \
+  case tensorflow::type:                                                     \
+    if constexpr (IsTypeSelected(tensorflow::type)) {                        \
+      return visit(std::type_identity<ElementOf<tensorflow::type>::Type>()); \
+    }                                                                        \
+    break
   switch (dtype) {
-    case tensorflow::DT_FLOAT:
-      return visit(std::type_identity<float>());
-    case tensorflow::DT_DOUBLE:
-      return visit(std::type_identity<double>());
-    case tensorflow::DT_INT8:
-      return visit(std::type_identity<int8_t>());
-    case tensorflow::DT_INT16:
-      return visit(std::type_identity<int16_t>());
-    case tensorflow::DT_INT32:
-      return visit(std::type_identity<int32_t>());
-    case tensorflow::DT_INT64:
-      return visit(std::type_identity<int64_t>());
-    case tensorflow::DT_UINT8:
-      return visit(std::type_identity<uint8_t>());
-    case tensorflow::DT_UINT16:
-      return visit(std::type_identity<uint16_t>());
-    case tensorflow::DT_UINT32:
-      return visit(std::type_identity<uint32_t>());
-    case tensorflow::DT_UINT64:
-      return visit(std::type_identity<uint64_t>());
+    OPTFARM_VISIT(DT_FLOAT);
+    OPTFARM_VISIT(DT_DOUBLE);
+    OPTFARM_VISIT(DT_INT8);
+    OPTFARM_VISIT(DT_INT16);
+    OPTFARM_VISIT(DT_INT32);
+    OPTFARM_VISIT(DT_INT64);
+    OPTFARM_VISIT(DT_UINT8);
+    OPTFARM_VISIT(DT_UINT16);
+    OPTFARM_VISIT(DT_UINT32);
+    OPTFARM_VISIT(DT_UINT64);
     default:
-      return UnsupportedDtype(name, dtype);
+      break;
   }
+#undef OPTFARM_VISIT
+  return UnsupportedDtype(name, dtype);
 }
 
 // Any dtype with elements, by size alone: for kernels that only move elements.
@@ -63,23 +63,35 @@ absl::Status VisitNumber(DataType dtype, absl::string_view name,
 template <typename Visitor>
 absl::Status VisitBySize(DataType dtype, absl::string_view name,
                          Visitor visit) {
-  if (dtype == tensorflow::DT_STRING) {
-    return visit(std::type_identity<std::string>());
+  if constexpr (IsTypeSelected(tensorflow::DT_STRING)) {
+    if (dtype == tensorflow::DT_STRING) {
+      return visit(std::type_identity<std::string>());
+    }
   }
-  switch (ElementSize(dtype)) {
-    case 1:
-      return visit(std::type_identity<uint8_t>());
-    case 2:
-      return visit(std::type_identity<uint16_t>());
-    case 4:
-      return visit(std::type_identity<uint32_t>());
-    case 8:
-      return visit(std::type_identity<uint64_t>());
-    case 16:
-      return visit(std::type_identity<std::complex<double>>());
-    default:
-      return UnsupportedDtype(name, dtype);
+  const size_t bytes = ElementSize(dtype);
+  if constexpr (IsAnySelected(tensorflow::DT_INT8, tensorflow::DT_UINT8,
+                              tensorflow::DT_BOOL, tensorflow::DT_QINT8,
+                              tensorflow::DT_QUINT8)) {
+    if (bytes == 1) return visit(std::type_identity<uint8_t>());
   }
+  if constexpr (IsAnySelected(tensorflow::DT_INT16, tensorflow::DT_UINT16,
+                              tensorflow::DT_HALF, tensorflow::DT_BFLOAT16,
+                              tensorflow::DT_QINT16, tensorflow::DT_QUINT16)) {
+    if (bytes == 2) return visit(std::type_identity<uint16_t>());
+  }
+  if constexpr (IsAnySelected(tensorflow::DT_FLOAT, tensorflow::DT_INT32,
+                              tensorflow::DT_UINT32, tensorflow::DT_QINT32)) {
+    if (bytes == 4) return visit(std::type_identity<uint32_t>());
+  }
+  if constexpr (IsAnySelected(tensorflow::DT_DOUBLE, tensorflow::DT_INT64,
+                              tensorflow::DT_UINT64,
+                              tensorflow::DT_COMPLEX64)) {
+    if (bytes == 8) return visit(std::type_identity<uint64_t>());
+  }
+  if constexpr (IsTypeSelected(tensorflow::DT_COMPLEX128)) {
+    if (bytes == 16) return visit(std::type_identity<std::complex<double>>());
+  }
+  return UnsupportedDtype(name, dtype);
 }
 
 }  // namespace optfarm::runtime
