@@ -11,8 +11,11 @@ std::vector<OriginalTool> AllOriginalTools() {
   tools.push_back(ConvertGraphdefMemmappedFormatTool());
   tools.push_back(FreezeGraphTool());
   tools.push_back(GraphToDotTool());
+  tools.push_back(ImportPbToTensorboardTool());
   tools.push_back(InspectCheckpointTool());
   tools.push_back(LabelImageTool());
+  tools.push_back(OptimizeForInferenceTool());
+  tools.push_back(PrintSelectiveRegistrationHeaderTool());
   tools.push_back(StripUnusedTool());
   tools.push_back(SummarizeGraphTool());
   tools.push_back(TransformGraphTool());

@@ -11,8 +11,11 @@ set(OPTFARM_ORIGINAL_TOOLS
   convert_graphdef_memmapped_format
   freeze_graph
   graph_to_dot
+  import_pb_to_tensorboard
   inspect_checkpoint
   label_image
+  optimize_for_inference
+  print_selective_registration_header
   strip_unused
   summarize_graph
   transform_graph)

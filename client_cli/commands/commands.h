@@ -32,9 +32,13 @@ CommandInfo GraphSummarizeCommand();
 CommandInfo GraphRunCommand();
 CommandInfo GraphBenchmarkCommand();
 CommandInfo GraphCompareCommand();
+CommandInfo GraphCompatCommand();
 CommandInfo GraphDotCommand();
 CommandInfo GraphLabelImageCommand();
+CommandInfo GraphOptimizeForInferenceCommand();
+CommandInfo GraphRequiredOpsCommand();
 CommandInfo GraphStripUnusedCommand();
+CommandInfo GraphTensorboardCommand();
 
 // TensorFlow's tools that some of them stand in for; original_tool_table.cc
 // lists them all.
@@ -43,8 +47,11 @@ OriginalTool CompareGraphsTool();
 OriginalTool ConvertGraphdefMemmappedFormatTool();
 OriginalTool FreezeGraphTool();
 OriginalTool GraphToDotTool();
+OriginalTool ImportPbToTensorboardTool();
 OriginalTool InspectCheckpointTool();
 OriginalTool LabelImageTool();
+OriginalTool OptimizeForInferenceTool();
+OriginalTool PrintSelectiveRegistrationHeaderTool();
 OriginalTool StripUnusedTool();
 OriginalTool SummarizeGraphTool();
 OriginalTool TransformGraphTool();

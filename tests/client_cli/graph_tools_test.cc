@@ -122,6 +122,20 @@ TEST_F(GraphToolsTest, StripUnusedCountsWhatIsLeft) {
   EXPECT_EQ(Run("strip_unused", {"--input_graph", model_}), 2);
 }
 
+TEST_F(GraphToolsTest, ImportPbToTensorboardWritesAnEventFile) {
+  EXPECT_EQ(Run("import_pb_to_tensorboard",
+                {"--model_dir", model_, "--log_dir", "logs/run"}),
+            0);
+  EXPECT_THAT(output_, HasSubstr("tensorboard --logdir=logs/run\n"));
+  const auto files = ListFolder(Path("logs/run"));
+  OPTFARM_ASSERT_OK(files);
+  ASSERT_EQ(files->size(), 1u);
+  EXPECT_THAT((*files)[0],
+              MatchesRegex("events\\.out\\.tfevents\\.[0-9]+\\..+"));
+  EXPECT_THAT(ReadFile(Path("logs/run/" + (*files)[0])).value_or(""),
+              AllOf(HasSubstr("brain.Event:2"), HasSubstr("import/x")));
+}
+
 TEST_F(GraphToolsTest, DotDrawsWithGraphvizWhereItIs) {
   // A stand-in that notes what it was called with.
   const std::string program =
@@ -183,6 +197,115 @@ TEST_F(GraphToolsTest, LabelImageErrorsAre255) {
   EXPECT_EQ(Run("label_image", {}), 255);
   EXPECT_THAT(output_, HasSubstr("inception_v3_2016_08_28_frozen.pb"));
   EXPECT_EQ(Run("label_image", {"--input_std=0"}), 255);
+}
+
+// Both were made by TensorFlow's own tool; the second kept no `shape`, which
+// later ones do.
+TEST_F(GraphToolsTest, OptimizeForInferenceMakesWhatTheOriginalMade) {
+  OPTFARM_REQUIRE_TEST_DATA();
+  EXPECT_EQ(Run("optimize_for_inference",
+                {"--input",
+                 TestDataPath("models/charrnn_lstm/frozen_model_mobile.pb"),
+                 "--output=o.pb", "--input_names=input_data",
+                 "--output_names=probs", "--placeholder_type_enum=3"}),
+            0)
+      << output_;
+  EXPECT_EQ(Run("compare_graphs",
+                {"o.pb", TestDataPath("models/charrnn_lstm/"
+                                      "rnn_optimized_model_mobile.pb")}),
+            0)
+      << output_;
+  EXPECT_EQ(Run("optimize_for_inference",
+                {"--input",
+                 TestDataPath("models/poets_flowerlike/"
+                              "retrained_graph.pb"),
+                 "--output=p.pb", "--input_names=input",
+                 "--output_names=final_result", "--frozen_graph=True"}),
+            0)
+      << output_;
+  EXPECT_EQ(Run("optctl", {"graph", "compare", "p.pb",
+                           TestDataPath("models/poets_flowerlike/"
+                                        "optimized_graph.pb"),
+                           "-o", "json"}),
+            1);
+  const auto differences = nlohmann::json::parse(output_)["differences"];
+  ASSERT_EQ(differences.size(), 1u) << output_;
+  EXPECT_THAT(differences[0].get<std::string>(),
+              StartsWith("Node 'input' has attribute 'shape' only in the first "
+                         "graph"));
+}
+
+TEST_F(GraphToolsTest, OptimizeForInferenceFollowsItsFlags) {
+  EXPECT_EQ(
+      Run("optimize_for_inference",
+          {"--input", model_, "--output", "o.pbtxt", "--frozen_graph=False",
+           "--input_names=x", "--output_names=z"}),
+      0)
+      << output_;
+  EXPECT_EQ(output_, "");
+  const auto graph = formats::LoadGraphDef(Path("o.pbtxt"));
+  OPTFARM_ASSERT_OK(graph);
+  ASSERT_EQ(graph->node_size(), 3);
+  EXPECT_EQ(graph->node(1).input(0), "x");
+  EXPECT_EQ(
+      Run("optimize_for_inference", {"--input=/does/not/exist", "--output=o.pb",
+                                     "--input_names=x", "--output_names=z"}),
+      255);
+  EXPECT_EQ(
+      Run("optimize_for_inference", {"--input", model_, "--output=o.pb",
+                                     "--input_names=w", "--output_names=z"}),
+      1);
+}
+
+TEST_F(GraphToolsTest, PrintSelectiveRegistrationHeaderWarnsOfUnknownOps) {
+  const std::string graph = Write("bias.pbtxt", R"(
+    node { name: "a" op: "BiasAdd" input: "x" input: "b"
+      attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: "n" op: "NobodysOp" }
+    node { name: "x" op: "Placeholder"
+      attr { key: "dtype" value { type: DT_FLOAT } } }
+    node { name: "b" op: "Placeholder"
+      attr { key: "dtype" value { type: DT_FLOAT } } })");
+  EXPECT_EQ(Run("print_selective_registration_header",
+                {"--graphs=" + graph, "--default_ops="}),
+            0);
+  EXPECT_THAT(output_,
+              AllOf(HasSubstr("Warning: no kernel found for op NobodysOp\n"),
+                    HasSubstr("\"BiasOp<CPUDevice, float>\",\n"
+                              "\"PlaceholderOp\",\n};\n"),
+                    HasSubstr("#define OPS_TO_REGISTER\n")));
+  EXPECT_EQ(
+      Run("optctl", {"graph", "required-ops", "--graphs=" + graph, "--list"}),
+      0);
+  EXPECT_THAT(output_, HasSubstr("\nBiasAdd float\nPlaceholder float\n"));
+  EXPECT_EQ(Run("optctl",
+                {"graph", "required-ops", "--graphs=" + graph, "-o", "json"}),
+            0);
+  const auto json = nlohmann::json::parse(output_);
+  EXPECT_EQ(json[0]["op"], "BiasAdd");
+  EXPECT_EQ(json[0]["tensorflow_kernels"][0], "BiasOp<CPUDevice, float>");
+  EXPECT_EQ(json[1]["in_runtime"], false);
+  EXPECT_EQ(Run("print_selective_registration_header", {}), 2);
+  EXPECT_EQ(Run("print_selective_registration_header",
+                {"--graphs=" + graph, "--default_ops=NoOp"}),
+            1);
+}
+
+TEST_F(GraphToolsTest, CompatTellsWhatIsMissingAndWhatTakesItAway) {
+  EXPECT_EQ(Run("optctl", {"graph", "compat", "--in_graph=" + model_}), 0);
+  EXPECT_EQ(output_, "Nothing is missing: all 4 nodes are known to runtime.\n");
+  const std::string graph = Write("late.pbtxt", R"(
+    node { name: "x" op: "Placeholder"
+      attr { key: "dtype" value { type: DT_FLOAT } } }
+    node { name: "y" op: "AddV2" input: "x" input: "x"
+      attr { key: "T" value { type: DT_FLOAT } } })");
+  EXPECT_EQ(Run("optctl", {"graph", "compat", "--in_graph=" + graph,
+                           "--target=tensorflow-1.4", "-o", "json"}),
+            1);
+  const auto json = nlohmann::json::parse(output_);
+  ASSERT_EQ(json.size(), 1u);
+  EXPECT_EQ(json[0]["op"], "AddV2");
+  EXPECT_EQ(json[0]["remedy"], "rename_op(old_op_name=AddV2, new_op_name=Add)");
 }
 
 }  // namespace

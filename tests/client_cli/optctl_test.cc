@@ -83,10 +83,32 @@ TEST_F(OptctlTest, HelpAndVersionSucceed) {
 }
 
 TEST_F(OptctlTest, EveryHelpPageFitsIntoEightyCharacters) {
-  for (const char* name :
-       {"submit", "run", "get", "list", "watch", "logs", "cancel", "download",
-        "results", "compare", "devices", "recipes", "transforms", "version",
-        "graph transform", "graph summarize", "graph run", "graph benchmark"}) {
+  for (const char* name : {"submit",
+                           "run",
+                           "get",
+                           "list",
+                           "watch",
+                           "logs",
+                           "cancel",
+                           "download",
+                           "results",
+                           "compare",
+                           "devices",
+                           "recipes",
+                           "transforms",
+                           "version",
+                           "graph transform",
+                           "graph summarize",
+                           "graph compare",
+                           "graph compat",
+                           "graph strip-unused",
+                           "graph optimize-for-inference",
+                           "graph dot",
+                           "graph tensorboard",
+                           "graph required-ops",
+                           "graph label-image",
+                           "graph run",
+                           "graph benchmark"}) {
     std::vector<std::string> words = absl::StrSplit(name, ' ');
     words.push_back("--help");
     EXPECT_EQ(Run(words), 0) << name;

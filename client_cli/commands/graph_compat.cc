@@ -1,0 +1,117 @@
+// optctl graph compat: what in a graph a runtime does not have.
+
+#include <nlohmann/json.hpp>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/compatibility.h"
+#include "client_cli/json_text.h"
+#include "engine/formats/graph_file.h"
+#include "engine/graph/infer_io.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+constexpr char kTensorFlow14[] = "tensorflow-1.4";
+
+class GraphCompat final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Path("in_graph", "FILE", "The graph, binary or text.", &in_graph_);
+    flags->Required();
+    flags->Choice("target",
+                  "What the graph should run in: this build's runtime, or "
+                  "TensorFlow as old as 1.4. Default: runtime.",
+                  {"runtime", kTensorFlow14}, &target_);
+    flags->Text("inputs", "A,B",
+                "Where the graph is fed; what lies behind does not count.",
+                &inputs_);
+    flags->Text("outputs", "A,B",
+                "What the graph is run for. Default: found in the graph.",
+                &outputs_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
+                             formats::LoadGraphDef(in_graph_));
+    const std::string where = absl::StrCat("'", in_graph_, "'");
+    absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
+    if (!graph.ok()) return Annotate(graph.status(), where);
+    OPTFARM_ASSIGN_OR_RETURN(const auto inputs,
+                             FindNodes("inputs", inputs_, *graph));
+    OPTFARM_ASSIGN_OR_RETURN(auto outputs,
+                             FindNodes("outputs", outputs_, *graph));
+    if (outputs.empty()) {
+      const auto found = graph::FindOutputs(*graph);
+      if (found.ok()) {
+        for (const graph::Endpoint& output : *found) {
+          outputs.push_back(output.node);
+        }
+      }
+    }
+    const std::vector<Incompatibility> problems = FindIncompatibilities(
+        *graph, inputs, outputs,
+        target_ == kTensorFlow14 ? CompatibilityTarget::kTensorFlow14
+                                 : CompatibilityTarget::kRuntime);
+    if (context.format == OutputFormat::kTable && problems.empty()) {
+      *context.out << "Nothing is missing: all " << graph->node_count()
+                   << " nodes are known to " << target_ << ".\n";
+    } else {
+      *context.out << MakeTable(problems).ToFormat(context.format);
+    }
+    return problems.empty() ? ExitCode::kOk : ExitCode::kJobFailed;
+  }
+
+ private:
+  static absl::StatusOr<std::vector<graph::NodeId>> FindNodes(
+      absl::string_view flag, const std::string& text,
+      const graph::Graph& graph) {
+    std::vector<graph::NodeId> ids;
+    absl::StatusOr<std::vector<graph::TensorName>> names =
+        graph::ParseTensorNames(text);
+    if (!names.ok()) {
+      return Annotate(names.status(), absl::StrCat("--", flag));
+    }
+    for (const graph::TensorName& name : *names) {
+      const absl::StatusOr<graph::NodeId> id = graph.Get(name.node);
+      if (!id.ok()) return Annotate(id.status(), absl::StrCat("--", flag));
+      ids.push_back(*id);
+    }
+    return ids;
+  }
+
+  static Table MakeTable(const std::vector<Incompatibility>& problems) {
+    Table table({{"op", "OP"},
+                 {"problem", "PROBLEM"},
+                 {"nodes", "NODES", Table::Align::kRight},
+                 {"example", "EXAMPLE"},
+                 {"remedy", "REMEDY"}});
+    for (const Incompatibility& problem : problems) {
+      table.AddRow(
+          {Cell::Text(problem.op), Cell::Text(problem.problem),
+           Cell::Integer(problem.nodes), Cell::Text(problem.example),
+           problem.remedy.empty() ? Cell() : Cell::Text(problem.remedy)});
+    }
+    return table;
+  }
+
+  std::string in_graph_, inputs_, outputs_;
+  std::string target_ = "runtime";
+};
+
+}  // namespace
+
+CommandInfo GraphCompatCommand() {
+  return {"graph compat",
+          "Tell which ops, types and attributes a runtime does not have.",
+          "Each line has the transform that takes the problem away, where "
+          "there is one. Ends with code 1 when something is missing. Of "
+          "TensorFlow's versions only what came after 1.4 is told apart, and "
+          "dtypes by the ops' signatures, not by what a build has kernels "
+          "for.\n"
+          "  optctl graph compat --in_graph=m.pb --target=tensorflow-1.4",
+          [] { return std::unique_ptr<Command>(new GraphCompat); }};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,108 @@
+#include "engine/graph/late_ops.h"
+
+#include <algorithm>
+#include <iterator>
+
+namespace optfarm::graph {
+namespace {
+
+// Sorted.
+constexpr absl::string_view kLateOps[] = {
+    "AddV2",
+    "BatchMatMulV2",
+    "BatchMatMulV3",
+    "BesselI0",
+    "BesselI0e",
+    "BesselI1",
+    "BesselI1e",
+    "BlockLSTMV2",
+    "BroadcastTo",
+    "Case",
+    "CombinedNonMaxSuppression",
+    "CumulativeLogsumexp",
+    "DivNoNan",
+    "DrawBoundingBoxesV2",
+    "Einsum",
+    "EmptyTensorList",
+    "EnsureShape",
+    "Erfinv",
+    "EuclideanNorm",
+    "FusedBatchNormV2",
+    "FusedBatchNormV3",
+    "If",
+    "ImageProjectiveTransformV2",
+    "IteratorV2",
+    "LeakyRelu",
+    "LeakyReluGrad",
+    "LeftShift",
+    "LowerBound",
+    "Lu",
+    "MatrixDiagPartV2",
+    "MatrixDiagPartV3",
+    "MatrixDiagV2",
+    "MatrixDiagV3",
+    "MatrixSetDiagV2",
+    "MatrixSetDiagV3",
+    "MulNoNan",
+    "Ndtri",
+    "NextAfter",
+    "NonMaxSuppressionV3",
+    "NonMaxSuppressionV4",
+    "NonMaxSuppressionV5",
+    "NonMaxSuppressionWithOverlaps",
+    "PartitionedCall",
+    "PrintV2",
+    "QuantizedConv2DPerChannel",
+    "QuantizedDepthwiseConv2D",
+    "RegexFullMatch",
+    "RegexReplace",
+    "RequantizationRangePerChannel",
+    "RequantizePerChannel",
+    "ResourceApplyKerasMomentum",
+    "RightShift",
+    "Roll",
+    "SampleDistortedBoundingBoxV2",
+    "SelectV2",
+    "StatefulPartitionedCall",
+    "StatelessCase",
+    "StatelessIf",
+    "StatelessMultinomial",
+    "StatelessRandomUniformInt",
+    "StatelessWhile",
+    "StaticRegexFullMatch",
+    "StaticRegexReplace",
+    "StringFormat",
+    "StringLength",
+    "StringLower",
+    "StringSplitV2",
+    "StringStrip",
+    "StringUpper",
+    "TensorListElementShape",
+    "TensorListFromTensor",
+    "TensorListGather",
+    "TensorListGetItem",
+    "TensorListLength",
+    "TensorListPopBack",
+    "TensorListPushBack",
+    "TensorListReserve",
+    "TensorListSetItem",
+    "TensorListStack",
+    "TensorStridedSliceUpdate",
+    "UnravelIndex",
+    "UnsortedSegmentMin",
+    "UnsortedSegmentProd",
+    "UpperBound",
+    "While",
+    "Xdivy",
+    "Xlog1py",
+    "Xlogy",
+};
+static_assert(std::is_sorted(std::begin(kLateOps), std::end(kLateOps)));
+
+}  // namespace
+
+bool IsLateOp(absl::string_view op) {
+  return std::binary_search(std::begin(kLateOps), std::end(kLateOps), op);
+}
+
+}  // namespace optfarm::graph
