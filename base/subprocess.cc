@@ -93,7 +93,10 @@ void SetLimit(int resource, uint64_t value) {
   if (options.without_network) ::unshare(CLONE_NEWNET);
   SetLimit(RLIMIT_CORE, 0);
   if (options.max_memory_bytes > 0) {
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+    // A sanitizer reserves terabytes of addresses before main begins.
     SetLimit(RLIMIT_AS, options.max_memory_bytes);
+#endif
   }
   if (options.max_cpu_time > absl::ZeroDuration()) {
     SetLimit(RLIMIT_CPU, static_cast<uint64_t>(absl::ToInt64Seconds(absl::Ceil(

@@ -48,9 +48,6 @@ TEST(StatusTest, ReadsDamagedDetailsWithoutHarm) {
                               good.error_details().substr(0, size)));
     EXPECT_EQ(status.code(), absl::StatusCode::kNotFound);
   }
-  EXPECT_EQ(
-      FromGrpc(grpc::Status(static_cast<grpc::StatusCode>(99), "x")).code(),
-      absl::StatusCode::kUnknown);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <csignal>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -51,7 +52,11 @@ absl::StatusOr<v1::Completion> ChildWorkFor(const v1::LeasedTask& lease,
   if (what == "our_error") return absl::InternalError("a defect");
   if (what == "full_disk") return absl::ResourceExhaustedError("disk full");
   if (what == "abort") std::abort();
-  if (what == "segfault") ::raise(SIGSEGV);
+  if (what == "segfault") {
+    // A sanitizer's handler would make an exit code of it.
+    std::signal(SIGSEGV, SIG_DFL);
+    ::raise(SIGSEGV);
+  }
   if (what == "memory") UseMemory();
   if (what == "memory_in_thread") std::thread(UseMemory).join();
   if (what == "memory_noexcept") []() noexcept { UseMemory(); }();
