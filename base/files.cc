@@ -31,7 +31,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int get() const { return fd_; }
-  int Close() { return ::close(std::exchange(fd_, -1)); }
+  int Release() { return std::exchange(fd_, -1); }
 
  private:
   int fd_;
@@ -60,23 +60,6 @@ absl::Status SyncFolderOf(const std::string& path) {
   return absl::OkStatus();
 }
 
-absl::Status WriteAndRename(const std::string& temporary,
-                            const std::string& path, absl::string_view bytes) {
-  Descriptor fd(::open(temporary.c_str(),
-                       O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (fd.get() < 0) {
-    return ErrnoToStatus(errno, absl::StrCat("creating '", path, "'"));
-  }
-  OPTFARM_RETURN_IF_ERROR(WriteAll(fd.get(), bytes, path));
-  if (::fsync(fd.get()) != 0 || fd.Close() != 0) {
-    return ErrnoToStatus(errno, absl::StrCat("syncing '", path, "'"));
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    return ErrnoToStatus(errno, absl::StrCat("renaming to '", path, "'"));
-  }
-  return SyncFolderOf(path);
-}
-
 }  // namespace
 
 absl::Status ErrnoToStatus(int error, absl::string_view what) {
@@ -101,8 +84,7 @@ absl::Status ErrnoToStatus(int error, absl::string_view what) {
   }
 }
 
-absl::StatusOr<std::string> ReadFile(const std::string& path,
-                                     uint64_t max_bytes) {
+absl::StatusOr<SequentialFile> SequentialFile::Open(const std::string& path) {
   const std::string what = absl::StrCat("reading '", path, "'");
   Descriptor fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (fd.get() < 0) return ErrnoToStatus(errno, what);
@@ -112,41 +94,125 @@ absl::StatusOr<std::string> ReadFile(const std::string& path,
     return absl::FailedPreconditionError(
         absl::StrCat(what, ": it is a folder, a file was expected"));
   }
-  if (static_cast<uint64_t>(info.st_size) > max_bytes) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        what, ": it has ", info.st_size, " bytes, the limit is ", max_bytes));
+  return SequentialFile(path, fd.Release(),
+                        static_cast<uint64_t>(info.st_size));
+}
+
+SequentialFile::SequentialFile(std::string path, int fd, uint64_t size)
+    : path_(std::move(path)), fd_(fd), size_(size) {}
+
+SequentialFile::SequentialFile(SequentialFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      fd_(std::exchange(other.fd_, -1)),
+      size_(other.size_) {}
+
+SequentialFile& SequentialFile::operator=(SequentialFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(fd_, other.fd_);
+  std::swap(size_, other.size_);
+  return *this;
+}
+
+SequentialFile::~SequentialFile() {
+  if (fd_ >= 0) ::close(fd_);
+}
+
+absl::StatusOr<size_t> SequentialFile::Read(char* buffer, size_t size) {
+  size_t filled = 0;
+  while (filled < size) {
+    const ssize_t n = ::read(fd_, buffer + filled, size - filled);
+    if (n < 0) {
+      if (errno == EINTR) continue;
+      return ErrnoToStatus(errno, absl::StrCat("reading '", path_, "'"));
+    }
+    if (n == 0) break;
+    filled += static_cast<size_t>(n);
+  }
+  return filled;
+}
+
+absl::StatusOr<std::string> ReadFile(const std::string& path,
+                                     uint64_t max_bytes) {
+  OPTFARM_ASSIGN_OR_RETURN(SequentialFile file, SequentialFile::Open(path));
+  if (file.size() > max_bytes) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("reading '", path, "': it has ", file.size(),
+                     " bytes, the limit is ", max_bytes));
   }
   std::string bytes;
-  bytes.reserve(static_cast<size_t>(info.st_size) + 1);
+  bytes.reserve(static_cast<size_t>(file.size()) + 1);
   size_t filled = 0;
   while (true) {
     // Pipes and /proc files state size 0, so the end is found by reading.
-    const size_t step = std::max<size_t>(
-        4096, static_cast<size_t>(info.st_size) + 1 -
-                  std::min(filled, static_cast<size_t>(info.st_size)));
+    const size_t stated = static_cast<size_t>(file.size());
+    const size_t step =
+        std::max<size_t>(4096, stated + 1 - std::min(filled, stated));
     bytes.resize(filled + step);
-    const ssize_t n = ::read(fd.get(), bytes.data() + filled, step);
-    if (n < 0) {
-      if (errno == EINTR) continue;
-      return ErrnoToStatus(errno, what);
-    }
-    filled += static_cast<size_t>(n);
-    if (n == 0) break;
+    OPTFARM_ASSIGN_OR_RETURN(const size_t n,
+                             file.Read(bytes.data() + filled, step));
+    filled += n;
     if (filled > max_bytes) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(what, ": larger than the limit of ", max_bytes));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "reading '", path, "': larger than the limit of ", max_bytes));
     }
+    if (n < step) break;
   }
   bytes.resize(filled);
   return bytes;
 }
 
+absl::StatusOr<AtomicFile> AtomicFile::Create(const std::string& path) {
+  std::string temporary = absl::StrCat(path, ".tmp", ::getpid());
+  const int fd =
+      ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd < 0) {
+    return ErrnoToStatus(errno, absl::StrCat("creating '", path, "'"));
+  }
+  return AtomicFile(path, std::move(temporary), fd);
+}
+
+AtomicFile::AtomicFile(std::string path, std::string temporary, int fd)
+    : path_(std::move(path)), temporary_(std::move(temporary)), fd_(fd) {}
+
+AtomicFile::AtomicFile(AtomicFile&& other) noexcept
+    : path_(std::move(other.path_)),
+      temporary_(std::exchange(other.temporary_, "")),
+      fd_(std::exchange(other.fd_, -1)) {}
+
+AtomicFile& AtomicFile::operator=(AtomicFile&& other) noexcept {
+  std::swap(path_, other.path_);
+  std::swap(temporary_, other.temporary_);
+  std::swap(fd_, other.fd_);
+  return *this;
+}
+
+AtomicFile::~AtomicFile() { Discard(); }
+
+void AtomicFile::Discard() {
+  if (fd_ >= 0) ::close(std::exchange(fd_, -1));
+  if (!temporary_.empty()) ::unlink(std::exchange(temporary_, "").c_str());
+}
+
+absl::Status AtomicFile::Append(absl::string_view bytes) {
+  return WriteAll(fd_, bytes, path_);
+}
+
+absl::Status AtomicFile::Commit() {
+  if (::fsync(fd_) != 0 || ::close(std::exchange(fd_, -1)) != 0) {
+    return ErrnoToStatus(errno, absl::StrCat("syncing '", path_, "'"));
+  }
+  if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
+    return ErrnoToStatus(errno, absl::StrCat("renaming to '", path_, "'"));
+  }
+  temporary_.clear();
+  return SyncFolderOf(path_);
+}
+
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view bytes) {
-  const std::string temporary = absl::StrCat(path, ".tmp", ::getpid());
-  absl::Status status = WriteAndRename(temporary, path, bytes);
-  if (!status.ok()) ::unlink(temporary.c_str());
-  return status;
+  OPTFARM_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  OPTFARM_RETURN_IF_ERROR(file.Append(bytes));
+  return file.Commit();
 }
 
 absl::Status MakeFolders(const std::string& path) {

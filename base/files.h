@@ -3,6 +3,7 @@
 #ifndef OPTFARM_BASE_FILES_H_
 #define OPTFARM_BASE_FILES_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <string>
@@ -30,6 +31,53 @@ absl::StatusOr<std::string> ReadFile(
 // renamed, folder synced. On error `path` is as it was and nothing is left.
 absl::Status WriteFileAtomically(const std::string& path,
                                  absl::string_view bytes);
+
+// The same piece by piece, for what is too large to be held in memory whole.
+// THREADS: one at a time. OWNERSHIP: a file that is not committed is removed by
+// the destructor.
+class AtomicFile {
+ public:
+  // ERRORS: as ErrnoToStatus.
+  static absl::StatusOr<AtomicFile> Create(const std::string& path);
+  AtomicFile(AtomicFile&& other) noexcept;
+  AtomicFile& operator=(AtomicFile&& other) noexcept;
+  ~AtomicFile();
+
+  absl::Status Append(absl::string_view bytes);
+  // Makes the file appear under its path. Nothing may be appended afterwards.
+  absl::Status Commit();
+
+ private:
+  AtomicFile(std::string path, std::string temporary, int fd);
+  void Discard();
+
+  std::string path_;
+  std::string temporary_;
+  int fd_ = -1;
+};
+
+// Reads a file from front to back. THREADS: one at a time.
+class SequentialFile {
+ public:
+  // ERRORS: as ReadFile.
+  static absl::StatusOr<SequentialFile> Open(const std::string& path);
+  SequentialFile(SequentialFile&& other) noexcept;
+  SequentialFile& operator=(SequentialFile&& other) noexcept;
+  ~SequentialFile();
+
+  // UNITS: bytes; 0 for pipes and the like.
+  uint64_t size() const { return size_; }
+  // Fills `buffer` as far as the file reaches; 0 at its end.
+  // ERRORS: as ErrnoToStatus.
+  absl::StatusOr<size_t> Read(char* buffer, size_t size);
+
+ private:
+  SequentialFile(std::string path, int fd, uint64_t size);
+
+  std::string path_;
+  int fd_ = -1;
+  uint64_t size_ = 0;
+};
 
 // Makes the folder and its parents. OK when it is there already.
 absl::Status MakeFolders(const std::string& path);

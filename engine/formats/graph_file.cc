@@ -12,9 +12,9 @@
 #include "base/status_macros.h"
 #include "engine/formats/encrypted_model.h"
 #include "engine/formats/file_kind.h"
+#include "engine/formats/graph_stream.h"
 #include "engine/formats/memmapped_package.h"
 #include "engine/formats/wire_reader.h"
-#include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"
@@ -249,9 +249,25 @@ absl::StatusOr<GraphDef> LoadGraphDef(const std::string& path,
         absl::StrCat("'", path, "' is the prefix of a checkpoint, which ",
                      AdviceForGraph(FileKind::kCheckpoint)));
   }
+  if (std::optional<GraphDef> graph = ReadGraphStream(path, max_bytes)) {
+    return *std::move(graph);
+  }
   OPTFARM_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path, max_bytes));
   return ParseGraphDef(bytes, absl::StrCat("'", path, "'"));
 }
+
+namespace {
+
+// ERRORS: ResourceExhausted when the graph is too large for one message.
+absl::StatusOr<size_t> BinarySize(const GraphDef& graph) {
+  const size_t size = graph.ByteSizeLong();
+  if (size <= kMaxGraphBytes) return size;
+  return absl::ResourceExhaustedError(
+      absl::StrCat("The graph has ", size, " bytes; a graph file can have ",
+                   kMaxGraphBytes, " at most"));
+}
+
+}  // namespace
 
 absl::StatusOr<std::string> SerializeGraphDef(const GraphDef& graph,
                                               GraphEncoding encoding) {
@@ -265,27 +281,24 @@ absl::StatusOr<std::string> SerializeGraphDef(const GraphDef& graph,
     }
     return bytes;
   }
-  const size_t size = graph.ByteSizeLong();
-  if (size > kMaxGraphBytes) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("The graph has ", size, " bytes; a graph file can have ",
-                     kMaxGraphBytes, " at most"));
-  }
+  OPTFARM_ASSIGN_OR_RETURN(const size_t size, BinarySize(graph));
   bytes.reserve(size);
   google::protobuf::io::StringOutputStream stream(&bytes);
-  google::protobuf::io::CodedOutputStream output(&stream);
-  // Attributes are a map: without this their order differs between runs.
-  output.SetSerializationDeterministic(true);
-  graph.SerializeWithCachedSizes(&output);
-  output.Trim();
+  WriteGraph(graph, &stream);
   return bytes;
 }
 
 absl::Status SaveGraphDef(const GraphDef& graph, const std::string& path,
                           GraphEncoding encoding) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
-                           SerializeGraphDef(graph, encoding));
-  return WriteFileAtomically(path, bytes);
+  if (encoding == GraphEncoding::kText) {
+    OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
+                             SerializeGraphDef(graph, encoding));
+    return WriteFileAtomically(path, bytes);
+  }
+  OPTFARM_RETURN_IF_ERROR(BinarySize(graph).status());
+  OPTFARM_ASSIGN_OR_RETURN(AtomicFile file, AtomicFile::Create(path));
+  OPTFARM_RETURN_IF_ERROR(WriteGraph(graph, &file));
+  return file.Commit();
 }
 
 }  // namespace optfarm::formats

@@ -252,23 +252,33 @@ void Graph::SetInputs(NodeId consumer, absl::Span<const Endpoint> inputs) {
     RemoveUse(e.node, {consumer, e.port, static_cast<int>(i)});
   }
   node->inputs_ = wanted;
+  node->input_slots_.resize(wanted.size());
   for (size_t i = 0; i < wanted.size(); ++i) {
     OPTFARM_CHECK(Has(wanted[i].node) && wanted[i].port >= 0);
     AddUse(wanted[i].node, {consumer, wanted[i].port, static_cast<int>(i)});
   }
 }
 
+bool Graph::HasControlEdge(NodeId source, NodeId consumer) const {
+  // On whichever side there are fewer edges to look at.
+  const std::vector<NodeId>& inputs = nodes_[consumer]->control_inputs_;
+  const std::vector<Use>& uses = nodes_[source]->uses_;
+  if (inputs.size() <= uses.size()) {
+    return std::find(inputs.begin(), inputs.end(), source) != inputs.end();
+  }
+  return std::any_of(uses.begin(), uses.end(), [&](const Use& use) {
+    return use.is_control() && use.consumer == consumer;
+  });
+}
+
 void Graph::AddControlInput(NodeId consumer, NodeId source) {
   Node* node = mutable_node(consumer);
   OPTFARM_CHECK(Has(source));
-  if (source == consumer ||
-      std::find(node->control_inputs_.begin(), node->control_inputs_.end(),
-                source) != node->control_inputs_.end()) {
-    return;
-  }
-  AddUse(source, {consumer, kControlPort,
-                  static_cast<int>(node->control_inputs_.size())});
+  if (source == consumer || HasControlEdge(source, consumer)) return;
   node->control_inputs_.push_back(source);
+  node->control_slots_.push_back(0);
+  AddUse(source, {consumer, kControlPort,
+                  static_cast<int>(node->control_inputs_.size()) - 1});
 }
 
 void Graph::ClearControlInputs(NodeId consumer) {
@@ -278,6 +288,7 @@ void Graph::ClearControlInputs(NodeId consumer) {
               {consumer, kControlPort, static_cast<int>(i)});
   }
   node->control_inputs_.clear();
+  node->control_slots_.clear();
 }
 
 void Graph::RedirectUses(Endpoint from, Endpoint to, NodeId except) {
@@ -331,18 +342,28 @@ void Graph::Unlink(NodeId id) {
   node.previous_ = node.next_ = kNoNode;
 }
 
-void Graph::AddUse(NodeId source, Use use) {
-  nodes_[source]->uses_.push_back(use);
+size_t& Graph::SlotOf(const Use& use) {
+  Node& consumer = *nodes_[use.consumer];
+  std::vector<size_t>& slots =
+      use.is_control() ? consumer.control_slots_ : consumer.input_slots_;
+  return slots[static_cast<size_t>(use.input)];
+}
+
+void Graph::AddUse(NodeId source, const Use& use) {
+  std::vector<Use>& uses = nodes_[source]->uses_;
+  SlotOf(use) = uses.size();
+  uses.push_back(use);
 }
 
 void Graph::RemoveUse(NodeId source, const Use& use) {
   std::vector<Use>& uses = nodes_[source]->uses_;
-  const auto it = std::find_if(uses.begin(), uses.end(), [&](const Use& u) {
-    return u.consumer == use.consumer && u.port == use.port &&
-           u.input == use.input;
-  });
-  OPTFARM_CHECK(it != uses.end());
-  uses.erase(it);
+  const size_t slot = SlotOf(use);
+  OPTFARM_CHECK(slot < uses.size() && uses[slot].consumer == use.consumer &&
+                uses[slot].port == use.port && uses[slot].input == use.input);
+  // The last one takes the place.
+  uses[slot] = uses.back();
+  SlotOf(uses[slot]) = slot;
+  uses.pop_back();
 }
 
 absl::StatusOr<std::vector<NodeId>> ExecutionOrder(const Graph& graph) {

@@ -87,6 +87,10 @@ class Node {
   std::vector<Endpoint> inputs_;
   std::vector<NodeId> control_inputs_;
   std::vector<Use> uses_;
+  // Where each edge stands among the uses of the node it comes from, so that
+  // cutting it costs the same however many others there are.
+  std::vector<size_t> input_slots_;
+  std::vector<size_t> control_slots_;
   // Neighbours in file order.
   NodeId previous_ = kNoNode;
   NodeId next_ = kNoNode;
@@ -179,7 +183,10 @@ class Graph {
  private:
   void Link(NodeId id, NodeId before);
   void Unlink(NodeId id);
-  void AddUse(NodeId source, Use use);
+  bool HasControlEdge(NodeId source, NodeId consumer) const;
+  // The place where the edge's slot is kept.
+  size_t& SlotOf(const Use& use);
+  void AddUse(NodeId source, const Use& use);
   void RemoveUse(NodeId source, const Use& use);
 
   // Boxed so that references to nodes survive growth.

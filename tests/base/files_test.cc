@@ -60,6 +60,38 @@ TEST(WriteFileAtomicallyTest, FailedWriteLeavesTheOldFileAlone) {
   EXPECT_THAT(*ListFolder(folder), ElementsAre("f"));
 }
 
+TEST(AtomicFileTest, AppearsWholeOrNotAtAll) {
+  const std::string folder = FreshFolder();
+  const std::string path = JoinPath(folder, "f");
+  {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(AtomicFile file, AtomicFile::Create(path));
+    OPTFARM_ASSERT_OK(file.Append("lost"));
+  }
+  EXPECT_THAT(*ListFolder(folder), ::testing::IsEmpty());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(AtomicFile first, AtomicFile::Create(path));
+  AtomicFile file = std::move(first);
+  OPTFARM_ASSERT_OK(file.Append("one "));
+  OPTFARM_ASSERT_OK(file.Append("two"));
+  EXPECT_FALSE(Exists(path));
+  OPTFARM_ASSERT_OK(file.Commit());
+  EXPECT_THAT(*ListFolder(folder), ElementsAre("f"));
+  EXPECT_EQ(*ReadFile(path), "one two");
+}
+
+TEST(SequentialFileTest, GivesTheFilePieceByPiece) {
+  const std::string path = JoinPath(FreshFolder(), "f");
+  OPTFARM_ASSERT_OK(WriteFileAtomically(path, "12345"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(SequentialFile file, SequentialFile::Open(path));
+  EXPECT_EQ(file.size(), 5u);
+  char buffer[3];
+  EXPECT_EQ(*file.Read(buffer, 3), 3u);
+  EXPECT_EQ(std::string(buffer, 3), "123");
+  EXPECT_EQ(*file.Read(buffer, 3), 2u);
+  EXPECT_EQ(*file.Read(buffer, 3), 0u);
+  EXPECT_THAT(SequentialFile::Open(path + "x").status(),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("reading")));
+}
+
 TEST(PathTest, PiecesAndExtensions) {
   EXPECT_EQ(JoinPath("a/", "b"), "a/b");
   EXPECT_EQ(JoinPath("a", "/b"), "/b");

@@ -164,6 +164,29 @@ TEST(GraphFileTest, RefusesFilesAboveTheLimitAndTooManyNodes) {
       StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("nodes")));
 }
 
+// Larger than what is read at a time, with every kind of field.
+TEST(GraphFileTest, ReadsLargeGraphsPieceByPiece) {
+  GraphDef graph = SmallGraph();
+  for (int i = 0; i < 30; ++i) {
+    tensorflow::NodeDef* node = graph.add_node();
+    node->set_name(std::to_string(i));
+    node->set_op("Const");
+    std::string bytes(100'000 + 12345 * static_cast<size_t>(i), 'a');
+    bytes.back() = static_cast<char>(i);
+    (*node->mutable_attr())["value"].mutable_tensor()->set_tensor_content(
+        bytes);
+  }
+  graph.mutable_library()->add_function()->mutable_signature()->set_name("f");
+  const std::string path = JoinPath(FreshFolder(), "graph");
+  OPTFARM_ASSERT_OK(SaveGraphDef(graph, path));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const std::string bytes, ReadFile(path));
+  EXPECT_TRUE(bytes == *SerializeGraphDef(graph));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const GraphDef read, LoadGraphDef(path));
+  EXPECT_TRUE(*SerializeGraphDef(read) == bytes);
+  EXPECT_THAT(LoadGraphDef(WriteFile("cut", bytes.substr(0, 1'000'000))),
+              StatusIs(kInvalid, HasSubstr("is truncated: after ")));
+}
+
 TEST(GraphFileTest, SurvivesDeepNesting) {
   std::string text = "node { name: 'a' op: 'b' attr { key: 'k' value ";
   for (int i = 0; i < 5000; ++i) text += "{ func { attr { key: 'k' value ";
