@@ -1,18 +1,26 @@
 #include "engine/transforms/constant_nodes.h"
 
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/tensor_proto.h"
+#include "google/protobuf/io/coded_stream.h"
 
 namespace optfarm::transforms {
 
 using runtime::Tensor;
 
-absl::StatusOr<Tensor> ConstValue(const graph::Node& node) {
+namespace {
+
+// The value as the file has it, its dtype checked but not its length.
+absl::StatusOr<const tensorflow::TensorProto*> ConstProto(
+    const graph::Node& node) {
   if (node.FindAttr("dtype") == nullptr || node.FindAttr("value") == nullptr) {
     return absl::InvalidArgumentError(absl::StrCat(
         "No '", node.FindAttr("dtype") == nullptr ? "dtype" : "value",
@@ -22,29 +30,104 @@ absl::StatusOr<Tensor> ConstValue(const graph::Node& node) {
                            graph::GetType(node.def(), "dtype"));
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto* proto,
                            graph::GetTensor(node.def(), "value"));
-  absl::StatusOr<Tensor> value = Tensor::FromProto(*proto);
-  if (!value.ok()) {
-    return Annotate(
-        value.status(),
-        absl::StrCat("decoding the tensor of node '", node.name(), "'"));
-  }
-  if (value->dtype() != dtype) {
+  if (proto->dtype() != dtype) {
     return absl::InvalidArgumentError(
         absl::StrCat("Const node '", node.name(), "' declares dtype ",
                      graph::DataTypeName(dtype), " but holds a tensor of ",
-                     graph::DataTypeName(value->dtype())));
+                     graph::DataTypeName(proto->dtype())));
   }
+  return proto;
+}
+
+absl::Status Decoding(const absl::Status& status, const graph::Node& node) {
+  return Annotate(
+      status, absl::StrCat("decoding the tensor of node '", node.name(), "'"));
+}
+
+absl::Status CheckFloat(const tensorflow::TensorProto& proto,
+                        const graph::Node& node) {
+  if (proto.dtype() == tensorflow::DT_FLOAT) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("Const node '", node.name(), "' is ",
+                   graph::DataTypeName(proto.dtype()), ", not float"));
+}
+
+}  // namespace
+
+absl::StatusOr<Tensor> ConstValue(const graph::Node& node) {
+  OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto* proto,
+                           ConstProto(node));
+  absl::StatusOr<Tensor> value = Tensor::FromProto(*proto);
+  if (!value.ok()) return Decoding(value.status(), node);
   return value;
 }
 
 absl::StatusOr<Tensor> FloatConstValue(const graph::Node& node) {
-  OPTFARM_ASSIGN_OR_RETURN(Tensor value, ConstValue(node));
-  if (value.dtype() != tensorflow::DT_FLOAT) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("Const node '", node.name(), "' is ",
-                     graph::DataTypeName(value.dtype()), ", not float"));
+  OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto* proto,
+                           ConstProto(node));
+  OPTFARM_RETURN_IF_ERROR(CheckFloat(*proto, node));
+  return ConstValue(node);
+}
+
+bool IsRawTensor(const tensorflow::TensorProto& tensor) {
+  if (tensor.tensor_content().empty() ||
+      graph::ElementBytes(tensor.dtype()) == 0 ||
+      tensor.dtype() == tensorflow::DT_BOOL ||
+      !graph::CheckTensorProto(tensor).ok()) {
+    return false;
   }
-  return value;
+  tensorflow::TensorProto header;
+  header.set_dtype(tensor.dtype());
+  *header.mutable_tensor_shape() = tensor.tensor_shape();
+  const size_t others = tensor.ByteSizeLong() - header.ByteSizeLong();
+  const size_t bytes = tensor.tensor_content().size();
+  return others ==
+         1 + google::protobuf::io::CodedOutputStream::VarintSize64(bytes) +
+             bytes;
+}
+
+absl::StatusOr<FloatView> FloatView::Of(const graph::Node& node) {
+  OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto* proto,
+                           ConstProto(node));
+  OPTFARM_RETURN_IF_ERROR(CheckFloat(*proto, node));
+  FloatView view;
+  if (proto->tensor_content().empty()) {
+    OPTFARM_ASSIGN_OR_RETURN(view.decoded_, ConstValue(node));
+    view.shape_ = view.decoded_.shape();
+    view.values_ = std::as_const(view.decoded_).flat<float>();
+    return view;
+  }
+  if (absl::Status valid = graph::CheckTensorProto(*proto); !valid.ok()) {
+    return Decoding(valid, node);
+  }
+  std::vector<int64_t> dims;
+  for (const auto& dim : proto->tensor_shape().dim()) {
+    dims.push_back(dim.size());
+  }
+  OPTFARM_ASSIGN_OR_RETURN(view.shape_, runtime::Shape::FromDims(dims));
+  // A string's buffer is aligned for every type of number.
+  view.values_ = {
+      reinterpret_cast<const float*>(proto->tensor_content().data()),
+      static_cast<size_t>(view.shape_.num_elements())};
+  return view;
+}
+
+absl::Span<float> MutableFloats(graph::Node* node) {
+  if (graph::FindAttr(node->def(), "value")
+          ->tensor()
+          .tensor_content()
+          .empty()) {
+    SetConstValue(node, ConstValue(*node).value());
+  }
+  auto* attributes = node->mutable_def()->mutable_attr();
+  for (auto it = attributes->begin(); it != attributes->end();) {
+    const bool is_kept = it->first == "dtype" || it->first == "value";
+    it = is_kept ? std::next(it) : attributes->erase(it);
+  }
+  std::string* content =
+      (*attributes)["value"].mutable_tensor()->mutable_tensor_content();
+  return {reinterpret_cast<float*>(content->data()),
+          content->size() / sizeof(float)};
 }
 
 tensorflow::NodeDef MakeConst(absl::string_view name, const Tensor& value) {

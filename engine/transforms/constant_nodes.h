@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "engine/graph/graph.h"
 #include "engine/runtime/tensor.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -24,6 +25,31 @@ absl::StatusOr<runtime::Tensor> ConstValue(const graph::Node& node);
 // The same for a float constant that a rewrite computes with.
 // ERRORS: also InvalidArgument when the dtype is not float.
 absl::StatusOr<runtime::Tensor> FloatConstValue(const graph::Node& node);
+
+// Whether the tensor is a type, a shape and raw bytes, and nothing else: then
+// it can be handed on as it is where its value is meant.
+bool IsRawTensor(const tensorflow::TensorProto& tensor);
+
+// A float constant's elements, where they lie whenever that is possible.
+// OWNERSHIP: valid as long as the node and its value are not changed.
+class FloatView {
+ public:
+  // ERRORS: as FloatConstValue.
+  static absl::StatusOr<FloatView> Of(const graph::Node& node);
+
+  absl::Span<const float> values() const { return values_; }
+  const runtime::Shape& shape() const { return shape_; }
+
+ private:
+  // Holds the elements of a value that is not stored as raw bytes.
+  runtime::Tensor decoded_;
+  runtime::Shape shape_;
+  absl::Span<const float> values_;
+};
+
+// The elements for changing them in place; the node's only attributes are then
+// dtype and value. REQUIRES: FloatView::Of(*node) succeeds.
+absl::Span<float> MutableFloats(graph::Node* node);
 
 // A Const with the attributes dtype and value, the latter as raw bytes.
 tensorflow::NodeDef MakeConst(absl::string_view name,

@@ -4,11 +4,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/transforms/constant_nodes.h"
 
 namespace optfarm::transforms {
 namespace {
-
-using runtime::Tensor;
 
 bool IsTransposed(const graph::Node& op) {
   return op.op() == "MatMul" &&
@@ -22,37 +21,44 @@ std::string DataFormat(const graph::Node& node) {
 }
 
 absl::StatusOr<int64_t> OutputChannels(const graph::Node& op,
-                                       const Tensor& weights) {
+                                       const runtime::Shape& weights) {
   const int rank = op.op() == "MatMul" ? 2 : 4;
-  if (weights.dtype() != tensorflow::DT_FLOAT || weights.rank() != rank) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the weights are ", graph::DataTypeName(weights.dtype()), " ",
-        weights.shape().ToString(), ", not float of rank ", rank));
+  if (weights.rank() != rank) {
+    return absl::InvalidArgumentError(absl::StrCat("the weights are of shape ",
+                                                   weights.ToString(),
+                                                   ", not of rank ", rank));
   }
   if (op.op() == "MatMul") return weights.dim(IsTransposed(op) ? 0 : 1);
   if (op.op() == "Conv2D") return weights.dim(3);
   return weights.dim(2) * weights.dim(3);
 }
 
-absl::StatusOr<Tensor> ScaledWeights(const graph::Node& op,
-                                     const Tensor& weights,
-                                     absl::Span<const float> scale) {
-  OPTFARM_ASSIGN_OR_RETURN(const int64_t channels, OutputChannels(op, weights));
-  if (channels != static_cast<int64_t>(scale.size())) {
-    return absl::InvalidArgumentError(absl::StrCat("there are ", scale.size(),
-                                                   " factors for ", channels,
-                                                   " output channels"));
+absl::Status CheckScale(const graph::Node& op, const graph::Node& weights,
+                        size_t factors) {
+  OPTFARM_ASSIGN_OR_RETURN(const FloatView view, FloatView::Of(weights));
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t channels,
+                           OutputChannels(op, view.shape()));
+  if (channels == static_cast<int64_t>(factors)) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "there are ", factors, " factors for ", channels, " output channels"));
+}
+
+void ScaleWeights(const graph::Node& op, absl::Span<const float> scale,
+                  graph::Node* weights) {
+  const absl::Span<float> values = MutableFloats(weights);
+  if (values.empty()) return;
+  if (IsTransposed(op)) {
+    // Each channel is a row.
+    const size_t row = values.size() / scale.size();
+    for (size_t c = 0; c < scale.size(); ++c) {
+      for (float& value : values.subspan(c * row, row)) value *= scale[c];
+    }
+    return;
   }
-  OPTFARM_ASSIGN_OR_RETURN(Tensor scaled,
-                           Tensor::Allocate(weights.dtype(), weights.shape()));
-  const absl::Span<const float> from = weights.flat<float>();
-  const absl::Span<float> to = scaled.flat<float>();
-  // Channels vary fastest, except in transposed weights, where each is a row.
-  const size_t run = IsTransposed(op) ? weights.dim(1) : 1;
-  for (size_t i = 0; i < to.size(); ++i) {
-    to[i] = from[i] * scale[i / run % scale.size()];
+  for (size_t at = 0; at < values.size(); at += scale.size()) {
+    float* const patch = values.data() + at;
+    for (size_t c = 0; c < scale.size(); ++c) patch[c] *= scale[c];
   }
-  return scaled;
 }
 
 }  // namespace optfarm::transforms

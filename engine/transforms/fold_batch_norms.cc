@@ -3,6 +3,7 @@
 // The addition of the batch norm's offset stays.
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -17,12 +18,12 @@ namespace {
 
 using graph::Graph;
 using graph::NodeId;
-using runtime::Tensor;
 
-// The weights with the factors in them.
+// The factors to put into the weights.
 // ERRORS: why this match cannot be folded.
-absl::StatusOr<Tensor> FoldedWeights(const Graph& graph, const Match& match,
-                                     const TransformContext& context) {
+absl::StatusOr<std::vector<float>> Factors(const Graph& graph,
+                                           const Match& match,
+                                           const TransformContext& context) {
   const graph::Node& conv = graph.node(match["conv"]);
   for (const auto& [node, consumer] :
        {std::pair(match["conv"], match["mul"]),
@@ -39,25 +40,26 @@ absl::StatusOr<Tensor> FoldedWeights(const Graph& graph, const Match& match,
         "the factors belong to the last dimension, which in data_format NCHW "
         "is not the channels");
   }
-  OPTFARM_ASSIGN_OR_RETURN(const Tensor weights,
-                           FloatConstValue(graph.node(match["weights"])));
-  OPTFARM_ASSIGN_OR_RETURN(const Tensor scale,
-                           FloatConstValue(graph.node(match["scale"])));
+  const graph::Node& weights = graph.node(match["weights"]);
+  OPTFARM_ASSIGN_OR_RETURN(const FloatView view, FloatView::Of(weights));
+  OPTFARM_ASSIGN_OR_RETURN(const FloatView scale,
+                           FloatView::Of(graph.node(match["scale"])));
   OPTFARM_ASSIGN_OR_RETURN(const int64_t channels,
-                           OutputChannels(conv, weights));
-  if (scale.rank() != 1 || scale.dim(0) != channels) {
+                           OutputChannels(conv, view.shape()));
+  if (scale.shape().rank() != 1 || scale.shape().dim(0) != channels) {
     return absl::InvalidArgumentError(absl::StrCat(
         "Mul constant input to batch norm has bad shape: ",
         scale.shape().ToString(), " for ", channels, " output channels"));
   }
-  return ScaledWeights(conv, weights, scale.flat<float>());
+  return std::vector<float>(scale.values().begin(), scale.values().end());
 }
 
-void Fold(const Match& match, const Tensor& weights, Graph* graph) {
+void Fold(const Match& match, absl::Span<const float> factors, Graph* graph) {
   const NodeId conv = match["conv"];
   const NodeId mul = match["mul"];
   const NodeId scale = match["scale"];
-  SetConstValue(graph->mutable_node(match["weights"]), weights);
+  ScaleWeights(graph->node(conv), factors,
+               graph->mutable_node(match["weights"]));
   for (NodeId source : {mul, scale}) {
     const graph::Node& node = graph->node(source);
     for (NodeId control : node.control_inputs()) {
@@ -77,14 +79,14 @@ absl::Status FoldBatchNorms(Graph* graph, TransformContext* context) {
       {Inner(kScalableOps, "conv", {Leaf("*", "x"), Leaf("Const", "weights")}),
        Leaf("Const", "scale")});
   return RewriteMatches(graph, pattern, [&](const Match& match) {
-    const absl::StatusOr<Tensor> weights =
-        FoldedWeights(*graph, match, *context);
-    if (weights.ok()) {
-      Fold(match, *weights, graph);
+    const absl::StatusOr<std::vector<float>> factors =
+        Factors(*graph, match, *context);
+    if (factors.ok()) {
+      Fold(match, *factors, graph);
       context->CountChange();
     } else {
       context->Skip(graph->node(match["mul"]).name(),
-                    weights.status().message());
+                    factors.status().message());
     }
     return absl::OkStatus();
   });

@@ -7,6 +7,7 @@
 // evaluated, ours leaves that node alone and reports it.
 
 #include <algorithm>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,8 +16,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/dataflow_order.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/tensor_proto.h"
 #include "engine/transforms/builtin_transforms.h"
 #include "engine/transforms/constant_folding.h"
 #include "engine/transforms/constant_nodes.h"
@@ -76,16 +79,22 @@ void CutOptionalInputs(const TransformContext& context, Graph* graph) {
   }
 }
 
-// Removes what the outputs do not need. Inputs stay with what they need.
-void Prune(const TransformContext& context, Graph* graph) {
+// What the outputs need, and the inputs with what they need. Indexed by number.
+std::vector<bool> FindNeeded(const TransformContext& context,
+                             const Graph& graph) {
   std::vector<NodeId> roots;
   for (const auto& names : {context.outputs(), context.inputs()}) {
     for (const graph::TensorName& name : names) {
-      const NodeId id = graph->Find(name.node);
+      const NodeId id = graph.Find(name.node);
       if (id != graph::kNoNode) roots.push_back(id);
     }
   }
-  const std::vector<bool> needed = graph::ReachableFrom(*graph, roots);
+  return graph::ReachableFrom(graph, roots);
+}
+
+// Removes what is not needed.
+void Prune(const TransformContext& context, Graph* graph) {
+  const std::vector<bool> needed = FindNeeded(context, *graph);
   std::vector<NodeId> unused;
   for (NodeId id : graph->Ids()) {
     if (!needed[id]) unused.push_back(id);
@@ -96,9 +105,37 @@ void Prune(const TransformContext& context, Graph* graph) {
 // A constant tensor that a node reads which is not constant.
 struct Boundary {
   Endpoint endpoint;
+  // Not set when the tensor is the value of the Const `source`.
   Tensor value;
   std::vector<NodeId> waits_for;
+  NodeId source = graph::kNoNode;
 };
+
+// The Const whose tensor comes out of `endpoint` as it is, so that it need not
+// be decoded and encoded; kNoNode when there is none. Weights are read through
+// an Identity in most graphs.
+NodeId HandedOn(const Graph& graph, Endpoint endpoint,
+                const ConstantAnalysis& analysis) {
+  while (endpoint.port == 0 && analysis.IsConstant(endpoint.node)) {
+    const graph::Node& node = graph.node(endpoint.node);
+    if (IsConst(node)) {
+      const tensorflow::AttrValue* dtype = node.FindAttr("dtype");
+      const tensorflow::AttrValue* value = node.FindAttr("value");
+      const bool is_raw =
+          dtype != nullptr && value != nullptr && value->has_tensor() &&
+          value->tensor().dtype() == dtype->type() &&
+          IsRawTensor(value->tensor()) &&
+          graph::ElementCount(value->tensor().tensor_shape()).value_or(1) != 1;
+      return is_raw ? endpoint.node : graph::kNoNode;
+    }
+    if ((node.op() != "Identity" && node.op() != "StopGradient") ||
+        node.inputs().size() != 1) {
+      break;
+    }
+    endpoint = node.inputs()[0];
+  }
+  return graph::kNoNode;
+}
 
 class Folder {
  public:
@@ -129,6 +166,7 @@ class Folder {
     // constants after them, the inputs last.
     for (NodeId id : order) graph_->MoveToEnd(id);
     for (size_t i = 0; i < boundaries.size(); ++i) Replace(boundaries[i], i);
+    FillHandedOn();
     Prune(*context_, graph_);
     for (const graph::TensorName& input : context_->inputs()) {
       const NodeId id = graph_->Find(input.node);
@@ -160,6 +198,15 @@ class Folder {
     for (NodeId id : order) {
       if (!analysis.IsConstant(id) || IsConst(graph_->node(id))) continue;
       for (int port : PortsReadAtRun(id, analysis)) {
+        Boundary boundary{.endpoint = {id, port},
+                          .value = {},
+                          .waits_for = analysis.WaitsFor(id),
+                          .source = HandedOn(*graph_, {id, port}, analysis)};
+        if (boundary.source != graph::kNoNode &&
+            ContentBytes(boundary.source) <= max_bytes_) {
+          boundaries.push_back(std::move(boundary));
+          continue;
+        }
         absl::StatusOr<Tensor> value = analysis.Evaluate({id, port});
         if (!value.ok()) {
           context_->Skip(graph_->node(id).name(), value.status().message());
@@ -169,8 +216,9 @@ class Folder {
               absl::StrCat("its value has ", value->TotalBytes(),
                            " bytes, more than max_constant_size_in_bytes"));
         } else {
-          boundaries.push_back(
-              {{id, port}, *std::move(value), analysis.WaitsFor(id)});
+          boundary.source = graph::kNoNode;
+          boundary.value = *std::move(value);
+          boundaries.push_back(std::move(boundary));
         }
       }
     }
@@ -193,21 +241,63 @@ class Folder {
     const std::string name =
         absl::StrCat(graph_->node(boundary.endpoint.node).name(), "/_", index,
                      "__cf__", context_->counters()->folded_constants++);
-    tensorflow::NodeDef def = MakeReadableConst(name, boundary.value);
+    tensorflow::NodeDef def;
+    if (boundary.source == graph::kNoNode) {
+      def = MakeReadableConst(name, boundary.value);
+    } else {
+      def.set_name(name);
+      def.set_op("Const");
+      graph::CopyAttr(graph_->node(boundary.source).def(), "dtype", &def);
+    }
     def.set_device(graph_->node(boundary.endpoint.node).device());
     const NodeId folded = graph_->Add(std::move(def), {}, boundary.waits_for);
     graph_->RedirectUses(boundary.endpoint, {folded, 0});
+    if (boundary.source != graph::kNoNode) {
+      handed_on_[boundary.source].push_back(folded);
+    }
     context_->CountChange();
+  }
+
+  int64_t ContentBytes(NodeId id) const {
+    return static_cast<int64_t>(
+        graph_->node(id).FindAttr("value")->tensor().tensor_content().size());
+  }
+
+  // Gives the new constants their tensors: the last one takes what its source
+  // does not need any more.
+  void FillHandedOn() {
+    const std::vector<bool> needed = FindNeeded(*context_, *graph_);
+    for (const auto& [source, targets] : handed_on_) {
+      tensorflow::TensorProto* tensor = MutableTensor(source);
+      for (size_t i = 0; i < targets.size(); ++i) {
+        if (i + 1 == targets.size() && !needed[source]) {
+          *MutableTensor(targets[i]) = std::move(*tensor);
+        } else {
+          *MutableTensor(targets[i]) = *tensor;
+        }
+      }
+    }
+  }
+
+  tensorflow::TensorProto* MutableTensor(NodeId id) {
+    auto* attributes = graph_->mutable_node(id)->mutable_def()->mutable_attr();
+    return (*attributes)["value"].mutable_tensor();
   }
 
   TransformContext* context_;
   Graph* graph_;
   const int64_t max_bytes_;
   ConstantAnalysisOptions options_;
+  // New constants without a tensor yet, by the Const that has it.
+  std::map<NodeId, std::vector<NodeId>> handed_on_;
 };
 
 absl::Status FoldConstants(Graph* graph, TransformContext* context) {
   OPTFARM_RETURN_IF_ERROR(CheckFeedsAndFetches(*context));
+  // A cycle is all that can be wrong further on: the promise of leaving the
+  // graph alone on error rests on this.
+  OPTFARM_RETURN_IF_ERROR(graph::ExecutionOrder(*graph).status());
+  OPTFARM_RETURN_IF_ERROR(graph::DataflowOrder(*graph).status());
   OPTFARM_RETURN_IF_ERROR(NormalizeAttributes(
       context->arguments().Bool("clear_output_shapes"), graph));
   CutOptionalInputs(*context, graph);
@@ -239,7 +329,8 @@ TransformDef FoldConstantsTransform() {
             .type = ParameterType::kInt,
             .help = "Results with more bytes are not put into the graph.",
             .default_value = "10485760"}},
-      .run = FoldConstants};
+      .run = FoldConstants,
+      .is_all_or_nothing = true};
 }
 
 }  // namespace optfarm::transforms

@@ -41,7 +41,7 @@ Pattern BatchNormOf(Pattern input) {
 struct Scaling {
   NodeId conv = graph::kNoNode;
   NodeId weights = graph::kNoNode;
-  Tensor new_weights;
+  std::vector<float> scale;
   std::vector<float> offset;
 };
 
@@ -58,15 +58,12 @@ absl::StatusOr<Scaling> PlanScaling(const Graph& graph,
     const std::string shared = WhyShared(graph, context, node, user);
     if (!shared.empty()) return absl::FailedPreconditionError(shared);
   }
-  OPTFARM_ASSIGN_OR_RETURN(const Tensor old_weights,
-                           FloatConstValue(graph.node(weights)));
-  Scaling scaling{.conv = conv,
-                  .weights = weights,
-                  .new_weights = {},
-                  .offset = {offset.begin(), offset.end()}};
-  OPTFARM_ASSIGN_OR_RETURN(scaling.new_weights,
-                           ScaledWeights(graph.node(conv), old_weights, scale));
-  return scaling;
+  OPTFARM_RETURN_IF_ERROR(
+      CheckScale(graph.node(conv), graph.node(weights), scale.size()));
+  return Scaling{.conv = conv,
+                 .weights = weights,
+                 .scale = {scale.begin(), scale.end()},
+                 .offset = {offset.begin(), offset.end()}};
 }
 
 // The batch norm normalizes the dimension that the convolution calls channels.
@@ -83,7 +80,8 @@ absl::Status CheckFormats(const Graph& graph, NodeId norm, NodeId conv) {
 // Scales the convolution and adds a BiasAdd of it with this name.
 NodeId ApplyScaling(const Scaling& scaling, absl::string_view name,
                     NodeId before, Graph* graph) {
-  SetConstValue(graph->mutable_node(scaling.weights), scaling.new_weights);
+  ScaleWeights(graph->node(scaling.conv), scaling.scale,
+               graph->mutable_node(scaling.weights));
   const graph::Node& conv = graph->node(scaling.conv);
   tensorflow::NodeDef offset = MakeConst(
       absl::StrCat(conv.name(), "_bn_offset"),
@@ -174,10 +172,11 @@ absl::StatusOr<size_t> SplitPoint(const Graph& graph, const Match& match) {
   const int channel_axis =
       DataFormat(graph.node(match["conv0"])) == "NHWC" ? 3 : 1;
   if ((axes[0] + 4) % 4 != channel_axis) return 0;
-  OPTFARM_ASSIGN_OR_RETURN(const Tensor weights,
-                           FloatConstValue(graph.node(match["weights0"])));
-  OPTFARM_ASSIGN_OR_RETURN(const int64_t channels,
-                           OutputChannels(graph.node(match["conv0"]), weights));
+  OPTFARM_ASSIGN_OR_RETURN(const FloatView weights,
+                           FloatView::Of(graph.node(match["weights0"])));
+  OPTFARM_ASSIGN_OR_RETURN(
+      const int64_t channels,
+      OutputChannels(graph.node(match["conv0"]), weights.shape()));
   return static_cast<size_t>(channels);
 }
 

@@ -13,6 +13,7 @@
 #include "base/digest.h"
 #include "engine/graph/op_defs.h"
 #include "engine/transforms/builtin_transforms.h"
+#include "engine/transforms/constant_nodes.h"
 #include "engine/transforms/duplicate_nodes.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -34,19 +35,52 @@ std::string SerializeInOrder(const tensorflow::AttrValue& value) {
   return bytes;
 }
 
+// Tensors from so many bytes on enter keys by their ends only, and are compared
+// when keys are equal.
+constexpr size_t kLargeTensor = 256;
+
+bool IsLargeTensor(const tensorflow::AttrValue& value) {
+  return value.has_tensor() &&
+         value.tensor().tensor_content().size() >= kLargeTensor &&
+         IsRawTensor(value.tensor());
+}
+
+std::string LargeTensorKey(const tensorflow::TensorProto& tensor) {
+  const absl::string_view content = tensor.tensor_content();
+  return absl::StrCat("large:", tensor.dtype(),
+                      tensor.tensor_shape().SerializeAsString(), "/",
+                      content.substr(0, kLargeTensor / 2),
+                      content.substr(content.size() - kLargeTensor / 2));
+}
+
 // What of a node never changes while duplicates are merged: equal texts stand
-// for equal nodes. Attributes enter by digest, so that a key is short however
-// large the tensor.
+// for equal nodes, large tensors excepted. Attributes enter by digest, so that
+// a key is short.
 std::string FixedKey(const graph::Node& node) {
   std::map<std::string, const tensorflow::AttrValue*> attributes;
   for (const auto& [name, value] : node.def().attr()) attributes[name] = &value;
   Sha256 digest;
   for (const auto& [name, value] : attributes) {
-    const std::string bytes = SerializeInOrder(*value);
+    const std::string bytes = IsLargeTensor(*value)
+                                  ? LargeTensorKey(value->tensor())
+                                  : SerializeInOrder(*value);
     digest.Update(absl::StrCat(name.size(), ":", name, bytes.size(), ":"));
     digest.Update(bytes);
   }
   return absl::StrCat(node.op(), "\n", node.device(), "\n", digest.Finish());
+}
+
+// Of nodes with equal keys.
+bool HaveEqualTensors(const graph::Node& a, const graph::Node& b) {
+  for (const auto& [name, value] : a.def().attr()) {
+    if (!IsLargeTensor(value)) continue;
+    const tensorflow::AttrValue* other = b.FindAttr(name);
+    if (other == nullptr ||
+        other->tensor().tensor_content() != value.tensor().tensor_content()) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool MayMerge(const graph::Node& node, const TransformContext& context) {
@@ -84,13 +118,22 @@ class Merger {
   int64_t MergeOnce() {
     numbers_.assign(graph_->id_limit(), kNoNumber);
     std::vector<std::vector<NodeId>> equals;
-    absl::flat_hash_map<std::string, int> by_key;
+    absl::flat_hash_map<std::string, std::vector<int>> by_key;
     for (NodeId id : order_) {
       if (!graph_->Has(id)) continue;
       const graph::Node& node = graph_->node(id);
       int number = static_cast<int>(equals.size());
       if (MayMerge(node, context_)) {
-        number = by_key.emplace(Key(id, node), number).first->second;
+        std::vector<int>& alike = by_key[Key(id, node)];
+        const auto equal =
+            std::find_if(alike.begin(), alike.end(), [&](int other) {
+              return HaveEqualTensors(node, graph_->node(equals[other][0]));
+            });
+        if (equal != alike.end()) {
+          number = *equal;
+        } else {
+          alike.push_back(number);
+        }
       }
       if (number == static_cast<int>(equals.size())) equals.emplace_back();
       equals[number].push_back(id);

@@ -22,6 +22,7 @@
 #include "engine/transforms/convolution_weights.h"
 #include "engine/transforms/pattern.h"
 #include "engine/transforms/quantized_op_nodes.h"
+#include "engine/transforms/weight_ranges.h"
 
 namespace optfarm::transforms {
 namespace {
@@ -32,20 +33,21 @@ using runtime::Tensor;
 
 // The largest magnitude in each output channel of `op`.
 absl::StatusOr<std::vector<float>> ChannelMagnitudes(const graph::Node& op,
-                                                     const Tensor& weights) {
-  OPTFARM_ASSIGN_OR_RETURN(const int64_t channels, OutputChannels(op, weights));
+                                                     const FloatView& weights) {
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t channels,
+                           OutputChannels(op, weights.shape()));
   std::vector<float> largest(static_cast<size_t>(channels), 0.0f);
   OPTFARM_ASSIGN_OR_RETURN(const bool channels_first,
                            graph::GetBoolOr(op.def(), "transpose_b", false));
-  const absl::Span<const float> values = weights.flat<float>();
+  const absl::Span<const float> values = weights.values();
   if (channels == 0) return largest;
-  const int64_t row = static_cast<int64_t>(values.size()) / channels;
+  if (FindWeightRange(values).has_bad_value) {
+    return absl::FailedPreconditionError(
+        "its weights hold NaN or infinite values");
+  }
+  const size_t row = values.size() / largest.size();
   for (size_t i = 0; i < values.size(); ++i) {
-    if (!std::isfinite(values[i])) {
-      return absl::FailedPreconditionError(
-          "its weights hold NaN or infinite values");
-    }
-    const size_t channel = channels_first ? i / row : i % channels;
+    const size_t channel = channels_first ? i / row : i % largest.size();
     largest[channel] = std::max(largest[channel], std::abs(values[i]));
   }
   return largest;
@@ -66,11 +68,8 @@ std::vector<float> ChannelScales(std::vector<float> magnitudes) {
   return differ ? magnitudes : std::vector<float>();
 }
 
-// Lets `op` have weights `normalized` and puts a multiplication under its name
-// behind it.
-void MultiplyBack(NodeId op, NodeId weights, const Tensor& normalized,
-                  const std::vector<float>& scales, Graph* graph) {
-  SetConstValue(graph->mutable_node(weights), normalized);
+// Puts a multiplication under the name of `op` behind it.
+void MultiplyBack(NodeId op, const std::vector<float>& scales, Graph* graph) {
   const std::string name = graph->node(op).name();
   graph->Rename(op, absl::StrCat(name, "/normalized"));
   tensorflow::NodeDef scale_def = MakeConst(
@@ -96,9 +95,9 @@ absl::Status Normalize(const Match& match, const TransformContext& context,
     return absl::FailedPreconditionError(
         "in data_format NCHW the channels are not the last dimension");
   }
-  OPTFARM_ASSIGN_OR_RETURN(const Tensor weights,
-                           FloatConstValue(graph->node(constant)));
-  if (weights.num_elements() < minimum) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(const FloatView weights,
+                           FloatView::Of(graph->node(constant)));
+  if (weights.shape().num_elements() < minimum) return absl::OkStatus();
   OPTFARM_ASSIGN_OR_RETURN(std::vector<float> magnitudes,
                            ChannelMagnitudes(node, weights));
   const std::vector<float> scales = ChannelScales(std::move(magnitudes));
@@ -106,9 +105,8 @@ absl::Status Normalize(const Match& match, const TransformContext& context,
   std::vector<float> inverse(scales.size());
   std::transform(scales.begin(), scales.end(), inverse.begin(),
                  [](float s) { return 1.0f / s; });
-  OPTFARM_ASSIGN_OR_RETURN(const Tensor normalized,
-                           ScaledWeights(node, weights, inverse));
-  MultiplyBack(op, constant, normalized, scales, graph);
+  ScaleWeights(node, inverse, graph->mutable_node(constant));
+  MultiplyBack(op, scales, graph);
   return absl::OkStatus();
 }
 

@@ -77,8 +77,7 @@ absl::Status Apply(const TransformDef& def, const TransformArguments& arguments,
   TransformContext context(
       arguments, run->inputs, run->outputs, run->options.base_folder,
       run->options.checkpoint_reader, &run->counters, report);
-  OPTFARM_RETURN_IF_ERROR(def.run(graph, &context));
-  return CheckResult(*graph, *run);
+  return def.run(graph, &context);
 }
 
 // Each node's op, by number; a number names the same node before and after.
@@ -116,15 +115,20 @@ absl::StatusOr<TransformStats> RunStep(const TransformStep& step, Run* run,
   stats.constant_bytes_before = ConstantBytes(*graph);
   std::vector<std::string> ops = OpsByNumber(*graph);
   const absl::Time start = run->options.clock->Now();
+  const bool ignores_errors = arguments.Bool("ignore_errors");
   // A copy costs the model's bytes, so it is made only where it can be needed.
   std::optional<Graph> before;
-  if (arguments.Bool("ignore_errors")) before = graph->Clone();
+  if (ignores_errors && !def->is_all_or_nothing) before = graph->Clone();
   const TransformContext::Counters counters = run->counters;
   absl::Status applied = Apply(*def, arguments, run, graph, &stats.report);
+  const bool is_unchanged = !applied.ok() && def->is_all_or_nothing;
+  if (applied.ok()) applied = CheckResult(*graph, *run);
   if (!applied.ok()) {
     applied = Annotate(applied, absl::StrCat("transform '", step.name, "'"));
-    if (!before.has_value()) return applied;
-    *graph = *std::move(before);
+    if (!ignores_errors || (!is_unchanged && !before.has_value())) {
+      return applied;
+    }
+    if (before.has_value()) *graph = *std::move(before);
     run->counters = counters;
     stats.report = {};
     stats.ignored_error = applied;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
@@ -22,7 +23,6 @@ namespace {
 
 using graph::Graph;
 using graph::NodeId;
-using runtime::Tensor;
 
 // A range that includes 0 and is not empty.
 WeightRange QuantizedRange(WeightRange range) {
@@ -38,40 +38,65 @@ WeightRange QuantizedRange(WeightRange range) {
   return range;
 }
 
+// The double next to 0.5 towards zero: adding it before cutting the fraction
+// off rounds halves away from zero and nothing else up.
+constexpr double kAlmostHalf = 0.49999999999999994;
+
 // code = round(v * 255 / (max - min)) - round(min * 255 / (max - min)), within
 // 0..255, in double, halves away from zero.
-absl::StatusOr<Tensor> QuantizedCodes(const Tensor& values,
-                                      const WeightRange& range) {
-  OPTFARM_ASSIGN_OR_RETURN(
-      Tensor codes, Tensor::Allocate(tensorflow::DT_QUINT8, values.shape()));
+void WriteCodes(absl::Span<const float> values, const WeightRange& range,
+                uint8_t* codes) {
   const double scale =
       255.0 / (static_cast<double>(range.max) - static_cast<double>(range.min));
-  const double lowest = std::round(range.min * scale);
-  const absl::Span<const float> from = values.flat<float>();
-  const absl::Span<uint8_t> to = codes.flat<uint8_t>();
-  for (size_t i = 0; i < to.size(); ++i) {
-    const double code = std::round(from[i] * scale) - lowest;
-    to[i] = static_cast<uint8_t>(std::clamp(code, 0.0, 255.0));
+  const auto lowest = static_cast<int32_t>(std::round(range.min * scale));
+  const float* const from = values.data();
+  for (size_t i = 0; i < values.size(); ++i) {
+    // The range holds 0 and all values, so that products are within +-256 and
+    // whole numbers do for what follows.
+    const double scaled = from[i] * scale;
+    const int32_t code =
+        static_cast<int32_t>(scaled + std::copysign(kAlmostHalf, scaled)) -
+        lowest;
+    codes[i] = static_cast<uint8_t>(code < 0 ? 0 : code > 255 ? 255 : code);
   }
-  return codes;
+}
+
+// A Const of the codes. They are written where they stay.
+tensorflow::NodeDef MakeCodesConst(absl::string_view name,
+                                   const FloatView& weights,
+                                   const WeightRange& range) {
+  tensorflow::NodeDef def;
+  def.set_name(std::string(name));
+  def.set_op("Const");
+  graph::SetType(&def, "dtype", tensorflow::DT_QUINT8);
+  tensorflow::TensorProto* proto =
+      (*def.mutable_attr())["value"].mutable_tensor();
+  proto->set_dtype(tensorflow::DT_QUINT8);
+  tensorflow::TensorShapeProto* shape = proto->mutable_tensor_shape();
+  for (int64_t dim : weights.shape().dims()) shape->add_dim()->set_size(dim);
+  std::string* content = proto->mutable_tensor_content();
+  content->resize(weights.values().size());
+  WriteCodes(weights.values(), range,
+             reinterpret_cast<uint8_t*>(content->data()));
+  return def;
 }
 
 // Turns the Const into a Dequantize of three new ones. They wait for what the
 // Const waited for, so that they run in the same branch or loop.
-void ReplaceByCodes(NodeId id, const Tensor& codes, const WeightRange& range,
-                    Graph* graph) {
+void ReplaceByCodes(NodeId id, const FloatView& weights,
+                    const WeightRange& range, Graph* graph) {
   const std::string name = graph->node(id).name();
   const std::string device = graph->node(id).device();
   const std::vector<NodeId> controls(graph->node(id).control_inputs().begin(),
                                      graph->node(id).control_inputs().end());
   std::vector<graph::Endpoint> inputs;
-  for (tensorflow::NodeDef def :
-       {MakeConst(absl::StrCat(name, "_quantized_const"), codes),
-        MakeScalarConst(absl::StrCat(name, "_quantized_min"), range.min),
-        MakeScalarConst(absl::StrCat(name, "_quantized_max"), range.max)}) {
+  const auto add = [&](tensorflow::NodeDef def) {
     def.set_device(device);
     inputs.push_back({graph->Add(std::move(def), {}, controls, id), 0});
-  }
+  };
+  add(MakeCodesConst(absl::StrCat(name, "_quantized_const"), weights, range));
+  add(MakeScalarConst(absl::StrCat(name, "_quantized_min"), range.min));
+  add(MakeScalarConst(absl::StrCat(name, "_quantized_max"), range.max));
   tensorflow::NodeDef* def = graph->mutable_node(id)->mutable_def();
   def->set_op("Dequantize");
   def->clear_attr();
@@ -114,17 +139,15 @@ absl::Status QuantizeWeights(Graph* graph, TransformContext* context) {
             })) {
       continue;
     }
-    OPTFARM_ASSIGN_OR_RETURN(const Tensor values, ConstValue(node));
-    const WeightRange found = FindWeightRange(values.flat<float>());
+    OPTFARM_ASSIGN_OR_RETURN(const FloatView weights, FloatView::Of(node));
+    const WeightRange found = FindWeightRange(weights.values());
     if (found.has_bad_value) {
       context->Skip(node.name(), "it holds NaN or infinite values");
       context->Warn(absl::StrCat("the constant '", node.name(),
                                  "' holds NaN or infinite values"));
       continue;
     }
-    const WeightRange range = QuantizedRange(found);
-    OPTFARM_ASSIGN_OR_RETURN(const Tensor codes, QuantizedCodes(values, range));
-    ReplaceByCodes(id, codes, range, graph);
+    ReplaceByCodes(id, weights, QuantizedRange(found), graph);
     context->CountChange();
   }
   return absl::OkStatus();

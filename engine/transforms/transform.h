@@ -194,6 +194,8 @@ struct TransformDef {
   std::string summary;
   std::vector<ParameterDef> parameters;
   TransformFunction run = nullptr;
+  // On error the graph is as it was, so that no copy is needed to ignore one.
+  bool is_all_or_nothing = false;
 };
 
 }  // namespace optfarm::transforms

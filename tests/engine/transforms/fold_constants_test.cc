@@ -189,5 +189,37 @@ TEST(FoldConstantsTest, ManagesAChainAsLongAsAModelCanBe) {
   EXPECT_EQ(graph.node_count(), 3);
 }
 
+// Constants that are handed on unchanged are moved where nothing else needs
+// them, and copied where something does.
+TEST(FoldConstantsTest, HandsTensorsOn) {
+  for (const std::string outputs : {"out", "out,w"}) {
+    GraphBuilder b;
+    b.Placeholder("in", {3});
+    tensorflow::AttrValue value;
+    value.mutable_tensor()->set_dtype(tensorflow::DT_FLOAT);
+    value.mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(3);
+    const float numbers[] = {1, 2, 3};
+    value.mutable_tensor()->set_tensor_content(numbers, sizeof(numbers));
+    b.Node("w", "Const", {},
+           {{"dtype", TypeAttr(tensorflow::DT_FLOAT)}, {"value", value}});
+    b.Node("read", "Identity", {"w"}, FloatT());
+    b.Node("again", "Identity", {"read"}, FloatT());
+    b.Node("sum", "Add", {"in", "read"}, FloatT());
+    b.Node("out", "Mul", {"sum", "again"}, FloatT());
+    Graph graph = b.Build();
+    MustApply(&graph, "fold_constants", "in", outputs);
+    EXPECT_EQ(graph.Find("w") != graph::kNoNode, outputs == "out,w");
+    const graph::Node& out = graph.node(graph.Find("out"));
+    const graph::Node& sum = graph.node(graph.Find("sum"));
+    for (const graph::NodeId id :
+         {out.inputs()[1].node, sum.inputs()[1].node}) {
+      EXPECT_THAT(FloatsOf(graph, graph.node(id).name()), ElementsAre(1, 2, 3));
+    }
+    if (outputs == "out,w") {
+      EXPECT_THAT(FloatsOf(graph, "w"), ElementsAre(1, 2, 3));
+    }
+  }
+}
+
 }  // namespace
 }  // namespace optfarm::transforms::testing

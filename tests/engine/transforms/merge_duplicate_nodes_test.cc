@@ -98,5 +98,25 @@ TEST(MergeDuplicateNodesTest, LeavesStatefulNodesPlaceholdersAndOutputs) {
             0);
 }
 
+TEST(MergeDuplicateNodesTest, ComparesLargeTensorsWhole) {
+  GraphBuilder b;
+  for (const auto& [name, middle] :
+       {std::pair("c1", 'x'), std::pair("c2", 'y'), std::pair("c3", 'x')}) {
+    std::string bytes(4000, 'z');
+    bytes[2000] = middle;
+    tensorflow::AttrValue value;
+    value.mutable_tensor()->set_dtype(tensorflow::DT_FLOAT);
+    value.mutable_tensor()->mutable_tensor_shape()->add_dim()->set_size(1000);
+    value.mutable_tensor()->set_tensor_content(bytes);
+    b.Node(name, "Const", {},
+           {{"dtype", TypeAttr(tensorflow::DT_FLOAT)}, {"value", value}});
+  }
+  b.Node("out", "AddN", {"c1", "c2", "c3"}, FloatT({{"N", IntAttr(3)}}));
+  Graph graph = b.Build();
+  EXPECT_EQ(MustApply(&graph, "merge_duplicate_nodes", "", "out").nodes_changed,
+            1);
+  EXPECT_EQ(Show(graph, "out"), "AddN(c1, c2, c1)");
+}
+
 }  // namespace
 }  // namespace optfarm::transforms::testing

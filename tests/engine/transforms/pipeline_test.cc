@@ -202,6 +202,22 @@ TEST(PipelineTest, GoesBackWhenErrorsAreIgnored) {
               StatusIs(absl::StatusCode::kInternal, HasSubstr("'out'")));
 }
 
+TEST(PipelineTest, NeedsNoCopyWhereATransformFailsBeforeItChangesAnything) {
+  GraphBuilder b = SmallGraph();
+  b.Node("a", "Relu", {"b"}, FloatT());
+  b.Node("b", "Relu", {"a"}, FloatT());
+  Graph graph = b.Build();
+  const std::string before = graph.ToDef().DebugString();
+  PipelineOptions options;
+  options.verify = false;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const PipelineReport report,
+      Apply(&graph, "fold_constants(ignore_errors=true)", "in", "out",
+            options));
+  EXPECT_FALSE(report.steps[0].ignored_error.ok());
+  EXPECT_EQ(graph.ToDef().DebugString(), before);
+}
+
 TEST(PipelineTest, BlamesTheStepThatMakesTheGraphInvalid) {
   Graph graph = SmallGraph().Build();
   EXPECT_THAT(
