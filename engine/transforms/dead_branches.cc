@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -19,6 +20,7 @@
 #include "engine/transforms/constant_nodes.h"
 #include "engine/transforms/pattern.h"
 #include "engine/transforms/static_shapes.h"
+#include "engine/transforms/unused_nodes.h"
 
 namespace optfarm::transforms {
 namespace {
@@ -302,7 +304,8 @@ absl::Status TakeOut(const Decisions& decisions, TransformContext* context,
     BypassSwitch(id, side, *context, graph);
   }
   context->CountChange(static_cast<int64_t>(decisions.size()));
-  RemoveUnused(std::move(freed), context, graph);
+  context->CountChange(
+      RemoveUnusedWithInputs(std::move(freed), *context, graph));
   return absl::OkStatus();
 }
 
@@ -315,24 +318,6 @@ absl::Status RemoveDeadBranches(TransformContext* context, Graph* graph) {
                              Decide(*graph, *context));
     if (decisions.empty()) return absl::OkStatus();
     OPTFARM_RETURN_IF_ERROR(TakeOut(decisions, context, graph));
-  }
-}
-
-void RemoveUnused(std::vector<NodeId> candidates, TransformContext* context,
-                  Graph* graph) {
-  while (!candidates.empty()) {
-    const NodeId id = candidates.back();
-    candidates.pop_back();
-    if (!graph->Has(id) || !graph->node(id).uses().empty() ||
-        context->IsInputOrOutput(graph->node(id).name())) {
-      continue;
-    }
-    for (const Endpoint& e : graph->node(id).inputs()) {
-      candidates.push_back(e.node);
-    }
-    for (NodeId c : graph->node(id).control_inputs()) candidates.push_back(c);
-    graph->Remove(id);
-    context->CountChange();
   }
 }
 

@@ -4,8 +4,6 @@
 #ifndef OPTFARM_ENGINE_TRANSFORMS_DEAD_BRANCHES_H_
 #define OPTFARM_ENGINE_TRANSFORMS_DEAD_BRANCHES_H_
 
-#include <vector>
-
 #include "absl/status/status.h"
 #include "engine/graph/graph.h"
 #include "engine/transforms/transform.h"
@@ -20,11 +18,6 @@ namespace optfarm::transforms {
 // declared output that is never computed or a declared input that stands in a
 // removed branch; InvalidArgument for a cyclic graph.
 absl::Status RemoveDeadBranches(TransformContext* context, graph::Graph* graph);
-
-// Removes those of `candidates` that nothing uses and that are no declared
-// input or output, and what then is not used any more below them.
-void RemoveUnused(std::vector<graph::NodeId> candidates,
-                  TransformContext* context, graph::Graph* graph);
 
 }  // namespace optfarm::transforms
 

@@ -18,6 +18,7 @@
 #include "engine/transforms/constant_nodes.h"
 #include "engine/transforms/dead_branches.h"
 #include "engine/transforms/static_shapes.h"
+#include "engine/transforms/unused_nodes.h"
 
 namespace optfarm::transforms {
 namespace {
@@ -219,7 +220,8 @@ void Substitute(Endpoint tensor, const Tensor& value, TransformContext* context,
     graph->RedirectUses(tensor, {constant, 0});
   }
   context->CountChange();
-  RemoveUnused(std::move(freed), context, graph);
+  context->CountChange(
+      RemoveUnusedWithInputs(std::move(freed), *context, graph));
 }
 
 absl::Status FoldOne(const std::string& name, const std::string* text,

@@ -28,6 +28,26 @@ void RemoveUnused(std::vector<NodeId> candidates,
   }
 }
 
+int64_t RemoveUnusedWithInputs(std::vector<NodeId> candidates,
+                               const TransformContext& context, Graph* graph) {
+  int64_t removed = 0;
+  while (!candidates.empty()) {
+    const NodeId id = candidates.back();
+    candidates.pop_back();
+    if (!graph->Has(id) || !graph->node(id).uses().empty() ||
+        context.IsInputOrOutput(graph->node(id).name())) {
+      continue;
+    }
+    for (const graph::Endpoint& e : graph->node(id).inputs()) {
+      candidates.push_back(e.node);
+    }
+    for (NodeId c : graph->node(id).control_inputs()) candidates.push_back(c);
+    graph->Remove(id);
+    ++removed;
+  }
+  return removed;
+}
+
 void InheritControlInputs(NodeId heir, NodeId node, Graph* graph) {
   const std::vector<NodeId> controls(graph->node(node).control_inputs().begin(),
                                      graph->node(node).control_inputs().end());

@@ -3,6 +3,7 @@
 #ifndef OPTFARM_ENGINE_TRANSFORMS_UNUSED_NODES_H_
 #define OPTFARM_ENGINE_TRANSFORMS_UNUSED_NODES_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "engine/graph/graph.h"
@@ -15,6 +16,12 @@ namespace optfarm::transforms {
 // nodes (any more) are passed over.
 void RemoveUnused(std::vector<graph::NodeId> candidates,
                   const TransformContext& context, graph::Graph* graph);
+
+// The same, and whatever below them is then not used any more. Returns the
+// number of nodes removed.
+int64_t RemoveUnusedWithInputs(std::vector<graph::NodeId> candidates,
+                               const TransformContext& context,
+                               graph::Graph* graph);
 
 // Lets `heir` wait for all that `node` waits for.
 void InheritControlInputs(graph::NodeId heir, graph::NodeId node,
