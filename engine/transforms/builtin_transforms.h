@@ -40,6 +40,7 @@ TransformDef RenameAttributeTransform();
 TransformDef RenameNodeTransform();
 TransformDef RenameOpTransform();
 TransformDef RoundWeightsTransform();
+TransformDef SetBatchSizeTransform();
 TransformDef SetDeviceTransform();
 TransformDef ShiftConstantsTransform();
 TransformDef SortByExecutionOrderTransform();

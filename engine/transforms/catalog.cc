@@ -46,6 +46,7 @@ std::vector<TransformDef> MakeCatalog() {
       RenameNodeTransform(),
       RenameOpTransform(),
       RoundWeightsTransform(),
+      SetBatchSizeTransform(),
       SetDeviceTransform(),
       ShiftConstantsTransform(),
       SortByExecutionOrderTransform(),
