@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -23,12 +24,24 @@ struct Job {
   std::atomic<int64_t> done{0};
   // Pool threads that may still look at this job.
   std::atomic<int> visitors{0};
+  // What the first range that failed threw; its writer has set `failed`.
+  std::atomic<bool> failed{false};
+  std::exception_ptr error = nullptr;
 
   // Runs ranges until none is left.
   void Work() {
     for (int64_t i; (i = next.fetch_add(1)) < ranges;) {
-      body(i * range, std::min(count, (i + 1) * range));
+      RunRange(i);
       done.fetch_add(1, std::memory_order_release);
+    }
+  }
+
+  // An exception (there is no memory) is the caller's, whoever meets it.
+  void RunRange(int64_t i) {
+    try {
+      body(i * range, std::min(count, (i + 1) * range));
+    } catch (...) {
+      if (!failed.exchange(true)) error = std::current_exception();
     }
   }
 };
@@ -70,8 +83,13 @@ struct ThreadPool::State {
 ThreadPool::ThreadPool(int threads)
     : threads_(threads), state_(std::make_unique<State>()) {
   OPTFARM_CHECK(threads >= 1);
-  for (int i = 1; i < threads; ++i) {
-    state_->threads.emplace_back([state = state_.get()] { state->Loop(); });
+  // Fewer threads than wanted compute the same; none at all leave the caller.
+  try {
+    state_->threads.reserve(threads - 1);
+    for (int i = 1; i < threads; ++i) {
+      state_->threads.emplace_back([state = state_.get()] { state->Loop(); });
+    }
+  } catch (const std::exception&) {
   }
 }
 
@@ -106,6 +124,7 @@ void ThreadPool::ParallelFor(int64_t count, int64_t grain,
          job.visitors.load(std::memory_order_acquire) > 0) {
     std::this_thread::yield();
   }
+  if (job.error != nullptr) std::rethrow_exception(job.error);
 }
 
 }  // namespace optfarm::runtime

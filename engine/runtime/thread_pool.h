@@ -14,7 +14,8 @@ namespace optfarm::runtime {
 // inside a body.
 class ThreadPool {
  public:
-  // `threads` counts the caller: 1 runs everything in the caller.
+  // `threads` counts the caller: 1 runs everything in the caller. Has fewer
+  // threads, and the same results, where the system gives no more.
   // REQUIRES: threads >= 1.
   explicit ThreadPool(int threads);
   ~ThreadPool();
@@ -26,7 +27,8 @@ class ThreadPool {
   // Calls body(begin, end) for disjoint ranges that cover [0, count), possibly
   // at the same time, and returns when all are done. A range has at least
   // `grain` items, the last one excepted. The same count, grain and number of
-  // threads give the same ranges.
+  // threads give the same ranges. What a body throws is thrown here, once all
+  // are done.
   void ParallelFor(int64_t count, int64_t grain,
                    absl::FunctionRef<void(int64_t begin, int64_t end)> body);
 

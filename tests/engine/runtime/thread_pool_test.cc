@@ -1,8 +1,11 @@
 #include "engine/runtime/thread_pool.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <atomic>
+#include <cstdlib>
+#include <new>
 #include <thread>
 #include <vector>
 
@@ -37,6 +40,41 @@ TEST(ThreadPoolTest, ManyCallersShareOnePool) {
   for (std::thread& caller : callers) caller.join();
   EXPECT_EQ(sum, 4 * 200 * 64);
 }
+
+TEST(ThreadPoolTest, WhatABodyThrowsIsTheCallers) {
+  for (int threads : {1, 4}) {
+    ThreadPool pool(threads);
+    std::atomic<int> visits{0};
+    EXPECT_THROW(pool.ParallelFor(64, 1,
+                                  [&](int64_t begin, int64_t end) {
+                                    ++visits;
+                                    if (begin == 0) throw std::bad_alloc();
+                                  }),
+                 std::bad_alloc);
+    EXPECT_GE(visits, 1);
+    // The pool goes on.
+    std::atomic<int64_t> sum{0};
+    pool.ParallelFor(64, 1,
+                     [&](int64_t begin, int64_t end) { sum += end - begin; });
+    EXPECT_EQ(sum, 64);
+  }
+}
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(ThreadPoolDeathTest, WorksWithoutThreadsOfItsOwn) {
+  const auto run = [] {
+    // Room for ordinary memory, not for stacks.
+    const rlimit limit = {64 << 20, 64 << 20};
+    setrlimit(RLIMIT_DATA, &limit);
+    ThreadPool pool(200);
+    std::atomic<int64_t> sum{0};
+    pool.ParallelFor(64, 1,
+                     [&](int64_t begin, int64_t end) { sum += end - begin; });
+    std::exit(sum == 64 ? 0 : 1);
+  };
+  EXPECT_EXIT(run(), ::testing::ExitedWithCode(0), "");
+}
+#endif
 
 }  // namespace
 }  // namespace optfarm::runtime
