@@ -28,6 +28,10 @@ set_target_properties(optfarm_runtime PROPERTIES
   VERSION ${PROJECT_VERSION} SOVERSION ${OPTFARM_RUNTIME_SOVERSION})
 
 # One archive out of the rooms' archives.
+set(OPTFARM_PROTOBUF protobuf)
+if(OPTFARM_LITE_RUNTIME)
+  set(OPTFARM_PROTOBUF protobuf-lite)
+endif()
 set(archive ${CMAKE_BINARY_DIR}/lib/liboptfarm_runtime.a)
 set(room_files)
 foreach(room ${OPTFARM_RUNTIME_ROOMS})

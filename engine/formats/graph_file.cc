@@ -13,55 +13,21 @@
 #include "engine/formats/encrypted_model.h"
 #include "engine/formats/file_kind.h"
 #include "engine/formats/graph_stream.h"
+#include "engine/formats/graph_text.h"
 #include "engine/formats/memmapped_package.h"
 #include "engine/formats/wire_reader.h"
-#include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/text_format.h"
 
 namespace optfarm::formats {
 namespace {
 
 using tensorflow::GraphDef;
 
-// Keeps the first error of the text parser.
-class FirstError : public google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int column, const std::string& message) override {
-    if (text_.empty()) {
-      text_ = absl::StrCat("line ", line + 1, ", column ", column + 1, ": ",
-                           message);
-    }
-  }
-  void AddWarning(int, int, const std::string&) override {}
-  const std::string& text() const { return text_; }
-
- private:
-  std::string text_;
-};
-
 // Protobuf logs parse errors of its own accord; ours carry all that is known.
 class SilenceProtobuf {
  private:
   google::protobuf::LogSilencer silencer_;
 };
-
-absl::StatusOr<GraphDef> ParseText(absl::string_view bytes,
-                                   absl::string_view name) {
-  FirstError errors;
-  google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&errors);
-  parser.SetRecursionLimit(100);
-  google::protobuf::io::ArrayInputStream input(bytes.data(),
-                                               static_cast<int>(bytes.size()));
-  GraphDef graph;
-  if (!parser.Parse(&input, &graph)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name, " is text, but not a graph in text format: ", errors.text(),
-        ". Give a frozen TensorFlow graph (.pb or .pbtxt)"));
-  }
-  return graph;
-}
 
 // What a GraphDef's outermost fields look like before anything is parsed.
 struct Outline {
@@ -227,7 +193,7 @@ absl::StatusOr<GraphDef> ParseGraphDef(absl::string_view bytes,
   if (bytes.size() > kMaxGraphBytes) return TooLarge(bytes, name);
   SilenceProtobuf silence;
   const FileKind kind = IdentifyBytes(bytes);
-  if (kind == FileKind::kText) return ParseText(bytes, name);
+  if (kind == FileKind::kText) return ParseGraphText(bytes, name);
   if (kind == FileKind::kEncryptedModel) return ParseEncrypted(bytes, name);
   if (kind == FileKind::kMemoryMappedGraph) {
     OPTFARM_ASSIGN_OR_RETURN(const auto package, MemmappedPackage::FromView(
@@ -271,16 +237,8 @@ absl::StatusOr<size_t> BinarySize(const GraphDef& graph) {
 
 absl::StatusOr<std::string> SerializeGraphDef(const GraphDef& graph,
                                               GraphEncoding encoding) {
+  if (encoding == GraphEncoding::kText) return PrintGraphText(graph);
   std::string bytes;
-  if (encoding == GraphEncoding::kText) {
-    google::protobuf::TextFormat::Printer printer;
-    printer.SetHideUnknownFields(true);
-    if (!printer.PrintToString(graph, &bytes)) {
-      return absl::ResourceExhaustedError(
-          "The graph is too large to be written as text");
-    }
-    return bytes;
-  }
   OPTFARM_ASSIGN_OR_RETURN(const size_t size, BinarySize(graph));
   bytes.reserve(size);
   google::protobuf::io::StringOutputStream stream(&bytes);
