@@ -87,6 +87,8 @@ class GraphBenchmark final : public Command {
   void DeclareFlags(FlagSet* flags) override {
     flags->Path("graph", "FILE", "The graph, binary or text.", &graph_);
     if (!original_) flags->Required();
+    flags->Text("init_ops", "A,B", "Nodes to run once after loading.",
+                &init_ops_);
     DeclareTensorFlags(flags);
     DeclareRunFlags(flags);
     DeclareReportFlags(flags);
@@ -258,6 +260,7 @@ class GraphBenchmark final : public Command {
           " lists, --input_layer ", model->inputs.size(), " names"));
     }
     model->outputs = absl::StrSplit(output_layer_, ',', absl::SkipEmpty());
+    model->init_ops = absl::StrSplit(init_ops_, ',', absl::SkipEmpty());
     model->targets = absl::StrSplit(target_layer_, ',', absl::SkipEmpty());
     return absl::OkStatus();
   }
@@ -311,6 +314,7 @@ class GraphBenchmark final : public Command {
       return absl::StrFormat("%.1f", value.value_or(-1));
     };
     out << "Graph: [" << graph_ << "]\n"
+        << "Init ops:" << init_ops_ << "\n"
         << "Input layers: [" << input_layer_ << "]\n"
         << "Input shapes: [" << input_layer_shape_ << "]\n"
         << "Input types: [" << input_layer_type_ << "]\n"
@@ -378,8 +382,8 @@ class GraphBenchmark final : public Command {
   }
 
   const bool original_;
-  std::string graph_, input_layer_, input_layer_shape_, input_layer_type_,
-      input_layer_values_, output_layer_, target_layer_;
+  std::string graph_, init_ops_, input_layer_, input_layer_shape_,
+      input_layer_type_, input_layer_values_, output_layer_, target_layer_;
   std::vector<std::string> inputs_;
   std::string num_threads_ = "-1";
   int64_t max_num_runs_ = 1000;

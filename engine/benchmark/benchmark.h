@@ -26,7 +26,9 @@ struct BenchmarkVariant {
   // dimension is 1.
   std::vector<v1::TensorSpec> inputs;
   std::vector<std::string> outputs;
-  // Nodes that are run for what they do; what they give is dropped.
+  // Nodes that are run once after loading: initializers of variables.
+  std::vector<std::string> init_ops = {};
+  // Nodes that each run also runs for what they do.
   std::vector<std::string> targets = {};
   // The first elements of each of `inputs`, the others are 0. Empty, or fewer
   // than `inputs`: random values for the rest.

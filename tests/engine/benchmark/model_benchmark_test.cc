@@ -105,6 +105,37 @@ TEST_F(ModelBenchmarkTest, TargetsRunWithoutBeingFetched) {
   EXPECT_TRUE(ran);
 }
 
+// y = x + v, where only the initializer gives v a value.
+constexpr char kVariableGraph[] = R"(
+node { name: "x" op: "Placeholder"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: 1 } } } } }
+node { name: "v" op: "VariableV2"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "shape" value { shape { dim { size: 1 } } } } }
+node { name: "zero" op: "Const"
+  attr { key: "dtype" value { type: DT_FLOAT } }
+  attr { key: "value" value { tensor { dtype: DT_FLOAT
+    tensor_shape { dim { size: 1 } } float_val: 0 } } } }
+node { name: "assign" op: "Assign" input: "v" input: "zero"
+  attr { key: "T" value { type: DT_FLOAT } } }
+node { name: "init" op: "NoOp" input: "^assign" }
+node { name: "y" op: "Add" input: "x" input: "v"
+  attr { key: "T" value { type: DT_FLOAT } } }
+versions { producer: 24 }
+)";
+
+TEST_F(ModelBenchmarkTest, InitOpsRunOnceAfterLoading) {
+  EXPECT_TRUE(
+      WriteFileAtomically(request_.model.graph_path, kVariableGraph).ok());
+  EXPECT_FALSE(RunModelBenchmark(request_).ok());
+  request_.model.init_ops = {"init"};
+  OPTFARM_ASSERT_OK(RunModelBenchmark(request_));
+  request_.model.init_ops = {"none"};
+  EXPECT_THAT(RunModelBenchmark(request_),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("none")));
+}
+
 TEST_F(ModelBenchmarkTest, GivenValuesComeFirst) {
   FeedX({1, 2});
   const auto result = RunModelBenchmark(request_);
