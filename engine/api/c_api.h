@@ -191,6 +191,11 @@ typedef struct optfarm_model optfarm_model;
 
 typedef struct optfarm_model_options {
   size_t struct_size;
+  // The key of an encrypted model; NULL: the one that the environment names
+  // (OPTFARM_MODEL_KEY_FILE, OPTFARM_MODEL_KEY). Only read by the load itself.
+  // UNITS: bytes; 32 of them.
+  const void* key;
+  size_t key_size;
 } optfarm_model_options;
 
 OPTFARM_EXPORT void optfarm_model_options_init(optfarm_model_options* options);
@@ -207,9 +212,13 @@ typedef struct optfarm_tensor_info {
   const int64_t* dims;
 } optfarm_tensor_info;
 
-// Loads a frozen graph, binary or text. `options` may be NULL.
+// Loads a frozen graph, binary or text, a memory-mapped package, whose weights
+// are used where they lie in the file, or either of them encrypted, which is
+// decrypted in memory. `options` may be NULL. A mapped file must not be cut
+// short or overwritten in place while a session uses it.
 // ERRORS: NOT_FOUND and PERMISSION_DENIED for the file; INVALID_ARGUMENT saying
-// what is wrong with it.
+// what is wrong with it; DATA_LOSS for a damaged package, a wrong key, or an
+// encrypted model that was changed.
 OPTFARM_EXPORT optfarm_status* optfarm_model_load(
     const char* path, const optfarm_model_options* options,
     optfarm_model** model);
@@ -269,8 +278,25 @@ OPTFARM_EXPORT const char* optfarm_session_input_name(
 OPTFARM_EXPORT const char* optfarm_session_output_name(
     const optfarm_session* session, size_t index);
 
+// Lets one thread end the runs of others.
+typedef struct optfarm_cancel optfarm_cancel;
+
+OPTFARM_EXPORT optfarm_status* optfarm_cancel_create(optfarm_cancel** cancel);
+// Every run that was given `cancel`, now or later, ends with CANCELLED: between
+// two nodes, not within one. THREADS: any, also a signal handler.
+OPTFARM_EXPORT void optfarm_cancel_set(optfarm_cancel* cancel);
+// Lets later runs go on again.
+OPTFARM_EXPORT void optfarm_cancel_reset(optfarm_cancel* cancel);
+// REQUIRES: no run uses it.
+OPTFARM_EXPORT void optfarm_cancel_delete(optfarm_cancel* cancel);
+
 typedef struct optfarm_run_options {
   size_t struct_size;
+  // The run ends with DEADLINE_EXCEEDED soon after so much time, between two
+  // nodes. UNITS: microseconds; 0: no limit.
+  int64_t time_limit_us;
+  // May be NULL. OWNERSHIP: the caller's, and outlives the run.
+  const optfarm_cancel* cancel;
   // Not NULL: the run is traced, and this becomes JSON about it, to be deleted
   // with optfarm_string_delete: {"nodes": [{"name", "op", "start_us",
   // "duration_us", "output_bytes", "outputs": [{"dtype", "shape"}]}]}, nodes in
@@ -284,7 +310,8 @@ OPTFARM_EXPORT void optfarm_run_options_init(optfarm_run_options* options);
 // Runs once. `inputs` are the session's inputs in order; `outputs` has room for
 // the session's outputs and gets new tensors in order. `options` may be NULL.
 // ERRORS: INVALID_ARGUMENT for a wrong number, type or shape of inputs, and for
-// what a node cannot do with its values, naming the node.
+// what a node cannot do with its values, naming the node; CANCELLED and
+// DEADLINE_EXCEEDED by what `options` ask for.
 OPTFARM_EXPORT optfarm_status* optfarm_session_run(
     const optfarm_session* session, const optfarm_tensor* const* inputs,
     size_t input_count, optfarm_tensor** outputs, size_t output_count,

@@ -3,6 +3,7 @@
 #ifndef OPTFARM_ENGINE_API_HANDLES_H_
 #define OPTFARM_ENGINE_API_HANDLES_H_
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -60,6 +61,10 @@ struct optfarm_model {
  private:
   mutable absl::once_flag once_;
   mutable absl::StatusOr<optfarm::api::Signature> signature_;
+};
+
+struct optfarm_cancel {
+  std::atomic<bool> is_set{false};
 };
 
 struct optfarm_session {

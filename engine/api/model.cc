@@ -1,12 +1,19 @@
 #include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/authenticated_encryption.h"
+#include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "engine/api/guard.h"
 #include "engine/api/handles.h"
+#include "engine/api/read_options.h"
+#include "engine/formats/encrypted_model.h"
+#include "engine/formats/file_kind.h"
+#include "engine/formats/graph_file.h"
 #include "engine/formats/loaded_graph.h"
 #include "engine/graph/verify.h"
 
@@ -20,6 +27,47 @@ absl::Status MakeModel(formats::LoadedGraph loaded, optfarm_model** model) {
   *model = new optfarm_model(std::move(graph),
                              formats::RegionsOf(std::move(loaded.package)));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::optional<AeadKey>> KeyOf(
+    const optfarm_model_options& options) {
+  if (options.key == nullptr) return std::nullopt;
+  if (options.key_size != kAeadKeyBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the key has ", options.key_size, " bytes; it needs ", kAeadKeyBytes));
+  }
+  return AeadKey(
+      absl::string_view(static_cast<const char*>(options.key), kAeadKeyBytes));
+}
+
+absl::StatusOr<formats::LoadedGraph> FromMemory(
+    absl::string_view bytes, const std::optional<AeadKey>& key,
+    const std::string& name) {
+  std::string plain;
+  if (key.has_value() && formats::IsEncryptedModel(bytes)) {
+    OPTFARM_ASSIGN_OR_RETURN(plain, formats::DecryptModel(bytes, *key, name));
+    bytes = plain;
+  }
+  formats::LoadedGraph loaded;
+  if (formats::IdentifyBytes(bytes) == formats::FileKind::kMemoryMappedGraph) {
+    OPTFARM_ASSIGN_OR_RETURN(loaded.package,
+                             formats::MemmappedPackage::FromBytes(bytes, name));
+    OPTFARM_ASSIGN_OR_RETURN(loaded.def, loaded.package->Graph());
+    return loaded;
+  }
+  OPTFARM_ASSIGN_OR_RETURN(loaded.def, formats::ParseGraphDef(bytes, name));
+  return loaded;
+}
+
+absl::StatusOr<formats::LoadedGraph> FromFile(
+    const std::string& path, const std::optional<AeadKey>& key) {
+  if (key.has_value()) {
+    const auto mapped = MappedFile::Open(path);
+    if (mapped.ok() && formats::IsEncryptedModel((*mapped)->bytes())) {
+      return FromMemory((*mapped)->bytes(), key, absl::StrCat("'", path, "'"));
+    }
+  }
+  return formats::LoadGraph(path);
 }
 
 enum class Side { kInputs, kOutputs };
@@ -70,7 +118,9 @@ using optfarm::api::Side;
 extern "C" {
 
 void optfarm_model_options_init(optfarm_model_options* options) {
-  if (options != nullptr) *options = {sizeof(*options)};
+  if (options == nullptr) return;
+  *options = {};
+  options->struct_size = sizeof(*options);
 }
 
 optfarm_status* optfarm_model_load(const char* path,
@@ -79,8 +129,11 @@ optfarm_status* optfarm_model_load(const char* path,
   return Guard([&]() -> absl::Status {
     if (path == nullptr) return MissingArgument("path");
     if (model == nullptr) return MissingArgument("model");
+    OPTFARM_ASSIGN_OR_RETURN(const auto key,
+                             optfarm::api::KeyOf(optfarm::api::ReadOptions(
+                                 options, optfarm_model_options_init)));
     OPTFARM_ASSIGN_OR_RETURN(optfarm::formats::LoadedGraph loaded,
-                             optfarm::formats::LoadGraph(path));
+                             optfarm::api::FromFile(path, key));
     return optfarm::Annotate(optfarm::api::MakeModel(std::move(loaded), model),
                              absl::StrCat("'", path, "'"));
   });
@@ -92,11 +145,14 @@ optfarm_status* optfarm_model_load_memory(const void* data, size_t size,
   return Guard([&]() -> absl::Status {
     if (data == nullptr) return MissingArgument("data");
     if (model == nullptr) return MissingArgument("model");
-    optfarm::formats::LoadedGraph loaded;
+    OPTFARM_ASSIGN_OR_RETURN(const auto key,
+                             optfarm::api::KeyOf(optfarm::api::ReadOptions(
+                                 options, optfarm_model_options_init)));
     OPTFARM_ASSIGN_OR_RETURN(
-        loaded.def, optfarm::formats::ParseGraphDef(
-                        absl::string_view(static_cast<const char*>(data), size),
-                        "the model in memory"));
+        optfarm::formats::LoadedGraph loaded,
+        optfarm::api::FromMemory(
+            absl::string_view(static_cast<const char*>(data), size), key,
+            "the model in memory"));
     return optfarm::api::MakeModel(std::move(loaded), model);
   });
 }

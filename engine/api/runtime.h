@@ -17,6 +17,7 @@
 #ifndef OPTFARM_ENGINE_API_RUNTIME_H_
 #define OPTFARM_ENGINE_API_RUNTIME_H_
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -258,21 +259,29 @@ struct TensorInfo {
   std::optional<std::vector<int64_t>> dims;
 };
 
+struct ModelOptions {
+  // The 32 bytes of an encrypted model's key; empty: what the environment
+  // names.
+  std::span<const std::byte> key;
+};
+
 class Model {
  public:
-  static Result<Model> Load(const std::string& path) {
-    return Made(
-        [&](const optfarm_model_options* options, optfarm_model** made) {
-          return optfarm_model_load(path.c_str(), options, made);
-        });
+  static Result<Model> Load(const std::string& path,
+                            const ModelOptions& options = {}) {
+    return Made(options,
+                [&](const optfarm_model_options* wanted, optfarm_model** made) {
+                  return optfarm_model_load(path.c_str(), wanted, made);
+                });
   }
   // The bytes are not needed afterwards.
-  static Result<Model> LoadMemory(std::span<const std::byte> bytes) {
-    return Made(
-        [&](const optfarm_model_options* options, optfarm_model** made) {
-          return optfarm_model_load_memory(bytes.data(), bytes.size(), options,
-                                           made);
-        });
+  static Result<Model> LoadMemory(std::span<const std::byte> bytes,
+                                  const ModelOptions& options = {}) {
+    return Made(options,
+                [&](const optfarm_model_options* wanted, optfarm_model** made) {
+                  return optfarm_model_load_memory(bytes.data(), bytes.size(),
+                                                   wanted, made);
+                });
   }
 
   Result<std::vector<TensorInfo>> Inputs() const {
@@ -288,11 +297,13 @@ class Model {
   explicit Model(optfarm_model* model) : model_(model) {}
 
   template <typename Make>
-  static Result<Model> Made(Make make) {
-    optfarm_model_options options;
-    optfarm_model_options_init(&options);
+  static Result<Model> Made(const ModelOptions& options, Make make) {
+    optfarm_model_options wanted;
+    optfarm_model_options_init(&wanted);
+    if (!options.key.empty()) wanted.key = options.key.data();
+    wanted.key_size = options.key.size();
     optfarm_model* made = nullptr;
-    Status status(make(&options, &made));
+    Status status(make(&wanted, &made));
     if (!status.ok()) return status;
     return Model(made);
   }
@@ -324,7 +335,29 @@ struct SessionOptions {
   int threads = 1;
 };
 
+// Lets one thread end the runs of others. OWNERSHIP: outlives those runs.
+class CancelToken {
+ public:
+  static Result<CancelToken> Create() {
+    optfarm_cancel* made = nullptr;
+    Status status(optfarm_cancel_create(&made));
+    if (!status.ok()) return status;
+    return CancelToken(made);
+  }
+  // THREADS: any, at any time.
+  void Set() const { optfarm_cancel_set(cancel_.get()); }
+  void Reset() const { optfarm_cancel_reset(cancel_.get()); }
+  const optfarm_cancel* get() const { return cancel_.get(); }
+
+ private:
+  explicit CancelToken(optfarm_cancel* cancel) : cancel_(cancel) {}
+  internal::Owned<optfarm_cancel, optfarm_cancel_delete> cancel_;
+};
+
 struct RunOptions {
+  // The run ends with DEADLINE_EXCEEDED soon after; zero: no limit.
+  std::chrono::microseconds time_limit{0};
+  const CancelToken* cancel = nullptr;
   // Filled with JSON about the run; optfarm_run_options has its form.
   std::string* profile_json = nullptr;
 };
@@ -370,6 +403,8 @@ class Session {
     char* profile = nullptr;
     optfarm_run_options wanted;
     optfarm_run_options_init(&wanted);
+    wanted.time_limit_us = options.time_limit.count();
+    if (options.cancel != nullptr) wanted.cancel = options.cancel->get();
     if (options.profile_json != nullptr) wanted.profile_json = &profile;
     Status status(optfarm_session_run(get(), in.data(), in.size(), out.data(),
                                       out.size(), &wanted));

@@ -9,25 +9,13 @@
 #include "base/status_macros.h"
 #include "engine/api/guard.h"
 #include "engine/api/handles.h"
+#include "engine/api/read_options.h"
 #include "engine/graph/tensor_name.h"
 
 namespace optfarm::api {
 namespace {
 
 constexpr int kMaxThreads = 1024;
-
-// The caller's struct, which may be shorter or longer than ours, over the
-// defaults.
-template <typename Options>
-Options ReadOptions(const Options* given, void (*init)(Options*)) {
-  Options options;
-  init(&options);
-  if (given == nullptr) return options;
-  const size_t size = std::min(given->struct_size, sizeof(options));
-  if (size > sizeof(size_t)) std::memcpy(&options, given, size);
-  options.struct_size = sizeof(options);
-  return options;
-}
 
 absl::StatusOr<std::vector<std::string>> Names(const char* const* names,
                                                size_t count,
@@ -109,6 +97,22 @@ absl::Status CheckRun(const optfarm_session& session,
   return absl::OkStatus();
 }
 
+absl::StatusOr<runtime::RunOptions> ToRunOptions(
+    const optfarm_run_options& options, runtime::RunTrace* trace) {
+  if (options.time_limit_us < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("time_limit_us is ", options.time_limit_us,
+                     "; give 0 for no limit, or more"));
+  }
+  runtime::RunOptions wanted;
+  wanted.trace = trace;
+  if (options.time_limit_us > 0) {
+    wanted.timeout = absl::Microseconds(options.time_limit_us);
+  }
+  if (options.cancel != nullptr) wanted.cancelled = &options.cancel->is_set;
+  return wanted;
+}
+
 absl::Status Run(const optfarm_session& session,
                  const optfarm_tensor* const* inputs, size_t input_count,
                  optfarm_tensor** outputs, const optfarm_run_options& options) {
@@ -117,9 +121,10 @@ absl::Status Run(const optfarm_session& session,
   for (size_t i = 0; i < input_count; ++i) feeds.push_back(inputs[i]->value);
   const bool traced = options.profile_json != nullptr;
   runtime::RunTrace trace;
-  OPTFARM_ASSIGN_OR_RETURN(
-      std::vector<runtime::Tensor> values,
-      session.session->Run(feeds, traced ? &trace : nullptr));
+  OPTFARM_ASSIGN_OR_RETURN(const runtime::RunOptions wanted,
+                           ToRunOptions(options, traced ? &trace : nullptr));
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<runtime::Tensor> values,
+                           session.session->Run(feeds, wanted));
   // All memory is taken before anything is given: the caller's results are
   // whole or untouched.
   std::vector<std::unique_ptr<optfarm_tensor>> made;
@@ -152,6 +157,24 @@ void optfarm_run_options_init(optfarm_run_options* options) {
   *options = {};
   options->struct_size = sizeof(*options);
 }
+
+optfarm_status* optfarm_cancel_create(optfarm_cancel** cancel) {
+  return Guard([&]() -> absl::Status {
+    if (cancel == nullptr) return MissingArgument("cancel");
+    *cancel = new optfarm_cancel;
+    return absl::OkStatus();
+  });
+}
+
+void optfarm_cancel_set(optfarm_cancel* cancel) {
+  if (cancel != nullptr) cancel->is_set = true;
+}
+
+void optfarm_cancel_reset(optfarm_cancel* cancel) {
+  if (cancel != nullptr) cancel->is_set = false;
+}
+
+void optfarm_cancel_delete(optfarm_cancel* cancel) { delete cancel; }
 
 optfarm_status* optfarm_session_create(
     const optfarm_model* model, const char* const* inputs, size_t input_count,

@@ -1,14 +1,20 @@
-// The C++ API and, through it, the C API: an app's view, no room but engine/api
-// is included.
+// The C++ API and, through it, the C API, as an app uses them.
 
 #include "engine/api/runtime.h"
 
 #include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "base/files.h"
+#include "engine/formats/encrypted_model.h"
+#include "engine/formats/memmapped_package.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_data.h"
 
 namespace optfarm::api {
 namespace {
@@ -136,6 +142,30 @@ TEST(RuntimeApiTest, ProfileIsJsonOfTheNodes) {
               HasSubstr("\"outputs\":[{\"dtype\":\"float\",\"shape\":[1,3]}]"));
 }
 
+TEST(RuntimeApiTest, CancelTokenEndsRunsUntilItIsReset) {
+  const Result<Session> session = Session::Create(LoadOrDie(kGraph));
+  ASSERT_TRUE(session.ok());
+  const Result<CancelToken> cancel = CancelToken::Create();
+  ASSERT_TRUE(cancel.ok());
+  const RunOptions options = {.cancel = &*cancel};
+  cancel->Set();
+  EXPECT_EQ(session->Run(Floats({1, 2, 3}, {1, 3}), options).status().code(),
+            OPTFARM_CANCELLED);
+  cancel->Reset();
+  EXPECT_TRUE(session->Run(Floats({1, 2, 3}, {1, 3}), options).ok());
+}
+
+TEST(RuntimeApiTest, TimeLimitsAreChecked) {
+  const Result<Session> session = Session::Create(LoadOrDie(kGraph));
+  ASSERT_TRUE(session.ok());
+  const Tensor input = Floats({1, 2, 3}, {1, 3});
+  EXPECT_TRUE(session->Run(input, {.time_limit = std::chrono::hours(1)}).ok());
+  EXPECT_EQ(session->Run(input, {.time_limit = std::chrono::microseconds(-1)})
+                .status()
+                .code(),
+            OPTFARM_INVALID_ARGUMENT);
+}
+
 TEST(RuntimeApiTest, ErrorsSayWhatIsWrong) {
   const auto missing = Model::Load("/does/not/exist.pb");
   EXPECT_EQ(missing.status().code(), OPTFARM_NOT_FOUND);
@@ -154,6 +184,41 @@ TEST(RuntimeApiTest, ErrorsSayWhatIsWrong) {
   const auto doubles = Tensor::Zeros(OPTFARM_DOUBLE, {});
   ASSERT_TRUE(doubles.ok());
   EXPECT_THAT(session->Run(*doubles).status().message(), HasSubstr("double"));
+}
+
+// A package's constants lie in the file; the file may be encrypted besides.
+TEST(ModelFilesTest, PackagesAndEncryptedModelsLoadLikeAny) {
+  tensorflow::GraphDef def;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(kGraph, &def));
+  const auto package = formats::SerializeMemmapped(def, 1);
+  OPTFARM_ASSERT_OK(package);
+  EXPECT_EQ(package->converted_nodes, 1);
+  const std::string key(32, 'k');
+  const auto sealed = formats::EncryptModel(package->bytes, AeadKey(key));
+  OPTFARM_ASSERT_OK(sealed);
+  const std::string folder = optfarm::testing::FreshFolder();
+  const std::string mapped = JoinPath(folder, "m.mmap");
+  const std::string encrypted = JoinPath(folder, "m.enc");
+  OPTFARM_ASSERT_OK(WriteFileAtomically(mapped, package->bytes));
+  OPTFARM_ASSERT_OK(WriteFileAtomically(encrypted, *sealed));
+  const ModelOptions with_key = {.key = Bytes(key)};
+  Result<Model> models[] = {Model::Load(mapped),
+                            Model::LoadMemory(Bytes(package->bytes)),
+                            Model::Load(encrypted, with_key),
+                            Model::LoadMemory(Bytes(*sealed), with_key)};
+  for (const Result<Model>& model : models) {
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    const auto session = Session::Create(*model);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    const auto outputs = session->Run(Floats({1, 2, 3}, {1, 3}));
+    ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+    EXPECT_THAT((*outputs)[0].data<float>(), ElementsAre(2, 4, 6));
+  }
+  const std::string wrong(32, 'w');
+  EXPECT_EQ(Model::Load(encrypted, {.key = Bytes(wrong)}).status().code(),
+            OPTFARM_DATA_LOSS);
+  EXPECT_EQ(Model::Load(encrypted, {.key = Bytes("short")}).status().code(),
+            OPTFARM_INVALID_ARGUMENT);
 }
 
 TEST(TensorApiTest, MemoryMustFitTheShape) {
