@@ -1,7 +1,7 @@
-# optfarm_room(FOLDER LINK ... PRIVATE ... PROGRAM name)
+# optfarm_room(FOLDER LINK ... PRIVATE ... PROGRAM name EXCLUDE regex)
 #
 # Makes library optfarm_<folder with _> from FOLDER/*.cc and its folders
-# (main.cc excepted), and program NAME from FOLDER/main.cc where it is asked
+# (main.cc and paths that match EXCLUDE excepted), and program NAME from FOLDER/main.cc where it is asked
 # for. A new .cc file needs no line anywhere.
 #
 # optfarm_tests(FOLDER LINK ...) makes one test program <folder>_test from
@@ -14,12 +14,15 @@ target_include_directories(optfarm_gemmlowp SYSTEM INTERFACE
   ${GEMMLOWP_INCLUDE_DIR} ${GEMMLOWP_INCLUDE_DIR}/gemmlowp)
 
 function(optfarm_room folder)
-  cmake_parse_arguments(ARG "" "PROGRAM" "LINK;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "" "PROGRAM;EXCLUDE" "LINK;PRIVATE" ${ARGN})
   string(REPLACE "/" "_" id ${folder})
   set(target optfarm_${id})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
        ${PROJECT_SOURCE_DIR}/${folder}/*.cc)
   list(FILTER sources EXCLUDE REGEX "/main\\.cc$")
+  if(ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${ARG_EXCLUDE}")
+  endif()
   if(sources)
     add_library(${target} STATIC ${sources})
     target_link_libraries(${target} PUBLIC optfarm_build ${ARG_LINK}
