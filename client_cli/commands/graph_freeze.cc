@@ -94,15 +94,29 @@ class GraphFreeze final : public Command {
     for (const std::string& remark : frozen->remarks) {
       *context.err << PrintableLine(remark) << "\n";
     }
-    // The three lines that the original ends with.
-    *context.out << "Froze " << frozen->converted_variables << " variables.\n"
-                 << "Converted " << frozen->converted_variables
-                 << " variables to const ops.\n"
-                 << frozen->graph.node_size() << " ops in the final graph.\n";
+    Print(*frozen, context);
     return ExitCode::kOk;
   }
 
  private:
+  // The three lines that the original ends with, or a table for machines.
+  void Print(const formats::FrozenGraph& frozen,
+             const CommandContext& context) const {
+    if (context.format != OutputFormat::kTable) {
+      Table table(
+          {{"variables", "VARIABLES"}, {"nodes", "NODES"}, {"file", "FILE"}});
+      table.AddRow({Cell::Integer(frozen.converted_variables),
+                    Cell::Integer(frozen.graph.node_size()),
+                    Cell::Text(output_graph_)});
+      *context.out << table.ToFormat(context.format);
+      return;
+    }
+    *context.out << "Froze " << frozen.converted_variables << " variables.\n"
+                 << "Converted " << frozen.converted_variables
+                 << " variables to const ops.\n"
+                 << frozen.graph.node_size() << " ops in the final graph.\n";
+  }
+
   // What the original has and nobody needs here.
   void DeclareIgnoredFlags(FlagSet* flags) {
     flags->Switch("input_binary",

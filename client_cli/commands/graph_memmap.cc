@@ -34,6 +34,13 @@ class GraphMemmap final : public Command {
         formats::SerializeMemmapped(std::move(graph), min_bytes_));
     OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(out_graph_, package.bytes));
     *context.err << "Converted " << package.converted_nodes << " nodes\n";
+    if (context.format != OutputFormat::kTable) {
+      Table table({{"nodes", "NODES"}, {"bytes", "BYTES"}, {"file", "FILE"}});
+      table.AddRow({Cell::Integer(package.converted_nodes),
+                    Cell::Integer(static_cast<int64_t>(package.bytes.size())),
+                    Cell::Text(out_graph_)});
+      *context.out << table.ToFormat(context.format);
+    }
     return ExitCode::kOk;
   }
 

@@ -42,8 +42,10 @@ bool PassesThrough(const Node& node) {
 
 // The first node behind `end` that computes something.
 Endpoint Behind(const Graph& graph, Endpoint end) {
-  // A hostile graph may have a ring of Identity nodes.
-  for (int step = 0; step < graph.node_count(); ++step) {
+  // A hostile graph may have a ring of Identity nodes, or a long chain at each
+  // variable.
+  constexpr int kMostPassed = 100;
+  for (int step = 0; step < kMostPassed; ++step) {
     const Node& node = graph.node(end.node);
     if (!PassesThrough(node) || node.inputs().empty()) break;
     end = node.inputs()[0];

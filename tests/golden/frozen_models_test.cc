@@ -5,16 +5,15 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "engine/formats/freeze.h"
 #include "engine/formats/graph_file.h"
 #include "engine/graph/graph.h"
-#include "engine/graph/infer_io.h"
 #include "engine/graph/verify.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/tensor.h"
+#include "tests/golden/run_once.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 
@@ -25,6 +24,7 @@ using formats::FreezeOptions;
 using formats::FreezeSource;
 using formats::FrozenGraph;
 using ::optfarm::testing::IsOk;
+using ::optfarm::testing::RunOnce;
 using ::optfarm::testing::TestDataPath;
 using tensorflow::GraphDef;
 
@@ -89,43 +89,6 @@ void ExpectSameNodes(const GraphDef& ours, const GraphDef& twin) {
         << name;
   }
   EXPECT_EQ(our_nodes.size(), twin_nodes.size());
-}
-
-// Runs on seeded values; the shape's unknown sizes are 1.
-absl::StatusOr<std::vector<runtime::Tensor>> RunOnce(
-    const GraphDef& def, const std::string& output) {
-  auto graph = graph::Graph::FromDef(def);
-  if (!graph.ok()) return graph.status();
-  graph::IoRequest request;
-  request.outputs = {output};
-  auto io = graph::InferIo(*graph, request);
-  if (!io.ok()) return io.status();
-  std::vector<graph::TensorName> feeds;
-  std::vector<runtime::Tensor> values;
-  std::mt19937 random(7);
-  for (const graph::GraphTensor& input : io->inputs) {
-    std::vector<int64_t> sizes;
-    for (int i = 0; i < input.shape.rank(); ++i) {
-      sizes.push_back(input.shape.dim(i));
-    }
-    auto shape = runtime::Shape::FromDims(sizes);
-    if (!shape.ok()) return shape.status();
-    auto value = runtime::Tensor::Zeros(input.dtype, *shape);
-    if (!value.ok()) return value.status();
-    if (input.dtype == tensorflow::DT_FLOAT) {
-      for (float& v : value->flat<float>()) {
-        v = static_cast<float>(random() % 256) / 255;
-      }
-    }
-    feeds.push_back({graph->node(input.tensor.node).name(), input.tensor.port});
-    values.push_back(*std::move(value));
-  }
-  runtime::SessionOptions options;
-  options.print = [](absl::string_view) {};
-  auto session =
-      runtime::Session::Create(*graph, feeds, {{output, 0}}, options);
-  if (!session.ok()) return session.status();
-  return (*session)->Run(values);
 }
 
 void ExpectSameAnswers(const GraphDef& ours, const GraphDef& twin,
