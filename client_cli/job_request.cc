@@ -122,8 +122,10 @@ absl::Status CheckRecipe(const JobFlags& flags, JobRequest* request) {
 
 // Freezes the model where that is needed; a signature then tells what the user
 // did not.
-absl::Status Prepare(const JobFlags& flags, JobRequest* request) {
+absl::Status Prepare(const JobFlags& flags, const std::string& scratch,
+                     JobRequest* request) {
   ModelSource source;
+  source.scratch = scratch;
   source.path = flags.model;
   source.checkpoint = flags.checkpoint;
   source.tags = absl::StrSplit(flags.tags, ',', absl::SkipWhitespace());
@@ -140,7 +142,8 @@ absl::Status Prepare(const JobFlags& flags, JobRequest* request) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<JobRequest> Check(const JobFlags& flags) {
+absl::StatusOr<JobRequest> Check(const JobFlags& flags,
+                                 const std::string& scratch) {
   JobRequest request;
   request.threads = flags.threads;
   request.input_mean = flags.input_mean;
@@ -163,7 +166,7 @@ absl::StatusOr<JobRequest> Check(const JobFlags& flags) {
     OPTFARM_RETURN_IF_ERROR(Annotate(CheckFile(flags.labels), "--labels"));
     request.labels_path = flags.labels;
   }
-  OPTFARM_RETURN_IF_ERROR(Prepare(flags, &request));
+  OPTFARM_RETURN_IF_ERROR(Prepare(flags, scratch, &request));
   OPTFARM_RETURN_IF_ERROR(CheckModel(request));
   return request;
 }
@@ -216,8 +219,9 @@ void JobFlags::Declare(FlagSet* flags) {
                   &threads);
 }
 
-absl::StatusOr<JobRequest> CheckJobFlags(const JobFlags& flags) {
-  absl::StatusOr<JobRequest> request = Check(flags);
+absl::StatusOr<JobRequest> CheckJobFlags(const JobFlags& flags,
+                                         const std::string& scratch) {
+  absl::StatusOr<JobRequest> request = Check(flags, scratch);
   if (!request.ok()) return WithExitCode(request.status(), ExitCode::kUsage);
   return request;
 }

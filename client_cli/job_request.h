@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/files.h"
 #include "client_cli/flags.h"
+#include "client_cli/interrupt_cleanup.h"
 #include "optfarm/v1/recipes.pb.h"
 #include "optfarm/v1/report.pb.h"
 
@@ -42,7 +42,7 @@ struct JobFlags {
 struct JobRequest {
   std::string model_path;
   // Holds the model when it was frozen here. OWNERSHIP: shared by copies.
-  std::shared_ptr<ScopedFolder> model_folder;
+  std::shared_ptr<InterruptCleanup> model_folder;
   // What the user should know, one sentence each.
   std::vector<std::string> remarks;
   v1::Recipe recipe;
@@ -61,7 +61,10 @@ struct JobRequest {
 
 // ERRORS: marked kUsage, naming the flag, its value and what is wrong with it
 // (with the nearest names for recipe, inputs and outputs).
-absl::StatusOr<JobRequest> CheckJobFlags(const JobFlags& flags);
+// A model that is not a frozen graph is frozen into `scratch`, a folder of the
+// caller's, or into one that lives as long as the request.
+absl::StatusOr<JobRequest> CheckJobFlags(const JobFlags& flags,
+                                         const std::string& scratch = "");
 
 }  // namespace optfarm::client_cli
 

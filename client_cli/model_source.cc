@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/files.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
 #include "client_cli/constant_evaluator.h"
@@ -64,6 +65,8 @@ class Preparer {
   absl::Status MakeFolder();
 
   const ModelSource& source_;
+  // Where files are made; empty until one is.
+  std::string folder_;
   // The SavedModel, where it was unpacked.
   std::string unpacked_;
   std::string what_;
@@ -71,16 +74,19 @@ class Preparer {
 };
 
 absl::Status Preparer::MakeFolder() {
-  if (prepared_.folder != nullptr) return absl::OkStatus();
-  OPTFARM_ASSIGN_OR_RETURN(std::string folder,
-                           MakeTemporaryFolder("optctl_model_"));
-  prepared_.folder = std::make_shared<ScopedFolder>(std::move(folder));
-  return absl::OkStatus();
+  if (!folder_.empty()) return absl::OkStatus();
+  if (source_.scratch.empty()) {
+    OPTFARM_ASSIGN_OR_RETURN(folder_, MakeTemporaryFolder("optctl_model_"));
+    prepared_.folder = std::make_shared<InterruptCleanup>(folder_);
+    return absl::OkStatus();
+  }
+  folder_ = JoinPath(source_.scratch, "model");
+  return MakeFolders(folder_);
 }
 
 absl::Status Preparer::Unpack() {
   OPTFARM_RETURN_IF_ERROR(MakeFolder());
-  const std::string folder = JoinPath(prepared_.folder->path(), "archive");
+  const std::string folder = JoinPath(folder_, "archive");
   OPTFARM_RETURN_IF_ERROR(MakeFolders(folder));
   OPTFARM_RETURN_IF_ERROR(formats::UnpackArchive(source_.path, folder));
   std::vector<std::string> found;
@@ -199,8 +205,7 @@ absl::Status Preparer::FreezeIt(formats::FreezeSource opened) {
   }
   if (source_.inputs.empty()) DropUnneededInputs(frozen->graph, &prepared_);
   OPTFARM_RETURN_IF_ERROR(MakeFolder());
-  prepared_.path = JoinPath(prepared_.folder->path(),
-                            absl::StrCat(StemOf(source_.path), ".pb"));
+  prepared_.path = JoinPath(folder_, absl::StrCat(StemOf(source_.path), ".pb"));
   OPTFARM_RETURN_IF_ERROR(formats::SaveGraphDef(frozen->graph, prepared_.path));
   prepared_.remarks.push_back(absl::StrCat(
       "Froze ", frozen->converted_variables, " variables of ", what_, "."));
@@ -236,8 +241,7 @@ absl::StatusOr<PreparedModel> Preparer::Run() {
   OPTFARM_RETURN_IF_ERROR(FreezeIt(std::move(opened)));
   // What was unpacked is not needed any more.
   if (!unpacked_.empty()) {
-    OPTFARM_RETURN_IF_ERROR(
-        RemoveAll(JoinPath(prepared_.folder->path(), "archive")));
+    OPTFARM_RETURN_IF_ERROR(RemoveAll(JoinPath(folder_, "archive")));
   }
   return std::move(prepared_);
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "base/files.h"
+#include "client_cli/interrupt_cleanup.h"
 #include "optfarm/v1/report.pb.h"
 
 namespace optfarm::client_cli {
@@ -26,6 +26,9 @@ struct ModelSource {
   // What the user named; empty: the signature tells.
   std::vector<v1::TensorSpec> inputs;
   std::vector<std::string> outputs;
+  // A folder for what is made here, the caller's; empty: one of its own, which
+  // goes with the prepared model.
+  std::string scratch;
 };
 
 struct PreparedModel {
@@ -35,10 +38,12 @@ struct PreparedModel {
   std::vector<std::string> outputs;
   // What was frozen from what, one sentence each.
   std::vector<std::string> remarks;
-  // Holds the graph file when it was made here.
-  std::shared_ptr<ScopedFolder> folder;
+  // Holds the graph file when it was made here and not in `scratch`; it goes
+  // also when the user presses Ctrl-C.
+  std::shared_ptr<InterruptCleanup> folder;
 };
 
+// REQUIRES: called before other threads are made, see InterruptCleanup.
 // ERRORS: those of formats::Freeze and of unpacking; InvalidArgument when flags
 // do not go together or nothing names the outputs.
 absl::StatusOr<PreparedModel> PrepareModel(const ModelSource& source);

@@ -30,14 +30,14 @@ class GraphMemmap final : public Command {
     OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef graph,
                              formats::LoadGraphDef(in_graph_));
     OPTFARM_ASSIGN_OR_RETURN(
-        const formats::MemmappedBytes package,
-        formats::SerializeMemmapped(std::move(graph), min_bytes_));
-    OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(out_graph_, package.bytes));
-    *context.err << "Converted " << package.converted_nodes << " nodes\n";
+        const int converted,
+        formats::SaveMemmapped(std::move(graph), min_bytes_, out_graph_));
+    *context.err << "Converted " << converted << " nodes\n";
     if (context.format != OutputFormat::kTable) {
+      OPTFARM_ASSIGN_OR_RETURN(const uint64_t bytes, FileSize(out_graph_));
       Table table({{"nodes", "NODES"}, {"bytes", "BYTES"}, {"file", "FILE"}});
-      table.AddRow({Cell::Integer(package.converted_nodes),
-                    Cell::Integer(static_cast<int64_t>(package.bytes.size())),
+      table.AddRow({Cell::Integer(converted),
+                    Cell::Integer(static_cast<int64_t>(bytes)),
                     Cell::Text(out_graph_)});
       *context.out << table.ToFormat(context.format);
     }

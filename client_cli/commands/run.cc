@@ -69,17 +69,20 @@ class RunHere final : public Command {
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
-    OPTFARM_ASSIGN_OR_RETURN(const JobRequest request, CheckJobFlags(job_));
     if (!optimize_into_.empty()) {
+      OPTFARM_ASSIGN_OR_RETURN(const JobRequest request,
+                               CheckJobFlags(job_, optimize_into_));
       OPTFARM_RETURN_IF_ERROR(OptimizeInto(request, optimize_into_, context));
       return ExitCode::kOk;
-    }
-    for (const std::string& remark : request.remarks) {
-      *context.err << PrintableLine(remark) << "\n";
     }
     OPTFARM_ASSIGN_OR_RETURN(const std::string folder,
                              MakeTemporaryFolder("optctl_run_"));
     const InterruptCleanup cleanup(folder);
+    OPTFARM_ASSIGN_OR_RETURN(const JobRequest request,
+                             CheckJobFlags(job_, folder));
+    for (const std::string& remark : request.remarks) {
+      *context.err << PrintableLine(remark) << "\n";
+    }
     LocalJob job;
     absl::Status status = Work(request, folder, context, &job);
     if (!status.ok()) SetFailure(status, &job.failure);

@@ -84,6 +84,11 @@ struct MemmappedBytes {
 absl::StatusOr<MemmappedBytes> SerializeMemmapped(tensorflow::GraphDef graph,
                                                   int64_t min_bytes);
 
+// Writes the same into a file, atomically and a tensor at a time. Returns how
+// many constants became ImmutableConst. ERRORS: those and the file's.
+absl::StatusOr<int> SaveMemmapped(tensorflow::GraphDef graph, int64_t min_bytes,
+                                  const std::string& path);
+
 }  // namespace optfarm::formats
 
 #endif  // OPTFARM_ENGINE_FORMATS_MEMMAPPED_PACKAGE_H_

@@ -97,7 +97,10 @@ TEST(MemmappedPackageTest, HoldsLargeConstantsAligned) {
 
 TEST(MemmappedPackageTest, GivesTheGraphBack) {
   const std::string path = JoinPath(FreshFolder(), "model.mmpb");
-  ASSERT_THAT(WriteFileAtomically(path, Package(SmallGraph())), IsOk());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const int converted,
+                               SaveMemmapped(SmallGraph(), 12, path));
+  EXPECT_EQ(converted, 2);
+  EXPECT_EQ(*ReadFile(path), Package(SmallGraph()));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const GraphDef graph, LoadGraphDef(path));
   EXPECT_EQ(graph.node(1).op(), "Const");
   EXPECT_EQ(graph.node(1).attr().at("value").tensor().tensor_content(),
