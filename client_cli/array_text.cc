@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "engine/runtime/half.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -264,7 +265,7 @@ Formatter ArrayPrinter::MakeFormatter() const {
             "b'", absl::CHexEscape(array_.data<std::string>()[i]), "'");
       };
     default: {
-      // Half, bfloat16 and complex numbers: their bits.
+      // Complex numbers: their bits.
       const auto size = runtime::ElementSize(array_.dtype());
       const auto* bytes = static_cast<const char*>(array_.raw());
       return [=](int64_t i) {
@@ -367,6 +368,12 @@ absl::Status SetArrayTextOption(absl::string_view text,
 }
 
 std::string ArrayText(const Tensor& array, const ArrayTextOptions& options) {
+  if (runtime::IsHalf(array.dtype())) {
+    // Memory for a copy is all that can be missing.
+    const absl::StatusOr<Tensor> wide = runtime::HalfAsFloat(array);
+    return wide.ok() ? ArrayText(*wide, options)
+                     : std::string(wide.status().message());
+  }
   return ArrayPrinter(array, options).Print();
 }
 

@@ -30,7 +30,8 @@ struct ArrayTextOptions {
 absl::Status SetArrayTextOption(absl::string_view text,
                                 ArrayTextOptions* options);
 
-// The array, without a newline at the end.
+// The array, without a newline at the end. Half and bfloat16 print as the
+// floats they are.
 std::string ArrayText(const runtime::Tensor& array,
                       const ArrayTextOptions& options = {});
 

@@ -51,6 +51,10 @@ TEST(ArrayTextTest, PrintsOtherTypes) {
   EXPECT_EQ(ArrayText(Tensor::FromValues<std::string>(Shape({2}), texts)),
             "[b'a' b'b\\n']");
   EXPECT_EQ(ArrayText(Tensor::Scalar<int64_t>(7)), "7");
+  const uint16_t halves[] = {0x3c00, 0xc000};
+  EXPECT_EQ(ArrayText(Tensor::FromValues<uint16_t>(Shape({2}), halves)
+                          .Reinterpreted(tensorflow::DT_HALF)),
+            "[ 1. -2.]");
 }
 
 TEST(ArrayTextTest, SeparatesBlocksByEmptyLines) {
