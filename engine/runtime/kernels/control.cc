@@ -140,17 +140,20 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeMerge(const tensorflow::NodeDef&) {
 }  // namespace
 
 void AddControlKernels(KernelCatalog* catalog) {
-  for (absl::string_view op :
-       {"Identity", "IdentityN", "StopGradient", "PreventGradient", "Snapshot",
-        "PlaceholderWithDefault"}) {
-    catalog->Add(op, MakeIdentity);
-  }
+  catalog->Add("Identity", MakeIdentity);
+  catalog->Add("IdentityN", MakeIdentity);
+  catalog->Add("StopGradient", MakeIdentity);
+  catalog->Add("PreventGradient", MakeIdentity);
+  catalog->Add("Snapshot", MakeIdentity);
+  catalog->Add("PlaceholderWithDefault", MakeIdentity);
   // Which iteration they run in is what they mean: nobody runs them ahead.
-  for (absl::string_view op :
-       {"Enter", "RefEnter", "Exit", "RefExit", "NextIteration",
-        "RefNextIteration", "LoopCond"}) {
-    catalog->Add(op, MakeIdentity, /*is_pure=*/false);
-  }
+  catalog->Add("Enter", MakeIdentity, /*is_pure=*/false);
+  catalog->Add("RefEnter", MakeIdentity, /*is_pure=*/false);
+  catalog->Add("Exit", MakeIdentity, /*is_pure=*/false);
+  catalog->Add("RefExit", MakeIdentity, /*is_pure=*/false);
+  catalog->Add("NextIteration", MakeIdentity, /*is_pure=*/false);
+  catalog->Add("RefNextIteration", MakeIdentity, /*is_pure=*/false);
+  catalog->Add("LoopCond", MakeIdentity, /*is_pure=*/false);
   catalog->Add("NoOp", MakeNoOp, /*is_pure=*/false);
   catalog->Add("ControlTrigger", MakeNoOp, /*is_pure=*/false);
   catalog->Add("Placeholder", MakePlaceholder, /*is_pure=*/false);

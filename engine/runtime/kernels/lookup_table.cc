@@ -254,20 +254,25 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFromFile(
 }  // namespace
 
 void AddLookupTableKernels(KernelCatalog* catalog) {
-  for (const char* version : {"", "V2"}) {
-    const auto add = [&](const char* op, KernelFactory make) {
-      catalog->Add(absl::StrCat(op, version), make, /*is_pure=*/false);
-    };
-    add("HashTable", MakeTable<false>);
-    add("MutableHashTable", MakeTable<true>);
-    add("LookupTableFind", MakeFind);
-    add("LookupTableInsert", MakeInsert<false>);
-    add("LookupTableImport", MakeInsert<true>);
-    add("LookupTableSize", MakeSize);
-    add("LookupTableExport", MakeExport);
-    add("InitializeTable", MakeInitialize);
-    add("InitializeTableFromTextFile", MakeFromFile);
-  }
+  catalog->Add("HashTable", MakeTable<false>, /*is_pure=*/false);
+  catalog->Add("HashTableV2", MakeTable<false>, /*is_pure=*/false);
+  catalog->Add("MutableHashTable", MakeTable<true>, /*is_pure=*/false);
+  catalog->Add("MutableHashTableV2", MakeTable<true>, /*is_pure=*/false);
+  catalog->Add("LookupTableFind", MakeFind, /*is_pure=*/false);
+  catalog->Add("LookupTableFindV2", MakeFind, /*is_pure=*/false);
+  catalog->Add("LookupTableInsert", MakeInsert<false>, /*is_pure=*/false);
+  catalog->Add("LookupTableInsertV2", MakeInsert<false>, /*is_pure=*/false);
+  catalog->Add("LookupTableImport", MakeInsert<true>, /*is_pure=*/false);
+  catalog->Add("LookupTableImportV2", MakeInsert<true>, /*is_pure=*/false);
+  catalog->Add("LookupTableSize", MakeSize, /*is_pure=*/false);
+  catalog->Add("LookupTableSizeV2", MakeSize, /*is_pure=*/false);
+  catalog->Add("LookupTableExport", MakeExport, /*is_pure=*/false);
+  catalog->Add("LookupTableExportV2", MakeExport, /*is_pure=*/false);
+  catalog->Add("InitializeTable", MakeInitialize, /*is_pure=*/false);
+  catalog->Add("InitializeTableV2", MakeInitialize, /*is_pure=*/false);
+  catalog->Add("InitializeTableFromTextFile", MakeFromFile, /*is_pure=*/false);
+  catalog->Add("InitializeTableFromTextFileV2", MakeFromFile,
+               /*is_pure=*/false);
 }
 
 }  // namespace optfarm::runtime

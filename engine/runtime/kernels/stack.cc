@@ -110,16 +110,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeClose(const tensorflow::NodeDef&) {
 }  // namespace
 
 void AddStackKernels(KernelCatalog* catalog) {
-  for (const char* version : {"", "V2"}) {
-    const auto add = [&](const char* what, KernelFactory make) {
-      catalog->Add(absl::StrCat("Stack", what, version), make,
-                   /*is_pure=*/false);
-    };
-    add("", MakeStack);
-    add("Push", MakePush);
-    add("Pop", MakePop);
-    add("Close", MakeClose);
-  }
+  catalog->Add("Stack", MakeStack, /*is_pure=*/false);
+  catalog->Add("StackV2", MakeStack, /*is_pure=*/false);
+  catalog->Add("StackPush", MakePush, /*is_pure=*/false);
+  catalog->Add("StackPushV2", MakePush, /*is_pure=*/false);
+  catalog->Add("StackPop", MakePop, /*is_pure=*/false);
+  catalog->Add("StackPopV2", MakePop, /*is_pure=*/false);
+  catalog->Add("StackClose", MakeClose, /*is_pure=*/false);
+  catalog->Add("StackCloseV2", MakeClose, /*is_pure=*/false);
 }
 
 }  // namespace optfarm::runtime

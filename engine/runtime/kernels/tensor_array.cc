@@ -361,21 +361,33 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeClose(const tensorflow::NodeDef&) {
 }  // namespace
 
 void AddTensorArrayKernels(KernelCatalog* catalog) {
-  for (const char* version : {"", "V2", "V3"}) {
-    const auto add = [&](const char* what, KernelFactory make) {
-      catalog->Add(absl::StrCat("TensorArray", what, version), make,
-                   /*is_pure=*/false);
-    };
-    add("", MakeArray);
-    add("Write", MakeWrite);
-    add("Read", MakeRead);
-    add("Gather", MakeGather);
-    add("Scatter", MakeScatter);
-    add("Concat", MakeConcat);
-    add("Split", MakeSplit);
-    add("Size", MakeSize);
-    add("Close", MakeClose);
-  }
+  catalog->Add("TensorArray", MakeArray, /*is_pure=*/false);
+  catalog->Add("TensorArrayV2", MakeArray, /*is_pure=*/false);
+  catalog->Add("TensorArrayV3", MakeArray, /*is_pure=*/false);
+  catalog->Add("TensorArrayWrite", MakeWrite, /*is_pure=*/false);
+  catalog->Add("TensorArrayWriteV2", MakeWrite, /*is_pure=*/false);
+  catalog->Add("TensorArrayWriteV3", MakeWrite, /*is_pure=*/false);
+  catalog->Add("TensorArrayRead", MakeRead, /*is_pure=*/false);
+  catalog->Add("TensorArrayReadV2", MakeRead, /*is_pure=*/false);
+  catalog->Add("TensorArrayReadV3", MakeRead, /*is_pure=*/false);
+  catalog->Add("TensorArrayGather", MakeGather, /*is_pure=*/false);
+  catalog->Add("TensorArrayGatherV2", MakeGather, /*is_pure=*/false);
+  catalog->Add("TensorArrayGatherV3", MakeGather, /*is_pure=*/false);
+  catalog->Add("TensorArrayScatter", MakeScatter, /*is_pure=*/false);
+  catalog->Add("TensorArrayScatterV2", MakeScatter, /*is_pure=*/false);
+  catalog->Add("TensorArrayScatterV3", MakeScatter, /*is_pure=*/false);
+  catalog->Add("TensorArrayConcat", MakeConcat, /*is_pure=*/false);
+  catalog->Add("TensorArrayConcatV2", MakeConcat, /*is_pure=*/false);
+  catalog->Add("TensorArrayConcatV3", MakeConcat, /*is_pure=*/false);
+  catalog->Add("TensorArraySplit", MakeSplit, /*is_pure=*/false);
+  catalog->Add("TensorArraySplitV2", MakeSplit, /*is_pure=*/false);
+  catalog->Add("TensorArraySplitV3", MakeSplit, /*is_pure=*/false);
+  catalog->Add("TensorArraySize", MakeSize, /*is_pure=*/false);
+  catalog->Add("TensorArraySizeV2", MakeSize, /*is_pure=*/false);
+  catalog->Add("TensorArraySizeV3", MakeSize, /*is_pure=*/false);
+  catalog->Add("TensorArrayClose", MakeClose, /*is_pure=*/false);
+  catalog->Add("TensorArrayCloseV2", MakeClose, /*is_pure=*/false);
+  catalog->Add("TensorArrayCloseV3", MakeClose, /*is_pure=*/false);
   catalog->Add("TensorArrayPack", MakePack, /*is_pure=*/false);
   catalog->Add("TensorArrayUnpack", MakeUnpack, /*is_pure=*/false);
 }

@@ -348,45 +348,53 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeResourceGather(
   });
 }
 
-template <ScatterFunction kScatter>
-void AddScatters(const std::string& prefix, KernelCatalog* catalog) {
-  catalog->Add(prefix + "Update", MakeScatter<kScatter, Change::kSet>, false);
-  catalog->Add(prefix + "Add", MakeScatter<kScatter, Change::kAdd>, false);
-  if (prefix == "ResourceScatter") return;
-  catalog->Add(prefix + "Sub", MakeScatter<kScatter, Change::kSubtract>, false);
-}
-
 }  // namespace
 
 void AddVariableKernels(KernelCatalog* catalog) {
-  const auto add = [&](absl::string_view op, KernelFactory make) {
-    catalog->Add(op, make, /*is_pure=*/false);
-  };
-  for (const char* op : {"Variable", "VariableV2", "VarHandleOp"}) {
-    add(op, MakeVariable);
-  }
-  add("TemporaryVariable", MakeTemporary);
-  add("DestroyTemporaryVariable", MakeRead);
-  add("ReadVariableOp", MakeRead);
-  add("IsVariableInitialized", MakeIsInitialized);
-  add("VarIsInitializedOp", MakeIsInitialized);
-  add("Assign", MakeAssign);
-  add("AssignVariableOp", MakeAssign);
-  for (const char* suffix : {"", "VariableOp"}) {
-    add(absl::StrCat("AssignAdd", suffix), MakeUpdate<Change::kAdd>);
-    add(absl::StrCat("AssignSub", suffix), MakeUpdate<Change::kSubtract>);
-  }
-  add("CountUpTo", MakeCountUpTo);
-  add("VariableShape", MakeShape);
-  add("DestroyResourceOp", MakeDestroy);
-  add("ResourceGather", MakeResourceGather);
-  AddScatters<ScatterRows>("Scatter", catalog);
-  AddScatters<ScatterRows>("ResourceScatter", catalog);
-  AddScatters<ScatterSlices>("ScatterNd", catalog);
-  add("ScatterMul", MakeScatter<ScatterRows, Change::kMultiply>);
-  add("ScatterDiv", MakeScatter<ScatterRows, Change::kDivide>);
-  add("ScatterMin", MakeScatter<ScatterRows, Change::kMin>);
-  add("ScatterMax", MakeScatter<ScatterRows, Change::kMax>);
+  catalog->Add("Variable", MakeVariable, /*is_pure=*/false);
+  catalog->Add("VariableV2", MakeVariable, /*is_pure=*/false);
+  catalog->Add("VarHandleOp", MakeVariable, /*is_pure=*/false);
+  catalog->Add("TemporaryVariable", MakeTemporary, /*is_pure=*/false);
+  catalog->Add("DestroyTemporaryVariable", MakeRead, /*is_pure=*/false);
+  catalog->Add("ReadVariableOp", MakeRead, /*is_pure=*/false);
+  catalog->Add("IsVariableInitialized", MakeIsInitialized, /*is_pure=*/false);
+  catalog->Add("VarIsInitializedOp", MakeIsInitialized, /*is_pure=*/false);
+  catalog->Add("Assign", MakeAssign, /*is_pure=*/false);
+  catalog->Add("AssignVariableOp", MakeAssign, /*is_pure=*/false);
+  catalog->Add("AssignAdd", MakeUpdate<Change::kAdd>, /*is_pure=*/false);
+  catalog->Add("AssignAddVariableOp", MakeUpdate<Change::kAdd>,
+               /*is_pure=*/false);
+  catalog->Add("AssignSub", MakeUpdate<Change::kSubtract>, /*is_pure=*/false);
+  catalog->Add("AssignSubVariableOp", MakeUpdate<Change::kSubtract>,
+               /*is_pure=*/false);
+  catalog->Add("CountUpTo", MakeCountUpTo, /*is_pure=*/false);
+  catalog->Add("VariableShape", MakeShape, /*is_pure=*/false);
+  catalog->Add("DestroyResourceOp", MakeDestroy, /*is_pure=*/false);
+  catalog->Add("ResourceGather", MakeResourceGather, /*is_pure=*/false);
+  catalog->Add("ScatterUpdate", MakeScatter<ScatterRows, Change::kSet>,
+               /*is_pure=*/false);
+  catalog->Add("ScatterAdd", MakeScatter<ScatterRows, Change::kAdd>,
+               /*is_pure=*/false);
+  catalog->Add("ScatterSub", MakeScatter<ScatterRows, Change::kSubtract>,
+               /*is_pure=*/false);
+  catalog->Add("ResourceScatterUpdate", MakeScatter<ScatterRows, Change::kSet>,
+               /*is_pure=*/false);
+  catalog->Add("ResourceScatterAdd", MakeScatter<ScatterRows, Change::kAdd>,
+               /*is_pure=*/false);
+  catalog->Add("ScatterNdUpdate", MakeScatter<ScatterSlices, Change::kSet>,
+               /*is_pure=*/false);
+  catalog->Add("ScatterNdAdd", MakeScatter<ScatterSlices, Change::kAdd>,
+               /*is_pure=*/false);
+  catalog->Add("ScatterNdSub", MakeScatter<ScatterSlices, Change::kSubtract>,
+               /*is_pure=*/false);
+  catalog->Add("ScatterMul", MakeScatter<ScatterRows, Change::kMultiply>,
+               /*is_pure=*/false);
+  catalog->Add("ScatterDiv", MakeScatter<ScatterRows, Change::kDivide>,
+               /*is_pure=*/false);
+  catalog->Add("ScatterMin", MakeScatter<ScatterRows, Change::kMin>,
+               /*is_pure=*/false);
+  catalog->Add("ScatterMax", MakeScatter<ScatterRows, Change::kMax>,
+               /*is_pure=*/false);
 }
 
 }  // namespace optfarm::runtime
