@@ -48,4 +48,7 @@ function(optfarm_select_kernels target file)
   message(STATUS "Runtime with ${count} kernels for ${types}: ${ops}")
   target_compile_definitions(${target} PUBLIC "OPTFARM_KERNEL_OPS=\"${ops}\""
                              "OPTFARM_KERNEL_TYPES=\"${types}\"")
+  # Who chooses kernels wants a small program: the linker may drop functions.
+  target_compile_options(optfarm_build INTERFACE -ffunction-sections
+                         -fdata-sections)
 endfunction()

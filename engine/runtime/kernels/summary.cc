@@ -20,7 +20,7 @@ std::string ElementText(float value) {
   if (std::strtof(text.c_str(), nullptr) == value) return text;
   return absl::StrFormat("%.9g", value);
 }
-std::string ElementText(double value) {
+[[maybe_unused]] std::string ElementText(double value) {
   const std::string text = absl::StrFormat("%.15g", value);
   if (std::strtod(text.c_str(), nullptr) == value) return text;
   return absl::StrFormat("%.17g", value);
