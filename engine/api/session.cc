@@ -25,6 +25,11 @@ absl::StatusOr<std::vector<std::string>> Names(const char* const* names,
   std::vector<std::string> result;
   if (names == nullptr) {
     if (count > 0) return MissingArgument(list);
+#ifdef OPTFARM_LITE_RUNTIME
+    // Finding them needs the shape rules of every op there is.
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", list, "' is empty; this small runtime must be given names"));
+#else
     const absl::StatusOr<Signature>& signature = model.signature();
     if (!signature.ok()) return signature.status();
     for (const TensorDescription& tensor :
@@ -32,6 +37,7 @@ absl::StatusOr<std::vector<std::string>> Names(const char* const* names,
       result.push_back(tensor.name);
     }
     return result;
+#endif
   }
   for (size_t i = 0; i < count; ++i) {
     if (names[i] == nullptr) {
