@@ -84,7 +84,8 @@ class Planner {
   absl::Status CheckArity(const Node& node) const;
   absl::Status AddInputs(NodeId id, Step* step);
   absl::Status AddOutputs(NodeId id, Step* step);
-  int ReadVariable(const Step& reader, int slot, int loop);
+  int ReadVariable(const Step& reader, int slot, int loop,
+                   absl::Span<const int> other_inputs);
   std::vector<int> ControlSlots(const Node& node);
   void CarryIntoMerge(NodeId merge, int input, Step* step);
   void AddFetches();
@@ -285,7 +286,8 @@ void Planner::CarryIntoMerge(NodeId merge, int input, Step* step) {
 
 // A step of its own right before the reader, which takes the value that the
 // variable has then.
-int Planner::ReadVariable(const Step& reader, int slot, int loop) {
+int Planner::ReadVariable(const Step& reader, int slot, int loop,
+                          absl::Span<const int> other_inputs) {
   Step step;
   step.kind = StepKind::kReadVariable;
   step.is_pure = false;
@@ -293,6 +295,9 @@ int Planner::ReadVariable(const Step& reader, int slot, int loop) {
   step.op = reader.op;
   step.inputs = {slot};
   step.controls = reader.controls;
+  // A reader that does not run does not read: the variable may have no value.
+  step.controls.insert(step.controls.end(), other_inputs.begin(),
+                       other_inputs.end());
   step.outputs = {NewSlot(loop)};
   const int value = step.outputs[0];
   plan_.steps.push_back(std::move(step));
@@ -303,6 +308,7 @@ absl::Status Planner::AddInputs(NodeId id, Step* step) {
   const Node& node = graph_.node(id);
   const auto types =
       graph::InputTypes(*graph::FindOpDef(node.op()), node.def());
+  std::vector<size_t> read;
   for (size_t i = 0; i < node.inputs().size(); ++i) {
     const Endpoint e = node.inputs()[i];
     if (!IsFed(e) &&
@@ -315,12 +321,18 @@ absl::Status Planner::AddInputs(NodeId id, Step* step) {
           absl::StrCat(Describe(node), " reads '", graph_.NameOf(e),
                        "': the next iteration begins at a Merge only"));
     }
-    int slot = SlotOf(e);
     const bool wants_reference = types.ok() && graph::IsRefType((*types)[i]);
     if (!IsFed(e) && !wants_reference && graph::IsRefType(TypeOf(graph_, e))) {
-      slot = ReadVariable(*step, slot, nest_.loop_of[id]);
+      read.push_back(step->inputs.size());
     }
-    step->inputs.push_back(slot);
+    step->inputs.push_back(SlotOf(e));
+  }
+  const std::vector<int> inputs = step->inputs;
+  for (size_t i : read) {
+    // A Merge runs when one of its inputs is alive, everything else when all.
+    step->inputs[i] = ReadVariable(
+        *step, inputs[i], nest_.loop_of[id],
+        IsMerge(node.op()) ? absl::Span<const int>() : absl::MakeSpan(inputs));
   }
   return absl::OkStatus();
 }
@@ -398,7 +410,7 @@ absl::Status Planner::AddEntry(NodeId id) {
   const bool is_reference =
       !IsFed(from) && graph::IsRefType(TypeOf(graph_, from));
   if (is_reference && node.op() != "RefEnter") {
-    entry.from = ReadVariable(reader, entry.from, nest_.loops[loop].parent);
+    entry.from = ReadVariable(reader, entry.from, nest_.loops[loop].parent, {});
   }
   if (!IsFed({id, 0})) {
     // A constant is the outer value itself: no copy, and it can be folded.

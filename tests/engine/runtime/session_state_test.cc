@@ -105,6 +105,24 @@ TEST(VariablesTest, AReadIsNotTouchedByALaterChange) {
   EXPECT_THAT(ValuesOf<float>(out[1]), ElementsAre(11));
 }
 
+// A moving average: the variable's old value counts from the second run on.
+TEST(VariablesTest, AReaderThatDoesNotRunNeedsNoValue) {
+  GraphMaker g;
+  g.Placeholder("x", kFloat);
+  g.Node("v", "VariableV2").Type("dtype", kFloat).Shape("shape", {});
+  g.Node("set", "IsVariableInitialized", {"v"}).Type("dtype", kFloat);
+  g.Math("switch", "Switch", {"x", "set"});
+  g.Math("sum", "Add", {"v", "switch:1"});
+  g.Node("merge", "Merge", {"switch", "sum"}).Type("T", kFloat).Int("N", 2);
+  g.Node("assign", "Assign", {"v", "merge"}).Type("T", kFloat);
+  g.Math("out", "Identity", {"assign"});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto session, g.Session("x", "out"));
+  for (const float expected : {3, 6, 9}) {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto out, session->Run({Float(3)}));
+    EXPECT_THAT(ValuesOf<float>(out[0]), ElementsAre(expected));
+  }
+}
+
 TEST(VariablesTest, RowsMayBeScattered) {
   GraphMaker g;
   g.Const("initial", Floats({3, 2}, {0, 1, 2, 3, 4, 5}));
