@@ -7,6 +7,7 @@
 #include "client_cli/commands/commands.h"
 #include "client_cli/human_units.h"
 #include "client_cli/transform_explanation.h"
+#include "engine/formats/checkpoint.h"
 #include "engine/formats/graph_file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
@@ -71,6 +72,19 @@ std::string Remarks(const transforms::PipelineReport& report) {
   return text;
 }
 
+// Opened again for every variable: few transforms read any.
+absl::StatusOr<tensorflow::TensorProto> ReadVariable(
+    const std::string& checkpoint, const std::string& name) {
+  OPTFARM_ASSIGN_OR_RETURN(const auto opened,
+                           formats::Checkpoint::Open(checkpoint));
+  const formats::SavedTensor* tensor = opened->Find(name);
+  if (tensor == nullptr) {
+    return absl::NotFoundError(absl::StrCat("the checkpoint '", checkpoint,
+                                            "' has no tensor '", name, "'"));
+  }
+  return opened->Read(*tensor);
+}
+
 std::string Explain(const transforms::PipelineReport& report,
                     absl::Span<const transforms::TransformStep> steps,
                     OutputFormat format) {
@@ -127,9 +141,11 @@ class GraphTransform final : public Command {
     if (!graph.ok()) {
       return Annotate(graph.status(), absl::StrCat("'", in_graph_, "'"));
     }
+    transforms::PipelineOptions options;
+    options.checkpoint_reader = ReadVariable;
     OPTFARM_ASSIGN_OR_RETURN(
         const transforms::PipelineReport report,
-        transforms::RunTransforms(&*graph, steps, inputs, outputs));
+        transforms::RunTransforms(&*graph, steps, inputs, outputs, options));
     const std::string name_map =
         transforms::PrintNameMap(transforms::MakeNameMap(report.steps, *graph));
     OPTFARM_RETURN_IF_ERROR(formats::SaveGraphDef(
