@@ -52,8 +52,9 @@ std::optional<FloatRange> RangeByOp(const Graph& graph, Endpoint tensor) {
       new absl::flat_hash_set<std::string>{"Identity", "Reshape", "MaxPool",
                                            "AvgPool",  "Squeeze", "MaxPool3D",
                                            "AvgPool3D"};
-  absl::flat_hash_set<NodeId> seen;
-  while (seen.insert(tensor.node).second) {
+  // No model has more of them in a row; a cycle would have no end.
+  constexpr int kMostSteps = 32;
+  for (int i = 0; i < kMostSteps; ++i) {
     const graph::Node& node = graph.node(tensor.node);
     if (node.op() == "Relu6") return FloatRange{0, 6};
     if (node.op() == "Sigmoid") return FloatRange{0, 1};

@@ -10,6 +10,7 @@
 #include "engine/graph/attr.h"
 #include "engine/transforms/constant_nodes.h"
 #include "engine/transforms/quantized_op_nodes.h"
+#include "engine/transforms/unused_nodes.h"
 
 namespace optfarm::transforms {
 namespace {
@@ -80,7 +81,7 @@ std::vector<NodeId> WaitForRestored(const Graph& graph, NodeId restore) {
 // Adds names to the constant list that a SaveV2 reads.
 absl::Status AppendStrings(NodeId save, int input,
                            const std::vector<std::string>& added,
-                           Graph* graph) {
+                           const TransformContext& context, Graph* graph) {
   const Endpoint source = graph->node(save).inputs()[input];
   OPTFARM_ASSIGN_OR_RETURN(std::vector<std::string> strings,
                            ReadStrings(*graph, source));
@@ -89,16 +90,15 @@ absl::Status AppendStrings(NodeId save, int input,
   const NodeId list = graph->Add(
       MakeStrings(graph->node(source.node).name(), strings), {}, {}, save);
   graph->SetInput(save, input, {list, 0});
-  if (graph->node(source.node).uses().empty()) {
-    const std::string name = graph->node(source.node).name();
-    graph->Remove(source.node);
-    graph->Rename(list, name);
-  }
+  const std::string name = graph->node(source.node).name();
+  RemoveUnused({source.node}, context, graph);
+  // No effect where the name is still taken by the old list.
+  if (graph->Find(name) == graph::kNoNode) graph->Rename(list, name);
   return absl::OkStatus();
 }
 
 absl::Status SaveToo(NodeId save, const std::vector<NodeId>& variables,
-                     Graph* graph) {
+                     const TransformContext& context, Graph* graph) {
   OPTFARM_ASSIGN_OR_RETURN(std::vector<tensorflow::DataType> types,
                            graph::GetTypes(graph->node(save).def(), "dtypes"));
   // Both lists are read before one of them is changed.
@@ -108,9 +108,9 @@ absl::Status SaveToo(NodeId save, const std::vector<NodeId>& variables,
   }
   std::vector<std::string> names;
   for (NodeId id : variables) names.push_back(graph->node(id).name());
-  OPTFARM_RETURN_IF_ERROR(AppendStrings(save, kNames, names, graph));
+  OPTFARM_RETURN_IF_ERROR(AppendStrings(save, kNames, names, context, graph));
   OPTFARM_RETURN_IF_ERROR(AppendStrings(
-      save, kSlices, std::vector<std::string>(names.size()), graph));
+      save, kSlices, std::vector<std::string>(names.size()), context, graph));
   std::vector<Endpoint> inputs(graph->node(save).inputs().begin(),
                                graph->node(save).inputs().end());
   for (NodeId id : variables) inputs.push_back({id, 0});
@@ -186,7 +186,7 @@ void AddToSavers(const std::vector<NodeId>& variables,
         "nothing restores what it saves under the same file name");
     if (restore != graph::kNoNode) {
       const std::vector<NodeId> waiting = WaitForRestored(*graph, restore);
-      saved = SaveToo(id, variables, graph);
+      saved = SaveToo(id, variables, *context, graph);
       if (saved.ok()) RestoreToo(restore, variables, waiting, graph);
     }
     if (!saved.ok()) {

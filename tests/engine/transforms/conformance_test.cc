@@ -2,6 +2,10 @@
 // makes: versions and library are kept, names never collide, and no graph,
 // however damaged, stops the process.
 
+#include <pthread.h>
+
+#include <functional>
+
 #include "absl/strings/str_cat.h"
 #include "engine/transforms/catalog.h"
 #include "engine/transforms/freeze_ranges.h"
@@ -311,9 +315,27 @@ TEST(DamagedGraphTest, EveryTransformBearsCycles) {
   ApplyAll(b, "in", "out");
 }
 
+// Runs `work` where a recursion of a few thousand calls does not fit.
+void RunWithSmallStack(std::function<void()> work) {
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_attr_init(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, 256 * 1024), 0);
+  pthread_t thread;
+  ASSERT_EQ(pthread_create(
+                &thread, &attributes,
+                [](void* data) -> void* {
+                  (*static_cast<std::function<void()>*>(data))();
+                  return nullptr;
+                },
+                &work),
+            0);
+  pthread_join(thread, nullptr);
+  pthread_attr_destroy(&attributes);
+}
+
 // Nothing recurses along the graph.
 TEST(DamagedGraphTest, EveryTransformGoesThroughDeepChains) {
-  constexpr int kDepth = 10000;
+  constexpr int kDepth = 4000;
   for (const char* op : {"Identity", "Relu"}) {
     GraphBuilder b;
     b.Placeholder("in", {2});
@@ -323,10 +345,12 @@ TEST(DamagedGraphTest, EveryTransformGoesThroughDeepChains) {
       b.Node(name, op, {last}, FloatT());
       last = name;
     }
-    ForEveryTransform([&](const TransformStep& step) {
-      Graph graph = b.Build();
-      ApplyStep(step, "in", last, &graph).status().IgnoreError();
-      EXPECT_GT(graph.node_count(), 1);
+    RunWithSmallStack([&] {
+      ForEveryTransform([&](const TransformStep& step) {
+        Graph graph = b.Build();
+        ApplyStep(step, "in", last, &graph).status().IgnoreError();
+        EXPECT_GT(graph.node_count(), 1);
+      });
     });
   }
 }

@@ -77,6 +77,34 @@ TEST(FakeQuantizeTrainingTest, QuantizesWhatForwardProductsRead) {
             "Sub(" + min + "variable, " + min + "Switch:1)");
 }
 
+TEST(FakeQuantizeTrainingTest, RangesFollowWhatIsSeen) {
+  GraphBuilder b;
+  b.Placeholder("x", {1, 2});
+  b.Floats("w", {2, 1}, {1, 2});
+  b.Node("out", "MatMul", {"x", "w"}, FloatT());
+  Graph graph = b.Build();
+  MustApply(&graph, "fake_quantize_training", "x", "out");
+  tensorflow::NodeDef read;
+  read.set_name("read");
+  read.set_op("Identity");
+  (*read.mutable_attr())["T"] = TypeAttr(tensorflow::DT_FLOAT);
+  graph.Add(read, {{graph.Find(std::string(kX) + "/max/Assign"), 0}});
+  const auto session =
+      runtime::Session::Create(graph, graph::ParseTensorNames("x").value(),
+                               graph::ParseTensorNames("out,read").value());
+  OPTFARM_ASSERT_OK(session);
+  const auto run = [&](float greatest) {
+    const auto outputs =
+        (*session)->Run({Tensor::FromValues<float>({1, 2}, {-1, greatest})});
+    EXPECT_TRUE(outputs.ok()) << outputs.status();
+    return outputs.ok() ? (*outputs)[1].flat<float>()[0] : 0.0f;
+  };
+  // The first value as it is, then a thousandth of the way.
+  EXPECT_EQ(run(3), 3);
+  EXPECT_NEAR(run(5), 3.002f, 1e-5f);
+  EXPECT_NEAR(run(5), 3.003998f, 1e-5f);
+}
+
 TEST(FakeQuantizeTrainingTest, ATensorThatIsReadTwiceIsQuantizedOnce) {
   GraphBuilder b;
   b.Placeholder("x", {2, 2});

@@ -1,3 +1,4 @@
+#include "engine/runtime/resource.h"
 #include "engine/transforms/saved_variables.h"
 #include "tests/engine/transforms/transform_testing.h"
 
@@ -53,6 +54,33 @@ TEST(SparsifyGatherTest, LooksUpInATable) {
   EXPECT_THAT(LongsOf(graph, "gather/ExpandDims/Const"), ElementsAre(-1));
   EXPECT_EQ(graph.Find("w"), graph::kNoNode);
   EXPECT_EQ(graph.Find("w/read"), graph::kNoNode);
+}
+
+TEST(SparsifyGatherTest, FindsWhatGatherFound) {
+  GraphBuilder b = Column({0, 0.5f, 0, -2});
+  Gather(&b);
+  const Graph before = b.Build();
+  Graph after = b.Build();
+  MustApply(&after, "sparsify_gather", "ids", "gather");
+  const Tensor ids = Tensor::FromValues<int64_t>({2}, {3, 0});
+  runtime::SessionOptions options;
+  options.resources = std::make_shared<runtime::ResourceContainer>();
+  const auto run = [&](const Graph& graph, const std::string& fetch,
+                       const std::vector<Tensor>& feeds)
+      -> absl::StatusOr<std::vector<Tensor>> {
+    OPTFARM_ASSIGN_OR_RETURN(
+        const auto session,
+        runtime::Session::Create(
+            graph, graph::ParseTensorNames(feeds.empty() ? "" : "ids").value(),
+            graph::ParseTensorNames(fetch).value(), options));
+    return session->Run(feeds);
+  };
+  OPTFARM_ASSERT_OK(run(after, "^group_deps", {}).status());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto found, run(after, "gather", {ids}));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto was, run(before, "gather", {ids}));
+  EXPECT_TRUE(found[0].shape() == was[0].shape());
+  EXPECT_THAT(found[0].flat<float>(), ElementsAre(-2, 0));
+  EXPECT_THAT(was[0].flat<float>(), ElementsAre(-2, 0));
 }
 
 TEST(SparsifyGatherTest, TwoLookupsShareATable) {
