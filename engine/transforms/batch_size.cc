@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
+#include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
 #include "engine/graph/op_defs.h"
 #include "engine/transforms/constant_nodes.h"
@@ -67,14 +68,22 @@ BatchSizeEditor::Difference BatchSizeEditor::DifferenceOf(
   if (!old_shape.has_rank() || !new_shape.has_rank()) return {Kind::kUnknown};
   if (old_shape.rank() != new_shape.rank()) return {Kind::kBroken};
   Difference difference{Kind::kNone};
+  bool is_open = false;
   for (int axis = 0; axis < old_shape.rank(); ++axis) {
     const int64_t was = old_shape.dim(axis), is = new_shape.dim(axis);
+    is_open = is_open || is == kUnknownDim;
     if (was == is) continue;
-    const bool fits =
-        was == kUnknownDim || is == kUnknownDim || is == change_.Scaled(was);
-    if (!fits || difference.kind != Kind::kNone) return {Kind::kBroken};
-    difference = {Kind::kBatch, axis};
+    // Where nothing was known before, more may be known now.
+    const bool is_known_change = was != kUnknownDim;
+    if (is_known_change && ((is != kUnknownDim && is != change_.Scaled(was)) ||
+                            difference.is_sure)) {
+      return {Kind::kBroken};
+    }
+    if (difference.kind == Kind::kNone || is_known_change) {
+      difference = {Kind::kBatch, axis, is_known_change};
+    }
   }
+  if (difference.kind == Kind::kNone && is_open) return {Kind::kUnknown};
   return difference;
 }
 
@@ -256,6 +265,10 @@ std::string BatchSizeEditor::WhyNotByItem(NodeId id) {
     if (IsCarrying(e)) carrying.push_back(e);
   }
   if (carrying.empty() || AsksForShape(node.op())) return "";
+  if (absl::StartsWith(node.op(), "FusedBatchNorm") &&
+      graph::GetBoolOr(node.def(), "is_training", true).value_or(true)) {
+    return "it normalizes by the statistics of all items together";
+  }
   // Where items are put is told by an index for each of them.
   if (absl::StartsWith(node.op(), "TensorArray")) {
     return carrying.size() > 1 ? ""

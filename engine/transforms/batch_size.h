@@ -50,6 +50,8 @@ class BatchSizeEditor {
   struct Difference {
     enum class Kind { kNone, kBatch, kUnknown, kBroken } kind;
     int axis = 0;
+    // Whether the dimension was known before.
+    bool is_sure = false;
   };
   Difference DifferenceOf(graph::Endpoint tensor) const;
   bool IsCarrying(graph::Endpoint tensor) const;

@@ -236,14 +236,30 @@ absl::Status FoldOne(const std::string& name, const std::string* text,
   return absl::OkStatus();
 }
 
+// Optional placeholders that nobody is going to feed.
+std::vector<std::string> UnfedOptions(const Graph& graph,
+                                      const TransformContext& context) {
+  std::vector<std::string> names;
+  for (NodeId id : graph.Ids()) {
+    const graph::Node& node = graph.node(id);
+    if (node.op() == "PlaceholderWithDefault" && node.inputs().size() == 1 &&
+        IsConst(graph.node(node.inputs()[0].node)) &&
+        !context.IsInput(node.name())) {
+      names.push_back(node.name());
+    }
+  }
+  return names;
+}
+
 absl::Status FoldPlaceholder(Graph* graph, TransformContext* context) {
-  const std::vector<std::string> names = context->arguments().Strings("name");
+  std::vector<std::string> names = context->arguments().Strings("name");
   const std::vector<std::string> values = context->arguments().Strings("value");
   if (!values.empty() && values.size() != names.size()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "'name' is given ", names.size(), " times and 'value' ", values.size(),
         " times; give each name its value, or no value at all"));
   }
+  if (names.empty()) names = UnfedOptions(*graph, *context);
   for (size_t i = 0; i < names.size(); ++i) {
     const absl::Status folded = FoldOne(
         names[i], values.empty() ? nullptr : &values[i], context, graph);
@@ -267,9 +283,9 @@ TransformDef FoldPlaceholderTransform() {
       .parameters =
           {{.name = "name",
             .help = "Tensor to give a value, for instance keras_learning_phase "
-                    "or is_training.",
-            .repeated = true,
-            .required = true},
+                    "or is_training. Without any, all optional placeholders "
+                    "that are no inputs.",
+            .repeated = true},
            {.name = "value",
             .help = "Value of the name at the same place: one for all elements "
                     "or a list with commas. Without any, optional placeholders "

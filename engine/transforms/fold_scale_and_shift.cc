@@ -2,7 +2,7 @@
 // follow a convolution or matrix product, however a batch norm was written,
 // into its weights and one BiasAdd. Beyond TensorFlow's two folds it knows the
 // constant on either side, Sub, RealDiv and AddV2, a bias in between, and goes
-// through BatchToSpaceND and any concatenation of foldable parts.
+// through BatchToSpaceND, Transpose and any concatenation of foldable parts.
 //
 //   a2 * (a1 * conv(x, w) + b1) + b2  =  conv(x, a2 a1 w) + (a2 b1 + b2)
 //

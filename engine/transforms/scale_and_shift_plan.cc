@@ -38,6 +38,10 @@ bool IsBatchToSpace(const graph::Node& node) {
   return node.op() == "BatchToSpaceND" && node.inputs().size() == 3;
 }
 
+bool IsTranspose(const graph::Node& node) {
+  return node.op() == "Transpose" && node.inputs().size() == 2;
+}
+
 // What is joined.
 absl::Span<const Endpoint> Parts(const graph::Node& concat) {
   return concat.op() == "Concat"
@@ -78,8 +82,7 @@ absl::Status ScaleAndShiftPlanner::Descend(NodeId node, NodeId reader,
     const Endpoint data = DataOf(node, *affine);
     if (data.port != 0 || HasOtherOutputsRead(graph_.node(node))) {
       return absl::FailedPreconditionError(
-          "an output besides the first is "
-          "read");
+          "an output besides the first is read");
     }
     plan_.removed.push_back(node);
     if (affine->affine.scales) ++plan_.scalings;
@@ -90,15 +93,19 @@ absl::Status ScaleAndShiftPlanner::Descend(NodeId node, NodeId reader,
   if (reader == graph::kNoNode) plan_.top = node;
   const graph::Node& below = graph_.node(node);
   if (IsProduct(below)) return AddProduct(node, reader, input, outer);
-  if (depth >= kMostNested || (!IsConcat(below) && !IsBatchToSpace(below))) {
+  if (depth >= kMostNested ||
+      (!IsConcat(below) && !IsBatchToSpace(below) && !IsTranspose(below))) {
     return absl::NotFoundError(absl::StrCat(
         "'", below.name(), "' (", below.op(), ") does not take factors"));
   }
   if (reader != graph::kNoNode) {
     plan_.rewired.push_back({{reader, input}, node});
   }
-  return IsConcat(below) ? DescendConcat(node, outer, depth)
-                         : DescendBatchToSpace(node, outer, depth);
+  if (IsConcat(below)) return DescendConcat(node, outer, depth);
+  if (IsTranspose(below)) {
+    return DescendTranspose(node, std::move(outer), depth);
+  }
+  return DescendBatchToSpace(node, outer, depth);
 }
 
 Endpoint ScaleAndShiftPlanner::DataOf(NodeId node,
@@ -158,7 +165,8 @@ absl::StatusOr<int64_t> ScaleAndShiftPlanner::Channels(NodeId node, int depth) {
     OPTFARM_ASSIGN_OR_RETURN(affine, ReadAffineNode(graph_, node));
     if (affine.has_value()) {
       node = DataOf(node, *affine).node;
-    } else if (IsBatchToSpace(graph_.node(node))) {
+    } else if (IsBatchToSpace(graph_.node(node)) ||
+               IsTranspose(graph_.node(node))) {
       node = graph_.node(node).inputs()[0].node;
     } else {
       break;
@@ -208,7 +216,7 @@ const graph::Node* ScaleAndShiftPlanner::ProductBelow(
       node = DataOf(node, **affine).node;
     } else if (IsConcat(at)) {
       node = Parts(at)[0].node;
-    } else if (IsBatchToSpace(at)) {
+    } else if (IsBatchToSpace(at) || IsTranspose(at)) {
       node = at.inputs()[0].node;
     } else {
       return nullptr;
@@ -221,10 +229,15 @@ absl::StatusOr<bool> ScaleAndShiftPlanner::IsAlongChannels(
     const graph::Node& concat) const {
   const Endpoint axis_input =
       concat.inputs()[concat.op() == "Concat" ? 0 : concat.inputs().size() - 1];
-  const graph::Node* product = ProductBelow(Parts(concat)[0].node);
+  std::vector<NodeId> path;
+  const graph::Node* product = ProductBelow(Parts(concat)[0].node, &path);
   if (!IsConst(graph_.node(axis_input.node)) || product == nullptr) {
     return absl::FailedPreconditionError(
         absl::StrCat("the axis of '", concat.name(), "' is not constant"));
+  }
+  if (HasTranspose(path)) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("'", concat.name(), "' joins what was transposed before"));
   }
   OPTFARM_ASSIGN_OR_RETURN(const Tensor axis,
                            ConstValue(graph_.node(axis_input.node)));
@@ -271,16 +284,56 @@ absl::Status ScaleAndShiftPlanner::DescendConcat(NodeId concat,
     OPTFARM_RETURN_IF_ERROR(
         Descend(part.node, concat, input++, std::move(share), depth + 1));
   }
+  if (begin != 0 && begin != width) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "'", node.name(), "' has fewer channels than there are constants"));
+  }
   return absl::OkStatus();
+}
+
+bool ScaleAndShiftPlanner::HasTranspose(const std::vector<NodeId>& path) const {
+  return std::any_of(path.begin(), path.end(),
+                     [&](NodeId id) { return IsTranspose(graph_.node(id)); });
+}
+
+absl::Status ScaleAndShiftPlanner::DescendTranspose(NodeId transpose,
+                                                    ChannelAffine outer,
+                                                    int depth) {
+  const graph::Node& node = graph_.node(transpose);
+  const graph::Node& order = graph_.node(node.inputs()[1].node);
+  if (!IsConst(order) || node.inputs()[0].port != 0) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the order of '", node.name(), "' is not constant"));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const Tensor value, ConstValue(order));
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, value.AsInt64s());
+  const int rank = static_cast<int>(axes.size());
+  const int axis = rank - 1 - outer.channel_axis;
+  if (outer.rank > rank || axis < 0) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "the constants have more dimensions than '", node.name(), "'"));
+  }
+  if (outer.channel_axis >= 0) {
+    const int64_t source = axes[static_cast<size_t>(axis)];
+    if (source < 0 || source >= rank) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the order of '", node.name(), "' is bad"));
+    }
+    outer.channel_axis = rank - 1 - static_cast<int>(source);
+  }
+  return Descend(node.inputs()[0].node, transpose, 0, std::move(outer),
+                 depth + 1);
 }
 
 absl::Status ScaleAndShiftPlanner::DescendBatchToSpace(
     NodeId space, const ChannelAffine& outer, int depth) {
   const graph::Node& node = graph_.node(space);
   const graph::Node& block = graph_.node(node.inputs()[1].node);
-  const graph::Node* product = ProductBelow(node.inputs()[0].node);
+  std::vector<NodeId> path;
+  const graph::Node* product = ProductBelow(node.inputs()[0].node, &path);
   if (node.inputs()[0].port != 0 || !IsConst(block) || product == nullptr ||
-      product->op() == "MatMul" || DataFormat(*product) != "NHWC") {
+      product->op() == "MatMul" || DataFormat(*product) != "NHWC" ||
+      HasTranspose(path)) {
     return absl::FailedPreconditionError(
         absl::StrCat("'", node.name(), "' may move channels"));
   }

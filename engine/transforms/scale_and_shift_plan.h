@@ -23,8 +23,8 @@ struct ScaledProduct {
   // One for each output channel.
   std::vector<float> scale;
   std::vector<float> shift;
-  // The concatenation or BatchToSpaceND that reads it, and at which input;
-  // kNoNode when it stands directly below the head.
+  // The concatenation, BatchToSpaceND or Transpose that reads it, and at which
+  // input; kNoNode when it stands directly below the head.
   graph::NodeId reader = graph::kNoNode;
   int input = 0;
 };
@@ -70,6 +70,9 @@ class ScaleAndShiftPlanner {
   absl::Status DescendBatchToSpace(graph::NodeId space,
                                    const ChannelAffine& outer, int depth);
 
+  absl::Status DescendTranspose(graph::NodeId transpose, ChannelAffine outer,
+                                int depth);
+
   graph::Endpoint DataOf(graph::NodeId node, const AffineNode& affine) const;
   // Output channels of what stands below `node`.
   absl::StatusOr<int64_t> Channels(graph::NodeId node, int depth);
@@ -77,6 +80,7 @@ class ScaleAndShiftPlanner {
   // there is none. Adds what stands above it to `path`.
   const graph::Node* ProductBelow(
       graph::NodeId node, std::vector<graph::NodeId>* path = nullptr) const;
+  bool HasTranspose(const std::vector<graph::NodeId>& path) const;
   absl::StatusOr<bool> IsAlongChannels(const graph::Node& concat) const;
 
   const graph::Graph& graph_;

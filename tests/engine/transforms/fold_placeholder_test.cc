@@ -86,6 +86,17 @@ TEST(FoldPlaceholderTest, TakesTheDefaultOfAnOptionalPlaceholder) {
                 "'value'"));
 }
 
+TEST(FoldPlaceholderTest, TakesAllOptionalPlaceholdersThatNobodyFeeds) {
+  Graph graph = Model().Build();
+  MustApply(&graph, "fold_placeholder", "in", "out");
+  EXPECT_EQ(Show(graph, "out"), "Relu(serve)");
+  graph = Model().Build();
+  EXPECT_EQ(
+      MustApply(&graph, "fold_placeholder", "in,keras_learning_phase", "out")
+          .nodes_changed,
+      0);
+}
+
 TEST(FoldPlaceholderTest, SeesThroughLogicAndNestedConditions) {
   GraphBuilder b;
   b.Placeholder("in", {4});

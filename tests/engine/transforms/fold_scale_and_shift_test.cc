@@ -141,6 +141,29 @@ TEST(FoldScaleAndShiftTest, GoesThroughBatchToSpace) {
   EXPECT_EQ(Show(graph, "add"), "BatchToSpaceND(conv/biasadd, block, crops)");
 }
 
+// Keras with channels first, on a processor that cannot: the convolution stands
+// between two Transposes.
+TEST(FoldScaleAndShiftTest, FollowsTheChannelsThroughATranspose) {
+  GraphBuilder b = WithConv();
+  b.Ints("order", {4}, {0, 3, 1, 2});
+  b.Node("turned", "Transpose", {"conv", "order"}, FloatT());
+  b.Floats("scale", {1, 3, 1, 1}, {2, 3, 4});
+  b.Node("mul", "Mul", {"turned", "scale"}, FloatT());
+  b.Floats("shift", {1, 3, 1, 1}, {1, 2, 3});
+  b.Node("add", "Add", {"mul", "shift"}, FloatT());
+  b.Node("out", "Relu", {"add"}, FloatT());
+  Graph graph;
+  FoldAndCompare(b, &graph);
+  EXPECT_EQ(Show(graph, "add"), "Transpose(conv/biasadd, order)");
+  GraphBuilder along = WithConv();
+  along.Ints("order", {4}, {0, 3, 1, 2});
+  along.Node("turned", "Transpose", {"conv", "order"}, FloatT());
+  along.Floats("scale", {4}, {1, 2, 3, 4});
+  along.Node("out", "Mul", {"turned", "scale"}, FloatT());
+  EXPECT_THAT(Skipped(FoldAndCompare(along, &graph)),
+              ElementsAre(HasSubstr("do not go along the channels")));
+}
+
 TEST(FoldScaleAndShiftTest, SharesTheConstantsOutOverAConcatenation) {
   GraphBuilder b;
   b.Placeholder("in", {2, 4, 4, 2});

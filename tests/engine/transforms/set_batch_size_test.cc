@@ -149,6 +149,29 @@ TEST(SetBatchSizeTest, NamesWhatCannotBeChanged) {
                         "'shape'"));
 }
 
+TEST(SetBatchSizeTest, FillsInASizeThatWasOpen) {
+  GraphBuilder b;
+  b.Placeholder("in", {-1, 2, 3});
+  b.Ints("shape", {2}, {-1, 6});
+  b.Node("flat", "Reshape", {"in", "shape"}, FloatT());
+  b.Node("out", "Relu", {"flat"}, FloatT());
+  Graph graph = b.Build();
+  MustApply(&graph, "set_batch_size(batch_size=4)", "in", "out");
+  EXPECT_EQ(ShapeOf(graph, "out"), "[4,6]");
+}
+
+TEST(SetBatchSizeTest, SeesThatTrainingMixesItems) {
+  GraphBuilder b;
+  b.Placeholder("in", {1, 2, 2, 1});
+  for (const char* name : {"gamma", "beta"}) b.Floats(name, {1}, {1});
+  for (const char* name : {"mean", "variance"}) b.Floats(name, {0}, {});
+  b.Node("out", "FusedBatchNorm", {"in", "gamma", "beta", "mean", "variance"},
+         FloatT());
+  EXPECT_THAT(ErrorOf(b, "batch_size=2"),
+              HasSubstr("node 'out' (FusedBatchNorm): it normalizes by the "
+                        "statistics of all items together"));
+}
+
 TEST(SetBatchSizeTest, NeedsToKnowWhichInputsCarryTheBatch) {
   GraphBuilder b = Classifier();
   b.Placeholder("thresholds", {3});
