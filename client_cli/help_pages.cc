@@ -41,9 +41,10 @@ std::string CommandLines(absl::Span<const CommandInfo> commands,
     if (!group.empty() && !absl::StartsWith(name, absl::StrCat(group, " "))) {
       continue;
     }
-    absl::StrAppend(&text, "  ", name,
-                    std::string(width - name.size() + 2, ' '), command.summary,
-                    "\n");
+    const std::string head = absl::StrCat("  ", name);
+    absl::StrAppend(&text, head,
+                    WrapText(command.summary, static_cast<int>(width) + 4)
+                        .substr(head.size()));
   }
   return text;
 }
