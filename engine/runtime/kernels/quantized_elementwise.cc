@@ -168,8 +168,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeMul(const NodeDef& node) {
     OPTFARM_ASSIGN_OR_RETURN(
         const BroadcastPlan plan,
         PlanBroadcast(c->input(0).shape(), c->input(1).shape()));
-    OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_a, ZeroCode(a));
-    OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_b, ZeroCode(b));
+    // A layer whose results all lie far below zero has such a range. One
+    // product of two offsets still fits in 32 bits.
+    constexpr int32_t kMostZero = 32000;
+    OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_a, ZeroCode(a, kMostZero));
+    OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_b, ZeroCode(b, kMostZero));
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out, c->AllocateOutput(0, tensorflow::DT_QINT32, plan.output));
     ForEachPair(c, plan, out->data<int32_t>(), [=](uint8_t x, uint8_t y) {

@@ -55,9 +55,9 @@ void SetOutputRange(KernelContext* context, int first, Range range) {
   context->SetOutput(first + 1, Tensor::Scalar(range.max));
 }
 
-absl::StatusOr<int32_t> ZeroCode(Range range) {
+absl::StatusOr<int32_t> ZeroCode(Range range, int32_t most) {
   const int64_t code = QuantizeUnclamped<uint8_t>(0.0f, range);
-  if (code < -1024 || code > 1024) {
+  if (code < -most || code > most) {
     return absl::InvalidArgumentError(
         absl::StrCat("the range [", range.min, ", ", range.max,
                      "] is too far from zero for 8-bit arithmetic"));

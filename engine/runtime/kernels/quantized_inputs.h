@@ -27,8 +27,8 @@ void SetOutputRange(KernelContext* context, int first, Range range);
 
 // The zero code of an 8-bit input, which padding and offsets use.
 // ERRORS: InvalidArgument when the range is so far from zero that the code of
-// zero leaves [-1024, 1024].
-absl::StatusOr<int32_t> ZeroCode(Range range);
+// zero leaves [-most, most]; sums of many products need a small one.
+absl::StatusOr<int32_t> ZeroCode(Range range, int32_t most = 1024);
 
 }  // namespace optfarm::runtime
 

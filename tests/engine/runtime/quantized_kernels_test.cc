@@ -203,6 +203,21 @@ TEST(QuantizedMulTest, Broadcasts) {
   }
 }
 
+TEST(QuantizedMulTest, TakesRangesFarFromZero) {
+  const Range far = {-162.7f, -160.3f}, near = {-2.0f, 2.1f};
+  const auto x = RandomCodes(6, 7), y = RandomCodes(6, 8);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      auto out, EvaluateNode(Node("op: 'QuantizedMul'"),
+                             {Codes({6}, x), Codes({6}, y), Real(far.min),
+                              Real(far.max), Real(near.min), Real(near.max)},
+                             3));
+  const auto values = Dequantized(out);
+  const auto real_x = Dequantized(x, far), real_y = Dequantized(y, near);
+  for (int i = 0; i < 6; ++i) {
+    EXPECT_NEAR(values[i], real_x[i] * real_y[i], 0.02f);
+  }
+}
+
 TEST(QuantizedReluTest, ClampsAtTheCodesOfZeroAndSix) {
   const Tensor codes = Codes({4}, {0, 64, 100, 255});
   OPTFARM_ASSERT_OK_AND_ASSIGN(
