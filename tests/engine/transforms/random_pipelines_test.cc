@@ -10,7 +10,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "engine/graph/verify.h"
 #include "tests/engine/transforms/random_graphs.h"
 #include "tests/engine/transforms/transform_testing.h"
 
@@ -259,15 +258,13 @@ TEST(RandomPipelinesTest, DamagedGraphsStopNothing) {
     options.verify = dice.OneIn(2);
     const std::string transforms =
         dice.OneIn(3) ? RandomQuantization(number) : RandomTransforms(number);
-    // What comes of it does not matter; that it comes does.
+    // What comes of it does not matter; that it comes does. It is not run: a
+    // loop may have lost its end.
     Apply(&*graph, transforms, "in", absl::StrJoin(outputs, ","), options)
         .status()
         .IgnoreError();
     EXPECT_TRUE(Graph::FromDef(graph->ToDef()).ok())
         << "case " << number << ": " << transforms;
-    if (graph::Verify(*graph).ok()) {
-      Answers(*graph, outputs).status().IgnoreError();
-    }
   }
 }
 
