@@ -2,7 +2,8 @@
 // every input. Rounding weights shifts the mean of each output channel; the
 // shift is measured on samples and subtracted from the bias behind the layer
 // (Nagel et al., "Data-Free Quantization Through Weight Equalization and Bias
-// Correction", 2019, section 4.2, the variant from data).
+// Correction", 2019, section 4.2, the variant from data; formulas 14 and 15 of
+// docs/quantization.md).
 
 #ifndef OPTFARM_ENGINE_OPTIMIZE_BIAS_CORRECTION_H_
 #define OPTFARM_ENGINE_OPTIMIZE_BIAS_CORRECTION_H_

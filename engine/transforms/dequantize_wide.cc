@@ -1,6 +1,7 @@
 // dequantize_wide: where a 32-bit result is requantized to 8 bits only to
 // become float, lets Dequantize read the 32 bits. What follows in float then
-// sees the exact integer result, and no range needs to be known for it.
+// sees the exact integer result (formula 11 of docs/quantization.md), and no
+// range needs to be known for it.
 //
 //   Dequantize[quint8](Requantize(q:0, q:1, q:2, min, max):0..2)
 //   becomes Dequantize[qint32](q:0, q:1, q:2)

@@ -6,7 +6,12 @@
 // makes channels differ a hundredfold, most of all in depthwise networks.
 //
 //   y = op(x, w)   becomes   y = op(x, w / s) * s,
-//   s[c] = max |w[.., c]| / max |w|
+//   s[c] = m[c] / max m,   m[c] = max(-min w[.., c], 128/127 max w[.., c])
+//
+// 128/127 because 256 codes have one more on one side of zero: a range of
+// -128..127 steps puts zero on code 128. In a range as far up as down zero
+// would lie halfway between two codes, and the last bit of a quotient would
+// decide which of them stands for it (formula 7 of docs/quantization.md).
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +36,10 @@ using graph::Graph;
 using graph::NodeId;
 using runtime::Tensor;
 
-// The largest magnitude in each output channel of `op`.
+// Steps below zero over steps above.
+constexpr float kUp = 128.0f / 127.0f;
+
+// m of the formula above.
 absl::StatusOr<std::vector<float>> ChannelMagnitudes(const graph::Node& op,
                                                      const FloatView& weights) {
   OPTFARM_ASSIGN_OR_RETURN(const int64_t channels,
@@ -48,7 +56,8 @@ absl::StatusOr<std::vector<float>> ChannelMagnitudes(const graph::Node& op,
   const size_t row = values.size() / largest.size();
   for (size_t i = 0; i < values.size(); ++i) {
     const size_t channel = channels_first ? i / row : i % largest.size();
-    largest[channel] = std::max(largest[channel], std::abs(values[i]));
+    const float magnitude = values[i] > 0 ? values[i] * kUp : -values[i];
+    largest[channel] = std::max(largest[channel], magnitude);
   }
   return largest;
 }

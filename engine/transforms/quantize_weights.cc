@@ -42,6 +42,7 @@ WeightRange QuantizedRange(WeightRange range) {
 // off rounds halves away from zero and nothing else up.
 constexpr double kAlmostHalf = 0.49999999999999994;
 
+// Formula 2 of docs/quantization.md with 256 codes:
 // code = round(v * 255 / (max - min)) - round(min * 255 / (max - min)), within
 // 0..255, in double, halves away from zero.
 void WriteCodes(absl::Span<const float> values, const WeightRange& range,

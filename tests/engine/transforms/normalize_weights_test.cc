@@ -87,7 +87,9 @@ std::vector<float> Magnitudes(const LayerCase& layer,
   std::vector<float> largest(static_cast<size_t>(layer.channels()), 0.0f);
   for (size_t i = 0; i < weights.size(); ++i) {
     float& channel = largest[layer.ChannelOf(i)];
-    channel = std::max(channel, std::abs(weights[i]));
+    // One code more is below zero than above.
+    channel = std::max(
+        channel, weights[i] > 0 ? weights[i] * 128.0f / 127.0f : -weights[i]);
   }
   return largest;
 }
@@ -113,6 +115,31 @@ TEST_P(NormalizeWeightsTest, GivesEveryChannelTheSameMagnitude) {
   MustApply(&graph, kNormalize, "in", "relu");
   EXPECT_THAT(Magnitudes(GetParam(), FloatsOf(graph, "w")),
               Each(FloatNear(most, 1e-5f * most)));
+}
+
+TEST_P(NormalizeWeightsTest, CodesOfTheWeightsDecodeToWithinHalfAStep) {
+  // Both signs at their largest: the range is as far up as down.
+  std::vector<float> weights = UnevenWeights(GetParam());
+  std::vector<bool> is_first(static_cast<size_t>(GetParam().channels()), true);
+  for (size_t i = 0; i < weights.size(); ++i) {
+    const auto channel = static_cast<size_t>(GetParam().ChannelOf(i));
+    if (!is_first[channel]) continue;
+    is_first[channel] = false;
+    weights[i] = (channel % 2 == 0 ? 2.0f : -2.0f) *
+                 std::pow(7.0f, static_cast<float>(channel));
+  }
+  Graph graph = Builder(GetParam(), weights).Build();
+  MustApply(&graph, kNormalize, "in", "relu");
+  const std::vector<float> before = FloatsOf(graph, "w");
+  MustApply(&graph, "quantize_weights(minimum_size=1, ignore_op=Mul)", "in",
+            "relu");
+  const std::vector<float> after = testing::Run(
+      graph, "in", Wave(*runtime::Shape::FromDims(GetParam().input)), "w");
+  const auto [min, max] = std::minmax_element(before.begin(), before.end());
+  ASSERT_EQ(after.size(), before.size());
+  for (size_t i = 0; i < before.size(); ++i) {
+    EXPECT_NEAR(after[i], before[i], 0.502f * (*max - *min) / 255) << i;
+  }
 }
 
 TEST_P(NormalizeWeightsTest, KeepsTheNameForTheResult) {
