@@ -46,6 +46,7 @@ TransformDef ShiftConstantsTransform();
 TransformDef SortByExecutionOrderTransform();
 TransformDef SparsifyGatherTransform();
 TransformDef StripUnusedNodesTransform();
+TransformDef WeightsToHalfTransform();
 
 }  // namespace optfarm::transforms
 

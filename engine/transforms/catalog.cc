@@ -52,6 +52,7 @@ std::vector<TransformDef> MakeCatalog() {
       SortByExecutionOrderTransform(),
       SparsifyGatherTransform(),
       StripUnusedNodesTransform(),
+      WeightsToHalfTransform(),
   };
   for (TransformDef& def : all) {
     def.parameters.push_back(
