@@ -9,8 +9,8 @@
 #include "absl/strings/str_join.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "engine/formats/npy.h"
 #include "engine/graph/attr.h"
+#include "engine/optimize/array_file.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -23,6 +23,23 @@ bool Fits(absl::Span<const int64_t> have, absl::Span<const int64_t> want) {
   for (size_t i = 0; i < have.size(); ++i) {
     if (want[i] >= 0 && want[i] != have[i]) return false;
   }
+  return true;
+}
+
+// Lets each slice be one sample in the input's shape when it has as many
+// elements, a 28x28 picture for an input of 784 for one.
+bool ChooseReshaping(absl::Span<const int64_t> have,
+                     absl::Span<const int64_t> want, ArrayInput* array) {
+  int64_t slice = 1, sample = 1;
+  for (const int64_t dim : have.subspan(1)) slice *= dim;
+  std::vector<int64_t> dims(want.begin(), want.end());
+  if (!dims.empty() && dims[0] < 0) dims[0] = 1;
+  for (const int64_t dim : dims) {
+    if (dim < 0 || __builtin_mul_overflow(sample, dim, &sample)) return false;
+  }
+  if (slice != sample) return false;
+  array->keep_axis = false;
+  array->sample_shape = std::move(dims);
   return true;
 }
 
@@ -41,9 +58,13 @@ bool ChooseSlicing(const ModelTensor& input, ArrayInput* array) {
     array->constant = true;
     return true;
   }
-  if (want.empty() || have.size() != want.size() || want[0] > 1) return false;
-  array->keep_axis = true;
-  return Fits(have.subspan(1), absl::MakeConstSpan(want).subspan(1));
+  if (!want.empty() && have.size() == want.size() && want[0] <= 1) {
+    array->keep_axis = true;
+    if (Fits(have.subspan(1), absl::MakeConstSpan(want).subspan(1))) {
+      return true;
+    }
+  }
+  return ChooseReshaping(have, want, array);
 }
 
 absl::StatusOr<Tensor> ScaleToFloat(const Tensor& bytes,
@@ -144,7 +165,13 @@ absl::StatusOr<Tensor> SliceRows(const Tensor& tensor, int64_t first,
 
 absl::StatusOr<Tensor> ArrayInput::Sample(int64_t index) const {
   if (constant) return values;
-  return SliceRows(values, index, index + 1, keep_axis);
+  if (!sample_shape.has_value()) {
+    return SliceRows(values, index, index + 1, keep_axis);
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const Tensor slice,
+                           SliceRows(values, index, index + 1, false));
+  OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(*sample_shape));
+  return slice.Reshaped(shape);
 }
 
 absl::StatusOr<ArrayInput> LoadArrayInput(const std::string& path,
@@ -153,7 +180,7 @@ absl::StatusOr<ArrayInput> LoadArrayInput(const std::string& path,
                                           const std::vector<double>& std) {
   ArrayInput array;
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto proto,
-                           formats::LoadNpy(path));
+                           LoadArray(path));
   const std::string doing =
       absl::StrCat("While preparing '", path, "' for input '",
                    graph::ToString(input.name), "'");

@@ -1,4 +1,5 @@
-// An .npy array becomes the values of a model's input, slice by slice.
+// An array (.npy, .npz, IDX) becomes the values of a model's input, slice by
+// slice.
 
 #ifndef OPTFARM_ENGINE_OPTIMIZE_ARRAY_INPUT_H_
 #define OPTFARM_ENGINE_OPTIMIZE_ARRAY_INPUT_H_
@@ -26,6 +27,8 @@ struct ArrayInput {
   bool constant = false;
   // A slice keeps its leading axis, as a batch of one.
   bool keep_axis = false;
+  // What a slice is reshaped to, where it has another shape than the input.
+  std::optional<std::vector<int64_t>> sample_shape;
   std::string description;
 
   int64_t samples() const { return constant ? 0 : values.dim(0); }

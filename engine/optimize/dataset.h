@@ -2,10 +2,11 @@
 // model is fed, one sample at a time.
 //
 // Pictures (.jpg .jpeg .png) and sounds (.wav) are found in a folder and its
-// subfolders, one sample a file, in the order of their paths. An .npy file
-// feeds one input; its first axis is the sample:
+// subfolders, one sample a file, in the order of their paths. An array (.npy,
+// "FILE.npz:NAME" or IDX) feeds one input; its first axis is the sample:
 //   - with one axis more than the input, each slice is fed as it is;
 //   - with as many axes, each slice is fed as a batch of one;
+//   - with as many elements in a slice, each slice takes the input's shape;
 //   - a scalar, or an array that has exactly the input's fully known shape with
 //     a first dimension other than 1, is fed unchanged with every sample.
 // An array of uint8 for a float input is scaled like a picture.

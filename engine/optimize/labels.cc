@@ -13,8 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "engine/formats/file_kind.h"
-#include "engine/formats/npy.h"
+#include "engine/optimize/array_file.h"
 #include "engine/runtime/tensor.h"
 
 namespace optfarm::optimize {
@@ -172,10 +171,10 @@ std::optional<std::vector<int64_t>> InOrder(
   return labels;
 }
 
-absl::StatusOr<std::vector<int64_t>> FromNpy(const std::string& bytes,
-                                             const Dataset& dataset) {
+absl::StatusOr<std::vector<int64_t>> FromArray(const std::string& bytes,
+                                               const Dataset& dataset) {
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto proto,
-                           formats::ParseNpy(bytes, "the labels"));
+                           ParseArray(bytes, "the labels", ""));
   OPTFARM_ASSIGN_OR_RETURN(const runtime::Tensor tensor,
                            runtime::Tensor::FromProto(proto));
   OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> labels, tensor.AsInt64s());
@@ -189,9 +188,9 @@ absl::StatusOr<std::vector<int64_t>> FromNpy(const std::string& bytes,
 
 absl::StatusOr<Labels> Read(const std::string& bytes, const Dataset& dataset,
                             int64_t classes) {
-  if (formats::IdentifyBytes(bytes) == formats::FileKind::kNpy) {
+  if (IsArray(bytes)) {
     OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> labels,
-                             FromNpy(bytes, dataset));
+                             FromArray(bytes, dataset));
     return Labels{std::move(labels), false, "one number a sample"};
   }
   const std::vector<std::string> lines = Lines(bytes);
