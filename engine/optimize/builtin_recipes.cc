@@ -41,10 +41,14 @@ verification:
   allow_random_inputs: true
 bounds:
   labels_decide: true
+  classes_decide: true
   max_accuracy_drop: 2
   min_top1_agreement: 0.9
+  min_snr_db: 20
   max_size_ratio: 1
 keep_float:
+  aim_agreement: 0.98
+  aim_snr_db: 25
   attempts:
     - keep_ops: [Add, AddV2, BiasAdd, Mul, Relu, Relu6, AvgPool, MaxPool, Reshape]
       transform_string: >-
@@ -54,14 +58,61 @@ keep_float:
         fold_constants(ignore_errors=true)
         fold_batch_norms
         fold_old_batch_norms
-        normalize_weights
-        quantize_weights
+        normalize_weights(minimum_size=64)
+        quantize_weights(minimum_size=64)
         quantize_nodes(only_coded_weights=true)
         dequantize_wide
         strip_unused_nodes
         sort_by_execution_order
       correct_biases: true
   layer_attempts: 6
+)"},
+    {"int8-fast", R"(name: int8-fast
+description: Whatever can be computes in 8 bits, with ranges from your data; the bounds say whether the net survives it.
+transforms:
+  - add_default_attributes
+  - strip_unused_nodes
+  - remove_nodes: {op: [Identity, CheckNumerics]}
+  - fold_constants: {ignore_errors: true}
+  - fold_batch_norms
+  - fold_old_batch_norms
+  - quantize_weights
+  - quantize_nodes
+  - strip_unused_nodes
+  - sort_by_execution_order
+calibration:
+  max_samples: 100
+  range_method: min_max
+  seed: 1
+verification:
+  samples: 32
+  per_layer: true
+  allow_random_inputs: true
+bounds:
+  labels_decide: true
+  classes_decide: true
+  max_accuracy_drop: 2
+  min_top1_agreement: 0.9
+  min_snr_db: 20
+  max_size_ratio: 1
+)"},
+    {"int8-tf14", R"(name: int8-tf14
+description: TensorFlow 1.4's own 8-bit chain with ranges computed in every run, for comparison; nothing is bounded.
+transforms:
+  - add_default_attributes
+  - strip_unused_nodes
+  - remove_nodes: {op: [Identity, CheckNumerics]}
+  - fold_constants: {ignore_errors: true}
+  - fold_batch_norms
+  - fold_old_batch_norms
+  - quantize_weights
+  - quantize_nodes
+  - strip_unused_nodes
+  - sort_by_execution_order
+verification:
+  samples: 32
+  per_layer: true
+  allow_random_inputs: true
 )"},
     {"weights8", R"(name: weights8
 description: 8-bit weights, a quarter of the size; the arithmetic stays float.
@@ -77,10 +128,14 @@ verification:
   allow_random_inputs: true
 bounds:
   labels_decide: true
+  classes_decide: true
   max_accuracy_drop: 2
   min_top1_agreement: 0.9
+  min_snr_db: 20
   max_size_ratio: 1
 keep_float:
+  aim_agreement: 0.99
+  aim_snr_db: 30
   attempts:
     - transform_string: >-
         strip_unused_nodes
@@ -90,6 +145,52 @@ keep_float:
         normalize_weights
         quantize_weights
       correct_biases: true
+)"},
+    {"weights8-per-channel", R"(name: weights8-per-channel
+description: 8-bit weights with a range for each output channel; the arithmetic stays float.
+transforms:
+  - strip_unused_nodes
+  - fold_constants: {ignore_errors: true}
+  - fold_batch_norms
+  - fold_old_batch_norms
+  - normalize_weights: {minimum_size: 64}
+  - quantize_weights: {minimum_size: 64, ignore_op: [Add, AddV2, BiasAdd, Mul]}
+verification:
+  samples: 32
+  per_layer: true
+  allow_random_inputs: true
+bounds:
+  labels_decide: true
+  classes_decide: true
+  max_accuracy_drop: 1
+  min_top1_agreement: 0.9
+  min_snr_db: 20
+  max_size_ratio: 1
+keep_float:
+  aim_agreement: 1
+  aim_snr_db: 1000
+  attempts:
+    - correct_biases: true
+)"},
+    {"fp16-weights", R"(name: fp16-weights
+description: Weights stored as 16-bit floats, half the size; the answers hardly change.
+transforms:
+  - strip_unused_nodes
+  - fold_constants: {ignore_errors: true}
+  - fold_batch_norms
+  - fold_old_batch_norms
+  - weights_to_half
+verification:
+  samples: 32
+  per_layer: true
+  allow_random_inputs: true
+bounds:
+  labels_decide: true
+  classes_decide: true
+  max_accuracy_drop: 0.5
+  min_top1_agreement: 0.99
+  min_snr_db: 50
+  max_size_ratio: 1
 )"},
     {"round", R"(name: round
 description: Weights rounded to 256 values; same size, but compresses well.
@@ -105,8 +206,10 @@ verification:
   allow_random_inputs: true
 bounds:
   labels_decide: true
+  classes_decide: true
   max_accuracy_drop: 2
   min_top1_agreement: 0.9
+  min_snr_db: 20
 )"},
 };
 

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/optimize/sample_runs.h"
 #include "engine/runtime/session.h"
 #include "engine/transforms/freeze_ranges.h"
 #include "engine/transforms/pipeline.h"
@@ -17,6 +18,9 @@ using transforms::RangeLog;
 using transforms::TransformStep;
 
 constexpr double kDefaultDecay = 0.9;
+
+// Where the sample that runs on this thread writes what it prints.
+thread_local RangeLog* log_of_this_thread = nullptr;
 
 TransformStep LoggingStep() {
   return {"insert_logging",
@@ -58,33 +62,43 @@ bool HasRanges(const graph::Graph& graph) {
 absl::StatusOr<Observation> ObserveRanges(
     const graph::Graph& graph, absl::Span<const graph::TensorName> inputs,
     absl::Span<const graph::TensorName> outputs,
-    absl::Span<const int64_t> samples, int threads, SampleReader* reader,
-    const std::function<void(int64_t)>& step) {
+    absl::Span<const int64_t> samples, int threads, SampleReader* reader) {
   graph::Graph logged = graph.Clone();
   const TransformStep steps[] = {LoggingStep()};
   OPTFARM_RETURN_IF_ERROR(
       transforms::RunTransforms(&logged, steps, inputs, outputs).status());
   Observation observation;
   runtime::SessionOptions options;
-  options.threads = threads;
-  options.print = [&observation](absl::string_view line) {
+  // One thread: samples run at once, and each prints on its own thread.
+  options.threads = 1;
+  options.print = [](absl::string_view line) {
+    if (log_of_this_thread == nullptr) return;
     if (auto record = transforms::ParseRangeRecord(line)) {
-      observation.log[record->node].push_back(record->range);
+      (*log_of_this_thread)[record->node].push_back(record->range);
     }
   };
   OPTFARM_ASSIGN_OR_RETURN(
       const std::unique_ptr<runtime::Session> session,
       runtime::Session::Create(logged, inputs, outputs, options));
-  for (size_t i = 0; i < samples.size(); ++i) {
-    step(static_cast<int64_t>(i));
-    const auto sample = reader->Read(samples[i]);
-    if (!sample.has_value()) continue;
-    const auto result = session->Run(*sample);
-    if (!result.ok()) {
-      return Annotate(result.status(), "While observing ranges");
+  std::vector<RangeLog> logs(samples.size());
+  const auto run = [&](size_t place,
+                       const std::vector<runtime::Tensor>& sample) {
+    log_of_this_thread = &logs[place];
+    auto result = session->Run(sample);
+    log_of_this_thread = nullptr;
+    return result;
+  };
+  const auto take = [&](size_t place, const std::vector<runtime::Tensor>&) {
+    for (const auto& [node, records] : logs[place]) {
+      std::vector<ObservedRange>& all = observation.log[node];
+      all.insert(all.end(), records.begin(), records.end());
     }
     ++observation.samples;
-  }
+    return absl::OkStatus();
+  };
+  OPTFARM_RETURN_IF_ERROR(
+      Annotate(RunSamples(samples, threads, reader, run, take),
+               "While observing ranges"));
   OPTFARM_RETURN_IF_ERROR(reader->CheckBad());
   return observation;
 }

@@ -4,7 +4,6 @@
 #ifndef OPTFARM_ENGINE_OPTIMIZE_CALIBRATION_H_
 #define OPTFARM_ENGINE_OPTIMIZE_CALIBRATION_H_
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -28,14 +27,13 @@ struct Observation {
 };
 
 // Runs the samples through a copy of the graph that insert_logging prepared.
-// `step` is called before each sample with its place.
+// Up to `threads` samples run at once; the log does not depend on how many.
 // ERRORS: those of transforming and running the graph; InvalidArgument for too
 // many samples that cannot be used.
 absl::StatusOr<Observation> ObserveRanges(
     const graph::Graph& graph, absl::Span<const graph::TensorName> inputs,
     absl::Span<const graph::TensorName> outputs,
-    absl::Span<const int64_t> samples, int threads, SampleReader* reader,
-    const std::function<void(int64_t)>& step);
+    absl::Span<const int64_t> samples, int threads, SampleReader* reader);
 
 // The log as it is frozen and kept: what was observed, or for MOVING_AVERAGE
 // one averaged record a node.

@@ -62,6 +62,10 @@ void CheckAccuracy(const v1::Bounds& bounds, const GateFacts& facts,
   }
 }
 
+bool HasClasses(const v1::TensorComparison& output) {
+  return output.top1_agreement() >= 0;
+}
+
 // Least value over the outputs; NaN when none has one.
 template <typename Value>
 double Least(const GateFacts& facts, Value value) {
@@ -79,10 +83,44 @@ double LeastAgreement(const GateFacts& facts) {
   });
 }
 
-double LeastSnr(const GateFacts& facts) {
-  return Least(facts, [](const v1::TensorComparison& output) {
+double LeastSnr(const GateFacts& facts, bool without_classes = false) {
+  return Least(facts, [&](const v1::TensorComparison& output) {
+    if (without_classes && HasClasses(output)) return kNaN;
     return output.samples() > 0 ? output.snr_db() : kNaN;
   });
+}
+
+void CheckAgreement(const v1::Bounds& bounds, const GateFacts& facts,
+                    std::vector<v1::GateResult>* gates) {
+  const bool has_labels = facts.float_accuracy.has_value();
+  if (!bounds.has_min_top1_agreement() ||
+      (has_labels && bounds.labels_decide())) {
+    return;
+  }
+  const double agreement = LeastAgreement(facts);
+  if (std::isnan(agreement) && bounds.classes_decide()) return;
+  gates->push_back(Gate(
+      "min_top1_agreement", agreement, bounds.min_top1_agreement(),
+      /*at_most=*/false, "The share of samples whose best class stays the same",
+      std::isnan(agreement)
+          ? "No output has classes to compare; use min_snr_db for this "
+            "model."
+          : kLossAdvice));
+}
+
+void CheckSnr(const v1::Bounds& bounds, const GateFacts& facts,
+              std::vector<v1::GateResult>* gates) {
+  if (!bounds.has_min_snr_db()) return;
+  const double snr = LeastSnr(facts, bounds.classes_decide());
+  const bool only_classes =
+      !facts.outputs.empty() &&
+      std::all_of(facts.outputs.begin(), facts.outputs.end(), HasClasses);
+  if (bounds.classes_decide() && only_classes) return;
+  gates->push_back(
+      Gate("min_snr_db", snr, bounds.min_snr_db(), /*at_most=*/false,
+           "The signal-to-noise ratio of the worst output in dB",
+           std::isnan(snr) ? "Nothing was compared; give calibration data."
+                           : kLossAdvice));
 }
 
 }  // namespace
@@ -91,26 +129,8 @@ std::vector<v1::GateResult> CheckGates(const v1::Bounds& bounds,
                                        const GateFacts& facts) {
   std::vector<v1::GateResult> gates;
   CheckAccuracy(bounds, facts, &gates);
-  const bool has_labels = facts.float_accuracy.has_value();
-  if (bounds.has_min_top1_agreement() &&
-      !(has_labels && bounds.labels_decide())) {
-    gates.push_back(
-        Gate("min_top1_agreement", LeastAgreement(facts),
-             bounds.min_top1_agreement(), /*at_most=*/false,
-             "The share of samples whose best class stays the same",
-             std::isnan(LeastAgreement(facts))
-                 ? "No output has classes to compare; use min_snr_db for this "
-                   "model."
-                 : kLossAdvice));
-  }
-  if (bounds.has_min_snr_db()) {
-    gates.push_back(Gate("min_snr_db", LeastSnr(facts), bounds.min_snr_db(),
-                         /*at_most=*/false,
-                         "The signal-to-noise ratio of the worst output in dB",
-                         std::isnan(LeastSnr(facts))
-                             ? "Nothing was compared; give calibration data."
-                             : kLossAdvice));
-  }
+  CheckAgreement(bounds, facts, &gates);
+  CheckSnr(bounds, facts, &gates);
   if (bounds.has_max_size_ratio()) {
     const double ratio = facts.bytes_before > 0
                              ? static_cast<double>(facts.bytes_after) /
@@ -122,6 +142,32 @@ std::vector<v1::GateResult> CheckGates(const v1::Bounds& bounds,
                          "Quantize more of the weights."));
   }
   return gates;
+}
+
+v1::Bounds BoundsWithoutLabels(const v1::Bounds& bounds) {
+  v1::Bounds guide = bounds;
+  guide.clear_max_accuracy_drop();
+  guide.clear_max_top5_accuracy_drop();
+  guide.clear_labels_decide();
+  if (bounds.has_max_accuracy_drop() && !bounds.has_min_top1_agreement()) {
+    guide.set_min_top1_agreement(
+        std::clamp(1 - bounds.max_accuracy_drop() / 100, 0.0, 1.0));
+  }
+  return guide;
+}
+
+v1::Bounds WithAims(const v1::Bounds& bounds, const v1::KeepFloat& aims) {
+  v1::Bounds wished = bounds;
+  if (aims.has_aim_agreement()) {
+    wished.set_min_top1_agreement(
+        std::max(bounds.min_top1_agreement(), aims.aim_agreement()));
+  }
+  if (aims.has_aim_snr_db()) {
+    wished.set_min_snr_db(bounds.has_min_snr_db()
+                              ? std::max(bounds.min_snr_db(), aims.aim_snr_db())
+                              : aims.aim_snr_db());
+  }
+  return wished;
 }
 
 bool AllPassed(absl::Span<const v1::GateResult> gates) {

@@ -28,6 +28,15 @@ struct GateFacts {
 std::vector<v1::GateResult> CheckGates(const v1::Bounds& bounds,
                                        const GateFacts& facts);
 
+// The bounds as a search may use them that must not see labels: those on
+// accuracy are left out, and where nothing else limits the changed answers, so
+// many must agree that the accuracy cannot fall further than it may (an answer
+// that stays the same is not lost: formula 20 of docs/quantization.md).
+v1::Bounds BoundsWithoutLabels(const v1::Bounds& bounds);
+
+// The bounds raised to what the recipe's attempts aim at.
+v1::Bounds WithAims(const v1::Bounds& bounds, const v1::KeepFloat& aims);
+
 bool AllPassed(absl::Span<const v1::GateResult> gates);
 
 // Whether a failed gate could be measured, so that a gentler chain may mend it.

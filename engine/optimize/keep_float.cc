@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 
 namespace optfarm::optimize {
@@ -63,6 +65,30 @@ double NearestSnr(const graph::Graph& graph,
 }
 
 }  // namespace
+
+std::string DescribeSpared(const Spared& spared) {
+  if (spared.empty()) return "everything quantized";
+  std::string text;
+  if (!spared.ops.empty()) {
+    absl::StrAppend(&text, absl::StrJoin(spared.ops, ", "));
+  }
+  if (!spared.nodes.empty()) {
+    absl::StrAppend(&text, text.empty() ? "" : " and ", spared.nodes.size(),
+                    " layers");
+  }
+  if (!text.empty()) absl::StrAppend(&text, " in float");
+  if (!spared.left_out.empty()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", "without ",
+                    absl::StrJoin(spared.left_out, ", "));
+  }
+  if (!spared.chain.empty()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", "another chain");
+  }
+  if (spared.corrects_biases) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", "biases corrected");
+  }
+  return text;
+}
 
 Spared SparedByRecipe(const v1::KeepFloat& keep_float) {
   Spared spared;

@@ -32,6 +32,9 @@ struct Spared {
   friend bool operator==(const Spared&, const Spared&) = default;
 };
 
+// "Relu, Add in float, biases corrected".
+std::string DescribeSpared(const Spared& spared);
+
 // What the recipe spares from the start.
 Spared SparedByRecipe(const v1::KeepFloat& keep_float);
 

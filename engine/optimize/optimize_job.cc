@@ -13,12 +13,14 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "engine/formats/graph_file.h"
-#include "engine/formats/npy.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/infer_io.h"
 #include "engine/graph/verify.h"
+#include "engine/optimize/array_file.h"
 #include "engine/optimize/calibration.h"
+#include "engine/optimize/compressed_size.h"
+#include "engine/optimize/data_check.h"
 #include "engine/optimize/model_tensor.h"
 #include "engine/optimize/optimizer.h"
 #include "engine/optimize/recipes.h"
@@ -28,6 +30,8 @@ namespace optfarm::optimize {
 namespace {
 
 constexpr int64_t kRandomSamples = 32;
+// UNITS: bytes. Larger files are not packed to see how small they become.
+constexpr int64_t kMostPackedBytes = int64_t{512} << 20;
 
 // What the file holds, checked.
 struct Model {
@@ -63,7 +67,7 @@ absl::StatusOr<std::vector<graph::InputRequest>> InputsFromArrays(
   for (const auto& [name, path] : request.calibration_arrays) {
     if (name.empty()) continue;
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto array,
-                             formats::LoadNpy(path));
+                             LoadArray(path));
     auto found = std::find_if(inputs.begin(), inputs.end(),
                               [&](const auto& i) { return i.name == name; });
     if (found == inputs.end()) {
@@ -177,9 +181,10 @@ absl::StatusOr<Dataset> OpenData(const OptimizeRequest& request,
 }
 
 // Warnings about the data and what came of it.
-void AddWarnings(const Dataset& dataset, const SampleReader& reader,
-                 const Optimizer& optimizer, const Attempt& best,
-                 const Model& model, v1::Report* report) {
+void AddWarnings(const Dataset& dataset, absl::Span<const ModelTensor> inputs,
+                 const SampleReader& reader, const Optimizer& optimizer,
+                 const Attempt& best, const OptimizerInput& job,
+                 v1::Report* report) {
   const auto warn = [report](std::string text) {
     report->add_warnings(std::move(text));
   };
@@ -190,6 +195,11 @@ void AddWarnings(const Dataset& dataset, const SampleReader& reader,
         "calibrated. Give --calibration before you ship this.");
   }
   for (const std::string& text : dataset.warnings()) warn(text);
+  if (!dataset.is_random()) {
+    for (std::string& text : CheckData(inputs, dataset.size(), job.reader)) {
+      warn(std::move(text));
+    }
+  }
   if (reader.bad_count() > 0) {
     constexpr int64_t kNamed = 3;
     std::vector<std::string> named;
@@ -206,13 +216,14 @@ void AddWarnings(const Dataset& dataset, const SampleReader& reader,
     warn(absl::StrCat("Labels were taken from ", optimizer.labels().source,
                       "; give --labels if that is not the model's order."));
   }
-  if (!optimizer.attempts().empty()) {
+  if (!optimizer.attempts().empty() &&
+      !(best.spared == SparedByRecipe(job.recipe->keep_float()))) {
     warn(absl::StrFormat(
         "The recipe's own chain lost too much; %d nodes or op types stay in "
         "float, and the file is %.2f times the original's.",
         report->kept_float_size(),
         static_cast<double>(best.facts.bytes_after) /
-            static_cast<double>(std::max<int64_t>(model.bytes, 1))));
+            static_cast<double>(std::max<int64_t>(job.original_bytes, 1))));
   }
   for (const auto& step : best.pipeline.steps) {
     for (const std::string& text : step.report.warnings) warn(text);
@@ -221,7 +232,6 @@ void AddWarnings(const Dataset& dataset, const SampleReader& reader,
                         step.ignored_error.message()));
     }
   }
-  for (const std::string& note : model.io.notes) warn(note);
 }
 
 }  // namespace
@@ -275,15 +285,23 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
     *report.add_outputs() = ToSpec(tensor);
   }
   for (const std::string& text : dataset.fed()) report.add_fed(text);
+  std::vector<v1::TensorComparison> layers;
   if (request.recipe.verification().per_layer()) {
-    OPTFARM_ASSIGN_OR_RETURN(const auto layers, optimizer.CompareByLayer(best));
+    OPTFARM_ASSIGN_OR_RETURN(layers, optimizer.CompareByLayer(best));
     AddLayers(layers, &report);
   }
-  AddWarnings(dataset, reader, optimizer, best, model, &report);
+  AddWarnings(dataset, inputs, reader, optimizer, best, job, &report);
+  for (const std::string& note : model.io.notes) report.add_warnings(note);
   tell("writing", 0.95);
+  if (model.bytes <= kMostPackedBytes) {
+    OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
+                             ReadFile(request.model_path));
+    OPTFARM_ASSIGN_OR_RETURN(const int64_t packed, GzipSize(bytes));
+    report.mutable_size_before()->set_gzip_bytes(packed);
+  }
   report.set_seconds(absl::ToDoubleSeconds(absl::Now() - start));
   OPTFARM_RETURN_IF_ERROR(
-      WriteArtifacts(request.out_folder, job, best, &report));
+      WriteArtifacts(request.out_folder, job, best, layers, &report));
   tell("done", 1);
   return report;
 }

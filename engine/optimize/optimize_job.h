@@ -8,6 +8,7 @@
 //   transforms.txt   a transform_graph command line that makes it again
 //   calibration.log  observed ranges in TensorFlow's log format, if calibrated
 //   bias_shifts.txt  what was added to biases, if they were corrected
+//   layers.svg       signal to noise of each layer, if they were compared
 //   name_map.tsv     new and old names, if a transform hid the old ones
 //   report.json      the report, as protobuf's JSON mapping
 // The same model, recipe, data and version give the same bytes of the first

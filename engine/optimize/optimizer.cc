@@ -1,12 +1,10 @@
 #include "engine/optimize/optimizer.h"
 
 #include <algorithm>
-#include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/status_macros.h"
@@ -16,16 +14,16 @@
 #include "engine/optimize/comparison.h"
 #include "engine/optimize/layers.h"
 #include "engine/optimize/recipe_steps.h"
-#include "engine/runtime/session.h"
+#include "engine/optimize/sample_choice.h"
 
 namespace optfarm::optimize {
 namespace {
 
-using runtime::Session;
 using runtime::Tensor;
 using transforms::TransformStep;
 
 constexpr int64_t kDefaultCompared = 32;
+constexpr int kMostWorstSamples = 10;
 constexpr int64_t kDefaultCalibration = 100;
 // Means settle on few samples, and every layer costs a run of each.
 constexpr size_t kCorrectionSamples = 32;
@@ -36,15 +34,6 @@ constexpr size_t kMaxLayers = 400;
 // What one search step puts back to float: a part of the 8-bit layers.
 constexpr int kLayersPerStep = 8;
 
-absl::StatusOr<std::unique_ptr<Session>> MakeSession(const graph::Graph& graph,
-                                                     const OptimizerInput& in) {
-  runtime::SessionOptions options;
-  options.threads = in.threads;
-  // What a model prints is its own affair.
-  options.print = [](absl::string_view) {};
-  return Session::Create(graph, in.inputs, in.outputs, options);
-}
-
 int CountEightBit(const graph::Graph& graph) {
   int count = 0;
   for (const graph::NodeId id : graph.Ids()) {
@@ -53,39 +42,13 @@ int CountEightBit(const graph::Graph& graph) {
   return count;
 }
 
-// The output whose rows are scores of classes, one row a sample; -1 for none.
-int ScoresOutput(absl::Span<const Tensor> outputs) {
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    if (outputs[i].dtype() == tensorflow::DT_FLOAT &&
-        ClassesOf(outputs[i]) == outputs[i].num_elements()) {
-      return static_cast<int>(i);
-    }
-  }
-  return -1;
+bool ReachesAims(const Attempt& attempt) {
+  return attempt.broken.ok() && !MayBeMended(attempt.aim_gates);
 }
 
-std::string Describe(const Spared& spared) {
-  if (spared.empty()) return "everything quantized";
-  std::string text;
-  if (!spared.ops.empty()) {
-    absl::StrAppend(&text, absl::StrJoin(spared.ops, ", "));
-  }
-  if (!spared.nodes.empty()) {
-    absl::StrAppend(&text, text.empty() ? "" : " and ", spared.nodes.size(),
-                    " layers");
-  }
-  if (!text.empty()) absl::StrAppend(&text, " in float");
-  if (!spared.left_out.empty()) {
-    absl::StrAppend(&text, text.empty() ? "" : ", ", "without ",
-                    absl::StrJoin(spared.left_out, ", "));
-  }
-  if (!spared.chain.empty()) {
-    absl::StrAppend(&text, text.empty() ? "" : ", ", "another chain");
-  }
-  if (spared.corrects_biases) {
-    absl::StrAppend(&text, text.empty() ? "" : ", ", "biases corrected");
-  }
-  return text;
+bool IsBetter(const Attempt& a, const Attempt& b) {
+  if (a.broken.ok() != b.broken.ok()) return a.broken.ok();
+  return Badness(a.aim_gates, a.guide) < Badness(b.aim_gates, b.guide);
 }
 
 }  // namespace
@@ -94,15 +57,8 @@ void Optimizer::Report(absl::string_view stage, double fraction) const {
   if (in_.progress) in_.progress(stage, fraction);
 }
 
-std::vector<int64_t> Optimizer::CalibrationSamples() const {
-  const v1::Calibration& calibration = in_.recipe->calibration();
-  return in_.dataset->Choose(calibration.max_samples() > 0
-                                 ? calibration.max_samples()
-                                 : kDefaultCalibration,
-                             calibration.seed());
-}
-
-absl::Status Optimizer::LabelSamples(const Tensor& scores) {
+absl::Status Optimizer::LabelSamples(const Tensor& scores,
+                                     absl::Span<const int64_t> candidates) {
   const int64_t classes = ClassesOf(scores);
   if (!in_.labels_path.empty()) {
     OPTFARM_ASSIGN_OR_RETURN(
@@ -110,8 +66,9 @@ absl::Status Optimizer::LabelSamples(const Tensor& scores) {
   } else {
     labels_ = GuessLabels(*in_.dataset, classes);
   }
-  for (size_t i = 0; i < labels_.classes.size(); ++i) {
-    if (labels_.classes[i] >= 0) labelled_.push_back(static_cast<int64_t>(i));
+  if (labels_.classes.empty()) return absl::OkStatus();
+  for (const int64_t i : candidates) {
+    if (labels_.classes[i] >= 0) labelled_.push_back(i);
   }
   const int64_t most = in_.recipe->verification().max_labelled_samples();
   if (most > 0 && most < static_cast<int64_t>(labelled_.size())) {
@@ -122,60 +79,65 @@ absl::Status Optimizer::LabelSamples(const Tensor& scores) {
 
 absl::Status Optimizer::MeasureOriginal() {
   Report("running the original", 0.1);
-  OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                           MakeSession(*in_.original, in_));
-  const int64_t wanted = in_.recipe->verification().samples();
-  // Not the calibration's seed: other samples than those ranges come from,
-  // where there are enough.
-  const std::vector<int64_t> chosen =
-      in_.dataset->Choose(wanted > 0 ? wanted : kDefaultCompared,
-                          in_.recipe->calibration().seed() + 1);
-  for (const int64_t index : chosen) {
-    const auto sample = in_.reader->Read(index);
-    if (!sample.has_value()) continue;
-    absl::StatusOr<std::vector<Tensor>> outputs = session->Run(*sample);
-    if (!outputs.ok()) {
-      return Annotate(outputs.status(), "While running the original model");
+  const v1::Calibration& calibration = in_.recipe->calibration();
+  calibration_ = in_.dataset->Choose(calibration.max_samples() > 0
+                                         ? calibration.max_samples()
+                                         : kDefaultCalibration,
+                                     calibration.seed());
+  OPTFARM_ASSIGN_OR_RETURN(guide_, MakeReference(in_, calibration_));
+  std::vector<int64_t> others = OtherSamples(calibration_, in_.dataset->size());
+  if (others.empty()) {
+    judge_ = guide_;
+    others = calibration_;
+    if (!in_.dataset->is_random()) {
+      warnings_.push_back(absl::StrCat(
+          "The result was measured on the ", others.size(),
+          " samples that it was calibrated on, because there are no others; "
+          "give more data, or a smaller calibration.max_samples, for a "
+          "judgement on samples it has not seen."));
     }
-    compared_.push_back(index);
-    expected_.push_back(*std::move(outputs));
+  } else {
+    Report("running the original", 0.13);
+    const int64_t wanted = in_.recipe->verification().samples();
+    OPTFARM_ASSIGN_OR_RETURN(
+        judge_,
+        MakeReference(in_,
+                      ChooseSome(others, wanted > 0 ? wanted : kDefaultCompared,
+                                 calibration.seed() + 1)));
   }
-  OPTFARM_RETURN_IF_ERROR(in_.reader->CheckBad());
-  const int scores = expected_.empty() ? -1 : ScoresOutput(expected_[0]);
-  if (scores < 0) {
+  scores_output_ =
+      judge_.outputs.empty() ? -1 : ScoresOutput(judge_.outputs[0]);
+  if (scores_output_ < 0) {
     if (in_.labels_path.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(
         "Labels are given, but no output of the model is a row of class "
         "scores; leave the labels out or choose another output");
   }
-  OPTFARM_RETURN_IF_ERROR(LabelSamples(expected_[0][scores]));
-  AccuracyCounter counter;
-  for (size_t i = 0; i < labelled_.size(); ++i) {
-    if (i % 16 == 0) {
-      Report("running the original",
-             0.1 + 0.1 * static_cast<double>(i) /
-                       static_cast<double>(labelled_.size()));
-    }
-    const auto sample = in_.reader->Read(labelled_[i]);
-    if (!sample.has_value()) continue;
-    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> outputs,
-                             session->Run(*sample));
-    counter.Add(outputs[scores], labels_.classes[labelled_[i]]);
-  }
-  OPTFARM_RETURN_IF_ERROR(in_.reader->CheckBad());
-  const v1::Accuracy accuracy = counter.Result();
-  const auto classes = static_cast<double>(ClassesOf(expected_[0][scores]));
-  if (labels_.guessed && accuracy.top1() < 2 * 100 / classes) {
+  OPTFARM_RETURN_IF_ERROR(
+      LabelSamples(judge_.outputs[0][scores_output_], others));
+  return MeasureLabelled();
+}
+
+absl::Status Optimizer::MeasureLabelled() {
+  if (labelled_.empty()) return absl::OkStatus();
+  Report("running the original", 0.15);
+  OPTFARM_ASSIGN_OR_RETURN(Answers answers,
+                           AnswerLabelled(*in_.original, in_, scores_output_,
+                                          labelled_, labels_.classes));
+  const double top1 = ToAccuracy(answers).top1();
+  const auto classes =
+      static_cast<double>(ClassesOf(judge_.outputs[0][scores_output_]));
+  if (labels_.guessed && top1 < 2 * 100 / classes) {
     warnings_.push_back(absl::StrCat(
         "The folders' names were tried as labels, but the original is right "
         "for only ",
-        absl::StrFormat("%.1f", accuracy.top1()),
+        absl::StrFormat("%.1f", top1),
         " % of them, so they seem to be about other classes and are not used; "
         "give --labels."));
     labels_ = {};
     labelled_.clear();
-  } else if (!labelled_.empty()) {
-    float_accuracy_ = accuracy;
+  } else {
+    float_answers_ = std::move(answers);
   }
   return absl::OkStatus();
 }
@@ -183,9 +145,8 @@ absl::Status Optimizer::MeasureOriginal() {
 absl::Status Optimizer::Calibrate(Attempt* attempt) {
   OPTFARM_ASSIGN_OR_RETURN(
       Observation observed,
-      ObserveRanges(attempt->graph, in_.inputs, in_.outputs,
-                    CalibrationSamples(), in_.threads, in_.reader,
-                    [](int64_t) {}));
+      ObserveRanges(attempt->graph, in_.inputs, in_.outputs, calibration_,
+                    in_.threads, in_.reader));
   if (observed.log.empty()) return absl::OkStatus();
   const v1::Calibration& calibration = in_.recipe->calibration();
   attempt->calibration_samples = observed.samples;
@@ -214,7 +175,7 @@ absl::Status Optimizer::RunMore(const std::vector<TransformStep>& steps,
 
 absl::Status Optimizer::Correct(Attempt* attempt) {
   std::vector<std::vector<Tensor>> samples;
-  for (const int64_t index : CalibrationSamples()) {
+  for (const int64_t index : calibration_) {
     if (samples.size() == kCorrectionSamples) break;
     auto sample = in_.reader->Read(index);
     if (sample.has_value()) samples.push_back(*std::move(sample));
@@ -235,55 +196,33 @@ absl::Status Optimizer::Correct(Attempt* attempt) {
   return RunMore({{"shift_constants", {{"shift_file", kShiftFile}}}}, attempt);
 }
 
-absl::Status Optimizer::MeasureAccuracy(Attempt* attempt) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                           MakeSession(attempt->graph, in_));
-  const int scores = ScoresOutput(expected_[0]);
-  AccuracyCounter counter;
-  for (const int64_t index : labelled_) {
-    const auto sample = in_.reader->Read(index);
-    if (!sample.has_value()) continue;
-    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> outputs,
-                             session->Run(*sample));
-    counter.Add(outputs[scores], labels_.classes[index]);
-  }
-  attempt->facts.float_accuracy = float_accuracy_;
-  attempt->facts.optimized_accuracy = counter.Result();
-  return absl::OkStatus();
-}
-
-absl::Status Optimizer::Measure(Attempt* attempt) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                           MakeSession(attempt->graph, in_));
-  std::vector<TensorComparer> comparers(in_.outputs.size());
-  for (size_t i = 0; i < compared_.size(); ++i) {
-    const auto sample = in_.reader->Read(compared_[i]);
-    if (!sample.has_value()) continue;
-    absl::StatusOr<std::vector<Tensor>> outputs = session->Run(*sample);
-    if (!outputs.ok()) {
-      return Annotate(outputs.status(), "While running the optimized model");
-    }
-    for (size_t k = 0; k < outputs->size(); ++k) {
-      if (const absl::Status status =
-              comparers[k].Add(expected_[i][k], (*outputs)[k]);
-          !status.ok()) {
-        return Annotate(status, absl::StrCat("While comparing output '",
-                                             ToString(in_.outputs[k]), "'"));
-      }
+absl::Status Optimizer::Judge(Attempt* attempt) {
+  Report("comparing", 0.82);
+  OPTFARM_ASSIGN_OR_RETURN(OutputComparison compared,
+                           CompareWithReference(attempt->graph, in_, judge_));
+  attempt->facts = attempt->guide;
+  attempt->facts.outputs = std::move(compared.outputs);
+  for (size_t i = 0; i < compared.samples.size(); ++i) {
+    if (!labels_.classes.empty()) {
+      compared.samples[i].set_label(labels_.classes[judge_.samples[i]]);
     }
   }
-  for (size_t k = 0; k < comparers.size(); ++k) {
-    v1::TensorComparison comparison = comparers[k].Result();
-    comparison.set_name(ToString(in_.outputs[k]));
-    const graph::NodeId id = in_.original->Find(in_.outputs[k].node);
-    if (id != graph::kNoNode) {
-      comparison.set_op(in_.original->node(id).op());
-    }
-    attempt->facts.outputs.push_back(std::move(comparison));
+  std::stable_sort(
+      compared.samples.begin(), compared.samples.end(),
+      [](const auto& a, const auto& b) { return a.snr_db() < b.snr_db(); });
+  for (v1::SampleComparison& sample : compared.samples) {
+    if (attempt->worst_samples.size() == kMostWorstSamples) break;
+    attempt->worst_samples.push_back(std::move(sample));
   }
-  if (float_accuracy_.has_value()) {
-    OPTFARM_RETURN_IF_ERROR(MeasureAccuracy(attempt));
+  if (float_answers_.has_value()) {
+    OPTFARM_ASSIGN_OR_RETURN(const Answers answers,
+                             AnswerLabelled(attempt->graph, in_, scores_output_,
+                                            labelled_, labels_.classes));
+    attempt->facts.float_accuracy = ToAccuracy(*float_answers_);
+    attempt->facts.optimized_accuracy = ToAccuracy(answers);
+    attempt->paired = ComparePaired(*float_answers_, answers);
   }
+  attempt->gates = CheckGates(in_.recipe->bounds(), attempt->facts);
   return absl::OkStatus();
 }
 
@@ -317,32 +256,59 @@ absl::StatusOr<std::optional<Attempt>> Optimizer::Make(const Spared& spared) {
                                 in_.outputs, options));
   OPTFARM_ASSIGN_OR_RETURN(const std::string unfrozen,
                            formats::SerializeGraphDef(attempt.graph.ToDef()));
-  if (!made_.insert(Sha256Hex(unfrozen)).second) {
+  if (!made_
+           .insert(absl::StrCat(Sha256Hex(unfrozen),
+                                spared.corrects_biases ? " corrected" : ""))
+           .second) {
     return std::optional<Attempt>();
   }
-  if (HasRanges(attempt.graph) && in_.recipe->has_calibration() &&
-      !in_.dataset->is_random()) {
-    Report("calibrating", start + 0.1 * left);
-    OPTFARM_RETURN_IF_ERROR(Calibrate(&attempt));
+  if (const absl::Status status = Finish(start, left, &attempt);
+      status.code() == absl::StatusCode::kInvalidArgument ||
+      status.code() == absl::StatusCode::kUnimplemented) {
+    // Another chain may be better off: a value that cannot be quantized, for
+    // one, does no harm in a layer that stays in float.
+    attempt.broken = status;
+  } else if (!status.ok()) {
+    return status;
   }
-  if (spared.corrects_biases && !in_.dataset->is_random()) {
-    Report("correcting biases", start + 0.2 * left);
-    OPTFARM_RETURN_IF_ERROR(Correct(&attempt));
-  }
-  Report("comparing", start + 0.3 * left);
-  OPTFARM_RETURN_IF_ERROR(Measure(&attempt));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
-                           formats::SerializeGraphDef(attempt.graph.ToDef()));
-  attempt.facts.bytes_before = in_.original_bytes;
-  attempt.facts.bytes_after = static_cast<int64_t>(bytes.size());
-  attempt.gates = CheckGates(in_.recipe->bounds(), attempt.facts);
   return std::optional<Attempt>(std::move(attempt));
 }
 
+absl::Status Optimizer::Finish(double start, double left, Attempt* attempt) {
+  const bool has_data = !in_.dataset->is_random();
+  if (HasRanges(attempt->graph) && in_.recipe->has_calibration() && has_data) {
+    Report("calibrating", start + 0.1 * left);
+    OPTFARM_RETURN_IF_ERROR(Calibrate(attempt));
+  }
+  if (attempt->spared.corrects_biases && has_data) {
+    Report("correcting biases", start + 0.2 * left);
+    OPTFARM_RETURN_IF_ERROR(Correct(attempt));
+  }
+  Report("comparing", start + 0.3 * left);
+  OPTFARM_ASSIGN_OR_RETURN(OutputComparison compared,
+                           CompareWithReference(attempt->graph, in_, guide_));
+  OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
+                           formats::SerializeGraphDef(attempt->graph.ToDef()));
+  attempt->guide.outputs = std::move(compared.outputs);
+  attempt->guide.bytes_before = in_.original_bytes;
+  attempt->guide.bytes_after = static_cast<int64_t>(bytes.size());
+  const v1::Bounds bounds = BoundsWithoutLabels(in_.recipe->bounds());
+  attempt->guide_gates = CheckGates(bounds, attempt->guide);
+  attempt->aim_gates =
+      CheckGates(WithAims(bounds, in_.recipe->keep_float()), attempt->guide);
+  return absl::OkStatus();
+}
+
 void Optimizer::Remember(const Attempt& attempt) {
-  std::string text = absl::StrCat(Describe(attempt.spared), ": ",
-                                  attempt.facts.bytes_after, " bytes");
-  for (const v1::GateResult& gate : attempt.gates) {
+  if (!attempt.broken.ok()) {
+    attempts_.push_back(absl::StrCat(DescribeSpared(attempt.spared),
+                                     ": cannot be run; ",
+                                     attempt.broken.message()));
+    return;
+  }
+  std::string text = absl::StrCat(DescribeSpared(attempt.spared), ": ",
+                                  attempt.guide.bytes_after, " bytes");
+  for (const v1::GateResult& gate : attempt.aim_gates) {
     if (gate.passed()) continue;
     absl::StrAppend(&text,
                     absl::StrFormat(", %s is %.4g and not %.4g", gate.name(),
@@ -354,12 +320,17 @@ void Optimizer::Remember(const Attempt& attempt) {
 absl::StatusOr<std::vector<v1::TensorComparison>> Optimizer::CompareByLayer(
     const Attempt& attempt) {
   Report("comparing layers", 0.85);
+  return CompareLayersOn(judge_, attempt);
+}
+
+absl::StatusOr<std::vector<v1::TensorComparison>> Optimizer::CompareLayersOn(
+    const Reference& reference, const Attempt& attempt) {
   OPTFARM_ASSIGN_OR_RETURN(
       const std::vector<Layer> layers,
       FindLayers(*in_.original, attempt.graph,
                  transforms::MakeNameMap(attempt.pipeline.steps, attempt.graph),
                  in_.inputs, kMaxLayers));
-  std::vector<int64_t> samples = compared_;
+  std::vector<int64_t> samples = reference.samples;
   samples.resize(std::min<size_t>(samples.size(), kLayerSamples));
   return CompareLayers(*in_.original, attempt.graph, layers, in_.inputs,
                        samples, in_.threads, in_.reader);
@@ -370,7 +341,7 @@ absl::StatusOr<std::vector<std::string>> Optimizer::LayersToSpare(
   const int eight_bit = CountEightBit(attempt.graph);
   if (eight_bit == 0) return std::vector<std::string>();
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::TensorComparison> layers,
-                           CompareByLayer(attempt));
+                           CompareLayersOn(guide_, attempt));
   const size_t step = (eight_bit + kLayersPerStep - 1) / kLayersPerStep;
   std::vector<std::string> worst =
       WorstLayers(*in_.original, attempt.graph, layers, layers.size());
@@ -393,32 +364,31 @@ absl::StatusOr<Attempt> Optimizer::FindBest() {
   OPTFARM_ASSIGN_OR_RETURN(std::optional<Attempt> first,
                            Make(SparedByRecipe(keep_float)));
   Attempt best = *std::move(first);
-  bool done = !MayBeMended(best.gates);
-  if (!done) Remember(best);
-  // Makes one more attempt and keeps it when it is better.
-  const auto try_next = [&](const Spared& spared) -> absl::StatusOr<bool> {
+  // Tries one more chain and keeps what it makes when that is better.
+  const auto try_next = [&](const Spared& spared) -> absl::Status {
     OPTFARM_ASSIGN_OR_RETURN(std::optional<Attempt> next, Make(spared));
-    if (!next.has_value()) return false;
-    const bool good = !MayBeMended(next->gates);
-    if (!good) Remember(*next);
-    if (good ||
-        Badness(next->gates, next->facts) < Badness(best.gates, best.facts)) {
-      best = *std::move(next);
-    }
-    return good;
+    if (!next.has_value()) return absl::OkStatus();
+    if (!ReachesAims(*next)) Remember(*next);
+    if (IsBetter(*next, best)) best = *std::move(next);
+    return absl::OkStatus();
   };
-  for (int i = 0; i < keep_float.attempts_size() && !done; ++i) {
-    OPTFARM_ASSIGN_OR_RETURN(
-        done, try_next(SparedByAttempt(keep_float, keep_float.attempts(i))));
+  if (!ReachesAims(best)) Remember(best);
+  for (int i = 0; i < keep_float.attempts_size() && !ReachesAims(best); ++i) {
+    OPTFARM_RETURN_IF_ERROR(
+        try_next(SparedByAttempt(keep_float, keep_float.attempts(i))));
   }
   Spared spared = best.spared;
-  for (int i = 0; i < keep_float.layer_attempts() && !done; ++i) {
+  for (int i = 0; i < keep_float.layer_attempts() && best.broken.ok() &&
+                  MayBeMended(best.guide_gates);
+       ++i) {
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> layers,
                              LayersToSpare(best, spared));
     if (layers.empty()) break;
     spared.nodes.insert(layers.begin(), layers.end());
-    OPTFARM_ASSIGN_OR_RETURN(done, try_next(spared));
+    OPTFARM_RETURN_IF_ERROR(try_next(spared));
   }
+  OPTFARM_RETURN_IF_ERROR(best.broken);
+  OPTFARM_RETURN_IF_ERROR(Judge(&best));
   // The files on disk are the last attempt's.
   OPTFARM_RETURN_IF_ERROR(
       RestoreFile(kRangeLogFile, transforms::PrintRangeLog(best.log)));

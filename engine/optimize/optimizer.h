@@ -6,7 +6,6 @@
 #define OPTFARM_ENGINE_OPTIMIZE_OPTIMIZER_H_
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <set>
 #include <string>
@@ -16,11 +15,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/graph/graph.h"
-#include "engine/optimize/dataset.h"
 #include "engine/optimize/gates.h"
 #include "engine/optimize/keep_float.h"
 #include "engine/optimize/labels.h"
-#include "engine/optimize/sample_reader.h"
+#include "engine/optimize/measurement.h"
+#include "engine/optimize/optimizer_input.h"
 #include "engine/runtime/tensor.h"
 #include "engine/transforms/pipeline.h"
 #include "engine/transforms/range_log.h"
@@ -49,27 +48,18 @@ struct Attempt {
   // Empty when no bias was corrected.
   transforms::ConstantShifts shifts;
   int64_t calibration_samples = 0;
+  // What guided the search: on calibration samples, without labels. The gates
+  // are the bounds and what the recipe aims at.
+  GateFacts guide;
+  std::vector<v1::GateResult> guide_gates;
+  std::vector<v1::GateResult> aim_gates;
+  // Why the graph cannot be run; no numbers then.
+  absl::Status broken;
+  // What is reported: on other samples where there are any, with their labels.
   GateFacts facts;
   std::vector<v1::GateResult> gates;
-};
-
-// Everything a job works on. OWNERSHIP: pointers are the caller's.
-struct OptimizerInput {
-  const graph::Graph* original = nullptr;
-  // UNITS: bytes of the original's file.
-  int64_t original_bytes = 0;
-  std::vector<graph::TensorName> inputs;
-  std::vector<graph::TensorName> outputs;
-  const v1::Recipe* recipe = nullptr;
-  const Dataset* dataset = nullptr;
-  SampleReader* reader = nullptr;
-  // Empty: none. The classes may be empty too.
-  std::string labels_path;
-  // Folder that the range log is written to.
-  std::string out_folder;
-  int threads = 1;
-  // Stage, and fraction of the whole job.
-  std::function<void(absl::string_view, double)> progress;
+  std::optional<v1::PairedAccuracy> paired;
+  std::vector<v1::SampleComparison> worst_samples;
 };
 
 // THREADS: one at a time.
@@ -77,23 +67,23 @@ class Optimizer {
  public:
   explicit Optimizer(OptimizerInput input) : in_(std::move(input)) {}
 
-  // Runs the original on the samples that decide.
+  // Parts the samples into those that guide the search and those that judge
+  // its result, and runs the original on both.
   // ERRORS: Unimplemented naming op and node when it cannot be run; those of
   // running it and of reading samples and labels.
   absl::Status MeasureOriginal();
 
-  // The first attempt whose answers pass, else the best of all.
+  // The first attempt whose answers pass, else the best of all, judged. No
+  // label has any part in the choice.
   // REQUIRES: MeasureOriginal.
-  // ERRORS: those of the recipe's transforms and of running the result.
+  // ERRORS: those of the recipe's transforms, and of running the result when
+  // no attempt can be run.
   absl::StatusOr<Attempt> FindBest();
 
   // The result against the original layer by layer, worst first.
   absl::StatusOr<std::vector<v1::TensorComparison>> CompareByLayer(
       const Attempt& attempt);
 
-  const std::optional<v1::Accuracy>& float_accuracy() const {
-    return float_accuracy_;
-  }
   const Labels& labels() const { return labels_; }
   // One sentence for each attempt that was not good enough.
   const std::vector<std::string>& attempts() const { return attempts_; }
@@ -109,13 +99,17 @@ class Optimizer {
   // Goes on with `attempt` and adds the steps to it.
   absl::Status RunMore(const std::vector<transforms::TransformStep>& steps,
                        Attempt* attempt);
-  absl::Status Measure(Attempt* attempt);
-  absl::Status MeasureAccuracy(Attempt* attempt);
-  absl::Status LabelSamples(const runtime::Tensor& scores);
+  // Calibrates, corrects and compares.
+  absl::Status Finish(double start, double left, Attempt* attempt);
+  absl::Status Judge(Attempt* attempt);
+  absl::Status MeasureLabelled();
+  absl::Status LabelSamples(const runtime::Tensor& scores,
+                            absl::Span<const int64_t> candidates);
   // The layers that lose most in `attempt` and are not in `spared` yet.
   absl::StatusOr<std::vector<std::string>> LayersToSpare(const Attempt& attempt,
                                                          const Spared& spared);
-  std::vector<int64_t> CalibrationSamples() const;
+  absl::StatusOr<std::vector<v1::TensorComparison>> CompareLayersOn(
+      const Reference& reference, const Attempt& attempt);
   // Makes a file of the job's folder hold `text`; no file when that is empty.
   absl::Status RestoreFile(absl::string_view name,
                            absl::string_view text) const;
@@ -123,16 +117,19 @@ class Optimizer {
   void Report(absl::string_view stage, double fraction) const;
 
   OptimizerInput in_;
-  // Samples compared, and the original's outputs for them.
-  std::vector<int64_t> compared_;
-  std::vector<std::vector<runtime::Tensor>> expected_;
+  std::vector<int64_t> calibration_;
+  Reference guide_;
+  Reference judge_;
   Labels labels_;
-  // Samples that have a label.
+  // Samples that have a label, none of them in `calibration_` where there are
+  // others.
   std::vector<int64_t> labelled_;
-  std::optional<v1::Accuracy> float_accuracy_;
+  int scores_output_ = -1;
+  std::optional<Answers> float_answers_;
   std::vector<std::string> attempts_;
   std::vector<std::string> warnings_;
-  // SHA-256 of the graphs made, before their ranges were frozen.
+  // SHA-256 of the graphs made, before ranges were frozen and biases corrected,
+  // and whether the latter was to come.
   std::set<std::string> made_;
 };
 

@@ -156,6 +156,10 @@ Checker CheckAll(const v1::Recipe& recipe) {
   for (const v1::ChainChange& change : recipe.keep_float().attempts()) {
     CheckChain(change.transform_string(), &checker);
   }
+  checker.Range("keep_float.aim_agreement", recipe.keep_float().aim_agreement(),
+                0, 1);
+  checker.Range("keep_float.aim_snr_db", recipe.keep_float().aim_snr_db(),
+                -1000, 1000);
   checker.Range("keep_float.attempts", recipe.keep_float().attempts_size(), 0,
                 kMaxLayerAttempts);
   return checker;

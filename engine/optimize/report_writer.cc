@@ -12,6 +12,8 @@
 #include "engine/formats/graph_file.h"
 #include "engine/graph/attr.h"
 #include "engine/optimize/calibration.h"
+#include "engine/optimize/compressed_size.h"
+#include "engine/optimize/layer_chart.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace optfarm::optimize {
@@ -147,6 +149,12 @@ void FillReport(const OptimizerInput& job, const Attempt& attempt,
   if (attempt.facts.optimized_accuracy.has_value()) {
     *report->mutable_optimized_accuracy() = *attempt.facts.optimized_accuracy;
   }
+  if (attempt.paired.has_value()) {
+    *report->mutable_paired_accuracy() = *attempt.paired;
+  }
+  for (const v1::SampleComparison& sample : attempt.worst_samples) {
+    *report->add_worst_samples() = sample;
+  }
   if (!stats.empty()) {
     SetSize(attempt.facts.bytes_before, stats.front().nodes_before,
             stats.front().constant_bytes_before, report->mutable_size_before());
@@ -178,6 +186,7 @@ void AddLayers(absl::Span<const v1::TensorComparison> layers,
 
 absl::Status WriteArtifacts(const std::string& folder,
                             const OptimizerInput& job, const Attempt& attempt,
+                            absl::Span<const v1::TensorComparison> layers,
                             v1::Report* report) {
   OPTFARM_ASSIGN_OR_RETURN(const std::string graph,
                            formats::SerializeGraphDef(attempt.graph.ToDef()));
@@ -185,6 +194,10 @@ absl::Status WriteArtifacts(const std::string& folder,
                                         "application/x-tensorflow-graphdef",
                                         graph, report));
   *report->mutable_optimized_model() = report->artifacts(0).digest();
+  if (report->size_before().gzip_bytes() > 0) {
+    OPTFARM_ASSIGN_OR_RETURN(const int64_t packed, GzipSize(graph));
+    report->mutable_size_after()->set_gzip_bytes(packed);
+  }
   const std::string command = absl::StrCat(
       "optctl graph transform --in_graph=MODEL --out_graph=optimized.pb",
       " --inputs=", ShellWord(JoinNames(job.inputs)),
@@ -201,6 +214,10 @@ absl::Status WriteArtifacts(const std::string& folder,
     OPTFARM_RETURN_IF_ERROR(
         WriteArtifact(folder, kShiftFile, "text/plain",
                       transforms::PrintConstantShifts(attempt.shifts), report));
+  }
+  if (!layers.empty()) {
+    OPTFARM_RETURN_IF_ERROR(WriteArtifact(folder, "layers.svg", "image/svg+xml",
+                                          DrawLayers(layers), report));
   }
   const std::vector<transforms::RenamedNode> name_map =
       transforms::MakeNameMap(attempt.pipeline.steps, attempt.graph);

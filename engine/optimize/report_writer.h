@@ -31,10 +31,11 @@ void AddLayers(absl::Span<const v1::TensorComparison> layers,
                v1::Report* report);
 
 // Writes the files and names them in the report; report.json comes last and
-// does not list itself.
+// does not list itself. `layers` are CompareByLayer's, in their order.
 // ERRORS: those of writing files.
 absl::Status WriteArtifacts(const std::string& folder,
                             const OptimizerInput& job, const Attempt& attempt,
+                            absl::Span<const v1::TensorComparison> layers,
                             v1::Report* report);
 
 }  // namespace optfarm::optimize

@@ -1,5 +1,7 @@
 #include "engine/optimize/sample_reader.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 
 namespace optfarm::optimize {
@@ -11,8 +13,29 @@ constexpr size_t kMaxNamed = 100;
 
 std::optional<std::vector<runtime::Tensor>> SampleReader::Read(int64_t index) {
   if (bad_.count(index) > 0) return std::nullopt;
+  return Admit(index, dataset_.Sample(index));
+}
+
+std::vector<std::optional<std::vector<runtime::Tensor>>> SampleReader::ReadMany(
+    absl::Span<const int64_t> indices, runtime::ThreadPool* pool) {
+  std::vector<absl::StatusOr<std::vector<runtime::Tensor>>> samples(
+      indices.size(), std::vector<runtime::Tensor>());
+  pool->ParallelFor(static_cast<int64_t>(indices.size()), 1,
+                    [&](int64_t first, int64_t last) {
+                      for (int64_t i = first; i < last; ++i) {
+                        samples[i] = dataset_.Sample(indices[i]);
+                      }
+                    });
+  std::vector<std::optional<std::vector<runtime::Tensor>>> usable;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    usable.push_back(Admit(indices[i], std::move(samples[i])));
+  }
+  return usable;
+}
+
+std::optional<std::vector<runtime::Tensor>> SampleReader::Admit(
+    int64_t index, absl::StatusOr<std::vector<runtime::Tensor>> sample) {
   tried_.insert(index);
-  absl::StatusOr<std::vector<runtime::Tensor>> sample = dataset_.Sample(index);
   if (sample.ok()) return *std::move(sample);
   bad_[index] = std::string(sample.status().message());
   return std::nullopt;

@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "engine/optimize/dataset.h"
 #include "engine/runtime/tensor.h"
+#include "engine/runtime/thread_pool.h"
 #include "optfarm/v1/report.pb.h"
 
 namespace optfarm::optimize {
@@ -26,6 +28,10 @@ class SampleReader {
   // The sample, or nullopt when it cannot be used.
   std::optional<std::vector<runtime::Tensor>> Read(int64_t index);
 
+  // The samples at once, in their order.
+  std::vector<std::optional<std::vector<runtime::Tensor>>> ReadMany(
+      absl::Span<const int64_t> indices, runtime::ThreadPool* pool);
+
   // ERRORS: InvalidArgument naming the first bad sample when none could be
   // read, or when at least two and more than a fifth could not.
   absl::Status CheckBad() const;
@@ -35,6 +41,10 @@ class SampleReader {
   std::vector<v1::SkippedMatch> Bad() const;
 
  private:
+  // Keeps account of one sample.
+  std::optional<std::vector<runtime::Tensor>> Admit(
+      int64_t index, absl::StatusOr<std::vector<runtime::Tensor>> sample);
+
   const Dataset& dataset_;
   std::set<int64_t> tried_;
   std::map<int64_t, std::string> bad_;

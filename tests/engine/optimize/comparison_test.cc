@@ -154,6 +154,47 @@ TEST(GatesTest, OutputsWithoutClassesCannotAgree) {
   EXPECT_THAT(gates[0].message(), HasSubstr("min_snr_db"));
 }
 
+TEST(GatesTest, ClassesDecideBetweenAgreementAndSnr) {
+  v1::Bounds bounds;
+  bounds.set_classes_decide(true);
+  bounds.set_min_top1_agreement(0.9);
+  bounds.set_min_snr_db(30);
+  EXPECT_TRUE(AllPassed(CheckGates(bounds, Facts(0.95, 10))));
+  EXPECT_TRUE(AllPassed(CheckGates(bounds, Facts(-1, 31))));
+  EXPECT_THAT(CheckGates(bounds, Facts(-1, 29)), SizeIs(1));
+  EXPECT_FALSE(AllPassed(CheckGates(bounds, Facts(-1, 29))));
+  // One output of each kind: both count.
+  GateFacts facts = Facts(0.95, 10);
+  facts.outputs.push_back(Facts(-1, 40).outputs[0]);
+  EXPECT_THAT(CheckGates(bounds, facts), SizeIs(2));
+  EXPECT_TRUE(AllPassed(CheckGates(bounds, facts)));
+}
+
+TEST(GatesTest, WithoutLabelsAgreementLimitsWhatAccuracyCanLose) {
+  v1::Bounds bounds;
+  bounds.set_max_accuracy_drop(2);
+  bounds.set_labels_decide(true);
+  const v1::Bounds guide = BoundsWithoutLabels(bounds);
+  EXPECT_FALSE(guide.has_max_accuracy_drop());
+  EXPECT_FALSE(guide.labels_decide());
+  EXPECT_DOUBLE_EQ(guide.min_top1_agreement(), 0.98);
+  bounds.set_min_top1_agreement(0.9);
+  EXPECT_DOUBLE_EQ(BoundsWithoutLabels(bounds).min_top1_agreement(), 0.9);
+}
+
+TEST(GatesTest, AimsOnlyRaiseBounds) {
+  v1::Bounds bounds;
+  bounds.set_min_top1_agreement(0.9);
+  v1::KeepFloat aims;
+  EXPECT_FALSE(WithAims(bounds, aims).has_min_snr_db());
+  aims.set_aim_agreement(0.5);
+  aims.set_aim_snr_db(-3);
+  EXPECT_EQ(WithAims(bounds, aims).min_top1_agreement(), 0.9);
+  EXPECT_EQ(WithAims(bounds, aims).min_snr_db(), -3);
+  aims.set_aim_agreement(0.98);
+  EXPECT_EQ(WithAims(bounds, aims).min_top1_agreement(), 0.98);
+}
+
 TEST(GatesTest, SizeAndSnrAreChecked) {
   v1::Bounds bounds;
   bounds.set_max_size_ratio(0.3);

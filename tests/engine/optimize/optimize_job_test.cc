@@ -26,6 +26,7 @@ using ::optfarm::testing::TestDataPath;
 using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::Property;
 using testing::SmallModel;
 using testing::WriteModel;
@@ -89,7 +90,7 @@ TEST(OptimizeJobTest, Int8CalibratesAndFreezes) {
 TEST(OptimizeJobTest, WritesItsArtifactsAndNamesThem) {
   const OptimizeRequest request = Request("int8");
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
-  EXPECT_EQ(report.artifacts_size(), 4);
+  EXPECT_EQ(report.artifacts_size(), 5);
   for (const v1::Artifact& artifact : report.artifacts()) {
     OPTFARM_ASSERT_OK_AND_ASSIGN(
         const std::string digest,
@@ -138,6 +139,60 @@ TEST(OptimizeJobTest, TheSameWorkGivesTheSameBytes) {
             second.optimized_model().sha256());
 }
 
+TEST(OptimizeJobTest, LabelsHaveNoPartInTheSearch) {
+  OptimizeRequest request = Request("int8");
+  request.recipe.mutable_bounds()->clear_labels_decide();
+  request.recipe.mutable_keep_float()->set_aim_agreement(1);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report right, RunJob(request));
+  // Everything is labelled wrongly.
+  const std::string labels = JoinPath(FreshFolder(), "labels.txt");
+  std::string text;
+  for (int i = 0; i < 12; ++i) text += "0\n";
+  OPTFARM_ASSERT_OK(WriteFileAtomically(labels, text));
+  request.labels_path = labels;
+  request.out_folder = FreshFolder();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report wrong, RunJob(request));
+  EXPECT_EQ(right.optimized_model().sha256(), wrong.optimized_model().sha256());
+  EXPECT_EQ(right.attempts_size(), wrong.attempts_size());
+  EXPECT_NE(right.optimized_accuracy().top1(),
+            wrong.optimized_accuracy().top1());
+}
+
+TEST(OptimizeJobTest, TheResultIsJudgedOnSamplesThatWereNotCalibratedOn) {
+  OptimizeRequest request = Request("int8");
+  request.recipe.mutable_calibration()->set_max_samples(5);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
+  EXPECT_EQ(report.calibration().samples(), 5);
+  EXPECT_EQ(report.outputs_compared(0).samples(), 7);
+  EXPECT_EQ(report.optimized_accuracy().samples(), 7);
+  EXPECT_EQ(report.paired_accuracy().samples(), 7);
+  EXPECT_THAT(report.warnings(), Not(Contains(HasSubstr("calibrated on"))));
+  request.recipe.mutable_calibration()->set_max_samples(12);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report all, RunJob(request));
+  EXPECT_EQ(all.outputs_compared(0).samples(), 12);
+  EXPECT_THAT(all.warnings(), Contains(HasSubstr("calibrated on")));
+}
+
+TEST(OptimizeJobTest, ThreadsDoNotChangeTheBytes) {
+  OptimizeRequest request = Request("int8");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report one, RunJob(request));
+  request.threads = 4;
+  request.out_folder = FreshFolder();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report four, RunJob(request));
+  EXPECT_EQ(one.optimized_model().sha256(), four.optimized_model().sha256());
+}
+
+TEST(OptimizeJobTest, ReportsTheWorstSamplesAndPackedSizes) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
+                               RunJob(Request("int8")));
+  ASSERT_EQ(report.worst_samples_size(), 10);
+  EXPECT_LE(report.worst_samples(0).snr_db(), report.worst_samples(9).snr_db());
+  EXPECT_THAT(report.worst_samples(0).sample(), HasSubstr("sample"));
+  EXPECT_GE(report.worst_samples(0).label(), 0);
+  EXPECT_GT(report.size_before().gzip_bytes(), 0);
+  EXPECT_LT(report.size_after().gzip_bytes(), report.size_after().file_bytes());
+}
+
 TEST(OptimizeJobTest, ProgressNeverFalls) {
   double last = 0;
   OPTFARM_ASSERT_OK(
@@ -164,6 +219,7 @@ TEST(OptimizeJobTest, GentlerChainsAreTriedUntilTheBoundsHold) {
   OptimizeRequest request = Request("int8");
   // Only float arithmetic is that exact here.
   request.recipe.mutable_bounds()->set_min_snr_db(90);
+  request.recipe.mutable_bounds()->clear_classes_decide();
   request.recipe.mutable_bounds()->clear_max_size_ratio();
   request.recipe.mutable_keep_float()->clear_attempts();
   request.recipe.mutable_keep_float()->add_attempts()->add_keep_ops("Conv2D");

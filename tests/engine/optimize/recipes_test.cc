@@ -25,7 +25,8 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 TEST(RecipesTest, BuiltInsParseAndPrintBack) {
   EXPECT_THAT(BuiltInRecipeNames(),
-              ElementsAre("fp32", "int8", "weights8", "round"));
+              ElementsAre("fp32", "int8", "int8-fast", "int8-tf14", "weights8",
+                          "weights8-per-channel", "fp16-weights", "round"));
   for (const std::string& name : BuiltInRecipeNames()) {
     OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Recipe recipe, BuiltInRecipe(name));
     EXPECT_EQ(recipe.name(), name);
@@ -37,9 +38,14 @@ TEST(RecipesTest, BuiltInsParseAndPrintBack) {
   }
 }
 
-TEST(RecipesTest, Int8IsTensorFlowsChain) {
+TEST(RecipesTest, Int8BeginsWithTensorFlowsChain) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Recipe recipe, BuiltInRecipe("int8"));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto steps, StepsOfRecipe(recipe));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Recipe tf, BuiltInRecipe("int8-tf14"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto tf_steps, StepsOfRecipe(tf));
+  EXPECT_EQ(transforms::PrintTransforms(steps),
+            transforms::PrintTransforms(tf_steps));
+  EXPECT_FALSE(tf.has_bounds());
   EXPECT_EQ(transforms::PrintTransforms(steps),
             "add_default_attributes strip_unused_nodes "
             "remove_nodes(op=Identity, op=CheckNumerics) "

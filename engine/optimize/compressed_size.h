@@ -1,0 +1,19 @@
+// How small a file becomes when a package or a download compresses it.
+
+#ifndef OPTFARM_ENGINE_OPTIMIZE_COMPRESSED_SIZE_H_
+#define OPTFARM_ENGINE_OPTIMIZE_COMPRESSED_SIZE_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+namespace optfarm::optimize {
+
+// UNITS: bytes of the gzip file (level 6, its default) that holds `bytes`.
+// ERRORS: ResourceExhausted when memory for the packing is not to be had.
+absl::StatusOr<int64_t> GzipSize(absl::string_view bytes);
+
+}  // namespace optfarm::optimize
+
+#endif  // OPTFARM_ENGINE_OPTIMIZE_COMPRESSED_SIZE_H_

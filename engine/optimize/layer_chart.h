@@ -1,0 +1,20 @@
+// A picture of where an optimized graph loses: a bar for each layer.
+
+#ifndef OPTFARM_ENGINE_OPTIMIZE_LAYER_CHART_H_
+#define OPTFARM_ENGINE_OPTIMIZE_LAYER_CHART_H_
+
+#include <string>
+
+#include "absl/types/span.h"
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::optimize {
+
+// An SVG document: signal to noise of the layers that were compared, in the
+// order given, longer bars for cleaner layers. The same bytes for the same
+// layers.
+std::string DrawLayers(absl::Span<const v1::TensorComparison> layers);
+
+}  // namespace optfarm::optimize
+
+#endif  // OPTFARM_ENGINE_OPTIMIZE_LAYER_CHART_H_

@@ -1,0 +1,70 @@
+// What is measured of an optimized graph: its outputs against the original's,
+// sample by sample, and how often it is right.
+
+#ifndef OPTFARM_ENGINE_OPTIMIZE_MEASUREMENT_H_
+#define OPTFARM_ENGINE_OPTIMIZE_MEASUREMENT_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+#include "engine/graph/graph.h"
+#include "engine/optimize/optimizer_input.h"
+#include "engine/runtime/tensor.h"
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::optimize {
+
+// Samples that could be used, and what the original answers for them.
+struct Reference {
+  std::vector<int64_t> samples;
+  std::vector<std::vector<runtime::Tensor>> outputs;
+};
+
+// Runs the original on the samples.
+// ERRORS: those of running it, and of too many samples that cannot be read.
+absl::StatusOr<Reference> MakeReference(const OptimizerInput& in,
+                                        absl::Span<const int64_t> samples);
+
+struct OutputComparison {
+  // One an output.
+  std::vector<v1::TensorComparison> outputs;
+  // One a sample, in the reference's order; without labels.
+  std::vector<v1::SampleComparison> samples;
+};
+
+// ERRORS: those of running the graph; InvalidArgument for an output whose shape
+// is another than the original's.
+absl::StatusOr<OutputComparison> CompareWithReference(
+    const graph::Graph& graph, const OptimizerInput& in,
+    const Reference& reference);
+
+// The output whose rows are scores of classes, one row a sample; -1 for none.
+int ScoresOutput(absl::Span<const runtime::Tensor> outputs);
+
+// Which labelled samples a graph gets right; one entry a sample that could be
+// used.
+struct Answers {
+  std::vector<bool> is_top1;
+  std::vector<bool> is_top5;
+};
+
+// `labels` holds the class of every sample of the dataset; output number
+// `scores` is a row of class scores.
+// ERRORS: those of running the graph.
+absl::StatusOr<Answers> AnswerLabelled(const graph::Graph& graph,
+                                       const OptimizerInput& in, int scores,
+                                       absl::Span<const int64_t> samples,
+                                       absl::Span<const int64_t> labels);
+
+v1::Accuracy ToAccuracy(const Answers& answers);
+
+// REQUIRES: both about the same samples.
+v1::PairedAccuracy ComparePaired(const Answers& original,
+                                 const Answers& optimized);
+
+}  // namespace optfarm::optimize
+
+#endif  // OPTFARM_ENGINE_OPTIMIZE_MEASUREMENT_H_
