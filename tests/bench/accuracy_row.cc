@@ -1,0 +1,296 @@
+#include "tests/bench/accuracy_row.h"
+
+#include <functional>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
+
+namespace optfarm::bench {
+namespace {
+
+// Calls `field` for every member of a row, in the file's order.
+template <typename Row, typename Field>
+void ForEachField(Row& row, Field field) {
+  field(row.model);
+  field(row.recipe);
+  field(row.error);
+  field(row.calibration_samples);
+  field(row.measured_samples);
+  field(row.float_top1);
+  field(row.top1);
+  field(row.loss_low);
+  field(row.loss_high);
+  field(row.agreement);
+  field(row.snr_db);
+  field(row.bytes_before);
+  field(row.bytes_after);
+  field(row.gzip_before);
+  field(row.gzip_after);
+  field(row.convolutions);
+  field(row.integer_convolutions);
+  field(row.products);
+  field(row.integer_products);
+  field(row.float_layers);
+  field(row.attempt);
+  field(row.passed);
+  field(row.seconds);
+}
+
+struct FieldPrinter {
+  std::vector<std::string>* columns;
+
+  void operator()(const std::string& text) const {
+    columns->push_back(absl::StrReplaceAll(text, {{"\t", " "}, {"\n", " "}}));
+  }
+  void operator()(double number) const {
+    columns->push_back(absl::StrFormat("%.9g", number));
+  }
+  template <typename Whole>
+  void operator()(Whole number) const {
+    columns->push_back(absl::StrCat(static_cast<int64_t>(number)));
+  }
+};
+
+struct FieldParser {
+  const std::vector<std::string>& columns;
+  size_t* at;
+  bool* good;
+
+  absl::string_view Next() const {
+    if (*at >= columns.size()) *good = false;
+    return *good ? absl::string_view(columns[(*at)++]) : absl::string_view();
+  }
+  void operator()(std::string& text) const { text = std::string(Next()); }
+  void operator()(double& number) const {
+    *good = absl::SimpleAtod(Next(), &number) && *good;
+  }
+  template <typename Whole>
+  void operator()(Whole& number) const {
+    int64_t value = 0;
+    *good = absl::SimpleAtoi(Next(), &value) && *good;
+    number = static_cast<Whole>(value);
+  }
+};
+
+std::string SnrText(double snr) {
+  return snr > 99 ? "> 99" : absl::StrFormat("%.1f", snr);
+}
+
+// "97.5 %" or "31.2 dB".
+std::string Closeness(const AccuracyRow& row) {
+  if (row.agreement < 0) return absl::StrCat(SnrText(row.snr_db), " dB");
+  return absl::StrFormat("%.1f %%", 100 * row.agreement);
+}
+
+double Ratio(int64_t after, int64_t before) {
+  return before > 0 ? static_cast<double>(after) / static_cast<double>(before)
+                    : 0;
+}
+
+// Which aims the row misses; empty: none.
+std::string Misses(const AccuracyCase& c, const AccuracyRow& row) {
+  std::vector<std::string> misses;
+  if (c.most_top1_loss > 0 && row.top1 >= 0 &&
+      row.float_top1 - row.top1 > c.most_top1_loss + 1e-9) {
+    misses.push_back(absl::StrFormat("loses %.2f points, %g are allowed",
+                                     row.float_top1 - row.top1,
+                                     c.most_top1_loss));
+  }
+  if (c.least_agreement > 0 && row.agreement < c.least_agreement) {
+    misses.push_back(absl::StrFormat("agrees for %.1f %%, %g %% are asked for",
+                                     100 * row.agreement,
+                                     100 * c.least_agreement));
+  }
+  if (c.least_snr_db > 0 && row.snr_db < c.least_snr_db) {
+    misses.push_back(absl::StrFormat("%.1f dB, %g are asked for", row.snr_db,
+                                     c.least_snr_db));
+  }
+  if (row.bytes_before > 1'000'000 &&
+      Ratio(row.bytes_after, row.bytes_before) > 0.27) {
+    misses.push_back(absl::StrFormat("%.3f of the size, 0.27 is asked for",
+                                     Ratio(row.bytes_after, row.bytes_before)));
+  }
+  if (row.error.empty()) return absl::StrJoin(misses, "; ");
+  return absl::StrCat("not measured: ", row.error);
+}
+
+const AccuracyRow* Find(const AccuracyRows& rows, const std::string& model,
+                        const std::string& recipe) {
+  const auto found = rows.find({model, recipe});
+  return found == rows.end() ? nullptr : &found->second;
+}
+
+void PrintOverview(const AccuracyRows& rows,
+                   absl::Span<const AccuracyCase> cases,
+                   absl::Span<const std::string> recipes, std::string* page) {
+  absl::StrAppend(page, "| model | samples measured | float top-1 |");
+  for (const std::string& recipe : recipes) {
+    absl::StrAppend(page, " ", recipe, " |");
+  }
+  absl::StrAppend(page, "\n|---|--:|--:|");
+  for (size_t i = 0; i < recipes.size(); ++i) absl::StrAppend(page, "--:|");
+  absl::StrAppend(page, "\n");
+  for (const AccuracyCase& c : cases) {
+    std::string cells;
+    const AccuracyRow* any = nullptr;
+    for (const std::string& recipe : recipes) {
+      const AccuracyRow* row = Find(rows, c.name, recipe);
+      if (row == nullptr) {
+        absl::StrAppend(&cells, " |");
+        continue;
+      }
+      if (!row->error.empty()) {
+        absl::StrAppend(&cells, " – |");
+        continue;
+      }
+      any = row;
+      if (row->top1 >= 0) absl::StrAppendFormat(&cells, " %.1f ·", row->top1);
+      absl::StrAppend(&cells, " ", Closeness(*row), " |");
+    }
+    if (any == nullptr) continue;
+    absl::StrAppend(
+        page, "| ", c.name, " | ", any->measured_samples, " | ",
+        any->float_top1 < 0 ? "–" : absl::StrFormat("%.1f %%", any->float_top1),
+        " |", cells, "\n");
+  }
+}
+
+void PrintMissing(const AccuracyRows& rows,
+                  absl::Span<const AccuracyCase> cases, std::string* page) {
+  std::vector<std::string> missing;
+  for (const AccuracyCase& c : cases) {
+    if (Find(rows, c.name, "int8") == nullptr) missing.push_back(c.name);
+  }
+  if (missing.empty()) return;
+  absl::StrAppend(page, "\nNot in this run: ", absl::StrJoin(missing, ", "),
+                  ".\n");
+}
+
+void PrintRecipe(const AccuracyRows& rows, absl::Span<const AccuracyCase> cases,
+                 const std::string& recipe, std::string* page) {
+  absl::StrAppend(
+      page, "\n## ", recipe,
+      "\n\n| model | top-1, change with its 95 % interval | agreement | SNR "
+      "dB | size | gzip | 8-bit convolutions | 8-bit products | seconds |\n"
+      "|---|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+  for (const AccuracyCase& c : cases) {
+    const AccuracyRow* row = Find(rows, c.name, recipe);
+    if (row == nullptr || !row->error.empty()) continue;
+    std::string change = "–";
+    if (row->top1 >= 0) {
+      change =
+          absl::StrFormat("%+.2f (%+.2f … %+.2f)", row->top1 - row->float_top1,
+                          row->loss_low, row->loss_high);
+    }
+    absl::StrAppendFormat(
+        page,
+        "| %s | %s | %s | %s | %.3f | %.3f | %d of %d | %d of %d | %.1f |\n",
+        row->model, change,
+        row->agreement < 0 ? "–"
+                           : absl::StrFormat("%.1f %%", 100 * row->agreement),
+        SnrText(row->snr_db), Ratio(row->bytes_after, row->bytes_before),
+        Ratio(row->gzip_after, row->bytes_before), row->integer_convolutions,
+        row->convolutions, row->integer_products, row->products, row->seconds);
+  }
+}
+
+void PrintFloatLayers(const AccuracyRows& rows,
+                      absl::Span<const AccuracyCase> cases, std::string* page) {
+  absl::StrAppend(page, "\n## What stays in float with `int8`, and why\n\n",
+                  "| model | chain taken | convolutions and products in float "
+                  "|\n|---|---|---|\n");
+  for (const AccuracyCase& c : cases) {
+    const AccuracyRow* row = Find(rows, c.name, "int8");
+    if (row == nullptr || !row->error.empty()) continue;
+    absl::StrAppend(page, "| ", row->model, " | ", row->attempt, " | ",
+                    row->float_layers.empty() ? "none" : row->float_layers,
+                    " |\n");
+  }
+}
+
+void PrintMisses(const AccuracyRows& rows, absl::Span<const AccuracyCase> cases,
+                 std::string* page) {
+  absl::StrAppend(page,
+                  "\n## Where `int8` falls short of its aims\n\nThe aims: 1 "
+                  "point of top-1 and 90 % agreement on ImageNet, 0.2 points "
+                  "on digits, 97 % on flowers, cifar and customvision, 96 % "
+                  "on speech, 20 dB for the others, 0.27 of the size above 1 "
+                  "MB.\n\n");
+  bool any = false;
+  for (const AccuracyCase& c : cases) {
+    const AccuracyRow* row = Find(rows, c.name, "int8");
+    if (row == nullptr) continue;
+    const std::string misses = Misses(c, *row);
+    if (misses.empty()) continue;
+    any = true;
+    absl::StrAppend(page, "- ", c.name, ": ", misses, "\n");
+  }
+  if (!any) absl::StrAppend(page, "Nowhere.\n");
+}
+
+}  // namespace
+
+std::string PrintRows(const AccuracyRows& rows) {
+  std::string text;
+  for (const auto& [key, row] : rows) {
+    std::vector<std::string> columns;
+    ForEachField(row, FieldPrinter{&columns});
+    absl::StrAppend(&text, absl::StrJoin(columns, "\t"), "\n");
+  }
+  return text;
+}
+
+absl::StatusOr<AccuracyRows> ParseRows(absl::string_view text) {
+  AccuracyRows rows;
+  int number = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    ++number;
+    if (line.empty()) continue;
+    const std::vector<std::string> columns = absl::StrSplit(line, '\t');
+    AccuracyRow row;
+    size_t at = 0;
+    bool good = true;
+    ForEachField(row, FieldParser{columns, &at, &good});
+    if (!good || at != columns.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("line ", number, " is no row of results"));
+    }
+    const std::pair<std::string, std::string> key(row.model, row.recipe);
+    rows[key] = std::move(row);
+  }
+  return rows;
+}
+
+std::string PrintAccuracyPage(const AccuracyRows& rows,
+                              absl::Span<const AccuracyCase> cases,
+                              absl::Span<const std::string> recipes) {
+  std::string page =
+      "# Accuracy of the built-in recipes\n\n"
+      "Made by `tests/bench/accuracy` (see the head of accuracy.cc), release "
+      "build. Calibrated on 100 samples without labels, or on half of them "
+      "where there are fewer than 150; measured on the others, which the "
+      "optimizer never saw. A cell shows top-1 where there are labels, then "
+      "the share of samples whose best class is the float model's, or for "
+      "models without classes the signal-to-noise ratio of the worst output. "
+      "`int8-tf14` is TensorFlow 1.4's own chain.\n\n";
+  PrintOverview(rows, cases, recipes, &page);
+  PrintMissing(rows, cases, &page);
+  PrintMisses(rows, cases, &page);
+  PrintFloatLayers(rows, cases, &page);
+  absl::StrAppend(
+      &page,
+      "\n# Recipe by recipe\n\nSize and gzip are over the float file's bytes. "
+      "The interval is that of paired proportions (formula 23 of "
+      "[quantization.md](quantization.md)).\n");
+  for (const std::string& recipe : recipes) {
+    PrintRecipe(rows, cases, recipe, &page);
+  }
+  return page;
+}
+
+}  // namespace optfarm::bench
