@@ -44,6 +44,8 @@ struct Step {
   StepKind kind = StepKind::kKernel;
   // The same inputs give the same outputs, and nothing else happens.
   bool is_pure = true;
+  // Not a node of the graph but a part of one: traces leave it out.
+  bool is_helper = false;
   // ControlTrigger runs whether or not what it waits for did.
   bool ignores_dead_controls = false;
   // Of kLoopBegin and kLoopEnd, the loop in ExecutionPlan::loops.
@@ -63,6 +65,9 @@ struct Step {
   std::vector<int> controls;
   // By input: no later step reads the slot, so the buffer may be taken over.
   std::vector<bool> last_use;
+  // Number of output 0 in the run's memory plan; -1 for a step within a loop,
+  // whose results come again and again.
+  int first_block = -1;
   // Slots that nobody needs after this step.
   std::vector<int> release;
 };
@@ -113,10 +118,12 @@ struct ExecutionPlan {
   std::vector<int> fetch_slots;
   std::vector<std::string> fetch_names;
 
-  // 0, 1, 2, ... for the second output of Merge.
+  // 0, 1, 2, ... for the second output of Merge; at least one.
   std::vector<Tensor> merge_indices;
   // What stands in a slot that only says that a step ran.
-  Tensor token;
+  const Tensor& token() const { return merge_indices.front(); }
+  // Results that the run's memory plan knows.
+  int block_count = 0;
   // UNITS: bytes held for the whole life: weights and folded constants.
   int64_t constant_bytes = 0;
 };

@@ -47,7 +47,7 @@ void HandOn(const Step& step, int input, int output, Tensor* slots) {
 }
 
 absl::Status RunKernel(const Step& step, const KernelEnvironment& environment,
-                       Tensor* slots) {
+                       Tensor* slots, RunMemory* memory) {
   absl::InlinedVector<Tensor*, 8> inputs;
   for (int slot : step.inputs) inputs.push_back(&slots[slot]);
   absl::InlinedVector<Tensor*, 4> outputs;
@@ -58,6 +58,7 @@ absl::Status RunKernel(const Step& step, const KernelEnvironment& environment,
   }
   KernelContext context(inputs, outputs, environment);
   if (!step.last_use.empty()) context.set_reusable(&step.last_use);
+  if (step.first_block >= 0) context.set_memory(memory, step.first_block);
   return step.kernel->Compute(&context);
 }
 
@@ -98,10 +99,11 @@ absl::Status RunReadVariable(const Step& step, Tensor* slots) {
 }
 
 absl::Status RunAlive(const ExecutionPlan& plan, const Step& step,
-                      const KernelEnvironment& environment, Tensor* slots) {
+                      const KernelEnvironment& environment, Tensor* slots,
+                      RunMemory* memory) {
   switch (step.kind) {
     case StepKind::kKernel:
-      return RunKernel(step, environment, slots);
+      return RunKernel(step, environment, slots, memory);
     case StepKind::kForward:
     case StepKind::kExit:
       HandOn(step, 0, 0, slots);
@@ -215,7 +217,8 @@ absl::Status Walk::CheckBounds() const {
 
 absl::Status Walk::RunTraced(const Step& step) {
   const absl::Time begin = absl::Now();
-  OPTFARM_RETURN_IF_ERROR(RunStep(plan_, step, environment_, slots_));
+  OPTFARM_RETURN_IF_ERROR(
+      RunStep(plan_, step, environment_, slots_, &state_.memory));
   NodeTiming timing{step.name,           step.op, begin - start_,
                     absl::Now() - begin, 0,       {}};
   for (int slot : step.outputs) {
@@ -234,6 +237,7 @@ absl::Status Walk::Run() {
   for (int at = 0; at < count; ++at) {
     if (is_bounded) OPTFARM_RETURN_IF_ERROR(CheckBounds());
     const Step& step = plan_.steps[at];
+    state_.memory.set_step(at);
     if (step.kind == StepKind::kLoopBegin) {
       const LoopPlan& loop = plan_.loops[step.loop];
       state_.iterations[step.loop] = 0;
@@ -253,10 +257,11 @@ absl::Status Walk::Run() {
         continue;
       }
       Leave(loop);
-    } else if (options_.trace != nullptr) {
+    } else if (options_.trace != nullptr && !step.is_helper) {
       OPTFARM_RETURN_IF_ERROR(RunTraced(step));
     } else {
-      OPTFARM_RETURN_IF_ERROR(RunStep(plan_, step, environment_, slots_));
+      OPTFARM_RETURN_IF_ERROR(
+          RunStep(plan_, step, environment_, slots_, &state_.memory));
     }
     Release(step);
   }
@@ -266,7 +271,8 @@ absl::Status Walk::Run() {
 }  // namespace
 
 absl::Status RunStep(const ExecutionPlan& plan, const Step& step,
-                     const KernelEnvironment& environment, Tensor* slots) {
+                     const KernelEnvironment& environment, Tensor* slots,
+                     RunMemory* memory) {
   if (step.kind == StepKind::kMerge) {
     RunMerge(plan, step, slots);
     return absl::OkStatus();
@@ -278,9 +284,9 @@ absl::Status RunStep(const ExecutionPlan& plan, const Step& step,
     if (step.kind != StepKind::kExit) Kill(step, slots);
     return absl::OkStatus();
   }
-  const absl::Status status = RunAlive(plan, step, environment, slots);
+  const absl::Status status = RunAlive(plan, step, environment, slots, memory);
   if (!status.ok()) return Annotate(status, DescribeNode(step.name, step.op));
-  if (step.ran != kNoSlot) slots[step.ran] = plan.token;
+  if (step.ran != kNoSlot) slots[step.ran] = plan.token();
   return absl::OkStatus();
 }
 

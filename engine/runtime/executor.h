@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "engine/runtime/execution_plan.h"
+#include "engine/runtime/run_memory.h"
 #include "engine/runtime/session.h"
 
 namespace optfarm::runtime {
@@ -15,17 +16,22 @@ namespace optfarm::runtime {
 // The values of one run. Made once and used for many runs, one at a time.
 struct RunState {
   explicit RunState(const ExecutionPlan& plan)
-      : slots(plan.initial), iterations(plan.loops.size(), 0) {}
+      : slots(plan.initial),
+        iterations(plan.loops.size(), 0),
+        memory(plan.block_count) {}
 
   std::vector<Tensor> slots;
   // By loop: the number of the iteration that runs.
   std::vector<int64_t> iterations;
+  RunMemory memory;
 };
 
-// Runs one step other than a loop's border over `slots`.
+// Runs one step other than a loop's border over `slots`; results take memory
+// from `memory`, or each its own for nullptr.
 // ERRORS: the kernel's, with node and op.
 absl::Status RunStep(const ExecutionPlan& plan, const Step& step,
-                     const KernelEnvironment& environment, Tensor* slots);
+                     const KernelEnvironment& environment, Tensor* slots,
+                     RunMemory* memory);
 
 // Runs all steps; feeds are in their slots, and fetches are when it returns.
 // ERRORS: a kernel's, with node and op; Cancelled, DeadlineExceeded or

@@ -25,6 +25,7 @@
 #include "absl/types/span.h"
 #include "engine/runtime/kernel_selection.h"
 #include "engine/runtime/resource.h"
+#include "engine/runtime/run_memory.h"
 #include "engine/runtime/tensor.h"
 #include "engine/runtime/thread_pool.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -90,6 +91,13 @@ class KernelContext {
   }
 
   const KernelEnvironment& environment() const { return environment_; }
+  // Where outputs find memory: output i is number first + i there. OWNERSHIP:
+  // borrowed.
+  void set_memory(RunMemory* memory, int first) {
+    memory_ = memory;
+    first_block_ = first;
+  }
+
   ThreadPool* pool() const { return environment_.pool; }
   ResourceContainer* resources() const { return environment_.resources; }
   // Where Print writes one line (without newline).
@@ -102,6 +110,8 @@ class KernelContext {
   absl::Span<Tensor* const> outputs_;
   KernelEnvironment environment_;
   const std::vector<bool>* reusable_ = nullptr;
+  RunMemory* memory_ = nullptr;
+  int first_block_ = 0;
 };
 
 // THREADS: Compute may run on many threads at once; a kernel has no state that

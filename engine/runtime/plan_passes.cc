@@ -1,14 +1,19 @@
-// What happens to a plan before it runs: folding of constants, lifetimes.
+// What happens to a plan before it runs: taps of loops, folding of constants,
+// lifetimes.
 
 #include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "engine/runtime/executor.h"
+#include "engine/runtime/memory_budget.h"
 #include "engine/runtime/planner.h"
 
 namespace optfarm::runtime {
 namespace {
+
+// Beyond all real models; keeps products of bytes within 64 bits.
+constexpr int64_t kMaxWeights = int64_t{1} << 50;
 
 // Slots that loops fill and empty at their borders, not steps.
 std::vector<bool> CarriedSlots(const ExecutionPlan& plan) {
@@ -87,6 +92,30 @@ class ReadTimes {
 
 }  // namespace
 
+void InsertTaps(std::vector<Tap> taps, ExecutionPlan* plan) {
+  std::vector<Step> steps;
+  const auto add_taps = [&](int slot) {
+    for (Tap& tap : taps) {
+      if (tap.slot != slot) continue;
+      steps.push_back(std::move(tap.step));
+      tap.slot = kNoSlot;
+    }
+  };
+  for (Step& step : plan->steps) {
+    const std::vector<int> outputs = step.outputs;
+    const int loop = step.kind == StepKind::kLoopBegin ? step.loop : kNoLoop;
+    steps.push_back(std::move(step));
+    for (int slot : outputs) {
+      if (slot != kNoSlot) add_taps(slot);
+    }
+    if (loop == kNoLoop) continue;
+    for (const auto& entry : plan->loops[loop].entries) {
+      if (entry.to != kNoSlot) add_taps(entry.to);
+    }
+  }
+  plan->steps = std::move(steps);
+}
+
 void NumberLoopSteps(ExecutionPlan* plan) {
   for (size_t i = 0; i < plan->steps.size(); ++i) {
     const Step& step = plan->steps[i];
@@ -98,14 +127,23 @@ void NumberLoopSteps(ExecutionPlan* plan) {
   }
 }
 
-void FoldConstants(const KernelEnvironment& environment, ExecutionPlan* plan) {
+void FoldConstants(const KernelEnvironment& environment, int64_t memory_limit,
+                   ExecutionPlan* plan) {
   std::vector<Tensor>& values = plan->initial;
+  int64_t bytes = 0;
+  for (const Tensor& value : values) bytes += value.TotalBytes();
+  // Weights unpacked from codes are four times as large; a few words that
+  // unfold into gigabytes are better made when they are needed.
+  constexpr int64_t kAlwaysAllowed = int64_t{64} << 20;
+  const int64_t allowed =
+      std::min(memory_limit, kAlwaysAllowed + 8 * std::min(bytes, kMaxWeights));
+  const BudgetScope scope(std::make_shared<MemoryBudget>(allowed));
   std::vector<bool> known(values.size());
   for (size_t i = 0; i < values.size(); ++i) known[i] = values[i].has_value();
   std::vector<Step> left;
   for (Step& step : plan->steps) {
     if (MayFold(step, known) &&
-        RunStep(*plan, step, environment, values.data()).ok()) {
+        RunStep(*plan, step, environment, values.data(), nullptr).ok()) {
       for (int slot : step.outputs) known[slot] = values[slot].has_value();
       continue;
     }
@@ -121,7 +159,7 @@ void FoldConstants(const KernelEnvironment& environment, ExecutionPlan* plan) {
   DropUnreadConstants(plan);
 }
 
-void PlanLifetimes(ExecutionPlan* plan) {
+void PlanLifetimes(bool reuse_buffers, ExecutionPlan* plan) {
   const size_t slots = plan->initial.size();
   plan->keep.assign(slots, false);
   for (size_t i = 0; i < slots; ++i) {
@@ -151,7 +189,7 @@ void PlanLifetimes(ExecutionPlan* plan) {
       const bool is_last =
           reads.Last(slot) == static_cast<int>(i) && !plan->keep[slot] &&
           std::count(step.inputs.begin(), step.inputs.end(), slot) == 1;
-      step.last_use[k] = is_last && !is_border;
+      step.last_use[k] = reuse_buffers && is_last && !is_border;
     }
     for (int slot : step.outputs) {
       if (slot != kNoSlot && reads.Last(slot) < 0) release(slot, &step);
@@ -163,6 +201,17 @@ void PlanLifetimes(ExecutionPlan* plan) {
   for (size_t slot = 0; slot < slots; ++slot) {
     const int last = reads.Last(static_cast<int>(slot));
     if (last >= 0) release(static_cast<int>(slot), &plan->steps[last]);
+  }
+}
+
+void NumberBlocks(ExecutionPlan* plan) {
+  int depth = 0;
+  for (Step& step : plan->steps) {
+    if (step.kind == StepKind::kLoopBegin) ++depth;
+    if (step.kind == StepKind::kLoopEnd) --depth;
+    if (step.kind != StepKind::kKernel || depth > 0) continue;
+    step.first_block = plan->block_count;
+    plan->block_count += static_cast<int>(step.outputs.size());
   }
 }
 

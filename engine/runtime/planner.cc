@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/op_defs.h"
+#include "engine/runtime/graph_ends.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -22,31 +23,6 @@ using graph::NodeId;
 
 std::string Describe(const Node& node) {
   return DescribeNode(node.name(), node.op());
-}
-
-absl::StatusOr<int> OutputCountOf(const Node& node) {
-  const tensorflow::OpDef* def = graph::FindOpDef(node.op());
-  if (def == nullptr) {
-    return absl::UnimplementedError(
-        absl::StrCat(Describe(node),
-                     ": this op is not known to the runtime; give --outputs "
-                     "before this node, or remove the op from the graph"));
-  }
-  absl::StatusOr<int> count = graph::OutputCount(*def, node.def());
-  if (!count.ok()) return Annotate(count.status(), Describe(node));
-  return count;
-}
-
-// The dtype of one tensor, DT_INVALID when the graph does not say.
-DataType TypeOf(const Graph& graph, Endpoint e) {
-  const Node& node = graph.node(e.node);
-  const tensorflow::OpDef* def = graph::FindOpDef(node.op());
-  if (def == nullptr) return tensorflow::DT_INVALID;
-  const auto types = graph::OutputTypes(*def, node.def());
-  if (!types.ok() || e.port >= static_cast<int>(types->size())) {
-    return tensorflow::DT_INVALID;
-  }
-  return (*types)[e.port];
 }
 
 StepKind KindOf(absl::string_view op) {
@@ -63,22 +39,19 @@ StepKind KindOf(absl::string_view op) {
 
 class Planner {
  public:
-  Planner(const Graph& graph, absl::Span<const graph::TensorName> feeds,
-          absl::Span<const graph::TensorName> fetches,
-          const SessionOptions& options)
-      : graph_(graph), feeds_(feeds), fetches_(fetches), options_(options) {}
+  Planner(const Graph& graph, const PlanRequest& request)
+      : graph_(graph), request_(request) {}
 
   absl::StatusOr<ExecutionPlan> Build();
 
  private:
-  absl::Status ResolveEnds();
-  absl::StatusOr<Endpoint> ResolveTensor(const graph::TensorName& name,
-                                         absl::string_view role);
-  void MarkNeeded();
   absl::Status EmitList(const std::vector<OrderedItem>& list);
   absl::Status EmitLoop(int loop);
   absl::Status AddNode(NodeId id);
   absl::Status AddConst(NodeId id);
+  absl::StatusOr<Tensor> ConstValue(NodeId id) const;
+  absl::StatusOr<std::unique_ptr<Kernel>> KernelOf(
+      NodeId id, const KernelEntry& entry) const;
   absl::Status AddImmutableConst(NodeId id);
   absl::Status AddEntry(NodeId id);
   absl::Status CheckArity(const Node& node) const;
@@ -96,19 +69,14 @@ class Planner {
   int RanSlotOf(NodeId id);
   // The loop in whose iterations the node's outputs are values.
   int ValueLoop(NodeId id) const;
-  bool IsFed(Endpoint e) const { return fed_.contains(e); }
+  bool IsFed(Endpoint e) const { return ends_.fed.contains(e); }
 
   const Graph& graph_;
-  absl::Span<const graph::TensorName> feeds_;
-  absl::Span<const graph::TensorName> fetches_;
-  const SessionOptions& options_;
-  // Node only, for "^name".
-  std::vector<Endpoint> fetch_ends_;
-  absl::flat_hash_map<Endpoint, int> fed_;
+  const PlanRequest& request_;
+  GraphEnds ends_;
   absl::flat_hash_map<Endpoint, int> slots_;
   // Values between iterations: what NextIteration writes.
   absl::flat_hash_map<NodeId, int> ran_slots_;
-  std::vector<bool> needed_;
   LoopNest nest_;
   ExecutionPlan plan_;
 };
@@ -146,95 +114,47 @@ int Planner::RanSlotOf(NodeId id) {
   return it->second;
 }
 
-absl::StatusOr<Endpoint> Planner::ResolveTensor(const graph::TensorName& name,
-                                                absl::string_view role) {
-  absl::StatusOr<Endpoint> end = graph_.Resolve(name);
-  if (!end.ok()) {
-    return Annotate(end.status(),
-                    absl::StrCat(role, " '", graph::ToString(name), "'"));
+absl::StatusOr<Tensor> Planner::ConstValue(NodeId id) const {
+  const Node& node = graph_.node(id);
+  const LoadedModel* model = request_.model;
+  absl::StatusOr<Tensor> value;
+  // Calls that were inlined bring nodes that the model does not have.
+  if (model != nullptr && id < model->graph().id_limit()) {
+    value = model->ValueOf(id);
+  } else {
+    absl::StatusOr<const tensorflow::TensorProto*> proto =
+        graph::GetTensor(node.def(), "value");
+    if (!proto.ok()) return proto.status();
+    value = Tensor::FromProto(**proto);
   }
-  const Node& node = graph_.node(end->node);
-  absl::StatusOr<int> count = OutputCountOf(node);
-  if (!count.ok() && absl::IsUnimplemented(count.status())) {
-    // A fed tensor of an unknown op is fine: the op will not run.
-    return *end;
-  }
-  if (!count.ok()) return count.status();
-  if (end->port >= *count) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(role, " '", graph::ToString(name), "': ", Describe(node),
-                     " has ", *count, " output(s), numbered from 0"));
-  }
-  return *end;
-}
-
-absl::Status Planner::ResolveEnds() {
-  for (const graph::TensorName& name : feeds_) {
-    if (name.is_control()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("input '", graph::ToString(name),
-                       "' is a control edge, not a tensor"));
-    }
-    OPTFARM_ASSIGN_OR_RETURN(Endpoint end, ResolveTensor(name, "input"));
-    if (!fed_.emplace(end, static_cast<int>(plan_.feed_slots.size())).second) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "input '", graph::ToString(name), "' is given more than once"));
-    }
-    plan_.feed_slots.push_back(SlotOf(end));
-    plan_.feed_types.push_back(graph::BaseType(TypeOf(graph_, end)));
-    plan_.feed_names.push_back(graph::ToString(name));
-  }
-  for (const graph::TensorName& name : fetches_) {
-    plan_.fetch_names.push_back(graph::ToString(name));
-    if (name.is_control()) {
-      absl::StatusOr<NodeId> id = graph_.Get(name.node);
-      if (!id.ok()) return Annotate(id.status(), "operation to run");
-      fetch_ends_.push_back({*id, graph::kControlPort});
-      continue;
-    }
-    OPTFARM_ASSIGN_OR_RETURN(Endpoint end, ResolveTensor(name, "output"));
-    fetch_ends_.push_back(end);
-  }
-  return absl::OkStatus();
-}
-
-void Planner::MarkNeeded() {
-  needed_.assign(graph_.id_limit(), false);
-  std::vector<NodeId> stack;
-  const auto want = [&](Endpoint e) {
-    if (!IsFed(e)) stack.push_back(e.node);
-  };
-  for (const Endpoint& e : fetch_ends_) want(e);
-  while (!stack.empty()) {
-    const NodeId id = stack.back();
-    stack.pop_back();
-    if (needed_[id]) continue;
-    needed_[id] = true;
-    for (const Endpoint& e : graph_.node(id).inputs()) want(e);
-    for (NodeId c : graph_.node(id).control_inputs()) {
-      // Waiting for a placeholder is waiting for what is fed.
-      if (graph_.node(c).op() != "Placeholder" || !IsFed({c, 0})) {
-        stack.push_back(c);
-      }
-    }
-  }
+  if (!value.ok()) return Annotate(value.status(), Describe(node));
+  return value;
 }
 
 absl::Status Planner::AddConst(NodeId id) {
-  const Node& node = graph_.node(id);
-  absl::StatusOr<const tensorflow::TensorProto*> proto =
-      graph::GetTensor(node.def(), "value");
-  if (!proto.ok()) return proto.status();
-  absl::StatusOr<Tensor> value = Tensor::FromProto(**proto);
-  if (!value.ok()) return Annotate(value.status(), Describe(node));
-  plan_.initial[SlotOf({id, 0})] = *std::move(value);
+  OPTFARM_ASSIGN_OR_RETURN(plan_.initial[SlotOf({id, 0})], ConstValue(id));
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> Planner::KernelOf(
+    NodeId id, const KernelEntry& entry) const {
+  const Node& node = graph_.node(id);
+  if (node.op() == "Const") {
+    OPTFARM_ASSIGN_OR_RETURN(Tensor value, ConstValue(id));
+    return MakeKernel([value](KernelContext* context) {
+      context->SetOutput(0, value);
+      return absl::OkStatus();
+    });
+  }
+  absl::StatusOr<std::unique_ptr<Kernel>> kernel = entry.Make(node.def());
+  if (!kernel.ok()) return Annotate(kernel.status(), Describe(node));
+  return kernel;
 }
 
 absl::Status Planner::AddImmutableConst(NodeId id) {
   const Node& node = graph_.node(id);
   absl::StatusOr<Tensor> value =
-      ReadImmutableConst(node.def(), options_.find_region);
+      ReadImmutableConst(node.def(), request_.options.find_region);
   if (!value.ok()) return Annotate(value.status(), Describe(node));
   plan_.initial[SlotOf({id, 0})] = *std::move(value);
   return absl::OkStatus();
@@ -291,6 +211,7 @@ int Planner::ReadVariable(const Step& reader, int slot, int loop,
   Step step;
   step.kind = StepKind::kReadVariable;
   step.is_pure = false;
+  step.is_helper = true;
   step.name = reader.name;
   step.op = reader.op;
   step.inputs = {slot};
@@ -380,9 +301,7 @@ absl::Status Planner::AddNode(NodeId id) {
   step.name = node.name();
   step.op = node.op();
   if (step.kind == StepKind::kKernel) {
-    absl::StatusOr<std::unique_ptr<Kernel>> kernel = entry->Make(node.def());
-    if (!kernel.ok()) return Annotate(kernel.status(), Describe(node));
-    step.kernel = *std::move(kernel);
+    OPTFARM_ASSIGN_OR_RETURN(step.kernel, KernelOf(id, *entry));
   }
   step.controls = ControlSlots(node);
   OPTFARM_RETURN_IF_ERROR(AddInputs(id, &step));
@@ -467,8 +386,8 @@ absl::Status Planner::EmitList(const std::vector<OrderedItem>& list) {
 // A value within a loop is fetched as its last living one: a copy of it goes
 // out of the loop like an Exit's.
 void Planner::AddFetches() {
-  std::vector<std::pair<int, Step>> taps;
-  for (const Endpoint& e : fetch_ends_) {
+  std::vector<Tap> taps;
+  for (const Endpoint& e : ends_.fetches) {
     if (e.port == graph::kControlPort) {
       plan_.fetch_slots.push_back(kNoSlot);
       continue;
@@ -489,43 +408,35 @@ void Planner::AddFetches() {
     Step tap;
     tap.kind = StepKind::kExit;
     tap.is_pure = false;
+    tap.is_helper = true;
     tap.name = graph_.NameOf(e);
     tap.op = "Exit";
     tap.inputs = {slot};
     tap.outputs = {out};
-    taps.emplace_back(slot, std::move(tap));
+    taps.push_back({slot, std::move(tap)});
   }
-  if (taps.empty()) return;
-  // Each goes right behind the step that makes the value.
-  std::vector<Step> steps;
-  const auto add_taps = [&](int slot) {
-    for (auto& [from, tap] : taps) {
-      if (from == slot && !tap.inputs.empty()) steps.push_back(std::move(tap));
-    }
-  };
-  for (Step& step : plan_.steps) {
-    const std::vector<int> outputs = step.outputs;
-    const int loop = step.kind == StepKind::kLoopBegin ? step.loop : kNoLoop;
-    steps.push_back(std::move(step));
-    for (int slot : outputs) add_taps(slot);
-    if (loop == kNoLoop) continue;
-    for (const auto& entry : plan_.loops[loop].entries) add_taps(entry.to);
-  }
-  plan_.steps = std::move(steps);
+  if (!taps.empty()) InsertTaps(std::move(taps), &plan_);
 }
 
 absl::StatusOr<ExecutionPlan> Planner::Build() {
-  OPTFARM_RETURN_IF_ERROR(ResolveEnds());
-  MarkNeeded();
-  OPTFARM_ASSIGN_OR_RETURN(
-      nest_,
-      FindLoops({graph_, needed_, [&](Endpoint e) { return IsFed(e); }}));
+  OPTFARM_ASSIGN_OR_RETURN(ends_,
+                           FindEnds(graph_, request_.feeds, request_.fetches));
+  for (const Endpoint& e : ends_.feeds) plan_.feed_slots.push_back(SlotOf(e));
+  plan_.feed_types = ends_.feed_types;
+  for (const graph::TensorName& name : request_.feeds) {
+    plan_.feed_names.push_back(graph::ToString(name));
+  }
+  for (const graph::TensorName& name : request_.fetches) {
+    plan_.fetch_names.push_back(graph::ToString(name));
+  }
+  const GraphPart part = {graph_, ends_.needed,
+                          [this](Endpoint e) { return IsFed(e); }};
+  OPTFARM_ASSIGN_OR_RETURN(nest_, FindLoops(part));
   plan_.loops.resize(nest_.loops.size());
   OPTFARM_RETURN_IF_ERROR(EmitList(nest_.top));
   AddFetches();
   NumberLoopSteps(&plan_);
-  plan_.token = Tensor::Scalar<bool>(true);
-  size_t widest_merge = 0;
+  size_t widest_merge = 1;
   for (const Step& step : plan_.steps) {
     if (step.kind == StepKind::kMerge) {
       widest_merge = std::max(widest_merge, step.inputs.size());
@@ -540,11 +451,9 @@ absl::StatusOr<ExecutionPlan> Planner::Build() {
 
 }  // namespace
 
-absl::StatusOr<ExecutionPlan> MakePlan(
-    const Graph& graph, absl::Span<const graph::TensorName> feeds,
-    absl::Span<const graph::TensorName> fetches,
-    const SessionOptions& options) {
-  return Planner(graph, feeds, fetches, options).Build();
+absl::StatusOr<ExecutionPlan> MakePlan(const Graph& graph,
+                                       const PlanRequest& request) {
+  return Planner(graph, request).Build();
 }
 
 }  // namespace optfarm::runtime

@@ -3,6 +3,8 @@
 #ifndef OPTFARM_ENGINE_RUNTIME_PLANNER_H_
 #define OPTFARM_ENGINE_RUNTIME_PLANNER_H_
 
+#include <vector>
+
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
@@ -11,22 +13,46 @@
 
 namespace optfarm::runtime {
 
-// The steps that `fetches` need when `feeds` are given, with their kernels.
+// What a session is asked for. OWNERSHIP: borrowed.
+struct PlanRequest {
+  absl::Span<const graph::TensorName> feeds;
+  absl::Span<const graph::TensorName> fetches;
+  const SessionOptions& options;
+  // Has the values of constants; nullptr when they are in the graph.
+  const LoadedModel* model = nullptr;
+};
+
+// The steps that the fetches need when the feeds are given, with their kernels.
 // ERRORS: as Session::Create.
-absl::StatusOr<ExecutionPlan> MakePlan(
-    const graph::Graph& graph, absl::Span<const graph::TensorName> feeds,
-    absl::Span<const graph::TensorName> fetches, const SessionOptions& options);
+absl::StatusOr<ExecutionPlan> MakePlan(const graph::Graph& graph,
+                                       const PlanRequest& request);
 
 // Runs ahead what depends on constants alone. A step that fails here is left
-// for the run, where it may turn out to be dead.
-void FoldConstants(const KernelEnvironment& environment, ExecutionPlan* plan);
+// for the run, where it may turn out to be dead; so is one whose results would
+// take more than `memory_limit`, or far more than the constants there are.
+// UNITS: bytes.
+void FoldConstants(const KernelEnvironment& environment, int64_t memory_limit,
+                   ExecutionPlan* plan);
+
+// A step that takes a slot's value out of a loop.
+struct Tap {
+  int slot = kNoSlot;
+  Step step;
+};
+
+// Puts each tap right behind the step that makes its value.
+void InsertTaps(std::vector<Tap> taps, ExecutionPlan* plan);
 
 // Notes where each loop begins and ends. To be called when steps moved.
 void NumberLoopSteps(ExecutionPlan* plan);
 
 // Finds after which step each value is not needed any more. The last pass over
-// a plan: steps do not change afterwards.
-void PlanLifetimes(ExecutionPlan* plan);
+// a plan: steps do not change afterwards. `reuse_buffers`: a step may take over
+// the buffer of an input that it is the last to read.
+void PlanLifetimes(bool reuse_buffers, ExecutionPlan* plan);
+
+// Numbers the results that a memory plan can know: those outside of loops.
+void NumberBlocks(ExecutionPlan* plan);
 
 }  // namespace optfarm::runtime
 

@@ -4,6 +4,7 @@
 #include "engine/runtime/session.h"
 
 #include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -11,8 +12,10 @@
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/function_inlining.h"
 #include "engine/runtime/execution_plan.h"
 #include "engine/runtime/executor.h"
+#include "engine/runtime/memory_budget.h"
 #include "engine/runtime/planner.h"
 
 namespace optfarm::runtime {
@@ -99,17 +102,69 @@ absl::StatusOr<std::vector<Tensor>> TakeFetches(const ExecutionPlan& plan,
   return results;
 }
 
+// A budget only where somebody asks what is taken: counting costs a little.
+absl::Status ExecuteBounded(const ExecutionPlan& plan,
+                            const KernelEnvironment& environment,
+                            const RunOptions& options, RunState* state) {
+  if (options.memory_limit == MemoryBudget::kUnlimited &&
+      options.trace == nullptr) {
+    return Execute(plan, environment, options, state);
+  }
+  const auto budget = std::make_shared<MemoryBudget>(options.memory_limit);
+  // The planned piece is the run's as long as it uses it.
+  const int64_t arena = state->memory.arena_bytes();
+  const bool has_arena = budget->Take(arena);
+  if (!has_arena) state->memory.Suspend();
+  const BudgetScope scope(budget);
+  const absl::Status status = Execute(plan, environment, options, state);
+  if (has_arena) budget->Give(arena);
+  if (options.trace != nullptr) options.trace->peak_bytes = budget->peak();
+  return status;
+}
+
+// The graph without calls, the plan, its constants: all within the limit.
+absl::StatusOr<ExecutionPlan> LoadPlan(const graph::Graph& graph,
+                                       const PlanRequest& request,
+                                       const KernelEnvironment& environment) {
+  const SessionOptions& options = request.options;
+  const auto budget = std::make_shared<MemoryBudget>(options.memory_limit);
+  std::optional<BudgetScope> scope;
+  if (options.memory_limit != MemoryBudget::kUnlimited) scope.emplace(budget);
+  std::vector<graph::NodeId> roots;
+  for (const auto& name : request.fetches)
+    roots.push_back(graph.Find(name.node));
+  std::vector<graph::NodeId> fed;
+  for (const auto& name : request.feeds) fed.push_back(graph.Find(name.node));
+  // MakePlan tells of names that are not there.
+  std::erase(roots, graph::kNoNode);
+  std::erase(fed, graph::kNoNode);
+  std::optional<graph::Graph> inlined;
+  if (graph::HasCalls(graph, roots, fed)) {
+    inlined = graph.Clone();
+    OPTFARM_RETURN_IF_ERROR(graph::InlineCalls(roots, fed, &*inlined));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(ExecutionPlan plan,
+                           MakePlan(inlined ? *inlined : graph, request));
+  if (options.fold_constants) {
+    FoldConstants(environment, options.memory_limit - budget->used(), &plan);
+  }
+  PlanLifetimes(options.reuse_buffers, &plan);
+  if (options.plan_memory) NumberBlocks(&plan);
+  return plan;
+}
+
 }  // namespace
 
 struct Session::Loaded {
   ExecutionPlan plan;
-  std::unique_ptr<ThreadPool> pool;
+  std::unique_ptr<ThreadPool> own_pool;
+  ThreadPool* pool = nullptr;
   std::function<void(absl::string_view)> print;
   std::shared_ptr<ResourceContainer> resources;
   mutable RunStatePool states;
 
   KernelEnvironment environment() const {
-    return {pool.get(), &print, resources.get()};
+    return {pool, &print, resources.get()};
   }
 };
 
@@ -120,22 +175,39 @@ absl::StatusOr<std::unique_ptr<Session>> Session::Create(
     const graph::Graph& graph, absl::Span<const graph::TensorName> feeds,
     absl::Span<const graph::TensorName> fetches,
     const SessionOptions& options) {
+  return CreateOver(graph, nullptr, feeds, fetches, options);
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::Create(
+    const std::shared_ptr<const LoadedModel>& model,
+    absl::Span<const graph::TensorName> feeds,
+    absl::Span<const graph::TensorName> fetches,
+    const SessionOptions& options) {
+  return CreateOver(model->graph(), model.get(), feeds, fetches, options);
+}
+
+absl::StatusOr<std::unique_ptr<Session>> Session::CreateOver(
+    const graph::Graph& graph, const LoadedModel* model,
+    absl::Span<const graph::TensorName> feeds,
+    absl::Span<const graph::TensorName> fetches,
+    const SessionOptions& options) {
   OPTFARM_RETURN_IF_ERROR(CheckProcessor());
   if (options.threads < 1 || options.threads > 1024) {
     return absl::InvalidArgumentError(absl::StrCat(
         "number of threads must be 1 to 1024, got ", options.threads));
   }
   auto loaded = std::make_unique<Loaded>();
-  OPTFARM_ASSIGN_OR_RETURN(loaded->plan,
-                           MakePlan(graph, feeds, fetches, options));
-  loaded->pool = std::make_unique<ThreadPool>(options.threads);
+  loaded->pool = options.pool;
+  if (options.pool == nullptr) {
+    loaded->own_pool = std::make_unique<ThreadPool>(options.threads);
+    loaded->pool = loaded->own_pool.get();
+  }
   loaded->print = options.print ? options.print : PrintToStderr;
   loaded->resources = options.resources ? options.resources
                                         : std::make_shared<ResourceContainer>();
-  if (options.fold_constants) {
-    FoldConstants(loaded->environment(), &loaded->plan);
-  }
-  PlanLifetimes(&loaded->plan);
+  const PlanRequest request = {feeds, fetches, options, model};
+  OPTFARM_ASSIGN_OR_RETURN(loaded->plan,
+                           LoadPlan(graph, request, loaded->environment()));
   return std::unique_ptr<Session>(new Session(std::move(loaded)));
 }
 
@@ -147,17 +219,20 @@ absl::StatusOr<std::vector<Tensor>> Session::Run(
   for (size_t i = 0; i < inputs.size(); ++i) {
     state->slots[plan.feed_slots[i]] = inputs[i];
   }
+  state->memory.Begin(inputs);
   absl::StatusOr<std::vector<Tensor>> results;
   absl::Status status =
-      Execute(plan, loaded_->environment(), options, state.get());
+      ExecuteBounded(plan, loaded_->environment(), options, state.get());
   if (status.ok()) {
     results = TakeFetches(plan, *state);
   } else {
     results = std::move(status);
   }
+  const Tensor nothing;
   for (int slot : plan.transient) {
-    if (state->slots[slot].has_value()) state->slots[slot] = Tensor();
+    if (state->slots[slot].has_value()) state->slots[slot] = nothing;
   }
+  state->memory.End(results.ok());
   loaded_->states.Return(std::move(state));
   return results;
 }

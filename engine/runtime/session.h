@@ -8,6 +8,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
 #include <vector>
@@ -19,19 +20,31 @@
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
 #include "engine/runtime/immutable_const.h"
+#include "engine/runtime/loaded_model.h"
 #include "engine/runtime/resource.h"
 #include "engine/runtime/tensor.h"
+#include "engine/runtime/thread_pool.h"
 
 namespace optfarm::runtime {
 
 struct SessionOptions {
   // Threads that kernels may use, the caller's included.
   int threads = 1;
+  // The threads to use instead: then `threads` does not matter. OWNERSHIP: the
+  // caller's, and it outlives the session.
+  ThreadPool* pool = nullptr;
   // Receives each line that Print ops write, without newline; must be safe to
   // call from several threads when Run is. Empty: standard error.
   std::function<void(absl::string_view)> print;
   // Evaluates what depends on constants alone once, at load.
   bool fold_constants = true;
+  // Lets a node write its result over an input that nobody reads any more.
+  bool reuse_buffers = true;
+  // Gives results memory of one piece that is planned at the first run with
+  // inputs of a shape; later runs of such inputs allocate nothing for them.
+  bool plan_memory = true;
+  // UNITS: bytes of weights and folded constants; loading beyond it fails.
+  int64_t memory_limit = std::numeric_limits<int64_t>::max();
   // Where ImmutableConst nodes find their values; empty: such nodes are
   // refused.
   RegionFinder find_region;
@@ -64,6 +77,9 @@ struct NodeTiming {
 // Filled by a traced run, in the order of execution.
 struct RunTrace {
   std::vector<NodeTiming> nodes;
+  // UNITS: bytes; the most that the run's tensors took at a time. Feeds,
+  // weights and folded constants are not the run's.
+  int64_t peak_bytes = 0;
 };
 
 // What one run may take and who may stop it.
@@ -73,6 +89,9 @@ struct RunOptions {
   // Looked at between steps and iterations: a run ends soon after, not within
   // a kernel.
   absl::Duration timeout = absl::InfiniteDuration();
+  // UNITS: bytes of the run's tensors at a time; feeds, weights and folded
+  // constants are not the run's.
+  int64_t memory_limit = std::numeric_limits<int64_t>::max();
   // Set by any thread to end the run. OWNERSHIP: the caller's.
   const std::atomic<bool>* cancelled = nullptr;
 };
@@ -84,9 +103,16 @@ class Session {
   // ERRORS: NotFound or InvalidArgument for a feed or fetch that is not in the
   // graph or has no such port, or for loops that are not well formed;
   // Unimplemented naming op, node and dtype for
-  // what the runtime cannot run, before anything runs.
+  // what the runtime cannot run, before anything runs; ResourceExhausted
+  // beyond the memory limit.
   static absl::StatusOr<std::unique_ptr<Session>> Create(
       const graph::Graph& graph, absl::Span<const graph::TensorName> feeds,
+      absl::Span<const graph::TensorName> fetches,
+      const SessionOptions& options = {});
+  // As above, with the weights of `model`, which other sessions share.
+  static absl::StatusOr<std::unique_ptr<Session>> Create(
+      const std::shared_ptr<const LoadedModel>& model,
+      absl::Span<const graph::TensorName> feeds,
       absl::Span<const graph::TensorName> fetches,
       const SessionOptions& options = {});
   ~Session();
@@ -96,7 +122,8 @@ class Session {
   // ERRORS: InvalidArgument for a wrong number or dtype of feeds, a placeholder
   // that is needed but not fed, or a kernel's error with node and op; Internal
   // never by a model's fault; FailedPrecondition for a fetch that a Switch cut
-  // off; Cancelled and DeadlineExceeded by what `options` ask for.
+  // off; Cancelled, DeadlineExceeded and ResourceExhausted by what `options`
+  // ask for.
   // A tensor within a loop is fetched as its value in the last iteration that
   // made one; an operation's result is a tensor without value.
   // THREADS: may be called from many threads at once.
@@ -113,6 +140,11 @@ class Session {
  private:
   struct Loaded;
   explicit Session(std::unique_ptr<Loaded> loaded);
+  static absl::StatusOr<std::unique_ptr<Session>> CreateOver(
+      const graph::Graph& graph, const LoadedModel* model,
+      absl::Span<const graph::TensorName> feeds,
+      absl::Span<const graph::TensorName> fetches,
+      const SessionOptions& options);
   std::unique_ptr<Loaded> loaded_;
 };
 

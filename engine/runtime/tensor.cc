@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/tensor_proto.h"
+#include "engine/runtime/memory_budget.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -20,19 +21,63 @@ using tensorflow::TensorProto;
 constexpr size_t kAlignment = 64;
 constexpr int64_t kMaxTensorBytes = int64_t{1} << 36;
 
+// `memory` under an owner that frees it, within this thread's budget.
+template <typename Free>
+std::shared_ptr<void> Own(void* memory, int64_t bytes, Free free) {
+  const std::shared_ptr<MemoryBudget>* budget = BudgetScope::Current();
+  if (budget == nullptr) return {memory, free};
+  return {memory, [free, bytes, budget = *budget](void* p) {
+            free(p);
+            budget->Give(bytes);
+          }};
+}
+
+bool TakeFromBudget(int64_t bytes) {
+  const std::shared_ptr<MemoryBudget>* budget = BudgetScope::Current();
+  return budget == nullptr || (*budget)->Take(bytes);
+}
+
+void GiveToBudget(int64_t bytes) {
+  const std::shared_ptr<MemoryBudget>* budget = BudgetScope::Current();
+  if (budget != nullptr) (*budget)->Give(bytes);
+}
+
 std::shared_ptr<void> AllocateStrings(int64_t count) {
+  const int64_t bytes = count * static_cast<int64_t>(sizeof(std::string));
+  if (!TakeFromBudget(bytes)) return nullptr;
   auto* array = new (std::nothrow) std::string[static_cast<size_t>(count)];
-  if (array == nullptr) return nullptr;
-  return {array, [](void* p) { delete[] static_cast<std::string*>(p); }};
+  if (array == nullptr) {
+    GiveToBudget(bytes);
+    return nullptr;
+  }
+  return Own(array, bytes,
+             [](void* p) { delete[] static_cast<std::string*>(p); });
 }
 
 std::shared_ptr<void> AllocateBytes(int64_t bytes) {
   const size_t rounded =
       (std::max<size_t>(static_cast<size_t>(bytes), 1) + kAlignment - 1) /
       kAlignment * kAlignment;
+  const int64_t taken = static_cast<int64_t>(rounded);
+  if (!TakeFromBudget(taken)) return nullptr;
   void* memory = std::aligned_alloc(kAlignment, rounded);
-  if (memory == nullptr) return nullptr;
-  return {memory, [](void* p) { std::free(p); }};
+  if (memory == nullptr) {
+    GiveToBudget(taken);
+    return nullptr;
+  }
+  return Own(memory, taken, [](void* p) { std::free(p); });
+}
+
+absl::Status NoMemory(DataType dtype, const Shape& shape) {
+  std::string message =
+      absl::StrCat("no memory for a ", graph::DataTypeName(dtype),
+                   " tensor of shape ", shape.ToString());
+  const std::shared_ptr<MemoryBudget>* budget = BudgetScope::Current();
+  if (budget != nullptr && (*budget)->limit() != MemoryBudget::kUnlimited) {
+    absl::StrAppend(&message, ": ", (*budget)->used(), " of the limit of ",
+                    (*budget)->limit(), " bytes are taken");
+  }
+  return absl::ResourceExhaustedError(message);
 }
 
 // Writes `values` to out[0..count), repeating the last; zero when empty.
@@ -156,9 +201,7 @@ absl::StatusOr<Tensor> Tensor::Allocate(DataType dtype, const Shape& shape) {
                               : AllocateBytes(shape.num_elements() * size);
   }
   if (tensor.owner_ == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("no memory for a ", graph::DataTypeName(dtype),
-                     " tensor of shape ", shape.ToString()));
+    return NoMemory(dtype, shape);
   }
   tensor.data_ = tensor.owner_.get();
   return tensor;
@@ -182,6 +225,17 @@ Tensor Tensor::View(DataType dtype, const Shape& shape, const void* data,
   // Written by nobody: IsSoleOwner() is never true for a view.
   tensor.data_ = const_cast<void*>(data);
   tensor.is_view_ = true;
+  return tensor;
+}
+
+Tensor Tensor::Over(DataType dtype, const Shape& shape,
+                    std::shared_ptr<void> memory) {
+  OPTFARM_CHECK(ElementSize(dtype) > 0);
+  Tensor tensor;
+  tensor.dtype_ = dtype;
+  tensor.shape_ = shape;
+  tensor.data_ = memory.get();
+  tensor.owner_ = std::move(memory);
   return tensor;
 }
 

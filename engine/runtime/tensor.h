@@ -121,6 +121,11 @@ class Tensor {
   static Tensor View(DataType dtype, const Shape& shape, const void* data,
                      std::shared_ptr<const void> owner);
 
+  // A tensor over memory that it shares with nobody else and may write.
+  // REQUIRES: as View; `memory` points at the elements.
+  static Tensor Over(DataType dtype, const Shape& shape,
+                     std::shared_ptr<void> memory);
+
   // Small tensors that our own code makes; these cannot fail.
   template <typename T>
   static Tensor Scalar(const T& value) {

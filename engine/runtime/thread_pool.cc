@@ -1,5 +1,8 @@
 #include "engine/runtime/thread_pool.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <algorithm>
 #include <atomic>
 #include <deque>
@@ -7,6 +10,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "base/check.h"
 
@@ -100,6 +105,27 @@ ThreadPool::~ThreadPool() {
     state_->changed.SignalAll();
   }
   for (std::thread& thread : state_->threads) thread.join();
+}
+
+absl::Status ThreadPool::SetAffinity(absl::Span<const int> processors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (int processor : processors) {
+    if (processor < 0 || processor >= CPU_SETSIZE) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no processor ", processor));
+    }
+    CPU_SET(processor, &set);
+  }
+  for (std::thread& thread : state_->threads) {
+    if (pthread_setaffinity_np(thread.native_handle(), sizeof(set), &set) !=
+        0) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the system does not let threads run on processors ",
+                       absl::StrJoin(processors, ",")));
+    }
+  }
+  return absl::OkStatus();
 }
 
 void ThreadPool::ParallelFor(int64_t count, int64_t grain,

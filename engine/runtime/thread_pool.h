@@ -1,4 +1,5 @@
-// The threads that one session's kernels share.
+// The threads that kernels share: a session's own, or one that the caller owns
+// and gives to many sessions.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_THREAD_POOL_H_
 #define OPTFARM_ENGINE_RUNTIME_THREAD_POOL_H_
@@ -7,6 +8,8 @@
 #include <memory>
 
 #include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/types/span.h"
 
 namespace optfarm::runtime {
 
@@ -23,6 +26,11 @@ class ThreadPool {
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   int threads() const { return threads_; }
+
+  // Lets the pool's own threads (the callers of ParallelFor are not among
+  // them) run on these processors only.
+  // ERRORS: InvalidArgument when the system refuses them.
+  absl::Status SetAffinity(absl::Span<const int> processors);
 
   // Calls body(begin, end) for disjoint ranges that cover [0, count), possibly
   // at the same time, and returns when all are done. A range has at least

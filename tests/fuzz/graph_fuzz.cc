@@ -32,8 +32,14 @@ void Use(optfarm::graph::Graph graph) {
   }
   optfarm::runtime::SessionOptions options;
   options.print = [](absl::string_view) {};
+  options.memory_limit = int64_t{64} << 20;
   auto session = optfarm::runtime::Session::Create(graph, {}, fetches, options);
-  if (session.ok()) (void)(*session)->Run({});
+  if (!session.ok()) return;
+  // A graph may loop for ever, and a few words may ask for gigabytes.
+  optfarm::runtime::RunOptions run;
+  run.timeout = absl::Milliseconds(100);
+  run.memory_limit = int64_t{64} << 20;
+  (void)(*session)->Run({}, run);
 }
 
 }  // namespace

@@ -331,8 +331,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeResourceGather(
     return absl::UnimplementedError(
         absl::StrCat("batch_dims = ", batch_dims, " is not supported"));
   }
-  OPTFARM_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> gather,
-                           AllKernels().Find("Gather")->Make(node));
+  const KernelEntry* entry = AllKernels().Find("Gather");
+  if (entry == nullptr) {
+    return absl::UnimplementedError("the build has no kernel for Gather");
+  }
+  OPTFARM_ASSIGN_OR_RETURN(std::shared_ptr<Kernel> gather, entry->Make(node));
   return MakeKernel([gather](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     OPTFARM_ASSIGN_OR_RETURN(Variable * variable, VariableInput(*context));

@@ -11,6 +11,8 @@
 
 #include "absl/strings/match.h"
 #include "engine/graph/op_defs.h"
+#include "engine/runtime/tensor_array.h"
+#include "engine/runtime/variable.h"
 #include "tests/engine/runtime/run_op.h"
 
 namespace optfarm::runtime {
@@ -31,40 +33,46 @@ std::vector<Tensor> HostileTensors() {
   const int32_t small_extremes[] = {std::numeric_limits<int32_t>::min(), -2};
   const std::string words[] = {"RIFF", ""};
   const float odd[] = {NAN, INFINITY, -1.0f, 0.0f};
-  return {Float(1.5f),
-          Float(-INFINITY),
-          Int(0),
-          Int(1),
-          Int(-1),
-          Int(3),
-          Bool(true),
-          Ints(std::vector<int32_t>()),
-          Ints({2}),
-          Ints({0, 1}),
-          Ints({2, 2}),
-          Ints({-1, 2}),
-          Ints({1, 2, 3, 4}),
-          Ints({0, 0, 0, 0}),
-          Ints({4, 2}, {0, 1, 1, 0, 2, 2, 0, 0}),
-          Ints({2, 2}, {1, 1, 0, 2}),
-          Tensor::FromValues<int32_t>({2}, small_extremes),
-          Tensor::FromValues<int64_t>({3}, extremes),
-          Tensor::FromValues<std::string>({2}, words),
-          Tensor::Scalar<std::string>("RIFF\x10\0\0\0WAVEfmt "),
-          Tensor::FromValues<float>({4}, odd),
-          Counted({0}),
-          Counted({2}),
-          Counted({3}),
-          Counted({2, 3}),
-          Counted({0, 3}),
-          Counted({2, 2, 2}),
-          Counted({1, 4, 4, 2}),
-          Counted({3, 3, 2, 2}),
-          Counted({1, 0, 4, 2}),
-          Counted({2, 3, 0, 2}),
-          Counted({1, 1, 1, 1, 1, 1, 1, 2}),
-          Tensor::Scalar<double>(2.0),
-          Tensor::Scalar<uint8_t>(200)};
+  return {
+      Float(1.5f),
+      Float(-INFINITY),
+      Int(0),
+      Int(1),
+      Int(-1),
+      Int(3),
+      Bool(true),
+      Ints(std::vector<int32_t>()),
+      Ints({2}),
+      Ints({0, 1}),
+      Ints({2, 2}),
+      Ints({-1, 2}),
+      Ints({1, 2, 3, 4}),
+      Ints({0, 0, 0, 0}),
+      Ints({4, 2}, {0, 1, 1, 0, 2, 2, 0, 0}),
+      Ints({2, 2}, {1, 1, 0, 2}),
+      Tensor::FromValues<int32_t>({2}, small_extremes),
+      Tensor::FromValues<int64_t>({3}, extremes),
+      Tensor::FromValues<std::string>({2}, words),
+      Tensor::Scalar<std::string>("RIFF\x10\0\0\0WAVEfmt "),
+      Tensor::FromValues<float>({4}, odd),
+      Counted({0}),
+      Counted({2}),
+      Counted({3}),
+      Counted({2, 3}),
+      Counted({0, 3}),
+      Counted({2, 2, 2}),
+      Counted({1, 4, 4, 2}),
+      Counted({3, 3, 2, 2}),
+      Counted({1, 0, 4, 2}),
+      Counted({2, 3, 0, 2}),
+      Counted({1, 1, 1, 1, 1, 1, 1, 2}),
+      Tensor::Scalar<double>(2.0),
+      Tensor::Scalar<uint8_t>(200),
+      Tensor::FromResource(tensorflow::DT_RESOURCE,
+                           std::make_shared<Variable>(tensorflow::DT_FLOAT)),
+      Tensor::FromResource(
+          tensorflow::DT_RESOURCE,
+          std::make_shared<TensorArray>(TensorArrayOptions(), 3))};
 }
 
 tensorflow::NodeDef HostileNode(const std::string& op, Random* random) {
