@@ -98,6 +98,18 @@ std::vector<Expectation> ExpectedDifferences(const std::string& name,
              "batch norms fold into depthwise convolutions too, as since "
              "TensorFlow 2"}};
   }
+  if (name == "ssd_mobilenet") {
+    std::vector<Expectation> all = {
+        {"FeatureExtractor/MobilenetV1/(MobilenetV1/)?"
+         "Conv2d_[0-9]+_depthwise/.*",
+         "batch norms fold into depthwise convolutions too, as since "
+         "TensorFlow 2"}};
+    if (variant == "weights8") {
+      all.push_back({".*_quantized_(const|min|max)",
+                     "what a constant waits for, its codes wait for too"});
+    }
+    return all;
+  }
   const std::string strides =
       "strides that differ stay in float: QuantizedConv2D refuses them, and "
       "TensorFlow's graph does not load";
@@ -120,13 +132,35 @@ std::vector<Expectation> ExpectedDifferences(const std::string& name,
 
 std::vector<Comparison> Comparisons() {
   std::vector<Comparison> all;
-  for (const std::string name :
-       {"mobilenet_v1_0.25_128", "squeezenet_160", "poets_retrained",
-        "customvision", "flowers", "cifar", "mnist_softmax", "mnist_fc",
-        "mnist_lstm", "fakequant_mnist", "conv_actions", "kws_dnn_s",
-        "kws_cnn_s", "kws_ds_cnn_s", "kws_ds_cnn_m"}) {
+  for (const std::string name : {"mobilenet_v1_0.25_128",
+                                 "squeezenet_160",
+                                 "poets_retrained",
+                                 "customvision",
+                                 "flowers",
+                                 "cifar",
+                                 "mnist_softmax",
+                                 "mnist_fc",
+                                 "mnist_lstm",
+                                 "fakequant_mnist",
+                                 "conv_actions",
+                                 "kws_dnn_s",
+                                 "kws_cnn_s",
+                                 "kws_ds_cnn_s",
+                                 "kws_ds_cnn_m",
+                                 "charrnn",
+                                 "alphazero19",
+                                 "kws_crnn_s",
+                                 "kws_lstm_s",
+                                 "ssd_mobilenet"}) {
     for (const std::string variant :
          {"fp32", "int8", "weights8", "round", "int8_calibrated"}) {
+      // What TensorFlow's tool wrote there does not load:
+      // reference_failures_test.cc.
+      if (variant == "int8" &&
+          (name == "alphazero19" || name == "kws_crnn_s" ||
+           name == "kws_lstm_s" || name == "ssd_mobilenet")) {
+        continue;
+      }
       const std::string path = TestDataPath(
           absl::StrCat("golden/", name, "/", variant, "/expected.pb"));
       if (!path.empty() && std::ifstream(path).good()) {
@@ -166,7 +200,8 @@ Distance Compare(const Tensor& ours, const Tensor& reference) {
 // range for all channels.
 int LeastSameTop(const Comparison& comparison, int samples) {
   const bool is_mobilenet = comparison.name == "mobilenet_v1_0.25_128" ||
-                            comparison.name == "poets_retrained";
+                            comparison.name == "poets_retrained" ||
+                            comparison.name == "ssd_mobilenet";
   if (comparison.variant == "fp32") return samples;
   return is_mobilenet || comparison.differences.empty() ? 0 : samples - 1;
 }
@@ -183,13 +218,17 @@ TEST_P(TransformsGoldenTest, GivesTheAnswersTensorFlowGives) {
                         (is_same_graph && (comparison.variant == "weights8" ||
                                            comparison.variant == "round"));
   const Graph ours = Transform(golden, comparison.variant);
-  OPTFARM_ASSERT_OK_AND_ASSIGN(
-      const auto session,
-      runtime::Session::Create(ours, golden.Inputs(), golden.Outputs()));
+  const auto session =
+      runtime::Session::Create(ours, golden.Inputs(), golden.Outputs());
+  // Detectors need ops that not every runtime has.
+  if (absl::IsUnimplemented(session.status())) {
+    GTEST_SKIP() << session.status();
+  }
+  OPTFARM_ASSERT_OK(session.status());
   int same_top = 0;
   for (int sample = 0; sample < golden.samples(); ++sample) {
     OPTFARM_ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> answers,
-                                 session->Run(golden.Feeds(sample)));
+                                 (*session)->Run(golden.Feeds(sample)));
     const Tensor reference =
         golden.Answer(is_same_graph ? comparison.variant : "", 0, sample);
     const Distance distance = Compare(answers[0], reference);
