@@ -130,12 +130,18 @@ struct Difference {
   double range = 0.0;
 };
 
+double ValueAt(const Tensor& tensor, int64_t i) {
+  return tensor.dtype() == tensorflow::DT_UINT8
+             ? static_cast<double>(tensor.data<uint8_t>()[i])
+             : static_cast<double>(tensor.data<float>()[i]);
+}
+
 void Compare(const Tensor& got, const Tensor& expected, int64_t sample,
              Difference* difference) {
   const int64_t size = got.num_elements();
-  const float* want = expected.data<float>() + sample * size;
   for (int64_t i = 0; i < size; ++i) {
-    const double error = std::abs(double{got.data<float>()[i]} - want[i]);
+    const double error =
+        std::abs(ValueAt(got, i) - ValueAt(expected, sample * size + i));
     // Written so that NaN counts as a difference.
     if (!(error <= difference->largest)) difference->largest = error;
   }
@@ -155,7 +161,7 @@ Difference RunAll(const Golden& golden) {
     for (size_t k = 0; k < outputs->size(); ++k) {
       const Tensor& got = (*outputs)[k];
       const Tensor& expected = golden.expected[k];
-      EXPECT_EQ(got.dtype(), tensorflow::DT_FLOAT);
+      EXPECT_EQ(got.dtype(), expected.dtype());
       EXPECT_EQ(got.num_elements() * golden.samples, expected.num_elements());
       if (::testing::Test::HasFailure()) return difference;
       Compare(got, expected, i, &difference);
@@ -164,11 +170,11 @@ Difference RunAll(const Golden& golden) {
   double low = 0.0;
   double high = 0.0;
   for (const Tensor& expected : golden.expected) {
-    for (const float value : expected.flat<float>()) {
-      difference.magnitude =
-          std::max(difference.magnitude, std::abs(double{value}));
-      low = std::min(low, double{value});
-      high = std::max(high, double{value});
+    for (int64_t i = 0; i < expected.num_elements(); ++i) {
+      const double value = ValueAt(expected, i);
+      difference.magnitude = std::max(difference.magnitude, std::abs(value));
+      low = std::min(low, value);
+      high = std::max(high, value);
     }
   }
   difference.range = high - low;
@@ -198,6 +204,7 @@ INSTANTIATE_TEST_SUITE_P(
         GoldenCase{"charrnn", "weights8"}, GoldenCase{"kws_crnn_s", "original"},
         GoldenCase{"kws_lstm_s", "original"},
         GoldenCase{"style_transfer_w8", "original"},
+        GoldenCase{"stylize_quantized", "original"},
         GoldenCase{"cifar", "original"}, GoldenCase{"cifar", "fp32"},
         GoldenCase{"cifar", "weights8"}, GoldenCase{"cifar", "round"},
         GoldenCase{"conv_actions", "original"},
