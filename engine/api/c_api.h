@@ -247,10 +247,25 @@ OPTFARM_EXPORT optfarm_status* optfarm_model_output(const optfarm_model* model,
 
 typedef struct optfarm_session optfarm_session;
 
+// Threads that several sessions share.
+typedef struct optfarm_thread_pool optfarm_thread_pool;
+
+// `threads` counts the caller of a run, so the pool starts one fewer. These run
+// on `processors` only, numbered as the system does; NULL with count 0: on any.
+// ERRORS: INVALID_ARGUMENT for fewer than 1 thread or processors that the
+// system refuses.
+OPTFARM_EXPORT optfarm_status* optfarm_thread_pool_create(
+    int32_t threads, const int32_t* processors, size_t processor_count,
+    optfarm_thread_pool** pool);
+// The threads end with the last session that uses them.
+OPTFARM_EXPORT void optfarm_thread_pool_delete(optfarm_thread_pool* pool);
+
 typedef struct optfarm_session_options {
   size_t struct_size;
   // Threads that one run may use, the caller's included. Default: 1.
   int32_t threads;
+  // These threads instead; NULL: the session has its own.
+  const optfarm_thread_pool* thread_pool;
 } optfarm_session_options;
 
 OPTFARM_EXPORT void optfarm_session_options_init(
@@ -297,6 +312,9 @@ typedef struct optfarm_run_options {
   int64_t time_limit_us;
   // May be NULL. OWNERSHIP: the caller's, and outlives the run.
   const optfarm_cancel* cancel;
+  // What the run's tensors may take at a time, outputs included, inputs and
+  // weights not: RESOURCE_EXHAUSTED beyond. UNITS: bytes; 0: no limit.
+  int64_t memory_limit_bytes;
   // Not NULL: the run is traced, and this becomes JSON about it, to be deleted
   // with optfarm_string_delete: {"nodes": [{"name", "op", "start_us",
   // "duration_us", "output_bytes", "outputs": [{"dtype", "shape"}]}]}, nodes in
@@ -310,8 +328,8 @@ OPTFARM_EXPORT void optfarm_run_options_init(optfarm_run_options* options);
 // Runs once. `inputs` are the session's inputs in order; `outputs` has room for
 // the session's outputs and gets new tensors in order. `options` may be NULL.
 // ERRORS: INVALID_ARGUMENT for a wrong number, type or shape of inputs, and for
-// what a node cannot do with its values, naming the node; CANCELLED and
-// DEADLINE_EXCEEDED by what `options` ask for.
+// what a node cannot do with its values, naming the node; CANCELLED,
+// DEADLINE_EXCEEDED and RESOURCE_EXHAUSTED by what `options` ask for.
 OPTFARM_EXPORT optfarm_status* optfarm_session_run(
     const optfarm_session* session, const optfarm_tensor* const* inputs,
     size_t input_count, optfarm_tensor** outputs, size_t output_count,

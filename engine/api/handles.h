@@ -13,8 +13,10 @@
 #include "absl/status/statusor.h"
 #include "engine/api/c_api.h"
 #include "engine/graph/graph.h"
+#include "engine/runtime/loaded_model.h"
 #include "engine/runtime/session.h"
 #include "engine/runtime/tensor.h"
+#include "engine/runtime/thread_pool.h"
 
 namespace optfarm::api {
 
@@ -43,18 +45,19 @@ struct optfarm_tensor {
 };
 
 struct optfarm_model {
-  optfarm_model(optfarm::graph::Graph loaded,
+  optfarm_model(std::shared_ptr<const optfarm::runtime::LoadedModel> loaded,
                 optfarm::runtime::RegionFinder regions)
-      : graph(std::move(loaded)), find_region(std::move(regions)) {}
+      : model(std::move(loaded)), find_region(std::move(regions)) {}
 
   // Found when first asked for: an app that knows its model does not pay.
   const absl::StatusOr<optfarm::api::Signature>& signature() const {
-    absl::call_once(
-        once_, [this] { signature_ = optfarm::api::FindSignature(graph); });
+    absl::call_once(once_, [this] {
+      signature_ = optfarm::api::FindSignature(model->graph());
+    });
     return signature_;
   }
 
-  const optfarm::graph::Graph graph;
+  const std::shared_ptr<const optfarm::runtime::LoadedModel> model;
   // Where constants lie that a memory-mapped package holds; else empty.
   const optfarm::runtime::RegionFinder find_region;
 
@@ -67,7 +70,13 @@ struct optfarm_cancel {
   std::atomic<bool> is_set{false};
 };
 
+struct optfarm_thread_pool {
+  std::shared_ptr<optfarm::runtime::ThreadPool> pool;
+};
+
 struct optfarm_session {
+  // Before the session, which uses it to the end.
+  std::shared_ptr<optfarm::runtime::ThreadPool> pool;
   std::unique_ptr<optfarm::runtime::Session> session;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;

@@ -24,7 +24,7 @@ absl::Status MakeModel(formats::LoadedGraph loaded, optfarm_model** model) {
   OPTFARM_ASSIGN_OR_RETURN(graph::Graph graph,
                            graph::Graph::FromDef(std::move(loaded.def)));
   OPTFARM_RETURN_IF_ERROR(graph::Verify(graph));
-  *model = new optfarm_model(std::move(graph),
+  *model = new optfarm_model(runtime::LoadedModel::Create(std::move(graph)),
                              formats::RegionsOf(std::move(loaded.package)));
   return absl::OkStatus();
 }

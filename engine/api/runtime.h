@@ -330,9 +330,31 @@ class Model {
 
 // --- Sessions ----------------------------------------------------------------
 
+// Threads that several sessions share; they end with the last of these.
+class ThreadPool {
+ public:
+  // `threads` counts the caller of a run. The others run on `processors` only;
+  // empty: on any.
+  static Result<ThreadPool> Create(int threads,
+                                   std::span<const int32_t> processors = {}) {
+    optfarm_thread_pool* made = nullptr;
+    Status status(optfarm_thread_pool_create(threads, processors.data(),
+                                             processors.size(), &made));
+    if (!status.ok()) return status;
+    return ThreadPool(made);
+  }
+  const optfarm_thread_pool* get() const { return pool_.get(); }
+
+ private:
+  explicit ThreadPool(optfarm_thread_pool* pool) : pool_(pool) {}
+  internal::Owned<optfarm_thread_pool, optfarm_thread_pool_delete> pool_;
+};
+
 struct SessionOptions {
   // Threads that one run may use, the caller's included.
   int threads = 1;
+  // These threads instead.
+  const ThreadPool* thread_pool = nullptr;
 };
 
 // Lets one thread end the runs of others. OWNERSHIP: outlives those runs.
@@ -358,6 +380,8 @@ struct RunOptions {
   // The run ends with DEADLINE_EXCEEDED soon after; zero: no limit.
   std::chrono::microseconds time_limit{0};
   const CancelToken* cancel = nullptr;
+  // What the run's tensors may take at a time. UNITS: bytes; 0: no limit.
+  int64_t memory_limit_bytes = 0;
   // Filled with JSON about the run; optfarm_run_options has its form.
   std::string* profile_json = nullptr;
 };
@@ -374,6 +398,9 @@ class Session {
     optfarm_session_options wanted;
     optfarm_session_options_init(&wanted);
     wanted.threads = options.threads;
+    if (options.thread_pool != nullptr) {
+      wanted.thread_pool = options.thread_pool->get();
+    }
     const std::vector<const char*> in = Pointers(inputs);
     const std::vector<const char*> out = Pointers(outputs);
     optfarm_session* made = nullptr;
@@ -404,6 +431,7 @@ class Session {
     optfarm_run_options wanted;
     optfarm_run_options_init(&wanted);
     wanted.time_limit_us = options.time_limit.count();
+    wanted.memory_limit_bytes = options.memory_limit_bytes;
     if (options.cancel != nullptr) wanted.cancel = options.cancel->get();
     if (options.profile_json != nullptr) wanted.profile_json = &profile;
     Status status(optfarm_session_run(get(), in.data(), in.size(), out.data(),

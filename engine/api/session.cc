@@ -17,6 +17,12 @@ namespace {
 
 constexpr int kMaxThreads = 1024;
 
+absl::Status CheckThreads(int32_t threads) {
+  if (threads >= 1 && threads <= kMaxThreads) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("threads is ", threads, "; give 1 to ", kMaxThreads));
+}
+
 absl::StatusOr<std::vector<std::string>> Names(const char* const* names,
                                                size_t count,
                                                absl::string_view list,
@@ -58,22 +64,31 @@ absl::StatusOr<std::vector<graph::TensorName>> Parse(
   return parsed;
 }
 
+// 0: `limit` stays.
+absl::Status SetMemoryLimit(int64_t bytes, int64_t* limit) {
+  if (bytes < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "memory_limit_bytes is ", bytes, "; give 0 for no limit, or more"));
+  }
+  if (bytes > 0) *limit = bytes;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::unique_ptr<optfarm_session>> MakeSession(
     const optfarm_model& model, std::vector<std::string> inputs,
     std::vector<std::string> outputs, const optfarm_session_options& options) {
-  if (options.threads < 1 || options.threads > kMaxThreads) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "threads is ", options.threads, "; give 1 to ", kMaxThreads));
-  }
+  OPTFARM_RETURN_IF_ERROR(CheckThreads(options.threads));
   OPTFARM_ASSIGN_OR_RETURN(const auto feeds, Parse(inputs));
   OPTFARM_ASSIGN_OR_RETURN(const auto fetches, Parse(outputs));
   runtime::SessionOptions wanted;
   wanted.threads = options.threads;
   wanted.find_region = model.find_region;
   auto made = std::make_unique<optfarm_session>();
+  if (options.thread_pool != nullptr) made->pool = options.thread_pool->pool;
+  wanted.pool = made->pool.get();
   OPTFARM_ASSIGN_OR_RETURN(
       made->session,
-      runtime::Session::Create(model.graph, feeds, fetches, wanted));
+      runtime::Session::Create(model.model, feeds, fetches, wanted));
   made->inputs = std::move(inputs);
   made->outputs = std::move(outputs);
   return made;
@@ -115,6 +130,8 @@ absl::StatusOr<runtime::RunOptions> ToRunOptions(
   if (options.time_limit_us > 0) {
     wanted.timeout = absl::Microseconds(options.time_limit_us);
   }
+  OPTFARM_RETURN_IF_ERROR(
+      SetMemoryLimit(options.memory_limit_bytes, &wanted.memory_limit));
   if (options.cancel != nullptr) wanted.cancelled = &options.cancel->is_set;
   return wanted;
 }
@@ -163,6 +180,29 @@ void optfarm_run_options_init(optfarm_run_options* options) {
   *options = {};
   options->struct_size = sizeof(*options);
 }
+
+optfarm_status* optfarm_thread_pool_create(int32_t threads,
+                                           const int32_t* processors,
+                                           size_t processor_count,
+                                           optfarm_thread_pool** pool) {
+  return Guard([&]() -> absl::Status {
+    if (pool == nullptr) return MissingArgument("pool");
+    if (processors == nullptr && processor_count > 0) {
+      return MissingArgument("processors");
+    }
+    OPTFARM_RETURN_IF_ERROR(optfarm::api::CheckThreads(threads));
+    auto made = std::make_unique<optfarm_thread_pool>();
+    made->pool = std::make_shared<optfarm::runtime::ThreadPool>(threads);
+    if (processor_count > 0) {
+      OPTFARM_RETURN_IF_ERROR(made->pool->SetAffinity(
+          absl::MakeConstSpan(processors, processor_count)));
+    }
+    *pool = made.release();
+    return absl::OkStatus();
+  });
+}
+
+void optfarm_thread_pool_delete(optfarm_thread_pool* pool) { delete pool; }
 
 optfarm_status* optfarm_cancel_create(optfarm_cancel** cancel) {
   return Guard([&]() -> absl::Status {

@@ -7,6 +7,20 @@
 namespace optfarm::runtime {
 namespace {
 
+// UNITS: bytes. Whole numbers of more than a thousand elements are never looked
+// at for shapes (graph/shape_inference.h).
+constexpr int64_t kSmallBytes = 8 * 1000;
+
+// Leaves type and shape.
+void DropElements(tensorflow::NodeDef* node) {
+  tensorflow::TensorProto* value =
+      (*node->mutable_attr())["value"].mutable_tensor();
+  tensorflow::TensorProto without;
+  without.set_dtype(value->dtype());
+  without.mutable_tensor_shape()->Swap(value->mutable_tensor_shape());
+  value->Swap(&without);
+}
+
 absl::StatusOr<Tensor> Decode(const tensorflow::NodeDef& node) {
   const absl::StatusOr<const tensorflow::TensorProto*> proto =
       graph::GetTensor(node, "value");
@@ -27,7 +41,11 @@ std::shared_ptr<const LoadedModel> LoadedModel::Create(graph::Graph graph) {
     absl::StatusOr<Tensor>& value = model->values_[id];
     value = Decode(*def);
     if (value.ok()) model->value_bytes_ += value->TotalBytes();
-    def->mutable_attr()->erase("value");
+    if (!value.ok()) {
+      def->mutable_attr()->erase("value");
+    } else if (value->TotalBytes() > kSmallBytes) {
+      DropElements(def);
+    }
   }
   return model;
 }

@@ -21,7 +21,8 @@ class LoadedModel {
   // is an error of the session that needs it.
   static std::shared_ptr<const LoadedModel> Create(graph::Graph graph);
 
-  // Its Const nodes have lost their values.
+  // Its Const nodes have lost their elements, but for small ones: what there is
+  // to know of shapes is still there.
   const graph::Graph& graph() const { return graph_; }
   // The value of a Const node.
   // ERRORS: InvalidArgument for a value that is not well formed;

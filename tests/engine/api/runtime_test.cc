@@ -6,6 +6,7 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -78,6 +79,32 @@ TEST(RuntimeApiTest, ModelTellsItsInputsAndOutputs) {
   ASSERT_TRUE(outputs.ok());
   ASSERT_EQ(outputs->size(), 1u);
   EXPECT_EQ((*outputs)[0].name, "y");
+}
+
+// Weights are taken out of the graph; their shapes are still known.
+TEST(RuntimeApiTest, OutputShapesFollowFromLargeWeights) {
+  tensorflow::GraphDef def;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
+    node { name: "x" op: "Placeholder"
+      attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "shape" value { shape { dim { size: 1 }
+                                          dim { size: 100 } } } } }
+    node { name: "w" op: "Const"
+      attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "value" value { tensor { dtype: DT_FLOAT float_val: 1
+        tensor_shape { dim { size: 100 } dim { size: 70 } } } } } }
+    node { name: "y" op: "MatMul" input: "x" input: "w"
+      attr { key: "T" value { type: DT_FLOAT } } })",
+                                                            &def));
+  const Model model = LoadOrDie(def.SerializeAsString());
+  const auto outputs = model.Outputs();
+  ASSERT_TRUE(outputs.ok()) << outputs.status().message();
+  EXPECT_THAT((*outputs)[0].dims.value(), ElementsAre(1, 70));
+  const auto session = Session::Create(model);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const auto run = session->Run(Floats(std::vector<float>(100, 1), {1, 100}));
+  ASSERT_TRUE(run.ok()) << run.status().message();
+  EXPECT_EQ((*run)[0].data<float>()[69], 100);
 }
 
 TEST(RuntimeApiTest, SessionOutlivesItsModelAndTensorsTheirSession) {
@@ -155,6 +182,39 @@ TEST(RuntimeApiTest, CancelTokenEndsRunsUntilItIsReset) {
   EXPECT_TRUE(session->Run(Floats({1, 2, 3}, {1, 3}), options).ok());
 }
 
+TEST(RuntimeApiTest, MemoryLimitEndsARun) {
+  const Model model = LoadOrDie(kGraph);
+  const Result<Session> session = Session::Create(model);
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const Tensor input = Floats(std::vector<float>(300, 1), {100, 3});
+  EXPECT_EQ(session->Run(input, {.memory_limit_bytes = 100}).status().code(),
+            OPTFARM_RESOURCE_EXHAUSTED);
+  EXPECT_TRUE(session->Run(input, {.memory_limit_bytes = 1 << 20}).ok());
+}
+
+TEST(RuntimeApiTest, SessionsShareThreadsAndKeepThem) {
+  std::vector<Session> sessions;
+  {
+    const int32_t processors[] = {0};
+    Result<ThreadPool> pool = ThreadPool::Create(2, processors);
+    if (!pool.ok()) pool = ThreadPool::Create(2);  // No processor 0 for us.
+    ASSERT_TRUE(pool.ok()) << pool.status().message();
+    const Model model = LoadOrDie(kGraph);
+    for (int i = 0; i < 2; ++i) {
+      auto session = Session::Create(model, {}, {}, {.thread_pool = &*pool});
+      ASSERT_TRUE(session.ok());
+      sessions.push_back(*std::move(session));
+    }
+  }
+  for (const Session& session : sessions) {
+    EXPECT_TRUE(session.Run(Floats({1, 2, 3}, {1, 3})).ok());
+  }
+  EXPECT_EQ(ThreadPool::Create(0).status().code(), OPTFARM_INVALID_ARGUMENT);
+  const int32_t none[] = {-1};
+  EXPECT_EQ(ThreadPool::Create(2, none).status().code(),
+            OPTFARM_INVALID_ARGUMENT);
+}
+
 TEST(RuntimeApiTest, TimeLimitsAreChecked) {
   const Result<Session> session = Session::Create(LoadOrDie(kGraph));
   ASSERT_TRUE(session.ok());
@@ -184,6 +244,33 @@ TEST(RuntimeApiTest, ErrorsSayWhatIsWrong) {
   const auto doubles = Tensor::Zeros(OPTFARM_DOUBLE, {});
   ASSERT_TRUE(doubles.ok());
   EXPECT_THAT(session->Run(*doubles).status().message(), HasSubstr("double"));
+}
+
+TEST(ModelFilesTest, DamagedModelsGiveStatuses) {
+  tensorflow::GraphDef def;
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(kGraph, &def));
+  const std::string whole = def.SerializeAsString();
+  const Tensor input = Floats({1, 2, 3}, {1, 3});
+  const RunOptions limits = {.time_limit = std::chrono::seconds(5),
+                             .memory_limit_bytes = 1 << 20};
+  std::mt19937 random(7);
+  int loaded = 0;
+  for (int i = 0; i < 2000; ++i) {
+    std::string bytes = whole.substr(0, i % 4 ? whole.size() : i / 4 % 150);
+    for (int k = 0; k < 1 + i % 3 && !bytes.empty(); ++k) {
+      bytes[random() % bytes.size()] = static_cast<char>(random());
+    }
+    const auto model = Model::LoadMemory(Bytes(bytes));
+    if (!model.ok()) continue;
+    const auto session = Session::Create(*model, {"x"}, {"y"});
+    if (!session.ok()) continue;
+    ++loaded;
+    const auto outputs = session->Run(input, limits);
+    if (!outputs.ok()) {
+      EXPECT_NE(outputs.status().message(), "");
+    }
+  }
+  EXPECT_GT(loaded, 0);
 }
 
 // A package's constants lie in the file; the file may be encrypted besides.
