@@ -58,8 +58,13 @@ std::shared_ptr<void> AllocateBytes(int64_t bytes) {
   const size_t rounded =
       (std::max<size_t>(static_cast<size_t>(bytes), 1) + kAlignment - 1) /
       kAlignment * kAlignment;
-  const int64_t taken = static_cast<int64_t>(rounded);
-  if (!TakeFromBudget(taken)) return nullptr;
+  int64_t taken = static_cast<int64_t>(rounded);
+  if (!TakeFromBudget(taken)) {
+    // Our own code makes scalars that cannot fail (Tensor::Scalar): what a
+    // limit stops is a tensor that matters.
+    if (rounded > kAlignment) return nullptr;
+    taken = 0;
+  }
   void* memory = std::aligned_alloc(kAlignment, rounded);
   if (memory == nullptr) {
     GiveToBudget(taken);
