@@ -129,7 +129,10 @@ struct ShapeRule {
 absl::Span<const ShapeRule> ArrayShapeRules();
 absl::Span<const ShapeRule> ControlFlowShapeRules();
 absl::Span<const ShapeRule> ImageShapeRules();
+absl::Span<const ShapeRule> IndexShapeRules();
+absl::Span<const ShapeRule> JoiningShapeRules();
 absl::Span<const ShapeRule> MathShapeRules();
+absl::Span<const ShapeRule> MovingShapeRules();
 absl::Span<const ShapeRule> NnShapeRules();
 absl::Span<const ShapeRule> QuantizedShapeRules();
 absl::Span<const ShapeRule> StateShapeRules();
@@ -159,6 +162,9 @@ absl::Status DepthwiseConv2dShape(ShapeContext& c);
 absl::Status BiasAddShape(ShapeContext& c);
 absl::Status MatMulShape(ShapeContext& c);
 absl::Status ReshapeShape(ShapeContext& c);
+
+// An axis counted from either end, in 0..rank-1. ERRORS: outside of the rank.
+absl::StatusOr<int> AxisInRank(int64_t axis, int rank);
 
 // Output size along one axis of a sliding window.
 // REQUIRES: `padding` is SAME, VALID or EXPLICIT; only EXPLICIT looks at

@@ -24,7 +24,8 @@ const RuleTable& ShapeRules() {
     auto* rules = new RuleTable;
     for (absl::Span<const ShapeRule> family :
          {ArrayShapeRules(), ControlFlowShapeRules(), ImageShapeRules(),
-          MathShapeRules(), NnShapeRules(), QuantizedShapeRules(),
+          IndexShapeRules(), JoiningShapeRules(), MathShapeRules(),
+          MovingShapeRules(), NnShapeRules(), QuantizedShapeRules(),
           StateShapeRules()}) {
       for (const ShapeRule& rule : family) {
         const bool is_new = rules->emplace(rule.op, rule.function).second;

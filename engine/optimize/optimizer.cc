@@ -85,7 +85,11 @@ absl::Status Optimizer::MeasureOriginal() {
                                          : kDefaultCalibration,
                                      calibration.seed());
   OPTFARM_ASSIGN_OR_RETURN(guide_, MakeReference(in_, calibration_));
-  std::vector<int64_t> others = OtherSamples(calibration_, in_.dataset->size());
+  // Where nothing is taken from the samples, all of them may judge.
+  const bool learns =
+      in_.recipe->has_calibration() || in_.recipe->has_keep_float();
+  std::vector<int64_t> others = OtherSamples(
+      learns ? calibration_ : std::vector<int64_t>(), in_.dataset->size());
   if (others.empty()) {
     judge_ = guide_;
     others = calibration_;

@@ -57,7 +57,10 @@ absl::Status RunKernel(const Step& step, const KernelEnvironment& environment,
     if (outputs.back()->has_value()) *outputs.back() = Tensor();
   }
   KernelContext context(inputs, outputs, environment);
-  if (!step.last_use.empty()) context.set_reusable(&step.last_use);
+  // Before lifetimes are planned every value may still be read by others.
+  const std::vector<bool> none(
+      step.last_use.empty() ? step.inputs.size() : size_t{0}, false);
+  context.set_reusable(step.last_use.empty() ? &none : &step.last_use);
   if (step.first_block >= 0) context.set_memory(memory, step.first_block);
   return step.kernel->Compute(&context);
 }

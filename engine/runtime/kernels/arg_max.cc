@@ -132,6 +132,7 @@ absl::Status ComputeTopK(int64_t k, KernelContext* context) {
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeTopK(
     const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
   OPTFARM_ASSIGN_OR_RETURN(const int64_t k, graph::GetInt(node, "k"));
   return MakeKernel([k](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
@@ -141,6 +142,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeTopK(
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeTopKV2(
     const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
   return MakeKernel([](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     OPTFARM_ASSIGN_OR_RETURN(const int64_t k,

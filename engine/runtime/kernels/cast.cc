@@ -3,6 +3,7 @@
 // narrower integers keep the low bits.
 
 #include <cmath>
+#include <complex>
 #include <limits>
 #include <type_traits>
 
@@ -47,6 +48,29 @@ void ConvertAll(const From* in, int64_t count, ThreadPool* pool, To* out) {
 }
 
 template <typename From>
+absl::Status CastToComplex(const Tensor& in, Tensor* out) {
+  return VisitComplex(out->dtype(), "DstT", [&](auto tag) -> absl::Status {
+    using To = typename decltype(tag)::type;
+    using Real = typename To::value_type;
+    for (int64_t i = 0; i < in.num_elements(); ++i) {
+      const From x = in.data<From>()[i];
+      if constexpr (std::is_arithmetic_v<From>) {
+        out->data<To>()[i] = To(static_cast<Real>(x));
+      } else {
+        out->data<To>()[i] =
+            To(static_cast<Real>(x.real()), static_cast<Real>(x.imag()));
+      }
+    }
+    return absl::OkStatus();
+  });
+}
+
+bool IsComplex(DataType dtype) {
+  return dtype == tensorflow::DT_COMPLEX64 ||
+         dtype == tensorflow::DT_COMPLEX128;
+}
+
+template <typename From>
 absl::Status CastFrom(const Tensor& in, ThreadPool* pool, Tensor* out) {
   const From* from = in.data<From>();
   if (out->dtype() == tensorflow::DT_BOOL) {
@@ -55,10 +79,26 @@ absl::Status CastFrom(const Tensor& in, ThreadPool* pool, Tensor* out) {
     }
     return absl::OkStatus();
   }
+  if (IsComplex(out->dtype())) return CastToComplex<From>(in, out);
   return VisitNumber(out->dtype(), "DstT", [&](auto tag) -> absl::Status {
     using To = typename decltype(tag)::type;
     ConvertAll(from, in.num_elements(), pool, out->data<To>());
     return absl::OkStatus();
+  });
+}
+
+// The real part counts, unless the target is complex too.
+absl::Status CastComplex(const Tensor& in, ThreadPool* pool, Tensor* out) {
+  return VisitComplex(in.dtype(), "x", [&](auto tag) -> absl::Status {
+    using From = typename decltype(tag)::type;
+    using Real = typename From::value_type;
+    if (IsComplex(out->dtype())) return CastToComplex<From>(in, out);
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor real, Tensor::Allocate(DataTypeOf<Real>::kValue, in.shape()));
+    for (int64_t i = 0; i < in.num_elements(); ++i) {
+      real.data<Real>()[i] = in.data<From>()[i].real();
+    }
+    return CastFrom<Real>(real, pool, out);
   });
 }
 
@@ -75,6 +115,10 @@ absl::StatusOr<Tensor> CastTensor(const Tensor& in, DataType to,
     return FloatAsHalf(wide, to);
   }
   OPTFARM_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(to, in.shape()));
+  if (IsComplex(in.dtype())) {
+    OPTFARM_RETURN_IF_ERROR(CastComplex(in, pool, &out));
+    return out;
+  }
   if (in.dtype() == tensorflow::DT_BOOL) {
     OPTFARM_RETURN_IF_ERROR(
         CastFrom<uint8_t>(in.Reinterpreted(tensorflow::DT_UINT8), pool, &out));
@@ -89,6 +133,16 @@ absl::StatusOr<Tensor> CastTensor(const Tensor& in, DataType to,
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeCast(
     const tensorflow::NodeDef& node) {
+  for (const char* attr : {"SrcT", "DstT"}) {
+    OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(
+        node, attr,
+        {tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE, tensorflow::DT_HALF,
+         tensorflow::DT_BFLOAT16, tensorflow::DT_INT8, tensorflow::DT_INT16,
+         tensorflow::DT_INT32, tensorflow::DT_INT64, tensorflow::DT_UINT8,
+         tensorflow::DT_UINT16, tensorflow::DT_UINT32, tensorflow::DT_UINT64,
+         tensorflow::DT_BOOL, tensorflow::DT_COMPLEX64,
+         tensorflow::DT_COMPLEX128}));
+  }
   OPTFARM_ASSIGN_OR_RETURN(const DataType to, graph::GetType(node, "DstT"));
   return MakeKernel([to](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));

@@ -10,6 +10,7 @@
 #include "engine/graph/attr.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/convolution_input.h"
+#include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
 #include "engine/runtime/kernels/matrix_product.h"
 #include "engine/runtime/kernels/transpose.h"
@@ -38,8 +39,9 @@ struct Geometry {
 };
 
 // Copies the patch under output pixel (oy, ox) of one image to `to`.
-void CopyPatch(const float* image, const Geometry& g, int64_t oy, int64_t ox,
-               float* to) {
+template <typename T>
+void CopyPatch(const T* image, const Geometry& g, int64_t oy, int64_t ox,
+               T* to) {
   const WindowAxis& y = g.window.y;
   const WindowAxis& x = g.window.x;
   const int64_t x0 = ox * x.stride - x.pad_before;
@@ -47,10 +49,10 @@ void CopyPatch(const float* image, const Geometry& g, int64_t oy, int64_t ox,
   for (int64_t ky = 0; ky < y.size; ++ky, to += row) {
     const int64_t iy = oy * y.stride - y.pad_before + ky * y.dilation;
     if (iy < 0 || iy >= y.in) {
-      std::fill_n(to, row, 0.0f);
+      std::fill_n(to, row, T(0));
       continue;
     }
-    const float* from = image + iy * x.in * g.channels;
+    const T* from = image + iy * x.in * g.channels;
     if (x.dilation == 1 && x0 >= 0 && x0 + x.size <= x.in) {
       std::copy_n(from + x0 * g.channels, row, to);
       continue;
@@ -58,7 +60,7 @@ void CopyPatch(const float* image, const Geometry& g, int64_t oy, int64_t ox,
     for (int64_t kx = 0; kx < x.size; ++kx) {
       const int64_t ix = x0 + kx * x.dilation;
       if (ix < 0 || ix >= x.in) {
-        std::fill_n(to + kx * g.channels, g.channels, 0.0f);
+        std::fill_n(to + kx * g.channels, g.channels, T(0));
       } else {
         std::copy_n(from + ix * g.channels, g.channels, to + kx * g.channels);
       }
@@ -67,15 +69,16 @@ void CopyPatch(const float* image, const Geometry& g, int64_t oy, int64_t ox,
 }
 
 // Output pixels [begin, end) counted over batch, height and width.
-void ConvolvePixels(const float* in, const float* filter, const Geometry& g,
-                    int64_t begin, int64_t end, float* out) {
+template <typename T>
+void ConvolvePixels(const T* in, const T* filter, const Geometry& g,
+                    int64_t begin, int64_t end, T* out) {
   const int64_t patch = g.patch();
-  const int64_t bytes = patch * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = patch * static_cast<int64_t>(sizeof(T));
   const int64_t block =
       std::min(end - begin, std::max<int64_t>(16, kBlockBytes / bytes));
   const int64_t image_pixels = g.window.y.out * g.window.x.out;
   const int64_t image_size = g.window.y.in * g.window.x.in * g.channels;
-  std::vector<float> patches(block * patch);
+  std::vector<T> patches(block * patch);
   for (int64_t first = begin; first < end; first += block) {
     const int64_t count = std::min(block, end - first);
     for (int64_t i = 0; i < count; ++i) {
@@ -84,21 +87,22 @@ void ConvolvePixels(const float* in, const float* filter, const Geometry& g,
                 pixel / g.window.x.out, pixel % g.window.x.out,
                 patches.data() + i * patch);
     }
-    MultiplyOnOneThread<float>({patches.data(), count, patch, false},
-                               {filter, patch, g.filters, false},
-                               out + first * g.filters);
+    MultiplyOnOneThread<T>({patches.data(), count, patch, false},
+                           {filter, patch, g.filters, false},
+                           out + first * g.filters);
   }
 }
 
-void Convolve(const float* in, const float* filter, const Geometry& g,
-              ThreadPool* pool, float* out) {
+template <typename T>
+void Convolve(const T* in, const T* filter, const Geometry& g, ThreadPool* pool,
+              T* out) {
   if (g.channels == 0) {
-    std::fill_n(out, g.pixels() * g.filters, 0.0f);
+    std::fill_n(out, g.pixels() * g.filters, T(0));
     return;
   }
   if (g.is_pointwise()) {
-    Multiply<float>({in, g.pixels(), g.channels, false},
-                    {filter, g.channels, g.filters, false}, pool, out);
+    Multiply<T>({in, g.pixels(), g.channels, false},
+                {filter, g.channels, g.filters, false}, pool, out);
     return;
   }
   const int64_t work = std::max<int64_t>(1, g.patch() * g.filters);
@@ -108,22 +112,70 @@ void Convolve(const float* in, const float* filter, const Geometry& g,
                     });
 }
 
+// Columns [first, first + count) of rows of `width` elements; and back.
+template <typename T>
+void CopyColumns(const T* from, int64_t rows, int64_t width, int64_t first,
+                 int64_t count, T* to) {
+  for (int64_t r = 0; r < rows; ++r) {
+    std::copy_n(from + r * width + first, count, to + r * count);
+  }
+}
+template <typename T>
+void StoreColumns(const T* from, int64_t rows, int64_t width, int64_t first,
+                  int64_t count, T* to) {
+  for (int64_t r = 0; r < rows; ++r) {
+    std::copy_n(from + r * count, count, to + r * width + first);
+  }
+}
+
+// Each group of channels has filters of its own. `g` is that of one group.
+template <typename T>
+void ConvolveGroups(const T* in, const T* filter, const Geometry& g,
+                    int64_t groups, ThreadPool* pool, T* out) {
+  const int64_t in_pixels = g.batch * g.window.y.in * g.window.x.in;
+  std::vector<T> image(in_pixels * g.channels);
+  std::vector<T> weights(g.patch() * g.filters);
+  std::vector<T> result(g.pixels() * g.filters);
+  for (int64_t i = 0; i < groups; ++i) {
+    CopyColumns(in, in_pixels, groups * g.channels, i * g.channels, g.channels,
+                image.data());
+    CopyColumns(filter, g.patch(), groups * g.filters, i * g.filters, g.filters,
+                weights.data());
+    Convolve(image.data(), weights.data(), g, pool, result.data());
+    StoreColumns(result.data(), g.pixels(), groups * g.filters, i * g.filters,
+                 g.filters, out);
+  }
+}
+
+template <typename T>
 class Conv2D final : public Kernel {
  public:
   explicit Conv2D(const WindowAttrs& attrs) : attrs_(attrs) {}
 
   absl::Status Compute(KernelContext* context) const override {
-    OPTFARM_ASSIGN_OR_RETURN(const ConvolutionInput input,
-                             ReadConvolutionInput(*context, attrs_));
+    constexpr DataType kType = DataTypeOf<T>::kValue;
+    OPTFARM_ASSIGN_OR_RETURN(
+        const ConvolutionInput input,
+        ReadConvolutionInput(*context, attrs_, kType, true));
     const Tensor &in = input.image, &filter = input.filter;
-    const Geometry g{in.dim(0), in.dim(3), filter.dim(3), input.window};
-    const int64_t dims[] = {g.batch, g.window.y.out, g.window.x.out, g.filters};
+    const int64_t dims[] = {in.dim(0), input.window.y.out, input.window.x.out,
+                            filter.dim(3)};
     OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
-    OPTFARM_ASSIGN_OR_RETURN(Tensor out,
-                             Tensor::Allocate(tensorflow::DT_FLOAT, shape));
-    if (shape.num_elements() > 0) {
-      Convolve(in.data<float>(), filter.data<float>(), g, context->pool(),
-               out.data<float>());
+    OPTFARM_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(kType, shape));
+    const int64_t groups =
+        in.dim(3) == filter.dim(2) ? 1 : in.dim(3) / filter.dim(2);
+    if (shape.num_elements() == 0 || groups == 0) {
+      std::fill_n(out.data<T>(), shape.num_elements(), T(0));
+    } else {
+      const Geometry g{in.dim(0), filter.dim(2), filter.dim(3) / groups,
+                       input.window};
+      if (groups == 1) {
+        Convolve(in.data<T>(), filter.data<T>(), g, context->pool(),
+                 out.data<T>());
+      } else {
+        ConvolveGroups(in.data<T>(), filter.data<T>(), g, groups,
+                       context->pool(), out.data<T>());
+      }
     }
     if (attrs_.is_nchw) {
       OPTFARM_ASSIGN_OR_RETURN(out, NhwcToNchw(out, context->pool()));
@@ -136,16 +188,24 @@ class Conv2D final : public Kernel {
   WindowAttrs attrs_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeConv2D(
+// The kernel class for the node's T.
+template <template <typename> class KernelOf>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeConvolution(
     const tensorflow::NodeDef& node) {
-  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", {tensorflow::DT_FLOAT}));
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_FLOAT_TYPES));
   OPTFARM_ASSIGN_OR_RETURN(const WindowAttrs attrs, ReadWindowAttrs(node));
-  return std::make_unique<Conv2D>(attrs);
+  OPTFARM_ASSIGN_OR_RETURN(const DataType dtype,
+                           graph::GetTypeOr(node, "T", tensorflow::DT_FLOAT));
+  if (dtype == tensorflow::DT_DOUBLE) {
+    return std::make_unique<KernelOf<double>>(attrs);
+  }
+  return std::make_unique<KernelOf<float>>(attrs);
 }
 
 // Adds one patch's values to the image they were taken from.
-void AddPatch(const float* patch, const Geometry& g, int64_t oy, int64_t ox,
-              float* image) {
+template <typename T>
+void AddPatch(const T* patch, const Geometry& g, int64_t oy, int64_t ox,
+              T* image) {
   const WindowAxis& y = g.window.y;
   const WindowAxis& x = g.window.x;
   for (int64_t ky = 0; ky < y.size; ++ky) {
@@ -154,8 +214,8 @@ void AddPatch(const float* patch, const Geometry& g, int64_t oy, int64_t ox,
     for (int64_t kx = 0; kx < x.size; ++kx) {
       const int64_t ix = ox * x.stride - x.pad_before + kx * x.dilation;
       if (ix < 0 || ix >= x.in) continue;
-      const float* from = patch + (ky * x.size + kx) * g.channels;
-      float* to = image + (iy * x.in + ix) * g.channels;
+      const T* from = patch + (ky * x.size + kx) * g.channels;
+      T* to = image + (iy * x.in + ix) * g.channels;
       for (int64_t c = 0; c < g.channels; ++c) to[c] += from[c];
     }
   }
@@ -163,17 +223,18 @@ void AddPatch(const float* patch, const Geometry& g, int64_t oy, int64_t ox,
 
 // Adds all gradients of one image: blocks of patches by a matrix product, then
 // scattered, because patches overlap, on the calling thread.
-void ScatterImage(const float* gradient, const float* filter, const Geometry& g,
-                  ThreadPool* pool, float* image) {
+template <typename T>
+void ScatterImage(const T* gradient, const T* filter, const Geometry& g,
+                  ThreadPool* pool, T* image) {
   const int64_t pixels = g.window.y.out * g.window.x.out;
-  const int64_t bytes = g.patch() * static_cast<int64_t>(sizeof(float));
+  const int64_t bytes = g.patch() * static_cast<int64_t>(sizeof(T));
   const int64_t block =
       std::min(pixels, std::max<int64_t>(16, 4 * kBlockBytes / bytes));
-  std::vector<float> patches(block * g.patch());
+  std::vector<T> patches(block * g.patch());
   for (int64_t first = 0; first < pixels; first += block) {
     const int64_t count = std::min(block, pixels - first);
-    Multiply<float>({gradient + first * g.filters, count, g.filters, false},
-                    {filter, g.filters, g.patch(), true}, pool, patches.data());
+    Multiply<T>({gradient + first * g.filters, count, g.filters, false},
+                {filter, g.filters, g.patch(), true}, pool, patches.data());
     for (int64_t i = 0; i < count; ++i) {
       AddPatch(patches.data() + i * g.patch(), g, (first + i) / g.window.x.out,
                (first + i) % g.window.x.out, image);
@@ -181,6 +242,7 @@ void ScatterImage(const float* gradient, const float* filter, const Geometry& g,
   }
 }
 
+template <typename T>
 class Conv2DBackpropInput final : public Kernel {
  public:
   explicit Conv2DBackpropInput(const WindowAttrs& attrs) : attrs_(attrs) {}
@@ -189,10 +251,9 @@ class Conv2DBackpropInput final : public Kernel {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
     const Tensor& filter = context->input(1);
     Tensor gradient = context->input(2);
-    OPTFARM_RETURN_IF_ERROR(
-        RequireDtype(filter, "filter", tensorflow::DT_FLOAT));
-    OPTFARM_RETURN_IF_ERROR(
-        RequireDtype(gradient, "out_backprop", tensorflow::DT_FLOAT));
+    constexpr DataType kType = DataTypeOf<T>::kValue;
+    OPTFARM_RETURN_IF_ERROR(RequireDtype(filter, "filter", kType));
+    OPTFARM_RETURN_IF_ERROR(RequireDtype(gradient, "out_backprop", kType));
     OPTFARM_RETURN_IF_ERROR(RequireRank(filter, "filter", 4));
     OPTFARM_RETURN_IF_ERROR(RequireRank(gradient, "out_backprop", 4));
     if (attrs_.is_nchw) {
@@ -207,14 +268,12 @@ class Conv2DBackpropInput final : public Kernel {
     const int64_t dims[] = {g.batch, g.window.y.out, g.window.x.out, g.filters};
     OPTFARM_ASSIGN_OR_RETURN(const Shape expected, Shape::FromDims(dims));
     OPTFARM_RETURN_IF_ERROR(RequireShape(gradient, "out_backprop", expected));
-    OPTFARM_ASSIGN_OR_RETURN(Tensor out,
-                             Tensor::Zeros(tensorflow::DT_FLOAT, shape));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor out, Tensor::Zeros(kType, shape));
     if (shape.num_elements() > 0 && gradient.num_elements() > 0) {
       for (int64_t n = 0; n < g.batch; ++n) {
-        ScatterImage(
-            gradient.data<float>() + n * gradient.num_elements() / g.batch,
-            filter.data<float>(), g, context->pool(),
-            out.data<float>() + n * shape.num_elements() / g.batch);
+        ScatterImage(gradient.data<T>() + n * gradient.num_elements() / g.batch,
+                     filter.data<T>(), g, context->pool(),
+                     out.data<T>() + n * shape.num_elements() / g.batch);
       }
     }
     if (attrs_.is_nchw) {
@@ -249,18 +308,11 @@ class Conv2DBackpropInput final : public Kernel {
   WindowAttrs attrs_;
 };
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeConv2DBackpropInput(
-    const tensorflow::NodeDef& node) {
-  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", {tensorflow::DT_FLOAT}));
-  OPTFARM_ASSIGN_OR_RETURN(const WindowAttrs attrs, ReadWindowAttrs(node));
-  return std::make_unique<Conv2DBackpropInput>(attrs);
-}
-
 }  // namespace
 
 void AddConvolutionKernels(KernelCatalog* catalog) {
-  catalog->Add("Conv2D", MakeConv2D);
-  catalog->Add("Conv2DBackpropInput", MakeConv2DBackpropInput);
+  catalog->Add("Conv2D", MakeConvolution<Conv2D>);
+  catalog->Add("Conv2DBackpropInput", MakeConvolution<Conv2DBackpropInput>);
 }
 
 }  // namespace optfarm::runtime

@@ -12,19 +12,21 @@
 namespace optfarm::runtime {
 
 struct ConvolutionInput {
-  // [batch, height, width, channels], float, whatever the data format was.
+  // [batch, height, width, channels], whatever the data format was.
   Tensor image;
-  // [height, width, channels, filters or multiplier], float.
+  // [height, width, channels, filters or multiplier]; fewer channels than the
+  // image's, which are a multiple, when there are groups.
   Tensor filter;
   Window window;
 };
 
-// Reads inputs 0 and 1.
+// Reads inputs 0 and 1, both of `dtype`.
 // ERRORS: InvalidArgument for another number of inputs, another dtype or rank,
-// channels that differ, or a window that does not fit; ResourceExhausted when
-// there is no memory for the transposed image.
+// channels that do not fit, or a window that does not fit; ResourceExhausted
+// when there is no memory for the transposed image.
 absl::StatusOr<ConvolutionInput> ReadConvolutionInput(
-    const KernelContext& context, const WindowAttrs& attrs);
+    const KernelContext& context, const WindowAttrs& attrs,
+    DataType dtype = tensorflow::DT_FLOAT, bool may_have_groups = false);
 
 }  // namespace optfarm::runtime
 

@@ -29,6 +29,81 @@ namespace optfarm::runtime {
         tensorflow::DT_UINT64                                               \
   }
 
+#define OPTFARM_FLOAT_TYPES \
+  { tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE }
+#define OPTFARM_COMPLEX_TYPES \
+  { tensorflow::DT_COMPLEX64, tensorflow::DT_COMPLEX128 }
+#define OPTFARM_FLOAT_AND_COMPLEX_TYPES                                    \
+  {                                                                        \
+    tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE, tensorflow::DT_COMPLEX64, \
+        tensorflow::DT_COMPLEX128                                          \
+  }
+#define OPTFARM_INTEGER_TYPES                                              \
+  {                                                                        \
+    tensorflow::DT_INT8, tensorflow::DT_INT16, tensorflow::DT_INT32,       \
+        tensorflow::DT_INT64, tensorflow::DT_UINT8, tensorflow::DT_UINT16, \
+        tensorflow::DT_UINT32, tensorflow::DT_UINT64                       \
+  }
+#define OPTFARM_INDEX_TYPES \
+  { tensorflow::DT_INT32, tensorflow::DT_INT64 }
+#define OPTFARM_NUMBER_AND_COMPLEX_TYPES                                    \
+  {                                                                         \
+    tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE, tensorflow::DT_INT8,       \
+        tensorflow::DT_INT16, tensorflow::DT_INT32, tensorflow::DT_INT64,   \
+        tensorflow::DT_UINT8, tensorflow::DT_UINT16, tensorflow::DT_UINT32, \
+        tensorflow::DT_UINT64, tensorflow::DT_COMPLEX64,                    \
+        tensorflow::DT_COMPLEX128                                           \
+  }
+
+// The visitors below return Unimplemented naming `name` for dtypes that they
+// do not know; else what the visitor returns.
+
+template <typename Visitor>
+absl::Status VisitFloat(DataType dtype, absl::string_view name, Visitor visit) {
+  if (dtype == tensorflow::DT_FLOAT) return visit(std::type_identity<float>());
+  if (dtype == tensorflow::DT_DOUBLE) {
+    return visit(std::type_identity<double>());
+  }
+  return UnsupportedDtype(name, dtype);
+}
+
+template <typename Visitor>
+absl::Status VisitComplex(DataType dtype, absl::string_view name,
+                          Visitor visit) {
+  if (dtype == tensorflow::DT_COMPLEX64) {
+    return visit(std::type_identity<std::complex<float>>());
+  }
+  if (dtype == tensorflow::DT_COMPLEX128) {
+    return visit(std::type_identity<std::complex<double>>());
+  }
+  return UnsupportedDtype(name, dtype);
+}
+
+template <typename Visitor>
+absl::Status VisitInteger(DataType dtype, absl::string_view name,
+                          Visitor visit) {
+  switch (dtype) {
+    case tensorflow::DT_INT8:
+      return visit(std::type_identity<int8_t>());
+    case tensorflow::DT_INT16:
+      return visit(std::type_identity<int16_t>());
+    case tensorflow::DT_INT32:
+      return visit(std::type_identity<int32_t>());
+    case tensorflow::DT_INT64:
+      return visit(std::type_identity<int64_t>());
+    case tensorflow::DT_UINT8:
+      return visit(std::type_identity<uint8_t>());
+    case tensorflow::DT_UINT16:
+      return visit(std::type_identity<uint16_t>());
+    case tensorflow::DT_UINT32:
+      return visit(std::type_identity<uint32_t>());
+    case tensorflow::DT_UINT64:
+      return visit(std::type_identity<uint64_t>());
+    default:
+      return UnsupportedDtype(name, dtype);
+  }
+}
+
 // float, double and the plain integers.
 // ERRORS: Unimplemented naming `name` for other dtypes; else the visitor's.
 template <typename Visitor>
@@ -56,6 +131,15 @@ absl::Status VisitNumber(DataType dtype, absl::string_view name,
   }
 #undef OPTFARM_VISIT
   return UnsupportedDtype(name, dtype);
+}
+
+template <typename Visitor>
+absl::Status VisitNumberOrComplex(DataType dtype, absl::string_view name,
+                                  Visitor visit) {
+  if (dtype == tensorflow::DT_COMPLEX64 || dtype == tensorflow::DT_COMPLEX128) {
+    return VisitComplex(dtype, name, visit);
+  }
+  return VisitNumber(dtype, name, visit);
 }
 
 // Any dtype with elements, by size alone: for kernels that only move elements.

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <limits>
+#include <string>
 #include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/graph/attr.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/broadcast.h"
 #include "engine/runtime/kernels/dtype_switch.h"
@@ -276,6 +279,42 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeArithmetic(
   });
 }
 
+// The ops that complex numbers have too.
+template <typename Op, Divisor kDivisor = Divisor::kAny>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeFieldArithmetic(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(
+      RequireTypeAttr(node, "T", OPTFARM_NUMBER_AND_COMPLEX_TYPES));
+  return MakeKernel([](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
+    return VisitNumberOrComplex(context->input(0).dtype(), "x",
+                                [&](auto tag) -> absl::Status {
+                                  using T = typename decltype(tag)::type;
+                                  return Calculate<Op, T>(context, kDivisor);
+                                });
+  });
+}
+
+// Add joins texts as well; AddV2 does not.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeAdd(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_ASSIGN_OR_RETURN(const DataType dtype,
+                           graph::GetTypeOr(node, "T", tensorflow::DT_FLOAT));
+  if (dtype != tensorflow::DT_STRING) return MakeFieldArithmetic<AddOp>(node);
+  return MakeKernel([](KernelContext* context) -> absl::Status {
+    OPTFARM_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanInputs(*context));
+    OPTFARM_RETURN_IF_ERROR(
+        RequireDtype(context->input(0), "x", tensorflow::DT_STRING));
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor * out,
+        context->AllocateOutput(0, tensorflow::DT_STRING, plan.output));
+    RunAll<AddOp>(context->input(0).data<std::string>(),
+                  context->input(1).data<std::string>(), plan, context->pool(),
+                  out->data<std::string>());
+    return absl::OkStatus();
+  });
+}
+
 template <typename Op>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeFloatArithmetic(
     const tensorflow::NodeDef& node) {
@@ -307,7 +346,19 @@ absl::Status Compare(KernelContext* context) {
 
 template <typename Op, bool kAlsoTexts>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeComparison(
-    const tensorflow::NodeDef&) {
+    const tensorflow::NodeDef& node) {
+  if (kAlsoTexts) {
+    OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(
+        node, "T",
+        {tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE, tensorflow::DT_INT8,
+         tensorflow::DT_INT16, tensorflow::DT_INT32, tensorflow::DT_INT64,
+         tensorflow::DT_UINT8, tensorflow::DT_UINT16, tensorflow::DT_UINT32,
+         tensorflow::DT_UINT64, tensorflow::DT_COMPLEX64,
+         tensorflow::DT_COMPLEX128, tensorflow::DT_BOOL,
+         tensorflow::DT_STRING}));
+  } else {
+    OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
+  }
   return MakeKernel([](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     const DataType dtype = context->input(0).dtype();
@@ -315,6 +366,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeComparison(
       if (dtype == tensorflow::DT_BOOL) return Compare<Op, bool>(context);
       if (dtype == tensorflow::DT_STRING) {
         return Compare<Op, std::string>(context);
+      }
+      if (dtype == tensorflow::DT_COMPLEX64 ||
+          dtype == tensorflow::DT_COMPLEX128) {
+        return VisitComplex(dtype, "x", [&](auto tag) -> absl::Status {
+          return Compare<Op, typename decltype(tag)::type>(context);
+        });
       }
     }
     return VisitNumber(dtype, "x", [&](auto tag) -> absl::Status {
@@ -337,19 +394,19 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeLogical(
 }  // namespace
 
 void AddBinaryKernels(KernelCatalog* catalog) {
-  catalog->Add("Add", MakeArithmetic<AddOp>);
-  catalog->Add("AddV2", MakeArithmetic<AddOp>);
-  catalog->Add("Sub", MakeArithmetic<SubOp>);
-  catalog->Add("Mul", MakeArithmetic<MulOp>);
-  catalog->Add("Div", MakeArithmetic<DivOp, Divisor::kNotZero>);
-  catalog->Add("RealDiv", MakeArithmetic<DivOp, Divisor::kNotZero>);
+  catalog->Add("Add", MakeAdd);
+  catalog->Add("AddV2", MakeFieldArithmetic<AddOp>);
+  catalog->Add("Sub", MakeFieldArithmetic<SubOp>);
+  catalog->Add("Mul", MakeFieldArithmetic<MulOp>);
+  catalog->Add("Div", MakeFieldArithmetic<DivOp, Divisor::kNotZero>);
+  catalog->Add("RealDiv", MakeFieldArithmetic<DivOp, Divisor::kNotZero>);
   catalog->Add("TruncateDiv", MakeArithmetic<DivOp, Divisor::kNotZero>);
   catalog->Add("FloorDiv", MakeArithmetic<FloorDivOp, Divisor::kNotZero>);
   catalog->Add("Mod", MakeArithmetic<TruncateModOp, Divisor::kNotZero>);
   catalog->Add("TruncateMod", MakeArithmetic<TruncateModOp, Divisor::kNotZero>);
   catalog->Add("FloorMod", MakeArithmetic<FloorModOp, Divisor::kNotZero>);
   catalog->Add("Pow", MakeArithmetic<PowOp, Divisor::kNotNegative>);
-  catalog->Add("SquaredDifference", MakeArithmetic<SquaredDifferenceOp>);
+  catalog->Add("SquaredDifference", MakeFieldArithmetic<SquaredDifferenceOp>);
   catalog->Add("Maximum", MakeArithmetic<MaximumOp>);
   catalog->Add("Minimum", MakeArithmetic<MinimumOp>);
   catalog->Add("DivNoNan", MakeFloatArithmetic<DivNoNanOp>);

@@ -5,6 +5,7 @@
 #include <Eigen/Core>
 #include <algorithm>
 #include <cmath>
+#include <complex>
 #include <string>
 #include <type_traits>
 
@@ -200,6 +201,50 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeNumberOp(
   });
 }
 
+// The ops that complex numbers have too, element by element.
+template <typename Op, KernelFactory kForNumbers>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeFieldOp(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_ASSIGN_OR_RETURN(const DataType dtype,
+                           graph::GetTypeOr(node, "T", tensorflow::DT_FLOAT));
+  if (dtype != tensorflow::DT_COMPLEX64 && dtype != tensorflow::DT_COMPLEX128) {
+    return kForNumbers(node);
+  }
+  return MakeKernel([](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
+    const Tensor& x = context->input(0);
+    OPTFARM_ASSIGN_OR_RETURN(Tensor * out, context->ForwardOrAllocateOutput(
+                                               0, 0, x.dtype(), x.shape()));
+    return VisitComplex(x.dtype(), "x", [&](auto tag) -> absl::Status {
+      using T = typename decltype(tag)::type;
+      for (int64_t i = 0; i < x.num_elements(); ++i) {
+        out->data<T>()[i] = Op::Of(x.data<T>()[i]);
+      }
+      return absl::OkStatus();
+    });
+  });
+}
+
+#define OPTFARM_COMPLEX_OP(name, expression) \
+  struct name {                              \
+    template <typename T>                    \
+    static T Of(T x) {                       \
+      return expression;                     \
+    }                                        \
+  }
+OPTFARM_COMPLEX_OP(ComplexNegOp, -x);
+OPTFARM_COMPLEX_OP(ComplexSquareOp, x* x);
+OPTFARM_COMPLEX_OP(ComplexInverseOp, T(1) / x);
+OPTFARM_COMPLEX_OP(ComplexExpOp, std::exp(x));
+OPTFARM_COMPLEX_OP(ComplexLogOp, std::log(x));
+OPTFARM_COMPLEX_OP(ComplexSqrtOp, std::sqrt(x));
+OPTFARM_COMPLEX_OP(ComplexRsqrtOp, T(1) / std::sqrt(x));
+OPTFARM_COMPLEX_OP(ComplexTanhOp, std::tanh(x));
+OPTFARM_COMPLEX_OP(ComplexSigmoidOp, T(1) / (T(1) + std::exp(-x)));
+OPTFARM_COMPLEX_OP(ComplexSinOp, std::sin(x));
+OPTFARM_COMPLEX_OP(ComplexCosOp, std::cos(x));
+#undef OPTFARM_COMPLEX_OP
+
 // A float function of one element and the node's attribute alpha.
 template <typename Function>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeFloatFunction(Function function) {
@@ -290,25 +335,27 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeClassifier(
 
 void AddUnaryKernels(KernelCatalog* catalog) {
   catalog->Add("Abs", MakeNumberOp<AbsOp>);
-  catalog->Add("Neg", MakeNumberOp<NegOp>);
-  catalog->Add("Square", MakeNumberOp<SquareOp>);
+  catalog->Add("Neg", MakeFieldOp<ComplexNegOp, MakeNumberOp<NegOp>>);
+  catalog->Add("Square", MakeFieldOp<ComplexSquareOp, MakeNumberOp<SquareOp>>);
   catalog->Add("Sign", MakeNumberOp<SignOp>);
   catalog->Add("Round", MakeNumberOp<RoundOp>);
   catalog->Add("Rint", MakeFloatOp<RoundOp>);
-  catalog->Add("Exp", MakeFloatOp<ExpOp>);
+  catalog->Add("Exp", MakeFieldOp<ComplexExpOp, MakeFloatOp<ExpOp>>);
   catalog->Add("Expm1", MakeFloatOp<Expm1Op>);
-  catalog->Add("Log", MakeFloatOp<LogOp>);
+  catalog->Add("Log", MakeFieldOp<ComplexLogOp, MakeFloatOp<LogOp>>);
   catalog->Add("Log1p", MakeFloatOp<Log1pOp>);
-  catalog->Add("Sqrt", MakeFloatOp<SqrtOp>);
-  catalog->Add("Rsqrt", MakeFloatOp<RsqrtOp>);
-  catalog->Add("Reciprocal", MakeFloatOp<ReciprocalOp>);
-  catalog->Add("Inv", MakeFloatOp<ReciprocalOp>);
+  catalog->Add("Sqrt", MakeFieldOp<ComplexSqrtOp, MakeFloatOp<SqrtOp>>);
+  catalog->Add("Rsqrt", MakeFieldOp<ComplexRsqrtOp, MakeFloatOp<RsqrtOp>>);
+  catalog->Add("Reciprocal",
+               MakeFieldOp<ComplexInverseOp, MakeFloatOp<ReciprocalOp>>);
+  catalog->Add("Inv", MakeFieldOp<ComplexInverseOp, MakeFloatOp<ReciprocalOp>>);
   catalog->Add("Floor", MakeFloatOp<FloorOp>);
   catalog->Add("Ceil", MakeFloatOp<CeilOp>);
-  catalog->Add("Sigmoid", MakeFloatOp<SigmoidOp>);
-  catalog->Add("Tanh", MakeFloatOp<TanhOp>);
-  catalog->Add("Sin", MakeFloatOp<SinOp>);
-  catalog->Add("Cos", MakeFloatOp<CosOp>);
+  catalog->Add("Sigmoid",
+               MakeFieldOp<ComplexSigmoidOp, MakeFloatOp<SigmoidOp>>);
+  catalog->Add("Tanh", MakeFieldOp<ComplexTanhOp, MakeFloatOp<TanhOp>>);
+  catalog->Add("Sin", MakeFieldOp<ComplexSinOp, MakeFloatOp<SinOp>>);
+  catalog->Add("Cos", MakeFieldOp<ComplexCosOp, MakeFloatOp<CosOp>>);
   catalog->Add("Tan", MakeFloatOp<TanOp>);
   catalog->Add("Asin", MakeFloatOp<AsinOp>);
   catalog->Add("Acos", MakeFloatOp<AcosOp>);

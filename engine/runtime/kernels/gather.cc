@@ -60,7 +60,14 @@ absl::Status GatherAxis(const Tensor& params, const Tensor& indices, int axis,
   });
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeGather(const tensorflow::NodeDef&) {
+absl::Status RequireIndexType(const tensorflow::NodeDef& node) {
+  return RequireTypeAttr(node, "Tindices",
+                         {tensorflow::DT_INT32, tensorflow::DT_INT64});
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeGather(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireIndexType(node));
   return MakeKernel([](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     const Tensor& params = context->input(0);
@@ -73,6 +80,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGather(const tensorflow::NodeDef&) {
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeGatherV2(
     const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireIndexType(node));
   OPTFARM_ASSIGN_OR_RETURN(const int64_t batch_dims,
                            graph::GetIntOr(node, "batch_dims", 0));
   if (batch_dims != 0) {
@@ -111,7 +119,8 @@ absl::StatusOr<std::vector<int64_t>> SliceNumbers(const Tensor& params,
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeGatherNd(
-    const tensorflow::NodeDef&) {
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireIndexType(node));
   return MakeKernel([](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     const Tensor& params = context->input(0);

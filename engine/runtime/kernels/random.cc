@@ -1,43 +1,22 @@
-// Random tensors from Philox 4x32-10 (Salmon et al., "Parallel random numbers:
-// as easy as 1, 2, 3", SC 2011). With both seeds 0 the seed is taken from the
-// machine; otherwise runs repeat.
+// Uniform and normal tensors (philox.h). With both seeds 0 the seed is taken
+// from the machine; otherwise runs repeat.
 
 #include <array>
 #include <atomic>
 #include <cmath>
 #include <cstring>
-#include <random>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
+#include "engine/runtime/kernels/philox.h"
 
 namespace optfarm::runtime {
 namespace {
-
-using Block = std::array<uint32_t, 4>;
-
-// Four random words for one value of the 128-bit counter {index, stream}.
-Block Philox(uint64_t index, uint64_t stream, uint64_t key) {
-  Block c = {static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32),
-             static_cast<uint32_t>(stream),
-             static_cast<uint32_t>(stream >> 32)};
-  uint32_t k0 = static_cast<uint32_t>(key);
-  uint32_t k1 = static_cast<uint32_t>(key >> 32);
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t p0 = uint64_t{0xD2511F53} * c[0];
-    const uint64_t p1 = uint64_t{0xCD9E8D57} * c[2];
-    c = {static_cast<uint32_t>(p1 >> 32) ^ c[1] ^ k0, static_cast<uint32_t>(p1),
-         static_cast<uint32_t>(p0 >> 32) ^ c[3] ^ k1,
-         static_cast<uint32_t>(p0)};
-    k0 += 0x9E3779B9;
-    k1 += 0xBB67AE85;
-  }
-  return c;
-}
 
 // A float in [0, 1): 23 random bits, so that 1 + x stays below 2, which dropout
 // relies on.
@@ -58,23 +37,11 @@ std::array<float, 2> ToNormals(uint32_t a, uint32_t b) {
 
 enum class Distribution { kUniform, kNormal, kTruncatedNormal };
 
-class Generator {
- public:
-  Generator(uint64_t key, uint64_t stream) : key_(key), stream_(stream) {}
-  Block Next() { return Philox(index_++, stream_, key_); }
-  void Skip(uint64_t blocks) { index_ += blocks; }
-
- private:
-  uint64_t key_;
-  uint64_t stream_;
-  uint64_t index_ = 0;
-};
-
-void Generate(Distribution distribution, Generator generator, int64_t count,
+void Generate(Distribution distribution, Philox generator, int64_t count,
               float* out) {
   int64_t i = 0;
   while (i < count) {
-    const Block block = generator.Next();
+    const Philox::Block block = generator.NextBlock();
     std::array<float, 4> values;
     for (int k = 0; k < 4; ++k) values[k] = ToUnit(block[k]);
     if (distribution != Distribution::kUniform) {
@@ -92,53 +59,59 @@ void Generate(Distribution distribution, Generator generator, int64_t count,
   }
 }
 
+void Generate(Distribution distribution, Philox generator, int64_t count,
+              double* out) {
+  for (int64_t i = 0; i < count;) {
+    const double value = distribution == Distribution::kUniform
+                             ? generator.NextUnit()
+                             : generator.NextNormal();
+    const bool is_cut = distribution == Distribution::kTruncatedNormal &&
+                        std::abs(value) >= 2.0;
+    if (!is_cut) out[i++] = value;
+  }
+}
+
 class RandomTensor final : public Kernel {
  public:
-  RandomTensor(Distribution distribution, uint64_t key, uint64_t stream)
-      : distribution_(distribution), key_(key), stream_(stream) {}
+  RandomTensor(Distribution distribution, DataType dtype, const Seeds& seeds)
+      : distribution_(distribution), dtype_(dtype), seeds_(seeds) {}
 
   absl::Status Compute(KernelContext* context) const override {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
                              ReadIntegers(context->input(0), "shape"));
     OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
-    OPTFARM_ASSIGN_OR_RETURN(
-        Tensor * out, context->AllocateOutput(0, tensorflow::DT_FLOAT, shape));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
+                             context->AllocateOutput(0, dtype_, shape));
     // Runs continue where the last one ended. Truncation discards some values,
-    // so twice as many blocks are set aside.
+    // and a double takes four times the words, so more blocks are set aside.
     const uint64_t blocks =
-        static_cast<uint64_t>(shape.num_elements()) / 2 + 256;
-    Generator generator(key_, stream_);
+        static_cast<uint64_t>(shape.num_elements()) * 2 + 256;
+    Philox generator(seeds_.key, seeds_.stream);
     generator.Skip(used_blocks_.fetch_add(blocks));
-    Generate(distribution_, generator, shape.num_elements(),
-             out->data<float>());
-    return absl::OkStatus();
+    return VisitFloat(dtype_, "dtype", [&](auto tag) -> absl::Status {
+      using T = typename decltype(tag)::type;
+      Generate(distribution_, generator, shape.num_elements(), out->data<T>());
+      return absl::OkStatus();
+    });
   }
 
  private:
   Distribution distribution_;
-  uint64_t key_;
-  uint64_t stream_;
+  DataType dtype_;
+  Seeds seeds_;
   mutable std::atomic<uint64_t> used_blocks_{0};
 };
 
 template <Distribution kDistribution>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeRandom(
     const tensorflow::NodeDef& node) {
-  OPTFARM_RETURN_IF_ERROR(
-      RequireTypeAttr(node, "dtype", {tensorflow::DT_FLOAT}));
-  OPTFARM_ASSIGN_OR_RETURN(const int64_t seed,
-                           graph::GetIntOr(node, "seed", 0));
-  OPTFARM_ASSIGN_OR_RETURN(const int64_t seed2,
-                           graph::GetIntOr(node, "seed2", 0));
-  uint64_t key = static_cast<uint64_t>(seed);
-  uint64_t stream = static_cast<uint64_t>(seed2);
-  if (seed == 0 && seed2 == 0) {
-    std::random_device device;
-    key = (uint64_t{device()} << 32) | device();
-    stream = device();
-  }
-  return std::make_unique<RandomTensor>(kDistribution, key, stream);
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "dtype", OPTFARM_FLOAT_TYPES));
+  OPTFARM_ASSIGN_OR_RETURN(
+      const DataType dtype,
+      graph::GetTypeOr(node, "dtype", tensorflow::DT_FLOAT));
+  OPTFARM_ASSIGN_OR_RETURN(const Seeds seeds, ReadSeeds(node));
+  return std::make_unique<RandomTensor>(kDistribution, dtype, seeds);
 }
 
 }  // namespace

@@ -105,29 +105,50 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSelectV2(
   });
 }
 
-// The coordinates of all true elements, one row each.
-absl::StatusOr<std::unique_ptr<Kernel>> MakeWhere(const tensorflow::NodeDef&) {
+// Writes the coordinates of all elements that are not 0, one row each.
+template <typename T>
+absl::Status ComputeWhere(const Tensor& input, KernelContext* context) {
+  const T* values = input.data<T>();
+  const int64_t dims[] = {
+      input.num_elements() -
+          std::count(values, values + input.num_elements(), T()),
+      input.rank()};
+  OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor * out, context->AllocateOutput(0, tensorflow::DT_INT64, shape));
+  int64_t* row = out->data<int64_t>();
+  for (int64_t i = 0; i < input.num_elements(); ++i) {
+    if (values[i] == T()) continue;
+    int64_t rest = i;
+    for (int axis = input.rank() - 1; axis >= 0; --axis) {
+      row[axis] = rest % input.dim(axis);
+      rest /= input.dim(axis);
+    }
+    row += input.rank();
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeWhere(
+    const tensorflow::NodeDef& node) {
+  // Nodes of before TensorFlow 1.4 have no T: their input is bool.
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(
+      node, "T",
+      {tensorflow::DT_BOOL, tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE,
+       tensorflow::DT_INT8, tensorflow::DT_INT16, tensorflow::DT_INT32,
+       tensorflow::DT_INT64, tensorflow::DT_UINT8, tensorflow::DT_UINT16,
+       tensorflow::DT_UINT32, tensorflow::DT_UINT64, tensorflow::DT_COMPLEX64,
+       tensorflow::DT_COMPLEX128}));
   return MakeKernel([](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
     const Tensor& input = context->input(0);
-    OPTFARM_RETURN_IF_ERROR(RequireDtype(input, "input", tensorflow::DT_BOOL));
-    const bool* values = input.data<bool>();
-    const int64_t dims[] = {
-        std::count(values, values + input.num_elements(), true), input.rank()};
-    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
-    OPTFARM_ASSIGN_OR_RETURN(
-        Tensor * out, context->AllocateOutput(0, tensorflow::DT_INT64, shape));
-    int64_t* row = out->data<int64_t>();
-    for (int64_t i = 0; i < input.num_elements(); ++i) {
-      if (!values[i]) continue;
-      int64_t rest = i;
-      for (int axis = input.rank() - 1; axis >= 0; --axis) {
-        row[axis] = rest % input.dim(axis);
-        rest /= input.dim(axis);
-      }
-      row += input.rank();
+    if (input.dtype() == tensorflow::DT_BOOL) {
+      return ComputeWhere<bool>(input, context);
     }
-    return absl::OkStatus();
+    return VisitNumberOrComplex(
+        input.dtype(), "input", [&](auto tag) -> absl::Status {
+          return ComputeWhere<typename decltype(tag)::type>(input, context);
+        });
   });
 }
 

@@ -80,7 +80,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRank(const tensorflow::NodeDef&) {
   });
 }
 
-// The shape that `dims` ask of `input`; one of them may be -1.
+// The product of all dimensions that are not 0; checked by whoever made them.
+int64_t NonZeroProduct(absl::Span<const int64_t> dims) {
+  int64_t product = 1;
+  for (int64_t dim : dims) product *= dim == 0 ? 1 : dim;
+  return product;
+}
+
+// The shape that `dims` ask of `input`; one of them may be -1. Where one of
+// the others is 0, the dimensions that are not 0 decide what -1 stands for.
 absl::StatusOr<Shape> ResolveReshape(const Tensor& input,
                                      std::vector<int64_t> dims) {
   const std::string asked = absl::StrJoin(dims, ",");
@@ -92,14 +100,13 @@ absl::StatusOr<Shape> ResolveReshape(const Tensor& input,
   if (unknown != dims.end()) *unknown = 1;
   OPTFARM_ASSIGN_OR_RETURN(const Shape known, Shape::FromDims(dims));
   if (unknown != dims.end()) {
-    // Nothing can be inferred from an empty product: refused below.
     *unknown = known.num_elements() == 0
-                   ? 1
+                   ? NonZeroProduct(input.shape().dims()) /
+                         NonZeroProduct(known.dims())
                    : input.num_elements() / known.num_elements();
   }
   OPTFARM_ASSIGN_OR_RETURN(Shape shape, Shape::FromDims(dims));
-  const bool is_ambiguous = unknown != dims.end() && known.num_elements() == 0;
-  if (shape.num_elements() != input.num_elements() || is_ambiguous) {
+  if (shape.num_elements() != input.num_elements()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a tensor of shape ", input.shape().ToString(), " with ",
         input.num_elements(), " elements cannot become [", asked, "]"));
@@ -204,7 +211,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeZerosLike(
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeOnesLike(
-    const tensorflow::NodeDef&) {
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(
+      node, "T",
+      {tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE, tensorflow::DT_INT8,
+       tensorflow::DT_INT16, tensorflow::DT_INT32, tensorflow::DT_INT64,
+       tensorflow::DT_UINT8, tensorflow::DT_UINT16, tensorflow::DT_UINT32,
+       tensorflow::DT_UINT64, tensorflow::DT_COMPLEX64,
+       tensorflow::DT_COMPLEX128, tensorflow::DT_BOOL}));
   return MakeKernel([](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
     const Tensor& x = context->input(0);
@@ -214,7 +228,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeOnesLike(
       std::fill_n(out->data<bool>(), out->num_elements(), true);
       return absl::OkStatus();
     }
-    return VisitNumber(x.dtype(), "x", [&](auto tag) -> absl::Status {
+    return VisitNumberOrComplex(x.dtype(), "x", [&](auto tag) -> absl::Status {
       using T = typename decltype(tag)::type;
       std::fill_n(out->data<T>(), out->num_elements(), T(1));
       return absl::OkStatus();
@@ -270,7 +284,12 @@ absl::Status ComputeRange(KernelContext* context) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeRange(const tensorflow::NodeDef&) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeRange(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(
+      RequireTypeAttr(node, "Tidx",
+                      {tensorflow::DT_INT32, tensorflow::DT_INT64,
+                       tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE}));
   return MakeKernel([](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
     const DataType dtype = context->input(0).dtype();

@@ -3,7 +3,9 @@
 // executor where an op wants a value; the ops here change what it leads to.
 
 #include <algorithm>
+#include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -75,6 +77,34 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeIsInitialized(
   });
 }
 
+// Makes `change` to what input 0 leads to. Where a graph was frozen a constant
+// stands in a variable's place: then the op gives the changed value, and the
+// constant stays as it is.
+absl::Status ChangeReferred(
+    KernelContext* context,
+    const std::function<absl::Status(Tensor*)>& change) {
+  const Tensor& input = context->input(0);
+  const bool is_value = input.has_value() && input.resource() == nullptr &&
+                        context->num_outputs() == 1;
+  if (!is_value) {
+    OPTFARM_ASSIGN_OR_RETURN(Variable * variable, VariableInput(*context));
+    OPTFARM_RETURN_IF_ERROR(variable->Update(change));
+    if (context->num_outputs() > 0) context->SetOutput(0, input);
+    return absl::OkStatus();
+  }
+  OPTFARM_ASSIGN_OR_RETURN(Tensor value,
+                           Tensor::Allocate(input.dtype(), input.shape()));
+  OPTFARM_RETURN_IF_ERROR(
+      VisitBySize(input.dtype(), "ref", [&](auto tag) -> absl::Status {
+        using T = typename decltype(tag)::type;
+        std::copy_n(input.data<T>(), input.num_elements(), value.data<T>());
+        return absl::OkStatus();
+      }));
+  OPTFARM_RETURN_IF_ERROR(change(&value));
+  context->SetOutput(0, std::move(value));
+  return absl::OkStatus();
+}
+
 // The ops on references hand the reference on, those on resources do not.
 void HandOnReference(KernelContext* context) {
   if (context->num_outputs() > 0) context->SetOutput(0, context->input(0));
@@ -83,6 +113,14 @@ void HandOnReference(KernelContext* context) {
 absl::StatusOr<std::unique_ptr<Kernel>> MakeAssign(const tensorflow::NodeDef&) {
   return MakeKernel([](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
+    const Tensor& input = context->input(0);
+    if (input.has_value() && input.resource() == nullptr &&
+        context->num_outputs() == 1) {
+      // A frozen variable: see ChangeReferred.
+      OPTFARM_RETURN_IF_ERROR(RequireSameDtype(input, context->input(1)));
+      context->SetOutput(0, context->input(1));
+      return absl::OkStatus();
+    }
     OPTFARM_ASSIGN_OR_RETURN(Variable * variable, VariableInput(*context));
     OPTFARM_RETURN_IF_ERROR(variable->Assign(context->input(1)));
     HandOnReference(context);
@@ -157,10 +195,13 @@ absl::Status ChangeElements(Change change, const Tensor& updates, int64_t from,
 }
 
 template <Change kChange>
-absl::StatusOr<std::unique_ptr<Kernel>> MakeUpdate(const tensorflow::NodeDef&) {
+absl::StatusOr<std::unique_ptr<Kernel>> MakeUpdate(
+    const tensorflow::NodeDef& node) {
+  for (const char* attr : {"T", "dtype"}) {
+    OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, attr, OPTFARM_NUMBER_TYPES));
+  }
   return MakeKernel([](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
-    OPTFARM_ASSIGN_OR_RETURN(Variable * variable, VariableInput(*context));
     const Tensor& update = context->input(1);
     const auto change = [&](Tensor* value) -> absl::Status {
       OPTFARM_RETURN_IF_ERROR(RequireSameDtype(*value, update));
@@ -168,9 +209,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeUpdate(const tensorflow::NodeDef&) {
       return ChangeElements(kChange, update, 0, update.num_elements(), 0,
                             value);
     };
-    OPTFARM_RETURN_IF_ERROR(variable->Update(change));
-    HandOnReference(context);
-    return absl::OkStatus();
+    return ChangeReferred(context, change);
   });
 }
 
@@ -247,15 +286,16 @@ using ScatterFunction = absl::Status (*)(Change, const Tensor&, const Tensor&,
 
 template <ScatterFunction kScatter, Change kChange>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeScatter(
-    const tensorflow::NodeDef&) {
+    const tensorflow::NodeDef& node) {
+  for (const char* attr : {"T", "dtype"}) {
+    if (kChange == Change::kSet) continue;
+    OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, attr, OPTFARM_NUMBER_TYPES));
+  }
   return MakeKernel([](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
-    OPTFARM_ASSIGN_OR_RETURN(Variable * variable, VariableInput(*context));
-    OPTFARM_RETURN_IF_ERROR(variable->Update([&](Tensor* value) {
+    return ChangeReferred(context, [&](Tensor* value) {
       return kScatter(kChange, context->input(1), context->input(2), value);
-    }));
-    HandOnReference(context);
-    return absl::OkStatus();
+    });
   });
 }
 

@@ -33,38 +33,6 @@ absl::Status ReadExplicitPadding(const tensorflow::NodeDef& node,
   return absl::OkStatus();
 }
 
-absl::StatusOr<WindowAxis> PlaceAxis(WindowAxis axis, Padding padding) {
-  if (axis.size < 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "the window has size ", axis.size, ", must be at least 1"));
-  }
-  int64_t extent = 0;
-  if (__builtin_mul_overflow(axis.size - 1, axis.dilation, &extent) ||
-      extent > (int64_t{1} << 40) || axis.in > (int64_t{1} << 40)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a window of size ", axis.size, " and dilation ",
-                     axis.dilation, " over ", axis.in, " is too large"));
-  }
-  extent += 1;
-  if (padding == Padding::kSame) {
-    axis.out = (axis.in + axis.stride - 1) / axis.stride;
-    const int64_t pad =
-        std::max<int64_t>(0, (axis.out - 1) * axis.stride + extent - axis.in);
-    axis.pad_before = pad / 2;
-    axis.pad_after = pad - axis.pad_before;
-    return axis;
-  }
-  const int64_t room = axis.in + axis.pad_before + axis.pad_after - extent;
-  if (room < -axis.stride) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a window of ", extent, " does not fit into ",
-                     axis.in + axis.pad_before + axis.pad_after,
-                     " with VALID or explicit padding"));
-  }
-  axis.out = room < 0 ? 0 : room / axis.stride + 1;
-  return axis;
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<int64_t>> ReadWindowList(
@@ -119,18 +87,50 @@ absl::StatusOr<WindowAttrs> ReadWindowAttrs(const tensorflow::NodeDef& node) {
   return attrs;
 }
 
+absl::StatusOr<WindowAxis> PlaceWindowAxis(WindowAxis axis, Padding padding) {
+  if (axis.size < 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the window has size ", axis.size, ", must be at least 1"));
+  }
+  int64_t extent = 0;
+  if (__builtin_mul_overflow(axis.size - 1, axis.dilation, &extent) ||
+      extent > (int64_t{1} << 40) || axis.in > (int64_t{1} << 40)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a window of size ", axis.size, " and dilation ",
+                     axis.dilation, " over ", axis.in, " is too large"));
+  }
+  extent += 1;
+  if (padding == Padding::kSame) {
+    axis.out = (axis.in + axis.stride - 1) / axis.stride;
+    const int64_t pad =
+        std::max<int64_t>(0, (axis.out - 1) * axis.stride + extent - axis.in);
+    axis.pad_before = pad / 2;
+    axis.pad_after = pad - axis.pad_before;
+    return axis;
+  }
+  const int64_t room = axis.in + axis.pad_before + axis.pad_after - extent;
+  if (room < -axis.stride) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a window of ", extent, " does not fit into ",
+                     axis.in + axis.pad_before + axis.pad_after,
+                     " with VALID or explicit padding"));
+  }
+  axis.out = room < 0 ? 0 : room / axis.stride + 1;
+  return axis;
+}
+
 absl::StatusOr<Window> PlaceWindow(const WindowAttrs& attrs, int64_t in_y,
                                    int64_t in_x, int64_t size_y,
                                    int64_t size_x) {
   Window window;
   OPTFARM_ASSIGN_OR_RETURN(
-      window.y, PlaceAxis({in_y, size_y, attrs.stride_y, attrs.dilation_y,
-                           attrs.pad_top, attrs.pad_bottom, 0},
-                          attrs.padding));
+      window.y, PlaceWindowAxis({in_y, size_y, attrs.stride_y, attrs.dilation_y,
+                                 attrs.pad_top, attrs.pad_bottom, 0},
+                                attrs.padding));
   OPTFARM_ASSIGN_OR_RETURN(
-      window.x, PlaceAxis({in_x, size_x, attrs.stride_x, attrs.dilation_x,
-                           attrs.pad_left, attrs.pad_right, 0},
-                          attrs.padding));
+      window.x, PlaceWindowAxis({in_x, size_x, attrs.stride_x, attrs.dilation_x,
+                                 attrs.pad_left, attrs.pad_right, 0},
+                                attrs.padding));
   return window;
 }
 

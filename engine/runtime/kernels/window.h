@@ -53,6 +53,10 @@ struct WindowAxis {
   int64_t out = 0;
 };
 
+// Computes `out`, and for kSame the pads, from the other fields.
+// ERRORS: InvalidArgument when the window is empty or does not fit.
+absl::StatusOr<WindowAxis> PlaceWindowAxis(WindowAxis axis, Padding padding);
+
 // Both axes for an input of in_y x in_x and a window of size_y x size_x.
 // ERRORS: InvalidArgument when the window is empty or does not fit.
 struct Window {

@@ -27,6 +27,13 @@ TEST(ReshapeTest, OneDimensionMayBeInferred) {
   EXPECT_EQ(out.shape(), Shape({3, 4}));
 }
 
+TEST(ReshapeTest, OfAnEmptyTensorTheOtherDimensionsDecide) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Tensor out,
+      Op("Reshape").In(Counted({1, 6, 0})).In(Ints({2, 0, -1})).Run());
+  EXPECT_EQ(out.shape(), Shape({2, 0, 3}));
+}
+
 TEST(ReshapeTest, ImpossibleShapesAreShown) {
   const auto reshape = [](const Shape& from, const std::vector<int32_t>& to) {
     return Op("Reshape").In(Counted(from)).In(Ints(to)).Run();
@@ -37,7 +44,6 @@ TEST(ReshapeTest, ImpossibleShapesAreShown) {
               StatusIs(kInvalid, HasSubstr("more than one -1")));
   EXPECT_THAT(reshape({2, 3}, {-2, 3}),
               StatusIs(kInvalid, HasSubstr("negative")));
-  EXPECT_THAT(reshape({0}, {0, -1}), StatusIs(kInvalid, HasSubstr("[0,-1]")));
   EXPECT_THAT(reshape({2, 3}, {4, -1}),
               StatusIs(kInvalid, HasSubstr("[4,-1]")));
 }
