@@ -67,21 +67,24 @@ struct Statistics {
   std::vector<float> variance;
 };
 
+// TensorFlow 1.4's: summed in single precision, row after row, then divided.
+// Deep nets that are run with is_training amplify what another order changes.
 Statistics BatchStatistics(const float* in, int64_t rows, int64_t channels) {
-  std::vector<double> sums(channels);
-  for (int64_t i = 0; i < rows * channels; ++i) sums[i % channels] += in[i];
-  Statistics result;
-  for (double sum : sums) {
-    result.mean.push_back(static_cast<float>(sum / static_cast<double>(rows)));
+  Statistics result{std::vector<float>(channels), std::vector<float>(channels)};
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* x = in + row * channels;
+    for (int64_t c = 0; c < channels; ++c) result.mean[c] += x[c];
   }
-  std::fill(sums.begin(), sums.end(), 0.0);
-  for (int64_t i = 0; i < rows * channels; ++i) {
-    const double d = in[i] - result.mean[i % channels];
-    sums[i % channels] += d * d;
+  for (float& mean : result.mean) mean /= static_cast<float>(rows);
+  for (int64_t row = 0; row < rows; ++row) {
+    const float* x = in + row * channels;
+    for (int64_t c = 0; c < channels; ++c) {
+      const float centered = x[c] - result.mean[c];
+      result.variance[c] += centered * centered;
+    }
   }
-  for (double sum : sums) {
-    result.variance.push_back(
-        static_cast<float>(sum / static_cast<double>(rows)));
+  for (float& variance : result.variance) {
+    variance /= static_cast<float>(rows);
   }
   return result;
 }
