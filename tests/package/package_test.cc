@@ -124,11 +124,11 @@ std::string PackageTest::output_;
 int PackageTest::runs_ = 0;
 
 TEST_F(PackageTest, ExampleBuildsWithCMake) {
-  ASSERT_EQ(
-      Run({OPTFARM_CMAKE, "-S", SourcePath("examples/label_image_app"), "-B",
-           Path("build"), absl::StrCat("-DCMAKE_CXX_COMPILER=", OPTFARM_CXX),
-           "-DCMAKE_PREFIX_PATH=" + Path("prefix")}),
-      "0");
+  ASSERT_EQ(Run({OPTFARM_CMAKE, "-G", "Ninja", "-S",
+                 SourcePath("examples/label_image_app"), "-B", Path("build"),
+                 absl::StrCat("-DCMAKE_CXX_COMPILER=", OPTFARM_CXX),
+                 "-DCMAKE_PREFIX_PATH=" + Path("prefix")}),
+            "0");
   ASSERT_EQ(Run({OPTFARM_CMAKE, "--build", Path("build")}), "0");
   ExpectLabels(Path("build/label_image"));
 }
