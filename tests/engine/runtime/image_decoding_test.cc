@@ -18,8 +18,8 @@ using ::testing::ElementsAre;
 
 std::string Little(uint32_t value, int bytes) {
   std::string text;
-  for (int i = 0; i < bytes; ++i) {
-    text.push_back(static_cast<char>(value >> (8 * i)));
+  for (int i = 0; i < bytes; ++i, value >>= 8) {
+    text.push_back(static_cast<char>(value));
   }
   return text;
 }
