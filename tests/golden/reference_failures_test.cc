@@ -184,16 +184,20 @@ double MostDistance(const FailedCase& c, double with_coded_weights) {
           {{"kws_cnn_s", "careful"}, 0.25},
           {{"kws_ds_cnn_m", "int8"}, 0.05},
           {{"kws_ds_cnn_m", "careful"}, 0.08},
-          // The statistics of its batch norms are computed with 8 bits too.
-          {{"alphazero19", "int8"}, 2.0},
           {{"alphazero19", "careful"}, 0.05},
-          // A list of boxes sorted by score: one that changes its place is as
-          // far off as a wrong one. These two only have to run.
-          {{"ssd_mobilenet", "int8"}, 2.5},
-          {{"ssd_mobilenet", "careful"}, 2.5},
       };
   const auto it = k8Bit->find({c.name, c.variant});
   return it == k8Bit->end() ? with_coded_weights : it->second;
+}
+
+// Graphs that run and whose answers are not close, so that no bound says
+// anything: they are reported as skipped, with the distance. alphazero19's
+// batch norms compute their statistics with 8 bits too; a detector's answer is
+// a list sorted by score, where boxes change their places.
+bool IsKnownToBeFar(const FailedCase& c) {
+  return (c.name == "alphazero19" && c.variant == "int8") ||
+         (c.name == "ssd_mobilenet" &&
+          (c.variant == "int8" || c.variant == "careful"));
 }
 
 TEST_P(ReferenceFailuresTest, AnswersCloseToTheFloatModel) {
@@ -208,6 +212,9 @@ TEST_P(ReferenceFailuresTest, AnswersCloseToTheFloatModel) {
       Distance(golden, Transform(golden, "weights8").graph, &status);
   OPTFARM_ASSERT_OK(status);
   RecordProperty("distance", absl::StrCat(ours));
+  if (IsKnownToBeFar(GetParam())) {
+    GTEST_SKIP() << "it is off by " << ours << " of the largest value";
+  }
   EXPECT_LE(ours, MostDistance(GetParam(), weights8));
 }
 
