@@ -14,13 +14,21 @@ std::string NodeJson(const runtime::NodeTiming& node) {
         out, "{\"dtype\":", JsonString(graph::DataTypeName(info.dtype)),
         ",\"shape\":[", absl::StrJoin(info.shape.dims(), ","), "]}");
   };
+  std::string fused;
+  if (!node.fused_names.empty()) {
+    const auto name = [](std::string* out, const std::string& text) {
+      out->append(JsonString(text));
+    };
+    fused = absl::StrCat(",\"fused_names\":[",
+                         absl::StrJoin(node.fused_names, ",", name), "]");
+  }
   return absl::StrCat(
       "{\"name\":", JsonString(node.name), ",\"op\":", JsonString(node.op),
       ",\"start_us\":", JsonNumber(absl::ToDoubleMicroseconds(node.start)),
       ",\"duration_us\":",
       JsonNumber(absl::ToDoubleMicroseconds(node.duration)),
       ",\"output_bytes\":", node.output_bytes, ",\"outputs\":[",
-      absl::StrJoin(node.outputs, ",", output), "]}");
+      absl::StrJoin(node.outputs, ",", output), "]", fused, "}");
 }
 
 }  // namespace

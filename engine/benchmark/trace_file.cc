@@ -44,7 +44,11 @@ std::string NodeArgs(const runtime::NodeTiming& node) {
   };
   return absl::StrCat(
       "\"op\":", JsonString(node.op), ",\"bytes\":", node.output_bytes,
-      ",\"outputs\":", JsonString(absl::StrJoin(node.outputs, " ", describe)));
+      ",\"outputs\":", JsonString(absl::StrJoin(node.outputs, " ", describe)),
+      node.fused_names.empty()
+          ? ""
+          : absl::StrCat(",\"nodes\":",
+                         JsonString(absl::StrJoin(node.fused_names, " "))));
 }
 
 absl::Duration EndOf(const runtime::RunTrace& trace) {

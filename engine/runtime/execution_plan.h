@@ -52,7 +52,15 @@ struct Step {
   int loop = kNoLoop;
   std::string name;
   std::string op;
+  // The nodes that a fused step stands for, in their order; empty for a step
+  // that is one node.
+  std::vector<std::string> fused_names;
+  // The node itself, while the plan is made; nullptr for what is not one node
+  // of the graph. OWNERSHIP: the graph's.
+  const tensorflow::NodeDef* node = nullptr;
   std::unique_ptr<Kernel> kernel;
+  // UNITS: bytes of weights that the kernel holds in a form of its own.
+  int64_t constant_bytes = 0;
   // Slots read, in the order of the arguments.
   std::vector<int> inputs;
   // Slots written, one for each output that the op has; kNoSlot for an output

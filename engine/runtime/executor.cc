@@ -222,8 +222,8 @@ absl::Status Walk::RunTraced(const Step& step) {
   const absl::Time begin = absl::Now();
   OPTFARM_RETURN_IF_ERROR(
       RunStep(plan_, step, environment_, slots_, &state_.memory));
-  NodeTiming timing{step.name,           step.op, begin - start_,
-                    absl::Now() - begin, 0,       {}};
+  NodeTiming timing{step.name, step.op, begin - start_,  absl::Now() - begin,
+                    0,         {},      step.fused_names};
   for (int slot : step.outputs) {
     if (slot == kNoSlot) continue;
     timing.output_bytes += slots_[slot].TotalBytes();

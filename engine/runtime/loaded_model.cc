@@ -40,7 +40,10 @@ std::shared_ptr<const LoadedModel> LoadedModel::Create(graph::Graph graph) {
     tensorflow::NodeDef* def = model->graph_.mutable_node(id)->mutable_def();
     absl::StatusOr<Tensor>& value = model->values_[id];
     value = Decode(*def);
-    if (value.ok()) model->value_bytes_ += value->TotalBytes();
+    if (value.ok()) {
+      model->value_bytes_ += value->TotalBytes();
+      if (value->TotalBytes() > 0) model->buffers_.insert(value->raw());
+    }
     if (!value.ok()) {
       def->mutable_attr()->erase("value");
     } else if (value->TotalBytes() > kSmallBytes) {

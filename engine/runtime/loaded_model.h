@@ -7,13 +7,16 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "engine/graph/graph.h"
+#include "engine/runtime/packed_weights.h"
 #include "engine/runtime/tensor.h"
 
 namespace optfarm::runtime {
 
-// THREADS: never changes; may be read from many threads at once.
+// THREADS: may be used from many threads at once; but for what sessions pack,
+// it never changes.
 class LoadedModel {
  public:
   // Takes the weights out of the graph's nodes, one after the other, so that
@@ -31,12 +34,22 @@ class LoadedModel {
   // UNITS: bytes of all values.
   int64_t value_bytes() const { return value_bytes_; }
 
+  // Whether the tensor's elements are those of a Const node.
+  bool IsValue(const Tensor& tensor) const {
+    return buffers_.contains(tensor.raw());
+  }
+  // Values in the order in which fast kernels read them.
+  PackedWeights& packed() const { return packed_; }
+
  private:
   explicit LoadedModel(graph::Graph graph) : graph_(std::move(graph)) {}
 
   graph::Graph graph_;
   // By NodeId.
   std::vector<absl::StatusOr<Tensor>> values_;
+  // Of all values that are larger than nothing.
+  absl::flat_hash_set<const void*> buffers_;
+  mutable PackedWeights packed_;
   int64_t value_bytes_ = 0;
 };
 

@@ -26,24 +26,6 @@ std::vector<bool> CarriedSlots(const ExecutionPlan& plan) {
   return carried;
 }
 
-// Constants that only folded steps read are not needed any more.
-void DropUnreadConstants(ExecutionPlan* plan) {
-  std::vector<bool> read(plan->initial.size(), false);
-  const auto mark = [&](const std::vector<int>& slots) {
-    for (int slot : slots) {
-      if (slot != kNoSlot) read[slot] = true;
-    }
-  };
-  for (const Step& step : plan->steps) {
-    mark(step.inputs);
-    mark(step.controls);
-  }
-  mark(plan->fetch_slots);
-  for (size_t i = 0; i < plan->initial.size(); ++i) {
-    if (!read[i]) plan->initial[i] = Tensor();
-  }
-}
-
 bool MayFold(const Step& step, const std::vector<bool>& known) {
   if (!step.is_pure || !step.controls.empty() || step.ran != kNoSlot) {
     return false;
@@ -127,6 +109,23 @@ void NumberLoopSteps(ExecutionPlan* plan) {
   }
 }
 
+void DropUnreadConstants(ExecutionPlan* plan) {
+  std::vector<bool> read(plan->initial.size(), false);
+  const auto mark = [&](const std::vector<int>& slots) {
+    for (int slot : slots) {
+      if (slot != kNoSlot) read[slot] = true;
+    }
+  };
+  for (const Step& step : plan->steps) {
+    mark(step.inputs);
+    mark(step.controls);
+  }
+  mark(plan->fetch_slots);
+  for (size_t i = 0; i < plan->initial.size(); ++i) {
+    if (!read[i]) plan->initial[i] = Tensor();
+  }
+}
+
 void FoldConstants(const KernelEnvironment& environment, int64_t memory_limit,
                    ExecutionPlan* plan) {
   std::vector<Tensor>& values = plan->initial;
@@ -166,6 +165,9 @@ void PlanLifetimes(bool reuse_buffers, ExecutionPlan* plan) {
     plan->keep[i] = plan->initial[i].has_value();
     plan->constant_bytes += plan->initial[i].TotalBytes();
     if (!plan->keep[i]) plan->transient.push_back(static_cast<int>(i));
+  }
+  for (const Step& step : plan->steps) {
+    plan->constant_bytes += step.constant_bytes;
   }
   for (int slot : plan->fetch_slots) {
     if (slot != kNoSlot) plan->keep[slot] = true;

@@ -300,6 +300,7 @@ absl::Status Planner::AddNode(NodeId id) {
   step.ignores_dead_controls = node.op() == "ControlTrigger";
   step.name = node.name();
   step.op = node.op();
+  step.node = &node.def();
   if (step.kind == StepKind::kKernel) {
     OPTFARM_ASSIGN_OR_RETURN(step.kernel, KernelOf(id, *entry));
   }

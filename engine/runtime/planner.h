@@ -46,6 +46,9 @@ void InsertTaps(std::vector<Tap> taps, ExecutionPlan* plan);
 // Notes where each loop begins and ends. To be called when steps moved.
 void NumberLoopSteps(ExecutionPlan* plan);
 
+// Gives up constants that no step reads.
+void DropUnreadConstants(ExecutionPlan* plan);
+
 // Finds after which step each value is not needed any more. The last pass over
 // a plan: steps do not change afterwards. `reuse_buffers`: a step may take over
 // the buffer of an input that it is the last to read.

@@ -15,6 +15,9 @@
 #include "engine/graph/function_inlining.h"
 #include "engine/runtime/execution_plan.h"
 #include "engine/runtime/executor.h"
+#ifdef OPTFARM_FAST_KERNELS
+#include "engine/runtime/fast/fusions.h"
+#endif
 #include "engine/runtime/memory_budget.h"
 #include "engine/runtime/planner.h"
 
@@ -148,6 +151,15 @@ absl::StatusOr<ExecutionPlan> LoadPlan(const graph::Graph& graph,
   if (options.fold_constants) {
     FoldConstants(environment, options.memory_limit - budget->used(), &plan);
   }
+#ifdef OPTFARM_FAST_KERNELS
+  if (options.fast_kernels) {
+    const FusionContext context(UsedCpuFeatures(), environment.pool,
+                                request.model);
+    RunFusions(AllFusions(), context, &plan);
+  }
+#endif
+  // The graph's nodes may not be there any longer.
+  for (Step& step : plan.steps) step.node = nullptr;
   PlanLifetimes(options.reuse_buffers, &plan);
   if (options.plan_memory) NumberBlocks(&plan);
   return plan;

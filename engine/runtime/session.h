@@ -38,6 +38,11 @@ struct SessionOptions {
   std::function<void(absl::string_view)> print;
   // Evaluates what depends on constants alone once, at load.
   bool fold_constants = true;
+  // Runs what it can by kernels made for this processor, several nodes as one
+  // step. Results agree with the reference kernels' within the rounding of
+  // their dtype; what is fetched or read elsewhere is never left out. Off: the
+  // reference kernels alone, node by node.
+  bool fast_kernels = true;
   // Lets a node write its result over an input that nobody reads any more.
   bool reuse_buffers = true;
   // Gives results memory of one piece that is planned at the first run with
@@ -72,6 +77,9 @@ struct NodeTiming {
   int64_t output_bytes = 0;
   // One for each output that nobody feeds.
   std::vector<OutputInfo> outputs;
+  // The nodes that ran as one step, in their order; `name` is the last's and
+  // `op` all their ops with '+' between. Empty for a node that ran alone.
+  std::vector<std::string> fused_names;
 };
 
 // Filled by a traced run, in the order of execution.
@@ -134,7 +142,8 @@ class Session {
 
   // Number of steps a run executes.
   int step_count() const;
-  // UNITS: bytes held for the whole life: weights and folded constants.
+  // UNITS: bytes held for the whole life: weights, also where they are packed,
+  // and folded constants.
   int64_t constant_bytes() const;
 
  private:

@@ -1,0 +1,69 @@
+// The fusions: passes over a plan whose constants are folded, each of which
+// replaces patterns of steps by one step with a faster kernel. Weights that are
+// constant are packed once, when the plan is made.
+//
+// A fusion may change results within the rounding of the dtype and no more; the
+// reference kernels (kernels/) decide what is right. It never touches a value
+// that somebody can see: one that is fetched, that another step reads or waits
+// for (plan_editor.h checks that). Where a fused kernel meets inputs at run
+// time that it has no fast code for, it runs the steps that it replaced
+// (step_chain.h).
+//
+// One file for each family of patterns, one line in fusions.cc. Kernels have
+// one file for each idea and instruction set; the file's name ends in the set
+// that it is compiled for (_avx2.cc, _avx512.cc, _vnni.cc, _neon.cc), and it
+// calls nothing that another file might have compiled for an older processor:
+// no standard library templates, no abseil.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_FUSIONS_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_FUSIONS_H_
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/runtime/execution_plan.h"
+#include "engine/runtime/fast/cpu_features.h"
+#include "engine/runtime/fast/plan_editor.h"
+#include "engine/runtime/loaded_model.h"
+#include "engine/runtime/thread_pool.h"
+
+namespace optfarm::runtime {
+
+// What a fusion may use. OWNERSHIP: borrowed.
+class FusionContext {
+ public:
+  // `model` may be nullptr: then nothing is shared.
+  FusionContext(const CpuFeatures& cpu, ThreadPool* pool,
+                const LoadedModel* model)
+      : cpu_(cpu), pool_(pool), model_(model) {}
+
+  const CpuFeatures& cpu() const { return cpu_; }
+  // For packing in parallel.
+  ThreadPool* pool() const { return pool_; }
+  // What `pack` makes of `weights`; shared with all sessions over the model
+  // where the weights are its own. `layout` as PackedWeights takes it.
+  absl::StatusOr<Tensor> Pack(
+      const Tensor& weights, absl::string_view layout,
+      absl::FunctionRef<absl::StatusOr<Tensor>()> pack) const;
+
+ private:
+  CpuFeatures cpu_;
+  ThreadPool* pool_;
+  const LoadedModel* model_;
+};
+
+// One pass. What it cannot fuse (also for want of memory) stays as it is.
+using Fusion = void (*)(const FusionContext& context, PlanEditor* plan);
+
+// All fusions, in the order in which they run.
+absl::Span<const Fusion> AllFusions();
+
+// Runs fusions over a plan whose constants are folded and whose lifetimes are
+// not yet planned. The nodes of the plan's steps must still be there.
+void RunFusions(absl::Span<const Fusion> fusions, const FusionContext& context,
+                ExecutionPlan* plan);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_FUSIONS_H_
