@@ -16,6 +16,10 @@ endif()
 
 set(avx2 -mavx2 -mfma -mf16c)
 set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
+# g++ 12 takes its own headers' undefined registers for a mistake of ours.
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  list(APPEND avx512 -Wno-maybe-uninitialized -Wno-uninitialized)
+endif()
 set(flags_of_avx2 ${avx2})
 set(flags_of_avx512 ${avx512} -mprefer-vector-width=512)
 set(flags_of_avx_vnni ${avx2} -mavxvnni)
