@@ -143,6 +143,11 @@ class Requantizer {
     return static_cast<uint8_t>(std::clamp<int64_t>(q, 0, 255));
   }
 
+  // a, b - c + 2^15, and what codes are cut to before all that.
+  int64_t scale() const { return scale_; }
+  int64_t offset() const { return offset_; }
+  int64_t bound() const { return bound_; }
+
  private:
   int64_t scale_ = 0;
   int64_t offset_ = 0;

@@ -1,5 +1,7 @@
 #include "engine/runtime/fast/fusions.h"
 
+#include "engine/runtime/fast/int8_fusion.h"
+
 namespace optfarm::runtime {
 
 absl::StatusOr<Tensor> FusionContext::Pack(
@@ -10,7 +12,7 @@ absl::StatusOr<Tensor> FusionContext::Pack(
 }
 
 absl::Span<const Fusion> AllFusions() {
-  static constexpr absl::Span<const Fusion> kFusions = {};
+  static constexpr Fusion kFusions[] = {FuseInt8Layers};
   return kFusions;
 }
 

@@ -43,6 +43,8 @@ class PlanEditor {
   // when the value has to be there for another reason: it is fetched, waited
   // for, or goes into the next iteration.
   int OnlyReaderOf(int slot) const;
+  // All steps that read a slot; one that reads it twice is there twice.
+  const std::vector<int>& ReadersOf(int slot) const { return readers_[slot]; }
   // The value of a slot that never changes; nullptr for any other.
   const Tensor* ConstantOf(int slot) const;
 

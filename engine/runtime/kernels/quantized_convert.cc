@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/code_arithmetic.h"
 #include "engine/runtime/kernels/quantized_families.h"
 #include "engine/runtime/kernels/quantized_inputs.h"
 #include "engine/runtime/quantization.h"
@@ -20,19 +21,6 @@ namespace {
 using tensorflow::NodeDef;
 
 constexpr int64_t kGrain = 16384;
-
-enum class Mode { kMinCombined, kMinFirst, kScaled };
-
-absl::StatusOr<Mode> ModeOf(const NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(std::string mode,
-                           graph::GetStringOr(node, "mode", "MIN_COMBINED"));
-  if (mode == "MIN_COMBINED") return Mode::kMinCombined;
-  if (mode == "MIN_FIRST") return Mode::kMinFirst;
-  if (mode == "SCALED") return Mode::kScaled;
-  return absl::InvalidArgumentError(
-      absl::StrCat("attribute mode is '", mode,
-                   "', expected MIN_COMBINED, MIN_FIRST or SCALED"));
-}
 
 // Calls function(Code{}) with the integer type of a quantized dtype.
 template <typename Function>
@@ -55,19 +43,6 @@ absl::Status ForCodeType(DataType dtype, Function function) {
   }
 }
 
-template <typename Code>
-constexpr float Lowest() {
-  return static_cast<float>(std::numeric_limits<Code>::lowest());
-}
-
-// The highest float that converts back without leaving the type.
-template <typename Code>
-constexpr float Highest() {
-  return sizeof(Code) == 4
-             ? 2147483520.0f
-             : static_cast<float>(std::numeric_limits<Code>::max());
-}
-
 // --- QuantizeV2 --------------------------------------------------------------
 
 // std::round in a form that becomes vector instructions: the largest float
@@ -81,18 +56,15 @@ inline float Round(float x) {
 template <typename Code>
 void QuantizeMinFirst(const Tensor& input, Range range, ThreadPool* pool,
                       Code* out) {
-  const float per_unit = range.min == range.max
-                             ? 0.0f
-                             : static_cast<float>((CodeCount<Code>() - 1.0) /
-                                                  (range.max - range.min));
-  const float start = std::round(range.min * per_unit) - Lowest<Code>();
+  const MinFirst<Code> codes(range);
+  const float per_unit = codes.per_unit, start = codes.start;
   const float* in = input.data<float>();
   pool->ParallelFor(input.num_elements(), kGrain, [&](int64_t b, int64_t e) {
     for (int64_t i = b; i < e; ++i) {
       // max and min in this order turn NaN into the lowest code.
       const float code = Round(in[i] * per_unit) - start;
       out[i] = static_cast<Code>(
-          std::min(std::max(Lowest<Code>(), code), Highest<Code>()));
+          std::min(std::max(LowestCode<Code>(), code), HighestCode<Code>()));
     }
   });
 }
@@ -109,8 +81,8 @@ void QuantizeMinCombined(const Tensor& input, Range range, Code* out) {
     const double exact = (double{clipped} - range.min) * per_unit;
     const double code =
         kSigned ? std::round(exact - half) : std::trunc(exact + 0.5);
-    out[i] = static_cast<Code>(
-        std::clamp(code, double{Lowest<Code>()}, double{Highest<Code>()}));
+    out[i] = static_cast<Code>(std::clamp(code, double{LowestCode<Code>()},
+                                          double{HighestCode<Code>()}));
   }
 }
 
@@ -118,7 +90,7 @@ void QuantizeMinCombined(const Tensor& input, Range range, Code* out) {
 template <typename Code>
 Range QuantizeScaled(const Tensor& input, Range range, bool half_to_even,
                      Code* out) {
-  const float lowest = Lowest<Code>(), highest = Highest<Code>();
+  const float lowest = LowestCode<Code>(), highest = HighestCode<Code>();
   const float infinite = std::numeric_limits<float>::infinity();
   const float scale =
       std::min(lowest * range.min > 0 ? lowest / range.min : infinite,
@@ -134,7 +106,7 @@ Range QuantizeScaled(const Tensor& input, Range range, bool half_to_even,
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeQuantize(const NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const Mode mode, ModeOf(node));
+  OPTFARM_ASSIGN_OR_RETURN(const CodeMode mode, CodeModeOf(node));
   OPTFARM_ASSIGN_OR_RETURN(const DataType dtype, graph::GetType(node, "T"));
   OPTFARM_ASSIGN_OR_RETURN(
       const std::string rounding,
@@ -152,9 +124,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeQuantize(const NodeDef& node) {
     OPTFARM_RETURN_IF_ERROR(ForCodeType(dtype, [&](auto type) {
       using Code = decltype(type);
       Code* codes = out->data<Code>();
-      if (mode == Mode::kMinFirst) {
+      if (mode == CodeMode::kMinFirst) {
         QuantizeMinFirst(c->input(0), range, c->pool(), codes);
-      } else if (mode == Mode::kMinCombined) {
+      } else if (mode == CodeMode::kMinCombined) {
         QuantizeMinCombined(c->input(0), range, codes);
       } else {
         range = QuantizeScaled(c->input(0), range, half_to_even, codes);
@@ -168,38 +140,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeQuantize(const NodeDef& node) {
 
 // --- Dequantize --------------------------------------------------------------
 
-// x = offset + q * scale in single precision, for every mode.
-struct Affine {
-  float scale = 0;
-  float offset = 0;
-};
-
-template <typename Code>
-Affine AffineOf(Mode mode, Range range) {
-  const double codes = CodeCount<Code>();
-  if (mode == Mode::kMinFirst) {
-    if (range.min == range.max) return {0.0f, range.min};
-    const float scale =
-        static_cast<float>((range.max - range.min) / (codes - 1.0));
-    const float start = std::round(range.min / scale) * scale;
-    return {scale, start - Lowest<Code>() * scale};
-  }
-  if (mode == Mode::kMinCombined) {
-    const float scale =
-        static_cast<float>((range.max - range.min) / (codes - 1.0));
-    const float half = std::numeric_limits<Code>::is_signed
-                           ? static_cast<float>(codes / 2)
-                           : 0;
-    return {scale, half * scale + range.min};
-  }
-  const float from_max = range.max / Highest<Code>();
-  const float from_min =
-      std::numeric_limits<Code>::is_signed ? range.min / Lowest<Code>() : 0.0f;
-  return {std::max(from_min, from_max), 0.0f};
-}
-
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDequantize(const NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const Mode mode, ModeOf(node));
+  OPTFARM_ASSIGN_OR_RETURN(const CodeMode mode, CodeModeOf(node));
   OPTFARM_ASSIGN_OR_RETURN(const DataType dtype, graph::GetType(node, "T"));
   OPTFARM_RETURN_IF_ERROR(
       RequireTypeAttr(node, "dtype", {tensorflow::DT_FLOAT}));

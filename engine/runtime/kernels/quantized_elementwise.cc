@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/broadcast.h"
+#include "engine/runtime/kernels/code_arithmetic.h"
 #include "engine/runtime/kernels/quantized_families.h"
 #include "engine/runtime/kernels/quantized_inputs.h"
 #include "engine/runtime/quantization.h"
@@ -46,59 +47,13 @@ void ForEachPair(KernelContext* c, const BroadcastPlan& plan, int32_t* out,
 
 // --- Sums --------------------------------------------------------------------
 
-// What each of the 256 codes of an operand adds to the sum.
-using CodeTable = std::vector<int32_t>;
-
-int32_t Clamped(int64_t value) {
-  return static_cast<int32_t>(std::clamp<int64_t>(value, INT32_MIN, INT32_MAX));
-}
-
-// QuantizedAdd converts a scalar code by code, anything else along the line
-// through the codes 0 and 1, whose step is rounded to an integer.
-CodeTable TableForAdd(Range from, Range to, bool is_scalar) {
-  const Dequantizer<uint8_t> dequantize(from);
-  const int64_t zero = QuantizeUnclamped<int32_t>(dequantize(0), to);
-  const int64_t step = QuantizeUnclamped<int32_t>(dequantize(1), to) - zero;
-  CodeTable table(256);
-  for (int code = 0; code < 256; ++code) {
-    table[code] = is_scalar ? Quantize<int32_t>(
-                                  dequantize(static_cast<uint8_t>(code)), to)
-                            : Clamped(zero + code * step);
-  }
-  return table;
-}
-
-// QuantizedBiasAdd converts in single precision. Near 2^31 floats are 128
-// apart: the offset, and with it all codes, may be wrong by that, which the
-// requantization range carries on.
-CodeTable TableForBias(Range from, Range to) {
-  constexpr float kLowest = -2147483648.0f;
-  // The highest float below 2^31.
-  constexpr float kHighest = 2147483520.0f;
-  const float scale = static_cast<float>((from.max - from.min) / 255.0);
-  const float start =
-      from.min == from.max ? from.min : std::round(from.min / scale) * scale;
-  const float per_unit =
-      to.min == to.max ? 0.0f
-                       : static_cast<float>(4294967295.0 / (to.max - to.min));
-  const float offset = std::round(to.min * per_unit) - kLowest;
-  CodeTable table(256);
-  for (int code = 0; code < 256; ++code) {
-    const float value = std::fma(static_cast<float>(code), scale, start);
-    const float exact = std::round(value * per_unit) - offset;
-    table[code] =
-        static_cast<int32_t>(std::min(std::max(kLowest, exact), kHighest));
-  }
-  return table;
-}
-
 absl::Status Sum(KernelContext* c, const BroadcastPlan& plan,
                  const CodeTable& table_a, const CodeTable& table_b,
                  Range range) {
   OPTFARM_ASSIGN_OR_RETURN(
       Tensor * out, c->AllocateOutput(0, tensorflow::DT_QINT32, plan.output));
   ForEachPair(c, plan, out->data<int32_t>(), [&](uint8_t x, uint8_t y) {
-    return Clamped(int64_t{table_a[x]} + table_b[y]);
+    return CutTo32Bits(int64_t{table_a[x]} + table_b[y]);
   });
   SetOutputRange(c, 1, range);
   return absl::OkStatus();
@@ -149,11 +104,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBiasAdd(const NodeDef& node) {
     OPTFARM_ASSIGN_OR_RETURN(const BroadcastPlan plan,
                              PlanBroadcast(shape, c->input(1).shape()));
     const Range range = RangeOfBiasSum(a, b);
-    CodeTable bias = TableForBias(b, range);
-    // TensorFlow adds the code of 0.0 too; the last bit decides if it is -1.
-    const int32_t zero = Quantize<int32_t>(0.0f, range);
-    for (int32_t& code : bias) code = Clamped(int64_t{code} + zero);
-    return Sum(c, plan, TableForBias(a, range), bias, range);
+    return Sum(c, plan, TableForBias(a, range), TableOfBias(b, range), range);
   });
 }
 

@@ -1,0 +1,112 @@
+// What follows an 8-bit product in a graph, up to the next codes or floats, as
+// stages (int8_stage.h). Ranges that are known only when a graph runs give
+// other stages each time; ranges that are found in the numbers themselves
+// (RequantizationRange, Min and Max before QuantizeV2) are found from the least
+// and the greatest product of each column alone: all steps of a chain are
+// monotonic, and so is rounding, so the extremes of what they make are made of
+// the extremes of what they get.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_INT8_CHAIN_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_INT8_CHAIN_H_
+
+#include <cstdint>
+#include <list>
+#include <optional>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/runtime/fast/int8_product.h"
+#include "engine/runtime/fast/int8_stage.h"
+#include "engine/runtime/kernels/code_arithmetic.h"
+#include "engine/runtime/quantization.h"
+
+namespace optfarm::runtime {
+
+// What the numbers are at a place of a chain.
+enum class Int8State { kWideCodes, kCodes, kFloat };
+
+// An operand of 8-bit codes: one for each column, or one for all.
+struct Int8Operand {
+  std::vector<uint8_t> codes;
+  Range range;
+};
+
+// Stages for known ranges. Not to be copied: stages point into the tables.
+struct Int8Stages {
+  std::vector<Int8Stage> stages;
+  std::list<std::vector<int32_t>> tables;
+  // What the codes at the end stand for; nothing for floats.
+  Range range;
+};
+
+class Int8Chain {
+ public:
+  // Of a product with so many columns.
+  explicit Int8Chain(int64_t columns) : columns_(columns) {}
+
+  Int8State state() const { return state_; }
+  bool is_empty() const { return links_.empty(); }
+  int64_t columns() const { return columns_; }
+  // Whether a range is found in the numbers.
+  bool needs_extremes() const { return needs_extremes_; }
+
+  // Each adds what the op of that name does. No range: it is found in the
+  // numbers that come to it.
+  // REQUIRES: the state that the op works on; operands have one code or value
+  // or as many as there are columns, and floats are finite.
+  void AddRequantize(std::optional<Range> range);
+  void AddQuantizedRelu(bool has_six);
+  void AddQuantizedBiasAdd(Int8Operand bias);
+  void AddQuantizedAdd(Int8Operand operand);
+  void AddQuantizedMul(Int8Operand operand);
+  void AddDequantize(CodeMode mode);
+  void AddMul(absl::Span<const float> factors);
+  void AddAdd(absl::Span<const float> summands);
+  void AddRelu(bool has_six);
+  // With MIN_FIRST.
+  void AddQuantize(std::optional<Range> range);
+
+  // The stages for a product whose codes have the range `wide`. `is_single`:
+  // the product has one element. `extremes` may be nullptr when they are not
+  // needed. False: the ranges are not served, or an error; the kernels of the
+  // ops know which.
+  bool Prepare(Range wide, bool is_single, const Int8Extremes* extremes,
+               const Int8StageFunctions& functions, Int8Stages* made) const;
+
+ private:
+  enum class Kind {
+    kRequantize,
+    kQuantizedRelu,
+    kQuantizedBiasAdd,
+    kQuantizedAdd,
+    kQuantizedMul,
+    kDequantize,
+    kMul,
+    kAdd,
+    kRelu,
+    kQuantize,
+  };
+  struct Link {
+    Kind kind = Kind::kRelu;
+    Int8State from = Int8State::kWideCodes;
+    std::optional<Range> range;
+    bool has_six = false;
+    CodeMode mode = CodeMode::kMinFirst;
+    Int8Operand operand;
+    // As many as whole tiles have columns.
+    std::vector<float> floats;
+  };
+  class Maker;
+
+  void Append(Link link, Int8State state);
+  std::vector<float> ByColumn(absl::Span<const float> values) const;
+
+  int64_t columns_;
+  Int8State state_ = Int8State::kWideCodes;
+  bool needs_extremes_ = false;
+  std::vector<Link> links_;
+};
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_INT8_CHAIN_H_

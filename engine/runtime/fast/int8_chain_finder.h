@@ -1,0 +1,35 @@
+// Follows the steps behind an 8-bit product as far as one kernel can go.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_INT8_CHAIN_FINDER_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_INT8_CHAIN_FINDER_H_
+
+#include <optional>
+#include <vector>
+
+#include "engine/runtime/fast/int8_chain.h"
+#include "engine/runtime/fast/plan_editor.h"
+#include "engine/runtime/quantization.h"
+
+namespace optfarm::runtime {
+
+// A product and the steps up to a place where it may end.
+struct Int8ChainCut {
+  Int8Chain chain;
+  // Numbers of the steps, ascending.
+  std::vector<int> members;
+  // Slots: codes, min, max; or floats alone.
+  std::vector<int> outputs;
+};
+
+// The range in two constant slots. Nothing when they are not constant, or no
+// range.
+std::optional<Range> ConstantRange(const PlanEditor& plan, int min, int max);
+
+// Everything that may be made one step with step `product`, which gives
+// `columns` columns; the longest first, the product alone last.
+std::vector<Int8ChainCut> FindInt8Chains(const PlanEditor& plan, int product,
+                                         int64_t columns);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_INT8_CHAIN_FINDER_H_

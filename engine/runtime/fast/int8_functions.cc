@@ -1,0 +1,20 @@
+#include "engine/runtime/fast/int8_functions.h"
+
+namespace optfarm::runtime {
+
+Int8Functions Int8FunctionsFor(const CpuFeatures& cpu) {
+  Int8Functions functions;
+#if defined(__x86_64__)
+  if (cpu.avx2) {
+    functions = {RunInt8TileAvx2, &kInt8StagesAvx2};
+  }
+  if (cpu.avx2 && cpu.avx_vnni) functions.tile = RunInt8TileAvxVnni;
+  if (cpu.avx512) functions.stages = &kInt8StagesAvx512;
+  if (cpu.avx512 && cpu.avx512_vnni) functions.tile = RunInt8TileAvx512Vnni;
+#else
+  (void)cpu;
+#endif
+  return functions;
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,21 @@
+// The fastest functions on 8-bit codes that a processor can run.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_INT8_FUNCTIONS_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_INT8_FUNCTIONS_H_
+
+#include "engine/runtime/fast/cpu_features.h"
+#include "engine/runtime/fast/int8_stage.h"
+#include "engine/runtime/fast/int8_tile.h"
+
+namespace optfarm::runtime {
+
+struct Int8Functions {
+  Int8TileFunction tile = RunInt8TilePortable;
+  const Int8StageFunctions* stages = &kInt8StagesPortable;
+};
+
+Int8Functions Int8FunctionsFor(const CpuFeatures& cpu);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_INT8_FUNCTIONS_H_

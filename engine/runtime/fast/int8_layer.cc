@@ -1,0 +1,265 @@
+#include "engine/runtime/fast/int8_layer.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "engine/runtime/fast/int8_product.h"
+#include "engine/runtime/fast/int8_tile.h"
+#include "engine/runtime/kernels/quantized_inputs.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// Where finished numbers go: rows x columns of the output tensor.
+class Output {
+ public:
+  Output(Int8State state, int64_t columns, const Int8StageFunctions& functions,
+         Tensor* out)
+      : is_codes_(state == Int8State::kCodes),
+        columns_(columns),
+        functions_(functions),
+        out_(static_cast<uint8_t*>(out->raw())) {}
+
+  void Store(const Int8Numbers& numbers, int64_t row) const {
+    const int count = static_cast<int>(
+        std::min<int64_t>(kInt8Columns, columns_ - numbers.channel));
+    const int64_t place = row * columns_ + numbers.channel;
+    if (is_codes_) {
+      functions_.store_codes(numbers, count, columns_, out_ + place);
+      return;
+    }
+    for (int r = 0; r < numbers.rows; ++r) {
+      std::memcpy(out_ + (place + r * columns_) * kWide,
+                  numbers.data + r * kInt8Columns,
+                  static_cast<size_t>(count) * kWide);
+    }
+  }
+
+ private:
+  static constexpr int64_t kWide = sizeof(int32_t);
+  bool is_codes_;
+  int64_t columns_;
+  const Int8StageFunctions& functions_;
+  uint8_t* out_;
+};
+
+// Runs the stages on a tile as soon as it is multiplied.
+class StagesSink final : public Int8Sink {
+ public:
+  StagesSink(const std::vector<Int8Stage>& stages,
+             const Int8StageFunctions& functions, const Output& output)
+      : stages_(stages), functions_(functions), output_(output) {}
+
+  void Take(const Int8Numbers& numbers, int64_t row) const override {
+    functions_.run(stages_.data(), static_cast<int>(stages_.size()), numbers);
+    output_.Store(numbers, row);
+  }
+
+ private:
+  const std::vector<Int8Stage>& stages_;
+  const Int8StageFunctions& functions_;
+  const Output& output_;
+};
+
+// Keeps all tiles until the ranges are known: tile behind tile, those of the
+// same rows together.
+class KeepingSink final : public Int8Sink {
+ public:
+  KeepingSink(int64_t blocks, int32_t* numbers)
+      : blocks_(blocks), numbers_(numbers) {}
+
+  int32_t* PlaceOf(int64_t row, int rows, int64_t column,
+                   int32_t*) const override {
+    return numbers_ + row * blocks_ * kInt8Columns + column * rows;
+  }
+  void Take(const Int8Numbers&, int64_t) const override {}
+
+  // Hands on what was kept.
+  void Replay(int64_t rows, ThreadPool* pool, const Int8Sink& sink) const {
+    const int64_t tile_rows = Int8TileRows(rows);
+    const int64_t tiles = (rows + tile_rows - 1) / tile_rows;
+    constexpr int64_t kNumbersPerRange = 16384;
+    const int64_t grain =
+        kNumbersPerRange / (tile_rows * blocks_ * kInt8Columns);
+    pool->ParallelFor(tiles, grain, [&](int64_t begin, int64_t end) {
+      for (int64_t tile = begin; tile < end; ++tile) {
+        const int64_t row = tile * tile_rows;
+        const int count = static_cast<int>(std::min(tile_rows, rows - row));
+        for (int64_t block = 0; block < blocks_; ++block) {
+          const int64_t column = block * kInt8Columns;
+          sink.Take({PlaceOf(row, count, column, nullptr), count, column}, row);
+        }
+      }
+    });
+  }
+
+ private:
+  int64_t blocks_;
+  int32_t* numbers_;
+};
+
+class Int8Layer final : public Kernel {
+ public:
+  Int8Layer(Int8LayerPlan plan, StepChain steps)
+      : plan_(std::move(plan)), steps_(std::move(steps)) {
+    if (plan_.chain.needs_extremes() || !plan_.input_range) return;
+    has_ready_ = plan_.chain.Prepare(WideRange(*plan_.input_range), false,
+                                     nullptr, *plan_.functions.stages, &ready_);
+  }
+
+  absl::Status Compute(KernelContext* context) const override {
+    const std::optional<Call> call = ReadInputs(*context);
+    if (!call) return steps_.Run(context);
+    return plan_.chain.needs_extremes() ? ComputeInTwoPasses(*call, context)
+                                        : ComputeAtOnce(*call, context);
+  }
+
+ private:
+  struct Call {
+    Int8Image image;
+    Range range;
+    Shape shape;
+  };
+
+  Range WideRange(Range input) const {
+    return RangeOfProduct<uint8_t, uint8_t>(input, plan_.weights_range);
+  }
+
+  // Nothing for what the kernels of the steps are to look at.
+  std::optional<Call> ReadInputs(const KernelContext& context) const;
+  bool PlaceImage(const Tensor& input, Call* call) const;
+
+  Int8Product ProductOf(const Call& call) const {
+    return {call.image, plan_.weights, plan_.weights_zero, plan_.functions};
+  }
+  absl::StatusOr<Tensor*> AllocateResult(const Call& call,
+                                         KernelContext* context) const;
+  void SetRange(Range range, KernelContext* context) const {
+    if (plan_.chain.state() != Int8State::kFloat) {
+      SetOutputRange(context, 1, range);
+    }
+  }
+  absl::Status ComputeAtOnce(const Call& call, KernelContext* context) const;
+  absl::Status ComputeInTwoPasses(const Call& call,
+                                  KernelContext* context) const;
+
+  Int8LayerPlan plan_;
+  StepChain steps_;
+  // For plan_.input_range.
+  bool has_ready_ = false;
+  Int8Stages ready_;
+};
+
+bool Int8Layer::PlaceImage(const Tensor& input, Call* call) const {
+  Int8Image& image = call->image;
+  image.codes = input.data<uint8_t>();
+  image.channels = plan_.channels;
+  const int64_t columns = plan_.weights.columns();
+  if (!plan_.window) {
+    if (input.rank() != 2 || input.dim(1) != plan_.channels) return false;
+    image.batch = input.dim(0);
+    image.window = Int8MatrixWindow();
+    auto shape = Shape::FromDims({image.batch, columns});
+    if (shape.ok()) call->shape = *std::move(shape);
+    return shape.ok();
+  }
+  if (input.rank() != 4 || input.dim(3) != plan_.channels) return false;
+  image.batch = input.dim(0);
+  const auto window = PlaceWindow(*plan_.window, input.dim(1), input.dim(2),
+                                  plan_.size_y, plan_.size_x);
+  if (!window.ok()) return false;
+  image.window = *window;
+  auto shape =
+      Shape::FromDims({image.batch, window->y.out, window->x.out, columns});
+  if (shape.ok()) call->shape = *std::move(shape);
+  return shape.ok();
+}
+
+std::optional<Int8Layer::Call> Int8Layer::ReadInputs(
+    const KernelContext& context) const {
+  if (context.num_inputs() != 3 ||
+      context.input(0).dtype() != tensorflow::DT_QUINT8) {
+    return std::nullopt;
+  }
+  const absl::StatusOr<Range> range = InputRange(context, 1);
+  if (!range.ok()) return std::nullopt;
+  const absl::StatusOr<int32_t> zero = ZeroCode(*range);
+  if (!zero.ok()) return std::nullopt;
+  Call call;
+  call.range = *range;
+  if (!PlaceImage(context.input(0), &call)) return std::nullopt;
+  call.image.zero = *zero;
+  // A matrix side, and what becomes of it, must fit in 32 bits.
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  const int64_t elements = call.shape.num_elements();
+  if (elements == 0 || elements > kMost) return std::nullopt;
+  return call;
+}
+
+absl::StatusOr<Tensor*> Int8Layer::AllocateResult(
+    const Call& call, KernelContext* context) const {
+  const Int8State state = plan_.chain.state();
+  const DataType dtype = state == Int8State::kFloat   ? tensorflow::DT_FLOAT
+                         : state == Int8State::kCodes ? tensorflow::DT_QUINT8
+                                                      : tensorflow::DT_QINT32;
+  return context->AllocateOutput(0, dtype, call.shape);
+}
+
+absl::Status Int8Layer::ComputeAtOnce(const Call& call,
+                                      KernelContext* context) const {
+  const bool is_single = call.shape.num_elements() == 1;
+  const bool is_ready = has_ready_ && !is_single &&
+                        plan_.input_range->min == call.range.min &&
+                        plan_.input_range->max == call.range.max;
+  Int8Stages made;
+  if (!is_ready &&
+      !plan_.chain.Prepare(WideRange(call.range), is_single, nullptr,
+                           *plan_.functions.stages, &made)) {
+    return steps_.Run(context);
+  }
+  const Int8Stages& stages = is_ready ? ready_ : made;
+  OPTFARM_ASSIGN_OR_RETURN(Tensor * out, AllocateResult(call, context));
+  const Output output(plan_.chain.state(), plan_.weights.columns(),
+                      *plan_.functions.stages, out);
+  const StagesSink sink(stages.stages, *plan_.functions.stages, output);
+  Multiply(ProductOf(call), context->pool(), sink);
+  SetRange(stages.range, context);
+  return absl::OkStatus();
+}
+
+absl::Status Int8Layer::ComputeInTwoPasses(const Call& call,
+                                           KernelContext* context) const {
+  const int64_t blocks = plan_.weights.blocks();
+  OPTFARM_ASSIGN_OR_RETURN(
+      const Shape all,
+      Shape::FromDims({call.image.rows(), blocks * kInt8Columns}));
+  OPTFARM_ASSIGN_OR_RETURN(Tensor numbers,
+                           Tensor::Allocate(tensorflow::DT_INT32, all));
+  const KeepingSink kept(blocks, numbers.data<int32_t>());
+  Int8Extremes extremes;
+  Multiply(ProductOf(call), context->pool(), kept, &extremes);
+  Int8Stages stages;
+  if (!plan_.chain.Prepare(WideRange(call.range),
+                           call.shape.num_elements() == 1, &extremes,
+                           *plan_.functions.stages, &stages)) {
+    return steps_.Run(context);
+  }
+  OPTFARM_ASSIGN_OR_RETURN(Tensor * out, AllocateResult(call, context));
+  const Output output(plan_.chain.state(), plan_.weights.columns(),
+                      *plan_.functions.stages, out);
+  const StagesSink sink(stages.stages, *plan_.functions.stages, output);
+  kept.Replay(call.image.rows(), context->pool(), sink);
+  SetRange(stages.range, context);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeInt8Layer(Int8LayerPlan plan, StepChain steps) {
+  return std::make_unique<Int8Layer>(std::move(plan), std::move(steps));
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,44 @@
+// A convolution or matrix product of 8-bit codes with constant weights and all
+// that follows it up to the next codes or floats, as one kernel.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_INT8_LAYER_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_INT8_LAYER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+
+#include "engine/runtime/fast/int8_chain.h"
+#include "engine/runtime/fast/int8_functions.h"
+#include "engine/runtime/fast/int8_weights.h"
+#include "engine/runtime/fast/step_chain.h"
+#include "engine/runtime/kernel.h"
+#include "engine/runtime/kernels/window.h"
+
+namespace optfarm::runtime {
+
+struct Int8LayerPlan {
+  // Of a convolution; nothing for a matrix product.
+  std::optional<WindowAttrs> window;
+  // The filter: height, width and channels; 1, 1 and rows for a matrix.
+  int64_t size_y = 1;
+  int64_t size_x = 1;
+  int64_t channels = 0;
+  Int8Weights weights;
+  Range weights_range;
+  // By zero_code of weights_range.
+  int32_t weights_zero = 0;
+  Int8Chain chain{0};
+  Int8Functions functions;
+  // What input 0's codes stand for, where it is known beforehand.
+  std::optional<Range> input_range;
+};
+
+// Inputs: codes, min, max. Outputs: codes (8 or 32 bits), min, max; floats
+// alone where the chain ends in floats. `steps` are what it stands for, for
+// inputs that it has no code for.
+std::unique_ptr<Kernel> MakeInt8Layer(Int8LayerPlan plan, StepChain steps);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_INT8_LAYER_H_

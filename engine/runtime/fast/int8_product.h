@@ -1,0 +1,77 @@
+// 8-bit products from tiles: matrix products and convolutions. A convolution is
+// a matrix product whose rows, one for each output pixel, are pieces of the
+// image; they are read where they lie, or copied together where a pixel's
+// channels do not fill whole groups.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_INT8_PRODUCT_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_INT8_PRODUCT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "engine/runtime/fast/int8_functions.h"
+#include "engine/runtime/fast/int8_stage.h"
+#include "engine/runtime/fast/int8_weights.h"
+#include "engine/runtime/kernels/window.h"
+#include "engine/runtime/thread_pool.h"
+
+namespace optfarm::runtime {
+
+// Where the rows come from. OWNERSHIP: borrowed.
+struct Int8Image {
+  const uint8_t* codes = nullptr;
+  int64_t batch = 1;
+  int64_t channels = 0;
+  // Of one pixel for a matrix: its rows are then the batch.
+  Window window;
+  // The code of zero, also beyond 0..255; padding has the nearest code.
+  int32_t zero = 0;
+
+  int64_t rows() const { return batch * window.y.out * window.x.out; }
+  int64_t depth() const { return window.y.size * window.x.size * channels; }
+};
+
+// A window of one pixel: the image is a matrix of rows x depth.
+Window Int8MatrixWindow();
+
+// Takes finished tiles. THREADS: called from many at once, each tile once.
+class Int8Sink {
+ public:
+  virtual ~Int8Sink() = default;
+  // Where the tile of these rows and columns is to be made; `scratch` has room
+  // for one.
+  virtual int32_t* PlaceOf(int64_t row, int rows, int64_t column,
+                           int32_t* scratch) const {
+    (void)row, (void)rows, (void)column;
+    return scratch;
+  }
+  // `numbers.channel` is the first column.
+  virtual void Take(const Int8Numbers& numbers, int64_t row) const = 0;
+};
+
+// The least and the greatest number of each column of a product; as many
+// columns as whole tiles have.
+struct Int8Extremes {
+  std::vector<int32_t> low;
+  std::vector<int32_t> high;
+};
+
+// The rows of a product's tiles, the last one's excepted.
+int64_t Int8TileRows(int64_t rows);
+
+// sum over k of (image[i, k] - image.zero) * (weights[k, j] - weights_zero),
+// wrapping in 32 bits; `weights_zero` is that of the unsigned codes.
+struct Int8Product {
+  const Int8Image& image;
+  const Int8Weights& weights;
+  int32_t weights_zero = 0;
+  Int8Functions functions;
+};
+// REQUIRES: image.depth() == weights.depth() > 0 and there are rows.
+// `extremes`: found too, unless nullptr.
+void Multiply(const Int8Product& product, ThreadPool* pool,
+              const Int8Sink& sink, Int8Extremes* extremes = nullptr);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_INT8_PRODUCT_H_

@@ -1,0 +1,82 @@
+// What follows an 8-bit product before anything is stored: a chain of steps on
+// the numbers of one tile, each with the arithmetic of the kernel whose place
+// it takes (quantization.h, kernels/quantized_*.cc), bit by bit.
+//
+// A number is 32 bits wide throughout: an integer (a 32-bit code or an 8-bit
+// one) or a float.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_INT8_STAGE_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_INT8_STAGE_H_
+
+#include <cstdint>
+
+namespace optfarm::runtime {
+
+enum class Int8StageKind : uint8_t {
+  // 32-bit to 8-bit codes, equation (4): scale, offset, low, high (the bound).
+  kRequantize,
+  // table[code] + by_channel[c], cut to 32 bits.
+  kTable,
+  // (code - low) * by_channel[c], wrapping.
+  kProduct,
+  // min(max(code, low), high).
+  kClamp,
+  // fma(code, factor, summand), a float.
+  kDequantize,
+  // x * floats[c].
+  kScale,
+  // x + floats[c].
+  kShift,
+  // x < 0 ? 0 : x.
+  kRelu,
+  // The same, and at most 6.
+  kRelu6,
+  // A float to an 8-bit code, equation (2) in single precision:
+  // round(x * factor) - summand, cut to 0..255.
+  kQuantize,
+};
+
+struct Int8Stage {
+  Int8StageKind kind = Int8StageKind::kClamp;
+  int64_t scale = 0;
+  int64_t offset = 0;
+  int32_t low = 0;
+  int32_t high = 0;
+  float factor = 0;
+  float summand = 0;
+  // 256 entries.
+  const int32_t* table = nullptr;
+  // By channel, as many as whole tiles have columns.
+  const int32_t* by_channel = nullptr;
+  const float* floats = nullptr;
+};
+
+// Numbers of `rows` x kInt8Columns, row by row, 64-byte aligned; the first
+// column is channel `channel`.
+struct Int8Numbers {
+  int32_t* data = nullptr;
+  int rows = 0;
+  int64_t channel = 0;
+};
+
+// What is done with tiles besides multiplying.
+struct Int8StageFunctions {
+  // Runs `count` stages in place.
+  void (*run)(const Int8Stage* stages, int count, const Int8Numbers& numbers);
+  // Stores the numbers' lowest 8 bits: `columns` of each row, rows `stride`
+  // bytes apart.
+  void (*store_codes)(const Int8Numbers& numbers, int columns, int64_t stride,
+                      uint8_t* out);
+  // Widens low[c] and high[c] to what the numbers of column c are.
+  void (*find_range)(const Int8Numbers& numbers, int32_t* low, int32_t* high);
+  // The sum of `count` codes.
+  int32_t (*sum_codes)(const uint8_t* codes, int64_t count);
+};
+
+extern const Int8StageFunctions kInt8StagesPortable;
+extern const Int8StageFunctions kInt8StagesAvx2;
+extern const Int8StageFunctions kInt8StagesAvx512;
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_INT8_STAGE_H_

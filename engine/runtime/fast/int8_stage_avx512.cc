@@ -1,0 +1,119 @@
+// Stages with AVX-512; those that compilers make slow by hand.
+
+#include <immintrin.h>
+
+#include "engine/runtime/fast/int8_stage_loops.h"
+
+namespace optfarm::runtime {
+namespace {
+
+struct Avx512 : Int8StageLoops<Avx512> {
+  using Loops = Int8StageLoops<Avx512>;
+
+  // With scale = h * 2^32 + l, -2^31 <= l < 2^31, v * scale >> 32 is
+  // v * h + (v * l >> 32), and all of it fits in 32 bits: |v * scale| < 2^62.
+  static void Requantize(const Int8Stage& stage, int32_t* row) {
+    const auto low_half = static_cast<int32_t>(stage.scale);
+    const int64_t high_half = (stage.scale - low_half) >> 32;
+    constexpr int64_t kMost = int64_t{1} << 30;
+    if (high_half >= kMost || stage.offset >= kMost || stage.offset <= -kMost) {
+      return Loops::Requantize(stage, row);
+    }
+    const __m512i low = _mm512_set1_epi32(stage.low);
+    const __m512i high = _mm512_set1_epi32(stage.high);
+    const __m512i l = _mm512_set1_epi32(low_half);
+    const __m512i h = _mm512_set1_epi32(static_cast<int32_t>(high_half));
+    const __m512i offset =
+        _mm512_set1_epi32(static_cast<int32_t>(stage.offset));
+    for (int i = 0; i < kInt8Columns; i += 16) {
+      __m512i v = _mm512_load_si512(row + i);
+      v = _mm512_min_epi32(_mm512_max_epi32(v, low), high);
+      const __m512i even = _mm512_mul_epi32(v, l);
+      const __m512i odd = _mm512_mul_epi32(_mm512_srli_epi64(v, 32), l);
+      __m512i q =
+          _mm512_mask_blend_epi32(0xaaaa, _mm512_srli_epi64(even, 32), odd);
+      q = _mm512_add_epi32(q, _mm512_mullo_epi32(v, h));
+      q = _mm512_srai_epi32(_mm512_add_epi32(q, offset), 16);
+      q = _mm512_max_epi32(q, _mm512_setzero_si512());
+      q = _mm512_min_epi32(q, _mm512_set1_epi32(255));
+      _mm512_store_si512(row + i, q);
+    }
+  }
+
+  static void Table(const Int8Stage& stage, const int32_t* add, int32_t* row) {
+    for (int i = 0; i < kInt8Columns; i += 16) {
+      const __m512i codes = _mm512_load_si512(row + i);
+      const __m512i a = _mm512_i32gather_epi32(codes, stage.table, 4);
+      const __m512i b = _mm512_loadu_si512(add + i);
+      const __m512i sum = _mm512_add_epi32(a, b);
+      // Both of one sign and the sum of the other: it did not fit.
+      const __m512i wrapped =
+          _mm512_andnot_si512(_mm512_xor_si512(a, b), _mm512_xor_si512(sum, a));
+      const __mmask16 overflow = _mm512_movepi32_mask(wrapped);
+      const __m512i most = _mm512_xor_si512(_mm512_srai_epi32(a, 31),
+                                            _mm512_set1_epi32(INT32_MAX));
+      _mm512_store_si512(row + i, _mm512_mask_mov_epi32(sum, overflow, most));
+    }
+  }
+
+  static void Quantize(const Int8Stage& stage, int32_t* row) {
+    const __m512 factor = _mm512_set1_ps(stage.factor);
+    const __m512 summand = _mm512_set1_ps(stage.summand);
+    const __m512i half = _mm512_castps_si512(_mm512_set1_ps(0.49999997f));
+    const __m512i sign = _mm512_set1_epi32(INT32_MIN);
+    for (int i = 0; i < kInt8Columns; i += 16) {
+      const __m512 x = _mm512_mul_ps(_mm512_load_ps(row + i), factor);
+      // The sign of x, the rest of `half`.
+      const __m512i toward =
+          _mm512_ternarylogic_epi32(sign, _mm512_castps_si512(x), half, 0xca);
+      __m512 code =
+          _mm512_roundscale_ps(_mm512_add_ps(x, _mm512_castsi512_ps(toward)),
+                               _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+      code = _mm512_sub_ps(code, summand);
+      // The second operand comes out where one is NaN.
+      code = _mm512_max_ps(code, _mm512_setzero_ps());
+      code = _mm512_min_ps(code, _mm512_set1_ps(255.0f));
+      _mm512_store_si512(row + i, _mm512_cvttps_epi32(code));
+    }
+  }
+
+  static void FindRange(const Int8Numbers& numbers, int32_t* low,
+                        int32_t* high) {
+    for (int i = 0; i < kInt8Columns; i += 16) {
+      __m512i least = _mm512_loadu_si512(low + i);
+      __m512i most = _mm512_loadu_si512(high + i);
+      for (int r = 0; r < numbers.rows; ++r) {
+        const __m512i v =
+            _mm512_load_si512(numbers.data + r * kInt8Columns + i);
+        least = _mm512_min_epi32(least, v);
+        most = _mm512_max_epi32(most, v);
+      }
+      _mm512_storeu_si512(low + i, least);
+      _mm512_storeu_si512(high + i, most);
+    }
+  }
+
+  static void StoreCodes(const Int8Numbers& numbers, int columns,
+                         int64_t stride, uint8_t* out) {
+    const __mmask16 first =
+        columns >= 16 ? 0xffff : static_cast<__mmask16>((1 << columns) - 1);
+    const __mmask16 second =
+        columns <= 16 ? 0 : static_cast<__mmask16>((1 << (columns - 16)) - 1);
+    for (int r = 0; r < numbers.rows; ++r) {
+      const int32_t* row = numbers.data + r * kInt8Columns;
+      _mm512_mask_cvtepi32_storeu_epi8(out, first, _mm512_load_si512(row));
+      if (second != 0) {
+        _mm512_mask_cvtepi32_storeu_epi8(out + 16, second,
+                                         _mm512_load_si512(row + 16));
+      }
+      out += stride;
+    }
+  }
+};
+
+}  // namespace
+
+const Int8StageFunctions kInt8StagesAvx512 = {
+    Avx512::Run, Avx512::StoreCodes, Avx512::FindRange, Avx512::SumCodes};
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,52 @@
+// The innermost loops of 8-bit products: a few rows of activations times 32
+// columns of weights, in one file for each instruction set. All of them give
+// the same 32 bits.
+//
+// Weights are signed: TensorFlow's codes 0..255 less 128, and as much less in
+// their zero code, which changes no product. Activations stay unsigned, as
+// vpdpbusd wants them.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_INT8_TILE_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_INT8_TILE_H_
+
+#include <cstdint>
+
+namespace optfarm::runtime {
+
+// Activations that are multiplied at a time: one dword of four codes.
+inline constexpr int kInt8Group = 4;
+// Columns of one tile.
+inline constexpr int kInt8Columns = 32;
+// The most rows of one tile.
+inline constexpr int kInt8Rows = 12;
+
+// out[r, c] = start[c] + row_start[r]
+//   + sum over taps t and k < depth of pixels[t, r][k] * weights[t, k, c],
+// wrapping in 32 bits. OWNERSHIP: all borrowed.
+struct Int8Tile {
+  // taps x rows pointers to `depth` codes each.
+  const uint8_t* const* pixels = nullptr;
+  int64_t taps = 1;
+  // A multiple of kInt8Group.
+  int64_t depth = 0;
+  // By tap, group, column and place within the group; 64-byte aligned.
+  const int8_t* weights = nullptr;
+  // kInt8Columns of them.
+  const int32_t* start = nullptr;
+  const int32_t* row_start = nullptr;
+  // rows x kInt8Columns, row by row; 64-byte aligned.
+  int32_t* out = nullptr;
+};
+
+// REQUIRES: 1 <= rows <= kInt8Rows.
+using Int8TileFunction = void (*)(const Int8Tile& tile, int rows);
+
+// Which of them may run is for the caller to know.
+void RunInt8TilePortable(const Int8Tile& tile, int rows);
+void RunInt8TileAvx2(const Int8Tile& tile, int rows);
+void RunInt8TileAvxVnni(const Int8Tile& tile, int rows);
+void RunInt8TileAvx512Vnni(const Int8Tile& tile, int rows);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_INT8_TILE_H_

@@ -1,0 +1,54 @@
+// Weights of an 8-bit product as the tiles read them (int8_tile.h): codes less
+// 128, blocks of 32 columns one behind the other, in each block groups of four
+// rows; rows and columns that fill up the last group and block are zero. Behind
+// them the sum of each column, which corrects for the activations' zero code.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_INT8_WEIGHTS_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_INT8_WEIGHTS_H_
+
+#include <cstdint>
+
+#include "absl/status/statusor.h"
+#include "engine/runtime/tensor.h"
+
+namespace optfarm::runtime {
+
+// What is taken off unsigned codes.
+inline constexpr int32_t kInt8Shift = 128;
+
+// A matrix of depth x columns. OWNERSHIP: of the packed tensor, shared.
+class Int8Weights {
+ public:
+  Int8Weights() = default;
+  // REQUIRES: `packed` is what Pack made for a matrix of this size.
+  Int8Weights(Tensor packed, int64_t depth, int64_t columns);
+
+  // `codes` is quint8, row by row (or, `transposed`, column by column).
+  // ERRORS: ResourceExhausted when there is no memory.
+  static absl::StatusOr<Tensor> Pack(const Tensor& codes, int64_t depth,
+                                     int64_t columns, bool transposed);
+  // The codes again, of a tensor of `shape`.
+  absl::StatusOr<Tensor> Unpack(const Shape& shape, bool transposed) const;
+
+  int64_t depth() const { return depth_; }
+  int64_t columns() const { return columns_; }
+  // Depth with the rows that fill up the last group.
+  int64_t padded_depth() const { return padded_depth_; }
+  int64_t blocks() const { return blocks_; }
+  const int8_t* block(int64_t number) const;
+  // blocks() * kInt8Columns sums, wrapping.
+  const int32_t* sums() const;
+  // UNITS: bytes.
+  int64_t TotalBytes() const { return packed_.TotalBytes(); }
+
+ private:
+  Tensor packed_;
+  int64_t depth_ = 0;
+  int64_t columns_ = 0;
+  int64_t padded_depth_ = 0;
+  int64_t blocks_ = 0;
+};
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_INT8_WEIGHTS_H_

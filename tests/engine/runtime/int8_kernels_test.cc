@@ -1,0 +1,262 @@
+// The inner loops on 8-bit codes: every instruction set of this processor gives
+// the bits of the plain code.
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/fast/cpu_features.h"
+#include "engine/runtime/fast/int8_functions.h"
+#include "engine/runtime/fast/int8_weights.h"
+#include "engine/runtime/quantization.h"
+#include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// Each set of features that this processor has, one more at a time.
+std::vector<CpuFeatures> Sets() {
+  std::vector<CpuFeatures> sets;
+  for (const char* names :
+       {"avx2", "avx2,avx_vnni", "avx2,avx512", "avx2,avx512,avx512_vnni",
+        "neon", "neon,neon_dot"}) {
+    const CpuFeatures set = *ParseCpuFeatures(names);
+    const CpuFeatures& host = HostCpuFeatures();
+    const bool has_all =
+        (!set.avx2 || host.avx2) && (!set.avx512 || host.avx512) &&
+        (!set.avx512_vnni || host.avx512_vnni) &&
+        (!set.avx_vnni || host.avx_vnni) && (!set.neon || host.neon) &&
+        (!set.neon_dot || host.neon_dot);
+    if (has_all) sets.push_back(set);
+  }
+  return sets;
+}
+
+TEST(Int8TileTest, GivesTheSumsOfThePlainCode) {
+  constexpr int64_t kDepth = 44, kTaps = 3;
+  alignas(64) static int8_t weights[kTaps * kDepth * kInt8Columns];
+  std::vector<uint8_t> codes(kTaps * kDepth * kInt8Rows);
+  int32_t start[kInt8Columns], row_start[kInt8Rows];
+  std::mt19937 random(1);
+  for (int8_t& weight : weights) weight = static_cast<int8_t>(random());
+  // The extremes that saturating instructions would cut.
+  std::fill_n(weights, 512, int8_t{-128});
+  for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
+  std::fill_n(codes.begin(), 200, uint8_t{255});
+  for (int32_t& value : start) value = static_cast<int32_t>(random());
+  for (int32_t& value : row_start) value = static_cast<int32_t>(random());
+  for (int rows = 1; rows <= kInt8Rows; ++rows) {
+    std::vector<const uint8_t*> pixels;
+    for (int i = 0; i < kTaps * rows; ++i) {
+      pixels.push_back(codes.data() + i * kDepth);
+    }
+    alignas(64) int32_t expected[kInt8Rows * kInt8Columns];
+    alignas(64) int32_t sums[kInt8Rows * kInt8Columns];
+    Int8Tile tile = {pixels.data(), kTaps,     kDepth,  weights,
+                     start,         row_start, expected};
+    RunInt8TilePortable(tile, rows);
+    for (const CpuFeatures& set : Sets()) {
+      tile.out = sums;
+      Int8FunctionsFor(set).tile(tile, rows);
+      EXPECT_EQ(0, std::memcmp(expected, sums,
+                               sizeof(int32_t) * kInt8Columns *
+                                   static_cast<size_t>(rows)))
+          << ToString(set) << ", " << rows << " rows";
+    }
+  }
+}
+
+struct StageCase {
+  std::string name;
+  Int8Stage stage;
+  // UNITS: bits of the integers that come in; 0 for floats.
+  int bits = 32;
+};
+
+class Int8StageTest : public ::testing::Test {
+ protected:
+  Int8StageTest() : random_(7) {
+    for (int32_t& value : table_) {
+      value = static_cast<int32_t>(random_());
+    }
+    table_[3] = INT32_MAX;
+    table_[4] = INT32_MIN;
+    for (int32_t& value : by_channel_) value = static_cast<int32_t>(random_());
+    by_channel_[1] = INT32_MAX;
+    by_channel_[2] = INT32_MIN;
+    for (float& value : floats_) value = Float(100);
+  }
+
+  float Float(float most) {
+    return std::uniform_real_distribution<float>(-most, most)(random_);
+  }
+
+  std::vector<int32_t> Numbers(int bits) {
+    std::vector<int32_t> numbers(kInt8Rows * kInt8Columns);
+    for (int32_t& number : numbers) {
+      if (bits == 0) {
+        float value = Float(300);
+        // Halves too.
+        if (random_() % 4 == 0) value = std::trunc(value) + 0.5f;
+        std::memcpy(&number, &value, sizeof(number));
+      } else {
+        number = bits == 8 ? static_cast<int32_t>(random_() & 255)
+                           : static_cast<int32_t>(random_());
+        if (bits == 20) number >>= 12;
+      }
+    }
+    if (bits == 32) {
+      numbers[5] = INT32_MIN;
+      numbers[6] = INT32_MAX;
+    }
+    return numbers;
+  }
+
+  void Check(const StageCase& test) {
+    const std::vector<int32_t> numbers = Numbers(test.bits);
+    for (const CpuFeatures& set : Sets()) {
+      for (int rows : {1, 2, 7, kInt8Rows}) {
+        alignas(64) int32_t expected[kInt8Rows * kInt8Columns];
+        alignas(64) int32_t made[kInt8Rows * kInt8Columns];
+        std::copy(numbers.begin(), numbers.end(), expected);
+        std::copy(numbers.begin(), numbers.end(), made);
+        kInt8StagesPortable.run(&test.stage, 1, {expected, rows, 0});
+        Int8FunctionsFor(set).stages->run(&test.stage, 1, {made, rows, 0});
+        EXPECT_EQ(0, std::memcmp(expected, made, sizeof(made)))
+            << test.name << " with " << ToString(set);
+      }
+    }
+  }
+
+  std::mt19937 random_;
+  alignas(64) int32_t table_[256];
+  alignas(64) int32_t by_channel_[kInt8Columns];
+  alignas(64) float floats_[kInt8Columns];
+};
+
+Int8Stage RequantizeStage(Range from, Range to) {
+  const Requantizer requantizer(from, to);
+  Int8Stage stage;
+  stage.kind = Int8StageKind::kRequantize;
+  stage.scale = requantizer.scale();
+  stage.offset = requantizer.offset();
+  stage.low =
+      static_cast<int32_t>(std::max<int64_t>(-requantizer.bound(), INT32_MIN));
+  stage.high =
+      static_cast<int32_t>(std::min<int64_t>(requantizer.bound(), INT32_MAX));
+  return stage;
+}
+
+TEST_F(Int8StageTest, RequantizesAsTheRequantizer) {
+  const Range ranges[] = {{-1, 1},          {-1000, 1000}, {-3e7f, 3e7f},
+                          {-0.001f, 0.02f}, {0, 6},        {-7, 0}};
+  for (const Range& from : ranges) {
+    for (const Range& to : ranges) {
+      const Int8Stage stage = RequantizeStage(from, to);
+      for (int bits : {20, 32}) {
+        Check({"requantize", stage, bits});
+        const std::vector<int32_t> numbers = Numbers(bits);
+        const Requantizer requantizer(from, to);
+        alignas(64) int32_t made[kInt8Rows * kInt8Columns];
+        std::copy(numbers.begin(), numbers.end(), made);
+        kInt8StagesPortable.run(&stage, 1, {made, kInt8Rows, 0});
+        for (size_t i = 0; i < numbers.size(); ++i) {
+          ASSERT_EQ(made[i], requantizer(numbers[i])) << numbers[i];
+        }
+      }
+    }
+  }
+}
+
+TEST_F(Int8StageTest, AllOthersGiveTheBitsOfThePlainCode) {
+  Int8Stage stage;
+  stage.kind = Int8StageKind::kTable;
+  stage.table = table_;
+  stage.by_channel = by_channel_;
+  Check({"table", stage, 8});
+  stage.kind = Int8StageKind::kProduct;
+  stage.low = 77;
+  Check({"product", stage, 8});
+  stage.kind = Int8StageKind::kClamp;
+  stage.low = -5;
+  stage.high = 200;
+  Check({"clamp", stage, 20});
+  stage.kind = Int8StageKind::kDequantize;
+  stage.factor = 0.0123f;
+  stage.summand = -0.7f;
+  Check({"dequantize", stage, 32});
+  stage.floats = floats_;
+  stage.kind = Int8StageKind::kScale;
+  Check({"scale", stage, 0});
+  stage.kind = Int8StageKind::kShift;
+  Check({"shift", stage, 0});
+  stage.kind = Int8StageKind::kRelu;
+  Check({"relu", stage, 0});
+  stage.kind = Int8StageKind::kRelu6;
+  Check({"relu6", stage, 0});
+  stage.kind = Int8StageKind::kQuantize;
+  for (float factor : {1.0f, 0.5f, 40.0f, 1e6f}) {
+    stage.factor = factor;
+    stage.summand = -100.0f;
+    Check({"quantize", stage, 0});
+  }
+}
+
+TEST(Int8StageFunctionsTest, StoreSumAndFindRange) {
+  std::mt19937 random(3);
+  alignas(64) int32_t numbers[kInt8Rows * kInt8Columns];
+  for (int32_t& number : numbers) number = static_cast<int32_t>(random() & 255);
+  std::vector<uint8_t> codes(300);
+  for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
+  for (const CpuFeatures& set : Sets()) {
+    const Int8StageFunctions& functions = *Int8FunctionsFor(set).stages;
+    for (int columns : {1, 8, 16, 17, 31, 32}) {
+      std::vector<uint8_t> expected(kInt8Rows * 40, 9), made = expected;
+      kInt8StagesPortable.store_codes({numbers, 5, 0}, columns, 40,
+                                      expected.data());
+      functions.store_codes({numbers, 5, 0}, columns, 40, made.data());
+      EXPECT_EQ(expected, made) << ToString(set) << " " << columns;
+    }
+    std::vector<int32_t> low(kInt8Columns, 50), high(kInt8Columns, 60);
+    std::vector<int32_t> low_of_plain = low, high_of_plain = high;
+    functions.find_range({numbers, 3, 0}, low.data(), high.data());
+    kInt8StagesPortable.find_range({numbers, 3, 0}, low_of_plain.data(),
+                                   high_of_plain.data());
+    EXPECT_EQ(low, low_of_plain);
+    EXPECT_EQ(high, high_of_plain);
+    for (int64_t count : {0, 1, 31, 64, 65, 300}) {
+      EXPECT_EQ(functions.sum_codes(codes.data(), count),
+                kInt8StagesPortable.sum_codes(codes.data(), count));
+    }
+  }
+}
+
+TEST(Int8WeightsTest, PackAndUnpack) {
+  std::mt19937 random(5);
+  for (const bool transposed : {false, true}) {
+    const Shape shape = *Shape::FromDims({7, 35});
+    Tensor codes = *Tensor::Allocate(tensorflow::DT_QUINT8, shape);
+    for (uint8_t& code : codes.flat<uint8_t>()) {
+      code = static_cast<uint8_t>(random());
+    }
+    const int64_t depth = transposed ? 35 : 7, columns = transposed ? 7 : 35;
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        Tensor packed, Int8Weights::Pack(codes, depth, columns, transposed));
+    const Int8Weights weights(packed, depth, columns);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor again,
+                                 weights.Unpack(shape, transposed));
+    EXPECT_EQ(codes.flat<uint8_t>(), again.flat<uint8_t>());
+    int32_t sum = 0;
+    for (int64_t k = 0; k < depth; ++k) {
+      sum += codes.data<uint8_t>()[transposed ? k : k * columns] - kInt8Shift;
+    }
+    EXPECT_EQ(weights.sums()[0], sum);
+  }
+}
+
+}  // namespace
+}  // namespace optfarm::runtime
