@@ -7,6 +7,8 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/runtime/run_bounds.h"
+#include "engine/runtime/scratch.h"
 #include "engine/runtime/variable.h"
 
 namespace optfarm::runtime {
@@ -62,7 +64,7 @@ absl::Status RunKernel(const Step& step, const KernelEnvironment& environment,
       step.last_use.empty() ? step.inputs.size() : size_t{0}, false);
   context.set_reusable(step.last_use.empty() ? &none : &step.last_use);
   if (step.first_block >= 0) context.set_memory(memory, step.first_block);
-  return step.kernel->Compute(&context);
+  return ComputeOrLeave(*step.kernel, &context);
 }
 
 absl::Status RunSwitch(const Step& step, Tensor* slots) {
@@ -131,6 +133,9 @@ class Walk {
       : plan_(plan),
         environment_(environment),
         options_(options),
+        bounds_(options.cancelled, options.timeout),
+        bounds_scope_(bounds_.is_bounded() ? &bounds_ : nullptr),
+        scratch_scope_(&state->scratch),
         state_(*state),
         slots_(state->slots.data()) {}
 
@@ -142,7 +147,6 @@ class Walk {
   // Whether a value is left for another iteration.
   bool Continue(const LoopPlan& loop);
   void Leave(const LoopPlan& loop);
-  absl::Status CheckBounds() const;
   absl::Status RunTraced(const Step& step);
   void Release(const Step& step) {
     for (int slot : step.release) slots_[slot] = Tensor();
@@ -151,6 +155,9 @@ class Walk {
   const ExecutionPlan& plan_;
   const KernelEnvironment& environment_;
   const RunOptions& options_;
+  const RunBounds bounds_;
+  const BoundsScope bounds_scope_;
+  const ScratchScope scratch_scope_;
   RunState& state_;
   Tensor* slots_;
   absl::Time start_ = absl::Now();
@@ -204,20 +211,6 @@ void Walk::Leave(const LoopPlan& loop) {
   }
 }
 
-absl::Status Walk::CheckBounds() const {
-  if (options_.cancelled != nullptr &&
-      options_.cancelled->load(std::memory_order_relaxed)) {
-    return absl::CancelledError("the run was cancelled by the caller");
-  }
-  if (options_.timeout != absl::InfiniteDuration() &&
-      absl::Now() - start_ > options_.timeout) {
-    return absl::DeadlineExceededError(
-        absl::StrCat("the run took longer than its limit of ",
-                     absl::FormatDuration(options_.timeout)));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status Walk::RunTraced(const Step& step) {
   const absl::Time begin = absl::Now();
   OPTFARM_RETURN_IF_ERROR(
@@ -234,11 +227,10 @@ absl::Status Walk::RunTraced(const Step& step) {
 }
 
 absl::Status Walk::Run() {
-  const bool is_bounded = options_.cancelled != nullptr ||
-                          options_.timeout != absl::InfiniteDuration();
+  const bool is_bounded = bounds_.is_bounded();
   const int count = static_cast<int>(plan_.steps.size());
   for (int at = 0; at < count; ++at) {
-    if (is_bounded) OPTFARM_RETURN_IF_ERROR(CheckBounds());
+    if (is_bounded) OPTFARM_RETURN_IF_ERROR(bounds_.Check());
     const Step& step = plan_.steps[at];
     state_.memory.set_step(at);
     if (step.kind == StepKind::kLoopBegin) {

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "engine/runtime/execution_plan.h"
 #include "engine/runtime/run_memory.h"
+#include "engine/runtime/scratch.h"
 #include "engine/runtime/session.h"
 
 namespace optfarm::runtime {
@@ -24,6 +25,7 @@ struct RunState {
   // By loop: the number of the iteration that runs.
   std::vector<int64_t> iterations;
   RunMemory memory;
+  ScratchPool scratch;
 };
 
 // Runs one step other than a loop's border over `slots`; results take memory

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <new>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -10,6 +12,8 @@
 #include "base/status_macros.h"
 #include "engine/graph/op_defs.h"
 #include "engine/runtime/half_through_float.h"
+#include "engine/runtime/memory_budget.h"
+#include "engine/runtime/run_bounds.h"
 
 namespace optfarm::runtime {
 
@@ -45,6 +49,37 @@ absl::StatusOr<Tensor*> KernelContext::ForwardOrAllocateOutput(
     return outputs_[i];
   }
   return AllocateOutput(i, dtype, shape);
+}
+
+namespace {
+
+// Memory that a kernel asks for itself, not as a tensor.
+absl::Status NoWorkingMemory() {
+  std::string message = "no working memory";
+  const std::shared_ptr<MemoryBudget>* budget = BudgetScope::Current();
+  if (budget != nullptr && (*budget)->limit() != MemoryBudget::kUnlimited) {
+    absl::StrAppend(&message, ": ", (*budget)->used(), " of the limit of ",
+                    (*budget)->limit(), " bytes are taken");
+  }
+  return absl::ResourceExhaustedError(message);
+}
+
+}  // namespace
+
+absl::Status ComputeOrLeave(const Kernel& kernel, KernelContext* context) {
+  try {
+    return kernel.Compute(context);
+  } catch (const RunEnded&) {
+    const RunBounds* bounds = BoundsScope::Current();
+    const absl::Status status =
+        bounds == nullptr ? absl::OkStatus() : bounds->Check();
+    // The flag may have been taken back; the run is not complete all the same.
+    return status.ok() ? absl::CancelledError("the run was cancelled") : status;
+  } catch (const std::bad_alloc&) {
+    return NoWorkingMemory();
+  } catch (const std::length_error&) {
+    return NoWorkingMemory();
+  }
 }
 
 void KernelCatalog::AddSelected(std::string_view op, KernelFactory make,
@@ -119,7 +154,7 @@ absl::StatusOr<std::vector<Tensor>> EvaluateNode(
   ResourceContainer resources;
   KernelContext context(absl::MakeSpan(in), absl::MakeSpan(out),
                         KernelEnvironment{pool, print, &resources});
-  const absl::Status status = (*kernel)->Compute(&context);
+  const absl::Status status = ComputeOrLeave(**kernel, &context);
   if (!status.ok()) return Annotate(status, what);
   return out;
 }

@@ -124,6 +124,11 @@ class Kernel {
   virtual absl::Status Compute(KernelContext* context) const = 0;
 };
 
+// Computes, and makes a status of what long loops and working memory throw.
+// ERRORS: the kernel's; Cancelled or DeadlineExceeded when its run is to end;
+// ResourceExhausted when there is no memory.
+absl::Status ComputeOrLeave(const Kernel& kernel, KernelContext* context);
+
 // Makes a kernel from a node's attributes.
 // ERRORS: InvalidArgument for a bad attribute; Unimplemented for a dtype or an
 // attribute value that is not supported, saying which. Attributes that the

@@ -1,7 +1,8 @@
 // How many bytes of tensors somebody may take: a run, or a model while it is
 // loaded. Counts what Tensor::Allocate gives to the threads that stand under
-// the budget, until the last copy of each tensor is gone. The working memory of
-// kernels that is no tensor is not counted; it is of the size of their tensors.
+// the budget, until the last copy of each tensor is gone, and kernels' working
+// memory (scratch.h). Lists of the length of one line or one window, which
+// kernels keep otherwise, are not counted.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_MEMORY_BUDGET_H_
 #define OPTFARM_ENGINE_RUNTIME_MEMORY_BUDGET_H_

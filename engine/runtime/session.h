@@ -94,11 +94,12 @@ struct RunTrace {
 struct RunOptions {
   // Filled by the run. OWNERSHIP: the caller's.
   RunTrace* trace = nullptr;
-  // Looked at between steps and iterations: a run ends soon after, not within
-  // a kernel.
+  // Looked at between steps and, within long kernels, every few milliseconds:
+  // a run ends soon after.
   absl::Duration timeout = absl::InfiniteDuration();
-  // UNITS: bytes of the run's tensors at a time; feeds, weights and folded
-  // constants are not the run's.
+  // UNITS: bytes of the run's tensors and of kernels' working memory at a time,
+  // looked at before they are taken; feeds, weights and folded constants are
+  // not the run's.
   int64_t memory_limit = std::numeric_limits<int64_t>::max();
   // Set by any thread to end the run. OWNERSHIP: the caller's.
   const std::atomic<bool>* cancelled = nullptr;

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <deque>
 #include <exception>
+#include <limits>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -14,9 +16,16 @@
 #include "absl/strings/str_join.h"
 #include "absl/synchronization/mutex.h"
 #include "base/check.h"
+#include "engine/runtime/memory_budget.h"
+#include "engine/runtime/run_bounds.h"
+#include "engine/runtime/scratch.h"
 
 namespace optfarm::runtime {
 namespace {
+
+// A range's length in grains: some milliseconds, as long as a run that is to
+// end may go on.
+constexpr int64_t kMostGrains = 64;
 
 // One ParallelFor in progress. Ranges are taken by number, so that who is fast
 // takes more; which items a range has does not depend on who takes it.
@@ -32,18 +41,32 @@ struct Job {
   // What the first range that failed threw; its writer has set `failed`.
   std::atomic<bool> failed{false};
   std::exception_ptr error = nullptr;
+  // What the caller stands under holds for whoever helps.
+  const std::shared_ptr<MemoryBudget>* budget = BudgetScope::Current();
+  const RunBounds* bounds = BoundsScope::Current();
+  ScratchPool* scratch = ScratchScope::Current();
 
   // Runs ranges until none is left.
   void Work() {
     for (int64_t i; (i = next.fetch_add(1)) < ranges;) {
-      RunRange(i);
+      if (!failed.load(std::memory_order_relaxed)) RunRange(i);
       done.fetch_add(1, std::memory_order_release);
     }
   }
 
-  // An exception (there is no memory) is the caller's, whoever meets it.
+  void Help() {
+    const BoundsScope bounds_scope(bounds);
+    const ScratchScope scratch_scope(scratch);
+    if (budget == nullptr) return Work();
+    const BudgetScope budget_scope(*budget);
+    Work();
+  }
+
+  // An exception (there is no memory, the run is to end) is the caller's,
+  // whoever meets it.
   void RunRange(int64_t i) {
     try {
+      LeaveIfRunEnded();
       body(i * range, std::min(count, (i + 1) * range));
     } catch (...) {
       if (!failed.exchange(true)) error = std::current_exception();
@@ -71,7 +94,7 @@ struct ThreadPool::State {
         job->visitors.fetch_add(1);
         if (job->next.load() >= job->ranges) jobs.pop_front();
       }
-      job->Work();
+      job->Help();
       Retire(job);
       job->visitors.fetch_sub(1, std::memory_order_release);
     }
@@ -132,11 +155,21 @@ void ThreadPool::ParallelFor(int64_t count, int64_t grain,
                              absl::FunctionRef<void(int64_t, int64_t)> body) {
   if (count <= 0) return;
   grain = std::max<int64_t>(grain, 1);
-  // A few ranges per thread even out differences; one thread needs one range.
+  // A few ranges per thread even out differences; one thread needs one range,
+  // were it not that between ranges the run may be ended.
   const int64_t wanted = threads_ == 1 ? 1 : 4 * int64_t{threads_};
-  const int64_t range = std::max(grain, (count + wanted - 1) / wanted);
+  const int64_t most =
+      std::min(kMostGrains, std::numeric_limits<int64_t>::max() / grain);
+  const int64_t range =
+      std::max(grain, std::min((count + wanted - 1) / wanted, most * grain));
   const int64_t ranges = (count + range - 1) / range;
-  if (threads_ == 1 || ranges == 1) return body(0, count);
+  if (threads_ == 1 || ranges == 1) {
+    for (int64_t begin = 0; begin < count; begin += range) {
+      LeaveIfRunEnded();
+      body(begin, std::min(count - begin, range) + begin);
+    }
+    return;
+  }
   Job job{body, count, range, ranges};
   {
     absl::MutexLock lock(&state_->mutex);

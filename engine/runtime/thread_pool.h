@@ -35,8 +35,10 @@ class ThreadPool {
   // Calls body(begin, end) for disjoint ranges that cover [0, count), possibly
   // at the same time, and returns when all are done. A range has at least
   // `grain` items, the last one excepted. The same count, grain and number of
-  // threads give the same ranges. What a body throws is thrown here, once all
-  // are done.
+  // threads give the same ranges. What a body throws is thrown here once those
+  // that began are done; no others begin. Between ranges, of at most 64 grains,
+  // it throws RunEnded when the caller's run is to end. Helping threads stand
+  // under the caller's budget, bounds and working memory.
   void ParallelFor(int64_t count, int64_t grain,
                    absl::FunctionRef<void(int64_t begin, int64_t end)> body);
 

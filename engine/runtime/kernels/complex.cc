@@ -16,6 +16,7 @@
 #include "engine/runtime/kernels/broadcast.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
+#include "engine/runtime/run_bounds.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -88,6 +89,7 @@ void TransformAxis(std::vector<Complex128>* values,
       static_cast<int64_t>(values->size()) / std::max<int64_t>(1, size * inner);
   std::vector<Complex128> line(size);
   for (int64_t o = 0; o < outer * inner; ++o) {
+    LeaveIfRunEnded();
     const int64_t first = o / inner * size * inner + o % inner;
     for (int64_t k = 0; k < size; ++k) line[k] = (*values)[first + k * inner];
     Transform(&line, sign);

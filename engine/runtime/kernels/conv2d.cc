@@ -3,7 +3,6 @@
 // needs no patches.
 
 #include <algorithm>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -15,6 +14,8 @@
 #include "engine/runtime/kernels/matrix_product.h"
 #include "engine/runtime/kernels/transpose.h"
 #include "engine/runtime/kernels/window.h"
+#include "engine/runtime/run_bounds.h"
+#include "engine/runtime/scratch.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -78,8 +79,9 @@ void ConvolvePixels(const T* in, const T* filter, const Geometry& g,
       std::min(end - begin, std::max<int64_t>(16, kBlockBytes / bytes));
   const int64_t image_pixels = g.window.y.out * g.window.x.out;
   const int64_t image_size = g.window.y.in * g.window.x.in * g.channels;
-  std::vector<T> patches(block * patch);
+  const Scratch<T> patches(block * patch);
   for (int64_t first = begin; first < end; first += block) {
+    LeaveIfRunEnded();
     const int64_t count = std::min(block, end - first);
     for (int64_t i = 0; i < count; ++i) {
       const int64_t pixel = (first + i) % image_pixels;
@@ -133,9 +135,9 @@ template <typename T>
 void ConvolveGroups(const T* in, const T* filter, const Geometry& g,
                     int64_t groups, ThreadPool* pool, T* out) {
   const int64_t in_pixels = g.batch * g.window.y.in * g.window.x.in;
-  std::vector<T> image(in_pixels * g.channels);
-  std::vector<T> weights(g.patch() * g.filters);
-  std::vector<T> result(g.pixels() * g.filters);
+  const Scratch<T> image(in_pixels * g.channels);
+  const Scratch<T> weights(g.patch() * g.filters);
+  const Scratch<T> result(g.pixels() * g.filters);
   for (int64_t i = 0; i < groups; ++i) {
     CopyColumns(in, in_pixels, groups * g.channels, i * g.channels, g.channels,
                 image.data());
@@ -230,8 +232,9 @@ void ScatterImage(const T* gradient, const T* filter, const Geometry& g,
   const int64_t bytes = g.patch() * static_cast<int64_t>(sizeof(T));
   const int64_t block =
       std::min(pixels, std::max<int64_t>(16, 4 * kBlockBytes / bytes));
-  std::vector<T> patches(block * g.patch());
+  const Scratch<T> patches(block * g.patch());
   for (int64_t first = 0; first < pixels; first += block) {
+    LeaveIfRunEnded();
     const int64_t count = std::min(block, pixels - first);
     Multiply<T>({gradient + first * g.filters, count, g.filters, false},
                 {filter, g.filters, g.patch(), true}, pool, patches.data());

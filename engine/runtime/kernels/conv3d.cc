@@ -10,6 +10,7 @@
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
 #include "engine/runtime/kernels/window3d.h"
+#include "engine/runtime/run_bounds.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -68,6 +69,7 @@ template <typename T>
 void Scatter(const T* gradient, const T* filter, const Geometry& g, T* in) {
   const int64_t places = g.out_places();
   for (int64_t i = 0; i < g.batch * places; ++i) {
+    LeaveIfRunEnded();
     T* image = in + i / places * g.in_places() * g.channels;
     const T* from = gradient + i * g.filters;
     ForEachCell(g.window, g.OutPlace(i % places),

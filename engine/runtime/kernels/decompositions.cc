@@ -22,25 +22,6 @@ template <typename T>
 using Matrix =
     Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-template <typename T>
-Matrix<T> MatrixOf(const Tensor& tensor, const MatrixBatch& batch, int64_t n) {
-  return Eigen::Map<const Matrix<T>>(tensor.data<T>() + n * batch.size(),
-                                     batch.rows, batch.columns);
-}
-
-template <typename T, typename Value>
-void Store(const Value& value, int64_t n, Tensor* out) {
-  const int64_t size = value.rows() * value.cols();
-  Eigen::Map<Matrix<T>>(out->data<T>() + n * size, value.rows(), value.cols()) =
-      value;
-}
-
-template <typename T>
-bool IsSingular(const Eigen::PartialPivLU<Matrix<T>>& lu) {
-  using Real = typename Eigen::NumTraits<T>::Real;
-  return !(lu.matrixLU().diagonal().cwiseAbs().minCoeff() > Real(0));
-}
-
 absl::StatusOr<std::unique_ptr<Kernel>> MakeCholesky(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireFieldType(node));
@@ -55,12 +36,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeCholesky(
     return VisitField(input.dtype(), "input", [&](auto tag) -> absl::Status {
       using T = typename decltype(tag)::type;
       for (int64_t n = 0; n < batch.count; ++n) {
-        const Eigen::LLT<Matrix<T>> llt(MatrixOf<T>(input, batch, n));
+        const Eigen::LLT<Matrix<T>> llt(MatrixOf<Matrix<T>>(input, batch, n));
         if (llt.info() != Eigen::Success) {
           return absl::InvalidArgumentError(
               "a matrix is not positive definite");
         }
-        Store<T>(Matrix<T>(llt.matrixL()), n, out);
+        Store<Matrix<T>>(Matrix<T>(llt.matrixL()), n, out);
       }
       return absl::OkStatus();
     });
@@ -91,9 +72,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeLu(
     return VisitField(input.dtype(), "input", [&](auto tag) -> absl::Status {
       using T = typename decltype(tag)::type;
       for (int64_t n = 0; n < batch.count; ++n) {
-        const Eigen::PartialPivLU<Matrix<T>> lu(MatrixOf<T>(input, batch, n));
-        if (IsSingular<T>(lu)) return SingularMatrix();
-        Store<T>(lu.matrixLU(), n, out);
+        const Eigen::PartialPivLU<Matrix<T>> lu(
+            MatrixOf<Matrix<T>>(input, batch, n));
+        if (IsSingular(lu)) return SingularMatrix();
+        Store<Matrix<T>>(lu.matrixLU(), n, out);
         // Which row of the input each row of the product is.
         const Eigen::PermutationMatrix<Eigen::Dynamic> inverse =
             lu.permutationP().transpose();
@@ -138,14 +120,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeQr(
     return VisitField(input.dtype(), "input", [&](auto tag) -> absl::Status {
       using T = typename decltype(tag)::type;
       for (int64_t n = 0; n < batch.count; ++n) {
-        const Eigen::HouseholderQR<Matrix<T>> qr(MatrixOf<T>(input, batch, n));
+        const Eigen::HouseholderQR<Matrix<T>> qr(
+            MatrixOf<Matrix<T>>(input, batch, n));
         const Matrix<T> identity = Matrix<T>::Identity(batch.rows, inner);
-        Store<T>(Matrix<T>(qr.householderQ() * identity), n, q);
+        Store<Matrix<T>>(Matrix<T>(qr.householderQ() * identity), n, q);
         Matrix<T> upper = Matrix<T>::Zero(inner, batch.columns);
         upper.topRows(std::min(inner, batch.rows)) =
             qr.matrixQR().topRows(std::min(inner, batch.rows));
-        Store<T>(Matrix<T>(upper.template triangularView<Eigen::Upper>()), n,
-                 r);
+        Store<Matrix<T>>(
+            Matrix<T>(upper.template triangularView<Eigen::Upper>()), n, r);
       }
       return absl::OkStatus();
     });
@@ -165,12 +148,12 @@ void ComputeSvd(const Tensor& input, const MatrixBatch& batch,
       : attrs.is_full   ? unsigned{Eigen::ComputeFullU | Eigen::ComputeFullV}
                         : unsigned{Eigen::ComputeThinU | Eigen::ComputeThinV};
   for (int64_t n = 0; n < batch.count; ++n) {
-    const Eigen::JacobiSVD<Matrix<T>> svd(MatrixOf<T>(input, batch, n),
+    const Eigen::JacobiSVD<Matrix<T>> svd(MatrixOf<Matrix<T>>(input, batch, n),
                                           options);
-    Store<T>(Matrix<T>(svd.singularValues().template cast<T>()), n, s);
+    Store<Matrix<T>>(Matrix<T>(svd.singularValues().template cast<T>()), n, s);
     if (!attrs.compute_uv) continue;
-    Store<T>(Matrix<T>(svd.matrixU()), n, u);
-    Store<T>(Matrix<T>(svd.matrixV()), n, v);
+    Store<Matrix<T>>(Matrix<T>(svd.matrixU()), n, u);
+    Store<Matrix<T>>(Matrix<T>(svd.matrixV()), n, v);
   }
 }
 
@@ -254,14 +237,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeEigenvectors(
       using T = typename decltype(tag)::type;
       for (int64_t n = 0; n < batch.count; ++n) {
         const Eigen::SelfAdjointEigenSolver<Matrix<T>> solver(
-            MatrixOf<T>(input, batch, n),
+            MatrixOf<Matrix<T>>(input, batch, n),
             compute_v ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
         if (solver.info() != Eigen::Success) {
           return absl::InvalidArgumentError(
               "the eigenvalues of a matrix did not converge");
         }
-        Store<T>(Matrix<T>(solver.eigenvalues().template cast<T>()), n, e);
-        if (compute_v) Store<T>(Matrix<T>(solver.eigenvectors()), n, v);
+        Store<Matrix<T>>(Matrix<T>(solver.eigenvalues().template cast<T>()), n,
+                         e);
+        if (compute_v) Store<Matrix<T>>(Matrix<T>(solver.eigenvectors()), n, v);
       }
       return absl::OkStatus();
     });

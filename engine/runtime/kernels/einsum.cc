@@ -15,10 +15,13 @@
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
+#include "engine/runtime/run_bounds.h"
 
 namespace optfarm::runtime {
 namespace {
 
+// Products between two looks at whether the run is to end.
+constexpr int64_t kLookAfter = 64 * 1024;
 // More would take hours; small inputs can ask for it.
 constexpr int64_t kMaxProducts = int64_t{1} << 38;
 
@@ -123,9 +126,11 @@ void Sum(const Equation& equation, const std::vector<int64_t>& sizes,
     data.push_back(context.input(i).data<T>());
   }
   std::vector<int64_t> at(inputs);
+  int64_t products = 0;
   for (int64_t o = 0; o < out_count; ++o) {
     T sum = T(0);
     for (int64_t n = 0; n < inner_count; ++n) {
+      if (++products % kLookAfter == 0) LeaveIfRunEnded();
       std::fill(at.begin(), at.end(), int64_t{0});
       int64_t rest = n;
       for (int axis = equation.axes - 1; axis >= 0; --axis) {

@@ -21,25 +21,6 @@ template <typename T>
 using Matrix =
     Eigen::Matrix<T, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
 
-template <typename T>
-Matrix<T> MatrixOf(const Tensor& tensor, const MatrixBatch& batch, int64_t n) {
-  return Eigen::Map<const Matrix<T>>(tensor.data<T>() + n * batch.size(),
-                                     batch.rows, batch.columns);
-}
-
-template <typename T, typename Value>
-void Store(const Value& value, int64_t n, Tensor* out) {
-  const int64_t size = value.rows() * value.cols();
-  Eigen::Map<Matrix<T>>(out->data<T>() + n * size, value.rows(), value.cols()) =
-      value;
-}
-
-template <typename T>
-bool IsSingular(const Eigen::PartialPivLU<Matrix<T>>& lu) {
-  using Real = typename Eigen::NumTraits<T>::Real;
-  return !(lu.matrixLU().diagonal().cwiseAbs().minCoeff() > Real(0));
-}
-
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDeterminant(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireFieldType(node));
@@ -54,11 +35,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeDeterminant(
     return VisitField(input.dtype(), "input", [&](auto tag) -> absl::Status {
       using T = typename decltype(tag)::type;
       for (int64_t n = 0; n < batch.count; ++n) {
-        out->data<T>()[n] =
-            batch.rows == 0
-                ? T(1)
-                : Eigen::PartialPivLU<Matrix<T>>(MatrixOf<T>(input, batch, n))
-                      .determinant();
+        out->data<T>()[n] = batch.rows == 0
+                                ? T(1)
+                                : Eigen::PartialPivLU<Matrix<T>>(
+                                      MatrixOf<Matrix<T>>(input, batch, n))
+                                      .determinant();
       }
       return absl::OkStatus();
     });
@@ -85,7 +66,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeLogDeterminant(
         sign->data<T>()[n] = T(1);
         log->data<T>()[n] = T(0);
         if (batch.rows == 0) continue;
-        const Eigen::PartialPivLU<Matrix<T>> lu(MatrixOf<T>(input, batch, n));
+        const Eigen::PartialPivLU<Matrix<T>> lu(
+            MatrixOf<Matrix<T>>(input, batch, n));
         T product_sign = T(lu.permutationP().determinant());
         auto sum = std::abs(T(0));
         for (int64_t i = 0; i < batch.rows; ++i) {
@@ -118,11 +100,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeInverse(
     return VisitField(input.dtype(), "input", [&](auto tag) -> absl::Status {
       using T = typename decltype(tag)::type;
       for (int64_t n = 0; n < batch.count; ++n) {
-        Matrix<T> matrix = MatrixOf<T>(input, batch, n);
+        Matrix<T> matrix = MatrixOf<Matrix<T>>(input, batch, n);
         if (adjoint) matrix.adjointInPlace();
         const Eigen::PartialPivLU<Matrix<T>> lu(matrix);
-        if (IsSingular<T>(lu)) return SingularMatrix();
-        Store<T>(Matrix<T>(lu.inverse()), n, out);
+        if (IsSingular(lu)) return SingularMatrix();
+        Store<Matrix<T>>(Matrix<T>(lu.inverse()), n, out);
       }
       return absl::OkStatus();
     });
@@ -163,11 +145,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSolve(
     return VisitField(input.dtype(), "matrix", [&](auto tag) -> absl::Status {
       using T = typename decltype(tag)::type;
       for (int64_t n = 0; n < batch.count; ++n) {
-        Matrix<T> matrix = MatrixOf<T>(input, batch, n);
+        Matrix<T> matrix = MatrixOf<Matrix<T>>(input, batch, n);
         if (adjoint) matrix.adjointInPlace();
         const Eigen::PartialPivLU<Matrix<T>> lu(matrix);
-        if (IsSingular<T>(lu)) return SingularMatrix();
-        Store<T>(Matrix<T>(lu.solve(MatrixOf<T>(rhs, sides, n))), n, out);
+        if (IsSingular(lu)) return SingularMatrix();
+        Store<Matrix<T>>(
+            Matrix<T>(lu.solve(MatrixOf<Matrix<T>>(rhs, sides, n))), n, out);
       }
       return absl::OkStatus();
     });
@@ -207,11 +190,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeTriangularSolve(
     return VisitField(input.dtype(), "matrix", [&](auto tag) -> absl::Status {
       using T = typename decltype(tag)::type;
       for (int64_t n = 0; n < batch.count; ++n) {
-        const Matrix<T> matrix = MatrixOf<T>(input, batch, n);
+        const Matrix<T> matrix = MatrixOf<Matrix<T>>(input, batch, n);
         if ((matrix.diagonal().array() == T(0)).any()) return SingularMatrix();
-        Store<T>(SolveTriangle<T>(matrix, MatrixOf<T>(rhs, sides, n), lower,
-                                  adjoint),
-                 n, out);
+        Store<Matrix<T>>(
+            SolveTriangle<T>(matrix, MatrixOf<Matrix<T>>(rhs, sides, n), lower,
+                             adjoint),
+            n, out);
       }
       return absl::OkStatus();
     });

@@ -11,6 +11,7 @@
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/families.h"
 #include "engine/runtime/kernels/matrix_product.h"
+#include "engine/runtime/run_bounds.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -51,6 +52,7 @@ void MultiplyBatch(const Tensor& a, const Tensor& b, const Product& product,
                    const std::vector<int64_t>& from_b, ThreadPool* pool,
                    Tensor* out) {
   for (size_t i = 0; i < from_a.size(); ++i) {
+    LeaveIfRunEnded();
     const Factor<T> left{a.data<T>() + from_a[i] * s.rows * s.inner, s.rows,
                          s.inner, product.transpose_a};
     const Factor<T> right{b.data<T>() + from_b[i] * s.inner * s.columns,

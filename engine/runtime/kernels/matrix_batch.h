@@ -12,6 +12,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/runtime/kernels/dtype_switch.h"
+#include "engine/runtime/run_bounds.h"
 #include "engine/runtime/tensor.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
@@ -40,6 +41,31 @@ absl::Status RequireFieldType(const tensorflow::NodeDef& node);
 
 // What a solver says of a matrix without an inverse.
 absl::Status SingularMatrix();
+
+// Matrix n of the batch, as an Eigen::Matrix stored by rows: its type is the
+// template's argument because Eigen stays out of headers. Leaves a run that is
+// to end.
+template <typename Matrix>
+Matrix MatrixOf(const Tensor& tensor, const MatrixBatch& batch, int64_t n) {
+  LeaveIfRunEnded();
+  using T = typename Matrix::Scalar;
+  return Matrix::Map(tensor.data<T>() + n * batch.size(), batch.rows,
+                     batch.columns);
+}
+
+// Writes matrix n of `out`, which holds matrices of the size of `value`.
+template <typename Matrix, typename Value>
+void Store(const Value& value, int64_t n, Tensor* out) {
+  using T = typename Matrix::Scalar;
+  const int64_t size = value.rows() * value.cols();
+  Matrix::Map(out->data<T>() + n * size, value.rows(), value.cols()) = value;
+}
+
+// Of an Eigen::PartialPivLU.
+template <typename Lu>
+bool IsSingular(const Lu& lu) {
+  return !(lu.matrixLU().diagonal().cwiseAbs().minCoeff() > 0);
+}
 
 // Float and complex types.
 template <typename Visitor>

@@ -9,6 +9,8 @@ namespace {
 
 // UNITS: multiply-adds worth handing to another thread.
 constexpr int64_t kGrain = 64 * 1024;
+// UNITS: multiply-adds that may go on after their run was ended.
+constexpr int64_t kUninterrupted = int64_t{1} << 28;
 
 template <typename T>
 using Matrix =
@@ -65,7 +67,11 @@ void MultiplyOnOneThread(const Factor<T>& a, const Factor<T>& b, T* out) {
 template <typename T>
 void Multiply(const Factor<T>& a, const Factor<T>& b, ThreadPool* pool,
               T* out) {
-  if (a.rows == 0 || b.columns == 0 || a.columns == 0 || pool->threads() == 1) {
+  const bool is_short =
+      pool->threads() == 1 && a.rows <= kUninterrupted /
+                                            std::max<int64_t>(a.columns, 1) /
+                                            std::max<int64_t>(b.columns, 1);
+  if (a.rows == 0 || b.columns == 0 || a.columns == 0 || is_short) {
     MultiplyOnOneThread(a, b, out);
     return;
   }

@@ -14,6 +14,7 @@
 #include "engine/graph/attr.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/families.h"
+#include "engine/runtime/run_bounds.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -77,6 +78,7 @@ Kept Suppress(absl::Span<const float> scores, const Limits& limits,
   Kept kept;
   while (static_cast<int64_t>(kept.boxes.size()) < limits.max_output &&
          !queue.empty()) {
+    LeaveIfRunEnded();
     Candidate next = queue.top();
     queue.pop();
     const float before = next.score;

@@ -15,6 +15,8 @@
 #include "engine/runtime/kernels/quantized_inputs.h"
 #include "engine/runtime/kernels/window.h"
 #include "engine/runtime/quantization.h"
+#include "engine/runtime/run_bounds.h"
+#include "engine/runtime/scratch.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -92,9 +94,9 @@ void Convolution::Run(int64_t begin, int64_t end, int32_t* out) const {
     return;
   }
   const int64_t rows = std::clamp<int64_t>(kPatchBytes / depth, 4, 1024);
-  std::vector<uint8_t> patches(
-      static_cast<size_t>(std::min(rows, end - begin) * depth));
+  const Scratch<uint8_t> patches(std::min(rows, end - begin) * depth);
   for (int64_t row = begin; row < end; row += rows) {
+    LeaveIfRunEnded();
     const int64_t count = std::min(rows, end - row);
     for (int64_t i = 0; i < count; ++i) {
       GatherPatch(row + i, patches.data() + i * depth);

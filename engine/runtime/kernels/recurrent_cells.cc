@@ -11,6 +11,8 @@
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/families.h"
 #include "engine/runtime/kernels/matrix_product.h"
+#include "engine/runtime/run_bounds.h"
+#include "engine/runtime/scratch.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -76,10 +78,11 @@ void RunLstmStep(const float* x, const float* cs_prev, const float* h_prev,
                  const LstmWeights& weights, const LstmSizes& s,
                  const LstmAttrs& attrs, ThreadPool* pool,
                  const LstmStep& out) {
+  LeaveIfRunEnded();
   const int64_t width = s.inputs + s.cells;
   const std::vector<float> joined =
       Joined(x, s.inputs, h_prev, s.cells, s.batch);
-  std::vector<float> gates(s.batch * 4 * s.cells);
+  const Scratch<float> gates(s.batch * 4 * s.cells);
   Multiply<float>({joined.data(), s.batch, width, false},
                   {weights.w, width, 4 * s.cells, false}, pool, gates.data());
   const int64_t cell_at = attrs.forget_comes_second ? 2 : 1;
