@@ -182,7 +182,10 @@ class KernelCatalog {
   std::vector<std::string> Ops() const;
 
  private:
-  void AddSelected(std::string_view op, KernelFactory make, bool is_pure);
+  // Cold, and with it all functions that add kernels: they run once each and
+  // stand together in the program, away from the kernels.
+  ABSL_ATTRIBUTE_COLD void AddSelected(std::string_view op, KernelFactory make,
+                                       bool is_pure);
 
   absl::flat_hash_map<std::string, KernelEntry> entries_;
   KernelFamily family_;
