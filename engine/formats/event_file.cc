@@ -1,36 +1,18 @@
 #include "engine/formats/event_file.h"
 
-#include <cstdint>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
-#include "engine/formats/crc32c.h"
 #include "engine/formats/graph_file.h"
+#include "engine/formats/tfrecord.h"
 #include "tensorflow/core/util/event.pb.h"
 
 namespace optfarm::formats {
 namespace {
 
 constexpr char kColocation[] = "loc:@";
-
-template <typename T>
-void AppendLittleEndian(T value, std::string* bytes) {
-  for (size_t i = 0; i < sizeof(T); ++i) {
-    bytes->push_back(static_cast<char>(value >> (8 * i)));
-  }
-}
-
-void AppendRecord(const std::string& record, std::string* file) {
-  std::string length;
-  AppendLittleEndian(static_cast<uint64_t>(record.size()), &length);
-  file->append(length);
-  AppendLittleEndian(MaskCrc(Crc32c(length)), file);
-  file->append(record);
-  AppendLittleEndian(MaskCrc(Crc32c(record)), file);
-}
 
 }  // namespace
 
