@@ -18,6 +18,7 @@ TransformDef FoldConstantsTransform();
 TransformDef FoldOldBatchNormsTransform();
 TransformDef FoldPlaceholderTransform();
 TransformDef FoldScaleAndShiftTransform();
+TransformDef FreezeQuantizeRangesTransform();
 TransformDef FreezeRequantizationRangesTransform();
 TransformDef FuseConvolutionsTransform();
 TransformDef FusePadAndConvTransform();

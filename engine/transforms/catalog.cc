@@ -24,6 +24,7 @@ std::vector<TransformDef> MakeCatalog() {
       FoldOldBatchNormsTransform(),
       FoldPlaceholderTransform(),
       FoldScaleAndShiftTransform(),
+      FreezeQuantizeRangesTransform(),
       FreezeRequantizationRangesTransform(),
       FuseConvolutionsTransform(),
       FusePadAndConvTransform(),

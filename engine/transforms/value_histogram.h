@@ -1,0 +1,63 @@
+// How often which values occur in a tensor over many runs, in bounded memory:
+// the base of ranges that leave rare values out (clipped_range.h).
+//
+// Bins are equally wide, the width is a power of two and zero is an edge. A
+// value that lies outside doubles the width until it fits, which merges pairs
+// of bins. The width then depends on the largest magnitude alone and a value's
+// bin on the width alone, so that neither the order of the values nor how they
+// were spread over several histograms changes the result.
+
+#ifndef OPTFARM_ENGINE_TRANSFORMS_VALUE_HISTOGRAM_H_
+#define OPTFARM_ENGINE_TRANSFORMS_VALUE_HISTOGRAM_H_
+
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/types/span.h"
+
+namespace optfarm::transforms {
+
+class ValueHistogram {
+ public:
+  // Bins on each side of zero. At least half of those on the side of the
+  // largest magnitude are in use: 8 for each of 256 codes.
+  static constexpr int kBins = 4096;
+
+  // Counts the values; those that are NaN or infinite only as bad.
+  void Add(absl::Span<const float> values);
+  void Merge(const ValueHistogram& other);
+
+  // Values that are not zero, by bin: those in [i, i + 1) times width().
+  // REQUIRES: -kBins <= i < kBins.
+  int64_t count(int i) const {
+    return counts_.empty() ? 0 : counts_[i + kBins];
+  }
+  double width() const;
+  // Zeros are counted apart: a range that includes zero has them exactly.
+  int64_t zeros() const { return zeros_; }
+  int64_t bad() const { return bad_; }
+  // All but the bad ones.
+  int64_t total() const { return total_; }
+  // Exact; 0 and 0 when there are no values.
+  float min() const { return total_ == 0 ? 0 : min_; }
+  float max() const { return total_ == 0 ? 0 : max_; }
+
+ private:
+  // Makes bins of at least that exponent.
+  void Widen(int exponent);
+
+  // The width is 2^exponent_.
+  int exponent_ = std::numeric_limits<int>::min();
+  // Empty until there is a value other than zero.
+  std::vector<int64_t> counts_;
+  int64_t zeros_ = 0;
+  int64_t bad_ = 0;
+  int64_t total_ = 0;
+  float min_ = std::numeric_limits<float>::infinity();
+  float max_ = -std::numeric_limits<float>::infinity();
+};
+
+}  // namespace optfarm::transforms
+
+#endif  // OPTFARM_ENGINE_TRANSFORMS_VALUE_HISTOGRAM_H_
