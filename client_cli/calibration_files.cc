@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "engine/optimize/sample_files.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -17,7 +18,7 @@ constexpr int kDeepest = 32;
 bool IsSample(const std::string& name) {
   const std::string extension = LowerExtension(name);
   return extension == "jpg" || extension == "jpeg" || extension == "png" ||
-         extension == "wav";
+         extension == "wav" || optimize::IsRecordsName(name);
 }
 
 absl::Status Collect(const std::string& folder, const std::string& prefix,
@@ -58,8 +59,8 @@ absl::StatusOr<CalibrationFiles> FindCalibrationFiles(
   if (found.paths.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", folder,
-                     "' has no .jpg, .jpeg, .png or .wav file in it or its "
-                     "subfolders"));
+                     "' has no .jpg, .jpeg, .png, .wav or .tfrecord file in it "
+                     "or its subfolders"));
   }
   std::sort(found.paths.begin(), found.paths.end());
   return found;

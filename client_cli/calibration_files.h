@@ -18,7 +18,8 @@ struct CalibrationFiles {
   int64_t others = 0;
 };
 
-// Finds .jpg, .jpeg, .png and .wav files in the folder and its subfolders.
+// Finds .jpg, .jpeg, .png, .wav and .tfrecord files in the folder and its
+// subfolders.
 // Names that begin with a dot are passed over.
 // ERRORS: those of reading a folder; InvalidArgument when there is no such
 // file; ResourceExhausted for more than 20000 or folders more than 32 deep.

@@ -13,7 +13,9 @@
 #include "engine/graph/partial_shape.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/graph/verify.h"
+#include "engine/optimize/array_file.h"
 #include "engine/optimize/recipes.h"
+#include "engine/optimize/sample_files.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -65,6 +67,15 @@ absl::Status CheckModel(const JobRequest& request) {
   return CheckInputsAndOutputs(request, *graph);
 }
 
+// By the name alone: what is in the file is checked where it is read.
+bool IsArrayName(const std::string& file) {
+  const std::string extension = LowerExtension(file);
+  return extension == "npy" || extension == "npz" ||
+         optimize::IsRecordsName(file) ||
+         BaseName(file).find("-idx") != std::string::npos ||
+         extension.starts_with("idx");
+}
+
 absl::Status AddCalibration(const std::string& value, JobRequest* request) {
   const std::string path = ExpandHome(value);
   if (IsFolder(path)) {
@@ -78,19 +89,20 @@ absl::Status AddCalibration(const std::string& value, JobRequest* request) {
   const size_t equals = value.find('=');
   const bool named = equals != std::string::npos && !Exists(path);
   const std::string name = named ? value.substr(0, equals) : "";
-  const std::string file = named ? ExpandHome(value.substr(equals + 1)) : path;
-  if (LowerExtension(file) != "npy" && !Exists(file)) {
+  const std::string given = named ? ExpandHome(value.substr(equals + 1)) : path;
+  const std::string file = optimize::SplitMember(given).file;
+  if (!IsArrayName(file) && !Exists(file)) {
     return absl::NotFoundError(
         absl::StrCat("'", value, "' is neither a folder nor NAME=FILE.npy"));
   }
-  if (LowerExtension(file) != "npy") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("'", file,
-                     "' is not an .npy file; pictures and sounds are given as "
-                     "a folder"));
+  if (!IsArrayName(file)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", file,
+        "' is not an .npy, .npz, IDX or .tfrecord file; pictures and sounds "
+        "are given as a folder"));
   }
   OPTFARM_RETURN_IF_ERROR(CheckFile(file));
-  request->calibration_arrays.emplace_back(name, file);
+  request->calibration_arrays.emplace_back(name, given);
   return absl::OkStatus();
 }
 
@@ -148,6 +160,7 @@ absl::StatusOr<JobRequest> Check(const JobFlags& flags,
   request.threads = flags.threads;
   request.input_mean = flags.input_mean;
   request.input_std = flags.input_std;
+  request.labels_offset = flags.labels_offset;
   if (flags.input_std && *flags.input_std == 0) {
     return absl::InvalidArgumentError("--input_std: 0 cannot be divided by");
   }
@@ -163,7 +176,8 @@ absl::StatusOr<JobRequest> Check(const JobFlags& flags,
         Annotate(AddCalibration(value, &request), "--calibration"));
   }
   if (!flags.labels.empty()) {
-    OPTFARM_RETURN_IF_ERROR(Annotate(CheckFile(flags.labels), "--labels"));
+    OPTFARM_RETURN_IF_ERROR(Annotate(
+        CheckFile(optimize::SplitMember(flags.labels).file), "--labels"));
     request.labels_path = flags.labels;
   }
   OPTFARM_RETURN_IF_ERROR(Prepare(flags, scratch, &request));
@@ -202,14 +216,20 @@ void JobFlags::Declare(FlagSet* flags) {
   flags->Texts("outputs", "A,B",
                "The graph's outputs. Default: found in the graph.", &outputs);
   flags->Texts("calibration", "DIR|NAME=FILE.npy",
-               "Sample data: a folder of JPEG, PNG or WAV files, or an array "
-               "for input NAME whose first axis is the sample.",
+               "Sample data: a folder of JPEG, PNG, WAV or TFRecord files; or "
+               "for input NAME an array whose first axis is the sample (.npy, "
+               "FILE.npz:ARRAY, IDX) or a feature, FILE.tfrecord:FEATURE.",
                &calibration);
   flags->Path("labels", "FILE",
               "The samples' classes, for accuracy: numbers in the order of the "
               "files, lines 'path number' (also CSV), an .npy, or class names "
-              "that the folders bear.",
+              "that the folders bear. TFRecord: FILE.tfrecord:FEATURE.",
               &labels);
+  constexpr int64_t kMostOffset = 1'000'000;
+  flags->Integer("labels_offset",
+                 "Added to each class: 1 when the model's first class stands "
+                 "for nothing and labels begin at 0.",
+                 &labels_offset, -kMostOffset, kMostOffset);
   flags->Number("input_mean", "Pictures are fed as (value - mean) / std.",
                 &input_mean);
   flags->Number("input_std", "See --input_mean.", &input_std);

@@ -30,6 +30,7 @@ struct JobFlags {
   std::vector<std::string> outputs;
   std::vector<std::string> calibration;
   std::string labels;
+  int64_t labels_offset = 0;
   std::optional<double> input_mean;
   std::optional<double> input_std;
   std::vector<int32_t> threads;
@@ -50,10 +51,12 @@ struct JobRequest {
   std::vector<std::string> outputs;
   // Empty: none.
   std::string calibration_folder;
-  // Input name (may be empty) and .npy file.
+  // Input name (may be empty) and file, an array or TFRecord; a member of it
+  // may follow behind a colon.
   std::vector<std::pair<std::string, std::string>> calibration_arrays;
   // Empty: none.
   std::string labels_path;
+  int64_t labels_offset = 0;
   std::optional<double> input_mean;
   std::optional<double> input_std;
   std::vector<int32_t> threads;

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "client_cli/calibration_files.h"
 #include "client_cli/exit_code.h"
+#include "engine/optimize/array_file.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -32,8 +33,10 @@ class Uploader {
       spec.add_outputs(output);
     }
     if (!request_.labels_path.empty()) {
-      OPTFARM_RETURN_IF_ERROR(
-          AddNamed(request_.labels_path, spec.mutable_labels()));
+      const std::string file = optimize::SplitMember(request_.labels_path).file;
+      OPTFARM_RETURN_IF_ERROR(AddNamed(file, spec.mutable_labels()));
+      // With the feature of a record file.
+      spec.mutable_labels()->set_name(BaseName(request_.labels_path));
     }
     OPTFARM_RETURN_IF_ERROR(AddCalibration());
     for (const int32_t threads : request_.threads) {
@@ -51,14 +54,17 @@ class Uploader {
     v1::Dataset& data = *upload_.spec.mutable_calibration();
     data.set_input_mean(request_.input_mean.value_or(0));
     data.set_input_std(request_.input_std.value_or(0));
+    data.set_labels_offset(static_cast<int32_t>(request_.labels_offset));
     OPTFARM_RETURN_IF_ERROR(AddFolder(&data));
     for (const auto& [input, path] : request_.calibration_arrays) {
       v1::DatasetFile& file = *data.add_files();
       // A numbered folder keeps equal file names apart, and the order.
+      const optimize::FileMember from = optimize::SplitMember(path);
       file.set_path(
-          absl::StrCat("arrays/", data.files_size(), "/", BaseName(path)));
+          absl::StrCat("arrays/", data.files_size(), "/", BaseName(from.file)));
       file.set_input(input);
-      OPTFARM_RETURN_IF_ERROR(AddFile(path, file.mutable_digest()));
+      file.set_member(from.member);
+      OPTFARM_RETURN_IF_ERROR(AddFile(from.file, file.mutable_digest()));
     }
     return absl::OkStatus();
   }
@@ -79,7 +85,7 @@ class Uploader {
       upload_.remarks.push_back(
           absl::StrCat("Left out of '", folder, "': ", found->others,
                        found->others == 1 ? " file that is" : " files that are",
-                       " neither picture nor sound."));
+                       " neither picture, sound nor record file."));
     }
     return absl::OkStatus();
   }

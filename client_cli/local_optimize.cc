@@ -32,6 +32,7 @@ optimize::OptimizeRequest MakeRequest(const JobRequest& request,
   work.calibration_folder = request.calibration_folder;
   work.calibration_arrays = request.calibration_arrays;
   work.labels_path = request.labels_path;
+  work.labels_offset = request.labels_offset;
   work.input_mean = request.input_mean;
   work.input_std = request.input_std;
   work.out_folder = FilesFolder(folder);

@@ -119,6 +119,8 @@ absl::Status CheckData(const v1::Dataset& data) {
     }
     OPTFARM_RETURN_IF_ERROR(
         CheckText("calibration.files.input", file.input(), kMaxNameBytes));
+    OPTFARM_RETURN_IF_ERROR(
+        CheckText("calibration.files.member", file.member(), kMaxNameBytes));
     const auto id = BlobIdFromProto(file.digest());
     if (!id.ok()) return Annotate(id.status(), Quoted(file.path()));
   }

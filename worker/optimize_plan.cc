@@ -23,8 +23,21 @@ std::string ModelPath(const v1::OptimizeTask& task) {
   return absl::StrCat("model/", usable ? name : "model.pb");
 }
 
+// Files that feed one input by name, as opposed to a folder's.
 bool IsArray(const v1::DatasetFile& file) {
-  return LowerExtension(file.path()) == "npy";
+  return LowerExtension(file.path()) == "npy" ||
+         file.path().starts_with("arrays/");
+}
+
+// "FILE:MEMBER" where a member is named.
+std::string WithMember(std::string path, absl::string_view member) {
+  return member.empty() ? path : absl::StrCat(path, ":", member);
+}
+
+// The labels' feature stands behind their file's name.
+absl::string_view LabelsMember(absl::string_view name) {
+  const size_t colon = name.rfind(':');
+  return colon == name.npos ? "" : name.substr(colon + 1);
 }
 
 // Arrays lie apart, so that the folder of samples holds nothing else.
@@ -69,7 +82,8 @@ optimize::OptimizeRequest OptimizeRequestFor(const v1::LeasedTask& lease,
   for (const v1::DatasetFile& file : task.calibration().files()) {
     if (IsArray(file)) {
       request.calibration_arrays.emplace_back(
-          file.input(), JoinPath(folder.in(), DataPath(file)));
+          file.input(),
+          WithMember(JoinPath(folder.in(), DataPath(file)), file.member()));
     } else {
       request.calibration_folder = JoinPath(folder.in(), kDataFolder);
     }
@@ -79,7 +93,11 @@ optimize::OptimizeRequest OptimizeRequestFor(const v1::LeasedTask& lease,
     const double std = task.calibration().input_std();
     request.input_std = std == 0 ? 1 : std;
   }
-  if (task.has_labels()) request.labels_path = JoinPath(folder.in(), kLabels);
+  request.labels_offset = task.calibration().labels_offset();
+  if (task.has_labels()) {
+    request.labels_path = WithMember(JoinPath(folder.in(), kLabels),
+                                     LabelsMember(task.labels().name()));
+  }
   request.out_folder = folder.out();
   return request;
 }

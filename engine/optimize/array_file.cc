@@ -63,17 +63,20 @@ absl::StatusOr<tensorflow::TensorProto> ParseArray(absl::string_view bytes,
   return formats::ParseNpy(bytes, name);
 }
 
-absl::StatusOr<tensorflow::TensorProto> LoadArray(const std::string& path) {
-  std::string file = path;
-  std::string member;
-  const size_t mark = path.rfind(".npz:");
-  if (mark != std::string::npos) {
-    file = path.substr(0, mark + 4);
-    member = path.substr(mark + 5);
+FileMember SplitMember(const std::string& path) {
+  const size_t colon = path.rfind(':');
+  if (colon == std::string::npos || Exists(path) ||
+      !Exists(path.substr(0, colon))) {
+    return {path, ""};
   }
+  return {path.substr(0, colon), path.substr(colon + 1)};
+}
+
+absl::StatusOr<tensorflow::TensorProto> LoadArray(const std::string& path) {
+  const FileMember wanted = SplitMember(path);
   OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
-                           ReadFile(file, formats::kMaxNpyBytes));
-  return ParseArray(bytes, file, member);
+                           ReadFile(wanted.file, formats::kMaxNpyBytes));
+  return ParseArray(bytes, wanted.file, wanted.member);
 }
 
 }  // namespace optfarm::optimize

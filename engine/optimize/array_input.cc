@@ -174,11 +174,26 @@ absl::StatusOr<Tensor> ArrayInput::Sample(int64_t index) const {
   return slice.Reshaped(shape);
 }
 
-absl::StatusOr<ArrayInput> LoadArrayInput(const std::string& path,
+absl::StatusOr<ArrayInput> MakeArrayInput(Tensor values,
                                           const ModelTensor& input,
                                           const std::vector<double>& mean,
                                           const std::vector<double>& std) {
   ArrayInput array;
+  array.values = std::move(values);
+  if (!ChooseSlicing(input, &array)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the array has shape ", array.values.shape().ToString(),
+                     ", the input [", absl::StrJoin(*input.shape, ","),
+                     "]; the array's first axis must be the sample"));
+  }
+  OPTFARM_RETURN_IF_ERROR(Convert(input, mean, std, &array));
+  return array;
+}
+
+absl::StatusOr<ArrayInput> LoadArrayInput(const std::string& path,
+                                          const ModelTensor& input,
+                                          const std::vector<double>& mean,
+                                          const std::vector<double>& std) {
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto proto,
                            LoadArray(path));
   const std::string doing =
@@ -186,19 +201,11 @@ absl::StatusOr<ArrayInput> LoadArrayInput(const std::string& path,
                    graph::ToString(input.name), "'");
   absl::StatusOr<Tensor> values = Tensor::FromProto(proto);
   if (!values.ok()) return Annotate(values.status(), doing);
-  array.values = *std::move(values);
-  if (!ChooseSlicing(input, &array)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        doing, ": the array has shape ", array.values.shape().ToString(),
-        ", the input [", absl::StrJoin(*input.shape, ","),
-        "]; the array's first axis must be the sample"));
-  }
-  array.description = absl::StrCat("from '", BaseName(path), "' ",
-                                   array.values.shape().ToString());
-  if (const absl::Status status = Convert(input, mean, std, &array);
-      !status.ok()) {
-    return Annotate(status, doing);
-  }
+  const std::string origin =
+      absl::StrCat("from '", BaseName(path), "' ", values->shape().ToString());
+  auto array = MakeArrayInput(*std::move(values), input, mean, std);
+  if (!array.ok()) return Annotate(array.status(), doing);
+  array->description = absl::StrCat(origin, array->description);
   return array;
 }
 

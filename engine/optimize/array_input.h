@@ -35,7 +35,14 @@ struct ArrayInput {
   absl::StatusOr<runtime::Tensor> Sample(int64_t index) const;
 };
 
-// Reads an array and decides how it is fed (the rules stand in dataset.h).
+// Decides how an array is fed (the rules stand in dataset.h).
+// ERRORS: InvalidArgument when its shape or type does not fit the input.
+absl::StatusOr<ArrayInput> MakeArrayInput(runtime::Tensor values,
+                                          const ModelTensor& input,
+                                          const std::vector<double>& mean,
+                                          const std::vector<double>& std);
+
+// Reads an array and decides how it is fed.
 // `mean` and `std` scale uint8 values for a float input: (v - mean) / std, one
 // each, or one for each element of the last axis.
 // ERRORS: those of reading the file; InvalidArgument naming the file when its

@@ -1,14 +1,16 @@
 #include "engine/optimize/bias_correction.h"
 
+#include <algorithm>
 #include <cmath>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
+#include "engine/optimize/stepwise_runs.h"
 #include "engine/runtime/session.h"
+#include "engine/runtime/thread_pool.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -18,13 +20,21 @@ using graph::NodeId;
 using runtime::Session;
 using runtime::Tensor;
 
+// UNITS: bytes of tensors kept between the layers.
+constexpr int64_t kMostKept = int64_t{1} << 30;
+
 // An addition and its constant vector.
 struct Bias {
   NodeId add = graph::kNoNode;
   NodeId constant = graph::kNoNode;
+  // What the constant is added to.
+  graph::Endpoint operand;
   int64_t channels = 0;
-  // The addition's sum over samples and positions in the original, by channel.
-  std::vector<double> wanted;
+};
+
+// A tensor's sum over positions, by channel.
+struct ChannelSums {
+  std::vector<double> sums;
   int64_t positions = 0;
 };
 
@@ -55,10 +65,11 @@ absl::StatusOr<std::vector<Bias>> FindBiases(const Graph& original,
         original.Find(node.name()) == graph::kNoNode) {
       continue;
     }
-    for (const graph::Endpoint& e : node.inputs()) {
-      const int64_t channels = OwnVectorLength(optimized, e.node);
+    for (int i = 0; i < 2; ++i) {
+      const NodeId constant = node.inputs()[i].node;
+      const int64_t channels = OwnVectorLength(optimized, constant);
       if (channels > 0) {
-        biases.push_back({id, e.node, channels, {}, 0});
+        biases.push_back({id, constant, node.inputs()[1 - i], channels});
         break;
       }
     }
@@ -66,86 +77,74 @@ absl::StatusOr<std::vector<Bias>> FindBiases(const Graph& original,
   return biases;
 }
 
-// Adds up each channel (the last dimension) of a float tensor. False, and no
-// change, when it has another form.
-bool AddChannels(const Tensor& tensor, int64_t channels,
-                 std::vector<double>* sums, int64_t* positions) {
+// Sums of each channel (the last dimension) of a float tensor; no positions
+// when it has another form.
+ChannelSums SumChannels(const Tensor& tensor, int64_t channels) {
+  ChannelSums result;
   if (tensor.dtype() != tensorflow::DT_FLOAT || tensor.rank() < 1 ||
       tensor.dim(tensor.rank() - 1) != channels) {
-    return false;
+    return result;
   }
-  sums->resize(static_cast<size_t>(channels), 0.0);
+  result.sums.resize(static_cast<size_t>(channels), 0.0);
   const absl::Span<const float> values = tensor.flat<float>();
-  for (size_t i = 0; i < values.size(); ++i) {
-    (*sums)[i % static_cast<size_t>(channels)] += values[i];
+  for (size_t at = 0; at < values.size(); at += result.sums.size()) {
+    for (size_t c = 0; c < result.sums.size(); ++c) {
+      result.sums[c] += values[at + c];
+    }
   }
-  *positions += static_cast<int64_t>(values.size()) / channels;
-  return true;
+  result.positions = static_cast<int64_t>(values.size()) / channels;
+  return result;
 }
 
-absl::StatusOr<std::unique_ptr<Session>> SessionFor(
-    const Graph& graph, absl::Span<const graph::TensorName> inputs,
-    const std::vector<graph::TensorName>& outputs, int threads) {
-  runtime::SessionOptions options;
-  options.threads = threads;
-  return Session::Create(graph, inputs, outputs, options);
+// Over all samples, in their order, so that it does not matter which thread was
+// first; no positions when one of them has another form.
+ChannelSums AddUp(absl::Span<const ChannelSums> samples) {
+  ChannelSums all = samples[0];
+  for (const ChannelSums& sample : samples.subspan(1)) {
+    if (sample.positions == 0 || all.positions == 0) return {};
+    for (size_t c = 0; c < all.sums.size(); ++c) all.sums[c] += sample.sums[c];
+    all.positions += sample.positions;
+  }
+  return all;
 }
 
-// Fills in what the original's channels sum up to; drops what does not fit.
-absl::Status MeasureOriginal(const Graph& original, const Graph& optimized,
-                             absl::Span<const graph::TensorName> inputs,
-                             absl::Span<const std::vector<Tensor>> samples,
-                             int threads, std::vector<Bias>* biases) {
+// What the additions' channels sum up to in the original, one entry a bias.
+absl::StatusOr<std::vector<ChannelSums>> MeasureOriginal(
+    const Graph& original, const Graph& optimized,
+    absl::Span<const Bias> biases, absl::Span<const graph::TensorName> inputs,
+    absl::Span<const std::vector<Tensor>> samples, runtime::ThreadPool* pool) {
   std::vector<graph::TensorName> names;
-  for (const Bias& bias : *biases) {
+  for (const Bias& bias : biases) {
     names.push_back({optimized.node(bias.add).name(), 0});
   }
   OPTFARM_ASSIGN_OR_RETURN(const auto session,
-                           SessionFor(original, inputs, names, threads));
-  std::vector<bool> fits(biases->size(), true);
-  for (const std::vector<Tensor>& sample : samples) {
-    OPTFARM_ASSIGN_OR_RETURN(const auto outputs, session->Run(sample));
-    for (size_t i = 0; i < outputs.size(); ++i) {
-      Bias& bias = (*biases)[i];
-      fits[i] = fits[i] && AddChannels(outputs[i], bias.channels, &bias.wanted,
-                                       &bias.positions);
-    }
+                           Session::Create(original, inputs, names));
+  std::vector<std::vector<ChannelSums>> by_bias(
+      biases.size(), std::vector<ChannelSums>(samples.size()));
+  OPTFARM_RETURN_IF_ERROR(RunAtOnce(
+      *session, samples, pool, [&](size_t i, std::vector<Tensor> outputs) {
+        for (size_t k = 0; k < outputs.size(); ++k) {
+          by_bias[k][i] = SumChannels(outputs[k], biases[k].channels);
+        }
+      }));
+  std::vector<ChannelSums> sums;
+  for (const auto& sums_of_samples : by_bias) {
+    sums.push_back(AddUp(sums_of_samples));
   }
-  std::vector<Bias> kept;
-  for (size_t i = 0; i < biases->size(); ++i) {
-    if (fits[i] && (*biases)[i].positions > 0) {
-      kept.push_back(std::move((*biases)[i]));
-    }
-  }
-  *biases = std::move(kept);
-  return absl::OkStatus();
+  return sums;
 }
 
 // What must be added to the constant so that the channels' means become the
 // original's; empty when the addition has not the form expected.
-absl::StatusOr<std::vector<float>> FindShift(
-    const Bias& bias, absl::Span<const graph::TensorName> inputs,
-    absl::Span<const std::vector<Tensor>> samples, int threads,
-    const Graph& optimized) {
-  OPTFARM_ASSIGN_OR_RETURN(
-      const auto session,
-      SessionFor(optimized, inputs, {{optimized.node(bias.add).name(), 0}},
-                 threads));
-  std::vector<double> sums;
-  int64_t positions = 0;
-  for (const std::vector<Tensor>& sample : samples) {
-    OPTFARM_ASSIGN_OR_RETURN(const auto outputs, session->Run(sample));
-    if (!AddChannels(outputs[0], bias.channels, &sums, &positions)) {
-      return std::vector<float>();
-    }
-  }
-  if (positions != bias.positions) return std::vector<float>();
-  std::vector<float> shift(sums.size());
+std::vector<float> FindShift(const ChannelSums& wanted,
+                             const ChannelSums& have) {
+  if (have.positions == 0 || have.positions != wanted.positions) return {};
+  std::vector<float> shift(have.sums.size());
   for (size_t c = 0; c < shift.size(); ++c) {
-    shift[c] = static_cast<float>((bias.wanted[c] - sums[c]) /
-                                  static_cast<double>(positions));
+    shift[c] = static_cast<float>((wanted.sums[c] - have.sums[c]) /
+                                  static_cast<double>(have.positions));
     // A NaN or an infinity in either graph is no reason to spread it.
-    if (!std::isfinite(shift[c])) return std::vector<float>();
+    if (!std::isfinite(shift[c])) return {};
   }
   return shift;
 }
@@ -158,17 +157,27 @@ absl::StatusOr<transforms::ConstantShifts> CorrectBiases(
     Graph* optimized) {
   transforms::ConstantShifts all;
   if (samples.empty()) return all;
-  OPTFARM_ASSIGN_OR_RETURN(std::vector<Bias> biases,
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<Bias> biases,
                            FindBiases(original, *optimized));
-  OPTFARM_RETURN_IF_ERROR(
-      MeasureOriginal(original, *optimized, inputs, samples, threads, &biases));
-  for (const Bias& bias : biases) {
-    OPTFARM_ASSIGN_OR_RETURN(
-        std::vector<float> shift,
-        FindShift(bias, inputs, samples, threads, *optimized));
+  runtime::ThreadPool pool(std::max(1, threads));
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::vector<ChannelSums> wanted,
+      MeasureOriginal(original, *optimized, biases, inputs, samples, &pool));
+  std::vector<RunStep> steps;
+  // What is kept lies before the constant, which changes.
+  for (const Bias& bias : biases)
+    steps.push_back({{bias.add, 0}, bias.operand});
+  StepwiseRuns runs(*optimized, inputs, samples, std::move(steps), kMostKept,
+                    &pool);
+  for (size_t k = 0; k < biases.size(); ++k) {
+    std::vector<ChannelSums> sums(samples.size());
+    OPTFARM_RETURN_IF_ERROR(runs.RunNext([&](size_t i, const Tensor& value) {
+      sums[i] = SumChannels(value, biases[k].channels);
+    }));
+    std::vector<float> shift = FindShift(wanted[k], AddUp(sums));
     if (shift.empty()) continue;
     // At once: the layers behind see the corrected values.
-    const std::string& name = optimized->node(bias.constant).name();
+    const std::string& name = optimized->node(biases[k].constant).name();
     OPTFARM_RETURN_IF_ERROR(
         transforms::ShiftConstants({{name, shift}}, optimized));
     all.emplace(name, std::move(shift));

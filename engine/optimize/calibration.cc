@@ -1,12 +1,16 @@
 #include "engine/optimize/calibration.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/optimize/sample_runs.h"
+#include "engine/optimize/value_observation.h"
 #include "engine/runtime/session.h"
+#include "engine/runtime/thread_pool.h"
+#include "engine/transforms/clipped_range.h"
 #include "engine/transforms/freeze_ranges.h"
 #include "engine/transforms/pipeline.h"
 
@@ -50,24 +54,25 @@ ObservedRange MovingAverage(absl::Span<const ObservedRange> records,
   return {static_cast<float>(min), static_cast<float>(max)};
 }
 
-}  // namespace
-
-bool HasRanges(const graph::Graph& graph) {
-  for (const graph::NodeId id : graph.Ids()) {
-    if (graph.node(id).op() == "RequantizationRange") return true;
-  }
-  return false;
+bool UsesHistograms(const v1::Calibration& calibration) {
+  return calibration.range_method() == v1::Calibration::MSE ||
+         calibration.range_method() == v1::Calibration::KL;
 }
 
-absl::StatusOr<Observation> ObserveRanges(
-    const graph::Graph& graph, absl::Span<const graph::TensorName> inputs,
-    absl::Span<const graph::TensorName> outputs,
-    absl::Span<const int64_t> samples, int threads, SampleReader* reader) {
+// A session that prints what RequantizationRange nodes find and fetches the
+// ranges of the sites.
+absl::StatusOr<std::unique_ptr<runtime::Session>> MakeLogger(
+    const graph::Graph& graph, absl::Span<const RangeSite> sites,
+    absl::Span<const graph::TensorName> inputs,
+    absl::Span<const graph::TensorName> outputs) {
   graph::Graph logged = graph.Clone();
   const TransformStep steps[] = {LoggingStep()};
   OPTFARM_RETURN_IF_ERROR(
       transforms::RunTransforms(&logged, steps, inputs, outputs).status());
-  Observation observation;
+  std::vector<graph::TensorName> fetches(outputs.begin(), outputs.end());
+  for (const RangeSite& site : sites) {
+    fetches.insert(fetches.end(), {site.min, site.max});
+  }
   runtime::SessionOptions options;
   // One thread: samples run at once, and each prints on its own thread.
   options.threads = 1;
@@ -77,9 +82,18 @@ absl::StatusOr<Observation> ObserveRanges(
       (*log_of_this_thread)[record->node].push_back(record->range);
     }
   };
-  OPTFARM_ASSIGN_OR_RETURN(
-      const std::unique_ptr<runtime::Session> session,
-      runtime::Session::Create(logged, inputs, outputs, options));
+  return runtime::Session::Create(logged, inputs, fetches, options);
+}
+
+// Smallest and largest values, one record a run.
+absl::StatusOr<Observation> ObserveExtremes(
+    const graph::Graph& graph, absl::Span<const RangeSite> sites,
+    absl::Span<const graph::TensorName> inputs,
+    absl::Span<const graph::TensorName> outputs,
+    absl::Span<const int64_t> samples, int threads, SampleReader* reader) {
+  OPTFARM_ASSIGN_OR_RETURN(const auto session,
+                           MakeLogger(graph, sites, inputs, outputs));
+  Observation observation;
   std::vector<RangeLog> logs(samples.size());
   const auto run = [&](size_t place,
                        const std::vector<runtime::Tensor>& sample) {
@@ -88,10 +102,16 @@ absl::StatusOr<Observation> ObserveRanges(
     log_of_this_thread = nullptr;
     return result;
   };
-  const auto take = [&](size_t place, const std::vector<runtime::Tensor>&) {
+  const auto take = [&](size_t place,
+                        const std::vector<runtime::Tensor>& values) {
     for (const auto& [node, records] : logs[place]) {
       std::vector<ObservedRange>& all = observation.log[node];
       all.insert(all.end(), records.begin(), records.end());
+    }
+    for (size_t i = 0; i < sites.size(); ++i) {
+      const size_t at = outputs.size() + 2 * i;
+      observation.input_log[sites[i].node].push_back(
+          {values[at].data<float>()[0], values[at + 1].data<float>()[0]});
     }
     ++observation.samples;
     return absl::OkStatus();
@@ -103,25 +123,100 @@ absl::StatusOr<Observation> ObserveRanges(
   return observation;
 }
 
-RangeLog LogToFreeze(const v1::Calibration& calibration,
-                     const RangeLog& observed) {
-  if (calibration.range_method() != v1::Calibration::MOVING_AVERAGE) {
-    return observed;
+// Ranges of the values' distributions, one record a node.
+absl::StatusOr<Observation> ObserveDistributions(
+    const v1::Calibration& calibration, const graph::Graph& graph,
+    absl::Span<const graph::TensorName> inputs,
+    absl::Span<const int64_t> samples, int threads, SampleReader* reader) {
+  const std::vector<RangeSite> sites =
+      FindRangeSites(graph, calibration.freeze_inputs());
+  OPTFARM_ASSIGN_OR_RETURN(
+      const ValueObservation values,
+      ObserveValues(graph, sites, inputs, samples, threads, reader));
+  Observation observation;
+  observation.samples = values.samples;
+  std::vector<ObservedRange> ranges(sites.size());
+  runtime::ThreadPool pool(std::max(1, threads));
+  pool.ParallelFor(
+      static_cast<int64_t>(sites.size()), 1, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+          const auto& histogram = values.histograms.at(sites[i].node);
+          ranges[i] = calibration.range_method() == v1::Calibration::KL
+                          ? transforms::LeastDivergenceRange(histogram)
+                          : transforms::LeastErrorRange(histogram);
+        }
+      });
+  for (size_t i = 0; i < sites.size(); ++i) {
+    RangeLog& log =
+        sites[i].is_quantize ? observation.input_log : observation.log;
+    log[sites[i].node] = {ranges[i]};
   }
-  RangeLog log;
-  for (const auto& [node, records] : observed) {
-    log[node] = {FrozenRange(calibration, records)};
+  return observation;
+}
+
+// One averaged record a node for MOVING_AVERAGE.
+RangeLog Averaged(const v1::Calibration& calibration, const RangeLog& log) {
+  RangeLog averaged;
+  for (const auto& [node, records] : log) {
+    averaged[node] = {FrozenRange(calibration, records)};
   }
-  return log;
+  return averaged;
 }
 
 TransformStep FreezeStep(const v1::Calibration& calibration,
+                         absl::string_view transform,
                          absl::string_view log_file) {
   const transforms::FreezeOptions options = Percentiles(calibration);
-  return {"freeze_requantization_ranges",
+  return {std::string(transform),
           {{"min_max_log_file", std::string(log_file)},
            {"min_percentile", absl::StrCat(options.min_percentile)},
            {"max_percentile", absl::StrCat(options.max_percentile)}}};
+}
+
+}  // namespace
+
+bool HasRanges(const graph::Graph& graph, const v1::Calibration& calibration) {
+  return !FindRangeSites(graph, calibration.freeze_inputs()).empty();
+}
+
+absl::StatusOr<Observation> ObserveRanges(
+    const v1::Calibration& calibration, const graph::Graph& graph,
+    absl::Span<const graph::TensorName> inputs,
+    absl::Span<const graph::TensorName> outputs,
+    absl::Span<const int64_t> samples, int threads, SampleReader* reader) {
+  if (UsesHistograms(calibration)) {
+    return ObserveDistributions(calibration, graph, inputs, samples, threads,
+                                reader);
+  }
+  std::vector<RangeSite> sites =
+      FindRangeSites(graph, calibration.freeze_inputs());
+  // The others print their ranges.
+  std::erase_if(sites, [](const RangeSite& site) { return !site.is_quantize; });
+  OPTFARM_ASSIGN_OR_RETURN(
+      Observation observed,
+      ObserveExtremes(graph, sites, inputs, outputs, samples, threads, reader));
+  if (calibration.range_method() == v1::Calibration::MOVING_AVERAGE) {
+    observed.log = Averaged(calibration, observed.log);
+    observed.input_log = Averaged(calibration, observed.input_log);
+  }
+  return observed;
+}
+
+std::vector<TransformStep> FreezeSteps(const v1::Calibration& calibration,
+                                       const Observation& observed) {
+  std::vector<TransformStep> steps;
+  if (!observed.log.empty()) {
+    steps.push_back(
+        FreezeStep(calibration, "freeze_requantization_ranges", kRangeLogFile));
+  }
+  if (!observed.input_log.empty()) {
+    steps.push_back(
+        FreezeStep(calibration, "freeze_quantize_ranges", kInputLogFile));
+    // What found the ranges.
+    steps.push_back({"strip_unused_nodes", {}});
+  }
+  if (!steps.empty()) steps.push_back({"sort_by_execution_order", {}});
+  return steps;
 }
 
 ObservedRange FrozenRange(const v1::Calibration& calibration,
@@ -135,13 +230,27 @@ ObservedRange FrozenRange(const v1::Calibration& calibration,
 
 std::string DescribeMethod(const v1::Calibration& calibration,
                            int64_t samples) {
-  std::string method = "smallest and largest value";
-  if (calibration.range_method() == v1::Calibration::PERCENTILE) {
-    method = absl::StrCat("without the lowest ", calibration.min_percentile(),
-                          " % of minima and the highest ",
-                          calibration.max_percentile(), " % of maxima");
-  } else if (calibration.range_method() == v1::Calibration::MOVING_AVERAGE) {
-    method = "moving average of minima and maxima";
+  std::string method;
+  switch (calibration.range_method()) {
+    case v1::Calibration::PERCENTILE:
+      method = absl::StrCat("without the lowest ", calibration.min_percentile(),
+                            " % of minima and the highest ",
+                            calibration.max_percentile(), " % of maxima");
+      break;
+    case v1::Calibration::MOVING_AVERAGE:
+      method = "moving average of minima and maxima";
+      break;
+    case v1::Calibration::MSE:
+      method = "least mean square error of all values";
+      break;
+    case v1::Calibration::KL:
+      method = "least divergence of all values' distribution";
+      break;
+    default:
+      method = "smallest and largest value";
+  }
+  if (calibration.freeze_inputs()) {
+    absl::StrAppend(&method, ", inputs of 8-bit ops too");
   }
   return absl::StrCat(method, ", ", samples, " samples, seed ",
                       calibration.seed());

@@ -17,32 +17,39 @@
 
 namespace optfarm::optimize {
 
-// True when the graph has ranges to observe (RequantizationRange nodes).
-bool HasRanges(const graph::Graph& graph);
+// True when the graph has ranges to observe (RequantizationRange nodes, and
+// with `freeze_inputs` what is turned into codes).
+bool HasRanges(const graph::Graph& graph, const v1::Calibration& calibration);
 
+// What was observed, as it is frozen and kept. Methods other than the
+// percentile have one record a node.
 struct Observation {
+  // By RequantizationRange nodes.
   transforms::RangeLog log;
+  // By QuantizeV2 nodes; empty without `freeze_inputs`.
+  transforms::RangeLog input_log;
   // Samples that were run.
   int64_t samples = 0;
 };
 
-// Runs the samples through a copy of the graph that insert_logging prepared.
-// Up to `threads` samples run at once; the log does not depend on how many.
+// Runs the samples through the graph and takes ranges as the recipe says. Up to
+// `threads` samples run at once; the result does not depend on how many.
 // ERRORS: those of transforming and running the graph; InvalidArgument for too
 // many samples that cannot be used.
 absl::StatusOr<Observation> ObserveRanges(
-    const graph::Graph& graph, absl::Span<const graph::TensorName> inputs,
+    const v1::Calibration& calibration, const graph::Graph& graph,
+    absl::Span<const graph::TensorName> inputs,
     absl::Span<const graph::TensorName> outputs,
     absl::Span<const int64_t> samples, int threads, SampleReader* reader);
 
-// The log as it is frozen and kept: what was observed, or for MOVING_AVERAGE
-// one averaged record a node.
-transforms::RangeLog LogToFreeze(const v1::Calibration& calibration,
-                                 const transforms::RangeLog& observed);
+// Names of the files that the freezing steps read, in the job's folder.
+inline constexpr char kRangeLogFile[] = "calibration.log";
+inline constexpr char kInputLogFile[] = "input_ranges.log";
 
-// The step that freezes a log file as the recipe says.
-transforms::TransformStep FreezeStep(const v1::Calibration& calibration,
-                                     absl::string_view log_file);
+// The steps that freeze what was observed, its logs being in those files, and
+// sort the graph afterwards. Empty when nothing was observed.
+std::vector<transforms::TransformStep> FreezeSteps(
+    const v1::Calibration& calibration, const Observation& observed);
 
 // The range a node gets, for the report.
 transforms::ObservedRange FrozenRange(

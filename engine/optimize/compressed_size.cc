@@ -1,9 +1,13 @@
 #include "engine/optimize/compressed_size.h"
 
 #include <zlib.h>
+#include <zstd.h>
 
 #include <algorithm>
+#include <memory>
 #include <vector>
+
+#include "absl/strings/str_cat.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -43,6 +47,30 @@ absl::StatusOr<int64_t> GzipSize(absl::string_view bytes) {
   deflateEnd(&stream);
   if (result != Z_STREAM_END) {
     return absl::InternalError("zlib did not come to an end");
+  }
+  return size;
+}
+
+absl::StatusOr<int64_t> ZstdSize(absl::string_view bytes) {
+  const std::unique_ptr<ZSTD_CCtx, decltype(&ZSTD_freeCCtx)> context(
+      ZSTD_createCCtx(), ZSTD_freeCCtx);
+  if (context == nullptr) {
+    return absl::ResourceExhaustedError("no memory to measure a packed size");
+  }
+  // The header then has the content's size, as the command-line tool writes it.
+  ZSTD_CCtx_setPledgedSrcSize(context.get(), bytes.size());
+  std::vector<char> out(ZSTD_CStreamOutSize());
+  ZSTD_inBuffer in = {bytes.data(), bytes.size(), 0};
+  int64_t size = 0;
+  size_t left = 1;
+  while (left != 0) {
+    ZSTD_outBuffer piece = {out.data(), out.size(), 0};
+    left = ZSTD_compressStream2(context.get(), &piece, &in, ZSTD_e_end);
+    if (ZSTD_isError(left)) {
+      return absl::InternalError(
+          absl::StrCat("zstd failed: ", ZSTD_getErrorName(left)));
+    }
+    size += static_cast<int64_t>(piece.pos);
   }
   return size;
 }

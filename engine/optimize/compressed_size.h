@@ -14,6 +14,10 @@ namespace optfarm::optimize {
 // ERRORS: ResourceExhausted when memory for the packing is not to be had.
 absl::StatusOr<int64_t> GzipSize(absl::string_view bytes);
 
+// UNITS: bytes of the zstd file (level 3, its default) that holds `bytes`.
+// ERRORS: as above.
+absl::StatusOr<int64_t> ZstdSize(absl::string_view bytes);
+
 }  // namespace optfarm::optimize
 
 #endif  // OPTFARM_ENGINE_OPTIMIZE_COMPRESSED_SIZE_H_

@@ -1,76 +1,38 @@
 #include "engine/optimize/dataset.h"
 
 #include <algorithm>
-#include <random>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "engine/formats/wav.h"
+#include "engine/optimize/array_file.h"
 #include "engine/optimize/array_input.h"
 #include "engine/optimize/picture_input.h"
 #include "engine/optimize/random_input.h"
+#include "engine/optimize/record_input.h"
+#include "engine/optimize/sample_choice.h"
+#include "engine/optimize/sample_files.h"
+#include "engine/optimize/sound_input.h"
 
 namespace optfarm::optimize {
 namespace {
 
-using runtime::Shape;
 using runtime::Tensor;
 
-constexpr size_t kMaxFiles = 1'000'000;
-constexpr int kMaxFolderDepth = 16;
-// UNITS: bytes. An hour of 16-bit stereo at 48 kHz.
-constexpr uint64_t kMaxWavBytes = uint64_t{700} << 20;
+enum class Source { kNone, kArray, kPicture, kSound, kRecord, kRandom };
 
-enum class Source {
-  kNone,
-  kArray,
-  kPicture,
-  // A WAV file's bytes as one string.
-  kWavFile,
-  // What DecodeWav makes of it: samples, and the sample rate.
-  kWavSamples,
-  kWavRate,
-  kRandom,
-};
-
+// Where one input's values come from.
 struct InputSource {
   ModelTensor input;
   Source source = Source::kNone;
   ArrayInput array;
   PictureInput picture;
+  SoundPart sound_part = SoundPart::kFile;
+  // Which of the dataset's records, and the feature of them.
+  size_t records = 0;
+  RecordInput record;
 };
-
-bool IsPicture(const std::string& path) {
-  const std::string extension = LowerExtension(path);
-  return extension == "jpg" || extension == "jpeg" || extension == "png";
-}
-
-bool IsSound(const std::string& path) { return LowerExtension(path) == "wav"; }
-
-// Paths below `root` of pictures and sounds, folders in order of their names.
-absl::Status FindFiles(const std::string& root, const std::string& below,
-                       int depth, std::vector<std::string>* files) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> names,
-                           ListFolder(JoinPath(root, below)));
-  for (const std::string& name : names) {
-    const std::string path = below.empty() ? name : JoinPath(below, name);
-    if (IsFolder(JoinPath(root, path))) {
-      if (depth < kMaxFolderDepth) {
-        OPTFARM_RETURN_IF_ERROR(FindFiles(root, path, depth + 1, files));
-      }
-    } else if (IsPicture(path) || IsSound(path)) {
-      files->push_back(path);
-    }
-    if (files->size() > kMaxFiles) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "Folder '", root, "' has more than ", kMaxFiles, " samples"));
-    }
-  }
-  return absl::OkStatus();
-}
 
 std::vector<double> OrDefault(const google::protobuf::RepeatedField<double>& f,
                               std::optional<double> otherwise, double silent) {
@@ -83,48 +45,26 @@ bool IsScalarInt(const ModelTensor& input) {
          (!input.shape.has_value() || input.shape->empty());
 }
 
-// Float samples as DecodeWav makes them, cut or filled up with silence to the
-// length the input wants.
-absl::StatusOr<Tensor> WavTensor(const formats::WavInfo& info,
-                                 const ModelTensor& input) {
-  int64_t frames = info.frames;
-  if (input.shape.has_value() && input.shape->size() == 2 &&
-      (*input.shape)[0] > 0) {
-    frames = (*input.shape)[0];
-  }
-  if (frames > static_cast<int64_t>(kMaxWavBytes)) {
-    return absl::InvalidArgumentError("the input wants too many samples");
-  }
-  OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
-                           Shape::FromDims({frames, info.channels}));
-  OPTFARM_ASSIGN_OR_RETURN(Tensor tensor,
-                           Tensor::Zeros(tensorflow::DT_FLOAT, shape));
-  const std::vector<float> samples = formats::WavSamples(info);
-  std::copy_n(samples.begin(),
-              std::min<size_t>(samples.size(), shape.num_elements()),
-              tensor.data<float>());
-  return tensor;
+RecordRequest RequestFor(const DatasetOptions& options,
+                         const std::string& feature) {
+  return {feature, options.preprocessing, options.input_mean,
+          options.input_std};
 }
 
-absl::StatusOr<Tensor> SoundValue(const InputSource& source,
-                                  const std::string& bytes) {
-  OPTFARM_ASSIGN_OR_RETURN(const formats::WavInfo info,
-                           formats::ParseWav(bytes));
-  switch (source.source) {
-    case Source::kWavFile:
-      return Tensor::Scalar<std::string>(bytes);
-    case Source::kWavRate:
-      return Tensor::Scalar<int32_t>(info.sample_rate);
-    default:
-      return WavTensor(info, source.input);
-  }
+std::string ScaleWarning(const ModelTensor& input) {
+  return absl::StrCat(
+      "Pictures were fed to '", graph::ToString(input.name),
+      "' as 0..255, because neither the recipe nor --input_mean and "
+      "--input_std say otherwise; most models want another scale.");
 }
 
 }  // namespace
 
 struct Dataset::Data {
   std::string folder;
-  std::vector<std::string> files;
+  // Of pictures or sounds; records have none.
+  SampleFiles files;
+  std::vector<ExampleRecords> records;
   std::vector<InputSource> sources;
   int64_t size = 0;
   uint64_t seed = 0;
@@ -133,12 +73,24 @@ struct Dataset::Data {
   std::vector<std::string> warnings;
 
   absl::Status AddArrays(const DatasetOptions& options);
+  absl::Status AddRecordFile(const DatasetOptions& options,
+                             const FileMember& file, InputSource* target);
+  absl::Status AddArray(const DatasetOptions& options, const std::string& path,
+                        InputSource* target);
   absl::Status AddFolder(const DatasetOptions& options);
+  absl::Status AddRecordFolder(const DatasetOptions& options,
+                               const std::vector<std::string>& paths);
   absl::Status AssignSounds();
   absl::Status AssignPictures(const DatasetOptions& options);
+  // The dataset has so many samples.
+  // ERRORS: InvalidArgument when other data have another number.
+  absl::Status SetSize(absl::string_view what, int64_t samples);
   absl::Status CheckAllFed() const;
   std::vector<InputSource*> Unfed();
   std::string Names() const;
+  const ExampleRecords* FirstRecords() const {
+    return records.empty() ? nullptr : &records[0];
+  }
 };
 
 std::vector<InputSource*> Dataset::Data::Unfed() {
@@ -153,6 +105,19 @@ std::string Dataset::Data::Names() const {
   return absl::StrJoin(sources, ", ", [](std::string* out, const auto& s) {
     absl::StrAppend(out, "'", graph::ToString(s.input.name), "'");
   });
+}
+
+absl::Status Dataset::Data::SetSize(absl::string_view what, int64_t samples) {
+  if (samples == 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", what, "' holds no samples"));
+  }
+  if (size > 0 && samples != size) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", what, "' holds ", samples, " samples, other data ", size));
+  }
+  size = samples;
+  return absl::OkStatus();
 }
 
 absl::Status Dataset::Data::AddArrays(const DatasetOptions& options) {
@@ -173,50 +138,106 @@ absl::Status Dataset::Data::AddArrays(const DatasetOptions& options) {
           absl::StrCat("Input '", graph::ToString(target->input.name),
                        "' is given data twice"));
     }
-    OPTFARM_ASSIGN_OR_RETURN(
-        target->array,
-        LoadArrayInput(
-            path, target->input,
-            OrDefault(options.preprocessing.mean(), options.input_mean, 0),
-            OrDefault(options.preprocessing.std(), options.input_std, 1)));
-    target->source = Source::kArray;
-    fed.push_back(absl::StrCat(
-        graph::ToString(target->input.name), ": ", target->array.description,
-        target->array.constant ? ", the same for every sample"
-                               : ", one sample a slice"));
-    const int64_t samples = target->array.samples();
-    if (samples == 0 && !target->array.constant) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", path, "' holds no samples"));
-    }
-    if (size > 0 && samples > 0 && samples != size) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", path, "' holds ", samples, " samples, other data ", size));
-    }
-    size = std::max(size, samples);
+    const FileMember file = SplitMember(path);
+    OPTFARM_RETURN_IF_ERROR(IsRecordsName(file.file)
+                                ? AddRecordFile(options, file, target)
+                                : AddArray(options, path, target));
   }
   return absl::OkStatus();
 }
 
+absl::Status Dataset::Data::AddArray(const DatasetOptions& options,
+                                     const std::string& path,
+                                     InputSource* target) {
+  OPTFARM_ASSIGN_OR_RETURN(
+      target->array,
+      LoadArrayInput(
+          path, target->input,
+          OrDefault(options.preprocessing.mean(), options.input_mean, 0),
+          OrDefault(options.preprocessing.std(), options.input_std, 1)));
+  target->source = Source::kArray;
+  fed.push_back(absl::StrCat(
+      graph::ToString(target->input.name), ": ", target->array.description,
+      target->array.constant ? ", the same for every sample"
+                             : ", one sample a slice"));
+  if (target->array.constant) return absl::OkStatus();
+  return SetSize(path, target->array.samples());
+}
+
+absl::Status Dataset::Data::AddRecordFile(const DatasetOptions& options,
+                                          const FileMember& file,
+                                          InputSource* target) {
+  OPTFARM_ASSIGN_OR_RETURN(ExampleRecords opened,
+                           ExampleRecords::Open({file.file}));
+  OPTFARM_ASSIGN_OR_RETURN(const tensorflow::Example first, opened.Read(0));
+  auto plan =
+      PlanRecordInput(RequestFor(options, file.member), target->input, first);
+  if (!plan.ok()) {
+    return Annotate(plan.status(), absl::StrCat("'", file.file, "'"));
+  }
+  OPTFARM_RETURN_IF_ERROR(SetSize(file.file, opened.size()));
+  target->source = Source::kRecord;
+  target->records = records.size();
+  target->record = *std::move(plan);
+  fed.push_back(absl::StrCat(graph::ToString(target->input.name), ": from '",
+                             BaseName(file.file), "', ", opened.size(),
+                             " records, ", target->record.description));
+  if (target->record.is_picture && target->record.picture.scale_unknown) {
+    warnings.push_back(ScaleWarning(target->input));
+  }
+  records.push_back(std::move(opened));
+  return absl::OkStatus();
+}
+
+absl::Status Dataset::Data::AddRecordFolder(
+    const DatasetOptions& options, const std::vector<std::string>& paths) {
+  std::vector<std::string> full;
+  for (const std::string& path : paths) full.push_back(JoinPath(folder, path));
+  OPTFARM_ASSIGN_OR_RETURN(ExampleRecords opened, ExampleRecords::Open(full));
+  OPTFARM_ASSIGN_OR_RETURN(const tensorflow::Example first, opened.Read(0));
+  for (InputSource* source : Unfed()) {
+    auto plan = PlanRecordInput(RequestFor(options, ""), source->input, first);
+    if (!plan.ok()) {
+      return Annotate(plan.status(), absl::StrCat("Folder '", folder, "'"));
+    }
+    source->source = Source::kRecord;
+    source->records = records.size();
+    source->record = *std::move(plan);
+    fed.push_back(absl::StrCat(graph::ToString(source->input.name), ": ",
+                               opened.size(), " records of ", paths.size(),
+                               " files, ", source->record.description));
+    if (source->record.is_picture && source->record.picture.scale_unknown) {
+      warnings.push_back(ScaleWarning(source->input));
+    }
+  }
+  const int64_t count = opened.size();
+  records.push_back(std::move(opened));
+  return SetSize(folder, count);
+}
+
 absl::Status Dataset::Data::AssignSounds() {
   std::vector<InputSource*> unfed = Unfed();
+  const auto feed = [](InputSource* source, SoundPart part) {
+    source->source = Source::kSound;
+    source->sound_part = part;
+  };
   for (InputSource* source : unfed) {
     if (source->input.dtype != tensorflow::DT_STRING) continue;
-    source->source = Source::kWavFile;
+    feed(source, SoundPart::kFile);
     fed.push_back(absl::StrCat(graph::ToString(source->input.name), ": ",
-                               files.size(), " WAV files as they are"));
+                               files.paths.size(), " WAV files as they are"));
     return absl::OkStatus();
   }
   bool found = false;
   for (InputSource* source : unfed) {
     if (source->input.dtype == tensorflow::DT_FLOAT && !found) {
       found = true;
-      source->source = Source::kWavSamples;
+      feed(source, SoundPart::kSamples);
       fed.push_back(absl::StrCat(graph::ToString(source->input.name), ": ",
-                                 "samples of ", files.size(),
+                                 "samples of ", files.paths.size(),
                                  " WAV files, -1..1"));
     } else if (IsScalarInt(source->input)) {
-      source->source = Source::kWavRate;
+      feed(source, SoundPart::kRate);
       fed.push_back(absl::StrCat(graph::ToString(source->input.name),
                                  ": sample rate of the WAV files"));
     }
@@ -240,13 +261,10 @@ absl::Status Dataset::Data::AssignPictures(const DatasetOptions& options) {
     source->picture = *std::move(plan);
     source->source = Source::kPicture;
     fed.push_back(absl::StrCat(graph::ToString(source->input.name), ": ",
-                               files.size(), " pictures, ",
+                               files.paths.size(), " pictures, ",
                                source->picture.Describe()));
     if (source->picture.scale_unknown) {
-      warnings.push_back(absl::StrCat(
-          "Pictures were fed to '", graph::ToString(source->input.name),
-          "' as 0..255, because neither the recipe nor --input_mean and "
-          "--input_std say otherwise; most models want another scale."));
+      warnings.push_back(ScaleWarning(source->input));
     }
     return absl::OkStatus();
   }
@@ -259,34 +277,15 @@ absl::Status Dataset::Data::AssignPictures(const DatasetOptions& options) {
 
 absl::Status Dataset::Data::AddFolder(const DatasetOptions& options) {
   folder = options.folder;
-  if (!IsFolder(folder)) {
-    return absl::NotFoundError(
-        absl::StrCat("Calibration folder '", folder, "' is ",
-                     Exists(folder) ? "a file; give a folder, or NAME=FILE.npy"
-                                    : "not there"));
+  OPTFARM_ASSIGN_OR_RETURN(SampleFiles found, FindSampleFiles(folder));
+  if (found.kind == SampleKind::kRecords) {
+    return AddRecordFolder(options, found.paths);
   }
-  OPTFARM_RETURN_IF_ERROR(FindFiles(folder, "", 0, &files));
-  if (files.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Calibration folder '", folder,
-        "' has no .jpg, .jpeg, .png or .wav files; an array is given as "
-        "NAME=FILE.npy"));
-  }
-  const auto sounds = std::count_if(files.begin(), files.end(), IsSound);
-  if (sounds > 0 && sounds < static_cast<int64_t>(files.size())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Calibration folder '", folder, "' mixes ", sounds, " sounds with ",
-        files.size() - sounds, " pictures; give one kind"));
-  }
-  OPTFARM_RETURN_IF_ERROR(sounds > 0 ? AssignSounds()
-                                     : AssignPictures(options));
-  const auto count = static_cast<int64_t>(files.size());
-  if (size > 0 && size != count) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "Folder '", folder, "' holds ", count, " samples, the arrays ", size));
-  }
-  size = count;
-  return absl::OkStatus();
+  files = std::move(found);
+  OPTFARM_RETURN_IF_ERROR(files.kind == SampleKind::kSound
+                              ? AssignSounds()
+                              : AssignPictures(options));
+  return SetSize(folder, static_cast<int64_t>(files.paths.size()));
 }
 
 absl::Status Dataset::Data::CheckAllFed() const {
@@ -344,16 +343,22 @@ absl::StatusOr<Dataset> Dataset::MakeRandom(
 int64_t Dataset::size() const { return data_->size; }
 
 absl::StatusOr<std::vector<Tensor>> Dataset::Sample(int64_t index) const {
-  const bool has_sounds = !data_->files.empty() && IsSound(data_->files[index]);
-  const std::string path =
-      data_->files.empty() ? "" : JoinPath(data_->folder, data_->files[index]);
+  const Data& data = *data_;
+  const std::string path = data.files.paths.empty()
+                               ? ""
+                               : JoinPath(data.folder, data.files.paths[index]);
+  // What several inputs may read parts of.
   std::string sound;
-  if (has_sounds) {
+  if (!path.empty() && data.files.kind == SampleKind::kSound) {
     OPTFARM_ASSIGN_OR_RETURN(sound, ReadFile(path, kMaxWavBytes));
+  }
+  std::vector<tensorflow::Example> examples;
+  for (const ExampleRecords& records : data.records) {
+    OPTFARM_ASSIGN_OR_RETURN(examples.emplace_back(), records.Read(index));
   }
   std::vector<Tensor> values;
   uint64_t input_number = 0;
-  for (const InputSource& source : data_->sources) {
+  for (const InputSource& source : data.sources) {
     ++input_number;
     absl::StatusOr<Tensor> value = Tensor();
     switch (source.source) {
@@ -363,18 +368,21 @@ absl::StatusOr<std::vector<Tensor>> Dataset::Sample(int64_t index) const {
       case Source::kPicture:
         value = ReadPicture(path, source.picture);
         break;
-      case Source::kRandom:
-        value =
-            RandomValue(source.input, data_->seed * 1000003 +
-                                          static_cast<uint64_t>(index) * 1009 +
-                                          input_number);
+      case Source::kRecord:
+        value = source.record.Value(examples[source.records]);
         break;
-      default:
-        value = SoundValue(source, sound);
+      case Source::kSound:
+        value = SoundValue(source.sound_part, source.input, sound);
         if (!value.ok()) {
           value = Annotate(value.status(),
                            absl::StrCat("While reading '", path, "'"));
         }
+        break;
+      default:
+        value =
+            RandomValue(source.input, data.seed * 1000003 +
+                                          static_cast<uint64_t>(index) * 1009 +
+                                          input_number);
     }
     if (!value.ok()) return value.status();
     values.push_back(*std::move(value));
@@ -383,29 +391,35 @@ absl::StatusOr<std::vector<Tensor>> Dataset::Sample(int64_t index) const {
 }
 
 std::string Dataset::SampleName(int64_t index) const {
-  return data_->files.empty() ? absl::StrCat("sample ", index)
-                              : data_->files[index];
+  if (!data_->files.paths.empty()) return data_->files.paths[index];
+  const ExampleRecords* records = data_->FirstRecords();
+  return records != nullptr ? records->NameOf(index)
+                            : absl::StrCat("sample ", index);
 }
 
 std::string Dataset::SubfolderOf(int64_t index) const {
-  if (data_->files.empty()) return "";
-  const std::string& path = data_->files[index];
+  if (data_->files.paths.empty()) return "";
+  const std::string& path = data_->files.paths[index];
   const size_t slash = path.find('/');
   return slash == std::string::npos ? "" : path.substr(0, slash);
 }
 
+absl::StatusOr<RecordLabels> Dataset::LabelsOfRecords() const {
+  const ExampleRecords* records = data_->FirstRecords();
+  if (records == nullptr) return RecordLabels();
+  OPTFARM_ASSIGN_OR_RETURN(const tensorflow::Example first, records->Read(0));
+  RecordLabels labels;
+  labels.feature = FindLabelFeature(first);
+  if (labels.feature.empty()) return labels;
+  OPTFARM_ASSIGN_OR_RETURN(labels.classes,
+                           ReadLabels(*records, labels.feature));
+  return labels;
+}
+
 std::vector<int64_t> Dataset::Choose(int64_t most, uint64_t seed) const {
-  std::vector<int64_t> chosen(data_->size);
-  for (int64_t i = 0; i < data_->size; ++i) chosen[i] = i;
-  if (most <= 0 || most >= data_->size) return chosen;
-  std::mt19937_64 random(seed);
-  for (int64_t i = 0; i < most; ++i) {
-    std::swap(chosen[i],
-              chosen[i + static_cast<int64_t>(random() % (data_->size - i))]);
-  }
-  chosen.resize(most);
-  std::sort(chosen.begin(), chosen.end());
-  return chosen;
+  std::vector<int64_t> all(data_->size);
+  for (int64_t i = 0; i < data_->size; ++i) all[i] = i;
+  return ChooseSome(std::move(all), most <= 0 ? data_->size : most, seed);
 }
 
 const std::vector<std::string>& Dataset::fed() const { return data_->fed; }

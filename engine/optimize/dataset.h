@@ -2,7 +2,11 @@
 // model is fed, one sample at a time.
 //
 // Pictures (.jpg .jpeg .png) and sounds (.wav) are found in a folder and its
-// subfolders, one sample a file, in the order of their paths. An array (.npy,
+// subfolders, one sample a file, in the order of their paths. TFRecord files
+// hold one sample a record, a tf.Example, of which a feature feeds an input: an
+// encoded picture or sound, a list of numbers, or the bytes of an array. They
+// come as a folder of files, or as "FILE.tfrecord:FEATURE" for one input; a
+// feature that is not named is found by what fits. An array (.npy,
 // "FILE.npz:NAME" or IDX) feeds one input; its first axis is the sample:
 //   - with one axis more than the input, each slice is fed as it is;
 //   - with as many axes, each slice is fed as a batch of one;
@@ -32,11 +36,20 @@ namespace optfarm::optimize {
 
 struct DatasetOptions {
   std::string folder;
-  // Input name (may be empty when there is one input) and .npy file.
+  // Input name (may be empty when there is one input) and a file: an array, or
+  // TFRecord.
   std::vector<std::pair<std::string, std::string>> arrays;
   v1::Preprocessing preprocessing;
   std::optional<double> input_mean;
   std::optional<double> input_std;
+};
+
+// The classes that stand in the samples' records.
+struct RecordLabels {
+  // Empty: the records have none.
+  std::string feature;
+  // One a sample.
+  std::vector<int64_t> classes;
 };
 
 // THREADS: const methods may run concurrently.
@@ -64,10 +77,16 @@ class Dataset {
   // One tensor an input, in the order of the inputs.
   // ERRORS: InvalidArgument or NotFound naming the file that cannot be used.
   absl::StatusOr<std::vector<runtime::Tensor>> Sample(int64_t index) const;
-  // The path below the folder; "sample 7" for arrays.
+  // The path below the folder; "sample 7" for arrays, "train.tfrecord#7" for
+  // records.
   std::string SampleName(int64_t index) const;
   // The first folder of the path, or "" when the file lies at the top.
   std::string SubfolderOf(int64_t index) const;
+
+  // Goes through all records for a feature that is usually the class. Nothing
+  // for other data.
+  // ERRORS: those of reading the records; InvalidArgument for one without it.
+  absl::StatusOr<RecordLabels> LabelsOfRecords() const;
 
   // At most `most` sample numbers, ascending; which ones depends on `seed`
   // alone. 0: all.

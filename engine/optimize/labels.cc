@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "engine/optimize/array_file.h"
+#include "engine/optimize/record_input.h"
 #include "engine/runtime/tensor.h"
 
 namespace optfarm::optimize {
@@ -186,6 +187,31 @@ absl::StatusOr<std::vector<int64_t>> FromArray(const std::string& bytes,
   return labels;
 }
 
+absl::StatusOr<Labels> FromRecords(const FileMember& file,
+                                   const Dataset& dataset) {
+  OPTFARM_ASSIGN_OR_RETURN(const ExampleRecords records,
+                           ExampleRecords::Open({file.file}));
+  std::string feature = file.member;
+  if (feature.empty()) {
+    OPTFARM_ASSIGN_OR_RETURN(const tensorflow::Example first, records.Read(0));
+    feature = FindLabelFeature(first);
+  }
+  if (feature.empty()) {
+    return absl::InvalidArgumentError(
+        "no feature has one of the usual names; choose one as "
+        "FILE.tfrecord:FEATURE");
+  }
+  if (records.size() != dataset.size()) {
+    return absl::InvalidArgumentError(absl::StrCat("there are ", records.size(),
+                                                   " labels for ",
+                                                   dataset.size(), " samples"));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> labels,
+                           ReadLabels(records, feature));
+  return Labels{std::move(labels), false,
+                absl::StrCat("feature '", feature, "'")};
+}
+
 absl::StatusOr<Labels> Read(const std::string& bytes, const Dataset& dataset,
                             int64_t classes) {
   if (IsArray(bytes)) {
@@ -212,25 +238,60 @@ absl::StatusOr<Labels> Read(const std::string& bytes, const Dataset& dataset,
       "after"));
 }
 
+// Adds the offset and checks the classes.
+absl::Status Shift(const Dataset& dataset, int64_t classes, int64_t offset,
+                   Labels* labels) {
+  for (size_t i = 0; i < labels->classes.size(); ++i) {
+    int64_t& label = labels->classes[i];
+    if (label == -1) continue;
+    const int64_t read = label;
+    if (read < -1 || __builtin_add_overflow(read, offset, &label) ||
+        label < 0 || (classes > 0 && label >= classes)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "class ", read,
+          offset == 0 ? ""
+                      : absl::StrCat(" and the labels' offset of ", offset),
+          " of ", dataset.SampleName(static_cast<int64_t>(i)),
+          " is out of range; the model's output has ", classes,
+          " classes, counted from 0 (--labels_offset shifts them)"));
+    }
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<Labels> LoadLabels(const std::string& path,
-                                  const Dataset& dataset, int64_t classes) {
+                                  const Dataset& dataset, int64_t classes,
+                                  int64_t offset) {
   const std::string doing = absl::StrCat("While reading labels '", path, "'");
-  OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
-                           ReadFile(path, kMaxLabelsBytes));
-  absl::StatusOr<Labels> labels = Read(bytes, dataset, classes);
-  if (!labels.ok()) return Annotate(labels.status(), doing);
-  for (size_t i = 0; i < labels->classes.size(); ++i) {
-    const int64_t label = labels->classes[i];
-    if (label < -1 || (classes > 0 && label >= classes)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          doing, ": class ", label, " of ", dataset.SampleName(i),
-          " is out of range; the model's output has ", classes, " classes"));
-    }
+  const FileMember file = SplitMember(path);
+  absl::StatusOr<Labels> labels;
+  if (IsRecords(file.file)) {
+    labels = FromRecords(file, dataset);
+  } else {
+    OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
+                             ReadFile(file.file, kMaxLabelsBytes));
+    labels = Read(bytes, dataset, classes);
   }
+  if (!labels.ok()) return Annotate(labels.status(), doing);
+  OPTFARM_RETURN_IF_ERROR(
+      Annotate(Shift(dataset, classes, offset, &*labels), doing));
   labels->source =
       absl::StrCat("from '", BaseName(path), "', ", labels->source);
+  return labels;
+}
+
+absl::StatusOr<Labels> LabelsFromRecords(const Dataset& dataset,
+                                         int64_t classes, int64_t offset) {
+  constexpr char kDoing[] = "While reading the records' labels";
+  absl::StatusOr<RecordLabels> found = dataset.LabelsOfRecords();
+  if (!found.ok()) return Annotate(found.status(), kDoing);
+  if (found->feature.empty()) return Labels();
+  Labels labels{std::move(found->classes), true,
+                absl::StrCat("the records' feature '", found->feature, "'")};
+  OPTFARM_RETURN_IF_ERROR(
+      Annotate(Shift(dataset, classes, offset, &labels), kDoing));
   return labels;
 }
 

@@ -25,6 +25,8 @@ struct Labels {
 
 // Reads a labels file. Its form is found by content:
 //   - an .npy of whole numbers, one a sample;
+//   - a TFRecord file with one tf.Example a sample; "FILE:FEATURE" names the
+//     feature, otherwise it is one of the usual names;
 //   - lines with one whole number each, as many as samples;
 //   - lines "path class" or "path,class" (also with a header, where the column
 //     named "...<classes>", "label", "class" or "index" counts), path below the
@@ -33,10 +35,18 @@ struct Labels {
 //     a sample's class is the line that its first folder is named after;
 //     folders without a line belong to "_unknown_" where there is one.
 // `classes` is the length of the model's output, -1 when it has no classes.
+// `offset` is added to each class: 1 for a model whose first class stands for
+// nothing while the labels begin at 0.
 // ERRORS: those of reading the file; InvalidArgument naming the line when it
 // has none of these forms, or labels nothing, or a class is out of range.
 absl::StatusOr<Labels> LoadLabels(const std::string& path,
-                                  const Dataset& dataset, int64_t classes);
+                                  const Dataset& dataset, int64_t classes,
+                                  int64_t offset = 0);
+
+// Labels that stand in the samples' records; empty when none do.
+// ERRORS: those of reading the records.
+absl::StatusOr<Labels> LabelsFromRecords(const Dataset& dataset,
+                                         int64_t classes, int64_t offset);
 
 // Labels from the folders alone: their names if all are numbers, else their
 // place in sorted order. Empty unless there are exactly `classes` folders, or

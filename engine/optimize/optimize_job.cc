@@ -25,6 +25,7 @@
 #include "engine/optimize/optimizer.h"
 #include "engine/optimize/recipes.h"
 #include "engine/optimize/report_writer.h"
+#include "engine/optimize/sample_files.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -65,7 +66,8 @@ absl::StatusOr<std::vector<graph::InputRequest>> InputsFromArrays(
     OPTFARM_ASSIGN_OR_RETURN(inputs.emplace_back(), ToInputRequest(spec));
   }
   for (const auto& [name, path] : request.calibration_arrays) {
-    if (name.empty()) continue;
+    // Of a record the features tell no shape.
+    if (name.empty() || IsRecordsName(SplitMember(path).file)) continue;
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto array,
                              LoadArray(path));
     auto found = std::find_if(inputs.begin(), inputs.end(),
@@ -263,6 +265,7 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
   job.dataset = &dataset;
   job.reader = &reader;
   job.labels_path = request.labels_path;
+  job.labels_offset = request.labels_offset;
   job.out_folder = request.out_folder;
   job.threads = std::max(1, request.threads);
   job.progress = tell;
@@ -298,6 +301,8 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
                              ReadFile(request.model_path));
     OPTFARM_ASSIGN_OR_RETURN(const int64_t packed, GzipSize(bytes));
     report.mutable_size_before()->set_gzip_bytes(packed);
+    OPTFARM_ASSIGN_OR_RETURN(const int64_t zstd, ZstdSize(bytes));
+    report.mutable_size_before()->set_zstd_bytes(zstd);
   }
   report.set_seconds(absl::ToDoubleSeconds(absl::Now() - start));
   OPTFARM_RETURN_IF_ERROR(

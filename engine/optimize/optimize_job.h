@@ -37,13 +37,16 @@ struct OptimizeRequest {
   // of an input may be left out.
   std::vector<v1::TensorSpec> inputs;
   std::vector<std::string> outputs;
-  // Folder with .jpg, .jpeg, .png or .wav files, searched with its subfolders;
-  // empty: none.
+  // Folder with .jpg, .jpeg, .png, .wav or .tfrecord files, searched with its
+  // subfolders; empty: none.
   std::string calibration_folder;
-  // Input name and .npy file; the name may be empty when there is one input.
+  // Input name and file, an array or TFRecord (see dataset.h); the name may be
+  // empty when there is one input.
   std::vector<std::pair<std::string, std::string>> calibration_arrays;
   // Labels of the samples (see dataset.h); empty: none.
   std::string labels_path;
+  // Added to each class.
+  int64_t labels_offset = 0;
   // UNITS: grey levels. Used where the recipe's preprocessing is silent.
   std::optional<double> input_mean;
   std::optional<double> input_std;

@@ -10,7 +10,6 @@
 #include "base/status_macros.h"
 #include "engine/formats/graph_file.h"
 #include "engine/optimize/bias_correction.h"
-#include "engine/optimize/calibration.h"
 #include "engine/optimize/comparison.h"
 #include "engine/optimize/layers.h"
 #include "engine/optimize/recipe_steps.h"
@@ -61,10 +60,12 @@ absl::Status Optimizer::LabelSamples(const Tensor& scores,
                                      absl::Span<const int64_t> candidates) {
   const int64_t classes = ClassesOf(scores);
   if (!in_.labels_path.empty()) {
-    OPTFARM_ASSIGN_OR_RETURN(
-        labels_, LoadLabels(in_.labels_path, *in_.dataset, classes));
+    OPTFARM_ASSIGN_OR_RETURN(labels_, LoadLabels(in_.labels_path, *in_.dataset,
+                                                 classes, in_.labels_offset));
   } else {
-    labels_ = GuessLabels(*in_.dataset, classes);
+    OPTFARM_ASSIGN_OR_RETURN(
+        labels_, LabelsFromRecords(*in_.dataset, classes, in_.labels_offset));
+    if (labels_.classes.empty()) labels_ = GuessLabels(*in_.dataset, classes);
   }
   if (labels_.classes.empty()) return absl::OkStatus();
   for (const int64_t i : candidates) {
@@ -133,11 +134,10 @@ absl::Status Optimizer::MeasureLabelled() {
       static_cast<double>(ClassesOf(judge_.outputs[0][scores_output_]));
   if (labels_.guessed && top1 < 2 * 100 / classes) {
     warnings_.push_back(absl::StrCat(
-        "The folders' names were tried as labels, but the original is right "
-        "for only ",
-        absl::StrFormat("%.1f", top1),
+        "Labels were tried that come from ", labels_.source,
+        ", but the original is right for only ", absl::StrFormat("%.1f", top1),
         " % of them, so they seem to be about other classes and are not used; "
-        "give --labels."));
+        "give --labels, or --labels_offset."));
     labels_ = {};
     labelled_.clear();
   } else {
@@ -147,20 +147,24 @@ absl::Status Optimizer::MeasureLabelled() {
 }
 
 absl::Status Optimizer::Calibrate(Attempt* attempt) {
-  OPTFARM_ASSIGN_OR_RETURN(
-      Observation observed,
-      ObserveRanges(attempt->graph, in_.inputs, in_.outputs, calibration_,
-                    in_.threads, in_.reader));
-  if (observed.log.empty()) return absl::OkStatus();
   const v1::Calibration& calibration = in_.recipe->calibration();
-  attempt->calibration_samples = observed.samples;
-  attempt->log = LogToFreeze(calibration, observed.log);
+  OPTFARM_ASSIGN_OR_RETURN(
+      attempt->observed,
+      ObserveRanges(calibration, attempt->graph, in_.inputs, in_.outputs,
+                    calibration_, in_.threads, in_.reader));
+  const std::vector<TransformStep> steps =
+      FreezeSteps(calibration, attempt->observed);
+  if (steps.empty()) return absl::OkStatus();
+  attempt->calibration_samples = attempt->observed.samples;
+  OPTFARM_RETURN_IF_ERROR(WriteLogs(attempt->observed));
+  return RunMore(steps, attempt);
+}
+
+absl::Status Optimizer::WriteLogs(const Observation& observed) const {
   OPTFARM_RETURN_IF_ERROR(
-      WriteFileAtomically(JoinPath(in_.out_folder, kRangeLogFile),
-                          transforms::PrintRangeLog(attempt->log)));
-  return RunMore(
-      {FreezeStep(calibration, kRangeLogFile), {"sort_by_execution_order", {}}},
-      attempt);
+      RestoreFile(kRangeLogFile, transforms::PrintRangeLog(observed.log)));
+  return RestoreFile(kInputLogFile,
+                     transforms::PrintRangeLog(observed.input_log));
 }
 
 absl::Status Optimizer::RunMore(const std::vector<TransformStep>& steps,
@@ -280,7 +284,8 @@ absl::StatusOr<std::optional<Attempt>> Optimizer::Make(const Spared& spared) {
 
 absl::Status Optimizer::Finish(double start, double left, Attempt* attempt) {
   const bool has_data = !in_.dataset->is_random();
-  if (HasRanges(attempt->graph) && in_.recipe->has_calibration() && has_data) {
+  if (in_.recipe->has_calibration() && has_data &&
+      HasRanges(attempt->graph, in_.recipe->calibration())) {
     Report("calibrating", start + 0.1 * left);
     OPTFARM_RETURN_IF_ERROR(Calibrate(attempt));
   }
@@ -394,8 +399,7 @@ absl::StatusOr<Attempt> Optimizer::FindBest() {
   OPTFARM_RETURN_IF_ERROR(best.broken);
   OPTFARM_RETURN_IF_ERROR(Judge(&best));
   // The files on disk are the last attempt's.
-  OPTFARM_RETURN_IF_ERROR(
-      RestoreFile(kRangeLogFile, transforms::PrintRangeLog(best.log)));
+  OPTFARM_RETURN_IF_ERROR(WriteLogs(best.observed));
   OPTFARM_RETURN_IF_ERROR(
       RestoreFile(kShiftFile, transforms::PrintConstantShifts(best.shifts)));
   return best;

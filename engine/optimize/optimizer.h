@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/graph/graph.h"
+#include "engine/optimize/calibration.h"
 #include "engine/optimize/gates.h"
 #include "engine/optimize/keep_float.h"
 #include "engine/optimize/labels.h"
@@ -22,7 +23,6 @@
 #include "engine/optimize/optimizer_input.h"
 #include "engine/runtime/tensor.h"
 #include "engine/transforms/pipeline.h"
-#include "engine/transforms/range_log.h"
 #include "engine/transforms/shift_constants.h"
 #include "engine/transforms/transform_string.h"
 #include "optfarm/v1/recipes.pb.h"
@@ -30,10 +30,7 @@
 
 namespace optfarm::optimize {
 
-// Name of the log file that the freezing step reads, in the job's folder.
-inline constexpr char kRangeLogFile[] = "calibration.log";
-
-// Name of the file that the correction of biases reads, there too.
+// Name of the file that the correction of biases reads, in the job's folder.
 inline constexpr char kShiftFile[] = "bias_shifts.txt";
 
 // One optimized graph with what was measured of it.
@@ -43,8 +40,8 @@ struct Attempt {
   // All steps, freezing included.
   std::vector<transforms::TransformStep> steps;
   transforms::PipelineReport pipeline;
-  // Empty when nothing was calibrated.
-  transforms::RangeLog log;
+  // Empty logs when nothing was calibrated.
+  Observation observed;
   // Empty when no bias was corrected.
   transforms::ConstantShifts shifts;
   int64_t calibration_samples = 0;
@@ -110,6 +107,7 @@ class Optimizer {
                                                          const Spared& spared);
   absl::StatusOr<std::vector<v1::TensorComparison>> CompareLayersOn(
       const Reference& reference, const Attempt& attempt);
+  absl::Status WriteLogs(const Observation& observed) const;
   // Makes a file of the job's folder hold `text`; no file when that is empty.
   absl::Status RestoreFile(absl::string_view name,
                            absl::string_view text) const;

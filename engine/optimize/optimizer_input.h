@@ -29,6 +29,8 @@ struct OptimizerInput {
   SampleReader* reader = nullptr;
   // Empty: none. The classes may be empty too.
   std::string labels_path;
+  // Added to each class.
+  int64_t labels_offset = 0;
   // Folder that the range log is written to.
   std::string out_folder;
   int threads = 1;

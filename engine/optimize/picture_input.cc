@@ -141,6 +141,40 @@ absl::StatusOr<FloatImage> Resized(const Image& image,
       height, width);
 }
 
+// The value of a decoded picture.
+absl::StatusOr<runtime::Tensor> ValueOf(Image image, const PictureInput& plan) {
+  if (plan.central_crop < 1) {
+    image = formats::CropCentre(image, plan.central_crop);
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const FloatImage resized, Resized(image, plan));
+  std::vector<int64_t> dims = plan.shape;
+  if (dims.size() == 4) {
+    dims[1] = resized.height;
+    dims[2] = resized.width;
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const runtime::Shape shape,
+                           runtime::Shape::FromDims(dims));
+  if (shape.num_elements() != static_cast<int64_t>(resized.pixels.size())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the picture does not fill shape ", shape.ToString()));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(runtime::Tensor tensor,
+                           runtime::Tensor::Allocate(plan.dtype, shape));
+  const int c = plan.channels;
+  for (size_t i = 0; i < resized.pixels.size(); ++i) {
+    const int k = static_cast<int>(i % c);
+    const float value = resized.pixels[plan.bgr ? i - k + (c - 1 - k) : i];
+    if (plan.dtype == tensorflow::DT_UINT8) {
+      tensor.data<uint8_t>()[i] =
+          static_cast<uint8_t>(std::clamp(std::round(value), 0.0f, 255.0f));
+    } else {
+      tensor.data<float>()[i] = (value - static_cast<float>(plan.mean[k])) /
+                                static_cast<float>(plan.std[k]);
+    }
+  }
+  return tensor;
+}
+
 }  // namespace
 
 std::string PictureInput::Describe() const {
@@ -229,40 +263,18 @@ absl::StatusOr<PictureInput> PlanPictureInput(
   return plan;
 }
 
+absl::StatusOr<runtime::Tensor> PictureFromBytes(absl::string_view bytes,
+                                                 const PictureInput& plan) {
+  OPTFARM_ASSIGN_OR_RETURN(Image image,
+                           formats::DecodeImage(bytes, plan.channels));
+  return ValueOf(std::move(image), plan);
+}
+
 absl::StatusOr<runtime::Tensor> ReadPicture(const std::string& path,
                                             const PictureInput& plan) {
   OPTFARM_ASSIGN_OR_RETURN(Image image,
                            formats::LoadImage(path, plan.channels));
-  if (plan.central_crop < 1) {
-    image = formats::CropCentre(image, plan.central_crop);
-  }
-  OPTFARM_ASSIGN_OR_RETURN(const FloatImage resized, Resized(image, plan));
-  std::vector<int64_t> dims = plan.shape;
-  if (dims.size() == 4) {
-    dims[1] = resized.height;
-    dims[2] = resized.width;
-  }
-  OPTFARM_ASSIGN_OR_RETURN(const runtime::Shape shape,
-                           runtime::Shape::FromDims(dims));
-  if (shape.num_elements() != static_cast<int64_t>(resized.pixels.size())) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the picture does not fill shape ", shape.ToString()));
-  }
-  OPTFARM_ASSIGN_OR_RETURN(runtime::Tensor tensor,
-                           runtime::Tensor::Allocate(plan.dtype, shape));
-  const int c = plan.channels;
-  for (size_t i = 0; i < resized.pixels.size(); ++i) {
-    const int k = static_cast<int>(i % c);
-    const float value = resized.pixels[plan.bgr ? i - k + (c - 1 - k) : i];
-    if (plan.dtype == tensorflow::DT_UINT8) {
-      tensor.data<uint8_t>()[i] =
-          static_cast<uint8_t>(std::clamp(std::round(value), 0.0f, 255.0f));
-    } else {
-      tensor.data<float>()[i] = (value - static_cast<float>(plan.mean[k])) /
-                                static_cast<float>(plan.std[k]);
-    }
-  }
-  return tensor;
+  return ValueOf(std::move(image), plan);
 }
 
 }  // namespace optfarm::optimize

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "engine/optimize/model_tensor.h"
 #include "engine/runtime/tensor.h"
 #include "optfarm/v1/recipes.pb.h"
@@ -46,8 +47,13 @@ absl::StatusOr<PictureInput> PlanPictureInput(
     const ModelTensor& input, const v1::Preprocessing& preprocessing,
     std::optional<double> mean, std::optional<double> std);
 
-// ERRORS: those of reading and decoding the file; InvalidArgument when a
-// picture that must not be resized has the wrong size.
+// The value of a JPEG or PNG file's bytes.
+// ERRORS: those of decoding them; InvalidArgument when a picture that must not
+// be resized has the wrong size.
+absl::StatusOr<runtime::Tensor> PictureFromBytes(absl::string_view bytes,
+                                                 const PictureInput& plan);
+
+// The same for a file. ERRORS: as above, naming the file, and the file's.
 absl::StatusOr<runtime::Tensor> ReadPicture(const std::string& path,
                                             const PictureInput& plan);
 

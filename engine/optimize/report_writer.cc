@@ -1,6 +1,7 @@
 #include "engine/optimize/report_writer.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -30,13 +31,16 @@ void SetSize(int64_t file_bytes, int64_t nodes, int64_t const_bytes,
 
 void FillCalibration(const OptimizerInput& job, const Attempt& attempt,
                      const SampleReader& reader, v1::Report* report) {
-  if (attempt.log.empty() && attempt.shifts.empty()) return;
+  const bool has_log =
+      !attempt.observed.log.empty() || !attempt.observed.input_log.empty();
+  if (!has_log && attempt.shifts.empty()) return;
   const v1::Calibration& calibration = job.recipe->calibration();
   v1::CalibrationSummary* summary = report->mutable_calibration();
   summary->set_samples(attempt.calibration_samples);
-  summary->set_ranges(static_cast<int64_t>(attempt.log.size()));
+  summary->set_ranges(static_cast<int64_t>(attempt.observed.log.size() +
+                                           attempt.observed.input_log.size()));
   std::vector<std::string> methods;
-  if (!attempt.log.empty()) {
+  if (has_log) {
     methods.push_back(DescribeMethod(calibration, attempt.calibration_samples));
   }
   if (!attempt.shifts.empty()) {
@@ -47,12 +51,15 @@ void FillCalibration(const OptimizerInput& job, const Attempt& attempt,
   for (v1::SkippedMatch& bad : reader.Bad()) {
     *summary->add_skipped_samples() = std::move(bad);
   }
-  for (const auto& [node, records] : attempt.log) {
-    const transforms::ObservedRange range = FrozenRange(calibration, records);
-    v1::ObservedRange* observed = summary->add_observed();
-    observed->set_node(node);
-    observed->set_min(range.min);
-    observed->set_max(range.max);
+  for (const transforms::RangeLog* log :
+       {&attempt.observed.log, &attempt.observed.input_log}) {
+    for (const auto& [node, records] : *log) {
+      const transforms::ObservedRange range = FrozenRange(calibration, records);
+      v1::ObservedRange* observed = summary->add_observed();
+      observed->set_node(node);
+      observed->set_min(range.min);
+      observed->set_max(range.max);
+    }
   }
 }
 
@@ -197,6 +204,8 @@ absl::Status WriteArtifacts(const std::string& folder,
   if (report->size_before().gzip_bytes() > 0) {
     OPTFARM_ASSIGN_OR_RETURN(const int64_t packed, GzipSize(graph));
     report->mutable_size_after()->set_gzip_bytes(packed);
+    OPTFARM_ASSIGN_OR_RETURN(const int64_t zstd, ZstdSize(graph));
+    report->mutable_size_after()->set_zstd_bytes(zstd);
   }
   const std::string command = absl::StrCat(
       "optctl graph transform --in_graph=MODEL --out_graph=optimized.pb",
@@ -205,10 +214,12 @@ absl::Status WriteArtifacts(const std::string& folder,
       " --transforms=", ShellWord(report->transform_string()), "\n");
   OPTFARM_RETURN_IF_ERROR(
       WriteArtifact(folder, "transforms.txt", "text/plain", command, report));
-  if (!attempt.log.empty()) {
-    OPTFARM_RETURN_IF_ERROR(
-        WriteArtifact(folder, kRangeLogFile, "text/plain",
-                      transforms::PrintRangeLog(attempt.log), report));
+  for (const auto& [name, log] :
+       {std::pair(kRangeLogFile, &attempt.observed.log),
+        std::pair(kInputLogFile, &attempt.observed.input_log)}) {
+    if (log->empty()) continue;
+    OPTFARM_RETURN_IF_ERROR(WriteArtifact(
+        folder, name, "text/plain", transforms::PrintRangeLog(*log), report));
   }
   if (!attempt.shifts.empty()) {
     OPTFARM_RETURN_IF_ERROR(

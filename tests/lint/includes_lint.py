@@ -22,7 +22,7 @@ THIRD_PARTIES = (
     (r'boost/asio', 'Boost.Asio', ('rpc',) + PROGRAM_ROOMS, False),
     (r'(grpcpp/|grpc/|grpc\+\+/|.*\.grpc\.pb\.h$)', 'gRPC',
      ('rpc',) + PROGRAM_ROOMS, True),
-    (r'(jpeglib|turbojpeg|png|zlib)\.h$', 'a picture or compression library',
+    (r'(jpeglib|turbojpeg|png|zlib|zstd)\.h$', 'a picture or compression library',
      ('engine',), False),
     (r'archive(_entry)?\.h$', 'libarchive', ('engine/formats',), False),
     (r'snappy\.h$', 'snappy', ('engine/formats',), False),

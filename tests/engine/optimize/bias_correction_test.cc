@@ -186,6 +186,18 @@ TEST(BiasCorrectionTest, LeavesAdditionsTheOriginalDoesNotHave) {
   EXPECT_THAT(shifts, ElementsAre(Key("b2")));
 }
 
+TEST(BiasCorrectionTest, IsTheSameWithAnyNumberOfThreads) {
+  Graph alone = Network(0.2f), together = Network(0.2f);
+  const auto samples = Samples(7);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const ConstantShifts one,
+      CorrectBiases(Network(0.0f), Inputs(), samples, 1, &alone));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const ConstantShifts four,
+      CorrectBiases(Network(0.0f), Inputs(), samples, 4, &together));
+  EXPECT_EQ(four, one);
+}
+
 TEST(BiasCorrectionTest, SpreadsNoNaN) {
   Graph optimized = Network(0.2f);
   auto samples = Samples(2);

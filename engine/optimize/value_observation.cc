@@ -1,0 +1,223 @@
+#include "engine/optimize/value_observation.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
+#include "engine/optimize/sample_runs.h"
+#include "engine/runtime/quantization.h"
+#include "engine/runtime/session.h"
+#include "engine/runtime/tensor.h"
+#include "engine/transforms/freeze_quantize_ranges.h"
+
+namespace optfarm::optimize {
+namespace {
+
+using graph::TensorName;
+using runtime::Session;
+using runtime::Tensor;
+using transforms::ValueHistogram;
+using Histograms = std::vector<ValueHistogram>;
+
+// UNITS: bytes of the tensors that are held at a time.
+constexpr int64_t kMostHeld = int64_t{1} << 30;
+
+// Histograms of all sites, one set for each sample that is running: threads
+// need not wait for one another.
+class HistogramSets {
+ public:
+  explicit HistogramSets(size_t sites) : sites_(sites) {}
+
+  Histograms Take() {
+    absl::MutexLock lock(&mutex_);
+    if (free_.empty()) return Histograms(sites_);
+    Histograms set = std::move(free_.back());
+    free_.pop_back();
+    return set;
+  }
+  void Return(Histograms set) {
+    absl::MutexLock lock(&mutex_);
+    free_.push_back(std::move(set));
+  }
+  // All sets together. REQUIRES: none is taken.
+  Histograms Merged() {
+    absl::MutexLock lock(&mutex_);
+    Histograms all(sites_);
+    for (const Histograms& set : free_) {
+      for (size_t i = 0; i < sites_; ++i) all[i].Merge(set[i]);
+    }
+    return all;
+  }
+
+ private:
+  const size_t sites_;
+  absl::Mutex mutex_;
+  std::vector<Histograms> free_ ABSL_GUARDED_BY(mutex_);
+};
+
+absl::StatusOr<std::unique_ptr<Session>> MakeSession(
+    const graph::Graph& graph, absl::Span<const RangeSite> sites,
+    absl::Span<const TensorName> inputs) {
+  std::vector<TensorName> fetches;
+  for (const RangeSite& site : sites) {
+    fetches.insert(fetches.end(), {site.value, site.min, site.max});
+  }
+  runtime::SessionOptions options;
+  // One thread: samples run at once.
+  options.threads = 1;
+  options.print = [](absl::string_view) {};
+  return Session::Create(graph, inputs, fetches, options);
+}
+
+absl::Status Count(const RangeSite& site, const Tensor* fetched,
+                   ValueHistogram* histogram) {
+  const Tensor& value = fetched[0];
+  if (site.is_quantize) {
+    if (value.dtype() != tensorflow::DT_FLOAT) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("what '", site.node, "' reads is not float"));
+    }
+    histogram->Add(value.flat<float>());
+    return absl::OkStatus();
+  }
+  if (value.dtype() != tensorflow::DT_QINT32 ||
+      fetched[1].dtype() != tensorflow::DT_FLOAT ||
+      fetched[2].dtype() != tensorflow::DT_FLOAT ||
+      fetched[1].num_elements() != 1 || fetched[2].num_elements() != 1) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "what '", site.node, "' reads is not 32-bit codes with a range"));
+  }
+  const runtime::Dequantizer<int32_t> decode(
+      runtime::Range{fetched[1].data<float>()[0], fetched[2].data<float>()[0]});
+  const auto* const codes = static_cast<const int32_t*>(value.raw());
+  std::vector<float> piece;
+  constexpr int64_t kPiece = 4096;
+  for (int64_t at = 0; at < value.num_elements(); at += kPiece) {
+    const int64_t end = std::min(at + kPiece, value.num_elements());
+    piece.clear();
+    for (int64_t i = at; i < end; ++i) piece.push_back(decode(codes[i]));
+    histogram->Add(piece);
+  }
+  return absl::OkStatus();
+}
+
+// How many sites from `first` on fit into `most` bytes; at least one.
+size_t SitesThatFit(absl::Span<const int64_t> bytes, size_t first,
+                    int64_t most) {
+  size_t last = first;
+  for (int64_t sum = 0; last < bytes.size(); ++last) {
+    sum += bytes[last];
+    if (sum > most && last > first) break;
+  }
+  return last - first;
+}
+
+// UNITS: bytes of each site's tensor for the first sample that can be used;
+// nothing when none can be.
+absl::StatusOr<std::vector<int64_t>> SizesOf(
+    const graph::Graph& graph, absl::Span<const RangeSite> sites,
+    absl::Span<const TensorName> inputs, absl::Span<const int64_t> samples,
+    SampleReader* reader) {
+  std::vector<int64_t> bytes(sites.size(), 0);
+  for (const int64_t index : samples) {
+    const auto sample = reader->Read(index);
+    if (!sample.has_value()) continue;
+    OPTFARM_ASSIGN_OR_RETURN(const auto session,
+                             MakeSession(graph, sites, inputs));
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
+                             session->Run(*sample));
+    for (size_t i = 0; i < sites.size(); ++i) {
+      const Tensor& value = values[3 * i];
+      bytes[i] = value.num_elements() *
+                 static_cast<int64_t>(runtime::ElementSize(value.dtype()));
+    }
+    break;
+  }
+  return bytes;
+}
+
+// One pass over the samples. Returns the number that could be used.
+absl::StatusOr<int64_t> ObserveSome(const graph::Graph& graph,
+                                    absl::Span<const RangeSite> sites,
+                                    absl::Span<const TensorName> inputs,
+                                    absl::Span<const int64_t> samples,
+                                    int threads, SampleReader* reader,
+                                    ValueObservation* observation) {
+  OPTFARM_ASSIGN_OR_RETURN(const auto session,
+                           MakeSession(graph, sites, inputs));
+  HistogramSets sets(sites.size());
+  const auto run = [&](size_t, const std::vector<Tensor>& sample)
+      -> absl::StatusOr<std::vector<Tensor>> {
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
+                             session->Run(sample));
+    Histograms set = sets.Take();
+    for (size_t i = 0; i < sites.size(); ++i) {
+      OPTFARM_RETURN_IF_ERROR(Count(sites[i], &values[3 * i], &set[i]));
+    }
+    sets.Return(std::move(set));
+    return std::vector<Tensor>();
+  };
+  int64_t used = 0;
+  const auto take = [&](size_t, const std::vector<Tensor>&) {
+    ++used;
+    return absl::OkStatus();
+  };
+  OPTFARM_RETURN_IF_ERROR(RunSamples(samples, threads, reader, run, take));
+  Histograms merged = sets.Merged();
+  for (size_t i = 0; i < sites.size(); ++i) {
+    observation->histograms[sites[i].node] = std::move(merged[i]);
+  }
+  return used;
+}
+
+}  // namespace
+
+std::vector<RangeSite> FindRangeSites(const graph::Graph& graph,
+                                      bool with_quantizes) {
+  const auto name_of = [&](graph::Endpoint tensor) {
+    return TensorName{graph.node(tensor.node).name(), tensor.port};
+  };
+  std::vector<RangeSite> sites;
+  const auto add = [&](graph::NodeId id, bool is_quantize) {
+    const graph::Node& node = graph.node(id);
+    if (node.inputs().size() != 3) return;
+    sites.push_back({node.name(), is_quantize, name_of(node.inputs()[0]),
+                     name_of(node.inputs()[1]), name_of(node.inputs()[2])});
+  };
+  for (const graph::NodeId id : graph.Ids()) {
+    if (graph.node(id).op() == "RequantizationRange") add(id, false);
+  }
+  if (with_quantizes) {
+    for (const graph::NodeId id : transforms::QuantizesWithRangeOfRun(graph)) {
+      add(id, true);
+    }
+  }
+  return sites;
+}
+
+absl::StatusOr<ValueObservation> ObserveValues(
+    const graph::Graph& graph, absl::Span<const RangeSite> sites,
+    absl::Span<const TensorName> inputs, absl::Span<const int64_t> samples,
+    int threads, SampleReader* reader) {
+  constexpr char kDoing[] = "While observing values";
+  ValueObservation observation;
+  const auto sizes = SizesOf(graph, sites, inputs, samples, reader);
+  if (!sizes.ok()) return Annotate(sizes.status(), kDoing);
+  const int64_t most = kMostHeld / std::max(1, threads);
+  for (size_t first = 0; first < sites.size();) {
+    const size_t count = SitesThatFit(*sizes, first, most);
+    const auto used = ObserveSome(graph, sites.subspan(first, count), inputs,
+                                  samples, threads, reader, &observation);
+    if (!used.ok()) return Annotate(used.status(), kDoing);
+    observation.samples = *used;
+    first += count;
+  }
+  OPTFARM_RETURN_IF_ERROR(reader->CheckBad());
+  return observation;
+}
+
+}  // namespace optfarm::optimize
