@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,48 @@ absl::Status CheckFeedsAndFetches(const TransformContext& context) {
     }
   }
   return absl::OkStatus();
+}
+
+// The shapes that TensorFlow 1.3's parameters give placeholders, so that what
+// depends on shapes alone can be folded. Its types only went with them.
+struct PlaceholderShapes {
+  std::optional<graph::PartialShape> of_all;
+  std::map<std::string, graph::PartialShape> of_one;
+};
+
+absl::StatusOr<PlaceholderShapes> ReadShapes(
+    const TransformArguments& arguments) {
+  const std::vector<std::string> names = arguments.Strings("name");
+  const std::vector<graph::PartialShape> shapes =
+      arguments.Shapes("shape_for_name");
+  const size_t types = arguments.Types("type_for_name").size();
+  if (names.size() != shapes.size() || (types > 0 && types != names.size())) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'name' is given ", names.size(), " times, 'shape_for_name' ",
+        shapes.size(), " times and 'type_for_name' ", types,
+        " times; each name needs a shape"));
+  }
+  PlaceholderShapes read;
+  if (arguments.Has("shape")) read.of_all = arguments.Shape("shape");
+  for (size_t i = 0; i < names.size(); ++i) {
+    read.of_one.insert_or_assign(names[i], shapes[i]);
+  }
+  return read;
+}
+
+void SetShapes(const PlaceholderShapes& shapes, Graph* graph) {
+  for (NodeId id : graph->Ids()) {
+    graph::Node* node = graph->mutable_node(id);
+    if (node->op() != "Placeholder" && node->op() != "PlaceholderWithDefault") {
+      continue;
+    }
+    const auto own = shapes.of_one.find(node->name());
+    if (own == shapes.of_one.end() && !shapes.of_all.has_value()) continue;
+    const graph::PartialShape& shape =
+        own == shapes.of_one.end() ? *shapes.of_all : own->second;
+    *(*node->mutable_def()->mutable_attr())["shape"].mutable_shape() =
+        shape.ToProto();
+  }
 }
 
 // Attributes as importing a graph leaves them.
@@ -294,10 +337,13 @@ class Folder {
 
 absl::Status FoldConstants(Graph* graph, TransformContext* context) {
   OPTFARM_RETURN_IF_ERROR(CheckFeedsAndFetches(*context));
+  OPTFARM_ASSIGN_OR_RETURN(const PlaceholderShapes shapes,
+                           ReadShapes(context->arguments()));
   // A cycle is all that can be wrong further on: the promise of leaving the
   // graph alone on error rests on this.
   OPTFARM_RETURN_IF_ERROR(graph::ExecutionOrder(*graph).status());
   OPTFARM_RETURN_IF_ERROR(graph::DataflowOrder(*graph).status());
+  SetShapes(shapes, graph);
   OPTFARM_RETURN_IF_ERROR(NormalizeAttributes(
       context->arguments().Bool("clear_output_shapes"), graph));
   CutOptionalInputs(*context, graph);
@@ -328,7 +374,27 @@ TransformDef FoldConstantsTransform() {
            {.name = "max_constant_size_in_bytes",
             .type = ParameterType::kInt,
             .help = "Results with more bytes are not put into the graph.",
-            .default_value = "10485760"}},
+            .default_value = "10485760"},
+           {.name = "shape",
+            .type = ParameterType::kShape,
+            .help = "Shape that placeholders are given first, as TensorFlow "
+                    "1.3 could."},
+           {.name = "name",
+            .help = "A placeholder with a shape of its own, which the "
+                    "shape_for_name in the same place gives.",
+            .repeated = true},
+           {.name = "shape_for_name",
+            .type = ParameterType::kShape,
+            .help = "Shape of the placeholder named in the same place.",
+            .repeated = true},
+           {.name = "type",
+            .type = ParameterType::kType,
+            .help = "Taken for TensorFlow 1.3's command lines; changes "
+                    "nothing."},
+           {.name = "type_for_name",
+            .type = ParameterType::kType,
+            .help = "As type.",
+            .repeated = true}},
       .run = FoldConstants,
       .is_all_or_nothing = true};
 }

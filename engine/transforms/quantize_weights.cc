@@ -121,6 +121,11 @@ absl::StatusOr<bool> IsLargeFloat(const graph::Node& node, int64_t minimum) {
 absl::Status QuantizeWeights(Graph* graph, TransformContext* context) {
   const TransformArguments& arguments = context->arguments();
   const int64_t minimum = arguments.Int("minimum_size");
+  if (minimum < 0) {
+    // TensorFlow compares without a sign: no constant is large enough.
+    context->Warn("nothing is quantized, because minimum_size is negative");
+    return absl::OkStatus();
+  }
   const std::vector<std::string> ops = arguments.Strings("ignore_op");
   const absl::flat_hash_set<std::string> ignored_ops(ops.begin(), ops.end());
   const std::vector<std::string> nodes = arguments.Strings("exclude_node");
@@ -165,7 +170,8 @@ TransformDef QuantizeWeightsTransform() {
       .parameters =
           {{.name = "minimum_size",
             .type = ParameterType::kInt,
-            .help = "Constants with fewer elements stay as they are.",
+            .help = "Constants with fewer elements stay as they are; with a "
+                    "negative number all do.",
             .default_value = "1024"},
            {.name = "ignore_op",
             .help = "Constants that a node of this op reads stay as they are.",

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -34,16 +35,19 @@ WeightRange RoundedRange(WeightRange range) {
 
 // Each value becomes the middle of its bucket. As in TensorFlow, the largest
 // value has a bucket of its own above the last, so that there are up to
-// num_steps + 1 different values.
+// num_steps + 1 different values; with `clamp` it is in the last one.
 absl::StatusOr<Tensor> Rounded(const Tensor& values, const WeightRange& range,
-                               int64_t num_steps) {
+                               int64_t num_steps, bool clamp) {
   OPTFARM_ASSIGN_OR_RETURN(Tensor rounded,
                            Tensor::Allocate(values.dtype(), values.shape()));
   const float width = (range.max - range.min) / static_cast<float>(num_steps);
+  const float last = clamp ? static_cast<float>(num_steps - 1)
+                           : std::numeric_limits<float>::infinity();
   const absl::Span<const float> from = values.flat<float>();
   const absl::Span<float> to = rounded.flat<float>();
   for (size_t i = 0; i < to.size(); ++i) {
-    const float bucket = std::floor((from[i] - range.min) / width);
+    const float bucket =
+        std::min(std::floor((from[i] - range.min) / width), last);
     to[i] = range.min + width * (bucket + 0.5f);
   }
   return rounded;
@@ -55,6 +59,7 @@ absl::Status RoundWeights(graph::Graph* graph, TransformContext* context) {
     return absl::InvalidArgumentError(absl::StrCat(
         "parameter 'num_steps' is ", num_steps, ", not within 1 to 16777216"));
   }
+  const bool clamp = context->arguments().Bool("clamp");
   for (graph::NodeId id : graph->Ids()) {
     graph::Node* node = graph->mutable_node(id);
     if (!IsConst(*node)) continue;
@@ -74,7 +79,7 @@ absl::Status RoundWeights(graph::Graph* graph, TransformContext* context) {
       continue;
     }
     OPTFARM_ASSIGN_OR_RETURN(const Tensor rounded,
-                             Rounded(values, range, num_steps));
+                             Rounded(values, range, num_steps, clamp));
     SetConstValue(node, rounded);
     context->CountChange();
   }
@@ -91,7 +96,13 @@ TransformDef RoundWeightsTransform() {
           .parameters = {{.name = "num_steps",
                           .type = ParameterType::kInt,
                           .help = "Number of different values per constant.",
-                          .default_value = "256"}},
+                          .default_value = "256"},
+                         {.name = "clamp",
+                          .type = ParameterType::kBool,
+                          .help = "Keeps to num_steps values; otherwise, as in "
+                                  "TensorFlow, the largest one has a value of "
+                                  "its own above the others.",
+                          .default_value = "false"}},
           .run = RoundWeights};
 }
 

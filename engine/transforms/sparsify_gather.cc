@@ -25,6 +25,7 @@
 #include "engine/transforms/quantized_op_nodes.h"
 #include "engine/transforms/saved_variables.h"
 #include "engine/transforms/unused_nodes.h"
+#include "engine/transforms/weight_leftovers.h"
 
 namespace optfarm::transforms {
 namespace {
@@ -84,7 +85,11 @@ class GatherSparsifier {
             return absl::OkStatus();
           }));
     }
-    for (NodeId weights : replaced_) RemoveWeights(weights);
+    for (NodeId weights : replaced_) {
+      if (const auto obstacle = RemoveWeights(weights, *context_, graph_)) {
+        context_->Skip(graph_->node(weights).name(), *obstacle);
+      }
+    }
     if (!tables_.empty()) {
       context_->Warn(absl::StrCat("run '", group_name_,
                                   "' once, which fills the tables, before the "
@@ -261,53 +266,6 @@ class GatherSparsifier {
     graph_->SetInputs(gather, {{found, 0}, {last, 0}});
     // The axis; weights may be needed for other matches still.
     if (read.size() == 3) RemoveUnused({read[2]}, *context_, graph_);
-  }
-
-  // Removes weights that nothing reads any more, and with a variable what gives
-  // it a value.
-  void RemoveWeights(NodeId weights) {
-    std::vector<NodeId> assigns;
-    for (const graph::Use& use : graph_->node(weights).uses()) {
-      const graph::Node& node = graph_->node(use.consumer);
-      const bool gives_value = node.op() == "Assign" && use.input == 0;
-      if (!gives_value || HasDataUses(node) ||
-          context_->IsInputOrOutput(node.name())) {
-        context_->Skip(graph_->node(weights).name(),
-                       absl::StrCat("the weights stay, because '", node.name(),
-                                    "' uses them"));
-        return;
-      }
-      assigns.push_back(use.consumer);
-    }
-    for (NodeId assign : assigns) {
-      DropFromWaiting(assign);
-      graph_->Remove(assign);
-    }
-    RemoveUnused({weights}, *context_, graph_);
-  }
-
-  static bool HasDataUses(const graph::Node& node) {
-    for (const graph::Use& use : node.uses()) {
-      if (!use.is_control()) return true;
-    }
-    return false;
-  }
-
-  // Nobody waits for the node any more.
-  void DropFromWaiting(NodeId id) {
-    std::vector<NodeId> waiting;
-    for (const graph::Use& use : graph_->node(id).uses()) {
-      waiting.push_back(use.consumer);
-    }
-    for (NodeId consumer : waiting) {
-      const std::vector<NodeId> controls(
-          graph_->node(consumer).control_inputs().begin(),
-          graph_->node(consumer).control_inputs().end());
-      graph_->ClearControlInputs(consumer);
-      for (NodeId control : controls) {
-        if (control != id) graph_->AddControlInput(consumer, control);
-      }
-    }
   }
 
   TransformContext* context_;

@@ -103,6 +103,30 @@ TEST(FoldConstantsTest, KnowsStaticShapes) {
   EXPECT_EQ(Show(graph, "useySize"), "Add(p, ySize)");
 }
 
+TEST(FoldConstantsTest, TakesShapesAsTensorFlow13Did) {
+  const auto fold = [](const std::string& parameters) {
+    GraphBuilder b;
+    b.Placeholder("x", {-1, 3});
+    b.Node("size", "Size", {"x"}, FloatT());
+    b.Placeholder("p", {}, tensorflow::DT_INT32);
+    b.Node("out", "Add", {"p", "size"},
+           {{"T", TypeAttr(tensorflow::DT_INT32)}});
+    Graph graph = b.Build();
+    MustApply(&graph, absl::StrCat("fold_constants(", parameters, ")"), "x,p",
+              "out");
+    return Show(graph, "out");
+  };
+  EXPECT_EQ(fold(""), "Add(p, size)");
+  EXPECT_THAT(fold("type=float, shape=\"2,3\""), HasSubstr("size/_0__cf__"));
+  EXPECT_THAT(fold("name=x, type_for_name=float, shape_for_name=\"2,3\""),
+              HasSubstr("size/_0__cf__"));
+  EXPECT_EQ(fold("name=p, shape_for_name=\"2,3\""), "Add(p, size)");
+  Graph graph = Product().Build();
+  EXPECT_THAT(Apply(&graph, "fold_constants(name=x)", "x", "out"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("each name needs a shape")));
+}
+
 TEST(FoldConstantsTest, TurnsAnOptionalInputIntoAPlaceholder) {
   GraphBuilder b;
   b.Floats("default", {}, {1});

@@ -38,6 +38,15 @@ TEST(QuantizeWeightsTest, QuantizesFromTheMinimumSizeOn) {
   EXPECT_EQ(large.node(large.Find("w")).FindAttr("mode")->s(), "MIN_FIRST");
 }
 
+TEST(QuantizeWeightsTest, ANegativeMinimumLeavesAllAsTheyAre) {
+  Graph graph = Weights(WaveValues(2000));
+  const TransformReport report =
+      MustApply(&graph, "quantize_weights(minimum_size=-1)", "", "out");
+  EXPECT_EQ(report.nodes_changed, 0);
+  EXPECT_THAT(report.warnings, ElementsAre(HasSubstr("negative")));
+  EXPECT_THAT(Names(graph), ElementsAre("w", "out"));
+}
+
 TEST(QuantizeWeightsTest, LosesAtMostOneStep) {
   std::vector<float> wave = WaveValues(2000);
   for (float& value : wave) value += 0.1f;
@@ -122,6 +131,19 @@ TEST(RoundWeightsTest, LeavesFewDifferentValuesNearTheOldOnes) {
   EXPECT_THAT(values, AllNear(wave, 2.0f / 8.0f / 2.0f + 1e-6f));
   std::sort(values.begin(), values.end());
   EXPECT_LE(std::unique(values.begin(), values.end()) - values.begin(), 9);
+}
+
+TEST(RoundWeightsTest, ClampsTheLargestValueIntoTheLastStep) {
+  std::vector<float> ramp(17);
+  for (size_t i = 0; i < ramp.size(); ++i) ramp[i] = static_cast<float>(i);
+  Graph as_tensorflow = Weights(ramp);
+  MustApply(&as_tensorflow, "round_weights(num_steps=4)", "", "out");
+  EXPECT_EQ(FloatsOf(as_tensorflow, "w").back(), 18);
+  Graph clamped = Weights(ramp);
+  MustApply(&clamped, "round_weights(num_steps=4, clamp=true)", "", "out");
+  std::vector<float> values = FloatsOf(clamped, "w");
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+  EXPECT_THAT(values, ElementsAre(2, 6, 10, 14));
 }
 
 TEST(RoundWeightsTest, RefusesBadSteps) {

@@ -228,6 +228,46 @@ TEST(SparsifyGatherTest, FindsThePartOfAPartitionedVariable) {
   EXPECT_EQ(Show(graph, "restore_all"), "NoOp()");
 }
 
+// What training watched of the weights: their mean, in a summary with another.
+void Watch(GraphBuilder* b) {
+  b->Ints("axes", {2}, {0, 1});
+  b->Node("mean", "Mean", {"w/read", "axes"}, FloatT());
+  b->Placeholder("tag", {}, tensorflow::DT_STRING);
+  b->Node("w/summary", "ScalarSummary", {"tag", "mean"}, FloatT());
+  b->Floats("loss", {}, {1});
+  b->Node("loss/summary", "ScalarSummary", {"tag", "loss"}, FloatT());
+  tensorflow::AttrValue two;
+  two.set_i(2);
+  b->Node("summaries", "MergeSummary", {"w/summary", "loss/summary"},
+          {{"N", two}});
+}
+
+TEST(SparsifyGatherTest, RemovesWhatWasWatchedOfTheWeights) {
+  GraphBuilder b = Variable("5 1 2,2:0,1");
+  Watch(&b);
+  Graph graph = b.Build();
+  OPTFARM_ASSERT_OK(Apply(&graph,
+                          "sparsify_gather(input_checkpoint=model.ckpt)", "ids",
+                          "gather", WithCheckpoint())
+                        .status());
+  for (const char* gone : {"w", "w/read", "mean", "axes", "w/summary"}) {
+    EXPECT_EQ(graph.Find(gone), graph::kNoNode) << gone;
+  }
+  EXPECT_EQ(Show(graph, "summaries"), "MergeSummary(loss/summary)");
+  EXPECT_EQ(graph.node(graph.Find("summaries")).FindAttr("N")->i(), 1);
+}
+
+TEST(SparsifyGatherTest, KeepsWeightsThatAnOutputIsComputedFrom) {
+  GraphBuilder b = Column({1, 0});
+  Gather(&b);
+  b.Node("norm", "Relu", {"w/read"}, FloatT());
+  Graph graph = b.Build();
+  EXPECT_THAT(
+      Skipped(MustApply(&graph, "sparsify_gather", "ids", "gather,norm")),
+      ElementsAre(HasSubstr("'norm' is computed from them")));
+  EXPECT_EQ(Show(graph, "norm"), "Relu(w/read)");
+}
+
 TEST(SparsifyGatherTest, SaysHowToReadAVariable) {
   Graph graph = Variable("").Build();
   EXPECT_THAT(Skipped(MustApply(&graph, "sparsify_gather", "ids", "gather")),
