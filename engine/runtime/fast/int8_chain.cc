@@ -37,6 +37,39 @@ bool IsRange(Range range) {
 
 // --- Building ----------------------------------------------------------------
 
+void Int8Chain::BeginLayer(const Tensor* bias, bool has_relu,
+                           bool is_by_column) {
+  Link link;
+  link.kind = Kind::kBegin;
+  if (bias != nullptr && bias->dtype() == tensorflow::DT_QINT32) {
+    const auto codes = bias->flat<int32_t>();
+    link.wide_codes.assign(codes.begin(), codes.end());
+  } else if (bias != nullptr) {
+    const auto values = bias->flat<float>();
+    link.floats.assign(values.begin(), values.end());
+  }
+  link.has_relu = has_relu;
+  is_by_column_ = is_by_column;
+  Append(std::move(link), Int8State::kWideCodes);
+}
+
+void Int8Chain::AddNarrow(std::optional<Range> range, float clip) {
+  needs_extremes_ |= !range.has_value();
+  Link link;
+  link.kind = Kind::kNarrow;
+  link.range = range;
+  link.clip = clip;
+  is_by_column_ = false;
+  Append(std::move(link), Int8State::kCodes);
+}
+
+void Int8Chain::AddSteps() {
+  Link link;
+  link.kind = Kind::kSteps;
+  is_by_column_ = false;
+  Append(std::move(link), Int8State::kFloat);
+}
+
 void Int8Chain::Append(Link link, Int8State state) {
   link.from = state_;
   state_ = state;
@@ -128,9 +161,11 @@ void Int8Chain::AddQuantize(std::optional<Range> range) {
 // Makes stages link by link; knows the range of the codes at each place.
 class Int8Chain::Maker {
  public:
-  Maker(const Int8Chain& chain, bool is_single, const Int8Extremes* extremes,
-        const Int8StageFunctions& functions, Int8Stages* made)
+  Maker(const Int8Chain& chain, const Int8Wide& wide, bool is_single,
+        const Int8Extremes* extremes, const Int8StageFunctions& functions,
+        Int8Stages* made)
       : chain_(chain),
+        wide_(wide),
         is_single_(is_single),
         extremes_(extremes),
         functions_(functions),
@@ -138,6 +173,12 @@ class Int8Chain::Maker {
 
   bool Add(const Link& link) {
     switch (link.kind) {
+      case Kind::kBegin:
+        return Begin(link);
+      case Kind::kNarrow:
+        return Narrow(link);
+      case Kind::kSteps:
+        return Steps();
       case Kind::kRequantize:
         return Requantize(link);
       case Kind::kQuantizedRelu:
@@ -175,11 +216,26 @@ class Int8Chain::Maker {
     return made_.tables.back().data();
   }
 
-  // Calls visit(number) for what the stages so far make of the extremes.
+  // Calls visit(column, number) for what the stages so far make of the
+  // extremes.
   template <typename Visit>
   void ForEachExtreme(Visit visit) const;
   std::optional<Range> FoundWide() const;
   std::optional<Range> FoundFloat() const;
+
+  bool Begin(const Link& link);
+  bool Narrow(const Link& link);
+  bool Steps();
+  std::optional<Range> FoundByColumn(float clip) const;
+  float StepOf(int64_t column) const {
+    return wide_
+        .steps[wide_.steps.size() == 1 ? 0 : static_cast<size_t>(column)];
+  }
+  std::vector<float>& KeepFloats() {
+    made_.float_tables.emplace_back(
+        static_cast<size_t>(PaddedColumns(chain_.columns_)));
+    return made_.float_tables.back();
+  }
 
   bool Requantize(const Link& link);
   bool QuantizedRelu(const Link& link);
@@ -189,6 +245,7 @@ class Int8Chain::Maker {
   bool Quantize(const Link& link);
 
   const Int8Chain& chain_;
+  const Int8Wide& wide_;
   bool is_single_;
   const Int8Extremes* extremes_;
   const Int8StageFunctions& functions_;
@@ -207,8 +264,8 @@ void Int8Chain::Maker::ForEachExtreme(Visit visit) const {
     const int64_t count =
         std::min<int64_t>(kInt8Columns, chain_.columns_ - first);
     for (int64_t i = 0; i < count; ++i) {
-      visit(numbers[i]);
-      visit(numbers[kInt8Columns + i]);
+      visit(numbers[i], first + i);
+      visit(numbers[kInt8Columns + i], first + i);
     }
   }
 }
@@ -218,7 +275,7 @@ std::optional<Range> Int8Chain::Maker::FoundWide() const {
   if (extremes_ == nullptr) return std::nullopt;
   int32_t low = std::numeric_limits<int32_t>::max();
   int32_t high = std::numeric_limits<int32_t>::min();
-  ForEachExtreme([&](int32_t number) {
+  ForEachExtreme([&](int32_t number, int64_t) {
     low = std::min(low, number);
     high = std::max(high, number);
   });
@@ -232,7 +289,7 @@ std::optional<Range> Int8Chain::Maker::FoundFloat() const {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Range range = {kInfinity, -kInfinity};
   bool is_finite = true;
-  ForEachExtreme([&](int32_t number) {
+  ForEachExtreme([&](int32_t number, int64_t) {
     float value;
     std::memcpy(&value, &number, sizeof(value));
     is_finite &= std::isfinite(value);
@@ -241,6 +298,74 @@ std::optional<Range> Int8Chain::Maker::FoundFloat() const {
   });
   if (!is_finite) return std::nullopt;
   return range;
+}
+
+// As RequantizationRangePerChannel.
+std::optional<Range> Int8Chain::Maker::FoundByColumn(float clip) const {
+  if (extremes_ == nullptr) return std::nullopt;
+  Range range;
+  ForEachExtreme([&](int32_t number, int64_t column) {
+    const float value = static_cast<float>(number) * StepOf(column);
+    range.min = std::min(range.min, value);
+    range.max = std::max(range.max, value);
+  });
+  if (clip > 0) range.max = std::min(range.max, clip);
+  return range;
+}
+
+// The bias goes into what the sums begin with.
+bool Int8Chain::Maker::Begin(const Link& link) {
+  for (float step : wide_.steps) {
+    // The range that stands for it must be one (InputRanges).
+    if (!std::isfinite(step * 2147483648.0f)) return false;
+  }
+  made_.bias = chain_.Bias(wide_);
+  if (link.has_relu) {
+    Int8Stage& stage = Push(Int8StageKind::kClamp);
+    stage.low = 0;
+    stage.high = std::numeric_limits<int32_t>::max();
+  }
+  if (wide_.steps.size() == 1) made_.range = RangeOfSteps(wide_.steps[0]);
+  return true;
+}
+
+bool Int8Chain::Maker::Narrow(const Link& link) {
+  const std::optional<Range> found =
+      link.range ? link.range : FoundByColumn(link.clip);
+  if (!found || !IsRange(*found)) return false;
+  const Range to = WithZero(*found);
+  const absl::StatusOr<int32_t> zero = ZeroCode(to);
+  if (!zero.ok()) return false;
+  std::vector<float>& factors = KeepFloats();
+  for (int64_t c = 0; c < chain_.columns_; ++c) {
+    factors[c] = NarrowingFactor(StepOf(c), to);
+    if (!std::isfinite(factors[c])) return false;
+  }
+  // Cutting off below zero can wait until the codes are narrow.
+  bool has_relu = false;
+  if (!made_.stages.empty() &&
+      made_.stages.back().kind == Int8StageKind::kClamp &&
+      made_.stages.size() == 1) {
+    made_.stages.pop_back();
+    has_relu = true;
+  }
+  Int8Stage& stage = Push(Int8StageKind::kNarrow);
+  stage.floats = factors.data();
+  stage.factor = has_relu ? 0.0f : static_cast<float>(-*zero);
+  stage.summand = static_cast<float>(255 - *zero);
+  stage.low = *zero;
+  made_.range = to;
+  return true;
+}
+
+bool Int8Chain::Maker::Steps() {
+  Int8Stage& stage = Push(Int8StageKind::kDequantize);
+  stage.factor = 1.0f;
+  stage.summand = 0.0f;
+  std::vector<float>& steps = KeepFloats();
+  for (int64_t c = 0; c < chain_.columns_; ++c) steps[c] = StepOf(c);
+  Push(Int8StageKind::kScale).floats = steps.data();
+  return true;
 }
 
 bool Int8Chain::Maker::Requantize(const Link& link) {
@@ -332,12 +457,24 @@ bool Int8Chain::Maker::Quantize(const Link& link) {
   return true;
 }
 
-bool Int8Chain::Prepare(Range wide, bool is_single,
+std::vector<int32_t> Int8Chain::Bias(const Int8Wide& wide) const {
+  std::vector<int32_t> codes;
+  if (links_.empty() || links_[0].kind != Kind::kBegin) return codes;
+  for (int32_t bias : links_[0].wide_codes) codes.push_back(CutBias(bias));
+  const std::vector<float>& floats = links_[0].floats;
+  for (size_t c = 0; c < floats.size(); ++c) {
+    codes.push_back(
+        CodeOfBias(floats[c], wide.steps[wide.steps.size() == 1 ? 0 : c]));
+  }
+  return codes;
+}
+
+bool Int8Chain::Prepare(const Int8Wide& wide, bool is_single,
                         const Int8Extremes* extremes,
                         const Int8StageFunctions& functions,
                         Int8Stages* made) const {
-  made->range = wide;
-  Maker maker(*this, is_single, extremes, functions, made);
+  made->range = wide.range;
+  Maker maker(*this, wide, is_single, extremes, functions, made);
   for (const Link& link : links_) {
     if (!maker.Add(link)) return false;
   }

@@ -19,6 +19,7 @@
 #include "engine/runtime/fast/int8_stage.h"
 #include "engine/runtime/kernels/code_arithmetic.h"
 #include "engine/runtime/quantization.h"
+#include "engine/runtime/tensor.h"
 
 namespace optfarm::runtime {
 
@@ -31,12 +32,28 @@ struct Int8Operand {
   Range range;
 };
 
+// What the 32-bit codes of a product stand for.
+struct Int8Wide {
+  // Of TensorFlow's first ops: the range.
+  Range range;
+  // Of whole layers: one step, for all columns or for each. Empty for the
+  // above.
+  std::vector<float> steps;
+};
+
 // Stages for known ranges. Not to be copied: stages point into the tables.
 struct Int8Stages {
   std::vector<Int8Stage> stages;
   std::list<std::vector<int32_t>> tables;
+  std::list<std::vector<float>> float_tables;
   // What the codes at the end stand for; nothing for floats.
   Range range;
+  // By column; empty for none.
+  std::vector<int32_t> bias;
+
+  Int8Stages() = default;
+  Int8Stages(const Int8Stages&) = delete;
+  Int8Stages& operator=(const Int8Stages&) = delete;
 };
 
 class Int8Chain {
@@ -49,6 +66,19 @@ class Int8Chain {
   int64_t columns() const { return columns_; }
   // Whether a range is found in the numbers.
   bool needs_extremes() const { return needs_extremes_; }
+
+  // Whether the numbers have a step for each column, so that no one range
+  // stands for them.
+  bool is_by_column() const { return is_by_column_; }
+
+  // What a whole layer begins with: adds a bias in float or in 32-bit codes, of
+  // as many values as columns (nullptr for none), and cuts off what is below
+  // zero. `is_by_column`: the product has a step for each column.
+  void BeginLayer(const Tensor* bias, bool has_relu, bool is_by_column);
+  // RequantizePerChannel; `clip` is that of RequantizationRangePerChannel.
+  void AddNarrow(std::optional<Range> range, float clip);
+  // 32-bit codes of a layer times their steps.
+  void AddSteps();
 
   // Each adds what the op of that name does. No range: it is found in the
   // numbers that come to it.
@@ -66,15 +96,21 @@ class Int8Chain {
   // With MIN_FIRST.
   void AddQuantize(std::optional<Range> range);
 
-  // The stages for a product whose codes have the range `wide`. `is_single`:
+  // What BeginLayer's bias adds to the sums of each column; empty for none.
+  std::vector<int32_t> Bias(const Int8Wide& wide) const;
+  // The stages for a product whose codes stand for `wide`. `is_single`:
   // the product has one element. `extremes` may be nullptr when they are not
   // needed. False: the ranges are not served, or an error; the kernels of the
   // ops know which.
-  bool Prepare(Range wide, bool is_single, const Int8Extremes* extremes,
+  bool Prepare(const Int8Wide& wide, bool is_single,
+               const Int8Extremes* extremes,
                const Int8StageFunctions& functions, Int8Stages* made) const;
 
  private:
   enum class Kind {
+    kBegin,
+    kNarrow,
+    kSteps,
     kRequantize,
     kQuantizedRelu,
     kQuantizedBiasAdd,
@@ -91,9 +127,13 @@ class Int8Chain {
     Int8State from = Int8State::kWideCodes;
     std::optional<Range> range;
     bool has_six = false;
+    bool has_relu = false;
+    float clip = 0;
+    // A layer's bias: in codes of 32 bits, or in `floats`.
+    std::vector<int32_t> wide_codes;
     CodeMode mode = CodeMode::kMinFirst;
     Int8Operand operand;
-    // As many as whole tiles have columns.
+    // As many as whole tiles have columns, or there are.
     std::vector<float> floats;
   };
   class Maker;
@@ -104,6 +144,7 @@ class Int8Chain {
   int64_t columns_;
   Int8State state_ = Int8State::kWideCodes;
   bool needs_extremes_ = false;
+  bool is_by_column_ = false;
   std::vector<Link> links_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string>
 #include <utility>
 
 #include "absl/strings/string_view.h"
@@ -32,14 +33,18 @@ bool IsOneInteger(const Tensor* value, int64_t wanted) {
 
 class Finder {
  public:
-  Finder(const PlanEditor& plan, int product, int64_t columns)
+  Finder(const PlanEditor& plan, int product, Int8Chain first, int rank)
       : plan_(plan),
-        at_{Int8Chain(columns), {product}, plan.step(product)->outputs},
-        rank_(plan.step(product)->op == "QuantizedMatMul" ? 2 : 4) {}
+        at_{std::move(first), {product}, plan.step(product)->outputs},
+        rank_(rank) {}
 
   std::vector<Int8ChainCut> Find() {
-    std::vector<Int8ChainCut> cuts = {at_};
-    while (cuts.size() < kMostCuts && Advance()) cuts.push_back(at_);
+    std::vector<Int8ChainCut> cuts;
+    for (size_t steps = 0; steps < kMostCuts; ++steps) {
+      // A range for each column cannot be given.
+      if (!at_.chain.is_by_column()) cuts.push_back(at_);
+      if (!Advance()) break;
+    }
     std::reverse(cuts.begin(), cuts.end());
     return cuts;
   }
@@ -54,6 +59,7 @@ class Finder {
 
   bool TakeFoundRequantize(int range, int requantize);
   bool TakeFoundQuantize(int reshape, int quantize);
+  bool TakeFoundNarrow(int range, int requantize);
   bool TakeDequantize(const Step& step);
 
   // Whether inputs first, first + 1, ... of a step are the chain's codes (at
@@ -67,6 +73,7 @@ class Finder {
   // The values of a constant that is one for all columns or one for each.
   const Tensor* ByColumn(int slot, DataType dtype) const;
   bool Enter(std::vector<int> steps, const Step& last) {
+    is_layer_ = false;
     at_.members.insert(at_.members.end(), steps.begin(), steps.end());
     std::sort(at_.members.begin(), at_.members.end());
     at_.outputs = last.outputs;
@@ -77,6 +84,8 @@ class Finder {
   const PlanEditor& plan_;
   Int8ChainCut at_;
   int rank_;
+  // The numbers are those of the product itself, in its own steps.
+  bool is_layer_ = true;
 };
 
 const Tensor* Finder::ByColumn(int slot, DataType dtype) const {
@@ -114,14 +123,26 @@ bool Finder::Advance() {
 bool Finder::TakeWide(const std::vector<int>& readers) {
   if (readers.size() == 2) {
     for (int i = 0; i < 2; ++i) {
-      if (StepAt(readers[i])->op == "RequantizationRange") {
+      const std::string& op = StepAt(readers[i])->op;
+      if (op == "RequantizationRange" && !at_.chain.is_by_column()) {
         return TakeFoundRequantize(readers[i], readers[1 - i]);
+      }
+      if (op == "RequantizationRangePerChannel") {
+        return TakeFoundNarrow(readers[i], readers[1 - i]);
       }
     }
     return false;
   }
   if (readers.size() != 1) return false;
   const Step& step = *StepAt(readers[0]);
+  if (step.op == "RequantizePerChannel" && ReadsRange(step, 1)) {
+    const std::optional<Range> range =
+        ConstantRange(plan_, step.inputs[3], step.inputs[4]);
+    if (!range || !is_layer_) return false;
+    at_.chain.AddNarrow(*range, 0);
+    return Enter(readers, step);
+  }
+  if (at_.chain.is_by_column()) return false;
   if (step.op == "Dequantize") return TakeDequantize(step);
   if (step.inputs.size() < 3 || !ReadsRange(step, 1)) return false;
   if (step.op == "QuantizedRelu" || step.op == "QuantizedRelu6") {
@@ -145,6 +166,21 @@ bool Finder::TakeFoundRequantize(int range, int requantize) {
     return false;
   }
   at_.chain.AddRequantize(std::nullopt);
+  return Enter({range, requantize}, step);
+}
+
+bool Finder::TakeFoundNarrow(int range, int requantize) {
+  const Step& finds = *StepAt(range);
+  const Step& step = *StepAt(requantize);
+  if (step.op != "RequantizePerChannel" || !is_layer_ ||
+      finds.node == nullptr || !ReadsRange(finds, 1) || !ReadsRange(step, 1) ||
+      step.inputs[3] != finds.outputs[0] ||
+      step.inputs[4] != finds.outputs[1]) {
+    return false;
+  }
+  const auto clip = graph::GetFloat(*finds.node, "clip_value_max");
+  if (!clip.ok()) return false;
+  at_.chain.AddNarrow(std::nullopt, *clip);
   return Enter({range, requantize}, step);
 }
 
@@ -306,8 +342,8 @@ std::optional<Range> ConstantRange(const PlanEditor& plan, int min, int max) {
 }
 
 std::vector<Int8ChainCut> FindInt8Chains(const PlanEditor& plan, int product,
-                                         int64_t columns) {
-  return Finder(plan, product, columns).Find();
+                                         Int8Chain first, int rank) {
+  return Finder(plan, product, std::move(first), rank).Find();
 }
 
 }  // namespace optfarm::runtime

@@ -25,10 +25,11 @@ struct Int8ChainCut {
 // range.
 std::optional<Range> ConstantRange(const PlanEditor& plan, int min, int max);
 
-// Everything that may be made one step with step `product`, which gives
-// `columns` columns; the longest first, the product alone last.
+// Everything that may be made one step with step `product`, which does what
+// `first` does and gives numbers of `rank` dimensions; the longest first, the
+// product alone last.
 std::vector<Int8ChainCut> FindInt8Chains(const PlanEditor& plan, int product,
-                                         int64_t columns);
+                                         Int8Chain first, int rank);
 
 }  // namespace optfarm::runtime
 

@@ -6,11 +6,14 @@ Int8Functions Int8FunctionsFor(const CpuFeatures& cpu) {
   Int8Functions functions;
 #if defined(__x86_64__)
   if (cpu.avx2) {
-    functions = {RunInt8TileAvx2, &kInt8StagesAvx2};
+    functions = {RunInt8TileAvx2, &kInt8StagesAvx2, RunInt8DepthwiseAvx2};
   }
   if (cpu.avx2 && cpu.avx_vnni) functions.tile = RunInt8TileAvxVnni;
   if (cpu.avx512) functions.stages = &kInt8StagesAvx512;
-  if (cpu.avx512 && cpu.avx512_vnni) functions.tile = RunInt8TileAvx512Vnni;
+  if (cpu.avx512 && cpu.avx512_vnni) {
+    functions.tile = RunInt8TileAvx512Vnni;
+    functions.depthwise = RunInt8DepthwiseAvx512Vnni;
+  }
 #else
   (void)cpu;
 #endif

@@ -4,6 +4,7 @@
 #define OPTFARM_ENGINE_RUNTIME_FAST_INT8_FUNCTIONS_H_
 
 #include "engine/runtime/fast/cpu_features.h"
+#include "engine/runtime/fast/int8_depthwise.h"
 #include "engine/runtime/fast/int8_stage.h"
 #include "engine/runtime/fast/int8_tile.h"
 
@@ -12,6 +13,7 @@ namespace optfarm::runtime {
 struct Int8Functions {
   Int8TileFunction tile = RunInt8TilePortable;
   const Int8StageFunctions* stages = &kInt8StagesPortable;
+  Int8DepthwiseFunction depthwise = RunInt8DepthwisePortable;
 };
 
 Int8Functions Int8FunctionsFor(const CpuFeatures& cpu);

@@ -1,17 +1,13 @@
 #include "engine/runtime/fast/int8_fusion.h"
 
 #include <optional>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/str_cat.h"
-#include "base/status_macros.h"
-#include "engine/graph/attr.h"
 #include "engine/runtime/fast/int8_chain_finder.h"
 #include "engine/runtime/fast/int8_layer.h"
-#include "engine/runtime/kernels/quantized_inputs.h"
+#include "engine/runtime/fast/int8_operands.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -27,8 +23,10 @@ class Fuser {
     for (int i = 0; i < plan_.step_count(); ++i) {
       const Step* step = plan_.step(i);
       if (step == nullptr || step->node == nullptr) continue;
-      if (step->op == "QuantizedConv2D" || step->op == "QuantizedMatMul") {
-        FuseLayer(i);
+      std::optional<Int8Operands> operands =
+          ReadInt8Operands(plan_, *step, functions_);
+      if (operands) {
+        FuseLayer(i, &*operands);
       } else {
         NoteRange(*step);
       }
@@ -36,18 +34,8 @@ class Fuser {
   }
 
  private:
-  // The layer without its weights, chain and input range.
-  struct Shape2d {
-    Int8LayerPlan plan;
-    int64_t depth = 0;
-    int64_t columns = 0;
-    bool is_transposed = false;
-  };
-
-  void FuseLayer(int product);
-  // False for what is left to the reference kernels.
-  bool Describe(const Step& step, const Tensor& filter, Shape2d* layer) const;
-  absl::Status Pack(const Tensor& filter, Shape2d* layer) const;
+  void FuseLayer(int product, Int8Operands* operands);
+  void Fuse(const Int8ChainCut& cut, Int8Operands* operands);
 
   // What is known of ranges that steps hand on.
   std::optional<Range> RangeOf(int min, int max) const {
@@ -57,6 +45,7 @@ class Fuser {
     return it->second;
   }
   void NoteRange(const Step& step);
+  void NoteRangeOf(const Int8LayerPlan& layer, const std::vector<int>& outputs);
 
   const FusionContext& context_;
   PlanEditor& plan_;
@@ -90,102 +79,41 @@ void Fuser::NoteRange(const Step& step) {
   }
 }
 
-bool Fuser::Describe(const Step& step, const Tensor& filter,
-                     Shape2d* layer) const {
-  layer->plan.functions = functions_;
-  if (filter.dtype() != tensorflow::DT_QUINT8 || filter.num_elements() == 0) {
-    return false;
-  }
-  if (step.op == "QuantizedConv2D") {
-    const auto window = ReadWindowAttrs(*step.node);
-    if (filter.rank() != 4 || !window.ok() || window->is_nchw) {
-      return false;
-    }
-    layer->plan.window = *window;
-    layer->plan.size_y = filter.dim(0);
-    layer->plan.size_x = filter.dim(1);
-    layer->plan.channels = filter.dim(2);
-    layer->columns = filter.dim(3);
-  } else {
-    const auto transpose_a = graph::GetBoolOr(*step.node, "transpose_a", false);
-    const auto transpose_b = graph::GetBoolOr(*step.node, "transpose_b", false);
-    if (filter.rank() != 2 || !transpose_a.ok() || *transpose_a ||
-        !transpose_b.ok()) {
-      return false;
-    }
-    layer->is_transposed = *transpose_b;
-    layer->plan.channels = filter.dim(*transpose_b ? 1 : 0);
-    layer->columns = filter.dim(*transpose_b ? 0 : 1);
-  }
-  layer->depth = filter.num_elements() / layer->columns;
-  return true;
-}
-
-absl::Status Fuser::Pack(const Tensor& filter, Shape2d* layer) const {
-  const bool is_transposed = layer->is_transposed;
-  OPTFARM_ASSIGN_OR_RETURN(
-      Tensor packed,
-      context_.Pack(filter,
-                    absl::StrCat("int8 ", layer->depth, "x", layer->columns,
-                                 is_transposed ? " transposed" : ""),
-                    [&] {
-                      return Int8Weights::Pack(filter, layer->depth,
-                                               layer->columns, is_transposed);
-                    }));
-  layer->plan.weights =
-      Int8Weights(std::move(packed), layer->depth, layer->columns);
-  return absl::OkStatus();
-}
-
-void Fuser::FuseLayer(int product) {
-  const Step& step = *plan_.step(product);
-  if (step.inputs.size() != 6 || step.outputs.size() != 3) return;
-  const std::vector<int> inputs = {step.inputs[0], step.inputs[2],
-                                   step.inputs[3]};
-  const int filter_slot = step.inputs[1];
-  const Tensor* filter = plan_.ConstantOf(filter_slot);
-  const auto weights_range =
-      ConstantRange(plan_, step.inputs[4], step.inputs[5]);
-  if (filter == nullptr || !weights_range) return;
-  const auto zero = ZeroCode(*weights_range);
-  Shape2d layer;
-  if (!zero.ok() || !Describe(step, *filter, &layer)) return;
-  for (Int8ChainCut& cut : FindInt8Chains(plan_, product, layer.columns)) {
-    if (!plan_.MayFuse(cut.members, cut.outputs)) continue;
-    if (!Pack(*filter, &layer).ok()) return;
-    Int8LayerPlan& made = layer.plan;
-    made.weights_range = *weights_range;
-    made.weights_zero = *zero;
-    made.input_range = RangeOf(inputs[1], inputs[2]);
-    if (made.input_range && cut.outputs.size() == 3 &&
-        !cut.chain.needs_extremes()) {
-      Int8Stages stages;
-      const Range wide =
-          RangeOfProduct<uint8_t, uint8_t>(*made.input_range, *weights_range);
-      if (cut.chain.Prepare(wide, false, nullptr, *functions_.stages,
-                            &stages)) {
-        ranges_[{cut.outputs[1], cut.outputs[2]}] = stages.range;
-      }
-    }
-    made.chain = std::move(cut.chain);
-    const Int8Weights weights = made.weights;
-    const Shape shape = filter->shape();
-    const bool is_transposed = layer.is_transposed;
-    std::vector<ChainConstant> restored(1);
-    restored[0].slot = filter_slot;
-    restored[0].restore = [weights, shape, is_transposed] {
-      return weights.Unpack(shape, is_transposed);
-    };
-    FusedStep fused;
-    fused.inputs = inputs;
-    fused.outputs = cut.outputs;
-    fused.constant_bytes = weights.TotalBytes();
-    StepChain steps =
-        plan_.TakeChain(cut.members, inputs, cut.outputs, std::move(restored));
-    fused.kernel = MakeInt8Layer(std::move(made), std::move(steps));
-    plan_.Fuse(cut.members, std::move(fused));
+void Fuser::NoteRangeOf(const Int8LayerPlan& layer,
+                        const std::vector<int>& outputs) {
+  if (!layer.input_range || outputs.size() != 3 ||
+      layer.chain.needs_extremes()) {
     return;
   }
+  Int8Stages stages;
+  if (layer.chain.Prepare(WideOf(layer, *layer.input_range), false, nullptr,
+                          *functions_.stages, &stages)) {
+    ranges_[{outputs[1], outputs[2]}] = stages.range;
+  }
+}
+
+void Fuser::FuseLayer(int product, Int8Operands* operands) {
+  for (const Int8ChainCut& cut :
+       FindInt8Chains(plan_, product, operands->plan.chain, operands->rank)) {
+    if (plan_.MayFuse(cut.members, cut.outputs)) return Fuse(cut, operands);
+  }
+}
+
+void Fuser::Fuse(const Int8ChainCut& cut, Int8Operands* operands) {
+  const Tensor& filter = *plan_.ConstantOf(operands->filter_slot);
+  if (!PackInt8Filter(context_, filter, operands).ok()) return;
+  Int8LayerPlan& layer = operands->plan;
+  layer.input_range = RangeOf(operands->inputs[1], operands->inputs[2]);
+  layer.chain = cut.chain;
+  NoteRangeOf(layer, cut.outputs);
+  FusedStep fused;
+  fused.inputs = operands->inputs;
+  fused.outputs = cut.outputs;
+  fused.constant_bytes = layer.weights.TotalBytes();
+  StepChain steps = plan_.TakeChain(cut.members, fused.inputs, fused.outputs,
+                                    {RestoredInt8Filter(filter, *operands)});
+  fused.kernel = MakeInt8Layer(std::move(layer), std::move(steps));
+  plan_.Fuse(cut.members, std::move(fused));
 }
 
 }  // namespace

@@ -77,23 +77,28 @@ class KeepingSink final : public Int8Sink {
   }
   void Take(const Int8Numbers&, int64_t) const override {}
 
-  // Hands on what was kept.
-  void Replay(int64_t rows, ThreadPool* pool, const Int8Sink& sink) const {
-    const int64_t tile_rows = Int8TileRows(rows);
-    const int64_t tiles = (rows + tile_rows - 1) / tile_rows;
+  // Hands on what was kept of rows in lines.
+  void Replay(int64_t rows, int64_t line, ThreadPool* pool,
+              const Int8Sink& sink) const {
+    const int64_t tile_rows = Int8TileRows(line);
+    const int64_t tiles = (line + tile_rows - 1) / tile_rows;
     constexpr int64_t kNumbersPerRange = 16384;
     const int64_t grain =
         kNumbersPerRange / (tile_rows * blocks_ * kInt8Columns);
-    pool->ParallelFor(tiles, grain, [&](int64_t begin, int64_t end) {
-      for (int64_t tile = begin; tile < end; ++tile) {
-        const int64_t row = tile * tile_rows;
-        const int count = static_cast<int>(std::min(tile_rows, rows - row));
-        for (int64_t block = 0; block < blocks_; ++block) {
-          const int64_t column = block * kInt8Columns;
-          sink.Take({PlaceOf(row, count, column, nullptr), count, column}, row);
-        }
-      }
-    });
+    pool->ParallelFor(
+        rows / line * tiles, grain, [&](int64_t begin, int64_t end) {
+          for (int64_t i = begin; i < end; ++i) {
+            const int64_t in_line = i % tiles * tile_rows;
+            const int64_t row = i / tiles * line + in_line;
+            const int count =
+                static_cast<int>(std::min(tile_rows, line - in_line));
+            for (int64_t block = 0; block < blocks_; ++block) {
+              const int64_t column = block * kInt8Columns;
+              sink.Take({PlaceOf(row, count, column, nullptr), count, column},
+                        row);
+            }
+          }
+        });
   }
 
  private:
@@ -106,7 +111,7 @@ class Int8Layer final : public Kernel {
   Int8Layer(Int8LayerPlan plan, StepChain steps)
       : plan_(std::move(plan)), steps_(std::move(steps)) {
     if (plan_.chain.needs_extremes() || !plan_.input_range) return;
-    has_ready_ = plan_.chain.Prepare(WideRange(*plan_.input_range), false,
+    has_ready_ = plan_.chain.Prepare(WideOf(plan_, *plan_.input_range), false,
                                      nullptr, *plan_.functions.stages, &ready_);
   }
 
@@ -124,16 +129,13 @@ class Int8Layer final : public Kernel {
     Shape shape;
   };
 
-  Range WideRange(Range input) const {
-    return RangeOfProduct<uint8_t, uint8_t>(input, plan_.weights_range);
-  }
-
   // Nothing for what the kernels of the steps are to look at.
   std::optional<Call> ReadInputs(const KernelContext& context) const;
   bool PlaceImage(const Tensor& input, Call* call) const;
 
   Int8Product ProductOf(const Call& call) const {
-    return {call.image, plan_.weights, plan_.weights_zero, plan_.functions};
+    return {call.image, plan_.weights, plan_.weights_zero, plan_.functions,
+            plan_.is_depthwise};
   }
   absl::StatusOr<Tensor*> AllocateResult(const Call& call,
                                          KernelContext* context) const;
@@ -196,6 +198,12 @@ std::optional<Int8Layer::Call> Int8Layer::ReadInputs(
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   const int64_t elements = call.shape.num_elements();
   if (elements == 0 || elements > kMost) return std::nullopt;
+  // Padding is to add nothing.
+  if (plan_.is_depthwise && (*zero < 0 || *zero > 255)) return std::nullopt;
+  if (!plan_.weights_steps.empty() &&
+      !SumsFit(ProductOf(call).depth(), *zero, plan_.weights_zero)) {
+    return std::nullopt;
+  }
   return call;
 }
 
@@ -216,7 +224,7 @@ absl::Status Int8Layer::ComputeAtOnce(const Call& call,
                         plan_.input_range->max == call.range.max;
   Int8Stages made;
   if (!is_ready &&
-      !plan_.chain.Prepare(WideRange(call.range), is_single, nullptr,
+      !plan_.chain.Prepare(WideOf(plan_, call.range), is_single, nullptr,
                            *plan_.functions.stages, &made)) {
     return steps_.Run(context);
   }
@@ -225,7 +233,9 @@ absl::Status Int8Layer::ComputeAtOnce(const Call& call,
   const Output output(plan_.chain.state(), plan_.weights.columns(),
                       *plan_.functions.stages, out);
   const StagesSink sink(stages.stages, *plan_.functions.stages, output);
-  Multiply(ProductOf(call), context->pool(), sink);
+  Int8Product product = ProductOf(call);
+  if (!stages.bias.empty()) product.bias = stages.bias.data();
+  Multiply(product, context->pool(), sink);
   SetRange(stages.range, context);
   return absl::OkStatus();
 }
@@ -240,10 +250,13 @@ absl::Status Int8Layer::ComputeInTwoPasses(const Call& call,
                            Tensor::Allocate(tensorflow::DT_INT32, all));
   const KeepingSink kept(blocks, numbers.data<int32_t>());
   Int8Extremes extremes;
-  Multiply(ProductOf(call), context->pool(), kept, &extremes);
+  Int8Product product = ProductOf(call);
+  const Int8Wide wide = WideOf(plan_, call.range);
+  const std::vector<int32_t> bias = plan_.chain.Bias(wide);
+  if (!bias.empty()) product.bias = bias.data();
+  Multiply(product, context->pool(), kept, &extremes);
   Int8Stages stages;
-  if (!plan_.chain.Prepare(WideRange(call.range),
-                           call.shape.num_elements() == 1, &extremes,
+  if (!plan_.chain.Prepare(wide, call.shape.num_elements() == 1, &extremes,
                            *plan_.functions.stages, &stages)) {
     return steps_.Run(context);
   }
@@ -251,12 +264,25 @@ absl::Status Int8Layer::ComputeInTwoPasses(const Call& call,
   const Output output(plan_.chain.state(), plan_.weights.columns(),
                       *plan_.functions.stages, out);
   const StagesSink sink(stages.stages, *plan_.functions.stages, output);
-  kept.Replay(call.image.rows(), context->pool(), sink);
+  kept.Replay(call.image.rows(), product.line(), context->pool(), sink);
   SetRange(stages.range, context);
   return absl::OkStatus();
 }
 
 }  // namespace
+
+Int8Wide WideOf(const Int8LayerPlan& plan, Range input) {
+  Int8Wide wide;
+  if (plan.weights_steps.empty()) {
+    wide.range = RangeOfProduct<uint8_t, uint8_t>(input, plan.weights_range);
+    return wide;
+  }
+  const float step = (input.max - input.min) / 255.0f;
+  for (float weights_step : plan.weights_steps) {
+    wide.steps.push_back(weights_step * step);
+  }
+  return wide;
+}
 
 std::unique_ptr<Kernel> MakeInt8Layer(Int8LayerPlan plan, StepChain steps) {
   return std::make_unique<Int8Layer>(std::move(plan), std::move(steps));

@@ -1,5 +1,6 @@
-// A convolution or matrix product of 8-bit codes with constant weights and all
-// that follows it up to the next codes or floats, as one kernel.
+// A convolution, depthwise convolution or matrix product of 8-bit codes with
+// constant weights and all that follows it up to the next codes or floats, as
+// one kernel.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_FAST_INT8_LAYER_H_
 #define OPTFARM_ENGINE_RUNTIME_FAST_INT8_LAYER_H_
@@ -7,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "engine/runtime/fast/int8_chain.h"
 #include "engine/runtime/fast/int8_functions.h"
@@ -25,14 +27,22 @@ struct Int8LayerPlan {
   int64_t size_x = 1;
   int64_t channels = 0;
   Int8Weights weights;
-  Range weights_range;
-  // By zero_code of weights_range.
+  bool is_depthwise = false;
+  // That of the unsigned codes.
   int32_t weights_zero = 0;
+  // Of TensorFlow's first ops: the weights' range.
+  Range weights_range;
+  // Of whole layers: the weights' steps, one or one for each column; empty for
+  // the above.
+  std::vector<float> weights_steps;
   Int8Chain chain{0};
   Int8Functions functions;
   // What input 0's codes stand for, where it is known beforehand.
   std::optional<Range> input_range;
 };
+
+// What the products of a layer stand for when its input has this range.
+Int8Wide WideOf(const Int8LayerPlan& plan, Range input);
 
 // Inputs: codes, min, max. Outputs: codes (8 or 32 bits), min, max; floats
 // alone where the chain ends in floats. `steps` are what it stands for, for

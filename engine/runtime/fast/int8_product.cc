@@ -186,28 +186,10 @@ class Rows {
   int32_t row_start_[kInt8Rows] = {};
 };
 
-// What each column's sums begin with.
-std::vector<int32_t> ColumnStarts(const Int8Product& product) {
-  const Int8Weights& weights = product.weights;
-  const auto zero = static_cast<uint32_t>(product.image.zero);
-  const auto shifted_zero =
-      static_cast<uint32_t>(product.weights_zero - kInt8Shift);
-  const uint32_t both =
-      static_cast<uint32_t>(weights.depth()) * zero * shifted_zero;
-  std::vector<int32_t> starts(
-      static_cast<size_t>(weights.blocks() * kInt8Columns));
-  const int32_t* sums = weights.sums();
-  for (size_t c = 0; c < starts.size(); ++c) {
-    starts[c] =
-        static_cast<int32_t>(both - zero * static_cast<uint32_t>(sums[c]));
-  }
-  return starts;
-}
-
-Int8Extremes NoExtremes(const Int8Weights& weights) {
-  const auto columns = static_cast<size_t>(weights.blocks() * kInt8Columns);
-  return {std::vector<int32_t>(columns, std::numeric_limits<int32_t>::max()),
-          std::vector<int32_t>(columns, std::numeric_limits<int32_t>::min())};
+Int8Extremes NoExtremes(int64_t columns) {
+  const auto count = static_cast<size_t>(columns);
+  return {std::vector<int32_t>(count, std::numeric_limits<int32_t>::max()),
+          std::vector<int32_t>(count, std::numeric_limits<int32_t>::min())};
 }
 
 void Join(const Int8Extremes& part, Int8Extremes* all) {
@@ -261,9 +243,9 @@ void Multiplication::Run(int64_t begin, int64_t end,
 
 }  // namespace
 
-int64_t Int8TileRows(int64_t rows) {
-  const int64_t tiles = (rows + kInt8Rows - 1) / kInt8Rows;
-  return (rows + tiles - 1) / tiles;
+int64_t Int8TileRows(int64_t line) {
+  const int64_t tiles = (line + kInt8Rows - 1) / kInt8Rows;
+  return (line + tiles - 1) / tiles;
 }
 
 Window Int8MatrixWindow() {
@@ -273,27 +255,57 @@ Window Int8MatrixWindow() {
   return window;
 }
 
-void Multiply(const Int8Product& product, ThreadPool* pool,
-              const Int8Sink& sink, Int8Extremes* extremes) {
-  const Cut cut = PlanCut(product, pool->threads());
-  const std::vector<int32_t> starts = ColumnStarts(product);
-  const Multiplication multiplication = {product, cut, starts, sink};
+std::vector<int32_t> Int8Starts(const Int8Product& product) {
+  const Int8Weights& weights = product.weights;
+  const auto zero = static_cast<uint32_t>(product.image.zero);
+  const auto shifted_zero =
+      static_cast<uint32_t>(product.weights_zero - kInt8Shift);
+  const uint32_t both =
+      static_cast<uint32_t>(product.depth()) * zero * shifted_zero;
+  std::vector<int32_t> starts(
+      static_cast<size_t>(weights.blocks() * kInt8Columns));
+  const int32_t* sums = weights.sums();
+  for (int64_t c = 0; c < weights.columns(); ++c) {
+    uint32_t start = both - zero * static_cast<uint32_t>(sums[c]);
+    if (product.bias != nullptr) {
+      start += static_cast<uint32_t>(product.bias[c]);
+    }
+    starts[c] = static_cast<int32_t>(start);
+  }
+  return starts;
+}
+
+void ForInt8Ranges(
+    ThreadPool* pool, int64_t count, int64_t grain, int64_t columns,
+    Int8Extremes* extremes,
+    absl::FunctionRef<void(int64_t, int64_t, Int8Extremes*)> work) {
   absl::Mutex mutex;
-  if (extremes != nullptr) *extremes = NoExtremes(product.weights);
-  const int64_t work = cut.tile_rows * product.weights.padded_depth() *
-                       cut.group_blocks * kInt8Columns;
-  pool->ParallelFor(cut.tiles * cut.groups,
-                    std::max<int64_t>(1, kWorkPerRange / work),
+  if (extremes != nullptr) *extremes = NoExtremes(columns);
+  pool->ParallelFor(count, std::max<int64_t>(grain, 1),
                     [&](int64_t begin, int64_t end) {
-                      if (extremes == nullptr) {
-                        multiplication.Run(begin, end, nullptr);
-                        return;
-                      }
-                      Int8Extremes part = NoExtremes(product.weights);
-                      multiplication.Run(begin, end, &part);
+                      if (extremes == nullptr) return work(begin, end, nullptr);
+                      Int8Extremes part = NoExtremes(columns);
+                      work(begin, end, &part);
                       const absl::MutexLock lock(&mutex);
                       Join(part, extremes);
                     });
+}
+
+void Multiply(const Int8Product& product, ThreadPool* pool,
+              const Int8Sink& sink, Int8Extremes* extremes) {
+  if (product.is_depthwise) {
+    return MultiplyDepthwise(product, pool, sink, extremes);
+  }
+  const Cut cut = PlanCut(product, pool->threads());
+  const std::vector<int32_t> starts = Int8Starts(product);
+  const Multiplication multiplication = {product, cut, starts, sink};
+  const int64_t work = cut.tile_rows * product.weights.padded_depth() *
+                       cut.group_blocks * kInt8Columns;
+  ForInt8Ranges(pool, cut.tiles * cut.groups, kWorkPerRange / work,
+                product.weights.blocks() * kInt8Columns, extremes,
+                [&](int64_t begin, int64_t end, Int8Extremes* part) {
+                  multiplication.Run(begin, end, part);
+                });
 }
 
 }  // namespace optfarm::runtime

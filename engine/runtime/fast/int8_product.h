@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "engine/runtime/fast/int8_functions.h"
 #include "engine/runtime/fast/int8_stage.h"
 #include "engine/runtime/fast/int8_weights.h"
@@ -56,21 +57,48 @@ struct Int8Extremes {
   std::vector<int32_t> high;
 };
 
-// The rows of a product's tiles, the last one's excepted.
-int64_t Int8TileRows(int64_t rows);
+// Rows lie in lines, and a tile within one line. The rows of a line's tiles,
+// the last one's excepted.
+int64_t Int8TileRows(int64_t line);
 
 // sum over k of (image[i, k] - image.zero) * (weights[k, j] - weights_zero),
-// wrapping in 32 bits; `weights_zero` is that of the unsigned codes.
+// wrapping in 32 bits, plus bias[j] where there is one; `weights_zero` is that
+// of the unsigned codes. A depthwise convolution has a column for each channel.
 struct Int8Product {
   const Int8Image& image;
   const Int8Weights& weights;
   int32_t weights_zero = 0;
   Int8Functions functions;
+  bool is_depthwise = false;
+  // As many as there are columns; nullptr for none.
+  const int32_t* bias = nullptr;
+
+  // The products of one sum.
+  int64_t depth() const {
+    const Window& window = image.window;
+    return is_depthwise ? window.y.size * window.x.size : image.depth();
+  }
+  int64_t line() const {
+    return is_depthwise ? image.window.x.out : image.rows();
+  }
 };
-// REQUIRES: image.depth() == weights.depth() > 0 and there are rows.
+// REQUIRES: weights are packed for this image, there are rows, and for a
+// depthwise convolution image.zero is within 0..255.
 // `extremes`: found too, unless nullptr.
 void Multiply(const Int8Product& product, ThreadPool* pool,
               const Int8Sink& sink, Int8Extremes* extremes = nullptr);
+void MultiplyDepthwise(const Int8Product& product, ThreadPool* pool,
+                       const Int8Sink& sink, Int8Extremes* extremes);
+
+// What each column's sums begin with.
+std::vector<int32_t> Int8Starts(const Int8Product& product);
+
+// Runs work(begin, end, part) over [0, count) on the pool's threads and joins
+// the parts' extremes; `part` is nullptr when `extremes` is.
+void ForInt8Ranges(
+    ThreadPool* pool, int64_t count, int64_t grain, int64_t columns,
+    Int8Extremes* extremes,
+    absl::FunctionRef<void(int64_t, int64_t, Int8Extremes*)> work);
 
 }  // namespace optfarm::runtime
 

@@ -31,6 +31,9 @@ enum class Int8StageKind : uint8_t {
   kRelu,
   // The same, and at most 6.
   kRelu6,
+  // A 32-bit to an 8-bit code: round(code * floats[c]), halves to even, cut to
+  // factor..summand, plus low.
+  kNarrow,
   // A float to an 8-bit code, equation (2) in single precision:
   // round(x * factor) - summand, cut to 0..255.
   kQuantize,

@@ -77,6 +77,21 @@ struct Avx512 : Int8StageLoops<Avx512> {
     }
   }
 
+  static void Narrow(const Int8Stage& stage, const float* floats,
+                     int32_t* row) {
+    const __m512 low = _mm512_set1_ps(stage.factor);
+    const __m512 high = _mm512_set1_ps(stage.summand);
+    const __m512i zero = _mm512_set1_epi32(stage.low);
+    for (int i = 0; i < kInt8Columns; i += 16) {
+      __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(row + i)),
+                               _mm512_loadu_ps(floats + i));
+      x = _mm512_min_ps(_mm512_max_ps(x, low), high);
+      const __m512i code = _mm512_cvt_roundps_epi32(
+          x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+      _mm512_store_si512(row + i, _mm512_add_epi32(code, zero));
+    }
+  }
+
   static void FindRange(const Int8Numbers& numbers, int32_t* low,
                         int32_t* high) {
     for (int i = 0; i < kInt8Columns; i += 16) {

@@ -66,6 +66,18 @@ struct Int8StageLoops {
     }
   }
 
+  static void Narrow(const Int8Stage& stage, const float* floats,
+                     int32_t* row) {
+    // Adding it leaves whole numbers, rounded to even; taking it off is exact.
+    constexpr float kWhole = 12582912.0f;
+    for (int i = 0; i < kInt8Columns; ++i) {
+      float x = static_cast<float>(row[i]) * floats[i];
+      x = x < stage.factor ? stage.factor : x;
+      x = x > stage.summand ? stage.summand : x;
+      row[i] = static_cast<int32_t>((x + kWhole) - kWhole) + stage.low;
+    }
+  }
+
   static void RunRow(const Int8Stage& stage, int64_t channel, int32_t* row) {
     switch (stage.kind) {
       case Int8StageKind::kRequantize:
@@ -98,6 +110,8 @@ struct Int8StageLoops {
       case Int8StageKind::kRelu:
       case Int8StageKind::kRelu6:
         return Rectify(stage.kind == Int8StageKind::kRelu6, row);
+      case Int8StageKind::kNarrow:
+        return Isa::Narrow(stage, stage.floats + channel, row);
       case Int8StageKind::kQuantize:
         return Isa::Quantize(stage, row);
     }

@@ -20,6 +20,17 @@ int64_t Place(int64_t padded_depth, int64_t k, int64_t c) {
   return block + group + c % kInt8Columns * kInt8Group + k % kInt8Group;
 }
 
+// Of unsigned codes the highest bit turns over: that is 128 less.
+uint8_t FlipOf(DataType dtype) {
+  return dtype == tensorflow::DT_QUINT8 ? kInt8Shift : 0;
+}
+
+// The row of the packed matrix for a place in the window.
+int64_t DepthwiseRow(const Shape& filter, int64_t y, int64_t x) {
+  const int64_t groups = RoundUp(filter.dim(0), kInt8Group) / kInt8Group;
+  return (x * groups + y / kInt8Group) * kInt8Group + y % kInt8Group;
+}
+
 }  // namespace
 
 Int8Weights::Int8Weights(Tensor packed, int64_t depth, int64_t columns)
@@ -41,32 +52,75 @@ absl::StatusOr<Tensor> Int8Weights::Pack(const Tensor& codes, int64_t depth,
                            Tensor::Zeros(tensorflow::DT_INT8, shape));
   int8_t* out = packed.data<int8_t>();
   auto* sums = reinterpret_cast<uint32_t*>(out + padded_depth * padded_columns);
-  const uint8_t* in = codes.data<uint8_t>();
+  const auto* in = static_cast<const uint8_t*>(codes.raw());
+  const uint8_t flip = FlipOf(codes.dtype());
   const int64_t step_k = transposed ? 1 : columns;
   const int64_t step_c = transposed ? depth : 1;
   for (int64_t k = 0; k < depth; ++k) {
     for (int64_t c = 0; c < columns; ++c) {
-      const int32_t code = in[k * step_k + c * step_c] - kInt8Shift;
-      out[Place(padded_depth, k, c)] = static_cast<int8_t>(code);
-      sums[c] += static_cast<uint32_t>(code);
+      const uint8_t code = in[k * step_k + c * step_c] ^ flip;
+      const auto signed_code = static_cast<int8_t>(code);
+      out[Place(padded_depth, k, c)] = signed_code;
+      sums[c] += static_cast<uint32_t>(int32_t{signed_code});
     }
   }
   return packed;
 }
 
-absl::StatusOr<Tensor> Int8Weights::Unpack(const Shape& shape,
+absl::StatusOr<Tensor> Int8Weights::Unpack(DataType dtype, const Shape& shape,
                                            bool transposed) const {
-  OPTFARM_ASSIGN_OR_RETURN(Tensor codes,
-                           Tensor::Allocate(tensorflow::DT_QUINT8, shape));
-  uint8_t* out = codes.data<uint8_t>();
+  OPTFARM_ASSIGN_OR_RETURN(Tensor codes, Tensor::Allocate(dtype, shape));
+  auto* out = static_cast<uint8_t*>(codes.raw());
   const int8_t* in = packed_.data<int8_t>();
+  const uint8_t flip = FlipOf(dtype);
   for (int64_t k = 0; k < depth_; ++k) {
     for (int64_t c = 0; c < columns_; ++c) {
-      out[transposed ? c * depth_ + k : k * columns_ + c] =
-          static_cast<uint8_t>(in[Place(padded_depth_, k, c)] + kInt8Shift);
+      const auto code = static_cast<uint8_t>(in[Place(padded_depth_, k, c)]);
+      out[transposed ? c * depth_ + k : k * columns_ + c] = code ^ flip;
     }
   }
   return codes;
+}
+
+absl::StatusOr<Tensor> Int8Weights::PackDepthwise(const Tensor& codes) {
+  const Shape& filter = codes.shape();
+  const int64_t depth = Int8DepthwiseDepth(filter), channels = filter.dim(2);
+  OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
+                           Shape::FromDims({depth, channels}));
+  OPTFARM_ASSIGN_OR_RETURN(Tensor rows, Tensor::Zeros(codes.dtype(), shape));
+  auto* out = static_cast<uint8_t*>(rows.raw());
+  // What becomes zero in the packed form.
+  std::memset(out, FlipOf(codes.dtype()),
+              static_cast<size_t>(depth * channels));
+  const auto* in = static_cast<const uint8_t*>(codes.raw());
+  for (int64_t y = 0; y < filter.dim(0); ++y) {
+    for (int64_t x = 0; x < filter.dim(1); ++x, in += channels) {
+      std::memcpy(out + DepthwiseRow(filter, y, x) * channels, in,
+                  static_cast<size_t>(channels));
+    }
+  }
+  return Pack(rows, depth, channels, false);
+}
+
+absl::StatusOr<Tensor> Int8Weights::UnpackDepthwise(DataType dtype,
+                                                    const Shape& shape) const {
+  OPTFARM_ASSIGN_OR_RETURN(const Shape all,
+                           Shape::FromDims({depth_, columns_}));
+  OPTFARM_ASSIGN_OR_RETURN(const Tensor rows, Unpack(dtype, all, false));
+  OPTFARM_ASSIGN_OR_RETURN(Tensor codes, Tensor::Allocate(dtype, shape));
+  const auto* in = static_cast<const uint8_t*>(rows.raw());
+  auto* out = static_cast<uint8_t*>(codes.raw());
+  for (int64_t y = 0; y < shape.dim(0); ++y) {
+    for (int64_t x = 0; x < shape.dim(1); ++x, out += columns_) {
+      std::memcpy(out, in + DepthwiseRow(shape, y, x) * columns_,
+                  static_cast<size_t>(columns_));
+    }
+  }
+  return codes;
+}
+
+int64_t Int8DepthwiseDepth(const Shape& filter) {
+  return RoundUp(filter.dim(0), kInt8Group) * filter.dim(1);
 }
 
 const int8_t* Int8Weights::block(int64_t number) const {

@@ -23,12 +23,21 @@ class Int8Weights {
   // REQUIRES: `packed` is what Pack made for a matrix of this size.
   Int8Weights(Tensor packed, int64_t depth, int64_t columns);
 
-  // `codes` is quint8, row by row (or, `transposed`, column by column).
+  // `codes` is quint8, or qint8, whose codes stay as they are; row by row (or,
+  // `transposed`, column by column).
   // ERRORS: ResourceExhausted when there is no memory.
   static absl::StatusOr<Tensor> Pack(const Tensor& codes, int64_t depth,
                                      int64_t columns, bool transposed);
-  // The codes again, of a tensor of `shape`.
-  absl::StatusOr<Tensor> Unpack(const Shape& shape, bool transposed) const;
+  // The codes again, of a tensor of this dtype and shape.
+  absl::StatusOr<Tensor> Unpack(DataType dtype, const Shape& shape,
+                                bool transposed) const;
+
+  // The filter [height, width, channels, 1] of a depthwise convolution as
+  // int8_depthwise.h wants it: a matrix of Int8DepthwiseDepth(shape) x
+  // channels, column by column of the window, four rows a group.
+  static absl::StatusOr<Tensor> PackDepthwise(const Tensor& codes);
+  absl::StatusOr<Tensor> UnpackDepthwise(DataType dtype,
+                                         const Shape& shape) const;
 
   int64_t depth() const { return depth_; }
   int64_t columns() const { return columns_; }
@@ -48,6 +57,9 @@ class Int8Weights {
   int64_t padded_depth_ = 0;
   int64_t blocks_ = 0;
 };
+
+// REQUIRES: `filter` has four dimensions.
+int64_t Int8DepthwiseDepth(const Shape& filter);
 
 }  // namespace optfarm::runtime
 

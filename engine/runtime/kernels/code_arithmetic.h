@@ -99,6 +99,47 @@ CodeTable TableForBias(Range from, Range to);
 // bit decides if it is -1.
 CodeTable TableOfBias(Range from, Range to);
 
+// --- Whole layers (QuantizedConv2DWithBias... and their like) ----------------
+
+// Formula 10 of docs/quantization.md: what 32-bit codes of a step stand for.
+inline Range RangeOfSteps(float step) {
+  return {step * -2147483648.0f, step * 2147483648.0f};
+}
+
+// Formula 5: zero must be a code.
+inline Range WithZero(Range range) {
+  return {std::min(range.min, 0.0f), std::max(range.max, 0.0f)};
+}
+
+// Half of the 32 bits at most, so that adding a bias stays within them.
+inline int32_t CutBias(int32_t bias) {
+  return std::clamp(bias, -(1 << 30), 1 << 30);
+}
+
+// Formula 26: the bias in steps of its channel's sums.
+inline int32_t CodeOfBias(float bias, float step) {
+  constexpr float kMost = 1 << 30;
+  if (step == 0.0f || std::isnan(bias)) return 0;
+  return static_cast<int32_t>(
+      std::nearbyint(std::clamp(bias / step, -kMost, kMost)));
+}
+
+// Formula 27: what takes 32-bit codes of a step to 8-bit codes of a range.
+inline float NarrowingFactor(float step, Range to) {
+  const double narrow = (double{to.max} - to.min) / 255.0;
+  return narrow > 0 ? static_cast<float>(double{step} / narrow) : 0.0f;
+}
+
+// Formula 9: whether no sum of `depth` products leaves 32 bits, with half of
+// them left to the bias.
+inline bool SumsFit(int64_t depth, int32_t input_zero, int32_t weights_zero) {
+  const int64_t input =
+      std::max<int64_t>(std::abs(input_zero), 255 - input_zero);
+  const int64_t weight =
+      std::max<int64_t>(std::abs(weights_zero), 255 - weights_zero);
+  return depth <= (int64_t{1} << 30) / (input * weight);
+}
+
 }  // namespace optfarm::runtime
 
 #endif  // OPTFARM_ENGINE_RUNTIME_KERNELS_CODE_ARITHMETIC_H_

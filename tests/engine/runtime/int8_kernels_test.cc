@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/runtime/fast/cpu_features.h"
+#include "engine/runtime/fast/int8_depthwise.h"
 #include "engine/runtime/fast/int8_functions.h"
 #include "engine/runtime/fast/int8_weights.h"
 #include "engine/runtime/quantization.h"
@@ -198,6 +199,14 @@ TEST_F(Int8StageTest, AllOthersGiveTheBitsOfThePlainCode) {
   Check({"relu", stage, 0});
   stage.kind = Int8StageKind::kRelu6;
   Check({"relu6", stage, 0});
+  stage.kind = Int8StageKind::kNarrow;
+  stage.factor = -20.0f;
+  stage.summand = 235.0f;
+  stage.low = 20;
+  // Halves and large numbers.
+  for (float& value : floats_) value = 0.5f;
+  Check({"narrow", stage, 20});
+  Check({"narrow", stage, 32});
   stage.kind = Int8StageKind::kQuantize;
   for (float factor : {1.0f, 0.5f, 40.0f, 1e6f}) {
     stage.factor = factor;
@@ -235,6 +244,81 @@ TEST(Int8StageFunctionsTest, StoreSumAndFindRange) {
   }
 }
 
+struct Depthwise {
+  int taps_y, taps_x, stride, dilation, channels, zero;
+};
+
+class Int8DepthwiseTest : public ::testing::TestWithParam<Depthwise> {};
+
+// A window that begins left of the image and has a line above it.
+TEST_P(Int8DepthwiseTest, GivesTheSumsOfThePlainCode) {
+  const Depthwise& p = GetParam();
+  constexpr int64_t kWidth = 30, kAll = 40;
+  std::mt19937 random(9);
+  std::vector<uint8_t> codes(kWidth * kAll * 8);
+  for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
+  Tensor filter =
+      *Tensor::Allocate(tensorflow::DT_QUINT8,
+                        *Shape::FromDims({p.taps_y, p.taps_x, p.channels, 1}));
+  for (uint8_t& code : filter.flat<uint8_t>()) {
+    code = static_cast<uint8_t>(random());
+  }
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor packed,
+                               Int8Weights::PackDepthwise(filter));
+  const Int8Weights weights(packed, Int8DepthwiseDepth(filter.shape()),
+                            p.channels);
+  std::vector<const uint8_t*> lines;
+  for (int y = 0; y < p.taps_y; ++y) {
+    lines.push_back(y == 0 ? nullptr : codes.data() + y * kWidth * kAll);
+  }
+  int32_t start[kInt8Columns];
+  for (int32_t& value : start) value = static_cast<int32_t>(random());
+  alignas(64) static uint8_t scratch[1 << 16];
+  alignas(64) int32_t expected[kInt8Rows * kInt8Columns];
+  alignas(64) int32_t sums[kInt8Rows * kInt8Columns];
+  Int8DepthwiseTile tile;
+  tile.lines = lines.data();
+  tile.taps_y = p.taps_y;
+  tile.taps_x = p.taps_x;
+  tile.column = -1;
+  tile.width = kWidth;
+  tile.pixel_bytes = kAll;
+  tile.stride = p.stride;
+  tile.dilation = p.dilation;
+  tile.padding = 77;
+  tile.weights = weights.block(0);
+  tile.extra = kInt8Shift - p.zero;
+  tile.start = start;
+  tile.channels = p.channels;
+  tile.scratch = scratch;
+  for (int pixels = 1; pixels <= kInt8Rows; ++pixels) {
+    tile.out = expected;
+    RunInt8DepthwisePortable(tile, pixels);
+    for (const CpuFeatures& set : Sets()) {
+      tile.out = sums;
+      Int8FunctionsFor(set).depthwise(tile, pixels);
+      for (int i = 0; i < pixels; ++i) {
+        for (int c = 0; c < p.channels; ++c) {
+          ASSERT_EQ(expected[i * kInt8Columns + c], sums[i * kInt8Columns + c])
+              << ToString(set) << " pixel " << i << " channel " << c;
+        }
+      }
+    }
+  }
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Tensor again,
+      weights.UnpackDepthwise(tensorflow::DT_QUINT8, filter.shape()));
+  EXPECT_EQ(filter.flat<uint8_t>(), again.flat<uint8_t>());
+}
+
+INSTANTIATE_TEST_SUITE_P(Windows, Int8DepthwiseTest,
+                         ::testing::Values(Depthwise{3, 3, 1, 1, 32, 128},
+                                           Depthwise{3, 3, 2, 1, 8, 128},
+                                           Depthwise{3, 3, 1, 2, 32, 3},
+                                           Depthwise{5, 4, 2, 1, 17, 140},
+                                           Depthwise{1, 7, 1, 1, 32, 128},
+                                           Depthwise{4, 1, 3, 1, 31, -20}));
+
 TEST(Int8WeightsTest, PackAndUnpack) {
   std::mt19937 random(5);
   for (const bool transposed : {false, true}) {
@@ -247,8 +331,9 @@ TEST(Int8WeightsTest, PackAndUnpack) {
     OPTFARM_ASSERT_OK_AND_ASSIGN(
         Tensor packed, Int8Weights::Pack(codes, depth, columns, transposed));
     const Int8Weights weights(packed, depth, columns);
-    OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor again,
-                                 weights.Unpack(shape, transposed));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const Tensor again,
+        weights.Unpack(tensorflow::DT_QUINT8, shape, transposed));
     EXPECT_EQ(codes.flat<uint8_t>(), again.flat<uint8_t>());
     int32_t sum = 0;
     for (int64_t k = 0; k < depth; ++k) {

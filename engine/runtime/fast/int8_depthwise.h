@@ -1,0 +1,59 @@
+// The innermost loops of 8-bit depthwise convolution: a few neighbouring output
+// pixels times 32 channels. The codes of up to four rows of the window are laid
+// side by side for each channel, as dot products of bytes want them; what is
+// laid out for one column serves all windows that cover it.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_INT8_DEPTHWISE_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_INT8_DEPTHWISE_H_
+
+#include <cstdint>
+
+#include "engine/runtime/fast/int8_tile.h"
+
+namespace optfarm::runtime {
+
+// UNITS: bytes of one column of 32 channels and four rows.
+inline constexpr int64_t kInt8ColumnBytes = kInt8Columns * kInt8Group;
+
+// out[p, c] = start[c] + sum over rows y and columns x of the window of
+//   codes[y, p * stride + x * dilation, c] * (weights[x, y, c] + extra),
+// wrapping in 32 bits. OWNERSHIP: all borrowed.
+struct Int8DepthwiseTile {
+  // The image's rows under the window, at the tile's first channel of column 0;
+  // nullptr outside of the image.
+  const uint8_t* const* lines = nullptr;
+  int taps_y = 0;
+  int taps_x = 0;
+  // Where pixel 0's window begins; columns outside of [0, width) do not exist.
+  int64_t column = 0;
+  int64_t width = 0;
+  // UNITS: bytes from column to column.
+  int64_t pixel_bytes = 0;
+  int64_t stride = 1;
+  int64_t dilation = 1;
+  // What stands outside of the image.
+  uint8_t padding = 0;
+  // By column of the window, group of four rows, channel and row; 64-byte
+  // aligned. Rows that fill up a group are zero.
+  const int8_t* weights = nullptr;
+  int32_t extra = 0;
+  const int32_t* start = nullptr;
+  // Channels that exist, 1 to kInt8Columns.
+  int channels = kInt8Columns;
+  // Room for columns() * groups() columns; 64-byte aligned.
+  uint8_t* scratch = nullptr;
+  // pixels x kInt8Columns; 64-byte aligned.
+  int32_t* out = nullptr;
+};
+
+// REQUIRES: 1 <= pixels <= kInt8Rows.
+using Int8DepthwiseFunction = void (*)(const Int8DepthwiseTile& tile,
+                                       int pixels);
+
+void RunInt8DepthwisePortable(const Int8DepthwiseTile& tile, int pixels);
+void RunInt8DepthwiseAvx2(const Int8DepthwiseTile& tile, int pixels);
+void RunInt8DepthwiseAvx512Vnni(const Int8DepthwiseTile& tile, int pixels);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_INT8_DEPTHWISE_H_
