@@ -1,5 +1,6 @@
 #include "engine/runtime/fast/fusions.h"
 
+#include "engine/runtime/fast/families.h"
 #include "engine/runtime/fast/int8_fusion.h"
 
 namespace optfarm::runtime {
@@ -12,7 +13,13 @@ absl::StatusOr<Tensor> FusionContext::Pack(
 }
 
 absl::Span<const Fusion> AllFusions() {
-  static constexpr Fusion kFusions[] = {FuseInt8Layers};
+  static constexpr Fusion kFusions[] = {
+      FuseInt8Layers,
+      FuseFloatConvolutions,
+      FuseFloatDepthwise,
+      FuseFloatMatMuls,
+      ReplaceFloatPools,
+  };
   return kFusions;
 }
 

@@ -1,0 +1,22 @@
+// The fusions, by family; fusions.cc lists them in their order.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_FAMILIES_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_FAMILIES_H_
+
+#include "engine/runtime/fast/fusions.h"
+
+namespace optfarm::runtime {
+
+// Conv2D -> bias -> sum -> rectifier on floats (float_convolution_fusion.cc).
+void FuseFloatConvolutions(const FusionContext& context, PlanEditor* plan);
+// DepthwiseConv2dNative -> bias -> rectifier on floats
+// (float_depthwise_fusion.cc).
+void FuseFloatDepthwise(const FusionContext& context, PlanEditor* plan);
+// MatMul -> bias -> sum -> rectifier on floats (float_matmul_fusion.cc).
+void FuseFloatMatMuls(const FusionContext& context, PlanEditor* plan);
+// MaxPool and AvgPool on floats (float_pooling_fusion.cc).
+void ReplaceFloatPools(const FusionContext& context, PlanEditor* plan);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_FAMILIES_H_

@@ -1,0 +1,206 @@
+#include "engine/runtime/fast/float_convolution.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// Images with fewer channels are read a row of the window at a time: there
+// pointers for each cell would cost more than they save.
+constexpr int64_t kFewChannels = 16;
+
+// Where each pixel's patch stands in an image.
+class Patches {
+ public:
+  Patches(const float* image, int64_t channels, const Window& window,
+          bool by_rows, const float* zeros)
+      : image_(image),
+        channels_(channels),
+        y_(window.y),
+        x_(window.x),
+        by_rows_(by_rows),
+        zeros_(zeros) {}
+
+  // Pixels are counted over batch, height and width.
+  void Point(int64_t first, int count, float* scratch, const float** to) const {
+    int64_t pixel = first;
+    for (int done = 0; done < count;) {
+      const int64_t ox = pixel % x_.out;
+      const int64_t row = pixel / x_.out;
+      const int some =
+          static_cast<int>(std::min<int64_t>(count - done, x_.out - ox));
+      const Line line = {row / y_.out * y_.in,
+                         row % y_.out * y_.stride - y_.pad_before, ox, some};
+      if (by_rows_) {
+        PointByRows(line, count, scratch, to + done);
+        scratch += some * y_.size * x_.size * channels_;
+      } else {
+        PointByCells(line, count, to + done);
+      }
+      done += some;
+      pixel += some;
+    }
+  }
+
+ private:
+  // Pixels side by side.
+  struct Line {
+    // Rows of images before this one.
+    int64_t image_row;
+    int64_t iy;
+    int64_t ox;
+    int count;
+  };
+
+  const float* RowOf(const Line& line, int64_t ky) const {
+    const int64_t iy = line.iy + ky * y_.dilation;
+    if (iy < 0 || iy >= y_.in) return nullptr;
+    return image_ + (line.image_row + iy) * x_.in * channels_;
+  }
+
+  // The pixels [begin, end) of a line whose cell kx is inside the image.
+  void FindInside(const Line& line, int64_t x0, int64_t* begin,
+                  int64_t* end) const {
+    *begin = x0 >= 0 ? 0 : (-x0 + x_.stride - 1) / x_.stride;
+    *begin = std::min<int64_t>(*begin, line.count);
+    const int64_t room = x_.in - x0;
+    *end = room <= 0 ? 0 : (room + x_.stride - 1) / x_.stride;
+    *end = std::clamp<int64_t>(*end, *begin, line.count);
+  }
+
+  void PointByCells(const Line& line, int stride, const float** to) const {
+    const int64_t pixel = x_.stride * channels_;
+    for (int64_t ky = 0; ky < y_.size; ++ky) {
+      const float* row = RowOf(line, ky);
+      for (int64_t kx = 0; kx < x_.size; ++kx, to += stride) {
+        if (row == nullptr) {
+          std::fill_n(to, line.count, zeros_);
+          continue;
+        }
+        const int64_t x0 =
+            line.ox * x_.stride - x_.pad_before + kx * x_.dilation;
+        int64_t begin, end;
+        FindInside(line, x0, &begin, &end);
+        std::fill(to, to + begin, zeros_);
+        for (int64_t i = begin; i < end; ++i) {
+          to[i] = row + x0 * channels_ + i * pixel;
+        }
+        std::fill(to + end, to + line.count, zeros_);
+      }
+    }
+  }
+
+  // Patches that hang over the border are put together in `scratch`.
+  void PointByRows(const Line& line, int stride, float* scratch,
+                   const float** to) const {
+    const int64_t run = x_.size * channels_;
+    for (int64_t ky = 0; ky < y_.size; ++ky, to += stride) {
+      const float* row = RowOf(line, ky);
+      for (int i = 0; i < line.count; ++i) {
+        const int64_t x0 = (line.ox + i) * x_.stride - x_.pad_before;
+        if (row == nullptr) {
+          to[i] = zeros_;
+        } else if (x0 >= 0 && x0 + x_.size <= x_.in) {
+          to[i] = row + x0 * channels_;
+        } else {
+          const int64_t begin = std::clamp<int64_t>(-x0, 0, x_.size);
+          const int64_t end = std::clamp<int64_t>(x_.in - x0, begin, x_.size);
+          std::fill_n(scratch, begin * channels_, 0.0f);
+          std::copy(row + (x0 + begin) * channels_,
+                    row + (x0 + end) * channels_, scratch + begin * channels_);
+          std::fill(scratch + end * channels_, scratch + run, 0.0f);
+          to[i] = scratch;
+          scratch += run;
+        }
+      }
+    }
+  }
+
+  const float* image_;
+  int64_t channels_;
+  WindowAxis y_;
+  WindowAxis x_;
+  bool by_rows_;
+  const float* zeros_;
+};
+
+class FloatConvolutionKernel final : public Kernel {
+ public:
+  explicit FloatConvolutionKernel(FloatConvolution c)
+      : c_(std::move(c)),
+        by_rows_(channels() <= kFewChannels && c_.filter_shape.dim(1) > 1 &&
+                 c_.window.dilation_x == 1),
+        zeros_(by_rows_ ? c_.filter_shape.dim(1) * channels() : channels(),
+               0.0f) {}
+
+  absl::Status Compute(KernelContext* context) const override {
+    const Tensor& image = context->input(0);
+    if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4 ||
+        image.dim(3) != channels()) {
+      return c_.chain.Run(context);
+    }
+    const absl::StatusOr<Window> window =
+        PlaceWindow(c_.window, image.dim(1), image.dim(2),
+                    c_.filter_shape.dim(0), c_.filter_shape.dim(1));
+    if (!window.ok()) return c_.chain.Run(context);
+    const int64_t dims[] = {image.dim(0), window->y.out, window->x.out,
+                            c_.filter_shape.dim(3)};
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    if (c_.has_residual && (context->input(1).shape() != shape ||
+                            context->input(1).dtype() != image.dtype())) {
+      return c_.chain.Run(context);
+    }
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor * out,
+        c_.has_residual
+            ? context->ForwardOrAllocateOutput(0, 1, image.dtype(), shape)
+            : context->AllocateOutput(0, image.dtype(), shape));
+    Multiply(image, *window, context, out);
+    return absl::OkStatus();
+  }
+
+ private:
+  int64_t channels() const { return c_.filter_shape.dim(2); }
+
+  void Multiply(const Tensor& image, const Window& window,
+                KernelContext* context, Tensor* out) const {
+    FloatProduct product;
+    product.panels = c_.panels;
+    product.packed = c_.packed.data<float>();
+    product.bias = c_.bias.empty() ? nullptr : c_.bias.data();
+    if (c_.has_residual) product.residual = context->input(1).data<float>();
+    product.out = out->data<float>();
+    product.row_stride = c_.panels.columns;
+    product.rectifier = c_.rectifier;
+    product.rows = image.dim(0) * window.y.out * window.x.out;
+    product.taps = by_rows_ ? window.y.size : window.y.size * window.x.size;
+    product.run = by_rows_ ? window.x.size * channels() : channels();
+    product.row_bytes = 4 * channels() * std::min<int64_t>(window.y.stride, 8) *
+                        std::min<int64_t>(window.x.stride, 8);
+    product.scratch = by_rows_ ? c_.panels.depth : 0;
+    const Patches patches(image.data<float>(), channels(), window, by_rows_,
+                          zeros_.data());
+    MultiplyPanels(
+        product,
+        [&](int64_t first, int count, float* scratch, const float** to) {
+          patches.Point(first, count, scratch, to);
+        },
+        context->pool());
+  }
+
+  const FloatConvolution c_;
+  const bool by_rows_;
+  // What lies outside of the image.
+  const std::vector<float> zeros_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeFloatConvolution(FloatConvolution convolution) {
+  return std::make_unique<FloatConvolutionKernel>(std::move(convolution));
+}
+
+}  // namespace optfarm::runtime

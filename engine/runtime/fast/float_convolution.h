@@ -1,0 +1,37 @@
+// Conv2D with constant filters, and what follows it, as one kernel.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_CONVOLUTION_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_CONVOLUTION_H_
+
+#include <memory>
+#include <vector>
+
+#include "engine/runtime/fast/float_panels.h"
+#include "engine/runtime/fast/step_chain.h"
+#include "engine/runtime/kernel.h"
+#include "engine/runtime/kernels/window.h"
+
+namespace optfarm::runtime {
+
+struct FloatConvolution {
+  WindowAttrs window;
+  // Of the filters: height, width, channels, filters.
+  Shape filter_shape;
+  FloatPanels panels;
+  Tensor packed;
+  // As PadColumns makes it; empty for none.
+  std::vector<float> bias;
+  bool has_residual = false;
+  Rectifier rectifier = Rectifier::kNone;
+  // Runs what the fast kernel does not: groups of channels, sums that
+  // broadcast, inputs that do not fit.
+  StepChain chain;
+};
+
+// A kernel whose inputs are the image and, where there is one, the residual.
+// REQUIRES: the window's data format is NHWC.
+std::unique_ptr<Kernel> MakeFloatConvolution(FloatConvolution convolution);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_CONVOLUTION_H_

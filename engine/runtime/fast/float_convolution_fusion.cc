@@ -1,0 +1,83 @@
+// Conv2D -> bias -> sum -> rectifier, with constant filters.
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/runtime/fast/families.h"
+#include "engine/runtime/fast/float_convolution.h"
+#include "engine/runtime/fast/layer_tail.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// More channels in one pixel than any net has; bounds the kernel's own memory.
+constexpr int64_t kMostRun = 1 << 20;
+
+bool IsServed(const Tensor* filter) {
+  return filter != nullptr && filter->dtype() == tensorflow::DT_FLOAT &&
+         filter->rank() == 4 && filter->num_elements() > 0 &&
+         filter->dim(1) * filter->dim(2) <= kMostRun;
+}
+
+void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
+                     int number, PlanEditor* plan) {
+  const Step& step = *plan->step(number);
+  const int filter_slot = step.inputs[1];
+  const Tensor* filter = plan->ConstantOf(filter_slot);
+  if (!IsServed(filter) || !plan->MayFuse({number}, step.outputs)) return;
+  const absl::StatusOr<WindowAttrs> window = ReadWindowAttrs(*step.node);
+  if (!window.ok() || window->is_nchw) return;
+  const Shape shape = filter->shape();
+  const FloatPanels panels = {tiles, shape.num_elements() / shape.dim(3),
+                              shape.dim(3)};
+  ThreadPool* pool = context.pool();
+  const absl::StatusOr<Tensor> packed = context.Pack(
+      *filter, absl::StrCat("float panels ", tiles->name),
+      [&] { return PackPanels(panels, filter->data<float>(), false, pool); });
+  if (!packed.ok()) return;
+  const LayerTail tail = FollowTail(*plan, number, shape.dim(3), true);
+  FusedStep fused;
+  fused.inputs = {step.inputs[0]};
+  if (tail.residual != kNoSlot) fused.inputs.push_back(tail.residual);
+  fused.outputs = {tail.output};
+  fused.constant_bytes = packed->TotalBytes();
+  FloatConvolution c;
+  c.window = *window;
+  c.filter_shape = shape;
+  c.panels = panels;
+  c.packed = *packed;
+  if (tail.bias != nullptr) {
+    c.bias = PadColumns(panels, tail.bias->data<float>());
+  }
+  c.has_residual = tail.residual != kNoSlot;
+  c.rectifier = tail.rectifier;
+  const auto restore = [panels, shape,
+                        values = *packed]() -> absl::StatusOr<Tensor> {
+    absl::StatusOr<Tensor> restored =
+        Tensor::Allocate(tensorflow::DT_FLOAT, shape);
+    if (restored.ok()) {
+      UnpackPanels(panels, values.data<float>(), false,
+                   restored->data<float>());
+    }
+    return restored;
+  };
+  c.chain = plan->TakeChain(tail.members, fused.inputs, fused.outputs,
+                            {{filter_slot, Tensor(), restore}});
+  fused.kernel = MakeFloatConvolution(std::move(c));
+  plan->Fuse(tail.members, std::move(fused));
+}
+
+}  // namespace
+
+void FuseFloatConvolutions(const FusionContext& context, PlanEditor* plan) {
+  const FloatTiles* tiles = FindFloatTiles(context.cpu());
+  if (tiles == nullptr) return;
+  for (int i = 0; i < plan->step_count(); ++i) {
+    if (IsFloatNode(plan->step(i), "Conv2D")) {
+      FuseConvolution(context, tiles, i, plan);
+    }
+  }
+}
+
+}  // namespace optfarm::runtime

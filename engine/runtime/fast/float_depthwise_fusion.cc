@@ -1,0 +1,107 @@
+// DepthwiseConv2dNative -> bias -> rectifier, with constant filters of which
+// each channel has one. Filters are read as they are: there is nothing to pack.
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "engine/runtime/fast/families.h"
+#include "engine/runtime/fast/float_windows.h"
+#include "engine/runtime/fast/layer_tail.h"
+
+namespace optfarm::runtime {
+namespace {
+
+struct FloatDepthwise {
+  WindowAttrs window;
+  Tensor filter;
+  // A value for each channel; no tensor for none.
+  Tensor bias;
+  Rectifier rectifier = Rectifier::kNone;
+  StepChain chain;
+};
+
+class FloatDepthwiseKernel final : public Kernel {
+ public:
+  FloatDepthwiseKernel(const FloatWindows* code, FloatDepthwise d)
+      : code_(code), d_(std::move(d)) {}
+
+  absl::Status Compute(KernelContext* context) const override {
+    const Tensor& image = context->input(0);
+    const int64_t channels = d_.filter.dim(2);
+    if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4 ||
+        image.dim(3) != channels) {
+      return d_.chain.Run(context);
+    }
+    const absl::StatusOr<Window> window =
+        PlaceWindow(d_.window, image.dim(1), image.dim(2), d_.filter.dim(0),
+                    d_.filter.dim(1));
+    if (!window.ok()) return d_.chain.Run(context);
+    const int64_t dims[] = {image.dim(0), window->y.out, window->x.out,
+                            channels};
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
+                             context->AllocateOutput(0, image.dtype(), shape));
+    WindowSlide slide;
+    slide.run = code_->depthwise;
+    slide.window = *window;
+    slide.batch = image.dim(0);
+    slide.channels = channels;
+    slide.image = image.data<float>();
+    slide.weights = d_.filter.data<float>();
+    if (d_.bias.has_value()) slide.bias = d_.bias.data<float>();
+    slide.rectifier = d_.rectifier;
+    slide.out = out->data<float>();
+    Slide(slide, context->pool());
+    return absl::OkStatus();
+  }
+
+ private:
+  const FloatWindows* code_;
+  const FloatDepthwise d_;
+};
+
+bool IsServed(const Tensor* filter) {
+  return filter != nullptr && filter->dtype() == tensorflow::DT_FLOAT &&
+         filter->rank() == 4 && filter->dim(3) == 1 &&
+         filter->num_elements() > 0;
+}
+
+void FuseDepthwise(const FloatWindows* code, int number, PlanEditor* plan) {
+  const Step& step = *plan->step(number);
+  const Tensor* filter = plan->ConstantOf(step.inputs[1]);
+  if (!IsServed(filter) || !plan->MayFuse({number}, step.outputs)) return;
+  const absl::StatusOr<WindowAttrs> window = ReadWindowAttrs(*step.node);
+  if (!window.ok() || window->is_nchw) return;
+  const LayerTail tail = FollowTail(*plan, number, filter->dim(2), false);
+  FusedStep fused;
+  fused.inputs = {step.inputs[0]};
+  fused.outputs = {tail.output};
+  FloatDepthwise d;
+  d.window = *window;
+  d.filter = *filter;
+  fused.constant_bytes = filter->TotalBytes();
+  if (tail.bias != nullptr) {
+    d.bias = *tail.bias;
+    fused.constant_bytes += d.bias.TotalBytes();
+  }
+  d.rectifier = tail.rectifier;
+  d.chain = plan->TakeChain(tail.members, fused.inputs, fused.outputs);
+  fused.kernel = std::make_unique<FloatDepthwiseKernel>(code, std::move(d));
+  plan->Fuse(tail.members, std::move(fused));
+}
+
+}  // namespace
+
+void FuseFloatDepthwise(const FusionContext& context, PlanEditor* plan) {
+  const FloatWindows* code = FindFloatWindows(context.cpu());
+  if (code == nullptr) return;
+  for (int i = 0; i < plan->step_count(); ++i) {
+    if (IsFloatNode(plan->step(i), "DepthwiseConv2dNative")) {
+      FuseDepthwise(code, i, plan);
+    }
+  }
+}
+
+}  // namespace optfarm::runtime

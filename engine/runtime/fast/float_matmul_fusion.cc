@@ -1,0 +1,140 @@
+// MatMul -> bias -> sum -> rectifier, with a constant right factor.
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/runtime/fast/families.h"
+#include "engine/runtime/fast/float_panels.h"
+#include "engine/runtime/fast/layer_tail.h"
+
+namespace optfarm::runtime {
+namespace {
+
+struct FloatMatMul {
+  FloatPanels panels;
+  Tensor packed;
+  std::vector<float> bias;
+  bool has_residual = false;
+  Rectifier rectifier = Rectifier::kNone;
+  StepChain chain;
+};
+
+class FloatMatMulKernel final : public Kernel {
+ public:
+  explicit FloatMatMulKernel(FloatMatMul m) : m_(std::move(m)) {}
+
+  absl::Status Compute(KernelContext* context) const override {
+    const Tensor& left = context->input(0);
+    if (left.dtype() != tensorflow::DT_FLOAT || left.rank() != 2 ||
+        left.dim(1) != m_.panels.depth) {
+      return m_.chain.Run(context);
+    }
+    const int64_t dims[] = {left.dim(0), m_.panels.columns};
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    if (m_.has_residual && (context->input(1).shape() != shape ||
+                            context->input(1).dtype() != left.dtype())) {
+      return m_.chain.Run(context);
+    }
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor * out,
+        m_.has_residual
+            ? context->ForwardOrAllocateOutput(0, 1, left.dtype(), shape)
+            : context->AllocateOutput(0, left.dtype(), shape));
+    FloatProduct product;
+    product.panels = m_.panels;
+    product.packed = m_.packed.data<float>();
+    product.bias = m_.bias.empty() ? nullptr : m_.bias.data();
+    if (m_.has_residual) product.residual = context->input(1).data<float>();
+    product.out = out->data<float>();
+    product.row_stride = m_.panels.columns;
+    product.rectifier = m_.rectifier;
+    product.rows = left.dim(0);
+    product.run = m_.panels.depth;
+    product.row_bytes = 4 * m_.panels.depth;
+    const float* from = left.data<float>();
+    MultiplyPanels(
+        product,
+        [&](int64_t first, int count, float*, const float** to) {
+          for (int i = 0; i < count; ++i)
+            to[i] = from + (first + i) * product.run;
+        },
+        context->pool());
+    return absl::OkStatus();
+  }
+
+ private:
+  const FloatMatMul m_;
+};
+
+void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
+                int number, PlanEditor* plan) {
+  const Step& step = *plan->step(number);
+  const int right_slot = step.inputs[1];
+  const Tensor* right = plan->ConstantOf(right_slot);
+  const auto transpose_a = graph::GetBoolOr(*step.node, "transpose_a", false);
+  const auto transpose_b = graph::GetBoolOr(*step.node, "transpose_b", false);
+  if (right == nullptr || right->dtype() != tensorflow::DT_FLOAT ||
+      right->rank() != 2 || right->num_elements() == 0 || !transpose_a.ok() ||
+      *transpose_a || !transpose_b.ok() ||
+      !plan->MayFuse({number}, step.outputs)) {
+    return;
+  }
+  const bool transposed = *transpose_b;
+  const Shape shape = right->shape();
+  const FloatPanels panels = {tiles, shape.dim(transposed ? 1 : 0),
+                              shape.dim(transposed ? 0 : 1)};
+  ThreadPool* pool = context.pool();
+  const absl::StatusOr<Tensor> packed = context.Pack(
+      *right,
+      absl::StrCat("float panels ", tiles->name, transposed ? " of T" : ""),
+      [&] {
+        return PackPanels(panels, right->data<float>(), transposed, pool);
+      });
+  if (!packed.ok()) return;
+  const LayerTail tail = FollowTail(*plan, number, panels.columns, true);
+  FusedStep fused;
+  fused.inputs = {step.inputs[0]};
+  if (tail.residual != kNoSlot) fused.inputs.push_back(tail.residual);
+  fused.outputs = {tail.output};
+  fused.constant_bytes = packed->TotalBytes();
+  FloatMatMul m;
+  m.panels = panels;
+  m.packed = *packed;
+  if (tail.bias != nullptr) {
+    m.bias = PadColumns(panels, tail.bias->data<float>());
+  }
+  m.has_residual = tail.residual != kNoSlot;
+  m.rectifier = tail.rectifier;
+  const auto restore = [panels, shape, transposed,
+                        values = *packed]() -> absl::StatusOr<Tensor> {
+    absl::StatusOr<Tensor> restored =
+        Tensor::Allocate(tensorflow::DT_FLOAT, shape);
+    if (restored.ok()) {
+      UnpackPanels(panels, values.data<float>(), transposed,
+                   restored->data<float>());
+    }
+    return restored;
+  };
+  m.chain = plan->TakeChain(tail.members, fused.inputs, fused.outputs,
+                            {{right_slot, Tensor(), restore}});
+  fused.kernel = std::make_unique<FloatMatMulKernel>(std::move(m));
+  plan->Fuse(tail.members, std::move(fused));
+}
+
+}  // namespace
+
+void FuseFloatMatMuls(const FusionContext& context, PlanEditor* plan) {
+  const FloatTiles* tiles = FindFloatTiles(context.cpu());
+  if (tiles == nullptr) return;
+  for (int i = 0; i < plan->step_count(); ++i) {
+    if (IsFloatNode(plan->step(i), "MatMul")) {
+      FuseMatMul(context, tiles, i, plan);
+    }
+  }
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,232 @@
+#include "engine/runtime/fast/float_panels.h"
+
+#include <algorithm>
+
+#include "base/status_macros.h"
+#include "engine/runtime/run_bounds.h"
+#include "engine/runtime/scratch.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// UNITS: bytes of input that are worked on panel after panel: what a level-2
+// cache keeps beside a panel.
+constexpr int64_t kBlockBytes = 192 * 1024;
+// UNITS: bytes of pointers of a block.
+constexpr int64_t kPointerBytes = 48 * 1024;
+constexpr int64_t kMostTiles = 64;
+// UNITS: bytes of weights beyond which they come from far away.
+constexpr int64_t kFarWeights = 1024 * 1024;
+// UNITS: multiply-adds worth handing to another thread.
+constexpr int64_t kGrain = 64 * 1024;
+
+int64_t Boundary(int64_t count, int64_t parts, int64_t i) {
+  return count * i / parts;
+}
+
+// One part of a product: some tiles of rows by some panels.
+class Part {
+ public:
+  Part(const FloatProduct& product, PointAtRows point, int64_t tiles)
+      : product_(product), point_(point), tiles_(tiles) {}
+
+  void Run(int64_t tile_begin, int64_t tile_end, int64_t panel_begin,
+           int64_t panel_end) {
+    const int64_t height = product_.panels.tiles->rows;
+    const int64_t pointers =
+        height * product_.taps * static_cast<int64_t>(sizeof(float*));
+    const int64_t bytes = std::max<int64_t>(1, height * product_.row_bytes);
+    int64_t most = std::min({kMostTiles, kBlockBytes / bytes,
+                             kPointerBytes / pointers, tile_end - tile_begin});
+    most = std::max<int64_t>(1, most);
+    const Scratch<const float*> at(most * height * product_.taps);
+    const Scratch<float> scratch(most * height * product_.scratch);
+    for (int64_t begin = tile_begin; begin < tile_end; begin += most) {
+      const int64_t end = std::min(tile_end, begin + most);
+      LeaveIfRunEnded();
+      Point(begin, end, scratch.data(), at.data());
+      for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
+        RunPanel(begin, end, panel, panel_end, at.data());
+      }
+    }
+  }
+
+ private:
+  int64_t Row(int64_t tile) const {
+    return Boundary(product_.rows, tiles_, tile);
+  }
+  int Height(int64_t tile) const {
+    return static_cast<int>(Row(tile + 1) - Row(tile));
+  }
+
+  void Point(int64_t begin, int64_t end, float* scratch, const float** at) {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int rows = Height(tile);
+      point_(Row(tile), rows, scratch, at);
+      at += rows * product_.taps;
+      scratch += rows * product_.scratch;
+    }
+  }
+
+  void RunPanel(int64_t begin, int64_t end, int64_t panel, int64_t last_panel,
+                const float* const* at) {
+    const FloatPanels& panels = product_.panels;
+    const int64_t column = panel * panels.tiles->width;
+    FloatTile tile;
+    tile.taps = product_.taps;
+    tile.run = product_.run;
+    tile.weights = product_.packed + panels.offset(panel);
+    tile.bias = product_.bias == nullptr ? nullptr : product_.bias + column;
+    tile.row_stride = product_.row_stride;
+    tile.columns = panels.used(panel);
+    tile.rectifier = product_.rectifier;
+    const bool is_narrow = panels.width(panel) < panels.tiles->width;
+    // Every tile fetches its share of the next panel, one line a weight row.
+    const int64_t line = 4 * panels.width(panel);
+    const int64_t step = (line + end - begin - 1) / (end - begin);
+    const bool is_far =
+        panel + 1 < last_panel && 4 * panels.size() > kFarWeights;
+    tile.prefetch_step = is_far ? step : 0;
+    for (int64_t i = begin; i < end; ++i) {
+      tile.rows = Height(i);
+      tile.inputs = at;
+      tile.out = product_.out + Row(i) * product_.row_stride + column;
+      if (product_.residual != nullptr) {
+        tile.residual =
+            product_.residual + Row(i) * product_.row_stride + column;
+      }
+      tile.prefetch = reinterpret_cast<const char*>(tile.weights);
+      if (is_far) {
+        tile.prefetch += 4 * panels.width(panel) * panels.depth +
+                         (i - begin) * step * panels.depth;
+      }
+      if (is_narrow) {
+        panels.tiles->narrow(tile);
+      } else {
+        panels.tiles->wide(tile);
+      }
+      at += tile.rows * product_.taps;
+    }
+  }
+
+  const FloatProduct& product_;
+  PointAtRows point_;
+  const int64_t tiles_;
+};
+
+// How much longer the longest of `parts` equal parts is than their mean.
+double Imbalance(int64_t count, int64_t parts) {
+  return static_cast<double>((count + parts - 1) / parts * parts) /
+         static_cast<double>(count);
+}
+
+bool SplitsRows(const FloatProduct& product, int64_t tiles, int64_t threads) {
+  const double by_rows = Imbalance(tiles, threads);
+  const double by_panels = Imbalance(product.panels.count(), threads);
+  const bool is_input_larger =
+      product.rows * product.row_bytes >= 4 * product.panels.size();
+  // Each thread reads the other factor whole.
+  return is_input_larger ? by_rows <= by_panels * 1.1
+                         : by_rows * 1.1 < by_panels;
+}
+
+}  // namespace
+
+const FloatTiles* FindFloatTiles(const CpuFeatures& cpu) {
+#if defined(__x86_64__)
+  if (cpu.avx512) return &Avx512FloatTiles();
+  if (cpu.avx2) return &Avx2FloatTiles();
+#elif defined(__aarch64__) || defined(__arm__)
+  if (cpu.neon) return &NeonFloatTiles();
+#endif
+  return nullptr;
+}
+
+int FloatPanels::used(int64_t i) const {
+  return static_cast<int>(
+      std::min<int64_t>(tiles->width, columns - i * tiles->width));
+}
+
+int64_t FloatPanels::size() const {
+  const int64_t last = count() - 1;
+  return last < 0 ? 0 : offset(last) + width(last) * depth;
+}
+
+absl::StatusOr<Tensor> PackPanels(const FloatPanels& panels,
+                                  const float* matrix, bool transposed,
+                                  ThreadPool* pool) {
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor packed, Tensor::Allocate(tensorflow::DT_FLOAT, {panels.size()}));
+  float* to = packed.data<float>();
+  pool->ParallelFor(
+      panels.count(), 1 + 256 * 1024 / (1 + panels.depth * panels.tiles->width),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int used = panels.used(i);
+          const int width = panels.width(i);
+          const int64_t column = i * panels.tiles->width;
+          float* out = to + panels.offset(i);
+          for (int64_t k = 0; k < panels.depth; ++k, out += width) {
+            if (transposed) {
+              for (int c = 0; c < used; ++c) {
+                out[c] = matrix[(column + c) * panels.depth + k];
+              }
+            } else {
+              std::copy_n(matrix + k * panels.columns + column, used, out);
+            }
+            std::fill_n(out + used, width - used, 0.0f);
+          }
+        }
+      });
+  return packed;
+}
+
+void UnpackPanels(const FloatPanels& panels, const float* packed,
+                  bool transposed, float* matrix) {
+  for (int64_t i = 0; i < panels.count(); ++i) {
+    const int width = panels.width(i);
+    const int64_t column = i * panels.tiles->width;
+    const float* from = packed + panels.offset(i);
+    for (int64_t k = 0; k < panels.depth; ++k, from += width) {
+      for (int c = 0; c < panels.used(i); ++c) {
+        matrix[transposed ? (column + c) * panels.depth + k
+                          : k * panels.columns + column + c] = from[c];
+      }
+    }
+  }
+}
+
+std::vector<float> PadColumns(const FloatPanels& panels, const float* values) {
+  std::vector<float> padded(panels.count() * panels.tiles->width, 0.0f);
+  std::copy_n(values, panels.columns, padded.begin());
+  return padded;
+}
+
+void MultiplyPanels(const FloatProduct& product, PointAtRows point,
+                    ThreadPool* pool) {
+  const FloatPanels& panels = product.panels;
+  if (product.rows == 0 || panels.columns == 0) return;
+  const int64_t height = panels.tiles->rows;
+  const int64_t tiles = (product.rows + height - 1) / height;
+  const int64_t work = product.rows * panels.columns * panels.depth;
+  const int64_t threads =
+      std::clamp<int64_t>(work / kGrain, 1, pool->threads());
+  Part whole(product, point, tiles);
+  if (threads == 1) return whole.Run(0, tiles, 0, panels.count());
+  const bool splits_rows = SplitsRows(product, tiles, threads);
+  pool->ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
+    Part part(product, point, tiles);
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t count = splits_rows ? tiles : panels.count();
+      const int64_t from = Boundary(count, threads, i);
+      const int64_t to = Boundary(count, threads, i + 1);
+      if (splits_rows) {
+        part.Run(from, to, 0, panels.count());
+      } else {
+        part.Run(0, tiles, from, to);
+      }
+    }
+  });
+}
+
+}  // namespace optfarm::runtime

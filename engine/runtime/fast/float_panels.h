@@ -1,0 +1,86 @@
+// The right factor of a float product (filters, weights) in the order in which
+// tiles read it, and the product itself, tile by tile.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_PANELS_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_PANELS_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+#include "engine/runtime/fast/cpu_features.h"
+#include "engine/runtime/fast/float_tile.h"
+#include "engine/runtime/tensor.h"
+#include "engine/runtime/thread_pool.h"
+
+namespace optfarm::runtime {
+
+// The best tiles for a processor; nullptr where there are none.
+const FloatTiles* FindFloatTiles(const CpuFeatures& cpu);
+
+// A matrix of depth x columns, panel by panel; within a panel row by row. The
+// last panel is filled up with zeros.
+struct FloatPanels {
+  const FloatTiles* tiles = nullptr;
+  int64_t depth = 0;
+  int64_t columns = 0;
+
+  int64_t count() const { return (columns + tiles->width - 1) / tiles->width; }
+  // Columns that panel `i` stores.
+  int used(int64_t i) const;
+  // Columns that it has room for.
+  int width(int64_t i) const {
+    return used(i) <= tiles->width / 2 ? tiles->width / 2 : tiles->width;
+  }
+  // UNITS: elements.
+  int64_t offset(int64_t i) const { return i * tiles->width * depth; }
+  int64_t size() const;
+};
+
+// ERRORS: ResourceExhausted when there is no memory.
+// `transposed`: the matrix is stored as columns x depth.
+absl::StatusOr<Tensor> PackPanels(const FloatPanels& panels,
+                                  const float* matrix, bool transposed,
+                                  ThreadPool* pool);
+// The other way round, into depth x columns or its transpose.
+void UnpackPanels(const FloatPanels& panels, const float* packed,
+                  bool transposed, float* matrix);
+// Values for each column, with zeros for all that panels have room for.
+std::vector<float> PadColumns(const FloatPanels& panels, const float* values);
+
+// Rows (pixels) times panels.
+struct FloatProduct {
+  FloatPanels panels;
+  const float* packed = nullptr;
+  // As PadColumns makes it; nullptr for none.
+  const float* bias = nullptr;
+  // rows x columns, like `out`; nullptr for none. May be `out` itself.
+  const float* residual = nullptr;
+  float* out = nullptr;
+  // UNITS: elements from one row of `out` to the next.
+  int64_t row_stride = 0;
+  Rectifier rectifier = Rectifier::kNone;
+  int64_t rows = 0;
+  // taps * run is the panels' depth.
+  int64_t taps = 1;
+  int64_t run = 0;
+  // UNITS: bytes of input that a row has for itself, to choose blocks by.
+  int64_t row_bytes = 0;
+  // UNITS: elements that `point` may write for a row.
+  int64_t scratch = 0;
+};
+
+// Says where the inputs of rows [first, first + count) stand:
+// to[tap * count + row]. `scratch` is good until the rows are done.
+using PointAtRows = absl::FunctionRef<void(int64_t first, int count,
+                                           float* scratch, const float** to)>;
+
+// Computes the product, split over threads; the result does not depend on how
+// many there are.
+void MultiplyPanels(const FloatProduct& product, PointAtRows point,
+                    ThreadPool* pool);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_PANELS_H_

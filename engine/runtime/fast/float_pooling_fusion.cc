@@ -1,0 +1,87 @@
+// MaxPool and AvgPool on floats.
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "engine/runtime/fast/families.h"
+#include "engine/runtime/fast/float_windows.h"
+#include "engine/runtime/fast/layer_tail.h"
+
+namespace optfarm::runtime {
+namespace {
+
+class FloatPoolKernel final : public Kernel {
+ public:
+  FloatPoolKernel(void (*run)(const FloatWindow&), const WindowAttrs& attrs,
+                  const std::vector<int64_t>& size, StepChain chain)
+      : run_(run), attrs_(attrs), size_(size), chain_(std::move(chain)) {}
+
+  absl::Status Compute(KernelContext* context) const override {
+    const Tensor& image = context->input(0);
+    if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4) {
+      return chain_.Run(context);
+    }
+    const absl::StatusOr<Window> window =
+        PlaceWindow(attrs_, image.dim(1), image.dim(2), size_[0], size_[1]);
+    // Pointers to the cells must not take more than the image itself.
+    if (!window.ok() || size_[0] * size_[1] > 1024 + image.num_elements()) {
+      return chain_.Run(context);
+    }
+    const int64_t dims[] = {image.dim(0), window->y.out, window->x.out,
+                            image.dim(3)};
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
+                             context->AllocateOutput(0, image.dtype(), shape));
+    WindowSlide slide;
+    slide.run = run_;
+    slide.window = *window;
+    slide.batch = image.dim(0);
+    slide.channels = image.dim(3);
+    slide.image = image.data<float>();
+    slide.out = out->data<float>();
+    Slide(slide, context->pool());
+    return absl::OkStatus();
+  }
+
+ private:
+  void (*run_)(const FloatWindow&);
+  const WindowAttrs attrs_;
+  const std::vector<int64_t> size_;
+  const StepChain chain_;
+};
+
+void ReplacePool(void (*run)(const FloatWindow&), int number,
+                 PlanEditor* plan) {
+  const Step& step = *plan->step(number);
+  if (step.inputs.size() != 1 || !plan->MayFuse({number}, step.outputs)) return;
+  const absl::StatusOr<WindowAttrs> attrs = ReadWindowAttrs(*step.node);
+  if (!attrs.ok() || attrs->is_nchw) return;
+  const absl::StatusOr<std::vector<int64_t>> size =
+      ReadWindowList(*step.node, "ksize", false);
+  if (!size.ok()) return;
+  FusedStep fused;
+  fused.inputs = step.inputs;
+  fused.outputs = step.outputs;
+  fused.kernel = std::make_unique<FloatPoolKernel>(
+      run, *attrs, *size,
+      plan->TakeChain({number}, fused.inputs, fused.outputs));
+  plan->Fuse({number}, std::move(fused));
+}
+
+}  // namespace
+
+void ReplaceFloatPools(const FusionContext& context, PlanEditor* plan) {
+  const FloatWindows* code = FindFloatWindows(context.cpu());
+  if (code == nullptr) return;
+  for (int i = 0; i < plan->step_count(); ++i) {
+    if (IsFloatNode(plan->step(i), "MaxPool")) {
+      ReplacePool(code->max, i, plan);
+    } else if (IsFloatNode(plan->step(i), "AvgPool")) {
+      ReplacePool(code->average, i, plan);
+    }
+  }
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,22 @@
+// Tiles of 14 rows by 32 columns: 28 of 32 registers hold sums.
+
+#include "engine/runtime/fast/float_tile.h"
+#include "engine/runtime/fast/float_tile_inl.h"
+#include "engine/runtime/fast/vector_avx512_inl.h"
+
+namespace optfarm::runtime {
+namespace {
+
+constexpr int kRows = 14;
+using Heights = std::make_integer_sequence<int, kRows>;
+
+constexpr FloatTiles kTiles = {
+    "avx512", kRows, 2 * Avx512::kLanes,
+    [](const FloatTile& t) { RunTileOfHeight<Avx512, 2>(t, Heights()); },
+    [](const FloatTile& t) { RunTileOfHeight<Avx512, 1>(t, Heights()); }};
+
+}  // namespace
+
+const FloatTiles& Avx512FloatTiles() { return kTiles; }
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,167 @@
+// One tile for any vector type, written so that the compiler keeps the sums in
+// registers: all indexes are constants. Vector has
+//   kLanes, Register, Zero(), Broadcast(float), Load(p), LoadSome(p, n),
+//   Store(p, r), StoreSome(p, r, n), MultiplyAdd(a, b, sum), Add(a, b),
+//   Max(a, b), Divide(a, b), Relu(a), Cap6(a), Prefetch(p)
+// and lives in an unnamed namespace, so that its code is nobody else's.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_TILE_INL_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_TILE_INL_H_
+
+#include <cstdint>
+#include <utility>
+
+#include "engine/runtime/fast/always_inline.h"
+#include "engine/runtime/fast/float_tile.h"
+
+namespace optfarm::runtime {
+
+template <typename Vector, int kRows, int kVectors>
+struct TileOf {
+  using Register = typename Vector::Register;
+  static constexpr int kLanes = Vector::kLanes;
+
+  Register sums[kRows][kVectors];
+
+  // Calls body with the constants 0 .. kCount - 1.
+  template <int kCount, typename Body>
+  static OPTFARM_INLINE void Each(Body body) {
+    EachOf(body, std::make_integer_sequence<int, kCount>());
+  }
+  template <typename Body, int... kNumbers>
+  static OPTFARM_INLINE void EachOf(Body body,
+                                    std::integer_sequence<int, kNumbers...>) {
+    (body(std::integral_constant<int, kNumbers>()), ...);
+  }
+
+  OPTFARM_INLINE void Clear() {
+    Each<kRows>([&](auto m) __attribute__((always_inline)) {
+      Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+        sums[m][v] = Vector::Zero();
+      });
+    });
+  }
+
+  // Adds what one row of weights gives; `at` counts within a run.
+  OPTFARM_INLINE void AddRow(const float* const* in, int64_t at,
+                             const float* weights) {
+    Register w[kVectors];
+    Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+      w[v] = Vector::Load(weights + v * kLanes);
+    });
+    Each<kRows>([&](auto m) __attribute__((always_inline)) {
+      const Register x = Vector::Broadcast(in[m] + at);
+      Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+        sums[m][v] = Vector::MultiplyAdd(x, w[v], sums[m][v]);
+      });
+    });
+  }
+
+  OPTFARM_INLINE void AddAll(const FloatTile& t) {
+    const float* weights = t.weights;
+    const char* prefetch = t.prefetch;
+    const float* const* inputs = t.inputs;
+    for (int64_t tap = 0; tap < t.taps; ++tap, inputs += kRows) {
+      const float* in[kRows];
+      Each<kRows>([&](auto m)
+                      __attribute__((always_inline)) { in[m] = inputs[m]; });
+      for (int64_t at = 0; at < t.run; ++at) {
+        AddRow(in, at, weights);
+        weights += kVectors * kLanes;
+        Vector::Prefetch(prefetch);
+        prefetch += t.prefetch_step;
+      }
+    }
+  }
+
+  OPTFARM_INLINE void AddBias(const float* bias) {
+    Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+      const Register b = Vector::Load(bias + v * kLanes);
+      Each<kRows>([&](auto m) __attribute__((always_inline)) {
+        sums[m][v] = Vector::Add(sums[m][v], b);
+      });
+    });
+  }
+
+  OPTFARM_INLINE void Rectify(Rectifier rectifier) {
+    if (rectifier == Rectifier::kNone) return;
+    Each<kRows>([&](auto m) __attribute__((always_inline)) {
+      Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+        sums[m][v] = Vector::Relu(sums[m][v]);
+      });
+    });
+    if (rectifier != Rectifier::kRelu6) return;
+    Each<kRows>([&](auto m) __attribute__((always_inline)) {
+      Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+        sums[m][v] = Vector::Cap6(sums[m][v]);
+      });
+    });
+  }
+
+  OPTFARM_INLINE void Finish(const FloatTile& t) {
+    if (t.bias != nullptr) AddBias(t.bias);
+    if (t.columns == kVectors * kLanes) {
+      if (t.residual != nullptr) {
+        Each<kRows>([&](auto m) __attribute__((always_inline)) {
+          Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+            const Register r =
+                Vector::Load(t.residual + m * t.row_stride + v * kLanes);
+            sums[m][v] = Vector::Add(sums[m][v], r);
+          });
+        });
+      }
+      Rectify(t.rectifier);
+      Each<kRows>([&](auto m) __attribute__((always_inline)) {
+        Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+          Vector::Store(t.out + m * t.row_stride + v * kLanes, sums[m][v]);
+        });
+      });
+      return;
+    }
+    FinishSome(t);
+  }
+
+  OPTFARM_INLINE void FinishSome(const FloatTile& t) {
+    Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+      const int left = t.columns - v * kLanes;
+      const int lanes = left < 0 ? 0 : left > kLanes ? kLanes : left;
+      if (t.residual == nullptr || lanes == 0) return;
+      Each<kRows>([&](auto m) __attribute__((always_inline)) {
+        const Register r =
+            Vector::LoadSome(t.residual + m * t.row_stride + v * kLanes, lanes);
+        sums[m][v] = Vector::Add(sums[m][v], r);
+      });
+    });
+    Rectify(t.rectifier);
+    Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+      const int left = t.columns - v * kLanes;
+      const int lanes = left < 0 ? 0 : left > kLanes ? kLanes : left;
+      if (lanes == 0) return;
+      Each<kRows>([&](auto m) __attribute__((always_inline)) {
+        Vector::StoreSome(t.out + m * t.row_stride + v * kLanes, sums[m][v],
+                          lanes);
+      });
+    });
+  }
+
+  static void Run(const FloatTile& t) {
+    TileOf tile;
+    tile.Clear();
+    tile.AddAll(t);
+    tile.Finish(t);
+  }
+};
+
+// Calls the tile of exactly tile.rows rows.
+template <typename Vector, int kVectors, int... kHeights>
+void RunTileOfHeight(const FloatTile& tile,
+                     std::integer_sequence<int, kHeights...>) {
+  using Function = void (*)(const FloatTile&);
+  static constexpr Function kTiles[] = {
+      &TileOf<Vector, kHeights + 1, kVectors>::Run...};
+  kTiles[tile.rows - 1](tile);
+}
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_TILE_INL_H_

@@ -1,0 +1,37 @@
+// Slides windows over an image with the fast code of one instruction set; what
+// depthwise convolution and pooling share.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_WINDOWS_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_WINDOWS_H_
+
+#include <cstdint>
+
+#include "engine/runtime/fast/cpu_features.h"
+#include "engine/runtime/fast/float_window.h"
+#include "engine/runtime/kernels/window.h"
+#include "engine/runtime/thread_pool.h"
+
+namespace optfarm::runtime {
+
+// The best code for a processor; nullptr where there is none.
+const FloatWindows* FindFloatWindows(const CpuFeatures& cpu);
+
+struct WindowSlide {
+  void (*run)(const FloatWindow& window) = nullptr;
+  Window window;
+  int64_t batch = 0;
+  int64_t channels = 0;
+  const float* image = nullptr;
+  // By cell and channel; nullptr for pooling.
+  const float* weights = nullptr;
+  const float* bias = nullptr;
+  Rectifier rectifier = Rectifier::kNone;
+  float* out = nullptr;
+};
+
+// Cells outside of the image take no part.
+void Slide(const WindowSlide& slide, ThreadPool* pool);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_WINDOWS_H_
