@@ -64,7 +64,7 @@ std::string FileName(const std::string& tensor) {
   return absl::StrReplaceAll(tensor, {{"/", "__"}, {":", "_"}});
 }
 
-absl::StatusOr<Golden> LoadGolden(const GoldenCase& which) {
+absl::StatusOr<Golden> LoadGolden(const GoldenCase& which, bool is_fast) {
   const std::string folder =
       TestDataPath(absl::StrCat("golden/", which.folder));
   std::ifstream file(folder + "/case.json");
@@ -106,6 +106,7 @@ absl::StatusOr<Golden> LoadGolden(const GoldenCase& which) {
   }
   SessionOptions options;
   options.threads = 2;
+  options.fast_kernels = is_fast;
   OPTFARM_ASSIGN_OR_RETURN(golden.session,
                            Session::Create(graph, names, fetches, options));
   return golden;
@@ -188,11 +189,26 @@ std::string TestName(const ::testing::TestParamInfo<GoldenCase>& info) {
 
 class FloatGoldenTest : public ::testing::TestWithParam<GoldenCase> {};
 
-TEST_P(FloatGoldenTest, AgreesWithTensorFlow) {
+TEST_P(FloatGoldenTest, ReferenceKernelsAgreeWithTensorFlow) {
   OPTFARM_REQUIRE_TEST_DATA();
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const Golden golden, LoadGolden(GetParam()));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Golden golden,
+                               LoadGolden(GetParam(), false));
   const Difference difference = RunAll(golden);
   EXPECT_LE(difference.largest, 1e-4 * difference.magnitude);
+}
+
+TEST_P(FloatGoldenTest, AgreesWithTensorFlow) {
+  OPTFARM_REQUIRE_TEST_DATA();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Golden golden,
+                               LoadGolden(GetParam(), true));
+  const Difference difference = RunAll(golden);
+  // This net normalizes by the statistics of the one picture it sees: changing
+  // its pixels by their last bit moves the reference kernels' answers
+  // by 1.4e-4, and another order of sums does as much in every layer.
+  const bool is_sensitive =
+      absl::string_view(GetParam().folder) == "openpose_mnv2";
+  const double bound = is_sensitive ? 1e-3 : 1e-4;
+  EXPECT_LE(difference.largest, bound * difference.magnitude);
   RecordProperty("largest_difference", absl::StrCat(difference.largest));
 }
 

@@ -178,8 +178,10 @@ class FloatConvolutionKernel final : public Kernel {
     product.rows = image.dim(0) * window.y.out * window.x.out;
     product.taps = by_rows_ ? window.y.size : window.y.size * window.x.size;
     product.run = by_rows_ ? window.x.size * channels() : channels();
-    product.row_bytes = 4 * channels() * std::min<int64_t>(window.y.stride, 8) *
-                        std::min<int64_t>(window.x.stride, 8);
+    product.row_bytes = 4 * channels() *
+                        std::min(window.y.stride, window.y.size) *
+                        std::min(window.x.stride, window.x.size);
+    product.pitch = channels() * window.x.stride;
     product.scratch = by_rows_ ? c_.panels.depth : 0;
     const Patches patches(image.data<float>(), channels(), window, by_rows_,
                           zeros_.data());

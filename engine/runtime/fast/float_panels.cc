@@ -1,6 +1,9 @@
 #include "engine/runtime/fast/float_panels.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <optional>
 
 #include "base/status_macros.h"
 #include "engine/runtime/run_bounds.h"
@@ -9,26 +12,59 @@
 namespace optfarm::runtime {
 namespace {
 
-// UNITS: bytes of input that are worked on panel after panel: what a level-2
-// cache keeps beside a panel.
-constexpr int64_t kBlockBytes = 192 * 1024;
 // UNITS: bytes of pointers of a block.
-constexpr int64_t kPointerBytes = 48 * 1024;
+constexpr int64_t kPointerBytes = 64 * 1024;
+// UNITS: bytes. Rows this far apart, or a multiple, meet in one set of a
+// level-1 cache, which does not hold all of a tile's.
+constexpr int64_t kSetStride = 4096;
+// UNITS: elements between rows that were copied apart.
+constexpr int64_t kApart = 16;
 constexpr int64_t kMostTiles = 64;
 // UNITS: bytes of weights beyond which they come from far away.
 constexpr int64_t kFarWeights = 1024 * 1024;
 // UNITS: multiply-adds worth handing to another thread.
 constexpr int64_t kGrain = 64 * 1024;
 
+// UNITS: bytes of input that are worked on panel after panel: what a level-2
+// cache keeps beside a panel.
+int64_t BlockBytes() {
+#if defined(_SC_LEVEL2_CACHE_SIZE)
+  static const int64_t size = sysconf(_SC_LEVEL2_CACHE_SIZE);
+#else
+  static const int64_t size = 0;
+#endif
+  return std::max<int64_t>(128 * 1024, size / 2);
+}
+
 int64_t Boundary(int64_t count, int64_t parts, int64_t i) {
   return count * i / parts;
 }
+
+// Room for pointers: a few need no working memory.
+class Pointers {
+ public:
+  explicit Pointers(int64_t count) {
+    if (count > kFew) many_.emplace(count);
+  }
+  const float** data() { return many_ ? many_->data() : few_; }
+
+ private:
+  static constexpr int64_t kFew = 128;
+  const float* few_[kFew];
+  std::optional<Scratch<const float*>> many_;
+};
 
 // One part of a product: some tiles of rows by some panels.
 class Part {
  public:
   Part(const FloatProduct& product, PointAtRows point, int64_t tiles)
-      : product_(product), point_(point), tiles_(tiles) {}
+      : product_(product),
+        point_(point),
+        tiles_(tiles),
+        copies_rows_(product.taps == 1 && product.scratch == 0 &&
+                     4 * product.pitch % kSetStride == 0 &&
+                     product.panels.count() >= 4 && product.rows > 8),
+        scratch_(copies_rows_ ? product.run + kApart : product.scratch) {}
 
   void Run(int64_t tile_begin, int64_t tile_end, int64_t panel_begin,
            int64_t panel_end) {
@@ -36,15 +72,19 @@ class Part {
     const int64_t pointers =
         height * product_.taps * static_cast<int64_t>(sizeof(float*));
     const int64_t bytes = std::max<int64_t>(1, height * product_.row_bytes);
-    int64_t most = std::min({kMostTiles, kBlockBytes / bytes,
-                             kPointerBytes / pointers, tile_end - tile_begin});
+    const int64_t count = tile_end - tile_begin;
+    int64_t most = std::min(
+        {kMostTiles, BlockBytes() / bytes, kPointerBytes / pointers, count});
     most = std::max<int64_t>(1, most);
-    const Scratch<const float*> at(most * height * product_.taps);
-    const Scratch<float> scratch(most * height * product_.scratch);
+    const int64_t blocks = (count + most - 1) / most;
+    most = (count + blocks - 1) / blocks;
+    Pointers at(most * height * product_.taps);
+    std::optional<Scratch<float>> scratch;
+    if (scratch_ > 0) scratch.emplace(most * height * scratch_);
     for (int64_t begin = tile_begin; begin < tile_end; begin += most) {
       const int64_t end = std::min(tile_end, begin + most);
       LeaveIfRunEnded();
-      Point(begin, end, scratch.data(), at.data());
+      Point(begin, end, scratch ? scratch->data() : nullptr, at.data());
       for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
         RunPanel(begin, end, panel, panel_end, at.data());
       }
@@ -63,8 +103,15 @@ class Part {
     for (int64_t tile = begin; tile < end; ++tile) {
       const int rows = Height(tile);
       point_(Row(tile), rows, scratch, at);
+      if (copies_rows_) {
+        for (int i = 0; i < rows; ++i) {
+          float* row = scratch + i * scratch_;
+          std::copy_n(at[i], product_.run, row);
+          at[i] = row;
+        }
+      }
       at += rows * product_.taps;
-      scratch += rows * product_.scratch;
+      scratch += rows * scratch_;
     }
   }
 
@@ -112,6 +159,10 @@ class Part {
   const FloatProduct& product_;
   PointAtRows point_;
   const int64_t tiles_;
+  // Puts rows apart that would meet in the cache.
+  const bool copies_rows_;
+  // UNITS: elements for each row.
+  const int64_t scratch_;
 };
 
 // How much longer the longest of `parts` equal parts is than their mean.

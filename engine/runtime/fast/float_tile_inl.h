@@ -144,7 +144,21 @@ struct TileOf {
     });
   }
 
+  // Has what will be added or overwritten brought near while products are
+  // added.
+  static OPTFARM_INLINE void FetchResult(const FloatTile& t) {
+    const float* result = t.residual != nullptr ? t.residual : t.out;
+    Each<kRows>([&](auto m) __attribute__((always_inline)) {
+      const float* row = result + m * t.row_stride;
+      Each<(kVectors * kLanes + 15) / 16>([&](
+          auto line) __attribute__((always_inline)) {
+        Vector::Prefetch(reinterpret_cast<const char*>(row + line * 16));
+      });
+    });
+  }
+
   static void Run(const FloatTile& t) {
+    FetchResult(t);
     TileOf tile;
     tile.Clear();
     tile.AddAll(t);

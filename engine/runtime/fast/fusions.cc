@@ -14,11 +14,8 @@ absl::StatusOr<Tensor> FusionContext::Pack(
 
 absl::Span<const Fusion> AllFusions() {
   static constexpr Fusion kFusions[] = {
-      FuseInt8Layers,
-      FuseFloatConvolutions,
-      FuseFloatDepthwise,
-      FuseFloatMatMuls,
-      ReplaceFloatPools,
+      FuseInt8Layers,   FuseFloatConvolutions, FuseFloatDepthwise,
+      FuseFloatMatMuls, ReplaceFloatPools,
   };
   return kFusions;
 }

@@ -162,7 +162,10 @@ TEST(ScratchTest, ALimitMeetsAKernelsWorkingMemory) {
   auto* strides =
       (*g.def()->mutable_node(2)->mutable_attr())["strides"].mutable_list();
   for (int i = 0; i < 4; ++i) strides->add_i(1);
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto session, g.Session("x", "y"));
+  SessionOptions reference;
+  reference.fast_kernels = false;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto session,
+                               g.Session("x", "y", reference));
   RunOptions run;
   run.memory_limit = 64 * 64 * 8 * 4 + 1000;
   EXPECT_THAT(session->Run({image}, run),
