@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
-#if defined(__aarch64__) && defined(__linux__)
+#if (defined(__aarch64__) || defined(__arm__)) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
 #endif
@@ -44,8 +44,10 @@ CpuFeatures Detect() {
 #if defined(__linux__) && defined(HWCAP_ASIMDDP)
   found.neon_dot = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif
-#elif defined(__ARM_NEON)
-  found.neon = true;
+#elif defined(__arm__) && defined(__linux__)
+  // Multiply-adds with one rounding came with VFPv4.
+  constexpr unsigned long kNeeded = HWCAP_NEON | HWCAP_VFPv4;
+  found.neon = (getauxval(AT_HWCAP) & kNeeded) == kNeeded;
 #endif
   return found;
 }

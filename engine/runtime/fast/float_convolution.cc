@@ -170,7 +170,8 @@ class FloatConvolutionKernel final : public Kernel {
     FloatProduct product;
     product.panels = c_.panels;
     product.packed = c_.packed.data<float>();
-    product.bias = c_.bias.empty() ? nullptr : c_.bias.data();
+    if (!c_.scale.empty()) product.scale = c_.scale.data();
+    if (!c_.bias.empty()) product.bias = c_.bias.data();
     if (c_.has_residual) product.residual = context->input(1).data<float>();
     product.out = out->data<float>();
     product.row_stride = c_.panels.columns;

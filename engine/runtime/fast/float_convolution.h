@@ -19,7 +19,8 @@ struct FloatConvolution {
   Shape filter_shape;
   FloatPanels panels;
   Tensor packed;
-  // As PadColumns makes it; empty for none.
+  // As PadColumns makes them; empty for none.
+  std::vector<float> scale;
   std::vector<float> bias;
   bool has_residual = false;
   Rectifier rectifier = Rectifier::kNone;

@@ -1,4 +1,4 @@
-// Conv2D -> bias -> sum -> rectifier, with constant filters.
+// Pad -> Conv2D -> bias, batch norm -> sum -> rectifier, with constant filters.
 
 #include <utility>
 #include <vector>
@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/runtime/fast/families.h"
 #include "engine/runtime/fast/float_convolution.h"
+#include "engine/runtime/fast/layer_padding.h"
 #include "engine/runtime/fast/layer_tail.h"
 
 namespace optfarm::runtime {
@@ -26,7 +27,7 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
   const int filter_slot = step.inputs[1];
   const Tensor* filter = plan->ConstantOf(filter_slot);
   if (!IsServed(filter) || !plan->MayFuse({number}, step.outputs)) return;
-  const absl::StatusOr<WindowAttrs> window = ReadWindowAttrs(*step.node);
+  absl::StatusOr<WindowAttrs> window = ReadWindowAttrs(*step.node);
   if (!window.ok() || window->is_nchw) return;
   const Shape shape = filter->shape();
   const FloatPanels panels = {tiles, shape.num_elements() / shape.dim(3),
@@ -36,9 +37,15 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
       *filter, absl::StrCat("float panels ", tiles->name),
       [&] { return PackPanels(panels, filter->data<float>(), false, pool); });
   if (!packed.ok()) return;
-  const LayerTail tail = FollowTail(*plan, number, shape.dim(3), true);
+  const LayerTail tail = FollowTail(*plan, number, {shape.dim(3), 4}, true);
+  std::vector<int> members = tail.members;
   FusedStep fused;
   fused.inputs = {step.inputs[0]};
+  const int padding = FindPadding(*plan, number, &*window);
+  if (padding != kNoStep) {
+    members.insert(members.begin(), padding);
+    fused.inputs = {plan->step(padding)->inputs[0]};
+  }
   if (tail.residual != kNoSlot) fused.inputs.push_back(tail.residual);
   fused.outputs = {tail.output};
   fused.constant_bytes = packed->TotalBytes();
@@ -47,9 +54,8 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
   c.filter_shape = shape;
   c.panels = panels;
   c.packed = *packed;
-  if (tail.bias != nullptr) {
-    c.bias = PadColumns(panels, tail.bias->data<float>());
-  }
+  c.scale = PadColumns(panels, tail.affine.scale);
+  c.bias = PadColumns(panels, tail.affine.bias);
   c.has_residual = tail.residual != kNoSlot;
   c.rectifier = tail.rectifier;
   const auto restore = [panels, shape,
@@ -62,10 +68,10 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
     }
     return restored;
   };
-  c.chain = plan->TakeChain(tail.members, fused.inputs, fused.outputs,
+  c.chain = plan->TakeChain(members, fused.inputs, fused.outputs,
                             {{filter_slot, Tensor(), restore}});
   fused.kernel = MakeFloatConvolution(std::move(c));
-  plan->Fuse(tail.members, std::move(fused));
+  plan->Fuse(members, std::move(fused));
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-// DepthwiseConv2dNative -> bias -> rectifier, with constant filters of which
-// each channel has one. Filters are read as they are: there is nothing to pack.
+// Pad -> DepthwiseConv2dNative -> bias -> rectifier, with constant filters of
+// which each channel has one. Filters are read as they are: there is nothing to
+// pack.
 
 #include <memory>
 #include <utility>
@@ -8,6 +9,7 @@
 #include "base/status_macros.h"
 #include "engine/runtime/fast/families.h"
 #include "engine/runtime/fast/float_windows.h"
+#include "engine/runtime/fast/layer_padding.h"
 #include "engine/runtime/fast/layer_tail.h"
 
 namespace optfarm::runtime {
@@ -16,8 +18,7 @@ namespace {
 struct FloatDepthwise {
   WindowAttrs window;
   Tensor filter;
-  // A value for each channel; no tensor for none.
-  Tensor bias;
+  ChannelAffine affine;
   Rectifier rectifier = Rectifier::kNone;
   StepChain chain;
 };
@@ -50,7 +51,8 @@ class FloatDepthwiseKernel final : public Kernel {
     slide.channels = channels;
     slide.image = image.data<float>();
     slide.weights = d_.filter.data<float>();
-    if (d_.bias.has_value()) slide.bias = d_.bias.data<float>();
+    if (!d_.affine.scale.empty()) slide.scale = d_.affine.scale.data();
+    if (!d_.affine.bias.empty()) slide.bias = d_.affine.bias.data();
     slide.rectifier = d_.rectifier;
     slide.out = out->data<float>();
     Slide(slide, context->pool());
@@ -72,24 +74,27 @@ void FuseDepthwise(const FloatWindows* code, int number, PlanEditor* plan) {
   const Step& step = *plan->step(number);
   const Tensor* filter = plan->ConstantOf(step.inputs[1]);
   if (!IsServed(filter) || !plan->MayFuse({number}, step.outputs)) return;
-  const absl::StatusOr<WindowAttrs> window = ReadWindowAttrs(*step.node);
+  absl::StatusOr<WindowAttrs> window = ReadWindowAttrs(*step.node);
   if (!window.ok() || window->is_nchw) return;
-  const LayerTail tail = FollowTail(*plan, number, filter->dim(2), false);
+  const LayerTail tail = FollowTail(*plan, number, {filter->dim(2), 4}, false);
   FusedStep fused;
   fused.inputs = {step.inputs[0]};
+  std::vector<int> members = tail.members;
+  const int padding = FindPadding(*plan, number, &*window);
+  if (padding != kNoStep) {
+    members.insert(members.begin(), padding);
+    fused.inputs = {plan->step(padding)->inputs[0]};
+  }
   fused.outputs = {tail.output};
   FloatDepthwise d;
   d.window = *window;
   d.filter = *filter;
   fused.constant_bytes = filter->TotalBytes();
-  if (tail.bias != nullptr) {
-    d.bias = *tail.bias;
-    fused.constant_bytes += d.bias.TotalBytes();
-  }
+  d.affine = tail.affine;
   d.rectifier = tail.rectifier;
-  d.chain = plan->TakeChain(tail.members, fused.inputs, fused.outputs);
+  d.chain = plan->TakeChain(members, fused.inputs, fused.outputs);
   fused.kernel = std::make_unique<FloatDepthwiseKernel>(code, std::move(d));
-  plan->Fuse(tail.members, std::move(fused));
+  plan->Fuse(members, std::move(fused));
 }
 
 }  // namespace

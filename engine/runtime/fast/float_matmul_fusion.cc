@@ -17,6 +17,7 @@ namespace {
 struct FloatMatMul {
   FloatPanels panels;
   Tensor packed;
+  std::vector<float> scale;
   std::vector<float> bias;
   bool has_residual = false;
   Rectifier rectifier = Rectifier::kNone;
@@ -47,7 +48,8 @@ class FloatMatMulKernel final : public Kernel {
     FloatProduct product;
     product.panels = m_.panels;
     product.packed = m_.packed.data<float>();
-    product.bias = m_.bias.empty() ? nullptr : m_.bias.data();
+    if (!m_.scale.empty()) product.scale = m_.scale.data();
+    if (!m_.bias.empty()) product.bias = m_.bias.data();
     if (m_.has_residual) product.residual = context->input(1).data<float>();
     product.out = out->data<float>();
     product.row_stride = m_.panels.columns;
@@ -96,7 +98,7 @@ void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
         return PackPanels(panels, right->data<float>(), transposed, pool);
       });
   if (!packed.ok()) return;
-  const LayerTail tail = FollowTail(*plan, number, panels.columns, true);
+  const LayerTail tail = FollowTail(*plan, number, {panels.columns, 2}, true);
   FusedStep fused;
   fused.inputs = {step.inputs[0]};
   if (tail.residual != kNoSlot) fused.inputs.push_back(tail.residual);
@@ -105,9 +107,8 @@ void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
   FloatMatMul m;
   m.panels = panels;
   m.packed = *packed;
-  if (tail.bias != nullptr) {
-    m.bias = PadColumns(panels, tail.bias->data<float>());
-  }
+  m.scale = PadColumns(panels, tail.affine.scale);
+  m.bias = PadColumns(panels, tail.affine.bias);
   m.has_residual = tail.residual != kNoSlot;
   m.rectifier = tail.rectifier;
   const auto restore = [panels, shape, transposed,

@@ -123,7 +123,8 @@ class Part {
     tile.taps = product_.taps;
     tile.run = product_.run;
     tile.weights = product_.packed + panels.offset(panel);
-    tile.bias = product_.bias == nullptr ? nullptr : product_.bias + column;
+    if (product_.scale != nullptr) tile.scale = product_.scale + column;
+    if (product_.bias != nullptr) tile.bias = product_.bias + column;
     tile.row_stride = product_.row_stride;
     tile.columns = panels.used(panel);
     tile.rectifier = product_.rectifier;
@@ -247,9 +248,12 @@ void UnpackPanels(const FloatPanels& panels, const float* packed,
   }
 }
 
-std::vector<float> PadColumns(const FloatPanels& panels, const float* values) {
-  std::vector<float> padded(panels.count() * panels.tiles->width, 0.0f);
-  std::copy_n(values, panels.columns, padded.begin());
+std::vector<float> PadColumns(const FloatPanels& panels,
+                              const std::vector<float>& values) {
+  std::vector<float> padded = values;
+  if (!padded.empty()) {
+    padded.resize(panels.count() * panels.tiles->width, 0.0f);
+  }
   return padded;
 }
 

@@ -46,14 +46,17 @@ absl::StatusOr<Tensor> PackPanels(const FloatPanels& panels,
 // The other way round, into depth x columns or its transpose.
 void UnpackPanels(const FloatPanels& panels, const float* packed,
                   bool transposed, float* matrix);
-// Values for each column, with zeros for all that panels have room for.
-std::vector<float> PadColumns(const FloatPanels& panels, const float* values);
+// Values for each column, with zeros for all that panels have room for. Nothing
+// of nothing.
+std::vector<float> PadColumns(const FloatPanels& panels,
+                              const std::vector<float>& values);
 
 // Rows (pixels) times panels.
 struct FloatProduct {
   FloatPanels panels;
   const float* packed = nullptr;
-  // As PadColumns makes it; nullptr for none.
+  // As PadColumns makes them; nullptr for none.
+  const float* scale = nullptr;
   const float* bias = nullptr;
   // rows x columns, like `out`; nullptr for none. May be `out` itself.
   const float* residual = nullptr;

@@ -31,6 +31,9 @@ struct FloatTile {
   int64_t run = 0;
   // taps * run rows of one panel's weights.
   const float* weights = nullptr;
+  // Of one panel: what sums are multiplied by before the bias is added; nullptr
+  // for nothing.
+  const float* scale = nullptr;
   // Of one panel; nullptr for none.
   const float* bias = nullptr;
   // As `out`; nullptr for none. May be `out` itself.

@@ -74,6 +74,17 @@ struct TileOf {
     }
   }
 
+  OPTFARM_INLINE void ScaleAndAddBias(const float* scale, const float* bias) {
+    Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+      const Register s = Vector::Load(scale + v * kLanes);
+      const Register b =
+          bias == nullptr ? Vector::Zero() : Vector::Load(bias + v * kLanes);
+      Each<kRows>([&](auto m) __attribute__((always_inline)) {
+        sums[m][v] = Vector::MultiplyAdd(sums[m][v], s, b);
+      });
+    });
+  }
+
   OPTFARM_INLINE void AddBias(const float* bias) {
     Each<kVectors>([&](auto v) __attribute__((always_inline)) {
       const Register b = Vector::Load(bias + v * kLanes);
@@ -99,7 +110,11 @@ struct TileOf {
   }
 
   OPTFARM_INLINE void Finish(const FloatTile& t) {
-    if (t.bias != nullptr) AddBias(t.bias);
+    if (t.scale != nullptr) {
+      ScaleAndAddBias(t.scale, t.bias);
+    } else if (t.bias != nullptr) {
+      AddBias(t.bias);
+    }
     if (t.columns == kVectors * kLanes) {
       if (t.residual != nullptr) {
         Each<kRows>([&](auto m) __attribute__((always_inline)) {

@@ -24,6 +24,9 @@ struct FloatWindow {
   int64_t pixels = 0;
   int64_t pixel_stride = 0;
   int64_t channels = 0;
+  // `channels` values: what sums are multiplied by before the bias is added;
+  // nullptr for nothing.
+  const float* scale = nullptr;
   // `channels` values; nullptr for none.
   const float* bias = nullptr;
   float* out = nullptr;

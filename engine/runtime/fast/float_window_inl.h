@@ -86,7 +86,14 @@ struct WindowOf {
     Each::template Each<kPixels>([&](auto m) __attribute__((always_inline)) {
       sums.sums[m][0] = Step::End(sums.sums[m][0], count);
     });
-    if (t.bias != nullptr) {
+    if (t.scale != nullptr) {
+      const Register scale = Load(t.scale + c, lanes);
+      const Register bias =
+          t.bias == nullptr ? Vector::Zero() : Load(t.bias + c, lanes);
+      Each::template Each<kPixels>([&](auto m) __attribute__((always_inline)) {
+        sums.sums[m][0] = Vector::MultiplyAdd(sums.sums[m][0], scale, bias);
+      });
+    } else if (t.bias != nullptr) {
       const Register bias = Load(t.bias + c, lanes);
       Each::template Each<kPixels>([&](auto m) __attribute__((always_inline)) {
         sums.sums[m][0] = Vector::Add(sums.sums[m][0], bias);

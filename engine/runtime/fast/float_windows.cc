@@ -87,6 +87,7 @@ class RowSlide {
     window.pixels = count;
     window.pixel_stride = x.stride * channels;
     window.channels = channels;
+    window.scale = slide_.scale;
     window.bias = slide_.bias;
     window.out = out_ + ox * channels;
     window.out_stride = channels;

@@ -24,6 +24,8 @@ struct WindowSlide {
   const float* image = nullptr;
   // By cell and channel; nullptr for pooling.
   const float* weights = nullptr;
+  // By channel; nullptr for none.
+  const float* scale = nullptr;
   const float* bias = nullptr;
   Rectifier rectifier = Rectifier::kNone;
   float* out = nullptr;

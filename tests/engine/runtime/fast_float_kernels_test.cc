@@ -198,6 +198,89 @@ TEST_P(FastFloatTest, AFusedLayerGivesTheBitsOfItsParts) {
   ExpectSame(fused.values[0], apart.values[0]);
 }
 
+TEST_P(FastFloatTest, WhatIsDoneToChannelsIsDoneInTheLayer) {
+  for (const char* op : {"Conv2D", "DepthwiseConv2dNative"}) {
+    const bool is_conv = std::string(op) == "Conv2D";
+    GraphMaker g =
+        Layer(is_conv ? Random({3, 3, 20, 37}) : Random({3, 3, 37, 1}),
+              Random({37}), {}, op);
+    g.Const("mean", Random({37})).Const("gamma", Random({37}));
+    Tensor variance = Random({37});
+    for (float& v : variance.flat<float>()) v = v * v + 0.5f;
+    g.Const("variance", variance).Const("beta", Random({1, 1, 1, 37}));
+    g.Const("offset", Random({37}));
+    g.Node("norm", "FusedBatchNorm",
+           {"biased", "gamma", "offset", "mean", "variance"})
+        .Type("T", kFloat)
+        .Bool("is_training", false);
+    g.Math("less", "Sub", {"norm", "beta"})
+        .Math("more", "Mul", {"gamma", "less"});
+    g.Math("out", "Relu", {"more"});
+    const Tensor x = Random({1, 7, 8, is_conv ? 20 : 37});
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
+                                 RunGraph(g, "x", {x}, "out", false));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                                 RunGraph(g, "x", {x}, "out", true));
+    EXPECT_THAT(got.ops, ElementsAre(absl::StrCat(
+                             op, "+BiasAdd+FusedBatchNorm+Sub+Mul+Relu")));
+    ExpectClose(got.values[0], wanted.values[0]);
+  }
+}
+
+TEST_P(FastFloatTest, APadIsTakenIntoTheLayerBehindIt) {
+  for (const char* op : {"Conv2D", "DepthwiseConv2dNative"}) {
+    const bool is_conv = std::string(op) == "Conv2D";
+    GraphMaker g;
+    g.Placeholder("x", kFloat);
+    g.Const("pads",
+            Tensor::FromValues<int32_t>({4, 2}, {0, 0, 1, 2, 3, 0, 0, 0}));
+    g.Const("filter", is_conv ? Random({3, 3, 9, 12}) : Random({3, 3, 9, 1}));
+    g.Node("pad", "Pad", {"x", "pads"})
+        .Type("T", kFloat)
+        .Type("Tpaddings", tensorflow::DT_INT32);
+    Slide slide;
+    slide.stride_y = slide.stride_x = 2;
+    slide.padding = "VALID";
+    AddSliding(&g, "conv", op, {"pad", "filter"}, slide);
+    g.Math("y", "Relu", {"conv"});
+    const Tensor x = Random({2, 8, 9, 9});
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
+                                 RunGraph(g, "x", {x}, "y", false));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                                 RunGraph(g, "x", {x}, "y", true));
+    EXPECT_THAT(got.ops, ElementsAre(absl::StrCat("Pad+", op, "+Relu")));
+    ExpectClose(got.values[0], wanted.values[0]);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result seen,
+                                 RunGraph(g, "x", {x}, "y,pad", true));
+    EXPECT_THAT(seen.ops, Contains("Pad"));
+  }
+}
+
+TEST_P(FastFloatTest, AStatisticsOutputThatIsReadKeepsTheBatchNorm) {
+  GraphMaker g = Layer(Random({1, 1, 4, 8}), Random({8}), {});
+  g.Const("some", Tensor::FromValues<float>({8}, {1, 1, 1, 1, 1, 1, 1, 1}));
+  g.Node("norm", "FusedBatchNorm", {"conv", "some", "some", "some", "some"})
+      .Type("T", kFloat)
+      .Bool("is_training", false);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Result got,
+      RunGraph(g, "x", {Random({1, 3, 3, 4})}, "norm,norm:1", true));
+  EXPECT_THAT(got.ops, ElementsAre("Conv2D", "FusedBatchNorm"));
+}
+
+TEST_P(FastFloatTest, AConstantThatAddsDimensionsIsNotABias) {
+  GraphMaker g;
+  g.Placeholder("x", kFloat).Const("b", Random({5, 3}));
+  g.Const("bias", Random({1, 1, 3}));
+  g.Math("product", "MatMul", {"x", "b"}).Math("y", "Add", {"product", "bias"});
+  const Tensor x = Random({2, 5});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
+                               RunGraph(g, "x", {x}, "y", false));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                               RunGraph(g, "x", {x}, "y", true));
+  ExpectClose(got.values[0], wanted.values[0]);
+}
+
 TEST_P(FastFloatTest, AValueThatIsReadTwiceIsNotFusedAway) {
   const GraphMaker g = Layer(Random({1, 1, 8, 8}), Random({8}), {});
   const Tensor x = Random({1, 4, 4, 8});
