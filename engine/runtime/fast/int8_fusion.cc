@@ -8,6 +8,7 @@
 #include "engine/runtime/fast/int8_chain_finder.h"
 #include "engine/runtime/fast/int8_layer.h"
 #include "engine/runtime/fast/int8_operands.h"
+#include "engine/runtime/fast/int8_sum.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -27,6 +28,8 @@ class Fuser {
           ReadInt8Operands(plan_, *step, functions_);
       if (operands) {
         FuseLayer(i, &*operands);
+      } else if (step->op == "QuantizedAdd") {
+        FuseSum(i);
       } else {
         NoteRange(*step);
       }
@@ -36,6 +39,7 @@ class Fuser {
  private:
   void FuseLayer(int product, Int8Operands* operands);
   void Fuse(const Int8ChainCut& cut, Int8Operands* operands);
+  void FuseSum(int sum);
 
   // What is known of ranges that steps hand on.
   std::optional<Range> RangeOf(int min, int max) const {
@@ -114,6 +118,34 @@ void Fuser::Fuse(const Int8ChainCut& cut, Int8Operands* operands) {
                                     {RestoredInt8Filter(filter, *operands)});
   fused.kernel = MakeInt8Layer(std::move(layer), std::move(steps));
   plan_.Fuse(cut.members, std::move(fused));
+}
+
+void Fuser::FuseSum(int sum) {
+  const std::vector<int> inputs = plan_.step(sum)->inputs;
+  if (inputs.size() != 6 || inputs[0] == inputs[1] ||
+      plan_.step(sum)->outputs.size() != 3) {
+    return;
+  }
+  const auto a = RangeOf(inputs[2], inputs[3]);
+  const auto b = RangeOf(inputs[4], inputs[5]);
+  // Constants of one value are the same for all numbers; others do not follow.
+  constexpr int kScalarsOnly = 0;
+  for (const Int8ChainCut& cut :
+       FindInt8Chains(plan_, sum, Int8Chain(kInt8SumColumns), kScalarsOnly)) {
+    if (!plan_.MayFuse(cut.members, cut.outputs)) continue;
+    Int8Stages stages;
+    if (a && b && cut.outputs.size() == 3 && !cut.chain.needs_extremes() &&
+        cut.chain.Prepare({RangeOfSum(*a, *b), {}}, false, nullptr,
+                          *functions_.stages, &stages)) {
+      ranges_[{cut.outputs[1], cut.outputs[2]}] = stages.range;
+    }
+    FusedStep fused;
+    fused.inputs = inputs;
+    fused.outputs = cut.outputs;
+    StepChain steps = plan_.TakeChain(cut.members, inputs, cut.outputs);
+    fused.kernel = MakeInt8Sum(cut.chain, functions_, std::move(steps));
+    return plan_.Fuse(cut.members, std::move(fused));
+  }
 }
 
 }  // namespace

@@ -74,6 +74,9 @@ struct Int8StageFunctions {
   void (*find_range)(const Int8Numbers& numbers, int32_t* low, int32_t* high);
   // The sum of `count` codes.
   int32_t (*sum_codes)(const uint8_t* codes, int64_t count);
+  // out[i] = zero + a[i] * step_a + b[i] * step_b, which fits in 32 bits.
+  void (*add_codes)(const uint8_t* a, const uint8_t* b, int64_t count,
+                    int32_t zero, int32_t step_a, int32_t step_b, int32_t* out);
 };
 
 extern const Int8StageFunctions kInt8StagesPortable;

@@ -128,7 +128,6 @@ struct Avx512 : Int8StageLoops<Avx512> {
 
 }  // namespace
 
-const Int8StageFunctions kInt8StagesAvx512 = {
-    Avx512::Run, Avx512::StoreCodes, Avx512::FindRange, Avx512::SumCodes};
+const Int8StageFunctions kInt8StagesAvx512 = Avx512::Functions();
 
 }  // namespace optfarm::runtime

@@ -166,8 +166,21 @@ struct Int8StageLoops {
     return static_cast<int32_t>(sum);
   }
 
+  // Products may leave 32 bits where the sum does not.
+  static void AddCodes(const uint8_t* a, const uint8_t* b, int64_t count,
+                       int32_t zero, int32_t step_a, int32_t step_b,
+                       int32_t* out) {
+    const auto start = static_cast<uint32_t>(zero);
+    const auto of_a = static_cast<uint32_t>(step_a);
+    const auto of_b = static_cast<uint32_t>(step_b);
+    for (int64_t i = 0; i < count; ++i) {
+      out[i] = static_cast<int32_t>(start + a[i] * of_a + b[i] * of_b);
+    }
+  }
+
   static constexpr Int8StageFunctions Functions() {
-    return {Run, StoreCodes, FindRange, SumCodes};
+    return {Isa::Run, Isa::StoreCodes, Isa::FindRange, Isa::SumCodes,
+            Isa::AddCodes};
   }
 };
 

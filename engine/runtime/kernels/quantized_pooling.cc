@@ -27,24 +27,45 @@ Span Covered(const WindowAxis& axis, int64_t position) {
   return {std::max<int64_t>(start, 0), std::min(start + axis.size, axis.in)};
 }
 
-// Pools one output pixel of all channels. `sums` is scratch.
-template <bool kIsMax>
-void PoolPixel(const uint8_t* image, const Window& window, int64_t channels,
-               Span y, Span x, std::vector<int32_t>* sums, uint8_t* out) {
-  std::fill(sums->begin(), sums->end(), 0);
+// Pools one output pixel of all channels: plain loops over channels, which
+// compilers make vectors of. `sums` is scratch.
+void MaxPixel(const uint8_t* image, const Window& window, int64_t channels,
+              Span y, Span x, uint8_t* out) {
+  std::fill_n(out, channels, uint8_t{0});
   for (int64_t row = y.begin; row < y.end; ++row) {
     for (int64_t column = x.begin; column < x.end; ++column) {
       const uint8_t* pixel = image + (row * window.x.in + column) * channels;
       for (int64_t ch = 0; ch < channels; ++ch) {
-        int32_t& sum = (*sums)[ch];
-        sum = kIsMax ? std::max<int32_t>(sum, pixel[ch]) : sum + pixel[ch];
+        out[ch] = std::max(out[ch], pixel[ch]);
       }
     }
   }
-  const int64_t count = (y.end - y.begin) * (x.end - x.begin);
+}
+
+void AveragePixel(const uint8_t* image, const Window& window, int64_t channels,
+                  Span y, Span x, int32_t* sums, uint8_t* out) {
+  std::fill_n(sums, channels, 0);
+  for (int64_t row = y.begin; row < y.end; ++row) {
+    for (int64_t column = x.begin; column < x.end; ++column) {
+      const uint8_t* pixel = image + (row * window.x.in + column) * channels;
+      for (int64_t ch = 0; ch < channels; ++ch) sums[ch] += pixel[ch];
+    }
+  }
+  const int64_t count =
+      std::max<int64_t>((y.end - y.begin) * (x.end - x.begin), 1);
+  // Up to here a quotient below a whole number is at least 1 / 4096 below it,
+  // more than single precision rounds a number up to 255 by.
+  constexpr int64_t kMostInFloat = 4096;
+  if (count <= kMostInFloat) {
+    const auto divisor = static_cast<float>(count);
+    for (int64_t ch = 0; ch < channels; ++ch) {
+      out[ch] = static_cast<uint8_t>(
+          static_cast<int32_t>(static_cast<float>(sums[ch]) / divisor));
+    }
+    return;
+  }
   for (int64_t ch = 0; ch < channels; ++ch) {
-    out[ch] = static_cast<uint8_t>(kIsMax || count <= 0 ? (*sums)[ch]
-                                                        : (*sums)[ch] / count);
+    out[ch] = static_cast<uint8_t>(sums[ch] / count);
   }
 }
 
@@ -75,8 +96,13 @@ absl::Status Pool(KernelContext* c, const WindowAttrs& attrs, int64_t size_y,
       const Span y = Covered(window.y, row % window.y.out);
       uint8_t* target = out->data<uint8_t>() + row * window.x.out * channels;
       for (int64_t column = 0; column < window.x.out; ++column) {
-        PoolPixel<kIsMax>(image, window, channels, y, Covered(window.x, column),
-                          &sums, target + column * channels);
+        const Span x = Covered(window.x, column);
+        uint8_t* pixel = target + column * channels;
+        if (kIsMax) {
+          MaxPixel(image, window, channels, y, x, pixel);
+        } else {
+          AveragePixel(image, window, channels, y, x, sums.data(), pixel);
+        }
       }
     }
   });

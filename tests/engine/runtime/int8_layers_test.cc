@@ -294,6 +294,84 @@ INSTANTIATE_TEST_SUITE_P(
               3}),
     [](const auto& param) { return param.param.name; });
 
+// --- Sums of two layers ------------------------------------------------------
+
+struct SumCase {
+  Range a, b;
+  // No range: it is found in the numbers.
+  bool is_frozen = true;
+  bool has_relu = false;
+  int64_t count = 5000;
+};
+
+class Int8SumTest : public ::testing::TestWithParam<SumCase> {};
+
+TEST_P(Int8SumTest, GivesTheBitsOfTheKernels) {
+  const SumCase& p = GetParam();
+  GraphMaker g;
+  g.Placeholder("x", DT_QUINT8).Placeholder("y", DT_QUINT8);
+  g.Const("xl", Tensor::Scalar(p.a.min)).Const("xh", Tensor::Scalar(p.a.max));
+  g.Const("yl", Tensor::Scalar(p.b.min)).Const("yh", Tensor::Scalar(p.b.max));
+  g.Const("low", Tensor::Scalar(-1.5f)).Const("high", Tensor::Scalar(2.25f));
+  g.Node("sum", "QuantizedAdd", {"x", "y", "xl", "xh", "yl", "yh"})
+      .Type("T1", DT_QUINT8)
+      .Type("T2", DT_QUINT8)
+      .Type("Toutput", DT_QINT32);
+  std::string wide = "sum";
+  if (p.has_relu) {
+    wide = "relu";
+    g.Node("relu", "QuantizedRelu", {"sum", "sum:1", "sum:2"})
+        .Type("Tinput", DT_QINT32)
+        .Type("out_type", DT_QINT32);
+  }
+  const std::vector<std::string> three = {wide, wide + ":1", wide + ":2"};
+  if (!p.is_frozen) {
+    g.Node("range", "RequantizationRange", three).Type("Tinput", DT_QINT32);
+  }
+  std::vector<std::string> inputs = three;
+  inputs.push_back(p.is_frozen ? "low" : "range");
+  inputs.push_back(p.is_frozen ? "high" : "range:1");
+  g.Node("z", "Requantize", inputs)
+      .Type("Tinput", DT_QINT32)
+      .Type("out_type", DT_QUINT8);
+  std::mt19937 random(13);
+  std::vector<Tensor> feeds;
+  for (int i = 0; i < 2; ++i) {
+    Tensor codes = *Tensor::Allocate(DT_QUINT8, *Shape::FromDims({p.count}));
+    for (uint8_t& code : codes.flat<uint8_t>()) {
+      code = static_cast<uint8_t>(random());
+    }
+    feeds.push_back(std::move(codes));
+  }
+  SessionOptions options;
+  options.fast_kernels = false;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto plain,
+                               g.Session("x,y", "z,z:1,z:2", options));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto expected, plain->Run(feeds));
+  options.fast_kernels = true;
+  options.threads = 2;
+  for (const char* set : {"portable", "avx2", "avx2,avx512"}) {
+    const CpuLimit limit(*ParseCpuFeatures(set));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(auto fast,
+                                 g.Session("x,y", "z,z:1,z:2", options));
+    EXPECT_EQ(fast->step_count(), 1);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto made, fast->Run(feeds));
+    EXPECT_EQ(expected[0].flat<uint8_t>(), made[0].flat<uint8_t>()) << set;
+    for (int i : {1, 2}) {
+      EXPECT_EQ(expected[i].data<float>()[0], made[i].data<float>()[0]);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ranges, Int8SumTest,
+    ::testing::Values(SumCase{{-1, 1}, {-0.5f, 2}},
+                      SumCase{{0, 6}, {-3, 1}, false, true},
+                      SumCase{{-1, 1}, {-1e-4f, 2e-4f}, false},
+                      SumCase{{-1e3f, 5}, {0, 0}, true, true, 385},
+                      SumCase{{0.5f, 0.75f}, {-2, 2}, true, false, 1},
+                      SumCase{{-1, 1}, {-1, 1}, true, true, 33}));
+
 TEST(Int8LayersTest, WhatIsFetchedStays) {
   GraphMaker g;
   g.Placeholder("x", DT_QUINT8);

@@ -1,0 +1,31 @@
+// QuantizedAdd of two tensors of one shape and what follows it, as one kernel:
+// the sums of residual nets.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_INT8_SUM_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_INT8_SUM_H_
+
+#include <memory>
+#include <optional>
+
+#include "engine/runtime/fast/int8_chain.h"
+#include "engine/runtime/fast/int8_functions.h"
+#include "engine/runtime/fast/step_chain.h"
+#include "engine/runtime/kernel.h"
+#include "engine/runtime/quantization.h"
+
+namespace optfarm::runtime {
+
+// What follows a sum: a chain of so many columns, none of which differs from
+// another.
+inline constexpr int64_t kInt8SumColumns = kInt8Columns;
+
+// Inputs: those of QuantizedAdd. Outputs: codes (8 or 32 bits), min, max;
+// floats alone where the chain ends in floats. `steps` are what it stands for,
+// for inputs that it has no code for.
+std::unique_ptr<Kernel> MakeInt8Sum(Int8Chain chain,
+                                    const Int8Functions& functions,
+                                    StepChain steps);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_INT8_SUM_H_
