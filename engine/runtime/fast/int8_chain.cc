@@ -27,6 +27,30 @@ std::vector<int32_t> LookUp(const CodeTable& table,
   return found;
 }
 
+// Whether a table is what the stage's numbers make by Int8StageKind::kRounded;
+// completes the stage.
+bool IsRounded(const CodeTable& table, const std::vector<int32_t>& by_channel,
+               Int8Stage* stage) {
+  constexpr int64_t kMost = 1 << 29;
+  const auto whole = [&](int code) {
+    return static_cast<double>(std::round(
+        std::fma(static_cast<float>(code), stage->factor, stage->summand) *
+        stage->unit));
+  };
+  const double low = table[0] - whole(0);
+  if (!(std::abs(low) < kMost)) return false;
+  stage->low = static_cast<int32_t>(low);
+  for (int code = 0; code < 256; ++code) {
+    const double value = whole(code);
+    // Above 2^22 adding a half would not be exact any more.
+    if (!(std::abs(value) < 4194304.0) || value + low != table[code]) {
+      return false;
+    }
+  }
+  return std::all_of(by_channel.begin(), by_channel.end(),
+                     [](int64_t value) { return std::abs(value) < kMost; });
+}
+
 // As InputRange takes it.
 bool IsRange(Range range) {
   return std::isfinite(range.min) && std::isfinite(range.max) &&
@@ -409,10 +433,25 @@ bool Int8Chain::Maker::QuantizedSum(const Link& link) {
   const CodeTable of_b =
       is_bias ? TableOfBias(b, range)
               : TableForAdd(b, range, link.operand.codes.size() == 1);
+  CodeTable of_a =
+      is_bias ? TableForBias(a, range) : TableForAdd(a, range, is_single_);
+  std::vector<int32_t> by_channel =
+      LookUp(of_b, link.operand.codes, chain_.columns_);
   Int8Stage& stage = Push(Int8StageKind::kTable);
-  stage.table = Keep(is_bias ? TableForBias(a, range)
-                             : TableForAdd(a, range, is_single_));
-  stage.by_channel = Keep(LookUp(of_b, link.operand.codes, chain_.columns_));
+  stage.factor = static_cast<float>((a.max - a.min) / 255.0);
+  stage.summand =
+      a.min == a.max ? a.min : std::round(a.min / stage.factor) * stage.factor;
+  stage.unit = range.min == range.max
+                   ? 0.0f
+                   : static_cast<float>(4294967295.0 / (range.max - range.min));
+  if (!is_bias) {
+    stage.factor = static_cast<float>(int64_t{of_a[1]} - of_a[0]);
+    stage.summand = static_cast<float>(of_a[0]);
+    stage.unit = 1.0f;
+  }
+  if (IsRounded(of_a, by_channel, &stage)) stage.kind = Int8StageKind::kRounded;
+  stage.table = Keep(std::move(of_a));
+  stage.by_channel = Keep(std::move(by_channel));
   made_.range = range;
   return true;
 }

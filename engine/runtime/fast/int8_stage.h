@@ -17,6 +17,10 @@ enum class Int8StageKind : uint8_t {
   kRequantize,
   // table[code] + by_channel[c], cut to 32 bits.
   kTable,
+  // The same for a table that is made of
+  // round(fma(code, factor, summand) * unit) + low, halves away from zero,
+  // where nothing needs to be cut.
+  kRounded,
   // (code - low) * by_channel[c], wrapping.
   kProduct,
   // min(max(code, low), high).
@@ -47,6 +51,7 @@ struct Int8Stage {
   int32_t high = 0;
   float factor = 0;
   float summand = 0;
+  float unit = 0;
   // 256 entries.
   const int32_t* table = nullptr;
   // By channel, as many as whole tiles have columns.

@@ -56,19 +56,39 @@ struct Avx512 : Int8StageLoops<Avx512> {
     }
   }
 
+  // Truncated, this is x rounded with halves away from zero.
+  static __m512 AddHalf(__m512 x) {
+    const __m512i half = _mm512_castps_si512(_mm512_set1_ps(0.49999997f));
+    const __m512i sign = _mm512_set1_epi32(INT32_MIN);
+    // The sign of x, the rest of `half`.
+    const __m512i toward =
+        _mm512_ternarylogic_epi32(sign, _mm512_castps_si512(x), half, 0xca);
+    return _mm512_add_ps(x, _mm512_castsi512_ps(toward));
+  }
+
+  static void Rounded(const Int8Stage& stage, const int32_t* add,
+                      int32_t* row) {
+    const __m512 factor = _mm512_set1_ps(stage.factor);
+    const __m512 summand = _mm512_set1_ps(stage.summand);
+    const __m512 unit = _mm512_set1_ps(stage.unit);
+    const __m512i low = _mm512_set1_epi32(stage.low);
+    for (int i = 0; i < kInt8Columns; i += 16) {
+      const __m512 code = _mm512_cvtepi32_ps(_mm512_load_si512(row + i));
+      const __m512 x =
+          _mm512_mul_ps(_mm512_fmadd_ps(code, factor, summand), unit);
+      const __m512i whole = _mm512_cvttps_epi32(AddHalf(x));
+      const __m512i sum = _mm512_add_epi32(low, _mm512_loadu_si512(add + i));
+      _mm512_store_si512(row + i, _mm512_add_epi32(whole, sum));
+    }
+  }
+
   static void Quantize(const Int8Stage& stage, int32_t* row) {
     const __m512 factor = _mm512_set1_ps(stage.factor);
     const __m512 summand = _mm512_set1_ps(stage.summand);
-    const __m512i half = _mm512_castps_si512(_mm512_set1_ps(0.49999997f));
-    const __m512i sign = _mm512_set1_epi32(INT32_MIN);
     for (int i = 0; i < kInt8Columns; i += 16) {
       const __m512 x = _mm512_mul_ps(_mm512_load_ps(row + i), factor);
-      // The sign of x, the rest of `half`.
-      const __m512i toward =
-          _mm512_ternarylogic_epi32(sign, _mm512_castps_si512(x), half, 0xca);
-      __m512 code =
-          _mm512_roundscale_ps(_mm512_add_ps(x, _mm512_castsi512_ps(toward)),
-                               _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+      __m512 code = _mm512_roundscale_ps(
+          AddHalf(x), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
       code = _mm512_sub_ps(code, summand);
       // The second operand comes out where one is NaN.
       code = _mm512_max_ps(code, _mm512_setzero_ps());
@@ -106,6 +126,23 @@ struct Avx512 : Int8StageLoops<Avx512> {
       _mm512_storeu_si512(low + i, least);
       _mm512_storeu_si512(high + i, most);
     }
+  }
+
+  static int32_t SumCodes(const uint8_t* codes, int64_t count) {
+    const __m512i zero = _mm512_setzero_si512();
+    __m512i sums = zero;
+    int64_t i = 0;
+    for (; i + 64 <= count; i += 64) {
+      sums = _mm512_add_epi64(
+          sums, _mm512_sad_epu8(_mm512_loadu_si512(codes + i), zero));
+    }
+    if (i < count) {
+      const __mmask64 left = ~uint64_t{0} >> (64 - (count - i));
+      sums = _mm512_add_epi64(
+          sums,
+          _mm512_sad_epu8(_mm512_maskz_loadu_epi8(left, codes + i), zero));
+    }
+    return static_cast<int32_t>(_mm512_reduce_add_epi64(sums));
   }
 
   static void StoreCodes(const Int8Numbers& numbers, int columns,

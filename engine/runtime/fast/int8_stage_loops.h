@@ -45,6 +45,22 @@ struct Int8StageLoops {
     }
   }
 
+  // As std::round. The largest float below one half is added away from zero,
+  // so that x.5 goes up and nothing below it does.
+  static float Round(float x) {
+    return __builtin_truncf(x + __builtin_copysignf(0.49999997f, x));
+  }
+
+  static void Rounded(const Int8Stage& stage, const int32_t* add,
+                      int32_t* row) {
+    for (int i = 0; i < kInt8Columns; ++i) {
+      const float x = __builtin_fmaf(static_cast<float>(row[i]), stage.factor,
+                                     stage.summand) *
+                      stage.unit;
+      row[i] = static_cast<int32_t>(Round(x)) + stage.low + add[i];
+    }
+  }
+
   static void Product(const Int8Stage& stage, const int32_t* factor,
                       int32_t* row) {
     for (int i = 0; i < kInt8Columns; ++i) {
@@ -53,13 +69,10 @@ struct Int8StageLoops {
     }
   }
 
-  // The largest float below one half is added away from zero, so that x.5 goes
-  // up and nothing below it does.
   static void Quantize(const Int8Stage& stage, int32_t* row) {
     for (int i = 0; i < kInt8Columns; ++i) {
       const float x = AsFloat(row[i]) * stage.factor;
-      float code = __builtin_truncf(x + __builtin_copysignf(0.49999997f, x)) -
-                   stage.summand;
+      float code = Round(x) - stage.summand;
       // In this order NaN becomes the lowest code.
       code = code > 0.0f ? code : 0.0f;
       row[i] = static_cast<int32_t>(code < 255.0f ? code : 255.0f);
@@ -84,6 +97,8 @@ struct Int8StageLoops {
         return Isa::Requantize(stage, row);
       case Int8StageKind::kTable:
         return Isa::Table(stage, stage.by_channel + channel, row);
+      case Int8StageKind::kRounded:
+        return Isa::Rounded(stage, stage.by_channel + channel, row);
       case Int8StageKind::kProduct:
         return Product(stage, stage.by_channel + channel, row);
       case Int8StageKind::kClamp:

@@ -179,6 +179,17 @@ TEST_F(Int8StageTest, AllOthersGiveTheBitsOfThePlainCode) {
   stage.table = table_;
   stage.by_channel = by_channel_;
   Check({"table", stage, 8});
+  stage.kind = Int8StageKind::kRounded;
+  stage.factor = 0.0314f;
+  stage.summand = -4.02f;
+  stage.unit = 1234.5f;
+  stage.low = -17;
+  Check({"rounded", stage, 8});
+  // Halves.
+  stage.factor = 0.5f;
+  stage.summand = -20.0f;
+  stage.unit = 1.0f;
+  Check({"rounded halves", stage, 8});
   stage.kind = Int8StageKind::kProduct;
   stage.low = 77;
   Check({"product", stage, 8});
