@@ -9,6 +9,7 @@
 #include "client_cli/human_units.h"
 #include "client_cli/noise_text.h"
 #include "client_cli/proto_json.h"
+#include "client_cli/report_details.h"
 #include "optfarm/v1/jobs.pb.h"
 
 namespace optfarm::client_cli {
@@ -146,6 +147,9 @@ std::string OutcomeText(const JobOutcome& outcome, bool color) {
   if (results.report != nullptr || !results.measurements.empty()) {
     absl::StrAppend(&text,
                     MakeResultsTable(results, OutputFormat::kTable).ToText());
+  }
+  if (results.report != nullptr) {
+    absl::StrAppend(&text, ReportDetails(*results.report));
   }
   absl::StrAppend(&text, GatesText(results), FedText(results.report),
                   NoiseText(results.measurements),

@@ -123,6 +123,12 @@ absl::Status CheckRecipe(const JobFlags& flags, JobRequest* request) {
       optimize::LoadRecipe(ExpandHome(flags.recipe));
   if (!recipe.ok()) return Annotate(recipe.status(), "--recipe");
   request->recipe = *std::move(recipe);
+  v1::Verification& verification = *request->recipe.mutable_verification();
+  if (flags.sensitivity) verification.set_sensitivity(true);
+  for (const std::string& node : flags.histograms) {
+    verification.add_histograms(node);
+  }
+  OPTFARM_RETURN_IF_ERROR(optimize::CheckRecipe(request->recipe));
   if (request->recipe.calibration().required() && flags.calibration.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("recipe '", flags.recipe,
@@ -230,6 +236,14 @@ void JobFlags::Declare(FlagSet* flags) {
                  "Added to each class: 1 when the model's first class stands "
                  "for nothing and labels begin at 0.",
                  &labels_offset, -kMostOffset, kMostOffset);
+  flags->Switch("sensitivity",
+                "Also measure each quantized layer alone: what it loses, and "
+                "what it saves in size and time.",
+                &sensitivity);
+  flags->Texts("histogram", "NODE",
+               "Also show how the values of this node of the model are "
+               "distributed, before and after.",
+               &histograms);
   flags->Number("input_mean", "Pictures are fed as (value - mean) / std.",
                 &input_mean);
   flags->Number("input_std", "See --input_mean.", &input_std);

@@ -34,6 +34,8 @@ struct JobFlags {
   std::optional<double> input_mean;
   std::optional<double> input_std;
   std::vector<int32_t> threads;
+  bool sensitivity = false;
+  std::vector<std::string> histograms;
 
   void Declare(FlagSet* flags);
 };

@@ -11,6 +11,7 @@
 #include "engine/runtime/session.h"
 #include "engine/runtime/thread_pool.h"
 #include "engine/transforms/clipped_range.h"
+#include "engine/transforms/freeze_quantize_ranges.h"
 #include "engine/transforms/freeze_ranges.h"
 #include "engine/transforms/pipeline.h"
 
@@ -217,6 +218,27 @@ std::vector<TransformStep> FreezeSteps(const v1::Calibration& calibration,
   }
   if (!steps.empty()) steps.push_back({"sort_by_execution_order", {}});
   return steps;
+}
+
+absl::Status FreezeKnown(const v1::Calibration& calibration,
+                         const Observation& observed, graph::Graph* graph) {
+  RangeLog log, input_log;
+  for (const RangeSite& site : FindRangeSites(*graph, true)) {
+    const RangeLog& from = site.is_quantize ? observed.input_log : observed.log;
+    const auto found = from.find(site.node);
+    if (found == from.end()) continue;
+    (site.is_quantize ? input_log : log)[site.node] = found->second;
+  }
+  const transforms::FreezeOptions options = Percentiles(calibration);
+  if (!log.empty()) {
+    OPTFARM_RETURN_IF_ERROR(
+        transforms::FreezeRanges(graph, log, options).status());
+  }
+  if (!input_log.empty()) {
+    OPTFARM_RETURN_IF_ERROR(
+        transforms::FreezeQuantizeRanges(graph, input_log, options).status());
+  }
+  return absl::OkStatus();
 }
 
 ObservedRange FrozenRange(const v1::Calibration& calibration,

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
@@ -50,6 +51,12 @@ inline constexpr char kInputLogFile[] = "input_ranges.log";
 // sort the graph afterwards. Empty when nothing was observed.
 std::vector<transforms::TransformStep> FreezeSteps(
     const v1::Calibration& calibration, const Observation& observed);
+
+// Freezes the ranges of those nodes that the graph has, a variant of the one
+// that was observed.
+// ERRORS: those of freezing.
+absl::Status FreezeKnown(const v1::Calibration& calibration,
+                         const Observation& observed, graph::Graph* graph);
 
 // The range a node gets, for the report.
 transforms::ObservedRange FrozenRange(

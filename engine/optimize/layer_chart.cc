@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -23,9 +24,100 @@ constexpr int kStep = 10;
 // UNITS: characters of a name; the end of a long one tells more.
 constexpr size_t kNameLength = 58;
 
-// XML's five characters as entities; control characters, which XML does not
-// have, as question marks.
-std::string Escaped(absl::string_view text) {
+double Position(double snr) {
+  if (std::isnan(snr)) snr = kLeast;
+  return (std::clamp(snr, kLeast, kMost) - kLeast) / (kMost - kLeast) *
+         kBarWidth;
+}
+
+absl::string_view Color(double snr) {
+  if (snr < 10) return "#c0392b";
+  if (snr < 20) return "#e08e0b";
+  return "#2e86c1";
+}
+
+void DrawScale(int height, std::string* svg) {
+  for (int db = static_cast<int>(kLeast); db <= kMost; db += kStep) {
+    const double x = kNameWidth + Position(db);
+    absl::StrAppendFormat(
+        svg,
+        "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" "
+        "stroke=\"#cccccc\"/>\n"
+        "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n",
+        x, kHeadHeight, x, height, x, kHeadHeight - 6, db);
+  }
+}
+
+// One bar.
+struct Bar {
+  double snr = 0;
+  absl::string_view color;
+};
+
+// A layer with one bar, or two that share its row.
+struct Row {
+  std::string name;
+  std::string op;
+  std::vector<Bar> bars;
+};
+
+void DrawRow(const Row& row, int y, std::string* svg) {
+  std::string name = row.name;
+  if (name.size() > kNameLength) {
+    name = absl::StrCat("...", name.substr(name.size() - kNameLength + 3));
+  }
+  absl::StrAppendFormat(
+      svg,
+      "<g><title>%s (%s)</title>\n"
+      "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n",
+      EscapedForXml(row.name), EscapedForXml(row.op), kNameWidth - 6,
+      y + kRowHeight - 4, EscapedForXml(name));
+  const double height = (kRowHeight - 4) / static_cast<double>(std::max<size_t>(
+                                               1, row.bars.size()));
+  double top = y + 2;
+  double end = 0;
+  std::vector<std::string> numbers;
+  for (const Bar& bar : row.bars) {
+    absl::StrAppendFormat(
+        svg,
+        "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
+        "fill=\"%s\"/>\n",
+        kNameWidth, top, std::max(1.0, Position(bar.snr)), height,
+        std::string(bar.color));
+    top += height;
+    end = std::max(end, Position(bar.snr));
+    numbers.push_back(std::isinf(bar.snr) && bar.snr > 0
+                          ? "equal"
+                          : absl::StrFormat("%.1f", bar.snr));
+  }
+  absl::StrAppendFormat(svg, "<text x=\"%.1f\" y=\"%d\">%s</text></g>\n",
+                        kNameWidth + end + 5, y + kRowHeight - 4,
+                        absl::StrJoin(numbers, " / "));
+}
+
+std::string Draw(absl::Span<const Row> rows, absl::string_view title) {
+  const int height =
+      kHeadHeight + kRowHeight * static_cast<int>(rows.size()) + 4;
+  const int width = kNameWidth + kBarWidth + kNumberWidth;
+  std::string svg = absl::StrFormat(
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+      "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"11\">\n"
+      "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
+      "<text x=\"%d\" y=\"16\" font-size=\"13\">%s</text>\n",
+      width, height, width, height, kNameWidth, std::string(title));
+  DrawScale(height, &svg);
+  int y = kHeadHeight;
+  for (const Row& row : rows) {
+    DrawRow(row, y, &svg);
+    y += kRowHeight;
+  }
+  absl::StrAppend(&svg, "</svg>\n");
+  return svg;
+}
+
+}  // namespace
+
+std::string EscapedForXml(absl::string_view text) {
   std::string out;
   for (const char c : text) {
     switch (c) {
@@ -52,74 +144,30 @@ std::string Escaped(absl::string_view text) {
   return out;
 }
 
-double Position(double snr) {
-  if (std::isnan(snr)) snr = kLeast;
-  return (std::clamp(snr, kLeast, kMost) - kLeast) / (kMost - kLeast) *
-         kBarWidth;
-}
-
-absl::string_view Color(double snr) {
-  if (snr < 10) return "#c0392b";
-  if (snr < 20) return "#e08e0b";
-  return "#2e86c1";
-}
-
-void DrawScale(int height, std::string* svg) {
-  for (int db = static_cast<int>(kLeast); db <= kMost; db += kStep) {
-    const double x = kNameWidth + Position(db);
-    absl::StrAppendFormat(
-        svg,
-        "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" "
-        "stroke=\"#cccccc\"/>\n"
-        "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n",
-        x, kHeadHeight, x, height, x, kHeadHeight - 6, db);
-  }
-}
-
-void DrawLayer(const v1::TensorComparison& layer, int y, std::string* svg) {
-  std::string name = layer.name();
-  if (name.size() > kNameLength) {
-    name = absl::StrCat("...", name.substr(name.size() - kNameLength + 3));
-  }
-  const double snr = layer.snr_db();
-  absl::StrAppendFormat(
-      svg,
-      "<g><title>%s (%s)</title>\n"
-      "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n"
-      "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"%d\" fill=\"%s\"/>\n"
-      "<text x=\"%.1f\" y=\"%d\">%s</text></g>\n",
-      Escaped(layer.name()), Escaped(layer.op()), kNameWidth - 6,
-      y + kRowHeight - 4, Escaped(name), kNameWidth, y + 2,
-      std::max(1.0, Position(snr)), kRowHeight - 4, std::string(Color(snr)),
-      kNameWidth + Position(snr) + 5, y + kRowHeight - 4,
-      std::isinf(snr) && snr > 0 ? "equal" : absl::StrFormat("%.1f", snr));
-}
-
-}  // namespace
-
 std::string DrawLayers(absl::Span<const v1::TensorComparison> layers) {
-  std::vector<const v1::TensorComparison*> compared;
+  std::vector<Row> rows;
   for (const v1::TensorComparison& layer : layers) {
-    if (layer.samples() > 0) compared.push_back(&layer);
+    if (layer.samples() == 0) continue;
+    rows.push_back(
+        {layer.name(), layer.op(), {{layer.snr_db(), Color(layer.snr_db())}}});
   }
-  const int height =
-      kHeadHeight + kRowHeight * static_cast<int>(compared.size()) + 4;
-  const int width = kNameWidth + kBarWidth + kNumberWidth;
-  std::string svg = absl::StrFormat(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-      "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"11\">\n"
-      "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-      "<text x=\"%d\" y=\"16\" font-size=\"13\">Signal to noise of each layer, "
-      "dB, in the order of computation</text>\n",
-      width, height, width, height, kNameWidth);
-  DrawScale(height, &svg);
-  int y = kHeadHeight;
-  for (const v1::TensorComparison* layer : compared) {
-    DrawLayer(*layer, y, &svg);
-    y += kRowHeight;
+  return Draw(rows,
+              "Signal to noise of each layer, dB, in the order of computation");
+}
+
+std::string DrawSensitivity(absl::Span<const v1::LayerSensitivity> layers) {
+  constexpr absl::string_view kAlone = "#7fb3d5";
+  std::vector<Row> rows;
+  for (const v1::LayerSensitivity& layer : layers) {
+    rows.push_back(
+        {layer.name(),
+         layer.op(),
+         {{layer.alone_snr_db(), kAlone},
+          {layer.cumulative_snr_db(), Color(layer.cumulative_snr_db())}}});
   }
-  absl::StrAppend(&svg, "</svg>\n");
-  return svg;
+  return Draw(rows,
+              "Signal to noise of each layer, dB: quantized alone / with all "
+              "others");
 }
 
 }  // namespace optfarm::optimize

@@ -127,19 +127,6 @@ std::vector<Layer> Spread(std::vector<Layer> layers, size_t most) {
   return kept;
 }
 
-// The layer's value among a run's fetches, which start at `at`.
-absl::StatusOr<Tensor> ValueOf(const Layer& layer,
-                               absl::Span<const Tensor> fetched, size_t at) {
-  if (layer.result.size() == 1) return fetched[at];
-  const Tensor& min = fetched[at + 1];
-  const Tensor& max = fetched[at + 2];
-  if (min.dtype() != tensorflow::DT_FLOAT || min.num_elements() != 1 ||
-      max.dtype() != tensorflow::DT_FLOAT || max.num_elements() != 1) {
-    return absl::InvalidArgumentError("a range is not two float scalars");
-  }
-  return Decode(fetched[at], min.data<float>()[0], max.data<float>()[0]);
-}
-
 }  // namespace
 
 absl::StatusOr<std::vector<Layer>> FindLayers(
@@ -181,6 +168,18 @@ absl::StatusOr<Tensor> Decode(const Tensor& codes, float min, float max) {
     out.data<float>()[i] = lowest + static_cast<float>(from[i]) * scale;
   }
   return out;
+}
+
+absl::StatusOr<Tensor> ValueOf(const Layer& layer,
+                               absl::Span<const Tensor> fetched, size_t at) {
+  if (layer.result.size() == 1) return fetched[at];
+  const Tensor& min = fetched[at + 1];
+  const Tensor& max = fetched[at + 2];
+  if (min.dtype() != tensorflow::DT_FLOAT || min.num_elements() != 1 ||
+      max.dtype() != tensorflow::DT_FLOAT || max.num_elements() != 1) {
+    return absl::InvalidArgumentError("a range is not two float scalars");
+  }
+  return Decode(fetched[at], min.data<float>()[0], max.data<float>()[0]);
 }
 
 absl::StatusOr<std::vector<v1::TensorComparison>> CompareLayers(

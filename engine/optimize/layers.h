@@ -42,6 +42,11 @@ absl::StatusOr<std::vector<Layer>> FindLayers(
 absl::StatusOr<runtime::Tensor> Decode(const runtime::Tensor& codes, float min,
                                        float max);
 
+// The layer's value among what a run fetched of the result, from `at` on.
+// ERRORS: InvalidArgument when codes come without a range.
+absl::StatusOr<runtime::Tensor> ValueOf(
+    const Layer& layer, absl::Span<const runtime::Tensor> fetched, size_t at);
+
 // Runs both graphs and compares the layers, in the order of `layers`. A layer
 // that cannot be compared (other shapes, no numbers) has no samples.
 // ERRORS: those of running the graphs.

@@ -180,13 +180,13 @@ v1::Accuracy ToAccuracy(const Answers& answers) {
   return accuracy;
 }
 
-v1::PairedAccuracy ComparePaired(const Answers& original,
-                                 const Answers& optimized) {
+v1::PairedAccuracy ComparePaired(const std::vector<bool>& original,
+                                 const std::vector<bool>& optimized) {
   PairedCounts counts;
-  for (size_t i = 0; i < original.is_top1.size(); ++i) {
+  for (size_t i = 0; i < original.size(); ++i) {
     ++counts.samples;
-    counts.only_first_right += original.is_top1[i] && !optimized.is_top1[i];
-    counts.only_second_right += !original.is_top1[i] && optimized.is_top1[i];
+    counts.only_first_right += original[i] && !optimized[i];
+    counts.only_second_right += !original[i] && optimized[i];
   }
   v1::PairedAccuracy paired;
   paired.set_samples(counts.samples);

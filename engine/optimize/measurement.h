@@ -61,9 +61,9 @@ absl::StatusOr<Answers> AnswerLabelled(const graph::Graph& graph,
 
 v1::Accuracy ToAccuracy(const Answers& answers);
 
-// REQUIRES: both about the same samples.
-v1::PairedAccuracy ComparePaired(const Answers& original,
-                                 const Answers& optimized);
+// Which samples are right, before and after. REQUIRES: the same samples.
+v1::PairedAccuracy ComparePaired(const std::vector<bool>& original,
+                                 const std::vector<bool>& optimized);
 
 }  // namespace optfarm::optimize
 

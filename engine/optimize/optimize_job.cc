@@ -278,6 +278,9 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
   for (const std::string& text : optimizer.attempts()) {
     report.add_attempts(text);
   }
+  for (const v1::SearchStep& step : optimizer.search()) {
+    *report.add_search() = step;
+  }
   report.mutable_model()->set_sha256(model.sha256);
   report.mutable_model()->set_size_bytes(model.bytes);
   report.set_tool_version(request.tool_version);
@@ -289,9 +292,20 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
   }
   for (const std::string& text : dataset.fed()) report.add_fed(text);
   std::vector<v1::TensorComparison> layers;
-  if (request.recipe.verification().per_layer()) {
+  const v1::Verification& wanted = request.recipe.verification();
+  if (wanted.per_layer() || wanted.sensitivity()) {
     OPTFARM_ASSIGN_OR_RETURN(layers, optimizer.CompareByLayer(best));
     AddLayers(layers, &report);
+  }
+  if (wanted.sensitivity()) {
+    OPTFARM_ASSIGN_OR_RETURN(const auto alone,
+                             optimizer.MeasureLayersAlone(best, layers));
+    report.mutable_sensitivity()->Assign(alone.begin(), alone.end());
+  }
+  if (wanted.histograms_size() > 0) {
+    OPTFARM_ASSIGN_OR_RETURN(const auto histograms,
+                             optimizer.MeasureDistributions(best));
+    report.mutable_histograms()->Assign(histograms.begin(), histograms.end());
   }
   AddWarnings(dataset, inputs, reader, optimizer, best, job, &report);
   for (const std::string& note : model.io.notes) report.add_warnings(note);

@@ -1,6 +1,7 @@
 #include "engine/optimize/optimizer.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -11,6 +12,7 @@
 #include "engine/formats/graph_file.h"
 #include "engine/optimize/bias_correction.h"
 #include "engine/optimize/comparison.h"
+#include "engine/optimize/layer_histogram.h"
 #include "engine/optimize/layers.h"
 #include "engine/optimize/recipe_steps.h"
 #include "engine/optimize/sample_choice.h"
@@ -30,6 +32,8 @@ constexpr size_t kCorrectionSamples = 32;
 // because every tensor of both graphs is held at once.
 constexpr int64_t kLayerSamples = 8;
 constexpr size_t kMaxLayers = 400;
+// Every layer alone costs runs of both graphs.
+constexpr size_t kAloneSamples = 4;
 // What one search step puts back to float: a part of the 8-bit layers.
 constexpr int kLayersPerStep = 8;
 
@@ -228,7 +232,9 @@ absl::Status Optimizer::Judge(Attempt* attempt) {
                                             labelled_, labels_.classes));
     attempt->facts.float_accuracy = ToAccuracy(*float_answers_);
     attempt->facts.optimized_accuracy = ToAccuracy(answers);
-    attempt->paired = ComparePaired(*float_answers_, answers);
+    attempt->paired = ComparePaired(float_answers_->is_top1, answers.is_top1);
+    attempt->paired_top5 =
+        ComparePaired(float_answers_->is_top5, answers.is_top5);
   }
   attempt->gates = CheckGates(in_.recipe->bounds(), attempt->facts);
   return absl::OkStatus();
@@ -279,7 +285,31 @@ absl::StatusOr<std::optional<Attempt>> Optimizer::Make(const Spared& spared) {
   } else if (!status.ok()) {
     return status;
   }
+  attempt.search_step = search_.size();
+  AddSearchStep(attempt);
   return std::optional<Attempt>(std::move(attempt));
+}
+
+void Optimizer::AddSearchStep(const Attempt& attempt) {
+  v1::SearchStep& step = search_.emplace_back();
+  step.set_description(DescribeSpared(attempt.spared));
+  if (!attempt.broken.ok()) {
+    step.set_broken(std::string(attempt.broken.message()));
+    return;
+  }
+  step.set_bytes(attempt.guide.bytes_after);
+  step.set_milliseconds(attempt.milliseconds);
+  step.set_agreement(-1);
+  step.set_snr_db(std::numeric_limits<double>::infinity());
+  for (const v1::TensorComparison& output : attempt.guide.outputs) {
+    step.set_snr_db(std::min(step.snr_db(), output.snr_db()));
+    if (output.top1_agreement() < 0) continue;
+    step.set_agreement(
+        step.agreement() < 0
+            ? output.top1_agreement()
+            : std::min(step.agreement(), output.top1_agreement()));
+  }
+  step.set_within_bounds(!MayBeMended(attempt.guide_gates));
 }
 
 absl::Status Optimizer::Finish(double start, double left, Attempt* attempt) {
@@ -301,6 +331,14 @@ absl::Status Optimizer::Finish(double start, double left, Attempt* attempt) {
   attempt->guide.outputs = std::move(compared.outputs);
   attempt->guide.bytes_before = in_.original_bytes;
   attempt->guide.bytes_after = static_cast<int64_t>(bytes.size());
+  const auto sample = guide_.samples.empty()
+                          ? std::nullopt
+                          : in_.reader->Read(guide_.samples[0]);
+  if (sample.has_value()) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        attempt->milliseconds,
+        MillisecondsOf(attempt->graph, in_.inputs, in_.outputs, *sample));
+  }
   const v1::Bounds bounds = BoundsWithoutLabels(in_.recipe->bounds());
   attempt->guide_gates = CheckGates(bounds, attempt->guide);
   attempt->aim_gates =
@@ -330,6 +368,60 @@ absl::StatusOr<std::vector<v1::TensorComparison>> Optimizer::CompareByLayer(
     const Attempt& attempt) {
   Report("comparing layers", 0.85);
   return CompareLayersOn(judge_, attempt);
+}
+
+absl::StatusOr<TransformedGraph> Optimizer::Transform(
+    const Spared& spared, const Observation& observed) const {
+  TransformedGraph made;
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<TransformStep> steps,
+                           Chain(spared));
+  made.graph = in_.original->Clone();
+  transforms::PipelineOptions options;
+  options.base_folder = in_.out_folder;
+  OPTFARM_ASSIGN_OR_RETURN(
+      const transforms::PipelineReport report,
+      transforms::RunTransforms(&made.graph, steps, in_.inputs, in_.outputs,
+                                options));
+  made.name_map = transforms::MakeNameMap(report.steps, made.graph);
+  OPTFARM_RETURN_IF_ERROR(
+      FreezeKnown(in_.recipe->calibration(), observed, &made.graph));
+  return made;
+}
+
+absl::StatusOr<std::vector<v1::LayerSensitivity>> Optimizer::MeasureLayersAlone(
+    const Attempt& attempt, absl::Span<const v1::TensorComparison> layers) {
+  Report("measuring layers alone", 0.87);
+  std::vector<std::vector<Tensor>> samples;
+  for (const int64_t index : judge_.samples) {
+    if (samples.size() == kAloneSamples) break;
+    auto sample = in_.reader->Read(index);
+    if (sample.has_value()) samples.push_back(*std::move(sample));
+  }
+  SensitivityJob job;
+  job.original = in_.original;
+  job.result = &attempt.graph;
+  job.spared = attempt.spared;
+  job.transform = [&](const Spared& spared) {
+    return Transform(spared, attempt.observed);
+  };
+  job.inputs = in_.inputs;
+  job.outputs = in_.outputs;
+  job.samples = samples;
+  job.cumulative = layers;
+  job.threads = in_.threads;
+  return MeasureSensitivity(job);
+}
+
+absl::StatusOr<std::vector<v1::LayerHistogram>> Optimizer::MeasureDistributions(
+    const Attempt& attempt) {
+  const auto& wanted = in_.recipe->verification().histograms();
+  const std::vector<std::string> names(wanted.begin(), wanted.end());
+  std::vector<int64_t> samples = judge_.samples;
+  samples.resize(std::min<size_t>(samples.size(), kLayerSamples));
+  return MeasureHistograms(
+      *in_.original, attempt.graph,
+      transforms::MakeNameMap(attempt.pipeline.steps, attempt.graph), names,
+      in_.inputs, samples, in_.threads, in_.reader);
 }
 
 absl::StatusOr<std::vector<v1::TensorComparison>> Optimizer::CompareLayersOn(
@@ -397,6 +489,7 @@ absl::StatusOr<Attempt> Optimizer::FindBest() {
     OPTFARM_RETURN_IF_ERROR(try_next(spared));
   }
   OPTFARM_RETURN_IF_ERROR(best.broken);
+  search_[best.search_step].set_taken(true);
   OPTFARM_RETURN_IF_ERROR(Judge(&best));
   // The files on disk are the last attempt's.
   OPTFARM_RETURN_IF_ERROR(WriteLogs(best.observed));

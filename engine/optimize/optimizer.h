@@ -21,6 +21,7 @@
 #include "engine/optimize/labels.h"
 #include "engine/optimize/measurement.h"
 #include "engine/optimize/optimizer_input.h"
+#include "engine/optimize/sensitivity.h"
 #include "engine/runtime/tensor.h"
 #include "engine/transforms/pipeline.h"
 #include "engine/transforms/shift_constants.h"
@@ -52,10 +53,15 @@ struct Attempt {
   std::vector<v1::GateResult> aim_gates;
   // Why the graph cannot be run; no numbers then.
   absl::Status broken;
+  // UNITS: milliseconds a sample on one thread.
+  double milliseconds = 0;
+  // Place among the chains tried.
+  size_t search_step = 0;
   // What is reported: on other samples where there are any, with their labels.
   GateFacts facts;
   std::vector<v1::GateResult> gates;
   std::optional<v1::PairedAccuracy> paired;
+  std::optional<v1::PairedAccuracy> paired_top5;
   std::vector<v1::SampleComparison> worst_samples;
 };
 
@@ -77,9 +83,21 @@ class Optimizer {
   // no attempt can be run.
   absl::StatusOr<Attempt> FindBest();
 
-  // The result against the original layer by layer, worst first.
+  // The result against the original layer by layer, in the order of
+  // computation.
   absl::StatusOr<std::vector<v1::TensorComparison>> CompareByLayer(
       const Attempt& attempt);
+
+  // Each quantized layer alone; `layers` are CompareByLayer's.
+  absl::StatusOr<std::vector<v1::LayerSensitivity>> MeasureLayersAlone(
+      const Attempt& attempt, absl::Span<const v1::TensorComparison> layers);
+
+  // The distributions that the recipe asks for.
+  absl::StatusOr<std::vector<v1::LayerHistogram>> MeasureDistributions(
+      const Attempt& attempt);
+
+  // Every chain that was tried, with its price. One is marked as taken.
+  const std::vector<v1::SearchStep>& search() const { return search_; }
 
   const Labels& labels() const { return labels_; }
   // One sentence for each attempt that was not good enough.
@@ -98,6 +116,9 @@ class Optimizer {
                        Attempt* attempt);
   // Calibrates, corrects and compares.
   absl::Status Finish(double start, double left, Attempt* attempt);
+  void AddSearchStep(const Attempt& attempt);
+  absl::StatusOr<TransformedGraph> Transform(const Spared& spared,
+                                             const Observation& observed) const;
   absl::Status Judge(Attempt* attempt);
   absl::Status MeasureLabelled();
   absl::Status LabelSamples(const runtime::Tensor& scores,
@@ -125,6 +146,7 @@ class Optimizer {
   int scores_output_ = -1;
   std::optional<Answers> float_answers_;
   std::vector<std::string> attempts_;
+  std::vector<v1::SearchStep> search_;
   std::vector<std::string> warnings_;
   // SHA-256 of the graphs made, before ranges were frozen and biases corrected,
   // and whether the latter was to come.

@@ -25,6 +25,7 @@ namespace {
 constexpr size_t kMaxRecipeBytes = 1 << 20;
 constexpr int kMaxTransforms = 200;
 constexpr int kMaxLayerAttempts = 32;
+constexpr int kMaxHistograms = 16;
 
 // What is wrong with a field.
 struct Problem {
@@ -150,6 +151,8 @@ Checker CheckAll(const v1::Recipe& recipe) {
                 1e6);
   checker.Range("verification.max_labelled_samples",
                 recipe.verification().max_labelled_samples(), 0, 1e9);
+  checker.Range("verification.histograms",
+                recipe.verification().histograms_size(), 0, kMaxHistograms);
   CheckBounds(recipe.bounds(), &checker);
   checker.Range("keep_float.layer_attempts",
                 recipe.keep_float().layer_attempts(), 0, kMaxLayerAttempts);

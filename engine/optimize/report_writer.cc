@@ -15,6 +15,7 @@
 #include "engine/optimize/calibration.h"
 #include "engine/optimize/compressed_size.h"
 #include "engine/optimize/layer_chart.h"
+#include "engine/optimize/layer_histogram.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace optfarm::optimize {
@@ -158,6 +159,7 @@ void FillReport(const OptimizerInput& job, const Attempt& attempt,
   }
   if (attempt.paired.has_value()) {
     *report->mutable_paired_accuracy() = *attempt.paired;
+    *report->mutable_paired_top5() = *attempt.paired_top5;
   }
   for (const v1::SampleComparison& sample : attempt.worst_samples) {
     *report->add_worst_samples() = sample;
@@ -229,6 +231,20 @@ absl::Status WriteArtifacts(const std::string& folder,
   if (!layers.empty()) {
     OPTFARM_RETURN_IF_ERROR(WriteArtifact(folder, "layers.svg", "image/svg+xml",
                                           DrawLayers(layers), report));
+  }
+  if (report->sensitivity_size() > 0) {
+    const std::vector<v1::LayerSensitivity> alone(report->sensitivity().begin(),
+                                                  report->sensitivity().end());
+    OPTFARM_RETURN_IF_ERROR(WriteArtifact(folder, "sensitivity.svg",
+                                          "image/svg+xml",
+                                          DrawSensitivity(alone), report));
+  }
+  if (report->histograms_size() > 0) {
+    const std::vector<v1::LayerHistogram> histograms(
+        report->histograms().begin(), report->histograms().end());
+    OPTFARM_RETURN_IF_ERROR(WriteArtifact(folder, "histograms.svg",
+                                          "image/svg+xml",
+                                          DrawHistograms(histograms), report));
   }
   const std::vector<transforms::RenamedNode> name_map =
       transforms::MakeNameMap(attempt.pipeline.steps, attempt.graph);

@@ -73,36 +73,59 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(
   return Session::Create(graph, inputs, fetches, options);
 }
 
+// The codes as numbers. There is one range for all or one for each element of
+// the last axis.
+absl::Status CountCodes(const Tensor& codes, absl::Span<const float> min,
+                        absl::Span<const float> max,
+                        ValueHistogram* histogram) {
+  const size_t channels = min.size();
+  const int64_t count = codes.num_elements();
+  if (channels == 0 || max.size() != channels ||
+      (channels > 1 &&
+       (codes.rank() == 0 ||
+        codes.dim(codes.rank() - 1) != static_cast<int64_t>(channels)))) {
+    return absl::InvalidArgumentError("its ranges do not fit its codes");
+  }
+  std::vector<runtime::Dequantizer<int32_t>> decode;
+  for (size_t c = 0; c < channels; ++c) {
+    decode.emplace_back(runtime::Range{min[c], max[c]});
+  }
+  const auto* const from = static_cast<const int32_t*>(codes.raw());
+  std::vector<float> piece;
+  constexpr int64_t kPiece = 4096;
+  size_t channel = 0;
+  for (int64_t at = 0; at < count; at += kPiece) {
+    const int64_t end = std::min(at + kPiece, count);
+    piece.clear();
+    for (int64_t i = at; i < end; ++i) {
+      piece.push_back(decode[channel](from[i]));
+      if (++channel == channels) channel = 0;
+    }
+    histogram->Add(piece);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Count(const RangeSite& site, const Tensor* fetched,
                    ValueHistogram* histogram) {
   const Tensor& value = fetched[0];
+  const std::string doing = absl::StrCat("what '", site.node, "' reads");
   if (site.is_quantize) {
     if (value.dtype() != tensorflow::DT_FLOAT) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("what '", site.node, "' reads is not float"));
+      return absl::InvalidArgumentError(absl::StrCat(doing, " is not float"));
     }
     histogram->Add(value.flat<float>());
     return absl::OkStatus();
   }
   if (value.dtype() != tensorflow::DT_QINT32 ||
       fetched[1].dtype() != tensorflow::DT_FLOAT ||
-      fetched[2].dtype() != tensorflow::DT_FLOAT ||
-      fetched[1].num_elements() != 1 || fetched[2].num_elements() != 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "what '", site.node, "' reads is not 32-bit codes with a range"));
+      fetched[2].dtype() != tensorflow::DT_FLOAT) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(doing, " is not 32-bit codes with a range"));
   }
-  const runtime::Dequantizer<int32_t> decode(
-      runtime::Range{fetched[1].data<float>()[0], fetched[2].data<float>()[0]});
-  const auto* const codes = static_cast<const int32_t*>(value.raw());
-  std::vector<float> piece;
-  constexpr int64_t kPiece = 4096;
-  for (int64_t at = 0; at < value.num_elements(); at += kPiece) {
-    const int64_t end = std::min(at + kPiece, value.num_elements());
-    piece.clear();
-    for (int64_t i = at; i < end; ++i) piece.push_back(decode(codes[i]));
-    histogram->Add(piece);
-  }
-  return absl::OkStatus();
+  return Annotate(CountCodes(value, fetched[1].flat<float>(),
+                             fetched[2].flat<float>(), histogram),
+                  doing);
 }
 
 // How many sites from `first` on fit into `most` bytes; at least one.
@@ -176,6 +199,10 @@ absl::StatusOr<int64_t> ObserveSome(const graph::Graph& graph,
 
 }  // namespace
 
+bool IsRangeOp(absl::string_view op) {
+  return op == "RequantizationRange" || op == "RequantizationRangePerChannel";
+}
+
 std::vector<RangeSite> FindRangeSites(const graph::Graph& graph,
                                       bool with_quantizes) {
   const auto name_of = [&](graph::Endpoint tensor) {
@@ -189,7 +216,7 @@ std::vector<RangeSite> FindRangeSites(const graph::Graph& graph,
                      name_of(node.inputs()[1]), name_of(node.inputs()[2])});
   };
   for (const graph::NodeId id : graph.Ids()) {
-    if (graph.node(id).op() == "RequantizationRange") add(id, false);
+    if (IsRangeOp(graph.node(id).op())) add(id, false);
   }
   if (with_quantizes) {
     for (const graph::NodeId id : transforms::QuantizesWithRangeOfRun(graph)) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
 #include "engine/optimize/sample_reader.h"
@@ -20,13 +21,16 @@ namespace optfarm::optimize {
 // A node that takes or finds the range of a tensor in every run.
 struct RangeSite {
   std::string node;
-  // A QuantizeV2, whose tensor is float; else a RequantizationRange, whose
-  // tensor is 32-bit codes.
+  // A QuantizeV2, whose tensor is float; else a RequantizationRange or
+  // RequantizationRangePerChannel, whose tensor is 32-bit codes.
   bool is_quantize = false;
-  // The tensor, and two scalars: its range (QuantizeV2), or the one its codes
-  // stand for.
+  // The tensor and its range (QuantizeV2), or the one its codes stand for; that
+  // may be one for each element of the last axis.
   graph::TensorName value, min, max;
 };
+
+// Whether nodes of this op find the range of 32-bit codes in every run.
+bool IsRangeOp(absl::string_view op);
 
 // In the order of the graph's nodes. `with_quantizes`: QuantizeV2 nodes too.
 std::vector<RangeSite> FindRangeSites(const graph::Graph& graph,

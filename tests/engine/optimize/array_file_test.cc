@@ -143,6 +143,9 @@ TEST(CompressedSizeTest, RepetitionPacksAndNoiseDoesNot) {
   }
   EXPECT_GT(*GzipSize(noise), 99000);
   EXPECT_LT(*GzipSize(""), 40);
+  EXPECT_LT(*ZstdSize(std::string(3 << 20, 'a')), 1000);
+  EXPECT_GT(*ZstdSize(noise), 99000);
+  EXPECT_LT(*ZstdSize(""), 40);
 }
 
 TEST(SampleChoiceTest, OthersAreThoseNotChosen) {

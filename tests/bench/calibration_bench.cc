@@ -1,0 +1,214 @@
+// Measures what calibration costs beside the plain float runs it needs:
+//
+//   calibration_bench --model=M.pb --data=pictures/ --mean=127.5 --std=127.5
+//
+// For each range method, and for the correction of biases, the same samples run
+// through the float model and through the calibration, taking turns, so that
+// what disturbs the machine disturbs both; a line shows the median ratio of
+// seconds. Pictures are decoded before the clock starts.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/time/clock.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "engine/formats/graph_file.h"
+#include "engine/graph/infer_io.h"
+#include "engine/graph/partial_shape.h"
+#include "engine/optimize/bias_correction.h"
+#include "engine/optimize/calibration.h"
+#include "engine/optimize/dataset.h"
+#include "engine/optimize/recipe_steps.h"
+#include "engine/optimize/recipes.h"
+#include "engine/optimize/sample_runs.h"
+#include "engine/runtime/session.h"
+#include "engine/transforms/pipeline.h"
+
+namespace optfarm::bench {
+namespace {
+
+using graph::Graph;
+
+struct Options {
+  std::string model;
+  std::string data;
+  std::string recipe = "int8-fast";
+  double mean = 0;
+  double std = 1;
+  int64_t samples = 100;
+  int threads = 4;
+  int rounds = 3;
+};
+
+struct Bench {
+  Graph original;
+  Graph quantized;
+  std::vector<graph::TensorName> inputs, outputs;
+  std::vector<optimize::ModelTensor> input_tensors;
+};
+
+absl::StatusOr<Graph> Load(const std::string& path) {
+  OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
+                           formats::LoadGraphDef(path));
+  return Graph::FromDef(std::move(def));
+}
+
+// The model and what the recipe's chain makes of it.
+absl::StatusOr<Bench> Prepare(const Options& options) {
+  Bench bench;
+  OPTFARM_ASSIGN_OR_RETURN(bench.original, Load(options.model));
+  OPTFARM_ASSIGN_OR_RETURN(const graph::GraphIo io,
+                           graph::InferIo(bench.original, {}));
+  for (const graph::GraphTensor& tensor : io.inputs) {
+    OPTFARM_ASSIGN_OR_RETURN(bench.inputs.emplace_back(),
+                             graph::ParseTensorName(tensor.name));
+    optimize::ModelTensor& input = bench.input_tensors.emplace_back();
+    input.name = bench.inputs.back();
+    input.dtype = tensor.dtype;
+    if (!tensor.shape.has_rank()) continue;
+    input.shape.emplace();
+    for (int i = 0; i < tensor.shape.rank(); ++i) {
+      input.shape->push_back(tensor.shape.dim(i));
+    }
+  }
+  for (const graph::GraphTensor& tensor : io.outputs) {
+    OPTFARM_ASSIGN_OR_RETURN(bench.outputs.emplace_back(),
+                             graph::ParseTensorName(tensor.name));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const v1::Recipe recipe,
+                           optimize::LoadRecipe(options.recipe));
+  OPTFARM_ASSIGN_OR_RETURN(const auto steps, optimize::StepsOfRecipe(recipe));
+  bench.quantized = bench.original.Clone();
+  OPTFARM_RETURN_IF_ERROR(transforms::RunTransforms(&bench.quantized, steps,
+                                                    bench.inputs, bench.outputs)
+                              .status());
+  return bench;
+}
+
+// Samples in memory behind the interface of files.
+absl::StatusOr<std::vector<std::vector<runtime::Tensor>>> Decode(
+    const optimize::Dataset& data, int64_t most) {
+  std::vector<std::vector<runtime::Tensor>> samples;
+  for (const int64_t i : data.Choose(most, 1)) {
+    OPTFARM_ASSIGN_OR_RETURN(samples.emplace_back(), data.Sample(i));
+  }
+  return samples;
+}
+
+using Work = std::function<absl::Status()>;
+
+absl::StatusOr<double> Seconds(const Work& work) {
+  const absl::Time start = absl::Now();
+  OPTFARM_RETURN_IF_ERROR(work());
+  return absl::ToDoubleSeconds(absl::Now() - start);
+}
+
+absl::Status Compare(const char* name, const Work& plain, const Work& other,
+                     int rounds) {
+  std::vector<double> ratios, seconds, plain_seconds;
+  for (int i = 0; i < rounds; ++i) {
+    OPTFARM_ASSIGN_OR_RETURN(const double a, Seconds(plain));
+    OPTFARM_ASSIGN_OR_RETURN(const double b, Seconds(other));
+    ratios.push_back(b / a);
+    seconds.push_back(b);
+    plain_seconds.push_back(a);
+  }
+  const auto median = [](std::vector<double> v) {
+    std::sort(v.begin(), v.end());
+    return v[v.size() / 2];
+  };
+  std::printf("%-16s %7.3f s  plain float runs %7.3f s  ratio %5.2f\n", name,
+              median(seconds), median(plain_seconds), median(ratios));
+  std::fflush(stdout);
+  return absl::OkStatus();
+}
+
+absl::Status Run(const Options& options) {
+  OPTFARM_ASSIGN_OR_RETURN(const Bench bench, Prepare(options));
+  optimize::DatasetOptions data_options;
+  data_options.folder = options.data;
+  data_options.input_mean = options.mean;
+  data_options.input_std = options.std;
+  OPTFARM_ASSIGN_OR_RETURN(
+      const optimize::Dataset data,
+      optimize::Dataset::Open(data_options, bench.input_tensors));
+  const std::vector<int64_t> chosen = data.Choose(options.samples, 1);
+  std::printf("%zu samples, %d threads, recipe %s\n", chosen.size(),
+              options.threads, options.recipe.c_str());
+  // The same number of plain runs over the same files.
+  OPTFARM_ASSIGN_OR_RETURN(
+      const auto session,
+      runtime::Session::Create(bench.original, bench.inputs, bench.outputs));
+  const Work plain = [&] {
+    optimize::SampleReader reader(data);
+    return optimize::RunSamples(
+        *session, chosen, options.threads, &reader,
+        [](size_t, std::vector<runtime::Tensor>) { return absl::OkStatus(); });
+  };
+  for (const auto& [name, method] :
+       {std::pair("min_max", v1::Calibration::MIN_MAX),
+        std::pair("mse", v1::Calibration::MSE),
+        std::pair("kl", v1::Calibration::KL)}) {
+    v1::Calibration calibration;
+    calibration.set_range_method(method);
+    const Work observe = [&] {
+      optimize::SampleReader reader(data);
+      return optimize::ObserveRanges(calibration, bench.quantized, bench.inputs,
+                                     bench.outputs, chosen, options.threads,
+                                     &reader)
+          .status();
+    };
+    OPTFARM_RETURN_IF_ERROR(Compare(name, plain, observe, options.rounds));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const auto samples, Decode(data, 32));
+  const std::vector<int64_t> corrected = data.Choose(32, 1);
+  const Work plain_twice = [&]() -> absl::Status {
+    // The correction runs each sample through both graphs.
+    optimize::SampleReader reader(data);
+    for (int i = 0; i < 2; ++i) {
+      OPTFARM_RETURN_IF_ERROR(
+          optimize::RunSamples(*session, corrected, options.threads, &reader,
+                               [](size_t, std::vector<runtime::Tensor>) {
+                                 return absl::OkStatus();
+                               }));
+    }
+    return absl::OkStatus();
+  };
+  const Work correct = [&] {
+    Graph graph = bench.quantized.Clone();
+    return optimize::CorrectBiases(bench.original, bench.inputs, samples,
+                                   options.threads, &graph)
+        .status();
+  };
+  return Compare("bias correction", plain_twice, correct, options.rounds);
+}
+
+}  // namespace
+}  // namespace optfarm::bench
+
+int main(int argc, char** argv) {
+  optfarm::bench::Options options;
+  CLI::App app("Measures calibration against the float runs it needs.");
+  app.add_option("--model", options.model, "Float graph")->required();
+  app.add_option("--data", options.data, "Folder of samples")->required();
+  app.add_option("--recipe", options.recipe, "Whose chain is calibrated");
+  app.add_option("--mean", options.mean, "Subtracted from grey levels");
+  app.add_option("--std", options.std, "Grey levels are divided by");
+  app.add_option("--samples", options.samples, "Samples used")
+      ->check(CLI::Range(1, 1000000));
+  app.add_option("--threads", options.threads, "Samples run at once")
+      ->check(CLI::Range(1, 64));
+  app.add_option("--rounds", options.rounds, "Turns taken")
+      ->check(CLI::Range(1, 100));
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = optfarm::bench::Run(options);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s\n", std::string(status.message()).c_str());
+  return 1;
+}

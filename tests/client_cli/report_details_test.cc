@@ -1,0 +1,74 @@
+#include "client_cli/report_details.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <string>
+
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+v1::SearchStep Step(const std::string& description, int64_t bytes, double snr) {
+  v1::SearchStep step;
+  step.set_description(description);
+  step.set_bytes(bytes);
+  step.set_milliseconds(2.5);
+  step.set_agreement(-1);
+  step.set_snr_db(snr);
+  return step;
+}
+
+TEST(ReportDetailsTest, IsEmptyForAnEmptyReport) {
+  EXPECT_EQ(ReportDetails(v1::Report()), "");
+}
+
+TEST(ReportDetailsTest, ShowsWhatEachChainCosts) {
+  v1::Report report;
+  *report.add_search() = Step("everything quantized", 1000000, 12.34);
+  *report.add_search() = Step("3 layers in float", 2000000, 31);
+  report.mutable_search(1)->set_taken(true);
+  EXPECT_THAT(ReportDetails(report),
+              AllOf(HasSubstr("everything quantized"), HasSubstr("12.3 dB"),
+                    HasSubstr("misses a bound"), HasSubstr("2.50 ms"),
+                    HasSubstr("taken")));
+}
+
+TEST(ReportDetailsTest, ShowsTheMostSensitiveLayersFirst) {
+  v1::Report report;
+  for (int i = 0; i < 20; ++i) {
+    v1::LayerSensitivity& layer = *report.add_sensitivity();
+    layer.set_name("layer" + std::to_string(i));
+    layer.set_output_snr_db(60 - i);
+    layer.set_alone_snr_db(std::numeric_limits<double>::quiet_NaN());
+    layer.set_float_bytes_more(3072);
+  }
+  EXPECT_THAT(ReportDetails(report),
+              AllOf(HasSubstr("layer19"), Not(HasSubstr("layer0 ")),
+                    HasSubstr("41.0 dB"), HasSubstr("and 8 more")));
+}
+
+TEST(ReportDetailsTest, ShowsIntervalsAndPackedSizes) {
+  v1::Report report;
+  v1::PairedAccuracy& paired = *report.mutable_paired_accuracy();
+  paired.set_samples(200);
+  paired.set_change(-0.5);
+  paired.set_change_low(-2.43);
+  paired.set_change_high(1.44);
+  report.mutable_size_before()->set_gzip_bytes(1000);
+  report.mutable_size_before()->set_zstd_bytes(800);
+  report.mutable_size_after()->set_gzip_bytes(250);
+  report.mutable_size_after()->set_zstd_bytes(200);
+  EXPECT_THAT(ReportDetails(report),
+              AllOf(HasSubstr("-0.50 points"), HasSubstr("-2.43 to +1.44"),
+                    HasSubstr("zstd"), HasSubstr("0.250")));
+}
+
+}  // namespace
+}  // namespace optfarm::client_cli
