@@ -113,6 +113,25 @@ absl::Status TensorComparer::Add(const Tensor& original, const Tensor& result) {
   return absl::OkStatus();
 }
 
+absl::Status TensorComparer::AddLost(const Tensor& original) {
+  OPTFARM_ASSIGN_OR_RETURN(const Tensor a, ToFloat(original));
+  ++samples_;
+  for (const float v : a.flat<float>()) {
+    if (!std::isfinite(v)) continue;
+    const double value = std::abs(static_cast<double>(v));
+    max_error_ = std::max(max_error_, value);
+    error_sum_ += value;
+    max_value_ = std::max(max_value_, value);
+    signal_ += value * value;
+    noise_ += value * value;
+    ++elements_;
+  }
+  const int64_t classes = ClassesOf(a);
+  has_classes_ &= classes > 0;
+  if (has_classes_) rows_ += a.num_elements() / classes;
+  return absl::OkStatus();
+}
+
 void TensorComparer::AddRows(absl::Span<const float> original,
                              absl::Span<const float> result, int64_t classes) {
   for (size_t at = 0; at + classes <= original.size(); at += classes) {

@@ -35,6 +35,11 @@ class TensorComparer {
   absl::Status Add(const runtime::Tensor& original,
                    const runtime::Tensor& result);
 
+  // Counts a tensor that the result has in another shape as lost: all of it is
+  // noise, and no row agrees.
+  // ERRORS: InvalidArgument when the dtype has no numbers.
+  absl::Status AddLost(const runtime::Tensor& original);
+
   // Name and op are the caller's.
   v1::TensorComparison Result() const;
 

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -48,10 +49,32 @@ void Look(const Tensor& value, const Tensor& first, Seen* seen) {
       std::memcmp(value.raw(), first.raw(), values.size() * sizeof(float)) == 0;
 }
 
+// Samples that leave the range which the model was trained with, or fill little
+// of it.
+void SuspectRange(const std::string& name, const Seen& seen,
+                  const std::pair<float, float>& trained,
+                  std::vector<std::string>* warnings) {
+  const double span = static_cast<double>(trained.second) - trained.first;
+  const double leaves =
+      std::max<double>(trained.first - seen.min, seen.max - trained.second);
+  const double filled = static_cast<double>(seen.max) - seen.min;
+  // Rounding and single bright pixels are no mistake.
+  constexpr double kMuch = 0.1;
+  constexpr double kLittle = 0.25;
+  if (!(span > 0) || (leaves <= kMuch * span && filled >= kLittle * span)) {
+    return;
+  }
+  warnings->push_back(absl::StrFormat(
+      "The samples for '%s' lie in %g..%g, but the model was trained with "
+      "%g..%g; look at --input_mean and --input_std, or at the array's scale.",
+      name, seen.min, seen.max, trained.first, trained.second));
+}
+
 // Suspicions about an input with more than a handful of values; a scalar is
 // meant to be the same every time.
-void Suspect(const std::string& name, const Seen& seen, int64_t samples,
+void Suspect(const ModelTensor& input, const Seen& seen, int64_t samples,
              std::vector<std::string>* warnings) {
+  const std::string name = graph::ToString(input.name);
   if (seen.has_bad_value) {
     warnings->push_back(absl::StrCat("The samples for '", name,
                                      "' hold NaN or infinite values."));
@@ -64,6 +87,9 @@ void Suspect(const std::string& name, const Seen& seen, int64_t samples,
   } else if (seen.is_same && samples > 1) {
     warnings->push_back(absl::StrCat("The first ", samples, " samples for '",
                                      name, "' are the same."));
+  }
+  if (input.trained_range.has_value()) {
+    SuspectRange(name, seen, *input.trained_range, warnings);
   }
   if (seen.is_whole && seen.min >= 0 && seen.max > kBright && seen.max <= 255) {
     warnings->push_back(absl::StrFormat(
@@ -106,7 +132,7 @@ std::vector<std::string> CheckData(absl::Span<const ModelTensor> inputs,
         value.num_elements() < kHandful) {
       continue;
     }
-    Suspect(graph::ToString(inputs[k].name), seen[k], samples, &warnings);
+    Suspect(inputs[k], seen[k], samples, &warnings);
   }
   return warnings;
 }

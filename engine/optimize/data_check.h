@@ -1,5 +1,6 @@
-// Looks at samples for what usually is a mistake: a scale that was forgotten,
-// the same picture again and again, too few of them.
+// Looks at samples for what usually is a mistake: a scale that was forgotten or
+// is not the one that the model was trained with, the same picture again and
+// again, too few of them.
 
 #ifndef OPTFARM_ENGINE_OPTIMIZE_DATA_CHECK_H_
 #define OPTFARM_ENGINE_OPTIMIZE_DATA_CHECK_H_

@@ -35,8 +35,10 @@ struct OutputComparison {
   std::vector<v1::SampleComparison> samples;
 };
 
+// A sample for which an output has another shape than the original's counts as
+// lost.
 // ERRORS: those of running the graph; InvalidArgument for an output whose shape
-// is another than the original's.
+// is another for every sample.
 absl::StatusOr<OutputComparison> CompareWithReference(
     const graph::Graph& graph, const OptimizerInput& in,
     const Reference& reference);

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "engine/graph/tensor_name.h"
@@ -20,6 +21,9 @@ struct ModelTensor {
   std::optional<std::vector<int64_t>> shape;
   // A DecodeWav node reads it: a string that holds a WAV file.
   bool is_wav_file = false;
+  // The range that training found for it, where a fake quantization with a
+  // constant range reads it.
+  std::optional<std::pair<float, float>> trained_range;
 };
 
 }  // namespace optfarm::optimize

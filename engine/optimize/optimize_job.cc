@@ -26,6 +26,7 @@
 #include "engine/optimize/recipes.h"
 #include "engine/optimize/report_writer.h"
 #include "engine/optimize/sample_files.h"
+#include "engine/transforms/constant_nodes.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -122,6 +123,36 @@ absl::StatusOr<Model> LoadModel(const OptimizeRequest& request) {
   return model;
 }
 
+// The value of a constant scalar; nullopt for anything else.
+std::optional<float> ScalarOf(const graph::Graph& graph, graph::NodeId id) {
+  // Frozen variables are read through one.
+  if (graph.node(id).op() == "Identity" && !graph.node(id).inputs().empty()) {
+    id = graph.node(id).inputs()[0].node;
+  }
+  const auto value = transforms::FloatConstValue(graph.node(id));
+  if (!value.ok() || value->num_elements() != 1) return std::nullopt;
+  return value->flat<float>()[0];
+}
+
+// The range that a fake quantization or quantization gives to what it reads.
+std::optional<std::pair<float, float>> ConstantRange(const graph::Graph& graph,
+                                                     const graph::Node& node) {
+  if (node.op() == "FakeQuantWithMinMaxArgs") {
+    const auto min = graph::GetFloatOr(node.def(), "min", -6);
+    const auto max = graph::GetFloatOr(node.def(), "max", 6);
+    if (!min.ok() || !max.ok()) return std::nullopt;
+    return std::pair(*min, *max);
+  }
+  if ((node.op() != "FakeQuantWithMinMaxVars" && node.op() != "QuantizeV2") ||
+      node.inputs().size() != 3) {
+    return std::nullopt;
+  }
+  const std::optional<float> min = ScalarOf(graph, node.inputs()[1].node);
+  const std::optional<float> max = ScalarOf(graph, node.inputs()[2].node);
+  if (!min.has_value() || !max.has_value()) return std::nullopt;
+  return std::pair(*min, *max);
+}
+
 std::vector<ModelTensor> ToModelTensors(
     absl::Span<const graph::GraphTensor> tensors, const graph::Graph& graph) {
   std::vector<ModelTensor> result;
@@ -130,7 +161,11 @@ std::vector<ModelTensor> ToModelTensors(
     out.name = {graph.node(tensor.tensor.node).name(), tensor.tensor.port};
     out.dtype = tensor.dtype;
     for (const graph::Use& use : graph.node(tensor.tensor.node).uses()) {
-      out.is_wav_file |= graph.node(use.consumer).op() == "DecodeWav";
+      const graph::Node& reader = graph.node(use.consumer);
+      out.is_wav_file |= reader.op() == "DecodeWav";
+      if (!out.trained_range.has_value()) {
+        out.trained_range = ConstantRange(graph, reader);
+      }
     }
     if (tensor.shape.has_rank()) {
       out.shape.emplace();

@@ -61,6 +61,21 @@ int64_t CodedWeightBytes(const Graph& graph, const graph::Node& node) {
   return bytes;
 }
 
+// Names, before quantize_weights, of the constants that an 8-bit layer reads.
+std::vector<std::string> CodedWeights(const Graph& graph,
+                                      const std::string& layer) {
+  std::vector<std::string> names;
+  const NodeId id = graph.Find(absl::StrCat(layer, kEightBit));
+  if (id == graph::kNoNode) return names;
+  for (const graph::Endpoint& input : graph.node(id).inputs()) {
+    absl::string_view name = graph.node(input.node).name();
+    if (absl::ConsumeSuffix(&name, "_quantized_const")) {
+      names.emplace_back(name);
+    }
+  }
+  return names;
+}
+
 // The node of the original that a layer's name stands for.
 NodeId FindOriginal(const Graph& original, absl::string_view layer) {
   return original.Find(std::string(absl::StripSuffix(layer, "/normalized")));
@@ -86,7 +101,8 @@ std::set<std::string> NearestBehind(const Graph& graph, NodeId id,
   return found;
 }
 
-// Time of each node, the fastest of a few runs. UNITS: milliseconds.
+// Time of each node, the fastest of a few runs; the nodes of a step that runs
+// as one share its time. UNITS: milliseconds.
 absl::StatusOr<std::map<std::string, double>> TimeNodes(
     const Graph& graph, const SensitivityJob& job) {
   OPTFARM_ASSIGN_OR_RETURN(const auto session,
@@ -97,7 +113,11 @@ absl::StatusOr<std::map<std::string, double>> TimeNodes(
     OPTFARM_RETURN_IF_ERROR(session->Run(job.samples[0], &trace).status());
     std::map<std::string, double> once;
     for (const runtime::NodeTiming& node : trace.nodes) {
-      once[node.name] += absl::ToDoubleMilliseconds(node.duration);
+      const double time = absl::ToDoubleMilliseconds(node.duration);
+      if (node.fused_names.empty()) once[node.name] += time;
+      for (const std::string& name : node.fused_names) {
+        once[name] += time / static_cast<double>(node.fused_names.size());
+      }
     }
     for (const auto& [name, time] : once) {
       const auto [at, is_new] = times.emplace(name, time);
@@ -105,6 +125,26 @@ absl::StatusOr<std::map<std::string, double>> TimeNodes(
     }
   }
   return times;
+}
+
+// What a layer took in the original: its node, and those before it that are
+// gone from the result because they were folded into it.
+double TimeInOriginal(const std::map<std::string, double>& times,
+                      const Graph& original, const Graph& result, NodeId id) {
+  std::vector<NodeId> open = {id};
+  std::set<NodeId> seen = {id};
+  double sum = 0;
+  for (size_t i = 0; i < open.size() && i < kMostNeighbours; ++i) {
+    const graph::Node& node = original.node(open[i]);
+    const auto time = times.find(node.name());
+    if (time != times.end()) sum += time->second;
+    for (const graph::Endpoint& input : node.inputs()) {
+      const bool is_gone =
+          result.Find(original.node(input.node).name()) == graph::kNoNode;
+      if (is_gone && seen.insert(input.node).second) open.push_back(input.node);
+    }
+  }
+  return sum;
 }
 
 // What a layer takes in the result: its 8-bit op, what makes codes of its input
@@ -149,7 +189,11 @@ class AloneMeasurer {
   absl::StatusOr<Loss> Measure(const std::string& layer) const {
     Spared others = job_.spared;
     for (const std::string& other : layers_) {
-      if (other != layer) others.nodes.insert(other);
+      if (other == layer) continue;
+      others.nodes.insert(other);
+      // Their weights too: what stays float must not be rounded.
+      const auto weights = CodedWeights(*job_.result, other);
+      others.nodes.insert(weights.begin(), weights.end());
     }
     OPTFARM_ASSIGN_OR_RETURN(const TransformedGraph alone,
                              job_.transform(others));
@@ -279,8 +323,10 @@ absl::StatusOr<std::vector<v1::LayerSensitivity>> MeasureSensitivity(
     // A code of one byte was a float of four.
     row.set_float_bytes_more(
         3 * CodedWeightBytes(*job.result, job.result->node(coded)));
-    const auto before = float_times.find(row.name());
-    if (before != float_times.end()) row.set_float_milliseconds(before->second);
+    if (id != graph::kNoNode) {
+      row.set_float_milliseconds(
+          TimeInOriginal(float_times, *job.original, *job.result, id));
+    }
     row.set_result_milliseconds(TimeInResult(result_times, layers[i]));
   }
   return table;

@@ -15,7 +15,9 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_proto.h"
 #include "engine/transforms/builtin_transforms.h"
+#include "engine/transforms/clipped_range.h"
 #include "engine/transforms/constant_nodes.h"
+#include "engine/transforms/value_histogram.h"
 #include "engine/transforms/weight_ranges.h"
 
 namespace optfarm::transforms {
@@ -38,6 +40,55 @@ WeightRange QuantizedRange(WeightRange range) {
   return range;
 }
 
+enum class RangeRule { kMinMax, kLeastError, kPercentile };
+
+// How the range of a tensor's values is taken.
+struct RangeOptions {
+  RangeRule rule = RangeRule::kMinMax;
+  // UNITS: percent of the values left out on each side.
+  double percentile = 0;
+};
+
+absl::StatusOr<RangeOptions> ReadRangeOptions(
+    const TransformArguments& arguments) {
+  RangeOptions options;
+  const std::string rule = arguments.String("range");
+  if (rule == "mse") {
+    options.rule = RangeRule::kLeastError;
+  } else if (rule == "percentile") {
+    options.rule = RangeRule::kPercentile;
+  } else if (rule != "min_max") {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'range' is '", rule, "'; give min_max, mse or percentile"));
+  }
+  options.percentile = arguments.Float("percentile");
+  if (!(options.percentile >= 0 && options.percentile < 50)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'percentile' is ", options.percentile,
+                     ", not at least 0 and below 50"));
+  }
+  return options;
+}
+
+// The range that the rule gives, within `found`.
+WeightRange ChooseRange(const RangeOptions& options,
+                        absl::Span<const float> values,
+                        const WeightRange& found) {
+  if (options.rule == RangeRule::kMinMax) return found;
+  ValueHistogram histogram;
+  histogram.Add(values);
+  const ObservedRange chosen =
+      options.rule == RangeRule::kLeastError
+          ? LeastErrorRange(histogram)
+          : PercentileRange(histogram, options.percentile);
+  // Nothing would be left of the values.
+  if (chosen.min == chosen.max) return found;
+  WeightRange range = found;
+  range.min = chosen.min;
+  range.max = chosen.max;
+  return range;
+}
+
 // The double next to 0.5 towards zero: adding it before cutting the fraction
 // off rounds halves away from zero and nothing else up.
 constexpr double kAlmostHalf = 0.49999999999999994;
@@ -52,8 +103,9 @@ void WriteCodes(absl::Span<const float> values, const WeightRange& range,
   const auto lowest = static_cast<int32_t>(std::round(range.min * scale));
   const float* const from = values.data();
   for (size_t i = 0; i < values.size(); ++i) {
-    // The range holds 0 and all values, so that products are within +-256 and
-    // whole numbers do for what follows.
+    // The range holds 0 and at least a bin of a histogram of all values, so
+    // that products are within +-256 times 4096 and whole numbers do for what
+    // follows.
     const double scaled = from[i] * scale;
     const int32_t code =
         static_cast<int32_t>(scaled + std::copysign(kAlmostHalf, scaled)) -
@@ -130,6 +182,8 @@ absl::Status QuantizeWeights(Graph* graph, TransformContext* context) {
   const absl::flat_hash_set<std::string> ignored_ops(ops.begin(), ops.end());
   const std::vector<std::string> nodes = arguments.Strings("exclude_node");
   const absl::flat_hash_set<std::string> excluded(nodes.begin(), nodes.end());
+  OPTFARM_ASSIGN_OR_RETURN(const RangeOptions options,
+                           ReadRangeOptions(arguments));
   for (NodeId id : graph->Ids()) {
     const graph::Node& node = graph->node(id);
     if (!IsConst(node)) continue;
@@ -153,7 +207,8 @@ absl::Status QuantizeWeights(Graph* graph, TransformContext* context) {
                                  "' holds NaN or infinite values"));
       continue;
     }
-    ReplaceByCodes(id, weights, QuantizedRange(found), graph);
+    const WeightRange range = ChooseRange(options, weights.values(), found);
+    ReplaceByCodes(id, weights, QuantizedRange(range), graph);
     context->CountChange();
   }
   return absl::OkStatus();
@@ -178,7 +233,15 @@ TransformDef QuantizeWeightsTransform() {
             .repeated = true},
            {.name = "exclude_node",
             .help = "Name of a constant that stays as it is.",
-            .repeated = true}},
+            .repeated = true},
+           {.name = "range",
+            .help = "min_max: all values. mse: least mean square error. "
+                    "percentile: without `percentile` of them on each side.",
+            .default_value = "min_max"},
+           {.name = "percentile",
+            .type = ParameterType::kFloat,
+            .help = "Percent of the values that are cut off on each side.",
+            .default_value = "0.01"}},
       .run = QuantizeWeights};
 }
 

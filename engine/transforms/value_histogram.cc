@@ -10,6 +10,8 @@ namespace {
 // log2 of the bins on one side.
 constexpr int kBinBits = std::bit_width(unsigned{ValueHistogram::kBins}) - 1;
 
+constexpr float kLargest = std::numeric_limits<float>::max();
+
 // The exponent of the narrowest bins that hold a magnitude.
 int ExponentFor(float magnitude) {
   int exponent = 0;
@@ -40,27 +42,44 @@ void ValueHistogram::Widen(int exponent) {
 }
 
 void ValueHistogram::Add(absl::Span<const float> values) {
-  float magnitude = 0;
+  // Comparisons with NaN are false, so that it changes nothing here.
+  float low = min_, high = max_;
+  int64_t zeros = 0, bad = 0;
   for (const float v : values) {
-    if (!std::isfinite(v)) continue;
-    min_ = std::min(min_, v);
-    max_ = std::max(max_, v);
-    magnitude = std::max(magnitude, std::abs(v));
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+    zeros += v == 0;
+    bad += !(std::abs(v) <= kLargest);
   }
+  if (bad > 0) {
+    AddFinite(values);
+    return;
+  }
+  min_ = low;
+  max_ = high;
+  total_ += static_cast<int64_t>(values.size());
+  zeros_ += zeros;
+  const float magnitude = std::max(-low, high);
   if (magnitude > 0) Widen(ExponentFor(magnitude));
-  // In double the quotient is exact, for the smallest floats too.
-  const double per_bin = counts_.empty() ? 0 : std::ldexp(1.0, -exponent_);
+  if (counts_.empty()) return;
+  // Two powers of two, because one may be beyond the largest float. Products
+  // are exact but for those next to zero, whose bin does not change by that.
+  const float first = std::ldexp(1.0f, -exponent_ / 2);
+  const float second = std::ldexp(1.0f, -exponent_ - -exponent_ / 2);
+  int64_t* const zero = counts_.data() + kBins;
   for (const float v : values) {
-    if (v == 0) {
-      ++zeros_;
-      ++total_;
-    } else if (std::isfinite(v)) {
-      ++counts_[static_cast<int>(std::floor(v * per_bin)) + kBins];
-      ++total_;
-    } else {
-      ++bad_;
-    }
+    ++zero[static_cast<int>(v * first * second) - (v < 0)];
   }
+  zero[0] -= zeros;
+}
+
+void ValueHistogram::AddFinite(absl::Span<const float> values) {
+  std::vector<float> finite;
+  for (const float v : values) {
+    if (std::isfinite(v)) finite.push_back(v);
+  }
+  bad_ += static_cast<int64_t>(values.size() - finite.size());
+  Add(finite);
 }
 
 void ValueHistogram::Merge(const ValueHistogram& other) {

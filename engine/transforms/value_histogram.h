@@ -28,7 +28,8 @@ class ValueHistogram {
   void Add(absl::Span<const float> values);
   void Merge(const ValueHistogram& other);
 
-  // Values that are not zero, by bin: those in [i, i + 1) times width().
+  // Values that are not zero, by bin: those of a magnitude in [i, i + 1) times
+  // width() above zero, and bin -1 - i for such below.
   // REQUIRES: -kBins <= i < kBins.
   int64_t count(int i) const {
     return counts_.empty() ? 0 : counts_[i + kBins];
@@ -44,6 +45,8 @@ class ValueHistogram {
   float max() const { return total_ == 0 ? 0 : max_; }
 
  private:
+  // Without those that are NaN or infinite.
+  void AddFinite(absl::Span<const float> values);
   // Makes bins of at least that exponent.
   void Widen(int exponent);
 

@@ -129,13 +129,23 @@ absl::Status WriteCalibration(const AccuracyCase& c,
   return absl::OkStatus();
 }
 
-void CompareAnswers(const AccuracySamples& data,
+bool HaveSameShapes(const Outputs& a, const Outputs& b) {
+  for (size_t k = 0; k < a.size(); ++k) {
+    if (!(a[k].shape() == b[k].shape())) return false;
+  }
+  return true;
+}
+
+void CompareAnswers(const AccuracyCase& c, const AccuracySamples& data,
                     const std::vector<Outputs>& expected,
                     const std::vector<Outputs>& answers, AccuracyRow* row) {
   std::vector<optimize::TensorComparer> comparers(expected[0].size());
   optimize::AccuracyCounter float_counter, counter;
   optimize::PairedCounts pairs;
+  size_t same_shapes = 0;
   for (size_t i = 0; i < expected.size(); ++i) {
+    if (c.finds_things && !HaveSameShapes(expected[i], answers[i])) continue;
+    ++same_shapes;
     for (size_t k = 0; k < expected[i].size(); ++k) {
       const absl::Status status =
           comparers[k].Add(expected[i][k], answers[i][k]);
@@ -168,6 +178,10 @@ void CompareAnswers(const AccuracySamples& data,
     const v1::TensorComparison result = comparer.Result();
     row->snr_db = std::min(row->snr_db, result.snr_db());
     if (comparers.size() == 1) row->agreement = result.top1_agreement();
+  }
+  if (c.finds_things) {
+    row->agreement =
+        static_cast<double>(same_shapes) / static_cast<double>(expected.size());
   }
 }
 
@@ -245,7 +259,7 @@ absl::Status Measure(const AccuracyCase& c, const AccuracySamples& data,
   OPTFARM_ASSIGN_OR_RETURN(const graph::Graph graph, Load(result));
   OPTFARM_ASSIGN_OR_RETURN(const auto answers,
                            Answers(graph, c, data, options.threads));
-  CompareAnswers(data, expected, answers, row);
+  CompareAnswers(c, data, expected, answers, row);
   CountLayers(graph, report, row);
   if (options.verbose) ShowReport(report);
   OPTFARM_ASSIGN_OR_RETURN(const std::string before,
@@ -255,6 +269,7 @@ absl::Status Measure(const AccuracyCase& c, const AccuracySamples& data,
   row->bytes_after = static_cast<int64_t>(after.size());
   OPTFARM_ASSIGN_OR_RETURN(row->gzip_before, optimize::GzipSize(before));
   OPTFARM_ASSIGN_OR_RETURN(row->gzip_after, optimize::GzipSize(after));
+  OPTFARM_ASSIGN_OR_RETURN(row->zstd_after, optimize::ZstdSize(after));
   row->attempt =
       report.attempts().empty()
           ? "the first"

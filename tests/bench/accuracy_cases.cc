@@ -159,6 +159,21 @@ void AddPictureMakers(std::vector<AccuracyCase>* cases) {
                "num_detections"};
   c.least_snr_db = 20;
   cases->push_back(c);
+
+  v1::Preprocessing bgr = Scaled(0, 1);
+  bgr.set_channel_order(v1::Preprocessing::BGR);
+  c = PictureCase("mtcnn", "mtcnn/mtcnn.pb", "input", {160, 160, 3}, "prob",
+                  "imagenet_300", bgr);
+  c.inputs.push_back(FloatInput("min_size", {}));
+  c.inputs.push_back(FloatInput("thresholds", {3}));
+  c.inputs.push_back(FloatInput("factor", {}));
+  c.outputs = {"prob", "landmarks", "box"};
+  for (const char* name : {"min_size", "thresholds", "factor"}) {
+    c.constants.push_back(absl::StrCat("golden/mtcnn/in.", name, ".npy"));
+  }
+  c.finds_things = true;
+  c.least_snr_db = 20;
+  cases->push_back(c);
 }
 
 std::vector<AccuracyCase> MakeCases() {

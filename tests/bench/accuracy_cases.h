@@ -39,6 +39,9 @@ struct AccuracyCase {
   v1::Preprocessing preprocessing;
   // A labels file; "folders": their names; empty: no labels.
   std::string labels;
+  // The outputs' first dimension is the number of things found. Agreement is
+  // then the share of samples with the same number, and SNR that of those.
+  bool finds_things = false;
   // Samples used at most; 0: all.
   int64_t most = 0;
   // The aims of the int8 recipe; 0: none of that kind.

@@ -31,6 +31,7 @@ void ForEachField(Row& row, Field field) {
   field(row.bytes_after);
   field(row.gzip_before);
   field(row.gzip_after);
+  field(row.zstd_after);
   field(row.convolutions);
   field(row.integer_convolutions);
   field(row.products);
@@ -176,8 +177,8 @@ void PrintRecipe(const AccuracyRows& rows, absl::Span<const AccuracyCase> cases,
   absl::StrAppend(
       page, "\n## ", recipe,
       "\n\n| model | top-1, change with its 95 % interval | agreement | SNR "
-      "dB | size | gzip | 8-bit convolutions | 8-bit products | seconds |\n"
-      "|---|--:|--:|--:|--:|--:|--:|--:|--:|\n");
+      "dB | size | gzip | zstd | 8-bit convolutions | 8-bit products | seconds "
+      "|\n|---|--:|--:|--:|--:|--:|--:|--:|--:|--:|\n");
   for (const AccuracyCase& c : cases) {
     const AccuracyRow* row = Find(rows, c.name, recipe);
     if (row == nullptr || !row->error.empty()) continue;
@@ -189,12 +190,14 @@ void PrintRecipe(const AccuracyRows& rows, absl::Span<const AccuracyCase> cases,
     }
     absl::StrAppendFormat(
         page,
-        "| %s | %s | %s | %s | %.3f | %.3f | %d of %d | %d of %d | %.1f |\n",
+        "| %s | %s | %s | %s | %.3f | %.3f | %.3f | %d of %d | %d of %d | %.1f "
+        "|\n",
         row->model, change,
         row->agreement < 0 ? "–"
                            : absl::StrFormat("%.1f %%", 100 * row->agreement),
         SnrText(row->snr_db), Ratio(row->bytes_after, row->bytes_before),
-        Ratio(row->gzip_after, row->bytes_before), row->integer_convolutions,
+        Ratio(row->gzip_after, row->bytes_before),
+        Ratio(row->zstd_after, row->bytes_before), row->integer_convolutions,
         row->convolutions, row->integer_products, row->products, row->seconds);
   }
 }
@@ -276,7 +279,8 @@ std::string PrintAccuracyPage(const AccuracyRows& rows,
       "where there are fewer than 150; measured on the others, which the "
       "optimizer never saw. A cell shows top-1 where there are labels, then "
       "the share of samples whose best class is the float model's, or for "
-      "models without classes the signal-to-noise ratio of the worst output. "
+      "models without classes the signal-to-noise ratio of the worst output "
+      "(mtcnn: the share of pictures with as many faces). "
       "`int8-tf14` is TensorFlow 1.4's own chain.\n\n";
   PrintOverview(rows, cases, recipes, &page);
   PrintMissing(rows, cases, &page);
@@ -284,7 +288,8 @@ std::string PrintAccuracyPage(const AccuracyRows& rows,
   PrintFloatLayers(rows, cases, &page);
   absl::StrAppend(
       &page,
-      "\n# Recipe by recipe\n\nSize and gzip are over the float file's bytes. "
+      "\n# Recipe by recipe\n\nSize, gzip and zstd are over the float file's "
+      "bytes. "
       "The interval is that of paired proportions (formula 23 of "
       "[quantization.md](quantization.md)).\n");
   for (const std::string& recipe : recipes) {

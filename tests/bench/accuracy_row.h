@@ -38,6 +38,7 @@ struct AccuracyRow {
   int64_t bytes_after = 0;
   int64_t gzip_before = 0;
   int64_t gzip_after = 0;
+  int64_t zstd_after = 0;
   // Convolutions and matrix products: 8-bit ones of all.
   int convolutions = 0;
   int integer_convolutions = 0;

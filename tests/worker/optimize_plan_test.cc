@@ -63,6 +63,28 @@ TEST(OptimizePlanTest, LaysOutModelDataArraysAndLabels) {
   EXPECT_EQ(request.out_folder, "/t/out");
 }
 
+TEST(OptimizePlanTest, NamesMembersOfArraysAndRecords) {
+  v1::LeasedTask lease = Lease();
+  AddFile(&lease, "shards/a.tfrecord");
+  v1::DatasetFile& array = AddFile(&lease, "arrays/1/x.npz");
+  array.set_input("x");
+  array.set_member("left");
+  v1::OptimizeTask& task = *lease.mutable_optimize();
+  task.mutable_labels()->set_name("val.tfrecord:image/class/label");
+  task.mutable_calibration()->set_labels_offset(1);
+  EXPECT_THAT(Paths(lease), UnorderedElementsAre(
+                                "model/net.pb", "data/shards/a.tfrecord",
+                                "arrays/arrays/1/x.npz", "labels/labels.txt"));
+  const optimize::OptimizeRequest request =
+      OptimizeRequestFor(lease, rpc::TaskFolder("/t"));
+  EXPECT_EQ(request.calibration_folder, "/t/in/data");
+  ASSERT_EQ(request.calibration_arrays.size(), 1u);
+  EXPECT_EQ(request.calibration_arrays[0].second,
+            "/t/in/arrays/arrays/1/x.npz:left");
+  EXPECT_EQ(request.labels_path, "/t/in/labels/labels.txt:image/class/label");
+  EXPECT_EQ(request.labels_offset, 1);
+}
+
 TEST(OptimizePlanTest, AbsentDataStaysAbsent) {
   const optimize::OptimizeRequest request =
       OptimizeRequestFor(Lease(), rpc::TaskFolder("/t"));

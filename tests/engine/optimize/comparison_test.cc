@@ -208,5 +208,17 @@ TEST(GatesTest, SizeAndSnrAreChecked) {
   EXPECT_GT(Badness(gates, worse), Badness({}, worse));
 }
 
+TEST(ComparisonTest, ALostTensorIsAllNoise) {
+  TensorComparer comparer;
+  const Tensor tensor = Row({3, 0, 4});
+  OPTFARM_ASSERT_OK(comparer.Add(tensor, tensor));
+  OPTFARM_ASSERT_OK(comparer.AddLost(tensor));
+  const v1::TensorComparison result = comparer.Result();
+  EXPECT_EQ(result.samples(), 2);
+  EXPECT_EQ(result.top1_agreement(), 0.5);
+  EXPECT_NEAR(result.snr_db(), 3.01, 0.01);
+  EXPECT_EQ(result.max_abs_error(), 4);
+}
+
 }  // namespace
 }  // namespace optfarm::optimize

@@ -4,6 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "base/files.h"
 #include "engine/formats/npy.h"
@@ -19,8 +23,9 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
 // What is said of samples of nine values each.
-std::vector<std::string> Warnings(int64_t samples,
-                                  const std::vector<float>& values) {
+std::vector<std::string> Warnings(
+    int64_t samples, const std::vector<float>& values,
+    std::optional<std::pair<float, float>> trained_range = std::nullopt) {
   const std::string path = JoinPath(testing::FreshFolder(), "x.npy");
   EXPECT_TRUE(formats::SaveNpy(runtime::Tensor::FromValues<float>(
                                    runtime::Shape({samples, 9}), values)
@@ -31,6 +36,7 @@ std::vector<std::string> Warnings(int64_t samples,
   input.name = {"x", 0};
   input.dtype = tensorflow::DT_FLOAT;
   input.shape = {9};
+  input.trained_range = trained_range;
   DatasetOptions options;
   options.arrays = {{"x", path}};
   const auto data = Dataset::Open(options, {input});
@@ -50,6 +56,15 @@ std::vector<float> Ramp(int64_t count, float step) {
 
 TEST(DataCheckTest, GoodDataNeedNoWords) {
   EXPECT_THAT(Warnings(20, Ramp(180, 0.01f)), IsEmpty());
+}
+
+TEST(DataCheckTest, ComparesWithTheRangeOfTraining) {
+  const std::vector<float> samples = Ramp(180, 0.01f);
+  EXPECT_THAT(Warnings(20, samples, std::pair(0.0f, 1.75f)), IsEmpty());
+  EXPECT_THAT(Warnings(20, samples, std::pair(-1.0f, 1.0f)),
+              ElementsAre(HasSubstr("trained with -1..1")));
+  EXPECT_THAT(Warnings(20, samples, std::pair(0.0f, 255.0f)),
+              ElementsAre(HasSubstr("lie in 0..1.79")));
 }
 
 TEST(DataCheckTest, FewSamplesAreSaid) {

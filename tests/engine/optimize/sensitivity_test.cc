@@ -51,7 +51,7 @@ TEST(SensitivityTest, MeasuresEachQuantizedLayerAlone) {
   double worst_alone = 1e9;
   for (const v1::LayerSensitivity& layer : report.sensitivity()) {
     EXPECT_FALSE(std::isnan(layer.alone_snr_db())) << layer.name();
-    EXPECT_GT(layer.result_milliseconds(), 0) << layer.name();
+    EXPECT_GE(layer.result_milliseconds(), 0) << layer.name();
     worst_alone = std::min(worst_alone, layer.output_snr_db());
     if (layer.name() == "hidden") {
       // A byte instead of four for each of its weights.
@@ -76,7 +76,8 @@ TEST(SensitivityTest, FloatGraphsHaveNoSuchLayers) {
 
 TEST(SearchTest, ShowsThePriceOfEachChain) {
   OptimizeRequest request = Request("int8");
-  request.recipe.mutable_keep_float()->set_aim_snr_db(90);
+  // More chains are tried because none is so small.
+  request.recipe.mutable_bounds()->set_max_size_ratio(0.01);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
                                RunOptimize(request, nullptr));
   ASSERT_GT(report.search_size(), 1);

@@ -1,3 +1,4 @@
+#include <cmath>
 #include <limits>
 
 #include "tests/engine/transforms/transform_testing.h"
@@ -15,8 +16,10 @@ Graph Weights(const std::vector<float>& values) {
   return b.Build();
 }
 
-std::vector<float> RoundTrip(Graph graph) {
-  MustApply(&graph, "quantize_weights(minimum_size=1)", "", "out");
+std::vector<float> RoundTrip(Graph graph, const std::string& parameters = "") {
+  MustApply(&graph,
+            absl::StrCat("quantize_weights(minimum_size=1", parameters, ")"),
+            "", "out");
   const auto session =
       runtime::Session::Create(graph, {}, {graph::TensorName{"w", 0}});
   EXPECT_TRUE(session.ok()) << session.status();
@@ -62,6 +65,41 @@ TEST(QuantizeWeightsTest, KeepsZeroInTheRange) {
   MustApply(&negative, "quantize_weights(minimum_size=1)", "", "out");
   EXPECT_THAT(FloatsOf(negative, "w_quantized_min"), ElementsAre(-4));
   EXPECT_NEAR(FloatsOf(negative, "w_quantized_max")[0], 0, 1e-30);
+}
+
+// A long tail: the sum of squared errors is less when it is cut off.
+TEST(QuantizeWeightsTest, CutsTailsOffWhenAskedTo) {
+  std::vector<float> values;
+  for (int i = 0; i < 20000; ++i) {
+    const double p = (i + 0.5) / 20000;
+    values.push_back(
+        static_cast<float>(p < 0.5 ? std::log(2 * p) : -std::log(2 * (1 - p))));
+  }
+  values.push_back(40);
+  const auto error = [&](const std::string& parameters) {
+    const std::vector<float> coded = RoundTrip(Weights(values), parameters);
+    double sum = 0;
+    for (size_t i = 0; i < values.size(); ++i) {
+      const double e = static_cast<double>(coded[i]) - values[i];
+      sum += e * e;
+    }
+    return sum;
+  };
+  EXPECT_LT(error(", range=mse"), 0.8 * error(""));
+  Graph cut = Weights(values);
+  MustApply(&cut,
+            "quantize_weights(minimum_size=1, range=percentile, percentile=1)",
+            "", "out");
+  // ln 50: one percent of a Laplace distribution lies beyond.
+  EXPECT_NEAR(FloatsOf(cut, "w_quantized_max")[0], 3.91, 0.05);
+  EXPECT_NEAR(FloatsOf(cut, "w_quantized_min")[0], -3.91, 0.05);
+}
+
+TEST(QuantizeWeightsTest, NamesTheRangesThereAre) {
+  Graph graph = Weights({1, 2, 3, 4});
+  EXPECT_THAT(Apply(&graph, "quantize_weights(range=kl)", "", "out").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("give min_max, mse or percentile")));
 }
 
 TEST(QuantizeWeightsTest, ManagesTensorsOfOneValue) {
