@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <numeric>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -25,6 +26,8 @@ using Histograms = std::vector<ValueHistogram>;
 
 // UNITS: bytes of the tensors that are held at a time.
 constexpr int64_t kMostHeld = int64_t{1} << 30;
+// Values of a tensor that are counted for each sample, twice as many at most.
+constexpr int64_t kMostCounted = 4096;
 
 // Histograms of all sites, one set for each sample that is running: threads
 // need not wait for one another.
@@ -73,6 +76,37 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(
   return Session::Create(graph, inputs, fetches, options);
 }
 
+// Of a large tensor every so-manieth value is counted, besides the smallest and
+// the largest: a distribution does not need all of them. The distance has no
+// divisor in common with the last axis, so that all channels have their turn.
+int64_t StrideFor(const Tensor& tensor) {
+  const int64_t channels =
+      tensor.rank() > 0 ? tensor.dim(tensor.rank() - 1) : 1;
+  int64_t stride = std::max<int64_t>(1, tensor.num_elements() / kMostCounted);
+  while (stride > 1 && std::gcd(stride, channels) != 1) --stride;
+  return stride;
+}
+
+void CountFloats(const Tensor& tensor, ValueHistogram* histogram) {
+  const absl::Span<const float> values = tensor.flat<float>();
+  const int64_t stride = StrideFor(tensor);
+  if (stride == 1) {
+    histogram->Add(values);
+    return;
+  }
+  std::vector<float> counted;
+  for (size_t i = 0; i < values.size(); i += stride) {
+    counted.push_back(values[i]);
+  }
+  float low = values[0], high = values[0];
+  for (const float v : values) {
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+  }
+  counted.insert(counted.end(), {low, high});
+  histogram->Add(counted);
+}
+
 // The codes as numbers. There is one range for all or one for each element of
 // the last axis.
 absl::Status CountCodes(const Tensor& codes, absl::Span<const float> min,
@@ -86,23 +120,31 @@ absl::Status CountCodes(const Tensor& codes, absl::Span<const float> min,
         codes.dim(codes.rank() - 1) != static_cast<int64_t>(channels)))) {
     return absl::InvalidArgumentError("its ranges do not fit its codes");
   }
+  if (count == 0) return absl::OkStatus();
   std::vector<runtime::Dequantizer<int32_t>> decode;
   for (size_t c = 0; c < channels; ++c) {
     decode.emplace_back(runtime::Range{min[c], max[c]});
   }
   const auto* const from = static_cast<const int32_t*>(codes.raw());
-  std::vector<float> piece;
-  constexpr int64_t kPiece = 4096;
-  size_t channel = 0;
-  for (int64_t at = 0; at < count; at += kPiece) {
-    const int64_t end = std::min(at + kPiece, count);
-    piece.clear();
-    for (int64_t i = at; i < end; ++i) {
-      piece.push_back(decode[channel](from[i]));
-      if (++channel == channels) channel = 0;
-    }
-    histogram->Add(piece);
+  std::vector<float> counted;
+  const int64_t stride = StrideFor(codes);
+  for (int64_t i = 0; i < count; i += stride) {
+    counted.push_back(decode[i % channels](from[i]));
   }
+  std::vector<int32_t> low(from, from + channels), high = low;
+  for (int64_t at = 0; at < count; at += static_cast<int64_t>(channels)) {
+    for (size_t c = 0; c < channels; ++c) {
+      low[c] = std::min(low[c], from[at + c]);
+      high[c] = std::max(high[c], from[at + c]);
+    }
+  }
+  float least = decode[0](low[0]), most = decode[0](high[0]);
+  for (size_t c = 1; c < channels; ++c) {
+    least = std::min(least, decode[c](low[c]));
+    most = std::max(most, decode[c](high[c]));
+  }
+  if (stride > 1) counted.insert(counted.end(), {least, most});
+  histogram->Add(counted);
   return absl::OkStatus();
 }
 
@@ -114,7 +156,7 @@ absl::Status Count(const RangeSite& site, const Tensor* fetched,
     if (value.dtype() != tensorflow::DT_FLOAT) {
       return absl::InvalidArgumentError(absl::StrCat(doing, " is not float"));
     }
-    histogram->Add(value.flat<float>());
+    CountFloats(value, histogram);
     return absl::OkStatus();
   }
   if (value.dtype() != tensorflow::DT_QINT32 ||

@@ -44,11 +44,12 @@ struct ValueObservation {
 };
 
 // Runs the samples, up to `threads` at once, and counts the values of the
-// sites' tensors. The result does not depend on how many threads there are.
-// Where all tensors of all threads take too much memory, the samples run
-// several times, for some of the sites each.
-// ERRORS: those of running the graph; InvalidArgument for too many samples that
-// cannot be used.
+// sites' tensors: all of small tensors, some thousands of large ones for each
+// sample, and always the smallest and the largest. The result does not depend
+// on how many threads there are. Where all tensors of all threads take too much
+// memory, the samples run several times, for some of the sites each. ERRORS:
+// those of running the graph; InvalidArgument for too many samples that cannot
+// be used.
 absl::StatusOr<ValueObservation> ObserveValues(
     const graph::Graph& graph, absl::Span<const RangeSite> sites,
     absl::Span<const graph::TensorName> inputs,

@@ -100,7 +100,8 @@ TEST(RecipesTest, MistakesAreNamedWithTheirLine) {
       {head + "bounds:\n  min_top1_agreement: 90\n",
        "line 4: bounds.min_top1_agreement: 90 is out of range; give 0 to 1"},
       {head + "calibration: {range_method: median}\n",
-       "line 3: calibration.range_method must be one of min_max, percentile"},
+       "line 3: calibration.range_method must be one of min_max, percentile, "
+       "moving_average, mse, kl"},
       {head + "calibration: [1]\n", "line 3: calibration. must be a map"},
       {head + "name: b\n", "line 3: name is given twice"},
       {"name: a\ntransforms:\n  - fold_constant\n", "line 3: transforms"},
