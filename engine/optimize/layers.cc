@@ -154,6 +154,30 @@ absl::StatusOr<std::vector<Layer>> FindLayers(
   return Spread(std::move(layers), most);
 }
 
+absl::StatusOr<std::vector<Layer>> LayersOfEveryRun(
+    const Graph& original, absl::Span<const Layer> layers) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
+                           graph::ExecutionOrder(original));
+  std::vector<bool> may_be_cut(original.id_limit(), false);
+  for (const NodeId id : order) {
+    const graph::Node& node = original.node(id);
+    if (node.op() == "Merge" || node.op() == "Exit") continue;
+    may_be_cut[id] = node.op() == "Switch";
+    for (const graph::Endpoint& input : node.inputs()) {
+      if (may_be_cut[input.node]) may_be_cut[id] = true;
+    }
+    for (const NodeId control : node.control_inputs()) {
+      if (may_be_cut[control]) may_be_cut[id] = true;
+    }
+  }
+  std::vector<Layer> kept;
+  for (const Layer& layer : layers) {
+    const NodeId id = original.Find(layer.name);
+    if (id != graph::kNoNode && !may_be_cut[id]) kept.push_back(layer);
+  }
+  return kept;
+}
+
 absl::StatusOr<Tensor> Decode(const Tensor& codes, float min, float max) {
   if (codes.dtype() != tensorflow::DT_QUINT8) {
     return absl::InvalidArgumentError(absl::StrCat(

@@ -37,6 +37,12 @@ absl::StatusOr<std::vector<Layer>> FindLayers(
     absl::Span<const transforms::RenamedNode> name_map,
     absl::Span<const graph::TensorName> inputs, size_t most);
 
+// Those layers that have a value in every run: not within a branch of a
+// conditional or the body of a loop.
+// ERRORS: those of ordering the graph.
+absl::StatusOr<std::vector<Layer>> LayersOfEveryRun(
+    const graph::Graph& original, absl::Span<const Layer> layers);
+
 // The float tensor that 8-bit codes of mode MIN_FIRST stand for.
 // ERRORS: InvalidArgument for another dtype.
 absl::StatusOr<runtime::Tensor> Decode(const runtime::Tensor& codes, float min,

@@ -433,8 +433,16 @@ absl::StatusOr<std::vector<v1::TensorComparison>> Optimizer::CompareLayersOn(
                  in_.inputs, kMaxLayers));
   std::vector<int64_t> samples = reference.samples;
   samples.resize(std::min<size_t>(samples.size(), kLayerSamples));
-  return CompareLayers(*in_.original, attempt.graph, layers, in_.inputs,
-                       samples, in_.threads, in_.reader);
+  auto compared = CompareLayers(*in_.original, attempt.graph, layers,
+                                in_.inputs, samples, in_.threads, in_.reader);
+  if (compared.status().code() != absl::StatusCode::kFailedPrecondition) {
+    return compared;
+  }
+  // A Switch cut a tensor off.
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<Layer> sure,
+                           LayersOfEveryRun(*in_.original, layers));
+  return CompareLayers(*in_.original, attempt.graph, sure, in_.inputs, samples,
+                       in_.threads, in_.reader);
 }
 
 absl::StatusOr<std::vector<std::string>> Optimizer::LayersToSpare(

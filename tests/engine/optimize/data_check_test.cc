@@ -59,12 +59,13 @@ TEST(DataCheckTest, GoodDataNeedNoWords) {
 }
 
 TEST(DataCheckTest, ComparesWithTheRangeOfTraining) {
+  // The first 16 samples are looked at.
   const std::vector<float> samples = Ramp(180, 0.01f);
   EXPECT_THAT(Warnings(20, samples, std::pair(0.0f, 1.75f)), IsEmpty());
   EXPECT_THAT(Warnings(20, samples, std::pair(-1.0f, 1.0f)),
               ElementsAre(HasSubstr("trained with -1..1")));
   EXPECT_THAT(Warnings(20, samples, std::pair(0.0f, 255.0f)),
-              ElementsAre(HasSubstr("lie in 0..1.79")));
+              ElementsAre(HasSubstr("lie in 0..1.43")));
 }
 
 TEST(DataCheckTest, FewSamplesAreSaid) {

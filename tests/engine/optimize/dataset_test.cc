@@ -31,7 +31,11 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 ModelTensor Input(const std::string& name, std::vector<int64_t> shape,
                   tensorflow::DataType dtype = tensorflow::DT_FLOAT) {
-  return {{name, 0}, dtype, std::move(shape)};
+  ModelTensor input;
+  input.name = {name, 0};
+  input.dtype = dtype;
+  input.shape = std::move(shape);
+  return input;
 }
 
 template <typename T>
@@ -160,8 +164,7 @@ TEST(DatasetTest, ReadsPicturesForEveryLayout) {
 }
 
 TEST(DatasetTest, MistakesInFoldersAreNamed) {
-  const std::vector<ModelTensor> unknown = {
-      {{"x", 0}, tensorflow::DT_FLOAT, std::vector<int64_t>{1, -1, -1, 3}}};
+  const std::vector<ModelTensor> unknown = {Input("x", {1, -1, -1, 3})};
   EXPECT_THAT(Dataset::Open(Digits(), unknown),
               StatusIs(kInvalid, HasSubstr("--inputs=x:1,224,224,3")));
   EXPECT_THAT(Dataset::Open(Digits(), {Input("x", {8, 32, 32, 3})}),

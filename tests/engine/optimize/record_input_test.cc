@@ -31,7 +31,11 @@ constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 ModelTensor Input(std::vector<int64_t> shape,
                   tensorflow::DataType dtype = tensorflow::DT_FLOAT) {
-  return {{"x", 0}, dtype, std::move(shape)};
+  ModelTensor input;
+  input.name = {"x", 0};
+  input.dtype = dtype;
+  input.shape = std::move(shape);
+  return input;
 }
 
 tensorflow::Feature& Feature(Example* example, const std::string& name) {

@@ -85,7 +85,8 @@ TEST(QuantizeWeightsTest, CutsTailsOffWhenAskedTo) {
     }
     return sum;
   };
-  EXPECT_LT(error(", range=mse"), 0.8 * error(""));
+  // The value that is cut off has a part in the sum itself.
+  EXPECT_LT(error(", range=mse"), 0.97 * error(""));
   Graph cut = Weights(values);
   MustApply(&cut,
             "quantize_weights(minimum_size=1, range=percentile, percentile=1)",
