@@ -1,6 +1,7 @@
 // How fast whole nets run here, and against other engines in the same run.
 //
 //   net_bench run [NET ...] [--threads N] [--rounds R] [--chain fp32|int8|none]
+//                 [--input NAME=SHAPE[=VALUE] ...] [--outputs NAME,...]
 //                 [--peer NAME=COMMAND ...]
 //       milliseconds and ratios; each round runs ours, the reference kernels
 //       where --reference is given, and every peer once, one after the other
@@ -9,7 +10,8 @@
 //   net_bench roofline
 //       what one thread of this machine can do at most
 //
-// A NET is a full-size model's name or a frozen graph's file. A peer's command
+// A NET is a full-size model's name or a frozen graph's file, whose inputs and
+// outputs are found where they are not given. A peer's command
 // is run by the shell, with {net} and {threads} filled in, and prints
 // milliseconds of one inference as the last word of its output.
 // docs/performance.md says how to read the output.
@@ -22,7 +24,6 @@
 #include <cstdlib>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -35,15 +36,10 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "engine/benchmark/statistics.h"
-#include "engine/formats/graph_file.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
-#include "engine/graph/infer_io.h"
-#include "engine/graph/partial_shape.h"
-#include "engine/graph/tensor_name.h"
 #include "engine/runtime/session.h"
-#include "engine/transforms/pipeline.h"
-#include "engine/transforms/transform_string.h"
+#include "tests/bench/bench_net.h"
 #include "tests/bench/full_size_models.h"
 #include "tests/bench/roofline.h"
 
@@ -55,100 +51,13 @@ using runtime::Tensor;
 
 struct Options {
   std::vector<std::string> nets;
+  NetOptions net;
   std::vector<std::string> peers;
-  std::string chain = "fp32";
   int threads = 1;
   int rounds = 7;
   double seconds = 0.5;
   bool with_reference = false;
 };
-
-// --- Nets --------------------------------------------------------------------
-
-struct Net {
-  graph::Graph graph;
-  std::vector<graph::TensorName> inputs;
-  std::vector<graph::TensorName> outputs;
-  std::vector<Tensor> feeds;
-};
-
-// Numbers between -1 and 1, the same in every run; zeros for other types.
-absl::StatusOr<Tensor> MakeFeed(tensorflow::DataType dtype,
-                                const graph::PartialShape& dims) {
-  std::vector<int64_t> known;
-  for (int64_t dim : dims.dims()) known.push_back(dim < 0 ? 1 : dim);
-  OPTFARM_ASSIGN_OR_RETURN(const runtime::Shape shape,
-                           runtime::Shape::FromDims(known));
-  OPTFARM_ASSIGN_OR_RETURN(Tensor feed, Tensor::Zeros(dtype, shape));
-  if (dtype == tensorflow::DT_FLOAT) {
-    std::mt19937 random(1);
-    std::uniform_real_distribution<float> number(-1.0f, 1.0f);
-    for (float& value : feed.flat<float>()) value = number(random);
-  }
-  return feed;
-}
-
-absl::StatusOr<Net> LoadFile(const std::string& path) {
-  OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
-                           formats::LoadGraphDef(path));
-  OPTFARM_ASSIGN_OR_RETURN(graph::Graph graph,
-                           graph::Graph::FromDef(std::move(def)));
-  OPTFARM_ASSIGN_OR_RETURN(const graph::GraphIo io, graph::InferIo(graph, {}));
-  Net net{std::move(graph), {}, {}, {}};
-  for (const graph::GraphTensor& input : io.inputs) {
-    OPTFARM_ASSIGN_OR_RETURN(net.inputs.emplace_back(),
-                             graph::ParseTensorName(input.name));
-    OPTFARM_ASSIGN_OR_RETURN(net.feeds.emplace_back(),
-                             MakeFeed(input.dtype, input.shape));
-  }
-  for (const graph::GraphTensor& output : io.outputs) {
-    OPTFARM_ASSIGN_OR_RETURN(net.outputs.emplace_back(),
-                             graph::ParseTensorName(output.name));
-  }
-  return net;
-}
-
-absl::StatusOr<Net> LoadFullSize(const std::string& name) {
-  OPTFARM_ASSIGN_OR_RETURN(FullSizeModel model, MakeFullSizeModel(name));
-  OPTFARM_ASSIGN_OR_RETURN(graph::Graph graph,
-                           graph::Graph::FromDef(std::move(model.graph)));
-  Net net{std::move(graph), {}, {}, {}};
-  OPTFARM_ASSIGN_OR_RETURN(net.inputs, graph::ParseTensorNames(model.input));
-  OPTFARM_ASSIGN_OR_RETURN(net.outputs, graph::ParseTensorNames(model.output));
-  OPTFARM_ASSIGN_OR_RETURN(const graph::PartialShape shape,
-                           graph::PartialShape::Parse(model.input_shape));
-  OPTFARM_ASSIGN_OR_RETURN(net.feeds.emplace_back(),
-                           MakeFeed(tensorflow::DT_FLOAT, shape));
-  return net;
-}
-
-std::string Chain(const std::string& name) {
-  const std::string fold =
-      "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
-      "fold_constants(ignore_errors=true) fold_batch_norms "
-      "fold_old_batch_norms ";
-  if (name == "fp32") return fold;
-  if (name == "int8") {
-    return absl::StrCat("add_default_attributes ", fold,
-                        "quantize_weights quantize_nodes strip_unused_nodes "
-                        "sort_by_execution_order");
-  }
-  return "";
-}
-
-absl::StatusOr<Net> Load(const std::string& name, const std::string& chain) {
-  const std::vector<std::string> full_size = FullSizeModelNames();
-  const bool is_file =
-      std::find(full_size.begin(), full_size.end(), name) == full_size.end();
-  OPTFARM_ASSIGN_OR_RETURN(Net net,
-                           is_file ? LoadFile(name) : LoadFullSize(name));
-  OPTFARM_ASSIGN_OR_RETURN(const auto steps,
-                           transforms::ParseTransforms(Chain(chain)));
-  OPTFARM_RETURN_IF_ERROR(
-      transforms::RunTransforms(&net.graph, steps, net.inputs, net.outputs)
-          .status());
-  return net;
-}
 
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(const Net& net,
                                                      int threads,
@@ -219,8 +128,11 @@ void Print(const std::string& net, const Options& options,
                 series.name.c_str(), time.median, time.min, time.max);
     if (!series.ratios.empty()) {
       const benchmark::Summary ratio = benchmark::Summarize(series.ratios);
-      std::printf("   ours/%s %.3f (%.3f .. %.3f)", series.name.c_str(),
-                  ratio.median, ratio.min, ratio.max);
+      const double least =
+          benchmark::Summarize(all[0].milliseconds).min / time.min;
+      std::printf("   ours/%s %.3f (%.3f .. %.3f), of the least %.3f",
+                  series.name.c_str(), ratio.median, ratio.min, ratio.max,
+                  least);
     }
     std::printf("\n");
   }
@@ -228,7 +140,7 @@ void Print(const std::string& net, const Options& options,
 }
 
 absl::Status RunNet(const std::string& name, const Options& options) {
-  OPTFARM_ASSIGN_OR_RETURN(const Net net, Load(name, options.chain));
+  OPTFARM_ASSIGN_OR_RETURN(const Net net, LoadNet(name, options.net));
   OPTFARM_ASSIGN_OR_RETURN(const auto fast,
                            MakeSession(net, options.threads, true));
   OPTFARM_ASSIGN_OR_RETURN(const auto reference,
@@ -304,7 +216,7 @@ struct Layer {
 };
 
 absl::Status PrintLayers(const std::string& name, const Options& options) {
-  OPTFARM_ASSIGN_OR_RETURN(const Net net, Load(name, options.chain));
+  OPTFARM_ASSIGN_OR_RETURN(const Net net, LoadNet(name, options.net));
   OPTFARM_ASSIGN_OR_RETURN(
       const auto session,
       MakeSession(net, options.threads, !options.with_reference));
@@ -358,7 +270,9 @@ int Main(int argc, char** argv) {
   app.require_subcommand(1);
   const auto common = [&options](CLI::App* command) {
     command->add_option("nets", options.nets);
-    command->add_option("--chain", options.chain)
+    command->add_option("--input", options.net.inputs)->delimiter('\0');
+    command->add_option("--outputs", options.net.outputs)->delimiter(',');
+    command->add_option("--chain", options.net.chain)
         ->check(CLI::IsMember({"fp32", "int8", "none"}));
     command->add_option("--threads", options.threads)
         ->check(CLI::Range(1, 256));

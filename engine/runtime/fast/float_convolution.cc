@@ -8,9 +8,11 @@
 namespace optfarm::runtime {
 namespace {
 
-// Images with fewer channels are read a row of the window at a time: there
+// Images with so few channels are read a row of the window at a time: there
 // pointers for each cell would cost more than they save.
 constexpr int64_t kFewChannels = 16;
+// As many where few windows hang over the border, which costs a copy.
+constexpr int64_t kSomeChannels = 64;
 
 // Where each pixel's patch stands in an image.
 class Patches {
@@ -130,11 +132,7 @@ class Patches {
 class FloatConvolutionKernel final : public Kernel {
  public:
   explicit FloatConvolutionKernel(FloatConvolution c)
-      : c_(std::move(c)),
-        by_rows_(channels() <= kFewChannels && c_.filter_shape.dim(1) > 1 &&
-                 c_.window.dilation_x == 1),
-        zeros_(by_rows_ ? c_.filter_shape.dim(1) * channels() : channels(),
-               0.0f) {}
+      : c_(std::move(c)), zeros_(c_.filter_shape.dim(1) * channels(), 0.0f) {}
 
   absl::Status Compute(KernelContext* context) const override {
     const Tensor& image = context->input(0);
@@ -165,6 +163,11 @@ class FloatConvolutionKernel final : public Kernel {
  private:
   int64_t channels() const { return c_.filter_shape.dim(2); }
 
+  bool ReadsByRows(const WindowAxis& x) const {
+    const int64_t most = x.in >= 8 * x.size ? kSomeChannels : kFewChannels;
+    return channels() <= most && x.size > 1 && x.dilation == 1;
+  }
+
   void Multiply(const Tensor& image, const Window& window,
                 KernelContext* context, Tensor* out) const {
     FloatProduct product;
@@ -177,14 +180,14 @@ class FloatConvolutionKernel final : public Kernel {
     product.row_stride = c_.panels.columns;
     product.rectifier = c_.rectifier;
     product.rows = image.dim(0) * window.y.out * window.x.out;
-    product.taps = by_rows_ ? window.y.size : window.y.size * window.x.size;
-    product.run = by_rows_ ? window.x.size * channels() : channels();
+    const bool by_rows = ReadsByRows(window.x);
+    product.taps = by_rows ? window.y.size : window.y.size * window.x.size;
+    product.run = by_rows ? window.x.size * channels() : channels();
     product.row_bytes = 4 * channels() *
                         std::min(window.y.stride, window.y.size) *
                         std::min(window.x.stride, window.x.size);
-    product.pitch = channels() * window.x.stride;
-    product.scratch = by_rows_ ? c_.panels.depth : 0;
-    const Patches patches(image.data<float>(), channels(), window, by_rows_,
+    product.scratch = by_rows ? c_.panels.depth : 0;
+    const Patches patches(image.data<float>(), channels(), window, by_rows,
                           zeros_.data());
     MultiplyPanels(
         product,
@@ -195,8 +198,7 @@ class FloatConvolutionKernel final : public Kernel {
   }
 
   const FloatConvolution c_;
-  const bool by_rows_;
-  // What lies outside of the image.
+  // What lies outside of the image: a row of the window.
   const std::vector<float> zeros_;
 };
 

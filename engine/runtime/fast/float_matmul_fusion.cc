@@ -57,7 +57,6 @@ class FloatMatMulKernel final : public Kernel {
     product.rows = left.dim(0);
     product.run = m_.panels.depth;
     product.row_bytes = 4 * m_.panels.depth;
-    product.pitch = m_.panels.depth;
     const float* from = left.data<float>();
     MultiplyPanels(
         product,

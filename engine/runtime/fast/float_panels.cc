@@ -14,14 +14,9 @@ namespace {
 
 // UNITS: bytes of pointers of a block.
 constexpr int64_t kPointerBytes = 64 * 1024;
-// UNITS: bytes. Rows this far apart, or a multiple, meet in one set of a
-// level-1 cache, which does not hold all of a tile's.
-constexpr int64_t kSetStride = 4096;
-// UNITS: elements between rows that were copied apart.
-constexpr int64_t kApart = 16;
 constexpr int64_t kMostTiles = 64;
-// UNITS: bytes of weights beyond which they come from far away.
-constexpr int64_t kFarWeights = 1024 * 1024;
+// UNITS: bytes of scratch of a block.
+constexpr int64_t kScratchBytes = 128 * 1024;
 // UNITS: multiply-adds worth handing to another thread.
 constexpr int64_t kGrain = 64 * 1024;
 
@@ -58,13 +53,7 @@ class Pointers {
 class Part {
  public:
   Part(const FloatProduct& product, PointAtRows point, int64_t tiles)
-      : product_(product),
-        point_(point),
-        tiles_(tiles),
-        copies_rows_(product.taps == 1 && product.scratch == 0 &&
-                     4 * product.pitch % kSetStride == 0 &&
-                     product.panels.count() >= 4 && product.rows > 8),
-        scratch_(copies_rows_ ? product.run + kApart : product.scratch) {}
+      : product_(product), point_(point), tiles_(tiles) {}
 
   void Run(int64_t tile_begin, int64_t tile_end, int64_t panel_begin,
            int64_t panel_end) {
@@ -75,18 +64,27 @@ class Part {
     const int64_t count = tile_end - tile_begin;
     int64_t most = std::min(
         {kMostTiles, BlockBytes() / bytes, kPointerBytes / pointers, count});
+    if (product_.scratch > 0) {
+      most = std::min(most, kScratchBytes / (4 * height * product_.scratch));
+    }
     most = std::max<int64_t>(1, most);
     const int64_t blocks = (count + most - 1) / most;
     most = (count + blocks - 1) / blocks;
     Pointers at(most * height * product_.taps);
     std::optional<Scratch<float>> scratch;
-    if (scratch_ > 0) scratch.emplace(most * height * scratch_);
+    if (product_.scratch > 0) {
+      scratch.emplace(most * height * product_.scratch);
+    }
     for (int64_t begin = tile_begin; begin < tile_end; begin += most) {
       const int64_t end = std::min(tile_end, begin + most);
       LeaveIfRunEnded();
       Point(begin, end, scratch ? scratch->data() : nullptr, at.data());
-      for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
-        RunPanel(begin, end, panel, panel_end, at.data());
+      int64_t panel = panel_begin;
+      if (product_.rows == 1) {
+        panel = RunRow(panel_begin, panel_end, at.data());
+      }
+      for (; panel < panel_end; ++panel) {
+        RunPanel(begin, end, panel, panel_end, begin == tile_begin, at.data());
       }
     }
   }
@@ -103,20 +101,34 @@ class Part {
     for (int64_t tile = begin; tile < end; ++tile) {
       const int rows = Height(tile);
       point_(Row(tile), rows, scratch, at);
-      if (copies_rows_) {
-        for (int i = 0; i < rows; ++i) {
-          float* row = scratch + i * scratch_;
-          std::copy_n(at[i], product_.run, row);
-          at[i] = row;
-        }
-      }
       at += rows * product_.taps;
-      scratch += rows * scratch_;
+      scratch += rows * product_.scratch;
     }
   }
 
-  void RunPanel(int64_t begin, int64_t end, int64_t panel, int64_t last_panel,
-                const float* const* at) {
+  // Several panels at a time, as long as they are full; returns the first panel
+  // that is left.
+  int64_t RunRow(int64_t panel, int64_t last_panel, const float* const* at) {
+    const FloatPanels& panels = product_.panels;
+    const int64_t width = panels.tiles->width;
+    for (; panel + kRowPanels <= last_panel &&
+           panels.used(panel + kRowPanels - 1) == width;
+         panel += kRowPanels) {
+      FloatTile tile = TileAt(panel);
+      tile.columns = static_cast<int>(kRowPanels * width);
+      tile.rows = 1;
+      tile.inputs = at;
+      tile.out = product_.out + panel * width;
+      if (product_.residual != nullptr) {
+        tile.residual = product_.residual + panel * width;
+      }
+      panels.tiles->row(tile, width * panels.depth);
+    }
+    return panel;
+  }
+
+  // What all tiles of a panel share.
+  FloatTile TileAt(int64_t panel) const {
     const FloatPanels& panels = product_.panels;
     const int64_t column = panel * panels.tiles->width;
     FloatTile tile;
@@ -128,12 +140,20 @@ class Part {
     tile.row_stride = product_.row_stride;
     tile.columns = panels.used(panel);
     tile.rectifier = product_.rectifier;
+    return tile;
+  }
+
+  void RunPanel(int64_t begin, int64_t end, int64_t panel, int64_t last_panel,
+                bool is_first, const float* const* at) {
+    const FloatPanels& panels = product_.panels;
+    const int64_t column = panel * panels.tiles->width;
+    FloatTile tile = TileAt(panel);
     const bool is_narrow = panels.width(panel) < panels.tiles->width;
     // Every tile fetches its share of the next panel, one line a weight row.
     const int64_t line = 4 * panels.width(panel);
     const int64_t step = (line + end - begin - 1) / (end - begin);
-    const bool is_far =
-        panel + 1 < last_panel && 4 * panels.size() > kFarWeights;
+    // What the first block reads the others find nearby.
+    const bool is_far = is_first && panel + 1 < last_panel;
     tile.prefetch_step = is_far ? step : 0;
     for (int64_t i = begin; i < end; ++i) {
       tile.rows = Height(i);
@@ -160,10 +180,6 @@ class Part {
   const FloatProduct& product_;
   PointAtRows point_;
   const int64_t tiles_;
-  // Puts rows apart that would meet in the cache.
-  const bool copies_rows_;
-  // UNITS: elements for each row.
-  const int64_t scratch_;
 };
 
 // How much longer the longest of `parts` equal parts is than their mean.

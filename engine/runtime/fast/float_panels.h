@@ -70,9 +70,6 @@ struct FloatProduct {
   int64_t run = 0;
   // UNITS: bytes of input that a row has for itself, to choose blocks by.
   int64_t row_bytes = 0;
-  // UNITS: elements from one row's input to the next row's, where there is one
-  // tap.
-  int64_t pitch = 0;
   // UNITS: elements that `point` may write for a row.
   int64_t scratch = 0;
 };

@@ -11,9 +11,12 @@ constexpr int kRows = 6;
 using Heights = std::make_integer_sequence<int, kRows>;
 
 constexpr FloatTiles kTiles = {
-    "avx2", kRows, 2 * Avx2::kLanes,
+    "avx2",
+    kRows,
+    2 * Avx2::kLanes,
     [](const FloatTile& t) { RunTileOfHeight<Avx2, 2>(t, Heights()); },
-    [](const FloatTile& t) { RunTileOfHeight<Avx2, 1>(t, Heights()); }};
+    [](const FloatTile& t) { RunTileOfHeight<Avx2, 1>(t, Heights()); },
+    &RunRowOfPanels<Avx2, 2>};
 
 }  // namespace
 

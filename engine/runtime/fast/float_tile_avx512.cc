@@ -11,9 +11,12 @@ constexpr int kRows = 14;
 using Heights = std::make_integer_sequence<int, kRows>;
 
 constexpr FloatTiles kTiles = {
-    "avx512", kRows, 2 * Avx512::kLanes,
+    "avx512",
+    kRows,
+    2 * Avx512::kLanes,
     [](const FloatTile& t) { RunTileOfHeight<Avx512, 2>(t, Heights()); },
-    [](const FloatTile& t) { RunTileOfHeight<Avx512, 1>(t, Heights()); }};
+    [](const FloatTile& t) { RunTileOfHeight<Avx512, 1>(t, Heights()); },
+    &RunRowOfPanels<Avx512, 2>};
 
 }  // namespace
 

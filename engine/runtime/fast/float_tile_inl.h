@@ -74,6 +74,25 @@ struct TileOf {
     }
   }
 
+  // As AddAll, for one row by several panels.
+  OPTFARM_INLINE void AddPanels(const FloatTile& t, int64_t panel_stride) {
+    static_assert(kRows == 1);
+    constexpr int kOfPanel = kVectors / kRowPanels;
+    const float* weights = t.weights;
+    for (int64_t tap = 0; tap < t.taps; ++tap) {
+      const float* in = t.inputs[tap];
+      for (int64_t at = 0; at < t.run; ++at) {
+        const Register x = Vector::Broadcast(in + at);
+        Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+          const Register w = Vector::Load(
+              weights + v / kOfPanel * panel_stride + v % kOfPanel * kLanes);
+          sums[0][v] = Vector::MultiplyAdd(x, w, sums[0][v]);
+        });
+        weights += kOfPanel * kLanes;
+      }
+    }
+  }
+
   OPTFARM_INLINE void ScaleAndAddBias(const float* scale, const float* bias) {
     Each<kVectors>([&](auto v) __attribute__((always_inline)) {
       const Register s = Vector::Load(scale + v * kLanes);
@@ -180,6 +199,15 @@ struct TileOf {
     tile.Finish(t);
   }
 };
+
+// One row by panels of kVectors vectors.
+template <typename Vector, int kVectors>
+void RunRowOfPanels(const FloatTile& t, int64_t panel_stride) {
+  TileOf<Vector, 1, kVectors * kRowPanels> tile;
+  tile.Clear();
+  tile.AddPanels(t, panel_stride);
+  tile.Finish(t);
+}
 
 // Calls the tile of exactly tile.rows rows.
 template <typename Vector, int kVectors, int... kHeights>

@@ -16,9 +16,12 @@ constexpr int kRows = 4;
 using Heights = std::make_integer_sequence<int, kRows>;
 
 constexpr FloatTiles kTiles = {
-    "neon", kRows, 2 * Neon::kLanes,
+    "neon",
+    kRows,
+    2 * Neon::kLanes,
     [](const FloatTile& t) { RunTileOfHeight<Neon, 2>(t, Heights()); },
-    [](const FloatTile& t) { RunTileOfHeight<Neon, 1>(t, Heights()); }};
+    [](const FloatTile& t) { RunTileOfHeight<Neon, 1>(t, Heights()); },
+    &RunRowOfPanels<Neon, 2>};
 
 }  // namespace
 

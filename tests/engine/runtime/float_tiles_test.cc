@@ -127,6 +127,39 @@ TEST(FloatTilesTest, TilesOfAllSizesAgreeWithPlainLoops) {
   }
 }
 
+TEST(FloatTilesTest, ARowBySeveralPanelsIsWhatEachPanelGives) {
+  for (const Code& code : CodeOfThisMachine()) {
+    Numbers random;
+    const int width = code.tiles->width, columns = kRowPanels * width;
+    constexpr int kRun = 37;
+    const std::vector<float> in = random.Some(kRun);
+    const std::vector<float> weights = random.Some(kRun * int64_t{columns});
+    const std::vector<float> bias = random.Some(columns);
+    std::vector<float> apart(columns), together(columns);
+    const float* input = in.data();
+    FloatTile tile;
+    tile.inputs = &input;
+    tile.rows = 1;
+    tile.taps = 1;
+    tile.run = kRun;
+    tile.columns = width;
+    tile.rectifier = Rectifier::kRelu;
+    tile.prefetch = reinterpret_cast<const char*>(weights.data());
+    for (int i = 0; i < kRowPanels; ++i) {
+      tile.weights = weights.data() + i * kRun * width;
+      tile.bias = bias.data() + i * width;
+      tile.out = apart.data() + i * width;
+      code.tiles->wide(tile);
+    }
+    tile.weights = weights.data();
+    tile.bias = bias.data();
+    tile.out = together.data();
+    tile.columns = columns;
+    code.tiles->row(tile, kRun * width);
+    EXPECT_EQ(apart, together) << code.name;
+  }
+}
+
 TEST(FloatTilesTest, NotANumberGoesThroughRectifiers) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const Code& code : CodeOfThisMachine()) {

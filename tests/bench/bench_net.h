@@ -1,0 +1,39 @@
+// Nets to measure: full-size models with random weights, or frozen graphs.
+
+#ifndef OPTFARM_TESTS_BENCH_BENCH_NET_H_
+#define OPTFARM_TESTS_BENCH_BENCH_NET_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/tensor_name.h"
+#include "engine/runtime/tensor.h"
+
+namespace optfarm::bench {
+
+struct NetOptions {
+  // Transforms to apply: "fp32", "int8" (ranges are not calibrated) or "none".
+  std::string chain = "fp32";
+  // Of a file, NAME=SHAPE or NAME=SHAPE=VALUE; empty: found in the graph.
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+};
+
+struct Net {
+  graph::Graph graph;
+  std::vector<graph::TensorName> inputs;
+  std::vector<graph::TensorName> outputs;
+  std::vector<runtime::Tensor> feeds;
+};
+
+// `name`: a full-size model's (full_size_models.h) or a file's. Feeds are the
+// same in every run.
+// ERRORS: InvalidArgument for what the net does not have; those of reading and
+// transforming it.
+absl::StatusOr<Net> LoadNet(const std::string& name, const NetOptions& options);
+
+}  // namespace optfarm::bench
+
+#endif  // OPTFARM_TESTS_BENCH_BENCH_NET_H_
