@@ -1,5 +1,6 @@
 #include "engine/runtime/fast/float_panels.h"
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -29,6 +30,22 @@ int64_t BlockBytes() {
   static const int64_t size = 0;
 #endif
   return std::max<int64_t>(128 * 1024, size / 2);
+}
+
+// Has the system back large weights with large pages, where it does that when
+// asked: they are read from end to end, and each small page costs a look-up.
+void AskForLargePages(void* memory, int64_t bytes) {
+#if defined(MADV_HUGEPAGE)
+  constexpr uintptr_t kLargePage = uintptr_t{2} << 20;
+  const auto address = reinterpret_cast<uintptr_t>(memory);
+  const uintptr_t begin = (address + kLargePage - 1) / kLargePage * kLargePage;
+  const uintptr_t end =
+      (address + static_cast<uintptr_t>(bytes)) / kLargePage * kLargePage;
+  // Only a hint: refused is as good as not asked.
+  if (end > begin) {
+    (void)madvise(reinterpret_cast<void*>(begin), end - begin, MADV_HUGEPAGE);
+  }
+#endif
 }
 
 int64_t Boundary(int64_t count, int64_t parts, int64_t i) {
@@ -226,6 +243,7 @@ absl::StatusOr<Tensor> PackPanels(const FloatPanels& panels,
   OPTFARM_ASSIGN_OR_RETURN(
       Tensor packed, Tensor::Allocate(tensorflow::DT_FLOAT, {panels.size()}));
   float* to = packed.data<float>();
+  AskForLargePages(to, packed.TotalBytes());
   pool->ParallelFor(
       panels.count(), 1 + 256 * 1024 / (1 + panels.depth * panels.tiles->width),
       [&](int64_t begin, int64_t end) {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <complex>
 #include <numbers>
 #include <vector>
 
@@ -18,48 +17,90 @@
 namespace optfarm::runtime {
 namespace {
 
-using Complex = std::complex<double>;
-
-// Real numbers written out: std::complex's operator* guards infinities slowly.
-Complex Times(const Complex& a, const Complex& b) {
-  return {a.real() * b.real() - a.imag() * b.imag(),
-          a.real() * b.imag() + a.imag() * b.real()};
-}
-
-// The discrete Fourier transform of `size` values, a power of two, in place.
-class Fft {
+// The discrete Fourier transform of `size` real values, a power of two: that of
+// half as many complex ones, taken apart. Real and imaginary parts stand in
+// arrays of their own, so that a compiler makes vectors of the loops.
+class RealFft {
  public:
-  explicit Fft(int64_t size) : size_(size), roots_(size / 2) {
-    for (int64_t i = 0; i < size / 2; ++i) {
-      const double angle = -2.0 * std::numbers::pi * static_cast<double>(i) /
-                           static_cast<double>(size);
-      roots_[i] = {std::cos(angle), std::sin(angle)};
-    }
-  }
-
-  void Run(std::vector<Complex>* values) const {
-    Complex* v = values->data();
-    for (int64_t i = 1, j = 0; i < size_; ++i) {
-      int64_t bit = size_ >> 1;
+  explicit RealFft(int64_t size)
+      : size_(size), half_(size / 2), places_(half_), real_(size), imag_(size) {
+    for (int64_t i = 1, j = 0; i < half_; ++i) {
+      int64_t bit = half_ >> 1;
       for (; j & bit; bit >>= 1) j ^= bit;
       j ^= bit;
-      if (i < j) std::swap(v[i], v[j]);
+      places_[i] = j;
     }
-    for (int64_t half = 1; half < size_; half *= 2) {
-      const int64_t step = size_ / (2 * half);
-      for (int64_t start = 0; start < size_; start += 2 * half) {
-        for (int64_t k = 0; k < half; ++k) {
-          const Complex odd = Times(v[start + k + half], roots_[k * step]);
-          v[start + k + half] = v[start + k] - odd;
-          v[start + k] += odd;
-        }
+    // Roots of order 2 * n stand from n on.
+    for (int64_t n = 1; n <= half_; n *= 2) {
+      for (int64_t k = 0; k < n && n + k < size_; ++k) {
+        const double angle =
+            -std::numbers::pi * static_cast<double>(k) / static_cast<double>(n);
+        real_[n + k] = std::cos(angle);
+        imag_[n + k] = std::sin(angle);
       }
     }
   }
 
+  // Values 0 to size / 2 of the transform; `in` has size values. `re` and `im`
+  // have room for one more than half of them.
+  void Run(const double* in, double* re, double* im) const {
+    for (int64_t i = 0; i < half_; ++i) {
+      re[places_[i]] = in[2 * i];
+      im[places_[i]] = in[2 * i + 1];
+    }
+    for (int64_t n = 1; n < half_; n *= 2) {
+      for (int64_t start = 0; start < half_; start += 2 * n) {
+        Combine(n, re + start, im + start);
+      }
+    }
+    TakeApart(re, im);
+  }
+
  private:
+  // Two transforms of n values, one behind the other, make one of 2 * n.
+  void Combine(int64_t n, double* __restrict re, double* __restrict im) const {
+    const double* root_re = real_.data() + n;
+    const double* root_im = imag_.data() + n;
+    for (int64_t k = 0; k < n; ++k) {
+      const double odd_re = re[n + k] * root_re[k] - im[n + k] * root_im[k];
+      const double odd_im = re[n + k] * root_im[k] + im[n + k] * root_re[k];
+      re[n + k] = re[k] - odd_re;
+      im[n + k] = im[k] - odd_im;
+      re[k] += odd_re;
+      im[k] += odd_im;
+    }
+  }
+
+  // From the transform of even + i * odd values to that of all.
+  void TakeApart(double* re, double* im) const {
+    const double first = re[0], second = im[0];
+    re[0] = first + second;
+    im[0] = 0.0;
+    re[half_] = first - second;
+    im[half_] = 0.0;
+    for (int64_t k = 1; 2 * k <= half_; ++k) {
+      const int64_t j = half_ - k;
+      const double even_re = 0.5 * (re[k] + re[j]);
+      const double even_im = 0.5 * (im[k] - im[j]);
+      const double odd_re = 0.5 * (im[k] + im[j]);
+      const double odd_im = 0.5 * (re[j] - re[k]);
+      const double c = real_[half_ + k], s = imag_[half_ + k];
+      const double turned_re = c * odd_re - s * odd_im;
+      const double turned_im = c * odd_im + s * odd_re;
+      re[k] = even_re + turned_re;
+      im[k] = even_im + turned_im;
+      // The other one is the conjugate's.
+      re[j] = even_re - turned_re;
+      im[j] = turned_im - even_im;
+    }
+  }
+
   int64_t size_;
-  std::vector<Complex> roots_;
+  int64_t half_;
+  // Where each value goes before the first combination.
+  std::vector<int64_t> places_;
+  std::vector<double> real_;
+  std::vector<double> imag_;
 };
 
 constexpr int64_t kMaxWindow = int64_t{1} << 22;
@@ -96,29 +137,36 @@ class Spectrogram final : public Kernel {
         Tensor * out, context->AllocateOutput(0, tensorflow::DT_FLOAT, shape));
     context->pool()->ParallelFor(
         channels * slices, 4, [&](int64_t begin, int64_t end) {
-          std::vector<Complex> buffer(fft_size_);
+          Buffers buffers(fft_size_);
           for (int64_t i = begin; i < end; ++i) {
             TransformSlice(input.data<float>() +
                                i % slices * stride_ * channels + i / slices,
-                           channels, &buffer, out->data<float>() + i * bins);
+                           channels, &buffers, out->data<float>() + i * bins);
           }
         });
     return absl::OkStatus();
   }
 
  private:
-  void TransformSlice(const float* samples, int64_t channels,
-                      std::vector<Complex>* buffer, float* out) const {
+  struct Buffers {
+    explicit Buffers(int64_t size)
+        : windowed(size), re(size / 2 + 1), im(size / 2 + 1) {}
+    // Zeros behind the window.
+    std::vector<double> windowed;
+    std::vector<double> re;
+    std::vector<double> im;
+  };
+
+  void TransformSlice(const float* samples, int64_t channels, Buffers* buffers,
+                      float* out) const {
     for (int64_t k = 0; k < window_; ++k) {
-      (*buffer)[k] = {static_cast<double>(samples[k * channels]) * hann_[k],
-                      0.0};
+      buffers->windowed[k] =
+          static_cast<double>(samples[k * channels]) * hann_[k];
     }
-    std::fill(buffer->begin() + window_, buffer->end(), Complex());
-    fft_.Run(buffer);
+    fft_.Run(buffers->windowed.data(), buffers->re.data(), buffers->im.data());
     for (int64_t k = 0; k <= fft_size_ / 2; ++k) {
-      const Complex& value = (*buffer)[k];
-      const double square =
-          value.real() * value.real() + value.imag() * value.imag();
+      const double re = buffers->re[k], im = buffers->im[k];
+      const double square = re * re + im * im;
       out[k] = static_cast<float>(is_squared_ ? square : std::sqrt(square));
     }
   }
@@ -127,7 +175,7 @@ class Spectrogram final : public Kernel {
   int64_t stride_;
   bool is_squared_;
   int64_t fft_size_;
-  Fft fft_;
+  RealFft fft_;
   std::vector<double> hann_;
 };
 
