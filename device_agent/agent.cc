@@ -61,8 +61,7 @@ absl::StatusOr<v1::Completion> Measure(const v1::LeasedTask& lease,
 absl::Status RunAgent(const Flags& flags) {
   const std::unique_ptr<DeviceDriver> driver = MakeDriver(flags);
   rpc::ParticipantOptions options;
-  options.channel.target = flags.shared.server;
-  options.channel.token_file = flags.shared.token_file;
+  options.channel = rpc::ChannelFrom(flags.shared);
   options.program = "optfarm-agent";
   options.kind = v1::SynchronizeRequest::AGENT;
   options.name = flags.shared.name;

@@ -1,11 +1,16 @@
 #include "rpc/channel.h"
 
 #include <grpcpp/create_channel.h>
+#include <grpcpp/create_channel_posix.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/security/server_credentials.h>
 #include <grpcpp/server_builder.h>
+#include <grpcpp/server_posix.h>
 #include <grpcpp/support/channel_arguments.h>
 #include <grpcpp/support/client_interceptor.h>
+#include <sys/socket.h>
 
+#include <cerrno>
 #include <utility>
 #include <vector>
 
@@ -20,6 +25,7 @@ namespace optfarm::rpc {
 namespace {
 
 constexpr size_t kMaxTokenBytes = 4096;
+constexpr uint64_t kMaxPemBytes = 1 << 20;
 constexpr absl::Duration kMinPing = absl::Seconds(10);
 constexpr absl::Duration kPingTimeout = absl::Seconds(20);
 constexpr absl::Duration kMaxReconnect = absl::Seconds(5);
@@ -58,6 +64,39 @@ class TokenInterceptorFactory final
  private:
   const std::string value_;
 };
+
+absl::StatusOr<std::string> ReadPem(const std::string& path) {
+  absl::StatusOr<std::string> pem = ReadFile(path, kMaxPemBytes);
+  if (!pem.ok()) return Annotate(pem.status(), "reading a file for TLS");
+  if (absl::StrContains(*pem, "-----BEGIN ")) return pem;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", path, "' is no PEM file: it has no -----BEGIN"));
+}
+
+absl::Status CheckPair(const std::string& certificate, const std::string& key) {
+  if (certificate.empty() == key.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "a certificate needs its key and a key its certificate; give --tls_cert "
+      "and --tls_key");
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>>
+MakeChannelCredentials(const ClientTls& tls) {
+  OPTFARM_RETURN_IF_ERROR(CheckPair(tls.certificate, tls.key));
+  if (tls.ca.empty()) {
+    if (tls.certificate.empty()) return grpc::InsecureChannelCredentials();
+    return absl::InvalidArgumentError(
+        "a client's certificate is only shown to a server that is known; give "
+        "--tls_ca too");
+  }
+  grpc::SslCredentialsOptions options;
+  OPTFARM_ASSIGN_OR_RETURN(options.pem_root_certs, ReadPem(tls.ca));
+  if (!tls.certificate.empty()) {
+    OPTFARM_ASSIGN_OR_RETURN(options.pem_cert_chain, ReadPem(tls.certificate));
+    OPTFARM_ASSIGN_OR_RETURN(options.pem_private_key, ReadPem(tls.key));
+  }
+  return grpc::SslCredentials(options);
+}
 
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
@@ -129,9 +168,49 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
                              ReadToken(options.token_file));
     interceptors.push_back(std::make_unique<TokenInterceptorFactory>(token));
   }
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::shared_ptr<grpc::ChannelCredentials> credentials,
+      MakeChannelCredentials(options.tls));
   return grpc::experimental::CreateCustomChannelWithInterceptors(
-      options.target, grpc::InsecureChannelCredentials(), arguments,
-      std::move(interceptors));
+      options.target, credentials, arguments, std::move(interceptors));
+}
+
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
+    const ServerTls& tls) {
+  OPTFARM_RETURN_IF_ERROR(CheckPair(tls.certificate, tls.key));
+  if (tls.certificate.empty()) {
+    if (tls.client_ca.empty()) return grpc::InsecureServerCredentials();
+    return absl::InvalidArgumentError(
+        "certificates of clients are only seen with TLS; give --tls_cert and "
+        "--tls_key too");
+  }
+  grpc::SslServerCredentialsOptions options(
+      tls.client_ca.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
+                            : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
+  grpc::SslServerCredentialsOptions::PemKeyCertPair pair;
+  OPTFARM_ASSIGN_OR_RETURN(pair.cert_chain, ReadPem(tls.certificate));
+  OPTFARM_ASSIGN_OR_RETURN(pair.private_key, ReadPem(tls.key));
+  options.pem_key_cert_pairs.push_back(std::move(pair));
+  if (!tls.client_ca.empty()) {
+    OPTFARM_ASSIGN_OR_RETURN(options.pem_root_certs, ReadPem(tls.client_ca));
+  }
+  return grpc::SslServerCredentials(options);
+}
+
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeInnerChannel(
+    grpc::Server* server) {
+  int sockets[2];
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0,
+                   sockets) != 0) {
+    return ErrnoToStatus(errno, "making a pair of sockets");
+  }
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
+  // Both take over their socket.
+  grpc::AddInsecureChannelFromFd(server, sockets[0]);
+  return grpc::CreateCustomInsecureChannelFromFd("inner", sockets[1],
+                                                 arguments);
 }
 
 void MatchChannelLimits(grpc::ServerBuilder* builder) {

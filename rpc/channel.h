@@ -13,7 +13,9 @@
 
 namespace grpc {
 class Channel;
+class Server;
 class ServerBuilder;
+class ServerCredentials;
 }  // namespace grpc
 
 namespace optfarm::rpc {
@@ -26,11 +28,30 @@ inline constexpr int kMaxMessageBytes = 64 << 20;
 inline constexpr char kAuthorizationKey[] = "authorization";
 inline constexpr char kBearerPrefix[] = "Bearer ";
 
+// Files in PEM that a client trusts and shows.
+struct ClientTls {
+  // Authorities that may have signed the server's certificate; not empty: TLS.
+  std::string ca;
+  // The client's own certificate with its key; both or neither.
+  std::string certificate;
+  std::string key;
+};
+
+// Files in PEM of a server.
+struct ServerTls {
+  // The certificate with its chain, and its key; empty: no TLS.
+  std::string certificate;
+  std::string key;
+  // Authorities of clients' certificates; empty: clients are asked for none.
+  std::string client_ca;
+};
+
 struct ChannelOptions {
   // HOST:PORT, [IPV6]:PORT or unix:PATH.
   std::string target;
   // File whose first line is the bearer token; empty: no token is sent.
   std::string token_file;
+  ClientTls tls;
   // Quiet time after which the peer is asked for a sign of life.
   absl::Duration keepalive = absl::Seconds(60);
 };
@@ -46,9 +67,20 @@ absl::StatusOr<std::string> ReadToken(const std::string& path);
 
 // Makes a channel. It connects when it is first used and again after a break,
 // so an absent server is no error here.
-// ERRORS: those of CheckTarget and ReadToken.
+// ERRORS: those of CheckTarget and ReadToken; for TLS files those of ReadFile,
+// and InvalidArgument when some are missing.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
     const ChannelOptions& options);
+
+// What a server listens with. ERRORS: as for the TLS files of MakeChannel.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
+    const ServerTls& tls);
+
+// A channel to a server of this process, past its listening ports: a pair of
+// sockets that nobody else holds, and the transport that all others use.
+// OWNERSHIP: the server outlives the channel. ERRORS: Unavailable.
+absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeInnerChannel(
+    grpc::Server* server);
 
 // Gives a server the limits that match MakeChannel: message sizes, and
 // patience with its clients' keepalive.

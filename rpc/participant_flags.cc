@@ -46,6 +46,13 @@ void DeclareParticipantFlags(CLI::App* app, ParticipantFlags* flags) {
                   "Name in lists and logs; default: the host's name");
   app->add_option("--token_file", flags->token_file,
                   "File whose first line is the bearer token");
+  app->add_option("--tls_ca", flags->tls.ca,
+                  "PEM file of who signed the server's certificate; given, "
+                  "the server is spoken to with TLS");
+  app->add_option("--tls_cert", flags->tls.certificate,
+                  "PEM file of a certificate of our own, where the server "
+                  "wants one");
+  app->add_option("--tls_key", flags->tls.key, "PEM file of its key");
   app->add_option("--work_dir", flags->work_dir,
                   "Folder for tasks and the blob cache, one for each process; "
                   "default: a temporary one");
@@ -89,6 +96,14 @@ bool ParseParticipantFlags(CLI::App* app, int argc, char** argv,
   std::cerr << status.message() << "\n";
   *exit_code = kUsageExit;
   return false;
+}
+
+ChannelOptions ChannelFrom(const ParticipantFlags& flags) {
+  ChannelOptions options;
+  options.target = flags.server;
+  options.token_file = flags.token_file;
+  options.tls = flags.tls;
+  return options;
 }
 
 TaskLimits LimitsFrom(const ParticipantFlags& flags, int slots) {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "rpc/channel.h"
 #include "rpc/task_process.h"
 
 namespace CLI {
@@ -23,6 +24,7 @@ struct ParticipantFlags {
   std::string server = "127.0.0.1:7070";
   std::string name;
   std::string token_file;
+  ClientTls tls;
   std::string work_dir;
   int64_t cache_mb = 8192;
   int64_t memory_mb = 0;
@@ -41,6 +43,9 @@ void DeclareParticipantFlags(CLI::App* app, ParticipantFlags* flags);
 // exit with `*exit_code`.
 bool ParseParticipantFlags(CLI::App* app, int argc, char** argv,
                            const ParticipantFlags& flags, int* exit_code);
+
+// How to reach the server that the flags name.
+ChannelOptions ChannelFrom(const ParticipantFlags& flags);
 
 // UNITS: slots in tasks at once, which share the machine.
 TaskLimits LimitsFrom(const ParticipantFlags& flags, int slots);

@@ -37,8 +37,7 @@ absl::StatusOr<v1::Completion> Optimize(const v1::LeasedTask& lease,
 
 absl::Status RunWorker(const Flags& flags) {
   rpc::ParticipantOptions options;
-  options.channel.target = flags.shared.server;
-  options.channel.token_file = flags.shared.token_file;
+  options.channel = rpc::ChannelFrom(flags.shared);
   options.program = "optfarm-worker";
   options.kind = v1::SynchronizeRequest::WORKER;
   options.name = flags.shared.name;
