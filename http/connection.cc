@@ -1,0 +1,159 @@
+// One connection from its first request to its end.
+
+#include <algorithm>
+#include <memory>
+#include <string>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/log.h"
+#include "http/exchange.h"
+#include "http/service_map.h"
+
+namespace optfarm::http {
+namespace {
+
+// What an answered client may still send before the connection is dropped.
+constexpr absl::Duration kLinger = absl::Seconds(2);
+constexpr size_t kLingerBytes = 8 << 20;
+
+bool IsLoopbackHost(absl::string_view host) {
+  // Without its port; "[::1]:80" has colons of its own.
+  if (!absl::EndsWith(host, "]")) host = host.substr(0, host.rfind(':'));
+  if (absl::EqualsIgnoreCase(host, "localhost") || host == "[::1]") return true;
+  return absl::StartsWith(host, "127.") &&
+         std::all_of(host.begin(), host.end(), [](char c) {
+           return c == '.' ||
+                  absl::ascii_isdigit(static_cast<unsigned char>(c));
+         });
+}
+
+class Connection {
+ public:
+  Connection(ByteStream& stream, const ServiceMap& services,
+             const std::function<bool()>& stop)
+      : stream_(stream),
+        services_(services),
+        stop_(stop),
+        reader_(stream, services.limits) {}
+
+  void Run() {
+    bool open = true;
+    while (open && !stop_()) open = ServeOne();
+    Linger();
+  }
+
+ private:
+  // Returns whether another request may come.
+  bool ServeOne() {
+    RequestHead head;
+    const bool read = reader_.ReadHead(&head);
+    ReplyWriter::Options options;
+    options.write_time = services_.limits.write_time;
+    if (!read) {
+      const ReadFailure& failure = reader_.failure();
+      if (failure.http_status == 0) return false;
+      options.keep_alive = false;
+      ReplyWriter writer(stream_, options);
+      writer.Send(Problem(failure.http_status, failure.status)).IgnoreError();
+      return false;
+    }
+    options.head_only = head.verb == "HEAD";
+    options.keep_alive = reader_.KeepAlive() && !stop_();
+    options.old_version = reader_.IsOldVersion();
+    ReplyWriter writer(stream_, options);
+    const absl::Status status = Answer(head, writer);
+    if (!status.ok()) return false;
+    return writer.keep_alive() && reader_.BodyDone();
+  }
+
+  absl::Status Answer(const RequestHead& head, ReplyWriter& writer) {
+    if (services_.loopback_hosts_only && !head.Header("host").empty() &&
+        !IsLoopbackHost(head.Header("host"))) {
+      return Refuse(writer,
+                    Problem(421, absl::PermissionDeniedError(
+                                     "this server answers for localhost "
+                                     "only; give it tokens to have it answer "
+                                     "for other names")));
+    }
+    const auto page = services_.pages.find(head.path);
+    if (page != services_.pages.end()) {
+      return AnswerPage(head, page->second, writer);
+    }
+    absl::StatusOr<RouteMatch> match =
+        services_.routes.Find(head.verb, head.path);
+    if (absl::IsUnimplemented(match.status())) {
+      Reply reply = Problem(405, match.status());
+      reply.headers.emplace_back("Allow", services_.routes.VerbsOf(head.path));
+      return Refuse(writer, reply);
+    }
+    if (!match.ok()) return Refuse(writer, Problem(match.status()));
+    Exchange exchange{services_, stream_,           reader_, writer,
+                      head,      *std::move(match), stop_};
+    return Dispatch(exchange);
+  }
+
+  absl::Status Dispatch(Exchange& exchange) {
+    const Route& route = *exchange.match.route;
+    if (route.method->client_streaming()) return ServeUpload(exchange);
+    // No other way takes a body but that of JSON.
+    if (!route.json_body && !reader_.BodyDone()) {
+      return Refuse(exchange.writer,
+                    Problem(absl::InvalidArgumentError(absl::StrCat(
+                        route.verb, " ", route.pattern, " takes no body"))));
+    }
+    if (!route.method->server_streaming()) return ServeUnary(exchange);
+    return route.raw_bytes ? ServeDownload(exchange) : ServeEvents(exchange);
+  }
+
+  absl::Status AnswerPage(const RequestHead& head, const Page& page,
+                          ReplyWriter& writer) {
+    if (head.verb == "GET" || head.verb == "HEAD") {
+      if (!reader_.BodyDone()) writer.DoNotKeepAlive();
+      return writer.Send(page(head));
+    }
+    Reply reply = Problem(
+        405, absl::UnimplementedError("this page can only be read with GET"));
+    reply.headers.emplace_back("Allow", "GET, HEAD");
+    return Refuse(writer, reply);
+  }
+
+  // An answer before the body was looked at.
+  absl::Status Refuse(ReplyWriter& writer, const Reply& reply) {
+    if (!reader_.BodyDone()) writer.DoNotKeepAlive();
+    return writer.Send(reply);
+  }
+
+  // A connection that is closed while bytes come is reset, and the client may
+  // lose the answer before it has read it.
+  void Linger() {
+    stream_.CloseWrite();
+    const absl::Time deadline = absl::Now() + kLinger;
+    const auto buffer = std::make_unique<char[]>(kBufferBytes);
+    size_t total = 0;
+    while (total < kLingerBytes && !stop_()) {
+      const absl::StatusOr<size_t> read =
+          stream_.Read(buffer.get(), kBufferBytes, deadline);
+      if (!read.ok() || *read == 0) return;
+      total += *read;
+    }
+  }
+
+  static constexpr size_t kBufferBytes = 64 << 10;
+
+  ByteStream& stream_;
+  const ServiceMap& services_;
+  const std::function<bool()>& stop_;
+  RequestReader reader_;
+};
+
+}  // namespace
+
+void ServeConnection(ByteStream& stream, const ServiceMap& services,
+                     const std::function<bool()>& stop) {
+  Connection(stream, services, stop).Run();
+}
+
+}  // namespace optfarm::http

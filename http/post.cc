@@ -1,0 +1,175 @@
+#include "http/post.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "absl/time/clock.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "http/byte_stream.h"
+
+namespace optfarm::http {
+namespace {
+
+constexpr size_t kMaxUrlBytes = 2000;
+// Where the status must be by.
+constexpr size_t kMaxHeadBytes = 16 << 10;
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
+};
+using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
+
+absl::StatusOr<Addresses> Resolve(const Url& url) {
+  addrinfo hints = {};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_NUMERICSERV;
+  addrinfo* list = nullptr;
+  const int error = ::getaddrinfo(
+      url.host.c_str(), absl::StrCat(url.port).c_str(), &hints, &list);
+  if (error != 0) {
+    return absl::UnavailableError(
+        absl::StrCat("looking up '", url.host, "': ", ::gai_strerror(error)));
+  }
+  return Addresses(list);
+}
+
+// A connected socket.
+absl::StatusOr<int> ConnectTo(const addrinfo& address, absl::Time deadline) {
+  const int fd = ::socket(address.ai_family,
+                          address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                          address.ai_protocol);
+  if (fd < 0) return ErrnoToStatus(errno, "making a socket");
+  absl::Status status;
+  if (::connect(fd, address.ai_addr, address.ai_addrlen) != 0) {
+    status = errno == EINPROGRESS ? AwaitWritable(fd, deadline)
+                                  : ErrnoToStatus(errno, "connecting");
+    int error = 0;
+    socklen_t size = sizeof(error);
+    if (status.ok() &&
+        ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 &&
+        error != 0) {
+      status = ErrnoToStatus(error, "connecting");
+    }
+  }
+  if (status.ok()) return fd;
+  ::close(fd);
+  return status;
+}
+
+absl::StatusOr<std::unique_ptr<ByteStream>> Open(const Url& url,
+                                                 absl::Time deadline) {
+  OPTFARM_ASSIGN_OR_RETURN(const Addresses addresses, Resolve(url));
+  absl::Status last = absl::UnavailableError("no address");
+  for (const addrinfo* one = addresses.get(); one != nullptr;
+       one = one->ai_next) {
+    const absl::StatusOr<int> fd = ConnectTo(*one, deadline);
+    if (fd.ok()) {
+      return url.tls ? MakeTlsClientStream(*fd, url.host)
+                     : MakeSocketStream(*fd);
+    }
+    last = fd.status();
+  }
+  return last;
+}
+
+absl::StatusOr<int> ReadStatus(ByteStream& stream, absl::Time deadline) {
+  std::string head;
+  char buffer[1024];
+  while (head.find("\r\n") == std::string::npos) {
+    OPTFARM_ASSIGN_OR_RETURN(const size_t read,
+                             stream.Read(buffer, sizeof(buffer), deadline));
+    if (read == 0 || head.size() > kMaxHeadBytes) break;
+    head.append(buffer, read);
+  }
+  absl::string_view line = head;
+  int status = 0;
+  if (absl::ConsumePrefix(&line, "HTTP/1.") && line.size() >= 5 &&
+      absl::SimpleAtoi(line.substr(2, 3), &status) && status >= 100 &&
+      status < 600) {
+    return status;
+  }
+  return absl::UnavailableError("the answer is not HTTP");
+}
+
+}  // namespace
+
+std::string Url::Authority() const {
+  const bool v6 = absl::StrContains(host, ':');
+  return absl::StrCat(v6 ? "[" : "", host, v6 ? "]" : "", ":", port);
+}
+
+absl::StatusOr<Url> ParseUrl(absl::string_view text) {
+  const auto malformed = [&](absl::string_view why) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", absl::CHexEscape(text.substr(0, 200)), "' ", why,
+                     "; give http://HOST[:PORT]/PATH or https://..."));
+  };
+  Url url;
+  absl::string_view rest = text;
+  if (text.size() > kMaxUrlBytes) return malformed("is too long");
+  for (const char c : text) {
+    if (!absl::ascii_isgraph(static_cast<unsigned char>(c))) {
+      return malformed("has characters that an address has not");
+    }
+  }
+  if (absl::ConsumePrefix(&rest, "https://")) {
+    url.tls = true;
+  } else if (!absl::ConsumePrefix(&rest, "http://")) {
+    return malformed("is neither http nor https");
+  }
+  const size_t end = std::min(rest.find_first_of("/?#"), rest.size());
+  absl::string_view authority = rest.substr(0, end);
+  url.target = std::string(rest.substr(end));
+  if (absl::StrContains(url.target, '#')) return malformed("has a fragment");
+  if (!absl::StartsWith(url.target, "/")) url.target.insert(0, "/");
+  if (absl::StrContains(authority, '@')) {
+    return malformed("has a user's name in it");
+  }
+  url.port = url.tls ? 443 : 80;
+  const size_t colon = authority.rfind(':');
+  if (colon != absl::string_view::npos && !absl::EndsWith(authority, "]")) {
+    if (!absl::SimpleAtoi(authority.substr(colon + 1), &url.port) ||
+        url.port < 1 || url.port > 65535) {
+      return malformed("has a port that is none");
+    }
+    authority = authority.substr(0, colon);
+  }
+  if (absl::ConsumePrefix(&authority, "[")) {
+    if (!absl::ConsumeSuffix(&authority, "]")) return malformed("lacks a ']'");
+  } else if (absl::StrContains(authority, ':')) {
+    return malformed("has too many colons");
+  }
+  if (authority.empty()) return malformed("has no host");
+  url.host = absl::AsciiStrToLower(authority);
+  return url;
+}
+
+absl::StatusOr<int> Post(const PostRequest& request) {
+  const absl::Time deadline = absl::Now() + request.limit;
+  OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<ByteStream> stream,
+                           Open(request.url, deadline));
+  std::string bytes = absl::StrCat(
+      "POST ", request.url.target,
+      " HTTP/1.1\r\nHost: ", request.url.Authority(),
+      "\r\nUser-Agent: optfarm\r\nContent-Type: ", request.content_type,
+      "\r\nContent-Length: ", request.body.size(), "\r\nConnection: close\r\n");
+  for (const auto& [name, value] : request.headers) {
+    absl::StrAppend(&bytes, name, ": ", value, "\r\n");
+  }
+  absl::StrAppend(&bytes, "\r\n", request.body);
+  OPTFARM_RETURN_IF_ERROR(stream->Write(bytes, deadline));
+  return ReadStatus(*stream, deadline);
+}
+
+}  // namespace optfarm::http

@@ -1,0 +1,50 @@
+// The one request that this program makes of others: a POST, once, without
+// redirects.
+
+#ifndef OPTFARM_HTTP_POST_H_
+#define OPTFARM_HTTP_POST_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+
+namespace optfarm::http {
+
+// "https://hooks.example.com:8443/optfarm?x=1" in its parts.
+struct Url {
+  bool tls = false;
+  // Lower case; an IPv6 address without its brackets.
+  std::string host;
+  int port = 0;
+  // With the query; at least "/".
+  std::string target;
+
+  // "hooks.example.com:8443".
+  std::string Authority() const;
+};
+
+// ERRORS: InvalidArgument for what is no plain http or https address: other
+// schemes, names and passwords, fragments, more than 2000 bytes.
+absl::StatusOr<Url> ParseUrl(absl::string_view text);
+
+struct PostRequest {
+  Url url;
+  std::string content_type;
+  std::string body;
+  std::vector<std::pair<std::string, std::string>> headers;
+  absl::Duration limit = absl::Seconds(30);
+};
+
+// Sends it and returns the status of the answer, whose body is not read.
+// Certificates are checked against the system's authorities.
+// ERRORS: Unavailable, DeadlineExceeded.
+absl::StatusOr<int> Post(const PostRequest& request);
+
+}  // namespace optfarm::http
+
+#endif  // OPTFARM_HTTP_POST_H_

@@ -1,0 +1,40 @@
+// What a front answers for: the services through their http options, and
+// pages of the program's own beside them.
+
+#ifndef OPTFARM_HTTP_SERVICE_MAP_H_
+#define OPTFARM_HTTP_SERVICE_MAP_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "http/backend.h"
+#include "http/message.h"
+#include "http/request_reader.h"
+#include "http/route_table.h"
+
+namespace optfarm::http {
+
+// Answers GET for one path. THREADS: called from many threads.
+using Page = std::function<Reply(const RequestHead&)>;
+
+struct ServiceMap {
+  RouteTable routes;
+  std::unique_ptr<Backend> backend;
+  // By path. Before any route.
+  std::map<std::string, Page> pages;
+  Limits limits;
+  // Refuse requests for other hosts than this machine's loopback: a page that
+  // a browser here has open must not reach a server that wants no token.
+  bool loopback_hosts_only = false;
+};
+
+// Answers requests on one connection until it ends or may not be used longer.
+// `stop` is asked between requests.
+void ServeConnection(ByteStream& stream, const ServiceMap& services,
+                     const std::function<bool()>& stop);
+
+}  // namespace optfarm::http
+
+#endif  // OPTFARM_HTTP_SERVICE_MAP_H_

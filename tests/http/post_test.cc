@@ -1,0 +1,108 @@
+// The one request that we make of others, against a socket that answers once.
+
+#include "http/post.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read_until.hpp>
+#include <boost/asio/write.hpp>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "tests/support/status_matchers.h"
+
+namespace optfarm::http {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+// Answers one connection with `answer` and keeps what it was asked.
+class OneAnswer {
+ public:
+  explicit OneAnswer(std::string answer)
+      : acceptor_(context_, {boost::asio::ip::make_address("127.0.0.1"), 0}),
+        thread_([this, answer = std::move(answer)] {
+          boost::asio::ip::tcp::socket socket = acceptor_.accept();
+          boost::system::error_code error;
+          boost::asio::read_until(socket, boost::asio::dynamic_buffer(asked_),
+                                  "END", error);
+          boost::asio::write(socket, boost::asio::buffer(answer), error);
+        }) {}
+  ~OneAnswer() { Join(); }
+
+  std::string url() {
+    return absl::StrCat("http://127.0.0.1:", acceptor_.local_endpoint().port(),
+                        "/hook");
+  }
+  const std::string& Asked() {
+    Join();
+    return asked_;
+  }
+
+ private:
+  void Join() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+  boost::asio::io_context context_;
+  boost::asio::ip::tcp::acceptor acceptor_;
+  std::string asked_;
+  std::thread thread_;
+};
+
+absl::StatusOr<int> PostTo(const std::string& url) {
+  PostRequest request;
+  absl::StatusOr<Url> parsed = ParseUrl(url);
+  if (!parsed.ok()) return parsed.status();
+  request.url = *std::move(parsed);
+  request.content_type = "text/plain";
+  request.body = "hello END";
+  request.headers = {{"X-One", "1"}};
+  return Post(request);
+}
+
+TEST(PostTest, SendsTheBodyAndReadsTheStatus) {
+  OneAnswer server("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const int status, PostTo(server.url()));
+  EXPECT_EQ(status, 202);
+  EXPECT_THAT(server.Asked(),
+              AllOf(StartsWith("POST /hook HTTP/1.1\r\nHost: 127.0.0.1:"),
+                    HasSubstr("Content-Length: 9\r\n"),
+                    HasSubstr("X-One: 1\r\n"), EndsWith("\r\n\r\nhello END")));
+}
+
+TEST(PostTest, RedirectsAreNotFollowed) {
+  OneAnswer server(
+      "HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\n\r\n");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const int status, PostTo(server.url()));
+  EXPECT_EQ(status, 302);
+}
+
+TEST(PostTest, WhatIsNotHttpIsUnavailable) {
+  OneAnswer server("220 smtp.example ESMTP\r\n");
+  EXPECT_EQ(PostTo(server.url()).status().code(),
+            absl::StatusCode::kUnavailable);
+  EXPECT_FALSE(PostTo("http://127.0.0.1:1/").ok());
+}
+
+TEST(PostTest, AddressesComeApart) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Url plain, ParseUrl("http://A.b"));
+  EXPECT_EQ(plain.Authority(), "a.b:80");
+  EXPECT_EQ(plain.target, "/");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Url six,
+                               ParseUrl("https://[::1]:8443/x?y"));
+  EXPECT_TRUE(six.tls);
+  EXPECT_EQ(six.host, "::1");
+  EXPECT_EQ(six.Authority(), "[::1]:8443");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Url query, ParseUrl("http://a?x=1"));
+  EXPECT_EQ(query.target, "/?x=1");
+}
+
+}  // namespace
+}  // namespace optfarm::http
