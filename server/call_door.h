@@ -1,5 +1,5 @@
-// What every call passes before its service sees it: the bearer token. And the
-// way back: absl::Status becomes gRPC status here.
+// What every call passes before its service sees it: who calls, and whether
+// they may. And the way back: absl::Status becomes gRPC status here.
 
 #ifndef OPTFARM_SERVER_CALL_DOOR_H_
 #define OPTFARM_SERVER_CALL_DOOR_H_
@@ -9,7 +9,9 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/access_control.h"
 
 namespace grpc {
 class ServerContextBase;
@@ -20,27 +22,35 @@ namespace optfarm::server {
 // THREADS: safe.
 class CallDoor {
  public:
-  // With an empty token everybody is let in.
-  explicit CallDoor(const std::string& token);
+  // OWNERSHIP: `access` outlives the door.
+  explicit CallDoor(AccessControl& access) : access_(access) {}
 
-  // ERRORS: Unauthenticated. The message never says how wrong a token was.
-  absl::Status Admit(const grpc::ServerContextBase& context) const;
+  // Lets a call of `method` in, "optfarm.v1.JobService.GetJob".
+  // ERRORS: Unauthenticated, PermissionDenied.
+  absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context,
+                               const std::string& method) const;
 
   // Answers a call: with the door's refusal, or with what `handler` returns.
   template <typename Handler>
   grpc::Status Serve(const grpc::ServerContextBase& context,
-                     Handler handler) const {
-    absl::Status status = Admit(context);
+                     const std::string& method, Handler handler) const {
+    absl::Status status = Admit(context, method).status();
     if (status.ok()) status = handler();
     return Answer(status);
+  }
+
+  // The same for what has no scopes of its own: the operator's.
+  template <typename Handler>
+  grpc::Status Serve(const grpc::ServerContextBase& context,
+                     Handler handler) const {
+    return Serve(context, "", handler);
   }
 
   // Converts for the wire and logs what is our own trouble.
   static grpc::Status Answer(const absl::Status& status);
 
  private:
-  // SHA-256 of the token, so that comparing takes the same time for all.
-  std::string token_hash_;
+  AccessControl& access_;
 };
 
 }  // namespace optfarm::server

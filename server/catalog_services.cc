@@ -26,36 +26,39 @@ constexpr int kMaxCompared = 10000;
 grpc::Status DeviceServiceImpl::ListDevices(
     grpc::ServerContext* context, const v1::ListDevicesRequest* request,
     v1::ListDevicesResponse* response) {
-  return door_.Serve(*context, [&]() -> absl::Status {
-    OPTFARM_ASSIGN_OR_RETURN(
-        const storage::PageRequest page,
-        ParsePage(request->page_size(), kDevicesAPage, request->page_token()));
-    // The page token counts the devices that were sent already.
-    std::vector<v1::Device> devices = scheduler_.Devices(clock_.Now());
-    const int64_t total = static_cast<int64_t>(devices.size());
-    const int64_t end = std::min<int64_t>(total, page.before + page.limit);
-    for (int64_t i = page.before; i < end; ++i) {
-      *response->add_devices() = std::move(devices[static_cast<size_t>(i)]);
-    }
-    if (end < total) response->set_next_page_token(PageToken(end));
-    return absl::OkStatus();
-  });
+  return door_.Serve(
+      *context, "optfarm.v1.DeviceService.ListDevices", [&]() -> absl::Status {
+        OPTFARM_ASSIGN_OR_RETURN(const storage::PageRequest page,
+                                 ParsePage(request->page_size(), kDevicesAPage,
+                                           request->page_token()));
+        // The page token counts the devices that were sent already.
+        std::vector<v1::Device> devices = scheduler_.Devices(clock_.Now());
+        const int64_t total = static_cast<int64_t>(devices.size());
+        const int64_t end = std::min<int64_t>(total, page.before + page.limit);
+        for (int64_t i = page.before; i < end; ++i) {
+          *response->add_devices() = std::move(devices[static_cast<size_t>(i)]);
+        }
+        if (end < total) response->set_next_page_token(PageToken(end));
+        return absl::OkStatus();
+      });
 }
 
 grpc::Status DeviceServiceImpl::GetDevice(grpc::ServerContext* context,
                                           const v1::GetDeviceRequest* request,
                                           v1::Device* response) {
-  return door_.Serve(*context, [&]() -> absl::Status {
-    OPTFARM_ASSIGN_OR_RETURN(
-        *response, scheduler_.FindDevice(request->name(), clock_.Now()));
-    return absl::OkStatus();
-  });
+  return door_.Serve(
+      *context, "optfarm.v1.DeviceService.GetDevice", [&]() -> absl::Status {
+        OPTFARM_ASSIGN_OR_RETURN(
+            *response, scheduler_.FindDevice(request->name(), clock_.Now()));
+        return absl::OkStatus();
+      });
 }
 
 grpc::Status ResultServiceImpl::QueryResults(
     grpc::ServerContext* context, const v1::QueryResultsRequest* request,
     v1::QueryResultsResponse* response) {
-  return door_.Serve(*context, [&] { return Query(*request, *response); });
+  return door_.Serve(*context, "optfarm.v1.ResultService.QueryResults",
+                     [&] { return Query(*request, *response); });
 }
 
 absl::Status ResultServiceImpl::Query(const v1::QueryResultsRequest& request,
@@ -81,12 +84,14 @@ absl::Status ResultServiceImpl::Query(const v1::QueryResultsRequest& request,
 grpc::Status ResultServiceImpl::CompareResults(
     grpc::ServerContext* context, const v1::CompareResultsRequest* request,
     v1::CompareResultsResponse* response) {
-  return door_.Serve(*context, [&]() -> absl::Status {
-    OPTFARM_ASSIGN_OR_RETURN(const auto a, ReadSide(request->a()));
-    OPTFARM_ASSIGN_OR_RETURN(const auto b, ReadSide(request->b()));
-    *response = Compare(a, b);
-    return absl::OkStatus();
-  });
+  return door_.Serve(
+      *context, "optfarm.v1.ResultService.CompareResults",
+      [&]() -> absl::Status {
+        OPTFARM_ASSIGN_OR_RETURN(const auto a, ReadSide(request->a()));
+        OPTFARM_ASSIGN_OR_RETURN(const auto b, ReadSide(request->b()));
+        *response = Compare(a, b);
+        return absl::OkStatus();
+      });
 }
 
 absl::StatusOr<std::vector<storage::MeasurementRecord>>

@@ -2,6 +2,8 @@
 //
 //   DIR/lock          held by the one server that uses the folder
 //   DIR/optfarm.db    metadata (SQLite; with -wal and -shm beside it)
+//   DIR/tokens.db     see storage/token_store.h
+//   DIR/webhooks.db   see storage/webhook_store.h
 //   DIR/blobs/        see storage/file_blob_store.h
 
 #ifndef OPTFARM_SERVER_DATA_DIR_H_
@@ -28,6 +30,8 @@ class DataDir {
 
   const std::string& path() const { return path_; }
   std::string database() const;
+  std::string tokens() const;
+  std::string webhooks() const;
   std::string blobs() const;
 
  private:

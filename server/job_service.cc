@@ -29,29 +29,41 @@ class RefusedWatch final : public grpc::ServerWriteReactor<v1::JobEvent> {
 grpc::Status JobServiceImpl::SubmitJob(grpc::ServerContext* context,
                                        const v1::SubmitJobRequest* request,
                                        v1::SubmitJobResponse* response) {
-  return door_.Serve(*context, [&]() -> absl::Status {
-    OPTFARM_ASSIGN_OR_RETURN(const SubmitResult result,
-                             admission_.Submit(*request, clock_.Now()));
-    response->set_existed(result.existed);
-    return FillJob(result.job_id, *response->mutable_job());
-  });
+  return door_.Serve(*context, "optfarm.v1.JobService.SubmitJob",
+                     [&] { return Submit(*request, *response); });
+}
+
+absl::Status JobServiceImpl::Submit(const v1::SubmitJobRequest& request,
+                                    v1::SubmitJobResponse& response) {
+  const std::string& webhook = request.webhook();
+  if (!webhook.empty()) OPTFARM_RETURN_IF_ERROR(webhooks_.Check(webhook));
+  OPTFARM_ASSIGN_OR_RETURN(const SubmitResult result,
+                           admission_.Submit(request, clock_.Now()));
+  // Before the answer: who was told that the job is taken will be told that it
+  // ended. A retry, too, finds it noted.
+  if (!webhook.empty()) {
+    OPTFARM_RETURN_IF_ERROR(webhooks_.Expect(result.job_id, webhook));
+  }
+  response.set_existed(result.existed);
+  return FillJob(result.job_id, *response.mutable_job());
 }
 
 grpc::Status JobServiceImpl::GetJob(grpc::ServerContext* context,
                                     const v1::GetJobRequest* request,
                                     v1::Job* response) {
-  return door_.Serve(*context,
+  return door_.Serve(*context, "optfarm.v1.JobService.GetJob",
                      [&] { return FillJob(request->job_id(), *response); });
 }
 
 grpc::Status JobServiceImpl::CancelJob(grpc::ServerContext* context,
                                        const v1::CancelJobRequest* request,
                                        v1::Job* response) {
-  return door_.Serve(*context, [&]() -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(
-        scheduler_.Cancel(request->job_id(), request->reason(), clock_.Now()));
-    return FillJob(request->job_id(), *response);
-  });
+  return door_.Serve(*context, "optfarm.v1.JobService.CancelJob",
+                     [&]() -> absl::Status {
+                       OPTFARM_RETURN_IF_ERROR(scheduler_.Cancel(
+                           request->job_id(), request->reason(), clock_.Now()));
+                       return FillJob(request->job_id(), *response);
+                     });
 }
 
 absl::Status JobServiceImpl::FillJob(const std::string& job_id, v1::Job& job) {
@@ -85,7 +97,8 @@ absl::Status JobServiceImpl::FillJob(const std::string& job_id, v1::Job& job) {
 grpc::Status JobServiceImpl::ListJobs(grpc::ServerContext* context,
                                       const v1::ListJobsRequest* request,
                                       v1::ListJobsResponse* response) {
-  return door_.Serve(*context, [&] { return List(*request, *response); });
+  return door_.Serve(*context, "optfarm.v1.JobService.ListJobs",
+                     [&] { return List(*request, *response); });
 }
 
 absl::Status JobServiceImpl::List(const v1::ListJobsRequest& request,
@@ -109,7 +122,8 @@ absl::Status JobServiceImpl::List(const v1::ListJobsRequest& request,
 
 grpc::ServerWriteReactor<v1::JobEvent>* JobServiceImpl::WatchJob(
     grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
-  const absl::Status admitted = door_.Admit(*context);
+  const absl::Status admitted =
+      door_.Admit(*context, "optfarm.v1.JobService.WatchJob").status();
   if (!admitted.ok()) return new RefusedWatch(CallDoor::Answer(admitted));
   return StartJobWatch(*request, hub_, store_);
 }

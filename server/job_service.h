@@ -9,6 +9,7 @@
 #include "server/call_door.h"
 #include "server/event_hub.h"
 #include "server/scheduler.h"
+#include "server/webhooks.h"
 #include "storage/metadata_store.h"
 
 namespace optfarm::server {
@@ -19,11 +20,12 @@ class JobServiceImpl final : public v1::JobService::WithCallbackMethod_WatchJob<
                                  v1::JobService::Service> {
  public:
   // OWNERSHIP: all outlive the service.
-  JobServiceImpl(const CallDoor& door, Admission& admission,
+  JobServiceImpl(const CallDoor& door, Admission& admission, Webhooks& webhooks,
                  Scheduler& scheduler, storage::MetadataStore& store,
                  EventHub& hub, Clock& clock)
       : door_(door),
         admission_(admission),
+        webhooks_(webhooks),
         scheduler_(scheduler),
         store_(store),
         hub_(hub),
@@ -46,6 +48,8 @@ class JobServiceImpl final : public v1::JobService::WithCallbackMethod_WatchJob<
       const v1::WatchJobRequest* request) override;
 
  private:
+  absl::Status Submit(const v1::SubmitJobRequest& request,
+                      v1::SubmitJobResponse& response);
   // Everything known about a job.
   absl::Status FillJob(const std::string& job_id, v1::Job& job);
   absl::Status List(const v1::ListJobsRequest& request,
@@ -53,6 +57,7 @@ class JobServiceImpl final : public v1::JobService::WithCallbackMethod_WatchJob<
 
   const CallDoor& door_;
   Admission& admission_;
+  Webhooks& webhooks_;
   Scheduler& scheduler_;
   storage::MetadataStore& store_;
   EventHub& hub_;

@@ -132,8 +132,10 @@ class JobWatch final : public grpc::ServerWriteReactor<v1::JobEvent>,
         const std::vector<v1::JobEvent> events,
         store_.ReadEvents(request_.job_id(), after_, kEventsARead,
                           !request_.no_logs()));
-    events_.assign(events.begin(), events.end());
-    if (!events_.empty()) after_ = events_.back().sequence();
+    for (const v1::JobEvent& event : events) {
+      if (event.has_log() || !request_.logs_only()) events_.push_back(event);
+      after_ = event.sequence();
+    }
     if (events.size() == kEventsARead) {
       absl::MutexLock lock(&mutex_);
       news_ = true;

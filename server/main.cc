@@ -18,6 +18,7 @@ namespace {
 struct Flags {
   ServerOptions options;
   std::string token_file;
+  std::string webhook_secret_file;
   double lease_seconds = 30;
 };
 
@@ -34,9 +35,28 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--grpc", options.grpc_address,
                  "HOST:PORT to listen on; port 0 takes a free one")
       ->capture_default_str();
+  app.add_option("--http", options.http_address,
+                 "HOST:PORT of the HTTP door (REST); default: none");
+  app.add_option("--http_connections", options.http_limits.max_connections,
+                 "HTTP connections at once")
+      ->check(CLI::Range(1, 20000))
+      ->capture_default_str();
   app.add_option("--token_file", flags.token_file,
                  "File whose first line every caller must bring as a bearer "
                  "token; required unless listening on loopback");
+  app.add_option("--tls_cert", options.tls.certificate,
+                 "PEM file of the server's certificate with its chain; given, "
+                 "both doors speak TLS");
+  app.add_option("--tls_key", options.tls.key, "PEM file of its key");
+  app.add_option("--tls_client_ca", options.tls.client_ca,
+                 "PEM file of who signs the certificates of clients; given, "
+                 "workers and agents must bring one");
+  app.add_option("--webhook_allow", options.webhooks.allowed,
+                 "HOST or HOST:PORT that jobs may have their end told to; may "
+                 "be given several times (default: none)");
+  app.add_option("--webhook_secret_file", flags.webhook_secret_file,
+                 "File whose first line is the key that webhooks are signed "
+                 "with");
   app.add_option("--max_blob_bytes", options.max_blob_bytes,
                  "Largest model or data file taken, in bytes")
       ->check(CLI::PositiveNumber)
@@ -76,12 +96,19 @@ absl::Status Run(Flags flags) {
     if (!token.ok()) return token.status();
     flags.options.token = *std::move(token);
   }
+  if (!flags.webhook_secret_file.empty()) {
+    absl::StatusOr<std::string> secret =
+        rpc::ReadToken(flags.webhook_secret_file);
+    if (!secret.ok()) return secret.status();
+    flags.options.webhooks.secret = *std::move(secret);
+  }
   flags.options.scheduling.lease = absl::Seconds(flags.lease_seconds);
   const std::string data_dir = flags.options.data_dir;
   auto server = Server::Start(std::move(flags.options));
   if (!server.ok()) return server.status();
+  const std::string http = (*server)->http_address();
   LogInfo("optfarm-server ready grpc=", (*server)->address(),
-          " data_dir=", data_dir);
+          http.empty() ? "" : " http=", http, " data_dir=", data_dir);
   int signal_number = 0;
   sigwait(&signals, &signal_number);
   LogInfo("stopping on signal ", signal_number);

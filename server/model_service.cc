@@ -31,7 +31,7 @@ absl::Status WhyBroken(const TransferWatch::Transfer& transfer) {
 grpc::Status ModelServiceImpl::FindMissing(
     grpc::ServerContext* context, const v1::FindMissingRequest* request,
     v1::FindMissingResponse* response) {
-  return door_.Serve(*context,
+  return door_.Serve(*context, "optfarm.v1.ModelService.FindMissing",
                      [&] { return FindMissing(*request, *response); });
 }
 
@@ -56,23 +56,24 @@ absl::Status ModelServiceImpl::FindMissing(
 grpc::Status ModelServiceImpl::QueryUpload(
     grpc::ServerContext* context, const v1::QueryUploadRequest* request,
     v1::QueryUploadResponse* response) {
-  return door_.Serve(*context, [&]() -> absl::Status {
-    OPTFARM_ASSIGN_OR_RETURN(const BlobId id,
-                             BlobIdFromProto(request->digest()));
-    OPTFARM_ASSIGN_OR_RETURN(const bool present,
-                             blobs_.Contains(id, clock_.Now()));
-    OPTFARM_ASSIGN_OR_RETURN(const int64_t committed,
-                             blobs_.CommittedBytes(id));
-    response->set_complete(present);
-    response->set_committed_bytes(committed);
-    return absl::OkStatus();
-  });
+  return door_.Serve(
+      *context, "optfarm.v1.ModelService.QueryUpload", [&]() -> absl::Status {
+        OPTFARM_ASSIGN_OR_RETURN(const BlobId id,
+                                 BlobIdFromProto(request->digest()));
+        OPTFARM_ASSIGN_OR_RETURN(const bool present,
+                                 blobs_.Contains(id, clock_.Now()));
+        OPTFARM_ASSIGN_OR_RETURN(const int64_t committed,
+                                 blobs_.CommittedBytes(id));
+        response->set_complete(present);
+        response->set_committed_bytes(committed);
+        return absl::OkStatus();
+      });
 }
 
 grpc::Status ModelServiceImpl::Upload(
     grpc::ServerContext* context, grpc::ServerReader<v1::UploadRequest>* reader,
     v1::UploadResponse* response) {
-  return door_.Serve(*context,
+  return door_.Serve(*context, "optfarm.v1.ModelService.Upload",
                      [&] { return Receive(*context, *reader, *response); });
 }
 
@@ -115,7 +116,7 @@ absl::Status ModelServiceImpl::Receive(
 grpc::Status ModelServiceImpl::Download(
     grpc::ServerContext* context, const v1::DownloadRequest* request,
     grpc::ServerWriter<v1::DownloadResponse>* writer) {
-  return door_.Serve(*context,
+  return door_.Serve(*context, "optfarm.v1.ModelService.Download",
                      [&] { return Send(*context, *request, *writer); });
 }
 

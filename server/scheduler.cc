@@ -5,6 +5,7 @@
 
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
@@ -107,6 +108,7 @@ absl::Status Scheduler::Commit(Plan& plan) {
     change->AppendTo(plan.batch);
   }
   if (!plan.batch.empty()) {
+    const absl::Time begin = absl::Now();
     const absl::Status status = store_.Commit(plan.batch);
     if (absl::IsAborted(status)) ReloadAfterConflict(plan);
     if (!status.ok()) {
@@ -114,9 +116,29 @@ absl::Status Scheduler::Commit(Plan& plan) {
       return absl::IsAborted(status) ? absl::UnavailableError(status.message())
                                      : status;
     }
+    if (observer_) observer_(plan.batch, absl::Now() - begin);
   }
   TakeOver(plan);
   return absl::OkStatus();
+}
+
+QueueNumbers Scheduler::Numbers(absl::Time now) {
+  QueueNumbers numbers;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [job_id, live] : jobs_) {
+    ++(live.job.state == v1::QUEUED ? numbers.queued_jobs
+                                    : numbers.running_jobs);
+    for (const LiveTask& live_task : live.tasks) {
+      const storage::TaskRecord& task = live_task.record;
+      QueueNumbers::Kind& kind =
+          task.kind == v1::OPTIMIZE ? numbers.optimize : numbers.benchmark;
+      if (task.state == v1::LEASED) ++kind.leased;
+      if (task.state != v1::READY) continue;
+      ++kind.ready;
+      kind.oldest = std::max(kind.oldest, now - task.ready_time);
+    }
+  }
+  return numbers;
 }
 
 void Scheduler::TakeOver(Plan& plan) {

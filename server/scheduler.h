@@ -58,6 +58,25 @@ struct SynchronizeResult {
 using ChangeListener =
     std::function<void(const std::vector<std::string>& job_ids)>;
 
+// Told what became durable and how long that took. As ChangeListener, but with
+// the scheduler's lock held: it must not call back.
+using CommitObserver =
+    std::function<void(const storage::WriteBatch& batch, absl::Duration time)>;
+
+// How the queue is.
+struct QueueNumbers {
+  struct Kind {
+    int ready = 0;
+    int leased = 0;
+    // How long the oldest READY task has waited.
+    absl::Duration oldest = absl::ZeroDuration();
+  };
+  int queued_jobs = 0;
+  int running_jobs = 0;
+  Kind optimize;
+  Kind benchmark;
+};
+
 // THREADS: all methods are safe.
 class Scheduler {
  public:
@@ -67,6 +86,9 @@ class Scheduler {
 
   // REQUIRES: called before any other method.
   void SetListener(ChangeListener listener) { listener_ = std::move(listener); }
+
+  // REQUIRES: as SetListener.
+  void SetObserver(CommitObserver observer) { observer_ = std::move(observer); }
 
   // Takes over what the store holds. Leases are given a full term, so that
   // their holders can come back.
@@ -110,6 +132,8 @@ class Scheduler {
 
   // Replaces the lease deadlines in `job`, as stored, by the current ones.
   void RefreshLeases(storage::StoredJob& job);
+
+  QueueNumbers Numbers(absl::Time now);
 
   // Devices with their state at `now`, by name.
   std::vector<v1::Device> Devices(absl::Time now);
@@ -184,6 +208,7 @@ class Scheduler {
   const SchedulingOptions options_;
   const std::string server_version_;
   ChangeListener listener_;
+  CommitObserver observer_;
 
   absl::Mutex mutex_;
   std::map<std::string, LiveJob> jobs_ ABSL_GUARDED_BY(mutex_);

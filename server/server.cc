@@ -7,6 +7,7 @@
 #include <grpcpp/server_builder.h>
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
@@ -16,20 +17,26 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "rpc/channel.h"
+#include "server/access_control.h"
 #include "server/admission.h"
 #include "server/blob_janitor.h"
 #include "server/call_door.h"
 #include "server/catalog_services.h"
 #include "server/data_dir.h"
 #include "server/event_hub.h"
+#include "server/http_door.h"
 #include "server/job_service.h"
 #include "server/long_polls.h"
+#include "server/metrics.h"
 #include "server/model_service.h"
 #include "server/scheduler.h"
 #include "server/ticker.h"
+#include "server/token_service.h"
 #include "server/work_service.h"
 #include "storage/file_blob_store.h"
 #include "storage/sqlite_metadata_store.h"
+#include "storage/token_store.h"
+#include "storage/webhook_store.h"
 
 namespace optfarm::server {
 namespace {
@@ -40,34 +47,56 @@ constexpr absl::Duration kCleanUpInterval = absl::Hours(1);
 // machine slept, the process was stopped, or the wall clock was set.
 constexpr absl::Duration kPause = absl::Seconds(20);
 
+// What the data folder holds, opened.
+struct Stores {
+  std::unique_ptr<DataDir> data_dir;
+  std::unique_ptr<storage::MetadataStore> store;
+  std::unique_ptr<storage::BlobStore> blobs;
+  std::unique_ptr<storage::TokenStore> tokens;
+  std::unique_ptr<storage::WebhookStore> webhooks;
+};
+
 class ServerImpl final : public Server {
  public:
-  ServerImpl(ServerOptions options, std::unique_ptr<DataDir> data_dir,
-             std::unique_ptr<storage::MetadataStore> store,
-             std::unique_ptr<storage::BlobStore> blobs);
+  ServerImpl(ServerOptions options, Stores stores,
+             std::unique_ptr<AccessControl> access);
   ~ServerImpl() override { Shutdown(); }
 
   absl::Status Listen();
 
   std::string address() const override { return address_; }
+  std::string http_address() const override {
+    return http_ == nullptr ? "" : http_->address();
+  }
   void Shutdown() override;
-  void Wake() override { ticker_.Wake(); }
+  void Wake() override {
+    ticker_.Wake();
+    webhooks_.Wake();
+  }
 
  private:
   absl::Time Step(absl::Time now);
   void SetServing(bool serving);
+  absl::Status OpenHttp();
+  absl::Status Ready();
+  absl::Status MayRead(absl::string_view authorization);
 
   const ServerOptions options_;
   // In order of dependence: what is below uses what is above.
   const std::unique_ptr<DataDir> data_dir_;
   const std::unique_ptr<storage::MetadataStore> store_;
   const std::unique_ptr<storage::BlobStore> blobs_;
+  const std::unique_ptr<storage::TokenStore> tokens_;
+  const std::unique_ptr<storage::WebhookStore> webhook_store_;
+  const std::unique_ptr<AccessControl> access_;
   const CallDoor door_;
   EventHub hub_;
   TransferWatch transfers_;
   BlobJanitor janitor_;
+  Metrics metrics_;
   Scheduler scheduler_;
   Admission admission_;
+  Webhooks webhooks_;
   Ticker ticker_;
   LongPolls polls_;
   ModelServiceImpl models_;
@@ -75,8 +104,11 @@ class ServerImpl final : public Server {
   JobServiceImpl jobs_;
   DeviceServiceImpl devices_;
   ResultServiceImpl results_;
+  TokenServiceImpl token_service_;
   std::unique_ptr<grpc::Server> grpc_;
   std::string address_;
+  std::unique_ptr<http::Front> http_;
+  std::atomic<bool> serving_ = false;
   // Of the ticker's thread.
   absl::Time next_clean_up_ = absl::InfinitePast();
   absl::Time last_step_ = absl::InfinitePast();
@@ -84,29 +116,40 @@ class ServerImpl final : public Server {
   bool shut_down_ ABSL_GUARDED_BY(shutdown_mutex_) = false;
 };
 
-ServerImpl::ServerImpl(ServerOptions options, std::unique_ptr<DataDir> data_dir,
-                       std::unique_ptr<storage::MetadataStore> store,
-                       std::unique_ptr<storage::BlobStore> blobs)
+ServerImpl::ServerImpl(ServerOptions options, Stores stores,
+                       std::unique_ptr<AccessControl> access)
     : options_(std::move(options)),
-      data_dir_(std::move(data_dir)),
-      store_(std::move(store)),
-      blobs_(std::move(blobs)),
-      door_(options_.token),
+      data_dir_(std::move(stores.data_dir)),
+      store_(std::move(stores.store)),
+      blobs_(std::move(stores.blobs)),
+      tokens_(std::move(stores.tokens)),
+      webhook_store_(std::move(stores.webhooks)),
+      access_(std::move(access)),
+      door_(*access_),
       transfers_(options_.transfers),
       janitor_(*blobs_, *store_,
                options_.max_store_bytes < std::numeric_limits<int64_t>::max()),
       scheduler_(*store_, *blobs_, options_.scheduling, OPTFARM_VERSION),
       admission_(scheduler_, *blobs_),
+      webhooks_(options_.webhooks, *webhook_store_, *store_, *options_.clock),
       ticker_(*options_.clock, [this](absl::Time now) { return Step(now); }),
       polls_(scheduler_, [this] { ticker_.Wake(); }),
       models_(door_, *blobs_, janitor_, transfers_, *options_.clock),
-      work_(door_, scheduler_, polls_, *options_.clock),
-      jobs_(door_, admission_, scheduler_, *store_, hub_, *options_.clock),
+      work_(door_, scheduler_, polls_, *options_.clock,
+            !options_.tls.client_ca.empty()),
+      jobs_(door_, admission_, webhooks_, scheduler_, *store_, hub_,
+            *options_.clock),
       devices_(door_, scheduler_, *options_.clock),
-      results_(door_, *store_) {
+      results_(door_, *store_),
+      token_service_(door_, *access_, *options_.clock) {
+  scheduler_.SetObserver(
+      [this](const storage::WriteBatch& batch, absl::Duration time) {
+        metrics_.NoteCommit(batch, time);
+      });
   scheduler_.SetListener([this](const std::vector<std::string>& job_ids) {
     hub_.Notify(job_ids);
     polls_.NoteChange();
+    webhooks_.Notify(job_ids);
   });
 }
 
@@ -138,13 +181,16 @@ absl::Status ServerImpl::Listen() {
   // Two servers on one port would each get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   int port = 0;
-  builder.AddListeningPort(options_.grpc_address,
-                           grpc::InsecureServerCredentials(), &port);
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::shared_ptr<grpc::ServerCredentials> credentials,
+      rpc::MakeServerCredentials(options_.tls));
+  builder.AddListeningPort(options_.grpc_address, credentials, &port);
   builder.RegisterService(&models_);
   builder.RegisterService(&work_);
   builder.RegisterService(&jobs_);
   builder.RegisterService(&devices_);
   builder.RegisterService(&results_);
+  builder.RegisterService(&token_service_);
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) {
     return absl::UnavailableError(absl::StrCat(
@@ -155,12 +201,50 @@ absl::Status ServerImpl::Listen() {
   if (!absl::StartsWith(address_, "unix:")) {
     address_ = absl::StrCat(address_.substr(0, address_.rfind(':')), ":", port);
   }
+  OPTFARM_RETURN_IF_ERROR(OpenHttp());
+  OPTFARM_RETURN_IF_ERROR(webhooks_.Start());
   SetServing(true);
   ticker_.Start();
   return absl::OkStatus();
 }
 
+absl::Status ServerImpl::OpenHttp() {
+  if (options_.http_address.empty()) return absl::OkStatus();
+  HttpDoorOptions door;
+  door.front.address = options_.http_address;
+  door.limits = options_.http_limits;
+  door.front.tls = {options_.tls.certificate, options_.tls.key,
+                    options_.tls.client_ca};
+  door.loopback_hosts_only = !access_->wants_token();
+  OPTFARM_ASSIGN_OR_RETURN(door.channel, rpc::MakeInnerChannel(grpc_.get()));
+  door.ready = [this] { return Ready(); };
+  door.may_read = [this](absl::string_view authorization) {
+    return MayRead(authorization);
+  };
+  door.metrics = [this] {
+    const absl::Time now = options_.clock->Now();
+    return metrics_.Text(scheduler_.Numbers(now), scheduler_.Devices(now));
+  };
+  OPTFARM_ASSIGN_OR_RETURN(http_, OpenHttpDoor(door));
+  return absl::OkStatus();
+}
+
+absl::Status ServerImpl::MayRead(absl::string_view authorization) {
+  OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
+                           access_->Identify(authorization));
+  if (caller.May(v1::Access::READ)) return absl::OkStatus();
+  return absl::PermissionDeniedError(absl::StrCat(
+      "the token '", caller.name, "' may not read: it needs the scope read"));
+}
+
+absl::Status ServerImpl::Ready() {
+  if (!serving_) return absl::UnavailableError("the server starts or stops");
+  // The cheapest question that the database has to be read for.
+  return store_->FindClientRequest("").status();
+}
+
 void ServerImpl::SetServing(bool serving) {
+  serving_ = serving;
   grpc::HealthCheckServiceInterface* health = grpc_->GetHealthCheckService();
   if (health == nullptr) return;
   health->SetServingStatus(serving);
@@ -168,7 +252,8 @@ void ServerImpl::SetServing(bool serving) {
                               v1::WorkService::service_full_name(),
                               v1::JobService::service_full_name(),
                               v1::DeviceService::service_full_name(),
-                              v1::ResultService::service_full_name()}) {
+                              v1::ResultService::service_full_name(),
+                              v1::TokenService::service_full_name()}) {
     health->SetServingStatus(service, serving);
   }
 }
@@ -181,24 +266,50 @@ void ServerImpl::Shutdown() {
   hub_.Close();
   // Answers held calls: a draining scheduler holds none.
   polls_.Run(options_.clock->Now());
+  if (http_ != nullptr) http_->Drain();
   grpc_->Shutdown(absl::ToChronoTime(absl::Now() + options_.grace));
   grpc_->Wait();
+  // Calls have ended; what is left are clients that do not read.
+  if (http_ != nullptr) http_->Stop(absl::Seconds(1));
   ticker_.Stop();
+  webhooks_.Stop();
 }
 
-absl::Status CheckAddress(const ServerOptions& options) {
+absl::Status CheckAddress(const ServerOptions& options,
+                          const std::string& address) {
   // Port 0 is for listening what no port is for calling: a free one.
-  std::string target = options.grpc_address;
+  std::string target = address;
   if (absl::EndsWith(target, ":0")) target.back() = '1';
   OPTFARM_RETURN_IF_ERROR(
       Annotate(rpc::CheckTarget(target), "the address to listen on"));
-  if (IsLoopback(options.grpc_address) || !options.token.empty()) {
+  if (IsLoopback(address) || !options.token.empty()) {
     return absl::OkStatus();
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "listening on ", options.grpc_address,
+      "listening on ", address,
       ", which other machines can reach, needs --token_file: anybody could "
       "submit models and read results; listen on 127.0.0.1 or give a token"));
+}
+
+absl::StatusOr<Stores> OpenStores(const ServerOptions& options) {
+  Stores stores;
+  OPTFARM_ASSIGN_OR_RETURN(stores.data_dir, DataDir::Open(options.data_dir));
+  const absl::Time now = options.clock->Now();
+  OPTFARM_ASSIGN_OR_RETURN(stores.store, storage::OpenSqliteMetadataStore(
+                                             stores.data_dir->database(), now));
+  OPTFARM_ASSIGN_OR_RETURN(stores.tokens, storage::OpenSqliteTokenStore(
+                                              stores.data_dir->tokens(), now));
+  OPTFARM_ASSIGN_OR_RETURN(
+      stores.webhooks,
+      storage::OpenSqliteWebhookStore(stores.data_dir->webhooks(), now));
+  storage::FileBlobStoreOptions blob_options;
+  blob_options.root = stores.data_dir->blobs();
+  blob_options.max_blob_bytes = options.max_blob_bytes;
+  blob_options.max_total_bytes = options.max_store_bytes;
+  blob_options.reserved_free_bytes = options.reserved_free_bytes;
+  OPTFARM_ASSIGN_OR_RETURN(stores.blobs,
+                           storage::OpenFileBlobStore(blob_options));
+  return stores;
 }
 
 }  // namespace
@@ -214,22 +325,22 @@ bool IsLoopback(const std::string& address) {
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
-  OPTFARM_RETURN_IF_ERROR(CheckAddress(options));
-  OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<DataDir> data_dir,
-                           DataDir::Open(options.data_dir));
-  OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<storage::MetadataStore> store,
-                           storage::OpenSqliteMetadataStore(
-                               data_dir->database(), options.clock->Now()));
-  storage::FileBlobStoreOptions blob_options;
-  blob_options.root = data_dir->blobs();
-  blob_options.max_blob_bytes = options.max_blob_bytes;
-  blob_options.max_total_bytes = options.max_store_bytes;
-  blob_options.reserved_free_bytes = options.reserved_free_bytes;
-  OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<storage::BlobStore> blobs,
-                           storage::OpenFileBlobStore(blob_options));
-  auto server =
-      std::make_unique<ServerImpl>(std::move(options), std::move(data_dir),
-                                   std::move(store), std::move(blobs));
+  OPTFARM_RETURN_IF_ERROR(CheckAddress(options, options.grpc_address));
+  if (!options.http_address.empty()) {
+    OPTFARM_RETURN_IF_ERROR(CheckAddress(options, options.http_address));
+  }
+  if (!options.webhooks.allowed.empty() && options.webhooks.secret.empty()) {
+    return absl::FailedPreconditionError(
+        "webhooks are signed; give --webhook_secret_file, or no "
+        "--webhook_allow");
+  }
+  Stores stores;
+  OPTFARM_ASSIGN_OR_RETURN(stores, OpenStores(options));
+  OPTFARM_ASSIGN_OR_RETURN(
+      std::unique_ptr<AccessControl> access,
+      AccessControl::Load(options.token, *stores.tokens, *options.clock));
+  auto server = std::make_unique<ServerImpl>(
+      std::move(options), std::move(stores), std::move(access));
   OPTFARM_RETURN_IF_ERROR(server->Listen());
   return server;
 }

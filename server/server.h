@@ -12,8 +12,11 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "http/request_reader.h"
+#include "rpc/channel.h"
 #include "server/scheduling_policy.h"
 #include "server/transfer_watch.h"
+#include "server/webhooks.h"
 
 namespace optfarm::server {
 
@@ -23,14 +26,21 @@ struct ServerOptions {
   // HOST:PORT; port 0 takes a free one. Hosts that are not loopback need a
   // token.
   std::string grpc_address = "127.0.0.1:7070";
-  // Every caller must bring this token; empty: nobody needs one.
+  // HOST:PORT of the HTTP door; empty: there is none.
+  std::string http_address;
+  http::Limits http_limits;
+  // The operator's token, which may do everything. Empty: nobody needs one.
   std::string token;
+  // Both doors speak TLS with these; empty: neither does. With a client_ca,
+  // workers and agents must bring certificates, and others may.
+  rpc::ServerTls tls;
   // UNITS: bytes of the largest blob, and of all together. A bound on the total
   // makes the store a cache: unused blobs are evicted when it is reached.
   int64_t max_blob_bytes = int64_t{4} << 30;
   int64_t max_store_bytes = std::numeric_limits<int64_t>::max();
   // UNITS: bytes of disk that uploads leave free.
   int64_t reserved_free_bytes = int64_t{256} << 20;
+  WebhookOptions webhooks;
   // Longest time calls under way may take to end after Shutdown.
   absl::Duration grace = absl::Seconds(10);
   SchedulingOptions scheduling;
@@ -53,6 +63,8 @@ class Server {
 
   // HOST:PORT with the port that was really taken.
   virtual std::string address() const = 0;
+  // The same of the HTTP door; empty without one.
+  virtual std::string http_address() const = 0;
 
   // Stops: says NOT_SERVING and drains, lets calls under way end within the
   // grace, then breaks off the rest. Returns when nothing runs any more.

@@ -1,5 +1,10 @@
 #include "server/work_service.h"
 
+#include <grpcpp/security/auth_context.h>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
 namespace optfarm::server {
 namespace {
 
@@ -19,10 +24,30 @@ class SynchronizeCall final : public grpc::ServerUnaryReactor {
 
 }  // namespace
 
+absl::Status WorkServiceImpl::Admit(const grpc::CallbackServerContext& context,
+                                    const v1::SynchronizeRequest& request) {
+  OPTFARM_ASSIGN_OR_RETURN(
+      const Caller caller,
+      door_.Admit(context, "optfarm.v1.WorkService.Synchronize"));
+  const bool agent = request.kind() == v1::SynchronizeRequest::AGENT;
+  if (!caller.May(agent ? v1::Access::DEVICE : v1::Access::WORK)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the token '", caller.name, "' may not be ",
+                     agent ? "an agent: it needs the scope device"
+                           : "a worker: it needs the scope work"));
+  }
+  if (needs_certificate_ && !context.auth_context()->IsPeerAuthenticated()) {
+    return absl::UnauthenticatedError(
+        "this server wants a certificate of workers and agents; give "
+        "--tls_cert and --tls_key");
+  }
+  return absl::OkStatus();
+}
+
 grpc::ServerUnaryReactor* WorkServiceImpl::Synchronize(
     grpc::CallbackServerContext* context, const v1::SynchronizeRequest* request,
     v1::SynchronizeResponse* response) {
-  const absl::Status admitted = door_.Admit(*context);
+  const absl::Status admitted = Admit(*context, *request);
   if (!admitted.ok()) {
     grpc::ServerUnaryReactor* refusal = context->DefaultReactor();
     refusal->Finish(CallDoor::Answer(admitted));

@@ -15,10 +15,15 @@ namespace optfarm::server {
 // THREADS: safe.
 class WorkServiceImpl final : public v1::WorkService::CallbackService {
  public:
+  // With `needs_certificate`, callers must have shown one that TLS accepted.
   // OWNERSHIP: all outlive the service.
   WorkServiceImpl(const CallDoor& door, Scheduler& scheduler, LongPolls& polls,
-                  Clock& clock)
-      : door_(door), scheduler_(scheduler), polls_(polls), clock_(clock) {}
+                  Clock& clock, bool needs_certificate)
+      : door_(door),
+        scheduler_(scheduler),
+        polls_(polls),
+        clock_(clock),
+        needs_certificate_(needs_certificate) {}
 
   grpc::ServerUnaryReactor* Synchronize(
       grpc::CallbackServerContext* context,
@@ -26,10 +31,14 @@ class WorkServiceImpl final : public v1::WorkService::CallbackService {
       v1::SynchronizeResponse* response) override;
 
  private:
+  absl::Status Admit(const grpc::CallbackServerContext& context,
+                     const v1::SynchronizeRequest& request);
+
   const CallDoor& door_;
   Scheduler& scheduler_;
   LongPolls& polls_;
   Clock& clock_;
+  const bool needs_certificate_;
 };
 
 }  // namespace optfarm::server

@@ -121,6 +121,20 @@ class ServerFixture : public ::testing::Test {
     *completion.mutable_report()->mutable_optimized_model() = Put("optimized");
     return completion;
   }
+  // A worker takes the one optimize task that waits, and does it.
+  void RunOptimize() {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto leased, Synchronize(WorkerCall()));
+    ASSERT_EQ(leased.new_tasks_size(), 1);
+    v1::SynchronizeRequest done = WorkerCall();
+    done.set_free_slots(0);
+    v1::HeldTask& held = *done.add_held();
+    held.set_task_id(leased.new_tasks(0).task_id());
+    held.set_attempt(leased.new_tasks(0).attempt());
+    *held.mutable_completion() = GoodCompletion();
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto accepted, Synchronize(done));
+    EXPECT_EQ(accepted.verdicts(0).verdict(),
+              v1::TaskVerdict::COMPLETION_ACCEPTED);
+  }
 
   std::string folder_;
   FakeClock clock_{absl::FromUnixSeconds(1700000000)};

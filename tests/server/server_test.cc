@@ -30,20 +30,6 @@ class ServerTest : public ServerFixture {
   absl::Status SubmitStatus(const v1::SubmitJobRequest& request) {
     return Submit(request).status();
   }
-  // Takes the job's optimize task and finishes it.
-  void RunOptimize() {
-    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto leased, Synchronize(WorkerCall()));
-    ASSERT_EQ(leased.new_tasks_size(), 1);
-    v1::SynchronizeRequest done = WorkerCall();
-    done.set_free_slots(0);
-    v1::HeldTask& held = *done.add_held();
-    held.set_task_id(leased.new_tasks(0).task_id());
-    held.set_attempt(leased.new_tasks(0).attempt());
-    *held.mutable_completion() = GoodCompletion();
-    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto accepted, Synchronize(done));
-    EXPECT_EQ(accepted.verdicts(0).verdict(),
-              v1::TaskVerdict::COMPLETION_ACCEPTED);
-  }
 };
 
 TEST_F(ServerTest, RunsJobEndToEnd) {

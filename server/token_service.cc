@@ -1,0 +1,105 @@
+#include "server/token_service.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "server/names.h"
+#include "server/proto_time.h"
+
+namespace optfarm::server {
+namespace {
+
+constexpr absl::Duration kDefaultLifetime = absl::Hours(24 * 90);
+constexpr absl::Duration kShortestLifetime = absl::Minutes(1);
+constexpr absl::Duration kLongestLifetime = absl::Hours(24 * 3650);
+
+v1::Token ToProto(const storage::TokenRecord& record) {
+  v1::Token token;
+  token.set_token_id(record.token_id);
+  token.set_name(record.name);
+  for (const v1::Access::Scope scope : record.scopes) token.add_scopes(scope);
+  *token.mutable_create_time() = ToTimestamp(record.create_time);
+  *token.mutable_expire_time() = ToTimestamp(record.expire_time);
+  if (record.revoke_time != absl::InfinitePast()) {
+    *token.mutable_revoke_time() = ToTimestamp(record.revoke_time);
+  }
+  return token;
+}
+
+absl::Status CheckScopes(const v1::CreateTokenRequest& request) {
+  if (request.scopes_size() == 0) {
+    return absl::InvalidArgumentError(
+        "a token without scopes may do nothing; give some of SUBMIT, READ, "
+        "WORK, DEVICE, ADMIN");
+  }
+  for (const int scope : request.scopes()) {
+    if (scope <= 0 || !v1::Access::Scope_IsValid(scope)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no scope with number ", scope));
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+grpc::Status TokenServiceImpl::CreateToken(
+    grpc::ServerContext* context, const v1::CreateTokenRequest* request,
+    v1::CreateTokenResponse* response) {
+  return door_.Serve(*context, "optfarm.v1.TokenService.CreateToken",
+                     [&] { return Create(*request, *response); });
+}
+
+absl::Status TokenServiceImpl::Create(const v1::CreateTokenRequest& request,
+                                      v1::CreateTokenResponse& response) {
+  OPTFARM_RETURN_IF_ERROR(CheckName("token", request.name()));
+  OPTFARM_RETURN_IF_ERROR(CheckScopes(request));
+  absl::Duration lifetime = kDefaultLifetime;
+  if (request.has_lifetime()) lifetime = FromProtoDuration(request.lifetime());
+  if (lifetime < kShortestLifetime || lifetime > kLongestLifetime) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a lifetime of ", absl::FormatDuration(lifetime),
+                     " is not within a minute and ten years"));
+  }
+  storage::TokenRecord record;
+  record.name = request.name();
+  for (const int scope : request.scopes()) {
+    record.scopes.push_back(static_cast<v1::Access::Scope>(scope));
+  }
+  record.expire_time = clock_.Now() + lifetime;
+  OPTFARM_ASSIGN_OR_RETURN(*response.mutable_secret(), access_.Create(record));
+  *response.mutable_token() = ToProto(record);
+  LogInfo("token ", record.token_id, " made for ", record.name);
+  return absl::OkStatus();
+}
+
+grpc::Status TokenServiceImpl::ListTokens(grpc::ServerContext* context,
+                                          const v1::ListTokensRequest* request,
+                                          v1::ListTokensResponse* response) {
+  return door_.Serve(
+      *context, "optfarm.v1.TokenService.ListTokens", [&]() -> absl::Status {
+        OPTFARM_ASSIGN_OR_RETURN(
+            const std::vector<storage::TokenRecord> records, access_.List());
+        for (const storage::TokenRecord& record : records) {
+          *response->add_tokens() = ToProto(record);
+        }
+        return absl::OkStatus();
+      });
+}
+
+grpc::Status TokenServiceImpl::RevokeToken(
+    grpc::ServerContext* context, const v1::RevokeTokenRequest* request,
+    v1::Token* response) {
+  return door_.Serve(
+      *context, "optfarm.v1.TokenService.RevokeToken", [&]() -> absl::Status {
+        OPTFARM_ASSIGN_OR_RETURN(const storage::TokenRecord record,
+                                 access_.Revoke(request->token_id()));
+        *response = ToProto(record);
+        LogInfo("token ", record.token_id, " of ", record.name, " revoked");
+        return absl::OkStatus();
+      });
+}
+
+}  // namespace optfarm::server

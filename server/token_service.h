@@ -1,0 +1,40 @@
+// TokenService: making, listing and revoking tokens.
+
+#ifndef OPTFARM_SERVER_TOKEN_SERVICE_H_
+#define OPTFARM_SERVER_TOKEN_SERVICE_H_
+
+#include "base/clock.h"
+#include "optfarm/v1/tokens.grpc.pb.h"
+#include "server/access_control.h"
+#include "server/call_door.h"
+
+namespace optfarm::server {
+
+// THREADS: safe. OWNERSHIP: all outlive the service.
+class TokenServiceImpl final : public v1::TokenService::Service {
+ public:
+  TokenServiceImpl(const CallDoor& door, AccessControl& access, Clock& clock)
+      : door_(door), access_(access), clock_(clock) {}
+
+  grpc::Status CreateToken(grpc::ServerContext* context,
+                           const v1::CreateTokenRequest* request,
+                           v1::CreateTokenResponse* response) override;
+  grpc::Status ListTokens(grpc::ServerContext* context,
+                          const v1::ListTokensRequest* request,
+                          v1::ListTokensResponse* response) override;
+  grpc::Status RevokeToken(grpc::ServerContext* context,
+                           const v1::RevokeTokenRequest* request,
+                           v1::Token* response) override;
+
+ private:
+  absl::Status Create(const v1::CreateTokenRequest& request,
+                      v1::CreateTokenResponse& response);
+
+  const CallDoor& door_;
+  AccessControl& access_;
+  Clock& clock_;
+};
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_TOKEN_SERVICE_H_

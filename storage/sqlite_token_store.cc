@@ -1,0 +1,133 @@
+#include <utility>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
+#include "storage/sqlite_database.h"
+#include "storage/sqlite_migrations.h"
+#include "storage/token_store.h"
+
+namespace optfarm::storage {
+namespace {
+
+// Times are microseconds since 1970 (UTC). Bit n of `scopes` is the
+// Access.Scope with number n.
+constexpr char kTokens[] = R"sql(
+CREATE TABLE tokens (
+  token_number INTEGER PRIMARY KEY AUTOINCREMENT,
+  token_id TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL,
+  secret_sha256 TEXT NOT NULL UNIQUE,
+  scopes INTEGER NOT NULL,
+  create_time INTEGER NOT NULL,
+  expire_time INTEGER NOT NULL,
+  revoke_time INTEGER
+);
+)sql";
+
+constexpr SqliteMigration kMigrations[] = {{"tokens", kTokens}};
+
+int64_t ToBits(const std::vector<v1::Access::Scope>& scopes) {
+  int64_t bits = 0;
+  for (const v1::Access::Scope scope : scopes) bits |= int64_t{1} << scope;
+  return bits;
+}
+
+std::vector<v1::Access::Scope> FromBits(int64_t bits) {
+  std::vector<v1::Access::Scope> scopes;
+  for (int number = v1::Access::SUBMIT; number <= v1::Access::Scope_MAX;
+       ++number) {
+    if ((bits >> number & 1) != 0) {
+      scopes.push_back(static_cast<v1::Access::Scope>(number));
+    }
+  }
+  return scopes;
+}
+
+class SqliteTokenStore final : public TokenStore {
+ public:
+  explicit SqliteTokenStore(std::unique_ptr<SqliteDatabase> db)
+      : db_(std::move(db)) {}
+
+  absl::Status Add(const TokenRecord& token) override {
+    absl::MutexLock lock(&mutex_);
+    SqliteStatement insert = db_->Prepare(
+        "INSERT INTO tokens (token_id, name, secret_sha256, scopes,"
+        " create_time, expire_time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+    insert.BindText(1, token.token_id);
+    insert.BindText(2, token.name);
+    insert.BindText(3, token.secret_sha256);
+    insert.BindInt(4, ToBits(token.scopes));
+    insert.BindTime(5, token.create_time);
+    insert.BindTime(6, token.expire_time);
+    return insert.Run();
+  }
+
+  absl::Status Revoke(const std::string& token_id, absl::Time now) override {
+    absl::MutexLock lock(&mutex_);
+    SqliteStatement update = db_->Prepare(
+        "UPDATE tokens SET revoke_time = COALESCE(revoke_time, ?2)"
+        " WHERE token_id = ?1");
+    update.BindText(1, token_id);
+    update.BindTime(2, now);
+    OPTFARM_RETURN_IF_ERROR(update.Run());
+    if (db_->Changes() == 1) return absl::OkStatus();
+    return absl::NotFoundError("there is no such token; optctl token list");
+  }
+
+  absl::StatusOr<std::vector<TokenRecord>> List() override {
+    absl::MutexLock lock(&mutex_);
+    SqliteStatement query = db_->Prepare(
+        "SELECT token_id, name, secret_sha256, scopes, create_time,"
+        " expire_time, revoke_time FROM tokens ORDER BY token_number DESC");
+    std::vector<TokenRecord> tokens;
+    while (query.Step()) {
+      TokenRecord token;
+      token.token_id = query.Text(0);
+      token.name = query.Text(1);
+      token.secret_sha256 = query.Text(2);
+      token.scopes = FromBits(query.Int(3));
+      token.create_time = query.Time(4);
+      token.expire_time = query.Time(5);
+      token.revoke_time = query.Time(6);
+      tokens.push_back(std::move(token));
+    }
+    OPTFARM_RETURN_IF_ERROR(query.status());
+    return tokens;
+  }
+
+  absl::Status ForgetEnded(absl::Time before) override {
+    absl::MutexLock lock(&mutex_);
+    SqliteStatement remove = db_->Prepare(
+        "DELETE FROM tokens WHERE expire_time < ?1 OR revoke_time < ?1");
+    remove.BindTime(1, before);
+    return remove.Run();
+  }
+
+ private:
+  absl::Mutex mutex_;
+  const std::unique_ptr<SqliteDatabase> db_ ABSL_PT_GUARDED_BY(mutex_);
+};
+
+absl::StatusOr<std::unique_ptr<TokenStore>> Open(const std::string& path,
+                                                 absl::Time now) {
+  OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> db,
+                           SqliteDatabase::Open(path));
+  OPTFARM_RETURN_IF_ERROR(MigrateSqlite(*db, kMigrations, now));
+  return std::make_unique<SqliteTokenStore>(std::move(db));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<TokenStore>> OpenSqliteTokenStore(
+    const std::string& path, absl::Time now) {
+  absl::StatusOr<std::unique_ptr<TokenStore>> store = Open(path, now);
+  if (!store.ok()) {
+    return Annotate(store.status(),
+                    absl::StrCat("opening the tokens '", path, "'"));
+  }
+  return store;
+}
+
+}  // namespace optfarm::storage

@@ -1,0 +1,293 @@
+// Who may do what, at both doors: tokens with scopes, their end, certificates.
+
+#include <gmock/gmock.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "optfarm/v1/tokens.grpc.pb.h"
+#include "rpc/channel.h"
+#include "tests/server/rest_client.h"
+#include "tests/server/server_fixture.h"
+#include "tests/support/certificates.h"
+
+namespace optfarm::server {
+namespace {
+
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr char kOperator[] = "operators-own-token";
+
+class AccessTest : public ServerFixture {
+ protected:
+  void SetUp() override {
+    options_.http_address = "127.0.0.1:0";
+    options_.token = kOperator;
+    ServerFixture::SetUp();
+  }
+  RestClient Client(const std::string& token) {
+    RestClient client(server_->http_address());
+    client.SetToken(token);
+    return client;
+  }
+  // Makes a token and returns what the server answered.
+  nlohmann::json Create(const std::string& scopes,
+                        const std::string& lifetime = "3600s") {
+    const RestAnswer answer = Client(kOperator).Post(
+        "/v1/tokens", absl::StrCat(R"({"name":"t","scopes":[)", scopes,
+                                   R"(],"lifetime":")", lifetime, "\"}"));
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json();
+  }
+  std::string Secret(const std::string& scopes) {
+    return Create(scopes)["secret"];
+  }
+  // How a call of any method ends, with an empty request.
+  grpc::StatusCode CallAs(const std::string& token, const std::string& rpc) {
+    grpc::GenericStub stub(channel_);
+    Context context;
+    if (!token.empty()) {
+      context.AddMetadata("authorization", "Bearer " + token);
+    }
+    grpc::ByteBuffer request, response;
+    request = grpc::ByteBuffer(nullptr, 0);
+    grpc::Status outcome;
+    absl::Notification done;
+    stub.UnaryCall(&context, rpc, grpc::StubOptions(), &request, &response,
+                   [&](grpc::Status status) {
+                     outcome = status;
+                     done.Notify();
+                   });
+    done.WaitForNotification();
+    return outcome.error_code();
+  }
+  static std::vector<std::string> AllMethods() {
+    std::vector<std::string> methods;
+    for (const auto* file :
+         {v1::Job::descriptor()->file(),
+          v1::UploadRequest::descriptor()->file(),
+          v1::Device::descriptor()->file(), v1::Result::descriptor()->file(),
+          v1::Token::descriptor()->file(),
+          v1::SynchronizeRequest::descriptor()->file()}) {
+      for (int i = 0; i < file->service_count(); ++i) {
+        for (int k = 0; k < file->service(i)->method_count(); ++k) {
+          methods.push_back(absl::StrCat("/", file->service(i)->full_name(),
+                                         "/",
+                                         file->service(i)->method(k)->name()));
+        }
+      }
+    }
+    return methods;
+  }
+};
+
+TEST_F(AccessTest, EveryMethodRefusesWhoHasNoTokenOrNoScope) {
+  const std::string device = Secret("\"DEVICE\"");
+  int refused = 0;
+  for (const std::string& method : AllMethods()) {
+    EXPECT_EQ(CallAs("", method), grpc::StatusCode::UNAUTHENTICATED) << method;
+    EXPECT_EQ(CallAs("guess", method), grpc::StatusCode::UNAUTHENTICATED)
+        << method;
+    const grpc::StatusCode code = CallAs(device, method);
+    refused += code == grpc::StatusCode::PERMISSION_DENIED;
+    EXPECT_NE(code, grpc::StatusCode::UNAUTHENTICATED) << method;
+    EXPECT_NE(CallAs(kOperator, method), grpc::StatusCode::PERMISSION_DENIED)
+        << method;
+  }
+  // All but the four that move files. Synchronize is for agents too, but an
+  // empty request is not an agent's.
+  EXPECT_EQ(refused, static_cast<int>(AllMethods().size()) - 4);
+}
+
+TEST_F(AccessTest, ScopesDecideWhatATokenMayDo) {
+  RestClient reader = Client(Secret("\"READ\""));
+  EXPECT_EQ(reader.Get("/v1/jobs").status, 200);
+  EXPECT_EQ(reader.Get("/metrics").status, 200);
+  EXPECT_EQ(reader.Post("/v1/jobs", "{}").status, 403);
+  EXPECT_EQ(reader.Get("/v1/tokens").status, 403);
+  EXPECT_THAT(reader.Get("/v1/tokens").body, HasSubstr("scope admin"));
+  RestClient submitter = Client(Secret("\"SUBMIT\""));
+  EXPECT_EQ(submitter.Get("/v1/jobs").status, 403);
+  EXPECT_EQ(submitter.Get("/metrics").status, 403);
+  EXPECT_EQ(submitter.Post("/v1/jobs", "{}").status, 400);
+  RestClient admin = Client(Secret("\"ADMIN\""));
+  EXPECT_EQ(admin.Get("/v1/jobs").status, 200);
+  EXPECT_EQ(admin.Get("/v1/tokens").status, 200);
+
+  RestClient nobody(server_->http_address());
+  EXPECT_EQ(nobody.Get("/v1/jobs").status, 401);
+  EXPECT_EQ(nobody.Get("/metrics").status, 401);
+  EXPECT_EQ(nobody.Get("/livez").status, 200);
+  EXPECT_EQ(nobody.Get("/openapi.json").status, 200);
+}
+
+TEST_F(AccessTest, WorkersNeedTheScopeOfWorkersAndAgentsTheirs) {
+  const auto synchronize = [&](const std::string& token,
+                               v1::SynchronizeRequest::Kind kind) {
+    Context context;
+    context.AddMetadata("authorization", "Bearer " + token);
+    v1::SynchronizeRequest request = WorkerCall();
+    request.set_kind(kind);
+    v1::SynchronizeResponse response;
+    return work_->Synchronize(&context, request, &response).error_code();
+  };
+  const std::string worker = Secret("\"WORK\"");
+  const std::string agent = Secret("\"DEVICE\"");
+  EXPECT_EQ(synchronize(worker, v1::SynchronizeRequest::WORKER),
+            grpc::StatusCode::OK);
+  EXPECT_EQ(synchronize(worker, v1::SynchronizeRequest::AGENT),
+            grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_NE(synchronize(agent, v1::SynchronizeRequest::AGENT),
+            grpc::StatusCode::PERMISSION_DENIED);
+  EXPECT_EQ(synchronize(agent, v1::SynchronizeRequest::WORKER),
+            grpc::StatusCode::PERMISSION_DENIED);
+}
+
+TEST_F(AccessTest, TokensEndWhenTheyExpireOrAreRevoked) {
+  const std::string hour = Secret("\"READ\"");
+  const nlohmann::json day = Create("\"READ\"", "86400s");
+  clock_.Advance(absl::Hours(2));
+  EXPECT_EQ(Client(hour).Get("/v1/jobs").status, 401);
+  RestClient client = Client(day["secret"]);
+  EXPECT_EQ(client.Get("/v1/jobs").status, 200);
+  const std::string path =
+      absl::StrCat("/v1/tokens/", std::string(day["token"]["token_id"]));
+  const RestAnswer revoked = Client(kOperator).Call("DELETE", path, {}, "");
+  EXPECT_EQ(revoked.status, 200) << revoked.body;
+  EXPECT_TRUE(revoked.json().contains("revoke_time"));
+  EXPECT_EQ(client.Get("/v1/jobs").status, 401);
+  EXPECT_EQ(Client(kOperator).Call("DELETE", "/v1/tokens/none", {}, "").status,
+            404);
+}
+
+TEST_F(AccessTest, TokensOutliveARestartAndTheirSecretsAreNotKept) {
+  const std::string secret = Secret("\"READ\"");
+  Restart();
+  EXPECT_EQ(Client(secret).Get("/v1/jobs").status, 200);
+  const RestAnswer list = Client(kOperator).Get("/v1/tokens");
+  EXPECT_EQ(list.json()["tokens"].size(), 1u);
+  EXPECT_THAT(list.body, Not(HasSubstr(secret)));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto names, ListFolder(options_.data_dir));
+  EXPECT_THAT(names, Contains("tokens.db"));
+  for (const std::string& name : names) {
+    const auto bytes = ReadFile(JoinPath(options_.data_dir, name));
+    if (!bytes.ok()) continue;
+    EXPECT_THAT(*bytes, Not(HasSubstr(secret))) << name;
+    EXPECT_THAT(*bytes, Not(HasSubstr(kOperator))) << name;
+  }
+}
+
+TEST_F(AccessTest, MalformedTokensAreNotMade) {
+  RestClient client = Client(kOperator);
+  for (const char* body :
+       {R"({})", R"({"name":"t"})", R"({"name":"a b","scopes":["READ"]})",
+        R"({"name":"t","scopes":["READ"],"lifetime":"1s"})",
+        R"({"name":"t","scopes":["READ"],"lifetime":"-5s"})",
+        R"({"name":"t","scopes":["SCOPE_UNSPECIFIED"]})",
+        R"({"name":"t","scopes":[17]})"}) {
+    EXPECT_EQ(client.Post("/v1/tokens", body).status, 400) << body;
+  }
+  EXPECT_EQ(client.Get("/v1/tokens").json()["tokens"].size(), 0u);
+}
+
+class TlsTest : public AccessTest {
+ protected:
+  void SetUp() override {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(pems_, MakeTemporaryFolder("tls"));
+    const testing::Certificate own = authority_.Sign("server");
+    options_.tls.certificate = Keep("server.pem", own.certificate);
+    options_.tls.key = Keep("server.key", own.key);
+    AccessTest::SetUp();
+  }
+  void TearDown() override {
+    AccessTest::TearDown();
+    EXPECT_THAT(RemoveAll(pems_), ::optfarm::testing::IsOk());
+  }
+  std::string Keep(const std::string& name, const std::string& pem) {
+    const std::string path = JoinPath(pems_, name);
+    EXPECT_THAT(WriteFileAtomically(path, pem), ::optfarm::testing::IsOk());
+    return path;
+  }
+  // How a worker's call ends.
+  absl::Status SynchronizeWith(const rpc::ClientTls& tls) {
+    rpc::ChannelOptions options;
+    options.target = server_->address();
+    options.token_file = Keep("token", kOperator);
+    options.tls = tls;
+    const auto channel = rpc::MakeChannel(options);
+    if (!channel.ok()) return channel.status();
+    const auto work = v1::WorkService::NewStub(*channel);
+    grpc::ClientContext context;
+    context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(30)));
+    v1::SynchronizeResponse response;
+    return rpc::FromGrpc(work->Synchronize(&context, WorkerCall(), &response));
+  }
+
+  testing::CertificateAuthority authority_{"authority"};
+  testing::CertificateAuthority stranger_{"stranger"};
+  std::string pems_;
+};
+
+TEST_F(TlsTest, BothDoorsSpeakTlsToWhoTrustsThem) {
+  RestClient client = Client(kOperator);
+  client.SetTls(authority_.certificate());
+  EXPECT_EQ(client.Get("/v1/jobs").status, 200);
+  rpc::ClientTls tls;
+  tls.ca = Keep("ca.pem", authority_.certificate());
+  EXPECT_THAT(SynchronizeWith(tls), ::optfarm::testing::IsOk());
+}
+
+TEST_F(TlsTest, NobodyIsAnsweredInClearTextOrTrustsAStranger) {
+  EXPECT_EQ(Client(kOperator).Get("/livez").status, 0);
+  RestClient distrustful = Client(kOperator);
+  distrustful.SetTls(stranger_.certificate());
+  EXPECT_EQ(distrustful.Get("/livez").status, 0);
+  EXPECT_EQ(SynchronizeWith({}).code(), absl::StatusCode::kUnavailable);
+  rpc::ClientTls tls;
+  tls.ca = Keep("stranger.pem", stranger_.certificate());
+  EXPECT_EQ(SynchronizeWith(tls).code(), absl::StatusCode::kUnavailable);
+}
+
+TEST_F(TlsTest, WorkersBringCertificatesWhereTheServerAsksForThem) {
+  options_.tls.client_ca = Keep("clients.pem", authority_.certificate());
+  Restart();
+  rpc::ClientTls tls;
+  tls.ca = Keep("ca.pem", authority_.certificate());
+  EXPECT_EQ(SynchronizeWith(tls).code(), absl::StatusCode::kUnauthenticated);
+  const testing::Certificate own = authority_.Sign("worker");
+  tls.certificate = Keep("worker.pem", own.certificate);
+  tls.key = Keep("worker.key", own.key);
+  EXPECT_THAT(SynchronizeWith(tls), ::optfarm::testing::IsOk());
+  const testing::Certificate other = stranger_.Sign("worker");
+  tls.certificate = Keep("other.pem", other.certificate);
+  tls.key = Keep("other.key", other.key);
+  EXPECT_EQ(SynchronizeWith(tls).code(), absl::StatusCode::kUnavailable);
+  // Who only submits and reads needs none.
+  RestClient client = Client(kOperator);
+  client.SetTls(authority_.certificate());
+  EXPECT_EQ(client.Get("/v1/jobs").status, 200);
+  client.SetTls(authority_.certificate(), stranger_.Sign("reader"));
+  EXPECT_EQ(client.Get("/v1/jobs").status, 0);
+}
+
+TEST_F(TlsTest, FilesThatDoNotFitAreNamed) {
+  ServerOptions second = options_;
+  second.data_dir = JoinPath(folder_, "second");
+  second.tls.key = "";
+  EXPECT_EQ(Server::Start(second).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  second.tls.key = Keep("no.pem", "not a key");
+  EXPECT_EQ(Server::Start(second).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  second.tls.key = "/does/not/exist";
+  EXPECT_EQ(Server::Start(second).status().code(), absl::StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace optfarm::server

@@ -1,0 +1,84 @@
+// The numbers that the server tells Prometheus.
+
+#include "server/metrics.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "tests/server/rest_client.h"
+#include "tests/server/server_fixture.h"
+
+namespace optfarm::server {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class MetricsTest : public ServerFixture {
+ protected:
+  void SetUp() override {
+    options_.http_address = "127.0.0.1:0";
+    ServerFixture::SetUp();
+  }
+  std::string Text() {
+    return RestClient(server_->http_address()).Get("/metrics").body;
+  }
+};
+
+TEST_F(MetricsTest, FollowAJobThroughTheQueue) {
+  EXPECT_THAT(Text(), HasSubstr("optfarm_jobs_submitted_total 0"));
+  ASSERT_THAT(Submit(GoodSubmit()), ::optfarm::testing::IsOk());
+  clock_.Advance(absl::Seconds(30));
+  std::string text = Text();
+  EXPECT_THAT(text, HasSubstr("optfarm_jobs_submitted_total 1"));
+  EXPECT_THAT(text, HasSubstr("optfarm_live_jobs{state=\"queued\"} 1"));
+  EXPECT_THAT(text, HasSubstr("optfarm_queue_tasks{kind=\"optimize\"} 1"));
+  EXPECT_THAT(text,
+              HasSubstr("optfarm_queue_oldest_seconds{kind=\"optimize\"} 30"));
+  RunOptimize();
+  text = Text();
+  EXPECT_THAT(text, HasSubstr("optfarm_live_jobs{state=\"queued\"} 0"));
+  EXPECT_THAT(text,
+              HasSubstr("optfarm_jobs_ended_total{state=\"succeeded\"} 1"));
+  EXPECT_THAT(text,
+              HasSubstr("optfarm_attempts_ended_total{outcome=\"done\"} 1"));
+  EXPECT_THAT(text, HasSubstr("optfarm_db_commit_seconds_count"));
+  // The same again comes from the cache.
+  ASSERT_THAT(Submit(GoodSubmit()), ::optfarm::testing::IsOk());
+  EXPECT_THAT(Text(), HasSubstr("optfarm_cache_hits_total 1"));
+}
+
+TEST_F(MetricsTest, CountLostLeasesAndRetries) {
+  ASSERT_THAT(Submit(GoodSubmit()), ::optfarm::testing::IsOk());
+  ASSERT_THAT(Synchronize(WorkerCall()), ::optfarm::testing::IsOk());
+  EXPECT_THAT(Text(), HasSubstr("optfarm_leased_tasks{kind=\"optimize\"} 1"));
+  // In steps, so that it is not taken for a pause of the machine.
+  std::string text;
+  for (int i = 0; i < 20; ++i) {
+    clock_.Advance(absl::Seconds(5));
+    server_->Wake();
+  }
+  do {
+    text = Text();
+  } while (!absl::StrContains(text, "optfarm_lease_expiries_total 1"));
+  EXPECT_THAT(text, HasSubstr("optfarm_retries_total 1"));
+}
+
+TEST(MetricsTextTest, NamesFromWorkersAreNotLabelsWithoutEnd) {
+  Metrics metrics;
+  storage::WriteBatch batch;
+  v1::Report& report = batch.reports.emplace_back().report;
+  for (int i = 0; i < 1000; ++i) {
+    report.add_transforms()->set_name(absl::StrCat("\"}\nevil", i));
+  }
+  metrics.NoteCommit(batch, absl::Milliseconds(3));
+  const std::string text = metrics.Text({}, {});
+  EXPECT_THAT(text, HasSubstr("transform=\"other\""));
+  EXPECT_THAT(text, Not(HasSubstr("evil999")));
+  EXPECT_THAT(text, Not(HasSubstr("\nevil")));
+}
+
+}  // namespace
+}  // namespace optfarm::server

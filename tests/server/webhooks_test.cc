@@ -1,0 +1,156 @@
+// Webhooks: told once when a job ends, signed, tried again, and to nobody that
+// the operator did not allow.
+
+#include "server/webhooks.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "absl/strings/str_cat.h"
+#include "base/hmac.h"
+#include "tests/server/server_fixture.h"
+
+namespace optfarm::server {
+namespace {
+
+using ::optfarm::testing::IsOk;
+using ::optfarm::testing::StatusIs;
+using ::testing::Pair;
+
+class WebhooksTest : public ServerFixture {
+ protected:
+  void SetUp() override {
+    options_.webhooks.allowed = {"hooks.test", "other.test:8080"};
+    options_.webhooks.secret = "key";
+    options_.webhooks.post =
+        [this](const http::PostRequest& request) -> absl::StatusOr<int> {
+      absl::MutexLock lock(&mutex_);
+      sent_.push_back(request);
+      return answer_;
+    };
+    ServerFixture::SetUp();
+  }
+  v1::SubmitJobRequest WithWebhook(const std::string& url) {
+    v1::SubmitJobRequest request = GoodSubmit();
+    request.mutable_spec()->set_no_cache(true);
+    request.set_webhook(url);
+    return request;
+  }
+  void SetAnswer(absl::StatusOr<int> answer) {
+    absl::MutexLock lock(&mutex_);
+    answer_ = std::move(answer);
+  }
+  void AwaitSent(size_t count) {
+    absl::MutexLock lock(&mutex_);
+    const auto enough = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+      return sent_.size() >= count;
+    };
+    EXPECT_TRUE(
+        mutex_.AwaitWithTimeout(absl::Condition(&enough), absl::Seconds(60)));
+  }
+  size_t Sent() {
+    absl::MutexLock lock(&mutex_);
+    return sent_.size();
+  }
+  http::PostRequest Last() {
+    absl::MutexLock lock(&mutex_);
+    return sent_.back();
+  }
+
+  absl::Mutex mutex_;
+  std::vector<http::PostRequest> sent_ ABSL_GUARDED_BY(mutex_);
+  absl::StatusOr<int> answer_ ABSL_GUARDED_BY(mutex_) = 204;
+};
+
+TEST_F(WebhooksTest, TellTheEndOfAJobSigned) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Job job,
+                               Submit(WithWebhook("https://hooks.test/a?b=c")));
+  EXPECT_EQ(Sent(), 0u);
+  RunOptimize();
+  AwaitSent(1);
+  const http::PostRequest request = Last();
+  EXPECT_EQ(request.url.host, "hooks.test");
+  EXPECT_EQ(request.url.target, "/a?b=c");
+  const auto json = nlohmann::json::parse(request.body);
+  EXPECT_EQ(json["type"], "optfarm.job.ended");
+  EXPECT_EQ(json["id"], job.job_id());
+  EXPECT_EQ(json["data"]["state"], "SUCCEEDED");
+  const std::string time = absl::StrCat(absl::ToUnixSeconds(clock_.Now()));
+  EXPECT_THAT(
+      request.headers,
+      ::testing::UnorderedElementsAre(
+          Pair("Optfarm-Timestamp", time),
+          Pair("Optfarm-Signature",
+               absl::StrCat(
+                   "v1=", HmacSha256Hex(
+                              "key", absl::StrCat(time, ".", request.body))))));
+  // Neither a restart nor a retry of the submit tells it again.
+  Restart();
+  server_->Wake();
+  EXPECT_EQ(Sent(), 1u);
+}
+
+TEST_F(WebhooksTest, AreTriedAgainAlsoAfterARestart) {
+  SetAnswer(absl::UnavailableError("nobody there"));
+  ASSERT_THAT(Submit(WithWebhook("http://other.test:8080/")), IsOk());
+  RunOptimize();
+  AwaitSent(1);
+  SetAnswer(500);
+  Restart();
+  clock_.Advance(absl::Seconds(11));
+  server_->Wake();
+  AwaitSent(2);
+  SetAnswer(200);
+  clock_.Advance(absl::Seconds(21));
+  server_->Wake();
+  AwaitSent(3);
+  EXPECT_EQ(Last().url.Authority(), "other.test:8080");
+}
+
+TEST_F(WebhooksTest, AJobThatEndedWhileTheServerWasDownIsTold) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Job job,
+                               Submit(WithWebhook("http://hooks.test/")));
+  // Its deadlines pass before the next start looks at it.
+  clock_.Advance(absl::Hours(49));
+  Restart();
+  server_->Wake();
+  AwaitSent(1);
+  EXPECT_EQ(nlohmann::json::parse(Last().body)["data"]["state"], "FAILED");
+}
+
+TEST_F(WebhooksTest, NothingIsSentWhereTheOperatorDidNotAllowIt) {
+  for (const char* url : {"http://127.0.0.1/", "http://other.test/",
+                          "http://other.test:81/", "http://evil.hooks.test/",
+                          "http://hooks.test.evil/", "http://[::1]:8080/"}) {
+    EXPECT_THAT(Submit(WithWebhook(url)),
+                StatusIs(absl::StatusCode::kPermissionDenied, ::testing::_))
+        << url;
+  }
+  for (const char* url :
+       {"ftp://hooks.test/", "hooks.test", "http://hooks.test@evil/",
+        "http://hooks.test:99999/", "http:///x", "http://hooks.test/#x",
+        "http://hooks.test/\r\nX: y", "http://hooks.test:80:80/"}) {
+    EXPECT_THAT(Submit(WithWebhook(url)),
+                StatusIs(absl::StatusCode::kInvalidArgument, ::testing::_))
+        << url;
+  }
+  // No job was made on the way.
+  Context context;
+  v1::ListJobsResponse jobs;
+  ASSERT_TRUE(jobs_->ListJobs(&context, v1::ListJobsRequest(), &jobs).ok());
+  EXPECT_EQ(jobs.jobs_size(), 0);
+}
+
+TEST_F(WebhooksTest, WantASecret) {
+  ServerOptions second = options_;
+  second.data_dir = JoinPath(folder_, "second");
+  second.webhooks.secret = "";
+  EXPECT_EQ(Server::Start(second).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+}
+
+}  // namespace
+}  // namespace optfarm::server
