@@ -63,6 +63,7 @@ struct CommandInfo {
 struct GlobalFlags {
   std::string server;
   std::string token_file;
+  std::string tls_ca, tls_cert, tls_key;
   OutputFormat format = OutputFormat::kTable;
 };
 

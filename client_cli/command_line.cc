@@ -107,6 +107,14 @@ void DeclareGlobalFlags(GlobalFlags* global, std::string* format, bool* version,
   flags->Path("token_file", "FILE",
               "File with the bearer token the server wants.",
               &global->token_file);
+  flags->Path("tls_ca", "FILE",
+              "Who signed the server's certificate (PEM); given, the server "
+              "is spoken to with TLS.",
+              &global->tls_ca);
+  flags->Path("tls_cert", "FILE",
+              "A certificate of your own (PEM), where the server wants one.",
+              &global->tls_cert);
+  flags->Path("tls_key", "FILE", "Its key (PEM).", &global->tls_key);
   flags->Choice("format",
                 "How results are printed: for people, or for programs with "
                 "stable field names. Default: table.",

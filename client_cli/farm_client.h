@@ -18,6 +18,7 @@
 #include "optfarm/v1/devices.pb.h"
 #include "optfarm/v1/jobs.pb.h"
 #include "optfarm/v1/results.pb.h"
+#include "optfarm/v1/tokens.pb.h"
 
 namespace optfarm::client_cli {
 
@@ -76,13 +77,31 @@ class FarmClient {
       const v1::QueryResultsRequest& request) = 0;
   virtual absl::StatusOr<v1::CompareResultsResponse> CompareResults(
       const v1::CompareResultsRequest& request) = 0;
+
+  virtual absl::StatusOr<v1::CreateTokenResponse> CreateToken(
+      const v1::CreateTokenRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListTokensResponse> ListTokens() = 0;
+  virtual absl::StatusOr<v1::Token> RevokeToken(
+      const std::string& token_id) = 0;
 };
 
-// A client of the server at `server` (HOST:PORT), with the bearer token in
-// `token_file` ("": none). Nothing is sent yet.
-// ERRORS: UsageError for a malformed address or an unreadable token file.
+// Where the server is and what to bring along; empty files: none.
+struct FarmAddress {
+  // HOST:PORT.
+  std::string server;
+  // Holds the bearer token.
+  std::string token_file;
+  // PEM: who signed the server's certificate (given: TLS); a certificate of
+  // our own and its key.
+  std::string tls_ca;
+  std::string tls_cert;
+  std::string tls_key;
+};
+
+// A client of the server. Nothing is sent yet.
+// ERRORS: UsageError for a malformed address or an unreadable file.
 absl::StatusOr<std::unique_ptr<FarmClient>> MakeFarmClient(
-    const std::string& server, const std::string& token_file);
+    const FarmAddress& address);
 
 }  // namespace optfarm::client_cli
 

@@ -17,6 +17,7 @@
 #include "optfarm/v1/jobs.grpc.pb.h"
 #include "optfarm/v1/models.grpc.pb.h"
 #include "optfarm/v1/results.grpc.pb.h"
+#include "optfarm/v1/tokens.grpc.pb.h"
 #include "rpc/blob_transfer.h"
 #include "rpc/channel.h"
 #include "rpc/retry.h"
@@ -36,7 +37,8 @@ class GrpcFarmClient final : public FarmClient {
         models_(v1::ModelService::NewStub(channel)),
         jobs_(v1::JobService::NewStub(channel)),
         devices_(v1::DeviceService::NewStub(channel)),
-        results_(v1::ResultService::NewStub(channel)) {}
+        results_(v1::ResultService::NewStub(channel)),
+        tokens_(v1::TokenService::NewStub(channel)) {}
 
   absl::Status CheckServer() override {
     v1::FindMissingResponse response;
@@ -142,6 +144,33 @@ class GrpcFarmClient final : public FarmClient {
     return response;
   }
 
+  absl::StatusOr<v1::CreateTokenResponse> CreateToken(
+      const v1::CreateTokenRequest& request) override {
+    v1::CreateTokenResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(tokens_.get(),
+                                 &v1::TokenService::StubInterface::CreateToken,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::ListTokensResponse> ListTokens() override {
+    v1::ListTokensResponse response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(tokens_.get(), &v1::TokenService::StubInterface::ListTokens,
+             v1::ListTokensRequest(), &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::Token> RevokeToken(const std::string& token_id) override {
+    v1::RevokeTokenRequest request;
+    request.set_token_id(token_id);
+    v1::Token token;
+    OPTFARM_RETURN_IF_ERROR(Call(tokens_.get(),
+                                 &v1::TokenService::StubInterface::RevokeToken,
+                                 request, &token, kCallLimit));
+    return token;
+  }
+
  private:
   static void SetDeadline(absl::Duration limit, grpc::ClientContext* context) {
     // A time too far away for the clock's type is no deadline.
@@ -186,21 +215,23 @@ class GrpcFarmClient final : public FarmClient {
   const std::unique_ptr<v1::JobService::StubInterface> jobs_;
   const std::unique_ptr<v1::DeviceService::StubInterface> devices_;
   const std::unique_ptr<v1::ResultService::StubInterface> results_;
+  const std::unique_ptr<v1::TokenService::StubInterface> tokens_;
 };
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<FarmClient>> MakeFarmClient(
-    const std::string& server, const std::string& token_file) {
+    const FarmAddress& address) {
   rpc::ChannelOptions options;
-  options.target = server;
-  options.token_file = token_file;
+  options.target = address.server;
+  options.token_file = address.token_file;
+  options.tls = {address.tls_ca, address.tls_cert, address.tls_key};
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
       rpc::MakeChannel(options);
   if (!channel.ok()) {
     return WithExitCode(channel.status(), ExitCode::kUsage);
   }
-  return std::make_unique<GrpcFarmClient>(server, *channel);
+  return std::make_unique<GrpcFarmClient>(address.server, *channel);
 }
 
 }  // namespace optfarm::client_cli

@@ -63,7 +63,8 @@ int Main(const std::vector<std::string>& words) {
   CommandContext context = MakeContext(words);
   context.format = parsed->global.format;
   context.connect = [&global = parsed->global] {
-    return MakeFarmClient(global.server, global.token_file);
+    return MakeFarmClient({global.server, global.token_file, global.tls_ca,
+                           global.tls_cert, global.tls_key});
   };
   absl::StatusOr<ExitCode> code = parsed->command->Run(context);
   std::cout.flush();

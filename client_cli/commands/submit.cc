@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/farm_client.h"
@@ -16,6 +17,7 @@
 #include "client_cli/job_request.h"
 #include "client_cli/job_text.h"
 #include "client_cli/job_upload.h"
+#include "client_cli/junit.h"
 #include "client_cli/progress_line.h"
 
 namespace optfarm::client_cli {
@@ -63,16 +65,27 @@ class Submit final : public Command {
                 "Makes submitting again harmless: one id, one job. Default: "
                 "random, which covers optctl's own retries.",
                 &request_id_);
+    flags->Text("webhook", "URL",
+                "Address that the server tells when the job has ended; its "
+                "operator must have allowed the host.",
+                &webhook_);
     flags->Switch("wait", "Wait for the end and show the outcome.", &wait_);
     flags->Duration("timeout",
                     "With --wait, longest time to wait; then exit code 124. "
                     "The job goes on. Default: until it has ended.",
                     &timeout_);
+    flags->Path("junit", "FILE",
+                "With --wait, also write the outcome as JUnit XML: a test "
+                "case for each task and each gate.",
+                &junit_);
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     if (timeout_ < absl::InfiniteDuration() && !wait_) {
       return UsageError("--timeout is about --wait, which is not given");
+    }
+    if (!junit_.empty() && !wait_) {
+      return UsageError("--junit is about --wait, which is not given");
     }
     OPTFARM_ASSIGN_OR_RETURN(const JobRequest request, CheckJobFlags(job_));
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
@@ -145,6 +158,7 @@ class Submit final : public Command {
     request.set_client_request_id(request_id_.empty() ? RandomRequestId()
                                                       : request_id_);
     *request.mutable_spec() = upload.spec;
+    request.set_webhook(webhook_);
     absl::StatusOr<v1::SubmitJobResponse> response = client->Submit(request);
     if (response.status().code() == absl::StatusCode::kFailedPrecondition) {
       // A blob may have gone between the upload and the submit. Nothing is sent
@@ -174,6 +188,9 @@ class Submit final : public Command {
     *context.err << "Job " << job.job_id() << " is "
                  << v1::JobState_Name(job.state()) << "." << std::endl;
     OPTFARM_ASSIGN_OR_RETURN(v1::Job ended, Wait(client, job, context));
+    if (!junit_.empty()) {
+      OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(junit_, JUnitXml(ended)));
+    }
     return PrintOutcome(OutcomeOf(ended), context);
   }
 
@@ -202,7 +219,7 @@ class Submit final : public Command {
 
   JobFlags job_;
   std::vector<std::string> devices_;
-  std::string name_, request_id_;
+  std::string name_, request_id_, junit_, webhook_;
   bool no_cache_ = false;
   bool wait_ = false;
   absl::Duration timeout_ = absl::InfiniteDuration();

@@ -35,6 +35,7 @@ struct FakeFarm {
   std::vector<int64_t> watched_after;
   std::vector<v1::Device> devices;
   std::vector<std::string> uploaded_paths;
+  std::vector<v1::Token> tokens;
   absl::Status check_server;
 };
 
@@ -131,6 +132,34 @@ class FakeFarmClient final : public FarmClient {
   absl::StatusOr<v1::CompareResultsResponse> CompareResults(
       const v1::CompareResultsRequest&) override {
     return v1::CompareResultsResponse();
+  }
+
+  absl::StatusOr<v1::CreateTokenResponse> CreateToken(
+      const v1::CreateTokenRequest& request) override {
+    v1::CreateTokenResponse response;
+    response.set_secret("oft_secret");
+    v1::Token& token = *response.mutable_token();
+    token.set_token_id("t1");
+    token.set_name(request.name());
+    *token.mutable_scopes() = request.scopes();
+    token.mutable_create_time()->set_seconds(1700000000);
+    token.mutable_expire_time()->set_seconds(1700000000 +
+                                             request.lifetime().seconds());
+    farm_->tokens.push_back(token);
+    return response;
+  }
+  absl::StatusOr<v1::ListTokensResponse> ListTokens() override {
+    v1::ListTokensResponse response;
+    response.mutable_tokens()->Add(farm_->tokens.begin(), farm_->tokens.end());
+    return response;
+  }
+  absl::StatusOr<v1::Token> RevokeToken(const std::string& token_id) override {
+    for (v1::Token& token : farm_->tokens) {
+      if (token.token_id() != token_id) continue;
+      token.mutable_revoke_time()->set_seconds(1700000001);
+      return token;
+    }
+    return FromServer(absl::NotFoundError("no such token"));
   }
 
  private:

@@ -387,5 +387,63 @@ TEST_F(FarmCommandsTest, ListHasStableFields) {
             "seconds,name\nj1,SUCCEEDED,,,,,,,\n");
 }
 
+TEST_F(FarmCommandsTest, SubmitWritesTheOutcomeAsJUnit) {
+  v1::JobSpec& spec = *farm_.job.mutable_spec();
+  spec.mutable_model()->set_name("a<b>.pb");
+  spec.mutable_recipe()->set_name("int8");
+  farm_.job.set_state(v1::FAILED);
+  v1::Task& optimize = *farm_.job.add_tasks();
+  optimize.set_kind(v1::OPTIMIZE);
+  optimize.set_state(v1::TASK_DONE);
+  optimize.mutable_start_time()->set_seconds(10);
+  optimize.mutable_end_time()->set_seconds(12);
+  v1::Task& benchmark = *farm_.job.add_tasks();
+  benchmark.set_kind(v1::BENCHMARK);
+  benchmark.set_device("pi4");
+  benchmark.set_state(v1::TASK_FAILED);
+  benchmark.mutable_failure()->set_kind(v1::Failure::INTERNAL);
+  benchmark.mutable_failure()->set_message("the \"pi\" & its\x01 agent left");
+  v1::GateResult& gate = *farm_.job.add_gates();
+  gate.set_name("max_accuracy_drop");
+  gate.set_value(0.05);
+  gate.set_bound(0.01);
+  v1::Failure& failure = *farm_.job.mutable_failure();
+  failure.set_code("GATE_FAILED");
+  farm_.streams.push_back({});
+  const std::string file = JoinPath(folder_, "junit.xml");
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=int8", "--wait",
+                    absl::StrCat("--junit=", file)}),
+            ExitCode::kJobFailed)
+      << message_;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const std::string xml, ReadFile(file));
+  EXPECT_THAT(xml,
+              AllOf(HasSubstr("tests=\"3\" failures=\"1\" errors=\"1\""),
+                    HasSubstr("name=\"a&lt;b&gt;.pb int8\""),
+                    HasSubstr("name=\"optimize\" time=\"2.000\"/>"),
+                    HasSubstr("the &quot;pi&quot; &amp; its? agent left"),
+                    HasSubstr("<failure type=\"GATE_FAILED\" message=\"value "
+                              "0.05, bound 0.01\"/>")));
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=int8", "--junit=x"}),
+            ExitCode::kUsage);
+}
+
+TEST_F(FarmCommandsTest, TokensAreMadeListedAndRevoked) {
+  ASSERT_EQ(CodeOf({"token", "create", "ci", "--scope=submit", "--scope=read",
+                    "--lifetime=2h"}),
+            ExitCode::kOk)
+      << message_;
+  // The secret alone, so that it can be sent to a file.
+  EXPECT_EQ(out_, "oft_secret\n");
+  EXPECT_EQ(farm_.tokens[0].expire_time().seconds(), 1700007200);
+  ASSERT_EQ(CodeOf({"token", "list"}), ExitCode::kOk);
+  EXPECT_THAT(out_, AllOf(HasSubstr("submit,read"), HasSubstr("EXPIRED")));
+  ASSERT_EQ(CodeOf({"token", "revoke", "t1"}), ExitCode::kOk);
+  ASSERT_EQ(CodeOf({"token", "list"}), ExitCode::kOk);
+  EXPECT_THAT(out_, HasSubstr("REVOKED"));
+  EXPECT_EQ(CodeOf({"token", "revoke", "t2"}), ExitCode::kNotFound);
+  EXPECT_EQ(CodeOf({"token", "create", "ci", "--scope=all"}), ExitCode::kUsage);
+  EXPECT_EQ(CodeOf({"token", "create", "ci"}), ExitCode::kUsage);
+}
+
 }  // namespace
 }  // namespace optfarm::client_cli
