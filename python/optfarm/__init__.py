@@ -1,0 +1,25 @@
+"""Optfarm from Python: submit a model, wait, read the report and the numbers.
+
+    import optfarm
+
+    farm = optfarm.Client('http://127.0.0.1:7071', token='...')
+    job = farm.submit('model.pb', recipe='int8', calibration='images/')
+    job = farm.wait(job)
+    for row in optfarm.report(job).rows:
+        print(row.device, row.variant, row.threads, row.median_ms)
+
+It speaks the server's REST door (optfarm-server --http=HOST:PORT) and needs
+nothing but the standard library.
+"""
+
+from .client import Client
+from .errors import (ApiError, Conflict, InvalidArgument, JobFailed, NotFound,
+                     PermissionDenied, Timeout, Unauthenticated, Unavailable)
+from .report import Gate, Report, Row, report
+
+__all__ = [
+    'ApiError', 'Client', 'Conflict', 'Gate', 'InvalidArgument', 'JobFailed',
+    'NotFound', 'PermissionDenied', 'Report', 'Row', 'Timeout',
+    'Unauthenticated', 'Unavailable', 'report'
+]
+__version__ = '0.1.0'

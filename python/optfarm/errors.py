@@ -1,0 +1,72 @@
+"""What can go wrong, as exceptions that carry what the server said."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, Optional
+
+
+class ApiError(Exception):
+    """The server refused a call. `code` is the canonical name of the error
+    ('NOT_FOUND'), `status` the HTTP status, `problem` the whole answer."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        self.status = status
+        self.problem = dict(problem)
+        self.code: str = str(problem.get('code', ''))
+        self.detail: str = str(problem.get('detail', ''))
+        super().__init__(f'{self.code or status}: {self.detail}')
+
+
+class InvalidArgument(ApiError):
+    """What was sent cannot work; the message says what to change."""
+
+
+class Unauthenticated(ApiError):
+    """The server wants a token, or refused this one."""
+
+
+class PermissionDenied(ApiError):
+    """The token may not do this."""
+
+
+class NotFound(ApiError):
+    """There is no such job, device or file."""
+
+
+class Conflict(ApiError):
+    """The same request id was used for something else."""
+
+
+class Unavailable(ApiError):
+    """The server cannot be reached, or is starting or stopping. `status` is 0
+    when there was no answer at all."""
+
+
+class Timeout(Exception):
+    """The time that the caller gave has passed; the job goes on."""
+
+
+class JobFailed(Exception):
+    """A job ended as FAILED or CANCELLED. `job` is all that is known of it."""
+
+    def __init__(self, job: Mapping[str, Any]) -> None:
+        self.job = dict(job)
+        failure: Mapping[str, Any] = job.get('failure') or {}
+        super().__init__(f"job {job.get('job_id')} {job.get('state')}: "
+                         f"{failure.get('message', '')}")
+
+
+_BY_STATUS = {
+    400: InvalidArgument,
+    401: Unauthenticated,
+    403: PermissionDenied,
+    404: NotFound,
+    409: Conflict,
+    503: Unavailable,
+    504: Unavailable,
+}
+
+
+def error_of(status: int, problem: Optional[Mapping[str, Any]]) -> ApiError:
+    """The exception for an answer with this status."""
+    return _BY_STATUS.get(status, ApiError)(status, problem or {})

@@ -1,0 +1,125 @@
+"""What a job found out, as plain values."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Mapping, Optional, Tuple
+
+
+def _number(value: Any) -> Optional[float]:
+    # protobuf's JSON writes "NaN" and 64-bit integers as strings.
+    return None if value is None else float(value)
+
+
+@dataclasses.dataclass(frozen=True)
+class Gate:
+    """A bound of the recipe, and whether it held."""
+    name: str
+    passed: bool
+    value: float
+    bound: float
+    message: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One measurement: a variant on a device with a number of threads."""
+    device: str
+    variant: str
+    threads: int
+    median_ms: float
+    p90_ms: float
+    runs: int
+    noisy: bool
+    file_bytes: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    job_id: str
+    state: str
+    gates: Tuple[Gate, ...]
+    rows: Tuple[Row, ...]
+    # Top-1 accuracy on the labelled samples, before and after; None without
+    # labels.
+    top1_before: Optional[float]
+    top1_after: Optional[float]
+    # Share of samples where both versions name the same class.
+    top1_agreement: Optional[float]
+    bytes_before: int
+    bytes_after: int
+    failure: str
+
+    @property
+    def passed(self) -> bool:
+        """The job succeeded, with every gate."""
+        return self.state == 'SUCCEEDED'
+
+    def row(self, variant: str, device: Optional[str] = None,
+            threads: Optional[int] = None) -> Row:
+        """The first measurement that fits. Raises KeyError."""
+        for row in self.rows:
+            if (row.variant == variant and device in (None, row.device) and
+                    threads in (None, row.threads)):
+                return row
+        raise KeyError(f'no measurement of {variant!r} on '
+                       f"{device or 'any device'} with "
+                       f"{threads or 'any number of'} threads")
+
+    def speedup(self, variant: str, device: Optional[str] = None,
+                threads: Optional[int] = None) -> float:
+        """How much faster `variant` is than "float", the median latencies
+        compared."""
+        row = self.row(variant, device, threads)
+        base = self.row('float', row.device, row.threads)
+        return base.median_ms / row.median_ms
+
+
+def _accuracy(report: Mapping[str, Any], key: str) -> Optional[float]:
+    accuracy = report.get(key) or {}
+    if int(accuracy.get('samples', 0)) == 0:
+        return None
+    return _number(accuracy.get('top1'))
+
+
+def _agreement(report: Mapping[str, Any]) -> Optional[float]:
+    compared = report.get('outputs_compared') or []
+    if not compared or int(compared[0].get('samples', 0)) == 0:
+        return None
+    return _number(compared[0].get('top1_agreement'))
+
+
+def _row(measurement: Mapping[str, Any]) -> Row:
+    return Row(device=measurement.get('device', ''),
+               variant=measurement.get('variant', ''),
+               threads=int(measurement.get('threads', 0)),
+               median_ms=float(measurement.get('median_us', 0)) / 1000,
+               p90_ms=float(measurement.get('p90_us', 0)) / 1000,
+               runs=int(measurement.get('runs', 0)),
+               noisy=bool(measurement.get('noisy', False)),
+               file_bytes=int(measurement.get('file_size_bytes', 0)))
+
+
+def _gate(gate: Mapping[str, Any]) -> Gate:
+    return Gate(name=gate.get('name', ''),
+                passed=bool(gate.get('passed', False)),
+                value=float(gate.get('value', 0)),
+                bound=float(gate.get('bound', 0)),
+                message=gate.get('message', ''))
+
+
+def report(job: Mapping[str, Any]) -> Report:
+    """The report of a job as Client.wait or Client.job returned it."""
+    made: Mapping[str, Any] = job.get('report') or {}
+    failure: Mapping[str, Any] = job.get('failure') or {}
+    return Report(
+        job_id=job.get('job_id', ''),
+        state=job.get('state', ''),
+        gates=tuple(_gate(gate) for gate in job.get('gates') or ()),
+        rows=tuple(_row(one) for one in job.get('measurements') or ()),
+        top1_before=_accuracy(made, 'float_accuracy'),
+        top1_after=_accuracy(made, 'optimized_accuracy'),
+        top1_agreement=_agreement(made),
+        bytes_before=int((made.get('size_before') or {}).get('file_bytes', 0)),
+        bytes_after=int((made.get('size_after') or {}).get('file_bytes', 0)),
+        failure=failure.get('message', ''))

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""The Python package and the example pipeline against a real server."""
+
+import pathlib
+import subprocess
+import sys
+import unittest
+
+import farm as testing
+
+import optfarm
+
+DIGITS = testing.SOURCE / 'examples/digits'
+GATE = testing.SOURCE / 'examples/training_pipeline/gate.py'
+
+
+class ClientTest(unittest.TestCase):
+
+    @classmethod
+    def setUpClass(cls):
+        cls.farm = testing.Farm()
+        cls.client = optfarm.Client(cls.farm.url,
+                                    token_file=cls.farm.token_file)
+        cls.job = cls.client.submit(
+            DIGITS / 'digits.pb', 'int8', calibration=DIGITS / 'images',
+            input_mean=127.5, input_std=127.5, name='digits',
+            request_id='first')
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.farm.close()
+
+    def test_a_job_is_followed_to_its_report(self):
+        kinds = {kind for kind, _ in self.client.events(self.job)}
+        self.assertLessEqual({'job_state', 'task_state'}, kinds)
+        job = self.client.wait(self.job, testing.PATIENCE)
+        report = optfarm.report(job)
+        self.assertTrue(report.passed)
+        self.assertLess(report.bytes_after, report.bytes_before / 2)
+        self.assertGreater(report.top1_agreement, 0.9)
+        self.assertTrue(all(gate.passed for gate in report.gates))
+        # From a job that has ended, all events again, and an end.
+        self.assertTrue(list(self.client.events(job)))
+        self.assertEqual(
+            list(self.client.events(job, int(job['last_event_sequence']))), [])
+        list(self.client.logs(job))
+
+    def test_files_come_back_as_they_were_made(self):
+        self.client.wait(self.job, testing.PATIENCE)
+        path = self.farm.folder / 'optimized.pb'
+        self.client.download_artifact(self.job, 'optimized.pb', path)
+        self.assertGreater(path.stat().st_size, 1000)
+        with self.assertRaises(optfarm.NotFound):
+            self.client.download_artifact(self.job, 'other.pb', path)
+
+    def test_large_files_go_up_in_parts_and_only_once(self):
+        path = self.farm.folder / 'large.bin'
+        path.write_bytes(bytes(range(256)) * (80 << 10))
+        seen = []
+        sha, = self.client.upload([path], lambda done, _: seen.append(done))
+        self.assertEqual(seen[-1], path.stat().st_size)
+        self.assertGreater(len(seen), 1)
+        again = []
+        self.client.upload([path], lambda done, _: again.append(done))
+        self.assertEqual(again, [])
+        back = self.farm.folder / 'back.bin'
+        self.client.download(sha, back)
+        self.assertEqual(back.read_bytes(), path.read_bytes())
+        empty = self.farm.folder / 'empty'
+        empty.write_bytes(b'')
+        self.client.upload([empty])
+
+    def test_one_request_id_is_one_job(self):
+        again = self.client.submit(
+            DIGITS / 'digits.pb', 'int8', calibration=DIGITS / 'images',
+            input_mean=127.5, input_std=127.5, name='digits',
+            request_id='first')
+        self.assertEqual(again['job_id'], self.job['job_id'])
+        with self.assertRaises(optfarm.Conflict):
+            self.client.submit(DIGITS / 'digits.pb', 'fp32',
+                               request_id='first')
+
+    def test_lists_come_whole(self):
+        ids = {job['job_id'] for job in self.client.jobs(name='digits')}
+        self.assertIn(self.job['job_id'], ids)
+        self.assertEqual(self.client.devices(), [])
+        self.assertEqual(list(self.client.results(device='none')), [])
+
+    def test_errors_say_what_was_wrong(self):
+        with self.assertRaises(optfarm.NotFound):
+            self.client.job('no-such-job')
+        with self.assertRaises(optfarm.NotFound):
+            self.client.submit(DIGITS / 'digits.pb', 'int9')
+        with self.assertRaises(optfarm.InvalidArgument):
+            list(self.client.jobs(colour='red'))
+        with self.assertRaises(optfarm.Unauthenticated):
+            optfarm.Client(self.farm.url, token='guess').devices()
+        with self.assertRaises(ValueError):
+            optfarm.Client('ftp://x')
+        with self.assertRaises(ValueError):
+            self.client.submit(DIGITS / 'digits.pb', 'int8',
+                               calibration=self.farm.folder / 'nothing')
+
+    def test_a_job_that_fails_raises_with_the_reason(self):
+        bad = self.farm.folder / 'bad.pb'
+        # A node without a name.
+        bad.write_bytes(b'\x0a\x02\x12\x00')
+        job = self.client.submit(bad, 'fp32')
+        with self.assertRaises(optfarm.JobFailed) as caught:
+            self.client.wait(job, testing.PATIENCE)
+        self.assertEqual(caught.exception.job['state'], 'FAILED')
+        self.assertTrue(str(caught.exception))
+
+    def gate(self, *flags):
+        return subprocess.run(
+            [sys.executable, str(GATE), str(DIGITS / 'digits.pb'),
+             f"--calibration={DIGITS / 'images'}", '--input_mean=127.5',
+             '--input_std=127.5', *flags],
+            env=self.farm.environment(), capture_output=True, text=True,
+            check=False)
+
+    def test_the_example_pipeline_passes_and_fails_builds(self):
+        good = self.gate()
+        self.assertEqual(good.returncode, 0, good.stderr)
+        self.assertIn('agreement', good.stdout)
+        bad = self.gate('--max_size_ratio=0.01')
+        self.assertEqual(bad.returncode, 1, bad.stderr)
+        self.assertIn('NOT GOOD ENOUGH', bad.stderr)
+        lost = self.gate('--url=http://127.0.0.1:1', '--timeout=1')
+        self.assertEqual(lost.returncode, 2, lost.stderr)
+
+
+if __name__ == '__main__':
+    unittest.main(argv=sys.argv[:1])
