@@ -162,7 +162,8 @@ TEST_F(FarmCommandsTest, SubmitListsCalibrationFilesByPath) {
   EXPECT_EQ(spec.calibration().files(0).digest().sha256(), Sha256Hex("b"));
   EXPECT_EQ(spec.calibration().input_mean(), 127.5);
   EXPECT_EQ(spec.labels().name(), "labels.txt");
-  EXPECT_THAT(err_, HasSubstr(": 1 file that is neither picture nor sound."));
+  EXPECT_THAT(err_, HasSubstr(": 1 file that is neither picture, "
+                              "sound nor record file."));
 }
 
 TEST_F(FarmCommandsTest, SubmitSendsArraysWithTheirInput) {
