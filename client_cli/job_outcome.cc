@@ -65,6 +65,24 @@ std::string FedText(const v1::Report* report) {
   return text;
 }
 
+// What the model was frozen from.
+std::string OriginText(const v1::Report* report) {
+  if (report == nullptr || !report->has_model_origin()) return "";
+  const v1::ModelOrigin& origin = report->model_origin();
+  std::string text =
+      absl::StrCat("Frozen from ", origin.source(),
+                   origin.checkpoint().empty() ? "" : " with checkpoint ",
+                   origin.checkpoint(), ": ", origin.variables(),
+                   origin.variables() == 1 ? " variable" : " variables");
+  if (origin.tags_size() > 0) {
+    absl::StrAppend(&text, ", tags ", absl::StrJoin(origin.tags(), ","));
+  }
+  if (!origin.signature().empty()) {
+    absl::StrAppend(&text, ", signature ", origin.signature());
+  }
+  return absl::StrCat("\n", PrintableLine(text), ".\n");
+}
+
 std::string FailureWords(const JobOutcome& outcome) {
   if (outcome.failure == nullptr || outcome.failure->message().empty()) {
     return "";
@@ -151,8 +169,8 @@ std::string OutcomeText(const JobOutcome& outcome, bool color) {
   if (results.report != nullptr) {
     absl::StrAppend(&text, ReportDetails(*results.report));
   }
-  absl::StrAppend(&text, GatesText(results), FedText(results.report),
-                  NoiseText(results.measurements),
+  absl::StrAppend(&text, GatesText(results), OriginText(results.report),
+                  FedText(results.report), NoiseText(results.measurements),
                   WarningsText(results.report));
   if (!text.empty()) absl::StrAppend(&text, "\n");
   if (!outcome.remark.empty()) absl::StrAppend(&text, outcome.remark, "\n");

@@ -156,6 +156,7 @@ absl::Status Prepare(const JobFlags& flags, const std::string& scratch,
   request->inputs = std::move(model->inputs);
   request->outputs = std::move(model->outputs);
   request->remarks = std::move(model->remarks);
+  request->model_origin = std::move(model->origin);
   request->model_folder = std::move(model->folder);
   return absl::OkStatus();
 }

@@ -48,6 +48,8 @@ struct JobRequest {
   std::shared_ptr<InterruptCleanup> model_folder;
   // What the user should know, one sentence each.
   std::vector<std::string> remarks;
+  // Set when the model was frozen here.
+  std::optional<v1::ModelOrigin> model_origin;
   v1::Recipe recipe;
   std::vector<v1::TensorSpec> inputs;
   std::vector<std::string> outputs;

@@ -26,6 +26,9 @@ class Uploader {
     // Built-in ones too: what was checked here is what runs, whichever version
     // the worker has and before any worker has joined.
     *spec.mutable_recipe() = request_.recipe;
+    if (request_.model_origin) {
+      *spec.mutable_model_origin() = *request_.model_origin;
+    }
     for (const v1::TensorSpec& input : request_.inputs) {
       *spec.add_inputs() = input;
     }

@@ -36,6 +36,7 @@ optimize::OptimizeRequest MakeRequest(const JobRequest& request,
   work.input_mean = request.input_mean;
   work.input_std = request.input_std;
   work.out_folder = FilesFolder(folder);
+  work.model_origin = request.model_origin;
   work.tool_version = OPTFARM_VERSION;
   work.threads =
       static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

@@ -42,10 +42,15 @@ void FindSavedModels(const std::string& folder, int depth,
   }
 }
 
+// "dir/export/" -> "export".
+std::string NameOf(absl::string_view path) {
+  while (path.size() > 1 && path.back() == '/') path.remove_suffix(1);
+  return std::string(BaseName(path));
+}
+
 // "dir/model.tar.gz" -> "model".
 std::string StemOf(absl::string_view path) {
-  while (!path.empty() && path.back() == '/') path.remove_suffix(1);
-  const std::string name = BaseName(path);
+  const std::string name = NameOf(path);
   return name.substr(0, name.find('.', 1));
 }
 
@@ -62,6 +67,7 @@ class Preparer {
   absl::StatusOr<formats::FreezeSource> Open(FileKind kind);
   absl::Status FillFromSignature(const formats::FreezeSource& opened);
   absl::Status FreezeIt(formats::FreezeSource opened);
+  void FillOrigin(int variables);
   absl::Status MakeFolder();
 
   const ModelSource& source_;
@@ -70,6 +76,9 @@ class Preparer {
   // The SavedModel, where it was unpacked.
   std::string unpacked_;
   std::string what_;
+  // Of the SavedModel's graph that was chosen, and the signature that was read.
+  std::vector<std::string> tags_;
+  std::string signature_;
   PreparedModel prepared_;
 };
 
@@ -168,6 +177,7 @@ absl::Status Preparer::FillFromSignature(const formats::FreezeSource& opened) {
       prepared_.outputs.push_back(output.tensor);
     }
   }
+  signature_ = signature->key;
   prepared_.remarks.push_back(absl::StrCat(
       "Inputs and outputs are those of signature '", signature->key,
       "': ", absl::StrJoin(prepared_.outputs, ", "), "."));
@@ -207,12 +217,24 @@ absl::Status Preparer::FreezeIt(formats::FreezeSource opened) {
   OPTFARM_RETURN_IF_ERROR(MakeFolder());
   prepared_.path = JoinPath(folder_, absl::StrCat(StemOf(source_.path), ".pb"));
   OPTFARM_RETURN_IF_ERROR(formats::SaveGraphDef(frozen->graph, prepared_.path));
+  FillOrigin(frozen->converted_variables);
   prepared_.remarks.push_back(absl::StrCat(
       "Froze ", frozen->converted_variables, " variables of ", what_, "."));
   for (std::string& remark : frozen->remarks) {
     prepared_.remarks.push_back(std::move(remark));
   }
   return absl::OkStatus();
+}
+
+void Preparer::FillOrigin(int variables) {
+  v1::ModelOrigin& origin = prepared_.origin.emplace();
+  origin.set_source(NameOf(source_.path));
+  if (!source_.checkpoint.empty()) {
+    origin.set_checkpoint(NameOf(source_.checkpoint));
+  }
+  for (const std::string& tag : tags_) origin.add_tags(tag);
+  origin.set_signature(signature_);
+  origin.set_variables(variables);
 }
 
 absl::StatusOr<PreparedModel> Preparer::Run() {
@@ -237,6 +259,10 @@ absl::StatusOr<PreparedModel> Preparer::Run() {
     return std::move(prepared_);
   }
   OPTFARM_ASSIGN_OR_RETURN(formats::FreezeSource opened, Open(kind));
+  if (is_saved_model) {
+    const auto& tags = opened.meta.meta_info_def().tags();
+    tags_.assign(tags.begin(), tags.end());
+  }
   OPTFARM_RETURN_IF_ERROR(FillFromSignature(opened));
   OPTFARM_RETURN_IF_ERROR(FreezeIt(std::move(opened)));
   // What was unpacked is not needed any more.

@@ -5,6 +5,7 @@
 #define OPTFARM_CLIENT_CLI_MODEL_SOURCE_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,6 +39,8 @@ struct PreparedModel {
   std::vector<std::string> outputs;
   // What was frozen from what, one sentence each.
   std::vector<std::string> remarks;
+  // The same for machines; set when something was frozen.
+  std::optional<v1::ModelOrigin> origin;
   // Holds the graph file when it was made here and not in `scratch`; it goes
   // also when the user presses Ctrl-C.
   std::shared_ptr<InterruptCleanup> folder;

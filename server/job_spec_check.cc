@@ -98,6 +98,19 @@ absl::Status CheckTensors(const v1::JobSpec& spec) {
   return absl::OkStatus();
 }
 
+absl::Status CheckOrigin(const v1::ModelOrigin& origin) {
+  OPTFARM_RETURN_IF_ERROR(
+      CheckCount("model_origin.tags", origin.tags_size(), 100));
+  for (const std::string& tag : origin.tags()) {
+    OPTFARM_RETURN_IF_ERROR(CheckText("model_origin.tags", tag, kMaxNameBytes));
+  }
+  OPTFARM_RETURN_IF_ERROR(
+      CheckText("model_origin.source", origin.source(), kMaxNameBytes));
+  OPTFARM_RETURN_IF_ERROR(
+      CheckText("model_origin.checkpoint", origin.checkpoint(), kMaxNameBytes));
+  return CheckText("model_origin.signature", origin.signature(), kMaxNameBytes);
+}
+
 absl::Status CheckNamedBlob(absl::string_view field,
                             const v1::NamedBlob& blob) {
   OPTFARM_RETURN_IF_ERROR(
@@ -231,6 +244,7 @@ absl::StatusOr<v1::JobSpec> CheckJobSpec(const v1::JobSpec& spec) {
   if (spec.model().digest().size_bytes() == 0) {
     return Wrong("model", "is an empty file; give a frozen graph (.pb)");
   }
+  OPTFARM_RETURN_IF_ERROR(CheckOrigin(spec.model_origin()));
   OPTFARM_RETURN_IF_ERROR(CheckRecipe(spec.recipe()));
   OPTFARM_RETURN_IF_ERROR(CheckTensors(spec));
   OPTFARM_RETURN_IF_ERROR(CheckData(spec.calibration()));

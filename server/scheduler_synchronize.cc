@@ -376,6 +376,9 @@ absl::StatusOr<v1::LeasedTask> Scheduler::Describe(const TaskRef& ref,
       *work.mutable_calibration() = job.spec->calibration();
     }
     if (job.spec->has_labels()) *work.mutable_labels() = job.spec->labels();
+    if (job.spec->has_model_origin()) {
+      *work.mutable_model_origin() = job.spec->model_origin();
+    }
     return lease;
   }
   OPTFARM_ASSIGN_OR_RETURN(const v1::Report report,

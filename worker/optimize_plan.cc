@@ -98,6 +98,7 @@ optimize::OptimizeRequest OptimizeRequestFor(const v1::LeasedTask& lease,
     request.labels_path = WithMember(JoinPath(folder.in(), kLabels),
                                      LabelsMember(task.labels().name()));
   }
+  if (task.has_model_origin()) request.model_origin = task.model_origin();
   request.out_folder = folder.out();
   return request;
 }

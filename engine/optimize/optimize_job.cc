@@ -319,6 +319,8 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
   report.mutable_model()->set_sha256(model.sha256);
   report.mutable_model()->set_size_bytes(model.bytes);
   report.set_tool_version(request.tool_version);
+  if (request.model_origin)
+    *report.mutable_model_origin() = *request.model_origin;
   for (const graph::GraphTensor& tensor : model.io.inputs) {
     *report.add_inputs() = ToSpec(tensor);
   }

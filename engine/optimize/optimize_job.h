@@ -55,7 +55,8 @@ struct OptimizeRequest {
   std::optional<double> input_std;
   // Existing folder for the files made.
   std::string out_folder;
-  // Goes into the report.
+  // Both go into the report.
+  std::optional<v1::ModelOrigin> model_origin;
   std::string tool_version;
   int threads = 1;
 };

@@ -260,6 +260,7 @@ TEST_F(ModelFilesTest, RunTakesSavedModelsAndCheckpoints) {
                                "--out_graph=" + Path("optimized.pb")});
     EXPECT_EQ(Run("optctl", words), 0) << output_;
     EXPECT_THAT(output_, HasSubstr("Froze 1 variables of"));
+    EXPECT_THAT(output_, HasSubstr("Frozen from "));
     EXPECT_EQ(SumOf(Path("optimized.pb")), sum_);
   }
 }
