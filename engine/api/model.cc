@@ -12,8 +12,6 @@
 #include "engine/api/handles.h"
 #include "engine/api/read_options.h"
 #include "engine/formats/encrypted_model.h"
-#include "engine/formats/file_kind.h"
-#include "engine/formats/graph_file.h"
 #include "engine/formats/loaded_graph.h"
 #include "engine/graph/verify.h"
 
@@ -40,31 +38,13 @@ absl::StatusOr<std::optional<AeadKey>> KeyOf(
       absl::string_view(static_cast<const char*>(options.key), kAeadKeyBytes));
 }
 
-absl::StatusOr<formats::LoadedGraph> FromMemory(
-    absl::string_view bytes, const std::optional<AeadKey>& key,
-    const std::string& name) {
-  std::string plain;
-  if (key.has_value() && formats::IsEncryptedModel(bytes)) {
-    OPTFARM_ASSIGN_OR_RETURN(plain, formats::DecryptModel(bytes, *key, name));
-    bytes = plain;
-  }
-  formats::LoadedGraph loaded;
-  if (formats::IdentifyBytes(bytes) == formats::FileKind::kMemoryMappedGraph) {
-    OPTFARM_ASSIGN_OR_RETURN(loaded.package,
-                             formats::MemmappedPackage::FromBytes(bytes, name));
-    OPTFARM_ASSIGN_OR_RETURN(loaded.def, loaded.package->Graph());
-    return loaded;
-  }
-  OPTFARM_ASSIGN_OR_RETURN(loaded.def, formats::ParseGraphDef(bytes, name));
-  return loaded;
-}
-
 absl::StatusOr<formats::LoadedGraph> FromFile(
     const std::string& path, const std::optional<AeadKey>& key) {
   if (key.has_value()) {
     const auto mapped = MappedFile::Open(path);
     if (mapped.ok() && formats::IsEncryptedModel((*mapped)->bytes())) {
-      return FromMemory((*mapped)->bytes(), key, absl::StrCat("'", path, "'"));
+      return formats::LoadGraphFromMemory((*mapped)->bytes(), key,
+                                          absl::StrCat("'", path, "'"));
     }
   }
   return formats::LoadGraph(path);
@@ -150,7 +130,7 @@ optfarm_status* optfarm_model_load_memory(const void* data, size_t size,
                                  options, optfarm_model_options_init)));
     OPTFARM_ASSIGN_OR_RETURN(
         optfarm::formats::LoadedGraph loaded,
-        optfarm::api::FromMemory(
+        optfarm::formats::LoadGraphFromMemory(
             absl::string_view(static_cast<const char*>(data), size), key,
             "the model in memory"));
     return optfarm::api::MakeModel(std::move(loaded), model);

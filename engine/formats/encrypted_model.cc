@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -11,6 +12,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "engine/formats/byte_reader.h"
+#include "engine/formats/memmapped_package.h"
 
 namespace optfarm::formats {
 namespace {
@@ -118,9 +120,18 @@ absl::StatusOr<std::string> EncryptModel(absl::string_view plain,
   return bytes;
 }
 
-absl::StatusOr<std::string> DecryptModel(absl::string_view bytes,
-                                         const AeadKey& key,
-                                         absl::string_view name) {
+namespace {
+
+// What the header says, checked against the file's size.
+struct Layout {
+  absl::string_view header;
+  absl::string_view sealed;
+  uint64_t chunk_bytes = 0;
+  uint64_t plain_bytes = 0;
+};
+
+absl::StatusOr<Layout> ReadLayout(absl::string_view bytes,
+                                  absl::string_view name) {
   if (!IsEncryptedModel(bytes)) {
     return absl::InvalidArgumentError(
         absl::StrCat(name, " is not an encrypted model"));
@@ -136,30 +147,64 @@ absl::StatusOr<std::string> DecryptModel(absl::string_view bytes,
         absl::StrCat(name, ": ", what, "; copy or download it again"));
   };
   if (bytes.size() < kHeaderBytes) return damaged("the header is cut off");
-  const absl::string_view header = bytes.substr(0, kHeaderBytes);
-  const uint64_t chunk_bytes = ReadFixed32(header.data() + 8);
-  const uint64_t plain_bytes = ReadFixed64(header.data() + 12);
-  const uint64_t sealed_bytes = bytes.size() - kHeaderBytes;
-  if (chunk_bytes < 1 || chunk_bytes > kMaxChunkBytes ||
-      plain_bytes > sealed_bytes ||
-      ChunksOf(plain_bytes, chunk_bytes) * kAeadTagBytes !=
-          sealed_bytes - plain_bytes) {
+  Layout layout;
+  layout.header = bytes.substr(0, kHeaderBytes);
+  layout.sealed = bytes.substr(kHeaderBytes);
+  layout.chunk_bytes = ReadFixed32(layout.header.data() + 8);
+  layout.plain_bytes = ReadFixed64(layout.header.data() + 12);
+  if (layout.chunk_bytes < 1 || layout.chunk_bytes > kMaxChunkBytes ||
+      layout.plain_bytes > layout.sealed.size() ||
+      ChunksOf(layout.plain_bytes, layout.chunk_bytes) * kAeadTagBytes !=
+          layout.sealed.size() - layout.plain_bytes) {
     return damaged("its header and its size disagree");
   }
-  std::string plain;
-  plain.reserve(plain_bytes);
-  absl::string_view rest = bytes.substr(kHeaderBytes);
+  return layout;
+}
+
+// REQUIRES: `plain` has room for layout.plain_bytes.
+absl::Status Decrypt(const Layout& layout, const AeadKey& key,
+                     absl::string_view name, char* plain) {
+  absl::string_view rest = layout.sealed;
+  uint64_t missing = layout.plain_bytes;
   for (uint64_t chunk = 0; !rest.empty(); ++chunk) {
-    const absl::string_view sealed = rest.substr(
-        0, std::min<uint64_t>(chunk_bytes, plain_bytes - plain.size()) +
-               kAeadTagBytes);
-    rest.remove_prefix(sealed.size());
+    const uint64_t size = std::min<uint64_t>(layout.chunk_bytes, missing);
     const absl::StatusOr<std::string> piece =
-        AeadDecrypt(key, NonceOf(header, chunk), header, sealed);
+        AeadDecrypt(key, NonceOf(layout.header, chunk), layout.header,
+                    rest.substr(0, size + kAeadTagBytes));
     if (!piece.ok()) return Annotate(piece.status(), name);
-    plain += *piece;
+    rest.remove_prefix(size + kAeadTagBytes);
+    plain = std::copy(piece->begin(), piece->end(), plain);
+    missing -= size;
   }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::string> DecryptModel(absl::string_view bytes,
+                                         const AeadKey& key,
+                                         absl::string_view name) {
+  OPTFARM_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(bytes, name));
+  std::string plain(layout.plain_bytes, '\0');
+  OPTFARM_RETURN_IF_ERROR(Decrypt(layout, key, name, plain.data()));
   return plain;
+}
+
+absl::StatusOr<SharedBytes> DecryptModelAligned(absl::string_view bytes,
+                                                const AeadKey& key,
+                                                absl::string_view name) {
+  OPTFARM_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(bytes, name));
+  const uint64_t room =
+      (layout.plain_bytes / kRegionAlignment + 1) * kRegionAlignment;
+  const std::shared_ptr<void> memory(std::aligned_alloc(kRegionAlignment, room),
+                                     &std::free);
+  if (memory == nullptr) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "no memory for the ", layout.plain_bytes, " bytes of ", name));
+  }
+  char* const plain = static_cast<char*>(memory.get());
+  OPTFARM_RETURN_IF_ERROR(Decrypt(layout, key, name, plain));
+  return SharedBytes{{plain, layout.plain_bytes}, memory};
 }
 
 }  // namespace optfarm::formats

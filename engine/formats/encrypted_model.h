@@ -20,6 +20,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/authenticated_encryption.h"
+#include "base/shared_bytes.h"
 
 namespace optfarm::formats {
 
@@ -51,6 +52,12 @@ absl::StatusOr<std::string> EncryptModel(
 absl::StatusOr<std::string> DecryptModel(absl::string_view bytes,
                                          const AeadKey& key,
                                          absl::string_view name);
+// The same into memory that is aligned as memory-mapped packages need it, so
+// that one is used where it was decrypted.
+// ERRORS: the same; ResourceExhausted when there is no memory.
+absl::StatusOr<SharedBytes> DecryptModelAligned(absl::string_view bytes,
+                                                const AeadKey& key,
+                                                absl::string_view name);
 
 }  // namespace optfarm::formats
 

@@ -7,9 +7,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/authenticated_encryption.h"
 #include "base/shared_bytes.h"
 #include "engine/formats/graph_file.h"
 #include "engine/formats/memmapped_package.h"
@@ -28,6 +31,14 @@ struct LoadedGraph {
 // that are read into memory.
 absl::StatusOr<LoadedGraph> LoadGraph(const std::string& path,
                                       uint64_t max_bytes = kMaxGraphBytes);
+
+// The same from a file's bytes in memory, which are not needed any more
+// afterwards. With a key, encrypted ones are decrypted with it, else with the
+// environment's; a package in them is used where it was decrypted.
+// ERRORS: the same; DecryptModel's.
+absl::StatusOr<LoadedGraph> LoadGraphFromMemory(
+    absl::string_view bytes, const std::optional<AeadKey>& key,
+    const std::string& name);
 
 // Finds the package's regions for a session (SessionOptions::find_region);
 // empty without a package. What is found keeps the package.

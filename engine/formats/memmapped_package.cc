@@ -101,6 +101,12 @@ MemmappedPackage::FromBytes(absl::string_view bytes, const std::string& name) {
 }
 
 absl::StatusOr<std::shared_ptr<const MemmappedPackage>>
+MemmappedPackage::FromShared(SharedBytes bytes, const std::string& name) {
+  return Parse(std::unique_ptr<MemmappedPackage>(
+      new MemmappedPackage(name, bytes.bytes, std::move(bytes.owner))));
+}
+
+absl::StatusOr<std::shared_ptr<const MemmappedPackage>>
 MemmappedPackage::FromView(absl::string_view bytes, const std::string& name) {
   return Parse(std::unique_ptr<MemmappedPackage>(
       new MemmappedPackage(name, bytes, nullptr)));

@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/shared_bytes.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::formats {
@@ -38,6 +39,10 @@ class MemmappedPackage {
   // `name` stands in messages.
   static absl::StatusOr<std::shared_ptr<const MemmappedPackage>> FromBytes(
       absl::string_view bytes, const std::string& name);
+  // The same where they are, kept as long as the package.
+  // REQUIRES: they begin at a multiple of kRegionAlignment.
+  static absl::StatusOr<std::shared_ptr<const MemmappedPackage>> FromShared(
+      SharedBytes bytes, const std::string& name);
   // The same where they are. OWNERSHIP: the bytes outlive the package.
   static absl::StatusOr<std::shared_ptr<const MemmappedPackage>> FromView(
       absl::string_view bytes, const std::string& name);

@@ -8,6 +8,7 @@
 
 #include "base/files.h"
 #include "engine/formats/graph_file.h"
+#include "engine/formats/loaded_graph.h"
 #include "engine/formats/memmapped_package.h"
 #include "tests/support/graph_builder.h"
 #include "tests/support/status_matchers.h"
@@ -169,6 +170,36 @@ TEST(EncryptedModelTest, GraphsLoadWithTheKeyOfTheEnvironment) {
     EXPECT_THAT(LoadGraphDef(path),
                 StatusIs(kDataLoss, HasSubstr("does not decrypt")));
   }
+}
+
+TEST(EncryptedModelTest, APackageIsUsedWhereItWasDecrypted) {
+  const std::string path = JoinPath(FreshFolder(), "m.enc");
+  const std::string sealed =
+      *EncryptModel(SerializeMemmapped(SmallGraph(), 1)->bytes, Key('\xaa'));
+  ASSERT_THAT(WriteFileAtomically(path, sealed), IsOk());
+  const ScopedVariable key(kModelKeyVariable, kHexKey);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const LoadedGraph loaded, LoadGraph(path));
+  ASSERT_NE(loaded.package, nullptr);
+  EXPECT_EQ(loaded.def.node(0).op(), "ImmutableConst");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const absl::string_view region,
+      loaded.package->Find(
+          loaded.def.node(0).attr().at("memory_region_name").s()));
+  EXPECT_EQ(reinterpret_cast<uintptr_t>(region.data()) % kRegionAlignment, 0u);
+}
+
+TEST(EncryptedModelTest, ACallersKeyGoesBeforeTheEnvironments) {
+  const std::string sealed =
+      *EncryptModel(*SerializeGraphDef(SmallGraph()), Key());
+  EXPECT_THAT(LoadGraphFromMemory(sealed, std::nullopt, "m").status(),
+              StatusIs(kInvalid, HasSubstr("is an encrypted model")));
+  const ScopedVariable other(kModelKeyVariable, kHexKey);
+  EXPECT_THAT(LoadGraphFromMemory(sealed, Key(), "m").status(), IsOk());
+  EXPECT_THAT(LoadGraphFromMemory(sealed, std::nullopt, "m").status(),
+              StatusIs(kDataLoss, HasSubstr("does not decrypt")));
+  EXPECT_THAT(
+      LoadGraphFromMemory(*EncryptModel(sealed, Key()), Key(), "m").status(),
+      StatusIs(kInvalid, HasSubstr("encrypted twice")));
 }
 
 TEST(EncryptedModelTest, DoesNotUnwrapWithoutEnd) {
