@@ -132,7 +132,12 @@ std::vector<TransformStep> WithSpared(std::vector<TransformStep> steps,
 
 std::vector<std::string> WorstLayers(
     const graph::Graph& original, const graph::Graph& result,
-    absl::Span<const v1::TensorComparison> layers, size_t most) {
+    absl::Span<const v1::TensorComparison> layers, size_t most,
+    absl::Span<const transforms::RenamedNode> name_map) {
+  std::map<absl::string_view, absl::string_view> made_as;
+  for (const transforms::RenamedNode& renamed : name_map) {
+    made_as[renamed.after] = renamed.before;
+  }
   std::map<NodeId, double> measured;
   for (const v1::TensorComparison& layer : layers) {
     const NodeId id = original.Find(layer.name());
@@ -148,6 +153,9 @@ std::vector<std::string> WorstLayers(
   for (const NodeId coded : result.Ids()) {
     // Names that quantize_nodes gives, and normalize_weights before it.
     absl::string_view name = result.node(coded).name();
+    if (const auto made = made_as.find(name); made != made_as.end()) {
+      name = made->second;
+    }
     if (!absl::ConsumeSuffix(&name, "/eightbit")) continue;
     const NodeId id = original.Find(absl::StripSuffix(name, "/normalized"));
     if (id == graph::kNoNode) continue;

@@ -10,6 +10,7 @@
 
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
+#include "engine/transforms/transform.h"
 #include "engine/transforms/transform_string.h"
 #include "optfarm/v1/recipes.pb.h"
 #include "optfarm/v1/report.pb.h"
@@ -51,10 +52,12 @@ std::vector<transforms::TransformStep> WithSpared(
 // that it made 8-bit in `result` and
 // that add most noise, relative to the signal, to what they read. Where a
 // node's own output was not compared, the next that was stands for it.
-// `layers` are CompareLayers' results. Worst first, at most `most`.
+// `layers` are CompareLayers' results. Worst first, at most `most`. `name_map`
+// says what nodes of `result` were called when they were made.
 std::vector<std::string> WorstLayers(
     const graph::Graph& original, const graph::Graph& result,
-    absl::Span<const v1::TensorComparison> layers, size_t most);
+    absl::Span<const v1::TensorComparison> layers, size_t most,
+    absl::Span<const transforms::RenamedNode> name_map = {});
 
 }  // namespace optfarm::optimize
 

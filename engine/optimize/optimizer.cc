@@ -452,8 +452,9 @@ absl::StatusOr<std::vector<std::string>> Optimizer::LayersToSpare(
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::TensorComparison> layers,
                            CompareLayersOn(guide_, attempt));
   const size_t step = (eight_bit + kLayersPerStep - 1) / kLayersPerStep;
-  std::vector<std::string> worst =
-      WorstLayers(*in_.original, attempt.graph, layers, layers.size());
+  std::vector<std::string> worst = WorstLayers(
+      *in_.original, attempt.graph, layers, layers.size(),
+      transforms::MakeNameMap(attempt.pipeline.steps, attempt.graph));
   // `attempt` is the best so far; later ones may have spared some already.
   std::erase_if(worst, [&](const std::string& node) {
     return spared.nodes.count(node) > 0;

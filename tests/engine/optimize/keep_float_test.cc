@@ -76,6 +76,15 @@ TEST(KeepFloatTest, BlamesTheLayerThatAddsTheNoise) {
       ElementsAre("b", "c"));
 }
 
+TEST(KeepFloatTest, FindsLayersWhoseNamesAreHidden) {
+  const Graph original = Chain({"x", "a", "b"});
+  const Graph result = Chain({"x", "0", "1"});
+  EXPECT_THAT(
+      WorstLayers(original, result, {Measured("a", 5), Measured("b", 4)}, 1,
+                  {{"a/eightbit", "0"}, {"b/eightbit", "1"}}),
+      ElementsAre("a"));
+}
+
 TEST(KeepFloatTest, FloatLayersAreNeverBlamed) {
   const Graph original = Chain({"x", "a", "b"});
   const Graph result = Chain({"x", "a", "b"});
