@@ -1,0 +1,67 @@
+#include "engine/graph/tensorflow_kernels.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "engine/graph/attr.h"
+#include "engine/graph/late_ops.h"
+#include "engine/graph/op_defs.h"
+#include "engine/graph/tensorflow_kernel_table.h"
+
+namespace optfarm::graph {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+tensorflow::NodeDef Node(const std::string& op, tensorflow::DataType type) {
+  tensorflow::NodeDef node;
+  node.set_name("n");
+  node.set_op(op);
+  SetType(&node, "T", type);
+  return node;
+}
+
+TEST(TensorFlowKernelsTest, ClassesDependOnTheType) {
+  EXPECT_THAT(
+      TensorFlowKernelClasses(Node("TruncateMod", tensorflow::DT_INT32)),
+      ElementsAre("BinaryOp<CPUDevice, functor::safe_mod<int32>>"));
+  EXPECT_THAT(
+      TensorFlowKernelClasses(Node("TruncateMod", tensorflow::DT_FLOAT)),
+      ElementsAre("BinaryOp<CPUDevice, functor::fmod<float>>"));
+  EXPECT_THAT(TensorFlowKernelClasses(Node("TruncateMod", tensorflow::DT_BOOL)),
+              IsEmpty());
+}
+
+TEST(TensorFlowKernelsTest, KnowsTheClassesOfWhatOurTransformsMake) {
+  EXPECT_THAT(
+      TensorFlowKernelClasses(Node("FusedPadConv2D", tensorflow::DT_FLOAT)),
+      ElementsAre("FusedResizeConv2DUsingGemmOp<float, "
+                  "FusedResizeAndPadConvFunctor<float, float, float, "
+                  "FastGemmFunctor<float, float, float>, NEAREST>, false>"));
+}
+
+TEST(TensorFlowKernelsTest, TheTableIsSortedAndOfKnownOps) {
+  std::string last;
+  for (const KernelClass& kernel : TensorFlowKernelTable()) {
+    EXPECT_LE(last, kernel.op);
+    last = kernel.op;
+    EXPECT_NE(FindOpDef(kernel.op), nullptr) << kernel.op;
+  }
+}
+
+TEST(LateOpsTest, OpsOfTensorFlow14AreNotLate) {
+  for (const char* op : {"Conv2D", "FusedBatchNorm", "QuantizedConcat",
+                         "RandomPoisson", "DecodeGif", "GatherV2"}) {
+    EXPECT_FALSE(IsLateOp(op)) << op;
+  }
+  for (const char* op : {"AddV2", "FusedBatchNormV3", "QuantizedConcatV2",
+                         "RandomPoissonV2", "DecodeImage"}) {
+    EXPECT_TRUE(IsLateOp(op)) << op;
+  }
+}
+
+}  // namespace
+}  // namespace optfarm::graph
