@@ -71,8 +71,9 @@ absl::StatusOr<std::vector<graph::InputRequest>> InputsFromArrays(
     if (name.empty() || IsRecordsName(SplitMember(path).file)) continue;
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto array,
                              LoadArray(path));
-    auto found = std::find_if(inputs.begin(), inputs.end(),
-                              [&](const auto& i) { return i.name == name; });
+    auto found = std::find_if(
+        inputs.begin(), inputs.end(),
+        [&wanted = name](const auto& i) { return i.name == wanted; });
     if (found == inputs.end()) {
       found = inputs.insert(inputs.end(), graph::InputRequest{name, {}, {}});
     }
