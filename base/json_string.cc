@@ -3,9 +3,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 
 namespace optfarm {
 namespace {
@@ -61,7 +61,8 @@ void AppendAscii(char c, std::string* out) {
       break;
   }
   if (static_cast<uint8_t>(c) < 0x20 || c == 0x7F) {
-    absl::StrAppendFormat(out, "\\u%04x", static_cast<unsigned>(c));
+    absl::StrAppend(out, "\\u",
+                    absl::Hex(static_cast<uint8_t>(c), absl::kZeroPad4));
   } else {
     out->push_back(c);
   }
@@ -86,7 +87,11 @@ std::string JsonString(absl::string_view text) {
 }
 
 std::string JsonNumber(double value) {
-  return std::isfinite(value) ? absl::StrFormat("%.12g", value) : "null";
+  if (!std::isfinite(value)) return "null";
+  // Not StrFormat: small runtimes would carry all of it for this line.
+  char text[32];
+  const int size = std::snprintf(text, sizeof(text), "%.12g", value);
+  return std::string(text, static_cast<size_t>(size));
 }
 
 }  // namespace optfarm

@@ -1,6 +1,7 @@
 #include "engine/formats/graph_text.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #ifndef OPTFARM_LITE_RUNTIME
 #include "google/protobuf/io/tokenizer.h"
@@ -59,9 +60,10 @@ absl::StatusOr<GraphDef> ParseGraphText(absl::string_view bytes,
                                                static_cast<int>(bytes.size()));
   GraphDef graph;
   if (!parser.Parse(&input, &graph)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name, " is text, but not a graph in text format: ", errors.text(),
-        ". Give a frozen TensorFlow graph (.pb or .pbtxt)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is text, but not a graph in text format: ",
+                     absl::StripSuffix(errors.text(), "."),
+                     ". Give a frozen TensorFlow graph (.pb or .pbtxt)"));
   }
   return graph;
 }
