@@ -99,6 +99,9 @@ constexpr absl::string_view kLateOps[] = {
     "Xdivy",
     "Xlog1py",
     "Xlogy",
+    "_FusedConv2D",
+    "_FusedDepthwiseConv2dNative",
+    "_FusedMatMul",
 };
 static_assert(std::is_sorted(std::begin(kLateOps), std::end(kLateOps)));
 

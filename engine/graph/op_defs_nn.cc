@@ -57,6 +57,26 @@ FusedResizeAndPadConv2D(input: T, size: int32, paddings: int32, filter: T)
 FusedPadConv2D(input: T, paddings: int32, filter: T) -> (output: T)
   | T: {half, float, double}; mode: string {REFLECT, SYMMETRIC};
     strides: list(int); padding: string {SAME, VALID}
+_FusedConv2D(input: T, filter: T, args: num_args*T) -> (output: T)
+  | T: {half, float, double}; num_args: int >= 0; strides: list(int);
+    padding: string {SAME, VALID, EXPLICIT};
+    explicit_paddings: list(int) = [];
+    data_format: string {NHWC, NCHW} = NHWC;
+    dilations: list(int) = [1, 1, 1, 1]; use_cudnn_on_gpu: bool = true;
+    fused_ops: list(string) = []; epsilon: float = 0.0001;
+    leakyrelu_alpha: float = 0.2
+_FusedDepthwiseConv2dNative(input: T, filter: T, args: num_args*T)
+  -> (output: T)
+  | T: {half, float, double}; num_args: int >= 0; strides: list(int);
+    padding: string {SAME, VALID, EXPLICIT};
+    explicit_paddings: list(int) = [];
+    data_format: string {NHWC, NCHW} = NHWC;
+    dilations: list(int) = [1, 1, 1, 1]; fused_ops: list(string) = [];
+    epsilon: float = 0.0001; leakyrelu_alpha: float = 0.2
+_FusedMatMul(a: T, b: T, args: num_args*T) -> (product: T)
+  | T: {half, float, double}; num_args: int >= 0; transpose_a: bool = false;
+    transpose_b: bool = false; fused_ops: list(string) = [];
+    epsilon: float = 0.0001; leakyrelu_alpha: float = 0.2
 Conv3D(input: T, filter: T) -> (output: T)
   | T: {floating}; strides: list(int) >= 5; padding: string {SAME, VALID};
     data_format: string {NDHWC, NCDHW} = NDHWC;

@@ -131,6 +131,7 @@ absl::Span<const ShapeRule> ControlFlowShapeRules();
 absl::Span<const ShapeRule> ImageShapeRules();
 absl::Span<const ShapeRule> IndexShapeRules();
 absl::Span<const ShapeRule> JoiningShapeRules();
+absl::Span<const ShapeRule> LinearAlgebraShapeRules();
 absl::Span<const ShapeRule> MathShapeRules();
 absl::Span<const ShapeRule> MovingShapeRules();
 absl::Span<const ShapeRule> NnShapeRules();

@@ -24,9 +24,9 @@ const RuleTable& ShapeRules() {
     auto* rules = new RuleTable;
     for (absl::Span<const ShapeRule> family :
          {ArrayShapeRules(), ControlFlowShapeRules(), ImageShapeRules(),
-          IndexShapeRules(), JoiningShapeRules(), MathShapeRules(),
-          MovingShapeRules(), NnShapeRules(), QuantizedShapeRules(),
-          StateShapeRules()}) {
+          IndexShapeRules(), JoiningShapeRules(), LinearAlgebraShapeRules(),
+          MathShapeRules(), MovingShapeRules(), NnShapeRules(),
+          QuantizedShapeRules(), StateShapeRules()}) {
       for (const ShapeRule& rule : family) {
         const bool is_new = rules->emplace(rule.op, rule.function).second;
         OPTFARM_CHECK(is_new);

@@ -52,8 +52,8 @@ std::string Infer(absl::string_view text, absl::string_view name = "y",
 TEST(ShapeInference, EveryRuleIsForAKnownOp) {
   for (const auto& family :
        {ArrayShapeRules(), ControlFlowShapeRules(), ImageShapeRules(),
-        MathShapeRules(), NnShapeRules(), QuantizedShapeRules(),
-        StateShapeRules(), ValueRules()}) {
+        LinearAlgebraShapeRules(), MathShapeRules(), NnShapeRules(),
+        QuantizedShapeRules(), StateShapeRules(), ValueRules()}) {
     for (const ShapeRule& rule : family) {
       EXPECT_NE(FindOpDef(rule.op), nullptr) << rule.op;
     }
@@ -86,6 +86,34 @@ TEST(ShapeInference, Convolutions) {
                          "y = Conv2D(x, w) T { type: DT_FLOAT } strides { "
                          "list { i: [1, 1, 1, 1] } } padding { s: 'SAME' }")),
       HasSubstr("4 channels"));
+}
+
+TEST(ShapeInference, FusedConvolutions) {
+  const std::string net =
+      absl::StrCat("x = Placeholder() ", FloatOf({1, 10, 10, 3}), "\n",
+                   "w = Const() ", Floats({3, 3, 3, 8}), "\n", "b = Const() ",
+                   Floats({8}), "\n", "size = Const() ", Int32s({20, 30}), "\n",
+                   "pads = Const() ", Int32s({0, 0, 1, 2, 3, 4, 0, 0}), "\n",
+                   "p = Reshape(pads, s) T { type: DT_INT32 }\n",
+                   "s = Const() ", Int32s({4, 2}), "\n");
+  const std::string valid =
+      " T { type: DT_FLOAT } strides { list { i: [1, 1, 1, 1] } } padding { "
+      "s: 'VALID' } ";
+  const std::string mode = "mode { s: 'REFLECT' }";
+  EXPECT_EQ(
+      Infer(absl::StrCat(net, "y = FusedPadConv2D(x, p, w)", valid, mode)),
+      "[1,11,15,8]");
+  EXPECT_EQ(
+      Infer(absl::StrCat(net, "y = FusedResizeAndPadConv2D(x, size, p, w)",
+                         valid, mode)),
+      "[1,21,35,8]");
+  EXPECT_EQ(Infer(absl::StrCat(net, "y = _FusedConv2D(x, w, b)", valid,
+                               "num_args { i: 1 } fused_ops { list { s: "
+                               "['BiasAdd'] } }")),
+            "[1,8,8,8]");
+  EXPECT_EQ(Infer(absl::StrCat(net, "y = _FusedDepthwiseConv2dNative(x, w)",
+                               valid, "num_args { i: 0 }")),
+            "[1,8,8,24]");
 }
 
 TEST(ShapeInference, PoolingInBothLayouts) {
