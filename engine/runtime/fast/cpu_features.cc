@@ -7,6 +7,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 #if (defined(__aarch64__) || defined(__arm__)) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <sys/auxv.h>
@@ -29,6 +32,15 @@ constexpr Feature kFeatures[] = {
     {"neon_dot", &CpuFeatures::neon_dot},
 };
 
+#if defined(__x86_64__)
+// Clang 14 has no name for it.
+bool HasAvxVnni() {
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  return __get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx) != 0 &&
+         (eax & (1u << 4)) != 0;
+}
+#endif
+
 CpuFeatures Detect() {
   CpuFeatures found;
 #if defined(__x86_64__)
@@ -38,7 +50,7 @@ CpuFeatures Detect() {
                  __builtin_cpu_supports("avx512dq") &&
                  __builtin_cpu_supports("avx512vl");
   found.avx512_vnni = found.avx512 && __builtin_cpu_supports("avx512vnni");
-  found.avx_vnni = found.avx2 && __builtin_cpu_supports("avxvnni");
+  found.avx_vnni = found.avx2 && HasAvxVnni();
 #elif defined(__aarch64__)
   found.neon = true;
 #if defined(__linux__) && defined(HWCAP_ASIMDDP)
