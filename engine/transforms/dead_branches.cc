@@ -94,7 +94,7 @@ class Liveness {
  public:
   Liveness(const Graph& graph, const TransformContext& context,
            const Decisions& decisions)
-      : graph_(graph), decisions_(decisions), alive_(graph.id_limit(), false) {
+      : decisions_(decisions), alive_(graph.id_limit(), false) {
     std::vector<int> pending(graph.id_limit(), 0);
     for (NodeId id : graph.Ids()) {
       const graph::Node& node = graph.node(id);
@@ -141,7 +141,6 @@ class Liveness {
            port == decision->second;
   }
 
-  const Graph& graph_;
   const Decisions& decisions_;
   std::vector<bool> alive_;
   std::vector<NodeId> fresh_;
