@@ -58,8 +58,9 @@ struct Int8Stages {
 
 class Int8Chain {
  public:
-  // Of a product with so many columns.
-  explicit Int8Chain(int64_t columns) : columns_(columns) {}
+  // Of numbers with so many columns.
+  explicit Int8Chain(int64_t columns, Int8State begin = Int8State::kWideCodes)
+      : columns_(columns), state_(begin) {}
 
   Int8State state() const { return state_; }
   bool is_empty() const { return links_.empty(); }
@@ -142,7 +143,7 @@ class Int8Chain {
   std::vector<float> ByColumn(absl::Span<const float> values) const;
 
   int64_t columns_;
-  Int8State state_ = Int8State::kWideCodes;
+  Int8State state_;
   bool needs_extremes_ = false;
   bool is_by_column_ = false;
   std::vector<Link> links_;

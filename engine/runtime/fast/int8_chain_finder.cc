@@ -33,10 +33,8 @@ bool IsOneInteger(const Tensor* value, int64_t wanted) {
 
 class Finder {
  public:
-  Finder(const PlanEditor& plan, int product, Int8Chain first, int rank)
-      : plan_(plan),
-        at_{std::move(first), {product}, plan.step(product)->outputs},
-        rank_(rank) {}
+  Finder(const PlanEditor& plan, Int8ChainCut begin, int rank)
+      : plan_(plan), at_(std::move(begin)), rank_(rank) {}
 
   std::vector<Int8ChainCut> Find() {
     std::vector<Int8ChainCut> cuts;
@@ -253,34 +251,15 @@ bool Finder::TakeFloat(const std::vector<int>& readers) {
   return readers.size() == 1 && TakeFloatStep(*StepAt(readers[0]));
 }
 
-// Min and Max over a list of all values, as quantize_nodes writes them.
 bool Finder::TakeFoundQuantize(int reshape, int quantize) {
-  const Step& list = *StepAt(reshape);
   const Step& step = *StepAt(quantize);
-  const Tensor* dims = plan_.ConstantOf(list.inputs[1]);
-  if (step.op != "QuantizeV2" || step.node == nullptr ||
-      step.inputs[0] != at_.outputs[0] || list.inputs[0] != at_.outputs[0] ||
-      !IsOneInteger(dims, -1) || dims->rank() != 1) {
-    return false;
-  }
-  const int least = plan_.ProducerOf(step.inputs[1]);
-  const int most = plan_.ProducerOf(step.inputs[2]);
-  if (least == kNoStep || most == kNoStep) return false;
-  const Step &min = *StepAt(least), &max = *StepAt(most);
-  for (const Step* step_of : {&min, &max}) {
-    if (step_of->inputs.size() != 2 || step_of->inputs[0] != list.outputs[0] ||
-        !IsOneInteger(plan_.ConstantOf(step_of->inputs[1]), 0)) {
-      return false;
-    }
-  }
-  const auto mode = CodeModeOf(*step.node);
-  const auto dtype = graph::GetType(*step.node, "T");
-  if (min.op != "Min" || max.op != "Max" || !mode.ok() || !dtype.ok() ||
-      *mode != CodeMode::kMinFirst || *dtype != tensorflow::DT_QUINT8) {
+  if (!IsPlainQuantize(step)) return false;
+  const auto found = FindRangeSteps(plan_, step);
+  if (!found || found->list != reshape || step.inputs[0] != at_.outputs[0]) {
     return false;
   }
   at_.chain.AddQuantize(std::nullopt);
-  return Enter({reshape, least, most, quantize}, step);
+  return Enter({reshape, found->min, found->max, quantize}, step);
 }
 
 bool Finder::TakeFloatStep(const Step& step) {
@@ -290,15 +269,10 @@ bool Finder::TakeFloatStep(const Step& step) {
     at_.chain.AddRelu(step.op == "Relu6");
     return Enter(number, step);
   }
-  if (step.op == "QuantizeV2") {
-    const auto mode = CodeModeOf(*step.node);
-    const auto dtype = graph::GetType(*step.node, "T");
+  if (IsPlainQuantize(step)) {
     const std::optional<Range> range =
         ConstantRange(plan_, step.inputs[1], step.inputs[2]);
-    if (!mode.ok() || !dtype.ok() || *mode != CodeMode::kMinFirst ||
-        *dtype != tensorflow::DT_QUINT8 || !range) {
-      return false;
-    }
+    if (!range) return false;
     at_.chain.AddQuantize(*range);
     return Enter(number, step);
   }
@@ -341,9 +315,44 @@ std::optional<Range> ConstantRange(const PlanEditor& plan, int min, int max) {
   return Range{*low, *high};
 }
 
-std::vector<Int8ChainCut> FindInt8Chains(const PlanEditor& plan, int product,
-                                         Int8Chain first, int rank) {
-  return Finder(plan, product, std::move(first), rank).Find();
+bool IsPlainQuantize(const Step& step) {
+  if (step.op != "QuantizeV2" || step.node == nullptr ||
+      step.inputs.size() != 3 || step.outputs.size() != 3) {
+    return false;
+  }
+  const auto mode = CodeModeOf(*step.node);
+  const auto dtype = graph::GetType(*step.node, "T");
+  return mode.ok() && dtype.ok() && *mode == CodeMode::kMinFirst &&
+         *dtype == tensorflow::DT_QUINT8;
+}
+
+std::optional<Int8FoundRange> FindRangeSteps(const PlanEditor& plan,
+                                             const Step& quantize) {
+  const int least = plan.ProducerOf(quantize.inputs[1]);
+  const int most = plan.ProducerOf(quantize.inputs[2]);
+  if (least == kNoStep || most == kNoStep) return std::nullopt;
+  const Step *min = plan.step(least), *max = plan.step(most);
+  if (min->op != "Min" || max->op != "Max" || min->inputs.size() != 2 ||
+      max->inputs.size() != 2 || min->inputs[0] != max->inputs[0] ||
+      !IsOneInteger(plan.ConstantOf(min->inputs[1]), 0) ||
+      !IsOneInteger(plan.ConstantOf(max->inputs[1]), 0)) {
+    return std::nullopt;
+  }
+  const int list = plan.ProducerOf(min->inputs[0]);
+  if (list == kNoStep) return std::nullopt;
+  const Step& reshape = *plan.step(list);
+  if (reshape.op != "Reshape" || reshape.inputs.size() != 2 ||
+      reshape.inputs[0] != quantize.inputs[0]) {
+    return std::nullopt;
+  }
+  const Tensor* dims = plan.ConstantOf(reshape.inputs[1]);
+  if (!IsOneInteger(dims, -1) || dims->rank() != 1) return std::nullopt;
+  return Int8FoundRange{list, least, most};
+}
+
+std::vector<Int8ChainCut> FindInt8Chains(const PlanEditor& plan,
+                                         Int8ChainCut begin, int rank) {
+  return Finder(plan, std::move(begin), rank).Find();
 }
 
 }  // namespace optfarm::runtime

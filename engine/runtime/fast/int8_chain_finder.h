@@ -25,11 +25,22 @@ struct Int8ChainCut {
 // range.
 std::optional<Range> ConstantRange(const PlanEditor& plan, int min, int max);
 
-// Everything that may be made one step with step `product`, which does what
-// `first` does and gives numbers of `rank` dimensions; the longest first, the
-// product alone last.
-std::vector<Int8ChainCut> FindInt8Chains(const PlanEditor& plan, int product,
-                                         Int8Chain first, int rank);
+// Everything that may be made one step with `begin`, which gives numbers of
+// `rank` dimensions; the longest first, `begin` alone last.
+std::vector<Int8ChainCut> FindInt8Chains(const PlanEditor& plan,
+                                         Int8ChainCut begin, int rank);
+
+// Min and Max over all values of a tensor, as quantize_nodes writes them before
+// QuantizeV2. Steps `list`, `min` and `max` are theirs.
+struct Int8FoundRange {
+  int list = kNoStep;
+  int min = kNoStep;
+  int max = kNoStep;
+};
+std::optional<Int8FoundRange> FindRangeSteps(const PlanEditor& plan,
+                                             const Step& quantize);
+// Whether a QuantizeV2 is one that chains know.
+bool IsPlainQuantize(const Step& step);
 
 }  // namespace optfarm::runtime
 

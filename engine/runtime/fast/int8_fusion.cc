@@ -1,17 +1,22 @@
 #include "engine/runtime/fast/int8_fusion.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "engine/runtime/fast/int8_chain_finder.h"
+#include "engine/runtime/fast/int8_codes.h"
 #include "engine/runtime/fast/int8_layer.h"
 #include "engine/runtime/fast/int8_operands.h"
 #include "engine/runtime/fast/int8_sum.h"
 
 namespace optfarm::runtime {
 namespace {
+
+// Constants of one value are the same for all numbers; others do not follow.
+constexpr int kScalarsOnly = 0;
 
 class Fuser {
  public:
@@ -30,7 +35,7 @@ class Fuser {
         FuseLayer(i, &*operands);
       } else if (step->op == "QuantizedAdd") {
         FuseSum(i);
-      } else {
+      } else if (!IsPlainQuantize(*step) || !FuseCodes(i)) {
         NoteRange(*step);
       }
     }
@@ -40,6 +45,8 @@ class Fuser {
   void FuseLayer(int product, Int8Operands* operands);
   void Fuse(const Int8ChainCut& cut, Int8Operands* operands);
   void FuseSum(int sum);
+  bool FuseCodes(int quantize);
+  int64_t ColumnsBehind(int codes) const;
 
   // What is known of ranges that steps hand on.
   std::optional<Range> RangeOf(int min, int max) const {
@@ -97,8 +104,10 @@ void Fuser::NoteRangeOf(const Int8LayerPlan& layer,
 }
 
 void Fuser::FuseLayer(int product, Int8Operands* operands) {
-  for (const Int8ChainCut& cut :
-       FindInt8Chains(plan_, product, operands->plan.chain, operands->rank)) {
+  for (const Int8ChainCut& cut : FindInt8Chains(
+           plan_,
+           {operands->plan.chain, {product}, plan_.step(product)->outputs},
+           operands->rank)) {
     if (plan_.MayFuse(cut.members, cut.outputs)) return Fuse(cut, operands);
   }
 }
@@ -128,10 +137,14 @@ void Fuser::FuseSum(int sum) {
   }
   const auto a = RangeOf(inputs[2], inputs[3]);
   const auto b = RangeOf(inputs[4], inputs[5]);
-  // Constants of one value are the same for all numbers; others do not follow.
-  constexpr int kScalarsOnly = 0;
-  for (const Int8ChainCut& cut :
-       FindInt8Chains(plan_, sum, Int8Chain(kInt8SumColumns), kScalarsOnly)) {
+  // A sum with a constant is for a layer, or for the kernel.
+  if (plan_.ConstantOf(inputs[0]) != nullptr ||
+      plan_.ConstantOf(inputs[1]) != nullptr) {
+    return;
+  }
+  for (const Int8ChainCut& cut : FindInt8Chains(
+           plan_, {Int8Chain(kInt8SumColumns), {sum}, plan_.step(sum)->outputs},
+           kScalarsOnly)) {
     if (!plan_.MayFuse(cut.members, cut.outputs)) continue;
     Int8Stages stages;
     if (a && b && cut.outputs.size() == 3 && !cut.chain.needs_extremes() &&
@@ -146,6 +159,61 @@ void Fuser::FuseSum(int sum) {
     fused.kernel = MakeInt8Sum(cut.chain, functions_, std::move(steps));
     return plan_.Fuse(cut.members, std::move(fused));
   }
+}
+
+// The channels that the op behind some codes knows of; 0 for none.
+int64_t Fuser::ColumnsBehind(int codes) const {
+  for (int reader : plan_.ReadersOf(codes)) {
+    const Step& step = *plan_.step(reader);
+    if (step.inputs.size() != 6 ||
+        (step.op != "QuantizedMul" && step.op != "QuantizedAdd" &&
+         step.op != "QuantizedBiasAdd")) {
+      continue;
+    }
+    for (int input : {0, 1}) {
+      const Tensor* operand = plan_.ConstantOf(step.inputs[input]);
+      if (operand != nullptr && operand->num_elements() > 1) {
+        return operand->num_elements();
+      }
+    }
+  }
+  return 0;
+}
+
+bool Fuser::FuseCodes(int quantize) {
+  const Step& step = *plan_.step(quantize);
+  const auto range = ConstantRange(plan_, step.inputs[1], step.inputs[2]);
+  std::vector<int> members = {quantize};
+  if (!range) {
+    const auto found = FindRangeSteps(plan_, step);
+    if (!found) return false;
+    members = {found->list, found->min, found->max, quantize};
+    std::sort(members.begin(), members.end());
+  }
+  const int64_t columns = ColumnsBehind(step.outputs[0]);
+  Int8Chain chain(columns > 0 ? columns : kInt8SumColumns, Int8State::kFloat);
+  chain.AddQuantize(range);
+  // Vectors broadcast over a tensor of any rank.
+  const int rank = columns > 0 ? 1 : kScalarsOnly;
+  const std::vector<int> inputs = {step.inputs[0]};
+  for (const Int8ChainCut& cut :
+       FindInt8Chains(plan_, {chain, members, step.outputs}, rank)) {
+    if (!plan_.MayFuse(cut.members, cut.outputs)) continue;
+    Int8Stages stages;
+    if (cut.outputs.size() == 3 && !cut.chain.needs_extremes() &&
+        cut.chain.Prepare({}, false, nullptr, *functions_.stages, &stages)) {
+      ranges_[{cut.outputs[1], cut.outputs[2]}] = stages.range;
+    }
+    FusedStep fused;
+    fused.inputs = inputs;
+    fused.outputs = cut.outputs;
+    StepChain steps = plan_.TakeChain(cut.members, inputs, cut.outputs);
+    fused.kernel =
+        MakeInt8Codes(cut.chain, columns > 0, functions_, std::move(steps));
+    plan_.Fuse(cut.members, std::move(fused));
+    return true;
+  }
+  return false;
 }
 
 }  // namespace

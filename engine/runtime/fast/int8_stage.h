@@ -77,6 +77,11 @@ struct Int8StageFunctions {
                       uint8_t* out);
   // Widens low[c] and high[c] to what the numbers of column c are.
   void (*find_range)(const Int8Numbers& numbers, int32_t* low, int32_t* high);
+  // The same for floats, in bits; NaN is passed over.
+  void (*find_float_range)(const Int8Numbers& numbers, int32_t* low,
+                           int32_t* high);
+  // Whether one of the floats is NaN.
+  bool (*has_nan)(const Int8Numbers& numbers);
   // The sum of `count` codes.
   int32_t (*sum_codes)(const uint8_t* codes, int64_t count);
   // out[i] = zero + a[i] * step_a + b[i] * step_b, which fits in 32 bits.

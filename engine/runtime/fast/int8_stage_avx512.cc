@@ -128,6 +128,22 @@ struct Avx512 : Int8StageLoops<Avx512> {
     }
   }
 
+  static void FindFloatRange(const Int8Numbers& numbers, int32_t* low,
+                             int32_t* high) {
+    for (int i = 0; i < kInt8Columns; i += 16) {
+      __m512 least = _mm512_loadu_ps(low + i);
+      __m512 most = _mm512_loadu_ps(high + i);
+      for (int r = 0; r < numbers.rows; ++r) {
+        const __m512 x = _mm512_load_ps(numbers.data + r * kInt8Columns + i);
+        // The second operand comes out where one is NaN.
+        least = _mm512_min_ps(x, least);
+        most = _mm512_max_ps(x, most);
+      }
+      _mm512_storeu_ps(low + i, least);
+      _mm512_storeu_ps(high + i, most);
+    }
+  }
+
   static int32_t SumCodes(const uint8_t* codes, int64_t count) {
     const __m512i zero = _mm512_setzero_si512();
     __m512i sums = zero;

@@ -175,6 +175,32 @@ struct Int8StageLoops {
     }
   }
 
+  static void FindFloatRange(const Int8Numbers& numbers, int32_t* low,
+                             int32_t* high) {
+    float least[kInt8Columns], most[kInt8Columns];
+    std::memcpy(least, low, sizeof(least));
+    std::memcpy(most, high, sizeof(most));
+    for (int r = 0; r < numbers.rows; ++r) {
+      const int32_t* row = numbers.data + r * kInt8Columns;
+      for (int i = 0; i < kInt8Columns; ++i) {
+        const float x = AsFloat(row[i]);
+        least[i] = x < least[i] ? x : least[i];
+        most[i] = x > most[i] ? x : most[i];
+      }
+    }
+    std::memcpy(low, least, sizeof(least));
+    std::memcpy(high, most, sizeof(most));
+  }
+
+  static bool HasNan(const Int8Numbers& numbers) {
+    int32_t found = 0;
+    for (int i = 0; i < numbers.rows * kInt8Columns; ++i) {
+      const int32_t magnitude = numbers.data[i] & 0x7fffffff;
+      found |= magnitude > 0x7f800000 ? 1 : 0;
+    }
+    return found != 0;
+  }
+
   static int32_t SumCodes(const uint8_t* codes, int64_t count) {
     uint32_t sum = 0;
     for (int64_t i = 0; i < count; ++i) sum += codes[i];
@@ -194,8 +220,8 @@ struct Int8StageLoops {
   }
 
   static constexpr Int8StageFunctions Functions() {
-    return {Isa::Run, Isa::StoreCodes, Isa::FindRange, Isa::SumCodes,
-            Isa::AddCodes};
+    return {Isa::Run,    Isa::StoreCodes, Isa::FindRange, Isa::FindFloatRange,
+            Isa::HasNan, Isa::SumCodes,   Isa::AddCodes};
   }
 };
 

@@ -1,6 +1,7 @@
 // Layers of quantized graphs as one step give the bits that the reference
 // kernels give one after the other, on every instruction set.
 
+#include <cmath>
 #include <random>
 #include <string>
 #include <vector>
@@ -371,6 +372,109 @@ INSTANTIATE_TEST_SUITE_P(
                       SumCase{{-1e3f, 5}, {0, 0}, true, true, 385},
                       SumCase{{0.5f, 0.75f}, {-2, 2}, true, false, 1},
                       SumCase{{-1, 1}, {-1, 1}, true, true, 33}));
+
+// --- Floats that become codes ------------------------------------------------
+
+struct CodesCase {
+  std::vector<int64_t> shape;
+  bool is_frozen = true;
+  // A product and a sum with one code for each channel behind.
+  bool has_channels = false;
+  // What stands among the values.
+  float odd_value = 0;
+};
+
+class Int8CodesTest : public ::testing::TestWithParam<CodesCase> {};
+
+TEST_P(Int8CodesTest, GiveTheBitsOfTheKernels) {
+  const CodesCase& p = GetParam();
+  std::mt19937 random(23);
+  GraphMaker g;
+  g.Placeholder("x", DT_FLOAT);
+  const auto add_range = [&](const std::string& name, float min, float max) {
+    g.Const(name + "_min", Tensor::Scalar(min));
+    g.Const(name + "_max", Tensor::Scalar(max));
+  };
+  std::string min = "q_min", max = "q_max";
+  if (p.is_frozen) {
+    add_range("q", -2.5f, 7.25f);
+  } else {
+    const Shape one = *Shape::FromDims({1});
+    g.Const("list", Tensor::FromValues<int32_t>(one, {-1}));
+    g.Const("axis", Tensor::FromValues<int32_t>(one, {0}));
+    g.Node("flat", "Reshape", {"x", "list"}).Type("T", DT_FLOAT);
+    g.Node("q_min", "Min", {"flat", "axis"}).Type("T", DT_FLOAT);
+    g.Node("q_max", "Max", {"flat", "axis"}).Type("T", DT_FLOAT);
+  }
+  g.Node("q", "QuantizeV2", {"x", min, max})
+      .Type("T", DT_QUINT8)
+      .Text("mode", "MIN_FIRST");
+  std::string last = "q";
+  if (p.has_channels) {
+    for (const char* op : {"QuantizedMul", "QuantizedAdd"}) {
+      const std::string name = last + "_" + op;
+      Tensor codes =
+          *Tensor::Allocate(DT_QUINT8, *Shape::FromDims({p.shape.back()}));
+      for (uint8_t& code : codes.flat<uint8_t>()) {
+        code = static_cast<uint8_t>(random());
+      }
+      g.Const(name + "_with", codes);
+      add_range(name, -0.7f, 1.9f);
+      g.Node(name, op,
+             {last, name + "_with", last + ":1", last + ":2", name + "_min",
+              name + "_max"})
+          .Type("T1", DT_QUINT8)
+          .Type("T2", DT_QUINT8)
+          .Type("Toutput", DT_QINT32);
+      const std::vector<std::string> wide = {name, name + ":1", name + ":2"};
+      g.Node(name + "_range", "RequantizationRange", wide)
+          .Type("Tinput", DT_QINT32);
+      last = name + "_8";
+      g.Node(
+           last, "Requantize",
+           {name, name + ":1", name + ":2", name + "_range", name + "_range:1"})
+          .Type("Tinput", DT_QINT32)
+          .Type("out_type", DT_QUINT8);
+    }
+  }
+  Tensor x = *Tensor::Allocate(DT_FLOAT, *Shape::FromDims(p.shape));
+  std::uniform_real_distribution<float> number(-3, 8);
+  for (float& value : x.flat<float>()) value = number(random);
+  if (p.odd_value != 0) x.data<float>()[5] = p.odd_value;
+  const std::string fetches = last + "," + last + ":1," + last + ":2";
+  SessionOptions options;
+  options.fast_kernels = false;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto plain, g.Session("x", fetches, options));
+  const auto expected = plain->Run({x});
+  options.fast_kernels = true;
+  options.threads = 2;
+  for (const char* set : {"portable", "avx2", "avx2,avx512"}) {
+    const CpuLimit limit(*ParseCpuFeatures(set));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(auto fast, g.Session("x", fetches, options));
+    EXPECT_EQ(fast->step_count(), 1);
+    const auto made = fast->Run({x});
+    ASSERT_EQ(expected.ok(), made.ok()) << set;
+    if (!made.ok()) continue;
+    EXPECT_EQ((*expected)[0].flat<uint8_t>(), (*made)[0].flat<uint8_t>())
+        << set;
+    for (int i : {1, 2}) {
+      EXPECT_EQ((*expected)[i].data<float>()[0], (*made)[i].data<float>()[0]);
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Shapes, Int8CodesTest,
+    ::testing::Values(CodesCase{{3, 70, 5}}, CodesCase{{7, 11, 13}, false},
+                      CodesCase{{2, 9, 9, 40}, false, true},
+                      CodesCase{{2, 9, 9, 40}, true, true},
+                      CodesCase{{31, 3}, false, true},
+                      CodesCase{{400}, true, false, NAN},
+                      CodesCase{{400}, false, false, NAN},
+                      CodesCase{{40, 10}, false, true, NAN},
+                      CodesCase{{400}, false, false, INFINITY},
+                      CodesCase{{400}, true, false, -INFINITY},
+                      CodesCase{{40, 10}, false, false, 3e38f}));
 
 TEST(Int8LayersTest, WhatIsFetchedStays) {
   GraphMaker g;
