@@ -13,4 +13,9 @@ absl::StatusOr<Tensor> PackedWeights::FindOrPack(
   return made;
 }
 
+void PackedWeights::Clear() {
+  absl::MutexLock lock(&mutex_);
+  packed_.clear();
+}
+
 }  // namespace optfarm::runtime

@@ -23,11 +23,14 @@ class PackedWeights {
  public:
   // What `pack` made of `weights` when it was first asked for in `layout`; a
   // failure is not kept.
-  // REQUIRES: the buffer of `weights` lives as long as this; `layout` says all
-  // that the packed form depends on besides the weights.
+  // REQUIRES: the buffer of `weights` lives as long as this, or until Clear;
+  // `layout` says all that the packed form depends on besides the weights.
   absl::StatusOr<Tensor> FindOrPack(
       const Tensor& weights, absl::string_view layout,
       absl::FunctionRef<absl::StatusOr<Tensor>()> pack);
+
+  // Forgets everything; who has packed weights keeps them.
+  void Clear();
 
  private:
   absl::Mutex mutex_;

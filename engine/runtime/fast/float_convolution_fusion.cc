@@ -3,7 +3,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "engine/runtime/fast/families.h"
 #include "engine/runtime/fast/float_convolution.h"
 #include "engine/runtime/fast/layer_padding.h"
@@ -34,7 +33,7 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
                               shape.dim(3)};
   ThreadPool* pool = context.pool();
   const absl::StatusOr<Tensor> packed = context.Pack(
-      *filter, absl::StrCat("float panels ", tiles->name),
+      *filter, LayoutOf(panels, false),
       [&] { return PackPanels(panels, filter->data<float>(), false, pool); });
   if (!packed.ok()) return;
   const LayerTail tail = FollowTail(*plan, number, {shape.dim(3), 4}, true);
@@ -48,7 +47,7 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
   }
   if (tail.residual != kNoSlot) fused.inputs.push_back(tail.residual);
   fused.outputs = {tail.output};
-  fused.constant_bytes = packed->TotalBytes();
+  fused.constant_bytes = context.BytesOnce(*packed);
   FloatConvolution c;
   c.window = *window;
   c.filter_shape = shape;

@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/runtime/fast/families.h"
@@ -90,10 +89,8 @@ void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
   const FloatPanels panels = {tiles, shape.dim(transposed ? 1 : 0),
                               shape.dim(transposed ? 0 : 1)};
   ThreadPool* pool = context.pool();
-  const absl::StatusOr<Tensor> packed = context.Pack(
-      *right,
-      absl::StrCat("float panels ", tiles->name, transposed ? " of T" : ""),
-      [&] {
+  const absl::StatusOr<Tensor> packed =
+      context.Pack(*right, LayoutOf(panels, transposed), [&] {
         return PackPanels(panels, right->data<float>(), transposed, pool);
       });
   if (!packed.ok()) return;
@@ -102,7 +99,7 @@ void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
   fused.inputs = {step.inputs[0]};
   if (tail.residual != kNoSlot) fused.inputs.push_back(tail.residual);
   fused.outputs = {tail.output};
-  fused.constant_bytes = packed->TotalBytes();
+  fused.constant_bytes = context.BytesOnce(*packed);
   FloatMatMul m;
   m.panels = panels;
   m.packed = *packed;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/runtime/run_bounds.h"
 #include "engine/runtime/scratch.h"
@@ -235,6 +236,11 @@ int FloatPanels::used(int64_t i) const {
 int64_t FloatPanels::size() const {
   const int64_t last = count() - 1;
   return last < 0 ? 0 : offset(last) + width(last) * depth;
+}
+
+std::string LayoutOf(const FloatPanels& panels, bool transposed) {
+  return absl::StrCat("float panels ", panels.tiles->name, " ", panels.depth,
+                      "x", panels.columns, transposed ? " transposed" : "");
 }
 
 absl::StatusOr<Tensor> PackPanels(const FloatPanels& panels,

@@ -5,6 +5,7 @@
 #define OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_PANELS_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
@@ -37,6 +38,10 @@ struct FloatPanels {
   int64_t offset(int64_t i) const { return i * tiles->width * depth; }
   int64_t size() const;
 };
+
+// What packed panels depend on besides the matrix, for FusionContext::Pack. A
+// buffer may be a constant of several shapes.
+std::string LayoutOf(const FloatPanels& panels, bool transposed);
 
 // ERRORS: ResourceExhausted when there is no memory.
 // `transposed`: the matrix is stored as columns x depth.

@@ -8,9 +8,16 @@ namespace optfarm::runtime {
 absl::StatusOr<Tensor> FusionContext::Pack(
     const Tensor& weights, absl::string_view layout,
     absl::FunctionRef<absl::StatusOr<Tensor>()> pack) const {
-  if (model_ == nullptr || !model_->IsValue(weights)) return pack();
-  return model_->packed().FindOrPack(weights, layout, pack);
+  const bool is_of_model = model_ != nullptr && model_->IsValue(weights);
+  PackedWeights& known = is_of_model ? model_->packed() : of_pass_;
+  return known.FindOrPack(weights, layout, pack);
 }
+
+int64_t FusionContext::BytesOnce(const Tensor& packed) const {
+  return counted_.insert(packed.raw()).second ? packed.TotalBytes() : 0;
+}
+
+void FusionContext::EndPass() const { of_pass_.Clear(); }
 
 absl::Span<const Fusion> AllFusions() {
   static constexpr Fusion kFusions[] = {
@@ -26,6 +33,7 @@ void RunFusions(absl::Span<const Fusion> fusions, const FusionContext& context,
     PlanEditor editor(plan);
     fusion(context, &editor);
     editor.Finish();
+    context.EndPass();
   }
 }
 

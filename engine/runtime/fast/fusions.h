@@ -18,6 +18,9 @@
 #ifndef OPTFARM_ENGINE_RUNTIME_FAST_FUSIONS_H_
 #define OPTFARM_ENGINE_RUNTIME_FAST_FUSIONS_H_
 
+#include <cstdint>
+
+#include "absl/container/flat_hash_set.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -26,6 +29,7 @@
 #include "engine/runtime/fast/cpu_features.h"
 #include "engine/runtime/fast/plan_editor.h"
 #include "engine/runtime/loaded_model.h"
+#include "engine/runtime/packed_weights.h"
 #include "engine/runtime/thread_pool.h"
 
 namespace optfarm::runtime {
@@ -41,16 +45,24 @@ class FusionContext {
   const CpuFeatures& cpu() const { return cpu_; }
   // For packing in parallel.
   ThreadPool* pool() const { return pool_; }
-  // What `pack` makes of `weights`; shared with all sessions over the model
-  // where the weights are its own. `layout` as PackedWeights takes it.
+  // What `pack` makes of `weights`: made once for all steps of one pass, and
+  // for all sessions over the model where the weights are its own. `layout` as
+  // PackedWeights takes it.
   absl::StatusOr<Tensor> Pack(
       const Tensor& weights, absl::string_view layout,
       absl::FunctionRef<absl::StatusOr<Tensor>()> pack) const;
+  // UNITS: bytes of what Pack returned; 0 when they were asked for before.
+  int64_t BytesOnce(const Tensor& packed) const;
+  // To be called between passes: constants that a pass made needless are gone,
+  // and others may take their places.
+  void EndPass() const;
 
  private:
   CpuFeatures cpu_;
   ThreadPool* pool_;
   const LoadedModel* model_;
+  mutable PackedWeights of_pass_;
+  mutable absl::flat_hash_set<const void*> counted_;
 };
 
 // One pass. What it cannot fuse (also for want of memory) stays as it is.

@@ -477,6 +477,41 @@ TEST_P(FastFloatTest, SessionsOverOneModelShareWhatTheyPack) {
   ExpectSame(a[0], b[0]);
 }
 
+TEST_P(FastFloatTest, StepsWithTheSameWeightsPackThemOnce) {
+  GraphMaker one, two;
+  for (GraphMaker* g : {&one, &two}) {
+    g->Placeholder("x", kFloat).Const("b", Random({64, 64}));
+    g->Math("first", "MatMul", {"x", "b"});
+  }
+  two.Math("second", "MatMul", {"first", "b"});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto once, one.Session("x", "first"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto twice, two.Session("x", "second"));
+  EXPECT_EQ(twice->step_count(), 2);
+  EXPECT_EQ(once->constant_bytes(), twice->constant_bytes());
+  const Tensor x = Random({3, 64});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
+                               RunGraph(two, "x", {x}, "second", false));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto got, twice->Run({x}));
+  ExpectClose(got[0], wanted.values[0]);
+}
+
+TEST_P(FastFloatTest, OneBufferMayBeWeightsOfSeveralShapes) {
+  GraphMaker g;
+  g.Placeholder("x", kFloat).Placeholder("z", kFloat);
+  g.Const("b", Random({8, 32}));
+  g.Const("shape", Tensor::FromValues<int32_t>({2}, {16, 16}));
+  g.Node("other", "Reshape", {"b", "shape"}).Type("T", kFloat);
+  g.Math("first", "MatMul", {"x", "b"})
+      .Math("second", "MatMul", {"z", "other"});
+  const std::vector<Tensor> inputs = {Random({3, 8}), Random({3, 16})};
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Result wanted, RunGraph(g, "x,z", inputs, "first,second", false));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Result got, RunGraph(g, "x,z", inputs, "first,second", true));
+  ExpectClose(got.values[0], wanted.values[0]);
+  ExpectClose(got.values[1], wanted.values[1]);
+}
+
 TEST(FastFloatSwitchTest, WithoutFastKernelsEveryNodeIsAStep) {
   GraphMaker g;
   g.Placeholder("x", kFloat).Const("b", Tensor::FromValues<float>({1, 1}, {2}));
