@@ -166,6 +166,11 @@ class AsioTlsContext final : public TlsContext {
     OPTFARM_RETURN_IF_ERROR(Check(error, "the certificate", files.certificate));
     context_.use_private_key(asio::buffer(key), asio::ssl::context::pem, error);
     OPTFARM_RETURN_IF_ERROR(Check(error, "the key", files.key));
+    // Without it OpenSSL refuses clients that take an earlier session up again
+    // where certificates are asked for.
+    constexpr unsigned char kSessions[] = "optfarm";
+    SSL_CTX_set_session_id_context(context_.native_handle(), kSessions,
+                                   sizeof(kSessions) - 1);
     if (files.client_ca.empty()) return absl::OkStatus();
     OPTFARM_ASSIGN_OR_RETURN(
         const std::string ca,
