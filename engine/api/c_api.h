@@ -297,8 +297,9 @@ OPTFARM_EXPORT const char* optfarm_session_output_name(
 typedef struct optfarm_cancel optfarm_cancel;
 
 OPTFARM_EXPORT optfarm_status* optfarm_cancel_create(optfarm_cancel** cancel);
-// Every run that was given `cancel`, now or later, ends with CANCELLED: between
-// two nodes, not within one. THREADS: any, also a signal handler.
+// Every run that was given `cancel`, now or later, ends with CANCELLED within
+// milliseconds, also in the middle of a long node. THREADS: any, also a signal
+// handler.
 OPTFARM_EXPORT void optfarm_cancel_set(optfarm_cancel* cancel);
 // Lets later runs go on again.
 OPTFARM_EXPORT void optfarm_cancel_reset(optfarm_cancel* cancel);
@@ -307,13 +308,14 @@ OPTFARM_EXPORT void optfarm_cancel_delete(optfarm_cancel* cancel);
 
 typedef struct optfarm_run_options {
   size_t struct_size;
-  // The run ends with DEADLINE_EXCEEDED soon after so much time, between two
-  // nodes. UNITS: microseconds; 0: no limit.
+  // The run ends with DEADLINE_EXCEEDED within milliseconds after so much time,
+  // also in the middle of a long node. UNITS: microseconds; 0: no limit.
   int64_t time_limit_us;
   // May be NULL. OWNERSHIP: the caller's, and outlives the run.
   const optfarm_cancel* cancel;
-  // What the run's tensors may take at a time, outputs included, inputs and
-  // weights not: RESOURCE_EXHAUSTED beyond. UNITS: bytes; 0: no limit.
+  // What the run's tensors and its nodes' working memory may take at a time,
+  // outputs included, inputs and weights not; looked at before it is taken:
+  // RESOURCE_EXHAUSTED beyond. UNITS: bytes; 0: no limit.
   int64_t memory_limit_bytes;
   // Not NULL: the run is traced, and this becomes JSON about it, to be deleted
   // with optfarm_string_delete: {"nodes": [{"name", "op", "start_us",

@@ -15,8 +15,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "engine/graph/graph.h"
 #include "engine/runtime/kernel.h"
 #include "engine/runtime/loop_nest.h"
+#include "engine/runtime/run_memory.h"
 #include "engine/runtime/tensor.h"
 
 namespace optfarm::runtime {
@@ -73,9 +75,9 @@ struct Step {
   std::vector<int> controls;
   // By input: no later step reads the slot, so the buffer may be taken over.
   std::vector<bool> last_use;
-  // Number of output 0 in the run's memory plan; -1 for a step within a loop,
-  // whose results come again and again.
-  int first_block = -1;
+  // Whether its tensors have places in the run's memory plan. Those within a
+  // loop come again and again and have none.
+  bool has_places = false;
   // Slots that nobody needs after this step.
   std::vector<int> release;
 };
@@ -113,6 +115,9 @@ struct ExecutionPlan {
   std::vector<Tensor> initial;
   // By slot: the loop whose iterations make the value.
   std::vector<int> slot_loop;
+  // By slot: the tensor of the graph that it holds; the node is graph::kNoNode
+  // for values that are between tensors.
+  std::vector<graph::Endpoint> slot_tensors;
   // By slot: present before, or fetched; steps do not release it.
   std::vector<bool> keep;
   // Slots to empty after a run.
@@ -130,8 +135,10 @@ struct ExecutionPlan {
   std::vector<Tensor> merge_indices;
   // What stands in a slot that only says that a step ran.
   const Tensor& token() const { return merge_indices.front(); }
-  // Results that the run's memory plan knows.
-  int block_count = 0;
+  // Whether results have places in one piece, and what is known of it before
+  // the first run.
+  bool plans_memory = false;
+  ExpectedRun expected;
   // UNITS: bytes held for the whole life: weights and folded constants.
   int64_t constant_bytes = 0;
 };

@@ -63,7 +63,7 @@ absl::Status RunKernel(const Step& step, const KernelEnvironment& environment,
   const std::vector<bool> none(
       step.last_use.empty() ? step.inputs.size() : size_t{0}, false);
   context.set_reusable(step.last_use.empty() ? &none : &step.last_use);
-  if (step.first_block >= 0) context.set_memory(memory, step.first_block);
+  const MemoryScope scope(step.has_places ? memory : nullptr);
   return ComputeOrLeave(*step.kernel, &context);
 }
 

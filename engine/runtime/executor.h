@@ -19,7 +19,7 @@ struct RunState {
   explicit RunState(const ExecutionPlan& plan)
       : slots(plan.initial),
         iterations(plan.loops.size(), 0),
-        memory(plan.block_count) {}
+        memory(plan.plans_memory, plan.expected) {}
 
   std::vector<Tensor> slots;
   // By loop: the number of the iteration that runs.

@@ -30,12 +30,7 @@ KernelContext::KernelContext(absl::Span<Tensor> inputs,
 
 absl::StatusOr<Tensor*> KernelContext::AllocateOutput(int i, DataType dtype,
                                                       const Shape& shape) {
-  if (memory_ == nullptr) {
-    OPTFARM_ASSIGN_OR_RETURN(*outputs_[i], Tensor::Allocate(dtype, shape));
-  } else {
-    OPTFARM_ASSIGN_OR_RETURN(*outputs_[i],
-                             memory_->Allocate(first_block_ + i, dtype, shape));
-  }
+  OPTFARM_ASSIGN_OR_RETURN(*outputs_[i], Tensor::Allocate(dtype, shape));
   return outputs_[i];
 }
 

@@ -25,7 +25,6 @@
 #include "absl/types/span.h"
 #include "engine/runtime/kernel_selection.h"
 #include "engine/runtime/resource.h"
-#include "engine/runtime/run_memory.h"
 #include "engine/runtime/tensor.h"
 #include "engine/runtime/thread_pool.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -91,13 +90,6 @@ class KernelContext {
   }
 
   const KernelEnvironment& environment() const { return environment_; }
-  // Where outputs find memory: output i is number first + i there. OWNERSHIP:
-  // borrowed.
-  void set_memory(RunMemory* memory, int first) {
-    memory_ = memory;
-    first_block_ = first;
-  }
-
   ThreadPool* pool() const { return environment_.pool; }
   ResourceContainer* resources() const { return environment_.resources; }
   // Where Print writes one line (without newline).
@@ -110,8 +102,6 @@ class KernelContext {
   absl::Span<Tensor* const> outputs_;
   KernelEnvironment environment_;
   const std::vector<bool>* reusable_ = nullptr;
-  RunMemory* memory_ = nullptr;
-  int first_block_ = 0;
 };
 
 // THREADS: Compute may run on many threads at once; a kernel has no state that
@@ -141,6 +131,9 @@ struct KernelFamily {
   absl::string_view name;
   // What TensorFlow's numbers come from and how ours are made, in one line.
   absl::string_view arithmetic;
+  // Its kernels write over an input of the output's dtype and shape when nobody
+  // reads it any more.
+  bool writes_over_inputs = false;
 };
 
 struct KernelEntry {

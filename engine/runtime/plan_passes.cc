@@ -206,15 +206,4 @@ void PlanLifetimes(bool reuse_buffers, ExecutionPlan* plan) {
   }
 }
 
-void NumberBlocks(ExecutionPlan* plan) {
-  int depth = 0;
-  for (Step& step : plan->steps) {
-    if (step.kind == StepKind::kLoopBegin) ++depth;
-    if (step.kind == StepKind::kLoopEnd) --depth;
-    if (step.kind != StepKind::kKernel || depth > 0) continue;
-    step.first_block = plan->block_count;
-    plan->block_count += static_cast<int>(step.outputs.size());
-  }
-}
-
 }  // namespace optfarm::runtime

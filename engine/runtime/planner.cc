@@ -91,6 +91,7 @@ int Planner::ValueLoop(NodeId id) const {
 int Planner::NewSlot(int loop) {
   plan_.initial.emplace_back();
   plan_.slot_loop.push_back(loop);
+  plan_.slot_tensors.push_back({graph::kNoNode, 0});
   return static_cast<int>(plan_.initial.size()) - 1;
 }
 
@@ -98,6 +99,7 @@ int Planner::SlotOf(Endpoint e) {
   const auto it = slots_.find(e);
   if (it != slots_.end()) return it->second;
   const int slot = NewSlot(IsFed(e) ? kNoLoop : ValueLoop(e.node));
+  plan_.slot_tensors[slot] = e;
   slots_.emplace(e, slot);
   return slot;
 }

@@ -54,8 +54,12 @@ void DropUnreadConstants(ExecutionPlan* plan);
 // the buffer of an input that it is the last to read.
 void PlanLifetimes(bool reuse_buffers, ExecutionPlan* plan);
 
-// Numbers the results that a memory plan can know: those outside of loops.
-void NumberBlocks(ExecutionPlan* plan);
+// Lets steps outside of loops have places in one piece of memory, and foresees
+// it for the inputs that `graph`, which the plan was made from, tells of: those
+// of its placeholders' shapes, with 1 for a leading dimension that is not
+// known. To be called when lifetimes are known.
+void PlanMemory(const graph::Graph& graph, const PlanRequest& request,
+                ExecutionPlan* plan);
 
 }  // namespace optfarm::runtime
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
+#include <deque>
 #include <new>
 #include <numeric>
 #include <utility>
@@ -13,8 +14,8 @@ namespace optfarm::runtime {
 namespace {
 
 constexpr int64_t kAlignment = 64;
-// More results than that are not planned: placing looks at all pairs.
-constexpr int kMaxBlocks = 20000;
+// More tensors than that are not planned: placing looks at all pairs.
+constexpr size_t kMaxBlocks = 20000;
 // What std::shared_ptr needs besides the memory; larger needs go to the heap.
 constexpr size_t kControlBytes = 128;
 
@@ -23,13 +24,13 @@ int64_t Rounded(int64_t bytes) {
          kAlignment;
 }
 
-// Strings and handles have no bytes to plan.
-bool IsPlannable(DataType dtype, const Shape& shape) {
-  const int64_t size = static_cast<int64_t>(ElementSize(dtype));
-  return size > 0 && shape.num_elements() < (int64_t{1} << 40) / size;
-}
-
 }  // namespace
+
+int64_t PlaceBytes(DataType dtype, const Shape& shape) {
+  const int64_t size = static_cast<int64_t>(ElementSize(dtype));
+  if (size == 0 || shape.num_elements() >= (int64_t{1} << 40) / size) return 0;
+  return Rounded(shape.num_elements() * size);
+}
 
 // Largest first, each as low as it goes among those that live with it.
 int64_t PlaceBlocks(std::vector<Block>* blocks) {
@@ -63,13 +64,11 @@ int64_t PlaceBlocks(std::vector<Block>* blocks) {
   return total;
 }
 
-// What the first run leaves. Kept by the results it is about.
+// What the first run leaves. Kept by the tensors it is about.
 struct RunMemory::Notes {
-  explicit Notes(int blocks) : ends(blocks) {
-    for (auto& end : ends) end.store(-1, std::memory_order_relaxed);
-  }
   std::atomic<int> step{0};
-  std::vector<std::atomic<int>> ends;
+  // Each stays where it is.
+  std::deque<std::atomic<int>> ends;
 };
 
 // The piece, and by block whether its place is taken and the room for the
@@ -118,43 +117,66 @@ struct RunMemory::ControlAllocator {
   int block;
 };
 
-RunMemory::RunMemory(int blocks)
-    : block_count_(blocks <= kMaxBlocks ? blocks : 0) {}
+RunMemory::RunMemory(bool is_on, const ExpectedRun& expected)
+    : is_on_(is_on), expected_(expected) {}
 RunMemory::~RunMemory() = default;
+
+void RunMemory::TakeArena(int64_t bytes, size_t blocks) {
+  if (bytes == 0) return;
+  absl::StatusOr<Tensor> piece =
+      Tensor::Allocate(tensorflow::DT_UINT8, {bytes});
+  if (!piece.ok()) return;
+  arena_ = std::make_shared<Arena>(*std::move(piece), static_cast<int>(blocks));
+}
+
+void RunMemory::BeginNoting(absl::Span<const Tensor> inputs) {
+  mode_ = Mode::kNoting;
+  arena_ = nullptr;
+  bytes_ = 0;
+  shapes_.clear();
+  for (const Tensor& input : inputs) shapes_.push_back(input.shape());
+  blocks_.clear();
+  first_.clear();
+  notes_ = std::make_shared<Notes>();
+  if (!expected_.blocks.empty() && expected_.feeds == shapes_) {
+    TakeArena(expected_.bytes, expected_.blocks.size());
+  }
+}
 
 void RunMemory::Begin(absl::Span<const Tensor> inputs) {
   mode_ = Mode::kOff;
-  step_ = 0;
-  if (block_count_ == 0) return;
+  placed_ = 0;
+  alone_ = 0;
+  set_step(0);
+  if (!is_on_) return;
   bool is_known = !blocks_.empty() && shapes_.size() == inputs.size();
   for (size_t i = 0; is_known && i < inputs.size(); ++i) {
     is_known = inputs[i].shape() == shapes_[i];
   }
-  if (!is_known) {
-    mode_ = Mode::kNoting;
-    arena_ = nullptr;
-    bytes_ = 0;
-    shapes_.clear();
-    for (const Tensor& input : inputs) shapes_.push_back(input.shape());
-    blocks_.assign(block_count_, Block());
-    notes_ = std::make_shared<Notes>(block_count_);
-    return;
-  }
-  if (arena_ == nullptr && bytes_ > 0) {
-    absl::StatusOr<Tensor> piece =
-        Tensor::Allocate(tensorflow::DT_UINT8, {bytes_});
-    if (!piece.ok()) return;
-    arena_ = std::make_shared<Arena>(*std::move(piece), block_count_);
-  }
+  if (!is_known) return BeginNoting(inputs);
+  if (arena_ == nullptr) TakeArena(bytes_, blocks_.size());
   if (arena_ != nullptr) mode_ = Mode::kPlanned;
 }
 
 int64_t RunMemory::arena_bytes() const {
-  return mode_ == Mode::kPlanned ? bytes_ : 0;
+  return mode_ == Mode::kOff || arena_ == nullptr ? 0
+                                                  : arena_->memory.TotalBytes();
+}
+
+void RunMemory::Suspend() {
+  if (mode_ == Mode::kPlanned) mode_ = Mode::kOff;
+  arena_ = nullptr;
 }
 
 void RunMemory::End(bool is_complete) {
+  // Somebody keeps a tensor, and with it the piece: the next run needs another.
+  for (int block : active_) {
+    if (arena_ == nullptr) break;
+    if (arena_->taken[block].load(std::memory_order_acquire)) arena_ = nullptr;
+  }
+  active_.clear();
   if (mode_ == Mode::kNoting) {
+    arena_ = nullptr;
     for (size_t i = 0; i < blocks_.size(); ++i) {
       blocks_[i].end = notes_->ends[i].load();
     }
@@ -162,41 +184,65 @@ void RunMemory::End(bool is_complete) {
     bytes_ = PlaceBlocks(&blocks_);
     // Half a run says nothing of the rest.
     if (!is_complete) blocks_.clear();
+    const int steps = blocks_.empty() ? 0 : blocks_.back().begin + 1;
+    first_.assign(static_cast<size_t>(steps) + 1, 0);
+    for (const Block& block : blocks_) ++first_[block.begin + 1];
+    std::partial_sum(first_.begin(), first_.end(), first_.begin());
   }
-  // Somebody keeps a tensor, and with it the piece: the next run needs another.
-  for (int block : active_) {
-    if (arena_ == nullptr) break;
-    if (arena_->taken[block].load(std::memory_order_acquire)) arena_ = nullptr;
-  }
-  active_.clear();
   mode_ = Mode::kOff;
 }
 
-absl::StatusOr<Tensor> RunMemory::AllocateNoted(int block, DataType dtype,
+// Not through MemoryScope: that would come back here.
+absl::StatusOr<Tensor> RunMemory::AllocateAlone(DataType dtype,
                                                 const Shape& shape) {
-  OPTFARM_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Allocate(dtype, shape));
-  Block& note = blocks_[block];
-  // A step that runs twice, or takes two pieces for one result, has no place.
-  if (note.begin >= 0) return tensor;
-  note.begin = step_;
-  note.bytes = Rounded(tensor.TotalBytes());
+  const MemoryScope no_places(nullptr);
+  return Tensor::Allocate(dtype, shape);
+}
+
+absl::StatusOr<Tensor> RunMemory::AllocateNoted(DataType dtype,
+                                                const Shape& shape) {
+  Tensor tensor;
+  const int64_t bytes = PlaceBytes(dtype, shape);
+  if (TryPlace(expected_.blocks, FindBlock(expected_.blocks, bytes), dtype,
+               shape, &tensor)) {
+    ++placed_;
+  } else {
+    OPTFARM_ASSIGN_OR_RETURN(tensor, AllocateAlone(dtype, shape));
+    ++alone_;
+  }
+  if (blocks_.size() >= kMaxBlocks) return tensor;
+  blocks_.push_back({bytes, -1, step_, -1});
   // Nothing is placed before the next note, so that what is freed until then
   // may count as freed now.
   notes_->step.store(step_, std::memory_order_relaxed);
+  std::atomic<int>* const end = &notes_->ends.emplace_back(-1);
   void* memory = tensor.raw();
-  std::shared_ptr<void> owner(memory, [tensor, block, notes = notes_](void*) {
-    notes->ends[block].store(notes->step.load(std::memory_order_relaxed));
+  std::shared_ptr<void> owner(memory, [tensor, end, notes = notes_](void*) {
+    end->store(notes->step.load(std::memory_order_relaxed));
   });
   return Tensor::Over(dtype, shape, std::move(owner));
 }
 
-bool RunMemory::IsFree(const Block& place) {
+// Of the blocks that this step is expected to make, one of that size.
+int RunMemory::FindBlock(const std::vector<Block>& blocks, int64_t bytes) {
+  if (arena_ == nullptr) return -1;
+  auto it = std::lower_bound(
+      blocks.begin(), blocks.end(), step_,
+      [](const Block& block, int step) { return block.begin < step; });
+  for (; it != blocks.end() && it->begin == step_; ++it) {
+    const int block = static_cast<int>(it - blocks.begin());
+    if (it->bytes == bytes && !arena_->taken[block].load()) return block;
+  }
+  return -1;
+}
+
+bool RunMemory::IsFree(const std::vector<Block>& blocks, const Block& place) {
   size_t kept = 0;
   bool is_free = true;
   for (int other : active_) {
     if (!arena_->taken[other].load(std::memory_order_acquire)) continue;
     active_[kept++] = other;
-    const Block& b = blocks_[other];
+    const Block& b = blocks[other];
     is_free &= b.offset >= place.offset + place.bytes ||
                place.offset >= b.offset + b.bytes;
   }
@@ -204,24 +250,54 @@ bool RunMemory::IsFree(const Block& place) {
   return is_free;
 }
 
-absl::StatusOr<Tensor> RunMemory::Allocate(int block, DataType dtype,
-                                           const Shape& shape) {
-  if (mode_ == Mode::kOff || !IsPlannable(dtype, shape)) {
-    return Tensor::Allocate(dtype, shape);
-  }
-  if (mode_ == Mode::kNoting) return AllocateNoted(block, dtype, shape);
-  const Block& place = blocks_[block];
-  const int64_t bytes =
-      shape.num_elements() * static_cast<int64_t>(ElementSize(dtype));
-  if (place.offset < 0 || bytes > place.bytes || !IsFree(place)) {
-    return Tensor::Allocate(dtype, shape);
+bool RunMemory::TryPlace(const std::vector<Block>& blocks, int block,
+                         DataType dtype, const Shape& shape, Tensor* tensor) {
+  if (block < 0 || arena_ == nullptr) return false;
+  const Block& place = blocks[block];
+  if (place.offset < 0 || PlaceBytes(dtype, shape) > place.bytes ||
+      !IsFree(blocks, place)) {
+    return false;
   }
   arena_->taken[block].store(true, std::memory_order_relaxed);
   active_.push_back(block);
   std::shared_ptr<void> owner(
       static_cast<std::byte*>(arena_->memory.raw()) + place.offset,
       [](void*) {}, ControlAllocator<std::byte>(arena_, block));
-  return Tensor::Over(dtype, shape, std::move(owner));
+  *tensor = Tensor::Over(dtype, shape, std::move(owner));
+  return true;
 }
+
+absl::StatusOr<Tensor> RunMemory::Allocate(DataType dtype, const Shape& shape) {
+  if (mode_ == Mode::kOff || PlaceBytes(dtype, shape) == 0) {
+    return AllocateAlone(dtype, shape);
+  }
+  if (mode_ == Mode::kNoting) return AllocateNoted(dtype, shape);
+  int block = -1;
+  if (step_ + 1 < static_cast<int>(first_.size())) {
+    const int next = first_[step_] + made_++;
+    if (next < first_[step_ + 1]) block = next;
+  }
+  Tensor tensor;
+  if (!TryPlace(blocks_, block, dtype, shape, &tensor)) {
+    ++alone_;
+    return AllocateAlone(dtype, shape);
+  }
+  ++placed_;
+  return tensor;
+}
+
+namespace {
+
+thread_local RunMemory* current = nullptr;
+
+}  // namespace
+
+MemoryScope::MemoryScope(RunMemory* memory) : outer_(current) {
+  current = memory;
+}
+
+MemoryScope::~MemoryScope() { current = outer_; }
+
+RunMemory* MemoryScope::Current() { return current; }
 
 }  // namespace optfarm::runtime

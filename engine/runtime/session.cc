@@ -161,7 +161,9 @@ absl::StatusOr<ExecutionPlan> LoadPlan(const graph::Graph& graph,
   // The graph's nodes may not be there any longer.
   for (Step& step : plan.steps) step.node = nullptr;
   PlanLifetimes(options.reuse_buffers, &plan);
-  if (options.plan_memory) NumberBlocks(&plan);
+  if (options.plan_memory) {
+    PlanMemory(inlined ? *inlined : graph, request, &plan);
+  }
   return plan;
 }
 

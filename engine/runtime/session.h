@@ -45,8 +45,10 @@ struct SessionOptions {
   bool fast_kernels = true;
   // Lets a node write its result over an input that nobody reads any more.
   bool reuse_buffers = true;
-  // Gives results memory of one piece that is planned at the first run with
-  // inputs of a shape; later runs of such inputs allocate nothing for them.
+  // Gives results and kernels' tensors places in one piece of memory. For
+  // inputs of the graph's own static shapes the piece is planned from inferred
+  // shapes when the session is made; for others, and more closely for all, the
+  // first run is watched. Later runs of such inputs allocate nothing.
   bool plan_memory = true;
   // UNITS: bytes of weights and folded constants; loading beyond it fails.
   int64_t memory_limit = std::numeric_limits<int64_t>::max();

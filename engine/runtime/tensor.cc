@@ -12,6 +12,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/tensor_proto.h"
 #include "engine/runtime/memory_budget.h"
+#include "engine/runtime/run_memory.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -191,6 +192,9 @@ std::string Shape::ToString() const {
 }
 
 absl::StatusOr<Tensor> Tensor::Allocate(DataType dtype, const Shape& shape) {
+  if (RunMemory* memory = MemoryScope::Current(); memory != nullptr) {
+    return memory->Allocate(dtype, shape);
+  }
   if (!HasElements(dtype)) {
     return absl::UnimplementedError(absl::StrCat(
         "tensors of dtype ", graph::DataTypeName(dtype), " are not supported"));

@@ -19,6 +19,7 @@
 #include "base/check.h"
 #include "engine/runtime/memory_budget.h"
 #include "engine/runtime/run_bounds.h"
+#include "engine/runtime/run_memory.h"
 #include "engine/runtime/scratch.h"
 
 namespace optfarm::runtime {
@@ -246,6 +247,8 @@ void ThreadPool::ParallelFor(int64_t count, int64_t grain,
   const int64_t range =
       std::max(grain, std::min((count + wanted - 1) / wanted, most * grain));
   const int64_t ranges = (count + range - 1) / range;
+  // Which tensors bodies make on which thread is different every time.
+  const MemoryScope no_places(nullptr);
   if (threads_ == 1 || ranges == 1) {
     for (int64_t begin = 0; begin < count; begin += range) {
       LeaveIfRunEnded();

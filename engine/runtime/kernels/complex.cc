@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/runtime/counted_vector.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/broadcast.h"
 #include "engine/runtime/kernels/dtype_switch.h"
@@ -29,8 +30,8 @@ constexpr int64_t kMaxLength = int64_t{1} << 22;
 
 // In place; `sign` is -1 for the transform, 1 for its inverse without scale.
 // REQUIRES: the size is a power of two.
-void TransformPowerOfTwo(std::vector<Complex128>* values, int sign) {
-  std::vector<Complex128>& v = *values;
+void TransformPowerOfTwo(CountedVector<Complex128>* values, int sign) {
+  CountedVector<Complex128>& v = *values;
   const size_t size = v.size();
   for (size_t i = 1, j = 0; i < size; ++i) {
     size_t bit = size >> 1;
@@ -51,20 +52,20 @@ void TransformPowerOfTwo(std::vector<Complex128>* values, int sign) {
   }
 }
 
-void Transform(std::vector<Complex128>* values, int sign) {
+void Transform(CountedVector<Complex128>* values, int sign) {
   const size_t size = values->size();
   if (size <= 1) return;
   if (std::has_single_bit(size)) return TransformPowerOfTwo(values, sign);
   // Bluestein: nk = (n^2 + k^2 - (k - n)^2) / 2 makes it a convolution.
-  std::vector<Complex128> chirp(size);
+  CountedVector<Complex128> chirp(size);
   for (uint64_t i = 0; i < size; ++i) {
     const uint64_t square = i * i % (2 * size);
     chirp[i] = std::polar(1.0, sign * kPi * static_cast<double>(square) /
                                    static_cast<double>(size));
   }
   const size_t length = std::bit_ceil(2 * size);
-  std::vector<Complex128> a(length);
-  std::vector<Complex128> b(length);
+  CountedVector<Complex128> a(length);
+  CountedVector<Complex128> b(length);
   for (size_t i = 0; i < size; ++i) {
     a[i] = (*values)[i] * chirp[i];
     b[i] = std::conj(chirp[i]);
@@ -80,14 +81,14 @@ void Transform(std::vector<Complex128>* values, int sign) {
 }
 
 // Along one axis of a dense array of the given sizes.
-void TransformAxis(std::vector<Complex128>* values,
+void TransformAxis(CountedVector<Complex128>* values,
                    const std::vector<int64_t>& sizes, int axis, int sign) {
   int64_t inner = 1;
   for (size_t i = axis + 1; i < sizes.size(); ++i) inner *= sizes[i];
   const int64_t size = sizes[axis];
   const int64_t outer =
       static_cast<int64_t>(values->size()) / std::max<int64_t>(1, size * inner);
-  std::vector<Complex128> line(size);
+  CountedVector<Complex128> line(size);
   for (int64_t o = 0; o < outer * inner; ++o) {
     LeaveIfRunEnded();
     const int64_t first = o / inner * size * inner + o % inner;
@@ -148,11 +149,11 @@ absl::StatusOr<FourierSizes> ReadSizes(const KernelContext& context,
 }
 
 // `values` in an array of the sizes `from`, cropped or padded with zeros.
-std::vector<Complex128> Resized(const std::vector<Complex128>& values,
-                                const std::vector<int64_t>& from,
-                                const std::vector<int64_t>& to) {
+CountedVector<Complex128> Resized(const CountedVector<Complex128>& values,
+                                  const std::vector<int64_t>& from,
+                                  const std::vector<int64_t>& to) {
   if (from == to) return values;
-  std::vector<Complex128> resized(Product(to));
+  CountedVector<Complex128> resized(Product(to));
   for (int64_t i = 0; i < static_cast<int64_t>(resized.size()); ++i) {
     int64_t rest = i;
     int64_t at = 0;
@@ -171,10 +172,10 @@ std::vector<Complex128> Resized(const std::vector<Complex128>& values,
 }
 
 // The half spectrum of a real signal, completed by its symmetry.
-std::vector<Complex128> Completed(const std::vector<Complex128>& half,
-                                  const std::vector<int64_t>& half_sizes,
-                                  const std::vector<int64_t>& full) {
-  std::vector<Complex128> values = Resized(half, half_sizes, full);
+CountedVector<Complex128> Completed(const CountedVector<Complex128>& half,
+                                    const std::vector<int64_t>& half_sizes,
+                                    const std::vector<int64_t>& full) {
+  CountedVector<Complex128> values = Resized(half, half_sizes, full);
   const int64_t last = full.back();
   for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
     const int64_t k = i % last;
@@ -193,7 +194,7 @@ std::vector<Complex128> Completed(const std::vector<Complex128>& half,
   return values;
 }
 
-void TransformAll(std::vector<Complex128>* values,
+void TransformAll(CountedVector<Complex128>* values,
                   const std::vector<int64_t>& sizes, bool is_inverse) {
   for (size_t axis = 0; axis < sizes.size(); ++axis) {
     TransformAxis(values, sizes, static_cast<int>(axis), is_inverse ? 1 : -1);
@@ -210,7 +211,7 @@ void TransformBatch(const Tensor& input, Fourier kind, bool is_inverse,
   const int64_t out_size = Product(sizes.out);
   if (out_size == 0) return;
   for (int64_t n = 0; n < out->num_elements() / out_size; ++n) {
-    std::vector<Complex128> values(in_size);
+    CountedVector<Complex128> values(in_size);
     for (int64_t i = 0; i < in_size; ++i) {
       values[i] = Complex128(input.data<In>()[n * in_size + i]);
     }

@@ -5,11 +5,11 @@
 #define OPTFARM_ENGINE_RUNTIME_KERNELS_PICTURE_H_
 
 #include <cstdint>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/runtime/counted_vector.h"
 
 namespace optfarm::runtime {
 
@@ -21,7 +21,7 @@ struct Picture {
   int64_t width = 0;
   int channels = 0;
   // Rows from the top, without gaps; 16-bit samples in this machine's order.
-  std::vector<uint8_t> bytes;
+  CountedVector<uint8_t> bytes;
 };
 
 struct JpegOptions {

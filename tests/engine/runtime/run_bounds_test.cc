@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "engine/runtime/counted_vector.h"
 #include "engine/runtime/memory_budget.h"
 #include "engine/runtime/scratch.h"
 #include "engine/runtime/session.h"
@@ -150,6 +151,20 @@ TEST(ScratchTest, IsKeptForTheNextAndCountsWhileItIsUsed) {
 TEST(ScratchTest, ImpossibleSizesAreNoMemory) {
   EXPECT_THROW(Scratch<float>(int64_t{1} << 40), std::bad_alloc);
   EXPECT_THROW(Scratch<float>(-1), std::bad_alloc);
+}
+
+TEST(CountedVectorTest, CountsWhileItLives) {
+  const auto budget = std::make_shared<MemoryBudget>(10000);
+  const BudgetScope scope(budget);
+  {
+    CountedVector<float> a(1000);
+    EXPECT_EQ(budget->used(), 4000);
+    CountedVector<float> b = std::move(a);
+    EXPECT_EQ(budget->used(), 4000);
+    EXPECT_THROW(b.resize(100000), std::bad_alloc);
+    EXPECT_EQ(b.size(), 1000u);
+  }
+  EXPECT_EQ(budget->used(), 0);
 }
 
 // The patches of a grouped convolution take three more tensors.

@@ -70,21 +70,24 @@ TEST(PlaceBlocksTest, WhatLivesTogetherSharesNothing) {
   }
 }
 
-Tensor Take(RunMemory* memory, int step, int block, int64_t size) {
+// Nothing is known before the first run.
+const ExpectedRun kNothing;
+
+Tensor Take(RunMemory* memory, int step, int64_t size) {
   memory->set_step(step);
-  return *memory->Allocate(block, kFloat, {size});
+  return *memory->Allocate(kFloat, {size});
 }
 
 // Three results, one after the other; the last one is the caller's.
 Tensor RunThree(RunMemory* memory, int64_t size, const void* places[3]) {
   const Tensor input = Floats({1}, {0});
   memory->Begin(absl::MakeConstSpan(&input, 1));
-  Tensor a = Take(memory, 0, 0, size);
-  Tensor b = Take(memory, 1, 1, size);
+  Tensor a = Take(memory, 0, size);
+  Tensor b = Take(memory, 1, size);
   places[0] = a.raw();
   places[1] = b.raw();
   a = Tensor();
-  Tensor c = Take(memory, 2, 2, size);
+  Tensor c = Take(memory, 2, size);
   places[2] = c.raw();
   b = Tensor();
   memory->End(true);
@@ -92,7 +95,7 @@ Tensor RunThree(RunMemory* memory, int64_t size, const void* places[3]) {
 }
 
 TEST(RunMemoryTest, LaterRunsHaveFixedPlacesInOnePiece) {
-  RunMemory memory(3);
+  RunMemory memory(true, kNothing);
   const void* first[3];
   const void* second[3];
   const void* third[3];
@@ -108,7 +111,7 @@ TEST(RunMemoryTest, LaterRunsHaveFixedPlacesInOnePiece) {
 }
 
 TEST(RunMemoryTest, AResultThatGrewHasMemoryOfItsOwn) {
-  RunMemory memory(3);
+  RunMemory memory(true, kNothing);
   const void* places[3];
   RunThree(&memory, 100, places);
   RunThree(&memory, 1000, places);
@@ -117,15 +120,15 @@ TEST(RunMemoryTest, AResultThatGrewHasMemoryOfItsOwn) {
 
 // What is written to `kept` must not change when later runs write.
 TEST(RunMemoryTest, WhatSomebodyKeepsIsNotOverwritten) {
-  RunMemory memory(2);
+  RunMemory memory(true, kNothing);
   const Tensor input = Floats({1}, {0});
   const auto run = [&](bool keeps) {
     memory.Begin(absl::MakeConstSpan(&input, 1));
-    Tensor a = Take(&memory, 0, 0, 64);
+    Tensor a = Take(&memory, 0, 64);
     std::fill_n(a.data<float>(), 64, keeps ? 7.0f : 1.0f);
     Tensor kept = keeps ? a : Tensor();
     a = Tensor();
-    Tensor b = Take(&memory, 1, 1, 64);
+    Tensor b = Take(&memory, 1, 64);
     std::fill_n(b.data<float>(), 64, 2.0f);
     b = Tensor();
     memory.End(true);
@@ -146,11 +149,11 @@ TEST(RunMemoryTest, WhatSomebodyKeepsIsNotOverwritten) {
 TEST(RunMemoryTest, OutlivesItsResults) {
   Tensor kept;
   {
-    RunMemory memory(1);
+    RunMemory memory(true, kNothing);
     const Tensor input = Floats({1}, {0});
     for (int i = 0; i < 2; ++i) {
       memory.Begin(absl::MakeConstSpan(&input, 1));
-      Tensor a = Take(&memory, 0, 0, 16);
+      Tensor a = Take(&memory, 0, 16);
       std::fill_n(a.data<float>(), 16, 3.0f);
       if (i == 1) kept = a;
       a = Tensor();
@@ -158,6 +161,59 @@ TEST(RunMemoryTest, OutlivesItsResults) {
     }
   }
   EXPECT_EQ(kept.data<float>()[15], 3.0f);
+}
+
+// The shapes of the run are those that were foreseen.
+TEST(RunMemoryTest, TheFirstRunHasPlacesThatWereForeseen) {
+  ExpectedRun expected;
+  expected.feeds = {Shape{1}};
+  expected.blocks = {Living(0, 1, 448), Living(1, 2, 448)};
+  expected.bytes = PlaceBlocks(&expected.blocks);
+  RunMemory memory(true, expected);
+  const void* places[3];
+  const auto budget = std::make_shared<MemoryBudget>(MemoryBudget::kUnlimited);
+  const BudgetScope scope(budget);
+  RunThree(&memory, 100, places);
+  EXPECT_EQ(memory.placed(), 2);
+  EXPECT_EQ(memory.alone(), 1);
+  // The piece, the caller's result, and the input's one element.
+  EXPECT_EQ(budget->peak(), 896 + 448 + 64);
+}
+
+TEST(RunMemoryTest, OtherShapesThanForeseenHaveMemoryOfTheirOwn) {
+  ExpectedRun expected;
+  expected.feeds = {Shape{2}};
+  expected.blocks = {Living(0, 1, 448), Living(1, 2, 448)};
+  expected.bytes = PlaceBlocks(&expected.blocks);
+  RunMemory memory(true, expected);
+  const void* places[3];
+  RunThree(&memory, 100, places);
+  EXPECT_EQ(memory.placed(), 0);
+  RunThree(&memory, 100, places);
+  EXPECT_EQ(memory.placed(), 2);
+}
+
+TEST(RunMemoryTest, KernelsTensorsHavePlacesToo) {
+  RunMemory memory(true, kNothing);
+  const Tensor input = Floats({1}, {0});
+  const void* within[2];
+  for (int run = 0; run < 3; ++run) {
+    memory.Begin(absl::MakeConstSpan(&input, 1));
+    memory.set_step(0);
+    {
+      const MemoryScope scope(&memory);
+      const Tensor first = Floats({3}, {1, 2, 3});
+      Tensor second = *Tensor::Allocate(kFloat, {100});
+      if (run > 0) within[run - 1] = second.raw();
+      second = Tensor();
+      memory.set_step(1);
+      const Tensor none = *Tensor::Allocate(tensorflow::DT_STRING, {2});
+      EXPECT_EQ(first.data<float>()[2], 3.0f);
+    }
+    memory.End(true);
+    EXPECT_GE(memory.placed(), run > 0 ? 1 : 0);
+  }
+  EXPECT_EQ(within[0], within[1]);
 }
 
 TEST(MemoryBudgetTest, CountsUntilTheLastCopyIsGone) {

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <thread>
+#include <vector>
 
 #include "engine/runtime/loaded_model.h"
 #include "engine/runtime/memory_budget.h"
@@ -79,6 +81,28 @@ TEST(SessionOptionsTest, ManySessionsMayUseOnePoolOfTheCaller) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto usual, g.Session("x", "y"));
   EXPECT_FALSE(AnswerOf(*b, 4).empty());
   EXPECT_EQ(AnswerOf(*a, 4), AnswerOf(*usual, 4));
+}
+
+TEST(SessionOptionsTest, EightThreadsRunOneModel) {
+  ThreadPool pool(3);
+  SessionOptions options;
+  options.pool = &pool;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto session,
+                               Network().Session("x", "y", options));
+  const std::vector<float> wanted[] = {AnswerOf(*session, 1),
+                                       AnswerOf(*session, 64)};
+  std::atomic<int> right{0};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 20; ++i) {
+        const int rows = (t + i) % 2 == 0 ? 1 : 64;
+        if (AnswerOf(*session, rows) == wanted[rows == 1 ? 0 : 1]) ++right;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(right, 160);
 }
 
 TEST(ThreadPoolTest, AProcessorThatIsNotThereIsRefused) {
