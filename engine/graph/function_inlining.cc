@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/control_flow_calls.h"
 #include "engine/graph/dataflow_order.h"
 #include "engine/graph/function_body.h"
 #include "engine/graph/op_defs.h"
@@ -38,13 +39,8 @@ std::string Describe(const Node& node) {
 bool IsPlainCall(absl::string_view op) {
   return op == "PartitionedCall" || op == "StatefulPartitionedCall";
 }
-bool IsIf(absl::string_view op) { return op == "If" || op == "StatelessIf"; }
-bool IsWhile(absl::string_view op) {
-  return op == "While" || op == "StatelessWhile";
-}
 bool TakesFunctions(absl::string_view op) {
-  return IsPlainCall(op) || IsIf(op) || IsWhile(op) || op == "Case" ||
-         op == "StatelessCase" || op == "RemoteCall" ||
+  return IsPlainCall(op) || IsControlFlowCall(op) || op == "RemoteCall" ||
          op == "SymbolicGradient";
 }
 
@@ -75,19 +71,6 @@ std::vector<NodeId> NeededCalls(const Graph& graph,
   return calls;
 }
 
-NodeDef MakeDef(const std::string& name, const std::string& op) {
-  NodeDef def;
-  def.set_name(name);
-  def.set_op(op);
-  return def;
-}
-
-NodeDef MakeDef(const std::string& name, const std::string& op, DataType type) {
-  NodeDef def = MakeDef(name, op);
-  SetType(&def, "T", type);
-  return def;
-}
-
 // A call in progress.
 struct Call {
   NodeId node = kNoNode;
@@ -110,17 +93,10 @@ class Inliner {
   absl::StatusOr<Callee> CalleeOf(const Node& node);
   absl::Status Expand(const Call& call);
   absl::Status ExpandFunction(const Call& call, const Callee& callee);
-  absl::Status ExpandIf(const Call& call);
-  absl::Status ExpandWhile(const Call& call);
+  absl::Status ExpandControlFlow(const Call& call);
   // Turns the call's node into an Identity of `results`.
   void Return(NodeId call, const std::vector<DataType>& types,
               const std::vector<Endpoint>& results, NodeId wait = kNoNode);
-  // A new node that calls the function in attribute `attr` of `like`.
-  NodeId AddCall(const Node& like, const std::string& suffix,
-                 const std::string& attr, const std::vector<DataType>& in,
-                 const std::vector<DataType>& out,
-                 absl::Span<const Endpoint> inputs,
-                 absl::Span<const NodeId> controls);
   NodeId Add(NodeDef def, absl::Span<const Endpoint> inputs,
              absl::Span<const NodeId> controls = {}) {
     return graph_.Add(std::move(def), inputs, controls);
@@ -213,14 +189,15 @@ absl::Status Inliner::AddEffects() {
     if (waits.empty()) continue;
     const std::string name = absl::StrCat(graph_.node(call).name(), "/done");
     graph_.AddControlInput(call,
-                           Add(MakeDef(name, "ControlTrigger"), {}, waits));
+                           Add(MakeNodeDef(name, "ControlTrigger"), {}, waits));
   }
   return absl::OkStatus();
 }
 
 absl::Status Inliner::ExpandFunction(const Call& call, const Callee& callee) {
   const std::string name = graph_.node(call.node).name();
-  NodeDef signature_node = MakeDef(name, callee.function->signature().name());
+  NodeDef signature_node =
+      MakeNodeDef(name, callee.function->signature().name());
   *signature_node.mutable_attr() = callee.attributes;
   OPTFARM_ASSIGN_OR_RETURN(
       const std::vector<DataType> in,
@@ -240,7 +217,7 @@ absl::Status Inliner::ExpandFunction(const Call& call, const Callee& callee) {
   const std::vector<Endpoint> sources(inputs.begin(), inputs.end());
   for (size_t i = 0; i < sources.size(); ++i) {
     const NodeId argument =
-        Add(MakeDef(absl::StrCat(name, "/argument"), "Identity", in[i]),
+        Add(MakeNodeDef(absl::StrCat(name, "/argument"), "Identity", in[i]),
             {sources[i]});
     arguments.push_back({argument, 0});
     waits.push_back(argument);
@@ -248,7 +225,7 @@ absl::Status Inliner::ExpandFunction(const Call& call, const Callee& callee) {
   const NodeId gate =
       waits.empty()
           ? kNoNode
-          : Add(MakeDef(absl::StrCat(name, "/call"), "NoOp"), {}, waits);
+          : Add(MakeNodeDef(absl::StrCat(name, "/call"), "NoOp"), {}, waits);
   FunctionBody body(*callee.function, callee.attributes, library_, name, gate,
                     std::move(arguments), &graph_);
   OPTFARM_RETURN_IF_ERROR(body.Add());
@@ -269,158 +246,11 @@ absl::Status Inliner::ExpandFunction(const Call& call, const Callee& callee) {
   return absl::OkStatus();
 }
 
-NodeId Inliner::AddCall(const Node& like, const std::string& suffix,
-                        const std::string& attr,
-                        const std::vector<DataType>& in,
-                        const std::vector<DataType>& out,
-                        absl::Span<const Endpoint> inputs,
-                        absl::Span<const NodeId> controls) {
-  NodeDef def = MakeDef(absl::StrCat(like.name(), "/", suffix),
-                        "StatefulPartitionedCall");
-  (*def.mutable_attr())["f"] = *like.FindAttr(attr);
-  auto* tin = (*def.mutable_attr())["Tin"].mutable_list();
-  for (DataType type : in) tin->add_type(type);
-  auto* tout = (*def.mutable_attr())["Tout"].mutable_list();
-  for (DataType type : out) tout->add_type(type);
-  return Add(std::move(def), inputs, controls);
-}
-
-absl::Status RequireFunctions(const Node& node,
-                              std::initializer_list<const char*> attrs) {
-  for (const char* attr : attrs) {
-    const AttrValue* value = node.FindAttr(attr);
-    if (value == nullptr || value->value_case() != AttrValue::kFunc) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("attribute '", attr, "' is not a function"));
-    }
-  }
-  return absl::OkStatus();
-}
-
-// Both branches are called with what a Switch lets through; the branch that is
-// not taken is dead, and Merge takes the other one's results.
-absl::Status Inliner::ExpandIf(const Call& call) {
-  const Node& node = graph_.node(call.node);
-  OPTFARM_RETURN_IF_ERROR(
-      RequireFunctions(node, {"then_branch", "else_branch"}));
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<DataType> in,
-                           GetTypes(node.def(), "Tin"));
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<DataType> out,
-                           GetTypes(node.def(), "Tout"));
-  OPTFARM_ASSIGN_OR_RETURN(const DataType condition_type,
-                           GetTypeOr(node.def(), "Tcond", tensorflow::DT_BOOL));
-  if (condition_type != tensorflow::DT_BOOL) {
-    return absl::UnimplementedError(
-        absl::StrCat("a condition of dtype ", DataTypeName(condition_type),
-                     " is not supported, only bool"));
-  }
-  if (node.inputs().size() != in.size() + 1) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "has ", node.inputs().size(), " inputs, 'Tin' says ", in.size() + 1));
-  }
-  const std::string name = node.name();
-  const std::vector<Endpoint> inputs(node.inputs().begin(),
-                                     node.inputs().end());
-  const std::vector<NodeId> waits(node.control_inputs().begin(),
-                                  node.control_inputs().end());
-  const NodeId pivot =
-      Add(MakeDef(absl::StrCat(name, "/switch"), "Switch", condition_type),
-          {inputs[0], inputs[0]}, waits);
-  std::vector<Endpoint> sides[2];
-  for (size_t i = 0; i < in.size(); ++i) {
-    const NodeId pick =
-        Add(MakeDef(absl::StrCat(name, "/switch"), "Switch", in[i]),
-            {inputs[i + 1], inputs[0]}, waits);
-    for (int side : {0, 1}) sides[side].push_back({pick, side});
-  }
-  NodeId calls[2];
-  for (int side : {0, 1}) {
-    const NodeId taken =
-        Add(MakeDef(absl::StrCat(name, "/pivot"), "Identity", condition_type),
-            {{pivot, side}});
-    calls[side] = AddCall(graph_.node(call.node), side == 1 ? "then" : "else",
-                          side == 1 ? "then_branch" : "else_branch", in, out,
-                          sides[side], {taken});
-    waiting_.push_back({calls[side], call.depth + 1});
-  }
-  std::vector<Endpoint> results;
-  for (size_t i = 0; i < out.size(); ++i) {
-    NodeDef merge = MakeDef(absl::StrCat(name, "/merge"), "Merge", out[i]);
-    SetInt(&merge, "N", 2);
-    const int port = static_cast<int>(i);
-    results.push_back(
-        {Add(std::move(merge), {{calls[0], port}, {calls[1], port}}), 0});
-  }
-  NodeId done_node = kNoNode;
-  if (out.empty()) {
-    // Whichever branch runs: a Merge of the two is alive when it is done.
-    std::vector<Endpoint> done;
-    for (int side : {0, 1}) {
-      done.push_back(
-          {Add(MakeDef(absl::StrCat(name, "/done"), "Identity", condition_type),
-               {inputs[0]}, {calls[side]}),
-           0});
-    }
-    NodeDef merge =
-        MakeDef(absl::StrCat(name, "/merge"), "Merge", condition_type);
-    SetInt(&merge, "N", 2);
-    done_node = Add(std::move(merge), done);
-  }
-  Return(call.node, out, results, done_node);
-  return absl::OkStatus();
-}
-
-absl::Status Inliner::ExpandWhile(const Call& call) {
-  const Node& node = graph_.node(call.node);
-  OPTFARM_RETURN_IF_ERROR(RequireFunctions(node, {"cond", "body"}));
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<DataType> types,
-                           GetTypes(node.def(), "T"));
-  if (node.inputs().size() != types.size() || types.empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "has ", node.inputs().size(), " inputs, 'T' says ", types.size()));
-  }
-  const std::string name = node.name();
-  const std::vector<Endpoint> inputs(node.inputs().begin(),
-                                     node.inputs().end());
-  const std::vector<NodeId> waits(node.control_inputs().begin(),
-                                  node.control_inputs().end());
-  std::vector<Endpoint> merged;
-  for (size_t i = 0; i < types.size(); ++i) {
-    NodeDef enter = MakeDef(absl::StrCat(name, "/enter"), "Enter", types[i]);
-    SetString(&enter, "frame_name", name);
-    const NodeId entered = Add(std::move(enter), {inputs[i]}, waits);
-    NodeDef merge = MakeDef(absl::StrCat(name, "/merge"), "Merge", types[i]);
-    SetInt(&merge, "N", 2);
-    // The second input becomes the NextIteration below.
-    merged.push_back({Add(std::move(merge), {{entered, 0}, {entered, 0}}), 0});
-  }
-  const NodeId condition = AddCall(graph_.node(call.node), "cond", "cond",
-                                   types, {tensorflow::DT_BOOL}, merged, {});
-  const NodeId cond = Add(MakeDef(absl::StrCat(name, "/loop_cond"), "LoopCond"),
-                          {{condition, 0}});
-  std::vector<Endpoint> within;
-  std::vector<Endpoint> results;
-  for (size_t i = 0; i < types.size(); ++i) {
-    const NodeId pick =
-        Add(MakeDef(absl::StrCat(name, "/switch"), "Switch", types[i]),
-            {merged[i], {cond, 0}});
-    within.push_back({pick, 1});
-    results.push_back(
-        {Add(MakeDef(absl::StrCat(name, "/exit"), "Exit", types[i]),
-             {{pick, 0}}),
-         0});
-  }
-  const NodeId body =
-      AddCall(graph_.node(call.node), "body", "body", types, types, within, {});
-  for (size_t i = 0; i < types.size(); ++i) {
-    const NodeId next =
-        Add(MakeDef(absl::StrCat(name, "/next"), "NextIteration", types[i]),
-            {{body, static_cast<int>(i)}});
-    graph_.SetInput(merged[i].node, 1, {next, 0});
-  }
-  waiting_.push_back({condition, call.depth + 1});
-  waiting_.push_back({body, call.depth + 1});
-  Return(call.node, types, results);
+absl::Status Inliner::ExpandControlFlow(const Call& call) {
+  OPTFARM_ASSIGN_OR_RETURN(const ControlFlowNodes nodes,
+                           AddControlFlow(call.node, &graph_));
+  for (NodeId inner : nodes.calls) waiting_.push_back({inner, call.depth + 1});
+  Return(call.node, nodes.types, nodes.results, nodes.done);
   return absl::OkStatus();
 }
 
@@ -431,8 +261,7 @@ absl::Status Inliner::Expand(const Call& call) {
         absl::StrCat("calls within calls go deeper than ", kMaxCallDepth,
                      ": a function may not call itself"));
   }
-  if (IsIf(node.op())) return ExpandIf(call);
-  if (IsWhile(node.op())) return ExpandWhile(call);
+  if (IsControlFlowCall(node.op())) return ExpandControlFlow(call);
   OPTFARM_ASSIGN_OR_RETURN(const Callee callee, CalleeOf(node));
   OPTFARM_RETURN_IF_ERROR(CheckGrowth(*callee.function));
   return ExpandFunction(call, callee);

@@ -1,6 +1,6 @@
 // Replaces calls by what they call: functions of the graph's library, and the
-// ops that take functions (PartitionedCall, If, While), which become the nodes
-// that Switch, Merge and loops are made of.
+// ops that take functions (PartitionedCall, If, Case, While), which become the
+// nodes that Switch, Merge and loops are made of.
 
 #ifndef OPTFARM_ENGINE_GRAPH_FUNCTION_INLINING_H_
 #define OPTFARM_ENGINE_GRAPH_FUNCTION_INLINING_H_

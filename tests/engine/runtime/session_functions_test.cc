@@ -125,6 +125,55 @@ TEST(FunctionTest, IfRunsOneBranch) {
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("must be fed")));
 }
 
+// x + number.
+void AddPlus(const std::string& number, GraphMaker* g) {
+  AddFunction("signature { name: 'Plus" + number +
+                  "' input_arg { name: 'x' type: DT_FLOAT }"
+                  "  output_arg { name: 'y' type: DT_FLOAT } }"
+                  "node_def { name: 'c' op: 'Const'"
+                  "  attr { key: 'dtype' value { type: DT_FLOAT } }"
+                  "  attr { key: 'value' value { tensor { dtype: DT_FLOAT"
+                  "    tensor_shape {} float_val: " +
+                  number +
+                  " } } } }"
+                  "node_def { name: 'add' op: 'Add' input: 'x'"
+                  "  input: 'c:output:0'" +
+                  T("type: DT_FLOAT") + "} ret { key: 'y' value: 'add:z:0' }",
+              g);
+}
+
+TEST(FunctionTest, CaseRunsTheBranchOfItsNumber) {
+  for (const char* op : {"Case", "StatelessCase"}) {
+    GraphMaker g;
+    g.Placeholder("i", tensorflow::DT_INT32).Placeholder("x", kFloat);
+    g.Node("y", op, {"i", "x"}).Types("Tin", {kFloat}).Types("Tout", {kFloat});
+    auto* branches =
+        (*g.def()->mutable_node(2)->mutable_attr())["branches"].mutable_list();
+    for (const char* number : {"10", "20", "30"}) {
+      AddPlus(number, &g);
+      branches->add_func()->set_name(std::string("Plus") + number);
+    }
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto session, g.Session("i,x", "y"));
+    // A number that is none of them is the last's.
+    const std::pair<int32_t, float> cases[] = {{0, 11}, {1, 21},  {2, 31},
+                                               {3, 31}, {-1, 31}, {0, 11}};
+    for (const auto& [number, wanted] : cases) {
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const auto out,
+                                   session->Run({Int(number), Float(1)}));
+      EXPECT_THAT(ValuesOf<float>(out[0]), ElementsAre(wanted));
+    }
+  }
+}
+
+TEST(FunctionTest, ACaseWithoutBranchesIsRefused) {
+  GraphMaker g;
+  g.Placeholder("i", tensorflow::DT_INT32);
+  g.Node("y", "Case", {"i"}).Types("Tin", {}).Types("Tout", {kFloat});
+  EXPECT_THAT(g.Session("i", "y"),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("node 'y' (op Case): attribute 'branches'")));
+}
+
 TEST(FunctionTest, WhileRunsItsBodyAgainAndAgain) {
   GraphMaker g;
   AddSquares(&g);
