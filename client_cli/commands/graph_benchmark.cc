@@ -14,6 +14,7 @@
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "client_cli/benchmark_flags.h"
 #include "client_cli/benchmark_text.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/layer_flags.h"
@@ -36,39 +37,6 @@ absl::Duration PositiveSeconds(const std::optional<double>& seconds,
                                absl::Duration otherwise) {
   if (!seconds.has_value()) return otherwise;
   return *seconds > 0 ? absl::Seconds(*seconds) : absl::InfiniteDuration();
-}
-
-// "-1" or any number below 1: all processors.
-absl::StatusOr<std::vector<int>> ParseThreads(const std::string& text) {
-  std::vector<int> threads;
-  for (const absl::string_view part : absl::StrSplit(text, ',')) {
-    int count = 0;
-    if (!absl::SimpleAtoi(part, &count)) {
-      return UsageError(absl::StrCat(
-          "--num_threads: '", text,
-          "' is not a whole number or a list of them, like 4 or 1,4"));
-    }
-    threads.push_back(count > 0 ? count : benchmark::UsableCores());
-  }
-  return threads;
-}
-
-// "1,2:3": the first values of each input.
-absl::StatusOr<std::vector<std::vector<double>>> ParseValues(
-    const std::string& text) {
-  std::vector<std::vector<double>> lists;
-  if (text.empty()) return lists;
-  for (const absl::string_view list : absl::StrSplit(text, ':')) {
-    std::vector<double>& values = lists.emplace_back();
-    for (const absl::string_view part :
-         absl::StrSplit(list, ',', absl::SkipEmpty())) {
-      if (!absl::SimpleAtod(part, &values.emplace_back())) {
-        return UsageError(absl::StrCat("--input_layer_values: '",
-                                       std::string(part), "' is not a number"));
-      }
-    }
-  }
-  return lists;
 }
 
 class GraphBenchmark final : public Command {
@@ -149,6 +117,12 @@ class GraphBenchmark final : public Command {
                 &input_layer_values_);
     flags->Texts("input", "NAME=FILE.npy",
                  "Feed this instead of made-up values.", &inputs_);
+    flags->Text("input_layer_value_files", "NAME:FILE,...",
+                "The same, of an .npy file or of the elements' bytes.",
+                &value_files_);
+    flags->Text("input_layer_value_range", "NAME,LOW,HIGH:...",
+                "Made-up values of an input lie from LOW to HIGH.",
+                &value_ranges_);
     flags->Text("output_layer", "A,B",
                 absl::StrCat("Tensors to fetch.", Default("output:0")),
                 &output_layer_);
@@ -183,6 +157,8 @@ class GraphBenchmark final : public Command {
                 "Threads; -1: one for each processor. Several numbers are "
                 "measured one after the other. Default: -1.",
                 &num_threads_);
+    flags->Text("cpu_affinity", "N,N",
+                "Processors to run on, by number. Default: all.", &processors_);
     flags->Integer("warmup_runs", "Runs before measuring. Default: 1.",
                    &warmup_runs_, kLeast);
     flags->Integer("profile_runs",
@@ -222,6 +198,13 @@ class GraphBenchmark final : public Command {
                   "Also estimate the best a device of so many billion "
                   "operations a second can do.",
                   &device_gflops_);
+    flags->Switch("report_peak_memory_footprint",
+                  "Look at this process's memory all the while and print the "
+                  "most.",
+                  &report_peak_memory_);
+    flags->Integer("memory_footprint_check_interval_ms",
+                   "How often, in milliseconds. Default: 50.",
+                   &memory_check_interval_ms_, 1);
     flags->Path("trace_file", "FILE",
                 "Write the first profiled runs for Chrome's tracing page.",
                 &trace_file_);
@@ -287,6 +270,11 @@ class GraphBenchmark final : public Command {
     request->profile.run_order_limit = static_cast<int>(run_order_limit_);
     request->profile.time_limit = static_cast<int>(time_limit_);
     request->profile.memory_limit = static_cast<int>(memory_limit_);
+    if (report_peak_memory_) {
+      request->memory_check_interval =
+          absl::Milliseconds(memory_check_interval_ms_);
+    }
+    OPTFARM_ASSIGN_OR_RETURN(request->processors, ParseProcessors(processors_));
     request->kept_traces = trace_file_.empty() ? 0 : kTraceFileRuns;
     char host[256] = {};
     gethostname(host, sizeof(host) - 1);
@@ -305,6 +293,11 @@ class GraphBenchmark final : public Command {
       request->input_files.push_back(
           {input.substr(0, equals), ExpandHome(input.substr(equals + 1))});
     }
+    OPTFARM_ASSIGN_OR_RETURN(const auto files, ParseValueFiles(value_files_));
+    request->input_files.insert(request->input_files.end(), files.begin(),
+                                files.end());
+    OPTFARM_ASSIGN_OR_RETURN(request->input_ranges,
+                             ParseValueRanges(value_ranges_));
     return absl::OkStatus();
   }
 
@@ -338,6 +331,11 @@ class GraphBenchmark final : public Command {
       if (show_sizes_) out << PrintableText(done.profile.OutputSizes());
     }
     if (show_flops_) out << FlopsLines(done);
+    if (report_peak_memory_) {
+      out << absl::StrFormat(
+          "Peak memory seen, every %d ms: %.1f MB\n", memory_check_interval_ms_,
+          static_cast<double>(done.sampled_peak_bytes) * 1e-6);
+    }
   }
 
   absl::Status WriteFiles(const std::vector<ModelBenchmark>& benchmarks) const {
@@ -385,6 +383,7 @@ class GraphBenchmark final : public Command {
   std::string graph_, init_ops_, input_layer_, input_layer_shape_,
       input_layer_type_, input_layer_values_, output_layer_, target_layer_;
   std::vector<std::string> inputs_;
+  std::string value_files_, value_ranges_, processors_;
   std::string num_threads_ = "-1";
   int64_t max_num_runs_ = 1000;
   int64_t num_runs_ = 0;
@@ -396,7 +395,8 @@ class GraphBenchmark final : public Command {
   benchmark::StatSummarizerOptions profile_;
   int64_t run_order_limit_ = 0, time_limit_ = 10, memory_limit_ = 10;
   std::string benchmark_name_, output_prefix_, trace_file_;
-  bool show_sizes_ = false, show_flops_ = false;
+  bool show_sizes_ = false, show_flops_ = false, report_peak_memory_ = false;
+  int64_t memory_check_interval_ms_ = 50;
 };
 
 }  // namespace

@@ -38,8 +38,16 @@ struct BenchmarkVariant {
 struct BenchmarkInputFile {
   // Input fed; may be empty when there is one.
   std::string input;
-  // An .npy file with one sample, as it is fed.
+  // An .npy file with one sample, as it is fed; any other file holds the bytes
+  // of the elements and nothing else.
   std::string path;
+};
+
+// Made-up values of an input lie within [low, high].
+struct BenchmarkInputRange {
+  std::string input;
+  double low = 0;
+  double high = 1;
 };
 
 struct BenchmarkRequest {
@@ -57,6 +65,10 @@ struct BenchmarkRequest {
   int profile_runs = 3;
   // Inputs without a file get seeded random values.
   std::vector<BenchmarkInputFile> input_files;
+  std::vector<BenchmarkInputRange> input_ranges;
+  // Processors that kernels' threads may use, the caller's excepted; empty:
+  // all.
+  std::vector<int> processors;
   uint64_t seed = 1;
   // Also count the operations of each graph.
   bool count_flops = false;

@@ -193,6 +193,10 @@ int64_t PeakResidentBytes() {
   return KilobytesField(ReadAll("/proc/self/status"), "VmHWM").value_or(0);
 }
 
+int64_t ResidentBytes() {
+  return KilobytesField(ReadAll("/proc/self/status"), "VmRSS").value_or(0);
+}
+
 bool ResetPeakResident() {
   std::FILE* file = std::fopen("/proc/self/clear_refs", "wb");
   if (file == nullptr) return false;

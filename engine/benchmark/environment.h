@@ -37,6 +37,9 @@ int UsableCores();
 // UNITS: bytes; 0 when it cannot be read.
 int64_t PeakResidentBytes();
 
+// What is resident of this process now. UNITS: bytes; 0 when it cannot be read.
+int64_t ResidentBytes();
+
 // Lets PeakResidentBytes start from what is resident now. False when the
 // kernel does not let us.
 bool ResetPeakResident();

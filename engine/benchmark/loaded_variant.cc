@@ -1,10 +1,13 @@
 #include "engine/benchmark/loaded_variant.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <random>
 #include <set>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
@@ -52,7 +55,42 @@ void Fill(Tensor* tensor, std::mt19937_64* random, Make make) {
   }
 }
 
+// Whole numbers within [low, high], both included; any numbers within for
+// floats.
+absl::Status FillRange(const BenchmarkInputRange& range,
+                       std::mt19937_64* random, Tensor* tensor) {
+  const double width = range.high - range.low;
+  const auto real = [&](double u) { return range.low + width * u; };
+  const auto whole = [&](double u) {
+    return std::min(std::floor(range.low + (width + 1) * u), range.high);
+  };
+  switch (tensor->dtype()) {
+    case tensorflow::DT_FLOAT:
+      Fill<float>(tensor, random, real);
+      return absl::OkStatus();
+    case tensorflow::DT_DOUBLE:
+      Fill<double>(tensor, random, real);
+      return absl::OkStatus();
+    case tensorflow::DT_INT32:
+      Fill<int32_t>(tensor, random, whole);
+      return absl::OkStatus();
+    case tensorflow::DT_INT64:
+      Fill<int64_t>(tensor, random, whole);
+      return absl::OkStatus();
+    case tensorflow::DT_UINT8:
+    case tensorflow::DT_QUINT8:
+      Fill<uint8_t>(tensor, random, whole);
+      return absl::OkStatus();
+    default:
+      return absl::InvalidArgumentError(absl::StrCat(
+          "input '", range.input, "' is of ",
+          graph::DataTypeName(tensor->dtype()), ", which has no range"));
+  }
+}
+
+// `range` may be nullptr: what the dtype usually holds.
 absl::StatusOr<Tensor> RandomValue(const graph::GraphTensor& input,
+                                   const BenchmarkInputRange* range,
                                    std::mt19937_64* random) {
   std::vector<int64_t> dims;
   int64_t elements = 1;
@@ -66,6 +104,10 @@ absl::StatusOr<Tensor> RandomValue(const graph::GraphTensor& input,
   }
   OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
   OPTFARM_ASSIGN_OR_RETURN(Tensor value, Tensor::Zeros(input.dtype, shape));
+  if (range != nullptr) {
+    OPTFARM_RETURN_IF_ERROR(FillRange(*range, random, &value));
+    return value;
+  }
   switch (input.dtype) {
     case tensorflow::DT_FLOAT:
       Fill<float>(&value, random, [](double u) { return 2 * u - 1; });
@@ -90,8 +132,28 @@ absl::StatusOr<Tensor> RandomValue(const graph::GraphTensor& input,
   return value;
 }
 
+// The elements' bytes as they lie in memory.
+absl::StatusOr<Tensor> RawValue(const std::string& path,
+                                const graph::GraphTensor& input) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(path));
+  std::mt19937_64 unused(1);
+  OPTFARM_ASSIGN_OR_RETURN(Tensor value, RandomValue(input, nullptr, &unused));
+  if (value.dtype() == tensorflow::DT_STRING) {
+    return Tensor::Scalar<std::string>(bytes);
+  }
+  if (static_cast<int64_t>(bytes.size()) != value.TotalBytes()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'", path, "' has ", bytes.size(), " bytes, input '", input.name,
+        "' takes ", value.TotalBytes(), " (", value.DebugString(0),
+        "); a file that is no .npy holds the elements and nothing else"));
+  }
+  std::memcpy(value.raw(), bytes.data(), bytes.size());
+  return value;
+}
+
 absl::StatusOr<Tensor> FileValue(const std::string& path,
                                  const graph::GraphTensor& input) {
+  if (!absl::EndsWith(path, ".npy")) return RawValue(path, input);
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto proto,
                            formats::LoadNpy(path));
   absl::StatusOr<Tensor> value = Tensor::FromProto(proto);
@@ -115,7 +177,7 @@ void FillFirst(const std::vector<double>& values, Tensor* tensor) {
 absl::StatusOr<Tensor> GivenValue(const graph::GraphTensor& input,
                                   const std::vector<double>& values) {
   std::mt19937_64 unused(1);
-  OPTFARM_ASSIGN_OR_RETURN(Tensor made, RandomValue(input, &unused));
+  OPTFARM_ASSIGN_OR_RETURN(Tensor made, RandomValue(input, nullptr, &unused));
   const auto fails = [&input](absl::string_view why) {
     return absl::InvalidArgumentError(
         absl::StrCat("values for input '", input.name, "': ", why));
@@ -153,10 +215,40 @@ absl::StatusOr<Tensor> GivenValue(const graph::GraphTensor& input,
   return tensor;
 }
 
+// nullptr for an input without a range.
+const BenchmarkInputRange* RangeOf(const std::string& name,
+                                   const BenchmarkRequest& request) {
+  for (const BenchmarkInputRange& range : request.input_ranges) {
+    if (range.input == name) return &range;
+  }
+  return nullptr;
+}
+
+absl::Status CheckRanges(const graph::GraphIo& io,
+                         const BenchmarkRequest& request) {
+  for (const BenchmarkInputRange& range : request.input_ranges) {
+    const bool is_there = std::any_of(
+        io.inputs.begin(), io.inputs.end(),
+        [&](const auto& input) { return input.name == range.input; });
+    if (!is_there) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("a range is for input '", range.input,
+                       "', which the model does not have"));
+    }
+    if (!(range.low <= range.high)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the range of input '", range.input, "' goes from ",
+                       range.low, " down to ", range.high));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status MakeInputs(const graph::GraphIo& io,
                         const BenchmarkVariant& variant,
                         const BenchmarkRequest& request,
                         LoadedVariant* loaded) {
+  OPTFARM_RETURN_IF_ERROR(CheckRanges(io, request));
   std::mt19937_64 random(request.seed);
   std::set<std::string> used;
   std::vector<std::string> made_up;
@@ -178,8 +270,9 @@ absl::Status MakeInputs(const graph::GraphIo& io,
                               (f.input.empty() && io.inputs.size() == 1);
                      });
     if (file == request.input_files.end()) {
-      OPTFARM_ASSIGN_OR_RETURN(loaded->inputs.emplace_back(),
-                               RandomValue(input, &random));
+      OPTFARM_ASSIGN_OR_RETURN(
+          loaded->inputs.emplace_back(),
+          RandomValue(input, RangeOf(input.name, request), &random));
       made_up.push_back(input.name);
       continue;
     }
@@ -261,6 +354,11 @@ absl::StatusOr<LoadedVariant> Load(const BenchmarkVariant& variant,
   }
   runtime::SessionOptions options;
   options.threads = threads;
+  if (!request.processors.empty()) {
+    loaded.pool = std::make_unique<runtime::ThreadPool>(threads);
+    OPTFARM_RETURN_IF_ERROR(loaded.pool->SetAffinity(request.processors));
+    options.pool = loaded.pool.get();
+  }
   options.print = [](absl::string_view) {};
   options.find_region = formats::RegionsOf(std::move(file.package));
   options.resources = std::make_shared<runtime::ResourceContainer>();

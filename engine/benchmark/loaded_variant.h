@@ -14,10 +14,13 @@
 #include "engine/benchmark/flops.h"
 #include "engine/runtime/session.h"
 #include "engine/runtime/tensor.h"
+#include "engine/runtime/thread_pool.h"
 
 namespace optfarm::benchmark {
 
 struct LoadedVariant {
+  // The session's threads when they are bound to processors.
+  std::unique_ptr<runtime::ThreadPool> pool;
   std::unique_ptr<runtime::Session> session;
   std::vector<runtime::Tensor> inputs;
   // "seeded random values", "values from x.npy".

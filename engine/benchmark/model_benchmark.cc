@@ -10,8 +10,10 @@
 #include "engine/benchmark/environment.h"
 #include "engine/benchmark/loaded_variant.h"
 #include "engine/benchmark/measurement.h"
+#include "engine/benchmark/memory_sampler.h"
 #include "engine/benchmark/profile.h"
 #include "engine/benchmark/report_files.h"
+#include "engine/benchmark/thread_affinity.h"
 
 namespace optfarm::benchmark {
 namespace {
@@ -104,6 +106,8 @@ class ModelRunner {
 absl::Status ModelRunner::Load() {
   BenchmarkRequest load;
   load.input_files = request_.input_files;
+  load.input_ranges = request_.input_ranges;
+  load.processors = request_.processors;
   load.seed = request_.seed;
   load.count_flops = true;
   OPTFARM_ASSIGN_OR_RETURN(loaded_,
@@ -196,7 +200,14 @@ absl::StatusOr<ModelBenchmark> ModelRunner::Run() && {
   m.set_threads(request_.threads);
   m.set_device(request_.device);
   OPTFARM_RETURN_IF_ERROR(FillModelFile(request_.model.graph_path, &m));
+  const ThreadAffinity affinity(request_.processors);
+  OPTFARM_RETURN_IF_ERROR(affinity.status());
+  std::optional<MemorySampler> sampler;
+  if (request_.memory_check_interval > absl::ZeroDuration()) {
+    sampler.emplace(request_.memory_check_interval);
+  }
   OPTFARM_RETURN_IF_ERROR(MeasurePhases());
+  if (sampler) result_.sampled_peak_bytes = sampler->Stop();
   Log(absl::StrCat("Average inference timings in us: Warmup: ",
                    Mean(result_.warmup), ", no stats: ", Mean(result_.timed),
                    ", with stats: ", Mean(result_.traced)));

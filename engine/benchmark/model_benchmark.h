@@ -48,6 +48,12 @@ struct ModelBenchmarkRequest {
   absl::Duration phase_delay;
   // Inputs without values or a file get seeded random ones.
   std::vector<BenchmarkInputFile> input_files;
+  std::vector<BenchmarkInputRange> input_ranges;
+  // Processors that the benchmark runs on, this thread included, as long as it
+  // runs; empty: all.
+  std::vector<int> processors;
+  // How often memory is looked at; zero: not at all.
+  absl::Duration memory_check_interval;
   uint64_t seed = 1;
   // Traces kept for a trace file.
   int64_t kept_traces = 0;
@@ -70,6 +76,9 @@ struct ModelBenchmark {
   FlopCount flops;
   // UNITS: bytes of the first input; 0 without inputs.
   int64_t first_input_bytes = 0;
+  // UNITS: bytes of this process's memory at the most that was seen, from
+  // before the graph was loaded to after the last run; 0 when nobody looked.
+  int64_t sampled_peak_bytes = 0;
 };
 
 // ERRORS: InvalidArgument for limits that never end a phase and numbers out of

@@ -81,6 +81,37 @@ TEST_F(GraphBenchmarkTest, JsonHasMeasurementProfileAndFlops) {
   EXPECT_NEAR(json[0]["device_estimate"]["least_us"], 0.008, 1e-9);
 }
 
+TEST_F(GraphBenchmarkTest, ValuesComeFromRangesAndFiles) {
+  EXPECT_EQ(Benchmark({"--input_layer=input", "--input_layer_shape=1,2",
+                       "--input_layer_type=float", "--output_layer=output",
+                       "--input_layer_value_range=input,0,255",
+                       "--report_peak_memory_footprint", "--cpu_affinity=0",
+                       "--memory_footprint_check_interval_ms=5"}),
+            0)
+      << output_;
+  EXPECT_THAT(output_, HasSubstr("Peak memory seen, every 5 ms: "));
+  const std::string raw = Write("x.raw", std::string(8, '\0'));
+  EXPECT_EQ(Benchmark({"--input_layer_value_files=input:" + raw}), 0)
+      << output_;
+  EXPECT_THAT(output_, HasSubstr("fed values from x.raw"));
+}
+
+TEST_F(GraphBenchmarkTest, RefusesRangesAndFilesThatDoNotFit) {
+  const std::string raw = Write("x.raw", std::string(7, '\0'));
+  EXPECT_NE(Benchmark({"--input_layer_value_files=input:" + raw}), 0);
+  EXPECT_THAT(output_, HasSubstr("has 7 bytes, input 'input' takes 8"));
+  EXPECT_NE(Benchmark({"--input_layer_value_files=input"}), 0);
+  EXPECT_THAT(output_, HasSubstr("is not of the form NAME:FILE"));
+  EXPECT_NE(Benchmark({"--input_layer_value_range=input,1"}), 0);
+  EXPECT_THAT(output_, HasSubstr("is not of the form NAME,LOW,HIGH"));
+  EXPECT_NE(Benchmark({"--input_layer_value_range=other,0,1"}), 0);
+  EXPECT_THAT(output_, HasSubstr("which the model does not have"));
+  EXPECT_NE(Benchmark({"--input_layer_value_range=input,2,1"}), 0);
+  EXPECT_THAT(output_, HasSubstr("goes from 2 down to 1"));
+  EXPECT_NE(Benchmark({"--cpu_affinity=99999"}), 0);
+  EXPECT_THAT(output_, HasSubstr("there is no processor 99999"));
+}
+
 TEST_F(GraphBenchmarkTest, WritesTraceAndReportFiles) {
   EXPECT_EQ(Benchmark({"--trace_file=" + Path("t.json"), "--benchmark_name=a/b",
                        "--output_prefix=" + Path("r_")}),
