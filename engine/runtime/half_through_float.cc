@@ -52,6 +52,12 @@ std::optional<HalfAttributes> FindHalfAttributes(
     const tensorflow::NodeDef& node) {
   const tensorflow::OpDef* def = graph::FindOpDef(node.op());
   if (def == nullptr) return std::nullopt;
+  // A variable is written where it stands: no conversion stands between.
+  for (const auto& argument : def->input_arg()) {
+    if (argument.is_ref() || argument.type() == tensorflow::DT_RESOURCE) {
+      return std::nullopt;
+    }
+  }
   absl::StatusOr<std::vector<DataType>> outputs =
       graph::OutputTypes(*def, node);
   if (!outputs.ok()) return std::nullopt;
