@@ -88,6 +88,7 @@ constexpr absl::string_view kLateOps[] = {
     "TensorListPopBack",
     "TensorListPushBack",
     "TensorListReserve",
+    "TensorListResize",
     "TensorListSetItem",
     "TensorListStack",
     "TensorStridedSliceUpdate",

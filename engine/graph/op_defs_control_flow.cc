@@ -169,6 +169,8 @@ TensorListPushBack(input_handle: variant, tensor: element_dtype)
   -> (output_handle: variant) | element_dtype: type
 TensorListPopBack(input_handle: variant, element_shape: int32)
   -> (output_handle: variant, tensor: element_dtype) | element_dtype: type
+TensorListResize(input_handle: variant, size: int32)
+  -> (output_handle: variant)
 TensorListLength(input_handle: variant) -> (length: int32)
 TensorListElementShape(input_handle: variant)
   -> (element_shape: shape_type) | shape_type: {index}

@@ -117,6 +117,11 @@ MaxPool(input: T) -> (output: T)
     padding: string {SAME, VALID, EXPLICIT};
     late explicit_paddings: list(int) = [];
     data_format: string {NHWC, NCHW, NCHW_VECT_C} = NHWC
+FractionalMaxPool, FractionalAvgPool(value: T)
+  -> (output: T, row_pooling_sequence: int64, col_pooling_sequence: int64)
+  | pooling_ratio: list(float) >= 4; pseudo_random: bool = false;
+    overlapping: bool = false; deterministic: bool = false; seed: int = 0;
+    seed2: int = 0; T: {float, double, int32, int64}
 MaxPoolV2(input: T, ksize: int32, strides: int32) -> (output: T)
   | T: {real, qint8} = float; padding: string {SAME, VALID};
     data_format: string {NHWC, NCHW, NCHW_VECT_C} = NHWC

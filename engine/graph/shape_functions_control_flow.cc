@@ -143,6 +143,7 @@ constexpr ShapeRule kRules[] = {
     {"TensorListFromTensor", ScalarOutputs},
     {"TensorListSetItem", ScalarOutputs},
     {"TensorListPushBack", ScalarOutputs},
+    {"TensorListResize", ScalarOutputs},
     {"TensorListLength", ScalarOutputs},
 };
 

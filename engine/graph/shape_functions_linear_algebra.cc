@@ -139,6 +139,52 @@ absl::Status MatrixDiagPartShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// The lowest and the highest diagonal of input `i`; nullopt when not known.
+std::optional<std::pair<int64_t, int64_t>> KnownDiagonals(ShapeContext& c,
+                                                          int i) {
+  const auto numbers = c.Known(i);
+  if (!numbers.has_value() || numbers->empty() || numbers->size() > 2 ||
+      numbers->front() > numbers->back()) {
+    return std::nullopt;
+  }
+  return std::pair(numbers->front(), numbers->back());
+}
+
+absl::Status BandedDiagPartShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape in,
+                           WithRankAtLeast(c.input(0), 2));
+  const auto diagonals = KnownDiagonals(c, 1);
+  if (!in.has_rank() || !diagonals.has_value()) return absl::OkStatus();
+  const auto [low, high] = *diagonals;
+  std::vector<int64_t> own;
+  if (low < high) own.push_back(high - low + 1);
+  const bool known = in.dim(-1) != kUnknownDim && in.dim(-2) != kUnknownDim;
+  const int64_t longest = std::min(in.dim(-2) + std::min<int64_t>(high, 0),
+                                   in.dim(-1) - std::max<int64_t>(low, 0));
+  own.push_back(known && longest >= 0 ? longest : kUnknownDim);
+  OPTFARM_ASSIGN_OR_RETURN(
+      PartialShape out,
+      ConcatenateShapes(in.Slice(0, -2), PartialShape(std::move(own))));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
+// What the sizes of the matrices are is left to the run.
+absl::Status BandedDiagShape(ShapeContext& c) {
+  const auto diagonals = KnownDiagonals(c, 1);
+  if (!diagonals.has_value()) return absl::OkStatus();
+  const int own = diagonals->first < diagonals->second ? 2 : 1;
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape in,
+                           WithRankAtLeast(c.input(0), own));
+  if (!in.has_rank()) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(
+      PartialShape out,
+      ConcatenateShapes(in.Slice(0, -own),
+                        PartialShape::Matrix(kUnknownDim, kUnknownDim)));
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
 absl::Status DeterminantShape(ShapeContext& c) {
   OPTFARM_ASSIGN_OR_RETURN(const PartialShape in,
                            WithRankAtLeast(c.input(0), 2));
@@ -211,6 +257,10 @@ constexpr ShapeRule kRules[] = {
     {"DiagPart", DiagPartShape},
     {"MatrixDiag", MatrixDiagShape},
     {"MatrixDiagPart", MatrixDiagPartShape},
+    {"MatrixDiagV2", BandedDiagShape},
+    {"MatrixDiagV3", BandedDiagShape},
+    {"MatrixDiagPartV2", BandedDiagPartShape},
+    {"MatrixDiagPartV3", BandedDiagPartShape},
     {"MatrixSetDiag", UnchangedShape},
     {"MatrixSetDiagV2", UnchangedShape},
     {"MatrixSetDiagV3", UnchangedShape},

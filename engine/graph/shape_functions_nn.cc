@@ -262,6 +262,25 @@ absl::Status MaxPoolV2Shape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+absl::Status FractionalPoolShape(ShapeContext& c) {
+  OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRank(c.input(0), 4));
+  const auto it = c.node().attr().find("pooling_ratio");
+  const auto* ratios =
+      it == c.node().attr().end() ? nullptr : &it->second.list().f();
+  for (int i = 1; i < 3; ++i) {
+    int64_t dim = kUnknownDim;
+    if (ratios != nullptr && ratios->size() == 4 && ratios->Get(i) >= 1.0f &&
+        out.dim(i) != kUnknownDim) {
+      dim = static_cast<int64_t>(static_cast<double>(out.dim(i)) /
+                                 static_cast<double>(ratios->Get(i)));
+    }
+    out.set_dim(i, dim);
+    c.set_output(i, PartialShape::Vector(dim == kUnknownDim ? dim : dim + 1));
+  }
+  c.set_output(0, std::move(out));
+  return absl::OkStatus();
+}
+
 absl::Status AvgPoolGradShape(ShapeContext& c) {
   return BackpropShape(c, 0, 4);
 }
@@ -453,6 +472,8 @@ constexpr ShapeRule kRules[] = {
     {"AvgPoolGrad", AvgPoolGradShape},
     {"MaxPool", Pool2dShape},
     {"MaxPoolV2", MaxPoolV2Shape},
+    {"FractionalMaxPool", FractionalPoolShape},
+    {"FractionalAvgPool", FractionalPoolShape},
     {"MaxPoolGrad", UnchangedShape},
     {"MaxPoolWithArgmax", MaxPoolWithArgmaxShape},
     {"AvgPool3D", Pool3dShape},

@@ -25,6 +25,8 @@ THIRD_PARTIES = (
     (r'prometheus/', 'prometheus-cpp', ('server',), False),
     (r'(jpeglib|turbojpeg|png|zlib|zstd)\.h$', 'a picture or compression library',
      ('engine',), False),
+    (r'(gif_lib|farmhash)\.h$|re2/', 'a library of the extra ops',
+     ('engine/runtime',), False),
     (r'archive(_entry)?\.h$', 'libarchive', ('engine/formats',), False),
     (r'snappy\.h$', 'snappy', ('engine/formats',), False),
     (r'yaml-cpp/', 'yaml-cpp', ('engine/optimize',), False),

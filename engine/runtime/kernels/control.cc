@@ -145,6 +145,7 @@ void AddControlKernels(KernelCatalog* catalog) {
   catalog->Add("StopGradient", MakeIdentity);
   catalog->Add("PreventGradient", MakeIdentity);
   catalog->Add("Snapshot", MakeIdentity);
+  catalog->Add("GuaranteeConst", MakeIdentity);
   catalog->Add("PlaceholderWithDefault", MakeIdentity);
   // Which iteration they run in is what they mean: nobody runs them ahead.
   catalog->Add("Enter", MakeIdentity, /*is_pure=*/false);

@@ -1,7 +1,9 @@
 // MatMul and BatchMatMul.
 
 #include <algorithm>
+#include <complex>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -9,6 +11,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
 #include "engine/runtime/kernels/matrix_product.h"
 #include "engine/runtime/run_bounds.h"
@@ -62,34 +65,51 @@ void MultiplyBatch(const Tensor& a, const Tensor& b, const Product& product,
   }
 }
 
+// Every type but int8.
+template <typename Visitor>
+absl::Status VisitFactor(DataType dtype, Visitor visit) {
+  return VisitNumberOrComplex(dtype, "a", [&](auto tag) -> absl::Status {
+    if constexpr (std::is_same_v<typename decltype(tag)::type, int8_t>) {
+      return UnsupportedDtype("a", tensorflow::DT_INT8);
+    } else {
+      return visit(tag);
+    }
+  });
+}
+
 absl::Status MultiplyAll(const Tensor& a, const Tensor& b,
                          const Product& product, const Sizes& sizes,
                          const std::vector<int64_t>& from_a,
                          const std::vector<int64_t>& from_b, ThreadPool* pool,
                          Tensor* out) {
   if (out->num_elements() == 0) return absl::OkStatus();
-  switch (a.dtype()) {
-    case tensorflow::DT_FLOAT:
-      MultiplyBatch<float>(a, b, product, sizes, from_a, from_b, pool, out);
-      return absl::OkStatus();
-    case tensorflow::DT_DOUBLE:
-      MultiplyBatch<double>(a, b, product, sizes, from_a, from_b, pool, out);
-      return absl::OkStatus();
-    case tensorflow::DT_INT32:
-      MultiplyBatch<int32_t>(a, b, product, sizes, from_a, from_b, pool, out);
-      return absl::OkStatus();
-    case tensorflow::DT_INT64:
-      MultiplyBatch<int64_t>(a, b, product, sizes, from_a, from_b, pool, out);
-      return absl::OkStatus();
-    default:
-      return UnsupportedDtype("a", a.dtype());
-  }
+  return VisitFactor(a.dtype(), [&](auto tag) -> absl::Status {
+    MultiplyBatch<typename decltype(tag)::type>(a, b, product, sizes, from_a,
+                                                from_b, pool, out);
+    return absl::OkStatus();
+  });
 }
 
 absl::Status RequireProductType(const tensorflow::NodeDef& node) {
-  return RequireTypeAttr(node, "T",
-                         {tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE,
-                          tensorflow::DT_INT32, tensorflow::DT_INT64});
+  return RequireTypeAttr(
+      node, "T",
+      {tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE, tensorflow::DT_INT16,
+       tensorflow::DT_INT32, tensorflow::DT_INT64, tensorflow::DT_UINT8,
+       tensorflow::DT_UINT16, tensorflow::DT_UINT32, tensorflow::DT_UINT64,
+       tensorflow::DT_COMPLEX64, tensorflow::DT_COMPLEX128});
+}
+
+// The adjoint of a complex matrix is conjugated besides.
+absl::StatusOr<Tensor> Conjugated(const Tensor& x) {
+  OPTFARM_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(x.dtype(), x.shape()));
+  OPTFARM_RETURN_IF_ERROR(
+      VisitComplex(x.dtype(), "x", [&](auto tag) -> absl::Status {
+        using T = typename decltype(tag)::type;
+        std::transform(x.data<T>(), x.data<T>() + x.num_elements(),
+                       out.data<T>(), [](const T& v) { return std::conj(v); });
+        return absl::OkStatus();
+      }));
+  return out;
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeMatMul(
@@ -166,9 +186,17 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBatchMatMul(
                            graph::GetBoolOr(node, "adj_y", false));
   return MakeKernel([product](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
-    const Tensor& a = context->input(0);
-    const Tensor& b = context->input(1);
+    Tensor a = context->input(0);
+    Tensor b = context->input(1);
     OPTFARM_RETURN_IF_ERROR(RequireSameDtype(a, b));
+    const bool is_complex = a.dtype() == tensorflow::DT_COMPLEX64 ||
+                            a.dtype() == tensorflow::DT_COMPLEX128;
+    if (is_complex && product.transpose_a) {
+      OPTFARM_ASSIGN_OR_RETURN(a, Conjugated(a));
+    }
+    if (is_complex && product.transpose_b) {
+      OPTFARM_ASSIGN_OR_RETURN(b, Conjugated(b));
+    }
     if (a.rank() < 2 || b.rank() < 2) {
       return absl::InvalidArgumentError(
           absl::StrCat("x and y must have rank 2 or more, but have shapes ",

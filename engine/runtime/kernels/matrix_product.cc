@@ -2,6 +2,7 @@
 
 #include <Eigen/Core>
 #include <algorithm>
+#include <complex>
 #include <cstdint>
 
 namespace optfarm::runtime {
@@ -97,6 +98,13 @@ OPTFARM_INSTANTIATE(float);
 OPTFARM_INSTANTIATE(double);
 OPTFARM_INSTANTIATE(int32_t);
 OPTFARM_INSTANTIATE(int64_t);
+OPTFARM_INSTANTIATE(int16_t);
+OPTFARM_INSTANTIATE(uint8_t);
+OPTFARM_INSTANTIATE(uint16_t);
+OPTFARM_INSTANTIATE(uint32_t);
+OPTFARM_INSTANTIATE(uint64_t);
+OPTFARM_INSTANTIATE(std::complex<float>);
+OPTFARM_INSTANTIATE(std::complex<double>);
 #undef OPTFARM_INSTANTIATE
 
 }  // namespace optfarm::runtime

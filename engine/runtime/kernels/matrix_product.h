@@ -22,7 +22,7 @@ struct Factor {
 
 // out = a * b, row-major a.rows x b.columns, on the calling thread.
 // REQUIRES: a.columns == b.rows; out overlaps neither.
-// T is float, double, int32_t or int64_t.
+// T is float, double, int16_t to int64_t, uint8_t to uint64_t, or complex.
 template <typename T>
 void MultiplyOnOneThread(const Factor<T>& a, const Factor<T>& b, T* out);
 

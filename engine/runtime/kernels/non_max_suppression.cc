@@ -14,96 +14,10 @@
 #include "engine/graph/attr.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/families.h"
-#include "engine/runtime/run_bounds.h"
+#include "engine/runtime/kernels/suppression.h"
 
 namespace optfarm::runtime {
 namespace {
-
-struct Limits {
-  int64_t max_output = 0;
-  float overlap = 0.5f;
-  float score = -std::numeric_limits<float>::infinity();
-  // Above 0: overlapping boxes lose score instead of being dropped (Bodla et
-  // al., "Soft-NMS", ICCV 2017).
-  float soft_sigma = 0.0f;
-};
-
-struct Kept {
-  std::vector<int32_t> boxes;
-  std::vector<float> scores;
-};
-
-struct Candidate {
-  float score = 0.0f;
-  int32_t box = 0;
-  // Kept boxes that it has been compared with.
-  size_t compared = 0;
-  // The best score first; of equal ones the first box.
-  bool operator<(const Candidate& other) const {
-    return score != other.score ? score < other.score : box > other.box;
-  }
-};
-
-// Intersection over union of boxes given by two opposite corners.
-float OverlapOf(const float* a, const float* b) {
-  const float a_top = std::min(a[0], a[2]);
-  const float a_left = std::min(a[1], a[3]);
-  const float a_bottom = std::max(a[0], a[2]);
-  const float a_right = std::max(a[1], a[3]);
-  const float b_top = std::min(b[0], b[2]);
-  const float b_left = std::min(b[1], b[3]);
-  const float b_bottom = std::max(b[0], b[2]);
-  const float b_right = std::max(b[1], b[3]);
-  const float a_area = (a_bottom - a_top) * (a_right - a_left);
-  const float b_area = (b_bottom - b_top) * (b_right - b_left);
-  if (a_area <= 0 || b_area <= 0) return 0.0f;
-  const float height =
-      std::max(std::min(a_bottom, b_bottom) - std::max(a_top, b_top), 0.0f);
-  const float width =
-      std::max(std::min(a_right, b_right) - std::max(a_left, b_left), 0.0f);
-  const float both = height * width;
-  return both / (a_area + b_area - both);
-}
-
-Kept Suppress(absl::Span<const float> scores, const Limits& limits,
-              absl::FunctionRef<float(int32_t, int32_t)> overlap) {
-  std::priority_queue<Candidate> queue;
-  for (size_t i = 0; i < scores.size(); ++i) {
-    if (scores[i] > limits.score) {
-      queue.push({scores[i], static_cast<int32_t>(i), 0});
-    }
-  }
-  const float scale =
-      limits.soft_sigma > 0.0f ? -0.5f / limits.soft_sigma : 0.0f;
-  Kept kept;
-  while (static_cast<int64_t>(kept.boxes.size()) < limits.max_output &&
-         !queue.empty()) {
-    LeaveIfRunEnded();
-    Candidate next = queue.top();
-    queue.pop();
-    const float before = next.score;
-    bool is_dropped = false;
-    for (size_t k = kept.boxes.size(); k-- > next.compared;) {
-      const float shared = overlap(next.box, kept.boxes[k]);
-      if (limits.soft_sigma > 0.0f) {
-        next.score *=
-            shared <= limits.overlap ? std::exp(scale * shared * shared) : 0.0f;
-      }
-      is_dropped = limits.soft_sigma > 0.0f ? next.score <= limits.score
-                                            : shared > limits.overlap;
-      if (is_dropped) break;
-    }
-    if (is_dropped) continue;
-    next.compared = kept.boxes.size();
-    if (next.score == before) {
-      kept.boxes.push_back(next.box);
-      kept.scores.push_back(next.score);
-    } else if (next.score > limits.score) {
-      queue.push(next);
-    }
-  }
-  return kept;
-}
 
 absl::StatusOr<float> ReadFloat(const Tensor& tensor, absl::string_view name) {
   OPTFARM_RETURN_IF_ERROR(RequireOneElement(tensor, name));
@@ -130,7 +44,8 @@ absl::Status RequireScores(const Tensor& boxes, const Tensor& scores) {
 }
 
 // The limits that come as inputs from number 2 on, as far as there are any.
-absl::StatusOr<Limits> ReadLimits(const KernelContext& context, Limits limits) {
+absl::StatusOr<SuppressionLimits> ReadLimits(const KernelContext& context,
+                                             SuppressionLimits limits) {
   OPTFARM_ASSIGN_OR_RETURN(limits.max_output,
                            ReadInteger(context.input(2), "max_output_size"));
   if (limits.max_output < 0) {
@@ -156,10 +71,11 @@ struct Version {
   bool has_scores = false;
   bool has_count = false;
   bool is_padded = false;
-  Limits limits;
+  SuppressionLimits limits;
 };
 
-absl::Status StoreKept(Kept kept, const Version& version, const Limits& limits,
+absl::Status StoreKept(KeptBoxes kept, const Version& version,
+                       const SuppressionLimits& limits,
                        KernelContext* context) {
   const int32_t count = static_cast<int32_t>(kept.boxes.size());
   if (version.is_padded) {
@@ -194,7 +110,7 @@ std::unique_ptr<Kernel> MakeSuppression(const Version& version) {
     OPTFARM_RETURN_IF_ERROR(RequireScores(boxes, scores));
     OPTFARM_RETURN_IF_ERROR(
         RequireShape(boxes, "boxes", Shape{boxes.dim(0), 4}));
-    OPTFARM_ASSIGN_OR_RETURN(const Limits limits,
+    OPTFARM_ASSIGN_OR_RETURN(const SuppressionLimits limits,
                              ReadLimits(*context, version.limits));
     const float* corners = boxes.data<float>();
     return StoreKept(Suppress(scores.flat<float>(), limits,
@@ -236,7 +152,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeWithOverlaps(
     const int64_t count = overlaps.dim(0);
     OPTFARM_RETURN_IF_ERROR(
         RequireShape(overlaps, "overlaps", Shape{count, count}));
-    Limits limits;
+    SuppressionLimits limits;
     OPTFARM_ASSIGN_OR_RETURN(limits.max_output,
                              ReadInteger(context->input(2), "max_output_size"));
     OPTFARM_ASSIGN_OR_RETURN(limits.overlap,
@@ -266,7 +182,7 @@ struct Detection {
 // 1 or the number of classes; `scores` is [boxes, classes].
 std::vector<Detection> DetectInImage(const float* boxes, const float* scores,
                                      const Shape& shape, int64_t classes,
-                                     const Limits& limits) {
+                                     const SuppressionLimits& limits) {
   const int64_t count = shape.dim(1);
   const int64_t q = shape.dim(2);
   std::vector<Detection> found;
@@ -276,7 +192,7 @@ std::vector<Detection> DetectInImage(const float* boxes, const float* scores,
     const auto box = [&](int64_t i) {
       return boxes + (i * q + (q == 1 ? 0 : c)) * 4;
     };
-    const Kept kept = Suppress(own, limits, [&](int32_t a, int32_t b) {
+    const KeptBoxes kept = Suppress(own, limits, [&](int32_t a, int32_t b) {
       return OverlapOf(box(a), box(b));
     });
     for (size_t k = 0; k < kept.boxes.size(); ++k) {
@@ -313,7 +229,7 @@ class CombinedSuppression final : public Kernel {
           "boxes of shape ", boxes.shape().ToString(),
           " do not fit scores of shape ", scores.shape().ToString()));
     }
-    Limits limits;
+    SuppressionLimits limits;
     OPTFARM_ASSIGN_OR_RETURN(
         limits.max_output,
         ReadInteger(context->input(2), "max_output_size_per_class"));
@@ -337,7 +253,7 @@ class CombinedSuppression final : public Kernel {
 
  private:
   absl::Status Detect(const Tensor& boxes, const Tensor& scores,
-                      const Limits& limits, int64_t total,
+                      const SuppressionLimits& limits, int64_t total,
                       KernelContext* context) const {
     const int64_t batch = boxes.dim(0);
     const int64_t rows[] = {batch, total};

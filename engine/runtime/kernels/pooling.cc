@@ -68,6 +68,11 @@ class Pool final : public Kernel {
 
   absl::Status Compute(KernelContext* context) const override {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
+    return ComputeFirst(context);
+  }
+
+  // As Compute, of input 0 whatever others there are.
+  absl::Status ComputeFirst(KernelContext* context) const {
     Tensor in = context->input(0);
     OPTFARM_RETURN_IF_ERROR(RequireRank(in, "input", 4));
     if (attrs_.is_nchw) {
@@ -127,6 +132,18 @@ class Pool final : public Kernel {
   std::vector<int64_t> size_;
 };
 
+tensorflow::NodeDef WithWindow(tensorflow::NodeDef node,
+                               const std::vector<int64_t>& sizes,
+                               const std::vector<int64_t>& strides) {
+  const auto set = [&](const char* name, const std::vector<int64_t>& values) {
+    auto* list = (*node.mutable_attr())[name].mutable_list();
+    for (int64_t value : values) list->add_i(value);
+  };
+  set("ksize", sizes);
+  set("strides", strides);
+  return node;
+}
+
 template <Pooling kPooling>
 absl::StatusOr<std::unique_ptr<Kernel>> MakePool(
     const tensorflow::NodeDef& node) {
@@ -139,6 +156,34 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakePool(
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> size,
                            ReadWindowList(node, "ksize", attrs.is_nchw));
   return std::make_unique<Pool<kPooling>>(attrs, size);
+}
+
+// What is no attribute is no reason to refuse the node.
+absl::Status WrongInput(const absl::Status& status) {
+  return absl::InvalidArgumentError(status.message());
+}
+
+// Size and strides of the window are inputs.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeMaxPoolV2(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
+  // Strides are checked with those that come.
+  OPTFARM_RETURN_IF_ERROR(
+      ReadWindowAttrs(WithWindow(node, {1, 1, 1, 1}, {1, 1, 1, 1})).status());
+  return MakeKernel([node](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
+                             ReadIntegers(context->input(1), "ksize"));
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> strides,
+                             ReadIntegers(context->input(2), "strides"));
+    const tensorflow::NodeDef own = WithWindow(node, sizes, strides);
+    const absl::StatusOr<WindowAttrs> attrs = ReadWindowAttrs(own);
+    if (!attrs.ok()) return WrongInput(attrs.status());
+    const absl::StatusOr<std::vector<int64_t>> size =
+        ReadWindowList(own, "ksize", attrs->is_nchw);
+    if (!size.ok()) return WrongInput(size.status());
+    return Pool<Pooling::kMax>(*attrs, *size).ComputeFirst(context);
+  });
 }
 
 struct ArgmaxAttrs {
@@ -235,6 +280,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakePoolWithArgmax(
 void AddPoolingKernels(KernelCatalog* catalog) {
   catalog->Add("MaxPool", MakePool<Pooling::kMax>);
   catalog->Add("AvgPool", MakePool<Pooling::kAverage>);
+  catalog->Add("MaxPoolV2", MakeMaxPoolV2);
   catalog->Add("MaxPoolWithArgmax", MakePoolWithArgmax);
 }
 

@@ -1,8 +1,10 @@
-// Sum, Mean, Prod, Max, Min, All, Any over any set of axes. Neighbouring axes
-// that are all kept or all reduced are merged; then the input is walked once in
-// memory order, row by row, into the result.
+// Sum, Mean, Prod, Max, Min, EuclideanNorm, All, Any over any set of axes.
+// Neighbouring axes that are all kept or all reduced are merged; then the input
+// is walked once in memory order, row by row, into the result.
 
 #include <algorithm>
+#include <cmath>
+#include <complex>
 #include <limits>
 #include <string>
 #include <type_traits>
@@ -15,6 +17,7 @@
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
+#include "engine/runtime/scratch.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -225,10 +228,29 @@ absl::Status DivideByCount(int64_t count, Tensor* out) {
   return absl::OkStatus();
 }
 
+// Complex numbers have sums and products, but no order.
+template <typename Op>
+constexpr bool kTakesComplex =
+    !std::is_same_v<Op, MaxOp> && !std::is_same_v<Op, MinOp>;
+
+template <typename Op, typename Visitor>
+absl::Status VisitReducible(DataType dtype, Visitor visit) {
+  if constexpr (kTakesComplex<Op>) {
+    return VisitNumberOrComplex(dtype, "input", visit);
+  } else {
+    return VisitNumber(dtype, "input", visit);
+  }
+}
+
 template <typename Op, bool kIsMean>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeReduction(
     const tensorflow::NodeDef& node) {
-  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
+  if (kTakesComplex<Op>) {
+    OPTFARM_RETURN_IF_ERROR(
+        RequireTypeAttr(node, "T", OPTFARM_NUMBER_AND_COMPLEX_TYPES));
+  } else {
+    OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
+  }
   OPTFARM_ASSIGN_OR_RETURN(const bool keep_dims,
                            graph::GetBoolOr(node, "keep_dims", false));
   return MakeKernel([keep_dims](KernelContext* context) -> absl::Status {
@@ -238,12 +260,60 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeReduction(
                              Plan(input, context->input(1), keep_dims));
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out, context->AllocateOutput(0, input.dtype(), plan.output));
-    return VisitNumber(input.dtype(), "input", [&](auto tag) -> absl::Status {
+    return VisitReducible<Op>(input.dtype(), [&](auto tag) -> absl::Status {
       using T = typename decltype(tag)::type;
       Reduce<Op>(input.data<T>(), plan, input.num_elements(), context->pool(),
                  out->data<T>());
       return kIsMean ? DivideByCount<T>(plan.count, out) : absl::OkStatus();
     });
+  });
+}
+
+template <typename T>
+T SquareOf(const T& x) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<uint64_t>(x) * static_cast<uint64_t>(x));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return x * x;
+  } else {
+    return x * std::conj(x);
+  }
+}
+
+template <typename T>
+T RootOf(const T& x) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(std::sqrt(static_cast<double>(x)));
+  } else {
+    return std::sqrt(x);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeEuclideanNorm(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(
+      RequireTypeAttr(node, "T", OPTFARM_NUMBER_AND_COMPLEX_TYPES));
+  OPTFARM_ASSIGN_OR_RETURN(const bool keep_dims,
+                           graph::GetBoolOr(node, "keep_dims", false));
+  return MakeKernel([keep_dims](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
+    const Tensor& input = context->input(0);
+    OPTFARM_ASSIGN_OR_RETURN(const ReductionPlan plan,
+                             Plan(input, context->input(1), keep_dims));
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor * out, context->AllocateOutput(0, input.dtype(), plan.output));
+    return VisitNumberOrComplex(
+        input.dtype(), "input", [&](auto tag) -> absl::Status {
+          using T = typename decltype(tag)::type;
+          const Scratch<T> squares(input.num_elements());
+          std::transform(input.data<T>(),
+                         input.data<T>() + input.num_elements(), squares.data(),
+                         SquareOf<T>);
+          Reduce<SumOp>(squares.data(), plan, input.num_elements(),
+                        context->pool(), out->data<T>());
+          for (T& value : out->flat<T>()) value = RootOf(value);
+          return absl::OkStatus();
+        });
   });
 }
 
@@ -274,6 +344,7 @@ void AddReductionKernels(KernelCatalog* catalog) {
   catalog->Add("Prod", MakeReduction<ProdOp, false>);
   catalog->Add("Max", MakeReduction<MaxOp, false>);
   catalog->Add("Min", MakeReduction<MinOp, false>);
+  catalog->Add("EuclideanNorm", MakeEuclideanNorm);
   catalog->Add("All", MakeLogicalReduction<AllOp>);
   catalog->Add("Any", MakeLogicalReduction<AnyOp>);
 }

@@ -16,37 +16,17 @@
 #include "engine/runtime/kernels/broadcast.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
+#include "engine/runtime/kernels/text_function.h"
 
 namespace optfarm::runtime {
 namespace {
 
-absl::Status RequireText(const Tensor& tensor, absl::string_view name) {
-  return RequireDtype(tensor, name, tensorflow::DT_STRING);
-}
-
-// An op that makes one text of each text.
-template <typename Function>
-std::unique_ptr<Kernel> MakeTextFunction(Function function) {
-  return MakeKernel([function](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
-    const Tensor& input = context->input(0);
-    OPTFARM_RETURN_IF_ERROR(RequireText(input, "input"));
-    OPTFARM_ASSIGN_OR_RETURN(
-        Tensor * out,
-        context->AllocateOutput(0, tensorflow::DT_STRING, input.shape()));
-    for (int64_t i = 0; i < input.num_elements(); ++i) {
-      OPTFARM_RETURN_IF_ERROR(
-          function(input.data<std::string>()[i], &out->data<std::string>()[i]));
-    }
-    return absl::OkStatus();
-  });
-}
-
 absl::StatusOr<std::unique_ptr<Kernel>> MakeStrip(const tensorflow::NodeDef&) {
-  return MakeTextFunction([](const std::string& in, std::string* out) {
-    *out = std::string(absl::StripAsciiWhitespace(in));
-    return absl::OkStatus();
-  });
+  return MakeTextFunction<std::string>(
+      [](const std::string& in, std::string* out) {
+        *out = std::string(absl::StripAsciiWhitespace(in));
+        return absl::OkStatus();
+      });
 }
 
 template <bool kUpper>
@@ -59,26 +39,28 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeCase(
         absl::StrCat(node.op(), " has no kernel for encoding='", encoding,
                      "', only for ''"));
   }
-  return MakeTextFunction([](const std::string& in, std::string* out) {
-    *out = kUpper ? absl::AsciiStrToUpper(in) : absl::AsciiStrToLower(in);
-    return absl::OkStatus();
-  });
+  return MakeTextFunction<std::string>(
+      [](const std::string& in, std::string* out) {
+        *out = kUpper ? absl::AsciiStrToUpper(in) : absl::AsciiStrToLower(in);
+        return absl::OkStatus();
+      });
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeEncodeBase64(
     const tensorflow::NodeDef& node) {
   OPTFARM_ASSIGN_OR_RETURN(const bool pad,
                            graph::GetBoolOr(node, "pad", false));
-  return MakeTextFunction([pad](const std::string& in, std::string* out) {
-    absl::WebSafeBase64Escape(in, out);
-    while (pad && out->size() % 4 != 0) out->push_back('=');
-    return absl::OkStatus();
-  });
+  return MakeTextFunction<std::string>(
+      [pad](const std::string& in, std::string* out) {
+        absl::WebSafeBase64Escape(in, out);
+        while (pad && out->size() % 4 != 0) out->push_back('=');
+        return absl::OkStatus();
+      });
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDecodeBase64(
     const tensorflow::NodeDef&) {
-  return MakeTextFunction(
+  return MakeTextFunction<std::string>(
       [](const std::string& in, std::string* out) -> absl::Status {
         if (absl::WebSafeBase64Unescape(in, out)) return absl::OkStatus();
         return absl::InvalidArgumentError("a text is not web-safe base 64");

@@ -3,7 +3,6 @@
 // executor where an op wants a value; the ops here change what it leads to.
 
 #include <algorithm>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,16 +15,11 @@
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
 #include "engine/runtime/kernels/handles.h"
+#include "engine/runtime/kernels/variable_changes.h"
 #include "engine/runtime/variable.h"
 
 namespace optfarm::runtime {
 namespace {
-
-constexpr char kKind[] = "variable";
-
-absl::StatusOr<Variable*> VariableInput(const KernelContext& context) {
-  return ResourceOf<Variable>(context, 0, kKind);
-}
 
 // A handle to the variable of that name in the session's container.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeVariable(
@@ -77,34 +71,6 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeIsInitialized(
   });
 }
 
-// Makes `change` to what input 0 leads to. Where a graph was frozen a constant
-// stands in a variable's place: then the op gives the changed value, and the
-// constant stays as it is.
-absl::Status ChangeReferred(
-    KernelContext* context,
-    const std::function<absl::Status(Tensor*)>& change) {
-  const Tensor& input = context->input(0);
-  const bool is_value = input.has_value() && input.resource() == nullptr &&
-                        context->num_outputs() == 1;
-  if (!is_value) {
-    OPTFARM_ASSIGN_OR_RETURN(Variable * variable, VariableInput(*context));
-    OPTFARM_RETURN_IF_ERROR(variable->Update(change));
-    if (context->num_outputs() > 0) context->SetOutput(0, input);
-    return absl::OkStatus();
-  }
-  OPTFARM_ASSIGN_OR_RETURN(Tensor value,
-                           Tensor::Allocate(input.dtype(), input.shape()));
-  OPTFARM_RETURN_IF_ERROR(
-      VisitBySize(input.dtype(), "ref", [&](auto tag) -> absl::Status {
-        using T = typename decltype(tag)::type;
-        std::copy_n(input.data<T>(), input.num_elements(), value.data<T>());
-        return absl::OkStatus();
-      }));
-  OPTFARM_RETURN_IF_ERROR(change(&value));
-  context->SetOutput(0, std::move(value));
-  return absl::OkStatus();
-}
-
 // The ops on references hand the reference on, those on resources do not.
 void HandOnReference(KernelContext* context) {
   if (context->num_outputs() > 0) context->SetOutput(0, context->input(0));
@@ -128,72 +94,6 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeAssign(const tensorflow::NodeDef&) {
   });
 }
 
-enum class Change { kSet, kAdd, kSubtract, kMultiply, kDivide, kMin, kMax };
-
-template <typename T>
-T Changed(Change change, T old, T update) {
-  switch (change) {
-    case Change::kSet:
-      return update;
-    case Change::kAdd:
-      return static_cast<T>(old + update);
-    case Change::kSubtract:
-      return static_cast<T>(old - update);
-    case Change::kMultiply:
-      if constexpr (std::is_integral_v<T>) {
-        // Short types would be multiplied as int, which must not overflow.
-        return static_cast<T>(static_cast<uint64_t>(old) *
-                              static_cast<uint64_t>(update));
-      }
-      return static_cast<T>(old * update);
-    case Change::kDivide:
-      // An integer divided by zero stops the process; TensorFlow gives zero.
-      if constexpr (std::is_integral_v<T>) {
-        if (update == 0) return 0;
-        if constexpr (std::is_signed_v<T>) {
-          if (update == -1) return static_cast<T>(0 - old);
-        }
-      }
-      return static_cast<T>(old / update);
-    case Change::kMin:
-      return std::min(old, update);
-    case Change::kMax:
-      return std::max(old, update);
-  }
-  return update;
-}
-
-// Changes `size` elements at `to` by those at `from`.
-absl::Status ChangeElements(Change change, const Tensor& updates, int64_t from,
-                            int64_t size, int64_t to, Tensor* value) {
-  if (change == Change::kSet) {
-    return VisitBySize(value->dtype(), "ref", [&](auto tag) -> absl::Status {
-      using T = typename decltype(tag)::type;
-      std::copy_n(updates.data<T>() + from, size, value->data<T>() + to);
-      return absl::OkStatus();
-    });
-  }
-  return VisitNumber(value->dtype(), "ref", [&](auto tag) -> absl::Status {
-    using T = typename decltype(tag)::type;
-    // Overflow wraps, as in TensorFlow.
-    using U = std::conditional_t<std::is_integral_v<T>, std::make_unsigned<T>,
-                                 std::type_identity<T>>;
-    for (int64_t i = 0; i < size; ++i) {
-      T* at = value->data<T>() + to + i;
-      const T update = updates.data<T>()[from + i];
-      if (change == Change::kAdd || change == Change::kSubtract ||
-          change == Change::kMultiply) {
-        *at = static_cast<T>(Changed<typename U::type>(
-            change, static_cast<typename U::type>(*at),
-            static_cast<typename U::type>(update)));
-      } else {
-        *at = Changed<T>(change, *at, update);
-      }
-    }
-    return absl::OkStatus();
-  });
-}
-
 template <Change kChange>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeUpdate(
     const tensorflow::NodeDef& node) {
@@ -210,92 +110,6 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeUpdate(
                             value);
     };
     return ChangeReferred(context, change);
-  });
-}
-
-// Updates row indices[i] of the value by row i; a scalar updates all of them.
-absl::Status ScatterRows(Change change, const Tensor& indices,
-                         const Tensor& updates, Tensor* value) {
-  OPTFARM_RETURN_IF_ERROR(RequireSameDtype(*value, updates));
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> rows, indices.AsInt64s());
-  if (value->rank() < 1) {
-    return absl::InvalidArgumentError("a scalar has no rows to update");
-  }
-  const int64_t row = DimProduct(value->shape(), 1, value->rank());
-  int64_t wanted = 0;
-  if (__builtin_mul_overflow(static_cast<int64_t>(rows.size()), row, &wanted) ||
-      updates.num_elements() != wanted) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("updates of shape ", updates.shape().ToString(),
-                     " do not fit ", rows.size(), " rows of a variable of ",
-                     "shape ", value->shape().ToString()));
-  }
-  for (size_t i = 0; i < rows.size(); ++i) {
-    if (rows[i] < 0 || rows[i] >= value->dim(0)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "index ", rows[i], " is not in [0, ", value->dim(0), ")"));
-    }
-    OPTFARM_RETURN_IF_ERROR(ChangeElements(change, updates,
-                                           static_cast<int64_t>(i) * row, row,
-                                           rows[i] * row, value));
-  }
-  return absl::OkStatus();
-}
-
-// Each vector along the last axis of `indices` names a slice of the value.
-absl::Status ScatterSlices(Change change, const Tensor& indices,
-                           const Tensor& updates, Tensor* value) {
-  OPTFARM_RETURN_IF_ERROR(RequireSameDtype(*value, updates));
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> at, indices.AsInt64s());
-  const int64_t depth =
-      indices.rank() == 0 ? 1 : indices.dim(indices.rank() - 1);
-  if (depth < 1 || depth > value->rank()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "indices of shape ", indices.shape().ToString(),
-        " do not lead into a variable of shape ", value->shape().ToString()));
-  }
-  const int64_t slice =
-      DimProduct(value->shape(), static_cast<int>(depth), value->rank());
-  const int64_t count = static_cast<int64_t>(at.size()) / depth;
-  int64_t wanted = 0;
-  if (__builtin_mul_overflow(count, slice, &wanted) ||
-      updates.num_elements() != wanted) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("updates of shape ", updates.shape().ToString(),
-                     " do not fit ", count, " slices of ", slice, " elements"));
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t offset = 0;
-    for (int64_t d = 0; d < depth; ++d) {
-      const int64_t index = at[i * depth + d];
-      const int64_t size = value->dim(static_cast<int>(d));
-      if (index < 0 || index >= size) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("index ", index, " is not in [0, ", size, ")"));
-      }
-      offset = offset * size + index;
-    }
-    OPTFARM_RETURN_IF_ERROR(ChangeElements(change, updates, i * slice, slice,
-                                           offset * slice, value));
-  }
-  return absl::OkStatus();
-}
-
-using ScatterFunction = absl::Status (*)(Change, const Tensor&, const Tensor&,
-                                         Tensor*);
-
-template <ScatterFunction kScatter, Change kChange>
-absl::StatusOr<std::unique_ptr<Kernel>> MakeScatter(
-    const tensorflow::NodeDef& node) {
-  for (const char* attr : {"T", "dtype"}) {
-    if (kChange == Change::kSet) continue;
-    OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, attr, OPTFARM_NUMBER_TYPES));
-  }
-  return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
-    return ChangeReferred(context, [&](Tensor* value) {
-      return kScatter(kChange, context->input(1), context->input(2), value);
-    });
   });
 }
 
@@ -394,6 +208,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeResourceGather(
 }  // namespace
 
 void AddVariableKernels(KernelCatalog* catalog) {
+  AddVariableScatterKernels(catalog);
   catalog->Add("Variable", MakeVariable, /*is_pure=*/false);
   catalog->Add("VariableV2", MakeVariable, /*is_pure=*/false);
   catalog->Add("VarHandleOp", MakeVariable, /*is_pure=*/false);
@@ -414,30 +229,6 @@ void AddVariableKernels(KernelCatalog* catalog) {
   catalog->Add("VariableShape", MakeShape, /*is_pure=*/false);
   catalog->Add("DestroyResourceOp", MakeDestroy, /*is_pure=*/false);
   catalog->Add("ResourceGather", MakeResourceGather, /*is_pure=*/false);
-  catalog->Add("ScatterUpdate", MakeScatter<ScatterRows, Change::kSet>,
-               /*is_pure=*/false);
-  catalog->Add("ScatterAdd", MakeScatter<ScatterRows, Change::kAdd>,
-               /*is_pure=*/false);
-  catalog->Add("ScatterSub", MakeScatter<ScatterRows, Change::kSubtract>,
-               /*is_pure=*/false);
-  catalog->Add("ResourceScatterUpdate", MakeScatter<ScatterRows, Change::kSet>,
-               /*is_pure=*/false);
-  catalog->Add("ResourceScatterAdd", MakeScatter<ScatterRows, Change::kAdd>,
-               /*is_pure=*/false);
-  catalog->Add("ScatterNdUpdate", MakeScatter<ScatterSlices, Change::kSet>,
-               /*is_pure=*/false);
-  catalog->Add("ScatterNdAdd", MakeScatter<ScatterSlices, Change::kAdd>,
-               /*is_pure=*/false);
-  catalog->Add("ScatterNdSub", MakeScatter<ScatterSlices, Change::kSubtract>,
-               /*is_pure=*/false);
-  catalog->Add("ScatterMul", MakeScatter<ScatterRows, Change::kMultiply>,
-               /*is_pure=*/false);
-  catalog->Add("ScatterDiv", MakeScatter<ScatterRows, Change::kDivide>,
-               /*is_pure=*/false);
-  catalog->Add("ScatterMin", MakeScatter<ScatterRows, Change::kMin>,
-               /*is_pure=*/false);
-  catalog->Add("ScatterMax", MakeScatter<ScatterRows, Change::kMax>,
-               /*is_pure=*/false);
 }
 
 }  // namespace optfarm::runtime

@@ -75,7 +75,8 @@ inline void SetSampleAttribute(const tensorflow::OpDef& def,
   } else if (attr.type() == "float") {
     value.set_f(1.0f);
   } else if (attr.type() == "list(float)") {
-    value.mutable_list()->add_f(1.0f);
+    const int64_t count = std::max<int64_t>(1, attr.minimum());
+    for (int64_t i = 0; i < count; ++i) value.mutable_list()->add_f(1.0f);
   } else if (attr.type() == "bool") {
     value.set_b(false);
   } else if (attr.type() == "shape") {

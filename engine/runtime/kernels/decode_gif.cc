@@ -1,0 +1,41 @@
+// DecodeGif: all frames of an animation. A file of its own because the library
+// may be left out (OPTFARM_EXTRA_OPS).
+
+#include <cstring>
+#include <string>
+
+#include "base/status_macros.h"
+#include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/families.h"
+#include "engine/runtime/kernels/gif.h"
+
+namespace optfarm::runtime {
+namespace {
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeGif(const tensorflow::NodeDef&) {
+  return MakeKernel([](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
+    const Tensor& contents = context->input(0);
+    OPTFARM_RETURN_IF_ERROR(
+        RequireDtype(contents, "contents", tensorflow::DT_STRING));
+    OPTFARM_RETURN_IF_ERROR(RequireOneElement(contents, "contents"));
+    OPTFARM_ASSIGN_OR_RETURN(const Animation animation,
+                             DecodeGif(*contents.data<std::string>()));
+    const Picture& picture = animation.picture;
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor * out,
+        context->AllocateOutput(
+            0, tensorflow::DT_UINT8,
+            Shape{animation.frames, picture.height, picture.width, 3}));
+    std::memcpy(out->raw(), picture.bytes.data(), picture.bytes.size());
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+void AddDecodeGifKernels(KernelCatalog* catalog) {
+  catalog->Add("DecodeGif", MakeGif);
+}
+
+}  // namespace optfarm::runtime
