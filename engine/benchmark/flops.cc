@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/shape_inference.h"
@@ -22,24 +23,27 @@ class NodeCounter {
   NodeCounter(const graph::Graph& graph, const graph::ShapeMap& shapes)
       : graph_(graph), shapes_(shapes) {}
 
+  static bool IsConvolution(const std::string& op) {
+    return op == "Conv2D" || absl::StartsWith(op, "QuantizedConv2D");
+  }
+  static bool IsMatMul(const std::string& op) {
+    return op == "MatMul" || absl::StartsWith(op, "QuantizedMatMul");
+  }
   static bool IsHeavy(const std::string& op) {
-    return op == "Conv2D" || op == "QuantizedConv2D" || op == "MatMul" ||
-           op == "QuantizedMatMul" || op == "DepthwiseConv2dNative" ||
-           op == "QuantizedDepthwiseConv2D";
+    return IsConvolution(op) || IsMatMul(op) || op == "DepthwiseConv2dNative" ||
+           absl::StartsWith(op, "QuantizedDepthwiseConv2D");
   }
 
   std::optional<double> Count(graph::NodeId id) const {
     const graph::Node& node = graph_.node(id);
     const std::optional<int64_t> out = shapes_.Of({id, 0}).elements();
     if (!out || node.inputs().size() < 2) return std::nullopt;
-    if (node.op() == "MatMul" || node.op() == "QuantizedMatMul") {
-      return MatMul(node, *out);
-    }
+    if (IsMatMul(node.op())) return MatMul(node, *out);
     const PartialShape& filter = shapes_.Of(node.inputs()[1]);
     if (!filter.is_static() || filter.rank() != 4) return std::nullopt;
     double per_output = static_cast<double>(filter.dim(0)) *
                         static_cast<double>(filter.dim(1)) * 2;
-    if (node.op() == "Conv2D" || node.op() == "QuantizedConv2D") {
+    if (IsConvolution(node.op())) {
       per_output *= static_cast<double>(filter.dim(2));
     }
     return static_cast<double>(*out) * per_output;

@@ -107,6 +107,62 @@ QuantizedConv2DPerChannel, QuantizedDepthwiseConv2D(
   | Tinput: {quantized}; Tfilter: {quantized}; out_type: {quantized} = qint32;
     strides: list(int); padding: string {SAME, VALID};
     dilations: list(int) = [1, 1, 1, 1]
+QuantizedConv2DWithBias, QuantizedConv2DWithBiasAndRelu,
+  QuantizedDepthwiseConv2DWithBias, QuantizedDepthwiseConv2DWithBiasAndRelu(
+  input: Tinput, filter: Tfilter, bias: float, min_input: float,
+  max_input: float, min_filter: float, max_filter: float)
+  -> (output: out_type, min_output: float, max_output: float)
+  | Tinput: {quantized}; Tfilter: {quantized}; out_type: {quantized} = qint32;
+    strides: list(int); padding: string {SAME, VALID};
+    dilations: list(int) = [1, 1, 1, 1]; late padding_list: list(int) = []
+QuantizedConv2DWithBiasAndRequantize(
+  input: Tinput, filter: Tfilter, bias: Tbias, min_input: float,
+  max_input: float, min_filter: float, max_filter: float,
+  min_freezed_output: float, max_freezed_output: float)
+  -> (output: out_type, min_output: float, max_output: float)
+  | Tinput: {quantized}; Tfilter: {quantized}; Tbias: {float, qint32};
+    out_type: {quantized} = qint8; strides: list(int);
+    padding: string {SAME, VALID}; dilations: list(int) = [1, 1, 1, 1];
+    late padding_list: list(int) = []
+QuantizedConv2DWithBiasAndReluAndRequantize,
+  QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize(
+  input: Tinput, filter: Tfilter, bias: Tbias, min_input: float,
+  max_input: float, min_filter: float, max_filter: float,
+  min_freezed_output: float, max_freezed_output: float)
+  -> (output: out_type, min_output: float, max_output: float)
+  | Tinput: {quantized}; Tfilter: {quantized}; Tbias: {float, qint32};
+    out_type: {quantized} = quint8; strides: list(int);
+    padding: string {SAME, VALID}; dilations: list(int) = [1, 1, 1, 1];
+    late padding_list: list(int) = []
+QuantizedMatMulWithBias(
+  a: T1, b: T2, bias: Tbias, min_a: float, max_a: float, min_b: float,
+  max_b: float) -> (out: Toutput, min_out: float, max_out: float)
+  | T1: {quantized}; T2: {quantized}; Tbias: {float, qint32};
+    Toutput: {quantized} = qint32; transpose_a: bool = false;
+    transpose_b: bool = false;
+    input_quant_mode: string {MIN_FIRST, SCALED} = MIN_FIRST
+QuantizedMatMulWithBiasAndRelu(
+  a: T1, b: T2, bias: float, min_a: float, max_a: float, min_b: float,
+  max_b: float) -> (out: Toutput, min_out: float, max_out: float)
+  | T1: {quantized}; T2: {quantized}; Toutput: {quantized} = qint32;
+    transpose_a: bool = false; transpose_b: bool = false;
+    input_quant_mode: string {MIN_FIRST, SCALED} = MIN_FIRST
+QuantizedMatMulWithBiasAndRequantize,
+  QuantizedMatMulWithBiasAndReluAndRequantize(
+  a: T1, b: T2, bias: Tbias, min_a: float, max_a: float, min_b: float,
+  max_b: float, min_freezed_output: float, max_freezed_output: float)
+  -> (out: Toutput, min_out: float, max_out: float)
+  | T1: {quantized}; T2: {quantized}; Tbias: {float, qint32};
+    Toutput: {quantized} = quint8; transpose_a: bool = false;
+    transpose_b: bool = false;
+    input_quant_mode: string {MIN_FIRST, SCALED} = MIN_FIRST
+QuantizedMatMulWithBiasAndDequantize(
+  a: T1, b: T2, bias: Tbias, min_a: float, max_a: float, min_b: float,
+  max_b: float, min_freezed_output: float, max_freezed_output: float)
+  -> (out: Toutput)
+  | T1: {quantized}; T2: {quantized}; Tbias: {float, qint32};
+    Toutput: {float}; transpose_a: bool = false; transpose_b: bool = false;
+    input_quant_mode: string {MIN_FIRST, SCALED} = MIN_FIRST
 QuantizedBatchNormWithGlobalNormalization(
   t: Tinput, t_min: float, t_max: float, m: Tinput, m_min: float,
   m_max: float, v: Tinput, v_min: float, v_max: float, beta: Tinput,

@@ -80,6 +80,29 @@ absl::Status QuantizedBatchNormShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// A product with 32-bit codes has as many ranges as its weights have.
+absl::Status SetRangesOfProduct(ShapeContext& c, absl::string_view weights) {
+  OPTFARM_ASSIGN_OR_RETURN(const PortRange min, c.Ports(weights));
+  c.set_output(1, c.input(min.begin));
+  c.set_output(2, c.input(min.begin));
+  return absl::OkStatus();
+}
+
+absl::Status WideConvolutionShape(ShapeContext& c) {
+  OPTFARM_RETURN_IF_ERROR(Conv2dShape(c));
+  return SetRangesOfProduct(c, "min_filter");
+}
+
+absl::Status WideDepthwiseShape(ShapeContext& c) {
+  OPTFARM_RETURN_IF_ERROR(DepthwiseConv2dShape(c));
+  return SetRangesOfProduct(c, "min_filter");
+}
+
+absl::Status WideMatMulShape(ShapeContext& c) {
+  OPTFARM_RETURN_IF_ERROR(MatMulShape(c));
+  return SetRangesOfProduct(c, "min_b");
+}
+
 constexpr ShapeRule kRules[] = {
     {"QuantizeV2", QuantizeShape},
     {"Dequantize", UnchangedShape},
@@ -102,7 +125,21 @@ constexpr ShapeRule kRules[] = {
     {"QuantizedMatMul", MatMulShape},
     {"QuantizedBiasAdd", BiasAddShape},
     {"QuantizedConv2D", Conv2dShape},
-    {"QuantizedDepthwiseConv2D", DepthwiseConv2dShape},
+    {"QuantizedConv2DPerChannel", WideConvolutionShape},
+    {"QuantizedConv2DWithBias", WideConvolutionShape},
+    {"QuantizedConv2DWithBiasAndRelu", WideConvolutionShape},
+    {"QuantizedConv2DWithBiasAndRequantize", Conv2dShape},
+    {"QuantizedConv2DWithBiasAndReluAndRequantize", Conv2dShape},
+    {"QuantizedDepthwiseConv2D", WideDepthwiseShape},
+    {"QuantizedDepthwiseConv2DWithBias", WideDepthwiseShape},
+    {"QuantizedDepthwiseConv2DWithBiasAndRelu", WideDepthwiseShape},
+    {"QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+     DepthwiseConv2dShape},
+    {"QuantizedMatMulWithBias", WideMatMulShape},
+    {"QuantizedMatMulWithBiasAndRelu", WideMatMulShape},
+    {"QuantizedMatMulWithBiasAndRequantize", MatMulShape},
+    {"QuantizedMatMulWithBiasAndReluAndRequantize", MatMulShape},
+    {"QuantizedMatMulWithBiasAndDequantize", MatMulShape},
     {"QuantizedBatchNormWithGlobalNormalization", QuantizedBatchNormShape},
     {"QuantizedInstanceNorm", UnchangedThenScalars},
     {"QuantizedRelu", UnchangedThenScalars},

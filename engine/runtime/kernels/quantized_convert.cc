@@ -5,6 +5,7 @@
 #include <cmath>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -140,14 +141,62 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeQuantize(const NodeDef& node) {
 
 // --- Dequantize --------------------------------------------------------------
 
+// Codes with a range for each index along `axis`.
+template <typename Code>
+void DequantizeAlong(const Tensor& input, int axis, CodeMode mode,
+                     const std::vector<Range>& ranges, ThreadPool* pool,
+                     float* values) {
+  std::vector<Affine> affine;
+  for (const Range& range : ranges) {
+    affine.push_back(AffineOf<Code>(mode, range));
+  }
+  const int64_t inner = DimProduct(input.shape(), axis + 1, input.rank());
+  const auto slices = static_cast<int64_t>(ranges.size());
+  const Code* codes = input.data<Code>();
+  if (input.num_elements() == 0) return;
+  pool->ParallelFor(
+      input.num_elements() / inner, std::max<int64_t>(kGrain / inner, 1),
+      [&](int64_t begin, int64_t end) {
+        for (int64_t slice = begin; slice < end; ++slice) {
+          const Affine& a = affine[slice % slices];
+          for (int64_t i = slice * inner; i < (slice + 1) * inner; ++i) {
+            values[i] =
+                std::fma(static_cast<float>(codes[i]), a.scale, a.offset);
+          }
+        }
+      });
+}
+
+absl::Status DequantizeByAxis(KernelContext* c, int64_t along, CodeMode mode,
+                              DataType dtype) {
+  OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 3));
+  OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, dtype));
+  const Tensor& input = c->input(0);
+  OPTFARM_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(along, input.rank()));
+  const int64_t slices = input.dim(axis);
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<Range> ranges,
+                           InputRanges(*c, 1, slices));
+  if (ranges.size() == 1) ranges.resize(slices, ranges[0]);
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor * out, c->AllocateOutput(0, tensorflow::DT_FLOAT, input.shape()));
+  return ForCodeType(dtype, [&](auto type) {
+    DequantizeAlong<decltype(type)>(input, axis, mode, ranges, c->pool(),
+                                    out->data<float>());
+    return absl::OkStatus();
+  });
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDequantize(const NodeDef& node) {
   OPTFARM_ASSIGN_OR_RETURN(const CodeMode mode, CodeModeOf(node));
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t axis,
+                           graph::GetIntOr(node, "axis", -1));
   OPTFARM_ASSIGN_OR_RETURN(const DataType dtype, graph::GetType(node, "T"));
   OPTFARM_RETURN_IF_ERROR(
       RequireTypeAttr(node, "dtype", {tensorflow::DT_FLOAT}));
   OPTFARM_RETURN_IF_ERROR(
       ForCodeType(dtype, [](auto) { return absl::OkStatus(); }));
   return MakeKernel([=](KernelContext* c) -> absl::Status {
+    if (axis != -1) return DequantizeByAxis(c, axis, mode, dtype);
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 3));
     OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, dtype));
     OPTFARM_ASSIGN_OR_RETURN(const Range range, InputRange(*c, 1));

@@ -9,6 +9,7 @@ namespace optfarm::runtime {
 
 void AddQuantizedConvertKernels(KernelCatalog* catalog);
 void AddQuantizedMatMulKernels(KernelCatalog* catalog);
+void AddQuantizedLayerKernels(KernelCatalog* catalog);
 void AddQuantizedElementwiseKernels(KernelCatalog* catalog);
 void AddQuantizedPoolingKernels(KernelCatalog* catalog);
 void AddQuantizedResizeKernels(KernelCatalog* catalog);

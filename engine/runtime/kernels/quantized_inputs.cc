@@ -50,6 +50,40 @@ absl::StatusOr<Range> InputRange(const KernelContext& context, int min_index,
   return range;
 }
 
+absl::StatusOr<std::vector<Range>> InputRanges(const KernelContext& context,
+                                               int min_index,
+                                               int64_t channels) {
+  const Tensor &min = context.input(min_index),
+               &max = context.input(min_index + 1);
+  if (min.num_elements() == 1 && max.num_elements() == 1) {
+    OPTFARM_ASSIGN_OR_RETURN(const Range range, InputRange(context, min_index));
+    return std::vector<Range>{range};
+  }
+  OPTFARM_RETURN_IF_ERROR(
+      RequireCodes(context, min_index, tensorflow::DT_FLOAT));
+  OPTFARM_RETURN_IF_ERROR(
+      RequireCodes(context, min_index + 1, tensorflow::DT_FLOAT));
+  if (min.num_elements() != channels || max.num_elements() != channels) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("inputs ", min_index, " and ", min_index + 1, " are ",
+                     min.num_elements(), " and ", max.num_elements(),
+                     " ends of ranges; expected one, or one for each of ",
+                     channels, " channels"));
+  }
+  std::vector<Range> ranges;
+  for (int64_t i = 0; i < channels; ++i) {
+    const Range range = {min.data<float>()[i], max.data<float>()[i]};
+    if (!std::isfinite(range.min) || !std::isfinite(range.max) ||
+        range.min > range.max) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the range of channel ", i, " is ", range.min, " to ",
+                       range.max, "; expected finite numbers in order"));
+    }
+    ranges.push_back(range);
+  }
+  return ranges;
+}
+
 void SetOutputRange(KernelContext* context, int first, Range range) {
   context->SetOutput(first, Tensor::Scalar(range.min));
   context->SetOutput(first + 1, Tensor::Scalar(range.max));

@@ -4,6 +4,9 @@
 #ifndef OPTFARM_ENGINE_RUNTIME_KERNELS_QUANTIZED_INPUTS_H_
 #define OPTFARM_ENGINE_RUNTIME_KERNELS_QUANTIZED_INPUTS_H_
 
+#include <cstdint>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/runtime/kernel.h"
@@ -17,6 +20,12 @@ namespace optfarm::runtime {
 // ERRORS: InvalidArgument unless both are single finite floats, min <= max.
 absl::StatusOr<Range> InputRange(const KernelContext& context, int min_index,
                                  int stride = 1);
+
+// The ranges whose mins are input `min_index` and whose maxs are the next: one,
+// or one for each of `channels` channels.
+// ERRORS: InvalidArgument for another number, and as InputRange.
+absl::StatusOr<std::vector<Range>> InputRanges(const KernelContext& context,
+                                               int min_index, int64_t channels);
 
 // ERRORS: InvalidArgument naming the input unless it has the dtype.
 absl::Status RequireCodes(const KernelContext& context, int index,

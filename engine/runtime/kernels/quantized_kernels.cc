@@ -8,6 +8,7 @@ namespace optfarm::runtime {
 void AddQuantizedKernels(KernelCatalog* catalog) {
   AddQuantizedConvertKernels(catalog);
   AddQuantizedMatMulKernels(catalog);
+  AddQuantizedLayerKernels(catalog);
   AddQuantizedElementwiseKernels(catalog);
   AddQuantizedPoolingKernels(catalog);
   AddQuantizedResizeKernels(catalog);

@@ -1,5 +1,5 @@
-// QuantizedReshape and QuantizedConcat: codes are moved, and re-coded only
-// where the joined tensors have different ranges.
+// QuantizedReshape, QuantizedConcat and QuantizedConcatV2: codes are moved, and
+// re-coded only where the joined tensors have different ranges.
 
 #include <algorithm>
 #include <array>
@@ -87,18 +87,22 @@ class Recoder {
   std::array<uint8_t, 256> table_;
 };
 
-// Inputs: axis, n tensors, their n mins, their n maxes.
-absl::Status Concat(KernelContext* c, int n) {
+// Inputs: axis, n tensors, their n mins, their n maxes; the axis comes after
+// the tensors in QuantizedConcatV2, whose inputs are counted by `values`.
+absl::Status Concat(KernelContext* c, int n, bool is_v2) {
   OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 3 * n + 1));
-  const Tensor& first = c->input(1);
-  OPTFARM_ASSIGN_OR_RETURN(const int axis,
-                           ReadAxis(c->input(0), "concat_dim", first.rank()));
+  const int values = is_v2 ? 0 : 1;
+  const Tensor& first = c->input(values);
+  OPTFARM_ASSIGN_OR_RETURN(
+      const int axis, ReadAxis(c->input(is_v2 ? n : 0),
+                               is_v2 ? "axis" : "concat_dim", first.rank()));
   std::vector<Range> ranges(n);
   Range all = {0.0f, std::numeric_limits<float>::lowest()};
   int64_t joined = 0;
   for (int i = 0; i < n; ++i) {
-    const Tensor& part = c->input(1 + i);
-    OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 1 + i, tensorflow::DT_QUINT8));
+    const Tensor& part = c->input(values + i);
+    OPTFARM_RETURN_IF_ERROR(
+        RequireCodes(*c, values + i, tensorflow::DT_QUINT8));
     OPTFARM_RETURN_IF_ERROR(RequireRank(part, "values", first.rank()));
     OPTFARM_ASSIGN_OR_RETURN(const Shape as_first,
                              WithDim(part.shape(), axis, first.dim(axis)));
@@ -120,7 +124,7 @@ absl::Status Concat(KernelContext* c, int n) {
   const int64_t row = DimProduct(shape, axis, shape.rank());
   int64_t offset = 0;
   for (int i = 0; i < n; ++i) {
-    const Tensor& part = c->input(1 + i);
+    const Tensor& part = c->input(values + i);
     const int64_t size = DimProduct(part.shape(), axis, part.rank());
     const Recoder recoder(ranges[i], all);
     for (int64_t o = 0; o < outer; ++o) {
@@ -140,8 +144,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeConcat(const NodeDef& node) {
     return absl::InvalidArgumentError(
         absl::StrCat("attribute N is ", n, ", expected 1 to 10000"));
   }
-  return MakeKernel(
-      [n](KernelContext* c) { return Concat(c, static_cast<int>(n)); });
+  const bool is_v2 = node.op() == "QuantizedConcatV2";
+  return MakeKernel([n, is_v2](KernelContext* c) {
+    return Concat(c, static_cast<int>(n), is_v2);
+  });
 }
 
 }  // namespace
@@ -149,6 +155,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeConcat(const NodeDef& node) {
 void AddQuantizedShapeKernels(KernelCatalog* catalog) {
   catalog->Add("QuantizedReshape", MakeReshape);
   catalog->Add("QuantizedConcat", MakeConcat);
+  catalog->Add("QuantizedConcatV2", MakeConcat);
 }
 
 }  // namespace optfarm::runtime
