@@ -39,6 +39,9 @@ struct Nudged {
   float scale = 1.0f;
 };
 
+// A range of one number, which everything is clamped to.
+bool IsPoint(float min, float max) { return min == max && std::isfinite(min); }
+
 absl::StatusOr<Nudged> Nudge(float min, float max, const CodeRange& codes) {
   if (!(min < max) || !std::isfinite(min) || !std::isfinite(max)) {
     return absl::InvalidArgumentError(
@@ -69,10 +72,10 @@ absl::Status QuantizeAll(KernelContext* context, float min, float max,
                          const CodeRange& codes) {
   const Tensor& in = context->input(0);
   OPTFARM_RETURN_IF_ERROR(RequireDtype(in, "inputs", tensorflow::DT_FLOAT));
-  if (min == 0.0f && max == 0.0f) {
-    OPTFARM_ASSIGN_OR_RETURN(Tensor zeros,
-                             Tensor::Zeros(in.dtype(), in.shape()));
-    context->SetOutput(0, std::move(zeros));
+  if (IsPoint(min, max)) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor * out, context->AllocateOutput(0, in.dtype(), in.shape()));
+    std::fill_n(out->data<float>(), in.num_elements(), min);
     return absl::OkStatus();
   }
   OPTFARM_ASSIGN_OR_RETURN(const Nudged nudged, Nudge(min, max, codes));
@@ -140,14 +143,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakePerChannel(
     for (int64_t c = 0; c < channels; ++c) {
       const float min = context->input(1).data<float>()[c];
       const float max = context->input(2).data<float>()[c];
-      const bool is_empty = min == 0.0f && max == 0.0f;
+      const bool is_point = IsPoint(min, max);
       Nudged nudged;
-      if (!is_empty) {
+      if (!is_point) {
         OPTFARM_ASSIGN_OR_RETURN(nudged, Nudge(min, max, codes));
       }
       for (int64_t i = c; i < in.num_elements(); i += channels) {
         out->data<float>()[i] =
-            is_empty ? 0.0f : Quantized(in.data<float>()[i], nudged);
+            is_point ? min : Quantized(in.data<float>()[i], nudged);
       }
     }
     return absl::OkStatus();

@@ -1,5 +1,6 @@
 #include "engine/runtime/kernels/quantized_inputs.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
@@ -97,6 +98,12 @@ absl::StatusOr<int32_t> ZeroCode(Range range, int32_t most) {
                      "] is too far from zero for 8-bit arithmetic"));
   }
   return static_cast<int32_t>(code);
+}
+
+int32_t MostZero(int64_t depth) {
+  constexpr int64_t kLeast = 1024, kMost = 32000;
+  const int64_t fits = (int64_t{1} << 31) / (256 * std::max<int64_t>(depth, 1));
+  return static_cast<int32_t>(std::clamp(fits - 255, kLeast, kMost));
 }
 
 }  // namespace optfarm::runtime

@@ -39,6 +39,10 @@ void SetOutputRange(KernelContext* context, int first, Range range);
 // zero leaves [-most, most]; sums of many products need a small one.
 absl::StatusOr<int32_t> ZeroCode(Range range, int32_t most = 1024);
 
+// How far the code of zero may lie when `depth` products are added up: as far
+// as the sums stay within 32 bits, and 1024 in any case.
+int32_t MostZero(int64_t depth);
+
 }  // namespace optfarm::runtime
 
 #endif  // OPTFARM_ENGINE_RUNTIME_KERNELS_QUANTIZED_INPUTS_H_

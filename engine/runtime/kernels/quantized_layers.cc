@@ -34,6 +34,9 @@ using tensorflow::NodeDef;
 
 constexpr int64_t kGrain = 16384;
 
+// The furthest code of zero, beyond which not even one product is safe.
+constexpr int32_t kMostZero = 32000;
+
 enum class Product { kConvolution, kDepthwise, kMatrix };
 enum class Result { kWide, kCodes, kFloats };
 
@@ -205,7 +208,8 @@ class Layer final : public Kernel {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, wanted));
     OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, tensorflow::DT_QUINT8));
     OPTFARM_ASSIGN_OR_RETURN(const Range x, InputRange(*c, ranges));
-    OPTFARM_ASSIGN_OR_RETURN(const int32_t x_zero, ZeroCode(x));
+    // A range may lie far off zero; sums that leave 32 bits are refused.
+    OPTFARM_ASSIGN_OR_RETURN(const int32_t x_zero, ZeroCode(x, kMostZero));
     OPTFARM_ASSIGN_OR_RETURN(const int64_t channels, Channels(c->input(1)));
     OPTFARM_ASSIGN_OR_RETURN(const CodedWeights weights,
                              ReadWeights(*c, 1, ranges + 2, channels));

@@ -128,7 +128,8 @@ absl::Status ComputeConv(KernelContext* c, const WindowAttrs& attrs) {
   conv.in_channels = filter.dim(2);
   conv.out_channels = filter.dim(3);
   conv.input = input.data<uint8_t>();
-  OPTFARM_ASSIGN_OR_RETURN(conv.input_zero, ZeroCode(input_range));
+  OPTFARM_ASSIGN_OR_RETURN(conv.input_zero,
+                           ZeroCode(input_range, MostZero(conv.patch_size())));
   OPTFARM_ASSIGN_OR_RETURN(const int32_t filter_zero, ZeroCode(filter_range));
   conv.filter = {filter.data<uint8_t>(), false, filter_zero};
   OPTFARM_ASSIGN_OR_RETURN(
@@ -196,7 +197,8 @@ absl::Status ComputeMatMul(KernelContext* c, bool transpose_a,
   OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims({rows, columns}));
   OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
                            c->AllocateOutput(0, tensorflow::DT_QINT32, shape));
-  OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_a, ZeroCode(range_a));
+  OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_a,
+                           ZeroCode(range_a, MostZero(depth)));
   OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_b, ZeroCode(range_b));
   SetOutputRange(c, 1, RangeOfProduct<uint8_t, uint8_t>(range_a, range_b));
   int32_t* result = out->data<int32_t>();

@@ -21,14 +21,32 @@ constexpr int64_t kPatchBytes = 128 * 1024;
 // Multiplications that are worth another thread.
 constexpr int64_t kWorkPerRange = 1 << 18;
 
-// Formula 9 with the zeros as they are: no sum of `depth` products may leave
-// 32 bits, with half of them left to the bias.
-absl::Status CheckSums(int64_t depth, int32_t input_zero,
-                       const CodedWeights& weights) {
+// What a sum may reach, so that the bias has the other half of 32 bits.
+constexpr int64_t kMostSum = int64_t{1} << 30;
+
+// The largest sum of magnitudes of one channel's weights.
+int64_t LargestWeight(const CodedWeights& weights, int64_t channels,
+                      bool channels_first) {
+  std::vector<int64_t> sums(static_cast<size_t>(channels), 0);
+  const size_t row = weights.codes.size() / sums.size();
+  for (size_t i = 0; i < weights.codes.size(); ++i) {
+    sums[channels_first ? i / row : i % sums.size()] +=
+        std::abs(int32_t{weights.codes[i]} - weights.zero);
+  }
+  return *std::max_element(sums.begin(), sums.end());
+}
+
+// Formula 9 with the zeros as they are; where so many products of any codes
+// might leave 32 bits, with the weights as they are.
+absl::Status CheckSums(int64_t depth, int64_t channels, bool channels_first,
+                       int32_t input_zero, const CodedWeights& weights) {
   const int64_t input = std::max(std::abs(input_zero), 255 - input_zero);
   const int64_t weight =
       std::max<int64_t>(std::abs(weights.zero), 255 - weights.zero);
-  if (depth <= (int64_t{1} << 30) / (input * weight)) return absl::OkStatus();
+  if (channels == 0 || depth <= kMostSum / (input * weight) ||
+      LargestWeight(weights, channels, channels_first) <= kMostSum / input) {
+    return absl::OkStatus();
+  }
   return absl::InvalidArgumentError(
       absl::StrCat("sums of ", depth, " products of codes with the zeros ",
                    input_zero, " and ", weights.zero, " may leave 32 bits"));
@@ -212,7 +230,8 @@ absl::StatusOr<Tensor> ConvolveCodes(KernelContext* context,
   OPTFARM_ASSIGN_OR_RETURN(
       Slide slide, PlaceFilter(*context, attrs, filter, image_zero, weights));
   slide.out_channels = filter.dim(3);
-  OPTFARM_RETURN_IF_ERROR(CheckSums(slide.patch_size(), image_zero, weights));
+  OPTFARM_RETURN_IF_ERROR(CheckSums(slide.patch_size(), slide.out_channels,
+                                    false, image_zero, weights));
   return OverPixels(context, slide, slide.patch_size() * slide.out_channels,
                     [&](int64_t begin, int64_t end, int32_t* out) {
                       slide.Convolve(begin, end, out);
@@ -231,7 +250,8 @@ absl::StatusOr<Tensor> ConvolveCodesDepthwise(KernelContext* context,
   slide.out_channels =
       filter.num_elements() == 0 ? 0 : filter.dim(2) * filter.dim(3);
   const int64_t taps = slide.window.y.size * slide.window.x.size;
-  OPTFARM_RETURN_IF_ERROR(CheckSums(taps, image_zero, weights));
+  OPTFARM_RETURN_IF_ERROR(
+      CheckSums(taps, slide.out_channels, false, image_zero, weights));
   return OverPixels(context, slide, taps * slide.out_channels,
                     [&](int64_t begin, int64_t end, int32_t* out) {
                       slide.ConvolveDepthwise(begin, end, out);
@@ -251,7 +271,8 @@ absl::StatusOr<Tensor> MultiplyCodes(KernelContext* context,
         "matrices of shape ", a.shape().ToString(), " and ", matrix.ToString(),
         transpose_b ? ", transposed," : "", " cannot be multiplied"));
   }
-  OPTFARM_RETURN_IF_ERROR(CheckSums(depth, rows_zero, weights));
+  OPTFARM_RETURN_IF_ERROR(
+      CheckSums(depth, columns, transpose_b, rows_zero, weights));
   OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
                            Shape::FromDims({a.dim(0), columns}));
   OPTFARM_ASSIGN_OR_RETURN(Tensor out,
