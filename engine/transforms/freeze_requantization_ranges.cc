@@ -17,7 +17,10 @@ namespace {
 using graph::Graph;
 using graph::NodeId;
 
-constexpr char kRangeOp[] = "RequantizationRange";
+bool FindsRange(const graph::Node& node) {
+  return node.op() == "RequantizationRange" ||
+         node.op() == "RequantizationRangePerChannel";
+}
 
 absl::Status CheckPercentiles(const FreezeOptions& options) {
   for (const auto& [name, value] :
@@ -43,7 +46,7 @@ absl::Status CheckLog(const RangeLog& log, const Graph& graph) {
       missing.push_back(name);
       continue;
     }
-    if (graph.node(id).op() != kRangeOp) {
+    if (!FindsRange(graph.node(id))) {
       return absl::InvalidArgumentError(absl::StrCat(
           "Node is expected to be a RequantizationRange op: ", name,
           ", but is: ", graph.node(id).op()));
@@ -137,7 +140,7 @@ absl::StatusOr<FreezeResult> FreezeRanges(Graph* graph, const RangeLog& log,
   FreezeResult result;
   for (NodeId id : graph->Ids()) {
     const graph::Node& node = graph->node(id);
-    if (node.op() != kRangeOp) continue;
+    if (!FindsRange(node)) continue;
     const auto found = log.find(node.name());
     if (found == log.end()) {
       result.left_dynamic.push_back(node.name());

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
@@ -159,6 +160,15 @@ void ReplaceByCodes(NodeId id, const FloatView& weights,
   graph->SetInputs(id, inputs);
 }
 
+// Whether an op on codes reads the node: as its bias, or as a range for each
+// channel, which are float by definition.
+bool BelongsToCodes(const Graph& graph, const graph::Node& node) {
+  return std::any_of(
+      node.uses().begin(), node.uses().end(), [&](const graph::Use& use) {
+        return absl::StartsWith(graph.node(use.consumer).op(), "Quantized");
+      });
+}
+
 // Whether the tensor is float and large enough, from its declaration alone.
 absl::StatusOr<bool> IsLargeFloat(const graph::Node& node, int64_t minimum) {
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto* proto,
@@ -192,7 +202,8 @@ absl::Status QuantizeWeights(Graph* graph, TransformContext* context) {
       return Annotate(is_large.status(),
                       absl::StrCat("Const node '", node.name(), "'"));
     }
-    if (!*is_large || excluded.contains(node.name()) ||
+    if (!*is_large || BelongsToCodes(*graph, node) ||
+        excluded.contains(node.name()) ||
         std::any_of(
             node.uses().begin(), node.uses().end(), [&](const graph::Use& use) {
               return ignored_ops.contains(graph->node(use.consumer).op());
