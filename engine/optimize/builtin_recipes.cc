@@ -19,21 +19,27 @@ bounds:
   min_snr_db: 60
 )"},
     {"int8", R"(name: int8
-description: 8-bit weights and 8-bit arithmetic, with ranges taken from your data.
+description: 8-bit weights and 8-bit arithmetic, layer by layer, with ranges taken from your data.
 transforms:
+  - fold_placeholder
   - add_default_attributes
   - strip_unused_nodes
   - remove_nodes: {op: [Identity, CheckNumerics]}
   - fold_constants: {ignore_errors: true}
+  - fold_scale_and_shift
   - fold_batch_norms
   - fold_old_batch_norms
-  - quantize_weights
-  - quantize_nodes
+  - quantize_layers
+  - dequantize_wide
+  - normalize_weights: {minimum_size: 64}
+  - quantize_weights: {minimum_size: 64, ignore_op: [Add, AddV2, BiasAdd, Mul]}
   - strip_unused_nodes
   - sort_by_execution_order
 calibration:
   max_samples: 100
-  range_method: min_max
+  range_method: percentile
+  min_percentile: 5
+  max_percentile: 5
   seed: 1
 verification:
   samples: 32
@@ -47,8 +53,9 @@ bounds:
   min_snr_db: 20
   max_size_ratio: 1
 keep_float:
-  aim_agreement: 0.98
-  aim_snr_db: 25
+  correct_biases: true
+  aim_agreement: 0.9
+  aim_snr_db: 20
   attempts:
     - keep_ops: [Add, AddV2, BiasAdd, Mul, Relu, Relu6, AvgPool, MaxPool, Reshape]
       transform_string: >-
@@ -70,19 +77,25 @@ keep_float:
     {"int8-fast", R"(name: int8-fast
 description: Whatever can be computes in 8 bits, with ranges from your data; the bounds say whether the net survives it.
 transforms:
+  - fold_placeholder
   - add_default_attributes
   - strip_unused_nodes
   - remove_nodes: {op: [Identity, CheckNumerics]}
   - fold_constants: {ignore_errors: true}
+  - fold_scale_and_shift
   - fold_batch_norms
   - fold_old_batch_norms
-  - quantize_weights
-  - quantize_nodes
+  - quantize_layers
+  - dequantize_wide
+  - normalize_weights: {minimum_size: 64}
+  - quantize_weights: {minimum_size: 64, ignore_op: [Add, AddV2, BiasAdd, Mul]}
   - strip_unused_nodes
   - sort_by_execution_order
 calibration:
   max_samples: 100
-  range_method: min_max
+  range_method: percentile
+  min_percentile: 5
+  max_percentile: 5
   seed: 1
 verification:
   samples: 32
@@ -95,6 +108,8 @@ bounds:
   min_top1_agreement: 0.9
   min_snr_db: 20
   max_size_ratio: 1
+keep_float:
+  correct_biases: true
 )"},
     {"int8-tf14", R"(name: int8-tf14
 description: TensorFlow 1.4's own 8-bit chain with ranges computed in every run, for comparison; nothing is bounded.

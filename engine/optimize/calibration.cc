@@ -30,6 +30,7 @@ thread_local RangeLog* log_of_this_thread = nullptr;
 TransformStep LoggingStep() {
   return {"insert_logging",
           {{"op", "RequantizationRange"},
+           {"op", "RequantizationRangePerChannel"},
            {"show_name", "true"},
            {"message", transforms::kRangeMessage}}};
 }
@@ -145,6 +146,9 @@ absl::StatusOr<Observation> ObserveDistributions(
           ranges[i] = calibration.range_method() == v1::Calibration::KL
                           ? transforms::LeastDivergenceRange(histogram)
                           : transforms::LeastErrorRange(histogram);
+          if (sites[i].clip > 0) {
+            ranges[i].max = std::min(ranges[i].max, sites[i].clip);
+          }
         }
       });
   for (size_t i = 0; i < sites.size(); ++i) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "engine/transforms/scale_channels.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -94,6 +95,7 @@ Spared SparedByRecipe(const v1::KeepFloat& keep_float) {
   Spared spared;
   spared.ops.insert(keep_float.ops().begin(), keep_float.ops().end());
   spared.nodes.insert(keep_float.nodes().begin(), keep_float.nodes().end());
+  spared.corrects_biases = keep_float.correct_biases();
   return spared;
 }
 
@@ -115,7 +117,10 @@ std::vector<TransformStep> WithSpared(std::vector<TransformStep> steps,
   });
   for (TransformStep& step : steps) {
     const bool weights = step.name == "quantize_weights";
-    if (!weights && step.name != "quantize_nodes") continue;
+    if (!weights && step.name != "quantize_nodes" &&
+        step.name != "quantize_layers") {
+      continue;
+    }
     for (const std::string& op : spared.ops) {
       if (!HasParameter(step, "ignore_op", op)) {
         step.parameters.push_back({"ignore_op", op});
@@ -156,6 +161,7 @@ std::vector<std::string> WorstLayers(
     if (const auto made = made_as.find(name); made != made_as.end()) {
       name = made->second;
     }
+    name = absl::StripSuffix(name, transforms::kScaledSuffix);
     if (!absl::ConsumeSuffix(&name, "/eightbit")) continue;
     const NodeId id = original.Find(absl::StripSuffix(name, "/normalized"));
     if (id == graph::kNoNode) continue;

@@ -4,18 +4,22 @@
 #include <limits>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/strip.h"
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "engine/formats/graph_file.h"
 #include "engine/optimize/bias_correction.h"
+#include "engine/optimize/channel_equalization.h"
 #include "engine/optimize/comparison.h"
 #include "engine/optimize/layer_histogram.h"
 #include "engine/optimize/layers.h"
 #include "engine/optimize/recipe_steps.h"
 #include "engine/optimize/sample_choice.h"
+#include "engine/transforms/expanded_layers.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -40,9 +44,17 @@ constexpr int kLayersPerStep = 8;
 int CountEightBit(const graph::Graph& graph) {
   int count = 0;
   for (const graph::NodeId id : graph.Ids()) {
-    count += graph.node(id).name().ends_with("/eightbit");
+    const absl::string_view name = graph.node(id).name();
+    count += absl::EndsWith(absl::StripSuffix(name, transforms::kScaledSuffix),
+                            "/eightbit");
   }
   return count;
+}
+
+bool HasStep(absl::Span<const TransformStep> steps, absl::string_view name) {
+  return std::any_of(
+      steps.begin(), steps.end(),
+      [&](const TransformStep& step) { return step.name == name; });
 }
 
 bool ReachesAims(const Attempt& attempt) {
@@ -194,9 +206,13 @@ absl::Status Optimizer::Correct(Attempt* attempt) {
   }
   OPTFARM_RETURN_IF_ERROR(in_.reader->CheckBad());
   graph::Graph corrected = attempt->graph.Clone();
-  OPTFARM_ASSIGN_OR_RETURN(attempt->shifts,
+  OPTFARM_RETURN_IF_ERROR(
+      transforms::ExpandLayers(*in_.original, attempt->factors, &corrected));
+  OPTFARM_ASSIGN_OR_RETURN(transforms::ConstantShifts shifts,
                            CorrectBiases(*in_.original, in_.inputs, samples,
                                          in_.threads, &corrected));
+  attempt->shifts = transforms::ShiftsOfScaled(
+      std::move(shifts), attempt->factors, attempt->graph);
   if (attempt->shifts.empty()) return absl::OkStatus();
   attempt->calibration_samples = std::max(attempt->calibration_samples,
                                           static_cast<int64_t>(samples.size()));
@@ -206,6 +222,18 @@ absl::Status Optimizer::Correct(Attempt* attempt) {
   // The graph is made by the step that the report names, so that the report
   // says how to make it.
   return RunMore({{"shift_constants", {{"shift_file", kShiftFile}}}}, attempt);
+}
+
+absl::Status Optimizer::Equalize(Attempt* attempt) {
+  OPTFARM_ASSIGN_OR_RETURN(
+      attempt->factors,
+      FindChannelFactors(attempt->graph, in_.inputs, calibration_, in_.threads,
+                         in_.reader));
+  if (attempt->factors.empty()) return absl::OkStatus();
+  OPTFARM_RETURN_IF_ERROR(
+      WriteFileAtomically(JoinPath(in_.out_folder, kFactorFile),
+                          transforms::PrintConstantShifts(attempt->factors)));
+  return RunMore({{"scale_channels", {{"scale_file", kFactorFile}}}}, attempt);
 }
 
 absl::Status Optimizer::Judge(Attempt* attempt) {
@@ -318,6 +346,13 @@ absl::Status Optimizer::Finish(double start, double left, Attempt* attempt) {
       HasRanges(attempt->graph, in_.recipe->calibration())) {
     Report("calibrating", start + 0.1 * left);
     OPTFARM_RETURN_IF_ERROR(Calibrate(attempt));
+  }
+  if (HasStep(attempt->steps, "quantize_layers")) {
+    OPTFARM_RETURN_IF_ERROR(RunMore({{"fuse_requantization", {}},
+                                     {"strip_unused_nodes", {}},
+                                     {"sort_by_execution_order", {}}},
+                                    attempt));
+    if (has_data) OPTFARM_RETURN_IF_ERROR(Equalize(attempt));
   }
   if (attempt->spared.corrects_biases && has_data) {
     Report("correcting biases", start + 0.2 * left);
@@ -504,6 +539,8 @@ absl::StatusOr<Attempt> Optimizer::FindBest() {
   OPTFARM_RETURN_IF_ERROR(WriteLogs(best.observed));
   OPTFARM_RETURN_IF_ERROR(
       RestoreFile(kShiftFile, transforms::PrintConstantShifts(best.shifts)));
+  OPTFARM_RETURN_IF_ERROR(
+      RestoreFile(kFactorFile, transforms::PrintConstantShifts(best.factors)));
   return best;
 }
 

@@ -24,6 +24,7 @@
 #include "engine/optimize/sensitivity.h"
 #include "engine/runtime/tensor.h"
 #include "engine/transforms/pipeline.h"
+#include "engine/transforms/scale_channels.h"
 #include "engine/transforms/shift_constants.h"
 #include "engine/transforms/transform_string.h"
 #include "optfarm/v1/recipes.pb.h"
@@ -33,6 +34,9 @@ namespace optfarm::optimize {
 
 // Name of the file that the correction of biases reads, in the job's folder.
 inline constexpr char kShiftFile[] = "bias_shifts.txt";
+
+// Name of the file that the scaling of channels reads, there too.
+inline constexpr char kFactorFile[] = "channel_factors.txt";
 
 // One optimized graph with what was measured of it.
 struct Attempt {
@@ -45,6 +49,8 @@ struct Attempt {
   Observation observed;
   // Empty when no bias was corrected.
   transforms::ConstantShifts shifts;
+  // Empty when no channel was scaled.
+  transforms::ChannelFactors factors;
   int64_t calibration_samples = 0;
   // What guided the search: on calibration samples, without labels. The gates
   // are the bounds and what the recipe aims at.
@@ -111,6 +117,7 @@ class Optimizer {
       const Spared& spared) const;
   absl::Status Calibrate(Attempt* attempt);
   absl::Status Correct(Attempt* attempt);
+  absl::Status Equalize(Attempt* attempt);
   // Goes on with `attempt` and adds the steps to it.
   absl::Status RunMore(const std::vector<transforms::TransformStep>& steps,
                        Attempt* attempt);

@@ -223,6 +223,11 @@ absl::Status WriteArtifacts(const std::string& folder,
     OPTFARM_RETURN_IF_ERROR(WriteArtifact(
         folder, name, "text/plain", transforms::PrintRangeLog(*log), report));
   }
+  if (!attempt.factors.empty()) {
+    OPTFARM_RETURN_IF_ERROR(WriteArtifact(
+        folder, kFactorFile, "text/plain",
+        transforms::PrintConstantShifts(attempt.factors), report));
+  }
   if (!attempt.shifts.empty()) {
     OPTFARM_RETURN_IF_ERROR(
         WriteArtifact(folder, kShiftFile, "text/plain",

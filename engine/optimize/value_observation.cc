@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
+#include "engine/graph/attr.h"
 #include "engine/optimize/sample_runs.h"
 #include "engine/runtime/quantization.h"
 #include "engine/runtime/session.h"
@@ -255,10 +256,17 @@ std::vector<RangeSite> FindRangeSites(const graph::Graph& graph,
     const graph::Node& node = graph.node(id);
     if (node.inputs().size() != 3) return;
     sites.push_back({node.name(), is_quantize, name_of(node.inputs()[0]),
-                     name_of(node.inputs()[1]), name_of(node.inputs()[2])});
+                     name_of(node.inputs()[1]), name_of(node.inputs()[2]), 0});
   };
   for (const graph::NodeId id : graph.Ids()) {
-    if (IsRangeOp(graph.node(id).op())) add(id, false);
+    const graph::Node& node = graph.node(id);
+    if (!IsRangeOp(node.op())) continue;
+    const size_t before = sites.size();
+    add(id, false);
+    if (sites.size() > before) {
+      sites.back().clip =
+          graph::GetFloatOr(node.def(), "clip_value_max", 0).value_or(0.0f);
+    }
   }
   if (with_quantizes) {
     for (const graph::NodeId id : transforms::QuantizesWithRangeOfRun(graph)) {

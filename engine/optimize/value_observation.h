@@ -27,6 +27,8 @@ struct RangeSite {
   // The tensor and its range (QuantizeV2), or the one its codes stand for; that
   // may be one for each element of the last axis.
   graph::TensorName value, min, max;
+  // Values above it are cut off (a Relu6 behind the codes); 0: none are.
+  float clip = 0;
 };
 
 // Whether nodes of this op find the range of 32-bit codes in every run.

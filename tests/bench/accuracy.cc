@@ -190,7 +190,9 @@ void CountLayers(const graph::Graph& graph, const v1::Report& report,
                  AccuracyRow* row) {
   std::map<std::string, std::string> skipped;
   for (const v1::TransformStats& step : report.transforms()) {
-    if (step.name() != "quantize_nodes") continue;
+    if (step.name() != "quantize_nodes" && step.name() != "quantize_layers") {
+      continue;
+    }
     for (const v1::SkippedMatch& skip : step.skipped()) {
       skipped[skip.node()] = skip.reason();
     }
@@ -198,7 +200,8 @@ void CountLayers(const graph::Graph& graph, const v1::Report& report,
   std::map<std::string, int> reasons;
   for (const graph::NodeId id : graph.Ids()) {
     const graph::Node& node = graph.node(id);
-    const std::string& op = node.op();
+    // Whole layers are named by their products.
+    const std::string op = node.op().substr(0, node.op().find("WithBias"));
     const bool is_integer = op.starts_with("Quantized");
     if (op.ends_with("Conv2D") || op.find("Conv2DNative") != op.npos ||
         op.find("DepthwiseConv2d") != op.npos || op == "Conv2DBackpropInput") {
@@ -216,7 +219,7 @@ void CountLayers(const graph::Graph& graph, const v1::Report& report,
     if (found != skipped.end()) {
       reason = found->second;
     } else if (op == "Conv2DBackpropInput" || op.starts_with("Depthwise")) {
-      reason = absl::StrCat("TensorFlow 1.4 has no 8-bit ", op);
+      reason = absl::StrCat("there is no 8-bit ", op, " in this chain");
     }
     ++reasons[absl::StrCat(op, ": ", reason)];
   }

@@ -31,7 +31,7 @@ struct Outcome {
 Outcome Calibrate(const v1::Calibration& calibration, int threads = 2) {
   const std::string folder = FreshFolder();
   OptimizeRequest request;
-  request.recipe = *BuiltInRecipe("int8-fast");
+  request.recipe = *BuiltInRecipe("int8-tf14");
   request.recipe.mutable_calibration()->MergeFrom(calibration);
   request.recipe.clear_bounds();
   request.model_path = testing::WriteModel(testing::SmallModel(), folder);

@@ -38,13 +38,9 @@ TEST(RecipesTest, BuiltInsParseAndPrintBack) {
   }
 }
 
-TEST(RecipesTest, Int8BeginsWithTensorFlowsChain) {
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Recipe recipe, BuiltInRecipe("int8"));
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto steps, StepsOfRecipe(recipe));
+TEST(RecipesTest, HasTensorFlowsChainForComparison) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Recipe tf, BuiltInRecipe("int8-tf14"));
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto tf_steps, StepsOfRecipe(tf));
-  EXPECT_EQ(transforms::PrintTransforms(steps),
-            transforms::PrintTransforms(tf_steps));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto steps, StepsOfRecipe(tf));
   EXPECT_FALSE(tf.has_bounds());
   EXPECT_EQ(transforms::PrintTransforms(steps),
             "add_default_attributes strip_unused_nodes "
@@ -52,6 +48,19 @@ TEST(RecipesTest, Int8BeginsWithTensorFlowsChain) {
             "fold_constants(ignore_errors=true) fold_batch_norms "
             "fold_old_batch_norms quantize_weights quantize_nodes "
             "strip_unused_nodes sort_by_execution_order");
+}
+
+TEST(RecipesTest, Int8AndItsFastFormRunOneChain) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Recipe safe, BuiltInRecipe("int8"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Recipe fast,
+                               BuiltInRecipe("int8-fast"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto steps, StepsOfRecipe(safe));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto fast_steps, StepsOfRecipe(fast));
+  EXPECT_EQ(transforms::PrintTransforms(steps),
+            transforms::PrintTransforms(fast_steps));
+  EXPECT_THAT(transforms::PrintTransforms(steps), HasSubstr("quantize_layers"));
+  EXPECT_GT(safe.keep_float().layer_attempts(), 0);
+  EXPECT_EQ(fast.keep_float().layer_attempts(), 0);
 }
 
 TEST(RecipesTest, ReadsEveryKindOfField) {
