@@ -32,6 +32,14 @@ OptimizeRequest Request(const std::string& recipe) {
   OptimizeRequest request;
   request.model_path = WriteModel(SmallModel(), FreshFolder());
   request.recipe = *BuiltInRecipe(recipe);
+  if (recipe == "int8-tf14") {
+    // TensorFlow's chain with frozen ranges.
+    const v1::Recipe fast = *BuiltInRecipe("int8-fast");
+    *request.recipe.mutable_calibration() = fast.calibration();
+    request.recipe.mutable_calibration()->set_range_method(
+        v1::Calibration::MIN_MAX);
+    *request.recipe.mutable_bounds() = fast.bounds();
+  }
   const std::string data = WriteSamples(24, FreshFolder());
   request.calibration_arrays = {{"input", JoinPath(data, "x.npy")}};
   request.labels_path = JoinPath(data, "labels.npy");
@@ -41,7 +49,7 @@ OptimizeRequest Request(const std::string& recipe) {
 }
 
 TEST(SensitivityTest, MeasuresEachQuantizedLayerAlone) {
-  OptimizeRequest request = Request("int8-fast");
+  OptimizeRequest request = Request("int8-tf14");
   request.recipe.mutable_verification()->set_sensitivity(true);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
                                RunOptimize(request, nullptr));
@@ -95,7 +103,7 @@ TEST(SearchTest, ShowsThePriceOfEachChain) {
 }
 
 TEST(LayerHistogramTest, ShowsChosenLayersBeforeAndAfter) {
-  OptimizeRequest request = Request("int8-fast");
+  OptimizeRequest request = Request("int8-tf14");
   request.recipe.mutable_verification()->add_histograms("relu");
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
                                RunOptimize(request, nullptr));
@@ -117,7 +125,7 @@ TEST(LayerHistogramTest, ShowsChosenLayersBeforeAndAfter) {
 }
 
 TEST(LayerHistogramTest, NamesTheNearestNode) {
-  OptimizeRequest request = Request("int8-fast");
+  OptimizeRequest request = Request("int8-tf14");
   request.recipe.mutable_verification()->add_histograms("rela");
   EXPECT_THAT(
       RunOptimize(request, nullptr).status(),
