@@ -171,7 +171,11 @@ class Parser {
   void AddCommand(const CommandInfo& info) {
     const std::vector<std::string> words = absl::StrSplit(info.name, ' ');
     CLI::App* parent = &app_;
-    if (words.size() > 1) {
+    if (words.size() > 1 && apps_.contains(words[0])) {
+      // A command that stands alone too, as "results".
+      parent = apps_[words[0]];
+      parent->require_subcommand(0, 1);
+    } else if (words.size() > 1) {
       CLI::App*& group = groups_[words[0]];
       if (group == nullptr) {
         group = app_.add_subcommand(words[0]);
@@ -212,7 +216,8 @@ class Parser {
 
   const CommandInfo* Chosen() const {
     for (const CommandInfo& info : commands_) {
-      if (apps_.at(info.name)->parsed()) return &info;
+      const CLI::App* app = apps_.at(info.name);
+      if (app->parsed() && app->get_subcommands().empty()) return &info;
     }
     return nullptr;
   }

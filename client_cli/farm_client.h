@@ -18,6 +18,7 @@
 #include "optfarm/v1/devices.pb.h"
 #include "optfarm/v1/jobs.pb.h"
 #include "optfarm/v1/results.pb.h"
+#include "optfarm/v1/store.pb.h"
 #include "optfarm/v1/tokens.pb.h"
 
 namespace optfarm::client_cli {
@@ -77,6 +78,16 @@ class FarmClient {
       const v1::QueryResultsRequest& request) = 0;
   virtual absl::StatusOr<v1::CompareResultsResponse> CompareResults(
       const v1::CompareResultsRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListHistoryResponse> ListHistory(
+      const v1::ListHistoryRequest& request) = 0;
+  virtual absl::StatusOr<v1::FindRegressionsResponse> FindRegressions(
+      const v1::FindRegressionsRequest& request) = 0;
+  virtual absl::StatusOr<v1::Device> ChangeDevice(
+      const v1::ChangeDeviceRequest& request) = 0;
+  virtual absl::StatusOr<v1::BackupResponse> Backup(
+      const v1::BackupRequest& request) = 0;
+  virtual absl::StatusOr<v1::QuerySqlResponse> QuerySql(
+      const v1::QuerySqlRequest& request) = 0;
 
   virtual absl::StatusOr<v1::CreateTokenResponse> CreateToken(
       const v1::CreateTokenRequest& request) = 0;

@@ -17,6 +17,7 @@
 #include "optfarm/v1/jobs.grpc.pb.h"
 #include "optfarm/v1/models.grpc.pb.h"
 #include "optfarm/v1/results.grpc.pb.h"
+#include "optfarm/v1/store.grpc.pb.h"
 #include "optfarm/v1/tokens.grpc.pb.h"
 #include "rpc/blob_transfer.h"
 #include "rpc/channel.h"
@@ -28,6 +29,9 @@ namespace {
 
 constexpr absl::Duration kSignOfLifeLimit = absl::Seconds(10);
 constexpr absl::Duration kCallLimit = absl::Seconds(60);
+// Longer than what the server allows a query.
+constexpr absl::Duration kSqlLimit = absl::Seconds(90);
+constexpr absl::Duration kBackupLimit = absl::Hours(1);
 
 class GrpcFarmClient final : public FarmClient {
  public:
@@ -38,7 +42,8 @@ class GrpcFarmClient final : public FarmClient {
         jobs_(v1::JobService::NewStub(channel)),
         devices_(v1::DeviceService::NewStub(channel)),
         results_(v1::ResultService::NewStub(channel)),
-        tokens_(v1::TokenService::NewStub(channel)) {}
+        tokens_(v1::TokenService::NewStub(channel)),
+        store_(v1::StoreService::NewStub(channel)) {}
 
   absl::Status CheckServer() override {
     v1::FindMissingResponse response;
@@ -171,6 +176,51 @@ class GrpcFarmClient final : public FarmClient {
     return token;
   }
 
+  absl::StatusOr<v1::ListHistoryResponse> ListHistory(
+      const v1::ListHistoryRequest& request) override {
+    v1::ListHistoryResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(results_.get(),
+                                 &v1::ResultService::StubInterface::ListHistory,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::FindRegressionsResponse> FindRegressions(
+      const v1::FindRegressionsRequest& request) override {
+    v1::FindRegressionsResponse response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(results_.get(), &v1::ResultService::StubInterface::FindRegressions,
+             request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::Device> ChangeDevice(
+      const v1::ChangeDeviceRequest& request) override {
+    v1::Device response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(devices_.get(), &v1::DeviceService::StubInterface::ChangeDevice,
+             request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::BackupResponse> Backup(
+      const v1::BackupRequest& request) override {
+    v1::BackupResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(store_.get(),
+                                 &v1::StoreService::StubInterface::Backup,
+                                 request, &response, kBackupLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::QuerySqlResponse> QuerySql(
+      const v1::QuerySqlRequest& request) override {
+    v1::QuerySqlResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(store_.get(),
+                                 &v1::StoreService::StubInterface::QuerySql,
+                                 request, &response, kSqlLimit));
+    return response;
+  }
+
  private:
   static void SetDeadline(absl::Duration limit, grpc::ClientContext* context) {
     // A time too far away for the clock's type is no deadline.
@@ -216,6 +266,7 @@ class GrpcFarmClient final : public FarmClient {
   const std::unique_ptr<v1::DeviceService::StubInterface> devices_;
   const std::unique_ptr<v1::ResultService::StubInterface> results_;
   const std::unique_ptr<v1::TokenService::StubInterface> tokens_;
+  const std::unique_ptr<v1::StoreService::StubInterface> store_;
 };
 
 }  // namespace

@@ -14,6 +14,10 @@ std::string GraphPath(int variant) {
   return absl::StrCat("variant", variant, "/graph.pb");
 }
 
+std::string CheckPath(int variant) {
+  return absl::StrCat("variant", variant, "/check.pb");
+}
+
 }  // namespace
 
 absl::StatusOr<std::vector<rpc::TaskInput>> BenchmarkInputs(
@@ -41,6 +45,9 @@ absl::StatusOr<std::vector<rpc::TaskInput>> BenchmarkInputs(
           "the task has two variants '", task.variants(i).name(), "'"));
     }
     inputs.push_back({task.variants(i).model().digest(), GraphPath(i)});
+    if (task.variants(i).has_check_sample()) {
+      inputs.push_back({task.variants(i).check_sample(), CheckPath(i)});
+    }
   }
   return inputs;
 }
@@ -50,6 +57,17 @@ std::vector<std::string> GraphPaths(const v1::LeasedTask& lease,
   std::vector<std::string> paths;
   for (int i = 0; i < lease.benchmark().variants_size(); ++i) {
     paths.push_back(JoinPath(folder.in(), GraphPath(i)));
+  }
+  return paths;
+}
+
+std::vector<std::string> CheckPaths(const v1::LeasedTask& lease,
+                                    const rpc::TaskFolder& folder) {
+  std::vector<std::string> paths;
+  for (int i = 0; i < lease.benchmark().variants_size(); ++i) {
+    paths.push_back(lease.benchmark().variants(i).has_check_sample()
+                        ? JoinPath(folder.in(), CheckPath(i))
+                        : "");
   }
   return paths;
 }

@@ -25,6 +25,10 @@ absl::StatusOr<std::vector<rpc::TaskInput>> BenchmarkInputs(
 std::vector<std::string> GraphPaths(const v1::LeasedTask& lease,
                                     const rpc::TaskFolder& folder);
 
+// Where the check samples lie, in the same order; "" for variants without one.
+std::vector<std::string> CheckPaths(const v1::LeasedTask& lease,
+                                    const rpc::TaskFolder& folder);
+
 // Checks that a benchmark was measured on `device`.
 // ERRORS: Internal.
 absl::Status CheckMeasured(const std::string& device,

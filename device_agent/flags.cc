@@ -4,6 +4,56 @@
 
 namespace optfarm::device_agent {
 
+namespace {
+
+void DeclareConditions(CLI::App& app, Flags& flags) {
+  app.add_option("--max_celsius", flags.quiet.max_celsius,
+                 "No benchmark begins while the device is hotter; 0: no such "
+                 "limit")
+      ->check(CLI::Range(0.0, 200.0))
+      ->capture_default_str();
+  app.add_option("--max_load", flags.quiet.max_load,
+                 "No benchmark begins while the load average is higher; 0: no "
+                 "such limit")
+      ->check(CLI::Range(0.0, 1000.0))
+      ->capture_default_str();
+  app.add_option("--min_battery", flags.quiet.min_battery_percent,
+                 "No benchmark begins while the battery is lower, in percent; "
+                 "0: no such limit")
+      ->check(CLI::Range(0, 100))
+      ->capture_default_str();
+  app.add_option("--cool_down_seconds", flags.cool_down_seconds,
+                 "How long a benchmark waits for the three above before it "
+                 "measures all the same and says that it is noisy")
+      ->check(CLI::Range(0.0, 3600.0))
+      ->capture_default_str();
+  app.add_option("--cpus", flags.cpus,
+                 "CPUs to measure on where a job does not say: big, or numbers "
+                 "such as 4,5,6,7; default: the system's choice");
+  app.add_option("--tags", flags.tags,
+                 "Words to choose the device by, for example lab-2,pixel")
+      ->delimiter(',');
+}
+
+void DeclareAdb(CLI::App& app, Flags& flags) {
+  app.add_option("--driver", flags.driver,
+                 "What is measured: this machine (local), or the phones that "
+                 "adb knows (adb)")
+      ->check(CLI::IsMember({"local", "adb"}))
+      ->capture_default_str();
+  app.add_option("--adb", flags.adb, "With --driver=adb: the program to use")
+      ->capture_default_str();
+  app.add_option("--phone_programs", flags.phone_programs,
+                 "With --driver=adb: folder with optfarm-agent-ABI for each "
+                 "ABI of the phones, such as optfarm-agent-arm64-v8a");
+  app.add_flag("--fixed_performance", flags.fixed_performance,
+               "With --driver=adb: ask Android for a fixed clock while it "
+               "measures");
+  app.add_option("--serial", flags.serial)->group("");
+}
+
+}  // namespace
+
 std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   Flags flags;
   CLI::App app(
@@ -16,11 +66,8 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
                  "1,4; default: 1 and 4, or 1 and all")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
-  app.add_option("--max_celsius", flags.max_celsius,
-                 "No benchmark begins while the machine is hotter; 0: no such "
-                 "limit")
-      ->check(CLI::Range(0.0, 200.0))
-      ->capture_default_str();
+  DeclareConditions(app, flags);
+  DeclareAdb(app, flags);
   if (!rpc::ParseParticipantFlags(&app, argc, argv, flags.shared, exit_code)) {
     return std::nullopt;
   }

@@ -4,18 +4,37 @@
 #define OPTFARM_DEVICE_AGENT_FLAGS_H_
 
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "device_agent/quiet_gate.h"
 #include "rpc/participant_flags.h"
 
 namespace optfarm::device_agent {
 
 struct Flags {
   rpc::ParticipantFlags shared;
+  // "local" or "adb".
+  std::string driver = "local";
   // UNITS: threads; empty: the engine's default.
   std::vector<int> threads;
-  // UNITS: degrees Celsius; 0: no limit.
-  double max_celsius = 0;
+  QuietLimits quiet;
+  // UNITS: seconds a benchmark waits, before its first run, for a quiet device,
+  // where the job does not say.
+  double cool_down_seconds = 60;
+  // "", "big" or numbers with commas; where the job does not say.
+  std::string cpus;
+  // Pools and other words to choose the devices by.
+  std::vector<std::string> tags;
+
+  // The rest is about --driver=adb.
+  std::string adb = "adb";
+  // Folder with optfarm-agent-arm64-v8a and so on: what runs on the phones.
+  std::string phone_programs;
+  // Asks Android for a fixed clock while it measures.
+  bool fixed_performance = false;
+  // Hidden: the phone that the child process measures on.
+  std::string serial;
 };
 
 // Reads the command line; defaults that depend on the machine are filled in.

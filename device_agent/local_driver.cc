@@ -4,11 +4,17 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "device_agent/benchmark_plan.h"
 #include "device_agent/device_driver.h"
 #include "device_agent/machine_info.h"
+#include "device_agent/numeric_check.h"
+#include "device_agent/quiet_gate.h"
+#include "engine/benchmark/affinity.h"
 #include "engine/benchmark/benchmark.h"
+#include "engine/benchmark/environment.h"
+#include "engine/benchmark/noise.h"
 
 namespace optfarm::device_agent {
 namespace {
@@ -17,51 +23,101 @@ absl::Duration ToDuration(const google::protobuf::Duration& proto) {
   return absl::Seconds(proto.seconds()) + absl::Nanoseconds(proto.nanos());
 }
 
+v1::DeviceHealth ReadHealth() {
+  return HealthOf(benchmark::ReadEnvironment(OPTFARM_VERSION));
+}
+
 class LocalDriver final : public DeviceDriver {
  public:
-  explicit LocalDriver(LocalDriverOptions options)
-      : options_(std::move(options)) {}
-
-  v1::DeviceInfo Describe() override {
-    v1::DeviceInfo info = ReadMachineInfo();
-    info.set_name(options_.name);
-    info.set_driver("local");
-    info.set_build_version(OPTFARM_VERSION);
-    return info;
+  explicit LocalDriver(const Flags& flags)
+      : flags_(flags), info_(ReadMachineInfo()) {
+    info_.set_name(flags.shared.name);
+    info_.set_driver("local");
+    info_.set_build_version(OPTFARM_VERSION);
+    for (const std::string& tag : flags.tags) info_.add_tags(tag);
   }
 
-  absl::Status CheckReady() override {
-    if (options_.max_celsius <= 0) return absl::OkStatus();
-    const std::optional<double> celsius = ReadTemperature();
-    if (!celsius || *celsius <= options_.max_celsius) return absl::OkStatus();
-    return absl::UnavailableError(
-        absl::StrFormat("cooling down, %.0f degrees", *celsius));
+  std::vector<v1::DeviceStatus> Devices(
+      const std::set<std::string>& busy) override {
+    v1::DeviceStatus status;
+    *status.mutable_info() = info_;
+    *status.mutable_health() = ReadHealth();
+    if (!busy.empty()) return {status};
+    const std::string reason = WhyWait(status.health(), flags_.quiet);
+    status.set_ready(reason.empty());
+    status.set_cooling(!reason.empty());
+    status.set_reason(reason);
+    return {status};
   }
 
-  absl::StatusOr<v1::BenchmarkResult> Measure(
-      const v1::BenchmarkTask& task,
-      const std::vector<std::string>& graph_paths,
+  std::vector<std::string> ChildFlags(const std::string& /*device*/) override {
+    return {};
+  }
+
+  absl::StatusOr<v1::Completion> Measure(
+      const v1::LeasedTask& lease, const rpc::TaskFolder& folder,
       const MeasureProgress& progress) override {
+    const v1::BenchmarkTask& task = lease.benchmark();
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<int> cpus, CpusFor(task.spec()));
+    OPTFARM_RETURN_IF_ERROR(benchmark::PinToCpus(cpus));
+    // What is there to wait for is the machine as it was before this task.
+    const std::string waited_in_vain = AwaitQuietMachine(task, progress);
     OPTFARM_ASSIGN_OR_RETURN(
         std::vector<v1::Measurement> measurements,
-        benchmark::RunBenchmark(RequestFor(task, graph_paths),
+        benchmark::RunBenchmark(RequestFor(task, GraphPaths(lease, folder)),
                                 [&](const benchmark::BenchmarkProgress& now) {
                                   progress(now.fraction, now.stage);
                                   return absl::OkStatus();
                                 }));
-    v1::BenchmarkResult result;
+    OPTFARM_ASSIGN_OR_RETURN(const auto checks, CheckNumbers(lease, folder));
+    v1::Completion completion;
     for (v1::Measurement& measurement : measurements) {
-      for (const v1::BenchmarkVariant& variant : task.variants()) {
-        if (variant.name() == measurement.variant()) {
-          *measurement.mutable_model() = variant.model().digest();
-        }
+      measurement.mutable_cpu_affinity()->Add(cpus.begin(), cpus.end());
+      if (!waited_in_vain.empty()) {
+        benchmark::AddNoiseReason(
+            absl::StrCat(
+                "The wait for a quiet device was over: ", waited_in_vain, "."),
+            &measurement);
       }
-      *result.add_measurements() = std::move(measurement);
+      Finish(task, checks, &measurement);
+      *completion.mutable_benchmark()->add_measurements() =
+          std::move(measurement);
     }
-    return result;
+    return completion;
   }
 
  private:
+  absl::StatusOr<std::vector<int>> CpusFor(
+      const v1::BenchmarkSpec& spec) const {
+    if (spec.cpus().empty()) return benchmark::ParseCpus(flags_.cpus);
+    return std::vector<int>(spec.cpus().begin(), spec.cpus().end());
+  }
+
+  std::string AwaitQuietMachine(const v1::BenchmarkTask& task,
+                                const MeasureProgress& progress) const {
+    const absl::Duration patience =
+        task.spec().has_cool_down() ? ToDuration(task.spec().cool_down())
+                                    : absl::Seconds(flags_.cool_down_seconds);
+    return AwaitQuiet(
+        ReadHealth, flags_.quiet, patience,
+        [&](absl::string_view reason) {
+          progress(0, absl::StrCat("waiting: ", reason));
+        },
+        absl::Now, absl::SleepFor);
+  }
+
+  // What the task knows about the graph that was measured.
+  static void Finish(const v1::BenchmarkTask& task,
+                     const std::vector<std::optional<v1::NumericCheck>>& checks,
+                     v1::Measurement* measurement) {
+    for (int i = 0; i < task.variants_size(); ++i) {
+      if (task.variants(i).name() != measurement->variant()) continue;
+      *measurement->mutable_model() = task.variants(i).model().digest();
+      const auto& check = checks[static_cast<size_t>(i)];
+      if (check.has_value()) *measurement->mutable_numeric_check() = *check;
+    }
+  }
+
   benchmark::BenchmarkRequest RequestFor(
       const v1::BenchmarkTask& task,
       const std::vector<std::string>& graph_paths) const {
@@ -78,23 +134,25 @@ class LocalDriver final : public DeviceDriver {
     }
     const v1::BenchmarkSpec& spec = task.spec();
     request.threads.assign(spec.threads().begin(), spec.threads().end());
-    if (request.threads.empty()) request.threads = options_.threads;
+    if (request.threads.empty()) request.threads = flags_.threads;
     if (spec.min_runs() > 0) request.min_runs = spec.min_runs();
     if (spec.has_min_time()) request.min_time = ToDuration(spec.min_time());
     if (spec.has_max_time()) request.max_time = ToDuration(spec.max_time());
     if (spec.warmup_runs() > 0) request.warmup_runs = spec.warmup_runs();
-    request.device = options_.name;
+    request.precision = spec.precision();
+    request.device = flags_.shared.name;
     request.build_version = OPTFARM_VERSION;
     return request;
   }
 
-  const LocalDriverOptions options_;
+  const Flags flags_;
+  v1::DeviceInfo info_;
 };
 
 }  // namespace
 
-std::unique_ptr<DeviceDriver> MakeLocalDriver(LocalDriverOptions options) {
-  return std::make_unique<LocalDriver>(std::move(options));
+std::unique_ptr<DeviceDriver> MakeLocalDriver(const Flags& flags) {
+  return std::make_unique<LocalDriver>(flags);
 }
 
 }  // namespace optfarm::device_agent

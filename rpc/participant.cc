@@ -43,7 +43,7 @@ SynchronizerOptions LoopOptions(const ParticipantOptions& options,
   }
   if (options.devices != nullptr) {
     loop.devices = [parts, devices = options.devices] {
-      return devices(parts->runner->active());
+      return devices(parts->runner->busy_devices());
     };
   }
   loop.on_lease = [parts](std::shared_ptr<HeldTask> task) {
@@ -79,10 +79,14 @@ absl::Status RunParticipant(ParticipantOptions options) {
   OPTFARM_ASSIGN_OR_RETURN(parts.runner,
                            TaskRunner::Create(models.get(), options.runner));
   absl::Status status;
+  if (options.take_waker) {
+    options.take_waker([&parts] { parts.loop->Wake(); });
+  }
   {
     const StopSignal stop([&parts] { parts.loop->Shutdown(); });
     status = parts.loop->Run();
   }
+  if (options.take_waker) options.take_waker(nullptr);
   parts.runner = nullptr;
   if (status.ok()) LogInfo(options.program, " stopped");
   return Annotate(status, absl::StrCat("joining ", options.channel.target));

@@ -5,6 +5,7 @@
 #define OPTFARM_RPC_PARTICIPANT_H_
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -27,8 +28,14 @@ struct ParticipantOptions {
   std::vector<v1::Recipe> builtin_recipes;
   // UNITS: tasks worked on at once. Ignored for agents, whose devices decide.
   int slots = 1;
-  // The agent's devices as they are, given how many tasks run. Null: none.
-  std::function<std::vector<v1::DeviceStatus>(int active)> devices;
+  // The agent's devices as they are, given the names of those that a task is
+  // worked on for. Null: none.
+  std::function<std::vector<v1::DeviceStatus>(const std::set<std::string>&)>
+      devices;
+  // Given, before the first call, a function that has the server called at
+  // once, for when devices change; and null before that function dies. May be
+  // empty.
+  std::function<void(std::function<void()> wake)> take_waker;
   // Empty work_folder: a temporary one, removed at the end.
   TaskRunnerOptions runner;
 };

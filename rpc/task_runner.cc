@@ -120,6 +120,7 @@ void TaskRunner::Start(std::shared_ptr<HeldTask> task) {
   absl::MutexLock lock(&mutex_);
   Sweep();
   Worker& worker = workers_.emplace_back();
+  worker.device = task->lease().benchmark().device();
   worker.thread = std::thread([this, &worker, task = std::move(task)] {
     Run(task.get());
     {
@@ -135,6 +136,15 @@ int TaskRunner::active() const {
   return static_cast<int>(
       std::count_if(workers_.begin(), workers_.end(),
                     [](const Worker& worker) { return !worker.over; }));
+}
+
+std::set<std::string> TaskRunner::busy_devices() const {
+  absl::MutexLock lock(&mutex_);
+  std::set<std::string> devices;
+  for (const Worker& worker : workers_) {
+    if (!worker.over) devices.insert(worker.device);
+  }
+  return devices;
 }
 
 void TaskRunner::Sweep() {

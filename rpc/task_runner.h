@@ -9,6 +9,7 @@
 #include <functional>
 #include <list>
 #include <memory>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -77,10 +78,14 @@ class TaskRunner {
 
   // UNITS: tasks being worked on.
   int active() const;
+  // The devices of those.
+  std::set<std::string> busy_devices() const;
 
  private:
   struct Worker {
     std::thread thread;
+    // Of a benchmark task.
+    std::string device;
     bool over = false;
   };
 

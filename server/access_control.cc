@@ -16,6 +16,7 @@
 #include "optfarm/v1/jobs.pb.h"
 #include "optfarm/v1/models.pb.h"
 #include "optfarm/v1/results.pb.h"
+#include "optfarm/v1/store.pb.h"
 #include "optfarm/v1/tokens.pb.h"
 #include "optfarm/v1/work.pb.h"
 #include "rpc/channel.h"
@@ -87,6 +88,7 @@ AccessControl::AccessControl(const std::string& operator_token,
        {v1::Job::descriptor()->file(), v1::UploadRequest::descriptor()->file(),
         v1::Device::descriptor()->file(), v1::Result::descriptor()->file(),
         v1::Token::descriptor()->file(),
+        v1::BackupRequest::descriptor()->file(),
         v1::SynchronizeRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) {
       const ServiceDescriptor& service = *file->service(i);

@@ -1,6 +1,7 @@
 #include "server/catalog_services.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -9,6 +10,7 @@
 #include "server/job_view.h"
 #include "server/list_query.h"
 #include "server/names.h"
+#include "server/regression_rule.h"
 #include "server/result_comparison.h"
 
 namespace optfarm::server {
@@ -18,8 +20,22 @@ constexpr int kDevicesAPage = 200;
 constexpr int kResultsAPage = 100;
 // Samples and profiles of more would not fit a message.
 constexpr int kFullResultsAPage = 400;
-// Newest measurements of a model that a comparison looks at.
-constexpr int kMaxCompared = 10000;
+// Series of a job or a model that a comparison looks at.
+constexpr size_t kMaxCompared = 1000;
+constexpr int kSeries = 20;
+constexpr int kMostSeries = 100;
+constexpr int kPoints = 100;
+constexpr int kMostPoints = 1000;
+constexpr int kRegressions = 100;
+constexpr int kMostRegressions = 1000;
+
+// `fallback` for 0. ERRORS: InvalidArgument outside 0..most.
+absl::StatusOr<int> Bounded(absl::string_view field, int value, int fallback,
+                            int most) {
+  if (value >= 0 && value <= most) return value == 0 ? fallback : value;
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, " is ", value, "; give 0 to ", most));
+}
 
 }  // namespace
 
@@ -50,6 +66,17 @@ grpc::Status DeviceServiceImpl::GetDevice(grpc::ServerContext* context,
       *context, "optfarm.v1.DeviceService.GetDevice", [&]() -> absl::Status {
         OPTFARM_ASSIGN_OR_RETURN(
             *response, scheduler_.FindDevice(request->name(), clock_.Now()));
+        return absl::OkStatus();
+      });
+}
+
+grpc::Status DeviceServiceImpl::ChangeDevice(
+    grpc::ServerContext* context, const v1::ChangeDeviceRequest* request,
+    v1::Device* response) {
+  return door_.Serve(
+      *context, "optfarm.v1.DeviceService.ChangeDevice", [&]() -> absl::Status {
+        OPTFARM_ASSIGN_OR_RETURN(
+            *response, scheduler_.ChangeDevice(*request, clock_.Now()));
         return absl::OkStatus();
       });
 }
@@ -114,7 +141,126 @@ ResultServiceImpl::ReadSide(const v1::CompareResultsRequest::Side& side) {
       return absl::InvalidArgumentError(
           "comparing: a side is empty; give a job or a model on both");
   }
-  return store_.QueryMeasurements(filter, {0, kMaxCompared});
+  // Only what is newest in its series can be the newest of a row.
+  OPTFARM_ASSIGN_OR_RETURN(
+      const storage::SeriesList list,
+      store_.ListSeries(filter, {kMaxCompared, 1, /*details=*/false}));
+  std::vector<storage::MeasurementRecord> records;
+  for (const storage::SeriesRecord& series : list.series) {
+    filter.result_id = series.points[0].result_id;
+    OPTFARM_ASSIGN_OR_RETURN(const auto found,
+                             store_.QueryMeasurements(filter, {0, 1}));
+    records.insert(records.end(), found.begin(), found.end());
+  }
+  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
+    return a.result_id > b.result_id;
+  });
+  return records;
+}
+
+grpc::Status ResultServiceImpl::ListHistory(
+    grpc::ServerContext* context, const v1::ListHistoryRequest* request,
+    v1::ListHistoryResponse* response) {
+  return door_.Serve(*context, "optfarm.v1.ResultService.ListHistory",
+                     [&] { return History(*request, *response); });
+}
+
+absl::Status ResultServiceImpl::History(const v1::ListHistoryRequest& request,
+                                        v1::ListHistoryResponse& response) {
+  OPTFARM_ASSIGN_OR_RETURN(const storage::MeasurementFilter filter,
+                           ParseMeasurementFilter(request.filter()));
+  storage::SeriesRequest wanted;
+  OPTFARM_ASSIGN_OR_RETURN(
+      const int max_series,
+      Bounded("max_series", request.max_series(), kSeries, kMostSeries));
+  wanted.max_series = static_cast<size_t>(max_series);
+  OPTFARM_ASSIGN_OR_RETURN(
+      wanted.max_points,
+      Bounded("max_points", request.max_points(), kPoints, kMostPoints));
+  OPTFARM_ASSIGN_OR_RETURN(const storage::SeriesList list,
+                           store_.ListSeries(filter, wanted));
+  response.set_more_series(list.more);
+  for (const storage::SeriesRecord& record : list.series) {
+    v1::SeriesHistory& series = *response.add_series();
+    *series.mutable_series() = ToProto(record.key);
+    for (auto point = record.points.rbegin(); point != record.points.rend();
+         ++point) {
+      *series.add_points() = ToProto(*point);
+    }
+  }
+  return absl::OkStatus();
+}
+
+grpc::Status ResultServiceImpl::FindRegressions(
+    grpc::ServerContext* context, const v1::FindRegressionsRequest* request,
+    v1::FindRegressionsResponse* response) {
+  return door_.Serve(*context, "optfarm.v1.ResultService.FindRegressions",
+                     [&] { return Regressions(*request, *response); });
+}
+
+absl::Status ResultServiceImpl::Regressions(
+    const v1::FindRegressionsRequest& request,
+    v1::FindRegressionsResponse& response) {
+  OPTFARM_ASSIGN_OR_RETURN(const storage::MeasurementFilter filter,
+                           ParseMeasurementFilter(request.filter()));
+  OPTFARM_ASSIGN_OR_RETURN(const v1::RegressionRule rule,
+                           CompleteRule(request.rule()));
+  OPTFARM_ASSIGN_OR_RETURN(
+      const int limit,
+      Bounded("limit", request.limit(), kRegressions, kMostRegressions));
+  storage::SeriesRequest wanted;
+  wanted.max_series = std::numeric_limits<size_t>::max();
+  // Noisy points that are left out are made up for by older ones.
+  wanted.max_points = rule.window() * (rule.skip_noisy() ? 2 : 1);
+  wanted.details = false;
+  OPTFARM_ASSIGN_OR_RETURN(storage::SeriesList list,
+                           store_.ListSeries(filter, wanted));
+  struct Found {
+    const storage::SeriesKey* key;
+    Judgement judgement;
+    storage::PointRecord point;
+  };
+  std::vector<Found> found;
+  for (const storage::SeriesRecord& series : list.series) {
+    const Judgement judgement = Judge(rule, series.points);
+    if (!judgement.enough_points) {
+      response.set_too_few_points(response.too_few_points() + 1);
+      continue;
+    }
+    response.set_judged(response.judged() + 1);
+    if (judgement.regressed) {
+      found.push_back({&series.key, judgement, *judgement.point});
+    }
+  }
+  response.set_found(static_cast<int>(found.size()));
+  const auto ratio = [](const Found& entry) {
+    return entry.judgement.past_median > 0
+               ? entry.judgement.newest / entry.judgement.past_median
+               : std::numeric_limits<double>::infinity();
+  };
+  std::stable_sort(
+      found.begin(), found.end(),
+      [&](const Found& a, const Found& b) { return ratio(a) > ratio(b); });
+  if (found.size() > static_cast<size_t>(limit)) {
+    found.erase(found.begin() + limit, found.end());
+  }
+  std::vector<storage::PointRecord*> points;
+  for (Found& entry : found) points.push_back(&entry.point);
+  OPTFARM_RETURN_IF_ERROR(store_.AddDetails(points));
+  for (const Found& entry : found) {
+    const Judgement& judgement = entry.judgement;
+    v1::Regression& regression = *response.add_regressions();
+    *regression.mutable_series() = ToProto(*entry.key);
+    *regression.mutable_newest() = ToProto(entry.point);
+    regression.set_allowed(judgement.allowed);
+    regression.set_past_median(judgement.past_median);
+    if (judgement.past_median > 0) {
+      regression.set_ratio(judgement.newest / judgement.past_median);
+    }
+    regression.set_past_points(judgement.past_points);
+    regression.set_message(Explain(rule, judgement));
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace optfarm::server

@@ -27,6 +27,9 @@ class DeviceServiceImpl final : public v1::DeviceService::Service {
   grpc::Status GetDevice(grpc::ServerContext* context,
                          const v1::GetDeviceRequest* request,
                          v1::Device* response) override;
+  grpc::Status ChangeDevice(grpc::ServerContext* context,
+                            const v1::ChangeDeviceRequest* request,
+                            v1::Device* response) override;
 
  private:
   const CallDoor& door_;
@@ -46,10 +49,20 @@ class ResultServiceImpl final : public v1::ResultService::Service {
   grpc::Status CompareResults(grpc::ServerContext* context,
                               const v1::CompareResultsRequest* request,
                               v1::CompareResultsResponse* response) override;
+  grpc::Status ListHistory(grpc::ServerContext* context,
+                           const v1::ListHistoryRequest* request,
+                           v1::ListHistoryResponse* response) override;
+  grpc::Status FindRegressions(grpc::ServerContext* context,
+                               const v1::FindRegressionsRequest* request,
+                               v1::FindRegressionsResponse* response) override;
 
  private:
   absl::Status Query(const v1::QueryResultsRequest& request,
                      v1::QueryResultsResponse& response);
+  absl::Status History(const v1::ListHistoryRequest& request,
+                       v1::ListHistoryResponse& response);
+  absl::Status Regressions(const v1::FindRegressionsRequest& request,
+                           v1::FindRegressionsResponse& response);
   absl::StatusOr<std::vector<storage::MeasurementRecord>> ReadSide(
       const v1::CompareResultsRequest::Side& side);
 

@@ -46,4 +46,6 @@ std::string DataDir::webhooks() const { return JoinPath(path_, "webhooks.db"); }
 
 std::string DataDir::blobs() const { return JoinPath(path_, "blobs"); }
 
+std::string DataDir::backups() const { return JoinPath(path_, "backups"); }
+
 }  // namespace optfarm::server

@@ -33,6 +33,8 @@ class DataDir {
   std::string tokens() const;
   std::string webhooks() const;
   std::string blobs() const;
+  // Made by whoever writes the first backup.
+  std::string backups() const;
 
  private:
   DataDir(std::string path, int lock) : path_(std::move(path)), lock_(lock) {}

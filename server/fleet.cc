@@ -1,10 +1,12 @@
 #include "server/fleet.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "server/device_view.h"
 #include "server/log_text.h"
 #include "server/names.h"
 
@@ -20,6 +22,11 @@ constexpr int kMaxHeld = 1024;
 constexpr int kMaxDevices = 256;
 constexpr int kMaxRecipes = 200;
 constexpr size_t kMaxTextBytes = 500;
+constexpr int kMaxTags = 16;
+// Attempts that fail in a row before a device gets no more.
+constexpr int kQuarantineAfter = 3;
+constexpr absl::Duration kFirstQuarantine = absl::Minutes(30);
+constexpr absl::Duration kLongestQuarantine = absl::Hours(24);
 // In all. More is a client that makes names up.
 constexpr size_t kMaxKnownDevices = 10000;
 
@@ -32,7 +39,8 @@ absl::Status TooMany(absl::string_view what, int count, int most) {
 bool SameDevice(const DeviceRecord& a, const DeviceRecord& b) {
   return a.agent == b.agent && a.participant_id == b.participant_id &&
          a.ready == b.ready && a.disabled == b.disabled &&
-         a.reason == b.reason &&
+         a.reason == b.reason && a.cooling == b.cooling &&
+         a.unreachable == b.unreachable &&
          a.info.SerializeAsString() == b.info.SerializeAsString();
 }
 
@@ -66,6 +74,12 @@ absl::Status CheckSynchronizeRequest(const v1::SynchronizeRequest& request) {
   }
   for (const v1::DeviceStatus& device : request.devices()) {
     OPTFARM_RETURN_IF_ERROR(CheckName("device", device.info().name()));
+    if (device.info().tags_size() > kMaxTags) {
+      return TooMany("tags of a device", device.info().tags_size(), kMaxTags);
+    }
+    for (const std::string& tag : device.info().tags()) {
+      OPTFARM_RETURN_IF_ERROR(CheckName("tag", tag));
+    }
   }
   for (const v1::Recipe& recipe : request.builtin_recipes()) {
     OPTFARM_RETURN_IF_ERROR(CheckName("recipe", recipe.name()));
@@ -144,13 +158,24 @@ void Fleet::TakeInDevice(const v1::SynchronizeRequest& request,
   next.ready = status.ready();
   next.disabled = status.disabled();
   next.reason = std::string(CutText(status.reason(), kMaxTextBytes));
+  next.cooling = status.cooling();
+  next.unreachable = status.unreachable();
+  next.health = status.health();
   next.first_seen = next.last_seen = now;
   const auto found = devices_.find(name);
   bool changed = found == devices_.end();
   if (changed) {
     LogInfo("device ", name, " has joined, served by ", request.name());
   } else {
-    next.first_seen = found->second.first_seen;
+    const DeviceRecord& known = found->second;
+    next.first_seen = known.first_seen;
+    next.failures_in_a_row = known.failures_in_a_row;
+    next.quarantined_until = known.quarantined_until;
+    next.quarantine_reason = known.quarantine_reason;
+    // Whoever reports is not retired.
+    if (known.change.change() != v1::ChangeDeviceRequest::RETIRE) {
+      next.change = known.change;
+    }
     changed = !SameDevice(found->second, next);
   }
   absl::Time& written = devices_written_.try_emplace(name).first->second;
@@ -159,6 +184,78 @@ void Fleet::TakeInDevice(const v1::SynchronizeRequest& request,
     batch.devices.push_back(next);
   }
   devices_[name] = std::move(next);
+}
+
+void Fleet::NoteOutcome(const std::string& device, bool ok,
+                        absl::string_view reason, absl::Time now,
+                        storage::WriteBatch& batch) {
+  const auto found = devices_.find(device);
+  if (found == devices_.end()) return;
+  DeviceRecord& record = found->second;
+  if (ok && record.failures_in_a_row == 0) return;
+  if (ok) {
+    record.failures_in_a_row = 0;
+    record.quarantined_until = absl::InfinitePast();
+    record.quarantine_reason.clear();
+  } else if (++record.failures_in_a_row >= kQuarantineAfter) {
+    const int again = std::min(record.failures_in_a_row - kQuarantineAfter, 10);
+    const absl::Duration term =
+        std::min(kFirstQuarantine * (1 << again), kLongestQuarantine);
+    record.quarantined_until = now + term;
+    record.quarantine_reason = std::string(CutText(
+        absl::StrCat(record.failures_in_a_row,
+                     " attempts in a row failed, the last one: ", reason),
+        kMaxTextBytes));
+    LogWarning("device ", device, " is in quarantine for ",
+               absl::FormatDuration(term), ": ", record.quarantine_reason);
+  }
+  batch.devices.push_back(record);
+}
+
+bool Fleet::MayWork(const std::string& device, absl::Time now) const {
+  const DeviceRecord* record = FindDevice(device);
+  return record == nullptr ||
+         (record->change.change() != v1::ChangeDeviceRequest::DISABLE &&
+          now >= record->quarantined_until);
+}
+
+void Fleet::LogAlerts(absl::Duration alert_after, absl::Time now) {
+  for (const auto& [name, record] : devices_) {
+    const std::string alert = MissingAlert(record, alert_after, now);
+    if (alert.empty()) {
+      if (missed_.erase(name) > 0) LogInfo("device ", name, " is back");
+    } else if (missed_.insert(name).second) {
+      LogWarning("device ", name, " ", alert);
+    }
+  }
+}
+
+absl::StatusOr<DeviceRecord> Fleet::Changed(
+    const v1::ChangeDeviceRequest& change) const {
+  DeviceRecord record = devices_.at(change.name());
+  switch (change.change()) {
+    case v1::ChangeDeviceRequest::DISABLE:
+    case v1::ChangeDeviceRequest::RETIRE:
+      record.change = change;
+      record.change.set_reason(
+          std::string(CutText(change.reason(), kMaxTextBytes)));
+      return record;
+    case v1::ChangeDeviceRequest::ENABLE:
+      record.change.Clear();
+      record.failures_in_a_row = 0;
+      record.quarantined_until = absl::InfinitePast();
+      record.quarantine_reason.clear();
+      return record;
+    default:
+      return absl::InvalidArgumentError(
+          absl::StrCat("changing device ", change.name(), ": change ",
+                       static_cast<int>(change.change()),
+                       " is unknown; say DISABLE, ENABLE or RETIRE"));
+  }
+}
+
+void Fleet::Replace(const DeviceRecord& device) {
+  devices_[device.info.name()] = device;
 }
 
 const DeviceRecord* Fleet::FindDevice(const std::string& name) const {

@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "optfarm/v1/work.pb.h"
 #include "storage/metadata_store.h"
@@ -32,6 +35,23 @@ class Fleet {
   // REQUIRES: the request has been checked.
   void TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
               storage::WriteBatch& batch);
+
+  // Notes how an attempt on a device ended. Several that failed in a row by the
+  // farm's fault put it into quarantine, each time for longer.
+  void NoteOutcome(const std::string& device, bool ok, absl::string_view reason,
+                   absl::Time now, storage::WriteBatch& batch);
+
+  // Neither an operator nor a quarantine forbids it.
+  bool MayWork(const std::string& device, absl::Time now) const;
+
+  // Logs devices that began or ceased to be missed (see MissingAlert).
+  void LogAlerts(absl::Duration alert_after, absl::Time now);
+
+  // A known device as it is after an operator's change.
+  // ERRORS: InvalidArgument.
+  absl::StatusOr<storage::DeviceRecord> Changed(
+      const v1::ChangeDeviceRequest& change) const;
+  void Replace(const storage::DeviceRecord& device);
 
   // Null when there is no such device.
   const storage::DeviceRecord* FindDevice(const std::string& name) const;
@@ -60,6 +80,8 @@ class Fleet {
   absl::flat_hash_map<std::string, Participant> participants_;
   std::map<std::string, storage::DeviceRecord> devices_;
   absl::flat_hash_map<std::string, absl::Time> devices_written_;
+  // Devices whose alert has been logged.
+  absl::flat_hash_set<std::string> missed_;
   std::map<std::string, v1::Recipe> recipes_;
   std::string worker_version_;
 };

@@ -9,6 +9,7 @@
 #include "optfarm/v1/jobs.pb.h"
 #include "optfarm/v1/models.pb.h"
 #include "optfarm/v1/results.pb.h"
+#include "optfarm/v1/store.pb.h"
 #include "optfarm/v1/tokens.pb.h"
 
 namespace optfarm::server {
@@ -22,7 +23,8 @@ std::vector<const ServiceDescriptor*> Services() {
   for (const FileDescriptor* file :
        {v1::Job::descriptor()->file(), v1::UploadRequest::descriptor()->file(),
         v1::Device::descriptor()->file(), v1::Result::descriptor()->file(),
-        v1::Token::descriptor()->file()}) {
+        v1::Token::descriptor()->file(),
+        v1::BackupRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) {
       services.push_back(file->service(i));
     }

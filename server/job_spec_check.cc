@@ -24,6 +24,9 @@ constexpr int kMaxFiles = 20000;
 constexpr int kMaxTensors = 1000;
 constexpr int kMaxDevices = 100;
 constexpr int kMaxThreadCounts = 16;
+constexpr int kMaxCpus = 1024;
+constexpr int kMaxTags = 16;
+constexpr size_t kMaxTagBytes = 100;
 constexpr size_t kMaxNameBytes = 1024;
 constexpr size_t kMaxJobNameBytes = 200;
 constexpr size_t kMaxSpecBytes = 6 << 20;
@@ -175,8 +178,37 @@ absl::Status CheckBenchmark(const v1::BenchmarkSpec& benchmark) {
   OPTFARM_RETURN_IF_ERROR(
       CheckDuration("benchmark.min_time", benchmark.has_min_time(),
                     benchmark.min_time(), kLongestBenchmark));
-  return CheckDuration("benchmark.max_time", benchmark.has_max_time(),
-                       benchmark.max_time(), kLongestBenchmark);
+  OPTFARM_RETURN_IF_ERROR(
+      CheckDuration("benchmark.max_time", benchmark.has_max_time(),
+                    benchmark.max_time(), kLongestBenchmark));
+  if (!(benchmark.precision() >= 0 && benchmark.precision() < 1)) {
+    return Wrong("benchmark.precision",
+                 absl::StrCat("is ", benchmark.precision(),
+                              "; give a fraction from 0 to below 1"));
+  }
+  OPTFARM_RETURN_IF_ERROR(
+      CheckCount("benchmark.cpus", benchmark.cpus_size(), kMaxCpus));
+  for (const int cpu : benchmark.cpus()) {
+    OPTFARM_RETURN_IF_ERROR(CheckRange("benchmark.cpus", cpu, 0, kMaxCpus - 1));
+  }
+  return CheckDuration("benchmark.cool_down", benchmark.has_cool_down(),
+                       benchmark.cool_down(), kLongestBenchmark);
+}
+
+absl::Status CheckTags(const v1::JobSpec& spec) {
+  OPTFARM_RETURN_IF_ERROR(CheckCount("tags", spec.tags_size(), kMaxTags));
+  for (const std::string& tag : spec.tags()) {
+    const bool printable =
+        std::all_of(tag.begin(), tag.end(),
+                    [](unsigned char c) { return absl::ascii_isgraph(c); });
+    if (tag.empty() || tag.size() > kMaxTagBytes || !printable) {
+      return Wrong("tags", absl::StrCat("has ", Quoted(tag), "; a tag is 1 to ",
+                                        kMaxTagBytes,
+                                        " printable characters of ASCII "
+                                        "without blanks"));
+    }
+  }
+  return absl::OkStatus();
 }
 
 absl::Status CheckLimits(const v1::JobSpec& spec) {
@@ -252,6 +284,7 @@ absl::StatusOr<v1::JobSpec> CheckJobSpec(const v1::JobSpec& spec) {
     OPTFARM_RETURN_IF_ERROR(CheckNamedBlob("labels", spec.labels()));
   }
   OPTFARM_RETURN_IF_ERROR(CheckBenchmark(spec.benchmark()));
+  OPTFARM_RETURN_IF_ERROR(CheckTags(spec));
   OPTFARM_RETURN_IF_ERROR(CheckLimits(spec));
   OPTFARM_RETURN_IF_ERROR(CheckRecipeFits(spec));
   v1::JobSpec checked = spec;

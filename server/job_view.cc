@@ -91,7 +91,33 @@ v1::Result ToProto(const storage::MeasurementRecord& record) {
   result.set_recipe_name(record.recipe_name);
   *result.mutable_measurement() = record.measurement;
   *result.mutable_create_time() = ToTimestamp(record.create_time);
+  result.mutable_tags()->Add(record.tags.begin(), record.tags.end());
   return result;
+}
+
+v1::Series ToProto(const storage::SeriesKey& key) {
+  v1::Series series;
+  series.set_model_name(key.model_name);
+  series.set_recipe_name(key.recipe_name);
+  series.set_device(key.device);
+  series.set_variant(key.variant);
+  series.set_threads(key.threads);
+  return series;
+}
+
+v1::SeriesPoint ToProto(const storage::PointRecord& point) {
+  v1::SeriesPoint proto;
+  proto.set_result_id(point.result_id);
+  SetTime(point.create_time, proto, &v1::SeriesPoint::mutable_create_time);
+  proto.set_median_us(point.median_us);
+  proto.set_p90_us(point.p90_us);
+  proto.set_peak_memory_bytes(point.peak_memory_bytes);
+  proto.set_file_size_bytes(point.file_size_bytes);
+  proto.set_noisy(point.noisy);
+  proto.set_measured_sha256(point.measured_sha256);
+  proto.set_build_version(point.build_version);
+  proto.set_job_id(point.job_id);
+  return proto;
 }
 
 }  // namespace optfarm::server

@@ -18,6 +18,7 @@ namespace {
 
 constexpr int kLargestPage = 1000;
 constexpr char kTokenPrefix[] = "after-";
+constexpr int kMostRanges = 8;
 
 bool IsHexPrefix(absl::string_view text) {
   return text.size() >= 6 && text.size() <= 64 &&
@@ -67,6 +68,19 @@ absl::Status AddTerm(absl::string_view key, absl::string_view value,
   return absl::OkStatus();
 }
 
+absl::StatusOr<storage::MetricFilter> ParseRange(const v1::MetricRange& range) {
+  storage::MetricFilter filter;
+  if (!v1::Metric_IsValid(range.metric()) ||
+      range.metric() == v1::METRIC_UNSPECIFIED) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "metrics: there is no metric ", static_cast<int>(range.metric())));
+  }
+  filter.metric = range.metric();
+  if (range.has_at_least()) filter.at_least = range.at_least();
+  if (range.has_below()) filter.below = range.below();
+  return filter;
+}
+
 }  // namespace
 
 absl::StatusOr<storage::JobFilter> ParseJobFilter(absl::string_view filter) {
@@ -86,7 +100,7 @@ absl::StatusOr<storage::JobFilter> ParseJobFilter(absl::string_view filter) {
 }
 
 absl::StatusOr<storage::MeasurementFilter> ParseMeasurementFilter(
-    const v1::QueryResultsRequest& request) {
+    const v1::ResultFilter& request) {
   storage::MeasurementFilter filter;
   const auto set = [](const std::string& value,
                       std::optional<std::string>& field) {
@@ -96,6 +110,7 @@ absl::StatusOr<storage::MeasurementFilter> ParseMeasurementFilter(
   set(request.recipe_name(), filter.recipe_name);
   set(request.device(), filter.device);
   set(request.variant(), filter.variant);
+  set(request.tag(), filter.tag);
   if (!request.model().empty()) filter.model = ToModelFilter(request.model());
   if (request.threads() < 0) {
     return absl::InvalidArgumentError(
@@ -109,6 +124,41 @@ absl::StatusOr<storage::MeasurementFilter> ParseMeasurementFilter(
   };
   if (request.has_from_time()) filter.from_time = time(request.from_time());
   if (request.has_until_time()) filter.until_time = time(request.until_time());
+  if (request.metrics_size() > kMostRanges) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("metrics has ", request.metrics_size(),
+                     " ranges; give at most ", kMostRanges));
+  }
+  for (const v1::MetricRange& range : request.metrics()) {
+    OPTFARM_ASSIGN_OR_RETURN(filter.metrics.emplace_back(), ParseRange(range));
+  }
+  return filter;
+}
+
+absl::StatusOr<storage::MeasurementFilter> ParseMeasurementFilter(
+    const v1::QueryResultsRequest& request) {
+  v1::ResultFilter common;
+  common.set_model(request.model());
+  common.set_recipe_name(request.recipe_name());
+  common.set_device(request.device());
+  common.set_job_id(request.job_id());
+  common.set_variant(request.variant());
+  common.set_threads(request.threads());
+  common.set_tag(request.tag());
+  if (request.has_from_time()) {
+    *common.mutable_from_time() = request.from_time();
+  }
+  if (request.has_until_time()) {
+    *common.mutable_until_time() = request.until_time();
+  }
+  *common.mutable_metrics() = request.metrics();
+  OPTFARM_ASSIGN_OR_RETURN(storage::MeasurementFilter filter,
+                           ParseMeasurementFilter(common));
+  if (request.result_id() < 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("result_id is ", request.result_id(), "; give 0 for any"));
+  }
+  filter.result_id = request.result_id();
   filter.full = request.full();
   return filter;
 }

@@ -20,6 +20,8 @@ absl::StatusOr<storage::JobFilter> ParseJobFilter(absl::string_view filter);
 
 // ERRORS: InvalidArgument.
 absl::StatusOr<storage::MeasurementFilter> ParseMeasurementFilter(
+    const v1::ResultFilter& filter);
+absl::StatusOr<storage::MeasurementFilter> ParseMeasurementFilter(
     const v1::QueryResultsRequest& request);
 
 // `fallback` for a size of 0. ERRORS: InvalidArgument outside 0..1000, and for

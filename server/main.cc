@@ -20,6 +20,9 @@ struct Flags {
   std::string token_file;
   std::string webhook_secret_file;
   double lease_seconds = 30;
+  double keep_samples_days = 0;
+  double keep_logs_days = 0;
+  double keep_jobs_days = 0;
 };
 
 // UNITS: seconds a lease may be set to.
@@ -79,6 +82,25 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
+void DeclareRetention(CLI::App& app, Flags& flags) {
+  const auto days = [&app](const char* name, double* value, const char* help) {
+    app.add_option(name, *value, help)
+        ->check(CLI::NonNegativeNumber)
+        ->capture_default_str();
+  };
+  days("--keep_samples_days", &flags.keep_samples_days,
+       "Days that each run's time and the profiles of a result are kept; 0: "
+       "for ever. Its statistics stay");
+  days("--keep_logs_days", &flags.keep_logs_days,
+       "Days that the logs of an ended job are kept; 0: for ever");
+  days("--keep_jobs_days", &flags.keep_jobs_days,
+       "Days that an ended job is kept, with all its results; 0: for ever");
+}
+
+absl::Duration Days(double days) {
+  return days > 0 ? days * absl::Hours(24) : absl::InfiniteDuration();
+}
+
 absl::Status Run(Flags flags) {
   // Signals are taken by sigwait below and by nothing else, in no thread.
   sigset_t signals;
@@ -103,6 +125,9 @@ absl::Status Run(Flags flags) {
     flags.options.webhooks.secret = *std::move(secret);
   }
   flags.options.scheduling.lease = absl::Seconds(flags.lease_seconds);
+  flags.options.retention = {Days(flags.keep_samples_days),
+                             Days(flags.keep_logs_days),
+                             Days(flags.keep_jobs_days)};
   const std::string data_dir = flags.options.data_dir;
   auto server = Server::Start(std::move(flags.options));
   if (!server.ok()) return server.status();
@@ -127,6 +152,7 @@ int main(int argc, char** argv) {
   CLI::App app("Optfarm's server: takes jobs, hands out work, keeps results");
   optfarm::server::Flags flags;
   optfarm::server::Declare(app, flags);
+  optfarm::server::DeclareRetention(app, flags);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

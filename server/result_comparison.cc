@@ -4,7 +4,9 @@
 #include <map>
 #include <string>
 #include <tuple>
+#include <vector>
 
+#include "server/interval.h"
 #include "server/job_view.h"
 
 namespace optfarm::server {
@@ -30,6 +32,11 @@ double Ratio(double numerator, double denominator) {
 void FillRatios(const v1::Measurement& a, const v1::Measurement& b,
                 v1::CompareResultsResponse::Row& row) {
   row.set_speedup(Ratio(a.median_us(), b.median_us()));
+  if (a.median_us() > 0 && b.median_us() > 0) {
+    const Interval interval = MedianRatio(a, b);
+    row.set_speedup_low(interval.low);
+    row.set_speedup_high(interval.high);
+  }
   row.set_memory_ratio(Ratio(static_cast<double>(b.peak_memory_bytes()),
                              static_cast<double>(a.peak_memory_bytes())));
   row.set_file_size_ratio(Ratio(static_cast<double>(b.file_size_bytes()),
@@ -37,6 +44,21 @@ void FillRatios(const v1::Measurement& a, const v1::Measurement& b,
   const double difference = std::abs(a.median_us() - b.median_us());
   row.set_significant(!a.noisy() && !b.noisy() &&
                       difference > 3 * (a.mad_us() + b.mad_us()));
+}
+
+void AddMean(v1::CompareResultsResponse& response) {
+  std::vector<double> speedups;
+  for (const v1::CompareResultsResponse::Row& row : response.rows()) {
+    if (row.speedup() > 0 && !row.a().measurement().noisy() &&
+        !row.b().measurement().noisy()) {
+      speedups.push_back(row.speedup());
+    }
+  }
+  const Interval mean = GeometricMean(speedups);
+  response.set_mean_speedup(mean.value);
+  response.set_mean_speedup_low(mean.low);
+  response.set_mean_speedup_high(mean.high);
+  response.set_pairs(static_cast<int>(speedups.size()));
 }
 
 }  // namespace
@@ -65,6 +87,7 @@ v1::CompareResultsResponse Compare(absl::Span<const MeasurementRecord> a,
       if (complete) FillRatios(pair.a->measurement, pair.b->measurement, row);
     }
   }
+  AddMean(response);
   return response;
 }
 

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
+#include "server/device_view.h"
 #include "server/job_spec_check.h"
 #include "server/log_text.h"
 #include "server/names.h"
@@ -335,6 +336,7 @@ absl::Time Scheduler::Tick(absl::Time now) {
   absl::Time next = now + kLongestTick;
   {
     absl::MutexLock lock(&mutex_);
+    fleet_.LogAlerts(options_.alert_after, now);
     for (const auto& [job_id, job] : jobs_) {
       const JobLimits limits = LimitsOf(*job.spec, options_);
       absl::Time due = job.job.create_time + limits.job;
@@ -385,28 +387,12 @@ void Scheduler::RefreshLeases(StoredJob& job) {
 
 v1::Device Scheduler::DescribeDevice(const storage::DeviceRecord& record,
                                      absl::Time now) {
-  v1::Device device;
-  *device.mutable_info() = record.info;
-  device.set_agent(record.agent);
-  *device.mutable_last_seen() = ToTimestamp(record.last_seen);
-  *device.mutable_first_seen() = ToTimestamp(record.first_seen);
-  device.set_state_reason(record.reason);
+  std::string task_id;
   const TaskRef* task = index_.LeasedOnDevice(record.info.name());
-  if (record.disabled) {
-    device.set_state(v1::Device::DISABLED);
-  } else if (now - record.last_seen > options_.offline_after) {
-    device.set_state(v1::Device::OFFLINE);
-    device.set_state_reason(
-        absl::StrCat("its agent ", record.agent, " does not call"));
-  } else if (task != nullptr) {
-    device.set_state(v1::Device::BUSY);
-    device.set_task_id(
-        jobs_.at(task->job_id).tasks[task->index].record.task_id);
-  } else {
-    device.set_state(record.ready ? v1::Device::AVAILABLE
-                                  : v1::Device::OFFLINE);
+  if (task != nullptr) {
+    task_id = jobs_.at(task->job_id).tasks[task->index].record.task_id;
   }
-  return device;
+  return ViewDevice(record, task_id, options_, now);
 }
 
 std::vector<v1::Device> Scheduler::Devices(absl::Time now) {
@@ -426,6 +412,26 @@ absl::StatusOr<v1::Device> Scheduler::FindDevice(const std::string& name,
   return absl::NotFoundError(
       absl::StrCat("there is no device ", Quoted(name),
                    NearestNamesHint(name, fleet_.DeviceNames())));
+}
+
+absl::StatusOr<v1::Device> Scheduler::ChangeDevice(
+    const v1::ChangeDeviceRequest& change, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  if (fleet_.FindDevice(change.name()) == nullptr) {
+    return absl::NotFoundError(
+        absl::StrCat("there is no device ", Quoted(change.name()),
+                     NearestNamesHint(change.name(), fleet_.DeviceNames())));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const storage::DeviceRecord next,
+                           fleet_.Changed(change));
+  storage::WriteBatch batch;
+  batch.devices.push_back(next);
+  OPTFARM_RETURN_IF_ERROR(
+      Annotate(store_.Commit(batch), "changing the device"));
+  fleet_.Replace(next);
+  LogInfo("device ", change.name(), ": ",
+          v1::ChangeDeviceRequest::Change_Name(change.change()));
+  return DescribeDevice(next, now);
 }
 
 absl::StatusOr<v1::Recipe> Scheduler::FindRecipe(const std::string& name) {

@@ -140,6 +140,11 @@ class Scheduler {
   // ERRORS: NotFound with the nearest names.
   absl::StatusOr<v1::Device> FindDevice(const std::string& name,
                                         absl::Time now);
+  // Takes a device out of service or back into it, durably.
+  // ERRORS: NotFound with the nearest names; InvalidArgument; those of the
+  // store.
+  absl::StatusOr<v1::Device> ChangeDevice(const v1::ChangeDeviceRequest& change,
+                                          absl::Time now);
   // A recipe that some worker offers. ERRORS: NotFound with the nearest names.
   absl::StatusOr<v1::Recipe> FindRecipe(const std::string& name);
 
@@ -180,6 +185,9 @@ class Scheduler {
   void TakeCompletion(const v1::SynchronizeRequest& request,
                       const v1::HeldTask& held, size_t index, JobChange& change,
                       Plan& plan, v1::TaskVerdict& verdict)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteDevice(const v1::Completion& completion,
+                  const storage::TaskRecord& task, Plan& plan)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void RememberAction(const v1::SynchronizeRequest& request,
                       const JobChange& change, Plan& plan)

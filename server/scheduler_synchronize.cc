@@ -26,6 +26,9 @@ using ::optfarm::storage::TaskRecord;
 // keeps it within the message limit.
 constexpr int kMaxGrantsACall = 8;
 constexpr size_t kMaxFailureBytes = 4000;
+// What workers call the samples that devices compare their answers with.
+constexpr absl::string_view kFloatCheck = "check_float.pb";
+constexpr absl::string_view kOptimizedCheck = "check_optimized.pb";
 constexpr size_t kMaxKnownCallers = 20000;
 
 void SetLease(v1::TaskVerdict& verdict, absl::Time now,
@@ -248,6 +251,7 @@ void Scheduler::TakeCompletion(const v1::SynchronizeRequest& request,
   verdict.set_verdict(v1::TaskVerdict::COMPLETION_ACCEPTED);
   change.MarkAccepted(index);
   change.KeepArtifacts(index, completion.artifacts());
+  NoteDevice(completion, change.task(index).record, plan);
   switch (completion.outcome_case()) {
     case v1::Completion::kReport:
       change.CompleteOptimize(index, completion.report());
@@ -264,6 +268,19 @@ void Scheduler::TakeCompletion(const v1::SynchronizeRequest& request,
           index, CutText(completion.released().reason(), kMaxFailureBytes));
       break;
   }
+}
+
+// What a completion says about the device it comes from. A user's error says
+// that the device worked.
+void Scheduler::NoteDevice(const v1::Completion& completion,
+                           const storage::TaskRecord& task, Plan& plan) {
+  if (task.kind != v1::BENCHMARK || completion.has_released()) return;
+  const bool failed = completion.has_failure() &&
+                      completion.failure().kind() == v1::Failure::INTERNAL;
+  fleet_.NoteOutcome(
+      task.device, !failed,
+      failed ? CutText(completion.failure().message(), kMaxFailureBytes) : "",
+      plan.now, plan.batch);
 }
 
 void Scheduler::RememberAction(const v1::SynchronizeRequest& request,
@@ -297,6 +314,11 @@ std::vector<TaskRef> Scheduler::SettleUnlisted(
     JobChange& change = *Edit(plan, ref.job_id);
     if (change.task(ref.index).record.state != v1::LEASED) continue;
     if (live.acknowledged) {
+      if (live.record.kind == v1::BENCHMARK) {
+        fleet_.NoteOutcome(live.record.device, false,
+                           "its agent lost hold of a task", plan.now,
+                           plan.batch);
+      }
       change.FailAttempt(
           ref.index,
           MakeFailure(
@@ -341,7 +363,8 @@ void Scheduler::GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
   absl::flat_hash_set<std::string> served;
   for (const v1::DeviceStatus& status : request.devices()) {
     const std::string& device = status.info().name();
-    if (!status.ready() || status.disabled() || !served.insert(device).second ||
+    if (!status.ready() || status.disabled() ||
+        !fleet_.MayWork(device, plan.now) || !served.insert(device).second ||
         index_.LeasedOnDevice(device) != nullptr) {
       continue;
     }
@@ -394,6 +417,11 @@ absl::StatusOr<v1::LeasedTask> Scheduler::Describe(const TaskRef& ref,
     if (optimized) {
       variant.mutable_model()->set_name("optimized.pb");
       *variant.mutable_model()->mutable_digest() = report.optimized_model();
+    }
+    for (const v1::Artifact& artifact : report.artifacts()) {
+      if (artifact.name() == (optimized ? kOptimizedCheck : kFloatCheck)) {
+        *variant.mutable_check_sample() = artifact.digest();
+      }
     }
     *variant.mutable_inputs() = report.inputs();
     *variant.mutable_outputs() = report.outputs();

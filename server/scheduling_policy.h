@@ -34,6 +34,8 @@ struct SchedulingOptions {
   int max_attempts = 3;
   // A device whose agent has been silent for longer is OFFLINE.
   absl::Duration offline_after = absl::Seconds(60);
+  // A device that has not reported for longer is missed.
+  absl::Duration alert_after = absl::Minutes(15);
   // Longest time a Synchronize call is held.
   absl::Duration max_long_poll = absl::Seconds(60);
   // When callers that do not long-poll should call again.

@@ -29,7 +29,9 @@
 #include "server/long_polls.h"
 #include "server/metrics.h"
 #include "server/model_service.h"
+#include "server/retention.h"
 #include "server/scheduler.h"
+#include "server/store_service.h"
 #include "server/ticker.h"
 #include "server/token_service.h"
 #include "server/work_service.h"
@@ -43,6 +45,8 @@ namespace {
 
 constexpr int kMaxThreads = 200;
 constexpr absl::Duration kCleanUpInterval = absl::Hours(1);
+// Between bounded parts of one clean-up, so that others can write.
+constexpr absl::Duration kCleanUpPause = absl::Seconds(1);
 // The ticker steps at least every ten seconds. A longer gap means that the
 // machine slept, the process was stopped, or the wall clock was set.
 constexpr absl::Duration kPause = absl::Seconds(20);
@@ -104,6 +108,7 @@ class ServerImpl final : public Server {
   JobServiceImpl jobs_;
   DeviceServiceImpl devices_;
   ResultServiceImpl results_;
+  StoreServiceImpl store_service_;
   TokenServiceImpl token_service_;
   std::unique_ptr<grpc::Server> grpc_;
   std::string address_;
@@ -141,6 +146,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
             *options_.clock),
       devices_(door_, scheduler_, *options_.clock),
       results_(door_, *store_),
+      store_service_(door_, *store_, *data_dir_, *options_.clock),
       token_service_(door_, *access_, *options_.clock) {
   scheduler_.SetObserver(
       [this](const storage::WriteBatch& batch, absl::Duration time) {
@@ -164,9 +170,12 @@ absl::Time ServerImpl::Step(absl::Time now) {
   if (now >= next_clean_up_) {
     next_clean_up_ = now + kCleanUpInterval;
     janitor_.CleanUp(now);
+    if (LetGo(*store_, options_.retention, now)) {
+      next_clean_up_ = now + kCleanUpPause;
+    }
   }
   const absl::Time next = scheduler_.Tick(now);
-  return std::min(next, polls_.Run(now));
+  return std::min({next, polls_.Run(now), next_clean_up_});
 }
 
 absl::Status ServerImpl::Listen() {
@@ -190,6 +199,7 @@ absl::Status ServerImpl::Listen() {
   builder.RegisterService(&jobs_);
   builder.RegisterService(&devices_);
   builder.RegisterService(&results_);
+  builder.RegisterService(&store_service_);
   builder.RegisterService(&token_service_);
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) {
@@ -253,6 +263,7 @@ void ServerImpl::SetServing(bool serving) {
                               v1::JobService::service_full_name(),
                               v1::DeviceService::service_full_name(),
                               v1::ResultService::service_full_name(),
+                              v1::StoreService::service_full_name(),
                               v1::TokenService::service_full_name()}) {
     health->SetServingStatus(service, serving);
   }

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "http/request_reader.h"
 #include "rpc/channel.h"
+#include "server/retention.h"
 #include "server/scheduling_policy.h"
 #include "server/transfer_watch.h"
 #include "server/webhooks.h"
@@ -44,6 +45,7 @@ struct ServerOptions {
   // Longest time calls under way may take to end after Shutdown.
   absl::Duration grace = absl::Seconds(10);
   SchedulingOptions scheduling;
+  RetentionOptions retention;
   TransferWatch::Options transfers;
   // OWNERSHIP: outlives the server.
   Clock* clock = RealClock();

@@ -10,6 +10,7 @@
 #define OPTFARM_STORAGE_METADATA_STORE_H_
 
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,7 +19,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "optfarm/v1/recipes.pb.h"
+#include "optfarm/v1/results.pb.h"
 #include "storage/records.h"
 
 namespace optfarm::storage {
@@ -78,7 +81,16 @@ struct JobFilter {
   std::optional<ModelFilter> model;
 };
 
+// at_least <= value < below.
+struct MetricFilter {
+  v1::Metric metric = v1::MEDIAN_US;
+  double at_least = -std::numeric_limits<double>::infinity();
+  double below = std::numeric_limits<double>::infinity();
+};
+
 struct MeasurementFilter {
+  // 0: any.
+  int64_t result_id = 0;
   std::optional<std::string> job_id;
   std::optional<std::string> recipe_name;
   std::optional<std::string> device;
@@ -86,6 +98,8 @@ struct MeasurementFilter {
   std::optional<int> threads;
   // Matches the source model or the measured graph.
   std::optional<ModelFilter> model;
+  std::optional<std::string> tag;
+  std::vector<MetricFilter> metrics;
   absl::Time from_time = absl::InfinitePast();
   absl::Time until_time = absl::InfiniteFuture();
   // Include samples and profiles.
@@ -97,6 +111,43 @@ struct MeasurementFilter {
 struct PageRequest {
   int64_t before = 0;
   int limit = 50;
+};
+
+// How much of which series is read.
+struct SeriesRequest {
+  // The series whose newest points are newest come first.
+  size_t max_series = 20;
+  // The newest of each.
+  int max_points = 100;
+  // Fill in everything of a point, not only the numbers of its measurement.
+  bool details = true;
+};
+
+struct SeriesList {
+  std::vector<SeriesRecord> series;
+  // There are more like that.
+  bool more = false;
+};
+
+// What may go. Times that are InfinitePast keep everything of their kind. What
+// a live job has made or needs stays, whatever the times say.
+struct RetentionPolicy {
+  // Samples and profiles of measurements older than this.
+  absl::Time samples_before = absl::InfinitePast();
+  // What the tasks of jobs that ended before this printed.
+  absl::Time logs_before = absl::InfinitePast();
+  // Jobs that ended before this, with all that was measured in them.
+  absl::Time jobs_before = absl::InfinitePast();
+  // Most rows that one call deletes; writers get their turn between calls.
+  int max_rows = 1000;
+};
+
+struct RetentionCounts {
+  int64_t samples = 0;
+  int64_t logs = 0;
+  int64_t jobs = 0;
+  // The call stopped at its bound.
+  bool more = false;
 };
 
 struct RequestMatch {
@@ -141,6 +192,23 @@ class MetadataStore {
 
   virtual absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
       const MeasurementFilter& filter, const PageRequest& page) = 0;
+
+  // Measurements like `filter`, in the series they belong to; `full` is not
+  // looked at. Series without such a measurement are left out.
+  virtual absl::StatusOr<SeriesList> ListSeries(
+      const MeasurementFilter& filter, const SeriesRequest& request) = 0;
+
+  // Fills in the details of points that ListSeries left without.
+  virtual absl::Status AddDetails(absl::Span<PointRecord* const> points) = 0;
+
+  // Deletes what the policy lets go, a bounded part of it a call.
+  virtual absl::StatusOr<RetentionCounts> Prune(
+      const RetentionPolicy& policy) = 0;
+
+  // Copies everything, as it is at one moment, to a new file while others go on
+  // reading and writing. The copy opens as a store.
+  // ERRORS: AlreadyExists when there is a file; on an error none is left.
+  virtual absl::Status Backup(const std::string& path) = 0;
 
   // The job that did this work, if any.
   virtual absl::StatusOr<std::optional<std::string>> FindAction(

@@ -109,6 +109,39 @@ struct MeasurementRecord {
   std::string recipe_name;
   v1::NamedBlob source_model;
   v1::Measurement measurement;
+  // Those of its job; ignored when it is written.
+  std::vector<std::string> tags;
+};
+
+// What may be put in one line over time.
+struct SeriesKey {
+  // File name of the model that the jobs were given.
+  std::string model_name;
+  std::string recipe_name;
+  std::string device;
+  std::string variant;
+  int threads = 0;
+};
+
+// One measurement of a series, in numbers.
+struct PointRecord {
+  int64_t result_id = 0;
+  double median_us = 0;
+  double p90_us = 0;
+  int64_t peak_memory_bytes = 0;
+  int64_t file_size_bytes = 0;
+  bool noisy = false;
+  // Set where details are asked for.
+  absl::Time create_time = absl::InfinitePast();
+  std::string measured_sha256;
+  std::string build_version;
+  std::string job_id;
+};
+
+struct SeriesRecord {
+  SeriesKey key;
+  // Newest first.
+  std::vector<PointRecord> points;
 };
 
 // "This work, done by this tool version, was done by that job."
@@ -125,7 +158,16 @@ struct DeviceRecord {
   std::string participant_id;
   bool ready = false;
   bool disabled = false;
+  // As the agent says; not kept, because it says so with every call.
+  bool cooling = false;
+  bool unreachable = false;
   std::string reason;
+  v1::DeviceHealth health;
+  // What an operator last said; CHANGE_UNSPECIFIED: nothing.
+  v1::ChangeDeviceRequest change;
+  int failures_in_a_row = 0;
+  absl::Time quarantined_until = absl::InfinitePast();
+  std::string quarantine_reason;
   absl::Time first_seen = absl::InfinitePast();
   absl::Time last_seen = absl::InfinitePast();
 };

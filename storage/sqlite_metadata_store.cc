@@ -6,9 +6,12 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
+#include "storage/sqlite_backup.h"
 #include "storage/sqlite_database.h"
+#include "storage/sqlite_measurement_reads.h"
 #include "storage/sqlite_migrations.h"
 #include "storage/sqlite_reads.h"
+#include "storage/sqlite_retention.h"
 #include "storage/sqlite_writes.h"
 
 namespace optfarm::storage {
@@ -24,9 +27,13 @@ namespace {
 
 class SqliteMetadataStore final : public MetadataStore {
  public:
-  SqliteMetadataStore(std::unique_ptr<SqliteDatabase> writer,
-                      std::unique_ptr<SqliteDatabase> reader)
-      : writer_(std::move(writer)), reader_(std::move(reader)) {}
+  SqliteMetadataStore(std::string path, std::unique_ptr<SqliteDatabase> writer,
+                      std::unique_ptr<SqliteDatabase> reader,
+                      std::unique_ptr<SqliteDatabase> results_reader)
+      : path_(std::move(path)),
+        writer_(std::move(writer)),
+        reader_(std::move(reader)),
+        results_reader_(std::move(results_reader)) {}
 
   absl::Status Commit(const WriteBatch& batch) override {
     absl::MutexLock lock(&writer_mutex_);
@@ -69,9 +76,32 @@ class SqliteMetadataStore final : public MetadataStore {
   }
   absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
       const MeasurementFilter& filter, const PageRequest& page) override {
-    return Read([&](SqliteDatabase& db) {
+    return ReadResults([&](SqliteDatabase& db) {
       return sqlite::QueryMeasurements(db, filter, page);
     });
+  }
+  absl::StatusOr<SeriesList> ListSeries(const MeasurementFilter& filter,
+                                        const SeriesRequest& request) override {
+    return ReadResults([&](SqliteDatabase& db) {
+      return sqlite::ListSeries(db, filter, request);
+    });
+  }
+  absl::Status AddDetails(absl::Span<PointRecord* const> points) override {
+    return ReadResults(
+        [&](SqliteDatabase& db) { return sqlite::AddDetails(db, points); });
+  }
+  absl::StatusOr<RetentionCounts> Prune(
+      const RetentionPolicy& policy) override {
+    absl::MutexLock lock(&writer_mutex_);
+    SqliteTransaction transaction(*writer_);
+    OPTFARM_RETURN_IF_ERROR(transaction.status());
+    OPTFARM_ASSIGN_OR_RETURN(RetentionCounts counts,
+                             sqlite::Prune(*writer_, policy));
+    OPTFARM_RETURN_IF_ERROR(transaction.Commit());
+    return counts;
+  }
+  absl::Status Backup(const std::string& path) override {
+    return BackupSqlite(path_, path);
   }
   absl::StatusOr<std::optional<std::string>> FindAction(
       const std::string& digest, const std::string& tool_version) override {
@@ -92,22 +122,38 @@ class SqliteMetadataStore final : public MetadataStore {
  private:
   // Answers one question from one state of the database.
   template <typename Question>
-  auto Read(Question question)
-      -> decltype(question(std::declval<SqliteDatabase&>())) {
-    absl::MutexLock lock(&reader_mutex_);
-    SqliteTransaction snapshot(*reader_, SqliteTransaction::Mode::kRead);
+  static auto Ask(SqliteDatabase& db, Question question)
+      -> decltype(question(db)) {
+    SqliteTransaction snapshot(db, SqliteTransaction::Mode::kRead);
     OPTFARM_RETURN_IF_ERROR(snapshot.status());
-    auto answer = question(*reader_);
+    auto answer = question(db);
     OPTFARM_RETURN_IF_ERROR(snapshot.Commit());
     return answer;
   }
+  template <typename Question>
+  auto Read(Question question)
+      -> decltype(question(std::declval<SqliteDatabase&>())) {
+    absl::MutexLock lock(&reader_mutex_);
+    return Ask(*reader_, question);
+  }
+  // Questions about a year of results do not hold up those about jobs.
+  template <typename Question>
+  auto ReadResults(Question question)
+      -> decltype(question(std::declval<SqliteDatabase&>())) {
+    absl::MutexLock lock(&results_mutex_);
+    return Ask(*results_reader_, question);
+  }
 
+  const std::string path_;
   absl::Mutex writer_mutex_;
   const std::unique_ptr<SqliteDatabase> writer_
       ABSL_PT_GUARDED_BY(writer_mutex_);
   absl::Mutex reader_mutex_;
   const std::unique_ptr<SqliteDatabase> reader_
       ABSL_PT_GUARDED_BY(reader_mutex_);
+  absl::Mutex results_mutex_;
+  const std::unique_ptr<SqliteDatabase> results_reader_
+      ABSL_PT_GUARDED_BY(results_mutex_);
 };
 
 absl::Status CheckIntegrity(SqliteDatabase& db) {
@@ -127,8 +173,10 @@ absl::StatusOr<std::unique_ptr<MetadataStore>> Open(const std::string& path,
   OPTFARM_RETURN_IF_ERROR(MigrateSqlite(*writer, AllSqliteMigrations(), now));
   OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> reader,
                            SqliteDatabase::Open(path));
-  return std::make_unique<SqliteMetadataStore>(std::move(writer),
-                                               std::move(reader));
+  OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> results_reader,
+                           SqliteDatabase::Open(path));
+  return std::make_unique<SqliteMetadataStore>(
+      path, std::move(writer), std::move(reader), std::move(results_reader));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "storage/sqlite_migrate_measurements.h"
 
 namespace optfarm::storage {
 namespace {
@@ -149,9 +150,154 @@ CREATE INDEX measurements_by_measured
 CREATE INDEX measurements_by_device ON measurements(device, result_id);
 )sql";
 
+// docs/results.md explains these tables to those who ask in SQL.
+constexpr char kResultsBySeries[] = R"sql(
+CREATE TABLE series (
+  series_id INTEGER PRIMARY KEY,
+  model_name TEXT NOT NULL,        -- file name of the model the job was given
+  recipe_name TEXT NOT NULL,
+  device TEXT NOT NULL,
+  variant TEXT NOT NULL,
+  threads INTEGER NOT NULL,
+  last_result_id INTEGER NOT NULL,
+  UNIQUE (device, model_name, recipe_name, variant, threads)
+);
+CREATE INDEX series_by_model ON series(model_name);
+
+CREATE TABLE graphs (
+  graph_id INTEGER PRIMARY KEY,
+  sha256 TEXT NOT NULL UNIQUE
+);
+
+CREATE TABLE environments (
+  environment_id INTEGER PRIMARY KEY,
+  build_version TEXT NOT NULL,     -- of the measuring program
+  cpu_model TEXT NOT NULL,
+  governor TEXT NOT NULL,
+  os TEXT NOT NULL,
+  kernel TEXT NOT NULL,
+  UNIQUE (build_version, cpu_model, governor, os, kernel)
+);
+
+CREATE TABLE job_tags (
+  job_id TEXT NOT NULL REFERENCES jobs(job_id),
+  tag TEXT NOT NULL,
+  PRIMARY KEY (job_id, tag)
+) WITHOUT ROWID;
+
+ALTER TABLE measurements RENAME TO measurements_of_version_2;
+DROP INDEX measurements_by_job;
+DROP INDEX measurements_by_model;
+DROP INDEX measurements_by_measured;
+DROP INDEX measurements_by_device;
+
+CREATE TABLE measurements (
+  result_id INTEGER PRIMARY KEY AUTOINCREMENT,
+  series_id INTEGER NOT NULL REFERENCES series(series_id),
+  job_id TEXT NOT NULL REFERENCES jobs(job_id),
+  task_id TEXT NOT NULL REFERENCES tasks(task_id),
+  create_time INTEGER NOT NULL,    -- never falls as result_id grows
+  environment_id INTEGER NOT NULL REFERENCES environments(environment_id),
+  model_id INTEGER NOT NULL REFERENCES graphs(graph_id),
+  model_bytes INTEGER NOT NULL,
+  measured_id INTEGER NOT NULL REFERENCES graphs(graph_id),
+  runs INTEGER NOT NULL,
+  noisy INTEGER NOT NULL,
+  load_us REAL NOT NULL,
+  first_us REAL NOT NULL,
+  min_us REAL NOT NULL,
+  median_us REAL NOT NULL,
+  mean_us REAL NOT NULL,
+  mad_us REAL NOT NULL,
+  p90_us REAL NOT NULL,
+  p99_us REAL NOT NULL,
+  max_us REAL NOT NULL,
+  peak_memory_bytes INTEGER NOT NULL,
+  file_size_bytes INTEGER NOT NULL,
+  measurement_proto BLOB NOT NULL  -- Measurement without samples and profile
+);
+
+CREATE TABLE samples (
+  result_id INTEGER PRIMARY KEY REFERENCES measurements(result_id),
+  encoding INTEGER NOT NULL,       -- 0 as it is, 1 zlib
+  raw_bytes INTEGER NOT NULL,      -- before it was compressed
+  raw_proto BLOB NOT NULL          -- Measurement: samples and profile only
+);
+
+CREATE TABLE result_tags (
+  tag TEXT NOT NULL,
+  series_id INTEGER NOT NULL,
+  result_id INTEGER NOT NULL REFERENCES measurements(result_id),
+  PRIMARY KEY (tag, series_id, result_id)
+) WITHOUT ROWID;
+CREATE INDEX result_tags_by_result ON result_tags(result_id);
+
+INSERT INTO series (model_name, recipe_name, device, variant, threads,
+                    last_result_id)
+  SELECT model_name, recipe_name, device, variant, threads, MAX(result_id)
+  FROM measurements_of_version_2
+  GROUP BY model_name, recipe_name, device, variant, threads;
+INSERT INTO graphs (sha256)
+  SELECT model_sha256 FROM measurements_of_version_2 UNION
+  SELECT measured_sha256 FROM measurements_of_version_2;
+INSERT INTO environments VALUES (0, '', '', '', '', '');
+INSERT INTO measurements
+  SELECT result_id, series_id, job_id, task_id,
+    MAX(create_time) OVER (ORDER BY result_id), 0,
+    (SELECT graph_id FROM graphs WHERE sha256 = model_sha256), model_bytes,
+    (SELECT graph_id FROM graphs WHERE sha256 = measured_sha256),
+    0, 0, 0, 0, 0, median_us, 0, 0, 0, 0, 0, 0, 0, measurement_proto
+  FROM measurements_of_version_2
+  JOIN series USING (device, model_name, recipe_name, variant, threads);
+INSERT INTO samples
+  SELECT result_id, 0, LENGTH(raw_proto), raw_proto
+  FROM measurements_of_version_2 WHERE LENGTH(raw_proto) > 0;
+DROP TABLE measurements_of_version_2;
+)sql";
+
+// Once every row is complete: all that a series is judged by, in one place.
+constexpr char kResultIndexes[] = R"sql(
+CREATE INDEX measurements_by_series ON measurements(
+  series_id, result_id, median_us, p90_us, peak_memory_bytes,
+  file_size_bytes, noisy, model_id, measured_id);
+CREATE INDEX measurements_by_job ON measurements(job_id);
+CREATE INDEX measurements_by_model
+  ON measurements(model_id, series_id, result_id);
+CREATE INDEX measurements_by_measured
+  ON measurements(measured_id, series_id, result_id);
+CREATE INDEX jobs_by_end ON jobs(end_time);
+CREATE INDEX events_with_logs ON events(job_id) WHERE is_log = 1;
+
+-- What one would otherwise join by hand.
+CREATE VIEW results AS
+  SELECT m.result_id, m.create_time, m.job_id, s.device, s.model_name,
+    s.recipe_name, s.variant, s.threads, source.sha256 AS model_sha256,
+    graph.sha256 AS measured_sha256, m.runs, m.noisy, m.load_us, m.first_us,
+    m.min_us, m.median_us, m.mean_us, m.mad_us, m.p90_us, m.p99_us, m.max_us,
+    m.peak_memory_bytes, m.file_size_bytes, e.build_version, e.cpu_model,
+    e.governor, e.os, e.kernel
+  FROM measurements AS m
+  JOIN series AS s USING (series_id)
+  JOIN graphs AS source ON source.graph_id = m.model_id
+  JOIN graphs AS graph ON graph.graph_id = m.measured_id
+  JOIN environments AS e USING (environment_id);
+)sql";
+
+constexpr char kDeviceHealth[] = R"sql(
+ALTER TABLE devices ADD COLUMN health_proto BLOB NOT NULL DEFAULT x'';
+ALTER TABLE devices ADD COLUMN change_proto BLOB NOT NULL DEFAULT x'';
+ALTER TABLE devices ADD COLUMN failures_in_a_row INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE devices ADD COLUMN quarantined_until INTEGER;
+ALTER TABLE devices ADD COLUMN quarantine_reason TEXT NOT NULL DEFAULT '';
+)sql";
+
 constexpr SqliteMigration kMigrations[] = {
     {"jobs, tasks, events, reports, action cache", kJobsAndTasks},
     {"devices, participants, recipes, measurements", kFleetAndMeasurements},
+    {"results by series, with tags, environments and samples apart",
+     kResultsBySeries, CompleteMeasurementsOfVersion2},
+    {"indexes and a view of results", kResultIndexes},
+    {"how devices are", kDeviceHealth},
 };
 
 constexpr char kVersionTable[] =
@@ -165,6 +311,7 @@ absl::Status RunStep(SqliteDatabase& db, int version,
   SqliteTransaction transaction(db);
   OPTFARM_RETURN_IF_ERROR(transaction.status());
   OPTFARM_RETURN_IF_ERROR(db.Run(step.sql));
+  if (step.code != nullptr) OPTFARM_RETURN_IF_ERROR(step.code(db));
   {
     SqliteStatement insert =
         db.Prepare("INSERT INTO schema_version VALUES (?1, ?2, ?3)");

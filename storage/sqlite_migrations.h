@@ -17,6 +17,8 @@ struct SqliteMigration {
   const char* name;
   // Constant SQL, several statements.
   const char* sql;
+  // What SQL cannot do, after it and in the same transaction; may be null.
+  absl::Status (*code)(SqliteDatabase& db) = nullptr;
 };
 
 // All steps of this build, oldest first.

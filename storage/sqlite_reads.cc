@@ -140,31 +140,6 @@ void BindModel(SqliteStatement& statement, int first,
   statement.BindText(first + 2, model->file_name);
 }
 
-#define OPTFARM_MEASUREMENT_COLUMNS                              \
-  "SELECT result_id, job_id, task_id, create_time, recipe_name," \
-  " model_sha256, model_name, model_bytes, measurement_proto,"   \
-  " CASE WHEN ?1 THEN raw_proto ELSE x'' END FROM measurements"
-#define OPTFARM_MEASUREMENT_CONDITIONS                             \
-  " AND (?2 = 0 OR result_id < ?2)"                                \
-  " AND (?4 IS NULL OR recipe_name = ?4)"                          \
-  " AND (?5 IS NULL OR device = ?5)"                               \
-  " AND (?6 IS NULL OR variant = ?6)"                              \
-  " AND (?7 IS NULL OR threads = ?7)"                              \
-  " AND (?8 IS NULL OR (model_sha256 >= ?8 AND model_sha256 < ?9)" \
-  "      OR (measured_sha256 >= ?8 AND measured_sha256 < ?9)"      \
-  "      OR (model_name = ?10 AND model_name <> ''))"              \
-  " AND (?11 IS NULL OR create_time >= ?11)"                       \
-  " AND (?12 IS NULL OR create_time < ?12)"                        \
-  " ORDER BY result_id DESC LIMIT ?13"
-
-constexpr char kMeasurements[] = OPTFARM_MEASUREMENT_COLUMNS
-    " WHERE (?3 IS NULL OR job_id = ?3)" OPTFARM_MEASUREMENT_CONDITIONS;
-constexpr char kMeasurementsOfJob[] = OPTFARM_MEASUREMENT_COLUMNS
-    " WHERE job_id = ?3" OPTFARM_MEASUREMENT_CONDITIONS;
-
-#undef OPTFARM_MEASUREMENT_COLUMNS
-#undef OPTFARM_MEASUREMENT_CONDITIONS
-
 }  // namespace
 
 absl::StatusOr<std::optional<RequestMatch>> FindClientRequest(
@@ -284,46 +259,6 @@ absl::StatusOr<v1::Report> GetReport(SqliteDatabase& db,
       "job '", absl::CHexEscape(job_id.substr(0, 100)), "' has no report"));
 }
 
-absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
-    SqliteDatabase& db, const MeasurementFilter& filter,
-    const PageRequest& page) {
-  // With a job the index must be used, whatever else is asked.
-  SqliteStatement query = db.Prepare(
-      filter.job_id.has_value() ? kMeasurementsOfJob : kMeasurements);
-  query.BindInt(1, filter.full ? 1 : 0);
-  query.BindInt(2, page.before);
-  BindOptional(query, 3, filter.job_id);
-  BindOptional(query, 4, filter.recipe_name);
-  BindOptional(query, 5, filter.device);
-  BindOptional(query, 6, filter.variant);
-  if (filter.threads.has_value()) query.BindInt(7, *filter.threads);
-  BindModel(query, 8, filter.model);
-  query.BindTime(11, filter.from_time);
-  if (filter.until_time != absl::InfiniteFuture()) {
-    query.BindTime(12, filter.until_time);
-  }
-  query.BindInt(13, page.limit);
-  std::vector<MeasurementRecord> records;
-  while (query.Step()) {
-    MeasurementRecord record;
-    record.result_id = query.Int(0);
-    record.job_id = query.Text(1);
-    record.task_id = query.Text(2);
-    record.create_time = query.Time(3);
-    record.recipe_name = query.Text(4);
-    record.source_model.mutable_digest()->set_sha256(query.Text(5));
-    record.source_model.set_name(query.Text(6));
-    record.source_model.mutable_digest()->set_size_bytes(query.Int(7));
-    // One message, cut in two when it was stored.
-    OPTFARM_ASSIGN_OR_RETURN(record.measurement,
-                             ParseRow<v1::Measurement>(
-                                 query.Text(8) + query.Text(9), "measurement"));
-    records.push_back(std::move(record));
-  }
-  OPTFARM_RETURN_IF_ERROR(query.status());
-  return records;
-}
-
 absl::StatusOr<std::optional<std::string>> FindAction(
     SqliteDatabase& db, const std::string& action_digest,
     const std::string& tool_version) {
@@ -341,7 +276,8 @@ absl::StatusOr<std::optional<std::string>> FindAction(
 absl::StatusOr<std::vector<DeviceRecord>> ListDevices(SqliteDatabase& db) {
   SqliteStatement query = db.Prepare(
       "SELECT agent, participant_id, ready, disabled, reason, first_seen,"
-      " last_seen, info_proto FROM devices ORDER BY name");
+      " last_seen, info_proto, health_proto, change_proto, failures_in_a_row,"
+      " quarantined_until, quarantine_reason FROM devices ORDER BY name");
   std::vector<DeviceRecord> devices;
   while (query.Step()) {
     DeviceRecord device;
@@ -354,6 +290,13 @@ absl::StatusOr<std::vector<DeviceRecord>> ListDevices(SqliteDatabase& db) {
     device.last_seen = query.Time(6);
     OPTFARM_ASSIGN_OR_RETURN(device.info,
                              ParseRow<v1::DeviceInfo>(query.Text(7), "device"));
+    OPTFARM_ASSIGN_OR_RETURN(
+        device.health, ParseRow<v1::DeviceHealth>(query.Text(8), "device"));
+    OPTFARM_ASSIGN_OR_RETURN(device.change, ParseRow<v1::ChangeDeviceRequest>(
+                                                query.Text(9), "device"));
+    device.failures_in_a_row = static_cast<int>(query.Int(10));
+    device.quarantined_until = query.Time(11);
+    device.quarantine_reason = query.Text(12);
     devices.push_back(std::move(device));
   }
   OPTFARM_RETURN_IF_ERROR(query.status());

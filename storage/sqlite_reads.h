@@ -30,9 +30,6 @@ absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(SqliteDatabase& db,
                                                      int limit, bool with_logs);
 absl::StatusOr<v1::Report> GetReport(SqliteDatabase& db,
                                      const std::string& job_id);
-absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
-    SqliteDatabase& db, const MeasurementFilter& filter,
-    const PageRequest& page);
 absl::StatusOr<std::optional<std::string>> FindAction(
     SqliteDatabase& db, const std::string& action_digest,
     const std::string& tool_version);

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "storage/sqlite_measurement_writes.h"
 
 namespace optfarm::storage {
 namespace {
@@ -30,6 +31,15 @@ absl::Status InsertBlob(SqliteDatabase& db, const std::string& job_id,
       db.Prepare("INSERT OR IGNORE INTO job_blobs VALUES (?1, ?2)");
   insert.BindText(1, job_id);
   insert.BindText(2, sha256);
+  return insert.Run();
+}
+
+absl::Status InsertTag(SqliteDatabase& db, const std::string& job_id,
+                       const std::string& tag) {
+  SqliteStatement insert =
+      db.Prepare("INSERT OR IGNORE INTO job_tags VALUES (?1, ?2)");
+  insert.BindText(1, job_id);
+  insert.BindText(2, tag);
   return insert.Run();
 }
 
@@ -109,6 +119,9 @@ absl::Status InsertJob(SqliteDatabase& db, const NewJob& job) {
   for (const std::string& sha256 : job.blobs) {
     OPTFARM_RETURN_IF_ERROR(InsertBlob(db, job.job.job_id, sha256));
   }
+  for (const std::string& tag : job.job.spec.tags()) {
+    OPTFARM_RETURN_IF_ERROR(InsertTag(db, job.job.job_id, tag));
+  }
   return absl::OkStatus();
 }
 
@@ -176,35 +189,6 @@ absl::Status WriteReport(SqliteDatabase& db, const ReportRecord& record) {
   return insert.Run();
 }
 
-absl::Status InsertMeasurement(SqliteDatabase& db,
-                               const MeasurementRecord& record) {
-  v1::Measurement summary = record.measurement;
-  v1::Measurement raw;
-  raw.mutable_samples_us()->Swap(summary.mutable_samples_us());
-  raw.mutable_op_times()->Swap(summary.mutable_op_times());
-  raw.mutable_slowest_nodes()->Swap(summary.mutable_slowest_nodes());
-  SqliteStatement insert = db.Prepare(
-      "INSERT INTO measurements (job_id, task_id, create_time, recipe_name,"
-      " model_sha256, model_name, model_bytes, measured_sha256, device,"
-      " variant, threads, median_us, measurement_proto, raw_proto) VALUES"
-      " (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)");
-  insert.BindText(1, record.job_id);
-  insert.BindText(2, record.task_id);
-  insert.BindTime(3, record.create_time);
-  insert.BindText(4, record.recipe_name);
-  insert.BindText(5, record.source_model.digest().sha256());
-  insert.BindText(6, record.source_model.name());
-  insert.BindInt(7, record.source_model.digest().size_bytes());
-  insert.BindText(8, summary.model().sha256());
-  insert.BindText(9, summary.device());
-  insert.BindText(10, summary.variant());
-  insert.BindInt(11, summary.threads());
-  insert.BindDouble(12, summary.median_us());
-  insert.BindBlob(13, summary.SerializeAsString());
-  insert.BindBlob(14, raw.SerializeAsString());
-  return insert.Run();
-}
-
 absl::Status WriteAction(SqliteDatabase& db, const ActionRecord& action) {
   SqliteStatement insert =
       db.Prepare("INSERT OR REPLACE INTO action_cache VALUES (?1,?2,?3,?4)");
@@ -217,10 +201,15 @@ absl::Status WriteAction(SqliteDatabase& db, const ActionRecord& action) {
 
 absl::Status WriteDevice(SqliteDatabase& db, const DeviceRecord& device) {
   SqliteStatement insert = db.Prepare(
-      "INSERT INTO devices VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)"
+      "INSERT INTO devices (name, agent, participant_id, ready, disabled,"
+      " reason, first_seen, last_seen, info_proto, health_proto, change_proto,"
+      " failures_in_a_row, quarantined_until, quarantine_reason) VALUES"
+      " (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)"
       " ON CONFLICT (name) DO UPDATE SET agent = ?2, participant_id = ?3,"
       " ready = ?4, disabled = ?5, reason = ?6, last_seen = ?8,"
-      " info_proto = ?9");
+      " info_proto = ?9, health_proto = ?10, change_proto = ?11,"
+      " failures_in_a_row = ?12, quarantined_until = ?13,"
+      " quarantine_reason = ?14");
   insert.BindText(1, device.info.name());
   insert.BindText(2, device.agent);
   insert.BindText(3, device.participant_id);
@@ -230,6 +219,11 @@ absl::Status WriteDevice(SqliteDatabase& db, const DeviceRecord& device) {
   insert.BindTime(7, device.first_seen);
   insert.BindTime(8, device.last_seen);
   insert.BindBlob(9, device.info.SerializeAsString());
+  insert.BindBlob(10, device.health.SerializeAsString());
+  insert.BindBlob(11, device.change.SerializeAsString());
+  insert.BindInt(12, device.failures_in_a_row);
+  insert.BindTime(13, device.quarantined_until);
+  insert.BindText(14, device.quarantine_reason);
   return insert.Run();
 }
 

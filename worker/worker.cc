@@ -23,6 +23,7 @@ absl::StatusOr<v1::Completion> Optimize(const v1::LeasedTask& lease,
   optimize::OptimizeRequest request = OptimizeRequestFor(lease, folder);
   request.tool_version = OPTFARM_VERSION;
   request.threads = threads;
+  request.write_check_samples = true;
   v1::Completion completion;
   OPTFARM_ASSIGN_OR_RETURN(
       *completion.mutable_report(),

@@ -24,28 +24,57 @@ Cell MedianCell(bool present, const v1::Result& result) {
   return Cell(median, HumanMicroseconds(median));
 }
 
+// "1.80x (1.76x to 1.84x)".
+std::string WithInterval(double value, double low, double high) {
+  if (low <= 0) return HumanRatio(value);
+  return absl::StrCat(HumanRatio(value), " (", HumanRatio(low), " to ",
+                      HumanRatio(high), ")");
+}
+
+Cell SpeedupCell(const v1::CompareResultsResponse::Row& row) {
+  if (row.speedup() <= 0) return Cell();
+  return Cell(row.speedup(), WithInterval(row.speedup(), row.speedup_low(),
+                                          row.speedup_high()));
+}
+
 Cell RatioCell(double ratio) {
   return ratio > 0 ? Cell(ratio, HumanRatio(ratio)) : Cell();
 }
 
-Table MakeComparisonTable(const v1::CompareResultsResponse& response) {
+Table MakeComparisonTable(const v1::CompareResultsResponse& response,
+                          OutputFormat format) {
   using Align = Table::Align;
-  Table table({{"device", "DEVICE"},
-               {"variant", "VARIANT"},
-               {"threads", "THREADS", Align::kRight},
-               {"a_median_us", "A MEDIAN", Align::kRight},
-               {"b_median_us", "B MEDIAN", Align::kRight},
-               {"speedup", "A/B", Align::kRight},
-               {"memory_ratio", "MEMORY B/A", Align::kRight},
-               {"file_size_ratio", "SIZE B/A", Align::kRight},
-               {"significant", "DIFFERENCE"}});
+  const bool for_people = format == OutputFormat::kTable;
+  std::vector<Table::Column> columns = {
+      {"device", "DEVICE"},
+      {"variant", "VARIANT"},
+      {"threads", "THREADS", Align::kRight},
+      {"a_median_us", "A MEDIAN", Align::kRight},
+      {"b_median_us", "B MEDIAN", Align::kRight},
+      {"speedup", "A/B (95 %)", Align::kRight},
+      {"memory_ratio", "MEMORY B/A", Align::kRight},
+      {"file_size_ratio", "SIZE B/A", Align::kRight},
+      {"significant", "DIFFERENCE"}};
+  if (!for_people) {
+    columns.push_back({"speedup_low", "", Align::kRight});
+    columns.push_back({"speedup_high", "", Align::kRight});
+  }
+  Table table(std::move(columns));
   for (const v1::CompareResultsResponse::Row& row : response.rows()) {
-    table.AddRow(
-        {Cell::Text(row.device()), Cell::Text(row.variant()),
-         Cell::Integer(row.threads()), MedianCell(row.has_a(), row.a()),
-         MedianCell(row.has_b(), row.b()), RatioCell(row.speedup()),
-         RatioCell(row.memory_ratio()), RatioCell(row.file_size_ratio()),
-         Cell(row.significant(), Difference(row))});
+    std::vector<Cell> cells = {Cell::Text(row.device()),
+                               Cell::Text(row.variant()),
+                               Cell::Integer(row.threads()),
+                               MedianCell(row.has_a(), row.a()),
+                               MedianCell(row.has_b(), row.b()),
+                               SpeedupCell(row),
+                               RatioCell(row.memory_ratio()),
+                               RatioCell(row.file_size_ratio()),
+                               Cell(row.significant(), Difference(row))};
+    if (!for_people) {
+      cells.push_back(RatioCell(row.speedup_low()));
+      cells.push_back(RatioCell(row.speedup_high()));
+    }
+    table.AddRow(std::move(cells));
   }
   return table;
 }
@@ -69,7 +98,15 @@ class Compare final : public Command {
       *context.out << "Neither side has measurements.\n";
       return ExitCode::kOk;
     }
-    *context.out << MakeComparisonTable(response).ToFormat(context.format);
+    *context.out << MakeComparisonTable(response, context.format)
+                        .ToFormat(context.format);
+    if (response.pairs() > 1 && context.format == OutputFormat::kTable) {
+      *context.out << "Over " << response.pairs() << " pairs A/B is "
+                   << WithInterval(response.mean_speedup(),
+                                   response.mean_speedup_low(),
+                                   response.mean_speedup_high())
+                   << " on geometric average.\n";
+    }
     return ExitCode::kOk;
   }
 
@@ -90,7 +127,9 @@ class Compare final : public Command {
 
 CommandInfo CompareCommand() {
   return {"compare", "Put the measurements of two jobs or models side by side.",
-          "A/B is the ratio of the median latencies: above 1, B is faster. A "
+          "A/B is the ratio of the median latencies with its 95 % interval: "
+          "above 1, B is faster. Measurements are paired by device, variant "
+          "and thread count. A "
           "difference smaller than three times both spreads together, or one "
           "that a noisy run made, is within the noise.",
           [] { return std::unique_ptr<Command>(new Compare); }};

@@ -23,6 +23,9 @@ Table MakeDevicesTable(const std::vector<v1::Device>& devices, absl::Time now) {
                {"memory_bytes", "MEMORY", Table::Align::kRight},
                {"os", "OS"},
                {"architecture", "ARCH"},
+               {"tags", "TAGS"},
+               {"temperature_mc", "TEMP", Table::Align::kRight},
+               {"battery_percent", "BATTERY", Table::Align::kRight},
                {"agent", "AGENT"},
                {"last_seen", "SEEN", Table::Align::kRight},
                {"note", "NOTE"}});
@@ -39,6 +42,16 @@ Table MakeDevicesTable(const std::vector<v1::Device>& devices, absl::Time now) {
              ? Cell(info.memory_bytes(), HumanBytes(info.memory_bytes()))
              : Cell(),
          Cell::Text(info.os()), Cell::Text(info.architecture()),
+         Cell::Text(absl::StrJoin(info.tags(), ",")),
+         device.health().has_temperature_mc()
+             ? Cell(device.health().temperature_mc(),
+                    absl::StrCat(device.health().temperature_mc() / 1000, " C"))
+             : Cell(),
+         device.health().has_battery_percent()
+             ? Cell(int64_t{device.health().battery_percent()},
+                    absl::StrCat(device.health().battery_percent(), "%",
+                                 device.health().charging() ? "+" : ""))
+             : Cell(),
          Cell::Text(device.agent()),
          Cell(absl::FormatTime(absl::RFC3339_sec, seen, absl::UTCTimeZone()),
               absl::StrCat(
@@ -46,7 +59,9 @@ Table MakeDevicesTable(const std::vector<v1::Device>& devices, absl::Time now) {
                   " ago")),
          Cell::Text(device.state() == v1::Device::BUSY
                         ? absl::StrCat("task ", device.task_id())
-                        : device.state_reason())});
+                    : device.alert().empty()
+                        ? device.state_reason()
+                        : absl::StrCat("ALERT: ", device.alert()))});
   }
   return table;
 }
@@ -94,7 +109,65 @@ class Devices final : public Command {
   }
 };
 
+// disable, enable and retire differ in what they ask for.
+class DeviceChange final : public Command {
+ public:
+  explicit DeviceChange(v1::ChangeDeviceRequest::Change change)
+      : change_(change) {}
+
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Argument("DEVICE", "The device's name.", &name_);
+    if (change_ != v1::ChangeDeviceRequest::ENABLE) {
+      flags->Text("reason", "TEXT", "Why, for the others.", &reason_);
+    }
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    v1::ChangeDeviceRequest request;
+    request.set_name(name_);
+    request.set_change(change_);
+    request.set_reason(reason_);
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    OPTFARM_ASSIGN_OR_RETURN(const v1::Device device,
+                             client->ChangeDevice(request));
+    *context.out << MakeDevicesTable({device}, context.clock->Now())
+                        .ToFormat(context.format);
+    return ExitCode::kOk;
+  }
+
+ private:
+  const v1::ChangeDeviceRequest::Change change_;
+  std::string name_, reason_;
+};
+
 }  // namespace
+
+CommandInfo DevicesDisableCommand() {
+  return {"devices disable", "Give a device no more work.",
+          "What it does now goes on. It stays out of service, whatever is "
+          "restarted, until optctl devices enable.",
+          [] {
+            return std::unique_ptr<Command>(
+                new DeviceChange(v1::ChangeDeviceRequest::DISABLE));
+          }};
+}
+
+CommandInfo DevicesEnableCommand() {
+  return {"devices enable", "Give a device work again; ends a quarantine.", "",
+          [] {
+            return std::unique_ptr<Command>(
+                new DeviceChange(v1::ChangeDeviceRequest::ENABLE));
+          }};
+}
+
+CommandInfo DevicesRetireCommand() {
+  return {"devices retire", "Do not miss a device that is gone.",
+          "It comes back by itself when its agent reports it again.", [] {
+            return std::unique_ptr<Command>(
+                new DeviceChange(v1::ChangeDeviceRequest::RETIRE));
+          }};
+}
 
 CommandInfo DevicesCommand() {
   return {"devices", "List the devices that can be measured.",

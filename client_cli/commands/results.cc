@@ -9,6 +9,7 @@
 #include "client_cli/farm_client.h"
 #include "client_cli/human_units.h"
 #include "client_cli/proto_json.h"
+#include "client_cli/result_filter_flags.h"
 #include "client_cli/results_table.h"
 
 namespace optfarm::client_cli {
@@ -64,18 +65,8 @@ Table MakeMeasurementsTable(const std::vector<v1::Result>& results) {
 class Results final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
-    flags->Text("model", "MODEL",
-                "Only this model: SHA-256 of the source or of the measured "
-                "graph, at least 6 digits of it, or a file name.",
-                &model_);
-    flags->Text("recipe", "NAME", "Only this recipe.", &recipe_);
-    flags->Text("device", "NAME", "Only this device.", &device_);
-    flags->Text("job", "JOB", "Only this job.", &job_);
-    flags->Text("variant", "NAME", "Only this variant: float, or a recipe.",
-                &variant_);
-    flags->Integer("threads", "Only with so many threads.", &threads_, 1);
-    flags->Duration("since", "Only the last so much time, for instance 24h.",
-                    &since_);
+    filter_.Declare(flags);
+    flags->Integer("id", "Only the result with this id.", &id_, 1);
     flags->Integer("limit", "Most results shown. Default: 100.", &limit_, 1,
                    1'000'000);
     flags->Switch("full",
@@ -87,7 +78,8 @@ class Results final : public Command {
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
-    v1::QueryResultsRequest request = Request(context.clock->Now());
+    OPTFARM_ASSIGN_OR_RETURN(v1::QueryResultsRequest request,
+                             Request(context.clock->Now()));
     std::vector<v1::Result> results;
     bool more = true;
     while (more && static_cast<int64_t>(results.size()) < limit_) {
@@ -110,18 +102,25 @@ class Results final : public Command {
   }
 
  private:
-  v1::QueryResultsRequest Request(absl::Time now) const {
+  absl::StatusOr<v1::QueryResultsRequest> Request(absl::Time now) const {
+    OPTFARM_ASSIGN_OR_RETURN(const v1::ResultFilter filter, filter_.Build(now));
     v1::QueryResultsRequest request;
-    request.set_model(model_);
-    request.set_recipe_name(recipe_);
-    request.set_device(device_);
-    request.set_job_id(job_);
-    request.set_variant(variant_);
-    request.set_threads(static_cast<int32_t>(threads_));
-    request.set_full(full_);
-    if (since_ > absl::ZeroDuration()) {
-      SetTimestamp(now - since_, request.mutable_from_time());
+    request.set_model(filter.model());
+    request.set_recipe_name(filter.recipe_name());
+    request.set_device(filter.device());
+    request.set_job_id(filter.job_id());
+    request.set_variant(filter.variant());
+    request.set_threads(filter.threads());
+    request.set_tag(filter.tag());
+    *request.mutable_metrics() = filter.metrics();
+    if (filter.has_from_time()) {
+      *request.mutable_from_time() = filter.from_time();
     }
+    if (filter.has_until_time()) {
+      *request.mutable_until_time() = filter.until_time();
+    }
+    request.set_result_id(id_);
+    request.set_full(full_);
     return request;
   }
 
@@ -143,10 +142,9 @@ class Results final : public Command {
     *context.out << MakeMeasurementsTable(results).ToFormat(context.format);
   }
 
-  std::string model_, recipe_, device_, job_, variant_;
-  int64_t threads_ = 0;
+  ResultFilterFlags filter_;
+  int64_t id_ = 0;
   int64_t limit_ = 100;
-  absl::Duration since_;
   bool full_ = false;
 };
 

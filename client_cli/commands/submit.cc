@@ -4,8 +4,11 @@
 #include <random>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
@@ -25,6 +28,8 @@ namespace {
 
 // --device=none: measure nowhere.
 constexpr char kNoDevice[] = "none";
+// --device=tag:lab-2: all that have it.
+constexpr char kTagPrefix[] = "tag:";
 
 std::string RandomRequestId() {
   std::random_device random;
@@ -50,15 +55,56 @@ absl::StatusOr<std::string> PickDevice(FarmClient* client) {
   return busy;
 }
 
+// Adds every device with this tag that is in service.
+absl::Status AddTagged(FarmClient* client, const std::string& tag,
+                       v1::BenchmarkSpec* benchmark) {
+  bool found = false;
+  v1::ListDevicesRequest request;
+  do {
+    OPTFARM_ASSIGN_OR_RETURN(v1::ListDevicesResponse response,
+                             client->ListDevices(request));
+    for (const v1::Device& device : response.devices()) {
+      if (device.state() == v1::Device::DISABLED ||
+          !absl::c_linear_search(device.info().tags(), tag)) {
+        continue;
+      }
+      found = true;
+      if (!absl::c_linear_search(benchmark->devices(), device.info().name())) {
+        benchmark->add_devices(device.info().name());
+      }
+    }
+    request.set_page_token(response.next_page_token());
+  } while (!request.page_token().empty());
+  if (found) return absl::OkStatus();
+  return UsageError(absl::StrCat("--device: no device in service has the tag '",
+                                 PrintableLine(tag), "' (optctl devices)"));
+}
+
 class Submit final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
     job_.Declare(flags);
     flags->Texts("device", "NAME",
-                 "Device to measure on (optctl devices); 'none': measure "
-                 "nowhere. Default: the first that is available.",
+                 "Device to measure on (optctl devices); tag:TAG: all with "
+                 "this tag; 'none': measure nowhere. Default: the first that "
+                 "is available.",
                  &devices_);
     flags->Text("name", "TEXT", "What to call the job.", &name_);
+    flags->Texts("tag", "TAG",
+                 "A word to find the job's results by, such as nightly or "
+                 "commit=1a2b3c4.",
+                 &tags_);
+    flags->Number("precision",
+                  "Measure until the 95 % interval of each median is within so "
+                  "many percent of it on both sides.",
+                  &precision_percent_);
+    flags->Text("cpus", "A,B",
+                "CPUs of the device to measure on. Default: the agent's.",
+                &cpus_);
+    flags->Duration("cool_down",
+                    "Longest time to wait until a device is cool and idle. "
+                    "Default: the agent's.",
+                    &cool_down_);
     flags->Switch("no_cache", "Do the work even if it has been done before.",
                   &no_cache_);
     flags->Text("request_id", "ID",
@@ -114,6 +160,8 @@ class Submit final : public Command {
   absl::Status AddDevices(FarmClient* client, JobUpload* upload) {
     v1::JobSpec& spec = upload->spec;
     spec.set_name(name_);
+    for (const std::string& tag : tags_) spec.add_tags(tag);
+    OPTFARM_RETURN_IF_ERROR(SetConditions(spec.mutable_benchmark()));
     spec.set_no_cache(no_cache_);
     if (absl::c_linear_search(devices_, kNoDevice)) {
       if (devices_.size() > 1) {
@@ -123,7 +171,13 @@ class Submit final : public Command {
       return absl::OkStatus();
     }
     for (const std::string& device : devices_) {
-      spec.mutable_benchmark()->add_devices(device);
+      if (!absl::StartsWith(device, kTagPrefix)) {
+        spec.mutable_benchmark()->add_devices(device);
+        continue;
+      }
+      OPTFARM_RETURN_IF_ERROR(AddTagged(client,
+                                        device.substr(sizeof(kTagPrefix) - 1),
+                                        spec.mutable_benchmark()));
     }
     if (!devices_.empty()) return absl::OkStatus();
     OPTFARM_ASSIGN_OR_RETURN(const std::string device, PickDevice(client));
@@ -135,6 +189,29 @@ class Submit final : public Command {
       spec.mutable_benchmark()->add_devices(device);
       upload->remarks.push_back(
           absl::StrCat("Measuring on ", device, " (--device names another)."));
+    }
+    return absl::OkStatus();
+  }
+
+  // How to measure, where it was said.
+  absl::Status SetConditions(v1::BenchmarkSpec* benchmark) const {
+    if (precision_percent_) {
+      if (!(*precision_percent_ > 0 && *precision_percent_ < 100)) {
+        return UsageError("--precision: give percent above 0 and below 100");
+      }
+      benchmark->set_precision(*precision_percent_ / 100);
+    }
+    for (const absl::string_view word :
+         absl::StrSplit(cpus_, ',', absl::SkipEmpty())) {
+      int32_t cpu = 0;
+      if (!absl::SimpleAtoi(word, &cpu) || cpu < 0) {
+        return UsageError("--cpus: give numbers with commas, such as 4,5,6,7");
+      }
+      benchmark->add_cpus(cpu);
+    }
+    if (cool_down_ > absl::ZeroDuration()) {
+      benchmark->mutable_cool_down()->set_seconds(
+          absl::ToInt64Seconds(absl::Ceil(cool_down_, absl::Seconds(1))));
     }
     return absl::OkStatus();
   }
@@ -217,6 +294,10 @@ class Submit final : public Command {
     return FollowJob(client, job.job_id(), options);
   }
 
+  std::vector<std::string> tags_;
+  std::optional<double> precision_percent_;
+  std::string cpus_;
+  absl::Duration cool_down_;
   JobFlags job_;
   std::vector<std::string> devices_;
   std::string name_, request_id_, junit_, webhook_;

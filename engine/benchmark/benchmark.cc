@@ -12,7 +12,9 @@
 #include "engine/benchmark/environment.h"
 #include "engine/benchmark/loaded_variant.h"
 #include "engine/benchmark/measurement.h"
+#include "engine/benchmark/noise.h"
 #include "engine/benchmark/profile.h"
+#include "engine/benchmark/statistics.h"
 
 namespace optfarm::benchmark {
 namespace {
@@ -37,6 +39,11 @@ absl::Status Check(const BenchmarkRequest& request) {
     return absl::InvalidArgumentError(absl::StrCat(
         "min_runs is ", request.min_runs, "; give 1 to ", kMaxMinRuns));
   }
+  if (!(request.precision >= 0 && request.precision < 1)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("precision is ", request.precision,
+                     "; give a fraction from 0 to below 1"));
+  }
   if (request.max_time <= absl::ZeroDuration() ||
       request.min_time > request.max_time) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -60,11 +67,25 @@ struct Subject {
   v1::Measurement measurement;
   std::vector<double> micros;
   absl::Duration measured;
+  // Number of runs at which the precision is looked at next, and whether it was
+  // good enough.
+  size_t next_look = 0;
+  bool precise = false;
 
+  bool OutOfTime(const BenchmarkRequest& request) const {
+    return measured >= request.max_time;
+  }
   bool Done(const BenchmarkRequest& request) const {
-    if (measured >= request.max_time) return true;
+    if (OutOfTime(request)) return true;
     return static_cast<int>(micros.size()) >= request.min_runs &&
-           measured >= request.min_time;
+           measured >= request.min_time && (precise || request.precision <= 0);
+  }
+  // Sorting all runs after each one would take longer than they do.
+  void LookAtPrecision(const BenchmarkRequest& request) {
+    if (request.precision <= 0 || precise || micros.size() < next_look) return;
+    next_look = micros.size() + micros.size() / 8 + 1;
+    precise = static_cast<int>(micros.size()) >= request.min_runs &&
+              MedianPrecision(Summarize(micros)) <= request.precision;
   }
 };
 
@@ -131,6 +152,7 @@ absl::Status RunRounds(const BenchmarkRequest& request,
         subject.micros.push_back(absl::ToDoubleMicroseconds(run));
         subject.measured += run;
       }
+      subject.LookAtPrecision(request);
       done &= subject.Done(request);
       least = std::min(
           least, static_cast<double>(subject.micros.size()) / request.min_runs);
@@ -175,6 +197,11 @@ absl::StatusOr<std::vector<v1::Measurement>> MeasureThreadCount(
   for (Subject& subject : subjects) {
     OPTFARM_RETURN_IF_ERROR(Profile(request, &subject));
     FillTimes(subject.micros, taken_at, before, after, &subject.measurement);
+    if (request.precision > 0 && !subject.precise) {
+      AddNoiseReason(
+          MissedPrecision(Summarize(subject.micros), request.precision),
+          &subject.measurement);
+    }
     measurements.push_back(std::move(subject.measurement));
   }
   return measurements;

@@ -60,6 +60,10 @@ struct BenchmarkRequest {
   absl::Duration min_time = absl::Seconds(1);
   // ... or this is reached for one variant and thread count.
   absl::Duration max_time = absl::Seconds(60);
+  // UNITS: fraction of the median. Runs also go on until the 95 % interval of
+  // each median is within so much of it on both sides; 0: not asked for.
+  // max_time wins; then the measurement says so.
+  double precision = 0;
   int warmup_runs = 2;
   // Runs with a per-op trace, after the timed ones; 0: no profile.
   int profile_runs = 3;

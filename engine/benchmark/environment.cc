@@ -100,6 +100,28 @@ void ReadTemperature(const std::string& root, v1::Environment* environment) {
   }
 }
 
+// Batteries and mains adapters tell in a folder each.
+void ReadPower(const std::string& root, v1::Environment* environment) {
+  const std::string supplies = root + "/sys/class/power_supply";
+  const auto names = ListFolder(supplies);
+  if (!names.ok()) return;
+  for (const std::string& name : *names) {
+    const std::string supply = JoinPath(supplies, name);
+    if (ReadLine(supply + "/type") == "Battery") {
+      const auto percent = ReadNumber(supply + "/capacity");
+      if (percent.has_value()) {
+        environment->set_battery_percent(static_cast<int32_t>(*percent));
+      }
+      const std::string status = ReadLine(supply + "/status");
+      if (status == "Charging" || status == "Full") {
+        environment->set_charging(true);
+      }
+    } else if (ReadNumber(supply + "/online").value_or(0) > 0) {
+      environment->set_charging(true);
+    }
+  }
+}
+
 // Boards with a firmware that throttles (Raspberry Pi) say so here, as bits:
 // 0..3 now, 16..19 since boot.
 bool ReadThrottled(const std::string& root) {
@@ -178,6 +200,7 @@ v1::Environment ReadEnvironment(absl::string_view build_version,
   }
   environment.set_build_version(std::string(build_version));
   environment.set_throttled(ReadThrottled(root));
+  ReadPower(root, &environment);
   return environment;
 }
 

@@ -42,6 +42,9 @@ void FillTimes(absl::Span<const double> micros, absl::Time taken_at,
   m.set_p90_us(summary.p90);
   m.set_p99_us(summary.p99);
   m.set_max_us(summary.max);
+  m.set_median_low_us(summary.median_low);
+  m.set_median_high_us(summary.median_high);
+  m.set_outlier_runs(summary.outliers);
   m.set_runs(static_cast<int>(micros.size()));
   for (const double value : micros) {
     if (m.samples_us_size() == kMaxSamples) break;

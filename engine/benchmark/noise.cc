@@ -1,6 +1,7 @@
 #include "engine/benchmark/noise.h"
 
 #include <numeric>
+#include <utility>
 
 #include "absl/strings/str_format.h"
 
@@ -62,6 +63,18 @@ std::vector<std::string> NoiseReasons(const Summary& times, int threads,
     reasons.push_back("The platform says that it throttled.");
   }
   return reasons;
+}
+
+std::string MissedPrecision(const Summary& times, double precision) {
+  return absl::StrFormat(
+      "The time was over before the median was sure: its 95 %% interval "
+      "reaches %.2g %% around it, %.2g %% was asked for.",
+      100 * MedianPrecision(times), 100 * precision);
+}
+
+void AddNoiseReason(std::string reason, v1::Measurement* measurement) {
+  measurement->add_noise_reasons(std::move(reason));
+  measurement->set_noisy(true);
 }
 
 }  // namespace optfarm::benchmark

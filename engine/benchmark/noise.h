@@ -22,6 +22,12 @@ std::vector<std::string> NoiseReasons(const Summary& times, int threads,
                                       const v1::Environment& before,
                                       const v1::Environment& after);
 
+// The sentence for a median that is less sure than asked for.
+std::string MissedPrecision(const Summary& times, double precision);
+
+// Marks a measurement noisy for one more reason.
+void AddNoiseReason(std::string reason, v1::Measurement* measurement);
+
 }  // namespace optfarm::benchmark
 
 #endif  // OPTFARM_ENGINE_BENCHMARK_NOISE_H_

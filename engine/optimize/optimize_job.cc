@@ -19,6 +19,7 @@
 #include "engine/graph/verify.h"
 #include "engine/optimize/array_file.h"
 #include "engine/optimize/calibration.h"
+#include "engine/optimize/check_sample.h"
 #include "engine/optimize/compressed_size.h"
 #include "engine/optimize/data_check.h"
 #include "engine/optimize/model_tensor.h"
@@ -348,6 +349,9 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
   AddWarnings(dataset, inputs, reader, optimizer, best, job, &report);
   for (const std::string& note : model.io.notes) report.add_warnings(note);
   tell("writing", 0.95);
+  if (request.write_check_samples && best.broken.ok()) {
+    OPTFARM_RETURN_IF_ERROR(WriteCheckSamples(job, best.graph));
+  }
   if (model.bytes <= kMostPackedBytes) {
     OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
                              ReadFile(request.model_path));

@@ -59,6 +59,9 @@ struct OptimizeRequest {
   std::optional<v1::ModelOrigin> model_origin;
   std::string tool_version;
   int threads = 1;
+  // Also write check_float.pb and check_optimized.pb, for devices to compare
+  // their answers with (check_sample.h).
+  bool write_check_samples = false;
 };
 
 // How far a job is. Called from the thread that runs the job.

@@ -37,6 +37,15 @@ struct FakeFarm {
   std::vector<std::string> uploaded_paths;
   std::vector<v1::Token> tokens;
   absl::Status check_server;
+  v1::QueryResultsRequest query;
+  v1::ResultFilter filter;
+  v1::CompareResultsResponse comparison;
+  v1::ListHistoryResponse history;
+  v1::RegressionRule rule;
+  v1::FindRegressionsResponse regressions;
+  std::vector<v1::ChangeDeviceRequest> device_changes;
+  v1::QuerySqlRequest sql;
+  v1::QuerySqlResponse sql_answer;
 };
 
 class FakeFarmClient final : public FarmClient {
@@ -126,12 +135,39 @@ class FakeFarmClient final : public FarmClient {
   }
 
   absl::StatusOr<v1::QueryResultsResponse> QueryResults(
-      const v1::QueryResultsRequest&) override {
+      const v1::QueryResultsRequest& request) override {
+    farm_->query = request;
     return v1::QueryResultsResponse();
   }
   absl::StatusOr<v1::CompareResultsResponse> CompareResults(
       const v1::CompareResultsRequest&) override {
-    return v1::CompareResultsResponse();
+    return farm_->comparison;
+  }
+  absl::StatusOr<v1::ListHistoryResponse> ListHistory(
+      const v1::ListHistoryRequest& request) override {
+    farm_->filter = request.filter();
+    return farm_->history;
+  }
+  absl::StatusOr<v1::FindRegressionsResponse> FindRegressions(
+      const v1::FindRegressionsRequest& request) override {
+    farm_->rule = request.rule();
+    return farm_->regressions;
+  }
+  absl::StatusOr<v1::Device> ChangeDevice(
+      const v1::ChangeDeviceRequest& request) override {
+    farm_->device_changes.push_back(request);
+    return farm_->devices[0];
+  }
+  absl::StatusOr<v1::BackupResponse> Backup(
+      const v1::BackupRequest& request) override {
+    v1::BackupResponse response;
+    response.set_path(request.name());
+    return response;
+  }
+  absl::StatusOr<v1::QuerySqlResponse> QuerySql(
+      const v1::QuerySqlRequest& request) override {
+    farm_->sql = request;
+    return farm_->sql_answer;
   }
 
   absl::StatusOr<v1::CreateTokenResponse> CreateToken(

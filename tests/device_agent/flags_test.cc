@@ -24,7 +24,7 @@ TEST(AgentFlagsTest, TakesThreadsAsAList) {
       {"--name=pi4", "--threads=1,4", "--max_celsius", "65.5"}, &exit_code);
   ASSERT_TRUE(flags.has_value());
   EXPECT_THAT(flags->threads, ::testing::ElementsAre(1, 4));
-  EXPECT_EQ(flags->max_celsius, 65.5);
+  EXPECT_EQ(flags->quiet.max_celsius, 65.5);
   EXPECT_EQ(flags->shared.name, "pi4");
 }
 

@@ -23,6 +23,7 @@
 #include "absl/time/clock.h"
 #include "base/files.h"
 #include "base/subprocess.h"
+#include "optfarm/v1/devices.grpc.pb.h"
 #include "optfarm/v1/jobs.grpc.pb.h"
 #include "optfarm/v1/models.grpc.pb.h"
 #include "optfarm/v1/work.grpc.pb.h"
@@ -151,14 +152,27 @@ class Farm {
     models_ = v1::ModelService::NewStub(*channel);
     jobs_ = v1::JobService::NewStub(*channel);
     work_ = v1::WorkService::NewStub(*channel);
+    devices_ = v1::DeviceService::NewStub(*channel);
   }
 
   std::unique_ptr<Program> StartWorker(const std::string& name,
                                        std::vector<std::string> flags = {}) {
     return StartParticipant("optfarm-worker", name, std::move(flags));
   }
-  std::unique_ptr<Program> StartAgent(const std::string& name) {
-    return StartParticipant("optfarm-agent", name, {});
+  std::unique_ptr<Program> StartAgent(const std::string& name,
+                                      std::vector<std::string> flags = {}) {
+    return StartParticipant("optfarm-agent", name, std::move(flags));
+  }
+
+  // Empty when the server does not know it.
+  v1::Device Device(const std::string& name) {
+    grpc::ClientContext context;
+    context.set_wait_for_ready(true);
+    v1::GetDeviceRequest request;
+    request.set_name(name);
+    v1::Device device;
+    devices_->GetDevice(&context, request, &device);
+    return device;
   }
 
   rpc::ModelStub* models() { return models_.get(); }
@@ -282,6 +296,7 @@ class Farm {
   std::unique_ptr<v1::ModelService::Stub> models_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::WorkService::Stub> work_;
+  std::unique_ptr<v1::DeviceService::Stub> devices_;
 };
 
 }  // namespace optfarm::integration

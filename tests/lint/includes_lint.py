@@ -24,7 +24,7 @@ THIRD_PARTIES = (
      ('rpc', 'http') + PROGRAM_ROOMS, True),
     (r'prometheus/', 'prometheus-cpp', ('server',), False),
     (r'(jpeglib|turbojpeg|png|zlib|zstd)\.h$', 'a picture or compression library',
-     ('engine',), False),
+     ('engine', 'storage'), False),
     (r'(gif_lib|farmhash)\.h$|re2/', 'a library of the extra ops',
      ('engine/runtime',), False),
     (r'archive(_entry)?\.h$', 'libarchive', ('engine/formats',), False),

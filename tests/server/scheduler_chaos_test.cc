@@ -64,6 +64,22 @@ class FlakyStore final : public storage::MetadataStore {
       const storage::PageRequest& page) override {
     return store_.QueryMeasurements(filter, page);
   }
+  absl::StatusOr<storage::SeriesList> ListSeries(
+      const storage::MeasurementFilter& filter,
+      const storage::SeriesRequest& request) override {
+    return store_.ListSeries(filter, request);
+  }
+  absl::Status AddDetails(
+      absl::Span<storage::PointRecord* const> points) override {
+    return store_.AddDetails(points);
+  }
+  absl::StatusOr<storage::RetentionCounts> Prune(
+      const storage::RetentionPolicy& policy) override {
+    return store_.Prune(policy);
+  }
+  absl::Status Backup(const std::string& path) override {
+    return store_.Backup(path);
+  }
   absl::StatusOr<std::optional<std::string>> FindAction(
       const std::string& digest, const std::string& version) override {
     return store_.FindAction(digest, version);

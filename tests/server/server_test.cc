@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "optfarm/v1/store.grpc.pb.h"
 #include "rpc/channel.h"
 #include "tests/server/server_fixture.h"
 
@@ -365,10 +366,21 @@ TEST_F(ServerTest, TokenIsNeededForEveryMethodAndChecked) {
   call(devices_, &Devices::ListDevices, v1::ListDevicesRequest(),
        v1::ListDevicesResponse());
   call(devices_, &Devices::GetDevice, v1::GetDeviceRequest(), v1::Device());
+  call(devices_, &Devices::ChangeDevice, v1::ChangeDeviceRequest(),
+       v1::Device());
   call(results_, &Results::QueryResults, v1::QueryResultsRequest(),
        v1::QueryResultsResponse());
   call(results_, &Results::CompareResults, v1::CompareResultsRequest(),
        v1::CompareResultsResponse());
+  call(results_, &Results::ListHistory, v1::ListHistoryRequest(),
+       v1::ListHistoryResponse());
+  call(results_, &Results::FindRegressions, v1::FindRegressionsRequest(),
+       v1::FindRegressionsResponse());
+  const auto store = v1::StoreService::NewStub(channel_);
+  call(store, &v1::StoreService::Stub::Backup, v1::BackupRequest(),
+       v1::BackupResponse());
+  call(store, &v1::StoreService::Stub::QuerySql, v1::QuerySqlRequest(),
+       v1::QuerySqlResponse());
   call(work_, &Work::Synchronize, v1::SynchronizeRequest(),
        v1::SynchronizeResponse());
   unary([&](grpc::ClientContext* context) {
@@ -385,7 +397,8 @@ TEST_F(ServerTest, TokenIsNeededForEveryMethodAndChecked) {
   for (const auto* file :
        {v1::UploadRequest::descriptor()->file(), v1::Job::descriptor()->file(),
         v1::Device::descriptor()->file(), v1::Result::descriptor()->file(),
-        v1::HeldTask::descriptor()->file()}) {
+        v1::HeldTask::descriptor()->file(),
+        v1::BackupRequest::descriptor()->file()}) {
     declared += file->service(0)->method_count();
   }
   EXPECT_EQ(methods, declared) << "a method is not tested here";

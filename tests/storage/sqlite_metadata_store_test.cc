@@ -339,6 +339,68 @@ TEST_P(SqliteMigrationTest, OpensDatabaseOfOlderVersion) {
   EXPECT_THAT(store->Commit(batch), IsOk());
 }
 
+TEST_F(SqliteMetadataStoreTest, ResultsOfVersion2ComeAlong) {
+  const std::string path = JoinPath(folder_, "older.db");
+  v1::Measurement summary;
+  summary.set_device("pi4");
+  summary.set_p90_us(12);
+  summary.set_runs(9);
+  summary.mutable_before()->set_build_version("0.9");
+  v1::Measurement raw;
+  raw.add_samples_us(3);
+  {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(auto db, SqliteDatabase::Open(path));
+    ASSERT_THAT(MigrateSqlite(*db, AllSqliteMigrations().subspan(0, 2), kNow),
+                IsOk());
+    ASSERT_THAT(
+        db->Run("INSERT INTO jobs (job_id, spec_digest, state, name,"
+                " recipe_name, model_sha256, model_name, create_time,"
+                " from_cache, cached_from_job_id, spec_proto,"
+                " calibration_proto, outcome_proto) VALUES"
+                " ('old', '', 1, '', '', '', '', 1, 0, '', x'', x'', x'');"
+                "INSERT INTO tasks VALUES ('t', 'old', 0, 1, 1, 0, 0, 0, 1,"
+                " '', '', '', 0, 0, 0, 0, 0, 0, 0, 0, x'')"),
+        IsOk());
+    for (const int64_t id : {3, 7}) {
+      SqliteStatement insert = db->Prepare(
+          "INSERT INTO measurements VALUES (?1, 'old', 't', ?2, 'int8', 'aa',"
+          " 'm.pb', 5, 'bb', 'pi4', 'float', 4, 10.5, ?3, ?4)");
+      insert.BindInt(1, id);
+      // The clock was set back in between.
+      insert.BindTime(2, kNow - absl::Seconds(id));
+      insert.BindBlob(3, summary.SerializeAsString());
+      insert.BindBlob(4, raw.SerializeAsString());
+      ASSERT_THAT(insert.Run(), IsOk());
+    }
+  }
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto store, OpenSqliteMetadataStore(path, kNow));
+  MeasurementFilter filter;
+  filter.model = ModelFilter{"", "m.pb"};
+  filter.full = true;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto found,
+                               store->QueryMeasurements(filter, {}));
+  ASSERT_THAT(found, SizeIs(2));
+  EXPECT_EQ(found[0].result_id, 7);
+  EXPECT_EQ(found[0].create_time, kNow - absl::Seconds(3));
+  EXPECT_EQ(found[0].source_model.digest().sha256(), "aa");
+  EXPECT_EQ(found[0].source_model.digest().size_bytes(), 5);
+  EXPECT_EQ(found[0].measurement.runs(), 9);
+  EXPECT_EQ(found[0].measurement.samples_us(0), 3);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const SeriesList list,
+                               store->ListSeries(filter, {}));
+  ASSERT_THAT(list.series, SizeIs(1));
+  EXPECT_EQ(list.series[0].key.threads, 4);
+  EXPECT_EQ(list.series[0].points[1].median_us, 10.5);
+  EXPECT_EQ(list.series[0].points[1].p90_us, 12);
+  EXPECT_EQ(list.series[0].points[1].build_version, "0.9");
+  EXPECT_EQ(list.series[0].points[1].measured_sha256, "bb");
+  // And ids go on from where they were.
+  WriteBatch batch;
+  batch.measurements.push_back(found[0]);
+  ASSERT_THAT(store->Commit(batch), IsOk());
+  EXPECT_EQ((*store->QueryMeasurements({}, {}))[0].result_id, 8);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     EveryVersion, SqliteMigrationTest,
     ::testing::Range(0, static_cast<int>(AllSqliteMigrations().size()) + 1));

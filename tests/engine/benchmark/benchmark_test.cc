@@ -51,6 +51,35 @@ BenchmarkRequest QuickRequest(const std::string& path) {
   return request;
 }
 
+TEST(BenchmarkTest, RunsUntilTheMedianIsSure) {
+  BenchmarkRequest request = QuickRequest(SmallGraph());
+  request.threads = {1};
+  // Any twelve runs are as sure as that.
+  request.precision = 0.999;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto measurements,
+                               RunBenchmark(request, nullptr));
+  for (const v1::Measurement& m : measurements) {
+    EXPECT_LE(m.median_low_us(), m.median_us());
+    EXPECT_GE(m.median_high_us(), m.median_us());
+    for (const std::string& reason : m.noise_reasons()) {
+      EXPECT_THAT(reason, ::testing::Not(HasSubstr("was asked for")));
+    }
+  }
+  // No clock is so fine: the time ends it, and the measurement says so.
+  request.precision = 1e-9;
+  request.max_time = absl::Milliseconds(5);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(measurements, RunBenchmark(request, nullptr));
+  for (const v1::Measurement& m : measurements) {
+    EXPECT_TRUE(m.noisy());
+    EXPECT_THAT(m.noise_reasons(),
+                ::testing::Contains(HasSubstr("was asked for")));
+  }
+  request.precision = 1;
+  EXPECT_THAT(
+      RunBenchmark(request, nullptr),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("precision")));
+}
+
 TEST(BenchmarkTest, MeasuresEachVariantWithEachThreadCount) {
   double last = 0;
   const auto progress = [&last](const BenchmarkProgress& p) {

@@ -40,5 +40,29 @@ TEST(StatisticsTest, QuantilesAreBetweenNeighbours) {
   EXPECT_DOUBLE_EQ(Quantile(sorted, 0.25), 7.5);
 }
 
+TEST(StatisticsTest, MedianIntervalComesFromTheOrder) {
+  std::vector<double> values;
+  for (int i = 1; i <= 100; ++i) values.push_back(i);
+  // 50 -+ 1.96 * 5: the 40th and the 61st.
+  Summary summary = Summarize(values);
+  EXPECT_EQ(summary.median_low, 40);
+  EXPECT_EQ(summary.median_high, 61);
+  EXPECT_DOUBLE_EQ(MedianPrecision(summary), 21.0 / (2 * 50.5));
+  summary = Summarize({3.0, 1.0, 2.0});
+  EXPECT_EQ(summary.median_low, 1);
+  EXPECT_EQ(summary.median_high, 3);
+  EXPECT_EQ(MedianPrecision(Summary()), 0);
+}
+
+TEST(StatisticsTest, OutliersAreCountedAndKept) {
+  std::vector<double> values = {10, 11, 9, 10, 12, 8, 10, 11, 9};
+  EXPECT_EQ(Summarize(values).outliers, 0);
+  values.push_back(100);
+  values.push_back(1);
+  const Summary summary = Summarize(values);
+  EXPECT_EQ(summary.outliers, 2);
+  EXPECT_EQ(summary.max, 100);
+}
+
 }  // namespace
 }  // namespace optfarm::benchmark

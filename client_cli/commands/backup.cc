@@ -1,0 +1,52 @@
+// optctl backup: has the server copy its database while it goes on working.
+
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/farm_client.h"
+#include "client_cli/human_units.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+class Backup final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Text("name", "NAME", "What the backup is called. Default: the time.",
+                &name_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    v1::BackupRequest request;
+    request.set_name(name_);
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    OPTFARM_ASSIGN_OR_RETURN(const v1::BackupResponse response,
+                             client->Backup(request));
+    Table table({{"path", "ON THE SERVER"},
+                 {"size_bytes", "SIZE", Table::Align::kRight},
+                 {"sha256", "SHA-256"},
+                 {"seconds", "TOOK", Table::Align::kRight}});
+    table.AddRow(
+        {Cell::Text(response.path()),
+         Cell(response.size_bytes(), HumanBytes(response.size_bytes())),
+         Cell::Text(response.sha256()),
+         Cell(response.seconds(),
+              HumanDuration(absl::Seconds(response.seconds())))});
+    *context.out << table.ToFormat(context.format);
+    return ExitCode::kOk;
+  }
+
+ private:
+  std::string name_;
+};
+
+}  // namespace
+
+CommandInfo BackupCommand() {
+  return {"backup", "Copy the server's database while it goes on working.",
+          "The copy is written below the server's data folder, in backups/. "
+          "The files in blobs/ are not part of it.",
+          [] { return std::unique_ptr<Command>(new Backup); }};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,205 @@
+// optctl results history: how measurements went over time.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/farm_client.h"
+#include "client_cli/human_units.h"
+#include "client_cli/proto_json.h"
+#include "client_cli/result_filter_flags.h"
+#include "client_cli/trend_chart.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+constexpr size_t kSparklineWidth = 40;
+
+bool IsBytes(v1::Metric metric) {
+  return metric == v1::PEAK_MEMORY_BYTES || metric == v1::FILE_SIZE_BYTES;
+}
+
+Cell MetricCell(double value, v1::Metric metric) {
+  return Cell(value, IsBytes(metric) ? HumanBytes(static_cast<int64_t>(value))
+                                     : HumanMicroseconds(value));
+}
+
+std::vector<double> ValuesOf(const v1::SeriesHistory& history,
+                             v1::Metric metric) {
+  std::vector<double> values;
+  for (const v1::SeriesPoint& point : history.points()) {
+    values.push_back(ValueOf(point, metric));
+  }
+  return values;
+}
+
+double Median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  const size_t half = values.size() / 2;
+  return values.size() % 2 == 1 ? values[half]
+                                : (values[half - 1] + values[half]) / 2;
+}
+
+// One row a series, with its trend drawn.
+Table TrendTable(const v1::ListHistoryResponse& response,
+                 const std::string& metric_name) {
+  using Align = Table::Align;
+  const v1::Metric metric = MetricOf(metric_name);
+  Table table({{"device", "DEVICE"},
+               {"model", "MODEL"},
+               {"recipe", "RECIPE"},
+               {"variant", "VARIANT"},
+               {"threads", "THREADS", Align::kRight},
+               {"points", "POINTS", Align::kRight},
+               {"newest", "NEWEST", Align::kRight},
+               {"before", "BEFORE", Align::kRight},
+               {"change_percent", "CHANGE", Align::kRight},
+               {"trend", "TREND"}});
+  for (const v1::SeriesHistory& history : response.series()) {
+    const v1::Series& series = history.series();
+    std::vector<double> values = ValuesOf(history, metric);
+    const std::string trend = Sparkline(values, kSparklineWidth);
+    const double newest = values.back();
+    values.pop_back();
+    Cell before;
+    Cell change;
+    if (!values.empty()) {
+      const double median = Median(values);
+      before = MetricCell(median, metric);
+      if (median > 0) {
+        const double percent = 100 * (newest / median - 1);
+        change = Cell(percent, absl::StrFormat("%+.1f%%", percent));
+      }
+    }
+    table.AddRow(
+        {Cell::Text(series.device()), Cell::Text(series.model_name()),
+         Cell::Text(series.recipe_name()), Cell::Text(series.variant()),
+         Cell::Integer(series.threads()), Cell::Integer(history.points_size()),
+         MetricCell(newest, metric), before, change, Cell::Text(trend)});
+  }
+  return table;
+}
+
+// One row a point.
+Table PointTable(const v1::ListHistoryResponse& response) {
+  Table table({{"device", "DEVICE"},
+               {"model", "MODEL"},
+               {"recipe", "RECIPE"},
+               {"variant", "VARIANT"},
+               {"threads", "THREADS"},
+               {"result_id", "RESULT"},
+               {"create_time", "TAKEN (UTC)"},
+               {"median_us", "MEDIAN"},
+               {"p90_us", "P90"},
+               {"peak_memory_bytes", "MEMORY"},
+               {"file_size_bytes", "SIZE"},
+               {"noisy", "NOISY"},
+               {"measured_sha256", "GRAPH"},
+               {"build_version", "BUILD"},
+               {"job_id", "JOB"}});
+  for (const v1::SeriesHistory& history : response.series()) {
+    const v1::Series& series = history.series();
+    for (const v1::SeriesPoint& point : history.points()) {
+      table.AddRow(
+          {Cell::Text(series.device()), Cell::Text(series.model_name()),
+           Cell::Text(series.recipe_name()), Cell::Text(series.variant()),
+           Cell::Integer(series.threads()), Cell::Integer(point.result_id()),
+           Cell::Text(absl::FormatTime(absl::RFC3339_sec,
+                                       ToTime(point.create_time()),
+                                       absl::UTCTimeZone())),
+           Cell(point.median_us(), ""), Cell(point.p90_us(), ""),
+           Cell::Integer(point.peak_memory_bytes()),
+           Cell::Integer(point.file_size_bytes()), Cell(point.noisy(), ""),
+           Cell::Text(point.measured_sha256()),
+           Cell::Text(point.build_version()), Cell::Text(point.job_id())});
+    }
+  }
+  return table;
+}
+
+std::string Chart(const v1::ListHistoryResponse& response,
+                  const std::string& metric_name) {
+  const v1::Metric metric = MetricOf(metric_name);
+  std::vector<TrendLine> lines;
+  for (const v1::SeriesHistory& history : response.series()) {
+    const v1::Series& series = history.series();
+    TrendLine& line = lines.emplace_back();
+    line.label = absl::StrCat(series.device(), "  ", series.model_name(), "  ",
+                              series.variant(), "  ", series.threads(),
+                              series.threads() == 1 ? " thread" : " threads");
+    for (const v1::SeriesPoint& point : history.points()) {
+      line.points.push_back(
+          {ToTime(point.create_time()), ValueOf(point, metric), point.noisy()});
+    }
+  }
+  return IsBytes(metric) ? TrendSvg(lines, metric_name + ", MB", 1e6)
+                         : TrendSvg(lines, metric_name + ", ms", 1e3);
+}
+
+class ResultsHistory final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    filter_.Declare(flags);
+    flags->Choice("metric", "What is shown. Default: median_us.", MetricNames(),
+                  &metric_);
+    flags->Integer("points", "Newest points of each series. Default: 100.",
+                   &points_, 1, 1000);
+    flags->Integer("series",
+                   "Most series, those measured last first. Default: 20.",
+                   &series_, 1, 100);
+    flags->Path("svg", "FILE", "Also draw a chart into this file.", &svg_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    v1::ListHistoryRequest request;
+    OPTFARM_ASSIGN_OR_RETURN(*request.mutable_filter(),
+                             filter_.Build(context.clock->Now()));
+    request.set_max_points(static_cast<int32_t>(points_));
+    request.set_max_series(static_cast<int32_t>(series_));
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    OPTFARM_ASSIGN_OR_RETURN(const v1::ListHistoryResponse response,
+                             client->ListHistory(request));
+    if (!svg_.empty()) {
+      OPTFARM_RETURN_IF_ERROR(
+          WriteFileAtomically(svg_, Chart(response, metric_)));
+    }
+    if (context.format != OutputFormat::kTable) {
+      *context.out << PointTable(response).ToFormat(context.format);
+    } else if (response.series().empty()) {
+      *context.out << "No results like that.\n";
+    } else {
+      *context.out << TrendTable(response, metric_).ToText();
+    }
+    if (response.more_series()) {
+      *context.err << "There are more series; --series=N shows more than "
+                   << series_ << ", --device and --model choose.\n";
+    }
+    return ExitCode::kOk;
+  }
+
+ private:
+  ResultFilterFlags filter_;
+  std::string metric_ = "median_us";
+  int64_t points_ = 100;
+  int64_t series_ = 20;
+  std::string svg_;
+};
+
+}  // namespace
+
+CommandInfo ResultsHistoryCommand() {
+  return {"results history",
+          "Show how measurements of one model and device went over time.",
+          "  optctl results history --model=net.pb --device=pi4 "
+          "--svg=trend.svg\n"
+          "A series is a model's file name, recipe, device, variant and thread "
+          "count. BEFORE is the median of all points but the newest. -o csv "
+          "and -o json print every point.",
+          [] { return std::unique_ptr<Command>(new ResultsHistory); }};
+}
+
+}  // namespace optfarm::client_cli

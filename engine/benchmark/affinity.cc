@@ -1,0 +1,71 @@
+#include "engine/benchmark/affinity.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+
+namespace optfarm::benchmark {
+namespace {
+
+constexpr int kMaxCpus = CPU_SETSIZE;
+
+}  // namespace
+
+absl::Status PinToCpus(absl::Span<const int> cpus) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const int cpu : cpus) {
+    if (cpu < 0 || cpu >= kMaxCpus) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("there is no CPU ", cpu, " to measure on"));
+    }
+    CPU_SET(static_cast<size_t>(cpu), &set);
+  }
+  if (cpus.empty() || sched_setaffinity(0, sizeof(set), &set) == 0) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      absl::StrCat("measuring on CPUs ", absl::StrJoin(cpus, ","),
+                   " is not possible: one is not there, or may not be used by "
+                   "this process"));
+}
+
+std::vector<int> BigCpus(const std::string& root) {
+  std::vector<int> cpus;
+  int64_t highest = 0;
+  for (int cpu = 0; cpu < kMaxCpus; ++cpu) {
+    std::ifstream file(absl::StrCat(root, "/sys/devices/system/cpu/cpu", cpu,
+                                    "/cpufreq/cpuinfo_max_freq"));
+    int64_t khz = 0;
+    if (!(file >> khz)) break;
+    if (khz > highest) cpus.clear();
+    highest = std::max(highest, khz);
+    if (khz == highest) cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+absl::StatusOr<std::vector<int>> ParseCpus(absl::string_view text) {
+  if (text == "big") return BigCpus();
+  std::vector<int> cpus;
+  for (const absl::string_view word :
+       absl::StrSplit(text, ',', absl::SkipEmpty())) {
+    int cpu = 0;
+    if (!absl::SimpleAtoi(word, &cpu) || cpu < 0 || cpu >= kMaxCpus) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("'", word,
+                       "' is no CPU's number; give big, or numbers "
+                       "such as 4,5,6,7"));
+    }
+    cpus.push_back(cpu);
+  }
+  return cpus;
+}
+
+}  // namespace optfarm::benchmark

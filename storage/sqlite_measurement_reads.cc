@@ -1,0 +1,136 @@
+#include "storage/sqlite_measurement_reads.h"
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "storage/deflate.h"
+#include "storage/sqlite_result_query.h"
+
+namespace optfarm::storage::sqlite {
+namespace {
+
+// Everything but samples and tags.
+constexpr char kMeasurement[] =
+    "SELECT m.job_id, m.task_id, m.create_time, s.recipe_name, g.sha256,"
+    " s.model_name, m.model_bytes, m.measurement_proto FROM measurements AS m"
+    " JOIN series AS s USING (series_id)"
+    " JOIN graphs AS g ON g.graph_id = m.model_id WHERE m.result_id = ?1";
+
+absl::Status AddSamples(SqliteDatabase& db, MeasurementRecord& record) {
+  SqliteStatement query = db.Prepare(
+      "SELECT encoding, raw_bytes, raw_proto FROM samples"
+      " WHERE result_id = ?1");
+  query.BindInt(1, record.result_id);
+  // Retention may have let them go.
+  if (!query.Step()) return query.status();
+  std::string raw = query.Text(2);
+  if (query.Int(0) == 1) {
+    OPTFARM_ASSIGN_OR_RETURN(raw,
+                             Inflate(raw, static_cast<size_t>(query.Int(1))));
+  }
+  // One message, cut in two when it was stored.
+  if (record.measurement.MergeFromString(raw)) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat("the samples of result ", record.result_id,
+                   " are damaged; restore the database from a backup"));
+}
+
+absl::Status AddTags(SqliteDatabase& db, MeasurementRecord& record) {
+  SqliteStatement query =
+      db.Prepare("SELECT tag FROM job_tags WHERE job_id = ?1 ORDER BY tag");
+  query.BindText(1, record.job_id);
+  while (query.Step()) record.tags.push_back(query.Text(0));
+  return query.status();
+}
+
+absl::StatusOr<MeasurementRecord> ReadMeasurement(SqliteDatabase& db,
+                                                  int64_t result_id,
+                                                  bool full) {
+  MeasurementRecord record;
+  record.result_id = result_id;
+  {
+    SqliteStatement row = db.Prepare(kMeasurement);
+    row.BindInt(1, result_id);
+    if (!row.Step()) return row.status();
+    record.job_id = row.Text(0);
+    record.task_id = row.Text(1);
+    record.create_time = row.Time(2);
+    record.recipe_name = row.Text(3);
+    record.source_model.mutable_digest()->set_sha256(row.Text(4));
+    record.source_model.set_name(row.Text(5));
+    record.source_model.mutable_digest()->set_size_bytes(row.Int(6));
+    if (!record.measurement.ParseFromString(row.Text(7))) {
+      return absl::DataLossError(
+          absl::StrCat("result ", result_id,
+                       " is damaged; restore the database from a backup"));
+    }
+  }
+  if (full) OPTFARM_RETURN_IF_ERROR(AddSamples(db, record));
+  OPTFARM_RETURN_IF_ERROR(AddTags(db, record));
+  return record;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
+    SqliteDatabase& db, const MeasurementFilter& filter,
+    const PageRequest& page) {
+  ResultQuery query(db, filter);
+  OPTFARM_RETURN_IF_ERROR(query.Prepare(page.before));
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> ids,
+                           query.NewestIds(static_cast<size_t>(page.limit)));
+  std::vector<MeasurementRecord> records;
+  for (const int64_t id : ids) {
+    OPTFARM_ASSIGN_OR_RETURN(MeasurementRecord record,
+                             ReadMeasurement(db, id, filter.full));
+    records.push_back(std::move(record));
+  }
+  return records;
+}
+
+absl::StatusOr<SeriesList> ListSeries(SqliteDatabase& db,
+                                      const MeasurementFilter& filter,
+                                      const SeriesRequest& request) {
+  ResultQuery query(db, filter);
+  OPTFARM_RETURN_IF_ERROR(query.Prepare(0));
+  OPTFARM_ASSIGN_OR_RETURN(const auto candidates, query.Candidates());
+  SeriesList list;
+  for (const ResultQuery::Candidate& candidate : candidates) {
+    OPTFARM_ASSIGN_OR_RETURN(std::vector<PointRecord> points,
+                             query.Rows(candidate, 0, request.max_points));
+    if (points.empty()) continue;
+    if (list.series.size() == request.max_series) {
+      list.more = true;
+      break;
+    }
+    list.series.push_back({candidate.key, std::move(points)});
+  }
+  if (!request.details) return list;
+  for (SeriesRecord& series : list.series) {
+    std::vector<PointRecord*> points;
+    for (PointRecord& point : series.points) points.push_back(&point);
+    OPTFARM_RETURN_IF_ERROR(AddDetails(db, points));
+  }
+  return list;
+}
+
+absl::Status AddDetails(SqliteDatabase& db,
+                        absl::Span<PointRecord* const> points) {
+  for (PointRecord* point : points) {
+    SqliteStatement row = db.Prepare(
+        "SELECT create_time, sha256, build_version, job_id FROM measurements"
+        " JOIN graphs ON graph_id = measured_id"
+        " JOIN environments USING (environment_id) WHERE result_id = ?1");
+    row.BindInt(1, point->result_id);
+    if (!row.Step()) return row.status();
+    point->create_time = row.Time(0);
+    point->measured_sha256 = row.Text(1);
+    point->build_version = row.Text(2);
+    point->job_id = row.Text(3);
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace optfarm::storage::sqlite

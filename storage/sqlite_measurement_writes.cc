@@ -1,0 +1,190 @@
+#include "storage/sqlite_measurement_writes.h"
+
+#include <cmath>
+#include <string>
+
+#include "base/status_macros.h"
+#include "storage/deflate.h"
+
+namespace optfarm::storage {
+namespace {
+
+// The numbers of rows that a measurement points at.
+struct Places {
+  int64_t series = 0;
+  int64_t environment = 0;
+  int64_t model = 0;
+  int64_t measured = 0;
+};
+
+// Binds what tells one series from another as parameters 1 to 5.
+void BindSeries(SqliteStatement& statement, const MeasurementRecord& record) {
+  statement.BindText(1, record.measurement.device());
+  statement.BindText(2, record.source_model.name());
+  statement.BindText(3, record.recipe_name);
+  statement.BindText(4, record.measurement.variant());
+  statement.BindInt(5, record.measurement.threads());
+}
+
+absl::StatusOr<int64_t> SeriesOf(SqliteDatabase& db,
+                                 const MeasurementRecord& record) {
+  {
+    SqliteStatement query = db.Prepare(
+        "SELECT series_id FROM series WHERE device = ?1 AND model_name = ?2"
+        " AND recipe_name = ?3 AND variant = ?4 AND threads = ?5");
+    BindSeries(query, record);
+    if (query.Step()) return query.Int(0);
+    OPTFARM_RETURN_IF_ERROR(query.status());
+  }
+  SqliteStatement insert = db.Prepare(
+      "INSERT INTO series (device, model_name, recipe_name, variant, threads,"
+      " last_result_id) VALUES (?1,?2,?3,?4,?5,0)");
+  BindSeries(insert, record);
+  OPTFARM_RETURN_IF_ERROR(insert.Run());
+  return db.LastInsertId();
+}
+
+absl::StatusOr<int64_t> GraphOf(SqliteDatabase& db, const std::string& sha256) {
+  {
+    SqliteStatement query =
+        db.Prepare("SELECT graph_id FROM graphs WHERE sha256 = ?1");
+    query.BindText(1, sha256);
+    if (query.Step()) return query.Int(0);
+    OPTFARM_RETURN_IF_ERROR(query.status());
+  }
+  SqliteStatement insert =
+      db.Prepare("INSERT INTO graphs (sha256) VALUES (?1)");
+  insert.BindText(1, sha256);
+  OPTFARM_RETURN_IF_ERROR(insert.Run());
+  return db.LastInsertId();
+}
+
+// Binds what is kept of an environment as parameters 1 to 5.
+void BindEnvironment(SqliteStatement& statement,
+                     const v1::Environment& environment) {
+  statement.BindText(1, environment.build_version());
+  statement.BindText(2, environment.cpu_model());
+  statement.BindText(3, environment.governor());
+  statement.BindText(4, environment.os());
+  statement.BindText(5, environment.kernel());
+}
+
+absl::StatusOr<int64_t> EnvironmentOf(SqliteDatabase& db,
+                                      const v1::Environment& environment) {
+  {
+    SqliteStatement query = db.Prepare(
+        "SELECT environment_id FROM environments WHERE build_version = ?1"
+        " AND cpu_model = ?2 AND governor = ?3 AND os = ?4 AND kernel = ?5");
+    BindEnvironment(query, environment);
+    if (query.Step()) return query.Int(0);
+    OPTFARM_RETURN_IF_ERROR(query.status());
+  }
+  SqliteStatement insert = db.Prepare(
+      "INSERT INTO environments (build_version, cpu_model, governor, os,"
+      " kernel) VALUES (?1,?2,?3,?4,?5)");
+  BindEnvironment(insert, environment);
+  OPTFARM_RETURN_IF_ERROR(insert.Run());
+  return db.LastInsertId();
+}
+
+absl::StatusOr<Places> PlacesOf(SqliteDatabase& db,
+                                const MeasurementRecord& record) {
+  const v1::Measurement& m = record.measurement;
+  Places places;
+  OPTFARM_ASSIGN_OR_RETURN(places.series, SeriesOf(db, record));
+  OPTFARM_ASSIGN_OR_RETURN(places.environment, EnvironmentOf(db, m.before()));
+  OPTFARM_ASSIGN_OR_RETURN(places.model,
+                           GraphOf(db, record.source_model.digest().sha256()));
+  OPTFARM_ASSIGN_OR_RETURN(places.measured, GraphOf(db, m.model().sha256()));
+  return places;
+}
+
+absl::Status InsertRow(SqliteDatabase& db, const MeasurementRecord& record,
+                       const Places& places, const v1::Measurement& summary) {
+  SqliteStatement insert = db.Prepare(
+      "INSERT INTO measurements (series_id, job_id, task_id, create_time,"
+      " environment_id, model_id, model_bytes, measured_id, runs, noisy,"
+      " load_us, first_us, min_us, median_us, mean_us, mad_us, p90_us, p99_us,"
+      " max_us, peak_memory_bytes, file_size_bytes, measurement_proto) VALUES"
+      // A clock that was set back does not put this result before others.
+      " (?1,?2,?3,MAX(?4,COALESCE((SELECT create_time FROM measurements"
+      "   ORDER BY result_id DESC LIMIT 1), ?4)),"
+      "?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)");
+  insert.BindInt(1, places.series);
+  insert.BindText(2, record.job_id);
+  insert.BindText(3, record.task_id);
+  insert.BindTime(4, record.create_time);
+  insert.BindInt(5, places.environment);
+  insert.BindInt(6, places.model);
+  insert.BindInt(7, record.source_model.digest().size_bytes());
+  insert.BindInt(8, places.measured);
+  const v1::Measurement& m = summary;
+  insert.BindInt(9, m.runs());
+  insert.BindInt(10, m.noisy() ? 1 : 0);
+  int parameter = 11;
+  for (const double value :
+       {m.load_us(), m.first_us(), m.min_us(), m.median_us(), m.mean_us(),
+        m.mad_us(), m.p90_us(), m.p99_us(), m.max_us()}) {
+    // SQLite keeps NaN as NULL, which no column may be.
+    insert.BindDouble(parameter++, std::isnan(value) ? 0 : value);
+  }
+  insert.BindInt(20, m.peak_memory_bytes());
+  insert.BindInt(21, m.file_size_bytes());
+  insert.BindBlob(22, m.SerializeAsString());
+  return insert.Run();
+}
+
+absl::Status InsertSamples(SqliteDatabase& db, int64_t result_id,
+                           const v1::Measurement& raw) {
+  const std::string bytes = raw.SerializeAsString();
+  if (bytes.empty()) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(const std::string deflated, Deflate(bytes));
+  const bool smaller = deflated.size() < bytes.size();
+  SqliteStatement insert =
+      db.Prepare("INSERT INTO samples VALUES (?1,?2,?3,?4)");
+  insert.BindInt(1, result_id);
+  insert.BindInt(2, smaller ? 1 : 0);
+  insert.BindInt(3, static_cast<int64_t>(bytes.size()));
+  insert.BindBlob(4, smaller ? deflated : bytes);
+  return insert.Run();
+}
+
+absl::Status NoteNewest(SqliteDatabase& db, int64_t series_id,
+                        int64_t result_id) {
+  SqliteStatement update =
+      db.Prepare("UPDATE series SET last_result_id = ?2 WHERE series_id = ?1");
+  update.BindInt(1, series_id);
+  update.BindInt(2, result_id);
+  return update.Run();
+}
+
+absl::Status InsertTags(SqliteDatabase& db, const std::string& job_id,
+                        int64_t series_id, int64_t result_id) {
+  SqliteStatement insert = db.Prepare(
+      "INSERT INTO result_tags SELECT tag, ?2, ?3 FROM job_tags"
+      " WHERE job_id = ?1");
+  insert.BindText(1, job_id);
+  insert.BindInt(2, series_id);
+  insert.BindInt(3, result_id);
+  return insert.Run();
+}
+
+}  // namespace
+
+absl::Status InsertMeasurement(SqliteDatabase& db,
+                               const MeasurementRecord& record) {
+  v1::Measurement summary = record.measurement;
+  v1::Measurement raw;
+  raw.mutable_samples_us()->Swap(summary.mutable_samples_us());
+  raw.mutable_op_times()->Swap(summary.mutable_op_times());
+  raw.mutable_slowest_nodes()->Swap(summary.mutable_slowest_nodes());
+  OPTFARM_ASSIGN_OR_RETURN(const Places places, PlacesOf(db, record));
+  OPTFARM_RETURN_IF_ERROR(InsertRow(db, record, places, summary));
+  const int64_t result_id = db.LastInsertId();
+  OPTFARM_RETURN_IF_ERROR(InsertSamples(db, result_id, raw));
+  OPTFARM_RETURN_IF_ERROR(
+      InsertTags(db, record.job_id, places.series, result_id));
+  return NoteNewest(db, places.series, result_id);
+}
+
+}  // namespace optfarm::storage

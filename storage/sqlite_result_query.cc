@@ -1,0 +1,379 @@
+#include "storage/sqlite_result_query.h"
+
+#include <algorithm>
+#include <queue>
+#include <string>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace optfarm::storage::sqlite {
+namespace {
+
+constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
+
+#define OPTFARM_SERIES_COLUMNS                                         \
+  "SELECT series_id, last_result_id, model_name, recipe_name, device," \
+  " variant, threads FROM series WHERE "
+#define OPTFARM_SERIES_CONDITIONS                                        \
+  " AND (?1 IS NULL OR device = ?1) AND (?2 IS NULL OR model_name = ?2)" \
+  " AND (?3 IS NULL OR recipe_name = ?3)"                                \
+  " AND (?4 IS NULL OR variant = ?4) AND (?5 IS NULL OR threads = ?5)"
+constexpr char kSeriesOfDevice[] =
+    OPTFARM_SERIES_COLUMNS "device = ?1" OPTFARM_SERIES_CONDITIONS;
+constexpr char kSeriesOfModel[] =
+    OPTFARM_SERIES_COLUMNS "model_name = ?2" OPTFARM_SERIES_CONDITIONS;
+constexpr char kAllSeries[] =
+    OPTFARM_SERIES_COLUMNS "TRUE" OPTFARM_SERIES_CONDITIONS;
+constexpr char kOneSeries[] =
+    OPTFARM_SERIES_COLUMNS "series_id = ?6" OPTFARM_SERIES_CONDITIONS;
+#undef OPTFARM_SERIES_COLUMNS
+#undef OPTFARM_SERIES_CONDITIONS
+
+// An index that begins with a graph or tag and the series is walked from series
+// to series, one step each.
+constexpr char kNextSeriesOfModel[] =
+    "SELECT series_id FROM measurements INDEXED BY measurements_by_model"
+    " WHERE model_id = ?1 AND series_id > ?2 ORDER BY series_id LIMIT 1";
+constexpr char kNextSeriesOfMeasured[] =
+    "SELECT series_id FROM measurements INDEXED BY measurements_by_measured"
+    " WHERE measured_id = ?1 AND series_id > ?2 ORDER BY series_id LIMIT 1";
+constexpr char kNextSeriesOfTag[] =
+    "SELECT series_id FROM result_tags WHERE tag = ?1 AND series_id > ?2"
+    " ORDER BY series_id LIMIT 1";
+constexpr char kBoundsOfModel[] =
+    "SELECT (SELECT MIN(result_id) FROM measurements INDEXED BY"
+    " measurements_by_model WHERE model_id = ?1 AND series_id = ?2),"
+    " (SELECT MAX(result_id) FROM measurements INDEXED BY"
+    " measurements_by_model WHERE model_id = ?1 AND series_id = ?2)";
+constexpr char kBoundsOfMeasured[] =
+    "SELECT (SELECT MIN(result_id) FROM measurements INDEXED BY"
+    " measurements_by_measured WHERE measured_id = ?1 AND series_id = ?2),"
+    " (SELECT MAX(result_id) FROM measurements INDEXED BY"
+    " measurements_by_measured WHERE measured_id = ?1 AND series_id = ?2)";
+
+#define OPTFARM_POINT_COLUMNS                                 \
+  "SELECT m.result_id, median_us, p90_us, peak_memory_bytes," \
+  " file_size_bytes, noisy, model_id, measured_id FROM "
+constexpr char kRowsOfSeries[] = OPTFARM_POINT_COLUMNS
+    "measurements AS m INDEXED BY measurements_by_series"
+    " WHERE series_id = ?1 AND result_id >= ?2 AND result_id <= ?3"
+    " ORDER BY result_id DESC";
+constexpr char kRowsOfTag[] = OPTFARM_POINT_COLUMNS
+    "result_tags AS t CROSS JOIN measurements AS m"
+    " ON m.result_id = t.result_id"
+    " WHERE t.tag = ?4 AND t.series_id = ?1 AND t.result_id >= ?2"
+    " AND t.result_id <= ?3 ORDER BY t.result_id DESC";
+constexpr char kRowsOfJob[] = OPTFARM_POINT_COLUMNS
+    "measurements AS m INDEXED BY measurements_by_job"
+    " WHERE job_id = ?4 AND series_id = ?1 AND result_id >= ?2"
+    " AND result_id <= ?3 ORDER BY result_id DESC";
+#undef OPTFARM_POINT_COLUMNS
+
+double ValueOf(const PointRecord& point, v1::Metric metric) {
+  switch (metric) {
+    case v1::P90_US:
+      return point.p90_us;
+    case v1::PEAK_MEMORY_BYTES:
+      return static_cast<double>(point.peak_memory_bytes);
+    case v1::FILE_SIZE_BYTES:
+      return static_cast<double>(point.file_size_bytes);
+    default:
+      return point.median_us;
+  }
+}
+
+void BindOptional(SqliteStatement& statement, int parameter,
+                  const std::optional<std::string>& value) {
+  if (value.has_value()) statement.BindText(parameter, *value);
+}
+
+}  // namespace
+
+// Results are in order of time, so the first one at or after a time is found by
+// halving the range of ids.
+absl::StatusOr<int64_t> FirstResultAt(SqliteDatabase& db, absl::Time time) {
+  int64_t low = 1;
+  int64_t high = 1;
+  {
+    SqliteStatement last =
+        db.Prepare("SELECT COALESCE(MAX(result_id), 0) + 1 FROM measurements");
+    if (last.Step()) high = last.Int(0);
+    OPTFARM_RETURN_IF_ERROR(last.status());
+  }
+  while (low < high) {
+    const int64_t middle = low + (high - low) / 2;
+    SqliteStatement query = db.Prepare(
+        "SELECT result_id, create_time FROM measurements"
+        " WHERE result_id >= ?1 ORDER BY result_id LIMIT 1");
+    query.BindInt(1, middle);
+    if (query.Step() && query.Time(1) < time) {
+      low = query.Int(0) + 1;
+    } else {
+      high = middle;
+    }
+    OPTFARM_RETURN_IF_ERROR(query.status());
+  }
+  return low;
+}
+
+absl::Status ResultQuery::Prepare(int64_t before) {
+  if (before > 0) high_ = before;
+  if (filter_.from_time != absl::InfinitePast()) {
+    OPTFARM_ASSIGN_OR_RETURN(low_, FirstResultAt(db_, filter_.from_time));
+  }
+  if (filter_.until_time != absl::InfiniteFuture()) {
+    OPTFARM_ASSIGN_OR_RETURN(const int64_t end,
+                             FirstResultAt(db_, filter_.until_time));
+    high_ = std::min(high_, end);
+  }
+  if (filter_.result_id > 0) {
+    low_ = std::max(low_, filter_.result_id);
+    high_ = std::min(high_, filter_.result_id + 1);
+  }
+  if (!filter_.model || filter_.model->sha256_prefix.empty()) {
+    return absl::OkStatus();
+  }
+  SqliteStatement query = db_.Prepare(
+      "SELECT graph_id FROM graphs WHERE sha256 >= ?1 AND sha256 < ?2");
+  query.BindText(1, filter_.model->sha256_prefix);
+  // 'g' sorts after every hex digit.
+  query.BindText(2, filter_.model->sha256_prefix + "g");
+  while (query.Step()) graphs_.insert(query.Int(0));
+  return query.status();
+}
+
+bool ResultQuery::NeedsSeries() const {
+  return filter_.job_id || filter_.recipe_name || filter_.device ||
+         filter_.variant || filter_.threads || filter_.model || filter_.tag ||
+         !filter_.metrics.empty();
+}
+
+bool ResultQuery::MatchesNumbers(const PointRecord& point) const {
+  return std::all_of(filter_.metrics.begin(), filter_.metrics.end(),
+                     [&](const MetricFilter& range) {
+                       const double value = ValueOf(point, range.metric);
+                       return value >= range.at_least && value < range.below;
+                     });
+}
+
+bool ResultQuery::MatchesName(const SeriesKey& key) const {
+  return !key.model_name.empty() && key.model_name == filter_.model->file_name;
+}
+
+absl::StatusOr<std::vector<int64_t>> ResultQuery::NewestOfAll(size_t limit) {
+  SqliteStatement query = db_.Prepare(
+      "SELECT result_id FROM measurements WHERE result_id >= ?1"
+      " AND result_id < ?2 ORDER BY result_id DESC LIMIT ?3");
+  query.BindInt(1, low_);
+  query.BindInt(2, high_);
+  query.BindInt(3, static_cast<int64_t>(limit));
+  std::vector<int64_t> ids;
+  while (query.Step()) ids.push_back(query.Int(0));
+  OPTFARM_RETURN_IF_ERROR(query.status());
+  return ids;
+}
+
+absl::StatusOr<std::vector<int64_t>> ResultQuery::NewestIds(size_t limit) {
+  if (!NeedsSeries()) return NewestOfAll(limit);
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates,
+                           Candidates());
+  // The smallest of the best so far is on top.
+  std::priority_queue<int64_t, std::vector<int64_t>, std::greater<>> best;
+  for (const Candidate& candidate : candidates) {
+    int64_t least = 0;
+    if (best.size() == limit) {
+      least = best.top() + 1;
+      if (candidate.newest < least) break;
+    }
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<PointRecord> rows,
+                             Rows(candidate, least, static_cast<int>(limit)));
+    for (const PointRecord& row : rows) {
+      best.push(row.result_id);
+      if (best.size() > limit) best.pop();
+    }
+  }
+  std::vector<int64_t> ids(best.size());
+  for (size_t i = ids.size(); i-- > 0; best.pop()) ids[i] = best.top();
+  return ids;
+}
+
+absl::StatusOr<std::vector<PointRecord>> ResultQuery::Rows(
+    const Candidate& candidate, int64_t least, int limit) {
+  SqliteStatement query = db_.Prepare(filter_.job_id ? kRowsOfJob
+                                      : filter_.tag  ? kRowsOfTag
+                                                     : kRowsOfSeries);
+  query.BindInt(1, candidate.series_id);
+  query.BindInt(2, std::max(least, candidate.oldest));
+  query.BindInt(3, candidate.newest);
+  if (filter_.job_id) {
+    query.BindText(4, *filter_.job_id);
+  } else if (filter_.tag) {
+    query.BindText(4, *filter_.tag);
+  }
+  std::vector<PointRecord> rows;
+  while (static_cast<int>(rows.size()) < limit && query.Step()) {
+    if (candidate.check_graph && !graphs_.contains(query.Int(6)) &&
+        !graphs_.contains(query.Int(7))) {
+      continue;
+    }
+    PointRecord point;
+    point.result_id = query.Int(0);
+    point.median_us = query.Double(1);
+    point.p90_us = query.Double(2);
+    point.peak_memory_bytes = query.Int(3);
+    point.file_size_bytes = query.Int(4);
+    point.noisy = query.Int(5) != 0;
+    if (MatchesNumbers(point)) rows.push_back(std::move(point));
+  }
+  OPTFARM_RETURN_IF_ERROR(query.status());
+  return rows;
+}
+
+absl::StatusOr<std::vector<ResultQuery::Candidate>> ResultQuery::Candidates() {
+  std::vector<Candidate> candidates;
+  if (filter_.job_id) {
+    OPTFARM_RETURN_IF_ERROR(AddCandidatesOfJob(candidates));
+  } else if (filter_.tag) {
+    OPTFARM_RETURN_IF_ERROR(AddCandidatesOfTag(candidates));
+  } else {
+    OPTFARM_RETURN_IF_ERROR(AddCandidatesOfTable(candidates));
+    for (const int64_t graph_id : graphs_) {
+      OPTFARM_RETURN_IF_ERROR(AddCandidatesOfGraph(graph_id, kNextSeriesOfModel,
+                                                   kBoundsOfModel, candidates));
+      OPTFARM_RETURN_IF_ERROR(AddCandidatesOfGraph(
+          graph_id, kNextSeriesOfMeasured, kBoundsOfMeasured, candidates));
+    }
+  }
+  // One series may have been found in several ways: take what covers all.
+  std::sort(candidates.begin(), candidates.end(),
+            [](const Candidate& a, const Candidate& b) {
+              return a.series_id < b.series_id;
+            });
+  std::vector<Candidate> merged;
+  for (Candidate& next : candidates) {
+    if (merged.empty() || merged.back().series_id != next.series_id) {
+      merged.push_back(std::move(next));
+      continue;
+    }
+    Candidate& known = merged.back();
+    known.newest = std::max(known.newest, next.newest);
+    known.oldest = std::min(known.oldest, next.oldest);
+    known.check_graph &= next.check_graph;
+  }
+  std::sort(merged.begin(), merged.end(),
+            [](const Candidate& a, const Candidate& b) {
+              return std::pair(b.newest, a.series_id) <
+                     std::pair(a.newest, b.series_id);
+            });
+  return merged;
+}
+
+absl::Status ResultQuery::AddCandidatesOfTable(
+    std::vector<Candidate>& candidates) {
+  const bool by_name = filter_.model.has_value();
+  if (by_name && filter_.model->file_name.empty()) return absl::OkStatus();
+  SqliteStatement query = db_.Prepare(filter_.device ? kSeriesOfDevice
+                                      : by_name      ? kSeriesOfModel
+                                                     : kAllSeries);
+  BindOptional(query, 1, filter_.device);
+  if (by_name) query.BindText(2, filter_.model->file_name);
+  BindOptional(query, 3, filter_.recipe_name);
+  BindOptional(query, 4, filter_.variant);
+  if (filter_.threads) query.BindInt(5, *filter_.threads);
+  while (query.Step()) {
+    Candidate candidate;
+    candidate.series_id = query.Int(0);
+    candidate.newest = std::min(query.Int(1), high_ - 1);
+    candidate.oldest = low_;
+    if (candidate.newest < low_) continue;
+    candidate.key = {query.Text(2), query.Text(3), query.Text(4), query.Text(5),
+                     static_cast<int>(query.Int(6))};
+    candidates.push_back(std::move(candidate));
+  }
+  return query.status();
+}
+
+absl::Status ResultQuery::AddSeries(int64_t series_id, int64_t newest,
+                                    int64_t oldest,
+                                    std::vector<Candidate>& candidates) {
+  SqliteStatement query = db_.Prepare(kOneSeries);
+  BindOptional(query, 1, filter_.device);
+  BindOptional(query, 3, filter_.recipe_name);
+  BindOptional(query, 4, filter_.variant);
+  if (filter_.threads) query.BindInt(5, *filter_.threads);
+  query.BindInt(6, series_id);
+  if (!query.Step()) return query.status();
+  Candidate candidate;
+  candidate.series_id = series_id;
+  candidate.newest = std::min({newest, query.Int(1), high_ - 1});
+  candidate.oldest = std::max(oldest, low_);
+  candidate.key = {query.Text(2), query.Text(3), query.Text(4), query.Text(5),
+                   static_cast<int>(query.Int(6))};
+  candidate.check_graph = filter_.model && !MatchesName(candidate.key);
+  if (candidate.newest >= candidate.oldest) {
+    candidates.push_back(std::move(candidate));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResultQuery::AddCandidatesOfGraph(
+    int64_t graph_id, const char* next_series, const char* bounds,
+    std::vector<Candidate>& candidates) {
+  int64_t series_id = 0;
+  while (true) {
+    {
+      SqliteStatement next = db_.Prepare(next_series);
+      next.BindInt(1, graph_id);
+      next.BindInt(2, series_id);
+      if (!next.Step()) return next.status();
+      series_id = next.Int(0);
+    }
+    SqliteStatement range = db_.Prepare(bounds);
+    range.BindInt(1, graph_id);
+    range.BindInt(2, series_id);
+    if (!range.Step()) return range.status();
+    OPTFARM_RETURN_IF_ERROR(
+        AddSeries(series_id, range.Int(1), range.Int(0), candidates));
+  }
+}
+
+absl::Status ResultQuery::AddCandidatesOfTag(
+    std::vector<Candidate>& candidates) {
+  int64_t series_id = 0;
+  while (true) {
+    {
+      SqliteStatement next = db_.Prepare(kNextSeriesOfTag);
+      next.BindText(1, *filter_.tag);
+      next.BindInt(2, series_id);
+      if (!next.Step()) return next.status();
+      series_id = next.Int(0);
+    }
+    OPTFARM_RETURN_IF_ERROR(AddSeries(series_id, kEnd, 0, candidates));
+  }
+}
+
+absl::Status ResultQuery::AddCandidatesOfJob(
+    std::vector<Candidate>& candidates) {
+  if (filter_.tag) {
+    SqliteStatement has =
+        db_.Prepare("SELECT 1 FROM job_tags WHERE job_id = ?1 AND tag = ?2");
+    has.BindText(1, *filter_.job_id);
+    has.BindText(2, *filter_.tag);
+    if (!has.Step()) return has.status();
+  }
+  std::vector<int64_t> series;
+  {
+    SqliteStatement query = db_.Prepare(
+        "SELECT DISTINCT series_id FROM measurements WHERE job_id = ?1");
+    query.BindText(1, *filter_.job_id);
+    while (query.Step()) series.push_back(query.Int(0));
+    OPTFARM_RETURN_IF_ERROR(query.status());
+  }
+  for (const int64_t series_id : series) {
+    OPTFARM_RETURN_IF_ERROR(AddSeries(series_id, kEnd, 0, candidates));
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace optfarm::storage::sqlite

@@ -1,0 +1,84 @@
+// Finds measurements without reading those that nobody asked for. There are few
+// series and many measurements: a filter first chooses series, then each
+// series' newest rows are read from an index, and no series further back than
+// what has been found.
+
+#ifndef OPTFARM_STORAGE_SQLITE_RESULT_QUERY_H_
+#define OPTFARM_STORAGE_SQLITE_RESULT_QUERY_H_
+
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "storage/metadata_store.h"
+#include "storage/sqlite_database.h"
+
+namespace optfarm::storage::sqlite {
+
+// The smallest id of a result that was taken at `time` or later; one above the
+// largest when there is none.
+absl::StatusOr<int64_t> FirstResultAt(SqliteDatabase& db, absl::Time time);
+
+// THREADS: those of its database. OWNERSHIP: database and filter outlive it.
+class ResultQuery {
+ public:
+  // A series that may hold what is asked for.
+  struct Candidate {
+    int64_t series_id = 0;
+    SeriesKey key;
+    // No row outside oldest..newest is asked for.
+    int64_t newest = 0;
+    int64_t oldest = 0;
+    // A row must be of one of the filter's graphs.
+    bool check_graph = false;
+  };
+
+  ResultQuery(SqliteDatabase& db, const MeasurementFilter& filter)
+      : db_(db), filter_(filter) {}
+
+  // Reads the filter's times and graphs; call it first. `before`: only results
+  // with smaller ids; 0: all.
+  absl::Status Prepare(int64_t before);
+
+  // The newest `limit` results, newest first.
+  absl::StatusOr<std::vector<int64_t>> NewestIds(size_t limit);
+
+  // By newest, the newest first.
+  absl::StatusOr<std::vector<Candidate>> Candidates();
+
+  // The newest `limit` rows of a candidate with ids from `least`, newest first,
+  // numbers only.
+  absl::StatusOr<std::vector<PointRecord>> Rows(const Candidate& candidate,
+                                                int64_t least, int limit);
+
+ private:
+  bool NeedsSeries() const;
+  absl::StatusOr<std::vector<int64_t>> NewestOfAll(size_t limit);
+  bool MatchesNumbers(const PointRecord& point) const;
+
+  absl::Status AddCandidatesOfTable(std::vector<Candidate>& candidates);
+  absl::Status AddCandidatesOfGraph(int64_t graph_id, const char* next_series,
+                                    const char* bounds,
+                                    std::vector<Candidate>& candidates);
+  absl::Status AddCandidatesOfTag(std::vector<Candidate>& candidates);
+  absl::Status AddCandidatesOfJob(std::vector<Candidate>& candidates);
+  // Adds the series unless the filter excludes it.
+  absl::Status AddSeries(int64_t series_id, int64_t newest, int64_t oldest,
+                         std::vector<Candidate>& candidates);
+  bool MatchesName(const SeriesKey& key) const;
+
+  SqliteDatabase& db_;
+  const MeasurementFilter& filter_;
+  // Ids in low_..high_-1 are asked for.
+  int64_t low_ = 0;
+  int64_t high_ = std::numeric_limits<int64_t>::max();
+  absl::flat_hash_set<int64_t> graphs_;
+};
+
+}  // namespace optfarm::storage::sqlite
+
+#endif  // OPTFARM_STORAGE_SQLITE_RESULT_QUERY_H_

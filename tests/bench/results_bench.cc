@@ -1,0 +1,317 @@
+// Fills a results store, by default with a million measurements, and prints how
+// long taking them in took and how long each kind of question takes then. Not a
+// test: nothing depends on how fast it is.
+//
+//   nice taskset -c 0,1 results_bench --path=/big/disk/results.db
+//
+// A store that is there is used as it is, so that questions can be asked again.
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <cstdio>
+#include <functional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/time/clock.h"
+#include "base/digest.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "server/regression_rule.h"
+#include "storage/sqlite_analyst.h"
+#include "storage/sqlite_metadata_store.h"
+
+namespace optfarm {
+namespace {
+
+using storage::MeasurementFilter;
+using storage::MeasurementRecord;
+
+struct Options {
+  std::string path;
+  int measurements = 1'000'000;
+  int devices = 50;
+  int models = 20;
+  // A completion brings so many at once: 2 variants with 2 thread counts each.
+  int batch = 4;
+  int samples = 100;
+  int repeats = 7;
+};
+
+const absl::Time kStart = absl::FromUnixSeconds(1'750'000'000);
+constexpr absl::Duration kYear = absl::Hours(24 * 365);
+
+// One model's jobs on one device measure float and int8 with 1 and 4 threads.
+class Writer {
+ public:
+  Writer(storage::MetadataStore& store, const Options& options)
+      : store_(store), options_(options) {}
+
+  absl::Status WriteAll() {
+    for (int done = 0; done < options_.measurements; done += options_.batch) {
+      OPTFARM_RETURN_IF_ERROR(WriteBatch(done));
+    }
+    return absl::OkStatus();
+  }
+
+ private:
+  // Every commit of a pipeline makes another model of the same name.
+  absl::Status WriteBatch(int done) {
+    const int commit = done / (options_.batch * options_.devices);
+    const int device = done / options_.batch % options_.devices;
+    const int model = commit % options_.models;
+    const std::string sha = Sha256Hex(absl::StrCat("model ", commit));
+    const std::string job_id = absl::StrCat("job", done);
+    storage::WriteBatch batch;
+    storage::NewJob& job = batch.new_jobs.emplace_back();
+    job.job.job_id = job_id;
+    job.job.create_time = TimeOf(done);
+    job.job.state = v1::SUCCEEDED;
+    job.job.end_time = TimeOf(done);
+    job.job.spec.add_tags(absl::StrCat("commit=", commit));
+    if (commit % 7 == 0) job.job.spec.add_tags("nightly");
+    storage::TaskRecord task;
+    task.task_id = job_id + "/benchmark";
+    task.job_id = job_id;
+    task.create_time = TimeOf(done);
+    job.tasks.push_back(std::move(task));
+    for (int i = 0; i < options_.batch; ++i) {
+      MeasurementRecord& record = batch.measurements.emplace_back();
+      record.job_id = job_id;
+      record.task_id = job_id + "/benchmark";
+      record.create_time = TimeOf(done);
+      record.recipe_name = model % 2 == 0 ? "int8" : "int8-accuracy";
+      record.source_model.set_name(absl::StrCat("model", model, ".pb"));
+      record.source_model.mutable_digest()->set_sha256(sha);
+      Fill(device, i % 4, sha, record);
+    }
+    return store_.Commit(batch);
+  }
+
+  absl::Time TimeOf(int done) const {
+    return kStart + kYear * (static_cast<double>(done) /
+                             static_cast<double>(options_.measurements));
+  }
+
+  void Fill(int device, int kind, const std::string& sha,
+            MeasurementRecord& record) {
+    v1::Measurement& m = record.measurement;
+    m.set_device(absl::StrCat("device", device));
+    m.set_variant(kind < 2 ? "float" : record.recipe_name);
+    m.set_threads(kind % 2 == 0 ? 1 : 4);
+    m.mutable_model()->set_sha256(kind < 2 ? sha : Sha256Hex(sha));
+    std::normal_distribution<double> noise(1, 0.01);
+    const double base = 1000.0 * (device + 1) / (kind + 1);
+    for (int i = 0; i < options_.samples; ++i) {
+      m.add_samples_us(static_cast<float>(base * noise(random_)));
+    }
+    m.set_median_us(base * noise(random_));
+    m.set_p90_us(m.median_us() * 1.02);
+    m.set_mad_us(base * 0.01);
+    m.set_runs(options_.samples);
+    m.set_peak_memory_bytes(100'000'000 + static_cast<int64_t>(base));
+    m.set_file_size_bytes(kind < 2 ? 16'000'000 : 4'000'000);
+    for (v1::Environment* environment :
+         {m.mutable_before(), m.mutable_after()}) {
+      environment->set_cpu_model("Cortex-A76");
+      environment->set_cores(4);
+      environment->set_governor("performance");
+      environment->set_os("Debian GNU/Linux 12 (bookworm)");
+      environment->set_kernel("Linux 6.1.0 aarch64");
+      environment->set_build_version("0.1.0");
+      for (int i = 0; i < 4; ++i) environment->add_cpu_freq_khz(2'400'000);
+      environment->set_temperature_mc(48'000);
+    }
+    for (int i = 0; i < 20; ++i) {
+      v1::OpTime& op = *m.add_op_times();
+      op.set_op(absl::StrCat("QuantizedOp", i));
+      op.set_count(i + 1);
+      op.set_total_us(base / (i + 2));
+    }
+  }
+
+  storage::MetadataStore& store_;
+  const Options& options_;
+  std::mt19937 random_{1};
+};
+
+void Time(const char* what, int repeats, const std::function<size_t()>& ask) {
+  std::vector<double> milliseconds;
+  size_t found = 0;
+  for (int i = 0; i < repeats; ++i) {
+    const absl::Time start = absl::Now();
+    found = ask();
+    milliseconds.push_back(absl::ToDoubleMilliseconds(absl::Now() - start));
+  }
+  const double first = milliseconds[0];
+  std::sort(milliseconds.begin(), milliseconds.end());
+  absl::PrintF("%-58s %8.2f %8.2f %8.2f %8d\n", what, first,
+               milliseconds[milliseconds.size() / 2], milliseconds.back(),
+               found);
+  std::fflush(stdout);
+}
+
+MeasurementFilter With(const std::function<void(MeasurementFilter&)>& set) {
+  MeasurementFilter filter;
+  set(filter);
+  return filter;
+}
+
+void AskForResults(storage::MetadataStore& store, const Options& options) {
+  const auto list = [&](const char* what, const MeasurementFilter& filter,
+                        storage::PageRequest page = {0, 100}) {
+    Time(what, options.repeats,
+         [&] { return store.QueryMeasurements(filter, page).value().size(); });
+  };
+  list("results", {});
+  list("results, 1000", {}, {0, 1000});
+  list("results --full, 400", With([](auto& f) { f.full = true; }), {0, 400});
+  list("results, a page in the middle", {}, {options.measurements / 2, 100});
+  list("results --device", With([](auto& f) { f.device = "device7"; }));
+  list("results --recipe --variant --threads", With([](auto& f) {
+         f.recipe_name = "int8";
+         f.variant = "float";
+         f.threads = 4;
+       }));
+  list("results --recipe, a page in the middle",
+       With([](auto& f) { f.recipe_name = "int8"; }),
+       {options.measurements / 2, 100});
+  list("results --model=NAME --device", With([](auto& f) {
+         f.model = storage::ModelFilter{"", "model3.pb"};
+         f.device = "device7";
+       }));
+  list("results --model=SHA", With([](auto& f) {
+         f.model = storage::ModelFilter{Sha256Hex("model 100"), ""};
+       }));
+  list(
+      "results --model=6 DIGITS --device", With([](auto& f) {
+        f.model = storage::ModelFilter{Sha256Hex("model 100").substr(0, 6), ""};
+        f.device = "device7";
+      }));
+  list("results --tag, one commit",
+       With([](auto& f) { f.tag = "commit=100"; }));
+  list("results --tag, a seventh of all",
+       With([](auto& f) { f.tag = "nightly"; }));
+  list("results --tag --device --variant", With([](auto& f) {
+         f.tag = "nightly";
+         f.device = "device7";
+         f.variant = "float";
+       }));
+  list("results, a day half a year ago", With([](auto& f) {
+         f.from_time = kStart + kYear / 2;
+         f.until_time = f.from_time + absl::Hours(24);
+       }));
+  list("results --device, a day half a year ago", With([](auto& f) {
+         f.device = "device7";
+         f.from_time = kStart + kYear / 2;
+         f.until_time = f.from_time + absl::Hours(24);
+       }));
+  list("results --where, half match", With([](auto& f) {
+         f.metrics.push_back({v1::MEDIAN_US, 8000});
+       }));
+  list("results --where, nothing matches", With([](auto& f) {
+         f.metrics.push_back({v1::MEDIAN_US, 1e12});
+       }));
+  list("results that are not there", With([](auto& f) {
+         f.device = "device7";
+         f.recipe_name = "none";
+       }));
+  list("results --job", With([](auto& f) { f.job_id = "job400000"; }));
+  list("results --id", With([](auto& f) { f.result_id = 400'000; }));
+}
+
+void AskForSeries(storage::MetadataStore& store, const Options& options) {
+  const auto history = [&](const char* what, const MeasurementFilter& filter,
+                           storage::SeriesRequest request) {
+    Time(what, options.repeats, [&] {
+      size_t points = 0;
+      for (const auto& s : store.ListSeries(filter, request).value().series) {
+        points += s.points.size();
+      }
+      return points;
+    });
+  };
+  history("history", {}, {});
+  history("history --model=NAME --device", With([](auto& f) {
+            f.model = storage::ModelFilter{"", "model3.pb"};
+            f.device = "device7";
+          }),
+          {});
+  history("history, 10 series of 1000 points", {}, {10, 1000});
+  history("compare, one side (a model's newest)", With([](auto& f) {
+            f.model = storage::ModelFilter{Sha256Hex("model 100"), ""};
+          }),
+          {1000, 1, false});
+  v1::RegressionRule rule = server::CompleteRule({}).value();
+  Time("regressions in all series", options.repeats, [&] {
+    const auto list =
+        store.ListSeries({}, {~size_t{0}, rule.window(), false}).value();
+    size_t found = 0;
+    for (const auto& series : list.series) {
+      found += server::Judge(rule, series.points).regressed ? 1 : 0;
+    }
+    return found;
+  });
+}
+
+absl::Status Run(const Options& options) {
+  const bool there = Exists(options.path);
+  OPTFARM_ASSIGN_OR_RETURN(const auto store, storage::OpenSqliteMetadataStore(
+                                                 options.path, absl::Now()));
+  if (!there) {
+    const absl::Time start = absl::Now();
+    OPTFARM_RETURN_IF_ERROR(Writer(*store, options).WriteAll());
+    const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
+    absl::PrintF(
+        "took in %d measurements, %d a durable commit, in %.0f s: "
+        "%.0f a second\n",
+        options.measurements, options.batch, seconds,
+        options.measurements / seconds);
+  }
+  absl::PrintF("%-58s %8s %8s %8s %8s\n", "milliseconds", "first", "median",
+               "worst", "found");
+  AskForResults(*store, options);
+  AskForSeries(*store, options);
+  for (const auto& [what, sql] :
+       std::vector<std::pair<const char*, const char*>>{
+           {"sql: newest of a device",
+            "SELECT * FROM results WHERE device = 'device7' AND variant = "
+            "'float' ORDER BY result_id DESC LIMIT 20"},
+           {"sql: mean by device, all rows",
+            "SELECT device, COUNT(*), AVG(median_us) FROM measurements JOIN "
+            "series USING (series_id) GROUP BY device"}}) {
+    Time(what, options.repeats, [&, query = sql] {
+      return static_cast<size_t>(
+          storage::RunReadOnlySql(options.path, query,
+                                  {.max_time = absl::Minutes(1)})
+              .value()
+              .rows_size());
+    });
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+}  // namespace optfarm
+
+int main(int argc, char** argv) {
+  optfarm::Options options;
+  CLI::App app("Measures the results store");
+  app.add_option("--path", options.path, "Database; made when absent")
+      ->required();
+  app.add_option("--measurements", options.measurements, "How many to write");
+  app.add_option("--batch", options.batch, "Measurements a durable commit");
+  app.add_option("--devices", options.devices, "Devices");
+  app.add_option("--models", options.models, "Names of models");
+  app.add_option("--samples", options.samples, "Runs of each measurement");
+  app.add_option("--repeats", options.repeats, "Times each question is asked");
+  CLI11_PARSE(app, argc, argv);
+  const absl::Status status = optfarm::Run(options);
+  if (status.ok()) return 0;
+  std::fprintf(stderr, "%s\n", status.ToString().c_str());
+  return 1;
+}

@@ -1,0 +1,152 @@
+// How devices are seen: states, quarantine, operators' changes, and alerts when
+// one that should report does not.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "server/device_view.h"
+#include "tests/server/scheduler_fixture.h"
+
+namespace optfarm::server {
+namespace {
+
+using ::optfarm::testing::IsOk;
+using ::optfarm::testing::StatusIs;
+using ::testing::_;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+class DeviceHealthTest : public SchedulerFixture {
+ protected:
+  void SetUp() override {
+    SchedulerFixture::SetUp();
+    Call(AgentCall("pi4"));
+  }
+  v1::Device Pi4() { return *scheduler_->FindDevice("pi4", now_); }
+
+  // Each with a job of its own, all waiting for pi4.
+  void SubmitBenchmarks(int count) {
+    for (int i = 0; i < count; ++i) {
+      v1::JobSpec spec = Spec({"pi4"});
+      spec.set_max_attempts(1);
+      spec.set_no_cache(true);
+      SubmitOk(spec);
+      Complete(LeaseToWorker(), GoodReport());
+    }
+  }
+  // Fails the device's next task; false when it gets none.
+  bool FailOne(v1::Failure::Kind kind = v1::Failure::INTERNAL) {
+    const auto response = Call(AgentCall());
+    if (response.new_tasks().empty()) return false;
+    Complete(response.new_tasks(0), Failing(kind), "agent-1");
+    return true;
+  }
+  absl::StatusOr<v1::Device> Change(v1::ChangeDeviceRequest::Change change,
+                                    const std::string& name = "pi4") {
+    v1::ChangeDeviceRequest request;
+    request.set_name(name);
+    request.set_change(change);
+    request.set_reason("new battery");
+    return scheduler_->ChangeDevice(request, now_);
+  }
+};
+
+TEST_F(DeviceHealthTest, TellsWhatTheAgentSays) {
+  v1::SynchronizeRequest call = AgentCall("pi4", /*ready=*/false);
+  v1::DeviceStatus& status = *call.mutable_devices(0);
+  status.set_cooling(true);
+  status.set_reason("71 degrees");
+  status.mutable_health()->set_temperature_mc(71'000);
+  status.mutable_health()->set_battery_percent(80);
+  status.mutable_info()->add_tags("lab-2");
+  Call(call);
+  EXPECT_EQ(Pi4().state(), v1::Device::COOLING);
+  EXPECT_EQ(Pi4().state_reason(), "71 degrees");
+  EXPECT_EQ(Pi4().health().battery_percent(), 80);
+  EXPECT_EQ(Pi4().info().tags(0), "lab-2");
+  status.set_cooling(false);
+  status.set_unreachable(true);
+  status.set_reason("unauthorized");
+  Call(call);
+  EXPECT_EQ(Pi4().state(), v1::Device::OFFLINE);
+  EXPECT_THAT(Pi4().alert(), HasSubstr("unauthorized"));
+  Call(AgentCall());
+  EXPECT_EQ(Pi4().state(), v1::Device::AVAILABLE);
+  EXPECT_EQ(Pi4().alert(), "");
+}
+
+TEST_F(DeviceHealthTest, RepeatedFailuresLeadToQuarantineAndAnEnd) {
+  SubmitBenchmarks(6);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(FailOne()) << i;
+  EXPECT_EQ(Pi4().state(), v1::Device::QUARANTINED);
+  EXPECT_EQ(Pi4().failures_in_a_row(), 3);
+  EXPECT_THAT(Pi4().state_reason(), HasSubstr("what happened"));
+  EXPECT_FALSE(FailOne());
+  // A restart of the server does not end it, and time does.
+  Restart();
+  Call(AgentCall());
+  EXPECT_EQ(Pi4().state(), v1::Device::QUARANTINED);
+  now_ += absl::Minutes(31);
+  EXPECT_TRUE(FailOne());
+  EXPECT_EQ(Pi4().state(), v1::Device::QUARANTINED);
+  // The second term is longer.
+  now_ += absl::Minutes(31);
+  EXPECT_FALSE(FailOne());
+  EXPECT_THAT(Change(v1::ChangeDeviceRequest::ENABLE), IsOk());
+  const v1::LeasedTask lease = Lease(AgentCall());
+  Complete(lease, GoodBenchmark(), "agent-1");
+  EXPECT_EQ(Pi4().failures_in_a_row(), 0);
+}
+
+TEST_F(DeviceHealthTest, UsersErrorsAreNotTheDevices) {
+  SubmitBenchmarks(4);
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_TRUE(FailOne(v1::Failure::USER)) << i;
+  }
+  EXPECT_EQ(Pi4().failures_in_a_row(), 0);
+}
+
+TEST_F(DeviceHealthTest, OperatorTakesItOutAndBack) {
+  SubmitBenchmarks(1);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(v1::Device device,
+                               Change(v1::ChangeDeviceRequest::DISABLE));
+  EXPECT_EQ(device.state(), v1::Device::DISABLED);
+  EXPECT_EQ(device.state_reason(), "new battery");
+  EXPECT_FALSE(FailOne());
+  Restart();
+  EXPECT_EQ(Pi4().state(), v1::Device::DISABLED);
+  EXPECT_FALSE(FailOne());
+  EXPECT_THAT(Change(v1::ChangeDeviceRequest::ENABLE), IsOk());
+  EXPECT_TRUE(FailOne());
+  EXPECT_THAT(Change(v1::ChangeDeviceRequest::ENABLE, "pi5"),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("pi4")));
+  EXPECT_THAT(Change(v1::ChangeDeviceRequest::CHANGE_UNSPECIFIED),
+              StatusIs(absl::StatusCode::kInvalidArgument, _));
+}
+
+TEST_F(DeviceHealthTest, SilentDeviceIsMissedUntilItIsRetired) {
+  now_ += absl::Minutes(14);
+  EXPECT_EQ(Pi4().state(), v1::Device::OFFLINE);
+  EXPECT_EQ(Pi4().alert(), "");
+  now_ += absl::Minutes(2);
+  EXPECT_THAT(Pi4().alert(), HasSubstr("16m"));
+  scheduler_->Tick(now_);
+  EXPECT_THAT(Change(v1::ChangeDeviceRequest::RETIRE), IsOk());
+  EXPECT_EQ(Pi4().alert(), "");
+  // It comes back by reporting.
+  Call(AgentCall());
+  EXPECT_EQ(Pi4().state(), v1::Device::AVAILABLE);
+  now_ += absl::Minutes(16);
+  EXPECT_THAT(Pi4().alert(), HasSubstr("has not reported"));
+}
+
+TEST_F(DeviceHealthTest, RefusesTagsThatAreNoNames) {
+  v1::SynchronizeRequest call = AgentCall();
+  call.mutable_devices(0)->mutable_info()->add_tags("a b");
+  EXPECT_THAT(
+      scheduler_->Synchronize(call, scheduler_->BeginCall("agent-1"), now_),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("tag")));
+}
+
+}  // namespace
+}  // namespace optfarm::server

@@ -1,0 +1,336 @@
+// Rules, intervals, and the services that answer from the results store.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "optfarm/v1/store.grpc.pb.h"
+#include "server/interval.h"
+#include "server/regression_rule.h"
+#include "server/retention.h"
+#include "storage/sqlite_metadata_store.h"
+#include "tests/server/server_fixture.h"
+
+namespace optfarm::server {
+namespace {
+
+using ::optfarm::testing::IsOk;
+using ::optfarm::testing::StatusIs;
+using ::testing::_;
+using ::testing::DoubleNear;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+v1::Measurement Measured(double median, double low, double high) {
+  v1::Measurement m;
+  m.set_median_us(median);
+  m.set_median_low_us(low);
+  m.set_median_high_us(high);
+  return m;
+}
+
+TEST(IntervalTest, RatioIsAsSureAsItsMedians) {
+  const Interval sure =
+      MedianRatio(Measured(200, 200, 200), Measured(100, 100, 100));
+  EXPECT_EQ(sure.value, 2);
+  EXPECT_EQ(sure.low, 2);
+  EXPECT_EQ(sure.high, 2);
+  // One side's interval becomes the ratio's.
+  const Interval one =
+      MedianRatio(Measured(200, 100, 400), Measured(100, 100, 100));
+  EXPECT_THAT(one.low, DoubleNear(1, 1e-9));
+  EXPECT_THAT(one.high, DoubleNear(4, 1e-9));
+}
+
+TEST(IntervalTest, MadStandsInForAMissingInterval) {
+  v1::Measurement a = Measured(100, 0, 0);
+  a.set_mad_us(10);
+  a.set_runs(100);
+  const Interval ratio = MedianRatio(a, Measured(100, 100, 100));
+  // 1.96 * 1.2533 * 1.4826 * 0.1 / 10.
+  EXPECT_THAT(ratio.high, DoubleNear(std::exp(0.036419), 1e-5));
+  EXPECT_THAT(ratio.low * ratio.high, DoubleNear(1, 1e-9));
+}
+
+TEST(IntervalTest, GeometricMeanUsesStudentsT) {
+  EXPECT_EQ(GeometricMean({}).value, 0);
+  EXPECT_EQ(GeometricMean({3.0}).value, 3);
+  EXPECT_EQ(GeometricMean({3.0}).low, 0);
+  const Interval mean = GeometricMean({2.0, 8.0});
+  EXPECT_THAT(mean.value, DoubleNear(4, 1e-9));
+  // Logarithms differ from their mean by ln 2; its error is ln 2.
+  EXPECT_THAT(mean.high, DoubleNear(4 * std::pow(2, 12.706), 1));
+}
+
+std::vector<storage::PointRecord> Points(std::vector<double> newest_first) {
+  std::vector<storage::PointRecord> points;
+  for (const double value : newest_first) {
+    storage::PointRecord& point = points.emplace_back();
+    point.median_us = value;
+    point.p90_us = value + 1;
+  }
+  return points;
+}
+
+Judgement JudgeBy(v1::RegressionRule rule, std::vector<double> newest_first) {
+  const auto points = Points(std::move(newest_first));
+  Judgement judgement = Judge(*CompleteRule(rule), points);
+  judgement.point = nullptr;
+  return judgement;
+}
+
+TEST(RegressionRuleTest, DefaultComparesTheMedianWithThePastP90s) {
+  // Past p90s are 11, 12, 13, 14, 15: p90 14.6, range 4.
+  const Judgement fine = JudgeBy({}, {15.0, 10, 11, 12, 13, 14});
+  EXPECT_THAT(fine.allowed, DoubleNear(15, 1e-9));
+  EXPECT_FALSE(fine.regressed);
+  EXPECT_EQ(fine.past_points, 5);
+  EXPECT_EQ(fine.past_median, 12);
+  EXPECT_TRUE(JudgeBy({}, {15.001, 10, 11, 12, 13, 14}).regressed);
+}
+
+TEST(RegressionRuleTest, FewerThanFivePointsAreNotJudged) {
+  EXPECT_FALSE(JudgeBy({}, {100, 1, 1, 1}).enough_points);
+  EXPECT_FALSE(JudgeBy({}, {}).enough_points);
+  const Judgement judged = JudgeBy({}, {100, 1, 1, 1, 1});
+  EXPECT_TRUE(judged.enough_points);
+  EXPECT_TRUE(judged.regressed);
+}
+
+TEST(RegressionRuleTest, OtherRules) {
+  v1::RegressionRule rule;
+  rule.set_kind(v1::RegressionRule::RATIO);
+  rule.set_limit(1.5);
+  EXPECT_FALSE(JudgeBy(rule, {15, 10, 10, 10, 10}).regressed);
+  EXPECT_TRUE(JudgeBy(rule, {15.1, 10, 10, 10, 10}).regressed);
+  rule.set_kind(v1::RegressionRule::DEVIATIONS);
+  rule.set_limit(2);
+  // Median 10, MAD 1.
+  EXPECT_FALSE(JudgeBy(rule, {12.9, 9, 9, 10, 11, 11}).regressed);
+  EXPECT_TRUE(JudgeBy(rule, {13, 9, 9, 10, 11, 11}).regressed);
+}
+
+TEST(RegressionRuleTest, LooksOnlyAtTheWindow) {
+  v1::RegressionRule rule;
+  rule.set_window(5);
+  EXPECT_TRUE(JudgeBy(rule, {20, 10, 10, 10, 10, 99, 99}).regressed);
+  rule.set_window(6);
+  EXPECT_FALSE(JudgeBy(rule, {20, 10, 10, 10, 10, 99, 99}).regressed);
+}
+
+TEST(RegressionRuleTest, LeavesNoisyPointsOutWhenAsked) {
+  auto points = Points({100, 10, 10, 10, 10, 10});
+  points[0].noisy = true;
+  v1::RegressionRule rule;
+  EXPECT_TRUE(Judge(*CompleteRule(rule), points).regressed);
+  rule.set_skip_noisy(true);
+  EXPECT_FALSE(Judge(*CompleteRule(rule), points).regressed);
+}
+
+TEST(RegressionRuleTest, RefusesNonsense) {
+  for (const auto& spoil : std::vector<void (*)(v1::RegressionRule&)>{
+           [](v1::RegressionRule& r) { r.set_limit(-1); },
+           [](v1::RegressionRule& r) { r.set_limit(NAN); },
+           [](v1::RegressionRule& r) { r.set_min_points(1); },
+           [](v1::RegressionRule& r) { r.set_window(3); },
+           [](v1::RegressionRule& r) { r.set_window(101); },
+           [](v1::RegressionRule& r) {
+             r.set_kind(static_cast<v1::RegressionRule::Kind>(99));
+           }}) {
+    v1::RegressionRule rule;
+    spoil(rule);
+    EXPECT_THAT(CompleteRule(rule),
+                StatusIs(absl::StatusCode::kInvalidArgument, _));
+  }
+}
+
+// A server whose database was filled before it began.
+class ResultServicesTest : public ServerFixture {
+ protected:
+  void SetUp() override {
+    ServerFixture::SetUp();
+    server_.reset();
+    Fill();
+    Restart();
+    store_ = v1::StoreService::NewStub(channel_);
+  }
+
+  // Ten points for each of two devices; on "bad" the newest is twice as slow.
+  void Fill() {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        auto store,
+        storage::OpenSqliteMetadataStore(
+            JoinPath(options_.data_dir, "optfarm.db"), clock_.Now()));
+    storage::WriteBatch batch;
+    storage::NewJob& job = batch.new_jobs.emplace_back();
+    job.job.job_id = "old";
+    job.job.create_time = clock_.Now();
+    job.job.state = v1::SUCCEEDED;
+    job.job.end_time = clock_.Now();
+    job.job.spec.add_tags("nightly");
+    storage::TaskRecord task;
+    task.task_id = "t";
+    task.job_id = "old";
+    task.create_time = clock_.Now();
+    job.tasks.push_back(task);
+    for (int i = 0; i < 10; ++i) {
+      for (const std::string device : {"good", "bad"}) {
+        storage::MeasurementRecord& record = batch.measurements.emplace_back();
+        record.job_id = "old";
+        record.task_id = "t";
+        record.create_time = clock_.Now() + absl::Seconds(i);
+        record.recipe_name = "int8";
+        record.source_model.set_name("m.pb");
+        record.source_model.mutable_digest()->set_sha256(std::string(63, 'a') +
+                                                         std::to_string(i));
+        v1::Measurement& m = record.measurement;
+        m.set_device(device);
+        m.set_variant("int8");
+        m.set_threads(1);
+        m.set_median_us(device == "bad" && i == 9 ? 2000 : 1000 + i);
+        m.set_p90_us(m.median_us() + 10);
+        m.set_runs(50);
+        m.add_samples_us(1000);
+      }
+    }
+    ASSERT_THAT(store->Commit(batch), IsOk());
+  }
+
+  template <typename Response, typename Request, typename Stub>
+  absl::StatusOr<Response> Call(
+      Stub* stub,
+      grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&,
+                                   Response*),
+      const Request& request) {
+    Context context;
+    Response response;
+    const absl::Status status =
+        rpc::FromGrpc((stub->*method)(&context, request, &response));
+    if (!status.ok()) return status;
+    return response;
+  }
+  absl::StatusOr<v1::QuerySqlResponse> Sql(const std::string& sql) {
+    v1::QuerySqlRequest request;
+    request.set_sql(sql);
+    return Call(store_.get(), &v1::StoreService::Stub::QuerySql, request);
+  }
+
+  std::unique_ptr<v1::StoreService::Stub> store_;
+};
+
+TEST_F(ResultServicesTest, HistoryIsOldestFirstAndChosenByFilter) {
+  v1::ListHistoryRequest request;
+  request.mutable_filter()->set_tag("nightly");
+  request.mutable_filter()->set_device("bad");
+  request.set_max_points(3);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto history,
+      Call(results_.get(), &v1::ResultService::Stub::ListHistory, request));
+  ASSERT_THAT(history.series(), SizeIs(1));
+  EXPECT_FALSE(history.more_series());
+  EXPECT_EQ(history.series(0).series().model_name(), "m.pb");
+  ASSERT_THAT(history.series(0).points(), SizeIs(3));
+  EXPECT_EQ(history.series(0).points(0).median_us(), 1007);
+  EXPECT_EQ(history.series(0).points(2).median_us(), 2000);
+  EXPECT_EQ(history.series(0).points(2).job_id(), "old");
+  request.set_max_series(101);
+  EXPECT_THAT(
+      Call(results_.get(), &v1::ResultService::Stub::ListHistory, request),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("max_series")));
+}
+
+TEST_F(ResultServicesTest, FindsTheSeriesThatBecameWorse) {
+  v1::FindRegressionsRequest request;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto answer,
+      Call(results_.get(), &v1::ResultService::Stub::FindRegressions, request));
+  EXPECT_EQ(answer.judged(), 2);
+  EXPECT_EQ(answer.found(), 1);
+  ASSERT_THAT(answer.regressions(), SizeIs(1));
+  EXPECT_EQ(answer.regressions(0).series().device(), "bad");
+  EXPECT_EQ(answer.regressions(0).past_points(), 9);
+  EXPECT_EQ(answer.regressions(0).newest().result_id(), 20);
+  EXPECT_THAT(answer.regressions(0).message(), HasSubstr("2 ms"));
+  request.mutable_rule()->set_min_points(11);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto few,
+      Call(results_.get(), &v1::ResultService::Stub::FindRegressions, request));
+  EXPECT_EQ(few.too_few_points(), 2);
+  EXPECT_THAT(few.regressions(), IsEmpty());
+}
+
+TEST_F(ResultServicesTest, ResultIsFoundByItsIdAndByAMetric) {
+  v1::QueryResultsRequest request;
+  request.set_result_id(20);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      auto answer,
+      Call(results_.get(), &v1::ResultService::Stub::QueryResults, request));
+  ASSERT_THAT(answer.results(), SizeIs(1));
+  EXPECT_EQ(answer.results(0).tags(0), "nightly");
+  request.clear_result_id();
+  v1::MetricRange& range = *request.add_metrics();
+  range.set_metric(v1::MEDIAN_US);
+  range.set_at_least(1500);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      answer,
+      Call(results_.get(), &v1::ResultService::Stub::QueryResults, request));
+  ASSERT_THAT(answer.results(), SizeIs(1));
+  range.set_metric(v1::METRIC_UNSPECIFIED);
+  EXPECT_THAT(
+      Call(results_.get(), &v1::ResultService::Stub::QueryResults, request),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("metric")));
+}
+
+TEST_F(ResultServicesTest, AnswersSqlAndWritesNothing) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto answer,
+      Sql("SELECT device, MAX(median_us), CAST(x'ff' AS TEXT) FROM results"
+          " GROUP BY device ORDER BY device"));
+  ASSERT_THAT(answer.rows(), SizeIs(2));
+  EXPECT_EQ(answer.rows(0).values(0).text(), "bad");
+  EXPECT_EQ(answer.rows(0).values(1).real(), 2000);
+  EXPECT_EQ(answer.rows(0).values(2).text(), "\xEF\xBF\xBD");
+  EXPECT_THAT(Sql("DELETE FROM measurements"),
+              StatusIs(absl::StatusCode::kInvalidArgument, _));
+}
+
+TEST_F(ResultServicesTest, BackupIsADatabaseBelowTheDataFolder) {
+  v1::BackupRequest request;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto backup,
+      Call(store_.get(), &v1::StoreService::Stub::Backup, request));
+  EXPECT_EQ(backup.path(),
+            JoinPath(options_.data_dir, "backups/20231114T221320Z.db"));
+  EXPECT_EQ(*Sha256OfFile(backup.path()), backup.sha256());
+  EXPECT_THAT(Call(store_.get(), &v1::StoreService::Stub::Backup, request),
+              StatusIs(absl::StatusCode::kAlreadyExists, _));
+  request.set_name("../escape");
+  EXPECT_THAT(Call(store_.get(), &v1::StoreService::Stub::Backup, request),
+              StatusIs(absl::StatusCode::kInvalidArgument, _));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto restored,
+      storage::OpenSqliteMetadataStore(backup.path(), clock_.Now()));
+  EXPECT_THAT(*restored->QueryMeasurements({}, {0, 100}), SizeIs(20));
+}
+
+TEST_F(ResultServicesTest, LetsGoOfWhatIsOldAndNothingByDefault) {
+  server_.reset();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      auto store, storage::OpenSqliteMetadataStore(
+                      JoinPath(options_.data_dir, "optfarm.db"), clock_.Now()));
+  const absl::Time later = clock_.Now() + absl::Hours(48);
+  EXPECT_FALSE(LetGo(*store, RetentionOptions(), later));
+  EXPECT_THAT(store->GetJob("old"), IsOk());
+  RetentionOptions options;
+  options.jobs = absl::Hours(24);
+  EXPECT_FALSE(LetGo(*store, options, later));
+  EXPECT_THAT(store->GetJob("old"), StatusIs(absl::StatusCode::kNotFound, _));
+}
+
+}  // namespace
+}  // namespace optfarm::server
