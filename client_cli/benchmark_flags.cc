@@ -5,6 +5,7 @@
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "client_cli/command.h"
+#include "engine/benchmark/affinity.h"
 #include "engine/benchmark/environment.h"
 
 namespace optfarm::client_cli {
@@ -24,17 +25,10 @@ absl::StatusOr<std::vector<int>> ParseThreads(const std::string& text) {
 }
 
 absl::StatusOr<std::vector<int>> ParseProcessors(const std::string& text) {
-  std::vector<int> processors;
-  for (const absl::string_view part :
-       absl::StrSplit(text, ',', absl::SkipEmpty())) {
-    if (!absl::SimpleAtoi(part, &processors.emplace_back()) ||
-        processors.back() < 0) {
-      return UsageError(
-          absl::StrCat("--cpu_affinity: '", text,
-                       "' is not a list of processors by number, like 0,1"));
-    }
-  }
-  return processors;
+  absl::StatusOr<std::vector<int>> processors = benchmark::ParseCpus(text);
+  if (processors.ok()) return processors;
+  return UsageError(
+      absl::StrCat("--cpu_affinity: ", processors.status().message()));
 }
 
 absl::StatusOr<std::vector<std::vector<double>>> ParseValues(

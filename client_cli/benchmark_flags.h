@@ -16,7 +16,7 @@ namespace optfarm::client_cli {
 
 // "1,4"; "-1" or any number below 1: all processors.
 absl::StatusOr<std::vector<int>> ParseThreads(const std::string& text);
-// "0,2": numbers of processors.
+// "0,2": numbers of processors; "big": those with the highest top frequency.
 absl::StatusOr<std::vector<int>> ParseProcessors(const std::string& text);
 // "1,2:3": the first values of each input.
 absl::StatusOr<std::vector<std::vector<double>>> ParseValues(

@@ -157,8 +157,10 @@ class GraphBenchmark final : public Command {
                 "Threads; -1: one for each processor. Several numbers are "
                 "measured one after the other. Default: -1.",
                 &num_threads_);
-    flags->Text("cpu_affinity", "N,N",
-                "Processors to run on, by number. Default: all.", &processors_);
+    flags->Text(
+        "cpu_affinity", "N,N",
+        "Processors to run on, by number; big: the fastest. Default: all.",
+        &processors_);
     flags->Integer("warmup_runs", "Runs before measuring. Default: 1.",
                    &warmup_runs_, kLeast);
     flags->Integer("profile_runs",

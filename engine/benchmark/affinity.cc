@@ -1,7 +1,5 @@
 #include "engine/benchmark/affinity.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <fstream>
 
@@ -34,6 +32,18 @@ absl::Status PinToCpus(absl::Span<const int> cpus) {
       absl::StrCat("measuring on CPUs ", absl::StrJoin(cpus, ","),
                    " is not possible: one is not there, or may not be used by "
                    "this process"));
+}
+
+ScopedCpus::ScopedCpus(absl::Span<const int> cpus) {
+  if (cpus.empty() || sched_getaffinity(0, sizeof(before_), &before_) != 0) {
+    return;
+  }
+  status_ = PinToCpus(cpus);
+  is_pinned_ = status_.ok();
+}
+
+ScopedCpus::~ScopedCpus() {
+  if (is_pinned_) sched_setaffinity(0, sizeof(before_), &before_);
 }
 
 std::vector<int> BigCpus(const std::string& root) {

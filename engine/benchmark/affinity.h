@@ -3,6 +3,8 @@
 #ifndef OPTFARM_ENGINE_BENCHMARK_AFFINITY_H_
 #define OPTFARM_ENGINE_BENCHMARK_AFFINITY_H_
 
+#include <sched.h>
+
 #include <string>
 #include <vector>
 
@@ -17,6 +19,24 @@ namespace optfarm::benchmark {
 // processors only.
 // ERRORS: InvalidArgument when one is not there or may not be used.
 absl::Status PinToCpus(absl::Span<const int> cpus);
+
+// As PinToCpus as long as it lives; pins to nothing when `cpus` are empty.
+// THREADS: goes where it was made.
+class ScopedCpus {
+ public:
+  explicit ScopedCpus(absl::Span<const int> cpus);
+  ~ScopedCpus();
+  ScopedCpus(const ScopedCpus&) = delete;
+  ScopedCpus& operator=(const ScopedCpus&) = delete;
+
+  // ERRORS: as PinToCpus.
+  const absl::Status& status() const { return status_; }
+
+ private:
+  cpu_set_t before_;
+  bool is_pinned_ = false;
+  absl::Status status_;
+};
 
 // The processors with the highest top frequency ("big" cores); all when they
 // are alike or the system does not say. `root` as for ReadEnvironment.

@@ -7,13 +7,13 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
+#include "engine/benchmark/affinity.h"
 #include "engine/benchmark/environment.h"
 #include "engine/benchmark/loaded_variant.h"
 #include "engine/benchmark/measurement.h"
 #include "engine/benchmark/memory_sampler.h"
 #include "engine/benchmark/profile.h"
 #include "engine/benchmark/report_files.h"
-#include "engine/benchmark/thread_affinity.h"
 
 namespace optfarm::benchmark {
 namespace {
@@ -200,7 +200,7 @@ absl::StatusOr<ModelBenchmark> ModelRunner::Run() && {
   m.set_threads(request_.threads);
   m.set_device(request_.device);
   OPTFARM_RETURN_IF_ERROR(FillModelFile(request_.model.graph_path, &m));
-  const ThreadAffinity affinity(request_.processors);
+  const ScopedCpus affinity(request_.processors);
   OPTFARM_RETURN_IF_ERROR(affinity.status());
   std::optional<MemorySampler> sampler;
   if (request_.memory_check_interval > absl::ZeroDuration()) {
