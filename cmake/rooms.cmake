@@ -1,4 +1,4 @@
-# optfarm_room(FOLDER LINK ... PRIVATE ... PROGRAM name EXCLUDE regex)
+# optfarm_room(FOLDER LINK ... PRIVATE ... PROGRAM name EXCLUDE regex [SHARED_CXX])
 #
 # Makes library optfarm_<folder with _> from FOLDER/*.cc and its folders
 # (main.cc and paths that match EXCLUDE excepted), and program NAME from FOLDER/main.cc where it is asked
@@ -14,7 +14,7 @@ target_include_directories(optfarm_gemmlowp SYSTEM INTERFACE
   ${GEMMLOWP_INCLUDE_DIR} ${GEMMLOWP_INCLUDE_DIR}/gemmlowp)
 
 function(optfarm_room folder)
-  cmake_parse_arguments(ARG "" "PROGRAM;EXCLUDE" "LINK;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "SHARED_CXX" "PROGRAM;EXCLUDE" "LINK;PRIVATE" ${ARGN})
   string(REPLACE "/" "_" id ${folder})
   set(target optfarm_${id})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
@@ -37,7 +37,7 @@ function(optfarm_room folder)
     add_executable(${ARG_PROGRAM} ${PROJECT_SOURCE_DIR}/${folder}/main.cc)
     target_link_libraries(${ARG_PROGRAM} PRIVATE ${target} optfarm_warnings)
     if(OPTFARM_STATIC_DEPENDENCIES)
-      optfarm_link_statically(${ARG_PROGRAM})
+      optfarm_link_statically(${ARG_PROGRAM} ${ARG_SHARED_CXX})
     endif()
   endif()
 endfunction()

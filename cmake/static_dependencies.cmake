@@ -6,7 +6,8 @@
 #   optfarm_link_items(OUT ITEM...)   what a room links in place of ITEMs: the
 #       same, but in a target with property OPTFARM_STATIC_DEPENDENCIES the
 #       static library of those that have one
-#   optfarm_link_statically(PROGRAM)  sets that property and all else
+#   optfarm_link_statically(PROGRAM SHARED_CXX)  sets that property and all else;
+#       SHARED_CXX: a library that PROGRAM loads brings the shared C++ library
 #
 # The distribution's CMake packages name shared libraries only, so each library
 # gets a mirror here. What has no static library stays as it is.
@@ -14,7 +15,7 @@
 include(CheckCXXSourceRuns)
 
 set(OPTFARM_MIRRORED
-    "^((absl|gRPC|protobuf|re2|c-ares|JPEG|PNG|ZLIB|zstd|Snappy|LibArchive)::|yaml-cpp$)")
+    "^((absl|gRPC|protobuf|re2|c-ares|JPEG|PNG|ZLIB|zstd|Snappy|LibArchive|GIF|extra_ops)::|yaml-cpp$)")
 # What the static libarchive needs besides; its shared one brings them along.
 set(OPTFARM_ARCHIVE_NEEDS bz2 lzma zstd nettle)
 
@@ -119,14 +120,14 @@ if(OPTFARM_STATIC_DEPENDENCIES AND NOT CMAKE_CROSSCOMPILING)
   unset(CMAKE_REQUIRED_LINK_OPTIONS)
 endif()
 
-function(optfarm_link_statically program)
+function(optfarm_link_statically program shared_cxx)
   set_target_properties(${program} PROPERTIES OPTFARM_STATIC_DEPENDENCIES ON)
   get_property(shared GLOBAL PROPERTY OPTFARM_NOT_STATIC)
   list(REMOVE_DUPLICATES shared)
   if(shared)
     # Such a library may bring the shared standard library; one is enough.
     message(STATUS "${program} loads ${shared}: no static library was found")
-  else()
+  elseif(NOT shared_cxx)
     target_link_options(${program} PRIVATE -static-libstdc++ -static-libgcc)
   endif()
   if(OPTFARM_CAN_PACK_RELOCATIONS)

@@ -102,8 +102,8 @@ class Sql final : public Command {
 
 CommandInfo SqlCommand() {
   return {"sql", "Ask the results store in SQL; nothing can be written.",
-          "  optctl sql \"SELECT device, COUNT(*), AVG(median_us) FROM results "
-          "GROUP BY device\"\n"
+          "  optctl sql \"SELECT device, AVG(median_us) FROM results GROUP BY "
+          "device\"\n"
           "docs/results.md lists the tables. Times are microseconds since "
           "1970.",
           [] { return std::unique_ptr<Command>(new Sql); }};

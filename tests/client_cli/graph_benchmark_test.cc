@@ -109,7 +109,7 @@ TEST_F(GraphBenchmarkTest, RefusesRangesAndFilesThatDoNotFit) {
   EXPECT_NE(Benchmark({"--input_layer_value_range=input,2,1"}), 0);
   EXPECT_THAT(output_, HasSubstr("goes from 2 down to 1"));
   EXPECT_NE(Benchmark({"--cpu_affinity=99999"}), 0);
-  EXPECT_THAT(output_, HasSubstr("there is no processor 99999"));
+  EXPECT_THAT(output_, HasSubstr("'99999' is no CPU's number"));
 }
 
 TEST_F(GraphBenchmarkTest, WritesTraceAndReportFiles) {

@@ -99,12 +99,16 @@ TEST(WorkerFarmTest, ATaskThatCrashesIsTriedAgain) {
   EXPECT_EQ(job.tasks(0).failed_attempts(), 1);
 }
 
-// Submits a job that a limit of the worker ends.
+// Submits a job that a limit of the worker ends. `hold`: its process is stopped
+// as soon as it is there, so that it cannot end by itself.
 void ExpectLimit(const std::string& flag,
-                 const std::function<v1::JobSpec(Farm*)>& make_job) {
+                 const std::function<v1::JobSpec(Farm*)>& make_job,
+                 bool hold = false) {
   Farm farm;
   const auto worker = farm.StartWorker("w1", {flag});
-  const v1::Job job = farm.AwaitEnd(farm.Submit(make_job(&farm)));
+  const std::string job_id = farm.Submit(make_job(&farm));
+  if (hold) ::kill(worker->AwaitTaskProcess(), SIGSTOP);
+  const v1::Job job = farm.AwaitEnd(job_id);
   EXPECT_EQ(job.state(), v1::FAILED);
   EXPECT_EQ(job.failure().kind(), v1::Failure::USER);
   EXPECT_THAT(job.failure().message(), HasSubstr(flag));
@@ -175,8 +179,10 @@ TEST(WorkerFarmTest, ATaskThatNeedsTooMuchMemoryFailsAlone) {
 #endif
 
 TEST(WorkerFarmTest, ATaskThatTakesTooLongFailsAlone) {
-  ExpectLimit("--max_task_seconds=0.1",
-              [](Farm* farm) { return farm->DigitsJob("int8"); });
+  ExpectLimit(
+      "--max_task_seconds=1",
+      [](Farm* farm) { return farm->DigitsJob("int8"); },
+      /*hold=*/true);
 }
 
 TEST(WorkerFarmTest, CancellingAJobKillsItsProcess) {
