@@ -87,9 +87,10 @@ void Int8Chain::AddNarrow(std::optional<Range> range, float clip) {
   Append(std::move(link), Int8State::kCodes);
 }
 
-void Int8Chain::AddSteps() {
+void Int8Chain::AddSteps(bool are_ranges) {
   Link link;
   link.kind = Kind::kSteps;
+  link.are_ranges = are_ranges;
   is_by_column_ = false;
   Append(std::move(link), Int8State::kFloat);
 }
@@ -202,7 +203,7 @@ class Int8Chain::Maker {
       case Kind::kNarrow:
         return Narrow(link);
       case Kind::kSteps:
-        return Steps();
+        return Steps(link);
       case Kind::kRequantize:
         return Requantize(link);
       case Kind::kQuantizedRelu:
@@ -249,7 +250,7 @@ class Int8Chain::Maker {
 
   bool Begin(const Link& link);
   bool Narrow(const Link& link);
-  bool Steps();
+  bool Steps(const Link& link);
   std::optional<Range> FoundByColumn(float clip) const;
   float StepOf(int64_t column) const {
     return wide_
@@ -382,12 +383,18 @@ bool Int8Chain::Maker::Narrow(const Link& link) {
   return true;
 }
 
-bool Int8Chain::Maker::Steps() {
+bool Int8Chain::Maker::Steps(const Link& link) {
   Int8Stage& stage = Push(Int8StageKind::kDequantize);
   stage.factor = 1.0f;
   stage.summand = 0.0f;
   std::vector<float>& steps = KeepFloats();
-  for (int64_t c = 0; c < chain_.columns_; ++c) steps[c] = StepOf(c);
+  for (int64_t c = 0; c < chain_.columns_; ++c) {
+    steps[c] = StepOf(c);
+    if (!link.are_ranges) continue;
+    const Range range = RangeOfSteps(StepOf(c));
+    if (!IsRange(range)) return false;
+    steps[c] = AffineOf<int32_t>(CodeMode::kScaled, range).scale;
+  }
   Push(Int8StageKind::kScale).floats = steps.data();
   return true;
 }

@@ -78,8 +78,9 @@ class Int8Chain {
   void BeginLayer(const Tensor* bias, bool has_relu, bool is_by_column);
   // RequantizePerChannel; `clip` is that of RequantizationRangePerChannel.
   void AddNarrow(std::optional<Range> range, float clip);
-  // 32-bit codes of a layer times their steps.
-  void AddSteps();
+  // 32-bit codes of a layer times their steps. `are_ranges`: the steps came to
+  // a Dequantize as ranges, whose rounding is its own.
+  void AddSteps(bool are_ranges);
 
   // Each adds what the op of that name does. No range: it is found in the
   // numbers that come to it.
@@ -129,6 +130,7 @@ class Int8Chain {
     std::optional<Range> range;
     bool has_six = false;
     bool has_relu = false;
+    bool are_ranges = false;
     float clip = 0;
     // A layer's bias: in codes of 32 bits, or in `floats`.
     std::vector<int32_t> wide_codes;

@@ -59,6 +59,7 @@ class Finder {
   bool TakeFoundQuantize(int reshape, int quantize);
   bool TakeFoundNarrow(int range, int requantize);
   bool TakeDequantize(const Step& step);
+  bool TakeDequantizeByColumn(const Step& step);
 
   // Whether inputs first, first + 1, ... of a step are the chain's codes (at
   // input 0 if need be) and their range.
@@ -140,7 +141,7 @@ bool Finder::TakeWide(const std::vector<int>& readers) {
     at_.chain.AddNarrow(*range, 0);
     return Enter(readers, step);
   }
-  if (at_.chain.is_by_column()) return false;
+  if (at_.chain.is_by_column()) return TakeDequantizeByColumn(step);
   if (step.op == "Dequantize") return TakeDequantize(step);
   if (step.inputs.size() < 3 || !ReadsRange(step, 1)) return false;
   if (step.op == "QuantizedRelu" || step.op == "QuantizedRelu6") {
@@ -191,6 +192,22 @@ bool Finder::TakeDequantize(const Step& step) {
                               : tensorflow::DT_QINT32;
   if (!mode.ok() || !dtype.ok() || *dtype != wanted) return false;
   at_.chain.AddDequantize(*mode);
+  return Enter(plan_.ReadersOf(at_.outputs[0]), step);
+}
+
+bool Finder::TakeDequantizeByColumn(const Step& step) {
+  if (step.op != "Dequantize" || step.node == nullptr || !is_layer_ ||
+      !ReadsRange(step, 1)) {
+    return false;
+  }
+  const auto mode = CodeModeOf(*step.node);
+  const auto dtype = graph::GetType(*step.node, "T");
+  const auto axis = graph::GetIntOr(*step.node, "axis", -1);
+  if (!mode.ok() || *mode != CodeMode::kScaled || !dtype.ok() ||
+      *dtype != tensorflow::DT_QINT32 || !axis.ok() || *axis != rank_ - 1) {
+    return false;
+  }
+  at_.chain.AddSteps(/*are_ranges=*/true);
   return Enter(plan_.ReadersOf(at_.outputs[0]), step);
 }
 

@@ -186,7 +186,7 @@ bool Reader::BeginChain(Int8LayerPlan* made) const {
     }
   }
   made->chain.BeginLayer(bias, form_.has_relu, made->weights_steps.size() > 1);
-  if (form_.gives_floats) made->chain.AddSteps();
+  if (form_.gives_floats) made->chain.AddSteps(/*are_ranges=*/false);
   if (!form_.gives_codes) return true;
   const int input = form_.range_input() + 4;
   const std::optional<Range> range =

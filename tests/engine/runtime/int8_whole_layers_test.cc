@@ -232,5 +232,25 @@ INSTANTIATE_TEST_SUITE_P(
         Form{"QuantizedMatMulWithBiasAndDequantize", {1, 64}, {64, 100}},
         Form{"QuantizedMatMulWithBias", {2, 27}, {27, 10}, DT_QUINT8, false}));
 
+// What ends a net: sums that become floats, each column by its own step.
+using LastLayerTest = WholeLayerTest;
+
+TEST_P(LastLayerTest, GivesTheBitsOfThePlainKernelsAsFloats) {
+  graph_.Node("z", "Dequantize", {"y", "y:1", "y:2"})
+      .Type("T", DT_QINT32)
+      .Text("mode", "SCALED")
+      .Int("axis", static_cast<int64_t>(GetParam().input.size()) - 1);
+  ExpectTheSame("z", 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Forms, LastLayerTest,
+    ::testing::Values(
+        Form{"QuantizedConv2DWithBias", {1, 1, 1, 64}, {1, 1, 64, 101}},
+        Form{"QuantizedConv2DWithBiasAndRelu", {2, 5, 5, 8}, {3, 3, 8, 33}},
+        Form{"QuantizedDepthwiseConv2DWithBias", {1, 9, 7, 33}, {3, 3, 33, 1}},
+        Form{"QuantizedMatMulWithBias", {2, 27}, {27, 10}},
+        Form{"QuantizedMatMulWithBias", {2, 27}, {27, 10}, DT_QUINT8, false}));
+
 }  // namespace
 }  // namespace optfarm::runtime
