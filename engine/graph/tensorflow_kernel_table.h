@@ -17,9 +17,10 @@ struct KernelClass {
   const char* types;
 };
 
-// CPU kernels of TensorFlow 1.x, sorted by op. Those of arithmetic, reductions,
-// quantization, identities and tensor arrays were compared with the
-// registrations of TensorFlow 1.5; int8 came to divisions after it.
+// CPU kernels of TensorFlow 1.x, sorted by op. About 25 of arithmetic,
+// reductions, quantization, identities and tensor arrays were compared with the
+// registrations of TensorFlow 1.5 one by one; the others follow its naming and
+// were not. int8 came to divisions after 1.5.
 absl::Span<const KernelClass> TensorFlowKernelTable();
 
 }  // namespace optfarm::graph
