@@ -57,7 +57,10 @@ struct Int8StageLoops {
       const float x = __builtin_fmaf(static_cast<float>(row[i]), stage.factor,
                                      stage.summand) *
                       stage.unit;
-      row[i] = static_cast<int32_t>(Round(x)) + stage.low + add[i];
+      // Wrapping, as vectors do.
+      row[i] = static_cast<int32_t>(
+          static_cast<uint32_t>(static_cast<int32_t>(Round(x))) +
+          static_cast<uint32_t>(stage.low) + static_cast<uint32_t>(add[i]));
     }
   }
 

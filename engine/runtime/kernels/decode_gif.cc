@@ -1,9 +1,10 @@
 // DecodeGif: all frames of an animation. A file of its own because the library
 // may be left out (OPTFARM_EXTRA_OPS).
 
-#include <cstring>
+#include <cstdint>
 #include <string>
 
+#include "absl/algorithm/container.h"
 #include "base/status_macros.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/families.h"
@@ -27,7 +28,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGif(const tensorflow::NodeDef&) {
         context->AllocateOutput(
             0, tensorflow::DT_UINT8,
             Shape{animation.frames, picture.height, picture.width, 3}));
-    std::memcpy(out->raw(), picture.bytes.data(), picture.bytes.size());
+    absl::c_copy(picture.bytes, static_cast<uint8_t*>(out->raw()));
     return absl::OkStatus();
   });
 }

@@ -29,6 +29,12 @@ __attribute__((noinline)) void* operator new(size_t size) {
   if (memory == nullptr) throw std::bad_alloc();
   return memory;
 }
+// The library's own throws where the above does, and std::stable_sort uses it.
+__attribute__((noinline)) void* operator new(size_t size,
+                                             const std::nothrow_t&) noexcept {
+  ++news;
+  return std::malloc(size);
+}
 __attribute__((noinline)) void operator delete(void* memory) noexcept {
   std::free(memory);
 }
