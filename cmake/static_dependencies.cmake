@@ -111,7 +111,7 @@ endfunction()
 # A program's own relocations in a tenth of the space. Some linkers take the flag
 # and make programs that do not start.
 set(OPTFARM_PACK_RELOCATIONS -Wl,-z,pack-relative-relocs)
-if(OPTFARM_STATIC_DEPENDENCIES AND NOT CMAKE_CROSSCOMPILING)
+if(OPTFARM_STATIC_DEPENDENCIES)
   set(CMAKE_REQUIRED_LINK_OPTIONS ${OPTFARM_PACK_RELOCATIONS})
   check_cxx_source_runs(
     "const char* const kTexts[] = {\"a\", \"b\"};

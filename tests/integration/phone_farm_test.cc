@@ -107,29 +107,5 @@ TEST_F(PhoneFarmTest, RebootInMidRunIsTriedAgainWhenThePhoneIsBack) {
   EXPECT_EQ(job.measurements_size(), 2);
 }
 
-// scripts/test --arm sets the program's path and has qemu run it.
-TEST_F(PhoneFarmTest, ArmProgramDoesAWholeBenchmark) {
-  const char* program = std::getenv("OPTFARM_ARM_AGENT");
-  if (program == nullptr) GTEST_SKIP() << "OPTFARM_ARM_AGENT is not set";
-  const std::string wrapper =
-      JoinPath(folder_, "programs/optfarm-agent-arm64-v8a");
-  ASSERT_TRUE(WriteFileAtomically(
-                  wrapper, absl::StrCat("#!/bin/sh\nexec qemu-aarch64-static ",
-                                        program, " \"$@\"\n"))
-                  .ok());
-  Write("alpha", "props",
-        "ro.product.model=Arm\nro.product.cpu.abi=arm64-v8a\n");
-  const auto worker = farm_.StartWorker("w1");
-  const auto agent = StartAgent();
-  ASSERT_TRUE(AwaitState("alpha", v1::Device::AVAILABLE));
-  const v1::Job job = farm_.AwaitEnd(farm_.Submit(MeasuredJob({"alpha"})));
-  EXPECT_EQ(job.state(), v1::SUCCEEDED) << job.failure().DebugString();
-  ASSERT_EQ(job.measurements_size(), 2);
-  for (const v1::Measurement& m : job.measurements()) {
-    EXPECT_THAT(m.before().kernel(), HasSubstr("aarch64"));
-    EXPECT_TRUE(m.numeric_check().passed()) << m.numeric_check().message();
-  }
-}
-
 }  // namespace
 }  // namespace optfarm::integration
