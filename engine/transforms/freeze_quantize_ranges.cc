@@ -23,18 +23,6 @@ namespace {
 using graph::Graph;
 using graph::NodeId;
 
-absl::Status CheckOptions(const FreezeOptions& options) {
-  for (const auto& [name, value] :
-       {std::pair("min_percentile", options.min_percentile),
-        std::pair("max_percentile", options.max_percentile)}) {
-    if (!(value >= 0 && value < 100)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", name, "' is ", value, ", not at least 0 and below 100"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckLog(const RangeLog& log, const Graph& graph) {
   if (log.empty()) {
     return absl::InvalidArgumentError("the file holds no ranges");
@@ -96,7 +84,7 @@ std::vector<NodeId> QuantizesWithRangeOfRun(const Graph& graph) {
 
 absl::StatusOr<FreezeResult> FreezeQuantizeRanges(
     Graph* graph, const RangeLog& log, const FreezeOptions& options) {
-  OPTFARM_RETURN_IF_ERROR(CheckOptions(options));
+  OPTFARM_RETURN_IF_ERROR(CheckPercentiles(options));
   OPTFARM_RETURN_IF_ERROR(CheckLog(log, *graph));
   FreezeResult result;
   for (const NodeId id : QuantizesWithRangeOfRun(*graph)) {

@@ -28,6 +28,9 @@ struct FreezeResult {
   std::vector<std::string> left_dynamic;
 };
 
+// ERRORS: InvalidArgument for a percentile that is out of range.
+absl::Status CheckPercentiles(const FreezeOptions& options);
+
 // Of n observations, sorted ascending: the minimum at index
 // max(0, round(n * min_percentile / 100)) and the maximum at index
 // min(n - 1, round(n * (1 - max_percentile / 100))), halves away from zero.

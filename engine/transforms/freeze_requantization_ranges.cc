@@ -22,18 +22,6 @@ bool FindsRange(const graph::Node& node) {
          node.op() == "RequantizationRangePerChannel";
 }
 
-absl::Status CheckPercentiles(const FreezeOptions& options) {
-  for (const auto& [name, value] :
-       {std::pair("min_percentile", options.min_percentile),
-        std::pair("max_percentile", options.max_percentile)}) {
-    if (!(value >= 0 && value < 100)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "'", name, "' is ", value, ", not at least 0 and below 100"));
-    }
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckLog(const RangeLog& log, const Graph& graph) {
   if (log.empty()) {
     return absl::InvalidArgumentError(
@@ -112,6 +100,18 @@ absl::Status FreezeRequantizationRanges(Graph* graph,
 }
 
 }  // namespace
+
+absl::Status CheckPercentiles(const FreezeOptions& options) {
+  for (const auto& [name, value] :
+       {std::pair("min_percentile", options.min_percentile),
+        std::pair("max_percentile", options.max_percentile)}) {
+    if (!(value >= 0 && value < 100)) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", name, "' is ", value, ", not at least 0 and below 100"));
+    }
+  }
+  return absl::OkStatus();
+}
 
 ObservedRange RangeOfPercentiles(absl::Span<const ObservedRange> ranges,
                                  const FreezeOptions& options) {
