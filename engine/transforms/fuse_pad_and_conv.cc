@@ -42,16 +42,8 @@ absl::Status FusePadAndConv(Graph* graph, TransformContext* context) {
       Inner("Conv2D", "conv",
             {Inner("MirrorPad", "pad", {Leaf("*", "x"), Leaf("*", "paddings")}),
              Leaf("*", "filter")});
-  return RewriteMatches(graph, pattern, [&](const Match& match) {
-    const absl::Status fits = CheckMatch(*graph, match, *context);
-    if (fits.ok()) {
-      Fuse(match, *context, graph);
-      context->CountChange();
-    } else {
-      context->Skip(graph->node(match["conv"]).name(), fits.message());
-    }
-    return absl::OkStatus();
-  });
+  return FuseMatches(graph, pattern, context, CheckMatch,
+                     [&](const Match& match) { Fuse(match, *context, graph); });
 }
 
 TransformDef FusePadAndConvTransform() {

@@ -64,16 +64,10 @@ absl::Status FuseResizeAndConv(Graph* graph, TransformContext* context) {
       Inner("Conv2D", "conv",
             {Leaf("ResizeBilinear", "resize"), Leaf("*", "filter")});
   const std::vector<bool> in_loop = NodesInLoops(*graph);
-  return RewriteMatches(graph, pattern, [&](const Match& match) {
-    const absl::Status fits = CheckMatch(*graph, match, *context);
-    if (fits.ok()) {
-      Fuse(match, in_loop[match["conv"]], *context, graph);
-      context->CountChange();
-    } else {
-      context->Skip(graph->node(match["conv"]).name(), fits.message());
-    }
-    return absl::OkStatus();
-  });
+  return FuseMatches(graph, pattern, context, CheckMatch,
+                     [&](const Match& match) {
+                       Fuse(match, in_loop[match["conv"]], *context, graph);
+                     });
 }
 
 TransformDef FuseResizeAndConvTransform() {

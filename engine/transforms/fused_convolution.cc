@@ -129,4 +129,22 @@ void BecomeFused(NodeId conv, absl::string_view op,
   RemoveUnused(fused, context, graph);
 }
 
+absl::Status FuseMatches(
+    Graph* graph, const Pattern& pattern, TransformContext* context,
+    absl::FunctionRef<absl::Status(const Graph&, const Match&,
+                                   const TransformContext&)>
+        check,
+    absl::FunctionRef<void(const Match&)> fuse) {
+  return RewriteMatches(graph, pattern, [&](const Match& match) {
+    const absl::Status fits = check(*graph, match, *context);
+    if (fits.ok()) {
+      fuse(match);
+      context->CountChange();
+    } else {
+      context->Skip(graph->node(match["conv"]).name(), fits.message());
+    }
+    return absl::OkStatus();
+  });
+}
+
 }  // namespace optfarm::transforms

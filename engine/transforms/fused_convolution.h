@@ -6,10 +6,12 @@
 
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
+#include "engine/transforms/pattern.h"
 #include "engine/transforms/transform.h"
 
 namespace optfarm::transforms {
@@ -35,6 +37,16 @@ void BecomeFused(graph::NodeId conv, absl::string_view op,
                  absl::Span<const graph::Endpoint> inputs,
                  const std::vector<graph::NodeId>& fused,
                  const TransformContext& context, graph::Graph* graph);
+
+// Fuses the places of `pattern` that `check` finds fit; skips the others with
+// its reason, at the node "conv" of the pattern. ERRORS: InvalidArgument for a
+// cyclic graph.
+absl::Status FuseMatches(
+    graph::Graph* graph, const Pattern& pattern, TransformContext* context,
+    absl::FunctionRef<absl::Status(const graph::Graph&, const Match&,
+                                   const TransformContext&)>
+        check,
+    absl::FunctionRef<void(const Match&)> fuse);
 
 // Each fuses all places of its pattern. Those that cannot be fused are skipped
 // with the reason.

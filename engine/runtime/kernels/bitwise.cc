@@ -8,7 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/runtime/kernels/arguments.h"
-#include "engine/runtime/kernels/broadcast.h"
+#include "engine/runtime/kernels/broadcast_kernel.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
 
@@ -61,27 +61,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBitwise(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_INTEGER_TYPES));
   return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
-    const Tensor& a = context->input(0);
-    const Tensor& b = context->input(1);
-    OPTFARM_RETURN_IF_ERROR(RequireSameDtype(a, b));
-    OPTFARM_ASSIGN_OR_RETURN(const BroadcastPlan plan,
-                             PlanBroadcast(a.shape(), b.shape()));
-    OPTFARM_ASSIGN_OR_RETURN(
-        Tensor * out, context->AllocateOutput(0, a.dtype(), plan.output));
-    if (plan.output.num_elements() == 0) return absl::OkStatus();
-    return VisitInteger(a.dtype(), "x", [&](auto tag) -> absl::Status {
-      using T = typename decltype(tag)::type;
-      plan.ForEachRow(
-          0, plan.rows(), [&](int64_t in_a, int64_t in_b, int64_t at) {
-            for (int64_t i = 0; i < plan.row(); ++i) {
-              out->data<T>()[at + i] =
-                  Op::Of(a.data<T>()[in_a + (plan.a_moves() ? i : 0)],
-                         b.data<T>()[in_b + (plan.b_moves() ? i : 0)]);
-            }
-          });
-      return absl::OkStatus();
-    });
+    return ComputeBroadcast(
+        context, [](auto... args) { return VisitInteger(args...); },
+        [](auto x, auto y) { return Op::Of(x, y); });
   });
 }
 

@@ -33,6 +33,17 @@ struct BroadcastPlan {
   void ForEachRow(
       int64_t begin, int64_t end,
       absl::FunctionRef<void(int64_t, int64_t, int64_t)> body) const;
+
+  // Calls body(a index, b index, out index) for every element of the output.
+  template <typename Body>
+  void ForEachElement(Body body) const {
+    if (output.num_elements() == 0) return;
+    ForEachRow(0, rows(), [&](int64_t in_a, int64_t in_b, int64_t at) {
+      for (int64_t i = 0; i < row(); ++i) {
+        body(in_a + (a_moves() ? i : 0), in_b + (b_moves() ? i : 0), at + i);
+      }
+    });
+  }
 };
 
 // ERRORS: InvalidArgument when the shapes do not broadcast.

@@ -346,15 +346,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeComplex(
       OPTFARM_ASSIGN_OR_RETURN(
           Tensor * out,
           context->AllocateOutput(0, DataTypeOf<Out>::kValue, plan.output));
-      if (plan.output.num_elements() == 0) return absl::OkStatus();
-      plan.ForEachRow(0, plan.rows(),
-                      [&](int64_t in_a, int64_t in_b, int64_t at) {
-                        for (int64_t i = 0; i < plan.row(); ++i) {
-                          out->data<Out>()[at + i] =
-                              Out(a.data<T>()[in_a + (plan.a_moves() ? i : 0)],
-                                  b.data<T>()[in_b + (plan.b_moves() ? i : 0)]);
-                        }
-                      });
+      plan.ForEachElement([&](int64_t in_a, int64_t in_b, int64_t at) {
+        out->data<Out>()[at] = Out(a.data<T>()[in_a], b.data<T>()[in_b]);
+      });
       return absl::OkStatus();
     });
   });

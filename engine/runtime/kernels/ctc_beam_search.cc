@@ -15,6 +15,7 @@
 #include "engine/graph/attr.h"
 #include "engine/runtime/counted_vector.h"
 #include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/ctc_inputs.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
 #include "engine/runtime/run_bounds.h"
@@ -280,19 +281,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBeamSearch(
     OPTFARM_RETURN_IF_ERROR(
         RequireOutputs(*context, 3 * static_cast<int>(attrs.top_paths) + 1));
     const Tensor& inputs = context->input(0);
-    OPTFARM_RETURN_IF_ERROR(RequireRank(inputs, "inputs", 3));
-    OPTFARM_RETURN_IF_ERROR(RequireShape(context->input(1), "sequence_length",
-                                         Shape{inputs.dim(1)}));
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths,
-                             context->input(1).AsInt64s());
-    for (int64_t length : lengths) {
-      if (length < 0 || length > inputs.dim(0) || inputs.dim(2) < 1) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("a sequence of length ", length,
-                         " does not lie within inputs of shape ",
-                         inputs.shape().ToString()));
-      }
-    }
+                             ReadSequenceLengths(inputs, context->input(1)));
     return VisitFloat(inputs.dtype(), "inputs", [&](auto tag) -> absl::Status {
       return SearchAll<typename decltype(tag)::type>(inputs, lengths, attrs,
                                                      context);

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/ctc_inputs.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
 
@@ -83,19 +83,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGreedy(
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     OPTFARM_RETURN_IF_ERROR(RequireOutputs(*context, 4));
     const Tensor& inputs = context->input(0);
-    OPTFARM_RETURN_IF_ERROR(RequireRank(inputs, "inputs", 3));
-    OPTFARM_RETURN_IF_ERROR(RequireShape(context->input(1), "sequence_length",
-                                         Shape{inputs.dim(1)}));
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> lengths,
-                             context->input(1).AsInt64s());
-    for (int64_t length : lengths) {
-      if (length < 0 || length > inputs.dim(0) || inputs.dim(2) < 1) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("a sequence of length ", length,
-                         " does not lie within inputs of shape ",
-                         inputs.shape().ToString()));
-      }
-    }
+                             ReadSequenceLengths(inputs, context->input(1)));
     return VisitFloat(inputs.dtype(), "inputs", [&](auto t) -> absl::Status {
       using T = typename decltype(t)::type;
       std::vector<Decoded<T>> all;

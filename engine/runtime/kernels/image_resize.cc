@@ -7,37 +7,13 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "engine/graph/attr.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
+#include "engine/runtime/kernels/resize_attrs.h"
 
 namespace optfarm::runtime {
 namespace {
-
-struct ResizeAttrs {
-  bool align_corners = false;
-  bool half_pixel_centers = false;
-};
-
-absl::StatusOr<ResizeAttrs> ReadResizeAttrs(const tensorflow::NodeDef& node) {
-  ResizeAttrs attrs;
-  OPTFARM_ASSIGN_OR_RETURN(attrs.align_corners,
-                           graph::GetBoolOr(node, "align_corners", false));
-  OPTFARM_ASSIGN_OR_RETURN(attrs.half_pixel_centers,
-                           graph::GetBoolOr(node, "half_pixel_centers", false));
-  if (attrs.align_corners && attrs.half_pixel_centers) {
-    return absl::InvalidArgumentError(
-        "align_corners and half_pixel_centers exclude each other");
-  }
-  return attrs;
-}
-
-float StepOf(int64_t in, int64_t out, bool align_corners) {
-  return align_corners && out > 1
-             ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
-             : static_cast<float>(in) / static_cast<float>(out);
-}
 
 // Where one output position lies between two input positions.
 struct Tap {
@@ -48,7 +24,7 @@ struct Tap {
 
 std::vector<Tap> BilinearTaps(int64_t in, int64_t out,
                               const ResizeAttrs& attrs) {
-  const float step = StepOf(in, out, attrs.align_corners);
+  const float step = ResizeStep(in, out, attrs.align_corners);
   std::vector<Tap> taps(out);
   for (int64_t i = 0; i < out; ++i) {
     const float position = attrs.half_pixel_centers
@@ -64,7 +40,7 @@ std::vector<Tap> BilinearTaps(int64_t in, int64_t out,
 
 std::vector<int64_t> NearestTaps(int64_t in, int64_t out,
                                  const ResizeAttrs& attrs) {
-  const float step = StepOf(in, out, attrs.align_corners);
+  const float step = ResizeStep(in, out, attrs.align_corners);
   std::vector<int64_t> taps(out);
   for (int64_t i = 0; i < out; ++i) {
     const float position =

@@ -9,30 +9,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "engine/graph/attr.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
+#include "engine/runtime/kernels/resize_attrs.h"
 
 namespace optfarm::runtime {
 namespace {
-
-struct ResizeAttrs {
-  bool align_corners = false;
-  bool half_pixel_centers = false;
-};
 
 // The input positions that one output position takes, with their weights.
 struct Taps {
   std::vector<int64_t> positions;
   std::vector<float> weights;
 };
-
-float StepOf(int64_t in, int64_t out, bool align_corners) {
-  return align_corners && out > 1
-             ? static_cast<float>(in - 1) / static_cast<float>(out - 1)
-             : static_cast<float>(in) / static_cast<float>(out);
-}
 
 // The cubic convolution kernel (Keys 1981) at distance 0 to 2; TensorFlow's
 // old corner convention has a = -0.75, the half-pixel one -0.5.
@@ -46,7 +35,7 @@ std::vector<Taps> CubicTaps(int64_t in, int64_t out, const ResizeAttrs& attrs) {
   // TensorFlow looks the weights up in a table of so many steps.
   constexpr float kSteps = 1024.0f;
   const float a = attrs.half_pixel_centers ? -0.5f : -0.75f;
-  const float step = StepOf(in, out, attrs.align_corners);
+  const float step = ResizeStep(in, out, attrs.align_corners);
   std::vector<Taps> all(out);
   for (int64_t i = 0; i < out; ++i) {
     const float position = attrs.half_pixel_centers
@@ -78,7 +67,7 @@ std::vector<Taps> CubicTaps(int64_t in, int64_t out, const ResizeAttrs& attrs) {
 
 // Input cells under [i, i + 1) output cells, by the part that is covered.
 std::vector<Taps> AreaTaps(int64_t in, int64_t out, const ResizeAttrs& attrs) {
-  const float step = StepOf(in, out, attrs.align_corners);
+  const float step = ResizeStep(in, out, attrs.align_corners);
   std::vector<Taps> all(out);
   for (int64_t i = 0; i < out; ++i) {
     const float begin = static_cast<float>(i) * step;
@@ -140,15 +129,7 @@ template <MakeTaps kTaps>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeResize(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
-  ResizeAttrs attrs;
-  OPTFARM_ASSIGN_OR_RETURN(attrs.align_corners,
-                           graph::GetBoolOr(node, "align_corners", false));
-  OPTFARM_ASSIGN_OR_RETURN(attrs.half_pixel_centers,
-                           graph::GetBoolOr(node, "half_pixel_centers", false));
-  if (attrs.align_corners && attrs.half_pixel_centers) {
-    return absl::InvalidArgumentError(
-        "align_corners and half_pixel_centers exclude each other");
-  }
+  OPTFARM_ASSIGN_OR_RETURN(const ResizeAttrs attrs, ReadResizeAttrs(node));
   return MakeKernel([attrs](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     const Tensor& images = context->input(0);

@@ -8,7 +8,7 @@
 
 #include "base/status_macros.h"
 #include "engine/runtime/kernels/arguments.h"
-#include "engine/runtime/kernels/broadcast.h"
+#include "engine/runtime/kernels/broadcast_kernel.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
 
@@ -251,28 +251,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBinary(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_FLOAT_TYPES));
   return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
-    const Tensor& a = context->input(0);
-    const Tensor& b = context->input(1);
-    OPTFARM_RETURN_IF_ERROR(RequireSameDtype(a, b));
-    OPTFARM_ASSIGN_OR_RETURN(const BroadcastPlan plan,
-                             PlanBroadcast(a.shape(), b.shape()));
-    OPTFARM_ASSIGN_OR_RETURN(
-        Tensor * out, context->AllocateOutput(0, a.dtype(), plan.output));
-    if (plan.output.num_elements() == 0) return absl::OkStatus();
-    return VisitFloat(a.dtype(), "a", [&](auto tag) -> absl::Status {
-      using T = typename decltype(tag)::type;
-      plan.ForEachRow(
-          0, plan.rows(), [&](int64_t in_a, int64_t in_b, int64_t at) {
-            for (int64_t i = 0; i < plan.row(); ++i) {
-              const T x = a.data<T>()[in_a + (plan.a_moves() ? i : 0)];
-              const T y = b.data<T>()[in_b + (plan.b_moves() ? i : 0)];
-              out->data<T>()[at + i] =
-                  static_cast<T>(kFunction(double{x}, double{y}));
-            }
-          });
-      return absl::OkStatus();
-    });
+    return ComputeBroadcast(
+        context, [](auto... args) { return VisitFloat(args...); },
+        [](auto x, auto y) {
+          return static_cast<decltype(x)>(kFunction(double{x}, double{y}));
+        });
   });
 }
 

@@ -146,19 +146,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSubstr(
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out,
         context->AllocateOutput(0, tensorflow::DT_STRING, plan.output));
-    if (plan.output.num_elements() == 0) return absl::OkStatus();
     absl::Status status;
-    plan.ForEachRow(
-        0, plan.rows(), [&](int64_t in_a, int64_t in_b, int64_t at) {
-          for (int64_t i = 0; i < plan.row(); ++i) {
-            const int64_t b = in_b + (plan.b_moves() ? i : 0);
-            absl::StatusOr<std::string> cut =
-                Cut(input.data<std::string>()[in_a + (plan.a_moves() ? i : 0)],
-                    begins[b], lengths[b], is_character);
-            status.Update(cut.status());
-            if (cut.ok()) out->data<std::string>()[at + i] = *std::move(cut);
-          }
-        });
+    plan.ForEachElement([&](int64_t in_a, int64_t in_b, int64_t at) {
+      absl::StatusOr<std::string> cut =
+          Cut(input.data<std::string>()[in_a], begins[in_b], lengths[in_b],
+              is_character);
+      status.Update(cut.status());
+      if (cut.ok()) out->data<std::string>()[at] = *std::move(cut);
+    });
     return status;
   });
 }
