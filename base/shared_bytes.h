@@ -13,6 +13,8 @@ namespace optfarm {
 struct SharedBytes {
   absl::string_view bytes;
   std::shared_ptr<const void> owner;
+  // They lie in a mapped file: pages that are let go are read from it again.
+  bool is_mapped_file = false;
 };
 
 }  // namespace optfarm

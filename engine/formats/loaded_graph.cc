@@ -84,7 +84,7 @@ std::function<absl::StatusOr<SharedBytes>(const std::string& name)> RegionsOf(
              const std::string& name) -> absl::StatusOr<SharedBytes> {
     OPTFARM_ASSIGN_OR_RETURN(const absl::string_view bytes,
                              package->Find(name));
-    return SharedBytes{bytes, package};
+    return SharedBytes{bytes, package, package->is_mapped()};
   };
 }
 

@@ -83,8 +83,10 @@ absl::StatusOr<std::shared_ptr<const MemmappedPackage>> MemmappedPackage::Open(
   OPTFARM_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
                            MappedFile::Open(path));
   const absl::string_view bytes = file->bytes();
-  return Parse(std::unique_ptr<MemmappedPackage>(
-      new MemmappedPackage(path, bytes, std::move(file))));
+  std::unique_ptr<MemmappedPackage> package(
+      new MemmappedPackage(path, bytes, std::move(file)));
+  package->is_mapped_ = true;
+  return Parse(std::move(package));
 }
 
 absl::StatusOr<std::shared_ptr<const MemmappedPackage>>

@@ -52,6 +52,9 @@ class MemmappedPackage {
   // OWNERSHIP: valid as long as the package.
   absl::StatusOr<absl::string_view> Find(absl::string_view region) const;
 
+  // Whether the bytes are those of a mapped file.
+  bool is_mapped() const { return is_mapped_; }
+
   // The graph as it is stored, with its ImmutableConst nodes.
   // ERRORS: DataLoss when it is missing or does not parse.
   absl::StatusOr<tensorflow::GraphDef> Graph() const;
@@ -72,6 +75,7 @@ class MemmappedPackage {
   std::string name_;
   absl::string_view bytes_;
   std::shared_ptr<const void> owner_;
+  bool is_mapped_ = false;
   absl::flat_hash_map<std::string, absl::string_view> regions_;
 };
 

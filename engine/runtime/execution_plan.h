@@ -13,11 +13,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "engine/graph/graph.h"
 #include "engine/runtime/kernel.h"
 #include "engine/runtime/loop_nest.h"
+#include "engine/runtime/packed_weights.h"
 #include "engine/runtime/run_memory.h"
 #include "engine/runtime/tensor.h"
 
@@ -108,11 +110,21 @@ struct LoopPlan {
   std::vector<int> exits;
 };
 
+// A constant and who packs it. The value itself is held so that nothing else
+// can come to lie where it is found by.
+struct PlannedWeights {
+  Tensor value;
+  std::shared_ptr<SharedWeights> weights;
+};
+
 struct ExecutionPlan {
   std::vector<Step> steps;
   std::vector<LoopPlan> loops;
   // By slot: what is there before the first step (constants, folded results).
   std::vector<Tensor> initial;
+  // By where their elements lie, while the plan is made: constants that others
+  // may have packed.
+  absl::flat_hash_map<const void*, std::shared_ptr<PlannedWeights>> weights;
   // By slot: the loop whose iterations make the value.
   std::vector<int> slot_loop;
   // By slot: the tensor of the graph that it holds; the node is graph::kNoNode

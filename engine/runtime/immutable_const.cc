@@ -42,7 +42,9 @@ absl::StatusOr<Tensor> Copy(DataType dtype, const Shape& shape,
 }  // namespace
 
 absl::StatusOr<Tensor> ReadImmutableConst(const tensorflow::NodeDef& node,
-                                          const RegionFinder& find_region) {
+                                          const RegionFinder& find_region,
+                                          bool* is_mapped) {
+  if (is_mapped != nullptr) *is_mapped = false;
   OPTFARM_ASSIGN_OR_RETURN(const DataType dtype, graph::GetType(node, "dtype"));
   OPTFARM_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(node));
   OPTFARM_ASSIGN_OR_RETURN(const std::string name,
@@ -72,6 +74,7 @@ absl::StatusOr<Tensor> ReadImmutableConst(const tensorflow::NodeDef& node,
   if (address % kAlignment != 0 || dtype == tensorflow::DT_BOOL) {
     return Copy(dtype, shape, bytes);
   }
+  if (is_mapped != nullptr) *is_mapped = region.is_mapped_file;
   return Tensor::View(dtype, shape, bytes.data(), std::move(region.owner));
 }
 

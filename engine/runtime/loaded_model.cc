@@ -38,23 +38,31 @@ std::shared_ptr<const LoadedModel> LoadedModel::Create(graph::Graph graph) {
   for (graph::NodeId id : model->graph_.Ids()) {
     if (model->graph_.node(id).op() != "Const") continue;
     tensorflow::NodeDef* def = model->graph_.mutable_node(id)->mutable_def();
-    absl::StatusOr<Tensor>& value = model->values_[id];
-    value = Decode(*def);
-    if (value.ok()) {
-      model->value_bytes_ += value->TotalBytes();
-      if (value->TotalBytes() > 0) model->buffers_.insert(value->raw());
-    }
+    absl::StatusOr<Tensor> value = Decode(*def);
     if (!value.ok()) {
       def->mutable_attr()->erase("value");
-    } else if (value->TotalBytes() > kSmallBytes) {
-      DropElements(def);
+      model->values_[id] = value.status();
+      continue;
     }
+    const int64_t bytes = value->TotalBytes();
+    model->value_bytes_ += bytes;
+    if (bytes > kSmallBytes) DropElements(def);
+    model->values_[id] = std::make_shared<SharedWeights>(*std::move(value));
   }
   return model;
 }
 
-absl::StatusOr<Tensor> LoadedModel::ValueOf(graph::NodeId id) const {
-  return values_[id];
+std::shared_ptr<SharedWeights> LoadedModel::WeightsAt(graph::NodeId id,
+                                                      const Tensor& value,
+                                                      bool is_mapped) const {
+  absl::MutexLock lock(&mutex_);
+  Region& region = regions_[id];
+  if (region.data == value.raw() && region.weights->IsLike(value)) {
+    return region.weights;
+  }
+  auto made = std::make_shared<SharedWeights>(value, is_mapped);
+  if (region.data == nullptr) region = {value.raw(), made};
+  return made;
 }
 
 }  // namespace optfarm::runtime

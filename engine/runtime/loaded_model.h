@@ -7,16 +7,18 @@
 #include <memory>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "engine/graph/graph.h"
 #include "engine/runtime/packed_weights.h"
 #include "engine/runtime/tensor.h"
 
 namespace optfarm::runtime {
 
-// THREADS: may be used from many threads at once; but for what sessions pack,
-// it never changes.
+// THREADS: may be used from many threads at once; but for what sessions pack
+// and find, it never changes.
 class LoadedModel {
  public:
   // Takes the weights out of the graph's nodes, one after the other, so that
@@ -30,26 +32,31 @@ class LoadedModel {
   // The value of a Const node.
   // ERRORS: InvalidArgument for a value that is not well formed;
   // FailedPrecondition for another node.
-  absl::StatusOr<Tensor> ValueOf(graph::NodeId id) const;
+  const absl::StatusOr<std::shared_ptr<SharedWeights>>& WeightsOf(
+      graph::NodeId id) const {
+    return values_[id];
+  }
+  // The same of an ImmutableConst node, whose value lies outside of the graph:
+  // what the first session found, where another finds it at the same place.
+  std::shared_ptr<SharedWeights> WeightsAt(graph::NodeId id,
+                                           const Tensor& value,
+                                           bool is_mapped) const;
   // UNITS: bytes of all values.
   int64_t value_bytes() const { return value_bytes_; }
-
-  // Whether the tensor's elements are those of a Const node.
-  bool IsValue(const Tensor& tensor) const {
-    return buffers_.contains(tensor.raw());
-  }
-  // Values in the order in which fast kernels read them.
-  PackedWeights& packed() const { return packed_; }
 
  private:
   explicit LoadedModel(graph::Graph graph) : graph_(std::move(graph)) {}
 
   graph::Graph graph_;
   // By NodeId.
-  std::vector<absl::StatusOr<Tensor>> values_;
-  // Of all values that are larger than nothing.
-  absl::flat_hash_set<const void*> buffers_;
-  mutable PackedWeights packed_;
+  std::vector<absl::StatusOr<std::shared_ptr<SharedWeights>>> values_;
+  struct Region {
+    const void* data = nullptr;
+    std::shared_ptr<SharedWeights> weights;
+  };
+  mutable absl::Mutex mutex_;
+  mutable absl::flat_hash_map<graph::NodeId, Region> regions_
+      ABSL_GUARDED_BY(mutex_);
   int64_t value_bytes_ = 0;
 };
 

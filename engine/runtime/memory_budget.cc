@@ -21,7 +21,7 @@ bool MemoryBudget::Take(int64_t bytes) {
 
 BudgetScope::BudgetScope(std::shared_ptr<MemoryBudget> budget)
     : budget_(std::move(budget)), outer_(current) {
-  current = &budget_;
+  current = budget_ == nullptr ? nullptr : &budget_;
 }
 
 BudgetScope::~BudgetScope() { current = outer_; }

@@ -37,8 +37,8 @@ class MemoryBudget {
   std::atomic<int64_t> peak_{0};
 };
 
-// Puts this thread under a budget as long as it lives. Scopes nest; only the
-// innermost counts.
+// Puts this thread under a budget as long as it lives; nullptr: under none.
+// Scopes nest; only the innermost counts.
 class BudgetScope {
  public:
   explicit BudgetScope(std::shared_ptr<MemoryBudget> budget);

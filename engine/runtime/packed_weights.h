@@ -1,41 +1,124 @@
-// Weights in the order in which fast kernels read them, kept so that sessions
-// over one model have them once.
+// Weights in the order in which fast kernels read them. They are packed when a
+// run first needs them, once for all sessions over a model; from then on what
+// they were before is given up where nobody else reads it, so that a model's
+// weights are in memory once. Who asks for them later gets them unpacked.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_PACKED_WEIGHTS_H_
 #define OPTFARM_ENGINE_RUNTIME_PACKED_WEIGHTS_H_
 
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/runtime/tensor.h"
+#include "engine/runtime/thread_pool.h"
 
 namespace optfarm::runtime {
 
+// An order of weights, and the way there and back.
+struct WeightLayout {
+  // Tells that the first `end` bytes of the weights are not read any more.
+  using Done = absl::FunctionRef<void(int64_t end)>;
+
+  // Says all that the packed form depends on besides the weights.
+  std::string name;
+  // UNITS: bytes of the packed form.
+  int64_t packed_bytes = 0;
+  // ERRORS: ResourceExhausted when there is no memory; not after `done` was
+  // called.
+  std::function<absl::StatusOr<Tensor>(const Tensor& weights, ThreadPool* pool,
+                                       Done done)>
+      pack;
+  // The weights again, in any shape of as many elements. ERRORS:
+  // ResourceExhausted.
+  std::function<absl::StatusOr<Tensor>(const Tensor& packed)> unpack;
+};
+
+// A constant: as it came, packed, or both.
 // THREADS: may be used from many threads at once; who asks for what is being
 // packed waits.
-class PackedWeights {
+class SharedWeights {
  public:
-  // What `pack` made of `weights` when it was first asked for in `layout`; a
-  // failure is not kept.
-  // REQUIRES: the buffer of `weights` lives as long as this, or until Clear;
-  // `layout` says all that the packed form depends on besides the weights.
-  absl::StatusOr<Tensor> FindOrPack(
-      const Tensor& weights, absl::string_view layout,
-      absl::FunctionRef<absl::StatusOr<Tensor>()> pack);
+  // `is_mapped`: the elements lie in a mapped file, which has them again when
+  // their pages are let go.
+  explicit SharedWeights(Tensor value, bool is_mapped = false);
+  SharedWeights(const SharedWeights&) = delete;
+  SharedWeights& operator=(const SharedWeights&) = delete;
 
-  // Forgets everything; who has packed weights keeps them.
-  void Clear();
+  // As it came.
+  // ERRORS: ResourceExhausted when there is no memory to unpack it.
+  absl::StatusOr<Tensor> Value();
+  // Whether it has this dtype and number of elements.
+  bool IsLike(const Tensor& value) const {
+    return value.dtype() == dtype_ &&
+           value.num_elements() == shape_.num_elements();
+  }
 
  private:
+  friend class PackedWeights;
+  struct Form {
+    WeightLayout layout;
+    // From then on `packed` does not change.
+    std::atomic<bool> is_ready{false};
+    Tensor packed;
+  };
+
+  Form* FindOrAdd(WeightLayout layout);
+  // nullptr when there is no memory.
+  const Tensor* Pack(Form* form, ThreadPool* pool);
+  absl::StatusOr<std::shared_ptr<const Tensor>> Keep()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  const DataType dtype_;
+  const Shape shape_;
+  const bool is_mapped_;
   absl::Mutex mutex_;
-  absl::flat_hash_map<std::pair<const void*, std::string>, Tensor> packed_
-      ABSL_GUARDED_BY(mutex_);
+  // Nothing when there is a packed form to make it from.
+  std::shared_ptr<const Tensor> kept_ ABSL_GUARDED_BY(mutex_);
+  // The same, as long as somebody has it.
+  std::weak_ptr<const Tensor> last_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::unique_ptr<Form>> forms_ ABSL_GUARDED_BY(mutex_);
+};
+
+// One packed form of a constant. OWNERSHIP: copies share it. THREADS: as
+// SharedWeights.
+class PackedWeights {
+ public:
+  PackedWeights() = default;
+  // To be packed when first asked for; once for each constant and layout.
+  PackedWeights(std::shared_ptr<SharedWeights> weights, WeightLayout layout)
+      : weights_(std::move(weights)),
+        form_(weights_->FindOrAdd(std::move(layout))) {}
+  // Of a form that is ready.
+  explicit PackedWeights(Tensor packed);
+
+  // Packs if nobody did before, with all threads of the pool. nullptr when
+  // there is no memory for it.
+  const Tensor* Get(ThreadPool* pool) const {
+    return form_->is_ready.load(std::memory_order_acquire)
+               ? &form_->packed
+               : weights_->Pack(form_, pool);
+  }
+  // REQUIRES: Get gave the same.
+  const Tensor& packed() const { return form_->packed; }
+  // The weights as they came. ERRORS: SharedWeights::Value's.
+  absl::StatusOr<Tensor> Value() const { return weights_->Value(); }
+  // UNITS: bytes.
+  int64_t packed_bytes() const { return form_->layout.packed_bytes; }
+  // The same for all handles of one form.
+  const void* id() const { return form_; }
+
+ private:
+  std::shared_ptr<SharedWeights> weights_;
+  SharedWeights::Form* form_ = nullptr;
 };
 
 }  // namespace optfarm::runtime

@@ -49,9 +49,9 @@ class Planner {
   absl::Status EmitLoop(int loop);
   absl::Status AddNode(NodeId id);
   absl::Status AddConst(NodeId id);
-  absl::StatusOr<Tensor> ConstValue(NodeId id) const;
-  absl::StatusOr<std::unique_ptr<Kernel>> KernelOf(
-      NodeId id, const KernelEntry& entry) const;
+  absl::StatusOr<Tensor> ConstValue(NodeId id);
+  absl::StatusOr<std::unique_ptr<Kernel>> KernelOf(NodeId id,
+                                                   const KernelEntry& entry);
   absl::Status AddImmutableConst(NodeId id);
   absl::Status AddEntry(NodeId id);
   absl::Status CheckArity(const Node& node) const;
@@ -116,13 +116,18 @@ int Planner::RanSlotOf(NodeId id) {
   return it->second;
 }
 
-absl::StatusOr<Tensor> Planner::ConstValue(NodeId id) const {
+absl::StatusOr<Tensor> Planner::ConstValue(NodeId id) {
   const Node& node = graph_.node(id);
   const LoadedModel* model = request_.model;
   absl::StatusOr<Tensor> value;
   // Calls that were inlined bring nodes that the model does not have.
   if (model != nullptr && id < model->graph().id_limit()) {
-    value = model->ValueOf(id);
+    const auto& weights = model->WeightsOf(id);
+    value = weights.ok() ? (*weights)->Value() : weights.status();
+    if (value.ok()) {
+      plan_.weights[value->raw()] =
+          std::make_shared<PlannedWeights>(PlannedWeights{*value, *weights});
+    }
   } else {
     absl::StatusOr<const tensorflow::TensorProto*> proto =
         graph::GetTensor(node.def(), "value");
@@ -139,7 +144,7 @@ absl::Status Planner::AddConst(NodeId id) {
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> Planner::KernelOf(
-    NodeId id, const KernelEntry& entry) const {
+    NodeId id, const KernelEntry& entry) {
   const Node& node = graph_.node(id);
   if (node.op() == "Const") {
     OPTFARM_ASSIGN_OR_RETURN(Tensor value, ConstValue(id));
@@ -155,9 +160,15 @@ absl::StatusOr<std::unique_ptr<Kernel>> Planner::KernelOf(
 
 absl::Status Planner::AddImmutableConst(NodeId id) {
   const Node& node = graph_.node(id);
+  bool is_mapped = false;
   absl::StatusOr<Tensor> value =
-      ReadImmutableConst(node.def(), request_.options.find_region);
+      ReadImmutableConst(node.def(), request_.options.find_region, &is_mapped);
   if (!value.ok()) return Annotate(value.status(), Describe(node));
+  const LoadedModel* model = request_.model;
+  plan_.weights[value->raw()] = std::make_shared<PlannedWeights>(PlannedWeights{
+      *value, model != nullptr && id < model->graph().id_limit()
+                  ? model->WeightsAt(id, *value, is_mapped)
+                  : std::make_shared<SharedWeights>(*value, is_mapped)});
   plan_.initial[SlotOf({id, 0})] = *std::move(value);
   return absl::OkStatus();
 }

@@ -153,11 +153,10 @@ absl::StatusOr<ExecutionPlan> LoadPlan(const graph::Graph& graph,
   }
 #ifdef OPTFARM_FAST_KERNELS
   if (options.fast_kernels) {
-    const FusionContext context(UsedCpuFeatures(), environment.pool,
-                                request.model);
-    RunFusions(AllFusions(), context, &plan);
+    RunFusions(AllFusions(), FusionContext(UsedCpuFeatures()), &plan);
   }
 #endif
+  plan.weights.clear();
   // The graph's nodes may not be there any longer.
   for (Step& step : plan.steps) step.node = nullptr;
   PlanLifetimes(options.reuse_buffers, &plan);

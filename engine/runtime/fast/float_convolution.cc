@@ -151,12 +151,14 @@ class FloatConvolutionKernel final : public Kernel {
                             context->input(1).dtype() != image.dtype())) {
       return c_.chain.Run(context);
     }
+    const Tensor* packed = c_.packed.Get(context->pool());
+    if (packed == nullptr) return c_.chain.Run(context);
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out,
         c_.has_residual
             ? context->ForwardOrAllocateOutput(0, 1, image.dtype(), shape)
             : context->AllocateOutput(0, image.dtype(), shape));
-    Multiply(image, *window, context, out);
+    Multiply(image, *window, packed->data<float>(), context, out);
     return absl::OkStatus();
   }
 
@@ -168,11 +170,11 @@ class FloatConvolutionKernel final : public Kernel {
     return channels() <= most && x.size > 1 && x.dilation == 1;
   }
 
-  void Multiply(const Tensor& image, const Window& window,
+  void Multiply(const Tensor& image, const Window& window, const float* packed,
                 KernelContext* context, Tensor* out) const {
     FloatProduct product;
     product.panels = c_.panels;
-    product.packed = c_.packed.data<float>();
+    product.packed = packed;
     if (!c_.scale.empty()) product.scale = c_.scale.data();
     if (!c_.bias.empty()) product.bias = c_.bias.data();
     if (c_.has_residual) product.residual = context->input(1).data<float>();

@@ -18,7 +18,7 @@ struct FloatConvolution {
   // Of the filters: height, width, channels, filters.
   Shape filter_shape;
   FloatPanels panels;
-  Tensor packed;
+  PackedWeights packed;
   // As PadColumns makes them; empty for none.
   std::vector<float> scale;
   std::vector<float> bias;

@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "engine/runtime/fast/families.h"
 #include "engine/runtime/fast/float_convolution.h"
 #include "engine/runtime/fast/layer_padding.h"
@@ -31,14 +32,12 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
   const Shape shape = filter->shape();
   const FloatPanels panels = {tiles, shape.num_elements() / shape.dim(3),
                               shape.dim(3)};
-  ThreadPool* pool = context.pool();
-  const absl::StatusOr<Tensor> packed = context.Pack(
-      *filter, LayoutOf(panels, false),
-      [&] { return PackPanels(panels, filter->data<float>(), false, pool); });
+  FusedStep fused;
+  const absl::StatusOr<PackedWeights> packed = context.Pack(
+      *filter, LayoutOf(panels, false), plan, &fused.constant_bytes);
   if (!packed.ok()) return;
   const LayerTail tail = FollowTail(*plan, number, {shape.dim(3), 4}, true);
   std::vector<int> members = tail.members;
-  FusedStep fused;
   fused.inputs = {step.inputs[0]};
   const int padding = FindPadding(*plan, number, &*window);
   if (padding != kNoStep) {
@@ -47,7 +46,6 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
   }
   if (tail.residual != kNoSlot) fused.inputs.push_back(tail.residual);
   fused.outputs = {tail.output};
-  fused.constant_bytes = context.BytesOnce(*packed);
   FloatConvolution c;
   c.window = *window;
   c.filter_shape = shape;
@@ -57,15 +55,9 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
   c.bias = PadColumns(panels, tail.affine.bias);
   c.has_residual = tail.residual != kNoSlot;
   c.rectifier = tail.rectifier;
-  const auto restore = [panels, shape,
-                        values = *packed]() -> absl::StatusOr<Tensor> {
-    absl::StatusOr<Tensor> restored =
-        Tensor::Allocate(tensorflow::DT_FLOAT, shape);
-    if (restored.ok()) {
-      UnpackPanels(panels, values.data<float>(), false,
-                   restored->data<float>());
-    }
-    return restored;
+  const auto restore = [shape, weights = *packed]() -> absl::StatusOr<Tensor> {
+    OPTFARM_ASSIGN_OR_RETURN(const Tensor value, weights.Value());
+    return value.Reshaped(shape);
   };
   c.chain = plan->TakeChain(members, fused.inputs, fused.outputs,
                             {{filter_slot, Tensor(), restore}});

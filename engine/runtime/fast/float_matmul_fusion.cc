@@ -15,7 +15,7 @@ namespace {
 
 struct FloatMatMul {
   FloatPanels panels;
-  Tensor packed;
+  PackedWeights packed;
   std::vector<float> scale;
   std::vector<float> bias;
   bool has_residual = false;
@@ -39,6 +39,8 @@ class FloatMatMulKernel final : public Kernel {
                             context->input(1).dtype() != left.dtype())) {
       return m_.chain.Run(context);
     }
+    const Tensor* packed = m_.packed.Get(context->pool());
+    if (packed == nullptr) return m_.chain.Run(context);
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out,
         m_.has_residual
@@ -46,7 +48,7 @@ class FloatMatMulKernel final : public Kernel {
             : context->AllocateOutput(0, left.dtype(), shape));
     FloatProduct product;
     product.panels = m_.panels;
-    product.packed = m_.packed.data<float>();
+    product.packed = packed->data<float>();
     if (!m_.scale.empty()) product.scale = m_.scale.data();
     if (!m_.bias.empty()) product.bias = m_.bias.data();
     if (m_.has_residual) product.residual = context->input(1).data<float>();
@@ -88,18 +90,14 @@ void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
   const Shape shape = right->shape();
   const FloatPanels panels = {tiles, shape.dim(transposed ? 1 : 0),
                               shape.dim(transposed ? 0 : 1)};
-  ThreadPool* pool = context.pool();
-  const absl::StatusOr<Tensor> packed =
-      context.Pack(*right, LayoutOf(panels, transposed), [&] {
-        return PackPanels(panels, right->data<float>(), transposed, pool);
-      });
+  FusedStep fused;
+  const absl::StatusOr<PackedWeights> packed = context.Pack(
+      *right, LayoutOf(panels, transposed), plan, &fused.constant_bytes);
   if (!packed.ok()) return;
   const LayerTail tail = FollowTail(*plan, number, {panels.columns, 2}, true);
-  FusedStep fused;
   fused.inputs = {step.inputs[0]};
   if (tail.residual != kNoSlot) fused.inputs.push_back(tail.residual);
   fused.outputs = {tail.output};
-  fused.constant_bytes = context.BytesOnce(*packed);
   FloatMatMul m;
   m.panels = panels;
   m.packed = *packed;
@@ -107,15 +105,9 @@ void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
   m.bias = PadColumns(panels, tail.affine.bias);
   m.has_residual = tail.residual != kNoSlot;
   m.rectifier = tail.rectifier;
-  const auto restore = [panels, shape, transposed,
-                        values = *packed]() -> absl::StatusOr<Tensor> {
-    absl::StatusOr<Tensor> restored =
-        Tensor::Allocate(tensorflow::DT_FLOAT, shape);
-    if (restored.ok()) {
-      UnpackPanels(panels, values.data<float>(), transposed,
-                   restored->data<float>());
-    }
-    return restored;
+  const auto restore = [shape, weights = *packed]() -> absl::StatusOr<Tensor> {
+    OPTFARM_ASSIGN_OR_RETURN(const Tensor value, weights.Value());
+    return value.Reshaped(shape);
   };
   m.chain = plan->TakeChain(tail.members, fused.inputs, fused.outputs,
                             {{right_slot, Tensor(), restore}});

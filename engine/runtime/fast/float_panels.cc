@@ -216,6 +216,94 @@ bool SplitsRows(const FloatProduct& product, int64_t tiles, int64_t threads) {
                          : by_rows * 1.1 < by_panels;
 }
 
+// Some rows of some panels of depth x columns, or of its transpose.
+struct PanelPart {
+  int64_t panel_begin;
+  int64_t panel_end;
+  int64_t row_begin;
+  int64_t row_end;
+};
+
+void PackPart(const FloatPanels& panels, const float* matrix, bool transposed,
+              const PanelPart& part, float* packed) {
+  for (int64_t i = part.panel_begin; i < part.panel_end; ++i) {
+    const int used = panels.used(i);
+    const int width = panels.width(i);
+    const int64_t column = i * panels.tiles->width;
+    float* out = packed + panels.offset(i) + part.row_begin * width;
+    for (int64_t k = part.row_begin; k < part.row_end; ++k, out += width) {
+      if (transposed) {
+        for (int c = 0; c < used; ++c) {
+          out[c] = matrix[(column + c) * panels.depth + k];
+        }
+      } else {
+        std::copy_n(matrix + k * panels.columns + column, used, out);
+      }
+      std::fill_n(out + used, width - used, 0.0f);
+    }
+  }
+}
+
+// UNITS: bytes of the matrix that are read before it is told.
+constexpr int64_t kSlabBytes = 1 << 20;
+
+// Slab by slab of whole rows of the matrix as it is stored: what was read can
+// be given up while the rest is packed.
+absl::StatusOr<Tensor> PackPanels(const FloatPanels& panels,
+                                  const float* matrix, bool transposed,
+                                  ThreadPool* pool, WeightLayout::Done done) {
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor packed, Tensor::Allocate(tensorflow::DT_FLOAT, {panels.size()}));
+  float* to = packed.data<float>();
+  AskForLargePages(to, packed.TotalBytes());
+  constexpr int64_t kFloat = sizeof(float);
+  const int64_t count = panels.count();
+  if (transposed) {
+    const int64_t bytes = kFloat * panels.depth * panels.tiles->width;
+    const int64_t slab = 1 + kSlabBytes / bytes * pool->threads();
+    for (int64_t first = 0; first < count; first += slab) {
+      const int64_t some = std::min(slab, count - first);
+      pool->ParallelFor(some, 1, [&](int64_t begin, int64_t end) {
+        PackPart(panels, matrix, true,
+                 {first + begin, first + end, 0, panels.depth}, to);
+      });
+      done(std::min((first + some) * bytes,
+                    kFloat * panels.columns * panels.depth));
+    }
+    return packed;
+  }
+  const int64_t slab = 1 + kSlabBytes / (kFloat * panels.columns);
+  for (int64_t row = 0; row < panels.depth; row += slab) {
+    const int64_t last = std::min(row + slab, panels.depth);
+    const int64_t grain = 1 + kGrain / ((last - row) * panels.tiles->width);
+    pool->ParallelFor(count, grain, [&](int64_t begin, int64_t end) {
+      PackPart(panels, matrix, false, {begin, end, row, last}, to);
+    });
+    done(kFloat * panels.columns * last);
+  }
+  return packed;
+}
+
+absl::StatusOr<Tensor> UnpackPanels(const FloatPanels& panels,
+                                    const float* packed, bool transposed) {
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor unpacked,
+      Tensor::Allocate(tensorflow::DT_FLOAT, {panels.columns * panels.depth}));
+  float* matrix = unpacked.data<float>();
+  for (int64_t i = 0; i < panels.count(); ++i) {
+    const int width = panels.width(i);
+    const int64_t column = i * panels.tiles->width;
+    const float* from = packed + panels.offset(i);
+    for (int64_t k = 0; k < panels.depth; ++k, from += width) {
+      for (int c = 0; c < panels.used(i); ++c) {
+        matrix[transposed ? (column + c) * panels.depth + k
+                          : k * panels.columns + column + c] = from[c];
+      }
+    }
+  }
+  return unpacked;
+}
+
 }  // namespace
 
 const FloatTiles* FindFloatTiles(const CpuFeatures& cpu) {
@@ -238,54 +326,20 @@ int64_t FloatPanels::size() const {
   return last < 0 ? 0 : offset(last) + width(last) * depth;
 }
 
-std::string LayoutOf(const FloatPanels& panels, bool transposed) {
-  return absl::StrCat("float panels ", panels.tiles->name, " ", panels.depth,
-                      "x", panels.columns, transposed ? " transposed" : "");
-}
-
-absl::StatusOr<Tensor> PackPanels(const FloatPanels& panels,
-                                  const float* matrix, bool transposed,
-                                  ThreadPool* pool) {
-  OPTFARM_ASSIGN_OR_RETURN(
-      Tensor packed, Tensor::Allocate(tensorflow::DT_FLOAT, {panels.size()}));
-  float* to = packed.data<float>();
-  AskForLargePages(to, packed.TotalBytes());
-  pool->ParallelFor(
-      panels.count(), 1 + 256 * 1024 / (1 + panels.depth * panels.tiles->width),
-      [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int used = panels.used(i);
-          const int width = panels.width(i);
-          const int64_t column = i * panels.tiles->width;
-          float* out = to + panels.offset(i);
-          for (int64_t k = 0; k < panels.depth; ++k, out += width) {
-            if (transposed) {
-              for (int c = 0; c < used; ++c) {
-                out[c] = matrix[(column + c) * panels.depth + k];
-              }
-            } else {
-              std::copy_n(matrix + k * panels.columns + column, used, out);
-            }
-            std::fill_n(out + used, width - used, 0.0f);
-          }
-        }
-      });
-  return packed;
-}
-
-void UnpackPanels(const FloatPanels& panels, const float* packed,
-                  bool transposed, float* matrix) {
-  for (int64_t i = 0; i < panels.count(); ++i) {
-    const int width = panels.width(i);
-    const int64_t column = i * panels.tiles->width;
-    const float* from = packed + panels.offset(i);
-    for (int64_t k = 0; k < panels.depth; ++k, from += width) {
-      for (int c = 0; c < panels.used(i); ++c) {
-        matrix[transposed ? (column + c) * panels.depth + k
-                          : k * panels.columns + column + c] = from[c];
-      }
-    }
-  }
+WeightLayout LayoutOf(const FloatPanels& panels, bool transposed) {
+  WeightLayout layout;
+  layout.name =
+      absl::StrCat("float panels ", panels.tiles->name, " ", panels.depth, "x",
+                   panels.columns, transposed ? " transposed" : "");
+  layout.packed_bytes = panels.size() * static_cast<int64_t>(sizeof(float));
+  layout.pack = [panels, transposed](const Tensor& matrix, ThreadPool* pool,
+                                     WeightLayout::Done done) {
+    return PackPanels(panels, matrix.data<float>(), transposed, pool, done);
+  };
+  layout.unpack = [panels, transposed](const Tensor& packed) {
+    return UnpackPanels(panels, packed.data<float>(), transposed);
+  };
+  return layout;
 }
 
 std::vector<float> PadColumns(const FloatPanels& panels,

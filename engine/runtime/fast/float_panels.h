@@ -5,14 +5,12 @@
 #define OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_PANELS_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
-#include "absl/status/statusor.h"
 #include "engine/runtime/fast/cpu_features.h"
 #include "engine/runtime/fast/float_tile.h"
-#include "engine/runtime/tensor.h"
+#include "engine/runtime/packed_weights.h"
 #include "engine/runtime/thread_pool.h"
 
 namespace optfarm::runtime {
@@ -39,18 +37,9 @@ struct FloatPanels {
   int64_t size() const;
 };
 
-// What packed panels depend on besides the matrix, for FusionContext::Pack. A
-// buffer may be a constant of several shapes.
-std::string LayoutOf(const FloatPanels& panels, bool transposed);
-
-// ERRORS: ResourceExhausted when there is no memory.
-// `transposed`: the matrix is stored as columns x depth.
-absl::StatusOr<Tensor> PackPanels(const FloatPanels& panels,
-                                  const float* matrix, bool transposed,
-                                  ThreadPool* pool);
-// The other way round, into depth x columns or its transpose.
-void UnpackPanels(const FloatPanels& panels, const float* packed,
-                  bool transposed, float* matrix);
+// A matrix as panels, and back. `transposed`: it is stored as columns x depth.
+// A buffer may be a constant of several shapes.
+WeightLayout LayoutOf(const FloatPanels& panels, bool transposed);
 // Values for each column, with zeros for all that panels have room for. Nothing
 // of nothing.
 std::vector<float> PadColumns(const FloatPanels& panels,

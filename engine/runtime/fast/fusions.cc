@@ -1,23 +1,28 @@
 #include "engine/runtime/fast/fusions.h"
 
+#include <memory>
+#include <utility>
+
 #include "engine/runtime/fast/families.h"
 #include "engine/runtime/fast/int8_fusion.h"
+#include "engine/runtime/memory_budget.h"
 
 namespace optfarm::runtime {
 
-absl::StatusOr<Tensor> FusionContext::Pack(
-    const Tensor& weights, absl::string_view layout,
-    absl::FunctionRef<absl::StatusOr<Tensor>()> pack) const {
-  const bool is_of_model = model_ != nullptr && model_->IsValue(weights);
-  PackedWeights& known = is_of_model ? model_->packed() : of_pass_;
-  return known.FindOrPack(weights, layout, pack);
+absl::StatusOr<PackedWeights> FusionContext::Pack(const Tensor& weights,
+                                                  WeightLayout layout,
+                                                  PlanEditor* plan,
+                                                  int64_t* bytes) const {
+  const PackedWeights packed(plan->WeightsOf(weights), std::move(layout));
+  const bool is_new = counted_.insert(packed.id()).second;
+  *bytes = is_new ? packed.packed_bytes() : 0;
+  const std::shared_ptr<MemoryBudget>* budget = BudgetScope::Current();
+  if (budget != nullptr && !(*budget)->Take(*bytes)) {
+    counted_.erase(packed.id());
+    return absl::ResourceExhaustedError("no memory to pack weights");
+  }
+  return packed;
 }
-
-int64_t FusionContext::BytesOnce(const Tensor& packed) const {
-  return counted_.insert(packed.raw()).second ? packed.TotalBytes() : 0;
-}
-
-void FusionContext::EndPass() const { of_pass_.Clear(); }
 
 absl::Span<const Fusion> AllFusions() {
   static constexpr Fusion kFusions[] = {
@@ -33,7 +38,6 @@ void RunFusions(absl::Span<const Fusion> fusions, const FusionContext& context,
     PlanEditor editor(plan);
     fusion(context, &editor);
     editor.Finish();
-    context.EndPass();
   }
 }
 

@@ -1,6 +1,6 @@
 // The fusions: passes over a plan whose constants are folded, each of which
 // replaces patterns of steps by one step with a faster kernel. Weights that are
-// constant are packed once, when the plan is made.
+// constant are packed when a run first needs them (packed_weights.h).
 //
 // A fusion may change results within the rounding of the dtype and no more; the
 // reference kernels (kernels/) decide what is right. It never touches a value
@@ -21,47 +21,31 @@
 #include <cstdint>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/runtime/execution_plan.h"
 #include "engine/runtime/fast/cpu_features.h"
 #include "engine/runtime/fast/plan_editor.h"
-#include "engine/runtime/loaded_model.h"
 #include "engine/runtime/packed_weights.h"
-#include "engine/runtime/thread_pool.h"
 
 namespace optfarm::runtime {
 
 // What a fusion may use. OWNERSHIP: borrowed.
 class FusionContext {
  public:
-  // `model` may be nullptr: then nothing is shared.
-  FusionContext(const CpuFeatures& cpu, ThreadPool* pool,
-                const LoadedModel* model)
-      : cpu_(cpu), pool_(pool), model_(model) {}
+  explicit FusionContext(const CpuFeatures& cpu) : cpu_(cpu) {}
 
   const CpuFeatures& cpu() const { return cpu_; }
-  // For packing in parallel.
-  ThreadPool* pool() const { return pool_; }
-  // What `pack` makes of `weights`: made once for all steps of one pass, and
-  // for all sessions over the model where the weights are its own. `layout` as
-  // PackedWeights takes it.
-  absl::StatusOr<Tensor> Pack(
-      const Tensor& weights, absl::string_view layout,
-      absl::FunctionRef<absl::StatusOr<Tensor>()> pack) const;
-  // UNITS: bytes of what Pack returned; 0 when they were asked for before.
-  int64_t BytesOnce(const Tensor& packed) const;
-  // To be called between passes: constants that a pass made needless are gone,
-  // and others may take their places.
-  void EndPass() const;
+  // A constant of the plan, to be packed when a run first needs it: once for
+  // all steps, and for all sessions over a model where it is the model's.
+  // `bytes` are those of the packed form, 0 when it was asked for before.
+  // ERRORS: ResourceExhausted when the limit of what is loaded would be passed.
+  absl::StatusOr<PackedWeights> Pack(const Tensor& weights, WeightLayout layout,
+                                     PlanEditor* plan, int64_t* bytes) const;
 
  private:
   CpuFeatures cpu_;
-  ThreadPool* pool_;
-  const LoadedModel* model_;
-  mutable PackedWeights of_pass_;
+  // Forms that were asked for.
   mutable absl::flat_hash_set<const void*> counted_;
 };
 

@@ -114,15 +114,17 @@ void Fuser::FuseLayer(int product, Int8Operands* operands) {
 
 void Fuser::Fuse(const Int8ChainCut& cut, Int8Operands* operands) {
   const Tensor& filter = *plan_.ConstantOf(operands->filter_slot);
-  if (!PackInt8Filter(context_, filter, operands).ok()) return;
+  FusedStep fused;
+  if (!PackInt8Filter(context_, filter, &plan_, operands, &fused.constant_bytes)
+           .ok()) {
+    return;
+  }
   Int8LayerPlan& layer = operands->plan;
   layer.input_range = RangeOf(operands->inputs[1], operands->inputs[2]);
   layer.chain = cut.chain;
   NoteRangeOf(layer, cut.outputs);
-  FusedStep fused;
   fused.inputs = operands->inputs;
   fused.outputs = cut.outputs;
-  fused.constant_bytes = layer.weights.TotalBytes();
   StepChain steps = plan_.TakeChain(cut.members, fused.inputs, fused.outputs,
                                     {RestoredInt8Filter(filter, *operands)});
   fused.kernel = MakeInt8Layer(std::move(layer), std::move(steps));

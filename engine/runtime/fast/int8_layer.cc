@@ -117,7 +117,9 @@ class Int8Layer final : public Kernel {
 
   absl::Status Compute(KernelContext* context) const override {
     const std::optional<Call> call = ReadInputs(*context);
-    if (!call) return steps_.Run(context);
+    if (!call || !plan_.weights.Prepare(context->pool())) {
+      return steps_.Run(context);
+    }
     return plan_.chain.needs_extremes() ? ComputeInTwoPasses(*call, context)
                                         : ComputeAtOnce(*call, context);
   }

@@ -210,20 +210,20 @@ std::optional<Int8Operands> ReadInt8Operands(const PlanEditor& plan,
 }
 
 absl::Status PackInt8Filter(const FusionContext& context, const Tensor& filter,
-                            Int8Operands* operands) {
+                            PlanEditor* editor, Int8Operands* operands,
+                            int64_t* bytes) {
   Int8LayerPlan& plan = operands->plan;
-  const bool is_transposed = operands->is_transposed;
   const int64_t columns = plan.chain.columns();
   const int64_t depth = plan.is_depthwise ? Int8DepthwiseDepth(filter.shape())
                                           : filter.num_elements() / columns;
-  const std::string layout = absl::StrCat(
-      "int8 ", depth, "x", columns, is_transposed ? " transposed" : "",
-      plan.is_depthwise ? " depthwise" : "");
-  OPTFARM_ASSIGN_OR_RETURN(Tensor packed, context.Pack(filter, layout, [&] {
-    return plan.is_depthwise
-               ? Int8Weights::PackDepthwise(filter)
-               : Int8Weights::Pack(filter, depth, columns, is_transposed);
-  }));
+  OPTFARM_ASSIGN_OR_RETURN(
+      PackedWeights packed,
+      context.Pack(filter,
+                   plan.is_depthwise
+                       ? Int8Weights::LayoutOfDepthwise(filter)
+                       : Int8Weights::LayoutOf(filter, depth, columns,
+                                               operands->is_transposed),
+                   editor, bytes));
   plan.weights = Int8Weights(std::move(packed), depth, columns);
   return absl::OkStatus();
 }
@@ -232,12 +232,10 @@ ChainConstant RestoredInt8Filter(const Tensor& filter,
                                  const Int8Operands& operands) {
   ChainConstant constant;
   constant.slot = operands.filter_slot;
-  constant.restore = [weights = operands.plan.weights, shape = filter.shape(),
-                      dtype = filter.dtype(),
-                      is_transposed = operands.is_transposed,
-                      is_depthwise = operands.plan.is_depthwise] {
-    return is_depthwise ? weights.UnpackDepthwise(dtype, shape)
-                        : weights.Unpack(dtype, shape, is_transposed);
+  constant.restore = [weights = operands.plan.weights,
+                      shape = filter.shape()]() -> absl::StatusOr<Tensor> {
+    OPTFARM_ASSIGN_OR_RETURN(const Tensor value, weights.Value());
+    return value.Reshaped(shape);
   };
   return constant;
 }

@@ -35,9 +35,11 @@ std::optional<Int8Operands> ReadInt8Operands(const PlanEditor& plan,
                                              const Step& step,
                                              const Int8Functions& functions);
 
-// Packs the filter into `operands->plan`.
+// Gives `operands->plan` the filter, to be packed. `bytes`, and ERRORS:
+// FusionContext::Pack's.
 absl::Status PackInt8Filter(const FusionContext& context, const Tensor& filter,
-                            Int8Operands* operands);
+                            PlanEditor* editor, Int8Operands* operands,
+                            int64_t* bytes);
 
 // Gives the filter back that was packed.
 ChainConstant RestoredInt8Filter(const Tensor& filter,

@@ -1,8 +1,10 @@
 #include "engine/runtime/fast/int8_weights.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/runtime/fast/int8_tile.h"
 
@@ -20,6 +22,13 @@ int64_t Place(int64_t padded_depth, int64_t k, int64_t c) {
   return block + group + c % kInt8Columns * kInt8Group + k % kInt8Group;
 }
 
+// With the sums.
+int64_t PackedBytes(int64_t depth, int64_t columns) {
+  const int64_t padded_columns = RoundUp(columns, kInt8Columns);
+  return padded_columns *
+         (RoundUp(depth, kInt8Group) + static_cast<int64_t>(sizeof(int32_t)));
+}
+
 // Of unsigned codes the highest bit turns over: that is 128 less.
 uint8_t FlipOf(DataType dtype) {
   return dtype == tensorflow::DT_QUINT8 ? kInt8Shift : 0;
@@ -33,37 +42,80 @@ int64_t DepthwiseRow(const Shape& filter, int64_t y, int64_t x) {
 
 }  // namespace
 
-Int8Weights::Int8Weights(Tensor packed, int64_t depth, int64_t columns)
+Int8Weights::Int8Weights(PackedWeights packed, int64_t depth, int64_t columns)
     : packed_(std::move(packed)),
       depth_(depth),
       columns_(columns),
       padded_depth_(RoundUp(depth, kInt8Group)),
       blocks_(RoundUp(columns, kInt8Columns) / kInt8Columns) {}
 
+WeightLayout Int8Weights::LayoutOf(const Tensor& codes, int64_t depth,
+                                   int64_t columns, bool transposed) {
+  WeightLayout layout;
+  layout.name = absl::StrCat("int8 ", depth, "x", columns,
+                             transposed ? " transposed" : "");
+  layout.packed_bytes = PackedBytes(depth, columns);
+  layout.pack = [depth, columns, transposed](const Tensor& weights,
+                                             ThreadPool* pool,
+                                             WeightLayout::Done) {
+    return Pack(weights, depth, columns, transposed, pool);
+  };
+  layout.unpack = [depth, columns, transposed, dtype = codes.dtype(),
+                   shape = codes.shape()](const Tensor& packed) {
+    return Int8Weights(PackedWeights(packed), depth, columns)
+        .Unpack(dtype, shape, transposed);
+  };
+  return layout;
+}
+
+WeightLayout Int8Weights::LayoutOfDepthwise(const Tensor& codes) {
+  const Shape& shape = codes.shape();
+  const int64_t depth = Int8DepthwiseDepth(shape), columns = shape.dim(2);
+  WeightLayout layout;
+  layout.name = absl::StrCat("int8 depthwise ", shape.ToString());
+  layout.packed_bytes = PackedBytes(depth, columns);
+  layout.pack = [shape](const Tensor& weights, ThreadPool* pool,
+                        WeightLayout::Done) {
+    return PackDepthwise(weights.Reshaped(shape), pool);
+  };
+  layout.unpack = [depth, columns, dtype = codes.dtype(),
+                   shape](const Tensor& packed) {
+    return Int8Weights(PackedWeights(packed), depth, columns)
+        .UnpackDepthwise(dtype, shape);
+  };
+  return layout;
+}
+
 absl::StatusOr<Tensor> Int8Weights::Pack(const Tensor& codes, int64_t depth,
-                                         int64_t columns, bool transposed) {
+                                         int64_t columns, bool transposed,
+                                         ThreadPool* pool) {
   const int64_t padded_depth = RoundUp(depth, kInt8Group);
-  const int64_t padded_columns = RoundUp(columns, kInt8Columns);
-  const auto sum_bytes = static_cast<int64_t>(sizeof(int32_t)) * padded_columns;
-  OPTFARM_ASSIGN_OR_RETURN(
-      const Shape shape,
-      Shape::FromDims({padded_depth * padded_columns + sum_bytes}));
+  OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
+                           Shape::FromDims({PackedBytes(depth, columns)}));
   OPTFARM_ASSIGN_OR_RETURN(Tensor packed,
                            Tensor::Zeros(tensorflow::DT_INT8, shape));
   int8_t* out = packed.data<int8_t>();
-  auto* sums = reinterpret_cast<uint32_t*>(out + padded_depth * padded_columns);
+  const int64_t blocks = RoundUp(columns, kInt8Columns) / kInt8Columns;
+  auto* sums =
+      reinterpret_cast<uint32_t*>(out + padded_depth * blocks * kInt8Columns);
   const auto* in = static_cast<const uint8_t*>(codes.raw());
   const uint8_t flip = FlipOf(codes.dtype());
   const int64_t step_k = transposed ? 1 : columns;
   const int64_t step_c = transposed ? depth : 1;
-  for (int64_t k = 0; k < depth; ++k) {
-    for (int64_t c = 0; c < columns; ++c) {
-      const uint8_t code = in[k * step_k + c * step_c] ^ flip;
-      const auto signed_code = static_cast<int8_t>(code);
-      out[Place(padded_depth, k, c)] = signed_code;
-      sums[c] += static_cast<uint32_t>(int32_t{signed_code});
-    }
-  }
+  constexpr int64_t kCodesPerRange = 64 * 1024;
+  pool->ParallelFor(
+      blocks, 1 + kCodesPerRange / (padded_depth * kInt8Columns),
+      [&](int64_t begin, int64_t end) {
+        const int64_t last = std::min(end * kInt8Columns, columns);
+        for (int64_t k = 0; k < depth; ++k) {
+          for (int64_t c = begin * kInt8Columns; c < last; ++c) {
+            const uint8_t code = in[k * step_k + c * step_c] ^ flip;
+            const auto signed_code = static_cast<int8_t>(code);
+            out[Place(padded_depth, k, c)] = signed_code;
+            sums[c] += static_cast<uint32_t>(int32_t{signed_code});
+          }
+        }
+      });
   return packed;
 }
 
@@ -71,7 +123,7 @@ absl::StatusOr<Tensor> Int8Weights::Unpack(DataType dtype, const Shape& shape,
                                            bool transposed) const {
   OPTFARM_ASSIGN_OR_RETURN(Tensor codes, Tensor::Allocate(dtype, shape));
   auto* out = static_cast<uint8_t*>(codes.raw());
-  const int8_t* in = packed_.data<int8_t>();
+  const int8_t* in = block(0);
   const uint8_t flip = FlipOf(dtype);
   for (int64_t k = 0; k < depth_; ++k) {
     for (int64_t c = 0; c < columns_; ++c) {
@@ -82,7 +134,8 @@ absl::StatusOr<Tensor> Int8Weights::Unpack(DataType dtype, const Shape& shape,
   return codes;
 }
 
-absl::StatusOr<Tensor> Int8Weights::PackDepthwise(const Tensor& codes) {
+absl::StatusOr<Tensor> Int8Weights::PackDepthwise(const Tensor& codes,
+                                                  ThreadPool* pool) {
   const Shape& filter = codes.shape();
   const int64_t depth = Int8DepthwiseDepth(filter), channels = filter.dim(2);
   OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
@@ -99,7 +152,7 @@ absl::StatusOr<Tensor> Int8Weights::PackDepthwise(const Tensor& codes) {
                   static_cast<size_t>(channels));
     }
   }
-  return Pack(rows, depth, channels, false);
+  return Pack(rows, depth, channels, false, pool);
 }
 
 absl::StatusOr<Tensor> Int8Weights::UnpackDepthwise(DataType dtype,
@@ -124,7 +177,8 @@ int64_t Int8DepthwiseDepth(const Shape& filter) {
 }
 
 const int8_t* Int8Weights::block(int64_t number) const {
-  return packed_.data<int8_t>() + number * padded_depth_ * kInt8Columns;
+  return packed_.packed().data<int8_t>() +
+         number * padded_depth_ * kInt8Columns;
 }
 
 const int32_t* Int8Weights::sums() const {

@@ -9,25 +9,37 @@
 #include <cstdint>
 
 #include "absl/status/statusor.h"
+#include "engine/runtime/packed_weights.h"
 #include "engine/runtime/tensor.h"
+#include "engine/runtime/thread_pool.h"
 
 namespace optfarm::runtime {
 
 // What is taken off unsigned codes.
 inline constexpr int32_t kInt8Shift = 128;
 
-// A matrix of depth x columns. OWNERSHIP: of the packed tensor, shared.
+// A matrix of depth x columns. OWNERSHIP: of the packed form, shared.
 class Int8Weights {
  public:
   Int8Weights() = default;
-  // REQUIRES: `packed` is what Pack made for a matrix of this size.
-  Int8Weights(Tensor packed, int64_t depth, int64_t columns);
+  // REQUIRES: `packed` is of LayoutOf or LayoutOfDepthwise for this size.
+  Int8Weights(PackedWeights packed, int64_t depth, int64_t columns);
+
+  // Pack, Unpack and their kin as a layout.
+  static WeightLayout LayoutOf(const Tensor& codes, int64_t depth,
+                               int64_t columns, bool transposed);
+  static WeightLayout LayoutOfDepthwise(const Tensor& codes);
+  // Packs if nobody did before; false when there is no memory for it.
+  bool Prepare(ThreadPool* pool) const { return packed_.Get(pool) != nullptr; }
+  // The codes as they came. ERRORS: PackedWeights::Value's.
+  absl::StatusOr<Tensor> Value() const { return packed_.Value(); }
 
   // `codes` is quint8, or qint8, whose codes stay as they are; row by row (or,
   // `transposed`, column by column).
   // ERRORS: ResourceExhausted when there is no memory.
   static absl::StatusOr<Tensor> Pack(const Tensor& codes, int64_t depth,
-                                     int64_t columns, bool transposed);
+                                     int64_t columns, bool transposed,
+                                     ThreadPool* pool);
   // The codes again, of a tensor of this dtype and shape.
   absl::StatusOr<Tensor> Unpack(DataType dtype, const Shape& shape,
                                 bool transposed) const;
@@ -35,7 +47,8 @@ class Int8Weights {
   // The filter [height, width, channels, 1] of a depthwise convolution as
   // int8_depthwise.h wants it: a matrix of Int8DepthwiseDepth(shape) x
   // channels, column by column of the window, four rows a group.
-  static absl::StatusOr<Tensor> PackDepthwise(const Tensor& codes);
+  static absl::StatusOr<Tensor> PackDepthwise(const Tensor& codes,
+                                              ThreadPool* pool);
   absl::StatusOr<Tensor> UnpackDepthwise(DataType dtype,
                                          const Shape& shape) const;
 
@@ -44,14 +57,13 @@ class Int8Weights {
   // Depth with the rows that fill up the last group.
   int64_t padded_depth() const { return padded_depth_; }
   int64_t blocks() const { return blocks_; }
+  // REQUIRES of both: Prepare was true.
   const int8_t* block(int64_t number) const;
   // blocks() * kInt8Columns sums, wrapping.
   const int32_t* sums() const;
-  // UNITS: bytes.
-  int64_t TotalBytes() const { return packed_.TotalBytes(); }
 
  private:
-  Tensor packed_;
+  PackedWeights packed_;
   int64_t depth_ = 0;
   int64_t columns_ = 0;
   int64_t padded_depth_ = 0;

@@ -72,6 +72,18 @@ const Tensor* PlanEditor::ConstantOf(int slot) const {
   return value.has_value() && producers_[slot] == kNoStep ? &value : nullptr;
 }
 
+std::shared_ptr<SharedWeights> PlanEditor::WeightsOf(const Tensor& constant) {
+  std::shared_ptr<PlannedWeights>& known = plan_->weights[constant.raw()];
+  if (known == nullptr) {
+    known = std::make_shared<PlannedWeights>(
+        PlannedWeights{constant, std::make_shared<SharedWeights>(constant)});
+  }
+  // Of another type the same bytes are other weights.
+  return known->weights->IsLike(constant)
+             ? known->weights
+             : std::make_shared<SharedWeights>(constant);
+}
+
 bool PlanEditor::IsVisible(int slot, absl::Span<const int> members) const {
   if (is_pinned_[slot] || waiting_[slot] > 0) return true;
   return std::any_of(readers_[slot].begin(), readers_[slot].end(),

@@ -48,6 +48,9 @@ class PlanEditor {
   // The value of a slot that never changes; nullptr for any other.
   const Tensor* ConstantOf(int slot) const;
 
+  // What packs a constant that ConstantOf gave.
+  std::shared_ptr<SharedWeights> WeightsOf(const Tensor& constant);
+
   // Whether `members` can become one step that gives `outputs` where the last
   // of them stands: nothing else is seen by anybody.
   // REQUIRES: members ascend.

@@ -112,7 +112,8 @@ struct Planned {
     state->memory.Begin(absl::MakeConstSpan(&x, 1));
     const KernelEnvironment environment = {&pool, nullptr, nullptr};
     EXPECT_TRUE(Execute(plan, environment, {}, &*state).ok());
-    for (int slot : plan.transient) state->slots[slot] = Tensor();
+    const Tensor nothing;
+    for (int slot : plan.transient) state->slots[slot] = nothing;
     state->memory.End(true);
     return budget->peak();
   }

@@ -11,6 +11,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -475,6 +476,45 @@ TEST_P(FastFloatTest, SessionsOverOneModelShareWhatTheyPack) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto a, first->Run({x}));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto b, second->Run({x}));
   ExpectSame(a[0], b[0]);
+}
+
+// Whoever comes first packs; the others get what they ask for all the same.
+TEST_P(FastFloatTest, SessionsOfAllKindsAgreeOverOneModel) {
+  const Tensor filter = Random({3, 3, 64, 64});
+  const GraphMaker g = Layer(filter, Random({64}), {});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(graph::Graph graph, g.Graph());
+  const auto model = LoadedModel::Create(std::move(graph));
+  const auto make = [&](const char* fetches, bool fast) {
+    SessionOptions options;
+    options.fast_kernels = fast;
+    return Session::Create(model, *graph::ParseTensorNames("x"),
+                           *graph::ParseTensorNames(fetches), options);
+  };
+  const Tensor x = Random({1, 5, 5, 64});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
+                               RunGraph(g, "x", {x}, "z", false));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto before, make("z", false));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto fast, make("z", true));
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 8; ++t) {
+    threads.emplace_back([&, t] {
+      if (t % 2 == 0) {
+        const auto got = fast->Run({x});
+        ASSERT_TRUE(got.ok()) << got.status();
+        ExpectClose((*got)[0], wanted.values[0]);
+        return;
+      }
+      const auto late = make("z,filter", t % 4 == 1);
+      ASSERT_TRUE(late.ok()) << late.status();
+      const auto got = (*late)->Run({x});
+      ASSERT_TRUE(got.ok()) << got.status();
+      ExpectClose((*got)[0], wanted.values[0]);
+      ExpectSame((*got)[1], filter);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto got, before->Run({x}));
+  ExpectSame(got[0], wanted.values[0]);
 }
 
 TEST_P(FastFloatTest, StepsWithTheSameWeightsPackThemOnce) {

@@ -274,10 +274,11 @@ TEST_P(Int8DepthwiseTest, GivesTheSumsOfThePlainCode) {
   for (uint8_t& code : filter.flat<uint8_t>()) {
     code = static_cast<uint8_t>(random());
   }
+  ThreadPool pool(2);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor packed,
-                               Int8Weights::PackDepthwise(filter));
-  const Int8Weights weights(packed, Int8DepthwiseDepth(filter.shape()),
-                            p.channels);
+                               Int8Weights::PackDepthwise(filter, &pool));
+  const Int8Weights weights(PackedWeights(packed),
+                            Int8DepthwiseDepth(filter.shape()), p.channels);
   std::vector<const uint8_t*> lines;
   for (int y = 0; y < p.taps_y; ++y) {
     lines.push_back(y == 0 ? nullptr : codes.data() + y * kWidth * kAll);
@@ -332,6 +333,7 @@ INSTANTIATE_TEST_SUITE_P(Windows, Int8DepthwiseTest,
 
 TEST(Int8WeightsTest, PackAndUnpack) {
   std::mt19937 random(5);
+  ThreadPool pool(2);
   for (const bool transposed : {false, true}) {
     const Shape shape = *Shape::FromDims({7, 35});
     Tensor codes = *Tensor::Allocate(tensorflow::DT_QUINT8, shape);
@@ -340,8 +342,9 @@ TEST(Int8WeightsTest, PackAndUnpack) {
     }
     const int64_t depth = transposed ? 35 : 7, columns = transposed ? 7 : 35;
     OPTFARM_ASSERT_OK_AND_ASSIGN(
-        Tensor packed, Int8Weights::Pack(codes, depth, columns, transposed));
-    const Int8Weights weights(packed, depth, columns);
+        Tensor packed,
+        Int8Weights::Pack(codes, depth, columns, transposed, &pool));
+    const Int8Weights weights(PackedWeights(packed), depth, columns);
     OPTFARM_ASSERT_OK_AND_ASSIGN(
         const Tensor again,
         weights.Unpack(tensorflow::DT_QUINT8, shape, transposed));

@@ -61,7 +61,7 @@ absl::StatusOr<Planned> Fuse(const GraphMaker& maker,
   auto plan = MakePlan(*graph, {feeds, wanted, options});
   if (!plan.ok()) return plan.status();
   Planned planned{*std::move(plan)};
-  const FusionContext context({}, planned.pool.get(), nullptr);
+  const FusionContext context{CpuFeatures()};
   RunFusions(kFusions, context, &planned.plan);
   PlanLifetimes(true, &planned.plan);
   return planned;
@@ -135,23 +135,6 @@ TEST(PlanEditorTest, StepsOfDifferentLoopsStayApart) {
   EXPECT_EQ(planned.plan.steps.back().op, "Neg+Relu");
   EXPECT_EQ(planned.plan.steps[planned.plan.loops[0].end].kind,
             StepKind::kLoopEnd);
-}
-
-TEST(PackedWeightsTest, WeightsArePackedOnceForEachLayout) {
-  PackedWeights packed;
-  const Tensor weights = Tensor::Scalar(1.f);
-  int calls = 0;
-  const auto pack = [&]() -> absl::StatusOr<Tensor> {
-    return Tensor::Scalar(static_cast<float>(++calls));
-  };
-  for (int i = 0; i < 2; ++i) {
-    OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor a,
-                                 packed.FindOrPack(weights, "a", pack));
-    EXPECT_EQ(*a.data<float>(), 1.f);
-    OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor b,
-                                 packed.FindOrPack(weights, "b", pack));
-    EXPECT_EQ(*b.data<float>(), 2.f);
-  }
 }
 
 }  // namespace
