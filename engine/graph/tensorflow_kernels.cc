@@ -19,6 +19,7 @@ using tensorflow::DataType;
 
 // TensorFlow's C++ name of a dtype.
 std::string CppType(DataType dtype, bool with_namespace) {
+  const absl::string_view space = with_namespace ? "::tensorflow::" : "";
   switch (dtype) {
     case tensorflow::DT_HALF:
       return "Eigen::half";
@@ -28,12 +29,11 @@ std::string CppType(DataType dtype, bool with_namespace) {
     case tensorflow::DT_STRING:
       return DataTypeName(dtype);
     case tensorflow::DT_RESOURCE:
-      return "ResourceHandle";
+      return absl::StrCat(space, "ResourceHandle");
     case tensorflow::DT_VARIANT:
-      return "Variant";
+      return absl::StrCat(space, "Variant");
     default:
-      return absl::StrCat(with_namespace ? "::tensorflow::" : "",
-                          DataTypeName(dtype));
+      return absl::StrCat(space, DataTypeName(dtype));
   }
 }
 

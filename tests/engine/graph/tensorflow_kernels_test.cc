@@ -12,6 +12,7 @@
 namespace optfarm::graph {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -40,6 +41,20 @@ TEST(TensorFlowKernelsTest, KnowsTheClassesOfWhatOurTransformsMake) {
       ElementsAre("FusedResizeConv2DUsingGemmOp<float, "
                   "FusedResizeAndPadConvFunctor<float, float, float, "
                   "FastGemmFunctor<float, float, float>, NEAREST>, false>"));
+}
+
+TEST(TensorFlowKernelsTest, NamesTypesAsTheRegistrationDoes) {
+  // Walked through with a list of types, which have a namespace there.
+  EXPECT_THAT(TensorFlowKernelClasses(Node("Select", tensorflow::DT_VARIANT)),
+              ElementsAre("SelectOp<CPUDevice, ::tensorflow::Variant>"));
+  EXPECT_THAT(TensorFlowKernelClasses(
+                  Node("QuantizedResizeBilinear", tensorflow::DT_QUINT8)),
+              ElementsAre("QuantizedResizeBilinearOp<::tensorflow::quint8>"));
+  // Named one by one, without.
+  EXPECT_THAT(TensorFlowKernelClasses(Node("Pack", tensorflow::DT_QUINT8)),
+              Contains("PackOp<CPUDevice, quint8>"));
+  EXPECT_THAT(TensorFlowKernelClasses(Node("Sin", tensorflow::DT_COMPLEX64)),
+              ElementsAre("UnaryOp<CPUDevice, functor::sin<complex64>>"));
 }
 
 TEST(TensorFlowKernelsTest, TheTableIsSorted) {
