@@ -216,7 +216,7 @@ CTCLoss(
   sequence_length: int32) -> (loss: T, gradient: T)
   | preprocess_collapse_repeated: bool = false;
     ctc_merge_repeated: bool = true;
-    late ignore_longer_outputs_than_inputs: bool = false;
+    ignore_longer_outputs_than_inputs: bool = false;
     late T: {float, double} = float
 CTCGreedyDecoder(inputs: T, sequence_length: int32)
   -> (decoded_indices: int64, decoded_values: int64, decoded_shape: int64,

@@ -12,7 +12,7 @@ StringJoin(inputs: N*string) -> (output: string)
   | N: int >= 1; separator: string = ""
 StringSplit(input: string, delimiter: string)
   -> (indices: int64, values: string, shape: int64)
-  | late skip_empty: bool = true
+  | skip_empty: bool = true
 StringSplitV2(input: string, sep: string)
   -> (indices: int64, values: string, shape: int64) | maxsplit: int = -1
 StringStrip(input: string) -> (output: string)
@@ -55,7 +55,7 @@ DecodeCompressed(bytes: string) -> (output: string)
   | compression_type: string = ""
 DecodeCSV(records: string, record_defaults: OUT_TYPE) -> (output: OUT_TYPE)
   | OUT_TYPE: list(type) >= 1; field_delim: string = ",";
-    late use_quote_delim: bool = true; late na_value: string = "";
+    use_quote_delim: bool = true; late na_value: string = "";
     late select_cols: list(int) = []
 ParseTensor(serialized: string) -> (output: out_type) | out_type: type
 SerializeTensor(tensor: T) -> (serialized: string) | T: type

@@ -70,8 +70,9 @@ TEST(LateOpsTest, OpsOfTensorFlow14AreNotLate) {
                          "RandomPoisson", "DecodeGif", "GatherV2"}) {
     EXPECT_FALSE(IsLateOp(op)) << op;
   }
-  for (const char* op : {"AddV2", "FusedBatchNormV3", "QuantizedConcatV2",
-                         "RandomPoissonV2", "DecodeImage"}) {
+  for (const char* op :
+       {"AddV2", "FusedBatchNormV3", "QuantizedConcatV2", "RandomPoissonV2",
+        "DecodeImage", "ClipByValue", "TensorScatterUpdate", "Timestamp"}) {
     EXPECT_TRUE(IsLateOp(op)) << op;
   }
 }
