@@ -23,6 +23,7 @@ std::vector<CommandInfo> AllCommands() {
       DevicesCommand(),
       DevicesDisableCommand(),
       DevicesEnableCommand(),
+      DevicesReserveCommand(),
       DevicesRetireCommand(),
       RecipesCommand(),
       TransformsCommand(),

@@ -1,6 +1,8 @@
 #include "server/device_view.h"
 
 #include "absl/strings/str_cat.h"
+#include "server/device_choice.h"
+#include "server/names.h"
 #include "server/proto_time.h"
 
 namespace optfarm::server {
@@ -12,6 +14,17 @@ struct StateAndReason {
   v1::Device::State state;
   std::string reason;
 };
+
+std::string ReservationText(const v1::ChangeDeviceRequest& change) {
+  return absl::StrCat(
+      change.tag().empty()
+          ? "for no job"
+          : absl::StrCat("for jobs with the tag ", Quoted(change.tag())),
+      " until ",
+      absl::FormatTime(absl::RFC3339_sec, FromTimestamp(change.until()),
+                       absl::UTCTimeZone()),
+      change.reason().empty() ? "" : ": ", change.reason());
+}
 
 // What is said first wins: an operator knows better than the server, the server
 // better than an agent that does not call.
@@ -30,6 +43,9 @@ StateAndReason StateOf(const DeviceRecord& record, bool busy,
   if (busy) return {v1::Device::BUSY, record.reason};
   if (now < record.quarantined_until) {
     return {v1::Device::QUARANTINED, record.quarantine_reason};
+  }
+  if (record.ready && IsReserved(record.change, now)) {
+    return {v1::Device::RESERVED, ReservationText(record.change)};
   }
   if (record.ready) return {v1::Device::AVAILABLE, record.reason};
   return {record.cooling ? v1::Device::COOLING : v1::Device::OFFLINE,
@@ -55,15 +71,20 @@ v1::Device ViewDevice(const DeviceRecord& record, const std::string& task_id,
   if (now < record.quarantined_until) {
     *device.mutable_quarantined_until() = ToTimestamp(record.quarantined_until);
   }
+  if (IsReserved(record.change, now)) {
+    *device.mutable_reserved_until() = record.change.until();
+    device.set_reserved_for_tag(record.change.tag());
+  }
   device.set_alert(MissingAlert(record, options.alert_after, now));
   return device;
 }
 
 std::string MissingAlert(const DeviceRecord& record, absl::Duration alert_after,
                          absl::Time now) {
-  const bool expected =
-      !record.disabled &&
-      record.change.change() == v1::ChangeDeviceRequest::CHANGE_UNSPECIFIED;
+  const v1::ChangeDeviceRequest::Change change = record.change.change();
+  const bool expected = !record.disabled &&
+                        change != v1::ChangeDeviceRequest::DISABLE &&
+                        change != v1::ChangeDeviceRequest::RETIRE;
   if (!expected) return "";
   const absl::Duration silent = now - record.last_seen;
   if (silent > alert_after) {

@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
+#include "absl/container/btree_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "server/device_choice.h"
 #include "server/device_view.h"
 #include "server/log_text.h"
 #include "server/names.h"
@@ -219,6 +222,20 @@ bool Fleet::MayWork(const std::string& device, absl::Time now) const {
           now >= record->quarantined_until);
 }
 
+bool Fleet::MayHave(
+    const std::string& device,
+    const google::protobuf::RepeatedPtrField<std::string>& job_tags,
+    absl::Time now) const {
+  const DeviceRecord* record = FindDevice(device);
+  return record == nullptr || server::MayHave(record->change, job_tags, now);
+}
+
+bool Fleet::HasDeviceFor(const std::string& asked) const {
+  return absl::c_any_of(devices_, [&](const auto& entry) {
+    return absl::c_linear_search(WaysToAskFor(entry.second.info), asked);
+  });
+}
+
 void Fleet::LogAlerts(absl::Duration alert_after, absl::Time now) {
   for (const auto& [name, record] : devices_) {
     const std::string alert = MissingAlert(record, alert_after, now);
@@ -231,27 +248,16 @@ void Fleet::LogAlerts(absl::Duration alert_after, absl::Time now) {
 }
 
 absl::StatusOr<DeviceRecord> Fleet::Changed(
-    const v1::ChangeDeviceRequest& change) const {
+    const v1::ChangeDeviceRequest& change, absl::Time now) const {
   DeviceRecord record = devices_.at(change.name());
-  switch (change.change()) {
-    case v1::ChangeDeviceRequest::DISABLE:
-    case v1::ChangeDeviceRequest::RETIRE:
-      record.change = change;
-      record.change.set_reason(
-          std::string(CutText(change.reason(), kMaxTextBytes)));
-      return record;
-    case v1::ChangeDeviceRequest::ENABLE:
-      record.change.Clear();
-      record.failures_in_a_row = 0;
-      record.quarantined_until = absl::InfinitePast();
-      record.quarantine_reason.clear();
-      return record;
-    default:
-      return absl::InvalidArgumentError(
-          absl::StrCat("changing device ", change.name(), ": change ",
-                       static_cast<int>(change.change()),
-                       " is unknown; say DISABLE, ENABLE or RETIRE"));
+  OPTFARM_ASSIGN_OR_RETURN(record.change, KeptChange(change, now));
+  if (change.change() == v1::ChangeDeviceRequest::ENABLE) {
+    record.change.Clear();
+    record.failures_in_a_row = 0;
+    record.quarantined_until = absl::InfinitePast();
+    record.quarantine_reason.clear();
   }
+  return record;
 }
 
 void Fleet::Replace(const DeviceRecord& device) {
@@ -264,6 +270,16 @@ const DeviceRecord* Fleet::FindDevice(const std::string& name) const {
 }
 
 std::vector<std::string> Fleet::DeviceNames() const { return KeysOf(devices_); }
+
+std::vector<std::string> Fleet::WaysToAskForDevices() const {
+  absl::btree_set<std::string> ways;
+  for (const auto& [name, record] : devices_) {
+    for (std::string& way : WaysToAskFor(record.info)) {
+      ways.insert(std::move(way));
+    }
+  }
+  return {ways.begin(), ways.end()};
+}
 
 const v1::Recipe* Fleet::FindRecipe(const std::string& name) const {
   const auto found = recipes_.find(name);

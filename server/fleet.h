@@ -44,18 +44,28 @@ class Fleet {
   // Neither an operator nor a quarantine forbids it.
   bool MayWork(const std::string& device, absl::Time now) const;
 
+  // The device is not reserved for other jobs than one with these tags.
+  bool MayHave(const std::string& device,
+               const google::protobuf::RepeatedPtrField<std::string>& job_tags,
+               absl::Time now) const;
+
+  // Whether a job that asks so (see device_choice.h) can ever get a device.
+  bool HasDeviceFor(const std::string& asked) const;
+
   // Logs devices that began or ceased to be missed (see MissingAlert).
   void LogAlerts(absl::Duration alert_after, absl::Time now);
 
   // A known device as it is after an operator's change.
   // ERRORS: InvalidArgument.
   absl::StatusOr<storage::DeviceRecord> Changed(
-      const v1::ChangeDeviceRequest& change) const;
+      const v1::ChangeDeviceRequest& change, absl::Time now) const;
   void Replace(const storage::DeviceRecord& device);
 
   // Null when there is no such device.
   const storage::DeviceRecord* FindDevice(const std::string& name) const;
   std::vector<std::string> DeviceNames() const;
+  // All that jobs may ask for (see device_choice.h).
+  std::vector<std::string> WaysToAskForDevices() const;
   const std::map<std::string, storage::DeviceRecord>& devices() const {
     return devices_;
   }

@@ -37,19 +37,6 @@ bool SameRecord(const TaskRecord& a, const TaskRecord& b) {
 
 }  // namespace
 
-std::string OptimizeTaskId(absl::string_view job_id) {
-  return absl::StrCat(job_id, "/optimize");
-}
-
-std::string BenchmarkTaskId(absl::string_view job_id,
-                            absl::string_view device) {
-  return absl::StrCat(job_id, "/benchmark/", device);
-}
-
-absl::string_view JobIdOfTask(absl::string_view task_id) {
-  return task_id.substr(0, task_id.find('/'));
-}
-
 JobChange::JobChange(LiveJob job, absl::Time now,
                      const SchedulingOptions& options)
     : before_(job), job_(std::move(job)), now_(now), options_(options) {}
@@ -285,17 +272,18 @@ void JobChange::ExpireTask(size_t index, TaskDeadline deadline) {
                                    "; give the job a longer run deadline")),
           "failed");
     case TaskDeadline::kQueue:
-      record(index) = Failed(
-          std::move(record(index)),
-          MakeFailure(
-              v1::Failure::INTERNAL, "DEADLINE_EXCEEDED",
-              absl::StrCat("nobody took the task within ",
-                           absl::FormatDuration(limits.queue),
-                           task.device.empty()
-                               ? std::string("; see that a worker is running")
-                               : absl::StrCat("; see that device ", task.device,
-                                              " is available"))),
-          now_);
+      record(index) =
+          Failed(std::move(record(index)),
+                 MakeFailure(
+                     v1::Failure::INTERNAL, "DEADLINE_EXCEEDED",
+                     absl::StrCat(
+                         "nobody took the task within ",
+                         absl::FormatDuration(limits.queue),
+                         task.device.empty()
+                             ? std::string("; see that a worker is running")
+                             : absl::StrCat("; see that device ", task.device,
+                                            " is available (optctl devices)"))),
+                 now_);
       AddTaskEvent(record(index), "waited too long");
       return Settle();
   }

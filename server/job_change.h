@@ -108,11 +108,6 @@ class JobChange {
   storage::WriteBatch batch_;
 };
 
-// Names of a job's tasks; the inverse is JobIdOfTask.
-std::string OptimizeTaskId(absl::string_view job_id);
-std::string BenchmarkTaskId(absl::string_view job_id, absl::string_view device);
-absl::string_view JobIdOfTask(absl::string_view task_id);
-
 }  // namespace optfarm::server
 
 #endif  // OPTFARM_SERVER_JOB_CHANGE_H_

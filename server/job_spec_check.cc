@@ -11,6 +11,7 @@
 #include "base/digest.h"
 #include "base/status_macros.h"
 #include "optfarm/v1/work.pb.h"
+#include "server/device_choice.h"
 #include "server/names.h"
 #include "server/proto_time.h"
 #include "server/recipe_check.h"
@@ -157,7 +158,7 @@ absl::Status CheckBenchmark(const v1::BenchmarkSpec& benchmark) {
       "benchmark.threads", benchmark.threads_size(), kMaxThreadCounts));
   absl::flat_hash_set<std::string> devices;
   for (const std::string& device : benchmark.devices()) {
-    OPTFARM_RETURN_IF_ERROR(CheckName("device", device));
+    OPTFARM_RETURN_IF_ERROR(CheckAskedDevice(device));
     if (!devices.insert(device).second) {
       return Wrong("benchmark.devices",
                    absl::StrCat("lists ", device, " twice"));

@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
+#include "server/device_choice.h"
 #include "server/device_view.h"
 #include "server/job_spec_check.h"
 #include "server/log_text.h"
@@ -308,10 +309,12 @@ void Scheduler::AnswerFromCache(const Submission& submission, Plan& plan,
 
 absl::Status Scheduler::CheckDevicesExist(const v1::JobSpec& spec) {
   for (const std::string& device : spec.benchmark().devices()) {
-    if (fleet_.FindDevice(device) != nullptr) continue;
-    const std::vector<std::string> known = fleet_.DeviceNames();
+    if (fleet_.HasDeviceFor(device)) continue;
+    const std::vector<std::string> known = fleet_.WaysToAskForDevices();
+    const std::optional<absl::string_view> pool = PoolOf(device);
     return absl::NotFoundError(absl::StrCat(
-        "there is no device '", device, "'", NearestNamesHint(device, known),
+        pool.has_value() ? "no device has the tag '" : "there is no device '",
+        pool.value_or(device), "'", NearestNamesHint(device, known),
         known.empty() ? "; no agent has registered one yet" : ""));
   }
   return absl::OkStatus();
@@ -423,7 +426,7 @@ absl::StatusOr<v1::Device> Scheduler::ChangeDevice(
                      NearestNamesHint(change.name(), fleet_.DeviceNames())));
   }
   OPTFARM_ASSIGN_OR_RETURN(const storage::DeviceRecord next,
-                           fleet_.Changed(change));
+                           fleet_.Changed(change, now));
   storage::WriteBatch batch;
   batch.devices.push_back(next);
   OPTFARM_RETURN_IF_ERROR(

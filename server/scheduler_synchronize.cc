@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "server/completion_check.h"
+#include "server/device_choice.h"
 #include "server/job_spec_check.h"
 #include "server/log_text.h"
 #include "server/names.h"
@@ -350,7 +351,7 @@ void Scheduler::GrantToWorker(const v1::SynchronizeRequest& request, Plan& plan,
                               std::vector<TaskRef>& granted) {
   const size_t wanted =
       static_cast<size_t>(std::clamp(request.free_slots(), 0, kMaxGrantsACall));
-  const Holder holder{request.participant_id(), request.name()};
+  const Holder holder{request.participant_id(), request.name(), ""};
   for (const TaskRef& ref : index_.ReadyToOptimize()) {
     if (granted.size() >= wanted) return;
     if (TryGrant(ref, holder, plan)) granted.push_back(ref);
@@ -359,7 +360,6 @@ void Scheduler::GrantToWorker(const v1::SynchronizeRequest& request, Plan& plan,
 
 void Scheduler::GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
                              std::vector<TaskRef>& granted) {
-  const Holder holder{request.participant_id(), request.name()};
   absl::flat_hash_set<std::string> served;
   for (const v1::DeviceStatus& status : request.devices()) {
     const std::string& device = status.info().name();
@@ -368,12 +368,27 @@ void Scheduler::GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
         index_.LeasedOnDevice(device) != nullptr) {
       continue;
     }
-    for (const TaskRef& ref : index_.ReadyForDevice(device)) {
-      if (!TryGrant(ref, holder, plan)) continue;
+    const Holder holder{request.participant_id(), request.name(), device};
+    index_.ForEachReady(WaysToAskFor(status.info()), [&](const TaskRef& ref) {
+      if (!MaySuit(ref, device, plan.now) || !TryGrant(ref, holder, plan)) {
+        return true;
+      }
       granted.push_back(ref);
-      break;
-    }
+      return false;
+    });
   }
+}
+
+// A device may be kept for other jobs; and one that the job measures anyway
+// does not count as another of a pool.
+bool Scheduler::MaySuit(const TaskRef& ref, const std::string& device,
+                        absl::Time now) const {
+  const LiveJob& job = jobs_.at(ref.job_id);
+  if (!fleet_.MayHave(device, job.spec->tags(), now)) return false;
+  for (size_t i = 0; i < job.tasks.size(); ++i) {
+    if (i != ref.index && job.tasks[i].record.device == device) return false;
+  }
+  return true;
 }
 
 absl::StatusOr<v1::LeasedTask> Scheduler::Describe(const TaskRef& ref,

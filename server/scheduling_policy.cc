@@ -63,6 +63,7 @@ TaskRecord ReadyAgain(TaskRecord task, absl::Time now, absl::Duration wait) {
   task.lease_deadline = absl::InfinitePast();
   task.progress = 0;
   task.progress_message.clear();
+  task.device = std::string(AskedDeviceOfTask(task.task_id));
   return task;
 }
 
@@ -71,7 +72,29 @@ absl::Duration DurationOr(bool given, const google::protobuf::Duration& value,
   return given ? FromProtoDuration(value) : fallback;
 }
 
+constexpr char kOptimize[] = "/optimize";
+constexpr char kBenchmark[] = "/benchmark/";
+
 }  // namespace
+
+std::string OptimizeTaskId(absl::string_view job_id) {
+  return absl::StrCat(job_id, kOptimize);
+}
+
+std::string BenchmarkTaskId(absl::string_view job_id, absl::string_view asked) {
+  return absl::StrCat(job_id, kBenchmark, asked);
+}
+
+absl::string_view JobIdOfTask(absl::string_view task_id) {
+  return task_id.substr(0, task_id.find('/'));
+}
+
+absl::string_view AskedDeviceOfTask(absl::string_view task_id) {
+  const size_t at = task_id.find(kBenchmark);
+  return at == absl::string_view::npos
+             ? absl::string_view()
+             : task_id.substr(at + sizeof(kBenchmark) - 1);
+}
 
 JobLimits LimitsOf(const v1::JobSpec& spec, const SchedulingOptions& options) {
   const v1::Deadlines& deadlines = spec.deadlines();
@@ -120,6 +143,7 @@ TaskRecord Leased(TaskRecord task, const Holder& holder, absl::Time now,
   ++task.attempt;
   task.holder = holder.name;
   task.participant_id = holder.participant_id;
+  task.device = holder.device;
   task.attempt_start_time = now;
   task.lease_deadline = now + options.lease;
   task.not_before = absl::InfinitePast();

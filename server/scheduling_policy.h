@@ -62,13 +62,23 @@ bool HasEnded(v1::JobState state);
 absl::Duration RetryDelay(int failed_attempts,
                           const SchedulingOptions& options);
 
-// Which process takes a lease.
+// Which process takes a lease, and for which device: empty for workers.
 struct Holder {
   std::string participant_id;
   std::string name;
+  std::string device = "";
 };
 
-// The task after one event. REQUIRES: the state machine allows it.
+// Names of a job's tasks. `asked` is what the job asks to be measured on.
+std::string OptimizeTaskId(absl::string_view job_id);
+std::string BenchmarkTaskId(absl::string_view job_id, absl::string_view asked);
+// The inverse.
+absl::string_view JobIdOfTask(absl::string_view task_id);
+// Empty for an optimize task.
+absl::string_view AskedDeviceOfTask(absl::string_view task_id);
+
+// The task after one event. REQUIRES: the state machine allows it. A task that
+// asked for any device of a pool is bound to one while it is leased and after.
 storage::TaskRecord Unblocked(storage::TaskRecord task, absl::Time now);
 storage::TaskRecord Leased(storage::TaskRecord task, const Holder& holder,
                            absl::Time now, const SchedulingOptions& options);

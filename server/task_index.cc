@@ -1,5 +1,7 @@
 #include "server/task_index.h"
 
+#include <algorithm>
+
 namespace optfarm::server {
 namespace {
 
@@ -27,7 +29,7 @@ void TaskIndex::Add(const LiveJob& job) {
     if (task.state == v1::READY && task.kind == v1::OPTIMIZE) {
       optimize_.insert(ref);
     } else if (task.state == v1::READY) {
-      by_device_[task.device].insert(ref);
+      by_asked_device_[task.device].insert(ref);
     } else if (task.state == v1::LEASED) {
       by_participant_[task.participant_id].insert(ref);
       if (!task.device.empty()) on_device_[task.device].insert(ref);
@@ -40,15 +42,30 @@ void TaskIndex::Remove(const LiveJob& job) {
     const storage::TaskRecord& task = job.tasks[i].record;
     const TaskRef ref{job.job.number, job.job.job_id, i};
     optimize_.erase(ref);
-    Erase(by_device_, task.device, ref);
+    Erase(by_asked_device_, task.device, ref);
     Erase(by_participant_, task.participant_id, ref);
     Erase(on_device_, task.device, ref);
   }
 }
 
-const std::set<TaskRef>& TaskIndex::ReadyForDevice(
-    const std::string& device) const {
-  return Find(by_device_, device);
+void TaskIndex::ForEachReady(
+    absl::Span<const std::string> ways,
+    absl::FunctionRef<bool(const TaskRef&)> look) const {
+  struct Queue {
+    std::set<TaskRef>::const_iterator next, end;
+  };
+  std::vector<Queue> queues;
+  for (const std::string& way : ways) {
+    const std::set<TaskRef>& tasks = Find(by_asked_device_, way);
+    if (!tasks.empty()) queues.push_back({tasks.begin(), tasks.end()});
+  }
+  while (!queues.empty()) {
+    const auto oldest = std::min_element(
+        queues.begin(), queues.end(),
+        [](const Queue& a, const Queue& b) { return *a.next < *b.next; });
+    if (!look(*oldest->next)) return;
+    if (++oldest->next == oldest->end) queues.erase(oldest);
+  }
 }
 
 const std::set<TaskRef>& TaskIndex::LeasedBy(

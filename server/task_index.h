@@ -13,6 +13,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 #include "server/job_change.h"
 
 namespace optfarm::server {
@@ -36,8 +38,11 @@ class TaskIndex {
 
   // READY optimize tasks, oldest job first; some may have to wait still.
   const std::set<TaskRef>& ReadyToOptimize() const { return optimize_; }
-  // READY benchmark tasks for a device, oldest job first.
-  const std::set<TaskRef>& ReadyForDevice(const std::string& device) const;
+  // Shows READY benchmark tasks that ask in one of these ways (see
+  // device_choice.h), oldest job first, until `look` returns false. The index
+  // must not change meanwhile.
+  void ForEachReady(absl::Span<const std::string> ways,
+                    absl::FunctionRef<bool(const TaskRef&)> look) const;
   // LEASED tasks of a participant.
   const std::set<TaskRef>& LeasedBy(const std::string& participant_id) const;
   // The task that the device holds; null when it holds none.
@@ -47,7 +52,8 @@ class TaskIndex {
   using Sets = absl::flat_hash_map<std::string, std::set<TaskRef>>;
 
   std::set<TaskRef> optimize_;
-  Sets by_device_;
+  // By what they ask for.
+  Sets by_asked_device_;
   Sets by_participant_;
   Sets on_device_;
 };

@@ -23,6 +23,7 @@ CommandInfo CompareCommand();
 CommandInfo DevicesCommand();
 CommandInfo DevicesDisableCommand();
 CommandInfo DevicesEnableCommand();
+CommandInfo DevicesReserveCommand();
 CommandInfo DevicesRetireCommand();
 CommandInfo RecipesCommand();
 CommandInfo TransformsCommand();

@@ -109,7 +109,7 @@ class Devices final : public Command {
   }
 };
 
-// disable, enable and retire differ in what they ask for.
+// disable, enable, retire and reserve differ in what they ask for.
 class DeviceChange final : public Command {
  public:
   explicit DeviceChange(v1::ChangeDeviceRequest::Change change)
@@ -120,6 +120,12 @@ class DeviceChange final : public Command {
     if (change_ != v1::ChangeDeviceRequest::ENABLE) {
       flags->Text("reason", "TEXT", "Why, for the others.", &reason_);
     }
+    if (change_ == v1::ChangeDeviceRequest::RESERVE) {
+      flags->Duration("for", "How long, up to 30 days, such as 2h.", &term_);
+      flags->Text("tag", "TAG",
+                  "Jobs that were submitted with this --tag still get it.",
+                  &tag_);
+    }
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
@@ -127,6 +133,13 @@ class DeviceChange final : public Command {
     request.set_name(name_);
     request.set_change(change_);
     request.set_reason(reason_);
+    request.set_tag(tag_);
+    if (change_ == v1::ChangeDeviceRequest::RESERVE) {
+      if (term_ <= absl::ZeroDuration()) {
+        return UsageError("devices reserve: say for how long: --for=2h");
+      }
+      request.mutable_duration()->set_seconds(absl::ToInt64Seconds(term_));
+    }
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
     OPTFARM_ASSIGN_OR_RETURN(const v1::Device device,
@@ -138,7 +151,8 @@ class DeviceChange final : public Command {
 
  private:
   const v1::ChangeDeviceRequest::Change change_;
-  std::string name_, reason_;
+  std::string name_, reason_, tag_;
+  absl::Duration term_;
 };
 
 }  // namespace
@@ -158,6 +172,16 @@ CommandInfo DevicesEnableCommand() {
           [] {
             return std::unique_ptr<Command>(
                 new DeviceChange(v1::ChangeDeviceRequest::ENABLE));
+          }};
+}
+
+CommandInfo DevicesReserveCommand() {
+  return {"devices reserve", "Keep a device for some jobs, or for yourself.",
+          "Until the time is over, it gets only jobs that were submitted with "
+          "the tag; without --tag it gets none. optctl devices enable ends it.",
+          [] {
+            return std::unique_ptr<Command>(
+                new DeviceChange(v1::ChangeDeviceRequest::RESERVE));
           }};
 }
 

@@ -86,8 +86,9 @@ class Submit final : public Command {
     job_.Declare(flags);
     flags->Texts("device", "NAME",
                  "Device to measure on (optctl devices); tag:TAG: all with "
-                 "this tag; 'none': measure nowhere. Default: the first that "
-                 "is available.",
+                 "this tag; any:TAG: one of them, the first that is free; "
+                 "'none': measure nowhere. Default: the first that is "
+                 "available.",
                  &devices_);
     flags->Text("name", "TEXT", "What to call the job.", &name_);
     flags->Texts("tag", "TAG",

@@ -185,6 +185,14 @@ TEST_F(ResultCommandsTest, OperatorsChangeDevices) {
   ASSERT_THAT(Run({"devices", "enable", "pi4"}), IsOk());
   ASSERT_THAT(Run({"devices", "retire", "pi4"}), IsOk());
   EXPECT_EQ(farm_.device_changes[2].change(), v1::ChangeDeviceRequest::RETIRE);
+  ASSERT_THAT(Run({"devices", "reserve", "pi4", "--for=2h", "--tag=nightly"}),
+              IsOk());
+  EXPECT_EQ(farm_.device_changes[3].change(), v1::ChangeDeviceRequest::RESERVE);
+  EXPECT_EQ(farm_.device_changes[3].duration().seconds(), 7200);
+  EXPECT_EQ(farm_.device_changes[3].tag(), "nightly");
+  EXPECT_THAT(
+      Run({"devices", "reserve", "pi4"}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("--for=2h")));
   ASSERT_THAT(Run({"devices"}), IsOk());
 }
 

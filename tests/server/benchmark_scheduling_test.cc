@@ -77,6 +77,79 @@ TEST_F(BenchmarkSchedulingTest, OneTaskADeviceAtATime) {
   EXPECT_EQ(Lease(AgentCall()).job_id().empty(), false);
 }
 
+v1::SynchronizeRequest Tagged(v1::SynchronizeRequest call) {
+  call.mutable_devices(0)->mutable_info()->add_tags("pixel");
+  return call;
+}
+
+TEST_F(BenchmarkSchedulingTest, FirstFreeDeviceOfAPoolTakesTheTask) {
+  Call(Tagged(AgentCall("pixel-1", /*ready=*/false, "agent-1")));
+  Call(Tagged(AgentCall("pixel-2", /*ready=*/false, "agent-2")));
+  const std::string job = SubmitOk(Spec({"any:pixel"}));
+  Complete(LeaseToWorker(), GoodReport());
+  EXPECT_EQ(Task(job, 1).device, "any:pixel");
+  EXPECT_THAT(Call(AgentCall("pi4")).new_tasks(), IsEmpty());
+  v1::LeasedTask lease = Lease(Tagged(AgentCall("pixel-2", true, "agent-2")));
+  EXPECT_EQ(lease.benchmark().device(), "pixel-2");
+  EXPECT_EQ(Task(job, 1).device, "pixel-2");
+  // It breaks down: the other one may try, also after a restart.
+  Complete(lease, Failing(v1::Failure::INTERNAL), "agent-2");
+  EXPECT_EQ(Task(job, 1).device, "any:pixel");
+  Restart();
+  now_ += absl::Minutes(1);
+  lease = Lease(Tagged(AgentCall("pixel-1", true, "agent-1")));
+  EXPECT_EQ(lease.benchmark().device(), "pixel-1");
+  Restart();
+  EXPECT_EQ(Complete(lease, GoodBenchmark("pixel-1"), "agent-1").verdict(),
+            v1::TaskVerdict::COMPLETION_ACCEPTED);
+  EXPECT_EQ(State(job), v1::SUCCEEDED);
+  EXPECT_EQ(Task(job, 1).device, "pixel-1");
+}
+
+TEST_F(BenchmarkSchedulingTest, PoolsAndNamesAreServedByAge) {
+  v1::JobSpec spec = Spec({"any:pixel"});
+  spec.set_no_cache(true);
+  const auto pixel = [&](bool ready) {
+    return Tagged(AgentCall("pixel-1", ready, "agent-1"));
+  };
+  Call(pixel(false));
+  const std::string first = SubmitOk(spec);
+  Complete(LeaseToWorker(), GoodReport());
+  spec.mutable_benchmark()->set_devices(0, "pixel-1");
+  const std::string second = SubmitOk(spec);
+  Complete(LeaseToWorker(), GoodReport());
+  spec.mutable_benchmark()->set_devices(0, "any:pixel");
+  const std::string third = SubmitOk(spec);
+  Complete(LeaseToWorker(), GoodReport());
+  for (const std::string& job : {first, second, third}) {
+    const v1::LeasedTask lease = Lease(pixel(true));
+    EXPECT_EQ(lease.job_id(), job);
+    Complete(lease, GoodBenchmark("pixel-1"), "agent-1");
+  }
+}
+
+TEST_F(BenchmarkSchedulingTest, PoolIsAnotherDeviceThanTheNamedOne) {
+  const auto pixel = [&](const std::string& name) {
+    return Tagged(AgentCall(name, true, "agent-" + name));
+  };
+  Call(pixel("pixel-1"));
+  SubmitOk(Spec({"pixel-1", "any:pixel"}));
+  Complete(LeaseToWorker(), GoodReport());
+  const v1::LeasedTask named = Lease(pixel("pixel-1"));
+  Complete(named, GoodBenchmark("pixel-1"), "agent-pixel-1");
+  EXPECT_THAT(Call(pixel("pixel-1")).new_tasks(), IsEmpty());
+  EXPECT_EQ(Lease(pixel("pixel-2")).benchmark().device(), "pixel-2");
+}
+
+TEST_F(BenchmarkSchedulingTest, UnknownPoolsAreRefused) {
+  Call(Tagged(AgentCall("pixel-1", true, "agent-1")));
+  EXPECT_THAT(Submit(Spec({"any:pixle"})).status(),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("no device has the tag 'pixle'")));
+  EXPECT_THAT(CheckJobSpec(Spec({"any:"})).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument, _));
+}
+
 TEST_F(BenchmarkSchedulingTest, UnreadyDeviceGetsNothing) {
   SubmitOk(Spec({"pi4"}));
   Complete(LeaseToWorker(), GoodReport());

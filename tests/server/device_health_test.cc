@@ -106,6 +106,40 @@ TEST_F(DeviceHealthTest, UsersErrorsAreNotTheDevices) {
   EXPECT_EQ(Pi4().failures_in_a_row(), 0);
 }
 
+TEST_F(DeviceHealthTest, ReservationKeepsItForTaggedJobs) {
+  SubmitBenchmarks(1);
+  v1::ChangeDeviceRequest request;
+  request.set_name("pi4");
+  request.set_change(v1::ChangeDeviceRequest::RESERVE);
+  EXPECT_THAT(
+      scheduler_->ChangeDevice(request, now_),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("up to 30 days")));
+  request.mutable_duration()->set_seconds(3600);
+  request.set_tag("nightly");
+  request.set_reason("release week");
+  ASSERT_THAT(scheduler_->ChangeDevice(request, now_), IsOk());
+  EXPECT_EQ(Pi4().state(), v1::Device::RESERVED);
+  EXPECT_THAT(Pi4().state_reason(), HasSubstr("release week"));
+  EXPECT_EQ(Pi4().reserved_for_tag(), "nightly");
+  EXPECT_EQ(Pi4().alert(), "");
+  EXPECT_FALSE(FailOne());
+  Restart();
+  EXPECT_FALSE(FailOne());
+  v1::JobSpec spec = Spec({"pi4"});
+  spec.add_tags("nightly");
+  spec.set_no_cache(true);
+  const std::string job = SubmitOk(spec);
+  Complete(LeaseToWorker(), GoodReport());
+  const v1::LeasedTask lease = Lease(AgentCall());
+  EXPECT_EQ(lease.job_id(), job);
+  Complete(lease, GoodBenchmark(), "agent-1");
+  // It is over: the other job gets it.
+  now_ += absl::Hours(1);
+  Call(AgentCall());
+  EXPECT_TRUE(FailOne());
+  EXPECT_FALSE(Pi4().has_reserved_until());
+}
+
 TEST_F(DeviceHealthTest, OperatorTakesItOutAndBack) {
   SubmitBenchmarks(1);
   OPTFARM_ASSERT_OK_AND_ASSIGN(v1::Device device,
