@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <memory>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/optimize/sample_runs.h"
-#include "engine/optimize/value_observation.h"
 #include "engine/runtime/session.h"
 #include "engine/runtime/thread_pool.h"
 #include "engine/transforms/clipped_range.h"
@@ -87,16 +87,28 @@ absl::StatusOr<std::unique_ptr<runtime::Session>> MakeLogger(
   return runtime::Session::Create(logged, inputs, fetches, options);
 }
 
-// Smallest and largest values, one record a run.
-absl::StatusOr<Observation> ObserveExtremes(
-    const graph::Graph& graph, absl::Span<const RangeSite> sites,
-    absl::Span<const graph::TensorName> inputs,
-    absl::Span<const graph::TensorName> outputs,
-    absl::Span<const int64_t> samples, int threads, SampleReader* reader) {
-  OPTFARM_ASSIGN_OR_RETURN(const auto session,
-                           MakeLogger(graph, sites, inputs, outputs));
-  Observation observation;
-  std::vector<RangeLog> logs(samples.size());
+RangeLog* LogOf(const RangeSite& site, Observation* observation) {
+  return site.is_quantize ? &observation->input_log : &observation->log;
+}
+
+// Smallest and largest values in the quantized graph, one record a run.
+absl::Status ObserveQuantized(const graph::Graph& graph,
+                              absl::Span<const RangeSite> all,
+                              absl::Span<const graph::TensorName> outputs,
+                              const SampleRun& sample_run,
+                              Observation* observation) {
+  std::vector<RangeSite> sites;
+  std::set<std::string> printed;
+  for (const RangeSite& site : all) {
+    if (site.is_quantize) {
+      sites.push_back(site);
+    } else {
+      printed.insert(site.node);
+    }
+  }
+  OPTFARM_ASSIGN_OR_RETURN(
+      const auto session, MakeLogger(graph, sites, sample_run.inputs, outputs));
+  std::vector<RangeLog> logs(sample_run.samples.size());
   const auto run = [&](size_t place,
                        const std::vector<runtime::Tensor>& sample) {
     log_of_this_thread = &logs[place];
@@ -104,41 +116,55 @@ absl::StatusOr<Observation> ObserveExtremes(
     log_of_this_thread = nullptr;
     return result;
   };
+  observation->samples = 0;
   const auto take = [&](size_t place,
                         const std::vector<runtime::Tensor>& values) {
     for (const auto& [node, records] : logs[place]) {
-      std::vector<ObservedRange>& all = observation.log[node];
-      all.insert(all.end(), records.begin(), records.end());
+      if (!printed.contains(node)) continue;
+      std::vector<ObservedRange>& into = observation->log[node];
+      into.insert(into.end(), records.begin(), records.end());
     }
     for (size_t i = 0; i < sites.size(); ++i) {
       const size_t at = outputs.size() + 2 * i;
-      observation.input_log[sites[i].node].push_back(
+      observation->input_log[sites[i].node].push_back(
           {values[at].data<float>()[0], values[at + 1].data<float>()[0]});
     }
-    ++observation.samples;
+    ++observation->samples;
     return absl::OkStatus();
   };
   OPTFARM_RETURN_IF_ERROR(
-      Annotate(RunSamples(samples, threads, reader, run, take),
+      Annotate(RunSamples(sample_run.samples, sample_run.threads,
+                          sample_run.reader, run, take),
                "While observing ranges"));
-  OPTFARM_RETURN_IF_ERROR(reader->CheckBad());
-  return observation;
+  return sample_run.reader->CheckBad();
+}
+
+// Smallest and largest values in the float graph, one record a run.
+absl::Status ObserveFloats(const graph::Graph& graph,
+                           absl::Span<const RangeSite> sites,
+                           const SampleRun& run, Observation* observation) {
+  OPTFARM_ASSIGN_OR_RETURN(const auto ranges,
+                           ObserveExtremes(graph, sites, run));
+  observation->samples = static_cast<int64_t>(ranges.size());
+  for (const std::vector<ObservedRange>& of_sample : ranges) {
+    for (size_t i = 0; i < sites.size(); ++i) {
+      (*LogOf(sites[i], observation))[sites[i].node].push_back(of_sample[i]);
+    }
+  }
+  return absl::OkStatus();
 }
 
 // Ranges of the values' distributions, one record a node.
-absl::StatusOr<Observation> ObserveDistributions(
-    const v1::Calibration& calibration, const graph::Graph& graph,
-    absl::Span<const graph::TensorName> inputs,
-    absl::Span<const int64_t> samples, int threads, SampleReader* reader) {
-  const std::vector<RangeSite> sites =
-      FindRangeSites(graph, calibration.freeze_inputs());
-  OPTFARM_ASSIGN_OR_RETURN(
-      const ValueObservation values,
-      ObserveValues(graph, sites, inputs, samples, threads, reader));
-  Observation observation;
-  observation.samples = values.samples;
+absl::Status ObserveDistributions(const v1::Calibration& calibration,
+                                  const graph::Graph& graph,
+                                  absl::Span<const RangeSite> sites,
+                                  const SampleRun& run,
+                                  Observation* observation) {
+  OPTFARM_ASSIGN_OR_RETURN(const ValueObservation values,
+                           ObserveValues(graph, sites, run));
+  observation->samples = values.samples;
   std::vector<ObservedRange> ranges(sites.size());
-  runtime::ThreadPool pool(std::max(1, threads));
+  runtime::ThreadPool pool(std::max(1, run.threads));
   pool.ParallelFor(
       static_cast<int64_t>(sites.size()), 1, [&](int64_t first, int64_t last) {
         for (int64_t i = first; i < last; ++i) {
@@ -152,11 +178,9 @@ absl::StatusOr<Observation> ObserveDistributions(
         }
       });
   for (size_t i = 0; i < sites.size(); ++i) {
-    RangeLog& log =
-        sites[i].is_quantize ? observation.input_log : observation.log;
-    log[sites[i].node] = {ranges[i]};
+    (*LogOf(sites[i], observation))[sites[i].node] = {ranges[i]};
   }
-  return observation;
+  return absl::OkStatus();
 }
 
 // One averaged record a node for MOVING_AVERAGE.
@@ -184,22 +208,43 @@ bool HasRanges(const graph::Graph& graph, const v1::Calibration& calibration) {
   return !FindRangeSites(graph, calibration.freeze_inputs()).empty();
 }
 
+size_t StepsBeforeQuantizing(absl::Span<const TransformStep> steps) {
+  const auto first =
+      std::find_if(steps.begin(), steps.end(), [](const TransformStep& step) {
+        return step.name == "quantize_layers" || step.name == "quantize_nodes";
+      });
+  return first == steps.end() ? 0 : static_cast<size_t>(first - steps.begin());
+}
+
 absl::StatusOr<Observation> ObserveRanges(
-    const v1::Calibration& calibration, const graph::Graph& graph,
-    absl::Span<const graph::TensorName> inputs,
-    absl::Span<const graph::TensorName> outputs,
-    absl::Span<const int64_t> samples, int threads, SampleReader* reader) {
-  if (UsesHistograms(calibration)) {
-    return ObserveDistributions(calibration, graph, inputs, samples, threads,
-                                reader);
+    const v1::Calibration& calibration, const RangeGraphs& graphs,
+    absl::Span<const graph::TensorName> outputs, const SampleRun& run) {
+  std::vector<RangeSite> others =
+      FindRangeSites(*graphs.quantized, calibration.freeze_inputs());
+  std::vector<RangeSite> floats;
+  if (graphs.floats != nullptr) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        floats, FloatSites(*graphs.quantized, *graphs.floats, others));
   }
-  std::vector<RangeSite> sites =
-      FindRangeSites(graph, calibration.freeze_inputs());
-  // The others print their ranges.
-  std::erase_if(sites, [](const RangeSite& site) { return !site.is_quantize; });
-  OPTFARM_ASSIGN_OR_RETURN(
-      Observation observed,
-      ObserveExtremes(graph, sites, inputs, outputs, samples, threads, reader));
+  std::set<std::string> known;
+  for (const RangeSite& site : floats) known.insert(site.node);
+  std::erase_if(
+      others, [&](const RangeSite& site) { return known.contains(site.node); });
+  Observation observed;
+  const bool has_histograms = UsesHistograms(calibration);
+  if (!floats.empty()) {
+    OPTFARM_RETURN_IF_ERROR(
+        has_histograms ? ObserveDistributions(calibration, *graphs.floats,
+                                              floats, run, &observed)
+                       : ObserveFloats(*graphs.floats, floats, run, &observed));
+  }
+  if (!others.empty()) {
+    OPTFARM_RETURN_IF_ERROR(
+        has_histograms ? ObserveDistributions(calibration, *graphs.quantized,
+                                              others, run, &observed)
+                       : ObserveQuantized(*graphs.quantized, others, outputs,
+                                          run, &observed));
+  }
   if (calibration.range_method() == v1::Calibration::MOVING_AVERAGE) {
     observed.log = Averaged(calibration, observed.log);
     observed.input_log = Averaged(calibration, observed.input_log);

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
-#include "engine/optimize/sample_reader.h"
+#include "engine/optimize/value_observation.h"
 #include "engine/transforms/range_log.h"
 #include "engine/transforms/transform_string.h"
 #include "optfarm/v1/recipes.pb.h"
@@ -33,15 +33,28 @@ struct Observation {
   int64_t samples = 0;
 };
 
-// Runs the samples through the graph and takes ranges as the recipe says. Up to
-// `threads` samples run at once; the result does not depend on how many.
-// ERRORS: those of transforming and running the graph; InvalidArgument for too
+// How many of a chain's first steps make a graph that still computes in float,
+// which the next step quantizes; 0 when no step of the chain does.
+size_t StepsBeforeQuantizing(absl::Span<const transforms::TransformStep> steps);
+
+// The graphs that ranges are observed in. OWNERSHIP: the caller's.
+struct RangeGraphs {
+  // Whose ranges are wanted.
+  const graph::Graph* quantized = nullptr;
+  // What StepsBeforeQuantizing made; may be nullptr. Where it has the float
+  // tensor that a range is for, its values are observed: fast kernels compute
+  // them at the cost of a plain run. All other ranges are observed in the
+  // quantized graph, which computes one op at a time until its ranges are
+  // known.
+  const graph::Graph* floats = nullptr;
+};
+
+// Runs the samples and takes ranges as the recipe says.
+// ERRORS: those of transforming and running the graphs; InvalidArgument for too
 // many samples that cannot be used.
 absl::StatusOr<Observation> ObserveRanges(
-    const v1::Calibration& calibration, const graph::Graph& graph,
-    absl::Span<const graph::TensorName> inputs,
-    absl::Span<const graph::TensorName> outputs,
-    absl::Span<const int64_t> samples, int threads, SampleReader* reader);
+    const v1::Calibration& calibration, const RangeGraphs& graphs,
+    absl::Span<const graph::TensorName> outputs, const SampleRun& run);
 
 // Names of the files that the freezing steps read, in the job's folder.
 inline constexpr char kRangeLogFile[] = "calibration.log";

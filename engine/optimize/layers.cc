@@ -154,13 +154,12 @@ absl::StatusOr<std::vector<Layer>> FindLayers(
   return Spread(std::move(layers), most);
 }
 
-absl::StatusOr<std::vector<Layer>> LayersOfEveryRun(
-    const Graph& original, absl::Span<const Layer> layers) {
+absl::StatusOr<std::vector<bool>> MayBeCutOff(const Graph& graph) {
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
-                           graph::ExecutionOrder(original));
-  std::vector<bool> may_be_cut(original.id_limit(), false);
+                           graph::ExecutionOrder(graph));
+  std::vector<bool> may_be_cut(graph.id_limit(), false);
   for (const NodeId id : order) {
-    const graph::Node& node = original.node(id);
+    const graph::Node& node = graph.node(id);
     if (node.op() == "Merge" || node.op() == "Exit") continue;
     may_be_cut[id] = node.op() == "Switch";
     for (const graph::Endpoint& input : node.inputs()) {
@@ -170,6 +169,13 @@ absl::StatusOr<std::vector<Layer>> LayersOfEveryRun(
       if (may_be_cut[control]) may_be_cut[id] = true;
     }
   }
+  return may_be_cut;
+}
+
+absl::StatusOr<std::vector<Layer>> LayersOfEveryRun(
+    const Graph& original, absl::Span<const Layer> layers) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<bool> may_be_cut,
+                           MayBeCutOff(original));
   std::vector<Layer> kept;
   for (const Layer& layer : layers) {
     const NodeId id = original.Find(layer.name);

@@ -37,6 +37,11 @@ absl::StatusOr<std::vector<Layer>> FindLayers(
     absl::Span<const transforms::RenamedNode> name_map,
     absl::Span<const graph::TensorName> inputs, size_t most);
 
+// By node: whether it may have no value in a run, or one for each iteration,
+// because it is within a branch of a conditional or the body of a loop.
+// ERRORS: those of ordering the graph.
+absl::StatusOr<std::vector<bool>> MayBeCutOff(const graph::Graph& graph);
+
 // Those layers that have a value in every run: not within a branch of a
 // conditional or the body of a loop.
 // ERRORS: those of ordering the graph.

@@ -162,12 +162,13 @@ absl::Status Optimizer::MeasureLabelled() {
   return absl::OkStatus();
 }
 
-absl::Status Optimizer::Calibrate(Attempt* attempt) {
+absl::Status Optimizer::Calibrate(const graph::Graph* floats,
+                                  Attempt* attempt) {
   const v1::Calibration& calibration = in_.recipe->calibration();
   OPTFARM_ASSIGN_OR_RETURN(
       attempt->observed,
-      ObserveRanges(calibration, attempt->graph, in_.inputs, in_.outputs,
-                    calibration_, in_.threads, in_.reader));
+      ObserveRanges(calibration, {&attempt->graph, floats}, in_.outputs,
+                    {in_.inputs, calibration_, in_.threads, in_.reader}));
   const std::vector<TransformStep> steps =
       FreezeSteps(calibration, attempt->observed);
   if (steps.empty()) return absl::OkStatus();
@@ -280,6 +281,21 @@ absl::StatusOr<std::vector<TransformStep>> Optimizer::Chain(
   return WithSpared(std::move(other), spared);
 }
 
+absl::Status Optimizer::RunChain(Attempt* attempt,
+                                 std::optional<graph::Graph>* floats) {
+  attempt->graph = in_.original->Clone();
+  std::vector<TransformStep> steps = std::move(attempt->steps);
+  attempt->steps.clear();
+  const size_t before = StepsBeforeQuantizing(steps);
+  if (in_.recipe->has_calibration() && before > 0) {
+    const auto rest = steps.begin() + static_cast<ptrdiff_t>(before);
+    OPTFARM_RETURN_IF_ERROR(RunMore({steps.begin(), rest}, attempt));
+    *floats = attempt->graph.Clone();
+    steps.erase(steps.begin(), rest);
+  }
+  return RunMore(steps, attempt);
+}
+
 absl::StatusOr<std::optional<Attempt>> Optimizer::Make(const Spared& spared) {
   // Each attempt gets half of what is left of 0.2..0.8.
   double left = 0.6;
@@ -289,13 +305,8 @@ absl::StatusOr<std::optional<Attempt>> Optimizer::Make(const Spared& spared) {
   attempt.spared = spared;
   OPTFARM_ASSIGN_OR_RETURN(attempt.steps, Chain(spared));
   Report("transforming", start);
-  attempt.graph = in_.original->Clone();
-  transforms::PipelineOptions options;
-  options.base_folder = in_.out_folder;
-  OPTFARM_ASSIGN_OR_RETURN(
-      attempt.pipeline,
-      transforms::RunTransforms(&attempt.graph, attempt.steps, in_.inputs,
-                                in_.outputs, options));
+  std::optional<graph::Graph> floats;
+  OPTFARM_RETURN_IF_ERROR(RunChain(&attempt, &floats));
   OPTFARM_ASSIGN_OR_RETURN(const std::string unfrozen,
                            formats::SerializeGraphDef(attempt.graph.ToDef()));
   if (!made_
@@ -304,7 +315,8 @@ absl::StatusOr<std::optional<Attempt>> Optimizer::Make(const Spared& spared) {
            .second) {
     return std::optional<Attempt>();
   }
-  if (const absl::Status status = Finish(start, left, &attempt);
+  if (const absl::Status status = Finish(
+          start, left, floats.has_value() ? &*floats : nullptr, &attempt);
       status.code() == absl::StatusCode::kInvalidArgument ||
       status.code() == absl::StatusCode::kUnimplemented) {
     // Another chain may be better off: a value that cannot be quantized, for
@@ -340,12 +352,13 @@ void Optimizer::AddSearchStep(const Attempt& attempt) {
   step.set_within_bounds(!MayBeMended(attempt.guide_gates));
 }
 
-absl::Status Optimizer::Finish(double start, double left, Attempt* attempt) {
+absl::Status Optimizer::Finish(double start, double left,
+                               const graph::Graph* floats, Attempt* attempt) {
   const bool has_data = !in_.dataset->is_random();
   if (in_.recipe->has_calibration() && has_data &&
       HasRanges(attempt->graph, in_.recipe->calibration())) {
     Report("calibrating", start + 0.1 * left);
-    OPTFARM_RETURN_IF_ERROR(Calibrate(attempt));
+    OPTFARM_RETURN_IF_ERROR(Calibrate(floats, attempt));
   }
   if (HasStep(attempt->steps, "quantize_layers")) {
     OPTFARM_RETURN_IF_ERROR(RunMore({{"fuse_requantization", {}},

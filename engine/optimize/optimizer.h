@@ -115,14 +115,19 @@ class Optimizer {
   absl::StatusOr<std::optional<Attempt>> Make(const Spared& spared);
   absl::StatusOr<std::vector<transforms::TransformStep>> Chain(
       const Spared& spared) const;
-  absl::Status Calibrate(Attempt* attempt);
+  // Runs the chain. `floats` becomes what it quantizes, where ranges may have
+  // to be observed.
+  absl::Status RunChain(Attempt* attempt, std::optional<graph::Graph>* floats);
+  // `floats` may be nullptr.
+  absl::Status Calibrate(const graph::Graph* floats, Attempt* attempt);
   absl::Status Correct(Attempt* attempt);
   absl::Status Equalize(Attempt* attempt);
   // Goes on with `attempt` and adds the steps to it.
   absl::Status RunMore(const std::vector<transforms::TransformStep>& steps,
                        Attempt* attempt);
   // Calibrates, corrects and compares.
-  absl::Status Finish(double start, double left, Attempt* attempt);
+  absl::Status Finish(double start, double left, const graph::Graph* floats,
+                      Attempt* attempt);
   void AddSearchStep(const Attempt& attempt);
   absl::StatusOr<TransformedGraph> Transform(const Spared& spared,
                                              const Observation& observed) const;

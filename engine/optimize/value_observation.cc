@@ -6,15 +6,14 @@
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
-#include "engine/graph/attr.h"
 #include "engine/optimize/sample_runs.h"
 #include "engine/runtime/quantization.h"
 #include "engine/runtime/session.h"
 #include "engine/runtime/tensor.h"
-#include "engine/transforms/freeze_quantize_ranges.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -22,13 +21,17 @@ namespace {
 using graph::TensorName;
 using runtime::Session;
 using runtime::Tensor;
+using transforms::ObservedRange;
 using transforms::ValueHistogram;
 using Histograms = std::vector<ValueHistogram>;
 
 // UNITS: bytes of the tensors that are held at a time.
 constexpr int64_t kMostHeld = int64_t{1} << 30;
-// Values of a tensor that are counted for each sample, twice as many at most.
+// Values of a tensor that are counted for all samples together, and for each of
+// them; twice as many at most.
+constexpr int64_t kMostCountedOfAll = int64_t{1} << 18;
 constexpr int64_t kMostCounted = 4096;
+constexpr int64_t kLeastCounted = 512;
 
 // Histograms of all sites, one set for each sample that is running: threads
 // need not wait for one another.
@@ -63,12 +66,16 @@ class HistogramSets {
   std::vector<Histograms> free_ ABSL_GUARDED_BY(mutex_);
 };
 
+// Tensors that are fetched for a site: a float one, or codes and their range.
+size_t FetchesOf(const RangeSite& site) { return site.is_float ? 1 : 3; }
+
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(
     const graph::Graph& graph, absl::Span<const RangeSite> sites,
     absl::Span<const TensorName> inputs) {
   std::vector<TensorName> fetches;
   for (const RangeSite& site : sites) {
-    fetches.insert(fetches.end(), {site.value, site.min, site.max});
+    fetches.push_back(site.value);
+    if (!site.is_float) fetches.insert(fetches.end(), {site.min, site.max});
   }
   runtime::SessionOptions options;
   // One thread: samples run at once.
@@ -80,17 +87,18 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(
 // Of a large tensor every so-manieth value is counted, besides the smallest and
 // the largest: a distribution does not need all of them. The distance has no
 // divisor in common with the last axis, so that all channels have their turn.
-int64_t StrideFor(const Tensor& tensor) {
+int64_t StrideFor(const Tensor& tensor, int64_t most) {
   const int64_t channels =
       tensor.rank() > 0 ? tensor.dim(tensor.rank() - 1) : 1;
-  int64_t stride = std::max<int64_t>(1, tensor.num_elements() / kMostCounted);
+  int64_t stride = std::max<int64_t>(1, tensor.num_elements() / most);
   while (stride > 1 && std::gcd(stride, channels) != 1) --stride;
   return stride;
 }
 
-void CountFloats(const Tensor& tensor, ValueHistogram* histogram) {
+void CountFloats(const Tensor& tensor, int64_t most,
+                 ValueHistogram* histogram) {
   const absl::Span<const float> values = tensor.flat<float>();
-  const int64_t stride = StrideFor(tensor);
+  const int64_t stride = StrideFor(tensor, most);
   if (stride == 1) {
     histogram->Add(values);
     return;
@@ -99,19 +107,16 @@ void CountFloats(const Tensor& tensor, ValueHistogram* histogram) {
   for (size_t i = 0; i < values.size(); i += stride) {
     counted.push_back(values[i]);
   }
-  float low = values[0], high = values[0];
-  for (const float v : values) {
-    low = v < low ? v : low;
-    high = v > high ? v : high;
-  }
-  counted.insert(counted.end(), {low, high});
+  // Zero, which they may be, is counted apart and does no harm.
+  const ObservedRange ends = transforms::ExtremesOf(values);
+  counted.insert(counted.end(), {ends.min, ends.max});
   histogram->Add(counted);
 }
 
 // The codes as numbers. There is one range for all or one for each element of
 // the last axis.
 absl::Status CountCodes(const Tensor& codes, absl::Span<const float> min,
-                        absl::Span<const float> max,
+                        absl::Span<const float> max, int64_t most_counted,
                         ValueHistogram* histogram) {
   const size_t channels = min.size();
   const int64_t count = codes.num_elements();
@@ -128,7 +133,7 @@ absl::Status CountCodes(const Tensor& codes, absl::Span<const float> min,
   }
   const auto* const from = static_cast<const int32_t*>(codes.raw());
   std::vector<float> counted;
-  const int64_t stride = StrideFor(codes);
+  const int64_t stride = StrideFor(codes, most_counted);
   for (int64_t i = 0; i < count; i += stride) {
     counted.push_back(decode[i % channels](from[i]));
   }
@@ -149,17 +154,21 @@ absl::Status CountCodes(const Tensor& codes, absl::Span<const float> min,
   return absl::OkStatus();
 }
 
-absl::Status Count(const RangeSite& site, const Tensor* fetched,
+absl::Status CheckFloat(const RangeSite& site, const Tensor& value) {
+  if (value.dtype() == tensorflow::DT_FLOAT) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("what '", site.node, "' reads is not float"));
+}
+
+absl::Status Count(const RangeSite& site, const Tensor* fetched, int64_t most,
                    ValueHistogram* histogram) {
   const Tensor& value = fetched[0];
-  const std::string doing = absl::StrCat("what '", site.node, "' reads");
-  if (site.is_quantize) {
-    if (value.dtype() != tensorflow::DT_FLOAT) {
-      return absl::InvalidArgumentError(absl::StrCat(doing, " is not float"));
-    }
-    CountFloats(value, histogram);
+  if (site.is_float) {
+    OPTFARM_RETURN_IF_ERROR(CheckFloat(site, value));
+    CountFloats(value, most, histogram);
     return absl::OkStatus();
   }
+  const std::string doing = absl::StrCat("what '", site.node, "' reads");
   if (value.dtype() != tensorflow::DT_QINT32 ||
       fetched[1].dtype() != tensorflow::DT_FLOAT ||
       fetched[2].dtype() != tensorflow::DT_FLOAT) {
@@ -167,7 +176,7 @@ absl::Status Count(const RangeSite& site, const Tensor* fetched,
         absl::StrCat(doing, " is not 32-bit codes with a range"));
   }
   return Annotate(CountCodes(value, fetched[1].flat<float>(),
-                             fetched[2].flat<float>(), histogram),
+                             fetched[2].flat<float>(), most, histogram),
                   doing);
 }
 
@@ -183,117 +192,120 @@ size_t SitesThatFit(absl::Span<const int64_t> bytes, size_t first,
 }
 
 // UNITS: bytes of each site's tensor for the first sample that can be used;
-// nothing when none can be.
-absl::StatusOr<std::vector<int64_t>> SizesOf(
-    const graph::Graph& graph, absl::Span<const RangeSite> sites,
-    absl::Span<const TensorName> inputs, absl::Span<const int64_t> samples,
-    SampleReader* reader) {
+// nothing when none can be. `session` fetches all sites.
+absl::StatusOr<std::vector<int64_t>> SizesOf(const Session& session,
+                                             absl::Span<const RangeSite> sites,
+                                             const SampleRun& run) {
   std::vector<int64_t> bytes(sites.size(), 0);
-  for (const int64_t index : samples) {
-    const auto sample = reader->Read(index);
+  for (const int64_t index : run.samples) {
+    const auto sample = run.reader->Read(index);
     if (!sample.has_value()) continue;
-    OPTFARM_ASSIGN_OR_RETURN(const auto session,
-                             MakeSession(graph, sites, inputs));
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
-                             session->Run(*sample));
+                             session.Run(*sample));
+    const Tensor* value = values.data();
     for (size_t i = 0; i < sites.size(); ++i) {
-      const Tensor& value = values[3 * i];
-      bytes[i] = value.num_elements() *
-                 static_cast<int64_t>(runtime::ElementSize(value.dtype()));
+      bytes[i] = value->num_elements() *
+                 static_cast<int64_t>(runtime::ElementSize(value->dtype()));
+      value += FetchesOf(sites[i]);
     }
     break;
   }
   return bytes;
 }
 
-// One pass over the samples. Returns the number that could be used.
-absl::StatusOr<int64_t> ObserveSome(const graph::Graph& graph,
-                                    absl::Span<const RangeSite> sites,
-                                    absl::Span<const TensorName> inputs,
-                                    absl::Span<const int64_t> samples,
-                                    int threads, SampleReader* reader,
-                                    ValueObservation* observation) {
-  OPTFARM_ASSIGN_OR_RETURN(const auto session,
-                           MakeSession(graph, sites, inputs));
-  HistogramSets sets(sites.size());
-  const auto run = [&](size_t, const std::vector<Tensor>& sample)
-      -> absl::StatusOr<std::vector<Tensor>> {
-    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
-                             session->Run(sample));
-    Histograms set = sets.Take();
-    for (size_t i = 0; i < sites.size(); ++i) {
-      OPTFARM_RETURN_IF_ERROR(Count(sites[i], &values[3 * i], &set[i]));
+// Looks at what was fetched for `count` sites from `first` on in one run, on
+// the thread that ran it.
+using Look =
+    absl::FunctionRef<absl::Status(size_t place, size_t first, size_t count,
+                                   const std::vector<Tensor>& fetched)>;
+
+// Fetches all sites of each sample, some at a time where memory asks for it.
+// Returns which samples could be used.
+absl::StatusOr<std::vector<size_t>> FetchSites(
+    const graph::Graph& graph, absl::Span<const RangeSite> sites,
+    const SampleRun& run, Look look) {
+  OPTFARM_ASSIGN_OR_RETURN(auto session, MakeSession(graph, sites, run.inputs));
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
+                           SizesOf(*session, sites, run));
+  const int64_t most = kMostHeld / std::max(1, run.threads);
+  std::vector<size_t> used;
+  for (size_t first = 0; first < sites.size();) {
+    const size_t count = SitesThatFit(sizes, first, most);
+    if (count < sites.size()) {
+      OPTFARM_ASSIGN_OR_RETURN(
+          session, MakeSession(graph, sites.subspan(first, count), run.inputs));
     }
-    sets.Return(std::move(set));
-    return std::vector<Tensor>();
-  };
-  int64_t used = 0;
-  const auto take = [&](size_t, const std::vector<Tensor>&) {
-    ++used;
-    return absl::OkStatus();
-  };
-  OPTFARM_RETURN_IF_ERROR(RunSamples(samples, threads, reader, run, take));
-  Histograms merged = sets.Merged();
-  for (size_t i = 0; i < sites.size(); ++i) {
-    observation->histograms[sites[i].node] = std::move(merged[i]);
+    const auto run_one = [&](size_t place, const std::vector<Tensor>& sample)
+        -> absl::StatusOr<std::vector<Tensor>> {
+      OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> fetched,
+                               session->Run(sample));
+      OPTFARM_RETURN_IF_ERROR(look(place, first, count, fetched));
+      return std::vector<Tensor>();
+    };
+    used.clear();
+    const auto take = [&](size_t place, const std::vector<Tensor>&) {
+      used.push_back(place);
+      return absl::OkStatus();
+    };
+    OPTFARM_RETURN_IF_ERROR(
+        RunSamples(run.samples, run.threads, run.reader, run_one, take));
+    first += count;
   }
+  OPTFARM_RETURN_IF_ERROR(run.reader->CheckBad());
   return used;
 }
 
+constexpr char kDoing[] = "While observing values";
+
 }  // namespace
 
-bool IsRangeOp(absl::string_view op) {
-  return op == "RequantizationRange" || op == "RequantizationRangePerChannel";
-}
-
-std::vector<RangeSite> FindRangeSites(const graph::Graph& graph,
-                                      bool with_quantizes) {
-  const auto name_of = [&](graph::Endpoint tensor) {
-    return TensorName{graph.node(tensor.node).name(), tensor.port};
-  };
-  std::vector<RangeSite> sites;
-  const auto add = [&](graph::NodeId id, bool is_quantize) {
-    const graph::Node& node = graph.node(id);
-    if (node.inputs().size() != 3) return;
-    sites.push_back({node.name(), is_quantize, name_of(node.inputs()[0]),
-                     name_of(node.inputs()[1]), name_of(node.inputs()[2]), 0});
-  };
-  for (const graph::NodeId id : graph.Ids()) {
-    const graph::Node& node = graph.node(id);
-    if (!IsRangeOp(node.op())) continue;
-    const size_t before = sites.size();
-    add(id, false);
-    if (sites.size() > before) {
-      sites.back().clip =
-          graph::GetFloatOr(node.def(), "clip_value_max", 0).value_or(0.0f);
+absl::StatusOr<std::vector<std::vector<ObservedRange>>> ObserveExtremes(
+    const graph::Graph& graph, absl::Span<const RangeSite> sites,
+    const SampleRun& run) {
+  std::vector<std::vector<ObservedRange>> ranges(run.samples.size());
+  for (auto& of_sample : ranges) of_sample.resize(sites.size());
+  const auto look = [&](size_t place, size_t first, size_t count,
+                        const std::vector<Tensor>& fetched) {
+    for (size_t i = 0; i < count; ++i) {
+      OPTFARM_RETURN_IF_ERROR(CheckFloat(sites[first + i], fetched[i]));
+      ranges[place][first + i] =
+          transforms::ExtremesOf(fetched[i].flat<float>());
     }
-  }
-  if (with_quantizes) {
-    for (const graph::NodeId id : transforms::QuantizesWithRangeOfRun(graph)) {
-      add(id, true);
-    }
-  }
-  return sites;
+    return absl::OkStatus();
+  };
+  const auto used = FetchSites(graph, sites, run, look);
+  if (!used.ok()) return Annotate(used.status(), kDoing);
+  std::vector<std::vector<ObservedRange>> of_used;
+  for (const size_t place : *used) of_used.push_back(std::move(ranges[place]));
+  return of_used;
 }
 
 absl::StatusOr<ValueObservation> ObserveValues(
     const graph::Graph& graph, absl::Span<const RangeSite> sites,
-    absl::Span<const TensorName> inputs, absl::Span<const int64_t> samples,
-    int threads, SampleReader* reader) {
-  constexpr char kDoing[] = "While observing values";
+    const SampleRun& run) {
+  HistogramSets sets(sites.size());
+  const int64_t most = std::clamp<int64_t>(
+      kMostCountedOfAll / std::max<int64_t>(1, std::ssize(run.samples)),
+      kLeastCounted, kMostCounted);
+  const auto look = [&](size_t, size_t first, size_t count,
+                        const std::vector<Tensor>& fetched) {
+    Histograms set = sets.Take();
+    const Tensor* value = fetched.data();
+    for (size_t i = first; i < first + count; ++i) {
+      OPTFARM_RETURN_IF_ERROR(Count(sites[i], value, most, &set[i]));
+      value += FetchesOf(sites[i]);
+    }
+    sets.Return(std::move(set));
+    return absl::OkStatus();
+  };
+  const auto used = FetchSites(graph, sites, run, look);
+  if (!used.ok()) return Annotate(used.status(), kDoing);
   ValueObservation observation;
-  const auto sizes = SizesOf(graph, sites, inputs, samples, reader);
-  if (!sizes.ok()) return Annotate(sizes.status(), kDoing);
-  const int64_t most = kMostHeld / std::max(1, threads);
-  for (size_t first = 0; first < sites.size();) {
-    const size_t count = SitesThatFit(*sizes, first, most);
-    const auto used = ObserveSome(graph, sites.subspan(first, count), inputs,
-                                  samples, threads, reader, &observation);
-    if (!used.ok()) return Annotate(used.status(), kDoing);
-    observation.samples = *used;
-    first += count;
+  observation.samples = static_cast<int64_t>(used->size());
+  Histograms merged = sets.Merged();
+  for (size_t i = 0; i < sites.size(); ++i) {
+    observation.histograms[sites[i].node] = std::move(merged[i]);
   }
-  OPTFARM_RETURN_IF_ERROR(reader->CheckBad());
   return observation;
 }
 

@@ -1,5 +1,5 @@
-// What the tensors hold whose ranges a quantized graph finds in every run:
-// where they are, and their values over samples.
+// What the tensors hold whose ranges a quantized graph finds in every run: the
+// ends of their values, or all values, over samples.
 
 #ifndef OPTFARM_ENGINE_OPTIMIZE_VALUE_OBSERVATION_H_
 #define OPTFARM_ENGINE_OPTIMIZE_VALUE_OBSERVATION_H_
@@ -10,33 +10,31 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
+#include "engine/optimize/range_sites.h"
 #include "engine/optimize/sample_reader.h"
+#include "engine/transforms/range_log.h"
 #include "engine/transforms/value_histogram.h"
 
 namespace optfarm::optimize {
 
-// A node that takes or finds the range of a tensor in every run.
-struct RangeSite {
-  std::string node;
-  // A QuantizeV2, whose tensor is float; else a RequantizationRange or
-  // RequantizationRangePerChannel, whose tensor is 32-bit codes.
-  bool is_quantize = false;
-  // The tensor and its range (QuantizeV2), or the one its codes stand for; that
-  // may be one for each element of the last axis.
-  graph::TensorName value, min, max;
-  // Values above it are cut off (a Relu6 behind the codes); 0: none are.
-  float clip = 0;
+// What runs over the samples. OWNERSHIP: the caller's.
+struct SampleRun {
+  absl::Span<const graph::TensorName> inputs;
+  absl::Span<const int64_t> samples;
+  // Samples run at once; no result depends on how many.
+  int threads = 1;
+  SampleReader* reader = nullptr;
 };
 
-// Whether nodes of this op find the range of 32-bit codes in every run.
-bool IsRangeOp(absl::string_view op);
-
-// In the order of the graph's nodes. `with_quantizes`: QuantizeV2 nodes too.
-std::vector<RangeSite> FindRangeSites(const graph::Graph& graph,
-                                      bool with_quantizes);
+// The smallest and the largest value of each site's tensor, NaN for both where
+// one is NaN or infinite: for each sample that was run, in the samples' order,
+// one range a site.
+// REQUIRES: float sites. ERRORS: those of ObserveValues.
+absl::StatusOr<std::vector<std::vector<transforms::ObservedRange>>>
+ObserveExtremes(const graph::Graph& graph, absl::Span<const RangeSite> sites,
+                const SampleRun& run);
 
 struct ValueObservation {
   // By the sites' nodes.
@@ -45,17 +43,15 @@ struct ValueObservation {
   int64_t samples = 0;
 };
 
-// Runs the samples, up to `threads` at once, and counts the values of the
-// sites' tensors: all of small tensors, some thousands of large ones for each
-// sample, and always the smallest and the largest. The result does not depend
-// on how many threads there are. Where all tensors of all threads take too much
-// memory, the samples run several times, for some of the sites each. ERRORS:
-// those of running the graph; InvalidArgument for too many samples that cannot
-// be used.
+// Runs the samples and counts the values of the sites' tensors: all of small
+// tensors, some thousands of large ones for each sample, and always the
+// smallest and the largest. Where all tensors of all threads take too much
+// memory, the samples run several times, for some of the sites each.
+// ERRORS: those of running the graph; InvalidArgument for too many samples that
+// cannot be used.
 absl::StatusOr<ValueObservation> ObserveValues(
     const graph::Graph& graph, absl::Span<const RangeSite> sites,
-    absl::Span<const graph::TensorName> inputs,
-    absl::Span<const int64_t> samples, int threads, SampleReader* reader);
+    const SampleRun& run);
 
 }  // namespace optfarm::optimize
 

@@ -95,53 +95,85 @@ ObservedRange ToRange(const ValueHistogram& histogram, const Extent& extent,
   return range;
 }
 
-// The divergence of formula 27 for a range of bins low..high.
-double Divergence(const ValueHistogram& histogram, const Extent& extent,
-                  int low, int high) {
-  const double per_bin = kSteps / (low + high);
-  double inside = 0;
-  std::vector<double> counts;
-  counts.reserve(static_cast<size_t>(low + high));
-  for (int i = -low; i < high; ++i) {
-    counts.push_back(static_cast<double>(histogram.count(i)));
-    inside += counts.back();
+double TimesLog(double count) {
+  return count > 0 ? count * std::log(count) : 0;
+}
+
+// The divergence of formula 27 for any ends. With P in numbers and the values
+// inside spread evenly over each code's bins that are in use,
+//
+//   n K = sum P ln P - sum P ln Q + n ln(inside / n),
+//
+// where both sums over a code's bins need but the sums of what is in them: no
+// end costs more than 256 codes.
+class Divergence {
+ public:
+  Divergence(const ValueHistogram& histogram, const Extent& extent)
+      : extent_(extent), sums_(extent.below + extent.above + 1) {
+    for (int i = 0; i + 1 < static_cast<int>(sums_.size()); ++i) {
+      const auto count = static_cast<double>(histogram.count(i - extent.below));
+      sums_[i + 1] = {sums_[i].count + count, sums_[i].used + (count > 0),
+                      sums_[i].times_log + TimesLog(count)};
+    }
   }
-  double lost_below = 0, lost_above = 0;
-  for (int i = -extent.below; i < -low; ++i) {
-    lost_below += static_cast<double>(histogram.count(i));
+
+  // For bins low..high. REQUIRES: within the extent.
+  double Of(int low, int high) const {
+    const int first = extent_.below - low, last = extent_.below + high;
+    const double total = sums_.back().count;
+    const double inside = sums_[last].count - sums_[first].count;
+    if (inside <= 0) return std::numeric_limits<double>::infinity();
+    const double lost_below = sums_[first].count;
+    const double lost_above = total - sums_[last].count;
+    double p_log_p = sums_[last].times_log - sums_[first].times_log;
+    double p_log_q = 0;
+    for (int begin = 0, end = 0; begin < low + high; begin = end) {
+      end = EndOfCode(begin, low, high);
+      const Sums& a = sums_[first + begin];
+      const Sums& b = sums_[first + end];
+      const double sum = b.count - a.count;
+      const double log_q =
+          sum > 0 ? std::log(sum / static_cast<double>(b.used - a.used)) : 0;
+      p_log_q += sum * log_q;
+      // The outermost bins stand for what lies beyond as well.
+      const auto add = [&](int bin, double lost) {
+        const double count =
+            sums_[first + bin + 1].count - sums_[first + bin].count;
+        p_log_p += TimesLog(count + lost) - TimesLog(count);
+        p_log_q += lost * (count > 0 ? log_q : std::log(kNearlyNone));
+      };
+      if (begin == 0) add(0, lost_below);
+      if (end == low + high) add(end - 1, lost_above);
+    }
+    return (p_log_p - p_log_q) / total + std::log(inside / total);
   }
-  for (int i = high; i < extent.above; ++i) {
-    lost_above += static_cast<double>(histogram.count(i));
-  }
-  const double total = inside + lost_below + lost_above;
-  if (inside == 0) return std::numeric_limits<double>::infinity();
-  double divergence = 0;
-  for (size_t begin = 0; begin < counts.size();) {
-    // The bins whose values get one code share what is told of them.
-    const auto code_of = [&](size_t i) {
-      return std::floor((static_cast<double>(i) - low + 0.5) * per_bin + 0.5);
+
+ private:
+  struct Sums {
+    double count = 0;
+    int used = 0;
+    double times_log = 0;
+  };
+
+  // The first bin from `begin` on that gets another code, in bins from the
+  // lower end.
+  static int EndOfCode(int begin, int low, int high) {
+    const double per_bin = kSteps / (low + high);
+    const auto code_of = [&](int i) {
+      return std::floor((i - low + 0.5) * per_bin + 0.5);
     };
     const double code = code_of(begin);
-    size_t end = begin;
-    double sum = 0;
-    int used = 0;
-    for (; end < counts.size() && code_of(end) == code; ++end) {
-      sum += counts[end];
-      used += counts[end] > 0;
-    }
-    for (size_t i = begin; i < end; ++i) {
-      double p = counts[i];
-      const double q = p > 0 ? sum / used : kNearlyNone;
-      if (i == 0) p += lost_below;
-      if (i + 1 == counts.size()) p += lost_above;
-      if (p > 0) {
-        divergence += p / total * std::log(p / total / (q / inside));
-      }
-    }
-    begin = end;
+    int end = static_cast<int>((code + 0.5) / per_bin - 0.5) + low;
+    end = std::clamp(end, begin + 1, low + high);
+    while (end > begin + 1 && code_of(end - 1) != code) --end;
+    while (end < low + high && code_of(end) == code) ++end;
+    return end;
   }
-  return divergence;
-}
+
+  Extent extent_;
+  // Of the bins before each, from the lower end of the extent on.
+  std::vector<Sums> sums_;
+};
 
 }  // namespace
 
@@ -171,6 +203,7 @@ ObservedRange LeastErrorRange(const ValueHistogram& histogram) {
 
 ObservedRange LeastDivergenceRange(const ValueHistogram& histogram) {
   const Extent extent = ExtentOf(histogram);
+  const Divergence divergence_of(histogram, extent);
   int low = extent.below, high = extent.above;
   // One end after the other: all pairs would be too many.
   const auto shrink = [&](int bins, int* end) {
@@ -178,7 +211,7 @@ ObservedRange LeastDivergenceRange(const ValueHistogram& histogram) {
     int best = bins;
     for (int k = kCandidates; k >= kLeastCandidate && bins > 0; --k) {
       *end = EndOf(bins, k);
-      const double divergence = Divergence(histogram, extent, low, high);
+      const double divergence = divergence_of.Of(low, high);
       if (divergence < least) {
         least = divergence;
         best = *end;

@@ -19,7 +19,40 @@ int ExponentFor(float magnitude) {
   return exponent - kBinBits;
 }
 
+// Several at once, which the compiler does not dare to do by itself.
+constexpr size_t kLanes = 32;
+
 }  // namespace
+
+ObservedRange ExtremesOf(absl::Span<const float> values) {
+  float low[kLanes] = {}, high[kLanes] = {};
+  // 0 until a value is not finite: then v - v is NaN.
+  float bad[kLanes] = {};
+  const size_t whole = values.size() / kLanes * kLanes;
+  for (size_t at = 0; at < whole; at += kLanes) {
+    const float* const from = values.data() + at;
+// Unrolled, it would be taken apart into single numbers.
+#pragma GCC unroll 1
+    for (size_t i = 0; i < kLanes; ++i) {
+      low[i] = from[i] < low[i] ? from[i] : low[i];
+      high[i] = from[i] > high[i] ? from[i] : high[i];
+      bad[i] += from[i] - from[i];
+    }
+  }
+  for (size_t at = whole; at < values.size(); ++at) {
+    low[0] = std::min(low[0], values[at]);
+    high[0] = std::max(high[0], values[at]);
+    bad[0] += values[at] - values[at];
+  }
+  for (size_t i = 1; i < kLanes; ++i) {
+    low[0] = std::min(low[0], low[i]);
+    high[0] = std::max(high[0], high[i]);
+    bad[0] += bad[i];
+  }
+  if (bad[0] == 0) return {low[0], high[0]};
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  return {kNaN, kNaN};
+}
 
 double ValueHistogram::width() const {
   return counts_.empty() ? 1.0 : std::ldexp(1.0, exponent_);

@@ -15,8 +15,13 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/transforms/range_log.h"
 
 namespace optfarm::transforms {
+
+// The ends of a range that holds the values and zero; both NaN when a value is
+// NaN or infinite.
+ObservedRange ExtremesOf(absl::Span<const float> values);
 
 class ValueHistogram {
  public:

@@ -28,6 +28,7 @@
 #include "engine/optimize/recipes.h"
 #include "engine/optimize/sample_runs.h"
 #include "engine/runtime/session.h"
+#include "engine/transforms/expanded_layers.h"
 #include "engine/transforms/pipeline.h"
 
 namespace optfarm::bench {
@@ -48,6 +49,8 @@ struct Options {
 
 struct Bench {
   Graph original;
+  // What the chain quantizes, and what it makes of that.
+  Graph floats;
   Graph quantized;
   std::vector<graph::TensorName> inputs, outputs;
   std::vector<optimize::ModelTensor> input_tensors;
@@ -84,10 +87,16 @@ absl::StatusOr<Bench> Prepare(const Options& options) {
   OPTFARM_ASSIGN_OR_RETURN(const v1::Recipe recipe,
                            optimize::LoadRecipe(options.recipe));
   OPTFARM_ASSIGN_OR_RETURN(const auto steps, optimize::StepsOfRecipe(recipe));
+  const auto all = absl::MakeConstSpan(steps);
+  const size_t before = optimize::StepsBeforeQuantizing(all);
   bench.quantized = bench.original.Clone();
-  OPTFARM_RETURN_IF_ERROR(transforms::RunTransforms(&bench.quantized, steps,
-                                                    bench.inputs, bench.outputs)
-                              .status());
+  for (const auto part : {all.first(before), all.subspan(before)}) {
+    bench.floats = bench.quantized.Clone();
+    OPTFARM_RETURN_IF_ERROR(transforms::RunTransforms(&bench.quantized, part,
+                                                      bench.inputs,
+                                                      bench.outputs)
+                                .status());
+  }
   return bench;
 }
 
@@ -129,6 +138,28 @@ absl::Status Compare(const char* name, const Work& plain, const Work& other,
   return absl::OkStatus();
 }
 
+// The quantized graph with frozen ranges and its layers taken apart.
+absl::StatusOr<Graph> Expanded(const Bench& bench,
+                               absl::Span<const int64_t> samples, int threads,
+                               const optimize::Dataset& data) {
+  optimize::SampleReader reader(data);
+  const v1::Calibration calibration;
+  OPTFARM_ASSIGN_OR_RETURN(
+      const optimize::Observation observed,
+      optimize::ObserveRanges(calibration, {&bench.quantized, &bench.floats},
+                              bench.outputs,
+                              {bench.inputs, samples, threads, &reader}));
+  Graph graph = bench.quantized.Clone();
+  OPTFARM_RETURN_IF_ERROR(optimize::FreezeKnown(calibration, observed, &graph));
+  const transforms::TransformStep steps[] = {{"fuse_requantization", {}},
+                                             {"strip_unused_nodes", {}}};
+  OPTFARM_RETURN_IF_ERROR(
+      transforms::RunTransforms(&graph, steps, bench.inputs, bench.outputs)
+          .status());
+  OPTFARM_RETURN_IF_ERROR(transforms::ExpandLayers(bench.original, {}, &graph));
+  return graph;
+}
+
 absl::Status Run(const Options& options) {
   OPTFARM_ASSIGN_OR_RETURN(const Bench bench, Prepare(options));
   optimize::DatasetOptions data_options;
@@ -159,9 +190,9 @@ absl::Status Run(const Options& options) {
     calibration.set_range_method(method);
     const Work observe = [&] {
       optimize::SampleReader reader(data);
-      return optimize::ObserveRanges(calibration, bench.quantized, bench.inputs,
-                                     bench.outputs, chosen, options.threads,
-                                     &reader)
+      return optimize::ObserveRanges(
+                 calibration, {&bench.quantized, &bench.floats}, bench.outputs,
+                 {bench.inputs, chosen, options.threads, &reader})
           .status();
     };
     OPTFARM_RETURN_IF_ERROR(Compare(name, plain, observe, options.rounds));
@@ -180,8 +211,11 @@ absl::Status Run(const Options& options) {
     }
     return absl::OkStatus();
   };
+  // As the optimizer does it: with frozen ranges, layers taken apart.
+  OPTFARM_ASSIGN_OR_RETURN(const Graph expanded,
+                           Expanded(bench, chosen, options.threads, data));
   const Work correct = [&] {
-    Graph graph = bench.quantized.Clone();
+    Graph graph = expanded.Clone();
     return optimize::CorrectBiases(bench.original, bench.inputs, samples,
                                    options.threads, &graph)
         .status();
