@@ -33,7 +33,7 @@ target_include_directories(optfarm_build INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(optfarm_build INTERFACE -ffp-contract=off)
 target_compile_definitions(optfarm_build INTERFACE
   OPTFARM_VERSION="${PROJECT_VERSION}")
-if(OPTFARM_LITE_RUNTIME)
+if(OPTFARM_LITE_RUNTIME OR OPTFARM_STATIC)
   # So that the linker can leave out what nothing calls.
   target_compile_options(optfarm_build INTERFACE -ffunction-sections
                          -fdata-sections)

@@ -53,6 +53,9 @@ function(optfarm_tests folder)
   add_executable(${id}_test ${sources})
   target_link_libraries(${id}_test PRIVATE optfarm_test_support ${ARG_LINK}
                         optfarm_warnings GTest::gmock GTest::gtest_main)
+  if(OPTFARM_STATIC)
+    optfarm_link_statically(${id}_test "")
+  endif()
   gtest_discover_tests(${id}_test DISCOVERY_MODE PRE_TEST
                        TEST_PREFIX "${folder}/"
                        PROPERTIES TIMEOUT 300)

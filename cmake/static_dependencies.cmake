@@ -16,6 +16,9 @@ include(CheckCXXSourceRuns)
 
 set(OPTFARM_MIRRORED
     "^((absl|gRPC|protobuf|re2|c-ares|JPEG|PNG|ZLIB|zstd|Snappy|LibArchive|GIF|extra_ops)::|yaml-cpp$)")
+if(OPTFARM_STATIC)
+  string(REPLACE "absl|" "absl|OpenSSL|" OPTFARM_MIRRORED "${OPTFARM_MIRRORED}")
+endif()
 # What the static libarchive needs besides; its shared one brings them along.
 set(OPTFARM_ARCHIVE_NEEDS bz2 lzma zstd nettle)
 
@@ -111,7 +114,7 @@ endfunction()
 # A program's own relocations in a tenth of the space. Some linkers take the flag
 # and make programs that do not start.
 set(OPTFARM_PACK_RELOCATIONS -Wl,-z,pack-relative-relocs)
-if(OPTFARM_STATIC_DEPENDENCIES)
+if(OPTFARM_STATIC_DEPENDENCIES AND NOT OPTFARM_STATIC)
   set(CMAKE_REQUIRED_LINK_OPTIONS ${OPTFARM_PACK_RELOCATIONS})
   check_cxx_source_runs(
     "const char* const kTexts[] = {\"a\", \"b\"};
@@ -124,7 +127,12 @@ function(optfarm_link_statically program shared_cxx)
   set_target_properties(${program} PROPERTIES OPTFARM_STATIC_DEPENDENCIES ON)
   get_property(shared GLOBAL PROPERTY OPTFARM_NOT_STATIC)
   list(REMOVE_DUPLICATES shared)
-  if(shared)
+  if(OPTFARM_STATIC)
+    if(shared)
+      message(FATAL_ERROR "${program} is to load nothing, but has no static library of ${shared}")
+    endif()
+    target_link_options(${program} PRIVATE -static -Wl,--gc-sections)
+  elseif(shared)
     # Such a library may bring the shared standard library; one is enough.
     message(STATUS "${program} loads ${shared}: no static library was found")
   elseif(NOT shared_cxx)

@@ -1,7 +1,9 @@
 #include "device_agent/agent.h"
 
+#include <filesystem>
 #include <memory>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -23,18 +25,29 @@ absl::StatusOr<std::unique_ptr<DeviceDriver>> MakeDriver(const Flags& flags) {
   return MakeLocalDriver(flags);
 }
 
+// What starts this program again.
+std::vector<std::string> OwnCommand(const Flags& flags) {
+  if (flags.launcher.empty()) return {OwnProgramPath()};
+  // In the launcher the path would name the launcher.
+  std::error_code error;
+  return {flags.launcher,
+          std::filesystem::read_symlink(OwnProgramPath(), error).string()};
+}
+
 std::vector<std::string> ChildCommand(const Flags& flags,
                                       const rpc::TaskFolder& folder,
                                       const std::string& device,
                                       DeviceDriver* driver) {
-  std::vector<std::string> argv = {
-      OwnProgramPath(),
-      absl::StrCat("--run_task=", folder.path()),
-      absl::StrCat("--name=", device),
-      absl::StrCat("--cool_down_seconds=", flags.cool_down_seconds),
-      absl::StrCat("--max_celsius=", flags.quiet.max_celsius),
-      absl::StrCat("--max_load=", flags.quiet.max_load),
-      absl::StrCat("--min_battery=", flags.quiet.min_battery_percent)};
+  std::vector<std::string> argv = OwnCommand(flags);
+  for (std::string& flag : std::vector<std::string>{
+           absl::StrCat("--run_task=", folder.path()),
+           absl::StrCat("--name=", device),
+           absl::StrCat("--cool_down_seconds=", flags.cool_down_seconds),
+           absl::StrCat("--max_celsius=", flags.quiet.max_celsius),
+           absl::StrCat("--max_load=", flags.quiet.max_load),
+           absl::StrCat("--min_battery=", flags.quiet.min_battery_percent)}) {
+    argv.push_back(std::move(flag));
+  }
   if (!flags.cpus.empty()) argv.push_back(absl::StrCat("--cpus=", flags.cpus));
   if (!flags.threads.empty()) {
     argv.push_back(

@@ -30,6 +30,9 @@ void DeclareConditions(CLI::App& app, Flags& flags) {
   app.add_option("--cpus", flags.cpus,
                  "CPUs to measure on where a job does not say: big, or numbers "
                  "such as 4,5,6,7; default: the system's choice");
+  app.add_option("--launcher", flags.launcher,
+                 "Program to start each benchmark with, for example an "
+                 "emulator where the kernel cannot start this program itself");
   app.add_option("--tags", flags.tags,
                  "Words to choose the device by, for example lab-2,pixel")
       ->delimiter(',');

@@ -24,6 +24,9 @@ struct Flags {
   double cool_down_seconds = 60;
   // "", "big" or numbers with commas; where the job does not say.
   std::string cpus;
+  // Program that starts a benchmark's process, given the agent's path and
+  // flags; empty: the kernel does.
+  std::string launcher;
   // Pools and other words to choose the devices by.
   std::vector<std::string> tags;
 

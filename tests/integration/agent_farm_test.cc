@@ -90,6 +90,14 @@ TEST(AgentFarmTest, ABenchmarkThatCrashesCostsOneAttempt) {
   EXPECT_EQ(BenchmarkTask(job).failed_attempts(), 1);
 }
 
+TEST(AgentFarmTest, ALauncherStartsTheBenchmark) {
+  Farm farm;
+  const auto worker = farm.StartWorker("w1");
+  const auto agent = farm.StartAgent("dev1", {"--launcher=/usr/bin/env"});
+  ExpectOneMeasurementEach(
+      farm.AwaitEnd(farm.Submit(MeasuredJob(&farm, "dev1"))), "dev1");
+}
+
 TEST(AgentFarmTest, AnAgentThatIsToldToStopGivesItsBenchmarkBack) {
   Farm farm;
   const auto worker = farm.StartWorker("w1");

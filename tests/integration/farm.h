@@ -51,16 +51,18 @@ inline bool Await(const std::function<bool()>& done) {
 // One program with its log.
 class Program {
  public:
-  Program(const std::string& name, std::vector<std::string> flags,
-          std::string log)
+  // `command`: a path and flags. Returns when it says that it is ready, or at
+  // once.
+  Program(std::vector<std::string> command, std::string log,
+          bool await_ready = true)
       : log_(std::move(log)) {
     SubprocessOptions options;
-    options.argv = std::move(flags);
-    options.argv.insert(options.argv.begin(), testing::ProgramPath(name));
+    options.argv = std::move(command);
     options.output_file = log_;
     auto started = Subprocess::Start(options);
     EXPECT_TRUE(started.ok()) << started.status();
     process_ = std::make_unique<Subprocess>(*std::move(started));
+    if (!await_ready) return;
     EXPECT_TRUE(Await([&] { return LogHas(" ready "); })) << Log();
   }
 
@@ -130,13 +132,14 @@ class Farm {
   }
 
   const std::string& folder() const { return folder_; }
+  const std::string& address() const { return address_; }
   Program& server() { return *server_; }
 
   // On the same address and data as before.
   void StartServer() {
     server_ = std::make_unique<Program>(
-        "optfarm-server",
         std::vector<std::string>{
+            testing::ProgramPath("optfarm-server"),
             absl::StrCat("--data_dir=", folder_, "/data"),
             absl::StrCat("--grpc=",
                          address_.empty() ? "127.0.0.1:0" : address_),
@@ -157,11 +160,23 @@ class Farm {
 
   std::unique_ptr<Program> StartWorker(const std::string& name,
                                        std::vector<std::string> flags = {}) {
-    return StartParticipant("optfarm-worker", name, std::move(flags));
+    flags.insert(flags.begin(), testing::ProgramPath("optfarm-worker"));
+    return StartParticipant(name, std::move(flags));
   }
   std::unique_ptr<Program> StartAgent(const std::string& name,
                                       std::vector<std::string> flags = {}) {
-    return StartParticipant("optfarm-agent", name, std::move(flags));
+    flags.insert(flags.begin(), testing::ProgramPath("optfarm-agent"));
+    return StartParticipant(name, std::move(flags));
+  }
+  // `command`: a path and flags of its own.
+  std::unique_ptr<Program> StartParticipant(const std::string& name,
+                                            std::vector<std::string> command,
+                                            bool await_ready = true) {
+    command.push_back(absl::StrCat("--server=", address_));
+    command.push_back(absl::StrCat("--name=", name));
+    command.push_back(absl::StrCat("--work_dir=", folder_, "/", name));
+    return std::make_unique<Program>(std::move(command), NewLog(name),
+                                     await_ready);
   }
 
   // Empty when the server does not know it.
@@ -278,15 +293,6 @@ class Farm {
  private:
   std::string NewLog(absl::string_view name) {
     return absl::StrCat(folder_, "/", name, "-", ++logs_, ".log");
-  }
-
-  std::unique_ptr<Program> StartParticipant(const std::string& program,
-                                            const std::string& name,
-                                            std::vector<std::string> flags) {
-    flags.push_back(absl::StrCat("--server=", address_));
-    flags.push_back(absl::StrCat("--name=", name));
-    flags.push_back(absl::StrCat("--work_dir=", folder_, "/", name));
-    return std::make_unique<Program>(program, std::move(flags), NewLog(name));
   }
 
   const std::string folder_ = testing::FreshFolder();

@@ -1,53 +1,26 @@
 // Phones behind one agent, as jobs see them. The phones are folders of a
-// stand-in for adb; what runs on them is the real benchmark program.
+// stand-in for adb; what runs on them is the real benchmark program, the one
+// for Arm under qemu where it was built (FindArmAgent).
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <map>
 #include <string>
 
 #include "tests/integration/farm.h"
+#include "tests/integration/phones.h"
 
 namespace optfarm::integration {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 
 class PhoneFarmTest : public ::testing::Test {
  protected:
-  PhoneFarmTest() : folder_(testing::FreshFolder()) {
-    ::setenv("FAKE_ADB_PHONES", PhonePath("").c_str(), 1);
-    EXPECT_TRUE(MakeFolders(JoinPath(folder_, "programs")).ok());
-    std::filesystem::create_symlink(
-        testing::ProgramPath("optfarm-agent"),
-        JoinPath(folder_, "programs/optfarm-agent-x86_64"));
-    for (const std::string serial : {"alpha", "beta", "gamma"}) {
-      EXPECT_TRUE(MakeFolders(PhonePath(serial)).ok());
-      Write(serial, "props",
-            "ro.product.model=Stand In\nro.product.cpu.abi=x86_64\n"
-            "ro.build.version.release=13\n");
-      Write(serial, "battery", "  level: 80\n  temperature: 300\n");
-    }
-  }
-
-  std::string PhonePath(const std::string& name) const {
-    return JoinPath(JoinPath(folder_, "phones"), name);
-  }
-  void Write(const std::string& serial, const std::string& name,
-             const std::string& text) {
-    EXPECT_TRUE(
-        WriteFileAtomically(JoinPath(PhonePath(serial), name), text).ok());
-  }
   std::unique_ptr<Program> StartAgent() {
-    return farm_.StartAgent(
-        "lab",
-        {"--driver=adb",
-         absl::StrCat("--adb=",
-                      testing::SourcePath("tests/support/fake_adb.py")),
-         absl::StrCat("--phone_programs=", JoinPath(folder_, "programs")),
-         "--tags=lab-2"});
+    return farm_.StartAgent("lab", phones_.AgentFlags());
   }
   v1::JobSpec MeasuredJob(const std::vector<std::string>& phones) {
     v1::JobSpec spec = farm_.DigitsJob("int8");
@@ -64,12 +37,12 @@ class PhoneFarmTest : public ::testing::Test {
     return Await([&] { return farm_.Device(name).state() == state; });
   }
 
-  const std::string folder_;
+  const Phones phones_ = Phones({"alpha", "beta", "gamma"});
   Farm farm_;
 };
 
 TEST_F(PhoneFarmTest, SeveralPhonesAreMeasuredAtOnceAndCheckTheirNumbers) {
-  Write("gamma", "state", "unauthorized");
+  phones_.Write("gamma", "state", "unauthorized");
   const auto worker = farm_.StartWorker("w1");
   const auto agent = StartAgent();
   ASSERT_TRUE(AwaitState("alpha", v1::Device::AVAILABLE));
@@ -95,9 +68,9 @@ TEST_F(PhoneFarmTest, RebootInMidRunIsTriedAgainWhenThePhoneIsBack) {
   const auto worker = farm_.StartWorker("w1");
   const auto agent = StartAgent();
   ASSERT_TRUE(AwaitState("alpha", v1::Device::AVAILABLE));
-  Write("alpha", "faults", "reboot_run 1\n");
+  phones_.Write("alpha", "faults", "reboot_run 1\n");
   const std::string job_id = farm_.Submit(MeasuredJob({"alpha"}));
-  const std::string unplugged = PhonePath("alpha/unplugged");
+  const std::string unplugged = phones_.Path("alpha/unplugged");
   ASSERT_TRUE(Await([&] { return Exists(unplugged); }));
   ASSERT_TRUE(AwaitState("alpha", v1::Device::OFFLINE));
   ASSERT_TRUE(RemoveAll(unplugged).ok());
@@ -105,6 +78,23 @@ TEST_F(PhoneFarmTest, RebootInMidRunIsTriedAgainWhenThePhoneIsBack) {
   EXPECT_EQ(job.state(), v1::SUCCEEDED) << job.failure().DebugString();
   EXPECT_EQ(job.tasks(1).failed_attempts(), 1);
   EXPECT_EQ(job.measurements_size(), 2);
+}
+
+TEST_F(PhoneFarmTest, AnArmMachineIsMeasuredByItsOwnAgent) {
+  const ArmAgent arm = FindArmAgent();
+  if (!arm.is_there()) GTEST_SKIP() << "scripts/test --arm sets it up";
+  const auto worker = farm_.StartWorker("w1");
+  const auto agent = farm_.StartParticipant("pi", arm.Command());
+  ASSERT_TRUE(AwaitState("pi", v1::Device::AVAILABLE));
+  const v1::Job job = farm_.AwaitEnd(farm_.Submit(MeasuredJob({"pi"})));
+  EXPECT_EQ(job.state(), v1::SUCCEEDED) << job.failure().DebugString();
+  ASSERT_EQ(job.measurements_size(), 2);
+  for (const v1::Measurement& m : job.measurements()) {
+    EXPECT_THAT(m.before().kernel(),
+                AnyOf(HasSubstr("aarch64"), HasSubstr("arm")));
+    EXPECT_TRUE(m.numeric_check().passed()) << m.numeric_check().message();
+  }
+  EXPECT_EQ(agent->Terminate().exit_code, 0);
 }
 
 }  // namespace

@@ -5,6 +5,8 @@ named by its serial:
   state      one word, as `adb devices` shows it; no file: "device"
   props      answers to getprop, lines "name=value"
   battery, thermal   what dumpsys prints
+  emulator   the program that runs the benchmark, where the phone's processor is
+             not this machine's
   data/      what the phone calls /data/local/tmp
   faults     lines "WORD [COUNT]": what goes wrong the next COUNT times (always
              without it)
@@ -130,6 +132,7 @@ def shell(phone, command):
         if phone.fault('crash_run'):
             print('Segmentation fault')
             return 139
+        command = f"{phone.read('emulator')} {command}"
     if command.startswith('dumpsys'):
         print(phone.read(command.split()[1].replace('service', '')))
         return 0

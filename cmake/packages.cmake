@@ -1,0 +1,96 @@
+# Debian packages: one a program, by scripts/package (CPack). A daemon's package
+# brings its unit, its flags as a conffile in /etc/optfarm, and a user of its
+# own. From an Arm build also the program that agents send to phones.
+
+include(GNUInstallDirs)
+
+set(CPACK_GENERATOR DEB)
+set(CPACK_PACKAGE_DIRECTORY ${PROJECT_SOURCE_DIR}/build/packages)
+set(CPACK_PACKAGE_CONTACT "Optfarm <optfarm@localhost>")
+set(CPACK_INSTALL_PREFIX /usr)
+set(CPACK_SET_DESTDIR ON)
+set(CPACK_STRIP_FILES ON)
+set(CPACK_DEB_COMPONENT_INSTALL ON)
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_SECTION devel)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_COMPONENTS_ALL)
+if(OPTFARM_STATIC)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS OFF)
+else()
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+endif()
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+  set(android_abi arm64-v8a)
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE armhf)
+  set(android_abi armeabi-v7a)
+endif()
+
+# optfarm_package(COMPONENT PACKAGE DESCRIPTION): a package of what is installed
+# as COMPONENT.
+function(optfarm_package component package description)
+  string(TOUPPER ${component} id)
+  install(FILES ${PROJECT_SOURCE_DIR}/LICENSE RENAME copyright
+          DESTINATION share/doc/${package} COMPONENT ${component})
+  list(APPEND CPACK_COMPONENTS_ALL ${component})
+  foreach(variable CPACK_COMPONENTS_ALL CPACK_DEBIAN_${id}_PACKAGE_DEPENDS
+          CPACK_DEBIAN_${id}_PACKAGE_CONTROL_EXTRA
+          CPACK_DEBIAN_${id}_PACKAGE_SUGGESTS
+          CPACK_DEBIAN_${id}_PACKAGE_ARCHITECTURE)
+    set(${variable} "${${variable}}" PARENT_SCOPE)
+  endforeach()
+  set(CPACK_DEBIAN_${id}_PACKAGE_NAME ${package} PARENT_SCOPE)
+  set(CPACK_DEBIAN_${id}_DESCRIPTION "${description}" PARENT_SCOPE)
+endfunction()
+
+# optfarm_daemon_package(COMPONENT DESCRIPTION): program optfarm-COMPONENT.
+macro(optfarm_daemon_package component description)
+  set(DAEMON optfarm-${component})
+  string(TOUPPER ${component} id)
+  install(TARGETS ${DAEMON} RUNTIME DESTINATION bin COMPONENT ${component})
+  install(FILES ${PROJECT_SOURCE_DIR}/deploy/systemd/${DAEMON}.service
+          DESTINATION /lib/systemd/system COMPONENT ${component})
+  install(FILES ${PROJECT_SOURCE_DIR}/deploy/config/${component}.env
+          DESTINATION /etc/optfarm COMPONENT ${component})
+  set(control ${CMAKE_BINARY_DIR}/package/${component})
+  foreach(script postinst prerm postrm)
+    configure_file(${PROJECT_SOURCE_DIR}/deploy/debian/${script}.in
+                   ${control}/${script} @ONLY FILE_PERMISSIONS
+                   OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE
+                   WORLD_READ WORLD_EXECUTE)
+  endforeach()
+  file(WRITE ${control}/conffiles "/etc/optfarm/${component}.env\n")
+  set(CPACK_DEBIAN_${id}_PACKAGE_CONTROL_EXTRA
+      "${control}/postinst;${control}/prerm;${control}/postrm;${control}/conffiles")
+  set(CPACK_DEBIAN_${id}_PACKAGE_DEPENDS "passwd, init-system-helpers")
+  optfarm_package(${component} ${DAEMON} "${description}")
+endmacro()
+
+set(CPACK_DEBIAN_AGENT_PACKAGE_SUGGESTS "adb, optfarm-phones")
+optfarm_daemon_package(agent "Optfarm's device agent
+Leases benchmark tasks from an Optfarm server and measures TensorFlow graphs on
+this machine, or on the phones that hang on it.")
+if(OPTFARM_AGENT_ONLY)
+  install(PROGRAMS $<TARGET_FILE:optfarm-agent>
+          DESTINATION lib/optfarm/phones COMPONENT phones
+          RENAME optfarm-agent-${android_abi})
+  set(CPACK_DEBIAN_PHONES_PACKAGE_ARCHITECTURE all)
+  optfarm_package(phones optfarm-phones-${CPACK_DEBIAN_PACKAGE_ARCHITECTURE}
+    "Optfarm's benchmark program for phones (${android_abi})
+What an agent with --driver=adb sends to the phones that it measures.")
+else()
+  install(FILES ${PROJECT_SOURCE_DIR}/docs/server.md
+          DESTINATION share/doc/optfarm-server COMPONENT server)
+  optfarm_daemon_package(server "Optfarm's server
+Takes TensorFlow graphs to be optimized and measured, hands the work out, and
+keeps every result.")
+  optfarm_daemon_package(worker "Optfarm's worker
+Leases optimize tasks from an Optfarm server: rewrites TensorFlow graphs by
+recipes, and verifies that they still give the same answers.")
+  optfarm_package(tools optctl "Optfarm's command line, and TensorFlow's graph tools
+Submits models to an Optfarm server and reads its results; transforms and looks
+into graphs without one.")
+endif()
+include(CPack)

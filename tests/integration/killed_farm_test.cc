@@ -1,0 +1,394 @@
+// A farm whose processes are killed at random while it works: every job that
+// was acknowledged ends right, no result is there twice, none is missing.
+//
+// environment: OPTFARM_FARM_SECONDS  how long (scripts/farm_test: 300)
+//              OPTFARM_FARM_JOBS     how many jobs
+//              OPTFARM_FARM_SEED     what happens; when, the machine decides
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <signal.h>
+
+#include <map>
+#include <random>
+#include <set>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "optfarm/v1/results.grpc.pb.h"
+#include "tests/integration/farm.h"
+#include "tests/integration/phones.h"
+
+namespace optfarm::integration {
+namespace {
+
+// What is tried again until the server is back gives up after this.
+constexpr absl::Duration kLongPatience = absl::Minutes(15);
+
+int FromEnvironment(const char* name, int fallback) {
+  const char* text = std::getenv(name);
+  int value = fallback;
+  return text != nullptr && absl::SimpleAtoi(text, &value) ? value : fallback;
+}
+
+// A model below the test data, and a recipe that needs no samples.
+struct ModelCase {
+  const char* path;
+  const char* recipe;
+};
+
+constexpr ModelCase kModels[] = {
+    {"models/mobilenet_v1_0.25_128/frozen_graph.pb", "fp32"},
+    {"models/tf2onnx_fc/frozen.pb", "weights8"},
+    {"models/dotnet_cifar_model/frozen_model.pb", "fp32"},
+    {"models/mnist_softmax/mnist.pb", "fp16-weights"},
+    {"models/fakequant_mnist_edgetpu/frozen_model.pb", "fp32"},
+    {"models/charrnn_lstm/frozen_model_mobile.pb", "fp32"},
+    {"models/squeezenet_160_aiy/squeezenet_160res_5x5_0.75.pb", "fp32"},
+    {"models/mobilenet_v1_0.25_128/frozen_graph.pb", "fp16-weights"},
+};
+
+// A user with a connection of its own, who tries again until it works.
+class Client {
+ public:
+  explicit Client(const std::string& address) {
+    rpc::ChannelOptions options;
+    options.target = address;
+    const auto channel = rpc::MakeChannel(options).value();
+    models_ = v1::ModelService::NewStub(channel);
+    jobs_ = v1::JobService::NewStub(channel);
+    devices_ = v1::DeviceService::NewStub(channel);
+    results_ = v1::ResultService::NewStub(channel);
+  }
+
+  // Calls until the answer is OK; the pause leaves the server alone.
+  template <typename Call>
+  static void Insist(const Call& call) {
+    const absl::Time deadline = absl::Now() + kLongPatience;
+    absl::Status status = call();
+    while (!status.ok() && absl::Now() < deadline) {
+      ASSERT_TRUE(rpc::IsTransient(status)) << status;
+      absl::SleepFor(absl::Milliseconds(100));
+      status = call();
+    }
+    ASSERT_TRUE(status.ok()) << status;
+  }
+  template <typename Stub, typename Request, typename Response>
+  static Response Ask(const Stub& stub,
+                      grpc::Status (Stub::element_type::*method)(
+                          grpc::ClientContext*, const Request&, Response*),
+                      const Request& request) {
+    Response response;
+    Insist([&] {
+      grpc::ClientContext context;
+      context.set_deadline(absl::ToChronoTime(absl::Now() + absl::Seconds(20)));
+      return rpc::FromGrpc(((*stub).*method)(&context, request, &response));
+    });
+    return response;
+  }
+
+  v1::NamedBlob Upload(const std::string& path) {
+    v1::NamedBlob blob;
+    blob.set_name(BaseName(path));
+    Insist([&] {
+      const auto digest = rpc::UploadFile(models_.get(), path);
+      if (digest.ok()) *blob.mutable_digest() = *digest;
+      return digest.status();
+    });
+    return blob;
+  }
+  // One request id: however often it is sent, there is one job.
+  std::string Submit(const v1::JobSpec& spec) {
+    v1::SubmitJobRequest request;
+    request.set_client_request_id(absl::StrCat("request-", ++submitted_));
+    *request.mutable_spec() = spec;
+    return Ask(jobs_, &v1::JobService::Stub::SubmitJob, request).job().job_id();
+  }
+  v1::Job Get(const std::string& job_id) {
+    v1::GetJobRequest request;
+    request.set_job_id(job_id);
+    return Ask(jobs_, &v1::JobService::Stub::GetJob, request);
+  }
+  int CountJobs() {
+    v1::ListJobsRequest request;
+    request.set_page_size(1000);
+    return Ask(jobs_, &v1::JobService::Stub::ListJobs, request).jobs_size();
+  }
+  std::vector<v1::Result> Results(const std::string& job_id) {
+    v1::QueryResultsRequest request;
+    request.set_job_id(job_id);
+    request.set_page_size(1000);
+    const v1::QueryResultsResponse response =
+        Ask(results_, &v1::ResultService::Stub::QueryResults, request);
+    EXPECT_TRUE(response.next_page_token().empty());
+    return {response.results().begin(), response.results().end()};
+  }
+  // As an operator who trusts the devices: what was done to them was not their
+  // fault. Returns how many were in quarantine.
+  int EndQuarantines() {
+    int ended = 0;
+    const auto devices = Ask(devices_, &v1::DeviceService::Stub::ListDevices,
+                             v1::ListDevicesRequest());
+    for (const v1::Device& device : devices.devices()) {
+      if (device.state() != v1::Device::QUARANTINED) continue;
+      v1::ChangeDeviceRequest request;
+      request.set_name(device.info().name());
+      request.set_change(v1::ChangeDeviceRequest::ENABLE);
+      Ask(devices_, &v1::DeviceService::Stub::ChangeDevice, request);
+      ++ended;
+    }
+    return ended;
+  }
+  // Checks the bytes against the digest on the way.
+  absl::Status Download(const v1::Digest& digest, const std::string& path) {
+    return rpc::DownloadBlob(models_.get(), digest, path);
+  }
+
+ private:
+  std::unique_ptr<v1::ModelService::Stub> models_;
+  std::unique_ptr<v1::JobService::Stub> jobs_;
+  std::unique_ptr<v1::DeviceService::Stub> devices_;
+  std::unique_ptr<v1::ResultService::Stub> results_;
+  int submitted_ = 0;
+};
+
+class KilledFarmTest : public ::testing::Test {
+ protected:
+  KilledFarmTest() : arm_(FindArmAgent()), client_(farm_.address()) {
+    const std::string agent = testing::ProgramPath("optfarm-agent");
+    const std::string worker = testing::ProgramPath("optfarm-worker");
+    commands_ = {{"w1", {worker}},
+                 {"w2", {worker}},
+                 {"near", {agent}},
+                 {"far", {agent}},
+                 {"lab", phones_.AgentFlags()}};
+    commands_["lab"].insert(commands_["lab"].begin(), agent);
+    devices_ = {"near", "far", "alpha", "beta", "gamma"};
+    if (arm_.is_there()) {
+      commands_["pi"] = arm_.Command();
+      devices_.push_back("pi");
+    }
+    for (const auto& [name, command] : commands_) Start(name);
+    for (const std::string& device : devices_) {
+      EXPECT_TRUE(Await([&] {
+        return farm_.Device(device).state() == v1::Device::AVAILABLE;
+      })) << device;
+    }
+  }
+
+  void Start(const std::string& name) {
+    running_[name] = farm_.StartParticipant(name, commands_[name],
+                                            /*await_ready=*/false);
+  }
+  int Draw(int below) {
+    return std::uniform_int_distribution<int>(0, below - 1)(random_);
+  }
+  void Say(const std::string& what) { ++counts_[what]; }
+
+  void SubmitJobs(int count, absl::Duration span);
+  void Disturb();
+  void KillServer();
+  void KillParticipant();
+  void KillTask();
+  void DisturbPhone();
+  void Heal();
+  void ExpectRight(const std::string& job_id);
+
+  const ArmAgent arm_;
+  const Phones phones_ = Phones({"alpha", "beta", "gamma"});
+  Farm farm_;
+  Client client_;
+  std::map<std::string, std::vector<std::string>> commands_;
+  std::map<std::string, std::unique_ptr<Program>> running_;
+  std::vector<std::string> devices_;
+  std::vector<std::string> job_ids_;
+  // Equal work, equal bytes: by model, recipe and name of the file.
+  std::map<std::string, std::string> digests_;
+  std::map<std::string, int> counts_;
+  std::mt19937_64 random_{
+      static_cast<uint64_t>(FromEnvironment("OPTFARM_FARM_SEED", 1))};
+};
+
+void KilledFarmTest::SubmitJobs(int count, absl::Duration span) {
+  std::vector<v1::JobSpec> specs = {farm_.DigitsJob("int8"),
+                                    farm_.DigitsJob("weights8")};
+  std::thread user([&, count, span, specs]() mutable {
+    Client client(farm_.address());
+    for (const ModelCase& model : kModels) {
+      const std::string path = testing::TestDataPath(model.path);
+      if (path.empty()) continue;
+      v1::JobSpec& spec = specs.emplace_back();
+      *spec.mutable_model() = client.Upload(path);
+      spec.set_recipe_name(model.recipe);
+      spec.set_no_cache(true);
+    }
+    for (int i = 0; i < count; ++i) {
+      v1::JobSpec spec = specs[static_cast<size_t>(i) % specs.size()];
+      v1::BenchmarkSpec& benchmark = *spec.mutable_benchmark();
+      const size_t first = static_cast<size_t>(i);
+      benchmark.add_devices(devices_[first % devices_.size()]);
+      benchmark.add_devices(devices_[(first + 1) % devices_.size()]);
+      benchmark.add_threads(1);
+      benchmark.set_min_runs(20);
+      benchmark.mutable_min_time()->set_nanos(1'000'000);
+      benchmark.mutable_max_time()->set_seconds(5);
+      spec.set_max_attempts(20);
+      job_ids_.push_back(client.Submit(spec));
+      absl::SleepFor(span / count);
+    }
+  });
+  const absl::Time end = absl::Now() + span;
+  while (absl::Now() < end) {
+    Disturb();
+    absl::SleepFor(absl::Milliseconds(200 + Draw(1600)));
+  }
+  Heal();
+  user.join();
+}
+
+void KilledFarmTest::Disturb() {
+  switch (Draw(8)) {
+    case 0:
+      return KillServer();
+    case 1:
+    case 2:
+    case 3:
+      return KillParticipant();
+    case 4:
+    case 5:
+      return KillTask();
+    default:
+      return DisturbPhone();
+  }
+}
+
+void KilledFarmTest::KillServer() {
+  if (Draw(3) == 0) {
+    Say("server stopped");
+    EXPECT_EQ(farm_.server().Terminate().exit_code, 0);
+  } else {
+    Say("server killed");
+    farm_.server().Kill9();
+  }
+  absl::SleepFor(absl::Milliseconds(Draw(2000)));
+  farm_.StartServer();
+}
+
+void KilledFarmTest::KillParticipant() {
+  auto victim = running_.begin();
+  std::advance(victim, Draw(static_cast<int>(running_.size())));
+  if (Draw(3) == 0) {
+    Say("participant stopped");
+    victim->second->Terminate();
+  } else {
+    Say("participant killed");
+    victim->second->Kill9();
+  }
+  absl::SleepFor(absl::Milliseconds(Draw(500)));
+  Start(victim->first);
+}
+
+void KilledFarmTest::KillTask() {
+  for (const auto& [name, program] : running_) {
+    const pid_t task = program->TaskProcess();
+    if (task == 0 || Draw(2) == 0) continue;
+    Say("task killed");
+    ::kill(task, Draw(2) == 0 ? SIGKILL : SIGSEGV);
+    return;
+  }
+}
+
+void KilledFarmTest::DisturbPhone() {
+  static constexpr const char* kFaults[] = {"crash_run 1\n", "reboot_run 1\n",
+                                            "lose_result 1\n", "full 1\n"};
+  const char* const serials[] = {"alpha", "beta", "gamma"};
+  const std::string serial = serials[Draw(3)];
+  const std::string unplugged = phones_.Path(serial + "/unplugged");
+  if (Exists(unplugged)) {
+    EXPECT_TRUE(RemoveAll(unplugged).ok());
+  } else if (Draw(3) == 0) {
+    Say("phone unplugged");
+    phones_.Write(serial, "unplugged", "");
+  } else {
+    Say("phone's fault");
+    phones_.Write(serial, "faults", kFaults[Draw(4)]);
+  }
+}
+
+void KilledFarmTest::Heal() {
+  for (const std::string serial : {"alpha", "beta", "gamma"}) {
+    for (const char* const file : {"/unplugged", "/faults"}) {
+      EXPECT_TRUE(RemoveAll(phones_.Path(serial + file)).ok());
+    }
+  }
+}
+
+void KilledFarmTest::ExpectRight(const std::string& job_id) {
+  const v1::Job job = client_.Get(job_id);
+  SCOPED_TRACE(absl::StrCat(job_id, " ", job.spec().model().name(), " ",
+                            job.spec().recipe().name()));
+  EXPECT_EQ(job.state(), v1::SUCCEEDED) << job.failure().DebugString();
+  EXPECT_EQ(job.tasks_size(), 3);
+  // Each device measures original and result once.
+  using Key = std::pair<std::string, std::string>;
+  std::map<Key, int> wanted, in_job, in_store;
+  for (const std::string& device : job.spec().benchmark().devices()) {
+    wanted[{device, "float"}] = 1;
+    wanted[{device, job.spec().recipe().name()}] = 1;
+  }
+  for (const v1::Measurement& m : job.measurements()) {
+    ++in_job[{m.device(), m.variant()}];
+    EXPECT_TRUE(!m.has_numeric_check() || m.numeric_check().passed())
+        << m.device() << ": " << m.numeric_check().message();
+  }
+  for (const v1::Result& result : client_.Results(job_id)) {
+    ++in_store[{result.measurement().device(), result.measurement().variant()}];
+  }
+  EXPECT_EQ(in_job, wanted);
+  EXPECT_EQ(in_store, wanted);
+  std::set<std::string> names;
+  for (const v1::Artifact& artifact : job.artifacts()) {
+    EXPECT_TRUE(names.insert(artifact.name()).second) << artifact.name();
+    if (artifact.name() != "optimized.pb") continue;
+    const std::string sha256 = artifact.digest().sha256();
+    const std::string& first =
+        digests_
+            .try_emplace(job.spec().model().digest().sha256() +
+                             job.spec().recipe().name(),
+                         sha256)
+            .first->second;
+    EXPECT_EQ(sha256, first);
+    const std::string path = JoinPath(farm_.folder(), "downloaded");
+    EXPECT_TRUE(client_.Download(artifact.digest(), path).ok());
+  }
+  EXPECT_TRUE(names.contains("optimized.pb"));
+}
+
+TEST_F(KilledFarmTest, EveryJobEndsRightAndOnce) {
+  const int seconds = FromEnvironment("OPTFARM_FARM_SECONDS", 10);
+  const int jobs = FromEnvironment("OPTFARM_FARM_JOBS", 5);
+  SubmitJobs(jobs, absl::Seconds(seconds));
+  if (HasFatalFailure()) return;
+  const absl::Time deadline = absl::Now() + kLongPatience;
+  int quarantines = 0;
+  for (const std::string& job_id : job_ids_) {
+    while (client_.Get(job_id).state() < v1::SUCCEEDED) {
+      ASSERT_LT(absl::Now(), deadline) << client_.Get(job_id).DebugString();
+      quarantines += client_.EndQuarantines();
+      absl::SleepFor(absl::Milliseconds(200));
+    }
+  }
+  EXPECT_EQ(client_.CountJobs(), jobs);
+  for (const std::string& job_id : job_ids_) ExpectRight(job_id);
+  for (const auto& [what, count] : counts_) {
+    std::cout << what << ": " << count << "\n";
+  }
+  std::cout << "quarantines ended: " << quarantines << "\n"
+            << "jobs: " << job_ids_.size() << "\n";
+}
+
+}  // namespace
+}  // namespace optfarm::integration
