@@ -142,6 +142,18 @@ std::string SensitivityText(const v1::Report& report) {
   return text;
 }
 
+// What a detector finds, before and after.
+std::string DetectionsText(const v1::Report& report) {
+  if (!report.has_detections()) return "";
+  const v1::DetectionComparison& d = report.detections();
+  return absl::StrFormat(
+      "\nDetections with a score of at least 0.5 in %d samples: %d of float's "
+      "%d are found (mean IoU %.3f, scores change by %.3f), %d of the result's "
+      "%d are new.\n",
+      d.samples(), d.found(), d.float_detections(), d.mean_iou(),
+      d.mean_score_change(), d.extra(), d.optimized_detections());
+}
+
 std::string SamplesText(const v1::Report& report) {
   if (report.worst_samples().empty()) return "";
   Table table({{"sample", "WORST SAMPLE"},
@@ -182,7 +194,8 @@ std::string HistogramsText(const v1::Report& report) {
 std::string ReportDetails(const v1::Report& report) {
   return absl::StrCat(SearchText(report), SensitivityText(report),
                       HistogramsText(report), AccuracyText(report),
-                      SizesText(report), SamplesText(report));
+                      SizesText(report), DetectionsText(report),
+                      SamplesText(report));
 }
 
 }  // namespace optfarm::client_cli

@@ -18,6 +18,8 @@ struct GateFacts {
   // Absent without labels.
   std::optional<v1::Accuracy> float_accuracy;
   std::optional<v1::Accuracy> optimized_accuracy;
+  // Of a detector; no gate looks at it.
+  std::optional<v1::DetectionComparison> detections;
   int64_t bytes_before = 0;
   int64_t bytes_after = 0;
 };

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "engine/optimize/comparison.h"
 #include "engine/optimize/confidence.h"
+#include "engine/optimize/detections.h"
 #include "engine/optimize/sample_runs.h"
 #include "engine/runtime/session.h"
 
@@ -21,12 +22,50 @@ using runtime::Tensor;
 using Values = std::vector<Tensor>;
 
 // One thread: samples run at once, not the parts of one.
-absl::StatusOr<std::unique_ptr<Session>> MakeSession(const graph::Graph& graph,
-                                                     const OptimizerInput& in) {
+absl::StatusOr<std::unique_ptr<Session>> MakeSession(
+    const graph::Graph& graph, const OptimizerInput& in,
+    absl::Span<const graph::TensorName> fetches) {
   runtime::SessionOptions options;
   // What a model prints is its own affair.
   options.print = [](absl::string_view) {};
-  return Session::Create(graph, in.inputs, in.outputs, options);
+  return Session::Create(graph, in.inputs, fetches, options);
+}
+
+// The outputs, and behind them a detector's raw tensors.
+std::vector<graph::TensorName> WithRaw(const OptimizerInput& in) {
+  std::vector<graph::TensorName> tensors = in.outputs;
+  if (in.detector.has_value()) {
+    tensors.insert(tensors.end(), in.detector->raw.begin(),
+                   in.detector->raw.end());
+  }
+  return tensors;
+}
+
+// Which tensors are compared number by number, as places in WithRaw: a
+// detector's raw ones where the graph has them all, else the outputs.
+struct Compared {
+  std::vector<graph::TensorName> fetches;
+  size_t first = 0;
+
+  std::vector<size_t> Places() const {
+    std::vector<size_t> places;
+    for (size_t k = first; k < fetches.size(); ++k) places.push_back(k);
+    return places;
+  }
+};
+
+Compared FindCompared(const graph::Graph& graph, const OptimizerInput& in) {
+  Compared compared{in.outputs, 0};
+  if (!in.detector.has_value()) return compared;
+  const auto& raw = in.detector->raw;
+  const bool has_all =
+      std::all_of(raw.begin(), raw.end(), [&](const graph::TensorName& name) {
+        const graph::NodeId before = in.original->Find(name.node);
+        const graph::NodeId after = graph.Find(name.node);
+        return before != graph::kNoNode && after != graph::kNoNode &&
+               in.original->node(before).op() == graph.node(after).op();
+      });
+  return has_all ? Compared{WithRaw(in), in.outputs.size()} : compared;
 }
 
 // Signal and noise of one sample over all outputs.
@@ -57,19 +96,18 @@ class SamplePower {
 };
 
 v1::SampleComparison CompareSample(const OptimizerInput& in, int64_t index,
+                                   const Compared& compared,
                                    const Values& expected,
                                    const Values& outputs) {
   SamplePower power;
-  for (size_t k = 0; k < outputs.size(); ++k) {
-    power.Add(expected[k], outputs[k]);
-  }
+  for (const size_t k : compared.Places()) power.Add(expected[k], outputs[k]);
   v1::SampleComparison sample;
   sample.set_sample(in.dataset->SampleName(index));
   sample.set_snr_db(power.SnrDb());
   sample.set_float_class(-1);
   sample.set_optimized_class(-1);
   sample.set_label(-1);
-  if (const int scores = ScoresOutput(expected); scores >= 0) {
+  if (const int scores = ScoresOutput(in, expected); scores >= 0) {
     const auto best = [&](const Values& values) {
       return LargestElements(values[scores].flat<float>(), 1)[0];
     };
@@ -84,7 +122,8 @@ v1::SampleComparison CompareSample(const OptimizerInput& in, int64_t index,
 
 }  // namespace
 
-int ScoresOutput(absl::Span<const Tensor> outputs) {
+int ScoresOutput(const OptimizerInput& in, absl::Span<const Tensor> outputs) {
+  if (in.detector.has_value()) return -1;
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].dtype() == tensorflow::DT_FLOAT &&
         ClassesOf(outputs[i]) == outputs[i].num_elements()) {
@@ -97,7 +136,7 @@ int ScoresOutput(absl::Span<const Tensor> outputs) {
 absl::StatusOr<Reference> MakeReference(const OptimizerInput& in,
                                         absl::Span<const int64_t> samples) {
   OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                           MakeSession(*in.original, in));
+                           MakeSession(*in.original, in, WithRaw(in)));
   Reference reference;
   OPTFARM_RETURN_IF_ERROR(
       Annotate(RunSamples(*session, samples, in.threads, in.reader,
@@ -114,15 +153,17 @@ absl::StatusOr<Reference> MakeReference(const OptimizerInput& in,
 absl::StatusOr<OutputComparison> CompareWithReference(
     const graph::Graph& graph, const OptimizerInput& in,
     const Reference& reference) {
+  const Compared compared = FindCompared(graph, in);
   OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                           MakeSession(graph, in));
+                           MakeSession(graph, in, compared.fetches));
   OutputComparison result;
-  std::vector<TensorComparer> comparers(in.outputs.size());
+  std::vector<TensorComparer> comparers(compared.fetches.size());
+  DetectionComparer detections;
   // Samples for which the shape is another.
-  std::vector<size_t> lost(in.outputs.size(), 0);
+  std::vector<size_t> lost(comparers.size(), 0);
   const auto take = [&](size_t place, const Values& outputs) {
     const Values& expected = reference.outputs[place];
-    for (size_t k = 0; k < outputs.size(); ++k) {
+    for (const size_t k : compared.Places()) {
       // A detector finds another number of things.
       absl::Status status = comparers[k].Add(expected[k], outputs[k]);
       if (!status.ok() && !(expected[k].shape() == outputs[k].shape())) {
@@ -130,24 +171,30 @@ absl::StatusOr<OutputComparison> CompareWithReference(
         status = comparers[k].AddLost(expected[k]);
       }
       OPTFARM_RETURN_IF_ERROR(
-          Annotate(status, absl::StrCat("While comparing output '",
-                                        ToString(in.outputs[k]), "'")));
+          Annotate(status, absl::StrCat("While comparing '",
+                                        ToString(compared.fetches[k]), "'")));
     }
-    result.samples.push_back(
-        CompareSample(in, reference.samples[place], expected, outputs));
+    if (in.detector.has_value()) {
+      detections.Add(*in.detector, expected, outputs);
+    }
+    result.samples.push_back(CompareSample(in, reference.samples[place],
+                                           compared, expected, outputs));
     return absl::OkStatus();
   };
   OPTFARM_RETURN_IF_ERROR(Annotate(
       RunSamples(*session, reference.samples, in.threads, in.reader, take),
       "While running the optimized model"));
-  for (size_t k = 0; k < comparers.size(); ++k) {
+  for (const size_t k : compared.Places()) {
     v1::TensorComparison comparison = comparers[k].Result();
-    comparison.set_name(ToString(in.outputs[k]));
-    const graph::NodeId id = in.original->Find(in.outputs[k].node);
+    comparison.set_name(ToString(compared.fetches[k]));
+    const graph::NodeId id = in.original->Find(compared.fetches[k].node);
     if (id != graph::kNoNode) {
       comparison.set_op(in.original->node(id).op());
     }
     result.outputs.push_back(std::move(comparison));
+  }
+  if (detections.Result().samples() > 0) {
+    result.detections = detections.Result();
   }
   return result;
 }
@@ -157,7 +204,7 @@ absl::StatusOr<Answers> AnswerLabelled(const graph::Graph& graph,
                                        absl::Span<const int64_t> samples,
                                        absl::Span<const int64_t> labels) {
   OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<Session> session,
-                           MakeSession(graph, in));
+                           MakeSession(graph, in, in.outputs));
   Answers answers;
   const auto take = [&](size_t place, const Values& outputs) {
     AccuracyCounter counter;

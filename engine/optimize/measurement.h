@@ -5,6 +5,7 @@
 #define OPTFARM_ENGINE_OPTIMIZE_MEASUREMENT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,7 +18,8 @@
 
 namespace optfarm::optimize {
 
-// Samples that could be used, and what the original answers for them.
+// Samples that could be used, and what the original answers for them: its
+// outputs, and behind them a detector's raw tensors.
 struct Reference {
   std::vector<int64_t> samples;
   std::vector<std::vector<runtime::Tensor>> outputs;
@@ -29,8 +31,11 @@ absl::StatusOr<Reference> MakeReference(const OptimizerInput& in,
                                         absl::Span<const int64_t> samples);
 
 struct OutputComparison {
-  // One an output.
+  // One an output; of a detector one for each of its raw tensors, when the
+  // graph has them all.
   std::vector<v1::TensorComparison> outputs;
+  // Of a detector.
+  std::optional<v1::DetectionComparison> detections;
   // One a sample, in the reference's order; without labels.
   std::vector<v1::SampleComparison> samples;
 };
@@ -43,8 +48,10 @@ absl::StatusOr<OutputComparison> CompareWithReference(
     const graph::Graph& graph, const OptimizerInput& in,
     const Reference& reference);
 
-// The output whose rows are scores of classes, one row a sample; -1 for none.
-int ScoresOutput(absl::Span<const runtime::Tensor> outputs);
+// The output whose rows are scores of classes, one row a sample; -1 for none,
+// as for a detector.
+int ScoresOutput(const OptimizerInput& in,
+                 absl::Span<const runtime::Tensor> outputs);
 
 // Which labelled samples a graph gets right; one entry a sample that could be
 // used.

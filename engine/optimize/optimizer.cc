@@ -96,6 +96,7 @@ absl::Status Optimizer::LabelSamples(const Tensor& scores,
 
 absl::Status Optimizer::MeasureOriginal() {
   Report("running the original", 0.1);
+  in_.detector = FindDetector(*in_.original, in_.outputs);
   const v1::Calibration& calibration = in_.recipe->calibration();
   calibration_ = in_.dataset->Choose(calibration.max_samples() > 0
                                          ? calibration.max_samples()
@@ -127,7 +128,7 @@ absl::Status Optimizer::MeasureOriginal() {
                                  calibration.seed() + 1)));
   }
   scores_output_ =
-      judge_.outputs.empty() ? -1 : ScoresOutput(judge_.outputs[0]);
+      judge_.outputs.empty() ? -1 : ScoresOutput(in_, judge_.outputs[0]);
   if (scores_output_ < 0) {
     if (in_.labels_path.empty()) return absl::OkStatus();
     return absl::InvalidArgumentError(
@@ -243,6 +244,7 @@ absl::Status Optimizer::Judge(Attempt* attempt) {
                            CompareWithReference(attempt->graph, in_, judge_));
   attempt->facts = attempt->guide;
   attempt->facts.outputs = std::move(compared.outputs);
+  attempt->facts.detections = compared.detections;
   for (size_t i = 0; i < compared.samples.size(); ++i) {
     if (!labels_.classes.empty()) {
       compared.samples[i].set_label(labels_.classes[judge_.samples[i]]);

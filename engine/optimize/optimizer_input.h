@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/optimize/dataset.h"
+#include "engine/optimize/detections.h"
 #include "engine/optimize/sample_reader.h"
 #include "optfarm/v1/recipes.pb.h"
 
@@ -24,6 +26,8 @@ struct OptimizerInput {
   int64_t original_bytes = 0;
   std::vector<graph::TensorName> inputs;
   std::vector<graph::TensorName> outputs;
+  // Set when the outputs are a detector's.
+  std::optional<Detector> detector;
   const v1::Recipe* recipe = nullptr;
   const Dataset* dataset = nullptr;
   SampleReader* reader = nullptr;

@@ -148,6 +148,9 @@ void FillReport(const OptimizerInput& job, const Attempt& attempt,
         DescribeStep(stats[i], attempt.steps[i], kMaxSkipped);
   }
   FillCalibration(job, attempt, reader, report);
+  if (attempt.facts.detections.has_value()) {
+    *report->mutable_detections() = *attempt.facts.detections;
+  }
   for (const v1::TensorComparison& output : attempt.facts.outputs) {
     *report->add_outputs_compared() = output;
   }

@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -30,6 +31,7 @@
 #include "engine/optimize/comparison.h"
 #include "engine/optimize/compressed_size.h"
 #include "engine/optimize/confidence.h"
+#include "engine/optimize/detections.h"
 #include "engine/optimize/optimize_job.h"
 #include "engine/optimize/recipes.h"
 #include "engine/runtime/session.h"
@@ -60,16 +62,31 @@ absl::StatusOr<graph::Graph> Load(const std::string& path) {
   return graph::Graph::FromDef(std::move(def));
 }
 
-// What the graph answers for the measured samples, in their order.
-absl::StatusOr<std::vector<Outputs>> Answers(const graph::Graph& graph,
-                                             const AccuracyCase& c,
-                                             const AccuracySamples& data,
-                                             int threads) {
-  std::vector<graph::TensorName> inputs, outputs;
-  for (const auto& input : c.inputs) inputs.push_back(input.name);
+absl::StatusOr<std::vector<graph::TensorName>> OutputNames(
+    const AccuracyCase& c) {
+  std::vector<graph::TensorName> outputs;
   for (const std::string& name : c.outputs) {
     OPTFARM_ASSIGN_OR_RETURN(outputs.emplace_back(),
                              graph::ParseTensorName(name));
+  }
+  return outputs;
+}
+
+using MaybeDetector = std::optional<optimize::Detector>;
+
+// What the graph answers for the measured samples, in their order; a detector's
+// raw tensors come behind the outputs.
+absl::StatusOr<std::vector<Outputs>> Answers(const graph::Graph& graph,
+                                             const AccuracyCase& c,
+                                             const MaybeDetector& detector,
+                                             const AccuracySamples& data,
+                                             int threads) {
+  std::vector<graph::TensorName> inputs;
+  for (const auto& input : c.inputs) inputs.push_back(input.name);
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<graph::TensorName> outputs,
+                           OutputNames(c));
+  if (detector.has_value()) {
+    outputs.insert(outputs.end(), detector->raw.begin(), detector->raw.end());
   }
   runtime::SessionOptions options;
   options.print = [](absl::string_view) {};
@@ -137,16 +154,23 @@ bool HaveSameShapes(const Outputs& a, const Outputs& b) {
 }
 
 void CompareAnswers(const AccuracyCase& c, const AccuracySamples& data,
+                    const MaybeDetector& detector,
                     const std::vector<Outputs>& expected,
                     const std::vector<Outputs>& answers, AccuracyRow* row) {
   std::vector<optimize::TensorComparer> comparers(expected[0].size());
   optimize::AccuracyCounter float_counter, counter;
   optimize::PairedCounts pairs;
   size_t same_shapes = 0;
+  optimize::DetectionComparer detections;
+  // A list that is sorted cannot be compared place by place.
+  const size_t first = detector.has_value() ? c.outputs.size() : 0;
   for (size_t i = 0; i < expected.size(); ++i) {
     if (c.finds_things && !HaveSameShapes(expected[i], answers[i])) continue;
     ++same_shapes;
-    for (size_t k = 0; k < expected[i].size(); ++k) {
+    if (detector.has_value()) {
+      detections.Add(*detector, expected[i], answers[i]);
+    }
+    for (size_t k = first; k < expected[i].size(); ++k) {
       const absl::Status status =
           comparers[k].Add(expected[i][k], answers[i][k]);
       if (!status.ok()) row->error = std::string(status.message());
@@ -174,10 +198,16 @@ void CompareAnswers(const AccuracyCase& c, const AccuracySamples& data,
     row->loss_high = 100 * interval.high;
   }
   row->snr_db = 1e9;
-  for (const optimize::TensorComparer& comparer : comparers) {
-    const v1::TensorComparison result = comparer.Result();
+  for (size_t k = first; k < comparers.size(); ++k) {
+    const v1::TensorComparison result = comparers[k].Result();
     row->snr_db = std::min(row->snr_db, result.snr_db());
     if (comparers.size() == 1) row->agreement = result.top1_agreement();
+  }
+  if (detector.has_value()) {
+    const v1::DetectionComparison found = detections.Result();
+    row->agreement = static_cast<double>(found.found()) /
+                     std::max<double>(1, found.float_detections());
+    row->detections = optimize::Describe(found);
   }
   if (c.finds_things) {
     row->agreement =
@@ -243,6 +273,7 @@ void ShowReport(const v1::Report& report) {
 
 // ERRORS: whatever hinders the measurement; it goes into the row.
 absl::Status Measure(const AccuracyCase& c, const AccuracySamples& data,
+                     const MaybeDetector& detector,
                      const std::vector<Outputs>& expected,
                      const Options& options, AccuracyRow* row) {
   optimize::OptimizeRequest request;
@@ -261,8 +292,8 @@ absl::Status Measure(const AccuracyCase& c, const AccuracySamples& data,
   const std::string result = JoinPath(request.out_folder, "optimized.pb");
   OPTFARM_ASSIGN_OR_RETURN(const graph::Graph graph, Load(result));
   OPTFARM_ASSIGN_OR_RETURN(const auto answers,
-                           Answers(graph, c, data, options.threads));
-  CompareAnswers(c, data, expected, answers, row);
+                           Answers(graph, c, detector, data, options.threads));
+  CompareAnswers(c, data, detector, expected, answers, row);
   CountLayers(graph, report, row);
   if (options.verbose) ShowReport(report);
   OPTFARM_ASSIGN_OR_RETURN(const std::string before,
@@ -285,14 +316,15 @@ absl::Status Measure(const AccuracyCase& c, const AccuracySamples& data,
 void Show(const AccuracyRow& row) {
   std::printf(
       "%-22s %-20s float %6.2f  top-1 %6.2f  agree %6.4f  snr %6.2f  size "
-      "%.3f  conv %d/%d  matmul %d/%d  %s  %.1fs %s\n",
+      "%.3f  conv %d/%d  matmul %d/%d  %s  %.1fs %s%s\n",
       row.model.c_str(), row.recipe.c_str(), row.float_top1, row.top1,
       row.agreement, row.snr_db,
       row.bytes_before > 0 ? static_cast<double>(row.bytes_after) /
                                  static_cast<double>(row.bytes_before)
                            : 0.0,
       row.integer_convolutions, row.convolutions, row.integer_products,
-      row.products, row.attempt.c_str(), row.seconds, row.error.c_str());
+      row.products, row.attempt.c_str(), row.seconds, row.detections.c_str(),
+      row.error.c_str());
   std::fflush(stdout);
 }
 
@@ -302,15 +334,17 @@ absl::Status MeasureModel(const AccuracyCase& c, const Options& options,
                            LoadSamples(c, options.shared));
   OPTFARM_ASSIGN_OR_RETURN(const graph::Graph original,
                            Load(JoinPath(options.shared, c.model)));
-  const auto expected = Answers(original, c, data, options.threads);
+  OPTFARM_ASSIGN_OR_RETURN(const auto outputs, OutputNames(c));
+  const MaybeDetector detector = optimize::FindDetector(original, outputs);
+  const auto expected = Answers(original, c, detector, data, options.threads);
   for (const std::string& recipe : options.recipes) {
     AccuracyRow row;
     row.model = c.name;
     row.recipe = recipe;
     row.calibration_samples = static_cast<int64_t>(data.calibration.size());
-    const absl::Status status = expected.ok()
-                                    ? Measure(c, data, *expected, options, &row)
-                                    : expected.status();
+    const absl::Status status =
+        expected.ok() ? Measure(c, data, detector, *expected, options, &row)
+                      : expected.status();
     if (!status.ok()) row.error = std::string(status.message());
     Show(row);
     (*rows)[{c.name, recipe}] = row;

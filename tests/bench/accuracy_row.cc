@@ -40,7 +40,10 @@ void ForEachField(Row& row, Field field) {
   field(row.attempt);
   field(row.passed);
   field(row.seconds);
+  field(row.detections);
 }
+
+constexpr size_t kColumnsBefore = 24;
 
 struct FieldPrinter {
   std::vector<std::string>* columns;
@@ -84,6 +87,10 @@ std::string SnrText(double snr) {
 
 // "97.5 %" or "31.2 dB".
 std::string Closeness(const AccuracyRow& row) {
+  if (!row.detections.empty()) {
+    return absl::StrFormat("%.1f %% · %s dB", 100 * row.agreement,
+                           SnrText(row.snr_db));
+  }
   if (row.agreement < 0) return absl::StrCat(SnrText(row.snr_db), " dB");
   return absl::StrFormat("%.1f %%", 100 * row.agreement);
 }
@@ -202,6 +209,29 @@ void PrintRecipe(const AccuracyRows& rows, absl::Span<const AccuracyCase> cases,
   }
 }
 
+void PrintDetections(const AccuracyRows& rows,
+                     absl::Span<const AccuracyCase> cases,
+                     absl::Span<const std::string> recipes, std::string* page) {
+  std::string lines;
+  for (const AccuracyCase& c : cases) {
+    for (const std::string& recipe : recipes) {
+      const AccuracyRow* row = Find(rows, c.name, recipe);
+      if (row == nullptr || row->detections.empty()) continue;
+      absl::StrAppend(&lines, "- ", c.name, ", `", recipe,
+                      "`: ", row->detections, "\n");
+    }
+  }
+  if (lines.empty()) return;
+  absl::StrAppend(
+      page,
+      "\n## What detectors find\n\nDetections with a score of at least 0.5 on "
+      "all measured pictures. One is found when the other model has one of "
+      "the same class with at least half of that score and the boxes' "
+      "intersection is at least half of their union; it is new when only the "
+      "result has it.\n\n",
+      lines);
+}
+
 void PrintFloatLayers(const AccuracyRows& rows,
                       absl::Span<const AccuracyCase> cases, std::string* page) {
   absl::StrAppend(page, "\n## What stays in float with `int8`, and why\n\n",
@@ -254,7 +284,9 @@ absl::StatusOr<AccuracyRows> ParseRows(absl::string_view text) {
   for (const absl::string_view line : absl::StrSplit(text, '\n')) {
     ++number;
     if (line.empty()) continue;
-    const std::vector<std::string> columns = absl::StrSplit(line, '\t');
+    std::vector<std::string> columns = absl::StrSplit(line, '\t');
+    // Rows of before there were detections.
+    if (columns.size() == kColumnsBefore) columns.emplace_back();
     AccuracyRow row;
     size_t at = 0;
     bool good = true;
@@ -280,11 +312,14 @@ std::string PrintAccuracyPage(const AccuracyRows& rows,
       "optimizer never saw. A cell shows top-1 where there are labels, then "
       "the share of samples whose best class is the float model's, or for "
       "models without classes the signal-to-noise ratio of the worst output "
-      "(mtcnn: the share of pictures with as many faces). "
+      "(mtcnn: the share of pictures with as many faces; ssd_mobilenet: the "
+      "share of the float model's detections that were found, and the ratio "
+      "of the boxes and scores that go into the selection). "
       "`int8-tf14` is TensorFlow 1.4's own chain.\n\n";
   PrintOverview(rows, cases, recipes, &page);
   PrintMissing(rows, cases, &page);
   PrintMisses(rows, cases, &page);
+  PrintDetections(rows, cases, recipes, &page);
   PrintFloatLayers(rows, cases, &page);
   absl::StrAppend(
       &page,

@@ -52,6 +52,10 @@ struct AccuracyRow {
   bool passed = false;
   // UNITS: seconds for the whole job.
   double seconds = 0;
+  // Of a detector: what was found, in words. Agreement is then the share of
+  // the float model's detections that were found, SNR that of what goes into
+  // the selection of boxes.
+  std::string detections;
 };
 
 // Rows by model and recipe, kept in a file so that a page can be made of
