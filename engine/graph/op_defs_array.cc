@@ -30,7 +30,7 @@ Identity(input: T) -> (output: T) | T: type
 IdentityN(input: T) -> (output: T) | T: list(type) >= 1
 Snapshot, StopGradient(input: T) -> (output: T) | T: type
 PreventGradient(input: T) -> (output: T) | T: type; message: string = ""
-DebugGradientIdentity(input: T) -> (output: T) | T: type
+DebugGradientIdentity(input: T) -> (output: T) uninitialized | T: type
 CheckNumerics(tensor: T) -> (output: T) | T: {floating}; message: string
 DeepCopy(x: T) -> (y: T) stateful | T: type
 EnsureShape(input: T) -> (output: T) | shape: shape; T: type

@@ -67,22 +67,22 @@ TensorArrayV3(size: int32) -> (handle: resource, flow: float) stateful
 TensorArrayGradV3(handle: resource, flow_in: float)
   -> (grad_handle: resource, flow_out: float) stateful | source: string
 TensorArrayWriteV3(handle: resource, index: int32, value: T, flow_in: float)
-  -> (flow_out: float) | T: type
+  -> (flow_out: float) stateful | T: type
 TensorArrayReadV3(handle: resource, index: int32, flow_in: float)
-  -> (value: dtype) | dtype: type
+  -> (value: dtype) stateful | dtype: type
 TensorArrayGatherV3(handle: resource, indices: int32, flow_in: float)
-  -> (value: dtype) | dtype: type; element_shape: shape = ?
+  -> (value: dtype) stateful | dtype: type; element_shape: shape = ?
 TensorArrayScatterV3(
   handle: resource, indices: int32, value: T, flow_in: float)
-  -> (flow_out: float) | T: type
+  -> (flow_out: float) stateful | T: type
 TensorArrayConcatV3(handle: resource, flow_in: float)
-  -> (value: dtype, lengths: int64)
+  -> (value: dtype, lengths: int64) stateful
   | dtype: type; element_shape_except0: shape = ?
 TensorArraySplitV3(
   handle: resource, value: T, lengths: int64, flow_in: float)
-  -> (flow_out: float) | T: type
-TensorArraySizeV3(handle: resource, flow_in: float) -> (size: int32)
-TensorArrayCloseV3(handle: resource)
+  -> (flow_out: float) stateful | T: type
+TensorArraySizeV3(handle: resource, flow_in: float) -> (size: int32) stateful
+TensorArrayCloseV3(handle: resource) stateful
 
 # Second generation: the handle is a string.
 TensorArrayV2(size: int32) -> (handle: string) stateful

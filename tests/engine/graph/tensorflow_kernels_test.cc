@@ -66,8 +66,9 @@ TEST(TensorFlowKernelsTest, TheTableIsSorted) {
 }
 
 TEST(LateOpsTest, OpsOfTensorFlow14AreNotLate) {
-  for (const char* op : {"Conv2D", "FusedBatchNorm", "QuantizedConcat",
-                         "RandomPoisson", "DecodeGif", "GatherV2"}) {
+  for (const char* op :
+       {"Conv2D", "FusedBatchNorm", "QuantizedConcat", "RandomPoisson",
+        "DecodeGif", "GatherV2", "SampleDistortedBoundingBoxV2"}) {
     EXPECT_FALSE(IsLateOp(op)) << op;
   }
   for (const char* op :
