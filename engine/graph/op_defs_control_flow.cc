@@ -169,6 +169,28 @@ TensorListPushBack(input_handle: variant, tensor: element_dtype)
   -> (output_handle: variant) | element_dtype: type
 TensorListPopBack(input_handle: variant, element_shape: int32)
   -> (output_handle: variant, tensor: element_dtype) | element_dtype: type
+TensorListConcat(input_handle: variant)
+  -> (tensor: element_dtype, lengths: int64)
+  | element_dtype: type; element_shape: shape = ?
+TensorListConcatV2(
+  input_handle: variant, element_shape: shape_type, leading_dims: int64)
+  -> (tensor: element_dtype, lengths: int64)
+  | element_dtype: type; shape_type: {index}
+TensorListSplit(
+  tensor: element_dtype, element_shape: shape_type, lengths: int64)
+  -> (output_handle: variant) | element_dtype: type; shape_type: {index}
+TensorListScatter(
+  tensor: element_dtype, indices: int32, element_shape: shape_type)
+  -> (output_handle: variant) | element_dtype: type; shape_type: {index}
+TensorListScatterV2(
+  tensor: element_dtype, indices: int32, element_shape: shape_type,
+  num_elements: int32)
+  -> (output_handle: variant) | element_dtype: type; shape_type: {index}
+TensorListScatterIntoExistingList(
+  input_handle: variant, tensor: element_dtype, indices: int32)
+  -> (output_handle: variant) | element_dtype: type
+TensorListConcatLists(input_a: variant, input_b: variant)
+  -> (output: variant) | element_dtype: type
 TensorListResize(input_handle: variant, size: int32)
   -> (output_handle: variant)
 TensorListLength(input_handle: variant) -> (length: int32)

@@ -89,7 +89,8 @@ absl::Status TensorArrayGatherShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status TensorArrayConcatShape(ShapeContext& c) {
+// The lengths of the parts; the whole is known when it is made.
+absl::Status ConcatPartsShape(ShapeContext& c) {
   c.set_output(1, PartialShape::Vector(kUnknownDim));
   return absl::OkStatus();
 }
@@ -135,9 +136,9 @@ constexpr ShapeRule kRules[] = {
     {"TensorArrayGatherV3", TensorArrayGatherShape},
     {"TensorArrayGatherV2", TensorArrayGatherShape},
     {"TensorArrayGather", TensorArrayGatherShape},
-    {"TensorArrayConcatV3", TensorArrayConcatShape},
-    {"TensorArrayConcatV2", TensorArrayConcatShape},
-    {"TensorArrayConcat", TensorArrayConcatShape},
+    {"TensorArrayConcatV3", ConcatPartsShape},
+    {"TensorArrayConcatV2", ConcatPartsShape},
+    {"TensorArrayConcat", ConcatPartsShape},
     {"EmptyTensorList", ScalarOutputs},
     {"TensorListReserve", ScalarOutputs},
     {"TensorListFromTensor", ScalarOutputs},
@@ -145,6 +146,13 @@ constexpr ShapeRule kRules[] = {
     {"TensorListPushBack", ScalarOutputs},
     {"TensorListResize", ScalarOutputs},
     {"TensorListLength", ScalarOutputs},
+    {"TensorListSplit", ScalarOutputs},
+    {"TensorListScatter", ScalarOutputs},
+    {"TensorListScatterV2", ScalarOutputs},
+    {"TensorListScatterIntoExistingList", ScalarOutputs},
+    {"TensorListConcatLists", ScalarOutputs},
+    {"TensorListConcat", ConcatPartsShape},
+    {"TensorListConcatV2", ConcatPartsShape},
 };
 
 }  // namespace

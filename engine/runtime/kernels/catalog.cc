@@ -51,6 +51,7 @@ constexpr FamilyEntry kFamilies[] = {
     {{"ctc decoder", "the first of equal classes wins"}, AddCtcDecoderKernels},
     {{"cumulative", "one running result from the first element to the last"},
      AddCumulativeKernels},
+    {{"decode csv", "numbers as abseil reads them"}, AddDecodeCsvKernels},
 #ifdef OPTFARM_EXTRA_OPS
     {{"decode gif", "giflib; a frame covers the one before"},
      AddDecodeGifKernels},
@@ -106,6 +107,8 @@ constexpr FamilyEntry kFamilies[] = {
      AddPoolingKernels},
     {{"pooling 3d", "as pooling"}, AddPooling3dKernels},
     {{"print", "values are passed on"}, AddPrintKernels},
+    {{"quantize and dequantize", "the input's type, one rounding per step"},
+     AddQuantizeAndDequantizeKernels},
     {{"quantized", "integer codes; 32-bit sums through gemmlowp"},
      AddQuantizedKernels},
     {{"random", "Philox 4x32-10; other values than TensorFlow's for one seed"},

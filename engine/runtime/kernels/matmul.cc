@@ -65,12 +65,15 @@ void MultiplyBatch(const Tensor& a, const Tensor& b, const Product& product,
   }
 }
 
-// Every type but int8.
+// Every type that this build has but int8: Eigen's product is much code for
+// each.
 template <typename Visitor>
 absl::Status VisitFactor(DataType dtype, Visitor visit) {
   return VisitNumberOrComplex(dtype, "a", [&](auto tag) -> absl::Status {
-    if constexpr (std::is_same_v<typename decltype(tag)::type, int8_t>) {
-      return UnsupportedDtype("a", tensorflow::DT_INT8);
+    using T = typename decltype(tag)::type;
+    if constexpr (std::is_same_v<T, int8_t> ||
+                  !IsTypeSelected(DataTypeOf<T>::kValue)) {
+      return UnsupportedDtype("a", DataTypeOf<T>::kValue);
     } else {
       return visit(tag);
     }
@@ -215,12 +218,26 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBatchMatMul(
   });
 }
 
+// Version 3 may multiply two types into a third; one type is what graphs have.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBatchMatMulV3(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_ASSIGN_OR_RETURN(const DataType type, graph::GetType(node, "Ta"));
+  for (const char* name : {"Tb", "Tout"}) {
+    OPTFARM_ASSIGN_OR_RETURN(const DataType other, graph::GetType(node, name));
+    if (other != type) return UnsupportedDtype(name, other);
+  }
+  tensorflow::NodeDef second = node;
+  graph::SetType(&second, "T", type);
+  return MakeBatchMatMul<true>(second);
+}
+
 }  // namespace
 
 void AddMatMulKernels(KernelCatalog* catalog) {
   catalog->Add("MatMul", MakeMatMul);
   catalog->Add("BatchMatMul", MakeBatchMatMul<false>);
   catalog->Add("BatchMatMulV2", MakeBatchMatMul<true>);
+  catalog->Add("BatchMatMulV3", MakeBatchMatMulV3);
 }
 
 }  // namespace optfarm::runtime

@@ -68,6 +68,41 @@ std::string SummarizeAs(const Tensor& tensor, int64_t limit) {
   return text;
 }
 
+// Element `first` of dimension `axis` onward.
+template <typename T>
+void AppendNested(const Tensor& tensor, int axis, int64_t first,
+                  int64_t at_ends, std::string* text) {
+  if (axis == tensor.rank()) {
+    const std::string element = ElementText(tensor.data<T>()[first]);
+    const char* quote = std::is_same_v<T, std::string> ? "\"" : "";
+    absl::StrAppend(text, quote, element, quote);
+    return;
+  }
+  const int64_t count = tensor.dim(axis);
+  int64_t size = 1;
+  for (int i = axis + 1; i < tensor.rank(); ++i) size *= tensor.dim(i);
+  const auto separate = [&] {
+    const int below = tensor.rank() - axis - 1;
+    if (below == 0) {
+      text->push_back(' ');
+    } else {
+      text->append(static_cast<size_t>(below), '\n');
+      text->append(static_cast<size_t>(axis) + 1, ' ');
+    }
+  };
+  text->push_back('[');
+  for (int64_t i = 0; i < count; ++i) {
+    if (i > 0) separate();
+    if (i >= at_ends && i < count - at_ends) {
+      text->append("...");
+      i = count - at_ends - 1;
+      continue;
+    }
+    AppendNested<T>(tensor, axis + 1, first + i * size, at_ends, text);
+  }
+  text->push_back(']');
+}
+
 // The integer type that codes a quantized dtype.
 DataType PlainType(DataType dtype) {
   switch (dtype) {
@@ -87,21 +122,36 @@ DataType PlainType(DataType dtype) {
   }
 }
 
+// Calls `append` with the type of the tensor's elements and says what it wrote.
+template <typename Append>
+std::string TextOf(const Tensor& tensor, Append append) {
+  std::string text;
+  if (tensor.dtype() == tensorflow::DT_STRING) {
+    append(std::type_identity<std::string>(), &text);
+    return text;
+  }
+  const absl::Status known = VisitNumber(PlainType(tensor.dtype()), "data",
+                                         [&](auto tag) -> absl::Status {
+                                           append(tag, &text);
+                                           return absl::OkStatus();
+                                         });
+  return known.ok() ? text : "?";
+}
+
 }  // namespace
 
 std::string Summarize(const Tensor& tensor, int64_t limit) {
   if (limit < 0) limit = std::numeric_limits<int64_t>::max();
-  if (tensor.dtype() == tensorflow::DT_STRING) {
-    return SummarizeAs<std::string>(tensor, limit);
-  }
-  std::string text;
-  const absl::Status known = VisitNumber(
-      PlainType(tensor.dtype()), "data", [&](auto tag) -> absl::Status {
-        using T = typename decltype(tag)::type;
-        text = SummarizeAs<T>(tensor, limit);
-        return absl::OkStatus();
-      });
-  return known.ok() ? text : "?";
+  return TextOf(tensor, [&](auto tag, std::string* text) {
+    *text = SummarizeAs<typename decltype(tag)::type>(tensor, limit);
+  });
+}
+
+std::string SummarizeNested(const Tensor& tensor, int64_t at_ends) {
+  if (at_ends < 0) at_ends = std::numeric_limits<int64_t>::max();
+  return TextOf(tensor, [&](auto tag, std::string* text) {
+    AppendNested<typename decltype(tag)::type>(tensor, 0, 0, at_ends, text);
+  });
 }
 
 }  // namespace optfarm::runtime

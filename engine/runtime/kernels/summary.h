@@ -16,6 +16,11 @@ namespace optfarm::runtime {
 // end when some were left out.
 std::string Summarize(const Tensor& tensor, int64_t limit);
 
+// As TensorFlow's StringFormat writes a tensor: every dimension in brackets,
+// lines and indents between rows, text in quotes; of each dimension the first
+// and the last `at_ends` (all when negative) with "..." between.
+std::string SummarizeNested(const Tensor& tensor, int64_t at_ends);
+
 }  // namespace optfarm::runtime
 
 #endif  // OPTFARM_ENGINE_RUNTIME_KERNELS_SUMMARY_H_

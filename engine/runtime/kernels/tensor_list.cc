@@ -2,99 +2,27 @@
 // 1 had a TensorArray. A list is a value: an op that changes one makes another,
 // over the same memory when nobody else reads the old one.
 
+#include "engine/runtime/kernels/tensor_list.h"
+
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <numeric>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
-#include "engine/graph/partial_shape.h"
-#include "engine/runtime/counted_vector.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/dtype_switch.h"
 #include "engine/runtime/kernels/families.h"
-#include "engine/runtime/kernels/handles.h"
 
 namespace optfarm::runtime {
 namespace {
-
-// Longer lists are taken for an attack on memory.
-constexpr int64_t kMostElements = int64_t{1} << 20;
-
-class TensorList final : public Resource {
- public:
-  absl::string_view kind() const override { return "tensor list"; }
-
-  DataType dtype = tensorflow::DT_INVALID;
-  graph::PartialShape element_shape;
-  // Without a value where none was set.
-  CountedVector<Tensor> elements;
-
-  int64_t size() const { return static_cast<int64_t>(elements.size()); }
-};
-
-Tensor HandleOf(std::shared_ptr<TensorList> list) {
-  return Tensor::FromResource(tensorflow::DT_VARIANT, std::move(list));
-}
-
-absl::StatusOr<TensorList*> ListOf(const KernelContext& context) {
-  return ResourceOf<TensorList>(context, 0, "tensor list");
-}
-
-// The list of input 0 for writing, as output 0.
-absl::StatusOr<TensorList*> ChangeableList(KernelContext* context) {
-  OPTFARM_ASSIGN_OR_RETURN(TensorList * list, ListOf(*context));
-  if (context->MayReuse(0)) {
-    context->SetOutput(0, context->input(0));
-    return list;
-  }
-  auto copy = std::make_shared<TensorList>(*list);
-  TensorList* const changeable = copy.get();
-  context->SetOutput(0, HandleOf(std::move(copy)));
-  return changeable;
-}
-
-// The shape that an input of type int32 or int64 describes; a scalar -1 is an
-// unknown rank.
-absl::StatusOr<graph::PartialShape> ReadElementShape(const Tensor& tensor) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
-                           ReadIntegers(tensor, "element_shape"));
-  if (tensor.rank() == 0) return graph::PartialShape();
-  for (int64_t dim : dims) {
-    if (dim < -1) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'element_shape' has a dimension of ", dim));
-    }
-  }
-  return graph::PartialShape(dims);
-}
-
-absl::Status CheckElement(const TensorList& list, const Tensor& value) {
-  if (value.dtype() != list.dtype) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "an element of ", graph::DataTypeName(value.dtype()),
-        " does not fit a list of ", graph::DataTypeName(list.dtype)));
-  }
-  const auto dims = value.shape().dims();
-  const graph::PartialShape shape(
-      std::vector<int64_t>(dims.begin(), dims.end()));
-  return graph::MergeShapes(list.element_shape, shape).status();
-}
 
 absl::Status CheckIndex(const TensorList& list, int64_t index) {
   if (index >= 0 && index < list.size()) return absl::OkStatus();
   return absl::InvalidArgumentError(absl::StrCat(
       "there is no element ", index, " in a list of ", list.size()));
-}
-
-absl::Status CheckSize(int64_t size) {
-  if (size >= 0 && size <= kMostElements) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(
-      "a list must have from 0 to ", kMostElements, " elements, not ", size));
 }
 
 // The shape of elements that were never set: what is said here, what the list
@@ -126,14 +54,6 @@ absl::StatusOr<Tensor> ElementAt(const TensorList& list, int64_t index,
   return Tensor::Zeros(list.dtype, shape);
 }
 
-absl::StatusOr<DataType> ReadElementType(const tensorflow::NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const DataType dtype,
-                           graph::GetType(node, "element_dtype"));
-  // A dtype without elements is found here.
-  OPTFARM_RETURN_IF_ERROR(Tensor::Allocate(dtype, Shape{0}).status());
-  return dtype;
-}
-
 template <bool kReserves>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeNew(
     const tensorflow::NodeDef& node) {
@@ -147,29 +67,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeNew(
     if (kReserves) {
       OPTFARM_ASSIGN_OR_RETURN(const int64_t size,
                                ReadInteger(context->input(1), "num_elements"));
-      OPTFARM_RETURN_IF_ERROR(CheckSize(size));
+      OPTFARM_RETURN_IF_ERROR(CheckListSize(size));
       list->elements.resize(static_cast<size_t>(size));
     }
     context->SetOutput(0, HandleOf(std::move(list)));
     return absl::OkStatus();
   });
-}
-
-// Element `row` of the tensor's first dimension.
-absl::StatusOr<Tensor> RowOf(const Tensor& tensor, int64_t row) {
-  const Shape& shape = tensor.shape();
-  OPTFARM_ASSIGN_OR_RETURN(const Shape element,
-                           Shape::FromDims(shape.dims().subspan(1)));
-  OPTFARM_ASSIGN_OR_RETURN(Tensor out,
-                           Tensor::Allocate(tensor.dtype(), element));
-  const int64_t count = element.num_elements();
-  OPTFARM_RETURN_IF_ERROR(
-      VisitBySize(tensor.dtype(), "tensor", [&](auto tag) -> absl::Status {
-        using T = typename decltype(tag)::type;
-        std::copy_n(tensor.data<T>() + row * count, count, out.data<T>());
-        return absl::OkStatus();
-      }));
-  return out;
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeFromTensor(
@@ -182,13 +85,13 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFromTensor(
     if (tensor.rank() < 1) {
       return absl::InvalidArgumentError("'tensor' must not be a scalar");
     }
-    OPTFARM_RETURN_IF_ERROR(CheckSize(tensor.dim(0)));
+    OPTFARM_RETURN_IF_ERROR(CheckListSize(tensor.dim(0)));
     auto list = std::make_shared<TensorList>();
     list->dtype = dtype;
     OPTFARM_ASSIGN_OR_RETURN(list->element_shape,
                              ReadElementShape(context->input(1)));
     for (int64_t row = 0; row < tensor.dim(0); ++row) {
-      OPTFARM_ASSIGN_OR_RETURN(Tensor element, RowOf(tensor, row));
+      OPTFARM_ASSIGN_OR_RETURN(Tensor element, RowsOf(tensor, row));
       if (row == 0) OPTFARM_RETURN_IF_ERROR(CheckElement(*list, element));
       list->elements.push_back(std::move(element));
     }
@@ -226,7 +129,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeSetItem(
     OPTFARM_ASSIGN_OR_RETURN(TensorList * list, ListOf(*context));
     OPTFARM_RETURN_IF_ERROR(CheckElement(*list, context->input(2)));
     if (may_grow && index >= list->size()) {
-      OPTFARM_RETURN_IF_ERROR(CheckSize(index));
+      OPTFARM_RETURN_IF_ERROR(CheckListSize(index));
     } else {
       OPTFARM_RETURN_IF_ERROR(CheckIndex(*list, index));
     }
@@ -310,7 +213,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakePushBack(
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     OPTFARM_ASSIGN_OR_RETURN(TensorList * list, ListOf(*context));
     OPTFARM_RETURN_IF_ERROR(CheckElement(*list, context->input(1)));
-    OPTFARM_RETURN_IF_ERROR(CheckSize(list->size() + 1));
+    OPTFARM_RETURN_IF_ERROR(CheckListSize(list->size() + 1));
     OPTFARM_ASSIGN_OR_RETURN(list, ChangeableList(context));
     list->elements.push_back(context->input(1));
     return absl::OkStatus();
@@ -350,7 +253,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeResize(const tensorflow::NodeDef&) {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     OPTFARM_ASSIGN_OR_RETURN(const int64_t size,
                              ReadInteger(context->input(1), "size"));
-    OPTFARM_RETURN_IF_ERROR(CheckSize(size));
+    OPTFARM_RETURN_IF_ERROR(CheckListSize(size));
     OPTFARM_ASSIGN_OR_RETURN(TensorList * list, ChangeableList(context));
     list->elements.resize(static_cast<size_t>(size));
     return absl::OkStatus();
@@ -402,6 +305,7 @@ void AddTensorListKernels(KernelCatalog* catalog) {
   catalog->Add("TensorListLength", MakeLength, kIsPure);
   catalog->Add("TensorListResize", MakeResize, kIsPure);
   catalog->Add("TensorListElementShape", MakeElementShape, kIsPure);
+  AddTensorListPartKernels(catalog);
 }
 
 }  // namespace optfarm::runtime

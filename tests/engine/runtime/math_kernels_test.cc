@@ -74,6 +74,19 @@ TEST(BatchMatMulTest, V2BroadcastsBatches) {
                                    .Run());
   EXPECT_EQ(out.shape(), Shape({2, 3, 1, 1}));
   EXPECT_THAT(ValuesOf<float>(out), ElementsAre(2, 20, 200, 3, 30, 300));
+  const auto third = [](DataType type) {
+    return Op("BatchMatMulV3")
+        .Type("Ta", type)
+        .Type("Tb", tensorflow::DT_FLOAT)
+        .Type("Tout", tensorflow::DT_FLOAT)
+        .In(Floats({2, 1, 1}, {2, 3}))
+        .In(Floats({1, 1, 1}, {10}))
+        .Run();
+  };
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor same, third(tensorflow::DT_FLOAT));
+  EXPECT_THAT(ValuesOf<float>(same), ElementsAre(20, 30));
+  EXPECT_THAT(third(tensorflow::DT_INT8),
+              StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("'Tb'")));
   EXPECT_THAT(
       Op("BatchMatMul").In(Counted({2, 1, 1})).In(Counted({3, 1, 1})).Run(),
       StatusIs(kInvalid, HasSubstr("do not match")));

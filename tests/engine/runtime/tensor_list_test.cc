@@ -140,6 +140,98 @@ TEST(TensorListTest, RefusesWhatDoesNotFit) {
 }
 
 // Running sums of a loop, as an inlined While of TensorFlow 2 collects them.
+Tensor Longs(const std::vector<int64_t>& values) {
+  return Tensor::FromValues<int64_t>({static_cast<int64_t>(values.size())},
+                                     values);
+}
+
+absl::StatusOr<Tensor> Split(const Tensor& tensor, const Tensor& shape,
+                             const std::vector<int64_t>& lengths) {
+  return Op("TensorListSplit")
+      .Type("element_dtype", kFloat)
+      .Type("shape_type", shape.dtype())
+      .In(tensor)
+      .In(shape)
+      .In(Longs(lengths))
+      .Run();
+}
+
+TEST(TensorListTest, ATensorIsSplitIntoPartsAndJoinedAgain) {
+  const Tensor tensor = Counted({5, 2});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor list,
+                               Split(tensor, Ints({-1, 2}), {2, 0, 3}));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto joined,
+      Op("TensorListConcat").Type("element_dtype", kFloat).In(list).RunAll(2));
+  EXPECT_EQ(joined[0].shape(), Shape({5, 2}));
+  EXPECT_EQ(ValuesOf<float>(joined[0]), ValuesOf<float>(tensor));
+  EXPECT_THAT(ValuesOf<int64_t>(joined[1]), ElementsAre(2, 0, 3));
+  for (const std::vector<int64_t>& lengths :
+       {std::vector<int64_t>{2, 2}, {6}, {-1, 6}}) {
+    EXPECT_THAT(Split(tensor, Ints({-1, 2}), lengths),
+                StatusIs(kInvalid, ::testing::_));
+  }
+  EXPECT_THAT(Split(tensor, Ints({-1, 3}), {5}),
+              StatusIs(kInvalid, ::testing::_));
+}
+
+TEST(TensorListTest, PartsThatWereNeverSetAreJoinedAsZero) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(Tensor list, Reserved(2, Ints({-1, 1})));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(list, WithItem(list, 0, Floats({1, 1}, {7})));
+  const auto join = [&](const std::vector<int64_t>& leading) {
+    return Op("TensorListConcatV2")
+        .Type("element_dtype", kFloat)
+        .Type("shape_type", tensorflow::DT_INT32)
+        .In(list)
+        .In(Ints({-1, 1}))
+        .In(Longs(leading))
+        .RunAll(2);
+  };
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto joined, join({1, 2}));
+  EXPECT_THAT(ValuesOf<float>(joined[0]), ElementsAre(7, 0, 0));
+  EXPECT_THAT(ValuesOf<int64_t>(joined[1]), ElementsAre(1, 2));
+  EXPECT_THAT(join({}), StatusIs(kInvalid, HasSubstr("never set")));
+}
+
+TEST(TensorListTest, RowsAreScatteredIntoANewListOrAnOldOne) {
+  const auto scatter = [](const std::vector<int32_t>& indices, int32_t size) {
+    return Op("TensorListScatterV2")
+        .Type("element_dtype", kFloat)
+        .Type("shape_type", tensorflow::DT_INT32)
+        .In(Floats({2, 1}, {4, 5}))
+        .In(Ints(indices))
+        .In(Ints({1}))
+        .In(Int(size))
+        .Run();
+  };
+  OPTFARM_ASSERT_OK_AND_ASSIGN(Tensor list, scatter({2, 0}, 4));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(Tensor stacked, Stacked(list));
+  EXPECT_THAT(ValuesOf<float>(stacked), ElementsAre(5, 0, 4, 0));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor longer,
+                               Op("TensorListScatterIntoExistingList")
+                                   .Type("element_dtype", kFloat)
+                                   .In(list)
+                                   .In(Floats({2, 1}, {8, 9}))
+                                   .In(Ints({0, 4}))
+                                   .Run());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(stacked, Stacked(longer));
+  EXPECT_THAT(ValuesOf<float>(stacked), ElementsAre(8, 0, 4, 0, 9));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(stacked, Stacked(list));
+  EXPECT_THAT(ValuesOf<float>(stacked), ElementsAre(5, 0, 4, 0));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor both,
+                               Op("TensorListConcatLists")
+                                   .Type("element_dtype", kFloat)
+                                   .In(list)
+                                   .In(longer)
+                                   .Run());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(stacked, Stacked(both));
+  EXPECT_THAT(ValuesOf<float>(stacked), ElementsAre(5, 0, 4, 0, 8, 0, 4, 0, 9));
+  EXPECT_THAT(scatter({2, 4}, 4), StatusIs(kInvalid, HasSubstr("4 elements")));
+  EXPECT_THAT(scatter({-1, 0}, -1), StatusIs(kInvalid, ::testing::_));
+  EXPECT_THAT(scatter({1 << 30, 0}, -1), StatusIs(kInvalid, ::testing::_));
+  EXPECT_THAT(scatter({0}, -1), StatusIs(kInvalid, HasSubstr("1 indices")));
+}
+
 TEST(TensorListTest, ALoopFillsOne) {
   constexpr auto kInt = tensorflow::DT_INT32;
   GraphMaker g;
