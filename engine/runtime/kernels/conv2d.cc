@@ -199,7 +199,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeConvolution(
   OPTFARM_ASSIGN_OR_RETURN(const DataType dtype,
                            graph::GetTypeOr(node, "T", tensorflow::DT_FLOAT));
   if (dtype == tensorflow::DT_DOUBLE) {
-    return std::make_unique<KernelOf<double>>(attrs);
+    // Eigen's product is much code for a type that few graphs have.
+    if constexpr (IsTypeSelected(tensorflow::DT_DOUBLE)) {
+      return std::make_unique<KernelOf<double>>(attrs);
+    } else {
+      return UnsupportedDtype("T", dtype);
+    }
   }
   return std::make_unique<KernelOf<float>>(attrs);
 }

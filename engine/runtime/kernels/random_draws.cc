@@ -264,15 +264,13 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeShuffle(
 }  // namespace
 
 void AddRandomDrawKernels(KernelCatalog* catalog) {
-  const auto add = [&](absl::string_view op, KernelFactory make) {
-    catalog->Add(op, make, /*is_pure=*/false);
-  };
-  add("RandomUniformInt", MakeUniformInt);
-  add("RandomGamma", MakePerParameter<DrawGamma>);
-  add("RandomPoisson", MakePerParameter<DrawPoisson>);
-  add("RandomPoissonV2", MakePerParameter<DrawPoisson>);
-  add("Multinomial", MakeMultinomial);
-  add("RandomShuffle", MakeShuffle);
+  constexpr bool kIsPure = false;
+  catalog->Add("RandomUniformInt", MakeUniformInt, kIsPure);
+  catalog->Add("RandomGamma", MakePerParameter<DrawGamma>, kIsPure);
+  catalog->Add("RandomPoisson", MakePerParameter<DrawPoisson>, kIsPure);
+  catalog->Add("RandomPoissonV2", MakePerParameter<DrawPoisson>, kIsPure);
+  catalog->Add("Multinomial", MakeMultinomial, kIsPure);
+  catalog->Add("RandomShuffle", MakeShuffle, kIsPure);
 }
 
 }  // namespace optfarm::runtime
