@@ -14,6 +14,7 @@
 #include "engine/graph/partial_shape.h"
 #include "engine/transforms/pipeline.h"
 #include "engine/transforms/transform_string.h"
+#include "tests/bench/frozen_net.h"
 #include "tests/bench/full_size_models.h"
 
 namespace optfarm::bench {
@@ -22,6 +23,13 @@ namespace {
 using runtime::Tensor;
 
 // Numbers between -1 and 1, the same in every run; zeros for other types.
+void FillAtRandom(uint32_t seed, Tensor* feed) {
+  if (feed->dtype() != tensorflow::DT_FLOAT) return;
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> number(-1.0f, 1.0f);
+  for (float& value : feed->flat<float>()) value = number(random);
+}
+
 absl::StatusOr<Tensor> MakeFeed(tensorflow::DataType dtype,
                                 const graph::PartialShape& dims) {
   std::vector<int64_t> known;
@@ -29,11 +37,7 @@ absl::StatusOr<Tensor> MakeFeed(tensorflow::DataType dtype,
   OPTFARM_ASSIGN_OR_RETURN(const runtime::Shape shape,
                            runtime::Shape::FromDims(known));
   OPTFARM_ASSIGN_OR_RETURN(Tensor feed, Tensor::Zeros(dtype, shape));
-  if (dtype == tensorflow::DT_FLOAT) {
-    std::mt19937 random(1);
-    std::uniform_real_distribution<float> number(-1.0f, 1.0f);
-    for (float& value : feed.flat<float>()) value = number(random);
-  }
+  FillAtRandom(1, &feed);
   return feed;
 }
 
@@ -111,21 +115,69 @@ absl::StatusOr<Net> LoadFullSize(const std::string& name) {
   return net;
 }
 
+// --- Chains ------------------------------------------------------------------
+
+constexpr char kFold[] =
+    "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
+    "fold_constants(ignore_errors=true) fold_batch_norms "
+    "fold_old_batch_norms ";
+constexpr char kSort[] = "strip_unused_nodes sort_by_execution_order";
+
+// The transforms up to where ranges are frozen.
 std::string Chain(const std::string& name) {
-  const std::string fold =
-      "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
-      "fold_constants(ignore_errors=true) fold_batch_norms "
-      "fold_old_batch_norms ";
-  if (name == "fp32") return fold;
-  if (name == "int8") {
-    return absl::StrCat("add_default_attributes ", fold,
-                        "quantize_weights quantize_nodes strip_unused_nodes "
-                        "sort_by_execution_order");
+  if (name == "fp32") return kFold;
+  if (name == "int8" || name == "int8-frozen") {
+    return absl::StrCat("add_default_attributes ", kFold,
+                        "quantize_weights quantize_nodes ", kSort);
+  }
+  if (name == "layers" || name == "layers-uint8") {
+    return absl::StrCat("add_default_attributes ", kFold,
+                        "quantize_layers dequantize_wide ", kSort);
   }
   return "";
 }
 
+absl::Status Transform(const std::string& steps, Net* net) {
+  OPTFARM_ASSIGN_OR_RETURN(const auto parsed,
+                           transforms::ParseTransforms(steps));
+  return transforms::RunTransforms(&net->graph, parsed, net->inputs,
+                                   net->outputs)
+      .status();
+}
+
+// With what a few runs on made-up inputs find.
+absl::Status Freeze(Net* net) {
+  std::vector<std::vector<Tensor>> samples = {net->feeds};
+  for (uint32_t seed = 2; seed <= 4; ++seed) {
+    std::vector<Tensor>& sample = samples.emplace_back();
+    for (const Tensor& feed : net->feeds) {
+      OPTFARM_ASSIGN_OR_RETURN(sample.emplace_back(),
+                               Tensor::Zeros(feed.dtype(), feed.shape()));
+      FillAtRandom(seed, &sample.back());
+    }
+  }
+  return FreezeOn(samples, net->inputs, &net->graph);
+}
+
+absl::Status ApplyChain(const std::string& chain, Net* net) {
+  OPTFARM_RETURN_IF_ERROR(Transform(Chain(chain), net));
+  const bool has_layers = chain == "layers" || chain == "layers-uint8";
+  if (!has_layers && chain != "int8-frozen") return absl::OkStatus();
+  OPTFARM_RETURN_IF_ERROR(Freeze(net));
+  if (has_layers) {
+    OPTFARM_RETURN_IF_ERROR(
+        Transform(absl::StrCat("fuse_requantization ", kSort), net));
+  }
+  if (chain != "layers-uint8") return absl::OkStatus();
+  OPTFARM_RETURN_IF_ERROR(UseUnsignedWeights(&net->graph));
+  return Transform(kSort, net);
+}
+
 }  // namespace
+
+std::vector<std::string> ChainNames() {
+  return {"fp32", "int8", "int8-frozen", "layers", "layers-uint8", "none"};
+}
 
 absl::StatusOr<Net> LoadNet(const std::string& name,
                             const NetOptions& options) {
@@ -134,11 +186,7 @@ absl::StatusOr<Net> LoadNet(const std::string& name,
       std::find(full_size.begin(), full_size.end(), name) == full_size.end();
   OPTFARM_ASSIGN_OR_RETURN(
       Net net, is_file ? LoadFile(name, options) : LoadFullSize(name));
-  OPTFARM_ASSIGN_OR_RETURN(const auto steps,
-                           transforms::ParseTransforms(Chain(options.chain)));
-  OPTFARM_RETURN_IF_ERROR(
-      transforms::RunTransforms(&net.graph, steps, net.inputs, net.outputs)
-          .status());
+  OPTFARM_RETURN_IF_ERROR(ApplyChain(options.chain, &net));
   return net;
 }
 

@@ -13,8 +13,17 @@
 
 namespace optfarm::bench {
 
+// fp32          constants and batch norms are folded
+// int8          TensorFlow 1.4's 8-bit chain; ranges are found in every run
+// int8-frozen   the same with frozen ranges
+// layers        whole layers in one op, signed weights with a range for each
+//               channel, frozen ranges: what the recipe int8 makes
+// layers-uint8  the same with unsigned weights and one range for all channels
+// none          the graph as it is
+std::vector<std::string> ChainNames();
+
 struct NetOptions {
-  // Transforms to apply: "fp32", "int8" (ranges are not calibrated) or "none".
+  // What is done to the graph first, one of ChainNames().
   std::string chain = "fp32";
   // Of a file, NAME=SHAPE or NAME=SHAPE=VALUE; empty: found in the graph.
   std::vector<std::string> inputs;

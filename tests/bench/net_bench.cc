@@ -1,10 +1,11 @@
 // How fast whole nets run here, and against other engines in the same run.
 //
-//   net_bench run [NET ...] [--threads N] [--rounds R] [--chain fp32|int8|none]
+//   net_bench run [NET ...] [--threads N] [--rounds R] [--chain CHAIN]
+//                 [--against CHAIN ...] [--peer NAME=COMMAND ...]
 //                 [--input NAME=SHAPE[=VALUE] ...] [--outputs NAME,...]
-//                 [--peer NAME=COMMAND ...]
-//       milliseconds and ratios; each round runs ours, the reference kernels
-//       where --reference is given, and every peer once, one after the other
+//       milliseconds and ratios; each round runs ours, ours after each other
+//       chain, the reference kernels where --reference is given, and every
+//       peer once, one after the other
 //   net_bench layers NET [--threads N]
 //       where the time goes, step by step
 //   net_bench roofline
@@ -52,6 +53,8 @@ using runtime::Tensor;
 struct Options {
   std::vector<std::string> nets;
   NetOptions net;
+  // Chains.
+  std::vector<std::string> against;
   std::vector<std::string> peers;
   int threads = 1;
   int rounds = 7;
@@ -112,12 +115,46 @@ absl::StatusOr<double> TimePeer(const std::string& command) {
   return milliseconds;
 }
 
+// One of those that take turns: a net of ours or a peer.
 struct Series {
   std::string name;
+  std::unique_ptr<Net> net;
+  std::unique_ptr<Session> session;
   std::string command;
   std::vector<double> milliseconds;
   std::vector<double> ratios;
 };
+
+absl::StatusOr<Series> MakeOurs(const std::string& series,
+                                const std::string& net,
+                                const std::string& chain, bool fast_kernels,
+                                const Options& options) {
+  Series ours;
+  ours.name = series;
+  NetOptions of_net = options.net;
+  of_net.chain = chain;
+  OPTFARM_ASSIGN_OR_RETURN(Net loaded, LoadNet(net, of_net));
+  ours.net = std::make_unique<Net>(std::move(loaded));
+  OPTFARM_ASSIGN_OR_RETURN(
+      ours.session, MakeSession(*ours.net, options.threads, fast_kernels));
+  OPTFARM_RETURN_IF_ERROR(ours.session->Run(ours.net->feeds).status());
+  return ours;
+}
+
+absl::StatusOr<Series> MakePeer(const std::string& peer, const std::string& net,
+                                int threads) {
+  const std::vector<std::string> parts =
+      absl::StrSplit(peer, absl::MaxSplits('=', 1));
+  if (parts.size() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("--peer '", peer, "' is not NAME=COMMAND"));
+  }
+  Series series;
+  series.name = parts[0];
+  series.command = absl::StrReplaceAll(
+      parts[1], {{"{net}", net}, {"{threads}", absl::StrCat(threads)}});
+  return series;
+}
 
 void Print(const std::string& net, const Options& options,
            const std::vector<Series>& all) {
@@ -139,38 +176,36 @@ void Print(const std::string& net, const Options& options,
   std::fflush(stdout);
 }
 
-absl::Status RunNet(const std::string& name, const Options& options) {
-  OPTFARM_ASSIGN_OR_RETURN(const Net net, LoadNet(name, options.net));
-  OPTFARM_ASSIGN_OR_RETURN(const auto fast,
-                           MakeSession(net, options.threads, true));
-  OPTFARM_ASSIGN_OR_RETURN(const auto reference,
-                           MakeSession(net, options.threads, false));
-  std::vector<Series> all = {{"ours", "", {}, {}}};
-  if (options.with_reference) all.push_back({"reference", "", {}, {}});
-  for (const std::string& peer : options.peers) {
-    const std::vector<std::string> parts =
-        absl::StrSplit(peer, absl::MaxSplits('=', 1));
-    if (parts.size() != 2) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("--peer '", peer, "' is not NAME=COMMAND"));
-    }
-    all.push_back(
-        {parts[0],
-         absl::StrReplaceAll(
-             parts[1],
-             {{"{net}", name}, {"{threads}", absl::StrCat(options.threads)}}),
-         {},
-         {}});
+absl::StatusOr<std::vector<Series>> MakeAll(const std::string& name,
+                                            const Options& options) {
+  std::vector<Series> all;
+  const std::string& chain = options.net.chain;
+  OPTFARM_ASSIGN_OR_RETURN(all.emplace_back(),
+                           MakeOurs("ours", name, chain, true, options));
+  for (const std::string& other : options.against) {
+    OPTFARM_ASSIGN_OR_RETURN(all.emplace_back(),
+                             MakeOurs(other, name, other, true, options));
   }
-  OPTFARM_RETURN_IF_ERROR(fast->Run(net.feeds).status());
+  if (options.with_reference) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        all.emplace_back(), MakeOurs("reference", name, chain, false, options));
+  }
+  for (const std::string& peer : options.peers) {
+    OPTFARM_ASSIGN_OR_RETURN(all.emplace_back(),
+                             MakePeer(peer, name, options.threads));
+  }
+  return all;
+}
+
+absl::Status RunNet(const std::string& name, const Options& options) {
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<Series> all, MakeAll(name, options));
   for (int round = 0; round < options.rounds; ++round) {
     for (Series& series : all) {
       double milliseconds = 0;
-      if (series.command.empty()) {
-        const bool is_fast = series.name == "ours";
+      if (series.session != nullptr) {
         OPTFARM_ASSIGN_OR_RETURN(
             milliseconds,
-            TimeSession(is_fast ? *fast : *reference, net, options.seconds));
+            TimeSession(*series.session, *series.net, options.seconds));
       } else {
         OPTFARM_ASSIGN_OR_RETURN(milliseconds, TimePeer(series.command));
       }
@@ -273,7 +308,7 @@ int Main(int argc, char** argv) {
     command->add_option("--input", options.net.inputs)->delimiter('\0');
     command->add_option("--outputs", options.net.outputs)->delimiter(',');
     command->add_option("--chain", options.net.chain)
-        ->check(CLI::IsMember({"fp32", "int8", "none"}));
+        ->check(CLI::IsMember(ChainNames()));
     command->add_option("--threads", options.threads)
         ->check(CLI::Range(1, 256));
     command->add_option("--rounds", options.rounds)->check(CLI::Range(1, 1000));
@@ -282,6 +317,8 @@ int Main(int argc, char** argv) {
   };
   CLI::App* run = common(app.add_subcommand("run", "Times and ratios."));
   run->add_option("--peer", options.peers)->delimiter('\0');
+  run->add_option("--against", options.against)
+      ->check(CLI::IsMember(ChainNames()));
   run->add_option("--seconds", options.seconds, "of ours in each round");
   CLI::App* layers = common(app.add_subcommand("layers", "Step by step."));
   CLI::App* roofline = app.add_subcommand("roofline", "What is possible.");
