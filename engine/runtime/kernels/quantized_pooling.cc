@@ -2,6 +2,7 @@
 // of codes is the code of the average, truncated as TensorFlow does.
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <vector>
 
@@ -27,45 +28,110 @@ Span Covered(const WindowAxis& axis, int64_t position) {
   return {std::max<int64_t>(start, 0), std::min(start + axis.size, axis.in)};
 }
 
-// Pools one output pixel of all channels: plain loops over channels, which
-// compilers make vectors of. `sums` is scratch.
-void MaxPixel(const uint8_t* image, const Window& window, int64_t channels,
-              Span y, Span x, uint8_t* out) {
-  std::fill_n(out, channels, uint8_t{0});
-  for (int64_t row = y.begin; row < y.end; ++row) {
-    for (int64_t column = x.begin; column < x.end; ++column) {
-      const uint8_t* pixel = image + (row * window.x.in + column) * channels;
-      for (int64_t ch = 0; ch < channels; ++ch) {
-        out[ch] = std::max(out[ch], pixel[ch]);
-      }
+// What a window position covers. OWNERSHIP: borrowed.
+struct Patch {
+  const uint8_t* image = nullptr;
+  // UNITS: bytes.
+  int64_t line = 0;
+  int64_t pixel = 0;
+  Span y, x;
+
+  int64_t count() const {
+    return std::max<int64_t>((y.end - y.begin) * (x.end - x.begin), 1);
+  }
+};
+
+// Channels that are pooled at a time, as vectors that compilers make registers
+// of.
+constexpr int kBlock = 32;
+using Codes = uint8_t __attribute__((vector_size(kBlock)));
+using Shorts = uint16_t __attribute__((vector_size(kBlock)));
+using Ints = uint32_t __attribute__((vector_size(kBlock)));
+
+Codes LoadCodes(const uint8_t* from) {
+  Codes codes;
+  std::memcpy(&codes, from, sizeof(codes));
+  return codes;
+}
+
+// Calls visit(codes) for each pixel of the patch.
+template <typename Visit>
+void ForEachPixel(const Patch& patch, int64_t channel, Visit visit) {
+  for (int64_t row = patch.y.begin; row < patch.y.end; ++row) {
+    const uint8_t* line = patch.image + row * patch.line + channel;
+    for (int64_t column = patch.x.begin; column < patch.x.end; ++column) {
+      visit(line + column * patch.pixel);
     }
   }
 }
 
-void AveragePixel(const uint8_t* image, const Window& window, int64_t channels,
-                  Span y, Span x, int32_t* sums, uint8_t* out) {
-  std::fill_n(sums, channels, 0);
-  for (int64_t row = y.begin; row < y.end; ++row) {
-    for (int64_t column = x.begin; column < x.end; ++column) {
-      const uint8_t* pixel = image + (row * window.x.in + column) * channels;
-      for (int64_t ch = 0; ch < channels; ++ch) sums[ch] += pixel[ch];
+// A block of channels from `channel` on.
+void MaxOfBlock(const Patch& patch, int64_t channel, uint8_t* out) {
+  Codes most = {};
+  ForEachPixel(patch, channel, [&](const uint8_t* pixel) {
+    const Codes codes = LoadCodes(pixel);
+    most = codes > most ? codes : most;
+  });
+  std::memcpy(out + channel, &most, sizeof(most));
+}
+
+void MaxOfOne(const Patch& patch, int64_t channel, uint8_t* out) {
+  uint8_t most = 0;
+  ForEachPixel(patch, channel,
+               [&](const uint8_t* pixel) { most = std::max(most, *pixel); });
+  out[channel] = most;
+}
+
+// Up to here sums fit into 16 bits, and multiplying by 2^24 / count, rounded
+// up, gives the whole quotient: what is too much is at most
+// 255 * count / 2^24, less than 1 / count.
+constexpr int64_t kMostInShort = 256;
+
+// Every second channel in a sum, and of the sums every second: what widens
+// without moving between lanes. The machine's low byte comes first.
+void AverageOfBlock(const Patch& patch, int64_t channel, uint8_t* out) {
+  Shorts even = {}, odd = {};
+  ForEachPixel(patch, channel, [&](const uint8_t* pixel) {
+    const auto codes = reinterpret_cast<Shorts>(LoadCodes(pixel));
+    even += codes & 0xff;
+    odd += codes >> 8;
+  });
+  const auto count = static_cast<uint32_t>(patch.count());
+  const uint32_t inverse = (1u << 24) / count + 1;
+  const auto low = reinterpret_cast<Ints>(even);
+  const auto high = reinterpret_cast<Ints>(odd);
+  const Ints codes = ((low & 0xffff) * inverse >> 24) |
+                     ((high & 0xffff) * inverse >> 24 << 8) |
+                     ((low >> 16) * inverse >> 24 << 16) |
+                     ((high >> 16) * inverse >> 24 << 24);
+  std::memcpy(out + channel, &codes, sizeof(codes));
+}
+
+void AverageOfOne(const Patch& patch, int64_t channel, uint8_t* out) {
+  int64_t sum = 0;
+  ForEachPixel(patch, channel, [&](const uint8_t* pixel) { sum += *pixel; });
+  out[channel] = static_cast<uint8_t>(sum / patch.count());
+}
+
+// One output pixel of all channels.
+template <bool kIsMax>
+void PoolPixel(const Patch& patch, int64_t channels, uint8_t* out) {
+  int64_t channel = 0;
+  if (kIsMax || patch.count() <= kMostInShort) {
+    for (; channel + kBlock <= channels; channel += kBlock) {
+      if (kIsMax) {
+        MaxOfBlock(patch, channel, out);
+      } else {
+        AverageOfBlock(patch, channel, out);
+      }
     }
   }
-  const int64_t count =
-      std::max<int64_t>((y.end - y.begin) * (x.end - x.begin), 1);
-  // Up to here a quotient below a whole number is at least 1 / 4096 below it,
-  // more than single precision rounds a number up to 255 by.
-  constexpr int64_t kMostInFloat = 4096;
-  if (count <= kMostInFloat) {
-    const auto divisor = static_cast<float>(count);
-    for (int64_t ch = 0; ch < channels; ++ch) {
-      out[ch] = static_cast<uint8_t>(
-          static_cast<int32_t>(static_cast<float>(sums[ch]) / divisor));
+  for (; channel < channels; ++channel) {
+    if (kIsMax) {
+      MaxOfOne(patch, channel, out);
+    } else {
+      AverageOfOne(patch, channel, out);
     }
-    return;
-  }
-  for (int64_t ch = 0; ch < channels; ++ch) {
-    out[ch] = static_cast<uint8_t>(sums[ch] / count);
   }
 }
 
@@ -89,20 +155,16 @@ absl::Status Pool(KernelContext* c, const WindowAttrs& attrs, int64_t size_y,
   const int64_t image_size = input.dim(1) * input.dim(2) * channels;
   const int64_t rows = input.dim(0) * window.y.out;
   c->pool()->ParallelFor(rows, 4, [&](int64_t begin, int64_t end) {
-    std::vector<int32_t> sums(static_cast<size_t>(channels));
+    Patch patch;
+    patch.line = window.x.in * channels;
+    patch.pixel = channels;
     for (int64_t row = begin; row < end; ++row) {
-      const uint8_t* image =
-          input.data<uint8_t>() + row / window.y.out * image_size;
-      const Span y = Covered(window.y, row % window.y.out);
+      patch.image = input.data<uint8_t>() + row / window.y.out * image_size;
+      patch.y = Covered(window.y, row % window.y.out);
       uint8_t* target = out->data<uint8_t>() + row * window.x.out * channels;
       for (int64_t column = 0; column < window.x.out; ++column) {
-        const Span x = Covered(window.x, column);
-        uint8_t* pixel = target + column * channels;
-        if (kIsMax) {
-          MaxPixel(image, window, channels, y, x, pixel);
-        } else {
-          AveragePixel(image, window, channels, y, x, sums.data(), pixel);
-        }
+        patch.x = Covered(window.x, column);
+        PoolPixel<kIsMax>(patch, channels, target + column * channels);
       }
     }
   });

@@ -3,10 +3,12 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <random>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine/runtime/kernel.h"
 #include "engine/runtime/quantization.h"
 #include "tests/support/status_matchers.h"
@@ -243,6 +245,43 @@ TEST(QuantizedPoolTest, AverageTruncatesAndIgnoresPadding) {
       auto highest, EvaluateNode(Node("op: 'QuantizedMaxPool'" + attrs),
                                  {image, Real(0), Real(1)}, 3));
   EXPECT_THAT(highest[0].flat<uint8_t>(), ElementsAre(6, 6, 8, 9));
+}
+
+// Blocks of channels, what is left of them, and windows of more codes than 16
+// bits have sums for.
+TEST(QuantizedPoolTest, ChannelsAndLargeWindowsArePooledAlike) {
+  for (const int64_t size : {3, 18}) {
+    constexpr int64_t kSide = 20, kChannels = 70;
+    std::vector<uint8_t> codes(kSide * kSide * kChannels);
+    for (size_t i = 0; i < codes.size(); ++i) {
+      codes[i] = i % 3 == 0 ? 255 : static_cast<uint8_t>(i * 7919 % 251);
+    }
+    const std::string of_size = absl::StrCat(size);
+    const std::string attrs =
+        Attr("ksize",
+             absl::StrCat("list { i: [1, ", of_size, ", ", of_size, ", 1] }")) +
+        Attr("strides", "list { i: [1, 2, 2, 1] }") +
+        Attr("padding", "s: 'VALID'");
+    const Tensor image = Codes({1, kSide, kSide, kChannels}, codes);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        auto average, EvaluateNode(Node("op: 'QuantizedAvgPool'" + attrs),
+                                   {image, Real(0), Real(1)}, 3));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        auto highest, EvaluateNode(Node("op: 'QuantizedMaxPool'" + attrs),
+                                   {image, Real(0), Real(1)}, 3));
+    for (int64_t c = 0; c < kChannels; ++c) {
+      int64_t sum = 0, most = 0;
+      for (int64_t y = 0; y < size; ++y) {
+        for (int64_t x = 0; x < size; ++x) {
+          const int64_t code = codes[(y * kSide + x) * kChannels + c];
+          sum += code;
+          most = std::max(most, code);
+        }
+      }
+      EXPECT_EQ(average[0].flat<uint8_t>()[c], sum / (size * size)) << c;
+      EXPECT_EQ(highest[0].flat<uint8_t>()[c], most) << c;
+    }
+  }
 }
 
 TEST(QuantizedConcatTest, RecodesOnlyWhatHasAnotherRange) {
