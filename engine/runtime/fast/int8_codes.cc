@@ -39,6 +39,7 @@ struct Matrix {
   // Those of the last row that exist.
   int64_t last = 0;
 
+  int64_t count() const { return (rows - 1) * columns + last; }
   int64_t bands() const { return (rows + kInt8Rows - 1) / kInt8Rows; }
   // How many of the 32 columns from `first` on exist in a row.
   int64_t Existing(int64_t row, int64_t first) const {
@@ -182,6 +183,14 @@ void Int8Codes::StoreTile(const Matrix& matrix, const Int8Numbers& numbers,
 void Int8Codes::Store(const Matrix& matrix, const Int8Stages& stages,
                       ThreadPool* pool, Tensor* out) const {
   auto* bytes = static_cast<uint8_t*>(out->raw());
+  if (stages.stages.size() == 1 &&
+      stages.stages[0].kind == Int8StageKind::kQuantize) {
+    return pool->ParallelFor(
+        matrix.count(), kNumbersPerRange, [&](int64_t begin, int64_t end) {
+          functions_.codes_of_floats(stages.stages[0], matrix.values + begin,
+                                     end - begin, bytes + begin);
+        });
+  }
   pool->ParallelFor(
       matrix.bands(), Grain(matrix), [&](int64_t begin, int64_t end) {
         ForEachTile(

@@ -22,6 +22,8 @@ struct Int8DepthwiseTile {
   // The image's rows under the window, at the tile's first channel of column 0;
   // nullptr outside of the image.
   const uint8_t* const* lines = nullptr;
+  // Where the image ends: codes up to there may be read.
+  const uint8_t* end = nullptr;
   int taps_y = 0;
   int taps_x = 0;
   // Where pixel 0's window begins; columns outside of [0, width) do not exist.

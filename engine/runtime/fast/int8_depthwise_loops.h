@@ -18,37 +18,80 @@ namespace optfarm::runtime {
 //   kKeptWeights: weights of how many columns stay in registers
 template <typename Isa>
 struct Int8DepthwiseLoops {
-  // The codes of one row at one column: as they lie, padding, or, where fewer
-  // than 32 channels are left, a copy.
-  static const uint8_t* CodesAt(const Int8DepthwiseTile& tile, int y,
-                                int64_t column, const uint8_t* padding,
-                                uint8_t* copy) {
-    if (y >= tile.taps_y || tile.lines[y] == nullptr) return padding;
-    const uint8_t* codes = tile.lines[y] + column * tile.pixel_bytes;
-    if (tile.channels == kInt8Columns) return codes;
-    for (int c = 0; c < tile.channels; ++c) copy[c] = codes[c];
-    return copy;
+  // The rows of a group under the window, and how far it is from one column to
+  // the next.
+  struct Group {
+    const uint8_t* rows[kInt8Group];
+    int64_t steps[kInt8Group];
+
+    void Advance() {
+      for (int y = 0; y < kInt8Group; ++y) rows[y] += steps[y];
+    }
+  };
+
+  static Group GroupAt(const Int8DepthwiseTile& tile, int group, int64_t column,
+                       const uint8_t* padding) {
+    Group made;
+    for (int y = 0; y < kInt8Group; ++y) {
+      const int line = group * kInt8Group + y;
+      const bool exists = line < tile.taps_y && tile.lines[line] != nullptr;
+      made.rows[y] =
+          exists ? tile.lines[line] + column * tile.pixel_bytes : padding;
+      made.steps[y] = exists ? tile.pixel_bytes : 0;
+    }
+    return made;
+  }
+
+  // Whether all 32 codes of so many columns may be read, although channels are
+  // fewer: others lie behind them.
+  static bool IsReadable(const Int8DepthwiseTile& tile, const Group& group,
+                         int64_t columns) {
+    if (tile.channels == kInt8Columns) return true;
+    for (int y = 0; y < kInt8Group; ++y) {
+      if (group.steps[y] == 0) continue;
+      const int64_t last = (columns - 1) * group.steps[y] + kInt8Columns;
+      if (last > tile.end - group.rows[y]) return false;
+    }
+    return true;
+  }
+
+  static void LayCopies(const Int8DepthwiseTile& tile, const Group& group,
+                        uint8_t* out) {
+    uint8_t copies[kInt8Group][kInt8Columns] = {};
+    const uint8_t* rows[kInt8Group];
+    for (int y = 0; y < kInt8Group; ++y) {
+      for (int c = 0; c < tile.channels; ++c) copies[y][c] = group.rows[y][c];
+      rows[y] = copies[y];
+    }
+    Isa::Lay(rows, out);
+  }
+
+  static int64_t Between(int64_t value, int64_t low, int64_t high) {
+    return value < low ? low : value > high ? high : value;
   }
 
   static void LayColumns(const Int8DepthwiseTile& tile, int64_t columns,
                          int groups) {
     uint8_t padding[kInt8Columns];
     for (uint8_t& code : padding) code = tile.padding;
-    uint8_t copies[kInt8Group][kInt8Columns] = {};
-    uint8_t* out = tile.scratch;
-    for (int64_t i = 0; i < columns; ++i) {
-      const int64_t column = tile.column + i;
-      const bool exists = column >= 0 && column < tile.width;
-      for (int g = 0; g < groups; ++g) {
-        const uint8_t* rows[kInt8Group];
-        for (int y = 0; y < kInt8Group; ++y) {
-          rows[y] = exists ? CodesAt(tile, g * kInt8Group + y, column, padding,
-                                     copies[y])
-                           : padding;
+    const uint8_t* outside[kInt8Group] = {padding, padding, padding, padding};
+    const int64_t begin = Between(-tile.column, 0, columns);
+    const int64_t end = Between(tile.width - tile.column, begin, columns);
+    const int64_t step = groups * kInt8ColumnBytes;
+    for (int g = 0; g < groups; ++g) {
+      uint8_t* out = tile.scratch + g * kInt8ColumnBytes;
+      Group group = GroupAt(tile, g, tile.column + begin, padding);
+      const bool is_readable = IsReadable(tile, group, end - begin);
+      int64_t i = 0;
+      for (; i < begin; ++i, out += step) Isa::Lay(outside, out);
+      for (; i < end; ++i, out += step, group.Advance()) {
+        if (is_readable) {
+          Isa::Lay(group.rows, out);
+        } else {
+          LayCopies(tile, group, out);
         }
-        Isa::Lay(rows, out);
-        out += kInt8ColumnBytes;
       }
+      for (; i < columns; ++i, out += step) Isa::Lay(outside, out);
     }
   }
 
@@ -66,12 +109,14 @@ struct Int8DepthwiseLoops {
     const int64_t columns =
         (pixels - 1) * tile.stride + (tile.taps_x - 1) * tile.dilation + 1;
     LayColumns(tile, columns, groups);
-    if (groups == 1 && tile.taps_x == 3 && tile.dilation == 1 &&
-        tile.extra == 0) {
-      return RunThree(tile, pixels);
+    if (groups == 1 && tile.taps_x == 3 && tile.dilation == 1) {
+      return tile.extra == 0 ? RunThree<false>(tile, pixels)
+                             : RunThree<true>(tile, pixels);
     }
     const int64_t bytes = groups * kInt8ColumnBytes;
-    alignas(64) int8_t ones[kInt8ColumnBytes];
+    alignas(64) int8_t ones[2][kInt8ColumnBytes];
+    FillOnes(kInt8Group, ones[0]);
+    FillOnes(tile.taps_y - (groups - 1) * kInt8Group, ones[1]);
     for (int p = 0; p < pixels; ++p) {
       const uint8_t* codes = tile.scratch + p * tile.stride * bytes;
       const int8_t* weights = tile.weights;
@@ -86,11 +131,11 @@ struct Int8DepthwiseLoops {
       if (tile.extra != 0) {
         auto total = Isa::Zero();
         for (int g = 0; g < groups; ++g) {
-          FillOnes(tile.taps_y - g * kInt8Group, ones);
+          const int8_t* of_group = ones[g + 1 == groups ? 1 : 0];
           for (int x = 0; x < tile.taps_x; ++x) {
             total = Isa::Add(
                 total, codes + x * tile.dilation * bytes + g * kInt8ColumnBytes,
-                ones);
+                of_group);
           }
         }
         sums = Isa::AddTimes(sums, total, tile.extra);
@@ -100,7 +145,11 @@ struct Int8DepthwiseLoops {
   }
 
   // The usual window: weights stay in registers.
+  template <bool kHasExtra>
   static void RunThree(const Int8DepthwiseTile& tile, int pixels) {
+    alignas(64) int8_t ones[kInt8ColumnBytes];
+    FillOnes(tile.taps_y, ones);
+    const auto one = Isa::LoadWeights(ones);
     const auto left = Isa::LoadWeights(tile.weights);
     const auto middle = Isa::LoadWeights(tile.weights + kInt8ColumnBytes);
     const auto right = Isa::LoadWeights(tile.weights + 2 * kInt8ColumnBytes);
@@ -110,6 +159,12 @@ struct Int8DepthwiseLoops {
       auto sums = Isa::AddWeights(start, codes, left);
       sums = Isa::AddWeights(sums, codes + kInt8ColumnBytes, middle);
       sums = Isa::AddWeights(sums, codes + 2 * kInt8ColumnBytes, right);
+      if constexpr (kHasExtra) {
+        auto total = Isa::AddWeights(Isa::Zero(), codes, one);
+        total = Isa::AddWeights(total, codes + kInt8ColumnBytes, one);
+        total = Isa::AddWeights(total, codes + 2 * kInt8ColumnBytes, one);
+        sums = Isa::AddTimes(sums, total, tile.extra);
+      }
       Isa::Store(sums, tile.out + p * kInt8Columns);
     }
   }

@@ -28,6 +28,8 @@ class Lines {
     scratch_.resize(static_cast<size_t>(columns * groups * kInt8ColumnBytes) +
                     kAlignment);
     tile_.lines = lines_.data();
+    tile_.end = product.image.codes +
+                product.image.batch * y.in * x.in * product.image.channels;
     tile_.taps_y = static_cast<int>(y.size);
     tile_.taps_x = static_cast<int>(x.size);
     tile_.width = x.in;

@@ -6,12 +6,15 @@ Int8Functions Int8FunctionsFor(const CpuFeatures& cpu) {
   Int8Functions functions;
 #if defined(__x86_64__)
   if (cpu.avx2) {
-    functions = {RunInt8TileAvx2, &kInt8StagesAvx2, RunInt8DepthwiseAvx2};
+    functions.tile = RunInt8TileAvx2;
+    functions.stages = &kInt8StagesAvx2;
+    functions.depthwise = RunInt8DepthwiseAvx2;
   }
   if (cpu.avx2 && cpu.avx_vnni) functions.tile = RunInt8TileAvxVnni;
   if (cpu.avx512) functions.stages = &kInt8StagesAvx512;
   if (cpu.avx512 && cpu.avx512_vnni) {
     functions.tile = RunInt8TileAvx512Vnni;
+    functions.tile_finishes = true;
     functions.depthwise = RunInt8DepthwiseAvx512Vnni;
   }
 #else

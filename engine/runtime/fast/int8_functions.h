@@ -12,6 +12,8 @@ namespace optfarm::runtime {
 
 struct Int8Functions {
   Int8TileFunction tile = RunInt8TilePortable;
+  // Whether it takes Int8Tile::finish.
+  bool tile_finishes = false;
   const Int8StageFunctions* stages = &kInt8StagesPortable;
   Int8DepthwiseFunction depthwise = RunInt8DepthwisePortable;
 };

@@ -158,7 +158,10 @@ void Fuser::FuseSum(int sum) {
     fused.inputs = inputs;
     fused.outputs = cut.outputs;
     StepChain steps = plan_.TakeChain(cut.members, inputs, cut.outputs);
-    fused.kernel = MakeInt8Sum(cut.chain, functions_, std::move(steps));
+    std::optional<Int8SumRanges> expected;
+    if (a && b) expected = Int8SumRanges{*a, *b};
+    fused.kernel =
+        MakeInt8Sum(cut.chain, expected, functions_, std::move(steps));
     return plan_.Fuse(cut.members, std::move(fused));
   }
 }

@@ -13,6 +13,24 @@
 namespace optfarm::runtime {
 namespace {
 
+// The one step that a tile is finished by; nothing when there are more.
+std::optional<Int8Finish> FinishOf(const std::vector<Int8Stage>& stages) {
+  if (stages.size() != 1 || stages[0].kind != Int8StageKind::kNarrow) {
+    return std::nullopt;
+  }
+  const Int8Stage& stage = stages[0];
+  Int8Finish finish;
+  finish.factors = stage.floats;
+  finish.most = stage.summand;
+  finish.zero = stage.low;
+  finish.least = stage.low + static_cast<int32_t>(stage.factor);
+  if (finish.zero < 0 || finish.zero > 255 || finish.least < 0 ||
+      finish.most != static_cast<float>(255 - finish.zero)) {
+    return std::nullopt;
+  }
+  return finish;
+}
+
 // Where finished numbers go: rows x columns of the output tensor.
 class Output {
  public:
@@ -23,9 +41,16 @@ class Output {
         functions_(functions),
         out_(static_cast<uint8_t*>(out->raw())) {}
 
+  // Codes from this place on.
+  void Point(int64_t row, int64_t column, Int8Finish* finish) const {
+    finish->factors += column;
+    finish->columns = Existing(column);
+    finish->stride = columns_;
+    finish->out = out_ + row * columns_ + column;
+  }
+
   void Store(const Int8Numbers& numbers, int64_t row) const {
-    const int count = static_cast<int>(
-        std::min<int64_t>(kInt8Columns, columns_ - numbers.channel));
+    const int count = Existing(numbers.channel);
     const int64_t place = row * columns_ + numbers.channel;
     if (is_codes_) {
       functions_.store_codes(numbers, count, columns_, out_ + place);
@@ -40,6 +65,11 @@ class Output {
 
  private:
   static constexpr int64_t kWide = sizeof(int32_t);
+
+  int Existing(int64_t column) const {
+    return static_cast<int>(std::min<int64_t>(kInt8Columns, columns_ - column));
+  }
+
   bool is_codes_;
   int64_t columns_;
   const Int8StageFunctions& functions_;
@@ -51,9 +81,24 @@ class StagesSink final : public Int8Sink {
  public:
   StagesSink(const std::vector<Int8Stage>& stages,
              const Int8StageFunctions& functions, const Output& output)
-      : stages_(stages), functions_(functions), output_(output) {}
+      : stages_(stages),
+        functions_(functions),
+        output_(output),
+        finish_(FinishOf(stages)) {}
+
+  bool FindFinish(int64_t row, int64_t column,
+                  Int8Finish* finish) const override {
+    if (!finish_) return false;
+    *finish = *finish_;
+    output_.Point(row, column, finish);
+    return true;
+  }
 
   void Take(const Int8Numbers& numbers, int64_t row) const override {
+    Int8Finish finish;
+    if (FindFinish(row, numbers.channel, &finish)) {
+      return functions_.finish(numbers, finish);
+    }
     functions_.run(stages_.data(), static_cast<int>(stages_.size()), numbers);
     output_.Store(numbers, row);
   }
@@ -62,6 +107,7 @@ class StagesSink final : public Int8Sink {
   const std::vector<Int8Stage>& stages_;
   const Int8StageFunctions& functions_;
   const Output& output_;
+  std::optional<Int8Finish> finish_;
 };
 
 // Keeps all tiles until the ranges are known: tile behind tile, those of the
@@ -136,8 +182,12 @@ class Int8Layer final : public Kernel {
   bool PlaceImage(const Tensor& input, Call* call) const;
 
   Int8Product ProductOf(const Call& call) const {
-    return {call.image, plan_.weights, plan_.weights_zero, plan_.functions,
-            plan_.is_depthwise};
+    return {.image = call.image,
+            .weights = plan_.weights,
+            .weights_zero = plan_.weights_zero,
+            .functions = plan_.functions,
+            .is_depthwise = plan_.is_depthwise,
+            .is_lined = plan_.is_lined};
   }
   absl::StatusOr<Tensor*> AllocateResult(const Call& call,
                                          KernelContext* context) const;

@@ -28,6 +28,8 @@ struct Int8LayerPlan {
   int64_t channels = 0;
   Int8Weights weights;
   bool is_depthwise = false;
+  // As Int8Product has it.
+  bool is_lined = false;
   // That of the unsigned codes.
   int32_t weights_zero = 0;
   // Of TensorFlow's first ops: the weights' range.

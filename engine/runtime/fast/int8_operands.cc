@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/runtime/fast/int8_chain_finder.h"
+#include "engine/runtime/fast/int8_tile.h"
 #include "engine/runtime/kernels/code_arithmetic.h"
 #include "engine/runtime/kernels/quantized_inputs.h"
 
@@ -124,6 +125,8 @@ bool Reader::ReadWindow(const Tensor& filter, Int8LayerPlan* made) const {
   made->size_y = filter.dim(0);
   made->size_x = filter.dim(1);
   made->channels = filter.dim(2);
+  made->is_lined = !form_.is_depthwise && made->channels % kInt8Group != 0 &&
+                   window->dilation_x == 1;
   return true;
 }
 
@@ -215,12 +218,14 @@ absl::Status PackInt8Filter(const FusionContext& context, const Tensor& filter,
   Int8LayerPlan& plan = operands->plan;
   const int64_t columns = plan.chain.columns();
   const int64_t depth = plan.is_depthwise ? Int8DepthwiseDepth(filter.shape())
+                        : plan.is_lined   ? Int8LinedDepth(filter.shape())
                                           : filter.num_elements() / columns;
   OPTFARM_ASSIGN_OR_RETURN(
       PackedWeights packed,
       context.Pack(filter,
-                   plan.is_depthwise
-                       ? Int8Weights::LayoutOfDepthwise(filter)
+                   plan.is_depthwise ? Int8Weights::LayoutOfDepthwise(filter)
+                   : plan.is_lined
+                       ? Int8Weights::LayoutOfLines(filter)
                        : Int8Weights::LayoutOf(filter, depth, columns,
                                                operands->is_transposed),
                    editor, bytes));

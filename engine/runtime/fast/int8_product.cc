@@ -1,10 +1,10 @@
 #include "engine/runtime/fast/int8_product.h"
 
 #include <algorithm>
-#include <cstring>
 #include <limits>
 
 #include "absl/synchronization/mutex.h"
+#include "engine/runtime/fast/int8_rows.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -43,149 +43,6 @@ Cut PlanCut(const Int8Product& product, int threads) {
   return cut;
 }
 
-// The rows of one tile as the tile functions read them. Each thread has one.
-class Rows {
- public:
-  explicit Rows(const Int8Product& product)
-      : image_(product.image),
-        sum_codes_(product.functions.stages->sum_codes),
-        shifted_zero_(product.weights_zero - kInt8Shift),
-        padded_depth_(product.weights.padded_depth()),
-        is_matrix_(IsMatrix(product.image)),
-        is_direct_(product.image.channels % kInt8Group == 0) {
-    const int64_t taps = is_direct_ ? Taps() : 1;
-    pixels_.resize(static_cast<size_t>(taps * kInt8Rows));
-    if (is_direct_) {
-      padding_.assign(static_cast<size_t>(image_.channels), PaddingCode());
-    } else {
-      patches_.assign(static_cast<size_t>(padded_depth_ * kInt8Rows), 0);
-    }
-  }
-
-  // Makes rows [first, first + rows) those of the tile.
-  void Fill(int64_t first, int rows) {
-    for (int r = 0; r < rows; ++r) {
-      const int64_t row = first + r;
-      if (!is_direct_) {
-        uint8_t* patch = patches_.data() + r * padded_depth_;
-        Gather(row, patch);
-        pixels_[r] = patch;
-      } else if (is_matrix_) {
-        pixels_[r] = image_.codes + row * image_.channels;
-      } else {
-        Point(row, r, rows);
-      }
-    }
-    for (int r = 0; r < rows; ++r) row_start_[r] = RowStart(r, rows);
-  }
-
-  void Describe(Int8Tile* tile) const {
-    tile->pixels = pixels_.data();
-    tile->taps = is_direct_ ? Taps() : 1;
-    tile->depth = is_direct_ ? image_.channels : padded_depth_;
-    tile->row_start = row_start_;
-  }
-
- private:
-  // Rows lie one behind the other.
-  static bool IsMatrix(const Int8Image& image) {
-    const WindowAxis &y = image.window.y, &x = image.window.x;
-    return y.size == 1 && x.size == 1 && y.stride == 1 && x.stride == 1 &&
-           y.out == y.in && x.out == x.in;
-  }
-  int64_t Taps() const { return image_.window.y.size * image_.window.x.size; }
-  uint8_t PaddingCode() const {
-    return static_cast<uint8_t>(std::clamp(image_.zero, 0, 255));
-  }
-
-  // The top left corner of the window of an output pixel.
-  struct Corner {
-    const uint8_t* image = nullptr;
-    int64_t y = 0;
-    int64_t x = 0;
-  };
-  Corner CornerOf(int64_t row) const {
-    const WindowAxis &y = image_.window.y, &x = image_.window.x;
-    const int64_t batch = row / (y.out * x.out);
-    return {image_.codes + batch * y.in * x.in * image_.channels,
-            row / x.out % y.out * y.stride - y.pad_before,
-            row % x.out * x.stride - x.pad_before};
-  }
-
-  // The pixels of row `r` of the tile where they lie.
-  void Point(int64_t row, int r, int rows) {
-    const WindowAxis &y = image_.window.y, &x = image_.window.x;
-    const Corner corner = CornerOf(row);
-    const uint8_t** out = pixels_.data() + r;
-    for (int64_t fy = 0; fy < y.size; ++fy) {
-      const int64_t in_y = corner.y + fy * y.dilation;
-      const bool is_row = in_y >= 0 && in_y < y.in;
-      for (int64_t fx = 0; fx < x.size; ++fx) {
-        const int64_t in_x = corner.x + fx * x.dilation;
-        *out = is_row && in_x >= 0 && in_x < x.in
-                   ? corner.image + (in_y * x.in + in_x) * image_.channels
-                   : padding_.data();
-        out += rows;
-      }
-    }
-  }
-
-  // Copies what the window covers.
-  void Gather(int64_t row, uint8_t* patch) const {
-    const WindowAxis &y = image_.window.y, &x = image_.window.x;
-    const Corner corner = CornerOf(row);
-    const auto channels = static_cast<size_t>(image_.channels);
-    // Pixels of one line lie together.
-    const bool is_whole =
-        x.dilation == 1 && corner.x >= 0 && corner.x + x.size <= x.in;
-    for (int64_t fy = 0; fy < y.size; ++fy) {
-      const int64_t in_y = corner.y + fy * y.dilation;
-      const bool is_row = in_y >= 0 && in_y < y.in;
-      const uint8_t* line = corner.image + in_y * x.in * image_.channels;
-      if (is_row && is_whole) {
-        std::memcpy(patch, line + corner.x * image_.channels,
-                    channels * static_cast<size_t>(x.size));
-        patch += channels * static_cast<size_t>(x.size);
-        continue;
-      }
-      for (int64_t fx = 0; fx < x.size; ++fx, patch += channels) {
-        const int64_t in_x = corner.x + fx * x.dilation;
-        if (is_row && in_x >= 0 && in_x < x.in) {
-          std::memcpy(patch, line + in_x * image_.channels, channels);
-        } else {
-          std::memset(patch, PaddingCode(), channels);
-        }
-      }
-    }
-  }
-
-  // What the weights' zero code takes off all sums of a row.
-  int32_t RowStart(int r, int rows) const {
-    if (shifted_zero_ == 0) return 0;
-    uint32_t sum = 0;
-    if (is_direct_) {
-      for (int64_t tap = 0; tap < Taps(); ++tap) {
-        sum += static_cast<uint32_t>(
-            sum_codes_(pixels_[tap * rows + r], image_.channels));
-      }
-    } else {
-      sum = static_cast<uint32_t>(sum_codes_(pixels_[r], image_.depth()));
-    }
-    return static_cast<int32_t>(-static_cast<uint32_t>(shifted_zero_) * sum);
-  }
-
-  const Int8Image& image_;
-  int32_t (*sum_codes_)(const uint8_t* codes, int64_t count);
-  int32_t shifted_zero_;
-  int64_t padded_depth_;
-  bool is_matrix_;
-  bool is_direct_;
-  std::vector<const uint8_t*> pixels_;
-  std::vector<uint8_t> padding_;
-  std::vector<uint8_t> patches_;
-  int32_t row_start_[kInt8Rows] = {};
-};
-
 Int8Extremes NoExtremes(int64_t columns) {
   const auto count = static_cast<size_t>(columns);
   return {std::vector<int32_t>(count, std::numeric_limits<int32_t>::max()),
@@ -208,15 +65,35 @@ struct Multiplication {
 
   // `extremes` may be nullptr.
   void Run(int64_t begin, int64_t end, Int8Extremes* extremes) const;
+  void FindNext(int64_t item, int64_t block, Int8Tile* tile) const;
 };
+
+// All tiles of a group together fetch the next group's weights, each a part.
+void Multiplication::FindNext(int64_t item, int64_t block,
+                              Int8Tile* tile) const {
+  const Int8Weights& weights = product.weights;
+  const int64_t group = item / cut.tiles;
+  tile->next = nullptr;
+  if (group + 1 >= cut.groups) return;
+  const int64_t block_bytes = weights.padded_depth() * kInt8Columns;
+  const int64_t part =
+      (item % cut.tiles * cut.group_blocks + block - group * cut.group_blocks) *
+      block_bytes / cut.tiles;
+  const int64_t first = (group + 1) * cut.group_blocks;
+  tile->next = weights.block(first) +
+               std::min(part, (weights.blocks() - first) * block_bytes);
+  tile->next_step = kInt8Columns * kInt8Group / cut.tiles;
+}
 
 void Multiplication::Run(int64_t begin, int64_t end,
                          Int8Extremes* extremes) const {
   const Int8Weights& weights = product.weights;
   const int64_t rows = product.image.rows();
   alignas(64) int32_t scratch[kInt8Rows * kInt8Columns];
-  Rows source(product);
+  Int8Rows source(product);
   Int8Tile tile;
+  Int8Finish finish;
+  const bool finishes = product.functions.tile_finishes && extremes == nullptr;
   for (int64_t item = begin; item < end; ++item) {
     const int64_t row = item % cut.tiles * cut.tile_rows;
     const int count = static_cast<int>(std::min(cut.tile_rows, rows - row));
@@ -227,7 +104,13 @@ void Multiplication::Run(int64_t begin, int64_t end,
     for (int64_t block = first; block < last; ++block) {
       const int64_t column = block * kInt8Columns;
       tile.weights = weights.block(block);
+      FindNext(item, block, &tile);
       tile.start = starts.data() + column;
+      if (finishes && sink.FindFinish(row, column, &finish)) {
+        tile.finish = &finish;
+        product.functions.tile(tile, count);
+        continue;
+      }
       tile.out = sink.PlaceOf(row, count, column, scratch);
       product.functions.tile(tile, count);
       const Int8Numbers numbers = {tile.out, count, column};

@@ -46,6 +46,13 @@ class Int8Sink {
     (void)row, (void)rows, (void)column;
     return scratch;
   }
+  // Whether these rows and columns are finished by *finish alone; then a tile
+  // function may do it, and Take is not called.
+  virtual bool FindFinish(int64_t row, int64_t column,
+                          Int8Finish* finish) const {
+    (void)row, (void)column, (void)finish;
+    return false;
+  }
   // `numbers.channel` is the first column.
   virtual void Take(const Int8Numbers& numbers, int64_t row) const = 0;
 };
@@ -72,6 +79,9 @@ struct Int8Product {
   bool is_depthwise = false;
   // As many as there are columns; nullptr for none.
   const int32_t* bias = nullptr;
+  // Weights are packed line by line of the window (Int8Weights::PackLines).
+  // REQUIRES then: a convolution without dilation along x.
+  bool is_lined = false;
 
   // The products of one sum.
   int64_t depth() const {

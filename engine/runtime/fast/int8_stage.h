@@ -10,6 +10,8 @@
 
 #include <cstdint>
 
+#include "engine/runtime/fast/int8_finish.h"
+
 namespace optfarm::runtime {
 
 enum class Int8StageKind : uint8_t {
@@ -67,6 +69,19 @@ struct Int8Numbers {
   int64_t channel = 0;
 };
 
+// min(max(a line through two codes, least), most), the line being
+//   t2 >> 14 with t2 = zeros[2] + a * steps[2][0] + b * steps[2][1]
+//     + (t1 >> 14), t1 likewise of limb 1 and t0, t0 of limb 0 alone:
+// numbers of 42 binary places in three limbs, whose products fit in 32 bits.
+struct Int8CodeSum {
+  static constexpr int kLimbs = 3;
+  static constexpr int kLimbBits = 14;
+  int16_t steps[kLimbs][2] = {};
+  int32_t zeros[kLimbs] = {};
+  int32_t least = 0;
+  int32_t most = 255;
+};
+
 // What is done with tiles besides multiplying.
 struct Int8StageFunctions {
   // Runs `count` stages in place.
@@ -75,6 +90,8 @@ struct Int8StageFunctions {
   // bytes apart.
   void (*store_codes)(const Int8Numbers& numbers, int columns, int64_t stride,
                       uint8_t* out);
+  // A tile's numbers by Int8Finish, whose factors are those of the tile.
+  void (*finish)(const Int8Numbers& numbers, const Int8Finish& finish);
   // Widens low[c] and high[c] to what the numbers of column c are.
   void (*find_range)(const Int8Numbers& numbers, int32_t* low, int32_t* high);
   // The same for floats, in bits; NaN is passed over.
@@ -87,6 +104,12 @@ struct Int8StageFunctions {
   // out[i] = zero + a[i] * step_a + b[i] * step_b, which fits in 32 bits.
   void (*add_codes)(const uint8_t* a, const uint8_t* b, int64_t count,
                     int32_t zero, int32_t step_a, int32_t step_b, int32_t* out);
+  // out[i] = the line through a[i] and b[i].
+  void (*sum_of_codes)(const uint8_t* a, const uint8_t* b, int64_t count,
+                       const Int8CodeSum& sum, uint8_t* out);
+  // out[i] = the code of floats[i] by a stage that is kQuantize.
+  void (*codes_of_floats)(const Int8Stage& stage, const float* floats,
+                          int64_t count, uint8_t* out);
 };
 
 extern const Int8StageFunctions kInt8StagesPortable;

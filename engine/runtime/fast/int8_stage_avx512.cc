@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include "engine/runtime/fast/int8_finish_avx512_inl.h"
 #include "engine/runtime/fast/int8_stage_loops.h"
 
 namespace optfarm::runtime {
@@ -82,18 +83,21 @@ struct Avx512 : Int8StageLoops<Avx512> {
     }
   }
 
+  static __m512i CodesOf(__m512 floats, __m512 factor, __m512 summand) {
+    __m512 code = _mm512_roundscale_ps(AddHalf(_mm512_mul_ps(floats, factor)),
+                                       _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    code = _mm512_sub_ps(code, summand);
+    // The second operand comes out where one is NaN.
+    code = _mm512_max_ps(code, _mm512_setzero_ps());
+    return _mm512_cvttps_epi32(_mm512_min_ps(code, _mm512_set1_ps(255.0f)));
+  }
+
   static void Quantize(const Int8Stage& stage, int32_t* row) {
     const __m512 factor = _mm512_set1_ps(stage.factor);
     const __m512 summand = _mm512_set1_ps(stage.summand);
     for (int i = 0; i < kInt8Columns; i += 16) {
-      const __m512 x = _mm512_mul_ps(_mm512_load_ps(row + i), factor);
-      __m512 code = _mm512_roundscale_ps(
-          AddHalf(x), _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-      code = _mm512_sub_ps(code, summand);
-      // The second operand comes out where one is NaN.
-      code = _mm512_max_ps(code, _mm512_setzero_ps());
-      code = _mm512_min_ps(code, _mm512_set1_ps(255.0f));
-      _mm512_store_si512(row + i, _mm512_cvttps_epi32(code));
+      _mm512_store_si512(row + i,
+                         CodesOf(_mm512_load_ps(row + i), factor, summand));
     }
   }
 
@@ -161,6 +165,79 @@ struct Avx512 : Int8StageLoops<Avx512> {
     return static_cast<int32_t>(_mm512_reduce_add_epi64(sums));
   }
 
+  // Unpacking leaves sixteens of numbers lane by lane, and packing puts them
+  // where they came from.
+  static void SumOfCodes(const uint8_t* a, const uint8_t* b, int64_t count,
+                         const Int8CodeSum& sum, uint8_t* out) {
+    const __m512i none = _mm512_setzero_si512();
+    __m512i steps[Int8CodeSum::kLimbs], zeros[Int8CodeSum::kLimbs];
+    for (int limb = 0; limb < Int8CodeSum::kLimbs; ++limb) {
+      int32_t both;
+      std::memcpy(&both, sum.steps[limb], sizeof(both));
+      steps[limb] = _mm512_set1_epi32(both);
+      zeros[limb] = _mm512_set1_epi32(sum.zeros[limb]);
+    }
+    const __m512i least = _mm512_set1_epi8(static_cast<char>(sum.least));
+    const __m512i most = _mm512_set1_epi8(static_cast<char>(sum.most));
+    const auto line = [&](__m512i codes) {
+      __m512i t =
+          _mm512_add_epi32(_mm512_madd_epi16(codes, steps[0]), zeros[0]);
+      for (int limb = 1; limb < Int8CodeSum::kLimbs; ++limb) {
+        t = _mm512_add_epi32(
+            _mm512_srai_epi32(t, Int8CodeSum::kLimbBits),
+            _mm512_add_epi32(_mm512_madd_epi16(codes, steps[limb]),
+                             zeros[limb]));
+      }
+      return _mm512_srai_epi32(t, Int8CodeSum::kLimbBits);
+    };
+    for (int64_t i = 0; i < count; i += 64) {
+      const __mmask64 exist =
+          count - i < 64 ? ~uint64_t{0} >> (64 - (count - i)) : ~uint64_t{0};
+      const __m512i x = _mm512_maskz_loadu_epi8(exist, a + i);
+      const __m512i y = _mm512_maskz_loadu_epi8(exist, b + i);
+      const __m512i low = _mm512_unpacklo_epi8(x, y);
+      const __m512i high = _mm512_unpackhi_epi8(x, y);
+      const __m512i first =
+          _mm512_packs_epi32(line(_mm512_unpacklo_epi8(low, none)),
+                             line(_mm512_unpackhi_epi8(low, none)));
+      const __m512i second =
+          _mm512_packs_epi32(line(_mm512_unpacklo_epi8(high, none)),
+                             line(_mm512_unpackhi_epi8(high, none)));
+      __m512i codes = _mm512_packus_epi16(first, second);
+      codes = _mm512_min_epu8(_mm512_max_epu8(codes, least), most);
+      _mm512_mask_storeu_epi8(out + i, exist, codes);
+    }
+  }
+
+  static void CodesOfFloats(const Int8Stage& stage, const float* floats,
+                            int64_t count, uint8_t* out) {
+    const __m512 factor = _mm512_set1_ps(stage.factor);
+    const __m512 summand = _mm512_set1_ps(stage.summand);
+    for (int64_t i = 0; i < count; i += 16) {
+      const __mmask16 exist =
+          count - i < 16
+              ? static_cast<__mmask16>((uint32_t{1} << (count - i)) - 1)
+              : static_cast<__mmask16>(0xffff);
+      const __m512i codes =
+          CodesOf(_mm512_maskz_loadu_ps(exist, floats + i), factor, summand);
+      _mm_mask_storeu_epi8(out + i, exist, _mm512_cvtepi32_epi8(codes));
+    }
+  }
+
+  static void Finish(const Int8Numbers& numbers, const Int8Finish& by) {
+    FinishAvx512 finish(by);
+    const int32_t* row = numbers.data;
+    int r = 0;
+    for (; r + 1 < numbers.rows; r += 2, row += 2 * kInt8Columns) {
+      finish.Two(_mm512_load_si512(row), _mm512_load_si512(row + 16),
+                 _mm512_load_si512(row + kInt8Columns),
+                 _mm512_load_si512(row + kInt8Columns + 16));
+    }
+    if (r < numbers.rows) {
+      finish.One(_mm512_load_si512(row), _mm512_load_si512(row + 16));
+    }
+  }
+
   static void StoreCodes(const Int8Numbers& numbers, int columns,
                          int64_t stride, uint8_t* out) {
     const __mmask16 first =
@@ -169,10 +246,12 @@ struct Avx512 : Int8StageLoops<Avx512> {
         columns <= 16 ? 0 : static_cast<__mmask16>((1 << (columns - 16)) - 1);
     for (int r = 0; r < numbers.rows; ++r) {
       const int32_t* row = numbers.data + r * kInt8Columns;
-      _mm512_mask_cvtepi32_storeu_epi8(out, first, _mm512_load_si512(row));
+      // Storing while converting takes many times as long.
+      _mm_mask_storeu_epi8(out, first,
+                           _mm512_cvtepi32_epi8(_mm512_load_si512(row)));
       if (second != 0) {
-        _mm512_mask_cvtepi32_storeu_epi8(out + 16, second,
-                                         _mm512_load_si512(row + 16));
+        _mm_mask_storeu_epi8(out + 16, second,
+                             _mm512_cvtepi32_epi8(_mm512_load_si512(row + 16)));
       }
       out += stride;
     }

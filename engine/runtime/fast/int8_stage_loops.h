@@ -167,6 +167,17 @@ struct Int8StageLoops {
     }
   }
 
+  static void Finish(const Int8Numbers& numbers, const Int8Finish& finish) {
+    Int8Stage narrow;
+    narrow.factor = static_cast<float>(finish.least - finish.zero);
+    narrow.summand = finish.most;
+    narrow.low = finish.zero;
+    for (int r = 0; r < numbers.rows; ++r) {
+      Isa::Narrow(narrow, finish.factors, numbers.data + r * kInt8Columns);
+    }
+    Isa::StoreCodes(numbers, finish.columns, finish.stride, finish.out);
+  }
+
   static void FindRange(const Int8Numbers& numbers, int32_t* low,
                         int32_t* high) {
     for (int r = 0; r < numbers.rows; ++r) {
@@ -222,9 +233,37 @@ struct Int8StageLoops {
     }
   }
 
+  static void SumOfCodes(const uint8_t* a, const uint8_t* b, int64_t count,
+                         const Int8CodeSum& sum, uint8_t* out) {
+    constexpr int kBits = Int8CodeSum::kLimbBits;
+    for (int64_t i = 0; i < count; ++i) {
+      int32_t t = 0;
+      for (int limb = 0; limb < Int8CodeSum::kLimbs; ++limb) {
+        t = (t >> kBits) + sum.zeros[limb] + a[i] * sum.steps[limb][0] +
+            b[i] * sum.steps[limb][1];
+      }
+      out[i] = static_cast<uint8_t>(Cut(t >> kBits, sum.least, sum.most));
+    }
+  }
+
+  static void CodesOfFloats(const Int8Stage& stage, const float* floats,
+                            int64_t count, uint8_t* out) {
+    alignas(64) int32_t row[kInt8Columns] = {};
+    for (int64_t i = 0; i < count; i += kInt8Columns) {
+      const int64_t left = count - i < kInt8Columns ? count - i : kInt8Columns;
+      std::memcpy(row, floats + i, static_cast<size_t>(left) * sizeof(float));
+      Isa::Quantize(stage, row);
+      for (int64_t k = 0; k < left; ++k) {
+        out[i + k] = static_cast<uint8_t>(row[k]);
+      }
+    }
+  }
+
   static constexpr Int8StageFunctions Functions() {
-    return {Isa::Run,    Isa::StoreCodes, Isa::FindRange, Isa::FindFloatRange,
-            Isa::HasNan, Isa::SumCodes,   Isa::AddCodes};
+    return {Isa::Run,          Isa::StoreCodes,     Isa::Finish,
+            Isa::FindRange,    Isa::FindFloatRange, Isa::HasNan,
+            Isa::SumCodes,     Isa::AddCodes,       Isa::SumOfCodes,
+            Isa::CodesOfFloats};
   }
 };
 

@@ -19,12 +19,19 @@ namespace optfarm::runtime {
 // another.
 inline constexpr int64_t kInt8SumColumns = kInt8Columns;
 
+// Of both operands.
+struct Int8SumRanges {
+  Range a;
+  Range b;
+};
+
 // Inputs: those of QuantizedAdd. Outputs: codes (8 or 32 bits), min, max;
-// floats alone where the chain ends in floats. `steps` are what it stands for,
-// for inputs that it has no code for.
-std::unique_ptr<Kernel> MakeInt8Sum(Int8Chain chain,
-                                    const Int8Functions& functions,
-                                    StepChain steps);
+// floats alone where the chain ends in floats. `expected`: the ranges, where
+// they are known beforehand. `steps` are what it stands for, for inputs that it
+// has no code for.
+std::unique_ptr<Kernel> MakeInt8Sum(
+    Int8Chain chain, const std::optional<Int8SumRanges>& expected,
+    const Int8Functions& functions, StepChain steps);
 
 }  // namespace optfarm::runtime
 

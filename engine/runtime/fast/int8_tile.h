@@ -11,6 +11,8 @@
 
 #include <cstdint>
 
+#include "engine/runtime/fast/int8_finish.h"
+
 namespace optfarm::runtime {
 
 // Activations that are multiplied at a time: one dword of four codes.
@@ -36,6 +38,13 @@ struct Int8Tile {
   const int32_t* row_start = nullptr;
   // rows x kInt8Columns, row by row; 64-byte aligned.
   int32_t* out = nullptr;
+  // Not nullptr: the sums go there as codes, and `out` is nothing. For
+  // functions that are said to finish (int8_functions.h).
+  const Int8Finish* finish = nullptr;
+  // What will be read soon, from far away: a function may fetch it, `next_step`
+  // bytes for each group of codes. nullptr for nothing.
+  const int8_t* next = nullptr;
+  int64_t next_step = 0;
 };
 
 // REQUIRES: 1 <= rows <= kInt8Rows.

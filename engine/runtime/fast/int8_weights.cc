@@ -34,10 +34,35 @@ uint8_t FlipOf(DataType dtype) {
   return dtype == tensorflow::DT_QUINT8 ? kInt8Shift : 0;
 }
 
-// The row of the packed matrix for a place in the window.
-int64_t DepthwiseRow(const Shape& filter, int64_t y, int64_t x) {
+// The row of the packed matrix for a place in the window, counted line by line.
+int64_t DepthwiseRow(const Shape& filter, int64_t row) {
+  const int64_t y = row / filter.dim(1), x = row % filter.dim(1);
   const int64_t groups = RoundUp(filter.dim(0), kInt8Group) / kInt8Group;
   return (x * groups + y / kInt8Group) * kInt8Group + y % kInt8Group;
+}
+
+// The same where lines are filled up.
+int64_t LinedRow(const Shape& filter, int64_t row) {
+  const int64_t line = filter.dim(1) * filter.dim(2);
+  return row / line * RoundUp(line, kInt8Group) + row % line;
+}
+
+// The rows of `codes`, each at its place in a matrix of depth x columns whose
+// other rows become zero when they are packed.
+absl::StatusOr<Tensor> SpreadRows(const Tensor& codes, int64_t depth,
+                                  int64_t columns,
+                                  absl::FunctionRef<int64_t(int64_t)> place) {
+  OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
+                           Shape::FromDims({depth, columns}));
+  OPTFARM_ASSIGN_OR_RETURN(Tensor rows, Tensor::Zeros(codes.dtype(), shape));
+  auto* out = static_cast<uint8_t*>(rows.raw());
+  std::memset(out, FlipOf(codes.dtype()), static_cast<size_t>(depth * columns));
+  const auto* in = static_cast<const uint8_t*>(codes.raw());
+  for (int64_t row = 0; row < codes.num_elements() / columns; ++row) {
+    std::memcpy(out + place(row) * columns, in + row * columns,
+                static_cast<size_t>(columns));
+  }
+  return rows;
 }
 
 }  // namespace
@@ -82,6 +107,24 @@ WeightLayout Int8Weights::LayoutOfDepthwise(const Tensor& codes) {
                    shape](const Tensor& packed) {
     return Int8Weights(PackedWeights(packed), depth, columns)
         .UnpackDepthwise(dtype, shape);
+  };
+  return layout;
+}
+
+WeightLayout Int8Weights::LayoutOfLines(const Tensor& codes) {
+  const Shape& shape = codes.shape();
+  const int64_t depth = Int8LinedDepth(shape), columns = shape.dim(3);
+  WeightLayout layout;
+  layout.name = absl::StrCat("int8 lines ", shape.ToString());
+  layout.packed_bytes = PackedBytes(depth, columns);
+  layout.pack = [shape](const Tensor& weights, ThreadPool* pool,
+                        WeightLayout::Done) {
+    return PackLines(weights.Reshaped(shape), pool);
+  };
+  layout.unpack = [depth, columns, dtype = codes.dtype(),
+                   shape](const Tensor& packed) {
+    return Int8Weights(PackedWeights(packed), depth, columns)
+        .UnpackLines(dtype, shape);
   };
   return layout;
 }
@@ -137,43 +180,57 @@ absl::StatusOr<Tensor> Int8Weights::Unpack(DataType dtype, const Shape& shape,
 absl::StatusOr<Tensor> Int8Weights::PackDepthwise(const Tensor& codes,
                                                   ThreadPool* pool) {
   const Shape& filter = codes.shape();
-  const int64_t depth = Int8DepthwiseDepth(filter), channels = filter.dim(2);
-  OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
-                           Shape::FromDims({depth, channels}));
-  OPTFARM_ASSIGN_OR_RETURN(Tensor rows, Tensor::Zeros(codes.dtype(), shape));
-  auto* out = static_cast<uint8_t*>(rows.raw());
-  // What becomes zero in the packed form.
-  std::memset(out, FlipOf(codes.dtype()),
-              static_cast<size_t>(depth * channels));
-  const auto* in = static_cast<const uint8_t*>(codes.raw());
-  for (int64_t y = 0; y < filter.dim(0); ++y) {
-    for (int64_t x = 0; x < filter.dim(1); ++x, in += channels) {
-      std::memcpy(out + DepthwiseRow(filter, y, x) * channels, in,
-                  static_cast<size_t>(channels));
-    }
-  }
-  return Pack(rows, depth, channels, false, pool);
+  OPTFARM_ASSIGN_OR_RETURN(
+      const Tensor rows,
+      SpreadRows(codes, Int8DepthwiseDepth(filter), filter.dim(2),
+                 [&](int64_t row) { return DepthwiseRow(filter, row); }));
+  return Pack(rows, rows.dim(0), rows.dim(1), false, pool);
 }
 
 absl::StatusOr<Tensor> Int8Weights::UnpackDepthwise(DataType dtype,
                                                     const Shape& shape) const {
+  return UnpackRows(dtype, shape,
+                    [&](int64_t row) { return DepthwiseRow(shape, row); });
+}
+
+absl::StatusOr<Tensor> Int8Weights::PackLines(const Tensor& codes,
+                                              ThreadPool* pool) {
+  const Shape& filter = codes.shape();
+  OPTFARM_ASSIGN_OR_RETURN(
+      const Tensor rows,
+      SpreadRows(codes, Int8LinedDepth(filter), filter.dim(3),
+                 [&](int64_t row) { return LinedRow(filter, row); }));
+  return Pack(rows, rows.dim(0), rows.dim(1), false, pool);
+}
+
+absl::StatusOr<Tensor> Int8Weights::UnpackLines(DataType dtype,
+                                                const Shape& shape) const {
+  return UnpackRows(dtype, shape,
+                    [&](int64_t row) { return LinedRow(shape, row); });
+}
+
+absl::StatusOr<Tensor> Int8Weights::UnpackRows(
+    DataType dtype, const Shape& shape,
+    absl::FunctionRef<int64_t(int64_t)> place) const {
   OPTFARM_ASSIGN_OR_RETURN(const Shape all,
                            Shape::FromDims({depth_, columns_}));
   OPTFARM_ASSIGN_OR_RETURN(const Tensor rows, Unpack(dtype, all, false));
   OPTFARM_ASSIGN_OR_RETURN(Tensor codes, Tensor::Allocate(dtype, shape));
   const auto* in = static_cast<const uint8_t*>(rows.raw());
   auto* out = static_cast<uint8_t*>(codes.raw());
-  for (int64_t y = 0; y < shape.dim(0); ++y) {
-    for (int64_t x = 0; x < shape.dim(1); ++x, out += columns_) {
-      std::memcpy(out, in + DepthwiseRow(shape, y, x) * columns_,
-                  static_cast<size_t>(columns_));
-    }
+  for (int64_t row = 0; row < codes.num_elements() / columns_; ++row) {
+    std::memcpy(out + row * columns_, in + place(row) * columns_,
+                static_cast<size_t>(columns_));
   }
   return codes;
 }
 
 int64_t Int8DepthwiseDepth(const Shape& filter) {
   return RoundUp(filter.dim(0), kInt8Group) * filter.dim(1);
+}
+
+int64_t Int8LinedDepth(const Shape& filter) {
+  return filter.dim(0) * RoundUp(filter.dim(1) * filter.dim(2), kInt8Group);
 }
 
 const int8_t* Int8Weights::block(int64_t number) const {

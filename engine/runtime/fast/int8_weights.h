@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "engine/runtime/packed_weights.h"
 #include "engine/runtime/tensor.h"
@@ -29,6 +30,7 @@ class Int8Weights {
   static WeightLayout LayoutOf(const Tensor& codes, int64_t depth,
                                int64_t columns, bool transposed);
   static WeightLayout LayoutOfDepthwise(const Tensor& codes);
+  static WeightLayout LayoutOfLines(const Tensor& codes);
   // Packs if nobody did before; false when there is no memory for it.
   bool Prepare(ThreadPool* pool) const { return packed_.Get(pool) != nullptr; }
   // The codes as they came. ERRORS: PackedWeights::Value's.
@@ -52,6 +54,13 @@ class Int8Weights {
   absl::StatusOr<Tensor> UnpackDepthwise(DataType dtype,
                                          const Shape& shape) const;
 
+  // A convolution's filter [height, width, channels, columns] with each line of
+  // the window filled up to whole groups, so that a line can be read where it
+  // lies in the image: a matrix of Int8LinedDepth(shape) x columns.
+  static absl::StatusOr<Tensor> PackLines(const Tensor& codes,
+                                          ThreadPool* pool);
+  absl::StatusOr<Tensor> UnpackLines(DataType dtype, const Shape& shape) const;
+
   int64_t depth() const { return depth_; }
   int64_t columns() const { return columns_; }
   // Depth with the rows that fill up the last group.
@@ -63,6 +72,11 @@ class Int8Weights {
   const int32_t* sums() const;
 
  private:
+  // The rows of a tensor of this shape, each from its place.
+  absl::StatusOr<Tensor> UnpackRows(
+      DataType dtype, const Shape& shape,
+      absl::FunctionRef<int64_t(int64_t)> place) const;
+
   PackedWeights packed_;
   int64_t depth_ = 0;
   int64_t columns_ = 0;
@@ -72,6 +86,7 @@ class Int8Weights {
 
 // REQUIRES: `filter` has four dimensions.
 int64_t Int8DepthwiseDepth(const Shape& filter);
+int64_t Int8LinedDepth(const Shape& filter);
 
 }  // namespace optfarm::runtime
 

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "engine/runtime/fast/cpu_features.h"
+#include "engine/runtime/fast/int8_code_sum.h"
 #include "engine/runtime/fast/int8_depthwise.h"
 #include "engine/runtime/fast/int8_functions.h"
 #include "engine/runtime/fast/int8_weights.h"
@@ -255,6 +257,139 @@ TEST(Int8StageFunctionsTest, StoreSumAndFindRange) {
   }
 }
 
+// What is finished is what the stage and the store give, also of sums that are
+// far outside and of halves.
+TEST(Int8FinishTest, GivesTheCodesOfTheNarrowingStage) {
+  std::mt19937 random(5);
+  constexpr int64_t kDepth = 8, kStride = 40;
+  alignas(64) static int8_t weights[kDepth * kInt8Columns];
+  for (int8_t& weight : weights) weight = static_cast<int8_t>(random());
+  std::vector<uint8_t> codes(kDepth * kInt8Rows);
+  for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
+  std::vector<const uint8_t*> pixels;
+  for (int r = 0; r < kInt8Rows; ++r) pixels.push_back(&codes[r * kDepth]);
+  int32_t start[kInt8Columns] = {}, row_start[kInt8Rows] = {};
+  start[1] = INT32_MAX - 600000;
+  start[2] = INT32_MIN + 600000;
+  float factors[kInt8Columns];
+  for (float& factor : factors) {
+    factor = std::ldexp(1.0f, -static_cast<int>(random() % 12));
+  }
+  factors[2] = factors[1] = 1e30f;
+  for (const int32_t zero : {0, 7, 255}) {
+    for (const int columns : {1, 16, 31, 32}) {
+      for (int rows = 1; rows <= kInt8Rows; ++rows) {
+        Int8Stage stage;
+        stage.kind = Int8StageKind::kNarrow;
+        stage.floats = factors;
+        stage.low = zero;
+        stage.factor = columns == 16 ? 0.0f : static_cast<float>(-zero);
+        stage.summand = static_cast<float>(255 - zero);
+        Int8Finish finish;
+        finish.factors = factors;
+        finish.zero = zero;
+        finish.least = zero + static_cast<int32_t>(stage.factor);
+        finish.most = stage.summand;
+        finish.columns = columns;
+        finish.stride = kStride;
+        alignas(64) int32_t sums[kInt8Rows * kInt8Columns];
+        Int8Tile tile = {pixels.data(), 1,         kDepth, weights,
+                         start,         row_start, sums};
+        RunInt8TilePortable(tile, rows);
+        alignas(64) int32_t numbers[kInt8Rows * kInt8Columns];
+        std::copy(std::begin(sums), std::end(sums), numbers);
+        std::vector<uint8_t> expected(kInt8Rows * kStride, 9);
+        kInt8StagesPortable.run(&stage, 1, {numbers, rows, 0});
+        kInt8StagesPortable.store_codes({numbers, rows, 0}, columns, kStride,
+                                        expected.data());
+        for (const CpuFeatures& set : Sets()) {
+          const Int8Functions functions = Int8FunctionsFor(set);
+          std::vector<uint8_t> made(expected.size(), 9);
+          std::copy(std::begin(sums), std::end(sums), numbers);
+          finish.out = made.data();
+          functions.stages->finish({numbers, rows, 0}, finish);
+          EXPECT_EQ(expected, made) << ToString(set) << " " << columns;
+          if (!functions.tile_finishes) continue;
+          std::fill(made.begin(), made.end(), uint8_t{9});
+          tile.finish = &finish;
+          functions.tile(tile, rows);
+          tile.finish = nullptr;
+          EXPECT_EQ(expected, made) << ToString(set) << " " << columns;
+        }
+      }
+    }
+  }
+}
+
+TEST(Int8CodeSumTest, GivesWhatTheStagesGiveOrIsNotFound) {
+  std::mt19937 random(6);
+  std::vector<uint8_t> a(1000), b(1000);
+  for (uint8_t& code : a) code = static_cast<uint8_t>(random());
+  for (uint8_t& code : b) code = static_cast<uint8_t>(random());
+  int found = 0;
+  for (const float scale : {0.5f, 0.9f, 1.7f}) {
+    for (const int32_t step_b : {70000, 123456, 199999}) {
+      const Int8Line line = {-20 * 100000, 100000, step_b};
+      const Range from = {-1000 * scale, 1000 * scale};
+      Int8Stage clamp, requantize = RequantizeStage(from, {-1, 11});
+      clamp.low = -300000;
+      clamp.high = INT32_MAX;
+      const std::vector<Int8Stage> stages = {clamp, requantize};
+      const auto sum = FindCodeSum(line, stages, kInt8StagesPortable);
+      if (!sum) continue;
+      ++found;
+      for (const CpuFeatures& set : Sets()) {
+        const Int8StageFunctions& functions = *Int8FunctionsFor(set).stages;
+        for (const int64_t count : {1, 63, 64, 65, 1000}) {
+          std::vector<uint8_t> expected(1000, 3), made(1000, 3);
+          kInt8StagesPortable.sum_of_codes(a.data(), b.data(), count, *sum,
+                                           expected.data());
+          functions.sum_of_codes(a.data(), b.data(), count, *sum, made.data());
+          EXPECT_EQ(expected, made) << ToString(set) << " " << count;
+        }
+      }
+    }
+  }
+  // All but those whose steps are too large.
+  EXPECT_GT(found, 4);
+  Int8Stage relu;
+  relu.kind = Int8StageKind::kRelu;
+  EXPECT_FALSE(FindCodeSum({}, {relu}, kInt8StagesPortable).has_value());
+  EXPECT_FALSE(FindCodeSum({0, INT32_MAX, INT32_MAX},
+                           {RequantizeStage({-1e9f, 1e9f}, {-1, 1})},
+                           kInt8StagesPortable)
+                   .has_value());
+}
+
+TEST(Int8StageFunctionsTest, CodesOfFloatsAreThoseOfTheStage) {
+  std::mt19937 random(7);
+  std::uniform_real_distribution<float> number(-400, 400);
+  std::vector<float> floats(200);
+  for (float& value : floats) value = number(random);
+  floats[3] = 10.5f;
+  floats[4] = std::numeric_limits<float>::quiet_NaN();
+  floats[5] = std::numeric_limits<float>::infinity();
+  Int8Stage stage;
+  stage.kind = Int8StageKind::kQuantize;
+  stage.factor = 1.0f;
+  stage.summand = -100.0f;
+  for (const int64_t count : {1, 15, 16, 33, 200}) {
+    std::vector<uint8_t> expected(200, 3);
+    for (int64_t i = 0; i < count; ++i) {
+      alignas(64) int32_t row[kInt8Columns] = {};
+      std::memcpy(row, &floats[i], sizeof(float));
+      kInt8StagesPortable.run(&stage, 1, {row, 1, 0});
+      expected[i] = static_cast<uint8_t>(row[0]);
+    }
+    for (const CpuFeatures& set : Sets()) {
+      std::vector<uint8_t> made(200, 3);
+      Int8FunctionsFor(set).stages->codes_of_floats(stage, floats.data(), count,
+                                                    made.data());
+      EXPECT_EQ(expected, made) << ToString(set) << " " << count;
+    }
+  }
+}
+
 struct Depthwise {
   int taps_y, taps_x, stride, dilation, channels, zero;
 };
@@ -290,6 +425,7 @@ TEST_P(Int8DepthwiseTest, GivesTheSumsOfThePlainCode) {
   alignas(64) int32_t sums[kInt8Rows * kInt8Columns];
   Int8DepthwiseTile tile;
   tile.lines = lines.data();
+  tile.end = codes.data() + codes.size();
   tile.taps_y = p.taps_y;
   tile.taps_x = p.taps_x;
   tile.column = -1;
