@@ -39,20 +39,45 @@ struct Tile {
     const int8_t* next = tile.next != nullptr ? tile.next : weights;
     for (int64_t tap = 0; tap < tile.taps; ++tap) {
       const uint8_t* const* pixels = tile.pixels + tap * kRows;
-      for (int64_t k = 0; k < tile.depth; k += kInt8Group) {
-        const __m512i low = _mm512_load_si512(weights);
-        const __m512i high = _mm512_load_si512(weights + 64);
-        weights += 128;
+      int64_t k = 0;
+      for (; k + 2 * kInt8Group <= tile.depth; k += 2 * kInt8Group) {
         _mm_prefetch(next, _MM_HINT_T1);
-        next += tile.next_step;
+        next += 2 * tile.next_step;
+        AddGroups<2>(&pixels, k, weights, sums);
+        weights += 2 * kGroupBytes;
+      }
+      if (k < tile.depth) {
+        AddGroups<1>(&pixels, k, weights, sums);
+        weights += kGroupBytes;
+      }
+    }
+  }
+
+  static constexpr int kGroupBytes = kInt8Columns * kInt8Group;
+
+  // Pointers are read anew each time: there are more than registers, and what
+  // compilers keep of them in vectors takes the place of products.
+  template <int kGroups>
+  OPTFARM_INLINE static void AddGroups(const uint8_t* const** pixels, int64_t k,
+                                       const int8_t* weights,
+                                       __m512i (&sums)[kRows][2]) {
+    asm("" : "+r"(*pixels));
+    __m512i low[kGroups], high[kGroups];
+#pragma GCC unroll 2
+    for (int g = 0; g < kGroups; ++g) {
+      low[g] = _mm512_load_si512(weights + g * kGroupBytes);
+      high[g] = _mm512_load_si512(weights + g * kGroupBytes + 64);
+    }
 #pragma GCC unroll 12
-        for (int r = 0; r < kRows; ++r) {
-          int32_t group;
-          std::memcpy(&group, pixels[r] + k, sizeof(group));
-          const __m512i codes = _mm512_set1_epi32(group);
-          sums[r][0] = _mm512_dpbusd_epi32(sums[r][0], codes, low);
-          sums[r][1] = _mm512_dpbusd_epi32(sums[r][1], codes, high);
-        }
+    for (int r = 0; r < kRows; ++r) {
+      const uint8_t* pixel = (*pixels)[r] + k;
+#pragma GCC unroll 2
+      for (int g = 0; g < kGroups; ++g) {
+        int32_t group;
+        std::memcpy(&group, pixel + g * kInt8Group, sizeof(group));
+        const __m512i codes = _mm512_set1_epi32(group);
+        sums[r][0] = _mm512_dpbusd_epi32(sums[r][0], codes, low[g]);
+        sums[r][1] = _mm512_dpbusd_epi32(sums[r][1], codes, high[g]);
       }
     }
   }
