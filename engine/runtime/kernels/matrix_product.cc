@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <complex>
 #include <cstdint>
+#include <type_traits>
 
 namespace optfarm::runtime {
 namespace {
@@ -31,25 +32,54 @@ ConstMap<T> Stored(const Factor<T>& f) {
              : ConstMap<T>(f.data, f.rows, f.columns, Stride<T>(f.columns));
 }
 
+// The block below of integers, which wrap around. Loops will do: Eigen's
+// product would be much code for each of seven types that are seldom
+// multiplied.
+template <typename T>
+void MultiplyIntegers(const Factor<T>& a, const Factor<T>& b, int64_t row,
+                      int64_t rows, int64_t column, int64_t columns, T* out) {
+  // Wide enough not to become a signed integer in a product.
+  using Word = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+  const int64_t step_k = b.transposed ? 1 : b.columns;
+  const int64_t step_c = b.transposed ? b.rows : 1;
+  for (int64_t r = row; r < row + rows; ++r) {
+    T* to = out + r * b.columns + column;
+    std::fill_n(to, columns, T(0));
+    for (int64_t k = 0; k < a.columns; ++k) {
+      const auto left = static_cast<Word>(
+          a.transposed ? a.data[k * a.rows + r] : a.data[r * a.columns + k]);
+      const T* right = b.data + k * step_k + column * step_c;
+      for (int64_t c = 0; c < columns; ++c) {
+        to[c] = static_cast<T>(static_cast<Word>(to[c]) +
+                               left * static_cast<Word>(right[c * step_c]));
+      }
+    }
+  }
+}
+
 // Rows [row, row + rows) and columns [column, column + columns) of the result.
 template <typename T>
 void MultiplyBlock(const Factor<T>& a, const Factor<T>& b, int64_t row,
                    int64_t rows, int64_t column, int64_t columns, T* out) {
-  OutMap<T> c(out + row * b.columns + column, rows, columns,
-              Stride<T>(b.columns));
-  const ConstMap<T> sa = Stored(a);
-  const ConstMap<T> sb = Stored(b);
-  const auto with_b = [&](const auto& left) {
-    if (b.transposed) {
-      c.noalias() = left * sb.middleRows(column, columns).transpose();
-    } else {
-      c.noalias() = left * sb.middleCols(column, columns);
-    }
-  };
-  if (a.transposed) {
-    with_b(sa.middleCols(row, rows).transpose());
+  if constexpr (std::is_integral_v<T>) {
+    return MultiplyIntegers(a, b, row, rows, column, columns, out);
   } else {
-    with_b(sa.middleRows(row, rows));
+    OutMap<T> c(out + row * b.columns + column, rows, columns,
+                Stride<T>(b.columns));
+    const ConstMap<T> sa = Stored(a);
+    const ConstMap<T> sb = Stored(b);
+    const auto with_b = [&](const auto& left) {
+      if (b.transposed) {
+        c.noalias() = left * sb.middleRows(column, columns).transpose();
+      } else {
+        c.noalias() = left * sb.middleCols(column, columns);
+      }
+    };
+    if (a.transposed) {
+      with_b(sa.middleCols(row, rows).transpose());
+    } else {
+      with_b(sa.middleRows(row, rows));
+    }
   }
 }
 

@@ -92,6 +92,41 @@ TEST(BatchMatMulTest, V2BroadcastsBatches) {
       StatusIs(kInvalid, HasSubstr("do not match")));
 }
 
+// [1 2 3; 4 5 6] times [1 2; 3 4; 5 6], stored in every way.
+TEST(MatMulTest, IntegersAreMultipliedExactlyAndWrapAround) {
+  for (const bool transpose_a : {false, true}) {
+    for (const bool transpose_b : {false, true}) {
+      OPTFARM_ASSERT_OK_AND_ASSIGN(
+          const Tensor out,
+          Op("MatMul")
+              .Type("T", tensorflow::DT_INT32)
+              .Bool("transpose_a", transpose_a)
+              .Bool("transpose_b", transpose_b)
+              .In(transpose_a ? Ints({3, 2}, {1, 4, 2, 5, 3, 6})
+                              : Ints({2, 3}, {1, 2, 3, 4, 5, 6}))
+              .In(transpose_b ? Ints({2, 3}, {1, 3, 5, 2, 4, 6})
+                              : Ints({3, 2}, {1, 2, 3, 4, 5, 6}))
+              .Run());
+      EXPECT_THAT(ValuesOf<int32_t>(out), ElementsAre(22, 28, 49, 64));
+    }
+  }
+  const Tensor large = Tensor::FromValues<uint16_t>({1, 1}, {65535});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor out,
+                               Op("BatchMatMulV2")
+                                   .Type("T", tensorflow::DT_UINT16)
+                                   .In(large)
+                                   .In(large)
+                                   .Run());
+  EXPECT_THAT(ValuesOf<uint16_t>(out), ElementsAre(1));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor wrapped,
+                               Op("MatMul")
+                                   .Type("T", tensorflow::DT_INT32)
+                                   .In(Ints({1, 2}, {1 << 30, 1 << 30}))
+                                   .In(Ints({2, 1}, {2, 3}))
+                                   .Run());
+  EXPECT_THAT(ValuesOf<int32_t>(wrapped), ElementsAre(1 << 30));
+}
+
 std::vector<float> Reduced(const char* op, const std::vector<int32_t>& axes) {
   const auto out = Op(op).In(Counted({2, 3, 2})).In(Ints(axes)).Run();
   EXPECT_TRUE(out.ok()) << out.status();
