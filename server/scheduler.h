@@ -8,6 +8,7 @@
 #define OPTFARM_SERVER_SCHEDULER_H_
 
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -151,6 +152,8 @@ class Scheduler {
  private:
   // A change to several jobs that is committed as one.
   struct Plan;
+  // A call of Synchronize that waits for its answer.
+  struct Waiting;
 
   using Held = google::protobuf::RepeatedPtrField<v1::HeldTask>;
 
@@ -174,8 +177,16 @@ class Scheduler {
   absl::Status CheckDevicesExist(const v1::JobSpec& spec)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  absl::StatusOr<SynchronizeResult> SynchronizeLocked(
-      const v1::SynchronizeRequest& request, Plan& plan)
+  std::vector<Waiting*> NextGroup() ABSL_LOCKS_EXCLUDED(waiting_mutex_);
+  // Whether what was reported is durable.
+  absl::Status SynchronizeTogether(const std::vector<Waiting*>& group,
+                                   Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeIn(Waiting& waiting, Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GrantTo(Waiting& waiting, Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<SynchronizeResult> Answer(Waiting& waiting, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::TaskVerdict Judge(const v1::SynchronizeRequest& request,
                         const v1::HeldTask& held, Plan& plan)
@@ -219,6 +230,10 @@ class Scheduler {
   const std::string server_version_;
   ChangeListener listener_;
   CommitObserver observer_;
+
+  // In order of arrival; whoever gets `mutex_` next serves them all.
+  absl::Mutex waiting_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
+  std::deque<Waiting*> waiting_ ABSL_GUARDED_BY(waiting_mutex_);
 
   absl::Mutex mutex_;
   std::map<std::string, LiveJob> jobs_ ABSL_GUARDED_BY(mutex_);

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "server/scheduler.h"
 
 namespace optfarm::server {
@@ -21,8 +22,21 @@ struct Scheduler::Plan {
   std::map<std::string, std::unique_ptr<JobChange>> changes;
   // What is written besides.
   storage::WriteBatch batch;
+  // Devices that have been offered work.
+  absl::flat_hash_set<std::string> served;
   // Jobs with durable changes; filled in by Commit.
   std::vector<std::string> changed;
+};
+
+// OWNERSHIP: lives on the stack of the call, which waits for `done`.
+struct Scheduler::Waiting {
+  const v1::SynchronizeRequest& request;
+  int64_t call = 0;
+  absl::Time now;
+  // Under the scheduler's lock, as what is below.
+  bool done = false;
+  absl::StatusOr<SynchronizeResult> result;
+  std::vector<TaskRef> granted;
 };
 
 }  // namespace optfarm::server

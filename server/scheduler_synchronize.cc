@@ -30,6 +30,8 @@ constexpr size_t kMaxFailureBytes = 4000;
 // What workers call the samples that devices compare their answers with.
 constexpr absl::string_view kFloatCheck = "check_float.pb";
 constexpr absl::string_view kOptimizedCheck = "check_optimized.pb";
+// Calls in one commit.
+constexpr size_t kMaxTogether = 64;
 constexpr size_t kMaxKnownCallers = 20000;
 
 void SetLease(v1::TaskVerdict& verdict, absl::Time now,
@@ -89,57 +91,123 @@ int64_t Scheduler::BeginCall(const std::string& participant_id) {
   return newest_call_[participant_id] = ++last_call_;
 }
 
+// Making a change durable takes as long for one call as for many. Whoever gets
+// the lock serves all who wait for it, in one commit.
 absl::StatusOr<SynchronizeResult> Scheduler::Synchronize(
     const v1::SynchronizeRequest& request, int64_t call, absl::Time now) {
   OPTFARM_RETURN_IF_ERROR(CheckSynchronizeRequest(request));
-  Plan plan(now);
-  absl::StatusOr<SynchronizeResult> result;
+  Waiting mine{request, call, now, false, SynchronizeResult(), {}};
+  {
+    absl::MutexLock lock(&waiting_mutex_);
+    waiting_.push_back(&mine);
+  }
+  std::vector<std::unique_ptr<Plan>> plans;
   {
     absl::MutexLock lock(&mutex_);
-    const auto newest = newest_call_.find(request.participant_id());
-    if (newest != newest_call_.end() && newest->second > call) {
-      return absl::AbortedError("a newer call of the same participant is open");
+    while (!mine.done) {
+      const std::vector<Waiting*> group = NextGroup();
+      plans.push_back(std::make_unique<Plan>(now));
+      const bool kept = SynchronizeTogether(group, *plans.back()).ok();
+      if (kept || group.size() == 1) continue;
+      // What is wrong with one of them is not the others' fault.
+      for (Waiting* waiting : group) {
+        plans.push_back(std::make_unique<Plan>(now));
+        (void)SynchronizeTogether({waiting}, *plans.back());
+      }
     }
-    result = SynchronizeLocked(request, plan);
   }
-  Tell(plan);
-  return result;
+  for (const std::unique_ptr<Plan>& plan : plans) Tell(*plan);
+  return std::move(mine.result);
 }
 
-absl::StatusOr<SynchronizeResult> Scheduler::SynchronizeLocked(
-    const v1::SynchronizeRequest& request, Plan& plan) {
-  fleet_.TakeIn(request, plan.now, plan.batch);
-  SynchronizeResult result;
-  v1::SynchronizeResponse& response = result.response;
-  bool news = draining_;
-  for (const v1::HeldTask& held : request.held()) {
-    *response.add_verdicts() = Judge(request, held, plan);
-    news |=
-        response.verdicts().rbegin()->verdict() != v1::TaskVerdict::CONTINUE;
+// Those who came first, no participant twice.
+std::vector<Scheduler::Waiting*> Scheduler::NextGroup() {
+  absl::MutexLock lock(&waiting_mutex_);
+  std::vector<Waiting*> group;
+  absl::flat_hash_set<std::string> participants;
+  while (
+      !waiting_.empty() && group.size() < kMaxTogether &&
+      participants.insert(waiting_.front()->request.participant_id()).second) {
+    group.push_back(waiting_.front());
+    waiting_.pop_front();
   }
-  std::vector<TaskRef> granted = SettleUnlisted(request, plan);
-  if (!draining_) {
-    if (request.kind() == v1::SynchronizeRequest::WORKER) {
-      GrantToWorker(request, plan, granted);
+  return group;
+}
+
+// All that is reported is taken in before anything is given, so that nobody is
+// given what another one's report ends.
+absl::Status Scheduler::SynchronizeTogether(const std::vector<Waiting*>& group,
+                                            Plan& plan) {
+  std::vector<Waiting*> current;
+  for (Waiting* waiting : group) {
+    waiting->done = true;
+    waiting->granted.clear();
+    const auto newest = newest_call_.find(waiting->request.participant_id());
+    if (newest != newest_call_.end() && newest->second > waiting->call) {
+      waiting->result =
+          absl::AbortedError("a newer call of the same participant is open");
+      continue;
+    }
+    waiting->result = SynchronizeResult();
+    current.push_back(waiting);
+  }
+  for (Waiting* waiting : current) TakeIn(*waiting, plan);
+  for (Waiting* waiting : current) GrantTo(*waiting, plan);
+  const absl::Status committed =
+      Annotate(Commit(plan), "keeping what was reported");
+  for (Waiting* waiting : current) {
+    if (committed.ok()) {
+      waiting->result = Answer(*waiting, plan.now);
     } else {
-      GrantToAgent(request, plan, granted);
+      waiting->result = committed;
     }
   }
-  OPTFARM_RETURN_IF_ERROR(Annotate(Commit(plan), "keeping what was reported"));
-  for (const TaskRef& ref : granted) {
-    OPTFARM_ASSIGN_OR_RETURN(*response.add_new_tasks(),
-                             Describe(ref, plan.now));
+  return committed;
+}
+
+void Scheduler::TakeIn(Waiting& waiting, Plan& plan) {
+  fleet_.TakeIn(waiting.request, plan.now, plan.batch);
+  for (const v1::HeldTask& held : waiting.request.held()) {
+    *waiting.result->response.add_verdicts() =
+        Judge(waiting.request, held, plan);
   }
-  news |= !granted.empty();
-  const bool holds = !request.held().empty() || !granted.empty();
+  waiting.granted = SettleUnlisted(waiting.request, plan);
+}
+
+void Scheduler::GrantTo(Waiting& waiting, Plan& plan) {
+  if (draining_) return;
+  if (waiting.request.kind() == v1::SynchronizeRequest::WORKER) {
+    GrantToWorker(waiting.request, plan, waiting.granted);
+  } else {
+    GrantToAgent(waiting.request, plan, waiting.granted);
+  }
+}
+
+absl::StatusOr<SynchronizeResult> Scheduler::Answer(Waiting& waiting,
+                                                    absl::Time now) {
+  const v1::SynchronizeRequest& request = waiting.request;
+  SynchronizeResult result = *std::move(waiting.result);
+  v1::SynchronizeResponse& response = result.response;
+  bool news = draining_;
+  for (const v1::TaskVerdict& verdict : response.verdicts()) {
+    news |= verdict.verdict() != v1::TaskVerdict::CONTINUE;
+  }
+  for (const TaskRef& ref : waiting.granted) {
+    // Told again, and then ended by what another one reported.
+    if (!jobs_.contains(ref.job_id)) continue;
+    OPTFARM_ASSIGN_OR_RETURN(*response.add_new_tasks(), Describe(ref, now));
+  }
+  const bool granted = !response.new_tasks().empty();
+  const bool holds = !request.held().empty() || granted;
   const absl::Duration wanted = request.has_long_poll()
                                     ? FromProtoDuration(request.long_poll())
                                     : absl::ZeroDuration();
   // A caller that holds leases must be back in time to renew them.
   const absl::Duration longest =
       holds ? options_.lease / 3 : options_.max_long_poll;
-  result.hold = news ? absl::ZeroDuration()
-                     : std::clamp(wanted, absl::ZeroDuration(), longest);
+  result.hold = news || granted
+                    ? absl::ZeroDuration()
+                    : std::clamp(wanted, absl::ZeroDuration(), longest);
   response.set_drain(draining_);
   response.set_server_version(server_version_);
   *response.mutable_long_poll() = ToProtoDuration(options_.max_long_poll);
@@ -360,11 +428,11 @@ void Scheduler::GrantToWorker(const v1::SynchronizeRequest& request, Plan& plan,
 
 void Scheduler::GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
                              std::vector<TaskRef>& granted) {
-  absl::flat_hash_set<std::string> served;
   for (const v1::DeviceStatus& status : request.devices()) {
     const std::string& device = status.info().name();
     if (!status.ready() || status.disabled() ||
-        !fleet_.MayWork(device, plan.now) || !served.insert(device).second ||
+        !fleet_.MayWork(device, plan.now) ||
+        !plan.served.insert(device).second ||
         index_.LeasedOnDevice(device) != nullptr) {
       continue;
     }

@@ -99,6 +99,9 @@ absl::StatusOr<Places> PlacesOf(SqliteDatabase& db,
   return places;
 }
 
+// SQLite keeps NaN as NULL, which no column may be.
+double NumberOrZero(double value) { return std::isnan(value) ? 0 : value; }
+
 absl::Status InsertRow(SqliteDatabase& db, const MeasurementRecord& record,
                        const Places& places, const v1::Measurement& summary) {
   SqliteStatement insert = db.Prepare(
@@ -125,8 +128,7 @@ absl::Status InsertRow(SqliteDatabase& db, const MeasurementRecord& record,
   for (const double value :
        {m.load_us(), m.first_us(), m.min_us(), m.median_us(), m.mean_us(),
         m.mad_us(), m.p90_us(), m.p99_us(), m.max_us()}) {
-    // SQLite keeps NaN as NULL, which no column may be.
-    insert.BindDouble(parameter++, std::isnan(value) ? 0 : value);
+    insert.BindDouble(parameter++, NumberOrZero(value));
   }
   insert.BindInt(20, m.peak_memory_bytes());
   insert.BindInt(21, m.file_size_bytes());
@@ -149,12 +151,27 @@ absl::Status InsertSamples(SqliteDatabase& db, int64_t result_id,
   return insert.Run();
 }
 
+// Also widens the bounds of the series.
 absl::Status NoteNewest(SqliteDatabase& db, int64_t series_id,
-                        int64_t result_id) {
-  SqliteStatement update =
-      db.Prepare("UPDATE series SET last_result_id = ?2 WHERE series_id = ?1");
+                        int64_t result_id, const v1::Measurement& m) {
+  SqliteStatement update = db.Prepare(
+      "UPDATE series SET last_result_id = ?2,"
+      " least_median_us = MIN(COALESCE(least_median_us, ?3), ?3),"
+      " most_median_us = MAX(COALESCE(most_median_us, ?3), ?3),"
+      " least_p90_us = MIN(COALESCE(least_p90_us, ?4), ?4),"
+      " most_p90_us = MAX(COALESCE(most_p90_us, ?4), ?4),"
+      " least_peak_memory_bytes = MIN(COALESCE(least_peak_memory_bytes, ?5),"
+      "  ?5),"
+      " most_peak_memory_bytes = MAX(COALESCE(most_peak_memory_bytes, ?5), ?5),"
+      " least_file_size_bytes = MIN(COALESCE(least_file_size_bytes, ?6), ?6),"
+      " most_file_size_bytes = MAX(COALESCE(most_file_size_bytes, ?6), ?6)"
+      " WHERE series_id = ?1");
   update.BindInt(1, series_id);
   update.BindInt(2, result_id);
+  update.BindDouble(3, NumberOrZero(m.median_us()));
+  update.BindDouble(4, NumberOrZero(m.p90_us()));
+  update.BindInt(5, m.peak_memory_bytes());
+  update.BindInt(6, m.file_size_bytes());
   return update.Run();
 }
 
@@ -184,7 +201,7 @@ absl::Status InsertMeasurement(SqliteDatabase& db,
   OPTFARM_RETURN_IF_ERROR(InsertSamples(db, result_id, raw));
   OPTFARM_RETURN_IF_ERROR(
       InsertTags(db, record.job_id, places.series, result_id));
-  return NoteNewest(db, places.series, result_id);
+  return NoteNewest(db, places.series, result_id, summary);
 }
 
 }  // namespace optfarm::storage

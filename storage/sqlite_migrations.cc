@@ -291,6 +291,27 @@ ALTER TABLE devices ADD COLUMN quarantined_until INTEGER;
 ALTER TABLE devices ADD COLUMN quarantine_reason TEXT NOT NULL DEFAULT '';
 )sql";
 
+// The bounds of a series' numbers: a question about a metric skips the series
+// that cannot answer it. NULL: nothing was measured. They only widen: what
+// retention deletes leaves them as they are.
+constexpr char kSeriesBounds[] = R"sql(
+ALTER TABLE series ADD COLUMN least_median_us REAL;
+ALTER TABLE series ADD COLUMN most_median_us REAL;
+ALTER TABLE series ADD COLUMN least_p90_us REAL;
+ALTER TABLE series ADD COLUMN most_p90_us REAL;
+ALTER TABLE series ADD COLUMN least_peak_memory_bytes INTEGER;
+ALTER TABLE series ADD COLUMN most_peak_memory_bytes INTEGER;
+ALTER TABLE series ADD COLUMN least_file_size_bytes INTEGER;
+ALTER TABLE series ADD COLUMN most_file_size_bytes INTEGER;
+UPDATE series SET (least_median_us, most_median_us, least_p90_us, most_p90_us,
+  least_peak_memory_bytes, most_peak_memory_bytes, least_file_size_bytes,
+  most_file_size_bytes) =
+  (SELECT MIN(median_us), MAX(median_us), MIN(p90_us), MAX(p90_us),
+     MIN(peak_memory_bytes), MAX(peak_memory_bytes), MIN(file_size_bytes),
+     MAX(file_size_bytes)
+   FROM measurements WHERE measurements.series_id = series.series_id);
+)sql";
+
 constexpr SqliteMigration kMigrations[] = {
     {"jobs, tasks, events, reports, action cache", kJobsAndTasks},
     {"devices, participants, recipes, measurements", kFleetAndMeasurements},
@@ -298,6 +319,7 @@ constexpr SqliteMigration kMigrations[] = {
      kResultsBySeries, CompleteMeasurementsOfVersion2},
     {"indexes and a view of results", kResultIndexes},
     {"how devices are", kDeviceHealth},
+    {"bounds of each series", kSeriesBounds},
 };
 
 constexpr char kVersionTable[] =

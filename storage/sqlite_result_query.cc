@@ -1,6 +1,7 @@
 #include "storage/sqlite_result_query.h"
 
 #include <algorithm>
+#include <cmath>
 #include <queue>
 #include <string>
 #include <utility>
@@ -14,7 +15,9 @@ constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
 #define OPTFARM_SERIES_COLUMNS                                         \
   "SELECT series_id, last_result_id, model_name, recipe_name, device," \
-  " variant, threads FROM series WHERE "
+  " variant, threads, least_median_us, most_median_us, least_p90_us,"  \
+  " most_p90_us, least_peak_memory_bytes, most_peak_memory_bytes,"     \
+  " least_file_size_bytes, most_file_size_bytes FROM series WHERE "
 #define OPTFARM_SERIES_CONDITIONS                                        \
   " AND (?1 IS NULL OR device = ?1) AND (?2 IS NULL OR model_name = ?2)" \
   " AND (?3 IS NULL OR recipe_name = ?3)"                                \
@@ -59,6 +62,14 @@ constexpr char kRowsOfSeries[] = OPTFARM_POINT_COLUMNS
     "measurements AS m INDEXED BY measurements_by_series"
     " WHERE series_id = ?1 AND result_id >= ?2 AND result_id <= ?3"
     " ORDER BY result_id DESC";
+// Rows that do not match go by without leaving SQLite.
+constexpr char kRowsInRange[] = OPTFARM_POINT_COLUMNS
+    "measurements AS m INDEXED BY measurements_by_series"
+    " WHERE series_id = ?1 AND result_id >= ?2 AND result_id <= ?3"
+    " AND median_us >= ?5 AND median_us <= ?6 AND p90_us >= ?7 AND p90_us <= ?8"
+    " AND peak_memory_bytes >= ?9 AND peak_memory_bytes <= ?10"
+    " AND file_size_bytes >= ?11 AND file_size_bytes <= ?12"
+    " ORDER BY result_id DESC";
 constexpr char kRowsOfTag[] = OPTFARM_POINT_COLUMNS
     "result_tags AS t CROSS JOIN measurements AS m"
     " ON m.result_id = t.result_id"
@@ -69,6 +80,26 @@ constexpr char kRowsOfJob[] = OPTFARM_POINT_COLUMNS
     " WHERE job_id = ?4 AND series_id = ?1 AND result_id >= ?2"
     " AND result_id <= ?3 ORDER BY result_id DESC";
 #undef OPTFARM_POINT_COLUMNS
+
+// The place of a metric among the bounds of a series.
+size_t IndexOf(v1::Metric metric) {
+  switch (metric) {
+    case v1::P90_US:
+      return 1;
+    case v1::PEAK_MEMORY_BYTES:
+      return 2;
+    case v1::FILE_SIZE_BYTES:
+      return 3;
+    default:
+      return 0;
+  }
+}
+
+// The largest number that is smaller; infinity stands for no bound.
+double JustBelow(double bound) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  return bound == kInfinity ? bound : std::nextafter(bound, -kInfinity);
+}
 
 double ValueOf(const PointRecord& point, v1::Metric metric) {
   switch (metric) {
@@ -118,6 +149,11 @@ absl::StatusOr<int64_t> FirstResultAt(SqliteDatabase& db, absl::Time time) {
 }
 
 absl::Status ResultQuery::Prepare(int64_t before) {
+  for (const MetricFilter& wanted : filter_.metrics) {
+    Range& range = ranges_[IndexOf(wanted.metric)];
+    range.at_least = std::max(range.at_least, wanted.at_least);
+    range.at_most = std::min(range.at_most, JustBelow(wanted.below));
+  }
   if (before > 0) high_ = before;
   if (filter_.from_time != absl::InfinitePast()) {
     OPTFARM_ASSIGN_OR_RETURN(low_, FirstResultAt(db_, filter_.from_time));
@@ -155,6 +191,18 @@ bool ResultQuery::MatchesNumbers(const PointRecord& point) const {
                        const double value = ValueOf(point, range.metric);
                        return value >= range.at_least && value < range.below;
                      });
+}
+
+bool ResultQuery::MayMatchNumbers(const SqliteStatement& series) const {
+  if (filter_.metrics.empty()) return true;
+  for (size_t i = 0; i < ranges_.size(); ++i) {
+    const int column = 7 + 2 * static_cast<int>(i);
+    if (series.Double(column + 1) < ranges_[i].at_least ||
+        series.Double(column) > ranges_[i].at_most) {
+      return false;
+    }
+  }
+  return true;
 }
 
 bool ResultQuery::MatchesName(const SeriesKey& key) const {
@@ -200,8 +248,11 @@ absl::StatusOr<std::vector<int64_t>> ResultQuery::NewestIds(size_t limit) {
 
 absl::StatusOr<std::vector<PointRecord>> ResultQuery::Rows(
     const Candidate& candidate, int64_t least, int limit) {
+  const bool in_range =
+      !filter_.metrics.empty() && !filter_.job_id && !filter_.tag;
   SqliteStatement query = db_.Prepare(filter_.job_id ? kRowsOfJob
                                       : filter_.tag  ? kRowsOfTag
+                                      : in_range     ? kRowsInRange
                                                      : kRowsOfSeries);
   query.BindInt(1, candidate.series_id);
   query.BindInt(2, std::max(least, candidate.oldest));
@@ -210,6 +261,11 @@ absl::StatusOr<std::vector<PointRecord>> ResultQuery::Rows(
     query.BindText(4, *filter_.job_id);
   } else if (filter_.tag) {
     query.BindText(4, *filter_.tag);
+  }
+  for (size_t i = 0; in_range && i < ranges_.size(); ++i) {
+    const int parameter = 5 + 2 * static_cast<int>(i);
+    query.BindDouble(parameter, ranges_[i].at_least);
+    query.BindDouble(parameter + 1, ranges_[i].at_most);
   }
   std::vector<PointRecord> rows;
   while (static_cast<int>(rows.size()) < limit && query.Step()) {
@@ -286,7 +342,7 @@ absl::Status ResultQuery::AddCandidatesOfTable(
     candidate.series_id = query.Int(0);
     candidate.newest = std::min(query.Int(1), high_ - 1);
     candidate.oldest = low_;
-    if (candidate.newest < low_) continue;
+    if (candidate.newest < low_ || !MayMatchNumbers(query)) continue;
     candidate.key = {query.Text(2), query.Text(3), query.Text(4), query.Text(5),
                      static_cast<int>(query.Int(6))};
     candidates.push_back(std::move(candidate));
@@ -303,7 +359,7 @@ absl::Status ResultQuery::AddSeries(int64_t series_id, int64_t newest,
   BindOptional(query, 4, filter_.variant);
   if (filter_.threads) query.BindInt(5, *filter_.threads);
   query.BindInt(6, series_id);
-  if (!query.Step()) return query.status();
+  if (!query.Step() || !MayMatchNumbers(query)) return query.status();
   Candidate candidate;
   candidate.series_id = series_id;
   candidate.newest = std::min({newest, query.Int(1), high_ - 1});

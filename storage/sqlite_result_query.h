@@ -6,6 +6,7 @@
 #ifndef OPTFARM_STORAGE_SQLITE_RESULT_QUERY_H_
 #define OPTFARM_STORAGE_SQLITE_RESULT_QUERY_H_
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -59,6 +60,8 @@ class ResultQuery {
   bool NeedsSeries() const;
   absl::StatusOr<std::vector<int64_t>> NewestOfAll(size_t limit);
   bool MatchesNumbers(const PointRecord& point) const;
+  // A row of `series`, with its bounds from column 7, may match.
+  bool MayMatchNumbers(const SqliteStatement& series) const;
 
   absl::Status AddCandidatesOfTable(std::vector<Candidate>& candidates);
   absl::Status AddCandidatesOfGraph(int64_t graph_id, const char* next_series,
@@ -71,8 +74,16 @@ class ResultQuery {
                          std::vector<Candidate>& candidates);
   bool MatchesName(const SeriesKey& key) const;
 
+  // at_least <= value <= at_most.
+  struct Range {
+    double at_least = -std::numeric_limits<double>::infinity();
+    double at_most = std::numeric_limits<double>::infinity();
+  };
+
   SqliteDatabase& db_;
   const MeasurementFilter& filter_;
+  // What the filter asks of median, p90, peak memory and file size.
+  std::array<Range, 4> ranges_;
   // Ids in low_..high_-1 are asked for.
   int64_t low_ = 0;
   int64_t high_ = std::numeric_limits<int64_t>::max();

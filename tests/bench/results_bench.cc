@@ -38,6 +38,8 @@ struct Options {
   int models = 20;
   // A completion brings so many at once: 2 variants with 2 thread counts each.
   int batch = 4;
+  // Completions that one commit keeps, as when several arrive together.
+  int together = 1;
   int samples = 100;
   int repeats = 7;
 };
@@ -52,21 +54,24 @@ class Writer {
       : store_(store), options_(options) {}
 
   absl::Status WriteAll() {
-    for (int done = 0; done < options_.measurements; done += options_.batch) {
-      OPTFARM_RETURN_IF_ERROR(WriteBatch(done));
+    for (int done = 0; done < options_.measurements;) {
+      storage::WriteBatch batch;
+      for (int i = 0; i < options_.together; ++i, done += options_.batch) {
+        AddCompletion(done, batch);
+      }
+      OPTFARM_RETURN_IF_ERROR(store_.Commit(batch));
     }
     return absl::OkStatus();
   }
 
  private:
   // Every commit of a pipeline makes another model of the same name.
-  absl::Status WriteBatch(int done) {
+  void AddCompletion(int done, storage::WriteBatch& batch) {
     const int commit = done / (options_.batch * options_.devices);
     const int device = done / options_.batch % options_.devices;
     const int model = commit % options_.models;
     const std::string sha = Sha256Hex(absl::StrCat("model ", commit));
     const std::string job_id = absl::StrCat("job", done);
-    storage::WriteBatch batch;
     storage::NewJob& job = batch.new_jobs.emplace_back();
     job.job.job_id = job_id;
     job.job.create_time = TimeOf(done);
@@ -89,7 +94,6 @@ class Writer {
       record.source_model.mutable_digest()->set_sha256(sha);
       Fill(device, i % 4, sha, record);
     }
-    return store_.Commit(batch);
   }
 
   absl::Time TimeOf(int done) const {
@@ -216,6 +220,10 @@ void AskForResults(storage::MetadataStore& store, const Options& options) {
   list("results --where, nothing matches", With([](auto& f) {
          f.metrics.push_back({v1::MEDIAN_US, 1e12});
        }));
+  list("results --where, within all bounds, nothing matches", With([](auto& f) {
+         f.metrics.push_back({v1::MEDIAN_US, 1000, 8000});
+         f.metrics.push_back({v1::P90_US, 8200});
+       }));
   list("results that are not there", With([](auto& f) {
          f.device = "device7";
          f.recipe_name = "none";
@@ -267,9 +275,9 @@ absl::Status Run(const Options& options) {
     OPTFARM_RETURN_IF_ERROR(Writer(*store, options).WriteAll());
     const double seconds = absl::ToDoubleSeconds(absl::Now() - start);
     absl::PrintF(
-        "took in %d measurements, %d a durable commit, in %.0f s: "
+        "took in %d measurements, %d times %d a durable commit, in %.0f s: "
         "%.0f a second\n",
-        options.measurements, options.batch, seconds,
+        options.measurements, options.together, options.batch, seconds,
         options.measurements / seconds);
   }
   absl::PrintF("%-58s %8s %8s %8s %8s\n", "milliseconds", "first", "median",
@@ -304,7 +312,8 @@ int main(int argc, char** argv) {
   app.add_option("--path", options.path, "Database; made when absent")
       ->required();
   app.add_option("--measurements", options.measurements, "How many to write");
-  app.add_option("--batch", options.batch, "Measurements a durable commit");
+  app.add_option("--batch", options.batch, "Measurements of a completion");
+  app.add_option("--together", options.together, "Batches in one commit");
   app.add_option("--devices", options.devices, "Devices");
   app.add_option("--models", options.models, "Names of models");
   app.add_option("--samples", options.samples, "Runs of each measurement");

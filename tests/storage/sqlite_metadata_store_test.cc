@@ -394,6 +394,11 @@ TEST_F(SqliteMetadataStoreTest, ResultsOfVersion2ComeAlong) {
   EXPECT_EQ(list.series[0].points[1].p90_us, 12);
   EXPECT_EQ(list.series[0].points[1].build_version, "0.9");
   EXPECT_EQ(list.series[0].points[1].measured_sha256, "bb");
+  // A question about a metric knows what the series holds.
+  filter.metrics = {{v1::MEDIAN_US, 10, 11}};
+  EXPECT_THAT(*store->QueryMeasurements(filter, {}), SizeIs(2));
+  filter.metrics = {{v1::MEDIAN_US, 11}};
+  EXPECT_THAT(*store->QueryMeasurements(filter, {}), SizeIs(0));
   // And ids go on from where they were.
   WriteBatch batch;
   batch.measurements.push_back(found[0]);
