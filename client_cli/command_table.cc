@@ -30,6 +30,8 @@ std::vector<CommandInfo> AllCommands() {
       TokenCreateCommand(),
       TokenListCommand(),
       TokenRevokeCommand(),
+      AuditCommand(),
+      DoctorCommand(),
       GraphTransformCommand(),
       GraphSummarizeCommand(),
       GraphCompareCommand(),

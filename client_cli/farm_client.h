@@ -89,6 +89,10 @@ class FarmClient {
   virtual absl::StatusOr<v1::QuerySqlResponse> QuerySql(
       const v1::QuerySqlRequest& request) = 0;
 
+  virtual absl::StatusOr<v1::ListAuditResponse> ListAudit(
+      const v1::ListAuditRequest& request) = 0;
+
+  virtual absl::StatusOr<v1::WhoAmIResponse> WhoAmI() = 0;
   virtual absl::StatusOr<v1::CreateTokenResponse> CreateToken(
       const v1::CreateTokenRequest& request) = 0;
   virtual absl::StatusOr<v1::ListTokensResponse> ListTokens() = 0;

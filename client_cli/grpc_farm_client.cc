@@ -149,6 +149,23 @@ class GrpcFarmClient final : public FarmClient {
     return response;
   }
 
+  absl::StatusOr<v1::ListAuditResponse> ListAudit(
+      const v1::ListAuditRequest& request) override {
+    v1::ListAuditResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(store_.get(),
+                                 &v1::StoreService::StubInterface::ListAudit,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::WhoAmIResponse> WhoAmI() override {
+    v1::WhoAmIResponse response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(tokens_.get(), &v1::TokenService::StubInterface::WhoAmI,
+             v1::WhoAmIRequest(), &response, kSignOfLifeLimit));
+    return response;
+  }
+
   absl::StatusOr<v1::CreateTokenResponse> CreateToken(
       const v1::CreateTokenRequest& request) override {
     v1::CreateTokenResponse response;

@@ -177,12 +177,14 @@ absl::Status Phone::Start(const PhoneTask& task, const std::string& program,
 absl::StatusOr<v1::Completion> Phone::Fetch(
     const rpc::TaskFolder& folder) const {
   const std::string pulled = JoinPath(folder.path(), "phone");
-  OPTFARM_RETURN_IF_ERROR(MakeFolders(pulled));
-  OPTFARM_RETURN_IF_ERROR(adb_.RunOn(serial_,
-                                     {"pull", absl::StrCat(kTask, "/result.pb"),
-                                      JoinPath(pulled, "result.pb")},
-                                     kTransfer)
-                              .status());
+  const std::string state = rpc::TaskFolder(pulled).state();
+  OPTFARM_RETURN_IF_ERROR(MakeFolders(state));
+  OPTFARM_RETURN_IF_ERROR(
+      adb_.RunOn(serial_,
+                 {"pull", absl::StrCat(kTask, "/state/result.pb"),
+                  JoinPath(state, "result.pb")},
+                 kTransfer)
+          .status());
   absl::StatusOr<v1::Completion> completion =
       rpc::TaskFolder(pulled).ReadCompletion();
   if (completion.ok()) return completion;

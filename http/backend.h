@@ -19,6 +19,9 @@ class Channel;
 
 namespace optfarm::http {
 
+// Metadata that tells the services where a request came from.
+inline constexpr char kPeerKey[] = "optfarm-peer";
+
 struct BackendCall {
   // "/optfarm.v1.JobService/GetJob".
   std::string rpc;

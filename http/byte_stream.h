@@ -30,6 +30,8 @@ class ByteStream {
   virtual bool PeerGone() = 0;
   // Says that nothing more will be sent.
   virtual void CloseWrite() = 0;
+  // Address of the other side, for people; empty when there is none.
+  virtual std::string Peer() const { return ""; }
 };
 
 // OWNERSHIP: takes over the connected socket.

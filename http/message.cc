@@ -9,9 +9,14 @@
 #include "absl/strings/str_join.h"
 #include "base/json_string.h"
 #include "http/json.h"
+#include "optfarm/v1/options.pb.h"
+#include "rpc/status.h"
 
 namespace optfarm::http {
 namespace {
+
+// When to try again where nothing says it. UNITS: seconds.
+constexpr int kRetrySeconds = 2;
 
 // Details that come as Any of types this program knows.
 std::vector<std::string> DetailsOf(const absl::Status& status) {
@@ -140,7 +145,12 @@ Reply Problem(int http_status, const absl::Status& status) {
     reply.headers.emplace_back("WWW-Authenticate", "Bearer");
   }
   if (http_status == 429 || http_status == 503) {
-    reply.headers.emplace_back("Retry-After", "2");
+    v1::RetryHint hint;
+    hint.mutable_retry_after()->set_seconds(kRetrySeconds);
+    rpc::GetDetail(status, &hint);
+    const auto& wait = hint.retry_after();
+    reply.headers.emplace_back(
+        "Retry-After", absl::StrCat(wait.seconds() + (wait.nanos() > 0)));
   }
   return reply;
 }

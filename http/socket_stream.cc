@@ -1,3 +1,5 @@
+#include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -5,6 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/files.h"
 #include "http/byte_stream.h"
@@ -68,6 +71,21 @@ class SocketStream final : public ByteStream {
   }
 
   void CloseWrite() override { ::shutdown(fd_, SHUT_WR); }
+
+  std::string Peer() const override {
+    sockaddr_storage address = {};
+    socklen_t length = sizeof(address);
+    char host[INET6_ADDRSTRLEN + 1];
+    char port[8];
+    if (::getpeername(fd_, reinterpret_cast<sockaddr*>(&address), &length) !=
+            0 ||
+        ::getnameinfo(reinterpret_cast<sockaddr*>(&address), length, host,
+                      sizeof(host), port, sizeof(port),
+                      NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+      return "";
+    }
+    return absl::StrCat("http:", host, ":", port);
+  }
 
  private:
   // What to do after a call that failed with errno: wait, or give up.

@@ -28,7 +28,7 @@ class LowerLayer {
 
   executor_type get_executor() { return context_.get_executor(); }
   lowest_layer_type& lowest_layer() { return *this; }
-  ByteStream& stream() { return *stream_; }
+  ByteStream& stream() const { return *stream_; }
   void SetDeadline(absl::Time deadline) { deadline_ = deadline; }
   // Of the last call that failed.
   const absl::Status& status() const { return status_; }
@@ -102,6 +102,9 @@ class TlsStream final : public ByteStream {
   }
 
   bool PeerGone() override { return lower().stream().PeerGone(); }
+  std::string Peer() const override {
+    return tls_.next_layer().stream().Peer();
+  }
   void CloseWrite() override { lower().stream().CloseWrite(); }
 
  private:

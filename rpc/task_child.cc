@@ -9,7 +9,10 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "base/files.h"
 #include "base/log.h"
+#include "base/sandbox.h"
+#include "base/subprocess.h"
 #include "rpc/failure.h"
 
 namespace optfarm::rpc {
@@ -48,6 +51,17 @@ bool IsOutOfMemory(const std::system_error& error) {
   std::abort();
 }
 
+// The task's inputs are links to files that other tasks get, too.
+void Enclose(const TaskFolder& folder) {
+  SandboxOptions options;
+  options.readable = SystemPaths();
+  options.readable.push_back(folder.path());
+  options.readable.push_back(OwnProgramPath());
+  options.writable = {folder.out(), folder.state()};
+  const SandboxForce force = EnterSandbox(options);
+  if (!force.complete()) LogWarning("the sandbox is weak: ", force.ToString());
+}
+
 absl::StatusOr<v1::Completion> GuardedWork(const v1::LeasedTask& lease,
                                            const TaskFolder& folder,
                                            ChildWork work) {
@@ -76,10 +90,15 @@ absl::StatusOr<v1::Completion> GuardedWork(const v1::LeasedTask& lease,
 
 }  // namespace
 
-int RunTaskChild(const std::string& path, ChildWork work) {
+int RunTaskChild(const std::string& path, ChildWork work,
+                 ChildSandbox sandbox) {
   std::set_new_handler(&EndOutOfMemory);
   std::set_terminate(&Terminate);
   const TaskFolder folder(path);
+  // On a phone nobody has made it.
+  MakeFolders(folder.state()).IgnoreError();
+  // Before anything of the task is looked at.
+  if (sandbox == ChildSandbox::kFull) Enclose(folder);
   const absl::StatusOr<v1::LeasedTask> lease = folder.ReadLease();
   if (!lease.ok()) {
     LogError("reading the task: ", lease.status().ToString());

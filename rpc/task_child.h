@@ -31,7 +31,11 @@ using ChildWork = absl::FunctionRef<absl::StatusOr<v1::Completion>(
 // the process's exit status: 0 when an outcome was written, even a bad one.
 // Running out of memory anywhere from here on ends the process with
 // kOutOfMemoryExit. What is printed is the task's log.
-int RunTaskChild(const std::string& folder, ChildWork work);
+// With a sandbox (base/sandbox.h) the work reads the system's libraries and the
+// folder, writes where the folder is for writing, and has nothing else.
+enum class ChildSandbox { kNone, kFull };
+int RunTaskChild(const std::string& folder, ChildWork work,
+                 ChildSandbox sandbox = ChildSandbox::kNone);
 
 }  // namespace optfarm::rpc
 

@@ -39,6 +39,7 @@ std::string TaskFolder::At(absl::string_view name) const {
 
 absl::Status TaskFolder::Make() const {
   OPTFARM_RETURN_IF_ERROR(MakeFolders(in()));
+  OPTFARM_RETURN_IF_ERROR(MakeFolders(state()));
   return MakeFolders(out());
 }
 
@@ -52,11 +53,12 @@ absl::StatusOr<v1::LeasedTask> TaskFolder::ReadLease() const {
 
 absl::Status TaskFolder::WriteCompletion(
     const v1::Completion& completion) const {
-  return WriteFileAtomically(At("result.pb"), completion.SerializeAsString());
+  return WriteFileAtomically(JoinPath(state(), "result.pb"),
+                             completion.SerializeAsString());
 }
 
 absl::StatusOr<v1::Completion> TaskFolder::ReadCompletion() const {
-  return ReadMessage<v1::Completion>(At("result.pb"));
+  return ReadMessage<v1::Completion>(JoinPath(state(), "result.pb"));
 }
 
 void TaskFolder::WriteProgress(double fraction,
@@ -64,19 +66,19 @@ void TaskFolder::WriteProgress(double fraction,
   const std::string text = absl::StrFormat(
       "%.4f %s", fraction,
       message.substr(0, message.find('\n')).substr(0, kMaxProgressBytes / 2));
-  const std::string fresh = At("progress.new");
+  const std::string fresh = JoinPath(state(), "progress.new");
   const int fd =
       ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
   if (fd < 0) return;
   const bool whole = ::write(fd, text.data(), text.size()) ==
                      static_cast<ssize_t>(text.size());
   ::close(fd);
-  if (whole) std::rename(fresh.c_str(), At("progress").c_str());
+  if (whole) std::rename(fresh.c_str(), JoinPath(state(), "progress").c_str());
 }
 
 bool TaskFolder::ReadProgress(double* fraction, std::string* message) const {
   const absl::StatusOr<std::string> text =
-      ReadFile(At("progress"), kMaxProgressBytes);
+      ReadFile(JoinPath(state(), "progress"), kMaxProgressBytes);
   if (!text.ok()) return false;
   const size_t blank = text->find(' ');
   double value = 0;

@@ -23,6 +23,9 @@ class TaskFolder {
   std::string in() const { return At("in"); }
   // Files the child wants to become artifacts.
   std::string out() const { return At("out"); }
+  // What the child leaves for the participant, and where it may keep what it
+  // needs meanwhile.
+  std::string state() const { return At("state"); }
   // Everything that was printed.
   std::string log() const { return At("task.log"); }
 

@@ -101,7 +101,7 @@ class TaskProcess {
     child.argv = options_.argv;
     child.working_folder = folder_.path();
     child.output_file = folder_.log();
-    child.environment = {{"TMPDIR", folder_.path()}};
+    child.environment = {{"TMPDIR", folder_.state()}};
     child.max_memory_bytes = limits_.max_memory_bytes;
     child.max_cpu_time = limits_.max_cpu_time;
     child.max_file_bytes = limits_.max_file_bytes;

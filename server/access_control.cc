@@ -79,6 +79,15 @@ bool Caller::May(v1::Access::Scope scope) const {
   return (scopes & (Bit(scope) | Bit(v1::Access::ADMIN))) != 0;
 }
 
+bool Caller::OfFarm() const {
+  return May(v1::Access::WORK) || May(v1::Access::DEVICE);
+}
+
+std::optional<std::string> Caller::OnlyProject() const {
+  if (OfFarm()) return std::nullopt;
+  return project;
+}
+
 AccessControl::AccessControl(const std::string& operator_token,
                              storage::TokenStore& store, Clock& clock)
     : operator_hash_(operator_token.empty() ? "" : Sha256Hex(operator_token)),
@@ -93,7 +102,11 @@ AccessControl::AccessControl(const std::string& operator_token,
     for (int i = 0; i < file->service_count(); ++i) {
       const ServiceDescriptor& service = *file->service(i);
       for (int k = 0; k < service.method_count(); ++k) {
-        wanted_[service.method(k)->full_name()] = WantedBy(*service.method(k));
+        const MethodDescriptor& method = *service.method(k);
+        wanted_[method.full_name()] = WantedBy(method);
+        if (method.options().GetExtension(v1::audited)) {
+          audited_.insert(method.full_name());
+        }
       }
     }
   }
@@ -142,7 +155,9 @@ absl::StatusOr<Caller> AccessControl::Identify(
   absl::MutexLock lock(&mutex_);
   const auto found = tokens_.find(hash);
   if (found == tokens_.end() || !IsLive(found->second, now)) return unknown;
-  Caller caller{found->second.name, 0};
+  Caller caller{found->second.name, 0, found->second.token_id};
+  caller.expire_time = found->second.expire_time;
+  if (!found->second.project.empty()) caller.project = found->second.project;
   for (const v1::Access::Scope scope : found->second.scopes) {
     caller.scopes |= Bit(scope);
   }

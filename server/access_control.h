@@ -5,17 +5,20 @@
 #define OPTFARM_SERVER_ACCESS_CONTROL_H_
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "storage/records.h"
 #include "storage/token_store.h"
 
 namespace optfarm::server {
@@ -27,8 +30,21 @@ struct Caller {
   std::string name;
   // Bit n is Access.Scope n.
   unsigned scopes = 0;
+  // Empty for the operator and for anybody.
+  std::string token_id = {};
+  // absl::InfiniteFuture(): never.
+  absl::Time expire_time = absl::InfiniteFuture();
+  // Where its jobs and files go.
+  std::string project = storage::kDefaultProject;
 
   bool May(v1::Access::Scope scope) const;
+  // Workers, agents and administrators are of the farm and see all projects.
+  bool OfFarm() const;
+  // The only project it sees; nullopt: all.
+  std::optional<std::string> OnlyProject() const;
+  bool Sees(absl::string_view of_project) const {
+    return OfFarm() || of_project == project;
+  }
 };
 
 // THREADS: all methods are safe.
@@ -51,6 +67,11 @@ class AccessControl {
   // that the method ("optfarm.v1.JobService.GetJob") asks for.
   absl::Status Check(const Caller& caller, const std::string& method) const;
 
+  // Calls of the method go into the audit log.
+  bool IsAudited(const std::string& method) const {
+    return audited_.contains(method);
+  }
+
   // Makes a token and returns its secret.
   absl::StatusOr<std::string> Create(storage::TokenRecord& token);
   // ERRORS: NotFound.
@@ -68,6 +89,7 @@ class AccessControl {
   Clock& clock_;
   // Bits of the scopes, one of which a method asks for, by its full name.
   absl::flat_hash_map<std::string, unsigned> wanted_;
+  absl::flat_hash_set<std::string> audited_;
   absl::Mutex mutex_;
   // By SHA-256 of the secret.
   absl::flat_hash_map<std::string, storage::TokenRecord> tokens_

@@ -20,10 +20,13 @@ constexpr char kFailureType[] =
 }  // namespace
 
 absl::StatusOr<SubmitResult> Admission::Submit(
-    const v1::SubmitJobRequest& request, absl::Time now) {
+    const Caller& caller, const v1::SubmitJobRequest& request, absl::Time now) {
   OPTFARM_RETURN_IF_ERROR(CheckClientRequestId(request.client_request_id()));
   Submission submission;
-  submission.client_request_id = request.client_request_id();
+  submission.project = caller.project;
+  submission.client_request_id =
+      OfProject(caller.project, request.client_request_id());
+  submission.max_live_jobs = caller.OfFarm() ? 0 : limits_.max_live_jobs;
   submission.spec_digest = Sha256Hex(request.spec().SerializeAsString());
   // First of all: a retry is answered even when its blobs are gone by now.
   OPTFARM_ASSIGN_OR_RETURN(
@@ -31,13 +34,28 @@ absl::StatusOr<SubmitResult> Admission::Submit(
       scheduler_.FindSubmitted(submission.client_request_id,
                                submission.spec_digest));
   if (known.has_value()) return *known;
+  OPTFARM_RETURN_IF_ERROR(CheckJobsOfDay(caller, now));
   OPTFARM_ASSIGN_OR_RETURN(const v1::JobSpec spec,
                            ResolveRecipe(request.spec()));
   OPTFARM_ASSIGN_OR_RETURN(submission.spec, CheckJobSpec(spec));
-  OPTFARM_RETURN_IF_ERROR(CheckBlobs(submission.spec, now));
+  OPTFARM_RETURN_IF_ERROR(CheckBlobs(caller, submission.spec, now));
   OPTFARM_RETURN_IF_ERROR(CheckModel(submission.spec));
-  submission.action_digest = ActionDigest(submission.spec);
+  submission.action_digest =
+      OfProject(caller.project, ActionDigest(submission.spec));
   return scheduler_.Submit(submission, now);
+}
+
+absl::Status Admission::CheckJobsOfDay(const Caller& caller, absl::Time now) {
+  if (caller.OfFarm() || limits_.max_jobs_a_day == 0) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(
+      const storage::ProjectUsage usage,
+      store_.GetProjectUsage(caller.project, now - absl::Hours(24)));
+  if (usage.jobs < limits_.max_jobs_a_day) return absl::OkStatus();
+  return ExhaustedFor(
+      absl::StrCat("the project ", caller.project, " has submitted ",
+                   usage.jobs, " jobs within 24 hours and may submit ",
+                   limits_.max_jobs_a_day),
+      usage.oldest_job + absl::Hours(24) - now);
 }
 
 absl::StatusOr<v1::JobSpec> Admission::ResolveRecipe(const v1::JobSpec& spec) {
@@ -58,11 +76,19 @@ absl::StatusOr<v1::JobSpec> Admission::ResolveRecipe(const v1::JobSpec& spec) {
       "job spec: recipe is missing; give a recipe or the name of one");
 }
 
-absl::Status Admission::CheckBlobs(const v1::JobSpec& spec, absl::Time now) {
+absl::Status Admission::CheckBlobs(const Caller& caller,
+                                   const v1::JobSpec& spec, absl::Time now) {
   v1::SubmitJobFailure failure;
   int missing = 0;
   for (const storage::BlobId& id : BlobsOf(spec)) {
-    OPTFARM_ASSIGN_OR_RETURN(const bool present, blobs_.Contains(id, now));
+    bool present = true;
+    if (!caller.OfFarm()) {
+      OPTFARM_ASSIGN_OR_RETURN(
+          present, store_.ProjectHasBlob(caller.project, id.sha256));
+    }
+    if (present) {
+      OPTFARM_ASSIGN_OR_RETURN(present, blobs_.Contains(id, now));
+    }
     if (present) continue;
     if (++missing <= kMaxListedBlobs) {
       *failure.add_missing_blobs() = storage::ToProto(id);

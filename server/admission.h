@@ -8,6 +8,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "optfarm/v1/jobs.pb.h"
+#include "server/access_control.h"
+#include "server/project_limits.h"
 #include "server/scheduler.h"
 #include "storage/blob_store.h"
 
@@ -16,22 +18,28 @@ namespace optfarm::server {
 // THREADS: safe.
 class Admission {
  public:
-  // OWNERSHIP: both outlive it.
-  Admission(Scheduler& scheduler, storage::BlobStore& blobs)
-      : scheduler_(scheduler), blobs_(blobs) {}
+  // OWNERSHIP: all outlive it.
+  Admission(Scheduler& scheduler, storage::BlobStore& blobs,
+            storage::MetadataStore& store, const ProjectLimits& limits)
+      : scheduler_(scheduler), blobs_(blobs), store_(store), limits_(limits) {}
 
   // ERRORS: those of JobService.SubmitJob. Missing blobs come as a payload of
   // the type optfarm.v1.SubmitJobFailure.
-  absl::StatusOr<SubmitResult> Submit(const v1::SubmitJobRequest& request,
+  absl::StatusOr<SubmitResult> Submit(const Caller& caller,
+                                      const v1::SubmitJobRequest& request,
                                       absl::Time now);
 
  private:
   absl::StatusOr<v1::JobSpec> ResolveRecipe(const v1::JobSpec& spec);
-  absl::Status CheckBlobs(const v1::JobSpec& spec, absl::Time now);
+  absl::Status CheckJobsOfDay(const Caller& caller, absl::Time now);
+  absl::Status CheckBlobs(const Caller& caller, const v1::JobSpec& spec,
+                          absl::Time now);
   absl::Status CheckModel(const v1::JobSpec& spec);
 
   Scheduler& scheduler_;
   storage::BlobStore& blobs_;
+  storage::MetadataStore& store_;
+  const ProjectLimits limits_;
 };
 
 }  // namespace optfarm::server

@@ -43,12 +43,14 @@ grpc::Status DeviceServiceImpl::ListDevices(
     grpc::ServerContext* context, const v1::ListDevicesRequest* request,
     v1::ListDevicesResponse* response) {
   return door_.Serve(
-      *context, "optfarm.v1.DeviceService.ListDevices", [&]() -> absl::Status {
+      *context, "optfarm.v1.DeviceService.ListDevices",
+      [&](Call& call) -> absl::Status {
         OPTFARM_ASSIGN_OR_RETURN(const storage::PageRequest page,
                                  ParsePage(request->page_size(), kDevicesAPage,
                                            request->page_token()));
         // The page token counts the devices that were sent already.
-        std::vector<v1::Device> devices = scheduler_.Devices(clock_.Now());
+        std::vector<v1::Device> devices =
+            scheduler_.Devices(clock_.Now(), call.caller.OnlyProject());
         const int64_t total = static_cast<int64_t>(devices.size());
         const int64_t end = std::min<int64_t>(total, page.before + page.limit);
         for (int64_t i = page.before; i < end; ++i) {
@@ -62,36 +64,43 @@ grpc::Status DeviceServiceImpl::ListDevices(
 grpc::Status DeviceServiceImpl::GetDevice(grpc::ServerContext* context,
                                           const v1::GetDeviceRequest* request,
                                           v1::Device* response) {
-  return door_.Serve(
-      *context, "optfarm.v1.DeviceService.GetDevice", [&]() -> absl::Status {
-        OPTFARM_ASSIGN_OR_RETURN(
-            *response, scheduler_.FindDevice(request->name(), clock_.Now()));
-        return absl::OkStatus();
-      });
+  return door_.Serve(*context, "optfarm.v1.DeviceService.GetDevice",
+                     [&](Call& call) -> absl::Status {
+                       OPTFARM_ASSIGN_OR_RETURN(
+                           *response,
+                           scheduler_.FindDevice(request->name(), clock_.Now(),
+                                                 call.caller.OnlyProject()));
+                       return absl::OkStatus();
+                     });
 }
 
 grpc::Status DeviceServiceImpl::ChangeDevice(
     grpc::ServerContext* context, const v1::ChangeDeviceRequest* request,
     v1::Device* response) {
-  return door_.Serve(
-      *context, "optfarm.v1.DeviceService.ChangeDevice", [&]() -> absl::Status {
-        OPTFARM_ASSIGN_OR_RETURN(
-            *response, scheduler_.ChangeDevice(*request, clock_.Now()));
-        return absl::OkStatus();
-      });
+  return door_.Serve(*context, "optfarm.v1.DeviceService.ChangeDevice",
+                     [&](Call& call) -> absl::Status {
+                       call.subject = request->name();
+                       OPTFARM_ASSIGN_OR_RETURN(
+                           *response,
+                           scheduler_.ChangeDevice(*request, clock_.Now()));
+                       return absl::OkStatus();
+                     });
 }
 
 grpc::Status ResultServiceImpl::QueryResults(
     grpc::ServerContext* context, const v1::QueryResultsRequest* request,
     v1::QueryResultsResponse* response) {
-  return door_.Serve(*context, "optfarm.v1.ResultService.QueryResults",
-                     [&] { return Query(*request, *response); });
+  return door_.Serve(
+      *context, "optfarm.v1.ResultService.QueryResults",
+      [&](Call& call) { return Query(call.caller, *request, *response); });
 }
 
-absl::Status ResultServiceImpl::Query(const v1::QueryResultsRequest& request,
+absl::Status ResultServiceImpl::Query(const Caller& caller,
+                                      const v1::QueryResultsRequest& request,
                                       v1::QueryResultsResponse& response) {
-  OPTFARM_ASSIGN_OR_RETURN(const storage::MeasurementFilter filter,
+  OPTFARM_ASSIGN_OR_RETURN(storage::MeasurementFilter filter,
                            ParseMeasurementFilter(request));
+  filter.project = caller.OnlyProject();
   OPTFARM_ASSIGN_OR_RETURN(
       storage::PageRequest page,
       ParsePage(request.page_size(), kResultsAPage, request.page_token()));
@@ -111,24 +120,32 @@ absl::Status ResultServiceImpl::Query(const v1::QueryResultsRequest& request,
 grpc::Status ResultServiceImpl::CompareResults(
     grpc::ServerContext* context, const v1::CompareResultsRequest* request,
     v1::CompareResultsResponse* response) {
-  return door_.Serve(
-      *context, "optfarm.v1.ResultService.CompareResults",
-      [&]() -> absl::Status {
-        OPTFARM_ASSIGN_OR_RETURN(const auto a, ReadSide(request->a()));
-        OPTFARM_ASSIGN_OR_RETURN(const auto b, ReadSide(request->b()));
-        *response = Compare(a, b);
-        return absl::OkStatus();
-      });
+  return door_.Serve(*context, "optfarm.v1.ResultService.CompareResults",
+                     [&](Call& call) -> absl::Status {
+                       OPTFARM_ASSIGN_OR_RETURN(
+                           const auto a, ReadSide(call.caller, request->a()));
+                       OPTFARM_ASSIGN_OR_RETURN(
+                           const auto b, ReadSide(call.caller, request->b()));
+                       *response = Compare(a, b);
+                       return absl::OkStatus();
+                     });
 }
 
 absl::StatusOr<std::vector<storage::MeasurementRecord>>
-ResultServiceImpl::ReadSide(const v1::CompareResultsRequest::Side& side) {
+ResultServiceImpl::ReadSide(const Caller& caller,
+                            const v1::CompareResultsRequest::Side& side) {
   storage::MeasurementFilter filter;
+  filter.project = caller.OnlyProject();
   switch (side.what_case()) {
-    case v1::CompareResultsRequest::Side::kJobId:
-      OPTFARM_RETURN_IF_ERROR(store_.GetJob(side.job_id()).status());
+    case v1::CompareResultsRequest::Side::kJobId: {
+      OPTFARM_ASSIGN_OR_RETURN(const storage::StoredJob stored,
+                               store_.GetJob(side.job_id()));
+      if (!caller.Sees(stored.job.project)) {
+        return storage::NoSuchJob(side.job_id());
+      }
       filter.job_id = side.job_id();
       break;
+    }
     case v1::CompareResultsRequest::Side::kModelSha256:
       if (!IsSha256Hex(side.model_sha256())) {
         return absl::InvalidArgumentError(absl::StrCat(
@@ -161,14 +178,17 @@ ResultServiceImpl::ReadSide(const v1::CompareResultsRequest::Side& side) {
 grpc::Status ResultServiceImpl::ListHistory(
     grpc::ServerContext* context, const v1::ListHistoryRequest* request,
     v1::ListHistoryResponse* response) {
-  return door_.Serve(*context, "optfarm.v1.ResultService.ListHistory",
-                     [&] { return History(*request, *response); });
+  return door_.Serve(
+      *context, "optfarm.v1.ResultService.ListHistory",
+      [&](Call& call) { return History(call.caller, *request, *response); });
 }
 
-absl::Status ResultServiceImpl::History(const v1::ListHistoryRequest& request,
+absl::Status ResultServiceImpl::History(const Caller& caller,
+                                        const v1::ListHistoryRequest& request,
                                         v1::ListHistoryResponse& response) {
-  OPTFARM_ASSIGN_OR_RETURN(const storage::MeasurementFilter filter,
+  OPTFARM_ASSIGN_OR_RETURN(storage::MeasurementFilter filter,
                            ParseMeasurementFilter(request.filter()));
+  filter.project = caller.OnlyProject();
   storage::SeriesRequest wanted;
   OPTFARM_ASSIGN_OR_RETURN(
       const int max_series,
@@ -195,14 +215,17 @@ grpc::Status ResultServiceImpl::FindRegressions(
     grpc::ServerContext* context, const v1::FindRegressionsRequest* request,
     v1::FindRegressionsResponse* response) {
   return door_.Serve(*context, "optfarm.v1.ResultService.FindRegressions",
-                     [&] { return Regressions(*request, *response); });
+                     [&](Call& call) {
+                       return Regressions(call.caller, *request, *response);
+                     });
 }
 
 absl::Status ResultServiceImpl::Regressions(
-    const v1::FindRegressionsRequest& request,
+    const Caller& caller, const v1::FindRegressionsRequest& request,
     v1::FindRegressionsResponse& response) {
-  OPTFARM_ASSIGN_OR_RETURN(const storage::MeasurementFilter filter,
+  OPTFARM_ASSIGN_OR_RETURN(storage::MeasurementFilter filter,
                            ParseMeasurementFilter(request.filter()));
+  filter.project = caller.OnlyProject();
   OPTFARM_ASSIGN_OR_RETURN(const v1::RegressionRule rule,
                            CompleteRule(request.rule()));
   OPTFARM_ASSIGN_OR_RETURN(

@@ -57,14 +57,17 @@ class ResultServiceImpl final : public v1::ResultService::Service {
                                v1::FindRegressionsResponse* response) override;
 
  private:
-  absl::Status Query(const v1::QueryResultsRequest& request,
+  absl::Status Query(const Caller& caller,
+                     const v1::QueryResultsRequest& request,
                      v1::QueryResultsResponse& response);
-  absl::Status History(const v1::ListHistoryRequest& request,
+  absl::Status History(const Caller& caller,
+                       const v1::ListHistoryRequest& request,
                        v1::ListHistoryResponse& response);
-  absl::Status Regressions(const v1::FindRegressionsRequest& request,
+  absl::Status Regressions(const Caller& caller,
+                           const v1::FindRegressionsRequest& request,
                            v1::FindRegressionsResponse& response);
   absl::StatusOr<std::vector<storage::MeasurementRecord>> ReadSide(
-      const v1::CompareResultsRequest::Side& side);
+      const Caller& caller, const v1::CompareResultsRequest::Side& side);
 
   const CallDoor& door_;
   storage::MetadataStore& store_;

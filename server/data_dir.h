@@ -32,6 +32,7 @@ class DataDir {
   std::string database() const;
   std::string tokens() const;
   std::string webhooks() const;
+  std::string audit() const;
   std::string blobs() const;
   // Made by whoever writes the first backup.
   std::string backups() const;

@@ -145,6 +145,16 @@ void Fleet::TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
   }
 }
 
+int Fleet::CountParticipants(v1::SynchronizeRequest::Kind kind,
+                             absl::Time since) const {
+  int count = 0;
+  for (const auto& [id, participant] : participants_) {
+    count += participant.record.kind == kind &&
+             participant.record.last_seen >= since;
+  }
+  return count;
+}
+
 void Fleet::TakeInDevice(const v1::SynchronizeRequest& request,
                          const v1::DeviceStatus& status, absl::Time now,
                          storage::WriteBatch& batch) {

@@ -62,6 +62,10 @@ class Fleet {
   void Replace(const storage::DeviceRecord& device);
 
   // Null when there is no such device.
+  // Those of a kind that have called since.
+  int CountParticipants(v1::SynchronizeRequest::Kind kind,
+                        absl::Time since) const;
+
   const storage::DeviceRecord* FindDevice(const std::string& name) const;
   std::vector<std::string> DeviceNames() const;
   // All that jobs may ask for (see device_choice.h).

@@ -48,11 +48,15 @@ class JobServiceImpl final : public v1::JobService::WithCallbackMethod_WatchJob<
       const v1::WatchJobRequest* request) override;
 
  private:
-  absl::Status Submit(const v1::SubmitJobRequest& request,
+  absl::Status Submit(Call& call, const v1::SubmitJobRequest& request,
                       v1::SubmitJobResponse& response);
+  // ERRORS: NotFound, also for a job of a project that the caller does not see.
+  absl::StatusOr<storage::StoredJob> Find(const Caller& caller,
+                                          const std::string& job_id);
   // Everything known about a job.
-  absl::Status FillJob(const std::string& job_id, v1::Job& job);
-  absl::Status List(const v1::ListJobsRequest& request,
+  absl::Status FillJob(const Caller& caller, const std::string& job_id,
+                       v1::Job& job);
+  absl::Status List(const Caller& caller, const v1::ListJobsRequest& request,
                     v1::ListJobsResponse& response);
 
   const CallDoor& door_;

@@ -15,6 +15,7 @@
 #include "server/names.h"
 #include "server/proto_time.h"
 #include "server/recipe_check.h"
+#include "storage/records.h"
 
 namespace optfarm::server {
 namespace {
@@ -291,6 +292,14 @@ absl::StatusOr<v1::JobSpec> CheckJobSpec(const v1::JobSpec& spec) {
   v1::JobSpec checked = spec;
   FillIn(checked);
   return checked;
+}
+
+// A blank is in no key.
+std::string OfProject(absl::string_view project, absl::string_view key) {
+  if (key.empty() || project == storage::kDefaultProject) {
+    return std::string(key);
+  }
+  return absl::StrCat(key, " of ", project);
 }
 
 absl::Status CheckClientRequestId(absl::string_view id) {

@@ -22,6 +22,10 @@ namespace optfarm::server {
 // ERRORS: InvalidArgument naming field, value and what is allowed.
 absl::StatusOr<v1::JobSpec> CheckJobSpec(const v1::JobSpec& spec);
 
+// `key` as it is for the default project; for others so that no project meets
+// another's.
+std::string OfProject(absl::string_view project, absl::string_view key);
+
 // ERRORS: InvalidArgument unless empty or 1..128 printable ASCII characters.
 absl::Status CheckClientRequestId(absl::string_view id);
 

@@ -60,6 +60,7 @@ v1::Job ToProto(const storage::StoredJob& stored) {
   SetTime(record.start_time, job, &v1::Job::mutable_start_time);
   SetTime(record.end_time, job, &v1::Job::mutable_end_time);
   job.mutable_gates()->Add(record.gates.begin(), record.gates.end());
+  job.set_project(record.project);
   job.set_from_cache(record.from_cache);
   job.set_cached_from_job_id(record.cached_from_job_id);
   job.set_last_event_sequence(stored.last_event_sequence);
@@ -89,6 +90,7 @@ v1::Result ToProto(const storage::MeasurementRecord& record) {
   result.set_task_id(record.task_id);
   *result.mutable_source_model() = record.source_model;
   result.set_recipe_name(record.recipe_name);
+  result.set_project(record.project);
   *result.mutable_measurement() = record.measurement;
   *result.mutable_create_time() = ToTimestamp(record.create_time);
   result.mutable_tags()->Add(record.tags.begin(), record.tags.end());
@@ -102,6 +104,7 @@ v1::Series ToProto(const storage::SeriesKey& key) {
   series.set_device(key.device);
   series.set_variant(key.variant);
   series.set_threads(key.threads);
+  series.set_project(key.project);
   return series;
 }
 

@@ -23,6 +23,7 @@ struct Flags {
   double keep_samples_days = 0;
   double keep_logs_days = 0;
   double keep_jobs_days = 0;
+  double keep_audit_days = 365;
 };
 
 // UNITS: seconds a lease may be set to.
@@ -82,6 +83,30 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
+void DeclareProjectLimits(CLI::App& app, Flags& flags) {
+  ProjectLimits& limits = flags.options.project_limits;
+  app.add_option("--project_max_bytes", limits.max_bytes,
+                 "Bytes of files that one project may bring; 0: any")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--project_max_live_jobs", limits.max_live_jobs,
+                 "Jobs of one project that may wait or run at once; 0: any")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--project_jobs_per_day", limits.max_jobs_a_day,
+                 "Jobs that one project may submit within 24 hours; 0: any")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--project_calls_per_second", limits.calls_per_second,
+                 "Calls a second that one project may make for long; 0: any")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--project_call_burst", limits.call_burst,
+                 "Calls that one project may make at once after a pause")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
 void DeclareRetention(CLI::App& app, Flags& flags) {
   const auto days = [&app](const char* name, double* value, const char* help) {
     app.add_option(name, *value, help)
@@ -95,6 +120,8 @@ void DeclareRetention(CLI::App& app, Flags& flags) {
        "Days that the logs of an ended job are kept; 0: for ever");
   days("--keep_jobs_days", &flags.keep_jobs_days,
        "Days that an ended job is kept, with all its results; 0: for ever");
+  days("--keep_audit_days", &flags.keep_audit_days,
+       "Days that the audit log is kept, at least one; 0: for ever");
 }
 
 absl::Duration Days(double days) {
@@ -125,9 +152,9 @@ absl::Status Run(Flags flags) {
     flags.options.webhooks.secret = *std::move(secret);
   }
   flags.options.scheduling.lease = absl::Seconds(flags.lease_seconds);
-  flags.options.retention = {Days(flags.keep_samples_days),
-                             Days(flags.keep_logs_days),
-                             Days(flags.keep_jobs_days)};
+  flags.options.retention = {
+      Days(flags.keep_samples_days), Days(flags.keep_logs_days),
+      Days(flags.keep_jobs_days), Days(flags.keep_audit_days)};
   const std::string data_dir = flags.options.data_dir;
   auto server = Server::Start(std::move(flags.options));
   if (!server.ok()) return server.status();
@@ -152,6 +179,7 @@ int main(int argc, char** argv) {
   CLI::App app("Optfarm's server: takes jobs, hands out work, keeps results");
   optfarm::server::Flags flags;
   optfarm::server::Declare(app, flags);
+  optfarm::server::DeclareProjectLimits(app, flags);
   optfarm::server::DeclareRetention(app, flags);
   try {
     app.parse(argc, argv);

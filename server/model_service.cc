@@ -26,28 +26,47 @@ absl::Status WhyBroken(const TransferWatch::Transfer& transfer) {
   return absl::CancelledError("the transfer was broken off");
 }
 
+// Staged bytes are shared within a project and by what is of the farm.
+std::string UploaderOf(const Caller& caller) {
+  return caller.OfFarm() ? "" : caller.project;
+}
+
 }  // namespace
 
 grpc::Status ModelServiceImpl::FindMissing(
     grpc::ServerContext* context, const v1::FindMissingRequest* request,
     v1::FindMissingResponse* response) {
   return door_.Serve(*context, "optfarm.v1.ModelService.FindMissing",
-                     [&] { return FindMissing(*request, *response); });
+                     [&](Call& call) {
+                       return FindMissing(call.caller, *request, *response);
+                     });
+}
+
+// A blob that another project brought is not there: who knows its name alone
+// has to bring the bytes.
+absl::StatusOr<bool> ModelServiceImpl::IsThere(const Caller& caller,
+                                               const BlobId& id) {
+  if (!caller.OfFarm()) {
+    OPTFARM_ASSIGN_OR_RETURN(const bool has,
+                             store_.ProjectHasBlob(caller.project, id.sha256));
+    if (!has) return false;
+  }
+  return blobs_.Contains(id, clock_.Now());
 }
 
 absl::Status ModelServiceImpl::FindMissing(
-    const v1::FindMissingRequest& request, v1::FindMissingResponse& response) {
+    const Caller& caller, const v1::FindMissingRequest& request,
+    v1::FindMissingResponse& response) {
   if (request.digests_size() > kMaxDigests) {
     return absl::InvalidArgumentError(
         absl::StrCat("asking for ", request.digests_size(),
                      " digests; ask for at most ", kMaxDigests, " at once"));
   }
-  const absl::Time now = clock_.Now();
   absl::flat_hash_set<std::string> seen;
   for (const v1::Digest& digest : request.digests()) {
     OPTFARM_ASSIGN_OR_RETURN(const BlobId id, BlobIdFromProto(digest));
     if (!seen.insert(id.sha256).second) continue;
-    OPTFARM_ASSIGN_OR_RETURN(const bool present, blobs_.Contains(id, now));
+    OPTFARM_ASSIGN_OR_RETURN(const bool present, IsThere(caller, id));
     if (!present) *response.add_missing() = digest;
   }
   return absl::OkStatus();
@@ -57,11 +76,11 @@ grpc::Status ModelServiceImpl::QueryUpload(
     grpc::ServerContext* context, const v1::QueryUploadRequest* request,
     v1::QueryUploadResponse* response) {
   return door_.Serve(
-      *context, "optfarm.v1.ModelService.QueryUpload", [&]() -> absl::Status {
-        OPTFARM_ASSIGN_OR_RETURN(const BlobId id,
-                                 BlobIdFromProto(request->digest()));
-        OPTFARM_ASSIGN_OR_RETURN(const bool present,
-                                 blobs_.Contains(id, clock_.Now()));
+      *context, "optfarm.v1.ModelService.QueryUpload",
+      [&](Call& call) -> absl::Status {
+        OPTFARM_ASSIGN_OR_RETURN(BlobId id, BlobIdFromProto(request->digest()));
+        OPTFARM_ASSIGN_OR_RETURN(const bool present, IsThere(call.caller, id));
+        if (!present) id.uploader = UploaderOf(call.caller);
         OPTFARM_ASSIGN_OR_RETURN(const int64_t committed,
                                  blobs_.CommittedBytes(id));
         response->set_complete(present);
@@ -73,26 +92,53 @@ grpc::Status ModelServiceImpl::QueryUpload(
 grpc::Status ModelServiceImpl::Upload(
     grpc::ServerContext* context, grpc::ServerReader<v1::UploadRequest>* reader,
     v1::UploadResponse* response) {
-  return door_.Serve(*context, "optfarm.v1.ModelService.Upload",
-                     [&] { return Receive(*context, *reader, *response); });
+  return door_.Serve(
+      *context, "optfarm.v1.ModelService.Upload",
+      [&](Call& call) { return Receive(call, *context, *reader, *response); });
+}
+
+absl::Status ModelServiceImpl::CheckQuota(const Caller& caller,
+                                          const BlobId& id) {
+  if (caller.OfFarm() || limits_.max_bytes == 0) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(
+      const storage::ProjectUsage usage,
+      store_.GetProjectUsage(caller.project, absl::InfiniteFuture()));
+  if (usage.bytes <= limits_.max_bytes - id.size_bytes) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "uploading ", id.size_bytes, " bytes: the project ", caller.project,
+      " has brought ", usage.bytes, " of the ", limits_.max_bytes,
+      " bytes that a project may; ask for a higher --project_max_bytes"));
+}
+
+absl::Status ModelServiceImpl::Grant(const Caller& caller, const BlobId& id) {
+  // What workers and agents bring belongs to the job they bring it for.
+  if (!caller.May(v1::Access::SUBMIT)) return absl::OkStatus();
+  storage::WriteBatch batch;
+  batch.project_blobs.emplace_back(caller.project, id);
+  return store_.Commit(batch);
 }
 
 absl::Status ModelServiceImpl::Receive(
-    grpc::ServerContext& context, grpc::ServerReader<v1::UploadRequest>& reader,
+    Call& call, grpc::ServerContext& context,
+    grpc::ServerReader<v1::UploadRequest>& reader,
     v1::UploadResponse& response) {
   OPTFARM_ASSIGN_OR_RETURN(
       const std::unique_ptr<TransferWatch::Transfer> transfer,
       transfers_.Begin([&context] { context.TryCancel(); }, clock_.Now()));
   v1::UploadRequest request;
   if (!reader.Read(&request)) return WhyBroken(*transfer);
-  OPTFARM_ASSIGN_OR_RETURN(const BlobId id, BlobIdFromProto(request.digest()));
+  OPTFARM_ASSIGN_OR_RETURN(BlobId id, BlobIdFromProto(request.digest()));
+  call.subject = id.sha256;
   response.set_committed_bytes(id.size_bytes);
-  OPTFARM_ASSIGN_OR_RETURN(const bool present,
-                           blobs_.Contains(id, clock_.Now()));
+  OPTFARM_ASSIGN_OR_RETURN(const bool present, IsThere(call.caller, id));
   if (present) {
     response.set_already_present(true);
     return absl::OkStatus();
   }
+  OPTFARM_RETURN_IF_ERROR(CheckQuota(call.caller, id));
+  id.uploader = UploaderOf(call.caller);
   OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::BlobUpload> upload,
                            janitor_.OpenUpload(id, clock_.Now()));
   do {
@@ -110,20 +156,29 @@ absl::Status ModelServiceImpl::Receive(
       (context.IsCancelled() || transfer->Stalled())) {
     return WhyBroken(*transfer);
   }
-  return upload->Finish(clock_.Now());
+  OPTFARM_RETURN_IF_ERROR(upload->Finish(clock_.Now()));
+  return Grant(call.caller, id);
 }
 
 grpc::Status ModelServiceImpl::Download(
     grpc::ServerContext* context, const v1::DownloadRequest* request,
     grpc::ServerWriter<v1::DownloadResponse>* writer) {
-  return door_.Serve(*context, "optfarm.v1.ModelService.Download",
-                     [&] { return Send(*context, *request, *writer); });
+  return door_.Serve(
+      *context, "optfarm.v1.ModelService.Download",
+      [&](Call& call) { return Send(call, *context, *request, *writer); });
 }
 
 absl::Status ModelServiceImpl::Send(
-    grpc::ServerContext& context, const v1::DownloadRequest& request,
+    Call& call, grpc::ServerContext& context,
+    const v1::DownloadRequest& request,
     grpc::ServerWriter<v1::DownloadResponse>& writer) {
   OPTFARM_ASSIGN_OR_RETURN(const BlobId id, BlobIdFromProto(request.digest()));
+  call.subject = id.sha256;
+  if (!call.caller.OfFarm()) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        const bool has, store_.ProjectHasBlob(call.caller.project, id.sha256));
+    if (!has) return storage::NoSuchBlob(id.sha256);
+  }
   OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::BlobReader> blob,
                            blobs_.OpenBlob(id.sha256));
   const int64_t size = blob->size_bytes();

@@ -7,8 +7,10 @@
 #include "optfarm/v1/models.grpc.pb.h"
 #include "server/blob_janitor.h"
 #include "server/call_door.h"
+#include "server/project_limits.h"
 #include "server/transfer_watch.h"
 #include "storage/blob_store.h"
+#include "storage/metadata_store.h"
 
 namespace optfarm::server {
 
@@ -17,11 +19,15 @@ class ModelServiceImpl final : public v1::ModelService::Service {
  public:
   // OWNERSHIP: all outlive the service.
   ModelServiceImpl(const CallDoor& door, storage::BlobStore& blobs,
-                   BlobJanitor& janitor, TransferWatch& transfers, Clock& clock)
+                   storage::MetadataStore& store, BlobJanitor& janitor,
+                   TransferWatch& transfers, const ProjectLimits& limits,
+                   Clock& clock)
       : door_(door),
         blobs_(blobs),
+        store_(store),
         janitor_(janitor),
         transfers_(transfers),
+        limits_(limits),
         clock_(clock) {}
 
   grpc::Status FindMissing(grpc::ServerContext* context,
@@ -38,19 +44,27 @@ class ModelServiceImpl final : public v1::ModelService::Service {
       grpc::ServerWriter<v1::DownloadResponse>* writer) override;
 
  private:
-  absl::Status FindMissing(const v1::FindMissingRequest& request,
+  // The blob is here and the caller may know of it.
+  absl::StatusOr<bool> IsThere(const Caller& caller, const storage::BlobId& id);
+  absl::Status FindMissing(const Caller& caller,
+                           const v1::FindMissingRequest& request,
                            v1::FindMissingResponse& response);
-  absl::Status Receive(grpc::ServerContext& context,
+  absl::Status CheckQuota(const Caller& caller, const storage::BlobId& id);
+  // What it is named in the database once the bytes have been brought.
+  absl::Status Grant(const Caller& caller, const storage::BlobId& id);
+  absl::Status Receive(Call& call, grpc::ServerContext& context,
                        grpc::ServerReader<v1::UploadRequest>& reader,
                        v1::UploadResponse& response);
-  absl::Status Send(grpc::ServerContext& context,
+  absl::Status Send(Call& call, grpc::ServerContext& context,
                     const v1::DownloadRequest& request,
                     grpc::ServerWriter<v1::DownloadResponse>& writer);
 
   const CallDoor& door_;
   storage::BlobStore& blobs_;
+  storage::MetadataStore& store_;
   BlobJanitor& janitor_;
   TransferWatch& transfers_;
+  const ProjectLimits limits_;
   Clock& clock_;
 };
 

@@ -16,6 +16,8 @@ struct RetentionOptions {
   absl::Duration logs = absl::InfiniteDuration();
   // Ended jobs, with all that was measured in them.
   absl::Duration jobs = absl::InfiniteDuration();
+  // Entries of the audit log; a day at least.
+  absl::Duration audit = absl::Hours(24 * 365);
 };
 
 // Lets a bounded part go. Returns true when there is more; call again soon.

@@ -143,6 +143,12 @@ QueueNumbers Scheduler::Numbers(absl::Time now) {
   return numbers;
 }
 
+std::pair<int, int> Scheduler::CountParticipants(absl::Time since) {
+  absl::MutexLock lock(&mutex_);
+  return {fleet_.CountParticipants(v1::SynchronizeRequest::WORKER, since),
+          fleet_.CountParticipants(v1::SynchronizeRequest::AGENT, since)};
+}
+
 void Scheduler::TakeOver(Plan& plan) {
   for (auto& [job_id, change] : plan.changes) {
     const auto old = jobs_.find(job_id);
@@ -214,11 +220,7 @@ absl::StatusOr<SubmitResult> Scheduler::Insert(const Submission& submission,
       FindSubmitted(submission.client_request_id, submission.spec_digest));
   if (known.has_value()) return *known;
   OPTFARM_RETURN_IF_ERROR(CheckDevicesExist(submission.spec));
-  if (static_cast<int>(jobs_.size()) >= options_.max_live_jobs) {
-    return absl::ResourceExhaustedError(absl::StrCat(
-        jobs_.size(), " jobs are waiting or running and the server takes ",
-        options_.max_live_jobs, "; try again when some have ended"));
-  }
+  OPTFARM_RETURN_IF_ERROR(CheckRoom(submission));
   storage::NewJob job = MakeJob(submission, plan.now);
   if (!submission.spec.no_cache()) AnswerFromCache(submission, plan, job);
 
@@ -238,6 +240,24 @@ absl::StatusOr<SubmitResult> Scheduler::Insert(const Submission& submission,
   return SubmitResult{job_id, false};
 }
 
+absl::Status Scheduler::CheckRoom(const Submission& submission) {
+  if (static_cast<int>(jobs_.size()) >= options_.max_live_jobs) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        jobs_.size(), " jobs are waiting or running and the server takes ",
+        options_.max_live_jobs, "; try again when some have ended"));
+  }
+  if (submission.max_live_jobs == 0) return absl::OkStatus();
+  int live = 0;
+  for (const auto& [job_id, job] : jobs_) {
+    live += job.job.project == submission.project;
+  }
+  if (live < submission.max_live_jobs) return absl::OkStatus();
+  return absl::ResourceExhaustedError(absl::StrCat(
+      live, " jobs of the project ", submission.project,
+      " are waiting or running, as many as a project may have; try again when "
+      "some have ended"));
+}
+
 storage::NewJob Scheduler::MakeJob(const Submission& submission,
                                    absl::Time now) {
   const v1::JobSpec& spec = submission.spec;
@@ -245,6 +265,7 @@ storage::NewJob Scheduler::MakeJob(const Submission& submission,
   job.job.job_id = NewJobId();
   job.job.client_request_id = submission.client_request_id;
   job.job.spec_digest = submission.spec_digest;
+  job.job.project = submission.project;
   job.job.spec = spec;
   job.job.create_time = now;
   const int max_attempts =
@@ -388,30 +409,36 @@ void Scheduler::RefreshLeases(StoredJob& job) {
   }
 }
 
-v1::Device Scheduler::DescribeDevice(const storage::DeviceRecord& record,
-                                     absl::Time now) {
+v1::Device Scheduler::DescribeDevice(
+    const storage::DeviceRecord& record, absl::Time now,
+    const std::optional<std::string>& project) {
   std::string task_id;
   const TaskRef* task = index_.LeasedOnDevice(record.info.name());
   if (task != nullptr) {
-    task_id = jobs_.at(task->job_id).tasks[task->index].record.task_id;
+    const LiveJob& job = jobs_.at(task->job_id);
+    if (project.value_or(job.job.project) == job.job.project) {
+      task_id = job.tasks[task->index].record.task_id;
+    }
   }
   return ViewDevice(record, task_id, options_, now);
 }
 
-std::vector<v1::Device> Scheduler::Devices(absl::Time now) {
+std::vector<v1::Device> Scheduler::Devices(
+    absl::Time now, const std::optional<std::string>& project) {
   absl::MutexLock lock(&mutex_);
   std::vector<v1::Device> devices;
   for (const auto& [name, record] : fleet_.devices()) {
-    devices.push_back(DescribeDevice(record, now));
+    devices.push_back(DescribeDevice(record, now, project));
   }
   return devices;
 }
 
-absl::StatusOr<v1::Device> Scheduler::FindDevice(const std::string& name,
-                                                 absl::Time now) {
+absl::StatusOr<v1::Device> Scheduler::FindDevice(
+    const std::string& name, absl::Time now,
+    const std::optional<std::string>& project) {
   absl::MutexLock lock(&mutex_);
   const storage::DeviceRecord* record = fleet_.FindDevice(name);
-  if (record != nullptr) return DescribeDevice(*record, now);
+  if (record != nullptr) return DescribeDevice(*record, now, project);
   return absl::NotFoundError(
       absl::StrCat("there is no device ", Quoted(name),
                    NearestNamesHint(name, fleet_.DeviceNames())));
@@ -434,7 +461,7 @@ absl::StatusOr<v1::Device> Scheduler::ChangeDevice(
   fleet_.Replace(next);
   LogInfo("device ", change.name(), ": ",
           v1::ChangeDeviceRequest::Change_Name(change.change()));
-  return DescribeDevice(next, now);
+  return DescribeDevice(next, now, std::nullopt);
 }
 
 absl::StatusOr<v1::Recipe> Scheduler::FindRecipe(const std::string& name) {

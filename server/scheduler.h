@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -38,8 +39,11 @@ struct Submission {
   std::string spec_digest;
   // From CheckJobSpec.
   v1::JobSpec spec;
-  // What makes the job's outcome; see ActionDigest.
+  // What makes the job's outcome; see ActionDigest and OfProject.
   std::string action_digest;
+  std::string project = storage::kDefaultProject;
+  // Of the project's jobs that may be live at once; 0: any number.
+  int max_live_jobs = 0;
 };
 
 struct SubmitResult {
@@ -136,11 +140,17 @@ class Scheduler {
 
   QueueNumbers Numbers(absl::Time now);
 
-  // Devices with their state at `now`, by name.
-  std::vector<v1::Device> Devices(absl::Time now);
+  // Workers and agents that have called since.
+  std::pair<int, int> CountParticipants(absl::Time since);
+
+  // Devices with their state at `now`, by name; with a project, tasks of others
+  // are not named.
+  std::vector<v1::Device> Devices(
+      absl::Time now, const std::optional<std::string>& project = {});
   // ERRORS: NotFound with the nearest names.
-  absl::StatusOr<v1::Device> FindDevice(const std::string& name,
-                                        absl::Time now);
+  absl::StatusOr<v1::Device> FindDevice(
+      const std::string& name, absl::Time now,
+      const std::optional<std::string>& project = {});
   // Takes a device out of service or back into it, durably.
   // ERRORS: NotFound with the nearest names; InvalidArgument; those of the
   // store.
@@ -173,6 +183,8 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AnswerFromCache(const Submission& submission, Plan& plan,
                        storage::NewJob& job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRoom(const Submission& submission)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckDevicesExist(const v1::JobSpec& spec)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -221,7 +233,8 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<v1::LeasedTask> Describe(const TaskRef& ref, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  v1::Device DescribeDevice(const storage::DeviceRecord& record, absl::Time now)
+  v1::Device DescribeDevice(const storage::DeviceRecord& record, absl::Time now,
+                            const std::optional<std::string>& project)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   storage::MetadataStore& store_;

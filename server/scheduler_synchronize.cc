@@ -355,7 +355,8 @@ void Scheduler::NoteDevice(const v1::Completion& completion,
 void Scheduler::RememberAction(const v1::SynchronizeRequest& request,
                                const JobChange& change, Plan& plan) {
   storage::ActionRecord& action = plan.batch.actions.emplace_back();
-  action.action_digest = ActionDigest(*change.job().spec);
+  action.action_digest =
+      OfProject(change.job().job.project, ActionDigest(*change.job().spec));
   action.tool_version = request.build_version();
   action.job_id = change.job().job.job_id;
   action.create_time = plan.now;

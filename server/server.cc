@@ -19,6 +19,7 @@
 #include "rpc/channel.h"
 #include "server/access_control.h"
 #include "server/admission.h"
+#include "server/audit_log.h"
 #include "server/blob_janitor.h"
 #include "server/call_door.h"
 #include "server/catalog_services.h"
@@ -58,6 +59,7 @@ struct Stores {
   std::unique_ptr<storage::BlobStore> blobs;
   std::unique_ptr<storage::TokenStore> tokens;
   std::unique_ptr<storage::WebhookStore> webhooks;
+  std::unique_ptr<storage::AuditStore> audit;
 };
 
 class ServerImpl final : public Server {
@@ -92,7 +94,9 @@ class ServerImpl final : public Server {
   const std::unique_ptr<storage::BlobStore> blobs_;
   const std::unique_ptr<storage::TokenStore> tokens_;
   const std::unique_ptr<storage::WebhookStore> webhook_store_;
+  const std::unique_ptr<storage::AuditStore> audit_store_;
   const std::unique_ptr<AccessControl> access_;
+  AuditLog audit_;
   const CallDoor door_;
   EventHub hub_;
   TransferWatch transfers_;
@@ -129,25 +133,29 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       blobs_(std::move(stores.blobs)),
       tokens_(std::move(stores.tokens)),
       webhook_store_(std::move(stores.webhooks)),
+      audit_store_(std::move(stores.audit)),
       access_(std::move(access)),
-      door_(*access_),
+      audit_(*audit_store_),
+      door_(*access_, audit_, options_.project_limits, *options_.clock),
       transfers_(options_.transfers),
       janitor_(*blobs_, *store_,
                options_.max_store_bytes < std::numeric_limits<int64_t>::max()),
       scheduler_(*store_, *blobs_, options_.scheduling, OPTFARM_VERSION),
-      admission_(scheduler_, *blobs_),
+      admission_(scheduler_, *blobs_, *store_, options_.project_limits),
       webhooks_(options_.webhooks, *webhook_store_, *store_, *options_.clock),
       ticker_(*options_.clock, [this](absl::Time now) { return Step(now); }),
       polls_(scheduler_, [this] { ticker_.Wake(); }),
-      models_(door_, *blobs_, janitor_, transfers_, *options_.clock),
+      models_(door_, *blobs_, *store_, janitor_, transfers_,
+              options_.project_limits, *options_.clock),
       work_(door_, scheduler_, polls_, *options_.clock,
             !options_.tls.client_ca.empty()),
       jobs_(door_, admission_, webhooks_, scheduler_, *store_, hub_,
             *options_.clock),
       devices_(door_, scheduler_, *options_.clock),
       results_(door_, *store_),
-      store_service_(door_, *store_, *data_dir_, *options_.clock),
-      token_service_(door_, *access_, *options_.clock) {
+      store_service_(door_, *store_, *audit_store_, *data_dir_,
+                     *options_.clock),
+      token_service_(door_, *access_, scheduler_, *options_.clock) {
   scheduler_.SetObserver(
       [this](const storage::WriteBatch& batch, absl::Duration time) {
         metrics_.NoteCommit(batch, time);
@@ -170,6 +178,11 @@ absl::Time ServerImpl::Step(absl::Time now) {
   if (now >= next_clean_up_) {
     next_clean_up_ = now + kCleanUpInterval;
     janitor_.CleanUp(now);
+    if (const absl::Status status =
+            audit_store_->Forget(now - options_.retention.audit);
+        !status.ok()) {
+      LogWarning("letting go of old audit entries: ", status.message());
+    }
     if (LetGo(*store_, options_.retention, now)) {
       next_clean_up_ = now + kCleanUpPause;
     }
@@ -313,6 +326,8 @@ absl::StatusOr<Stores> OpenStores(const ServerOptions& options) {
   OPTFARM_ASSIGN_OR_RETURN(
       stores.webhooks,
       storage::OpenSqliteWebhookStore(stores.data_dir->webhooks(), now));
+  OPTFARM_ASSIGN_OR_RETURN(stores.audit, storage::OpenSqliteAuditStore(
+                                             stores.data_dir->audit(), now));
   storage::FileBlobStoreOptions blob_options;
   blob_options.root = stores.data_dir->blobs();
   blob_options.max_blob_bytes = options.max_blob_bytes;

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "http/request_reader.h"
 #include "rpc/channel.h"
+#include "server/project_limits.h"
 #include "server/retention.h"
 #include "server/scheduling_policy.h"
 #include "server/transfer_watch.h"
@@ -46,6 +47,7 @@ struct ServerOptions {
   absl::Duration grace = absl::Seconds(10);
   SchedulingOptions scheduling;
   RetentionOptions retention;
+  ProjectLimits project_limits;
   TransferWatch::Options transfers;
   // OWNERSHIP: outlives the server.
   Clock* clock = RealClock();

@@ -6,13 +6,16 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "server/list_query.h"
 #include "server/log_text.h"
 #include "server/names.h"
+#include "server/proto_time.h"
 #include "storage/sqlite_analyst.h"
 
 namespace optfarm::server {
 namespace {
 
+constexpr int kAuditAPage = 100;
 constexpr int kMostRows = 100'000;
 constexpr int kMostMilliseconds = 60'000;
 
@@ -39,8 +42,12 @@ void MakeUtf8(v1::QuerySqlResponse& response) {
 grpc::Status StoreServiceImpl::Backup(grpc::ServerContext* context,
                                       const v1::BackupRequest* request,
                                       v1::BackupResponse* response) {
-  return door_.Serve(*context, "optfarm.v1.StoreService.Backup",
-                     [&] { return MakeBackup(*request, *response); });
+  return door_.Serve(
+      *context, "optfarm.v1.StoreService.Backup", [&](Call& call) {
+        const absl::Status status = MakeBackup(*request, *response);
+        call.subject = response->path();
+        return status;
+      });
 }
 
 absl::Status StoreServiceImpl::MakeBackup(const v1::BackupRequest& request,
@@ -72,7 +79,52 @@ grpc::Status StoreServiceImpl::QuerySql(grpc::ServerContext* context,
                                         const v1::QuerySqlRequest* request,
                                         v1::QuerySqlResponse* response) {
   return door_.Serve(*context, "optfarm.v1.StoreService.QuerySql",
-                     [&] { return Query(*request, *response); });
+                     [&](Call& call) {
+                       call.subject = request->sql();
+                       return Query(*request, *response);
+                     });
+}
+
+grpc::Status StoreServiceImpl::ListAudit(grpc::ServerContext* context,
+                                         const v1::ListAuditRequest* request,
+                                         v1::ListAuditResponse* response) {
+  return door_.Serve(*context, "optfarm.v1.StoreService.ListAudit",
+                     [&] { return Audit(*request, *response); });
+}
+
+absl::Status StoreServiceImpl::Audit(const v1::ListAuditRequest& request,
+                                     v1::ListAuditResponse& response) {
+  storage::AuditFilter filter;
+  if (!request.actor().empty()) filter.actor = request.actor();
+  if (!request.project().empty()) filter.project = request.project();
+  if (!request.method().empty()) filter.method = request.method();
+  if (request.has_from_time()) {
+    filter.from_time = FromTimestamp(request.from_time());
+  }
+  if (request.has_until_time()) {
+    filter.until_time = FromTimestamp(request.until_time());
+  }
+  OPTFARM_ASSIGN_OR_RETURN(
+      const storage::PageRequest page,
+      ParsePage(request.page_size(), kAuditAPage, request.page_token()));
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<storage::AuditRecord> records,
+                           audit_.List(filter, page));
+  for (const storage::AuditRecord& record : records) {
+    v1::AuditEntry& entry = *response.add_entries();
+    *entry.mutable_time() = ToTimestamp(record.time);
+    entry.set_actor(record.actor);
+    entry.set_token_id(record.token_id);
+    entry.set_project(record.project);
+    entry.set_peer(record.peer);
+    entry.set_method(record.method);
+    entry.set_subject(record.subject);
+    entry.set_outcome(record.outcome);
+    entry.set_message(record.message);
+  }
+  if (static_cast<int>(records.size()) == page.limit) {
+    response.set_next_page_token(PageToken(records.back().number));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status StoreServiceImpl::Query(const v1::QuerySqlRequest& request,

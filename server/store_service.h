@@ -8,6 +8,7 @@
 #include "optfarm/v1/store.grpc.pb.h"
 #include "server/call_door.h"
 #include "server/data_dir.h"
+#include "storage/audit_store.h"
 #include "storage/metadata_store.h"
 
 namespace optfarm::server {
@@ -16,8 +17,13 @@ namespace optfarm::server {
 class StoreServiceImpl final : public v1::StoreService::Service {
  public:
   StoreServiceImpl(const CallDoor& door, storage::MetadataStore& store,
-                   const DataDir& data_dir, Clock& clock)
-      : door_(door), store_(store), data_dir_(data_dir), clock_(clock) {}
+                   storage::AuditStore& audit, const DataDir& data_dir,
+                   Clock& clock)
+      : door_(door),
+        store_(store),
+        audit_(audit),
+        data_dir_(data_dir),
+        clock_(clock) {}
 
   grpc::Status Backup(grpc::ServerContext* context,
                       const v1::BackupRequest* request,
@@ -25,8 +31,13 @@ class StoreServiceImpl final : public v1::StoreService::Service {
   grpc::Status QuerySql(grpc::ServerContext* context,
                         const v1::QuerySqlRequest* request,
                         v1::QuerySqlResponse* response) override;
+  grpc::Status ListAudit(grpc::ServerContext* context,
+                         const v1::ListAuditRequest* request,
+                         v1::ListAuditResponse* response) override;
 
  private:
+  absl::Status Audit(const v1::ListAuditRequest& request,
+                     v1::ListAuditResponse& response);
   absl::Status MakeBackup(const v1::BackupRequest& request,
                           v1::BackupResponse& response);
   absl::Status Query(const v1::QuerySqlRequest& request,
@@ -34,6 +45,7 @@ class StoreServiceImpl final : public v1::StoreService::Service {
 
   const CallDoor& door_;
   storage::MetadataStore& store_;
+  storage::AuditStore& audit_;
   const DataDir& data_dir_;
   Clock& clock_;
   // One at a time: each reads the whole database.

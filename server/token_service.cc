@@ -19,6 +19,7 @@ v1::Token ToProto(const storage::TokenRecord& record) {
   v1::Token token;
   token.set_token_id(record.token_id);
   token.set_name(record.name);
+  token.set_project(record.project);
   for (const v1::Access::Scope scope : record.scopes) token.add_scopes(scope);
   *token.mutable_create_time() = ToTimestamp(record.create_time);
   *token.mutable_expire_time() = ToTimestamp(record.expire_time);
@@ -43,13 +44,62 @@ absl::Status CheckScopes(const v1::CreateTokenRequest& request) {
   return absl::OkStatus();
 }
 
+// The scopes of the farm see all projects; a token of one project has none.
+absl::StatusOr<std::string> ProjectOf(const v1::CreateTokenRequest& request) {
+  bool of_farm = false;
+  for (const int scope : request.scopes()) {
+    of_farm |= scope != v1::Access::SUBMIT && scope != v1::Access::READ;
+  }
+  if (request.project().empty()) {
+    return std::string(of_farm ? "" : storage::kDefaultProject);
+  }
+  OPTFARM_RETURN_IF_ERROR(CheckName("project", request.project()));
+  if (!of_farm) return request.project();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a token of the project ", request.project(),
+      " may have the scopes SUBMIT and READ; WORK, DEVICE and ADMIN see every "
+      "project and are given without one"));
+}
+
 }  // namespace
+
+grpc::Status TokenServiceImpl::WhoAmI(grpc::ServerContext* context,
+                                      const v1::WhoAmIRequest* request,
+                                      v1::WhoAmIResponse* response) {
+  return door_.Serve(
+      *context, "optfarm.v1.TokenService.WhoAmI", [&](Call& call) {
+        const Caller& caller = call.caller;
+        const absl::Time now = clock_.Now();
+        response->set_version(OPTFARM_VERSION);
+        *response->mutable_time() = ToTimestamp(now);
+        response->set_name(caller.name);
+        for (int i = v1::Access::SUBMIT; i <= v1::Access::Scope_MAX; ++i) {
+          if ((caller.scopes >> i & 1) == 0) continue;
+          response->add_scopes(static_cast<v1::Access::Scope>(i));
+        }
+        if (!caller.OfFarm()) {
+          response->set_project(caller.project);
+        }
+        if (caller.expire_time != absl::InfiniteFuture()) {
+          *response->mutable_expire_time() = ToTimestamp(caller.expire_time);
+        }
+        const auto [workers, agents] =
+            scheduler_.CountParticipants(now - absl::Minutes(1));
+        response->set_workers(workers);
+        response->set_agents(agents);
+        return absl::OkStatus();
+      });
+}
 
 grpc::Status TokenServiceImpl::CreateToken(
     grpc::ServerContext* context, const v1::CreateTokenRequest* request,
     v1::CreateTokenResponse* response) {
   return door_.Serve(*context, "optfarm.v1.TokenService.CreateToken",
-                     [&] { return Create(*request, *response); });
+                     [&](Call& call) {
+                       const absl::Status status = Create(*request, *response);
+                       call.subject = response->token().token_id();
+                       return status;
+                     });
 }
 
 absl::Status TokenServiceImpl::Create(const v1::CreateTokenRequest& request,
@@ -65,6 +115,7 @@ absl::Status TokenServiceImpl::Create(const v1::CreateTokenRequest& request,
   }
   storage::TokenRecord record;
   record.name = request.name();
+  OPTFARM_ASSIGN_OR_RETURN(record.project, ProjectOf(request));
   for (const int scope : request.scopes()) {
     record.scopes.push_back(static_cast<v1::Access::Scope>(scope));
   }
@@ -93,7 +144,9 @@ grpc::Status TokenServiceImpl::RevokeToken(
     grpc::ServerContext* context, const v1::RevokeTokenRequest* request,
     v1::Token* response) {
   return door_.Serve(
-      *context, "optfarm.v1.TokenService.RevokeToken", [&]() -> absl::Status {
+      *context, "optfarm.v1.TokenService.RevokeToken",
+      [&](Call& call) -> absl::Status {
+        call.subject = request->token_id();
         OPTFARM_ASSIGN_OR_RETURN(const storage::TokenRecord record,
                                  access_.Revoke(request->token_id()));
         *response = ToProto(record);

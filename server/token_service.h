@@ -7,15 +7,20 @@
 #include "optfarm/v1/tokens.grpc.pb.h"
 #include "server/access_control.h"
 #include "server/call_door.h"
+#include "server/scheduler.h"
 
 namespace optfarm::server {
 
 // THREADS: safe. OWNERSHIP: all outlive the service.
 class TokenServiceImpl final : public v1::TokenService::Service {
  public:
-  TokenServiceImpl(const CallDoor& door, AccessControl& access, Clock& clock)
-      : door_(door), access_(access), clock_(clock) {}
+  TokenServiceImpl(const CallDoor& door, AccessControl& access,
+                   Scheduler& scheduler, Clock& clock)
+      : door_(door), access_(access), scheduler_(scheduler), clock_(clock) {}
 
+  grpc::Status WhoAmI(grpc::ServerContext* context,
+                      const v1::WhoAmIRequest* request,
+                      v1::WhoAmIResponse* response) override;
   grpc::Status CreateToken(grpc::ServerContext* context,
                            const v1::CreateTokenRequest* request,
                            v1::CreateTokenResponse* response) override;
@@ -32,6 +37,7 @@ class TokenServiceImpl final : public v1::TokenService::Service {
 
   const CallDoor& door_;
   AccessControl& access_;
+  Scheduler& scheduler_;
   Clock& clock_;
 };
 

@@ -18,6 +18,9 @@ struct BlobId {
   std::string sha256;
   // UNITS: bytes; >= 0.
   int64_t size_bytes = 0;
+  // Whose upload it is, safe in file names; uploads of different ones share no
+  // bytes until they are whole, so that nobody finishes what others began.
+  std::string uploader = {};
 
   friend bool operator==(const BlobId&, const BlobId&) = default;
 };

@@ -76,7 +76,8 @@ class BlobStore {
   // ERRORS: InvalidArgument when a blob with this hash and another size is.
   virtual absl::StatusOr<bool> Contains(const BlobId& id, absl::Time now) = 0;
 
-  // UNITS: bytes staged by earlier uploads; the blob's size when it is here.
+  // UNITS: bytes staged by earlier uploads; for an id without an uploader, the
+  // blob's size when it is here.
   // ERRORS: ResourceExhausted when the blob is larger than the store takes.
   virtual absl::StatusOr<int64_t> CommittedBytes(const BlobId& id) = 0;
 
@@ -103,6 +104,9 @@ class BlobStore {
 
   virtual BlobUsage Usage() = 0;
 };
+
+// What OpenBlob says of a blob that is not here, or not for whoever asks.
+absl::Status NoSuchBlob(absl::string_view sha256);
 
 // Uploads `bytes` in one go and returns their name.
 absl::StatusOr<BlobId> PutBlob(BlobStore& store, absl::string_view bytes,

@@ -86,7 +86,8 @@ class FileBlobStore final : public BlobStore {
   // with those staged under the right one.
   std::string StagedPath(const BlobId& id) const {
     return JoinPath(StagingFolder(),
-                    absl::StrCat(id.sha256, "-", id.size_bytes));
+                    absl::StrCat(id.sha256, "-", id.size_bytes,
+                                 id.uploader.empty() ? "" : "-", id.uploader));
   }
   absl::Status LoadFolder(const std::string& folder);
   absl::Status CheckSize(const BlobId& id) const;
@@ -181,7 +182,7 @@ absl::StatusOr<bool> FileBlobStore::Contains(const BlobId& id, absl::Time now) {
 
 absl::StatusOr<int64_t> FileBlobStore::CommittedBytes(const BlobId& id) {
   OPTFARM_RETURN_IF_ERROR(CheckSize(id));
-  {
+  if (id.uploader.empty()) {
     absl::MutexLock lock(&mutex_);
     const auto found = index_.find(id.sha256);
     if (found != index_.end() && found->second.size_bytes == id.size_bytes) {
@@ -413,9 +414,7 @@ absl::StatusOr<std::unique_ptr<BlobReader>> FileBlobStore::OpenBlob(
     absl::MutexLock lock(&mutex_);
     const auto found = index_.find(sha256);
     if (found == index_.end()) {
-      return absl::NotFoundError(absl::StrCat(
-          "there is no blob ", absl::CHexEscape(sha256.substr(0, 80)),
-          " here; it was never uploaded or has been evicted: upload it again"));
+      return NoSuchBlob(sha256);
     }
     id.size_bytes = found->second.size_bytes;
   }

@@ -60,6 +60,8 @@ struct WriteBatch {
   std::vector<v1::Recipe> recipes;
   // Blobs that these (job_id, sha256) now need too.
   std::vector<std::pair<std::string, std::string>> job_blobs;
+  // Blobs that these (project, blob) have brought themselves.
+  std::vector<std::pair<std::string, BlobId>> project_blobs;
 
   bool empty() const;
 };
@@ -74,6 +76,7 @@ struct ModelFilter {
 
 // All that are set must hold.
 struct JobFilter {
+  std::optional<std::string> project;
   std::optional<v1::JobState> state;
   std::optional<std::string> recipe_name;
   std::optional<std::string> name;
@@ -91,6 +94,7 @@ struct MetricFilter {
 struct MeasurementFilter {
   // 0: any.
   int64_t result_id = 0;
+  std::optional<std::string> project;
   std::optional<std::string> job_id;
   std::optional<std::string> recipe_name;
   std::optional<std::string> device;
@@ -150,10 +154,22 @@ struct RetentionCounts {
   bool more = false;
 };
 
+// What a project has used of what it may.
+struct ProjectUsage {
+  // UNITS: bytes of the files it brought.
+  int64_t bytes = 0;
+  // Jobs made since the time asked about, and when the oldest of them was.
+  int jobs = 0;
+  absl::Time oldest_job = absl::InfinitePast();
+};
+
 struct RequestMatch {
   std::string job_id;
   std::string spec_digest;
 };
+
+// What GetJob says of a job that there is not, or not for whoever asks.
+absl::Status NoSuchJob(const std::string& job_id);
 
 // THREADS: all methods are safe.
 // ERRORS of all methods: ResourceExhausted when the disk is full (nothing was
@@ -219,6 +235,13 @@ class MetadataStore {
 
   // All recipes that workers offer, by name.
   virtual absl::StatusOr<std::vector<v1::Recipe>> ListRecipes() = 0;
+
+  // The project has brought the blob, or one of its jobs needs or made it.
+  virtual absl::StatusOr<bool> ProjectHasBlob(const std::string& project,
+                                              const std::string& sha256) = 0;
+
+  virtual absl::StatusOr<ProjectUsage> GetProjectUsage(
+      const std::string& project, absl::Time jobs_since) = 0;
 
   // SHA-256 of every blob that a live job needs or has made.
   virtual absl::StatusOr<absl::flat_hash_set<std::string>> LiveBlobs() = 0;

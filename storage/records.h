@@ -19,12 +19,16 @@
 
 namespace optfarm::storage {
 
+// Jobs and files of those who were given no other project.
+inline constexpr char kDefaultProject[] = "default";
+
 struct JobRecord {
   // Grows with time of arrival; given by the store. 0 before that.
   int64_t number = 0;
   std::string job_id;
   // Empty: none.
   std::string client_request_id;
+  std::string project = kDefaultProject;
   // SHA-256 of the spec as the client sent it; tells a retry from a clash.
   std::string spec_digest;
   // With the recipe inline and defaults filled in.
@@ -109,6 +113,8 @@ struct MeasurementRecord {
   std::string recipe_name;
   v1::NamedBlob source_model;
   v1::Measurement measurement;
+  // That of its job; ignored when it is written.
+  std::string project;
   // Those of its job; ignored when it is written.
   std::vector<std::string> tags;
 };
@@ -121,6 +127,7 @@ struct SeriesKey {
   std::string device;
   std::string variant;
   int threads = 0;
+  std::string project;
 };
 
 // One measurement of a series, in numbers.

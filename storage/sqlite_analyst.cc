@@ -37,7 +37,8 @@ constexpr absl::string_view kJobColumns[] = {"",
                                              "start_time",
                                              "end_time",
                                              "from_cache",
-                                             "cached_from_job_id"};
+                                             "cached_from_job_id",
+                                             "project"};
 
 template <size_t N>
 bool IsOneOf(absl::string_view word, const absl::string_view (&list)[N]) {

@@ -14,7 +14,8 @@ namespace {
 // Everything but samples and tags.
 constexpr char kMeasurement[] =
     "SELECT m.job_id, m.task_id, m.create_time, s.recipe_name, g.sha256,"
-    " s.model_name, m.model_bytes, m.measurement_proto FROM measurements AS m"
+    " s.model_name, m.model_bytes, m.measurement_proto, s.project"
+    " FROM measurements AS m"
     " JOIN series AS s USING (series_id)"
     " JOIN graphs AS g ON g.graph_id = m.model_id WHERE m.result_id = ?1";
 
@@ -61,6 +62,7 @@ absl::StatusOr<MeasurementRecord> ReadMeasurement(SqliteDatabase& db,
     record.source_model.mutable_digest()->set_sha256(row.Text(4));
     record.source_model.set_name(row.Text(5));
     record.source_model.mutable_digest()->set_size_bytes(row.Int(6));
+    record.project = row.Text(8);
     if (!record.measurement.ParseFromString(row.Text(7))) {
       return absl::DataLossError(
           absl::StrCat("result ", result_id,

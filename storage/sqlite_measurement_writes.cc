@@ -17,13 +17,15 @@ struct Places {
   int64_t measured = 0;
 };
 
-// Binds what tells one series from another as parameters 1 to 5.
+// Binds what tells one series from another as parameters 1 to 6; the project
+// is that of the job.
 void BindSeries(SqliteStatement& statement, const MeasurementRecord& record) {
   statement.BindText(1, record.measurement.device());
   statement.BindText(2, record.source_model.name());
   statement.BindText(3, record.recipe_name);
   statement.BindText(4, record.measurement.variant());
   statement.BindInt(5, record.measurement.threads());
+  statement.BindText(6, record.job_id);
 }
 
 absl::StatusOr<int64_t> SeriesOf(SqliteDatabase& db,
@@ -31,14 +33,16 @@ absl::StatusOr<int64_t> SeriesOf(SqliteDatabase& db,
   {
     SqliteStatement query = db.Prepare(
         "SELECT series_id FROM series WHERE device = ?1 AND model_name = ?2"
-        " AND recipe_name = ?3 AND variant = ?4 AND threads = ?5");
+        " AND recipe_name = ?3 AND variant = ?4 AND threads = ?5 AND project ="
+        " (SELECT project FROM jobs WHERE job_id = ?6)");
     BindSeries(query, record);
     if (query.Step()) return query.Int(0);
     OPTFARM_RETURN_IF_ERROR(query.status());
   }
   SqliteStatement insert = db.Prepare(
       "INSERT INTO series (device, model_name, recipe_name, variant, threads,"
-      " last_result_id) VALUES (?1,?2,?3,?4,?5,0)");
+      " project, last_result_id) VALUES (?1,?2,?3,?4,?5,"
+      " (SELECT project FROM jobs WHERE job_id = ?6),0)");
   BindSeries(insert, record);
   OPTFARM_RETURN_IF_ERROR(insert.Run());
   return db.LastInsertId();

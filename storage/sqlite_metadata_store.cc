@@ -20,7 +20,8 @@ bool WriteBatch::empty() const {
   return new_jobs.empty() && jobs.empty() && tasks.empty() &&
          attempts.empty() && events.empty() && reports.empty() &&
          measurements.empty() && actions.empty() && devices.empty() &&
-         participants.empty() && recipes.empty() && job_blobs.empty();
+         participants.empty() && recipes.empty() && job_blobs.empty() &&
+         project_blobs.empty();
 }
 
 namespace {
@@ -114,6 +115,18 @@ class SqliteMetadataStore final : public MetadataStore {
   }
   absl::StatusOr<std::vector<v1::Recipe>> ListRecipes() override {
     return Read([](SqliteDatabase& db) { return sqlite::ListRecipes(db); });
+  }
+  absl::StatusOr<bool> ProjectHasBlob(const std::string& project,
+                                      const std::string& sha256) override {
+    return Read([&](SqliteDatabase& db) {
+      return sqlite::ProjectHasBlob(db, project, sha256);
+    });
+  }
+  absl::StatusOr<ProjectUsage> GetProjectUsage(const std::string& project,
+                                               absl::Time since) override {
+    return Read([&](SqliteDatabase& db) {
+      return sqlite::GetProjectUsage(db, project, since);
+    });
   }
   absl::StatusOr<absl::flat_hash_set<std::string>> LiveBlobs() override {
     return Read([](SqliteDatabase& db) { return sqlite::LiveBlobs(db); });

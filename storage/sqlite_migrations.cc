@@ -312,6 +312,62 @@ UPDATE series SET (least_median_us, most_median_us, least_p90_us, most_p90_us,
    FROM measurements WHERE measurements.series_id = series.series_id);
 )sql";
 
+// A series is of one project, so that its table is made anew.
+constexpr char kProjects[] = R"sql(
+ALTER TABLE jobs ADD COLUMN project TEXT NOT NULL DEFAULT 'default';
+CREATE INDEX jobs_by_project ON jobs(project, create_time);
+CREATE INDEX job_blobs_by_sha256 ON job_blobs(sha256);
+
+CREATE TABLE project_blobs (
+  project TEXT NOT NULL,           -- which brought the blob itself
+  sha256 TEXT NOT NULL,
+  size_bytes INTEGER NOT NULL,
+  PRIMARY KEY (project, sha256)
+) WITHOUT ROWID;
+
+DROP VIEW results;
+CREATE TABLE series_of_projects (
+  series_id INTEGER PRIMARY KEY,
+  model_name TEXT NOT NULL,        -- file name of the model the job was given
+  recipe_name TEXT NOT NULL,
+  device TEXT NOT NULL,
+  variant TEXT NOT NULL,
+  threads INTEGER NOT NULL,
+  project TEXT NOT NULL,
+  last_result_id INTEGER NOT NULL,
+  least_median_us REAL,
+  most_median_us REAL,
+  least_p90_us REAL,
+  most_p90_us REAL,
+  least_peak_memory_bytes INTEGER,
+  most_peak_memory_bytes INTEGER,
+  least_file_size_bytes INTEGER,
+  most_file_size_bytes INTEGER,
+  UNIQUE (device, model_name, recipe_name, variant, threads, project)
+);
+INSERT INTO series_of_projects
+  SELECT series_id, model_name, recipe_name, device, variant, threads,
+    'default', last_result_id, least_median_us, most_median_us, least_p90_us,
+    most_p90_us, least_peak_memory_bytes, most_peak_memory_bytes,
+    least_file_size_bytes, most_file_size_bytes FROM series;
+DROP TABLE series;
+ALTER TABLE series_of_projects RENAME TO series;
+CREATE INDEX series_by_model ON series(model_name);
+
+CREATE VIEW results AS
+  SELECT m.result_id, m.create_time, m.job_id, s.device, s.model_name,
+    s.recipe_name, s.variant, s.threads, source.sha256 AS model_sha256,
+    graph.sha256 AS measured_sha256, m.runs, m.noisy, m.load_us, m.first_us,
+    m.min_us, m.median_us, m.mean_us, m.mad_us, m.p90_us, m.p99_us, m.max_us,
+    m.peak_memory_bytes, m.file_size_bytes, e.build_version, e.cpu_model,
+    e.governor, e.os, e.kernel, s.project
+  FROM measurements AS m
+  JOIN series AS s USING (series_id)
+  JOIN graphs AS source ON source.graph_id = m.model_id
+  JOIN graphs AS graph ON graph.graph_id = m.measured_id
+  JOIN environments AS e USING (environment_id);
+)sql";
+
 constexpr SqliteMigration kMigrations[] = {
     {"jobs, tasks, events, reports, action cache", kJobsAndTasks},
     {"devices, participants, recipes, measurements", kFleetAndMeasurements},
@@ -320,6 +376,7 @@ constexpr SqliteMigration kMigrations[] = {
     {"indexes and a view of results", kResultIndexes},
     {"how devices are", kDeviceHealth},
     {"bounds of each series", kSeriesBounds},
+    {"projects", kProjects},
 };
 
 constexpr char kVersionTable[] =
@@ -341,6 +398,15 @@ absl::Status RunStep(SqliteDatabase& db, int version,
     insert.BindText(2, step.name);
     insert.BindTime(3, now);
     OPTFARM_RETURN_IF_ERROR(insert.Run());
+  }
+  {
+    SqliteStatement broken = db.Prepare("PRAGMA foreign_key_check");
+    if (broken.Step()) {
+      return absl::DataLossError(absl::StrCat(
+          "a row of the table ", broken.Text(0), " refers to one of ",
+          broken.Text(2), " that is not there; restore from a backup"));
+    }
+    OPTFARM_RETURN_IF_ERROR(broken.status());
   }
   return transaction.Commit();
 }
@@ -370,6 +436,10 @@ absl::Status MigrateSqlite(SqliteDatabase& db,
         ": it was written by a newer server; run that one, or restore "
         "a backup made before the upgrade"));
   }
+  if (version == newest) return absl::OkStatus();
+  // A step may make a table anew that others refer to; what it leaves is
+  // checked. Inside a transaction this would have no effect.
+  OPTFARM_RETURN_IF_ERROR(db.Run("PRAGMA foreign_keys = OFF"));
   for (int next = version + 1; next <= newest; ++next) {
     const SqliteMigration& step = migrations[static_cast<size_t>(next - 1)];
     OPTFARM_RETURN_IF_ERROR(
@@ -377,7 +447,7 @@ absl::Status MigrateSqlite(SqliteDatabase& db,
                  absl::StrCat("bringing the database to schema version ", next,
                               " (", step.name, ")")));
   }
-  return absl::OkStatus();
+  return db.Run("PRAGMA foreign_keys = ON");
 }
 
 }  // namespace optfarm::storage

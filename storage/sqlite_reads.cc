@@ -34,6 +34,7 @@ absl::StatusOr<JobRecord> ReadJobRow(const SqliteStatement& row) {
                            ParseRow<v1::JobSpec>(row.Text(10), "job"));
   OPTFARM_ASSIGN_OR_RETURN(v1::Job outcome,
                            ParseRow<v1::Job>(row.Text(11), "job outcome"));
+  job.project = row.Text(12);
   if (outcome.has_failure()) job.failure = outcome.failure();
   job.gates.assign(outcome.gates().begin(), outcome.gates().end());
   return job;
@@ -158,13 +159,11 @@ absl::StatusOr<StoredJob> GetJob(SqliteDatabase& db,
   SqliteStatement query = db.Prepare(
       "SELECT job_number, job_id, client_request_id, spec_digest, state,"
       " create_time, start_time, end_time, from_cache, cached_from_job_id,"
-      " spec_proto, outcome_proto FROM jobs WHERE job_id = ?1");
+      " spec_proto, outcome_proto, project FROM jobs WHERE job_id = ?1");
   query.BindText(1, job_id);
   OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, ReadJobs(db, query));
   if (jobs.empty()) {
-    return absl::NotFoundError(absl::StrCat(
-        "there is no job '", absl::CHexEscape(job_id.substr(0, 100)),
-        "'; list the jobs to see their ids"));
+    return NoSuchJob(job_id);
   }
   OPTFARM_RETURN_IF_ERROR(ReadCalibration(db, jobs[0].job));
   return std::move(jobs[0]);
@@ -191,7 +190,7 @@ absl::StatusOr<std::vector<StoredJob>> ListJobs(SqliteDatabase& db,
   SqliteStatement query = db.Prepare(
       "SELECT job_number, job_id, client_request_id, spec_digest, state,"
       " create_time, start_time, end_time, from_cache, cached_from_job_id,"
-      " spec_proto, outcome_proto FROM jobs"
+      " spec_proto, outcome_proto, project FROM jobs"
       " WHERE (?1 = 0 OR job_number < ?1)"
       " AND (?2 IS NULL OR state = ?2)"
       " AND (?3 IS NULL OR recipe_name = ?3)"
@@ -200,6 +199,7 @@ absl::StatusOr<std::vector<StoredJob>> ListJobs(SqliteDatabase& db,
       "      tasks.job_id = jobs.job_id AND tasks.device = ?5))"
       " AND (?6 IS NULL OR (model_sha256 >= ?6 AND model_sha256 < ?7)"
       "      OR (model_name = ?8 AND model_name <> ''))"
+      " AND (?10 IS NULL OR project = ?10)"
       " ORDER BY job_number DESC LIMIT ?9");
   query.BindInt(1, page.before);
   if (filter.state.has_value()) query.BindInt(2, *filter.state);
@@ -208,6 +208,7 @@ absl::StatusOr<std::vector<StoredJob>> ListJobs(SqliteDatabase& db,
   BindOptional(query, 5, filter.device);
   BindModel(query, 6, filter.model);
   query.BindInt(9, page.limit);
+  BindOptional(query, 10, filter.project);
   return ReadJobs(db, query);
 }
 
@@ -216,7 +217,7 @@ absl::StatusOr<std::vector<StoredJob>> LoadLiveJobs(SqliteDatabase& db) {
   SqliteStatement query = db.Prepare(
       "SELECT job_number, job_id, client_request_id, spec_digest, state,"
       " create_time, start_time, end_time, from_cache, cached_from_job_id,"
-      " spec_proto, outcome_proto FROM jobs WHERE state IN (1, 2)"
+      " spec_proto, outcome_proto, project FROM jobs WHERE state IN (1, 2)"
       " ORDER BY job_number");
   OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, ReadJobs(db, query));
   for (StoredJob& job : jobs) {
@@ -316,6 +317,39 @@ absl::StatusOr<std::vector<v1::Recipe>> ListRecipes(SqliteDatabase& db) {
   return recipes;
 }
 
+absl::StatusOr<bool> ProjectHasBlob(SqliteDatabase& db,
+                                    const std::string& project,
+                                    const std::string& sha256) {
+  SqliteStatement query = db.Prepare(
+      "SELECT EXISTS (SELECT 1 FROM project_blobs WHERE project = ?1"
+      "  AND sha256 = ?2) OR EXISTS (SELECT 1 FROM job_blobs CROSS JOIN jobs"
+      "  USING (job_id) WHERE sha256 = ?2 AND project = ?1)");
+  query.BindText(1, project);
+  query.BindText(2, sha256);
+  const bool has = query.Step() && query.Int(0) != 0;
+  OPTFARM_RETURN_IF_ERROR(query.status());
+  return has;
+}
+
+absl::StatusOr<ProjectUsage> GetProjectUsage(SqliteDatabase& db,
+                                             const std::string& project,
+                                             absl::Time since) {
+  SqliteStatement query = db.Prepare(
+      "SELECT (SELECT COALESCE(SUM(size_bytes), 0) FROM project_blobs"
+      "  WHERE project = ?1), COUNT(*), MIN(create_time) FROM jobs"
+      " WHERE project = ?1 AND create_time > ?2");
+  query.BindText(1, project);
+  query.BindTime(2, since);
+  ProjectUsage usage;
+  if (query.Step()) {
+    usage.bytes = query.Int(0);
+    usage.jobs = static_cast<int>(query.Int(1));
+    usage.oldest_job = query.Time(2);
+  }
+  OPTFARM_RETURN_IF_ERROR(query.status());
+  return usage;
+}
+
 absl::StatusOr<absl::flat_hash_set<std::string>> LiveBlobs(SqliteDatabase& db) {
   SqliteStatement query = db.Prepare(
       "SELECT DISTINCT sha256 FROM jobs JOIN job_blobs USING (job_id)"
@@ -327,3 +361,13 @@ absl::StatusOr<absl::flat_hash_set<std::string>> LiveBlobs(SqliteDatabase& db) {
 }
 
 }  // namespace optfarm::storage::sqlite
+
+namespace optfarm::storage {
+
+absl::Status NoSuchJob(const std::string& job_id) {
+  return absl::NotFoundError(
+      absl::StrCat("there is no job '", absl::CHexEscape(job_id.substr(0, 100)),
+                   "'; list the jobs to see their ids"));
+}
+
+}  // namespace optfarm::storage

@@ -35,6 +35,12 @@ absl::StatusOr<std::optional<std::string>> FindAction(
     const std::string& tool_version);
 absl::StatusOr<std::vector<DeviceRecord>> ListDevices(SqliteDatabase& db);
 absl::StatusOr<std::vector<v1::Recipe>> ListRecipes(SqliteDatabase& db);
+absl::StatusOr<bool> ProjectHasBlob(SqliteDatabase& db,
+                                    const std::string& project,
+                                    const std::string& sha256);
+absl::StatusOr<ProjectUsage> GetProjectUsage(SqliteDatabase& db,
+                                             const std::string& project,
+                                             absl::Time since);
 absl::StatusOr<absl::flat_hash_set<std::string>> LiveBlobs(SqliteDatabase& db);
 
 }  // namespace optfarm::storage::sqlite

@@ -13,15 +13,16 @@ namespace {
 
 constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
-#define OPTFARM_SERIES_COLUMNS                                         \
-  "SELECT series_id, last_result_id, model_name, recipe_name, device," \
-  " variant, threads, least_median_us, most_median_us, least_p90_us,"  \
-  " most_p90_us, least_peak_memory_bytes, most_peak_memory_bytes,"     \
+#define OPTFARM_SERIES_COLUMNS                                                 \
+  "SELECT series_id, last_result_id, model_name, recipe_name, device,"         \
+  " variant, threads, project, least_median_us, most_median_us, least_p90_us," \
+  " most_p90_us, least_peak_memory_bytes, most_peak_memory_bytes,"             \
   " least_file_size_bytes, most_file_size_bytes FROM series WHERE "
 #define OPTFARM_SERIES_CONDITIONS                                        \
   " AND (?1 IS NULL OR device = ?1) AND (?2 IS NULL OR model_name = ?2)" \
   " AND (?3 IS NULL OR recipe_name = ?3)"                                \
-  " AND (?4 IS NULL OR variant = ?4) AND (?5 IS NULL OR threads = ?5)"
+  " AND (?4 IS NULL OR variant = ?4) AND (?5 IS NULL OR threads = ?5)"   \
+  " AND (?7 IS NULL OR project = ?7)"
 constexpr char kSeriesOfDevice[] =
     OPTFARM_SERIES_COLUMNS "device = ?1" OPTFARM_SERIES_CONDITIONS;
 constexpr char kSeriesOfModel[] =
@@ -181,8 +182,8 @@ absl::Status ResultQuery::Prepare(int64_t before) {
 
 bool ResultQuery::NeedsSeries() const {
   return filter_.job_id || filter_.recipe_name || filter_.device ||
-         filter_.variant || filter_.threads || filter_.model || filter_.tag ||
-         !filter_.metrics.empty();
+         filter_.variant || filter_.threads || filter_.project ||
+         filter_.model || filter_.tag || !filter_.metrics.empty();
 }
 
 bool ResultQuery::MatchesNumbers(const PointRecord& point) const {
@@ -196,7 +197,7 @@ bool ResultQuery::MatchesNumbers(const PointRecord& point) const {
 bool ResultQuery::MayMatchNumbers(const SqliteStatement& series) const {
   if (filter_.metrics.empty()) return true;
   for (size_t i = 0; i < ranges_.size(); ++i) {
-    const int column = 7 + 2 * static_cast<int>(i);
+    const int column = 8 + 2 * static_cast<int>(i);
     if (series.Double(column + 1) < ranges_[i].at_least ||
         series.Double(column) > ranges_[i].at_most) {
       return false;
@@ -337,14 +338,19 @@ absl::Status ResultQuery::AddCandidatesOfTable(
   BindOptional(query, 3, filter_.recipe_name);
   BindOptional(query, 4, filter_.variant);
   if (filter_.threads) query.BindInt(5, *filter_.threads);
+  BindOptional(query, 7, filter_.project);
   while (query.Step()) {
     Candidate candidate;
     candidate.series_id = query.Int(0);
     candidate.newest = std::min(query.Int(1), high_ - 1);
     candidate.oldest = low_;
     if (candidate.newest < low_ || !MayMatchNumbers(query)) continue;
-    candidate.key = {query.Text(2), query.Text(3), query.Text(4), query.Text(5),
-                     static_cast<int>(query.Int(6))};
+    candidate.key = {query.Text(2),
+                     query.Text(3),
+                     query.Text(4),
+                     query.Text(5),
+                     static_cast<int>(query.Int(6)),
+                     query.Text(7)};
     candidates.push_back(std::move(candidate));
   }
   return query.status();
@@ -358,14 +364,19 @@ absl::Status ResultQuery::AddSeries(int64_t series_id, int64_t newest,
   BindOptional(query, 3, filter_.recipe_name);
   BindOptional(query, 4, filter_.variant);
   if (filter_.threads) query.BindInt(5, *filter_.threads);
+  BindOptional(query, 7, filter_.project);
   query.BindInt(6, series_id);
   if (!query.Step() || !MayMatchNumbers(query)) return query.status();
   Candidate candidate;
   candidate.series_id = series_id;
   candidate.newest = std::min({newest, query.Int(1), high_ - 1});
   candidate.oldest = std::max(oldest, low_);
-  candidate.key = {query.Text(2), query.Text(3), query.Text(4), query.Text(5),
-                   static_cast<int>(query.Int(6))};
+  candidate.key = {query.Text(2),
+                   query.Text(3),
+                   query.Text(4),
+                   query.Text(5),
+                   static_cast<int>(query.Int(6)),
+                   query.Text(7)};
   candidate.check_graph = filter_.model && !MatchesName(candidate.key);
   if (candidate.newest >= candidate.oldest) {
     candidates.push_back(std::move(candidate));

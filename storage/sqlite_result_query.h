@@ -60,7 +60,7 @@ class ResultQuery {
   bool NeedsSeries() const;
   absl::StatusOr<std::vector<int64_t>> NewestOfAll(size_t limit);
   bool MatchesNumbers(const PointRecord& point) const;
-  // A row of `series`, with its bounds from column 7, may match.
+  // A row of `series`, with its bounds from column 8, may match.
   bool MayMatchNumbers(const SqliteStatement& series) const;
 
   absl::Status AddCandidatesOfTable(std::vector<Candidate>& candidates);

@@ -26,7 +26,11 @@ CREATE TABLE tokens (
 );
 )sql";
 
-constexpr SqliteMigration kMigrations[] = {{"tokens", kTokens}};
+constexpr char kProjects[] =
+    "ALTER TABLE tokens ADD COLUMN project TEXT NOT NULL DEFAULT 'default'";
+
+constexpr SqliteMigration kMigrations[] = {{"tokens", kTokens},
+                                           {"projects of tokens", kProjects}};
 
 int64_t ToBits(const std::vector<v1::Access::Scope>& scopes) {
   int64_t bits = 0;
@@ -54,13 +58,14 @@ class SqliteTokenStore final : public TokenStore {
     absl::MutexLock lock(&mutex_);
     SqliteStatement insert = db_->Prepare(
         "INSERT INTO tokens (token_id, name, secret_sha256, scopes,"
-        " create_time, expire_time) VALUES (?1, ?2, ?3, ?4, ?5, ?6)");
+        " create_time, expire_time, project) VALUES (?1,?2,?3,?4,?5,?6,?7)");
     insert.BindText(1, token.token_id);
     insert.BindText(2, token.name);
     insert.BindText(3, token.secret_sha256);
     insert.BindInt(4, ToBits(token.scopes));
     insert.BindTime(5, token.create_time);
     insert.BindTime(6, token.expire_time);
+    insert.BindText(7, token.project);
     return insert.Run();
   }
 
@@ -80,7 +85,8 @@ class SqliteTokenStore final : public TokenStore {
     absl::MutexLock lock(&mutex_);
     SqliteStatement query = db_->Prepare(
         "SELECT token_id, name, secret_sha256, scopes, create_time,"
-        " expire_time, revoke_time FROM tokens ORDER BY token_number DESC");
+        " expire_time, revoke_time, project FROM tokens ORDER BY token_number "
+        "DESC");
     std::vector<TokenRecord> tokens;
     while (query.Step()) {
       TokenRecord token;
@@ -91,6 +97,7 @@ class SqliteTokenStore final : public TokenStore {
       token.create_time = query.Time(4);
       token.expire_time = query.Time(5);
       token.revoke_time = query.Time(6);
+      token.project = query.Text(7);
       tokens.push_back(std::move(token));
     }
     OPTFARM_RETURN_IF_ERROR(query.status());

@@ -34,6 +34,16 @@ absl::Status InsertBlob(SqliteDatabase& db, const std::string& job_id,
   return insert.Run();
 }
 
+absl::Status InsertProjectBlob(SqliteDatabase& db, const std::string& project,
+                               const BlobId& id) {
+  SqliteStatement insert =
+      db.Prepare("INSERT OR IGNORE INTO project_blobs VALUES (?1, ?2, ?3)");
+  insert.BindText(1, project);
+  insert.BindText(2, id.sha256);
+  insert.BindInt(3, id.size_bytes);
+  return insert.Run();
+}
+
 absl::Status InsertTag(SqliteDatabase& db, const std::string& job_id,
                        const std::string& tag) {
   SqliteStatement insert =
@@ -48,8 +58,8 @@ absl::Status InsertJobRow(SqliteDatabase& db, const JobRecord& job) {
       "INSERT INTO jobs (job_id, client_request_id, spec_digest, state, name,"
       " recipe_name, model_sha256, model_name, create_time, start_time,"
       " end_time, from_cache, cached_from_job_id, spec_proto,"
-      " calibration_proto, outcome_proto) VALUES"
-      " (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16)");
+      " calibration_proto, outcome_proto, project) VALUES"
+      " (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17)");
   v1::JobSpec spec = job.spec;
   const std::string calibration = spec.calibration().SerializeAsString();
   spec.clear_calibration();
@@ -71,6 +81,7 @@ absl::Status InsertJobRow(SqliteDatabase& db, const JobRecord& job) {
   insert.BindBlob(14, spec.SerializeAsString());
   insert.BindBlob(15, calibration);
   insert.BindBlob(16, OutcomeBytes(job));
+  insert.BindText(17, job.project);
   return insert.Run();
 }
 
@@ -276,6 +287,9 @@ absl::Status WriteToSqlite(SqliteDatabase& db, const WriteBatch& batch) {
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.recipes, WriteRecipe));
   for (const auto& [job_id, sha256] : batch.job_blobs) {
     OPTFARM_RETURN_IF_ERROR(InsertBlob(db, job_id, sha256));
+  }
+  for (const auto& [project, id] : batch.project_blobs) {
+    OPTFARM_RETURN_IF_ERROR(InsertProjectBlob(db, project, id));
   }
   return absl::OkStatus();
 }

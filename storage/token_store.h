@@ -21,6 +21,7 @@ struct TokenRecord {
   // Of the secret, in hex.
   std::string secret_sha256;
   std::vector<v1::Access::Scope> scopes;
+  std::string project;
   absl::Time create_time = absl::InfinitePast();
   absl::Time expire_time = absl::InfinitePast();
   // absl::InfinitePast(): it was not.

@@ -5,6 +5,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/sandbox.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "engine/optimize/optimize_job.h"
@@ -62,6 +64,13 @@ absl::Status RunWorker(const Flags& flags) {
     return plan;
   };
   options.runner.finish = FinishReport;
+  const SandboxForce force = ProbeSandbox();
+  if (force.complete()) {
+    LogInfo("tasks are kept in by ", force.ToString());
+  } else {
+    LogWarning("this kernel keeps tasks in by ", force.ToString(),
+               " alone; run workers on Linux 5.13 or newer");
+  }
   return rpc::RunParticipant(std::move(options));
 }
 
@@ -71,7 +80,8 @@ int RunChild(const Flags& flags) {
       [&](const v1::LeasedTask& lease, const rpc::TaskFolder& folder,
           const rpc::ChildProgress& progress) {
         return Optimize(lease, folder, progress, flags.threads);
-      });
+      },
+      rpc::ChildSandbox::kFull);
 }
 
 }  // namespace optfarm::worker

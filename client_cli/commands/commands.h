@@ -31,6 +31,8 @@ CommandInfo TokenCreateCommand();
 CommandInfo TokenListCommand();
 CommandInfo TokenRevokeCommand();
 CommandInfo SqlCommand();
+CommandInfo AuditCommand();
+CommandInfo DoctorCommand();
 CommandInfo BackupCommand();
 CommandInfo VersionCommand();
 CommandInfo GraphTransformCommand();

@@ -45,6 +45,10 @@ class TokenCreate final : public Command {
                  "What it may be used for: submit, read, work, device or "
                  "admin. May be given several times.",
                  &scopes_);
+    flags->Text("project", "NAME",
+                "The project whose jobs, files and results it is for; with the "
+                "scopes submit and read alone. Default: default.",
+                &project_);
     flags->Duration("lifetime",
                     "How long it may be used, a minute to ten years. Default: "
                     "90 days.",
@@ -54,6 +58,7 @@ class TokenCreate final : public Command {
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     v1::CreateTokenRequest request;
     request.set_name(name_);
+    request.set_project(project_);
     for (const std::string& word : scopes_) {
       OPTFARM_ASSIGN_OR_RETURN(const v1::Access::Scope scope, ParseScope(word));
       request.add_scopes(scope);
@@ -80,6 +85,7 @@ class TokenCreate final : public Command {
  private:
   std::string name_;
   std::vector<std::string> scopes_;
+  std::string project_;
   absl::Duration lifetime_ = absl::Hours(24 * 90);
 };
 
@@ -87,6 +93,7 @@ Table MakeTokensTable(const v1::ListTokensResponse& response, absl::Time now) {
   Table table({{"token_id", "TOKEN"},
                {"name", "NAME"},
                {"scopes", "SCOPES"},
+               {"project", "PROJECT"},
                {"state", "STATE"},
                {"create_time", "CREATED"},
                {"expire_time", "EXPIRES"}});
@@ -95,8 +102,8 @@ Table MakeTokensTable(const v1::ListTokensResponse& response, absl::Time now) {
                         : ToTime(token.expire_time()) < now ? "EXPIRED"
                                                             : "LIVE";
     table.AddRow({Cell::Text(token.token_id()), Cell::Text(token.name()),
-                  Cell::Text(ScopeText(token)), Cell::Text(state),
-                  Cell::Text(TimeText(token.create_time())),
+                  Cell::Text(ScopeText(token)), Cell::Text(token.project()),
+                  Cell::Text(state), Cell::Text(TimeText(token.create_time())),
                   Cell::Text(TimeText(token.expire_time()))});
   }
   return table;

@@ -20,6 +20,9 @@ namespace optfarm::client_cli {
 
 // What the farm holds. Outlives the clients of it.
 struct FakeFarm {
+  absl::StatusOr<v1::WhoAmIResponse> who_am_i = v1::WhoAmIResponse();
+  v1::ListAuditRequest audit_request;
+  v1::ListAuditResponse audit;
   // One answer to WatchJob: events to send, then how the stream ends.
   struct Stream {
     std::vector<v1::JobEvent> events;
@@ -168,6 +171,16 @@ class FakeFarmClient final : public FarmClient {
       const v1::QuerySqlRequest& request) override {
     farm_->sql = request;
     return farm_->sql_answer;
+  }
+
+  absl::StatusOr<v1::ListAuditResponse> ListAudit(
+      const v1::ListAuditRequest& request) override {
+    farm_->audit_request = request;
+    return farm_->audit;
+  }
+
+  absl::StatusOr<v1::WhoAmIResponse> WhoAmI() override {
+    return farm_->who_am_i;
   }
 
   absl::StatusOr<v1::CreateTokenResponse> CreateToken(

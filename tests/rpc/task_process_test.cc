@@ -3,9 +3,13 @@
 
 #include "rpc/task_process.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -15,8 +19,10 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/files.h"
+#include "base/sandbox.h"
 #include "base/subprocess.h"
 #include "rpc/task_child.h"
 #include "tests/support/status_matchers.h"
@@ -83,6 +89,66 @@ TEST(TaskChild, DISABLED_IsTheChild) {
   ::_exit(RunTaskChild(std::getenv(kFolderVariable), &ChildWorkFor));
 }
 
+// What a task that was taken over by its model would try. Returns what worked.
+std::vector<std::string> BreakOut(const TaskFolder& folder,
+                                  const std::string& secret) {
+  std::vector<std::string> worked;
+  const auto note = [&](bool done, const char* what) {
+    if (done) worked.emplace_back(what);
+  };
+  note(::socket(AF_INET, SOCK_STREAM, 0) >= 0, "opened a TCP socket");
+  note(::socket(AF_INET, SOCK_DGRAM, 0) >= 0, "opened a UDP socket");
+  note(::socket(AF_UNIX, SOCK_STREAM, 0) >= 0, "opened a local socket");
+  note(ReadFile(secret).ok(), "read the token");
+  note(ReadFile("/etc/passwd").ok(), "read /etc/passwd");
+  note(ReadFile(absl::StrCat("/proc/", ::getppid(), "/environ")).ok(),
+       "read the environment of the worker");
+  note(::open(secret.c_str(), O_WRONLY | O_TRUNC) >= 0, "wrote the token");
+  note(::truncate(secret.c_str(), 0) == 0, "emptied the token");
+  note(::unlink(secret.c_str()) == 0, "removed the token");
+  note(WriteFileAtomically("/tmp/optfarm-broke-out", "x").ok(), "wrote /tmp");
+  note(::open(JoinPath(folder.in(), "model.pb").c_str(), O_WRONLY) >= 0,
+       "changed its input");
+  note(::link(secret.c_str(), JoinPath(folder.out(), "token").c_str()) == 0,
+       "linked the token into its results");
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(0);
+  note(child > 0, "started a process");
+  char shell[] = "/bin/true";
+  char* const argv[] = {shell, nullptr};
+  // Would not come back.
+  ::execve(shell, argv, nullptr);
+  note(::kill(::getppid(), 0) == 0, "could end the worker");
+  note(::unshare(CLONE_NEWUSER) == 0, "made a user namespace");
+  note(::chroot("/") == 0, "changed its root");
+  note(::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1, "may get privileges");
+  return worked;
+}
+
+TEST(TaskChild, DISABLED_IsTheEnclosedChild) {
+  const auto work =
+      [](const v1::LeasedTask& lease, const TaskFolder& folder,
+         const ChildProgress& progress) -> absl::StatusOr<v1::Completion> {
+    if (lease.task_id() == "memory") UseMemory();
+    v1::Completion completion;
+    for (std::string& what : BreakOut(folder, lease.job_id())) {
+      completion.mutable_report()->add_gates()->set_name(std::move(what));
+    }
+    // What a task does all day goes on.
+    progress(0.5, "half-way");
+    std::thread([&] {
+      const auto model = ReadFile(JoinPath(folder.in(), "model.pb"));
+      if (!model.ok()) return;
+      const absl::Status written =
+          WriteFileAtomically(JoinPath(folder.out(), "model.pb"), *model);
+      completion.mutable_report()->set_passed(written.ok());
+    }).join();
+    return completion;
+  };
+  ::_exit(
+      RunTaskChild(std::getenv(kFolderVariable), work, ChildSandbox::kFull));
+}
+
 class TaskProcessTest : public ::testing::Test {
  protected:
   void SetUp() override {
@@ -127,6 +193,43 @@ TEST_F(TaskProcessTest, ReturnsTheOutcomeLogAndProgress) {
   EXPECT_THAT(Log(), HasSubstr("hello from the child"));
   EXPECT_EQ(last, 0.5);
   EXPECT_THAT(messages, ::testing::Contains("half-way"));
+}
+
+TEST_F(TaskProcessTest, NothingBreaksOutOfTheSandbox) {
+  const SandboxForce force = ProbeSandbox();
+  if (!force.complete()) {
+    GTEST_SKIP() << "this kernel has " << force.ToString();
+  }
+  const std::string elsewhere = testing::FreshFolder();
+  const std::string secret = JoinPath(elsewhere, "token");
+  OPTFARM_ASSERT_OK(MakeFolders(elsewhere));
+  OPTFARM_ASSERT_OK(WriteFileAtomically(secret, "oft_secret"));
+  OPTFARM_ASSERT_OK(
+      WriteFileAtomically(JoinPath(folder_.in(), "model.pb"), "model"));
+  options_.argv[1] = "--gtest_filter=TaskChild.DISABLED_IsTheEnclosedChild";
+  v1::LeasedTask lease;
+  lease.set_job_id(secret);
+  OPTFARM_ASSERT_OK(folder_.WriteLease(lease));
+  const v1::Completion completion = RunTaskProcess(options_, folder_);
+  ASSERT_TRUE(completion.has_report()) << completion.DebugString() << Log();
+  std::vector<std::string> worked;
+  for (const v1::GateResult& gate : completion.report().gates()) {
+    worked.push_back(gate.name());
+  }
+  EXPECT_THAT(worked, ::testing::IsEmpty());
+  EXPECT_EQ(ReadFile(secret).value_or(""), "oft_secret");
+  EXPECT_FALSE(Exists("/tmp/optfarm-broke-out"));
+  EXPECT_TRUE(completion.report().passed());
+  EXPECT_EQ(ReadFile(JoinPath(folder_.out(), "model.pb")).value_or(""),
+            "model");
+  // And memory stays bounded in there.
+  options_.limits.max_memory_bytes = uint64_t{1} << 30;
+  lease.set_task_id("memory");
+  OPTFARM_ASSERT_OK(folder_.WriteLease(lease));
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+  EXPECT_THAT(RunTaskProcess(options_, folder_).failure().message(),
+              HasSubstr("--max_memory_mb"));
+#endif
 }
 
 TEST_F(TaskProcessTest, EngineErrorsAreSortedByWhoseTheyAre) {

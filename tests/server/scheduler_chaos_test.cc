@@ -90,6 +90,14 @@ class FlakyStore final : public storage::MetadataStore {
   absl::StatusOr<std::vector<v1::Recipe>> ListRecipes() override {
     return store_.ListRecipes();
   }
+  absl::StatusOr<bool> ProjectHasBlob(const std::string& project,
+                                      const std::string& sha256) override {
+    return store_.ProjectHasBlob(project, sha256);
+  }
+  absl::StatusOr<storage::ProjectUsage> GetProjectUsage(
+      const std::string& project, absl::Time since) override {
+    return store_.GetProjectUsage(project, since);
+  }
   absl::StatusOr<absl::flat_hash_set<std::string>> LiveBlobs() override {
     return store_.LiveBlobs();
   }

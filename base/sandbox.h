@@ -1,0 +1,48 @@
+// Gives up what this process has no need of, for good: files outside some
+// folders, the network, other processes, new privileges. For a process that is
+// about to look at what a stranger sent. What the kernel does not know stays as
+// it was; the answer says what is in force.
+
+#ifndef OPTFARM_BASE_SANDBOX_H_
+#define OPTFARM_BASE_SANDBOX_H_
+
+#include <string>
+#include <vector>
+
+namespace optfarm {
+
+struct SandboxOptions {
+  // Files and folders, with all below them. Those that are not there are left
+  // out.
+  std::vector<std::string> readable;
+  std::vector<std::string> writable;
+};
+
+// What a kernel does for us.
+struct SandboxForce {
+  // Version of Landlock, 0: none. It keeps a process to its folders.
+  int landlock = 0;
+  // A filter of system calls: no sockets, no new processes or programs.
+  bool seccomp = false;
+  // The process is in a network namespace of its own, without a network.
+  bool no_network = false;
+
+  bool complete() const { return landlock > 0 && seccomp; }
+  // "Landlock 7, seccomp, no network namespace".
+  std::string ToString() const;
+};
+
+// What every program of ours reads while it runs: libraries, the machine's
+// state, the time zone. Nothing below /home, /etc or /var that holds a secret.
+std::vector<std::string> SystemPaths();
+
+// Enters the sandbox. Descriptors that are open stay usable.
+// REQUIRES: no other thread runs; those would stay outside.
+SandboxForce EnterSandbox(const SandboxOptions& options);
+
+// What EnterSandbox would bring into force here, without entering.
+SandboxForce ProbeSandbox();
+
+}  // namespace optfarm
+
+#endif  // OPTFARM_BASE_SANDBOX_H_

@@ -1,0 +1,94 @@
+// optctl audit: who did what on the server.
+
+#include <algorithm>
+
+#include "absl/time/time.h"
+#include "base/clock.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/farm_client.h"
+#include "client_cli/proto_json.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+constexpr int kPage = 500;
+
+class Audit final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Text("actor", "NAME", "Only what the token of that name did.",
+                &actor_);
+    flags->Text("project", "NAME", "Only calls of that project's tokens.",
+                &project_);
+    flags->Text("method", "METHOD",
+                "Only calls of that method, such as JobService.SubmitJob.",
+                &method_);
+    flags->Duration("since", "Only what is newer than that.", &since_);
+    flags->Integer("limit", "The newest so many. Default: 100.", &limit_, 1,
+                   100000);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    v1::ListAuditRequest request;
+    request.set_actor(actor_);
+    request.set_project(project_);
+    request.set_method(method_);
+    if (since_ > absl::ZeroDuration()) {
+      SetTimestamp(context.clock->Now() - since_, request.mutable_from_time());
+    }
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    v1::ListAuditResponse all;
+    do {
+      const int64_t left = limit_ - all.entries_size();
+      request.set_page_size(static_cast<int>(std::min<int64_t>(left, kPage)));
+      OPTFARM_ASSIGN_OR_RETURN(v1::ListAuditResponse page,
+                               client->ListAudit(request));
+      all.mutable_entries()->MergeFrom(page.entries());
+      request.set_page_token(page.next_page_token());
+    } while (!request.page_token().empty() && all.entries_size() < limit_);
+    Print(context, all);
+    return ExitCode::kOk;
+  }
+
+ private:
+  static void Print(const CommandContext& context,
+                    const v1::ListAuditResponse& all) {
+    Table table({{"time", "TIME"},
+                 {"actor", "ACTOR"},
+                 {"token_id", "TOKEN"},
+                 {"project", "PROJECT"},
+                 {"peer", "FROM"},
+                 {"method", "METHOD"},
+                 {"subject", "ON"},
+                 {"outcome", "OUTCOME"},
+                 {"message", "MESSAGE"}});
+    for (const v1::AuditEntry& entry : all.entries()) {
+      table.AddRow(
+          {Cell::Text(absl::FormatTime(absl::RFC3339_sec, ToTime(entry.time()),
+                                       absl::UTCTimeZone())),
+           Cell::Text(entry.actor()), Cell::Text(entry.token_id()),
+           Cell::Text(entry.project()), Cell::Text(entry.peer()),
+           Cell::Text(entry.method()), Cell::Text(entry.subject()),
+           Cell::Text(entry.outcome()), Cell::Text(entry.message())});
+    }
+    *context.out << table.ToFormat(context.format);
+  }
+
+  std::string actor_, project_, method_;
+  absl::Duration since_;
+  int64_t limit_ = 100;
+};
+
+}  // namespace
+
+CommandInfo AuditCommand() {
+  return {"audit", "Show who did what on the server, newest first.",
+          "Calls that change or take something, and calls that were refused. "
+          "Needs a token with the scope admin, or the server's own.\n"
+          "  optctl audit --project=vision --since=24h",
+          [] { return std::unique_ptr<Command>(new Audit); }};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,149 @@
+// Every message that a client, a worker or an agent may send, into a real
+// server on a temporary store. An input is a row of calls, each
+//
+//   method       one byte: which of all methods of all services
+//   length       two bytes, little endian
+//   request      as many bytes, sent as they are
+//
+// so that a seed submits a job, leases its task and reports on it. Where a
+// request holds kJobId, the id of the newest job takes its place.
+
+#include <google/protobuf/descriptor.h>
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "absl/strings/string_view.h"
+#include "base/check.h"
+#include "base/files.h"
+#include "base/log.h"
+#include "optfarm/v1/devices.pb.h"
+#include "optfarm/v1/jobs.pb.h"
+#include "optfarm/v1/models.pb.h"
+#include "optfarm/v1/results.pb.h"
+#include "optfarm/v1/store.pb.h"
+#include "optfarm/v1/tokens.pb.h"
+#include "optfarm/v1/work.pb.h"
+#include "server/server.h"
+
+namespace optfarm {
+namespace {
+
+constexpr char kJobId[] = "j000000000000";
+constexpr size_t kMostCalls = 20;
+// Calls that wait for news are broken off; all others are done long before.
+constexpr std::chrono::milliseconds kPatience(300);
+
+struct Farm {
+  Farm() {
+    SetUpLog("fuzz", LogLevel::kError);
+    auto made = MakeTemporaryFolder("messages_fuzz");
+    OPTFARM_CHECK(made.ok());
+    folder = std::make_unique<ScopedFolder>(*made);
+    server::ServerOptions options;
+    options.data_dir = JoinPath(*made, "data");
+    options.grpc_address = absl::StrCat("unix:", JoinPath(*made, "socket"));
+    options.reserved_free_bytes = 0;
+    options.max_blob_bytes = 1 << 20;
+    options.grace = absl::ZeroDuration();
+    options.scheduling.max_long_poll = absl::Milliseconds(50);
+    auto started = server::Server::Start(options);
+    OPTFARM_CHECK(started.ok());
+    server = *std::move(started);
+    stub = std::make_unique<grpc::GenericStub>(grpc::CreateChannel(
+        server->address(), grpc::InsecureChannelCredentials()));
+    for (const google::protobuf::FileDescriptor* file :
+         {v1::UploadRequest::descriptor()->file(),
+          v1::Job::descriptor()->file(),
+          v1::SynchronizeRequest::descriptor()->file(),
+          v1::Device::descriptor()->file(), v1::Result::descriptor()->file(),
+          v1::BackupRequest::descriptor()->file(),
+          v1::Token::descriptor()->file()}) {
+      for (int i = 0; i < file->service(0)->method_count(); ++i) {
+        // It fills the disk, and no input changes how.
+        if (file->service(0)->method(i)->name() == "Backup") continue;
+        methods.push_back(file->service(0)->method(i));
+      }
+    }
+  }
+
+  // Sends one message and reads all answers.
+  void Call(uint8_t which, absl::string_view request) {
+    const google::protobuf::MethodDescriptor& method =
+        *methods[which % methods.size()];
+    const std::string bytes =
+        absl::StrReplaceAll(request, {{kJobId, newest_job}});
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + kPatience);
+    grpc::CompletionQueue queue;
+    void* tag = nullptr;
+    bool ok = false;
+    auto stream = stub->PrepareCall(
+        &context,
+        absl::StrCat("/", method.service()->full_name(), "/", method.name()),
+        &queue);
+    stream->StartCall(nullptr);
+    queue.Next(&tag, &ok);
+    const grpc::Slice slice(bytes);
+    stream->WriteLast(grpc::ByteBuffer(&slice, 1), {}, nullptr);
+    queue.Next(&tag, &ok);
+    std::string answer;
+    while (true) {
+      grpc::ByteBuffer buffer;
+      stream->Read(&buffer, nullptr);
+      queue.Next(&tag, &ok);
+      if (!ok) break;
+      grpc::Slice whole;
+      if (buffer.DumpToSingleSlice(&whole).ok()) {
+        answer.assign(reinterpret_cast<const char*>(whole.begin()),
+                      whole.size());
+      }
+    }
+    grpc::Status status;
+    stream->Finish(&status, nullptr);
+    queue.Next(&tag, &ok);
+    // Ours to answer for, whatever was sent.
+    OPTFARM_CHECK(status.error_code() != grpc::StatusCode::INTERNAL ||
+                  status.error_message().find("parse") != std::string::npos);
+    OPTFARM_CHECK(status.error_code() != grpc::StatusCode::UNAVAILABLE);
+    v1::SubmitJobResponse submitted;
+    if (status.ok() && method.name() == "SubmitJob" &&
+        submitted.ParseFromString(answer)) {
+      newest_job = submitted.job().job_id();
+    }
+  }
+
+  std::unique_ptr<ScopedFolder> folder;
+  std::unique_ptr<server::Server> server;
+  std::unique_ptr<grpc::GenericStub> stub;
+  std::vector<const google::protobuf::MethodDescriptor*> methods;
+  std::string newest_job = kJobId;
+};
+
+}  // namespace
+}  // namespace optfarm
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  static optfarm::Farm farm;
+  absl::string_view input(reinterpret_cast<const char*>(data), size);
+  for (size_t calls = 0; calls < optfarm::kMostCalls && input.size() >= 3;
+       ++calls) {
+    const auto byte = [&](size_t i) { return static_cast<uint8_t>(input[i]); };
+    const uint8_t method = byte(0);
+    const size_t length = byte(1) + size_t{256} * byte(2);
+    input.remove_prefix(3);
+    farm.Call(method, input.substr(0, length));
+    input.remove_prefix(std::min(length, input.size()));
+  }
+  return 0;
+}
