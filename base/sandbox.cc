@@ -214,12 +214,21 @@ std::string SandboxForce::ToString() const {
                  : ", no network namespace");
 }
 
+// Of /proc only what is this process's own and what is the machine's: Landlock
+// keeps others' memory from it, and not everything else that is told of them.
 std::vector<std::string> SystemPaths() {
   return {"/usr",
           "/lib",
           "/lib32",
           "/lib64",
-          "/proc",
+          "/proc/self",
+          "/proc/cpuinfo",
+          "/proc/loadavg",
+          "/proc/meminfo",
+          "/proc/stat",
+          "/proc/sys/kernel",
+          "/proc/sys/vm",
+          "/proc/version",
           "/sys",
           "/dev/urandom",
           "/dev/zero",

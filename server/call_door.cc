@@ -18,7 +18,7 @@ namespace {
 // took it says who is behind it.
 std::string PeerOf(const grpc::ServerContextBase& context) {
   const std::string peer(context.peer());
-  if (!absl::StartsWith(peer, "inproc")) return peer;
+  if (!absl::StartsWith(peer, "fd:")) return peer;
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find(http::kPeerKey);
   if (found == metadata.end()) return peer;

@@ -73,19 +73,19 @@ const char* WordOf(Verdict verdict) {
 // Why a first call did not get through.
 void ExplainNoAnswer(const absl::Status& status, Findings& findings) {
   const std::string text(status.message());
+  const std::string lower = absl::AsciiStrToLower(text);
   if (absl::IsUnauthenticated(status) || absl::IsPermissionDenied(status)) {
     findings.Good("server", "it answers");
     return findings.Wrong("token", text);
   }
-  if (absl::StrContainsIgnoreCase(text, "handshake") ||
-      absl::StrContainsIgnoreCase(text, "certificate")) {
+  if (absl::StrContains(lower, "handshake") ||
+      absl::StrContains(lower, "certificate")) {
     return findings.Wrong(
         "TLS", absl::StrCat(text,
                             "; --tls_ca must name who signed the server's "
                             "certificate, and the server must speak TLS"));
   }
-  if (absl::StrContainsIgnoreCase(text, "closed") ||
-      absl::StrContainsIgnoreCase(text, "reset")) {
+  if (absl::StrContains(lower, "closed") || absl::StrContains(lower, "reset")) {
     return findings.Wrong(
         "TLS", absl::StrCat(text, "; if the server speaks TLS, give --tls_ca"));
   }
@@ -180,11 +180,11 @@ void CheckDevices(const v1::ListDevicesResponse& response, Findings& findings) {
         break;
       case v1::Device::QUARANTINED:
         findings.Remark(
-            what, absl::StrCat("quarantined: ", device.reason(),
+            what, absl::StrCat("quarantined: ", device.state_reason(),
                                "; look at it, then optctl devices enable it"));
         break;
       case v1::Device::DISABLED:
-        findings.Remark(what, absl::StrCat("disabled ", device.reason()));
+        findings.Remark(what, absl::StrCat("disabled ", device.state_reason()));
         break;
       default:
         ++good;

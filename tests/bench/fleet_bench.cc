@@ -49,7 +49,7 @@ struct Options {
   std::string folder;
   std::string server_cpus;
   int agents = 1000;
-  int jobs_each = 4;
+  int jobs_each = 10;
   int samples = 100;
   int idle_seconds = 10;
   int channels = 20;

@@ -8,11 +8,16 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read_until.hpp>
+#include <boost/asio/ssl.hpp>
 #include <boost/asio/write.hpp>
+#include <cstdlib>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
+#include "base/files.h"
+#include "tests/support/certificates.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_data.h"
 
 namespace optfarm::http {
 namespace {
@@ -89,6 +94,71 @@ TEST(PostTest, WhatIsNotHttpIsUnavailable) {
   EXPECT_EQ(PostTo(server.url()).status().code(),
             absl::StatusCode::kUnavailable);
   EXPECT_FALSE(PostTo("http://127.0.0.1:1/").ok());
+}
+
+// The same over TLS, on all addresses of the loopback.
+class OneTlsAnswer {
+ public:
+  explicit OneTlsAnswer(const testing::Certificate& own)
+      : acceptor_(context_, {boost::asio::ip::address_v4::any(), 0}),
+        tls_(boost::asio::ssl::context::tls_server) {
+    tls_.use_certificate_chain(boost::asio::buffer(own.certificate));
+    tls_.use_private_key(boost::asio::buffer(own.key),
+                         boost::asio::ssl::context::pem);
+    thread_ = std::thread([this] {
+      boost::asio::ip::tcp::socket socket = acceptor_.accept();
+      boost::asio::ssl::stream<boost::asio::ip::tcp::socket&> stream(socket,
+                                                                     tls_);
+      boost::system::error_code error;
+      stream.handshake(boost::asio::ssl::stream_base::server, error);
+      if (error) return;
+      boost::asio::read_until(stream, boost::asio::dynamic_buffer(asked_),
+                              "END", error);
+      boost::asio::write(
+          stream,
+          boost::asio::buffer(std::string("HTTP/1.1 202 Accepted\r\n\r\n")),
+          error);
+    });
+  }
+  ~OneTlsAnswer() { thread_.join(); }
+
+  std::string UrlAt(const std::string& host) {
+    return absl::StrCat("https://", host, ":",
+                        acceptor_.local_endpoint().port(), "/hook");
+  }
+
+ private:
+  boost::asio::io_context context_;
+  boost::asio::ip::tcp::acceptor acceptor_;
+  boost::asio::ssl::context tls_;
+  std::string asked_;
+  std::thread thread_;
+};
+
+TEST(PostTest, HttpsIsSpokenWithWhoTheSystemTrustsAlone) {
+  testing::CertificateAuthority authority("hooks");
+  testing::CertificateAuthority stranger("stranger");
+  const std::string folder = testing::FreshFolder();
+  OPTFARM_ASSERT_OK(MakeFolders(folder));
+  const std::string trusted = JoinPath(folder, "ca.pem");
+  OPTFARM_ASSERT_OK(WriteFileAtomically(trusted, authority.certificate()));
+  // What OpenSSL takes for the system's authorities; read once a process.
+  ::setenv("SSL_CERT_FILE", trusted.c_str(), 1);
+  {
+    OneTlsAnswer server(authority.Sign("127.0.0.1"));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const int status,
+                                 PostTo(server.UrlAt("127.0.0.1")));
+    EXPECT_EQ(status, 202);
+  }
+  const auto refused = [](const testing::Certificate& own, const char* host) {
+    OneTlsAnswer server(own);
+    EXPECT_EQ(PostTo(server.UrlAt(host)).status().code(),
+              absl::StatusCode::kUnavailable);
+  };
+  // Signed by nobody that this system knows, and for another name.
+  refused(stranger.Sign("127.0.0.1"), "127.0.0.1");
+  refused(authority.Sign("127.0.0.1"), "127.0.0.2");
+  ::unsetenv("SSL_CERT_FILE");
 }
 
 TEST(PostTest, AddressesComeApart) {
