@@ -381,6 +381,8 @@ TEST_F(ServerTest, TokenIsNeededForEveryMethodAndChecked) {
        v1::BackupResponse());
   call(store, &v1::StoreService::Stub::QuerySql, v1::QuerySqlRequest(),
        v1::QuerySqlResponse());
+  call(store, &v1::StoreService::Stub::ListAudit, v1::ListAuditRequest(),
+       v1::ListAuditResponse());
   call(work_, &Work::Synchronize, v1::SynchronizeRequest(),
        v1::SynchronizeResponse());
   unary([&](grpc::ClientContext* context) {
