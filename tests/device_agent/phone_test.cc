@@ -54,9 +54,10 @@ class PhoneTest : public ::testing::Test {
     Write(task_.program,
           absl::StrCat("#!/bin/sh\necho measuring\n"
                        "cat ${1#--run_task=}/in/variant1/graph.pb\n"
+                       "mkdir -p ${1#--run_task=}/state\n"
                        "cp ",
                        JoinPath(root_, "outcome"),
-                       " ${1#--run_task=}/result.pb\n"));
+                       " ${1#--run_task=}/state/result.pb\n"));
     task_.flags = {"--name=p1"};
     task_.limit = absl::Seconds(30);
   }

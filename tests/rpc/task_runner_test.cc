@@ -104,7 +104,7 @@ class TaskRunnerTest : public ::testing::Test {
 TEST_F(TaskRunnerTest, BringsBlobsInAndArtifactsOut) {
   Start(
       "echo hello; cp in/model/net.pb out/copy.pb; ln -s /etc/passwd "
-      "out/link.txt; touch 'out/odd name'; cp in/outcome result.pb");
+      "out/link.txt; touch 'out/odd name'; cp in/outcome state/result.pb");
   const v1::Completion completion =
       Answer(v1::TaskVerdict::COMPLETION_ACCEPTED);
   runner_ = nullptr;
@@ -122,7 +122,7 @@ TEST_F(TaskRunnerTest, BringsBlobsInAndArtifactsOut) {
 }
 
 TEST_F(TaskRunnerTest, MissingBlobsAreUploadedAgain) {
-  Start("echo result > out/a.txt; cp in/outcome result.pb");
+  Start("echo result > out/a.txt; cp in/outcome state/result.pb");
   const v1::Completion first = Answer(v1::TaskVerdict::COMPLETION_REFUSED);
   const v1::Completion again = Answer(v1::TaskVerdict::COMPLETION_ACCEPTED);
   EXPECT_EQ(first.SerializeAsString(), again.SerializeAsString());
@@ -130,7 +130,7 @@ TEST_F(TaskRunnerTest, MissingBlobsAreUploadedAgain) {
 
 TEST_F(TaskRunnerTest, ABlobThatTheServerLacksIsAnInternalFailure) {
   service_.blobs.erase(model_.sha256());
-  Start("cp in/outcome result.pb");
+  Start("cp in/outcome state/result.pb");
   const v1::Completion completion =
       Answer(v1::TaskVerdict::COMPLETION_ACCEPTED);
   EXPECT_EQ(completion.failure().kind(), v1::Failure::INTERNAL);
