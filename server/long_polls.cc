@@ -48,16 +48,17 @@ void LongPolls::Serve(const v1::SynchronizeRequest& request, int64_t call,
   poll->call = call;
   poll->deadline = now + result->hold;
   poll->reply = std::move(reply);
-  bool first;
+  bool sooner;
   bool missed;
   {
     absl::MutexLock lock(&mutex_);
+    sooner = poll->deadline < next_run_;
+    next_run_ = std::min(next_run_, poll->deadline);
     polls_[call] = std::move(poll);
-    first = polls_.size() == 1;
     missed = changes_ != changes_before;
   }
   // Somebody has to know of the new deadline, or of the change.
-  if (first || missed) wake_();
+  if (sooner || missed) wake_();
 }
 
 std::shared_ptr<LongPolls::Poll> LongPolls::Take(int64_t call) {
@@ -88,6 +89,8 @@ absl::Time LongPolls::Run(absl::Time now) {
   {
     absl::MutexLock lock(&mutex_);
     for (const auto& [call, poll] : polls_) held.push_back(poll);
+    // A call that comes meanwhile is not among these.
+    next_run_ = absl::InfiniteFuture();
   }
   absl::Time next = absl::InfiniteFuture();
   for (const std::shared_ptr<Poll>& poll : held) {
@@ -105,6 +108,8 @@ absl::Time LongPolls::Run(absl::Time now) {
       poll->reply(result.status());
     }
   }
+  absl::MutexLock lock(&mutex_);
+  next_run_ = std::min(next_run_, next);
   return next;
 }
 

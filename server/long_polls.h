@@ -56,6 +56,8 @@ class LongPolls {
   absl::Mutex mutex_;
   // By number of the call.
   std::map<int64_t, std::shared_ptr<Poll>> polls_ ABSL_GUARDED_BY(mutex_);
+  // When Run is expected next.
+  absl::Time next_run_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   // Counts changes, so that one between asking and holding is not missed.
   int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
