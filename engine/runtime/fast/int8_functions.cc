@@ -12,6 +12,10 @@ Int8Functions Int8FunctionsFor(const CpuFeatures& cpu) {
   }
   if (cpu.avx2 && cpu.avx_vnni) functions.tile = RunInt8TileAvxVnni;
   if (cpu.avx512) functions.stages = &kInt8StagesAvx512;
+  if (cpu.avx512 && !cpu.avx_vnni) {
+    functions.tile = RunInt8TileAvx512;
+    functions.tile_finishes = true;
+  }
   if (cpu.avx512 && cpu.avx512_vnni) {
     functions.tile = RunInt8TileAvx512Vnni;
     functions.tile_finishes = true;

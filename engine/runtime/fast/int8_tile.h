@@ -54,6 +54,7 @@ using Int8TileFunction = void (*)(const Int8Tile& tile, int rows);
 void RunInt8TilePortable(const Int8Tile& tile, int rows);
 void RunInt8TileAvx2(const Int8Tile& tile, int rows);
 void RunInt8TileAvxVnni(const Int8Tile& tile, int rows);
+void RunInt8TileAvx512(const Int8Tile& tile, int rows);
 void RunInt8TileAvx512Vnni(const Int8Tile& tile, int rows);
 
 }  // namespace optfarm::runtime
