@@ -54,9 +54,13 @@ bounds:
   max_size_ratio: 1
 keep_float:
   correct_biases: true
+  adapt_rounding: true
+  input_layers_gain_db: 3
   aim_agreement: 0.9
   aim_snr_db: 20
   attempts:
+    - {range_method: percentile, min_percentile: 10, max_percentile: 10, adapt_rounding: true, correct_biases: true}
+    - {range_method: mse, adapt_rounding: true, correct_biases: true}
     - keep_ops: [Add, AddV2, BiasAdd, Mul, Relu, Relu6, AvgPool, MaxPool, Reshape]
       transform_string: >-
         add_default_attributes
@@ -110,6 +114,7 @@ bounds:
   max_size_ratio: 1
 keep_float:
   correct_biases: true
+  adapt_rounding: true
 )"},
     {"int8-tf14", R"(name: int8-tf14
 description: TensorFlow 1.4's own 8-bit chain with ranges computed in every run, for comparison; nothing is bounded.

@@ -5,6 +5,8 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -65,6 +67,16 @@ double NearestSnr(const graph::Graph& graph,
   return snr;
 }
 
+std::string DescribeRanges(const RangeChoice& ranges) {
+  const std::string name =
+      absl::AsciiStrToLower(v1::Calibration::RangeMethod_Name(ranges.method));
+  if (ranges.method != v1::Calibration::PERCENTILE) {
+    return absl::StrCat("ranges by ", name);
+  }
+  return absl::StrCat("ranges by ", name, " ", ranges.min_percentile, " and ",
+                      ranges.max_percentile);
+}
+
 }  // namespace
 
 std::string DescribeSpared(const Spared& spared) {
@@ -85,6 +97,13 @@ std::string DescribeSpared(const Spared& spared) {
   if (!spared.chain.empty()) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", "another chain");
   }
+  if (spared.ranges.is_set()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ",
+                    DescribeRanges(spared.ranges));
+  }
+  if (spared.adapts_rounding) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ", "rounding adapted");
+  }
   if (spared.corrects_biases) {
     absl::StrAppend(&text, text.empty() ? "" : ", ", "biases corrected");
   }
@@ -96,6 +115,7 @@ Spared SparedByRecipe(const v1::KeepFloat& keep_float) {
   spared.ops.insert(keep_float.ops().begin(), keep_float.ops().end());
   spared.nodes.insert(keep_float.nodes().begin(), keep_float.nodes().end());
   spared.corrects_biases = keep_float.correct_biases();
+  spared.adapts_rounding = keep_float.adapt_rounding();
   return spared;
 }
 
@@ -107,7 +127,18 @@ Spared SparedByAttempt(const v1::KeepFloat& keep_float,
                          attempt.leave_out().end());
   spared.chain = attempt.transform_string();
   spared.corrects_biases = attempt.correct_biases();
+  spared.adapts_rounding = attempt.adapt_rounding();
+  spared.ranges = {attempt.range_method(), attempt.min_percentile(),
+                   attempt.max_percentile()};
   return spared;
+}
+
+v1::Calibration WithRanges(v1::Calibration calibration, const Spared& spared) {
+  if (!spared.ranges.is_set()) return calibration;
+  calibration.set_range_method(spared.ranges.method);
+  calibration.set_min_percentile(spared.ranges.min_percentile);
+  calibration.set_max_percentile(spared.ranges.max_percentile);
+  return calibration;
 }
 
 std::vector<TransformStep> WithSpared(std::vector<TransformStep> steps,
@@ -180,6 +211,48 @@ std::vector<std::string> WorstLayers(
     worst.push_back(loss.name);
   }
   return worst;
+}
+
+std::vector<std::string> InputLayers(
+    const graph::Graph& result,
+    absl::Span<const transforms::RenamedNode> name_map) {
+  std::map<absl::string_view, absl::string_view> made_as;
+  for (const transforms::RenamedNode& renamed : name_map) {
+    made_as[renamed.after] = renamed.before;
+  }
+  std::map<NodeId, std::string> layers;
+  for (const NodeId id : result.Ids()) {
+    absl::string_view name = result.node(id).name();
+    if (const auto made = made_as.find(name); made != made_as.end()) {
+      name = made->second;
+    }
+    name = absl::StripSuffix(name, transforms::kScaledSuffix);
+    if (absl::StrContains(result.node(id).op(), "WithBias") &&
+        absl::ConsumeSuffix(&name, "/eightbit")) {
+      layers.emplace(id, name);
+    }
+  }
+  // All that is behind a layer, through loops too.
+  std::vector<NodeId> open;
+  std::vector<bool> is_behind(result.id_limit(), false);
+  const auto reach_readers = [&](NodeId id) {
+    for (const graph::Use& use : result.node(id).uses()) {
+      if (use.is_control() || is_behind[use.consumer]) continue;
+      is_behind[use.consumer] = true;
+      open.push_back(use.consumer);
+    }
+  };
+  for (const auto& [id, name] : layers) reach_readers(id);
+  while (!open.empty()) {
+    const NodeId id = open.back();
+    open.pop_back();
+    reach_readers(id);
+  }
+  std::vector<std::string> first;
+  for (const auto& [id, name] : layers) {
+    if (!is_behind[id]) first.push_back(name);
+  }
+  return first;
 }
 
 }  // namespace optfarm::optimize

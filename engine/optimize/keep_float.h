@@ -17,6 +17,20 @@
 
 namespace optfarm::optimize {
 
+// How ranges are taken instead of as the recipe says; not set: as it does.
+struct RangeChoice {
+  v1::Calibration::RangeMethod method =
+      v1::Calibration::RANGE_METHOD_UNSPECIFIED;
+  // UNITS: percent.
+  double min_percentile = 0;
+  double max_percentile = 0;
+
+  bool is_set() const {
+    return method != v1::Calibration::RANGE_METHOD_UNSPECIFIED;
+  }
+  friend bool operator==(const RangeChoice&, const RangeChoice&) = default;
+};
+
 // What stays in float. Weights that a spared op type reads stay float too;
 // a spared node computes in float, its weights may be stored in 8 bits.
 struct Spared {
@@ -28,6 +42,9 @@ struct Spared {
   std::string chain;
   // Biases are corrected on samples afterwards.
   bool corrects_biases = false;
+  // Weights are rounded by what samples make of them.
+  bool adapts_rounding = false;
+  RangeChoice ranges;
 
   bool empty() const { return *this == Spared(); }
   friend bool operator==(const Spared&, const Spared&) = default;
@@ -43,6 +60,9 @@ Spared SparedByRecipe(const v1::KeepFloat& keep_float);
 Spared SparedByAttempt(const v1::KeepFloat& keep_float,
                        const v1::ChainChange& attempt);
 
+// The recipe's calibration with the ranges that an attempt takes.
+v1::Calibration WithRanges(v1::Calibration calibration, const Spared& spared);
+
 // The steps without those left out, and with ignore_op and exclude_node
 // parameters added to quantize_weights and quantize_nodes.
 std::vector<transforms::TransformStep> WithSpared(
@@ -57,6 +77,13 @@ std::vector<transforms::TransformStep> WithSpared(
 std::vector<std::string> WorstLayers(
     const graph::Graph& original, const graph::Graph& result,
     absl::Span<const v1::TensorComparison> layers, size_t most,
+    absl::Span<const transforms::RenamedNode> name_map = {});
+
+// The layers of `result` that quantize_layers made and that no other layer of
+// its stands before, by the names that it knows them by: what the model's
+// inputs lose by being coded is lost in them. In the order of the graph.
+std::vector<std::string> InputLayers(
+    const graph::Graph& result,
     absl::Span<const transforms::RenamedNode> name_map = {});
 
 }  // namespace optfarm::optimize

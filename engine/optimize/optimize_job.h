@@ -7,6 +7,7 @@
 //   optimized.pb     the optimized graph
 //   transforms.txt   a transform_graph command line that makes it again
 //   calibration.log  observed ranges in TensorFlow's log format, if calibrated
+//   rounding_shifts.txt  what adapted rounding changed of codes and biases
 //   bias_shifts.txt  what was added to biases, if they were corrected
 //   layers.svg       signal to noise of each layer, if they were compared
 //   sensitivity.svg  the same beside that of each layer alone, if asked for

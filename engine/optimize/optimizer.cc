@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "engine/formats/graph_file.h"
+#include "engine/optimize/adaptive_rounding.h"
 #include "engine/optimize/bias_correction.h"
 #include "engine/optimize/channel_equalization.h"
 #include "engine/optimize/comparison.h"
@@ -55,6 +56,16 @@ bool HasStep(absl::Span<const TransformStep> steps, absl::string_view name) {
   return std::any_of(
       steps.begin(), steps.end(),
       [&](const TransformStep& step) { return step.name == name; });
+}
+
+// What is done to a graph after it was made, in words that differ where it
+// does.
+std::string WhatSamplesDo(const Spared& spared) {
+  Spared done;
+  done.corrects_biases = spared.corrects_biases;
+  done.adapts_rounding = spared.adapts_rounding;
+  done.ranges = spared.ranges;
+  return DescribeSpared(done);
 }
 
 bool ReachesAims(const Attempt& attempt) {
@@ -165,7 +176,8 @@ absl::Status Optimizer::MeasureLabelled() {
 
 absl::Status Optimizer::Calibrate(const graph::Graph* floats,
                                   Attempt* attempt) {
-  const v1::Calibration& calibration = in_.recipe->calibration();
+  const v1::Calibration calibration =
+      WithRanges(in_.recipe->calibration(), attempt->spared);
   OPTFARM_ASSIGN_OR_RETURN(
       attempt->observed,
       ObserveRanges(calibration, {&attempt->graph, floats}, in_.outputs,
@@ -236,6 +248,20 @@ absl::Status Optimizer::Equalize(Attempt* attempt) {
       WriteFileAtomically(JoinPath(in_.out_folder, kFactorFile),
                           transforms::PrintConstantShifts(attempt->factors)));
   return RunMore({{"scale_channels", {{"scale_file", kFactorFile}}}}, attempt);
+}
+
+absl::Status Optimizer::AdaptRounding(const graph::Graph& floats,
+                                      Attempt* attempt) {
+  OPTFARM_ASSIGN_OR_RETURN(
+      attempt->rounding,
+      FindRounding(floats, attempt->graph,
+                   {in_.inputs, calibration_, in_.threads, in_.reader}));
+  if (attempt->rounding.empty()) return absl::OkStatus();
+  OPTFARM_RETURN_IF_ERROR(
+      WriteFileAtomically(JoinPath(in_.out_folder, kRoundingFile),
+                          transforms::PrintConstantShifts(attempt->rounding)));
+  return RunMore({{"shift_constants", {{"shift_file", kRoundingFile}}}},
+                 attempt);
 }
 
 absl::Status Optimizer::Judge(Attempt* attempt) {
@@ -311,9 +337,7 @@ absl::StatusOr<std::optional<Attempt>> Optimizer::Make(const Spared& spared) {
   OPTFARM_RETURN_IF_ERROR(RunChain(&attempt, &floats));
   OPTFARM_ASSIGN_OR_RETURN(const std::string unfrozen,
                            formats::SerializeGraphDef(attempt.graph.ToDef()));
-  if (!made_
-           .insert(absl::StrCat(Sha256Hex(unfrozen),
-                                spared.corrects_biases ? " corrected" : ""))
+  if (!made_.insert(absl::StrCat(Sha256Hex(unfrozen), WhatSamplesDo(spared)))
            .second) {
     return std::optional<Attempt>();
   }
@@ -358,7 +382,8 @@ absl::Status Optimizer::Finish(double start, double left,
                                const graph::Graph* floats, Attempt* attempt) {
   const bool has_data = !in_.dataset->is_random();
   if (in_.recipe->has_calibration() && has_data &&
-      HasRanges(attempt->graph, in_.recipe->calibration())) {
+      HasRanges(attempt->graph,
+                WithRanges(in_.recipe->calibration(), attempt->spared))) {
     Report("calibrating", start + 0.1 * left);
     OPTFARM_RETURN_IF_ERROR(Calibrate(floats, attempt));
   }
@@ -368,6 +393,10 @@ absl::Status Optimizer::Finish(double start, double left,
                                      {"sort_by_execution_order", {}}},
                                     attempt));
     if (has_data) OPTFARM_RETURN_IF_ERROR(Equalize(attempt));
+    if (attempt->spared.adapts_rounding && has_data && floats != nullptr) {
+      Report("adapting rounding", start + 0.15 * left);
+      OPTFARM_RETURN_IF_ERROR(AdaptRounding(*floats, attempt));
+    }
   }
   if (attempt->spared.corrects_biases && has_data) {
     Report("correcting biases", start + 0.2 * left);
@@ -433,8 +462,8 @@ absl::StatusOr<TransformedGraph> Optimizer::Transform(
       transforms::RunTransforms(&made.graph, steps, in_.inputs, in_.outputs,
                                 options));
   made.name_map = transforms::MakeNameMap(report.steps, made.graph);
-  OPTFARM_RETURN_IF_ERROR(
-      FreezeKnown(in_.recipe->calibration(), observed, &made.graph));
+  OPTFARM_RETURN_IF_ERROR(FreezeKnown(
+      WithRanges(in_.recipe->calibration(), spared), observed, &made.graph));
   return made;
 }
 
@@ -519,6 +548,26 @@ absl::Status Optimizer::RestoreFile(absl::string_view name,
   return text.empty() ? RemoveAll(path) : WriteFileAtomically(path, text);
 }
 
+absl::Status Optimizer::SpareInputLayers(Attempt* best) {
+  const v1::KeepFloat& keep_float = in_.recipe->keep_float();
+  if (!keep_float.has_input_layers_gain_db() || !best->broken.ok()) {
+    return absl::OkStatus();
+  }
+  const std::vector<std::string> layers = InputLayers(
+      best->graph, transforms::MakeNameMap(best->pipeline.steps, best->graph));
+  if (layers.empty()) return absl::OkStatus();
+  Spared spared = best->spared;
+  spared.nodes.insert(layers.begin(), layers.end());
+  OPTFARM_ASSIGN_OR_RETURN(std::optional<Attempt> next, Make(spared));
+  if (!next.has_value() || !next->broken.ok()) return absl::OkStatus();
+  if (search_[next->search_step].snr_db() -
+          search_[best->search_step].snr_db() >=
+      keep_float.input_layers_gain_db()) {
+    *best = *std::move(next);
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Attempt> Optimizer::FindBest() {
   const v1::KeepFloat& keep_float = in_.recipe->keep_float();
   OPTFARM_ASSIGN_OR_RETURN(std::optional<Attempt> first,
@@ -532,10 +581,15 @@ absl::StatusOr<Attempt> Optimizer::FindBest() {
     if (IsBetter(*next, best)) best = *std::move(next);
     return absl::OkStatus();
   };
+  if (!in_.dataset->is_random()) {
+    OPTFARM_RETURN_IF_ERROR(SpareInputLayers(&best));
+  }
+  const std::set<std::string> inputs = best.spared.nodes;
   if (!ReachesAims(best)) Remember(best);
   for (int i = 0; i < keep_float.attempts_size() && !ReachesAims(best); ++i) {
-    OPTFARM_RETURN_IF_ERROR(
-        try_next(SparedByAttempt(keep_float, keep_float.attempts(i))));
+    Spared gentler = SparedByAttempt(keep_float, keep_float.attempts(i));
+    gentler.nodes.insert(inputs.begin(), inputs.end());
+    OPTFARM_RETURN_IF_ERROR(try_next(gentler));
   }
   Spared spared = best.spared;
   for (int i = 0; i < keep_float.layer_attempts() && best.broken.ok() &&
@@ -554,6 +608,8 @@ absl::StatusOr<Attempt> Optimizer::FindBest() {
   OPTFARM_RETURN_IF_ERROR(WriteLogs(best.observed));
   OPTFARM_RETURN_IF_ERROR(
       RestoreFile(kShiftFile, transforms::PrintConstantShifts(best.shifts)));
+  OPTFARM_RETURN_IF_ERROR(RestoreFile(
+      kRoundingFile, transforms::PrintConstantShifts(best.rounding)));
   OPTFARM_RETURN_IF_ERROR(
       RestoreFile(kFactorFile, transforms::PrintConstantShifts(best.factors)));
   return best;

@@ -35,6 +35,9 @@ namespace optfarm::optimize {
 // Name of the file that the correction of biases reads, in the job's folder.
 inline constexpr char kShiftFile[] = "bias_shifts.txt";
 
+// Name of the file that adapted rounding is kept in, there too.
+inline constexpr char kRoundingFile[] = "rounding_shifts.txt";
+
 // Name of the file that the scaling of channels reads, there too.
 inline constexpr char kFactorFile[] = "channel_factors.txt";
 
@@ -47,6 +50,8 @@ struct Attempt {
   transforms::PipelineReport pipeline;
   // Empty logs when nothing was calibrated.
   Observation observed;
+  // Empty when no weight was rounded anew.
+  transforms::ConstantShifts rounding;
   // Empty when no bias was corrected.
   transforms::ConstantShifts shifts;
   // Empty when no channel was scaled.
@@ -122,6 +127,10 @@ class Optimizer {
   absl::Status Calibrate(const graph::Graph* floats, Attempt* attempt);
   absl::Status Correct(Attempt* attempt);
   absl::Status Equalize(Attempt* attempt);
+  absl::Status AdaptRounding(const graph::Graph& floats, Attempt* attempt);
+  // Takes another attempt's place in `best` when the layers that read the
+  // inputs are the worst by far.
+  absl::Status SpareInputLayers(Attempt* best);
   // Goes on with `attempt` and adds the steps to it.
   absl::Status RunMore(const std::vector<transforms::TransformStep>& steps,
                        Attempt* attempt);

@@ -158,11 +158,15 @@ Checker CheckAll(const v1::Recipe& recipe) {
                 recipe.keep_float().layer_attempts(), 0, kMaxLayerAttempts);
   for (const v1::ChainChange& change : recipe.keep_float().attempts()) {
     CheckChain(change.transform_string(), &checker);
+    checker.Range("keep_float.attempts", change.min_percentile(), 0, 50);
+    checker.Range("keep_float.attempts", change.max_percentile(), 0, 50);
   }
   checker.Range("keep_float.aim_agreement", recipe.keep_float().aim_agreement(),
                 0, 1);
   checker.Range("keep_float.aim_snr_db", recipe.keep_float().aim_snr_db(),
                 -1000, 1000);
+  checker.Range("keep_float.input_layers_gain_db",
+                recipe.keep_float().input_layers_gain_db(), 0, 1000);
   checker.Range("keep_float.attempts", recipe.keep_float().attempts_size(), 0,
                 kMaxLayerAttempts);
   return checker;

@@ -231,6 +231,11 @@ absl::Status WriteArtifacts(const std::string& folder,
         folder, kFactorFile, "text/plain",
         transforms::PrintConstantShifts(attempt.factors), report));
   }
+  if (!attempt.rounding.empty()) {
+    OPTFARM_RETURN_IF_ERROR(WriteArtifact(
+        folder, kRoundingFile, "text/plain",
+        transforms::PrintConstantShifts(attempt.rounding), report));
+  }
   if (!attempt.shifts.empty()) {
     OPTFARM_RETURN_IF_ERROR(
         WriteArtifact(folder, kShiftFile, "text/plain",

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "engine/graph/attr.h"
 #include "engine/transforms/builtin_transforms.h"
 #include "engine/transforms/constant_nodes.h"
 
@@ -20,26 +21,56 @@ using graph::NodeId;
 using runtime::Tensor;
 
 constexpr uint64_t kMaxFileBytes = 256 << 20;
+// Signed codes have as many steps down as up.
+constexpr float kMostCode = 127;
 
 absl::Status InLine(int number, absl::string_view problem) {
   return absl::InvalidArgumentError(
       absl::StrCat("line ", number, ": ", problem));
 }
 
-// The constant's value, if `shift` fits it.
-absl::StatusOr<Tensor> ValueToShift(const Graph& graph, const std::string& name,
-                                    const std::vector<float>& shift) {
+// The sums of 8-bit codes and whole numbers.
+absl::Status ShiftCodes(const std::vector<float>& shift, Tensor* value) {
+  int8_t* const codes = value->data<int8_t>();
+  for (size_t i = 0; i < shift.size(); ++i) {
+    const float sum = static_cast<float>(codes[i]) + shift[i];
+    if (shift[i] != std::round(shift[i]) || std::abs(sum) > kMostCode) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("code ", codes[i], " cannot be shifted by ", shift[i],
+                       "; the sum must be a whole number within -", kMostCode,
+                       " and ", kMostCode));
+    }
+    codes[i] = static_cast<int8_t>(sum);
+  }
+  return absl::OkStatus();
+}
+
+// The constant's value, shifted.
+absl::StatusOr<Tensor> Shifted(const Graph& graph, const std::string& name,
+                               const std::vector<float>& shift) {
   OPTFARM_ASSIGN_OR_RETURN(const NodeId id, graph.Get(name));
   if (!IsConst(graph.node(id))) {
     return absl::InvalidArgumentError(absl::StrCat(
         "node '", name, "' is a ", graph.node(id).op(), ", not a Const"));
   }
-  OPTFARM_ASSIGN_OR_RETURN(Tensor value, FloatConstValue(graph.node(id)));
+  const tensorflow::DataType dtype =
+      graph::GetTypeOr(graph.node(id).def(), "dtype", tensorflow::DT_INVALID)
+          .value_or(tensorflow::DT_INVALID);
+  OPTFARM_ASSIGN_OR_RETURN(Tensor value, dtype == tensorflow::DT_QINT8
+                                             ? ConstValue(graph.node(id))
+                                             : FloatConstValue(graph.node(id)));
   if (value.num_elements() != static_cast<int64_t>(shift.size())) {
     return absl::InvalidArgumentError(
         absl::StrCat("Const node '", name, "' has ", value.num_elements(),
                      " elements, ", shift.size(), " shifts are given"));
   }
+  if (dtype == tensorflow::DT_QINT8) {
+    OPTFARM_RETURN_IF_ERROR(Annotate(ShiftCodes(shift, &value),
+                                     absl::StrCat("Const node '", name, "'")));
+    return value;
+  }
+  const absl::Span<float> elements = value.flat<float>();
+  for (size_t i = 0; i < shift.size(); ++i) elements[i] += shift[i];
   return value;
 }
 
@@ -99,9 +130,7 @@ std::string PrintConstantShifts(const ConstantShifts& shifts) {
 absl::Status ShiftConstants(const ConstantShifts& shifts, Graph* graph) {
   std::vector<std::pair<NodeId, Tensor>> shifted;
   for (const auto& [name, shift] : shifts) {
-    OPTFARM_ASSIGN_OR_RETURN(Tensor value, ValueToShift(*graph, name, shift));
-    const absl::Span<float> elements = value.flat<float>();
-    for (size_t i = 0; i < shift.size(); ++i) elements[i] += shift[i];
+    OPTFARM_ASSIGN_OR_RETURN(Tensor value, Shifted(*graph, name, shift));
     shifted.emplace_back(graph->Find(name), std::move(value));
   }
   for (const auto& [id, value] : shifted) {
@@ -113,8 +142,8 @@ absl::Status ShiftConstants(const ConstantShifts& shifts, Graph* graph) {
 TransformDef ShiftConstantsTransform() {
   return {.name = "shift_constants",
           .summary =
-              "Adds numbers from a file to float constants, for instance "
-              "biases corrected on data.",
+              "Adds numbers from a file to constants, for instance to biases "
+              "corrected on data and to codes rounded by them.",
           .parameters = {{.name = "shift_file",
                           .help = "File with a line for each constant: its "
                                   "name and a number for each element.",

@@ -100,5 +100,49 @@ TEST(KeepFloatTest, ALayerThatWasNotComparedIsJudgedByTheNext) {
               ElementsAre("a/normalized", "b"));
 }
 
+TEST(KeepFloatTest, AnAttemptMayTakeOtherRanges) {
+  v1::Calibration calibration;
+  calibration.set_range_method(v1::Calibration::PERCENTILE);
+  calibration.set_min_percentile(5);
+  calibration.set_max_samples(7);
+  v1::ChainChange attempt;
+  const Spared plain = SparedByAttempt({}, attempt);
+  EXPECT_EQ(WithRanges(calibration, plain).min_percentile(), 5);
+  attempt.set_range_method(v1::Calibration::MSE);
+  const Spared other = SparedByAttempt({}, attempt);
+  EXPECT_EQ(WithRanges(calibration, other).range_method(),
+            v1::Calibration::MSE);
+  EXPECT_EQ(WithRanges(calibration, other).max_samples(), 7);
+  EXPECT_EQ(DescribeSpared(other), "ranges by mse");
+  EXPECT_FALSE(plain == other);
+}
+
+TEST(KeepFloatTest, FindsTheLayersThatReadTheInputs) {
+  Graph graph;
+  const auto add = [&](const std::string& name, const std::string& op,
+                       std::vector<NodeId> inputs) {
+    tensorflow::NodeDef def;
+    def.set_name(name);
+    def.set_op(op);
+    std::vector<graph::Endpoint> endpoints;
+    for (const NodeId input : inputs) endpoints.push_back({input, 0});
+    return graph.Add(def, endpoints);
+  };
+  const std::string conv = "QuantizedConv2DWithBiasAndReluAndRequantize";
+  const NodeId input = add("in", "QuantizeV2", {});
+  const NodeId first = add("a/eightbit/scaled", conv, {input});
+  const NodeId beside = add("b/eightbit", conv, {input});
+  const NodeId sum = add("sum/eightbit", "QuantizedAdd", {first, beside});
+  const NodeId last = add("c/eightbit", conv, {sum});
+  // Behind a loop, whose first value comes from elsewhere.
+  const NodeId merge = add("merge", "Merge", {input, input});
+  graph.SetInput(merge, 1, {last, 0});
+  add("d/eightbit", conv, {merge});
+  EXPECT_THAT(InputLayers(graph), ElementsAre("a", "b"));
+  const std::vector<transforms::RenamedNode> map = {
+      {"other/eightbit", "b/eightbit"}};
+  EXPECT_THAT(InputLayers(graph, map), ElementsAre("a", "other"));
+}
+
 }  // namespace
 }  // namespace optfarm::optimize

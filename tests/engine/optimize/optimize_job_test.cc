@@ -90,7 +90,7 @@ TEST(OptimizeJobTest, Int8CalibratesAndFreezes) {
 TEST(OptimizeJobTest, WritesItsArtifactsAndNamesThem) {
   const OptimizeRequest request = Request("int8");
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
-  EXPECT_EQ(report.artifacts_size(), 6);
+  EXPECT_EQ(report.artifacts_size(), 7);
   for (const v1::Artifact& artifact : report.artifacts()) {
     OPTFARM_ASSERT_OK_AND_ASSIGN(
         const std::string digest,
@@ -114,6 +114,8 @@ TEST(OptimizeJobTest, WritesItsArtifactsAndNamesThem) {
 TEST(OptimizeJobTest, KeepsTheNamesThatATransformHid) {
   OptimizeRequest request = Request("int8");
   request.recipe.add_transforms()->set_name("obfuscate_names");
+  // Their layer is to be 8-bit here.
+  request.recipe.mutable_keep_float()->clear_input_layers_gain_db();
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
   EXPECT_TRUE(report.passed()) << report.DebugString();
   OPTFARM_ASSERT_OK_AND_ASSIGN(
@@ -137,6 +139,37 @@ TEST(OptimizeJobTest, TheSameWorkGivesTheSameBytes) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report second, RunJob(request));
   EXPECT_EQ(first.optimized_model().sha256(),
             second.optimized_model().sha256());
+}
+
+TEST(OptimizeJobTest, LayersOfInputsStayInFloatWherePayingForThemHelps) {
+  OptimizeRequest request = Request("int8");
+  // Nothing gains so much.
+  request.recipe.mutable_keep_float()->set_input_layers_gain_db(1000);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report all, RunJob(request));
+  EXPECT_EQ(all.kept_float_size(), 0);
+  ASSERT_EQ(all.search_size(), 2);
+  EXPECT_TRUE(all.search(0).taken());
+  // Anything does.
+  request.recipe.mutable_keep_float()->set_input_layers_gain_db(0);
+  request.out_folder = FreshFolder();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report spared, RunJob(request));
+  EXPECT_THAT(spared.kept_float(), ::testing::ElementsAre("relu"));
+  EXPECT_TRUE(spared.search(1).taken());
+  EXPECT_GT(spared.search(1).snr_db(), spared.search(0).snr_db());
+}
+
+TEST(OptimizeJobTest, TriesOtherRangesWhenTheAimsAreMissed) {
+  OptimizeRequest request = Request("int8");
+  v1::KeepFloat* keep = request.recipe.mutable_keep_float();
+  keep->clear_input_layers_gain_db();
+  keep->clear_aim_agreement();
+  keep->set_aim_snr_db(1000);
+  request.recipe.mutable_bounds()->clear_classes_decide();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
+  ASSERT_GE(report.search_size(), 3);
+  EXPECT_THAT(report.search(1).description(),
+              HasSubstr("ranges by percentile 10 and 10"));
+  EXPECT_THAT(report.search(2).description(), HasSubstr("ranges by mse"));
 }
 
 TEST(OptimizeJobTest, LabelsHaveNoPartInTheSearch) {

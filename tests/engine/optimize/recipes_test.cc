@@ -61,6 +61,11 @@ TEST(RecipesTest, Int8AndItsFastFormRunOneChain) {
   EXPECT_THAT(transforms::PrintTransforms(steps), HasSubstr("quantize_layers"));
   EXPECT_GT(safe.keep_float().layer_attempts(), 0);
   EXPECT_EQ(fast.keep_float().layer_attempts(), 0);
+  // What costs nothing in the result is the same.
+  EXPECT_TRUE(safe.keep_float().adapt_rounding());
+  EXPECT_TRUE(fast.keep_float().adapt_rounding());
+  EXPECT_EQ(safe.keep_float().input_layers_gain_db(), 3);
+  EXPECT_FALSE(fast.keep_float().has_input_layers_gain_db());
 }
 
 TEST(RecipesTest, ReadsEveryKindOfField) {

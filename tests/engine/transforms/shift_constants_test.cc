@@ -93,6 +93,27 @@ TEST(ShiftConstantsTest, ChangesNothingWhenOneDoesNotFit) {
   }
 }
 
+TEST(ShiftConstantsTest, MovesCodesByWholeSteps) {
+  const auto shifted = [](std::vector<float> shift) {
+    Graph graph;
+    Tensor codes = *Tensor::Allocate(tensorflow::DT_QINT8, runtime::Shape({2}));
+    codes.data<int8_t>()[0] = 5;
+    codes.data<int8_t>()[1] = -127;
+    graph.Add(MakeConst("codes", codes), {});
+    const absl::Status status =
+        ShiftConstants({{"codes", std::move(shift)}}, &graph);
+    if (!status.ok()) return absl::StatusOr<std::vector<int>>(status);
+    const Tensor value = *ConstValue(graph.node(graph.Find("codes")));
+    return absl::StatusOr<std::vector<int>>(
+        {value.data<int8_t>()[0], value.data<int8_t>()[1]});
+  };
+  EXPECT_THAT(shifted({-1, 2}).value(), ElementsAre(4, -125));
+  EXPECT_THAT(shifted({0, -1}).status(),
+              StatusIs(kInvalid, HasSubstr("code -127")));
+  EXPECT_THAT(shifted({0.5f, 0}).status(),
+              StatusIs(kInvalid, HasSubstr("whole number")));
+}
+
 TEST(ShiftConstantsTransformTest, ReadsItsFileFromTheJobsFolder) {
   const std::string folder = FreshFolder();
   OPTFARM_ASSERT_OK(
