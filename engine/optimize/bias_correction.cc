@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
+#include "engine/optimize/layers.h"
 #include "engine/optimize/stepwise_runs.h"
 #include "engine/runtime/session.h"
 #include "engine/runtime/thread_pool.h"
@@ -58,9 +59,13 @@ absl::StatusOr<std::vector<Bias>> FindBiases(const Graph& original,
                                              const Graph& optimized) {
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
                            graph::DataflowOrder(optimized));
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<bool> may_be_cut,
+                           MayBeCutOff(optimized));
   std::vector<Bias> biases;
   for (NodeId id : order) {
     const graph::Node& node = optimized.node(id);
+    // It has no mean over all samples.
+    if (may_be_cut[id]) continue;
     if (!IsAddition(node) || node.inputs().size() != 2 ||
         original.Find(node.name()) == graph::kNoNode) {
       continue;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "engine/optimize/layers.h"
 #include "engine/optimize/sample_runs.h"
 #include "engine/runtime/quantization.h"
 #include "engine/runtime/session.h"
@@ -69,7 +70,12 @@ absl::StatusOr<transforms::ChannelFactors> FindChannelFactors(
     const graph::Graph& graph, absl::Span<const graph::TensorName> inputs,
     absl::Span<const int64_t> samples, int threads, SampleReader* reader) {
   transforms::ChannelFactors factors;
-  const std::vector<std::string> names = transforms::ScalableLayers(graph);
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<bool> may_be_cut,
+                           MayBeCutOff(graph));
+  std::vector<std::string> names = transforms::ScalableLayers(graph);
+  std::erase_if(names, [&](const std::string& name) {
+    return may_be_cut[graph.Find(name)];
+  });
   if (names.empty()) return factors;
   std::vector<graph::TensorName> fetches;
   for (const std::string& name : names) {

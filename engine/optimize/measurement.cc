@@ -95,6 +95,16 @@ class SamplePower {
   double noise_ = 0;
 };
 
+// Whether the original gives this output in several shapes: it lists things
+// that it found.
+bool IsList(const Reference& reference, size_t k) {
+  return std::any_of(
+      reference.outputs.begin(), reference.outputs.end(),
+      [&](const Values& outputs) {
+        return !(outputs[k].shape() == reference.outputs[0][k].shape());
+      });
+}
+
 v1::SampleComparison CompareSample(const OptimizerInput& in, int64_t index,
                                    const Compared& compared,
                                    const Values& expected,
@@ -161,6 +171,8 @@ absl::StatusOr<OutputComparison> CompareWithReference(
   DetectionComparer detections;
   // Samples for which the shape is another.
   std::vector<size_t> lost(comparers.size(), 0);
+  std::vector<bool> is_list(comparers.size());
+  for (const size_t k : compared.Places()) is_list[k] = IsList(reference, k);
   const auto take = [&](size_t place, const Values& outputs) {
     const Values& expected = reference.outputs[place];
     for (const size_t k : compared.Places()) {
@@ -168,6 +180,7 @@ absl::StatusOr<OutputComparison> CompareWithReference(
       absl::Status status = comparers[k].Add(expected[k], outputs[k]);
       if (!status.ok() && !(expected[k].shape() == outputs[k].shape())) {
         if (++lost[k] == reference.samples.size()) return status;
+        if (is_list[k]) continue;
         status = comparers[k].AddLost(expected[k]);
       }
       OPTFARM_RETURN_IF_ERROR(
@@ -190,6 +203,11 @@ absl::StatusOr<OutputComparison> CompareWithReference(
     const graph::NodeId id = in.original->Find(compared.fetches[k].node);
     if (id != graph::kNoNode) {
       comparison.set_op(in.original->node(id).op());
+    }
+    if (is_list[k]) {
+      comparison.set_top1_agreement(
+          1 - static_cast<double>(lost[k]) /
+                  static_cast<double>(reference.samples.size()));
     }
     result.outputs.push_back(std::move(comparison));
   }

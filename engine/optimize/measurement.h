@@ -41,7 +41,9 @@ struct OutputComparison {
 };
 
 // A sample for which an output has another shape than the original's counts as
-// lost.
+// lost. Of an output that the original gives in several shapes, a list of what
+// it found, the agreement is the share of samples with as many things, and the
+// rest is about those.
 // ERRORS: those of running the graph; InvalidArgument for an output whose shape
 // is another for every sample.
 absl::StatusOr<OutputComparison> CompareWithReference(

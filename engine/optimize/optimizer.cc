@@ -402,6 +402,12 @@ absl::Status Optimizer::Finish(double start, double left,
     Report("correcting biases", start + 0.2 * left);
     OPTFARM_RETURN_IF_ERROR(Correct(attempt));
   }
+  if (HasStep(attempt->steps, "quantize_layers")) {
+    // Ends of ranges are alike in many layers.
+    OPTFARM_RETURN_IF_ERROR(RunMore(
+        {{"merge_duplicate_nodes", {}}, {"sort_by_execution_order", {}}},
+        attempt));
+  }
   Report("comparing", start + 0.3 * left);
   OPTFARM_ASSIGN_OR_RETURN(OutputComparison compared,
                            CompareWithReference(attempt->graph, in_, guide_));

@@ -27,6 +27,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/transforms/branch_constants.h"
 #include "engine/transforms/builtin_transforms.h"
 #include "engine/transforms/channel_codes.h"
 #include "engine/transforms/constant_nodes.h"
@@ -367,6 +368,7 @@ absl::Status QuantizeLayers(Graph* graph, TransformContext* context) {
   for (const std::string& name : context->arguments().Strings("exclude_node")) {
     kept.names.insert(name);
   }
+  ReadConstantsDirectly(graph);
   OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap shapes,
                            InferShapesWithInputs(*graph, *context));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<LayerGroup> groups,
