@@ -25,7 +25,9 @@ void LongPolls::Serve(const v1::SynchronizeRequest& request, int64_t call,
     absl::MutexLock lock(&mutex_);
     changes_before = changes_;
     for (const auto& [number, poll] : polls_) {
-      if (poll->request.participant_id() == request.participant_id()) {
+      // Calls may come out of order; a newer one is not replaced.
+      if (number < call &&
+          poll->request.participant_id() == request.participant_id()) {
         replaced.push_back(number);
       }
     }

@@ -22,6 +22,7 @@
 #include "server/audit_log.h"
 #include "server/blob_janitor.h"
 #include "server/call_door.h"
+#include "server/call_threads.h"
 #include "server/catalog_services.h"
 #include "server/data_dir.h"
 #include "server/event_hub.h"
@@ -45,6 +46,8 @@ namespace optfarm::server {
 namespace {
 
 constexpr int kMaxThreads = 200;
+// Of workers' and agents' calls, so many may share a commit.
+constexpr int kCallThreads = 32;
 constexpr absl::Duration kCleanUpInterval = absl::Hours(1);
 // Between bounded parts of one clean-up, so that others can write.
 constexpr absl::Duration kCleanUpPause = absl::Seconds(1);
@@ -107,6 +110,7 @@ class ServerImpl final : public Server {
   Webhooks webhooks_;
   Ticker ticker_;
   LongPolls polls_;
+  CallThreads call_threads_{kCallThreads};
   ModelServiceImpl models_;
   WorkServiceImpl work_;
   JobServiceImpl jobs_;
@@ -147,7 +151,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       polls_(scheduler_, [this] { ticker_.Wake(); }),
       models_(door_, *blobs_, *store_, janitor_, transfers_,
               options_.project_limits, *options_.clock),
-      work_(door_, scheduler_, polls_, *options_.clock,
+      work_(door_, scheduler_, polls_, call_threads_, *options_.clock,
             !options_.tls.client_ca.empty()),
       jobs_(door_, admission_, webhooks_, scheduler_, *store_, hub_,
             *options_.clock),

@@ -2,6 +2,10 @@
 
 #include <grpcpp/security/auth_context.h>
 
+#include <atomic>
+#include <memory>
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 
@@ -11,15 +15,21 @@ namespace {
 // One call. gRPC owns it until OnDone.
 class SynchronizeCall final : public grpc::ServerUnaryReactor {
  public:
-  SynchronizeCall(LongPolls& polls, int64_t call)
-      : polls_(polls), call_(call) {}
+  // `cancelled` outlives the call: who serves it looks there.
+  SynchronizeCall(LongPolls& polls, int64_t call,
+                  std::shared_ptr<std::atomic<bool>> cancelled)
+      : polls_(polls), call_(call), cancelled_(std::move(cancelled)) {}
 
-  void OnCancel() override { polls_.Abandon(call_); }
+  void OnCancel() override {
+    *cancelled_ = true;
+    polls_.Abandon(call_);
+  }
   void OnDone() override { delete this; }
 
  private:
   LongPolls& polls_;
   const int64_t call_;
+  const std::shared_ptr<std::atomic<bool>> cancelled_;
 };
 
 }  // namespace
@@ -61,15 +71,24 @@ grpc::ServerUnaryReactor* WorkServiceImpl::Synchronize(
     return refusal;
   }
   const int64_t call = scheduler_.BeginCall(request->participant_id());
-  auto* reactor = new SynchronizeCall(polls_, call);
-  polls_.Serve(*request, call, clock_.Now(),
-               [reactor, response](
-                   const absl::StatusOr<v1::SynchronizeResponse>& answer) {
-                 if (answer.ok()) *response = *answer;
-                 reactor->Finish(CallDoor::Answer(answer.status()));
-               });
-  // OnCancel may have come before the call was held.
-  if (context->IsCancelled()) polls_.Abandon(call);
+  auto cancelled = std::make_shared<std::atomic<bool>>(false);
+  auto* reactor = new SynchronizeCall(polls_, call, cancelled);
+  threads_.Do([this, request, response, reactor, cancelled, call,
+               now = clock_.Now()] {
+    if (*cancelled) {
+      reactor->Finish(CallDoor::Answer(absl::CancelledError("hung up")));
+      return;
+    }
+    // Once it is answered, reactor, request and response may be gone.
+    polls_.Serve(*request, call, now,
+                 [reactor, response](
+                     const absl::StatusOr<v1::SynchronizeResponse>& answer) {
+                   if (answer.ok()) *response = *answer;
+                   reactor->Finish(CallDoor::Answer(answer.status()));
+                 });
+    // OnCancel may have come before the call was held.
+    if (*cancelled) polls_.Abandon(call);
+  });
   return reactor;
 }
 
