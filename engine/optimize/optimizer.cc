@@ -39,6 +39,9 @@ constexpr int64_t kLayerSamples = 8;
 constexpr size_t kMaxLayers = 400;
 // Every layer alone costs runs of both graphs.
 constexpr size_t kAloneSamples = 4;
+// UNITS: decibel. Noise a thousandth of the signal's power is no reason to pay
+// for layers of inputs in float, unless the recipe aims higher.
+constexpr double kQuiet = 30;
 // What one search step puts back to float: a part of the 8-bit layers.
 constexpr int kLayersPerStep = 8;
 
@@ -556,7 +559,9 @@ absl::Status Optimizer::RestoreFile(absl::string_view name,
 
 absl::Status Optimizer::SpareInputLayers(Attempt* best) {
   const v1::KeepFloat& keep_float = in_.recipe->keep_float();
-  if (!keep_float.has_input_layers_gain_db() || !best->broken.ok()) {
+  if (!keep_float.has_input_layers_gain_db() || !best->broken.ok() ||
+      search_[best->search_step].snr_db() >=
+          std::max(kQuiet, keep_float.aim_snr_db())) {
     return absl::OkStatus();
   }
   const std::vector<std::string> layers = InputLayers(

@@ -114,8 +114,6 @@ TEST(OptimizeJobTest, WritesItsArtifactsAndNamesThem) {
 TEST(OptimizeJobTest, KeepsTheNamesThatATransformHid) {
   OptimizeRequest request = Request("int8");
   request.recipe.add_transforms()->set_name("obfuscate_names");
-  // Their layer is to be 8-bit here.
-  request.recipe.mutable_keep_float()->clear_input_layers_gain_db();
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
   EXPECT_TRUE(report.passed()) << report.DebugString();
   OPTFARM_ASSERT_OK_AND_ASSIGN(
@@ -143,6 +141,8 @@ TEST(OptimizeJobTest, TheSameWorkGivesTheSameBytes) {
 
 TEST(OptimizeJobTest, LayersOfInputsStayInFloatWherePayingForThemHelps) {
   OptimizeRequest request = Request("int8");
+  request.recipe.mutable_keep_float()->clear_attempts();
+  request.recipe.mutable_keep_float()->set_aim_snr_db(1000);
   // Nothing gains so much.
   request.recipe.mutable_keep_float()->set_input_layers_gain_db(1000);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report all, RunJob(request));
@@ -156,6 +156,15 @@ TEST(OptimizeJobTest, LayersOfInputsStayInFloatWherePayingForThemHelps) {
   EXPECT_THAT(spared.kept_float(), ::testing::ElementsAre("relu"));
   EXPECT_TRUE(spared.search(1).taken());
   EXPECT_GT(spared.search(1).snr_db(), spared.search(0).snr_db());
+}
+
+TEST(OptimizeJobTest, NothingIsPaidForLayersOfInputsWhereThereIsLittleNoise) {
+  OptimizeRequest request = Request("int8");
+  request.recipe.mutable_keep_float()->set_input_layers_gain_db(0);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
+  ASSERT_EQ(report.search_size(), 1);
+  EXPECT_GT(report.search(0).snr_db(), 30);
+  EXPECT_EQ(report.kept_float_size(), 0);
 }
 
 TEST(OptimizeJobTest, TriesOtherRangesWhenTheAimsAreMissed) {
