@@ -57,7 +57,10 @@ Prepared Prepare(const SubprocessOptions& options) {
 }
 
 void SetLimit(int resource, uint64_t value) {
-  const struct rlimit limit = {value, value};
+  // Where the kernel counts in 32 bits, more than those is no limit.
+  const rlim_t most =
+      value < RLIM_INFINITY ? static_cast<rlim_t>(value) : RLIM_INFINITY;
+  const struct rlimit limit = {most, most};
   ::setrlimit(static_cast<__rlimit_resource>(resource), &limit);
 }
 
