@@ -1,7 +1,8 @@
-// Linked into programs that load nothing (OPTFARM_STATIC), in place of what gRPC
-// registers for service meshes and for balancers that a server asks: 1.8 MB that
-// a device agent, which calls one server, cannot reach. The names are those of
-// gRPC's own source; where a version has others, its own are linked as before.
+// Linked into programs that load nothing (OPTFARM_STATIC), in place of what
+// gRPC registers for service meshes and for balancers that a server asks: 1.8
+// MB that a device agent, which calls one server, cannot reach. The names are
+// those of gRPC's own source; where a version has others, its own are linked as
+// before.
 
 namespace grpc_core {
 
