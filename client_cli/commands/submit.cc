@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "absl/types/span.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
@@ -37,15 +38,21 @@ std::string RandomRequestId() {
                          random(), random());
 }
 
-// The device to measure on when the user names none: the first that is there.
-absl::StatusOr<std::string> PickDevice(FarmClient* client) {
+// The device to measure on when the user names none: the first that is there,
+// and not kept for jobs with other tags.
+absl::StatusOr<std::string> PickDevice(FarmClient* client,
+                                       absl::Span<const std::string> tags) {
   v1::ListDevicesRequest request;
   std::string busy;
   do {
     OPTFARM_ASSIGN_OR_RETURN(v1::ListDevicesResponse response,
                              client->ListDevices(request));
     for (const v1::Device& device : response.devices()) {
-      if (device.state() == v1::Device::AVAILABLE) return device.info().name();
+      const bool is_free =
+          device.state() == v1::Device::AVAILABLE ||
+          (device.state() == v1::Device::RESERVED &&
+           absl::c_linear_search(tags, device.reserved_for_tag()));
+      if (is_free) return device.info().name();
       if (device.state() == v1::Device::BUSY && busy.empty()) {
         busy = device.info().name();
       }
@@ -181,7 +188,8 @@ class Submit final : public Command {
                                         spec.mutable_benchmark()));
     }
     if (!devices_.empty()) return absl::OkStatus();
-    OPTFARM_ASSIGN_OR_RETURN(const std::string device, PickDevice(client));
+    OPTFARM_ASSIGN_OR_RETURN(const std::string device,
+                             PickDevice(client, tags_));
     if (device.empty()) {
       spec.clear_benchmark();
       upload->remarks.push_back(

@@ -124,6 +124,17 @@ TEST_F(FarmCommandsTest, SubmitMeasuresOnTheFirstAvailableDevice) {
   EXPECT_THAT(err_, HasSubstr("Measuring on c"));
 }
 
+TEST_F(FarmCommandsTest, SubmitMeasuresOnADeviceThatIsKeptForItsTag) {
+  farm_.devices.clear();
+  AddDevice("a", v1::Device::RESERVED);
+  farm_.devices[0].set_reserved_for_tag("nightly");
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32"}), ExitCode::kOk);
+  EXPECT_FALSE(farm_.submits[0].spec().has_benchmark());
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--tag=nightly"}),
+            ExitCode::kOk);
+  EXPECT_THAT(farm_.submits[1].spec().benchmark().devices(), ElementsAre("a"));
+}
+
 TEST_F(FarmCommandsTest, SubmitCanMeasureNowhereOrOnSeveralDevices) {
   ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--device=none"}),
             ExitCode::kOk);
