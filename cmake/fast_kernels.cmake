@@ -7,8 +7,11 @@ if(NOT OPTFARM_FAST_KERNELS)
   set(left_out_kernels "/runtime/fast/")
 elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
   set(left_out_kernels "/runtime/fast/.*_neon(_dot)?\\.cc$")
-elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm)")
+elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
   set(left_out_kernels "/runtime/fast/.*_(avx2|avx512|avx_vnni|vnni)\\.cc$")
+elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
+  set(left_out_kernels
+      "/runtime/fast/.*_(avx2|avx512|avx_vnni|vnni|neon_dot)\\.cc$")
 else()
   set(left_out_kernels
       "/runtime/fast/.*_(avx2|avx512|avx_vnni|vnni|neon|neon_dot)\\.cc$")
@@ -30,7 +33,6 @@ if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
   set(flags_of_neon_dot -march=armv8.2-a+dotprod)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
   set(flags_of_neon -mfpu=neon-vfpv4)
-  set(flags_of_neon_dot -march=armv8.2-a+dotprod -mfpu=neon-fp-armv8)
 endif()
 
 # optfarm_fast_kernels(TARGET): flags by file name, and what the code asks for.

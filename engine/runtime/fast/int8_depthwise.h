@@ -55,6 +55,8 @@ using Int8DepthwiseFunction = void (*)(const Int8DepthwiseTile& tile,
 void RunInt8DepthwisePortable(const Int8DepthwiseTile& tile, int pixels);
 void RunInt8DepthwiseAvx2(const Int8DepthwiseTile& tile, int pixels);
 void RunInt8DepthwiseAvx512Vnni(const Int8DepthwiseTile& tile, int pixels);
+void RunInt8DepthwiseNeon(const Int8DepthwiseTile& tile, int pixels);
+void RunInt8DepthwiseNeonDot(const Int8DepthwiseTile& tile, int pixels);
 
 }  // namespace optfarm::runtime
 

@@ -21,6 +21,18 @@ Int8Functions Int8FunctionsFor(const CpuFeatures& cpu) {
     functions.tile_finishes = true;
     functions.depthwise = RunInt8DepthwiseAvx512Vnni;
   }
+#elif defined(__aarch64__) || defined(__arm__)
+  if (cpu.neon) {
+    functions.tile = RunInt8TileNeon;
+    functions.stages = &kInt8StagesNeon;
+    functions.depthwise = RunInt8DepthwiseNeon;
+  }
+#if defined(__aarch64__)
+  if (cpu.neon && cpu.neon_dot) {
+    functions.tile = RunInt8TileNeonDot;
+    functions.depthwise = RunInt8DepthwiseNeonDot;
+  }
+#endif
 #else
   (void)cpu;
 #endif

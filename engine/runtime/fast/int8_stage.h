@@ -115,6 +115,7 @@ struct Int8StageFunctions {
 extern const Int8StageFunctions kInt8StagesPortable;
 extern const Int8StageFunctions kInt8StagesAvx2;
 extern const Int8StageFunctions kInt8StagesAvx512;
+extern const Int8StageFunctions kInt8StagesNeon;
 
 }  // namespace optfarm::runtime
 

@@ -56,6 +56,8 @@ void RunInt8TileAvx2(const Int8Tile& tile, int rows);
 void RunInt8TileAvxVnni(const Int8Tile& tile, int rows);
 void RunInt8TileAvx512(const Int8Tile& tile, int rows);
 void RunInt8TileAvx512Vnni(const Int8Tile& tile, int rows);
+void RunInt8TileNeon(const Int8Tile& tile, int rows);
+void RunInt8TileNeonDot(const Int8Tile& tile, int rows);
 
 }  // namespace optfarm::runtime
 
