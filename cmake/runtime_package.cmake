@@ -12,8 +12,8 @@ include(CMakePackageConfigHelpers)
 set(OPTFARM_RUNTIME_SOVERSION 1)
 # What lies in the archives; other programs of ours do without some of it.
 set(OPTFARM_RUNTIME_ROOMS optfarm_engine_api optfarm_engine_formats
-    optfarm_engine_runtime optfarm_engine_graph optfarm_base
-    optfarm_proto_tensorflow)
+    optfarm_engine_runtime optfarm_engine_graph optfarm_engine_pictures
+    optfarm_base optfarm_proto_tensorflow)
 
 add_library(optfarm_runtime SHARED $<TARGET_OBJECTS:optfarm_engine_api>)
 target_link_libraries(optfarm_runtime PRIVATE ${OPTFARM_RUNTIME_ROOMS})

@@ -10,12 +10,12 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "engine/formats/file_kind.h"
-#include "engine/formats/image_decoders.h"
+#include "engine/pictures/decoders.h"
 
 namespace optfarm::formats {
 namespace {
 
-// UNITS: bytes. No picture within kMaxImagePixels needs a larger file.
+// UNITS: bytes. No picture that is read needs a larger file.
 constexpr uint64_t kMaxImageFileBytes = uint64_t{512} << 20;
 
 // One output position between two input positions.
@@ -39,19 +39,26 @@ std::vector<Blend> Blends(int in, int out) {
 
 }  // namespace
 
-absl::Status ImageTooLarge(int64_t height, int64_t width) {
-  return absl::ResourceExhaustedError(
-      absl::StrCat("the picture has ", height, " x ", width,
-                   " pixels; at most ", kMaxImagePixels, " are read"));
-}
-
 absl::StatusOr<Image> DecodeImage(absl::string_view bytes, int channels) {
   OPTFARM_CHECK(channels == 1 || channels == 3);
+  Image image;
+  const auto take = [&image](const pictures::Layout& layout) {
+    image.height = static_cast<int>(layout.height);
+    image.width = static_cast<int>(layout.width);
+    image.channels = layout.channels;
+    image.pixels.resize(layout.size());
+    return image.pixels.data();
+  };
   switch (IdentifyBytes(bytes)) {
-    case FileKind::kJpeg:
-      return DecodeJpeg(bytes, channels);
+    case FileKind::kJpeg: {
+      pictures::JpegOptions options;
+      options.channels = channels;
+      OPTFARM_RETURN_IF_ERROR(pictures::DecodeJpeg(bytes, options, take));
+      return image;
+    }
     case FileKind::kPng:
-      return DecodePng(bytes, channels);
+      OPTFARM_RETURN_IF_ERROR(pictures::DecodePng(bytes, {channels, 8}, take));
+      return image;
     case FileKind::kEmpty:
       return absl::InvalidArgumentError("the file is empty");
     default:

@@ -13,9 +13,6 @@
 
 namespace optfarm::formats {
 
-// UNITS: pixels. Larger pictures are refused before memory is taken.
-inline constexpr int64_t kMaxImagePixels = int64_t{1} << 26;
-
 struct Image {
   int height = 0;
   int width = 0;
@@ -39,7 +36,7 @@ struct FloatImage {
 // REQUIRES: channels is 1 or 3.
 // ERRORS: InvalidArgument saying why for anything that does not decode as a
 // whole (another format, cut off, corrupt); ResourceExhausted for more than
-// kMaxImagePixels.
+// pictures::kMaxPixels.
 absl::StatusOr<Image> DecodeImage(absl::string_view bytes, int channels);
 
 // ERRORS: DecodeImage's and the file's, naming the file.

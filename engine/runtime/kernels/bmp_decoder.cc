@@ -44,7 +44,7 @@ absl::StatusOr<Picture> DecodeBmp(absl::string_view bytes, int channels) {
   }
   if (Word(bytes, kCompressionAt) != 0) return NoBmp("it is compressed");
   if (picture.width < 1 || picture.height < 1) return NoBmp("it is empty");
-  OPTFARM_RETURN_IF_ERROR(CheckPictureSize(picture.height, picture.width));
+  OPTFARM_RETURN_IF_ERROR(pictures::CheckSize(picture.height, picture.width));
   picture.channels = bits / 8;
   if (channels != 0 && channels != picture.channels) {
     return NoBmp(absl::StrCat("it has ", picture.channels,

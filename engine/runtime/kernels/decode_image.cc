@@ -36,8 +36,9 @@ absl::StatusOr<int> ReadChannels(const tensorflow::NodeDef& node) {
   return static_cast<int>(channels);
 }
 
-absl::StatusOr<JpegOptions> ReadJpegOptions(const tensorflow::NodeDef& node) {
-  JpegOptions options;
+absl::StatusOr<pictures::JpegOptions> ReadJpegOptions(
+    const tensorflow::NodeDef& node) {
+  pictures::JpegOptions options;
   OPTFARM_ASSIGN_OR_RETURN(options.channels, ReadChannels(node));
   OPTFARM_ASSIGN_OR_RETURN(const int64_t ratio,
                            graph::GetIntOr(node, "ratio", 1));
@@ -73,7 +74,8 @@ absl::Status StorePicture(const Picture& picture, DataType dtype,
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeJpeg(
     const tensorflow::NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const JpegOptions options, ReadJpegOptions(node));
+  OPTFARM_ASSIGN_OR_RETURN(const pictures::JpegOptions options,
+                           ReadJpegOptions(node));
   return MakeKernel([options](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
     OPTFARM_ASSIGN_OR_RETURN(const absl::string_view contents,
@@ -110,7 +112,8 @@ absl::StatusOr<Picture> Cropped(const Picture& picture,
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeCroppedJpeg(
     const tensorflow::NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const JpegOptions options, ReadJpegOptions(node));
+  OPTFARM_ASSIGN_OR_RETURN(const pictures::JpegOptions options,
+                           ReadJpegOptions(node));
   return MakeKernel([options](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     OPTFARM_ASSIGN_OR_RETURN(const absl::string_view contents,
@@ -138,7 +141,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakePng(
                              ReadContents(context->input(0)));
     OPTFARM_ASSIGN_OR_RETURN(
         const Picture picture,
-        DecodePng(contents, channels, dtype == tensorflow::DT_UINT16 ? 16 : 8));
+        DecodePng(contents,
+                  {channels, dtype == tensorflow::DT_UINT16 ? 16 : 8}));
     return StorePicture(picture, dtype, context);
   });
 }
@@ -158,11 +162,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBmp(
 
 absl::StatusOr<Picture> DecodeAny(absl::string_view contents, int channels) {
   if (absl::StartsWith(contents, "\x89PNG")) {
-    return DecodePng(contents, channels, 8);
+    return DecodePng(contents, {channels, 8});
   }
   if (absl::StartsWith(contents, "BM")) return DecodeBmp(contents, channels);
   if (absl::StartsWith(contents, "\xff\xd8")) {
-    JpegOptions options;
+    pictures::JpegOptions options;
     if (channels != 0 && channels != 1 && channels != 3) {
       return absl::InvalidArgumentError(
           absl::StrCat("a JPEG has 1 or 3 channels, not ", channels));
@@ -214,7 +218,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeJpegShape(
     OPTFARM_ASSIGN_OR_RETURN(const absl::string_view contents,
                              ReadContents(context->input(0)));
     OPTFARM_ASSIGN_OR_RETURN(const Picture picture,
-                             DecodeJpeg(contents, JpegOptions()));
+                             DecodeJpeg(contents, pictures::JpegOptions()));
     const int64_t dims[] = {picture.height, picture.width, picture.channels};
     OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
                              context->AllocateOutput(0, dtype, Shape{3}));

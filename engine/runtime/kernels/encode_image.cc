@@ -17,7 +17,7 @@ absl::StatusOr<Pixels> ReadPixels(const Tensor& image, DataType dtype,
                                   int most_channels) {
   OPTFARM_RETURN_IF_ERROR(RequireDtype(image, "image", dtype));
   OPTFARM_RETURN_IF_ERROR(RequireRank(image, "image", 3));
-  OPTFARM_RETURN_IF_ERROR(CheckPictureSize(image.dim(0), image.dim(1)));
+  OPTFARM_RETURN_IF_ERROR(pictures::CheckSize(image.dim(0), image.dim(1)));
   if (image.num_elements() == 0 || image.dim(2) > most_channels) {
     return absl::InvalidArgumentError(
         absl::StrCat("'image' must have pixels of 1 to ", most_channels,

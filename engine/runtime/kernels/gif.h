@@ -19,7 +19,7 @@ struct Animation {
 
 // Red, green and blue of every frame.
 // ERRORS: InvalidArgument for bytes that are no whole GIF; ResourceExhausted
-// when its frames have more than kMaxPicturePixels pixels.
+// when its frames have more than pictures::kMaxPixels pixels.
 absl::StatusOr<Animation> DecodeGif(absl::string_view bytes);
 
 }  // namespace optfarm::runtime

@@ -145,7 +145,7 @@ absl::StatusOr<Animation> DecodeGif(absl::string_view bytes) {
     if (record != IMAGE_DESC_RECORD_TYPE) continue;
     ++animation.frames;
     OPTFARM_RETURN_IF_ERROR(
-        CheckPictureSize(picture.height * animation.frames, picture.width));
+        pictures::CheckSize(picture.height * animation.frames, picture.width));
     picture.bytes.resize(frame_bytes * static_cast<size_t>(animation.frames));
     uint8_t* to = picture.bytes.data() + picture.bytes.size() - frame_bytes;
     if (animation.frames > 1) std::memcpy(to, to - frame_bytes, frame_bytes);
