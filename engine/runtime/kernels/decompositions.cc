@@ -4,8 +4,9 @@
 
 #include <Eigen/Dense>
 #include <algorithm>
+#include <cmath>
 #include <complex>
-#include <vector>
+#include <limits>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -24,44 +25,37 @@ using Matrix =
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeCholesky(
     const tensorflow::NodeDef& node) {
-  OPTFARM_RETURN_IF_ERROR(RequireFieldType(node));
-  return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
+  const auto compute = [](KernelContext* context,
+                          const MatrixBatch& batch) -> absl::Status {
     const Tensor& input = context->input(0);
-    OPTFARM_ASSIGN_OR_RETURN(const MatrixBatch batch,
-                             ReadMatrixBatch(input, "input", true));
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out, context->AllocateOutput(0, input.dtype(), input.shape()));
     if (input.num_elements() == 0) return absl::OkStatus();
-    return VisitField(input.dtype(), "input", [&](auto tag) -> absl::Status {
-      using T = typename decltype(tag)::type;
-      for (int64_t n = 0; n < batch.count; ++n) {
-        const Eigen::LLT<Matrix<T>> llt(MatrixOf<Matrix<T>>(input, batch, n));
-        if (llt.info() != Eigen::Success) {
-          return absl::InvalidArgumentError(
-              "a matrix is not positive definite");
-        }
-        Store<Matrix<T>>(Matrix<T>(llt.matrixL()), n, out);
-      }
-      return absl::OkStatus();
-    });
-  });
+    return ForEachMatrix(
+        input.dtype(), batch, [&](auto wide, int64_t n) -> absl::Status {
+          using T = decltype(wide);
+          const Eigen::LLT<Matrix<T>> llt(MatrixOf<Matrix<T>>(input, batch, n));
+          if (llt.info() != Eigen::Success) {
+            return absl::InvalidArgumentError(
+                "a matrix is not positive definite");
+          }
+          Store(Matrix<T>(llt.matrixL()), n, out);
+          return absl::OkStatus();
+        });
+  };
+  return MakeMatrixKernel(node, {}, compute);
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeLu(
     const tensorflow::NodeDef& node) {
-  OPTFARM_RETURN_IF_ERROR(RequireFieldType(node));
   OPTFARM_RETURN_IF_ERROR(
       RequireTypeAttr(node, "output_idx_type", OPTFARM_INDEX_TYPES));
   OPTFARM_ASSIGN_OR_RETURN(
       const DataType index,
       graph::GetTypeOr(node, "output_idx_type", tensorflow::DT_INT32));
-  return MakeKernel([index](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
-    OPTFARM_RETURN_IF_ERROR(RequireOutputs(*context, 2));
+  const auto compute = [index](KernelContext* context,
+                               const MatrixBatch& batch) -> absl::Status {
     const Tensor& input = context->input(0);
-    OPTFARM_ASSIGN_OR_RETURN(const MatrixBatch batch,
-                             ReadMatrixBatch(input, "input", true));
     OPTFARM_ASSIGN_OR_RETURN(const Shape rows,
                              MatrixBatchShape(input, {batch.rows}));
     OPTFARM_ASSIGN_OR_RETURN(
@@ -69,42 +63,34 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeLu(
     OPTFARM_ASSIGN_OR_RETURN(Tensor * order,
                              context->AllocateOutput(1, index, rows));
     if (input.num_elements() == 0) return absl::OkStatus();
-    return VisitField(input.dtype(), "input", [&](auto tag) -> absl::Status {
-      using T = typename decltype(tag)::type;
-      for (int64_t n = 0; n < batch.count; ++n) {
-        const Eigen::PartialPivLU<Matrix<T>> lu(
-            MatrixOf<Matrix<T>>(input, batch, n));
-        if (IsSingular(lu)) return SingularMatrix();
-        Store<Matrix<T>>(lu.matrixLU(), n, out);
-        // Which row of the input each row of the product is.
-        const Eigen::PermutationMatrix<Eigen::Dynamic> inverse =
-            lu.permutationP().transpose();
-        for (int64_t i = 0; i < batch.rows; ++i) {
-          const int64_t row = inverse.indices()(i);
-          if (index == tensorflow::DT_INT64) {
-            order->data<int64_t>()[n * batch.rows + i] = row;
-          } else {
-            order->data<int32_t>()[n * batch.rows + i] =
-                static_cast<int32_t>(row);
-          }
-        }
-      }
-      return absl::OkStatus();
-    });
-  });
+    return ForEachMatrix(
+        input.dtype(), batch, [&](auto wide, int64_t n) -> absl::Status {
+          using T = decltype(wide);
+          const Eigen::PartialPivLU<Matrix<T>> lu(
+              MatrixOf<Matrix<T>>(input, batch, n));
+          if (IsSingular(lu)) return SingularMatrix();
+          Store(lu.matrixLU(), n, out);
+          // Which row of the input each row of the product is.
+          const Eigen::PermutationMatrix<Eigen::Dynamic> inverse =
+              lu.permutationP().transpose();
+          return VisitInteger(index, "p", [&](auto tag) -> absl::Status {
+            using Index = typename decltype(tag)::type;
+            std::copy_n(inverse.indices().data(), batch.rows,
+                        order->data<Index>() + n * batch.rows);
+            return absl::OkStatus();
+          });
+        });
+  };
+  return MakeMatrixKernel(node, {1, 2}, compute);
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeQr(
     const tensorflow::NodeDef& node) {
-  OPTFARM_RETURN_IF_ERROR(RequireFieldType(node));
   OPTFARM_ASSIGN_OR_RETURN(const bool is_full,
                            graph::GetBoolOr(node, "full_matrices", false));
-  return MakeKernel([is_full](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
-    OPTFARM_RETURN_IF_ERROR(RequireOutputs(*context, 2));
+  const auto compute = [is_full](KernelContext* context,
+                                 const MatrixBatch& batch) -> absl::Status {
     const Tensor& input = context->input(0);
-    OPTFARM_ASSIGN_OR_RETURN(const MatrixBatch batch,
-                             ReadMatrixBatch(input, "input", false));
     const int64_t inner = is_full ? batch.rows : batch.smaller();
     OPTFARM_ASSIGN_OR_RETURN(const Shape q_shape,
                              MatrixBatchShape(input, {batch.rows, inner}));
@@ -117,113 +103,133 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeQr(
     if (q_shape.num_elements() == 0 && r_shape.num_elements() == 0) {
       return absl::OkStatus();
     }
-    return VisitField(input.dtype(), "input", [&](auto tag) -> absl::Status {
-      using T = typename decltype(tag)::type;
-      for (int64_t n = 0; n < batch.count; ++n) {
-        const Eigen::HouseholderQR<Matrix<T>> qr(
-            MatrixOf<Matrix<T>>(input, batch, n));
-        const Matrix<T> identity = Matrix<T>::Identity(batch.rows, inner);
-        Store<Matrix<T>>(Matrix<T>(qr.householderQ() * identity), n, q);
-        Matrix<T> upper = Matrix<T>::Zero(inner, batch.columns);
-        upper.topRows(std::min(inner, batch.rows)) =
-            qr.matrixQR().topRows(std::min(inner, batch.rows));
-        Store<Matrix<T>>(
-            Matrix<T>(upper.template triangularView<Eigen::Upper>()), n, r);
+    return ForEachMatrix(input.dtype(), batch, [&](auto wide, int64_t n) {
+      using T = decltype(wide);
+      const Eigen::HouseholderQR<Matrix<T>> qr(
+          MatrixOf<Matrix<T>>(input, batch, n));
+      Matrix<T> orthogonal = Matrix<T>::Identity(batch.rows, inner);
+      orthogonal.applyOnTheLeft(qr.householderQ());
+      Store(orthogonal, n, q);
+      Matrix<T> upper = Matrix<T>::Zero(inner, batch.columns);
+      for (int64_t i = 0; i < batch.smaller(); ++i) {
+        upper.row(i).tail(batch.columns - i) =
+            qr.matrixQR().row(i).tail(batch.columns - i);
       }
+      Store(upper, n, r);
       return absl::OkStatus();
     });
-  });
+  };
+  return MakeMatrixKernel(node, {1, 2, false}, compute);
 }
 
 struct SvdAttrs {
   bool compute_uv = true;
   bool is_full = false;
+
+  unsigned options() const {
+    if (!compute_uv) return 0;
+    return is_full ? unsigned{Eigen::ComputeFullU | Eigen::ComputeFullV}
+                   : unsigned{Eigen::ComputeThinU | Eigen::ComputeThinV};
+  }
 };
 
-template <typename T>
-void ComputeSvd(const Tensor& input, const MatrixBatch& batch,
-                const SvdAttrs& attrs, Tensor* s, Tensor* u, Tensor* v) {
-  const unsigned options =
-      !attrs.compute_uv ? 0u
-      : attrs.is_full   ? unsigned{Eigen::ComputeFullU | Eigen::ComputeFullV}
-                        : unsigned{Eigen::ComputeThinU | Eigen::ComputeThinV};
-  for (int64_t n = 0; n < batch.count; ++n) {
-    const Eigen::JacobiSVD<Matrix<T>> svd(MatrixOf<Matrix<T>>(input, batch, n),
-                                          options);
-    Store<Matrix<T>>(Matrix<T>(svd.singularValues().template cast<T>()), n, s);
-    if (!attrs.compute_uv) continue;
-    Store<Matrix<T>>(Matrix<T>(svd.matrixU()), n, u);
-    Store<Matrix<T>>(Matrix<T>(svd.matrixV()), n, v);
+// The three results of a batch.
+struct SvdOutputs {
+  Tensor* s;
+  Tensor* u;
+  Tensor* v;
+};
+
+absl::StatusOr<SvdOutputs> AllocateSvd(const SvdAttrs& attrs,
+                                       const MatrixBatch& batch,
+                                       KernelContext* context) {
+  const Tensor& input = context->input(0);
+  const int64_t left = attrs.is_full ? batch.rows : batch.smaller();
+  const int64_t right = attrs.is_full ? batch.columns : batch.smaller();
+  Shape u_shape{0};
+  Shape v_shape{0};
+  OPTFARM_ASSIGN_OR_RETURN(const Shape s_shape,
+                           MatrixBatchShape(input, {batch.smaller()}));
+  if (attrs.compute_uv) {
+    OPTFARM_ASSIGN_OR_RETURN(u_shape,
+                             MatrixBatchShape(input, {batch.rows, left}));
+    OPTFARM_ASSIGN_OR_RETURN(v_shape,
+                             MatrixBatchShape(input, {batch.columns, right}));
   }
+  const DataType dtype = input.dtype();
+  SvdOutputs out;
+  OPTFARM_ASSIGN_OR_RETURN(out.s, context->AllocateOutput(0, dtype, s_shape));
+  OPTFARM_ASSIGN_OR_RETURN(out.u, context->AllocateOutput(1, dtype, u_shape));
+  OPTFARM_ASSIGN_OR_RETURN(out.v, context->AllocateOutput(2, dtype, v_shape));
+  return out;
+}
+
+void FillWithNan(Tensor* out) {
+  VisitWide(out->dtype(), [out](auto wide) {
+    using T = decltype(wide);
+    for (int64_t i = 0; i < out->num_elements(); ++i) {
+      StoreElement(T(std::numeric_limits<double>::quiet_NaN()), i, out);
+    }
+  });
 }
 
 template <typename T>
-bool IsFinite(const Tensor& tensor) {
-  for (const T& value : tensor.flat<T>()) {
-    if (!std::isfinite(std::abs(value))) return false;
+void ComputeSvd(const Matrix<T>& matrix, const SvdAttrs& attrs, int64_t n,
+                const SvdOutputs& out) {
+  const Eigen::JacobiSVD<Matrix<T>> svd(matrix, attrs.options());
+  for (int64_t i = 0; i < svd.singularValues().size(); ++i) {
+    StoreElement(T(svd.singularValues()(i)),
+                 n * svd.singularValues().size() + i, out.s);
   }
-  return true;
+  if (!attrs.compute_uv) return;
+  Store(Matrix<T>(svd.matrixU()), n, out.u);
+  Store(Matrix<T>(svd.matrixV()), n, out.v);
+}
+
+bool IsFinite(const Tensor& tensor) {
+  bool is_finite = true;
+  VisitWide(tensor.dtype(), [&](auto wide) {
+    VisitStored<decltype(wide)>(tensor, [&](const auto* elements) {
+      is_finite =
+          std::all_of(elements, elements + tensor.num_elements(),
+                      [](const auto& e) { return std::isfinite(std::abs(e)); });
+    });
+  });
+  return is_finite;
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeSvd(
     const tensorflow::NodeDef& node) {
-  OPTFARM_RETURN_IF_ERROR(RequireFieldType(node));
   SvdAttrs attrs;
   OPTFARM_ASSIGN_OR_RETURN(attrs.compute_uv,
                            graph::GetBoolOr(node, "compute_uv", true));
   OPTFARM_ASSIGN_OR_RETURN(attrs.is_full,
                            graph::GetBoolOr(node, "full_matrices", false));
-  return MakeKernel([attrs](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
-    OPTFARM_RETURN_IF_ERROR(RequireOutputs(*context, 3));
+  const auto compute = [attrs](KernelContext* context,
+                               const MatrixBatch& batch) -> absl::Status {
     const Tensor& input = context->input(0);
-    OPTFARM_ASSIGN_OR_RETURN(const MatrixBatch batch,
-                             ReadMatrixBatch(input, "input", false));
-    const int64_t left = attrs.is_full ? batch.rows : batch.smaller();
-    const int64_t right = attrs.is_full ? batch.columns : batch.smaller();
-    Shape u_shape{0};
-    Shape v_shape{0};
-    OPTFARM_ASSIGN_OR_RETURN(const Shape s_shape,
-                             MatrixBatchShape(input, {batch.smaller()}));
-    if (attrs.compute_uv) {
-      OPTFARM_ASSIGN_OR_RETURN(u_shape,
-                               MatrixBatchShape(input, {batch.rows, left}));
-      OPTFARM_ASSIGN_OR_RETURN(v_shape,
-                               MatrixBatchShape(input, {batch.columns, right}));
+    OPTFARM_ASSIGN_OR_RETURN(const SvdOutputs out,
+                             AllocateSvd(attrs, batch, context));
+    if (input.num_elements() == 0 || !IsFinite(input)) {
+      for (Tensor* tensor : {out.s, out.u, out.v}) FillWithNan(tensor);
+      return absl::OkStatus();
     }
-    const DataType dtype = input.dtype();
-    OPTFARM_ASSIGN_OR_RETURN(Tensor * s,
-                             context->AllocateOutput(0, dtype, s_shape));
-    OPTFARM_ASSIGN_OR_RETURN(Tensor * u,
-                             context->AllocateOutput(1, dtype, u_shape));
-    OPTFARM_ASSIGN_OR_RETURN(Tensor * v,
-                             context->AllocateOutput(2, dtype, v_shape));
-    return VisitField(dtype, "input", [&](auto tag) -> absl::Status {
-      using T = typename decltype(tag)::type;
-      if (input.num_elements() == 0 || !IsFinite<T>(input)) {
-        for (Tensor* out : {s, u, v}) {
-          std::fill_n(out->data<T>(), out->num_elements(),
-                      T(std::numeric_limits<float>::quiet_NaN()));
-        }
-        return absl::OkStatus();
-      }
-      ComputeSvd<T>(input, batch, attrs, s, u, v);
+    return ForEachMatrix(input.dtype(), batch, [&](auto wide, int64_t n) {
+      using T = decltype(wide);
+      ComputeSvd<T>(MatrixOf<Matrix<T>>(input, batch, n), attrs, n, out);
       return absl::OkStatus();
     });
-  });
+  };
+  return MakeMatrixKernel(node, {1, 3, false}, compute);
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeEigenvectors(
     const tensorflow::NodeDef& node) {
-  OPTFARM_RETURN_IF_ERROR(RequireFieldType(node));
   OPTFARM_ASSIGN_OR_RETURN(const bool compute_v,
                            graph::GetBoolOr(node, "compute_v", true));
-  return MakeKernel([compute_v](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
-    OPTFARM_RETURN_IF_ERROR(RequireOutputs(*context, 2));
+  const auto compute = [compute_v](KernelContext* context,
+                                   const MatrixBatch& batch) -> absl::Status {
     const Tensor& input = context->input(0);
-    OPTFARM_ASSIGN_OR_RETURN(const MatrixBatch batch,
-                             ReadMatrixBatch(input, "input", true));
     OPTFARM_ASSIGN_OR_RETURN(const Shape values,
                              MatrixBatchShape(input, {batch.rows}));
     OPTFARM_ASSIGN_OR_RETURN(Tensor * e,
@@ -233,23 +239,24 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeEigenvectors(
         context->AllocateOutput(1, input.dtype(),
                                 compute_v ? input.shape() : Shape{0}));
     if (input.num_elements() == 0) return absl::OkStatus();
-    return VisitField(input.dtype(), "input", [&](auto tag) -> absl::Status {
-      using T = typename decltype(tag)::type;
-      for (int64_t n = 0; n < batch.count; ++n) {
-        const Eigen::SelfAdjointEigenSolver<Matrix<T>> solver(
-            MatrixOf<Matrix<T>>(input, batch, n),
-            compute_v ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
-        if (solver.info() != Eigen::Success) {
-          return absl::InvalidArgumentError(
-              "the eigenvalues of a matrix did not converge");
-        }
-        Store<Matrix<T>>(Matrix<T>(solver.eigenvalues().template cast<T>()), n,
-                         e);
-        if (compute_v) Store<Matrix<T>>(Matrix<T>(solver.eigenvectors()), n, v);
-      }
-      return absl::OkStatus();
-    });
-  });
+    return ForEachMatrix(
+        input.dtype(), batch, [&](auto wide, int64_t n) -> absl::Status {
+          using T = decltype(wide);
+          const Eigen::SelfAdjointEigenSolver<Matrix<T>> solver(
+              MatrixOf<Matrix<T>>(input, batch, n),
+              compute_v ? Eigen::ComputeEigenvectors : Eigen::EigenvaluesOnly);
+          if (solver.info() != Eigen::Success) {
+            return absl::InvalidArgumentError(
+                "the eigenvalues of a matrix did not converge");
+          }
+          for (int64_t i = 0; i < batch.rows; ++i) {
+            StoreElement(T(solver.eigenvalues()(i)), n * batch.rows + i, e);
+          }
+          if (compute_v) Store(Matrix<T>(solver.eigenvectors()), n, v);
+          return absl::OkStatus();
+        });
+  };
+  return MakeMatrixKernel(node, {}, compute);
 }
 
 }  // namespace

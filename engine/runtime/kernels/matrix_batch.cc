@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/dtype_switch.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -40,6 +41,18 @@ absl::StatusOr<Shape> MatrixBatchShape(const Tensor& tensor,
 
 absl::Status RequireFieldType(const tensorflow::NodeDef& node) {
   return RequireTypeAttr(node, "T", OPTFARM_FLOAT_AND_COMPLEX_TYPES);
+}
+
+absl::Status RequireMatrixOp(const KernelContext& context, int inputs,
+                             int outputs) {
+  OPTFARM_RETURN_IF_ERROR(RequireInputs(context, inputs));
+  OPTFARM_RETURN_IF_ERROR(RequireOutputs(context, outputs));
+  const DataType dtype = context.input(0).dtype();
+  if (dtype == tensorflow::DT_FLOAT || dtype == tensorflow::DT_DOUBLE ||
+      dtype == tensorflow::DT_COMPLEX64 || dtype == tensorflow::DT_COMPLEX128) {
+    return absl::OkStatus();
+  }
+  return UnsupportedDtype("input", dtype);
 }
 
 absl::Status SingularMatrix() {
