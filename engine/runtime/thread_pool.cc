@@ -5,12 +5,13 @@
 
 #include <algorithm>
 #include <atomic>
-#include <bit>
 #include <deque>
 #include <exception>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -34,8 +35,8 @@ constexpr size_t kCacheLine = 64;
 // sleeps: some tens of microseconds, which is more than lies between two ops of
 // a run and less than sleeping and waking costs.
 constexpr int kLooks = 2000;
-// Ranges that are taken by a bit of their own.
-constexpr int64_t kMostBits = 64;
+// Callers that are helped at the same time; what others do they do alone.
+constexpr int kJobs = 8;
 
 // Tells the processor that this thread only waits.
 void Pause() {
@@ -46,144 +47,196 @@ void Pause() {
 #endif
 }
 
-// One ParallelFor in progress. A thread takes the range that has its own number
-// if it can, so that what one op left in its cache serves the next, and then
-// any other; which items a range has does not depend on who takes it.
-struct Job {
-  absl::FunctionRef<void(int64_t, int64_t)> body;
-  int64_t count;
-  int64_t range;
-  int64_t ranges;
-  // Bit i: nobody has taken range i. Only for up to kMostBits ranges.
-  alignas(kCacheLine) std::atomic<uint64_t> free{0};
-  // The next range, where there are more.
-  std::atomic<int64_t> next{0};
-  alignas(kCacheLine) std::atomic<int64_t> done{0};
-  // Pool threads that may still look at this job.
-  std::atomic<int> visitors{0};
-  // What the first range that failed threw; its writer has set `failed`.
-  alignas(kCacheLine) std::atomic<bool> failed{false};
-  std::exception_ptr error = nullptr;
-  // What the caller stands under holds for whoever helps.
-  const std::shared_ptr<MemoryBudget>* budget = BudgetScope::Current();
-  const RunBounds* bounds = BoundsScope::Current();
-  ScratchPool* scratch = ScratchScope::Current();
+using Body = absl::FunctionRef<void(int64_t, int64_t)>;
 
-  Job(absl::FunctionRef<void(int64_t, int64_t)> work, int64_t items,
-      int64_t items_a_range, int64_t range_count)
-      : body(work),
-        count(items),
-        range(items_a_range),
-        ranges(range_count),
-        free(range_count >= kMostBits ? ~uint64_t{0}
-                                      : (uint64_t{1} << range_count) - 1) {}
+// Items in ranges whose lengths differ by one at most.
+struct Ranges {
+  int64_t count = 0;
+  int64_t number = 0;
 
-  bool HasFreeRange() const {
-    return ranges <= kMostBits ? free.load() != 0 : next.load() < ranges;
+  int64_t Begin(int64_t i) const {
+    return count / number * i + count % number * i / number;
+  }
+};
+
+Ranges Divide(int64_t count, int64_t grain, int64_t threads) {
+  // A few ranges per thread even out differences; one thread needs one range,
+  // were it not that between ranges the run may be ended.
+  int64_t number = std::min(threads == 1 ? 1 : 4 * threads, count / grain);
+  if (number > threads) number -= number % threads;
+  const int64_t most =
+      std::min(kMostGrains, std::numeric_limits<int64_t>::max() / grain) *
+      grain;
+  const int64_t least = (count - 1) / most + 1;
+  return {count, std::max(number, least)};
+}
+
+// A place for one ParallelFor at a time. Each thread has a section of the
+// ranges, neighbours of one another, and takes those of others only when it is
+// done with its own: what one op left in a core's cache serves the next. Which
+// items a range has does not depend on who takes it.
+//
+// A job is read by none but its caller and those who took a range, and does not
+// end before they reported, so that nobody needs a lock.
+class Job {
+ public:
+  explicit Job(int threads)
+      : threads_(threads), sections_(std::make_unique<Section[]>(threads)) {}
+
+  // Whether it is the caller's now, until Release.
+  bool Claim() {
+    return !is_claimed_.load(std::memory_order_relaxed) &&
+           !is_claimed_.exchange(true);
+  }
+  void Release() { is_claimed_.store(false); }
+
+  // REQUIRES: claimed. OWNERSHIP: `body` outlives the job.
+  void Publish(const Body& body, Ranges ranges) {
+    body_ = &body;
+    ranges_ = ranges;
+    // What the caller stands under holds for whoever helps.
+    budget_ = BudgetScope::Current();
+    bounds_ = BoundsScope::Current();
+    scratch_ = ScratchScope::Current();
+    failed_.store(false, std::memory_order_relaxed);
+    done_.store(0, std::memory_order_relaxed);
+    for (int i = 0; i < threads_; ++i) {
+      sections_[i].left.store(SectionBegin(i + 1) - SectionBegin(i),
+                              std::memory_order_release);
+    }
   }
 
-  // -1 when none is left.
+  // Runs ranges until none is left; the number of those that it ran.
+  int64_t Work(int thread) {
+    int64_t ran = 0;
+    for (int64_t i; (i = Take(thread)) >= 0; ++ran) RunRange(i);
+    return ran;
+  }
+
+  // As Work, for those who are not the caller. Whether there was anything.
+  bool Help(int thread) {
+    const int64_t first = Take(thread);
+    if (first < 0) return false;
+    const int64_t ran = RunUnderScopes(first, thread);
+    done_.fetch_add(ran, std::memory_order_release);
+    return true;
+  }
+
+  // Whether all ranges are done of which the caller ran so many.
+  bool IsDone(int64_t own) const {
+    return done_.load(std::memory_order_acquire) + own == ranges_.number;
+  }
+  // REQUIRES: done.
+  std::exception_ptr TakeError() { return std::exchange(error_, nullptr); }
+
+ private:
+  // Ranges that nobody has taken; below zero for none.
+  struct Section {
+    alignas(kCacheLine) std::atomic<int64_t> left{0};
+  };
+
+  int64_t SectionBegin(int64_t i) const {
+    return ranges_.number * i / threads_;
+  }
+
+  // -1 when none is left. Only who takes a range may look at the job.
   int64_t Take(int thread) {
-    if (ranges > kMostBits) {
-      const int64_t taken = next.fetch_add(1);
-      return taken < ranges ? taken : -1;
-    }
-    uint64_t left = free.load();
-    while (left != 0) {
-      const uint64_t own = thread < ranges ? uint64_t{1} << thread : 0;
-      const uint64_t bit = (left & own) != 0 ? own : left & (~left + 1);
-      if (free.compare_exchange_weak(left, left & ~bit)) {
-        return std::countr_zero(bit);
-      }
+    for (int k = 0; k < threads_; ++k) {
+      const int s = thread + k < threads_ ? thread + k : thread + k - threads_;
+      std::atomic<int64_t>& left = sections_[s].left;
+      if (left.load(std::memory_order_relaxed) <= 0) continue;
+      const int64_t some = left.fetch_sub(1, std::memory_order_acq_rel);
+      if (some > 0) return SectionBegin(s + 1) - some;
     }
     return -1;
   }
 
-  // Runs ranges until none is left.
-  void Work(int thread) {
-    for (int64_t i; (i = Take(thread)) >= 0;) {
-      if (!failed.load(std::memory_order_relaxed)) RunRange(i);
-      done.fetch_add(1, std::memory_order_release);
-    }
-  }
-
-  void Help(int thread) {
-    const BoundsScope bounds_scope(bounds);
-    const ScratchScope scratch_scope(scratch);
-    if (budget == nullptr) return Work(thread);
-    const BudgetScope budget_scope(*budget);
-    Work(thread);
+  int64_t RunUnderScopes(int64_t first, int thread) {
+    const BoundsScope bounds_scope(bounds_);
+    const ScratchScope scratch_scope(scratch_);
+    std::optional<BudgetScope> budget_scope;
+    if (budget_ != nullptr) budget_scope.emplace(*budget_);
+    RunRange(first);
+    return 1 + Work(thread);
   }
 
   // An exception (there is no memory, the run is to end) is the caller's,
   // whoever meets it.
   void RunRange(int64_t i) {
+    if (failed_.load(std::memory_order_relaxed)) return;
     try {
       LeaveIfRunEnded();
-      body(i * range, std::min(count, (i + 1) * range));
+      (*body_)(ranges_.Begin(i), ranges_.Begin(i + 1));
     } catch (...) {
-      if (!failed.exchange(true)) error = std::current_exception();
+      if (!failed_.exchange(true)) error_ = std::current_exception();
     }
   }
 
-  bool IsDone() const {
-    return done.load(std::memory_order_acquire) == ranges &&
-           visitors.load(std::memory_order_acquire) == 0;
-  }
+  const int threads_;
+  const std::unique_ptr<Section[]> sections_;
+  alignas(kCacheLine) std::atomic<bool> is_claimed_{false};
+  const Body* body_ = nullptr;
+  Ranges ranges_;
+  const std::shared_ptr<MemoryBudget>* budget_ = nullptr;
+  const RunBounds* bounds_ = nullptr;
+  ScratchPool* scratch_ = nullptr;
+  // What the first range that failed threw; its writer has set `failed_`.
+  std::atomic<bool> failed_{false};
+  std::exception_ptr error_ = nullptr;
+  // Ranges that helpers ran.
+  alignas(kCacheLine) std::atomic<int64_t> done_{0};
 };
 
 }  // namespace
 
 struct ThreadPool::State {
+  std::deque<Job> jobs;
+  // Counts what was published, and the end: what an idle thread looks at.
+  alignas(kCacheLine) std::atomic<uint64_t> published{0};
+  alignas(kCacheLine) std::atomic<int> sleepers{0};
+  std::atomic<bool> stopping{false};
   absl::Mutex mutex;
   absl::CondVar changed;
-  std::deque<Job*> jobs ABSL_GUARDED_BY(mutex);
-  // The number of jobs, or stopping: what a thread that is awake looks at.
-  alignas(kCacheLine) std::atomic<int> wanted{0};
-  bool stopping ABSL_GUARDED_BY(mutex) = false;
-  int sleepers ABSL_GUARDED_BY(mutex) = 0;
   // Looking for work is for threads that have a processor to themselves.
   int looks = 0;
   std::vector<std::thread> threads;
 
+  Job* Claim() {
+    for (Job& job : jobs) {
+      if (job.Claim()) return &job;
+    }
+    return nullptr;
+  }
+
+  // Wakes those who sleep. Who is about to has counted itself before it looks
+  // a last time, so that one of the two sees the other.
+  void Announce() {
+    published.fetch_add(1);
+    if (sleepers.load() == 0) return;
+    const absl::MutexLock lock(&mutex);
+    changed.SignalAll();
+  }
+
+  bool HelpAll(int thread) {
+    bool has_helped = false;
+    for (Job& job : jobs) has_helped |= job.Help(thread);
+    return has_helped;
+  }
+
   void Loop(int thread) {
-    while (true) {
-      for (int i = 0; i < looks && wanted.load() == 0; ++i) Pause();
-      Job* job = nullptr;
-      {
-        absl::MutexLock lock(&mutex);
-        ++sleepers;
-        while (!stopping && jobs.empty()) changed.Wait(&mutex);
-        --sleepers;
-        if (stopping) return;
-        job = jobs.front();
-        job->visitors.fetch_add(1);
-        if (!job->HasFreeRange()) Remove(job);
-      }
-      job->Help(thread);
-      Retire(job);
-      job->visitors.fetch_sub(1, std::memory_order_release);
+    while (!stopping.load()) {
+      const uint64_t seen = published.load();
+      if (HelpAll(thread)) continue;
+      for (int i = 0; i < looks && published.load() == seen; ++i) Pause();
+      if (published.load() == seen) Sleep(seen);
     }
   }
 
-  void Add(Job* job) {
-    absl::MutexLock lock(&mutex);
-    jobs.push_back(job);
-    wanted.fetch_add(1);
-    if (sleepers > 0) changed.SignalAll();
-  }
-
-  // Takes a job without free ranges out of the queue.
-  void Retire(Job* job) {
-    absl::MutexLock lock(&mutex);
-    Remove(job);
-  }
-
-  void Remove(Job* job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
-    const auto it = std::find(jobs.begin(), jobs.end(), job);
-    if (it == jobs.end()) return;
-    jobs.erase(it);
-    wanted.fetch_sub(1);
+  void Sleep(uint64_t seen) {
+    const absl::MutexLock lock(&mutex);
+    sleepers.fetch_add(1);
+    while (published.load() == seen) changed.Wait(&mutex);
+    sleepers.fetch_sub(1);
   }
 };
 
@@ -193,6 +246,8 @@ ThreadPool::ThreadPool(int threads)
   if (static_cast<unsigned>(threads) <= std::thread::hardware_concurrency()) {
     state_->looks = kLooks;
   }
+  if (threads == 1) return;
+  for (int i = 0; i < kJobs; ++i) state_->jobs.emplace_back(threads);
   // Fewer threads than wanted compute the same; none at all leave the caller.
   try {
     state_->threads.reserve(threads - 1);
@@ -205,12 +260,8 @@ ThreadPool::ThreadPool(int threads)
 }
 
 ThreadPool::~ThreadPool() {
-  {
-    absl::MutexLock lock(&state_->mutex);
-    state_->stopping = true;
-    state_->wanted.fetch_add(1);
-    state_->changed.SignalAll();
-  }
+  state_->stopping.store(true);
+  state_->Announce();
   for (std::thread& thread : state_->threads) thread.join();
 }
 
@@ -238,37 +289,31 @@ absl::Status ThreadPool::SetAffinity(absl::Span<const int> processors) {
 void ThreadPool::ParallelFor(int64_t count, int64_t grain,
                              absl::FunctionRef<void(int64_t, int64_t)> body) {
   if (count <= 0) return;
-  grain = std::max<int64_t>(grain, 1);
-  // A few ranges per thread even out differences; one thread needs one range,
-  // were it not that between ranges the run may be ended.
-  const int64_t wanted = threads_ == 1 ? 1 : 4 * int64_t{threads_};
-  const int64_t most =
-      std::min(kMostGrains, std::numeric_limits<int64_t>::max() / grain);
-  const int64_t range =
-      std::max(grain, std::min((count + wanted - 1) / wanted, most * grain));
-  const int64_t ranges = (count + range - 1) / range;
+  const Ranges ranges = Divide(count, std::max<int64_t>(grain, 1), threads_);
   // Which tensors bodies make on which thread is different every time.
   const MemoryScope no_places(nullptr);
-  if (threads_ == 1 || ranges == 1) {
-    for (int64_t begin = 0; begin < count; begin += range) {
+  Job* const job = ranges.number == 1 ? nullptr : state_->Claim();
+  if (job == nullptr) {
+    for (int64_t i = 0; i < ranges.number; ++i) {
       LeaveIfRunEnded();
-      body(begin, std::min(count - begin, range) + begin);
+      body(ranges.Begin(i), ranges.Begin(i + 1));
     }
     return;
   }
-  Job job(body, count, range, ranges);
-  state_->Add(&job);
-  job.Work(0);
-  state_->Retire(&job);
+  job->Publish(body, ranges);
+  state_->Announce();
+  const int64_t own = job->Work(0);
   // The last ranges of others are short: waiting awake beats a sleep.
-  for (int i = 0; !job.IsDone(); ++i) {
+  for (int i = 0; !job->IsDone(own); ++i) {
     if (i < state_->looks) {
       Pause();
     } else {
       std::this_thread::yield();
     }
   }
-  if (job.error != nullptr) std::rethrow_exception(job.error);
+  const std::exception_ptr error = job->TakeError();
+  job->Release();
+  if (error != nullptr) std::rethrow_exception(error);
 }
 
 }  // namespace optfarm::runtime

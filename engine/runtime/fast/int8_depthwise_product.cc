@@ -1,5 +1,4 @@
-// Depthwise convolution of codes: output line by output line, 32 channels at a
-// time.
+// Depthwise convolution of codes: 32 channels of an output line at a time.
 
 #include <algorithm>
 #include <memory>
@@ -12,7 +11,7 @@ namespace optfarm::runtime {
 namespace {
 
 // Multiplications that are worth another thread.
-constexpr int64_t kWorkPerRange = 1 << 17;
+constexpr int64_t kWorkPerRange = 1 << 16;
 
 // What one thread does.
 class Lines {
@@ -46,17 +45,15 @@ class Lines {
   Lines(const Lines&) = delete;
   Lines& operator=(const Lines&) = delete;
 
-  // Output line `line`, counted over batch and height.
-  void Run(int64_t line, Int8Extremes* extremes) {
-    for (int64_t block = 0; block < product_.weights.blocks(); ++block) {
-      const int64_t channel = block * kInt8Columns;
-      PointAt(line, channel);
-      tile_.channels = static_cast<int>(std::min<int64_t>(
-          kInt8Columns, product_.weights.columns() - channel));
-      tile_.weights = product_.weights.block(block);
-      tile_.start = starts_.data() + channel;
-      RunBlock(line, channel, extremes);
-    }
+  // Block `block` of output line `line`, counted over batch and height.
+  void Run(int64_t line, int64_t block, Int8Extremes* extremes) {
+    const int64_t channel = block * kInt8Columns;
+    PointAt(line, channel);
+    tile_.channels = static_cast<int>(
+        std::min<int64_t>(kInt8Columns, product_.weights.columns() - channel));
+    tile_.weights = product_.weights.block(block);
+    tile_.start = starts_.data() + channel;
+    RunBlock(line, channel, extremes);
   }
 
  private:
@@ -110,14 +107,14 @@ void MultiplyDepthwise(const Int8Product& product, ThreadPool* pool,
                        const Int8Sink& sink, Int8Extremes* extremes) {
   const std::vector<int32_t> starts = Int8Starts(product);
   const Int8Image& image = product.image;
-  const int64_t work = image.window.x.out * product.depth() *
-                       product.weights.blocks() * kInt8Columns;
-  ForInt8Ranges(pool, image.batch * image.window.y.out, kWorkPerRange / work,
-                product.weights.blocks() * kInt8Columns, extremes,
+  const int64_t blocks = product.weights.blocks();
+  const int64_t work = image.window.x.out * product.depth() * kInt8Columns;
+  ForInt8Ranges(pool, image.batch * image.window.y.out * blocks,
+                kWorkPerRange / work, blocks * kInt8Columns, extremes,
                 [&](int64_t begin, int64_t end, Int8Extremes* part) {
                   Lines lines(product, starts, sink);
-                  for (int64_t line = begin; line < end; ++line) {
-                    lines.Run(line, part);
+                  for (int64_t i = begin; i < end; ++i) {
+                    lines.Run(i / blocks, i % blocks, part);
                   }
                 });
 }

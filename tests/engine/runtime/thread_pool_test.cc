@@ -41,6 +41,56 @@ TEST(ThreadPoolTest, ManyCallersShareOnePool) {
   EXPECT_EQ(sum, 4 * 200 * 64);
 }
 
+TEST(ThreadPoolTest, RangesDifferByOneItemAtMost) {
+  ThreadPool pool(2);
+  // Grains are reached, and each thread can have as many ranges as the other.
+  for (int64_t count : {7, 10, 28, 1000}) {
+    std::atomic<int64_t> least{count}, most{0}, ranges{0};
+    pool.ParallelFor(count, 2, [&](int64_t begin, int64_t end) {
+      const int64_t size = end - begin;
+      int64_t seen = least;
+      while (size < seen && !least.compare_exchange_weak(seen, size)) {
+      }
+      seen = most;
+      while (size > seen && !most.compare_exchange_weak(seen, size)) {
+      }
+      ++ranges;
+    });
+    EXPECT_GE(least, 2) << count;
+    EXPECT_LE(most - least, 1) << count;
+    EXPECT_EQ(ranges % 2, 0) << count;
+  }
+}
+
+TEST(ThreadPoolTest, CallersBeyondThoseItHelpsAreServed) {
+  ThreadPool pool(2);
+  std::atomic<int64_t> sum{0};
+  std::vector<std::thread> callers;
+  for (int c = 0; c < 24; ++c) {
+    callers.emplace_back([&] {
+      for (int round = 0; round < 50; ++round) {
+        pool.ParallelFor(
+            64, 1, [&](int64_t begin, int64_t end) { sum += end - begin; });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(sum, 24 * 50 * 64);
+}
+
+TEST(ThreadPoolTest, HelpersThatSleptWakeUp) {
+  ThreadPool pool(2);
+  for (int round = 0; round < 20; ++round) {
+    // Both threads are needed: each waits for the other.
+    std::atomic<int> here{0};
+    pool.ParallelFor(2, 1, [&](int64_t, int64_t) {
+      ++here;
+      while (here < 2) std::this_thread::yield();
+    });
+    EXPECT_EQ(here, 2);
+  }
+}
+
 TEST(ThreadPoolTest, WhatABodyThrowsIsTheCallers) {
   for (int threads : {1, 4}) {
     ThreadPool pool(threads);
