@@ -9,37 +9,81 @@
 namespace optfarm::runtime {
 namespace {
 
-// Weights that stay in a core's second cache while all rows pass them.
-// UNITS: bytes.
-constexpr int64_t kGroupBytes = 512 * 1024;
+// Weights that are worked on at a time, while the next are fetched: so few that
+// waiting for the first is short, so many that rows are not pointed at too
+// often. UNITS: bytes.
+constexpr int64_t kGroupBytes = 64 * 1024;
 // Multiplications that are worth another thread.
 constexpr int64_t kWorkPerRange = 1 << 19;
 
-// How the work is cut: groups of blocks of columns, and within a group tiles of
-// rows, as equal as can be.
+// How the work is cut. Tiles of rows, as equal as can be, stand in sections;
+// each section passes groups of blocks of columns, one after the other. Items
+// are counted over sections, groups and the section's tiles.
 struct Cut {
+  struct Item {
+    int64_t tile = 0;
+    int64_t group = 0;
+    // Of the tiles in its section.
+    int64_t place = 0;
+    int64_t places = 1;
+  };
+
   int64_t tile_rows = 1;
   int64_t tiles = 1;
+  int64_t sections = 1;
   int64_t group_blocks = 1;
   int64_t groups = 1;
+  // Equal parts of the items that are likely to have a thread each.
+  int64_t threads = 1;
+
+  int64_t items() const { return tiles * groups; }
+  int64_t SectionBegin(int64_t i) const { return tiles * i / sections; }
+  int64_t ThreadOf(int64_t item) const { return item * threads / items(); }
+  Item ItemAt(int64_t i) const {
+    int64_t section = 0;
+    while (SectionBegin(section + 1) * groups <= i) ++section;
+    const int64_t first = SectionBegin(section);
+    const int64_t places = SectionBegin(section + 1) - first;
+    const int64_t in_section = i - first * groups;
+    const int64_t place = in_section % places;
+    return {first + place, in_section / places, place, places};
+  }
 };
+
+// Whether threads share out columns, so that each reads all rows and a part of
+// the weights, instead of the other way round. Weights can be fetched ahead;
+// rows were just written by other threads, which makes them dear.
+bool SplitsColumns(const Int8Product& product, int64_t tiles, int threads) {
+  const WindowAxis &y = product.image.window.y, &x = product.image.window.x;
+  const int64_t image_bytes =
+      product.image.batch * y.in * x.in * product.image.channels;
+  const int64_t weight_bytes =
+      product.weights.blocks() * kInt8Columns * product.weights.padded_depth();
+  return tiles < threads || (product.weights.blocks() >= threads &&
+                             weight_bytes > 4 * image_bytes);
+}
 
 Cut PlanCut(const Int8Product& product, int threads) {
   const int64_t rows = product.image.rows();
-  const Int8Weights& weights = product.weights;
+  const int64_t blocks = product.weights.blocks();
   Cut cut;
+  cut.threads = threads;
   cut.tile_rows = Int8TileRows(rows);
   cut.tiles = (rows + cut.tile_rows - 1) / cut.tile_rows;
-  const int64_t block_bytes = weights.padded_depth() * kInt8Columns;
-  cut.group_blocks =
-      std::clamp<int64_t>(kGroupBytes / block_bytes, 1, weights.blocks());
-  if (threads > 1 && cut.tiles < threads) {
-    const int64_t wanted = 4 * int64_t{threads} / cut.tiles;
-    cut.group_blocks = std::min(
-        cut.group_blocks,
-        std::max<int64_t>(1, (weights.blocks() + wanted - 1) / wanted));
+  const int64_t block_bytes = product.weights.padded_depth() * kInt8Columns;
+  const int64_t most =
+      std::clamp<int64_t>(kGroupBytes / block_bytes, 1, blocks);
+  cut.groups = (blocks + most - 1) / most;
+  if (threads > 1 && SplitsColumns(product, cut.tiles, threads)) {
+    const int64_t wanted =
+        cut.tiles < threads ? 4 * int64_t{threads} / cut.tiles : threads;
+    cut.groups = (cut.groups + wanted - 1) / wanted * wanted;
+  } else {
+    cut.sections = threads;
   }
-  cut.groups = (weights.blocks() + cut.group_blocks - 1) / cut.group_blocks;
+  cut.group_blocks =
+      std::max<int64_t>(1, (blocks + cut.groups - 1) / cut.groups);
+  cut.groups = (blocks + cut.group_blocks - 1) / cut.group_blocks;
   return cut;
 }
 
@@ -65,24 +109,22 @@ struct Multiplication {
 
   // `extremes` may be nullptr.
   void Run(int64_t begin, int64_t end, Int8Extremes* extremes) const;
-  void FindNext(int64_t item, int64_t block, Int8Tile* tile) const;
+  void FindNext(const Cut::Item& item, int64_t block, Int8Tile* tile) const;
 };
 
-// All tiles of a group together fetch the next group's weights, each a part.
-void Multiplication::FindNext(int64_t item, int64_t block,
+// All tiles of a group and section together fetch the next group's weights,
+// each a part.
+void Multiplication::FindNext(const Cut::Item& item, int64_t block,
                               Int8Tile* tile) const {
   const Int8Weights& weights = product.weights;
-  const int64_t group = item / cut.tiles;
-  tile->next = nullptr;
-  if (group + 1 >= cut.groups) return;
   const int64_t block_bytes = weights.padded_depth() * kInt8Columns;
   const int64_t part =
-      (item % cut.tiles * cut.group_blocks + block - group * cut.group_blocks) *
-      block_bytes / cut.tiles;
-  const int64_t first = (group + 1) * cut.group_blocks;
+      (item.place * cut.group_blocks + block - item.group * cut.group_blocks) *
+      block_bytes / item.places;
+  const int64_t first = (item.group + 1) * cut.group_blocks;
   tile->next = weights.block(first) +
                std::min(part, (weights.blocks() - first) * block_bytes);
-  tile->next_step = kInt8Columns * kInt8Group / cut.tiles;
+  tile->next_step = kInt8Columns * kInt8Group / item.places;
 }
 
 void Multiplication::Run(int64_t begin, int64_t end,
@@ -94,17 +136,23 @@ void Multiplication::Run(int64_t begin, int64_t end,
   Int8Tile tile;
   Int8Finish finish;
   const bool finishes = product.functions.tile_finishes && extremes == nullptr;
-  for (int64_t item = begin; item < end; ++item) {
-    const int64_t row = item % cut.tiles * cut.tile_rows;
+  for (int64_t i = begin; i < end; ++i) {
+    const Cut::Item item = cut.ItemAt(i);
+    // The next group is fetched by who will read it.
+    const bool has_next =
+        item.group + 1 < cut.groups &&
+        (cut.sections > 1 || cut.ThreadOf(i) == cut.ThreadOf(i + item.places));
+    tile.next = nullptr;
+    const int64_t row = item.tile * cut.tile_rows;
     const int count = static_cast<int>(std::min(cut.tile_rows, rows - row));
     source.Fill(row, count);
     source.Describe(&tile);
-    const int64_t first = item / cut.tiles * cut.group_blocks;
+    const int64_t first = item.group * cut.group_blocks;
     const int64_t last = std::min(first + cut.group_blocks, weights.blocks());
     for (int64_t block = first; block < last; ++block) {
       const int64_t column = block * kInt8Columns;
       tile.weights = weights.block(block);
-      FindNext(item, block, &tile);
+      if (has_next) FindNext(item, block, &tile);
       tile.start = starts.data() + column;
       if (finishes && sink.FindFinish(row, column, &finish)) {
         tile.finish = &finish;
@@ -184,7 +232,7 @@ void Multiply(const Int8Product& product, ThreadPool* pool,
   const Multiplication multiplication = {product, cut, starts, sink};
   const int64_t work = cut.tile_rows * product.weights.padded_depth() *
                        cut.group_blocks * kInt8Columns;
-  ForInt8Ranges(pool, cut.tiles * cut.groups, kWorkPerRange / work,
+  ForInt8Ranges(pool, cut.items(), kWorkPerRange / work,
                 product.weights.blocks() * kInt8Columns, extremes,
                 [&](int64_t begin, int64_t end, Int8Extremes* part) {
                   multiplication.Run(begin, end, part);
