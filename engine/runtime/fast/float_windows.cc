@@ -123,13 +123,11 @@ void Slide(const WindowSlide& slide, ThreadPool* pool) {
   const int64_t work = slide.window.x.out * slide.channels *
                        slide.window.y.size * slide.window.x.size;
   if (rows == 0 || slide.window.x.out == 0 || slide.channels == 0) return;
-  const int64_t threads = pool->threads();
-  const int64_t grain =
-      std::max(1 + kGrain / (work + 1), (rows + threads - 1) / threads);
-  pool->ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
-    RowSlide row(slide);
-    for (int64_t i = begin; i < end; ++i) row.Run(i);
-  });
+  pool->ParallelFor(rows, 1 + kGrain / (work + 1),
+                    [&](int64_t begin, int64_t end) {
+                      RowSlide row(slide);
+                      for (int64_t i = begin; i < end; ++i) row.Run(i);
+                    });
 }
 
 }  // namespace optfarm::runtime
