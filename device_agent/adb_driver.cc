@@ -269,6 +269,8 @@ absl::StatusOr<v1::Completion> AdbDriver::Measure(
       ToDuration(spec.max_time()) * (std::max(2, spec.threads_size()) *
                                      lease.benchmark().variants_size());
   task.flags = {
+      // What is measured is linked from where all tasks of the phone find it.
+      "--no_sandbox",
       absl::StrCat("--name=", flags_.shared.name),
       absl::StrCat("--cool_down_seconds=", flags_.cool_down_seconds),
       absl::StrCat("--max_celsius=", flags_.quiet.max_celsius),

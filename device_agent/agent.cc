@@ -9,13 +9,15 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/log.h"
+#include "base/sandbox.h"
 #include "base/status_macros.h"
 #include "base/stop_signal.h"
 #include "base/subprocess.h"
 #include "device_agent/benchmark_plan.h"
 #include "device_agent/device_driver.h"
+#include "engine/benchmark/environment.h"
 #include "rpc/participant.h"
-#include "rpc/task_child.h"
 
 namespace optfarm::device_agent {
 namespace {
@@ -48,6 +50,7 @@ std::vector<std::string> ChildCommand(const Flags& flags,
            absl::StrCat("--min_battery=", flags.quiet.min_battery_percent)}) {
     argv.push_back(std::move(flag));
   }
+  if (flags.no_sandbox) argv.push_back("--no_sandbox");
   if (!flags.cpus.empty()) argv.push_back(absl::StrCat("--cpus=", flags.cpus));
   if (!flags.threads.empty()) {
     argv.push_back(
@@ -94,6 +97,9 @@ absl::Status RunAgent(const Flags& flags) {
     plan.limits = limits;
     return plan;
   };
+  if (SandboxFor(flags) == rpc::ChildSandbox::kFull) {
+    LogInfo("benchmarks are kept in by ", ProbeSandbox().ToString());
+  }
   options.runner.finish = [](const v1::LeasedTask& lease,
                              const std::vector<v1::Artifact>&,
                              v1::Completion* completion) {
@@ -102,7 +108,15 @@ absl::Status RunAgent(const Flags& flags) {
   return rpc::RunParticipant(std::move(options));
 }
 
+rpc::ChildSandbox SandboxFor(const Flags& flags) {
+  return flags.driver == "local" && !flags.no_sandbox
+             ? rpc::ChildSandbox::kFull
+             : rpc::ChildSandbox::kNone;
+}
+
 int RunChild(const Flags& flags) {
+  // While what it needs may still be opened.
+  benchmark::ResetPeakResident();
   return rpc::RunTaskChild(
       flags.shared.run_task,
       [&](const v1::LeasedTask& lease, const rpc::TaskFolder& folder,
@@ -110,7 +124,8 @@ int RunChild(const Flags& flags) {
           -> absl::StatusOr<v1::Completion> {
         OPTFARM_ASSIGN_OR_RETURN(const auto driver, MakeDriver(flags));
         return driver->Measure(lease, folder, progress);
-      });
+      },
+      SandboxFor(flags));
 }
 
 }  // namespace optfarm::device_agent

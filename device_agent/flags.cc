@@ -33,6 +33,9 @@ void DeclareConditions(CLI::App& app, Flags& flags) {
   app.add_option("--launcher", flags.launcher,
                  "Program to start each benchmark with, for example an "
                  "emulator where the kernel cannot start this program itself");
+  app.add_flag("--no_sandbox", flags.no_sandbox,
+               "Do not keep benchmarks in: they may use the network and see "
+               "all files that this program's user may");
   app.add_option("--tags", flags.tags,
                  "Words to choose the device by, for example lab-2,pixel")
       ->delimiter(',');

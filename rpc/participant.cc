@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/service_manager.h"
 #include "base/status_macros.h"
 #include "base/stop_signal.h"
 #include "optfarm/v1/models.grpc.pb.h"
@@ -53,6 +54,7 @@ SynchronizerOptions LoopOptions(const ParticipantOptions& options,
                    target = options.channel.target] {
     LogInfo(program, " ready server=", target, " name=", name);
   };
+  loop.on_cycle = &TellServiceAlive;
   return loop;
 }
 
@@ -83,7 +85,12 @@ absl::Status RunParticipant(ParticipantOptions options) {
     options.take_waker([&parts] { parts.loop->Wake(); });
   }
   {
-    const StopSignal stop([&parts] { parts.loop->Shutdown(); });
+    const StopSignal stop([&parts] {
+      TellServiceStopping();
+      parts.loop->Shutdown();
+    });
+    // A server that is not there yet is no reason for others to wait.
+    TellServiceReady();
     status = parts.loop->Run();
   }
   if (options.take_waker) options.take_waker(nullptr);

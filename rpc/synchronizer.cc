@@ -64,6 +64,7 @@ Synchronizer::Synchronizer(WorkStub* stub, SynchronizerOptions options)
 absl::Status Synchronizer::Run() {
   absl::Time give_up = absl::InfiniteFuture();
   while (true) {
+    if (options_.on_cycle) options_.on_cycle();
     if (IsShuttingDown()) {
       // A server that is not there will not take anything back soon.
       give_up = std::min(

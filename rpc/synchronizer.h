@@ -34,6 +34,9 @@ struct SynchronizerOptions {
   std::function<void(std::shared_ptr<HeldTask>)> on_lease;
   // Called once, after the first answer.
   std::function<void()> on_ready;
+  // Called before each call, also while the server does not answer: at least
+  // once in idle_poll and a few seconds.
+  std::function<void()> on_cycle;
   // How long the server may hold a call while nothing is held here, and while
   // something is: progress and log go out that often.
   absl::Duration idle_poll = absl::Seconds(30);

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
+#include "base/service_manager.h"
 #include "rpc/channel.h"
 #include "server/server.h"
 
@@ -161,9 +162,11 @@ absl::Status Run(Flags flags) {
   const std::string http = (*server)->http_address();
   LogInfo("optfarm-server ready grpc=", (*server)->address(),
           http.empty() ? "" : " http=", http, " data_dir=", data_dir);
+  TellServiceReady();
   int signal_number = 0;
   sigwait(&signals, &signal_number);
   LogInfo("stopping on signal ", signal_number);
+  TellServiceStopping();
   // A second signal does not wait.
   pthread_sigmask(SIG_UNBLOCK, &signals, nullptr);
   (*server)->Shutdown();

@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/log.h"
+#include "base/service_manager.h"
 #include "base/status_macros.h"
 #include "rpc/channel.h"
 #include "server/access_control.h"
@@ -49,6 +50,8 @@ constexpr int kMaxThreads = 200;
 // Of workers' and agents' calls, so many may share a commit.
 constexpr int kCallThreads = 32;
 constexpr absl::Duration kCleanUpInterval = absl::Hours(1);
+// Well below the unit's WatchdogSec=.
+constexpr absl::Duration kAliveInterval = absl::Seconds(20);
 // Between bounded parts of one clean-up, so that others can write.
 constexpr absl::Duration kCleanUpPause = absl::Seconds(1);
 // The ticker steps at least every ten seconds. A longer gap means that the
@@ -192,7 +195,9 @@ absl::Time ServerImpl::Step(absl::Time now) {
     }
   }
   const absl::Time next = scheduler_.Tick(now);
-  return std::min({next, polls_.Run(now), next_clean_up_});
+  TellServiceAlive();
+  return std::min(
+      {next, polls_.Run(now), next_clean_up_, now + kAliveInterval});
 }
 
 absl::Status ServerImpl::Listen() {

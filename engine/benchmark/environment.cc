@@ -1,7 +1,9 @@
 #include "engine/benchmark/environment.h"
 
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/utsname.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -221,10 +223,9 @@ int64_t ResidentBytes() {
 }
 
 bool ResetPeakResident() {
-  std::FILE* file = std::fopen("/proc/self/clear_refs", "wb");
-  if (file == nullptr) return false;
-  const bool written = std::fputs("5", file) >= 0;
-  return (std::fclose(file) == 0) && written;
+  // Open for good: a process in a sandbox may not open it again.
+  static const int fd = ::open("/proc/self/clear_refs", O_WRONLY | O_CLOEXEC);
+  return fd >= 0 && ::write(fd, "5", 1) == 1;
 }
 
 }  // namespace optfarm::benchmark

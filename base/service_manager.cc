@@ -1,0 +1,42 @@
+#include "base/service_manager.h"
+
+#include <stddef.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "absl/strings/string_view.h"
+
+namespace optfarm {
+namespace {
+
+void Tell(absl::string_view state) {
+  const char* path = std::getenv("NOTIFY_SOCKET");
+  sockaddr_un address = {};
+  address.sun_family = AF_UNIX;
+  if (path == nullptr || (path[0] != '/' && path[0] != '@')) return;
+  const size_t length = std::strlen(path);
+  if (length >= sizeof(address.sun_path)) return;
+  std::memcpy(address.sun_path, path, length);
+  // An abstract name, which is not a file's.
+  if (path[0] == '@') address.sun_path[0] = '\0';
+  const int fd = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return;
+  // Nothing depends on the answer: who does not hear it starts us again.
+  [[maybe_unused]] const ssize_t sent = ::sendto(
+      fd, state.data(), state.size(), MSG_NOSIGNAL,
+      reinterpret_cast<const sockaddr*>(&address),
+      static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length));
+  ::close(fd);
+}
+
+}  // namespace
+
+void TellServiceReady() { Tell("READY=1"); }
+void TellServiceAlive() { Tell("WATCHDOG=1"); }
+void TellServiceStopping() { Tell("STOPPING=1"); }
+
+}  // namespace optfarm
