@@ -38,6 +38,11 @@ if(OPTFARM_LITE_RUNTIME OR OPTFARM_STATIC)
   target_compile_options(optfarm_build INTERFACE -ffunction-sections
                          -fdata-sections)
 endif()
+if(OPTFARM_STATIC)
+  # What loads nothing has one address, and finds its own data by it.
+  set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
+  add_compile_options(-fno-pie)
+endif()
 if(OPTFARM_SANITIZE)
   target_compile_options(optfarm_build INTERFACE
     -fsanitize=${OPTFARM_SANITIZE} -fno-omit-frame-pointer
