@@ -202,6 +202,16 @@ TransformStep FreezeStep(const v1::Calibration& calibration,
            {"max_percentile", absl::StrCat(options.max_percentile)}}};
 }
 
+// The place of the first step of one of these names; the number of steps when
+// there is none.
+size_t FirstOf(absl::Span<const TransformStep> steps,
+               const std::set<absl::string_view>& names) {
+  const auto first = std::find_if(
+      steps.begin(), steps.end(),
+      [&](const TransformStep& step) { return names.contains(step.name); });
+  return static_cast<size_t>(first - steps.begin());
+}
+
 }  // namespace
 
 bool HasRanges(const graph::Graph& graph, const v1::Calibration& calibration) {
@@ -209,11 +219,13 @@ bool HasRanges(const graph::Graph& graph, const v1::Calibration& calibration) {
 }
 
 size_t StepsBeforeQuantizing(absl::Span<const TransformStep> steps) {
-  const auto first =
-      std::find_if(steps.begin(), steps.end(), [](const TransformStep& step) {
-        return step.name == "quantize_layers" || step.name == "quantize_nodes";
-      });
-  return first == steps.end() ? 0 : static_cast<size_t>(first - steps.begin());
+  const size_t first = FirstOf(steps, {"quantize_layers", "quantize_nodes"});
+  return first == steps.size() ? 0 : first;
+}
+
+size_t FloatSteps(absl::Span<const TransformStep> steps) {
+  return FirstOf(steps, {"normalize_weights", "quantize_weights",
+                         "quantize_layers", "quantize_nodes"});
 }
 
 absl::StatusOr<Observation> ObserveRanges(

@@ -40,6 +40,10 @@ struct OptimizerInput {
   int threads = 1;
   // Stage, and fraction of the whole job.
   std::function<void(absl::string_view, double)> progress;
+
+  void Report(absl::string_view stage, double fraction) const {
+    if (progress) progress(stage, fraction);
+  }
 };
 
 }  // namespace optfarm::optimize

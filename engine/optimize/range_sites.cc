@@ -7,6 +7,7 @@
 #include "engine/graph/attr.h"
 #include "engine/optimize/layers.h"
 #include "engine/transforms/freeze_quantize_ranges.h"
+#include "engine/transforms/scale_channels.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -17,28 +18,29 @@ using graph::TensorName;
 
 constexpr char kEightBit[] = "/eightbit";
 
-// The float tensor whose values the site's tensor holds, by the names that the
-// quantizing steps give; its node is empty when there is none.
-TensorName FloatTensorOf(const Graph& quantized, const RangeSite& site) {
-  if (site.is_float) return site.value;
-  NodeId id = quantized.Find(site.value.node);
+}  // namespace
+
+TensorName FloatTensorOf(const Graph& quantized, NodeId id) {
   while (id != graph::kNoNode) {
     const graph::Node& node = quantized.node(id);
-    // What turns floats into 32-bit codes to find their range.
+    // What turns floats into codes, of 32 bits to find their range.
     if (node.op() == "QuantizeV2" && !node.inputs().empty()) {
       const graph::Endpoint& floats = node.inputs()[0];
       return {quantized.node(floats.node).name(), floats.port};
     }
-    absl::string_view name = node.name();
+    absl::string_view name =
+        absl::StripSuffix(node.name(), transforms::kScaledSuffix);
     if (absl::ConsumeSuffix(&name, kEightBit)) return {std::string(name), 0};
     // A sum's activation belongs to the node whose name the sum has.
-    if (node.op() != "QuantizedRelu" || node.inputs().empty()) break;
+    if ((node.op() != "QuantizedRelu" && node.op() != "Requantize" &&
+         node.op() != "RequantizePerChannel") ||
+        node.inputs().empty()) {
+      break;
+    }
     id = node.inputs()[0].node;
   }
   return {};
 }
-
-}  // namespace
 
 bool IsRangeOp(absl::string_view op) {
   return op == "RequantizationRange" || op == "RequantizationRangePerChannel";
@@ -77,7 +79,10 @@ absl::StatusOr<std::vector<RangeSite>> FloatSites(
                            MayBeCutOff(floats));
   std::vector<RangeSite> found;
   for (const RangeSite& site : sites) {
-    TensorName tensor = FloatTensorOf(quantized, site);
+    TensorName tensor =
+        site.is_float
+            ? site.value
+            : FloatTensorOf(quantized, quantized.Find(site.value.node));
     const NodeId id = floats.Find(tensor.node);
     if (id == graph::kNoNode || may_be_cut[id]) continue;
     found.push_back(site);

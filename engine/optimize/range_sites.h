@@ -29,6 +29,11 @@ struct RangeSite {
   float clip = 0;
 };
 
+// The float tensor that a node of a quantized graph has codes of, by the names
+// that the quantizing steps give; its node is empty when there is none.
+graph::TensorName FloatTensorOf(const graph::Graph& quantized,
+                                graph::NodeId id);
+
 // Whether nodes of this op find the range of 32-bit codes in every run.
 bool IsRangeOp(absl::string_view op);
 

@@ -9,12 +9,11 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
-#include "engine/graph/dataflow_order.h"
 #include "engine/optimize/comparison.h"
+#include "engine/optimize/layer_alone.h"
 #include "engine/optimize/layers.h"
 #include "engine/runtime/session.h"
 #include "engine/runtime/thread_pool.h"
@@ -32,7 +31,6 @@ constexpr size_t kMostLayers = 64;
 // Nodes looked at behind a layer for a tensor that both graphs have.
 constexpr size_t kMostNeighbours = 64;
 constexpr int kTimedRuns = 3;
-constexpr char kEightBit[] = "/eightbit";
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(
@@ -59,26 +57,6 @@ int64_t CodedWeightBytes(const Graph& graph, const graph::Node& node) {
     bytes += static_cast<int64_t>((*value)->tensor_content().size());
   }
   return bytes;
-}
-
-// Names, before quantize_weights, of the constants that an 8-bit layer reads.
-std::vector<std::string> CodedWeights(const Graph& graph,
-                                      const std::string& layer) {
-  std::vector<std::string> names;
-  const NodeId id = graph.Find(absl::StrCat(layer, kEightBit));
-  if (id == graph::kNoNode) return names;
-  for (const graph::Endpoint& input : graph.node(id).inputs()) {
-    absl::string_view name = graph.node(input.node).name();
-    if (absl::ConsumeSuffix(&name, "_quantized_const")) {
-      names.emplace_back(name);
-    }
-  }
-  return names;
-}
-
-// The node of the original that a layer's name stands for.
-NodeId FindOriginal(const Graph& original, absl::string_view layer) {
-  return original.Find(std::string(absl::StripSuffix(layer, "/normalized")));
 }
 
 // The nodes at or behind `id` that are nearest to it among those named.
@@ -150,14 +128,14 @@ double TimeInOriginal(const std::map<std::string, double>& times,
 // What a layer takes in the result: its 8-bit op, what makes codes of its input
 // and what cuts or decodes its output.
 double TimeInResult(const std::map<std::string, double>& times,
-                    const std::string& layer) {
-  const std::string own = absl::StrCat(layer, kEightBit);
+                    const std::string& coded) {
+  const std::string layer = LayerOf(coded);
+  const std::string parts = absl::StrCat(layer, "/eightbit/");
   const std::string inputs = absl::StrCat(layer, "_eightbit/");
   double sum = 0;
   for (const auto& [name, time] : times) {
-    const bool is_part = name == layer || name == own ||
-                         name.starts_with(absl::StrCat(own, "/")) ||
-                         name.starts_with(inputs);
+    const bool is_part = name == layer || name == coded ||
+                         name.starts_with(parts) || name.starts_with(inputs);
     if (is_part) sum += time;
   }
   return sum;
@@ -180,73 +158,70 @@ struct Loss {
   double outputs = kNaN;
 };
 
-class AloneMeasurer {
- public:
-  AloneMeasurer(const SensitivityJob& job, std::vector<std::string> layers)
-      : job_(job), layers_(std::move(layers)) {}
-
-  // ERRORS: those of the transforms and of running a graph.
-  absl::StatusOr<Loss> Measure(const std::string& layer) const {
-    Spared others = job_.spared;
-    for (const std::string& other : layers_) {
-      if (other == layer) continue;
-      others.nodes.insert(other);
-      // Their weights too: what stays float must not be rounded.
-      const auto weights = CodedWeights(*job_.result, other);
-      others.nodes.insert(weights.begin(), weights.end());
+// The ranges of codes that are the same for all samples.
+absl::StatusOr<FixedRanges> FindFixedRanges(const SensitivityJob& job) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<bool> may_be_cut,
+                           MayBeCutOff(*job.result));
+  FixedRanges ranges;
+  std::vector<NodeId> nodes;
+  std::vector<TensorName> fetches;
+  for (const NodeId id : job.result->Ids()) {
+    if (may_be_cut[id] || !GivesCodes(job.result->node(id))) continue;
+    nodes.push_back(id);
+    for (const int port : {1, 2}) {
+      fetches.push_back({job.result->node(id).name(), port});
     }
-    OPTFARM_ASSIGN_OR_RETURN(const TransformedGraph alone,
-                             job_.transform(others));
-    OPTFARM_ASSIGN_OR_RETURN(
-        const std::vector<Layer> all,
-        FindLayers(*job_.original, alone.graph, alone.name_map, job_.inputs,
-                   std::numeric_limits<size_t>::max()));
-    std::set<std::string> names;
-    for (const Layer& found : all) names.insert(found.name);
-    const NodeId id = FindOriginal(*job_.original, layer);
-    if (id == graph::kNoNode) return Loss();
-    const std::set<std::string> nearest =
-        NearestBehind(*job_.original, id, names);
-    std::vector<Layer> compared;
-    for (const Layer& found : all) {
-      if (nearest.count(found.name) > 0) compared.push_back(found);
-    }
-    return Compare(alone.graph, compared);
   }
-
- private:
-  absl::StatusOr<Loss> Compare(const Graph& alone,
-                               absl::Span<const Layer> layers) const {
-    std::vector<TensorName> wanted(job_.outputs), have(job_.outputs);
-    for (const Layer& layer : layers) {
-      wanted.push_back({layer.name, 0});
-      have.insert(have.end(), layer.result.begin(), layer.result.end());
-    }
-    OPTFARM_ASSIGN_OR_RETURN(const auto before,
-                             MakeSession(*job_.original, job_.inputs, wanted));
-    OPTFARM_ASSIGN_OR_RETURN(const auto after,
-                             MakeSession(alone, job_.inputs, have));
-    std::vector<TensorComparer> outputs(job_.outputs.size());
-    std::vector<TensorComparer> own(layers.size());
-    for (const std::vector<Tensor>& sample : job_.samples) {
-      OPTFARM_ASSIGN_OR_RETURN(const auto a, before->Run(sample));
-      OPTFARM_ASSIGN_OR_RETURN(const auto b, after->Run(sample));
-      for (size_t k = 0; k < outputs.size(); ++k) {
-        OPTFARM_RETURN_IF_ERROR(outputs[k].Add(a[k], b[k]));
+  if (nodes.empty()) return ranges;
+  OPTFARM_ASSIGN_OR_RETURN(const auto session,
+                           MakeSession(*job.result, job.inputs, fetches));
+  std::set<NodeId> others;
+  for (const std::vector<Tensor>& sample : job.samples) {
+    OPTFARM_ASSIGN_OR_RETURN(const auto ends, session->Run(sample));
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      const Tensor& min = ends[2 * i];
+      const Tensor& max = ends[2 * i + 1];
+      // A range for each channel is one of 32-bit codes.
+      if (min.num_elements() != 1 || max.num_elements() != 1) {
+        others.insert(nodes[i]);
+        continue;
       }
-      size_t at = outputs.size();
-      for (size_t k = 0; k < layers.size(); ++k) {
-        OPTFARM_ASSIGN_OR_RETURN(const Tensor value, ValueOf(layers[k], b, at));
-        at += layers[k].result.size();
-        OPTFARM_RETURN_IF_ERROR(own[k].Add(a[outputs.size() + k], value));
+      const runtime::Range range = {min.flat<float>()[0], max.flat<float>()[0]};
+      const auto [at, is_new] = ranges.emplace(nodes[i], range);
+      if (at->second.min != range.min || at->second.max != range.max) {
+        others.insert(nodes[i]);
       }
     }
-    return Loss{LeastSnr(own), LeastSnr(outputs)};
   }
+  for (const NodeId id : others) ranges.erase(id);
+  return ranges;
+}
 
-  const SensitivityJob& job_;
-  std::vector<std::string> layers_;
-};
+// What a group of layers loses. ERRORS: those of making and running the graph.
+absl::StatusOr<Loss> MeasureAlone(const SensitivityJob& job,
+                                  const FixedRanges& ranges,
+                                  absl::Span<const NodeId> group) {
+  OPTFARM_ASSIGN_OR_RETURN(const AloneGraph alone,
+                           PutAlone(*job.floats, *job.result, ranges, group));
+  std::vector<TensorName> fetches(job.outputs);
+  for (const std::string& name : alone.computed) fetches.push_back({name, 0});
+  OPTFARM_ASSIGN_OR_RETURN(const auto before,
+                           MakeSession(*job.floats, job.inputs, fetches));
+  OPTFARM_ASSIGN_OR_RETURN(const auto after,
+                           MakeSession(alone.graph, job.inputs, fetches));
+  std::vector<TensorComparer> outputs(job.outputs.size());
+  std::vector<TensorComparer> own(alone.computed.size());
+  for (const std::vector<Tensor>& sample : job.samples) {
+    OPTFARM_ASSIGN_OR_RETURN(const auto a, before->Run(sample));
+    OPTFARM_ASSIGN_OR_RETURN(const auto b, after->Run(sample));
+    for (size_t k = 0; k < fetches.size(); ++k) {
+      TensorComparer& comparer =
+          k < outputs.size() ? outputs[k] : own[k - outputs.size()];
+      OPTFARM_RETURN_IF_ERROR(comparer.Add(a[k], b[k]));
+    }
+  }
+  return Loss{LeastSnr(own), LeastSnr(outputs)};
+}
 
 // What the whole result lost up to the layer.
 double CumulativeSnr(const SensitivityJob& job, NodeId id) {
@@ -265,69 +240,64 @@ double CumulativeSnr(const SensitivityJob& job, NodeId id) {
   return least;
 }
 
-}  // namespace
-
-absl::StatusOr<std::vector<std::string>> QuantizedLayers(const Graph& graph,
-                                                         size_t most) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
-                           graph::DataflowOrder(graph));
-  std::vector<std::string> all, with_weights;
-  for (const NodeId id : order) {
-    const graph::Node& node = graph.node(id);
-    absl::string_view name = node.name();
-    if (!absl::ConsumeSuffix(&name, kEightBit)) continue;
-    all.emplace_back(name);
-    if (CodedWeightBytes(graph, node) > 0) with_weights.emplace_back(name);
+// Places of the layers that are measured.
+std::vector<size_t> ChooseLayers(const Graph& graph,
+                                 absl::Span<const NodeId> layers) {
+  std::vector<size_t> chosen;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    if (layers.size() > kMostLayers &&
+        CodedWeightBytes(graph, graph.node(layers[i])) == 0) {
+      continue;
+    }
+    chosen.push_back(i);
   }
-  std::vector<std::string>& chosen = all.size() > most ? with_weights : all;
-  chosen.resize(std::min(chosen.size(), most));
+  chosen.resize(std::min(chosen.size(), kMostLayers));
   return chosen;
 }
 
+}  // namespace
+
 absl::StatusOr<std::vector<v1::LayerSensitivity>> MeasureSensitivity(
     const SensitivityJob& job) {
-  // All of them: what is not looked at is spared too.
-  OPTFARM_ASSIGN_OR_RETURN(
-      std::vector<std::string> all,
-      QuantizedLayers(*job.result, std::numeric_limits<size_t>::max()));
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> layers,
-                           QuantizedLayers(*job.result, kMostLayers));
+  OPTFARM_ASSIGN_OR_RETURN(const LayerSet all, FindLayerSet(*job.result));
+  const std::vector<size_t> chosen = ChooseLayers(*job.result, all.layers);
+  OPTFARM_ASSIGN_OR_RETURN(const FixedRanges ranges, FindFixedRanges(job));
   OPTFARM_ASSIGN_OR_RETURN(const auto float_times,
                            TimeNodes(*job.original, job));
   OPTFARM_ASSIGN_OR_RETURN(const auto result_times,
                            TimeNodes(*job.result, job));
-  const AloneMeasurer measurer(job, std::move(all));
-  std::vector<Loss> losses(layers.size());
+  std::set<size_t> wanted;
+  for (const size_t place : chosen) wanted.insert(all.group_of[place]);
+  const std::vector<size_t> groups(wanted.begin(), wanted.end());
+  std::vector<Loss> losses(all.groups.size());
   runtime::ThreadPool pool(std::max(1, job.threads));
-  pool.ParallelFor(static_cast<int64_t>(layers.size()), 1,
-                   [&](int64_t first, int64_t last) {
-                     for (int64_t i = first; i < last; ++i) {
-                       const auto loss = measurer.Measure(layers[i]);
-                       if (loss.ok()) losses[i] = *loss;
-                     }
-                   });
+  pool.ParallelFor(
+      static_cast<int64_t>(groups.size()), 1, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+          const size_t group = groups[i];
+          const auto loss = MeasureAlone(job, ranges, all.groups[group]);
+          if (loss.ok()) losses[group] = *loss;
+        }
+      });
   std::vector<v1::LayerSensitivity> table;
-  for (size_t i = 0; i < layers.size(); ++i) {
+  for (const size_t place : chosen) {
     v1::LayerSensitivity& row = table.emplace_back();
-    const NodeId id = FindOriginal(*job.original, layers[i]);
-    row.set_name(layers[i]);
-    if (id != graph::kNoNode) {
-      row.set_name(job.original->node(id).name());
-      row.set_op(job.original->node(id).op());
-    }
-    row.set_alone_snr_db(losses[i].layer);
-    row.set_output_snr_db(losses[i].outputs);
+    const graph::Node& coded = job.result->node(all.layers[place]);
+    row.set_name(LayerOf(coded.name()));
+    const NodeId id = job.original->Find(row.name());
+    const Loss& loss = losses[all.group_of[place]];
+    row.set_alone_snr_db(loss.layer);
+    row.set_output_snr_db(loss.outputs);
     row.set_cumulative_snr_db(id == graph::kNoNode ? kNaN
                                                    : CumulativeSnr(job, id));
-    const NodeId coded = job.result->Find(absl::StrCat(layers[i], kEightBit));
     // A code of one byte was a float of four.
-    row.set_float_bytes_more(
-        3 * CodedWeightBytes(*job.result, job.result->node(coded)));
+    row.set_float_bytes_more(3 * CodedWeightBytes(*job.result, coded));
     if (id != graph::kNoNode) {
+      row.set_op(job.original->node(id).op());
       row.set_float_milliseconds(
           TimeInOriginal(float_times, *job.original, *job.result, id));
     }
-    row.set_result_milliseconds(TimeInResult(result_times, layers[i]));
+    row.set_result_milliseconds(TimeInResult(result_times, coded.name()));
   }
   return table;
 }

@@ -4,33 +4,22 @@
 #ifndef OPTFARM_ENGINE_OPTIMIZE_SENSITIVITY_H_
 #define OPTFARM_ENGINE_OPTIMIZE_SENSITIVITY_H_
 
-#include <functional>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
-#include "engine/optimize/keep_float.h"
 #include "engine/runtime/tensor.h"
-#include "engine/transforms/transform.h"
 #include "optfarm/v1/report.pb.h"
 
 namespace optfarm::optimize {
 
-// A graph that the recipe's chain made, with ranges frozen as in the result.
-struct TransformedGraph {
-  graph::Graph graph;
-  std::vector<transforms::RenamedNode> name_map;
-};
-
 struct SensitivityJob {
   const graph::Graph* original = nullptr;
-  // All layers quantized, and what its chain spares.
+  // What the recipe's chain quantizes: the same in float.
+  const graph::Graph* floats = nullptr;
+  // All layers quantized.
   const graph::Graph* result = nullptr;
-  Spared spared;
-  // The same chain with other layers spared. Called from several threads.
-  std::function<absl::StatusOr<TransformedGraph>(const Spared&)> transform;
   std::vector<graph::TensorName> inputs;
   std::vector<graph::TensorName> outputs;
   // One list of feeds, in the order of the inputs, for each sample.
@@ -40,15 +29,12 @@ struct SensitivityJob {
   int threads = 1;
 };
 
-// Names, as quantize_nodes knows them, of the layers that are 8-bit in a graph:
-// those with weights first when there are more than `most`, in the order of
-// computation.
-// ERRORS: those of ordering the graph.
-absl::StatusOr<std::vector<std::string>> QuantizedLayers(
-    const graph::Graph& graph, size_t most);
-
-// One entry for each of those layers, at most 64. A layer whose graph cannot be
-// made or run has NaN for what could not be measured.
+// One entry for each 8-bit layer of the result, those with weights first when
+// there are more than 64, which is the most, in the order of computation. A
+// layer is measured as the result has it, with its own codes, ranges and
+// corrected biases, in a graph that is float but for it; layers whose channels
+// are scaled together with those that take the factors back. What could not be
+// measured is NaN.
 // ERRORS: those of running the original and the result.
 absl::StatusOr<std::vector<v1::LayerSensitivity>> MeasureSensitivity(
     const SensitivityJob& job);

@@ -1,0 +1,71 @@
+// One optimized graph on the way to a job's result: how it was made, what was
+// learned from samples for it, and what was measured of it.
+
+#ifndef OPTFARM_ENGINE_OPTIMIZE_ATTEMPT_H_
+#define OPTFARM_ENGINE_OPTIMIZE_ATTEMPT_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/graph/graph.h"
+#include "engine/optimize/calibration.h"
+#include "engine/optimize/gates.h"
+#include "engine/optimize/keep_float.h"
+#include "engine/transforms/pipeline.h"
+#include "engine/transforms/scale_channels.h"
+#include "engine/transforms/shift_constants.h"
+#include "engine/transforms/transform_string.h"
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::optimize {
+
+// Name of the file that the correction of biases reads, in the job's folder.
+inline constexpr char kShiftFile[] = "bias_shifts.txt";
+
+// Name of the file that adapted rounding is kept in, there too.
+inline constexpr char kRoundingFile[] = "rounding_shifts.txt";
+
+// Name of the file that the scaling of channels reads, there too.
+inline constexpr char kFactorFile[] = "channel_factors.txt";
+
+// One optimized graph with what was measured of it.
+struct Attempt {
+  Spared spared;
+  graph::Graph graph;
+  // All steps, freezing included.
+  std::vector<transforms::TransformStep> steps;
+  transforms::PipelineReport pipeline;
+  // Empty logs when nothing was calibrated.
+  Observation observed;
+  // Empty when no weight was rounded anew.
+  transforms::ConstantShifts rounding;
+  // Empty when no bias was corrected.
+  transforms::ConstantShifts shifts;
+  // Empty when no channel was scaled.
+  transforms::ChannelFactors factors;
+  int64_t calibration_samples = 0;
+  // What guided the search: on calibration samples, without labels. The gates
+  // are the bounds and what the recipe aims at.
+  GateFacts guide;
+  std::vector<v1::GateResult> guide_gates;
+  std::vector<v1::GateResult> aim_gates;
+  // Why the graph cannot be run; no numbers then.
+  absl::Status broken;
+  // UNITS: milliseconds a sample on one thread.
+  double milliseconds = 0;
+  // Place among the chains tried.
+  size_t search_step = 0;
+  // What is reported: on other samples where there are any, with their labels.
+  GateFacts facts;
+  std::vector<v1::GateResult> gates;
+  std::optional<v1::PairedAccuracy> paired;
+  std::optional<v1::PairedAccuracy> paired_top5;
+  std::vector<v1::SampleComparison> worst_samples;
+};
+
+}  // namespace optfarm::optimize
+
+#endif  // OPTFARM_ENGINE_OPTIMIZE_ATTEMPT_H_
