@@ -1,26 +1,23 @@
 #include "engine/optimize/builtin_recipes.h"
 
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
 namespace optfarm::optimize {
 namespace {
 
-constexpr BuiltInText kTexts[] = {
-    {"fp32", R"(name: fp32
-description: Folds constants and batch norms; the answers stay the same.
-transforms:
-  - strip_unused_nodes
+// What several recipes have in common.
+
+constexpr char kFolding[] = R"(  - strip_unused_nodes
   - fold_constants: {ignore_errors: true}
   - fold_batch_norms
   - fold_old_batch_norms
-verification:
-  samples: 32
-  per_layer: true
-  allow_random_inputs: true
-bounds:
-  min_snr_db: 60
-)"},
-    {"int8", R"(name: int8
-description: 8-bit weights and 8-bit arithmetic, layer by layer, with ranges taken from your data.
-transforms:
+)";
+
+constexpr char kIntegerChain[] = R"(transforms:
   - fold_placeholder
   - add_default_attributes
   - strip_unused_nodes
@@ -41,18 +38,37 @@ calibration:
   min_percentile: 5
   max_percentile: 5
   seed: 1
-verification:
+)";
+
+constexpr char kVerification[] = R"(verification:
   samples: 32
   per_layer: true
   allow_random_inputs: true
-bounds:
+)";
+
+constexpr char kBounds[] = R"(bounds:
   labels_decide: true
   classes_decide: true
   max_accuracy_drop: 2
   min_top1_agreement: 0.9
   min_snr_db: 20
   max_size_ratio: 1
-keep_float:
+)";
+
+// In the order that they are listed in.
+std::vector<std::string> MakeTexts() {
+  return {
+      absl::StrCat(R"(name: fp32
+description: Folds constants and batch norms; the answers stay the same.
+transforms:
+)",
+                   kFolding, kVerification, R"(bounds:
+  min_snr_db: 60
+)"),
+      absl::StrCat(R"(name: int8
+description: 8-bit weights and 8-bit arithmetic, layer by layer, with ranges taken from your data.
+)",
+                   kIntegerChain, kVerification, kBounds, R"(keep_float:
   correct_biases: true
   adapt_rounding: true
   input_layers_gain_db: 3
@@ -77,46 +93,15 @@ keep_float:
         sort_by_execution_order
       correct_biases: true
   layer_attempts: 6
-)"},
-    {"int8-fast", R"(name: int8-fast
+)"),
+      absl::StrCat(R"(name: int8-fast
 description: Whatever can be computes in 8 bits, with ranges from your data; the bounds say whether the net survives it.
-transforms:
-  - fold_placeholder
-  - add_default_attributes
-  - strip_unused_nodes
-  - remove_nodes: {op: [Identity, CheckNumerics]}
-  - fold_constants: {ignore_errors: true}
-  - fold_scale_and_shift
-  - fold_batch_norms
-  - fold_old_batch_norms
-  - quantize_layers
-  - dequantize_wide
-  - normalize_weights: {minimum_size: 64}
-  - quantize_weights: {minimum_size: 64, ignore_op: [Add, AddV2, BiasAdd, Mul]}
-  - strip_unused_nodes
-  - sort_by_execution_order
-calibration:
-  max_samples: 100
-  range_method: percentile
-  min_percentile: 5
-  max_percentile: 5
-  seed: 1
-verification:
-  samples: 32
-  per_layer: true
-  allow_random_inputs: true
-bounds:
-  labels_decide: true
-  classes_decide: true
-  max_accuracy_drop: 2
-  min_top1_agreement: 0.9
-  min_snr_db: 20
-  max_size_ratio: 1
-keep_float:
+)",
+                   kIntegerChain, kVerification, kBounds, R"(keep_float:
   correct_biases: true
   adapt_rounding: true
-)"},
-    {"int8-tf14", R"(name: int8-tf14
+)"),
+      absl::StrCat(R"(name: int8-tf14
 description: TensorFlow 1.4's own 8-bit chain with ranges computed in every run, for comparison; nothing is bounded.
 transforms:
   - add_default_attributes
@@ -129,31 +114,15 @@ transforms:
   - quantize_nodes
   - strip_unused_nodes
   - sort_by_execution_order
-verification:
-  samples: 32
-  per_layer: true
-  allow_random_inputs: true
-)"},
-    {"weights8", R"(name: weights8
+)",
+                   kVerification),
+      absl::StrCat(R"(name: weights8
 description: 8-bit weights, a quarter of the size; the arithmetic stays float.
 transforms:
-  - strip_unused_nodes
-  - fold_constants: {ignore_errors: true}
-  - fold_batch_norms
-  - fold_old_batch_norms
-  - quantize_weights
-verification:
-  samples: 32
-  per_layer: true
-  allow_random_inputs: true
-bounds:
-  labels_decide: true
-  classes_decide: true
-  max_accuracy_drop: 2
-  min_top1_agreement: 0.9
-  min_snr_db: 20
-  max_size_ratio: 1
-keep_float:
+)",
+                   kFolding, R"(  - quantize_weights
+)",
+                   kVerification, kBounds, R"(keep_float:
   aim_agreement: 0.99
   aim_snr_db: 30
   attempts:
@@ -165,21 +134,15 @@ keep_float:
         normalize_weights
         quantize_weights
       correct_biases: true
-)"},
-    {"weights8-per-channel", R"(name: weights8-per-channel
+)"),
+      absl::StrCat(R"(name: weights8-per-channel
 description: 8-bit weights with a range for each output channel; the arithmetic stays float.
 transforms:
-  - strip_unused_nodes
-  - fold_constants: {ignore_errors: true}
-  - fold_batch_norms
-  - fold_old_batch_norms
-  - normalize_weights: {minimum_size: 64}
+)",
+                   kFolding, R"(  - normalize_weights: {minimum_size: 64}
   - quantize_weights: {minimum_size: 64, ignore_op: [Add, AddV2, BiasAdd, Mul]}
-verification:
-  samples: 32
-  per_layer: true
-  allow_random_inputs: true
-bounds:
+)",
+                   kVerification, R"(bounds:
   labels_decide: true
   classes_decide: true
   max_accuracy_drop: 1
@@ -191,50 +154,55 @@ keep_float:
   aim_snr_db: 1000
   attempts:
     - correct_biases: true
-)"},
-    {"fp16-weights", R"(name: fp16-weights
+)"),
+      absl::StrCat(R"(name: fp16-weights
 description: Weights stored as 16-bit floats, half the size; the answers hardly change.
 transforms:
-  - strip_unused_nodes
-  - fold_constants: {ignore_errors: true}
-  - fold_batch_norms
-  - fold_old_batch_norms
-  - weights_to_half
-verification:
-  samples: 32
-  per_layer: true
-  allow_random_inputs: true
-bounds:
+)",
+                   kFolding, R"(  - weights_to_half
+)",
+                   kVerification, R"(bounds:
   labels_decide: true
   classes_decide: true
   max_accuracy_drop: 0.5
   min_top1_agreement: 0.99
   min_snr_db: 50
   max_size_ratio: 1
-)"},
-    {"round", R"(name: round
+)"),
+      absl::StrCat(R"(name: round
 description: Weights rounded to 256 values; same size, but compresses well.
 transforms:
-  - strip_unused_nodes
-  - fold_constants: {ignore_errors: true}
-  - fold_batch_norms
-  - fold_old_batch_norms
-  - round_weights: {num_steps: 256}
-verification:
-  samples: 32
-  per_layer: true
-  allow_random_inputs: true
-bounds:
+)",
+                   kFolding, R"(  - round_weights: {num_steps: 256}
+)",
+                   kVerification, R"(bounds:
   labels_decide: true
   classes_decide: true
   max_accuracy_drop: 2
   min_top1_agreement: 0.9
   min_snr_db: 20
-)"},
-};
+)"),
+  };
+}
+
+std::vector<BuiltInText> MakeViews() {
+  // Never freed: views of them are handed out.
+  static const auto* const kTexts = new std::vector<std::string>(MakeTexts());
+  std::vector<BuiltInText> views;
+  for (const std::string& text : *kTexts) {
+    // "name: int8", the first line.
+    const absl::string_view line =
+        absl::string_view(text).substr(0, text.find('\n'));
+    views.push_back({absl::StripPrefix(line, "name: "), text});
+  }
+  return views;
+}
 
 }  // namespace
 
-absl::Span<const BuiltInText> BuiltInTexts() { return kTexts; }
+absl::Span<const BuiltInText> BuiltInTexts() {
+  static const auto* const kViews = new std::vector<BuiltInText>(MakeViews());
+  return *kViews;
+}
 
 }  // namespace optfarm::optimize
