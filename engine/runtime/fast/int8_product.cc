@@ -2,9 +2,12 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 
 #include "absl/synchronization/mutex.h"
+#include "engine/runtime/fast/int8_row_sums.h"
 #include "engine/runtime/fast/int8_rows.h"
+#include "engine/runtime/scratch.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -87,6 +90,15 @@ Cut PlanCut(const Int8Product& product, int threads) {
   return cut;
 }
 
+// Whether sums of rows serve several groups, or windows that share pixels.
+bool SumsRowsFirst(const Int8Product& product, const Cut& cut) {
+  const Window& window = product.image.window;
+  return product.weights_zero != kInt8Shift &&
+         product.image.channels % kInt8Group == 0 &&
+         (cut.groups > 1 || window.y.size > window.y.stride ||
+          window.x.size > window.x.stride);
+}
+
 Int8Extremes NoExtremes(int64_t columns) {
   const auto count = static_cast<size_t>(columns);
   return {std::vector<int32_t>(count, std::numeric_limits<int32_t>::max()),
@@ -106,6 +118,8 @@ struct Multiplication {
   const Cut& cut;
   const std::vector<int32_t>& starts;
   const Int8Sink& sink;
+  // nullptr where tiles find them.
+  const int32_t* row_sums = nullptr;
 
   // `extremes` may be nullptr.
   void Run(int64_t begin, int64_t end, Int8Extremes* extremes) const;
@@ -132,7 +146,7 @@ void Multiplication::Run(int64_t begin, int64_t end,
   const Int8Weights& weights = product.weights;
   const int64_t rows = product.image.rows();
   alignas(64) int32_t scratch[kInt8Rows * kInt8Columns];
-  Int8Rows source(product);
+  Int8Rows source(product, row_sums);
   Int8Tile tile;
   Int8Finish finish;
   const bool finishes = product.functions.tile_finishes && extremes == nullptr;
@@ -229,7 +243,13 @@ void Multiply(const Int8Product& product, ThreadPool* pool,
   }
   const Cut cut = PlanCut(product, pool->threads());
   const std::vector<int32_t> starts = Int8Starts(product);
-  const Multiplication multiplication = {product, cut, starts, sink};
+  Multiplication multiplication = {product, cut, starts, sink};
+  std::optional<Scratch<int32_t>> row_sums;
+  if (SumsRowsFirst(product, cut)) {
+    row_sums.emplace(product.image.rows());
+    SumInt8Rows(product, pool, row_sums->data());
+    multiplication.row_sums = row_sums->data();
+  }
   const int64_t work = cut.tile_rows * product.weights.padded_depth() *
                        cut.group_blocks * kInt8Columns;
   ForInt8Ranges(pool, cut.items(), kWorkPerRange / work,

@@ -30,6 +30,12 @@ struct Int8Image {
 
   int64_t rows() const { return batch * window.y.out * window.x.out; }
   int64_t depth() const { return window.y.size * window.x.size * channels; }
+  // Whether rows lie one behind the other.
+  bool is_matrix() const {
+    const WindowAxis &y = window.y, &x = window.x;
+    return y.size == 1 && x.size == 1 && y.stride == 1 && x.stride == 1 &&
+           y.out == y.in && x.out == x.in;
+  }
 };
 
 // A window of one pixel: the image is a matrix of rows x depth.

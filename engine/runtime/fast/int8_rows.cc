@@ -6,13 +6,6 @@
 namespace optfarm::runtime {
 namespace {
 
-// Rows lie one behind the other.
-bool IsMatrix(const Int8Image& image) {
-  const WindowAxis &y = image.window.y, &x = image.window.x;
-  return y.size == 1 && x.size == 1 && y.stride == 1 && x.stride == 1 &&
-         y.out == y.in && x.out == x.in;
-}
-
 // A few codes: most copies are of a dozen, for which memcpy's call takes longer
 // than its work.
 void CopyCodes(const uint8_t* from, int64_t count, uint8_t* to) {
@@ -25,11 +18,12 @@ void CopyCodes(const uint8_t* from, int64_t count, uint8_t* to) {
 Int8Rows::Form Int8Rows::FormOf(const Int8Product& product) {
   if (product.is_lined) return Form::kLines;
   if (product.image.channels % kInt8Group != 0) return Form::kCopies;
-  return IsMatrix(product.image) ? Form::kMatrix : Form::kPixels;
+  return product.image.is_matrix() ? Form::kMatrix : Form::kPixels;
 }
 
-Int8Rows::Int8Rows(const Int8Product& product)
+Int8Rows::Int8Rows(const Int8Product& product, const int32_t* row_sums)
     : image_(product.image),
+      row_sums_(row_sums),
       sum_codes_(product.functions.stages->sum_codes),
       shifted_zero_(product.weights_zero - kInt8Shift),
       form_(FormOf(product)),
@@ -77,7 +71,7 @@ void Int8Rows::Fill(int64_t first, int rows) {
       }
     }
   }
-  if (shifted_zero_ != 0) FindRowStarts(rows);
+  if (shifted_zero_ != 0) FindRowStarts(first, rows);
 }
 
 void Int8Rows::Describe(Int8Tile* tile) const {
@@ -223,16 +217,23 @@ void Int8Rows::CopyWindow(const Corner& corner, uint8_t* to) const {
 }
 
 // What the weights' zero code takes off all sums of a row.
-void Int8Rows::FindRowStarts(int rows) {
+void Int8Rows::FindRowStarts(int64_t first, int rows) {
   for (int r = 0; r < rows; ++r) {
-    uint32_t sum = 0;
-    for (int64_t tap = 0; tap < taps_; ++tap) {
-      sum += static_cast<uint32_t>(
-          sum_codes_(pixels_[tap * rows + r], tap_codes_));
-    }
+    const uint32_t sum = row_sums_ != nullptr
+                             ? static_cast<uint32_t>(row_sums_[first + r])
+                             : SumOfRow(r, rows);
     row_start_[r] =
         static_cast<int32_t>(-static_cast<uint32_t>(shifted_zero_) * sum);
   }
+}
+
+uint32_t Int8Rows::SumOfRow(int r, int rows) const {
+  uint32_t sum = 0;
+  for (int64_t tap = 0; tap < taps_; ++tap) {
+    sum +=
+        static_cast<uint32_t>(sum_codes_(pixels_[tap * rows + r], tap_codes_));
+  }
+  return sum;
 }
 
 }  // namespace optfarm::runtime

@@ -15,7 +15,9 @@ namespace optfarm::runtime {
 // OWNERSHIP: the product outlives it. THREADS: each has one.
 class Int8Rows {
  public:
-  explicit Int8Rows(const Int8Product& product);
+  // `row_sums`: what SumInt8Rows finds; nullptr: sums are found here.
+  explicit Int8Rows(const Int8Product& product,
+                    const int32_t* row_sums = nullptr);
 
   // Makes rows [first, first + rows) those of the tile; rows <= kInt8Rows.
   void Fill(int64_t first, int rows);
@@ -51,9 +53,11 @@ class Int8Rows {
   void PointAtLines(const Corner& corner, int r, int rows);
   void CopyLine(const uint8_t* line, int64_t x, uint8_t* to) const;
   void CopyWindow(const Corner& corner, uint8_t* to) const;
-  void FindRowStarts(int rows);
+  void FindRowStarts(int64_t first, int rows);
+  uint32_t SumOfRow(int r, int rows) const;
 
   const Int8Image& image_;
+  const int32_t* row_sums_;
   int32_t (*sum_codes_)(const uint8_t* codes, int64_t count);
   int32_t shifted_zero_;
   Form form_;

@@ -13,6 +13,7 @@
 #include "engine/runtime/fast/int8_code_sum.h"
 #include "engine/runtime/fast/int8_depthwise.h"
 #include "engine/runtime/fast/int8_functions.h"
+#include "engine/runtime/fast/int8_row_sums.h"
 #include "engine/runtime/fast/int8_weights.h"
 #include "engine/runtime/quantization.h"
 #include "gtest/gtest.h"
@@ -40,7 +41,8 @@ std::vector<CpuFeatures> Sets() {
 }
 
 TEST(Int8TileTest, GivesTheSumsOfThePlainCode) {
-  constexpr int64_t kDepth = 44, kTaps = 3;
+  // More codes than any of them works on at a time, and some that are left.
+  constexpr int64_t kDepth = 300, kTaps = 3;
   alignas(64) static int8_t weights[kTaps * kDepth * kInt8Columns];
   std::vector<uint8_t> codes(kTaps * kDepth * kInt8Rows);
   int32_t start[kInt8Columns], row_start[kInt8Rows];
@@ -492,6 +494,68 @@ TEST(Int8WeightsTest, PackAndUnpack) {
     EXPECT_EQ(weights.sums()[0], sum);
   }
 }
+
+struct RowSums {
+  int64_t size, stride, dilation, channels;
+  int32_t zero;
+};
+
+class Int8RowSumsTest : public ::testing::TestWithParam<RowSums> {};
+
+TEST_P(Int8RowSumsTest, CountPaddingAndEachPixelOfAWindow) {
+  const RowSums& p = GetParam();
+  Int8Image image;
+  image.batch = 2;
+  image.channels = p.channels;
+  image.zero = p.zero;
+  WindowAxis axis;
+  axis.in = 9;
+  axis.size = p.size;
+  axis.stride = p.stride;
+  axis.dilation = p.dilation;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(image.window.y,
+                               PlaceWindowAxis(axis, Padding::kSame));
+  axis.in = 7;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(image.window.x,
+                               PlaceWindowAxis(axis, Padding::kSame));
+  const WindowAxis &y = image.window.y, &x = image.window.x;
+  std::vector<uint8_t> codes(image.batch * y.in * x.in * p.channels);
+  std::mt19937 random(3);
+  for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
+  image.codes = codes.data();
+  const Int8Weights weights;
+  const Int8Product product = {
+      .image = image,
+      .weights = weights,
+      .functions = Int8FunctionsFor(HostCpuFeatures())};
+  ThreadPool pool(2);
+  std::vector<int32_t> sums(image.rows());
+  SumInt8Rows(product, &pool, sums.data());
+  for (int64_t row = 0; row < image.rows(); ++row) {
+    const int64_t out_y = row / x.out % y.out, out_x = row % x.out;
+    int32_t expected = 0;
+    for (int64_t i = 0; i < y.size * x.size; ++i) {
+      const int64_t in_y =
+          out_y * y.stride - y.pad_before + i / x.size * y.dilation;
+      const int64_t in_x =
+          out_x * x.stride - x.pad_before + i % x.size * x.dilation;
+      const bool exists = in_y >= 0 && in_y < y.in && in_x >= 0 && in_x < x.in;
+      const int64_t pixel = (row / (y.out * x.out) * y.in + in_y) * x.in + in_x;
+      for (int64_t c = 0; c < p.channels; ++c) {
+        expected +=
+            exists ? codes[pixel * p.channels + c] : std::clamp(p.zero, 0, 255);
+      }
+    }
+    EXPECT_EQ(sums[row], expected) << row;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Windows, Int8RowSumsTest,
+    ::testing::Values(RowSums{1, 1, 1, 8, 5}, RowSums{1, 2, 1, 4, 5},
+                      RowSums{3, 1, 1, 36, 130}, RowSums{3, 2, 1, 4, 255},
+                      RowSums{3, 1, 2, 8, 300}, RowSums{7, 1, 2, 4, -4},
+                      RowSums{5, 3, 1, 12, 0}));
 
 }  // namespace
 }  // namespace optfarm::runtime
