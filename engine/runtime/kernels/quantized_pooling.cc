@@ -89,22 +89,65 @@ constexpr int64_t kMostInShort = 256;
 
 // Every second channel in a sum, and of the sums every second: what widens
 // without moving between lanes. The machine's low byte comes first.
-void AverageOfBlock(const Patch& patch, int64_t channel, uint8_t* out) {
-  Shorts even = {}, odd = {};
-  ForEachPixel(patch, channel, [&](const uint8_t* pixel) {
-    const auto codes = reinterpret_cast<Shorts>(LoadCodes(pixel));
+struct Sums {
+  Shorts even = {};
+  Shorts odd = {};
+
+  void Add(const uint8_t* from) {
+    const auto codes = reinterpret_cast<Shorts>(LoadCodes(from));
     even += codes & 0xff;
     odd += codes >> 8;
-  });
-  const auto count = static_cast<uint32_t>(patch.count());
-  const uint32_t inverse = (1u << 24) / count + 1;
-  const auto low = reinterpret_cast<Ints>(even);
-  const auto high = reinterpret_cast<Ints>(odd);
-  const Ints codes = ((low & 0xffff) * inverse >> 24) |
-                     ((high & 0xffff) * inverse >> 24 << 8) |
-                     ((low >> 16) * inverse >> 24 << 16) |
-                     ((high >> 16) * inverse >> 24 << 24);
-  std::memcpy(out + channel, &codes, sizeof(codes));
+  }
+  void Add(const Sums& other) {
+    even += other.even;
+    odd += other.odd;
+  }
+  void StoreAverage(int64_t count, uint8_t* out) const {
+    const uint32_t inverse = (1u << 24) / static_cast<uint32_t>(count) + 1;
+    const auto low = reinterpret_cast<Ints>(even);
+    const auto high = reinterpret_cast<Ints>(odd);
+    const Ints codes = ((low & 0xffff) * inverse >> 24) |
+                       ((high & 0xffff) * inverse >> 24 << 8) |
+                       ((low >> 16) * inverse >> 24 << 16) |
+                       ((high >> 16) * inverse >> 24 << 24);
+    std::memcpy(out, &codes, sizeof(codes));
+  }
+};
+
+void AverageOfBlock(const Patch& patch, int64_t channel, uint8_t* out) {
+  Sums sums;
+  ForEachPixel(patch, channel, [&](const uint8_t* pixel) { sums.Add(pixel); });
+  sums.StoreAverage(patch.count(), out + channel);
+}
+
+// Blocks of one output line whose windows share columns, which are summed once;
+// returns the first channel that is left.
+int64_t AverageLine(Patch patch, const WindowAxis& x, int64_t channels,
+                    std::vector<Sums>* columns, uint8_t* out) {
+  if (x.size <= x.stride ||
+      x.size * (patch.y.end - patch.y.begin) > kMostInShort) {
+    return 0;
+  }
+  columns->resize(static_cast<size_t>(x.in));
+  int64_t channel = 0;
+  for (; channel + kBlock <= channels; channel += kBlock) {
+    for (int64_t i = 0; i < x.in; ++i) {
+      patch.x = {i, i + 1};
+      Sums sums;
+      ForEachPixel(patch, channel,
+                   [&](const uint8_t* pixel) { sums.Add(pixel); });
+      (*columns)[i] = sums;
+    }
+    for (int64_t i = 0; i < x.out; ++i) {
+      patch.x = Covered(x, i);
+      Sums sums;
+      for (int64_t k = patch.x.begin; k < patch.x.end; ++k) {
+        sums.Add((*columns)[k]);
+      }
+      sums.StoreAverage(patch.count(), out + i * channels + channel);
+    }
+  }
+  return channel;
 }
 
 void AverageOfOne(const Patch& patch, int64_t channel, uint8_t* out) {
@@ -113,10 +156,10 @@ void AverageOfOne(const Patch& patch, int64_t channel, uint8_t* out) {
   out[channel] = static_cast<uint8_t>(sum / patch.count());
 }
 
-// One output pixel of all channels.
+// Channels [channel, channels) of one output pixel.
 template <bool kIsMax>
-void PoolPixel(const Patch& patch, int64_t channels, uint8_t* out) {
-  int64_t channel = 0;
+void PoolPixel(const Patch& patch, int64_t channel, int64_t channels,
+               uint8_t* out) {
   if (kIsMax || patch.count() <= kMostInShort) {
     for (; channel + kBlock <= channels; channel += kBlock) {
       if (kIsMax) {
@@ -155,6 +198,7 @@ absl::Status Pool(KernelContext* c, const WindowAttrs& attrs, int64_t size_y,
   const int64_t image_size = input.dim(1) * input.dim(2) * channels;
   const int64_t rows = input.dim(0) * window.y.out;
   c->pool()->ParallelFor(rows, 4, [&](int64_t begin, int64_t end) {
+    std::vector<Sums> columns;
     Patch patch;
     patch.line = window.x.in * channels;
     patch.pixel = channels;
@@ -162,9 +206,14 @@ absl::Status Pool(KernelContext* c, const WindowAttrs& attrs, int64_t size_y,
       patch.image = input.data<uint8_t>() + row / window.y.out * image_size;
       patch.y = Covered(window.y, row % window.y.out);
       uint8_t* target = out->data<uint8_t>() + row * window.x.out * channels;
+      int64_t done = 0;
+      if (!kIsMax) {
+        done = AverageLine(patch, window.x, channels, &columns, target);
+      }
+      if (done == channels) continue;
       for (int64_t column = 0; column < window.x.out; ++column) {
         patch.x = Covered(window.x, column);
-        PoolPixel<kIsMax>(patch, channels, target + column * channels);
+        PoolPixel<kIsMax>(patch, done, channels, target + column * channels);
       }
     }
   });

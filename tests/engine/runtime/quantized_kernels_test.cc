@@ -284,6 +284,37 @@ TEST(QuantizedPoolTest, ChannelsAndLargeWindowsArePooledAlike) {
   }
 }
 
+// Neighbouring windows share columns of which the border has fewer.
+TEST(QuantizedPoolTest, AveragesOfOverlappingWindows) {
+  constexpr int64_t kSide = 6, kChannels = 70;
+  std::vector<uint8_t> codes(kSide * kSide * kChannels);
+  for (size_t i = 0; i < codes.size(); ++i) {
+    codes[i] = i % 3 == 0 ? 255 : static_cast<uint8_t>(i * 7919 % 251);
+  }
+  const std::string attrs = Attr("ksize", "list { i: [1, 3, 3, 1] }") +
+                            Attr("strides", "list { i: [1, 1, 1, 1] }") +
+                            Attr("padding", "s: 'SAME'");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      auto average,
+      EvaluateNode(
+          Node("op: 'QuantizedAvgPool'" + attrs),
+          {Codes({1, kSide, kSide, kChannels}, codes), Real(0), Real(1)}, 3));
+  const auto at = average[0].flat<uint8_t>();
+  for (int64_t i = 0; i < kSide * kSide * kChannels; ++i) {
+    const int64_t c = i % kChannels, x = i / kChannels % kSide;
+    const int64_t y = i / kChannels / kSide;
+    int64_t sum = 0, count = 0;
+    for (int64_t in_y = std::max<int64_t>(y - 1, 0);
+         in_y < std::min(y + 2, kSide); ++in_y) {
+      for (int64_t in_x = std::max<int64_t>(x - 1, 0);
+           in_x < std::min(x + 2, kSide); ++in_x, ++count) {
+        sum += codes[(in_y * kSide + in_x) * kChannels + c];
+      }
+    }
+    ASSERT_EQ(at[i], sum / count) << y << ", " << x << ", " << c;
+  }
+}
+
 TEST(QuantizedConcatTest, RecodesOnlyWhatHasAnotherRange) {
   const auto node = Node("op: 'QuantizedConcat'" + Attr("N", "i: 2") +
                          Attr("T", "type: DT_QUINT8"));
