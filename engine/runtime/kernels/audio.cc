@@ -17,9 +17,13 @@
 namespace optfarm::runtime {
 namespace {
 
+// Slices that are transformed together, one in each place of a vector: what
+// happens within a transform would move values between places otherwise.
+constexpr int kLanes = 4;
+using Lanes = double __attribute__((vector_size(kLanes * sizeof(double))));
+
 // The discrete Fourier transform of `size` real values, a power of two: that of
-// half as many complex ones, taken apart. Real and imaginary parts stand in
-// arrays of their own, so that a compiler makes vectors of the loops.
+// half as many complex ones, taken apart.
 class RealFft {
  public:
   explicit RealFft(int64_t size)
@@ -41,12 +45,13 @@ class RealFft {
     }
   }
 
-  // Values 0 to size / 2 of the transform; `in` has size values. `re` and `im`
-  // have room for one more than half of them.
-  void Run(const double* in, double* re, double* im) const {
+  // Values 0 to size / 2 of the transform of value(0), value(1), ... `re` and
+  // `im` have room for one more than half of them.
+  template <typename Value>
+  void Run(Value value, Lanes* re, Lanes* im) const {
     for (int64_t i = 0; i < half_; ++i) {
-      re[places_[i]] = in[2 * i];
-      im[places_[i]] = in[2 * i + 1];
+      re[places_[i]] = value(2 * i);
+      im[places_[i]] = value(2 * i + 1);
     }
     for (int64_t n = 1; n < half_; n *= 2) {
       for (int64_t start = 0; start < half_; start += 2 * n) {
@@ -58,12 +63,12 @@ class RealFft {
 
  private:
   // Two transforms of n values, one behind the other, make one of 2 * n.
-  void Combine(int64_t n, double* __restrict re, double* __restrict im) const {
+  void Combine(int64_t n, Lanes* __restrict re, Lanes* __restrict im) const {
     const double* root_re = real_.data() + n;
     const double* root_im = imag_.data() + n;
     for (int64_t k = 0; k < n; ++k) {
-      const double odd_re = re[n + k] * root_re[k] - im[n + k] * root_im[k];
-      const double odd_im = re[n + k] * root_im[k] + im[n + k] * root_re[k];
+      const Lanes odd_re = re[n + k] * root_re[k] - im[n + k] * root_im[k];
+      const Lanes odd_im = re[n + k] * root_im[k] + im[n + k] * root_re[k];
       re[n + k] = re[k] - odd_re;
       im[n + k] = im[k] - odd_im;
       re[k] += odd_re;
@@ -72,21 +77,21 @@ class RealFft {
   }
 
   // From the transform of even + i * odd values to that of all.
-  void TakeApart(double* re, double* im) const {
-    const double first = re[0], second = im[0];
+  void TakeApart(Lanes* re, Lanes* im) const {
+    const Lanes first = re[0], second = im[0];
     re[0] = first + second;
-    im[0] = 0.0;
+    im[0] = Lanes{};
     re[half_] = first - second;
-    im[half_] = 0.0;
+    im[half_] = Lanes{};
     for (int64_t k = 1; 2 * k <= half_; ++k) {
       const int64_t j = half_ - k;
-      const double even_re = 0.5 * (re[k] + re[j]);
-      const double even_im = 0.5 * (im[k] - im[j]);
-      const double odd_re = 0.5 * (im[k] + im[j]);
-      const double odd_im = 0.5 * (re[j] - re[k]);
+      const Lanes even_re = 0.5 * (re[k] + re[j]);
+      const Lanes even_im = 0.5 * (im[k] - im[j]);
+      const Lanes odd_re = 0.5 * (im[k] + im[j]);
+      const Lanes odd_im = 0.5 * (re[j] - re[k]);
       const double c = real_[half_ + k], s = imag_[half_ + k];
-      const double turned_re = c * odd_re - s * odd_im;
-      const double turned_im = c * odd_im + s * odd_re;
+      const Lanes turned_re = c * odd_re - s * odd_im;
+      const Lanes turned_im = c * odd_im + s * odd_re;
       re[k] = even_re + turned_re;
       im[k] = even_im + turned_im;
       // The other one is the conjugate's.
@@ -135,13 +140,25 @@ class Spectrogram final : public Kernel {
     OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out, context->AllocateOutput(0, tensorflow::DT_FLOAT, shape));
+    const int64_t count = channels * slices;
     context->pool()->ParallelFor(
-        channels * slices, 4, [&](int64_t begin, int64_t end) {
+        (count + kLanes - 1) / kLanes, 1, [&](int64_t begin, int64_t end) {
           Buffers buffers(fft_size_);
-          for (int64_t i = begin; i < end; ++i) {
-            TransformSlice(input.data<float>() +
-                               i % slices * stride_ * channels + i / slices,
-                           channels, &buffers, out->data<float>() + i * bins);
+          const float* starts[kLanes];
+          for (int64_t first = begin * kLanes; first < end * kLanes;
+               first += kLanes) {
+            // Places without a slice repeat the last one.
+            for (int lane = 0; lane < kLanes; ++lane) {
+              const int64_t i = std::min(first + lane, count - 1);
+              starts[lane] = input.data<float>() +
+                             i % slices * stride_ * channels + i / slices;
+            }
+            TransformSlices(starts, channels, &buffers);
+            const int64_t some = std::min<int64_t>(kLanes, count - first);
+            for (int64_t lane = 0; lane < some; ++lane) {
+              StoreSlice(buffers, lane,
+                         out->data<float>() + (first + lane) * bins);
+            }
           }
         });
     return absl::OkStatus();
@@ -149,25 +166,38 @@ class Spectrogram final : public Kernel {
 
  private:
   struct Buffers {
-    explicit Buffers(int64_t size)
-        : windowed(size), re(size / 2 + 1), im(size / 2 + 1) {}
-    // Zeros behind the window.
-    std::vector<double> windowed;
-    std::vector<double> re;
-    std::vector<double> im;
+    explicit Buffers(int64_t size) : re(size / 2 + 1), im(size / 2 + 1) {}
+    std::vector<Lanes> re;
+    std::vector<Lanes> im;
   };
 
-  void TransformSlice(const float* samples, int64_t channels, Buffers* buffers,
-                      float* out) const {
-    for (int64_t k = 0; k < window_; ++k) {
-      buffers->windowed[k] =
-          static_cast<double>(samples[k * channels]) * hann_[k];
-    }
-    fft_.Run(buffers->windowed.data(), buffers->re.data(), buffers->im.data());
+  // Leaves magnitudes, or their squares, in the buffers' real parts.
+  void TransformSlices(const float* const (&starts)[kLanes], int64_t channels,
+                       Buffers* buffers) const {
+    const auto value = [&](int64_t k) {
+      Lanes values = {};
+      if (k >= window_) return values;
+      for (int lane = 0; lane < kLanes; ++lane) {
+        values[lane] = static_cast<double>(starts[lane][k * channels]);
+      }
+      return values * hann_[k];
+    };
+    fft_.Run(value, buffers->re.data(), buffers->im.data());
     for (int64_t k = 0; k <= fft_size_ / 2; ++k) {
-      const double re = buffers->re[k], im = buffers->im[k];
-      const double square = re * re + im * im;
-      out[k] = static_cast<float>(is_squared_ ? square : std::sqrt(square));
+      const Lanes re = buffers->re[k], im = buffers->im[k];
+      Lanes square = re * re + im * im;
+      if (!is_squared_) {
+        for (int lane = 0; lane < kLanes; ++lane) {
+          square[lane] = std::sqrt(square[lane]);
+        }
+      }
+      buffers->re[k] = square;
+    }
+  }
+
+  void StoreSlice(const Buffers& buffers, int64_t lane, float* out) const {
+    for (int64_t k = 0; k <= fft_size_ / 2; ++k) {
+      out[k] = static_cast<float>(buffers.re[k][lane]);
     }
   }
 
