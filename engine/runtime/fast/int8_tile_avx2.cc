@@ -5,7 +5,6 @@
 
 #include <immintrin.h>
 
-#include <algorithm>
 #include <cstring>
 
 #include "engine/runtime/fast/always_inline.h"
@@ -99,7 +98,8 @@ void RunBand(const Int8Tile& tile, int rows, int row, int column) {
     const uint8_t* const* pixels = tile.pixels + tap * rows + row;
     const int64_t all = tile.depth / kInt8Group;
     for (int64_t first = 0; first < all; first += kMostGroups) {
-      const int64_t groups = std::min(kMostGroups, all - first);
+      const int64_t groups =
+          all - first < kMostGroups ? all - first : kMostGroups;
       for (int r = 0; r < kRows; ++r) {
         Widen(pixels[r] + first * kInt8Group, groups, &pairs[r]);
       }
