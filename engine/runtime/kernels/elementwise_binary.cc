@@ -255,10 +255,32 @@ absl::StatusOr<Tensor*> PlaceOutput(KernelContext* context,
                                           plan.output);
 }
 
+// Inputs of one shape: nothing to plan, which is half of what a few elements
+// take.
+template <typename Op, typename T>
+absl::Status CalculateAlike(KernelContext* context) {
+  const Tensor& x = context->input(0);
+  const Tensor& y = context->input(1);
+  OPTFARM_ASSIGN_OR_RETURN(Tensor * out, context->ForwardOrAllocateOutput(
+                                             0, 0, x.dtype(), x.shape()));
+  const T *a = x.data<T>(), *b = y.data<T>();
+  T* to = out->data<T>();
+  context->pool()->ParallelFor(
+      x.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+        RunRow<Op>(a + begin, true, b + begin, true, end - begin, to + begin);
+      });
+  return absl::OkStatus();
+}
+
 template <typename Op, typename T>
 absl::Status Calculate(KernelContext* context, Divisor divisor) {
-  OPTFARM_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanInputs(*context));
-  OPTFARM_RETURN_IF_ERROR(CheckDivisor<T>(context->input(1), divisor));
+  OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
+  const Tensor &x = context->input(0), &y = context->input(1);
+  OPTFARM_RETURN_IF_ERROR(RequireSameDtype(x, y));
+  OPTFARM_RETURN_IF_ERROR(CheckDivisor<T>(y, divisor));
+  if (x.shape() == y.shape()) return CalculateAlike<Op, T>(context);
+  OPTFARM_ASSIGN_OR_RETURN(const BroadcastPlan plan,
+                           PlanBroadcast(x.shape(), y.shape()));
   OPTFARM_ASSIGN_OR_RETURN(Tensor * out, PlaceOutput(context, plan));
   RunAll<Op>(context->input(0).data<T>(), context->input(1).data<T>(), plan,
              context->pool(), out->data<T>());
