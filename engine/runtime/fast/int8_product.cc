@@ -15,7 +15,7 @@ namespace {
 // Weights that are worked on at a time, while the next are fetched: so few that
 // waiting for the first is short, so many that rows are not pointed at too
 // often. UNITS: bytes.
-constexpr int64_t kGroupBytes = 64 * 1024;
+constexpr int64_t kGroupBytes = 96 * 1024;
 // Multiplications that are worth another thread.
 constexpr int64_t kWorkPerRange = 1 << 19;
 
