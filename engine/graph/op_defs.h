@@ -2,8 +2,8 @@
 // TensorFlow's op signatures, and the questions that are answered from it
 // (types of a node's inputs and outputs, default attributes).
 //
-// THREADS: everything here may be called from any thread; the table is built
-// at the first use and never changes.
+// THREADS: everything here may be called from any thread; a signature is read
+// at its first use and never changes.
 
 #ifndef OPTFARM_ENGINE_GRAPH_OP_DEFS_H_
 #define OPTFARM_ENGINE_GRAPH_OP_DEFS_H_
