@@ -6,12 +6,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/op_defs.h"
 #include "engine/runtime/graph_ends.h"
+#include "engine/runtime/plan_constants.h"
+#include "engine/runtime/plan_slots.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -40,7 +41,10 @@ StepKind KindOf(absl::string_view op) {
 class Planner {
  public:
   Planner(const Graph& graph, const PlanRequest& request)
-      : graph_(graph), request_(request) {}
+      : graph_(graph), request_(request), slots_(graph, ends_, nest_, &plan_) {}
+  // `slots_` knows where the others are.
+  Planner(const Planner&) = delete;
+  Planner& operator=(const Planner&) = delete;
 
   absl::StatusOr<ExecutionPlan> Build();
 
@@ -48,106 +52,33 @@ class Planner {
   absl::Status EmitList(const std::vector<OrderedItem>& list);
   absl::Status EmitLoop(int loop);
   absl::Status AddNode(NodeId id);
-  absl::Status AddConst(NodeId id);
-  absl::StatusOr<Tensor> ConstValue(NodeId id);
   absl::StatusOr<std::unique_ptr<Kernel>> KernelOf(NodeId id,
                                                    const KernelEntry& entry);
-  absl::Status AddImmutableConst(NodeId id);
   absl::Status AddEntry(NodeId id);
   absl::Status CheckArity(const Node& node) const;
   absl::Status AddInputs(NodeId id, Step* step);
   absl::Status AddOutputs(NodeId id, Step* step);
   int ReadVariable(const Step& reader, int slot, int loop,
                    absl::Span<const int> other_inputs);
-  std::vector<int> ControlSlots(const Node& node);
   void CarryIntoMerge(NodeId merge, int input, Step* step);
   void AddFetches();
 
-  int NewSlot(int loop);
-  int SlotOf(Endpoint e);
-  // The slot that is alive when the node ran.
-  int RanSlotOf(NodeId id);
-  // The loop in whose iterations the node's outputs are values.
-  int ValueLoop(NodeId id) const;
-  bool IsFed(Endpoint e) const { return ends_.fed.contains(e); }
+  bool IsFed(Endpoint e) const { return slots_.IsFed(e); }
 
   const Graph& graph_;
   const PlanRequest& request_;
   GraphEnds ends_;
-  absl::flat_hash_map<Endpoint, int> slots_;
-  // Values between iterations: what NextIteration writes.
-  absl::flat_hash_map<NodeId, int> ran_slots_;
   LoopNest nest_;
   ExecutionPlan plan_;
+  PlanSlots slots_;
 };
-
-int Planner::ValueLoop(NodeId id) const {
-  const int loop = nest_.loop_of[id];
-  return loop != kNoLoop && IsExit(graph_.node(id).op())
-             ? nest_.loops[loop].parent
-             : loop;
-}
-
-int Planner::NewSlot(int loop) {
-  plan_.initial.emplace_back();
-  plan_.slot_loop.push_back(loop);
-  plan_.slot_tensors.push_back({graph::kNoNode, 0});
-  return static_cast<int>(plan_.initial.size()) - 1;
-}
-
-int Planner::SlotOf(Endpoint e) {
-  const auto it = slots_.find(e);
-  if (it != slots_.end()) return it->second;
-  const int slot = NewSlot(IsFed(e) ? kNoLoop : ValueLoop(e.node));
-  plan_.slot_tensors[slot] = e;
-  slots_.emplace(e, slot);
-  return slot;
-}
-
-int Planner::RanSlotOf(NodeId id) {
-  const Node& node = graph_.node(id);
-  const auto count = OutputCountOf(node);
-  // A Switch runs though its output 0 may be dead.
-  if (count.ok() && *count > 0 && !IsSwitch(node.op())) {
-    return SlotOf({id, 0});
-  }
-  const auto [it, added] = ran_slots_.emplace(id, kNoSlot);
-  if (added) it->second = NewSlot(ValueLoop(id));
-  return it->second;
-}
-
-absl::StatusOr<Tensor> Planner::ConstValue(NodeId id) {
-  const Node& node = graph_.node(id);
-  const LoadedModel* model = request_.model;
-  absl::StatusOr<Tensor> value;
-  // Calls that were inlined bring nodes that the model does not have.
-  if (model != nullptr && id < model->graph().id_limit()) {
-    const auto& weights = model->WeightsOf(id);
-    value = weights.ok() ? (*weights)->Value() : weights.status();
-    if (value.ok()) {
-      plan_.weights[value->raw()] =
-          std::make_shared<PlannedWeights>(PlannedWeights{*value, *weights});
-    }
-  } else {
-    absl::StatusOr<const tensorflow::TensorProto*> proto =
-        graph::GetTensor(node.def(), "value");
-    if (!proto.ok()) return proto.status();
-    value = Tensor::FromProto(**proto);
-  }
-  if (!value.ok()) return Annotate(value.status(), Describe(node));
-  return value;
-}
-
-absl::Status Planner::AddConst(NodeId id) {
-  OPTFARM_ASSIGN_OR_RETURN(plan_.initial[SlotOf({id, 0})], ConstValue(id));
-  return absl::OkStatus();
-}
 
 absl::StatusOr<std::unique_ptr<Kernel>> Planner::KernelOf(
     NodeId id, const KernelEntry& entry) {
   const Node& node = graph_.node(id);
   if (node.op() == "Const") {
-    OPTFARM_ASSIGN_OR_RETURN(Tensor value, ConstValue(id));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor value,
+                             ConstValue(graph_, id, request_, &plan_));
     return MakeKernel([value](KernelContext* context) {
       context->SetOutput(0, value);
       return absl::OkStatus();
@@ -156,33 +87,6 @@ absl::StatusOr<std::unique_ptr<Kernel>> Planner::KernelOf(
   absl::StatusOr<std::unique_ptr<Kernel>> kernel = entry.Make(node.def());
   if (!kernel.ok()) return Annotate(kernel.status(), Describe(node));
   return kernel;
-}
-
-absl::Status Planner::AddImmutableConst(NodeId id) {
-  const Node& node = graph_.node(id);
-  bool is_mapped = false;
-  absl::StatusOr<Tensor> value =
-      ReadImmutableConst(node.def(), request_.options.find_region, &is_mapped);
-  if (!value.ok()) return Annotate(value.status(), Describe(node));
-  const LoadedModel* model = request_.model;
-  plan_.weights[value->raw()] = std::make_shared<PlannedWeights>(PlannedWeights{
-      *value, model != nullptr && id < model->graph().id_limit()
-                  ? model->WeightsAt(id, *value, is_mapped)
-                  : std::make_shared<SharedWeights>(*value, is_mapped)});
-  plan_.initial[SlotOf({id, 0})] = *std::move(value);
-  return absl::OkStatus();
-}
-
-std::vector<int> Planner::ControlSlots(const Node& node) {
-  std::vector<int> slots;
-  for (NodeId c : node.control_inputs()) {
-    const Node& source = graph_.node(c);
-    const bool is_present =
-        source.op() == "Const" && source.control_inputs().empty();
-    if (is_present || IsFed({c, 0})) continue;
-    slots.push_back(RanSlotOf(c));
-  }
-  return slots;
 }
 
 absl::Status Planner::CheckArity(const Node& node) const {
@@ -211,8 +115,8 @@ absl::Status Planner::CheckArity(const Node& node) const {
 // because the Merge may come after the NextIteration.
 void Planner::CarryIntoMerge(NodeId merge, int input, Step* step) {
   const int loop = nest_.loop_of[merge];
-  const int next = SlotOf(graph_.node(merge).inputs()[input]);
-  const int current = NewSlot(loop);
+  const int next = slots_.Of(graph_.node(merge).inputs()[input]);
+  const int current = slots_.New(loop);
   plan_.loops[loop].carries.push_back({next, current});
   step->inputs.push_back(current);
 }
@@ -232,7 +136,7 @@ int Planner::ReadVariable(const Step& reader, int slot, int loop,
   // A reader that does not run does not read: the variable may have no value.
   step.controls.insert(step.controls.end(), other_inputs.begin(),
                        other_inputs.end());
-  step.outputs = {NewSlot(loop)};
+  step.outputs = {slots_.New(loop)};
   const int value = step.outputs[0];
   plan_.steps.push_back(std::move(step));
   return value;
@@ -259,7 +163,7 @@ absl::Status Planner::AddInputs(NodeId id, Step* step) {
     if (!IsFed(e) && !wants_reference && graph::IsRefType(TypeOf(graph_, e))) {
       read.push_back(step->inputs.size());
     }
-    step->inputs.push_back(SlotOf(e));
+    step->inputs.push_back(slots_.Of(e));
   }
   const std::vector<int> inputs = step->inputs;
   for (size_t i : read) {
@@ -276,13 +180,13 @@ absl::Status Planner::AddOutputs(NodeId id, Step* step) {
   OPTFARM_ASSIGN_OR_RETURN(const int outputs, OutputCountOf(node));
   for (int i = 0; i < outputs; ++i) {
     // A fed output keeps the fed value; the node may run for its others.
-    step->outputs.push_back(IsFed({id, i}) ? kNoSlot : SlotOf({id, i}));
+    step->outputs.push_back(IsFed({id, i}) ? kNoSlot : slots_.Of({id, i}));
   }
   const bool is_waited_for =
       std::any_of(node.uses().begin(), node.uses().end(),
                   [](const graph::Use& use) { return use.is_control(); });
   if (is_waited_for && (outputs == 0 || IsSwitch(node.op()))) {
-    step->ran = RanSlotOf(id);
+    step->ran = slots_.OfRun(id);
   }
   const int loop = nest_.loop_of[id];
   if (loop != kNoLoop && IsExit(node.op()) && step->outputs[0] != kNoSlot) {
@@ -294,9 +198,15 @@ absl::Status Planner::AddOutputs(NodeId id, Step* step) {
 absl::Status Planner::AddNode(NodeId id) {
   const Node& node = graph_.node(id);
   if (node.op() == "Const" && node.control_inputs().empty()) {
-    return AddConst(id);
+    OPTFARM_ASSIGN_OR_RETURN(plan_.initial[slots_.Of({id, 0})],
+                             ConstValue(graph_, id, request_, &plan_));
+    return absl::OkStatus();
   }
-  if (node.op() == "ImmutableConst") return AddImmutableConst(id);
+  if (node.op() == "ImmutableConst") {
+    OPTFARM_ASSIGN_OR_RETURN(plan_.initial[slots_.Of({id, 0})],
+                             ImmutableConstValue(graph_, id, request_, &plan_));
+    return absl::OkStatus();
+  }
   OPTFARM_RETURN_IF_ERROR(OutputCountOf(node).status());
   const KernelEntry* entry = AllKernels().Find(node.op());
   if (entry == nullptr) {
@@ -317,7 +227,7 @@ absl::Status Planner::AddNode(NodeId id) {
   if (step.kind == StepKind::kKernel) {
     OPTFARM_ASSIGN_OR_RETURN(step.kernel, KernelOf(id, *entry));
   }
-  step.controls = ControlSlots(node);
+  step.controls = slots_.OfControls(node);
   OPTFARM_RETURN_IF_ERROR(AddInputs(id, &step));
   OPTFARM_RETURN_IF_ERROR(AddOutputs(id, &step));
   plan_.steps.push_back(std::move(step));
@@ -336,10 +246,10 @@ absl::Status Planner::AddEntry(NodeId id) {
   reader.op = node.op();
   LoopPlan::Entry entry;
   entry.is_constant = *is_constant;
-  entry.controls = ControlSlots(node);
+  entry.controls = slots_.OfControls(node);
   reader.controls = entry.controls;
   const Endpoint from = node.inputs()[0];
-  entry.from = SlotOf(from);
+  entry.from = slots_.Of(from);
   const bool is_reference =
       !IsFed(from) && graph::IsRefType(TypeOf(graph_, from));
   if (is_reference && node.op() != "RefEnter") {
@@ -348,8 +258,8 @@ absl::Status Planner::AddEntry(NodeId id) {
   if (!IsFed({id, 0})) {
     // A constant is the outer value itself: no copy, and it can be folded.
     const bool is_alias = entry.is_constant && entry.controls.empty();
-    if (is_alias) slots_[{id, 0}] = entry.from;
-    entry.to = SlotOf({id, 0});
+    if (is_alias) slots_.Share({id, 0}, entry.from);
+    entry.to = slots_.Of({id, 0});
     if (entry.is_constant && !is_alias) {
       plan_.slot_loop[entry.to] = nest_.loops[loop].parent;
     }
@@ -406,13 +316,13 @@ void Planner::AddFetches() {
       plan_.fetch_slots.push_back(kNoSlot);
       continue;
     }
-    const int slot = SlotOf(e);
+    const int slot = slots_.Of(e);
     const int loop = plan_.slot_loop[slot];
     if (loop == kNoLoop) {
       plan_.fetch_slots.push_back(slot);
       continue;
     }
-    const int out = NewSlot(kNoLoop);
+    const int out = slots_.New(kNoLoop);
     plan_.fetch_slots.push_back(out);
     LoopPlan* outermost = &plan_.loops[loop];
     while (outermost->parent != kNoLoop) {
@@ -435,7 +345,8 @@ void Planner::AddFetches() {
 absl::StatusOr<ExecutionPlan> Planner::Build() {
   OPTFARM_ASSIGN_OR_RETURN(ends_,
                            FindEnds(graph_, request_.feeds, request_.fetches));
-  for (const Endpoint& e : ends_.feeds) plan_.feed_slots.push_back(SlotOf(e));
+  for (const Endpoint& e : ends_.feeds)
+    plan_.feed_slots.push_back(slots_.Of(e));
   plan_.feed_types = ends_.feed_types;
   for (const graph::TensorName& name : request_.feeds) {
     plan_.feed_names.push_back(graph::ToString(name));
