@@ -137,38 +137,50 @@ absl::Status RequirePadding(const Tensor& padding, const Tensor& values) {
   return RequireSameDtype(values, padding);
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeDiagPart(
-    const tensorflow::NodeDef& node) {
+// A kernel of `inputs` inputs; compute(context, alignment) does the rest.
+template <typename Compute>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeBandKernel(
+    const tensorflow::NodeDef& node, int inputs, Compute compute) {
   OPTFARM_ASSIGN_OR_RETURN(const Alignment alignment, ReadAlignment(node));
-  return MakeKernel([alignment](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
-    const Tensor& input = context->input(0);
-    const Tensor& padding = context->input(2);
-    OPTFARM_RETURN_IF_ERROR(RequirePadding(padding, input));
-    OPTFARM_ASSIGN_OR_RETURN(const Band band,
-                             BandOf(input, context->input(1), alignment));
-    const auto batch = input.shape().dims().first(input.rank() - 2);
-    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, DiagonalsShape(batch, band));
-    OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
-                             context->AllocateOutput(0, input.dtype(), shape));
-    const int64_t matrices = DimProduct(input.shape(), 0, input.rank() - 2);
-    return VisitBySize(input.dtype(), "input", [&](auto tag) -> absl::Status {
-      using T = typename decltype(tag)::type;
-      std::fill_n(out->data<T>(), shape.num_elements(), *padding.data<T>());
-      for (int64_t n = 0; n < matrices; ++n) {
-        const T* from = input.data<T>() + n * band.rows * band.columns;
-        T* to = out->data<T>() + n * band.count() * band.longest();
-        for (int64_t d = band.low; d <= band.high; ++d) {
-          const int64_t row = std::max<int64_t>(-d, 0);
-          for (int64_t i = 0; i < band.LengthOf(d); ++i) {
-            to[band.PlaceOf(row + i, row + i + d)] =
-                from[(row + i) * band.columns + row + i + d];
-          }
+  return MakeKernel([=](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, inputs));
+    return compute(context, alignment);
+  });
+}
+
+absl::Status ComputeDiagPart(KernelContext* context,
+                             const Alignment& alignment) {
+  const Tensor& input = context->input(0);
+  const Tensor& padding = context->input(2);
+  OPTFARM_RETURN_IF_ERROR(RequirePadding(padding, input));
+  OPTFARM_ASSIGN_OR_RETURN(const Band band,
+                           BandOf(input, context->input(1), alignment));
+  const auto batch = input.shape().dims().first(input.rank() - 2);
+  OPTFARM_ASSIGN_OR_RETURN(const Shape shape, DiagonalsShape(batch, band));
+  OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
+                           context->AllocateOutput(0, input.dtype(), shape));
+  const int64_t matrices = DimProduct(input.shape(), 0, input.rank() - 2);
+  return VisitBySize(input.dtype(), "input", [&](auto tag) -> absl::Status {
+    using T = typename decltype(tag)::type;
+    std::fill_n(out->data<T>(), shape.num_elements(), *padding.data<T>());
+    for (int64_t n = 0; n < matrices; ++n) {
+      const T* from = input.data<T>() + n * band.rows * band.columns;
+      T* to = out->data<T>() + n * band.count() * band.longest();
+      for (int64_t d = band.low; d <= band.high; ++d) {
+        const int64_t row = std::max<int64_t>(-d, 0);
+        for (int64_t i = 0; i < band.LengthOf(d); ++i) {
+          to[band.PlaceOf(row + i, row + i + d)] =
+              from[(row + i) * band.columns + row + i + d];
         }
       }
-      return absl::OkStatus();
-    });
+    }
+    return absl::OkStatus();
   });
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeDiagPart(
+    const tensorflow::NodeDef& node) {
+  return MakeBandKernel(node, 3, ComputeDiagPart);
 }
 
 // What stands in `size` when it is -1.
@@ -216,73 +228,76 @@ absl::StatusOr<Band> BandOfDiagonals(const KernelContext& context,
   return band;
 }
 
+// All elements of `out`, which holds matrices: those of the band from their
+// diagonals, element i from outside(i) else.
+template <typename T, typename Outside>
+void FillMatrices(const Band& band, const T* diagonals, Outside outside,
+                  Tensor* out) {
+  for (int64_t i = 0; i < out->num_elements(); ++i) {
+    const int64_t column = i % band.columns;
+    const int64_t row = i / band.columns % band.rows;
+    const int64_t n = i / band.columns / band.rows;
+    out->data<T>()[i] = band.Has(row, column)
+                            ? diagonals[n * band.count() * band.longest() +
+                                        band.PlaceOf(row, column)]
+                            : outside(i);
+  }
+}
+
+absl::Status ComputeDiag(KernelContext* context, const Alignment& alignment) {
+  const Tensor& diagonal = context->input(0);
+  const Tensor& padding = context->input(4);
+  OPTFARM_RETURN_IF_ERROR(RequirePadding(padding, diagonal));
+  OPTFARM_ASSIGN_OR_RETURN(const Band band,
+                           BandOfDiagonals(*context, alignment));
+  const int own = band.count() > 1 ? 2 : 1;
+  const auto batch = diagonal.shape().dims().first(diagonal.rank() - own);
+  std::vector<int64_t> dims(batch.begin(), batch.end());
+  dims.push_back(band.rows);
+  dims.push_back(band.columns);
+  OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+  OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
+                           context->AllocateOutput(0, diagonal.dtype(), shape));
+  return VisitBySize(
+      diagonal.dtype(), "diagonal", [&](auto tag) -> absl::Status {
+        using T = typename decltype(tag)::type;
+        const T pad = *padding.data<T>();
+        FillMatrices(
+            band, diagonal.data<T>(), [pad](int64_t) { return pad; }, out);
+        return absl::OkStatus();
+      });
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> MakeDiag(
     const tensorflow::NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const Alignment alignment, ReadAlignment(node));
-  return MakeKernel([alignment](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 5));
-    const Tensor& diagonal = context->input(0);
-    const Tensor& padding = context->input(4);
-    OPTFARM_RETURN_IF_ERROR(RequirePadding(padding, diagonal));
-    OPTFARM_ASSIGN_OR_RETURN(const Band band,
-                             BandOfDiagonals(*context, alignment));
-    const int own = band.count() > 1 ? 2 : 1;
-    const auto batch = diagonal.shape().dims().first(diagonal.rank() - own);
-    std::vector<int64_t> dims(batch.begin(), batch.end());
-    dims.push_back(band.rows);
-    dims.push_back(band.columns);
-    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
-    OPTFARM_ASSIGN_OR_RETURN(
-        Tensor * out, context->AllocateOutput(0, diagonal.dtype(), shape));
-    return VisitBySize(
-        diagonal.dtype(), "diagonal", [&](auto tag) -> absl::Status {
-          using T = typename decltype(tag)::type;
-          const T pad = *padding.data<T>();
-          for (int64_t i = 0; i < shape.num_elements(); ++i) {
-            const int64_t column = i % band.columns;
-            const int64_t row = i / band.columns % band.rows;
-            const int64_t n = i / band.columns / band.rows;
-            out->data<T>()[i] =
-                band.Has(row, column)
-                    ? diagonal.data<T>()[n * band.count() * band.longest() +
-                                         band.PlaceOf(row, column)]
-                    : pad;
-          }
-          return absl::OkStatus();
-        });
+  return MakeBandKernel(node, 5, ComputeDiag);
+}
+
+absl::Status ComputeSetDiag(KernelContext* context,
+                            const Alignment& alignment) {
+  const Tensor& input = context->input(0);
+  const Tensor& diagonal = context->input(1);
+  OPTFARM_RETURN_IF_ERROR(RequireSameDtype(input, diagonal));
+  OPTFARM_ASSIGN_OR_RETURN(const Band band,
+                           BandOf(input, context->input(2), alignment));
+  const auto batch = input.shape().dims().first(input.rank() - 2);
+  OPTFARM_ASSIGN_OR_RETURN(const Shape wanted, DiagonalsShape(batch, band));
+  OPTFARM_RETURN_IF_ERROR(RequireShape(diagonal, "diagonal", wanted));
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor * out, context->AllocateOutput(0, input.dtype(), input.shape()));
+  return VisitBySize(input.dtype(), "input", [&](auto tag) -> absl::Status {
+    using T = typename decltype(tag)::type;
+    const T* outside = input.data<T>();
+    FillMatrices(
+        band, diagonal.data<T>(), [outside](int64_t i) { return outside[i]; },
+        out);
+    return absl::OkStatus();
   });
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeSetDiag(
     const tensorflow::NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const Alignment alignment, ReadAlignment(node));
-  return MakeKernel([alignment](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
-    const Tensor& input = context->input(0);
-    const Tensor& diagonal = context->input(1);
-    OPTFARM_RETURN_IF_ERROR(RequireSameDtype(input, diagonal));
-    OPTFARM_ASSIGN_OR_RETURN(const Band band,
-                             BandOf(input, context->input(2), alignment));
-    const auto batch = input.shape().dims().first(input.rank() - 2);
-    OPTFARM_ASSIGN_OR_RETURN(const Shape wanted, DiagonalsShape(batch, band));
-    OPTFARM_RETURN_IF_ERROR(RequireShape(diagonal, "diagonal", wanted));
-    OPTFARM_ASSIGN_OR_RETURN(
-        Tensor * out, context->AllocateOutput(0, input.dtype(), input.shape()));
-    return VisitBySize(input.dtype(), "input", [&](auto tag) -> absl::Status {
-      using T = typename decltype(tag)::type;
-      for (int64_t i = 0; i < input.num_elements(); ++i) {
-        const int64_t column = i % band.columns;
-        const int64_t row = i / band.columns % band.rows;
-        const int64_t n = i / band.columns / band.rows;
-        out->data<T>()[i] =
-            band.Has(row, column)
-                ? diagonal.data<T>()[n * band.count() * band.longest() +
-                                     band.PlaceOf(row, column)]
-                : input.data<T>()[i];
-      }
-      return absl::OkStatus();
-    });
-  });
+  return MakeBandKernel(node, 3, ComputeSetDiag);
 }
 
 }  // namespace

@@ -143,6 +143,9 @@ void StoreElement(const Wide& value, int64_t n, Tensor* out) {
   });
 }
 
+// Svd (singular_values.cc), part of the decompositions' family.
+void AddSingularValueKernels(KernelCatalog* catalog);
+
 // Of an Eigen::PartialPivLU.
 template <typename Lu>
 bool IsSingular(const Lu& lu) {

@@ -1,8 +1,7 @@
-// Serialized messages to tensors: ParseExample, ParseSingleExample,
-// ParseTensor, and SerializeTensor. A dense feature of an example has a shape
-// and stands in one tensor for the whole batch; one whose first dimension is
-// not known is padded to the longest. A sparse feature has any number of values
-// and becomes a sparse tensor.
+// Serialized examples to tensors: ParseExample, ParseSingleExample. A dense
+// feature of an example has a shape and stands in one tensor for the whole
+// batch; one whose first dimension is not known is padded to the longest. A
+// sparse feature has any number of values and becomes a sparse tensor.
 
 #include <algorithm>
 #include <string>
@@ -11,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
-#include "engine/graph/partial_shape.h"
 #include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/example_features.h"
 #include "engine/runtime/kernels/families.h"
 #include "engine/runtime/kernels/text_function.h"
 #include "tensorflow/core/example/example.pb.h"
@@ -21,18 +20,6 @@ namespace optfarm::runtime {
 namespace {
 
 using tensorflow::Feature;
-
-struct DenseFeature {
-  DataType dtype = tensorflow::DT_INVALID;
-  // Without the first dimension when that is not known.
-  Shape shape;
-  bool has_any_length = false;
-};
-
-struct Features {
-  std::vector<DataType> sparse;
-  std::vector<DenseFeature> dense;
-};
 
 // A feature's values of one type. The types are those that a Feature has.
 template <typename Visitor>
@@ -262,7 +249,7 @@ struct Keys {
 };
 
 // `first_default`: the input that is the first dense feature's default.
-absl::Status StoreAll(const Batch& batch, const Features& features,
+absl::Status StoreAll(const Batch& batch, const ExampleFeatures& features,
                       const Keys& keys, int first_default,
                       KernelContext* context) {
   const int sparse = static_cast<int>(features.sparse.size());
@@ -284,66 +271,6 @@ absl::Status StoreAll(const Batch& batch, const Features& features,
   return absl::OkStatus();
 }
 
-absl::Status CheckType(const tensorflow::NodeDef& node, DataType dtype) {
-  if (dtype == tensorflow::DT_FLOAT || dtype == tensorflow::DT_INT64 ||
-      dtype == tensorflow::DT_STRING) {
-    return absl::OkStatus();
-  }
-  return absl::UnimplementedError(absl::StrCat(
-      node.op(), " has no kernel for features of ", graph::DataTypeName(dtype),
-      ", only for float, int64 and string"));
-}
-
-absl::StatusOr<DenseFeature> ReadDense(
-    const tensorflow::TensorShapeProto& proto, DataType dtype) {
-  OPTFARM_ASSIGN_OR_RETURN(const graph::PartialShape partial,
-                           graph::PartialShape::FromProto(proto));
-  DenseFeature dense;
-  dense.dtype = dtype;
-  dense.has_any_length = partial.has_rank() && partial.rank() > 0 &&
-                         partial.dim(0) == graph::kUnknownDim;
-  const graph::PartialShape rest =
-      dense.has_any_length ? partial.Slice(1) : partial;
-  if (!rest.is_static()) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dense shape ", partial.ToString(),
-                     " is not known but for its first dimension"));
-  }
-  OPTFARM_ASSIGN_OR_RETURN(dense.shape, Shape::FromDims(rest.dims()));
-  if (dense.has_any_length && dense.shape.num_elements() == 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "dense shape ", partial.ToString(), " has no room for values"));
-  }
-  return dense;
-}
-
-absl::StatusOr<Features> ReadFeatures(const tensorflow::NodeDef& node) {
-  Features features;
-  OPTFARM_ASSIGN_OR_RETURN(features.sparse,
-                           graph::GetTypes(node, "sparse_types"));
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<DataType> types,
-                           graph::GetTypes(node, "Tdense"));
-  const auto shapes = node.attr().find("dense_shapes");
-  const int count =
-      shapes == node.attr().end() ? 0 : shapes->second.list().shape_size();
-  if (count != static_cast<int>(types.size())) {
-    return absl::InvalidArgumentError(absl::StrCat("there are ", types.size(),
-                                                   " dense features, but ",
-                                                   count, " dense shapes"));
-  }
-  for (DataType dtype : features.sparse) {
-    OPTFARM_RETURN_IF_ERROR(CheckType(node, dtype));
-  }
-  for (int i = 0; i < count; ++i) {
-    OPTFARM_RETURN_IF_ERROR(CheckType(node, types[i]));
-    OPTFARM_ASSIGN_OR_RETURN(
-        DenseFeature dense,
-        ReadDense(shapes->second.list().shape(i), types[i]));
-    features.dense.push_back(std::move(dense));
-  }
-  return features;
-}
-
 // Keys that are inputs, from input `first` on.
 absl::StatusOr<std::vector<std::string>> ReadKeys(const KernelContext& context,
                                                   int first, size_t count) {
@@ -358,7 +285,8 @@ absl::StatusOr<std::vector<std::string>> ReadKeys(const KernelContext& context,
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeParseExample(
     const tensorflow::NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const Features features, ReadFeatures(node));
+  OPTFARM_ASSIGN_OR_RETURN(const ExampleFeatures features,
+                           ReadExampleFeatures(node));
   return MakeKernel([features](KernelContext* context) -> absl::Status {
     const size_t sparse = features.sparse.size();
     const size_t dense = features.dense.size();
@@ -386,7 +314,8 @@ std::vector<std::string> KeysAttr(const tensorflow::NodeDef& node,
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeParseSingleExample(
     const tensorflow::NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const Features features, ReadFeatures(node));
+  OPTFARM_ASSIGN_OR_RETURN(const ExampleFeatures features,
+                           ReadExampleFeatures(node));
   const Keys keys = {KeysAttr(node, "sparse_keys"),
                      KeysAttr(node, "dense_keys")};
   if (keys.sparse.size() != features.sparse.size() ||
@@ -405,50 +334,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeParseSingleExample(
   });
 }
 
-absl::StatusOr<std::unique_ptr<Kernel>> MakeParseTensor(
-    const tensorflow::NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const DataType dtype,
-                           graph::GetType(node, "out_type"));
-  // A dtype without elements is found here.
-  OPTFARM_RETURN_IF_ERROR(Tensor::Allocate(dtype, Shape{0}).status());
-  return MakeKernel([dtype](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
-    const Tensor& serialized = context->input(0);
-    OPTFARM_RETURN_IF_ERROR(RequireText(serialized, "serialized"));
-    OPTFARM_RETURN_IF_ERROR(RequireOneElement(serialized, "serialized"));
-    tensorflow::TensorProto proto;
-    if (!proto.ParseFromString(*serialized.data<std::string>())) {
-      return absl::InvalidArgumentError(
-          "'serialized' is no tensorflow.TensorProto");
-    }
-    OPTFARM_ASSIGN_OR_RETURN(Tensor tensor, Tensor::FromProto(proto));
-    OPTFARM_RETURN_IF_ERROR(RequireDtype(tensor, "serialized", dtype));
-    context->SetOutput(0, std::move(tensor));
-    return absl::OkStatus();
-  });
-}
-
-absl::StatusOr<std::unique_ptr<Kernel>> MakeSerializeTensor(
-    const tensorflow::NodeDef&) {
-  return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
-    const Tensor& tensor = context->input(0);
-    if (tensor.is_handle()) {
-      return absl::InvalidArgumentError("a handle cannot be serialized");
-    }
-    context->SetOutput(
-        0, Tensor::Scalar<std::string>(tensor.ToProto().SerializeAsString()));
-    return absl::OkStatus();
-  });
-}
-
 }  // namespace
 
 void AddParseExampleKernels(KernelCatalog* catalog) {
   catalog->Add("ParseExample", MakeParseExample);
   catalog->Add("ParseSingleExample", MakeParseSingleExample);
-  catalog->Add("ParseTensor", MakeParseTensor);
-  catalog->Add("SerializeTensor", MakeSerializeTensor);
 }
 
 }  // namespace optfarm::runtime
