@@ -40,7 +40,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define OPTFARM_API_VERSION 1000
+#define OPTFARM_API_VERSION 1001
 
 // The only symbols that the shared library shows.
 #define OPTFARM_EXPORT __attribute__((visibility("default")))
@@ -266,6 +266,10 @@ typedef struct optfarm_session_options {
   int32_t threads;
   // These threads instead; NULL: the session has its own.
   const optfarm_thread_pool* thread_pool;
+  // What weights may take in the form in which kernels read them; those of a
+  // memory-mapped model that are more are read from its file by each run, which
+  // costs time. UNITS: bytes; 0: no limit.
+  int64_t packed_weights_limit_bytes;
 } optfarm_session_options;
 
 OPTFARM_EXPORT void optfarm_session_options_init(

@@ -355,6 +355,8 @@ struct SessionOptions {
   int threads = 1;
   // These threads instead.
   const ThreadPool* thread_pool = nullptr;
+  // As optfarm_session_options has it. UNITS: bytes; 0: no limit.
+  int64_t packed_weights_limit_bytes = 0;
 };
 
 // Lets one thread end the runs of others. OWNERSHIP: outlives those runs.
@@ -401,6 +403,7 @@ class Session {
     if (options.thread_pool != nullptr) {
       wanted.thread_pool = options.thread_pool->get();
     }
+    wanted.packed_weights_limit_bytes = options.packed_weights_limit_bytes;
     const std::vector<const char*> in = Pointers(inputs);
     const std::vector<const char*> out = Pointers(outputs);
     optfarm_session* made = nullptr;

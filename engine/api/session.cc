@@ -65,10 +65,10 @@ absl::StatusOr<std::vector<graph::TensorName>> Parse(
 }
 
 // 0: `limit` stays.
-absl::Status SetMemoryLimit(int64_t bytes, int64_t* limit) {
+absl::Status SetLimit(absl::string_view option, int64_t bytes, int64_t* limit) {
   if (bytes < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "memory_limit_bytes is ", bytes, "; give 0 for no limit, or more"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(option, " is ", bytes, "; give 0 for no limit, or more"));
   }
   if (bytes > 0) *limit = bytes;
   return absl::OkStatus();
@@ -83,6 +83,9 @@ absl::StatusOr<std::unique_ptr<optfarm_session>> MakeSession(
   runtime::SessionOptions wanted;
   wanted.threads = options.threads;
   wanted.find_region = model.find_region;
+  OPTFARM_RETURN_IF_ERROR(SetLimit("packed_weights_limit_bytes",
+                                   options.packed_weights_limit_bytes,
+                                   &wanted.packed_weights_limit));
   auto made = std::make_unique<optfarm_session>();
   if (options.thread_pool != nullptr) made->pool = options.thread_pool->pool;
   wanted.pool = made->pool.get();
@@ -130,8 +133,8 @@ absl::StatusOr<runtime::RunOptions> ToRunOptions(
   if (options.time_limit_us > 0) {
     wanted.timeout = absl::Microseconds(options.time_limit_us);
   }
-  OPTFARM_RETURN_IF_ERROR(
-      SetMemoryLimit(options.memory_limit_bytes, &wanted.memory_limit));
+  OPTFARM_RETURN_IF_ERROR(SetLimit(
+      "memory_limit_bytes", options.memory_limit_bytes, &wanted.memory_limit));
   if (options.cancel != nullptr) wanted.cancelled = &options.cancel->is_set;
   return wanted;
 }

@@ -118,9 +118,35 @@ const Tensor* SharedWeights::Pack(Form* form, ThreadPool* pool) {
   return &form->packed;
 }
 
+absl::StatusOr<Tensor> SharedWeights::PackAnew(const Form& form,
+                                               ThreadPool* pool) {
+  std::shared_ptr<const Tensor> value;
+  {
+    absl::MutexLock lock(&mutex_);
+    value = kept_;
+  }
+  PageDropper drop(true, *value);
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor packed,
+      form.layout.pack(*value, pool, [&drop](int64_t end) { drop(end); }));
+  drop(value->TotalBytes());
+  return packed;
+}
+
+const Tensor* PackedWeights::Get(ThreadPool* pool, Tensor* own) const {
+  if (!*is_streamed_ || form_->is_ready.load(std::memory_order_acquire)) {
+    return Get(pool);
+  }
+  absl::StatusOr<Tensor> packed = weights_->PackAnew(*form_, pool);
+  if (!packed.ok()) return nullptr;
+  *own = *std::move(packed);
+  return own;
+}
+
 PackedWeights::PackedWeights(Tensor packed)
     : weights_(std::make_shared<SharedWeights>(packed)),
-      form_(weights_->FindOrAdd({"", packed.TotalBytes(), nullptr, nullptr})) {
+      form_(weights_->FindOrAdd({"", packed.TotalBytes(), nullptr, nullptr})),
+      is_streamed_(std::make_shared<bool>(false)) {
   form_->packed = std::move(packed);
   form_->is_ready.store(true, std::memory_order_release);
 }

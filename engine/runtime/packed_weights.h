@@ -2,6 +2,10 @@
 // run first needs them, once for all sessions over a model; from then on what
 // they were before is given up where nobody else reads it, so that a model's
 // weights are in memory once. Who asks for them later gets them unpacked.
+//
+// Weights in a mapped file may also be streamed: each run packs them when it
+// comes to their layer, and lets both forms go after it. That costs time and
+// saves what they take.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_PACKED_WEIGHTS_H_
 #define OPTFARM_ENGINE_RUNTIME_PACKED_WEIGHTS_H_
@@ -64,6 +68,7 @@ class SharedWeights {
 
  private:
   friend class PackedWeights;
+  bool is_mapped() const { return is_mapped_; }
   struct Form {
     WeightLayout layout;
     // From then on `packed` does not change.
@@ -74,6 +79,8 @@ class SharedWeights {
   Form* FindOrAdd(WeightLayout layout);
   // nullptr when there is no memory.
   const Tensor* Pack(Form* form, ThreadPool* pool);
+  // For one use. REQUIRES: is_mapped(). ERRORS: ResourceExhausted.
+  absl::StatusOr<Tensor> PackAnew(const Form& form, ThreadPool* pool);
   absl::StatusOr<std::shared_ptr<const Tensor>> Keep()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -96,7 +103,8 @@ class PackedWeights {
   // To be packed when first asked for; once for each constant and layout.
   PackedWeights(std::shared_ptr<SharedWeights> weights, WeightLayout layout)
       : weights_(std::move(weights)),
-        form_(weights_->FindOrAdd(std::move(layout))) {}
+        form_(weights_->FindOrAdd(std::move(layout))),
+        is_streamed_(std::make_shared<bool>(false)) {}
   // Of a form that is ready.
   explicit PackedWeights(Tensor packed);
 
@@ -107,6 +115,12 @@ class PackedWeights {
                ? &form_->packed
                : weights_->Pack(form_, pool);
   }
+  // The same for weights that may be streamed: then `own` holds them.
+  const Tensor* Get(ThreadPool* pool, Tensor* own) const;
+  // Has them streamed by all copies of this handle.
+  // REQUIRES: may_be_streamed(); nobody asked for them yet.
+  void Stream() const { *is_streamed_ = true; }
+  bool may_be_streamed() const { return weights_->is_mapped(); }
   // REQUIRES: Get gave the same.
   const Tensor& packed() const { return form_->packed; }
   // The weights as they came. ERRORS: SharedWeights::Value's.
@@ -119,6 +133,8 @@ class PackedWeights {
  private:
   std::shared_ptr<SharedWeights> weights_;
   SharedWeights::Form* form_ = nullptr;
+  // Written before the first run.
+  std::shared_ptr<bool> is_streamed_;
 };
 
 }  // namespace optfarm::runtime

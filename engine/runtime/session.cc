@@ -153,7 +153,10 @@ absl::StatusOr<ExecutionPlan> LoadPlan(const graph::Graph& graph,
   }
 #ifdef OPTFARM_FAST_KERNELS
   if (options.fast_kernels) {
-    RunFusions(AllFusions(), FusionContext(UsedCpuFeatures()), &plan);
+    const FusionContext fusions(UsedCpuFeatures());
+    RunFusions(AllFusions(), fusions, &plan);
+    // What is not kept does not count.
+    plan.constant_bytes -= fusions.LimitWeights(options.packed_weights_limit);
   }
 #endif
   plan.weights.clear();

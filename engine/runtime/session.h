@@ -52,6 +52,11 @@ struct SessionOptions {
   bool plan_memory = true;
   // UNITS: bytes of weights and folded constants; loading beyond it fails.
   int64_t memory_limit = std::numeric_limits<int64_t>::max();
+  // UNITS: bytes that packed weights may take. What is more, as far as it lies
+  // in a mapped file, is packed by each run when it comes to it and let go
+  // again: that takes time and little memory. What is loaded from elsewhere is
+  // packed as always.
+  int64_t packed_weights_limit = std::numeric_limits<int64_t>::max();
   // Where ImmutableConst nodes find their values; empty: such nodes are
   // refused.
   RegionFinder find_region;

@@ -108,9 +108,16 @@ int MeasureNodes(int nodes, int rounds) {
   return 0;
 }
 
-// The most that a run's tensors take at a time; the third run's, which has its
-// plan.
-absl::StatusOr<int64_t> PeakBytes(
+// UNITS: bytes.
+struct RunBytes {
+  // The most that a run's tensors take at a time; the third run's, which has
+  // its plan.
+  int64_t peak = 0;
+  // What the session holds: weights, as they are packed.
+  int64_t held = 0;
+};
+
+absl::StatusOr<RunBytes> MeasureRun(
     const std::shared_ptr<const runtime::LoadedModel>& model,
     const bench::FullSizeModel& names, const Tensor& input, bool plan_memory) {
   SessionOptions options;
@@ -121,13 +128,14 @@ absl::StatusOr<int64_t> PeakBytes(
                            graph::ParseTensorNames(names.output));
   OPTFARM_ASSIGN_OR_RETURN(const auto session,
                            Session::Create(model, feeds, fetches, options));
-  int64_t peak = 0;
+  RunBytes bytes;
+  bytes.held = session->constant_bytes();
   for (int i = 0; i < 3; ++i) {
     runtime::RunTrace trace;
     OPTFARM_RETURN_IF_ERROR(session->Run({input}, &trace).status());
-    peak = trace.peak_bytes;
+    bytes.peak = trace.peak_bytes;
   }
-  return peak;
+  return bytes;
 }
 
 absl::Status MeasureMemory(const std::string& name) {
@@ -143,16 +151,21 @@ absl::Status MeasureMemory(const std::string& name) {
                            runtime::Shape::FromDims(dims.dims()));
   OPTFARM_ASSIGN_OR_RETURN(const Tensor input,
                            Tensor::Zeros(tensorflow::DT_FLOAT, shape));
-  OPTFARM_ASSIGN_OR_RETURN(const int64_t live,
-                           PeakBytes(model, full, input, false));
-  OPTFARM_ASSIGN_OR_RETURN(const int64_t planned,
-                           PeakBytes(model, full, input, true));
+  OPTFARM_ASSIGN_OR_RETURN(const RunBytes scattered,
+                           MeasureRun(model, full, input, false));
+  OPTFARM_ASSIGN_OR_RETURN(const RunBytes planned,
+                           MeasureRun(model, full, input, true));
+  const auto live = static_cast<double>(scattered.peak);
+  const auto placed = static_cast<double>(planned.peak);
   std::printf(
       "%s: file %.1f MB, weights %.1f MB, largest live set %.2f MB, "
       "planned %.2f MB (%.2f times)\n",
       name.c_str(), file / 1e6, static_cast<double>(model->value_bytes()) / 1e6,
-      static_cast<double>(live) / 1e6, static_cast<double>(planned) / 1e6,
-      static_cast<double>(planned) / static_cast<double>(live));
+      live / 1e6, placed / 1e6, placed / live);
+  std::printf(
+      "held and planned: %.1f MB; the file and 1.3 live sets: %.1f MB\n",
+      (static_cast<double>(planned.held) + placed) / 1e6,
+      (file + 1.3 * live) / 1e6);
   rusage usage = {};
   getrusage(RUSAGE_SELF, &usage);
   std::printf("process: %.1f MB at most\n",

@@ -3,10 +3,12 @@
 // memory-mapped package of the same model. Times are this process's CPU time,
 // the median of several rounds, each with a model of its own. Memory is the
 // most that a process which does nothing else has resident after three runs,
-// and what it had when it began.
+// and what it had when it began; once as a session is by default, once with the
+// limit of packed weights, for which the time of a run is told as well: the
+// two sessions take turns.
 //
 //   load_bench                              resnet50_v1, 103 MB of weights
-//   load_bench --model=mobilenet_v1 --rounds=20
+//   load_bench --model=mobilenet_v1 --rounds=20 --keep=0.5
 
 #include <sys/resource.h>
 #include <time.h>
@@ -14,6 +16,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -62,36 +65,82 @@ struct Ends {
   std::string input_shape;
 };
 
-absl::StatusOr<Phases> MeasureOnce(const std::string& path, const Ends& model,
-                                   int runs) {
-  Phases phases;
+absl::StatusOr<api::Tensor> MakeInput(const Ends& model) {
   std::vector<int64_t> dims;
   for (const absl::string_view dim : absl::StrSplit(model.input_shape, ',')) {
     dims.push_back(std::max(std::stoll(std::string(dim)), 1ll));
   }
-  const auto input = api::Tensor::Zeros(OPTFARM_FLOAT, dims);
+  auto input = api::Tensor::Zeros(OPTFARM_FLOAT, dims);
   if (!input.ok()) return ToStatus(input.status());
+  return *std::move(input);
+}
 
+// `limit`: of packed weights; 0 for none. UNITS: bytes.
+absl::StatusOr<api::Session> MakeSession(const api::Model& model,
+                                         const Ends& ends, int64_t limit) {
+  api::SessionOptions options;
+  options.packed_weights_limit_bytes = limit;
+  auto session =
+      api::Session::Create(model, {ends.input}, {ends.output}, options);
+  if (!session.ok()) return ToStatus(session.status());
+  return *std::move(session);
+}
+
+absl::StatusOr<Phases> MeasureOnce(const std::string& path, const Ends& model,
+                                   int64_t limit, int runs) {
+  Phases phases;
+  OPTFARM_ASSIGN_OR_RETURN(const api::Tensor input, MakeInput(model));
   double start = CpuMillis();
   const auto loaded = api::Model::Load(path);
   if (!loaded.ok()) return ToStatus(loaded.status());
   phases.load = CpuMillis() - start;
 
   start = CpuMillis();
-  const auto session =
-      api::Session::Create(*loaded, {model.input}, {model.output});
-  if (!session.ok()) return ToStatus(session.status());
+  OPTFARM_ASSIGN_OR_RETURN(const api::Session session,
+                           MakeSession(*loaded, model, limit));
   phases.session = CpuMillis() - start;
 
   start = CpuMillis();
-  const auto outputs = session->Run(*input);
+  const auto outputs = session.Run(input);
   if (!outputs.ok()) return ToStatus(outputs.status());
   phases.first_run = CpuMillis() - start;
   for (int i = 1; i < runs; ++i) {
-    const auto more = session->Run(*input);
+    const auto more = session.Run(input);
     if (!more.ok()) return ToStatus(more.status());
   }
   return phases;
+}
+
+// How many times longer a run takes with the limit than without: the median of
+// rounds in which both take their turn.
+absl::StatusOr<double> MeasureSlowdown(const std::string& path,
+                                       const Ends& ends, int64_t limit,
+                                       int rounds) {
+  OPTFARM_ASSIGN_OR_RETURN(const api::Tensor input, MakeInput(ends));
+  std::vector<api::Session> sessions;
+  for (const int64_t of : {int64_t{0}, limit}) {
+    // What one has packed the other would use.
+    const auto model = api::Model::Load(path);
+    if (!model.ok()) return ToStatus(model.status());
+    OPTFARM_ASSIGN_OR_RETURN(api::Session session,
+                             MakeSession(*model, ends, of));
+    sessions.push_back(std::move(session));
+  }
+  std::vector<double> ratios;
+  for (int i = -2; i < rounds; ++i) {
+    double seconds[2];
+    for (int k = 0; k < 2; ++k) {
+      const auto start = std::chrono::steady_clock::now();
+      const auto outputs = sessions[k].Run(input);
+      if (!outputs.ok()) return ToStatus(outputs.status());
+      seconds[k] = std::chrono::duration<double>(
+                       std::chrono::steady_clock::now() - start)
+                       .count();
+    }
+    if (i >= 0) ratios.push_back(seconds[1] / seconds[0]);
+  }
+  std::sort(ratios.begin(), ratios.end());
+  return ratios[ratios.size() / 2];
 }
 
 double MedianOf(std::vector<Phases> rounds, double Phases::*phase) {
@@ -110,24 +159,25 @@ double MostResident() {
 }
 
 // What a process of its own does: "before after" on standard output.
-absl::Status PrintResident(const std::string& path, const Ends& model) {
+absl::Status PrintResident(const std::string& path, const Ends& model,
+                           int64_t limit) {
   const double before = MostResident();
   constexpr int kRuns = 3;
-  OPTFARM_RETURN_IF_ERROR(MeasureOnce(path, model, kRuns).status());
+  OPTFARM_RETURN_IF_ERROR(MeasureOnce(path, model, limit, kRuns).status());
   std::printf("%.1f %.1f\n", before, MostResident());
   return absl::OkStatus();
 }
 
 // Runs this program as above. UNITS: megabytes.
 absl::Status MeasureResident(const std::string& path, const Ends& model,
-                             double* before, double* after) {
+                             int64_t limit, double* before, double* after) {
   char self[4096];
   const ssize_t length = readlink("/proc/self/exe", self, sizeof(self));
   if (length <= 0) return absl::UnavailableError("no /proc/self/exe");
-  const std::string command =
-      absl::StrCat("'", absl::string_view(self, static_cast<size_t>(length)),
-                   "' --file='", path, "' --input=", model.input,
-                   " --output=", model.output, " --shape=", model.input_shape);
+  const std::string command = absl::StrCat(
+      "'", absl::string_view(self, static_cast<size_t>(length)), "' --file='",
+      path, "' --input=", model.input, " --output=", model.output,
+      " --shape=", model.input_shape, " --limit=", limit);
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return absl::UnavailableError("no process");
   const int count = std::fscanf(pipe, "%lf %lf", before, after);
@@ -137,25 +187,31 @@ absl::Status MeasureResident(const std::string& path, const Ends& model,
 }
 
 absl::Status Measure(const char* kind, const std::string& path,
-                     const Ends& model, int count) {
+                     const Ends& model, int count, double keep) {
   std::vector<Phases> rounds;
   for (int i = 0; i < count; ++i) {
     OPTFARM_ASSIGN_OR_RETURN(rounds.emplace_back(),
-                             MeasureOnce(path, model, 1));
+                             MeasureOnce(path, model, 0, 1));
   }
   OPTFARM_ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
   const double load = MedianOf(rounds, &Phases::load);
   const double session = MedianOf(rounds, &Phases::session);
-  double before = 0, after = 0;
-  OPTFARM_RETURN_IF_ERROR(MeasureResident(path, model, &before, &after));
-  std::printf("%-14s %8.1f MB %9.2f %9.2f %9.2f %11.2f %9.1f MB %7.1f MB\n",
-              kind, static_cast<double>(size) * 1e-6, load, session,
-              load + session, MedianOf(rounds, &Phases::first_run), before,
-              after);
+  double before = 0, after = 0, limited = 0;
+  OPTFARM_RETURN_IF_ERROR(MeasureResident(path, model, 0, &before, &after));
+  const auto limit = static_cast<int64_t>(keep * static_cast<double>(size));
+  OPTFARM_RETURN_IF_ERROR(
+      MeasureResident(path, model, limit, &before, &limited));
+  OPTFARM_ASSIGN_OR_RETURN(const double slowdown,
+                           MeasureSlowdown(path, model, limit, count));
+  std::printf(
+      "%-14s %8.1f MB %9.2f %9.2f %9.2f %11.2f %9.1f MB %7.1f MB %7.1f MB "
+      "%8.3f\n",
+      kind, static_cast<double>(size) * 1e-6, load, session, load + session,
+      MedianOf(rounds, &Phases::first_run), before, after, limited, slowdown);
   return absl::OkStatus();
 }
 
-absl::Status Run(const std::string& name, int rounds) {
+absl::Status Run(const std::string& name, int rounds, double keep) {
   OPTFARM_ASSIGN_OR_RETURN(FullSizeModel model, MakeFullSizeModel(name));
   const Ends ends = {model.input, model.output, model.input_shape};
   OPTFARM_ASSIGN_OR_RETURN(const std::string folder,
@@ -170,12 +226,14 @@ absl::Status Run(const std::string& name, int rounds) {
         formats::SerializeMemmapped(std::move(model.graph), kMinRegionBytes));
     OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(mapped, package.bytes));
   }
-  std::printf("%s, median of %d rounds, CPU milliseconds\n", name.c_str(),
-              rounds);
-  std::printf("%-14s %11s %9s %9s %9s %11s %12s %10s\n", "file", "size", "load",
-              "session", "together", "first run", "at first", "at most");
-  OPTFARM_RETURN_IF_ERROR(Measure("frozen graph", frozen, ends, rounds));
-  return Measure("memory-mapped", mapped, ends, rounds);
+  std::printf(
+      "%s, median of %d rounds, CPU milliseconds; limit: %.0f %% of the file\n",
+      name.c_str(), rounds, keep * 100);
+  std::printf("%-14s %11s %9s %9s %9s %11s %12s %10s %10s %8s\n", "file",
+              "size", "load", "session", "together", "first run", "at first",
+              "at most", "limited", "slower");
+  OPTFARM_RETURN_IF_ERROR(Measure("frozen graph", frozen, ends, rounds, keep));
+  return Measure("memory-mapped", mapped, ends, rounds, keep);
 }
 
 }  // namespace
@@ -184,19 +242,25 @@ absl::Status Run(const std::string& name, int rounds) {
 int main(int argc, char** argv) {
   std::string model = "resnet50_v1";
   int rounds = 11;
+  double keep = 0.75;
+  int64_t limit = 0;
   std::string file;
   optfarm::bench::Ends ends;
   CLI::App app("What an app waits for before its first answer.");
   app.add_option("--model", model, "mobilenet_v1, resnet50_v1, inception_v3");
   app.add_option("--rounds", rounds)->check(CLI::Range(1, 1000));
+  app.add_option("--keep", keep,
+                 "of the file's size, as limit of packed weights")
+      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--limit", limit, "of --file's packed weights, in bytes");
   app.add_option("--file", file, "prints the memory of this file's run alone");
   app.add_option("--input", ends.input, "of --file");
   app.add_option("--output", ends.output, "of --file");
   app.add_option("--shape", ends.input_shape, "of --file's input");
   CLI11_PARSE(app, argc, argv);
-  const absl::Status status = file.empty()
-                                  ? optfarm::bench::Run(model, rounds)
-                                  : optfarm::bench::PrintResident(file, ends);
+  const absl::Status status =
+      file.empty() ? optfarm::bench::Run(model, rounds, keep)
+                   : optfarm::bench::PrintResident(file, ends, limit);
   if (!status.ok()) {
     std::fprintf(stderr, "load_bench: %s\n",
                  std::string(status.message()).c_str());

@@ -151,7 +151,8 @@ class FloatConvolutionKernel final : public Kernel {
                             context->input(1).dtype() != image.dtype())) {
       return c_.chain.Run(context);
     }
-    const Tensor* packed = c_.packed.Get(context->pool());
+    Tensor streamed;
+    const Tensor* packed = c_.packed.Get(context->pool(), &streamed);
     if (packed == nullptr) return c_.chain.Run(context);
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out,

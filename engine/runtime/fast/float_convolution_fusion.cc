@@ -36,6 +36,7 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
   const absl::StatusOr<PackedWeights> packed = context.Pack(
       *filter, LayoutOf(panels, false), plan, &fused.constant_bytes);
   if (!packed.ok()) return;
+  context.MayStream(*packed);
   const LayerTail tail = FollowTail(*plan, number, {shape.dim(3), 4}, true);
   std::vector<int> members = tail.members;
   fused.inputs = {step.inputs[0]};

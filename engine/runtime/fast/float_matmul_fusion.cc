@@ -39,7 +39,8 @@ class FloatMatMulKernel final : public Kernel {
                             context->input(1).dtype() != left.dtype())) {
       return m_.chain.Run(context);
     }
-    const Tensor* packed = m_.packed.Get(context->pool());
+    Tensor streamed;
+    const Tensor* packed = m_.packed.Get(context->pool(), &streamed);
     if (packed == nullptr) return m_.chain.Run(context);
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out,
@@ -94,6 +95,7 @@ void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
   const absl::StatusOr<PackedWeights> packed = context.Pack(
       *right, LayoutOf(panels, transposed), plan, &fused.constant_bytes);
   if (!packed.ok()) return;
+  context.MayStream(*packed);
   const LayerTail tail = FollowTail(*plan, number, {panels.columns, 2}, true);
   fused.inputs = {step.inputs[0]};
   if (tail.residual != kNoSlot) fused.inputs.push_back(tail.residual);

@@ -1,5 +1,6 @@
 #include "engine/runtime/fast/fusions.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -21,7 +22,31 @@ absl::StatusOr<PackedWeights> FusionContext::Pack(const Tensor& weights,
     counted_.erase(packed.id());
     return absl::ResourceExhaustedError("no memory to pack weights");
   }
+  packed_bytes_ += *bytes;
   return packed;
+}
+
+int64_t FusionContext::LimitWeights(int64_t limit) const {
+  // Handles of one form side by side: it is streamed by all of them.
+  std::sort(streamable_.begin(), streamable_.end(),
+            [](const PackedWeights& a, const PackedWeights& b) {
+              return a.packed_bytes() != b.packed_bytes()
+                         ? a.packed_bytes() < b.packed_bytes()
+                         : a.id() < b.id();
+            });
+  int64_t streamed = 0;
+  int64_t largest = 0;
+  const void* last = nullptr;
+  for (const PackedWeights& packed : streamable_) {
+    if (packed.id() != last) {
+      if (packed_bytes_ - streamed + largest <= limit) break;
+      streamed += packed.packed_bytes();
+      largest = packed.packed_bytes();
+      last = packed.id();
+    }
+    packed.Stream();
+  }
+  return streamed;
 }
 
 absl::Span<const Fusion> AllFusions() {

@@ -19,6 +19,7 @@
 #define OPTFARM_ENGINE_RUNTIME_FAST_FUSIONS_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
@@ -42,11 +43,22 @@ class FusionContext {
   // ERRORS: ResourceExhausted when the limit of what is loaded would be passed.
   absl::StatusOr<PackedWeights> Pack(const Tensor& weights, WeightLayout layout,
                                      PlanEditor* plan, int64_t* bytes) const;
+  // The kernel can do with weights that are streamed.
+  void MayStream(const PackedWeights& packed) const {
+    if (packed.may_be_streamed()) streamable_.push_back(packed);
+  }
+  // Has weights streamed, the smallest first, until those that stay packed and
+  // the largest of the others take no more than `limit`, or none is left that
+  // may be. To be called after all fusions. UNITS: bytes; returns those of the
+  // streamed weights.
+  int64_t LimitWeights(int64_t limit) const;
 
  private:
   CpuFeatures cpu_;
-  // Forms that were asked for.
+  // Forms that were asked for, and their bytes.
   mutable absl::flat_hash_set<const void*> counted_;
+  mutable int64_t packed_bytes_ = 0;
+  mutable std::vector<PackedWeights> streamable_;
 };
 
 // One pass. What it cannot fuse (also for want of memory) stays as it is.
