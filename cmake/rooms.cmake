@@ -55,6 +55,10 @@ function(optfarm_tests folder)
                         optfarm_warnings GTest::gmock GTest::gtest_main)
   # A third of the tree's compile time; what tests themselves compute is little.
   target_compile_options(${id}_test PRIVATE $<$<CONFIG:Release>:-O1>)
+  if(OPTFARM_SANITIZE MATCHES thread)
+    target_sources(${id}_test PRIVATE
+                   ${PROJECT_SOURCE_DIR}/tests/support/tsan/absl_mutex.cc)
+  endif()
   if(OPTFARM_STATIC)
     optfarm_link_statically(${id}_test "")
   endif()
