@@ -17,7 +17,7 @@ using Align = Table::Align;
 
 // Shown of a long list; -o json has all.
 constexpr size_t kMostLayers = 12;
-constexpr int kMostSamples = 5;
+constexpr int kMostSamples = 10;
 
 Cell Decibel(double snr) {
   if (std::isnan(snr)) return Cell();

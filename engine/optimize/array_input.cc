@@ -118,6 +118,7 @@ absl::Status Convert(const ModelTensor& input, const std::vector<double>& mean,
                    graph::DataTypeName(want), "; convert it with astype"));
   if (have == tensorflow::DT_UINT8 && want == tensorflow::DT_FLOAT) {
     converted = ScaleToFloat(array->values, mean, std);
+    array->is_scaled = true;
     absl::StrAppend(&array->description, ", uint8 scaled by (value - ",
                     absl::StrJoin(mean, ","), ") / ", absl::StrJoin(std, ","));
   } else if (have == tensorflow::DT_DOUBLE && want == tensorflow::DT_FLOAT) {

@@ -29,6 +29,8 @@ struct ArrayInput {
   bool keep_axis = false;
   // What a slice is reshaped to, where it has another shape than the input.
   std::optional<std::vector<int64_t>> sample_shape;
+  // Mean and deviation were applied.
+  bool is_scaled = false;
   std::string description;
 
   int64_t samples() const { return constant ? 0 : values.dim(0); }

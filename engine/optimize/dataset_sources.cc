@@ -105,6 +105,15 @@ absl::Status Dataset::Data::AddArray(const DatasetOptions& options,
       target->array.constant ? ", the same for every sample"
                              : ", one sample a slice"));
   if (target->array.constant) return absl::OkStatus();
+  // They may be meant for pictures that are given too.
+  const bool has_scale =
+      options.input_mean.has_value() || options.input_std.has_value();
+  if (has_scale && !target->array.is_scaled && options.folder.empty()) {
+    warnings.push_back(absl::StrCat(
+        "--input_mean and --input_std were not applied to '", path,
+        "', because it does not hold bytes; scale the array, or leave them "
+        "out."));
+  }
   return SetSize(path, target->array.samples());
 }
 

@@ -219,8 +219,17 @@ absl::StatusOr<Dataset> OpenData(const OptimizeRequest& request,
                              recipe.calibration().seed());
 }
 
+// Data that look wrong may be why a value could not be quantized.
+absl::Status WithSuspicions(const absl::Status& status,
+                            const std::vector<std::string>& suspicions) {
+  if (suspicions.empty() || !absl::IsInvalidArgument(status)) return status;
+  return absl::InvalidArgumentError(absl::StrCat(
+      status.message(), ". About the data: ", absl::StrJoin(suspicions, " ")));
+}
+
 // Warnings about the data and what came of it.
-void AddWarnings(const Dataset& dataset, absl::Span<const ModelTensor> inputs,
+void AddWarnings(const Dataset& dataset,
+                 const std::vector<std::string>& suspicions,
                  const SampleReader& reader, const Optimizer& optimizer,
                  const Attempt& best, const OptimizerInput& job,
                  v1::Report* report) {
@@ -234,11 +243,7 @@ void AddWarnings(const Dataset& dataset, absl::Span<const ModelTensor> inputs,
         "calibrated. Give --calibration before you ship this.");
   }
   for (const std::string& text : dataset.warnings()) warn(text);
-  if (!dataset.is_random()) {
-    for (std::string& text : CheckData(inputs, dataset.size(), job.reader)) {
-      warn(std::move(text));
-    }
-  }
+  for (const std::string& text : suspicions) warn(text);
   if (reader.bad_count() > 0) {
     constexpr int64_t kNamed = 3;
     std::vector<std::string> named;
@@ -308,7 +313,12 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
   job.progress = tell;
   Optimizer optimizer(job);
   OPTFARM_RETURN_IF_ERROR(optimizer.MeasureOriginal());
-  OPTFARM_ASSIGN_OR_RETURN(Attempt best, optimizer.FindBest());
+  const std::vector<std::string> suspicions =
+      dataset.is_random() ? std::vector<std::string>()
+                          : CheckData(inputs, dataset.size(), &reader);
+  absl::StatusOr<Attempt> found = optimizer.FindBest();
+  if (!found.ok()) return WithSuspicions(found.status(), suspicions);
+  const Attempt best = *std::move(found);
 
   v1::Report report;
   FillReport(job, best, reader, &report);
@@ -346,7 +356,7 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
                              optimizer.MeasureDistributions(best));
     report.mutable_histograms()->Assign(histograms.begin(), histograms.end());
   }
-  AddWarnings(dataset, inputs, reader, optimizer, best, job, &report);
+  AddWarnings(dataset, suspicions, reader, optimizer, best, job, &report);
   for (const std::string& note : model.io.notes) report.add_warnings(note);
   tell("writing", 0.95);
   if (request.write_check_samples && best.broken.ok()) {

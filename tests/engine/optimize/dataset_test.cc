@@ -115,6 +115,17 @@ TEST(DatasetTest, ScalesBytesForAFloatInput) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto sample, data.Sample(0));
   EXPECT_THAT(sample[0].flat<float>(), ElementsAre(-1, 1));
   EXPECT_THAT(data.fed()[0], HasSubstr("127.5"));
+  EXPECT_THAT(data.warnings(), IsEmpty());
+}
+
+TEST(DatasetTest, SaysThatAScaleIsNotForFloats) {
+  DatasetOptions options;
+  options.arrays = {
+      {"", WriteArray<float>("x.npy", Shape({1, 1, 2}), {0, 255})}};
+  options.input_mean = 127.5;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset data,
+                               Dataset::Open(options, {Input("x", {1, 2})}));
+  EXPECT_THAT(data.warnings(), ElementsAre(HasSubstr("were not applied")));
 }
 
 TEST(DatasetTest, MistakesInArraysAreNamed) {

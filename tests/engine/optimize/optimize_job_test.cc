@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <vector>
 
 #include "base/digest.h"
 #include "base/files.h"
@@ -137,6 +138,23 @@ TEST(OptimizeJobTest, TheSameWorkGivesTheSameBytes) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report second, RunJob(request));
   EXPECT_EQ(first.optimized_model().sha256(),
             second.optimized_model().sha256());
+}
+
+TEST(OptimizeJobTest, DataThatCannotBeQuantizedAreNamed) {
+  OptimizeRequest request = Request("int8-fast");
+  request.labels_path.clear();
+  std::vector<float> pixels(12 * 64, 0.5f);
+  pixels[70] = std::numeric_limits<float>::quiet_NaN();
+  const std::string path = JoinPath(FreshFolder(), "x.npy");
+  OPTFARM_ASSERT_OK(
+      formats::SaveNpy(runtime::Tensor::FromValues<float>(
+                           runtime::Shape({12, 1, 8, 8, 1}), pixels)
+                           .ToProto(),
+                       path));
+  request.calibration_arrays = {{"input", path}};
+  EXPECT_THAT(RunOptimize(request, nullptr).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("samples for 'input' hold NaN")));
 }
 
 TEST(OptimizeJobTest, LayersOfInputsStayInFloatWherePayingForThemHelps) {
