@@ -1,6 +1,7 @@
 #include "engine/optimize/value_observation.h"
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -14,6 +15,7 @@
 #include "engine/runtime/quantization.h"
 #include "engine/runtime/session.h"
 #include "engine/runtime/tensor.h"
+#include "engine/runtime/thread_pool.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -23,7 +25,6 @@ using runtime::Session;
 using runtime::Tensor;
 using transforms::ObservedRange;
 using transforms::ValueHistogram;
-using Histograms = std::vector<ValueHistogram>;
 
 // UNITS: bytes of the tensors that are held at a time.
 constexpr int64_t kMostHeld = int64_t{1} << 30;
@@ -32,6 +33,31 @@ constexpr int64_t kMostHeld = int64_t{1} << 30;
 constexpr int64_t kMostCountedOfAll = int64_t{1} << 18;
 constexpr int64_t kMostCounted = 4096;
 constexpr int64_t kLeastCounted = 512;
+
+// Values that are counted together: a histogram is larger than a core's fastest
+// cache, and those of all sites take turns in it.
+constexpr size_t kCountedTogether = size_t{1} << 15;
+
+// Values of a tensor that are looked at together.
+constexpr size_t kLookedAtTogether = 4096;
+
+// A histogram, and values that are not counted yet.
+class SiteValues {
+ public:
+  std::vector<float>* waiting() { return &waiting_; }
+
+  void CountWaiting(size_t unless_below) {
+    if (waiting_.size() < unless_below) return;
+    histogram_.Add(waiting_);
+    waiting_.clear();
+  }
+  const ValueHistogram& histogram() const { return histogram_; }
+
+ private:
+  ValueHistogram histogram_;
+  std::vector<float> waiting_;
+};
+using Histograms = std::vector<SiteValues>;
 
 // Histograms of all sites, one set for each sample that is running: threads
 // need not wait for one another.
@@ -50,12 +76,13 @@ class HistogramSets {
     absl::MutexLock lock(&mutex_);
     free_.push_back(std::move(set));
   }
-  // All sets together. REQUIRES: none is taken.
-  Histograms Merged() {
-    absl::MutexLock lock(&mutex_);
-    Histograms all(sites_);
-    for (const Histograms& set : free_) {
-      for (size_t i = 0; i < sites_; ++i) all[i].Merge(set[i]);
+  // All sets' values of a site together. REQUIRES: none is taken. THREADS: any,
+  // for one site each.
+  ValueHistogram Merged(size_t site) ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    ValueHistogram all;
+    for (Histograms& set : free_) {
+      set[site].CountWaiting(0);
+      all.Merge(set[site].histogram());
     }
     return all;
   }
@@ -90,34 +117,41 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(
 int64_t StrideFor(const Tensor& tensor, int64_t most) {
   const int64_t channels =
       tensor.rank() > 0 ? tensor.dim(tensor.rank() - 1) : 1;
-  int64_t stride = std::max<int64_t>(1, tensor.num_elements() / most);
+  int64_t stride =
+      std::max<int64_t>(1, (tensor.num_elements() + most - 1) / most);
   while (stride > 1 && std::gcd(stride, channels) != 1) --stride;
   return stride;
 }
 
 void CountFloats(const Tensor& tensor, int64_t most,
-                 ValueHistogram* histogram) {
+                 std::vector<float>* counted) {
   const absl::Span<const float> values = tensor.flat<float>();
-  const int64_t stride = StrideFor(tensor, most);
-  if (stride == 1) {
-    histogram->Add(values);
-    return;
-  }
-  std::vector<float> counted;
-  for (size_t i = 0; i < values.size(); i += stride) {
-    counted.push_back(values[i]);
+  const auto stride = static_cast<size_t>(StrideFor(tensor, most));
+  ObservedRange ends;
+  size_t next = 0;
+  // A part at a time, which is still in a core's cache for the second look.
+  for (size_t at = 0; at < values.size(); at += kLookedAtTogether) {
+    const auto part = values.subspan(at, kLookedAtTogether);
+    if (stride > 1) {
+      const ObservedRange of_part = transforms::ExtremesOf(part);
+      // Both are NaN, or none; what is NaN stays so.
+      const bool is_bad = std::isnan(of_part.min);
+      if (is_bad || of_part.min < ends.min) ends.min = of_part.min;
+      if (is_bad || of_part.max > ends.max) ends.max = of_part.max;
+    }
+    for (; next < at + part.size(); next += stride) {
+      counted->push_back(values[next]);
+    }
   }
   // Zero, which they may be, is counted apart and does no harm.
-  const ObservedRange ends = transforms::ExtremesOf(values);
-  counted.insert(counted.end(), {ends.min, ends.max});
-  histogram->Add(counted);
+  if (stride > 1) counted->insert(counted->end(), {ends.min, ends.max});
 }
 
 // The codes as numbers. There is one range for all or one for each element of
 // the last axis.
 absl::Status CountCodes(const Tensor& codes, absl::Span<const float> min,
                         absl::Span<const float> max, int64_t most_counted,
-                        ValueHistogram* histogram) {
+                        std::vector<float>* counted) {
   const size_t channels = min.size();
   const int64_t count = codes.num_elements();
   if (channels == 0 || max.size() != channels ||
@@ -132,10 +166,9 @@ absl::Status CountCodes(const Tensor& codes, absl::Span<const float> min,
     decode.emplace_back(runtime::Range{min[c], max[c]});
   }
   const auto* const from = static_cast<const int32_t*>(codes.raw());
-  std::vector<float> counted;
   const int64_t stride = StrideFor(codes, most_counted);
   for (int64_t i = 0; i < count; i += stride) {
-    counted.push_back(decode[i % channels](from[i]));
+    counted->push_back(decode[i % channels](from[i]));
   }
   std::vector<int32_t> low(from, from + channels), high = low;
   for (int64_t at = 0; at < count; at += static_cast<int64_t>(channels)) {
@@ -149,8 +182,7 @@ absl::Status CountCodes(const Tensor& codes, absl::Span<const float> min,
     least = std::min(least, decode[c](low[c]));
     most = std::max(most, decode[c](high[c]));
   }
-  if (stride > 1) counted.insert(counted.end(), {least, most});
-  histogram->Add(counted);
+  if (stride > 1) counted->insert(counted->end(), {least, most});
   return absl::OkStatus();
 }
 
@@ -161,11 +193,11 @@ absl::Status CheckFloat(const RangeSite& site, const Tensor& value) {
 }
 
 absl::Status Count(const RangeSite& site, const Tensor* fetched, int64_t most,
-                   ValueHistogram* histogram) {
+                   std::vector<float>* counted) {
   const Tensor& value = fetched[0];
   if (site.is_float) {
     OPTFARM_RETURN_IF_ERROR(CheckFloat(site, value));
-    CountFloats(value, most, histogram);
+    CountFloats(value, most, counted);
     return absl::OkStatus();
   }
   const std::string doing = absl::StrCat("what '", site.node, "' reads");
@@ -176,7 +208,7 @@ absl::Status Count(const RangeSite& site, const Tensor* fetched, int64_t most,
         absl::StrCat(doing, " is not 32-bit codes with a range"));
   }
   return Annotate(CountCodes(value, fetched[1].flat<float>(),
-                             fetched[2].flat<float>(), most, histogram),
+                             fetched[2].flat<float>(), most, counted),
                   doing);
 }
 
@@ -191,33 +223,38 @@ size_t SitesThatFit(absl::Span<const int64_t> bytes, size_t first,
   return last - first;
 }
 
-// UNITS: bytes of each site's tensor for the first sample that can be used;
-// nothing when none can be. `session` fetches all sites.
-absl::StatusOr<std::vector<int64_t>> SizesOf(const Session& session,
-                                             absl::Span<const RangeSite> sites,
-                                             const SampleRun& run) {
-  std::vector<int64_t> bytes(sites.size(), 0);
-  for (const int64_t index : run.samples) {
-    const auto sample = run.reader->Read(index);
-    if (!sample.has_value()) continue;
-    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
-                             session.Run(*sample));
-    const Tensor* value = values.data();
-    for (size_t i = 0; i < sites.size(); ++i) {
-      bytes[i] = value->num_elements() *
-                 static_cast<int64_t>(runtime::ElementSize(value->dtype()));
-      value += FetchesOf(sites[i]);
-    }
-    break;
-  }
-  return bytes;
-}
-
 // Looks at what was fetched for `count` sites from `first` on in one run, on
 // the thread that ran it.
 using Look =
     absl::FunctionRef<absl::Status(size_t place, size_t first, size_t count,
                                    const std::vector<Tensor>& fetched)>;
+
+// Looks at all sites for the first sample that can be used, which tells how
+// much memory they take. `session` fetches all sites. Returns the sample's
+// place, and sets `bytes` to those of each site's tensor; as many places as
+// there are samples when none can be used.
+absl::StatusOr<size_t> LookAtFirst(const Session& session,
+                                   absl::Span<const RangeSite> sites,
+                                   const SampleRun& run, Look look,
+                                   std::vector<int64_t>* bytes) {
+  size_t place = 0;
+  for (; place < run.samples.size(); ++place) {
+    const auto sample = run.reader->Read(run.samples[place]);
+    if (!sample.has_value()) continue;
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> values,
+                             session.Run(*sample));
+    const Tensor* value = values.data();
+    for (const RangeSite& site : sites) {
+      bytes->push_back(
+          value->num_elements() *
+          static_cast<int64_t>(runtime::ElementSize(value->dtype())));
+      value += FetchesOf(site);
+    }
+    OPTFARM_RETURN_IF_ERROR(look(place, 0, sites.size(), values));
+    break;
+  }
+  return place;
+}
 
 // Fetches all sites of each sample, some at a time where memory asks for it.
 // Returns which samples could be used.
@@ -225,8 +262,14 @@ absl::StatusOr<std::vector<size_t>> FetchSites(
     const graph::Graph& graph, absl::Span<const RangeSite> sites,
     const SampleRun& run, Look look) {
   OPTFARM_ASSIGN_OR_RETURN(auto session, MakeSession(graph, sites, run.inputs));
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> sizes,
-                           SizesOf(*session, sites, run));
+  std::vector<int64_t> sizes;
+  OPTFARM_ASSIGN_OR_RETURN(const size_t known,
+                           LookAtFirst(*session, sites, run, look, &sizes));
+  if (known == run.samples.size()) {
+    OPTFARM_RETURN_IF_ERROR(run.reader->CheckBad());
+    return std::vector<size_t>();
+  }
+  const size_t begin = known + 1;
   const int64_t most = kMostHeld / std::max(1, run.threads);
   std::vector<size_t> used;
   for (size_t first = 0; first < sites.size();) {
@@ -239,16 +282,16 @@ absl::StatusOr<std::vector<size_t>> FetchSites(
         -> absl::StatusOr<std::vector<Tensor>> {
       OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> fetched,
                                session->Run(sample));
-      OPTFARM_RETURN_IF_ERROR(look(place, first, count, fetched));
+      OPTFARM_RETURN_IF_ERROR(look(begin + place, first, count, fetched));
       return std::vector<Tensor>();
     };
-    used.clear();
+    used = {known};
     const auto take = [&](size_t place, const std::vector<Tensor>&) {
-      used.push_back(place);
+      used.push_back(begin + place);
       return absl::OkStatus();
     };
-    OPTFARM_RETURN_IF_ERROR(
-        RunSamples(run.samples, run.threads, run.reader, run_one, take));
+    OPTFARM_RETURN_IF_ERROR(RunSamples(run.samples.subspan(begin), run.threads,
+                                       run.reader, run_one, take));
     first += count;
   }
   OPTFARM_RETURN_IF_ERROR(run.reader->CheckBad());
@@ -292,7 +335,8 @@ absl::StatusOr<ValueObservation> ObserveValues(
     Histograms set = sets.Take();
     const Tensor* value = fetched.data();
     for (size_t i = first; i < first + count; ++i) {
-      OPTFARM_RETURN_IF_ERROR(Count(sites[i], value, most, &set[i]));
+      OPTFARM_RETURN_IF_ERROR(Count(sites[i], value, most, set[i].waiting()));
+      set[i].CountWaiting(kCountedTogether);
       value += FetchesOf(sites[i]);
     }
     sets.Return(std::move(set));
@@ -302,7 +346,14 @@ absl::StatusOr<ValueObservation> ObserveValues(
   if (!used.ok()) return Annotate(used.status(), kDoing);
   ValueObservation observation;
   observation.samples = static_cast<int64_t>(used->size());
-  Histograms merged = sets.Merged();
+  std::vector<ValueHistogram> merged(sites.size());
+  runtime::ThreadPool pool(std::max(1, run.threads));
+  pool.ParallelFor(static_cast<int64_t>(sites.size()), 1,
+                   [&](int64_t first, int64_t last) {
+                     for (int64_t i = first; i < last; ++i) {
+                       merged[i] = sets.Merged(static_cast<size_t>(i));
+                     }
+                   });
   for (size_t i = 0; i < sites.size(); ++i) {
     observation.histograms[sites[i].node] = std::move(merged[i]);
   }

@@ -15,6 +15,8 @@ constexpr double kSteps = 255;
 constexpr int kCandidates = 128;
 // A divergence cannot see how coarse a code is when it has fewer bins.
 constexpr int kLeastCandidate = kCandidates / 8;
+// Of the ends one in so many is tried at first: a divergence is dear.
+constexpr int kStride = 4;
 // UNITS: values. Stands for none where a divergence would be infinite.
 constexpr double kNearlyNone = 1e-4;
 
@@ -207,17 +209,25 @@ ObservedRange LeastDivergenceRange(const ValueHistogram& histogram) {
   int low = extent.below, high = extent.above;
   // One end after the other: all pairs would be too many.
   const auto shrink = [&](int bins, int* end) {
+    if (bins == 0) return;
     double least = std::numeric_limits<double>::infinity();
-    int best = bins;
-    for (int k = kCandidates; k >= kLeastCandidate && bins > 0; --k) {
+    int best = kCandidates;
+    const auto try_end = [&](int k) {
       *end = EndOf(bins, k);
       const double divergence = divergence_of.Of(low, high);
       if (divergence < least) {
         least = divergence;
-        best = *end;
+        best = k;
       }
+    };
+    // From the widest on; then what lies next to the best of some.
+    for (int k = kCandidates; k >= kLeastCandidate; k -= kStride) try_end(k);
+    const int middle = best;
+    for (int k = std::min(kCandidates, middle + kStride - 1);
+         k > std::max(kLeastCandidate - 1, middle - kStride); --k) {
+      if (k != middle) try_end(k);
     }
-    *end = best;
+    *end = EndOf(bins, best);
   };
   shrink(extent.above, &high);
   shrink(extent.below, &low);

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstring>
 
 namespace optfarm::transforms {
 namespace {
 
 // log2 of the bins on one side.
 constexpr int kBinBits = std::bit_width(unsigned{ValueHistogram::kBins}) - 1;
-
-constexpr float kLargest = std::numeric_limits<float>::max();
 
 // The exponent of the narrowest bins that hold a magnitude.
 int ExponentFor(float magnitude) {
@@ -19,39 +18,59 @@ int ExponentFor(float magnitude) {
   return exponent - kBinBits;
 }
 
-// Several at once, which the compiler does not dare to do by itself.
-constexpr size_t kLanes = 32;
+// Four at once, which the compiler does not dare to do by itself.
+typedef float Four __attribute__((vector_size(16)));
+constexpr size_t kLanes = 4;
+// Independent sums, so that none has to wait for the one before.
+constexpr size_t kSums = 4;
+
+// Values that are looked at together.
+constexpr size_t kBlock = 64;
+
+// The smallest and the largest value; both NaN when one is NaN or infinite.
+// REQUIRES: not empty.
+ObservedRange EndsOf(absl::Span<const float> values) {
+  const Four first = {values[0], values[0], values[0], values[0]};
+  Four low[kSums] = {first, first, first, first};
+  Four high[kSums] = {first, first, first, first};
+  // 0 until a value is not finite: then v - v is NaN.
+  Four bad[kSums] = {};
+  constexpr size_t kStep = kSums * kLanes;
+  const size_t whole = values.size() / kStep * kStep;
+  for (size_t at = 0; at < whole; at += kStep) {
+    for (size_t i = 0; i < kSums; ++i) {
+      Four v;
+      std::memcpy(&v, values.data() + at + i * kLanes, sizeof(v));
+      low[i] = v < low[i] ? v : low[i];
+      high[i] = v > high[i] ? v : high[i];
+      bad[i] += v - v;
+    }
+  }
+  ObservedRange ends = {values[0], values[0]};
+  float any_bad = 0;
+  for (size_t at = whole; at < values.size(); ++at) {
+    ends.min = std::min(ends.min, values[at]);
+    ends.max = std::max(ends.max, values[at]);
+    any_bad += values[at] - values[at];
+  }
+  for (size_t i = 0; i < kStep; ++i) {
+    ends.min = std::min(ends.min, low[i / kLanes][i % kLanes]);
+    ends.max = std::max(ends.max, high[i / kLanes][i % kLanes]);
+    any_bad += bad[i / kLanes][i % kLanes];
+  }
+  if (any_bad == 0) return ends;
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  return {kNaN, kNaN};
+}
 
 }  // namespace
 
 ObservedRange ExtremesOf(absl::Span<const float> values) {
-  float low[kLanes] = {}, high[kLanes] = {};
-  // 0 until a value is not finite: then v - v is NaN.
-  float bad[kLanes] = {};
-  const size_t whole = values.size() / kLanes * kLanes;
-  for (size_t at = 0; at < whole; at += kLanes) {
-    const float* const from = values.data() + at;
-// Unrolled, it would be taken apart into single numbers.
-#pragma GCC unroll 1
-    for (size_t i = 0; i < kLanes; ++i) {
-      low[i] = from[i] < low[i] ? from[i] : low[i];
-      high[i] = from[i] > high[i] ? from[i] : high[i];
-      bad[i] += from[i] - from[i];
-    }
-  }
-  for (size_t at = whole; at < values.size(); ++at) {
-    low[0] = std::min(low[0], values[at]);
-    high[0] = std::max(high[0], values[at]);
-    bad[0] += values[at] - values[at];
-  }
-  for (size_t i = 1; i < kLanes; ++i) {
-    low[0] = std::min(low[0], low[i]);
-    high[0] = std::max(high[0], high[i]);
-    bad[0] += bad[i];
-  }
-  if (bad[0] == 0) return {low[0], high[0]};
-  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-  return {kNaN, kNaN};
+  if (values.empty()) return {};
+  ObservedRange ends = EndsOf(values);
+  if (ends.min > 0) ends.min = 0;
+  if (ends.max < 0) ends.max = 0;
+  return ends;
 }
 
 double ValueHistogram::width() const {
@@ -75,35 +94,46 @@ void ValueHistogram::Widen(int exponent) {
 }
 
 void ValueHistogram::Add(absl::Span<const float> values) {
-  // Comparisons with NaN are false, so that it changes nothing here.
-  float low = min_, high = max_;
-  int64_t zeros = 0, bad = 0;
-  for (const float v : values) {
-    low = v < low ? v : low;
-    high = v > high ? v : high;
-    zeros += v == 0;
-    bad += !(std::abs(v) <= kLargest);
-  }
-  if (bad > 0) {
+  if (values.empty()) return;
+  const ObservedRange ends = EndsOf(values);
+  if (std::isnan(ends.min)) {
     AddFinite(values);
     return;
   }
-  min_ = low;
-  max_ = high;
-  total_ += static_cast<int64_t>(values.size());
-  zeros_ += zeros;
-  const float magnitude = std::max(-low, high);
+  min_ = std::min(min_, ends.min);
+  max_ = std::max(max_, ends.max);
+  const float magnitude = std::max(-ends.min, ends.max);
   if (magnitude > 0) Widen(ExponentFor(magnitude));
-  if (counts_.empty()) return;
+  Count(values);
+}
+
+void ValueHistogram::Count(absl::Span<const float> values) {
+  total_ += static_cast<int64_t>(values.size());
+  if (counts_.empty()) {
+    zeros_ += static_cast<int64_t>(values.size());
+    return;
+  }
   // Two powers of two, because one may be beyond the largest float. Products
   // are exact but for those next to zero, whose bin does not change by that.
   const float first = std::ldexp(1.0f, -exponent_ / 2);
   const float second = std::ldexp(1.0f, -exponent_ - -exponent_ / 2);
   int64_t* const zero = counts_.data() + kBins;
-  for (const float v : values) {
-    ++zero[static_cast<int>(v * first * second) - (v < 0)];
+  // Zeros are many, and a count waits for the one before it.
+  int64_t zeros[kLanes] = {};
+  float block[kBlock] = {};
+  int32_t bins[kBlock];
+  for (size_t at = 0; at < values.size(); at += kBlock) {
+    const size_t size = std::min(kBlock, values.size() - at);
+    std::copy_n(values.data() + at, size, block);
+    for (size_t i = 0; i < kBlock; ++i) {
+      bins[i] =
+          static_cast<int32_t>(block[i] * first * second) - (block[i] < 0);
+    }
+    for (size_t i = 0; i < size; ++i) {
+      ++*(block[i] == 0 ? &zeros[i % kLanes] : &zero[bins[i]]);
+    }
   }
-  zero[0] -= zeros;
+  zeros_ += zeros[0] + zeros[1] + zeros[2] + zeros[3];
 }
 
 void ValueHistogram::AddFinite(absl::Span<const float> values) {

@@ -52,6 +52,8 @@ class ValueHistogram {
  private:
   // Without those that are NaN or infinite.
   void AddFinite(absl::Span<const float> values);
+  // REQUIRES: finite, and bins that hold them.
+  void Count(absl::Span<const float> values);
   // Makes bins of at least that exponent.
   void Widen(int exponent);
 
