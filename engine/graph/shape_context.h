@@ -137,8 +137,10 @@ absl::Span<const ShapeRule> MovingShapeRules();
 absl::Span<const ShapeRule> NnShapeRules();
 absl::Span<const ShapeRule> QuantizedShapeRules();
 absl::Span<const ShapeRule> StateShapeRules();
+absl::Span<const ShapeRule> WindowShapeRules();
 // How integer values go through ops; these run after the shape function.
-absl::Span<const ShapeRule> ValueRules();
+absl::Span<const ShapeRule> MovedValueRules();
+absl::Span<const ShapeRule> ArithmeticValueRules();
 
 // --- Shape functions that several families use -------------------------------
 

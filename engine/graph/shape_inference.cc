@@ -26,7 +26,7 @@ const RuleTable& ShapeRules() {
          {ArrayShapeRules(), ControlFlowShapeRules(), ImageShapeRules(),
           IndexShapeRules(), JoiningShapeRules(), LinearAlgebraShapeRules(),
           MathShapeRules(), MovingShapeRules(), NnShapeRules(),
-          QuantizedShapeRules(), StateShapeRules()}) {
+          QuantizedShapeRules(), StateShapeRules(), WindowShapeRules()}) {
       for (const ShapeRule& rule : family) {
         const bool is_new = rules->emplace(rule.op, rule.function).second;
         OPTFARM_CHECK(is_new);
@@ -40,8 +40,11 @@ const RuleTable& ShapeRules() {
 const RuleTable& ValueRuleTable() {
   static const RuleTable* const table = [] {
     auto* rules = new RuleTable;
-    for (const ShapeRule& rule : ValueRules()) {
-      rules->emplace(rule.op, rule.function);
+    for (absl::Span<const ShapeRule> family :
+         {MovedValueRules(), ArithmeticValueRules()}) {
+      for (const ShapeRule& rule : family) {
+        rules->emplace(rule.op, rule.function);
+      }
     }
     return rules;
   }();

@@ -53,7 +53,8 @@ TEST(ShapeInference, EveryRuleIsForAKnownOp) {
   for (const auto& family :
        {ArrayShapeRules(), ControlFlowShapeRules(), ImageShapeRules(),
         LinearAlgebraShapeRules(), MathShapeRules(), NnShapeRules(),
-        QuantizedShapeRules(), StateShapeRules(), ValueRules()}) {
+        QuantizedShapeRules(), StateShapeRules(), MovedValueRules(),
+        ArithmeticValueRules(), WindowShapeRules()}) {
     for (const ShapeRule& rule : family) {
       EXPECT_NE(FindOpDef(rule.op), nullptr) << rule.op;
     }
