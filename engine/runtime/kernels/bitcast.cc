@@ -48,6 +48,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBitcast(
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
     const Tensor& input = context->input(0);
     OPTFARM_RETURN_IF_ERROR(RequireFixedSize(input.dtype(), "input"));
+    if (ElementSize(type) == ElementSize(input.dtype())) {
+      context->SetOutput(0, input.Reinterpreted(type));
+      return absl::OkStatus();
+    }
     OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
                              BitcastShape(input, ElementSize(type)));
     OPTFARM_ASSIGN_OR_RETURN(Tensor * out,

@@ -21,6 +21,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/code_arithmetic.h"
 #include "engine/runtime/kernels/quantized_families.h"
 #include "engine/runtime/kernels/quantized_inputs.h"
 #include "engine/runtime/kernels/quantized_products.h"
@@ -87,15 +88,6 @@ std::vector<float> StepsOfSums(Range x, const CodedWeights& weights) {
   return steps;
 }
 
-// Formula 26: the bias in steps of its channel's sums. Half of the 32 bits at
-// most, so that adding it stays within them.
-int32_t BiasCode(float bias, float step) {
-  constexpr float kMost = 1 << 30;
-  if (step == 0.0f || std::isnan(bias)) return 0;
-  return static_cast<int32_t>(
-      std::nearbyint(std::clamp(bias / step, -kMost, kMost)));
-}
-
 absl::StatusOr<std::vector<int32_t>> ReadBias(const KernelContext& c, int index,
                                               const std::vector<float>& steps,
                                               int64_t channels) {
@@ -105,15 +97,13 @@ absl::StatusOr<std::vector<int32_t>> ReadBias(const KernelContext& c, int index,
   std::vector<int32_t> codes(static_cast<size_t>(channels));
   if (bias.dtype() == tensorflow::DT_QINT32) {
     const absl::Span<const int32_t> values = bias.flat<int32_t>();
-    std::transform(values.begin(), values.end(), codes.begin(), [](int32_t v) {
-      return std::clamp(v, -(1 << 30), 1 << 30);
-    });
+    std::transform(values.begin(), values.end(), codes.begin(), CutBias);
     return codes;
   }
   OPTFARM_RETURN_IF_ERROR(RequireDtype(bias, "bias", tensorflow::DT_FLOAT));
   for (int64_t i = 0; i < channels; ++i) {
     codes[i] =
-        BiasCode(bias.data<float>()[i], steps[steps.size() == 1 ? 0 : i]);
+        CodeOfBias(bias.data<float>()[i], steps[steps.size() == 1 ? 0 : i]);
   }
   return codes;
 }
@@ -125,10 +115,8 @@ class Narrower {
   static absl::StatusOr<Narrower> Create(const std::vector<float>& steps,
                                          Range to) {
     Narrower narrower;
-    const double step = (double{to.max} - to.min) / 255.0;
-    for (float s : steps) {
-      narrower.factors_.push_back(
-          step > 0 ? static_cast<float>(double{s} / step) : 0.0f);
+    for (float step : steps) {
+      narrower.factors_.push_back(NarrowingFactor(step, to));
     }
     OPTFARM_ASSIGN_OR_RETURN(narrower.zero_, ZeroCode(to));
     return narrower;
@@ -147,18 +135,12 @@ class Narrower {
   int32_t zero_ = 0;
 };
 
-// Formula 5: zero must be a code.
-Range WithZero(Range range) {
-  return {std::min(range.min, 0.0f), std::max(range.max, 0.0f)};
-}
-
 // Outputs `first` and the next: what the lowest and the highest 32-bit code
 // stand for (10), as one number or one for each channel.
 absl::Status SetWideRanges(KernelContext* c, int first,
                            const std::vector<float>& steps) {
   if (steps.size() == 1) {
-    SetOutputRange(c, first,
-                   {steps[0] * -2147483648.0f, steps[0] * 2147483648.0f});
+    SetOutputRange(c, first, RangeOfSteps(steps[0]));
     return absl::OkStatus();
   }
   OPTFARM_ASSIGN_OR_RETURN(
@@ -168,8 +150,9 @@ absl::Status SetWideRanges(KernelContext* c, int first,
   OPTFARM_ASSIGN_OR_RETURN(
       Tensor * max, c->AllocateOutput(first + 1, tensorflow::DT_FLOAT, shape));
   for (size_t i = 0; i < steps.size(); ++i) {
-    min->data<float>()[i] = steps[i] * -2147483648.0f;
-    max->data<float>()[i] = steps[i] * 2147483648.0f;
+    const Range range = RangeOfSteps(steps[i]);
+    min->data<float>()[i] = range.min;
+    max->data<float>()[i] = range.max;
   }
   return absl::OkStatus();
 }
