@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,6 +23,7 @@
 #include "engine/transforms/builtin_transforms.h"
 #include "engine/transforms/constant_folding.h"
 #include "engine/transforms/constant_nodes.h"
+#include "engine/transforms/placeholder_shapes.h"
 #include "engine/transforms/static_shapes.h"
 
 namespace optfarm::transforms {
@@ -52,48 +52,6 @@ absl::Status CheckFeedsAndFetches(const TransformContext& context) {
     }
   }
   return absl::OkStatus();
-}
-
-// The shapes that TensorFlow 1.3's parameters give placeholders, so that what
-// depends on shapes alone can be folded. Its types only went with them.
-struct PlaceholderShapes {
-  std::optional<graph::PartialShape> of_all;
-  std::map<std::string, graph::PartialShape> of_one;
-};
-
-absl::StatusOr<PlaceholderShapes> ReadShapes(
-    const TransformArguments& arguments) {
-  const std::vector<std::string> names = arguments.Strings("name");
-  const std::vector<graph::PartialShape> shapes =
-      arguments.Shapes("shape_for_name");
-  const size_t types = arguments.Types("type_for_name").size();
-  if (names.size() != shapes.size() || (types > 0 && types != names.size())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'name' is given ", names.size(), " times, 'shape_for_name' ",
-        shapes.size(), " times and 'type_for_name' ", types,
-        " times; each name needs a shape"));
-  }
-  PlaceholderShapes read;
-  if (arguments.Has("shape")) read.of_all = arguments.Shape("shape");
-  for (size_t i = 0; i < names.size(); ++i) {
-    read.of_one.insert_or_assign(names[i], shapes[i]);
-  }
-  return read;
-}
-
-void SetShapes(const PlaceholderShapes& shapes, Graph* graph) {
-  for (NodeId id : graph->Ids()) {
-    graph::Node* node = graph->mutable_node(id);
-    if (node->op() != "Placeholder" && node->op() != "PlaceholderWithDefault") {
-      continue;
-    }
-    const auto own = shapes.of_one.find(node->name());
-    if (own == shapes.of_one.end() && !shapes.of_all.has_value()) continue;
-    const graph::PartialShape& shape =
-        own == shapes.of_one.end() ? *shapes.of_all : own->second;
-    *(*node->mutable_def()->mutable_attr())["shape"].mutable_shape() =
-        shape.ToProto();
-  }
 }
 
 // Attributes as importing a graph leaves them.
