@@ -71,7 +71,7 @@ class Tail {
   std::vector<std::array<double, 3>> sums_;
 };
 
-// Formula 25 for ends in bins, times the number of values.
+// Formula 37 for ends in bins, times the number of values.
 double ErrorOf(const ValueHistogram& histogram, const Tail& below,
                const Tail& above, int low, int high) {
   const double step = (low + high) * histogram.width() / kSteps;
@@ -101,7 +101,7 @@ double TimesLog(double count) {
   return count > 0 ? count * std::log(count) : 0;
 }
 
-// The divergence of formula 27 for any ends. With P in numbers and the values
+// The divergence of formula 39 for any ends. With P in numbers and the values
 // inside spread evenly over each code's bins that are in use,
 //
 //   n K = sum P ln P - sum P ln Q + n ln(inside / n),

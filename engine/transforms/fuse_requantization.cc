@@ -9,7 +9,8 @@
 //
 // Tensors that are joined get one range for all of them first, so that joining
 // copies codes. Where a range is still found at each run, the layer stays in
-// two ops.
+// two ops. What follows from ranges that are known now, codes of constants and
+// scaled ranges, becomes constant.
 
 #include <algorithm>
 #include <map>
@@ -25,6 +26,7 @@
 #include "engine/graph/op_defs.h"
 #include "engine/transforms/builtin_transforms.h"
 #include "engine/transforms/constant_nodes.h"
+#include "engine/transforms/known_ranges.h"
 #include "engine/transforms/quantized_op_nodes.h"
 
 namespace optfarm::transforms {
@@ -49,12 +51,6 @@ bool IsJoin(const graph::Node& node) {
 }
 
 // --- One range for what is joined --------------------------------------------
-
-// Nodes that take their range from the codes in input 0, whatever else they do.
-bool KeepsRange(const graph::Node& node) {
-  return node.op() == "QuantizedMaxPool" || node.op() == "QuantizedAvgPool" ||
-         node.op() == "QuantizedReshape";
-}
 
 // Sets of nodes that are to have one range.
 class Sets {
@@ -131,12 +127,14 @@ absl::Status UniteJoinedRanges(Graph* graph, TransformContext* context) {
   Sets sets;
   for (NodeId id : graph->Ids()) {
     const graph::Node& node = graph->node(id);
-    if (KeepsRange(node)) sets.Join(id, node.inputs()[0].node);
+    // By the minima: codes may have been moved since, as bytes.
+    if (KeepsRange(node)) {
+      sets.Join(id, node.inputs()[RangeInputOf(node)].node);
+    }
     if (!IsJoin(node)) continue;
     const auto count = graph::GetInt(node.def(), "N").value_or(int64_t{0});
-    const int first = node.op() == "QuantizedConcat" ? 1 : 0;
-    for (int i = first; i < first + count; ++i) {
-      sets.Join(id, node.inputs()[i].node);
+    for (int64_t i = 0; i < count; ++i) {
+      sets.Join(id, node.inputs()[static_cast<size_t>(count + 1 + i)].node);
     }
   }
   for (const auto& [root, members] : sets.All()) {
@@ -232,6 +230,7 @@ absl::Status FuseRequantization(Graph* graph, TransformContext* context) {
       context->CountChange();
     }
   }
+  context->CountChange(FoldKnownRanges(graph));
   return absl::OkStatus();
 }
 

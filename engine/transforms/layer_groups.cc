@@ -1,9 +1,8 @@
 #include "engine/transforms/layer_groups.h"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -15,8 +14,8 @@
 #include "engine/graph/dataflow_order.h"
 #include "engine/transforms/constant_nodes.h"
 #include "engine/transforms/convolution_weights.h"
+#include "engine/transforms/layer_conditions.h"
 #include "engine/transforms/loop_nodes.h"
-#include "engine/transforms/pattern.h"
 #include "engine/transforms/static_shapes.h"
 #include "engine/transforms/weight_ranges.h"
 
@@ -28,76 +27,18 @@ using graph::Graph;
 using graph::NodeId;
 using graph::PartialShape;
 
-bool IsProduct(const graph::Node& node) {
-  return node.op() == "Conv2D" || node.op() == "MatMul" ||
-         node.op() == "DepthwiseConv2dNative";
-}
-
-bool IsSum(const graph::Node& node) {
-  return node.op() == "Add" || node.op() == "AddV2";
-}
-
-bool IsPassing(const graph::Node& node) {
-  constexpr std::array<absl::string_view, 7> kOps = {
-      "MaxPool",    "AvgPool",  "Reshape", "Squeeze",
-      "ExpandDims", "ConcatV2", "Concat"};
-  return absl::c_linear_search(kOps, node.op());
-}
+// Channels of what is multiplied number by number; more are left in float.
+constexpr int64_t kMostChannels = 1 << 16;
 
 bool IsFloat(const graph::Node& node) {
   return graph::GetTypeOr(node.def(), "T", tensorflow::DT_INVALID)
              .value_or(tensorflow::DT_INVALID) == tensorflow::DT_FLOAT;
 }
 
-// Whether a list attribute is 1, y, x, 1, or missing.
-bool SlidesOverSpace(const graph::Node& node, absl::string_view attribute) {
-  const auto values = graph::GetIntsOr(node.def(), attribute, {1, 1, 1, 1});
-  return values.ok() && values->size() == 4 && (*values)[0] == 1 &&
-         (*values)[3] == 1;
-}
-
-std::string WhyFloatByWindow(const graph::Node& node) {
-  if (DataFormat(node) != "NHWC") {
-    return absl::StrCat("data_format ", DataFormat(node),
-                        " has no 8-bit kernel");
-  }
-  const std::string padding =
-      graph::GetStringOr(node.def(), "padding", "").value_or("");
-  if (padding != "SAME" && padding != "VALID") {
-    return absl::StrCat("padding '", padding, "' has no 8-bit kernel");
-  }
-  for (const char* attribute : {"strides", "dilations", "ksize"}) {
-    if (!SlidesOverSpace(node, attribute)) {
-      return absl::StrCat("its ", attribute, " cover batch or channels");
-    }
-  }
-  return "";
-}
-
-// Whether no sum of one channel's products leaves 30 bits, whatever codes are
-// multiplied with the weights (25).
-bool SumsFit(const graph::Node& product, const FloatView& weights,
-             int64_t channels) {
-  const auto count = static_cast<size_t>(channels);
-  const absl::Span<const float> values = weights.values();
-  const size_t row = values.size() / count;
-  constexpr double kMost = (1 << 30) / 255.0 / 127.0;
-  if (static_cast<double>(row) < kMost) return true;
-  const bool channels_first =
-      graph::GetBoolOr(product.def(), "transpose_b", false).value_or(false);
-  std::vector<double> sums(count, 0.0), largest(count, 0.0);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const size_t c = channels_first ? i / row : i % count;
-    sums[c] += std::abs(values[i]);
-    largest[c] = std::max(largest[c], double{std::abs(values[i])});
-  }
-  for (size_t c = 0; c < count; ++c) {
-    // Half a step more for each weight, which rounding may add.
-    const double steps =
-        largest[c] > 0 ? sums[c] / largest[c] + 0.5 * row / 127.0 : 0.0;
-    if (steps > kMost) return false;
-  }
-  return true;
+int UnknownDims(const PartialShape& shape) {
+  int unknown = 0;
+  for (int i = 0; i < shape.rank(); ++i) unknown += shape.dim(i) < 0 ? 1 : 0;
+  return unknown;
 }
 
 class Finder {
@@ -134,9 +75,20 @@ class Finder {
     if (in_loop_[id] || IsKept(id) || !node.control_inputs().empty()) {
       return std::nullopt;
     }
-    if (IsSum(node)) return SumAt(id);
+    if (IsSum(node)) {
+      if (auto sum = SumAt(id)) return sum;
+    }
+    if (IsSum(node) || node.op() == "Mul") return ChannelsAt(id);
+    if (node.inputs().empty()) return std::nullopt;
+    if (MeanOverPicture(shapes_, id, node)) {
+      if (!ComesFromGroup(node.inputs()[0])) return std::nullopt;
+      return LayerGroup{.kind = GroupKind::kMean, .head = id};
+    }
     if (IsPassing(node) && CanPass(id)) {
       return LayerGroup{.kind = GroupKind::kPassing, .head = id};
+    }
+    if (IsMoving(node) && CanMove(node)) {
+      return LayerGroup{.kind = GroupKind::kMoving, .head = id};
     }
     return std::nullopt;
   }
@@ -148,8 +100,19 @@ class Finder {
       context_->Skip(node.name(), reason);
       return std::nullopt;
     }
-    LayerGroup group{.kind = GroupKind::kProduct, .head = id};
-    AddBias(&group);
+    LayerGroup group{.kind = GroupKind::kProduct,
+                     .head = id,
+                     .weights = ConstantOf(graph_, node.inputs()[1]),
+                     .is_in_loop = in_loop_[id]};
+    const auto weights = FloatView::Of(graph_.node(group.weights));
+    AddBias(OutputChannels(node, weights->shape()).value_or(-1),
+            node.op() == "MatMul" ? 2 : 4, &group);
+    return WithEnd(std::move(group));
+  }
+
+  // With the activation and the trained range behind it; nullopt when a part is
+  // to stay in float.
+  std::optional<LayerGroup> WithEnd(LayerGroup group) {
     AddActivation(/*has_relu6=*/true, &group);
     const NodeId reader = OnlyReader(group.last());
     const bool has_six = group.activation != graph::kNoNode &&
@@ -163,7 +126,8 @@ class Finder {
     for (NodeId part :
          {group.head, group.bias_add, group.activation, group.trained_range}) {
       if (part != graph::kNoNode && IsKept(part)) {
-        context_->Skip(node.name(), "it is to stay in float");
+        context_->Skip(graph_.node(group.head).name(),
+                       "it is to stay in float");
         return std::nullopt;
       }
     }
@@ -174,12 +138,10 @@ class Finder {
 
   std::string WhyFloat(NodeId id) const {
     const graph::Node& node = graph_.node(id);
-    if (in_loop_[id]) {
-      return "it runs inside a loop, where ranges cannot be computed apart";
-    }
     if (node.inputs().size() != 2) return "it has not two inputs";
-    const graph::Node& weights = graph_.node(node.inputs()[1].node);
-    if (!IsConst(weights)) return "its weights are not constant";
+    const NodeId constant = ConstantOf(graph_, node.inputs()[1]);
+    if (constant == graph::kNoNode) return "its weights are not constant";
+    const graph::Node& weights = graph_.node(constant);
     const auto view = FloatView::Of(weights);
     if (!view.ok()) return std::string(view.status().message());
     if (!OutputChannels(node, view->shape()).ok() || view->values().empty()) {
@@ -216,8 +178,8 @@ class Finder {
                                                         : graph::kNoNode;
   }
 
-  void AddBias(LayerGroup* group) const {
-    const NodeId reader = OnlyReader(group->head);
+  void AddBias(int64_t channels, int rank, LayerGroup* group) const {
+    const NodeId reader = OnlyReader(group->last());
     if (reader == graph::kNoNode) return;
     const graph::Node& add = graph_.node(reader);
     if ((add.op() != "BiasAdd" && !IsSum(add)) || add.inputs().size() != 2 ||
@@ -226,25 +188,16 @@ class Finder {
     }
     const int other = add.inputs()[0].node == group->head ? 1 : 0;
     if (add.op() == "BiasAdd" && other == 0) return;
-    const graph::Node& constant = graph_.node(add.inputs()[other].node);
-    if (!IsConst(constant)) return;
-    const auto bias = FloatView::Of(constant);
-    const auto weights =
-        FloatView::Of(graph_.node(graph_.node(group->head).inputs()[1].node));
-    if (!bias.ok() || !weights.ok()) return;
-    const int64_t channels =
-        OutputChannels(graph_.node(group->head), weights->shape()).value_or(-1);
-    const runtime::Shape& shape = bias->shape();
-    const int rank = graph_.node(group->head).op() == "MatMul" ? 2 : 4;
-    if (shape.rank() < 1 || shape.rank() > rank ||
-        shape.num_elements() != channels ||
-        shape.dim(shape.rank() - 1) != channels ||
-        !absl::c_all_of(bias->values(),
-                        [](float v) { return std::isfinite(v); })) {
+    const NodeId constant = ConstantOf(graph_, add.inputs()[other]);
+    if (constant == graph::kNoNode) return;
+    const auto bias = FloatView::Of(graph_.node(constant));
+    if (!bias.ok() || bias->shape().rank() < 1 ||
+        bias->shape().num_elements() != channels ||
+        !ChannelNumbers(graph_.node(constant), channels, rank)) {
       return;
     }
     group->bias_add = reader;
-    group->bias = add.inputs()[other].node;
+    group->bias = constant;
   }
 
   void AddActivation(bool has_relu6, LayerGroup* group) const {
@@ -284,6 +237,50 @@ class Finder {
     return group;
   }
 
+  // A Mul or Add of a constant with a number for each channel, or one for all;
+  // with the constant added behind a Mul.
+  std::optional<LayerGroup> ChannelsAt(NodeId id) {
+    const graph::Node& node = graph_.node(id);
+    if (node.inputs().size() != 2) return std::nullopt;
+    const int other = ComesFromGroup(node.inputs()[0]) ? 1 : 0;
+    const Endpoint input = node.inputs()[1 - other];
+    const PartialShape& shape = shapes_.Of(input);
+    if (!ComesFromGroup(input) || !shape.has_rank() || shape.rank() < 2 ||
+        (shape.rank() != 4 && UnknownDims(shape) > 1)) {
+      return std::nullopt;
+    }
+    const int64_t channels = shape.dim(shape.rank() - 1);
+    const NodeId constant = ConstantOf(graph_, node.inputs()[other]);
+    if (channels < 1 || channels > kMostChannels ||
+        constant == graph::kNoNode) {
+      return std::nullopt;
+    }
+    const auto numbers =
+        ChannelNumbers(graph_.node(constant), channels, shape.rank());
+    if (!numbers.has_value()) return std::nullopt;
+    LayerGroup group{.kind = GroupKind::kChannels, .head = id};
+    if (IsSum(node)) {
+      group.bias = constant;
+    } else {
+      group.weights = constant;
+      AddBias(channels, shape.rank(), &group);
+    }
+    std::optional<LayerGroup> whole = WithEnd(std::move(group));
+    // One positive factor changes what codes stand for, not the codes.
+    if (whole.has_value() && whole->last() == id && !IsSum(node) &&
+        (*numbers)[0] > 0 &&
+        FloatView::Of(graph_.node(constant))->values().size() == 1) {
+      whole->kind = GroupKind::kScaled;
+    }
+    return whole;
+  }
+
+  bool CanMove(const graph::Node& node) const {
+    const Filling filling = FillingOf(graph_, node);
+    return ComesFromGroup(node.inputs()[0]) &&
+           (!filling.is_needed || filling.is_zero);
+  }
+
   bool ComesFromGroup(Endpoint input) const {
     return input.port == 0 && by_last_.contains(input.node);
   }
@@ -299,7 +296,7 @@ class Finder {
     if (node.op() == "MaxPool" || node.op() == "AvgPool") {
       if (!WhyFloatByWindow(node).empty()) return false;
       // A mean over all of the space has a much smaller range than what it is
-      // taken of: its own codes serve it better.
+      // taken of: codes of that would not serve it (34).
       const PartialShape& out = shapes_.Of({id, 0});
       return node.op() == "MaxPool" || (out.has_rank() && out.rank() == 4 &&
                                         (out.dim(1) != 1 || out.dim(2) != 1));
@@ -307,16 +304,12 @@ class Finder {
     if (node.op() == "Squeeze" || node.op() == "ExpandDims") {
       // They become a Reshape to a constant shape.
       const PartialShape& out = shapes_.Of({id, 0});
-      int unknown = 0;
-      for (int i = 0; out.has_rank() && i < out.rank(); ++i) {
-        unknown += out.dim(i) < 0 ? 1 : 0;
-      }
-      return out.has_rank() && unknown <= 1;
+      return out.has_rank() && UnknownDims(out) <= 1;
     }
     return true;
   }
 
-  // Without the sums and passing ops whose result no product takes.
+  // Without the groups, other than products, whose result no product takes.
   std::vector<LayerGroup> Wanted() const {
     std::vector<bool> wanted(groups_.size());
     for (size_t i = groups_.size(); i-- > 0;) {
@@ -352,38 +345,6 @@ class Finder {
 };
 
 }  // namespace
-
-bool IsTrainedRange(const Graph& graph, const graph::Node& node, float most) {
-  if (node.op() != "FakeQuantWithMinMaxVars" || node.inputs().size() != 3) {
-    return false;
-  }
-  std::vector<float> ends;
-  for (int i : {1, 2}) {
-    const graph::Node& end = graph.node(node.inputs()[i].node);
-    if (!IsConst(end)) return false;
-    const auto value = FloatView::Of(end);
-    if (!value.ok() || value->values().size() != 1) return false;
-    ends.push_back(value->values()[0]);
-  }
-  const auto bits = graph::GetIntOr(node.def(), "num_bits", 8);
-  const auto is_narrow = graph::GetBoolOr(node.def(), "narrow_range", false);
-  return bits.ok() && *bits == 8 && is_narrow.ok() && !*is_narrow &&
-         ends[0] <= 0 && ends[1] >= 0 && ends[0] < ends[1] && ends[1] <= most &&
-         std::isfinite(ends[1] - ends[0]);
-}
-
-std::vector<int> MovedInputs(const graph::Node& node) {
-  std::vector<int> moved;
-  const int count = static_cast<int>(node.inputs().size());
-  if (node.op() == "ConcatV2") {
-    for (int i = 0; i + 1 < count; ++i) moved.push_back(i);
-  } else if (node.op() == "Concat") {
-    for (int i = 1; i < count; ++i) moved.push_back(i);
-  } else {
-    moved.push_back(0);
-  }
-  return moved;
-}
 
 absl::StatusOr<std::vector<LayerGroup>> FindLayerGroups(
     const Graph& graph, const KeptNodes& kept, TransformContext* context) {

@@ -1,6 +1,7 @@
 #include "engine/transforms/loop_nodes.h"
 
 #include "absl/strings/match.h"
+#include "engine/graph/attr.h"
 
 namespace optfarm::transforms {
 
@@ -26,6 +27,22 @@ std::vector<bool> NodesInLoops(const Graph& graph) {
     }
   }
   return in_loop;
+}
+
+NodeId ConstantOf(const Graph& graph, graph::Endpoint tensor) {
+  // Deeper than loops are nested; a damaged graph may go in circles.
+  constexpr int kMostEnters = 64;
+  for (int i = 0; i < kMostEnters; ++i) {
+    const graph::Node& node = graph.node(tensor.node);
+    if (node.op() == "Const")
+      return tensor.port == 0 ? tensor.node : graph::kNoNode;
+    const bool is_fixed =
+        node.op() == "Enter" &&
+        graph::GetBoolOr(node.def(), "is_constant", false).value_or(false);
+    if (!is_fixed || node.inputs().size() != 1) break;
+    tensor = node.inputs()[0];
+  }
+  return graph::kNoNode;
 }
 
 }  // namespace optfarm::transforms

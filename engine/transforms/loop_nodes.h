@@ -14,6 +14,10 @@ namespace optfarm::transforms {
 // something inside.
 std::vector<bool> NodesInLoops(const graph::Graph& graph);
 
+// The Const whose value the tensor has, also where Enter nodes bring it into
+// loops; kNoNode when there is none.
+graph::NodeId ConstantOf(const graph::Graph& graph, graph::Endpoint tensor);
+
 }  // namespace optfarm::transforms
 
 #endif  // OPTFARM_ENGINE_TRANSFORMS_LOOP_NODES_H_

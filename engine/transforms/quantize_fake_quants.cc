@@ -149,7 +149,7 @@ void ReplaceFakeQuants(TransformContext* context, Graph* graph) {
     const NodeId requantize = graph->Add(
         MakeRequantize(absl::StrCat(node.name(), "_eightbit/requantize"), node),
         inputs, {}, id);
-    BecomeDequantize(id, requantize, quantize, graph);
+    BecomeDequantize(id, CodesAndRange(requantize), quantize, graph);
     context->CountChange();
   }
 }

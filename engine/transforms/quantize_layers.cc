@@ -7,10 +7,19 @@
 //                              RequantizationRangePerChannel and
 //                              RequantizePerChannel
 //   sum of two layers, Relu    QuantizedAdd, QuantizedRelu, Requantize
-//   pools, shapes, concat      their 8-bit forms; codes and ranges pass
+//   pools, shapes, concat,     their 8-bit forms; codes and ranges pass
+//   ResizeBilinear
+//   Pad, Transpose, Slice,     themselves, on the bytes of the codes; ranges
+//   ResizeNearestNeighbor ...  pass
+//   mean over height, width    QuantizedDepthwiseConv2D, RequantizePerChannel
+//   times and plus constants   QuantizedDepthwiseConv2DWithBias...; for one
+//                              factor other ranges of the same codes
 //   other inputs of a layer    QuantizeV2
 //   a trained range behind     takes the place of the range that would be found
 //   a layer or before it
+//
+// Constants and ranges of a layer inside a loop wait for the layer's input, so
+// that they are there in the same iterations.
 //
 // Ranges are found at each run at first; freeze_requantization_ranges and then
 // fuse_requantization leave one op for each layer. A layer's op is called
@@ -22,17 +31,17 @@
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/transforms/branch_constants.h"
 #include "engine/transforms/builtin_transforms.h"
-#include "engine/transforms/channel_codes.h"
 #include "engine/transforms/constant_nodes.h"
-#include "engine/transforms/convolution_weights.h"
+#include "engine/transforms/layer_conditions.h"
 #include "engine/transforms/layer_groups.h"
+#include "engine/transforms/layer_nodes.h"
+#include "engine/transforms/layer_products.h"
 #include "engine/transforms/quantized_op_nodes.h"
 #include "engine/transforms/static_shapes.h"
 
@@ -45,293 +54,93 @@ using graph::NodeId;
 using runtime::Tensor;
 using tensorflow::NodeDef;
 
-// A Relu6's range.
-constexpr float kSix = 6.0f;
-
-// Weights as they stand in the graph.
-struct CodedWeights {
-  Endpoint codes, min, max;
-};
-
 class LayerQuantizer {
  public:
   LayerQuantizer(const graph::ShapeMap& shapes, Graph* graph)
-      : shapes_(shapes), graph_(graph) {}
+      : shapes_(shapes), nodes_(graph), products_(shapes, &nodes_) {}
 
   absl::Status Quantize(const LayerGroup& group) {
-    prefix_ = absl::StrCat("eightbit/", ++count_, "/");
-    last_ = group.last();
-    NodeId codes = graph::kNoNode, heir = graph::kNoNode;
-    if (group.kind == GroupKind::kProduct) {
-      OPTFARM_ASSIGN_OR_RETURN(heir, AddProduct(group));
-      codes = AddRequantizePerChannel(heir, group);
-    } else if (group.kind == GroupKind::kSum) {
-      heir = AddSum(group);
-      codes = AddRequantize(heir);
-    } else {
-      OPTFARM_ASSIGN_OR_RETURN(codes, AddPassing(group.head));
-      heir = codes;
-    }
-    BecomeDequantize(last_, codes, heir, graph_);
-    codes_[{last_, 0}] = codes;
+    nodes_.Begin(group);
+    OPTFARM_ASSIGN_OR_RETURN(const QuantizedGroup done, Add(group));
+    BecomeDequantize(group.last(), done.codes.inputs(), done.heir,
+                     nodes_.graph());
+    nodes_.SetCodes({group.last(), 0}, done.codes);
     return absl::OkStatus();
   }
 
  private:
-  const graph::Node& node(NodeId id) const { return graph_->node(id); }
+  const graph::Node& node(NodeId id) const { return nodes_.node(id); }
 
-  NodeId Add(NodeDef def, absl::Span<const Endpoint> inputs) {
-    return graph_->Add(std::move(def), inputs, {}, last_);
-  }
-
-  NodeDef Make(absl::string_view name, absl::string_view op) const {
-    return MakeNode(absl::StrCat(prefix_, name), op, node(last_));
-  }
-
-  std::string LayerName() const {
-    return absl::StrCat(node(last_).name(), "/eightbit");
-  }
-
-  // --- Floats to codes -------------------------------------------------------
-
-  // The node whose outputs 0, 1 and 2 are the codes of a float tensor.
-  NodeId CodesOf(Endpoint floats) {
-    const auto [it, is_new] = codes_.emplace(floats, graph::kNoNode);
-    if (is_new) it->second = AddQuantize(floats);
-    return it->second;
-  }
-
-  // Through 32-bit codes, so that what is logged and frozen is a
-  // RequantizationRange as everywhere; fuse_requantization takes them out.
-  NodeId AddQuantize(Endpoint floats) {
-    const graph::Node& source = node(floats.node);
-    if (IsTrainedRange(*graph_, source)) {
-      return Add(MakeQuantize(absl::StrCat(prefix_, "in"),
-                              tensorflow::DT_QUINT8, node(last_)),
-                 source.inputs());
+  absl::StatusOr<QuantizedGroup> Add(const LayerGroup& group) {
+    switch (group.kind) {
+      case GroupKind::kProduct:
+        return products_.AddProduct(group);
+      case GroupKind::kSum:
+        return Sum(group);
+      case GroupKind::kPassing:
+        return Passing(group.head);
+      case GroupKind::kMoving:
+        return Moving(group.head);
+      case GroupKind::kMean:
+        return products_.AddMean(group.head);
+      case GroupKind::kChannels:
+        return products_.AddChannels(group);
+      case GroupKind::kScaled:
+        return Scaled(group);
     }
-    NodeDef reshape = Make("in_flat", "Reshape");
-    graph::SetType(&reshape, "T", tensorflow::DT_FLOAT);
-    const NodeId flat = Add(std::move(reshape), {floats, Shared(-1)});
-    std::vector<Endpoint> inputs = {floats};
-    for (const char* op : {"Min", "Max"}) {
-      NodeDef def = Make(absl::StrCat("in_", op), op);
-      graph::SetType(&def, "T", tensorflow::DT_FLOAT);
-      graph::SetBool(&def, "keep_dims", false);
-      inputs.push_back({Add(std::move(def), {{flat, 0}, Shared(0)}), 0});
-    }
-    const NodeId wide = Add(MakeQuantize(absl::StrCat(prefix_, "in_wide"),
-                                         tensorflow::DT_QINT32, node(last_)),
-                            inputs);
-    return AddRequantize(wide, "in");
-  }
-
-  // One vector constant of one number for the whole graph.
-  Endpoint Shared(int32_t value) {
-    const auto [it, is_new] = vectors_.emplace(value, graph::kNoNode);
-    if (is_new) {
-      it->second = Add(
-          MakeVectorConst(absl::StrCat("eightbit/dims", value == 0 ? "0" : ""),
-                          {value}),
-          {});
-    }
-    return {it->second, 0};
-  }
-
-  // --- Products --------------------------------------------------------------
-
-  absl::StatusOr<NodeId> AddProduct(const LayerGroup& group) {
-    const graph::Node& head = node(group.head);
-    const bool is_matrix = head.op() == "MatMul";
-    OPTFARM_ASSIGN_OR_RETURN(const Endpoint bias, Bias(group));
-    OPTFARM_ASSIGN_OR_RETURN(const CodedWeights weights, Weights(group));
-    const NodeId x = CodesOf(head.inputs()[0]);
-    const std::string product = is_matrix               ? "MatMul"
-                                : head.op() == "Conv2D" ? "Conv2D"
-                                                        : "DepthwiseConv2D";
-    NodeDef def = MakeNode(
-        LayerName(),
-        absl::StrCat("Quantized", product, "WithBias",
-                     group.activation != graph::kNoNode ? "AndRelu" : ""),
-        node(last_));
-    graph::SetType(&def, is_matrix ? "T1" : "Tinput", tensorflow::DT_QUINT8);
-    graph::SetType(&def, is_matrix ? "T2" : "Tfilter", tensorflow::DT_QINT8);
-    graph::SetType(&def, is_matrix ? "Toutput" : "out_type",
-                   tensorflow::DT_QINT32);
-    for (const char* attribute :
-         {"strides", "padding", "dilations", "transpose_b"}) {
-      if (head.FindAttr(attribute) != nullptr) {
-        graph::CopyAttr(head.def(), attribute, &def);
-      }
-    }
-    // The definition of this one op has a type for its bias.
-    if (def.op() == "QuantizedMatMulWithBias") {
-      graph::SetType(&def, "Tbias", tensorflow::DT_FLOAT);
-    }
-    const std::vector<NodeId> controls(head.control_inputs().begin(),
-                                       head.control_inputs().end());
-    const NodeId layer = Add(std::move(def), {{x, 0},
-                                              weights.codes,
-                                              bias,
-                                              {x, 1},
-                                              {x, 2},
-                                              weights.min,
-                                              weights.max});
-    for (NodeId control : controls) graph_->AddControlInput(layer, control);
-    return layer;
-  }
-
-  absl::StatusOr<int64_t> Channels(const graph::Node& head) const {
-    OPTFARM_ASSIGN_OR_RETURN(const FloatView weights,
-                             FloatView::Of(node(head.inputs()[1].node)));
-    return OutputChannels(head, weights.shape());
-  }
-
-  // A vector with a number for each channel; zeros where there was none, which
-  // the correction of biases may change.
-  absl::StatusOr<Endpoint> Bias(const LayerGroup& group) {
-    OPTFARM_ASSIGN_OR_RETURN(const int64_t channels,
-                             Channels(node(group.head)));
-    std::vector<float> values(static_cast<size_t>(channels), 0.0f);
-    if (group.bias != graph::kNoNode) {
-      OPTFARM_ASSIGN_OR_RETURN(const FloatView bias,
-                               FloatView::Of(node(group.bias)));
-      values.assign(bias.values().begin(), bias.values().end());
-    }
-    return Endpoint{
-        Add(MakeConst(absl::StrCat(prefix_, "bias"),
-                      Tensor::FromValues<float>({channels}, values)),
-            {}),
-        0};
-  }
-
-  absl::StatusOr<CodedWeights> Weights(const LayerGroup& group) {
-    const graph::Node& head = node(group.head);
-    const NodeId constant = head.inputs()[1].node;
-    const std::string key = absl::StrCat(
-        constant, head.op(), group.bias,
-        graph::GetBoolOr(head.def(), "transpose_b", false).value_or(false));
-    const auto [it, is_new] = weights_.emplace(key, CodedWeights());
-    if (!is_new) return it->second;
-    OPTFARM_ASSIGN_OR_RETURN(const FloatView view,
-                             FloatView::Of(node(constant)));
-    OPTFARM_ASSIGN_OR_RETURN(const int64_t channels, Channels(head));
-    FloatView bias;
-    if (group.bias != graph::kNoNode) {
-      OPTFARM_ASSIGN_OR_RETURN(bias, FloatView::Of(node(group.bias)));
-    }
-    const bool channels_first =
-        graph::GetBoolOr(head.def(), "transpose_b", false).value_or(false);
-    const ChannelCodes coded =
-        CodeByChannel(view.values(), channels, channels_first, bias.values());
-    OPTFARM_ASSIGN_OR_RETURN(
-        Tensor codes, Tensor::Allocate(tensorflow::DT_QINT8, view.shape()));
-    std::copy(coded.codes.begin(), coded.codes.end(), codes.data<int8_t>());
-    it->second.codes = {
-        Add(MakeConst(absl::StrCat(prefix_, "weights"), codes), {}), 0};
-    it->second.max = {
-        Add(MakeConst(absl::StrCat(prefix_, "max"),
-                      Tensor::FromValues<float>({channels}, coded.largest)),
-            {}),
-        0};
-    // The ranges are symmetric: the other end costs no bytes.
-    NodeDef negated = Make("min", "Neg");
-    graph::SetType(&negated, "T", tensorflow::DT_FLOAT);
-    it->second.min = {Add(std::move(negated), {it->second.max}), 0};
-    return it->second;
-  }
-
-  NodeId AddRequantizePerChannel(NodeId layer, const LayerGroup& group) {
-    std::vector<Endpoint> inputs = CodesAndRange(layer);
-    if (group.trained_range != graph::kNoNode) {
-      const auto range = node(group.trained_range).inputs();
-      inputs.insert(inputs.end(), range.begin() + 1, range.end());
-    } else {
-      const NodeId range = AddRange(inputs, group);
-      inputs.push_back({range, 0});
-      inputs.push_back({range, 1});
-    }
-    NodeDef def = Make("requantize", "RequantizePerChannel");
-    graph::SetType(&def, "T", tensorflow::DT_QINT32);
-    graph::SetType(&def, "out_type", tensorflow::DT_QUINT8);
-    return Add(std::move(def), inputs);
-  }
-
-  NodeId AddRange(absl::Span<const Endpoint> sums, const LayerGroup& group) {
-    NodeDef range_def = Make("range", "RequantizationRangePerChannel");
-    graph::SetType(&range_def, "T", tensorflow::DT_QINT32);
-    const bool has_six = group.activation != graph::kNoNode &&
-                         node(group.activation).op() == "Relu6";
-    graph::SetFloat(&range_def, "clip_value_max", has_six ? kSix : 0.0f);
-    return Add(std::move(range_def), sums);
+    return absl::InternalError("no such group");
   }
 
   // --- Sums and what passes codes on -----------------------------------------
 
-  NodeId AddSum(const LayerGroup& group) {
-    const NodeId a = CodesOf(node(group.head).inputs()[0]);
-    const NodeId b = CodesOf(node(group.head).inputs()[1]);
-    NodeDef def = MakeNode(LayerName(), "QuantizedAdd", node(last_));
+  QuantizedGroup Sum(const LayerGroup& group) {
+    const CodedTensor a = nodes_.CodesOf(node(group.head).inputs()[0]);
+    const CodedTensor b = nodes_.CodesOf(node(group.head).inputs()[1]);
+    NodeDef def = nodes_.MakeLayer("QuantizedAdd");
     graph::SetType(&def, "T1", tensorflow::DT_QUINT8);
     graph::SetType(&def, "T2", tensorflow::DT_QUINT8);
     graph::SetType(&def, "Toutput", tensorflow::DT_QINT32);
-    const NodeId sum =
-        Add(std::move(def), {{a, 0}, {b, 0}, {a, 1}, {a, 2}, {b, 1}, {b, 2}});
-    if (group.activation == graph::kNoNode) return sum;
-    NodeDef relu = Make("relu", "QuantizedRelu");
-    graph::SetType(&relu, "Tinput", tensorflow::DT_QINT32);
-    graph::SetType(&relu, "out_type", tensorflow::DT_QINT32);
-    return Add(std::move(relu), CodesAndRange(sum));
+    NodeId sum = nodes_.Add(std::move(def),
+                            {a.codes, b.codes, a.min, a.max, b.min, b.max});
+    if (group.activation != graph::kNoNode) {
+      NodeDef relu = nodes_.Make("relu", "QuantizedRelu");
+      graph::SetType(&relu, "Tinput", tensorflow::DT_QINT32);
+      graph::SetType(&relu, "out_type", tensorflow::DT_QINT32);
+      sum = nodes_.Add(std::move(relu), CodesAndRange(sum));
+    }
+    return {nodes_.Narrowed(ResultOf(sum)), sum};
   }
 
-  NodeId AddRequantize(NodeId wide, absl::string_view name = "") {
-    const std::string base = absl::StrCat(name, name.empty() ? "" : "_");
-    std::vector<Endpoint> inputs = CodesAndRange(wide);
-    NodeDef range_def =
-        Make(absl::StrCat(base, "range"), "RequantizationRange");
-    graph::SetType(&range_def, "Tinput", tensorflow::DT_QINT32);
-    const NodeId range = Add(std::move(range_def), inputs);
-    inputs.push_back({range, 0});
-    inputs.push_back({range, 1});
-    return Add(
-        MakeRequantize(absl::StrCat(prefix_, base, "requantize"), node(last_)),
-        inputs);
-  }
-
-  absl::StatusOr<NodeId> AddPassing(NodeId id) {
+  QuantizedGroup Passing(NodeId id) {
     const graph::Node& from = node(id);
     std::string op = from.op();
     if (op == "Squeeze" || op == "ExpandDims") op = "Reshape";
-    NodeDef def =
-        MakeNode(LayerName(), absl::StrCat("Quantized", op), node(last_));
+    NodeDef def = nodes_.MakeLayer(absl::StrCat("Quantized", op));
     graph::SetType(&def, "T", tensorflow::DT_QUINT8);
-    for (const char* attribute :
-         {"ksize", "strides", "padding", "N", "Tidx", "Tshape"}) {
-      if (from.FindAttr(attribute) != nullptr) {
-        graph::CopyAttr(from.def(), attribute, &def);
-      }
-    }
-    std::vector<NodeId> moved;
+    CopyAttributes(from,
+                   {"ksize", "strides", "padding", "N", "Tidx", "Tshape",
+                    "align_corners", "half_pixel_centers"},
+                   &def);
+    std::vector<Endpoint> inputs, mins, maxs;
     for (int index : MovedInputs(from)) {
-      moved.push_back(CodesOf(from.inputs()[index]));
+      const CodedTensor moved = nodes_.CodesOf(from.inputs()[index]);
+      inputs.push_back(moved.codes);
+      mins.push_back(moved.min);
+      maxs.push_back(moved.max);
     }
-    const auto all = [&](int port) {
-      std::vector<Endpoint> endpoints;
-      for (NodeId source : moved) endpoints.push_back({source, port});
-      return endpoints;
-    };
-    std::vector<Endpoint> inputs = all(0);
     if (op == "ConcatV2") {
       inputs.push_back(from.inputs().back());
     } else if (op == "Concat") {
       inputs.insert(inputs.begin(), from.inputs().front());
     } else if (op == "Reshape") {
       inputs.push_back(from.op() == "Reshape" ? from.inputs()[1] : ShapeOf(id));
+    } else if (op == "ResizeBilinear") {
+      inputs.push_back(from.inputs()[1]);
     }
-    for (int port : {1, 2}) {
-      for (const Endpoint& range : all(port)) inputs.push_back(range);
-    }
-    return Add(std::move(def), inputs);
+    inputs.insert(inputs.end(), mins.begin(), mins.end());
+    inputs.insert(inputs.end(), maxs.begin(), maxs.end());
+    const NodeId passed = nodes_.Add(std::move(def), inputs);
+    return {ResultOf(passed), passed};
   }
 
   // The node's shape as a constant; at most one dimension is not known.
@@ -341,23 +150,59 @@ class LayerQuantizer {
     for (int i = 0; i < shape.rank(); ++i) {
       dims.push_back(static_cast<int32_t>(std::max<int64_t>(shape.dim(i), -1)));
     }
-    return {Add(MakeConst(absl::StrCat(prefix_, "shape"),
-                          Tensor::FromValues<int32_t>(
-                              {static_cast<int64_t>(dims.size())}, dims)),
-                {}),
-            0};
+    return nodes_.AddConstant(
+        "shape",
+        Tensor::FromValues<int32_t>({static_cast<int64_t>(dims.size())}, dims));
+  }
+
+  // The op itself, on bytes: TensorFlow has it for those, whereas for codes few
+  // have been registered. What it fills up with is the code of zero (33).
+  QuantizedGroup Moving(NodeId id) {
+    const graph::Node& from = node(id);
+    NodeDef def = nodes_.MakeLayer(from.op());
+    *def.mutable_attr() = from.def().attr();
+    graph::SetType(&def, "T", tensorflow::DT_UINT8);
+    const CodedTensor x = nodes_.CodesOf(from.inputs()[0]);
+    std::vector<Endpoint> inputs(from.inputs().begin(), from.inputs().end());
+    inputs[0] = nodes_.BytesOf(x.codes);
+    if (FillingOf(*nodes_.graph(), from).is_needed) {
+      def.set_op("PadV2");
+      inputs.resize(2);
+      inputs.push_back(nodes_.BytesOf(ZeroOf(x)));
+    }
+    const NodeId moved = nodes_.Add(std::move(def), inputs);
+    return {{nodes_.CodesOfBytes({moved, 0}), x.min, x.max}, moved};
+  }
+
+  // The code of zero in the range of x.
+  Endpoint ZeroOf(const CodedTensor& x) {
+    const Endpoint zero =
+        nodes_.AddConstant("nothing", Tensor::Scalar<float>(0.0f));
+    NodeDef def = nodes_.Make("zero", "QuantizeV2");
+    graph::SetType(&def, "T", tensorflow::DT_QUINT8);
+    graph::SetString(&def, "mode", "MIN_FIRST");
+    return {nodes_.Add(std::move(def), {zero, x.min, x.max}), 0};
+  }
+
+  // Formula 36.
+  absl::StatusOr<QuantizedGroup> Scaled(const LayerGroup& group) {
+    OPTFARM_ASSIGN_OR_RETURN(const FloatView factor,
+                             FloatView::Of(node(group.weights)));
+    const Endpoint constant =
+        nodes_.AddConstant("factor", Tensor::Scalar<float>(factor.values()[0]));
+    CodedTensor x = nodes_.CodesOf(
+        NumbersBeside(*nodes_.graph(), node(group.head), group.weights));
+    for (Endpoint* end : {&x.min, &x.max}) {
+      NodeDef mul = nodes_.Make("scaled", "Mul");
+      graph::SetType(&mul, "T", tensorflow::DT_FLOAT);
+      *end = {nodes_.Add(std::move(mul), {*end, constant}), 0};
+    }
+    return QuantizedGroup{x, x.max.node};
   }
 
   const graph::ShapeMap& shapes_;
-  Graph* graph_;
-  int count_ = 0;
-  // Of the group at hand.
-  std::string prefix_;
-  NodeId last_ = graph::kNoNode;
-  // What has been made, for those who need it again.
-  absl::flat_hash_map<Endpoint, NodeId> codes_;
-  absl::flat_hash_map<int32_t, NodeId> vectors_;
-  absl::flat_hash_map<std::string, CodedWeights> weights_;
+  LayerNodes nodes_;
+  LayerProducts products_;
 };
 
 absl::Status QuantizeLayers(Graph* graph, TransformContext* context) {

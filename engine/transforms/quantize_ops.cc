@@ -43,7 +43,7 @@ class OpQuantizer {
     const NodeId result =
         op.has_32_bit_result() ? AddRequantize(id, codes) : codes;
     CarryTshape(node, codes);
-    BecomeDequantize(id, result, codes, graph_);
+    BecomeDequantize(id, CodesAndRange(result), codes, graph_);
   }
 
  private:

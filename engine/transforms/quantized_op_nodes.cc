@@ -28,6 +28,16 @@ tensorflow::NodeDef MakeNode(absl::string_view name, absl::string_view op,
   return def;
 }
 
+void CopyAttributes(const graph::Node& from,
+                    std::initializer_list<const char*> names,
+                    tensorflow::NodeDef* to) {
+  for (const char* name : names) {
+    if (from.FindAttr(name) != nullptr) {
+      graph::CopyAttr(from.def(), name, to);
+    }
+  }
+}
+
 tensorflow::NodeDef MakeQuantize(absl::string_view name,
                                  tensorflow::DataType type,
                                  const graph::Node& like) {
@@ -45,8 +55,8 @@ tensorflow::NodeDef MakeRequantize(absl::string_view name,
   return def;
 }
 
-void BecomeDequantize(graph::NodeId id, graph::NodeId codes, graph::NodeId heir,
-                      graph::Graph* graph) {
+void BecomeDequantize(graph::NodeId id, absl::Span<const graph::Endpoint> codes,
+                      graph::NodeId heir, graph::Graph* graph) {
   const std::vector<graph::NodeId> controls(
       graph->node(id).control_inputs().begin(),
       graph->node(id).control_inputs().end());
@@ -57,7 +67,7 @@ void BecomeDequantize(graph::NodeId id, graph::NodeId codes, graph::NodeId heir,
   def->clear_attr();
   graph::SetType(def, "T", tensorflow::DT_QUINT8);
   graph::SetString(def, "mode", "MIN_FIRST");
-  graph->SetInputs(id, CodesAndRange(codes));
+  graph->SetInputs(id, codes);
 }
 
 bool IsCodesToFloat(const graph::Node& node) {

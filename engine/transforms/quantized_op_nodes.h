@@ -3,9 +3,11 @@
 #ifndef OPTFARM_ENGINE_TRANSFORMS_QUANTIZED_OP_NODES_H_
 #define OPTFARM_ENGINE_TRANSFORMS_QUANTIZED_OP_NODES_H_
 
+#include <initializer_list>
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "engine/graph/graph.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
@@ -16,6 +18,11 @@ namespace optfarm::transforms {
 tensorflow::NodeDef MakeNode(absl::string_view name, absl::string_view op,
                              const graph::Node& like);
 
+// Copies those of the attributes that the node has.
+void CopyAttributes(const graph::Node& from,
+                    std::initializer_list<const char*> names,
+                    tensorflow::NodeDef* to);
+
 // QuantizeV2 in mode MIN_FIRST to codes of `type`.
 tensorflow::NodeDef MakeQuantize(absl::string_view name,
                                  tensorflow::DataType type,
@@ -25,10 +32,10 @@ tensorflow::NodeDef MakeQuantize(absl::string_view name,
 tensorflow::NodeDef MakeRequantize(absl::string_view name,
                                    const graph::Node& like);
 
-// Turns `id` into a Dequantize of the outputs of `codes`, under its own name.
-// Its control inputs move to the new node `heir`.
-void BecomeDequantize(graph::NodeId id, graph::NodeId codes, graph::NodeId heir,
-                      graph::Graph* graph);
+// Turns `id` into a Dequantize of `codes`, their minimum and their maximum,
+// under its own name. Its control inputs move to the new node `heir`.
+void BecomeDequantize(graph::NodeId id, absl::Span<const graph::Endpoint> codes,
+                      graph::NodeId heir, graph::Graph* graph);
 
 // Whether the node is a Dequantize of quint8 in mode MIN_FIRST.
 bool IsCodesToFloat(const graph::Node& node);

@@ -1,12 +1,9 @@
 // Layers in 8 bits: quantize_layers, fuse_requantization, and what takes them
 // apart again.
 
-#include <cmath>
-
 #include "engine/transforms/channel_codes.h"
 #include "engine/transforms/expanded_layers.h"
-#include "engine/transforms/freeze_ranges.h"
-#include "tests/engine/transforms/transform_testing.h"
+#include "tests/engine/transforms/layer_testing.h"
 
 namespace optfarm::transforms::testing {
 namespace {
@@ -16,26 +13,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-
-constexpr char kLayers[] =
-    "quantize_layers strip_unused_nodes sort_by_execution_order";
-constexpr char kFuse[] =
-    "fuse_requantization strip_unused_nodes sort_by_execution_order";
-
-// Run, by a name that fixtures do not have.
-std::vector<float> Answer(const Graph& graph, const Tensor& in,
-                          const std::string& output) {
-  return Run(graph, "in", in, output);
-}
-
-// Weights whose output channels (the last dimension) differ a hundredfold.
-std::vector<float> UnlikeChannels(int64_t count, int64_t channels) {
-  std::vector<float> values = WaveValues(count);
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] *= std::pow(10.0f, static_cast<float>(i % channels) - 1.0f);
-  }
-  return values;
-}
 
 // in -> depthwise, bias, Relu6 -> 1x1 convolution, bias, Relu.
 GraphBuilder Separable() {
@@ -52,33 +29,6 @@ GraphBuilder Separable() {
   b.Node("add2", "Add", {"point", "b2"}, FloatT());
   b.Node("relu2", "Relu", {"add2"}, FloatT());
   return b;
-}
-
-// Freezes every range to what `in` gives.
-void Freeze(Graph* graph, const Tensor& in) {
-  RangeLog log;
-  for (graph::NodeId id : graph->Ids()) {
-    const std::string& name = graph->node(id).name();
-    if (!graph->node(id).op().starts_with("RequantizationRange")) continue;
-    const float min = Answer(*graph, in, name)[0];
-    const float max = Answer(*graph, in, name + ":1")[0];
-    log[name] = {{min, max}};
-  }
-  OPTFARM_ASSERT_OK(FreezeRanges(graph, log, {0, 0}).status());
-}
-
-void ExpectClose(const Graph& original, const Graph& graph, const Tensor& in,
-                 const std::string& output, float share) {
-  const std::vector<float> wanted = Answer(original, in, output);
-  float largest = 0;
-  for (float value : wanted) largest = std::max(largest, std::abs(value));
-  EXPECT_THAT(Answer(graph, in, output), AllNear(wanted, share * largest));
-}
-
-std::vector<std::string> Ops(const Graph& graph) {
-  std::vector<std::string> ops;
-  for (graph::NodeId id : graph.Ids()) ops.push_back(graph.node(id).op());
-  return ops;
 }
 
 TEST(QuantizeLayersTest, TakesBiasAndActivationIntoTheLayer) {
