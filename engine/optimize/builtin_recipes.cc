@@ -23,14 +23,16 @@ constexpr char kIntegerChain[] = R"(transforms:
   - strip_unused_nodes
   - remove_nodes: {op: [Identity, CheckNumerics]}
   - fold_constants: {ignore_errors: true}
+  - fix_reshapes
   - fold_scale_and_shift
   - fold_batch_norms
   - fold_old_batch_norms
   - quantize_layers
   - dequantize_wide
   - normalize_weights: {minimum_size: 64}
-  - quantize_weights: {minimum_size: 64, ignore_op: [Add, AddV2, BiasAdd, Mul]}
+  - quantize_weights: {minimum_size: 160, ignore_op: [Add, AddV2, BiasAdd, Mul]}
   - strip_unused_nodes
+  - remove_default_attributes
   - sort_by_execution_order
 calibration:
   max_samples: 100

@@ -120,9 +120,14 @@ absl::Status ObserveQuantized(const graph::Graph& graph,
   const auto take = [&](size_t place,
                         const std::vector<runtime::Tensor>& values) {
     for (const auto& [node, records] : logs[place]) {
-      if (!printed.contains(node)) continue;
-      std::vector<ObservedRange>& into = observation->log[node];
-      into.insert(into.end(), records.begin(), records.end());
+      if (!printed.contains(node) || records.empty()) continue;
+      // In a loop there is one for each iteration.
+      ObservedRange range = records[0];
+      for (const ObservedRange& record : records) {
+        range.min = std::min(range.min, record.min);
+        range.max = std::max(range.max, record.max);
+      }
+      observation->log[node].push_back(range);
     }
     for (size_t i = 0; i < sites.size(); ++i) {
       const size_t at = outputs.size() + 2 * i;

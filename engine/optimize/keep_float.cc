@@ -232,12 +232,16 @@ std::vector<std::string> InputLayers(
       layers.emplace(id, name);
     }
   }
-  // All that is behind a layer, through loops too.
+  // All that is behind a layer, but not around a loop: what stands first in it
+  // reads inputs in every iteration.
   std::vector<NodeId> open;
   std::vector<bool> is_behind(result.id_limit(), false);
   const auto reach_readers = [&](NodeId id) {
     for (const graph::Use& use : result.node(id).uses()) {
-      if (use.is_control() || is_behind[use.consumer]) continue;
+      if (use.is_control() || is_behind[use.consumer] ||
+          absl::EndsWith(result.node(use.consumer).op(), "NextIteration")) {
+        continue;
+      }
       is_behind[use.consumer] = true;
       open.push_back(use.consumer);
     }

@@ -84,6 +84,13 @@ class Finder {
       if (!ComesFromGroup(node.inputs()[0])) return std::nullopt;
       return LayerGroup{.kind = GroupKind::kMean, .head = id};
     }
+    if (const auto leak = LeakOf(graph_, node)) {
+      if (!ComesFromGroup(leak->source)) return std::nullopt;
+      return LayerGroup{.kind = GroupKind::kLeaky,
+                        .head = id,
+                        .part = leak->part,
+                        .source = leak->source};
+    }
     if (IsPassing(node) && CanPass(id)) {
       return LayerGroup{.kind = GroupKind::kPassing, .head = id};
     }
@@ -138,6 +145,10 @@ class Finder {
 
   std::string WhyFloat(NodeId id) const {
     const graph::Node& node = graph_.node(id);
+    if (in_loop_[id] && node.op() != "MatMul") {
+      return "it is a convolution inside a loop, where only matrix products "
+             "have been found to keep their accuracy";
+    }
     if (node.inputs().size() != 2) return "it has not two inputs";
     const NodeId constant = ConstantOf(graph_, node.inputs()[1]);
     if (constant == graph::kNoNode) return "its weights are not constant";

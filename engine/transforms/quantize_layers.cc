@@ -14,6 +14,7 @@
 //   mean over height, width    QuantizedDepthwiseConv2D, RequantizePerChannel
 //   times and plus constants   QuantizedDepthwiseConv2DWithBias...; for one
 //                              factor other ranges of the same codes
+//   LeakyRelu, Maximum(x, ax)  QuantizedRelu, QuantizedAdd, Requantize
 //   other inputs of a layer    QuantizeV2
 //   a trained range behind     takes the place of the range that would be found
 //   a layer or before it
@@ -87,6 +88,8 @@ class LayerQuantizer {
         return products_.AddChannels(group);
       case GroupKind::kScaled:
         return Scaled(group);
+      case GroupKind::kLeaky:
+        return Leaky(group);
     }
     return absl::InternalError("no such group");
   }
@@ -96,12 +99,7 @@ class LayerQuantizer {
   QuantizedGroup Sum(const LayerGroup& group) {
     const CodedTensor a = nodes_.CodesOf(node(group.head).inputs()[0]);
     const CodedTensor b = nodes_.CodesOf(node(group.head).inputs()[1]);
-    NodeDef def = nodes_.MakeLayer("QuantizedAdd");
-    graph::SetType(&def, "T1", tensorflow::DT_QUINT8);
-    graph::SetType(&def, "T2", tensorflow::DT_QUINT8);
-    graph::SetType(&def, "Toutput", tensorflow::DT_QINT32);
-    NodeId sum = nodes_.Add(std::move(def),
-                            {a.codes, b.codes, a.min, a.max, b.min, b.max});
+    NodeId sum = AddSum(a, b);
     if (group.activation != graph::kNoNode) {
       NodeDef relu = nodes_.Make("relu", "QuantizedRelu");
       graph::SetType(&relu, "Tinput", tensorflow::DT_QINT32);
@@ -109,6 +107,15 @@ class LayerQuantizer {
       sum = nodes_.Add(std::move(relu), CodesAndRange(sum));
     }
     return {nodes_.Narrowed(ResultOf(sum)), sum};
+  }
+
+  NodeId AddSum(const CodedTensor& a, const CodedTensor& b) {
+    NodeDef def = nodes_.MakeLayer("QuantizedAdd");
+    graph::SetType(&def, "T1", tensorflow::DT_QUINT8);
+    graph::SetType(&def, "T2", tensorflow::DT_QUINT8);
+    graph::SetType(&def, "Toutput", tensorflow::DT_QINT32);
+    return nodes_.Add(std::move(def),
+                      {a.codes, b.codes, a.min, a.max, b.min, b.max});
   }
 
   QuantizedGroup Passing(NodeId id) {
@@ -184,20 +191,39 @@ class LayerQuantizer {
     return {nodes_.Add(std::move(def), {zero, x.min, x.max}), 0};
   }
 
-  // Formula 36.
   absl::StatusOr<QuantizedGroup> Scaled(const LayerGroup& group) {
     OPTFARM_ASSIGN_OR_RETURN(const FloatView factor,
                              FloatView::Of(node(group.weights)));
+    const CodedTensor scaled =
+        WithScaledRange(nodes_.CodesOf(NumbersBeside(
+                            *nodes_.graph(), node(group.head), group.weights)),
+                        factor.values()[0]);
+    return QuantizedGroup{scaled, scaled.max.node};
+  }
+
+  // Formula 36.
+  CodedTensor WithScaledRange(CodedTensor x, float factor) {
     const Endpoint constant =
-        nodes_.AddConstant("factor", Tensor::Scalar<float>(factor.values()[0]));
-    CodedTensor x = nodes_.CodesOf(
-        NumbersBeside(*nodes_.graph(), node(group.head), group.weights));
+        nodes_.AddConstant("factor", Tensor::Scalar<float>(factor));
     for (Endpoint* end : {&x.min, &x.max}) {
       NodeDef mul = nodes_.Make("scaled", "Mul");
       graph::SetType(&mul, "T", tensorflow::DT_FLOAT);
       *end = {nodes_.Add(std::move(mul), {*end, constant}), 0};
     }
-    return QuantizedGroup{x, x.max.node};
+    return x;
+  }
+
+  // Formula 40.
+  QuantizedGroup Leaky(const LayerGroup& group) {
+    const CodedTensor x = nodes_.CodesOf(group.source);
+    CodedTensor positive = x;
+    NodeDef relu = nodes_.Make("relu", "QuantizedRelu");
+    graph::SetType(&relu, "Tinput", tensorflow::DT_QUINT8);
+    graph::SetType(&relu, "out_type", tensorflow::DT_QUINT8);
+    positive.codes = {nodes_.Add(std::move(relu), x.inputs()), 0};
+    const NodeId sum = AddSum(WithScaledRange(x, group.part),
+                              WithScaledRange(positive, 1.0f - group.part));
+    return {nodes_.Narrowed(ResultOf(sum)), sum};
   }
 
   const graph::ShapeMap& shapes_;

@@ -184,11 +184,8 @@ class Layer final : public Kernel {
 
   absl::Status Compute(KernelContext* c) const override {
     const int ranges = form_.has_bias ? 3 : 2;
-    const int wanted =
-        ranges + 4 +
-        (form_.result == Result::kCodes || form_.result == Result::kFloats ? 2
-                                                                           : 0);
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, wanted));
+    OPTFARM_RETURN_IF_ERROR(
+        RequireInputs(*c, ranges + (form_.result == Result::kWide ? 4 : 6)));
     OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, tensorflow::DT_QUINT8));
     OPTFARM_ASSIGN_OR_RETURN(const Range x, InputRange(*c, ranges));
     // A range may lie far off zero; sums that leave 32 bits are refused.
@@ -199,7 +196,6 @@ class Layer final : public Kernel {
     const std::vector<float> steps = StepsOfSums(x, weights);
     OPTFARM_ASSIGN_OR_RETURN(Tensor sums, Multiply(c, x_zero, weights));
     int32_t* values = sums.data<int32_t>();
-    const bool has_relu = form_.has_relu;
     if (form_.has_bias) {
       OPTFARM_ASSIGN_OR_RETURN(const std::vector<int32_t> bias,
                                ReadBias(*c, 2, steps, channels));
@@ -207,7 +203,7 @@ class Layer final : public Kernel {
           c->pool(), sums.num_elements(), channels,
           [&](int64_t at, int64_t channel) { values[at] += bias[channel]; });
     }
-    if (has_relu) {
+    if (form_.has_relu) {
       ForEachElement(
           c->pool(), sums.num_elements(), channels,
           [&](int64_t at, int64_t) { values[at] = std::max(values[at], 0); });

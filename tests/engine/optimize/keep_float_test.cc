@@ -117,16 +117,34 @@ TEST(KeepFloatTest, AnAttemptMayTakeOtherRanges) {
   EXPECT_FALSE(plain == other);
 }
 
+// A node that reads outputs 0 of others.
+NodeId AddTo(Graph* graph, const std::string& name, const std::string& op,
+             std::vector<NodeId> inputs) {
+  tensorflow::NodeDef def;
+  def.set_name(name);
+  def.set_op(op);
+  std::vector<graph::Endpoint> endpoints;
+  for (const NodeId input : inputs) endpoints.push_back({input, 0});
+  return graph->Add(def, endpoints);
+}
+
+TEST(KeepFloatTest, FindsLayersThatReadInputsInEachIteration) {
+  Graph graph;
+  const std::string product = "QuantizedMatMulWithBias";
+  const NodeId input = AddTo(&graph, "in", "TensorArrayReadV3", {});
+  const NodeId state = AddTo(&graph, "state", "Merge", {input, input});
+  const NodeId both = AddTo(&graph, "both", "ConcatV2", {input, state});
+  const NodeId cell = AddTo(&graph, "cell/eightbit", product, {both});
+  const NodeId next = AddTo(&graph, "next/eightbit", product, {cell});
+  graph.SetInput(state, 1, {AddTo(&graph, "n", "NextIteration", {next}), 0});
+  EXPECT_THAT(InputLayers(graph), ElementsAre("cell"));
+}
+
 TEST(KeepFloatTest, FindsTheLayersThatReadTheInputs) {
   Graph graph;
   const auto add = [&](const std::string& name, const std::string& op,
                        std::vector<NodeId> inputs) {
-    tensorflow::NodeDef def;
-    def.set_name(name);
-    def.set_op(op);
-    std::vector<graph::Endpoint> endpoints;
-    for (const NodeId input : inputs) endpoints.push_back({input, 0});
-    return graph.Add(def, endpoints);
+    return AddTo(&graph, name, op, std::move(inputs));
   };
   const std::string conv = "QuantizedConv2DWithBiasAndReluAndRequantize";
   const NodeId input = add("in", "QuantizeV2", {});

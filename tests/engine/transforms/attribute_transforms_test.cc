@@ -47,6 +47,28 @@ TEST(AddDefaultAttributesTest, KnowsTheGraphsFunctionsAndNoOtherOps) {
   MustApply(&graph, "add_default_attributes", "x", "out");
 }
 
+TEST(RemoveDefaultAttributesTest, UndoesAddingThem) {
+  Graph graph = Small();
+  const std::string before = graph.ToDef().ShortDebugString();
+  MustApply(&graph, "add_default_attributes", "x", "out");
+  ASSERT_NE(Attr(graph, "out", "transpose_b"), nullptr);
+  MustApply(&graph, "remove_default_attributes", "x", "out");
+  EXPECT_EQ(graph.ToDef().ShortDebugString(), before);
+}
+
+TEST(RemoveDefaultAttributesTest, KeepsWhatDiffers) {
+  GraphBuilder b;
+  b.Placeholder("x", {2, 2});
+  b.Node("out", "MatMul", {"x", "x"},
+         FloatT({{"transpose_a", BoolAttr(false)},
+                 {"transpose_b", BoolAttr(true)}}));
+  Graph graph = b.Build();
+  MustApply(&graph, "remove_default_attributes", "x", "out");
+  EXPECT_EQ(Attr(graph, "out", "transpose_a"), nullptr);
+  ASSERT_NE(Attr(graph, "out", "transpose_b"), nullptr);
+  EXPECT_TRUE(Attr(graph, "out", "transpose_b")->b());
+}
+
 TEST(RemoveAttributeTest, RemovesFromTheOpsItIsTold) {
   Graph graph = Small();
   MustApply(&graph, "remove_attribute(attribute_name=extra, op_name=Relu)", "x",
