@@ -45,8 +45,9 @@ struct BoundedCase {
   std::vector<std::string> outputs;
   // Calibrated on, and as many others measured on.
   int samples = 40;
-  // UNITS: decibel, how much less is as close: where all noise is the loops'
-  // weights', which both have in 8 bits, who is ahead depends on the samples.
+  // UNITS: decibel, how much less is as close: where the noise is that of
+  // loops, whose weights both have in 8 bits, who is ahead depends on the
+  // samples.
   double slack = 0;
 };
 
@@ -212,7 +213,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "images/flowers",
                     {"concat", "concat_1"},
                     12},
-        Words("kws_crnn_s", "CRNN_S"), Words("kws_lstm_s", "LSTM_S", 0.5),
+        Words("kws_crnn_s", "CRNN_S", 0.5), Words("kws_lstm_s", "LSTM_S", 0.5),
         Words("kws_cnn_s", "CNN_S"), Words("kws_ds_cnn_m", "DS_CNN_M")),
     [](const ::testing::TestParamInfo<BoundedCase>& test) {
       return test.param.name;
