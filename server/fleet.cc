@@ -18,6 +18,7 @@ namespace {
 
 using ::optfarm::storage::DeviceRecord;
 
+constexpr absl::Duration kAlertInterval = absl::Seconds(5);
 constexpr absl::Duration kWriteInterval = absl::Minutes(1);
 // A process that has been silent for longer is forgotten.
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
@@ -145,6 +146,22 @@ void Fleet::TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
   }
 }
 
+void Fleet::NoteStillThere(const v1::SynchronizeRequest& request,
+                           absl::Time now) {
+  const auto caller = participants_.find(request.participant_id());
+  if (caller == participants_.end()) return;
+  caller->second.record.last_seen = now;
+  for (const v1::DeviceStatus& status : request.devices()) {
+    const auto device = devices_.find(status.info().name());
+    if (device == devices_.end()) continue;
+    // Another one may have taken it over since.
+    DeviceRecord& record = device->second;
+    if (record.participant_id == request.participant_id()) {
+      record.last_seen = now;
+    }
+  }
+}
+
 int Fleet::CountParticipants(v1::SynchronizeRequest::Kind kind,
                              absl::Time since) const {
   int count = 0;
@@ -247,6 +264,9 @@ bool Fleet::HasDeviceFor(const std::string& asked) const {
 }
 
 void Fleet::LogAlerts(absl::Duration alert_after, absl::Time now) {
+  // A clock that was set back does not put it off.
+  if (absl::AbsDuration(now - alerts_looked_) < kAlertInterval) return;
+  alerts_looked_ = now;
   for (const auto& [name, record] : devices_) {
     const std::string alert = MissingAlert(record, alert_after, now);
     if (alert.empty()) {

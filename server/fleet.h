@@ -36,6 +36,9 @@ class Fleet {
   void TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
               storage::WriteBatch& batch);
 
+  // Notes that a caller whose call has been taken in waits for its answer.
+  void NoteStillThere(const v1::SynchronizeRequest& request, absl::Time now);
+
   // Notes how an attempt on a device ended. Several that failed in a row by the
   // farm's fault put it into quarantine, each time for longer.
   void NoteOutcome(const std::string& device, bool ok, absl::string_view reason,
@@ -52,7 +55,8 @@ class Fleet {
   // Whether a job that asks so (see device_choice.h) can ever get a device.
   bool HasDeviceFor(const std::string& asked) const;
 
-  // Logs devices that began or ceased to be missed (see MissingAlert).
+  // Logs devices that began or ceased to be missed (see MissingAlert); looks
+  // every few seconds, however often it is called.
   void LogAlerts(absl::Duration alert_after, absl::Time now);
 
   // A known device as it is after an operator's change.
@@ -61,11 +65,11 @@ class Fleet {
       const v1::ChangeDeviceRequest& change, absl::Time now) const;
   void Replace(const storage::DeviceRecord& device);
 
-  // Null when there is no such device.
   // Those of a kind that have called since.
   int CountParticipants(v1::SynchronizeRequest::Kind kind,
                         absl::Time since) const;
 
+  // Null when there is no such device.
   const storage::DeviceRecord* FindDevice(const std::string& name) const;
   std::vector<std::string> DeviceNames() const;
   // All that jobs may ask for (see device_choice.h).
@@ -96,6 +100,7 @@ class Fleet {
   absl::flat_hash_map<std::string, absl::Time> devices_written_;
   // Devices whose alert has been logged.
   absl::flat_hash_set<std::string> missed_;
+  absl::Time alerts_looked_ = absl::InfinitePast();
   std::map<std::string, v1::Recipe> recipes_;
   std::string worker_version_;
 };

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <utility>
-#include <vector>
 
 namespace optfarm::server {
 
@@ -11,24 +10,57 @@ struct LongPolls::Poll {
   int64_t call = 0;
   absl::Time deadline;
   SynchronizeReply reply;
+  std::shared_ptr<const std::atomic<bool>> hung_up;
 };
 
 LongPolls::LongPolls(Scheduler& scheduler, std::function<void()> wake)
     : scheduler_(scheduler), wake_(std::move(wake)) {}
 
-void LongPolls::Serve(const v1::SynchronizeRequest& request, int64_t call,
-                      absl::Time now, SynchronizeReply reply) {
-  // A held call of the same participant has become an older one.
-  std::vector<int64_t> replaced;
+void LongPolls::Serve(std::vector<IncomingCall> calls) {
+  AnswerReplaced(calls);
+  std::vector<NumberedCall> asked;
+  absl::Time now = absl::InfinitePast();
+  for (const IncomingCall& call : calls) {
+    asked.push_back({call.request, call.number});
+    now = std::max(now, call.time);
+  }
   int64_t changes_before;
   {
     absl::MutexLock lock(&mutex_);
     changes_before = changes_;
-    for (const auto& [number, poll] : polls_) {
-      // Calls may come out of order; a newer one is not replaced.
-      if (number < call &&
-          poll->request.participant_id() == request.participant_id()) {
-        replaced.push_back(number);
+  }
+  const auto results = scheduler_.Synchronize(asked, now);
+  std::vector<std::shared_ptr<Poll>> held;
+  for (size_t i = 0; i < calls.size(); ++i) {
+    IncomingCall& call = calls[i];
+    if (!results[i].ok()) {
+      call.reply(results[i].status());
+    } else if (results[i]->hold <= absl::ZeroDuration()) {
+      call.reply(results[i]->response);
+    } else {
+      Poll& poll = *held.emplace_back(std::make_shared<Poll>());
+      poll.request = *call.request;
+      // Told once; what is asked again is only whether there is work.
+      poll.request.clear_builtin_recipes();
+      poll.call = call.number;
+      poll.deadline = call.time + results[i]->hold;
+      poll.reply = std::move(call.reply);
+      poll.hung_up = std::move(call.hung_up);
+    }
+  }
+  if (!held.empty()) Hold(std::move(held), changes_before);
+}
+
+// A held call of the same participant has become an older one. Calls may come
+// out of order; a newer one is not replaced.
+void LongPolls::AnswerReplaced(const std::vector<IncomingCall>& calls) {
+  std::vector<int64_t> replaced;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const IncomingCall& call : calls) {
+      const auto held = by_participant_.find(call.request->participant_id());
+      if (held != by_participant_.end() && held->second < call.number) {
+        replaced.push_back(held->second);
       }
     }
   }
@@ -39,28 +71,28 @@ void LongPolls::Serve(const v1::SynchronizeRequest& request, int64_t call,
                              "took over"));
     }
   }
-  const auto result = scheduler_.Synchronize(request, call, now);
-  if (!result.ok()) return reply(result.status());
-  if (result->hold <= absl::ZeroDuration()) return reply(result->response);
+}
 
-  auto poll = std::make_shared<Poll>();
-  poll->request = request;
-  // Told once; what is asked again is only whether there is work.
-  poll->request.clear_builtin_recipes();
-  poll->call = call;
-  poll->deadline = now + result->hold;
-  poll->reply = std::move(reply);
-  bool sooner;
-  bool missed;
+void LongPolls::Hold(std::vector<std::shared_ptr<Poll>> polls,
+                     int64_t changes_before) {
+  bool wake;
   {
     absl::MutexLock lock(&mutex_);
-    sooner = poll->deadline < next_run_;
-    next_run_ = std::min(next_run_, poll->deadline);
-    polls_[call] = std::move(poll);
-    missed = changes_ != changes_before;
+    // Somebody has to know of a change that came meanwhile.
+    wake = changes_ != changes_before;
+    for (const std::shared_ptr<Poll>& poll : polls) {
+      wake |= poll->deadline < next_run_;
+      next_run_ = std::min(next_run_, poll->deadline);
+      polls_[poll->call] = poll;
+      int64_t& newest = by_participant_[poll->request.participant_id()];
+      newest = std::max(newest, poll->call);
+    }
   }
-  // Somebody has to know of the new deadline, or of the change.
-  if (sooner || missed) wake_();
+  for (const std::shared_ptr<Poll>& poll : polls) {
+    // It may have been too early to abandon the call.
+    if (poll->hung_up != nullptr && *poll->hung_up) Abandon(poll->call);
+  }
+  if (wake) wake_();
 }
 
 std::shared_ptr<LongPolls::Poll> LongPolls::Take(int64_t call) {
@@ -69,6 +101,10 @@ std::shared_ptr<LongPolls::Poll> LongPolls::Take(int64_t call) {
   if (found == polls_.end()) return nullptr;
   std::shared_ptr<Poll> poll = std::move(found->second);
   polls_.erase(found);
+  const auto newest = by_participant_.find(poll->request.participant_id());
+  if (newest != by_participant_.end() && newest->second == call) {
+    by_participant_.erase(newest);
+  }
   return poll;
 }
 
@@ -86,6 +122,20 @@ void LongPolls::NoteChange() {
   wake_();
 }
 
+std::vector<std::shared_ptr<LongPolls::Poll>> LongPolls::WorthAsking(
+    std::vector<std::shared_ptr<Poll>> held, absl::Time now) {
+  std::vector<const v1::SynchronizeRequest*> requests;
+  for (const auto& poll : held) requests.push_back(&poll->request);
+  const std::vector<bool> news = scheduler_.MayHaveNews(requests, now);
+  std::vector<std::shared_ptr<Poll>> worth;
+  for (size_t i = 0; i < held.size(); ++i) {
+    if (news[i] || now >= held[i]->deadline) {
+      worth.push_back(std::move(held[i]));
+    }
+  }
+  return worth;
+}
+
 absl::Time LongPolls::Run(absl::Time now) {
   std::vector<std::shared_ptr<Poll>> held;
   {
@@ -95,19 +145,25 @@ absl::Time LongPolls::Run(absl::Time now) {
     next_run_ = absl::InfiniteFuture();
   }
   absl::Time next = absl::InfiniteFuture();
-  for (const std::shared_ptr<Poll>& poll : held) {
-    const auto result = scheduler_.Synchronize(poll->request, poll->call, now);
+  for (const auto& poll : held) {
+    if (poll->deadline > now) next = std::min(next, poll->deadline);
+  }
+  const auto asked = WorthAsking(std::move(held), now);
+  std::vector<NumberedCall> calls;
+  for (const auto& poll : asked) calls.push_back({&poll->request, poll->call});
+  const auto results = scheduler_.Synchronize(calls, now);
+  for (size_t i = 0; i < asked.size(); ++i) {
+    const auto& result = results[i];
     if (result.ok() && result->hold > absl::ZeroDuration() &&
-        now < poll->deadline) {
-      next = std::min(next, poll->deadline);
+        now < asked[i]->deadline) {
       continue;
     }
     // Whoever takes it out answers it; it may be abandoned already.
-    if (Take(poll->call) == nullptr) continue;
+    if (Take(asked[i]->call) == nullptr) continue;
     if (result.ok()) {
-      poll->reply(result->response);
+      asked[i]->reply(result->response);
     } else {
-      poll->reply(result.status());
+      asked[i]->reply(result.status());
     }
   }
   absl::MutexLock lock(&mutex_);

@@ -5,13 +5,16 @@
 #ifndef OPTFARM_SERVER_LONG_POLLS_H_
 #define OPTFARM_SERVER_LONG_POLLS_H_
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -24,6 +27,18 @@ namespace optfarm::server {
 using SynchronizeReply =
     std::function<void(const absl::StatusOr<v1::SynchronizeResponse>&)>;
 
+// A call to be served.
+struct IncomingCall {
+  // OWNERSHIP: lives until the call is answered.
+  const v1::SynchronizeRequest* request = nullptr;
+  // From Scheduler::BeginCall.
+  int64_t number = 0;
+  absl::Time time;
+  SynchronizeReply reply;
+  // The caller has gone away; shared with who learns of it.
+  std::shared_ptr<const std::atomic<bool>> hung_up;
+};
+
 // THREADS: safe.
 class LongPolls {
  public:
@@ -31,10 +46,9 @@ class LongPolls {
   // Run soon; it is called without locks held.
   LongPolls(Scheduler& scheduler, std::function<void()> wake);
 
-  // Serves one call from beginning to end: answers it now or later through
-  // `reply`. `call` is from Scheduler::BeginCall.
-  void Serve(const v1::SynchronizeRequest& request, int64_t call,
-             absl::Time now, SynchronizeReply reply);
+  // Serves calls from beginning to end: answers each now or later. What they
+  // bring is made durable together.
+  void Serve(std::vector<IncomingCall> calls);
 
   // The caller of a held call went away; it is answered Cancelled.
   void Abandon(int64_t call);
@@ -42,20 +56,34 @@ class LongPolls {
   // Something changed that may be news for held calls.
   void NoteChange();
 
-  // Asks again for every held call, and answers those that have news or whose
-  // time is up. Returns when the next one's time is up.
+  // Answers the held calls that have news or whose time is up. Returns when the
+  // next one's time is up.
   absl::Time Run(absl::Time now);
 
  private:
   struct Poll;
 
+  // Takes a held call out, so that nobody else answers it; null when it is not
+  // held.
   std::shared_ptr<Poll> Take(int64_t call) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Answers held calls whose participants call again.
+  void AnswerReplaced(const std::vector<IncomingCall>& calls)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Keeps calls for later that have no news.
+  void Hold(std::vector<std::shared_ptr<Poll>> polls, int64_t changes_before)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Those of `held` that Run has to ask the scheduler for.
+  std::vector<std::shared_ptr<Poll>> WorthAsking(
+      std::vector<std::shared_ptr<Poll>> held, absl::Time now);
 
   Scheduler& scheduler_;
   const std::function<void()> wake_;
   absl::Mutex mutex_;
   // By number of the call.
   std::map<int64_t, std::shared_ptr<Poll>> polls_ ABSL_GUARDED_BY(mutex_);
+  // The newest held call of a participant.
+  absl::flat_hash_map<std::string, int64_t> by_participant_
+      ABSL_GUARDED_BY(mutex_);
   // When Run is expected next.
   absl::Time next_run_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   // Counts changes, so that one between asking and holding is not missed.

@@ -8,7 +8,6 @@
 #define OPTFARM_SERVER_SCHEDULER_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -22,7 +21,9 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "optfarm/v1/work.pb.h"
+#include "server/due_times.h"
 #include "server/fleet.h"
 #include "server/job_change.h"
 #include "server/scheduling_policy.h"
@@ -50,6 +51,13 @@ struct SubmitResult {
   std::string job_id;
   // An earlier submit made it.
   bool existed = false;
+};
+
+// A call of a worker or an agent. OWNERSHIP: the request outlives it.
+struct NumberedCall {
+  const v1::SynchronizeRequest* request = nullptr;
+  // From Scheduler::BeginCall.
+  int64_t number = 0;
 };
 
 struct SynchronizeResult {
@@ -120,9 +128,18 @@ class Scheduler {
   // Synchronize. A call with an older number than the newest is refused.
   int64_t BeginCall(const std::string& participant_id);
 
+  // Serves several calls, with as few commits as can be; the answers are in
+  // the order of the calls.
   // ERRORS: InvalidArgument; Aborted for a call that a newer one replaced.
+  std::vector<absl::StatusOr<SynchronizeResult>> Synchronize(
+      absl::Span<const NumberedCall> calls, absl::Time now);
   absl::StatusOr<SynchronizeResult> Synchronize(
       const v1::SynchronizeRequest& request, int64_t call, absl::Time now);
+
+  // Whether Synchronize might have something to say to callers that had
+  // nothing to be told before, and wait still. Notes that they are there.
+  std::vector<bool> MayHaveNews(
+      absl::Span<const v1::SynchronizeRequest* const> requests, absl::Time now);
 
   // Applies every deadline that has passed and returns when something is due
   // next, at most a minute later.
@@ -165,8 +182,6 @@ class Scheduler {
   // A call of Synchronize that waits for its answer.
   struct Waiting;
 
-  using Held = google::protobuf::RepeatedPtrField<v1::HeldTask>;
-
   JobChange* Edit(Plan& plan, const std::string& job_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Commit(Plan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -176,6 +191,11 @@ class Scheduler {
   void Tell(const Plan& plan) ABSL_LOCKS_EXCLUDED(mutex_);
   void AddLiveJob(storage::StoredJob stored, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Into jobs_ and what finds them there, and out again.
+  void Keep(LiveJob job, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // When something about the job is due next.
+  absl::Time DueOf(const LiveJob& job, absl::Time now) const;
 
   absl::StatusOr<SubmitResult> Insert(const Submission& submission, Plan& plan)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -189,7 +209,11 @@ class Scheduler {
   absl::Status CheckDevicesExist(const v1::JobSpec& spec)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::vector<Waiting*> NextGroup() ABSL_LOCKS_EXCLUDED(waiting_mutex_);
+  bool IsReplaced(const NumberedCall& call) ABSL_LOCKS_EXCLUDED(calls_mutex_);
+  static std::vector<Waiting*> NextGroup(std::vector<Waiting>& waiting,
+                                         size_t& next);
+  void SynchronizeGroup(const std::vector<Waiting*>& group, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   // Whether what was reported is durable.
   absl::Status SynchronizeTogether(const std::vector<Waiting*>& group,
                                    Plan& plan)
@@ -199,6 +223,12 @@ class Scheduler {
   void GrantTo(Waiting& waiting, Plan& plan)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<SynchronizeResult> Answer(Waiting& waiting, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayHaveNews(const v1::SynchronizeRequest& request, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayTakeWork(const v1::DeviceStatus& status, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayHaveWork(const v1::DeviceStatus& status, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::TaskVerdict Judge(const v1::SynchronizeRequest& request,
                         const v1::HeldTask& held, Plan& plan)
@@ -244,17 +274,17 @@ class Scheduler {
   ChangeListener listener_;
   CommitObserver observer_;
 
-  // In order of arrival; whoever gets `mutex_` next serves them all.
-  absl::Mutex waiting_mutex_ ABSL_ACQUIRED_AFTER(mutex_);
-  std::deque<Waiting*> waiting_ ABSL_GUARDED_BY(waiting_mutex_);
+  // A lock of its own: calls begin while others are made durable.
+  absl::Mutex calls_mutex_;
+  absl::flat_hash_map<std::string, int64_t> newest_call_
+      ABSL_GUARDED_BY(calls_mutex_);
+  int64_t last_call_ ABSL_GUARDED_BY(calls_mutex_) = 0;
 
   absl::Mutex mutex_;
   std::map<std::string, LiveJob> jobs_ ABSL_GUARDED_BY(mutex_);
   TaskIndex index_ ABSL_GUARDED_BY(mutex_);
+  DueTimes due_ ABSL_GUARDED_BY(mutex_);
   Fleet fleet_ ABSL_GUARDED_BY(mutex_);
-  absl::flat_hash_map<std::string, int64_t> newest_call_
-      ABSL_GUARDED_BY(mutex_);
-  int64_t last_call_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t last_job_number_ ABSL_GUARDED_BY(mutex_) = 0;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -28,16 +28,17 @@ struct Scheduler::Plan {
   std::vector<std::string> changed;
 };
 
-// OWNERSHIP: lives on the stack of the call, which waits for `done`.
 struct Scheduler::Waiting {
-  const v1::SynchronizeRequest& request;
-  int64_t call = 0;
-  absl::Time now;
-  // Under the scheduler's lock, as what is below.
-  bool done = false;
+  NumberedCall call;
   absl::StatusOr<SynchronizeResult> result;
   std::vector<TaskRef> granted;
 };
+
+inline void Refuse(v1::TaskVerdict& verdict, v1::TaskVerdict::Verdict kind,
+                   absl::string_view message) {
+  verdict.set_verdict(kind);
+  verdict.set_message(std::string(message));
+}
 
 }  // namespace optfarm::server
 

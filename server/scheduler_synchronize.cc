@@ -4,14 +4,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "server/completion_check.h"
-#include "server/device_choice.h"
-#include "server/job_spec_check.h"
-#include "server/log_text.h"
 #include "server/names.h"
 #include "server/proto_time.h"
 #include "server/scheduler.h"
@@ -20,18 +17,11 @@
 namespace optfarm::server {
 namespace {
 
-using ::optfarm::storage::BlobId;
 using ::optfarm::storage::TaskRecord;
 
-// Optimize tasks in one answer; with kMaxSpecBytes of job_spec_check.cc this
-// keeps it within the message limit.
-constexpr int kMaxGrantsACall = 8;
-constexpr size_t kMaxFailureBytes = 4000;
-// What workers call the samples that devices compare their answers with.
-constexpr absl::string_view kFloatCheck = "check_float.pb";
-constexpr absl::string_view kOptimizedCheck = "check_optimized.pb";
-// Calls in one commit.
-constexpr size_t kMaxTogether = 64;
+// Calls in one commit: what is written for them fits into memory, and who comes
+// next does not wait for long.
+constexpr size_t kMaxTogether = 128;
 constexpr size_t kMaxKnownCallers = 20000;
 
 void SetLease(v1::TaskVerdict& verdict, absl::Time now,
@@ -40,75 +30,68 @@ void SetLease(v1::TaskVerdict& verdict, absl::Time now,
   *verdict.mutable_lease_remaining() = ToProtoDuration(duration);
 }
 
-void Refuse(v1::TaskVerdict& verdict, v1::TaskVerdict::Verdict kind,
-            absl::string_view message) {
-  verdict.set_verdict(kind);
-  verdict.set_message(std::string(message));
-}
-
-bool Lists(const v1::SynchronizeRequest& request, const TaskRecord& task) {
-  return std::any_of(request.held().begin(), request.held().end(),
-                     [&](const v1::HeldTask& held) {
-                       return held.task_id() == task.task_id &&
-                              held.attempt() == task.attempt;
-                     });
-}
-
-const v1::DeviceStatus* FindStatus(const v1::SynchronizeRequest& request,
-                                   absl::string_view device) {
-  for (const v1::DeviceStatus& status : request.devices()) {
-    if (status.info().name() == device) return &status;
-  }
-  return nullptr;
-}
-
-// The blobs that are not here; a blob with another size than claimed is an
-// error.
-absl::StatusOr<std::vector<BlobId>> Missing(storage::BlobStore& blobs,
-                                            const std::vector<BlobId>& wanted,
-                                            absl::Time now) {
-  std::vector<BlobId> missing;
-  for (const BlobId& id : wanted) {
-    OPTFARM_ASSIGN_OR_RETURN(const bool present, blobs.Contains(id, now));
-    if (!present) missing.push_back(id);
-  }
-  return missing;
-}
-
-v1::Failure Shortened(const v1::Failure& failure) {
-  v1::Failure result = failure;
-  result.set_message(std::string(CutText(failure.message(), kMaxFailureBytes)));
-  result.set_code(std::string(CutText(failure.code(), 64)));
-  return result;
-}
-
 }  // namespace
 
 int64_t Scheduler::BeginCall(const std::string& participant_id) {
-  absl::MutexLock lock(&mutex_);
+  absl::MutexLock lock(&calls_mutex_);
   // Forgetting the numbers is harmless: they only order calls that overlap.
   if (newest_call_.size() > kMaxKnownCallers) newest_call_.clear();
   return newest_call_[participant_id] = ++last_call_;
 }
 
-// Making a change durable takes as long for one call as for many. Whoever gets
-// the lock serves all who wait for it, in one commit.
+bool Scheduler::IsReplaced(const NumberedCall& call) {
+  absl::MutexLock lock(&calls_mutex_);
+  const auto newest = newest_call_.find(call.request->participant_id());
+  return newest != newest_call_.end() && newest->second > call.number;
+}
+
 absl::StatusOr<SynchronizeResult> Scheduler::Synchronize(
     const v1::SynchronizeRequest& request, int64_t call, absl::Time now) {
-  OPTFARM_RETURN_IF_ERROR(CheckSynchronizeRequest(request));
-  Waiting mine{request, call, now, false, SynchronizeResult(), {}};
-  {
-    absl::MutexLock lock(&waiting_mutex_);
-    waiting_.push_back(&mine);
+  return std::move(Synchronize({{NumberedCall{&request, call}}}, now)[0]);
+}
+
+// Making a change durable takes as long for one call as for many.
+std::vector<absl::StatusOr<SynchronizeResult>> Scheduler::Synchronize(
+    absl::Span<const NumberedCall> calls, absl::Time now) {
+  std::vector<Waiting> waiting;
+  waiting.reserve(calls.size());
+  for (const NumberedCall& call : calls) {
+    Waiting& added =
+        waiting.emplace_back(Waiting{call, SynchronizeResult(), {}});
+    const absl::Status fit = CheckSynchronizeRequest(*call.request);
+    if (!fit.ok()) added.result = fit;
   }
+  for (size_t next = 0; next < waiting.size();) {
+    SynchronizeGroup(NextGroup(waiting, next), now);
+  }
+  std::vector<absl::StatusOr<SynchronizeResult>> results;
+  results.reserve(waiting.size());
+  for (Waiting& each : waiting) results.push_back(std::move(each.result));
+  return results;
+}
+
+// Those who came first and are not refused, no participant twice.
+std::vector<Scheduler::Waiting*> Scheduler::NextGroup(
+    std::vector<Waiting>& waiting, size_t& next) {
+  std::vector<Waiting*> group;
+  absl::flat_hash_set<std::string> participants;
+  for (; next < waiting.size() && group.size() < kMaxTogether; ++next) {
+    Waiting& each = waiting[next];
+    if (!each.result.ok()) continue;
+    if (!participants.insert(each.call.request->participant_id()).second) break;
+    group.push_back(&each);
+  }
+  return group;
+}
+
+void Scheduler::SynchronizeGroup(const std::vector<Waiting*>& group,
+                                 absl::Time now) {
   std::vector<std::unique_ptr<Plan>> plans;
+  plans.push_back(std::make_unique<Plan>(now));
   {
     absl::MutexLock lock(&mutex_);
-    while (!mine.done) {
-      const std::vector<Waiting*> group = NextGroup();
-      plans.push_back(std::make_unique<Plan>(now));
-      const bool kept = SynchronizeTogether(group, *plans.back()).ok();
-      if (kept || group.size() == 1) continue;
+    const bool kept = SynchronizeTogether(group, *plans.back()).ok();
+    if (!kept && group.size() > 1) {
       // What is wrong with one of them is not the others' fault.
       for (Waiting* waiting : group) {
         plans.push_back(std::make_unique<Plan>(now));
@@ -117,21 +100,6 @@ absl::StatusOr<SynchronizeResult> Scheduler::Synchronize(
     }
   }
   for (const std::unique_ptr<Plan>& plan : plans) Tell(*plan);
-  return std::move(mine.result);
-}
-
-// Those who came first, no participant twice.
-std::vector<Scheduler::Waiting*> Scheduler::NextGroup() {
-  absl::MutexLock lock(&waiting_mutex_);
-  std::vector<Waiting*> group;
-  absl::flat_hash_set<std::string> participants;
-  while (
-      !waiting_.empty() && group.size() < kMaxTogether &&
-      participants.insert(waiting_.front()->request.participant_id()).second) {
-    group.push_back(waiting_.front());
-    waiting_.pop_front();
-  }
-  return group;
 }
 
 // All that is reported is taken in before anything is given, so that nobody is
@@ -140,10 +108,8 @@ absl::Status Scheduler::SynchronizeTogether(const std::vector<Waiting*>& group,
                                             Plan& plan) {
   std::vector<Waiting*> current;
   for (Waiting* waiting : group) {
-    waiting->done = true;
     waiting->granted.clear();
-    const auto newest = newest_call_.find(waiting->request.participant_id());
-    if (newest != newest_call_.end() && newest->second > waiting->call) {
+    if (IsReplaced(waiting->call)) {
       waiting->result =
           absl::AbortedError("a newer call of the same participant is open");
       continue;
@@ -166,26 +132,62 @@ absl::Status Scheduler::SynchronizeTogether(const std::vector<Waiting*>& group,
 }
 
 void Scheduler::TakeIn(Waiting& waiting, Plan& plan) {
-  fleet_.TakeIn(waiting.request, plan.now, plan.batch);
-  for (const v1::HeldTask& held : waiting.request.held()) {
-    *waiting.result->response.add_verdicts() =
-        Judge(waiting.request, held, plan);
+  const v1::SynchronizeRequest& request = *waiting.call.request;
+  fleet_.TakeIn(request, plan.now, plan.batch);
+  for (const v1::HeldTask& held : request.held()) {
+    *waiting.result->response.add_verdicts() = Judge(request, held, plan);
   }
-  waiting.granted = SettleUnlisted(waiting.request, plan);
+  waiting.granted = SettleUnlisted(request, plan);
 }
 
 void Scheduler::GrantTo(Waiting& waiting, Plan& plan) {
   if (draining_) return;
-  if (waiting.request.kind() == v1::SynchronizeRequest::WORKER) {
-    GrantToWorker(waiting.request, plan, waiting.granted);
+  const v1::SynchronizeRequest& request = *waiting.call.request;
+  if (request.kind() == v1::SynchronizeRequest::WORKER) {
+    GrantToWorker(request, plan, waiting.granted);
   } else {
-    GrantToAgent(waiting.request, plan, waiting.granted);
+    GrantToAgent(request, plan, waiting.granted);
   }
+}
+
+std::vector<bool> Scheduler::MayHaveNews(
+    absl::Span<const v1::SynchronizeRequest* const> requests, absl::Time now) {
+  std::vector<bool> news;
+  absl::MutexLock lock(&mutex_);
+  for (const v1::SynchronizeRequest* request : requests) {
+    fleet_.NoteStillThere(*request, now);
+    news.push_back(MayHaveNews(*request, now));
+  }
+  return news;
+}
+
+bool Scheduler::MayHaveNews(const v1::SynchronizeRequest& request,
+                            absl::Time now) {
+  if (draining_) return true;
+  for (const v1::HeldTask& held : request.held()) {
+    const auto job = jobs_.find(std::string(JobIdOfTask(held.task_id())));
+    if (job == jobs_.end()) return true;
+    const bool goes_on =
+        absl::c_any_of(job->second.tasks, [&](const LiveTask& task) {
+          return task.record.task_id == held.task_id() &&
+                 task.record.attempt == held.attempt() &&
+                 task.record.state == v1::LEASED;
+        });
+    if (!goes_on) return true;
+  }
+  const size_t leased = index_.LeasedBy(request.participant_id()).size();
+  if (leased != static_cast<size_t>(request.held_size())) return true;
+  if (request.kind() == v1::SynchronizeRequest::WORKER) {
+    return request.free_slots() > 0 && !index_.ReadyToOptimize().empty();
+  }
+  return absl::c_any_of(request.devices(), [&](const v1::DeviceStatus& device) {
+    return MayHaveWork(device, now);
+  });
 }
 
 absl::StatusOr<SynchronizeResult> Scheduler::Answer(Waiting& waiting,
                                                     absl::Time now) {
-  const v1::SynchronizeRequest& request = waiting.request;
+  const v1::SynchronizeRequest& request = *waiting.call.request;
   SynchronizeResult result = *std::move(waiting.result);
   v1::SynchronizeResponse& response = result.response;
   bool news = draining_;
@@ -282,235 +284,6 @@ void Scheduler::JudgeEnded(const v1::HeldTask& held, v1::TaskVerdict& verdict) {
              task.status().message());
     verdict.set_verdict(v1::TaskVerdict::CONTINUE);
   }
-}
-
-void Scheduler::TakeCompletion(const v1::SynchronizeRequest& request,
-                               const v1::HeldTask& held, size_t index,
-                               JobChange& change, Plan& plan,
-                               v1::TaskVerdict& verdict) {
-  const v1::Completion& completion = held.completion();
-  absl::StatusOr<std::vector<BlobId>> missing = CheckCompletion(
-      completion, change.task(index).record, *change.job().spec);
-  if (missing.ok()) missing = Missing(blobs_, *missing, plan.now);
-  if (!missing.ok()) {
-    Refuse(verdict, v1::TaskVerdict::COMPLETION_REFUSED,
-           missing.status().message());
-    verdict.clear_lease_deadline();
-    verdict.clear_lease_remaining();
-    change.FailAttempt(
-        index,
-        MakeFailure(v1::Failure::INTERNAL, "INTERNAL",
-                    absl::StrCat(request.name(),
-                                 " sent a result that cannot be taken: ",
-                                 missing.status().message())),
-        "failed");
-    return;
-  }
-  if (!missing->empty()) {
-    Refuse(verdict, v1::TaskVerdict::COMPLETION_REFUSED,
-           absl::StrCat(missing->size(), " blobs are missing; upload them"));
-    for (const BlobId& id : *missing) {
-      *verdict.add_missing_blobs() = ToProto(id);
-    }
-    return;
-  }
-  verdict.Clear();
-  verdict.set_task_id(held.task_id());
-  verdict.set_attempt(held.attempt());
-  verdict.set_verdict(v1::TaskVerdict::COMPLETION_ACCEPTED);
-  change.MarkAccepted(index);
-  change.KeepArtifacts(index, completion.artifacts());
-  NoteDevice(completion, change.task(index).record, plan);
-  switch (completion.outcome_case()) {
-    case v1::Completion::kReport:
-      change.CompleteOptimize(index, completion.report());
-      RememberAction(request, change, plan);
-      break;
-    case v1::Completion::kBenchmark:
-      change.CompleteBenchmark(index, completion.benchmark());
-      break;
-    case v1::Completion::kFailure:
-      change.FailAttempt(index, Shortened(completion.failure()), "failed");
-      break;
-    default:
-      change.HandBack(
-          index, CutText(completion.released().reason(), kMaxFailureBytes));
-      break;
-  }
-}
-
-// What a completion says about the device it comes from. A user's error says
-// that the device worked.
-void Scheduler::NoteDevice(const v1::Completion& completion,
-                           const storage::TaskRecord& task, Plan& plan) {
-  if (task.kind != v1::BENCHMARK || completion.has_released()) return;
-  const bool failed = completion.has_failure() &&
-                      completion.failure().kind() == v1::Failure::INTERNAL;
-  fleet_.NoteOutcome(
-      task.device, !failed,
-      failed ? CutText(completion.failure().message(), kMaxFailureBytes) : "",
-      plan.now, plan.batch);
-}
-
-void Scheduler::RememberAction(const v1::SynchronizeRequest& request,
-                               const JobChange& change, Plan& plan) {
-  storage::ActionRecord& action = plan.batch.actions.emplace_back();
-  action.action_digest =
-      OfProject(change.job().job.project, ActionDigest(*change.job().spec));
-  action.tool_version = request.build_version();
-  action.job_id = change.job().job.job_id;
-  action.create_time = plan.now;
-}
-
-bool Scheduler::WantsAgain(const v1::SynchronizeRequest& request,
-                           const TaskRecord& task, size_t granted) const {
-  if (request.kind() == v1::SynchronizeRequest::WORKER) {
-    return static_cast<int>(granted) <
-           std::min(request.free_slots(), kMaxGrantsACall);
-  }
-  const v1::DeviceStatus* status = FindStatus(request, task.device);
-  return status != nullptr && status->ready() && !status->disabled();
-}
-
-// A lease the caller has never listed is one whose grant got lost on the way:
-// it is told again, or taken back when there is no room for it now. One that it
-// did list before was dropped: the attempt has failed.
-std::vector<TaskRef> Scheduler::SettleUnlisted(
-    const v1::SynchronizeRequest& request, Plan& plan) {
-  std::vector<TaskRef> granted;
-  for (const TaskRef& ref : index_.LeasedBy(request.participant_id())) {
-    const LiveTask& live = jobs_.at(ref.job_id).tasks[ref.index];
-    if (Lists(request, live.record)) continue;
-    JobChange& change = *Edit(plan, ref.job_id);
-    if (change.task(ref.index).record.state != v1::LEASED) continue;
-    if (live.acknowledged) {
-      if (live.record.kind == v1::BENCHMARK) {
-        fleet_.NoteOutcome(live.record.device, false,
-                           "its agent lost hold of a task", plan.now,
-                           plan.batch);
-      }
-      change.FailAttempt(
-          ref.index,
-          MakeFailure(
-              v1::Failure::INTERNAL, "UNAVAILABLE",
-              absl::StrCat(request.name(), " no longer works on the task")),
-          "lost");
-    } else if (!draining_ && WantsAgain(request, live.record, granted.size())) {
-      change.Renew(ref.index, /*acknowledged=*/false);
-      granted.push_back(ref);
-    } else {
-      change.HandBack(ref.index, "the lease never reached its holder");
-    }
-  }
-  return granted;
-}
-
-bool Scheduler::TryGrant(const TaskRef& ref, const Holder& holder, Plan& plan) {
-  if (!IsLeasable(jobs_.at(ref.job_id).tasks[ref.index].record, plan.now)) {
-    return false;
-  }
-  JobChange& change = *Edit(plan, ref.job_id);
-  // What this very call reported may have changed the job.
-  if (!IsLeasable(change.task(ref.index).record, plan.now)) return false;
-  change.Grant(ref.index, holder);
-  return true;
-}
-
-void Scheduler::GrantToWorker(const v1::SynchronizeRequest& request, Plan& plan,
-                              std::vector<TaskRef>& granted) {
-  const size_t wanted =
-      static_cast<size_t>(std::clamp(request.free_slots(), 0, kMaxGrantsACall));
-  const Holder holder{request.participant_id(), request.name(), ""};
-  for (const TaskRef& ref : index_.ReadyToOptimize()) {
-    if (granted.size() >= wanted) return;
-    if (TryGrant(ref, holder, plan)) granted.push_back(ref);
-  }
-}
-
-void Scheduler::GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
-                             std::vector<TaskRef>& granted) {
-  for (const v1::DeviceStatus& status : request.devices()) {
-    const std::string& device = status.info().name();
-    if (!status.ready() || status.disabled() ||
-        !fleet_.MayWork(device, plan.now) ||
-        !plan.served.insert(device).second ||
-        index_.LeasedOnDevice(device) != nullptr) {
-      continue;
-    }
-    const Holder holder{request.participant_id(), request.name(), device};
-    index_.ForEachReady(WaysToAskFor(status.info()), [&](const TaskRef& ref) {
-      if (!MaySuit(ref, device, plan.now) || !TryGrant(ref, holder, plan)) {
-        return true;
-      }
-      granted.push_back(ref);
-      return false;
-    });
-  }
-}
-
-// A device may be kept for other jobs; and one that the job measures anyway
-// does not count as another of a pool.
-bool Scheduler::MaySuit(const TaskRef& ref, const std::string& device,
-                        absl::Time now) const {
-  const LiveJob& job = jobs_.at(ref.job_id);
-  if (!fleet_.MayHave(device, job.spec->tags(), now)) return false;
-  for (size_t i = 0; i < job.tasks.size(); ++i) {
-    if (i != ref.index && job.tasks[i].record.device == device) return false;
-  }
-  return true;
-}
-
-absl::StatusOr<v1::LeasedTask> Scheduler::Describe(const TaskRef& ref,
-                                                   absl::Time now) {
-  const LiveJob& job = jobs_.at(ref.job_id);
-  const TaskRecord& task = job.tasks[ref.index].record;
-  v1::LeasedTask lease;
-  lease.set_task_id(task.task_id);
-  lease.set_attempt(task.attempt);
-  lease.set_job_id(ref.job_id);
-  *lease.mutable_lease_deadline() = ToTimestamp(task.lease_deadline);
-  *lease.mutable_lease_duration() = ToProtoDuration(task.lease_deadline - now);
-  const JobLimits limits = LimitsOf(*job.spec, options_);
-  *lease.mutable_run_limit() =
-      ToProtoDuration(task.attempt_start_time + limits.run - now);
-  if (task.kind == v1::OPTIMIZE) {
-    v1::OptimizeTask& work = *lease.mutable_optimize();
-    *work.mutable_model() = job.spec->model();
-    *work.mutable_recipe() = job.spec->recipe();
-    *work.mutable_inputs() = job.spec->inputs();
-    *work.mutable_outputs() = job.spec->outputs();
-    if (job.spec->has_calibration()) {
-      *work.mutable_calibration() = job.spec->calibration();
-    }
-    if (job.spec->has_labels()) *work.mutable_labels() = job.spec->labels();
-    if (job.spec->has_model_origin()) {
-      *work.mutable_model_origin() = job.spec->model_origin();
-    }
-    return lease;
-  }
-  OPTFARM_ASSIGN_OR_RETURN(const v1::Report report,
-                           store_.GetReport(ref.job_id));
-  v1::BenchmarkTask& work = *lease.mutable_benchmark();
-  work.set_device(task.device);
-  *work.mutable_spec() = job.spec->benchmark();
-  work.mutable_spec()->clear_devices();
-  for (const bool optimized : {false, true}) {
-    v1::BenchmarkVariant& variant = *work.add_variants();
-    variant.set_name(optimized ? job.spec->recipe().name() : "float");
-    *variant.mutable_model() = job.spec->model();
-    if (optimized) {
-      variant.mutable_model()->set_name("optimized.pb");
-      *variant.mutable_model()->mutable_digest() = report.optimized_model();
-    }
-    for (const v1::Artifact& artifact : report.artifacts()) {
-      if (artifact.name() == (optimized ? kOptimizedCheck : kFloatCheck)) {
-        *variant.mutable_check_sample() = artifact.digest();
-      }
-    }
-    *variant.mutable_inputs() = report.inputs();
-    *variant.mutable_outputs() = report.outputs();
-  }
-  return lease;
 }
 
 }  // namespace optfarm::server

@@ -23,7 +23,7 @@
 #include "server/audit_log.h"
 #include "server/blob_janitor.h"
 #include "server/call_door.h"
-#include "server/call_threads.h"
+#include "server/call_queue.h"
 #include "server/catalog_services.h"
 #include "server/data_dir.h"
 #include "server/event_hub.h"
@@ -47,8 +47,6 @@ namespace optfarm::server {
 namespace {
 
 constexpr int kMaxThreads = 200;
-// Of workers' and agents' calls, so many may share a commit.
-constexpr int kCallThreads = 32;
 constexpr absl::Duration kCleanUpInterval = absl::Hours(1);
 // Well below the unit's WatchdogSec=.
 constexpr absl::Duration kAliveInterval = absl::Seconds(20);
@@ -113,7 +111,7 @@ class ServerImpl final : public Server {
   Webhooks webhooks_;
   Ticker ticker_;
   LongPolls polls_;
-  CallThreads call_threads_{kCallThreads};
+  CallQueue call_queue_{polls_};
   ModelServiceImpl models_;
   WorkServiceImpl work_;
   JobServiceImpl jobs_;

@@ -15,7 +15,7 @@ namespace {
 // One call. gRPC owns it until OnDone.
 class SynchronizeCall final : public grpc::ServerUnaryReactor {
  public:
-  // `cancelled` outlives the call: who serves it looks there.
+  // Who serves the call looks at `cancelled`.
   SynchronizeCall(LongPolls& polls, int64_t call,
                   std::shared_ptr<std::atomic<bool>> cancelled)
       : polls_(polls), call_(call), cancelled_(std::move(cancelled)) {}
@@ -73,22 +73,14 @@ grpc::ServerUnaryReactor* WorkServiceImpl::Synchronize(
   const int64_t call = scheduler_.BeginCall(request->participant_id());
   auto cancelled = std::make_shared<std::atomic<bool>>(false);
   auto* reactor = new SynchronizeCall(polls_, call, cancelled);
-  threads_.Do([this, request, response, reactor, cancelled, call,
-               now = clock_.Now()] {
-    if (*cancelled) {
-      reactor->Finish(CallDoor::Answer(absl::CancelledError("hung up")));
-      return;
-    }
-    // Once it is answered, reactor, request and response may be gone.
-    polls_.Serve(*request, call, now,
-                 [reactor, response](
-                     const absl::StatusOr<v1::SynchronizeResponse>& answer) {
-                   if (answer.ok()) *response = *answer;
-                   reactor->Finish(CallDoor::Answer(answer.status()));
-                 });
-    // OnCancel may have come before the call was held.
-    if (*cancelled) polls_.Abandon(call);
-  });
+  // Once it is answered, reactor, request and response may be gone.
+  queue_.Add({request, call, clock_.Now(),
+              [reactor, response](
+                  const absl::StatusOr<v1::SynchronizeResponse>& answer) {
+                if (answer.ok()) *response = *answer;
+                reactor->Finish(CallDoor::Answer(answer.status()));
+              },
+              cancelled});
   return reactor;
 }
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "optfarm/v1/work.grpc.pb.h"
 #include "server/call_door.h"
-#include "server/call_threads.h"
+#include "server/call_queue.h"
 #include "server/long_polls.h"
 #include "server/scheduler.h"
 
@@ -19,11 +19,11 @@ class WorkServiceImpl final : public v1::WorkService::CallbackService {
   // With `needs_certificate`, callers must have shown one that TLS accepted.
   // OWNERSHIP: all outlive the service.
   WorkServiceImpl(const CallDoor& door, Scheduler& scheduler, LongPolls& polls,
-                  CallThreads& threads, Clock& clock, bool needs_certificate)
+                  CallQueue& queue, Clock& clock, bool needs_certificate)
       : door_(door),
         scheduler_(scheduler),
         polls_(polls),
-        threads_(threads),
+        queue_(queue),
         clock_(clock),
         needs_certificate_(needs_certificate) {}
 
@@ -39,7 +39,7 @@ class WorkServiceImpl final : public v1::WorkService::CallbackService {
   const CallDoor& door_;
   Scheduler& scheduler_;
   LongPolls& polls_;
-  CallThreads& threads_;
+  CallQueue& queue_;
   Clock& clock_;
   const bool needs_certificate_;
 };

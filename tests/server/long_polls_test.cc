@@ -21,12 +21,12 @@ class LongPollsTest : public SchedulerFixture {
              absl::Duration patience) {
     v1::SynchronizeRequest request = WorkerCall(worker);
     request.mutable_long_poll()->set_seconds(absl::ToInt64Seconds(patience));
-    polls.Serve(
-        request, scheduler_->BeginCall(worker), now_,
+    polls.Serve({IncomingCall{
+        &request, scheduler_->BeginCall(worker), now_,
         [this, worker](const absl::StatusOr<v1::SynchronizeResponse>& reply) {
           EXPECT_TRUE(reply.ok()) << reply.status();
           answered_.push_back(worker);
-        });
+        }}});
   }
 
   std::vector<std::string> answered_;
