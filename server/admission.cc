@@ -26,7 +26,8 @@ absl::StatusOr<SubmitResult> Admission::Submit(
   submission.project = caller.project;
   submission.client_request_id =
       OfProject(caller.project, request.client_request_id());
-  submission.max_live_jobs = caller.OfFarm() ? 0 : limits_.max_live_jobs;
+  submission.max_live_jobs =
+      caller.OfFarm() ? 0 : limits_.Of(caller.project).max_live_jobs;
   submission.spec_digest = Sha256Hex(request.spec().SerializeAsString());
   // First of all: a retry is answered even when its blobs are gone by now.
   OPTFARM_ASSIGN_OR_RETURN(
@@ -46,15 +47,15 @@ absl::StatusOr<SubmitResult> Admission::Submit(
 }
 
 absl::Status Admission::CheckJobsOfDay(const Caller& caller, absl::Time now) {
-  if (caller.OfFarm() || limits_.max_jobs_a_day == 0) return absl::OkStatus();
+  const int most = limits_.Of(caller.project).max_jobs_a_day;
+  if (caller.OfFarm() || most == 0) return absl::OkStatus();
   OPTFARM_ASSIGN_OR_RETURN(
       const storage::ProjectUsage usage,
       store_.GetProjectUsage(caller.project, now - absl::Hours(24)));
-  if (usage.jobs < limits_.max_jobs_a_day) return absl::OkStatus();
+  if (usage.jobs < most) return absl::OkStatus();
   return ExhaustedFor(
       absl::StrCat("the project ", caller.project, " has submitted ",
-                   usage.jobs, " jobs within 24 hours and may submit ",
-                   limits_.max_jobs_a_day),
+                   usage.jobs, " jobs within 24 hours and may submit ", most),
       usage.oldest_job + absl::Hours(24) - now);
 }
 

@@ -20,7 +20,7 @@ class Admission {
  public:
   // OWNERSHIP: all outlive it.
   Admission(Scheduler& scheduler, storage::BlobStore& blobs,
-            storage::MetadataStore& store, const ProjectLimits& limits)
+            storage::MetadataStore& store, const ProjectLimitsTable& limits)
       : scheduler_(scheduler), blobs_(blobs), store_(store), limits_(limits) {}
 
   // ERRORS: those of JobService.SubmitJob. Missing blobs come as a payload of
@@ -39,7 +39,7 @@ class Admission {
   Scheduler& scheduler_;
   storage::BlobStore& blobs_;
   storage::MetadataStore& store_;
-  const ProjectLimits limits_;
+  const ProjectLimitsTable& limits_;
 };
 
 }  // namespace optfarm::server

@@ -34,8 +34,8 @@ struct Call {
 class CallDoor {
  public:
   // OWNERSHIP: all outlive the door.
-  CallDoor(AccessControl& access, AuditLog& audit, const ProjectLimits& limits,
-           Clock& clock)
+  CallDoor(AccessControl& access, AuditLog& audit,
+           const ProjectLimitsTable& limits, Clock& clock)
       : access_(access), audit_(audit), rate_(limits), clock_(clock) {}
 
   // Lets a call of `method` in, "optfarm.v1.JobService.GetJob".

@@ -8,8 +8,10 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/service_manager.h"
+#include "base/status_macros.h"
 #include "rpc/channel.h"
 #include "server/server.h"
 
@@ -20,6 +22,7 @@ struct Flags {
   ServerOptions options;
   std::string token_file;
   std::string webhook_secret_file;
+  std::string project_limits_file;
   double lease_seconds = 30;
   double keep_samples_days = 0;
   double keep_logs_days = 0;
@@ -30,6 +33,7 @@ struct Flags {
 // UNITS: seconds a lease may be set to.
 constexpr double kShortestLease = 1;
 constexpr double kLongestLease = 3600;
+constexpr size_t kMaxLimitsBytes = size_t{1} << 20;
 
 void Declare(CLI::App& app, Flags& flags) {
   ServerOptions& options = flags.options;
@@ -106,6 +110,9 @@ void DeclareProjectLimits(CLI::App& app, Flags& flags) {
                  "Calls that one project may make at once after a pause")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  app.add_option("--project_limits", flags.project_limits_file,
+                 "File with limits of single projects, read again on SIGHUP "
+                 "(default: all have those above)");
 }
 
 void DeclareRetention(CLI::App& app, Flags& flags) {
@@ -129,12 +136,42 @@ absl::Duration Days(double days) {
   return days > 0 ? days * absl::Hours(24) : absl::InfiniteDuration();
 }
 
+absl::StatusOr<LimitsByProject> ReadProjectLimits(const std::string& path,
+                                                  const ProjectLimits& of_all) {
+  if (path.empty()) return LimitsByProject();
+  absl::StatusOr<std::string> text = ReadFile(path, kMaxLimitsBytes);
+  if (text.ok()) {
+    absl::StatusOr<LimitsByProject> limits = ParseProjectLimits(*text, of_all);
+    if (limits.ok()) return limits;
+    text = limits.status();
+  }
+  return Annotate(text.status(), absl::StrCat("reading '", path, "'"));
+}
+
+// Until a signal says to stop, which it returns.
+int Serve(Server& server, const sigset_t& signals, const std::string& limits,
+          const ProjectLimits& of_all) {
+  while (true) {
+    int signal_number = 0;
+    sigwait(&signals, &signal_number);
+    if (signal_number != SIGHUP) return signal_number;
+    absl::StatusOr<LimitsByProject> read = ReadProjectLimits(limits, of_all);
+    if (read.ok()) {
+      server.SetProjectLimits(*std::move(read));
+    } else {
+      LogError("the limits of projects stay as they are: ",
+               read.status().message());
+    }
+  }
+}
+
 absl::Status Run(Flags flags) {
   // Signals are taken by sigwait below and by nothing else, in no thread.
   sigset_t signals;
   sigemptyset(&signals);
   sigaddset(&signals, SIGTERM);
   sigaddset(&signals, SIGINT);
+  sigaddset(&signals, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   // A broken connection or a file size limit is an error of one call.
   signal(SIGPIPE, SIG_IGN);
@@ -156,6 +193,10 @@ absl::Status Run(Flags flags) {
   flags.options.retention = {
       Days(flags.keep_samples_days), Days(flags.keep_logs_days),
       Days(flags.keep_jobs_days), Days(flags.keep_audit_days)};
+  const ProjectLimits of_all = flags.options.project_limits;
+  auto limits = ReadProjectLimits(flags.project_limits_file, of_all);
+  if (!limits.ok()) return limits.status();
+  flags.options.limits_by_project = *std::move(limits);
   const std::string data_dir = flags.options.data_dir;
   auto server = Server::Start(std::move(flags.options));
   if (!server.ok()) return server.status();
@@ -163,8 +204,8 @@ absl::Status Run(Flags flags) {
   LogInfo("optfarm-server ready grpc=", (*server)->address(),
           http.empty() ? "" : " http=", http, " data_dir=", data_dir);
   TellServiceReady();
-  int signal_number = 0;
-  sigwait(&signals, &signal_number);
+  const int signal_number =
+      Serve(**server, signals, flags.project_limits_file, of_all);
   LogInfo("stopping on signal ", signal_number);
   TellServiceStopping();
   // A second signal does not wait.

@@ -99,17 +99,19 @@ grpc::Status ModelServiceImpl::Upload(
 
 absl::Status ModelServiceImpl::CheckQuota(const Caller& caller,
                                           const BlobId& id) {
-  if (caller.OfFarm() || limits_.max_bytes == 0) return absl::OkStatus();
+  const int64_t most = limits_.Of(caller.project).max_bytes;
+  if (caller.OfFarm() || most == 0) return absl::OkStatus();
   OPTFARM_ASSIGN_OR_RETURN(
       const storage::ProjectUsage usage,
       store_.GetProjectUsage(caller.project, absl::InfiniteFuture()));
-  if (usage.bytes <= limits_.max_bytes - id.size_bytes) {
+  if (usage.bytes <= most - id.size_bytes) {
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(absl::StrCat(
       "uploading ", id.size_bytes, " bytes: the project ", caller.project,
-      " has brought ", usage.bytes, " of the ", limits_.max_bytes,
-      " bytes that a project may; ask for a higher --project_max_bytes"));
+      " has brought ", usage.bytes, " of the ", most,
+      " bytes that it may; ask the operator for a higher max_bytes of the "
+      "project"));
 }
 
 absl::Status ModelServiceImpl::Grant(const Caller& caller, const BlobId& id) {

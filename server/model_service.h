@@ -20,7 +20,7 @@ class ModelServiceImpl final : public v1::ModelService::Service {
   // OWNERSHIP: all outlive the service.
   ModelServiceImpl(const CallDoor& door, storage::BlobStore& blobs,
                    storage::MetadataStore& store, BlobJanitor& janitor,
-                   TransferWatch& transfers, const ProjectLimits& limits,
+                   TransferWatch& transfers, const ProjectLimitsTable& limits,
                    Clock& clock)
       : door_(door),
         blobs_(blobs),
@@ -64,7 +64,7 @@ class ModelServiceImpl final : public v1::ModelService::Service {
   storage::MetadataStore& store_;
   BlobJanitor& janitor_;
   TransferWatch& transfers_;
-  const ProjectLimits limits_;
+  const ProjectLimitsTable& limits_;
   Clock& clock_;
 };
 

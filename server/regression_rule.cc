@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "storage/metadata_store.h"
 
 namespace optfarm::server {
 namespace {
@@ -19,19 +20,6 @@ constexpr double kRatio = 1.1;
 constexpr double kDeviations = 5;
 // A normal distribution's standard deviation over its MAD.
 constexpr double kDeviationOverMad = 1.4826;
-
-double ValueOf(const PointRecord& point, v1::Metric metric) {
-  switch (metric) {
-    case v1::P90_US:
-      return point.p90_us;
-    case v1::PEAK_MEMORY_BYTES:
-      return static_cast<double>(point.peak_memory_bytes);
-    case v1::FILE_SIZE_BYTES:
-      return static_cast<double>(point.file_size_bytes);
-    default:
-      return point.median_us;
-  }
-}
 
 // Between two values in proportion. REQUIRES: not empty.
 double Quantile(std::vector<double> values, double fraction) {

@@ -79,6 +79,7 @@ class ServerImpl final : public Server {
     return http_ == nullptr ? "" : http_->address();
   }
   void Shutdown() override;
+  void SetProjectLimits(LimitsByProject limits) override;
   void Wake() override {
     ticker_.Wake();
     webhooks_.Wake();
@@ -101,6 +102,7 @@ class ServerImpl final : public Server {
   const std::unique_ptr<storage::AuditStore> audit_store_;
   const std::unique_ptr<AccessControl> access_;
   AuditLog audit_;
+  ProjectLimitsTable limits_;
   const CallDoor door_;
   EventHub hub_;
   TransferWatch transfers_;
@@ -141,18 +143,19 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       audit_store_(std::move(stores.audit)),
       access_(std::move(access)),
       audit_(*audit_store_),
-      door_(*access_, audit_, options_.project_limits, *options_.clock),
+      limits_(options_.project_limits, {}),
+      door_(*access_, audit_, limits_, *options_.clock),
       transfers_(options_.transfers),
       janitor_(*blobs_, *store_,
                options_.max_store_bytes < std::numeric_limits<int64_t>::max()),
       scheduler_(*store_, *blobs_, options_.scheduling, OPTFARM_VERSION),
-      admission_(scheduler_, *blobs_, *store_, options_.project_limits),
+      admission_(scheduler_, *blobs_, *store_, limits_),
       webhooks_(options_.webhooks, *webhook_store_, *store_, *options_.clock),
       ticker_(*options_.clock, [this](absl::Time now) { return Step(now); }),
       polls_(scheduler_, [this] { ticker_.Wake(); }),
-      models_(door_, *blobs_, *store_, janitor_, transfers_,
-              options_.project_limits, *options_.clock),
-      work_(door_, scheduler_, polls_, call_threads_, *options_.clock,
+      models_(door_, *blobs_, *store_, janitor_, transfers_, limits_,
+              *options_.clock),
+      work_(door_, scheduler_, polls_, call_queue_, *options_.clock,
             !options_.tls.client_ca.empty()),
       jobs_(door_, admission_, webhooks_, scheduler_, *store_, hub_,
             *options_.clock),
@@ -170,6 +173,21 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
     polls_.NoteChange();
     webhooks_.Notify(job_ids);
   });
+}
+
+void ServerImpl::SetProjectLimits(LimitsByProject limits) {
+  for (const auto& [project, change] : limits_.Replace(std::move(limits))) {
+    LogInfo("limits of the project ", project, ": ", change);
+    storage::AuditRecord record;
+    record.time = options_.clock->Now();
+    record.actor = "operator";
+    record.project = project;
+    record.method = "ProjectLimits";
+    record.subject = project;
+    record.outcome = absl::StatusCodeToString(absl::StatusCode::kOk);
+    record.message = change;
+    audit_.Add(record);
+  }
 }
 
 absl::Time ServerImpl::Step(absl::Time now) {
@@ -199,6 +217,7 @@ absl::Time ServerImpl::Step(absl::Time now) {
 }
 
 absl::Status ServerImpl::Listen() {
+  SetProjectLimits(options_.limits_by_project);
   OPTFARM_RETURN_IF_ERROR(scheduler_.Load(options_.clock->Now()));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();

@@ -47,7 +47,9 @@ struct ServerOptions {
   absl::Duration grace = absl::Seconds(10);
   SchedulingOptions scheduling;
   RetentionOptions retention;
+  // Of all projects but those that have limits of their own.
   ProjectLimits project_limits;
+  LimitsByProject limits_by_project;
   TransferWatch::Options transfers;
   // OWNERSHIP: outlives the server.
   Clock* clock = RealClock();
@@ -73,6 +75,10 @@ class Server {
   // Stops: says NOT_SERVING and drains, lets calls under way end within the
   // grace, then breaks off the rest. Returns when nothing runs any more.
   virtual void Shutdown() = 0;
+
+  // Puts other limits of single projects into force. Changes, and what the
+  // server began with, are in the audit log.
+  virtual void SetProjectLimits(LimitsByProject limits) = 0;
 
   // Looks at deadlines and held calls now. Tests that move a fake clock call
   // this.

@@ -308,6 +308,33 @@ TEST_F(ProjectLimitsTest, JobsStopAtThoseThatWaitAndThoseOfADay) {
   EXPECT_EQ(Submit(alice_, model).status, 200);
 }
 
+TEST_F(ProjectLimitsTest, AProjectMayHaveLimitsOfItsOwnFromOneCallToTheNext) {
+  const auto audited = [&] {
+    return Client(kOperator)
+        .Get("/v1/audit?method=ProjectLimits")
+        .json()
+        .value("entries", nlohmann::json::array());
+  };
+  EXPECT_TRUE(audited().empty());
+  ProjectLimits own = options_.project_limits;
+  own.max_bytes = 5;
+  own.max_live_jobs = 1;
+  server_->SetProjectLimits({{"alice", own}});
+  EXPECT_EQ(Bring(alice_, "ten bytes.").status, 429);
+  EXPECT_THAT(Bring(bob_, "ten bytes.").status, IsTaken());
+  JobOf(alice_);
+  EXPECT_EQ(Submit(alice_, std::string(kModel, 3)).status, 429);
+  server_->SetProjectLimits({});
+  EXPECT_THAT(Bring(alice_, "ten bytes.").status, IsTaken());
+  JobOf(alice_);
+  const nlohmann::json entries = audited();
+  ASSERT_EQ(entries.size(), 2u) << entries;
+  EXPECT_EQ(entries[1]["actor"], "operator");
+  EXPECT_EQ(entries[1]["subject"], "alice");
+  EXPECT_THAT(std::string(entries[1]["message"]),
+              HasSubstr("max_bytes=5 max_live_jobs=1"));
+}
+
 class ProjectRateTest : public ProjectsTest {
  protected:
   void SetUp() override {
