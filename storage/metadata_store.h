@@ -91,6 +91,10 @@ struct MetricFilter {
   double below = std::numeric_limits<double>::infinity();
 };
 
+// The number that a filter or a rule by this metric looks at; the median unless
+// it is known.
+double ValueOf(const PointRecord& point, v1::Metric metric);
+
 struct MeasurementFilter {
   // 0: any.
   int64_t result_id = 0;

@@ -16,14 +16,6 @@
 
 namespace optfarm::storage {
 
-bool WriteBatch::empty() const {
-  return new_jobs.empty() && jobs.empty() && tasks.empty() &&
-         attempts.empty() && events.empty() && reports.empty() &&
-         measurements.empty() && actions.empty() && devices.empty() &&
-         participants.empty() && recipes.empty() && job_blobs.empty() &&
-         project_blobs.empty();
-}
-
 namespace {
 
 class SqliteMetadataStore final : public MetadataStore {

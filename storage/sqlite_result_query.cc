@@ -11,51 +11,6 @@
 namespace optfarm::storage::sqlite {
 namespace {
 
-constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
-
-#define OPTFARM_SERIES_COLUMNS                                                 \
-  "SELECT series_id, last_result_id, model_name, recipe_name, device,"         \
-  " variant, threads, project, least_median_us, most_median_us, least_p90_us," \
-  " most_p90_us, least_peak_memory_bytes, most_peak_memory_bytes,"             \
-  " least_file_size_bytes, most_file_size_bytes FROM series WHERE "
-#define OPTFARM_SERIES_CONDITIONS                                        \
-  " AND (?1 IS NULL OR device = ?1) AND (?2 IS NULL OR model_name = ?2)" \
-  " AND (?3 IS NULL OR recipe_name = ?3)"                                \
-  " AND (?4 IS NULL OR variant = ?4) AND (?5 IS NULL OR threads = ?5)"   \
-  " AND (?7 IS NULL OR project = ?7)"
-constexpr char kSeriesOfDevice[] =
-    OPTFARM_SERIES_COLUMNS "device = ?1" OPTFARM_SERIES_CONDITIONS;
-constexpr char kSeriesOfModel[] =
-    OPTFARM_SERIES_COLUMNS "model_name = ?2" OPTFARM_SERIES_CONDITIONS;
-constexpr char kAllSeries[] =
-    OPTFARM_SERIES_COLUMNS "TRUE" OPTFARM_SERIES_CONDITIONS;
-constexpr char kOneSeries[] =
-    OPTFARM_SERIES_COLUMNS "series_id = ?6" OPTFARM_SERIES_CONDITIONS;
-#undef OPTFARM_SERIES_COLUMNS
-#undef OPTFARM_SERIES_CONDITIONS
-
-// An index that begins with a graph or tag and the series is walked from series
-// to series, one step each.
-constexpr char kNextSeriesOfModel[] =
-    "SELECT series_id FROM measurements INDEXED BY measurements_by_model"
-    " WHERE model_id = ?1 AND series_id > ?2 ORDER BY series_id LIMIT 1";
-constexpr char kNextSeriesOfMeasured[] =
-    "SELECT series_id FROM measurements INDEXED BY measurements_by_measured"
-    " WHERE measured_id = ?1 AND series_id > ?2 ORDER BY series_id LIMIT 1";
-constexpr char kNextSeriesOfTag[] =
-    "SELECT series_id FROM result_tags WHERE tag = ?1 AND series_id > ?2"
-    " ORDER BY series_id LIMIT 1";
-constexpr char kBoundsOfModel[] =
-    "SELECT (SELECT MIN(result_id) FROM measurements INDEXED BY"
-    " measurements_by_model WHERE model_id = ?1 AND series_id = ?2),"
-    " (SELECT MAX(result_id) FROM measurements INDEXED BY"
-    " measurements_by_model WHERE model_id = ?1 AND series_id = ?2)";
-constexpr char kBoundsOfMeasured[] =
-    "SELECT (SELECT MIN(result_id) FROM measurements INDEXED BY"
-    " measurements_by_measured WHERE measured_id = ?1 AND series_id = ?2),"
-    " (SELECT MAX(result_id) FROM measurements INDEXED BY"
-    " measurements_by_measured WHERE measured_id = ?1 AND series_id = ?2)";
-
 #define OPTFARM_POINT_COLUMNS                                 \
   "SELECT m.result_id, median_us, p90_us, peak_memory_bytes," \
   " file_size_bytes, noisy, model_id, measured_id FROM "
@@ -100,24 +55,6 @@ size_t IndexOf(v1::Metric metric) {
 double JustBelow(double bound) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   return bound == kInfinity ? bound : std::nextafter(bound, -kInfinity);
-}
-
-double ValueOf(const PointRecord& point, v1::Metric metric) {
-  switch (metric) {
-    case v1::P90_US:
-      return point.p90_us;
-    case v1::PEAK_MEMORY_BYTES:
-      return static_cast<double>(point.peak_memory_bytes);
-    case v1::FILE_SIZE_BYTES:
-      return static_cast<double>(point.file_size_bytes);
-    default:
-      return point.median_us;
-  }
-}
-
-void BindOptional(SqliteStatement& statement, int parameter,
-                  const std::optional<std::string>& value) {
-  if (value.has_value()) statement.BindText(parameter, *value);
 }
 
 }  // namespace
@@ -192,22 +129,6 @@ bool ResultQuery::MatchesNumbers(const PointRecord& point) const {
                        const double value = ValueOf(point, range.metric);
                        return value >= range.at_least && value < range.below;
                      });
-}
-
-bool ResultQuery::MayMatchNumbers(const SqliteStatement& series) const {
-  if (filter_.metrics.empty()) return true;
-  for (size_t i = 0; i < ranges_.size(); ++i) {
-    const int column = 8 + 2 * static_cast<int>(i);
-    if (series.Double(column + 1) < ranges_[i].at_least ||
-        series.Double(column) > ranges_[i].at_most) {
-      return false;
-    }
-  }
-  return true;
-}
-
-bool ResultQuery::MatchesName(const SeriesKey& key) const {
-  return !key.model_name.empty() && key.model_name == filter_.model->file_name;
 }
 
 absl::StatusOr<std::vector<int64_t>> ResultQuery::NewestOfAll(size_t limit) {
@@ -285,162 +206,6 @@ absl::StatusOr<std::vector<PointRecord>> ResultQuery::Rows(
   }
   OPTFARM_RETURN_IF_ERROR(query.status());
   return rows;
-}
-
-absl::StatusOr<std::vector<ResultQuery::Candidate>> ResultQuery::Candidates() {
-  std::vector<Candidate> candidates;
-  if (filter_.job_id) {
-    OPTFARM_RETURN_IF_ERROR(AddCandidatesOfJob(candidates));
-  } else if (filter_.tag) {
-    OPTFARM_RETURN_IF_ERROR(AddCandidatesOfTag(candidates));
-  } else {
-    OPTFARM_RETURN_IF_ERROR(AddCandidatesOfTable(candidates));
-    for (const int64_t graph_id : graphs_) {
-      OPTFARM_RETURN_IF_ERROR(AddCandidatesOfGraph(graph_id, kNextSeriesOfModel,
-                                                   kBoundsOfModel, candidates));
-      OPTFARM_RETURN_IF_ERROR(AddCandidatesOfGraph(
-          graph_id, kNextSeriesOfMeasured, kBoundsOfMeasured, candidates));
-    }
-  }
-  // One series may have been found in several ways: take what covers all.
-  std::sort(candidates.begin(), candidates.end(),
-            [](const Candidate& a, const Candidate& b) {
-              return a.series_id < b.series_id;
-            });
-  std::vector<Candidate> merged;
-  for (Candidate& next : candidates) {
-    if (merged.empty() || merged.back().series_id != next.series_id) {
-      merged.push_back(std::move(next));
-      continue;
-    }
-    Candidate& known = merged.back();
-    known.newest = std::max(known.newest, next.newest);
-    known.oldest = std::min(known.oldest, next.oldest);
-    known.check_graph &= next.check_graph;
-  }
-  std::sort(merged.begin(), merged.end(),
-            [](const Candidate& a, const Candidate& b) {
-              return std::pair(b.newest, a.series_id) <
-                     std::pair(a.newest, b.series_id);
-            });
-  return merged;
-}
-
-absl::Status ResultQuery::AddCandidatesOfTable(
-    std::vector<Candidate>& candidates) {
-  const bool by_name = filter_.model.has_value();
-  if (by_name && filter_.model->file_name.empty()) return absl::OkStatus();
-  SqliteStatement query = db_.Prepare(filter_.device ? kSeriesOfDevice
-                                      : by_name      ? kSeriesOfModel
-                                                     : kAllSeries);
-  BindOptional(query, 1, filter_.device);
-  if (by_name) query.BindText(2, filter_.model->file_name);
-  BindOptional(query, 3, filter_.recipe_name);
-  BindOptional(query, 4, filter_.variant);
-  if (filter_.threads) query.BindInt(5, *filter_.threads);
-  BindOptional(query, 7, filter_.project);
-  while (query.Step()) {
-    Candidate candidate;
-    candidate.series_id = query.Int(0);
-    candidate.newest = std::min(query.Int(1), high_ - 1);
-    candidate.oldest = low_;
-    if (candidate.newest < low_ || !MayMatchNumbers(query)) continue;
-    candidate.key = {query.Text(2),
-                     query.Text(3),
-                     query.Text(4),
-                     query.Text(5),
-                     static_cast<int>(query.Int(6)),
-                     query.Text(7)};
-    candidates.push_back(std::move(candidate));
-  }
-  return query.status();
-}
-
-absl::Status ResultQuery::AddSeries(int64_t series_id, int64_t newest,
-                                    int64_t oldest,
-                                    std::vector<Candidate>& candidates) {
-  SqliteStatement query = db_.Prepare(kOneSeries);
-  BindOptional(query, 1, filter_.device);
-  BindOptional(query, 3, filter_.recipe_name);
-  BindOptional(query, 4, filter_.variant);
-  if (filter_.threads) query.BindInt(5, *filter_.threads);
-  BindOptional(query, 7, filter_.project);
-  query.BindInt(6, series_id);
-  if (!query.Step() || !MayMatchNumbers(query)) return query.status();
-  Candidate candidate;
-  candidate.series_id = series_id;
-  candidate.newest = std::min({newest, query.Int(1), high_ - 1});
-  candidate.oldest = std::max(oldest, low_);
-  candidate.key = {query.Text(2),
-                   query.Text(3),
-                   query.Text(4),
-                   query.Text(5),
-                   static_cast<int>(query.Int(6)),
-                   query.Text(7)};
-  candidate.check_graph = filter_.model && !MatchesName(candidate.key);
-  if (candidate.newest >= candidate.oldest) {
-    candidates.push_back(std::move(candidate));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status ResultQuery::AddCandidatesOfGraph(
-    int64_t graph_id, const char* next_series, const char* bounds,
-    std::vector<Candidate>& candidates) {
-  int64_t series_id = 0;
-  while (true) {
-    {
-      SqliteStatement next = db_.Prepare(next_series);
-      next.BindInt(1, graph_id);
-      next.BindInt(2, series_id);
-      if (!next.Step()) return next.status();
-      series_id = next.Int(0);
-    }
-    SqliteStatement range = db_.Prepare(bounds);
-    range.BindInt(1, graph_id);
-    range.BindInt(2, series_id);
-    if (!range.Step()) return range.status();
-    OPTFARM_RETURN_IF_ERROR(
-        AddSeries(series_id, range.Int(1), range.Int(0), candidates));
-  }
-}
-
-absl::Status ResultQuery::AddCandidatesOfTag(
-    std::vector<Candidate>& candidates) {
-  int64_t series_id = 0;
-  while (true) {
-    {
-      SqliteStatement next = db_.Prepare(kNextSeriesOfTag);
-      next.BindText(1, *filter_.tag);
-      next.BindInt(2, series_id);
-      if (!next.Step()) return next.status();
-      series_id = next.Int(0);
-    }
-    OPTFARM_RETURN_IF_ERROR(AddSeries(series_id, kEnd, 0, candidates));
-  }
-}
-
-absl::Status ResultQuery::AddCandidatesOfJob(
-    std::vector<Candidate>& candidates) {
-  if (filter_.tag) {
-    SqliteStatement has =
-        db_.Prepare("SELECT 1 FROM job_tags WHERE job_id = ?1 AND tag = ?2");
-    has.BindText(1, *filter_.job_id);
-    has.BindText(2, *filter_.tag);
-    if (!has.Step()) return has.status();
-  }
-  std::vector<int64_t> series;
-  {
-    SqliteStatement query = db_.Prepare(
-        "SELECT DISTINCT series_id FROM measurements WHERE job_id = ?1");
-    query.BindText(1, *filter_.job_id);
-    while (query.Step()) series.push_back(query.Int(0));
-    OPTFARM_RETURN_IF_ERROR(query.status());
-  }
-  for (const int64_t series_id : series) {
-    OPTFARM_RETURN_IF_ERROR(AddSeries(series_id, kEnd, 0, candidates));
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace optfarm::storage::sqlite
