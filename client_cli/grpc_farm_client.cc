@@ -272,6 +272,11 @@ class GrpcFarmClient final : public FarmClient {
         return FromServer(absl::DeadlineExceededError(
             absl::StrCat("the server at ", server_,
                          " did not answer in time: ", status.message())));
+      case absl::StatusCode::kUnimplemented:
+        return FromServer(absl::UnimplementedError(
+            absl::StrCat("the server at ", server_,
+                         " is older than this optctl and does not know what "
+                         "was asked; upgrade the server")));
       default:
         return FromServer(status);
     }

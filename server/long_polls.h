@@ -36,7 +36,7 @@ struct IncomingCall {
   absl::Time time;
   SynchronizeReply reply;
   // The caller has gone away; shared with who learns of it.
-  std::shared_ptr<const std::atomic<bool>> hung_up;
+  std::shared_ptr<const std::atomic<bool>> hung_up = nullptr;
 };
 
 // THREADS: safe.

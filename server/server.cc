@@ -47,6 +47,10 @@ namespace optfarm::server {
 namespace {
 
 constexpr int kMaxThreads = 200;
+// Of messages on their way in or out, before anybody has looked at the token.
+constexpr size_t kMaxBufferedBytes = size_t{1} << 30;
+// Further ones wait at the client.
+constexpr int kMaxCallsAConnection = 256;
 constexpr absl::Duration kCleanUpInterval = absl::Hours(1);
 // Well below the unit's WatchdogSec=.
 constexpr absl::Duration kAliveInterval = absl::Seconds(20);
@@ -225,7 +229,13 @@ absl::Status ServerImpl::Listen() {
   rpc::MatchChannelLimits(&builder);
   grpc::ResourceQuota quota("optfarm-server");
   quota.SetMaxThreads(kMaxThreads);
+  quota.Resize(kMaxBufferedBytes);
   builder.SetResourceQuota(quota);
+  builder.AddChannelArgument(
+      GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+      static_cast<int>(absl::ToInt64Milliseconds(options_.handshake_time)));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             kMaxCallsAConnection);
   // Two servers on one port would each get half of the calls.
   builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
   int port = 0;

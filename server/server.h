@@ -43,6 +43,9 @@ struct ServerOptions {
   // UNITS: bytes of disk that uploads leave free.
   int64_t reserved_free_bytes = int64_t{256} << 20;
   WebhookOptions webhooks;
+  // How long a connection to the gRPC door may take to say that it speaks
+  // HTTP/2, with TLS where there is TLS.
+  absl::Duration handshake_time = absl::Seconds(20);
   // Longest time calls under way may take to end after Shutdown.
   absl::Duration grace = absl::Seconds(10);
   SchedulingOptions scheduling;

@@ -155,11 +155,12 @@ absl::Status InsertSamples(SqliteDatabase& db, int64_t result_id,
   return insert.Run();
 }
 
-// Also widens the bounds of the series.
+// Also widens the bounds of the series and adds to its sums.
 absl::Status NoteNewest(SqliteDatabase& db, int64_t series_id,
                         int64_t result_id, const v1::Measurement& m) {
   SqliteStatement update = db.Prepare(
-      "UPDATE series SET last_result_id = ?2,"
+      "UPDATE series SET last_result_id = ?2, results = results + 1,"
+      " sum_median_us = sum_median_us + ?3, sum_p90_us = sum_p90_us + ?4,"
       " least_median_us = MIN(COALESCE(least_median_us, ?3), ?3),"
       " most_median_us = MAX(COALESCE(most_median_us, ?3), ?3),"
       " least_p90_us = MIN(COALESCE(least_p90_us, ?4), ?4),"

@@ -180,6 +180,8 @@ absl::StatusOr<std::unique_ptr<MetadataStore>> Open(const std::string& path,
                            SqliteDatabase::Open(path));
   OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> results_reader,
                            SqliteDatabase::Open(path));
+  // What series are judged by stays in memory from one question to the next.
+  OPTFARM_RETURN_IF_ERROR(results_reader->Run("PRAGMA cache_size = -65536"));
   return std::make_unique<SqliteMetadataStore>(
       path, std::move(writer), std::move(reader), std::move(results_reader));
 }

@@ -289,9 +289,17 @@ absl::Status Run(const Options& options) {
            {"sql: newest of a device",
             "SELECT * FROM results WHERE device = 'device7' AND variant = "
             "'float' ORDER BY result_id DESC LIMIT 20"},
+           {"sql: mean by device, from the sums of series",
+            "SELECT device, SUM(results), SUM(sum_median_us) / SUM(results) "
+            "FROM series GROUP BY device"},
+           {"sql: mean by device, all rows of the view",
+            "SELECT device, COUNT(*), AVG(median_us) FROM results GROUP BY "
+            "device"},
            {"sql: mean by device, all rows",
             "SELECT device, COUNT(*), AVG(median_us) FROM measurements JOIN "
-            "series USING (series_id) GROUP BY device"}}) {
+            "series USING (series_id) GROUP BY device"},
+           {"sql: mean of all rows",
+            "SELECT AVG(median_us) FROM measurements"}}) {
     Time(what, options.repeats, [&, query = sql] {
       return static_cast<size_t>(
           storage::RunReadOnlySql(options.path, query,

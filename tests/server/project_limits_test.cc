@@ -9,6 +9,7 @@ namespace optfarm::server {
 namespace {
 
 using ::optfarm::testing::StatusIs;
+using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Key;
@@ -85,7 +86,7 @@ TEST(ProjectLimits, RateOfAProjectIsItsOwn) {
   }
   EXPECT_THAT(rate.Take("slow", now), ::optfarm::testing::IsOk());
   EXPECT_THAT(rate.Take("slow", now),
-              StatusIs(absl::StatusCode::kResourceExhausted));
+              StatusIs(absl::StatusCode::kResourceExhausted, _));
   table.Replace({});
   EXPECT_THAT(rate.Take("slow", now), ::optfarm::testing::IsOk());
 }

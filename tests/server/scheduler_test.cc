@@ -5,9 +5,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <atomic>
-#include <thread>
-
 #include "tests/server/scheduler_fixture.h"
 
 namespace optfarm::server {
@@ -37,48 +34,49 @@ TEST_F(SchedulerTest, RunsJobFromSubmitToSuccess) {
   EXPECT_THAT(*store_->LiveBlobs(), IsEmpty());
 }
 
-// While the first commit is under way the others come to wait, and share one.
-TEST_F(SchedulerTest, CallersAtOnceAreEachAnsweredAndDurable) {
-  constexpr int kWorkers = 16;
+// What several callers bring is made durable at once, whatever is wrong with
+// one.
+TEST_F(SchedulerTest, CallersAtOnceShareACommitAndAreEachAnswered) {
+  constexpr size_t kWorkers = 16;
   std::vector<std::string> jobs;
   std::vector<v1::LeasedTask> leases;
   const v1::Completion completion = GoodReport();
-  for (int i = 0; i < kWorkers; ++i) {
+  for (size_t i = 0; i < kWorkers; ++i) {
     v1::JobSpec spec = Spec();
     spec.set_name(absl::StrCat("job", i));
     spec.set_no_cache(true);
     jobs.push_back(SubmitOk(spec));
     leases.push_back(LeaseToWorker(absl::StrCat("worker", i)));
   }
-  std::atomic<int> commits = 0;
-  std::atomic<int> calling = 0;
-  scheduler_->SetListener([](const std::vector<std::string>&) {});
-  scheduler_->SetObserver([&](const storage::WriteBatch&, absl::Duration) {
-    ++commits;
-    while (calling < kWorkers) std::this_thread::yield();
-  });
-  std::vector<v1::TaskVerdict> verdicts(kWorkers);
-  std::vector<int64_t> calls;
-  std::vector<std::thread> threads;
+  int commits = 0;
+  scheduler_->SetObserver(
+      [&](const storage::WriteBatch&, absl::Duration) { ++commits; });
+  std::vector<v1::SynchronizeRequest> requests;
+  std::vector<NumberedCall> calls;
   for (size_t i = 0; i < kWorkers; ++i) {
-    // Not in the thread: it needs the lock that the observer holds.
-    const int64_t call = scheduler_->BeginCall(absl::StrCat("worker", i));
-    calls.push_back(call);
+    v1::SynchronizeRequest& request =
+        requests.emplace_back(WorkerCall(absl::StrCat("worker", i), 0));
+    *Hold(request, leases[i]).mutable_completion() = completion;
   }
-  for (size_t i = 0; i < kWorkers; ++i) {
-    threads.emplace_back([&, i] {
-      v1::SynchronizeRequest request = WorkerCall(absl::StrCat("worker", i), 0);
-      *Hold(request, leases[i]).mutable_completion() = completion;
-      ++calling;
-      const auto result = scheduler_->Synchronize(request, calls[i], now_);
-      if (result.ok()) verdicts[i] = result->response.verdicts(0);
-    });
+  const int64_t replaced = scheduler_->BeginCall("worker0");
+  for (const v1::SynchronizeRequest& request : requests) {
+    calls.push_back(
+        {&request, scheduler_->BeginCall(request.participant_id())});
   }
-  for (std::thread& thread : threads) thread.join();
-  EXPECT_LE(commits, kWorkers);
+  v1::SynchronizeRequest nameless;
+  calls.insert(calls.begin() + 1, {&nameless, 0});
+  calls.push_back({&requests[0], replaced});
+  auto results = scheduler_->Synchronize(calls, now_);
+  EXPECT_EQ(commits, 1);
+  ASSERT_EQ(results.size(), kWorkers + 2);
+  EXPECT_THAT(results[1], StatusIs(absl::StatusCode::kInvalidArgument, _));
+  EXPECT_THAT(results.back(), StatusIs(absl::StatusCode::kAborted, _));
+  results.erase(results.begin() + 1);
   for (size_t i = 0; i < kWorkers; ++i) {
-    EXPECT_EQ(verdicts[i].task_id(), leases[i].task_id());
-    EXPECT_EQ(verdicts[i].verdict(), v1::TaskVerdict::COMPLETION_ACCEPTED);
+    OPTFARM_ASSERT_OK(results[i].status());
+    const v1::TaskVerdict& verdict = results[i]->response.verdicts(0);
+    EXPECT_EQ(verdict.task_id(), leases[i].task_id());
+    EXPECT_EQ(verdict.verdict(), v1::TaskVerdict::COMPLETION_ACCEPTED);
   }
   Restart();
   for (const std::string& job : jobs) EXPECT_EQ(State(job), v1::SUCCEEDED);

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/files.h"
+#include "storage/sqlite_analyst.h"
 #include "storage/sqlite_database.h"
 #include "storage/sqlite_migrations.h"
 #include "tests/support/status_matchers.h"
@@ -399,6 +400,11 @@ TEST_F(SqliteMetadataStoreTest, ResultsOfVersion2ComeAlong) {
   EXPECT_THAT(*store->QueryMeasurements(filter, {}), SizeIs(2));
   filter.metrics = {{v1::MEDIAN_US, 11}};
   EXPECT_THAT(*store->QueryMeasurements(filter, {}), SizeIs(0));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const v1::QuerySqlResponse sums,
+      RunReadOnlySql(path, "SELECT results, sum_median_us FROM series", {}));
+  EXPECT_EQ(sums.rows(0).values(0).integer(), 2);
+  EXPECT_EQ(sums.rows(0).values(1).real(), 21);
   // And ids go on from where they were.
   WriteBatch batch;
   batch.measurements.push_back(found[0]);

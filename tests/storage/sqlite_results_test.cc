@@ -22,6 +22,7 @@ namespace {
 using ::optfarm::testing::IsOk;
 using ::optfarm::testing::StatusIs;
 using ::testing::_;
+using ::testing::DoubleNear;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -326,6 +327,30 @@ TEST_F(RetentionTest, LiveJobsKeepEverything) {
     EXPECT_EQ((*found)[0].measurement.samples_us_size(), 100);
   }
   EXPECT_THAT(*store_->LiveBlobs(), SizeIs(2));
+}
+
+TEST_F(RetentionTest, SumsOfASeriesAreThoseOfTheResultsThatStay) {
+  Commit([&] {
+    WriteBatch batch;
+    batch.measurements.push_back(Measured("RUNNING", 1, 40));
+    batch.measurements.push_back(Measured("FAILED", 2, 500));
+    return batch;
+  }());
+  const auto sums = [&] {
+    const auto answer = RunReadOnlySql(
+        path_, "SELECT results, sum_median_us, sum_p90_us FROM series", {});
+    EXPECT_THAT(answer, IsOk());
+    const auto& values = answer->rows(0).values();
+    return std::vector<double>{static_cast<double>(values[0].integer()),
+                               values[1].real(), values[2].real()};
+  };
+  EXPECT_THAT(sums(), ElementsAre(7, DoubleNear(545, 1e-9),
+                                  DoubleNear(545 * 1.1, 1e-9)));
+  RetentionPolicy policy;
+  policy.jobs_before = kStart + absl::Hours(1000);
+  ASSERT_THAT(store_->Prune(policy), IsOk());
+  EXPECT_THAT(sums(),
+              ElementsAre(3, DoubleNear(42, 1e-9), DoubleNear(42 * 1.1, 1e-9)));
 }
 
 TEST_F(RetentionTest, SamplesAndLogsGoAndStatisticsStay) {
