@@ -32,6 +32,8 @@ class HostileRequestsTest : public ServerFixture {
     options_.http_address = "127.0.0.1:0";
     options_.token = kOperator;
     options_.handshake_time = absl::Milliseconds(50);
+    // A longer step of the clock would be taken for a pause and forgiven.
+    options_.scheduling.lease = absl::Seconds(10);
     ServerFixture::SetUp();
   }
 
