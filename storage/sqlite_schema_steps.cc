@@ -367,9 +367,7 @@ CREATE VIEW results AS
   JOIN environments AS e USING (environment_id);
 )sql";
 
-// Means of many results are asked of their series, not of each. A join whose
-// columns nobody asks for is left out when it is a LEFT JOIN; each of these
-// finds its one row.
+// Means of many results are asked of their series, not of each.
 constexpr char kSeriesSums[] = R"sql(
 ALTER TABLE series ADD COLUMN results INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE series ADD COLUMN sum_median_us REAL NOT NULL DEFAULT 0;
@@ -384,20 +382,6 @@ CREATE TRIGGER results_leave_their_series AFTER DELETE ON measurements BEGIN
     sum_p90_us = sum_p90_us - OLD.p90_us
   WHERE series_id = OLD.series_id;
 END;
-
-DROP VIEW results;
-CREATE VIEW results AS
-  SELECT m.result_id, m.create_time, m.job_id, s.device, s.model_name,
-    s.recipe_name, s.variant, s.threads, source.sha256 AS model_sha256,
-    graph.sha256 AS measured_sha256, m.runs, m.noisy, m.load_us, m.first_us,
-    m.min_us, m.median_us, m.mean_us, m.mad_us, m.p90_us, m.p99_us, m.max_us,
-    m.peak_memory_bytes, m.file_size_bytes, e.build_version, e.cpu_model,
-    e.governor, e.os, e.kernel, s.project
-  FROM measurements AS m
-  JOIN series AS s USING (series_id)
-  LEFT JOIN graphs AS source ON source.graph_id = m.model_id
-  LEFT JOIN graphs AS graph ON graph.graph_id = m.measured_id
-  LEFT JOIN environments AS e USING (environment_id);
 )sql";
 
 constexpr SqliteMigration kMigrations[] = {
