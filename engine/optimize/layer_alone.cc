@@ -53,7 +53,7 @@ std::vector<NodeId> ReadersOfScaled(const Graph& graph, NodeId id) {
   return found;
 }
 
-// Marks the nodes and all that is computed from them.
+// Marks the nodes and all that is computed from them, in one iteration of a loop.
 std::vector<bool> BehindAny(const Graph& graph,
                             absl::Span<const NodeId> nodes) {
   std::vector<bool> is_behind(graph.id_limit(), false);
@@ -63,7 +63,10 @@ std::vector<bool> BehindAny(const Graph& graph,
     const NodeId id = open.back();
     open.pop_back();
     for (const graph::Use& use : graph.node(id).uses()) {
-      if (use.is_control() || is_behind[use.consumer]) continue;
+      if (use.is_control() || is_behind[use.consumer] ||
+          absl::EndsWith(graph.node(use.consumer).op(), "NextIteration")) {
+        continue;
+      }
       is_behind[use.consumer] = true;
       open.push_back(use.consumer);
     }
@@ -157,6 +160,21 @@ class LayerCopier {
     return Endpoint{id, from.port};
   }
 
+  // Whether the last two inputs are constants, within a loop too: the range of
+  // what the node cuts to 8 bits.
+  bool IsFrozen(const Node& node) const {
+    if (!absl::StrContains(node.op(), "Requantize") ||
+        node.inputs().size() < 2) {
+      return false;
+    }
+    for (const Endpoint& end : node.inputs().last(2)) {
+      const Node* from = &result_.node(end.node);
+      if (from->op() == "Enter") from = &result_.node(from->inputs()[0].node);
+      if (from->op() != "Const") return false;
+    }
+    return true;
+  }
+
   // Codes of the float tensor that a node of the result has codes of.
   absl::StatusOr<NodeId> CodeFloats(NodeId id) {
     const Node& node = result_.node(id);
@@ -174,6 +192,10 @@ class LayerCopier {
                              absl::StrCat(node.name(), "/range"), end),
                          {}),
              0});
+      }
+    } else if (IsFrozen(node)) {
+      for (const Endpoint& end : node.inputs().last(2)) {
+        OPTFARM_ASSIGN_OR_RETURN(inputs.emplace_back(), Copy(end, 0));
       }
     } else {
       AddRangeOfRun(inputs[0], &inputs);

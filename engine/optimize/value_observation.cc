@@ -127,6 +127,9 @@ void CountFloats(const Tensor& tensor, int64_t most,
                  std::vector<float>* counted) {
   const absl::Span<const float> values = tensor.flat<float>();
   const auto stride = static_cast<size_t>(StrideFor(tensor, most));
+  const size_t before = counted->size();
+  counted->resize(before + (values.size() + stride - 1) / stride);
+  float* to = counted->data() + before;
   ObservedRange ends;
   size_t next = 0;
   // A part at a time, which is still in a core's cache for the second look.
@@ -139,9 +142,7 @@ void CountFloats(const Tensor& tensor, int64_t most,
       if (is_bad || of_part.min < ends.min) ends.min = of_part.min;
       if (is_bad || of_part.max > ends.max) ends.max = of_part.max;
     }
-    for (; next < at + part.size(); next += stride) {
-      counted->push_back(values[next]);
-    }
+    for (; next < at + part.size(); next += stride) *to++ = values[next];
   }
   // Zero, which they may be, is counted apart and does no harm.
   if (stride > 1) counted->insert(counted->end(), {ends.min, ends.max});
