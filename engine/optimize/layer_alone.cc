@@ -53,7 +53,8 @@ std::vector<NodeId> ReadersOfScaled(const Graph& graph, NodeId id) {
   return found;
 }
 
-// Marks the nodes and all that is computed from them, in one iteration of a loop.
+// Marks the nodes and all that is computed from them, in one iteration of a
+// loop.
 std::vector<bool> BehindAny(const Graph& graph,
                             absl::Span<const NodeId> nodes) {
   std::vector<bool> is_behind(graph.id_limit(), false);
