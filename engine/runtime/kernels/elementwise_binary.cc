@@ -63,7 +63,7 @@ absl::Status CalculateAlike(KernelContext* context) {
   const T *a = x.data<T>(), *b = y.data<T>();
   T* to = out->data<T>();
   context->pool()->ParallelFor(
-      x.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+      x.num_elements(), kBinaryGrain, [&](int64_t begin, int64_t end) {
         RunRow<Op>(a + begin, true, b + begin, true, end - begin, to + begin);
       });
   return absl::OkStatus();
