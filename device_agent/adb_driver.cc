@@ -247,7 +247,7 @@ absl::StatusOr<v1::Completion> AdbDriver::Measure(
     const v1::LeasedTask& lease, const rpc::TaskFolder& folder,
     const MeasureProgress& progress) {
   const std::string& serial = flags_.serial;
-  progress(0, absl::StrCat("on phone ", serial));
+  progress(0, absl::StrCat("pushing files to phone ", serial));
   OPTFARM_ASSIGN_OR_RETURN(
       const std::string description,
       adb_.RunOn(serial, {"shell", kDescribePhone}, kAdbLimit));
@@ -264,6 +264,8 @@ absl::StatusOr<v1::Completion> AdbDriver::Measure(
   PhoneTask task;
   task.program = *program;
   task.fixed_performance = flags_.fixed_performance;
+  // More than 0 says that the task is past its provision.
+  task.on_ready = [&] { progress(0.01, absl::StrCat("on phone ", serial)); };
   task.limit =
       kSlack + cool_down +
       ToDuration(spec.max_time()) * (std::max(2, spec.threads_size()) *

@@ -72,6 +72,7 @@ absl::StatusOr<v1::Completion> Phone::Run(const v1::LeasedTask& lease,
     }
   }
   OPTFARM_RETURN_IF_ERROR(program.status());
+  task.on_ready();
   const absl::Status ran = Start(task, *program, folder);
   // The phone's own words explain a failure better than adb's.
   absl::StatusOr<v1::Completion> outcome = Fetch(folder);

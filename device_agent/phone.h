@@ -9,6 +9,7 @@
 #ifndef OPTFARM_DEVICE_AGENT_PHONE_H_
 #define OPTFARM_DEVICE_AGENT_PHONE_H_
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,8 @@ struct PhoneTask {
   // Longest time it may run.
   absl::Duration limit;
   bool fixed_performance = false;
+  // Called when all is on the phone and the program is about to start.
+  std::function<void()> on_ready = [] {};
 };
 
 // ERRORS of all methods: Unavailable saying what the phone or adb did.

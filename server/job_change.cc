@@ -262,6 +262,19 @@ void JobChange::ExpireTask(size_t index, TaskDeadline deadline) {
                                    absl::FormatDuration(options_.lease),
                                    " while it held the task")),
           "lost");
+    case TaskDeadline::kProvision:
+      return FailAttempt(
+          index,
+          MakeFailure(
+              v1::Failure::INTERNAL, "DEADLINE_EXCEEDED",
+              absl::StrCat("attempt ", task.attempt, " on ", task.holder,
+                           " had not begun to work after ",
+                           absl::FormatDuration(limits.provision),
+                           task.progress_message.empty() ? "" : ", last said: ",
+                           task.progress_message,
+                           "; see that the device is reachable, cool and "
+                           "idle (optctl devices)")),
+          "failed");
     case TaskDeadline::kRun:
       return FailAttempt(
           index,

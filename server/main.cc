@@ -24,6 +24,7 @@ struct Flags {
   std::string webhook_secret_file;
   std::string project_limits_file;
   double lease_seconds = 30;
+  double provision_minutes = 45;
   double keep_samples_days = 0;
   double keep_logs_days = 0;
   double keep_jobs_days = 0;
@@ -33,6 +34,9 @@ struct Flags {
 // UNITS: seconds a lease may be set to.
 constexpr double kShortestLease = 1;
 constexpr double kLongestLease = 3600;
+// UNITS: minutes.
+constexpr double kShortestProvision = 1;
+constexpr double kLongestProvision = 1440;
 constexpr size_t kMaxLimitsBytes = size_t{1} << 20;
 
 void Declare(CLI::App& app, Flags& flags) {
@@ -85,6 +89,11 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--lease_seconds", flags.lease_seconds,
                  "How long a silent worker or agent keeps its task")
       ->check(CLI::Range(kShortestLease, kLongestLease))
+      ->capture_default_str();
+  app.add_option("--provision_minutes", flags.provision_minutes,
+                 "How long an attempt may fetch files and wait for a cool and "
+                 "idle device before it works")
+      ->check(CLI::Range(kShortestProvision, kLongestProvision))
       ->capture_default_str();
 }
 
@@ -190,6 +199,8 @@ absl::Status Run(Flags flags) {
     flags.options.webhooks.secret = *std::move(secret);
   }
   flags.options.scheduling.lease = absl::Seconds(flags.lease_seconds);
+  flags.options.scheduling.provision_limit =
+      absl::Minutes(flags.provision_minutes);
   flags.options.retention = {
       Days(flags.keep_samples_days), Days(flags.keep_logs_days),
       Days(flags.keep_jobs_days), Days(flags.keep_audit_days)};

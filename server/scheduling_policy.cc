@@ -72,6 +72,11 @@ absl::Duration DurationOr(bool given, const google::protobuf::Duration& value,
   return given ? FromProtoDuration(value) : fallback;
 }
 
+absl::Time ProvisionEnd(const TaskRecord& task, const JobLimits& limits) {
+  return task.progress > 0 ? absl::InfiniteFuture()
+                           : task.attempt_start_time + limits.provision;
+}
+
 constexpr char kOptimize[] = "/optimize";
 constexpr char kBenchmark[] = "/benchmark/";
 
@@ -101,7 +106,9 @@ JobLimits LimitsOf(const v1::JobSpec& spec, const SchedulingOptions& options) {
   return JobLimits{
       DurationOr(deadlines.has_queue(), deadlines.queue(), options.queue_limit),
       DurationOr(deadlines.has_run(), deadlines.run(), options.run_limit),
-      DurationOr(deadlines.has_job(), deadlines.job(), options.job_limit)};
+      DurationOr(deadlines.has_job(), deadlines.job(), options.job_limit),
+      options.provision_limit +
+          FromProtoDuration(spec.benchmark().cool_down())};
 }
 
 bool MayFollow(v1::TaskState from, v1::TaskState to) {
@@ -193,6 +200,7 @@ TaskDeadline PassedDeadline(const TaskRecord& task, const JobLimits& limits,
   }
   if (task.state != v1::LEASED) return TaskDeadline::kNone;
   if (now >= task.attempt_start_time + limits.run) return TaskDeadline::kRun;
+  if (now >= ProvisionEnd(task, limits)) return TaskDeadline::kProvision;
   if (now >= task.lease_deadline) return TaskDeadline::kLease;
   return TaskDeadline::kNone;
 }
@@ -205,8 +213,9 @@ absl::Time NextDue(const TaskRecord& task, const JobLimits& limits,
       return task.not_before <= now ? queue : std::min(queue, task.not_before);
     }
     case v1::LEASED:
-      return std::min(task.lease_deadline,
-                      task.attempt_start_time + limits.run);
+      return std::min({task.lease_deadline,
+                       task.attempt_start_time + limits.run,
+                       ProvisionEnd(task, limits)});
     default:
       return absl::InfiniteFuture();
   }

@@ -29,6 +29,9 @@ struct SchedulingOptions {
   // Deadlines of jobs that state none.
   absl::Duration queue_limit = absl::Hours(24);
   absl::Duration run_limit = absl::Hours(1);
+  // How long an attempt may fetch files, lay them out on its device and wait
+  // for that to be ready. Besides it a job's own cool-down counts.
+  absl::Duration provision_limit = absl::Minutes(45);
   absl::Duration job_limit = absl::Hours(48);
   // Attempts a task, where the job states none.
   int max_attempts = 3;
@@ -49,6 +52,7 @@ struct JobLimits {
   absl::Duration queue;
   absl::Duration run;
   absl::Duration job;
+  absl::Duration provision = absl::InfiniteDuration();
 };
 JobLimits LimitsOf(const v1::JobSpec& spec, const SchedulingOptions& options);
 
@@ -94,10 +98,11 @@ storage::TaskRecord AttemptFailed(storage::TaskRecord task,
 storage::TaskRecord Failed(storage::TaskRecord task, const v1::Failure& failure,
                            absl::Time now);
 
-enum class TaskDeadline { kNone, kQueue, kLease, kRun };
+enum class TaskDeadline { kNone, kQueue, kLease, kProvision, kRun };
 
 // The deadline of the task's state that has passed at `now`, if any. The run
-// deadline is looked at before the lease's.
+// deadline is looked at before that of provision, and that before the lease's.
+// An attempt that reports progress is past its provision.
 TaskDeadline PassedDeadline(const storage::TaskRecord& task,
                             const JobLimits& limits, absl::Time now);
 

@@ -13,6 +13,7 @@ namespace {
 using ::optfarm::testing::IsOk;
 using ::optfarm::testing::StatusIs;
 using ::testing::_;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -315,6 +316,37 @@ TEST_F(SchedulerTest, CancelReachesTheHolderAndFreesTheJob) {
   EXPECT_THAT(scheduler_->Cancel(job, "", now_), IsOk());
   EXPECT_THAT(scheduler_->Cancel("nope", "", now_),
               StatusIs(absl::StatusCode::kNotFound, _));
+}
+
+// A device may wait to be cool and idle, but not for ever, and what it waits
+// for is told.
+TEST_F(SchedulerTest, AnAttemptThatNeverBeginsToWorkIsGivenUp) {
+  options_.provision_limit = absl::Minutes(2);
+  Restart();
+  Call(AgentCall());
+  v1::JobSpec spec = Spec({"pi4"});
+  spec.mutable_benchmark()->mutable_cool_down()->set_seconds(60);
+  const std::string job = SubmitOk(spec);
+  Complete(LeaseToWorker(), GoodReport());
+  const v1::LeasedTask lease = Lease(AgentCall());
+  const auto keep_alive = [&](double progress) {
+    v1::SynchronizeRequest request = AgentCall("pi4", false);
+    v1::HeldTask& held = Hold(request, lease);
+    held.set_progress(progress);
+    held.set_progress_message("waiting: 80 degrees are too hot");
+    now_ += absl::Seconds(20);
+    const auto verdict = Call(request).verdicts(0).verdict();
+    scheduler_->Tick(now_);
+    return verdict;
+  };
+  for (int i = 0; i < 9; ++i) {
+    EXPECT_EQ(keep_alive(0), v1::TaskVerdict::CONTINUE);
+  }
+  EXPECT_EQ(Task(job, 1).state, v1::READY);
+  EXPECT_THAT(Task(job, 1).failure->message(),
+              AllOf(HasSubstr("had not begun to work after 3m"),
+                    HasSubstr("80 degrees are too hot")));
+  EXPECT_EQ(keep_alive(0), v1::TaskVerdict::STALE);
 }
 
 TEST_F(SchedulerTest, EveryStateHasADeadline) {

@@ -79,8 +79,10 @@ TEST(SchedulingPolicyTest, DeadlinesPassAtTheirMoment) {
     absl::Duration since_attempt;
     absl::Duration lease_left;
     TaskDeadline expected;
+    double progress = 0;
   };
-  const JobLimits limits{absl::Hours(1), absl::Minutes(10), absl::Hours(5)};
+  const JobLimits limits{absl::Hours(1), absl::Minutes(10), absl::Hours(5),
+                         absl::Minutes(4)};
   const absl::Duration tick = absl::Microseconds(1);
   const Case cases[] = {
       {v1::BLOCKED, absl::Hours(9), {}, {}, TaskDeadline::kNone},
@@ -88,6 +90,11 @@ TEST(SchedulingPolicyTest, DeadlinesPassAtTheirMoment) {
       {v1::READY, absl::Hours(1), {}, {}, TaskDeadline::kQueue},
       {v1::LEASED, absl::Hours(9), {}, tick, TaskDeadline::kNone},
       {v1::LEASED, {}, {}, absl::ZeroDuration(), TaskDeadline::kLease},
+      {v1::LEASED, {}, absl::Minutes(4) - tick, tick, TaskDeadline::kNone},
+      {v1::LEASED, {}, absl::Minutes(4), tick, TaskDeadline::kProvision},
+      {v1::LEASED, {}, absl::Minutes(4), -tick, TaskDeadline::kProvision},
+      {v1::LEASED, {}, absl::Minutes(4), tick, TaskDeadline::kNone, 0.01},
+      {v1::LEASED, {}, absl::Minutes(10), tick, TaskDeadline::kRun, 0.01},
       {v1::LEASED, {}, absl::Minutes(10), tick, TaskDeadline::kRun},
       {v1::LEASED, {}, absl::Minutes(10), -tick, TaskDeadline::kRun},
       {v1::TASK_DONE, absl::Hours(9), absl::Hours(9), -tick,
@@ -99,6 +106,7 @@ TEST(SchedulingPolicyTest, DeadlinesPassAtTheirMoment) {
     task.ready_time = kNow - c.since_ready;
     task.attempt_start_time = kNow - c.since_attempt;
     task.lease_deadline = kNow + c.lease_left;
+    task.progress = c.progress;
     EXPECT_EQ(PassedDeadline(task, limits, kNow), c.expected)
         << v1::TaskState_Name(c.state);
     // What has not passed is due later, what has is due.
