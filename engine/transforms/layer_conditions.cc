@@ -12,7 +12,6 @@
 namespace optfarm::transforms {
 namespace {
 
-using graph::Endpoint;
 using graph::Graph;
 using graph::NodeId;
 using graph::PartialShape;
@@ -176,30 +175,6 @@ std::optional<PictureSize> MeanOverPicture(const graph::ShapeMap& shapes,
     }
   }
   return PictureSize{in.dim(1), in.dim(2)};
-}
-
-std::optional<Leak> LeakOf(const Graph& graph, const graph::Node& node) {
-  std::optional<Leak> leak;
-  if (node.op() == "LeakyRelu" && node.inputs().size() == 1) {
-    leak = Leak{graph::GetFloatOr(node.def(), "alpha", 0.2f).value_or(0.0f),
-                node.inputs()[0]};
-  } else if (node.op() == "Maximum" && node.inputs().size() == 2) {
-    for (int i : {0, 1}) {
-      const graph::Node& mul = graph.node(node.inputs()[i].node);
-      const Endpoint x = node.inputs()[1 - i];
-      if (mul.op() != "Mul" || mul.inputs().size() != 2) continue;
-      const int other = mul.inputs()[0] == x ? 1 : 0;
-      const graph::Node& factor = graph.node(mul.inputs()[other].node);
-      if (mul.inputs()[1 - other] != x || !IsConst(factor)) continue;
-      const auto number = FloatView::Of(factor);
-      if (!number.ok() || number->values().size() != 1) continue;
-      leak = Leak{number->values()[0], x};
-    }
-  }
-  if (!leak.has_value() || !(leak->part > 0 && leak->part < 1)) {
-    return std::nullopt;
-  }
-  return leak;
 }
 
 std::optional<std::vector<float>> ChannelNumbers(const graph::Node& node,

@@ -65,14 +65,6 @@ std::optional<PictureSize> MeanOverPicture(const graph::ShapeMap& shapes,
                                            graph::NodeId id,
                                            const graph::Node& node);
 
-// What a node does that gives x where x is positive and a part of x where it is
-// not; nullopt for another node, or a part not between 0 and 1.
-struct Leak {
-  float part = 0;
-  graph::Endpoint source;
-};
-std::optional<Leak> LeakOf(const graph::Graph& graph, const graph::Node& node);
-
 // For each of `channels` channels its number, when the node is a Const that
 // multiplies or is added channel by channel (the last dimension) without
 // changing the shape of a tensor of `rank`; nullopt otherwise.

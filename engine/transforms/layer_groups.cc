@@ -84,13 +84,6 @@ class Finder {
       if (!ComesFromGroup(node.inputs()[0])) return std::nullopt;
       return LayerGroup{.kind = GroupKind::kMean, .head = id};
     }
-    if (const auto leak = LeakOf(graph_, node)) {
-      if (!ComesFromGroup(leak->source)) return std::nullopt;
-      return LayerGroup{.kind = GroupKind::kLeaky,
-                        .head = id,
-                        .part = leak->part,
-                        .source = leak->source};
-    }
     if (IsPassing(node) && CanPass(id)) {
       return LayerGroup{.kind = GroupKind::kPassing, .head = id};
     }

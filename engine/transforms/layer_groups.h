@@ -29,9 +29,6 @@ enum class GroupKind {
   kChannels,
   // Times one positive constant: other ranges for the same codes.
   kScaled,
-  // A Relu that lets a part of what is negative through: LeakyRelu, or the
-  // Maximum of a tensor and a part of it.
-  kLeaky,
 };
 
 struct LayerGroup {
@@ -50,9 +47,6 @@ struct LayerGroup {
   // Of a product and kChannels: a FakeQuantWithMinMaxVars that IsTrainedRange;
   // kNoNode for none.
   graph::NodeId trained_range = graph::kNoNode;
-  // Of kLeaky: the part, between 0 and 1, and what is given to it.
-  float part = 0;
-  graph::Endpoint source = {};
   // Of a product: it runs inside a loop, and what belongs to it has to.
   bool is_in_loop = false;
 

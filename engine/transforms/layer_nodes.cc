@@ -41,10 +41,22 @@ void LayerNodes::Anchor(NodeId id) {
   if (anchor_ != graph::kNoNode) graph_->AddControlInput(id, anchor_);
 }
 
+Endpoint LayerNodes::IntoLoops(NodeId constant, tensorflow::DataType type) {
+  Endpoint tensor = {constant, 0};
+  for (NodeId enter : enters_) {
+    NodeDef def = Make("enter", "Enter");
+    *def.mutable_attr() = node(enter).def().attr();
+    def.mutable_attr()->erase("_class");
+    graph::SetType(&def, "T", type);
+    tensor = {Add(std::move(def), {tensor}), 0};
+  }
+  if (enters_.empty()) Anchor(constant);
+  return tensor;
+}
+
 Endpoint LayerNodes::AddConstant(absl::string_view name, const Tensor& value) {
-  const NodeId id = Add(MakeConst(absl::StrCat(prefix_, name), value), {});
-  Anchor(id);
-  return {id, 0};
+  return IntoLoops(Add(MakeConst(absl::StrCat(prefix_, name), value), {}),
+                   value.dtype());
 }
 
 Endpoint LayerNodes::AddFloats(absl::string_view name,
@@ -53,18 +65,17 @@ Endpoint LayerNodes::AddFloats(absl::string_view name,
   const bool is_one =
       count > 1 && std::all_of(values.begin(), values.end(),
                                [&](float v) { return v == values[0]; });
-  const Endpoint added =
-      AddConstant(name, is_one ? Tensor::Scalar<float>(values[0])
-                               : Tensor::FromValues<float>({count}, values));
-  if (!is_one) return added;
+  if (!is_one) {
+    return AddConstant(name, Tensor::FromValues<float>({count}, values));
+  }
   // A value that is given once stands for all elements.
-  NodeDef* def = graph_->mutable_node(added.node)->mutable_def();
+  NodeDef def = MakeScalarConst(absl::StrCat(prefix_, name), values[0]);
   tensorflow::TensorProto* proto =
-      (*def->mutable_attr())["value"].mutable_tensor();
+      (*def.mutable_attr())["value"].mutable_tensor();
   proto->clear_tensor_content();
   proto->add_float_val(values[0]);
   proto->mutable_tensor_shape()->add_dim()->set_size(count);
-  return added;
+  return IntoLoops(Add(std::move(def), {}), tensorflow::DT_FLOAT);
 }
 
 CodedTensor LayerNodes::CodesOf(Endpoint floats) {

@@ -54,6 +54,7 @@ class LayerNodes {
 
   graph::NodeId Add(tensorflow::NodeDef def,
                     absl::Span<const graph::Endpoint> inputs);
+  // Inside a loop an Enter gives it, as it gives the group's weights.
   graph::Endpoint AddConstant(absl::string_view name,
                               const runtime::Tensor& value);
   // The same, in few bytes when all elements are equal.
@@ -79,6 +80,7 @@ class LayerNodes {
   graph::Endpoint CodesOfBytes(graph::Endpoint bytes);
 
  private:
+  graph::Endpoint IntoLoops(graph::NodeId constant, tensorflow::DataType type);
   CodedTensor AddQuantize(graph::Endpoint floats);
   graph::Endpoint Shared(int32_t value);
   graph::Endpoint Cast(graph::Endpoint from, absl::string_view name,
@@ -91,6 +93,8 @@ class LayerNodes {
   std::string prefix_;
   graph::NodeId last_ = graph::kNoNode;
   graph::NodeId anchor_ = graph::kNoNode;
+  // What brings the group's weights into its loops, the outermost first.
+  std::vector<graph::NodeId> enters_;
   // What has been made, for those who need it again. Dimensions by value and
   // anchor; bytes by the codes that they are.
   absl::flat_hash_map<graph::Endpoint, CodedTensor> codes_;

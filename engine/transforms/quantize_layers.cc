@@ -14,7 +14,6 @@
 //   mean over height, width    QuantizedDepthwiseConv2D, RequantizePerChannel
 //   times and plus constants   QuantizedDepthwiseConv2DWithBias...; for one
 //                              factor other ranges of the same codes
-//   LeakyRelu, Maximum(x, ax)  QuantizedRelu, QuantizedAdd, Requantize
 //   other inputs of a layer    QuantizeV2
 //   a trained range behind     takes the place of the range that would be found
 //   a layer or before it
@@ -88,8 +87,6 @@ class LayerQuantizer {
         return products_.AddChannels(group);
       case GroupKind::kScaled:
         return Scaled(group);
-      case GroupKind::kLeaky:
-        return Leaky(group);
     }
     return absl::InternalError("no such group");
   }
@@ -211,19 +208,6 @@ class LayerQuantizer {
       *end = {nodes_.Add(std::move(mul), {*end, constant}), 0};
     }
     return x;
-  }
-
-  // Formula 40.
-  QuantizedGroup Leaky(const LayerGroup& group) {
-    const CodedTensor x = nodes_.CodesOf(group.source);
-    CodedTensor positive = x;
-    NodeDef relu = nodes_.Make("relu", "QuantizedRelu");
-    graph::SetType(&relu, "Tinput", tensorflow::DT_QUINT8);
-    graph::SetType(&relu, "out_type", tensorflow::DT_QUINT8);
-    positive.codes = {nodes_.Add(std::move(relu), x.inputs()), 0};
-    const NodeId sum = AddSum(WithScaledRange(x, group.part),
-                              WithScaledRange(positive, 1.0f - group.part));
-    return {nodes_.Narrowed(ResultOf(sum)), sum};
   }
 
   const graph::ShapeMap& shapes_;

@@ -160,13 +160,20 @@ void ReplaceByCodes(NodeId id, const FloatView& weights,
   graph->SetInputs(id, inputs);
 }
 
-// Whether an op on codes reads the node: as its bias, or as a range for each
-// channel, which are float by definition.
+// Whether an op on codes reads the node, perhaps inside a loop: as its bias, or
+// as a range for each channel, which are float by definition.
 bool BelongsToCodes(const Graph& graph, const graph::Node& node) {
-  return std::any_of(
-      node.uses().begin(), node.uses().end(), [&](const graph::Use& use) {
-        return absl::StartsWith(graph.node(use.consumer).op(), "Quantized");
-      });
+  const auto is_for_codes = [&](const graph::Use& use) {
+    return absl::StartsWith(graph.node(use.consumer).op(), "Quantized");
+  };
+  return std::any_of(node.uses().begin(), node.uses().end(),
+                     [&](const graph::Use& use) {
+                       const graph::Node& reader = graph.node(use.consumer);
+                       return is_for_codes(use) ||
+                              (reader.op() == "Enter" &&
+                               std::any_of(reader.uses().begin(),
+                                           reader.uses().end(), is_for_codes));
+                     });
 }
 
 // Whether the tensor is float and large enough, from its declaration alone.

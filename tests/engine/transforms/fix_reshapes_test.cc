@@ -38,6 +38,22 @@ TEST(FixReshapesTest, LeavesOneDimensionToTheNumberOfElements) {
             before);
 }
 
+TEST(FixReshapesTest, FlattensAllButTheFirstDimension) {
+  GraphBuilder b = Flatten({-1, 2, 3}, -1);
+  // Its shape follows from the first one's.
+  b.Node("behind", "Shape", {"out"},
+         FloatT({{"out_type", TypeAttr(tensorflow::DT_INT32)}}));
+  b.Node("same", "Reshape", {"out", "behind"},
+         FloatT({{"Tshape", TypeAttr(tensorflow::DT_INT32)}}));
+  Graph graph = b.Build();
+  const Tensor x = Wave({4, 2, 3});
+  const std::vector<float> before =
+      transforms::testing::Run(graph, "x", x, "same");
+  EXPECT_EQ(MustApply(&graph, "fix_reshapes", "x", "same").nodes_changed, 2);
+  EXPECT_EQ(Show(graph, "same"), "Reshape(out, out/fixed)");
+  EXPECT_EQ(transforms::testing::Run(graph, "x", x, "same"), before);
+}
+
 TEST(FixReshapesTest, LeavesWhatDoesNotFollow) {
   for (const auto& [shape, last] :
        {std::pair(std::vector<int64_t>{-1, -1, 3}, -1),
