@@ -52,7 +52,7 @@ int64_t FusionContext::LimitWeights(int64_t limit) const {
 absl::Span<const Fusion> AllFusions() {
   static constexpr Fusion kFusions[] = {
       FuseInt8Layers,   FuseFloatConvolutions, FuseFloatDepthwise,
-      FuseFloatMatMuls, ReplaceFloatPools,
+      FuseFloatMatMuls, ReplaceFloatPools,     ReplaceAudio,
   };
   return kFusions;
 }

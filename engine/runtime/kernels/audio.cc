@@ -8,11 +8,11 @@
 #include <numbers>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "engine/graph/attr.h"
 #include "engine/runtime/kernels/arguments.h"
 #include "engine/runtime/kernels/families.h"
+#include "engine/runtime/kernels/mel_bands.h"
+#include "engine/runtime/kernels/spectrogram_attrs.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -108,42 +108,25 @@ class RealFft {
   std::vector<double> imag_;
 };
 
-constexpr int64_t kMaxWindow = int64_t{1} << 22;
-
 class Spectrogram final : public Kernel {
  public:
-  Spectrogram(int64_t window, int64_t stride, bool is_squared, int64_t fft_size)
-      : window_(window),
-        stride_(stride),
-        is_squared_(is_squared),
-        fft_size_(fft_size),
-        fft_(fft_size),
-        hann_(window) {
-    for (int64_t i = 0; i < window; ++i) {
-      hann_[i] =
-          0.5 - 0.5 * std::cos(2.0 * std::numbers::pi * static_cast<double>(i) /
-                               static_cast<double>(window));
-    }
-  }
+  explicit Spectrogram(const SpectrogramAttrs& attrs)
+      : attrs_(attrs), fft_(attrs.fft_size), hann_(HannWindow(attrs.window)) {}
 
   absl::Status Compute(KernelContext* context) const override {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
     const Tensor& input = context->input(0);
-    OPTFARM_RETURN_IF_ERROR(RequireDtype(input, "input", tensorflow::DT_FLOAT));
-    OPTFARM_RETURN_IF_ERROR(RequireRank(input, "input", 2));
-    const int64_t samples = input.dim(0);
-    const int64_t channels = input.dim(1);
-    const int64_t slices =
-        samples < window_ ? 0 : 1 + (samples - window_) / stride_;
-    const int64_t bins = fft_size_ / 2 + 1;
-    const int64_t dims[] = {channels, slices, bins};
-    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
+                             SpectrogramShape(attrs_, input));
+    const int64_t channels = shape.dim(0);
+    const int64_t slices = shape.dim(1);
+    const int64_t bins = shape.dim(2);
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out, context->AllocateOutput(0, tensorflow::DT_FLOAT, shape));
     const int64_t count = channels * slices;
     context->pool()->ParallelFor(
         (count + kLanes - 1) / kLanes, 1, [&](int64_t begin, int64_t end) {
-          Buffers buffers(fft_size_);
+          Buffers buffers(attrs_.fft_size);
           const float* starts[kLanes];
           for (int64_t first = begin * kLanes; first < end * kLanes;
                first += kLanes) {
@@ -151,7 +134,7 @@ class Spectrogram final : public Kernel {
             for (int lane = 0; lane < kLanes; ++lane) {
               const int64_t i = std::min(first + lane, count - 1);
               starts[lane] = input.data<float>() +
-                             i % slices * stride_ * channels + i / slices;
+                             i % slices * attrs_.stride * channels + i / slices;
             }
             TransformSlices(starts, channels, &buffers);
             const int64_t some = std::min<int64_t>(kLanes, count - first);
@@ -176,17 +159,17 @@ class Spectrogram final : public Kernel {
                        Buffers* buffers) const {
     const auto value = [&](int64_t k) {
       Lanes values = {};
-      if (k >= window_) return values;
+      if (k >= attrs_.window) return values;
       for (int lane = 0; lane < kLanes; ++lane) {
         values[lane] = static_cast<double>(starts[lane][k * channels]);
       }
       return values * hann_[k];
     };
     fft_.Run(value, buffers->re.data(), buffers->im.data());
-    for (int64_t k = 0; k <= fft_size_ / 2; ++k) {
+    for (int64_t k = 0; k < attrs_.bins(); ++k) {
       const Lanes re = buffers->re[k], im = buffers->im[k];
       Lanes square = re * re + im * im;
-      if (!is_squared_) {
+      if (!attrs_.is_squared) {
         for (int lane = 0; lane < kLanes; ++lane) {
           square[lane] = std::sqrt(square[lane]);
         }
@@ -196,129 +179,27 @@ class Spectrogram final : public Kernel {
   }
 
   void StoreSlice(const Buffers& buffers, int64_t lane, float* out) const {
-    for (int64_t k = 0; k <= fft_size_ / 2; ++k) {
+    for (int64_t k = 0; k < attrs_.bins(); ++k) {
       out[k] = static_cast<float>(buffers.re[k][lane]);
     }
   }
 
-  int64_t window_;
-  int64_t stride_;
-  bool is_squared_;
-  int64_t fft_size_;
+  const SpectrogramAttrs attrs_;
   RealFft fft_;
   std::vector<double> hann_;
 };
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeSpectrogram(
     const tensorflow::NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const int64_t window,
-                           graph::GetInt(node, "window_size"));
-  OPTFARM_ASSIGN_OR_RETURN(const int64_t stride, graph::GetInt(node, "stride"));
-  OPTFARM_ASSIGN_OR_RETURN(const bool is_squared,
-                           graph::GetBoolOr(node, "magnitude_squared", false));
-  if (window < 2 || window > kMaxWindow || stride < 1 || stride > kMaxWindow) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "window_size ", window, " and stride ", stride, " must be within [2, ",
-        kMaxWindow, "] and [1, ", kMaxWindow, "]"));
-  }
-  int64_t fft_size = 2;
-  while (fft_size < window) fft_size *= 2;
-  return std::make_unique<Spectrogram>(window, stride, is_squared, fft_size);
+  OPTFARM_ASSIGN_OR_RETURN(const SpectrogramAttrs attrs,
+                           ReadSpectrogramAttrs(node));
+  return std::make_unique<Spectrogram>(attrs);
 }
-
-struct MfccAttrs {
-  double upper = 4000.0;
-  double lower = 20.0;
-  int64_t bands = 40;
-  int64_t coefficients = 13;
-};
-
-double Mel(double hertz) { return 1127.0 * std::log1p(hertz / 700.0); }
-
-// Sums a spectrum into overlapping triangles that stand equally spaced on the
-// mel scale. Each bin falls into two bands: with `weight` into its own, with
-// the rest into the next.
-class MelBands {
- public:
-  static absl::StatusOr<MelBands> Create(const MfccAttrs& attrs, int64_t bins,
-                                         double sample_rate) {
-    if (bins < 2 || !(sample_rate > 0)) {
-      return absl::InvalidArgumentError(absl::StrCat("a spectrogram of ", bins,
-                                                     " bins at ", sample_rate,
-                                                     " Hz has no frequencies"));
-    }
-    MelBands mel;
-    const double hertz_per_bin =
-        0.5 * sample_rate / static_cast<double>(bins - 1);
-    const double begin = 1.5 + attrs.lower / hertz_per_bin;
-    const double end = attrs.upper / hertz_per_bin;
-    if (end >= static_cast<double>(bins)) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "upper_frequency_limit ", attrs.upper, " lies above the ", bins,
-          " bins of ", sample_rate, " Hz audio"));
-    }
-    mel.begin_ = static_cast<int64_t>(begin);
-    mel.end_ = static_cast<int64_t>(end);
-    mel.PlaceBins(attrs, bins, hertz_per_bin);
-    return mel;
-  }
-
-  void Sum(const float* spectrum, std::vector<double>* bands) const {
-    std::fill(bands->begin(), bands->end(), 0.0);
-    const int64_t count = static_cast<int64_t>(bands->size());
-    for (int64_t i = begin_; i <= end_; ++i) {
-      const double magnitude = std::sqrt(static_cast<double>(spectrum[i]));
-      const double weighted = magnitude * weights_[i];
-      const int64_t band = owners_[i];
-      if (band >= 0) (*bands)[band] += weighted;
-      if (band + 1 < count) (*bands)[band + 1] += magnitude - weighted;
-    }
-  }
-
- private:
-  void PlaceBins(const MfccAttrs& attrs, int64_t bins, double hertz_per_bin) {
-    const double low = Mel(attrs.lower);
-    const double spacing =
-        (Mel(attrs.upper) - low) / static_cast<double>(attrs.bands + 1);
-    std::vector<double> centers(attrs.bands + 1);
-    for (int64_t i = 0; i <= attrs.bands; ++i) {
-      centers[i] = low + spacing * static_cast<double>(i + 1);
-    }
-    owners_.assign(bins, -1);
-    weights_.assign(bins, 0.0);
-    int64_t next = 0;
-    for (int64_t i = begin_; i <= end_; ++i) {
-      const double mel = Mel(static_cast<double>(i) * hertz_per_bin);
-      while (next < attrs.bands && centers[next] < mel) ++next;
-      const int64_t band = next - 1;
-      owners_[i] = band;
-      weights_[i] = band >= 0 ? (centers[band + 1] - mel) /
-                                    (centers[band + 1] - centers[band])
-                              : (centers[0] - mel) / (centers[0] - low);
-    }
-  }
-
-  // First and last bin that take part.
-  int64_t begin_ = 0;
-  int64_t end_ = 0;
-  std::vector<int64_t> owners_;
-  std::vector<double> weights_;
-};
 
 class Mfcc final : public Kernel {
  public:
   explicit Mfcc(const MfccAttrs& attrs)
-      : attrs_(attrs), cosines_(attrs.coefficients * attrs.bands) {
-    const double norm = std::sqrt(2.0 / static_cast<double>(attrs.bands));
-    const double step = std::numbers::pi / static_cast<double>(attrs.bands);
-    for (int64_t i = 0; i < attrs.coefficients; ++i) {
-      for (int64_t j = 0; j < attrs.bands; ++j) {
-        cosines_[i * attrs.bands + j] =
-            norm * std::cos(static_cast<double>(i) * step *
-                            (static_cast<double>(j) + 0.5));
-      }
-    }
-  }
+      : attrs_(attrs), cosines_(MfccCosines(attrs)) {}
 
   absl::Status Compute(KernelContext* context) const override {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
@@ -339,8 +220,7 @@ class Mfcc final : public Kernel {
     std::vector<double> bands(attrs_.bands);
     for (int64_t r = 0; r < shape.dim(0) * shape.dim(1); ++r) {
       mel.Sum(spectrogram.data<float>() + r * bins, &bands);
-      // Silence has a logarithm too.
-      for (double& band : bands) band = std::log(std::max(band, 1e-12));
+      for (double& band : bands) band = std::log(std::max(band, kLeastBand));
       for (int64_t i = 0; i < attrs_.coefficients; ++i) {
         double sum = 0.0;
         for (int64_t j = 0; j < attrs_.bands; ++j) {
@@ -360,28 +240,7 @@ class Mfcc final : public Kernel {
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeMfcc(
     const tensorflow::NodeDef& node) {
-  MfccAttrs attrs;
-  OPTFARM_ASSIGN_OR_RETURN(
-      attrs.upper, graph::GetFloatOr(node, "upper_frequency_limit", 4000.0f));
-  OPTFARM_ASSIGN_OR_RETURN(
-      attrs.lower, graph::GetFloatOr(node, "lower_frequency_limit", 20.0f));
-  OPTFARM_ASSIGN_OR_RETURN(
-      attrs.bands, graph::GetIntOr(node, "filterbank_channel_count", 40));
-  OPTFARM_ASSIGN_OR_RETURN(attrs.coefficients,
-                           graph::GetIntOr(node, "dct_coefficient_count", 13));
-  if (attrs.bands < 1 || attrs.bands > 8192 || attrs.coefficients < 1 ||
-      attrs.coefficients > attrs.bands) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("dct_coefficient_count ", attrs.coefficients,
-                     " must be within [1, filterbank_channel_count], which is ",
-                     attrs.bands, " and must be within [1, 8192]"));
-  }
-  if (!(attrs.lower >= 0) || !(attrs.upper > attrs.lower) ||
-      !std::isfinite(attrs.upper)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("frequency limits ", attrs.lower, " and ", attrs.upper,
-                     " must be ascending and not negative"));
-  }
+  OPTFARM_ASSIGN_OR_RETURN(const MfccAttrs attrs, ReadMfccAttrs(node));
   return std::make_unique<Mfcc>(attrs);
 }
 

@@ -1,0 +1,109 @@
+// AVX-512: 8 doubles in a register, as audio_inl.h takes them. Only for files
+// that are compiled for this instruction set.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FAST_DOUBLES_AVX512_INL_H_
+#define OPTFARM_ENGINE_RUNTIME_FAST_DOUBLES_AVX512_INL_H_
+
+#include <immintrin.h>
+
+#include <cstdint>
+
+#include "engine/runtime/fast/always_inline.h"
+
+namespace optfarm::runtime {
+namespace {
+
+struct Doubles512 {
+  using Register = __m512d;
+  using Words = uint64_t __attribute__((vector_size(64)));
+  static constexpr int kLanes = 8;
+
+  static OPTFARM_INLINE Register Broadcast(double x) {
+    return _mm512_set1_pd(x);
+  }
+  static OPTFARM_INLINE Register Load(const double* p) {
+    return _mm512_loadu_pd(p);
+  }
+  static OPTFARM_INLINE void Store(double* p, Register r) {
+    _mm512_storeu_pd(p, r);
+  }
+  // a * b + c.
+  static OPTFARM_INLINE Register MultiplyAdd(Register a, Register b,
+                                             Register c) {
+    return _mm512_fmadd_pd(a, b, c);
+  }
+  // a * b - c.
+  static OPTFARM_INLINE Register MultiplySubtract(Register a, Register b,
+                                                  Register c) {
+    return _mm512_fmsub_pd(a, b, c);
+  }
+  // The second operand comes through when one is NaN.
+  static OPTFARM_INLINE Register Max(Register a, Register b) {
+    return _mm512_max_pd(a, b);
+  }
+  // An estimate, improved until it is the square root but for the last bit: a
+  // third of the instruction's time.
+  static OPTFARM_INLINE Register Sqrt(Register x) {
+    const Register half = _mm512_set1_pd(0.5);
+    const Register estimate = _mm512_rsqrt14_pd(x);
+    Register root = x * estimate;
+    Register per_root = half * estimate;
+    const Register error = _mm512_fnmadd_pd(root, per_root, half);
+    root = _mm512_fmadd_pd(root, error, root);
+    per_root = _mm512_fmadd_pd(per_root, error, per_root);
+    const Register rest = _mm512_fnmadd_pd(root, root, x);
+    root = _mm512_fmadd_pd(rest, per_root, root);
+    // Zeros and infinity are their own.
+    return _mm512_mask_mov_pd(root, _mm512_fpclass_pd_mask(x, 0x0e), x);
+  }
+  // Where a is finite b, elsewhere a.
+  static OPTFARM_INLINE Register IfFinite(Register a, Register b) {
+    // NaN of both kinds, infinity of both signs.
+    return _mm512_mask_mov_pd(b, _mm512_fpclass_pd_mask(a, 0x99), a);
+  }
+  // Samples 0, 2, 4, ... and 1, 3, 5, ... of 16.
+  static OPTFARM_INLINE void LoadPairs(const float* p, Register* even,
+                                       Register* odd) {
+    const __m512i order =
+        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
+    const __m512 parted = _mm512_permutexvar_ps(order, _mm512_loadu_ps(p));
+    *even = _mm512_cvtps_pd(_mm512_castps512_ps256(parted));
+    *odd = _mm512_cvtps_pd(_mm512_extractf32x8_ps(parted, 1));
+  }
+  // One value at each of the offsets.
+  static OPTFARM_INLINE Register LoadAt(const float* p,
+                                        const int32_t* offsets) {
+    const __m256i at =
+        _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offsets));
+    return _mm512_cvtps_pd(_mm256_i32gather_ps(p, at, 4));
+  }
+  static OPTFARM_INLINE void StoreFloats(float* p, Register r) {
+    _mm256_storeu_ps(p, _mm512_cvtpd_ps(r));
+  }
+  static OPTFARM_INLINE Register Reverse(Register r) {
+    return _mm512_permutexvar_pd(_mm512_setr_epi64(7, 6, 5, 4, 3, 2, 1, 0), r);
+  }
+  // Rows become columns.
+  static OPTFARM_INLINE void Transpose(Register* r) {
+    Register pairs[8];
+    for (int i = 0; i < 8; i += 2) {
+      pairs[i] = _mm512_unpacklo_pd(r[i], r[i + 1]);
+      pairs[i + 1] = _mm512_unpackhi_pd(r[i], r[i + 1]);
+    }
+    for (int i = 0; i < 2; ++i) {
+      const Register a = _mm512_shuffle_f64x2(pairs[i], pairs[i + 2], 0x44);
+      const Register b = _mm512_shuffle_f64x2(pairs[i + 4], pairs[i + 6], 0x44);
+      const Register c = _mm512_shuffle_f64x2(pairs[i], pairs[i + 2], 0xee);
+      const Register d = _mm512_shuffle_f64x2(pairs[i + 4], pairs[i + 6], 0xee);
+      r[i] = _mm512_shuffle_f64x2(a, b, 0x88);
+      r[i + 2] = _mm512_shuffle_f64x2(a, b, 0xdd);
+      r[i + 4] = _mm512_shuffle_f64x2(c, d, 0x88);
+      r[i + 6] = _mm512_shuffle_f64x2(c, d, 0xdd);
+    }
+  }
+};
+
+}  // namespace
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FAST_DOUBLES_AVX512_INL_H_

@@ -1,0 +1,224 @@
+// Fast spectrograms and mel frequency coefficients against the reference
+// kernels, with each instruction set that this machine has.
+
+#if defined(OPTFARM_FAST_KERNELS) && defined(__x86_64__)
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/runtime/fast/cpu_features.h"
+#include "tests/engine/runtime/graph_maker.h"
+#include "tests/support/status_matchers.h"
+
+namespace optfarm::runtime {
+namespace {
+
+using ::optfarm::testing::StatusIs;
+using ::testing::HasSubstr;
+
+class FastAudioTest : public ::testing::TestWithParam<const char*> {
+ protected:
+  FastAudioTest()
+      : features_(*ParseCpuFeatures(GetParam())), limit_(features_) {}
+  void SetUp() override {
+    if (UsedCpuFeatures() != features_) {
+      GTEST_SKIP() << "this processor has no " << GetParam();
+    }
+  }
+
+  Tensor Random(const Shape& shape, float least, float most) {
+    std::uniform_real_distribution<float> number(least, most);
+    std::vector<float> values(shape.num_elements());
+    for (float& value : values) value = number(random_);
+    return Tensor::FromValues<float>(shape, values);
+  }
+
+  std::mt19937 random_{11};
+  CpuFeatures features_;
+  CpuLimit limit_;
+};
+
+INSTANTIATE_TEST_SUITE_P(Sets, FastAudioTest,
+                         ::testing::Values("avx2", "avx2,avx512"),
+                         [](const auto& test) {
+                           std::string name = test.param;
+                           std::replace(name.begin(), name.end(), ',', '_');
+                           return name;
+                         });
+
+absl::StatusOr<Tensor> RunGraph(const GraphMaker& g,
+                                const std::vector<Tensor>& inputs, bool is_fast,
+                                int threads = 1) {
+  SessionOptions options;
+  options.fast_kernels = is_fast;
+  options.threads = threads;
+  auto session = g.Session(inputs.size() == 1 ? "x" : "x,rate", "y", options);
+  if (!session.ok()) return session.status();
+  auto values = (*session)->Run(inputs);
+  if (!values.ok()) return values.status();
+  return (*values)[0];
+}
+
+// To within what one rounding to float can be of the largest value.
+void ExpectClose(const Tensor& got, const Tensor& wanted) {
+  ASSERT_EQ(got.shape(), wanted.shape());
+  float largest = 0;
+  for (float value : wanted.flat<float>()) {
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  }
+  for (int64_t i = 0; i < got.num_elements(); ++i) {
+    const float a = got.flat<float>()[i];
+    const float b = wanted.flat<float>()[i];
+    if (std::isnan(b)) {
+      ASSERT_TRUE(std::isnan(a)) << "at " << i << ": " << a;
+    } else if (std::isinf(b)) {
+      ASSERT_EQ(a, b) << "at " << i;
+    } else {
+      ASSERT_NEAR(a, b, 1.2e-7f * std::abs(b) + 1e-12f * largest) << "at " << i;
+    }
+  }
+}
+
+GraphMaker SpectrogramGraph(int64_t window, int64_t stride, bool is_squared) {
+  GraphMaker g;
+  g.Placeholder("x", tensorflow::DT_FLOAT);
+  g.Node("y", "AudioSpectrogram", {"x"})
+      .Int("window_size", window)
+      .Int("stride", stride)
+      .Bool("magnitude_squared", is_squared);
+  return g;
+}
+
+TEST_P(FastAudioTest, SpectrogramsOfManyWindowsAgree) {
+  // Every number of passes; windows that fill their transform, blocks that do
+  // not end with the window, a transform too small for the fast code.
+  for (int64_t window :
+       {30, 64, 65, 128, 250, 256, 480, 512, 640, 1000, 2048, 5000, 9000}) {
+    for (int64_t channels : {1, 2}) {
+      const GraphMaker g = SpectrogramGraph(window, window / 3, channels == 1);
+      const Tensor audio = Random({4 * window + 5, channels}, -1, 1);
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor got,
+                                   RunGraph(g, {audio}, true));
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor wanted,
+                                   RunGraph(g, {audio}, false));
+      SCOPED_TRACE(absl::StrCat(window, " samples, ", channels, " channels"));
+      ExpectClose(got, wanted);
+    }
+  }
+}
+
+TEST_P(FastAudioTest, ThreadsAndShortAudioChangeNothing) {
+  const GraphMaker g = SpectrogramGraph(480, 160, true);
+  const Tensor audio = Random({16000, 1}, -1, 1);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor one, RunGraph(g, {audio}, true));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor two, RunGraph(g, {audio}, true, 3));
+  EXPECT_TRUE(std::equal(one.flat<float>().begin(), one.flat<float>().end(),
+                         two.flat<float>().begin()));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor none,
+                               RunGraph(g, {Random({479, 1}, -1, 1)}, true));
+  EXPECT_EQ(none.shape(), Shape({1, 0, 257}));
+}
+
+TEST_P(FastAudioTest, SilenceAndNoNumberComeThroughTheSpectrogram) {
+  const GraphMaker g = SpectrogramGraph(640, 640, false);
+  Tensor audio = *Tensor::Zeros(tensorflow::DT_FLOAT, {1280, 1});
+  audio.data<float>()[1000] = std::numeric_limits<float>::quiet_NaN();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor out, RunGraph(g, {audio}, true));
+  for (int64_t i = 0; i < 513; ++i) {
+    ASSERT_EQ(out.flat<float>()[i], 0) << i;
+    ASSERT_TRUE(std::isnan(out.flat<float>()[513 + i])) << i;
+  }
+}
+
+TEST_P(FastAudioTest, SpectrogramsOfNoMatrixAreRefused) {
+  EXPECT_THAT(
+      RunGraph(SpectrogramGraph(640, 640, true), {Random({1280}, 0, 1)}, true),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rank")));
+}
+
+struct MelCase {
+  float upper;
+  float lower;
+  int64_t bands;
+  int64_t coefficients;
+};
+
+GraphMaker MelGraph(const MelCase& c) {
+  GraphMaker g;
+  g.Placeholder("x", tensorflow::DT_FLOAT);
+  g.Placeholder("rate", tensorflow::DT_INT32);
+  g.Node("y", "Mfcc", {"x", "rate"})
+      .Int("filterbank_channel_count", c.bands)
+      .Int("dct_coefficient_count", c.coefficients);
+  tensorflow::NodeDef* node = g.def()->mutable_node(2);
+  graph::SetFloat(node, "upper_frequency_limit", c.upper);
+  graph::SetFloat(node, "lower_frequency_limit", c.lower);
+  return g;
+}
+
+TEST_P(FastAudioTest, CoefficientsOfManyBandsAgree) {
+  // The second has bands without a bin, the third bins below all bands.
+  for (const MelCase& c :
+       {MelCase{4000, 20, 40, 13}, MelCase{7600, 125, 300, 20},
+        MelCase{3000, 1000, 5, 5}, MelCase{4000, 20, 40, 1}}) {
+    const GraphMaker g = MelGraph(c);
+    for (int64_t slices : {1, 4, 8, 49}) {
+      Tensor spectrum = Random({2, slices, 513}, 0, 100);
+      // Silence, and what is no sum of squares.
+      std::fill_n(spectrum.data<float>(), 513, 0.0f);
+      if (slices > 4) {
+        float* values = spectrum.data<float>() + 2 * 513 + 100;
+        values[0] = std::numeric_limits<float>::infinity();
+        values[513] = std::numeric_limits<float>::quiet_NaN();
+        values[2 * 513] = -1;
+      }
+      const std::vector<Tensor> inputs = {spectrum,
+                                          Tensor::Scalar<int32_t>(16000)};
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor got, RunGraph(g, inputs, true));
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor wanted,
+                                   RunGraph(g, inputs, false));
+      SCOPED_TRACE(absl::StrCat(c.bands, " bands of ", slices, " slices"));
+      ExpectClose(got, wanted);
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor threads,
+                                   RunGraph(g, inputs, true, 3));
+      ExpectClose(threads, got);
+    }
+  }
+}
+
+TEST_P(FastAudioTest, AnotherRateOrSizeHasBandsOfItsOwn) {
+  const GraphMaker g = MelGraph({3000, 20, 20, 10});
+  SessionOptions options;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto fast,
+                               g.Session("x,rate", "y", options));
+  for (const auto& [bins, rate] : std::vector<std::pair<int64_t, int32_t>>{
+           {257, 16000}, {257, 8000}, {129, 8000}, {257, 16000}}) {
+    const std::vector<Tensor> inputs = {Random({1, 3, bins}, 0, 1),
+                                        Tensor::Scalar<int32_t>(rate)};
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto got, fast->Run(inputs));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor wanted,
+                                 RunGraph(g, inputs, false));
+    ExpectClose(got[0], wanted);
+  }
+}
+
+TEST_P(FastAudioTest, BandsBeyondTheSpectrumAreRefused) {
+  EXPECT_THAT(
+      RunGraph(MelGraph({9000, 20, 40, 13}),
+               {Random({1, 1, 129}, 0, 1), Tensor::Scalar<int32_t>(16000)},
+               true),
+      StatusIs(absl::StatusCode::kInvalidArgument,
+               HasSubstr("upper_frequency_limit 9000")));
+}
+
+}  // namespace
+}  // namespace optfarm::runtime
+#endif
