@@ -50,6 +50,8 @@ struct Step {
   bool is_pure = true;
   // Not a node of the graph but a part of one: traces leave it out.
   bool is_helper = false;
+  // Runs whichever of its inputs are dead, and says which outputs are then.
+  bool takes_dead_inputs = false;
   // ControlTrigger runs whether or not what it waits for did.
   bool ignores_dead_controls = false;
   // Of kLoopBegin and kLoopEnd, the loop in ExecutionPlan::loops.

@@ -273,8 +273,9 @@ absl::Status RunStep(const ExecutionPlan& plan, const Step& step,
     return absl::OkStatus();
   }
   const bool is_alive =
-      HasLivingInputs(step, slots) &&
-      (step.ignores_dead_controls || HasLivingControls(step.controls, slots));
+      step.takes_dead_inputs ||
+      (HasLivingInputs(step, slots) &&
+       (step.ignores_dead_controls || HasLivingControls(step.controls, slots)));
   if (!is_alive) {
     if (step.kind != StepKind::kExit) Kill(step, slots);
     return absl::OkStatus();

@@ -34,6 +34,14 @@ absl::StatusOr<ExecutionPlan> MakePlan(const graph::Graph& graph,
 void FoldConstants(const KernelEnvironment& environment, int64_t memory_limit,
                    ExecutionPlan* plan);
 
+// A constant that waits (within a loop, for the iteration) is a value that is
+// always there, and who reads it waits instead: one step less.
+void LetReadersWait(const KernelEnvironment& environment, ExecutionPlan* plan);
+
+// Puts each NextIteration at the end of its loop: what it hands on is read
+// there, and nothing stands between the steps that it stood among.
+void EndIterationsLast(ExecutionPlan* plan);
+
 // A step that takes a slot's value out of a loop.
 struct Tap {
   int slot = kNoSlot;

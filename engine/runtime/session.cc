@@ -150,6 +150,8 @@ absl::StatusOr<ExecutionPlan> LoadPlan(const graph::Graph& graph,
                            MakePlan(inlined ? *inlined : graph, request));
   if (options.fold_constants) {
     FoldConstants(environment, options.memory_limit - budget->used(), &plan);
+    LetReadersWait(environment, &plan);
+    EndIterationsLast(&plan);
   }
 #ifdef OPTFARM_FAST_KERNELS
   if (options.fast_kernels) {

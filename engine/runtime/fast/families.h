@@ -16,6 +16,9 @@ void FuseFloatDepthwise(const FusionContext& context, PlanEditor* plan);
 void FuseFloatMatMuls(const FusionContext& context, PlanEditor* plan);
 // MaxPool and AvgPool on floats (float_pooling_fusion.cc).
 void ReplaceFloatPools(const FusionContext& context, PlanEditor* plan);
+// Functions of elements that follow one another, on floats
+// (element_fusion.cc).
+void FuseElements(const FusionContext& context, PlanEditor* plan);
 // AudioSpectrogram and Mfcc (audio_fusion.cc).
 void ReplaceAudio(const FusionContext& context, PlanEditor* plan);
 

@@ -53,6 +53,7 @@ absl::Span<const Fusion> AllFusions() {
   static constexpr Fusion kFusions[] = {
       FuseInt8Layers,   FuseFloatConvolutions, FuseFloatDepthwise,
       FuseFloatMatMuls, ReplaceFloatPools,     ReplaceAudio,
+      FuseElements,
   };
   return kFusions;
 }

@@ -102,6 +102,8 @@ bool PlanEditor::MayFuse(absl::Span<const int> members,
     }
     for (int slot : step.outputs) {
       if (!Contains(outputs, slot) && IsVisible(slot, members)) return false;
+      // Who waits for it may come before the last.
+      if (number != last && waiting_[slot] > 0) return false;
     }
   }
   // Who reads a result comes after all of them.
@@ -116,7 +118,8 @@ bool PlanEditor::MayFuse(absl::Span<const int> members,
 StepChain PlanEditor::TakeChain(absl::Span<const int> members,
                                 absl::Span<const int> inputs,
                                 absl::Span<const int> outputs,
-                                std::vector<ChainConstant> restored) {
+                                std::vector<ChainConstant> restored,
+                                bool with_controls) {
   std::vector<ChainConstant> constants = std::move(restored);
   std::vector<Step> steps;
   for (int number : members) {
@@ -136,6 +139,7 @@ StepChain PlanEditor::TakeChain(absl::Span<const int> members,
     link.op = step.op;
     link.kernel = std::move(step.kernel);
     link.inputs = step.inputs;
+    if (with_controls) link.controls = step.controls;
     link.outputs = step.outputs;
     steps.push_back(std::move(link));
   }
@@ -160,7 +164,10 @@ void PlanEditor::Fuse(absl::Span<const int> members, FusedStep fused) {
     made.constant_bytes += step.constant_bytes;
     inner.insert(inner.end(), step.outputs.begin(), step.outputs.end());
     for (int slot : step.controls) {
-      if (!Contains(inner, slot)) made.controls.push_back(slot);
+      if (!fused.takes_dead_inputs && !Contains(inner, slot) &&
+          !Contains(made.controls, slot)) {
+        made.controls.push_back(slot);
+      }
     }
   }
   const int last = members.back();
@@ -168,6 +175,7 @@ void PlanEditor::Fuse(absl::Span<const int> members, FusedStep fused) {
   made.name = plan_->steps[last].name;
   if (made.fused_names.size() == 1) made.fused_names.clear();
   made.kernel = std::move(fused.kernel);
+  made.takes_dead_inputs = fused.takes_dead_inputs;
   made.inputs = std::move(fused.inputs);
   made.outputs = std::move(fused.outputs);
   made.constant_bytes += fused.constant_bytes;

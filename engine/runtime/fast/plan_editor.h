@@ -24,6 +24,8 @@ struct FusedStep {
   std::vector<int> outputs;
   // UNITS: bytes of the weights that the kernel holds.
   int64_t constant_bytes = 0;
+  // See Step; what the members wait for is among the inputs then.
+  bool takes_dead_inputs = false;
 };
 
 // Steps keep their numbers while the editor lives.
@@ -51,6 +53,9 @@ class PlanEditor {
   // What packs a constant that ConstantOf gave.
   std::shared_ptr<SharedWeights> WeightsOf(const Tensor& constant);
 
+  // Whether anybody but the members sees the value of a slot.
+  bool IsVisible(int slot, absl::Span<const int> members) const;
+
   // Whether `members` can become one step that gives `outputs` where the last
   // of them stands: nothing else is seen by anybody.
   // REQUIRES: members ascend.
@@ -59,11 +64,13 @@ class PlanEditor {
 
   // Takes the kernels out of steps that are about to be fused. `restored`
   // constants are not kept (step_chain.h); all others that the members read
-  // are. REQUIRES: MayFuse(members, fused outputs); Fuse follows.
+  // are. `with_controls`: links wait for what the members do, which is among
+  // the inputs. REQUIRES: MayFuse(members, fused outputs); Fuse follows.
   StepChain TakeChain(absl::Span<const int> members,
                       absl::Span<const int> inputs,
                       absl::Span<const int> outputs,
-                      std::vector<ChainConstant> restored = {});
+                      std::vector<ChainConstant> restored = {},
+                      bool with_controls = false);
 
   // Puts `fused` in the place of the last member. Its name is the last
   // member's, its op all their ops with '+' between.
@@ -74,7 +81,6 @@ class PlanEditor {
   void Finish();
 
  private:
-  bool IsVisible(int slot, absl::Span<const int> members) const;
   void ForgetReads(int number);
   void NoteReads(int number);
 

@@ -1,5 +1,6 @@
 #include "engine/runtime/fast/step_chain.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
@@ -26,8 +27,9 @@ StepChain::StepChain(std::vector<Step> steps, absl::Span<const int> inputs,
     constant.slot = number(constant.slot);
   }
   for (Step& step : steps) {
-    Link link{std::move(step.kernel), step.name, step.op, {}, {}};
+    Link link{std::move(step.kernel), step.name, step.op, {}, {}, {}};
     for (int slot : step.inputs) link.inputs.push_back(number(slot));
+    for (int slot : step.controls) link.controls.push_back(number(slot));
     for (int slot : step.outputs) link.outputs.push_back(number(slot));
     links_.push_back(std::move(link));
   }
@@ -45,6 +47,11 @@ absl::Status StepChain::Run(KernelContext* context) const {
     }
   }
   for (const Link& link : links_) {
+    const auto is_alive = [&](int i) { return values[i].has_value(); };
+    if (!std::all_of(link.inputs.begin(), link.inputs.end(), is_alive) ||
+        !std::all_of(link.controls.begin(), link.controls.end(), is_alive)) {
+      continue;
+    }
     std::vector<Tensor> in;
     for (int i : link.inputs) in.push_back(values[i]);
     if (link.kernel == nullptr) {

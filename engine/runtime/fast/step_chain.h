@@ -31,13 +31,14 @@ class StepChain {
   // Takes the kernels of `steps`, which are in the order of execution, and
   // reads and writes their slots: `inputs` are those of the fused step,
   // `outputs` what it gives, both in its order.
-  // REQUIRES: each slot that a step reads is an input, a constant, or written
-  // by a step before.
+  // REQUIRES: each slot that a step reads or waits for is an input, a constant,
+  // or written by a step before.
   StepChain(std::vector<Step> steps, absl::Span<const int> inputs,
             absl::Span<const int> outputs,
             std::vector<ChainConstant> constants);
 
-  // Computes the outputs of `context` from its inputs.
+  // Computes the outputs of `context` from its inputs. What comes from a dead
+  // input is dead.
   // ERRORS: the kernels' own, with node and op.
   absl::Status Run(KernelContext* context) const;
 
@@ -48,6 +49,7 @@ class StepChain {
     std::string name;
     std::string op;
     std::vector<int> inputs;
+    std::vector<int> controls;
     std::vector<int> outputs;
   };
 

@@ -7,6 +7,8 @@
 
 #include <immintrin.h>
 
+#include <cstdint>
+
 #include "engine/runtime/fast/always_inline.h"
 
 namespace optfarm::runtime {
@@ -14,6 +16,7 @@ namespace {
 
 struct Avx2 {
   using Register = __m256;
+  using Words = int32_t __attribute__((vector_size(32)));
   static constexpr int kLanes = 8;
 
   static OPTFARM_INLINE Register Zero() { return _mm256_setzero_ps(); }

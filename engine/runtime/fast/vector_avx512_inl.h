@@ -7,6 +7,8 @@
 
 #include <immintrin.h>
 
+#include <cstdint>
+
 #include "engine/runtime/fast/always_inline.h"
 
 namespace optfarm::runtime {
@@ -14,6 +16,7 @@ namespace {
 
 struct Avx512 {
   using Register = __m512;
+  using Words = int32_t __attribute__((vector_size(64)));
   static constexpr int kLanes = 16;
 
   static OPTFARM_INLINE Register Zero() { return _mm512_setzero_ps(); }

@@ -7,6 +7,8 @@
 
 #include <arm_neon.h>
 
+#include <cstdint>
+
 #include "engine/runtime/fast/always_inline.h"
 
 namespace optfarm::runtime {
@@ -14,6 +16,7 @@ namespace {
 
 struct Neon {
   using Register = float32x4_t;
+  using Words = int32_t __attribute__((vector_size(16)));
   static constexpr int kLanes = 4;
 
   static OPTFARM_INLINE Register Zero() { return vdupq_n_f32(0.0f); }
