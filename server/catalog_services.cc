@@ -236,6 +236,9 @@ absl::Status ResultServiceImpl::Regressions(
   // Noisy points that are left out are made up for by older ones.
   wanted.max_points = rule.window() * (rule.skip_noisy() ? 2 : 1);
   wanted.details = false;
+  wanted.enough = [&rule](absl::Span<const storage::PointRecord> points) {
+    return IsFine(rule, points);
+  };
   OPTFARM_ASSIGN_OR_RETURN(storage::SeriesList list,
                            store_.ListSeries(filter, wanted));
   struct Found {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -21,11 +22,16 @@ constexpr double kDeviations = 5;
 // A normal distribution's standard deviation over its MAD.
 constexpr double kDeviationOverMad = 1.4826;
 
+// Which of `count` sorted values the quantile is not below.
+size_t Below(double fraction, size_t count) {
+  return static_cast<size_t>(fraction * static_cast<double>(count - 1));
+}
+
 // Between two values in proportion. REQUIRES: not empty.
 double Quantile(std::vector<double> values, double fraction) {
   std::sort(values.begin(), values.end());
   const double position = fraction * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<size_t>(position);
+  const size_t below = Below(fraction, values.size());
   const size_t above = std::min(below + 1, values.size() - 1);
   return values[below] + (values[above] - values[below]) *
                              (position - static_cast<double>(below));
@@ -139,6 +145,34 @@ Judgement Judge(const v1::RegressionRule& rule,
   judgement.allowed = Allowed(rule, past, past_p90s);
   judgement.regressed = judgement.newest > judgement.allowed;
   return judgement;
+}
+
+bool IsFine(const v1::RegressionRule& rule,
+            absl::Span<const PointRecord> points) {
+  if (static_cast<int>(points.size()) < rule.min_points()) return false;
+  const auto most_past = static_cast<size_t>(rule.window() - 1);
+  const bool past_p90s = rule.kind() == v1::RegressionRule::PAST_P90S;
+  const double scale =
+      rule.kind() == v1::RegressionRule::RATIO ? rule.limit() : 1;
+  std::optional<double> newest;
+  size_t past = 0;
+  size_t no_better = 0;
+  for (const PointRecord& point : points) {
+    if (rule.skip_noisy() && point.noisy) continue;
+    double value = ValueOf(point, rule.metric());
+    if (!newest) {
+      newest = value;
+      continue;
+    }
+    if (past == most_past) break;
+    if (past_p90s && rule.metric() == v1::MEDIAN_US) value = point.p90_us;
+    ++past;
+    if (scale * value >= *newest) ++no_better;
+  }
+  // What is allowed is no less than a quantile of the past values, and that no
+  // less than the newest when so many of them are.
+  return static_cast<int>(past) + 1 >= rule.min_points() &&
+         no_better >= most_past - Below(past_p90s ? 0.9 : 0.5, most_past);
 }
 
 std::string Explain(const v1::RegressionRule& rule,

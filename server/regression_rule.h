@@ -34,6 +34,11 @@ struct Judgement {
 Judgement Judge(const v1::RegressionRule& rule,
                 absl::Span<const storage::PointRecord> points);
 
+// Whether the newest point is fine by a complete rule, whatever points may come
+// after these: most of a series need not be read to its end.
+bool IsFine(const v1::RegressionRule& rule,
+            absl::Span<const storage::PointRecord> points);
+
 // "The median of 12.3 ms is 23 % above the 10 ms of 19 points before it; ..."
 std::string Explain(const v1::RegressionRule& rule, const Judgement& judgement);
 

@@ -10,6 +10,7 @@
 #define OPTFARM_STORAGE_METADATA_STORE_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <string>
@@ -129,6 +130,10 @@ struct SeriesRequest {
   int max_points = 100;
   // Fill in everything of a point, not only the numbers of its measurement.
   bool details = true;
+  // Called after each point with those of its series so far, newest first; true
+  // ends the series before it has max_points. Called with locks held: it must
+  // not call back.
+  std::function<bool(absl::Span<const PointRecord>)> enough = nullptr;
 };
 
 struct SeriesList {

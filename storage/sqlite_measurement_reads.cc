@@ -100,8 +100,9 @@ absl::StatusOr<SeriesList> ListSeries(SqliteDatabase& db,
   OPTFARM_ASSIGN_OR_RETURN(const auto candidates, query.Candidates());
   SeriesList list;
   for (const ResultQuery::Candidate& candidate : candidates) {
-    OPTFARM_ASSIGN_OR_RETURN(std::vector<PointRecord> points,
-                             query.Rows(candidate, 0, request.max_points));
+    OPTFARM_ASSIGN_OR_RETURN(
+        std::vector<PointRecord> points,
+        query.Rows(candidate, {request.max_points, 0, request.enough}));
     if (points.empty()) continue;
     if (list.series.size() == request.max_series) {
       list.more = true;

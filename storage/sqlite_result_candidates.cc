@@ -41,9 +41,11 @@ constexpr char kNextSeriesOfModel[] =
 constexpr char kNextSeriesOfMeasured[] =
     "SELECT series_id FROM measurements INDEXED BY measurements_by_measured"
     " WHERE measured_id = ?1 AND series_id > ?2 ORDER BY series_id LIMIT 1";
+// Backwards, so that the same step finds the series' newest result.
 constexpr char kNextSeriesOfTag[] =
-    "SELECT series_id FROM result_tags WHERE tag = ?1 AND series_id > ?2"
-    " ORDER BY series_id LIMIT 1";
+    "SELECT series_id, result_id FROM result_tags"
+    " WHERE tag = ?1 AND series_id < ?2"
+    " ORDER BY series_id DESC, result_id DESC LIMIT 1";
 constexpr char kBoundsOfModel[] =
     "SELECT (SELECT MIN(result_id) FROM measurements INDEXED BY"
     " measurements_by_model WHERE model_id = ?1 AND series_id = ?2),"
@@ -82,7 +84,7 @@ absl::StatusOr<std::vector<ResultQuery::Candidate>> ResultQuery::Candidates() {
   std::vector<Candidate> candidates;
   if (filter_.job_id) {
     OPTFARM_RETURN_IF_ERROR(AddCandidatesOfJob(candidates));
-  } else if (filter_.tag) {
+  } else if (filter_.tag && (LedByTag() || graphs_.empty())) {
     OPTFARM_RETURN_IF_ERROR(AddCandidatesOfTag(candidates));
   } else {
     OPTFARM_RETURN_IF_ERROR(AddCandidatesOfTable(candidates));
@@ -169,6 +171,7 @@ absl::Status ResultQuery::AddSeries(int64_t series_id, int64_t newest,
                    static_cast<int>(query.Int(6)),
                    query.Text(7)};
   candidate.check_graph = filter_.model && !MatchesName(candidate.key);
+  if (candidate.check_graph && graphs_.empty()) return absl::OkStatus();
   if (candidate.newest >= candidate.oldest) {
     candidates.push_back(std::move(candidate));
   }
@@ -198,16 +201,18 @@ absl::Status ResultQuery::AddCandidatesOfGraph(
 
 absl::Status ResultQuery::AddCandidatesOfTag(
     std::vector<Candidate>& candidates) {
-  int64_t series_id = 0;
+  int64_t series_id = kEnd;
   while (true) {
+    int64_t newest = 0;
     {
       SqliteStatement next = db_.Prepare(kNextSeriesOfTag);
       next.BindText(1, *filter_.tag);
       next.BindInt(2, series_id);
       if (!next.Step()) return next.status();
       series_id = next.Int(0);
+      newest = next.Int(1);
     }
-    OPTFARM_RETURN_IF_ERROR(AddSeries(series_id, kEnd, 0, candidates));
+    OPTFARM_RETURN_IF_ERROR(AddSeries(series_id, newest, 0, candidates));
   }
 }
 

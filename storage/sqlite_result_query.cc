@@ -18,17 +18,35 @@ constexpr char kRowsOfSeries[] = OPTFARM_POINT_COLUMNS
     "measurements AS m INDEXED BY measurements_by_series"
     " WHERE series_id = ?1 AND result_id >= ?2 AND result_id <= ?3"
     " ORDER BY result_id DESC";
-// Rows that do not match go by without leaving SQLite.
-constexpr char kRowsInRange[] = OPTFARM_POINT_COLUMNS
-    "measurements AS m INDEXED BY measurements_by_series"
-    " WHERE series_id = ?1 AND result_id >= ?2 AND result_id <= ?3"
-    " AND median_us >= ?5 AND median_us <= ?6 AND p90_us >= ?7 AND p90_us <= ?8"
+// Rows that do not match go by without leaving SQLite: by one metric, or by
+// any.
+#define OPTFARM_ROWS_WHERE(condition)                              \
+  OPTFARM_POINT_COLUMNS                                            \
+  "measurements AS m INDEXED BY measurements_by_series"            \
+  " WHERE series_id = ?1 AND result_id >= ?2 AND result_id <= ?3 " \
+  "AND " condition " ORDER BY result_id DESC"
+constexpr char kRowsByMedian[] =
+    OPTFARM_ROWS_WHERE("median_us >= ?5 AND median_us <= ?6");
+constexpr char kRowsByP90[] =
+    OPTFARM_ROWS_WHERE("p90_us >= ?5 AND p90_us <= ?6");
+constexpr char kRowsByMemory[] =
+    OPTFARM_ROWS_WHERE("peak_memory_bytes >= ?5 AND peak_memory_bytes <= ?6");
+constexpr char kRowsBySize[] =
+    OPTFARM_ROWS_WHERE("file_size_bytes >= ?5 AND file_size_bytes <= ?6");
+constexpr char kRowsByAll[] = OPTFARM_ROWS_WHERE(
+    "median_us >= ?5 AND median_us <= ?6 AND p90_us >= ?7 AND p90_us <= ?8"
     " AND peak_memory_bytes >= ?9 AND peak_memory_bytes <= ?10"
-    " AND file_size_bytes >= ?11 AND file_size_bytes <= ?12"
-    " ORDER BY result_id DESC";
+    " AND file_size_bytes >= ?11 AND file_size_bytes <= ?12");
+#undef OPTFARM_ROWS_WHERE
+// In the order of IndexOf.
+constexpr const char* kRowsByOne[] = {kRowsByMedian, kRowsByP90, kRowsByMemory,
+                                      kRowsBySize};
+// The sign keeps SQLite from looking at all rows between ?2 and ?3 for each
+// tag.
 constexpr char kRowsOfTag[] = OPTFARM_POINT_COLUMNS
     "result_tags AS t CROSS JOIN measurements AS m"
-    " ON m.result_id = t.result_id"
+    " INDEXED BY measurements_by_series"
+    " ON m.series_id = t.series_id AND m.result_id = +t.result_id"
     " WHERE t.tag = ?4 AND t.series_id = ?1 AND t.result_id >= ?2"
     " AND t.result_id <= ?3 ORDER BY t.result_id DESC";
 constexpr char kRowsOfJob[] = OPTFARM_POINT_COLUMNS
@@ -36,6 +54,14 @@ constexpr char kRowsOfJob[] = OPTFARM_POINT_COLUMNS
     " WHERE job_id = ?4 AND series_id = ?1 AND result_id >= ?2"
     " AND result_id <= ?3 ORDER BY result_id DESC";
 #undef OPTFARM_POINT_COLUMNS
+
+// Beyond so many results a tag leads to more rows than other filters do.
+constexpr char kTagIsRare[] =
+    "SELECT COUNT(*) <= 20000 FROM"
+    " (SELECT 1 FROM result_tags WHERE tag = ?1 LIMIT 20001)";
+constexpr char kHasTag[] =
+    "SELECT 1 FROM result_tags WHERE tag = ?1 AND series_id = ?2"
+    " AND result_id = ?3";
 
 // The place of a metric among the bounds of a series.
 size_t IndexOf(v1::Metric metric) {
@@ -105,6 +131,7 @@ absl::Status ResultQuery::Prepare(int64_t before) {
     low_ = std::max(low_, filter_.result_id);
     high_ = std::min(high_, filter_.result_id + 1);
   }
+  if (filter_.tag) OPTFARM_RETURN_IF_ERROR(CountTag());
   if (!filter_.model || filter_.model->sha256_prefix.empty()) {
     return absl::OkStatus();
   }
@@ -115,6 +142,38 @@ absl::Status ResultQuery::Prepare(int64_t before) {
   query.BindText(2, filter_.model->sha256_prefix + "g");
   while (query.Step()) graphs_.insert(query.Int(0));
   return query.status();
+}
+
+absl::Status ResultQuery::CountTag() {
+  SqliteStatement query = db_.Prepare(kTagIsRare);
+  query.BindText(1, *filter_.tag);
+  if (query.Step()) tag_is_rare_ = query.Int(0) != 0;
+  return query.status();
+}
+
+bool ResultQuery::LedByTag() const {
+  return filter_.tag && !filter_.job_id &&
+         (tag_is_rare_ || (filter_.metrics.empty() && graphs_.empty()));
+}
+
+absl::StatusOr<bool> ResultQuery::HasTag(int64_t series_id, int64_t result_id) {
+  SqliteStatement query = db_.Prepare(kHasTag);
+  query.BindText(1, *filter_.tag);
+  query.BindInt(2, series_id);
+  query.BindInt(3, result_id);
+  const bool has = query.Step();
+  OPTFARM_RETURN_IF_ERROR(query.status());
+  return has;
+}
+
+std::optional<size_t> ResultQuery::OneMetric() const {
+  std::optional<size_t> one;
+  for (const MetricFilter& range : filter_.metrics) {
+    const size_t index = IndexOf(range.metric);
+    if (one && *one != index) return std::nullopt;
+    one = index;
+  }
+  return one;
 }
 
 bool ResultQuery::NeedsSeries() const {
@@ -157,7 +216,7 @@ absl::StatusOr<std::vector<int64_t>> ResultQuery::NewestIds(size_t limit) {
       if (candidate.newest < least) break;
     }
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<PointRecord> rows,
-                             Rows(candidate, least, static_cast<int>(limit)));
+                             Rows(candidate, {static_cast<int>(limit), least}));
     for (const PointRecord& row : rows) {
       best.push(row.result_id);
       if (best.size() > limit) best.pop();
@@ -169,28 +228,33 @@ absl::StatusOr<std::vector<int64_t>> ResultQuery::NewestIds(size_t limit) {
 }
 
 absl::StatusOr<std::vector<PointRecord>> ResultQuery::Rows(
-    const Candidate& candidate, int64_t least, int limit) {
+    const Candidate& candidate, const RowsWanted& wanted) {
+  const bool led_by_tag = LedByTag();
+  const bool check_tag = filter_.tag && !filter_.job_id && !led_by_tag;
   const bool in_range =
-      !filter_.metrics.empty() && !filter_.job_id && !filter_.tag;
+      !filter_.metrics.empty() && !filter_.job_id && !led_by_tag;
+  const std::optional<size_t> one = OneMetric();
   SqliteStatement query = db_.Prepare(filter_.job_id ? kRowsOfJob
-                                      : filter_.tag  ? kRowsOfTag
-                                      : in_range     ? kRowsInRange
-                                                     : kRowsOfSeries);
+                                      : led_by_tag   ? kRowsOfTag
+                                      : !in_range    ? kRowsOfSeries
+                                      : one          ? kRowsByOne[*one]
+                                                     : kRowsByAll);
   query.BindInt(1, candidate.series_id);
-  query.BindInt(2, std::max(least, candidate.oldest));
+  query.BindInt(2, std::max(wanted.least, candidate.oldest));
   query.BindInt(3, candidate.newest);
   if (filter_.job_id) {
     query.BindText(4, *filter_.job_id);
-  } else if (filter_.tag) {
+  } else if (led_by_tag) {
     query.BindText(4, *filter_.tag);
   }
+  int parameter = 5;
   for (size_t i = 0; in_range && i < ranges_.size(); ++i) {
-    const int parameter = 5 + 2 * static_cast<int>(i);
-    query.BindDouble(parameter, ranges_[i].at_least);
-    query.BindDouble(parameter + 1, ranges_[i].at_most);
+    if (one && *one != i) continue;
+    query.BindDouble(parameter++, ranges_[i].at_least);
+    query.BindDouble(parameter++, ranges_[i].at_most);
   }
   std::vector<PointRecord> rows;
-  while (static_cast<int>(rows.size()) < limit && query.Step()) {
+  while (static_cast<int>(rows.size()) < wanted.limit && query.Step()) {
     if (candidate.check_graph && !graphs_.contains(query.Int(6)) &&
         !graphs_.contains(query.Int(7))) {
       continue;
@@ -202,7 +266,14 @@ absl::StatusOr<std::vector<PointRecord>> ResultQuery::Rows(
     point.peak_memory_bytes = query.Int(3);
     point.file_size_bytes = query.Int(4);
     point.noisy = query.Int(5) != 0;
-    if (MatchesNumbers(point)) rows.push_back(std::move(point));
+    if (!MatchesNumbers(point)) continue;
+    if (check_tag) {
+      OPTFARM_ASSIGN_OR_RETURN(const bool has,
+                               HasTag(candidate.series_id, point.result_id));
+      if (!has) continue;
+    }
+    rows.push_back(std::move(point));
+    if (wanted.enough && wanted.enough(rows)) break;
   }
   OPTFARM_RETURN_IF_ERROR(query.status());
   return rows;

@@ -1,7 +1,8 @@
 // Finds measurements without reading those that nobody asked for. There are few
 // series and many measurements: a filter first chooses series, then each
 // series' newest rows are read from an index, and no series further back than
-// what has been found.
+// what has been found. A tag that few results have is where rows come from; one
+// that many have is looked up for rows that numbers or graphs have chosen.
 
 #ifndef OPTFARM_STORAGE_SQLITE_RESULT_QUERY_H_
 #define OPTFARM_STORAGE_SQLITE_RESULT_QUERY_H_
@@ -10,11 +11,13 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "storage/metadata_store.h"
 #include "storage/sqlite_database.h"
 
@@ -51,13 +54,25 @@ class ResultQuery {
   // By newest, the newest first.
   absl::StatusOr<std::vector<Candidate>> Candidates();
 
-  // The newest `limit` rows of a candidate with ids from `least`, newest first,
-  // numbers only.
+  // The newest rows of a candidate, newest first, numbers only.
+  struct RowsWanted {
+    int limit = 0;
+    // With ids from here on.
+    int64_t least = 0;
+    // As in SeriesRequest.
+    std::function<bool(absl::Span<const PointRecord>)> enough = nullptr;
+  };
   absl::StatusOr<std::vector<PointRecord>> Rows(const Candidate& candidate,
-                                                int64_t least, int limit);
+                                                const RowsWanted& wanted);
 
  private:
   bool NeedsSeries() const;
+  absl::Status CountTag();
+  // Rows come from the tag's index.
+  bool LedByTag() const;
+  // The one metric that is asked about, as a place in ranges_.
+  std::optional<size_t> OneMetric() const;
+  absl::StatusOr<bool> HasTag(int64_t series_id, int64_t result_id);
   absl::StatusOr<std::vector<int64_t>> NewestOfAll(size_t limit);
   bool MatchesNumbers(const PointRecord& point) const;
   // A row of `series`, with its bounds from column 8, may match.
@@ -88,6 +103,7 @@ class ResultQuery {
   int64_t low_ = 0;
   int64_t high_ = std::numeric_limits<int64_t>::max();
   absl::flat_hash_set<int64_t> graphs_;
+  bool tag_is_rare_ = false;
 };
 
 }  // namespace optfarm::storage::sqlite

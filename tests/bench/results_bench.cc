@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <functional>
+#include <limits>
 #include <random>
 #include <string>
 #include <utility>
@@ -42,8 +43,11 @@ struct Options {
   int together = 1;
   int samples = 100;
   int repeats = 7;
+  // Each job has the tag "bench" too.
+  bool tag_all = false;
 };
 
+constexpr double kNoBound = std::numeric_limits<double>::infinity();
 const absl::Time kStart = absl::FromUnixSeconds(1'750'000'000);
 constexpr absl::Duration kYear = absl::Hours(24 * 365);
 
@@ -79,6 +83,7 @@ class Writer {
     job.job.end_time = TimeOf(done);
     job.job.spec.add_tags(absl::StrCat("commit=", commit));
     if (commit % 7 == 0) job.job.spec.add_tags("nightly");
+    if (options_.tag_all) job.job.spec.add_tags("bench");
     storage::TaskRecord task;
     task.task_id = job_id + "/benchmark";
     task.job_id = job_id;
@@ -109,7 +114,12 @@ class Writer {
     m.set_threads(kind % 2 == 0 ? 1 : 4);
     m.mutable_model()->set_sha256(kind < 2 ? sha : Sha256Hex(sha));
     std::normal_distribution<double> noise(1, 0.01);
-    const double base = 1000.0 * (device + 1) / (kind + 1);
+    // Now and then something else runs too, and takes two to ten times as long,
+    // so that no series has narrow bounds.
+    const double disturbance =
+        random_() % 100 == 0 ? 2 + static_cast<double>(random_() % 9) : 1;
+    const double base = 1000.0 * (device + 1) / (kind + 1) * disturbance;
+    m.set_noisy(disturbance > 1);
     for (int i = 0; i < options_.samples; ++i) {
       m.add_samples_us(static_cast<float>(base * noise(random_)));
     }
@@ -163,6 +173,51 @@ MeasurementFilter With(const std::function<void(MeasurementFilter&)>& set) {
   MeasurementFilter filter;
   set(filter);
   return filter;
+}
+
+struct NamedFilter {
+  const char* name;
+  std::function<void(MeasurementFilter&)> set;
+};
+
+// Everything that can be asked for, each by what few, many, and no results
+// have.
+std::vector<NamedFilter> AllFilters() {
+  const auto metric = [](v1::Metric which, double at_least, double below) {
+    return [=](MeasurementFilter& f) {
+      f.metrics.push_back({which, at_least, below});
+    };
+  };
+  return {
+      {"--model=NAME",
+       [](auto& f) {
+         f.model = storage::ModelFilter{"", "model3.pb"};
+       }},
+      {"--model=SHA",
+       [](auto& f) {
+         f.model = storage::ModelFilter{Sha256Hex("model 100"), ""};
+       }},
+      {"--recipe, half", [](auto& f) { f.recipe_name = "int8"; }},
+      {"--recipe, none", [](auto& f) { f.recipe_name = "none"; }},
+      {"--device", [](auto& f) { f.device = "device7"; }},
+      {"--variant, half", [](auto& f) { f.variant = "float"; }},
+      {"--threads, half", [](auto& f) { f.threads = 4; }},
+      {"--job", [](auto& f) { f.job_id = "job400000"; }},
+      {"--tag, one commit", [](auto& f) { f.tag = "commit=100"; }},
+      {"--tag, a seventh", [](auto& f) { f.tag = "nightly"; }},
+      {"--tag, all", [](auto& f) { f.tag = "bench"; }},
+      {"--since, half", [](auto& f) { f.from_time = kStart + kYear / 2; }},
+      {"--until, half", [](auto& f) { f.until_time = kStart + kYear / 2; }},
+      {"--until, the first day",
+       [](auto& f) { f.until_time = kStart + absl::Hours(24); }},
+      {"--where median, half", metric(v1::MEDIAN_US, 8000, kNoBound)},
+      {"--where median, few", metric(v1::MEDIAN_US, 60'000, 65'000)},
+      {"--where median, none", metric(v1::MEDIAN_US, 1e12, kNoBound)},
+      {"--where p90, few", metric(v1::P90_US, 450'000, kNoBound)},
+      {"--where memory, few",
+       metric(v1::PEAK_MEMORY_BYTES, 100'450'000, kNoBound)},
+      {"--where size, half", metric(v1::FILE_SIZE_BYTES, 0, 5e6)},
+  };
 }
 
 void AskForResults(storage::MetadataStore& store, const Options& options) {
@@ -232,6 +287,45 @@ void AskForResults(storage::MetadataStore& store, const Options& options) {
   list("results --id", With([](auto& f) { f.result_id = 400'000; }));
 }
 
+// Each filter alone and with each other one: the newest 100, and pages of 1000
+// from the newest and from the middle.
+void AskForPairs(storage::MetadataStore& store, const Options& options) {
+  const std::vector<NamedFilter> filters = AllFilters();
+  std::vector<std::pair<double, std::string>> asked;
+  for (size_t i = 0; i < filters.size(); ++i) {
+    for (size_t j = i; j < filters.size(); ++j) {
+      MeasurementFilter filter = With(filters[i].set);
+      if (j > i) filters[j].set(filter);
+      for (const storage::PageRequest& page :
+           {storage::PageRequest{0, 100}, storage::PageRequest{0, 1000},
+            storage::PageRequest{options.measurements / 2, 1000}}) {
+        std::vector<double> milliseconds;
+        size_t found = 0;
+        for (int k = 0; k < 3; ++k) {
+          const absl::Time start = absl::Now();
+          found = store.QueryMeasurements(filter, page).value().size();
+          milliseconds.push_back(
+              absl::ToDoubleMilliseconds(absl::Now() - start));
+        }
+        std::sort(milliseconds.begin(), milliseconds.end());
+        asked.emplace_back(
+            milliseconds[1],
+            absl::StrCat(filters[i].name, j > i ? " and " : "",
+                         j > i ? filters[j].name : "", ", ", page.limit,
+                         page.before > 0 ? " from the middle" : "", ": ",
+                         found));
+      }
+    }
+  }
+  std::sort(asked.rbegin(), asked.rend());
+  absl::PrintF("%d questions by one or two filters; median %.2f, slowest:\n",
+               asked.size(), asked[asked.size() / 2].first);
+  for (size_t i = 0; i < std::min<size_t>(asked.size(), 15); ++i) {
+    absl::PrintF("  %-75s %8.2f\n", asked[i].second, asked[i].first);
+  }
+  std::fflush(stdout);
+}
+
 void AskForSeries(storage::MetadataStore& store, const Options& options) {
   const auto history = [&](const char* what, const MeasurementFilter& filter,
                            storage::SeriesRequest request) {
@@ -255,15 +349,30 @@ void AskForSeries(storage::MetadataStore& store, const Options& options) {
           }),
           {1000, 1, false});
   v1::RegressionRule rule = server::CompleteRule({}).value();
-  Time("regressions in all series", options.repeats, [&] {
-    const auto list =
-        store.ListSeries({}, {~size_t{0}, rule.window(), false}).value();
-    size_t found = 0;
-    for (const auto& series : list.series) {
-      found += server::Judge(rule, series.points).regressed ? 1 : 0;
-    }
-    return found;
-  });
+  const auto regressions = [&](const char* what) {
+    Time(what, options.repeats, [&] {
+      const auto fine = [&](absl::Span<const storage::PointRecord> points) {
+        return server::IsFine(rule, points);
+      };
+      const auto list =
+          store.ListSeries({}, {~size_t{0}, rule.window(), false, fine})
+              .value();
+      size_t found = 0;
+      for (const auto& series : list.series) {
+        found += server::Judge(rule, series.points).regressed ? 1 : 0;
+      }
+      return found;
+    });
+  };
+  regressions("regressions in all series");
+  rule.set_kind(v1::RegressionRule::RATIO);
+  regressions("regressions --rule=ratio");
+  // All are worse, so that all past points are looked at.
+  rule.set_limit(0.5);
+  regressions("regressions, all series are worse");
+  rule.set_kind(v1::RegressionRule::PAST_P90S);
+  rule.set_window(100);
+  regressions("regressions --window=100");
 }
 
 absl::Status Run(const Options& options) {
@@ -284,6 +393,7 @@ absl::Status Run(const Options& options) {
                "worst", "found");
   AskForResults(*store, options);
   AskForSeries(*store, options);
+  AskForPairs(*store, options);
   for (const auto& [what, sql] :
        std::vector<std::pair<const char*, const char*>>{
            {"sql: newest of a device",
@@ -326,6 +436,7 @@ int main(int argc, char** argv) {
   app.add_option("--models", options.models, "Names of models");
   app.add_option("--samples", options.samples, "Runs of each measurement");
   app.add_option("--repeats", options.repeats, "Times each question is asked");
+  app.add_flag("--tag_all", options.tag_all, "Give all jobs one more tag");
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = optfarm::Run(options);
   if (status.ok()) return 0;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -130,6 +131,34 @@ TEST(RegressionRuleTest, LeavesNoisyPointsOutWhenAsked) {
   EXPECT_TRUE(Judge(*CompleteRule(rule), points).regressed);
   rule.set_skip_noisy(true);
   EXPECT_FALSE(Judge(*CompleteRule(rule), points).regressed);
+}
+
+TEST(RegressionRuleTest, WhatIsFineIsFineWhateverWasBefore) {
+  std::mt19937 random(1);
+  size_t early = 0;
+  for (int round = 0; round < 3000; ++round) {
+    v1::RegressionRule rule;
+    rule.set_kind(static_cast<v1::RegressionRule::Kind>(1 + random() % 3));
+    rule.set_metric(random() % 2 == 0 ? v1::MEDIAN_US : v1::P90_US);
+    rule.set_skip_noisy(random() % 2 == 0);
+    rule.set_min_points(2 + static_cast<int>(random() % 4));
+    rule.set_window(rule.min_points() + static_cast<int>(random() % 20));
+    std::vector<double> values(random() % 40);
+    for (double& value : values) value = static_cast<double>(90 + random() % 9);
+    std::vector<storage::PointRecord> points = Points(values);
+    for (storage::PointRecord& point : points) point.noisy = random() % 4 == 0;
+    const v1::RegressionRule complete = *CompleteRule(rule);
+    const absl::Span<const storage::PointRecord> all(points);
+    size_t read = 0;
+    while (read < all.size() && !IsFine(complete, all.first(read))) ++read;
+    if (!IsFine(complete, all.first(read))) continue;
+    early += read < all.size() ? 1 : 0;
+    EXPECT_TRUE(Judge(complete, all.first(read)).enough_points);
+    for (size_t i = read; i <= all.size(); ++i) {
+      EXPECT_FALSE(Judge(complete, all.first(i)).regressed);
+    }
+  }
+  EXPECT_GT(early, 1000u);
 }
 
 TEST(RegressionRuleTest, RefusesNonsense) {

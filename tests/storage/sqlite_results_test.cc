@@ -171,13 +171,32 @@ MeasurementFilter RandomFilter(std::mt19937& random) {
     range.at_least = 90 + pick(50);
     if (chance(2)) range.below = 110 + pick(50);
   }
+  if (chance(8)) {
+    f.metrics.push_back({v1::MEDIAN_US, 90.0 + pick(50), 1000});
+    f.metrics.push_back({v1::P90_US, 0, 110.0 + pick(50)});
+  }
   return f;
+}
+
+// As if very many results of a series that is not there had the tag.
+void MakeCommon(const std::string& path, const std::string& tag) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto db, SqliteDatabase::Open(path));
+  ASSERT_THAT(db->Run("PRAGMA foreign_keys = OFF"), IsOk());
+  SqliteStatement insert = db->Prepare(
+      "INSERT INTO result_tags WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
+      " SELECT i + 1 FROM n WHERE i < 25000) SELECT ?1, 1000000, i FROM n");
+  insert.BindText(1, tag);
+  ASSERT_THAT(insert.Run(), IsOk());
 }
 
 TEST_F(SqliteResultsTest, EveryFilterFindsWhatALookAtAllRowsFinds) {
   const std::vector<MeasurementRecord> records = CommitMany(400);
   std::mt19937 random(11);
-  for (int round = 0; round < 300; ++round) {
+  for (int round = 0; round < 600; ++round) {
+    if (round == 300) {
+      MakeCommon(path_, "nightly");
+      MakeCommon(path_, "odd");
+    }
     const MeasurementFilter filter = RandomFilter(random);
     const PageRequest page{
         random() % 2 == 0 ? 0 : static_cast<int64_t>(1 + random() % 420),
@@ -245,6 +264,24 @@ TEST_F(SqliteResultsTest, SeriesComeNewestFirstWithDetails) {
   EXPECT_EQ(newest.measured_sha256, Sha(6));
   EXPECT_EQ(newest.build_version, "1.0");
   EXPECT_EQ(newest.job_id, "job");
+}
+
+TEST_F(SqliteResultsTest, SeriesEndWhereEnoughWasRead) {
+  WriteBatch batch;
+  batch.new_jobs.push_back(JobWith("job", {}));
+  for (int i = 0; i < 6; ++i) {
+    batch.measurements.push_back(Measured("job", i, 100 + i));
+  }
+  Commit(batch);
+  SeriesRequest request;
+  request.enough = [](absl::Span<const PointRecord> points) {
+    return points.back().median_us < 104;
+  };
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const SeriesList list,
+                               store_->ListSeries({}, request));
+  ASSERT_THAT(list.series, SizeIs(1));
+  ASSERT_THAT(list.series[0].points, SizeIs(3));
+  EXPECT_EQ(list.series[0].points[2].median_us, 103);
 }
 
 TEST_F(SqliteResultsTest, ClockSetBackDoesNotPutResultsOutOfOrder) {
