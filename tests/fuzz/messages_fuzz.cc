@@ -3,10 +3,12 @@
 //
 //   method       one byte: which of all methods of all services
 //   length       two bytes, little endian
-//   request      as many bytes, sent as they are
+//   request      as many bytes, sent as they are but for what would wait
 //
 // so that a seed submits a job, leases its task and reports on it. Where a
-// request holds kJobId, the id of the newest job takes its place.
+// request holds kJobId, the id of the newest job takes its place. The store
+// lies in memory where the system has a folder there: what a disk takes to sync
+// is no news.
 
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
@@ -43,8 +45,11 @@ namespace {
 
 constexpr char kJobId[] = "j000000000000";
 constexpr size_t kMostCalls = 20;
-// Calls that wait for news are broken off; all others are done long before.
-constexpr std::chrono::milliseconds kPatience(300);
+// Every call is done long before, also where everything is instrumented.
+constexpr std::chrono::seconds kPatience(10);
+// Then the next server begins with an empty store, so that lists stay short.
+constexpr int kInputsOfAFarm = 1000;
+constexpr char kMemory[] = "/dev/shm";
 
 bool Parses(const google::protobuf::MethodDescriptor& method,
             const std::string& bytes) {
@@ -55,10 +60,37 @@ bool Parses(const google::protobuf::MethodDescriptor& method,
   return message->ParseFromString(bytes);
 }
 
+// The request with its waits cut short. On the wire the last value of a field
+// counts, so that what is there stays as it is.
+std::string Hurried(absl::string_view method, std::string request) {
+  if (method == "WatchJob") {
+    v1::WatchJobRequest end;
+    end.set_no_follow(true);
+    return request + end.SerializeAsString();
+  }
+  if (method == "QuerySql") {
+    v1::QuerySqlRequest end;
+    end.set_max_milliseconds(20);
+    return request + end.SerializeAsString();
+  }
+  v1::SynchronizeRequest held;
+  if (method != "Synchronize" || !held.ParseFromString(request) ||
+      !held.has_long_poll()) {
+    return request;
+  }
+  // A millisecond. Seconds of 0 have to be said.
+  constexpr absl::string_view kLongPoll("\x08\x00\x10\xc0\x84\x3d", 6);
+  constexpr char kTag = v1::SynchronizeRequest::kLongPollFieldNumber << 3 | 2;
+  return absl::StrCat(request, absl::string_view(&kTag, 1),
+                      std::string(1, static_cast<char>(kLongPoll.size())),
+                      kLongPoll);
+}
+
 struct Farm {
   Farm() {
     SetUpLog("fuzz", LogLevel::kError);
-    auto made = MakeTemporaryFolder("messages_fuzz");
+    auto made =
+        MakeTemporaryFolder("messages_fuzz", IsFolder(kMemory) ? kMemory : "");
     OPTFARM_CHECK(made.ok());
     folder = std::make_unique<ScopedFolder>(*made);
     server::ServerOptions options;
@@ -92,8 +124,8 @@ struct Farm {
   void Call(uint8_t which, absl::string_view request) {
     const google::protobuf::MethodDescriptor& method =
         *methods[which % methods.size()];
-    const std::string bytes =
-        absl::StrReplaceAll(request, {{kJobId, newest_job}});
+    const std::string bytes = Hurried(
+        method.name(), absl::StrReplaceAll(request, {{kJobId, newest_job}}));
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + kPatience);
     grpc::CompletionQueue queue;
@@ -128,6 +160,8 @@ struct Farm {
     OPTFARM_CHECK(status.error_code() != grpc::StatusCode::INTERNAL ||
                   !Parses(method, bytes));
     OPTFARM_CHECK(status.error_code() != grpc::StatusCode::UNAVAILABLE);
+    OPTFARM_CHECK(status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED ||
+                  method.name() == "QuerySql");
     v1::SubmitJobResponse submitted;
     if (status.ok() && method.name() == "SubmitJob" &&
         submitted.ParseFromString(answer)) {
@@ -146,7 +180,13 @@ struct Farm {
 }  // namespace optfarm
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  static optfarm::Farm farm;
+  static std::unique_ptr<optfarm::Farm> farm;
+  static int inputs = 0;
+  if (inputs++ % optfarm::kInputsOfAFarm == 0) {
+    // One after the other: a folder has one server.
+    farm = nullptr;
+    farm = std::make_unique<optfarm::Farm>();
+  }
   absl::string_view input(reinterpret_cast<const char*>(data), size);
   for (size_t calls = 0; calls < optfarm::kMostCalls && input.size() >= 3;
        ++calls) {
@@ -154,7 +194,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const uint8_t method = byte(0);
     const size_t length = byte(1) + size_t{256} * byte(2);
     input.remove_prefix(3);
-    farm.Call(method, input.substr(0, length));
+    farm->Call(method, input.substr(0, length));
     input.remove_prefix(std::min(length, input.size()));
   }
   return 0;
