@@ -121,6 +121,12 @@ class PackedWeights {
   // REQUIRES: may_be_streamed(); nobody asked for them yet.
   void Stream() const { *is_streamed_ = true; }
   bool may_be_streamed() const { return weights_->is_mapped(); }
+  // nullptr while nobody has packed them.
+  const Tensor* IfReady() const {
+    return form_ != nullptr && form_->is_ready.load(std::memory_order_acquire)
+               ? &form_->packed
+               : nullptr;
+  }
   // REQUIRES: Get gave the same.
   const Tensor& packed() const { return form_->packed; }
   // The weights as they came. ERRORS: SharedWeights::Value's.

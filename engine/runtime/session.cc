@@ -156,7 +156,7 @@ absl::StatusOr<ExecutionPlan> LoadPlan(const graph::Graph& graph,
 #ifdef OPTFARM_FAST_KERNELS
   if (options.fast_kernels) {
     const FusionContext fusions(UsedCpuFeatures());
-    RunFusions(AllFusions(), fusions, &plan);
+    RunFusions(UsedFusions(), fusions, &plan);
     // What is not kept does not count.
     plan.constant_bytes -= fusions.LimitWeights(options.packed_weights_limit);
   }

@@ -22,6 +22,10 @@ void FuseElements(const FusionContext& context, PlanEditor* plan);
 // AudioSpectrogram and Mfcc (audio_fusion.cc).
 void ReplaceAudio(const FusionContext& context, PlanEditor* plan);
 
+// Concat of images along channels, whose inputs the above make
+// (join_fusion.cc).
+void JoinInPlace(const FusionContext& context, PlanEditor* plan);
+
 }  // namespace optfarm::runtime
 
 #endif  // OPTFARM_ENGINE_RUNTIME_FAST_FAMILIES_H_

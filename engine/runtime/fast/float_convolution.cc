@@ -129,7 +129,8 @@ class Patches {
   const float* zeros_;
 };
 
-class FloatConvolutionKernel final : public Kernel {
+class FloatConvolutionKernel final : public JoinableKernel,
+                                     public WeightReader {
  public:
   explicit FloatConvolutionKernel(FloatConvolution c)
       : c_(std::move(c)), zeros_(c_.filter_shape.dim(1) * channels(), 0.0f) {}
@@ -138,29 +139,36 @@ class FloatConvolutionKernel final : public Kernel {
     const Tensor& image = context->input(0);
     if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4 ||
         image.dim(3) != channels()) {
-      return c_.chain.Run(context);
+      return RunSteps(c_.chain, context);
     }
     const absl::StatusOr<Window> window =
         PlaceWindow(c_.window, image.dim(1), image.dim(2),
                     c_.filter_shape.dim(0), c_.filter_shape.dim(1));
-    if (!window.ok()) return c_.chain.Run(context);
+    if (!window.ok()) return RunSteps(c_.chain, context);
     const int64_t dims[] = {image.dim(0), window->y.out, window->x.out,
                             c_.filter_shape.dim(3)};
     OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
     if (c_.has_residual && (context->input(1).shape() != shape ||
                             context->input(1).dtype() != image.dtype())) {
-      return c_.chain.Run(context);
+      return RunSteps(c_.chain, context);
     }
     Tensor streamed;
     const Tensor* packed = c_.packed.Get(context->pool(), &streamed);
-    if (packed == nullptr) return c_.chain.Run(context);
-    OPTFARM_ASSIGN_OR_RETURN(
-        Tensor * out,
-        c_.has_residual
-            ? context->ForwardOrAllocateOutput(0, 1, image.dtype(), shape)
-            : context->AllocateOutput(0, image.dtype(), shape));
-    Multiply(image, *window, packed->data<float>(), context, out);
+    if (packed == nullptr) return RunSteps(c_.chain, context);
+    FloatPlace place;
+    if (c_.has_residual) {
+      OPTFARM_ASSIGN_OR_RETURN(Tensor * out, context->ForwardOrAllocateOutput(
+                                                 0, 1, image.dtype(), shape));
+      place = {out->data<float>(), c_.panels.columns};
+    } else {
+      OPTFARM_ASSIGN_OR_RETURN(place, AllocatePart(shape, context));
+    }
+    Multiply(image, *window, packed->data<float>(), context, place);
     return absl::OkStatus();
+  }
+  int64_t ChannelsFor(int64_t) const override { return c_.panels.columns; }
+  FirstWeights First() const override {
+    return FirstPanels(c_.panels, c_.packed);
   }
 
  private:
@@ -172,15 +180,16 @@ class FloatConvolutionKernel final : public Kernel {
   }
 
   void Multiply(const Tensor& image, const Window& window, const float* packed,
-                KernelContext* context, Tensor* out) const {
+                KernelContext* context, const FloatPlace& place) const {
     FloatProduct product;
     product.panels = c_.panels;
     product.packed = packed;
+    product.next = &next();
     if (!c_.scale.empty()) product.scale = c_.scale.data();
     if (!c_.bias.empty()) product.bias = c_.bias.data();
     if (c_.has_residual) product.residual = context->input(1).data<float>();
-    product.out = out->data<float>();
-    product.row_stride = c_.panels.columns;
+    product.out = place.data;
+    product.row_stride = place.pixel_stride;
     product.rectifier = c_.rectifier;
     product.rows = image.dim(0) * window.y.out * window.x.out;
     const bool by_rows = ReadsByRows(window.x);
@@ -207,8 +216,15 @@ class FloatConvolutionKernel final : public Kernel {
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeFloatConvolution(FloatConvolution convolution) {
-  return std::make_unique<FloatConvolutionKernel>(std::move(convolution));
+std::unique_ptr<Kernel> MakeFloatConvolution(const FusionContext& context,
+                                             FloatConvolution convolution) {
+  const bool has_residual = convolution.has_residual;
+  auto kernel =
+      std::make_unique<FloatConvolutionKernel>(std::move(convolution));
+  context.NoteReader(kernel.get(), kernel.get());
+  // A sum may be written over what is added.
+  if (!has_residual) context.NoteJoinable(kernel.get());
+  return kernel;
 }
 
 }  // namespace optfarm::runtime

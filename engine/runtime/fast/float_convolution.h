@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/runtime/fast/float_panels.h"
+#include "engine/runtime/fast/fusions.h"
 #include "engine/runtime/fast/step_chain.h"
 #include "engine/runtime/kernel.h"
 #include "engine/runtime/kernels/window.h"
@@ -31,7 +32,9 @@ struct FloatConvolution {
 
 // A kernel whose inputs are the image and, where there is one, the residual.
 // REQUIRES: the window's data format is NHWC.
-std::unique_ptr<Kernel> MakeFloatConvolution(FloatConvolution convolution);
+// `context` is told what it can do besides.
+std::unique_ptr<Kernel> MakeFloatConvolution(const FusionContext& context,
+                                             FloatConvolution convolution);
 
 }  // namespace optfarm::runtime
 

@@ -62,7 +62,7 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
   };
   c.chain = plan->TakeChain(members, fused.inputs, fused.outputs,
                             {{filter_slot, Tensor(), restore}});
-  fused.kernel = MakeFloatConvolution(std::move(c));
+  fused.kernel = MakeFloatConvolution(context, std::move(c));
   plan->Fuse(members, std::move(fused));
 }
 

@@ -55,6 +55,7 @@ class FloatDepthwiseKernel final : public Kernel {
     if (!d_.affine.bias.empty()) slide.bias = d_.affine.bias.data();
     slide.rectifier = d_.rectifier;
     slide.out = out->data<float>();
+    slide.out_stride = channels;
     Slide(slide, context->pool());
     return absl::OkStatus();
   }

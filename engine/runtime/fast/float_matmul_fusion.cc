@@ -23,7 +23,7 @@ struct FloatMatMul {
   StepChain chain;
 };
 
-class FloatMatMulKernel final : public Kernel {
+class FloatMatMulKernel final : public Kernel, public WeightReader {
  public:
   explicit FloatMatMulKernel(FloatMatMul m) : m_(std::move(m)) {}
 
@@ -59,6 +59,7 @@ class FloatMatMulKernel final : public Kernel {
     product.rows = left.dim(0);
     product.run = m_.panels.depth;
     product.row_bytes = 4 * m_.panels.depth;
+    product.next = &next();
     const float* from = left.data<float>();
     MultiplyPanels(
         product,
@@ -68,6 +69,9 @@ class FloatMatMulKernel final : public Kernel {
         },
         context->pool());
     return absl::OkStatus();
+  }
+  FirstWeights First() const override {
+    return FirstPanels(m_.panels, m_.packed);
   }
 
  private:
@@ -113,7 +117,9 @@ void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
   };
   m.chain = plan->TakeChain(tail.members, fused.inputs, fused.outputs,
                             {{right_slot, Tensor(), restore}});
-  fused.kernel = std::make_unique<FloatMatMulKernel>(std::move(m));
+  auto kernel = std::make_unique<FloatMatMulKernel>(std::move(m));
+  context.NoteReader(kernel.get(), kernel.get());
+  fused.kernel = std::move(kernel);
   plan->Fuse(tail.members, std::move(fused));
 }
 

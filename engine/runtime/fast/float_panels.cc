@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -70,8 +71,10 @@ class Pointers {
 // One part of a product: some tiles of rows by some panels.
 class Part {
  public:
-  Part(const FloatProduct& product, PointAtRows point, int64_t tiles)
-      : product_(product), point_(point), tiles_(tiles) {}
+  // `next` is fetched by the part's last tiles.
+  Part(const FloatProduct& product, PointAtRows point, int64_t tiles,
+       FirstWeights::Place next)
+      : product_(product), point_(point), tiles_(tiles), next_(next) {}
 
   void Run(int64_t tile_begin, int64_t tile_end, int64_t panel_begin,
            int64_t panel_end) {
@@ -102,7 +105,10 @@ class Part {
         panel = RunRow(panel_begin, panel_end, at.data());
       }
       for (; panel < panel_end; ++panel) {
-        RunPanel(begin, end, panel, panel_end, begin == tile_begin, at.data());
+        RunPanel(begin, end, panel,
+                 FindAhead(begin, end, panel,
+                           {tile_begin, tile_end, panel_begin, panel_end}),
+                 at.data());
       }
     }
   }
@@ -161,18 +167,35 @@ class Part {
     return tile;
   }
 
-  void RunPanel(int64_t begin, int64_t end, int64_t panel, int64_t last_panel,
-                bool is_first, const float* const* at) {
+  // All tiles of the part.
+  struct Range {
+    int64_t tile_begin, tile_end;
+    int64_t panel_begin, panel_end;
+  };
+
+  // What the tiles [begin, end) of a panel have to fetch.
+  FirstWeights::Place FindAhead(int64_t begin, int64_t end, int64_t panel,
+                                const Range& all) const {
+    const FloatPanels& panels = product_.panels;
+    if (panel + 1 == all.panel_end) {
+      return end == all.tile_end ? next_ : FirstWeights::Place();
+    }
+    // What the first block reads the others find nearby.
+    if (begin != all.tile_begin) return {};
+    return {reinterpret_cast<const char*>(product_.packed +
+                                          panels.offset(panel + 1)),
+            4 * panels.width(panel + 1) * panels.depth};
+  }
+
+  void RunPanel(int64_t begin, int64_t end, int64_t panel,
+                const FirstWeights::Place& ahead, const float* const* at) {
     const FloatPanels& panels = product_.panels;
     const int64_t column = panel * panels.tiles->width;
     FloatTile tile = TileAt(panel);
     const bool is_narrow = panels.width(panel) < panels.tiles->width;
-    // Every tile fetches its share of the next panel, one line a weight row.
-    const int64_t line = 4 * panels.width(panel);
-    const int64_t step = (line + end - begin - 1) / (end - begin);
-    // What the first block reads the others find nearby.
-    const bool is_far = is_first && panel + 1 < last_panel;
-    tile.prefetch_step = is_far ? step : 0;
+    // Every tile fetches its share, some bytes a weight row.
+    const int64_t rows = (end - begin) * panels.depth;
+    tile.prefetch_step = (ahead.bytes + rows - 1) / rows;
     for (int64_t i = begin; i < end; ++i) {
       tile.rows = Height(i);
       tile.inputs = at;
@@ -181,11 +204,10 @@ class Part {
         tile.residual =
             product_.residual + Row(i) * product_.row_stride + column;
       }
-      tile.prefetch = reinterpret_cast<const char*>(tile.weights);
-      if (is_far) {
-        tile.prefetch += 4 * panels.width(panel) * panels.depth +
-                         (i - begin) * step * panels.depth;
-      }
+      tile.prefetch =
+          ahead.bytes == 0
+              ? reinterpret_cast<const char*>(tile.weights)
+              : ahead.begin + (i - begin) * tile.prefetch_step * panels.depth;
       if (is_narrow) {
         panels.tiles->narrow(tile);
       } else {
@@ -198,6 +220,7 @@ class Part {
   const FloatProduct& product_;
   PointAtRows point_;
   const int64_t tiles_;
+  const FirstWeights::Place next_;
 };
 
 // How much longer the longest of `parts` equal parts is than their mean.
@@ -342,6 +365,13 @@ WeightLayout LayoutOf(const FloatPanels& panels, bool transposed) {
   return layout;
 }
 
+FirstWeights FirstPanels(const FloatPanels& panels, PackedWeights packed) {
+  constexpr int64_t kMostBytes = 256 * 1024;
+  const int64_t bytes = 4 * panels.tiles->width * panels.depth;
+  return {std::move(packed), bytes, panels.count(),
+          std::min(bytes, kMostBytes)};
+}
+
 std::vector<float> PadColumns(const FloatPanels& panels,
                               const std::vector<float>& values) {
   std::vector<float> padded = values;
@@ -360,12 +390,19 @@ void MultiplyPanels(const FloatProduct& product, PointAtRows point,
   const int64_t work = product.rows * panels.columns * panels.depth;
   const int64_t threads =
       std::clamp<int64_t>(work / kGrain, 1, pool->threads());
-  Part whole(product, point, tiles);
-  if (threads == 1) return whole.Run(0, tiles, 0, panels.count());
+  const auto next = [&](int64_t thread) {
+    return product.next == nullptr ? FirstWeights::Place()
+                                   : product.next->Of(thread, threads);
+  };
+  if (threads == 1) {
+    return Part(product, point, tiles, next(0))
+        .Run(0, tiles, 0, panels.count());
+  }
   const bool splits_rows = SplitsRows(product, tiles, threads);
   pool->ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
-    Part part(product, point, tiles);
     for (int64_t i = begin; i < end; ++i) {
+      // What follows is likely to be shared out alike.
+      Part part(product, point, tiles, next(splits_rows ? 0 : i));
       const int64_t count = splits_rows ? tiles : panels.count();
       const int64_t from = Boundary(count, threads, i);
       const int64_t to = Boundary(count, threads, i + 1);

@@ -10,6 +10,7 @@
 #include "absl/functional/function_ref.h"
 #include "engine/runtime/fast/cpu_features.h"
 #include "engine/runtime/fast/float_tile.h"
+#include "engine/runtime/fast/next_weights.h"
 #include "engine/runtime/packed_weights.h"
 #include "engine/runtime/thread_pool.h"
 
@@ -36,6 +37,9 @@ struct FloatPanels {
   int64_t offset(int64_t i) const { return i * tiles->width * depth; }
   int64_t size() const;
 };
+
+// What a product reads first of panels.
+FirstWeights FirstPanels(const FloatPanels& panels, PackedWeights packed);
 
 // A matrix as panels, and back. `transposed`: it is stored as columns x depth.
 // A buffer may be a constant of several shapes.
@@ -66,6 +70,8 @@ struct FloatProduct {
   int64_t row_bytes = 0;
   // UNITS: elements that `point` may write for a row.
   int64_t scratch = 0;
+  // What comes after the product; nullptr for what is not known.
+  const FirstWeights* next = nullptr;
 };
 
 // Says where the inputs of rows [first, first + count) stand:

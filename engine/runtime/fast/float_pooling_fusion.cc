@@ -12,7 +12,7 @@
 namespace optfarm::runtime {
 namespace {
 
-class FloatPoolKernel final : public Kernel {
+class FloatPoolKernel final : public JoinableKernel {
  public:
   FloatPoolKernel(void (*run)(const FloatWindow&), const WindowAttrs& attrs,
                   const std::vector<int64_t>& size, StepChain chain)
@@ -21,29 +21,31 @@ class FloatPoolKernel final : public Kernel {
   absl::Status Compute(KernelContext* context) const override {
     const Tensor& image = context->input(0);
     if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4) {
-      return chain_.Run(context);
+      return RunSteps(chain_, context);
     }
     const absl::StatusOr<Window> window =
         PlaceWindow(attrs_, image.dim(1), image.dim(2), size_[0], size_[1]);
     // Pointers to the cells must not take more than the image itself.
     if (!window.ok() || size_[0] * size_[1] > 1024 + image.num_elements()) {
-      return chain_.Run(context);
+      return RunSteps(chain_, context);
     }
     const int64_t dims[] = {image.dim(0), window->y.out, window->x.out,
                             image.dim(3)};
     OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
-    OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
-                             context->AllocateOutput(0, image.dtype(), shape));
+    OPTFARM_ASSIGN_OR_RETURN(const FloatPlace place,
+                             AllocatePart(shape, context));
     WindowSlide slide;
     slide.run = run_;
     slide.window = *window;
     slide.batch = image.dim(0);
     slide.channels = image.dim(3);
     slide.image = image.data<float>();
-    slide.out = out->data<float>();
+    slide.out = place.data;
+    slide.out_stride = place.pixel_stride;
     Slide(slide, context->pool());
     return absl::OkStatus();
   }
+  int64_t ChannelsFor(int64_t image) const override { return image; }
 
  private:
   void (*run_)(const FloatWindow&);
@@ -52,8 +54,8 @@ class FloatPoolKernel final : public Kernel {
   const StepChain chain_;
 };
 
-void ReplacePool(void (*run)(const FloatWindow&), int number,
-                 PlanEditor* plan) {
+void ReplacePool(const FusionContext& context, void (*run)(const FloatWindow&),
+                 int number, PlanEditor* plan) {
   const Step& step = *plan->step(number);
   if (step.inputs.size() != 1 || !plan->MayFuse({number}, step.outputs)) return;
   const absl::StatusOr<WindowAttrs> attrs = ReadWindowAttrs(*step.node);
@@ -64,9 +66,11 @@ void ReplacePool(void (*run)(const FloatWindow&), int number,
   FusedStep fused;
   fused.inputs = step.inputs;
   fused.outputs = step.outputs;
-  fused.kernel = std::make_unique<FloatPoolKernel>(
+  auto kernel = std::make_unique<FloatPoolKernel>(
       run, *attrs, *size,
       plan->TakeChain({number}, fused.inputs, fused.outputs));
+  context.NoteJoinable(kernel.get());
+  fused.kernel = std::move(kernel);
   plan->Fuse({number}, std::move(fused));
 }
 
@@ -77,9 +81,9 @@ void ReplaceFloatPools(const FusionContext& context, PlanEditor* plan) {
   if (code == nullptr) return;
   for (int i = 0; i < plan->step_count(); ++i) {
     if (IsFloatNode(plan->step(i), "MaxPool")) {
-      ReplacePool(code->max, i, plan);
+      ReplacePool(context, code->max, i, plan);
     } else if (IsFloatNode(plan->step(i), "AvgPool")) {
-      ReplacePool(code->average, i, plan);
+      ReplacePool(context, code->average, i, plan);
     }
   }
 }

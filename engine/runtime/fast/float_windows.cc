@@ -49,7 +49,7 @@ class RowSlide {
     const WindowAxis& x = slide_.window.x;
     const int64_t oy = row % y.out;
     image_ = slide_.image + row / y.out * y.in * x.in * slide_.channels;
-    out_ = slide_.out + row * x.out * slide_.channels;
+    out_ = slide_.out + row * x.out * slide_.out_stride;
     y_cells_ = InsideCells(y, oy);
     y_origin_ = oy * y.stride - y.pad_before;
     for (int64_t ox = 0; ox < first_whole_; ++ox) {
@@ -89,8 +89,8 @@ class RowSlide {
     window.channels = channels;
     window.scale = slide_.scale;
     window.bias = slide_.bias;
-    window.out = out_ + ox * channels;
-    window.out_stride = channels;
+    window.out = out_ + ox * slide_.out_stride;
+    window.out_stride = slide_.out_stride;
     window.rectifier = slide_.rectifier;
     slide_.run(window);
   }

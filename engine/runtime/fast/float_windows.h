@@ -29,6 +29,8 @@ struct WindowSlide {
   const float* bias = nullptr;
   Rectifier rectifier = Rectifier::kNone;
   float* out = nullptr;
+  // UNITS: elements from pixel to pixel of `out`.
+  int64_t out_stride = 0;
 };
 
 // Cells outside of the image take no part.

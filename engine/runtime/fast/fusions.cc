@@ -1,14 +1,35 @@
 #include "engine/runtime/fast/fusions.h"
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <memory>
+#include <string>
 #include <utility>
 
+#include "absl/strings/str_split.h"
 #include "engine/runtime/fast/families.h"
 #include "engine/runtime/fast/int8_fusion.h"
 #include "engine/runtime/memory_budget.h"
 
 namespace optfarm::runtime {
+namespace {
+
+std::vector<std::string> FromEnvironment() {
+  const char* names = std::getenv("OPTFARM_WITHOUT");
+  if (names == nullptr) return {};
+  return absl::StrSplit(names, ',');
+}
+
+constexpr int kNoLimit = -1;
+
+// The number of the fusion that is left out.
+std::atomic<int>& Limit() {
+  static std::atomic<int> limit{kNoLimit};
+  return limit;
+}
+
+}  // namespace
 
 absl::StatusOr<PackedWeights> FusionContext::Pack(const Tensor& weights,
                                                   WeightLayout layout,
@@ -49,14 +70,54 @@ int64_t FusionContext::LimitWeights(int64_t limit) const {
   return streamed;
 }
 
-absl::Span<const Fusion> AllFusions() {
-  static constexpr Fusion kFusions[] = {
-      FuseInt8Layers,   FuseFloatConvolutions, FuseFloatDepthwise,
-      FuseFloatMatMuls, ReplaceFloatPools,     ReplaceAudio,
-      FuseElements,
+JoinableKernel* FusionContext::JoinableOf(const Kernel* kernel) const {
+  const auto it = joinables_.find(kernel);
+  return it == joinables_.end() ? nullptr : it->second;
+}
+
+void FusionContext::LinkReaders(const ExecutionPlan& plan) const {
+  WeightReader* last = nullptr;
+  for (const Step& step : plan.steps) {
+    const auto it = readers_.find(step.kernel.get());
+    if (it == readers_.end()) continue;
+    if (last != nullptr) last->SetNext(it->second->First());
+    last = it->second;
+  }
+}
+
+absl::Span<const NamedFusion> AllFusions() {
+  static constexpr NamedFusion kFusions[] = {
+      {"int8", FuseInt8Layers},          {"convolution", FuseFloatConvolutions},
+      {"depthwise", FuseFloatDepthwise}, {"matmul", FuseFloatMatMuls},
+      {"pool", ReplaceFloatPools},       {"join", JoinInPlace},
+      {"audio", ReplaceAudio},           {"elements", FuseElements},
   };
   return kFusions;
 }
+
+std::vector<Fusion> UsedFusions() {
+  static const std::vector<std::string> without = FromEnvironment();
+  const int limit = Limit().load();
+  std::vector<Fusion> used;
+  int number = 0;
+  for (const NamedFusion& fusion : AllFusions()) {
+    const bool is_out =
+        number++ == limit ||
+        std::find(without.begin(), without.end(), fusion.name) != without.end();
+    if (!is_out) used.push_back(fusion.run);
+  }
+  return used;
+}
+
+FusionLimit::FusionLimit(absl::string_view without) {
+  int number = 0;
+  for (const NamedFusion& fusion : AllFusions()) {
+    if (fusion.name == without) Limit().store(number);
+    ++number;
+  }
+}
+
+FusionLimit::~FusionLimit() { Limit().store(kNoLimit); }
 
 void RunFusions(absl::Span<const Fusion> fusions, const FusionContext& context,
                 ExecutionPlan* plan) {
@@ -65,6 +126,7 @@ void RunFusions(absl::Span<const Fusion> fusions, const FusionContext& context,
     fusion(context, &editor);
     editor.Finish();
   }
+  context.LinkReaders(*plan);
 }
 
 }  // namespace optfarm::runtime

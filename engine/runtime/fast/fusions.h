@@ -21,11 +21,15 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/runtime/execution_plan.h"
 #include "engine/runtime/fast/cpu_features.h"
+#include "engine/runtime/fast/joined_part.h"
+#include "engine/runtime/fast/next_weights.h"
 #include "engine/runtime/fast/plan_editor.h"
 #include "engine/runtime/packed_weights.h"
 
@@ -47,6 +51,17 @@ class FusionContext {
   void MayStream(const PackedWeights& packed) const {
     if (packed.may_be_streamed()) streamable_.push_back(packed);
   }
+  // What a step's kernel can do besides.
+  void NoteReader(const Kernel* kernel, WeightReader* reader) const {
+    readers_[kernel] = reader;
+  }
+  void NoteJoinable(JoinableKernel* kernel) const {
+    joinables_[kernel] = kernel;
+  }
+  // nullptr for a kernel that was not noted.
+  JoinableKernel* JoinableOf(const Kernel* kernel) const;
+  // Tells each reader of weights in the plan what the next one reads.
+  void LinkReaders(const ExecutionPlan& plan) const;
   // Has weights streamed, the smallest first, until those that stay packed and
   // the largest of the others take no more than `limit`, or none is left that
   // may be. To be called after all fusions. UNITS: bytes; returns those of the
@@ -59,13 +74,36 @@ class FusionContext {
   mutable absl::flat_hash_set<const void*> counted_;
   mutable int64_t packed_bytes_ = 0;
   mutable std::vector<PackedWeights> streamable_;
+  // OWNERSHIP: the plan's.
+  mutable absl::flat_hash_map<const Kernel*, WeightReader*> readers_;
+  mutable absl::flat_hash_map<const Kernel*, JoinableKernel*> joinables_;
 };
 
 // One pass. What it cannot fuse (also for want of memory) stays as it is.
 using Fusion = void (*)(const FusionContext& context, PlanEditor* plan);
 
-// All fusions, in the order in which they run.
-absl::Span<const Fusion> AllFusions();
+// One of those that there are.
+struct NamedFusion {
+  absl::string_view name;
+  Fusion run;
+};
+
+// In the order in which they run.
+absl::Span<const NamedFusion> AllFusions();
+// Those of AllFusions() that OPTFARM_WITHOUT (names with ',' between) and a
+// FusionLimit leave. THREADS: safe.
+std::vector<Fusion> UsedFusions();
+
+// Leaves one fusion out of plans that are made while it lives.
+// THREADS: one at a time in the whole process; for tests and benchmarks.
+class FusionLimit {
+ public:
+  // ERRORS: none; a name that is not known leaves nothing out.
+  explicit FusionLimit(absl::string_view without);
+  ~FusionLimit();
+  FusionLimit(const FusionLimit&) = delete;
+  FusionLimit& operator=(const FusionLimit&) = delete;
+};
 
 // Runs fusions over a plan whose constants are folded and whose lifetimes are
 // not yet planned. The nodes of the plan's steps must still be there.

@@ -34,9 +34,9 @@ void RunInt8Band(const Int8Band& band) {
     sums[r][1] = _mm256_add_epi32(_mm256_loadu_si256(start + 1), row);
   }
   const int8_t* weights = tile.weights + band.column * kInt8Group;
-  for (int64_t tap = 0; tap < tile.taps; ++tap) {
+  for (int64_t tap = 0; tap < tile.all_taps(); ++tap) {
     const uint8_t* const* pixels = tile.pixels + tap * band.rows + band.row;
-    for (int64_t k = 0; k < tile.depth; k += kInt8Group) {
+    for (int64_t k = 0; k < tile.DepthOf(tap); k += kInt8Group) {
       const typename Isa::Weights low = Isa::Load(weights);
       const typename Isa::Weights high = Isa::Load(weights + 32);
       weights += kInt8Columns * kInt8Group;

@@ -16,8 +16,9 @@ namespace optfarm::runtime {
 inline constexpr int64_t kInt8ColumnBytes = kInt8Columns * kInt8Group;
 
 // out[p, c] = start[c] + sum over rows y and columns x of the window of
-//   codes[y, p * stride + x * dilation, c] * (weights[x, y, c] + extra),
-// wrapping in 32 bits. OWNERSHIP: all borrowed.
+//   codes[y, p * stride + x * dilation, c] * weights[x, y, c],
+// wrapping in 32 bits; weights are the sum of one set or several.
+// OWNERSHIP: all borrowed.
 struct Int8DepthwiseTile {
   // The image's rows under the window, at the tile's first channel of column 0;
   // nullptr outside of the image.
@@ -35,10 +36,10 @@ struct Int8DepthwiseTile {
   int64_t dilation = 1;
   // What stands outside of the image.
   uint8_t padding = 0;
-  // By column of the window, group of four rows, channel and row; 64-byte
+  // By set, column of the window, group of four rows, channel and row; 64-byte
   // aligned. Rows that fill up a group are zero.
   const int8_t* weights = nullptr;
-  int32_t extra = 0;
+  int sets = 1;
   const int32_t* start = nullptr;
   // Channels that exist, 1 to kInt8Columns.
   int channels = kInt8Columns;

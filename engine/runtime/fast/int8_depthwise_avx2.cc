@@ -34,11 +34,6 @@ struct Avx2 {
                          _mm256_or_si256(two, other));
     }
   }
-  static Sums Zero() {
-    Sums sums;
-    for (__m256i& part : sums.part) part = _mm256_setzero_si256();
-    return sums;
-  }
   static Sums Load(const int32_t* numbers) {
     Sums sums;
     for (int i = 0; i < kParts; ++i) sums.part[i] = LoadBytes(numbers + i * 8);
@@ -75,15 +70,6 @@ struct Avx2 {
   static Sums Add(const Sums& sums, const uint8_t* codes,
                   const int8_t* weights) {
     return AddWeights(sums, codes, LoadWeights(weights));
-  }
-  static Sums AddTimes(const Sums& sums, const Sums& other, int32_t factor) {
-    const __m256i by = _mm256_set1_epi32(factor);
-    Sums made;
-    for (int i = 0; i < kParts; ++i) {
-      made.part[i] =
-          _mm256_add_epi32(sums.part[i], _mm256_mullo_epi32(other.part[i], by));
-    }
-    return made;
   }
 };
 

@@ -14,7 +14,6 @@ namespace optfarm::runtime {
 //   void Lay(rows, out)      four rows of 32 codes side by side
 //   Sums Load(numbers), void Store(Sums, numbers)   32 numbers
 //   Sums Add(Sums, codes, weights)   a dot product of four for each channel
-//   Sums AddTimes(Sums, Sums other, factor)
 //   kKeptWeights: weights of how many columns stay in registers
 template <typename Isa>
 struct Int8DepthwiseLoops {
@@ -95,75 +94,49 @@ struct Int8DepthwiseLoops {
     }
   }
 
-  // The rows of a group that exist, as weights of 1.
-  static void FillOnes(int rows, int8_t* ones) {
-    for (int c = 0; c < kInt8Columns; ++c) {
-      for (int y = 0; y < kInt8Group; ++y) {
-        ones[c * kInt8Group + y] = y < rows ? 1 : 0;
-      }
-    }
-  }
-
   static void Run(const Int8DepthwiseTile& tile, int pixels) {
     const int groups = (tile.taps_y + kInt8Group - 1) / kInt8Group;
     const int64_t columns =
         (pixels - 1) * tile.stride + (tile.taps_x - 1) * tile.dilation + 1;
     LayColumns(tile, columns, groups);
-    if (groups == 1 && tile.taps_x == 3 && tile.dilation == 1) {
-      return tile.extra == 0 ? RunThree<false>(tile, pixels)
-                             : RunThree<true>(tile, pixels);
+    if (groups == 1 && tile.taps_x == 3 && tile.dilation == 1 &&
+        tile.sets <= 2) {
+      return tile.sets == 1 ? RunThree<1>(tile, pixels)
+                            : RunThree<2>(tile, pixels);
     }
     const int64_t bytes = groups * kInt8ColumnBytes;
-    alignas(64) int8_t ones[2][kInt8ColumnBytes];
-    FillOnes(kInt8Group, ones[0]);
-    FillOnes(tile.taps_y - (groups - 1) * kInt8Group, ones[1]);
     for (int p = 0; p < pixels; ++p) {
       const uint8_t* codes = tile.scratch + p * tile.stride * bytes;
       const int8_t* weights = tile.weights;
       auto sums = Isa::Load(tile.start);
-      for (int x = 0; x < tile.taps_x; ++x) {
-        const uint8_t* at = codes + x * tile.dilation * bytes;
-        for (int g = 0; g < groups; ++g) {
-          sums = Isa::Add(sums, at + g * kInt8ColumnBytes, weights);
-          weights += kInt8ColumnBytes;
-        }
-      }
-      if (tile.extra != 0) {
-        auto total = Isa::Zero();
-        for (int g = 0; g < groups; ++g) {
-          const int8_t* of_group = ones[g + 1 == groups ? 1 : 0];
-          for (int x = 0; x < tile.taps_x; ++x) {
-            total = Isa::Add(
-                total, codes + x * tile.dilation * bytes + g * kInt8ColumnBytes,
-                of_group);
+      for (int set = 0; set < tile.sets; ++set) {
+        for (int x = 0; x < tile.taps_x; ++x) {
+          const uint8_t* at = codes + x * tile.dilation * bytes;
+          for (int g = 0; g < groups; ++g) {
+            sums = Isa::Add(sums, at + g * kInt8ColumnBytes, weights);
+            weights += kInt8ColumnBytes;
           }
         }
-        sums = Isa::AddTimes(sums, total, tile.extra);
       }
       Isa::Store(sums, tile.out + p * kInt8Columns);
     }
   }
 
   // The usual window: weights stay in registers.
-  template <bool kHasExtra>
+  template <int kSets>
   static void RunThree(const Int8DepthwiseTile& tile, int pixels) {
-    alignas(64) int8_t ones[kInt8ColumnBytes];
-    FillOnes(tile.taps_y, ones);
-    const auto one = Isa::LoadWeights(ones);
-    const auto left = Isa::LoadWeights(tile.weights);
-    const auto middle = Isa::LoadWeights(tile.weights + kInt8ColumnBytes);
-    const auto right = Isa::LoadWeights(tile.weights + 2 * kInt8ColumnBytes);
+    decltype(Isa::LoadWeights(nullptr)) weights[3 * kSets];
+    for (int i = 0; i < 3 * kSets; ++i) {
+      weights[i] = Isa::LoadWeights(tile.weights + i * kInt8ColumnBytes);
+    }
     const auto start = Isa::Load(tile.start);
     for (int p = 0; p < pixels; ++p) {
       const uint8_t* codes = tile.scratch + p * tile.stride * kInt8ColumnBytes;
-      auto sums = Isa::AddWeights(start, codes, left);
-      sums = Isa::AddWeights(sums, codes + kInt8ColumnBytes, middle);
-      sums = Isa::AddWeights(sums, codes + 2 * kInt8ColumnBytes, right);
-      if constexpr (kHasExtra) {
-        auto total = Isa::AddWeights(Isa::Zero(), codes, one);
-        total = Isa::AddWeights(total, codes + kInt8ColumnBytes, one);
-        total = Isa::AddWeights(total, codes + 2 * kInt8ColumnBytes, one);
-        sums = Isa::AddTimes(sums, total, tile.extra);
+      auto sums = start;
+#pragma GCC unroll 6
+      for (int i = 0; i < 3 * kSets; ++i) {
+        sums =
+            Isa::AddWeights(sums, codes + i % 3 * kInt8ColumnBytes, weights[i]);
       }
       Isa::Store(sums, tile.out + p * kInt8Columns);
     }

@@ -20,11 +20,6 @@ struct Neon {
   static void Lay(const uint8_t* const* rows, uint8_t* out) {
     LayNeon(rows, out);
   }
-  static Sums Zero() {
-    Sums sums;
-    for (int32x4_t& part : sums.part) part = vdupq_n_s32(0);
-    return sums;
-  }
   static Sums Load(const int32_t* numbers) {
     const int32x4_t zero = vdupq_n_s32(0);
     Sums sums;
@@ -64,13 +59,6 @@ struct Neon {
   static Sums Add(const Sums& sums, const uint8_t* codes,
                   const int8_t* weights) {
     return AddWeights(sums, codes, LoadWeights(weights));
-  }
-  static Sums AddTimes(const Sums& sums, const Sums& other, int32_t factor) {
-    Sums made;
-    for (int i = 0; i < kParts; ++i) {
-      made.part[i] = vmlaq_n_s32(sums.part[i], other.part[i], factor);
-    }
-    return made;
   }
 };
 

@@ -18,11 +18,6 @@ struct NeonDot {
   static void Lay(const uint8_t* const* rows, uint8_t* out) {
     LayNeon(rows, out);
   }
-  static Sums Zero() {
-    Sums sums;
-    for (int32x4_t& part : sums.part) part = vdupq_n_s32(0);
-    return sums;
-  }
   static Sums Load(const int32_t* numbers) {
     Sums sums;
     for (int i = 0; i < kParts; ++i) sums.part[i] = vld1q_s32(numbers + i * 4);
@@ -50,13 +45,6 @@ struct NeonDot {
   static Sums Add(const Sums& sums, const uint8_t* codes,
                   const int8_t* weights) {
     return AddWeights(sums, codes, LoadWeights(weights));
-  }
-  static Sums AddTimes(const Sums& sums, const Sums& other, int32_t factor) {
-    Sums made;
-    for (int i = 0; i < kParts; ++i) {
-      made.part[i] = vmlaq_n_s32(sums.part[i], other.part[i], factor);
-    }
-    return made;
   }
 };
 

@@ -29,11 +29,9 @@ inline void LayNeon(const uint8_t* const* rows, uint8_t* out) {
 // What 128 in each code gives, besides tile.start. Wraps.
 inline void FindNeonStart(const Int8DepthwiseTile& tile, int32_t* start) {
   const int groups = (tile.taps_y + kInt8Group - 1) / kInt8Group;
-  const int64_t blocks = int64_t{tile.taps_x} * groups;
-  const uint32_t extra = static_cast<uint32_t>(tile.extra) *
-                         static_cast<uint32_t>(tile.taps_x * tile.taps_y);
+  const int64_t blocks = int64_t{tile.sets} * tile.taps_x * groups;
   for (int c = 0; c < kInt8Columns; c += 4) {
-    int32x4_t sums = vdupq_n_s32(static_cast<int32_t>(extra));
+    int32x4_t sums = vdupq_n_s32(0);
     for (int64_t i = 0; i < blocks; ++i) {
       const int8x16_t w =
           vld1q_s8(tile.weights + i * kInt8ColumnBytes + c * kInt8Group);

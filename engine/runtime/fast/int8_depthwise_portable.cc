@@ -21,14 +21,17 @@ void RunInt8DepthwisePortable(const Int8DepthwiseTile& tile, int pixels) {
             tile.weights +
             (int64_t{x} * groups + y / kInt8Group) * kInt8ColumnBytes +
             y % kInt8Group;
+        const int64_t set_bytes = tile.taps_x * groups * kInt8ColumnBytes;
         const uint8_t* codes = exists && tile.lines[y] != nullptr
                                    ? tile.lines[y] + column * tile.pixel_bytes
                                    : nullptr;
         for (int c = 0; c < tile.channels; ++c) {
           const int32_t code = codes == nullptr ? tile.padding : codes[c];
-          sums[c] +=
-              static_cast<uint32_t>(code) *
-              static_cast<uint32_t>(weights[c * kInt8Group] + tile.extra);
+          for (int set = 0; set < tile.sets; ++set) {
+            const int32_t weight = weights[set * set_bytes + c * kInt8Group];
+            sums[c] +=
+                static_cast<uint32_t>(code) * static_cast<uint32_t>(weight);
+          }
         }
       }
     }

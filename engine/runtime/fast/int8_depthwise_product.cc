@@ -36,7 +36,6 @@ class Lines {
     tile_.stride = x.stride;
     tile_.dilation = x.dilation;
     tile_.padding = static_cast<uint8_t>(product.image.zero);
-    tile_.extra = kInt8Shift - product.weights_zero;
     void* aligned = scratch_.data();
     size_t space = scratch_.size();
     tile_.scratch = static_cast<uint8_t*>(
@@ -52,6 +51,7 @@ class Lines {
     tile_.channels = static_cast<int>(
         std::min<int64_t>(kInt8Columns, product_.weights.columns() - channel));
     tile_.weights = product_.weights.block(block);
+    tile_.sets = product_.weights.sets(block);
     tile_.start = starts_.data() + channel;
     RunBlock(line, channel, extremes);
   }

@@ -27,9 +27,6 @@ struct Avx512Vnni {
       _mm512_store_si512(out + half * kInt8Group, all);
     }
   }
-  static Sums Zero() {
-    return {_mm512_setzero_si512(), _mm512_setzero_si512()};
-  }
   static Sums Load(const int32_t* numbers) {
     return {_mm512_loadu_si512(numbers), _mm512_loadu_si512(numbers + 16)};
   }
@@ -50,11 +47,6 @@ struct Avx512Vnni {
   static Sums Add(const Sums& sums, const uint8_t* codes,
                   const int8_t* weights) {
     return AddWeights(sums, codes, LoadWeights(weights));
-  }
-  static Sums AddTimes(const Sums& sums, const Sums& other, int32_t factor) {
-    const __m512i by = _mm512_set1_epi32(factor);
-    return {_mm512_add_epi32(sums.low, _mm512_mullo_epi32(other.low, by)),
-            _mm512_add_epi32(sums.high, _mm512_mullo_epi32(other.high, by))};
   }
 };
 

@@ -127,7 +127,7 @@ void Fuser::Fuse(const Int8ChainCut& cut, Int8Operands* operands) {
   fused.outputs = cut.outputs;
   StepChain steps = plan_.TakeChain(cut.members, fused.inputs, fused.outputs,
                                     {RestoredInt8Filter(filter, *operands)});
-  fused.kernel = MakeInt8Layer(std::move(layer), std::move(steps));
+  fused.kernel = MakeInt8Layer(context_, std::move(layer), std::move(steps));
   plan_.Fuse(cut.members, std::move(fused));
 }
 

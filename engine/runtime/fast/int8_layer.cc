@@ -152,7 +152,7 @@ class KeepingSink final : public Int8Sink {
   int32_t* numbers_;
 };
 
-class Int8Layer final : public Kernel {
+class Int8Layer final : public Kernel, public WeightReader {
  public:
   Int8Layer(Int8LayerPlan plan, StepChain steps)
       : plan_(std::move(plan)), steps_(std::move(steps)) {
@@ -169,6 +169,9 @@ class Int8Layer final : public Kernel {
     return plan_.chain.needs_extremes() ? ComputeInTwoPasses(*call, context)
                                         : ComputeAtOnce(*call, context);
   }
+  FirstWeights First() const override {
+    return FirstInt8Weights(plan_.weights);
+  }
 
  private:
   struct Call {
@@ -184,10 +187,10 @@ class Int8Layer final : public Kernel {
   Int8Product ProductOf(const Call& call) const {
     return {.image = call.image,
             .weights = plan_.weights,
-            .weights_zero = plan_.weights_zero,
             .functions = plan_.functions,
             .is_depthwise = plan_.is_depthwise,
-            .is_lined = plan_.is_lined};
+            .is_lined = plan_.is_lined,
+            .next = &next()};
   }
   absl::StatusOr<Tensor*> AllocateResult(const Call& call,
                                          KernelContext* context) const;
@@ -336,8 +339,13 @@ Int8Wide WideOf(const Int8LayerPlan& plan, Range input) {
   return wide;
 }
 
-std::unique_ptr<Kernel> MakeInt8Layer(Int8LayerPlan plan, StepChain steps) {
-  return std::make_unique<Int8Layer>(std::move(plan), std::move(steps));
+std::unique_ptr<Kernel> MakeInt8Layer(const FusionContext& context,
+                                      Int8LayerPlan plan, StepChain steps) {
+  // The few weights of a depthwise layer are not worth fetching.
+  const bool is_large = !plan.is_depthwise;
+  auto kernel = std::make_unique<Int8Layer>(std::move(plan), std::move(steps));
+  if (is_large) context.NoteReader(kernel.get(), kernel.get());
+  return kernel;
 }
 
 }  // namespace optfarm::runtime

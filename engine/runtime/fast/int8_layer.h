@@ -10,11 +10,11 @@
 #include <optional>
 #include <vector>
 
+#include "engine/runtime/fast/fusions.h"
 #include "engine/runtime/fast/int8_chain.h"
 #include "engine/runtime/fast/int8_functions.h"
 #include "engine/runtime/fast/int8_weights.h"
 #include "engine/runtime/fast/step_chain.h"
-#include "engine/runtime/kernel.h"
 #include "engine/runtime/kernels/window.h"
 
 namespace optfarm::runtime {
@@ -49,7 +49,9 @@ Int8Wide WideOf(const Int8LayerPlan& plan, Range input);
 // Inputs: codes, min, max. Outputs: codes (8 or 32 bits), min, max; floats
 // alone where the chain ends in floats. `steps` are what it stands for, for
 // inputs that it has no code for.
-std::unique_ptr<Kernel> MakeInt8Layer(Int8LayerPlan plan, StepChain steps);
+// `context` is told what it can do besides.
+std::unique_ptr<Kernel> MakeInt8Layer(const FusionContext& context,
+                                      Int8LayerPlan plan, StepChain steps);
 
 }  // namespace optfarm::runtime
 

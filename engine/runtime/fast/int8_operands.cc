@@ -67,6 +67,11 @@ class Reader {
   bool ReadWindow(const Tensor& filter, Int8LayerPlan* made) const;
   bool ReadRanges(const Tensor& filter, Int8LayerPlan* made) const;
   bool ReadSteps(const Tensor& filter, Int8LayerPlan* made) const;
+  // The rest of a depthwise filter has room for codes less a code.
+  static bool HasServedZero(const Int8LayerPlan& made) {
+    return !made.is_depthwise ||
+           (made.weights_zero >= 0 && made.weights_zero <= 255);
+  }
   bool BeginChain(Int8LayerPlan* made) const;
   const Tensor* Constant(int input) const {
     return plan_.ConstantOf(step_.inputs[input]);
@@ -91,7 +96,7 @@ bool Reader::Read(Int8Operands* made) {
   made->rank = form_.is_matrix ? 2 : 4;
   return filter != nullptr && filter->num_elements() > 0 &&
          ReadShape(*filter, made) && ReadRanges(*filter, &made->plan) &&
-         BeginChain(&made->plan);
+         HasServedZero(made->plan) && BeginChain(&made->plan);
 }
 
 bool Reader::ReadShape(const Tensor& filter, Int8Operands* made) {
@@ -217,19 +222,22 @@ absl::Status PackInt8Filter(const FusionContext& context, const Tensor& filter,
                             int64_t* bytes) {
   Int8LayerPlan& plan = operands->plan;
   const int64_t columns = plan.chain.columns();
-  const int64_t depth = plan.is_depthwise ? Int8DepthwiseDepth(filter.shape())
-                        : plan.is_lined   ? Int8LinedDepth(filter.shape())
-                                          : filter.num_elements() / columns;
+  const int32_t zero = plan.weights_zero;
+  const Int8Matrix matrix =
+      plan.is_depthwise ? MakeInt8DepthwiseMatrix(filter.shape(), zero)
+      : plan.is_lined
+          ? MakeInt8LinedMatrix(filter.shape(), zero)
+          : MakeInt8Matrix(filter.num_elements() / columns, columns, zero);
   OPTFARM_ASSIGN_OR_RETURN(
       PackedWeights packed,
-      context.Pack(filter,
-                   plan.is_depthwise ? Int8Weights::LayoutOfDepthwise(filter)
-                   : plan.is_lined
-                       ? Int8Weights::LayoutOfLines(filter)
-                       : Int8Weights::LayoutOf(filter, depth, columns,
-                                               operands->is_transposed),
-                   editor, bytes));
-  plan.weights = Int8Weights(std::move(packed), depth, columns);
+      context.Pack(
+          filter,
+          plan.is_depthwise ? Int8Weights::LayoutOfDepthwise(filter, zero)
+          : plan.is_lined
+              ? Int8Weights::LayoutOfLines(filter, zero)
+              : Int8Weights::LayoutOf(filter, matrix, operands->is_transposed),
+          editor, bytes));
+  plan.weights = Int8Weights(std::move(packed), matrix);
   return absl::OkStatus();
 }
 

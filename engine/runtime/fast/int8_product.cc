@@ -18,6 +18,9 @@ namespace {
 constexpr int64_t kGroupBytes = 96 * 1024;
 // Multiplications that are worth another thread.
 constexpr int64_t kWorkPerRange = 1 << 19;
+// Tiles that fetch what is read after them: enough to fetch four times as much
+// as they read.
+constexpr int64_t kFetchingTiles = 16;
 
 // How the work is cut. Tiles of rows, as equal as can be, stand in sections;
 // each section passes groups of blocks of columns, one after the other. Items
@@ -61,7 +64,7 @@ bool SplitsColumns(const Int8Product& product, int64_t tiles, int threads) {
   const int64_t image_bytes =
       product.image.batch * y.in * x.in * product.image.channels;
   const int64_t weight_bytes =
-      product.weights.blocks() * kInt8Columns * product.weights.padded_depth();
+      product.weights.blocks() * product.weights.block_bytes();
   return tiles < threads || (product.weights.blocks() >= threads &&
                              weight_bytes > 4 * image_bytes);
 }
@@ -73,9 +76,8 @@ Cut PlanCut(const Int8Product& product, int threads) {
   cut.threads = threads;
   cut.tile_rows = Int8TileRows(rows);
   cut.tiles = (rows + cut.tile_rows - 1) / cut.tile_rows;
-  const int64_t block_bytes = product.weights.padded_depth() * kInt8Columns;
-  const int64_t most =
-      std::clamp<int64_t>(kGroupBytes / block_bytes, 1, blocks);
+  const int64_t most = std::clamp<int64_t>(
+      kGroupBytes / product.weights.block_bytes(), 1, blocks);
   cut.groups = (blocks + most - 1) / most;
   if (threads > 1 && SplitsColumns(product, cut.tiles, threads)) {
     const int64_t wanted =
@@ -93,7 +95,7 @@ Cut PlanCut(const Int8Product& product, int threads) {
 // Whether sums of rows serve several groups, or windows that share pixels.
 bool SumsRowsFirst(const Int8Product& product, const Cut& cut) {
   const Window& window = product.image.window;
-  return product.weights_zero != kInt8Shift &&
+  return product.weights.zero() != 0 &&
          product.image.channels % kInt8Group == 0 &&
          (cut.groups > 1 || window.y.size > window.y.stride ||
           window.x.size > window.x.stride);
@@ -123,22 +125,45 @@ struct Multiplication {
 
   // `extremes` may be nullptr.
   void Run(int64_t begin, int64_t end, Int8Extremes* extremes) const;
-  void FindNext(const Cut::Item& item, int64_t block, Int8Tile* tile) const;
+  FirstWeights::Place FindAhead(int64_t i, const Cut::Item& item) const;
+  void FetchPart(const FirstWeights::Place& ahead, const Cut::Item& item,
+                 int64_t block, Int8Tile* tile) const;
 };
 
-// All tiles of a group and section together fetch the next group's weights,
-// each a part.
-void Multiplication::FindNext(const Cut::Item& item, int64_t block,
-                              Int8Tile* tile) const {
-  const Int8Weights& weights = product.weights;
-  const int64_t block_bytes = weights.padded_depth() * kInt8Columns;
+// What is read after an item's group: the next group, by who will read it, or
+// the next layer's first weights.
+FirstWeights::Place Multiplication::FindAhead(int64_t i,
+                                              const Cut::Item& item) const {
+  const bool has_next =
+      item.group + 1 < cut.groups &&
+      (cut.sections > 1 || cut.ThreadOf(i) == cut.ThreadOf(i + item.places));
+  if (has_next) {
+    const Int8Weights& weights = product.weights;
+    const int64_t first = (item.group + 1) * cut.group_blocks;
+    const int64_t blocks = std::min(cut.group_blocks, weights.blocks() - first);
+    return {reinterpret_cast<const char*>(weights.block(first)),
+            blocks * weights.block_bytes()};
+  }
+  if (product.next == nullptr) return {};
+  // What follows is likely to be shared out alike.
+  return product.next->Of(cut.sections > 1 ? 0 : cut.ThreadOf(i), cut.threads);
+}
+
+// The last tiles of a group and section fetch what is ahead, each a part.
+void Multiplication::FetchPart(const FirstWeights::Place& ahead,
+                               const Cut::Item& item, int64_t block,
+                               Int8Tile* tile) const {
+  const int64_t first = item.group * cut.group_blocks;
+  const int64_t blocks =
+      std::min(cut.group_blocks, product.weights.blocks() - first);
+  const int64_t tiles = std::min(item.places, kFetchingTiles);
+  const int64_t parts = tiles * blocks;
   const int64_t part =
-      (item.place * cut.group_blocks + block - item.group * cut.group_blocks) *
-      block_bytes / item.places;
-  const int64_t first = (item.group + 1) * cut.group_blocks;
-  tile->next = weights.block(first) +
-               std::min(part, (weights.blocks() - first) * block_bytes);
-  tile->next_step = kInt8Columns * kInt8Group / item.places;
+      (item.place - item.places + tiles) * blocks + block - first;
+  const int64_t groups = product.weights.padded_depth() / kInt8Group;
+  tile->next =
+      reinterpret_cast<const int8_t*>(ahead.begin) + ahead.bytes * part / parts;
+  tile->next_step = (ahead.bytes + parts * groups - 1) / (parts * groups);
 }
 
 void Multiplication::Run(int64_t begin, int64_t end,
@@ -149,13 +174,12 @@ void Multiplication::Run(int64_t begin, int64_t end,
   Int8Rows source(product, row_sums);
   Int8Tile tile;
   Int8Finish finish;
+  const bool has_rest = weights.rest_room() > 0;
   const bool finishes = product.functions.tile_finishes && extremes == nullptr;
   for (int64_t i = begin; i < end; ++i) {
     const Cut::Item item = cut.ItemAt(i);
-    // The next group is fetched by who will read it.
-    const bool has_next =
-        item.group + 1 < cut.groups &&
-        (cut.sections > 1 || cut.ThreadOf(i) == cut.ThreadOf(i + item.places));
+    FirstWeights::Place ahead;
+    if (item.place >= item.places - kFetchingTiles) ahead = FindAhead(i, item);
     tile.next = nullptr;
     const int64_t row = item.tile * cut.tile_rows;
     const int count = static_cast<int>(std::min(cut.tile_rows, rows - row));
@@ -166,7 +190,10 @@ void Multiplication::Run(int64_t begin, int64_t end,
     for (int64_t block = first; block < last; ++block) {
       const int64_t column = block * kInt8Columns;
       tile.weights = weights.block(block);
-      if (has_next) FindNext(item, block, &tile);
+      if (has_rest) {
+        tile.rest_taps = source.PointAtRest(weights.rest(block), count);
+      }
+      if (ahead.bytes > 0) FetchPart(ahead, item, block, &tile);
       tile.start = starts.data() + column;
       if (finishes && sink.FindFinish(row, column, &finish)) {
         tile.finish = &finish;
@@ -188,6 +215,12 @@ void Multiplication::Run(int64_t begin, int64_t end,
 
 }  // namespace
 
+FirstWeights FirstInt8Weights(const Int8Weights& weights) {
+  const int64_t bytes = weights.block_bytes();
+  return {weights.packed(), bytes, weights.blocks(),
+          std::max(bytes, std::min(kGroupBytes, bytes * weights.blocks()))};
+}
+
 int64_t Int8TileRows(int64_t line) {
   const int64_t tiles = (line + kInt8Rows - 1) / kInt8Rows;
   return (line + tiles - 1) / tiles;
@@ -203,10 +236,9 @@ Window Int8MatrixWindow() {
 std::vector<int32_t> Int8Starts(const Int8Product& product) {
   const Int8Weights& weights = product.weights;
   const auto zero = static_cast<uint32_t>(product.image.zero);
-  const auto shifted_zero =
-      static_cast<uint32_t>(product.weights_zero - kInt8Shift);
+  const auto weights_zero = static_cast<uint32_t>(weights.zero());
   const uint32_t both =
-      static_cast<uint32_t>(product.depth()) * zero * shifted_zero;
+      static_cast<uint32_t>(product.depth()) * zero * weights_zero;
   std::vector<int32_t> starts(
       static_cast<size_t>(weights.blocks() * kInt8Columns));
   const int32_t* sums = weights.sums();

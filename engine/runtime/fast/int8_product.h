@@ -13,6 +13,7 @@
 #include "engine/runtime/fast/int8_functions.h"
 #include "engine/runtime/fast/int8_stage.h"
 #include "engine/runtime/fast/int8_weights.h"
+#include "engine/runtime/fast/next_weights.h"
 #include "engine/runtime/kernels/window.h"
 #include "engine/runtime/thread_pool.h"
 
@@ -74,13 +75,12 @@ struct Int8Extremes {
 // the last one's excepted.
 int64_t Int8TileRows(int64_t line);
 
-// sum over k of (image[i, k] - image.zero) * (weights[k, j] - weights_zero),
-// wrapping in 32 bits, plus bias[j] where there is one; `weights_zero` is that
-// of the unsigned codes. A depthwise convolution has a column for each channel.
+// sum over k of (image[i, k] - image.zero) * (weights[k, j] - zero), wrapping
+// in 32 bits, plus bias[j] where there is one; `zero` is what the weights say
+// that it is. A depthwise convolution has a column for each channel.
 struct Int8Product {
   const Int8Image& image;
   const Int8Weights& weights;
-  int32_t weights_zero = 0;
   Int8Functions functions;
   bool is_depthwise = false;
   // As many as there are columns; nullptr for none.
@@ -88,6 +88,8 @@ struct Int8Product {
   // Weights are packed line by line of the window (Int8Weights::PackLines).
   // REQUIRES then: a convolution without dilation along x.
   bool is_lined = false;
+  // What comes after the product; nullptr for what is not known.
+  const FirstWeights* next = nullptr;
 
   // The products of one sum.
   int64_t depth() const {
@@ -98,6 +100,8 @@ struct Int8Product {
     return is_depthwise ? image.window.x.out : image.rows();
   }
 };
+// What a product reads first of weights.
+FirstWeights FirstInt8Weights(const Int8Weights& weights);
 // REQUIRES: weights are packed for this image, there are rows, and for a
 // depthwise convolution image.zero is within 0..255.
 // `extremes`: found too, unless nullptr.

@@ -25,7 +25,7 @@ Int8Rows::Int8Rows(const Int8Product& product, const int32_t* row_sums)
     : image_(product.image),
       row_sums_(row_sums),
       sum_codes_(product.functions.stages->sum_codes),
-      shifted_zero_(product.weights_zero - kInt8Shift),
+      weights_zero_(product.weights.zero()),
       form_(FormOf(product)),
       end_(image_.codes + image_.batch * image_.window.y.in *
                               image_.window.x.in * image_.channels),
@@ -44,7 +44,8 @@ Int8Rows::Int8Rows(const Int8Product& product, const int32_t* row_sums)
         (tap / in_line * y.dilation * x.in + tap % in_line * x.dilation) *
         image_.channels);
   }
-  pixels_.resize(static_cast<size_t>(taps_ * kInt8Rows));
+  pixels_.resize(
+      static_cast<size_t>((taps_ + product.weights.rest_room()) * kInt8Rows));
   padding_.assign(static_cast<size_t>(tap_depth_), padding_code_);
   if (form_ == Form::kLines || form_ == Form::kCopies) {
     copies_.assign(static_cast<size_t>(taps_ * tap_depth_ * kInt8Rows), 0);
@@ -71,7 +72,7 @@ void Int8Rows::Fill(int64_t first, int rows) {
       }
     }
   }
-  if (shifted_zero_ != 0) FindRowStarts(first, rows);
+  if (weights_zero_ != 0) FindRowStarts(first, rows);
 }
 
 void Int8Rows::Describe(Int8Tile* tile) const {
@@ -79,6 +80,17 @@ void Int8Rows::Describe(Int8Tile* tile) const {
   tile->taps = taps_;
   tile->depth = tap_depth_;
   tile->row_start = row_start_;
+}
+
+int64_t Int8Rows::PointAtRest(absl::Span<const int32_t> groups, int rows) {
+  const uint8_t** out = pixels_.data() + taps_ * rows;
+  const int64_t of_tap = tap_depth_ / kInt8Group;
+  for (int32_t group : groups) {
+    const uint8_t* const* pixels = pixels_.data() + group / of_tap * rows;
+    const int64_t place = group % of_tap * kInt8Group;
+    for (int r = 0; r < rows; ++r) *out++ = pixels[r] + place;
+  }
+  return static_cast<int64_t>(groups.size());
 }
 
 // Where a tile lies within one line of the output and all its windows inside of
@@ -223,7 +235,7 @@ void Int8Rows::FindRowStarts(int64_t first, int rows) {
                              ? static_cast<uint32_t>(row_sums_[first + r])
                              : SumOfRow(r, rows);
     row_start_[r] =
-        static_cast<int32_t>(-static_cast<uint32_t>(shifted_zero_) * sum);
+        static_cast<int32_t>(-static_cast<uint32_t>(weights_zero_) * sum);
   }
 }
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "absl/types/span.h"
 #include "engine/runtime/fast/int8_product.h"
 
 namespace optfarm::runtime {
@@ -23,6 +24,9 @@ class Int8Rows {
   void Fill(int64_t first, int rows);
   // Pixels, taps, depth and what rows begin with.
   void Describe(Int8Tile* tile) const;
+  // Adds taps for these groups of a row, which Fill made; they stay until the
+  // next call. Returns how many there are.
+  int64_t PointAtRest(absl::Span<const int32_t> groups, int rows);
 
  private:
   // How a window is read.
@@ -59,7 +63,7 @@ class Int8Rows {
   const Int8Image& image_;
   const int32_t* row_sums_;
   int32_t (*sum_codes_)(const uint8_t* codes, int64_t count);
-  int32_t shifted_zero_;
+  int32_t weights_zero_;
   Form form_;
   int64_t taps_ = 1;
   // Codes of a tap, and with those that fill up the last group.

@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "engine/runtime/fast/always_inline.h"
 #include "engine/runtime/fast/int8_finish.h"
 
 namespace optfarm::runtime {
@@ -23,10 +24,11 @@ inline constexpr int kInt8Columns = 32;
 inline constexpr int kInt8Rows = 12;
 
 // out[r, c] = start[c] + row_start[r]
-//   + sum over taps t and k < depth of pixels[t, r][k] * weights[t, k, c],
+//   + sum over taps t and k < DepthOf(t) of
+//     pixels[t, r][k] * weights[t, k, c],
 // wrapping in 32 bits. OWNERSHIP: all borrowed.
 struct Int8Tile {
-  // taps x rows pointers to `depth` codes each.
+  // all_taps() x rows pointers to DepthOf(tap) codes each.
   const uint8_t* const* pixels = nullptr;
   int64_t taps = 1;
   // A multiple of kInt8Group.
@@ -45,6 +47,13 @@ struct Int8Tile {
   // bytes for each group of codes. nullptr for nothing.
   const int8_t* next = nullptr;
   int64_t next_step = 0;
+  // Taps of one group behind the others (int8_weights.h).
+  int64_t rest_taps = 0;
+
+  OPTFARM_INLINE int64_t all_taps() const { return taps + rest_taps; }
+  OPTFARM_INLINE int64_t DepthOf(int64_t tap) const {
+    return tap < taps ? depth : kInt8Group;
+  }
 };
 
 // REQUIRES: 1 <= rows <= kInt8Rows.

@@ -94,9 +94,9 @@ void RunBand(const Int8Tile& tile, int rows, int row, int column) {
   }
   const int8_t* weights = tile.weights + column * kInt8Group;
   Pairs pairs[kRows];
-  for (int64_t tap = 0; tap < tile.taps; ++tap) {
+  for (int64_t tap = 0; tap < tile.all_taps(); ++tap) {
     const uint8_t* const* pixels = tile.pixels + tap * rows + row;
-    const int64_t all = tile.depth / kInt8Group;
+    const int64_t all = tile.DepthOf(tap) / kInt8Group;
     for (int64_t first = 0; first < all; first += kMostGroups) {
       const int64_t groups =
           all - first < kMostGroups ? all - first : kMostGroups;

@@ -51,9 +51,9 @@ void RunBand(const Int8Tile& tile, int rows, int row) {
     sums[r][1] = _mm512_add_epi32(start[1], of_row);
   }
   const int8_t* weights = tile.weights;
-  for (int64_t tap = 0; tap < tile.taps; ++tap) {
+  for (int64_t tap = 0; tap < tile.all_taps(); ++tap) {
     const uint8_t* const* pixels = tile.pixels + tap * rows + row;
-    for (int64_t k = 0; k < tile.depth; k += kInt8Group) {
+    for (int64_t k = 0; k < tile.DepthOf(tap); k += kInt8Group) {
       const Pairs low = Widen(weights), high = Widen(weights + 64);
       weights += kInt8Columns * kInt8Group;
 #pragma GCC unroll 6

@@ -54,9 +54,9 @@ struct Neon {
       sums[i] = {band.Start(r, c), band.Start(r, c + 4)};
     }
     const int8_t* weights = band.weights();
-    for (int64_t tap = 0; tap < band.tile.taps; ++tap) {
+    for (int64_t tap = 0; tap < band.tile.all_taps(); ++tap) {
       const uint8_t* const* pixels = band.pixels(tap);
-      for (int64_t k = 0; k < band.tile.depth; k += kInt8Group) {
+      for (int64_t k = 0; k < band.tile.DepthOf(tap); k += kInt8Group) {
         int16x4_t codes[kRows];
 #pragma GCC unroll 4
         for (int r = 0; r < kRows; ++r) codes[r] = LoadCodes(pixels[r] + k);

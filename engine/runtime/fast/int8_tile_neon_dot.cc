@@ -51,9 +51,10 @@ struct NeonDot {
     constexpr int64_t kAtOnce = kGroups * kInt8Group;
     const uint8_t* pixels[kRows];
     for (int r = 0; r < kRows; ++r) pixels[r] = band.pixels(tap)[r];
+    const int64_t depth = band.tile.DepthOf(tap);
     int8x16_t codes[kRows];
     int64_t k = 0;
-    for (; k + kAtOnce <= band.tile.depth; k += kAtOnce) {
+    for (; k + kAtOnce <= depth; k += kAtOnce) {
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r)
         codes[r] = Signed(vld1q_u8(pixels[r] + k));
@@ -63,7 +64,7 @@ struct NeonDot {
       AddGroup<kRows, kIsFirst, 3>(codes, weights + 3 * kStep, sums);
       weights += kGroups * kStep;
     }
-    for (; k < band.tile.depth; k += kInt8Group) {
+    for (; k < depth; k += kInt8Group) {
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r) {
         uint32_t group;
@@ -86,9 +87,9 @@ struct NeonDot {
     int32_t* common = band.common + band.column;
     sums.common[0] = sums.common[1] = vdupq_n_s32(0);
     const int8_t* weights = band.weights();
-    const int64_t of_tap = band.tile.depth * kInt8Columns;
-    for (int64_t tap = 0; tap < band.tile.taps; ++tap, weights += of_tap) {
+    for (int64_t tap = 0; tap < band.tile.all_taps(); ++tap) {
       AddTap<kRows, kIsFirst>(band, tap, weights, &sums);
+      weights += band.tile.DepthOf(tap) * kInt8Columns;
     }
     if constexpr (kIsFirst) {
       vst1q_s32(common, sums.common[0]);

@@ -14,9 +14,9 @@ void RunInt8TilePortable(const Int8Tile& tile, int rows) {
                 static_cast<uint32_t>(tile.row_start[r]);
     }
     const int8_t* weights = tile.weights;
-    for (int64_t tap = 0; tap < tile.taps; ++tap) {
+    for (int64_t tap = 0; tap < tile.all_taps(); ++tap) {
       const uint8_t* codes = tile.pixels[tap * rows + r];
-      for (int64_t k = 0; k < tile.depth; k += kInt8Group) {
+      for (int64_t k = 0; k < tile.DepthOf(tap); k += kInt8Group) {
         for (int c = 0; c < kInt8Columns; ++c) {
           int32_t sum = 0;
           for (int i = 0; i < kInt8Group; ++i) {

@@ -37,16 +37,17 @@ struct Tile {
     }
     const int8_t* weights = tile.weights;
     const int8_t* next = tile.next != nullptr ? tile.next : weights;
-    for (int64_t tap = 0; tap < tile.taps; ++tap) {
+    for (int64_t tap = 0; tap < tile.all_taps(); ++tap) {
       const uint8_t* const* pixels = tile.pixels + tap * kRows;
+      const int64_t depth = tile.DepthOf(tap);
       int64_t k = 0;
-      for (; k + 2 * kInt8Group <= tile.depth; k += 2 * kInt8Group) {
+      for (; k + 2 * kInt8Group <= depth; k += 2 * kInt8Group) {
         _mm_prefetch(next, _MM_HINT_T1);
         next += 2 * tile.next_step;
         AddGroups<2>(&pixels, k, weights, sums);
         weights += 2 * kGroupBytes;
       }
-      if (k < tile.depth) {
+      if (k < depth) {
         AddGroups<1>(&pixels, k, weights, sums);
         weights += kGroupBytes;
       }

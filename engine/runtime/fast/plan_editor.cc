@@ -146,6 +146,19 @@ StepChain PlanEditor::TakeChain(absl::Span<const int> members,
   return StepChain(std::move(steps), inputs, outputs, std::move(constants));
 }
 
+std::unique_ptr<Kernel> PlanEditor::TakeKernel(int number) {
+  return std::move(plan_->steps[number].kernel);
+}
+
+void PlanEditor::AddInput(int number, int slot) {
+  plan_->steps[number].inputs.push_back(slot);
+  readers_[slot].push_back(number);
+}
+
+void PlanEditor::HoldOther(int slot) {
+  plan_->slot_tensors[slot] = {graph::kNoNode, 0};
+}
+
 void PlanEditor::Fuse(absl::Span<const int> members, FusedStep fused) {
   Step made;
   std::vector<int> inner;

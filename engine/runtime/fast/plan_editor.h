@@ -72,6 +72,14 @@ class PlanEditor {
                       std::vector<ChainConstant> restored = {},
                       bool with_controls = false);
 
+  // The kernel of a step that is about to be fused as it is.
+  std::unique_ptr<Kernel> TakeKernel(int number);
+  // Has a step read one more slot, behind its others. REQUIRES: the slot is
+  // written before the step.
+  void AddInput(int number, int slot);
+  // The slot holds something else than the graph's tensor from now on.
+  void HoldOther(int slot);
+
   // Puts `fused` in the place of the last member. Its name is the last
   // member's, its op all their ops with '+' between.
   // REQUIRES: MayFuse(members, fused.outputs).

@@ -412,10 +412,10 @@ TEST_P(Int8DepthwiseTest, GivesTheSumsOfThePlainCode) {
     code = static_cast<uint8_t>(random());
   }
   ThreadPool pool(2);
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor packed,
-                               Int8Weights::PackDepthwise(filter, &pool));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Tensor packed, Int8Weights::PackDepthwise(filter, p.zero, &pool));
   const Int8Weights weights(PackedWeights(packed),
-                            Int8DepthwiseDepth(filter.shape()), p.channels);
+                            MakeInt8DepthwiseMatrix(filter.shape(), p.zero));
   std::vector<const uint8_t*> lines;
   for (int y = 0; y < p.taps_y; ++y) {
     lines.push_back(y == 0 ? nullptr : codes.data() + y * kWidth * kAll);
@@ -437,7 +437,7 @@ TEST_P(Int8DepthwiseTest, GivesTheSumsOfThePlainCode) {
   tile.dilation = p.dilation;
   tile.padding = 77;
   tile.weights = weights.block(0);
-  tile.extra = kInt8Shift - p.zero;
+  tile.sets = weights.sets(0);
   tile.start = start;
   tile.channels = p.channels;
   tile.scratch = scratch;
@@ -467,33 +467,92 @@ INSTANTIATE_TEST_SUITE_P(Windows, Int8DepthwiseTest,
                                            Depthwise{3, 3, 1, 2, 32, 3},
                                            Depthwise{5, 4, 2, 1, 17, 140},
                                            Depthwise{1, 7, 1, 1, 32, 128},
-                                           Depthwise{4, 1, 3, 1, 31, -20}));
+                                           Depthwise{3, 3, 1, 1, 32, 0},
+                                           Depthwise{3, 3, 2, 1, 30, 255},
+                                           Depthwise{4, 1, 3, 1, 31, 5}));
 
-TEST(Int8WeightsTest, PackAndUnpack) {
+struct Packing {
+  const char* name;
+  // The code of zero, and the least and the greatest that weights have.
+  int32_t zero;
+  int least, greatest;
+  // The first weight's code instead; -1 for none.
+  int first;
+  bool has_rest;
+  // What is left of zero.
+  int32_t left;
+};
+
+class Int8WeightsTest : public ::testing::TestWithParam<Packing> {};
+
+// Every weight from what is packed: its group's, and what the rest adds.
+std::vector<int32_t> SumOfGroups(const Int8Weights& weights) {
+  constexpr int64_t kBytes = kInt8Columns * kInt8Group;
+  const int64_t groups = weights.padded_depth() / kInt8Group;
+  std::vector<int32_t> sums(weights.blocks() * groups * kBytes);
+  for (int64_t b = 0; b < weights.blocks(); ++b) {
+    int32_t* of_block = sums.data() + b * groups * kBytes;
+    const int8_t* packed = weights.block(b);
+    for (int64_t i = 0; i < groups * kBytes; ++i) of_block[i] = packed[i];
+    packed += groups * kBytes;
+    for (int32_t group : weights.rest(b)) {
+      for (int i = 0; i < kBytes; ++i) {
+        of_block[group * kBytes + i] += *packed++;
+      }
+    }
+  }
+  return sums;
+}
+
+TEST_P(Int8WeightsTest, PackAndUnpack) {
+  const Packing& p = GetParam();
   std::mt19937 random(5);
+  std::uniform_int_distribution<int> pick(p.least, p.greatest);
   ThreadPool pool(2);
   for (const bool transposed : {false, true}) {
-    const Shape shape = *Shape::FromDims({7, 35});
+    const int64_t depth = transposed ? 35 : 70, columns = transposed ? 70 : 35;
+    const Shape shape = *Shape::FromDims({70, 35});
     Tensor codes = *Tensor::Allocate(tensorflow::DT_QUINT8, shape);
-    for (uint8_t& code : codes.flat<uint8_t>()) {
-      code = static_cast<uint8_t>(random());
+    for (int64_t i = 0; i < codes.num_elements(); ++i) {
+      codes.data<uint8_t>()[i] = static_cast<uint8_t>(pick(random));
     }
-    const int64_t depth = transposed ? 35 : 7, columns = transposed ? 7 : 35;
+    if (p.first >= 0) codes.data<uint8_t>()[0] = static_cast<uint8_t>(p.first);
+    const Int8Matrix matrix = MakeInt8Matrix(depth, columns, p.zero);
     OPTFARM_ASSERT_OK_AND_ASSIGN(
-        Tensor packed,
-        Int8Weights::Pack(codes, depth, columns, transposed, &pool));
-    const Int8Weights weights(PackedWeights(packed), depth, columns);
+        Tensor packed, Int8Weights::Pack(codes, matrix, transposed, &pool));
+    EXPECT_EQ(packed.TotalBytes(), matrix.bytes());
+    const Int8Weights weights(PackedWeights(packed), matrix);
     OPTFARM_ASSERT_OK_AND_ASSIGN(
         const Tensor again,
         weights.Unpack(tensorflow::DT_QUINT8, shape, transposed));
     EXPECT_EQ(codes.flat<uint8_t>(), again.flat<uint8_t>());
+    EXPECT_EQ(weights.zero(), p.left);
+    EXPECT_EQ(!weights.rest(0).empty(), p.has_rest);
+    const std::vector<int32_t> made = SumOfGroups(weights);
     int32_t sum = 0;
     for (int64_t k = 0; k < depth; ++k) {
-      sum += codes.data<uint8_t>()[transposed ? k : k * columns] - kInt8Shift;
+      const int32_t weight =
+          codes.data<uint8_t>()[transposed ? k : k * columns] - p.zero;
+      sum += weight + p.left;
+      EXPECT_EQ(
+          made[k / kInt8Group * kInt8Group * kInt8Columns + k % kInt8Group],
+          weight + p.left);
     }
     EXPECT_EQ(weights.sums()[0], sum);
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Codes, Int8WeightsTest,
+    ::testing::Values(Packing{"all_fit", 131, 3, 255, -1, false, 0},
+                      Packing{"nothing_to_take_off", 128, 0, 255, -1, false, 0},
+                      Packing{"one_does_not_fit", 131, 3, 255, 0, true, 0},
+                      Packing{"one_at_the_other_end", 100, 0, 227, 255, true,
+                              0},
+                      Packing{"one_twice_too_far", 0, 0, 127, 255, false, -128},
+                      Packing{"too_many_do_not_fit", 131, 0, 255, -1, false, 3},
+                      Packing{"no_code_is_zero", -20, 0, 255, -1, false, -148}),
+    [](const auto& test) { return std::string(test.param.name); });
 
 struct RowSums {
   int64_t size, stride, dilation, channels;

@@ -108,12 +108,16 @@ TEST(Int8TilesTest, GiveTheBitsOfThePlainCodeWhateverTheSize) {
     for (int round = 0; round < 150; ++round) {
       const int rows = random.Pick(1, kInt8Rows), taps = random.Pick(1, 4);
       const int depth = kInt8Group * random.Pick(1, 20);
+      const int rest = random.Pick(0, 1) * random.Pick(1, 3);
       const auto codes = random.Bytes<uint8_t>(taps * rows * depth, 255);
-      const Aligned<int8_t> weights(
-          random.Bytes<int8_t>(taps * depth * kInt8Columns, -128));
+      const Aligned<int8_t> weights(random.Bytes<int8_t>(
+          (taps * depth + rest * kInt8Group) * kInt8Columns, -128));
       std::vector<const uint8_t*> pixels;
       for (int i = 0; i < taps * rows; ++i) {
         pixels.push_back(codes.data() + i * depth);
+      }
+      for (int i = 0; i < rest * rows; ++i) {
+        pixels.push_back(pixels[random.Pick(0, taps * rows - 1)]);
       }
       int32_t start[kInt8Columns], row_start[kInt8Rows];
       random.Fill(start, 0);
@@ -123,6 +127,7 @@ TEST(Int8TilesTest, GiveTheBitsOfThePlainCodeWhateverTheSize) {
       tile.pixels = pixels.data();
       tile.taps = taps;
       tile.depth = depth;
+      tile.rest_taps = rest;
       tile.weights = weights.data;
       tile.start = start;
       tile.row_start = row_start;
@@ -132,7 +137,7 @@ TEST(Int8TilesTest, GiveTheBitsOfThePlainCodeWhateverTheSize) {
       code.functions.tile(tile, rows);
       ASSERT_EQ(0, std::memcmp(expected, made, sizeof(made)))
           << code.name << ", " << rows << " rows, " << taps << " taps, depth "
-          << depth;
+          << depth << ", rest " << rest;
     }
   }
 }
@@ -154,8 +159,9 @@ TEST(Int8TilesTest, DepthwiseGivesTheBitsOfThePlainCodeWhateverTheSize) {
         const bool exists = random.Pick(0, 4) != 0;
         lines.push_back(exists ? codes.data() + y * kWidth * kAll : nullptr);
       }
-      std::vector<int8_t> packed =
-          random.Bytes<int8_t>(tile.taps_x * groups * kInt8ColumnBytes, -128);
+      tile.sets = random.Pick(1, 3);
+      std::vector<int8_t> packed = random.Bytes<int8_t>(
+          tile.sets * tile.taps_x * groups * kInt8ColumnBytes, -128);
       // Rows that fill up the last group.
       for (size_t i = 0; i < packed.size(); ++i) {
         const int group = static_cast<int>(i / kInt8ColumnBytes) % groups;
@@ -175,7 +181,6 @@ TEST(Int8TilesTest, DepthwiseGivesTheBitsOfThePlainCodeWhateverTheSize) {
       tile.dilation = random.Pick(1, 2);
       tile.padding = static_cast<uint8_t>(random.Pick(0, 255));
       tile.weights = weights.data;
-      tile.extra = random.Pick(0, 1) * random.Pick(-200, 200);
       tile.start = start;
       tile.channels = random.Pick(1, kInt8Columns);
       tile.scratch = scratch;

@@ -31,6 +31,9 @@ struct Form {
   int stride = 1;
   float input_min = -0.6f;
   DataType bias = DT_FLOAT;
+  // Of unsigned weights: only so many have codes that do not fit in eight bits
+  // when zero's is taken off; -1 for no matter which.
+  int outliers = -1;
 };
 
 class WholeLayerTest : public ::testing::TestWithParam<Form> {
@@ -42,7 +45,7 @@ class WholeLayerTest : public ::testing::TestWithParam<Form> {
     graph_.Placeholder("x", DT_QUINT8);
     graph_.Const("low", Tensor::Scalar(form.input_min));
     graph_.Const("high", Tensor::Scalar(3.1f));
-    graph_.Const("w", Codes(form.weights, form.filter));
+    graph_.Const("w", Weights());
     AddWeightRanges();
     std::vector<std::string> inputs = {"x", "w"};
     if (absl::StrContains(form.op, "WithBias")) {
@@ -66,6 +69,21 @@ class WholeLayerTest : public ::testing::TestWithParam<Form> {
     auto *bytes = static_cast<uint8_t *>(codes.raw());
     for (int64_t i = 0; i < codes.num_elements(); ++i) {
       bytes[i] = static_cast<uint8_t>(random_());
+    }
+    return codes;
+  }
+  Tensor Weights() {
+    const Form &form = GetParam();
+    Tensor codes = Codes(form.weights, form.filter);
+    if (form.outliers < 0) return codes;
+    // Zero is 85.
+    auto *bytes = static_cast<uint8_t *>(codes.raw());
+    for (int64_t i = 0; i < codes.num_elements(); ++i) {
+      bytes[i] = static_cast<uint8_t>(bytes[i] % 213);
+    }
+    for (int i = 0; i < form.outliers; ++i) {
+      bytes[random_() % codes.num_elements()] =
+          static_cast<uint8_t>(213 + random_() % 43);
     }
     return codes;
   }
@@ -239,6 +257,52 @@ INSTANTIATE_TEST_SUITE_P(
              {3, 3, 32, 1},
              DT_QUINT8,
              false},
+        // Unsigned weights, few of which do not fit in eight bits.
+        Form{"QuantizedConv2DWithBiasAndReluAndRequantize",
+             {1, 7, 6, 64},
+             {3, 3, 64, 70},
+             DT_QUINT8,
+             false,
+             1,
+             -0.6f,
+             DT_FLOAT,
+             7},
+        Form{"QuantizedConv2DWithBiasAndReluAndRequantize",
+             {2, 9, 9, 3},
+             {3, 3, 3, 40},
+             DT_QUINT8,
+             false,
+             2,
+             -0.6f,
+             DT_FLOAT,
+             2},
+        Form{"QuantizedConv2DWithBias",
+             {1, 13, 5, 32},
+             {1, 1, 32, 64},
+             DT_QUINT8,
+             false,
+             1,
+             -0.6f,
+             DT_QINT32,
+             2},
+        Form{"QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+             {1, 14, 13, 100},
+             {3, 3, 100, 1},
+             DT_QUINT8,
+             false,
+             1,
+             -0.6f,
+             DT_FLOAT,
+             2},
+        Form{"QuantizedMatMulWithBias",
+             {5, 270},
+             {270, 33},
+             DT_QUINT8,
+             false,
+             1,
+             -0.6f,
+             DT_FLOAT,
+             3},
         Form{"QuantizedMatMulWithBiasAndReluAndRequantize", {3, 50}, {50, 37}},
         Form{"QuantizedMatMulWithBiasAndDequantize", {1, 64}, {64, 100}},
         Form{"QuantizedMatMulWithBias", {2, 27}, {27, 10}, DT_QUINT8, false}));
