@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/types/span.h"
 #include "engine/graph/graph.h"
 #include "engine/optimize/calibration.h"
 #include "engine/optimize/gates.h"
@@ -38,6 +39,12 @@ struct Attempt {
   // All steps, freezing included.
   std::vector<transforms::TransformStep> steps;
   transforms::PipelineReport pipeline;
+  // The graph before its file was made smaller, with the names and constants
+  // that layers are known by, and how many steps had been run; nullopt when
+  // `graph` is as readable.
+  std::optional<graph::Graph> readable;
+  size_t readable_steps = 0;
+  int64_t readable_bytes = 0;
   // Empty logs when nothing was calibrated.
   Observation observed;
   // Empty when no weight was rounded anew.
@@ -64,6 +71,17 @@ struct Attempt {
   std::optional<v1::PairedAccuracy> paired;
   std::optional<v1::PairedAccuracy> paired_top5;
   std::vector<v1::SampleComparison> worst_samples;
+
+  // The graph that layers are looked at in, and how its nodes were renamed.
+  const graph::Graph& ReadableGraph() const {
+    return readable.has_value() ? *readable : graph;
+  }
+  std::vector<transforms::RenamedNode> ReadableNames() const {
+    const auto all = absl::MakeConstSpan(pipeline.steps);
+    return transforms::MakeNameMap(
+        readable.has_value() ? all.first(readable_steps) : all,
+        ReadableGraph());
+  }
 };
 
 }  // namespace optfarm::optimize

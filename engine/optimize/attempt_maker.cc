@@ -7,11 +7,13 @@
 #include "absl/strings/string_view.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "engine/formats/graph_file.h"
 #include "engine/optimize/adaptive_rounding.h"
 #include "engine/optimize/bias_correction.h"
 #include "engine/optimize/channel_equalization.h"
 #include "engine/optimize/recipe_steps.h"
 #include "engine/transforms/expanded_layers.h"
+#include "engine/transforms/idle_biases.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -26,6 +28,40 @@ bool HasStep(absl::Span<const TransformStep> steps, absl::string_view name) {
   return std::any_of(
       steps.begin(), steps.end(),
       [&](const TransformStep& step) { return step.name == name; });
+}
+
+void AddSteps(const std::vector<TransformStep>& steps,
+              const transforms::PipelineReport& report, Attempt* attempt) {
+  attempt->steps.insert(attempt->steps.end(), steps.begin(), steps.end());
+  attempt->pipeline.steps.insert(attempt->pipeline.steps.end(),
+                                 report.steps.begin(), report.steps.end());
+}
+
+absl::StatusOr<int64_t> FileBytes(const graph::Graph& graph) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
+                           formats::SerializeGraphDef(graph.ToDef()));
+  return static_cast<int64_t>(bytes.size());
+}
+
+// What makes a file smaller, the dearest last.
+std::vector<std::vector<TransformStep>> WaysToBeSmaller(
+    const OptimizerInput& in) {
+  std::vector<std::vector<TransformStep>> ways;
+  for (const char* as_half : {"false", "true"}) {
+    ways.push_back({{"pool_constants", {{"as_half", as_half}}},
+                    {"sort_by_execution_order", {}}});
+  }
+  if (!in.recipe->file_size().shorten_names()) return ways;
+  TransformStep names = {"obfuscate_names", {}};
+  if (in.detector.has_value()) {
+    // What goes into the selection of boxes is compared by its names.
+    for (const graph::TensorName& raw : in.detector->raw) {
+      names.parameters.push_back({"exclude_node", raw.node});
+    }
+  }
+  ways.push_back(ways.back());
+  ways.back().push_back(std::move(names));
+  return ways;
 }
 
 }  // namespace
@@ -50,9 +86,7 @@ absl::Status AttemptMaker::RunMore(const std::vector<TransformStep>& steps,
       const transforms::PipelineReport report,
       transforms::RunTransforms(&attempt->graph, steps, in_.inputs, in_.outputs,
                                 options));
-  attempt->steps.insert(attempt->steps.end(), steps.begin(), steps.end());
-  attempt->pipeline.steps.insert(attempt->pipeline.steps.end(),
-                                 report.steps.begin(), report.steps.end());
+  AddSteps(steps, report, attempt);
   return absl::OkStatus();
 }
 
@@ -131,6 +165,13 @@ absl::Status AttemptMaker::AdaptRounding(const graph::Graph& floats,
       attempt->rounding,
       FindRounding(floats, attempt->graph,
                    {in_.inputs, samples_, in_.threads, in_.reader}));
+  if (attempt->spared.corrects_biases) {
+    // The biases behind them are corrected later.
+    for (const std::string& bias :
+         transforms::FindIdleBiases(attempt->graph, in_.outputs)) {
+      attempt->rounding.erase(bias);
+    }
+  }
   if (attempt->rounding.empty()) return absl::OkStatus();
   OPTFARM_RETURN_IF_ERROR(
       WriteFileAtomically(JoinPath(in_.out_folder, kRoundingFile),
@@ -148,8 +189,9 @@ absl::Status AttemptMaker::Correct(Attempt* attempt) {
   }
   OPTFARM_RETURN_IF_ERROR(in_.reader->CheckBad());
   graph::Graph corrected = attempt->graph.Clone();
-  OPTFARM_RETURN_IF_ERROR(
-      transforms::ExpandLayers(*in_.original, attempt->factors, &corrected));
+  OPTFARM_RETURN_IF_ERROR(transforms::ExpandLayers(
+      *in_.original, attempt->factors,
+      transforms::FindIdleBiases(attempt->graph, in_.outputs), &corrected));
   OPTFARM_ASSIGN_OR_RETURN(transforms::ConstantShifts shifts,
                            CorrectBiases(*in_.original, in_.inputs, samples,
                                          in_.threads, &corrected));
@@ -164,6 +206,31 @@ absl::Status AttemptMaker::Correct(Attempt* attempt) {
   // The graph is made by the step that the report names, so that the report
   // says how to make it.
   return RunMore({{"shift_constants", {{"shift_file", kShiftFile}}}}, attempt);
+}
+
+absl::Status AttemptMaker::MakeSmaller(Attempt* attempt) const {
+  const v1::FileSize& wanted = in_.recipe->file_size();
+  if (!wanted.has_aim_ratio() || in_.original_bytes < wanted.from_bytes()) {
+    return absl::OkStatus();
+  }
+  const double most =
+      wanted.aim_ratio() * static_cast<double>(in_.original_bytes);
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t bytes, FileBytes(attempt->graph));
+  if (static_cast<double>(bytes) <= most) return absl::OkStatus();
+  for (const std::vector<TransformStep>& steps : WaysToBeSmaller(in_)) {
+    graph::Graph smaller = attempt->graph.Clone();
+    OPTFARM_ASSIGN_OR_RETURN(
+        const transforms::PipelineReport report,
+        transforms::RunTransforms(&smaller, steps, in_.inputs, in_.outputs));
+    OPTFARM_ASSIGN_OR_RETURN(const int64_t left, FileBytes(smaller));
+    if (static_cast<double>(left) > most) continue;
+    attempt->readable_steps = attempt->pipeline.steps.size();
+    attempt->readable_bytes = bytes;
+    attempt->readable = std::exchange(attempt->graph, std::move(smaller));
+    AddSteps(steps, report, attempt);
+    break;
+  }
+  return absl::OkStatus();
 }
 
 absl::Status AttemptMaker::Learn(
@@ -192,12 +259,16 @@ absl::Status AttemptMaker::Learn(
     OPTFARM_RETURN_IF_ERROR(Correct(attempt));
   }
   if (HasStep(attempt->steps, "quantize_layers")) {
-    // Ends of ranges are alike in many layers.
-    OPTFARM_RETURN_IF_ERROR(RunMore(
-        {{"merge_duplicate_nodes", {}}, {"sort_by_execution_order", {}}},
-        attempt));
+    // Ends of ranges are alike in many layers. What became one op has another's
+    // defaults.
+    std::vector<TransformStep> last = {{"merge_duplicate_nodes", {}},
+                                       {"sort_by_execution_order", {}}};
+    if (HasStep(attempt->steps, "remove_default_attributes")) {
+      last.insert(last.begin(), {"remove_default_attributes", {}});
+    }
+    OPTFARM_RETURN_IF_ERROR(RunMore(last, attempt));
   }
-  return absl::OkStatus();
+  return MakeSmaller(attempt);
 }
 
 absl::Status AttemptMaker::RestoreFiles(const Attempt& attempt) const {

@@ -56,6 +56,8 @@ class AttemptMaker {
   absl::Status Equalize(Attempt* attempt);
   absl::Status AdaptRounding(const graph::Graph& floats, Attempt* attempt);
   absl::Status Correct(Attempt* attempt);
+  // Makes the file as small as the recipe aims at, where it can.
+  absl::Status MakeSmaller(Attempt* attempt) const;
   absl::Status WriteLogs(const Observation& observed) const;
   // Makes a file of the job's folder hold `text`; no file when that is empty.
   absl::Status RestoreFile(absl::string_view name,

@@ -30,7 +30,8 @@ constexpr char kIntegerChain[] = R"(transforms:
   - quantize_layers
   - dequantize_wide
   - normalize_weights: {minimum_size: 64}
-  - quantize_weights: {minimum_size: 160, ignore_op: [Add, AddV2, BiasAdd, Mul]}
+  - quantize_weights: {minimum_size: 160, ignore_op: [Add, AddV2, BiasAdd, Mul,
+      FusedBatchNorm, FusedBatchNormV2, FusedBatchNormV3]}
   - strip_unused_nodes
   - remove_default_attributes
   - sort_by_execution_order
@@ -55,6 +56,12 @@ constexpr char kBounds[] = R"(bounds:
   min_top1_agreement: 0.9
   min_snr_db: 20
   max_size_ratio: 1
+)";
+
+constexpr char kFileSize[] = R"(file_size:
+  aim_ratio: 0.27
+  from_bytes: 1000000
+  shorten_names: true
 )";
 
 // In the order that they are listed in.
@@ -95,14 +102,16 @@ description: 8-bit weights and 8-bit arithmetic, layer by layer, with ranges tak
         sort_by_execution_order
       correct_biases: true
   layer_attempts: 6
-)"),
+)",
+                   kFileSize),
       absl::StrCat(R"(name: int8-fast
 description: Whatever can be computes in 8 bits, with ranges from your data; the bounds say whether the net survives it.
 )",
                    kIntegerChain, kVerification, kBounds, R"(keep_float:
   correct_biases: true
   adapt_rounding: true
-)"),
+)",
+                   kFileSize),
       absl::StrCat(R"(name: int8-tf14
 description: TensorFlow 1.4's own 8-bit chain with ranges computed in every run, for comparison; nothing is bounded.
 transforms:

@@ -227,6 +227,36 @@ absl::Status WithSuspicions(const absl::Status& status,
       status.message(), ". About the data: ", absl::StrJoin(suspicions, " ")));
 }
 
+bool HasHalves(const Attempt& attempt) {
+  const auto ids = attempt.graph.Ids();
+  return std::any_of(ids.begin(), ids.end(), [&](graph::NodeId id) {
+    const graph::Node& node = attempt.graph.node(id);
+    const auto from =
+        graph::GetTypeOr(node.def(), "SrcT", tensorflow::DT_INVALID);
+    return node.op() == "Cast" && from.ok() && *from == tensorflow::DT_HALF;
+  });
+}
+
+std::string WhyLessReadable(const Attempt& best, const OptimizerInput& job) {
+  const double original =
+      static_cast<double>(std::max<int64_t>(job.original_bytes, 1));
+  std::string text = absl::StrFormat(
+      "So that the file is at most %.4g times the original's and not %.4g "
+      "times, small constants were put together in a few%s",
+      job.recipe->file_size().aim_ratio(),
+      static_cast<double>(best.readable_bytes) / original,
+      HasHalves(best) ? ", those of 8-bit layers as 16-bit floats" : "");
+  const bool has_names =
+      transforms::MakeNameMap(best.pipeline.steps, best.graph).empty();
+  return absl::StrCat(
+      text, has_names
+                ? "."
+                : absl::StrCat(", and nodes got names that say nothing; ",
+                               transforms::kNameMapFile, " has the old ones. ",
+                               "file_size.shorten_names in the recipe says "
+                               "whether that may be done."));
+}
+
 // Warnings about the data and what came of it.
 void AddWarnings(const Dataset& dataset,
                  const std::vector<std::string>& suspicions,
@@ -269,6 +299,7 @@ void AddWarnings(const Dataset& dataset,
         static_cast<double>(best.facts.bytes_after) /
             static_cast<double>(std::max<int64_t>(job.original_bytes, 1))));
   }
+  if (best.readable.has_value()) warn(WhyLessReadable(best, job));
   for (const auto& step : best.pipeline.steps) {
     for (const std::string& text : step.report.warnings) warn(text);
     if (!step.ignored_error.ok()) {

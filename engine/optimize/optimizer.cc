@@ -196,7 +196,7 @@ absl::StatusOr<std::vector<v1::LayerSensitivity>> Optimizer::MeasureLayersAlone(
   SensitivityJob job;
   job.original = in_.original;
   job.floats = &floats;
-  job.result = &attempt.graph;
+  job.result = &attempt.ReadableGraph();
   job.inputs = in_.inputs;
   job.outputs = in_.outputs;
   job.samples = samples;
@@ -211,43 +211,42 @@ absl::StatusOr<std::vector<v1::LayerHistogram>> Optimizer::MeasureDistributions(
   const std::vector<std::string> names(wanted.begin(), wanted.end());
   std::vector<int64_t> samples = judgement_.judge().samples;
   samples.resize(std::min<size_t>(samples.size(), kLayerSamples));
-  return MeasureHistograms(
-      *in_.original, attempt.graph,
-      transforms::MakeNameMap(attempt.pipeline.steps, attempt.graph), names,
-      in_.inputs, samples, in_.threads, in_.reader);
+  return MeasureHistograms(*in_.original, attempt.ReadableGraph(),
+                           attempt.ReadableNames(), names, in_.inputs, samples,
+                           in_.threads, in_.reader);
 }
 
 absl::StatusOr<std::vector<v1::TensorComparison>> Optimizer::CompareLayersOn(
     const Reference& reference, const Attempt& attempt) {
+  const graph::Graph& graph = attempt.ReadableGraph();
   OPTFARM_ASSIGN_OR_RETURN(
       const std::vector<Layer> layers,
-      FindLayers(*in_.original, attempt.graph,
-                 transforms::MakeNameMap(attempt.pipeline.steps, attempt.graph),
-                 in_.inputs, kMaxLayers));
+      FindLayers(*in_.original, graph, attempt.ReadableNames(), in_.inputs,
+                 kMaxLayers));
   std::vector<int64_t> samples = reference.samples;
   samples.resize(std::min<size_t>(samples.size(), kLayerSamples));
-  auto compared = CompareLayers(*in_.original, attempt.graph, layers,
-                                in_.inputs, samples, in_.threads, in_.reader);
+  auto compared = CompareLayers(*in_.original, graph, layers, in_.inputs,
+                                samples, in_.threads, in_.reader);
   if (compared.status().code() != absl::StatusCode::kFailedPrecondition) {
     return compared;
   }
   // A Switch cut a tensor off.
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<Layer> sure,
                            LayersOfEveryRun(*in_.original, layers));
-  return CompareLayers(*in_.original, attempt.graph, sure, in_.inputs, samples,
+  return CompareLayers(*in_.original, graph, sure, in_.inputs, samples,
                        in_.threads, in_.reader);
 }
 
 absl::StatusOr<std::vector<std::string>> Optimizer::LayersToSpare(
     const Attempt& attempt, const Spared& spared) {
-  const int eight_bit = CountEightBit(attempt.graph);
+  const int eight_bit = CountEightBit(attempt.ReadableGraph());
   if (eight_bit == 0) return std::vector<std::string>();
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::TensorComparison> layers,
                            CompareLayersOn(judgement_.guide(), attempt));
   const size_t step = (eight_bit + kLayersPerStep - 1) / kLayersPerStep;
-  std::vector<std::string> worst = WorstLayers(
-      *in_.original, attempt.graph, layers, layers.size(),
-      transforms::MakeNameMap(attempt.pipeline.steps, attempt.graph));
+  std::vector<std::string> worst =
+      WorstLayers(*in_.original, attempt.ReadableGraph(), layers, layers.size(),
+                  attempt.ReadableNames());
   // `attempt` is the best so far; later ones may have spared some already.
   std::erase_if(worst, [&](const std::string& node) {
     return spared.nodes.count(node) > 0;
@@ -263,8 +262,8 @@ absl::Status Optimizer::SpareInputLayers(Attempt* best) {
           std::max(kQuiet, keep_float.aim_snr_db())) {
     return absl::OkStatus();
   }
-  const std::vector<std::string> layers = InputLayers(
-      best->graph, transforms::MakeNameMap(best->pipeline.steps, best->graph));
+  const std::vector<std::string> layers =
+      InputLayers(best->ReadableGraph(), best->ReadableNames());
   if (layers.empty()) return absl::OkStatus();
   Spared spared = best->spared;
   spared.nodes.insert(layers.begin(), layers.end());

@@ -3,6 +3,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -169,6 +170,9 @@ Checker CheckAll(const v1::Recipe& recipe) {
                 recipe.keep_float().input_layers_gain_db(), 0, 1000);
   checker.Range("keep_float.attempts", recipe.keep_float().attempts_size(), 0,
                 kMaxLayerAttempts);
+  checker.Range("file_size.aim_ratio", recipe.file_size().aim_ratio(), 0, 1000);
+  checker.Range("file_size.from_bytes", recipe.file_size().from_bytes(), 0,
+                std::numeric_limits<int32_t>::max());
   return checker;
 }
 

@@ -24,8 +24,11 @@ enum class SoundPart {
   kRate,
 };
 
-// Samples are cut or filled up with silence to the length the input wants.
-// ERRORS: InvalidArgument for bytes that are no WAV file.
+// Samples are cut or filled up with silence to the length the input wants:
+// [samples, channels], or for one channel any shape with one axis longer than
+// 1.
+// ERRORS: InvalidArgument for bytes that are no WAV file, and for an input that
+// no sound fits.
 absl::StatusOr<runtime::Tensor> SoundValue(SoundPart part,
                                            const ModelTensor& input,
                                            absl::string_view bytes);

@@ -31,6 +31,7 @@ TransformDef InsertLoggingTransform();
 TransformDef MergeDuplicateNodesTransform();
 TransformDef NormalizeWeightsTransform();
 TransformDef ObfuscateNamesTransform();
+TransformDef PoolConstantsTransform();
 TransformDef QuantizeLayersTransform();
 TransformDef QuantizeNodesTransform();
 TransformDef QuantizeWeightsTransform();

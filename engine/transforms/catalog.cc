@@ -37,6 +37,7 @@ std::vector<TransformDef> MakeCatalog() {
       MergeDuplicateNodesTransform(),
       NormalizeWeightsTransform(),
       ObfuscateNamesTransform(),
+      PoolConstantsTransform(),
       QuantizeLayersTransform(),
       QuantizeNodesTransform(),
       QuantizeWeightsTransform(),

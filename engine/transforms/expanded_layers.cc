@@ -193,14 +193,15 @@ absl::Status Expand(NodeId id, const Exit& exit, const std::string& sum_name,
 }  // namespace
 
 absl::Status ExpandLayers(const Graph& original, const ChannelFactors& factors,
-                          Graph* graph) {
+                          const IdleBiases& idle, Graph* graph) {
   for (NodeId id : graph->Ids()) {
     if (!graph->Has(id)) continue;
     const graph::Node& node = graph->node(id);
     if (!absl::StartsWith(node.op(), "Quantized") ||
         !absl::StrContains(node.op(), "WithBias") ||
         node.inputs().size() < kInputs ||
-        !IsConst(graph->node(node.inputs()[2].node))) {
+        !IsConst(graph->node(node.inputs()[2].node)) ||
+        idle.contains(graph->node(node.inputs()[2].node).name())) {
       continue;
     }
     const Exit exit = FindExit(*graph, id);

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "engine/graph/graph.h"
+#include "engine/transforms/idle_biases.h"
 #include "engine/transforms/scale_channels.h"
 #include "engine/transforms/shift_constants.h"
 
@@ -24,9 +25,11 @@ namespace optfarm::transforms {
 //
 // `factors` are those that scale_channels multiplied layers with, by the names
 // they had before. Their additions are done on the original's scale, with
-// constants of their own that are called NAME/unscaled.
+// constants of their own that are called NAME/unscaled. Layers with one of the
+// biases in `idle` stay as they are.
 absl::Status ExpandLayers(const graph::Graph& original,
-                          const ChannelFactors& factors, graph::Graph* graph);
+                          const ChannelFactors& factors, const IdleBiases& idle,
+                          graph::Graph* graph);
 
 // What is to be added to the constants of `graph` when these shifts were found
 // for its expanded form.

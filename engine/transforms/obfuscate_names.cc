@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "engine/graph/graph.h"
@@ -54,16 +55,22 @@ void RenameColocations(
 }
 
 absl::Status ObfuscateNames(Graph* graph, TransformContext* context) {
+  const std::vector<std::string> nodes =
+      context->arguments().Strings("exclude_node");
+  const absl::flat_hash_set<std::string> excluded(nodes.begin(), nodes.end());
+  const auto stays = [&](const std::string& name) {
+    return context->IsInputOrOutput(name) || excluded.contains(name);
+  };
   absl::flat_hash_map<std::string, std::string> new_names;
   std::vector<NodeId> renamed;
   int64_t counter = 0;
   for (NodeId id : graph->Ids()) {
     const std::string& name = graph->node(id).name();
-    if (context->IsInputOrOutput(name)) continue;
+    if (stays(name)) continue;
     std::string next;
     do {
       next = CounterName(counter++);
-    } while (context->IsInputOrOutput(next));
+    } while (stays(next));
     context->RecordRename(name, next);
     if (name == next) continue;
     new_names.emplace(name, next);
@@ -90,7 +97,9 @@ TransformDef ObfuscateNamesTransform() {
           .summary =
               "Gives nodes short names that say nothing; the old ones are kept "
               "in a file beside the graph.",
-          .parameters = {},
+          .parameters = {{.name = "exclude_node",
+                          .help = "Name of a node that keeps it.",
+                          .repeated = true}},
           .run = ObfuscateNames};
 }
 

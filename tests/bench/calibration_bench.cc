@@ -175,7 +175,9 @@ absl::StatusOr<Graph> Expanded(const Bench& bench,
   OPTFARM_RETURN_IF_ERROR(
       transforms::RunTransforms(&graph, steps, bench.inputs, bench.outputs)
           .status());
-  OPTFARM_RETURN_IF_ERROR(transforms::ExpandLayers(bench.original, {}, &graph));
+  OPTFARM_RETURN_IF_ERROR(transforms::ExpandLayers(
+      bench.original, {}, transforms::FindIdleBiases(graph, bench.outputs),
+      &graph));
   return graph;
 }
 

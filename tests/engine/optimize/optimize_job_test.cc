@@ -131,6 +131,76 @@ TEST(OptimizeJobTest, KeepsTheNamesThatATransformHid) {
                                 ::testing::Gt(0))));
 }
 
+// What the file is to be, over what it was, where `less` bytes of `of` are to
+// go.
+void AimAtLess(const v1::Report& of, int64_t less, OptimizeRequest* request) {
+  v1::FileSize* wanted = request->recipe.mutable_file_size();
+  wanted->set_from_bytes(0);
+  wanted->set_shorten_names(true);
+  wanted->set_aim_ratio(
+      static_cast<double>(of.size_after().file_bytes() - less) /
+      static_cast<double>(of.size_before().file_bytes()));
+}
+
+TEST(OptimizeJobTest, PutsConstantsTogetherWhenTheFileIsTooLarge) {
+  OptimizeRequest request = Request("int8");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report large, RunJob(request));
+  EXPECT_THAT(large.transform_string(), Not(HasSubstr("pool_constants")));
+  AimAtLess(large, 10, &request);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
+  EXPECT_LE(report.size_after().file_bytes(),
+            large.size_after().file_bytes() - 10);
+  EXPECT_THAT(report.transform_string(),
+              AllOf(HasSubstr("pool_constants(as_half=false)"),
+                    Not(HasSubstr("obfuscate_names"))));
+  EXPECT_THAT(report.warnings(), Contains(HasSubstr("put together")));
+  AimAtLess(report, 1, &request);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report halves, RunJob(request));
+  EXPECT_THAT(halves.transform_string(),
+              AllOf(HasSubstr("pool_constants(as_half=true)"),
+                    Not(HasSubstr("obfuscate_names"))));
+  EXPECT_THAT(halves.warnings(), Contains(HasSubstr("16-bit floats")));
+}
+
+TEST(OptimizeJobTest, NamesGoLastAndLayersKeepTheirs) {
+  OptimizeRequest request = Request("int8");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report large, RunJob(request));
+  // Twice: pools come first, exact ones and those of 16-bit floats.
+  AimAtLess(large, 10, &request);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report exact, RunJob(request));
+  AimAtLess(exact, 1, &request);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report pooled, RunJob(request));
+  AimAtLess(pooled, 1, &request);
+  request.recipe.mutable_verification()->set_sensitivity(true);
+  request.recipe.mutable_verification()->add_histograms("relu");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
+  EXPECT_THAT(report.transform_string(), HasSubstr("obfuscate_names"));
+  EXPECT_THAT(report.warnings(), Contains(HasSubstr("name_map.tsv")));
+  EXPECT_LT(report.size_after().file_bytes(), pooled.size_after().file_bytes());
+  EXPECT_THAT(report.layers_compared(),
+              Contains(Property(&v1::TensorComparison::name, "relu")));
+  EXPECT_THAT(report.sensitivity(),
+              Contains(Property(&v1::LayerSensitivity::name, "relu")));
+  EXPECT_EQ(report.histograms_size(), 1);
+  EXPECT_EQ(report.outputs_compared(0).name(), "softmax");
+}
+
+TEST(OptimizeJobTest, NothingIsDoneForASizeThatCannotBeReached) {
+  OptimizeRequest request = Request("int8");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report large, RunJob(request));
+  request.out_folder = FreshFolder();
+  request.recipe.mutable_file_size()->set_from_bytes(0);
+  request.recipe.mutable_file_size()->set_aim_ratio(0.01);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
+  EXPECT_EQ(report.optimized_model().sha256(),
+            large.optimized_model().sha256());
+  // Nor for originals that are small anyway.
+  AimAtLess(large, 10, &request);
+  request.recipe.mutable_file_size()->set_from_bytes(1 << 20);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report small, RunJob(request));
+  EXPECT_EQ(small.optimized_model().sha256(), large.optimized_model().sha256());
+}
+
 TEST(OptimizeJobTest, TheSameWorkGivesTheSameBytes) {
   OptimizeRequest request = Request("int8");
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report first, RunJob(request));

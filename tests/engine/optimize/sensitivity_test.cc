@@ -6,11 +6,14 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
+#include "engine/formats/npy.h"
 #include "engine/optimize/optimize_job.h"
 #include "engine/optimize/recipes.h"
 #include "tests/engine/optimize/small_model.h"
+#include "tests/support/loop_graph.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 
@@ -102,6 +105,36 @@ TEST(SensitivityTest, NoLayerAloneIsWorseThanWithAllBeforeIt) {
     EXPECT_GE(layer.alone_snr_db(), layer.cumulative_snr_db() - 3)
         << layer.name();
   }
+}
+
+// Its tensor is that of the last iteration; what it loses in all of them is
+// seen in the outputs.
+TEST(SensitivityTest, ALayerInsideALoopIsMeasuredToo) {
+  OptimizeRequest request;
+  request.model_path =
+      WriteModel(::optfarm::testing::Loop().Build().ToDef(), FreshFolder());
+  request.recipe = *BuiltInRecipe("int8-fast");
+  request.recipe.mutable_verification()->set_sensitivity(true);
+  std::vector<float> values;
+  for (int i = 0; i < 12 * 6; ++i) {
+    values.push_back(static_cast<float>(i * 37 % 101 - 50) / 50.0f);
+  }
+  const std::string array = JoinPath(FreshFolder(), "x.npy");
+  OPTFARM_ASSERT_OK(formats::SaveNpy(
+      runtime::Tensor::FromValues<float>(runtime::Shape({12, 2, 3}), values)
+          .ToProto(),
+      array));
+  request.calibration_arrays = {{"in", array}};
+  request.out_folder = FreshFolder();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
+                               RunOptimize(request, nullptr));
+  ASSERT_EQ(report.sensitivity_size(), 1);
+  const v1::LayerSensitivity& layer = report.sensitivity(0);
+  EXPECT_EQ(layer.name(), "relu");
+  EXPECT_GT(layer.alone_snr_db(), 20);
+  // The only layer loses what the result loses.
+  EXPECT_NEAR(layer.output_snr_db(), report.outputs_compared(0).snr_db(), 3);
+  EXPECT_EQ(layer.float_bytes_more(), 3 * 9);
 }
 
 TEST(SensitivityTest, FloatGraphsHaveNoSuchLayers) {

@@ -232,7 +232,7 @@ TEST(ExpandLayersTest, AddsBiasesInFloatUnderTheirOldNames) {
   Freeze(&graph, in);
   MustApply(&graph, kFuse, "in", "relu2");
   const std::vector<float> fused = Answer(graph, in, "relu2");
-  OPTFARM_ASSERT_OK(ExpandLayers(original, {}, &graph));
+  OPTFARM_ASSERT_OK(ExpandLayers(original, {}, {}, &graph));
   EXPECT_EQ(Show(graph, "add1"), "Add(relu1/eightbit/floats, eightbit/1/bias)");
   EXPECT_EQ(Show(graph, "add2"), "Add(relu2/eightbit/floats, eightbit/2/bias)");
   EXPECT_THAT(Answer(graph, in, "relu2/eightbit/relu"), AllNear(fused, 0.02f));

@@ -86,7 +86,8 @@ TEST(ScaleChannelsTest, BiasesAreSeenOnTheOriginalsScale) {
   const ChannelFactors factors = {{"first/eightbit", {1, 32, 1.5f}}};
   OPTFARM_ASSERT_OK(ScaleChannels(factors, &graph));
   Graph expanded = graph.Clone();
-  OPTFARM_ASSERT_OK(ExpandLayers(Floats(false).Build(), factors, &expanded));
+  OPTFARM_ASSERT_OK(
+      ExpandLayers(Floats(false).Build(), factors, {}, &expanded));
   EXPECT_EQ(Show(expanded, "add"),
             "Add(first/eightbit/scaled/down, eightbit/1/bias/unscaled)");
   EXPECT_THAT(Answer(expanded, Wave({1, 4, 4, 2})),
