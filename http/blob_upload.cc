@@ -102,6 +102,9 @@ class Upload {
       // A part, as announced: more is to come.
       reply.status = 202;
       response.set_committed_bytes(end);
+    } else if (absl::IsDataLoss(status)) {
+      // What came is not what the path promises: the sender's mistake.
+      return exchange_.writer.Send(Problem(400, status));
     } else {
       return exchange_.writer.Send(
           Problem(status.ok() ? absl::InternalError("the service said nothing")

@@ -254,6 +254,7 @@ absl::StatusOr<std::vector<PointRecord>> ResultQuery::Rows(
     query.BindDouble(parameter++, ranges_[i].at_most);
   }
   std::vector<PointRecord> rows;
+  rows.reserve(static_cast<size_t>(std::clamp(wanted.limit, 0, 32)));
   while (static_cast<int>(rows.size()) < wanted.limit && query.Step()) {
     if (candidate.check_graph && !graphs_.contains(query.Int(6)) &&
         !graphs_.contains(query.Int(7))) {

@@ -311,7 +311,7 @@ class Client:
     def results(self, *, full: bool = False,
                 **filters: Union[str, int]) -> Iterator[Dict[str, Any]]:
         """Measurements, newest first; filters: model, recipe_name, device,
-        job_id, variant, threads, from_time, until_time (RFC 3339)."""
+        job_id, variant, threads, tag, from_time, until_time (RFC 3339)."""
         parameters = {key: str(value) for key, value in filters.items()}
         if full:
             parameters['full'] = 'true'

@@ -399,6 +399,26 @@ absl::Status Run(const Options& options) {
            {"sql: newest of a device",
             "SELECT * FROM results WHERE device = 'device7' AND variant = "
             "'float' ORDER BY result_id DESC LIMIT 20"},
+           {"sql: newest of a model, by its name",
+            "SELECT * FROM results WHERE result_id IN (SELECT result_id FROM "
+            "measurements JOIN series USING (series_id) WHERE model_name = "
+            "'model3.pb' ORDER BY result_id DESC LIMIT 100)"},
+           {"sql: newest with a tag that a seventh has",
+            "SELECT * FROM results WHERE result_id IN (SELECT result_id FROM "
+            "result_tags WHERE tag = 'nightly' ORDER BY result_id DESC LIMIT "
+            "100)"},
+           {"sql: newest within bounds that few meet",
+            "SELECT * FROM results WHERE median_us BETWEEN 60000 AND 65000 "
+            "ORDER BY result_id DESC LIMIT 100"},
+           {"sql: means by device of a week half a year ago",
+            "SELECT device, AVG(median_us) FROM results WHERE create_time "
+            "BETWEEN 1765768000e6 AND 1766372800e6 GROUP BY device"},
+           {"sql: a series' history",
+            "SELECT create_time, median_us, p90_us FROM results WHERE "
+            "model_name = 'model3.pb' AND device = 'device7' AND variant = "
+            "'float' AND threads = 1 ORDER BY result_id"},
+           {"sql: a job's results",
+            "SELECT * FROM results WHERE job_id = 'job400000'"},
            {"sql: mean by device, from the sums of series",
             "SELECT device, SUM(results), SUM(sum_median_us) / SUM(results) "
             "FROM series GROUP BY device"},

@@ -363,6 +363,9 @@ TEST_F(ConnectionTest, UploadsThatContradictThemselvesAreRefused) {
                                 "chunked\r\n\r\n0\r\n\r\n")),
               StartsWith("HTTP/1.1 400"));
   EXPECT_THAT(backend_->calls, IsEmpty());
+  backend_->status = absl::DataLossError("another SHA-256");
+  EXPECT_THAT(Send("PUT", target, "", "hello"),
+              AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("DATA_LOSS")));
 }
 
 TEST_F(ConnectionTest, AnUploadThatBreaksOffKeepsWhatCame) {
