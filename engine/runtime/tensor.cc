@@ -55,6 +55,22 @@ std::shared_ptr<void> AllocateStrings(int64_t count) {
              [](void* p) { delete[] static_cast<std::string*>(p); });
 }
 
+// A little memory: within a loop each iteration asks for the same few sizes,
+// which malloc hands out again at once and aligned_alloc searches for.
+constexpr size_t kSmallBytes = 16 * 1024;
+
+void* AllocateSmall(size_t bytes) {
+  void* const whole = std::malloc(bytes + kAlignment);
+  if (whole == nullptr) return nullptr;
+  // What malloc gave stands right before what is aligned.
+  const auto address = reinterpret_cast<uintptr_t>(whole);
+  const uintptr_t aligned = (address / kAlignment + 1) * kAlignment;
+  reinterpret_cast<void**>(aligned)[-1] = whole;
+  return reinterpret_cast<void*>(aligned);
+}
+
+void FreeSmall(void* memory) { std::free(static_cast<void**>(memory)[-1]); }
+
 std::shared_ptr<void> AllocateBytes(int64_t bytes) {
   const size_t rounded =
       (std::max<size_t>(static_cast<size_t>(bytes), 1) + kAlignment - 1) /
@@ -66,12 +82,15 @@ std::shared_ptr<void> AllocateBytes(int64_t bytes) {
     if (rounded > kAlignment) return nullptr;
     taken = 0;
   }
-  void* memory = std::aligned_alloc(kAlignment, rounded);
+  const bool is_small = rounded <= kSmallBytes;
+  void* memory = is_small ? AllocateSmall(rounded)
+                          : std::aligned_alloc(kAlignment, rounded);
   if (memory == nullptr) {
     GiveToBudget(taken);
     return nullptr;
   }
-  return Own(memory, taken, [](void* p) { std::free(p); });
+  return is_small ? Own(memory, taken, FreeSmall)
+                  : Own(memory, taken, [](void* p) { std::free(p); });
 }
 
 absl::Status NoMemory(DataType dtype, const Shape& shape) {

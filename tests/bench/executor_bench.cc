@@ -83,6 +83,8 @@ int MeasureNodes(int nodes, int rounds) {
   variants.push_back({"Neg allocated", "Neg", false, false, nullptr, {}});
   for (Variant& variant : variants) {
     SessionOptions options;
+    // They would make one step of several nodes.
+    options.fast_kernels = false;
     options.reuse_buffers = variant.reuse_buffers;
     options.plan_memory = variant.plan_memory;
     auto session =

@@ -1,5 +1,7 @@
-// element_functions.h for any vector type (float_tile_inl.h says what it has);
-// arithmetic is written with the compiler's operators on vectors.
+// element_functions.h for any vector type. Besides what float_tile_inl.h tells
+// of it has Words (integers in the place of floats), Min(a, b) and
+// Reciprocal(a); arithmetic is written with the compiler's operators on
+// vectors.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_FAST_ELEMENT_FUNCTIONS_INL_H_
 #define OPTFARM_ENGINE_RUNTIME_FAST_ELEMENT_FUNCTIONS_INL_H_
@@ -61,19 +63,18 @@ struct ElementsOf {
     }
   };
 
-  // e^x to the bits of VectorExp (kernels/vector_math.h), which says how. NaN
-  // may give any number: callers bring it back.
+  // e^x = 2^m * e^r as VectorExp (kernels/vector_math.h) has it, with the
+  // nearest m, found by adding a number that leaves no digits behind the point.
+  // Outside of [-87, 87] the result stays at the bound's; NaN stays.
   static OPTFARM_INLINE Register Exp(Register x) {
-    const Register bound = Fill(88.3762626647949f);
-    Register within = x < bound ? x : bound;
-    within = within > -bound ? within : -bound;
-    const Register above =
-        Vector::MultiplyAdd(within, Fill(1.44269504088896341f), Fill(0.5f));
-    Words m = __builtin_convertvector(above, Words);
-    // What was cut off below zero. A comparison gives -1 where it holds.
-    m += __builtin_convertvector(m, Register) > above;
-    const Register r = Vector::MultiplyAdd(__builtin_convertvector(m, Register),
-                                           Fill(-0.6931471805599453f), within);
+    constexpr float kRounder = 12582912.0f;  // 1.5 * 2^23
+    const Register within =
+        Vector::Min(Fill(87.0f), Vector::Max(Fill(-87.0f), x));
+    const Register rounded =
+        Vector::MultiplyAdd(within, Fill(1.44269504088896341f), Fill(kRounder));
+    const Register m = rounded - Fill(kRounder);
+    const Register r =
+        Vector::MultiplyAdd(m, Fill(-0.6931471805599453f), within);
     Register p = Fill(1.9875691500e-4f);
     p = Vector::MultiplyAdd(p, r, Fill(1.3981999507e-3f));
     p = Vector::MultiplyAdd(p, r, Fill(8.3334519073e-3f));
@@ -81,15 +82,14 @@ struct ElementsOf {
     p = Vector::MultiplyAdd(p, r, Fill(1.6666665459e-1f));
     p = Vector::MultiplyAdd(p, r, Fill(5.0000001201e-1f));
     const Register mantissa = Vector::MultiplyAdd(p, r * r, r) + Fill(1.0f);
-    const Words power = (m + 127) << 23;
-    const Register value = mantissa * reinterpret_cast<Register>(power);
-    return value > x ? value : x;
+    // The last digits of `rounded` are m.
+    const Words power = (reinterpret_cast<Words>(rounded) << 23) + (127 << 23);
+    return mantissa * reinterpret_cast<Register>(power);
   }
 
   struct Sigmoid {
     static OPTFARM_INLINE Register Of(Register a, Register) {
-      const Register one = Fill(1.0f);
-      return Vector::Divide(one, one + Exp(-a));
+      return Vector::Reciprocal(Fill(1.0f) + Exp(-a));
     }
   };
 
@@ -109,7 +109,8 @@ struct ElementsOf {
       const Register near = Vector::MultiplyAdd(p * square, a, a);
       const Register one = Fill(1.0f);
       const Register two = Fill(2.0f);
-      const Register far = one - Vector::Divide(two, Exp(size + size) + one);
+      const Register far =
+          one - two * Vector::Reciprocal(Exp(size + size) + one);
       const Register signed_far =
           reinterpret_cast<Register>(reinterpret_cast<Words>(far) | sign);
       // NaN is not far, and comes through the polynomial.

@@ -54,17 +54,18 @@ int64_t Boundary(int64_t count, int64_t parts, int64_t i) {
   return count * i / parts;
 }
 
+constexpr int64_t kFewPointers = 128;
+
 // Room for pointers: a few need no working memory.
 class Pointers {
  public:
   explicit Pointers(int64_t count) {
-    if (count > kFew) many_.emplace(count);
+    if (count > kFewPointers) many_.emplace(count);
   }
   const float** data() { return many_ ? many_->data() : few_; }
 
  private:
-  static constexpr int64_t kFew = 128;
-  const float* few_[kFew];
+  const float* few_[kFewPointers];
   std::optional<Scratch<const float*>> many_;
 };
 
@@ -75,6 +76,19 @@ class Part {
   Part(const FloatProduct& product, PointAtRows point, int64_t tiles,
        FirstWeights::Place next)
       : product_(product), point_(point), tiles_(tiles), next_(next) {}
+
+  // One row without working memory: there is nothing to cut into blocks. False
+  // for any other product.
+  bool RunAlone() {
+    if (product_.rows != 1 || product_.scratch > 0 ||
+        product_.taps > kFewPointers) {
+      return false;
+    }
+    const float* at[kFewPointers];
+    point_(0, 1, nullptr, at);
+    RunRow(0, product_.panels.count(), at);
+    return true;
+  }
 
   void Run(int64_t tile_begin, int64_t tile_end, int64_t panel_begin,
            int64_t panel_end) {
@@ -100,11 +114,11 @@ class Part {
       const int64_t end = std::min(tile_end, begin + most);
       LeaveIfRunEnded();
       Point(begin, end, scratch ? scratch->data() : nullptr, at.data());
-      int64_t panel = panel_begin;
       if (product_.rows == 1) {
-        panel = RunRow(panel_begin, panel_end, at.data());
+        RunRow(panel_begin, panel_end, at.data());
+        continue;
       }
-      for (; panel < panel_end; ++panel) {
+      for (int64_t panel = panel_begin; panel < panel_end; ++panel) {
         RunPanel(begin, end, panel,
                  FindAhead(begin, end, panel,
                            {tile_begin, tile_end, panel_begin, panel_end}),
@@ -130,16 +144,16 @@ class Part {
     }
   }
 
-  // Several panels at a time, as long as they are full; returns the first panel
-  // that is left.
-  int64_t RunRow(int64_t panel, int64_t last_panel, const float* const* at) {
+  // Several panels at a time, as many each time.
+  void RunRow(int64_t panel, int64_t last_panel, const float* const* at) {
     const FloatPanels& panels = product_.panels;
     const int64_t width = panels.tiles->width;
-    for (; panel + kRowPanels <= last_panel &&
-           panels.used(panel + kRowPanels - 1) == width;
-         panel += kRowPanels) {
+    for (int64_t left = last_panel - panel; left > 0;) {
+      const int64_t groups = (left + kRowPanels - 1) / kRowPanels;
+      const int64_t count = (left + groups - 1) / groups;
       FloatTile tile = TileAt(panel);
-      tile.columns = static_cast<int>(kRowPanels * width);
+      tile.columns = static_cast<int>((count - 1) * width) +
+                     panels.used(panel + count - 1);
       tile.rows = 1;
       tile.inputs = at;
       tile.out = product_.out + panel * width;
@@ -147,8 +161,9 @@ class Part {
         tile.residual = product_.residual + panel * width;
       }
       panels.tiles->row(tile, width * panels.depth);
+      panel += count;
+      left -= count;
     }
-    return panel;
   }
 
   // What all tiles of a panel share.
@@ -395,8 +410,9 @@ void MultiplyPanels(const FloatProduct& product, PointAtRows point,
                                    : product.next->Of(thread, threads);
   };
   if (threads == 1) {
-    return Part(product, point, tiles, next(0))
-        .Run(0, tiles, 0, panels.count());
+    Part whole(product, point, tiles, next(0));
+    if (!whole.RunAlone()) whole.Run(0, tiles, 0, panels.count());
+    return;
   }
   const bool splits_rows = SplitsRows(product, tiles, threads);
   pool->ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {

@@ -60,14 +60,14 @@ struct FloatTiles {
   void (*wide)(const FloatTile& tile);
   // The same for a panel of half the width.
   void (*narrow)(const FloatTile& tile);
-  // One row by kRowPanels full panels side by side, the weights of which stand
+  // One row by up to kRowPanels panels side by side, the weights of which stand
   // `panel_stride` elements from one another: a single row has too few sums in
-  // one panel to keep the processor busy.
-  // REQUIRES: tile.rows == 1; tile.columns == kRowPanels * width.
+  // one panel to keep the processor busy. The last panel may be half as wide.
+  // REQUIRES: tile.rows == 1; 1 <= tile.columns <= kRowPanels * width.
   void (*row)(const FloatTile& tile, int64_t panel_stride);
 };
 
-inline constexpr int kRowPanels = 4;
+inline constexpr int kRowPanels = 6;
 
 // OWNERSHIP: they live as long as the process.
 const FloatTiles& Avx512FloatTiles();

@@ -16,7 +16,10 @@ constexpr FloatTiles kTiles = {
     2 * Avx2::kLanes,
     [](const FloatTile& t) { RunTileOfHeight<Avx2, 2>(t, Heights()); },
     [](const FloatTile& t) { RunTileOfHeight<Avx2, 1>(t, Heights()); },
-    &RunRowOfPanels<Avx2, 2>};
+    [](const FloatTile& t, int64_t stride) {
+      RunRowOfPanels<Avx2>(t, stride,
+                           std::make_integer_sequence<int, 2 * kRowPanels>());
+    }};
 
 }  // namespace
 

@@ -16,7 +16,10 @@ constexpr FloatTiles kTiles = {
     2 * Avx512::kLanes,
     [](const FloatTile& t) { RunTileOfHeight<Avx512, 2>(t, Heights()); },
     [](const FloatTile& t) { RunTileOfHeight<Avx512, 1>(t, Heights()); },
-    &RunRowOfPanels<Avx512, 2>};
+    [](const FloatTile& t, int64_t stride) {
+      RunRowOfPanels<Avx512>(t, stride,
+                             std::make_integer_sequence<int, 2 * kRowPanels>());
+    }};
 
 }  // namespace
 

@@ -29,7 +29,7 @@ struct TileOf {
     EachOf(body, std::make_integer_sequence<int, kCount>());
   }
   template <typename Body, int... kNumbers>
-  static OPTFARM_INLINE void EachOf(Body body,
+  static OPTFARM_INLINE void EachOf([[maybe_unused]] Body body,
                                     std::integer_sequence<int, kNumbers...>) {
     (body(std::integral_constant<int, kNumbers>()), ...);
   }
@@ -74,21 +74,28 @@ struct TileOf {
     }
   }
 
-  // As AddAll, for one row by several panels.
+  // As AddAll, for one row by several panels of two vectors; where the number
+  // of vectors is odd, the last panel has one.
   OPTFARM_INLINE void AddPanels(const FloatTile& t, int64_t panel_stride) {
     static_assert(kRows == 1);
-    constexpr int kOfPanel = kVectors / kRowPanels;
+    constexpr int kWhole = kVectors / 2 * 2;
     const float* weights = t.weights;
+    const float* narrow = t.weights + kWhole / 2 * panel_stride;
     for (int64_t tap = 0; tap < t.taps; ++tap) {
       const float* in = t.inputs[tap];
       for (int64_t at = 0; at < t.run; ++at) {
         const Register x = Vector::Broadcast(in + at);
-        Each<kVectors>([&](auto v) __attribute__((always_inline)) {
-          const Register w = Vector::Load(
-              weights + v / kOfPanel * panel_stride + v % kOfPanel * kLanes);
+        Each<kWhole>([&](auto v) __attribute__((always_inline)) {
+          const Register w =
+              Vector::Load(weights + v / 2 * panel_stride + v % 2 * kLanes);
           sums[0][v] = Vector::MultiplyAdd(x, w, sums[0][v]);
         });
-        weights += kOfPanel * kLanes;
+        weights += 2 * kLanes;
+        if constexpr (kWhole < kVectors) {
+          sums[0][kWhole] =
+              Vector::MultiplyAdd(x, Vector::Load(narrow), sums[0][kWhole]);
+          narrow += kLanes;
+        }
       }
     }
   }
@@ -200,13 +207,22 @@ struct TileOf {
   }
 };
 
-// One row by panels of kVectors vectors.
 template <typename Vector, int kVectors>
-void RunRowOfPanels(const FloatTile& t, int64_t panel_stride) {
-  TileOf<Vector, 1, kVectors * kRowPanels> tile;
+void RunRowOfVectors(const FloatTile& t, int64_t panel_stride) {
+  TileOf<Vector, 1, kVectors> tile;
   tile.Clear();
   tile.AddPanels(t, panel_stride);
   tile.Finish(t);
+}
+
+// One row by panels of two vectors.
+template <typename Vector, int... kNumbers>
+void RunRowOfPanels(const FloatTile& t, int64_t panel_stride,
+                    std::integer_sequence<int, kNumbers...>) {
+  using Function = void (*)(const FloatTile&, int64_t);
+  static constexpr Function kRuns[] = {
+      &RunRowOfVectors<Vector, kNumbers + 1>...};
+  kRuns[(t.columns - 1) / Vector::kLanes](t, panel_stride);
 }
 
 // Calls the tile of exactly tile.rows rows.

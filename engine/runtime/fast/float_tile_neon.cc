@@ -21,7 +21,10 @@ constexpr FloatTiles kTiles = {
     2 * Neon::kLanes,
     [](const FloatTile& t) { RunTileOfHeight<Neon, 2>(t, Heights()); },
     [](const FloatTile& t) { RunTileOfHeight<Neon, 1>(t, Heights()); },
-    &RunRowOfPanels<Neon, 2>};
+    [](const FloatTile& t, int64_t stride) {
+      RunRowOfPanels<Neon>(t, stride,
+                           std::make_integer_sequence<int, 2 * kRowPanels>());
+    }};
 
 }  // namespace
 

@@ -50,8 +50,15 @@ struct Avx2 {
   static OPTFARM_INLINE Register Max(Register a, Register b) {
     return _mm256_max_ps(a, b);
   }
+  static OPTFARM_INLINE Register Min(Register a, Register b) {
+    return _mm256_min_ps(a, b);
+  }
   static OPTFARM_INLINE Register Divide(Register a, Register b) {
     return _mm256_div_ps(a, b);
+  }
+  // 1 / a.
+  static OPTFARM_INLINE Register Reciprocal(Register a) {
+    return _mm256_div_ps(_mm256_set1_ps(1.0f), a);
   }
   // The second operand comes through when one is NaN.
   static OPTFARM_INLINE Register Relu(Register a) {

@@ -49,8 +49,18 @@ struct Avx512 {
   static OPTFARM_INLINE Register Max(Register a, Register b) {
     return _mm512_max_ps(a, b);
   }
+  static OPTFARM_INLINE Register Min(Register a, Register b) {
+    return _mm512_min_ps(a, b);
+  }
   static OPTFARM_INLINE Register Divide(Register a, Register b) {
     return _mm512_div_ps(a, b);
+  }
+  // 1 / a but for the last bits: an estimate, improved by one step of Newton's
+  // method. Zero, infinity and results that are denormal are not served.
+  static OPTFARM_INLINE Register Reciprocal(Register a) {
+    const Register estimate = _mm512_rcp14_ps(a);
+    const Register error = _mm512_fnmadd_ps(a, estimate, _mm512_set1_ps(1.0f));
+    return _mm512_fmadd_ps(estimate, error, estimate);
   }
   // The second operand comes through when one is NaN.
   static OPTFARM_INLINE Register Relu(Register a) {

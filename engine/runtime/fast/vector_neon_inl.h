@@ -46,6 +46,9 @@ struct Neon {
   static OPTFARM_INLINE Register Max(Register a, Register b) {
     return vbslq_f32(vcgtq_f32(a, b), a, b);
   }
+  static OPTFARM_INLINE Register Min(Register a, Register b) {
+    return vbslq_f32(vcltq_f32(a, b), a, b);
+  }
   static OPTFARM_INLINE Register Divide(Register a, Register b) {
 #if defined(__aarch64__)
     return vdivq_f32(a, b);
@@ -56,6 +59,10 @@ struct Neon {
     for (int i = 0; i < kLanes; ++i) x[i] /= y[i];
     return vld1q_f32(x);
 #endif
+  }
+  // 1 / a.
+  static OPTFARM_INLINE Register Reciprocal(Register a) {
+    return Divide(vdupq_n_f32(1.0f), a);
   }
   // Chosen by comparison, which is false for NaN.
   static OPTFARM_INLINE Register Relu(Register a) {

@@ -130,33 +130,38 @@ TEST(FloatTilesTest, TilesOfAllSizesAgreeWithPlainLoops) {
 TEST(FloatTilesTest, ARowBySeveralPanelsIsWhatEachPanelGives) {
   for (const Code& code : CodeOfThisMachine()) {
     Numbers random;
-    const int width = code.tiles->width, columns = kRowPanels * width;
+    const int width = code.tiles->width;
     constexpr int kRun = 37;
     const std::vector<float> in = random.Some(kRun);
-    const std::vector<float> weights = random.Some(kRun * int64_t{columns});
-    const std::vector<float> bias = random.Some(columns);
-    std::vector<float> apart(columns), together(columns);
+    const std::vector<float> weights =
+        random.Some(kRun * int64_t{width} * kRowPanels);
+    const std::vector<float> bias = random.Some(int64_t{width} * kRowPanels);
     const float* input = in.data();
-    FloatTile tile;
-    tile.inputs = &input;
-    tile.rows = 1;
-    tile.taps = 1;
-    tile.run = kRun;
-    tile.columns = width;
-    tile.rectifier = Rectifier::kRelu;
-    tile.prefetch = reinterpret_cast<const char*>(weights.data());
-    for (int i = 0; i < kRowPanels; ++i) {
-      tile.weights = weights.data() + i * kRun * width;
-      tile.bias = bias.data() + i * width;
-      tile.out = apart.data() + i * width;
-      code.tiles->wide(tile);
+    for (int columns = 1; columns <= kRowPanels * width; ++columns) {
+      // One more, which nobody may write.
+      std::vector<float> apart(columns + 1), together(columns + 1);
+      FloatTile tile;
+      tile.inputs = &input;
+      tile.rows = 1;
+      tile.taps = 1;
+      tile.run = kRun;
+      tile.rectifier = Rectifier::kRelu;
+      tile.prefetch = reinterpret_cast<const char*>(weights.data());
+      for (int from = 0; from < columns; from += width) {
+        tile.columns = std::min(width, columns - from);
+        tile.weights = weights.data() + from * kRun;
+        tile.bias = bias.data() + from;
+        tile.out = apart.data() + from;
+        const bool is_narrow = tile.columns <= width / 2;
+        (is_narrow ? code.tiles->narrow : code.tiles->wide)(tile);
+      }
+      tile.weights = weights.data();
+      tile.bias = bias.data();
+      tile.out = together.data();
+      tile.columns = columns;
+      code.tiles->row(tile, kRun * width);
+      ASSERT_EQ(apart, together) << code.name << ", " << columns << " columns";
     }
-    tile.weights = weights.data();
-    tile.bias = bias.data();
-    tile.out = together.data();
-    tile.columns = columns;
-    code.tiles->row(tile, kRun * width);
-    EXPECT_EQ(apart, together) << code.name;
   }
 }
 
