@@ -59,15 +59,24 @@ struct Ranges {
   }
 };
 
+// UNITS: items of the longest range.
+int64_t MostItems(int64_t grain) {
+  return std::min(kMostGrains, std::numeric_limits<int64_t>::max() / grain) *
+         grain;
+}
+
 Ranges Divide(int64_t count, int64_t grain, int64_t threads) {
+  // What most calls come to: the divisions take longer than a few elements.
+  constexpr int64_t kSurelyFew = 64;
+  static_assert(kSurelyFew <= kMostGrains);
+  if (count <= grain || (threads == 1 && count <= kSurelyFew)) {
+    return {count, 1};
+  }
   // A few ranges per thread even out differences; one thread needs one range,
   // were it not that between ranges the run may be ended.
   int64_t number = std::min(threads == 1 ? 1 : 4 * threads, count / grain);
   if (number > threads) number -= number % threads;
-  const int64_t most =
-      std::min(kMostGrains, std::numeric_limits<int64_t>::max() / grain) *
-      grain;
-  const int64_t least = (count - 1) / most + 1;
+  const int64_t least = (count - 1) / MostItems(grain) + 1;
   return {count, std::max(number, least)};
 }
 
@@ -292,7 +301,11 @@ void ThreadPool::ParallelFor(int64_t count, int64_t grain,
   const Ranges ranges = Divide(count, std::max<int64_t>(grain, 1), threads_);
   // Which tensors bodies make on which thread is different every time.
   const MemoryScope no_places(nullptr);
-  Job* const job = ranges.number == 1 ? nullptr : state_->Claim();
+  if (ranges.number == 1) {
+    LeaveIfRunEnded();
+    return body(0, count);
+  }
+  Job* const job = state_->Claim();
   if (job == nullptr) {
     for (int64_t i = 0; i < ranges.number; ++i) {
       LeaveIfRunEnded();

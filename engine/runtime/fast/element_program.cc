@@ -19,6 +19,11 @@ constexpr int64_t kGrain = 16 * 1024;
 // UNITS: elements of a row where rows need not be those of the tensors.
 constexpr int64_t kBlock = 1024;
 
+// UNITS: elements. Many rows below this cost more than the steps apart, which
+// go through columns.
+constexpr int64_t kNarrow = 16;
+constexpr int64_t kFewRows = 8;
+
 // What a value is in a run.
 struct Place {
   // UNITS: elements from one row to the next; 0 for a value that is the same in
@@ -111,6 +116,7 @@ class ElementKernel final : public Kernel {
       return chain_.Run(context);
     }
     CutIntoBlocks(&layout);
+    if (layout.rows > kFewRows && IsNarrow(layout)) return chain_.Run(context);
     // Of the first row; working memory has none yet.
     absl::InlinedVector<float*, 32> at(layout.places.size());
     for (int i = 0; i < inputs_; ++i) {
@@ -251,6 +257,12 @@ class ElementKernel final : public Kernel {
       result.stride = instruction.is_output ? width : 0;
     }
     return true;
+  }
+
+  static bool IsNarrow(const Layout& layout) {
+    return std::all_of(
+        layout.places.begin(), layout.places.end(),
+        [](const Place& place) { return place.width < kNarrow; });
   }
 
   // Values of one shape and single numbers are one long row, which is cut.
