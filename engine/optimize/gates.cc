@@ -37,21 +37,34 @@ constexpr char kLossAdvice[] =
     "Give more calibration data, keep more layers in float (keep_float), or "
     "use weights8.";
 
+// What helps against a loss that was measured on so many samples. Where one of
+// them is more than the bound, the loss says nothing yet.
+std::string AgainstLoss(int64_t samples, double bound) {
+  const double one = 100.0 / static_cast<double>(std::max<int64_t>(samples, 1));
+  if (one <= bound) return kLossAdvice;
+  return absl::StrFormat(
+      "One of the %d samples it was measured on is %.4g already; give more "
+      "labelled samples.",
+      samples, one);
+}
+
 void CheckAccuracy(const v1::Bounds& bounds, const GateFacts& facts,
                    std::vector<v1::GateResult>* gates) {
   const bool has_labels =
       facts.float_accuracy.has_value() && facts.optimized_accuracy.has_value();
   if (!has_labels && bounds.labels_decide()) return;
-  const auto check = [&](absl::string_view name, double before, double after,
-                         double bound, absl::string_view what) {
-    gates->push_back(Gate(
-        name, has_labels ? before - after : kNaN, bound, /*at_most=*/true, what,
-        has_labels ? kLossAdvice
-                   : "The bound needs labels and there are none; give "
-                     "--labels."));
-  };
   const v1::Accuracy before = facts.float_accuracy.value_or(v1::Accuracy());
   const v1::Accuracy after = facts.optimized_accuracy.value_or(v1::Accuracy());
+  const auto check = [&](absl::string_view name, double of_float,
+                         double of_result, double bound,
+                         absl::string_view what) {
+    gates->push_back(
+        Gate(name, has_labels ? of_float - of_result : kNaN, bound,
+             /*at_most=*/true, what,
+             has_labels ? AgainstLoss(after.samples(), bound)
+                        : "The bound needs labels and there are none; give "
+                          "--labels."));
+  };
   if (bounds.has_max_accuracy_drop()) {
     check("max_accuracy_drop", before.top1(), after.top1(),
           bounds.max_accuracy_drop(), "The loss of top-1 in points");

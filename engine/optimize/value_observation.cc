@@ -30,7 +30,7 @@ using transforms::ValueHistogram;
 constexpr int64_t kMostHeld = int64_t{1} << 30;
 // Values of a tensor that are counted for all samples together, and for each of
 // them; twice as many at most.
-constexpr int64_t kMostCountedOfAll = int64_t{1} << 18;
+constexpr int64_t kMostCountedOfAll = int64_t{1} << 17;
 constexpr int64_t kMostCounted = 4096;
 constexpr int64_t kLeastCounted = 512;
 

@@ -139,10 +139,6 @@ void AddPictureMakers(std::vector<AccuracyCase>* cases) {
                   "image", {1, 160, 160, 3}, "Openpose/concat_stage7",
                   "imagenet_300", Scaled(127.5, 127.5));
   c.least_snr_db = 20;
-  c.size_reason =
-      "the codes are 0.22 of it, a bias and a range for each channel 0.05, and "
-      "nodes the rest: 39 batch norms normalize by the picture's own "
-      "statistics (is_training) and stay, with the nodes around them";
   cases->push_back(c);
 
   c = PictureCase(
@@ -179,9 +175,6 @@ void AddPictureMakers(std::vector<AccuracyCase>* cases) {
   }
   c.finds_things = true;
   c.least_snr_db = 20;
-  c.size_reason =
-      "the codes are 0.24 of it and the nodes of its loop and branches, which "
-      "stay, 0.04";
   cases->push_back(c);
 }
 

@@ -49,8 +49,6 @@ struct AccuracyCase {
   double most_top1_loss = 0;
   double least_agreement = 0;
   double least_snr_db = 0;
-  // Why the file does not shrink as it should; empty: no reason is known.
-  std::string size_reason;
   // Its weights are codes already: no file can be a quarter of it.
   bool is_coded = false;
 };

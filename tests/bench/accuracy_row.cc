@@ -120,10 +120,8 @@ std::string Misses(const AccuracyCase& c, const AccuracyRow& row) {
   }
   if (row.bytes_before > 1'000'000 && !c.is_coded &&
       Ratio(row.bytes_after, row.bytes_before) > 0.27) {
-    misses.push_back(absl::StrFormat("%.3f of the size, 0.27 is asked for%s%s",
-                                     Ratio(row.bytes_after, row.bytes_before),
-                                     c.size_reason.empty() ? "" : ": ",
-                                     c.size_reason));
+    misses.push_back(absl::StrFormat("%.3f of the size, 0.27 is asked for",
+                                     Ratio(row.bytes_after, row.bytes_before)));
   }
   if (row.error.empty()) return absl::StrJoin(misses, "; ");
   return absl::StrCat("not measured: ", row.error);

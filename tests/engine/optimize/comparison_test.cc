@@ -146,6 +146,19 @@ TEST(GatesTest, LabelsDecideBetweenAccuracyAndAgreement) {
   EXPECT_TRUE(MayBeMended(with));
 }
 
+TEST(GatesTest, ALossOnFewSamplesAsksForMore) {
+  v1::Bounds bounds;
+  bounds.set_max_accuracy_drop(2);
+  GateFacts facts = Facts(0.95, 20);
+  facts.float_accuracy = Top1(50);
+  facts.optimized_accuracy = Top1(45);
+  facts.optimized_accuracy->set_samples(20);
+  EXPECT_THAT(CheckGates(bounds, facts)[0].message(),
+              HasSubstr("One of the 20 samples it was measured on is 5"));
+  facts.optimized_accuracy->set_samples(200);
+  EXPECT_THAT(CheckGates(bounds, facts)[0].message(), HasSubstr("keep_float"));
+}
+
 TEST(GatesTest, OutputsWithoutClassesCannotAgree) {
   v1::Bounds bounds;
   bounds.set_min_top1_agreement(0.9);
