@@ -204,7 +204,7 @@ absl::StatusOr<SharedBytes> DecryptModelAligned(absl::string_view bytes,
   }
   char* const plain = static_cast<char*>(memory.get());
   OPTFARM_RETURN_IF_ERROR(Decrypt(layout, key, name, plain));
-  return SharedBytes{{plain, layout.plain_bytes}, memory};
+  return SharedBytes{{plain, static_cast<size_t>(layout.plain_bytes)}, memory};
 }
 
 }  // namespace optfarm::formats
