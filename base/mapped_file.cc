@@ -30,8 +30,18 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(
   const int error = errno;
   ::close(fd);
   if (data == MAP_FAILED) return ErrnoToStatus(error, what);
+#if defined(MADV_NOHUGEPAGE)
+  // A large page comes back whole where a part of it was let go. Only a hint.
+  if (size > 0) (void)::madvise(data, size, MADV_NOHUGEPAGE);
+#endif
   return std::shared_ptr<const MappedFile>(
       new MappedFile(static_cast<const char*>(data), size));
+}
+
+void MappedFile::LetPagesGo() const {
+  // Only a hint: refused is as good as not asked.
+  if (size_ > 0)
+    (void)::madvise(const_cast<char*>(data_), size_, MADV_DONTNEED);
 }
 
 MappedFile::~MappedFile() {

@@ -29,6 +29,9 @@ class MappedFile {
   // Begins at a page.
   absl::string_view bytes() const { return {data_, size_}; }
 
+  // Lets the memory of all pages go; who reads them again has them again.
+  void LetPagesGo() const;
+
  private:
   MappedFile(const char* data, size_t size) : data_(data), size_(size) {}
 

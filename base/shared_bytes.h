@@ -13,8 +13,9 @@ namespace optfarm {
 struct SharedBytes {
   absl::string_view bytes;
   std::shared_ptr<const void> owner;
-  // They lie in a mapped file: pages that are let go are read from it again.
-  bool is_mapped_file = false;
+  // The whole of the mapped file that they lie in; empty when they lie
+  // elsewhere. Its pages may be let go: they are read from the file again.
+  absl::string_view mapped_file;
 };
 
 }  // namespace optfarm

@@ -212,10 +212,11 @@ typedef struct optfarm_tensor_info {
   const int64_t* dims;
 } optfarm_tensor_info;
 
-// Loads a frozen graph, binary or text, a memory-mapped package, whose weights
-// are used where they lie in the file, or either of them encrypted, which is
-// decrypted in memory. `options` may be NULL. A mapped file must not be cut
-// short or overwritten in place while a session uses it.
+// Loads a frozen graph, binary or text, a memory-mapped package, or either of
+// them encrypted, which is decrypted in memory. `options` may be NULL. Weights
+// in packages and large ones in binary graphs are used where they lie in the
+// file: it must not be cut short or overwritten in place while a session uses
+// it (another file may be renamed over it).
 // ERRORS: NOT_FOUND and PERMISSION_DENIED for the file; INVALID_ARGUMENT saying
 // what is wrong with it; DATA_LOSS for a damaged package, a wrong key, or an
 // encrypted model that was changed.
@@ -266,9 +267,9 @@ typedef struct optfarm_session_options {
   int32_t threads;
   // These threads instead; NULL: the session has its own.
   const optfarm_thread_pool* thread_pool;
-  // What weights may take in the form in which kernels read them; those of a
-  // memory-mapped model that are more are read from its file by each run, which
-  // costs time. UNITS: bytes; 0: no limit.
+  // What weights may take in the form in which kernels read them; what is more
+  // of those that are used in the model's file is read from it by each run,
+  // which costs time. UNITS: bytes; 0: no limit.
   int64_t packed_weights_limit_bytes;
 } optfarm_session_options;
 

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/string_view.h"
 #include "engine/formats/file_kind.h"
 #include "engine/formats/graph_file.h"
 #include "google/protobuf/io/coded_stream.h"
@@ -72,12 +71,6 @@ std::optional<GraphDef> ParseNodes(
   return graph;
 }
 
-bool IsOpName(absl::string_view op) {
-  return !op.empty() && std::all_of(op.begin(), op.end(), [](char c) {
-    return absl::ascii_isgraph(static_cast<unsigned char>(c));
-  });
-}
-
 // Writes to a file as protobuf serializes; large tensors straight from where
 // they are.
 class FileSink : public google::protobuf::io::ZeroCopyOutputStream {
@@ -125,6 +118,12 @@ class FileSink : public google::protobuf::io::ZeroCopyOutputStream {
 
 }  // namespace
 
+bool IsOpName(absl::string_view op) {
+  return !op.empty() && std::all_of(op.begin(), op.end(), [](char c) {
+    return absl::ascii_isgraph(static_cast<unsigned char>(c));
+  });
+}
+
 std::optional<GraphDef> ReadGraphStream(const std::string& path,
                                         uint64_t max_bytes) {
   constexpr int kBlockBytes = 1 << 18;
@@ -148,7 +147,6 @@ std::optional<GraphDef> ReadGraphStream(const std::string& path,
   stream.BackUp(size);
   if (!starts_with_node) return std::nullopt;
   std::optional<GraphDef> graph = ParseNodes(&stream);
-  // Other messages that happen to parse have no op where a node has it.
   if (!graph.has_value() || graph->node_size() == 0 ||
       !IsOpName(graph->node(0).op()) ||
       stream.ByteCount() > static_cast<int64_t>(max_bytes)) {

@@ -9,11 +9,16 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "base/files.h"
 #include "google/protobuf/io/zero_copy_stream.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::formats {
+
+// Whether a node's op looks like one: other messages that happen to parse have
+// none where a node has it.
+bool IsOpName(absl::string_view op);
 
 // Reads a binary graph in which nothing is wrong; nullopt when the file needs a
 // closer look (ParseGraphDef of graph_file.h). What this accepts, that accepts

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/encrypted_model.h"
 #include "engine/formats/file_kind.h"
+#include "engine/formats/mapped_graph.h"
 
 namespace optfarm::formats {
 
@@ -64,14 +65,22 @@ absl::StatusOr<LoadedGraph> LoadGraph(const std::string& path,
                                       uint64_t max_bytes) {
   LoadedGraph loaded;
   // Folders and what is not there get LoadGraphDef's advice.
-  const auto mapped = MappedFile::Open(path);
+  auto mapped = MappedFile::Open(path);
   if (mapped.ok() && IsPackage((*mapped)->bytes())) {
-    return FromPackage(MemmappedPackage::Open(path));
+    absl::StatusOr<LoadedGraph> package =
+        FromPackage(MemmappedPackage::FromFile(*mapped, path));
+    (*mapped)->LetPagesGo();
+    return package;
   }
-  if (mapped.ok() && IsEncryptedModel((*mapped)->bytes()) &&
-      (*mapped)->bytes().size() <= max_bytes) {
-    return LoadGraphFromMemory((*mapped)->bytes(), std::nullopt,
-                               absl::StrCat("'", path, "'"));
+  if (mapped.ok() && (*mapped)->bytes().size() <= max_bytes) {
+    if (IsEncryptedModel((*mapped)->bytes())) {
+      return LoadGraphFromMemory((*mapped)->bytes(), std::nullopt,
+                                 absl::StrCat("'", path, "'"));
+    }
+    if (std::optional<LoadedGraph> graph = ReadMappedGraph(*mapped, path)) {
+      (*mapped)->LetPagesGo();
+      return *std::move(graph);
+    }
   }
   OPTFARM_ASSIGN_OR_RETURN(loaded.def, LoadGraphDef(path, max_bytes));
   return loaded;
@@ -84,7 +93,7 @@ std::function<absl::StatusOr<SharedBytes>(const std::string& name)> RegionsOf(
              const std::string& name) -> absl::StatusOr<SharedBytes> {
     OPTFARM_ASSIGN_OR_RETURN(const absl::string_view bytes,
                              package->Find(name));
-    return SharedBytes{bytes, package, package->is_mapped()};
+    return SharedBytes{bytes, package, package->mapped_file()};
   };
 }
 

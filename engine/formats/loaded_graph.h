@@ -1,5 +1,6 @@
-// A graph from a file of any kind that holds one, ready to be run: what is in a
-// memory-mapped package stays there.
+// A graph from a file of any kind that holds one, ready to be run: large
+// weights stay in the file where it can be mapped. It must not be written to as
+// long as they are used; another file may take its name.
 
 #ifndef OPTFARM_ENGINE_FORMATS_LOADED_GRAPH_H_
 #define OPTFARM_ENGINE_FORMATS_LOADED_GRAPH_H_
@@ -27,8 +28,10 @@ struct LoadedGraph {
   std::shared_ptr<const MemmappedPackage> package;
 };
 
+// Of a binary graph, constants of 64 KB and more stay in its file as well: they
+// are ImmutableConst nodes of the result.
 // ERRORS: LoadGraphDef's, MemmappedPackage::Open's. `max_bytes` is about graphs
-// that are read into memory.
+// that are no packages.
 absl::StatusOr<LoadedGraph> LoadGraph(const std::string& path,
                                       uint64_t max_bytes = kMaxGraphBytes);
 

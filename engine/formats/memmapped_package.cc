@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "base/mapped_file.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
 #include "engine/formats/byte_reader.h"
@@ -82,11 +81,28 @@ absl::StatusOr<std::shared_ptr<const MemmappedPackage>> MemmappedPackage::Open(
     const std::string& path) {
   OPTFARM_ASSIGN_OR_RETURN(std::shared_ptr<const MappedFile> file,
                            MappedFile::Open(path));
+  return FromFile(std::move(file), path);
+}
+
+absl::StatusOr<std::shared_ptr<const MemmappedPackage>>
+MemmappedPackage::FromFile(std::shared_ptr<const MappedFile> file,
+                           const std::string& path) {
   const absl::string_view bytes = file->bytes();
   std::unique_ptr<MemmappedPackage> package(
       new MemmappedPackage(path, bytes, std::move(file)));
   package->is_mapped_ = true;
   return Parse(std::move(package));
+}
+
+std::shared_ptr<const MemmappedPackage> MemmappedPackage::OfParts(
+    std::shared_ptr<const MappedFile> file, const std::string& path,
+    absl::flat_hash_map<std::string, absl::string_view> parts) {
+  const absl::string_view bytes = file->bytes();
+  std::shared_ptr<MemmappedPackage> package(
+      new MemmappedPackage(path, bytes, std::move(file)));
+  package->is_mapped_ = true;
+  package->regions_ = std::move(parts);
+  return package;
 }
 
 absl::StatusOr<std::shared_ptr<const MemmappedPackage>>

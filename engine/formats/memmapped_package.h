@@ -19,6 +19,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/mapped_file.h"
 #include "base/shared_bytes.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
@@ -35,6 +36,14 @@ class MemmappedPackage {
   // Maps a file. ERRORS: DataLoss saying what is damaged; the file's.
   static absl::StatusOr<std::shared_ptr<const MemmappedPackage>> Open(
       const std::string& path);
+  // The same over a file that is mapped already.
+  static absl::StatusOr<std::shared_ptr<const MemmappedPackage>> FromFile(
+      std::shared_ptr<const MappedFile> file, const std::string& path);
+  // Parts of a mapped file that is no package, by the names that nodes give
+  // them; they begin at any byte. There is no Graph() in it.
+  static std::shared_ptr<const MemmappedPackage> OfParts(
+      std::shared_ptr<const MappedFile> file, const std::string& path,
+      absl::flat_hash_map<std::string, absl::string_view> parts);
   // The same over bytes in memory, which are copied to where they are aligned;
   // `name` stands in messages.
   static absl::StatusOr<std::shared_ptr<const MemmappedPackage>> FromBytes(
@@ -52,8 +61,10 @@ class MemmappedPackage {
   // OWNERSHIP: valid as long as the package.
   absl::StatusOr<absl::string_view> Find(absl::string_view region) const;
 
-  // Whether the bytes are those of a mapped file.
-  bool is_mapped() const { return is_mapped_; }
+  // All its bytes where they are those of a mapped file; else empty.
+  absl::string_view mapped_file() const {
+    return is_mapped_ ? bytes_ : absl::string_view();
+  }
 
   // The graph as it is stored, with its ImmutableConst nodes.
   // ERRORS: DataLoss when it is missing or does not parse.

@@ -58,6 +58,7 @@ std::string Describe(const Graph& graph, const ShapeMap& shapes,
 bool IsBookkeeping(const Node& node) {
   static const auto* const ops =
       new absl::flat_hash_set<std::string>{"Const",
+                                           "ImmutableConst",
                                            "Placeholder",
                                            "PlaceholderV2",
                                            "PlaceholderWithDefault",

@@ -9,12 +9,13 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/tensor_proto.h"
+#include "engine/runtime/packed_weights.h"
 
 namespace optfarm::runtime {
 namespace {
 
-// UNITS: bytes. What kernels may count on for every tensor.
-constexpr uintptr_t kAlignment = 64;
+// UNITS: bytes. Smaller values are copied to where they are aligned at once.
+constexpr int64_t kLeastMisaligned = 64 * 1024;
 
 absl::StatusOr<Shape> ShapeOf(const tensorflow::NodeDef& node) {
   const tensorflow::AttrValue* attr = graph::FindAttr(node, "shape");
@@ -43,8 +44,8 @@ absl::StatusOr<Tensor> Copy(DataType dtype, const Shape& shape,
 
 absl::StatusOr<Tensor> ReadImmutableConst(const tensorflow::NodeDef& node,
                                           const RegionFinder& find_region,
-                                          bool* is_mapped) {
-  if (is_mapped != nullptr) *is_mapped = false;
+                                          absl::string_view* mapped_file) {
+  if (mapped_file != nullptr) *mapped_file = {};
   OPTFARM_ASSIGN_OR_RETURN(const DataType dtype, graph::GetType(node, "dtype"));
   OPTFARM_ASSIGN_OR_RETURN(const Shape shape, ShapeOf(node));
   OPTFARM_ASSIGN_OR_RETURN(const std::string name,
@@ -70,12 +71,17 @@ absl::StatusOr<Tensor> ReadImmutableConst(const tensorflow::NodeDef& node,
   }
   const absl::string_view bytes =
       region.bytes.substr(0, shape.num_elements() * size);
-  const auto address = reinterpret_cast<uintptr_t>(bytes.data());
-  if (address % kAlignment != 0 || dtype == tensorflow::DT_BOOL) {
+  Tensor view =
+      Tensor::View(dtype, shape, bytes.data(), std::move(region.owner));
+  const bool may_be_misaligned = mapped_file != nullptr &&
+                                 !region.mapped_file.empty() &&
+                                 view.TotalBytes() >= kLeastMisaligned;
+  if (dtype == tensorflow::DT_BOOL ||
+      (!IsAligned(view) && !may_be_misaligned)) {
     return Copy(dtype, shape, bytes);
   }
-  if (is_mapped != nullptr) *is_mapped = region.is_mapped_file;
-  return Tensor::View(dtype, shape, bytes.data(), std::move(region.owner));
+  if (mapped_file != nullptr) *mapped_file = region.mapped_file;
+  return view;
 }
 
 }  // namespace optfarm::runtime

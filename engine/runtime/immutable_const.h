@@ -21,13 +21,14 @@ using RegionFinder =
 
 // The node's value: a view of its region. A region that is not aligned to 64
 // bytes, as small builds of TensorFlow 1.3 wrote them, and bools are copied.
-// `is_mapped`, if given, says whether the value is a view of a mapped file.
+// `mapped_file`, if given, is set to that which the value is a view of; nothing
+// for none. A view of 64 KB and more may then stand at any byte (IsAligned).
 // ERRORS: InvalidArgument for a bad attribute, a dtype without fixed size, or a
 // region shorter than the tensor; FailedPrecondition without a finder; the
 // finder's.
 absl::StatusOr<Tensor> ReadImmutableConst(const tensorflow::NodeDef& node,
                                           const RegionFinder& find_region,
-                                          bool* is_mapped = nullptr);
+                                          absl::string_view* mapped_file = nullptr);
 
 }  // namespace optfarm::runtime
 

@@ -52,15 +52,15 @@ std::shared_ptr<const LoadedModel> LoadedModel::Create(graph::Graph graph) {
   return model;
 }
 
-std::shared_ptr<SharedWeights> LoadedModel::WeightsAt(graph::NodeId id,
-                                                      const Tensor& value,
-                                                      bool is_mapped) const {
+std::shared_ptr<SharedWeights> LoadedModel::WeightsAt(
+    graph::NodeId id, const Tensor& value,
+    absl::string_view mapped_file) const {
   absl::MutexLock lock(&mutex_);
   Region& region = regions_[id];
   if (region.data == value.raw() && region.weights->IsLike(value)) {
     return region.weights;
   }
-  auto made = std::make_shared<SharedWeights>(value, is_mapped);
+  auto made = std::make_shared<SharedWeights>(value, mapped_file);
   if (region.data == nullptr) region = {value.raw(), made};
   return made;
 }

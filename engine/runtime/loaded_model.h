@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "engine/graph/graph.h"
 #include "engine/runtime/packed_weights.h"
@@ -40,7 +41,7 @@ class LoadedModel {
   // what the first session found, where another finds it at the same place.
   std::shared_ptr<SharedWeights> WeightsAt(graph::NodeId id,
                                            const Tensor& value,
-                                           bool is_mapped) const;
+                                           absl::string_view mapped_file) const;
   // UNITS: bytes of all values.
   int64_t value_bytes() const { return value_bytes_; }
 

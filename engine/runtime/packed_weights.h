@@ -4,8 +4,10 @@
 // weights are in memory once. Who asks for them later gets them unpacked.
 //
 // Weights in a mapped file may also be streamed: each run packs them when it
-// comes to their layer, and lets both forms go after it. That costs time and
-// saves what they take.
+// comes to their layer, and lets both forms go after it. That saves what they
+// take; it costs time, little where each weight is multiplied with many rows. A
+// kernel with one row reads each weight once: it may read them where they are,
+// and lets their pages go.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_PACKED_WEIGHTS_H_
 #define OPTFARM_ENGINE_RUNTIME_PACKED_WEIGHTS_H_
@@ -27,6 +29,10 @@
 
 namespace optfarm::runtime {
 
+// Whether the elements stand where kernels count on: at a multiple of 64 bytes.
+// Only views of mapped files may do not.
+bool IsAligned(const Tensor& tensor);
+
 // An order of weights, and the way there and back.
 struct WeightLayout {
   // Tells that the first `end` bytes of the weights are not read any more.
@@ -36,8 +42,8 @@ struct WeightLayout {
   std::string name;
   // UNITS: bytes of the packed form.
   int64_t packed_bytes = 0;
-  // ERRORS: ResourceExhausted when there is no memory; not after `done` was
-  // called.
+  // The weights may be misaligned. ERRORS: ResourceExhausted when there is no
+  // memory; not after `done` was called.
   std::function<absl::StatusOr<Tensor>(const Tensor& weights, ThreadPool* pool,
                                        Done done)>
       pack;
@@ -46,19 +52,35 @@ struct WeightLayout {
   std::function<absl::StatusOr<Tensor>(const Tensor& packed)> unpack;
 };
 
+// Reads weights from end to end where they are.
+using WeightVisitor =
+    absl::FunctionRef<void(const Tensor& weights, WeightLayout::Done done)>;
+
+// What runs do with a constant.
+enum class WeightUse : uint8_t {
+  // Packed when it is first needed.
+  kPacked,
+  // Packed by each run, and let go.
+  kStreamed,
+  // The same by runs that multiply them with many rows, packed by others.
+  kStreamedForMany,
+  // Packed only for who cannot read it where it is.
+  kInPlace,
+};
+
 // A constant: as it came, packed, or both.
 // THREADS: may be used from many threads at once; who asks for what is being
 // packed waits.
 class SharedWeights {
  public:
-  // `is_mapped`: the elements lie in a mapped file, which has them again when
-  // their pages are let go.
-  explicit SharedWeights(Tensor value, bool is_mapped = false);
+  // `mapped_file`: where the elements lie, if it is in a mapped file, which has
+  // them again when its pages are let go.
+  explicit SharedWeights(Tensor value, absl::string_view mapped_file = {});
   SharedWeights(const SharedWeights&) = delete;
   SharedWeights& operator=(const SharedWeights&) = delete;
 
-  // As it came.
-  // ERRORS: ResourceExhausted when there is no memory to unpack it.
+  // As it came; aligned.
+  // ERRORS: ResourceExhausted when there is no memory to unpack or align it.
   absl::StatusOr<Tensor> Value();
   // Whether it has this dtype and number of elements.
   bool IsLike(const Tensor& value) const {
@@ -68,7 +90,7 @@ class SharedWeights {
 
  private:
   friend class PackedWeights;
-  bool is_mapped() const { return is_mapped_; }
+  bool is_mapped() const { return !mapped_file_.empty(); }
   struct Form {
     WeightLayout layout;
     // From then on `packed` does not change.
@@ -81,12 +103,17 @@ class SharedWeights {
   const Tensor* Pack(Form* form, ThreadPool* pool);
   // For one use. REQUIRES: is_mapped(). ERRORS: ResourceExhausted.
   absl::StatusOr<Tensor> PackAnew(const Form& form, ThreadPool* pool);
+  // REQUIRES: is_mapped().
+  void Read(WeightVisitor read);
   absl::StatusOr<std::shared_ptr<const Tensor>> Keep()
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same, aligned.
+  absl::StatusOr<std::shared_ptr<const Tensor>> KeepAligned()
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const DataType dtype_;
   const Shape shape_;
-  const bool is_mapped_;
+  const absl::string_view mapped_file_;
   absl::Mutex mutex_;
   // Nothing when there is a packed form to make it from.
   std::shared_ptr<const Tensor> kept_ ABSL_GUARDED_BY(mutex_);
@@ -104,7 +131,7 @@ class PackedWeights {
   PackedWeights(std::shared_ptr<SharedWeights> weights, WeightLayout layout)
       : weights_(std::move(weights)),
         form_(weights_->FindOrAdd(std::move(layout))),
-        is_streamed_(std::make_shared<bool>(false)) {}
+        use_(std::make_shared<WeightUse>(WeightUse::kPacked)) {}
   // Of a form that is ready.
   explicit PackedWeights(Tensor packed);
 
@@ -115,12 +142,17 @@ class PackedWeights {
                ? &form_->packed
                : weights_->Pack(form_, pool);
   }
-  // The same for weights that may be streamed: then `own` holds them.
-  const Tensor* Get(ThreadPool* pool, Tensor* own) const;
-  // Has them streamed by all copies of this handle.
-  // REQUIRES: may_be_streamed(); nobody asked for them yet.
-  void Stream() const { *is_streamed_ = true; }
-  bool may_be_streamed() const { return weights_->is_mapped(); }
+  // The same for weights that may be streamed: then `own` holds them. `rows`:
+  // what they are to be multiplied with.
+  const Tensor* Get(ThreadPool* pool, int64_t rows, Tensor* own) const;
+  // For weights that are to be used in place and that nobody has packed: calls
+  // `read` and returns true.
+  bool ReadInPlace(WeightVisitor read) const;
+  // For all copies of this handle. REQUIRES: is_mapped() for other uses than
+  // kPacked; nobody asked for them yet.
+  void SetUse(WeightUse use) const { *use_ = use; }
+  WeightUse use() const { return *use_; }
+  bool is_mapped() const { return weights_->is_mapped(); }
   // nullptr while nobody has packed them.
   const Tensor* IfReady() const {
     return form_ != nullptr && form_->is_ready.load(std::memory_order_acquire)
@@ -140,7 +172,7 @@ class PackedWeights {
   std::shared_ptr<SharedWeights> weights_;
   SharedWeights::Form* form_ = nullptr;
   // Written before the first run.
-  std::shared_ptr<bool> is_streamed_;
+  std::shared_ptr<WeightUse> use_;
 };
 
 }  // namespace optfarm::runtime

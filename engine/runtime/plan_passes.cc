@@ -5,8 +5,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/status_macros.h"
 #include "engine/runtime/executor.h"
 #include "engine/runtime/memory_budget.h"
+#include "engine/runtime/plan_constants.h"
 #include "engine/runtime/planner.h"
 
 namespace optfarm::runtime {
@@ -38,6 +40,15 @@ bool MayFold(const Step& step, const std::vector<bool>& known) {
   }
   return std::find(step.outputs.begin(), step.outputs.end(), kNoSlot) ==
          step.outputs.end();
+}
+
+// Of a step that is about to run: values of mapped files may be misaligned.
+absl::Status AlignInputs(const Step& step, ExecutionPlan* plan) {
+  if (step.kind != StepKind::kKernel) return absl::OkStatus();
+  for (const int slot : step.inputs) {
+    OPTFARM_RETURN_IF_ERROR(AlignConstant(slot, plan));
+  }
+  return absl::OkStatus();
 }
 
 // The step after which a slot's reader is done with it: the reader itself, or
@@ -141,7 +152,7 @@ void FoldConstants(const KernelEnvironment& environment, int64_t memory_limit,
   for (size_t i = 0; i < values.size(); ++i) known[i] = values[i].has_value();
   std::vector<Step> left;
   for (Step& step : plan->steps) {
-    if (MayFold(step, known) &&
+    if (MayFold(step, known) && AlignInputs(step, plan).ok() &&
         RunStep(*plan, step, environment, values.data(), nullptr).ok()) {
       for (int slot : step.outputs) known[slot] = values[slot].has_value();
       continue;

@@ -19,6 +19,7 @@
 #include "engine/runtime/fast/fusions.h"
 #endif
 #include "engine/runtime/memory_budget.h"
+#include "engine/runtime/plan_constants.h"
 #include "engine/runtime/planner.h"
 
 namespace optfarm::runtime {
@@ -155,12 +156,15 @@ absl::StatusOr<ExecutionPlan> LoadPlan(const graph::Graph& graph,
   }
 #ifdef OPTFARM_FAST_KERNELS
   if (options.fast_kernels) {
+    OPTFARM_RETURN_IF_ERROR(AlignConstants(/*packed_later=*/true, &plan));
     const FusionContext fusions(UsedCpuFeatures());
     RunFusions(UsedFusions(), fusions, &plan);
     // What is not kept does not count.
+    plan.constant_bytes -= fusions.LeaveInFile();
     plan.constant_bytes -= fusions.LimitWeights(options.packed_weights_limit);
   }
 #endif
+  OPTFARM_RETURN_IF_ERROR(AlignConstants(/*packed_later=*/false, &plan));
   plan.weights.clear();
   // The graph's nodes may not be there any longer.
   for (Step& step : plan.steps) step.node = nullptr;

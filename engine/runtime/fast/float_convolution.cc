@@ -153,7 +153,8 @@ class FloatConvolutionKernel final : public JoinableKernel,
       return RunSteps(c_.chain, context);
     }
     Tensor streamed;
-    const Tensor* packed = c_.packed.Get(context->pool(), &streamed);
+    const int64_t rows = image.dim(0) * window->y.out * window->x.out;
+    const Tensor* packed = c_.packed.Get(context->pool(), rows, &streamed);
     if (packed == nullptr) return RunSteps(c_.chain, context);
     FloatPlace place;
     if (c_.has_residual) {

@@ -1,5 +1,6 @@
 // MatMul -> bias -> sum -> rectifier, with a constant right factor.
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -8,7 +9,9 @@
 #include "engine/graph/attr.h"
 #include "engine/runtime/fast/families.h"
 #include "engine/runtime/fast/float_panels.h"
+#include "engine/runtime/fast/float_row.h"
 #include "engine/runtime/fast/layer_tail.h"
+#include "engine/runtime/scratch.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -39,42 +42,70 @@ class FloatMatMulKernel final : public Kernel, public WeightReader {
                             context->input(1).dtype() != left.dtype())) {
       return m_.chain.Run(context);
     }
-    Tensor streamed;
-    const Tensor* packed = m_.packed.Get(context->pool(), &streamed);
-    if (packed == nullptr) return m_.chain.Run(context);
-    OPTFARM_ASSIGN_OR_RETURN(
-        Tensor * out,
-        m_.has_residual
-            ? context->ForwardOrAllocateOutput(0, 1, left.dtype(), shape)
-            : context->AllocateOutput(0, left.dtype(), shape));
-    FloatProduct product;
-    product.panels = m_.panels;
-    product.packed = packed->data<float>();
-    if (!m_.scale.empty()) product.scale = m_.scale.data();
-    if (!m_.bias.empty()) product.bias = m_.bias.data();
-    if (m_.has_residual) product.residual = context->input(1).data<float>();
-    product.out = out->data<float>();
-    product.row_stride = m_.panels.columns;
-    product.rectifier = m_.rectifier;
-    product.rows = left.dim(0);
-    product.run = m_.panels.depth;
-    product.row_bytes = 4 * m_.panels.depth;
-    product.next = &next();
     const float* from = left.data<float>();
-    MultiplyPanels(
-        product,
-        [&](int64_t first, int count, float*, const float** to) {
-          for (int i = 0; i < count; ++i)
-            to[i] = from + (first + i) * product.run;
-        },
-        context->pool());
-    return absl::OkStatus();
+    if (left.dim(0) == 1 && m_.packed.use() == WeightUse::kInPlace) {
+      Scratch<float> sums(m_.panels.count() * m_.panels.tiles->width);
+      if (MultiplyInPlace(from, sums.span(), context->pool())) {
+        // What is left is a product of depth 1.
+        static constexpr float kOne = 1.0f;
+        FloatPanels panels = m_.panels;
+        panels.depth = 1;
+        return Multiply(panels, sums.data(), &kOne, shape, context);
+      }
+    }
+    Tensor streamed;
+    const Tensor* packed =
+        m_.packed.Get(context->pool(), left.dim(0), &streamed);
+    if (packed == nullptr) return m_.chain.Run(context);
+    return Multiply(m_.panels, packed->data<float>(), from, shape, context);
   }
   FirstWeights First() const override {
     return FirstPanels(m_.panels, m_.packed);
   }
 
  private:
+  // False for weights that are not to be used where they are.
+  bool MultiplyInPlace(const float* row, absl::Span<float> sums,
+                       ThreadPool* pool) const {
+    return m_.packed.ReadInPlace(
+        [&](const Tensor& weights, WeightLayout::Done done) {
+          std::fill(sums.begin() + m_.panels.columns, sums.end(), 0.0f);
+          MultiplyStoredRow(*m_.panels.tiles, row,
+                            {weights.raw(), m_.panels.depth, m_.panels.columns},
+                            done, sums.data(), pool);
+        });
+  }
+
+  absl::Status Multiply(const FloatPanels& panels, const float* packed,
+                        const float* rows, const Shape& shape,
+                        KernelContext* context) const {
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor * out, m_.has_residual ? context->ForwardOrAllocateOutput(
+                                            0, 1, tensorflow::DT_FLOAT, shape)
+                                      : context->AllocateOutput(
+                                            0, tensorflow::DT_FLOAT, shape));
+    FloatProduct product;
+    product.panels = panels;
+    product.packed = packed;
+    if (!m_.scale.empty()) product.scale = m_.scale.data();
+    if (!m_.bias.empty()) product.bias = m_.bias.data();
+    if (m_.has_residual) product.residual = context->input(1).data<float>();
+    product.out = out->data<float>();
+    product.row_stride = panels.columns;
+    product.rectifier = m_.rectifier;
+    product.rows = shape.dim(0);
+    product.run = panels.depth;
+    product.row_bytes = 4 * panels.depth;
+    product.next = &next();
+    MultiplyPanels(
+        product,
+        [&](int64_t first, int count, float*, const float** to) {
+          for (int i = 0; i < count; ++i)
+            to[i] = rows + (first + i) * product.run;
+        },
+        context->pool());
+    return absl::OkStatus();
+  }
   const FloatMatMul m_;
 };
 
@@ -100,6 +131,7 @@ void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
       *right, LayoutOf(panels, transposed), plan, &fused.constant_bytes);
   if (!packed.ok()) return;
   context.MayStream(*packed);
+  if (!transposed) context.MayReadInPlace(*packed);
   const LayerTail tail = FollowTail(*plan, number, {panels.columns, 2}, true);
   fused.inputs = {step.inputs[0]};
   if (tail.residual != kNoSlot) fused.inputs.push_back(tail.residual);

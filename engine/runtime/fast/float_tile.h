@@ -49,6 +49,16 @@ struct FloatTile {
   int64_t prefetch_step = 0;
 };
 
+// Rows of a matrix as it is stored.
+struct FloatRows {
+  const float* inputs = nullptr;
+  int64_t count = 0;
+  const float* weights = nullptr;
+  // UNITS: elements from one row of weights to the next.
+  int64_t row_stride = 0;
+  int64_t columns = 0;
+};
+
 // Tiles of one instruction set.
 struct FloatTiles {
   const char* name;
@@ -65,6 +75,9 @@ struct FloatTiles {
   // one panel to keep the processor busy. The last panel may be half as wide.
   // REQUIRES: tile.rows == 1; 1 <= tile.columns <= kRowPanels * width.
   void (*row)(const FloatTile& tile, int64_t panel_stride);
+  // Adds the products of `count` inputs with as many rows of weights to sums:
+  // weights that are not packed, and may stand at any byte.
+  void (*add_rows)(const FloatRows& rows, float* sums);
 };
 
 inline constexpr int kRowPanels = 6;

@@ -19,7 +19,8 @@ constexpr FloatTiles kTiles = {
     [](const FloatTile& t, int64_t stride) {
       RunRowOfPanels<Avx2>(t, stride,
                            std::make_integer_sequence<int, 2 * kRowPanels>());
-    }};
+    },
+    &AddRows<Avx2>};
 
 }  // namespace
 

@@ -225,6 +225,44 @@ void RunRowOfPanels(const FloatTile& t, int64_t panel_stride,
   kRuns[(t.columns - 1) / Vector::kLanes](t, panel_stride);
 }
 
+// kRows rows at a time: the sums are read and written once for all of them.
+template <typename Vector, int kRows>
+OPTFARM_INLINE void AddSomeRows(const FloatRows& rows, int64_t first,
+                                float* sums) {
+  constexpr int kLanes = Vector::kLanes;
+  const float* in = rows.inputs + first;
+  const float* weights = rows.weights + first * rows.row_stride;
+  int64_t c = 0;
+  for (; c + kLanes <= rows.columns; c += kLanes) {
+    auto sum = Vector::Load(sums + c);
+    for (int r = 0; r < kRows; ++r) {
+      sum = Vector::MultiplyAdd(Vector::Broadcast(in + r),
+                                Vector::Load(weights + r * rows.row_stride + c),
+                                sum);
+    }
+    Vector::Store(sums + c, sum);
+  }
+  const int left = static_cast<int>(rows.columns - c);
+  if (left == 0) return;
+  auto sum = Vector::LoadSome(sums + c, left);
+  for (int r = 0; r < kRows; ++r) {
+    sum = Vector::MultiplyAdd(
+        Vector::Broadcast(in + r),
+        Vector::LoadSome(weights + r * rows.row_stride + c, left), sum);
+  }
+  Vector::StoreSome(sums + c, sum, left);
+}
+
+template <typename Vector>
+void AddRows(const FloatRows& rows, float* sums) {
+  constexpr int kTogether = 8;
+  int64_t row = 0;
+  for (; row + kTogether <= rows.count; row += kTogether) {
+    AddSomeRows<Vector, kTogether>(rows, row, sums);
+  }
+  for (; row < rows.count; ++row) AddSomeRows<Vector, 1>(rows, row, sums);
+}
+
 // Calls the tile of exactly tile.rows rows.
 template <typename Vector, int kVectors, int... kHeights>
 void RunTileOfHeight(const FloatTile& tile,

@@ -24,7 +24,8 @@ constexpr FloatTiles kTiles = {
     [](const FloatTile& t, int64_t stride) {
       RunRowOfPanels<Neon>(t, stride,
                            std::make_integer_sequence<int, 2 * kRowPanels>());
-    }};
+    },
+    &AddRows<Neon>};
 
 }  // namespace
 

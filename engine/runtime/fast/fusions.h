@@ -49,7 +49,7 @@ class FusionContext {
                                      PlanEditor* plan, int64_t* bytes) const;
   // The kernel can do with weights that are streamed.
   void MayStream(const PackedWeights& packed) const {
-    if (packed.may_be_streamed()) streamable_.push_back(packed);
+    if (packed.is_mapped()) streamable_.push_back(packed);
   }
   // What a step's kernel can do besides.
   void NoteReader(const Kernel* kernel, WeightReader* reader) const {
@@ -62,9 +62,19 @@ class FusionContext {
   JoinableKernel* JoinableOf(const Kernel* kernel) const;
   // Tells each reader of weights in the plan what the next one reads.
   void LinkReaders(const ExecutionPlan& plan) const;
+  // It can read them in place as well, when there is one row to multiply.
+  void MayReadInPlace(const PackedWeights& packed) const {
+    if (packed.is_mapped()) readable_.push_back(packed);
+  }
+  // Lets weights of a large model stay in its file where that costs next to
+  // nothing: those that a run reads once are read in place, as long as they are
+  // few beside the others, those that it multiplies with many rows streamed. To
+  // be called after all fusions. UNITS: bytes; returns those that are read in
+  // place.
+  int64_t LeaveInFile() const;
   // Has weights streamed, the smallest first, until those that stay packed and
   // the largest of the others take no more than `limit`, or none is left that
-  // may be. To be called after all fusions. UNITS: bytes; returns those of the
+  // may be. To be called after LeaveInFile. UNITS: bytes; returns those of the
   // streamed weights.
   int64_t LimitWeights(int64_t limit) const;
 
@@ -77,6 +87,7 @@ class FusionContext {
   // OWNERSHIP: the plan's.
   mutable absl::flat_hash_map<const Kernel*, WeightReader*> readers_;
   mutable absl::flat_hash_map<const Kernel*, JoinableKernel*> joinables_;
+  mutable std::vector<PackedWeights> readable_;
 };
 
 // One pass. What it cannot fuse (also for want of memory) stays as it is.

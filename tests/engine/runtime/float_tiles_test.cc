@@ -165,6 +165,41 @@ TEST(FloatTilesTest, ARowBySeveralPanelsIsWhatEachPanelGives) {
   }
 }
 
+// Rows of weights as they are stored, from any byte on.
+void CheckRows(const FloatTiles& tiles, Numbers* random) {
+  const int count = random->Pick(0, 40), columns = random->Pick(1, 100);
+  const int stride = columns + random->Pick(0, 5), shift = random->Pick(0, 3);
+  const std::vector<float> in = random->Some(count);
+  const std::vector<float> weights = random->Some(count * int64_t{stride});
+  const std::vector<float> before = random->Some(columns + 3);
+  std::vector<float> sums = before;
+  FloatRows rows;
+  rows.inputs = in.data();
+  rows.count = count;
+  rows.weights = weights.data() + shift;
+  rows.row_stride = stride;
+  rows.columns = std::max(1, columns - shift);
+  tiles.add_rows(rows, sums.data());
+  for (int64_t n = 0; n < static_cast<int64_t>(sums.size()); ++n) {
+    float sum = before[n];
+    for (int k = 0; n < rows.columns && k < count; ++k) {
+      sum = std::fma(in[k], rows.weights[k * stride + n], sum);
+    }
+    ASSERT_EQ(sums[n], sum) << count << "x" << rows.columns << ", at " << n;
+  }
+}
+
+TEST(FloatTilesTest, RowsOfAnySizeAreAddedInTheirOrder) {
+  for (const Code& code : CodeOfThisMachine()) {
+    SCOPED_TRACE(code.name);
+    Numbers random;
+    for (int i = 0; i < 300; ++i) {
+      CheckRows(*code.tiles, &random);
+      if (HasFatalFailure()) return;
+    }
+  }
+}
+
 TEST(FloatTilesTest, NotANumberGoesThroughRectifiers) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const Code& code : CodeOfThisMachine()) {

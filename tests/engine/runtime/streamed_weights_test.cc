@@ -18,6 +18,7 @@
 #include "engine/runtime/fast/cpu_features.h"
 #include "engine/runtime/loaded_model.h"
 #include "tests/engine/runtime/graph_maker.h"
+#include "tests/engine/runtime/run_op.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::runtime {
@@ -37,14 +38,7 @@ class StreamedWeightsTest : public ::testing::Test {
     std::string last = "x";
     for (const int64_t to : {64, 128, 256, 512}) {
       const std::string layer = absl::StrCat("layer", to);
-      AddWeights(layer + "_filter", {1, 1, from, to});
-      g_.Node(layer, "Conv2D", {last, layer + "_filter"})
-          .Type("T", kFloat)
-          .Text("padding", "SAME");
-      auto* strides = &(*g_.def()
-                             ->mutable_node(g_.def()->node_size() - 1)
-                             ->mutable_attr())["strides"];
-      for (int i = 0; i < 4; ++i) strides->mutable_list()->add_i(1);
+      AddLayer(layer, last, from, to);
       g_.Math(layer + "_relu", "Relu", {layer});
       last = layer + "_relu";
       from = to;
@@ -53,13 +47,17 @@ class StreamedWeightsTest : public ::testing::Test {
     g_.Math("flat", "Reshape", {last, "rows"});
     AddWeights("matrix", {512, 128});
     g_.Math("y", "MatMul", {"flat", "matrix"});
+    MapWeights();
+    input_ = Tensor::FromValues<float>({1, 6, 6, 64}, Random(6 * 6 * 64));
+  }
+  // Writes the weights that were added and loads the graph.
+  void MapWeights() {
     OPTFARM_ASSERT_OK_AND_ASSIGN(folder_, MakeTemporaryFolder("streamed"));
     const std::string path = JoinPath(folder_, "weights");
     OPTFARM_ASSERT_OK(WriteFileAtomically(path, bytes_));
     OPTFARM_ASSERT_OK_AND_ASSIGN(file_, MappedFile::Open(path));
     OPTFARM_ASSERT_OK_AND_ASSIGN(graph::Graph graph, g_.Graph());
     model_ = LoadedModel::Create(std::move(graph));
-    input_ = Tensor::FromValues<float>({1, 6, 6, 64}, Random(6 * 6 * 64));
   }
   void TearDown() override { (void)RemoveAll(folder_); }
 
@@ -70,11 +68,23 @@ class StreamedWeightsTest : public ::testing::Test {
     return values;
   }
 
+  void AddLayer(const std::string& name, const std::string& input, int64_t from,
+                int64_t to) {
+    AddWeights(name + "_filter", {1, 1, from, to});
+    g_.Node(name, "Conv2D", {input, name + "_filter"})
+        .Type("T", kFloat)
+        .Text("padding", "SAME");
+    auto* strides = &(*g_.def()
+                           ->mutable_node(g_.def()->node_size() - 1)
+                           ->mutable_attr())["strides"];
+    for (int i = 0; i < 4; ++i) strides->mutable_list()->add_i(1);
+  }
+
   void AddWeights(const std::string& name, const std::vector<int64_t>& dims) {
     int64_t count = 1;
     for (const int64_t dim : dims) count *= dim;
     const std::vector<float> values = Random(count);
-    bytes_.resize((bytes_.size() + kPage - 1) / kPage * kPage);
+    bytes_.resize((bytes_.size() + kPage - 1) / kPage * kPage + shift_);
     g_.Node(name, "ImmutableConst")
         .Type("dtype", kFloat)
         .Shape("shape", dims)
@@ -86,10 +96,12 @@ class StreamedWeightsTest : public ::testing::Test {
 
   absl::StatusOr<std::unique_ptr<Session>> MakeSession(
       const std::shared_ptr<const LoadedModel>& model,
-      SessionOptions options = {}) {
+      SessionOptions options = {}, bool is_mapped = true) {
     options.find_region =
-        [file = file_](const std::string& name) -> absl::StatusOr<SharedBytes> {
-      return SharedBytes{file->bytes().substr(std::stoul(name)), file, true};
+        [file = file_,
+         is_mapped](const std::string& name) -> absl::StatusOr<SharedBytes> {
+      return SharedBytes{file->bytes().substr(std::stoul(name)), file,
+                         is_mapped ? file->bytes() : absl::string_view()};
     };
     return Session::Create(model, *graph::ParseTensorNames("x"),
                            *graph::ParseTensorNames("y"), options);
@@ -113,6 +125,8 @@ class StreamedWeightsTest : public ::testing::Test {
     return trace.peak_bytes;
   }
 
+  // UNITS: bytes from a page to where weights begin.
+  size_t shift_ = 0;
   std::mt19937 random_{7};
   GraphMaker g_;
   std::string bytes_;
@@ -137,6 +151,68 @@ TEST_F(StreamedWeightsTest, GiveTheSameAnswers) {
             << limit << " " << threads << " " << run;
       }
     }
+  }
+}
+
+// As in a frozen graph, whose tensors begin at any byte.
+class MisalignedWeightsTest : public StreamedWeightsTest {
+ protected:
+  MisalignedWeightsTest() { shift_ = 7; }
+};
+
+TEST_F(MisalignedWeightsTest, GiveTheSameAnswers) {
+  // What is no mapped file is copied to where it is aligned.
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto plain,
+                               MakeSession(model_, {}, /*is_mapped=*/false));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto wanted, plain->Run({input_}));
+  for (const int64_t limit : {int64_t{0}, 2 * weight_bytes_}) {
+    for (const int threads : {1, 3}) {
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const auto session, Limited(limit, threads));
+      for (int run = 0; run < 2; ++run) {
+        OPTFARM_ASSERT_OK_AND_ASSIGN(const auto got, session->Run({input_}));
+        ASSERT_EQ(std::memcmp(got[0].raw(), wanted[0].raw(),
+                              static_cast<size_t>(wanted[0].TotalBytes())),
+                  0)
+            << limit << " " << threads << " " << run;
+      }
+    }
+  }
+}
+
+TEST_F(MisalignedWeightsTest, AreAlignedForWhoDoesNotPackThem) {
+  for (const bool fold : {true, false}) {
+    SessionOptions options;
+    options.fast_kernels = false;
+    options.fold_constants = fold;
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto mapped,
+                                 MakeSession(model_, options));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto copied,
+                                 MakeSession(model_, options, false));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto got, mapped->Run({input_}));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto wanted, copied->Run({input_}));
+    EXPECT_EQ(got[0].flat<float>(), wanted[0].flat<float>()) << fold;
+  }
+}
+
+TEST_F(MisalignedWeightsTest, CanBeFetchedAndFolded) {
+  g_.Math("twice", "Add", {"matrix", "matrix"});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(graph::Graph graph, g_.Graph());
+  const auto model = LoadedModel::Create(std::move(graph));
+  SessionOptions options;
+  options.find_region =
+      [this](const std::string& name) -> absl::StatusOr<SharedBytes> {
+    return SharedBytes{file_->bytes().substr(std::stoul(name)), file_,
+                       file_->bytes()};
+  };
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto session,
+      Session::Create(model, {}, *graph::ParseTensorNames("matrix,twice"),
+                      options));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto got, session->Run({}));
+  EXPECT_TRUE(IsAligned(got[0]));
+  ASSERT_EQ(got[0].num_elements(), 512 * 128);
+  for (int64_t i = 0; i < got[0].num_elements(); ++i) {
+    ASSERT_EQ(got[1].data<float>()[i], 2 * got[0].data<float>()[i]);
   }
 }
 
@@ -186,6 +262,60 @@ TEST_F(StreamedWeightsTest, ManyThreadsMayStreamAtOnce) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(same, std::vector<int>(same.size(), 1));
+}
+
+// 35 MiB: two layers of 16 MiB between one of 512 KiB and a product of 2 MiB.
+class LargeModelTest : public StreamedWeightsTest {
+ protected:
+  void SetUp() override {
+    constexpr int64_t kWide = 2048;
+    g_.Placeholder("x", kFloat);
+    AddLayer("narrow", "x", 64, kWide);
+    AddLayer("wide", "narrow", kWide, kWide);
+    AddLayer("wider", "wide", kWide, kWide);
+    g_.Const("rows", Tensor::FromValues<int32_t>({2}, {-1, kWide}));
+    g_.Math("flat", "Reshape", {"wider", "rows"});
+    AddWeights("matrix", {kWide, kColumns});
+    g_.Const("bias", Scattered({kColumns}, 3));
+    g_.Math("product", "MatMul", {"flat", "matrix"});
+    g_.Math("y", "Add", {"product", "bias"});
+    MapWeights();
+  }
+  static constexpr int64_t kColumns = 300;
+
+  Tensor Image(int64_t size) {
+    return Tensor::FromValues<float>({1, size, size, 64},
+                                     Random(size * size * 64));
+  }
+};
+
+TEST_F(LargeModelTest, LeavesWeightsInTheFileWithTheSameAnswers) {
+  if (UsedCpuFeatures() == CpuFeatures()) GTEST_SKIP() << "no fast kernels";
+  for (const int threads : {1, 3}) {
+    SessionOptions options;
+    options.threads = threads;
+    OPTFARM_ASSERT_OK_AND_ASSIGN(graph::Graph graph, g_.Graph());
+    const auto other = LoadedModel::Create(std::move(graph));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto copied,
+                                 MakeSession(other, options, false));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto mapped,
+                                 MakeSession(model_, options));
+    // The product's, which stands for panels of whole vectors when packed.
+    EXPECT_GE(copied->constant_bytes() - mapped->constant_bytes(),
+              2048 * kColumns * 4);
+    // One row reads the product's weights in place; many have the first layer's
+    // streamed, and the product's packed from then on.
+    for (const int64_t size : {1, 24, 1}) {
+      const Tensor image = Image(size);
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const auto got, mapped->Run({image}));
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const auto wanted, copied->Run({image}));
+      ASSERT_EQ(got[0].shape(), wanted[0].shape());
+      ASSERT_EQ(std::memcmp(got[0].raw(), wanted[0].raw(),
+                            static_cast<size_t>(wanted[0].TotalBytes())),
+                0)
+          << threads << " " << size;
+    }
+  }
 }
 
 }  // namespace
