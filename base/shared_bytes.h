@@ -15,7 +15,7 @@ struct SharedBytes {
   std::shared_ptr<const void> owner;
   // The whole of the mapped file that they lie in; empty when they lie
   // elsewhere. Its pages may be let go: they are read from the file again.
-  absl::string_view mapped_file;
+  absl::string_view mapped_file = {};
 };
 
 }  // namespace optfarm

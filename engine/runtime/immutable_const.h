@@ -26,9 +26,9 @@ using RegionFinder =
 // ERRORS: InvalidArgument for a bad attribute, a dtype without fixed size, or a
 // region shorter than the tensor; FailedPrecondition without a finder; the
 // finder's.
-absl::StatusOr<Tensor> ReadImmutableConst(const tensorflow::NodeDef& node,
-                                          const RegionFinder& find_region,
-                                          absl::string_view* mapped_file = nullptr);
+absl::StatusOr<Tensor> ReadImmutableConst(
+    const tensorflow::NodeDef& node, const RegionFinder& find_region,
+    absl::string_view* mapped_file = nullptr);
 
 }  // namespace optfarm::runtime
 

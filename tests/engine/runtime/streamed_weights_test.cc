@@ -291,30 +291,27 @@ class LargeModelTest : public StreamedWeightsTest {
 
 TEST_F(LargeModelTest, LeavesWeightsInTheFileWithTheSameAnswers) {
   if (UsedCpuFeatures() == CpuFeatures()) GTEST_SKIP() << "no fast kernels";
-  for (const int threads : {1, 3}) {
-    SessionOptions options;
-    options.threads = threads;
-    OPTFARM_ASSERT_OK_AND_ASSIGN(graph::Graph graph, g_.Graph());
-    const auto other = LoadedModel::Create(std::move(graph));
-    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto copied,
-                                 MakeSession(other, options, false));
-    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto mapped,
-                                 MakeSession(model_, options));
-    // The product's, which stands for panels of whole vectors when packed.
-    EXPECT_GE(copied->constant_bytes() - mapped->constant_bytes(),
-              2048 * kColumns * 4);
-    // One row reads the product's weights in place; many have the first layer's
-    // streamed, and the product's packed from then on.
-    for (const int64_t size : {1, 24, 1}) {
-      const Tensor image = Image(size);
-      OPTFARM_ASSERT_OK_AND_ASSIGN(const auto got, mapped->Run({image}));
-      OPTFARM_ASSERT_OK_AND_ASSIGN(const auto wanted, copied->Run({image}));
-      ASSERT_EQ(got[0].shape(), wanted[0].shape());
-      ASSERT_EQ(std::memcmp(got[0].raw(), wanted[0].raw(),
-                            static_cast<size_t>(wanted[0].TotalBytes())),
-                0)
-          << threads << " " << size;
-    }
+  SessionOptions options;
+  options.threads = 3;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(graph::Graph graph, g_.Graph());
+  const auto other = LoadedModel::Create(std::move(graph));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto copied,
+                               MakeSession(other, options, false));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto mapped, MakeSession(model_, options));
+  // The product's, which may be filled up when they are packed.
+  EXPECT_GE(copied->constant_bytes() - mapped->constant_bytes(),
+            2048 * kColumns * 4);
+  // One row reads the product's weights in place; many have the first layer's
+  // streamed, and the product's packed from then on.
+  for (const int64_t size : {1, 23, 1}) {
+    const Tensor image = Image(size);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto got, mapped->Run({image}));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto wanted, copied->Run({image}));
+    ASSERT_EQ(got[0].shape(), wanted[0].shape());
+    ASSERT_EQ(std::memcmp(got[0].raw(), wanted[0].raw(),
+                          static_cast<size_t>(wanted[0].TotalBytes())),
+              0)
+        << size;
   }
 }
 
