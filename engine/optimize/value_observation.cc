@@ -35,8 +35,9 @@ constexpr int64_t kMostCounted = 4096;
 constexpr int64_t kLeastCounted = 512;
 
 // Values that are counted together: a histogram is larger than a core's fastest
-// cache, and those of all sites take turns in it.
-constexpr size_t kCountedTogether = size_t{1} << 15;
+// cache, and those of all sites take turns in it. They wait for one another in
+// memory that is taken once.
+constexpr size_t kCountedTogether = size_t{1} << 13;
 
 // Values of a tensor that are looked at together.
 constexpr size_t kLookedAtTogether = 4096;
@@ -44,7 +45,11 @@ constexpr size_t kLookedAtTogether = 4096;
 // A histogram, and values that are not counted yet.
 class SiteValues {
  public:
-  std::vector<float>* waiting() { return &waiting_; }
+  std::vector<float>* waiting() {
+    // A sample adds so many at most, and its ends.
+    waiting_.reserve(kCountedTogether + 2 * kMostCounted + 2);
+    return &waiting_;
+  }
 
   void CountWaiting(size_t unless_below) {
     if (waiting_.size() < unless_below) return;
@@ -127,9 +132,6 @@ void CountFloats(const Tensor& tensor, int64_t most,
                  std::vector<float>* counted) {
   const absl::Span<const float> values = tensor.flat<float>();
   const auto stride = static_cast<size_t>(StrideFor(tensor, most));
-  const size_t before = counted->size();
-  counted->resize(before + (values.size() + stride - 1) / stride);
-  float* to = counted->data() + before;
   ObservedRange ends;
   size_t next = 0;
   // A part at a time, which is still in a core's cache for the second look.
@@ -142,7 +144,9 @@ void CountFloats(const Tensor& tensor, int64_t most,
       if (is_bad || of_part.min < ends.min) ends.min = of_part.min;
       if (is_bad || of_part.max > ends.max) ends.max = of_part.max;
     }
-    for (; next < at + part.size(); next += stride) *to++ = values[next];
+    for (; next < at + part.size(); next += stride) {
+      counted->push_back(values[next]);
+    }
   }
   // Zero, which they may be, is counted apart and does no harm.
   if (stride > 1) counted->insert(counted->end(), {ends.min, ends.max});

@@ -137,6 +137,8 @@ TEST_P(BoundedInt8Test, AnswersAsCloseAsWithEightBitWeights) {
   GiveData(c, &int8);
   const double bound = expected.search(0).snr_db() + kMargin;
   int8.recipe.mutable_bounds()->set_min_snr_db(bound);
+  // Float nodes are looked up by their names below.
+  int8.recipe.mutable_file_size()->set_shorten_names(false);
   v1::KeepFloat* keep = int8.recipe.mutable_keep_float();
   keep->clear_aim_agreement();
   keep->set_aim_snr_db(bound);
