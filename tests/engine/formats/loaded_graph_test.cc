@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -150,6 +151,46 @@ TEST_F(LoadedGraphTest, DamageIsToldAsWithoutMapping) {
   EXPECT_THAT(LoadGraph(path_, bytes.size() / 2),
               StatusIs(absl::StatusCode::kResourceExhausted,
                        HasSubstr("the limit is")));
+}
+
+// What is mapped is what would have been read, whatever the bytes are.
+TEST_F(LoadedGraphTest, FlippedBitsAreTakenAsWithoutMapping) {
+  AddConstant("large", kMany);
+  AddConstant("small", 2);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const std::string bytes,
+                               SerializeGraphDef(graph_));
+  // Where the nodes' own fields are: before the elements and behind them.
+  constexpr size_t kHead = 80, kTail = 120;
+  int mapped = 0;
+  for (size_t i = 0; i < kHead + kTail; ++i) {
+    const size_t at = i < kHead ? i : bytes.size() - (i - kHead) - 1;
+    std::string damaged = bytes;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << (i % 8)));
+    std::ofstream(path_, std::ios::binary) << damaged;
+    const absl::StatusOr<LoadedGraph> loaded = LoadGraph(path_);
+    const absl::StatusOr<GraphDef> read = LoadGraphDef(path_);
+    ASSERT_EQ(loaded.status(), read.status()) << at;
+    if (!loaded.ok()) continue;
+    ASSERT_EQ(loaded->def.node_size(), read->node_size()) << at;
+    for (int n = 0; n < read->node_size(); ++n) {
+      const NodeDef& node = loaded->def.node(n);
+      ASSERT_EQ(node.name(), read->node(n).name()) << at;
+      if (node.op() != "ImmutableConst") {
+        ASSERT_EQ(node.SerializeAsString().size(),
+                  read->node(n).SerializeAsString().size())
+            << at;
+        continue;
+      }
+      ++mapped;
+      OPTFARM_ASSERT_OK_AND_ASSIGN(
+          const SharedBytes region,
+          RegionsOf(loaded->package)(node.attr().at("memory_region_name").s()));
+      ASSERT_EQ(region.bytes,
+                read->node(n).attr().at("value").tensor().tensor_content())
+          << at;
+    }
+  }
+  EXPECT_GT(mapped, 0);
 }
 
 }  // namespace
