@@ -179,6 +179,11 @@ struct Farm {
 }  // namespace
 }  // namespace optfarm
 
+// OpenSSL keeps tables of its own to its end.
+extern "C" const char* __lsan_default_suppressions() {
+  return "leak:libcrypto.so";
+}
+
 // After each input libFuzzer would look for leaks, since a server's threads
 // free later, and weigh every feature it ever saw. Both take longer than the
 // calls. What the command line says comes later and counts.
