@@ -178,10 +178,16 @@ absl::StatusOr<Tensor> SharedWeights::PackAnew(const Form& form,
     absl::MutexLock lock(&mutex_);
     value = kept_;
   }
+  // UNITS: bytes that stay until all is packed: each piece costs a call.
+  constexpr int64_t kAtOnce = 1 << 20;
   PageDropper drop(mapped_file_, false, *value);
-  OPTFARM_ASSIGN_OR_RETURN(
-      Tensor packed,
-      form.layout.pack(*value, pool, [&drop](int64_t end) { drop(end); }));
+  int64_t dropped = 0;
+  const auto done = [&](int64_t end) {
+    if (end - dropped < kAtOnce) return;
+    drop(end);
+    dropped = end;
+  };
+  OPTFARM_ASSIGN_OR_RETURN(Tensor packed, form.layout.pack(*value, pool, done));
   drop.DropAll();
   return packed;
 }

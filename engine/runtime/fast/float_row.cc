@@ -10,7 +10,7 @@ namespace {
 
 constexpr int64_t kFloat = sizeof(float);
 // UNITS: bytes of the matrix that are read before it is told.
-constexpr int64_t kSlabBytes = 256 * 1024;
+constexpr int64_t kSlabBytes = 512 * 1024;
 // UNITS: columns. Sums of a part are near the processor while its rows pass.
 constexpr int64_t kGrain = 64;
 // Rows that are copied together where floats do not stand at their places.
