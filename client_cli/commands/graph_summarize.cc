@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
+#include "client_cli/graph_bytes.h"
 #include "client_cli/graph_structure.h"
 #include "client_cli/graph_summary.h"
 #include "client_cli/json_text.h"
@@ -24,6 +25,10 @@ class GraphSummarize final : public Command {
     flags->Switch("print_structure",
                   "Also list all nodes in the order of execution.",
                   &print_structure_);
+    flags->Switch("print_bytes",
+                  "Also list, by op, what takes room in the file: values, "
+                  "names, inputs, ops and attributes.",
+                  &print_bytes_);
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
@@ -40,11 +45,16 @@ class GraphSummarize final : public Command {
           *context.out << PrintableLine(line) << "\n";
         }
       }
+      if (print_bytes_) *context.out << "\n" << GraphBytes(graph).ToText();
     } else {
       OPTFARM_RETURN_IF_ERROR(CheckNotCsv(context.format));
       auto json = nlohmann::ordered_json::parse(summary.json);
       if (structure) {
         OPTFARM_ASSIGN_OR_RETURN(json["structure"], PrintGraphStructure(graph));
+      }
+      if (print_bytes_) {
+        json["bytes"] =
+            nlohmann::ordered_json::parse(GraphBytes(graph).ToJson());
       }
       *context.out << JsonText(json);
     }
@@ -66,6 +76,7 @@ class GraphSummarize final : public Command {
   const std::string benchmark_;
   std::string in_graph_;
   bool print_structure_ = false;
+  bool print_bytes_ = false;
 };
 
 }  // namespace
