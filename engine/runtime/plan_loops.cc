@@ -5,16 +5,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "engine/runtime/loop_nest.h"
 #include "engine/runtime/planner.h"
 
 namespace optfarm::runtime {
 namespace {
-
-bool Contains(const std::vector<int>& list, int value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
-}
 
 // Slots whose values must be made where the graph says.
 absl::flat_hash_set<int> FixedSlots(const ExecutionPlan& plan) {
@@ -68,7 +65,8 @@ void LetReadersWait(const KernelEnvironment& environment, ExecutionPlan* plan) {
     }
     for (int slot : step.inputs) {
       for (int control : controls[slot]) {
-        if (!Contains(step.controls, control)) step.controls.push_back(control);
+        if (absl::c_linear_search(step.controls, control)) continue;
+        step.controls.push_back(control);
       }
     }
     left.push_back(std::move(step));

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
 #include "engine/runtime/fast/channel_affine.h"
 #include "engine/runtime/fast/element_functions.h"
@@ -126,8 +127,7 @@ class ElementFusion {
     for (int slot : element.operands) {
       const int producer = plan_.ProducerOf(slot);
       if (producer == kNoStep || cluster_of_[producer] == nullptr) continue;
-      if (std::find(from.begin(), from.end(), cluster_of_[producer]) ==
-          from.end()) {
+      if (!absl::c_linear_search(from, cluster_of_[producer])) {
         from.push_back(cluster_of_[producer]);
       }
     }
@@ -180,8 +180,8 @@ class ElementFusion {
     std::vector<int> made;
     std::vector<int>& inputs = fused->inputs;
     const auto add = [&](int slot) {
-      if (std::find(made.begin(), made.end(), slot) == made.end() &&
-          std::find(inputs.begin(), inputs.end(), slot) == inputs.end()) {
+      if (!absl::c_linear_search(made, slot) &&
+          !absl::c_linear_search(inputs, slot)) {
         inputs.push_back(slot);
       }
     };

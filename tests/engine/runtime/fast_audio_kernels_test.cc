@@ -8,13 +8,12 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "engine/runtime/fast/cpu_features.h"
+#include "tests/engine/runtime/fast_kernels.h"
 #include "tests/engine/runtime/graph_maker.h"
 #include "tests/support/status_matchers.h"
 
@@ -24,67 +23,23 @@ namespace {
 using ::optfarm::testing::StatusIs;
 using ::testing::HasSubstr;
 
-class FastAudioTest : public ::testing::TestWithParam<const char*> {
- protected:
-  FastAudioTest()
-      : features_(*ParseCpuFeatures(GetParam())), limit_(features_) {}
-  void SetUp() override {
-    if (UsedCpuFeatures() != features_) {
-      GTEST_SKIP() << "this processor has no " << GetParam();
-    }
-  }
-
-  Tensor Random(const Shape& shape, float least, float most) {
-    std::uniform_real_distribution<float> number(least, most);
-    std::vector<float> values(shape.num_elements());
-    for (float& value : values) value = number(random_);
-    return Tensor::FromValues<float>(shape, values);
-  }
-
-  std::mt19937 random_{11};
-  CpuFeatures features_;
-  CpuLimit limit_;
-};
+class FastAudioTest : public FastKernelsTest {};
 
 INSTANTIATE_TEST_SUITE_P(Sets, FastAudioTest,
-                         ::testing::Values("avx2", "avx2,avx512"),
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::replace(name.begin(), name.end(), ',', '_');
-                           return name;
-                         });
+                         ::testing::ValuesIn(InstructionSets()), SetName);
 
-absl::StatusOr<Tensor> RunGraph(const GraphMaker& g,
+absl::StatusOr<Tensor> RunAudio(const GraphMaker& g,
                                 const std::vector<Tensor>& inputs, bool is_fast,
                                 int threads = 1) {
-  SessionOptions options;
-  options.fast_kernels = is_fast;
-  options.threads = threads;
-  auto session = g.Session(inputs.size() == 1 ? "x" : "x,rate", "y", options);
-  if (!session.ok()) return session.status();
-  auto values = (*session)->Run(inputs);
-  if (!values.ok()) return values.status();
-  return (*values)[0];
+  auto result = RunGraph(g, inputs.size() == 1 ? "x" : "x,rate", inputs, "y",
+                         is_fast, threads);
+  if (!result.ok()) return result.status();
+  return result->values[0];
 }
 
-// To within what one rounding to float can be of the largest value.
+// To within what one rounding to float can be.
 void ExpectClose(const Tensor& got, const Tensor& wanted) {
-  ASSERT_EQ(got.shape(), wanted.shape());
-  float largest = 0;
-  for (float value : wanted.flat<float>()) {
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-  }
-  for (int64_t i = 0; i < got.num_elements(); ++i) {
-    const float a = got.flat<float>()[i];
-    const float b = wanted.flat<float>()[i];
-    if (std::isnan(b)) {
-      ASSERT_TRUE(std::isnan(a)) << "at " << i << ": " << a;
-    } else if (std::isinf(b)) {
-      ASSERT_EQ(a, b) << "at " << i;
-    } else {
-      ASSERT_NEAR(a, b, 1.2e-7f * std::abs(b) + 1e-12f * largest) << "at " << i;
-    }
-  }
+  ExpectClose(got, wanted, {.relative = 1.2e-7f, .of_largest = 1e-12f});
 }
 
 GraphMaker SpectrogramGraph(int64_t window, int64_t stride, bool is_squared) {
@@ -106,9 +61,9 @@ TEST_P(FastAudioTest, SpectrogramsOfManyWindowsAgree) {
       const GraphMaker g = SpectrogramGraph(window, window / 3, channels == 1);
       const Tensor audio = Random({4 * window + 5, channels}, -1, 1);
       OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor got,
-                                   RunGraph(g, {audio}, true));
+                                   RunAudio(g, {audio}, true));
       OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor wanted,
-                                   RunGraph(g, {audio}, false));
+                                   RunAudio(g, {audio}, false));
       SCOPED_TRACE(absl::StrCat(window, " samples, ", channels, " channels"));
       ExpectClose(got, wanted);
     }
@@ -118,12 +73,12 @@ TEST_P(FastAudioTest, SpectrogramsOfManyWindowsAgree) {
 TEST_P(FastAudioTest, ThreadsAndShortAudioChangeNothing) {
   const GraphMaker g = SpectrogramGraph(480, 160, true);
   const Tensor audio = Random({16000, 1}, -1, 1);
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor one, RunGraph(g, {audio}, true));
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor two, RunGraph(g, {audio}, true, 3));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor one, RunAudio(g, {audio}, true));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor two, RunAudio(g, {audio}, true, 3));
   EXPECT_TRUE(std::equal(one.flat<float>().begin(), one.flat<float>().end(),
                          two.flat<float>().begin()));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor none,
-                               RunGraph(g, {Random({479, 1}, -1, 1)}, true));
+                               RunAudio(g, {Random({479, 1}, -1, 1)}, true));
   EXPECT_EQ(none.shape(), Shape({1, 0, 257}));
 }
 
@@ -131,7 +86,7 @@ TEST_P(FastAudioTest, SilenceAndNoNumberComeThroughTheSpectrogram) {
   const GraphMaker g = SpectrogramGraph(640, 640, false);
   Tensor audio = *Tensor::Zeros(tensorflow::DT_FLOAT, {1280, 1});
   audio.data<float>()[1000] = std::numeric_limits<float>::quiet_NaN();
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor out, RunGraph(g, {audio}, true));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor out, RunAudio(g, {audio}, true));
   for (int64_t i = 0; i < 513; ++i) {
     ASSERT_EQ(out.flat<float>()[i], 0) << i;
     ASSERT_TRUE(std::isnan(out.flat<float>()[513 + i])) << i;
@@ -140,7 +95,7 @@ TEST_P(FastAudioTest, SilenceAndNoNumberComeThroughTheSpectrogram) {
 
 TEST_P(FastAudioTest, SpectrogramsOfNoMatrixAreRefused) {
   EXPECT_THAT(
-      RunGraph(SpectrogramGraph(640, 640, true), {Random({1280}, 0, 1)}, true),
+      RunAudio(SpectrogramGraph(640, 640, true), {Random({1280}, 0, 1)}, true),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rank")));
 }
 
@@ -182,13 +137,13 @@ TEST_P(FastAudioTest, CoefficientsOfManyBandsAgree) {
       }
       const std::vector<Tensor> inputs = {spectrum,
                                           Tensor::Scalar<int32_t>(16000)};
-      OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor got, RunGraph(g, inputs, true));
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor got, RunAudio(g, inputs, true));
       OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor wanted,
-                                   RunGraph(g, inputs, false));
+                                   RunAudio(g, inputs, false));
       SCOPED_TRACE(absl::StrCat(c.bands, " bands of ", slices, " slices"));
       ExpectClose(got, wanted);
       OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor threads,
-                                   RunGraph(g, inputs, true, 3));
+                                   RunAudio(g, inputs, true, 3));
       ExpectClose(threads, got);
     }
   }
@@ -205,14 +160,14 @@ TEST_P(FastAudioTest, AnotherRateOrSizeHasBandsOfItsOwn) {
                                         Tensor::Scalar<int32_t>(rate)};
     OPTFARM_ASSERT_OK_AND_ASSIGN(const auto got, fast->Run(inputs));
     OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor wanted,
-                                 RunGraph(g, inputs, false));
+                                 RunAudio(g, inputs, false));
     ExpectClose(got[0], wanted);
   }
 }
 
 TEST_P(FastAudioTest, BandsBeyondTheSpectrumAreRefused) {
   EXPECT_THAT(
-      RunGraph(MelGraph({9000, 20, 40, 13}),
+      RunAudio(MelGraph({9000, 20, 40, 13}),
                {Random({1, 1, 129}, 0, 1), Tensor::Scalar<int32_t>(16000)},
                true),
       StatusIs(absl::StatusCode::kInvalidArgument,

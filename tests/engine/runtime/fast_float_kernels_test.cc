@@ -16,6 +16,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/runtime/fast/cpu_features.h"
+#include "tests/engine/runtime/fast_kernels.h"
 #include "tests/engine/runtime/graph_maker.h"
 #include "tests/support/status_matchers.h"
 
@@ -29,88 +30,18 @@ using ::testing::Not;
 
 constexpr DataType kFloat = tensorflow::DT_FLOAT;
 
-class FastFloatTest : public ::testing::TestWithParam<const char*> {
- protected:
-  FastFloatTest()
-      : features_(*ParseCpuFeatures(GetParam())), limit_(features_) {}
-  void SetUp() override {
-    if (UsedCpuFeatures() != features_) {
-      GTEST_SKIP() << "this processor has no " << GetParam();
-    }
-  }
-
-  int64_t Pick(int64_t least, int64_t most) {
-    return std::uniform_int_distribution<int64_t>(least, most)(random_);
-  }
-  bool Chance() { return Pick(0, 1) == 1; }
-  Tensor Random(const Shape& shape) {
-    std::uniform_real_distribution<float> number(-1.0f, 1.0f);
-    std::vector<float> values(shape.num_elements());
-    for (float& value : values) value = number(random_);
-    return Tensor::FromValues<float>(shape, values);
-  }
-
-  std::mt19937 random_{7};
-  CpuFeatures features_;
-  CpuLimit limit_;
-};
+class FastFloatTest : public FastKernelsTest {};
 
 INSTANTIATE_TEST_SUITE_P(Sets, FastFloatTest,
-#if defined(__x86_64__)
-                         ::testing::Values("avx2", "avx2,avx512"),
-#else
-                         ::testing::Values("neon"),
-#endif
-                         [](const auto& test) {
-                           std::string name = test.param;
-                           std::replace(name.begin(), name.end(), ',', '_');
-                           return name;
-                         });
+                         ::testing::ValuesIn(InstructionSets()), SetName);
 
 void ExpectClose(const Tensor& got, const Tensor& wanted) {
-  ASSERT_EQ(got.shape(), wanted.shape());
-  float largest = 1;
-  for (float value : wanted.flat<float>()) {
-    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
-  }
-  for (int64_t i = 0; i < got.num_elements(); ++i) {
-    const float a = got.flat<float>()[i];
-    const float b = wanted.flat<float>()[i];
-    if (std::isnan(b)) {
-      ASSERT_TRUE(std::isnan(a)) << "at " << i << ": " << a;
-    } else if (std::isinf(b)) {
-      ASSERT_EQ(a, b) << "at " << i;
-    } else {
-      ASSERT_NEAR(a, b, 5e-6f * largest) << "at " << i;
-    }
-  }
+  ExpectClose(got, wanted, {.absolute = 5e-6f, .of_largest = 5e-6f});
 }
 
 void ExpectSame(const Tensor& a, const Tensor& b) {
   ASSERT_EQ(a.shape(), b.shape());
   EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.TotalBytes()), 0);
-}
-
-struct Result {
-  std::vector<Tensor> values;
-  std::vector<std::string> ops;
-};
-
-absl::StatusOr<Result> RunGraph(const GraphMaker& g, const std::string& feeds,
-                                const std::vector<Tensor>& inputs,
-                                const std::string& fetches, bool is_fast,
-                                int threads = 1) {
-  SessionOptions options;
-  options.fast_kernels = is_fast;
-  options.threads = threads;
-  auto session = g.Session(feeds, fetches, options);
-  if (!session.ok()) return session.status();
-  RunTrace trace;
-  auto values = (*session)->Run(inputs, &trace);
-  if (!values.ok()) return values.status();
-  Result result{*std::move(values), {}};
-  for (const NodeTiming& node : trace.nodes) result.ops.push_back(node.op);
-  return result;
 }
 
 // An attribute of the node that was added last.
