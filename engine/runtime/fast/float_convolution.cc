@@ -1,6 +1,7 @@
 #include "engine/runtime/fast/float_convolution.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -130,7 +131,8 @@ class Patches {
 };
 
 class FloatConvolutionKernel final : public JoinableKernel,
-                                     public WeightReader {
+                                     public WeightReader,
+                                     public PixelLayer {
  public:
   explicit FloatConvolutionKernel(FloatConvolution c)
       : c_(std::move(c)), zeros_(c_.filter_shape.dim(1) * channels(), 0.0f) {}
@@ -168,12 +170,48 @@ class FloatConvolutionKernel final : public JoinableKernel,
     return absl::OkStatus();
   }
   int64_t ChannelsFor(int64_t) const override { return c_.panels.columns; }
+
+  bool IsSmall() const override {
+    constexpr int64_t kMostBytes = 384 * 1024;
+    return 4 * c_.panels.size() <= kMostBytes;
+  }
+
+  // Whether it can be a PixelLayer.
+  bool IsPixelwise() const {
+    return c_.filter_shape.dim(0) == 1 && c_.filter_shape.dim(1) == 1 &&
+           c_.window.stride_y == 1 && c_.window.stride_x == 1 &&
+           c_.window.padding != Padding::kExplicit && !c_.has_residual;
+  }
+  std::optional<FloatProduct> PlanProduct(int64_t channels_there, int64_t rows,
+                                          ThreadPool* pool,
+                                          Tensor* streamed) const override {
+    if (channels_there != channels() || is_part()) return std::nullopt;
+    const Tensor* packed = c_.packed.Get(pool, rows, streamed);
+    if (packed == nullptr) return std::nullopt;
+    FloatProduct product = ProductBy(packed->data<float>());
+    product.row_stride = c_.panels.columns;
+    product.run = channels();
+    product.row_bytes = 4 * channels();
+    return product;
+  }
   FirstWeights First() const override {
     return FirstPanels(c_.panels, c_.packed);
   }
 
  private:
   int64_t channels() const { return c_.filter_shape.dim(2); }
+
+  // What does not depend on the image.
+  FloatProduct ProductBy(const float* packed) const {
+    FloatProduct product;
+    product.panels = c_.panels;
+    product.packed = packed;
+    product.next = &next();
+    if (!c_.scale.empty()) product.scale = c_.scale.data();
+    if (!c_.bias.empty()) product.bias = c_.bias.data();
+    product.rectifier = c_.rectifier;
+    return product;
+  }
 
   bool ReadsByRows(const WindowAxis& x) const {
     const int64_t most = x.in >= 8 * x.size ? kSomeChannels : kFewChannels;
@@ -182,16 +220,10 @@ class FloatConvolutionKernel final : public JoinableKernel,
 
   void Multiply(const Tensor& image, const Window& window, const float* packed,
                 KernelContext* context, const FloatPlace& place) const {
-    FloatProduct product;
-    product.panels = c_.panels;
-    product.packed = packed;
-    product.next = &next();
-    if (!c_.scale.empty()) product.scale = c_.scale.data();
-    if (!c_.bias.empty()) product.bias = c_.bias.data();
+    FloatProduct product = ProductBy(packed);
     if (c_.has_residual) product.residual = context->input(1).data<float>();
     product.out = place.data;
     product.row_stride = place.pixel_stride;
-    product.rectifier = c_.rectifier;
     product.rows = image.dim(0) * window.y.out * window.x.out;
     const bool by_rows = ReadsByRows(window.x);
     product.taps = by_rows ? window.y.size : window.y.size * window.x.size;
@@ -222,9 +254,11 @@ std::unique_ptr<Kernel> MakeFloatConvolution(const FusionContext& context,
   const bool has_residual = convolution.has_residual;
   auto kernel =
       std::make_unique<FloatConvolutionKernel>(std::move(convolution));
-  context.NoteReader(kernel.get(), kernel.get());
+  KernelTraits& traits = context.TraitsOf(kernel.get());
+  traits.reader = kernel.get();
   // A sum may be written over what is added.
-  if (!has_residual) context.NoteJoinable(kernel.get());
+  if (!has_residual) traits.joinable = kernel.get();
+  if (kernel->IsPixelwise()) traits.pixels = kernel.get();
   return kernel;
 }
 

@@ -3,6 +3,7 @@
 // pack.
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -23,27 +24,35 @@ struct FloatDepthwise {
   StepChain chain;
 };
 
-class FloatDepthwiseKernel final : public Kernel {
+class FloatDepthwiseKernel final : public Kernel, public LineMaker {
  public:
   FloatDepthwiseKernel(const FloatWindows* code, FloatDepthwise d)
       : code_(code), d_(std::move(d)) {}
 
   absl::Status Compute(KernelContext* context) const override {
-    const Tensor& image = context->input(0);
+    std::optional<WindowSlide> slide = PlanSlide(context->input(0));
+    if (!slide) return d_.chain.Run(context);
+    const int64_t dims[] = {slide->batch, slide->window.y.out,
+                            slide->window.x.out, slide->channels};
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor * out, context->AllocateOutput(0, tensorflow::DT_FLOAT, shape));
+    slide->out = out->data<float>();
+    slide->out_stride = slide->channels;
+    Slide(*slide, context->pool());
+    return absl::OkStatus();
+  }
+
+  std::optional<WindowSlide> PlanSlide(const Tensor& image) const override {
     const int64_t channels = d_.filter.dim(2);
     if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4 ||
         image.dim(3) != channels) {
-      return d_.chain.Run(context);
+      return std::nullopt;
     }
     const absl::StatusOr<Window> window =
         PlaceWindow(d_.window, image.dim(1), image.dim(2), d_.filter.dim(0),
                     d_.filter.dim(1));
-    if (!window.ok()) return d_.chain.Run(context);
-    const int64_t dims[] = {image.dim(0), window->y.out, window->x.out,
-                            channels};
-    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
-    OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
-                             context->AllocateOutput(0, image.dtype(), shape));
+    if (!window.ok()) return std::nullopt;
     WindowSlide slide;
     slide.run = code_->depthwise;
     slide.window = *window;
@@ -54,10 +63,7 @@ class FloatDepthwiseKernel final : public Kernel {
     if (!d_.affine.scale.empty()) slide.scale = d_.affine.scale.data();
     if (!d_.affine.bias.empty()) slide.bias = d_.affine.bias.data();
     slide.rectifier = d_.rectifier;
-    slide.out = out->data<float>();
-    slide.out_stride = channels;
-    Slide(slide, context->pool());
-    return absl::OkStatus();
+    return slide;
   }
 
  private:
@@ -71,7 +77,8 @@ bool IsServed(const Tensor* filter) {
          filter->num_elements() > 0;
 }
 
-void FuseDepthwise(const FloatWindows* code, int number, PlanEditor* plan) {
+void FuseDepthwise(const FusionContext& context, const FloatWindows* code,
+                   int number, PlanEditor* plan) {
   const Step& step = *plan->step(number);
   const Tensor* filter = plan->ConstantOf(step.inputs[1]);
   if (!IsServed(filter) || !plan->MayFuse({number}, step.outputs)) return;
@@ -94,7 +101,9 @@ void FuseDepthwise(const FloatWindows* code, int number, PlanEditor* plan) {
   d.affine = tail.affine;
   d.rectifier = tail.rectifier;
   d.chain = plan->TakeChain(members, fused.inputs, fused.outputs);
-  fused.kernel = std::make_unique<FloatDepthwiseKernel>(code, std::move(d));
+  auto kernel = std::make_unique<FloatDepthwiseKernel>(code, std::move(d));
+  context.TraitsOf(kernel.get()).lines = kernel.get();
+  fused.kernel = std::move(kernel);
   plan->Fuse(members, std::move(fused));
 }
 
@@ -105,7 +114,7 @@ void FuseFloatDepthwise(const FusionContext& context, PlanEditor* plan) {
   if (code == nullptr) return;
   for (int i = 0; i < plan->step_count(); ++i) {
     if (IsFloatNode(plan->step(i), "DepthwiseConv2dNative")) {
-      FuseDepthwise(code, i, plan);
+      FuseDepthwise(context, code, i, plan);
     }
   }
 }

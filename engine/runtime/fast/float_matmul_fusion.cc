@@ -150,7 +150,7 @@ void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
   m.chain = plan->TakeChain(tail.members, fused.inputs, fused.outputs,
                             {{right_slot, Tensor(), restore}});
   auto kernel = std::make_unique<FloatMatMulKernel>(std::move(m));
-  context.NoteReader(kernel.get(), kernel.get());
+  context.TraitsOf(kernel.get()).reader = kernel.get();
   fused.kernel = std::move(kernel);
   plan->Fuse(tail.members, std::move(fused));
 }

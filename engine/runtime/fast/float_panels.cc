@@ -225,14 +225,29 @@ double Imbalance(int64_t count, int64_t parts) {
          static_cast<double>(count);
 }
 
-bool SplitsRows(const FloatProduct& product, int64_t tiles, int64_t threads) {
-  const double by_rows = Imbalance(tiles, threads);
+// Whether threads share out rows, so that each reads all weights, instead of
+// panels. Weights can be fetched ahead; rows were just written, each part by
+// the thread that has that part again, and are dear to read for others.
+bool SplitsRows(const FloatProduct& product, int64_t threads) {
+  const double by_rows = Imbalance(product.rows, threads);
   const double by_panels = Imbalance(product.panels.count(), threads);
-  const bool is_input_larger =
-      product.rows * product.row_bytes >= 4 * product.panels.size();
-  // Each thread reads the other factor whole.
-  return is_input_larger ? by_rows <= by_panels * 1.1
-                         : by_rows * 1.1 < by_panels;
+  // With few rows weights are hardly read before the next are waited for.
+  constexpr int64_t kFewTiles = 4;
+  const bool are_few =
+      product.rows < kFewTiles * product.panels.tiles->rows * threads;
+  const int64_t image = product.rows * product.row_bytes;
+  const bool favors_panels =
+      4 * product.panels.size() > (are_few ? image : 4 * image);
+  return favors_panels ? by_rows * 1.1 < by_panels : by_rows <= by_panels * 1.1;
+}
+
+// Rows [begin, end) of a product.
+FloatProduct RowsOf(const FloatProduct& product, int64_t begin, int64_t end) {
+  FloatProduct part = product;
+  part.rows = end - begin;
+  part.out += begin * product.row_stride;
+  if (part.residual != nullptr) part.residual += begin * product.row_stride;
+  return part;
 }
 
 }  // namespace
@@ -254,6 +269,15 @@ FirstWeights FirstPanels(const FloatPanels& panels, PackedWeights packed) {
           std::min(bytes, kMostBytes)};
 }
 
+void MultiplyPanelsAlone(const FloatProduct& product, PointAtRows point,
+                         FirstWeights::Place next) {
+  if (product.rows == 0 || product.panels.columns == 0) return;
+  const int64_t height = product.panels.tiles->rows;
+  const int64_t tiles = (product.rows + height - 1) / height;
+  Part whole(product, point, tiles, next);
+  if (!whole.RunAlone()) whole.Run(0, tiles, 0, product.panels.count());
+}
+
 void MultiplyPanels(const FloatProduct& product, PointAtRows point,
                     ThreadPool* pool) {
   const FloatPanels& panels = product.panels;
@@ -263,27 +287,32 @@ void MultiplyPanels(const FloatProduct& product, PointAtRows point,
   const int64_t work = product.rows * panels.columns * panels.depth;
   const int64_t threads =
       std::clamp<int64_t>(work / kGrain, 1, pool->threads());
+  // The next image is likely to be the result, and threads to share it out by
+  // SplitsRows.
+  const bool is_next_shared =
+      product.next != nullptr &&
+      product.next->IsLargerThan(4 * product.rows * panels.columns);
   const auto next = [&](int64_t thread) {
-    return product.next == nullptr ? FirstWeights::Place()
-                                   : product.next->Of(thread, threads);
+    return product.next == nullptr
+               ? FirstWeights::Place()
+               : product.next->Of(is_next_shared ? thread : 0, threads);
   };
-  if (threads == 1) {
-    Part whole(product, point, tiles, next(0));
-    if (!whole.RunAlone()) whole.Run(0, tiles, 0, panels.count());
-    return;
-  }
-  const bool splits_rows = SplitsRows(product, tiles, threads);
+  if (threads == 1) return MultiplyPanelsAlone(product, point, next(0));
+  const bool splits_rows = SplitsRows(product, threads);
   pool->ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      // What follows is likely to be shared out alike.
-      Part part(product, point, tiles, next(splits_rows ? 0 : i));
-      const int64_t count = splits_rows ? tiles : panels.count();
-      const int64_t from = Boundary(count, threads, i);
-      const int64_t to = Boundary(count, threads, i + 1);
       if (splits_rows) {
-        part.Run(from, to, 0, panels.count());
+        const int64_t first = Boundary(product.rows, threads, i);
+        MultiplyPanelsAlone(
+            RowsOf(product, first, Boundary(product.rows, threads, i + 1)),
+            [&](int64_t row, int count, float* scratch, const float** to) {
+              point(first + row, count, scratch, to);
+            },
+            next(i));
       } else {
-        part.Run(0, tiles, from, to);
+        Part(product, point, tiles, next(i))
+            .Run(0, tiles, Boundary(panels.count(), threads, i),
+                 Boundary(panels.count(), threads, i + 1));
       }
     }
   });

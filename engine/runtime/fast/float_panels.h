@@ -84,6 +84,10 @@ using PointAtRows = absl::FunctionRef<void(int64_t first, int count,
 void MultiplyPanels(const FloatProduct& product, PointAtRows point,
                     ThreadPool* pool);
 
+// The same on the caller's thread alone; `next` is fetched by the last tiles.
+void MultiplyPanelsAlone(const FloatProduct& product, PointAtRows point,
+                         FirstWeights::Place next);
+
 }  // namespace optfarm::runtime
 
 #endif  // OPTFARM_ENGINE_RUNTIME_FAST_FLOAT_PANELS_H_

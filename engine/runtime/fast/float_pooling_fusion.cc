@@ -69,7 +69,7 @@ void ReplacePool(const FusionContext& context, void (*run)(const FloatWindow&),
   auto kernel = std::make_unique<FloatPoolKernel>(
       run, *attrs, *size,
       plan->TakeChain({number}, fused.inputs, fused.outputs));
-  context.NoteJoinable(kernel.get());
+  context.TraitsOf(kernel.get()).joinable = kernel.get();
   fused.kernel = std::move(kernel);
   plan->Fuse({number}, std::move(fused));
 }

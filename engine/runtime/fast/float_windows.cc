@@ -44,12 +44,13 @@ class RowSlide {
   }
 
   // Rows are counted over batch and height.
-  void Run(int64_t row) {
+  void Run(int64_t row, float* out, int64_t out_stride) {
     const WindowAxis& y = slide_.window.y;
     const WindowAxis& x = slide_.window.x;
     const int64_t oy = row % y.out;
     image_ = slide_.image + row / y.out * y.in * x.in * slide_.channels;
-    out_ = slide_.out + row * x.out * slide_.out_stride;
+    out_ = out;
+    out_stride_ = out_stride;
     y_cells_ = InsideCells(y, oy);
     y_origin_ = oy * y.stride - y.pad_before;
     for (int64_t ox = 0; ox < first_whole_; ++ox) {
@@ -89,8 +90,8 @@ class RowSlide {
     window.channels = channels;
     window.scale = slide_.scale;
     window.bias = slide_.bias;
-    window.out = out_ + ox * slide_.out_stride;
-    window.out_stride = slide_.out_stride;
+    window.out = out_ + ox * out_stride_;
+    window.out_stride = out_stride_;
     window.rectifier = slide_.rectifier;
     slide_.run(window);
   }
@@ -102,6 +103,7 @@ class RowSlide {
   int64_t last_whole_ = 0;
   const float* image_ = nullptr;
   float* out_ = nullptr;
+  int64_t out_stride_ = 0;
   Cells y_cells_;
   int64_t y_origin_ = 0;
 };
@@ -118,16 +120,28 @@ const FloatWindows* FindFloatWindows(const CpuFeatures& cpu) {
   return nullptr;
 }
 
+void SlideLines(const WindowSlide& slide, int64_t begin, int64_t end,
+                float* out) {
+  RowSlide row(slide);
+  for (int64_t i = begin; i < end; ++i) {
+    row.Run(i, out, slide.channels);
+    out += slide.window.x.out * slide.channels;
+  }
+}
+
 void Slide(const WindowSlide& slide, ThreadPool* pool) {
   const int64_t rows = slide.batch * slide.window.y.out;
   const int64_t work = slide.window.x.out * slide.channels *
                        slide.window.y.size * slide.window.x.size;
   if (rows == 0 || slide.window.x.out == 0 || slide.channels == 0) return;
-  pool->ParallelFor(rows, 1 + kGrain / (work + 1),
-                    [&](int64_t begin, int64_t end) {
-                      RowSlide row(slide);
-                      for (int64_t i = begin; i < end; ++i) row.Run(i);
-                    });
+  pool->ParallelFor(
+      rows, 1 + kGrain / (work + 1), [&](int64_t begin, int64_t end) {
+        RowSlide row(slide);
+        for (int64_t i = begin; i < end; ++i) {
+          row.Run(i, slide.out + i * slide.window.x.out * slide.out_stride,
+                  slide.out_stride);
+        }
+      });
 }
 
 }  // namespace optfarm::runtime

@@ -33,7 +33,11 @@ struct WindowSlide {
   int64_t out_stride = 0;
 };
 
-// Cells outside of the image take no part.
+// Lines [begin, end) of the result, counted over batch and height, one behind
+// the other from `out` on; channels of a pixel lie together.
+void SlideLines(const WindowSlide& slide, int64_t begin, int64_t end,
+                float* out);
+// All of it. Cells outside of the image take no part.
 void Slide(const WindowSlide& slide, ThreadPool* pool);
 
 }  // namespace optfarm::runtime

@@ -107,18 +107,13 @@ int64_t FusionContext::LimitWeights(int64_t limit) const {
   return streamed;
 }
 
-JoinableKernel* FusionContext::JoinableOf(const Kernel* kernel) const {
-  const auto it = joinables_.find(kernel);
-  return it == joinables_.end() ? nullptr : it->second;
-}
-
 void FusionContext::LinkReaders(const ExecutionPlan& plan) const {
   WeightReader* last = nullptr;
   for (const Step& step : plan.steps) {
-    const auto it = readers_.find(step.kernel.get());
-    if (it == readers_.end()) continue;
-    if (last != nullptr) last->SetNext(it->second->First());
-    last = it->second;
+    WeightReader* reader = TraitsOf(step.kernel.get()).reader;
+    if (reader == nullptr) continue;
+    if (last != nullptr) last->SetNext(reader->First());
+    last = reader;
   }
 }
 
@@ -127,7 +122,8 @@ absl::Span<const NamedFusion> AllFusions() {
       {"int8", FuseInt8Layers},          {"convolution", FuseFloatConvolutions},
       {"depthwise", FuseFloatDepthwise}, {"matmul", FuseFloatMatMuls},
       {"pool", ReplaceFloatPools},       {"join", JoinInPlace},
-      {"audio", ReplaceAudio},           {"elements", FuseElements},
+      {"separable", FuseSeparables},     {"audio", ReplaceAudio},
+      {"elements", FuseElements},
   };
   return kFusions;
 }

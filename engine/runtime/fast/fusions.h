@@ -31,9 +31,19 @@
 #include "engine/runtime/fast/joined_part.h"
 #include "engine/runtime/fast/next_weights.h"
 #include "engine/runtime/fast/plan_editor.h"
+#include "engine/runtime/fast/separable.h"
 #include "engine/runtime/packed_weights.h"
 
 namespace optfarm::runtime {
+
+// What a kernel is besides, for fusions that come after the one that made it.
+// OWNERSHIP: the plan's.
+struct KernelTraits {
+  WeightReader* reader = nullptr;
+  JoinableKernel* joinable = nullptr;
+  const LineMaker* lines = nullptr;
+  const PixelLayer* pixels = nullptr;
+};
 
 // What a fusion may use. OWNERSHIP: borrowed.
 class FusionContext {
@@ -51,15 +61,9 @@ class FusionContext {
   void MayStream(const PackedWeights& packed) const {
     if (packed.is_mapped()) streamable_.push_back(packed);
   }
-  // What a step's kernel can do besides.
-  void NoteReader(const Kernel* kernel, WeightReader* reader) const {
-    readers_[kernel] = reader;
-  }
-  void NoteJoinable(JoinableKernel* kernel) const {
-    joinables_[kernel] = kernel;
-  }
-  // nullptr for a kernel that was not noted.
-  JoinableKernel* JoinableOf(const Kernel* kernel) const;
+  // What a step's kernel can do besides; may be added to. Good until another
+  // kernel is asked for.
+  KernelTraits& TraitsOf(const Kernel* kernel) const { return traits_[kernel]; }
   // Tells each reader of weights in the plan what the next one reads.
   void LinkReaders(const ExecutionPlan& plan) const;
   // It can read them in place as well, when there is one row to multiply.
@@ -85,8 +89,7 @@ class FusionContext {
   mutable int64_t packed_bytes_ = 0;
   mutable std::vector<PackedWeights> streamable_;
   // OWNERSHIP: the plan's.
-  mutable absl::flat_hash_map<const Kernel*, WeightReader*> readers_;
-  mutable absl::flat_hash_map<const Kernel*, JoinableKernel*> joinables_;
+  mutable absl::flat_hash_map<const Kernel*, KernelTraits> traits_;
   mutable std::vector<PackedWeights> readable_;
 };
 

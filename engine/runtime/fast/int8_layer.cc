@@ -344,7 +344,7 @@ std::unique_ptr<Kernel> MakeInt8Layer(const FusionContext& context,
   // The few weights of a depthwise layer are not worth fetching.
   const bool is_large = !plan.is_depthwise;
   auto kernel = std::make_unique<Int8Layer>(std::move(plan), std::move(steps));
-  if (is_large) context.NoteReader(kernel.get(), kernel.get());
+  if (is_large) context.TraitsOf(kernel.get()).reader = kernel.get();
   return kernel;
 }
 

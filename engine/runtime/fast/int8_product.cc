@@ -145,8 +145,11 @@ FirstWeights::Place Multiplication::FindAhead(int64_t i,
             blocks * weights.block_bytes()};
   }
   if (product.next == nullptr) return {};
-  // What follows is likely to be shared out alike.
-  return product.next->Of(cut.sections > 1 ? 0 : cut.ThreadOf(i), cut.threads);
+  // The next image is likely to be the result, and threads to share it out by
+  // SplitsColumns.
+  const int64_t result = product.image.rows() * product.weights.columns();
+  const bool is_shared = product.next->IsLargerThan(4 * result);
+  return product.next->Of(is_shared ? cut.ThreadOf(i) : 0, cut.threads);
 }
 
 // The last tiles of a group and section fetch what is ahead, each a part.

@@ -60,7 +60,7 @@ class Joiner {
   JoinableKernel* KernelOf(int step) const {
     return step == kNoStep
                ? nullptr
-               : context_.JoinableOf(plan_.step(step)->kernel.get());
+               : context_.TraitsOf(plan_.step(step)->kernel.get()).joinable;
   }
 
   // How many channels values have, as far as kernels know it.

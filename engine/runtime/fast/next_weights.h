@@ -26,6 +26,7 @@ struct FirstWeights {
     const char* begin = nullptr;
     int64_t bytes = 0;
   };
+  bool IsLargerThan(int64_t that) const { return parts * part_bytes > that; }
   // What thread `thread` of `threads` reads first; nothing while nothing is
   // packed.
   Place Of(int64_t thread, int64_t threads) const {
