@@ -140,7 +140,7 @@ TEST_F(RestTest, UploadsGoOnWhereTheyBroke) {
   // Bytes that are others than promised.
   const RestAnswer lie =
       client.Call("PUT", BlobPath("other"), {}, std::string("wrong"));
-  EXPECT_EQ(lie.status, 500);
+  EXPECT_EQ(lie.status, 400);
   EXPECT_EQ(lie.json()["code"], "DATA_LOSS");
 }
 
