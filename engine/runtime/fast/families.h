@@ -19,6 +19,8 @@ void ReplaceFloatPools(const FusionContext& context, PlanEditor* plan);
 // Functions of elements that follow one another, on floats
 // (element_fusion.cc).
 void FuseElements(const FusionContext& context, PlanEditor* plan);
+// Bias -> Softmax on floats (softmax_fusion.cc).
+void FuseSoftmaxes(const FusionContext& context, PlanEditor* plan);
 // AudioSpectrogram and Mfcc (audio_fusion.cc).
 void ReplaceAudio(const FusionContext& context, PlanEditor* plan);
 

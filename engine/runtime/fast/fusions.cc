@@ -123,7 +123,7 @@ absl::Span<const NamedFusion> AllFusions() {
       {"depthwise", FuseFloatDepthwise}, {"matmul", FuseFloatMatMuls},
       {"pool", ReplaceFloatPools},       {"join", JoinInPlace},
       {"separable", FuseSeparables},     {"audio", ReplaceAudio},
-      {"elements", FuseElements},
+      {"softmax", FuseSoftmaxes},        {"elements", FuseElements},
   };
   return kFusions;
 }
