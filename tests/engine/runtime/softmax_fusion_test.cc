@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <limits>
 #include <string>
 #include <vector>
@@ -178,6 +179,36 @@ TEST_P(SoftmaxFusionTest, AProductKeepsItsBias) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
                                RunGraph(g, "x", {Random({3, 8})}, "y", true));
   EXPECT_THAT(got.ops, ElementsAre("MatMul+BiasAdd", "Softmax"));
+}
+
+TEST_P(SoftmaxFusionTest, LoopsRunItAsOneStep) {
+  // while (n < 5) { h = softmax(h + bias); n = n + 1 }
+  GraphMaker g;
+  g.Placeholder("x", kFloat).Placeholder("n0", kFloat);
+  g.Const("five", Tensor::Scalar<float>(5)).Const("b", Random({20}, -3, 3));
+  g.Enter("limit", "five", "loop", kFloat, true);
+  g.Enter("bias", "b", "loop", kFloat, true);
+  g.LoopVariable("n", "n0", "loop", "cond", "n_next");
+  g.LoopVariable("h", "x", "loop", "cond", "h_next");
+  g.Math("less", "Less", {"n/merge", "limit"});
+  g.Node("cond", "LoopCond", {"less"});
+  g.Node("n_body", "Identity", {"n/switch:1"}).Type("T", kFloat);
+  g.Const("one", Tensor::Scalar<float>(1), {"^n_body"});
+  g.Math("n_next", "Add", {"n_body", "one"});
+  g.Math("sum", "BiasAdd", {"h/switch:1", "bias"});
+  g.Math("h_next", "Softmax", {"sum"});
+  for (int first : {0, 3, 9}) {
+    const std::vector<Tensor> inputs = {Random({3, 20}, -3, 3),
+                                        Tensor::Scalar<float>(first)};
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
+                                 RunGraph(g, "x,n0", inputs, "h/exit", false));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                                 RunGraph(g, "x,n0", inputs, "h/exit", true));
+    // Once more with the dead values behind the last iteration.
+    EXPECT_EQ(std::count(got.ops.begin(), got.ops.end(), "BiasAdd+Softmax"),
+              std::max(0, 5 - first) + 1);
+    ExpectClose(got.values[0], wanted.values[0], kClose);
+  }
 }
 
 TEST_P(SoftmaxFusionTest, CanBeLeftOut) {
