@@ -1,9 +1,11 @@
 #include "engine/runtime/graph_ends.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/op_defs.h"
@@ -16,14 +18,23 @@ using graph::Graph;
 using graph::Node;
 using graph::NodeId;
 
+absl::Status NoKernelFor(const Node& node) {
+  std::vector<std::string> types;
+  for (const auto& [name, value] : node.def().attr()) {
+    if (value.value_case() != tensorflow::AttrValue::kType) continue;
+    types.push_back(absl::StrCat(name, "=", graph::DataTypeName(value.type())));
+  }
+  std::sort(types.begin(), types.end());
+  return absl::UnimplementedError(absl::StrCat(
+      DescribeNode(node.name(), node.op()), ": the runtime has no kernel for ",
+      node.op(), types.empty() ? "" : " with ", absl::StrJoin(types, ", "),
+      "; feed its output, end the graph before it, or remove it ('optctl graph "
+      "compat' lists all such ops, and the transforms that remove them)"));
+}
+
 absl::StatusOr<int> OutputCountOf(const Node& node) {
   const tensorflow::OpDef* def = graph::FindOpDef(node.op());
-  if (def == nullptr) {
-    return absl::UnimplementedError(
-        absl::StrCat(DescribeNode(node.name(), node.op()),
-                     ": this op is not known to the runtime; give --outputs "
-                     "before this node, or remove the op from the graph"));
-  }
+  if (def == nullptr) return NoKernelFor(node);
   absl::StatusOr<int> count = graph::OutputCount(*def, node.def());
   if (!count.ok())
     return Annotate(count.status(), DescribeNode(node.name(), node.op()));

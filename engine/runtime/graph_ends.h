@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
@@ -30,7 +31,10 @@ absl::StatusOr<GraphEnds> FindEnds(const graph::Graph& graph,
                                    absl::Span<const graph::TensorName> feeds,
                                    absl::Span<const graph::TensorName> fetches);
 
-// ERRORS: Unimplemented naming the node for an op that we do not know;
+// Unimplemented, with the node, its op and types, and what the user can do.
+absl::Status NoKernelFor(const graph::Node& node);
+
+// ERRORS: NoKernelFor's for an op that we do not know;
 // InvalidArgument for attributes that do not say how many.
 absl::StatusOr<int> OutputCountOf(const graph::Node& node);
 

@@ -209,12 +209,7 @@ absl::Status Planner::AddNode(NodeId id) {
   }
   OPTFARM_RETURN_IF_ERROR(OutputCountOf(node).status());
   const KernelEntry* entry = AllKernels().Find(node.op());
-  if (entry == nullptr) {
-    return absl::UnimplementedError(absl::StrCat(
-        Describe(node),
-        ": the runtime has no kernel for this op; give --outputs before "
-        "this node, or remove the op from the graph"));
-  }
+  if (entry == nullptr) return NoKernelFor(node);
   OPTFARM_RETURN_IF_ERROR(CheckArity(node));
   if (IsEnter(node.op())) return absl::OkStatus();  // The loop's beginning.
   Step step;

@@ -396,7 +396,7 @@ std::string ElementText(const Tensor& t, int64_t i) {
 std::string Tensor::DebugString(int limit) const {
   std::string text =
       absl::StrCat(graph::DataTypeName(dtype_), " ", shape_.ToString());
-  if (!has_value()) return text;
+  if (!has_value() || limit < 1) return text;
   absl::StrAppend(&text, ":");
   for (int64_t i = 0; i < std::min<int64_t>(limit, num_elements()); ++i) {
     absl::StrAppend(&text, " ", ElementText(*this, i));

@@ -33,7 +33,12 @@ constexpr char kOpening[] =
     "*half* and *bfloat16* in italics are computed in float and rounded once "
     "per output. \"all\" are all types\n"
     "that TensorFlow defines for the op. A type that is not listed is refused "
-    "when the model is loaded.\n";
+    "when the model is loaded.\n\n"
+    "Of 498 graphs that were recorded with TensorFlow, 494 agree with its "
+    "answers, the floats within 1e-4 of\n"
+    "the largest magnitude; the four others draw at random (RandomGamma, "
+    "RandomPoissonV2) and agree in types\n"
+    "and shapes. `tests/golden/op_corpus_test.cc` keeps it so.\n";
 
 // How a kernel takes one type.
 enum class Support { kNone, kOwn, kThroughFloat };

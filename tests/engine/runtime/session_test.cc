@@ -91,11 +91,14 @@ TEST(SessionTest, WhatDependsOnConstantsAloneIsNotAStep) {
   EXPECT_EQ(out[0].flat<float>()[0], 3.0f);
 }
 
-TEST(SessionTest, AnUnsupportedOpIsFoundAtLoadWithOpAndNode) {
-  const graph::Graph graph = Parse("node { name: 'n' op: 'NoSuchOp' }");
-  EXPECT_THAT(Make(graph, "", "n"),
-              StatusIs(absl::StatusCode::kUnimplemented,
-                       AllOf(HasSubstr("'n'"), HasSubstr("NoSuchOp"))));
+TEST(SessionTest, AnUnsupportedOpIsFoundAtLoadWithOpNodeTypeAndRemedy) {
+  const graph::Graph graph =
+      Parse("node { name: 'n' op: 'NoSuchOp' " + kFloatT + "}");
+  EXPECT_THAT(
+      Make(graph, "", "n"),
+      StatusIs(absl::StatusCode::kUnimplemented,
+               AllOf(HasSubstr("'n'"), HasSubstr("NoSuchOp with T=float"),
+                     HasSubstr("end the graph before it"))));
 }
 
 TEST(SessionTest, AnUnsupportedOpThatIsNotNeededDoesNoHarm) {
