@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "engine/formats/image.h"
+#include "engine/formats/loaded_graph.h"
 #include "engine/graph/attr.h"
 #include "engine/runtime/session.h"
 
@@ -51,12 +52,17 @@ absl::StatusOr<runtime::Tensor> LoadPicture(const LabelImageRequest& request) {
   return tensor;
 }
 
-absl::StatusOr<runtime::Tensor> Scores(const graph::Graph& graph,
-                                       const LabelImageRequest& request) {
+absl::StatusOr<runtime::Tensor> Scores(
+    const std::shared_ptr<const runtime::LoadedModel>& model,
+    std::shared_ptr<const formats::MemmappedPackage> package,
+    const LabelImageRequest& request) {
   OPTFARM_ASSIGN_OR_RETURN(const runtime::Tensor picture, LoadPicture(request));
+  runtime::SessionOptions options;
+  options.find_region = formats::RegionsOf(std::move(package));
   OPTFARM_ASSIGN_OR_RETURN(
-      const auto session, runtime::Session::Create(graph, {request.input_layer},
-                                                   {request.output_layer}));
+      const auto session,
+      runtime::Session::Create(model, {request.input_layer},
+                               {request.output_layer}, options));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<runtime::Tensor> answers,
                            session->Run({picture}));
   const runtime::Tensor& scores = answers[0];
@@ -71,12 +77,14 @@ absl::StatusOr<runtime::Tensor> Scores(const graph::Graph& graph,
 
 }  // namespace
 
-absl::StatusOr<std::vector<ImageLabel>> LabelImage(
-    const graph::Graph& graph, const LabelImageRequest& request) {
+absl::StatusOr<LabelledImage> LabelImage(
+    const std::shared_ptr<const runtime::LoadedModel>& model,
+    std::shared_ptr<const formats::MemmappedPackage> package,
+    const LabelImageRequest& request) {
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> labels,
                            LoadLabels(request.labels));
   OPTFARM_ASSIGN_OR_RETURN(const runtime::Tensor scores,
-                           Scores(graph, request));
+                           Scores(model, std::move(package), request));
   const auto values = scores.flat<float>();
   std::vector<int64_t> order(values.size());
   std::iota(order.begin(), order.end(), 0);
@@ -90,14 +98,16 @@ absl::StatusOr<std::vector<ImageLabel>> LabelImage(
                       const bool b_nan = values[b] != values[b];
                       return a_nan != b_nan ? b_nan : a < b;
                     });
-  std::vector<ImageLabel> best;
+  LabelledImage answer;
+  answer.labels = static_cast<int64_t>(labels.size());
+  answer.scores = static_cast<int64_t>(values.size());
   for (size_t i = 0; i < most; ++i) {
     const int64_t index = order[i];
-    best.push_back({index < static_cast<int64_t>(labels.size()) ? labels[index]
-                                                                : std::string(),
-                    index, values[index]});
+    answer.best.push_back(
+        {index < answer.labels ? labels[index] : std::string(), index,
+         values[index]});
   }
-  return best;
+  return answer;
 }
 
 }  // namespace optfarm::client_cli

@@ -4,12 +4,14 @@
 #define OPTFARM_CLIENT_CLI_LABEL_IMAGE_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/graph/graph.h"
+#include "engine/formats/memmapped_package.h"
 #include "engine/graph/tensor_name.h"
+#include "engine/runtime/loaded_model.h"
 
 namespace optfarm::client_cli {
 
@@ -34,12 +36,22 @@ struct ImageLabel {
   float score = 0;
 };
 
-// The five best labels, or as many as the file has lines, the best first; of
-// equal scores the lower index.
+struct LabelledImage {
+  // The five best labels, or as many as the file has lines, the best first; of
+  // equal scores the lower index. Never empty.
+  std::vector<ImageLabel> best;
+  // How many there are: where they differ, names and indices may not fit.
+  int64_t labels = 0;
+  int64_t scores = 0;
+};
+
+// `package` has what the model's ImmutableConst nodes name.
 // ERRORS: those of the files and of the session; InvalidArgument when the
 // output is not of floats or has no scores.
-absl::StatusOr<std::vector<ImageLabel>> LabelImage(
-    const graph::Graph& graph, const LabelImageRequest& request);
+absl::StatusOr<LabelledImage> LabelImage(
+    const std::shared_ptr<const runtime::LoadedModel>& model,
+    std::shared_ptr<const formats::MemmappedPackage> package,
+    const LabelImageRequest& request);
 
 }  // namespace optfarm::client_cli
 

@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/label_image.h"
-#include "engine/formats/graph_file.h"
+#include "engine/formats/loaded_graph.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -41,18 +41,29 @@ class GraphLabelImage final : public Command {
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     if (std_ == 0) return UsageError("--input_std: 0 cannot divide");
     OPTFARM_ASSIGN_OR_RETURN(const LabelImageRequest request, MakeRequest());
-    OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
-                             formats::LoadGraphDef(JoinPath(root_, graph_)));
-    absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
+    OPTFARM_ASSIGN_OR_RETURN(formats::LoadedGraph file,
+                             formats::LoadGraph(JoinPath(root_, graph_)));
+    absl::StatusOr<graph::Graph> graph =
+        graph::Graph::FromDef(std::move(file.def));
     if (!graph.ok()) {
       return Annotate(graph.status(), absl::StrCat("'", graph_, "'"));
     }
-    OPTFARM_ASSIGN_OR_RETURN(const std::vector<ImageLabel> best,
-                             LabelImage(*graph, request));
-    Print(best, context);
-    if (!self_test_ || best[0].index == kSelfTestIndex) return ExitCode::kOk;
-    *context.err << "--self_test: the best index is " << best[0].index
-                 << ", expected " << kSelfTestIndex << "\n";
+    OPTFARM_ASSIGN_OR_RETURN(
+        const LabelledImage image,
+        LabelImage(runtime::LoadedModel::Create(*std::move(graph)),
+                   std::move(file.package), request));
+    Print(image.best, context);
+    if (image.labels != image.scores) {
+      *context.err << "note: '" << labels_ << "' has " << image.labels
+                   << " labels, but '" << output_layer_ << "' gives "
+                   << image.scores
+                   << " scores; the names fit only if lines and scores are "
+                      "counted from the same class\n";
+    }
+    const int64_t best = image.best[0].index;
+    if (!self_test_ || best == kSelfTestIndex) return ExitCode::kOk;
+    *context.err << "--self_test: the best index is " << best << ", expected "
+                 << kSelfTestIndex << "\n";
     return ExitCode::kJobFailed;
   }
 

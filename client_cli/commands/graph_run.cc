@@ -11,6 +11,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
+#include "engine/runtime/loaded_model.h"
 #include "engine/runtime/session.h"
 
 namespace optfarm::client_cli {
@@ -78,8 +79,10 @@ class GraphRun final : public Command {
       return Annotate(graph.status(), absl::StrCat("'", in_graph_, "'"));
     }
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<Feed> feeds, LoadFeeds(*graph));
-    OPTFARM_ASSIGN_OR_RETURN(const std::vector<runtime::Tensor> answers,
-                             Execute(*graph, feeds, std::move(file.package)));
+    OPTFARM_ASSIGN_OR_RETURN(
+        const std::vector<runtime::Tensor> answers,
+        Execute(runtime::LoadedModel::Create(*std::move(graph)), feeds,
+                std::move(file.package)));
     OPTFARM_RETURN_IF_ERROR(MakeFolders(out_dir_));
     Table table({{"tensor", "TENSOR"},
                  {"dtype", "TYPE"},
@@ -123,7 +126,8 @@ class GraphRun final : public Command {
   }
 
   absl::StatusOr<std::vector<runtime::Tensor>> Execute(
-      const graph::Graph& graph, const std::vector<Feed>& feeds,
+      const std::shared_ptr<const runtime::LoadedModel>& model,
+      const std::vector<Feed>& feeds,
       std::shared_ptr<const formats::MemmappedPackage> package) const {
     std::vector<graph::TensorName> fed, fetched;
     std::vector<runtime::Tensor> values;
@@ -140,7 +144,7 @@ class GraphRun final : public Command {
     options.find_region = formats::RegionsOf(std::move(package));
     OPTFARM_ASSIGN_OR_RETURN(
         const std::unique_ptr<runtime::Session> session,
-        runtime::Session::Create(graph, fed, fetched, options));
+        runtime::Session::Create(model, fed, fetched, options));
     return session->Run(values);
   }
 

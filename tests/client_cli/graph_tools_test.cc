@@ -164,20 +164,24 @@ TEST_F(GraphToolsTest, DotSaysWhenGraphvizIsMissingOrFails) {
   EXPECT_FALSE(Exists(Path("m.svg")));
 }
 
+std::vector<std::string> LabelImageWords(const std::string& labels) {
+  return {"--graph",
+          TestDataPath("models/mobilenet_v1_0.25_128/frozen_graph.pb"),
+          "--labels",
+          labels,
+          "--image",
+          TestDataPath("misc/grace_hopper.jpg"),
+          "--input_width=128",
+          "--input_height=128",
+          "--input_mean=127.5",
+          "--input_std=127.5",
+          "--output_layer=MobilenetV1/Predictions/Reshape_1"};
+}
+
 TEST_F(GraphToolsTest, LabelImageNamesTheBestFive) {
   OPTFARM_REQUIRE_TEST_DATA();
-  const std::vector<std::string> words = {
-      "--graph",
-      TestDataPath("models/mobilenet_v1_0.25_128/frozen_graph.pb"),
-      "--labels",
-      TestDataPath("misc/labels_mobilenet_1001.txt"),
-      "--image",
-      TestDataPath("misc/grace_hopper.jpg"),
-      "--input_width=128",
-      "--input_height=128",
-      "--input_mean=127.5",
-      "--input_std=127.5",
-      "--output_layer=MobilenetV1/Predictions/Reshape_1"};
+  const std::vector<std::string> words =
+      LabelImageWords(TestDataPath("misc/labels_mobilenet_1001.txt"));
   EXPECT_EQ(Run("label_image", words), 0);
   EXPECT_THAT(output_,
               MatchesRegex("458:bow tie[^\n]* \\(458\\): 0\\.23[0-9]*\n"
@@ -191,6 +195,13 @@ TEST_F(GraphToolsTest, LabelImageNamesTheBestFive) {
   json.insert(json.begin(), {"graph", "label-image", "-o", "json"});
   EXPECT_EQ(Run("optctl", json), 0);
   EXPECT_EQ(nlohmann::json::parse(output_)[0]["index"], 458);
+}
+
+TEST_F(GraphToolsTest, LabelImageTellsThatLabelsAreNotThoseOfTheScores) {
+  OPTFARM_REQUIRE_TEST_DATA();
+  EXPECT_EQ(Run("label_image", LabelImageWords(Write("few", "yes\nno\n"))), 0);
+  EXPECT_THAT(output_, AllOf(HasSubstr(" (458): 0.23"), HasSubstr("2 labels"),
+                             HasSubstr("1001 scores")));
 }
 
 TEST_F(GraphToolsTest, LabelImageErrorsAre255) {
