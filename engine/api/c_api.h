@@ -324,9 +324,10 @@ typedef struct optfarm_run_options {
   int64_t memory_limit_bytes;
   // Not NULL: the run is traced, and this becomes JSON about it, to be deleted
   // with optfarm_string_delete: {"nodes": [{"name", "op", "start_us",
-  // "duration_us", "output_bytes", "outputs": [{"dtype", "shape"}]}]}, nodes in
-  // the order in which they ran. UNITS: microseconds since the run's start;
-  // bytes.
+  // "duration_us", "output_bytes", "outputs": [{"dtype", "shape"}],
+  // "fused_names"}]}, nodes in the order in which they ran; "fused_names" only
+  // where one step did the work of several nodes, whose names these are. UNITS:
+  // microseconds since the run's start; bytes.
   char** profile_json;
 } optfarm_run_options;
 

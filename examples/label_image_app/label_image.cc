@@ -2,7 +2,6 @@
 // The model takes one picture of floats, batch first; PPM needs no library.
 #include <optfarm/runtime.h>
 
-#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <fstream>
