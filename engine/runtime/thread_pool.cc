@@ -233,8 +233,11 @@ struct ThreadPool::State {
   }
 
   void Loop(int thread) {
-    while (!stopping.load()) {
+    for (;;) {
+      // Before it looks whether to stop: an end that comes later is counted
+      // later, and keeps it from sleeping.
       const uint64_t seen = published.load();
+      if (stopping.load()) return;
       if (HelpAll(thread)) continue;
       for (int i = 0; i < looks && published.load() == seen; ++i) Pause();
       if (published.load() == seen) Sleep(seen);

@@ -110,6 +110,22 @@ TEST(ThreadPoolTest, WhatABodyThrowsIsTheCallers) {
   }
 }
 
+// A thread that is between looking whether to stop and looking for work when it
+// is told to stop must not sleep for good.
+TEST(ThreadPoolTest, EndsWhateverItsThreadsAreAboutToDo) {
+  constexpr int kPools = 3000;
+  std::atomic<int64_t> sum{0};
+  for (int round = 0; round < kPools; ++round) {
+    ThreadPool pool(2);
+    // Its thread sees the last of this when it ends, or just before.
+    for (int i = 0; i < round % 4; ++i) {
+      pool.ParallelFor(2, 1,
+                       [&](int64_t begin, int64_t end) { sum += end - begin; });
+    }
+  }
+  EXPECT_EQ(sum, kPools / 4 * (1 + 2 + 3) * 2);
+}
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 TEST(ThreadPoolDeathTest, WorksWithoutThreadsOfItsOwn) {
   const auto run = [] {
