@@ -19,6 +19,7 @@
 #include "client_cli/commands/commands.h"
 #include "client_cli/layer_flags.h"
 #include "client_cli/noise_text.h"
+#include "client_cli/tensor_spec_flag.h"
 #include "engine/benchmark/environment.h"
 #include "engine/benchmark/model_benchmark.h"
 #include "engine/benchmark/trace_file.h"
@@ -129,6 +130,14 @@ class GraphBenchmark final : public Command {
     flags->Text("target_layer", "A,B",
                 "Nodes to run for what they do, not for what they give.",
                 &target_layer_);
+    if (original_) return;
+    // What errors about the graph tell to give.
+    flags->Texts("inputs", "NAME:1x2x3",
+                 "Tensors to feed and their shapes as other commands take "
+                 "them, instead of --input_layer.",
+                 &tensor_specs_);
+    flags->Text("outputs", "A,B", "The same as --output_layer.",
+                &output_layer_);
   }
 
   void DeclareRunFlags(FlagSet* flags) {
@@ -221,12 +230,25 @@ class GraphBenchmark final : public Command {
     return !benchmark_name_.empty() && !output_prefix_.empty();
   }
 
+  absl::StatusOr<std::vector<v1::TensorSpec>> ParseInputs() const {
+    if (tensor_specs_.empty()) {
+      return ParseLayerFlags(input_layer_, input_layer_type_,
+                             input_layer_shape_);
+    }
+    if (!absl::StrCat(input_layer_, input_layer_type_, input_layer_shape_)
+             .empty()) {
+      return UsageError("--inputs: give it or --input_layer, not both");
+    }
+    absl::StatusOr<std::vector<v1::TensorSpec>> inputs =
+        ParseTensorSpecs(tensor_specs_);
+    if (!inputs.ok()) return Annotate(inputs.status(), "--inputs");
+    return inputs;
+  }
+
   absl::Status FillModel(benchmark::BenchmarkVariant* model) const {
     model->name = "graph";
     model->graph_path = graph_;
-    OPTFARM_ASSIGN_OR_RETURN(
-        model->inputs,
-        ParseLayerFlags(input_layer_, input_layer_type_, input_layer_shape_));
+    OPTFARM_ASSIGN_OR_RETURN(model->inputs, ParseInputs());
     for (v1::TensorSpec& spec : model->inputs) {
       for (const int64_t dim : spec.shape()) {
         if (dim >= 0) continue;
@@ -384,7 +406,7 @@ class GraphBenchmark final : public Command {
   const bool original_;
   std::string graph_, init_ops_, input_layer_, input_layer_shape_,
       input_layer_type_, input_layer_values_, output_layer_, target_layer_;
-  std::vector<std::string> inputs_;
+  std::vector<std::string> inputs_, tensor_specs_;
   std::string value_files_, value_ranges_, processors_;
   std::string num_threads_ = "-1";
   int64_t max_num_runs_ = 1000;

@@ -127,6 +127,15 @@ TEST_F(GraphBenchmarkTest, WritesTraceAndReportFiles) {
   EXPECT_THAT(output_, HasSubstr("file exists"));
 }
 
+TEST_F(GraphBenchmarkTest, TakesInputsAndOutputsAsErrorsAboutTheGraphTell) {
+  EXPECT_EQ(
+      Benchmark({"--inputs=input:5x2", "--outputs=product", "--show_sizes"}), 0)
+      << output_;
+  EXPECT_THAT(output_, HasSubstr("\nproduct\t1\tfloat\t2\t5\t2\n"));
+  EXPECT_EQ(Benchmark({"--inputs=input:5x2", "--input_layer=input"}), 2);
+  EXPECT_THAT(output_, HasSubstr("not both"));
+}
+
 TEST_F(GraphBenchmarkTest, UnknownSizesAndWrongListsAreRefused) {
   EXPECT_EQ(Benchmark({"--input_layer=input", "--input_layer_shape=-1,2"}), 2);
   EXPECT_THAT(output_, HasSubstr("give the size to benchmark with"));
