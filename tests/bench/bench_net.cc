@@ -85,14 +85,15 @@ absl::StatusOr<Net> LoadFile(const std::string& path,
                            ReadRequest(options, &values));
   OPTFARM_ASSIGN_OR_RETURN(const graph::GraphIo io,
                            graph::InferIo(graph, request));
-  Net net{std::move(graph), {}, {}, {}};
+  Net net{std::move(graph), {}, {}, {}, {}};
   for (const graph::GraphTensor& input : io.inputs) {
     OPTFARM_ASSIGN_OR_RETURN(net.inputs.emplace_back(),
                              graph::ParseTensorName(input.name));
     OPTFARM_ASSIGN_OR_RETURN(net.feeds.emplace_back(),
                              MakeFeed(input.dtype, input.shape));
     const auto value = values.find(input.name);
-    if (value != values.end()) Fill(value->second, &net.feeds.back());
+    net.is_given.push_back(value != values.end());
+    if (net.is_given.back()) Fill(value->second, &net.feeds.back());
   }
   for (const graph::GraphTensor& output : io.outputs) {
     OPTFARM_ASSIGN_OR_RETURN(net.outputs.emplace_back(),
@@ -105,7 +106,7 @@ absl::StatusOr<Net> LoadFullSize(const std::string& name) {
   OPTFARM_ASSIGN_OR_RETURN(FullSizeModel model, MakeFullSizeModel(name));
   OPTFARM_ASSIGN_OR_RETURN(graph::Graph graph,
                            graph::Graph::FromDef(std::move(model.graph)));
-  Net net{std::move(graph), {}, {}, {}};
+  Net net{std::move(graph), {}, {}, {}, {false}};
   OPTFARM_ASSIGN_OR_RETURN(net.inputs, graph::ParseTensorNames(model.input));
   OPTFARM_ASSIGN_OR_RETURN(net.outputs, graph::ParseTensorNames(model.output));
   OPTFARM_ASSIGN_OR_RETURN(const graph::PartialShape shape,
@@ -150,7 +151,12 @@ absl::Status Freeze(Net* net) {
   std::vector<std::vector<Tensor>> samples = {net->feeds};
   for (uint32_t seed = 2; seed <= 4; ++seed) {
     std::vector<Tensor>& sample = samples.emplace_back();
-    for (const Tensor& feed : net->feeds) {
+    for (size_t i = 0; i < net->feeds.size(); ++i) {
+      const Tensor& feed = net->feeds[i];
+      if (net->is_given[i]) {
+        sample.push_back(feed);
+        continue;
+      }
       OPTFARM_ASSIGN_OR_RETURN(sample.emplace_back(),
                                Tensor::Zeros(feed.dtype(), feed.shape()));
       FillAtRandom(seed, &sample.back());

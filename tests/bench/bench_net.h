@@ -35,6 +35,8 @@ struct Net {
   std::vector<graph::TensorName> inputs;
   std::vector<graph::TensorName> outputs;
   std::vector<runtime::Tensor> feeds;
+  // By feed: whether the command line said its value.
+  std::vector<bool> is_given;
 };
 
 // `name`: a full-size model's (full_size_models.h) or a file's. Feeds are the
