@@ -13,6 +13,25 @@
 #include "engine/runtime/fast/audio_functions.h"
 
 namespace optfarm::runtime {
+namespace {
+
+// What sums of a single slice need of a vector.
+struct OneDouble {
+  using Register = double;
+  using Words = uint64_t;
+  static constexpr int kLanes = 1;
+
+  static OPTFARM_INLINE double Broadcast(double x) { return x; }
+  static OPTFARM_INLINE double Load(const double* p) { return *p; }
+  static OPTFARM_INLINE double MultiplyAdd(double a, double b, double c) {
+    return __builtin_fma(a, b, c);
+  }
+  static OPTFARM_INLINE void StoreFloats(float* p, double x) {
+    *p = static_cast<float>(x);
+  }
+};
+
+}  // namespace
 
 template <typename Vector>
 struct AudioOf {
@@ -241,42 +260,126 @@ struct AudioOf {
     return sum;
   }
 
+  // The magnitudes of bins [begin, end) of kLanes slices, slice by slice in the
+  // places of a vector.
+  static OPTFARM_INLINE void FindMagnitudes(const MelSlices& s,
+                                            const float* spectrum,
+                                            const int32_t* offsets,
+                                            double* magnitudes) {
+    const int64_t end = s.edges[s.bands + 1];
+    int64_t i = s.edges[0];
+    for (; i < end && i + kLanes <= s.bins; i += kLanes) {
+      Register powers[kLanes];
+      Vector::LoadColumns(spectrum + i, offsets, powers);
+      for (int k = 0; k < kLanes; ++k) {
+        Vector::Store(magnitudes + (i + k) * kLanes, Vector::Sqrt(powers[k]));
+      }
+    }
+    for (; i < end; ++i) {
+      Vector::Store(magnitudes + i * kLanes,
+                    Vector::Sqrt(Vector::LoadAt(spectrum + i, offsets)));
+    }
+  }
+
+  // kCount coefficients from `first` on, of `count` slices.
+  template <int kCount>
+  static OPTFARM_INLINE void RunCosines(const MelSlices& s, const double* logs,
+                                        int64_t first, int count, float* out) {
+    const double* cosines = s.cosines + first * s.bands;
+    Register sums[kCount];
+    for (int i = 0; i < kCount; ++i) sums[i] = Vector::Broadcast(0);
+    for (int64_t band = 0; band < s.bands; ++band) {
+      const Register log = Vector::Load(logs + band * kLanes);
+      for (int i = 0; i < kCount; ++i) {
+        sums[i] = Vector::MultiplyAdd(
+            log, Vector::Broadcast(cosines[i * s.bands + band]), sums[i]);
+      }
+    }
+    for (int i = 0; i < kCount; ++i) {
+      float values[kLanes];
+      Vector::StoreFloats(values, sums[i]);
+      for (int lane = 0; lane < count; ++lane) {
+        out[lane * s.coefficients + first + i] = values[lane];
+      }
+    }
+  }
+
+  static OPTFARM_INLINE void RunAllCosines(const MelSlices& s,
+                                           const double* logs, int count,
+                                           float* out) {
+    // Several sums, because each waits for its products.
+    constexpr int kTogether = 5;
+    int64_t i = 0;
+    for (; i + kTogether <= s.coefficients; i += kTogether) {
+      RunCosines<kTogether>(s, logs, i, count, out);
+    }
+    for (; i < s.coefficients; ++i) RunCosines<1>(s, logs, i, count, out);
+  }
+
   // kLanes slices at once, one in each place of a vector.
-  static void Mel(const MelSlices& s) {
+  static void RunTogether(const MelSlices& s, const float* spectrum, int count,
+                          float* out) {
     double* const magnitudes = s.scratch;
     double* const logs = s.scratch + s.bins * kLanes;
-    for (int64_t first = 0; first < s.slices; first += kLanes) {
-      const int64_t left = s.slices - first;
-      const int count = left < kLanes ? static_cast<int>(left) : kLanes;
-      // Places without a slice repeat the last one.
-      int32_t offsets[kLanes];
-      for (int lane = 0; lane < kLanes; ++lane) {
-        offsets[lane] =
-            static_cast<int32_t>((lane < count ? lane : count - 1) * s.bins);
-      }
+    // Places without a slice repeat the last one.
+    int32_t offsets[kLanes];
+    for (int lane = 0; lane < kLanes; ++lane) {
+      offsets[lane] =
+          static_cast<int32_t>((lane < count ? lane : count - 1) * s.bins);
+    }
+    FindMagnitudes(s, spectrum, offsets, magnitudes);
+    for (int64_t band = 0; band < s.bands; ++band) {
+      Vector::Store(logs + band * kLanes,
+                    Vector::Max(Vector::Broadcast(s.least),
+                                SumBand(s, band, magnitudes)));
+    }
+    for (int64_t band = 0; band < s.bands; ++band) {
+      Vector::Store(logs + band * kLanes,
+                    Log(Vector::Load(logs + band * kLanes)));
+    }
+    RunAllCosines(s, logs, count, out);
+  }
+
+  // Bins, and then bands, in the places of a vector.
+  static void RunAlone(const MelSlices& s, const float* spectrum, float* out) {
+    using One = AudioOf<OneDouble>;
+    double* const magnitudes = s.scratch;
+    double* const logs = s.scratch + s.bins * kLanes;
+    const int64_t end = s.edges[s.bands + 1];
+    int64_t i = s.edges[0];
+    for (; i < end && i + kLanes <= s.bins; i += kLanes) {
+      Vector::Store(magnitudes + i,
+                    Vector::Sqrt(Vector::LoadFloats(spectrum + i)));
+    }
+    for (; i < end; ++i) {
+      Vector::Store(magnitudes + i,
+                    Vector::Sqrt(Vector::Broadcast(spectrum[i])));
+    }
+    for (int64_t band = 0; band < s.bands; ++band) {
+      const double sum = One::SumBand(s, band, magnitudes);
+      logs[band] = sum < s.least ? s.least : sum;
+    }
+    // Those behind the last band are nobody's.
+    for (int64_t band = 0; band < s.bands; band += kLanes) {
+      Vector::Store(logs + band, Log(Vector::Load(logs + band)));
+    }
+    One::RunAllCosines(s, logs, 1, out);
+  }
+
+  static void Mel(const MelSlices& s) {
+    // A quarter of a vector takes as long in both ways.
+    constexpr int64_t kFew = kLanes / 4;
+    for (int64_t first = 0; first < s.slices;) {
       const float* spectrum = s.spectrum + first * s.bins;
-      for (int64_t i = s.edges[0]; i < s.edges[s.bands + 1]; ++i) {
-        Vector::Store(magnitudes + i * kLanes,
-                      Vector::Sqrt(Vector::LoadAt(spectrum + i, offsets)));
-      }
-      for (int64_t band = 0; band < s.bands; ++band) {
-        const Register sum = Vector::Max(Vector::Broadcast(s.least),
-                                         SumBand(s, band, magnitudes));
-        Vector::Store(logs + band * kLanes, Log(sum));
-      }
       float* const out = s.out + first * s.coefficients;
-      for (int64_t i = 0; i < s.coefficients; ++i) {
-        const double* cosines = s.cosines + i * s.bands;
-        Register sum = Vector::Broadcast(0);
-        for (int64_t band = 0; band < s.bands; ++band) {
-          sum = Vector::MultiplyAdd(Vector::Load(logs + band * kLanes),
-                                    Vector::Broadcast(cosines[band]), sum);
-        }
-        float values[kLanes];
-        Vector::StoreFloats(values, sum);
-        for (int lane = 0; lane < count; ++lane) {
-          out[lane * s.coefficients + i] = values[lane];
-        }
+      const int64_t left = s.slices - first;
+      if (left <= kFew) {
+        RunAlone(s, spectrum, out);
+        ++first;
+      } else {
+        RunTogether(s, spectrum,
+                    static_cast<int>(left < kLanes ? left : kLanes), out);
+        first += kLanes;
       }
     }
   }

@@ -62,6 +62,17 @@ struct Doubles256 {
     return _mm256_cvtps_pd(_mm_setr_ps(p[offsets[0]], p[offsets[1]],
                                        p[offsets[2]], p[offsets[3]]));
   }
+  static OPTFARM_INLINE Register LoadFloats(const float* p) {
+    return _mm256_cvtps_pd(_mm_loadu_ps(p));
+  }
+  // Four values from each of the offsets on; those of a place together.
+  static OPTFARM_INLINE void LoadColumns(const float* p, const int32_t* offsets,
+                                         Register* columns) {
+    __m128 rows[4];
+    for (int i = 0; i < 4; ++i) rows[i] = _mm_loadu_ps(p + offsets[i]);
+    _MM_TRANSPOSE4_PS(rows[0], rows[1], rows[2], rows[3]);
+    for (int i = 0; i < 4; ++i) columns[i] = _mm256_cvtps_pd(rows[i]);
+  }
   static OPTFARM_INLINE void StoreFloats(float* p, Register r) {
     _mm_storeu_ps(p, _mm256_cvtpd_ps(r));
   }

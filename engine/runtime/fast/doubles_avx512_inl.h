@@ -77,6 +77,32 @@ struct Doubles512 {
         _mm256_loadu_si256(reinterpret_cast<const __m256i*>(offsets));
     return _mm512_cvtps_pd(_mm256_i32gather_ps(p, at, 4));
   }
+  static OPTFARM_INLINE Register LoadFloats(const float* p) {
+    return _mm512_cvtps_pd(_mm256_loadu_ps(p));
+  }
+  // Eight values from each of the offsets on; those of a place together.
+  static OPTFARM_INLINE void LoadColumns(const float* p, const int32_t* offsets,
+                                         Register* columns) {
+    __m256 rows[8], pairs[8], fours[8];
+    for (int i = 0; i < 8; ++i) rows[i] = _mm256_loadu_ps(p + offsets[i]);
+    for (int i = 0; i < 8; i += 2) {
+      pairs[i] = _mm256_unpacklo_ps(rows[i], rows[i + 1]);
+      pairs[i + 1] = _mm256_unpackhi_ps(rows[i], rows[i + 1]);
+    }
+    for (int i = 0; i < 8; i += 4) {
+      for (int k = 0; k < 2; ++k) {
+        const __m256 a = pairs[i + k], b = pairs[i + 2 + k];
+        fours[i + 2 * k] = _mm256_shuffle_ps(a, b, 0x44);
+        fours[i + 2 * k + 1] = _mm256_shuffle_ps(a, b, 0xee);
+      }
+    }
+    for (int i = 0; i < 4; ++i) {
+      columns[i] =
+          _mm512_cvtps_pd(_mm256_permute2f128_ps(fours[i], fours[i + 4], 0x20));
+      columns[i + 4] =
+          _mm512_cvtps_pd(_mm256_permute2f128_ps(fours[i], fours[i + 4], 0x31));
+    }
+  }
   static OPTFARM_INLINE void StoreFloats(float* p, Register r) {
     _mm256_storeu_ps(p, _mm512_cvtpd_ps(r));
   }

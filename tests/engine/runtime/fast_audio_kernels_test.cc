@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
@@ -145,6 +146,33 @@ TEST_P(FastAudioTest, CoefficientsOfManyBandsAgree) {
       OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor threads,
                                    RunAudio(g, inputs, true, 3));
       ExpectClose(threads, got);
+    }
+  }
+}
+
+TEST_P(FastAudioTest, ASliceHasTheSameCoefficientsAloneAndAmongOthers) {
+  constexpr int64_t kSlices = 19, kBins = 257, kCoefficients = 13;
+  const GraphMaker g = MelGraph({4000, 20, 40, kCoefficients});
+  Tensor all = Random({1, kSlices, kBins}, 0, 100);
+  float* values = all.data<float>();
+  std::fill_n(values + 8 * kBins, kBins, 0.0f);
+  values[9 * kBins + 50] = std::numeric_limits<float>::infinity();
+  values[10 * kBins + 60] = std::numeric_limits<float>::quiet_NaN();
+  const Tensor rate = Tensor::Scalar<int32_t>(16000);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor wanted,
+                               RunAudio(g, {all, rate}, true));
+  for (int64_t slices = 1; slices < kSlices; ++slices) {
+    for (int64_t first : {int64_t{0}, kSlices - slices}) {
+      SCOPED_TRACE(absl::StrCat(slices, " slices from ", first));
+      const float* from = values + first * kBins;
+      const Tensor some = Tensor::FromValues<float>(
+          {1, slices, kBins}, std::vector<float>(from, from + slices * kBins));
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor got,
+                                   RunAudio(g, {some, rate}, true));
+      EXPECT_EQ(
+          std::memcmp(got.raw(), wanted.data<float>() + first * kCoefficients,
+                      got.TotalBytes()),
+          0);
     }
   }
 }
