@@ -24,7 +24,8 @@ enum class ExitCode {
   kNotFound = 4,
   // The server cannot be reached or does not answer in time.
   kUnavailable = 5,
-  // --timeout passed before the job ended; the job goes on. As timeout(1).
+  // --timeout passed before the job, which goes on, or the query ended. As
+  // timeout(1).
   kTimeout = 124,
 };
 

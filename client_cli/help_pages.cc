@@ -22,7 +22,7 @@ constexpr char kExitCodes[] =
     "  3    the server wants a token (--token_file) or refused it\n"
     "  4    the server knows no such job, device or blob\n"
     "  5    the server cannot be reached\n"
-    "  124  --timeout passed; the job goes on\n";
+    "  124  --timeout passed; a job goes on\n";
 
 constexpr char kEnvironment[] =
     "Environment:\n"

@@ -8,6 +8,7 @@
 #include "absl/strings/str_join.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
+#include "client_cli/all_devices.h"
 #include "client_cli/exit_code.h"
 #include "client_cli/proto_json.h"
 #include "client_cli/table.h"
@@ -134,6 +135,21 @@ absl::StatusOr<v1::ResultFilter> ResultFilterFlags::Build(
     *filter.add_metrics() = *std::move(range);
   }
   return filter;
+}
+
+absl::Status ResultFilterFlags::CheckNames(FarmClient& client) const {
+  if (!job_.empty()) OPTFARM_RETURN_IF_ERROR(client.GetJob(job_).status());
+  if (device_.empty()) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
+                           ListAllDevices(client));
+  std::vector<std::string> known;
+  for (const v1::Device& device : devices) {
+    if (device.info().name() == device_) return absl::OkStatus();
+    known.push_back(device.info().name());
+  }
+  return FromServer(absl::NotFoundError(
+      absl::StrCat("there is no device '", PrintableLine(device_), "'",
+                   NearestNamesHint(device_, known))));
 }
 
 }  // namespace optfarm::client_cli

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "client_cli/farm_client.h"
 #include "client_cli/flags.h"
 #include "optfarm/v1/results.pb.h"
 
@@ -30,6 +31,11 @@ class ResultFilterFlags {
   void Declare(FlagSet* flags);
   // ERRORS: UsageError.
   absl::StatusOr<v1::ResultFilter> Build(absl::Time now) const;
+
+  // For when nothing was found: whether the farm has the job and the device
+  // that were named, so that a slip of the pen is not taken for good news.
+  // ERRORS: NotFound, marked kNotFound; what the server answered.
+  absl::Status CheckNames(FarmClient& client) const;
 
  private:
   std::string model_, recipe_, device_, job_, variant_, tag_;

@@ -5,6 +5,7 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "client_cli/all_devices.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/farm_client.h"
 #include "client_cli/human_units.h"
@@ -73,16 +74,8 @@ class Devices final : public Command {
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
-    std::vector<v1::Device> devices;
-    v1::ListDevicesRequest request;
-    do {
-      OPTFARM_ASSIGN_OR_RETURN(v1::ListDevicesResponse response,
-                               client->ListDevices(request));
-      for (v1::Device& device : *response.mutable_devices()) {
-        devices.push_back(std::move(device));
-      }
-      request.set_page_token(response.next_page_token());
-    } while (!request.page_token().empty());
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
+                             ListAllDevices(*client));
     Print(devices, context);
     return ExitCode::kOk;
   }

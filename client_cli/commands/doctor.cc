@@ -110,11 +110,14 @@ void CheckVersion(const v1::WhoAmIResponse& who, Findings& findings) {
 void CheckClock(const v1::WhoAmIResponse& who, absl::Time now,
                 Findings& findings) {
   const absl::Duration skew = ToTime(who.time()) - now;
-  const std::string text = absl::StrCat(
-      "the server's clock is ",
-      absl::FormatDuration(
-          absl::Trunc(absl::AbsDuration(skew), absl::Milliseconds(100))),
-      skew < absl::ZeroDuration() ? " behind" : " ahead of", " this machine's");
+  const absl::Duration shown =
+      absl::Trunc(absl::AbsDuration(skew), absl::Milliseconds(100));
+  const std::string text =
+      shown == absl::ZeroDuration()
+          ? "the server's clock and this machine's agree"
+          : absl::StrCat("the server's clock is ", absl::FormatDuration(shown),
+                         skew < absl::ZeroDuration() ? " behind" : " ahead of",
+                         " this machine's");
   if (absl::AbsDuration(skew) > kSkewHarmful) {
     findings.Wrong("clock", absl::StrCat(text, "; set both by NTP"));
   } else if (absl::AbsDuration(skew) > kSkewNoticed) {

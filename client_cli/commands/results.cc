@@ -93,6 +93,7 @@ class Results final : public Command {
       request.set_page_token(response.next_page_token());
       more = !response.next_page_token().empty() && response.results_size() > 0;
     }
+    if (results.empty()) OPTFARM_RETURN_IF_ERROR(filter_.CheckNames(*client));
     Print(results, context);
     if (more) {
       *context.err << "There are more; --limit=N shows more than " << limit_

@@ -163,6 +163,9 @@ class ResultsHistory final : public Command {
                              context.connect());
     OPTFARM_ASSIGN_OR_RETURN(const v1::ListHistoryResponse response,
                              client->ListHistory(request));
+    if (response.series().empty()) {
+      OPTFARM_RETURN_IF_ERROR(filter_.CheckNames(*client));
+    }
     if (!svg_.empty()) {
       OPTFARM_RETURN_IF_ERROR(
           WriteFileAtomically(svg_, Chart(response, metric_)));

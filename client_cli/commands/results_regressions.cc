@@ -88,6 +88,9 @@ class ResultsRegressions final : public Command {
                              context.connect());
     OPTFARM_ASSIGN_OR_RETURN(const v1::FindRegressionsResponse response,
                              client->FindRegressions(request));
+    if (response.judged() == 0 && response.too_few_points() == 0) {
+      OPTFARM_RETURN_IF_ERROR(filter_.CheckNames(*client));
+    }
     if (!response.regressions().empty() ||
         context.format != OutputFormat::kTable) {
       *context.out << RegressionTable(response).ToFormat(context.format);

@@ -12,6 +12,7 @@
 #include "absl/types/span.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "client_cli/all_devices.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/farm_client.h"
 #include "client_cli/human_units.h"
@@ -42,49 +43,42 @@ std::string RandomRequestId() {
 // and not kept for jobs with other tags.
 absl::StatusOr<std::string> PickDevice(FarmClient* client,
                                        absl::Span<const std::string> tags) {
-  v1::ListDevicesRequest request;
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
+                           ListAllDevices(*client));
   std::string busy;
-  do {
-    OPTFARM_ASSIGN_OR_RETURN(v1::ListDevicesResponse response,
-                             client->ListDevices(request));
-    for (const v1::Device& device : response.devices()) {
-      const bool is_free =
-          device.state() == v1::Device::AVAILABLE ||
-          (device.state() == v1::Device::RESERVED &&
-           absl::c_linear_search(tags, device.reserved_for_tag()));
-      if (is_free) return device.info().name();
-      if (device.state() == v1::Device::BUSY && busy.empty()) {
-        busy = device.info().name();
-      }
+  for (const v1::Device& device : devices) {
+    const bool is_free =
+        device.state() == v1::Device::AVAILABLE ||
+        (device.state() == v1::Device::RESERVED &&
+         absl::c_linear_search(tags, device.reserved_for_tag()));
+    if (is_free) return device.info().name();
+    if (device.state() == v1::Device::BUSY && busy.empty()) {
+      busy = device.info().name();
     }
-    request.set_page_token(response.next_page_token());
-  } while (!request.page_token().empty());
+  }
   return busy;
 }
 
 // Adds every device with this tag that is in service.
 absl::Status AddTagged(FarmClient* client, const std::string& tag,
                        v1::BenchmarkSpec* benchmark) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
+                           ListAllDevices(*client));
   bool found = false;
-  v1::ListDevicesRequest request;
-  do {
-    OPTFARM_ASSIGN_OR_RETURN(v1::ListDevicesResponse response,
-                             client->ListDevices(request));
-    for (const v1::Device& device : response.devices()) {
-      if (device.state() == v1::Device::DISABLED ||
-          !absl::c_linear_search(device.info().tags(), tag)) {
-        continue;
-      }
-      found = true;
-      if (!absl::c_linear_search(benchmark->devices(), device.info().name())) {
-        benchmark->add_devices(device.info().name());
-      }
+  for (const v1::Device& device : devices) {
+    if (device.state() == v1::Device::DISABLED ||
+        !absl::c_linear_search(device.info().tags(), tag)) {
+      continue;
     }
-    request.set_page_token(response.next_page_token());
-  } while (!request.page_token().empty());
+    found = true;
+    if (!absl::c_linear_search(benchmark->devices(), device.info().name())) {
+      benchmark->add_devices(device.info().name());
+    }
+  }
   if (found) return absl::OkStatus();
-  return UsageError(absl::StrCat("--device: no device in service has the tag '",
-                                 PrintableLine(tag), "' (optctl devices)"));
+  return FromServer(absl::NotFoundError(
+      absl::StrCat("--device: no device in service has the tag '",
+                   PrintableLine(tag), "' (optctl devices)")));
 }
 
 class Submit final : public Command {

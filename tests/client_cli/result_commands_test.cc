@@ -160,6 +160,27 @@ TEST_F(ResultCommandsTest, RegressionsFailThePipeline) {
   EXPECT_EQ(farm_.rule.metric(), v1::P90_US);
 }
 
+TEST_F(ResultCommandsTest, ADeviceOrJobThatIsNotThereIsNoGoodNews) {
+  farm_.history.clear_series();
+  farm_.devices.emplace_back().mutable_info()->set_name("pi4");
+  for (const std::vector<std::string>& command :
+       {std::vector<std::string>{"results"},
+        {"results", "history"},
+        {"results", "regressions"}}) {
+    const auto with = [&command](const std::string& flag) {
+      std::vector<std::string> words = command;
+      words.push_back(flag);
+      return words;
+    };
+    const absl::Status device = Run(with("--device=pi5")).status();
+    EXPECT_THAT(device,
+                StatusIs(absl::StatusCode::kNotFound, HasSubstr("'pi4'")));
+    EXPECT_EQ(ExitCodeOf(device), ExitCode::kNotFound);
+    EXPECT_EQ(ExitCodeOf(Run(with("--job=j1")).status()), ExitCode::kNotFound);
+    EXPECT_THAT(Run(with("--device=pi4")), IsOk());
+  }
+}
+
 TEST_F(ResultCommandsTest, SqlPrintsWhatItGets) {
   farm_.sql_answer.add_columns("device");
   farm_.sql_answer.add_columns("n");
