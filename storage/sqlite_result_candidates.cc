@@ -84,7 +84,7 @@ absl::StatusOr<std::vector<ResultQuery::Candidate>> ResultQuery::Candidates() {
   std::vector<Candidate> candidates;
   if (filter_.job_id) {
     OPTFARM_RETURN_IF_ERROR(AddCandidatesOfJob(candidates));
-  } else if (filter_.tag && (LedByTag() || graphs_.empty())) {
+  } else if (filter_.tag && series_by_tag_ && (LedByTag() || graphs_.empty())) {
     OPTFARM_RETURN_IF_ERROR(AddCandidatesOfTag(candidates));
   } else {
     OPTFARM_RETURN_IF_ERROR(AddCandidatesOfTable(candidates));

@@ -59,6 +59,18 @@ constexpr char kRowsOfJob[] = OPTFARM_POINT_COLUMNS
 constexpr char kTagIsRare[] =
     "SELECT COUNT(*) <= 20000 FROM"
     " (SELECT 1 FROM result_tags WHERE tag = ?1 LIMIT 20001)";
+// All results, for what so many have that the series need not be asked.
+constexpr char kWalkBack[] =
+    "SELECT result_id, series_id, median_us, p90_us, peak_memory_bytes,"
+    " file_size_bytes FROM measurements WHERE result_id >= ?1"
+    " AND result_id < ?2 ORDER BY result_id DESC";
+// Below so many series it is as fast to ask each of them.
+constexpr size_t kManySeries = 64;
+// How dense the results must be that are asked for, and after how many rows
+// that is judged.
+constexpr int64_t kRowsForOne = 16;
+constexpr int64_t kRowsToJudgeBy = 2000;
+
 constexpr char kHasTag[] =
     "SELECT 1 FROM result_tags WHERE tag = ?1 AND series_id = ?2"
     " AND result_id = ?3";
@@ -205,11 +217,20 @@ absl::StatusOr<std::vector<int64_t>> ResultQuery::NewestOfAll(size_t limit) {
 
 absl::StatusOr<std::vector<int64_t>> ResultQuery::NewestIds(size_t limit) {
   if (!NeedsSeries()) return NewestOfAll(limit);
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates,
-                           Candidates());
+  series_by_tag_ = tag_is_rare_;
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, Candidates());
   // The smallest of the best so far is on top.
   std::priority_queue<int64_t, std::vector<int64_t>, std::greater<>> best;
-  for (const Candidate& candidate : candidates) {
+  const bool walk = candidates.size() >= kManySeries && graphs_.empty() &&
+                    !filter_.job_id && !(filter_.tag && tag_is_rare_);
+  if (walk) {
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> ids,
+                             WalkBack(candidates, limit));
+    for (const int64_t id : ids) best.push(id);
+  }
+  for (Candidate& candidate : candidates) {
+    candidate.newest = std::min(candidate.newest, high_ - 1);
+    if (candidate.newest < candidate.oldest) continue;
     int64_t least = 0;
     if (best.size() == limit) {
       least = best.top() + 1;
@@ -224,6 +245,41 @@ absl::StatusOr<std::vector<int64_t>> ResultQuery::NewestIds(size_t limit) {
   }
   std::vector<int64_t> ids(best.size());
   for (size_t i = ids.size(); i-- > 0; best.pop()) ids[i] = best.top();
+  return ids;
+}
+
+absl::StatusOr<std::vector<int64_t>> ResultQuery::WalkBack(
+    absl::Span<const Candidate> candidates, size_t limit) {
+  absl::flat_hash_set<int64_t> series;
+  for (const Candidate& candidate : candidates) {
+    series.insert(candidate.series_id);
+  }
+  SqliteStatement query = db_.Prepare(kWalkBack);
+  query.BindInt(1, low_);
+  query.BindInt(2, high_);
+  std::vector<int64_t> ids;
+  for (int64_t rows = 1; ids.size() < limit; ++rows) {
+    if (!query.Step()) {
+      high_ = low_;
+      break;
+    }
+    PointRecord point;
+    point.result_id = high_ = query.Int(0);
+    point.median_us = query.Double(2);
+    point.p90_us = query.Double(3);
+    point.peak_memory_bytes = query.Int(4);
+    point.file_size_bytes = query.Int(5);
+    bool wanted = series.contains(query.Int(1)) && MatchesNumbers(point);
+    if (wanted && filter_.tag) {
+      OPTFARM_ASSIGN_OR_RETURN(wanted, HasTag(query.Int(1), point.result_id));
+    }
+    if (wanted) ids.push_back(point.result_id);
+    if (rows % kRowsToJudgeBy == 0 &&
+        static_cast<int64_t>(ids.size()) * kRowsForOne < rows) {
+      break;
+    }
+  }
+  OPTFARM_RETURN_IF_ERROR(query.status());
   return ids;
 }
 

@@ -2,7 +2,8 @@
 // series and many measurements: a filter first chooses series, then each
 // series' newest rows are read from an index, and no series further back than
 // what has been found. A tag that few results have is where rows come from; one
-// that many have is looked up for rows that numbers or graphs have chosen.
+// that many have is looked up for rows that numbers or graphs have chosen. What
+// many results have is found by walking back over all, before series are asked.
 
 #ifndef OPTFARM_STORAGE_SQLITE_RESULT_QUERY_H_
 #define OPTFARM_STORAGE_SQLITE_RESULT_QUERY_H_
@@ -74,6 +75,11 @@ class ResultQuery {
   std::optional<size_t> OneMetric() const;
   absl::StatusOr<bool> HasTag(int64_t series_id, int64_t result_id);
   absl::StatusOr<std::vector<int64_t>> NewestOfAll(size_t limit);
+  // The newest results of the candidates, at most `limit`, from a walk over all
+  // results that ends early where those asked for are few.
+  // ENSURES: what has been looked at is above high_, which falls to there.
+  absl::StatusOr<std::vector<int64_t>> WalkBack(
+      absl::Span<const Candidate> candidates, size_t limit);
   bool MatchesNumbers(const PointRecord& point) const;
   // A row of `series`, with its bounds from column 8, may match.
   bool MayMatchNumbers(const SqliteStatement& series) const;
@@ -104,6 +110,8 @@ class ResultQuery {
   int64_t high_ = std::numeric_limits<int64_t>::max();
   absl::flat_hash_set<int64_t> graphs_;
   bool tag_is_rare_ = false;
+  // Series are found through the tag, which says too which have had it last.
+  bool series_by_tag_ = true;
 };
 
 }  // namespace optfarm::storage::sqlite

@@ -178,6 +178,27 @@ MeasurementFilter RandomFilter(std::mt19937& random) {
   return f;
 }
 
+std::vector<int64_t> IdsOf(const std::vector<MeasurementRecord>& records) {
+  std::vector<int64_t> ids;
+  for (const MeasurementRecord& record : records) {
+    ids.push_back(record.result_id);
+  }
+  return ids;
+}
+
+// What a look at all rows finds.
+std::vector<int64_t> IdsAmongAll(const std::vector<MeasurementRecord>& records,
+                                 const MeasurementFilter& filter,
+                                 const PageRequest& page) {
+  std::vector<int64_t> ids;
+  for (auto r = records.rbegin(); r != records.rend(); ++r) {
+    if (page.before > 0 && r->result_id >= page.before) continue;
+    if (Matches(*r, filter)) ids.push_back(r->result_id);
+    if (static_cast<int>(ids.size()) == page.limit) break;
+  }
+  return ids;
+}
+
 // As if very many results of a series that is not there had the tag.
 void MakeCommon(const std::string& path, const std::string& tag) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto db, SqliteDatabase::Open(path));
@@ -201,17 +222,10 @@ TEST_F(SqliteResultsTest, EveryFilterFindsWhatALookAtAllRowsFinds) {
     const PageRequest page{
         random() % 2 == 0 ? 0 : static_cast<int64_t>(1 + random() % 420),
         static_cast<int>(1 + random() % 30)};
-    std::vector<int64_t> expected;
-    for (auto r = records.rbegin(); r != records.rend(); ++r) {
-      if (page.before > 0 && r->result_id >= page.before) continue;
-      if (Matches(*r, filter)) expected.push_back(r->result_id);
-      if (static_cast<int>(expected.size()) == page.limit) break;
-    }
     OPTFARM_ASSERT_OK_AND_ASSIGN(const auto found,
                                  store_->QueryMeasurements(filter, page));
-    std::vector<int64_t> ids;
-    for (const MeasurementRecord& r : found) ids.push_back(r.result_id);
-    ASSERT_EQ(ids, expected) << "round " << round;
+    ASSERT_EQ(IdsOf(found), IdsAmongAll(records, filter, page))
+        << "round " << round;
     // The same rows, whatever way they are asked for.
     OPTFARM_ASSERT_OK_AND_ASSIGN(const SeriesList list,
                                  store_->ListSeries(filter, {1000, 1000}));
@@ -223,6 +237,37 @@ TEST_F(SqliteResultsTest, EveryFilterFindsWhatALookAtAllRowsFinds) {
     EXPECT_EQ(points, static_cast<size_t>(std::count_if(
                           records.begin(), records.end(),
                           [&](const auto& r) { return Matches(r, filter); })));
+  }
+}
+
+// Far back lie results that are rare among the newest, so that the walk over
+// all results is given up and series are asked.
+TEST_F(SqliteResultsTest, WhatIsRareAmongTheNewestIsFoundFurtherBack) {
+  std::vector<MeasurementRecord> records = CommitMany(200);
+  WriteBatch batch;
+  for (int i = 0; i < 2300; ++i) {
+    MeasurementRecord record =
+        Measured(absl::StrCat("job", i % 100 == 0 ? 1 : 0), 100 + i, 1000);
+    record.measurement.clear_samples_us();
+    record.result_id = 201 + i;
+    records.push_back(record);
+    batch.measurements.push_back(std::move(record));
+  }
+  Commit(std::move(batch));
+  MakeCommon(path_, "odd");
+  MeasurementFilter rare;
+  rare.metrics.push_back({v1::MEDIAN_US, 0, 900});
+  MeasurementFilter rare_tag;
+  rare_tag.tag = "odd";
+  MeasurementFilter both = rare;
+  both.tag = "odd";
+  for (const MeasurementFilter& filter : {rare, rare_tag, both}) {
+    for (const int limit : {1, 30, 1000}) {
+      const PageRequest page{0, limit};
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const auto found,
+                                   store_->QueryMeasurements(filter, page));
+      EXPECT_EQ(IdsOf(found), IdsAmongAll(records, filter, page));
+    }
   }
 }
 
