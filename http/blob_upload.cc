@@ -45,6 +45,16 @@ class Upload {
   absl::Status Run(const v1::UploadRequest& first) {
     absl::StatusOr<BackendCall> call = MakeCall(exchange_);
     if (!call.ok()) return Refuse(Problem(call.status()));
+    // The service says so too, but as what passes when one waits.
+    const int64_t most = exchange_.services.limits.max_file_bytes;
+    if (range_.total > most) {
+      return Refuse(
+          Problem(413, absl::ResourceExhaustedError(absl::StrCat(
+                           "the file has ", range_.total,
+                           " bytes and this server takes ", most,
+                           " at most: make it smaller or start the server with "
+                           "a higher --max_blob_bytes"))));
+    }
     call_ = exchange_.services.backend->Open(*call);
     message_ = first;
     message_.mutable_digest()->set_size_bytes(range_.total);

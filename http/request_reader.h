@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 
@@ -23,6 +24,8 @@ struct Limits {
   // UNITS: bytes of a request's line and headers, and of a JSON body.
   size_t max_head_bytes = 16 << 10;
   size_t max_json_bytes = 16 << 20;
+  // UNITS: bytes of a file, all its parts together.
+  int64_t max_file_bytes = std::numeric_limits<int64_t>::max();
   // From a request's first byte to the end of its head; also the handshake.
   absl::Duration head_time = absl::Seconds(10);
   // Waiting for a request on a connection that has had one.

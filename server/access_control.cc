@@ -57,7 +57,7 @@ unsigned WantedBy(const MethodDescriptor& method) {
   return bits;
 }
 
-std::string ScopeNames(unsigned bits) {
+std::string ScopeNames(unsigned bits, absl::string_view conjunction) {
   std::vector<std::string> names;
   for (int scope = v1::Access::SUBMIT; scope <= v1::Access::Scope_MAX;
        ++scope) {
@@ -66,7 +66,7 @@ std::string ScopeNames(unsigned bits) {
       names.push_back(absl::AsciiStrToLower(v1::Access::Scope_Name(one)));
     }
   }
-  return absl::StrJoin(names, " or ");
+  return absl::StrJoin(names, conjunction);
 }
 
 bool IsLive(const storage::TokenRecord& token, absl::Time now) {
@@ -173,8 +173,8 @@ absl::Status AccessControl::Check(const Caller& caller,
   if ((caller.scopes & wanted) != 0) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       "the token '", caller.name, "' may not do this: it needs the scope ",
-      ScopeNames(wanted), " and has ",
-      caller.scopes == 0 ? "none" : ScopeNames(caller.scopes)));
+      ScopeNames(wanted, " or "), "; it has ",
+      caller.scopes == 0 ? "none" : ScopeNames(caller.scopes, " and ")));
 }
 
 absl::StatusOr<std::string> AccessControl::Create(storage::TokenRecord& token) {

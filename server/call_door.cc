@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "http/backend.h"
+#include "http/route_table.h"
 #include "rpc/channel.h"
 #include "rpc/status.h"
 
@@ -18,7 +19,10 @@ namespace {
 // took it says who is behind it.
 std::string PeerOf(const grpc::ServerContextBase& context) {
   const std::string peer(context.peer());
-  if (!absl::StartsWith(peer, "fd:")) return peer;
+  if (!absl::StartsWith(peer, "fd:")) {
+    // The brackets of an IPv6 address come escaped.
+    return http::PercentDecode(peer, false).value_or(peer);
+  }
   const auto& metadata = context.client_metadata();
   const auto found = metadata.find(http::kPeerKey);
   if (found == metadata.end()) return peer;

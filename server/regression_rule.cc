@@ -180,9 +180,9 @@ std::string Explain(const v1::RegressionRule& rule,
   const v1::Metric metric = rule.metric();
   std::string rise;
   if (judgement.past_median > 0) {
-    rise =
-        absl::StrFormat(" is %.3g %% above",
-                        100 * (judgement.newest / judgement.past_median - 1));
+    const double percent = 100 * (judgement.newest / judgement.past_median - 1);
+    rise = absl::StrFormat(" is %.3g %% %s", std::abs(percent),
+                           percent < 0 ? "below" : "above");
   } else {
     rise = " is above";
   }

@@ -47,7 +47,9 @@ absl::StatusOr<std::optional<SubmitResult>> Scheduler::FindSubmitted(
     return SubmitResult{match->job_id, true};
   }
   return absl::AlreadyExistsError(absl::StrCat(
-      "client_request_id ", Quoted(client_request_id),
+      // Behind a blank stands the project.
+      "client_request_id ",
+      Quoted(client_request_id.substr(0, client_request_id.find(' '))),
       " was used for another job (", match->job_id,
       "); use a new one for every new job, and the same one only for a retry"));
 }

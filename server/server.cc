@@ -272,6 +272,7 @@ absl::Status ServerImpl::OpenHttp() {
   HttpDoorOptions door;
   door.front.address = options_.http_address;
   door.limits = options_.http_limits;
+  door.limits.max_file_bytes = options_.max_blob_bytes;
   door.front.tls = {options_.tls.certificate, options_.tls.key,
                     options_.tls.client_ca};
   door.loopback_hosts_only = !access_->wants_token();

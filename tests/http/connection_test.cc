@@ -347,6 +347,19 @@ TEST_F(ConnectionTest, UploadsAreStreamedWithDigestAndOffset) {
   EXPECT_EQ(message.digest().size_bytes(), 9);
 }
 
+TEST_F(ConnectionTest, FilesLargerThanAnyTakenAreRefusedForGood) {
+  services_.limits.max_file_bytes = 8;
+  const std::string target = absl::StrCat("/v1/blobs/", kSha);
+  EXPECT_THAT(Send("PUT", target, "", "nine byte"),
+              AllOf(StartsWith("HTTP/1.1 413"), HasSubstr("9 bytes"),
+                    Not(HasSubstr("Retry-After"))));
+  EXPECT_THAT(Send("PUT", target, "Content-Range: bytes 0-4/9\r\n", "hello"),
+              StartsWith("HTTP/1.1 413"));
+  EXPECT_THAT(backend_->calls, IsEmpty());
+  backend_->answers = {v1::UploadResponse().SerializeAsString()};
+  EXPECT_THAT(Send("PUT", target, "", "the most"), StartsWith("HTTP/1.1 201"));
+}
+
 TEST_F(ConnectionTest, UploadsThatContradictThemselvesAreRefused) {
   const std::string target = absl::StrCat("/v1/blobs/", kSha);
   for (const char* range :

@@ -111,7 +111,8 @@ TEST_F(AccessTest, ScopesDecideWhatATokenMayDo) {
   EXPECT_EQ(reader.Get("/metrics").status, 200);
   EXPECT_EQ(reader.Post("/v1/jobs", "{}").status, 403);
   EXPECT_EQ(reader.Get("/v1/tokens").status, 403);
-  EXPECT_THAT(reader.Get("/v1/tokens").body, HasSubstr("scope admin"));
+  EXPECT_THAT(reader.Get("/v1/tokens").body,
+              HasSubstr("needs the scope admin; it has read\""));
   RestClient submitter = Client(Secret("\"SUBMIT\""));
   EXPECT_EQ(submitter.Get("/v1/jobs").status, 403);
   EXPECT_EQ(submitter.Get("/metrics").status, 403);

@@ -248,6 +248,12 @@ TEST_F(ProjectsTest, OneRequestIdInTwoProjectsIsTwoJobs) {
   EXPECT_NE(first, second);
   EXPECT_EQ(JobOf(alice_, "nightly-1"), first);
   EXPECT_EQ(JobOf(bob_, "nightly-1"), second);
+  // Another job under the same id is refused, and the id is named as given.
+  const std::string other(kModel, 4);
+  EXPECT_EQ(Bring(alice_, other).status, 201);
+  const RestAnswer refused = Submit(alice_, other, "nightly-1");
+  EXPECT_EQ(refused.status, 409);
+  EXPECT_THAT(refused.body, HasSubstr("'nightly-1' was used"));
 }
 
 TEST_F(ProjectsTest, TokenOfAProjectHasNoScopeThatSeesOthers) {

@@ -116,6 +116,16 @@ TEST(RegressionRuleTest, OtherRules) {
   EXPECT_TRUE(JudgeBy(rule, {13, 9, 9, 10, 11, 11}).regressed);
 }
 
+TEST(RegressionRuleTest, SaysHowFarAboveOrBelowThePastItIs) {
+  v1::RegressionRule rule;
+  rule.set_kind(v1::RegressionRule::RATIO);
+  rule.set_limit(0.5);
+  EXPECT_THAT(Explain(rule, JudgeBy(rule, {11, 10, 10, 10, 10})),
+              HasSubstr("11 us is 10 % above the 10 us of 4 points"));
+  EXPECT_THAT(Explain(rule, JudgeBy(rule, {9, 10, 10, 10, 10})),
+              HasSubstr("9 us is 10 % below the 10 us of 4 points"));
+}
+
 TEST(RegressionRuleTest, LooksOnlyAtTheWindow) {
   v1::RegressionRule rule;
   rule.set_window(5);
