@@ -84,7 +84,8 @@ class Follower {
     return std::max(options_.timeout - (options_.clock->Now() - start_),
                     absl::ZeroDuration());
   }
-  bool TimeIsUp() const { return Remaining() == absl::ZeroDuration(); }
+  // A call's deadline is in whole milliseconds.
+  bool TimeIsUp() const { return Remaining() < absl::Milliseconds(1); }
 
   absl::Status TimeoutError() const {
     return WithExitCode(

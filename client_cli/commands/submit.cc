@@ -39,6 +39,12 @@ std::string RandomRequestId() {
                          random(), random());
 }
 
+bool IsKeptForOthers(const v1::Device& device,
+                     absl::Span<const std::string> tags) {
+  return device.state() == v1::Device::RESERVED &&
+         !absl::c_linear_search(tags, device.reserved_for_tag());
+}
+
 // The device to measure on when the user names none: the first that is there,
 // and not kept for jobs with other tags.
 absl::StatusOr<std::string> PickDevice(FarmClient* client,
@@ -47,10 +53,9 @@ absl::StatusOr<std::string> PickDevice(FarmClient* client,
                            ListAllDevices(*client));
   std::string busy;
   for (const v1::Device& device : devices) {
-    const bool is_free =
-        device.state() == v1::Device::AVAILABLE ||
-        (device.state() == v1::Device::RESERVED &&
-         absl::c_linear_search(tags, device.reserved_for_tag()));
+    const bool is_free = device.state() == v1::Device::AVAILABLE ||
+                         (device.state() == v1::Device::RESERVED &&
+                          !IsKeptForOthers(device, tags));
     if (is_free) return device.info().name();
     if (device.state() == v1::Device::BUSY && busy.empty()) {
       busy = device.info().name();
@@ -79,6 +84,30 @@ absl::Status AddTagged(FarmClient* client, const std::string& tag,
   return FromServer(absl::NotFoundError(
       absl::StrCat("--device: no device in service has the tag '",
                    PrintableLine(tag), "' (optctl devices)")));
+}
+
+// Tells which of the devices the job will wait for. Whose token may not see
+// devices is told nothing.
+void RemarkOnWaits(FarmClient* client, JobUpload* upload) {
+  const absl::StatusOr<std::vector<v1::Device>> devices =
+      ListAllDevices(*client);
+  if (!devices.ok()) return;
+  const std::vector<std::string> tags(upload->spec.tags().begin(),
+                                      upload->spec.tags().end());
+  for (const v1::Device& device : *devices) {
+    const bool is_away = device.state() == v1::Device::DISABLED ||
+                         device.state() == v1::Device::QUARANTINED ||
+                         device.state() == v1::Device::OFFLINE;
+    if ((!is_away && !IsKeptForOthers(device, tags)) ||
+        !absl::c_linear_search(upload->spec.benchmark().devices(),
+                               device.info().name())) {
+      continue;
+    }
+    upload->remarks.push_back(absl::StrCat(
+        device.info().name(), " is ", v1::Device::State_Name(device.state()),
+        device.state_reason().empty() ? "" : ", ", device.state_reason(),
+        ": the job waits for it."));
+  }
 }
 
 class Submit final : public Command {
@@ -181,7 +210,10 @@ class Submit final : public Command {
                                         device.substr(sizeof(kTagPrefix) - 1),
                                         spec.mutable_benchmark()));
     }
-    if (!devices_.empty()) return absl::OkStatus();
+    if (!devices_.empty()) {
+      RemarkOnWaits(client, upload);
+      return absl::OkStatus();
+    }
     OPTFARM_ASSIGN_OR_RETURN(const std::string device,
                              PickDevice(client, tags_));
     if (device.empty()) {

@@ -147,6 +147,28 @@ TEST_F(FarmCommandsTest, SubmitCanMeasureNowhereOrOnSeveralDevices) {
   EXPECT_THAT(farm_.submits[1].spec().benchmark().threads(), ElementsAre(1, 4));
 }
 
+TEST_F(FarmCommandsTest, SubmitTellsWhichDevicesAJobWillWaitFor) {
+  farm_.devices.clear();
+  AddDevice("a", v1::Device::AVAILABLE);
+  AddDevice("b", v1::Device::DISABLED);
+  farm_.devices[1].set_state_reason("the fan is broken");
+  AddDevice("c", v1::Device::RESERVED);
+  farm_.devices[2].set_reserved_for_tag("nightly");
+  AddDevice("d", v1::Device::OFFLINE);
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--device=a",
+                    "--device=b", "--device=c"}),
+            ExitCode::kOk);
+  EXPECT_THAT(err_, HasSubstr("b is DISABLED, the fan is broken: the job "
+                              "waits for it."));
+  EXPECT_THAT(err_, HasSubstr("c is RESERVED: the job waits"));
+  EXPECT_THAT(err_, Not(HasSubstr("a is ")));
+  EXPECT_THAT(err_, Not(HasSubstr("d is ")));
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--device=c",
+                    "--tag=nightly"}),
+            ExitCode::kOk);
+  EXPECT_THAT(err_, Not(HasSubstr("waits")));
+}
+
 TEST_F(FarmCommandsTest, SubmitSaysWhenNothingWillBeMeasured) {
   farm_.devices.clear();
   ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32"}), ExitCode::kOk);

@@ -86,6 +86,14 @@ TEST_F(JobFollowTest, TimeoutEndsWithItsOwnCode) {
               HasSubstr("job j1 has not ended within 30 s; it goes on"));
 }
 
+TEST_F(JobFollowTest, TimeoutIsNotTakenForALostServer) {
+  farm_.streams = {{{}, absl::DeadlineExceededError("deadline")}};
+  // As much is left of the time as deadlines of calls are cut.
+  options_.timeout = absl::Microseconds(900);
+  EXPECT_EQ(ExitCodeOf(Follow().status()), ExitCode::kTimeout);
+  EXPECT_EQ(lost_, 0);
+}
+
 TEST_F(JobFollowTest, GivesUpWhenTheServerStaysAway) {
   for (int i = 0; i < 1000; ++i) {
     farm_.streams.push_back({{}, absl::UnavailableError("connection refused")});
