@@ -12,6 +12,7 @@
 #include "engine/optimize/bias_correction.h"
 #include "engine/optimize/channel_equalization.h"
 #include "engine/optimize/recipe_steps.h"
+#include "engine/runtime/thread_pool.h"
 #include "engine/transforms/expanded_layers.h"
 #include "engine/transforms/idle_biases.h"
 
@@ -182,10 +183,14 @@ absl::Status AttemptMaker::AdaptRounding(const graph::Graph& floats,
 
 absl::Status AttemptMaker::Correct(Attempt* attempt) {
   std::vector<std::vector<Tensor>> samples;
-  for (const int64_t index : samples_) {
-    if (samples.size() == kCorrectionSamples) break;
-    auto sample = in_.reader->Read(index);
-    if (sample.has_value()) samples.push_back(*std::move(sample));
+  runtime::ThreadPool pool(std::max(1, in_.threads));
+  for (absl::Span<const int64_t> left = samples_;
+       !left.empty() && samples.size() < kCorrectionSamples;) {
+    const auto part = left.subspan(0, kCorrectionSamples - samples.size());
+    for (auto& sample : in_.reader->ReadMany(part, &pool)) {
+      if (sample.has_value()) samples.push_back(*std::move(sample));
+    }
+    left.remove_prefix(part.size());
   }
   OPTFARM_RETURN_IF_ERROR(in_.reader->CheckBad());
   graph::Graph corrected = attempt->graph.Clone();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "engine/optimize/stepwise_runs.h"
 #include "engine/runtime/session.h"
 #include "engine/runtime/thread_pool.h"
+#include "engine/transforms/constant_nodes.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -82,9 +84,33 @@ absl::StatusOr<std::vector<Bias>> FindBiases(const Graph& original,
   return biases;
 }
 
-// Sums of each channel (the last dimension) of a float tensor; no positions
-// when it has another form.
-ChannelSums SumChannels(const Tensor& tensor, int64_t channels) {
+// Eight at once, which the compiler does not find by itself.
+typedef float Floats __attribute__((vector_size(32)));
+typedef double Doubles __attribute__((vector_size(64)));
+constexpr size_t kLanes = 8;
+
+// Sums up, over all positions, values of `kCount` times kLanes channels from
+// `first` on, with what is added to each of them.
+template <size_t kCount>
+void SumLanes(absl::Span<const float> values, absl::Span<const float> added,
+              size_t first, double* sums) {
+  Floats offsets[kCount];
+  std::memcpy(offsets, added.data() + first, sizeof(offsets));
+  Doubles local[kCount] = {};
+  for (size_t at = first; at < values.size(); at += added.size()) {
+    for (size_t i = 0; i < kCount; ++i) {
+      Floats v;
+      std::memcpy(&v, values.data() + at + i * kLanes, sizeof(v));
+      local[i] += __builtin_convertvector(v + offsets[i], Doubles);
+    }
+  }
+  std::memcpy(sums + first, local, sizeof(local));
+}
+
+// Sums of each channel (the last dimension) of a float tensor plus a vector; no
+// positions when it has another form.
+ChannelSums SumChannels(const Tensor& tensor, absl::Span<const float> added) {
+  const auto channels = static_cast<int64_t>(added.size());
   ChannelSums result;
   if (tensor.dtype() != tensorflow::DT_FLOAT || tensor.rank() < 1 ||
       tensor.dim(tensor.rank() - 1) != channels) {
@@ -92,9 +118,17 @@ ChannelSums SumChannels(const Tensor& tensor, int64_t channels) {
   }
   result.sums.resize(static_cast<size_t>(channels), 0.0);
   const absl::Span<const float> values = tensor.flat<float>();
-  for (size_t at = 0; at < values.size(); at += result.sums.size()) {
-    for (size_t c = 0; c < result.sums.size(); ++c) {
-      result.sums[c] += values[at + c];
+  double* const sums = result.sums.data();
+  size_t c = 0;
+  for (; c + 2 * kLanes <= added.size(); c += 2 * kLanes) {
+    SumLanes<2>(values, added, c, sums);
+  }
+  for (; c + kLanes <= added.size(); c += kLanes) {
+    SumLanes<1>(values, added, c, sums);
+  }
+  for (; c < added.size(); ++c) {
+    for (size_t at = c; at < values.size(); at += added.size()) {
+      sums[c] += values[at] + added[c];
     }
   }
   result.positions = static_cast<int64_t>(values.size()) / channels;
@@ -124,12 +158,16 @@ absl::StatusOr<std::vector<ChannelSums>> MeasureOriginal(
   }
   OPTFARM_ASSIGN_OR_RETURN(const auto session,
                            Session::Create(original, inputs, names));
+  std::vector<std::vector<float>> nothing;
+  for (const Bias& bias : biases) {
+    nothing.emplace_back(static_cast<size_t>(bias.channels), 0.0f);
+  }
   std::vector<std::vector<ChannelSums>> by_bias(
       biases.size(), std::vector<ChannelSums>(samples.size()));
   OPTFARM_RETURN_IF_ERROR(RunAtOnce(
       *session, samples, pool, [&](size_t i, std::vector<Tensor> outputs) {
         for (size_t k = 0; k < outputs.size(); ++k) {
-          by_bias[k][i] = SumChannels(outputs[k], biases[k].channels);
+          by_bias[k][i] = SumChannels(outputs[k], nothing[k]);
         }
       }));
   std::vector<ChannelSums> sums;
@@ -169,15 +207,18 @@ absl::StatusOr<transforms::ConstantShifts> CorrectBiases(
       const std::vector<ChannelSums> wanted,
       MeasureOriginal(original, *optimized, biases, inputs, samples, &pool));
   std::vector<RunStep> steps;
-  // What is kept lies before the constant, which changes.
+  // What runs and is kept ends before the addition, whose constant changes.
   for (const Bias& bias : biases)
-    steps.push_back({{bias.add, 0}, bias.operand});
+    steps.push_back({bias.operand, bias.constant});
   StepwiseRuns runs(*optimized, inputs, samples, std::move(steps), kMostKept,
                     &pool);
   for (size_t k = 0; k < biases.size(); ++k) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        const Tensor bias,
+        transforms::FloatConstValue(optimized->node(biases[k].constant)));
     std::vector<ChannelSums> sums(samples.size());
     OPTFARM_RETURN_IF_ERROR(runs.RunNext([&](size_t i, const Tensor& value) {
-      sums[i] = SumChannels(value, biases[k].channels);
+      sums[i] = SumChannels(value, bias.flat<float>());
     }));
     std::vector<float> shift = FindShift(wanted[k], AddUp(sums));
     if (shift.empty()) continue;

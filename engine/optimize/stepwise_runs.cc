@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "engine/transforms/constant_nodes.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -66,36 +67,39 @@ StepwiseRuns::StepwiseRuns(const graph::Graph& graph,
       steps_(std::move(steps)),
       memory_limit_(memory_limit),
       pool_(pool) {
-  const bool keeps = !HasBranches(graph_);
-  for (RunStep& step : steps_) {
-    const bool is_fed = step.keep.node != graph::kNoNode &&
-                        std::find(inputs_.begin(), inputs_.end(),
-                                  NameOf(step.keep)) != inputs_.end();
-    if (!keeps || is_fed) step.keep.node = graph::kNoNode;
-  }
-  PlanLastUses();
+  keeps_ = !HasBranches(graph_);
+  PlanParts();
 }
 
 graph::TensorName StepwiseRuns::NameOf(Endpoint tensor) const {
   return {graph_.node(tensor.node).name(), tensor.port};
 }
 
+bool StepwiseRuns::IsFed(Endpoint tensor) const {
+  return std::find(inputs_.begin(), inputs_.end(), NameOf(tensor)) !=
+         inputs_.end();
+}
+
 template <typename Kept>
-std::vector<Endpoint> StepwiseRuns::Sources(Endpoint wanted,
-                                            const Kept& kept) const {
-  std::vector<Endpoint> found;
+StepwiseRuns::Part StepwiseRuns::PartOf(const RunStep& step, const Kept& kept,
+                                        const std::set<NodeId>& changed) const {
+  Part part;
   std::set<Key> found_keys;
   std::set<NodeId> seen;
   std::vector<NodeId> open;
   const auto visit = [&](Endpoint tensor) {
     const Key key(tensor.node, tensor.port);
     if (kept.count(key) > 0) {
-      if (found_keys.insert(key).second) found.push_back(tensor);
+      if (found_keys.insert(key).second) part.sources.push_back(tensor);
     } else if (seen.insert(tensor.node).second) {
-      open.push_back(tensor.node);
+      if (changed.count(tensor.node) > 0) {
+        part.constants.push_back(tensor.node);
+      } else {
+        open.push_back(tensor.node);
+      }
     }
   };
-  visit(wanted);
+  visit(step.wanted);
   while (!open.empty()) {
     const graph::Node& node = graph_.node(open.back());
     open.pop_back();
@@ -104,19 +108,61 @@ std::vector<Endpoint> StepwiseRuns::Sources(Endpoint wanted,
       if (seen.insert(control).second) open.push_back(control);
     }
   }
-  return found;
+  return part;
 }
 
-void StepwiseRuns::PlanLastUses() {
+void StepwiseRuns::PlanParts() {
   std::set<Key> kept;
+  std::set<NodeId> changed;
   for (size_t i = 0; i < steps_.size(); ++i) {
-    for (const Endpoint& source : Sources(steps_[i].wanted, kept)) {
+    const RunStep& step = steps_[i];
+    parts_.push_back(PartOf(step, kept, changed));
+    for (const Endpoint& source : parts_[i].sources) {
       last_use_[{source.node, source.port}] = i;
     }
-    if (steps_[i].keep.node != graph::kNoNode) {
-      kept.insert({steps_[i].keep.node, steps_[i].keep.port});
-    }
+    if (!keeps_) continue;
+    if (!IsFed(step.wanted)) kept.insert({step.wanted.node, step.wanted.port});
+    if (step.changes != graph::kNoNode) changed.insert(step.changes);
   }
+}
+
+absl::Status StepwiseRuns::MakeSession(const RunStep& step, Part* part) const {
+  std::vector<graph::TensorName> feeds = inputs_;
+  for (const Endpoint& source : part->sources) feeds.push_back(NameOf(source));
+  for (const NodeId id : part->constants) feeds.push_back(NameOf({id, 0}));
+  runtime::SessionOptions options;
+  options.print = [](absl::string_view) {};
+  OPTFARM_ASSIGN_OR_RETURN(
+      part->session,
+      Session::Create(graph_, feeds, {NameOf(step.wanted)}, options));
+  return absl::OkStatus();
+}
+
+absl::Status StepwiseRuns::MakeSessions() {
+  std::vector<absl::Status> states(steps_.size());
+  pool_->ParallelFor(static_cast<int64_t>(steps_.size()), 1,
+                     [&](int64_t first, int64_t last) {
+                       for (int64_t i = first; i < last; ++i) {
+                         states[i] = MakeSession(steps_[i], &parts_[i]);
+                       }
+                     });
+  for (const absl::Status& status : states) OPTFARM_RETURN_IF_ERROR(status);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<StepwiseRuns::Part> StepwiseRuns::NextPart() {
+  if (keeps_ && next_ == 0) OPTFARM_RETURN_IF_ERROR(MakeSessions());
+  Part part = std::move(parts_[next_]);
+  const bool has_all = std::all_of(
+      part.sources.begin(), part.sources.end(), [&](const Endpoint& source) {
+        return kept_.count({source.node, source.port}) > 0;
+      });
+  // With the graph's constants as they are now.
+  if (!has_all) part = PartOf(steps_[next_], kept_, {});
+  if (part.session == nullptr) {
+    OPTFARM_RETURN_IF_ERROR(MakeSession(steps_[next_], &part));
+  }
+  return part;
 }
 
 void StepwiseRuns::Keep(Endpoint tensor, Values values) {
@@ -143,29 +189,24 @@ void StepwiseRuns::DropUnused() {
 absl::Status StepwiseRuns::RunNext(
     absl::FunctionRef<void(size_t sample, const Tensor& value)> take) {
   const RunStep& step = steps_[next_];
-  const std::vector<Endpoint> sources = Sources(step.wanted, kept_);
-  std::vector<graph::TensorName> feeds = inputs_;
-  for (const Endpoint& source : sources) feeds.push_back(NameOf(source));
-  std::vector<graph::TensorName> fetches = {NameOf(step.wanted)};
-  const bool keeps = step.keep.node != graph::kNoNode;
-  if (keeps) fetches.push_back(NameOf(step.keep));
-  runtime::SessionOptions options;
-  options.print = [](absl::string_view) {};
-  OPTFARM_ASSIGN_OR_RETURN(const auto session,
-                           Session::Create(graph_, feeds, fetches, options));
+  OPTFARM_ASSIGN_OR_RETURN(const Part part, NextPart());
   std::vector<std::vector<Tensor>> fed(samples_.begin(), samples_.end());
-  for (const Endpoint& source : sources) {
+  for (const Endpoint& source : part.sources) {
     const Values& values = kept_.at({source.node, source.port});
     for (size_t i = 0; i < fed.size(); ++i) fed[i].push_back(values[i]);
   }
-  Values kept(keeps ? samples_.size() : 0);
-  OPTFARM_RETURN_IF_ERROR(RunAtOnce(*session, fed, pool_,
+  for (const NodeId id : part.constants) {
+    OPTFARM_ASSIGN_OR_RETURN(const Tensor value,
+                             transforms::FloatConstValue(graph_.node(id)));
+    for (std::vector<Tensor>& values : fed) values.push_back(value);
+  }
+  Values kept(samples_.size());
+  OPTFARM_RETURN_IF_ERROR(RunAtOnce(*part.session, fed, pool_,
                                     [&](size_t i, std::vector<Tensor> outputs) {
                                       take(i, outputs[0]);
-                                      if (keeps)
-                                        kept[i] = std::move(outputs[1]);
+                                      kept[i] = std::move(outputs[0]);
                                     }));
-  if (keeps) Keep(step.keep, std::move(kept));
+  Keep(step.wanted, std::move(kept));
   DropUnused();
   ++next_;
   return absl::OkStatus();

@@ -1,7 +1,8 @@
 // Runs samples through a graph up to one tensor after the other, in the order
 // of computation, while the caller changes constants in between. What later
 // steps need is kept, so that all steps together cost about as much as one run
-// of each sample, however deep the graph is.
+// of each sample, however deep the graph is. Constants that change are fed, so
+// that the sessions of all steps are made at once, on all threads.
 
 #ifndef OPTFARM_ENGINE_OPTIMIZE_STEPWISE_RUNS_H_
 #define OPTFARM_ENGINE_OPTIMIZE_STEPWISE_RUNS_H_
@@ -9,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -32,12 +35,12 @@ absl::Status RunAtOnce(
     absl::FunctionRef<void(size_t sample, std::vector<runtime::Tensor> outputs)>
         take);
 
-// One step: what is wanted, and a tensor on the way to it that is worth being
-// kept for the steps behind (kNoNode: none). What is kept must not depend on
-// constants that change later.
+// One step: what is wanted, which is kept for the steps behind, and a float
+// constant that may change after the step (kNoNode: none). What is wanted must
+// not depend on constants that change after its step.
 struct RunStep {
   graph::Endpoint wanted;
-  graph::Endpoint keep;
+  graph::NodeId changes = graph::kNoNode;
 };
 
 // THREADS: one at a time. OWNERSHIP: `graph`, `samples` and `pool` outlive it.
@@ -62,12 +65,29 @@ class StepwiseRuns {
  private:
   // One value a sample.
   using Values = std::vector<runtime::Tensor>;
+  // By node and port.
+  using Key = std::pair<graph::NodeId, int>;
 
-  // Tensors of `kept` that `wanted` is computed from.
+  // What a step's session is fed besides the inputs, and the session.
+  struct Part {
+    std::vector<graph::Endpoint> sources;
+    std::vector<graph::NodeId> constants;
+    // Made when the step runs, where it is not known before what is fed.
+    std::unique_ptr<runtime::Session> session;
+  };
+
+  // What the step is computed from: tensors of `kept`, and constants of
+  // `changed`.
   template <typename Kept>
-  std::vector<graph::Endpoint> Sources(graph::Endpoint wanted,
-                                       const Kept& kept) const;
-  void PlanLastUses();
+  Part PartOf(const RunStep& step, const Kept& kept,
+              const std::set<graph::NodeId>& changed) const;
+  bool IsFed(graph::Endpoint tensor) const;
+  void PlanParts();
+  absl::Status MakeSession(const RunStep& step, Part* part) const;
+  absl::Status MakeSessions();
+  // The part of the next step: the planned one, or another where memory did not
+  // do for what was to be kept.
+  absl::StatusOr<Part> NextPart();
   void Keep(graph::Endpoint tensor, Values values);
   void DropUnused();
   graph::TensorName NameOf(graph::Endpoint tensor) const;
@@ -78,9 +98,11 @@ class StepwiseRuns {
   std::vector<RunStep> steps_;
   int64_t memory_limit_;
   runtime::ThreadPool* pool_;
+  // Whether values may be kept and constants fed.
+  bool keeps_ = false;
   size_t next_ = 0;
-  // By node and port.
-  using Key = std::pair<graph::NodeId, int>;
+  // One a step.
+  std::vector<Part> parts_;
   // The last step that reads what was kept.
   std::map<Key, size_t> last_use_;
   std::map<Key, Values> kept_;

@@ -15,7 +15,6 @@
 #include "engine/runtime/quantization.h"
 #include "engine/runtime/session.h"
 #include "engine/runtime/tensor.h"
-#include "engine/runtime/thread_pool.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -35,67 +34,38 @@ constexpr int64_t kMostCounted = 4096;
 constexpr int64_t kLeastCounted = 512;
 
 // Values that are counted together: a histogram is larger than a core's fastest
-// cache, and those of all sites take turns in it. They wait for one another in
-// memory that is taken once.
+// cache, and those of all sites take turns in it.
 constexpr size_t kCountedTogether = size_t{1} << 13;
 
 // Values of a tensor that are looked at together.
 constexpr size_t kLookedAtTogether = 4096;
 
-// A histogram, and values that are not counted yet.
+// A site's histogram, and values that are not counted yet. All threads share
+// it, because memory that each of them takes for the first time costs more than
+// the short waiting. THREADS: any.
 class SiteValues {
  public:
-  std::vector<float>* waiting() {
-    // A sample adds so many at most, and its ends.
-    waiting_.reserve(kCountedTogether + 2 * kMostCounted + 2);
-    return &waiting_;
+  void Add(absl::Span<const float> values) {
+    absl::MutexLock lock(&mutex_);
+    waiting_.insert(waiting_.end(), values.begin(), values.end());
+    if (waiting_.size() >= kCountedTogether) CountWaiting();
+  }
+  // All that was added. Nothing is left here.
+  ValueHistogram Take() {
+    absl::MutexLock lock(&mutex_);
+    CountWaiting();
+    return std::move(histogram_);
   }
 
-  void CountWaiting(size_t unless_below) {
-    if (waiting_.size() < unless_below) return;
+ private:
+  void CountWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     histogram_.Add(waiting_);
     waiting_.clear();
   }
-  const ValueHistogram& histogram() const { return histogram_; }
 
- private:
-  ValueHistogram histogram_;
-  std::vector<float> waiting_;
-};
-using Histograms = std::vector<SiteValues>;
-
-// Histograms of all sites, one set for each sample that is running: threads
-// need not wait for one another.
-class HistogramSets {
- public:
-  explicit HistogramSets(size_t sites) : sites_(sites) {}
-
-  Histograms Take() {
-    absl::MutexLock lock(&mutex_);
-    if (free_.empty()) return Histograms(sites_);
-    Histograms set = std::move(free_.back());
-    free_.pop_back();
-    return set;
-  }
-  void Return(Histograms set) {
-    absl::MutexLock lock(&mutex_);
-    free_.push_back(std::move(set));
-  }
-  // All sets' values of a site together. REQUIRES: none is taken. THREADS: any,
-  // for one site each.
-  ValueHistogram Merged(size_t site) ABSL_NO_THREAD_SAFETY_ANALYSIS {
-    ValueHistogram all;
-    for (Histograms& set : free_) {
-      set[site].CountWaiting(0);
-      all.Merge(set[site].histogram());
-    }
-    return all;
-  }
-
- private:
-  const size_t sites_;
   absl::Mutex mutex_;
-  std::vector<Histograms> free_ ABSL_GUARDED_BY(mutex_);
+  ValueHistogram histogram_ ABSL_GUARDED_BY(mutex_);
+  std::vector<float> waiting_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Tensors that are fetched for a site: a float one, or codes and their range.
@@ -132,6 +102,8 @@ void CountFloats(const Tensor& tensor, int64_t most,
                  std::vector<float>* counted) {
   const absl::Span<const float> values = tensor.flat<float>();
   const auto stride = static_cast<size_t>(StrideFor(tensor, most));
+  counted->resize((values.size() + stride - 1) / stride);
+  float* to = counted->data();
   ObservedRange ends;
   size_t next = 0;
   // A part at a time, which is still in a core's cache for the second look.
@@ -144,9 +116,7 @@ void CountFloats(const Tensor& tensor, int64_t most,
       if (is_bad || of_part.min < ends.min) ends.min = of_part.min;
       if (is_bad || of_part.max > ends.max) ends.max = of_part.max;
     }
-    for (; next < at + part.size(); next += stride) {
-      counted->push_back(values[next]);
-    }
+    for (; next < at + part.size(); next += stride) *to++ = values[next];
   }
   // Zero, which they may be, is counted apart and does no harm.
   if (stride > 1) counted->insert(counted->end(), {ends.min, ends.max});
@@ -331,36 +301,28 @@ absl::StatusOr<std::vector<std::vector<ObservedRange>>> ObserveExtremes(
 absl::StatusOr<ValueObservation> ObserveValues(
     const graph::Graph& graph, absl::Span<const RangeSite> sites,
     const SampleRun& run) {
-  HistogramSets sets(sites.size());
+  std::vector<SiteValues> of_sites(sites.size());
   const int64_t most = std::clamp<int64_t>(
       kMostCountedOfAll / std::max<int64_t>(1, std::ssize(run.samples)),
       kLeastCounted, kMostCounted);
   const auto look = [&](size_t, size_t first, size_t count,
                         const std::vector<Tensor>& fetched) {
-    Histograms set = sets.Take();
+    std::vector<float> counted;
     const Tensor* value = fetched.data();
     for (size_t i = first; i < first + count; ++i) {
-      OPTFARM_RETURN_IF_ERROR(Count(sites[i], value, most, set[i].waiting()));
-      set[i].CountWaiting(kCountedTogether);
+      counted.clear();
+      OPTFARM_RETURN_IF_ERROR(Count(sites[i], value, most, &counted));
+      of_sites[i].Add(counted);
       value += FetchesOf(sites[i]);
     }
-    sets.Return(std::move(set));
     return absl::OkStatus();
   };
   const auto used = FetchSites(graph, sites, run, look);
   if (!used.ok()) return Annotate(used.status(), kDoing);
   ValueObservation observation;
   observation.samples = static_cast<int64_t>(used->size());
-  std::vector<ValueHistogram> merged(sites.size());
-  runtime::ThreadPool pool(std::max(1, run.threads));
-  pool.ParallelFor(static_cast<int64_t>(sites.size()), 1,
-                   [&](int64_t first, int64_t last) {
-                     for (int64_t i = first; i < last; ++i) {
-                       merged[i] = sets.Merged(static_cast<size_t>(i));
-                     }
-                   });
   for (size_t i = 0; i < sites.size(); ++i) {
-    observation.histograms[sites[i].node] = std::move(merged[i]);
+    observation.histograms[sites[i].node] = of_sites[i].Take();
   }
   return observation;
 }

@@ -19,6 +19,8 @@ constexpr int kLeastCandidate = kCandidates / 8;
 constexpr int kStride = 4;
 // UNITS: values. Stands for none where a divergence would be infinite.
 constexpr double kNearlyNone = 1e-4;
+// Far above what rounding makes of a divergence.
+constexpr double kRounding = 1e-9;
 
 // Where the histogram's bins lie.
 struct Extent {
@@ -97,9 +99,58 @@ ObservedRange ToRange(const ValueHistogram& histogram, const Extent& extent,
   return range;
 }
 
-double TimesLog(double count) {
-  return count > 0 ? count * std::log(count) : 0;
+// Whole numbers whose logarithms are asked for again and again.
+constexpr int kKnownLogs = 4096;
+
+// REQUIRES: a whole number above zero.
+double LogOf(double count) {
+  static const std::vector<double> known = [] {
+    std::vector<double> logs(kKnownLogs, 0);
+    for (int i = 1; i < kKnownLogs; ++i) logs[i] = std::log(i);
+    return logs;
+  }();
+  return count < kKnownLogs ? known[static_cast<size_t>(count)]
+                            : std::log(count);
 }
+
+double TimesLog(double count) { return count > 0 ? count * LogOf(count) : 0; }
+
+// Which bins get the same code in a range, in bins from its lower end.
+class CodesOfBins {
+ public:
+  CodesOfBins(int low, int high)
+      : low_(low),
+        size_(low + high),
+        per_bin_(kSteps / size_),
+        bins_(size_ / kSteps) {}
+
+  // The first bin from `begin` on that gets another code.
+  int EndOf(int begin) const {
+    const double code = CodeOf(begin);
+    int end = static_cast<int>((code + 0.5) * bins_ - 0.5) + low_;
+    end = std::clamp(end, begin + 1, size_);
+    while (end > begin + 1 && CodeOf(end - 1) != code) --end;
+    while (end < size_ && CodeOf(end) == code) ++end;
+    return end;
+  }
+
+  // The first bin that gets the highest code.
+  int BeginOfLast() const {
+    int begin = size_ - 1;
+    while (begin > 0 && CodeOf(begin - 1) == CodeOf(size_ - 1)) --begin;
+    return begin;
+  }
+
+ private:
+  double CodeOf(int bin) const {
+    return std::floor((bin - low_ + 0.5) * per_bin_ + 0.5);
+  }
+
+  int low_;
+  int size_;
+  // Codes of a bin, and bins of a code.
+  double per_bin_, bins_;
+};
 
 // The divergence of formula 39 for any ends. With P in numbers and the values
 // inside spread evenly over each code's bins that are in use,
@@ -119,35 +170,42 @@ class Divergence {
     }
   }
 
-  // For bins low..high. REQUIRES: within the extent.
-  double Of(int low, int high) const {
-    const int first = extent_.below - low, last = extent_.below + high;
+  // For bins low..high; infinite where that is above `least`, mostly before all
+  // codes were looked at. REQUIRES: within the extent.
+  double Of(int low, int high, double least) const {
+    constexpr double kInfinite = std::numeric_limits<double>::infinity();
+    const Sums* const at = &sums_[extent_.below - low];
+    const int size = low + high;
     const double total = sums_.back().count;
-    const double inside = sums_[last].count - sums_[first].count;
-    if (inside <= 0) return std::numeric_limits<double>::infinity();
-    const double lost_below = sums_[first].count;
-    const double lost_above = total - sums_[last].count;
-    double p_log_p = sums_[last].times_log - sums_[first].times_log;
+    const double inside = at[size].count - at[0].count;
+    if (inside <= 0) return kInfinite;
+    // The outermost bins stand for what lies beyond as well.
+    const double lost_below = at[0].count;
+    const double lost_above = total - at[size].count;
+    double p_log_p = at[size].times_log - at[0].times_log;
+    p_log_p += AddedByLost(at[1].count - at[0].count, lost_below);
+    p_log_p += AddedByLost(at[size].count - at[size - 1].count, lost_above);
+    const double of_inside = std::log(inside / total);
+    const CodesOfBins codes(low, high);
+    const double above =
+        lost_above * LogQ(at + codes.BeginOfLast(), at + size, at + size - 1);
+    // What p_log_q must come to, and at most will: within a code it is not more
+    // than P ln P.
+    const double wanted =
+        p_log_p + (of_inside - least - kRounding) * total - above;
     double p_log_q = 0;
-    for (int begin = 0, end = 0; begin < low + high; begin = end) {
-      end = EndOfCode(begin, low, high);
-      const Sums& a = sums_[first + begin];
-      const Sums& b = sums_[first + end];
-      const double sum = b.count - a.count;
-      const double log_q =
-          sum > 0 ? std::log(sum / static_cast<double>(b.used - a.used)) : 0;
-      p_log_q += sum * log_q;
-      // The outermost bins stand for what lies beyond as well.
-      const auto add = [&](int bin, double lost) {
-        const double count =
-            sums_[first + bin + 1].count - sums_[first + bin].count;
-        p_log_p += TimesLog(count + lost) - TimesLog(count);
-        p_log_q += lost * (count > 0 ? log_q : std::log(kNearlyNone));
-      };
-      if (begin == 0) add(0, lost_below);
-      if (end == low + high) add(end - 1, lost_above);
+    for (int begin = 0, end = 0; begin < size; begin = end) {
+      end = codes.EndOf(begin);
+      const Sums* const a = at + begin;
+      const Sums* const b = at + end;
+      p_log_q += (b->count - a->count) * LogQ(a, b, nullptr);
+      if (begin == 0) p_log_q += lost_below * LogQ(a, b, a);
+      if (p_log_q + at[size].times_log - b->times_log < wanted) {
+        return kInfinite;
+      }
     }
-    return (p_log_p - p_log_q) / total + std::log(inside / total);
+    p_log_q += above;
+    return (p_log_p - p_log_q) / total + of_inside;
   }
 
  private:
@@ -157,19 +215,19 @@ class Divergence {
     double times_log = 0;
   };
 
-  // The first bin from `begin` on that gets another code, in bins from the
-  // lower end.
-  static int EndOfCode(int begin, int low, int high) {
-    const double per_bin = kSteps / (low + high);
-    const auto code_of = [&](int i) {
-      return std::floor((i - low + 0.5) * per_bin + 0.5);
-    };
-    const double code = code_of(begin);
-    int end = static_cast<int>((code + 0.5) / per_bin - 0.5) + low;
-    end = std::clamp(end, begin + 1, low + high);
-    while (end > begin + 1 && code_of(end - 1) != code) --end;
-    while (end < low + high && code_of(end) == code) ++end;
-    return end;
+  // What values beyond an end add to P ln P of the outermost bin.
+  static double AddedByLost(double count, double lost) {
+    return TimesLog(count + lost) - TimesLog(count);
+  }
+
+  // ln Q for the code of the bins from `a` to `b`; for one of them, which may
+  // be empty, where `bin` is given.
+  static double LogQ(const Sums* a, const Sums* b, const Sums* bin) {
+    const double sum = b->count - a->count;
+    if (bin != nullptr && bin[1].count <= bin[0].count) {
+      return std::log(kNearlyNone);
+    }
+    return sum > 0 ? LogOf(sum) - LogOf(b->used - a->used) : 0;
   }
 
   Extent extent_;
@@ -214,7 +272,7 @@ ObservedRange LeastDivergenceRange(const ValueHistogram& histogram) {
     int best = kCandidates;
     const auto try_end = [&](int k) {
       *end = EndOf(bins, k);
-      const double divergence = divergence_of.Of(low, high);
+      const double divergence = divergence_of.Of(low, high, least);
       if (divergence < least) {
         least = divergence;
         best = k;

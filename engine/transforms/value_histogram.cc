@@ -122,8 +122,6 @@ void ValueHistogram::Count(absl::Span<const float> values) {
   const float first = std::ldexp(1.0f, -exponent_ / 2);
   const float second = std::ldexp(1.0f, -exponent_ - -exponent_ / 2);
   int64_t* const zero = counts_.data() + kBins;
-  // Zeros are many, and a count waits for the one before it.
-  int64_t zeros[kLanes] = {};
   float block[kBlock] = {};
   int32_t bins[kBlock];
   for (size_t at = 0; at < values.size(); at += kBlock) {
@@ -133,11 +131,15 @@ void ValueHistogram::Count(absl::Span<const float> values) {
       bins[i] =
           static_cast<int32_t>(block[i] * first * second) - (block[i] < 0);
     }
+    // Zeros are many and anywhere: a branch would be guessed wrongly.
+    size_t kept = 0;
     for (size_t i = 0; i < size; ++i) {
-      ++*(block[i] == 0 ? &zeros[i % kLanes] : &zero[bins[i]]);
+      bins[kept] = bins[i];
+      kept += static_cast<size_t>(block[i] != 0);
     }
+    for (size_t i = 0; i < kept; ++i) ++zero[bins[i]];
+    zeros_ += static_cast<int64_t>(size - kept);
   }
-  zeros_ += zeros[0] + zeros[1] + zeros[2] + zeros[3];
 }
 
 void ValueHistogram::AddFinite(absl::Span<const float> values) {
@@ -147,20 +149,6 @@ void ValueHistogram::AddFinite(absl::Span<const float> values) {
   }
   bad_ += static_cast<int64_t>(values.size() - finite.size());
   Add(finite);
-}
-
-void ValueHistogram::Merge(const ValueHistogram& other) {
-  min_ = std::min(min_, other.min_);
-  max_ = std::max(max_, other.max_);
-  zeros_ += other.zeros_;
-  bad_ += other.bad_;
-  total_ += other.total_;
-  if (other.counts_.empty()) return;
-  Widen(other.exponent_);
-  const int halvings = std::min(exponent_ - other.exponent_, kBinBits + 1);
-  for (int i = -kBins; i < kBins; ++i) {
-    counts_[(i >> halvings) + kBins] += other.counts_[i + kBins];
-  }
 }
 
 }  // namespace optfarm::transforms

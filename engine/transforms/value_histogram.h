@@ -4,8 +4,8 @@
 // Bins are equally wide, the width is a power of two and zero is an edge. A
 // value that lies outside doubles the width until it fits, which merges pairs
 // of bins. The width then depends on the largest magnitude alone and a value's
-// bin on the width alone, so that neither the order of the values nor how they
-// were spread over several histograms changes the result.
+// bin on the width alone, so that the order of the values does not matter, nor
+// which of them were added together.
 
 #ifndef OPTFARM_ENGINE_TRANSFORMS_VALUE_HISTOGRAM_H_
 #define OPTFARM_ENGINE_TRANSFORMS_VALUE_HISTOGRAM_H_
@@ -31,7 +31,6 @@ class ValueHistogram {
 
   // Counts the values; those that are NaN or infinite only as bad.
   void Add(absl::Span<const float> values);
-  void Merge(const ValueHistogram& other);
 
   // Values that are not zero, by bin: those of a magnitude in [i, i + 1) times
   // width() above zero, and bin -1 - i for such below.

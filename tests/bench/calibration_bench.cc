@@ -5,9 +5,9 @@
 // For each range method the same samples run through the float model and
 // through the calibration, taking turns, so that what disturbs the machine
 // disturbs both; a line shows the median ratio of seconds. The correction of
-// biases needs a run of each sample through the float model and one through the
-// integer one, and stands beside those. Pictures are decoded before the clock
-// starts.
+// biases needs a run of each of its samples through the float model and one
+// through the integer model, and stands beside those. Pictures are read in
+// all of them, once each.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -29,8 +29,11 @@
 #include "engine/optimize/dataset.h"
 #include "engine/optimize/recipe_steps.h"
 #include "engine/optimize/recipes.h"
+#include "engine/optimize/sample_reader.h"
 #include "engine/optimize/sample_runs.h"
+#include "engine/optimize/stepwise_runs.h"
 #include "engine/runtime/session.h"
+#include "engine/runtime/thread_pool.h"
 #include "engine/transforms/expanded_layers.h"
 #include "engine/transforms/pipeline.h"
 
@@ -38,6 +41,8 @@ namespace optfarm::bench {
 namespace {
 
 using graph::Graph;
+
+constexpr char kBiases[] = "bias_correction";
 
 struct Options {
   std::string model;
@@ -48,8 +53,13 @@ struct Options {
   int64_t samples = 100;
   int threads = 4;
   int rounds = 3;
-  // Range methods; empty: all, and the correction of biases.
+  // Range methods and kBiases; empty: all.
   std::vector<std::string> only;
+
+  bool Wants(const std::string& name) const {
+    return only.empty() ||
+           std::find(only.begin(), only.end(), name) != only.end();
+  }
 };
 
 struct Bench {
@@ -105,13 +115,15 @@ absl::StatusOr<Bench> Prepare(const Options& options) {
   return bench;
 }
 
-// Samples in memory behind the interface of files.
-absl::StatusOr<std::vector<std::vector<runtime::Tensor>>> Decode(
-    const optimize::Dataset& data, int64_t most) {
+absl::StatusOr<std::vector<std::vector<runtime::Tensor>>> ReadAll(
+    const optimize::Dataset& data, absl::Span<const int64_t> indices,
+    runtime::ThreadPool* pool) {
+  optimize::SampleReader reader(data);
   std::vector<std::vector<runtime::Tensor>> samples;
-  for (const int64_t i : data.Choose(most, 1)) {
-    OPTFARM_ASSIGN_OR_RETURN(samples.emplace_back(), data.Sample(i));
+  for (auto& sample : reader.ReadMany(indices, pool)) {
+    if (sample.has_value()) samples.push_back(*std::move(sample));
   }
+  OPTFARM_RETURN_IF_ERROR(reader.CheckBad());
   return samples;
 }
 
@@ -209,11 +221,7 @@ absl::Status Run(const Options& options) {
         std::pair("moving_average", v1::Calibration::MOVING_AVERAGE),
         std::pair("mse", v1::Calibration::MSE),
         std::pair("kl", v1::Calibration::KL)}) {
-    if (!options.only.empty() &&
-        std::find(options.only.begin(), options.only.end(), name) ==
-            options.only.end()) {
-      continue;
-    }
+    if (!options.Wants(name)) continue;
     v1::Calibration calibration;
     calibration.set_range_method(method);
     const Work observe = [&] {
@@ -225,8 +233,7 @@ absl::Status Run(const Options& options) {
     };
     OPTFARM_RETURN_IF_ERROR(Compare(name, plain, observe, options.rounds));
   }
-  if (!options.only.empty()) return absl::OkStatus();
-  OPTFARM_ASSIGN_OR_RETURN(const auto samples, Decode(data, 32));
+  if (!options.Wants(kBiases)) return absl::OkStatus();
   const std::vector<int64_t> corrected = data.Choose(32, 1);
   // As the optimizer does it: with frozen ranges, layers taken apart.
   OPTFARM_ASSIGN_OR_RETURN(const Graph expanded,
@@ -234,25 +241,27 @@ absl::Status Run(const Options& options) {
   OPTFARM_ASSIGN_OR_RETURN(
       const auto integers,
       runtime::Session::Create(expanded, bench.inputs, bench.outputs));
-  // The correction runs each sample through both graphs.
+  // Each picture is read once and runs once through both graphs.
   const Work plain_both = [&]() -> absl::Status {
-    optimize::SampleReader reader(data);
+    runtime::ThreadPool pool(options.threads);
+    OPTFARM_ASSIGN_OR_RETURN(const auto samples,
+                             ReadAll(data, corrected, &pool));
     for (const runtime::Session* graph : {session.get(), integers.get()}) {
-      OPTFARM_RETURN_IF_ERROR(
-          optimize::RunSamples(*graph, corrected, options.threads, &reader,
-                               [](size_t, std::vector<runtime::Tensor>) {
-                                 return absl::OkStatus();
-                               }));
+      OPTFARM_RETURN_IF_ERROR(optimize::RunAtOnce(
+          *graph, samples, &pool, [](size_t, std::vector<runtime::Tensor>) {}));
     }
     return absl::OkStatus();
   };
-  const Work correct = [&] {
+  const Work correct = [&]() -> absl::Status {
+    runtime::ThreadPool pool(options.threads);
+    OPTFARM_ASSIGN_OR_RETURN(const auto samples,
+                             ReadAll(data, corrected, &pool));
     Graph graph = expanded.Clone();
     return optimize::CorrectBiases(bench.original, bench.inputs, samples,
                                    options.threads, &graph)
         .status();
   };
-  return Compare("bias correction", plain_both, correct, options.rounds);
+  return Compare(kBiases, plain_both, correct, options.rounds);
 }
 
 }  // namespace
@@ -266,7 +275,7 @@ int main(int argc, char** argv) {
   app.add_option("--recipe", options.recipe, "Whose chain is calibrated");
   app.add_option("--mean", options.mean, "Subtracted from grey levels");
   app.add_option("--std", options.std, "Grey levels are divided by");
-  app.add_option("--only", options.only, "Range methods");
+  app.add_option("--only", options.only, "Range methods, bias_correction");
   app.add_option("--samples", options.samples, "Samples used")
       ->check(CLI::Range(1, 1000000));
   app.add_option("--threads", options.threads, "Samples run at once")

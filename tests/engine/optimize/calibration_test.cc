@@ -78,7 +78,8 @@ TEST(CalibrationTest, RangesOfDistributionsLieWithinTheExtremes) {
 }
 
 TEST(CalibrationTest, DoesNotDependOnTheNumberOfThreads) {
-  for (const auto method : {v1::Calibration::MIN_MAX, v1::Calibration::MSE}) {
+  for (const auto method :
+       {v1::Calibration::MIN_MAX, v1::Calibration::MSE, v1::Calibration::KL}) {
     v1::Calibration calibration = Method(method);
     calibration.set_freeze_inputs(true);
     EXPECT_EQ(Calibrate(calibration, 1).graph, Calibrate(calibration, 4).graph);

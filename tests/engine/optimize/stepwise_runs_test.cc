@@ -37,8 +37,8 @@ Graph Chain() {
   return b.Build();
 }
 
-// What each step gives for each sample while every step changes the constant
-// behind what it kept.
+// What each step gives for each sample while the constant behind it changes
+// after every step.
 std::vector<std::vector<float>> Walk(int64_t memory_limit, int threads) {
   Graph graph = Chain();
   const std::vector<graph::TensorName> inputs = {{"in", 0}};
@@ -50,10 +50,10 @@ std::vector<std::vector<float>> Walk(int64_t memory_limit, int threads) {
   const auto end = [&](const std::string& name) {
     return Endpoint{graph.Find(name), 0};
   };
-  std::vector<RunStep> steps = {{end("add1"), end("square1")},
-                                {end("add2"), end("square2")},
-                                {end("add3"), end("square3")},
-                                {end("sum"), {graph::kNoNode, 0}}};
+  std::vector<RunStep> steps = {{end("square1"), graph.Find("b1")},
+                                {end("square2"), graph.Find("b2")},
+                                {end("square3"), graph.Find("b3")},
+                                {end("sum")}};
   const size_t count = steps.size();
   runtime::ThreadPool pool(threads);
   StepwiseRuns runs(graph, inputs, samples, std::move(steps), memory_limit,
@@ -98,8 +98,7 @@ TEST(StepwiseRunsTest, ReportsTheFirstError) {
       {Tensor::FromValues<float>({3}, {1, 2, 3})}};
   runtime::ThreadPool pool(2);
   StepwiseRuns runs(graph, {{graph::TensorName{"in", 0}}}, samples,
-                    {{{graph.Find("sum"), 0}, {graph::kNoNode, 0}}}, kMuch,
-                    &pool);
+                    {{{graph.Find("sum"), 0}}}, kMuch, &pool);
   EXPECT_FALSE(runs.RunNext([](size_t, const Tensor&) {}).ok());
 }
 

@@ -55,13 +55,14 @@ TEST(ValueHistogramTest, IsTheSameInEveryOrder) {
 
 TEST(ValueHistogramTest, IsTheSameFromParts) {
   const std::vector<float> values = Numbers(500);
-  ValueHistogram all, first, second;
+  const auto few = absl::MakeConstSpan(values).subspan(0, 3);
+  const auto rest = absl::MakeConstSpan(values).subspan(3);
+  ValueHistogram all, forward, backward;
   all.Add(values);
-  first.Add(absl::MakeConstSpan(values).subspan(0, 3));
-  second.Add(absl::MakeConstSpan(values).subspan(3));
-  ValueHistogram forward = first, backward = second;
-  forward.Merge(second);
-  backward.Merge(first);
+  forward.Add(few);
+  forward.Add(rest);
+  backward.Add(rest);
+  backward.Add(few);
   EXPECT_EQ(Counts(forward), Counts(all));
   EXPECT_EQ(Counts(backward), Counts(all));
   EXPECT_EQ(forward.total(), all.total());
