@@ -14,8 +14,16 @@ namespace {
 template <int kRows>
 struct Tile {
   static void Run(const Int8Tile& tile) {
-    __m512i sums[kRows][2];
-    Multiply(tile, sums);
+    __m512i all[kSets][kRows][2];
+    Multiply(tile, all);
+    auto& sums = all[0];
+    if constexpr (kSets > 1) {
+#pragma GCC unroll 2
+      for (int r = 0; r < kRows; ++r) {
+        sums[r][0] = _mm512_add_epi32(sums[r][0], all[1][r][0]);
+        sums[r][1] = _mm512_add_epi32(sums[r][1], all[1][r][1]);
+      }
+    }
     if (tile.finish != nullptr) return Finish(*tile.finish, sums);
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
@@ -25,15 +33,22 @@ struct Tile {
   }
 
  private:
-  OPTFARM_INLINE static void Multiply(const Int8Tile& tile,
-                                      __m512i (&sums)[kRows][2]) {
+  // Few rows have sums of their own for every second group: each product waits
+  // for the one before it in the same sum.
+  static constexpr int kSets = kRows <= 2 ? 2 : 1;
+  using Sums = __m512i[kSets][kRows][2];
+
+  OPTFARM_INLINE static void Multiply(const Int8Tile& tile, Sums& sums) {
     const __m512i start[2] = {_mm512_loadu_si512(tile.start),
                               _mm512_loadu_si512(tile.start + 16)};
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const __m512i row = _mm512_set1_epi32(tile.row_start[r]);
-      sums[r][0] = _mm512_add_epi32(start[0], row);
-      sums[r][1] = _mm512_add_epi32(start[1], row);
+      sums[0][r][0] = _mm512_add_epi32(start[0], row);
+      sums[0][r][1] = _mm512_add_epi32(start[1], row);
+      if constexpr (kSets > 1) {
+        sums[1][r][0] = sums[1][r][1] = _mm512_setzero_si512();
+      }
     }
     const int8_t* weights = tile.weights;
     const int8_t* next = tile.next != nullptr ? tile.next : weights;
@@ -60,8 +75,7 @@ struct Tile {
   // compilers keep of them in vectors takes the place of products.
   template <int kGroups>
   OPTFARM_INLINE static void AddGroups(const uint8_t* const** pixels, int64_t k,
-                                       const int8_t* weights,
-                                       __m512i (&sums)[kRows][2]) {
+                                       const int8_t* weights, Sums& sums) {
     asm("" : "+r"(*pixels));
     __m512i low[kGroups], high[kGroups];
 #pragma GCC unroll 2
@@ -77,8 +91,9 @@ struct Tile {
         int32_t group;
         std::memcpy(&group, pixel + g * kInt8Group, sizeof(group));
         const __m512i codes = _mm512_set1_epi32(group);
-        sums[r][0] = _mm512_dpbusd_epi32(sums[r][0], codes, low[g]);
-        sums[r][1] = _mm512_dpbusd_epi32(sums[r][1], codes, high[g]);
+        auto& row = sums[g % kSets][r];
+        row[0] = _mm512_dpbusd_epi32(row[0], codes, low[g]);
+        row[1] = _mm512_dpbusd_epi32(row[1], codes, high[g]);
       }
     }
   }
