@@ -68,6 +68,13 @@ class Int8Chain {
   // Whether a range is found in the numbers.
   bool needs_extremes() const { return needs_extremes_; }
 
+  // Whether the last link gives codes a range that the plan has: that of the
+  // result, whatever comes in.
+  bool has_given_range() const {
+    return !links_.empty() && state_ == Int8State::kCodes &&
+           links_.back().range.has_value();
+  }
+
   // Whether the numbers have a step for each column, so that no one range
   // stands for them.
   bool is_by_column() const { return is_by_column_; }

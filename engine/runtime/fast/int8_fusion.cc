@@ -1,6 +1,7 @@
 #include "engine/runtime/fast/int8_fusion.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -56,6 +57,7 @@ class Fuser {
     return it->second;
   }
   void NoteRange(const Step& step);
+  void NoteJoinedRange(const Step& join);
   void NoteRangeOf(const Int8LayerPlan& layer, const std::vector<int>& outputs);
 
   const FusionContext& context_;
@@ -81,6 +83,8 @@ void Fuser::NoteRange(const Step& step) {
     hand_on(2);
   } else if (step.op == "Requantize") {
     hand_on(3);
+  } else if (step.op == "QuantizedConcat" || step.op == "QuantizedConcatV2") {
+    NoteJoinedRange(step);
   } else if (step.op == "QuantizeV2" && step.inputs.size() == 3 &&
              step.outputs.size() == 3) {
     const auto range = RangeOf(step.inputs[1], step.inputs[2]);
@@ -88,6 +92,20 @@ void Fuser::NoteRange(const Step& step) {
       ranges_[{step.outputs[1], step.outputs[2]}] = WidenedForQuantize(*range);
     }
   }
+}
+
+// All ranges and zero.
+void Fuser::NoteJoinedRange(const Step& join) {
+  const size_t count = (join.inputs.size() - 1) / 3;
+  if (join.inputs.size() < 4 || join.outputs.size() != 3) return;
+  Range all = {0.0f, std::numeric_limits<float>::lowest()};
+  for (size_t i = 1 + count; i < 1 + 2 * count; ++i) {
+    const auto range = RangeOf(join.inputs[i], join.inputs[i + count]);
+    if (!range) return;
+    all.min = std::min(all.min, range->min);
+    all.max = std::max(all.max, range->max);
+  }
+  ranges_[{join.outputs[1], join.outputs[2]}] = all;
 }
 
 void Fuser::NoteRangeOf(const Int8LayerPlan& layer,

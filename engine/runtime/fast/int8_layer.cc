@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "engine/runtime/fast/int8_product.h"
 #include "engine/runtime/fast/int8_tile.h"
+#include "engine/runtime/fast/joined_part.h"
 #include "engine/runtime/kernels/quantized_inputs.h"
 
 namespace optfarm::runtime {
@@ -31,33 +32,40 @@ std::optional<Int8Finish> FinishOf(const std::vector<Int8Stage>& stages) {
   return finish;
 }
 
-// Where finished numbers go: rows x columns of the output tensor.
+// Where finished numbers go: rows x columns, which for codes may be part of
+// longer rows.
 class Output {
  public:
-  Output(Int8State state, int64_t columns, const Int8StageFunctions& functions,
-         Tensor* out)
-      : is_codes_(state == Int8State::kCodes),
+  Output(int64_t columns, const Int8StageFunctions& functions, CodePlace codes)
+      : is_codes_(true),
         columns_(columns),
+        stride_(codes.pixel_stride),
         functions_(functions),
-        out_(static_cast<uint8_t*>(out->raw())) {}
+        out_(codes.data) {}
+  Output(int64_t columns, const Int8StageFunctions& functions, Tensor* wide)
+      : is_codes_(false),
+        columns_(columns),
+        stride_(columns),
+        functions_(functions),
+        out_(static_cast<uint8_t*>(wide->raw())) {}
 
   // Codes from this place on.
   void Point(int64_t row, int64_t column, Int8Finish* finish) const {
     finish->factors += column;
     finish->columns = Existing(column);
-    finish->stride = columns_;
-    finish->out = out_ + row * columns_ + column;
+    finish->stride = stride_;
+    finish->out = out_ + row * stride_ + column;
   }
 
   void Store(const Int8Numbers& numbers, int64_t row) const {
     const int count = Existing(numbers.channel);
-    const int64_t place = row * columns_ + numbers.channel;
+    const int64_t place = row * stride_ + numbers.channel;
     if (is_codes_) {
-      functions_.store_codes(numbers, count, columns_, out_ + place);
+      functions_.store_codes(numbers, count, stride_, out_ + place);
       return;
     }
     for (int r = 0; r < numbers.rows; ++r) {
-      std::memcpy(out_ + (place + r * columns_) * kWide,
+      std::memcpy(out_ + (place + r * stride_) * kWide,
                   numbers.data + r * kInt8Columns,
                   static_cast<size_t>(count) * kWide);
     }
@@ -72,6 +80,8 @@ class Output {
 
   bool is_codes_;
   int64_t columns_;
+  // UNITS: elements from row to row.
+  int64_t stride_;
   const Int8StageFunctions& functions_;
   uint8_t* out_;
 };
@@ -152,7 +162,7 @@ class KeepingSink final : public Int8Sink {
   int32_t* numbers_;
 };
 
-class Int8Layer final : public Kernel, public WeightReader {
+class Int8Layer final : public JoinableKernel, public WeightReader {
  public:
   Int8Layer(Int8LayerPlan plan, StepChain steps)
       : plan_(std::move(plan)), steps_(std::move(steps)) {
@@ -164,13 +174,22 @@ class Int8Layer final : public Kernel, public WeightReader {
   absl::Status Compute(KernelContext* context) const override {
     const std::optional<Call> call = ReadInputs(*context);
     if (!call || !plan_.weights.Prepare(context->pool())) {
-      return steps_.Run(context);
+      return RunSteps(steps_, context);
     }
     return plan_.chain.needs_extremes() ? ComputeInTwoPasses(*call, context)
                                         : ComputeAtOnce(*call, context);
   }
   FirstWeights First() const override {
     return FirstInt8Weights(plan_.weights);
+  }
+  int64_t ChannelsFor(int64_t) const override {
+    return CodesRange() ? plan_.weights.columns() : 0;
+  }
+  std::optional<Range> CodesRange() const override {
+    if (!plan_.window || !has_ready_ || !plan_.chain.has_given_range()) {
+      return std::nullopt;
+    }
+    return ready_.range;
   }
 
  private:
@@ -192,8 +211,8 @@ class Int8Layer final : public Kernel, public WeightReader {
             .is_lined = plan_.is_lined,
             .next = &next()};
   }
-  absl::StatusOr<Tensor*> AllocateResult(const Call& call,
-                                         KernelContext* context) const;
+  absl::StatusOr<Output> AllocateResult(const Call& call,
+                                        KernelContext* context) const;
   void SetRange(Range range, KernelContext* context) const {
     if (plan_.chain.state() != Int8State::kFloat) {
       SetOutputRange(context, 1, range);
@@ -237,7 +256,7 @@ bool Int8Layer::PlaceImage(const Tensor& input, Call* call) const {
 
 std::optional<Int8Layer::Call> Int8Layer::ReadInputs(
     const KernelContext& context) const {
-  if (context.num_inputs() != 3 ||
+  if (context.num_inputs() != 3 + other_inputs() ||
       context.input(0).dtype() != tensorflow::DT_QUINT8) {
     return std::nullopt;
   }
@@ -262,13 +281,23 @@ std::optional<Int8Layer::Call> Int8Layer::ReadInputs(
   return call;
 }
 
-absl::StatusOr<Tensor*> Int8Layer::AllocateResult(
-    const Call& call, KernelContext* context) const {
+absl::StatusOr<Output> Int8Layer::AllocateResult(const Call& call,
+                                                 KernelContext* context) const {
+  const Int8StageFunctions& functions = *plan_.functions.stages;
+  const int64_t columns = plan_.weights.columns();
   const Int8State state = plan_.chain.state();
+  if (is_part()) {
+    OPTFARM_ASSIGN_OR_RETURN(const CodePlace place,
+                             AllocateCodes(call.shape, context));
+    return Output(columns, functions, place);
+  }
   const DataType dtype = state == Int8State::kFloat   ? tensorflow::DT_FLOAT
                          : state == Int8State::kCodes ? tensorflow::DT_QUINT8
                                                       : tensorflow::DT_QINT32;
-  return context->AllocateOutput(0, dtype, call.shape);
+  OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
+                           context->AllocateOutput(0, dtype, call.shape));
+  if (state != Int8State::kCodes) return Output(columns, functions, out);
+  return Output(columns, functions, CodePlace{out->data<uint8_t>(), columns});
 }
 
 absl::Status Int8Layer::ComputeAtOnce(const Call& call,
@@ -281,12 +310,10 @@ absl::Status Int8Layer::ComputeAtOnce(const Call& call,
   if (!is_ready &&
       !plan_.chain.Prepare(WideOf(plan_, call.range), is_single, nullptr,
                            *plan_.functions.stages, &made)) {
-    return steps_.Run(context);
+    return RunSteps(steps_, context);
   }
   const Int8Stages& stages = is_ready ? ready_ : made;
-  OPTFARM_ASSIGN_OR_RETURN(Tensor * out, AllocateResult(call, context));
-  const Output output(plan_.chain.state(), plan_.weights.columns(),
-                      *plan_.functions.stages, out);
+  OPTFARM_ASSIGN_OR_RETURN(const Output output, AllocateResult(call, context));
   const StagesSink sink(stages.stages, *plan_.functions.stages, output);
   Int8Product product = ProductOf(call);
   if (!stages.bias.empty()) product.bias = stages.bias.data();
@@ -313,11 +340,9 @@ absl::Status Int8Layer::ComputeInTwoPasses(const Call& call,
   Int8Stages stages;
   if (!plan_.chain.Prepare(wide, call.shape.num_elements() == 1, &extremes,
                            *plan_.functions.stages, &stages)) {
-    return steps_.Run(context);
+    return RunSteps(steps_, context);
   }
-  OPTFARM_ASSIGN_OR_RETURN(Tensor * out, AllocateResult(call, context));
-  const Output output(plan_.chain.state(), plan_.weights.columns(),
-                      *plan_.functions.stages, out);
+  OPTFARM_ASSIGN_OR_RETURN(const Output output, AllocateResult(call, context));
   const StagesSink sink(stages.stages, *plan_.functions.stages, output);
   kept.Replay(call.image.rows(), product.line(), context->pool(), sink);
   SetRange(stages.range, context);
@@ -344,7 +369,9 @@ std::unique_ptr<Kernel> MakeInt8Layer(const FusionContext& context,
   // The few weights of a depthwise layer are not worth fetching.
   const bool is_large = !plan.is_depthwise;
   auto kernel = std::make_unique<Int8Layer>(std::move(plan), std::move(steps));
-  if (is_large) context.TraitsOf(kernel.get()).reader = kernel.get();
+  KernelTraits& traits = context.TraitsOf(kernel.get());
+  if (is_large) traits.reader = kernel.get();
+  if (kernel->CodesRange()) traits.joinable = kernel.get();
   return kernel;
 }
 

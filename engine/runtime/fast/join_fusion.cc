@@ -2,6 +2,7 @@
 // where they are to stand, so that nothing is copied.
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,24 +14,44 @@
 namespace optfarm::runtime {
 namespace {
 
+// The inputs of a step that joins floats or 8-bit codes, without the axis, and
+// the axis' slot; nothing for another step.
+struct JoinInputs {
+  std::vector<int> slots;
+  int axis = kNoSlot;
+};
+
+std::optional<JoinInputs> ReadJoin(const Step* step) {
+  if (step == nullptr || step->node == nullptr) return std::nullopt;
+  const std::vector<int>& inputs = step->inputs;
+  const bool is_codes =
+      step->op == "QuantizedConcat" || step->op == "QuantizedConcatV2";
+  const bool is_v2 = step->op == "QuantizedConcatV2" || step->op == "ConcatV2";
+  if (!is_codes && !IsFloatNode(step, "ConcatV2") &&
+      !IsFloatNode(step, "Concat")) {
+    return std::nullopt;
+  }
+  // Codes have their ranges behind them: a min and a max for each.
+  const size_t count = (inputs.size() - 1) / (is_codes ? 3 : 1);
+  if (inputs.size() < 3 || count < 2) return std::nullopt;
+  const auto begin = inputs.begin() + (is_v2 ? 0 : 1);
+  return JoinInputs{{begin, begin + static_cast<std::ptrdiff_t>(count)},
+                    inputs[is_v2 ? count : 0]};
+}
+
 // The slots that a join along the last of four dimensions puts side by side;
 // nothing for another step.
 std::optional<std::vector<int>> JoinedSlots(const PlanEditor& plan,
                                             const Step* step) {
-  const bool is_v2 = IsFloatNode(step, "ConcatV2");
-  if ((!is_v2 && !IsFloatNode(step, "Concat")) || step->inputs.size() < 3) {
-    return std::nullopt;
-  }
-  std::vector<int> slots = step->inputs;
-  const auto axis_at = is_v2 ? slots.end() - 1 : slots.begin();
-  const Tensor* axis = plan.ConstantOf(*axis_at);
+  std::optional<JoinInputs> join = ReadJoin(step);
+  if (!join) return std::nullopt;
+  const Tensor* axis = plan.ConstantOf(join->axis);
   if (axis == nullptr || axis->num_elements() != 1) return std::nullopt;
   const absl::StatusOr<std::vector<int64_t>> value = axis->AsInt64s();
   if (!value.ok() || ((*value)[0] != 3 && (*value)[0] != -1)) {
     return std::nullopt;
   }
-  slots.erase(axis_at);
-  return slots;
+  return std::move(join->slots);
 }
 
 // One of the values.
@@ -41,6 +62,19 @@ struct Branch {
   JoinableKernel* kernel = nullptr;
   JoinedPart part;
 };
+
+// Whether elements can stand side by side as they are: floats, or codes whose
+// ranges are that of the joined ones, which has zero in it.
+bool AreAlike(const std::vector<Branch>& branches) {
+  const std::optional<Range> first = branches[0].kernel->CodesRange();
+  return std::all_of(
+      branches.begin(), branches.end(), [&](const Branch& branch) {
+        const std::optional<Range> range = branch.kernel->CodesRange();
+        if (!first || !range) return !first && !range;
+        return range->min == first->min && range->max == first->max &&
+               range->min <= 0.0f;
+      });
+}
 
 class Joiner {
  public:
@@ -85,7 +119,7 @@ class Joiner {
 void Joiner::FindChannels() {
   for (int i = 0; i < plan_.step_count(); ++i) {
     const Step* step = plan_.step(i);
-    if (step == nullptr || step->outputs.size() != 1) continue;
+    if (step == nullptr || step->outputs.empty()) continue;
     if (const JoinableKernel* kernel = KernelOf(i)) {
       channels_[step->outputs[0]] =
           kernel->ChannelsFor(ChannelsOf(step->inputs[0]));
@@ -148,7 +182,7 @@ void Joiner::Join(int join, const std::vector<int>& slots) {
   std::vector<int> members = {join};
   std::optional<std::vector<Branch>> branches =
       FindBranches(join, slots, &members);
-  if (!branches) return;
+  if (!branches || !AreAlike(*branches)) return;
   std::sort(members.begin(), members.end());
   if (!plan_.MayFuse(members, outputs)) return;
   std::sort(branches->begin(), branches->end(),

@@ -6,11 +6,13 @@
 #define OPTFARM_ENGINE_RUNTIME_FAST_JOINED_PART_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/runtime/fast/step_chain.h"
 #include "engine/runtime/kernel.h"
+#include "engine/runtime/quantization.h"
 
 namespace optfarm::runtime {
 
@@ -23,18 +25,23 @@ struct JoinedPart {
   bool comes_later = false;
 };
 
-// Where a kernel stores floats of [batch, height, width, channels].
-struct FloatPlace {
-  float* data = nullptr;
+// Where a kernel stores elements of [batch, height, width, channels].
+template <typename T>
+struct PlaceOf {
+  T* data = nullptr;
   // UNITS: elements from pixel to pixel.
   int64_t pixel_stride = 0;
 };
+using FloatPlace = PlaceOf<float>;
+using CodePlace = PlaceOf<uint8_t>;
 
 // What a kernel has in common with others whose results can be joined.
 class JoinableKernel : public Kernel {
  public:
   // Channels of the result for an image of so many; 0 for what is not known.
   virtual int64_t ChannelsFor(int64_t image) const = 0;
+  // What the result's 8-bit codes stand for in every run; nothing for floats.
+  virtual std::optional<Range> CodesRange() const { return std::nullopt; }
   // REQUIRES: nothing runs yet.
   void SetPart(JoinedPart part) { part_ = part; }
 
@@ -44,11 +51,19 @@ class JoinableKernel : public Kernel {
   // is joined with.
   absl::StatusOr<FloatPlace> AllocatePart(const Shape& shape,
                                           KernelContext* context) const;
-  // Computes output 0 by the steps instead.
+  absl::StatusOr<CodePlace> AllocateCodes(const Shape& shape,
+                                          KernelContext* context) const;
+  // Computes the outputs by the steps instead.
   absl::Status RunSteps(const StepChain& steps, KernelContext* context) const;
   bool is_part() const { return part_.all > 0; }
+  // The last inputs that are not the kernel's own.
+  int other_inputs() const { return part_.comes_later ? 1 : 0; }
 
  private:
+  // The whole of output 0.
+  absl::StatusOr<Tensor*> AllocateWhole(DataType dtype, const Shape& shape,
+                                        KernelContext* context) const;
+
   JoinedPart part_;
 };
 
