@@ -56,7 +56,7 @@ std::vector<std::string> NoiseReasons(const Summary& times, int threads,
   const double free_cores = before.cores() - threads;
   if (before.cores() > 0 && before.load_average() > free_cores + 0.5) {
     reasons.push_back(absl::StrFormat(
-        "Other processes kept %.1f of %d cores busy before the run.",
+        "Other processes wanted %.1f of %d cores in the minute before.",
         before.load_average(), before.cores()));
   }
   if (before.throttled() || after.throttled()) {

@@ -16,7 +16,7 @@ namespace optfarm::benchmark {
 //   - the slowest tenth takes over 1.5 times the median
 //   - the mean frequency fell by over 10 % from before to after
 //   - it became 10 or more degrees hotter and is above 75 degrees
-//   - other processes kept more cores busy than the run leaves free
+//   - other processes wanted more cores than the run leaves free
 //   - the platform throttled
 std::vector<std::string> NoiseReasons(const Summary& times, int threads,
                                       const v1::Environment& before,
