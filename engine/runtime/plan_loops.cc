@@ -32,16 +32,27 @@ absl::flat_hash_set<int> FixedSlots(const ExecutionPlan& plan) {
   return fixed;
 }
 
-bool IsWaitingConstant(const Step& step) {
-  return step.op == "Const" && step.kind == StepKind::kKernel &&
-         !step.controls.empty() && step.ran == kNoSlot &&
-         step.outputs.size() == 1 && step.outputs[0] != kNoSlot;
+// By slot, what its constant waited for; nothing for another slot.
+using WaitedFor = std::vector<std::vector<int>>;
+
+// A constant that waits, or one with the other sign: symmetric ranges of
+// weights are kept as one of their ends.
+bool IsWaitingConstant(const Step& step, const WaitedFor& waited) {
+  const bool is_constant = step.op == "Const" && !step.controls.empty();
+  const bool is_negated = step.op == "Neg" && step.inputs.size() == 1 &&
+                          !waited[step.inputs[0]].empty();
+  return (is_constant || is_negated) && step.kind == StepKind::kKernel &&
+         step.ran == kNoSlot && step.outputs.size() == 1 &&
+         step.outputs[0] != kNoSlot;
 }
 
-absl::StatusOr<Tensor> ValueOf(const Step& constant,
+absl::StatusOr<Tensor> ValueOf(const Step& constant, const ExecutionPlan& plan,
                                const KernelEnvironment& environment) {
+  std::vector<Tensor> inputs;
+  for (int slot : constant.inputs) inputs.push_back(plan.initial[slot]);
   Tensor value;
-  KernelContext context({}, absl::MakeSpan(&value, 1), environment);
+  KernelContext context(absl::MakeSpan(inputs), absl::MakeSpan(&value, 1),
+                        environment);
   const absl::Status status = ComputeOrLeave(*constant.kernel, &context);
   if (!status.ok()) return status;
   return value;
@@ -51,22 +62,22 @@ absl::StatusOr<Tensor> ValueOf(const Step& constant,
 
 void LetReadersWait(const KernelEnvironment& environment, ExecutionPlan* plan) {
   const absl::flat_hash_set<int> fixed = FixedSlots(*plan);
-  // By slot, what its constant waited for.
-  std::vector<std::vector<int>> controls(plan->initial.size());
+  WaitedFor waited(plan->initial.size());
   std::vector<Step> left;
   for (Step& step : plan->steps) {
-    if (IsWaitingConstant(step) && !fixed.contains(step.outputs[0])) {
-      absl::StatusOr<Tensor> value = ValueOf(step, environment);
-      if (value.ok()) {
-        plan->initial[step.outputs[0]] = *std::move(value);
-        controls[step.outputs[0]] = std::move(step.controls);
-        continue;
-      }
-    }
+    const bool is_constant = IsWaitingConstant(step, waited);
     for (int slot : step.inputs) {
-      for (int control : controls[slot]) {
+      for (int control : waited[slot]) {
         if (absl::c_linear_search(step.controls, control)) continue;
         step.controls.push_back(control);
+      }
+    }
+    if (is_constant && !fixed.contains(step.outputs[0])) {
+      absl::StatusOr<Tensor> value = ValueOf(step, *plan, environment);
+      if (value.ok()) {
+        plan->initial[step.outputs[0]] = *std::move(value);
+        waited[step.outputs[0]] = std::move(step.controls);
+        continue;
       }
     }
     left.push_back(std::move(step));

@@ -34,8 +34,9 @@ absl::StatusOr<ExecutionPlan> MakePlan(const graph::Graph& graph,
 void FoldConstants(const KernelEnvironment& environment, int64_t memory_limit,
                    ExecutionPlan* plan);
 
-// A constant that waits (within a loop, for the iteration) is a value that is
-// always there, and who reads it waits instead: one step less.
+// A constant that waits (within a loop, for the iteration), and one with the
+// other sign, is a value that is always there, and who reads it waits instead:
+// one step less.
 void LetReadersWait(const KernelEnvironment& environment, ExecutionPlan* plan);
 
 // Puts each NextIteration at the end of its loop: what it hands on is read

@@ -5,6 +5,9 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <cmath>
+#include <set>
+#include <string>
 
 #include "engine/runtime/session.h"
 #include "tests/engine/runtime/graph_maker.h"
@@ -64,6 +67,36 @@ TEST(LoopTest, RunsWithoutFoldingToo) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto out,
                                session->Run({Int(4), Float(1)}));
   EXPECT_THAT(ValuesOf<float>(out[0]), ElementsAre(16));
+}
+
+TEST(LoopTest, AConstantWithTheOtherSignIsNoStepOfTheLoop) {
+  // x * -2 * -2 ..., n times; the constant belongs to the loop's body.
+  GraphMaker g;
+  g.Placeholder("n", kInt32).Placeholder("x", kFloat);
+  AddCounter(&g, "i", "loop", "n");
+  g.Const("two", Float(2), {"^i/switch"}).Math("minus_two", "Neg", {"two"});
+  g.Math("product", "Mul", {"v/switch:1", "minus_two"});
+  g.Math("sign", "Neg", {"v/switch:1"});
+  g.Math("back", "Neg", {"sign"}).Math("next", "Add", {"product", "zero"});
+  g.Math("zero", "Sub", {"back", "v/switch:1"});
+  g.LoopVariable("v", "x", "loop", "i/cond", "next");
+  SessionOptions options;
+  options.fast_kernels = false;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto session,
+                               g.Session("n,x", "v/exit,minus_two", options));
+  for (const int n : {1, 3, 2}) {
+    RunTrace trace;
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto out,
+                                 session->Run({Int(n), Float(1.5f)}, &trace));
+    EXPECT_THAT(ValuesOf<float>(out[0]),
+                ElementsAre(1.5f * std::pow(-2.0f, static_cast<float>(n))));
+    EXPECT_THAT(ValuesOf<float>(out[1]), ElementsAre(-2.0f));
+    std::set<std::string> negations;
+    for (const NodeTiming& node : trace.nodes) {
+      if (node.op == "Neg") negations.insert(node.name);
+    }
+    EXPECT_THAT(negations, ElementsAre("back", "sign"));
+  }
 }
 
 TEST(LoopTest, FeedsAreNotChangedInPlace) {
