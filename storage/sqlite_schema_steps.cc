@@ -389,6 +389,11 @@ constexpr char kResultsByTime[] = R"sql(
 CREATE INDEX measurements_by_time ON measurements(create_time);
 )sql";
 
+// For retention, which lets go of jobs.
+constexpr char kActionsByJob[] = R"sql(
+CREATE INDEX action_cache_by_job ON action_cache(job_id);
+)sql";
+
 constexpr SqliteMigration kMigrations[] = {
     {"jobs, tasks, events, reports, action cache", kJobsAndTasks},
     {"devices, participants, recipes, measurements", kFleetAndMeasurements},
@@ -400,6 +405,7 @@ constexpr SqliteMigration kMigrations[] = {
     {"projects", kProjects},
     {"sums of each series", kSeriesSums},
     {"results by time", kResultsByTime},
+    {"answers from earlier work by job", kActionsByJob},
 };
 
 }  // namespace

@@ -452,6 +452,22 @@ TEST_F(RetentionTest, SamplesAndLogsGoAndStatisticsStay) {
   EXPECT_EQ(found[0].measurement.median_us(), 1);
 }
 
+TEST_F(RetentionTest, NothingRefersToAJobThatIsGone) {
+  WriteBatch batch;
+  batch.attempts.emplace_back().task_id = "SUCCEEDED/benchmark";
+  batch.attempts[0].start_time = kStart;
+  batch.reports.emplace_back().job_id = "SUCCEEDED";
+  batch.actions.push_back({"digest", "1.0", "SUCCEEDED", kStart});
+  Commit(batch);
+  RetentionPolicy policy;
+  policy.jobs_before = kStart + absl::Seconds(1);
+  EXPECT_EQ(store_->Prune(policy)->jobs, 3);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto db, SqliteDatabase::Open(path_));
+  SqliteStatement broken = db->Prepare("PRAGMA foreign_key_check");
+  EXPECT_FALSE(broken.Step()) << broken.Text(0) << " " << broken.Text(2);
+  EXPECT_THAT(broken.status(), IsOk());
+}
+
 TEST_F(RetentionTest, GoesInBoundedSteps) {
   RetentionPolicy policy;
   policy.samples_before = kStart + absl::Seconds(1);
