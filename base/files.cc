@@ -270,7 +270,7 @@ absl::StatusOr<uint64_t> FileSize(const std::string& path) {
   std::error_code error;
   const uint64_t size = fs::file_size(path, error);
   if (error) {
-    return ErrnoToStatus(error.value(), absl::StrCat("size of '", path, "'"));
+    return ErrnoToStatus(error.value(), absl::StrCat("reading '", path, "'"));
   }
   return size;
 }
