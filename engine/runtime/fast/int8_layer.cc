@@ -275,7 +275,8 @@ std::optional<Int8Layer::Call> Int8Layer::ReadInputs(
   // Padding is to add nothing.
   if (plan_.is_depthwise && (*zero < 0 || *zero > 255)) return std::nullopt;
   if (!plan_.weights_steps.empty() &&
-      !SumsFit(ProductOf(call).depth(), *zero, plan_.weights_zero)) {
+      !SumsFit(ProductOf(call).depth(), *zero, plan_.weights_zero) &&
+      !(plan_.largest_weight && SumsFit(*plan_.largest_weight, *zero))) {
     return std::nullopt;
   }
   return call;

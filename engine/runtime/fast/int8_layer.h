@@ -32,6 +32,9 @@ struct Int8LayerPlan {
   bool is_lined = false;
   // That of the unsigned codes.
   int32_t weights_zero = 0;
+  // Of a product so deep that sums of any codes may leave 32 bits, what
+  // LargestWeight finds; nothing for others.
+  std::optional<int64_t> largest_weight;
   // Of TensorFlow's first ops: the weights' range.
   Range weights_range;
   // Of whole layers: the weights' steps, one or one for each column; empty for

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,6 +14,7 @@
 #include "engine/runtime/fast/int8_tile.h"
 #include "engine/runtime/kernels/code_arithmetic.h"
 #include "engine/runtime/kernels/quantized_inputs.h"
+#include "engine/runtime/kernels/quantized_products.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -203,6 +205,27 @@ bool Reader::BeginChain(Int8LayerPlan* made) const {
   return range.has_value();
 }
 
+// Nothing for a filter that fits with any input whose zero is a code.
+std::optional<int64_t> FindLargestWeight(const Tensor& filter,
+                                         const Int8Operands& operands) {
+  const Int8LayerPlan& plan = operands.plan;
+  const int64_t columns = plan.chain.columns();
+  if (plan.weights_steps.empty() || plan.is_depthwise ||
+      SumsFit(filter.num_elements() / columns, 0, plan.weights_zero)) {
+    return std::nullopt;
+  }
+  CodedWeights weights;
+  const auto* codes = static_cast<const uint8_t*>(filter.raw());
+  weights.codes.assign(codes, codes + filter.num_elements());
+  weights.zero = plan.weights_zero;
+  if (filter.dtype() == tensorflow::DT_QINT8) {
+    for (uint8_t& code : weights.codes) {
+      code = static_cast<uint8_t>(code ^ kInt8Shift);
+    }
+  }
+  return LargestWeight(weights, columns, operands.is_transposed);
+}
+
 }  // namespace
 
 std::optional<Int8Operands> ReadInt8Operands(const PlanEditor& plan,
@@ -238,6 +261,7 @@ absl::Status PackInt8Filter(const FusionContext& context, const Tensor& filter,
               : Int8Weights::LayoutOf(filter, matrix, operands->is_transposed),
           editor, bytes));
   plan.weights = Int8Weights(std::move(packed), matrix);
+  plan.largest_weight = FindLargestWeight(filter, *operands);
   return absl::OkStatus();
 }
 

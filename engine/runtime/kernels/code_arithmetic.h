@@ -139,6 +139,12 @@ inline bool SumsFit(int64_t depth, int32_t input_zero, int32_t weights_zero) {
       std::max<int64_t>(std::abs(weights_zero), 255 - weights_zero);
   return depth <= (int64_t{1} << 30) / (input * weight);
 }
+// The same where the magnitudes of a channel's weights add up to `weight` at
+// most.
+inline bool SumsFit(int64_t weight, int32_t input_zero) {
+  return weight <=
+         (int64_t{1} << 30) / std::max(std::abs(input_zero), 255 - input_zero);
+}
 
 }  // namespace optfarm::runtime
 

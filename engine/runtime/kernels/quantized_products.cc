@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/runtime/kernels/arguments.h"
+#include "engine/runtime/kernels/code_arithmetic.h"
 #include "engine/runtime/kernels/quantized_gemm.h"
 #include "engine/runtime/kernels/quantized_inputs.h"
 
@@ -21,30 +22,12 @@ constexpr int64_t kPatchBytes = 128 * 1024;
 // Multiplications that are worth another thread.
 constexpr int64_t kWorkPerRange = 1 << 18;
 
-// What a sum may reach, so that the bias has the other half of 32 bits.
-constexpr int64_t kMostSum = int64_t{1} << 30;
-
-// The largest sum of magnitudes of one channel's weights.
-int64_t LargestWeight(const CodedWeights& weights, int64_t channels,
-                      bool channels_first) {
-  std::vector<int64_t> sums(static_cast<size_t>(channels), 0);
-  const size_t row = weights.codes.size() / sums.size();
-  for (size_t i = 0; i < weights.codes.size(); ++i) {
-    sums[channels_first ? i / row : i % sums.size()] +=
-        std::abs(int32_t{weights.codes[i]} - weights.zero);
-  }
-  return *std::max_element(sums.begin(), sums.end());
-}
-
 // Formula 9 with the zeros as they are; where so many products of any codes
 // might leave 32 bits, with the weights as they are.
 absl::Status CheckSums(int64_t depth, int64_t channels, bool channels_first,
                        int32_t input_zero, const CodedWeights& weights) {
-  const int64_t input = std::max(std::abs(input_zero), 255 - input_zero);
-  const int64_t weight =
-      std::max<int64_t>(std::abs(weights.zero), 255 - weights.zero);
-  if (channels == 0 || depth <= kMostSum / (input * weight) ||
-      LargestWeight(weights, channels, channels_first) <= kMostSum / input) {
+  if (channels == 0 || SumsFit(depth, input_zero, weights.zero) ||
+      SumsFit(LargestWeight(weights, channels, channels_first), input_zero)) {
     return absl::OkStatus();
   }
   return absl::InvalidArgumentError(
@@ -180,6 +163,17 @@ absl::StatusOr<Slide> PlaceFilter(const KernelContext& c,
 }
 
 }  // namespace
+
+int64_t LargestWeight(const CodedWeights& weights, int64_t channels,
+                      bool channels_first) {
+  std::vector<int64_t> sums(static_cast<size_t>(channels), 0);
+  const size_t row = weights.codes.size() / sums.size();
+  for (size_t i = 0; i < weights.codes.size(); ++i) {
+    sums[channels_first ? i / row : i % sums.size()] +=
+        std::abs(int32_t{weights.codes[i]} - weights.zero);
+  }
+  return *std::max_element(sums.begin(), sums.end());
+}
 
 absl::StatusOr<CodedWeights> ReadWeights(const KernelContext& context,
                                          int weights_index, int min_index,

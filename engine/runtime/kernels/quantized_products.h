@@ -26,6 +26,11 @@ struct CodedWeights {
   std::vector<float> steps;
 };
 
+// The largest sum of magnitudes of one channel's weights; channels are the
+// first or the last dimension. REQUIRES: channels > 0.
+int64_t LargestWeight(const CodedWeights& weights, int64_t channels,
+                      bool channels_first);
+
 // Reads weights of quint8, or of qint8 whose codes are symmetric around 0, with
 // the ranges in inputs `min_index` and the next: one, or one for each of
 // `channels` output channels.

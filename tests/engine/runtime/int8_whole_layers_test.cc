@@ -305,6 +305,13 @@ INSTANTIATE_TEST_SUITE_P(
              3},
         Form{"QuantizedMatMulWithBiasAndReluAndRequantize", {3, 50}, {50, 37}},
         Form{"QuantizedMatMulWithBiasAndDequantize", {1, 64}, {64, 100}},
+        // So deep that only these weights' sums are known to fit.
+        Form{"QuantizedMatMulWithBiasAndDequantize", {2, 40000}, {40000, 12}},
+        Form{"QuantizedMatMulWithBiasAndDequantize",
+             {1, 40000},
+             {40000, 5},
+             DT_QUINT8,
+             false},
         Form{"QuantizedMatMulWithBias", {2, 27}, {27, 10}, DT_QUINT8, false}));
 
 // What ends a net: sums that become floats, each column by its own step.
