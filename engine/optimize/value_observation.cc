@@ -34,8 +34,9 @@ constexpr int64_t kMostCounted = 4096;
 constexpr int64_t kLeastCounted = 512;
 
 // Values that are counted together: a histogram is larger than a core's fastest
-// cache, and those of all sites take turns in it.
-constexpr size_t kCountedTogether = size_t{1} << 13;
+// cache, was filled by another core the last time, and those of all sites take
+// turns in it.
+constexpr size_t kCountedTogether = size_t{1} << 15;
 
 // Values of a tensor that are looked at together.
 constexpr size_t kLookedAtTogether = 4096;
@@ -46,26 +47,45 @@ constexpr size_t kLookedAtTogether = 4096;
 class SiteValues {
  public:
   void Add(absl::Span<const float> values) {
+    std::vector<float> full;
+    {
+      absl::MutexLock lock(&mutex_);
+      waiting_.insert(waiting_.end(), values.begin(), values.end());
+      if (waiting_.size() < kCountedTogether) return;
+      full.swap(waiting_);
+      waiting_.swap(spare_);
+    }
+    // Others may add meanwhile.
+    Count(&full);
     absl::MutexLock lock(&mutex_);
-    waiting_.insert(waiting_.end(), values.begin(), values.end());
-    if (waiting_.size() >= kCountedTogether) CountWaiting();
+    spare_.swap(full);
   }
+
   // All that was added. Nothing is left here.
   ValueHistogram Take() {
-    absl::MutexLock lock(&mutex_);
-    CountWaiting();
+    std::vector<float> rest;
+    {
+      absl::MutexLock lock(&mutex_);
+      rest.swap(waiting_);
+    }
+    Count(&rest);
+    absl::MutexLock lock(&counting_);
     return std::move(histogram_);
   }
 
  private:
-  void CountWaiting() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    histogram_.Add(waiting_);
-    waiting_.clear();
+  void Count(std::vector<float>* values) {
+    absl::MutexLock lock(&counting_);
+    histogram_.Add(*values);
+    values->clear();
   }
 
   absl::Mutex mutex_;
-  ValueHistogram histogram_ ABSL_GUARDED_BY(mutex_);
   std::vector<float> waiting_ ABSL_GUARDED_BY(mutex_);
+  // Empty: memory that the next values may wait in.
+  std::vector<float> spare_ ABSL_GUARDED_BY(mutex_);
+  absl::Mutex counting_;
+  ValueHistogram histogram_ ABSL_GUARDED_BY(counting_);
 };
 
 // Tensors that are fetched for a site: a float one, or codes and their range.
