@@ -96,10 +96,11 @@ absl::Status AddCalibration(const std::string& value, JobRequest* request) {
         absl::StrCat("'", value, "' is neither a folder nor NAME=FILE.npy"));
   }
   if (!IsArrayName(file)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "'", file,
-        "' is not an .npy, .npz, IDX or .tfrecord file; pictures and sounds "
-        "are given as a folder"));
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", file,
+                     "' is not an .npy, .npz, IDX ('-idx' in the name, or "
+                     ".idx) or .tfrecord "
+                     "file; pictures and sounds are given as a folder"));
   }
   OPTFARM_RETURN_IF_ERROR(CheckFile(file));
   request->calibration_arrays.emplace_back(name, given);

@@ -56,7 +56,9 @@ class Uploader {
     }
     v1::Dataset& data = *upload_.spec.mutable_calibration();
     data.set_input_mean(request_.input_mean.value_or(0));
-    data.set_input_std(request_.input_std.value_or(0));
+    // 0 tells that neither was given.
+    data.set_input_std(
+        request_.input_std.value_or(request_.input_mean.has_value() ? 1 : 0));
     data.set_labels_offset(static_cast<int32_t>(request_.labels_offset));
     OPTFARM_RETURN_IF_ERROR(AddFolder(&data));
     for (const auto& [input, path] : request_.calibration_arrays) {

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 
@@ -88,9 +89,11 @@ optimize::OptimizeRequest OptimizeRequestFor(const v1::LeasedTask& lease,
       request.calibration_folder = JoinPath(folder.in(), kDataFolder);
     }
   }
-  if (task.has_calibration()) {
-    request.input_mean = task.calibration().input_mean();
-    const double std = task.calibration().input_std();
+  const double mean = task.calibration().input_mean();
+  const double std = task.calibration().input_std();
+  // Both are 0 where nobody said anything.
+  if (mean != 0 || std != 0) {
+    request.input_mean = mean;
     request.input_std = std == 0 ? 1 : std;
   }
   request.labels_offset = task.calibration().labels_offset();
@@ -101,6 +104,15 @@ optimize::OptimizeRequest OptimizeRequestFor(const v1::LeasedTask& lease,
   if (task.has_model_origin()) request.model_origin = task.model_origin();
   request.out_folder = folder.out();
   return request;
+}
+
+std::string WithoutFolder(absl::string_view text,
+                          const rpc::TaskFolder& folder) {
+  // The longest that fits is taken.
+  return absl::StrReplaceAll(
+      text, {{absl::StrCat(JoinPath(folder.in(), kArrayFolder), "/"), ""},
+             {absl::StrCat(JoinPath(folder.in(), kDataFolder), "/"), ""},
+             {absl::StrCat(folder.in(), "/"), ""}});
 }
 
 absl::Status FinishReport(const v1::LeasedTask& lease,

@@ -9,6 +9,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "engine/optimize/optimize_job.h"
 #include "optfarm/v1/work.pb.h"
 #include "rpc/task_folder.h"
@@ -34,6 +35,11 @@ optimize::OptimizeRequest OptimizeRequestFor(const v1::LeasedTask& lease,
 absl::Status FinishReport(const v1::LeasedTask& lease,
                           const std::vector<v1::Artifact>& artifacts,
                           v1::Completion* completion);
+
+// A message without this machine's folders: files have the paths that they were
+// sent with.
+std::string WithoutFolder(absl::string_view text,
+                          const rpc::TaskFolder& folder);
 
 }  // namespace optfarm::worker
 

@@ -26,13 +26,19 @@ absl::StatusOr<v1::Completion> Optimize(const v1::LeasedTask& lease,
   request.tool_version = OPTFARM_VERSION;
   request.threads = threads;
   request.write_check_samples = true;
+  auto report = optimize::RunOptimize(
+      request, [&](const optimize::OptimizeProgress& now) {
+        progress(now.fraction, now.stage);
+      });
+  if (!report.ok()) {
+    return absl::Status(report.status().code(),
+                        WithoutFolder(report.status().message(), folder));
+  }
   v1::Completion completion;
-  OPTFARM_ASSIGN_OR_RETURN(
-      *completion.mutable_report(),
-      optimize::RunOptimize(request,
-                            [&](const optimize::OptimizeProgress& now) {
-                              progress(now.fraction, now.stage);
-                            }));
+  *completion.mutable_report() = *std::move(report);
+  for (std::string& text : *completion.mutable_report()->mutable_warnings()) {
+    text = WithoutFolder(text, folder);
+  }
   return completion;
 }
 

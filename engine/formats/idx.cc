@@ -87,7 +87,11 @@ absl::StatusOr<Header> ParseHeader(absl::string_view bytes) {
 
 }  // namespace
 
-bool IsIdx(absl::string_view bytes) { return ParseHeader(bytes).ok(); }
+bool IsIdx(absl::string_view bytes) {
+  return bytes.size() >= kMagicBytes && bytes[0] == 0 && bytes[1] == 0 &&
+         TypeOfCode(static_cast<uint8_t>(bytes[2])).has_value() &&
+         bytes[3] != 0;
+}
 
 absl::StatusOr<tensorflow::TensorProto> ParseIdx(absl::string_view bytes,
                                                  absl::string_view name) {

@@ -13,7 +13,7 @@
 
 namespace optfarm::formats {
 
-// Whether the bytes begin and end as an IDX file with this header must.
+// Whether the bytes begin as an IDX file, whole or not.
 bool IsIdx(absl::string_view bytes);
 
 // The array as tensor_content. `name` stands in messages.

@@ -21,8 +21,11 @@ using formats::NpzMember;
 absl::StatusOr<tensorflow::TensorProto> FromNpz(absl::string_view bytes,
                                                 absl::string_view name,
                                                 absl::string_view member) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<NpzMember> members,
-                           formats::ListNpz(bytes));
+  const auto listed = formats::ListNpz(bytes);
+  if (!listed.ok()) {
+    return Annotate(listed.status(), absl::StrCat("While reading ", name));
+  }
+  const std::vector<NpzMember>& members = *listed;
   const std::string names =
       absl::StrJoin(members, ", ", [](std::string* out, const NpzMember& m) {
         absl::StrAppend(out, "'", m.name, "'");

@@ -77,7 +77,8 @@ void Suspect(const ModelTensor& input, const Seen& seen, int64_t samples,
   const std::string name = graph::ToString(input.name);
   if (seen.has_bad_value) {
     warnings->push_back(absl::StrCat("The samples for '", name,
-                                     "' hold NaN or infinite values."));
+                                     "' hold NaN or infinite values, which no "
+                                     "range can have; remove those samples."));
   }
   if (seen.min == seen.max) {
     warnings->push_back(

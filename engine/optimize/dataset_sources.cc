@@ -158,7 +158,8 @@ absl::Status Dataset::Data::AddRecordFolder(
     source->record = *std::move(plan);
     fed.push_back(absl::StrCat(graph::ToString(source->input.name), ": ",
                                opened.size(), " records of ", paths.size(),
-                               " files, ", source->record.description));
+                               paths.size() == 1 ? " file, " : " files, ",
+                               source->record.description));
     if (source->record.is_picture && source->record.picture.scale_unknown) {
       warnings.push_back(ScaleWarning(source->input));
     }

@@ -87,7 +87,7 @@ std::string DescribeSpared(const Spared& spared) {
   }
   if (!spared.nodes.empty()) {
     absl::StrAppend(&text, text.empty() ? "" : " and ", spared.nodes.size(),
-                    " layers");
+                    spared.nodes.size() == 1 ? " layer" : " layers");
   }
   if (!text.empty()) absl::StrAppend(&text, " in float");
   if (!spared.left_out.empty()) {

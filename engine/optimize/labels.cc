@@ -173,9 +173,10 @@ std::optional<std::vector<int64_t>> InOrder(
 }
 
 absl::StatusOr<std::vector<int64_t>> FromArray(const std::string& bytes,
+                                               const FileMember& file,
                                                const Dataset& dataset) {
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto proto,
-                           ParseArray(bytes, "the labels", ""));
+                           ParseArray(bytes, BaseName(file.file), file.member));
   OPTFARM_ASSIGN_OR_RETURN(const runtime::Tensor tensor,
                            runtime::Tensor::FromProto(proto));
   OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> labels, tensor.AsInt64s());
@@ -212,11 +213,11 @@ absl::StatusOr<Labels> FromRecords(const FileMember& file,
                 absl::StrCat("feature '", feature, "'")};
 }
 
-absl::StatusOr<Labels> Read(const std::string& bytes, const Dataset& dataset,
-                            int64_t classes) {
+absl::StatusOr<Labels> Read(const std::string& bytes, const FileMember& file,
+                            const Dataset& dataset, int64_t classes) {
   if (IsArray(bytes)) {
     OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> labels,
-                             FromArray(bytes, dataset));
+                             FromArray(bytes, file, dataset));
     return Labels{std::move(labels), false, "one number a sample"};
   }
   const std::vector<std::string> lines = Lines(bytes);
@@ -272,7 +273,7 @@ absl::StatusOr<Labels> LoadLabels(const std::string& path,
   } else {
     OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
                              ReadFile(file.file, kMaxLabelsBytes));
-    labels = Read(bytes, dataset, classes);
+    labels = Read(bytes, file, dataset, classes);
   }
   if (!labels.ok()) return Annotate(labels.status(), doing);
   OPTFARM_RETURN_IF_ERROR(

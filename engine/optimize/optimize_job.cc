@@ -293,8 +293,9 @@ void AddWarnings(const Dataset& dataset,
   if (!optimizer.attempts().empty() &&
       !(best.spared == SparedByRecipe(job.recipe->keep_float()))) {
     warn(absl::StrFormat(
-        "The recipe's own chain lost too much; %d nodes or op types stay in "
-        "float, and the file is %.2f times the original's.",
+        "The recipe's own chain lost too much or could not be run; another one "
+        "was taken. %d nodes or op types stay in float, and the file is %.2f "
+        "times the original's.",
         report->kept_float_size(),
         static_cast<double>(best.facts.bytes_after) /
             static_cast<double>(std::max<int64_t>(job.original_bytes, 1))));

@@ -93,6 +93,26 @@ TEST(OptimizePlanTest, AbsentDataStaysAbsent) {
   EXPECT_FALSE(request.input_mean.has_value());
 }
 
+// Pictures that nobody scaled are told of, and arrays need no scale.
+TEST(OptimizePlanTest, AScaleThatNobodyGaveStaysAbsent) {
+  v1::LeasedTask lease = Lease();
+  AddFile(&lease, "cats/1.jpg");
+  const optimize::OptimizeRequest request =
+      OptimizeRequestFor(lease, rpc::TaskFolder("/t"));
+  EXPECT_FALSE(request.input_mean.has_value());
+  EXPECT_FALSE(request.input_std.has_value());
+}
+
+TEST(OptimizePlanTest, MessagesNameFilesAsTheyWereSent) {
+  const rpc::TaskFolder folder("/t");
+  EXPECT_EQ(WithoutFolder("While decoding '/t/in/data/cats/1.jpg': broken; "
+                          "'/t/in/arrays/arrays/1/x.npy' and "
+                          "'/t/in/labels/labels.txt' too",
+                          folder),
+            "While decoding 'cats/1.jpg': broken; 'arrays/1/x.npy' and "
+            "'labels/labels.txt' too");
+}
+
 TEST(OptimizePlanTest, AStandardDeviationOfZeroMeansOne) {
   v1::LeasedTask lease = Lease();
   lease.mutable_optimize()->mutable_calibration()->set_input_mean(127.5);

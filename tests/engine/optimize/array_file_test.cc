@@ -7,6 +7,8 @@
 #include "engine/formats/npy.h"
 #include "engine/optimize/array_input.h"
 #include "engine/optimize/compressed_size.h"
+#include "engine/optimize/dataset.h"
+#include "engine/optimize/labels.h"
 #include "engine/optimize/sample_choice.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
@@ -16,6 +18,7 @@ namespace {
 
 using ::optfarm::testing::FreshFolder;
 using ::optfarm::testing::StatusIs;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
@@ -34,9 +37,10 @@ std::string Little(uint64_t value, int width) {
   return bytes;
 }
 
-std::string Npy(const std::vector<float>& values) {
+template <typename T = float>
+std::string Npy(const std::vector<T>& values) {
   return *formats::SerializeNpy(
-      runtime::Tensor::FromValues<float>(
+      runtime::Tensor::FromValues<T>(
           runtime::Shape({static_cast<int64_t>(values.size())}), values)
           .ToProto());
 }
@@ -83,9 +87,22 @@ TEST(ArrayFileTest, RefusesIdxThatClaimsOtherSizes) {
                255, 255}),
         Bytes({0, 0, 8, 1, 0, 0, 0, 2, 7}), Bytes({0, 0, 7, 1, 0, 0, 0, 0}),
         Bytes({0, 0, 8, 0}), Bytes({0, 0, 8})}) {
-    EXPECT_FALSE(IsArray(bytes));
     EXPECT_FALSE(ParseArray(bytes, "x", "").ok());
   }
+}
+
+TEST(ArrayFileTest, SaysWhatIsWrongWithADamagedFile) {
+  const std::string idx = Bytes({0, 0, 8, 1, 0, 0, 0, 2, 7});
+  EXPECT_TRUE(IsArray(idx));
+  EXPECT_THAT(ParseArray(idx, "digits-idx1", ""),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("'digits-idx1' as IDX"),
+                             HasSubstr("2 bytes of elements, and 1 are"))));
+  EXPECT_FALSE(IsArray(Bytes({0, 0, 7, 1, 0, 0, 0, 0})));
+  const std::string npz = Npz({{"x.npy", Npy({1, 2, 3})}});
+  EXPECT_THAT(ParseArray(npz.substr(0, npz.size() / 2), "data.npz", ""),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       AllOf(HasSubstr("data.npz"), HasSubstr("damaged"))));
 }
 
 TEST(ArrayFileTest, ReadsAnArrayOfAnNpz) {
@@ -112,6 +129,30 @@ TEST(ArrayFileTest, ADamagedNpzIsAnError) {
     changed[at] = static_cast<char>(changed[at] ^ 0x55);
     ParseArray(changed, "x", "").IgnoreError();
   }
+}
+
+TEST(ArrayFileTest, LabelsAreAnArrayOfAnNpz) {
+  const std::string folder = FreshFolder();
+  const std::string samples = JoinPath(folder, "x.npy");
+  const std::string labels = JoinPath(folder, "data.npz");
+  OPTFARM_ASSERT_OK(WriteFileAtomically(samples, Npy({5, 6, 7})));
+  OPTFARM_ASSERT_OK(WriteFileAtomically(
+      labels,
+      Npz({{"x.npy", Npy({5, 6, 7})}, {"y.npy", Npy<int64_t>({2, 0, 1})}})));
+  ModelTensor input;
+  input.name = {"x", 0};
+  input.dtype = tensorflow::DT_FLOAT;
+  input.shape = {-1, 1};
+  DatasetOptions options;
+  options.arrays = {{"x", samples}};
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset data,
+                               Dataset::Open(options, {input}));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Labels found,
+                               LoadLabels(labels + ":y", data, 3));
+  EXPECT_THAT(found.classes, ElementsAre(2, 0, 1));
+  EXPECT_THAT(LoadLabels(labels, data, 3).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("choose one as data.npz:NAME")));
 }
 
 TEST(ArrayFileTest, PicturesOfDigitsFitAFlatInput) {
