@@ -128,16 +128,16 @@ class JoinedCodesTest : public FastKernelsTest {
   GraphMaker graph_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Sets, JoinedCodesTest,
-                         ::testing::Values("portable",
+std::vector<const char*> CodeSets() {
 #if defined(__x86_64__)
-                                           "avx2", "avx2,avx_vnni",
-                                           "avx2,avx512",
-                                           "avx2,avx512,avx512_vnni"
+  return {"portable", "avx2", "avx2,avx_vnni", "avx2,avx512",
+          "avx2,avx512,avx512_vnni"};
 #else
-                                           "neon", "neon,neon_dot"
+  return {"portable", "neon", "neon,neon_dot"};
 #endif
-                                           ),
+}
+
+INSTANTIATE_TEST_SUITE_P(Sets, JoinedCodesTest, ::testing::ValuesIn(CodeSets()),
                          SetName);
 
 TEST_P(JoinedCodesTest, LayersWriteTheirParts) {
