@@ -29,7 +29,7 @@ using transforms::ValueHistogram;
 constexpr int64_t kMostHeld = int64_t{1} << 30;
 // Values of a tensor that are counted for all samples together, and for each of
 // them; twice as many at most.
-constexpr int64_t kMostCountedOfAll = int64_t{1} << 17;
+constexpr int64_t kMostCountedOfAll = int64_t{1} << 16;
 constexpr int64_t kMostCounted = 4096;
 constexpr int64_t kLeastCounted = 512;
 
@@ -50,6 +50,7 @@ class SiteValues {
     std::vector<float> full;
     {
       absl::MutexLock lock(&mutex_);
+      waiting_.reserve(kCountedTogether + values.size());
       waiting_.insert(waiting_.end(), values.begin(), values.end());
       if (waiting_.size() < kCountedTogether) return;
       full.swap(waiting_);
