@@ -15,6 +15,7 @@
 #include "engine/runtime/quantization.h"
 #include "engine/runtime/session.h"
 #include "engine/runtime/tensor.h"
+#include "engine/runtime/thread_pool.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -342,8 +343,14 @@ absl::StatusOr<ValueObservation> ObserveValues(
   if (!used.ok()) return Annotate(used.status(), kDoing);
   ValueObservation observation;
   observation.samples = static_cast<int64_t>(used->size());
+  std::vector<ValueHistogram> histograms(sites.size());
+  runtime::ThreadPool pool(std::max(1, run.threads));
+  // What still waits is counted.
+  pool.ParallelFor(std::ssize(sites), 1, [&](int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) histograms[i] = of_sites[i].Take();
+  });
   for (size_t i = 0; i < sites.size(); ++i) {
-    observation.histograms[sites[i].node] = of_sites[i].Take();
+    observation.histograms[sites[i].node] = std::move(histograms[i]);
   }
   return observation;
 }
