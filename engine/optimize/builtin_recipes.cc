@@ -44,7 +44,6 @@ calibration:
 )";
 
 constexpr char kVerification[] = R"(verification:
-  samples: 32
   per_layer: true
   allow_random_inputs: true
 )";

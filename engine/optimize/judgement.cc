@@ -15,6 +15,9 @@ namespace {
 using runtime::Tensor;
 
 constexpr int64_t kDefaultCompared = 32;
+// Where the share of the same best classes is judged: of 32 samples, one that
+// is 92 % of many is below 90 % in one of four cases.
+constexpr int64_t kDefaultClassified = 200;
 constexpr int64_t kDefaultCalibration = 100;
 constexpr size_t kMostWorstSamples = 10;
 
@@ -51,12 +54,10 @@ absl::Status Judgement::MeasureOriginal() {
     }
   } else {
     in_.Report("running the original", 0.13);
-    const int64_t wanted = in_.recipe->verification().samples();
     OPTFARM_ASSIGN_OR_RETURN(
         judge_,
-        MakeReference(in_,
-                      ChooseSome(others, wanted > 0 ? wanted : kDefaultCompared,
-                                 in_.recipe->calibration().seed() + 1)));
+        MakeReference(in_, ChooseSome(others, SamplesToCompare(),
+                                      in_.recipe->calibration().seed() + 1)));
   }
   scores_output_ =
       judge_.outputs.empty() ? -1 : ScoresOutput(in_, judge_.outputs[0]);
@@ -69,6 +70,14 @@ absl::Status Judgement::MeasureOriginal() {
   OPTFARM_RETURN_IF_ERROR(
       LabelSamples(judge_.outputs[0][scores_output_], others));
   return MeasureLabelled();
+}
+
+int64_t Judgement::SamplesToCompare() const {
+  const int64_t wanted = in_.recipe->verification().samples();
+  if (wanted > 0) return wanted;
+  const bool has_classes =
+      !guide_.outputs.empty() && ScoresOutput(in_, guide_.outputs[0]) >= 0;
+  return has_classes ? kDefaultClassified : kDefaultCompared;
 }
 
 absl::Status Judgement::LabelSamples(const Tensor& scores,

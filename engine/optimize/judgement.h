@@ -42,6 +42,8 @@ class Judgement {
   const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
+  // REQUIRES: guide_.
+  int64_t SamplesToCompare() const;
   absl::Status LabelSamples(const runtime::Tensor& scores,
                             absl::Span<const int64_t> candidates);
   absl::Status MeasureLabelled();

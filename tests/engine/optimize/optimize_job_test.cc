@@ -88,6 +88,20 @@ TEST(OptimizeJobTest, Int8CalibratesAndFreezes) {
   }
 }
 
+TEST(OptimizeJobTest, ClassesAreComparedOnEnoughSamplesToTellTheirShare) {
+  OptimizeRequest request = Request("int8");
+  const std::string data = WriteSamples(320, FreshFolder());
+  request.calibration_arrays = {{"input", JoinPath(data, "x.npy")}};
+  request.labels_path.clear();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
+  ASSERT_EQ(report.outputs_compared_size(), 1);
+  EXPECT_EQ(report.outputs_compared(0).samples(), 200);
+  request.recipe.mutable_verification()->set_samples(30);
+  request.out_folder = FreshFolder();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report less, RunJob(request));
+  EXPECT_EQ(less.outputs_compared(0).samples(), 30);
+}
+
 TEST(OptimizeJobTest, WritesItsArtifactsAndNamesThem) {
   const OptimizeRequest request = Request("int8");
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
