@@ -18,10 +18,13 @@ using Align = Table::Align;
 // Shown of a long list; -o json has all.
 constexpr size_t kMostLayers = 12;
 constexpr int kMostSamples = 10;
+// Beyond it nobody sees a difference, and a lone rounding makes hundreds.
+constexpr double kMostDecibel = 99;
 
 Cell Decibel(double snr) {
   if (std::isnan(snr)) return Cell();
   if (std::isinf(snr)) return Cell::Text(snr > 0 ? "equal" : "lost");
+  if (snr > kMostDecibel) return Cell::Text("> 99 dB");
   return Cell::Text(absl::StrFormat("%.1f dB", snr));
 }
 
