@@ -54,6 +54,8 @@ class Reader {
   // False when the file is no whole JPEG. No object with a destructor may live
   // in these two frames: longjmp skips them.
   bool ReadHeader(absl::string_view bytes, int channels) {
+    // Before the jump, which may undo changes of what is in registers.
+    channels_ = channels;
     if (setjmp(errors_.jump) != 0) return false;
     jpeg_create_decompress(&info_);
     jpeg_mem_src(&info_, reinterpret_cast<const unsigned char*>(bytes.data()),
@@ -61,8 +63,7 @@ class Reader {
     jpeg_read_header(&info_, TRUE);
     // Inverted CMYK, as cameras' software writes it, is not RGB to libjpeg.
     if (info_.num_components == 4) return Fail("CMYK pictures are not read");
-    const int own = info_.num_components == 1 ? 1 : 3;
-    channels_ = channels != 0 ? channels : own;
+    if (channels_ == 0) channels_ = info_.num_components == 1 ? 1 : 3;
     return true;
   }
   bool Decode(const JpegOptions& options, TakeMemory take) {
