@@ -21,12 +21,10 @@ namespace {
 class SqliteMetadataStore final : public MetadataStore {
  public:
   SqliteMetadataStore(std::string path, std::unique_ptr<SqliteDatabase> writer,
-                      std::unique_ptr<SqliteDatabase> pruner,
                       std::unique_ptr<SqliteDatabase> reader,
                       std::unique_ptr<SqliteDatabase> results_reader)
       : path_(std::move(path)),
         writer_(std::move(writer)),
-        pruner_(std::move(pruner)),
         reader_(std::move(reader)),
         results_reader_(std::move(results_reader)) {}
 
@@ -88,10 +86,10 @@ class SqliteMetadataStore final : public MetadataStore {
   absl::StatusOr<RetentionCounts> Prune(
       const RetentionPolicy& policy) override {
     absl::MutexLock lock(&writer_mutex_);
-    SqliteTransaction transaction(*pruner_);
+    SqliteTransaction transaction(*writer_);
     OPTFARM_RETURN_IF_ERROR(transaction.status());
     OPTFARM_ASSIGN_OR_RETURN(RetentionCounts counts,
-                             sqlite::Prune(*pruner_, policy));
+                             sqlite::Prune(*writer_, policy));
     OPTFARM_RETURN_IF_ERROR(transaction.Commit());
     return counts;
   }
@@ -155,8 +153,6 @@ class SqliteMetadataStore final : public MetadataStore {
   absl::Mutex writer_mutex_;
   const std::unique_ptr<SqliteDatabase> writer_
       ABSL_PT_GUARDED_BY(writer_mutex_);
-  const std::unique_ptr<SqliteDatabase> pruner_
-      ABSL_PT_GUARDED_BY(writer_mutex_);
   absl::Mutex reader_mutex_;
   const std::unique_ptr<SqliteDatabase> reader_
       ABSL_PT_GUARDED_BY(reader_mutex_);
@@ -180,11 +176,6 @@ absl::StatusOr<std::unique_ptr<MetadataStore>> Open(const std::string& path,
                            SqliteDatabase::Open(path));
   OPTFARM_RETURN_IF_ERROR(CheckIntegrity(*writer));
   OPTFARM_RETURN_IF_ERROR(MigrateSqlite(*writer, AllSqliteMigrations(), now));
-  OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> pruner,
-                           SqliteDatabase::Open(path));
-  // What refers to a job is deleted before it; looking for more would read all
-  // measurements for each task.
-  OPTFARM_RETURN_IF_ERROR(pruner->Run("PRAGMA foreign_keys = OFF"));
   OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> reader,
                            SqliteDatabase::Open(path));
   OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> results_reader,
@@ -192,8 +183,7 @@ absl::StatusOr<std::unique_ptr<MetadataStore>> Open(const std::string& path,
   // What series are judged by stays in memory from one question to the next.
   OPTFARM_RETURN_IF_ERROR(results_reader->Run("PRAGMA cache_size = -65536"));
   return std::make_unique<SqliteMetadataStore>(
-      path, std::move(writer), std::move(pruner), std::move(reader),
-      std::move(results_reader));
+      path, std::move(writer), std::move(reader), std::move(results_reader));
 }
 
 }  // namespace

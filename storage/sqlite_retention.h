@@ -10,7 +10,6 @@
 namespace optfarm::storage::sqlite {
 
 // MetadataStore::Prune. REQUIRES: a transaction is open.
-// ENSURES: nothing refers to what is gone, foreign keys enforced or not.
 absl::StatusOr<RetentionCounts> Prune(SqliteDatabase& db,
                                       const RetentionPolicy& policy);
 

@@ -389,8 +389,10 @@ constexpr char kResultsByTime[] = R"sql(
 CREATE INDEX measurements_by_time ON measurements(create_time);
 )sql";
 
-// For retention, which lets go of jobs.
-constexpr char kActionsByJob[] = R"sql(
+// For retention: a task or job that goes is looked for in all that may refer
+// to it.
+constexpr char kReferences[] = R"sql(
+CREATE INDEX measurements_by_task ON measurements(task_id);
 CREATE INDEX action_cache_by_job ON action_cache(job_id);
 )sql";
 
@@ -405,7 +407,7 @@ constexpr SqliteMigration kMigrations[] = {
     {"projects", kProjects},
     {"sums of each series", kSeriesSums},
     {"results by time", kResultsByTime},
-    {"answers from earlier work by job", kActionsByJob},
+    {"measurements by task, answers from earlier work by job", kReferences},
 };
 
 }  // namespace
