@@ -1,8 +1,5 @@
 // audio_functions.h for any vector type of doubles (doubles_avx512_inl.h says
-// what it has). A transform of real values is that of half as many complex
-// ones, taken apart. Its passes are Stockham's, of radix 8 and 4: the places of
-// the first lie side by side only after its results are transposed, those of
-// all others do from the start, and nothing is put in order at the end.
+// what it has), with the transforms of fourier_inl.h.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_FAST_AUDIO_INL_H_
 #define OPTFARM_ENGINE_RUNTIME_FAST_AUDIO_INL_H_
@@ -11,6 +8,7 @@
 
 #include "engine/runtime/fast/always_inline.h"
 #include "engine/runtime/fast/audio_functions.h"
+#include "engine/runtime/fast/fourier_inl.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -23,6 +21,9 @@ struct OneDouble {
 
   static OPTFARM_INLINE double Broadcast(double x) { return x; }
   static OPTFARM_INLINE double Load(const double* p) { return *p; }
+  static OPTFARM_INLINE void Store(double* p, double x) { *p = x; }
+  // The second operand comes through when it is NaN.
+  static OPTFARM_INLINE double Max(double a, double b) { return b < a ? a : b; }
   static OPTFARM_INLINE double MultiplyAdd(double a, double b, double c) {
     return __builtin_fma(a, b, c);
   }
@@ -39,182 +40,36 @@ struct AudioOf {
   using Words = typename Vector::Words;
   static constexpr int kLanes = Vector::kLanes;
 
-  struct Complex {
-    Register re;
-    Register im;
+  // Where a spectrum's values are: in order, or in a transform's rows.
+  struct Places {
+    int64_t rows = 1;
+    // UNITS: values from one slice to the next.
+    int64_t slice = 0;
+
+    int64_t Of(int64_t bin) const {
+      return bin % rows * FourierPitch(kLanes) + bin / rows;
+    }
   };
 
-  static OPTFARM_INLINE Complex Sum(Complex a, Complex b) {
-    return {a.re + b.re, a.im + b.im};
-  }
-  static OPTFARM_INLINE Complex Difference(Complex a, Complex b) {
-    return {a.re - b.re, a.im - b.im};
-  }
-  static OPTFARM_INLINE Complex Times(Complex a, Register re, Register im) {
-    return {Vector::MultiplySubtract(a.re, re, a.im * im),
-            Vector::MultiplyAdd(a.re, im, a.im * re)};
-  }
-
-  // The transform of four values.
-  static OPTFARM_INLINE void Butterfly4(Complex* x) {
-    const Complex s0 = Sum(x[0], x[2]), d0 = Difference(x[0], x[2]);
-    const Complex s1 = Sum(x[1], x[3]), d1 = Difference(x[1], x[3]);
-    x[0] = Sum(s0, s1);
-    x[1] = {d0.re + d1.im, d0.im - d1.re};
-    x[2] = Difference(s0, s1);
-    x[3] = {d0.re - d1.im, d0.im + d1.re};
-  }
-
-  // The transform of eight values.
-  static OPTFARM_INLINE void Butterfly8(Complex* x) {
-    const Register half_root = Vector::Broadcast(0.70710678118654752440);
-    Complex even[4], odd[4];
-    for (int i = 0; i < 4; ++i) {
-      even[i] = Sum(x[i], x[i + 4]);
-      odd[i] = Difference(x[i], x[i + 4]);
-    }
-    // Times the eighth roots of one.
-    odd[1] = {(odd[1].re + odd[1].im) * half_root,
-              (odd[1].im - odd[1].re) * half_root};
-    odd[2] = {odd[2].im, -odd[2].re};
-    odd[3] = {(odd[3].im - odd[3].re) * half_root,
-              -(odd[3].re + odd[3].im) * half_root};
-    Butterfly4(even);
-    Butterfly4(odd);
-    for (int i = 0; i < 4; ++i) {
-      x[2 * i] = even[i];
-      x[2 * i + 1] = odd[i];
-    }
-  }
-
-  // Pairs of samples, of those within the window, as complex values.
-  static OPTFARM_INLINE Complex LoadWindowed(const SpectrogramSlices& s,
-                                             const float* samples, int64_t at) {
-    if (2 * at >= s.window) {
-      return {Vector::Broadcast(0), Vector::Broadcast(0)};
-    }
-    Complex x;
-    Vector::LoadPairs(samples + 2 * at, &x.re, &x.im);
-    return {x.re * Vector::Load(s.even + at), x.im * Vector::Load(s.odd + at)};
-  }
-
-  // The first pass, of radix 8, from samples; turns side by side.
-  static void RunFirst(const SpectrogramSlices& s, const float* samples,
-                       double* re, double* im) {
-    const FourierPass& pass = s.passes[0];
-    for (int64_t p = 0; p < pass.count; p += kLanes) {
-      Complex x[8];
-      for (int k = 0; k < 8; ++k) {
-        x[k] = LoadWindowed(s, samples, p + k * pass.count);
-      }
-      Butterfly8(x);
-      Register parts_re[8], parts_im[8];
-      parts_re[0] = x[0].re;
-      parts_im[0] = x[0].im;
-      for (int k = 1; k < 8; ++k) {
-        const int64_t at = (k - 1) * pass.count + p;
-        x[k] =
-            Times(x[k], Vector::Load(pass.re + at), Vector::Load(pass.im + at));
-        parts_re[k] = x[k].re;
-        parts_im[k] = x[k].im;
-      }
-      for (int k = 0; k < 8; k += kLanes) {
-        Vector::Transpose(parts_re + k);
-        Vector::Transpose(parts_im + k);
-        for (int i = 0; i < kLanes; ++i) {
-          Vector::Store(re + 8 * (p + i) + k, parts_re[k + i]);
-          Vector::Store(im + 8 * (p + i) + k, parts_im[k + i]);
-        }
+  // Bins [begin, end) of one slice from its rows.
+  static void PutInOrder(const float* from, int64_t rows, int64_t begin,
+                         int64_t end, float* to) {
+    int64_t bin = begin / rows * rows;
+    for (; bin + rows <= end; bin += rows) {
+      const float* column = from + bin / rows;
+      for (int64_t row = 0; row < rows; ++row) {
+        to[bin + row] = column[row * FourierPitch(kLanes)];
       }
     }
-  }
-
-  // A later pass; places side by side.
-  template <int kRadix>
-  static void RunPass(const FourierPass& pass, const double* from_re,
-                      const double* from_im, double* re, double* im) {
-    for (int64_t p = 0; p < pass.count; ++p) {
-      const double* root_re = pass.re + p * (kRadix - 1);
-      const double* root_im = pass.im + p * (kRadix - 1);
-      for (int64_t q = 0; q < pass.stride; q += kLanes) {
-        Complex x[kRadix];
-        for (int k = 0; k < kRadix; ++k) {
-          const int64_t at = q + pass.stride * (p + pass.count * k);
-          x[k] = {Vector::Load(from_re + at), Vector::Load(from_im + at)};
-        }
-        if constexpr (kRadix == 8) {
-          Butterfly8(x);
-        } else {
-          Butterfly4(x);
-        }
-        // The last pass has one turn, whose roots are one.
-        for (int k = 1; k < kRadix && pass.count > 1; ++k) {
-          x[k] = Times(x[k], Vector::Broadcast(root_re[k - 1]),
-                       Vector::Broadcast(root_im[k - 1]));
-        }
-        for (int k = 0; k < kRadix; ++k) {
-          const int64_t at = q + pass.stride * (kRadix * p + k);
-          Vector::Store(re + at, x[k].re);
-          Vector::Store(im + at, x[k].im);
-        }
-      }
-    }
-  }
-
-  // Of twice a value, its power or magnitude.
-  static OPTFARM_INLINE Register Measure(Register re, Register im,
-                                         bool is_squared) {
-    const Register power =
-        Vector::MultiplyAdd(re, re, im * im) * Vector::Broadcast(0.25);
-    return is_squared ? power : Vector::Sqrt(power);
-  }
-
-  // From the transform of even + i * odd values to that of all: values k and
-  // size - k come from places k and size - k.
-  static void TakeApart(const SpectrogramSlices& s, const double* re,
-                        const double* im, float* out) {
-    const Register first = Vector::Broadcast(2 * (re[0] + im[0]));
-    const Register last = Vector::Broadcast(2 * (re[0] - im[0]));
-    const Register zero = Vector::Broadcast(0);
-    for (int64_t k = 1; 2 * k <= s.size; k += kLanes) {
-      const int64_t j = s.size - k - (kLanes - 1);
-      const Register re_k = Vector::Load(re + k);
-      const Register im_k = Vector::Load(im + k);
-      const Register re_j = Vector::Reverse(Vector::Load(re + j));
-      const Register im_j = Vector::Reverse(Vector::Load(im + j));
-      const Complex even = {re_k + re_j, im_k - im_j};
-      const Complex odd =
-          Times({im_k + im_j, re_j - re_k}, Vector::Load(s.root_re + k),
-                Vector::Load(s.root_im + k));
-      Vector::StoreFloats(
-          out + k, Measure(even.re + odd.re, even.im + odd.im, s.is_squared));
-      // The other one is the conjugate's.
-      Vector::StoreFloats(
-          out + j, Vector::Reverse(Measure(even.re - odd.re, even.im - odd.im,
-                                           s.is_squared)));
-    }
-    float ends[kLanes];
-    Vector::StoreFloats(ends, Measure(first, zero, s.is_squared));
-    out[0] = ends[0];
-    Vector::StoreFloats(ends, Measure(last, zero, s.is_squared));
-    out[s.size] = ends[0];
+    const Places places = {rows, 0};
+    for (; bin < end; ++bin) to[bin] = from[places.Of(bin)];
   }
 
   static void Spectrogram(const SpectrogramSlices& s) {
-    double* const re[2] = {s.scratch, s.scratch + 2 * s.size};
-    double* const im[2] = {s.scratch + s.size, s.scratch + 3 * s.size};
     for (int64_t slice = 0; slice < s.slices; ++slice) {
-      RunFirst(s, s.samples + slice * s.stride, re[0], im[0]);
-      int at = 0;
-      for (int i = 1; i < s.pass_count; ++i, at = 1 - at) {
-        const FourierPass& pass = s.passes[i];
-        if (pass.radix == 8) {
-          RunPass<8>(pass, re[at], im[at], re[1 - at], im[1 - at]);
-        } else {
-          RunPass<4>(pass, re[at], im[at], re[1 - at], im[1 - at]);
-        }
-      }
-      TakeApart(s, re[at], im[at], s.out + slice * (s.size + 1));
+      FourierOf<Vector>::Transform(s, s.samples + slice * s.stride, s.rows);
+      PutInOrder(s.rows, s.size / FourierRow(kLanes), 0, s.size + 1,
+                 s.out + slice * (s.size + 1));
     }
   }
 
@@ -245,39 +100,62 @@ struct AudioOf {
                exponent, Vector::Broadcast(0.69314718055994530942), log_m));
   }
 
-  static OPTFARM_INLINE Register SumBand(const MelSlices& s, int64_t band,
-                                         const double* magnitudes) {
-    Register sum = Vector::Broadcast(0);
-    const int64_t* edges = s.edges + band;
-    for (int64_t i = edges[0]; i < edges[1]; ++i) {
+  // What bins [begin, end) give: their sum with their weights, and all of them.
+  struct Shares {
+    Register weighted;
+    Register all;
+  };
+  static OPTFARM_INLINE Shares SumBins(const MelSlices& s, int64_t begin,
+                                       int64_t end, const double* magnitudes) {
+    Shares shares = {Vector::Broadcast(0), Vector::Broadcast(0)};
+    for (int64_t i = begin; i < end; ++i) {
       const Register magnitude = Vector::Load(magnitudes + i * kLanes);
-      sum = sum + (magnitude - magnitude * Vector::Broadcast(s.weights[i]));
+      shares.weighted = Vector::MultiplyAdd(
+          magnitude, Vector::Broadcast(s.weights[i]), shares.weighted);
+      shares.all = shares.all + magnitude;
     }
-    for (int64_t i = edges[1]; i < edges[2]; ++i) {
-      sum = sum + Vector::Load(magnitudes + i * kLanes) *
-                      Vector::Broadcast(s.weights[i]);
-    }
-    return sum;
+    return shares;
   }
 
-  // The magnitudes of bins [begin, end) of kLanes slices, slice by slice in the
-  // places of a vector.
+  static OPTFARM_INLINE void SumBands(const MelSlices& s,
+                                      const double* magnitudes, double* sums) {
+    Shares before = SumBins(s, s.edges[0], s.edges[1], magnitudes);
+    for (int64_t band = 0; band < s.bands; ++band) {
+      const Shares shares =
+          SumBins(s, s.edges[band + 1], s.edges[band + 2], magnitudes);
+      Vector::Store(
+          sums + band * kLanes,
+          Vector::Max(Vector::Broadcast(s.least),
+                      before.all - before.weighted + shares.weighted));
+      before = shares;
+    }
+  }
+
+  // The magnitudes of the bins that bands take, of kLanes slices, slice by
+  // slice in the places of a vector. There is room for `bins` of them.
   static OPTFARM_INLINE void FindMagnitudes(const MelSlices& s,
                                             const float* spectrum,
+                                            const Places& places,
                                             const int32_t* offsets,
                                             double* magnitudes) {
     const int64_t end = s.edges[s.bands + 1];
-    int64_t i = s.edges[0];
-    for (; i < end && i + kLanes <= s.bins; i += kLanes) {
-      Register powers[kLanes];
-      Vector::LoadColumns(spectrum + i, offsets, powers);
-      for (int k = 0; k < kLanes; ++k) {
-        Vector::Store(magnitudes + (i + k) * kLanes, Vector::Sqrt(powers[k]));
+    const int64_t step = places.rows * kLanes;
+    int64_t i = s.edges[0] / step * step;
+    // A few that are left are taken one by one.
+    for (; end - i >= kLanes && i + step <= s.bins; i += step) {
+      for (int64_t row = 0; row < places.rows; ++row) {
+        Register powers[kLanes];
+        Vector::LoadColumns(spectrum + places.Of(i + row), offsets, powers);
+        double* to = magnitudes + (i + row) * kLanes;
+        for (int k = 0; k < kLanes; ++k) {
+          Vector::Store(to + k * places.rows * kLanes, Vector::Sqrt(powers[k]));
+        }
       }
     }
     for (; i < end; ++i) {
-      Vector::Store(magnitudes + i * kLanes,
-                    Vector::Sqrt(Vector::LoadAt(spectrum + i, offsets)));
+      Vector::Store(
+          magnitudes + i * kLanes,
+          Vector::Sqrt(Vector::LoadAt(spectrum + places.Of(i), offsets)));
     }
   }
 
@@ -317,22 +195,18 @@ struct AudioOf {
   }
 
   // kLanes slices at once, one in each place of a vector.
-  static void RunTogether(const MelSlices& s, const float* spectrum, int count,
-                          float* out) {
+  static void RunTogether(const MelSlices& s, const float* spectrum,
+                          const Places& places, int count, float* out) {
     double* const magnitudes = s.scratch;
     double* const logs = s.scratch + s.bins * kLanes;
     // Places without a slice repeat the last one.
     int32_t offsets[kLanes];
     for (int lane = 0; lane < kLanes; ++lane) {
-      offsets[lane] =
-          static_cast<int32_t>((lane < count ? lane : count - 1) * s.bins);
+      offsets[lane] = static_cast<int32_t>((lane < count ? lane : count - 1) *
+                                           places.slice);
     }
-    FindMagnitudes(s, spectrum, offsets, magnitudes);
-    for (int64_t band = 0; band < s.bands; ++band) {
-      Vector::Store(logs + band * kLanes,
-                    Vector::Max(Vector::Broadcast(s.least),
-                                SumBand(s, band, magnitudes)));
-    }
+    FindMagnitudes(s, spectrum, places, offsets, magnitudes);
+    SumBands(s, magnitudes, logs);
     for (int64_t band = 0; band < s.bands; ++band) {
       Vector::Store(logs + band * kLanes,
                     Log(Vector::Load(logs + band * kLanes)));
@@ -355,10 +229,7 @@ struct AudioOf {
       Vector::Store(magnitudes + i,
                     Vector::Sqrt(Vector::Broadcast(spectrum[i])));
     }
-    for (int64_t band = 0; band < s.bands; ++band) {
-      const double sum = One::SumBand(s, band, magnitudes);
-      logs[band] = sum < s.least ? s.least : sum;
-    }
+    One::SumBands(s, magnitudes, logs);
     // Those behind the last band are nobody's.
     for (int64_t band = 0; band < s.bands; band += kLanes) {
       Vector::Store(logs + band, Log(Vector::Load(logs + band)));
@@ -366,28 +237,53 @@ struct AudioOf {
     One::RunAllCosines(s, logs, 1, out);
   }
 
+  // How many slices are taken together of those that are left. A quarter of a
+  // vector takes as long one by one.
+  static OPTFARM_INLINE int64_t Together(int64_t left) {
+    if (left <= kLanes / 4) return 1;
+    return left < kLanes ? left : kLanes;
+  }
+
   static void Mel(const MelSlices& s) {
-    // A quarter of a vector takes as long in both ways.
-    constexpr int64_t kFew = kLanes / 4;
     for (int64_t first = 0; first < s.slices;) {
       const float* spectrum = s.spectrum + first * s.bins;
       float* const out = s.out + first * s.coefficients;
-      const int64_t left = s.slices - first;
-      if (left <= kFew) {
+      const int64_t count = Together(s.slices - first);
+      if (count == 1) {
         RunAlone(s, spectrum, out);
-        ++first;
       } else {
-        RunTogether(s, spectrum,
-                    static_cast<int>(left < kLanes ? left : kLanes), out);
-        first += kLanes;
+        RunTogether(s, spectrum, {1, s.bins}, static_cast<int>(count), out);
       }
+      first += count;
+    }
+  }
+
+  static void Coefficients(const SpectrogramSlices& s, const MelSlices& mel) {
+    const int64_t rows = s.size / FourierRow(kLanes);
+    const int64_t room = rows * FourierPitch(kLanes);
+    for (int64_t first = 0; first < s.slices;) {
+      const int64_t count = Together(s.slices - first);
+      for (int64_t i = 0; i < count; ++i) {
+        FourierOf<Vector>::Transform(s, s.samples + (first + i) * s.stride,
+                                     s.rows + i * room);
+      }
+      float* const out = mel.out + first * mel.coefficients;
+      if (count == 1) {
+        PutInOrder(s.rows, rows, mel.edges[0], mel.edges[mel.bands + 1],
+                   mel.ordered);
+        RunAlone(mel, mel.ordered, out);
+      } else {
+        RunTogether(mel, s.rows, {rows, room}, static_cast<int>(count), out);
+      }
+      first += count;
     }
   }
 };
 
 template <typename Vector>
 constexpr AudioFunctions AudioFunctionsOf() {
-  return {&AudioOf<Vector>::Spectrogram, &AudioOf<Vector>::Mel};
+  return {Vector::kLanes, &AudioOf<Vector>::Spectrogram, &AudioOf<Vector>::Mel,
+          &AudioOf<Vector>::Coefficients};
 }
 
 }  // namespace optfarm::runtime

@@ -37,6 +37,11 @@ struct Doubles256 {
                                                   Register c) {
     return _mm256_fmsub_pd(a, b, c);
   }
+  // c - a * b.
+  static OPTFARM_INLINE Register SubtractProduct(Register a, Register b,
+                                                 Register c) {
+    return _mm256_fnmadd_pd(a, b, c);
+  }
   // The second operand comes through when one is NaN.
   static OPTFARM_INLINE Register Max(Register a, Register b) {
     return _mm256_max_pd(a, b);
@@ -48,13 +53,13 @@ struct Doubles256 {
     const Register is_finite = _mm256_cmp_pd(nothing, nothing, _CMP_ORD_Q);
     return _mm256_blendv_pd(a, b, is_finite);
   }
-  // Samples 0, 2, 4, 6 and 1, 3, 5, 7 of 8.
-  static OPTFARM_INLINE void LoadPairs(const float* p, Register* even,
-                                       Register* odd) {
-    const __m256i order = _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7);
-    const __m256 parted = _mm256_permutevar8x32_ps(_mm256_loadu_ps(p), order);
-    *even = _mm256_cvtps_pd(_mm256_castps256_ps128(parted));
-    *odd = _mm256_cvtps_pd(_mm256_extractf128_ps(parted, 1));
+  // Products 0, 2, 4, 6 and 1, 3, 5, 7 of 8 with their factors.
+  static OPTFARM_INLINE void LoadProducts(const float* p, const double* factors,
+                                          Register* even, Register* odd) {
+    const Register low = LoadFloats(p) * Load(factors);
+    const Register high = LoadFloats(p + kLanes) * Load(factors + kLanes);
+    *even = _mm256_permute4x64_pd(_mm256_unpacklo_pd(low, high), 0xd8);
+    *odd = _mm256_permute4x64_pd(_mm256_unpackhi_pd(low, high), 0xd8);
   }
   // One value at each of the offsets.
   static OPTFARM_INLINE Register LoadAt(const float* p,
@@ -79,12 +84,14 @@ struct Doubles256 {
   static OPTFARM_INLINE Register Reverse(Register r) {
     return _mm256_permute4x64_pd(r, 0x1b);
   }
-  // Rows become columns.
-  static OPTFARM_INLINE void Transpose(Register* r) {
-    const Register a = _mm256_unpacklo_pd(r[0], r[1]);
-    const Register b = _mm256_unpackhi_pd(r[0], r[1]);
-    const Register c = _mm256_unpacklo_pd(r[2], r[3]);
-    const Register d = _mm256_unpackhi_pd(r[2], r[3]);
+  // Rows of four as columns.
+  static OPTFARM_INLINE void LoadTransposed(const double* p, Register* r) {
+    Register rows[4];
+    for (int k = 0; k < 4; ++k) rows[k] = Load(p + 4 * k);
+    const Register a = _mm256_unpacklo_pd(rows[0], rows[1]);
+    const Register b = _mm256_unpackhi_pd(rows[0], rows[1]);
+    const Register c = _mm256_unpacklo_pd(rows[2], rows[3]);
+    const Register d = _mm256_unpackhi_pd(rows[2], rows[3]);
     r[0] = _mm256_permute2f128_pd(a, c, 0x20);
     r[1] = _mm256_permute2f128_pd(b, d, 0x20);
     r[2] = _mm256_permute2f128_pd(a, c, 0x31);

@@ -37,6 +37,11 @@ struct Doubles512 {
                                                   Register c) {
     return _mm512_fmsub_pd(a, b, c);
   }
+  // c - a * b.
+  static OPTFARM_INLINE Register SubtractProduct(Register a, Register b,
+                                                 Register c) {
+    return _mm512_fnmadd_pd(a, b, c);
+  }
   // The second operand comes through when one is NaN.
   static OPTFARM_INLINE Register Max(Register a, Register b) {
     return _mm512_max_pd(a, b);
@@ -61,14 +66,15 @@ struct Doubles512 {
     // NaN of both kinds, infinity of both signs.
     return _mm512_mask_mov_pd(b, _mm512_fpclass_pd_mask(a, 0x99), a);
   }
-  // Samples 0, 2, 4, ... and 1, 3, 5, ... of 16.
-  static OPTFARM_INLINE void LoadPairs(const float* p, Register* even,
-                                       Register* odd) {
-    const __m512i order =
-        _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15);
-    const __m512 parted = _mm512_permutexvar_ps(order, _mm512_loadu_ps(p));
-    *even = _mm512_cvtps_pd(_mm512_castps512_ps256(parted));
-    *odd = _mm512_cvtps_pd(_mm512_extractf32x8_ps(parted, 1));
+  // Products 0, 2, 4, ... and 1, 3, 5, ... of 16 with their factors.
+  static OPTFARM_INLINE void LoadProducts(const float* p, const double* factors,
+                                          Register* even, Register* odd) {
+    const Register low = LoadFloats(p) * Load(factors);
+    const Register high = LoadFloats(p + kLanes) * Load(factors + kLanes);
+    const __m512i evens = _mm512_setr_epi64(0, 2, 4, 6, 8, 10, 12, 14);
+    const __m512i odds = _mm512_setr_epi64(1, 3, 5, 7, 9, 11, 13, 15);
+    *even = _mm512_permutex2var_pd(low, evens, high);
+    *odd = _mm512_permutex2var_pd(low, odds, high);
   }
   // One value at each of the offsets.
   static OPTFARM_INLINE Register LoadAt(const float* p,
@@ -109,22 +115,28 @@ struct Doubles512 {
   static OPTFARM_INLINE Register Reverse(Register r) {
     return _mm512_permutexvar_pd(_mm512_setr_epi64(7, 6, 5, 4, 3, 2, 1, 0), r);
   }
-  // Rows become columns.
-  static OPTFARM_INLINE void Transpose(Register* r) {
-    Register pairs[8];
-    for (int i = 0; i < 8; i += 2) {
-      pairs[i] = _mm512_unpacklo_pd(r[i], r[i + 1]);
-      pairs[i + 1] = _mm512_unpackhi_pd(r[i], r[i + 1]);
-    }
-    for (int i = 0; i < 2; ++i) {
-      const Register a = _mm512_shuffle_f64x2(pairs[i], pairs[i + 2], 0x44);
-      const Register b = _mm512_shuffle_f64x2(pairs[i + 4], pairs[i + 6], 0x44);
-      const Register c = _mm512_shuffle_f64x2(pairs[i], pairs[i + 2], 0xee);
-      const Register d = _mm512_shuffle_f64x2(pairs[i + 4], pairs[i + 6], 0xee);
-      r[i] = _mm512_shuffle_f64x2(a, b, 0x88);
-      r[i + 2] = _mm512_shuffle_f64x2(a, b, 0xdd);
-      r[i + 4] = _mm512_shuffle_f64x2(c, d, 0x88);
-      r[i + 6] = _mm512_shuffle_f64x2(c, d, 0xdd);
+  // Rows of eight as columns; halves of rows are put together by loads, which
+  // leave the port that shuffles to others.
+  static OPTFARM_INLINE void LoadTransposed(const double* p, Register* r) {
+    for (int i = 0; i < 8; i += 4) {
+      Register rows[4];
+      for (int k = 0; k < 4; ++k) {
+        const double* from = p + 8 * k + i;
+        rows[k] =
+            _mm512_insertf64x4(_mm512_castpd256_pd512(_mm256_loadu_pd(from)),
+                               _mm256_loadu_pd(from + 32), 1);
+      }
+      // Places 0 1 4 5 and 2 3 6 7 of rows 0 and 2, and of 1 and 3.
+      const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 4, 5, 12, 13);
+      const __m512i high = _mm512_setr_epi64(2, 3, 10, 11, 6, 7, 14, 15);
+      const Register a = _mm512_permutex2var_pd(rows[0], low, rows[2]);
+      const Register b = _mm512_permutex2var_pd(rows[1], low, rows[3]);
+      const Register c = _mm512_permutex2var_pd(rows[0], high, rows[2]);
+      const Register d = _mm512_permutex2var_pd(rows[1], high, rows[3]);
+      r[i] = _mm512_unpacklo_pd(a, b);
+      r[i + 1] = _mm512_unpackhi_pd(a, b);
+      r[i + 2] = _mm512_unpacklo_pd(c, d);
+      r[i + 3] = _mm512_unpackhi_pd(c, d);
     }
   }
 };

@@ -22,6 +22,7 @@ namespace optfarm::runtime {
 namespace {
 
 using ::optfarm::testing::StatusIs;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 class FastAudioTest : public FastKernelsTest {};
@@ -191,6 +192,87 @@ TEST_P(FastAudioTest, AnotherRateOrSizeHasBandsOfItsOwn) {
                                  RunAudio(g, inputs, false));
     ExpectClose(got[0], wanted);
   }
+}
+
+GraphMaker SoundGraph(int64_t window, int64_t stride, bool is_squared,
+                      const MelCase& c) {
+  GraphMaker g = SpectrogramGraph(window, stride, is_squared);
+  g.def()->mutable_node(1)->set_name("spectrum");
+  g.Placeholder("rate", tensorflow::DT_INT32);
+  g.Node("y", "Mfcc", {"spectrum", "rate"})
+      .Int("filterbank_channel_count", c.bands)
+      .Int("dct_coefficient_count", c.coefficients);
+  tensorflow::NodeDef* node = g.def()->mutable_node(3);
+  graph::SetFloat(node, "upper_frequency_limit", c.upper);
+  graph::SetFloat(node, "lower_frequency_limit", c.lower);
+  return g;
+}
+
+TEST_P(FastAudioTest, CoefficientsOfSoundAgree) {
+  // The lower half of the spectrum, all of it, bands that end and begin within
+  // a vector; slices that fill a vector and that do not.
+  const std::vector<MelCase> cases = {{4000, 20, 40, 13},
+                                      {7600, 125, 30, 20},
+                                      {3000, 1000, 5, 5},
+                                      {4100, 3000, 4, 3}};
+  for (int64_t window : {65, 250, 256, 480, 640, 1000, 1100, 9000}) {
+    for (const MelCase& c : cases) {
+      for (int64_t channels : {1, 2}) {
+        const GraphMaker g = SoundGraph(window, window / 2, channels == 1, c);
+        SCOPED_TRACE(absl::StrCat(window, " samples up to ", c.upper, " Hz, ",
+                                  channels, " channels"));
+        const std::vector<Tensor> inputs = {
+            Random({5 * window + 3, channels}, -1, 1),
+            Tensor::Scalar<int32_t>(16000)};
+        OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor wanted,
+                                     RunAudio(g, inputs, false));
+        for (int threads : {1, 3}) {
+          OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor got,
+                                       RunAudio(g, inputs, true, threads));
+          // A power that rounds to the next float moves what cancels out.
+          ExpectClose(got, wanted, {.relative = 1.2e-7f, .of_largest = 1e-8f});
+        }
+      }
+    }
+  }
+}
+
+TEST_P(FastAudioTest, CoefficientsWithoutASpectrogramAreTheSame) {
+  const GraphMaker g = SoundGraph(640, 320, true, {4000, 20, 40, 10});
+  const std::vector<Tensor> inputs = {Random({16000, 1}, -1, 1),
+                                      Tensor::Scalar<int32_t>(16000)};
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result alone,
+                               RunGraph(g, "x,rate", inputs, "y", true));
+  EXPECT_THAT(alone.ops, ElementsAre("AudioSpectrogram+Mfcc"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Result both, RunGraph(g, "x,rate", inputs, "y,spectrum", true));
+  EXPECT_EQ(both.values[1].shape(), Shape({1, 49, 513}));
+  EXPECT_THAT(both.ops, ElementsAre("AudioSpectrogram", "Mfcc"));
+  const Tensor& got = alone.values[0];
+  EXPECT_EQ(std::memcmp(got.raw(), both.values[0].raw(), got.TotalBytes()), 0);
+}
+
+TEST_P(FastAudioTest, SilentAndShortSoundsHaveCoefficients) {
+  const GraphMaker g = SoundGraph(640, 640, true, {4000, 20, 40, 10});
+  Tensor audio = *Tensor::Zeros(tensorflow::DT_FLOAT, {1280, 1});
+  audio.data<float>()[1000] = std::numeric_limits<float>::quiet_NaN();
+  const Tensor rate = Tensor::Scalar<int32_t>(16000);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor got,
+                               RunAudio(g, {audio, rate}, true));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor wanted,
+                               RunAudio(g, {audio, rate}, false));
+  ExpectClose(got, wanted, {.relative = 1.2e-7f, .of_largest = 1e-12f});
+  EXPECT_TRUE(std::isnan(got.flat<float>()[10]));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Tensor none, RunAudio(g, {Random({639, 1}, -1, 1), rate}, true));
+  EXPECT_EQ(none.shape(), Shape({1, 0, 10}));
+}
+
+TEST_P(FastAudioTest, SoundThatIsNoMatrixIsRefused) {
+  EXPECT_THAT(
+      RunAudio(SoundGraph(640, 640, true, {4000, 20, 40, 10}),
+               {Random({1280}, 0, 1), Tensor::Scalar<int32_t>(16000)}, true),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("rank")));
 }
 
 TEST_P(FastAudioTest, BandsBeyondTheSpectrumAreRefused) {
