@@ -14,6 +14,8 @@ void FuseFloatConvolutions(const FusionContext& context, PlanEditor* plan);
 void FuseFloatDepthwise(const FusionContext& context, PlanEditor* plan);
 // MatMul -> bias -> sum -> rectifier on floats (float_matmul_fusion.cc).
 void FuseFloatMatMuls(const FusionContext& context, PlanEditor* plan);
+// The products of an LSTM's steps (recurrent_fusion.cc).
+void FuseRecurrentLayers(const FusionContext& context, PlanEditor* plan);
 // MaxPool and AvgPool on floats (float_pooling_fusion.cc).
 void ReplaceFloatPools(const FusionContext& context, PlanEditor* plan);
 // Functions of elements that follow one another, on floats

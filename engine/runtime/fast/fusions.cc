@@ -119,11 +119,17 @@ void FusionContext::LinkReaders(const ExecutionPlan& plan) const {
 
 absl::Span<const NamedFusion> AllFusions() {
   static constexpr NamedFusion kFusions[] = {
-      {"int8", FuseInt8Layers},          {"convolution", FuseFloatConvolutions},
-      {"depthwise", FuseFloatDepthwise}, {"matmul", FuseFloatMatMuls},
-      {"pool", ReplaceFloatPools},       {"join", JoinInPlace},
-      {"separable", FuseSeparables},     {"audio", ReplaceAudio},
-      {"softmax", FuseSoftmaxes},        {"elements", FuseElements},
+      {"int8", FuseInt8Layers},
+      {"convolution", FuseFloatConvolutions},
+      {"depthwise", FuseFloatDepthwise},
+      {"recurrent", FuseRecurrentLayers},
+      {"matmul", FuseFloatMatMuls},
+      {"pool", ReplaceFloatPools},
+      {"join", JoinInPlace},
+      {"separable", FuseSeparables},
+      {"audio", ReplaceAudio},
+      {"softmax", FuseSoftmaxes},
+      {"elements", FuseElements},
   };
   return kFusions;
 }
