@@ -196,4 +196,12 @@ absl::StatusOr<Net> LoadNet(const std::string& name,
   return net;
 }
 
+absl::StatusOr<std::unique_ptr<runtime::Session>> MakeSession(
+    const Net& net, runtime::ThreadPool* pool, bool fast_kernels) {
+  runtime::SessionOptions options;
+  options.pool = pool;
+  options.fast_kernels = fast_kernels;
+  return runtime::Session::Create(net.graph, net.inputs, net.outputs, options);
+}
+
 }  // namespace optfarm::bench

@@ -3,13 +3,16 @@
 #ifndef OPTFARM_TESTS_BENCH_BENCH_NET_H_
 #define OPTFARM_TESTS_BENCH_BENCH_NET_H_
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
+#include "engine/runtime/session.h"
 #include "engine/runtime/tensor.h"
+#include "engine/runtime/thread_pool.h"
 
 namespace optfarm::bench {
 
@@ -44,6 +47,10 @@ struct Net {
 // ERRORS: InvalidArgument for what the net does not have; those of reading and
 // transforming it.
 absl::StatusOr<Net> LoadNet(const std::string& name, const NetOptions& options);
+
+// OWNERSHIP: `pool` is the caller's and outlives the session.
+absl::StatusOr<std::unique_ptr<runtime::Session>> MakeSession(
+    const Net& net, runtime::ThreadPool* pool, bool fast_kernels);
 
 }  // namespace optfarm::bench
 
