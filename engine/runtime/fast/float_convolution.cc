@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "engine/runtime/fast/winograd_convolution.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -132,7 +133,8 @@ class Patches {
 
 class FloatConvolutionKernel final : public JoinableKernel,
                                      public WeightReader,
-                                     public PixelLayer {
+                                     public PixelLayer,
+                                     public WinogradLayer {
  public:
   explicit FloatConvolutionKernel(FloatConvolution c)
       : c_(std::move(c)), zeros_(c_.filter_shape.dim(1) * channels(), 0.0f) {}
@@ -225,6 +227,12 @@ class FloatConvolutionKernel final : public JoinableKernel,
     product.out = place.data;
     product.row_stride = place.pixel_stride;
     product.rows = image.dim(0) * window.y.out * window.x.out;
+    const WinogradImages images = {image.data<float>(), image.dim(0),
+                                   channels(), window, zeros_.data()};
+    if (transforms() != nullptr && FavorsWinograd(images, c_.panels.columns)) {
+      return ConvolveByWinograd(*transforms(), product, images,
+                                context->pool());
+    }
     const bool by_rows = ReadsByRows(window.x);
     product.taps = by_rows ? window.y.size : window.y.size * window.x.size;
     product.run = by_rows ? window.x.size * channels() : channels();
@@ -259,6 +267,7 @@ std::unique_ptr<Kernel> MakeFloatConvolution(const FusionContext& context,
   // A sum may be written over what is added.
   if (!has_residual) traits.joinable = kernel.get();
   if (kernel->IsPixelwise()) traits.pixels = kernel.get();
+  traits.winograd = kernel.get();
   return kernel;
 }
 

@@ -1,11 +1,10 @@
 #include "engine/runtime/fast/float_panels.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
 
+#include "engine/runtime/fast/parts.h"
 #include "engine/runtime/run_bounds.h"
 #include "engine/runtime/scratch.h"
 
@@ -19,21 +18,6 @@ constexpr int64_t kMostTiles = 64;
 constexpr int64_t kScratchBytes = 128 * 1024;
 // UNITS: multiply-adds worth handing to another thread.
 constexpr int64_t kGrain = 64 * 1024;
-
-// UNITS: bytes of input that are worked on panel after panel: what a level-2
-// cache keeps beside a panel.
-int64_t BlockBytes() {
-#if defined(_SC_LEVEL2_CACHE_SIZE)
-  static const int64_t size = sysconf(_SC_LEVEL2_CACHE_SIZE);
-#else
-  static const int64_t size = 0;
-#endif
-  return std::max<int64_t>(128 * 1024, size / 2);
-}
-
-int64_t Boundary(int64_t count, int64_t parts, int64_t i) {
-  return count * i / parts;
-}
 
 constexpr int64_t kFewPointers = 128;
 
@@ -219,12 +203,6 @@ class Part {
   const FirstWeights::Place next_;
 };
 
-// How much longer the longest of `parts` equal parts is than their mean.
-double Imbalance(int64_t count, int64_t parts) {
-  return static_cast<double>((count + parts - 1) / parts * parts) /
-         static_cast<double>(count);
-}
-
 // Whether threads share out rows, so that each reads all weights, instead of
 // panels. Weights can be fetched ahead; rows were just written, each part by
 // the thread that has that part again, and are dear to read for others.
@@ -269,6 +247,16 @@ FirstWeights FirstPanels(const FloatPanels& panels, PackedWeights packed) {
           std::min(bytes, kMostBytes)};
 }
 
+FirstWeights::Place NextOf(const FloatProduct& product, int64_t thread,
+                           int64_t threads) {
+  if (product.next == nullptr) return {};
+  // The next image is likely to be the result, and threads to share it out by
+  // SplitsRows.
+  const bool is_shared =
+      product.next->IsLargerThan(4 * product.rows * product.panels.columns);
+  return product.next->Of(is_shared ? thread : 0, threads);
+}
+
 void MultiplyPanelsAlone(const FloatProduct& product, PointAtRows point,
                          FirstWeights::Place next) {
   if (product.rows == 0 || product.panels.columns == 0) return;
@@ -287,15 +275,8 @@ void MultiplyPanels(const FloatProduct& product, PointAtRows point,
   const int64_t work = product.rows * panels.columns * panels.depth;
   const int64_t threads =
       std::clamp<int64_t>(work / kGrain, 1, pool->threads());
-  // The next image is likely to be the result, and threads to share it out by
-  // SplitsRows.
-  const bool is_next_shared =
-      product.next != nullptr &&
-      product.next->IsLargerThan(4 * product.rows * panels.columns);
   const auto next = [&](int64_t thread) {
-    return product.next == nullptr
-               ? FirstWeights::Place()
-               : product.next->Of(is_next_shared ? thread : 0, threads);
+    return NextOf(product, thread, threads);
   };
   if (threads == 1) return MultiplyPanelsAlone(product, point, next(0));
   const bool splits_rows = SplitsRows(product, threads);

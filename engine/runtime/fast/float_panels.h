@@ -74,6 +74,10 @@ struct FloatProduct {
   const FirstWeights* next = nullptr;
 };
 
+// What thread `thread` of `threads` is to fetch before the product is done.
+FirstWeights::Place NextOf(const FloatProduct& product, int64_t thread,
+                           int64_t threads);
+
 // Says where the inputs of rows [first, first + count) stand:
 // to[tap * count + row]. `scratch` is good until the rows are done.
 using PointAtRows = absl::FunctionRef<void(int64_t first, int count,

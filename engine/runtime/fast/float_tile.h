@@ -81,6 +81,9 @@ struct FloatTiles {
 };
 
 inline constexpr int kRowPanels = 6;
+// No set's tiles are higher or wider.
+inline constexpr int kMostTileRows = 16;
+inline constexpr int kMostTileColumns = 32;
 
 // OWNERSHIP: they live as long as the process.
 const FloatTiles& Avx512FloatTiles();

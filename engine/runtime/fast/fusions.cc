@@ -127,6 +127,7 @@ absl::Span<const NamedFusion> AllFusions() {
       {"pool", ReplaceFloatPools},
       {"join", JoinInPlace},
       {"separable", FuseSeparables},
+      {"winograd", UseWinograd},
       {"audio", ReplaceAudio},
       {"softmax", FuseSoftmaxes},
       {"elements", FuseElements},

@@ -32,6 +32,7 @@
 #include "engine/runtime/fast/next_weights.h"
 #include "engine/runtime/fast/plan_editor.h"
 #include "engine/runtime/fast/separable.h"
+#include "engine/runtime/fast/winograd_convolution.h"
 #include "engine/runtime/packed_weights.h"
 
 namespace optfarm::runtime {
@@ -43,6 +44,7 @@ struct KernelTraits {
   JoinableKernel* joinable = nullptr;
   const LineMaker* lines = nullptr;
   const PixelLayer* pixels = nullptr;
+  WinogradLayer* winograd = nullptr;
 };
 
 // What a fusion may use. OWNERSHIP: borrowed.

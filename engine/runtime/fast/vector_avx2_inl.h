@@ -46,6 +46,9 @@ struct Avx2 {
   static OPTFARM_INLINE Register Add(Register a, Register b) {
     return _mm256_add_ps(a, b);
   }
+  static OPTFARM_INLINE Register Subtract(Register a, Register b) {
+    return _mm256_sub_ps(a, b);
+  }
   // The second operand comes through when one is NaN, or both are equal.
   static OPTFARM_INLINE Register Max(Register a, Register b) {
     return _mm256_max_ps(a, b);
@@ -66,6 +69,9 @@ struct Avx2 {
   }
   static OPTFARM_INLINE Register Cap6(Register a) {
     return _mm256_min_ps(_mm256_set1_ps(6.0f), a);
+  }
+  static OPTFARM_INLINE bool HasNan(Register a) {
+    return _mm256_movemask_ps(_mm256_cmp_ps(a, a, _CMP_UNORD_Q)) != 0;
   }
   static OPTFARM_INLINE void Prefetch(const char* p) {
     _mm_prefetch(p, _MM_HINT_T1);

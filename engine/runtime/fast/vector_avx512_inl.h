@@ -45,6 +45,9 @@ struct Avx512 {
   static OPTFARM_INLINE Register Add(Register a, Register b) {
     return _mm512_add_ps(a, b);
   }
+  static OPTFARM_INLINE Register Subtract(Register a, Register b) {
+    return _mm512_sub_ps(a, b);
+  }
   // The second operand comes through when one is NaN, or both are equal.
   static OPTFARM_INLINE Register Max(Register a, Register b) {
     return _mm512_max_ps(a, b);
@@ -68,6 +71,9 @@ struct Avx512 {
   }
   static OPTFARM_INLINE Register Cap6(Register a) {
     return _mm512_min_ps(_mm512_set1_ps(6.0f), a);
+  }
+  static OPTFARM_INLINE bool HasNan(Register a) {
+    return _mm512_cmp_ps_mask(a, a, _CMP_UNORD_Q) != 0;
   }
   static OPTFARM_INLINE void Prefetch(const char* p) {
     _mm_prefetch(p, _MM_HINT_T1);

@@ -42,6 +42,9 @@ struct Neon {
   static OPTFARM_INLINE Register Add(Register a, Register b) {
     return vaddq_f32(a, b);
   }
+  static OPTFARM_INLINE Register Subtract(Register a, Register b) {
+    return vsubq_f32(a, b);
+  }
   // The second operand comes through when one is NaN, or both are equal.
   static OPTFARM_INLINE Register Max(Register a, Register b) {
     return vbslq_f32(vcgtq_f32(a, b), a, b);
@@ -72,6 +75,11 @@ struct Neon {
   static OPTFARM_INLINE Register Cap6(Register a) {
     const Register six = vdupq_n_f32(6.0f);
     return vbslq_f32(vcgtq_f32(a, six), six, a);
+  }
+  static OPTFARM_INLINE bool HasNan(Register a) {
+    const uint32x4_t equal = vceqq_f32(a, a);
+    const uint32x2_t both = vand_u32(vget_low_u32(equal), vget_high_u32(equal));
+    return (vget_lane_u32(both, 0) & vget_lane_u32(both, 1)) == 0;
   }
   static OPTFARM_INLINE void Prefetch(const char* p) {
     __builtin_prefetch(p, 0, 2);

@@ -15,6 +15,7 @@
 
 #include "engine/runtime/fast/float_tile.h"
 #include "engine/runtime/fast/float_window.h"
+#include "engine/runtime/fast/winograd.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -23,21 +24,25 @@ struct Code {
   std::string name;
   const FloatTiles* tiles;
   const FloatWindows* windows;
+  const WinogradTransforms* winograd;
 };
 
 std::vector<Code> CodeOfThisMachine() {
   std::vector<Code> all;
 #if defined(__x86_64__)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    all.push_back({"avx2", &Avx2FloatTiles(), &Avx2FloatWindows()});
+    all.push_back(
+        {"avx2", &Avx2FloatTiles(), &Avx2FloatWindows(), &Avx2Winograd()});
   }
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
       __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512dq")) {
-    all.push_back({"avx512", &Avx512FloatTiles(), &Avx512FloatWindows()});
+    all.push_back({"avx512", &Avx512FloatTiles(), &Avx512FloatWindows(),
+                   &Avx512Winograd()});
   }
 #elif defined(__aarch64__) || defined(__arm__)
-  all.push_back({"neon", &NeonFloatTiles(), &NeonFloatWindows()});
+  all.push_back(
+      {"neon", &NeonFloatTiles(), &NeonFloatWindows(), &NeonWinograd()});
 #endif
   return all;
 }
@@ -277,6 +282,87 @@ TEST(FloatTilesTest, WindowsOfAllSizesAgreeWithPlainLoops) {
         CheckWindow(*code.windows, kind, &random);
         if (HasFatalFailure()) return;
       }
+    }
+  }
+}
+
+// One tile whose pixels are partly missing.
+void CheckWinograd(const WinogradTransforms& winograd, Numbers* random) {
+  const int channels = kWinogradChannels * random->Pick(1, 3);
+  const int width = 16, columns = random->Pick(1, width);
+  // Positions further apart than they are long.
+  const int in_stride = channels + 5, filter_stride = channels * width + 3;
+  const std::vector<float> image = random->Some(kWinogradPositions * channels);
+  const std::vector<float> panel =
+      random->Some(kWinogradTaps * channels * width);
+  const std::vector<float> bias = random->Some(width);
+  std::vector<float> in(kWinogradPositions * in_stride);
+  std::vector<float> filters(kWinogradPositions * filter_stride);
+  std::vector<float> sums(kWinogradPositions * width);
+  WinogradInputs inputs;
+  for (int i = 0; i < kWinogradPositions; ++i) {
+    inputs.pixels[i] = image.data() + i * channels;
+  }
+  inputs.channels = channels;
+  inputs.to = in.data();
+  inputs.position_stride = in_stride;
+  winograd.inputs(inputs);
+  winograd.filters(
+      {panel.data(), channels, width, filters.data(), filter_stride});
+  for (int i = 0; i < kWinogradPositions; ++i) {
+    for (int k = 0; k < channels; ++k) {
+      for (int n = 0; n < width; ++n) {
+        sums[i * width + n] +=
+            in[i * in_stride + k] * filters[i * filter_stride + k * width + n];
+      }
+    }
+  }
+  const std::vector<float> before = random->Some(4 * width);
+  std::vector<float> out = before;
+  WinogradResults results;
+  results.sums = sums.data();
+  results.position_stride = width;
+  if (random->Pick(0, 1) == 1) results.scale = bias.data();
+  if (random->Pick(0, 1) == 1) results.bias = bias.data();
+  results.columns = columns;
+  results.rectifier = static_cast<Rectifier>(random->Pick(0, 2));
+  const bool has_residual = random->Pick(0, 1) == 1;
+  for (int pixel = 0; pixel < 4; ++pixel) {
+    if (random->Pick(0, 4) == 0) continue;
+    results.out[pixel] = out.data() + pixel * width;
+    if (has_residual) results.residual[pixel] = results.out[pixel];
+  }
+  ASSERT_EQ(winograd.results(results), 0u);
+  for (int i = 0; i < 4 * width; ++i) {
+    const int pixel = i / width, n = i % width;
+    if (results.out[pixel] == nullptr || n >= columns) {
+      ASSERT_EQ(out[i], before[i]) << "is not there";
+      continue;
+    }
+    double sum = 0;
+    for (int tap = 0; tap < kWinogradTaps; ++tap) {
+      const int at = (pixel / 2 + tap / 3) * 4 + pixel % 2 + tap % 3;
+      for (int k = 0; k < channels; ++k) {
+        sum += double{image[at * channels + k]} *
+               panel[(tap * channels + k) * width + n];
+      }
+    }
+    if (results.scale != nullptr) sum *= bias[n];
+    if (results.bias != nullptr) sum += bias[n];
+    if (has_residual) sum += before[i];
+    ASSERT_NEAR(out[i], Rectified(static_cast<float>(sum), results.rectifier),
+                2e-5)
+        << channels << " channels, " << columns << " columns, at " << i;
+  }
+}
+
+TEST(FloatTilesTest, WinogradsTilesAgreeWithPlainLoops) {
+  for (const Code& code : CodeOfThisMachine()) {
+    SCOPED_TRACE(code.name);
+    Numbers random;
+    for (int i = 0; i < 300; ++i) {
+      CheckWinograd(*code.winograd, &random);
+      if (HasFatalFailure()) return;
     }
   }
 }

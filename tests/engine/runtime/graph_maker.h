@@ -41,6 +41,11 @@ class GraphMaker {
       graph::SetInt(node_, name, value);
       return *this;
     }
+    NodeMaker& Ints(const char* name, const std::vector<int64_t>& values) {
+      auto* list = (*node_->mutable_attr())[name].mutable_list();
+      for (int64_t value : values) list->add_i(value);
+      return *this;
+    }
     NodeMaker& Bool(const char* name, bool value) {
       graph::SetBool(node_, name, value);
       return *this;
