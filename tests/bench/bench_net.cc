@@ -118,21 +118,22 @@ absl::StatusOr<Net> LoadFullSize(const std::string& name) {
 
 // --- Chains ------------------------------------------------------------------
 
-constexpr char kFold[] =
+constexpr char kConstants[] =
     "strip_unused_nodes remove_nodes(op=Identity, op=CheckNumerics) "
-    "fold_constants(ignore_errors=true) fold_batch_norms "
-    "fold_old_batch_norms ";
+    "fold_constants(ignore_errors=true) ";
+constexpr char kFold[] = "fold_batch_norms fold_old_batch_norms ";
 constexpr char kSort[] = "strip_unused_nodes sort_by_execution_order";
 
 // The transforms up to where ranges are frozen.
 std::string Chain(const std::string& name) {
-  if (name == "fp32") return kFold;
+  if (name == "fp32") return absl::StrCat(kConstants, kFold);
   if (name == "int8" || name == "int8-frozen") {
-    return absl::StrCat("add_default_attributes ", kFold,
+    return absl::StrCat("add_default_attributes ", kConstants, kFold,
                         "quantize_weights quantize_nodes ", kSort);
   }
   if (name == "layers" || name == "layers-uint8") {
-    return absl::StrCat("add_default_attributes ", kFold,
+    return absl::StrCat("add_default_attributes ", kConstants,
+                        "fold_scale_and_shift ", kFold,
                         "quantize_layers dequantize_wide ", kSort);
   }
   return "";
