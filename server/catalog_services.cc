@@ -158,15 +158,17 @@ ResultServiceImpl::ReadSide(const Caller& caller,
       return absl::InvalidArgumentError(
           "comparing: a side is empty; give a job or a model on both");
   }
-  // Only what is newest in its series can be the newest of a row.
+  // Only what is newest in its series can be the newest of a row. It is known
+  // by its id then.
   OPTFARM_ASSIGN_OR_RETURN(
       const storage::SeriesList list,
       store_.ListSeries(filter, {kMaxCompared, 1, /*details=*/false}));
   std::vector<storage::MeasurementRecord> records;
   for (const storage::SeriesRecord& series : list.series) {
-    filter.result_id = series.points[0].result_id;
+    storage::MeasurementFilter newest;
+    newest.result_id = series.points[0].result_id;
     OPTFARM_ASSIGN_OR_RETURN(const auto found,
-                             store_.QueryMeasurements(filter, {0, 1}));
+                             store_.QueryMeasurements(newest, {0, 1}));
     records.insert(records.end(), found.begin(), found.end());
   }
   std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
@@ -236,28 +238,32 @@ absl::Status ResultServiceImpl::Regressions(
   // Noisy points that are left out are made up for by older ones.
   wanted.max_points = rule.window() * (rule.skip_noisy() ? 2 : 1);
   wanted.details = false;
-  wanted.enough = [&rule](absl::Span<const storage::PointRecord> points) {
+  wanted.enough = [&rule](absl::Span<const storage::PointNumbers> points) {
     return IsFine(rule, points);
   };
-  OPTFARM_ASSIGN_OR_RETURN(storage::SeriesList list,
-                           store_.ListSeries(filter, wanted));
   struct Found {
-    const storage::SeriesKey* key;
+    storage::SeriesKey key;
     Judgement judgement;
     storage::PointRecord point;
   };
   std::vector<Found> found;
-  for (const storage::SeriesRecord& series : list.series) {
-    const Judgement judgement = Judge(rule, series.points);
+  wanted.take = [&](const storage::SeriesKey& key,
+                    absl::Span<const storage::PointNumbers> points) {
+    if (IsFine(rule, points)) {
+      response.set_judged(response.judged() + 1);
+      return;
+    }
+    const Judgement judgement = Judge(rule, points);
     if (!judgement.enough_points) {
       response.set_too_few_points(response.too_few_points() + 1);
-      continue;
+      return;
     }
     response.set_judged(response.judged() + 1);
     if (judgement.regressed) {
-      found.push_back({&series.key, judgement, *judgement.point});
+      found.push_back({key, judgement, storage::PointRecord(*judgement.point)});
     }
-  }
+  };
+  OPTFARM_RETURN_IF_ERROR(store_.ListSeries(filter, wanted).status());
   response.set_found(static_cast<int>(found.size()));
   const auto ratio = [](const Found& entry) {
     return entry.judgement.past_median > 0
@@ -276,7 +282,7 @@ absl::Status ResultServiceImpl::Regressions(
   for (const Found& entry : found) {
     const Judgement& judgement = entry.judgement;
     v1::Regression& regression = *response.add_regressions();
-    *regression.mutable_series() = ToProto(*entry.key);
+    *regression.mutable_series() = ToProto(entry.key);
     *regression.mutable_newest() = ToProto(entry.point);
     regression.set_allowed(judgement.allowed);
     regression.set_past_median(judgement.past_median);

@@ -25,6 +25,7 @@ struct Flags {
   std::string project_limits_file;
   double lease_seconds = 30;
   double provision_minutes = 45;
+  int64_t results_memory_mb = storage::kResultsBytes >> 20;
   double keep_samples_days = 0;
   double keep_logs_days = 0;
   double keep_jobs_days = 0;
@@ -81,6 +82,12 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--reserved_free_bytes", options.reserved_free_bytes,
                  "Bytes of disk that uploads leave free")
       ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_option("--results_memory_mb", flags.results_memory_mb,
+                 "Megabytes of memory for the numbers of results, 70 for a "
+                 "million; what does not fit is read from the database; 0: "
+                 "all of it")
+      ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   app.add_option("--max_live_jobs", options.scheduling.max_live_jobs,
                  "Jobs that may wait or run at once")
@@ -201,6 +208,7 @@ absl::Status Run(Flags flags) {
   flags.options.scheduling.lease = absl::Seconds(flags.lease_seconds);
   flags.options.scheduling.provision_limit =
       absl::Minutes(flags.provision_minutes);
+  flags.options.results_bytes = flags.results_memory_mb << 20;
   flags.options.retention = {
       Days(flags.keep_samples_days), Days(flags.keep_logs_days),
       Days(flags.keep_jobs_days), Days(flags.keep_audit_days)};

@@ -12,7 +12,7 @@
 namespace optfarm::server {
 namespace {
 
-using ::optfarm::storage::PointRecord;
+using ::optfarm::storage::PointNumbers;
 
 constexpr int kMinPoints = 5;
 constexpr int kWindow = 20;
@@ -29,12 +29,13 @@ size_t Below(double fraction, size_t count) {
 
 // Between two values in proportion. REQUIRES: not empty.
 double Quantile(std::vector<double> values, double fraction) {
-  std::sort(values.begin(), values.end());
   const double position = fraction * static_cast<double>(values.size() - 1);
   const size_t below = Below(fraction, values.size());
-  const size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (values[above] - values[below]) *
-                             (position - static_cast<double>(below));
+  const auto lower = values.begin() + static_cast<std::ptrdiff_t>(below);
+  std::nth_element(values.begin(), lower, values.end());
+  const auto upper = std::min_element(lower + 1, values.end());
+  const double above = upper == values.end() ? *lower : *upper;
+  return *lower + (above - *lower) * (position - static_cast<double>(below));
 }
 
 double Mad(std::vector<double> values, double median) {
@@ -121,11 +122,13 @@ absl::StatusOr<v1::RegressionRule> CompleteRule(
 }
 
 Judgement Judge(const v1::RegressionRule& rule,
-                absl::Span<const PointRecord> points) {
+                absl::Span<const PointNumbers> points) {
   Judgement judgement;
   std::vector<double> past;
   std::vector<double> past_p90s;
-  for (const PointRecord& point : points) {
+  past.reserve(points.size());
+  past_p90s.reserve(points.size());
+  for (const PointNumbers& point : points) {
     if (rule.skip_noisy() && point.noisy) continue;
     const double value = ValueOf(point, rule.metric());
     if (judgement.point == nullptr) {
@@ -148,10 +151,11 @@ Judgement Judge(const v1::RegressionRule& rule,
 }
 
 bool IsFine(const v1::RegressionRule& rule,
-            absl::Span<const PointRecord> points) {
+            absl::Span<const PointNumbers> points) {
   if (static_cast<int>(points.size()) < rule.min_points()) return false;
   // A few points more cost less than to look at all of them after each.
-  if (points.size() > 8 && points.size() % 4 != 0) return false;
+  const size_t step = points.size() > 32 ? 16 : points.size() > 8 ? 4 : 1;
+  if (points.size() % step != 0) return false;
   const auto most_past = static_cast<size_t>(rule.window() - 1);
   const bool past_p90s = rule.kind() == v1::RegressionRule::PAST_P90S;
   const size_t needed = most_past - Below(past_p90s ? 0.9 : 0.5, most_past);
@@ -161,7 +165,7 @@ bool IsFine(const v1::RegressionRule& rule,
   std::optional<double> newest;
   size_t past = 0;
   size_t no_better = 0;
-  for (const PointRecord& point : points) {
+  for (const PointNumbers& point : points) {
     if (rule.skip_noisy() && point.noisy) continue;
     double value = ValueOf(point, rule.metric());
     if (!newest) {

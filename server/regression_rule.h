@@ -27,17 +27,17 @@ struct Judgement {
   double past_median = 0;
   int past_points = 0;
   // The point that was judged.
-  const storage::PointRecord* point = nullptr;
+  const storage::PointNumbers* point = nullptr;
 };
 
 // Judges a series, newest point first, by a complete rule.
 Judgement Judge(const v1::RegressionRule& rule,
-                absl::Span<const storage::PointRecord> points);
+                absl::Span<const storage::PointNumbers> points);
 
 // Whether the newest point is fine by a complete rule, whatever points may come
 // after these: most of a series need not be read to its end.
 bool IsFine(const v1::RegressionRule& rule,
-            absl::Span<const storage::PointRecord> points);
+            absl::Span<const storage::PointNumbers> points);
 
 // "The median of 12.3 ms is 23 % above the 10 ms of 19 points before it; ..."
 std::string Explain(const v1::RegressionRule& rule, const Judgement& judgement);

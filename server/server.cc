@@ -357,7 +357,8 @@ absl::StatusOr<Stores> OpenStores(const ServerOptions& options) {
   OPTFARM_ASSIGN_OR_RETURN(stores.data_dir, DataDir::Open(options.data_dir));
   const absl::Time now = options.clock->Now();
   OPTFARM_ASSIGN_OR_RETURN(stores.store, storage::OpenSqliteMetadataStore(
-                                             stores.data_dir->database(), now));
+                                             stores.data_dir->database(), now,
+                                             options.results_bytes));
   OPTFARM_ASSIGN_OR_RETURN(stores.tokens, storage::OpenSqliteTokenStore(
                                               stores.data_dir->tokens(), now));
   OPTFARM_ASSIGN_OR_RETURN(

@@ -19,6 +19,7 @@
 #include "server/scheduling_policy.h"
 #include "server/transfer_watch.h"
 #include "server/webhooks.h"
+#include "storage/sqlite_metadata_store.h"
 
 namespace optfarm::server {
 
@@ -42,6 +43,8 @@ struct ServerOptions {
   int64_t max_store_bytes = std::numeric_limits<int64_t>::max();
   // UNITS: bytes of disk that uploads leave free.
   int64_t reserved_free_bytes = int64_t{256} << 20;
+  // UNITS: bytes of memory for the numbers of results.
+  int64_t results_bytes = storage::kResultsBytes;
   WebhookOptions webhooks;
   // How long a connection to the gRPC door may take to say that it speaks
   // HTTP/2, with TLS where there is TLS.

@@ -2,7 +2,7 @@
 
 namespace optfarm::storage {
 
-double ValueOf(const PointRecord& point, v1::Metric metric) {
+double ValueOf(const PointNumbers& point, v1::Metric metric) {
   switch (metric) {
     case v1::P90_US:
       return point.p90_us;

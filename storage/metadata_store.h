@@ -94,7 +94,7 @@ struct MetricFilter {
 
 // The number that a filter or a rule by this metric looks at; the median unless
 // it is known.
-double ValueOf(const PointRecord& point, v1::Metric metric);
+double ValueOf(const PointNumbers& point, v1::Metric metric);
 
 struct MeasurementFilter {
   // 0: any.
@@ -133,7 +133,11 @@ struct SeriesRequest {
   // Called after each point with those of its series so far, newest first; true
   // ends the series before it has max_points. Called with locks held: it must
   // not call back.
-  std::function<bool(absl::Span<const PointRecord>)> enough = nullptr;
+  std::function<bool(absl::Span<const PointNumbers>)> enough = nullptr;
+  // Takes each series, points newest first, and nothing is listed. Called with
+  // locks held: it must not call back.
+  std::function<void(const SeriesKey&, absl::Span<const PointNumbers>)> take =
+      nullptr;
 };
 
 struct SeriesList {

@@ -130,14 +130,21 @@ struct SeriesKey {
   std::string project;
 };
 
-// One measurement of a series, in numbers.
-struct PointRecord {
+// What a measurement of a series is judged by.
+struct PointNumbers {
   int64_t result_id = 0;
   double median_us = 0;
   double p90_us = 0;
   int64_t peak_memory_bytes = 0;
   int64_t file_size_bytes = 0;
   bool noisy = false;
+};
+
+// One measurement of a series.
+struct PointRecord : PointNumbers {
+  PointRecord() = default;
+  explicit PointRecord(const PointNumbers& numbers) : PointNumbers(numbers) {}
+
   // Set where details are asked for.
   absl::Time create_time = absl::InfinitePast();
   std::string measured_sha256;

@@ -1,7 +1,6 @@
 #include "storage/sqlite_measurement_reads.h"
 
 #include <string>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -77,9 +76,9 @@ absl::StatusOr<MeasurementRecord> ReadMeasurement(SqliteDatabase& db,
 }  // namespace
 
 absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
-    SqliteDatabase& db, const MeasurementFilter& filter,
-    const PageRequest& page) {
-  ResultQuery query(db, filter);
+    SqliteDatabase& db, const SeriesMemory* memory,
+    const MeasurementFilter& filter, const PageRequest& page) {
+  ResultQuery query(db, memory, filter);
   OPTFARM_RETURN_IF_ERROR(query.Prepare(page.before));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> ids,
                            query.NewestIds(static_cast<size_t>(page.limit)));
@@ -93,28 +92,34 @@ absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
 }
 
 absl::StatusOr<SeriesList> ListSeries(SqliteDatabase& db,
+                                      const SeriesMemory* memory,
                                       const MeasurementFilter& filter,
                                       const SeriesRequest& request) {
-  ResultQuery query(db, filter);
+  ResultQuery query(db, memory, filter);
   OPTFARM_RETURN_IF_ERROR(query.Prepare(0));
   OPTFARM_ASSIGN_OR_RETURN(const auto candidates, query.Candidates());
   SeriesList list;
+  std::vector<PointNumbers> points;
   for (const ResultQuery::Candidate& candidate : candidates) {
-    OPTFARM_ASSIGN_OR_RETURN(
-        std::vector<PointRecord> points,
-        query.Rows(candidate, {request.max_points, 0, request.enough}));
+    OPTFARM_RETURN_IF_ERROR(query.Rows(
+        candidate, {request.max_points, 0, &request.enough}, points));
     if (points.empty()) continue;
+    if (request.take) {
+      request.take(*candidate.key, points);
+      continue;
+    }
     if (list.series.size() == request.max_series) {
       list.more = true;
       break;
     }
-    list.series.push_back({candidate.key, std::move(points)});
+    list.series.push_back({*candidate.key, std::vector<PointRecord>(
+                                               points.begin(), points.end())});
   }
   if (!request.details) return list;
   for (SeriesRecord& series : list.series) {
-    std::vector<PointRecord*> points;
-    for (PointRecord& point : series.points) points.push_back(&point);
-    OPTFARM_RETURN_IF_ERROR(AddDetails(db, points));
+    std::vector<PointRecord*> records;
+    for (PointRecord& point : series.points) records.push_back(&point);
+    OPTFARM_RETURN_IF_ERROR(AddDetails(db, records));
   }
   return list;
 }

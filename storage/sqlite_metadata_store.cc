@@ -1,11 +1,15 @@
 #include "storage/sqlite_metadata_store.h"
 
+#include <atomic>
 #include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "base/log.h"
 #include "base/status_macros.h"
+#include "storage/series_memory.h"
 #include "storage/sqlite_backup.h"
 #include "storage/sqlite_database.h"
 #include "storage/sqlite_measurement_reads.h"
@@ -22,18 +26,29 @@ class SqliteMetadataStore final : public MetadataStore {
  public:
   SqliteMetadataStore(std::string path, std::unique_ptr<SqliteDatabase> writer,
                       std::unique_ptr<SqliteDatabase> reader,
-                      std::unique_ptr<SqliteDatabase> results_reader)
+                      std::unique_ptr<SqliteDatabase> results_reader,
+                      int64_t results_bytes)
       : path_(std::move(path)),
         writer_(std::move(writer)),
         reader_(std::move(reader)),
-        results_reader_(std::move(results_reader)) {}
+        results_reader_(std::move(results_reader)),
+        memory_(results_bytes) {}
+
+  absl::Status ReadIntoMemory() {
+    const absl::Time start = absl::Now();
+    absl::MutexLock lock(&results_mutex_);
+    OPTFARM_RETURN_IF_ERROR(CatchUp());
+    LogInfo("the numbers of ", memory_.points(), " results take ",
+            memory_.bytes() >> 20, " MB of memory, read in ",
+            absl::ToInt64Milliseconds(absl::Now() - start), " ms");
+    return absl::OkStatus();
+  }
 
   absl::Status Commit(const WriteBatch& batch) override {
-    absl::MutexLock lock(&writer_mutex_);
-    SqliteTransaction transaction(*writer_);
-    OPTFARM_RETURN_IF_ERROR(transaction.status());
-    OPTFARM_RETURN_IF_ERROR(WriteToSqlite(*writer_, batch));
-    return transaction.Commit();
+    OPTFARM_RETURN_IF_ERROR(
+        Write([&](SqliteDatabase& db) { return WriteToSqlite(db, batch); }));
+    NoteNewResults(static_cast<int64_t>(batch.measurements.size()));
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::optional<RequestMatch>> FindClientRequest(
@@ -69,28 +84,31 @@ class SqliteMetadataStore final : public MetadataStore {
   }
   absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
       const MeasurementFilter& filter, const PageRequest& page) override {
-    return ReadResults([&](SqliteDatabase& db) {
-      return sqlite::QueryMeasurements(db, filter, page);
-    });
+    return ReadResults(
+        [&](SqliteDatabase& db, const sqlite::SeriesMemory* memory) {
+          return sqlite::QueryMeasurements(db, memory, filter, page);
+        });
   }
   absl::StatusOr<SeriesList> ListSeries(const MeasurementFilter& filter,
                                         const SeriesRequest& request) override {
-    return ReadResults([&](SqliteDatabase& db) {
-      return sqlite::ListSeries(db, filter, request);
-    });
+    return ReadResults(
+        [&](SqliteDatabase& db, const sqlite::SeriesMemory* memory) {
+          return sqlite::ListSeries(db, memory, filter, request);
+        });
   }
   absl::Status AddDetails(absl::Span<PointRecord* const> points) override {
-    return ReadResults(
-        [&](SqliteDatabase& db) { return sqlite::AddDetails(db, points); });
+    return ReadResults([&](SqliteDatabase& db, const sqlite::SeriesMemory*) {
+      return sqlite::AddDetails(db, points);
+    });
   }
   absl::StatusOr<RetentionCounts> Prune(
       const RetentionPolicy& policy) override {
-    absl::MutexLock lock(&writer_mutex_);
-    SqliteTransaction transaction(*writer_);
-    OPTFARM_RETURN_IF_ERROR(transaction.status());
-    OPTFARM_ASSIGN_OR_RETURN(RetentionCounts counts,
-                             sqlite::Prune(*writer_, policy));
-    OPTFARM_RETURN_IF_ERROR(transaction.Commit());
+    RetentionCounts counts;
+    OPTFARM_RETURN_IF_ERROR(Write([&](SqliteDatabase& db) -> absl::Status {
+      OPTFARM_ASSIGN_OR_RETURN(counts, sqlite::Prune(db, policy));
+      return absl::OkStatus();
+    }));
+    if (counts.jobs > 0) NoteNewResults(kResultsToCatchUp);
     return counts;
   }
   absl::Status Backup(const std::string& path) override {
@@ -144,10 +162,42 @@ class SqliteMetadataStore final : public MetadataStore {
   // Questions about a year of results do not hold up those about jobs.
   template <typename Question>
   auto ReadResults(Question question)
-      -> decltype(question(std::declval<SqliteDatabase&>())) {
+      -> decltype(question(std::declval<SqliteDatabase&>(), nullptr)) {
     absl::MutexLock lock(&results_mutex_);
-    return Ask(*results_reader_, question);
+    new_results_ = 0;
+    return Ask(*results_reader_,
+               [&](SqliteDatabase& db) -> decltype(question(db, nullptr)) {
+                 OPTFARM_RETURN_IF_ERROR(memory_.CatchUp(db));
+                 return question(db, memory_.usable() ? &memory_ : nullptr);
+               });
   }
+
+  template <typename Change>
+  absl::Status Write(Change change) {
+    absl::MutexLock lock(&writer_mutex_);
+    SqliteTransaction transaction(*writer_);
+    OPTFARM_RETURN_IF_ERROR(transaction.status());
+    OPTFARM_RETURN_IF_ERROR(change(*writer_));
+    return transaction.Commit();
+  }
+
+  absl::Status CatchUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(results_mutex_) {
+    new_results_ = 0;
+    return Ask(*results_reader_,
+               [&](SqliteDatabase& db) { return memory_.CatchUp(db); });
+  }
+
+  // A question after much has come or gone is not the one to read all of it:
+  // whoever brings the last of so much does, unless somebody asks right now.
+  void NoteNewResults(int64_t count) {
+    if (new_results_.fetch_add(count) + count < kResultsToCatchUp) return;
+    if (!results_mutex_.TryLock()) return;
+    // The next question meets the same error, if there is one, and tells it.
+    CatchUp().IgnoreError();
+    results_mutex_.Unlock();
+  }
+
+  static constexpr int64_t kResultsToCatchUp = 1000;
 
   const std::string path_;
   absl::Mutex writer_mutex_;
@@ -159,6 +209,9 @@ class SqliteMetadataStore final : public MetadataStore {
   absl::Mutex results_mutex_;
   const std::unique_ptr<SqliteDatabase> results_reader_
       ABSL_PT_GUARDED_BY(results_mutex_);
+  sqlite::SeriesMemory memory_ ABSL_GUARDED_BY(results_mutex_);
+  // That came since memory_ was brought up to date.
+  std::atomic<int64_t> new_results_{0};
 };
 
 absl::Status CheckIntegrity(SqliteDatabase& db) {
@@ -171,7 +224,8 @@ absl::Status CheckIntegrity(SqliteDatabase& db) {
 }
 
 absl::StatusOr<std::unique_ptr<MetadataStore>> Open(const std::string& path,
-                                                    absl::Time now) {
+                                                    absl::Time now,
+                                                    int64_t results_bytes) {
   OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> writer,
                            SqliteDatabase::Open(path));
   OPTFARM_RETURN_IF_ERROR(CheckIntegrity(*writer));
@@ -180,17 +234,20 @@ absl::StatusOr<std::unique_ptr<MetadataStore>> Open(const std::string& path,
                            SqliteDatabase::Open(path));
   OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> results_reader,
                            SqliteDatabase::Open(path));
-  // What series are judged by stays in memory from one question to the next.
   OPTFARM_RETURN_IF_ERROR(results_reader->Run("PRAGMA cache_size = -65536"));
-  return std::make_unique<SqliteMetadataStore>(
-      path, std::move(writer), std::move(reader), std::move(results_reader));
+  auto store = std::make_unique<SqliteMetadataStore>(
+      path, std::move(writer), std::move(reader), std::move(results_reader),
+      results_bytes);
+  OPTFARM_RETURN_IF_ERROR(store->ReadIntoMemory());
+  return store;
 }
 
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<MetadataStore>> OpenSqliteMetadataStore(
-    const std::string& path, absl::Time now) {
-  absl::StatusOr<std::unique_ptr<MetadataStore>> store = Open(path, now);
+    const std::string& path, absl::Time now, int64_t results_bytes) {
+  absl::StatusOr<std::unique_ptr<MetadataStore>> store =
+      Open(path, now, results_bytes);
   if (!store.ok()) {
     return Annotate(store.status(),
                     absl::StrCat("opening the database '", path, "'"));

@@ -4,6 +4,7 @@
 #ifndef OPTFARM_STORAGE_SQLITE_METADATA_STORE_H_
 #define OPTFARM_STORAGE_SQLITE_METADATA_STORE_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -13,12 +14,17 @@
 
 namespace optfarm::storage {
 
-// Opens or makes the database at `path`, checks its integrity and brings its
-// schema up to date. `now` is stamped on schema steps.
-// ERRORS: DataLoss when the file is damaged or no database;
-// FailedPrecondition when a newer server wrote it.
+// Room for the numbers of some four million results.
+inline constexpr int64_t kResultsBytes = int64_t{256} << 20;
+
+// Opens or makes the database at `path`, checks its integrity, brings its
+// schema up to date and reads the numbers of its results into memory, of which
+// they take at most `results_bytes`. `now` is stamped on schema steps. ERRORS:
+// DataLoss when the file is damaged or no database; FailedPrecondition when a
+// newer server wrote it.
 absl::StatusOr<std::unique_ptr<MetadataStore>> OpenSqliteMetadataStore(
-    const std::string& path, absl::Time now);
+    const std::string& path, absl::Time now,
+    int64_t results_bytes = kResultsBytes);
 
 }  // namespace optfarm::storage
 

@@ -64,16 +64,49 @@ void BindOptional(SqliteStatement& statement, int parameter,
 
 }  // namespace
 
-bool ResultQuery::MayMatchNumbers(const SqliteStatement& series) const {
-  if (filter_.metrics.empty()) return true;
+bool ResultQuery::MayMatchNumbers(const NumberRanges& bounds) const {
   for (size_t i = 0; i < ranges_.size(); ++i) {
-    const int column = 8 + 2 * static_cast<int>(i);
-    if (series.Double(column + 1) < ranges_[i].at_least ||
-        series.Double(column) > ranges_[i].at_most) {
+    if (bounds[i].most < ranges_[i].least ||
+        bounds[i].least > ranges_[i].most) {
       return false;
     }
   }
   return true;
+}
+
+bool ResultQuery::IsAskedFor(const SeriesMemory::Series& series) const {
+  const SeriesKey& key = series.key;
+  return (!filter_.device || key.device == *filter_.device) &&
+         (!filter_.recipe_name || key.recipe_name == *filter_.recipe_name) &&
+         (!filter_.variant || key.variant == *filter_.variant) &&
+         (!filter_.threads || key.threads == *filter_.threads) &&
+         (!filter_.project || key.project == *filter_.project) &&
+         MayMatchNumbers(series.bounds);
+}
+
+void ResultQuery::AddCandidate(Candidate candidate, int64_t last_result_id,
+                               std::vector<Candidate>& candidates) const {
+  candidate.newest = std::min({candidate.newest, last_result_id, high_ - 1});
+  candidate.oldest = std::max(candidate.oldest, low_);
+  candidate.check_graph = filter_.model && !MatchesName(*candidate.key);
+  if (candidate.check_graph && graphs_.empty()) return;
+  if (candidate.newest < candidate.oldest) return;
+  candidates.push_back(candidate);
+}
+
+void ResultQuery::AddCandidateOfRow(const SqliteStatement& row, int64_t newest,
+                                    int64_t oldest,
+                                    std::vector<Candidate>& candidates) {
+  NumberRanges bounds;
+  for (size_t i = 0; i < bounds.size(); ++i) {
+    const int column = 8 + 2 * static_cast<int>(i);
+    bounds[i] = {row.Double(column), row.Double(column + 1)};
+  }
+  if (!MayMatchNumbers(bounds)) return;
+  keys_.push_back({row.Text(2), row.Text(3), row.Text(4), row.Text(5),
+                   static_cast<int>(row.Int(6)), row.Text(7)});
+  AddCandidate({row.Int(0), &keys_.back(), nullptr, newest, oldest}, row.Int(1),
+               candidates);
 }
 
 bool ResultQuery::MatchesName(const SeriesKey& key) const {
@@ -84,10 +117,16 @@ absl::StatusOr<std::vector<ResultQuery::Candidate>> ResultQuery::Candidates() {
   std::vector<Candidate> candidates;
   if (filter_.job_id) {
     OPTFARM_RETURN_IF_ERROR(AddCandidatesOfJob(candidates));
-  } else if (filter_.tag && series_by_tag_ && (LedByTag() || graphs_.empty())) {
+  } else if (filter_.tag &&
+             (memory_ == nullptr ? series_by_tag_ : tag_is_rare_) &&
+             (LedByTag() || graphs_.empty())) {
     OPTFARM_RETURN_IF_ERROR(AddCandidatesOfTag(candidates));
   } else {
-    OPTFARM_RETURN_IF_ERROR(AddCandidatesOfTable(candidates));
+    if (memory_ != nullptr) {
+      AddCandidatesOfMemory(candidates);
+    } else {
+      OPTFARM_RETURN_IF_ERROR(AddCandidatesOfTable(candidates));
+    }
     for (const int64_t graph_id : graphs_) {
       OPTFARM_RETURN_IF_ERROR(AddCandidatesOfGraph(graph_id, kNextSeriesOfModel,
                                                    kBoundsOfModel, candidates));
@@ -101,9 +140,9 @@ absl::StatusOr<std::vector<ResultQuery::Candidate>> ResultQuery::Candidates() {
               return a.series_id < b.series_id;
             });
   std::vector<Candidate> merged;
-  for (Candidate& next : candidates) {
+  for (const Candidate& next : candidates) {
     if (merged.empty() || merged.back().series_id != next.series_id) {
-      merged.push_back(std::move(next));
+      merged.push_back(next);
       continue;
     }
     Candidate& known = merged.back();
@@ -119,6 +158,16 @@ absl::StatusOr<std::vector<ResultQuery::Candidate>> ResultQuery::Candidates() {
   return merged;
 }
 
+void ResultQuery::AddCandidatesOfMemory(
+    std::vector<Candidate>& candidates) const {
+  for (const auto& series : memory_->series()) {
+    if (filter_.model && !MatchesName(series->key)) continue;
+    if (!IsAskedFor(*series)) continue;
+    AddCandidate({series->series_id, &series->key, series.get(), kEnd, 0},
+                 series->last_result_id, candidates);
+  }
+}
+
 absl::Status ResultQuery::AddCandidatesOfTable(
     std::vector<Candidate>& candidates) {
   const bool by_name = filter_.model.has_value();
@@ -132,26 +181,21 @@ absl::Status ResultQuery::AddCandidatesOfTable(
   BindOptional(query, 4, filter_.variant);
   if (filter_.threads) query.BindInt(5, *filter_.threads);
   BindOptional(query, 7, filter_.project);
-  while (query.Step()) {
-    Candidate candidate;
-    candidate.series_id = query.Int(0);
-    candidate.newest = std::min(query.Int(1), high_ - 1);
-    candidate.oldest = low_;
-    if (candidate.newest < low_ || !MayMatchNumbers(query)) continue;
-    candidate.key = {query.Text(2),
-                     query.Text(3),
-                     query.Text(4),
-                     query.Text(5),
-                     static_cast<int>(query.Int(6)),
-                     query.Text(7)};
-    candidates.push_back(std::move(candidate));
-  }
+  while (query.Step()) AddCandidateOfRow(query, kEnd, 0, candidates);
   return query.status();
 }
 
 absl::Status ResultQuery::AddSeries(int64_t series_id, int64_t newest,
                                     int64_t oldest,
                                     std::vector<Candidate>& candidates) {
+  if (memory_ != nullptr) {
+    const SeriesMemory::Series* series = memory_->Find(series_id);
+    if (series != nullptr && IsAskedFor(*series)) {
+      AddCandidate({series_id, &series->key, series, newest, oldest},
+                   series->last_result_id, candidates);
+    }
+    return absl::OkStatus();
+  }
   SqliteStatement query = db_.Prepare(kOneSeries);
   BindOptional(query, 1, filter_.device);
   BindOptional(query, 3, filter_.recipe_name);
@@ -159,23 +203,8 @@ absl::Status ResultQuery::AddSeries(int64_t series_id, int64_t newest,
   if (filter_.threads) query.BindInt(5, *filter_.threads);
   BindOptional(query, 7, filter_.project);
   query.BindInt(6, series_id);
-  if (!query.Step() || !MayMatchNumbers(query)) return query.status();
-  Candidate candidate;
-  candidate.series_id = series_id;
-  candidate.newest = std::min({newest, query.Int(1), high_ - 1});
-  candidate.oldest = std::max(oldest, low_);
-  candidate.key = {query.Text(2),
-                   query.Text(3),
-                   query.Text(4),
-                   query.Text(5),
-                   static_cast<int>(query.Int(6)),
-                   query.Text(7)};
-  candidate.check_graph = filter_.model && !MatchesName(candidate.key);
-  if (candidate.check_graph && graphs_.empty()) return absl::OkStatus();
-  if (candidate.newest >= candidate.oldest) {
-    candidates.push_back(std::move(candidate));
-  }
-  return absl::OkStatus();
+  if (query.Step()) AddCandidateOfRow(query, newest, oldest, candidates);
+  return query.status();
 }
 
 absl::Status ResultQuery::AddCandidatesOfGraph(

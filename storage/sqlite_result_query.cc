@@ -4,7 +4,6 @@
 #include <cmath>
 #include <queue>
 #include <string>
-#include <utility>
 
 #include "base/status_macros.h"
 
@@ -55,10 +54,13 @@ constexpr char kRowsOfJob[] = OPTFARM_POINT_COLUMNS
     " AND result_id <= ?3 ORDER BY result_id DESC";
 #undef OPTFARM_POINT_COLUMNS
 
-// Beyond so many results a tag leads to more rows than other filters do.
 constexpr char kTagIsRare[] =
-    "SELECT COUNT(*) <= 20000 FROM"
-    " (SELECT 1 FROM result_tags WHERE tag = ?1 LIMIT 20001)";
+    "SELECT COUNT(*) <= ?2 FROM"
+    " (SELECT 1 FROM result_tags WHERE tag = ?1 LIMIT ?2 + 1)";
+// Beyond so many results a tag leads to more rows than other filters do, read
+// from the index or looked at in memory.
+constexpr int64_t kRareInIndex = 20'000;
+constexpr int64_t kRareInMemory = 1000;
 // All results, for what so many have that the series need not be asked.
 constexpr char kWalkBack[] =
     "SELECT result_id, series_id, median_us, p90_us, peak_memory_bytes,"
@@ -126,9 +128,9 @@ absl::StatusOr<int64_t> FirstResultAt(SqliteDatabase& db, absl::Time time) {
 
 absl::Status ResultQuery::Prepare(int64_t before) {
   for (const MetricFilter& wanted : filter_.metrics) {
-    Range& range = ranges_[IndexOf(wanted.metric)];
-    range.at_least = std::max(range.at_least, wanted.at_least);
-    range.at_most = std::min(range.at_most, JustBelow(wanted.below));
+    NumberRange& range = ranges_[IndexOf(wanted.metric)];
+    range.least = std::max(range.least, wanted.at_least);
+    range.most = std::min(range.most, JustBelow(wanted.below));
   }
   if (before > 0) high_ = before;
   if (filter_.from_time != absl::InfinitePast()) {
@@ -157,8 +159,10 @@ absl::Status ResultQuery::Prepare(int64_t before) {
 }
 
 absl::Status ResultQuery::CountTag() {
+  if (memory_ != nullptr) sets_with_tag_ = memory_->SetsWith(*filter_.tag);
   SqliteStatement query = db_.Prepare(kTagIsRare);
   query.BindText(1, *filter_.tag);
+  query.BindInt(2, memory_ == nullptr ? kRareInIndex : kRareInMemory);
   if (query.Step()) tag_is_rare_ = query.Int(0) != 0;
   return query.status();
 }
@@ -194,7 +198,7 @@ bool ResultQuery::NeedsSeries() const {
          filter_.model || filter_.tag || !filter_.metrics.empty();
 }
 
-bool ResultQuery::MatchesNumbers(const PointRecord& point) const {
+bool ResultQuery::MatchesNumbers(const PointNumbers& point) const {
   return std::all_of(filter_.metrics.begin(), filter_.metrics.end(),
                      [&](const MetricFilter& range) {
                        const double value = ValueOf(point, range.metric);
@@ -221,13 +225,15 @@ absl::StatusOr<std::vector<int64_t>> ResultQuery::NewestIds(size_t limit) {
   OPTFARM_ASSIGN_OR_RETURN(std::vector<Candidate> candidates, Candidates());
   // The smallest of the best so far is on top.
   std::priority_queue<int64_t, std::vector<int64_t>, std::greater<>> best;
-  const bool walk = candidates.size() >= kManySeries && graphs_.empty() &&
-                    !filter_.job_id && !(filter_.tag && tag_is_rare_);
+  const bool walk = memory_ == nullptr && candidates.size() >= kManySeries &&
+                    graphs_.empty() && !filter_.job_id &&
+                    !(filter_.tag && tag_is_rare_);
   if (walk) {
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> ids,
                              WalkBack(candidates, limit));
     for (const int64_t id : ids) best.push(id);
   }
+  std::vector<PointNumbers> rows;
   for (Candidate& candidate : candidates) {
     candidate.newest = std::min(candidate.newest, high_ - 1);
     if (candidate.newest < candidate.oldest) continue;
@@ -236,9 +242,9 @@ absl::StatusOr<std::vector<int64_t>> ResultQuery::NewestIds(size_t limit) {
       least = best.top() + 1;
       if (candidate.newest < least) break;
     }
-    OPTFARM_ASSIGN_OR_RETURN(const std::vector<PointRecord> rows,
-                             Rows(candidate, {static_cast<int>(limit), least}));
-    for (const PointRecord& row : rows) {
+    OPTFARM_RETURN_IF_ERROR(
+        Rows(candidate, {static_cast<int>(limit), least}, rows));
+    for (const PointNumbers& row : rows) {
       best.push(row.result_id);
       if (best.size() > limit) best.pop();
     }
@@ -263,7 +269,7 @@ absl::StatusOr<std::vector<int64_t>> ResultQuery::WalkBack(
       high_ = low_;
       break;
     }
-    PointRecord point;
+    PointNumbers point;
     point.result_id = high_ = query.Int(0);
     point.median_us = query.Double(2);
     point.p90_us = query.Double(3);
@@ -283,8 +289,65 @@ absl::StatusOr<std::vector<int64_t>> ResultQuery::WalkBack(
   return ids;
 }
 
-absl::StatusOr<std::vector<PointRecord>> ResultQuery::Rows(
-    const Candidate& candidate, const RowsWanted& wanted) {
+bool ResultQuery::Add(const PointNumbers& row, const RowsWanted& wanted,
+                      std::vector<PointNumbers>& rows) const {
+  rows.push_back(row);
+  return static_cast<int>(rows.size()) >= wanted.limit ||
+         (wanted.enough != nullptr && *wanted.enough && (*wanted.enough)(rows));
+}
+
+absl::Status ResultQuery::Rows(const Candidate& candidate,
+                               const RowsWanted& wanted,
+                               std::vector<PointNumbers>& rows) {
+  rows.clear();
+  if (wanted.limit <= 0) return absl::OkStatus();
+  const SeriesMemory::Series* series = candidate.series;
+  // A job has few results, and they are found by it.
+  if (series == nullptr || filter_.job_id) {
+    return AddRowsOfIndex(candidate, wanted, rows);
+  }
+  if (AddRowsOfMemory(candidate, wanted, rows) || !series->has_older()) {
+    return absl::OkStatus();
+  }
+  Candidate older = candidate;
+  if (!series->points.empty()) {
+    older.newest = std::min(older.newest, series->points.front().result_id - 1);
+  }
+  return AddRowsOfIndex(older, wanted, rows);
+}
+
+bool ResultQuery::AddRowsOfMemory(const Candidate& candidate,
+                                  const RowsWanted& wanted,
+                                  std::vector<PointNumbers>& rows) const {
+  const std::vector<SeriesMemory::Point>& points = candidate.series->points;
+  const int64_t least = std::max(wanted.least, candidate.oldest);
+  auto point = points.end();
+  if (!points.empty() && points.back().result_id > candidate.newest) {
+    point = std::upper_bound(points.begin(), points.end(), candidate.newest,
+                             [](int64_t id, const SeriesMemory::Point& p) {
+                               return id < p.result_id;
+                             });
+  }
+  while (point != points.begin()) {
+    --point;
+    if (point->result_id < least) return true;
+    if (filter_.tag &&
+        (sets_with_tag_.empty() || sets_with_tag_[point->tags] == 0)) {
+      continue;
+    }
+    if (candidate.check_graph && !graphs_.contains(point->model_id) &&
+        !graphs_.contains(point->measured_id)) {
+      continue;
+    }
+    const PointNumbers row = point->Numbers();
+    if (MatchesNumbers(row) && Add(row, wanted, rows)) return true;
+  }
+  return false;
+}
+
+absl::Status ResultQuery::AddRowsOfIndex(const Candidate& candidate,
+                                         const RowsWanted& wanted,
+                                         std::vector<PointNumbers>& rows) {
   const bool led_by_tag = LedByTag();
   const bool check_tag = filter_.tag && !filter_.job_id && !led_by_tag;
   const bool in_range =
@@ -306,17 +369,15 @@ absl::StatusOr<std::vector<PointRecord>> ResultQuery::Rows(
   int parameter = 5;
   for (size_t i = 0; in_range && i < ranges_.size(); ++i) {
     if (one && *one != i) continue;
-    query.BindDouble(parameter++, ranges_[i].at_least);
-    query.BindDouble(parameter++, ranges_[i].at_most);
+    query.BindDouble(parameter++, ranges_[i].least);
+    query.BindDouble(parameter++, ranges_[i].most);
   }
-  std::vector<PointRecord> rows;
-  rows.reserve(static_cast<size_t>(std::clamp(wanted.limit, 0, 32)));
-  while (static_cast<int>(rows.size()) < wanted.limit && query.Step()) {
+  while (query.Step()) {
     if (candidate.check_graph && !graphs_.contains(query.Int(6)) &&
         !graphs_.contains(query.Int(7))) {
       continue;
     }
-    PointRecord point;
+    PointNumbers point;
     point.result_id = query.Int(0);
     point.median_us = query.Double(1);
     point.p90_us = query.Double(2);
@@ -329,11 +390,9 @@ absl::StatusOr<std::vector<PointRecord>> ResultQuery::Rows(
                                HasTag(candidate.series_id, point.result_id));
       if (!has) continue;
     }
-    rows.push_back(std::move(point));
-    if (wanted.enough && wanted.enough(rows)) break;
+    if (Add(point, wanted, rows)) break;
   }
-  OPTFARM_RETURN_IF_ERROR(query.status());
-  return rows;
+  return query.status();
 }
 
 }  // namespace optfarm::storage::sqlite

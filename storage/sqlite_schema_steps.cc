@@ -396,6 +396,19 @@ CREATE INDEX measurements_by_task ON measurements(task_id);
 CREATE INDEX action_cache_by_job ON action_cache(job_id);
 )sql";
 
+// How many results have gone: a copy of them in memory sees that it is to look
+// which.
+constexpr char kResultsGone[] = R"sql(
+CREATE TABLE results_gone (
+  results INTEGER NOT NULL         -- in the one row
+);
+INSERT INTO results_gone VALUES (0);
+
+CREATE TRIGGER results_gone_are_counted AFTER DELETE ON measurements BEGIN
+  UPDATE results_gone SET results = results + 1;
+END;
+)sql";
+
 constexpr SqliteMigration kMigrations[] = {
     {"jobs, tasks, events, reports, action cache", kJobsAndTasks},
     {"devices, participants, recipes, measurements", kFleetAndMeasurements},
@@ -408,6 +421,7 @@ constexpr SqliteMigration kMigrations[] = {
     {"sums of each series", kSeriesSums},
     {"results by time", kResultsByTime},
     {"measurements by task, answers from earlier work by job", kReferences},
+    {"how many results have gone", kResultsGone},
 };
 
 }  // namespace

@@ -377,18 +377,21 @@ void AskForSeries(storage::MetadataStore& store, const Options& options) {
           }),
           {1000, 1, false});
   v1::RegressionRule rule = server::CompleteRule({}).value();
-  const auto regressions = [&](const char* what) {
-    Time(what, store, options, [&] {
-      const auto fine = [&](absl::Span<const storage::PointRecord> points) {
+  MeasurementFilter filter;
+  const auto regressions = [&](const std::string& what) {
+    Time(what.c_str(), store, options, [&] {
+      const auto fine = [&](absl::Span<const storage::PointNumbers> points) {
         return server::IsFine(rule, points);
       };
-      const auto list =
-          store.ListSeries({}, {~size_t{0}, rule.window(), false, fine})
-              .value();
       size_t found = 0;
-      for (const auto& series : list.series) {
-        found += server::Judge(rule, series.points).regressed ? 1 : 0;
-      }
+      storage::SeriesRequest request{~size_t{0}, rule.window(), false, fine};
+      if (rule.skip_noisy()) request.max_points *= 2;
+      request.take = [&](const storage::SeriesKey&,
+                         absl::Span<const storage::PointNumbers> points) {
+        if (server::IsFine(rule, points)) return;
+        found += server::Judge(rule, points).regressed ? 1 : 0;
+      };
+      if (!store.ListSeries(filter, request).ok()) std::abort();
       return found;
     });
   };

@@ -68,10 +68,10 @@ TEST(IntervalTest, GeometricMeanUsesStudentsT) {
   EXPECT_THAT(mean.high, DoubleNear(4 * std::pow(2, 12.706), 1));
 }
 
-std::vector<storage::PointRecord> Points(std::vector<double> newest_first) {
-  std::vector<storage::PointRecord> points;
+std::vector<storage::PointNumbers> Points(std::vector<double> newest_first) {
+  std::vector<storage::PointNumbers> points;
   for (const double value : newest_first) {
-    storage::PointRecord& point = points.emplace_back();
+    storage::PointNumbers& point = points.emplace_back();
     point.median_us = value;
     point.p90_us = value + 1;
   }
@@ -155,10 +155,10 @@ TEST(RegressionRuleTest, WhatIsFineIsFineWhateverWasBefore) {
     rule.set_window(rule.min_points() + static_cast<int>(random() % 20));
     std::vector<double> values(random() % 40);
     for (double& value : values) value = static_cast<double>(90 + random() % 9);
-    std::vector<storage::PointRecord> points = Points(values);
-    for (storage::PointRecord& point : points) point.noisy = random() % 4 == 0;
+    std::vector<storage::PointNumbers> points = Points(values);
+    for (storage::PointNumbers& point : points) point.noisy = random() % 4 == 0;
     const v1::RegressionRule complete = *CompleteRule(rule);
-    const absl::Span<const storage::PointRecord> all(points);
+    const absl::Span<const storage::PointNumbers> all(points);
     size_t read = 0;
     while (read < all.size() && !IsFine(complete, all.first(read))) ++read;
     if (!IsFine(complete, all.first(read))) continue;

@@ -224,7 +224,7 @@ TEST_F(SqliteResultsTest, SeriesEndWhereEnoughWasRead) {
   }
   Commit(batch);
   SeriesRequest request;
-  request.enough = [](absl::Span<const PointRecord> points) {
+  request.enough = [](absl::Span<const PointNumbers> points) {
     return points.back().median_us < 104;
   };
   OPTFARM_ASSERT_OK_AND_ASSIGN(const SeriesList list,
