@@ -7,7 +7,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/check.h"
 #include "base/json_string.h"
@@ -24,37 +23,44 @@ size_t DisplayWidth(absl::string_view text) {
 }
 
 // More digits than any measurement has, fewer than rounding errors show in.
-std::string NumberText(double number) {
-  return absl::StrFormat("%.9g", number);
-}
+constexpr char kNumber[] = "%.9g";
 
 struct ToJsonText {
   std::string operator()(std::monostate) const { return "null"; }
   std::string operator()(bool value) const { return value ? "true" : "false"; }
   std::string operator()(int64_t value) const { return absl::StrCat(value); }
   std::string operator()(double value) const {
-    return std::isfinite(value) ? NumberText(value) : "null";
+    return std::isfinite(value) ? absl::StrFormat(kNumber, value) : "null";
   }
   std::string operator()(const std::string& value) const {
     return JsonString(value);
   }
 };
 
-std::string CsvField(const std::string& text) {
-  if (text.find_first_of(",\"\r\n") == std::string::npos) return text;
-  return absl::StrCat("\"", absl::StrReplaceAll(text, {{"\"", "\"\""}}), "\"");
+bool NeedsQuotes(char c) {
+  return c == ',' || c == '"' || c == '\r' || c == '\n';
 }
 
-struct ToCsvText {
-  std::string operator()(std::monostate) const { return ""; }
-  std::string operator()(bool value) const { return value ? "true" : "false"; }
-  std::string operator()(int64_t value) const { return absl::StrCat(value); }
-  std::string operator()(double value) const {
-    return std::isfinite(value) ? NumberText(value) : "";
+// Appends a field; tables may have hundreds of thousands.
+struct AppendCsv {
+  void operator()(std::monostate) const {}
+  void operator()(bool value) const {
+    absl::StrAppend(out, value ? "true" : "false");
   }
-  std::string operator()(const std::string& value) const {
-    return CsvField(value);
+  void operator()(int64_t value) const { absl::StrAppend(out, value); }
+  void operator()(double value) const {
+    if (std::isfinite(value)) absl::StrAppendFormat(out, kNumber, value);
   }
+  void operator()(const std::string& value) const {
+    if (std::none_of(value.begin(), value.end(), NeedsQuotes)) {
+      out->append(value);
+      return;
+    }
+    absl::StrAppend(out, "\"", absl::StrReplaceAll(value, {{"\"", "\"\""}}),
+                    "\"");
+  }
+
+  std::string* out;
 };
 
 void AppendAligned(const std::string& text, size_t width, Table::Align align,
@@ -111,21 +117,19 @@ std::string Table::ToText() const {
 }
 
 std::string Table::ToCsv() const {
-  std::string text =
-      absl::StrCat(absl::StrJoin(columns_, ",",
-                                 [](std::string* out, const Column& column) {
-                                   absl::StrAppend(out, CsvField(column.name));
-                                 }),
-                   "\n");
+  std::string text;
+  const AppendCsv append{&text};
+  for (size_t i = 0; i < columns_.size(); ++i) {
+    if (i > 0) text += ',';
+    append(columns_[i].name);
+  }
+  text += '\n';
   for (const std::vector<Cell>& row : rows_) {
-    absl::StrAppend(&text,
-                    absl::StrJoin(row, ",",
-                                  [](std::string* out, const Cell& cell) {
-                                    absl::StrAppend(
-                                        out,
-                                        std::visit(ToCsvText(), cell.value));
-                                  }),
-                    "\n");
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (i > 0) text += ',';
+      std::visit(append, row[i].value);
+    }
+    text += '\n';
   }
   return text;
 }

@@ -239,12 +239,13 @@ absl::Status ResultServiceImpl::Regressions(
   wanted.max_points = rule.window() * (rule.skip_noisy() ? 2 : 1);
   wanted.details = false;
   wanted.enough = [&rule](absl::Span<const storage::PointNumbers> points) {
-    return IsFine(rule, points);
+    return IsEnough(rule, points);
   };
   struct Found {
     storage::SeriesKey key;
     Judgement judgement;
     storage::PointRecord point;
+    double ratio;
   };
   std::vector<Found> found;
   wanted.take = [&](const storage::SeriesKey& key,
@@ -260,30 +261,28 @@ absl::Status ResultServiceImpl::Regressions(
     }
     response.set_judged(response.judged() + 1);
     if (judgement.regressed) {
-      found.push_back({key, judgement, storage::PointRecord(*judgement.point)});
+      found.push_back({key, judgement, storage::PointRecord(*judgement.point),
+                       judgement.past_median > 0
+                           ? judgement.newest / judgement.past_median
+                           : std::numeric_limits<double>::infinity()});
     }
   };
   OPTFARM_RETURN_IF_ERROR(store_.ListSeries(filter, wanted).status());
   response.set_found(static_cast<int>(found.size()));
-  const auto ratio = [](const Found& entry) {
-    return entry.judgement.past_median > 0
-               ? entry.judgement.newest / entry.judgement.past_median
-               : std::numeric_limits<double>::infinity();
-  };
+  std::vector<Found*> worst;
+  for (Found& entry : found) worst.push_back(&entry);
   std::stable_sort(
-      found.begin(), found.end(),
-      [&](const Found& a, const Found& b) { return ratio(a) > ratio(b); });
-  if (found.size() > static_cast<size_t>(limit)) {
-    found.erase(found.begin() + limit, found.end());
-  }
+      worst.begin(), worst.end(),
+      [](const Found* a, const Found* b) { return a->ratio > b->ratio; });
+  worst.resize(std::min(worst.size(), static_cast<size_t>(limit)));
   std::vector<storage::PointRecord*> points;
-  for (Found& entry : found) points.push_back(&entry.point);
+  for (Found* entry : worst) points.push_back(&entry->point);
   OPTFARM_RETURN_IF_ERROR(store_.AddDetails(points));
-  for (const Found& entry : found) {
-    const Judgement& judgement = entry.judgement;
+  for (const Found* entry : worst) {
+    const Judgement& judgement = entry->judgement;
     v1::Regression& regression = *response.add_regressions();
-    *regression.mutable_series() = ToProto(entry.key);
-    *regression.mutable_newest() = ToProto(entry.point);
+    *regression.mutable_series() = ToProto(entry->key);
+    *regression.mutable_newest() = ToProto(entry->point);
     regression.set_allowed(judgement.allowed);
     regression.set_past_median(judgement.past_median);
     if (judgement.past_median > 0) {

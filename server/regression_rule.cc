@@ -44,8 +44,7 @@ double Mad(std::vector<double> values, double median) {
 }
 
 double Allowed(const v1::RegressionRule& rule, const std::vector<double>& past,
-               const std::vector<double>& past_p90s) {
-  const double median = Quantile(past, 0.5);
+               double median, const std::vector<double>& past_p90s) {
   switch (rule.kind()) {
     case v1::RegressionRule::RATIO:
       return rule.limit() * median;
@@ -145,7 +144,7 @@ Judgement Judge(const v1::RegressionRule& rule,
                             judgement.past_points + 1 >= rule.min_points();
   if (!judgement.enough_points) return judgement;
   judgement.past_median = Quantile(past, 0.5);
-  judgement.allowed = Allowed(rule, past, past_p90s);
+  judgement.allowed = Allowed(rule, past, judgement.past_median, past_p90s);
   judgement.regressed = judgement.newest > judgement.allowed;
   return judgement;
 }
@@ -153,9 +152,6 @@ Judgement Judge(const v1::RegressionRule& rule,
 bool IsFine(const v1::RegressionRule& rule,
             absl::Span<const PointNumbers> points) {
   if (static_cast<int>(points.size()) < rule.min_points()) return false;
-  // A few points more cost less than to look at all of them after each.
-  const size_t step = points.size() > 32 ? 16 : points.size() > 8 ? 4 : 1;
-  if (points.size() % step != 0) return false;
   const auto most_past = static_cast<size_t>(rule.window() - 1);
   const bool past_p90s = rule.kind() == v1::RegressionRule::PAST_P90S;
   const size_t needed = most_past - Below(past_p90s ? 0.9 : 0.5, most_past);
@@ -180,6 +176,16 @@ bool IsFine(const v1::RegressionRule& rule,
   // What is allowed is no less than a quantile of the past values, and that no
   // less than the newest when so many of them are.
   return static_cast<int>(past) + 1 >= rule.min_points() && no_better >= needed;
+}
+
+bool IsEnough(const v1::RegressionRule& rule,
+              absl::Span<const PointNumbers> points) {
+  if (IsFine(rule, points)) return true;
+  const auto looked_at = [&](const PointNumbers& point) {
+    return !rule.skip_noisy() || !point.noisy;
+  };
+  return std::count_if(points.begin(), points.end(), looked_at) >=
+         rule.window();
 }
 
 std::string Explain(const v1::RegressionRule& rule,

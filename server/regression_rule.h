@@ -39,6 +39,11 @@ Judgement Judge(const v1::RegressionRule& rule,
 bool IsFine(const v1::RegressionRule& rule,
             absl::Span<const storage::PointNumbers> points);
 
+// Whether no older points are needed to judge the newest: it is fine, or the
+// window is full.
+bool IsEnough(const v1::RegressionRule& rule,
+              absl::Span<const storage::PointNumbers> points);
+
 // "The median of 12.3 ms is 23 % above the 10 ms of 19 points before it; ..."
 std::string Explain(const v1::RegressionRule& rule, const Judgement& judgement);
 

@@ -130,9 +130,9 @@ struct SeriesRequest {
   int max_points = 100;
   // Fill in everything of a point, not only the numbers of its measurement.
   bool details = true;
-  // Called after each point with those of its series so far, newest first; true
-  // ends the series before it has max_points. Called with locks held: it must
-  // not call back.
+  // Called with the points of a series so far, newest first, after each of the
+  // first eight and ever more rarely then; true ends the series before it has
+  // max_points. Called with locks held: it must not call back.
   std::function<bool(absl::Span<const PointNumbers>)> enough = nullptr;
   // Takes each series, points newest first, and nothing is listed. Called with
   // locks held: it must not call back.

@@ -42,6 +42,12 @@ constexpr char kNewTags[] =
     "SELECT tag, series_id, result_id FROM result_tags INDEXED BY"
     " result_tags_by_result WHERE result_id > ?1 ORDER BY result_id, tag";
 
+// Of a series beside its points: names, and its places in both tables.
+constexpr int64_t kSeriesBytes = sizeof(SeriesMemory::Series) + 160;
+// Vectors have room for some more.
+constexpr int64_t kPointBytes =
+    sizeof(SeriesMemory::Point) + sizeof(SeriesMemory::Point) / 16;
+
 // Below so many points of a series a rule would look further back anyway.
 constexpr size_t kShallowest = 25;
 
@@ -101,10 +107,6 @@ const SeriesMemory::Series* SeriesMemory::Find(int64_t series_id) const {
 }
 
 int64_t SeriesMemory::bytes() const {
-  // Of a series beside its points: names, and its places in both tables.
-  constexpr int64_t kSeriesBytes = sizeof(Series) + 160;
-  // Vectors have room for some more.
-  constexpr int64_t kPointBytes = sizeof(Point) + sizeof(Point) / 16;
   return static_cast<int64_t>(series_.size()) * kSeriesBytes +
          points_ * kPointBytes + tags_.bytes();
 }
@@ -314,7 +316,7 @@ size_t SeriesMemory::DepthWithin(int64_t bytes) const {
     return points;
   };
   auto depth = static_cast<size_t>(longest);
-  const int64_t most = bytes / static_cast<int64_t>(sizeof(Point));
+  const int64_t most = bytes / kPointBytes;
   while (depth > 0 && kept(depth) > most) {
     depth -= depth / 4 + 1;
     if (depth < kShallowest) return 0;
@@ -324,7 +326,7 @@ size_t SeriesMemory::DepthWithin(int64_t bytes) const {
 
 void SeriesMemory::KeepWithinBound() {
   if (!too_small_ && bytes() > max_bytes_) {
-    const int64_t beside = bytes() - points_ * int64_t{sizeof(Point)};
+    const int64_t beside = bytes() - points_ * kPointBytes;
     const size_t depth = DepthWithin(max_bytes_ / 8 * 7 - beside);
     too_small_ = depth == 0;
     for (const std::unique_ptr<Series>& series : series_) {

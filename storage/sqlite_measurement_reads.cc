@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/deflate.h"
@@ -44,6 +45,29 @@ absl::Status AddTags(SqliteDatabase& db, MeasurementRecord& record) {
   while (query.Step()) record.tags.push_back(query.Text(0));
   return query.status();
 }
+
+// What many rows refer to by number, read once each.
+class TextsByNumber {
+ public:
+  // `sql` gives the text for the number ?1.
+  TextsByNumber(SqliteDatabase& db, const char* sql) : db_(db), sql_(sql) {}
+
+  absl::StatusOr<std::string> Get(int64_t number) {
+    const auto [text, is_new] = texts_.try_emplace(number);
+    if (is_new) {
+      SqliteStatement query = db_.Prepare(sql_);
+      query.BindInt(1, number);
+      if (query.Step()) text->second = query.Text(0);
+      OPTFARM_RETURN_IF_ERROR(query.status());
+    }
+    return text->second;
+  }
+
+ private:
+  SqliteDatabase& db_;
+  const char* const sql_;
+  absl::flat_hash_map<int64_t, std::string> texts_;
+};
 
 absl::StatusOr<MeasurementRecord> ReadMeasurement(SqliteDatabase& db,
                                                   int64_t result_id,
@@ -126,16 +150,22 @@ absl::StatusOr<SeriesList> ListSeries(SqliteDatabase& db,
 
 absl::Status AddDetails(SqliteDatabase& db,
                         absl::Span<PointRecord* const> points) {
+  TextsByNumber graphs(db, "SELECT sha256 FROM graphs WHERE graph_id = ?1");
+  TextsByNumber builds(
+      db, "SELECT build_version FROM environments WHERE environment_id = ?1");
   for (PointRecord* point : points) {
     SqliteStatement row = db.Prepare(
-        "SELECT create_time, sha256, build_version, job_id FROM measurements"
-        " JOIN graphs ON graph_id = measured_id"
-        " JOIN environments USING (environment_id) WHERE result_id = ?1");
+        "SELECT create_time, measured_id, environment_id, job_id"
+        " FROM measurements WHERE result_id = ?1");
     row.BindInt(1, point->result_id);
-    if (!row.Step()) return row.status();
+    // Retention may have let it go meanwhile.
+    if (!row.Step()) {
+      OPTFARM_RETURN_IF_ERROR(row.status());
+      continue;
+    }
     point->create_time = row.Time(0);
-    point->measured_sha256 = row.Text(1);
-    point->build_version = row.Text(2);
+    OPTFARM_ASSIGN_OR_RETURN(point->measured_sha256, graphs.Get(row.Int(1)));
+    OPTFARM_ASSIGN_OR_RETURN(point->build_version, builds.Get(row.Int(2)));
     point->job_id = row.Text(3);
   }
   return absl::OkStatus();

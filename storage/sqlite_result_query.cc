@@ -91,6 +91,13 @@ size_t IndexOf(v1::Metric metric) {
   }
 }
 
+// 1 to 8, then 12, 16, 24, 32, 48, 64, ...: some rows more cost less than to
+// look at all of them after each.
+bool IsTimeToAsk(size_t rows) {
+  const size_t lowest_bit = rows & (~rows + 1);
+  return rows <= 8 || rows <= 3 * lowest_bit;
+}
+
 // The largest number that is smaller; infinity stands for no bound.
 double JustBelow(double bound) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -292,8 +299,9 @@ absl::StatusOr<std::vector<int64_t>> ResultQuery::WalkBack(
 bool ResultQuery::Add(const PointNumbers& row, const RowsWanted& wanted,
                       std::vector<PointNumbers>& rows) const {
   rows.push_back(row);
-  return static_cast<int>(rows.size()) >= wanted.limit ||
-         (wanted.enough != nullptr && *wanted.enough && (*wanted.enough)(rows));
+  if (static_cast<int>(rows.size()) >= wanted.limit) return true;
+  return wanted.enough != nullptr && *wanted.enough &&
+         IsTimeToAsk(rows.size()) && (*wanted.enough)(rows);
 }
 
 absl::Status ResultQuery::Rows(const Candidate& candidate,

@@ -315,11 +315,39 @@ void AskForResults(storage::MetadataStore& store, const Options& options) {
   list("results --id", With([](auto& f) { f.result_id = 400'000; }));
 }
 
+// Milliseconds, and what was asked and found.
+using Asked = std::pair<double, std::string>;
+
+Asked MedianOfThree(storage::MetadataStore& store, const Options& options,
+                    const std::string& what,
+                    const std::function<size_t()>& ask) {
+  std::vector<double> milliseconds;
+  size_t found = 0;
+  for (int i = 0; i < 3; ++i) {
+    WriteSomething(store);
+    const double start = Milliseconds(options);
+    found = ask();
+    milliseconds.push_back(Milliseconds(options) - start);
+  }
+  std::sort(milliseconds.begin(), milliseconds.end());
+  return {milliseconds[1], absl::StrCat(what, ": ", found)};
+}
+
+void PrintSlowest(const char* what, std::vector<Asked> asked) {
+  std::sort(asked.rbegin(), asked.rend());
+  absl::PrintF("%d %s; median %.2f, slowest:\n", asked.size(), what,
+               asked[asked.size() / 2].first);
+  for (size_t i = 0; i < std::min<size_t>(asked.size(), 15); ++i) {
+    absl::PrintF("  %-75s %8.2f\n", asked[i].second, asked[i].first);
+  }
+  std::fflush(stdout);
+}
+
 // Each filter alone and with each other one: the newest 100, and pages of 1000
 // from the newest and from the middle.
 void AskForPairs(storage::MetadataStore& store, const Options& options) {
   const std::vector<NamedFilter> filters = AllFilters();
-  std::vector<std::pair<double, std::string>> asked;
+  std::vector<Asked> asked;
   for (size_t i = 0; i < filters.size(); ++i) {
     for (size_t j = i; j < filters.size(); ++j) {
       MeasurementFilter filter = With(filters[i].set);
@@ -327,31 +355,18 @@ void AskForPairs(storage::MetadataStore& store, const Options& options) {
       for (const storage::PageRequest& page :
            {storage::PageRequest{0, 100}, storage::PageRequest{0, 1000},
             storage::PageRequest{options.measurements / 2, 1000}}) {
-        std::vector<double> milliseconds;
-        size_t found = 0;
-        for (int k = 0; k < 3; ++k) {
-          WriteSomething(store);
-          const double start = Milliseconds(options);
-          found = store.QueryMeasurements(filter, page).value().size();
-          milliseconds.push_back(Milliseconds(options) - start);
-        }
-        std::sort(milliseconds.begin(), milliseconds.end());
-        asked.emplace_back(
-            milliseconds[1],
+        asked.push_back(MedianOfThree(
+            store, options,
             absl::StrCat(filters[i].name, j > i ? " and " : "",
                          j > i ? filters[j].name : "", ", ", page.limit,
-                         page.before > 0 ? " from the middle" : "", ": ",
-                         found));
+                         page.before > 0 ? " from the middle" : ""),
+            [&] {
+              return store.QueryMeasurements(filter, page).value().size();
+            }));
       }
     }
   }
-  std::sort(asked.rbegin(), asked.rend());
-  absl::PrintF("%d questions by one or two filters; median %.2f, slowest:\n",
-               asked.size(), asked[asked.size() / 2].first);
-  for (size_t i = 0; i < std::min<size_t>(asked.size(), 15); ++i) {
-    absl::PrintF("  %-75s %8.2f\n", asked[i].second, asked[i].first);
-  }
-  std::fflush(stdout);
+  PrintSlowest("questions by one or two filters", std::move(asked));
 }
 
 void AskForSeries(storage::MetadataStore& store, const Options& options) {
@@ -372,28 +387,37 @@ void AskForSeries(storage::MetadataStore& store, const Options& options) {
           }),
           {});
   history("history, 10 series of 1000 points", {}, {10, 1000});
+  history("history, 100 series of 1000 points", {}, {100, 1000});
   history("compare, one side (a model's newest)", With([](auto& f) {
             f.model = storage::ModelFilter{Sha256Hex("model 100"), ""};
           }),
           {1000, 1, false});
+}
+
+// How many series are worse.
+size_t Regressions(storage::MetadataStore& store,
+                   const MeasurementFilter& filter,
+                   const v1::RegressionRule& rule) {
+  size_t found = 0;
+  storage::SeriesRequest request;
+  request.max_series = std::numeric_limits<size_t>::max();
+  request.max_points = rule.window() * (rule.skip_noisy() ? 2 : 1);
+  request.enough = [&](absl::Span<const storage::PointNumbers> points) {
+    return server::IsEnough(rule, points);
+  };
+  request.take = [&](const storage::SeriesKey&,
+                     absl::Span<const storage::PointNumbers> points) {
+    if (server::IsFine(rule, points)) return;
+    found += server::Judge(rule, points).regressed ? 1 : 0;
+  };
+  if (!store.ListSeries(filter, request).ok()) std::abort();
+  return found;
+}
+
+void AskForRegressions(storage::MetadataStore& store, const Options& options) {
   v1::RegressionRule rule = server::CompleteRule({}).value();
-  MeasurementFilter filter;
-  const auto regressions = [&](const std::string& what) {
-    Time(what.c_str(), store, options, [&] {
-      const auto fine = [&](absl::Span<const storage::PointNumbers> points) {
-        return server::IsFine(rule, points);
-      };
-      size_t found = 0;
-      storage::SeriesRequest request{~size_t{0}, rule.window(), false, fine};
-      if (rule.skip_noisy()) request.max_points *= 2;
-      request.take = [&](const storage::SeriesKey&,
-                         absl::Span<const storage::PointNumbers> points) {
-        if (server::IsFine(rule, points)) return;
-        found += server::Judge(rule, points).regressed ? 1 : 0;
-      };
-      if (!store.ListSeries(filter, request).ok()) std::abort();
-      return found;
-    });
+  const auto regressions = [&](const char* what) {
+    Time(what, store, options, [&] { return Regressions(store, {}, rule); });
   };
   regressions("regressions in all series");
   rule.set_kind(v1::RegressionRule::RATIO);
@@ -404,6 +428,29 @@ void AskForSeries(storage::MetadataStore& store, const Options& options) {
   rule.set_kind(v1::RegressionRule::PAST_P90S);
   rule.set_window(100);
   regressions("regressions --window=100");
+}
+
+// Each rule about each metric, with a short and a long window, of what each
+// filter leaves.
+void AskForAllRegressions(storage::MetadataStore& store,
+                          const Options& options) {
+  std::vector<Asked> asked;
+  for (const NamedFilter& chosen : AllFilters()) {
+    for (int i = 0; i < 3 * 4 * 2 * 2; ++i) {
+      v1::RegressionRule rule;
+      rule.set_kind(static_cast<v1::RegressionRule::Kind>(1 + i % 3));
+      rule.set_metric(static_cast<v1::Metric>(1 + i / 3 % 4));
+      rule.set_window(i / 12 % 2 == 0 ? 20 : 100);
+      rule.set_skip_noisy(i / 24 == 1);
+      rule = server::CompleteRule(rule).value();
+      asked.push_back(MedianOfThree(
+          store, options,
+          absl::StrCat("regressions ", chosen.name, ", ",
+                       rule.ShortDebugString()),
+          [&] { return Regressions(store, With(chosen.set), rule); }));
+    }
+  }
+  PrintSlowest("questions for regressions", std::move(asked));
 }
 
 absl::Status Run(const Options& options) {
@@ -424,6 +471,8 @@ absl::Status Run(const Options& options) {
                "worst", "found");
   AskForResults(*store, options);
   AskForSeries(*store, options);
+  AskForRegressions(*store, options);
+  AskForAllRegressions(*store, options);
   AskForPairs(*store, options);
   for (const auto& [what, sql] :
        std::vector<std::pair<const char*, const char*>>{

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
@@ -141,6 +143,91 @@ TEST(RegressionRuleTest, LeavesNoisyPointsOutWhenAsked) {
   EXPECT_TRUE(Judge(*CompleteRule(rule), points).regressed);
   rule.set_skip_noisy(true);
   EXPECT_FALSE(Judge(*CompleteRule(rule), points).regressed);
+}
+
+// By the words of the rules, with everything sorted.
+std::optional<double> AllowedByTheBook(const v1::RegressionRule& rule,
+                                       std::vector<double> past,
+                                       std::vector<double> past_p90s) {
+  const auto quantile = [](std::vector<double>& values, double fraction) {
+    std::sort(values.begin(), values.end());
+    const double place = fraction * static_cast<double>(values.size() - 1);
+    const auto below = static_cast<size_t>(place);
+    const size_t above = std::min(below + 1, values.size() - 1);
+    return values[below] + (values[above] - values[below]) *
+                               (place - static_cast<double>(below));
+  };
+  if (static_cast<int>(past.size()) + 1 < rule.min_points()) {
+    return std::nullopt;
+  }
+  const double median = quantile(past, 0.5);
+  if (rule.kind() == v1::RegressionRule::RATIO) return rule.limit() * median;
+  if (rule.kind() == v1::RegressionRule::PAST_P90S) {
+    const double p90 = quantile(past_p90s, 0.9);
+    return p90 + (past_p90s.back() - past_p90s.front()) / 10;
+  }
+  for (double& value : past) value = std::abs(value - median);
+  return median + rule.limit() * 1.4826 * quantile(past, 0.5);
+}
+
+TEST(RegressionRuleTest, JudgesByTheBookAndAsEarlyAsItCan) {
+  std::mt19937 random(5);
+  const auto pick = [&](int n) { return static_cast<int>(random() % n); };
+  int regressed = 0;
+  for (int round = 0; round < 4000; ++round) {
+    v1::RegressionRule rule;
+    rule.set_kind(static_cast<v1::RegressionRule::Kind>(1 + pick(3)));
+    rule.set_metric(static_cast<v1::Metric>(1 + pick(4)));
+    rule.set_skip_noisy(pick(2) == 0);
+    rule.set_min_points(2 + pick(6));
+    rule.set_window(rule.min_points() + pick(90));
+    rule.set_limit(pick(2) == 0 ? 0 : 1 + 0.1 * pick(10));
+    rule = *CompleteRule(rule);
+    std::vector<storage::PointNumbers> points(pick(250));
+    for (storage::PointNumbers& point : points) {
+      point.median_us = 90 + pick(12);
+      point.p90_us = point.median_us + pick(5);
+      point.peak_memory_bytes = 90 + pick(12);
+      point.file_size_bytes = 90 + pick(12);
+      point.noisy = pick(5) == 0;
+    }
+    // Some newest are worse than all others.
+    if (!points.empty() && pick(2) == 0) points[0].median_us += pick(20);
+    std::optional<double> newest;
+    std::vector<double> past;
+    std::vector<double> past_p90s;
+    for (const storage::PointNumbers& point : points) {
+      if (rule.skip_noisy() && point.noisy) continue;
+      const double value = ValueOf(point, rule.metric());
+      if (!newest) {
+        newest = value;
+      } else if (static_cast<int>(past.size()) + 1 < rule.window()) {
+        past.push_back(value);
+        past_p90s.push_back(rule.metric() == v1::MEDIAN_US ? point.p90_us
+                                                           : value);
+      }
+    }
+    const std::optional<double> allowed =
+        AllowedByTheBook(rule, past, past_p90s);
+    const Judgement judgement = Judge(rule, points);
+    ASSERT_EQ(judgement.enough_points, newest && allowed);
+    if (!judgement.enough_points) continue;
+    EXPECT_EQ(judgement.newest, *newest);
+    EXPECT_EQ(judgement.allowed, *allowed);
+    EXPECT_EQ(judgement.regressed, *newest > *allowed);
+    regressed += judgement.regressed ? 1 : 0;
+    // Those that were read before it was enough say the same.
+    const absl::Span<const storage::PointNumbers> all(points);
+    size_t read = 1;
+    while (read < all.size() && !IsEnough(rule, all.first(read))) ++read;
+    const Judgement early = Judge(rule, all.first(read));
+    EXPECT_TRUE(early.enough_points);
+    EXPECT_EQ(early.regressed, judgement.regressed);
+    if (early.regressed) {
+      EXPECT_EQ(early.allowed, judgement.allowed);
+    }
+  }
+  EXPECT_GT(regressed, 200);
 }
 
 TEST(RegressionRuleTest, WhatIsFineIsFineWhateverWasBefore) {

@@ -117,23 +117,26 @@ void MakeCommon(const std::string& path, const std::string& tag) {
 
 TEST_F(SqliteResultsTest, EveryFilterFindsWhatALookAtAllRowsFinds) {
   const std::vector<MeasurementRecord> records = CommitMany(400);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto without_memory,
+                               OpenSqliteMetadataStore(path_, kStart, 0));
   std::mt19937 random(11);
-  for (int round = 0; round < 600; ++round) {
-    if (round == 300) {
+  for (int round = 0; round < 1200; ++round) {
+    if (round == 600) {
       MakeCommon(path_, "nightly");
       MakeCommon(path_, "odd");
     }
+    MetadataStore& store = round % 2 == 0 ? *store_ : *without_memory;
     const MeasurementFilter filter = RandomFilter(random);
     const PageRequest page{
         random() % 2 == 0 ? 0 : static_cast<int64_t>(1 + random() % 420),
         static_cast<int>(1 + random() % 30)};
     OPTFARM_ASSERT_OK_AND_ASSIGN(const auto found,
-                                 store_->QueryMeasurements(filter, page));
+                                 store.QueryMeasurements(filter, page));
     ASSERT_EQ(IdsOf(found), IdsAmongAll(records, filter, page))
         << "round " << round;
     // The same rows, whatever way they are asked for.
     OPTFARM_ASSERT_OK_AND_ASSIGN(const SeriesList list,
-                                 store_->ListSeries(filter, {1000, 1000}));
+                                 store.ListSeries(filter, {1000, 1000}));
     size_t points = 0;
     for (const SeriesRecord& series : list.series) {
       EXPECT_FALSE(series.points.empty());
@@ -160,6 +163,8 @@ TEST_F(SqliteResultsTest, WhatIsRareAmongTheNewestIsFoundFurtherBack) {
   }
   Commit(std::move(batch));
   MakeCommon(path_, "odd");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto without_memory,
+                               OpenSqliteMetadataStore(path_, kStart, 0));
   MeasurementFilter rare;
   rare.metrics.push_back({v1::MEDIAN_US, 0, 900});
   MeasurementFilter rare_tag;
@@ -169,9 +174,11 @@ TEST_F(SqliteResultsTest, WhatIsRareAmongTheNewestIsFoundFurtherBack) {
   for (const MeasurementFilter& filter : {rare, rare_tag, both}) {
     for (const int limit : {1, 30, 1000}) {
       const PageRequest page{0, limit};
-      OPTFARM_ASSERT_OK_AND_ASSIGN(const auto found,
-                                   store_->QueryMeasurements(filter, page));
-      EXPECT_EQ(IdsOf(found), IdsAmongAll(records, filter, page));
+      for (MetadataStore* store : {store_.get(), without_memory.get()}) {
+        OPTFARM_ASSERT_OK_AND_ASSIGN(const auto found,
+                                     store->QueryMeasurements(filter, page));
+        EXPECT_EQ(IdsOf(found), IdsAmongAll(records, filter, page));
+      }
     }
   }
 }
