@@ -14,7 +14,7 @@ absl::StatusOr<CpuRate> QuietCpus::LeastRate(absl::Span<const int> cpus) {
   for (const CpuRate& rate : rates) {
     least.rate = std::min(least.rate, rate.rate);
     least.own_rate = std::min(least.own_rate, rate.own_rate);
-    best_ = std::max(best_, rate.own_rate);
+    best_ = std::max(best_, rate.rate);
   }
   return least;
 }

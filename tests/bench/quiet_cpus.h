@@ -52,7 +52,7 @@ class QuietCpus {
   // The least rates of these, all probed at the same time.
   absl::StatusOr<CpuRate> LeastRate(absl::Span<const int> cpus);
 
-  // The best own rate that any probe gave.
+  // The best rate that any probe gave; own rates are less certain.
   double best() const { return best_; }
   bool IsQuiet(double rate) const { return rate >= kQuiet * best_; }
 

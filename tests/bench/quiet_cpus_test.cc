@@ -103,6 +103,14 @@ TEST(QuietCpusTest, KnowsAQuietRateFromBefore) {
   EXPECT_EQ(told.best(), 16);
 }
 
+TEST(QuietCpusTest, IsNotMisledByAClockOfThreadsThatStoodStill) {
+  const TwoHalves machine{
+      {{0, {15, 19}}, {1, {8, 8}}, {2, {8, 8}}, {3, {8, 8}}}};
+  QuietCpus cpus = MakeCpus(machine);
+  ASSERT_TRUE(cpus.Choose(1).ok());
+  EXPECT_EQ(cpus.best(), 15);
+}
+
 TEST(QuietCpusTest, TellsWhyAProbeFailed) {
   QuietCpus cpus(
       {0},
