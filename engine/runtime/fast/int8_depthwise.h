@@ -47,9 +47,12 @@ struct Int8DepthwiseTile {
   uint8_t* scratch = nullptr;
   // pixels x kInt8Columns; 64-byte aligned.
   int32_t* out = nullptr;
+  // Not nullptr: the sums go there as codes, and `out` is nothing. For
+  // functions that are said to finish (int8_functions.h).
+  const Int8Finish* finish = nullptr;
 };
 
-// REQUIRES: 1 <= pixels <= kInt8Rows.
+// REQUIRES: 1 <= pixels, and pixels <= kInt8Rows where `finish` is nullptr.
 using Int8DepthwiseFunction = void (*)(const Int8DepthwiseTile& tile,
                                        int pixels);
 

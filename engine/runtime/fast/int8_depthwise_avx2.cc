@@ -11,6 +11,7 @@ namespace {
 constexpr int kParts = kInt8Columns / 8;
 
 struct Avx2 {
+  static constexpr bool kFinishes = false;
   struct Sums {
     __m256i part[kParts];
   };

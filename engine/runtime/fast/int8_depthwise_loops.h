@@ -14,7 +14,9 @@ namespace optfarm::runtime {
 //   void Lay(rows, out)      four rows of 32 codes side by side
 //   Sums Load(numbers), void Store(Sums, numbers)   32 numbers
 //   Sums Add(Sums, codes, weights)   a dot product of four for each channel
-//   kKeptWeights: weights of how many columns stay in registers
+//   Sums AddWeights(Sums, codes, Weights LoadWeights(weights))   the same
+// and, where sums become codes in the registers,
+//   void Finish(finish, pixels, sums_of)   of sums_of(pixel)
 template <typename Isa>
 struct Int8DepthwiseLoops {
   // The rows of a group under the window, and how far it is from one column to
@@ -105,7 +107,7 @@ struct Int8DepthwiseLoops {
                             : RunThree<2>(tile, pixels);
     }
     const int64_t bytes = groups * kInt8ColumnBytes;
-    for (int p = 0; p < pixels; ++p) {
+    StoreAll(tile, pixels, [&](int p) {
       const uint8_t* codes = tile.scratch + p * tile.stride * bytes;
       const int8_t* weights = tile.weights;
       auto sums = Isa::Load(tile.start);
@@ -118,7 +120,21 @@ struct Int8DepthwiseLoops {
           }
         }
       }
-      Isa::Store(sums, tile.out + p * kInt8Columns);
+      return sums;
+    });
+  }
+
+  // Of each pixel what sums_of(pixel) gives.
+  template <typename SumsOf>
+  static void StoreAll(const Int8DepthwiseTile& tile, int pixels,
+                       const SumsOf& sums_of) {
+    if constexpr (Isa::kFinishes) {
+      if (tile.finish != nullptr) {
+        return Isa::Finish(*tile.finish, pixels, sums_of);
+      }
+    }
+    for (int p = 0; p < pixels; ++p) {
+      Isa::Store(sums_of(p), tile.out + p * kInt8Columns);
     }
   }
 
@@ -130,7 +146,7 @@ struct Int8DepthwiseLoops {
       weights[i] = Isa::LoadWeights(tile.weights + i * kInt8ColumnBytes);
     }
     const auto start = Isa::Load(tile.start);
-    for (int p = 0; p < pixels; ++p) {
+    StoreAll(tile, pixels, [&](int p) {
       const uint8_t* codes = tile.scratch + p * tile.stride * kInt8ColumnBytes;
       auto sums = start;
 #pragma GCC unroll 6
@@ -138,8 +154,8 @@ struct Int8DepthwiseLoops {
         sums =
             Isa::AddWeights(sums, codes + i % 3 * kInt8ColumnBytes, weights[i]);
       }
-      Isa::Store(sums, tile.out + p * kInt8Columns);
-    }
+      return sums;
+    });
   }
 };
 

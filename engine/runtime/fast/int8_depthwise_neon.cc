@@ -9,6 +9,7 @@ namespace {
 constexpr int kParts = kInt8Columns / 2;
 
 struct Neon {
+  static constexpr bool kFinishes = false;
   // Part i: two sums each of channels 2 * i and 2 * i + 1.
   struct Sums {
     int32x4_t part[kParts];

@@ -8,6 +8,7 @@ namespace {
 constexpr int kParts = kInt8Columns / 4;
 
 struct NeonDot {
+  static constexpr bool kFinishes = false;
   struct Sums {
     int32x4_t part[kParts];
   };

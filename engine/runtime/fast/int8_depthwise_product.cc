@@ -12,6 +12,9 @@ namespace {
 
 // Multiplications that are worth another thread.
 constexpr int64_t kWorkPerRange = 1 << 16;
+// Of a line that is finished in the registers: so many that a tile's beginning
+// is short beside it, so few that what is laid out stays in the level-1 cache.
+constexpr int64_t kMostPixels = 56;
 
 // What one thread does.
 class Lines {
@@ -21,8 +24,9 @@ class Lines {
       : product_(product), starts_(starts), sink_(sink) {
     const WindowAxis &y = product.image.window.y, &x = product.image.window.x;
     const int64_t groups = (y.size + kInt8Group - 1) / kInt8Group;
+    const int64_t pixels = std::max(LinePart(x.out), Int8TileRows(x.out));
     const int64_t columns =
-        (Int8TileRows(x.out) - 1) * x.stride + (x.size - 1) * x.dilation + 1;
+        (pixels - 1) * x.stride + (x.size - 1) * x.dilation + 1;
     lines_.resize(static_cast<size_t>(y.size));
     scratch_.resize(static_cast<size_t>(columns * groups * kInt8ColumnBytes) +
                     kAlignment);
@@ -73,7 +77,34 @@ class Lines {
     }
   }
 
+  static int64_t LinePart(int64_t line) {
+    const int64_t parts = (line + kMostPixels - 1) / kMostPixels;
+    return (line + parts - 1) / parts;
+  }
+
+  // False where sums are to be looked at.
+  bool FinishBlock(int64_t line, int64_t channel) {
+    const WindowAxis& x = product_.image.window.x;
+    Int8Finish finish;
+    const int64_t row = line * x.out;
+    if (!product_.functions.depthwise_finishes ||
+        !sink_.FindFinish(row, channel, &finish)) {
+      return false;
+    }
+    tile_.finish = &finish;
+    const int64_t part = LinePart(x.out);
+    for (int64_t pixel = 0; pixel < x.out; pixel += part) {
+      const int count = static_cast<int>(std::min(part, x.out - pixel));
+      tile_.column = pixel * x.stride - x.pad_before;
+      product_.functions.depthwise(tile_, count);
+      finish.out += count * finish.stride;
+    }
+    tile_.finish = nullptr;
+    return true;
+  }
+
   void RunBlock(int64_t line, int64_t channel, Int8Extremes* extremes) {
+    if (extremes == nullptr && FinishBlock(line, channel)) return;
     const WindowAxis& x = product_.image.window.x;
     const int64_t tile_rows = Int8TileRows(x.out);
     alignas(64) int32_t scratch[kInt8Rows * kInt8Columns];

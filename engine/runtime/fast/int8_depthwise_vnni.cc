@@ -3,29 +3,36 @@
 #include <immintrin.h>
 
 #include "engine/runtime/fast/int8_depthwise_loops.h"
+#include "engine/runtime/fast/int8_finish_avx512_inl.h"
 
 namespace optfarm::runtime {
 namespace {
 
 struct Avx512Vnni {
+  static constexpr bool kFinishes = true;
   struct Sums {
     __m512i low;
     __m512i high;
   };
-  static __m512i Widen(const uint8_t* codes) {
-    return _mm512_cvtepu8_epi32(
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)));
+  static __m512i TwoRows(const uint8_t* a, const uint8_t* b) {
+    const auto row = [](const uint8_t* codes) {
+      return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(codes));
+    };
+    return _mm512_inserti64x4(_mm512_castsi256_si512(row(a)), row(b), 1);
   }
+  // Four channels of four rows come into one lane, and there side by side.
   static void Lay(const uint8_t* const* rows, uint8_t* out) {
-    for (int half = 0; half < kInt8Columns; half += 16) {
-      const __m512i two = _mm512_or_si512(
-          Widen(rows[0] + half), _mm512_slli_epi32(Widen(rows[1] + half), 8));
-      // or, or
-      const __m512i all = _mm512_ternarylogic_epi32(
-          two, _mm512_slli_epi32(Widen(rows[2] + half), 16),
-          _mm512_slli_epi32(Widen(rows[3] + half), 24), 0xfe);
-      _mm512_store_si512(out + half * kInt8Group, all);
-    }
+    const __m512i places = _mm512_setr_epi32(0, 8, 16, 24, 1, 9, 17, 25, 2, 10,
+                                             18, 26, 3, 11, 19, 27);
+    const __m512i sides = _mm512_broadcast_i32x4(
+        _mm_setr_epi8(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15));
+    const __m512i above = TwoRows(rows[0], rows[1]);
+    const __m512i below = TwoRows(rows[2], rows[3]);
+    const __m512i low = _mm512_permutex2var_epi32(above, places, below);
+    const __m512i high = _mm512_permutex2var_epi32(
+        above, _mm512_add_epi32(places, _mm512_set1_epi32(4)), below);
+    _mm512_store_si512(out, _mm512_shuffle_epi8(low, sides));
+    _mm512_store_si512(out + 64, _mm512_shuffle_epi8(high, sides));
   }
   static Sums Load(const int32_t* numbers) {
     return {_mm512_loadu_si512(numbers), _mm512_loadu_si512(numbers + 16)};
@@ -47,6 +54,19 @@ struct Avx512Vnni {
   static Sums Add(const Sums& sums, const uint8_t* codes,
                   const int8_t* weights) {
     return AddWeights(sums, codes, LoadWeights(weights));
+  }
+  template <typename SumsOf>
+  static void Finish(const Int8Finish& by, int pixels, const SumsOf& sums_of) {
+    FinishAvx512 finish(by);
+    int p = 0;
+    for (; p + 1 < pixels; p += 2) {
+      const Sums a = sums_of(p), b = sums_of(p + 1);
+      finish.Two(a.low, a.high, b.low, b.high);
+    }
+    if (p < pixels) {
+      const Sums last = sums_of(p);
+      finish.One(last.low, last.high);
+    }
   }
 };
 

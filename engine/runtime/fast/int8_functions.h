@@ -16,6 +16,8 @@ struct Int8Functions {
   bool tile_finishes = false;
   const Int8StageFunctions* stages = &kInt8StagesPortable;
   Int8DepthwiseFunction depthwise = RunInt8DepthwisePortable;
+  // Whether it takes Int8DepthwiseTile::finish.
+  bool depthwise_finishes = false;
 };
 
 Int8Functions Int8FunctionsFor(const CpuFeatures& cpu);

@@ -7,10 +7,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 #include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine/runtime/fast/int8_functions.h"
 
 #if defined(__aarch64__)
@@ -142,60 +144,114 @@ TEST(Int8TilesTest, GiveTheBitsOfThePlainCodeWhateverTheSize) {
   }
 }
 
+// A depthwise tile of random size with all that it points at.
+struct DepthwiseCase {
+  static constexpr int kWidth = 30, kAll = 40;
+
+  DepthwiseCase(int most_pixels, Random* random)
+      : pixels(random->Pick(1, most_pixels)), scratch(scratch_bytes) {
+    tile.taps_y = random->Pick(1, 6);
+    tile.taps_x = random->Pick(1, 4);
+    const int groups = (tile.taps_y + kInt8Group - 1) / kInt8Group;
+    codes = random->Bytes<uint8_t>(tile.taps_y * kWidth * kAll, 255);
+    for (int y = 0; y < tile.taps_y; ++y) {
+      const bool exists = random->Pick(0, 4) != 0;
+      lines.push_back(exists ? codes.data() + y * kWidth * kAll : nullptr);
+    }
+    tile.sets = random->Pick(1, 3);
+    std::vector<int8_t> packed = random->Bytes<int8_t>(
+        tile.sets * tile.taps_x * groups * kInt8ColumnBytes, -128);
+    // Rows that fill up the last group.
+    for (size_t i = 0; i < packed.size(); ++i) {
+      const int group = static_cast<int>(i / kInt8ColumnBytes) % groups;
+      const int y = group * kInt8Group + static_cast<int>(i) % kInt8Group;
+      if (y >= tile.taps_y) packed[i] = 0;
+    }
+    weights.emplace(packed);
+    random->Fill(start, 0);
+    tile.lines = lines.data();
+    tile.end = codes.data() + codes.size();
+    tile.column = random->Pick(-3, 3);
+    tile.width = kWidth;
+    tile.pixel_bytes = kAll;
+    tile.stride = random->Pick(1, 2);
+    tile.dilation = random->Pick(1, 2);
+    tile.padding = static_cast<uint8_t>(random->Pick(0, 255));
+    tile.weights = weights->data;
+    tile.start = start;
+    tile.channels = random->Pick(1, kInt8Columns);
+    tile.scratch = scratch.data;
+  }
+  DepthwiseCase(const DepthwiseCase&) = delete;
+  DepthwiseCase& operator=(const DepthwiseCase&) = delete;
+
+  std::string Name() const {
+    return absl::StrCat("window ", tile.taps_y, " x ", tile.taps_x, ", stride ",
+                        tile.stride, ", ", tile.sets, " sets, ", pixels,
+                        " pixels, ", tile.channels, " channels");
+  }
+
+  const std::vector<uint8_t> scratch_bytes = std::vector<uint8_t>(1 << 16);
+  int pixels;
+  Aligned<uint8_t> scratch;
+  std::vector<uint8_t> codes;
+  std::vector<const uint8_t*> lines;
+  std::optional<Aligned<int8_t>> weights;
+  int32_t start[kInt8Columns];
+  Int8DepthwiseTile tile;
+};
+
 TEST(Int8TilesTest, DepthwiseGivesTheBitsOfThePlainCodeWhateverTheSize) {
   Random random;
-  constexpr int kWidth = 30, kAll = 40;
-  alignas(64) static uint8_t scratch[1 << 16];
   for (const Code& code : CodeOfThisMachine()) {
     for (int round = 0; round < 150; ++round) {
-      Int8DepthwiseTile tile;
-      tile.taps_y = random.Pick(1, 6);
-      tile.taps_x = random.Pick(1, 4);
-      const int groups = (tile.taps_y + kInt8Group - 1) / kInt8Group;
-      const auto codes =
-          random.Bytes<uint8_t>(tile.taps_y * kWidth * kAll, 255);
-      std::vector<const uint8_t*> lines;
-      for (int y = 0; y < tile.taps_y; ++y) {
-        const bool exists = random.Pick(0, 4) != 0;
-        lines.push_back(exists ? codes.data() + y * kWidth * kAll : nullptr);
-      }
-      tile.sets = random.Pick(1, 3);
-      std::vector<int8_t> packed = random.Bytes<int8_t>(
-          tile.sets * tile.taps_x * groups * kInt8ColumnBytes, -128);
-      // Rows that fill up the last group.
-      for (size_t i = 0; i < packed.size(); ++i) {
-        const int group = static_cast<int>(i / kInt8ColumnBytes) % groups;
-        const int y = group * kInt8Group + static_cast<int>(i) % kInt8Group;
-        if (y >= tile.taps_y) packed[i] = 0;
-      }
-      const Aligned<int8_t> weights(packed);
-      int32_t start[kInt8Columns];
-      random.Fill(start, 0);
-      const int pixels = random.Pick(1, kInt8Rows);
-      tile.lines = lines.data();
-      tile.end = codes.data() + codes.size();
-      tile.column = random.Pick(-3, 3);
-      tile.width = kWidth;
-      tile.pixel_bytes = kAll;
-      tile.stride = random.Pick(1, 2);
-      tile.dilation = random.Pick(1, 2);
-      tile.padding = static_cast<uint8_t>(random.Pick(0, 255));
-      tile.weights = weights.data;
-      tile.start = start;
-      tile.channels = random.Pick(1, kInt8Columns);
-      tile.scratch = scratch;
+      DepthwiseCase test(kInt8Rows, &random);
       alignas(64) Numbers expected = {}, made = {};
-      tile.out = expected;
-      RunInt8DepthwisePortable(tile, pixels);
-      tile.out = made;
-      code.functions.depthwise(tile, pixels);
-      for (int i = 0; i < pixels * kInt8Columns; ++i) {
-        if (i % kInt8Columns >= tile.channels) continue;
+      test.tile.out = expected;
+      RunInt8DepthwisePortable(test.tile, test.pixels);
+      test.tile.out = made;
+      code.functions.depthwise(test.tile, test.pixels);
+      for (int i = 0; i < test.pixels * kInt8Columns; ++i) {
+        if (i % kInt8Columns >= test.tile.channels) continue;
         ASSERT_EQ(expected[i], made[i])
-            << code.name << ", window " << tile.taps_y << " x " << tile.taps_x
-            << ", pixel " << i / kInt8Columns << ", channel "
-            << i % kInt8Columns;
+            << code.name << ", " << test.Name() << ", pixel "
+            << i / kInt8Columns << ", channel " << i % kInt8Columns;
       }
+    }
+  }
+}
+
+TEST(Int8TilesTest, DepthwiseFinishesLinesAsThePlainCodeDoes) {
+  Random random;
+  constexpr int kMost = 2 * kInt8Rows + 1, kStride = 40;
+  for (const Code& code : CodeOfThisMachine()) {
+    if (!code.functions.depthwise_finishes) continue;
+    for (int round = 0; round < 150; ++round) {
+      DepthwiseCase test(kMost, &random);
+      // So that few codes are at an end of their range.
+      random.Fill(test.start, 14);
+      float factors[kInt8Columns];
+      for (float& factor : factors) {
+        factor = 1.0f / static_cast<float>(random.Pick(1000, 20000));
+      }
+      Int8Finish finish;
+      finish.factors = factors;
+      finish.zero = random.Pick(0, 255);
+      finish.least = random.Pick(0, finish.zero);
+      finish.most = static_cast<float>(255 - finish.zero);
+      finish.columns = test.tile.channels;
+      finish.stride = kStride;
+      std::vector<uint8_t> expected(kMost * kStride, 7), made = expected;
+      alignas(64) int32_t sums[kMost * kInt8Columns] = {};
+      test.tile.out = sums;
+      RunInt8DepthwisePortable(test.tile, test.pixels);
+      finish.out = expected.data();
+      kInt8StagesPortable.finish({sums, test.pixels, 0}, finish);
+      finish.out = made.data();
+      test.tile.out = nullptr;
+      test.tile.finish = &finish;
+      code.functions.depthwise(test.tile, test.pixels);
+      ASSERT_EQ(expected, made) << code.name << ", " << test.Name();
     }
   }
 }
