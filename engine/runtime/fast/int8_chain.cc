@@ -376,6 +376,8 @@ bool Int8Chain::Maker::Narrow(const Link& link) {
   }
   Int8Stage& stage = Push(Int8StageKind::kNarrow);
   stage.floats = factors.data();
+  stage.is_small = std::all_of(factors.begin(), factors.end(),
+                               [](float factor) { return factor <= 0.5f; });
   stage.factor = has_relu ? 0.0f : static_cast<float>(-*zero);
   stage.summand = static_cast<float>(255 - *zero);
   stage.low = *zero;

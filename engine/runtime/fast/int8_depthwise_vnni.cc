@@ -57,7 +57,13 @@ struct Avx512Vnni {
   }
   template <typename SumsOf>
   static void Finish(const Int8Finish& by, int pixels, const SumsOf& sums_of) {
-    FinishAvx512 finish(by);
+    return by.is_small ? FinishAs<true>(by, pixels, sums_of)
+                       : FinishAs<false>(by, pixels, sums_of);
+  }
+  template <bool kIsSmall, typename SumsOf>
+  static void FinishAs(const Int8Finish& by, int pixels,
+                       const SumsOf& sums_of) {
+    FinishAvx512<kIsSmall> finish(by);
     int p = 0;
     for (; p + 1 < pixels; p += 2) {
       const Sums a = sums_of(p), b = sums_of(p + 1);

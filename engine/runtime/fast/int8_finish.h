@@ -13,6 +13,9 @@ namespace optfarm::runtime {
 struct Int8Finish {
   // kInt8Columns of them.
   const float* factors = nullptr;
+  // Whether all factors are at most 1/2, so that what is above `most` may be
+  // cut when it is narrow already.
+  bool is_small = false;
   // 255 - zero.
   float most = 0;
   // 0..255.

@@ -12,6 +12,8 @@
 namespace optfarm::runtime {
 namespace {
 
+// Where `kIsSmall`, packing cuts what is too large.
+template <bool kIsSmall>
 class FinishAvx512 {
  public:
   OPTFARM_INLINE explicit FinishAvx512(const Int8Finish& finish)
@@ -39,9 +41,10 @@ class FinishAvx512 {
   // What is far below becomes the least number there is, and 0 when it is
   // packed.
   OPTFARM_INLINE __m512i Whole(__m512i sums, __m512 factors) const {
-    const __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), factors);
+    __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), factors);
+    if constexpr (!kIsSmall) x = _mm512_min_ps(x, most_);
     return _mm512_cvt_roundps_epi32(
-        _mm512_min_ps(x, most_), _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
   OPTFARM_INLINE __m512i Row(__m512i low, __m512i high) const {
     return _mm512_adds_epi16(

@@ -22,6 +22,7 @@ std::optional<Int8Finish> FinishOf(const std::vector<Int8Stage>& stages) {
   const Int8Stage& stage = stages[0];
   Int8Finish finish;
   finish.factors = stage.floats;
+  finish.is_small = stage.is_small;
   finish.most = stage.summand;
   finish.zero = stage.low;
   finish.least = stage.low + static_cast<int32_t>(stage.factor);

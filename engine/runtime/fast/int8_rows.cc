@@ -80,6 +80,7 @@ void Int8Rows::Describe(Int8Tile* tile) const {
   tile->taps = taps_;
   tile->depth = tap_depth_;
   tile->row_start = row_start_;
+  tile->has_row_start = weights_zero_ != 0;
 }
 
 int64_t Int8Rows::PointAtRest(absl::Span<const int32_t> groups, int rows) {

@@ -59,6 +59,8 @@ struct Int8Stage {
   // By channel, as many as whole tiles have columns.
   const int32_t* by_channel = nullptr;
   const float* floats = nullptr;
+  // kNarrow: as Int8Finish::is_small.
+  bool is_small = false;
 };
 
 // Numbers of `rows` x kInt8Columns, row by row, 64-byte aligned; the first

@@ -218,6 +218,8 @@ struct Avx512 : Int8StageLoops<Avx512> {
           count - i < 16
               ? static_cast<__mmask16>((uint32_t{1} << (count - i)) - 1)
               : static_cast<__mmask16>(0xffff);
+      _mm_prefetch(reinterpret_cast<const char*>(floats + i) + 4096,
+                   _MM_HINT_T0);
       const __m512i codes =
           CodesOf(_mm512_maskz_loadu_ps(exist, floats + i), factor, summand);
       _mm_mask_storeu_epi8(out + i, exist, _mm512_cvtepi32_epi8(codes));
@@ -225,7 +227,7 @@ struct Avx512 : Int8StageLoops<Avx512> {
   }
 
   static void Finish(const Int8Numbers& numbers, const Int8Finish& by) {
-    FinishAvx512 finish(by);
+    FinishAvx512<false> finish(by);
     const int32_t* row = numbers.data;
     int r = 0;
     for (; r + 1 < numbers.rows; r += 2, row += 2 * kInt8Columns) {

@@ -49,6 +49,8 @@ struct Int8Tile {
   int64_t next_step = 0;
   // Taps of one group behind the others (int8_weights.h).
   int64_t rest_taps = 0;
+  // Whether one of row_start is not zero.
+  bool has_row_start = true;
 
   OPTFARM_INLINE int64_t all_taps() const { return taps + rest_taps; }
   OPTFARM_INLINE int64_t DepthOf(int64_t tap) const {

@@ -24,7 +24,10 @@ struct Tile {
         sums[r][1] = _mm512_add_epi32(sums[r][1], all[1][r][1]);
       }
     }
-    if (tile.finish != nullptr) return Finish(*tile.finish, sums);
+    if (tile.finish != nullptr) {
+      return tile.finish->is_small ? Finish<true>(*tile.finish, sums)
+                                   : Finish<false>(*tile.finish, sums);
+    }
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       _mm512_store_si512(tile.out + r * kInt8Columns, sums[r][0]);
@@ -38,18 +41,28 @@ struct Tile {
   static constexpr int kSets = kRows <= 2 ? 2 : 1;
   using Sums = __m512i[kSets][kRows][2];
 
-  OPTFARM_INLINE static void Multiply(const Int8Tile& tile, Sums& sums) {
+  OPTFARM_INLINE static void Begin(const Int8Tile& tile, Sums& sums) {
     const __m512i start[2] = {_mm512_loadu_si512(tile.start),
                               _mm512_loadu_si512(tile.start + 16)};
+#pragma GCC unroll 12
+    for (int r = 0; r < kRows; ++r) {
+      sums[0][r][0] = start[0];
+      sums[0][r][1] = start[1];
+      if constexpr (kSets > 1) {
+        sums[1][r][0] = sums[1][r][1] = _mm512_setzero_si512();
+      }
+    }
+    if (!tile.has_row_start) return;
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
       const __m512i row = _mm512_set1_epi32(tile.row_start[r]);
       sums[0][r][0] = _mm512_add_epi32(start[0], row);
       sums[0][r][1] = _mm512_add_epi32(start[1], row);
-      if constexpr (kSets > 1) {
-        sums[1][r][0] = sums[1][r][1] = _mm512_setzero_si512();
-      }
     }
+  }
+
+  OPTFARM_INLINE static void Multiply(const Int8Tile& tile, Sums& sums) {
+    Begin(tile, sums);
     const int8_t* weights = tile.weights;
     const int8_t* next = tile.next != nullptr ? tile.next : weights;
     for (int64_t tap = 0; tap < tile.all_taps(); ++tap) {
@@ -98,9 +111,10 @@ struct Tile {
     }
   }
 
+  template <bool kIsSmall>
   OPTFARM_INLINE static void Finish(const Int8Finish& by,
                                     const __m512i (&sums)[kRows][2]) {
-    FinishAvx512 finish(by);
+    FinishAvx512<kIsSmall> finish(by);
 #pragma GCC unroll 6
     for (int r = 0; r + 1 < kRows; r += 2) {
       finish.Two(sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]);

@@ -6,6 +6,7 @@
 #ifdef OPTFARM_FAST_KERNELS
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 #include <random>
@@ -104,6 +105,33 @@ struct Aligned {
   Byte* data;
 };
 
+// A random finish of so many columns with its factors.
+struct FinishCase {
+  static constexpr int64_t kStride = 40;
+
+  // Sums from 1e5 on are at an end of their range.
+  FinishCase(int columns, Random* random) {
+    for (float& factor : factors) {
+      // Powers of two give halves.
+      const int divisor = random->Pick(0, 1) == 0 ? 1 << random->Pick(9, 14)
+                                                  : random->Pick(1000, 20000);
+      factor = 1.0f / static_cast<float>(divisor);
+    }
+    finish.factors = factors;
+    finish.is_small = random->Pick(0, 1) != 0;
+    finish.zero = random->Pick(0, 255);
+    finish.least = random->Pick(0, finish.zero);
+    finish.most = static_cast<float>(255 - finish.zero);
+    finish.columns = columns;
+    finish.stride = kStride;
+  }
+  FinishCase(const FinishCase&) = delete;
+  FinishCase& operator=(const FinishCase&) = delete;
+
+  float factors[kInt8Columns];
+  Int8Finish finish;
+};
+
 TEST(Int8TilesTest, GiveTheBitsOfThePlainCodeWhateverTheSize) {
   Random random;
   for (const Code& code : CodeOfThisMachine()) {
@@ -126,6 +154,8 @@ TEST(Int8TilesTest, GiveTheBitsOfThePlainCodeWhateverTheSize) {
       random.Fill(row_start, 0);
       alignas(64) Numbers expected = {}, made = {};
       Int8Tile tile;
+      tile.has_row_start = random.Pick(0, 1) != 0;
+      if (!tile.has_row_start) std::fill(row_start, row_start + rows, 0);
       tile.pixels = pixels.data();
       tile.taps = taps;
       tile.depth = depth;
@@ -140,6 +170,23 @@ TEST(Int8TilesTest, GiveTheBitsOfThePlainCodeWhateverTheSize) {
       ASSERT_EQ(0, std::memcmp(expected, made, sizeof(made)))
           << code.name << ", " << rows << " rows, " << taps << " taps, depth "
           << depth << ", rest " << rest;
+      if (!code.functions.tile_finishes) continue;
+      // So that few codes are at an end of their range.
+      random.Fill(start, 14);
+      if (tile.has_row_start) random.Fill(row_start, 14);
+      FinishCase test(random.Pick(1, kInt8Columns), &random);
+      std::vector<uint8_t> codes_expected(kInt8Rows * FinishCase::kStride, 9);
+      std::vector<uint8_t> codes_made = codes_expected;
+      tile.out = expected;
+      RunInt8TilePortable(tile, rows);
+      test.finish.out = codes_expected.data();
+      kInt8StagesPortable.finish({expected, rows, 0}, test.finish);
+      test.finish.out = codes_made.data();
+      tile.finish = &test.finish;
+      code.functions.tile(tile, rows);
+      ASSERT_EQ(codes_expected, codes_made)
+          << code.name << ", " << rows << " rows, " << test.finish.columns
+          << " columns, small factors: " << test.finish.is_small;
     }
   }
 }
@@ -223,25 +270,17 @@ TEST(Int8TilesTest, DepthwiseGivesTheBitsOfThePlainCodeWhateverTheSize) {
 
 TEST(Int8TilesTest, DepthwiseFinishesLinesAsThePlainCodeDoes) {
   Random random;
-  constexpr int kMost = 2 * kInt8Rows + 1, kStride = 40;
+  constexpr int kMost = 2 * kInt8Rows + 1;
   for (const Code& code : CodeOfThisMachine()) {
     if (!code.functions.depthwise_finishes) continue;
     for (int round = 0; round < 150; ++round) {
       DepthwiseCase test(kMost, &random);
       // So that few codes are at an end of their range.
       random.Fill(test.start, 14);
-      float factors[kInt8Columns];
-      for (float& factor : factors) {
-        factor = 1.0f / static_cast<float>(random.Pick(1000, 20000));
-      }
-      Int8Finish finish;
-      finish.factors = factors;
-      finish.zero = random.Pick(0, 255);
-      finish.least = random.Pick(0, finish.zero);
-      finish.most = static_cast<float>(255 - finish.zero);
-      finish.columns = test.tile.channels;
-      finish.stride = kStride;
-      std::vector<uint8_t> expected(kMost * kStride, 7), made = expected;
+      FinishCase by(test.tile.channels, &random);
+      Int8Finish& finish = by.finish;
+      std::vector<uint8_t> expected(kMost * FinishCase::kStride, 7);
+      std::vector<uint8_t> made = expected;
       alignas(64) int32_t sums[kMost * kInt8Columns] = {};
       test.tile.out = sums;
       RunInt8DepthwisePortable(test.tile, test.pixels);
@@ -336,28 +375,18 @@ TEST(Int8TilesTest, FinishedTilesAreThoseOfThePlainCode) {
   for (const Code& code : CodeOfThisMachine()) {
     for (int round = 0; round < 60; ++round) {
       alignas(64) Numbers numbers, copy;
-      alignas(64) float factors[kInt8Columns];
       random.Fill(numbers, random.Pick(4, 20));
       std::memcpy(copy, numbers, sizeof(numbers));
-      for (float& factor : factors) {
-        factor = 1.0f / static_cast<float>(1 << random.Pick(0, 12));
-      }
-      constexpr int64_t kStride = 40;
-      Int8Finish finish;
-      finish.factors = factors;
-      finish.zero = random.Pick(0, 255);
-      finish.least = random.Pick(0, finish.zero);
-      finish.most = static_cast<float>(255 - finish.zero);
-      finish.columns = random.Pick(1, kInt8Columns);
-      finish.stride = kStride;
+      FinishCase test(random.Pick(1, kInt8Columns), &random);
       const int rows = random.Pick(1, kInt8Rows);
-      std::vector<uint8_t> expected(kInt8Rows * kStride, 9), made = expected;
-      finish.out = expected.data();
-      kInt8StagesPortable.finish({numbers, rows, 0}, finish);
-      finish.out = made.data();
-      code.functions.stages->finish({copy, rows, 0}, finish);
+      std::vector<uint8_t> expected(kInt8Rows * FinishCase::kStride, 9);
+      std::vector<uint8_t> made = expected;
+      test.finish.out = expected.data();
+      kInt8StagesPortable.finish({numbers, rows, 0}, test.finish);
+      test.finish.out = made.data();
+      code.functions.stages->finish({copy, rows, 0}, test.finish);
       ASSERT_EQ(expected, made)
-          << code.name << ", " << finish.columns << " columns";
+          << code.name << ", " << test.finish.columns << " columns";
     }
   }
 }
