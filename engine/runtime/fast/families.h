@@ -32,6 +32,8 @@ void JoinInPlace(const FusionContext& context, PlanEditor* plan);
 // Depthwise convolutions and convolutions of single pixels on floats, as the
 // above made them (separable_fusion.cc).
 void FuseSeparables(const FusionContext& context, PlanEditor* plan);
+// Convolutions and pools on floats, as the above made them (pooled_fusion.cc).
+void FusePooledConvolutions(const FusionContext& context, PlanEditor* plan);
 // Convolutions of 3x3 pixels by Winograd's filtering, on floats, as the above
 // made them (winograd_fusion.cc).
 void UseWinograd(const FusionContext& context, PlanEditor* plan);

@@ -133,6 +133,7 @@ class Patches {
 
 class FloatConvolutionKernel final : public JoinableKernel,
                                      public WeightReader,
+                                     public LineLayer,
                                      public PixelLayer,
                                      public WinogradLayer {
  public:
@@ -200,6 +201,45 @@ class FloatConvolutionKernel final : public JoinableKernel,
     return FirstPanels(c_.panels, c_.packed);
   }
 
+  std::optional<Plan> PlanLines(const Tensor& image,
+                                ThreadPool* pool) const override {
+    if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4 ||
+        image.dim(3) != channels() || is_part() || c_.has_residual) {
+      return std::nullopt;
+    }
+    const absl::StatusOr<Window> window =
+        PlaceWindow(c_.window, image.dim(1), image.dim(2),
+                    c_.filter_shape.dim(0), c_.filter_shape.dim(1));
+    if (!window.ok() || IsTransformed(ImagesOf(image, *window))) {
+      return std::nullopt;
+    }
+    Plan plan;
+    plan.window = *window;
+    plan.batch = image.dim(0);
+    const int64_t rows = plan.batch * window->y.out * window->x.out;
+    const Tensor* packed = c_.packed.Get(pool, rows, &plan.streamed);
+    if (packed == nullptr) return std::nullopt;
+    plan.product = ProductBy(packed->data<float>());
+    plan.product.row_stride = c_.panels.columns;
+    ReadPatches(*window, &plan.product);
+    return plan;
+  }
+  void MakeLines(const Plan& plan, const Tensor& image, int64_t begin,
+                 int64_t end, FirstWeights::Place following,
+                 float* out) const override {
+    const Patches patches = PatchesOf(image, plan.window);
+    const int64_t width = plan.window.x.out;
+    FloatProduct product = plan.product;
+    product.rows = (end - begin) * width;
+    product.out = out;
+    MultiplyPanelsAlone(
+        product,
+        [&](int64_t first, int count, float* scratch, const float** to) {
+          patches.Point(begin * width + first, count, scratch, to);
+        },
+        following);
+  }
+
  private:
   int64_t channels() const { return c_.filter_shape.dim(2); }
 
@@ -215,6 +255,29 @@ class FloatConvolutionKernel final : public JoinableKernel,
     return product;
   }
 
+  WinogradImages ImagesOf(const Tensor& image, const Window& window) const {
+    return {image.data<float>(), image.dim(0), channels(), window,
+            zeros_.data()};
+  }
+  bool IsTransformed(const WinogradImages& images) const {
+    return transforms() != nullptr && FavorsWinograd(images, c_.panels.columns);
+  }
+
+  // Rows of the product are patches of an image.
+  void ReadPatches(const Window& window, FloatProduct* product) const {
+    const bool by_rows = ReadsByRows(window.x);
+    product->taps = by_rows ? window.y.size : window.y.size * window.x.size;
+    product->run = by_rows ? window.x.size * channels() : channels();
+    product->row_bytes = 4 * channels() *
+                         std::min(window.y.stride, window.y.size) *
+                         std::min(window.x.stride, window.x.size);
+    product->scratch = by_rows ? c_.panels.depth : 0;
+  }
+  Patches PatchesOf(const Tensor& image, const Window& window) const {
+    return {image.data<float>(), channels(), window, ReadsByRows(window.x),
+            zeros_.data()};
+  }
+
   bool ReadsByRows(const WindowAxis& x) const {
     const int64_t most = x.in >= 8 * x.size ? kSomeChannels : kFewChannels;
     return channels() <= most && x.size > 1 && x.dilation == 1;
@@ -227,21 +290,13 @@ class FloatConvolutionKernel final : public JoinableKernel,
     product.out = place.data;
     product.row_stride = place.pixel_stride;
     product.rows = image.dim(0) * window.y.out * window.x.out;
-    const WinogradImages images = {image.data<float>(), image.dim(0),
-                                   channels(), window, zeros_.data()};
-    if (transforms() != nullptr && FavorsWinograd(images, c_.panels.columns)) {
+    const WinogradImages images = ImagesOf(image, window);
+    if (IsTransformed(images)) {
       return ConvolveByWinograd(*transforms(), product, images,
                                 context->pool());
     }
-    const bool by_rows = ReadsByRows(window.x);
-    product.taps = by_rows ? window.y.size : window.y.size * window.x.size;
-    product.run = by_rows ? window.x.size * channels() : channels();
-    product.row_bytes = 4 * channels() *
-                        std::min(window.y.stride, window.y.size) *
-                        std::min(window.x.stride, window.x.size);
-    product.scratch = by_rows ? c_.panels.depth : 0;
-    const Patches patches(image.data<float>(), channels(), window, by_rows,
-                          zeros_.data());
+    ReadPatches(window, &product);
+    const Patches patches = PatchesOf(image, window);
     MultiplyPanels(
         product,
         [&](int64_t first, int count, float* scratch, const float** to) {
@@ -268,6 +323,7 @@ std::unique_ptr<Kernel> MakeFloatConvolution(const FusionContext& context,
   if (!has_residual) traits.joinable = kernel.get();
   if (kernel->IsPixelwise()) traits.pixels = kernel.get();
   traits.winograd = kernel.get();
+  traits.line_layer = kernel.get();
   return kernel;
 }
 

@@ -1,6 +1,7 @@
 // MaxPool and AvgPool on floats.
 
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -8,11 +9,12 @@
 #include "engine/runtime/fast/families.h"
 #include "engine/runtime/fast/float_windows.h"
 #include "engine/runtime/fast/layer_tail.h"
+#include "engine/runtime/fast/pooled_convolution.h"
 
 namespace optfarm::runtime {
 namespace {
 
-class FloatPoolKernel final : public JoinableKernel {
+class FloatPoolKernel final : public JoinableKernel, public PoolLayer {
  public:
   FloatPoolKernel(void (*run)(const FloatWindow&), const WindowAttrs& attrs,
                   const std::vector<int64_t>& size, StepChain chain)
@@ -20,34 +22,44 @@ class FloatPoolKernel final : public JoinableKernel {
 
   absl::Status Compute(KernelContext* context) const override {
     const Tensor& image = context->input(0);
-    if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4) {
+    if (image.dtype() != tensorflow::DT_FLOAT) {
       return RunSteps(chain_, context);
     }
+    std::optional<WindowSlide> slide = PlanSlide(image.shape());
+    if (!slide) return RunSteps(chain_, context);
+    const int64_t dims[] = {slide->batch, slide->window.y.out,
+                            slide->window.x.out, slide->channels};
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    OPTFARM_ASSIGN_OR_RETURN(const FloatPlace place,
+                             AllocatePart(shape, context));
+    slide->image = image.data<float>();
+    slide->out = place.data;
+    slide->out_stride = place.pixel_stride;
+    Slide(*slide, context->pool());
+    return absl::OkStatus();
+  }
+  std::optional<WindowSlide> PlanPool(const Shape& image) const override {
+    return is_part() ? std::nullopt : PlanSlide(image);
+  }
+  int64_t ChannelsFor(int64_t image) const override { return image; }
+
+ private:
+  std::optional<WindowSlide> PlanSlide(const Shape& image) const {
+    if (image.rank() != 4) return std::nullopt;
     const absl::StatusOr<Window> window =
         PlaceWindow(attrs_, image.dim(1), image.dim(2), size_[0], size_[1]);
     // Pointers to the cells must not take more than the image itself.
     if (!window.ok() || size_[0] * size_[1] > 1024 + image.num_elements()) {
-      return RunSteps(chain_, context);
+      return std::nullopt;
     }
-    const int64_t dims[] = {image.dim(0), window->y.out, window->x.out,
-                            image.dim(3)};
-    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
-    OPTFARM_ASSIGN_OR_RETURN(const FloatPlace place,
-                             AllocatePart(shape, context));
     WindowSlide slide;
     slide.run = run_;
     slide.window = *window;
     slide.batch = image.dim(0);
     slide.channels = image.dim(3);
-    slide.image = image.data<float>();
-    slide.out = place.data;
-    slide.out_stride = place.pixel_stride;
-    Slide(slide, context->pool());
-    return absl::OkStatus();
+    return slide;
   }
-  int64_t ChannelsFor(int64_t image) const override { return image; }
 
- private:
   void (*run_)(const FloatWindow&);
   const WindowAttrs attrs_;
   const std::vector<int64_t> size_;
@@ -70,6 +82,7 @@ void ReplacePool(const FusionContext& context, void (*run)(const FloatWindow&),
       run, *attrs, *size,
       plan->TakeChain({number}, fused.inputs, fused.outputs));
   context.TraitsOf(kernel.get()).joinable = kernel.get();
+  context.TraitsOf(kernel.get()).pool = kernel.get();
   fused.kernel = std::move(kernel);
   plan->Fuse({number}, std::move(fused));
 }

@@ -128,6 +128,7 @@ absl::Span<const NamedFusion> AllFusions() {
       {"join", JoinInPlace},
       {"separable", FuseSeparables},
       {"winograd", UseWinograd},
+      {"pooled", FusePooledConvolutions},
       {"audio", ReplaceAudio},
       {"softmax", FuseSoftmaxes},
       {"elements", FuseElements},

@@ -31,6 +31,7 @@
 #include "engine/runtime/fast/joined_part.h"
 #include "engine/runtime/fast/next_weights.h"
 #include "engine/runtime/fast/plan_editor.h"
+#include "engine/runtime/fast/pooled_convolution.h"
 #include "engine/runtime/fast/separable.h"
 #include "engine/runtime/fast/winograd_convolution.h"
 #include "engine/runtime/packed_weights.h"
@@ -45,6 +46,8 @@ struct KernelTraits {
   const LineMaker* lines = nullptr;
   const PixelLayer* pixels = nullptr;
   WinogradLayer* winograd = nullptr;
+  const LineLayer* line_layer = nullptr;
+  const PoolLayer* pool = nullptr;
 };
 
 // What a fusion may use. OWNERSHIP: borrowed.
