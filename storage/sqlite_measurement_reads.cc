@@ -1,5 +1,6 @@
 #include "storage/sqlite_measurement_reads.h"
 
+#include <algorithm>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -140,11 +141,16 @@ absl::StatusOr<SeriesList> ListSeries(SqliteDatabase& db,
                                                points.begin(), points.end())});
   }
   if (!request.details) return list;
+  std::vector<PointRecord*> records;
   for (SeriesRecord& series : list.series) {
-    std::vector<PointRecord*> records;
     for (PointRecord& point : series.points) records.push_back(&point);
-    OPTFARM_RETURN_IF_ERROR(AddDetails(db, records));
   }
+  // As they lie in the file: series that are measured together lie together.
+  std::sort(records.begin(), records.end(),
+            [](const PointRecord* a, const PointRecord* b) {
+              return a->result_id < b->result_id;
+            });
+  OPTFARM_RETURN_IF_ERROR(AddDetails(db, records));
   return list;
 }
 

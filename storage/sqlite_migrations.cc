@@ -1,6 +1,7 @@
 #include "storage/sqlite_migrations.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 
 namespace optfarm::storage {
@@ -67,6 +68,10 @@ absl::Status MigrateSqlite(SqliteDatabase& db,
   OPTFARM_RETURN_IF_ERROR(db.Run("PRAGMA foreign_keys = OFF"));
   for (int next = version + 1; next <= newest; ++next) {
     const SqliteMigration& step = migrations[static_cast<size_t>(next - 1)];
+    if (version > 0) {
+      LogInfo("bringing the database to schema version ", next, " (", step.name,
+              "); with millions of results that takes a while");
+    }
     OPTFARM_RETURN_IF_ERROR(
         Annotate(RunStep(db, next, step, now),
                  absl::StrCat("bringing the database to schema version ", next,

@@ -48,6 +48,9 @@ struct Options {
   // Each job has the tag "bench" too.
   bool tag_all = false;
   bool cpu_time = false;
+  // UNITS: MB.
+  int64_t memory_mb = storage::kResultsBytes >> 20;
+  int retention_steps = 0;
 };
 
 constexpr double kNoBound = std::numeric_limits<double>::infinity();
@@ -453,10 +456,45 @@ void AskForAllRegressions(storage::MetadataStore& store,
   PrintSlowest("questions for regressions", std::move(asked));
 }
 
+// Lets go of the oldest jobs in as many steps as asked for, with a question
+// after each. While a step runs nothing else is written.
+absl::Status LetGo(storage::MetadataStore& store, const Options& options) {
+  storage::RetentionPolicy policy;
+  policy.samples_before = policy.jobs_before = kStart + kYear / 10;
+  const v1::RegressionRule rule = server::CompleteRule({}).value();
+  std::vector<double> steps;
+  std::vector<double> questions;
+  int64_t jobs = 0;
+  for (int i = 0; i < options.retention_steps; ++i) {
+    const double start = Milliseconds(options);
+    OPTFARM_ASSIGN_OR_RETURN(const storage::RetentionCounts counts,
+                             store.Prune(policy));
+    jobs += counts.jobs;
+    const double end = Milliseconds(options);
+    Regressions(store, {}, rule);
+    questions.push_back(Milliseconds(options) - end);
+    steps.push_back(end - start);
+  }
+  for (std::vector<double>* times : {&steps, &questions}) {
+    std::sort(times->begin(), times->end());
+  }
+  absl::PrintF(
+      "%d steps of retention let %d jobs go: median %.1f ms, longest %.1f; "
+      "regressions after each: median %.2f, longest %.2f\n",
+      options.retention_steps, jobs, steps[steps.size() / 2], steps.back(),
+      questions[questions.size() / 2], questions.back());
+  return absl::OkStatus();
+}
+
 absl::Status Run(const Options& options) {
   const bool there = Exists(options.path);
-  OPTFARM_ASSIGN_OR_RETURN(const auto store, storage::OpenSqliteMetadataStore(
-                                                 options.path, absl::Now()));
+  const absl::Time begin = absl::Now();
+  OPTFARM_ASSIGN_OR_RETURN(const auto store,
+                           storage::OpenSqliteMetadataStore(
+                               options.path, begin, options.memory_mb << 20));
+  absl::PrintF("opened in %.1f s\n",
+               absl::ToDoubleSeconds(absl::Now() - begin));
+  if (there && options.retention_steps > 0) return LetGo(*store, options);
   if (!there) {
     const absl::Time start = absl::Now();
     OPTFARM_RETURN_IF_ERROR(Writer(*store, options).WriteAll());
@@ -538,6 +576,11 @@ int main(int argc, char** argv) {
   app.add_option("--repeats", options.repeats, "Times each question is asked");
   app.add_flag("--cpu_time", options.cpu_time,
                "Show what was computed, not what passed on the clock");
+  app.add_option("--results_memory_mb", options.memory_mb,
+                 "Memory for the numbers of results");
+  app.add_option("--retention_steps", options.retention_steps,
+                 "Ask nothing of a store that is there, but let go of the "
+                 "oldest jobs in so many steps");
   app.add_flag("--tag_all", options.tag_all, "Give all jobs one more tag");
   CLI11_PARSE(app, argc, argv);
   const absl::Status status = optfarm::Run(options);
