@@ -50,6 +50,7 @@ function(optfarm_fast_kernels target)
     endif()
     # Inner loops: measured at -O3 in every build, also in a small one.
     set_source_files_properties(${of_set} PROPERTIES
-                                COMPILE_OPTIONS "-O3;${flags_of_${set}}")
+                                COMPILE_OPTIONS "-O3;${flags_of_${set}}"
+                                SKIP_PRECOMPILE_HEADERS ON)
   endforeach()
 endfunction()

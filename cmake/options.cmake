@@ -10,7 +10,12 @@ if(CCACHE_PROGRAM AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths relative to the tree, so that one clone finds what another compiled.
   set(CMAKE_CXX_COMPILER_LAUNCHER
       ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR}
-      CCACHE_NOHASHDIR=true ${CCACHE_PROGRAM})
+      CCACHE_NOHASHDIR=true)
+  if(OPTFARM_PRECOMPILE)
+    list(APPEND CMAKE_CXX_COMPILER_LAUNCHER
+         CCACHE_SLOPPINESS=pch_defines,time_macros)
+  endif()
+  list(APPEND CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE_PROGRAM})
 endif()
 
 add_library(optfarm_warnings INTERFACE)
@@ -21,6 +26,7 @@ target_compile_options(optfarm_warnings INTERFACE
   # What g++ 12 finds in the standard library and abseil when it optimizes.
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-maybe-uninitialized>
   $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-restrict>
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<CONFIG:Release>>:-Wno-stringop-overflow>
   $<$<CXX_COMPILER_ID:Clang>:-Wthread-safety>)
 if(OPTFARM_WERROR)
   target_compile_options(optfarm_warnings INTERFACE -Werror)
@@ -31,6 +37,10 @@ endif()
 add_library(optfarm_build INTERFACE)
 target_include_directories(optfarm_build INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(optfarm_build INTERFACE -ffp-contract=off)
+if(OPTFARM_PRECOMPILE)
+  # gRPC's rooms have it, and all are to read the same headers.
+  target_compile_options(optfarm_build INTERFACE -pthread)
+endif()
 target_compile_definitions(optfarm_build INTERFACE
   OPTFARM_VERSION="${PROJECT_VERSION}")
 if(OPTFARM_LITE_RUNTIME OR OPTFARM_STATIC)

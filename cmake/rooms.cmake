@@ -1,8 +1,10 @@
-# optfarm_room(FOLDER LINK ... PRIVATE ... PROGRAM name EXCLUDE regex [SHARED_CXX])
+# optfarm_room(FOLDER LINK ... PRIVATE ... PROGRAM name EXCLUDE regex
+#              PRECOMPILED name [SHARED_CXX])
 #
 # Makes library optfarm_<folder with _> from FOLDER/*.cc and its folders
 # (main.cc and paths that match EXCLUDE excepted), and program NAME from FOLDER/main.cc where it is asked
-# for. A new .cc file needs no line anywhere.
+# for. Its files read the headers that optfarm_precompiled made as PRECOMPILED,
+# the engine's where nothing is said. A new .cc file needs no line anywhere.
 #
 # optfarm_tests(FOLDER LINK ...) makes one test program <folder>_test from
 # tests/FOLDER/*_test.cc and registers each of its tests with CTest.
@@ -14,7 +16,7 @@ target_include_directories(optfarm_gemmlowp SYSTEM INTERFACE
   ${GEMMLOWP_INCLUDE_DIR} ${GEMMLOWP_INCLUDE_DIR}/gemmlowp)
 
 function(optfarm_room folder)
-  cmake_parse_arguments(ARG "SHARED_CXX" "PROGRAM;EXCLUDE" "LINK;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "SHARED_CXX" "PROGRAM;EXCLUDE;PRECOMPILED" "LINK;PRIVATE" ${ARGN})
   string(REPLACE "/" "_" id ${folder})
   set(target optfarm_${id})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
@@ -29,6 +31,10 @@ function(optfarm_room folder)
     add_library(${target} STATIC ${sources})
     target_link_libraries(${target} PUBLIC optfarm_build ${link}
                           PRIVATE optfarm_warnings ${private_link})
+    if(NOT ARG_PRECOMPILED)
+      set(ARG_PRECOMPILED optfarm_engine_headers)
+    endif()
+    optfarm_use_precompiled(${target} ${ARG_PRECOMPILED})
   else()
     add_library(${target} INTERFACE)
     target_link_libraries(${target} INTERFACE optfarm_build ${link})
@@ -53,8 +59,8 @@ function(optfarm_tests folder)
   add_executable(${id}_test ${sources})
   target_link_libraries(${id}_test PRIVATE optfarm_test_support ${ARG_LINK}
                         optfarm_warnings GTest::gmock GTest::gtest_main)
-  # A third of the tree's compile time; what tests themselves compute is little.
-  target_compile_options(${id}_test PRIVATE $<$<CONFIG:Release>:-O1>)
+  target_compile_options(${id}_test PRIVATE ${OPTFARM_TEST_OPTIONS})
+  optfarm_use_precompiled(${id}_test optfarm_test_headers)
   if(OPTFARM_SANITIZE MATCHES thread)
     target_sources(${id}_test PRIVATE
                    ${PROJECT_SOURCE_DIR}/tests/support/tsan/absl_mutex.cc)

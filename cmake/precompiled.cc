@@ -1,0 +1,2 @@
+// The one file of the libraries that precompiled.cmake makes; headers are all
+// that they are for.
