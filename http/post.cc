@@ -132,7 +132,7 @@ absl::StatusOr<Url> ParseUrl(absl::string_view text) {
   absl::string_view authority = rest.substr(0, end);
   url.target = std::string(rest.substr(end));
   if (absl::StrContains(url.target, '#')) return malformed("has a fragment");
-  if (!absl::StartsWith(url.target, "/")) url.target.insert(0, "/");
+  if (!absl::StartsWith(url.target, "/")) url.target.insert(0, 1, '/');
   if (absl::StrContains(authority, '@')) {
     return malformed("has a user's name in it");
   }

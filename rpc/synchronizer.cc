@@ -51,7 +51,7 @@ std::string CleanName(absl::string_view name) {
   for (char& c : clean) {
     if (!absl::ascii_isalnum(c) && c != '.' && c != '_') c = '-';
   }
-  if (clean.empty() || !absl::ascii_isalnum(clean[0])) clean.insert(0, "x");
+  if (clean.empty() || !absl::ascii_isalnum(clean[0])) clean.insert(0, 1, 'x');
   return clean.substr(0, 64);
 }
 

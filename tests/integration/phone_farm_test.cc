@@ -82,7 +82,8 @@ TEST_F(PhoneFarmTest, RebootInMidRunIsTriedAgainWhenThePhoneIsBack) {
 
 TEST_F(PhoneFarmTest, AnArmMachineIsMeasuredByItsOwnAgent) {
   const ArmAgent arm = FindArmAgent();
-  if (!arm.is_there()) GTEST_SKIP() << "scripts/test --arm sets it up";
+  if (!arm.is_there())
+    GTEST_SKIP() << "scripts/test without arguments builds it";
   const auto worker = farm_.StartWorker("w1");
   const auto agent = farm_.StartParticipant("pi", arm.Command());
   ASSERT_TRUE(AwaitState("pi", v1::Device::AVAILABLE));

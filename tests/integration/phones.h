@@ -32,7 +32,7 @@ struct ArmAgent {
 };
 
 // What environment variables OPTFARM_ARM_AGENT and OPTFARM_ARM_EMULATOR name;
-// scripts/test --arm sets them. Nothing without.
+// scripts/test and scripts/test_arm set them. Nothing without.
 inline ArmAgent FindArmAgent() {
   const char* program = std::getenv("OPTFARM_ARM_AGENT");
   if (program == nullptr || *program == '\0') return {};
