@@ -63,17 +63,6 @@ struct AppendCsv {
   std::string* out;
 };
 
-std::string WordsOf(const Cell& cell) {
-  if (cell.text) return *cell.text;
-  std::string words;
-  if (const auto* number = std::get_if<int64_t>(&cell.value)) {
-    words = absl::StrCat(*number);
-  } else if (const auto* text = std::get_if<std::string>(&cell.value)) {
-    words = *text;
-  }
-  return words.empty() ? "-" : words;
-}
-
 void AppendAligned(const std::string& text, size_t width, Table::Align align,
                    std::string* line) {
   const size_t used = DisplayWidth(text);
@@ -85,15 +74,11 @@ void AppendAligned(const std::string& text, size_t width, Table::Align align,
 }  // namespace
 
 Cell Cell::Text(absl::string_view text) {
-  Cell cell;
-  cell.value = std::string(text);
-  return cell;
+  return Cell(std::string(text), text.empty() ? "-" : std::string(text));
 }
 
 Cell Cell::Integer(int64_t number) {
-  Cell cell;
-  cell.value = number;
-  return cell;
+  return Cell(number, absl::StrCat(number));
 }
 
 Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
@@ -109,7 +94,7 @@ std::string Table::ToText() const {
   for (const std::vector<Cell>& row : rows_) {
     lines.emplace_back();
     for (const Cell& cell : row) {
-      lines.back().push_back(PrintableLine(WordsOf(cell)));
+      lines.back().push_back(PrintableLine(cell.text));
     }
   }
   std::vector<size_t> widths(columns_.size(), 0);

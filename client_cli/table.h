@@ -6,7 +6,6 @@
 #define OPTFARM_CLIENT_CLI_TABLE_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <utility>
 #include <variant>
@@ -28,13 +27,12 @@ struct Cell {
   Cell() = default;
   Cell(Value cell_value, std::string cell_text)
       : value(std::move(cell_value)), text(std::move(cell_text)) {}
-  // A cell whose words are its value, "-" when that is empty.
+  // A cell whose words are its value.
   static Cell Text(absl::string_view text);
   static Cell Integer(int64_t number);
 
   Value value;
-  // Unset: the value's.
-  std::optional<std::string> text;
+  std::string text = "-";
 };
 
 class Table {
