@@ -10,10 +10,10 @@
 #include <cstring>
 #include <optional>
 #include <random>
+#include <sstream>
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "engine/runtime/fast/int8_functions.h"
 
 #if defined(__aarch64__)
@@ -233,9 +233,11 @@ struct DepthwiseCase {
   DepthwiseCase& operator=(const DepthwiseCase&) = delete;
 
   std::string Name() const {
-    return absl::StrCat("window ", tile.taps_y, " x ", tile.taps_x, ", stride ",
-                        tile.stride, ", ", tile.sets, " sets, ", pixels,
-                        " pixels, ", tile.channels, " channels");
+    std::ostringstream name;
+    name << "window " << tile.taps_y << " x " << tile.taps_x << ", stride "
+         << tile.stride << ", " << tile.sets << " sets, " << pixels
+         << " pixels, " << tile.channels << " channels";
+    return name.str();
   }
 
   const std::vector<uint8_t> scratch_bytes = std::vector<uint8_t>(1 << 16);
