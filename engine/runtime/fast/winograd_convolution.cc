@@ -18,6 +18,8 @@ constexpr int64_t kGrain = 64 * 1024;
 constexpr double kFilterWork = 264;
 constexpr double kInputWork = 128;
 constexpr double kResultWork = 90;
+// Inputs that another thread made come from its cache.
+constexpr double kForeignInputWork = 640;
 
 // How long each transform takes beside the products of all positions.
 struct Work {
@@ -29,12 +31,14 @@ struct Work {
     filter = kFilterWork * channels * columns;
     input = kInputWork * tiles * channels;
     result = kResultWork * tiles * columns;
+    foreign_input = kForeignInputWork * tiles * channels;
   }
 
   double products;
   double filter;
   double input;
   double result;
+  double foreign_input;
 };
 
 // Threads share out tiles: each for itself.
@@ -95,7 +99,7 @@ bool SplitsTiles(const Work& work, int64_t tiles, int64_t panels,
       work.filter;
   const double by_panels =
       (work.products + work.filter) / parts * Imbalance(panels, threads) +
-      work.input / parts;
+      work.input / parts + work.foreign_input * (1 - 1 / parts);
   return by_tiles <= by_panels;
 }
 
