@@ -57,13 +57,19 @@ struct Avx512Vnni {
   }
   template <typename SumsOf>
   static void Finish(const Int8Finish& by, int pixels, const SumsOf& sums_of) {
-    return by.is_small ? FinishAs<true>(by, pixels, sums_of)
-                       : FinishAs<false>(by, pixels, sums_of);
+    switch (PackingOf(by)) {
+      case Packing::kNothing:
+        return FinishAs<Packing::kNothing>(by, pixels, sums_of);
+      case Packing::kMost:
+        return FinishAs<Packing::kMost>(by, pixels, sums_of);
+      case Packing::kAll:
+        return FinishAs<Packing::kAll>(by, pixels, sums_of);
+    }
   }
-  template <bool kIsSmall, typename SumsOf>
+  template <Packing kPacking, typename SumsOf>
   static void FinishAs(const Int8Finish& by, int pixels,
                        const SumsOf& sums_of) {
-    FinishAvx512<kIsSmall> finish(by);
+    FinishAvx512<kPacking> finish(by);
     int p = 0;
     for (; p + 1 < pixels; p += 2) {
       const Sums a = sums_of(p), b = sums_of(p + 1);

@@ -12,8 +12,16 @@
 namespace optfarm::runtime {
 namespace {
 
-// Where `kIsSmall`, packing cuts what is too large.
-template <bool kIsSmall>
+// What packing does alone: nothing; cut what is too large (Int8Finish::
+// is_small); that and the rest, where the zero code is 0.
+enum class Packing { kNothing, kMost, kAll };
+
+inline Packing PackingOf(const Int8Finish& finish) {
+  if (!finish.is_small) return Packing::kNothing;
+  return finish.zero == 0 && finish.least == 0 ? Packing::kAll : Packing::kMost;
+}
+
+template <Packing kPacking>
 class FinishAvx512 {
  public:
   OPTFARM_INLINE explicit FinishAvx512(const Int8Finish& finish)
@@ -42,22 +50,26 @@ class FinishAvx512 {
   // packed.
   OPTFARM_INLINE __m512i Whole(__m512i sums, __m512 factors) const {
     __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(sums), factors);
-    if constexpr (!kIsSmall) x = _mm512_min_ps(x, most_);
+    if constexpr (kPacking == Packing::kNothing) x = _mm512_min_ps(x, most_);
     return _mm512_cvt_roundps_epi32(
         x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
   }
   OPTFARM_INLINE __m512i Row(__m512i low, __m512i high) const {
-    return _mm512_adds_epi16(
-        _mm512_packs_epi32(Whole(low, low_), Whole(high, high_)), zero_);
+    const __m512i row =
+        _mm512_packs_epi32(Whole(low, low_), Whole(high, high_));
+    if constexpr (kPacking == Packing::kAll) return row;
+    return _mm512_adds_epi16(row, zero_);
   }
   // Row a in the lower half. Packing leaves fours of columns lane by lane.
   OPTFARM_INLINE __m512i Codes(__m512i a_low, __m512i a_high, __m512i b_low,
                                __m512i b_high) const {
     const __m512i order =
         _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    const __m512i codes =
-        _mm512_packus_epi16(Row(a_low, a_high), Row(b_low, b_high));
-    return _mm512_permutexvar_epi32(order, _mm512_max_epu8(codes, least_));
+    __m512i codes = _mm512_packus_epi16(Row(a_low, a_high), Row(b_low, b_high));
+    if constexpr (kPacking != Packing::kAll) {
+      codes = _mm512_max_epu8(codes, least_);
+    }
+    return _mm512_permutexvar_epi32(order, codes);
   }
   OPTFARM_INLINE void Store(__m256i row) {
     if (exist_ == ~uint32_t{0}) {

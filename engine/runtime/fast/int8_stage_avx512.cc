@@ -227,7 +227,7 @@ struct Avx512 : Int8StageLoops<Avx512> {
   }
 
   static void Finish(const Int8Numbers& numbers, const Int8Finish& by) {
-    FinishAvx512<false> finish(by);
+    FinishAvx512<Packing::kNothing> finish(by);
     const int32_t* row = numbers.data;
     int r = 0;
     for (; r + 1 < numbers.rows; r += 2, row += 2 * kInt8Columns) {

@@ -75,7 +75,7 @@ void RunBand(const Int8Tile& tile, int rows, int row) {
   }
   Int8Finish by = *tile.finish;
   by.out += row * by.stride;
-  FinishAvx512<false> finish(by);
+  FinishAvx512<Packing::kNothing> finish(by);
 #pragma GCC unroll 3
   for (int r = 0; r + 1 < kRows; r += 2) {
     finish.Two(sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]);

@@ -25,8 +25,14 @@ struct Tile {
       }
     }
     if (tile.finish != nullptr) {
-      return tile.finish->is_small ? Finish<true>(*tile.finish, sums)
-                                   : Finish<false>(*tile.finish, sums);
+      switch (PackingOf(*tile.finish)) {
+        case Packing::kNothing:
+          return Finish<Packing::kNothing>(*tile.finish, sums);
+        case Packing::kMost:
+          return Finish<Packing::kMost>(*tile.finish, sums);
+        case Packing::kAll:
+          return Finish<Packing::kAll>(*tile.finish, sums);
+      }
     }
 #pragma GCC unroll 12
     for (int r = 0; r < kRows; ++r) {
@@ -111,10 +117,10 @@ struct Tile {
     }
   }
 
-  template <bool kIsSmall>
+  template <Packing kPacking>
   OPTFARM_INLINE static void Finish(const Int8Finish& by,
                                     const __m512i (&sums)[kRows][2]) {
-    FinishAvx512<kIsSmall> finish(by);
+    FinishAvx512<kPacking> finish(by);
 #pragma GCC unroll 6
     for (int r = 0; r + 1 < kRows; r += 2) {
       finish.Two(sums[r][0], sums[r][1], sums[r + 1][0], sums[r + 1][1]);

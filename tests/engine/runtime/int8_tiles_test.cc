@@ -119,7 +119,7 @@ struct FinishCase {
     }
     finish.factors = factors;
     finish.is_small = random->Pick(0, 1) != 0;
-    finish.zero = random->Pick(0, 255);
+    finish.zero = random->Pick(0, 1) * random->Pick(0, 255);
     finish.least = random->Pick(0, finish.zero);
     finish.most = static_cast<float>(255 - finish.zero);
     finish.columns = columns;
