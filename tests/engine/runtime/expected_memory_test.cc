@@ -47,13 +47,6 @@ namespace {
 
 constexpr auto kFloat = tensorflow::DT_FLOAT;
 
-void SetInts(GraphMaker* g, const char* name,
-             const std::vector<int64_t>& values) {
-  auto* node = g->def()->mutable_node(g->def()->node_size() - 1);
-  auto* list = (*node->mutable_attr())[name].mutable_list();
-  for (int64_t value : values) list->add_i(value);
-}
-
 // A small network of pictures, with the batch as it is given.
 GraphMaker Network(int64_t batch) {
   GraphMaker g;
@@ -69,15 +62,17 @@ GraphMaker Network(int64_t batch) {
     g.Const("b" + n, Scattered({8}, 9 + i));
     g.Node("conv" + n, "Conv2D", {last, "w" + n})
         .Type("T", kFloat)
-        .Text("padding", "SAME");
-    SetInts(&g, "strides", {1, 1, 1, 1});
+        .Text("padding", "SAME")
+        .Ints("strides", {1, 1, 1, 1});
     g.Math("add" + n, "BiasAdd", {"conv" + n, "b" + n});
     g.Math("active" + n, "Relu", {"add" + n});
     last = "active" + n;
   }
-  g.Node("pool", "MaxPool", {last}).Type("T", kFloat).Text("padding", "VALID");
-  SetInts(&g, "ksize", {1, 2, 2, 1});
-  SetInts(&g, "strides", {1, 2, 2, 1});
+  g.Node("pool", "MaxPool", {last})
+      .Type("T", kFloat)
+      .Text("padding", "VALID")
+      .Ints("ksize", {1, 2, 2, 1})
+      .Ints("strides", {1, 2, 2, 1});
   g.Const("flat", Ints({-1, 8 * 8 * 8}));
   g.Node("rows", "Reshape", {"pool", "flat"})
       .Type("T", kFloat)

@@ -44,14 +44,6 @@ void ExpectSame(const Tensor& a, const Tensor& b) {
   EXPECT_EQ(std::memcmp(a.raw(), b.raw(), a.TotalBytes()), 0);
 }
 
-// An attribute of the node that was added last.
-void SetInts(GraphMaker* g, const char* name,
-             const std::vector<int64_t>& values) {
-  tensorflow::NodeDef* node = g->def()->mutable_node(g->def()->node_size() - 1);
-  auto* list = (*node->mutable_attr())[name].mutable_list();
-  for (int64_t value : values) list->add_i(value);
-}
-
 struct Slide {
   int64_t stride_y = 1;
   int64_t stride_x = 1;
@@ -60,13 +52,18 @@ struct Slide {
   std::string padding = "SAME";
 };
 
-void AddSliding(GraphMaker* g, const std::string& name, const std::string& op,
-                const std::vector<std::string>& inputs, const Slide& slide) {
-  g->Node(name, op, inputs).Type("T", kFloat).Text("padding", slide.padding);
-  SetInts(g, "strides", {1, slide.stride_y, slide.stride_x, 1});
+GraphMaker::NodeMaker AddSliding(GraphMaker* g, const std::string& name,
+                                 const std::string& op,
+                                 const std::vector<std::string>& inputs,
+                                 const Slide& slide) {
+  GraphMaker::NodeMaker node = g->Node(name, op, inputs);
+  node.Type("T", kFloat)
+      .Text("padding", slide.padding)
+      .Ints("strides", {1, slide.stride_y, slide.stride_x, 1});
   if (slide.dilation_y != 1 || slide.dilation_x != 1) {
-    SetInts(g, "dilations", {1, slide.dilation_y, slide.dilation_x, 1});
+    node.Ints("dilations", {1, slide.dilation_y, slide.dilation_x, 1});
   }
+  return node;
 }
 
 // x -> conv -> bias -> sum with r -> Relu6.
@@ -340,8 +337,8 @@ TEST_P(FastFloatTest, PoolsOfManyShapesAgree) {
     const int64_t ky = Pick(1, 4), kx = Pick(1, 4);
     GraphMaker g;
     g.Placeholder("x", kFloat);
-    AddSliding(&g, "y", i % 2 == 0 ? "MaxPool" : "AvgPool", {"x"}, slide);
-    SetInts(&g, "ksize", {1, ky, kx, 1});
+    AddSliding(&g, "y", i % 2 == 0 ? "MaxPool" : "AvgPool", {"x"}, slide)
+        .Ints("ksize", {1, ky, kx, 1});
     Tensor x =
         Random({Pick(1, 2), ky + Pick(0, 5), kx + Pick(0, 20), Pick(1, 70)});
     if (i % 5 == 0) {

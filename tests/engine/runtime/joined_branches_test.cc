@@ -38,13 +38,6 @@ class JoinedBranchesTest : public ::testing::Test {
     return made;
   }
 
-  void SetInts(const char* name, const std::vector<int64_t>& values) {
-    tensorflow::NodeDef* node =
-        graph_.def()->mutable_node(graph_.def()->node_size() - 1);
-    auto* list = (*node->mutable_attr())[name].mutable_list();
-    for (int64_t value : values) list->add_i(value);
-  }
-
   // Conv2D -> BiasAdd -> Relu; `filter` has four dimensions.
   void Convolution(const std::string& name, const std::string& input,
                    const std::vector<int64_t>& filter, int64_t stride = 1) {
@@ -52,17 +45,19 @@ class JoinedBranchesTest : public ::testing::Test {
     graph_.Const(name + "/b", Random({filter[3]}));
     graph_.Node(name + "/conv", "Conv2D", {input, name + "/w"})
         .Type("T", kFloat)
-        .Text("padding", "SAME");
-    SetInts("strides", {1, stride, stride, 1});
+        .Text("padding", "SAME")
+        .Ints("strides", {1, stride, stride, 1});
     graph_.Node(name + "/biased", "BiasAdd", {name + "/conv", name + "/b"})
         .Type("T", kFloat);
     graph_.Node(name, "Relu", {name + "/biased"}).Type("T", kFloat);
   }
   void Pool(const std::string& name, const std::string& op,
             const std::string& input, int64_t stride = 1) {
-    graph_.Node(name, op, {input}).Type("T", kFloat).Text("padding", "SAME");
-    SetInts("ksize", {1, 3, 3, 1});
-    SetInts("strides", {1, stride, stride, 1});
+    graph_.Node(name, op, {input})
+        .Type("T", kFloat)
+        .Text("padding", "SAME")
+        .Ints("ksize", {1, 3, 3, 1})
+        .Ints("strides", {1, stride, stride, 1});
   }
   void Join(const std::string& name, std::vector<std::string> inputs) {
     const auto count = static_cast<int64_t>(inputs.size());

@@ -40,14 +40,14 @@ class PooledConvolutionTest : public FastKernelsTest {
     g.Const("bias", Random({c.filters}));
     g.Node("conv", "Conv2D", {"x", "filter"})
         .Type("T", kFloat)
-        .Text("padding", c.padding);
-    SetSquare("strides", c.stride, &g);
+        .Text("padding", c.padding)
+        .Ints("strides", {1, c.stride, c.stride, 1});
     g.Math("sum", "BiasAdd", {"conv", "bias"}).Math("relu", "Relu", {"sum"});
     g.Node("y", c.op, {"relu"})
         .Type("T", kFloat)
-        .Text("padding", c.pool_padding);
-    SetSquare("ksize", c.pool, &g);
-    SetSquare("strides", c.pool_stride, &g);
+        .Text("padding", c.pool_padding)
+        .Ints("ksize", {1, c.pool, c.pool, 1})
+        .Ints("strides", {1, c.pool_stride, c.pool_stride, 1});
     return g;
   }
 
@@ -71,11 +71,6 @@ class PooledConvolutionTest : public FastKernelsTest {
 
  private:
   // Of the last node.
-  static void SetSquare(const char* name, int64_t value, GraphMaker* g) {
-    auto* node = g->def()->mutable_node(g->def()->node_size() - 1);
-    auto* list = (*node->mutable_attr())[name].mutable_list();
-    for (int64_t i : {int64_t{1}, value, value, int64_t{1}}) list->add_i(i);
-  }
 };
 
 INSTANTIATE_TEST_SUITE_P(Sets, PooledConvolutionTest,
