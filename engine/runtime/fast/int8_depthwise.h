@@ -50,6 +50,16 @@ struct Int8DepthwiseTile {
   // Not nullptr: the sums go there as codes, and `out` is nothing. For
   // functions that are said to finish (int8_functions.h).
   const Int8Finish* finish = nullptr;
+  // Not 0: the output line below is made too, whose windows lie one line of the
+  // image further down and whose codes lie so many bytes behind. `lines` has
+  // one more then. For functions that are said to make pairs.
+  // REQUIRES then: `finish`, IsPaired().
+  int64_t below = 0;
+
+  // Whether a fourth row beside the window's is free, and the rest as usual.
+  bool IsPaired() const {
+    return taps_y < kInt8Group && taps_x == 3 && dilation == 1 && sets <= 2;
+  }
 };
 
 // REQUIRES: 1 <= pixels, and pixels <= kInt8Rows where `finish` is nullptr.

@@ -15,8 +15,11 @@ namespace optfarm::runtime {
 //   Sums Load(numbers), void Store(Sums, numbers)   32 numbers
 //   Sums Add(Sums, codes, weights)   a dot product of four for each channel
 //   Sums AddWeights(Sums, codes, Weights LoadWeights(weights))   the same
-// and, where sums become codes in the registers,
+// and, where sums become codes in the registers (kFinishes),
 //   void Finish(finish, pixels, sums_of)   of sums_of(pixel)
+//   void FinishPairs(finish, below, pixels, pair_of)   of both lines' sums
+//   Sums LoadCodes(codes), Sums AddProduct(Sums, codes, weights)   in registers
+//   Weights Lower(weights)   of the window one row further down
 template <typename Isa>
 struct Int8DepthwiseLoops {
   // The rows of a group under the window, and how far it is from one column to
@@ -33,9 +36,10 @@ struct Int8DepthwiseLoops {
   static Group GroupAt(const Int8DepthwiseTile& tile, int group, int64_t column,
                        const uint8_t* padding) {
     Group made;
+    const int lines = tile.below == 0 ? tile.taps_y : tile.taps_y + 1;
     for (int y = 0; y < kInt8Group; ++y) {
       const int line = group * kInt8Group + y;
-      const bool exists = line < tile.taps_y && tile.lines[line] != nullptr;
+      const bool exists = line < lines && tile.lines[line] != nullptr;
       made.rows[y] =
           exists ? tile.lines[line] + column * tile.pixel_bytes : padding;
       made.steps[y] = exists ? tile.pixel_bytes : 0;
@@ -101,6 +105,12 @@ struct Int8DepthwiseLoops {
     const int64_t columns =
         (pixels - 1) * tile.stride + (tile.taps_x - 1) * tile.dilation + 1;
     LayColumns(tile, columns, groups);
+    if constexpr (Isa::kFinishes) {
+      if (tile.below != 0) {
+        return tile.sets == 1 ? RunPairs<1>(tile, pixels)
+                              : RunPairs<2>(tile, pixels);
+      }
+    }
     if (groups == 1 && tile.taps_x == 3 && tile.dilation == 1 &&
         tile.sets <= 2) {
       return tile.sets == 1 ? RunThree<1>(tile, pixels)
@@ -156,6 +166,34 @@ struct Int8DepthwiseLoops {
       }
       return sums;
     });
+  }
+
+  // Two lines of the usual window, for which columns are laid out once.
+  template <int kSets>
+  static void RunPairs(const Int8DepthwiseTile& tile, int pixels) {
+    using Weights = decltype(Isa::LoadWeights(nullptr));
+    Weights upper[3 * kSets], lower[3 * kSets];
+    for (int i = 0; i < 3 * kSets; ++i) {
+      upper[i] = Isa::LoadWeights(tile.weights + i * kInt8ColumnBytes);
+      lower[i] = Isa::Lower(upper[i]);
+    }
+    const auto start = Isa::Load(tile.start);
+    Isa::FinishPairs(
+        *tile.finish, tile.below, pixels, [&](int p, auto* above, auto* below) {
+          const uint8_t* codes =
+              tile.scratch + p * tile.stride * kInt8ColumnBytes;
+          *above = *below = start;
+#pragma GCC unroll 3
+          for (int x = 0; x < 3; ++x) {
+            const auto column = Isa::LoadCodes(codes + x * kInt8ColumnBytes);
+#pragma GCC unroll 2
+            for (int set = 0; set < kSets; ++set) {
+              const int i = set * 3 + x;
+              *above = Isa::AddProduct(*above, column, upper[i]);
+              *below = Isa::AddProduct(*below, column, lower[i]);
+            }
+          }
+        });
   }
 };
 

@@ -55,6 +55,41 @@ struct Avx512Vnni {
                   const int8_t* weights) {
     return AddWeights(sums, codes, LoadWeights(weights));
   }
+  static Sums LoadCodes(const uint8_t* codes) {
+    return {_mm512_load_si512(codes), _mm512_load_si512(codes + 64)};
+  }
+  static Sums AddProduct(const Sums& sums, const Sums& codes,
+                         const Sums& weights) {
+    return {_mm512_dpbusd_epi32(sums.low, codes.low, weights.low),
+            _mm512_dpbusd_epi32(sums.high, codes.high, weights.high)};
+  }
+  // The row below is the next byte of each channel's four.
+  static Sums Lower(const Sums& weights) {
+    return {_mm512_slli_epi32(weights.low, 8),
+            _mm512_slli_epi32(weights.high, 8)};
+  }
+  template <typename PairOf>
+  static void FinishPairs(const Int8Finish& by, int64_t below, int pixels,
+                          const PairOf& pair_of) {
+    switch (PackingOf(by)) {
+      case Packing::kNothing:
+        return FinishPairsAs<Packing::kNothing>(by, below, pixels, pair_of);
+      case Packing::kMost:
+        return FinishPairsAs<Packing::kMost>(by, below, pixels, pair_of);
+      case Packing::kAll:
+        return FinishPairsAs<Packing::kAll>(by, below, pixels, pair_of);
+    }
+  }
+  template <Packing kPacking, typename PairOf>
+  static void FinishPairsAs(const Int8Finish& by, int64_t below, int pixels,
+                            const PairOf& pair_of) {
+    FinishAvx512<kPacking> finish(by);
+    for (int p = 0; p < pixels; ++p) {
+      Sums a, b;
+      pair_of(p, &a, &b);
+      finish.Pair(a.low, a.high, b.low, b.high, below);
+    }
+  }
   template <typename SumsOf>
   static void Finish(const Int8Finish& by, int pixels, const SumsOf& sums_of) {
     switch (PackingOf(by)) {

@@ -41,6 +41,13 @@ class FinishAvx512 {
     Store(_mm512_castsi512_si256(codes));
     Store(_mm512_extracti64x4_epi64(codes, 1));
   }
+  // The same of one row and of the row `below` bytes behind it.
+  OPTFARM_INLINE void Pair(__m512i a_low, __m512i a_high, __m512i b_low,
+                           __m512i b_high, int64_t below) {
+    const __m512i codes = Codes(a_low, a_high, b_low, b_high);
+    StoreAt(out_ + below, _mm512_extracti64x4_epi64(codes, 1));
+    Store(_mm512_castsi512_si256(codes));
+  }
   OPTFARM_INLINE void One(__m512i low, __m512i high) {
     Store(_mm512_castsi512_si256(Codes(low, high, low, high)));
   }
@@ -71,12 +78,15 @@ class FinishAvx512 {
     }
     return _mm512_permutexvar_epi32(order, codes);
   }
-  OPTFARM_INLINE void Store(__m256i row) {
+  OPTFARM_INLINE void StoreAt(uint8_t* out, __m256i row) const {
     if (exist_ == ~uint32_t{0}) {
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out_), row);
+      _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), row);
     } else {
-      _mm256_mask_storeu_epi8(out_, exist_, row);
+      _mm256_mask_storeu_epi8(out, exist_, row);
     }
+  }
+  OPTFARM_INLINE void Store(__m256i row) {
+    StoreAt(out_, row);
     out_ += stride_;
   }
 

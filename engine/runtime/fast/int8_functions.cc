@@ -21,6 +21,7 @@ Int8Functions Int8FunctionsFor(const CpuFeatures& cpu) {
     functions.tile_finishes = true;
     functions.depthwise = RunInt8DepthwiseAvx512Vnni;
     functions.depthwise_finishes = true;
+    functions.depthwise_pairs = true;
   }
 #elif defined(__aarch64__) || defined(__arm__)
   if (cpu.neon) {

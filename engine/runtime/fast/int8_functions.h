@@ -18,6 +18,8 @@ struct Int8Functions {
   Int8DepthwiseFunction depthwise = RunInt8DepthwisePortable;
   // Whether it takes Int8DepthwiseTile::finish.
   bool depthwise_finishes = false;
+  // Whether it takes Int8DepthwiseTile::below.
+  bool depthwise_pairs = false;
 };
 
 Int8Functions Int8FunctionsFor(const CpuFeatures& cpu);

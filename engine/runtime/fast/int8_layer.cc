@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <mutex>
 #include <utility>
 
 #include "base/status_macros.h"
@@ -228,6 +229,10 @@ class Int8Layer final : public JoinableKernel, public WeightReader {
   // For plan_.input_range.
   bool has_ready_ = false;
   Int8Stages ready_;
+  // Found by the first run that needs them: weights are packed late. Where each
+  // run found them, other threads fetched them from this one's cache.
+  mutable std::once_flag starts_once_;
+  mutable std::vector<int32_t> ready_starts_;
 };
 
 bool Int8Layer::PlaceImage(const Tensor& input, Call* call) const {
@@ -319,6 +324,11 @@ absl::Status Int8Layer::ComputeAtOnce(const Call& call,
   const StagesSink sink(stages.stages, *plan_.functions.stages, output);
   Int8Product product = ProductOf(call);
   if (!stages.bias.empty()) product.bias = stages.bias.data();
+  if (is_ready) {
+    std::call_once(starts_once_,
+                   [&] { ready_starts_ = FindInt8Starts(product); });
+    product.starts = ready_starts_.data();
+  }
   Multiply(product, context->pool(), sink);
   SetRange(stages.range, context);
   return absl::OkStatus();

@@ -118,7 +118,7 @@ void Join(const Int8Extremes& part, Int8Extremes* all) {
 struct Multiplication {
   const Int8Product& product;
   const Cut& cut;
-  const std::vector<int32_t>& starts;
+  const Int8Starts& starts;
   const Int8Sink& sink;
   // nullptr where tiles find them.
   const int32_t* row_sums = nullptr;
@@ -236,7 +236,7 @@ Window Int8MatrixWindow() {
   return window;
 }
 
-std::vector<int32_t> Int8Starts(const Int8Product& product) {
+std::vector<int32_t> FindInt8Starts(const Int8Product& product) {
   const Int8Weights& weights = product.weights;
   const auto zero = static_cast<uint32_t>(product.image.zero);
   const auto weights_zero = static_cast<uint32_t>(weights.zero());
@@ -253,6 +253,12 @@ std::vector<int32_t> Int8Starts(const Int8Product& product) {
     starts[c] = static_cast<int32_t>(start);
   }
   return starts;
+}
+
+Int8Starts::Int8Starts(const Int8Product& product) : data_(product.starts) {
+  if (data_ != nullptr) return;
+  found_ = FindInt8Starts(product);
+  data_ = found_.data();
 }
 
 void ForInt8Ranges(
@@ -277,7 +283,7 @@ void Multiply(const Int8Product& product, ThreadPool* pool,
     return MultiplyDepthwise(product, pool, sink, extremes);
   }
   const Cut cut = PlanCut(product, pool->threads());
-  const std::vector<int32_t> starts = Int8Starts(product);
+  const Int8Starts starts(product);
   Multiplication multiplication = {product, cut, starts, sink};
   std::optional<Scratch<int32_t>> row_sums;
   if (SumsRowsFirst(product, cut)) {

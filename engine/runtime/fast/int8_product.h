@@ -85,6 +85,8 @@ struct Int8Product {
   bool is_depthwise = false;
   // As many as there are columns; nullptr for none.
   const int32_t* bias = nullptr;
+  // FindInt8Starts of all this; nullptr where it is to be found.
+  const int32_t* starts = nullptr;
   // Weights are packed line by line of the window (Int8Weights::PackLines).
   // REQUIRES then: a convolution without dilation along x.
   bool is_lined = false;
@@ -110,8 +112,23 @@ void Multiply(const Int8Product& product, ThreadPool* pool,
 void MultiplyDepthwise(const Int8Product& product, ThreadPool* pool,
                        const Int8Sink& sink, Int8Extremes* extremes);
 
-// What each column's sums begin with.
-std::vector<int32_t> Int8Starts(const Int8Product& product);
+// What each column's sums begin with, as many as whole tiles have columns. It
+// changes with image.zero and the bias alone.
+std::vector<int32_t> FindInt8Starts(const Int8Product& product);
+
+// The product's starts, found here where it has none.
+class Int8Starts {
+ public:
+  explicit Int8Starts(const Int8Product& product);
+  Int8Starts(const Int8Starts&) = delete;
+  Int8Starts& operator=(const Int8Starts&) = delete;
+
+  const int32_t* data() const { return data_; }
+
+ private:
+  std::vector<int32_t> found_;
+  const int32_t* data_;
+};
 
 // Runs work(begin, end, part) over [0, count) on the pool's threads and joins
 // the parts' extremes; `part` is nullptr when `extremes` is.

@@ -200,8 +200,10 @@ struct DepthwiseCase {
     tile.taps_y = random->Pick(1, 6);
     tile.taps_x = random->Pick(1, 4);
     const int groups = (tile.taps_y + kInt8Group - 1) / kInt8Group;
-    codes = random->Bytes<uint8_t>(tile.taps_y * kWidth * kAll, 255);
-    for (int y = 0; y < tile.taps_y; ++y) {
+    // One more, for the line below.
+    const int all_lines = tile.taps_y + 1;
+    codes = random->Bytes<uint8_t>(all_lines * kWidth * kAll, 255);
+    for (int y = 0; y < all_lines; ++y) {
       const bool exists = random->Pick(0, 4) != 0;
       lines.push_back(exists ? codes.data() + y * kWidth * kAll : nullptr);
     }
@@ -294,6 +296,42 @@ TEST(Int8TilesTest, DepthwiseFinishesLinesAsThePlainCodeDoes) {
       code.functions.depthwise(test.tile, test.pixels);
       ASSERT_EQ(expected, made) << code.name << ", " << test.Name();
     }
+  }
+}
+
+TEST(Int8TilesTest, DepthwiseMakesTwoLinesAsThePlainCodeMakesEach) {
+  Random random;
+  constexpr int kMost = 2 * kInt8Rows + 1;
+  constexpr int64_t kBelow = kMost * FinishCase::kStride;
+  int pairs = 0;
+  for (const Code& code : CodeOfThisMachine()) {
+    if (!code.functions.depthwise_pairs) continue;
+    for (int round = 0; round < 1500; ++round) {
+      DepthwiseCase test(kMost, &random);
+      if (!test.tile.IsPaired()) continue;
+      ++pairs;
+      random.Fill(test.start, 14);
+      FinishCase by(test.tile.channels, &random);
+      Int8Finish& finish = by.finish;
+      std::vector<uint8_t> expected(2 * kBelow, 7);
+      std::vector<uint8_t> made = expected;
+      alignas(64) int32_t sums[kMost * kInt8Columns] = {};
+      test.tile.out = sums;
+      for (int line = 0; line < 2; ++line) {
+        test.tile.lines = test.lines.data() + line;
+        RunInt8DepthwisePortable(test.tile, test.pixels);
+        finish.out = expected.data() + line * kBelow;
+        kInt8StagesPortable.finish({sums, test.pixels, 0}, finish);
+      }
+      test.tile.lines = test.lines.data();
+      finish.out = made.data();
+      test.tile.out = nullptr;
+      test.tile.finish = &finish;
+      test.tile.below = kBelow;
+      code.functions.depthwise(test.tile, test.pixels);
+      ASSERT_EQ(expected, made) << code.name << ", " << test.Name();
+    }
+    EXPECT_GT(pairs, 20);
   }
 }
 

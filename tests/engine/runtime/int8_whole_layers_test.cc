@@ -239,6 +239,17 @@ INSTANTIATE_TEST_SUITE_P(
         Form{"QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
              {1, 14, 13, 40},
              {3, 3, 40, 1}},
+        // Lines in pairs, with one over in each image.
+        Form{"QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+             {2, 7, 9, 40},
+             {3, 3, 40, 1}},
+        // Shared out by channels: they are many for so few pixels.
+        Form{"QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+             {2, 3, 2, 200},
+             {3, 3, 200, 1}},
+        Form{"QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+             {1, 5, 5, 300},
+             {5, 5, 300, 1}},
         Form{"QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
              {2, 9, 27, 8},
              {3, 3, 8, 1},
