@@ -19,6 +19,7 @@ Int8Functions Int8FunctionsFor(const CpuFeatures& cpu) {
   if (cpu.avx512 && cpu.avx512_vnni) {
     functions.tile = RunInt8TileAvx512Vnni;
     functions.tile_finishes = true;
+    functions.strip = RunInt8StripAvx512Vnni;
     functions.depthwise = RunInt8DepthwiseAvx512Vnni;
     functions.depthwise_finishes = true;
     functions.depthwise_pairs = true;

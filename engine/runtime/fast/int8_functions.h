@@ -6,6 +6,7 @@
 #include "engine/runtime/fast/cpu_features.h"
 #include "engine/runtime/fast/int8_depthwise.h"
 #include "engine/runtime/fast/int8_stage.h"
+#include "engine/runtime/fast/int8_strip.h"
 #include "engine/runtime/fast/int8_tile.h"
 
 namespace optfarm::runtime {
@@ -14,6 +15,8 @@ struct Int8Functions {
   Int8TileFunction tile = RunInt8TilePortable;
   // Whether it takes Int8Tile::finish.
   bool tile_finishes = false;
+  // nullptr where there is none.
+  Int8StripFunction strip = nullptr;
   const Int8StageFunctions* stages = &kInt8StagesPortable;
   Int8DepthwiseFunction depthwise = RunInt8DepthwisePortable;
   // Whether it takes Int8DepthwiseTile::finish.

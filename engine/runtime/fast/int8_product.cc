@@ -282,6 +282,9 @@ void Multiply(const Int8Product& product, ThreadPool* pool,
   if (product.is_depthwise) {
     return MultiplyDepthwise(product, pool, sink, extremes);
   }
+  if (SuitsStrips(product, sink, extremes)) {
+    return MultiplyStrips(product, pool, sink);
+  }
   const Cut cut = PlanCut(product, pool->threads());
   const Int8Starts starts(product);
   Multiplication multiplication = {product, cut, starts, sink};

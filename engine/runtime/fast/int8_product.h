@@ -54,7 +54,7 @@ class Int8Sink {
     return scratch;
   }
   // Whether these rows and columns are finished by *finish alone; then a tile
-  // function may do it, and Take is not called.
+  // function may do it, and Take is not called. The same for all of them.
   virtual bool FindFinish(int64_t row, int64_t column,
                           Int8Finish* finish) const {
     (void)row, (void)column, (void)finish;
@@ -111,6 +111,12 @@ void Multiply(const Int8Product& product, ThreadPool* pool,
               const Int8Sink& sink, Int8Extremes* extremes = nullptr);
 void MultiplyDepthwise(const Int8Product& product, ThreadPool* pool,
                        const Int8Sink& sink, Int8Extremes* extremes);
+// Windows over few channels, in lines of a strip or more whose results are
+// codes at once. REQUIRES of MultiplyStrips: SuitsStrips.
+bool SuitsStrips(const Int8Product& product, const Int8Sink& sink,
+                 const Int8Extremes* extremes);
+void MultiplyStrips(const Int8Product& product, ThreadPool* pool,
+                    const Int8Sink& sink);
 
 // What each column's sums begin with, as many as whole tiles have columns. It
 // changes with image.zero and the bias alone.

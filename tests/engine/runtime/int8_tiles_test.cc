@@ -191,6 +191,60 @@ TEST(Int8TilesTest, GiveTheBitsOfThePlainCodeWhateverTheSize) {
   }
 }
 
+TEST(Int8TilesTest, StripsGiveTheCodesOfTilesOfOneRow) {
+  Random random;
+  for (const Code& code : CodeOfThisMachine()) {
+    if (code.functions.strip == nullptr) continue;
+    for (int round = 0; round < 150; ++round) {
+      const int rows = random.Pick(kInt8StripRows, 40);
+      const int step = random.Pick(1, 12);
+      const int groups = random.Pick(1, 20), rest = random.Pick(0, 3);
+      const int64_t depth = kInt8Group * groups;
+      const auto codes = random.Bytes<uint8_t>(depth + (rows - 1) * step, 255);
+      const Aligned<int8_t> weights(random.Bytes<int8_t>(
+          (groups + rest) * kInt8Group * kInt8Columns, -128));
+      std::vector<const uint8_t*> pixels;
+      for (int i = 0; i < groups; ++i) {
+        pixels.push_back(codes.data() + kInt8Group * i);
+      }
+      for (int i = 0; i < rest; ++i) {
+        pixels.push_back(pixels[random.Pick(0, groups - 1)]);
+      }
+      int32_t start[kInt8Columns];
+      random.Fill(start, 14);
+      const int32_t row_start[kInt8Rows] = {};
+      Int8Tile tile;
+      tile.taps = groups;
+      tile.depth = kInt8Group;
+      tile.rest_taps = rest;
+      tile.weights = weights.data;
+      tile.start = start;
+      tile.row_start = row_start;
+      FinishCase test(random.Pick(1, kInt8Columns), &random);
+      std::vector<uint8_t> expected(rows * FinishCase::kStride, 9);
+      std::vector<uint8_t> made = expected;
+      for (int r = 0; r < rows; ++r) {
+        std::vector<const uint8_t*> of_row = pixels;
+        for (const uint8_t*& pixel : of_row) pixel += r * step;
+        alignas(64) Numbers numbers = {};
+        tile.pixels = of_row.data();
+        tile.out = numbers;
+        RunInt8TilePortable(tile, 1);
+        test.finish.out = expected.data() + r * FinishCase::kStride;
+        kInt8StagesPortable.finish({numbers, 1, 0}, test.finish);
+      }
+      test.finish.out = made.data();
+      tile.pixels = pixels.data();
+      tile.finish = &test.finish;
+      code.functions.strip(tile, step, rows);
+      ASSERT_EQ(expected, made)
+          << code.name << ", " << rows << " rows, step " << step << ", "
+          << groups << " groups, rest " << rest << ", " << test.finish.columns
+          << " columns, small factors: " << test.finish.is_small;
+    }
+  }
+}
+
 // A depthwise tile of random size with all that it points at.
 struct DepthwiseCase {
   static constexpr int kWidth = 30, kAll = 40;

@@ -34,6 +34,8 @@ struct Form {
   // Of unsigned weights: only so many have codes that do not fit in eight bits
   // when zero's is taken off; -1 for no matter which.
   int outliers = -1;
+  std::string padding = "SAME";
+  int dilation_y = 1;
 };
 
 class WholeLayerTest : public ::testing::TestWithParam<Form> {
@@ -132,12 +134,9 @@ class WholeLayerTest : public ::testing::TestWithParam<Form> {
         .Type("Tfilter", form.weights)
         .Type("Tbias", form.bias)
         .Type("out_type", out)
-        .Text("padding", "SAME");
-    auto *list = (*graph_.def()
-                       ->mutable_node(graph_.def()->node_size() - 1)
-                       ->mutable_attr())["strides"]
-                     .mutable_list();
-    for (int64_t s : {1, form.stride, form.stride, 1}) list->add_i(s);
+        .Text("padding", form.padding)
+        .Ints("strides", {1, form.stride, form.stride, 1})
+        .Ints("dilations", {1, form.dilation_y, 1, 1});
   }
 
   void ExpectTheSame(const std::string &fetches, int steps) {
@@ -221,6 +220,73 @@ INSTANTIATE_TEST_SUITE_P(
              DT_QINT8,
              true,
              2},
+        // The same in lines so long that they are made in strips.
+        Form{"QuantizedConv2DWithBiasAndReluAndRequantize",
+             {1, 35, 33, 3},
+             {3, 3, 3, 32},
+             DT_QINT8,
+             true,
+             2},
+        Form{"QuantizedConv2DWithBiasAndRequantize",
+             {2, 12, 17, 1},
+             {5, 4, 1, 40},
+             DT_QINT8,
+             false},
+        Form{"QuantizedConv2DWithBiasAndReluAndRequantize",
+             {3, 40, 31, 3},
+             {7, 7, 3, 64},
+             DT_QINT8,
+             true,
+             2,
+             0.5f},
+        Form{"QuantizedConv2DWithBiasAndReluAndRequantize",
+             {1, 29, 47, 2},
+             {3, 2, 2, 33},
+             DT_QINT8,
+             true,
+             3,
+             -0.6f,
+             DT_FLOAT,
+             -1,
+             "VALID"},
+        Form{"QuantizedConv2DWithBiasAndReluAndRequantize",
+             {2, 20, 9, 5},
+             {3, 3, 5, 16},
+             DT_QINT8,
+             true,
+             1,
+             -0.6f,
+             DT_FLOAT,
+             -1,
+             "SAME",
+             4},
+        // Two of three lines of each window lie outside of the image.
+        Form{"QuantizedConv2DWithBiasAndReluAndRequantize",
+             {1, 2, 24, 3},
+             {3, 1, 3, 8},
+             DT_QINT8,
+             true,
+             1,
+             -0.6f,
+             DT_FLOAT,
+             -1,
+             "SAME",
+             3},
+        Form{"QuantizedConv2DWithBiasAndReluAndRequantize",
+             {1, 19, 23, 3},
+             {3, 3, 3, 40},
+             DT_QUINT8,
+             false,
+             2,
+             -0.6f,
+             DT_FLOAT,
+             2},
+        Form{"QuantizedConv2DWithBiasAndRequantize",
+             {1, 19, 23, 3},
+             {3, 3, 3, 40},
+             DT_QUINT8,
+             true,
+             1},
         Form{"QuantizedConv2DWithBias", {1, 3, 5, 2}, {1, 1, 2, 5}, DT_QUINT8},
         Form{"QuantizedConv2DWithBiasAndRelu", {1, 5, 5, 8}, {1, 1, 8, 33}},
         Form{"QuantizedConv2DWithBias",
