@@ -16,6 +16,7 @@
 #include "base/subprocess.h"
 #include "device_agent/benchmark_plan.h"
 #include "device_agent/device_driver.h"
+#include "engine/benchmark/affinity.h"
 #include "engine/benchmark/environment.h"
 #include "rpc/participant.h"
 
@@ -25,6 +26,15 @@ namespace {
 absl::StatusOr<std::unique_ptr<DeviceDriver>> MakeDriver(const Flags& flags) {
   if (flags.driver == "adb") return MakeAdbDriver(flags);
   return MakeLocalDriver(flags);
+}
+
+// What the flags say of CPUs, before a benchmark trips over it. A phone's are
+// not known yet.
+absl::Status CheckCpus(const Flags& flags) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int> cpus,
+                           benchmark::ParseCpus(flags.cpus));
+  if (flags.driver != "local") return absl::OkStatus();
+  return benchmark::ScopedCpus(cpus).status();
 }
 
 // What starts this program again.
@@ -67,6 +77,7 @@ std::vector<std::string> ChildCommand(const Flags& flags,
 absl::Status RunAgent(const Flags& flags) {
   // Before there are other threads, and a driver may have some.
   HoldStopSignals();
+  OPTFARM_RETURN_IF_ERROR(Annotate(CheckCpus(flags), "--cpus"));
   OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceDriver> driver,
                            MakeDriver(flags));
   rpc::ParticipantOptions options;

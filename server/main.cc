@@ -4,9 +4,11 @@
 #include <sys/stat.h>
 
 #include <CLI/CLI.hpp>
+#include <cmath>
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -40,6 +42,30 @@ constexpr double kShortestProvision = 1;
 constexpr double kLongestProvision = 1440;
 constexpr size_t kMaxLimitsBytes = size_t{1} << 20;
 
+// CLI11's own say of a wrong value that it is not in a range whose end takes
+// 300 digits.
+std::string CheckNumber(const std::string& text, bool may_be_zero) {
+  double value = 0;
+  if (absl::SimpleAtod(text, &value) && std::isfinite(value) &&
+      (value > 0 || (may_be_zero && value == 0))) {
+    return "";
+  }
+  return absl::StrCat("'", text, "' is not a number ",
+                      may_be_zero ? "from 0 up" : "above 0");
+}
+
+CLI::Validator Positive() {
+  return CLI::Validator(
+      [](const std::string& text) { return CheckNumber(text, false); },
+      "POSITIVE");
+}
+
+CLI::Validator NonNegative() {
+  return CLI::Validator(
+      [](const std::string& text) { return CheckNumber(text, true); },
+      "NONNEGATIVE");
+}
+
 void Declare(CLI::App& app, Flags& flags) {
   ServerOptions& options = flags.options;
   app.set_version_flag("--version", OPTFARM_VERSION);
@@ -56,8 +82,9 @@ void Declare(CLI::App& app, Flags& flags) {
       ->check(CLI::Range(1, 20000))
       ->capture_default_str();
   app.add_option("--token_file", flags.token_file,
-                 "File whose first line every caller must bring as a bearer "
-                 "token; required unless listening on loopback");
+                 "File whose first line is the operator's bearer token, which "
+                 "may do everything; given, every call needs a token; required "
+                 "unless listening on loopback");
   app.add_option("--tls_cert", options.tls.certificate,
                  "PEM file of the server's certificate with its chain; given, "
                  "both doors speak TLS");
@@ -73,15 +100,15 @@ void Declare(CLI::App& app, Flags& flags) {
                  "with");
   app.add_option("--max_blob_bytes", options.max_blob_bytes,
                  "Largest model or data file taken, in bytes")
-      ->check(CLI::PositiveNumber)
+      ->check(Positive())
       ->capture_default_str();
   app.add_option("--max_store_bytes", options.max_store_bytes,
                  "Bytes all files together may take; unused ones are evicted "
                  "when it is reached (default: no bound, nothing is evicted)")
-      ->check(CLI::PositiveNumber);
+      ->check(Positive());
   app.add_option("--reserved_free_bytes", options.reserved_free_bytes,
                  "Bytes of disk that uploads leave free")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NonNegative())
       ->capture_default_str();
   app.add_option("--results_memory_mb", flags.results_memory_mb,
                  "Megabytes of memory for the numbers of results, 70 for a "
@@ -91,7 +118,7 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--max_live_jobs", options.scheduling.max_live_jobs,
                  "Jobs that may wait or run at once")
-      ->check(CLI::PositiveNumber)
+      ->check(Positive())
       ->capture_default_str();
   app.add_option("--lease_seconds", flags.lease_seconds,
                  "How long a silent worker or agent keeps its task")
@@ -108,23 +135,23 @@ void DeclareProjectLimits(CLI::App& app, Flags& flags) {
   ProjectLimits& limits = flags.options.project_limits;
   app.add_option("--project_max_bytes", limits.max_bytes,
                  "Bytes of files that one project may bring; 0: any")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NonNegative())
       ->capture_default_str();
   app.add_option("--project_max_live_jobs", limits.max_live_jobs,
                  "Jobs of one project that may wait or run at once; 0: any")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NonNegative())
       ->capture_default_str();
   app.add_option("--project_jobs_per_day", limits.max_jobs_a_day,
                  "Jobs that one project may submit within 24 hours; 0: any")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NonNegative())
       ->capture_default_str();
   app.add_option("--project_calls_per_second", limits.calls_per_second,
                  "Calls a second that one project may make for long; 0: any")
-      ->check(CLI::NonNegativeNumber)
+      ->check(NonNegative())
       ->capture_default_str();
   app.add_option("--project_call_burst", limits.call_burst,
                  "Calls that one project may make at once after a pause")
-      ->check(CLI::PositiveNumber)
+      ->check(Positive())
       ->capture_default_str();
   app.add_option("--project_limits", flags.project_limits_file,
                  "File with limits of single projects, read again on SIGHUP "
@@ -134,7 +161,7 @@ void DeclareProjectLimits(CLI::App& app, Flags& flags) {
 void DeclareRetention(CLI::App& app, Flags& flags) {
   const auto days = [&app](const char* name, double* value, const char* help) {
     app.add_option(name, *value, help)
-        ->check(CLI::NonNegativeNumber)
+        ->check(NonNegative())
         ->capture_default_str();
   };
   days("--keep_samples_days", &flags.keep_samples_days,

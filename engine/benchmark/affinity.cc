@@ -13,6 +13,33 @@ namespace {
 
 constexpr int kMaxCpus = CPU_SETSIZE;
 
+// The kernel leaves out those of `wanted` that it cannot give, and is content
+// with one.
+bool Pin(const cpu_set_t& wanted) {
+  cpu_set_t before, now;
+  if (sched_getaffinity(0, sizeof(before), &before) != 0 ||
+      sched_setaffinity(0, sizeof(wanted), &wanted) != 0) {
+    return false;
+  }
+  if (sched_getaffinity(0, sizeof(now), &now) == 0 &&
+      CPU_EQUAL(&now, &wanted)) {
+    return true;
+  }
+  sched_setaffinity(0, sizeof(before), &before);
+  return false;
+}
+
+// Those of `cpus` that this process may use; all where it may use none.
+std::vector<int> AllowedOf(const std::vector<int>& cpus) {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) != 0) return cpus;
+  std::vector<int> usable;
+  for (const int cpu : cpus) {
+    if (CPU_ISSET(static_cast<size_t>(cpu), &allowed)) usable.push_back(cpu);
+  }
+  return usable.empty() ? cpus : usable;
+}
+
 }  // namespace
 
 absl::Status PinToCpus(absl::Span<const int> cpus) {
@@ -25,13 +52,11 @@ absl::Status PinToCpus(absl::Span<const int> cpus) {
     }
     CPU_SET(static_cast<size_t>(cpu), &set);
   }
-  if (cpus.empty() || sched_setaffinity(0, sizeof(set), &set) == 0) {
-    return absl::OkStatus();
-  }
+  if (cpus.empty() || Pin(set)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("measuring on CPUs ", absl::StrJoin(cpus, ","),
                    " is not possible: one is not there, or may not be used by "
-                   "this process"));
+                   "this process; nproc and lscpu tell which there are"));
 }
 
 ScopedCpus::ScopedCpus(absl::Span<const int> cpus) {
@@ -62,7 +87,7 @@ std::vector<int> BigCpus(const std::string& root) {
 }
 
 absl::StatusOr<std::vector<int>> ParseCpus(absl::string_view text) {
-  if (text == "big") return BigCpus();
+  if (text == "big") return AllowedOf(BigCpus());
   std::vector<int> cpus;
   for (const absl::string_view word :
        absl::StrSplit(text, ',', absl::SkipEmpty())) {

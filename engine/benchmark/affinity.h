@@ -42,7 +42,8 @@ class ScopedCpus {
 // are alike or the system does not say. `root` as for ReadEnvironment.
 std::vector<int> BigCpus(const std::string& root = "");
 
-// Reads "big" or "4,5,6,7"; empty for "".
+// Reads "big", of which it leaves out what this process may not use, or
+// "4,5,6,7"; empty for "".
 // ERRORS: InvalidArgument.
 absl::StatusOr<std::vector<int>> ParseCpus(absl::string_view text);
 

@@ -45,6 +45,20 @@ TEST(AffinityTest, RefusesProcessorsThatAreNotThere) {
   EXPECT_FALSE(PinToCpus({1 << 20}).ok());
 }
 
+TEST(AffinityTest, RefusesAListOfWhichOneIsNotThere) {
+  std::thread([] {
+    cpu_set_t before, after;
+    ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+    int cpu = 0;
+    while (!CPU_ISSET(static_cast<size_t>(cpu), &before)) ++cpu;
+    EXPECT_THAT(PinToCpus({cpu, 1023}),
+                StatusIs(absl::StatusCode::kInvalidArgument,
+                         HasSubstr(absl::StrCat(cpu, ",1023"))));
+    ASSERT_EQ(sched_getaffinity(0, sizeof(after), &after), 0);
+    EXPECT_TRUE(CPU_EQUAL(&after, &before));
+  }).join();
+}
+
 TEST(AffinityTest, FindsTheBigOnes) {
   const std::string root = FreshFolder();
   for (int cpu = 0; cpu < 4; ++cpu) {
