@@ -63,6 +63,8 @@ ExitCode ExitCodeOf(const absl::Status& status) {
     case absl::StatusCode::kPermissionDenied:
     case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kOutOfRange:
+    // A local file is damaged, or its key is another.
+    case absl::StatusCode::kDataLoss:
       return ExitCode::kUsage;
     default:
       return ExitCode::kJobFailed;

@@ -4,6 +4,7 @@
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "client_cli/calibration_files.h"
 #include "client_cli/exit_code.h"
 #include "client_cli/model_source.h"
 #include "client_cli/tensor_spec_flag.h"
@@ -84,7 +85,7 @@ absl::Status AddCalibration(const std::string& value, JobRequest* request) {
           "'", value, "' is a second folder; put the files into one"));
     }
     request->calibration_folder = path;
-    return absl::OkStatus();
+    return FindCalibrationFiles(path).status();
   }
   const size_t equals = value.find('=');
   const bool named = equals != std::string::npos && !Exists(path);
@@ -92,8 +93,9 @@ absl::Status AddCalibration(const std::string& value, JobRequest* request) {
   const std::string given = named ? ExpandHome(value.substr(equals + 1)) : path;
   const std::string file = optimize::SplitMember(given).file;
   if (!IsArrayName(file) && !Exists(file)) {
-    return absl::NotFoundError(
-        absl::StrCat("'", value, "' is neither a folder nor NAME=FILE.npy"));
+    return absl::NotFoundError(absl::StrCat(
+        "there is no folder or file '", file,
+        "'; give a folder of pictures or sounds, or NAME=FILE.npy"));
   }
   if (!IsArrayName(file)) {
     return absl::InvalidArgumentError(
@@ -203,7 +205,7 @@ void JobFlags::Declare(FlagSet* flags) {
                       &model);
   flags->Path("checkpoint", "PREFIX",
               "The values of MODEL's variables: a V2 prefix or a V1 file. The "
-              "model is frozen before it is sent.",
+              "model is frozen first.",
               &checkpoint);
   flags->Text("tags", "A,B",
               "The SavedModel's graph with these tags. Default: serve, or the "

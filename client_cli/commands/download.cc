@@ -46,10 +46,10 @@ absl::StatusOr<std::map<std::string, v1::Artifact>> FilesOf(
   std::map<std::string, v1::Artifact> files;
   for (const v1::Artifact& artifact : artifacts) {
     if (!IsSafeFileName(artifact.name())) {
-      return absl::DataLossError(
+      return FromServer(absl::DataLossError(
           absl::StrCat("job ", job.job_id(), " names a file '",
                        PrintableLine(artifact.name()),
-                       "', which is not a plain file name; nothing written"));
+                       "', which is not a plain file name; nothing written")));
     }
     std::string name = artifact.name();
     for (int number = 2; files.contains(name); ++number) {

@@ -25,6 +25,12 @@ absl::Status MakeKeyFile(const std::string& path) {
   const std::string text = absl::StrCat(absl::BytesToHexString(key), "\n");
   const int file =
       ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (file < 0 && errno == EEXIST) {
+    return absl::AlreadyExistsError(
+        absl::StrCat("there is a file '", path,
+                     "' already; leave out --make_key to use its key, or name "
+                     "another --key_file"));
+  }
   if (file < 0) {
     return ErrnoToStatus(errno, absl::StrCat("making key file '", path, "'"));
   }

@@ -75,6 +75,7 @@ class RunHere final : public Command {
       OPTFARM_RETURN_IF_ERROR(OptimizeInto(request, optimize_into_, context));
       return ExitCode::kOk;
     }
+    OPTFARM_RETURN_IF_ERROR(CheckPlaces());
     OPTFARM_ASSIGN_OR_RETURN(const std::string folder,
                              MakeTemporaryFolder("optctl_run_"));
     const InterruptCleanup cleanup(folder);
@@ -92,6 +93,20 @@ class RunHere final : public Command {
   }
 
  private:
+  // Whether files can be written where they are wanted. Asked before the work,
+  // which may take long.
+  absl::Status CheckPlaces() const {
+    if (!out_dir_.empty()) {
+      OPTFARM_RETURN_IF_ERROR(Annotate(MakeFolders(out_dir_), "--out_dir"));
+    }
+    if (out_graph_.empty()) return absl::OkStatus();
+    if (IsFolder(out_graph_)) {
+      return UsageError(absl::StrCat("--out_graph: '", out_graph_,
+                                     "' is a folder; give a file's name"));
+    }
+    return Annotate(AtomicFile::Create(out_graph_).status(), "--out_graph");
+  }
+
   absl::Status Work(const JobRequest& request, const std::string& folder,
                     const CommandContext& context, LocalJob* job) {
     std::vector<std::string> words = context.words;
@@ -180,7 +195,6 @@ class RunHere final : public Command {
   absl::Status Keep(const std::string& folder, const LocalJob& job,
                     JobOutcome* outcome) const {
     if (!out_dir_.empty()) {
-      OPTFARM_RETURN_IF_ERROR(MakeFolders(out_dir_));
       OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                                ListFolder(folder));
       for (const std::string& name : names) {

@@ -43,7 +43,7 @@ class TokenCreate final : public Command {
     flags->Argument("NAME", "Who or what will use it.", &name_);
     flags->Texts("scope", "SCOPE",
                  "What it may be used for: submit, read, work, device or "
-                 "admin. May be given several times.",
+                 "admin.",
                  &scopes_);
     flags->Text("project", "NAME",
                 "The project whose jobs, files and results it is for; with the "

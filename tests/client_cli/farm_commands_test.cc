@@ -244,7 +244,9 @@ TEST_F(FarmCommandsTest, SubmitChecksLocallyBeforeItConnects) {
   EXPECT_THAT(message_, StartsWith("--labels: "));
   EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--calibration=gone"}),
             ExitCode::kUsage);
-  EXPECT_THAT(message_, HasSubstr("neither a folder nor NAME=FILE.npy"));
+  EXPECT_THAT(message_, HasSubstr("there is no folder or file 'gone'; give a "
+                                  "folder of pictures or sounds, or "
+                                  "NAME=FILE.npy"));
   EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--input_std=0"}),
             ExitCode::kUsage);
   EXPECT_EQ(connections_, 0);

@@ -223,7 +223,7 @@ TEST_F(ModelFilesTest, EncryptedModelsRunWithTheirKey) {
   environment_ = {{"OPTFARM_MODEL_KEY_FILE", key}};
   EXPECT_EQ(SumOf(sealed), sum_);
   environment_ = {{"OPTFARM_MODEL_KEY", std::string(64, '0')}};
-  EXPECT_NE(Run("optctl", run), 0);
+  EXPECT_EQ(Run("optctl", run), 2);
   EXPECT_THAT(output_, HasSubstr("does not decrypt"));
   environment_.clear();
   EXPECT_EQ(
@@ -236,7 +236,8 @@ TEST_F(ModelFilesTest, EncryptedModelsRunWithTheirKey) {
                 {"graph", "encrypt", "--in_graph=" + model_,
                  "--out_graph=" + sealed, "--key_file=" + key, "--make_key"}),
             0);
-  EXPECT_THAT(output_, HasSubstr("model.key"));
+  EXPECT_THAT(output_, AllOf(HasSubstr("model.key' already"),
+                             HasSubstr("leave out --make_key")));
 }
 
 TEST_F(ModelFilesTest, RunTakesSavedModelsAndCheckpoints) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/subprocess.h"
@@ -83,7 +84,7 @@ TEST_F(OptctlTest, HelpAndVersionSucceed) {
   EXPECT_THAT(output_, StartsWith("optctl "));
 }
 
-TEST_F(OptctlTest, EveryHelpPageFitsIntoEightyCharacters) {
+TEST_F(OptctlTest, EveryHelpPageFitsIntoEightyCharactersAndSaysThingsOnce) {
   std::vector<std::string> pages = {"", "graph"};
   for (const CommandInfo& info : AllCommands()) pages.push_back(info.name);
   for (const std::string& page : pages) {
@@ -94,6 +95,10 @@ TEST_F(OptctlTest, EveryHelpPageFitsIntoEightyCharacters) {
     if (!page.empty()) {
       EXPECT_THAT(output_, StartsWith(absl::StrCat("Usage: optctl ", page)));
     }
+    // Said by the flag's kind, not by its text too.
+    EXPECT_THAT(absl::StrReplaceAll(output_, {{" ", ""}, {"\n", ""}}),
+                Not(HasSubstr("severaltimes.Maybegivenseveraltimes.")))
+        << page;
     for (absl::string_view line : absl::StrSplit(output_, '\n')) {
       EXPECT_LE(line.size(), 80u) << line;
     }
@@ -280,6 +285,19 @@ TEST_F(OptctlTest, RunKeepsTheJobsFilesAndNotItsOwn) {
   EXPECT_THAT(ListFolder(out).value_or(std::vector<std::string>()),
               AllOf(Contains("optimized.pb"), Contains("report.json"),
                     Not(Contains("outcome.pb"))));
+}
+
+TEST_F(OptctlTest, RunLooksBeforeItWorks) {
+  const std::string empty = JoinPath(folder_, "empty");
+  ASSERT_TRUE(MakeFolders(empty).ok());
+  EXPECT_EQ(Run({"run", model_, "--recipe=fp32", "--calibration=" + empty}), 2);
+  EXPECT_THAT(output_, StartsWith("optctl: --calibration: '" + empty));
+  EXPECT_EQ(Run({"run", model_, "--recipe=fp32", "--out_graph=/gone/o.pb"}), 2);
+  EXPECT_THAT(output_, StartsWith("optctl: --out_graph: creating '/gone/o.pb"));
+  EXPECT_EQ(Run({"run", model_, "--recipe=fp32", "--out_graph=" + empty}), 2);
+  EXPECT_THAT(output_, HasSubstr("is a folder; give a file's name"));
+  EXPECT_EQ(Run({"run", model_, "--recipe=fp32", "--out_dir=" + model_}), 2);
+  EXPECT_THAT(output_, StartsWith("optctl: --out_dir: "));
 }
 
 TEST_F(OptctlTest, RunWithAFailedGateIsFailed) {
