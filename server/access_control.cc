@@ -20,6 +20,7 @@
 #include "optfarm/v1/tokens.pb.h"
 #include "optfarm/v1/work.pb.h"
 #include "rpc/channel.h"
+#include "server/names.h"
 
 namespace optfarm::server {
 namespace {
@@ -141,11 +142,12 @@ absl::StatusOr<Caller> AccessControl::Identify(
   }
   if (authorization.empty()) {
     return absl::UnauthenticatedError(
-        "this server wants a bearer token; give --token_file");
+        "this server wants a bearer token: --token_file of our programs, the "
+        "header Authorization: Bearer TOKEN over HTTP");
   }
   const absl::Status unknown = absl::UnauthenticatedError(
       "the bearer token is not this server's, has expired or was revoked; "
-      "check --token_file");
+      "check the token or --token_file");
   if (!absl::ConsumePrefix(&authorization, rpc::kBearerPrefix)) return unknown;
   const std::string hash = Sha256Hex(authorization);
   if (SameBytes(hash, operator_hash_)) {
@@ -204,7 +206,14 @@ absl::StatusOr<std::string> AccessControl::Create(storage::TokenRecord& token) {
 
 absl::StatusOr<storage::TokenRecord> AccessControl::Revoke(
     const std::string& token_id) {
-  OPTFARM_RETURN_IF_ERROR(store_.Revoke(token_id, clock_.Now()));
+  const absl::Status revoked = store_.Revoke(token_id, clock_.Now());
+  if (absl::IsNotFound(revoked)) {
+    return absl::NotFoundError(absl::StrCat("there is no token ",
+                                            Quoted(token_id),
+                                            "; list the tokens to see their "
+                                            "ids"));
+  }
+  OPTFARM_RETURN_IF_ERROR(revoked);
   OPTFARM_RETURN_IF_ERROR(Reload());
   absl::MutexLock lock(&mutex_);
   for (const auto& [hash, token] : tokens_) {

@@ -9,6 +9,16 @@
 #include "server/scheduler.h"
 
 namespace optfarm::server {
+namespace {
+
+absl::Status NoDevice(const std::string& name, const Fleet& fleet) {
+  const std::string hint = NearestNamesHint(name, fleet.DeviceNames());
+  return absl::NotFoundError(absl::StrCat(
+      "there is no device ", Quoted(name),
+      hint.empty() ? "; list the devices to see their names" : hint));
+}
+
+}  // namespace
 
 v1::Device Scheduler::DescribeDevice(
     const storage::DeviceRecord& record, absl::Time now,
@@ -40,18 +50,14 @@ absl::StatusOr<v1::Device> Scheduler::FindDevice(
   absl::MutexLock lock(&mutex_);
   const storage::DeviceRecord* record = fleet_.FindDevice(name);
   if (record != nullptr) return DescribeDevice(*record, now, project);
-  return absl::NotFoundError(
-      absl::StrCat("there is no device ", Quoted(name),
-                   NearestNamesHint(name, fleet_.DeviceNames())));
+  return NoDevice(name, fleet_);
 }
 
 absl::StatusOr<v1::Device> Scheduler::ChangeDevice(
     const v1::ChangeDeviceRequest& change, absl::Time now) {
   absl::MutexLock lock(&mutex_);
   if (fleet_.FindDevice(change.name()) == nullptr) {
-    return absl::NotFoundError(
-        absl::StrCat("there is no device ", Quoted(change.name()),
-                     NearestNamesHint(change.name(), fleet_.DeviceNames())));
+    return NoDevice(change.name(), fleet_);
   }
   OPTFARM_ASSIGN_OR_RETURN(const storage::DeviceRecord next,
                            fleet_.Changed(change, now));

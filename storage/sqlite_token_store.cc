@@ -78,7 +78,7 @@ class SqliteTokenStore final : public TokenStore {
     update.BindTime(2, now);
     OPTFARM_RETURN_IF_ERROR(update.Run());
     if (db_->Changes() == 1) return absl::OkStatus();
-    return absl::NotFoundError("there is no such token; optctl token list");
+    return absl::NotFoundError("there is no such token");
   }
 
   absl::StatusOr<std::vector<TokenRecord>> List() override {

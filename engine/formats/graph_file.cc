@@ -176,7 +176,9 @@ absl::Status FolderAsGraph(const std::string& path) {
     }
   }
   return absl::InvalidArgumentError(absl::StrCat(
-      "'", path, "' is a folder; give a frozen TensorFlow graph (.pb)"));
+      "'", path,
+      "' is a folder without saved_model.pb; give a frozen TensorFlow graph "
+      "(.pb or .pbtxt)"));
 }
 
 }  // namespace

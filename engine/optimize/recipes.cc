@@ -11,6 +11,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/files.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
@@ -255,10 +256,11 @@ absl::StatusOr<v1::Recipe> BuiltInRecipe(absl::string_view name) {
       return ParseRecipe(text.yaml, absl::StrCat("'", name, "'"));
     }
   }
+  const std::vector<std::string> names = BuiltInRecipeNames();
   return absl::NotFoundError(
       absl::StrCat("There is no recipe '", name, "'",
-                   NearestNamesHint(name, BuiltInRecipeNames()),
-                   "; give one of these or the path of a YAML file"));
+                   NearestNamesHint(name, names), "; give one of ",
+                   absl::StrJoin(names, ", "), " or the path of a YAML file"));
 }
 
 absl::StatusOr<v1::Recipe> LoadRecipe(const std::string& name_or_path) {

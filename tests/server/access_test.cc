@@ -163,8 +163,12 @@ TEST_F(AccessTest, TokensEndWhenTheyExpireOrAreRevoked) {
   EXPECT_EQ(revoked.status, 200) << revoked.body;
   EXPECT_TRUE(revoked.json().contains("revoke_time"));
   EXPECT_EQ(client.Get("/v1/jobs").status, 401);
-  EXPECT_EQ(Client(kOperator).Call("DELETE", "/v1/tokens/none", {}, "").status,
-            404);
+  const RestAnswer none =
+      Client(kOperator).Call("DELETE", "/v1/tokens/none", {}, "");
+  EXPECT_EQ(none.status, 404);
+  EXPECT_THAT(none.body, HasSubstr("there is no token 'none'"));
+  EXPECT_THAT(RestClient(server_->http_address()).Get("/v1/jobs").body,
+              HasSubstr("Authorization: Bearer TOKEN"));
 }
 
 TEST_F(AccessTest, TokensOutliveARestartAndTheirSecretsAreNotKept) {

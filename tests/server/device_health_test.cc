@@ -154,6 +154,9 @@ TEST_F(DeviceHealthTest, OperatorTakesItOutAndBack) {
   EXPECT_TRUE(FailOne());
   EXPECT_THAT(Change(v1::ChangeDeviceRequest::ENABLE, "pi5"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("pi4")));
+  EXPECT_THAT(Change(v1::ChangeDeviceRequest::ENABLE, "rack-17-left"),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("list the devices to see their names")));
   EXPECT_THAT(Change(v1::ChangeDeviceRequest::CHANGE_UNSPECIFIED),
               StatusIs(absl::StatusCode::kInvalidArgument, _));
 }

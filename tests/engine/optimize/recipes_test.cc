@@ -150,6 +150,10 @@ TEST(RecipesTest, DeepNestingIsRefused) {
 TEST(RecipesTest, LoadsByNameAndByPath) {
   EXPECT_THAT(LoadRecipe("int9"), StatusIs(absl::StatusCode::kNotFound,
                                            HasSubstr("the nearest is 'int8'")));
+  EXPECT_THAT(LoadRecipe("frobnicate"),
+              StatusIs(absl::StatusCode::kNotFound,
+                       AllOf(HasSubstr("give one of "), HasSubstr("fp32"),
+                             HasSubstr("weights8"))));
   EXPECT_THAT(LoadRecipe("none.yaml"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("none.yaml")));
   const std::string path = JoinPath(testing::FreshFolder(), "mine.yaml");
