@@ -16,7 +16,7 @@ constexpr int64_t kWorkPerRange = 1 << 19;
 // What one thread does.
 class Strips {
  public:
-  Strips(const Int8Product& product, const std::vector<int32_t>& starts,
+  Strips(const Int8Product& product, const Int8Starts& starts,
          const Int8Sink& sink)
       : product_(product), starts_(starts), sink_(sink), lines_(product) {
     const int64_t groups = product.weights.padded_depth() / kInt8Group;
@@ -55,7 +55,7 @@ class Strips {
   }
 
   const Int8Product& product_;
-  const std::vector<int32_t>& starts_;
+  const Int8Starts& starts_;
   const Int8Sink& sink_;
   Int8Lines lines_;
   std::vector<const uint8_t*> groups_;
@@ -75,7 +75,7 @@ bool SuitsStrips(const Int8Product& product, const Int8Sink& sink,
 
 void MultiplyStrips(const Int8Product& product, ThreadPool* pool,
                     const Int8Sink& sink) {
-  const std::vector<int32_t> starts = Int8Starts(product);
+  const Int8Starts starts(product);
   const Window& window = product.image.window;
   const int64_t work = window.x.out * product.weights.padded_depth() *
                        product.weights.blocks() * kInt8Columns;
