@@ -5,5 +5,7 @@
 #define OPTFARM_ENGINE_RUNTIME_FAST_ALWAYS_INLINE_H_
 
 #define OPTFARM_INLINE inline __attribute__((always_inline))
+// Behind a lambda's parameters.
+#define OPTFARM_INLINE_LAMBDA __attribute__((always_inline))
 
 #endif  // OPTFARM_ENGINE_RUNTIME_FAST_ALWAYS_INLINE_H_

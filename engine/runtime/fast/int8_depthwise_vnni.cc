@@ -21,7 +21,7 @@ struct Avx512Vnni {
     return _mm512_inserti64x4(_mm512_castsi256_si512(row(a)), row(b), 1);
   }
   // Four channels of four rows come into one lane, and there side by side.
-  static void Lay(const uint8_t* const* rows, uint8_t* out) {
+  OPTFARM_INLINE static Sums Column(const uint8_t* const* rows) {
     const __m512i places = _mm512_setr_epi32(0, 8, 16, 24, 1, 9, 17, 25, 2, 10,
                                              18, 26, 3, 11, 19, 27);
     const __m512i sides = _mm512_broadcast_i32x4(
@@ -31,8 +31,12 @@ struct Avx512Vnni {
     const __m512i low = _mm512_permutex2var_epi32(above, places, below);
     const __m512i high = _mm512_permutex2var_epi32(
         above, _mm512_add_epi32(places, _mm512_set1_epi32(4)), below);
-    _mm512_store_si512(out, _mm512_shuffle_epi8(low, sides));
-    _mm512_store_si512(out + 64, _mm512_shuffle_epi8(high, sides));
+    return {_mm512_shuffle_epi8(low, sides), _mm512_shuffle_epi8(high, sides)};
+  }
+  static void Lay(const uint8_t* const* rows, uint8_t* out) {
+    const Sums column = Column(rows);
+    _mm512_store_si512(out, column.low);
+    _mm512_store_si512(out + 64, column.high);
   }
   static Sums Load(const int32_t* numbers) {
     return {_mm512_loadu_si512(numbers), _mm512_loadu_si512(numbers + 16)};

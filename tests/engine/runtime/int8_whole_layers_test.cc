@@ -309,6 +309,16 @@ INSTANTIATE_TEST_SUITE_P(
         Form{"QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
              {2, 7, 9, 40},
              {3, 3, 40, 1}},
+        // Blocks of channels that are full.
+        Form{"QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+             {1, 8, 11, 64},
+             {3, 3, 64, 1}},
+        Form{"QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+             {1, 9, 14, 64},
+             {3, 3, 64, 1},
+             DT_QINT8,
+             true,
+             2},
         // Shared out by channels: they are many for so few pixels.
         Form{"QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
              {2, 3, 2, 200},
