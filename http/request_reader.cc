@@ -21,6 +21,8 @@ using boost::system::error_code;
 
 // UNITS: bytes asked of the connection at once.
 constexpr size_t kReadBytes = 16 << 10;
+// UNITS: bytes. No chunked body has less left before its end: "0\r\n\r\n".
+constexpr size_t kLastChunkBytes = 5;
 
 using Parser = beast::http::request_parser<beast::http::buffer_body>;
 
@@ -167,6 +169,12 @@ bool RequestReader::ReadPiece(size_t max_bytes, std::string* piece) {
   size_t filled = 0;
   const absl::Time deadline = absl::Now() + limits_.body_time;
   while (filled < max_bytes && !parser.is_done()) {
+    // Beast asserts that the last chunk's line, which it leaves in the buffer
+    // until all is there, has not come with less.
+    if (parser.chunked() && buffer.size() < kLastChunkBytes) {
+      if (!Fill(deadline)) return false;
+      continue;
+    }
     auto& body = parser.get().body();
     body.data = piece->data() + filled;
     body.size = max_bytes - filled;

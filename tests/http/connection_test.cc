@@ -144,6 +144,20 @@ TEST_F(ConnectionTest, ArrivesByteByByteAsInOnePiece) {
   }
 }
 
+TEST_F(ConnectionTest, BodyThatIsOnlyTheLastChunkArrivesByteByByte) {
+  const std::string head =
+      "POST /v1/jobs/x:cancel HTTP/1.1\r\nHost: a\r\nContent-Type: "
+      "application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+  for (const size_t piece : {1, 2, 3, 4, 1000}) {
+    backend_->calls.clear();
+    Talk(head + "0\r\n\r\n", piece);
+    ASSERT_THAT(backend_->calls, SizeIs(1)) << piece;
+    EXPECT_THAT(Talk(head + "0\r\n{\"rea\r\n\r\n", piece),
+                StartsWith("HTTP/1.1 400"))
+        << piece;
+  }
+}
+
 TEST_F(ConnectionTest, PipelinedRequestsAreAnsweredInOrder) {
   std::string many;
   for (int i = 0; i < 50; ++i) {
