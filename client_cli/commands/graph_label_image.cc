@@ -28,9 +28,11 @@ class GraphLabelImage final : public Command {
     flags->Number("input_mean",
                   "Subtracted from a pixel of 0..255. Default: 0.", &mean_);
     flags->Number("input_std", "Then divides it. Default: 255.", &std_);
-    flags->Text("input_layer", "NAME", "Where the picture is fed.",
-                &input_layer_);
-    flags->Text("output_layer", "NAME", "Where the scores are read.",
+    flags->Text("input_layer", "NAME",
+                "Where the picture is fed. Default: input.", &input_layer_);
+    flags->Text("output_layer", "NAME",
+                "Where the scores are read. Default: "
+                "InceptionV3/Predictions/Reshape_1.",
                 &output_layer_);
     flags->Switch("self_test", "Also expect label 653 to be the best.",
                   &self_test_);
@@ -122,7 +124,9 @@ class GraphLabelImage final : public Command {
 
 CommandInfo GraphLabelImageCommand() {
   return {"graph label-image", "Show what a classifier says about a picture.",
-          "Defaults are those of TensorFlow's example and its Inception v3.\n"
+          "Defaults are those of TensorFlow's example: its Inception v3, "
+          "picture and labels, looked for in "
+          "tensorflow/examples/label_image/data.\n"
           "  optctl graph label-image --graph=m.pb --labels=labels.txt \\\n"
           "      --image=cat.jpg --input_width=224 --input_height=224 \\\n"
           "      --input_layer=image --output_layer=softmax",
