@@ -1,5 +1,6 @@
 #include "base/json_string.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,9 @@ size_t SequenceLength(absl::string_view text) {
   return 0;
 }
 
+// Stands for itself.
+bool IsPlain(char c) { return c >= 0x20 && c < 0x7F && c != '"' && c != '\\'; }
+
 void AppendAscii(char c, std::string* out) {
   switch (c) {
     case '"':
@@ -71,8 +75,19 @@ void AppendAscii(char c, std::string* out) {
 }  // namespace
 
 std::string JsonString(absl::string_view text) {
-  std::string out = "\"";
+  std::string out;
+  AppendJsonString(text, out);
+  return out;
+}
+
+void AppendJsonString(absl::string_view text, std::string& out) {
+  out.push_back('"');
   while (!text.empty()) {
+    const auto plain = static_cast<size_t>(
+        std::find_if_not(text.begin(), text.end(), IsPlain) - text.begin());
+    out.append(text.data(), plain);
+    text.remove_prefix(plain);
+    if (text.empty()) break;
     const size_t length = SequenceLength(text);
     if (length == 1) {
       AppendAscii(text[0], &out);
@@ -83,7 +98,6 @@ std::string JsonString(absl::string_view text) {
     text.remove_prefix(length == 0 ? 1 : length);
   }
   out.push_back('"');
-  return out;
 }
 
 std::string JsonNumber(double value) {

@@ -2,32 +2,18 @@
 
 #include <google/protobuf/message.h>
 #include <google/protobuf/timestamp.pb.h>
-#include <google/protobuf/util/json_util.h>
+
+#include "rpc/message_json.h"
 
 namespace optfarm::client_cli {
-namespace {
-
-std::string Convert(const google::protobuf::Message& message, bool indented) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.add_whitespace = indented;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string json;
-  const auto status =
-      google::protobuf::util::MessageToJsonString(message, &json, options);
-  // A server's message may hold a time outside of what JSON can say.
-  if (!status.ok()) return indented ? "{}\n" : "{}";
-  return json;
-}
-
-}  // namespace
 
 std::string ProtoToJson(const google::protobuf::Message& message) {
-  return Convert(message, true);
+  // A server's message may hold a time outside of what JSON can say.
+  return rpc::MessageToJson(message, rpc::JsonLines::kMany).value_or("{}\n");
 }
 
 std::string ProtoToJsonLine(const google::protobuf::Message& message) {
-  return Convert(message, false);
+  return rpc::MessageToJson(message, rpc::JsonLines::kOne).value_or("{}");
 }
 
 absl::Time ToTime(const google::protobuf::Timestamp& timestamp) {

@@ -3,22 +3,12 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "absl/strings/str_cat.h"
+#include "rpc/message_json.h"
 
 namespace optfarm::http {
 
 absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message) {
-  google::protobuf::util::JsonPrintOptions options;
-  options.preserve_proto_field_names = true;
-  options.always_print_primitive_fields = true;
-  std::string json;
-  const auto status =
-      google::protobuf::util::MessageToJsonString(message, &json, options);
-  if (!status.ok()) {
-    return absl::InternalError(
-        absl::StrCat("writing ", message.GetTypeName(),
-                     " as JSON: ", std::string(status.message())));
-  }
-  return json;
+  return rpc::MessageToJson(message, rpc::JsonLines::kOne);
 }
 
 absl::Status FromJson(absl::string_view json,
