@@ -74,12 +74,13 @@ class FarmClient {
 
   virtual absl::StatusOr<v1::ListDevicesResponse> ListDevices(
       const v1::ListDevicesRequest& request) = 0;
-  virtual absl::StatusOr<v1::QueryResultsResponse> QueryResults(
-      const v1::QueryResultsRequest& request) = 0;
+  // Answers of many thousands of messages: the caller gives them a place.
+  virtual absl::Status QueryResults(const v1::QueryResultsRequest& request,
+                                    v1::QueryResultsResponse* response) = 0;
+  virtual absl::Status ListHistory(const v1::ListHistoryRequest& request,
+                                   v1::ListHistoryResponse* response) = 0;
   virtual absl::StatusOr<v1::CompareResultsResponse> CompareResults(
       const v1::CompareResultsRequest& request) = 0;
-  virtual absl::StatusOr<v1::ListHistoryResponse> ListHistory(
-      const v1::ListHistoryRequest& request) = 0;
   virtual absl::StatusOr<v1::FindRegressionsResponse> FindRegressions(
       const v1::FindRegressionsRequest& request) = 0;
   virtual absl::StatusOr<v1::Device> ChangeDevice(

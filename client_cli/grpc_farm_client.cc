@@ -132,13 +132,10 @@ class GrpcFarmClient final : public FarmClient {
     return response;
   }
 
-  absl::StatusOr<v1::QueryResultsResponse> QueryResults(
-      const v1::QueryResultsRequest& request) override {
-    v1::QueryResultsResponse response;
-    OPTFARM_RETURN_IF_ERROR(
-        Call(results_.get(), &v1::ResultService::StubInterface::QueryResults,
-             request, &response, kCallLimit));
-    return response;
+  absl::Status QueryResults(const v1::QueryResultsRequest& request,
+                            v1::QueryResultsResponse* response) override {
+    return Call(results_.get(), &v1::ResultService::StubInterface::QueryResults,
+                request, response, kCallLimit);
   }
 
   absl::StatusOr<v1::CompareResultsResponse> CompareResults(
@@ -194,13 +191,10 @@ class GrpcFarmClient final : public FarmClient {
     return token;
   }
 
-  absl::StatusOr<v1::ListHistoryResponse> ListHistory(
-      const v1::ListHistoryRequest& request) override {
-    v1::ListHistoryResponse response;
-    OPTFARM_RETURN_IF_ERROR(Call(results_.get(),
-                                 &v1::ResultService::StubInterface::ListHistory,
-                                 request, &response, kCallLimit));
-    return response;
+  absl::Status ListHistory(const v1::ListHistoryRequest& request,
+                           v1::ListHistoryResponse* response) override {
+    return Call(results_.get(), &v1::ResultService::StubInterface::ListHistory,
+                request, response, kCallLimit);
   }
 
   absl::StatusOr<v1::FindRegressionsResponse> FindRegressions(

@@ -1,13 +1,9 @@
 #include "client_cli/table.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "base/check.h"
 #include "base/json_string.h"
 
@@ -22,45 +18,15 @@ size_t DisplayWidth(absl::string_view text) {
   });
 }
 
-// More digits than any measurement has, fewer than rounding errors show in.
-constexpr char kNumber[] = "%.9g";
+// Appends a cell's value.
+struct AppendValue {
+  void operator()(std::monostate) const { rows.Unknown(); }
+  void operator()(bool value) const { rows.Bool(value); }
+  void operator()(int64_t value) const { rows.Integer(value); }
+  void operator()(double value) const { rows.Number(value); }
+  void operator()(const std::string& value) const { rows.Text(value); }
 
-struct ToJsonText {
-  std::string operator()(std::monostate) const { return "null"; }
-  std::string operator()(bool value) const { return value ? "true" : "false"; }
-  std::string operator()(int64_t value) const { return absl::StrCat(value); }
-  std::string operator()(double value) const {
-    return std::isfinite(value) ? absl::StrFormat(kNumber, value) : "null";
-  }
-  std::string operator()(const std::string& value) const {
-    return JsonString(value);
-  }
-};
-
-bool NeedsQuotes(char c) {
-  return c == ',' || c == '"' || c == '\r' || c == '\n';
-}
-
-// Appends a field; tables may have hundreds of thousands.
-struct AppendCsv {
-  void operator()(std::monostate) const {}
-  void operator()(bool value) const {
-    absl::StrAppend(out, value ? "true" : "false");
-  }
-  void operator()(int64_t value) const { absl::StrAppend(out, value); }
-  void operator()(double value) const {
-    if (std::isfinite(value)) absl::StrAppendFormat(out, kNumber, value);
-  }
-  void operator()(const std::string& value) const {
-    if (std::none_of(value.begin(), value.end(), NeedsQuotes)) {
-      out->append(value);
-      return;
-    }
-    absl::StrAppend(out, "\"", absl::StrReplaceAll(value, {{"\"", "\"\""}}),
-                    "\"");
-  }
-
-  std::string* out;
+  RowWriter& rows;
 };
 
 void AppendAligned(const std::string& text, size_t width, Table::Align align,
@@ -116,49 +82,15 @@ std::string Table::ToText() const {
   return text;
 }
 
-std::string Table::ToCsv() const {
-  std::string text;
-  const AppendCsv append{&text};
-  for (size_t i = 0; i < columns_.size(); ++i) {
-    if (i > 0) text += ',';
-    append(columns_[i].name);
-  }
-  text += '\n';
-  for (const std::vector<Cell>& row : rows_) {
-    for (size_t i = 0; i < row.size(); ++i) {
-      if (i > 0) text += ',';
-      std::visit(append, row[i].value);
-    }
-    text += '\n';
-  }
-  return text;
-}
-
-std::string Table::ToJson() const {
-  if (rows_.empty()) return "[]\n";
-  std::string text = "[\n";
-  for (size_t r = 0; r < rows_.size(); ++r) {
-    absl::StrAppend(&text, "  {");
-    for (size_t c = 0; c < columns_.size(); ++c) {
-      absl::StrAppend(&text, c > 0 ? ", " : "", JsonString(columns_[c].name),
-                      ": ", std::visit(ToJsonText(), rows_[r][c].value));
-    }
-    absl::StrAppend(&text, r + 1 < rows_.size() ? "},\n" : "}\n");
-  }
-  absl::StrAppend(&text, "]\n");
-  return text;
-}
-
 std::string Table::ToFormat(OutputFormat format) const {
-  switch (format) {
-    case OutputFormat::kJson:
-      return ToJson();
-    case OutputFormat::kCsv:
-      return ToCsv();
-    case OutputFormat::kTable:
-      break;
+  if (format == OutputFormat::kTable) return ToText();
+  std::vector<std::string> names;
+  for (const Column& column : columns_) names.push_back(column.name);
+  RowWriter writer(names, format);
+  for (const std::vector<Cell>& row : rows_) {
+    for (const Cell& cell : row) std::visit(AppendValue{writer}, cell.value);
   }
-  return ToText();
+  return std::move(writer).Finish();
 }
 
 std::string JsonString(absl::string_view text) {

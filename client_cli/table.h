@@ -12,11 +12,9 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "client_cli/row_writer.h"
 
 namespace optfarm::client_cli {
-
-// How commands print what they know.
-enum class OutputFormat { kTable, kJson, kCsv };
 
 // One cell: its value for programs and its words for people.
 struct Cell {
@@ -60,12 +58,9 @@ class Table {
   // a name made by somebody else cannot steer the terminal.
   std::string ToText() const;
 
-  // RFC 4180 with '\n' line ends; first line: column names.
-  std::string ToCsv() const;
-
-  // An array of objects, one a row, fields in column order. Numbers that JSON
-  // cannot say (NaN, infinity) are null.
-  std::string ToJson() const;
+  // As RowWriter says.
+  std::string ToCsv() const { return ToFormat(OutputFormat::kCsv); }
+  std::string ToJson() const { return ToFormat(OutputFormat::kJson); }
 
   std::string ToFormat(OutputFormat format) const;
 

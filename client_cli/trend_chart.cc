@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_replace.h"
+#include "base/number_text.h"
 #include "client_cli/table.h"
 
 namespace optfarm::client_cli {
@@ -106,24 +107,27 @@ void DrawAxes(const Frame& frame, const std::string& unit, double scale,
 
 void DrawLine(const Frame& frame, const TrendLine& line, const char* color,
               double scale, std::string* svg) {
-  std::string path;
+  absl::StrAppend(svg, "<polyline fill=\"none\" stroke=\"", color,
+                  "\" stroke-width=\"1.5\" points=\"");
   for (const TrendPoint& point : line.points) {
-    absl::StrAppendFormat(&path, "%.1f,%.1f ", frame.X(point.time),
-                          frame.Y(point.value));
+    AppendFixed(frame.X(point.time), 1, *svg);
+    svg->push_back(',');
+    AppendFixed(frame.Y(point.value), 1, *svg);
+    svg->push_back(' ');
   }
-  absl::StrAppendFormat(svg,
-                        "<polyline fill=\"none\" stroke=\"%s\" "
-                        "stroke-width=\"1.5\" points=\"%s\"/>\n",
-                        color, path);
+  svg->append("\"/>\n");
   for (const TrendPoint& point : line.points) {
-    absl::StrAppendFormat(
-        svg,
-        "<circle cx=\"%.1f\" cy=\"%.1f\" r=\"3\" fill=\"%s\" "
-        "stroke=\"%s\"><title>%s: %.4g%s</title></circle>\n",
-        frame.X(point.time), frame.Y(point.value),
-        point.doubtful ? "#fff" : color, color,
-        absl::FormatTime(absl::RFC3339_sec, point.time, absl::UTCTimeZone()),
-        point.value / scale, point.doubtful ? " (noisy)" : "");
+    svg->append("<circle cx=\"");
+    AppendFixed(frame.X(point.time), 1, *svg);
+    svg->append("\" cy=\"");
+    AppendFixed(frame.Y(point.value), 1, *svg);
+    absl::StrAppend(svg, "\" r=\"3\" fill=\"", point.doubtful ? "#fff" : color,
+                    "\" stroke=\"", color, "\"><title>");
+    AppendUtcTime(point.time, *svg);
+    svg->append("+00:00: ");
+    AppendNumber(point.value / scale, 4, *svg);
+    absl::StrAppend(svg, point.doubtful ? " (noisy)" : "",
+                    "</title></circle>\n");
   }
 }
 

@@ -1,9 +1,10 @@
 // optctl results: measurements, newest first.
 
+#include <google/protobuf/arena.h>
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/farm_client.h"
@@ -17,7 +18,7 @@ namespace {
 
 constexpr int64_t kMostInOnePage = 1000;
 
-Table MakeMeasurementsTable(const std::vector<v1::Result>& results) {
+Table MakeMeasurementsTable(const std::vector<const v1::Result*>& results) {
   using Align = Table::Align;
   Table table({{"result_id", "RESULT", Align::kRight},
                {"job_id", "JOB"},
@@ -41,13 +42,13 @@ Table MakeMeasurementsTable(const std::vector<v1::Result>& results) {
   const auto bytes_cell = [](int64_t bytes) {
     return bytes > 0 ? Cell(bytes, HumanBytes(bytes)) : Cell();
   };
-  for (const v1::Result& result : results) {
-    const v1::Measurement& m = result.measurement();
-    const absl::Time taken = ToTime(result.create_time());
+  for (const v1::Result* result : results) {
+    const v1::Measurement& m = result->measurement();
+    const absl::Time taken = ToTime(result->create_time());
     table.AddRow(
-        {Cell::Integer(result.result_id()), Cell::Text(result.job_id()),
-         Cell::Text(result.source_model().name()),
-         Cell::Text(result.recipe_name()), Cell::Text(m.variant()),
+        {Cell::Integer(result->result_id()), Cell::Text(result->job_id()),
+         Cell::Text(result->source_model().name()),
+         Cell::Text(result->recipe_name()), Cell::Text(m.variant()),
          Cell::Text(m.device()),
          Cell(m.before().cpu_model(),
               ShortProcessorName(m.before().cpu_model())),
@@ -80,15 +81,18 @@ class Results final : public Command {
                              context.connect());
     OPTFARM_ASSIGN_OR_RETURN(v1::QueryResultsRequest request,
                              Request(context.clock->Now()));
-    std::vector<v1::Result> results;
+    google::protobuf::Arena arena;
+    std::vector<const v1::Result*> results;
     bool more = true;
     while (more && static_cast<int64_t>(results.size()) < limit_) {
       request.set_page_size(static_cast<int32_t>(std::min<int64_t>(
           limit_ - static_cast<int64_t>(results.size()), kMostInOnePage)));
-      OPTFARM_ASSIGN_OR_RETURN(v1::QueryResultsResponse response,
-                               client->QueryResults(request));
-      for (v1::Result& result : *response.mutable_results()) {
-        results.push_back(std::move(result));
+      auto& response =
+          *google::protobuf::Arena::CreateMessage<v1::QueryResultsResponse>(
+              &arena);
+      OPTFARM_RETURN_IF_ERROR(client->QueryResults(request, &response));
+      for (const v1::Result& result : response.results()) {
+        results.push_back(&result);
       }
       request.set_page_token(response.next_page_token());
       more = !response.next_page_token().empty() && response.results_size() > 0;
@@ -125,15 +129,14 @@ class Results final : public Command {
     return request;
   }
 
-  static void Print(const std::vector<v1::Result>& results,
+  static void Print(const std::vector<const v1::Result*>& results,
                     const CommandContext& context) {
     if (context.format == OutputFormat::kJson) {
-      *context.out << "["
-                   << absl::StrJoin(results, ",\n",
-                                    [](std::string* out, const auto& result) {
-                                      out->append(ProtoToJsonLine(result));
-                                    })
-                   << "]\n";
+      *context.out << "[";
+      for (size_t i = 0; i < results.size(); ++i) {
+        *context.out << (i > 0 ? ",\n" : "") << ProtoToJsonLine(*results[i]);
+      }
+      *context.out << "]\n";
       return;
     }
     if (results.empty() && context.format == OutputFormat::kTable) {

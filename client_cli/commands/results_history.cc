@@ -1,16 +1,20 @@
 // optctl results history: how measurements went over time.
 
+#include <google/protobuf/arena.h>
+
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/files.h"
+#include "base/number_text.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/farm_client.h"
 #include "client_cli/human_units.h"
 #include "client_cli/proto_json.h"
 #include "client_cli/result_filter_flags.h"
+#include "client_cli/row_writer.h"
 #include "client_cli/trend_chart.h"
 
 namespace optfarm::client_cli {
@@ -84,40 +88,39 @@ Table TrendTable(const v1::ListHistoryResponse& response,
 }
 
 // One row a point.
-Table PointTable(const v1::ListHistoryResponse& response) {
-  Table table({{"device", "DEVICE"},
-               {"model", "MODEL"},
-               {"recipe", "RECIPE"},
-               {"variant", "VARIANT"},
-               {"threads", "THREADS"},
-               {"result_id", "RESULT"},
-               {"create_time", "TAKEN (UTC)"},
-               {"median_us", "MEDIAN"},
-               {"p90_us", "P90"},
-               {"peak_memory_bytes", "MEMORY"},
-               {"file_size_bytes", "SIZE"},
-               {"noisy", "NOISY"},
-               {"measured_sha256", "GRAPH"},
-               {"build_version", "BUILD"},
-               {"job_id", "JOB"}});
+void PrintPoints(const v1::ListHistoryResponse& response, OutputFormat format,
+                 std::ostream& out) {
+  RowWriter rows({"device", "model", "recipe", "variant", "threads",
+                  "result_id", "create_time", "median_us", "p90_us",
+                  "peak_memory_bytes", "file_size_bytes", "noisy",
+                  "measured_sha256", "build_version", "job_id"},
+                 format);
+  std::string time;
   for (const v1::SeriesHistory& history : response.series()) {
     const v1::Series& series = history.series();
     for (const v1::SeriesPoint& point : history.points()) {
-      table.AddRow(
-          {Cell::Text(series.device()), Cell::Text(series.model_name()),
-           Cell::Text(series.recipe_name()), Cell::Text(series.variant()),
-           Cell::Integer(series.threads()), Cell::Integer(point.result_id()),
-           Cell::Text(absl::FormatTime(absl::RFC3339_sec,
-                                       ToTime(point.create_time()),
-                                       absl::UTCTimeZone())),
-           Cell(point.median_us(), ""), Cell(point.p90_us(), ""),
-           Cell::Integer(point.peak_memory_bytes()),
-           Cell::Integer(point.file_size_bytes()), Cell(point.noisy(), ""),
-           Cell::Text(point.measured_sha256()),
-           Cell::Text(point.build_version()), Cell::Text(point.job_id())});
+      time.clear();
+      AppendUtcTime(ToTime(point.create_time()), time);
+      time.append("+00:00");
+      rows.Text(series.device());
+      rows.Text(series.model_name());
+      rows.Text(series.recipe_name());
+      rows.Text(series.variant());
+      rows.Integer(series.threads());
+      rows.Integer(point.result_id());
+      rows.Text(time);
+      rows.Number(point.median_us());
+      rows.Number(point.p90_us());
+      rows.Integer(point.peak_memory_bytes());
+      rows.Integer(point.file_size_bytes());
+      rows.Bool(point.noisy());
+      rows.Text(point.measured_sha256());
+      rows.Text(point.build_version());
+      rows.Text(point.job_id());
     }
+    rows.MoveTo(out);
   }
-  return table;
+  out << std::move(rows).Finish();
 }
 
 std::string Chart(const v1::ListHistoryResponse& response,
@@ -161,8 +164,11 @@ class ResultsHistory final : public Command {
     request.set_max_series(static_cast<int32_t>(series_));
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
-    OPTFARM_ASSIGN_OR_RETURN(const v1::ListHistoryResponse response,
-                             client->ListHistory(request));
+    google::protobuf::Arena arena;
+    auto& response =
+        *google::protobuf::Arena::CreateMessage<v1::ListHistoryResponse>(
+            &arena);
+    OPTFARM_RETURN_IF_ERROR(client->ListHistory(request, &response));
     if (response.series().empty()) {
       OPTFARM_RETURN_IF_ERROR(filter_.CheckNames(*client));
     }
@@ -171,7 +177,7 @@ class ResultsHistory final : public Command {
           WriteFileAtomically(svg_, Chart(response, metric_)));
     }
     if (context.format != OutputFormat::kTable) {
-      *context.out << PointTable(response).ToFormat(context.format);
+      PrintPoints(response, context.format, *context.out);
     } else if (response.series().empty()) {
       *context.out << "No results like that.\n";
     } else {

@@ -137,19 +137,21 @@ class FakeFarmClient final : public FarmClient {
     return response;
   }
 
-  absl::StatusOr<v1::QueryResultsResponse> QueryResults(
-      const v1::QueryResultsRequest& request) override {
+  absl::Status QueryResults(const v1::QueryResultsRequest& request,
+                            v1::QueryResultsResponse* response) override {
     farm_->query = request;
-    return v1::QueryResultsResponse();
+    response->Clear();
+    return absl::OkStatus();
   }
   absl::StatusOr<v1::CompareResultsResponse> CompareResults(
       const v1::CompareResultsRequest&) override {
     return farm_->comparison;
   }
-  absl::StatusOr<v1::ListHistoryResponse> ListHistory(
-      const v1::ListHistoryRequest& request) override {
+  absl::Status ListHistory(const v1::ListHistoryRequest& request,
+                           v1::ListHistoryResponse* response) override {
     farm_->filter = request.filter();
-    return farm_->history;
+    *response = farm_->history;
+    return absl::OkStatus();
   }
   absl::StatusOr<v1::FindRegressionsResponse> FindRegressions(
       const v1::FindRegressionsRequest& request) override {

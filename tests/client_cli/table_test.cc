@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <limits>
+#include <sstream>
 
 #include "client_cli/human_units.h"
 
@@ -69,6 +70,31 @@ TEST(TableTest, WideCharactersOfUtf8CountAsOnePosition) {
   table.AddRow({Cell::Text("\xC3\xA9\xC3\xA9"), Cell::Text("x")});
   table.AddRow({Cell::Text("abc"), Cell::Text("y")});
   EXPECT_EQ(table.ToText(), "A    B\n\xC3\xA9\xC3\xA9   x\nabc  y\n");
+}
+
+TEST(RowWriterTest, RowsAreWrittenAsATableWritesThem) {
+  for (const OutputFormat format : {OutputFormat::kCsv, OutputFormat::kJson}) {
+    RowWriter rows({"name", "median_us", "noisy"}, format);
+    rows.Text("float");
+    rows.Number(4210.5);
+    std::ostringstream first;
+    rows.MoveTo(first);
+    rows.Bool(false);
+    rows.Text("a, \"b\"\x1b[2J");
+    rows.Unknown();
+    rows.Bool(true);
+    EXPECT_EQ(first.str() + std::move(rows).Finish(),
+              SampleTable().ToFormat(format));
+  }
+}
+
+TEST(RowWriterTest, NumbersHaveNineDigits) {
+  RowWriter rows({"x"}, OutputFormat::kCsv);
+  rows.Number(1 / 3.0);
+  rows.Number(1e20);
+  rows.Integer(-12345678901234);
+  EXPECT_EQ(std::move(rows).Finish(),
+            "x\n0.333333333\n1e+20\n-12345678901234\n");
 }
 
 TEST(HumanUnitsTest, BytesHaveThreeDigitsThatMatter) {
