@@ -199,15 +199,15 @@ absl::Status ResultServiceImpl::History(const Caller& caller,
   OPTFARM_ASSIGN_OR_RETURN(
       wanted.max_points,
       Bounded("max_points", request.max_points(), kPoints, kMostPoints));
-  OPTFARM_ASSIGN_OR_RETURN(const storage::SeriesList list,
+  OPTFARM_ASSIGN_OR_RETURN(storage::SeriesList list,
                            store_.ListSeries(filter, wanted));
   response.set_more_series(list.more);
-  for (const storage::SeriesRecord& record : list.series) {
+  for (storage::SeriesRecord& record : list.series) {
     v1::SeriesHistory& series = *response.add_series();
     *series.mutable_series() = ToProto(record.key);
     for (auto point = record.points.rbegin(); point != record.points.rend();
          ++point) {
-      *series.add_points() = ToProto(*point);
+      MoveTo(std::move(*point), *series.add_points());
     }
   }
   return absl::OkStatus();
@@ -278,11 +278,11 @@ absl::Status ResultServiceImpl::Regressions(
   std::vector<storage::PointRecord*> points;
   for (Found* entry : worst) points.push_back(&entry->point);
   OPTFARM_RETURN_IF_ERROR(store_.AddDetails(points));
-  for (const Found* entry : worst) {
+  for (Found* entry : worst) {
     const Judgement& judgement = entry->judgement;
     v1::Regression& regression = *response.add_regressions();
     *regression.mutable_series() = ToProto(entry->key);
-    *regression.mutable_newest() = ToProto(entry->point);
+    MoveTo(std::move(entry->point), *regression.mutable_newest());
     regression.set_allowed(judgement.allowed);
     regression.set_past_median(judgement.past_median);
     if (judgement.past_median > 0) {

@@ -1,6 +1,7 @@
 #include "server/job_view.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/proto_time.h"
@@ -108,8 +109,7 @@ v1::Series ToProto(const storage::SeriesKey& key) {
   return series;
 }
 
-v1::SeriesPoint ToProto(const storage::PointRecord& point) {
-  v1::SeriesPoint proto;
+void MoveTo(storage::PointRecord&& point, v1::SeriesPoint& proto) {
   proto.set_result_id(point.result_id);
   SetTime(point.create_time, proto, &v1::SeriesPoint::mutable_create_time);
   proto.set_median_us(point.median_us);
@@ -117,10 +117,9 @@ v1::SeriesPoint ToProto(const storage::PointRecord& point) {
   proto.set_peak_memory_bytes(point.peak_memory_bytes);
   proto.set_file_size_bytes(point.file_size_bytes);
   proto.set_noisy(point.noisy);
-  proto.set_measured_sha256(point.measured_sha256);
-  proto.set_build_version(point.build_version);
-  proto.set_job_id(point.job_id);
-  return proto;
+  proto.set_measured_sha256(std::move(point.measured_sha256));
+  proto.set_build_version(std::move(point.build_version));
+  proto.set_job_id(std::move(point.job_id));
 }
 
 }  // namespace optfarm::server

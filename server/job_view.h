@@ -14,7 +14,7 @@ v1::Job ToProto(const storage::StoredJob& stored);
 v1::Task ToProto(const storage::TaskRecord& task);
 v1::Result ToProto(const storage::MeasurementRecord& record);
 v1::Series ToProto(const storage::SeriesKey& key);
-v1::SeriesPoint ToProto(const storage::PointRecord& point);
+void MoveTo(storage::PointRecord&& point, v1::SeriesPoint& proto);
 
 // Adds what only the full view has.
 void AddReport(const v1::Report& report, v1::Job& job);

@@ -1,6 +1,5 @@
 #include "storage/sqlite_measurement_reads.h"
 
-#include <algorithm>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
@@ -53,15 +52,16 @@ class TextsByNumber {
   // `sql` gives the text for the number ?1.
   TextsByNumber(SqliteDatabase& db, const char* sql) : db_(db), sql_(sql) {}
 
-  absl::StatusOr<std::string> Get(int64_t number) {
-    const auto [text, is_new] = texts_.try_emplace(number);
+  absl::Status Read(int64_t number, std::string& text) {
+    const auto [known, is_new] = texts_.try_emplace(number);
     if (is_new) {
       SqliteStatement query = db_.Prepare(sql_);
       query.BindInt(1, number);
-      if (query.Step()) text->second = query.Text(0);
+      if (query.Step()) known->second = query.Text(0);
       OPTFARM_RETURN_IF_ERROR(query.status());
     }
-    return text->second;
+    text = known->second;
+    return absl::OkStatus();
   }
 
  private:
@@ -69,6 +69,78 @@ class TextsByNumber {
   const char* const sql_;
   absl::flat_hash_map<int64_t, std::string> texts_;
 };
+
+// What is read of points beside their numbers.
+class PointDetails {
+ public:
+  explicit PointDetails(SqliteDatabase& db)
+      : db_(db),
+        graphs_(db, "SELECT sha256 FROM graphs WHERE graph_id = ?1"),
+        builds_(db,
+                "SELECT build_version FROM environments"
+                " WHERE environment_id = ?1") {}
+
+  // `points` are the series', newest first.
+  absl::Status AddOfSeries(int64_t series_id, absl::Span<PointRecord> points);
+  absl::Status Add(PointRecord& point);
+
+ private:
+  // From the columns of a row.
+  absl::Status Fill(const SqliteStatement& row, PointRecord& point);
+
+  SqliteDatabase& db_;
+  TextsByNumber graphs_;
+  TextsByNumber builds_;
+};
+
+#define OPTFARM_DETAILS \
+  "SELECT create_time, measured_id, environment_id, job_id, result_id"
+
+absl::Status PointDetails::AddOfSeries(int64_t series_id,
+                                       absl::Span<PointRecord> points) {
+  // Looking for a row takes as long as going over so many.
+  constexpr int kRowsToPass = 8;
+  auto point = points.begin();
+  while (point != points.end()) {
+    SqliteStatement rows = db_.Prepare(
+        OPTFARM_DETAILS
+        " FROM measurements INDEXED BY measurements_by_series"
+        " WHERE series_id = ?1 AND result_id <= ?2 ORDER BY result_id DESC");
+    rows.BindInt(1, series_id);
+    rows.BindInt(2, point->result_id);
+    int passed = 0;
+    while (point != points.end() && passed < kRowsToPass) {
+      // Every point is a row, so that there are rows until the last point.
+      if (!rows.Step()) return rows.status();
+      if (rows.Int(4) != point->result_id) {
+        ++passed;
+        continue;
+      }
+      passed = 0;
+      OPTFARM_RETURN_IF_ERROR(Fill(rows, *point++));
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PointDetails::Add(PointRecord& point) {
+  SqliteStatement row =
+      db_.Prepare(OPTFARM_DETAILS " FROM measurements WHERE result_id = ?1");
+  row.BindInt(1, point.result_id);
+  // Retention may have let it go meanwhile.
+  return row.Step() ? Fill(row, point) : row.status();
+}
+
+#undef OPTFARM_DETAILS
+
+absl::Status PointDetails::Fill(const SqliteStatement& row,
+                                PointRecord& point) {
+  point.create_time = row.Time(0);
+  OPTFARM_RETURN_IF_ERROR(graphs_.Read(row.Int(1), point.measured_sha256));
+  OPTFARM_RETURN_IF_ERROR(builds_.Read(row.Int(2), point.build_version));
+  point.job_id = row.Text(3);
+  return absl::OkStatus();
+}
 
 absl::StatusOr<MeasurementRecord> ReadMeasurement(SqliteDatabase& db,
                                                   int64_t result_id,
@@ -124,6 +196,7 @@ absl::StatusOr<SeriesList> ListSeries(SqliteDatabase& db,
   OPTFARM_RETURN_IF_ERROR(query.Prepare(0));
   OPTFARM_ASSIGN_OR_RETURN(const auto candidates, query.Candidates());
   SeriesList list;
+  PointDetails details(db);
   std::vector<PointNumbers> points;
   for (const ResultQuery::Candidate& candidate : candidates) {
     OPTFARM_RETURN_IF_ERROR(query.Rows(
@@ -137,42 +210,22 @@ absl::StatusOr<SeriesList> ListSeries(SqliteDatabase& db,
       list.more = true;
       break;
     }
-    list.series.push_back({*candidate.key, std::vector<PointRecord>(
-                                               points.begin(), points.end())});
+    SeriesRecord& series = list.series.emplace_back();
+    series.key = *candidate.key;
+    series.points = std::vector<PointRecord>(points.begin(), points.end());
+    if (request.details) {
+      OPTFARM_RETURN_IF_ERROR(details.AddOfSeries(
+          candidate.series_id, absl::MakeSpan(series.points)));
+    }
   }
-  if (!request.details) return list;
-  std::vector<PointRecord*> records;
-  for (SeriesRecord& series : list.series) {
-    for (PointRecord& point : series.points) records.push_back(&point);
-  }
-  // As they lie in the file: series that are measured together lie together.
-  std::sort(records.begin(), records.end(),
-            [](const PointRecord* a, const PointRecord* b) {
-              return a->result_id < b->result_id;
-            });
-  OPTFARM_RETURN_IF_ERROR(AddDetails(db, records));
   return list;
 }
 
 absl::Status AddDetails(SqliteDatabase& db,
                         absl::Span<PointRecord* const> points) {
-  TextsByNumber graphs(db, "SELECT sha256 FROM graphs WHERE graph_id = ?1");
-  TextsByNumber builds(
-      db, "SELECT build_version FROM environments WHERE environment_id = ?1");
+  PointDetails details(db);
   for (PointRecord* point : points) {
-    SqliteStatement row = db.Prepare(
-        "SELECT create_time, measured_id, environment_id, job_id"
-        " FROM measurements WHERE result_id = ?1");
-    row.BindInt(1, point->result_id);
-    // Retention may have let it go meanwhile.
-    if (!row.Step()) {
-      OPTFARM_RETURN_IF_ERROR(row.status());
-      continue;
-    }
-    point->create_time = row.Time(0);
-    OPTFARM_ASSIGN_OR_RETURN(point->measured_sha256, graphs.Get(row.Int(1)));
-    OPTFARM_ASSIGN_OR_RETURN(point->build_version, builds.Get(row.Int(2)));
-    point->job_id = row.Text(3);
+    OPTFARM_RETURN_IF_ERROR(details.Add(*point));
   }
   return absl::OkStatus();
 }

@@ -409,6 +409,16 @@ CREATE TRIGGER results_gone_are_counted AFTER DELETE ON measurements BEGIN
 END;
 )sql";
 
+// What a history prints lies together too: read from their rows, the points of
+// a series are on as many pages as there are points.
+constexpr char kPointsBySeries[] = R"sql(
+DROP INDEX measurements_by_series;
+CREATE INDEX measurements_by_series ON measurements(
+  series_id, result_id, median_us, p90_us, peak_memory_bytes,
+  file_size_bytes, noisy, model_id, measured_id,
+  create_time, environment_id, job_id);
+)sql";
+
 constexpr SqliteMigration kMigrations[] = {
     {"jobs, tasks, events, reports, action cache", kJobsAndTasks},
     {"devices, participants, recipes, measurements", kFleetAndMeasurements},
@@ -422,6 +432,7 @@ constexpr SqliteMigration kMigrations[] = {
     {"results by time", kResultsByTime},
     {"measurements by task, answers from earlier work by job", kReferences},
     {"how many results have gone", kResultsGone},
+    {"all of a point by its series", kPointsBySeries},
 };
 
 }  // namespace

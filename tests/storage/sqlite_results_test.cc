@@ -223,6 +223,34 @@ TEST_F(SqliteResultsTest, SeriesComeNewestFirstWithDetails) {
   EXPECT_EQ(newest.job_id, "job");
 }
 
+TEST_F(SqliteResultsTest, PointsThatLieFarApartHaveTheirDetailsToo) {
+  WriteBatch batch;
+  batch.new_jobs.push_back(JobWith("job", {}));
+  // One in so many is asked for, with ever more between.
+  std::vector<int> wanted;
+  for (int i = 0; i < 200; ++i) {
+    const bool high = i % (i / 20 + 1) == 0;
+    if (high) wanted.push_back(i);
+    batch.measurements.push_back(
+        Measured("job", i, high ? 1000 + i : 100, "pi4", i));
+  }
+  Commit(batch);
+  MeasurementFilter filter;
+  filter.metrics.push_back({v1::MEDIAN_US, 1000});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const SeriesList list,
+                               store_->ListSeries(filter, {1, 1000}));
+  ASSERT_THAT(list.series, SizeIs(1));
+  const std::vector<PointRecord>& points = list.series[0].points;
+  ASSERT_THAT(points, SizeIs(wanted.size()));
+  for (size_t i = 0; i < points.size(); ++i) {
+    const int number = wanted[wanted.size() - 1 - i];
+    EXPECT_EQ(points[i].median_us, 1000 + number);
+    EXPECT_EQ(points[i].create_time, kStart + absl::Seconds(number));
+    EXPECT_EQ(points[i].measured_sha256, Sha(number + 1));
+    EXPECT_EQ(points[i].job_id, "job");
+  }
+}
+
 TEST_F(SqliteResultsTest, SeriesEndWhereEnoughWasRead) {
   WriteBatch batch;
   batch.new_jobs.push_back(JobWith("job", {}));
