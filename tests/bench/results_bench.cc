@@ -376,10 +376,10 @@ void AskForSeries(storage::MetadataStore& store, const Options& options) {
   const auto history = [&](const char* what, const MeasurementFilter& filter,
                            storage::SeriesRequest request) {
     Time(what, store, options, [&] {
+      const storage::SeriesList list =
+          store.ListSeries(filter, request).value();
       size_t points = 0;
-      for (const auto& s : store.ListSeries(filter, request).value().series) {
-        points += s.points.size();
-      }
+      for (const auto& s : list.series) points += s.points.size();
       return points;
     });
   };
