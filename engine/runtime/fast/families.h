@@ -29,6 +29,9 @@ void ReplaceAudio(const FusionContext& context, PlanEditor* plan);
 // Concat of images along channels, whose inputs the above make
 // (join_fusion.cc).
 void JoinInPlace(const FusionContext& context, PlanEditor* plan);
+// QuantizeV2 and layers of codes, as the above made them
+// (int8_image_fusion.cc).
+void FuseInt8Images(const FusionContext& context, PlanEditor* plan);
 // Depthwise convolutions and convolutions of single pixels on floats, as the
 // above made them (separable_fusion.cc).
 void FuseSeparables(const FusionContext& context, PlanEditor* plan);

@@ -126,6 +126,7 @@ absl::Span<const NamedFusion> AllFusions() {
       {"matmul", FuseFloatMatMuls},
       {"pool", ReplaceFloatPools},
       {"join", JoinInPlace},
+      {"image", FuseInt8Images},
       {"separable", FuseSeparables},
       {"winograd", UseWinograd},
       {"pooled", FusePooledConvolutions},

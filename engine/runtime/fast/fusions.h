@@ -28,6 +28,7 @@
 #include "absl/types/span.h"
 #include "engine/runtime/execution_plan.h"
 #include "engine/runtime/fast/cpu_features.h"
+#include "engine/runtime/fast/int8_image.h"
 #include "engine/runtime/fast/joined_part.h"
 #include "engine/runtime/fast/next_weights.h"
 #include "engine/runtime/fast/plan_editor.h"
@@ -48,6 +49,8 @@ struct KernelTraits {
   WinogradLayer* winograd = nullptr;
   const LineLayer* line_layer = nullptr;
   const PoolLayer* pool = nullptr;
+  const FloatCodes* codes = nullptr;
+  const FloatImageLayer* floats = nullptr;
 };
 
 // What a fusion may use. OWNERSHIP: borrowed.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -58,11 +59,21 @@ class Int8Codes final : public Kernel {
         steps_(std::move(steps)) {
     if (chain_.needs_extremes()) return;
     is_ready_ = chain_.Prepare({}, false, nullptr, functions_, &ready_);
+    if (is_ready_ && IsPlain(ready_)) {
+      codes_ = FloatCodes{ready_.stages[0], ready_.range};
+    }
   }
 
   absl::Status Compute(KernelContext* context) const override;
+  // nullptr where more is done than to make codes of floats, or by a range that
+  // is found in them.
+  const FloatCodes* codes() const { return codes_ ? &*codes_ : nullptr; }
 
  private:
+  static bool IsPlain(const Int8Stages& stages) {
+    return stages.stages.size() == 1 &&
+           stages.stages[0].kind == Int8StageKind::kQuantize;
+  }
   // False for what the kernels of the steps are to look at.
   bool Read(const KernelContext& context, Matrix* matrix) const;
   // Calls visit(numbers, first row) for each tile of bands [begin, end). What
@@ -84,6 +95,7 @@ class Int8Codes final : public Kernel {
   StepChain steps_;
   bool is_ready_ = false;
   Int8Stages ready_;
+  std::optional<FloatCodes> codes_;
 };
 
 int64_t Grain(const Matrix& matrix) {
@@ -183,8 +195,7 @@ void Int8Codes::StoreTile(const Matrix& matrix, const Int8Numbers& numbers,
 void Int8Codes::Store(const Matrix& matrix, const Int8Stages& stages,
                       ThreadPool* pool, Tensor* out) const {
   auto* bytes = static_cast<uint8_t*>(out->raw());
-  if (stages.stages.size() == 1 &&
-      stages.stages[0].kind == Int8StageKind::kQuantize) {
+  if (IsPlain(stages)) {
     return pool->ParallelFor(
         matrix.count(), kNumbersPerRange, [&](int64_t begin, int64_t end) {
           functions_.codes_of_floats(stages.stages[0], matrix.values + begin,
@@ -229,11 +240,14 @@ absl::Status Int8Codes::Compute(KernelContext* context) const {
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeInt8Codes(Int8Chain chain, bool has_columns,
+std::unique_ptr<Kernel> MakeInt8Codes(const FusionContext& context,
+                                      Int8Chain chain, bool has_columns,
                                       const Int8Functions& functions,
                                       StepChain steps) {
-  return std::make_unique<Int8Codes>(std::move(chain), has_columns, functions,
-                                     std::move(steps));
+  auto kernel = std::make_unique<Int8Codes>(std::move(chain), has_columns,
+                                            functions, std::move(steps));
+  context.TraitsOf(kernel.get()).codes = kernel->codes();
+  return kernel;
 }
 
 }  // namespace optfarm::runtime

@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include "engine/runtime/fast/fusions.h"
 #include "engine/runtime/fast/int8_chain.h"
 #include "engine/runtime/fast/int8_functions.h"
 #include "engine/runtime/fast/step_chain.h"
@@ -17,7 +18,9 @@ namespace optfarm::runtime {
 // `has_columns`; otherwise no column of the chain differs from another.
 // Outputs: codes (8 or 32 bits), min, max; floats alone where the chain ends in
 // floats. `steps` are what it stands for, for inputs that it has no code for.
-std::unique_ptr<Kernel> MakeInt8Codes(Int8Chain chain, bool has_columns,
+// `context` is told what it can do besides.
+std::unique_ptr<Kernel> MakeInt8Codes(const FusionContext& context,
+                                      Int8Chain chain, bool has_columns,
                                       const Int8Functions& functions,
                                       StepChain steps);
 

@@ -231,8 +231,8 @@ bool Fuser::FuseCodes(int quantize) {
     fused.inputs = inputs;
     fused.outputs = cut.outputs;
     StepChain steps = plan_.TakeChain(cut.members, inputs, cut.outputs);
-    fused.kernel =
-        MakeInt8Codes(cut.chain, columns > 0, functions_, std::move(steps));
+    fused.kernel = MakeInt8Codes(context_, cut.chain, columns > 0, functions_,
+                                 std::move(steps));
     plan_.Fuse(cut.members, std::move(fused));
     return true;
   }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "engine/runtime/fast/int8_image.h"
 #include "engine/runtime/fast/int8_product.h"
 #include "engine/runtime/fast/int8_tile.h"
 #include "engine/runtime/fast/joined_part.h"
@@ -164,7 +165,9 @@ class KeepingSink final : public Int8Sink {
   int32_t* numbers_;
 };
 
-class Int8Layer final : public JoinableKernel, public WeightReader {
+class Int8Layer final : public JoinableKernel,
+                        public WeightReader,
+                        public FloatImageLayer {
  public:
   Int8Layer(Int8LayerPlan plan, StepChain steps)
       : plan_(std::move(plan)), steps_(std::move(steps)) {
@@ -193,6 +196,12 @@ class Int8Layer final : public JoinableKernel, public WeightReader {
     }
     return ready_.range;
   }
+  bool MayTakeFloats(Range range) const override {
+    return plan_.is_lined && plan_.functions.strip != nullptr &&
+           HasReady(range) && FinishOf(ready_.stages).has_value();
+  }
+  absl::StatusOr<bool> ComputeFloats(const FloatCodes& codes,
+                                     KernelContext* context) const override;
 
  private:
   struct Call {
@@ -203,6 +212,12 @@ class Int8Layer final : public JoinableKernel, public WeightReader {
 
   // Nothing for what the kernels of the steps are to look at.
   std::optional<Call> ReadInputs(const KernelContext& context) const;
+  // The same for an image whose codes have this range.
+  std::optional<Call> CallFor(const Tensor& image, Range range) const;
+  bool HasReady(Range range) const {
+    return has_ready_ && plan_.input_range->min == range.min &&
+           plan_.input_range->max == range.max;
+  }
   bool PlaceImage(const Tensor& input, Call* call) const;
 
   Int8Product ProductOf(const Call& call) const {
@@ -221,6 +236,8 @@ class Int8Layer final : public JoinableKernel, public WeightReader {
     }
   }
   absl::Status ComputeAtOnce(const Call& call, KernelContext* context) const;
+  absl::Status ComputeBy(const Int8Stages& stages, const Call& call,
+                         KernelContext* context) const;
   absl::Status ComputeInTwoPasses(const Call& call,
                                   KernelContext* context) const;
 
@@ -237,7 +254,11 @@ class Int8Layer final : public JoinableKernel, public WeightReader {
 
 bool Int8Layer::PlaceImage(const Tensor& input, Call* call) const {
   Int8Image& image = call->image;
-  image.codes = input.data<uint8_t>();
+  if (input.dtype() == tensorflow::DT_FLOAT) {
+    image.floats = input.data<float>();
+  } else {
+    image.codes = input.data<uint8_t>();
+  }
   image.channels = plan_.channels;
   const int64_t columns = plan_.weights.columns();
   if (!plan_.window) {
@@ -268,11 +289,16 @@ std::optional<Int8Layer::Call> Int8Layer::ReadInputs(
   }
   const absl::StatusOr<Range> range = InputRange(context, 1);
   if (!range.ok()) return std::nullopt;
-  const absl::StatusOr<int32_t> zero = ZeroCode(*range);
+  return CallFor(context.input(0), *range);
+}
+
+std::optional<Int8Layer::Call> Int8Layer::CallFor(const Tensor& image,
+                                                  Range range) const {
+  const absl::StatusOr<int32_t> zero = ZeroCode(range);
   if (!zero.ok()) return std::nullopt;
   Call call;
-  call.range = *range;
-  if (!PlaceImage(context.input(0), &call)) return std::nullopt;
+  call.range = range;
+  if (!PlaceImage(image, &call)) return std::nullopt;
   call.image.zero = *zero;
   // A matrix side, and what becomes of it, must fit in 32 bits.
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -310,21 +336,35 @@ absl::StatusOr<Output> Int8Layer::AllocateResult(const Call& call,
 absl::Status Int8Layer::ComputeAtOnce(const Call& call,
                                       KernelContext* context) const {
   const bool is_single = call.shape.num_elements() == 1;
-  const bool is_ready = has_ready_ && !is_single &&
-                        plan_.input_range->min == call.range.min &&
-                        plan_.input_range->max == call.range.max;
+  const bool is_ready = !is_single && HasReady(call.range);
   Int8Stages made;
   if (!is_ready &&
       !plan_.chain.Prepare(WideOf(plan_, call.range), is_single, nullptr,
                            *plan_.functions.stages, &made)) {
     return RunSteps(steps_, context);
   }
-  const Int8Stages& stages = is_ready ? ready_ : made;
+  return ComputeBy(is_ready ? ready_ : made, call, context);
+}
+
+absl::StatusOr<bool> Int8Layer::ComputeFloats(const FloatCodes& codes,
+                                              KernelContext* context) const {
+  const Tensor& image = context->input(0);
+  if (image.dtype() != tensorflow::DT_FLOAT) return false;
+  std::optional<Call> call = CallFor(image, codes.range);
+  if (!call || !plan_.weights.Prepare(context->pool())) return false;
+  call->image.quantize = &codes.quantize;
+  if (!SuitsStrips(ProductOf(*call))) return false;
+  OPTFARM_RETURN_IF_ERROR(ComputeBy(ready_, *call, context));
+  return true;
+}
+
+absl::Status Int8Layer::ComputeBy(const Int8Stages& stages, const Call& call,
+                                  KernelContext* context) const {
   OPTFARM_ASSIGN_OR_RETURN(const Output output, AllocateResult(call, context));
   const StagesSink sink(stages.stages, *plan_.functions.stages, output);
   Int8Product product = ProductOf(call);
   if (!stages.bias.empty()) product.bias = stages.bias.data();
-  if (is_ready) {
+  if (&stages == &ready_) {
     std::call_once(starts_once_,
                    [&] { ready_starts_ = FindInt8Starts(product); });
     product.starts = ready_starts_.data();
@@ -384,6 +424,7 @@ std::unique_ptr<Kernel> MakeInt8Layer(const FusionContext& context,
   KernelTraits& traits = context.TraitsOf(kernel.get());
   if (is_large) traits.reader = kernel.get();
   if (kernel->CodesRange()) traits.joinable = kernel.get();
+  traits.floats = kernel.get();
   return kernel;
 }
 

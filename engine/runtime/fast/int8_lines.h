@@ -26,12 +26,19 @@ class Int8Lines {
   // REQUIRES: 0 <= group < padded depth / kInt8Group.
   const uint8_t* GroupOf(int64_t group) const;
   int64_t step() const { return step_; }
+  // What is read next of the image when the output line after `line` is laid.
+  struct Bytes {
+    const void* begin = nullptr;
+    int64_t count = 0;
+  };
+  Bytes After(int64_t line) const;
 
  private:
   const uint8_t* LineAt(int64_t image, int64_t y);
   void LayLine(int64_t line, uint8_t* to) const;
 
   const Int8Image& image_;
+  const Int8StageFunctions& functions_;
   uint8_t padding_code_;
   int64_t step_;
   // Of a line of a window, and of a line of the image as far as windows reach.

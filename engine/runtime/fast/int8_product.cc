@@ -282,7 +282,9 @@ void Multiply(const Int8Product& product, ThreadPool* pool,
   if (product.is_depthwise) {
     return MultiplyDepthwise(product, pool, sink, extremes);
   }
-  if (SuitsStrips(product, sink, extremes)) {
+  Int8Finish finish;
+  if (extremes == nullptr && SuitsStrips(product) &&
+      sink.FindFinish(0, 0, &finish)) {
     return MultiplyStrips(product, pool, sink);
   }
   const Cut cut = PlanCut(product, pool->threads());

@@ -28,6 +28,10 @@ struct Int8Image {
   Window window;
   // The code of zero, also beyond 0..255; padding has the nearest code.
   int32_t zero = 0;
+  // Not nullptr: floats, whose codes are made by *quantize (kQuantize), and
+  // `codes` is nothing. For MultiplyStrips alone.
+  const float* floats = nullptr;
+  const Int8Stage* quantize = nullptr;
 
   int64_t rows() const { return batch * window.y.out * window.x.out; }
   int64_t depth() const { return window.y.size * window.x.size * channels; }
@@ -111,10 +115,9 @@ void Multiply(const Int8Product& product, ThreadPool* pool,
               const Int8Sink& sink, Int8Extremes* extremes = nullptr);
 void MultiplyDepthwise(const Int8Product& product, ThreadPool* pool,
                        const Int8Sink& sink, Int8Extremes* extremes);
-// Windows over few channels, in lines of a strip or more whose results are
-// codes at once. REQUIRES of MultiplyStrips: SuitsStrips.
-bool SuitsStrips(const Int8Product& product, const Int8Sink& sink,
-                 const Int8Extremes* extremes);
+// Windows over few channels, in lines of a strip or more.
+// REQUIRES of MultiplyStrips: SuitsStrips, and the sink finds a finish.
+bool SuitsStrips(const Int8Product& product);
 void MultiplyStrips(const Int8Product& product, ThreadPool* pool,
                     const Int8Sink& sink);
 

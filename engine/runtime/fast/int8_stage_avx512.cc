@@ -213,17 +213,51 @@ struct Avx512 : Int8StageLoops<Avx512> {
                             int64_t count, uint8_t* out) {
     const __m512 factor = _mm512_set1_ps(stage.factor);
     const __m512 summand = _mm512_set1_ps(stage.summand);
-    for (int64_t i = 0; i < count; i += 16) {
+    for (int64_t i = CodesInPacks(stage, floats, count, out); i < count;
+         i += 16) {
       const __mmask16 exist =
           count - i < 16
               ? static_cast<__mmask16>((uint32_t{1} << (count - i)) - 1)
               : static_cast<__mmask16>(0xffff);
-      _mm_prefetch(reinterpret_cast<const char*>(floats + i) + 4096,
-                   _MM_HINT_T0);
       const __m512i codes =
           CodesOf(_mm512_maskz_loadu_ps(exist, floats + i), factor, summand);
       _mm_mask_storeu_epi8(out + i, exist, _mm512_cvtepi32_epi8(codes));
     }
+  }
+
+  // Makes codes of 64 floats at a time; returns how many. Packing cuts: what
+  // does not fit in 16 bits is no code with a summand that is small, so that
+  // only what does not fit in 32 has to be cut before.
+  static int64_t CodesInPacks(const Int8Stage& stage, const float* floats,
+                              int64_t count, uint8_t* out) {
+    constexpr float kMostSummand = 1 << 14;
+    if (!(stage.summand >= -kMostSummand && stage.summand <= kMostSummand)) {
+      return 0;
+    }
+    const auto zero = static_cast<int16_t>(stage.summand);
+    if (static_cast<float>(zero) != stage.summand) return 0;
+    const __m512 factor = _mm512_set1_ps(stage.factor);
+    const __m512 most = _mm512_set1_ps(1 << 16);
+    const __m512i summand = _mm512_set1_epi16(zero);
+    const __m512i order =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const auto whole = [&](const float* from) {
+      _mm_prefetch(reinterpret_cast<const char*>(from) + 4096, _MM_HINT_T0);
+      const __m512 x = AddHalf(_mm512_mul_ps(_mm512_loadu_ps(from), factor));
+      // NaN comes out, and becomes the least number there is.
+      return _mm512_cvttps_epi32(_mm512_min_ps(most, x));
+    };
+    const auto two = [&](const float* from) {
+      const __m512i both = _mm512_packs_epi32(whole(from), whole(from + 16));
+      return _mm512_subs_epi16(both, summand);
+    };
+    int64_t i = 0;
+    for (; i + 64 <= count; i += 64) {
+      const __m512i codes =
+          _mm512_packus_epi16(two(floats + i), two(floats + i + 32));
+      _mm512_storeu_si512(out + i, _mm512_permutexvar_epi32(order, codes));
+    }
+    return i;
   }
 
   static void Finish(const Int8Numbers& numbers, const Int8Finish& by) {

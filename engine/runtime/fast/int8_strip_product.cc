@@ -33,6 +33,7 @@ class Strips {
     for (int64_t group = 0; group < tile_.taps; ++group) {
       groups_[group] = lines_.GroupOf(group);
     }
+    FetchAfter(line);
     const int64_t pixels = product_.image.window.x.out;
     Int8Finish finish;
     for (int64_t block = 0; block < product_.weights.blocks(); ++block) {
@@ -43,10 +44,21 @@ class Strips {
       tile_.finish = &finish;
       sink_.FindFinish(line * pixels, column, &finish);
       product_.functions.strip(tile_, lines_.step(), pixels);
+      tile_.next = nullptr;
     }
   }
 
  private:
+  // The first block fetches what the next line lays.
+  void FetchAfter(int64_t line) {
+    const Int8Lines::Bytes after = lines_.After(line);
+    const int64_t tiles =
+        (product_.image.window.x.out + kInt8StripRows - 1) / kInt8StripRows;
+    const int64_t groups = tiles * tile_.taps;
+    tile_.next = static_cast<const int8_t*>(after.begin);
+    tile_.next_step = (after.count + groups - 1) / groups;
+  }
+
   void PointAtRest(absl::Span<const int32_t> rest) {
     tile_.rest_taps = static_cast<int64_t>(rest.size());
     for (size_t i = 0; i < rest.size(); ++i) {
@@ -64,13 +76,10 @@ class Strips {
 
 }  // namespace
 
-bool SuitsStrips(const Int8Product& product, const Int8Sink& sink,
-                 const Int8Extremes* extremes) {
-  Int8Finish finish;
+bool SuitsStrips(const Int8Product& product) {
   return product.is_lined && product.functions.strip != nullptr &&
-         extremes == nullptr && product.weights.zero() == 0 &&
-         product.image.window.x.out >= kInt8StripRows &&
-         sink.FindFinish(0, 0, &finish);
+         product.weights.zero() == 0 &&
+         product.image.window.x.out >= kInt8StripRows;
 }
 
 void MultiplyStrips(const Int8Product& product, ThreadPool* pool,

@@ -42,8 +42,9 @@ OPTFARM_INLINE void AddGroup(const uint8_t* codes, int64_t step,
   }
 }
 
+// `next` is where to fetch from.
 OPTFARM_INLINE void Multiply(const Int8Tile& first, int64_t row, int64_t step,
-                             Sums& sums) {
+                             const int8_t* next, Sums& sums) {
   const auto start = reinterpret_cast<Dwords>(_mm512_loadu_si512(first.start));
   const auto high_start =
       reinterpret_cast<Dwords>(_mm512_loadu_si512(first.start + 16));
@@ -56,6 +57,8 @@ OPTFARM_INLINE void Multiply(const Int8Tile& first, int64_t row, int64_t step,
   const uint8_t* const* const end = group + first.all_taps();
   const int8_t* weights = first.weights;
   do {
+    _mm_prefetch(next, _MM_HINT_T1);
+    next += first.next_step;
     AddGroup(*group + row * step, step, weights, sums);
     weights += kGroupBytes;
   } while (++group != end);
@@ -63,9 +66,9 @@ OPTFARM_INLINE void Multiply(const Int8Tile& first, int64_t row, int64_t step,
 
 template <Packing kPacking>
 void RunTile(const Int8Tile& first, int64_t row, int64_t step,
-             const Int8Finish& finish) {
+             const int8_t* next, const Int8Finish& finish) {
   Sums sums;
-  Multiply(first, row, step, sums);
+  Multiply(first, row, step, next, sums);
   FinishAvx512<kPacking> end(finish);
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; r += 2) {
@@ -78,9 +81,11 @@ void RunTile(const Int8Tile& first, int64_t row, int64_t step,
 template <Packing kPacking>
 void Run(const Int8Tile& first, int64_t step, int64_t rows) {
   Int8Finish finish = *first.finish;
+  const int8_t* next = first.next != nullptr ? first.next : first.weights;
   for (int64_t row = 0;;) {
     finish.out = first.finish->out + row * finish.stride;
-    RunTile<kPacking>(first, row, step, finish);
+    RunTile<kPacking>(first, row, step, next, finish);
+    next += first.all_taps() * first.next_step;
     const int64_t left = rows - row - kRows;
     if (left == 0) return;
     row += left < kRows ? left : kRows;

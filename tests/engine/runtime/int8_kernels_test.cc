@@ -364,30 +364,39 @@ TEST(Int8CodeSumTest, GivesWhatTheStagesGiveOrIsNotFound) {
 }
 
 TEST(Int8StageFunctionsTest, CodesOfFloatsAreThoseOfTheStage) {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::mt19937 random(7);
-  std::uniform_real_distribution<float> number(-400, 400);
-  std::vector<float> floats(200);
-  for (float& value : floats) value = number(random);
-  floats[3] = 10.5f;
-  floats[4] = std::numeric_limits<float>::quiet_NaN();
-  floats[5] = std::numeric_limits<float>::infinity();
   Int8Stage stage;
   stage.kind = Int8StageKind::kQuantize;
   stage.factor = 1.0f;
-  stage.summand = -100.0f;
-  for (const int64_t count : {1, 15, 16, 33, 200}) {
-    std::vector<uint8_t> expected(200, 3);
-    for (int64_t i = 0; i < count; ++i) {
-      alignas(64) int32_t row[kInt8Columns] = {};
-      std::memcpy(row, &floats[i], sizeof(float));
-      kInt8StagesPortable.run(&stage, 1, {row, 1, 0});
-      expected[i] = static_cast<uint8_t>(row[0]);
-    }
-    for (const CpuFeatures& set : Sets()) {
-      std::vector<uint8_t> made(200, 3);
-      Int8FunctionsFor(set).stages->codes_of_floats(stage, floats.data(), count,
-                                                    made.data());
-      EXPECT_EQ(expected, made) << ToString(set) << " " << count;
+  for (const float summand : {-100.0f, 0.0f, 255.0f, -16384.0f, 16384.0f,
+                              16385.0f, -3e5f, 3e9f, -0.5f}) {
+    stage.summand = summand;
+    std::uniform_real_distribution<float> number(summand - 300, summand + 500);
+    std::vector<float> floats(200);
+    for (float& value : floats) value = number(random);
+    const float odd[] = {10.5f,     std::numeric_limits<float>::quiet_NaN(),
+                         kInfinity, -kInfinity,
+                         3e9f,      -3e9f,
+                         40000,     -40000,
+                         32767.5f,  -32768.5f,
+                         70000,     1e38f};
+    std::copy(std::begin(odd), std::end(odd), floats.begin() + 3);
+    for (const int64_t count : {1, 15, 16, 33, 64, 200}) {
+      std::vector<uint8_t> expected(200, 3);
+      for (int64_t i = 0; i < count; ++i) {
+        alignas(64) int32_t row[kInt8Columns] = {};
+        std::memcpy(row, &floats[i], sizeof(float));
+        kInt8StagesPortable.run(&stage, 1, {row, 1, 0});
+        expected[i] = static_cast<uint8_t>(row[0]);
+      }
+      for (const CpuFeatures& set : Sets()) {
+        std::vector<uint8_t> made(200, 3);
+        Int8FunctionsFor(set).stages->codes_of_floats(stage, floats.data(),
+                                                      count, made.data());
+        EXPECT_EQ(expected, made)
+            << ToString(set) << " " << count << ", summand " << summand;
+      }
     }
   }
 }
