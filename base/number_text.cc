@@ -11,33 +11,18 @@ namespace {
 // A sign, 17 digits, a point, four zeros before them, an exponent.
 constexpr size_t kMostBytes = 32;
 
-struct Digits {
-  Digits(double value, int digits)
-      : size(static_cast<size_t>(std::to_chars(text, text + kMostBytes, value,
-                                               std::chars_format::general,
-                                               digits)
-                                     .ptr -
-                                 text)) {}
-
-  template <typename Number>
-  bool Says(Number value) const {
-    Number read = 0;
-    std::from_chars(text, text + size, read);
-    return read == value;
-  }
-
-  char text[kMostBytes];
-  size_t size;
-};
-
+// How many digits name the number and no other.
 template <typename Number>
-void AppendExact(Number value, int few, int many, std::string& out) {
-  const Digits digits(value, few);
-  if (digits.Says(value)) {
-    out.append(digits.text, digits.size);
-  } else {
-    AppendNumber(value, many, out);
+int DigitsNeeded(Number value) {
+  char text[kMostBytes];
+  const char* end = std::to_chars(text, text + kMostBytes, value,
+                                  std::chars_format::scientific)
+                        .ptr;
+  int digits = 0;
+  for (const char* c = text; c != end && *c != 'e'; ++c) {
+    if (*c >= '0' && *c <= '9') ++digits;
   }
+  return digits;
 }
 
 void AppendTwoDigits(int number, std::string& out) {
@@ -48,8 +33,11 @@ void AppendTwoDigits(int number, std::string& out) {
 }  // namespace
 
 void AppendNumber(double value, int digits, std::string& out) {
-  const Digits text(value, digits);
-  out.append(text.text, text.size);
+  char text[kMostBytes];
+  const char* end = std::to_chars(text, text + kMostBytes, value,
+                                  std::chars_format::general, digits)
+                        .ptr;
+  out.append(text, static_cast<size_t>(end - text));
 }
 
 void AppendFixed(double value, int decimals, std::string& out) {
@@ -61,11 +49,11 @@ void AppendFixed(double value, int decimals, std::string& out) {
 }
 
 void AppendExactNumber(double value, std::string& out) {
-  AppendExact(value, 15, 17, out);
+  AppendNumber(value, DigitsNeeded(value) <= 15 ? 15 : 17, out);
 }
 
 void AppendExactNumber(float value, std::string& out) {
-  AppendExact(value, 6, 9, out);
+  AppendNumber(value, DigitsNeeded(value) <= 6 ? 6 : 9, out);
 }
 
 void AppendUtcTime(absl::Time time, std::string& out) {

@@ -97,11 +97,12 @@ class EventPump {
   }
 
   absl::Status SendMessage() {
-    const std::unique_ptr<Message> message = NewAnswer(exchange_);
-    if (!message->ParseFromString(bytes_)) {
+    google::protobuf::Arena arena;
+    Message& message = NewAnswer(exchange_, arena);
+    if (!message.ParseFromString(bytes_)) {
       return absl::InternalError("the service's event is malformed");
     }
-    OPTFARM_ASSIGN_OR_RETURN(const std::string event, ToEvent(*message));
+    OPTFARM_ASSIGN_OR_RETURN(const std::string event, ToEvent(message));
     OPTFARM_RETURN_IF_ERROR(BeginOnce());
     last_sent_ = absl::Now();
     return exchange_.writer.SendPiece(event);

@@ -22,10 +22,8 @@ using ::google::protobuf::MessageFactory;
 constexpr size_t kMaxTokenBytes = 5000;
 constexpr char kRequestIdField[] = "client_request_id";
 
-std::unique_ptr<Message> NewMessage(const Descriptor* type) {
-  const Message* prototype =
-      MessageFactory::generated_factory()->GetPrototype(type);
-  return std::unique_ptr<Message>(prototype->New());
+const Message& PrototypeOf(const Descriptor* type) {
+  return *MessageFactory::generated_factory()->GetPrototype(type);
 }
 
 // Idempotency-Key is the request's client_request_id, where there is one.
@@ -73,13 +71,14 @@ absl::Status ParseBody(Exchange& exchange, const std::string& body,
 
 }  // namespace
 
-std::unique_ptr<Message> NewAnswer(const Exchange& exchange) {
-  return NewMessage(exchange.match.route->method->output_type());
+Message& NewAnswer(const Exchange& exchange, google::protobuf::Arena& arena) {
+  return *PrototypeOf(exchange.match.route->method->output_type()).New(&arena);
 }
 
 absl::StatusOr<std::unique_ptr<Message>> MakeRequest(const Exchange& exchange) {
   const Route& route = *exchange.match.route;
-  std::unique_ptr<Message> request = NewMessage(route.method->input_type());
+  std::unique_ptr<Message> request(
+      PrototypeOf(route.method->input_type()).New());
   OPTFARM_ASSIGN_OR_RETURN(const auto parameters,
                            ParseQuery(exchange.head.query));
   if (route.json_body && !parameters.empty()) {
@@ -151,12 +150,13 @@ absl::Status ServeUnary(Exchange& exchange) {
   const absl::StatusOr<std::string> bytes =
       exchange.services.backend->Unary(*call, (*request)->SerializeAsString());
   if (!bytes.ok()) return exchange.writer.Send(Problem(bytes.status()));
-  const std::unique_ptr<Message> answer = NewAnswer(exchange);
-  if (!answer->ParseFromString(*bytes)) {
+  google::protobuf::Arena arena;
+  Message& answer = NewAnswer(exchange, arena);
+  if (!answer.ParseFromString(*bytes)) {
     return exchange.writer.Send(
         Problem(absl::InternalError("the service's answer is malformed")));
   }
-  absl::StatusOr<std::string> json = ToJson(*answer);
+  absl::StatusOr<std::string> json = ToJson(answer);
   if (!json.ok()) return exchange.writer.Send(Problem(json.status()));
   Reply reply;
   reply.content_type = "application/json";

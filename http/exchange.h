@@ -3,6 +3,7 @@
 #ifndef OPTFARM_HTTP_EXCHANGE_H_
 #define OPTFARM_HTTP_EXCHANGE_H_
 
+#include <google/protobuf/arena.h>
 #include <google/protobuf/message.h>
 
 #include <functional>
@@ -45,7 +46,9 @@ absl::StatusOr<std::unique_ptr<google::protobuf::Message>> MakeRequest(
 absl::StatusOr<BackendCall> MakeCall(const Exchange& exchange);
 
 // An empty message of the type that the method answers with.
-std::unique_ptr<google::protobuf::Message> NewAnswer(const Exchange& exchange);
+// OWNERSHIP: the arena's.
+google::protobuf::Message& NewAnswer(const Exchange& exchange,
+                                     google::protobuf::Arena& arena);
 
 }  // namespace optfarm::http
 

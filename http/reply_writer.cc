@@ -6,6 +6,11 @@
 #include "base/status_macros.h"
 
 namespace optfarm::http {
+namespace {
+
+constexpr size_t kWorthCopying = 64 << 10;
+
+}  // namespace
 
 absl::Status ReplyWriter::Write(absl::string_view bytes) {
   return stream_.Write(bytes, absl::Now() + options_.write_time);
@@ -45,10 +50,16 @@ std::string ReplyWriter::Head(const Reply& reply, int64_t body_bytes) {
 absl::Status ReplyWriter::Send(const Reply& reply) {
   begun_ = true;
   std::string bytes = Head(reply, static_cast<int64_t>(reply.body.size()));
-  if (!options_.head_only && reply.status != 204 && reply.status != 304) {
-    bytes.append(reply.body);
+  if (options_.head_only || reply.status == 204 || reply.status == 304) {
+    return Write(bytes);
   }
-  return Write(bytes);
+  // One packet where that can be.
+  if (reply.body.size() < kWorthCopying) {
+    bytes.append(reply.body);
+    return Write(bytes);
+  }
+  OPTFARM_RETURN_IF_ERROR(Write(bytes));
+  return Write(reply.body);
 }
 
 absl::Status ReplyWriter::Begin(const Reply& head, int64_t body_bytes) {

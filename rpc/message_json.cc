@@ -46,8 +46,12 @@ absl::StatusOr<std::string> ByProtobuf(const Message& message,
                    " as JSON: ", std::string(status.message())));
 }
 
-bool IsPlain(char c) {
-  return c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && c != '<' && c != '>';
+// Stands for itself in a JSON string.
+bool IsPlain(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return c >= 0x20 && c < 0x7f && c != '"' && c != '\\' && c != '<' &&
+           c != '>';
+  });
 }
 
 // Of fields that may be absent. Protobuf makes an object's fields ready in the
@@ -119,7 +123,9 @@ void Writer::NewLine() {
 bool Writer::AppendNamed(const Message& message, const FieldDescriptor& field,
                          bool first) {
   Separate(first);
-  absl::StrAppend(&out_, "\"", field.name(), many_lines_ ? "\": " : "\":");
+  out_.push_back('"');
+  out_.append(field.name());
+  out_.append(many_lines_ ? "\": " : "\":");
   return AppendField(message, field);
 }
 
@@ -276,8 +282,10 @@ void Writer::AppendEnum(const FieldDescriptor& field, int number) {
 }
 
 bool Writer::AppendText(const std::string& text) {
-  if (std::all_of(text.begin(), text.end(), IsPlain)) {
-    absl::StrAppend(&out_, "\"", text, "\"");
+  if (IsPlain(text)) {
+    out_.push_back('"');
+    out_.append(text);
+    out_.push_back('"');
     return true;
   }
   google::protobuf::StringValue value;
@@ -292,6 +300,8 @@ bool Writer::AppendText(const std::string& text) {
 absl::StatusOr<std::string> MessageToJson(const Message& message,
                                           JsonLines lines) {
   std::string json;
+  // Names take as much as values; what grows is copied.
+  json.reserve(2 * message.ByteSizeLong() + 64);
   if (!Writer(lines, json).Append(message)) return ByProtobuf(message, lines);
   if (lines == JsonLines::kMany) json.push_back('\n');
   return json;
