@@ -22,7 +22,8 @@ Progress = Callable[[int, int], None]
 
 ENDED = ('SUCCEEDED', 'FAILED', 'CANCELLED')
 
-_SAMPLES = ('.jpg', '.jpeg', '.png', '.wav')
+_SAMPLES = ('.jpg', '.jpeg', '.png', '.wav', '.tfrecord', '.tfrecords',
+            '.record')
 _PART_BYTES = 8 << 20
 # Longer than the pause between two signs of life of a stream.
 _STREAM_TIMEOUT = 60.0
@@ -191,7 +192,8 @@ class Client:
 
         `model` is a GraphDef file (.pb). `recipe` is the name of one that
         comes with the workers ('int8'), or a mapping with the fields of
-        optfarm.v1.Recipe. `calibration` is a folder of pictures or sounds.
+        optfarm.v1.Recipe. `calibration` is a folder of pictures, sounds or
+        TFRecord files.
         Without `devices` nothing is measured. One `request_id` makes one job,
         however often it is submitted. `webhook` is an address that the server
         tells when the job has ended.
@@ -336,11 +338,15 @@ class Client:
 
 def _samples(folder: pathlib.Path) -> List[Tuple[str, _File]]:
     """The samples below a folder, in the order of their paths."""
+    if not folder.is_dir():
+        raise ValueError(f'there is no folder {str(folder)!r}; calibration is '
+                         'a folder of pictures, sounds or TFRecord files')
     found = sorted(path.relative_to(folder).as_posix()
                    for path in folder.rglob('*')
                    if path.suffix.lower() in _SAMPLES and path.is_file() and
                    not any(part.startswith('.')
                            for part in path.relative_to(folder).parts))
     if not found:
-        raise ValueError(f'{folder} has no .jpg, .jpeg, .png or .wav file')
+        raise ValueError(f'{str(folder)!r} has no file named like one of '
+                         f"{', '.join(_SAMPLES)}")
     return [(relative, _File(folder / relative)) for relative in found]

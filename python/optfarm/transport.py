@@ -75,7 +75,9 @@ class Transport:
             connection.close()
             raise Unavailable(0, {
                 'code': 'UNAVAILABLE',
-                'detail': f'no answer from {self._host}:{self._port}: {error!r}'
+                'detail': f'no answer from {self._host}:{self._port}: {error}; '
+                          'is optfarm-server running there with --http? url or '
+                          'OPTFARM_URL names another'
             }) from error
         connection.close()
         try:

@@ -66,7 +66,7 @@ class ClientTest(unittest.TestCase):
         back = self.farm.folder / 'back.bin'
         self.client.download(sha, back)
         self.assertEqual(back.read_bytes(), path.read_bytes())
-        empty = self.farm.folder / 'empty'
+        empty = self.farm.folder / 'no_samples'
         empty.write_bytes(b'')
         self.client.upload([empty])
 
@@ -97,9 +97,29 @@ class ClientTest(unittest.TestCase):
             optfarm.Client(self.farm.url, token='guess').devices()
         with self.assertRaises(ValueError):
             optfarm.Client('ftp://x')
-        with self.assertRaises(ValueError):
-            self.client.submit(DIGITS / 'digits.pb', 'int8',
-                               calibration=self.farm.folder / 'nothing')
+        empty = self.farm.folder / 'no_samples'
+        empty.mkdir()
+        for folder, says in ((self.farm.folder / 'nothing', 'no folder'),
+                             (empty, r"has no file named like one of \.jpg")):
+            with self.assertRaisesRegex(ValueError, says):
+                self.client.submit(DIGITS / 'digits.pb', 'int8',
+                                   calibration=folder)
+        with self.assertRaisesRegex(optfarm.Unavailable,
+                                    r'127\.0\.0\.1:9: .* with --http\?'):
+            optfarm.Client('http://127.0.0.1:9').devices()
+
+    def test_all_kinds_of_samples_are_sent(self):
+        folder = self.farm.folder / 'samples'
+        (folder / 'b').mkdir(parents=True)
+        names = ['a.JPG', 'b/c.png', 'd.wav', 'e.tfrecord', 'f.tfrecords',
+                 'g.record']
+        for name in [*names, 'notes.txt', '.hidden.png']:
+            (folder / name).write_text(name)
+        job = self.client.submit(DIGITS / 'digits.pb', 'fp32',
+                                 calibration=folder)
+        self.client.cancel(job)
+        self.assertEqual([file['path'] for file in
+                          job['spec']['calibration']['files']], names)
 
     def test_a_job_that_fails_raises_with_the_reason(self):
         bad = self.farm.folder / 'bad.pb'
