@@ -66,7 +66,7 @@ class ClientTest(unittest.TestCase):
         back = self.farm.folder / 'back.bin'
         self.client.download(sha, back)
         self.assertEqual(back.read_bytes(), path.read_bytes())
-        empty = self.farm.folder / 'no_samples'
+        empty = self.farm.folder / 'empty'
         empty.write_bytes(b'')
         self.client.upload([empty])
 
