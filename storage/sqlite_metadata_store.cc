@@ -104,10 +104,13 @@ class SqliteMetadataStore final : public MetadataStore {
   absl::StatusOr<RetentionCounts> Prune(
       const RetentionPolicy& policy) override {
     RetentionCounts counts;
+    absl::MutexLock lock(&retention_mutex_);
+    sqlite::EndedJob logs_gone = logs_gone_;
     OPTFARM_RETURN_IF_ERROR(Write([&](SqliteDatabase& db) -> absl::Status {
-      OPTFARM_ASSIGN_OR_RETURN(counts, sqlite::Prune(db, policy));
+      OPTFARM_ASSIGN_OR_RETURN(counts, sqlite::Prune(db, policy, logs_gone));
       return absl::OkStatus();
     }));
+    logs_gone_ = logs_gone;
     if (counts.jobs > 0) NoteNewResults(kResultsToCatchUp);
     return counts;
   }
@@ -210,6 +213,9 @@ class SqliteMetadataStore final : public MetadataStore {
   const std::unique_ptr<SqliteDatabase> results_reader_
       ABSL_PT_GUARDED_BY(results_mutex_);
   sqlite::SeriesMemory memory_ ABSL_GUARDED_BY(results_mutex_);
+  absl::Mutex retention_mutex_;
+  // No job up to there has logs.
+  sqlite::EndedJob logs_gone_ ABSL_GUARDED_BY(retention_mutex_);
   // That came since memory_ was brought up to date.
   std::atomic<int64_t> new_results_{0};
 };

@@ -20,12 +20,18 @@ constexpr char kOldSamples[] =
     "  CROSS JOIN measurements USING (result_id) CROSS JOIN jobs USING (job_id)"
     "  WHERE samples.result_id < ?1 AND state IN (3, 4, 5)"
     "  ORDER BY samples.result_id LIMIT ?2)";
-constexpr char kOldLogs[] =
+constexpr char kEndedJobs[] =
+    "SELECT end_time, job_number, job_id FROM jobs INDEXED BY jobs_by_end"
+    " WHERE end_time >= ?1 AND (end_time > ?1 OR job_number > ?2)"
+    " AND end_time < ?3 AND state IN (3, 4, 5)"
+    " ORDER BY end_time, job_number LIMIT ?4";
+constexpr char kLogsOfJob[] =
     "DELETE FROM events WHERE rowid IN"
-    " (SELECT events.rowid FROM events CROSS JOIN jobs USING (job_id)"
-    "  WHERE is_log = 1 AND end_time < ?1 AND state IN (3, 4, 5) LIMIT ?2)";
+    " (SELECT rowid FROM events INDEXED BY events_with_logs"
+    "  WHERE job_id = ?1 AND is_log = 1 LIMIT ?2)";
 constexpr char kOldJobs[] =
-    "SELECT job_id FROM jobs AS old WHERE end_time < ?1 AND state IN (3, 4, 5)"
+    "SELECT job_id FROM jobs AS old INDEXED BY jobs_by_end"
+    " WHERE end_time < ?1 AND state IN (3, 4, 5)"
     " AND NOT EXISTS (SELECT 1 FROM jobs AS live WHERE live.state IN (1, 2)"
     "  AND live.cached_from_job_id = old.job_id)"
     " ORDER BY end_time LIMIT ?2";
@@ -85,31 +91,64 @@ absl::StatusOr<int64_t> DeleteSamples(SqliteDatabase& db, absl::Time before,
   return db.Changes();
 }
 
-absl::StatusOr<int64_t> DeleteLogs(SqliteDatabase& db, absl::Time before,
-                                   int max_rows) {
-  if (before == absl::InfinitePast()) return 0;
-  SqliteStatement statement = db.Prepare(kOldLogs);
-  statement.BindTime(1, before);
-  statement.BindInt(2, max_rows);
-  OPTFARM_RETURN_IF_ERROR(statement.Run());
-  return db.Changes();
+struct NamedJob {
+  EndedJob place;
+  std::string job_id;
+};
+
+absl::StatusOr<std::vector<NamedJob>> JobsAfter(const EndedJob& place,
+                                                SqliteDatabase& db,
+                                                const RetentionPolicy& policy) {
+  SqliteStatement query = db.Prepare(kEndedJobs);
+  query.BindInt(1, place.end_time);
+  query.BindInt(2, place.number);
+  query.BindTime(3, policy.logs_before);
+  query.BindInt(4, policy.max_rows);
+  std::vector<NamedJob> jobs;
+  while (query.Step()) {
+    jobs.push_back({{query.Int(0), query.Int(1)}, query.Text(2)});
+  }
+  OPTFARM_RETURN_IF_ERROR(query.status());
+  return jobs;
+}
+
+// Most jobs that ended long ago have no logs any more: they are gone through
+// once, as many in a call as rows may be deleted in it.
+absl::Status DeleteLogs(SqliteDatabase& db, const RetentionPolicy& policy,
+                        EndedJob& gone, RetentionCounts& counts) {
+  if (policy.logs_before == absl::InfinitePast()) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<NamedJob> jobs,
+                           JobsAfter(gone, db, policy));
+  for (const NamedJob& job : jobs) {
+    SqliteStatement statement = db.Prepare(kLogsOfJob);
+    statement.BindText(1, job.job_id);
+    statement.BindInt(2, policy.max_rows - counts.logs);
+    OPTFARM_RETURN_IF_ERROR(statement.Run());
+    counts.logs += db.Changes();
+    if (counts.logs == policy.max_rows) {
+      counts.more = true;
+      return absl::OkStatus();
+    }
+    gone = job.place;
+  }
+  counts.more = static_cast<int>(jobs.size()) == policy.max_rows;
+  return absl::OkStatus();
 }
 
 }  // namespace
 
 absl::StatusOr<RetentionCounts> Prune(SqliteDatabase& db,
-                                      const RetentionPolicy& policy) {
+                                      const RetentionPolicy& policy,
+                                      EndedJob& logs_gone) {
   RetentionCounts counts;
   const int max_jobs = policy.max_rows / kRowsAJob + 1;
   OPTFARM_ASSIGN_OR_RETURN(counts.jobs,
                            DeleteJobs(db, policy.jobs_before, max_jobs));
-  OPTFARM_ASSIGN_OR_RETURN(counts.logs,
-                           DeleteLogs(db, policy.logs_before, policy.max_rows));
+  OPTFARM_RETURN_IF_ERROR(DeleteLogs(db, policy, logs_gone, counts));
   OPTFARM_ASSIGN_OR_RETURN(
       counts.samples,
       DeleteSamples(db, policy.samples_before, policy.max_rows));
-  counts.more = counts.jobs == max_jobs || counts.logs == policy.max_rows ||
-                counts.samples == policy.max_rows;
+  counts.more |= counts.jobs == max_jobs || counts.samples == policy.max_rows;
   return counts;
 }
 

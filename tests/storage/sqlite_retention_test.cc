@@ -133,6 +133,44 @@ TEST_F(RetentionTest, GoesInBoundedSteps) {
   EXPECT_FALSE(store_->Prune(policy)->more);
 }
 
+TEST_F(RetentionTest, LogsGoInBoundedStepsByTheEndOfTheirJob) {
+  // Three jobs have ended at kStart already.
+  for (int i = 1; i <= 4; ++i) {
+    WriteBatch batch;
+    const std::string id = absl::StrCat("job", i);
+    batch.new_jobs.push_back(JobWith(id, {}));
+    for (int line = 0; line < i; ++line) {
+      batch.events.emplace_back().job_id = id;
+      batch.events.back().event.mutable_log()->set_text("line");
+    }
+    batch.jobs.push_back(batch.new_jobs[0].job);
+    batch.jobs[0].state = v1::SUCCEEDED;
+    batch.jobs[0].end_time = kStart + absl::Hours(i);
+    Commit(batch);
+  }
+  RetentionPolicy policy;
+  policy.max_rows = 2;
+  int64_t logs = 0;
+  const auto let_go = [&](absl::Time before) {
+    policy.logs_before = before;
+    bool more = true;
+    while (more) {
+      OPTFARM_ASSERT_OK_AND_ASSIGN(const RetentionCounts counts,
+                                   store_->Prune(policy));
+      EXPECT_LE(counts.logs, policy.max_rows);
+      logs += counts.logs;
+      more = counts.more;
+    }
+  };
+  let_go(kStart + absl::Hours(2.5));
+  EXPECT_EQ(logs, 3 + 1 + 2);
+  EXPECT_THAT(*store_->ReadEvents("job2", 0, 10, true), SizeIs(0));
+  EXPECT_THAT(*store_->ReadEvents("job3", 0, 10, true), SizeIs(3));
+  let_go(kStart + absl::Hours(100));
+  EXPECT_EQ(logs, 3 + 1 + 2 + 3 + 4);
+  EXPECT_THAT(*store_->ReadEvents("QUEUED", 0, 10, true), SizeIs(2));
+}
+
 TEST_F(RetentionTest, JobThatALiveOneTookItsAnswerFromStays) {
   WriteBatch batch;
   batch.new_jobs.push_back(JobWith("later", {}));
