@@ -25,9 +25,10 @@ int DigitsNeeded(Number value) {
   return digits;
 }
 
-void AppendTwoDigits(int number, std::string& out) {
-  out.push_back(static_cast<char>('0' + number / 10));
-  out.push_back(static_cast<char>('0' + number % 10));
+// Sets two characters to a number below 100.
+void SetDigits(int number, char* text) {
+  text[0] = static_cast<char>('0' + number / 10);
+  text[1] = static_cast<char>('0' + number % 10);
 }
 
 }  // namespace
@@ -65,18 +66,15 @@ void AppendUtcTime(absl::Time time, std::string& out) {
     return;
   }
   const int year = static_cast<int>(second.year());
-  AppendTwoDigits(year / 100, out);
-  AppendTwoDigits(year % 100, out);
-  out.push_back('-');
-  AppendTwoDigits(second.month(), out);
-  out.push_back('-');
-  AppendTwoDigits(second.day(), out);
-  out.push_back('T');
-  AppendTwoDigits(second.hour(), out);
-  out.push_back(':');
-  AppendTwoDigits(second.minute(), out);
-  out.push_back(':');
-  AppendTwoDigits(second.second(), out);
+  char text[] = "0000-00-00T00:00:00";
+  SetDigits(year / 100, text);
+  SetDigits(year % 100, text + 2);
+  SetDigits(second.month(), text + 5);
+  SetDigits(second.day(), text + 8);
+  SetDigits(second.hour(), text + 11);
+  SetDigits(second.minute(), text + 14);
+  SetDigits(second.second(), text + 17);
+  out.append(text, sizeof(text) - 1);
 }
 
 }  // namespace optfarm

@@ -49,7 +49,7 @@ RowWriter::RowWriter(absl::Span<const std::string> columns, OutputFormat format)
   text_.push_back('\n');
 }
 
-void RowWriter::Begin() {
+inline void RowWriter::Begin() {
   if (json()) {
     if (column_ == 0) text_.append(any_rows_ ? ",\n" : "\n");
     text_.append(openings_[column_]);
@@ -58,7 +58,7 @@ void RowWriter::Begin() {
   }
 }
 
-void RowWriter::End() {
+inline void RowWriter::End() {
   if (++column_ < columns_) return;
   text_.push_back(json() ? '}' : '\n');
   column_ = 0;
