@@ -1,6 +1,7 @@
 #include "server/catalog_services.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -163,18 +164,12 @@ ResultServiceImpl::ReadSide(const Caller& caller,
   OPTFARM_ASSIGN_OR_RETURN(
       const storage::SeriesList list,
       store_.ListSeries(filter, {kMaxCompared, 1, /*details=*/false}));
-  std::vector<storage::MeasurementRecord> records;
+  std::vector<int64_t> newest_first;
   for (const storage::SeriesRecord& series : list.series) {
-    storage::MeasurementFilter newest;
-    newest.result_id = series.points[0].result_id;
-    OPTFARM_ASSIGN_OR_RETURN(const auto found,
-                             store_.QueryMeasurements(newest, {0, 1}));
-    records.insert(records.end(), found.begin(), found.end());
+    newest_first.push_back(series.points[0].result_id);
   }
-  std::sort(records.begin(), records.end(), [](const auto& a, const auto& b) {
-    return a.result_id > b.result_id;
-  });
-  return records;
+  std::sort(newest_first.begin(), newest_first.end(), std::greater<>());
+  return store_.GetMeasurements(newest_first);
 }
 
 grpc::Status ResultServiceImpl::ListHistory(

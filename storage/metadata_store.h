@@ -222,6 +222,10 @@ class MetadataStore {
   virtual absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
       const MeasurementFilter& filter, const PageRequest& page) = 0;
 
+  // Those of the ids that are there, in the same order, without samples.
+  virtual absl::StatusOr<std::vector<MeasurementRecord>> GetMeasurements(
+      absl::Span<const int64_t> result_ids) = 0;
+
   // Measurements like `filter`, in the series they belong to; `full` is not
   // looked at. Series without such a measurement are left out.
   virtual absl::StatusOr<SeriesList> ListSeries(

@@ -142,6 +142,7 @@ absl::Status PointDetails::Fill(const SqliteStatement& row,
   return absl::OkStatus();
 }
 
+// ERRORS: NotFound.
 absl::StatusOr<MeasurementRecord> ReadMeasurement(SqliteDatabase& db,
                                                   int64_t result_id,
                                                   bool full) {
@@ -150,7 +151,11 @@ absl::StatusOr<MeasurementRecord> ReadMeasurement(SqliteDatabase& db,
   {
     SqliteStatement row = db.Prepare(kMeasurement);
     row.BindInt(1, result_id);
-    if (!row.Step()) return row.status();
+    if (!row.Step()) {
+      OPTFARM_RETURN_IF_ERROR(row.status());
+      return absl::NotFoundError(
+          absl::StrCat("there is no result ", result_id));
+    }
     record.job_id = row.Text(0);
     record.task_id = row.Text(1);
     record.create_time = row.Time(2);
@@ -184,6 +189,19 @@ absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
     OPTFARM_ASSIGN_OR_RETURN(MeasurementRecord record,
                              ReadMeasurement(db, id, filter.full));
     records.push_back(std::move(record));
+  }
+  return records;
+}
+
+absl::StatusOr<std::vector<MeasurementRecord>> GetMeasurements(
+    SqliteDatabase& db, absl::Span<const int64_t> result_ids) {
+  std::vector<MeasurementRecord> records;
+  for (const int64_t id : result_ids) {
+    absl::StatusOr<MeasurementRecord> record =
+        ReadMeasurement(db, id, /*full=*/false);
+    if (absl::IsNotFound(record.status())) continue;
+    OPTFARM_RETURN_IF_ERROR(record.status());
+    records.push_back(*std::move(record));
   }
   return records;
 }

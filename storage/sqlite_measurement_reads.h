@@ -19,6 +19,8 @@ namespace optfarm::storage::sqlite {
 absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
     SqliteDatabase& db, const SeriesMemory* memory,
     const MeasurementFilter& filter, const PageRequest& page);
+absl::StatusOr<std::vector<MeasurementRecord>> GetMeasurements(
+    SqliteDatabase& db, absl::Span<const int64_t> result_ids);
 absl::StatusOr<SeriesList> ListSeries(SqliteDatabase& db,
                                       const SeriesMemory* memory,
                                       const MeasurementFilter& filter,

@@ -89,6 +89,12 @@ class SqliteMetadataStore final : public MetadataStore {
           return sqlite::QueryMeasurements(db, memory, filter, page);
         });
   }
+  absl::StatusOr<std::vector<MeasurementRecord>> GetMeasurements(
+      absl::Span<const int64_t> result_ids) override {
+    return ReadResults([&](SqliteDatabase& db, const sqlite::SeriesMemory*) {
+      return sqlite::GetMeasurements(db, result_ids);
+    });
+  }
   absl::StatusOr<SeriesList> ListSeries(const MeasurementFilter& filter,
                                         const SeriesRequest& request) override {
     return ReadResults(

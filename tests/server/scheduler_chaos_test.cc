@@ -69,6 +69,10 @@ class FlakyStore final : public storage::MetadataStore {
       const storage::SeriesRequest& request) override {
     return store_.ListSeries(filter, request);
   }
+  absl::StatusOr<std::vector<storage::MeasurementRecord>> GetMeasurements(
+      absl::Span<const int64_t> result_ids) override {
+    return store_.GetMeasurements(result_ids);
+  }
   absl::Status AddDetails(
       absl::Span<storage::PointRecord* const> points) override {
     return store_.AddDetails(points);

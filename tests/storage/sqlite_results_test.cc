@@ -201,6 +201,24 @@ TEST_F(SqliteResultsTest, ResultComesBackAsItWasTaken) {
   }
 }
 
+TEST_F(SqliteResultsTest, ResultsComeByIdsInTheirOrderWhereTheyAreThere) {
+  CommitMany(20);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto all,
+                               store_->QueryMeasurements({}, {0, 20}));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto found,
+                               store_->GetMeasurements({7, 1000, 3, 20}));
+  ASSERT_THAT(found, SizeIs(3));
+  const size_t places[] = {13, 17, 0};
+  for (size_t i = 0; i < found.size(); ++i) {
+    const MeasurementRecord& same = all[places[i]];
+    EXPECT_EQ(found[i].result_id, same.result_id);
+    EXPECT_EQ(found[i].job_id, same.job_id);
+    EXPECT_EQ(found[i].tags, same.tags);
+    EXPECT_EQ(found[i].measurement.SerializeAsString(),
+              same.measurement.SerializeAsString());
+  }
+}
+
 TEST_F(SqliteResultsTest, SeriesComeNewestFirstWithDetails) {
   WriteBatch batch;
   batch.new_jobs.push_back(JobWith("job", {}));
