@@ -24,7 +24,9 @@ inline Packing PackingOf(const Int8Finish& finish) {
 template <Packing kPacking>
 class FinishAvx512 {
  public:
-  OPTFARM_INLINE explicit FinishAvx512(const Int8Finish& finish)
+  // `row`: where rows are stored from, counted from finish.out.
+  OPTFARM_INLINE explicit FinishAvx512(const Int8Finish& finish,
+                                       int64_t row = 0)
       : low_(_mm512_loadu_ps(finish.factors)),
         high_(_mm512_loadu_ps(finish.factors + 16)),
         most_(_mm512_set1_ps(finish.most)),
@@ -32,7 +34,7 @@ class FinishAvx512 {
         least_(_mm512_set1_epi8(static_cast<char>(finish.least))),
         exist_(~uint32_t{0} >> (32 - finish.columns)),
         stride_(finish.stride),
-        out_(finish.out) {}
+        out_(finish.out + row * finish.stride) {}
 
   // Two rows: columns [0, 16) and [16, 32) of each.
   OPTFARM_INLINE void Two(__m512i a_low, __m512i a_high, __m512i b_low,

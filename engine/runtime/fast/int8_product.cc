@@ -54,6 +54,12 @@ struct Cut {
     const int64_t place = in_section % places;
     return {first + place, in_section / places, place, places};
   }
+  // Item i, which comes after `item`: a tile begins with its number, and the
+  // divisions took longer than what is left of the tile before hides.
+  Item After(const Item& item, int64_t i) const {
+    if (item.place + 1 == item.places) return ItemAt(i);
+    return {item.tile + 1, item.group, item.place + 1, item.places};
+  }
 };
 
 // Whether threads share out columns, so that each reads all rows and a part of
@@ -179,8 +185,9 @@ void Multiplication::Run(int64_t begin, int64_t end,
   Int8Finish finish;
   const bool has_rest = weights.rest_room() > 0;
   const bool finishes = product.functions.tile_finishes && extremes == nullptr;
+  Cut::Item item;
   for (int64_t i = begin; i < end; ++i) {
-    const Cut::Item item = cut.ItemAt(i);
+    item = i == begin ? cut.ItemAt(i) : cut.After(item, i);
     FirstWeights::Place ahead;
     if (item.place >= item.places - kFetchingTiles) ahead = FindAhead(i, item);
     tile.next = nullptr;

@@ -54,9 +54,8 @@ Int8Rows::Int8Rows(const Int8Product& product, const int32_t* row_sums)
 
 void Int8Rows::Fill(int64_t first, int rows) {
   if (form_ == Form::kMatrix) {
-    for (int r = 0; r < rows; ++r) {
-      pixels_[r] = image_.codes + (first + r) * image_.channels;
-    }
+    const uint8_t* row = image_.codes + first * image_.channels;
+    for (int r = 0; r < rows; ++r, row += image_.channels) pixels_[r] = row;
   } else if (!PointAtRun(first, rows)) {
     FindCorners(first, rows);
     for (int r = 0; r < rows; ++r) {

@@ -66,10 +66,10 @@ OPTFARM_INLINE void Multiply(const Int8Tile& first, int64_t row, int64_t step,
 
 template <Packing kPacking>
 void RunTile(const Int8Tile& first, int64_t row, int64_t step,
-             const int8_t* next, const Int8Finish& finish) {
+             const int8_t* next) {
   Sums sums;
   Multiply(first, row, step, next, sums);
-  FinishAvx512<kPacking> end(finish);
+  FinishAvx512<kPacking> end(*first.finish, row);
 #pragma GCC unroll 4
   for (int r = 0; r < kRows; r += 2) {
     end.Two(Whole(sums[r][0]), Whole(sums[r][1]), Whole(sums[r + 1][0]),
@@ -80,11 +80,9 @@ void RunTile(const Int8Tile& first, int64_t row, int64_t step,
 // The last rows are made twice where tiles do not divide the strip.
 template <Packing kPacking>
 void Run(const Int8Tile& first, int64_t step, int64_t rows) {
-  Int8Finish finish = *first.finish;
   const int8_t* next = first.next != nullptr ? first.next : first.weights;
   for (int64_t row = 0;;) {
-    finish.out = first.finish->out + row * finish.stride;
-    RunTile<kPacking>(first, row, step, next, finish);
+    RunTile<kPacking>(first, row, step, next);
     next += first.all_taps() * first.next_step;
     const int64_t left = rows - row - kRows;
     if (left == 0) return;
