@@ -1,7 +1,5 @@
 #include "engine/runtime/fast/int8_layer.h"
 
-#include <algorithm>
-#include <cstring>
 #include <limits>
 #include <mutex>
 #include <utility>
@@ -9,161 +7,13 @@
 #include "base/status_macros.h"
 #include "engine/runtime/fast/int8_image.h"
 #include "engine/runtime/fast/int8_product.h"
+#include "engine/runtime/fast/int8_sinks.h"
 #include "engine/runtime/fast/int8_tile.h"
 #include "engine/runtime/fast/joined_part.h"
 #include "engine/runtime/kernels/quantized_inputs.h"
 
 namespace optfarm::runtime {
 namespace {
-
-// The one step that a tile is finished by; nothing when there are more.
-std::optional<Int8Finish> FinishOf(const std::vector<Int8Stage>& stages) {
-  if (stages.size() != 1 || stages[0].kind != Int8StageKind::kNarrow) {
-    return std::nullopt;
-  }
-  const Int8Stage& stage = stages[0];
-  Int8Finish finish;
-  finish.factors = stage.floats;
-  finish.is_small = stage.is_small;
-  finish.most = stage.summand;
-  finish.zero = stage.low;
-  finish.least = stage.low + static_cast<int32_t>(stage.factor);
-  if (finish.zero < 0 || finish.zero > 255 || finish.least < 0 ||
-      finish.most != static_cast<float>(255 - finish.zero)) {
-    return std::nullopt;
-  }
-  return finish;
-}
-
-// Where finished numbers go: rows x columns, which for codes may be part of
-// longer rows.
-class Output {
- public:
-  Output(int64_t columns, const Int8StageFunctions& functions, CodePlace codes)
-      : is_codes_(true),
-        columns_(columns),
-        stride_(codes.pixel_stride),
-        functions_(functions),
-        out_(codes.data) {}
-  Output(int64_t columns, const Int8StageFunctions& functions, Tensor* wide)
-      : is_codes_(false),
-        columns_(columns),
-        stride_(columns),
-        functions_(functions),
-        out_(static_cast<uint8_t*>(wide->raw())) {}
-
-  // Codes from this place on.
-  void Point(int64_t row, int64_t column, Int8Finish* finish) const {
-    finish->factors += column;
-    finish->columns = Existing(column);
-    finish->stride = stride_;
-    finish->out = out_ + row * stride_ + column;
-  }
-
-  void Store(const Int8Numbers& numbers, int64_t row) const {
-    const int count = Existing(numbers.channel);
-    const int64_t place = row * stride_ + numbers.channel;
-    if (is_codes_) {
-      functions_.store_codes(numbers, count, stride_, out_ + place);
-      return;
-    }
-    for (int r = 0; r < numbers.rows; ++r) {
-      std::memcpy(out_ + (place + r * stride_) * kWide,
-                  numbers.data + r * kInt8Columns,
-                  static_cast<size_t>(count) * kWide);
-    }
-  }
-
- private:
-  static constexpr int64_t kWide = sizeof(int32_t);
-
-  int Existing(int64_t column) const {
-    return static_cast<int>(std::min<int64_t>(kInt8Columns, columns_ - column));
-  }
-
-  bool is_codes_;
-  int64_t columns_;
-  // UNITS: elements from row to row.
-  int64_t stride_;
-  const Int8StageFunctions& functions_;
-  uint8_t* out_;
-};
-
-// Runs the stages on a tile as soon as it is multiplied.
-class StagesSink final : public Int8Sink {
- public:
-  StagesSink(const std::vector<Int8Stage>& stages,
-             const Int8StageFunctions& functions, const Output& output)
-      : stages_(stages),
-        functions_(functions),
-        output_(output),
-        finish_(FinishOf(stages)) {}
-
-  bool FindFinish(int64_t row, int64_t column,
-                  Int8Finish* finish) const override {
-    if (!finish_) return false;
-    *finish = *finish_;
-    output_.Point(row, column, finish);
-    return true;
-  }
-
-  void Take(const Int8Numbers& numbers, int64_t row) const override {
-    Int8Finish finish;
-    if (FindFinish(row, numbers.channel, &finish)) {
-      return functions_.finish(numbers, finish);
-    }
-    functions_.run(stages_.data(), static_cast<int>(stages_.size()), numbers);
-    output_.Store(numbers, row);
-  }
-
- private:
-  const std::vector<Int8Stage>& stages_;
-  const Int8StageFunctions& functions_;
-  const Output& output_;
-  std::optional<Int8Finish> finish_;
-};
-
-// Keeps all tiles until the ranges are known: tile behind tile, those of the
-// same rows together.
-class KeepingSink final : public Int8Sink {
- public:
-  KeepingSink(int64_t blocks, int32_t* numbers)
-      : blocks_(blocks), numbers_(numbers) {}
-
-  int32_t* PlaceOf(int64_t row, int rows, int64_t column,
-                   int32_t*) const override {
-    return numbers_ + row * blocks_ * kInt8Columns + column * rows;
-  }
-  void Take(const Int8Numbers&, int64_t) const override {}
-
-  // Hands on what was kept of rows in lines.
-  void Replay(int64_t rows, int64_t line, ThreadPool* pool,
-              const Int8Sink& sink) const {
-    const int64_t tile_rows = Int8TileRows(line);
-    const int64_t tiles = (line + tile_rows - 1) / tile_rows;
-    constexpr int64_t kNumbersPerRange = 16384;
-    const int64_t grain =
-        kNumbersPerRange / (tile_rows * blocks_ * kInt8Columns);
-    pool->ParallelFor(
-        rows / line * tiles, grain, [&](int64_t begin, int64_t end) {
-          for (int64_t i = begin; i < end; ++i) {
-            const int64_t in_line = i % tiles * tile_rows;
-            const int64_t row = i / tiles * line + in_line;
-            const int count =
-                static_cast<int>(std::min(tile_rows, line - in_line));
-            for (int64_t block = 0; block < blocks_; ++block) {
-              const int64_t column = block * kInt8Columns;
-              sink.Take({PlaceOf(row, count, column, nullptr), count, column},
-                        row);
-            }
-          }
-        });
-  }
-
- private:
-  int64_t blocks_;
-  int32_t* numbers_;
-};
 
 class Int8Layer final : public JoinableKernel,
                         public WeightReader,
@@ -198,7 +48,7 @@ class Int8Layer final : public JoinableKernel,
   }
   bool MayTakeFloats(Range range) const override {
     return plan_.is_lined && plan_.functions.strip != nullptr &&
-           HasReady(range) && FinishOf(ready_.stages).has_value();
+           HasReady(range) && FindInt8Finish(ready_.stages).has_value();
   }
   absl::StatusOr<bool> ComputeFloats(const FloatCodes& codes,
                                      KernelContext* context) const override;
@@ -228,8 +78,8 @@ class Int8Layer final : public JoinableKernel,
             .is_lined = plan_.is_lined,
             .next = &next()};
   }
-  absl::StatusOr<Output> AllocateResult(const Call& call,
-                                        KernelContext* context) const;
+  absl::StatusOr<Int8Output> AllocateResult(const Call& call,
+                                            KernelContext* context) const;
   void SetRange(Range range, KernelContext* context) const {
     if (plan_.chain.state() != Int8State::kFloat) {
       SetOutputRange(context, 1, range);
@@ -314,23 +164,24 @@ std::optional<Int8Layer::Call> Int8Layer::CallFor(const Tensor& image,
   return call;
 }
 
-absl::StatusOr<Output> Int8Layer::AllocateResult(const Call& call,
-                                                 KernelContext* context) const {
+absl::StatusOr<Int8Output> Int8Layer::AllocateResult(
+    const Call& call, KernelContext* context) const {
   const Int8StageFunctions& functions = *plan_.functions.stages;
   const int64_t columns = plan_.weights.columns();
   const Int8State state = plan_.chain.state();
   if (is_part()) {
     OPTFARM_ASSIGN_OR_RETURN(const CodePlace place,
                              AllocateCodes(call.shape, context));
-    return Output(columns, functions, place);
+    return Int8Output(columns, functions, place);
   }
   const DataType dtype = state == Int8State::kFloat   ? tensorflow::DT_FLOAT
                          : state == Int8State::kCodes ? tensorflow::DT_QUINT8
                                                       : tensorflow::DT_QINT32;
   OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
                            context->AllocateOutput(0, dtype, call.shape));
-  if (state != Int8State::kCodes) return Output(columns, functions, out);
-  return Output(columns, functions, CodePlace{out->data<uint8_t>(), columns});
+  if (state != Int8State::kCodes) return Int8Output(columns, functions, out);
+  return Int8Output(columns, functions,
+                    CodePlace{out->data<uint8_t>(), columns});
 }
 
 absl::Status Int8Layer::ComputeAtOnce(const Call& call,
@@ -360,8 +211,9 @@ absl::StatusOr<bool> Int8Layer::ComputeFloats(const FloatCodes& codes,
 
 absl::Status Int8Layer::ComputeBy(const Int8Stages& stages, const Call& call,
                                   KernelContext* context) const {
-  OPTFARM_ASSIGN_OR_RETURN(const Output output, AllocateResult(call, context));
-  const StagesSink sink(stages.stages, *plan_.functions.stages, output);
+  OPTFARM_ASSIGN_OR_RETURN(const Int8Output output,
+                           AllocateResult(call, context));
+  const Int8StagesSink sink(stages.stages, *plan_.functions.stages, output);
   Int8Product product = ProductOf(call);
   if (!stages.bias.empty()) product.bias = stages.bias.data();
   if (&stages == &ready_) {
@@ -382,7 +234,7 @@ absl::Status Int8Layer::ComputeInTwoPasses(const Call& call,
       Shape::FromDims({call.image.rows(), blocks * kInt8Columns}));
   OPTFARM_ASSIGN_OR_RETURN(Tensor numbers,
                            Tensor::Allocate(tensorflow::DT_INT32, all));
-  const KeepingSink kept(blocks, numbers.data<int32_t>());
+  const Int8KeepingSink kept(blocks, numbers.data<int32_t>());
   Int8Extremes extremes;
   Int8Product product = ProductOf(call);
   const Int8Wide wide = WideOf(plan_, call.range);
@@ -394,8 +246,9 @@ absl::Status Int8Layer::ComputeInTwoPasses(const Call& call,
                            *plan_.functions.stages, &stages)) {
     return RunSteps(steps_, context);
   }
-  OPTFARM_ASSIGN_OR_RETURN(const Output output, AllocateResult(call, context));
-  const StagesSink sink(stages.stages, *plan_.functions.stages, output);
+  OPTFARM_ASSIGN_OR_RETURN(const Int8Output output,
+                           AllocateResult(call, context));
+  const Int8StagesSink sink(stages.stages, *plan_.functions.stages, output);
   kept.Replay(call.image.rows(), product.line(), context->pool(), sink);
   SetRange(stages.range, context);
   return absl::OkStatus();
