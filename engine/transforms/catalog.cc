@@ -85,8 +85,10 @@ absl::StatusOr<const TransformDef*> FindTransform(absl::string_view name) {
     if (def.name == name) return &def;
     names.push_back(def.name);
   }
-  return absl::InvalidArgumentError(absl::StrCat(
-      "Transform '", name, "' not recognized", NearestNamesHint(name, names)));
+  const std::string hint = NearestNamesHint(name, names);
+  return absl::InvalidArgumentError(
+      absl::StrCat("Transform '", name, "' not recognized",
+                   hint.empty() ? "; optctl transforms lists them" : hint));
 }
 
 absl::Status CheckTransforms(absl::Span<const TransformStep> steps) {

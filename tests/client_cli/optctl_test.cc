@@ -146,6 +146,9 @@ TEST_F(OptctlTest, UnknownNamesAreAnsweredWithTheNearest) {
   EXPECT_THAT(output_, HasSubstr("'int8'"));
   EXPECT_EQ(Run({"transforms", "fold_constant"}), 2);
   EXPECT_THAT(output_, HasSubstr("'fold_constants'"));
+  EXPECT_EQ(Run({"transforms", "zzz"}), 2);
+  EXPECT_THAT(output_, HasSubstr("'zzz' not recognized; optctl transforms "
+                                 "lists them"));
   EXPECT_EQ(Run({"graph", "transform", "--in_graph=" + model_,
                  "--out_graph=" + folder_ + "/o.pb", "--outputs=a/y",
                  "--transforms=fold_constant"}),
