@@ -110,9 +110,14 @@ absl::Status PointDetails::AddOfSeries(int64_t series_id,
     rows.BindInt(2, point->result_id);
     int passed = 0;
     while (point != points.end() && passed < kRowsToPass) {
-      // Every point is a row, so that there are rows until the last point.
       if (!rows.Step()) return rows.status();
-      if (rows.Int(4) != point->result_id) {
+      const int64_t id = rows.Int(4);
+      if (id < point->result_id) {
+        // Its row has gone; the search goes on with the next point.
+        ++point;
+        break;
+      }
+      if (id > point->result_id) {
         ++passed;
         continue;
       }
