@@ -35,7 +35,7 @@ RowWriter::RowWriter(absl::Span<const std::string> columns, OutputFormat format)
     : columns_(columns.size()) {
   OPTFARM_CHECK(format != OutputFormat::kTable && !columns.empty());
   if (format == OutputFormat::kJson) {
-    text_ = "[";
+    text_.push_back('[');
     for (const std::string& column : columns) {
       openings_.push_back(absl::StrCat(openings_.empty() ? "  {" : ", ",
                                        JsonString(column), ": "));
