@@ -63,13 +63,12 @@ class Items {
   bool by_block_;
 };
 
-// Whether two lines' windows lie one line of the image apart, and leave room
-// for a row of the lower one.
+// Whether two lines' windows lie one line of the image apart. Blocks whose
+// tiles make no pairs (Int8DepthwiseTile::IsPaired) take one line after the
+// other.
 bool HasPairs(const Int8Product& product) {
-  const WindowAxis &y = product.image.window.y, &x = product.image.window.x;
-  return product.functions.depthwise_pairs && y.stride == 1 &&
-         y.dilation == 1 && y.size < kInt8Group && x.size == 3 &&
-         x.dilation == 1;
+  const WindowAxis& y = product.image.window.y;
+  return product.functions.depthwise_pairs && y.stride == 1 && y.dilation == 1;
 }
 
 // What one thread does.
