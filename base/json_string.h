@@ -12,6 +12,7 @@ namespace optfarm {
 // `text` with quotation marks around it and everything escaped that JSON wants
 // escaped; bytes that are not UTF-8 become U+FFFD.
 std::string JsonString(absl::string_view text);
+// The same, appended to `out`.
 void AppendJsonString(absl::string_view text, std::string& out);
 
 // `value` as a JSON number; null for what JSON cannot say (NaN, infinity).
