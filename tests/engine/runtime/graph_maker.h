@@ -87,6 +87,11 @@ class GraphMaker {
     *(*node->mutable_attr())["value"].mutable_tensor() = value.ToProto();
     return *this;
   }
+  // The constants NAME_min and NAME_max.
+  GraphMaker& ConstRange(const std::string& name, float min, float max) {
+    return Const(name + "_min", Tensor::Scalar(min))
+        .Const(name + "_max", Tensor::Scalar(max));
+  }
   // A binary or unary op of one type.
   GraphMaker& Math(const std::string& name, const std::string& op,
                    const std::vector<std::string>& inputs,

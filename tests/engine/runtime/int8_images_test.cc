@@ -42,7 +42,7 @@ class Int8ImageTest : public ::testing::TestWithParam<Net> {
   Int8ImageTest() {
     const Net& net = GetParam();
     graph_.Placeholder("x", DT_FLOAT);
-    AddRange("in", net.range);
+    graph_.ConstRange("in", net.range.min, net.range.max);
     graph_.Node("q", "QuantizeV2", {"x", "in_min", "in_max"})
         .Type("T", DT_QUINT8)
         .Text("mode", "MIN_FIRST");
@@ -53,9 +53,9 @@ class Int8ImageTest : public ::testing::TestWithParam<Net> {
       bytes[i] = static_cast<uint8_t>(random_());
     }
     graph_.Const("w", weights);
-    AddRange("w", {-0.4f, 0.8f});
+    graph_.ConstRange("w", -0.4f, 0.8f);
     graph_.Const("bias", Floats({net.filter.back()}, -3, 3));
-    AddRange("out", {0, 9});
+    graph_.ConstRange("out", 0, 9);
     graph_
         .Node("y", "QuantizedConv2DWithBiasAndReluAndRequantize",
               {"q", "w", "bias", "q:1", "q:2", "w_min", "w_max", "out_min",
@@ -73,10 +73,6 @@ class Int8ImageTest : public ::testing::TestWithParam<Net> {
     std::uniform_real_distribution<float> number(least, most);
     for (float& value : values.flat<float>()) value = number(random_);
     return values;
-  }
-  void AddRange(const std::string& name, Range range) {
-    graph_.Const(name + "_min", Tensor::Scalar(range.min));
-    graph_.Const(name + "_max", Tensor::Scalar(range.max));
   }
 
   // Runs node by node, and with this instruction set in so many steps.

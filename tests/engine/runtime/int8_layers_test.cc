@@ -43,7 +43,7 @@ class Int8LayerTest : public ::testing::TestWithParam<Layer> {
     graph_.Placeholder("x", DT_QUINT8).Placeholder("low", DT_FLOAT);
     graph_.Placeholder("high", DT_FLOAT);
     graph_.Const("w", Codes(layer.filter));
-    AddRange("w", layer.filter_range);
+    graph_.ConstRange("w", layer.filter_range.min, layer.filter_range.max);
     columns_ = layer.filter.back();
     const std::vector<std::string> inputs = {"x",    "w",     "low",
                                              "high", "w_min", "w_max"};
@@ -79,17 +79,13 @@ class Int8LayerTest : public ::testing::TestWithParam<Layer> {
     for (float& value : values.flat<float>()) value = number(random_);
     return values;
   }
-  void AddRange(const std::string& name, Range range) {
-    graph_.Const(name + "_min", Tensor::Scalar(range.min));
-    graph_.Const(name + "_max", Tensor::Scalar(range.max));
-  }
 
   // Requantizes `from` to a range of constants, or to the one found.
   std::string Requantize(const std::string& from, bool is_frozen, Range range) {
     const std::string name = from + "_8";
     std::string min = name + "_min", max = name + "_max";
     if (is_frozen) {
-      AddRange(name, range);
+      graph_.ConstRange(name, range.min, range.max);
     } else {
       graph_.Node(name + "_range", "RequantizationRange", Three(from))
           .Type("Tinput", DT_QINT32);
@@ -109,7 +105,7 @@ class Int8LayerTest : public ::testing::TestWithParam<Layer> {
                           Range range) {
     const std::string name = from + "_" + op;
     graph_.Const(name + "_with", Codes({columns_}));
-    AddRange(name + "_with", range);
+    graph_.ConstRange(name + "_with", range.min, range.max);
     graph_
         .Node(name, op,
               {from, name + "_with", from + ":1", from + ":2",
@@ -143,7 +139,7 @@ class Int8LayerTest : public ::testing::TestWithParam<Layer> {
   std::string Quantize(const std::string& from, bool is_frozen, Range range) {
     const std::string name = from + "_codes";
     if (is_frozen) {
-      AddRange(name, range);
+      graph_.ConstRange(name, range.min, range.max);
     } else {
       graph_.Const(name + "_list",
                    Tensor::FromValues<int32_t>(*Shape::FromDims({1}), {-1}));
@@ -391,13 +387,9 @@ TEST_P(Int8CodesTest, GiveTheBitsOfTheKernels) {
   std::mt19937 random(23);
   GraphMaker g;
   g.Placeholder("x", DT_FLOAT);
-  const auto add_range = [&](const std::string& name, float min, float max) {
-    g.Const(name + "_min", Tensor::Scalar(min));
-    g.Const(name + "_max", Tensor::Scalar(max));
-  };
   std::string min = "q_min", max = "q_max";
   if (p.is_frozen) {
-    add_range("q", -2.5f, 7.25f);
+    g.ConstRange("q", -2.5f, 7.25f);
   } else {
     const Shape one = *Shape::FromDims({1});
     g.Const("list", Tensor::FromValues<int32_t>(one, {-1}));
@@ -419,7 +411,7 @@ TEST_P(Int8CodesTest, GiveTheBitsOfTheKernels) {
         code = static_cast<uint8_t>(random());
       }
       g.Const(name + "_with", codes);
-      add_range(name, -0.7f, 1.9f);
+      g.ConstRange(name, -0.7f, 1.9f);
       g.Node(name, op,
              {last, name + "_with", last + ":1", last + ":2", name + "_min",
               name + "_max"})
