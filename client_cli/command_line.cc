@@ -9,7 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
-#include "client_cli/help_pages.h"
+#include "client_cli/command/help_pages.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
-#include "client_cli/command.h"
+#include "client_cli/command/command.h"
 
 namespace optfarm::client_cli {
 

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "client_cli/command.h"
+#include "client_cli/command/command.h"
 
 namespace optfarm::client_cli {
 

@@ -11,10 +11,10 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "client_cli/command/farm_client.h"
+#include "client_cli/command/original_tool.h"
 #include "client_cli/command_line.h"
 #include "client_cli/command_table.h"
-#include "client_cli/farm_client.h"
-#include "client_cli/original_tool.h"
 #include "client_cli/original_tool_table.h"
 
 namespace optfarm::client_cli {

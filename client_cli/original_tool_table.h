@@ -6,7 +6,7 @@
 
 #include <vector>
 
-#include "client_cli/original_tool.h"
+#include "client_cli/command/original_tool.h"
 
 namespace optfarm::client_cli {
 

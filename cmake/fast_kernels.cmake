@@ -1,20 +1,21 @@
-# Kernels of engine/runtime/fast, which are chosen when the program runs. A file
+# Kernels of engine/runtime/ukernels, which are chosen when the program runs. A file
 # whose name ends in an instruction set is compiled for it, on processors of its
-# family only. OPTFARM_FAST_KERNELS=OFF leaves the whole folder out.
+# family only. OPTFARM_FAST_KERNELS=OFF leaves them out, and with
+# them what drives them (operators, fusion).
 
 set(left_out_kernels)
 if(NOT OPTFARM_FAST_KERNELS)
-  set(left_out_kernels "/runtime/fast/")
+  set(left_out_kernels "/runtime/(ukernels|operators|fusion)/")
 elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
-  set(left_out_kernels "/runtime/fast/.*_neon(_dot)?\\.cc$")
+  set(left_out_kernels "/runtime/ukernels/.*_neon(_dot)?\\.cc$")
 elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
-  set(left_out_kernels "/runtime/fast/.*_(avx2|avx512|avx_vnni|vnni)\\.cc$")
+  set(left_out_kernels "/runtime/ukernels/.*_(avx2|avx512|avx_vnni|vnni)\\.cc$")
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
   set(left_out_kernels
-      "/runtime/fast/.*_(avx2|avx512|avx_vnni|vnni|neon_dot)\\.cc$")
+      "/runtime/ukernels/.*_(avx2|avx512|avx_vnni|vnni|neon_dot)\\.cc$")
 else()
   set(left_out_kernels
-      "/runtime/fast/.*_(avx2|avx512|avx_vnni|vnni|neon|neon_dot)\\.cc$")
+      "/runtime/ukernels/.*_(avx2|avx512|avx_vnni|vnni|neon|neon_dot)\\.cc$")
 endif()
 
 set(avx2 -mavx2 -mfma -mf16c)
@@ -40,11 +41,10 @@ function(optfarm_fast_kernels target)
   if(NOT OPTFARM_FAST_KERNELS)
     return()
   endif()
-  target_compile_definitions(${target} PUBLIC OPTFARM_FAST_KERNELS)
   get_target_property(sources ${target} SOURCES)
   foreach(set avx2 avx512 avx_vnni vnni neon neon_dot)
     set(of_set ${sources})
-    list(FILTER of_set INCLUDE REGEX "/runtime/fast/.*_${set}\\.cc$")
+    list(FILTER of_set INCLUDE REGEX "/runtime/ukernels/.*_${set}\\.cc$")
     if(set STREQUAL "vnni")
       list(FILTER of_set EXCLUDE REGEX "_avx_vnni\\.cc$")
     endif()

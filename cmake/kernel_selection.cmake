@@ -3,7 +3,7 @@
 # Builds runtime library TARGET with only the kernels and dtypes that FILE
 # names, as `optctl graph required-ops --list` writes it: an op a line
 # with the dtypes it works on, lines that begin with # are comments. No FILE: all
-# of them. engine/runtime/kernel_selection.h reads what is defined here.
+# of them. engine/runtime/core/kernel_selection.h reads what is defined here.
 
 function(optfarm_select_kernels target file)
   if(NOT file)

@@ -2,7 +2,7 @@
 #
 # Links with the names of TensorFlow's own tools to program TARGET, beside it in
 # the build and in the installation: optctl does as the name it is called by
-# says. client_cli/original_tool_table.cc has the same names, and a test that
+# says. client_cli/program/original_tool_table.cc has the same names, and a test that
 # both agree.
 
 set(OPTFARM_ORIGINAL_TOOLS

@@ -7,7 +7,7 @@
 # the engine's where nothing is said. A new .cc file needs no line anywhere.
 #
 # optfarm_tests(FOLDER LINK ...) makes one test program <folder>_test from
-# tests/FOLDER/*_test.cc and registers each of its tests with CTest.
+# tests/FOLDER/*_test.cc and its folders, and registers each of its tests with CTest.
 
 include(GoogleTest)
 
@@ -51,7 +51,7 @@ endfunction()
 function(optfarm_tests folder)
   cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
   string(REPLACE "/" "_" id ${folder})
-  file(GLOB sources CONFIGURE_DEPENDS
+  file(GLOB_RECURSE sources CONFIGURE_DEPENDS
        ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cc)
   if(NOT sources)
     return()

@@ -12,7 +12,7 @@ include(CMakePackageConfigHelpers)
 set(OPTFARM_RUNTIME_SOVERSION 1)
 # What lies in the archives; other programs of ours do without some of it.
 set(OPTFARM_RUNTIME_ROOMS optfarm_engine_api optfarm_engine_formats
-    optfarm_engine_runtime optfarm_engine_graph optfarm_engine_pictures
+    ${OPTFARM_RUNTIME_LAYERS} optfarm_engine_graph optfarm_engine_pictures
     optfarm_base optfarm_proto_tensorflow)
 
 add_library(optfarm_runtime SHARED $<TARGET_OBJECTS:optfarm_engine_api>)
@@ -35,6 +35,10 @@ endif()
 set(archive ${CMAKE_BINARY_DIR}/lib/liboptfarm_runtime.a)
 set(room_files)
 foreach(room ${OPTFARM_RUNTIME_ROOMS})
+  get_target_property(type ${room} TYPE)
+  if(type STREQUAL "INTERFACE_LIBRARY")
+    continue()
+  endif()
   list(APPEND room_files $<TARGET_FILE:${room}>)
 endforeach()
 add_custom_command(

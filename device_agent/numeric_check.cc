@@ -12,13 +12,13 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "device_agent/benchmark_plan.h"
-#include "engine/formats/loaded_graph.h"
+#include "engine/formats/tensorflow/loaded_graph.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/graph/verify.h"
-#include "engine/runtime/session.h"
-#include "engine/runtime/tensor.h"
+#include "engine/runtime/core/tensor.h"
+#include "engine/runtime/session/session.h"
 
 namespace optfarm::device_agent {
 namespace {

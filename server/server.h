@@ -14,11 +14,11 @@
 #include "base/clock.h"
 #include "http/request_reader.h"
 #include "rpc/channel.h"
-#include "server/project_limits.h"
-#include "server/retention.h"
-#include "server/scheduling_policy.h"
-#include "server/transfer_watch.h"
-#include "server/webhooks.h"
+#include "server/access/project_limits.h"
+#include "server/delivery/webhooks.h"
+#include "server/scheduling/scheduling_policy.h"
+#include "server/services/transfer_watch.h"
+#include "server/upkeep/retention.h"
 #include "storage/sqlite_metadata_store.h"
 
 namespace optfarm::server {

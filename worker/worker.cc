@@ -10,7 +10,7 @@
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "engine/optimize/optimize_job.h"
-#include "engine/optimize/recipes.h"
+#include "engine/optimize/recipes/recipes.h"
 #include "rpc/participant.h"
 #include "rpc/task_child.h"
 #include "worker/optimize_plan.h"

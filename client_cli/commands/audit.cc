@@ -5,9 +5,9 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
+#include "client_cli/command/farm_client.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/farm_client.h"
-#include "client_cli/proto_json.h"
+#include "client_cli/tables/proto_json.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -1,9 +1,9 @@
 // optctl cancel: ends a job.
 
 #include "base/status_macros.h"
+#include "client_cli/command/farm_client.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/farm_client.h"
-#include "client_cli/job_text.h"
+#include "client_cli/tables/job_text.h"
 
 namespace optfarm::client_cli {
 namespace {

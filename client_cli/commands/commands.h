@@ -3,8 +3,8 @@
 #ifndef OPTFARM_CLIENT_CLI_COMMANDS_COMMANDS_H_
 #define OPTFARM_CLIENT_CLI_COMMANDS_COMMANDS_H_
 
-#include "client_cli/command.h"
-#include "client_cli/original_tool.h"
+#include "client_cli/command/command.h"
+#include "client_cli/command/original_tool.h"
 
 namespace optfarm::client_cli {
 

@@ -5,12 +5,12 @@
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/status_macros.h"
-#include "client_cli/all_devices.h"
+#include "client_cli/command/all_devices.h"
+#include "client_cli/command/farm_client.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/farm_client.h"
-#include "client_cli/human_units.h"
-#include "client_cli/proto_json.h"
-#include "client_cli/results_table.h"
+#include "client_cli/tables/human_units.h"
+#include "client_cli/tables/proto_json.h"
+#include "client_cli/tables/results_table.h"
 
 namespace optfarm::client_cli {
 namespace {

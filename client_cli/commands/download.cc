@@ -8,10 +8,10 @@
 #include "absl/strings/str_join.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "client_cli/command/farm_client.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/farm_client.h"
-#include "client_cli/human_units.h"
-#include "client_cli/progress_line.h"
+#include "client_cli/jobs/progress_line.h"
+#include "client_cli/tables/human_units.h"
 
 namespace optfarm::client_cli {
 namespace {

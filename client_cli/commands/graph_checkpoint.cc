@@ -8,10 +8,10 @@
 #include "absl/strings/str_split.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
-#include "client_cli/array_text.h"
 #include "client_cli/commands/commands.h"
-#include "engine/formats/checkpoint.h"
-#include "engine/runtime/tensor.h"
+#include "client_cli/tables/array_text.h"
+#include "engine/formats/tensorflow/checkpoint.h"
+#include "engine/runtime/core/tensor.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -5,9 +5,9 @@
 
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/graph_difference.h"
-#include "client_cli/json_text.h"
-#include "engine/formats/graph_file.h"
+#include "client_cli/local/graph_difference.h"
+#include "client_cli/tables/json_text.h"
+#include "engine/formats/tensorflow/graph_file.h"
 
 namespace optfarm::client_cli {
 namespace {

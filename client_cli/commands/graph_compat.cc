@@ -5,9 +5,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/compatibility.h"
-#include "client_cli/json_text.h"
-#include "engine/formats/graph_file.h"
+#include "client_cli/local/compatibility.h"
+#include "client_cli/tables/json_text.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/infer_io.h"
 
 namespace optfarm::client_cli {

@@ -12,8 +12,8 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "engine/formats/encrypted_model.h"
-#include "engine/formats/graph_file.h"
+#include "engine/formats/tensorflow/encrypted_model.h"
+#include "engine/formats/tensorflow/graph_file.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -9,9 +9,9 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/constant_evaluator.h"
-#include "engine/formats/freeze.h"
-#include "engine/formats/graph_file.h"
+#include "client_cli/jobs/constant_evaluator.h"
+#include "engine/formats/tensorflow/freeze.h"
+#include "engine/formats/tensorflow/graph_file.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -6,8 +6,8 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/label_image.h"
-#include "engine/formats/loaded_graph.h"
+#include "client_cli/local/label_image.h"
+#include "engine/formats/tensorflow/loaded_graph.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -6,8 +6,8 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "engine/formats/graph_file.h"
-#include "engine/formats/memmapped_package.h"
+#include "engine/formats/tensorflow/graph_file.h"
+#include "engine/formats/tensorflow/memmapped_package.h"
 
 namespace optfarm::client_cli {
 namespace {

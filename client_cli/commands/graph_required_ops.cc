@@ -8,9 +8,9 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/json_text.h"
-#include "client_cli/required_kernels.h"
-#include "engine/formats/graph_file.h"
+#include "client_cli/local/required_kernels.h"
+#include "client_cli/tables/json_text.h"
+#include "engine/formats/tensorflow/graph_file.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -6,13 +6,13 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "engine/formats/loaded_graph.h"
-#include "engine/formats/npy.h"
+#include "engine/formats/samples/npy.h"
+#include "engine/formats/tensorflow/loaded_graph.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
-#include "engine/runtime/loaded_model.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/core/loaded_model.h"
+#include "engine/runtime/session/session.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/inference_flags.h"
-#include "client_cli/json_text.h"
-#include "engine/formats/graph_file.h"
+#include "client_cli/flags/inference_flags.h"
+#include "client_cli/tables/json_text.h"
+#include "engine/formats/tensorflow/graph_file.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -5,11 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/graph_bytes.h"
-#include "client_cli/graph_structure.h"
-#include "client_cli/graph_summary.h"
-#include "client_cli/json_text.h"
-#include "engine/formats/graph_file.h"
+#include "client_cli/local/graph_structure.h"
+#include "client_cli/tables/graph_bytes.h"
+#include "client_cli/tables/graph_summary.h"
+#include "client_cli/tables/json_text.h"
+#include "engine/formats/tensorflow/graph_file.h"
 
 namespace optfarm::client_cli {
 namespace {

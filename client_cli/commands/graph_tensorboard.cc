@@ -9,9 +9,9 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/json_text.h"
-#include "engine/formats/event_file.h"
-#include "engine/formats/graph_file.h"
+#include "client_cli/tables/json_text.h"
+#include "engine/formats/tensorflow/event_file.h"
+#include "engine/formats/tensorflow/graph_file.h"
 
 namespace optfarm::client_cli {
 namespace {

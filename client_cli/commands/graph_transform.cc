@@ -5,16 +5,16 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/human_units.h"
-#include "client_cli/transform_explanation.h"
-#include "engine/formats/checkpoint.h"
-#include "engine/formats/graph_file.h"
+#include "client_cli/tables/human_units.h"
+#include "client_cli/tables/transform_explanation.h"
+#include "engine/formats/tensorflow/checkpoint.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/optimize/report_writer.h"
-#include "engine/transforms/catalog.h"
-#include "engine/transforms/pipeline.h"
-#include "engine/transforms/transform_string.h"
+#include "engine/transforms/machinery/catalog.h"
+#include "engine/transforms/machinery/pipeline.h"
+#include "engine/transforms/machinery/transform_string.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -2,11 +2,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "client_cli/command/farm_client.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/farm_client.h"
-#include "client_cli/job_follow.h"
-#include "client_cli/job_text.h"
-#include "client_cli/proto_json.h"
+#include "client_cli/jobs/job_follow.h"
+#include "client_cli/tables/job_text.h"
+#include "client_cli/tables/proto_json.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -1,11 +1,11 @@
 // optctl recipes: the recipes that come with Optfarm.
 
-#include "engine/optimize/recipes.h"
+#include "engine/optimize/recipes/recipes.h"
 
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/proto_json.h"
+#include "client_cli/tables/proto_json.h"
 
 namespace optfarm::client_cli {
 namespace {

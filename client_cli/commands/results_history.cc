@@ -9,13 +9,13 @@
 #include "base/files.h"
 #include "base/number_text.h"
 #include "base/status_macros.h"
+#include "client_cli/command/farm_client.h"
+#include "client_cli/command/result_filter_flags.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/farm_client.h"
-#include "client_cli/human_units.h"
-#include "client_cli/proto_json.h"
-#include "client_cli/result_filter_flags.h"
-#include "client_cli/row_writer.h"
-#include "client_cli/trend_chart.h"
+#include "client_cli/tables/human_units.h"
+#include "client_cli/tables/proto_json.h"
+#include "client_cli/tables/row_writer.h"
+#include "client_cli/tables/trend_chart.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -3,11 +3,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "client_cli/command/farm_client.h"
+#include "client_cli/command/result_filter_flags.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/farm_client.h"
-#include "client_cli/human_units.h"
-#include "client_cli/proto_json.h"
-#include "client_cli/result_filter_flags.h"
+#include "client_cli/tables/human_units.h"
+#include "client_cli/tables/proto_json.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -3,8 +3,8 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "client_cli/command/farm_client.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/farm_client.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "engine/transforms/catalog.h"
+#include "engine/transforms/machinery/catalog.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -13,10 +13,10 @@
 #include "absl/status/statusor.h"
 #include "engine/api/c_api.h"
 #include "engine/graph/graph.h"
-#include "engine/runtime/loaded_model.h"
-#include "engine/runtime/session.h"
-#include "engine/runtime/tensor.h"
-#include "engine/runtime/thread_pool.h"
+#include "engine/runtime/core/loaded_model.h"
+#include "engine/runtime/core/tensor.h"
+#include "engine/runtime/core/thread_pool.h"
+#include "engine/runtime/session/session.h"
 
 namespace optfarm::api {
 

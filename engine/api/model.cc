@@ -11,8 +11,8 @@
 #include "engine/api/guard.h"
 #include "engine/api/handles.h"
 #include "engine/api/read_options.h"
-#include "engine/formats/encrypted_model.h"
-#include "engine/formats/loaded_graph.h"
+#include "engine/formats/tensorflow/encrypted_model.h"
+#include "engine/formats/tensorflow/loaded_graph.h"
 #include "engine/graph/verify.h"
 
 namespace optfarm::api {

@@ -13,14 +13,14 @@
 #include "absl/time/clock.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "engine/formats/loaded_graph.h"
-#include "engine/formats/npy.h"
-#include "engine/formats/wav.h"
+#include "engine/formats/samples/npy.h"
+#include "engine/formats/samples/wav.h"
+#include "engine/formats/tensorflow/loaded_graph.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/infer_io.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/graph/verify.h"
-#include "engine/runtime/loaded_model.h"
+#include "engine/runtime/core/loaded_model.h"
 
 namespace optfarm::benchmark {
 namespace {

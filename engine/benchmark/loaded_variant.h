@@ -12,9 +12,9 @@
 #include "absl/time/time.h"
 #include "engine/benchmark/benchmark.h"
 #include "engine/benchmark/flops.h"
-#include "engine/runtime/session.h"
-#include "engine/runtime/tensor.h"
-#include "engine/runtime/thread_pool.h"
+#include "engine/runtime/core/tensor.h"
+#include "engine/runtime/core/thread_pool.h"
+#include "engine/runtime/session/session.h"
 
 namespace optfarm::benchmark {
 

@@ -18,7 +18,7 @@
 #include "engine/benchmark/flops.h"
 #include "engine/benchmark/stat.h"
 #include "engine/benchmark/stat_summarizer.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/session/session.h"
 #include "optfarm/v1/measurement.pb.h"
 
 namespace optfarm::benchmark {

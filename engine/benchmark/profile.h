@@ -4,7 +4,7 @@
 #define OPTFARM_ENGINE_BENCHMARK_PROFILE_H_
 
 #include "absl/types/span.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/session/session.h"
 #include "optfarm/v1/measurement.pb.h"
 
 namespace optfarm::benchmark {

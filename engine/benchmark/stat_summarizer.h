@@ -13,7 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/string_view.h"
 #include "engine/benchmark/stat.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/session/session.h"
 
 namespace optfarm::benchmark {
 

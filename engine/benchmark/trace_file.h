@@ -9,7 +9,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/session/session.h"
 
 namespace optfarm::benchmark {
 

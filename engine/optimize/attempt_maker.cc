@@ -7,14 +7,14 @@
 #include "absl/strings/string_view.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "engine/formats/graph_file.h"
-#include "engine/optimize/adaptive_rounding.h"
-#include "engine/optimize/bias_correction.h"
-#include "engine/optimize/channel_equalization.h"
-#include "engine/optimize/recipe_steps.h"
-#include "engine/runtime/thread_pool.h"
-#include "engine/transforms/expanded_layers.h"
-#include "engine/transforms/idle_biases.h"
+#include "engine/formats/tensorflow/graph_file.h"
+#include "engine/optimize/recipes/recipe_steps.h"
+#include "engine/optimize/rounding/adaptive_rounding.h"
+#include "engine/optimize/rounding/bias_correction.h"
+#include "engine/optimize/rounding/channel_equalization.h"
+#include "engine/runtime/core/thread_pool.h"
+#include "engine/transforms/quantizing/expanded_layers.h"
+#include "engine/transforms/quantizing/idle_biases.h"
 
 namespace optfarm::optimize {
 namespace {

@@ -14,9 +14,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
-#include "engine/optimize/attempt.h"
-#include "engine/optimize/optimizer_input.h"
-#include "engine/transforms/transform_string.h"
+#include "engine/optimize/judging/attempt.h"
+#include "engine/optimize/judging/optimizer_input.h"
+#include "engine/transforms/machinery/transform_string.h"
 
 namespace optfarm::optimize {
 

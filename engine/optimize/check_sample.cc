@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/session/session.h"
 #include "optfarm/v1/work.pb.h"
 
 namespace optfarm::optimize {

@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "engine/graph/graph.h"
-#include "engine/optimize/optimizer_input.h"
+#include "engine/optimize/judging/optimizer_input.h"
 
 namespace optfarm::optimize {
 

@@ -10,11 +10,11 @@
 #include "absl/strings/strip.h"
 #include "base/digest.h"
 #include "base/status_macros.h"
-#include "engine/formats/graph_file.h"
-#include "engine/optimize/comparison.h"
-#include "engine/optimize/layer_histogram.h"
-#include "engine/optimize/layers.h"
-#include "engine/optimize/sensitivity.h"
+#include "engine/formats/tensorflow/graph_file.h"
+#include "engine/optimize/judging/sensitivity.h"
+#include "engine/optimize/layers/comparison.h"
+#include "engine/optimize/layers/layers.h"
+#include "engine/optimize/report/layer_histogram.h"
 
 namespace optfarm::optimize {
 namespace {

@@ -10,12 +10,12 @@
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "engine/formats/graph_file.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/attr.h"
-#include "engine/optimize/calibration.h"
-#include "engine/optimize/compressed_size.h"
-#include "engine/optimize/layer_chart.h"
-#include "engine/optimize/layer_histogram.h"
+#include "engine/optimize/calibration/calibration.h"
+#include "engine/optimize/report/compressed_size.h"
+#include "engine/optimize/report/layer_chart.h"
+#include "engine/optimize/report/layer_histogram.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace optfarm::optimize {

@@ -9,7 +9,7 @@
 #include "absl/types/span.h"
 #include "engine/graph/infer_io.h"
 #include "engine/optimize/optimizer.h"
-#include "engine/optimize/sample_reader.h"
+#include "engine/optimize/samples/sample_reader.h"
 #include "optfarm/v1/report.pb.h"
 
 namespace optfarm::optimize {

@@ -7,8 +7,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "engine/optimize/dataset.h"
-#include "engine/optimize/labels.h"
+#include "engine/optimize/samples/dataset.h"
+#include "engine/optimize/samples/labels.h"
 
 namespace optfarm::bench {
 namespace {

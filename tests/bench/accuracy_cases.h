@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "engine/optimize/model_tensor.h"
-#include "engine/runtime/tensor.h"
+#include "engine/optimize/samples/model_tensor.h"
+#include "engine/runtime/core/tensor.h"
 #include "optfarm/v1/recipes.pb.h"
 
 namespace optfarm::bench {

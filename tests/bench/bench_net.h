@@ -10,9 +10,9 @@
 #include "absl/status/statusor.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
-#include "engine/runtime/session.h"
-#include "engine/runtime/tensor.h"
-#include "engine/runtime/thread_pool.h"
+#include "engine/runtime/core/tensor.h"
+#include "engine/runtime/core/thread_pool.h"
+#include "engine/runtime/session/session.h"
 
 namespace optfarm::bench {
 

@@ -19,7 +19,7 @@
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "engine/benchmark/statistics.h"
-#include "engine/formats/graph_file.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "tests/bench/full_size_models.h"
 
 namespace optfarm::bench {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/runtime/thread_pool.h"
+#include "engine/runtime/core/thread_pool.h"
 #include "tests/bench/bench_net.h"
 #include "tests/bench/pinned_rounds.h"
 #include "tests/bench/rounds.h"

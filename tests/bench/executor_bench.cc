@@ -24,8 +24,8 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/partial_shape.h"
 #include "engine/graph/tensor_name.h"
-#include "engine/runtime/loaded_model.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/core/loaded_model.h"
+#include "engine/runtime/session/session.h"
 #include "tests/bench/full_size_models.h"
 
 namespace optfarm {

@@ -9,10 +9,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
-#include "engine/runtime/session.h"
-#include "engine/transforms/constant_nodes.h"
-#include "engine/transforms/freeze_ranges.h"
-#include "engine/transforms/range_log.h"
+#include "engine/runtime/session/session.h"
+#include "engine/transforms/freezing/freeze_ranges.h"
+#include "engine/transforms/freezing/range_log.h"
+#include "engine/transforms/nodes/constant_nodes.h"
 
 namespace optfarm::bench {
 namespace {

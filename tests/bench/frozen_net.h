@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
-#include "engine/runtime/tensor.h"
+#include "engine/runtime/core/tensor.h"
 
 namespace optfarm::bench {
 

@@ -29,8 +29,8 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "engine/api/runtime.h"
-#include "engine/formats/graph_file.h"
-#include "engine/formats/memmapped_package.h"
+#include "engine/formats/tensorflow/graph_file.h"
+#include "engine/formats/tensorflow/memmapped_package.h"
 #include "tests/bench/full_size_models.h"
 
 namespace optfarm::bench {

@@ -9,7 +9,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "engine/runtime/thread_pool.h"
+#include "engine/runtime/core/thread_pool.h"
 #include "tests/bench/quiet_cpus.h"
 #include "tests/bench/rounds.h"
 

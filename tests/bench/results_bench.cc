@@ -24,7 +24,7 @@
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/status_macros.h"
-#include "server/regression_rule.h"
+#include "server/services/regression_rule.h"
 #include "storage/sqlite_analyst.h"
 #include "storage/sqlite_metadata_store.h"
 

@@ -1,4 +1,4 @@
-#include "client_cli/array_text.h"
+#include "client_cli/tables/array_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // What counts as missing for a target, and which remedy is named.
 
-#include "client_cli/compatibility.h"
+#include "client_cli/local/compatibility.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

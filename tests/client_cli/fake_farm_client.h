@@ -13,8 +13,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/files.h"
-#include "client_cli/exit_code.h"
-#include "client_cli/farm_client.h"
+#include "client_cli/command/farm_client.h"
+#include "client_cli/flags/exit_code.h"
 
 namespace optfarm::client_cli {
 

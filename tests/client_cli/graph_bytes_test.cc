@@ -1,4 +1,4 @@
-#include "client_cli/graph_bytes.h"
+#include "client_cli/tables/graph_bytes.h"
 
 #include <gtest/gtest.h>
 

@@ -1,6 +1,6 @@
 // What compare_graphs counts as a difference, and what not.
 
-#include "client_cli/graph_difference.h"
+#include "client_cli/local/graph_difference.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>

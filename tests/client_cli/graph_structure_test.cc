@@ -1,6 +1,6 @@
 // The lines of `optctl graph summarize --print_structure`.
 
-#include "client_cli/graph_structure.h"
+#include "client_cli/local/graph_structure.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>

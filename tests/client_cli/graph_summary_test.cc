@@ -1,6 +1,6 @@
 // The text of `optctl graph summarize`, line by line.
 
-#include "client_cli/graph_summary.h"
+#include "client_cli/tables/graph_summary.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>

@@ -6,7 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "engine/formats/graph_file.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "tests/client_cli/tool_test.h"
 #include "tests/support/status_matchers.h"
 

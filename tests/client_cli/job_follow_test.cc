@@ -1,6 +1,6 @@
 // Following a job over a connection that breaks, on a fake clock.
 
-#include "client_cli/job_follow.h"
+#include "client_cli/jobs/job_follow.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "client_cli/layer_flags.h"
-#include "client_cli/speed_gates.h"
+#include "client_cli/flags/layer_flags.h"
+#include "client_cli/jobs/speed_gates.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::client_cli {

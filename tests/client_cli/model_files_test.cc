@@ -6,10 +6,10 @@
 #include <cstring>
 #include <map>
 
-#include "engine/formats/crc32c.h"
-#include "engine/formats/file_kind.h"
-#include "engine/formats/graph_file.h"
-#include "engine/formats/npy.h"
+#include "engine/formats/files/crc32c.h"
+#include "engine/formats/samples/npy.h"
+#include "engine/formats/tensorflow/file_kind.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "google/protobuf/text_format.h"
 #include "tensorflow/core/protobuf/saved_model.pb.h"
 #include "tensorflow/core/protobuf/tensor_bundle.pb.h"

@@ -1,7 +1,7 @@
 // TensorFlow's tools by their own names: how they are found, how their flags
 // are read, what they end with, and that the build made all the links.
 
-#include "client_cli/original_tool.h"
+#include "client_cli/command/original_tool.h"
 
 #include <gmock/gmock.h>
 

@@ -5,11 +5,11 @@
 #include <sstream>
 
 #include "base/clock.h"
-#include "client_cli/command.h"
-#include "client_cli/job_outcome.h"
-#include "client_cli/job_progress.h"
-#include "client_cli/noise_text.h"
-#include "client_cli/progress_line.h"
+#include "client_cli/command/command.h"
+#include "client_cli/jobs/job_outcome.h"
+#include "client_cli/jobs/job_progress.h"
+#include "client_cli/jobs/progress_line.h"
+#include "client_cli/tables/noise_text.h"
 #include "optfarm/v1/measurement.pb.h"
 
 namespace optfarm::client_cli {

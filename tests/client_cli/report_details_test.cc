@@ -1,4 +1,4 @@
-#include "client_cli/report_details.h"
+#include "client_cli/tables/report_details.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

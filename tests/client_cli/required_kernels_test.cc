@@ -1,13 +1,13 @@
 // The two lists of kernels that a graph needs: TensorFlow's header and our
 // file.
 
-#include "client_cli/required_kernels.h"
+#include "client_cli/local/required_kernels.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include "engine/formats/graph_file.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"

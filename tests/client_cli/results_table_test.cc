@@ -1,6 +1,6 @@
 // The table a job ends with, as golden text.
 
-#include "client_cli/results_table.h"
+#include "client_cli/tables/results_table.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,13 +1,13 @@
 // Golden texts of the three forms of a table, and of the units in it.
 
-#include "client_cli/table.h"
+#include "client_cli/tables/table.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 #include <sstream>
 
-#include "client_cli/human_units.h"
+#include "client_cli/tables/human_units.h"
 
 namespace optfarm::client_cli {
 namespace {

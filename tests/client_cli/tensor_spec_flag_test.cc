@@ -1,4 +1,4 @@
-#include "client_cli/tensor_spec_flag.h"
+#include "client_cli/flags/tensor_spec_flag.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

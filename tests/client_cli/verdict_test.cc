@@ -1,6 +1,6 @@
 // The verdict as a table of situations.
 
-#include "client_cli/verdict.h"
+#include "client_cli/tables/verdict.h"
 
 #include <gtest/gtest.h>
 

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "engine/runtime/tensor.h"
+#include "engine/runtime/core/tensor.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 

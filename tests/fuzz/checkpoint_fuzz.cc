@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "engine/formats/byte_reader.h"
-#include "engine/formats/checkpoint_v1.h"
-#include "engine/formats/tensor_bundle.h"
+#include "engine/formats/files/byte_reader.h"
+#include "engine/formats/tensorflow/checkpoint_v1.h"
+#include "engine/formats/tensorflow/tensor_bundle.h"
 #include "tests/fuzz/table_maker.h"
 
 namespace {

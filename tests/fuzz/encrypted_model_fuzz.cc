@@ -7,7 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "base/check.h"
-#include "engine/formats/encrypted_model.h"
+#include "engine/formats/tensorflow/encrypted_model.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace formats = optfarm::formats;

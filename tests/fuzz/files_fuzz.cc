@@ -6,10 +6,10 @@
 #include <string>
 
 #include "absl/strings/string_view.h"
-#include "engine/formats/image.h"
-#include "engine/formats/npy.h"
-#include "engine/formats/tfrecord.h"
-#include "engine/formats/wav.h"
+#include "engine/formats/files/tfrecord.h"
+#include "engine/formats/samples/image.h"
+#include "engine/formats/samples/npy.h"
+#include "engine/formats/samples/wav.h"
 
 namespace {
 

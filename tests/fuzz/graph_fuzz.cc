@@ -7,12 +7,12 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "engine/formats/graph_file.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/infer_io.h"
 #include "engine/graph/shape_inference.h"
 #include "engine/graph/verify.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/session/session.h"
 
 namespace {
 

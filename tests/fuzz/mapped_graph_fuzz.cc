@@ -15,12 +15,12 @@
 #include "base/check.h"
 #include "base/files.h"
 #include "base/mapped_file.h"
-#include "engine/formats/graph_file.h"
-#include "engine/formats/loaded_graph.h"
-#include "engine/formats/mapped_graph.h"
+#include "engine/formats/tensorflow/graph_file.h"
+#include "engine/formats/tensorflow/loaded_graph.h"
+#include "engine/formats/tensorflow/mapped_graph.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/session/session.h"
 
 namespace optfarm {
 namespace {

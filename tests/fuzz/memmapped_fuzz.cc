@@ -5,7 +5,7 @@
 
 #include "absl/strings/string_view.h"
 #include "base/check.h"
-#include "engine/formats/memmapped_package.h"
+#include "engine/formats/tensorflow/memmapped_package.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace formats = optfarm::formats;

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/string_view.h"
-#include "engine/formats/freeze.h"
-#include "engine/formats/saved_model.h"
+#include "engine/formats/tensorflow/freeze.h"
+#include "engine/formats/tensorflow/saved_model.h"
 
 namespace {
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/check.h"
-#include "engine/formats/table_file.h"
+#include "engine/formats/tensorflow/table_file.h"
 #include "tests/fuzz/table_maker.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -8,7 +8,7 @@
 #include <map>
 #include <string>
 
-#include "engine/formats/crc32c.h"
+#include "engine/formats/files/crc32c.h"
 
 namespace optfarm::testing {
 

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "engine/formats/tfrecord.h"
+#include "engine/formats/files/tfrecord.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   namespace formats = optfarm::formats;

@@ -8,10 +8,10 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "engine/formats/graph_file.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
-#include "engine/transforms/pipeline.h"
-#include "engine/transforms/transform_string.h"
+#include "engine/transforms/machinery/pipeline.h"
+#include "engine/transforms/machinery/transform_string.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace optfarm;

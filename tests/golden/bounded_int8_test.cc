@@ -17,13 +17,13 @@
 
 #include "absl/strings/strip.h"
 #include "base/files.h"
-#include "engine/formats/graph_file.h"
-#include "engine/formats/npy.h"
+#include "engine/formats/samples/npy.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
 #include "engine/optimize/optimize_job.h"
-#include "engine/optimize/recipes.h"
-#include "engine/runtime/tensor.h"
-#include "engine/transforms/constant_nodes.h"
+#include "engine/optimize/recipes/recipes.h"
+#include "engine/runtime/core/tensor.h"
+#include "engine/transforms/nodes/constant_nodes.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 

@@ -12,7 +12,7 @@
 
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
-#include "engine/runtime/tensor.h"
+#include "engine/runtime/core/tensor.h"
 
 namespace optfarm::testing {
 

@@ -15,8 +15,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/graph/tensor_name.h"
-#include "engine/runtime/loaded_model.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/core/loaded_model.h"
+#include "engine/runtime/session/session.h"
 #include "tests/golden/double_precision.h"
 #include "tests/golden/golden_case.h"
 #include "tests/support/status_matchers.h"

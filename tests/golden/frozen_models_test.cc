@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "engine/formats/freeze.h"
-#include "engine/formats/graph_file.h"
+#include "engine/formats/tensorflow/freeze.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/verify.h"
-#include "engine/runtime/tensor.h"
+#include "engine/runtime/core/tensor.h"
 #include "tests/golden/run_once.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"

@@ -13,12 +13,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
-#include "engine/formats/graph_file.h"
-#include "engine/formats/npy.h"
+#include "engine/formats/samples/npy.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
-#include "engine/runtime/tensor.h"
-#include "engine/transforms/transform_string.h"
+#include "engine/runtime/core/tensor.h"
+#include "engine/transforms/machinery/transform_string.h"
 #include "tests/support/test_data.h"
 
 namespace optfarm::testing {

@@ -23,7 +23,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/graph/op_defs.h"
 #include "engine/graph/tensor_name.h"
-#include "engine/runtime/tensor.h"
+#include "engine/runtime/core/tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::testing {

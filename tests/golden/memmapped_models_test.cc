@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/files.h"
-#include "engine/formats/graph_file.h"
-#include "engine/formats/loaded_graph.h"
-#include "engine/formats/memmapped_package.h"
+#include "engine/formats/tensorflow/graph_file.h"
+#include "engine/formats/tensorflow/loaded_graph.h"
+#include "engine/formats/tensorflow/memmapped_package.h"
 #include "tests/golden/run_once.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"

@@ -18,9 +18,10 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
-#include "engine/runtime/half.h"
-#include "engine/runtime/kernel.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/core/half.h"
+#include "engine/runtime/core/kernel.h"
+#include "engine/runtime/reference/catalog.h"
+#include "engine/runtime/session/session.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 

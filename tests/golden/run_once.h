@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/infer_io.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/session/session.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::testing {

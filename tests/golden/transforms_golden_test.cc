@@ -13,9 +13,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/graph/graph.h"
-#include "engine/runtime/session.h"
-#include "engine/transforms/pipeline.h"
-#include "engine/transforms/transform_string.h"
+#include "engine/runtime/session/session.h"
+#include "engine/transforms/machinery/pipeline.h"
+#include "engine/transforms/machinery/transform_string.h"
 #include "tests/golden/golden_case.h"
 #include "tests/golden/graph_comparison.h"
 #include "tests/support/status_matchers.h"

@@ -9,7 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/optimize/optimize_job.h"
-#include "engine/optimize/recipes.h"
+#include "engine/optimize/recipes/recipes.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 

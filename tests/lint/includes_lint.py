@@ -49,23 +49,27 @@ def read_table(tree):
         allowed = re.sub(r'\([^)]*\)', '', row.group(2)).split()
         for room in row.group(1).replace(',', ' ').split():
             table[room] = set() if 'nothing' in allowed else set(allowed)
-    engine = {room for room in table if room.startswith('engine/')}
-    for allowed in table.values():
-        if 'engine/*' in allowed:
-            allowed.remove('engine/*')
-            allowed |= engine
+    for room, allowed in table.items():
+        # A name stands for a room and for those within it; 'engine/*' for all
+        # of a folder's. A room includes those within it in any case.
+        names = {name.removesuffix('/*') for name in allowed}
+        prefixes = tuple(name + '/' for name in names | {room})
+        allowed |= {other for other in table if other.startswith(prefixes)}
+        groups = {name for name in allowed if name not in table and
+                  any(other.startswith(name.removesuffix('*').removesuffix('/')
+                                       + '/') for other in table)}
+        allowed -= groups | {room}
     return table
 
 
 def room_of(path, table):
-    """The room that a path or an include belongs to; None outside the rooms."""
+    """The room that a path or an include belongs to, the innermost of several;
+    None outside the rooms."""
     text = str(path)
     if text.startswith(('tensorflow/', 'optfarm/v1/')):
         return 'proto'
-    for room in table:
-        if text.startswith(room + '/'):
-            return room
-    return None
+    rooms = [room for room in table if text.startswith(room + '/')]
+    return max(rooms, key=len, default=None)
 
 
 def inside(path, folders):
@@ -103,10 +107,15 @@ def check_third_party(tree, path, number, target):
 
 def check_table(tree, table):
     """The table has every room that is built, and no cycle."""
-    built = re.findall(r'^optfarm_room\(([^\s)]+)', tree.read('CMakeLists.txt'),
-                       re.MULTILINE)
+    cmake = tree.read('CMakeLists.txt')
+    built = re.findall(r'^\s*optfarm_room\(([^\s)$]+)', cmake, re.MULTILINE)
+    built = [room for room in built if room != 'engine/runtime/']
+    built += [f'engine/runtime/{layer}' for layer in
+              re.findall(r'^optfarm_runtime_layer\(([^\s)]+)', cmake,
+                         re.MULTILINE)]
     for room in built:
-        if room not in table:
+        if room not in table and not any(name.startswith(room + '/')
+                                         for name in table):
             tree.problem('docs/architecture.md',
                          f'room {room} is not in the include table')
     for room, allowed in table.items():
@@ -117,6 +126,13 @@ def check_table(tree, table):
             elif room in table[other]:
                 tree.problem('docs/architecture.md',
                              f'{room} and {other} may include each other')
+    for path in tree.files('.h', '.cc'):
+        # A crowded room has rooms within it, and each of them a line.
+        text = path.parent.as_posix()
+        outer = [room for room in table if text.startswith(room + '/')
+                 and any(other.startswith(room + '/') for other in table)]
+        if outer and room_of(path, table) == max(outer, key=len):
+            tree.problem(path, f'{text} has no line in the include table')
 
 
 def main():

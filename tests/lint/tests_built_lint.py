@@ -13,7 +13,8 @@ TEST_MACRO = re.compile(
 
 
 def built_folders(tree):
-    """Folders below tests/ whose *_test.cc become programs."""
+    """Folders below tests/ whose *_test.cc, with those of their folders, become
+    programs."""
     text = re.sub(r'#.*', '', tree.read('tests/CMakeLists.txt'))
     folders = set(re.findall(r'optfarm_tests\(\s*([^\s)]+)', text))
     for loop in re.findall(r'foreach\(\s*room\s([^)]*)\)', text):
@@ -29,7 +30,8 @@ def main():
             continue
         if path.parts[0] != 'tests':
             tree.problem(path, 'tests live below tests/')
-        elif path.parent.relative_to('tests').as_posix() not in folders:
+        elif not {folder.as_posix() for folder in
+                  path.relative_to('tests').parents} & folders:
             tree.problem(path, 'its folder is not built; '
                          'name it in tests/CMakeLists.txt')
         elif not TEST_MACRO.search(tree.read(path)):

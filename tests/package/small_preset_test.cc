@@ -72,26 +72,28 @@ TEST_F(SmallPresetTest, CompilesChosenKernelsAlone) {
       << output_;
   EXPECT_THAT(output_, HasSubstr("Runtime with 2 kernels for float"));
   const std::string kernels = SymbolsOf(
-      "optfarm_engine_runtime.dir/engine/runtime/kernels/activation.cc.o");
+      "optfarm_engine_runtime_reference.dir/engine/runtime/reference/math/"
+      "activation.cc.o");
   EXPECT_THAT(kernels, HasSubstr("ReluOp"));
   EXPECT_THAT(kernels, Not(HasSubstr("Relu6Op")));
   EXPECT_THAT(kernels, Not(HasSubstr("BiasAdd")));
   // None of a family's.
   const std::string joining = SymbolsOf(
-      "optfarm_engine_runtime.dir/engine/runtime/kernels/concat.cc.o");
+      "optfarm_engine_runtime_reference.dir/engine/runtime/reference/arrays/"
+      "concat.cc.o");
   EXPECT_THAT(joining, HasSubstr("AddConcatKernels"));
   EXPECT_THAT(joining, Not(HasSubstr("Interleave")));
 }
 
 TEST_F(SmallPresetTest, ReadsNoTextAndHasNoFastKernels) {
   ASSERT_TRUE(Configure("Relu float\n")) << output_;
-  EXPECT_THAT(
-      SymbolsOf("optfarm_engine_formats.dir/engine/formats/graph_text.cc.o"),
-      Not(HasSubstr("TextFormat")));
+  EXPECT_THAT(SymbolsOf("optfarm_engine_formats.dir/engine/formats/tensorflow/"
+                        "graph_text.cc.o"),
+              Not(HasSubstr("TextFormat")));
   EXPECT_THAT(SymbolsOf("optfarm_engine_api.dir/engine/api/session.cc.o"),
               HasSubstr("optfarm_session"));
   EXPECT_TRUE(Run({"ninja", "-C", Path("build"), "-t", "targets", "all"}));
-  EXPECT_THAT(output_, Not(HasSubstr("runtime/fast/int8")));
+  EXPECT_THAT(output_, Not(HasSubstr("runtime/ukernels/int8")));
 }
 
 TEST_F(SmallPresetTest, SaysWhatIsWrongWithTheListOfKernels) {

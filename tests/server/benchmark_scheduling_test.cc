@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/job_view.h"
+#include "server/delivery/job_view.h"
 #include "tests/server/scheduler_fixture.h"
 
 namespace optfarm::server {

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/device_view.h"
+#include "server/scheduling/device_view.h"
 #include "tests/server/scheduler_fixture.h"
 
 namespace optfarm::server {

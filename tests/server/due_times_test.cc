@@ -1,4 +1,4 @@
-#include "server/due_times.h"
+#include "server/scheduling/due_times.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

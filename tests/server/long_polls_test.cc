@@ -1,4 +1,4 @@
-#include "server/long_polls.h"
+#include "server/scheduling/long_polls.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
 // The numbers that the server tells Prometheus.
 
-#include "server/metrics.h"
+#include "server/upkeep/metrics.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

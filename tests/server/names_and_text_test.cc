@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "server/log_text.h"
-#include "server/names.h"
+#include "server/conventions/log_text.h"
+#include "server/conventions/names.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::server {

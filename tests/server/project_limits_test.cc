@@ -1,4 +1,4 @@
-#include "server/project_limits.h"
+#include "server/access/project_limits.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

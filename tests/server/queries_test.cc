@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "server/list_query.h"
-#include "server/result_comparison.h"
+#include "server/services/list_query.h"
+#include "server/services/result_comparison.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::server {

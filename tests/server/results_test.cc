@@ -12,9 +12,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "optfarm/v1/store.grpc.pb.h"
-#include "server/interval.h"
-#include "server/regression_rule.h"
-#include "server/retention.h"
+#include "server/services/interval.h"
+#include "server/services/regression_rule.h"
+#include "server/upkeep/retention.h"
 #include "storage/sqlite_metadata_store.h"
 #include "tests/server/server_fixture.h"
 

@@ -1,6 +1,6 @@
 // The life of jobs and tasks: leases, attempts, retries, deadlines, restarts.
 
-#include "server/scheduler.h"
+#include "server/scheduling/scheduler.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

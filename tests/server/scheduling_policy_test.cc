@@ -1,6 +1,6 @@
 // The state machines and the arithmetic of waiting, as tables.
 
-#include "server/scheduling_policy.h"
+#include "server/scheduling/scheduling_policy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

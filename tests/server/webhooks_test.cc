@@ -1,7 +1,7 @@
 // Webhooks: told once when a job ends, signed, tried again, and to nobody that
 // the operator did not allow.
 
-#include "server/webhooks.h"
+#include "server/delivery/webhooks.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -12,8 +12,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "engine/formats/encrypted_model.h"
-#include "engine/formats/memmapped_package.h"
+#include "engine/formats/tensorflow/encrypted_model.h"
+#include "engine/formats/tensorflow/memmapped_package.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 

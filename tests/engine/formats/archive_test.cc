@@ -1,4 +1,4 @@
-#include "engine/formats/archive.h"
+#include "engine/formats/files/archive.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "engine/formats/file_kind.h"
+#include "engine/formats/tensorflow/file_kind.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 

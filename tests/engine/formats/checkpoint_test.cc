@@ -1,4 +1,4 @@
-#include "engine/formats/checkpoint.h"
+#include "engine/formats/tensorflow/checkpoint.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/files.h"
-#include "engine/formats/checkpoint_v1.h"
-#include "engine/formats/tensor_bundle.h"
+#include "engine/formats/tensorflow/checkpoint_v1.h"
+#include "engine/formats/tensorflow/tensor_bundle.h"
 #include "tests/engine/formats/checkpoint_writer.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"

@@ -1,4 +1,4 @@
-#include "engine/formats/dot.h"
+#include "engine/formats/tensorflow/dot.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/formats/encrypted_model.h"
+#include "engine/formats/tensorflow/encrypted_model.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <string>
 
 #include "base/files.h"
-#include "engine/formats/graph_file.h"
-#include "engine/formats/loaded_graph.h"
-#include "engine/formats/memmapped_package.h"
+#include "engine/formats/tensorflow/graph_file.h"
+#include "engine/formats/tensorflow/loaded_graph.h"
+#include "engine/formats/tensorflow/memmapped_package.h"
 #include "tests/support/graph_builder.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"

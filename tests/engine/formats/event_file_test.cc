@@ -1,13 +1,13 @@
 // Event files: framing, checksums, and the names of an imported graph.
 
-#include "engine/formats/event_file.h"
+#include "engine/formats/tensorflow/event_file.h"
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "engine/formats/crc32c.h"
+#include "engine/formats/files/crc32c.h"
 #include "tensorflow/core/util/event.pb.h"
 #include "tests/support/status_matchers.h"
 

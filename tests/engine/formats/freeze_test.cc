@@ -1,4 +1,4 @@
-#include "engine/formats/freeze.h"
+#include "engine/formats/tensorflow/freeze.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "base/files.h"
-#include "engine/formats/graph_file.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "tests/engine/formats/checkpoint_writer.h"
 #include "tests/support/graph_builder.h"
 #include "tests/support/status_matchers.h"

@@ -1,4 +1,4 @@
-#include "engine/formats/graph_file.h"
+#include "engine/formats/tensorflow/graph_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

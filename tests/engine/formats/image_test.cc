@@ -1,4 +1,4 @@
-#include "engine/formats/image.h"
+#include "engine/formats/samples/image.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

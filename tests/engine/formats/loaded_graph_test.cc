@@ -1,4 +1,4 @@
-#include "engine/formats/loaded_graph.h"
+#include "engine/formats/tensorflow/loaded_graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "engine/formats/npy.h"
+#include "engine/formats/samples/npy.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "engine/formats/table_file.h"
+#include "engine/formats/tensorflow/table_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,8 +10,8 @@
 #include <string>
 
 #include "absl/strings/str_format.h"
-#include "engine/formats/byte_reader.h"
-#include "engine/formats/crc32c.h"
+#include "engine/formats/files/byte_reader.h"
+#include "engine/formats/files/crc32c.h"
 #include "tests/engine/formats/checkpoint_writer.h"
 #include "tests/support/status_matchers.h"
 

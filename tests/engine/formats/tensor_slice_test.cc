@@ -1,4 +1,4 @@
-#include "engine/formats/tensor_slice.h"
+#include "engine/formats/tensorflow/tensor_slice.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/formats/ordered_code.h"
+#include "engine/formats/tensorflow/ordered_code.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::formats {

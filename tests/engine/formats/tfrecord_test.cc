@@ -1,4 +1,4 @@
-#include "engine/formats/tfrecord.h"
+#include "engine/formats/files/tfrecord.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "engine/formats/wav.h"
+#include "engine/formats/samples/wav.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

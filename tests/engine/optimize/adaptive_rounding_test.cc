@@ -1,4 +1,4 @@
-#include "engine/optimize/adaptive_rounding.h"
+#include "engine/optimize/rounding/adaptive_rounding.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,12 +9,12 @@
 #include <vector>
 
 #include "base/files.h"
-#include "engine/formats/npy.h"
+#include "engine/formats/samples/npy.h"
 #include "engine/graph/graph.h"
-#include "engine/optimize/dataset.h"
-#include "engine/runtime/session.h"
-#include "engine/transforms/constant_nodes.h"
-#include "engine/transforms/pipeline.h"
+#include "engine/optimize/samples/dataset.h"
+#include "engine/runtime/session/session.h"
+#include "engine/transforms/machinery/pipeline.h"
+#include "engine/transforms/nodes/constant_nodes.h"
 #include "tests/support/graph_builder.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"

@@ -1,15 +1,15 @@
-#include "engine/optimize/array_file.h"
+#include "engine/optimize/samples/array_file.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/files.h"
-#include "engine/formats/npy.h"
-#include "engine/optimize/array_input.h"
-#include "engine/optimize/compressed_size.h"
-#include "engine/optimize/dataset.h"
-#include "engine/optimize/labels.h"
-#include "engine/optimize/sample_choice.h"
+#include "engine/formats/samples/npy.h"
+#include "engine/optimize/report/compressed_size.h"
+#include "engine/optimize/samples/array_input.h"
+#include "engine/optimize/samples/dataset.h"
+#include "engine/optimize/samples/labels.h"
+#include "engine/optimize/samples/sample_choice.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 

@@ -1,4 +1,4 @@
-#include "engine/optimize/bias_correction.h"
+#include "engine/optimize/rounding/bias_correction.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,9 +10,9 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
-#include "engine/runtime/session.h"
-#include "engine/transforms/constant_nodes.h"
-#include "engine/transforms/shift_constants.h"
+#include "engine/runtime/session/session.h"
+#include "engine/transforms/folding/shift_constants.h"
+#include "engine/transforms/nodes/constant_nodes.h"
 #include "tests/support/graph_builder.h"
 #include "tests/support/status_matchers.h"
 

@@ -1,4 +1,4 @@
-#include "engine/optimize/calibration.h"
+#include "engine/optimize/calibration/calibration.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 
 #include "base/files.h"
 #include "engine/optimize/optimize_job.h"
-#include "engine/optimize/recipes.h"
+#include "engine/optimize/recipes/recipes.h"
 #include "tests/engine/optimize/small_model.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"

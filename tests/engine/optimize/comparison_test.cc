@@ -1,4 +1,4 @@
-#include "engine/optimize/comparison.h"
+#include "engine/optimize/layers/comparison.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,8 +7,8 @@
 #include <limits>
 #include <vector>
 
-#include "engine/optimize/gates.h"
-#include "engine/optimize/layers.h"
+#include "engine/optimize/judging/gates.h"
+#include "engine/optimize/layers/layers.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::optimize {

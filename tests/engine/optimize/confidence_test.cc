@@ -1,4 +1,4 @@
-#include "engine/optimize/confidence.h"
+#include "engine/optimize/judging/confidence.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "engine/optimize/data_check.h"
+#include "engine/optimize/samples/data_check.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "base/files.h"
-#include "engine/formats/npy.h"
+#include "engine/formats/samples/npy.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 

@@ -1,4 +1,4 @@
-#include "engine/optimize/dataset.h"
+#include "engine/optimize/samples/dataset.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/files.h"
-#include "engine/formats/npy.h"
-#include "engine/optimize/labels.h"
-#include "engine/optimize/sample_reader.h"
+#include "engine/formats/samples/npy.h"
+#include "engine/optimize/samples/labels.h"
+#include "engine/optimize/samples/sample_reader.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 

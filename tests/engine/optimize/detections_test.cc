@@ -1,4 +1,4 @@
-#include "engine/optimize/detections.h"
+#include "engine/optimize/judging/detections.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "engine/runtime/tensor.h"
+#include "engine/runtime/core/tensor.h"
 #include "tests/engine/optimize/small_model.h"
 
 namespace optfarm::optimize {

@@ -1,4 +1,4 @@
-#include "engine/optimize/input_moments.h"
+#include "engine/optimize/rounding/input_moments.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "engine/optimize/keep_float.h"
+#include "engine/optimize/judging/keep_float.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

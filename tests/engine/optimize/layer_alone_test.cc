@@ -1,4 +1,4 @@
-#include "engine/optimize/layer_alone.h"
+#include "engine/optimize/judging/layer_alone.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "engine/optimize/layer_chart.h"
+#include "engine/optimize/report/layer_chart.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "engine/optimize/nearest_plane.h"
+#include "engine/optimize/rounding/nearest_plane.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

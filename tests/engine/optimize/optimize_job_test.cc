@@ -12,7 +12,7 @@
 #include "base/digest.h"
 #include "base/files.h"
 #include "engine/graph/graph.h"
-#include "engine/optimize/recipes.h"
+#include "engine/optimize/recipes/recipes.h"
 #include "tests/engine/optimize/small_model.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"

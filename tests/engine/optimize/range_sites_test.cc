@@ -1,4 +1,4 @@
-#include "engine/optimize/range_sites.h"
+#include "engine/optimize/layers/range_sites.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "engine/transforms/pipeline.h"
+#include "engine/transforms/machinery/pipeline.h"
 #include "tests/engine/optimize/small_model.h"
 
 namespace optfarm::optimize {

@@ -1,4 +1,4 @@
-#include "engine/optimize/recipes.h"
+#include "engine/optimize/recipes/recipes.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/util/message_differencer.h>
@@ -7,8 +7,8 @@
 #include <string>
 
 #include "base/files.h"
-#include "engine/optimize/recipe_steps.h"
-#include "engine/transforms/transform_string.h"
+#include "engine/optimize/recipes/recipe_steps.h"
+#include "engine/transforms/machinery/transform_string.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 

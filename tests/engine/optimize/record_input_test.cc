@@ -1,4 +1,4 @@
-#include "engine/optimize/record_input.h"
+#include "engine/optimize/samples/record_input.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,9 +8,9 @@
 #include <vector>
 
 #include "base/files.h"
-#include "engine/formats/wav.h"
-#include "engine/optimize/dataset.h"
-#include "engine/optimize/labels.h"
+#include "engine/formats/samples/wav.h"
+#include "engine/optimize/samples/dataset.h"
+#include "engine/optimize/samples/labels.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 

@@ -1,4 +1,4 @@
-#include "engine/optimize/sensitivity.h"
+#include "engine/optimize/judging/sensitivity.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "base/files.h"
-#include "engine/formats/npy.h"
+#include "engine/formats/samples/npy.h"
 #include "engine/optimize/optimize_job.h"
-#include "engine/optimize/recipes.h"
+#include "engine/optimize/recipes/recipes.h"
 #include "tests/engine/optimize/small_model.h"
 #include "tests/support/loop_graph.h"
 #include "tests/support/status_matchers.h"

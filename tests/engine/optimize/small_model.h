@@ -12,10 +12,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/files.h"
-#include "engine/formats/graph_file.h"
-#include "engine/formats/npy.h"
+#include "engine/formats/samples/npy.h"
+#include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/attr.h"
-#include "engine/runtime/tensor.h"
+#include "engine/runtime/core/tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::optimize::testing {

@@ -1,4 +1,4 @@
-#include "engine/optimize/sound_input.h"
+#include "engine/optimize/samples/sound_input.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/formats/wav.h"
+#include "engine/formats/samples/wav.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::optimize {

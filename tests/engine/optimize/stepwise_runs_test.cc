@@ -1,4 +1,4 @@
-#include "engine/optimize/stepwise_runs.h"
+#include "engine/optimize/layers/stepwise_runs.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/graph/graph.h"
-#include "engine/transforms/shift_constants.h"
+#include "engine/transforms/folding/shift_constants.h"
 #include "tests/support/graph_builder.h"
 #include "tests/support/status_matchers.h"
 

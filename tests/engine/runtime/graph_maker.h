@@ -16,8 +16,8 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
-#include "engine/runtime/session.h"
-#include "engine/runtime/tensor.h"
+#include "engine/runtime/core/tensor.h"
+#include "engine/runtime/session/session.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::runtime {

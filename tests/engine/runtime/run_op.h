@@ -13,8 +13,9 @@
 
 #include "absl/status/statusor.h"
 #include "engine/graph/attr.h"
-#include "engine/runtime/kernel.h"
-#include "engine/runtime/tensor.h"
+#include "engine/runtime/core/kernel.h"
+#include "engine/runtime/core/tensor.h"
+#include "engine/runtime/reference/catalog.h"
 
 namespace optfarm::runtime {
 

@@ -1,4 +1,4 @@
-#include "engine/transforms/branch_constants.h"
+#include "engine/transforms/quantizing/branch_constants.h"
 
 #include <string>
 #include <utility>

@@ -1,4 +1,4 @@
-#include "engine/transforms/clipped_range.h"
+#include "engine/transforms/quantizing/clipped_range.h"
 
 #include <gtest/gtest.h>
 

@@ -7,8 +7,8 @@
 #include <functional>
 
 #include "absl/strings/str_cat.h"
-#include "engine/transforms/catalog.h"
-#include "engine/transforms/freeze_ranges.h"
+#include "engine/transforms/freezing/freeze_ranges.h"
+#include "engine/transforms/machinery/catalog.h"
 #include "tests/engine/transforms/transform_testing.h"
 
 namespace optfarm::transforms::testing {

@@ -1,7 +1,7 @@
 // Graphs that no verifier would pass must not stop the process: what is wrong
 // with them stays wrong, or becomes an error.
 
-#include "engine/transforms/freeze_ranges.h"
+#include "engine/transforms/freezing/freeze_ranges.h"
 #include "tests/engine/transforms/transform_testing.h"
 
 namespace optfarm::transforms::testing {

@@ -1,4 +1,4 @@
-#include "engine/transforms/freeze_quantize_ranges.h"
+#include "engine/transforms/freezing/freeze_quantize_ranges.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/graph/attr.h"
-#include "engine/runtime/session.h"
+#include "engine/runtime/session/session.h"
 #include "tests/support/graph_builder.h"
 #include "tests/support/status_matchers.h"
 

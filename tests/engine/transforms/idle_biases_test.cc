@@ -1,4 +1,4 @@
-#include "engine/transforms/idle_biases.h"
+#include "engine/transforms/quantizing/idle_biases.h"
 
 #include "tests/engine/transforms/layer_testing.h"
 

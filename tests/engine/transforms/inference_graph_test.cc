@@ -1,6 +1,6 @@
 // strip_unused and optimize_for_inference, step by step.
 
-#include "engine/transforms/inference_graph.h"
+#include "engine/transforms/cleanup/inference_graph.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/transforms/freeze_ranges.h"
+#include "engine/transforms/freezing/freeze_ranges.h"
 #include "tests/engine/transforms/transform_testing.h"
 
 namespace optfarm::transforms::testing {

@@ -1,6 +1,6 @@
-#include "engine/transforms/pipeline.h"
+#include "engine/transforms/machinery/pipeline.h"
 
-#include "engine/transforms/catalog.h"
+#include "engine/transforms/machinery/catalog.h"
 #include "tests/engine/transforms/transform_testing.h"
 
 namespace optfarm::transforms::testing {

@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "engine/graph/attr.h"
-#include "engine/runtime/quantization.h"
+#include "engine/runtime/core/quantization.h"
 #include "tests/engine/transforms/layer_testing.h"
 #include "tests/support/loop_graph.h"
 

@@ -1,8 +1,8 @@
 // Layers in 8 bits: quantize_layers, fuse_requantization, and what takes them
 // apart again.
 
-#include "engine/transforms/channel_codes.h"
-#include "engine/transforms/expanded_layers.h"
+#include "engine/transforms/quantizing/channel_codes.h"
+#include "engine/transforms/quantizing/expanded_layers.h"
 #include "tests/engine/transforms/layer_testing.h"
 
 namespace optfarm::transforms::testing {

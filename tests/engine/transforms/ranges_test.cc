@@ -1,8 +1,8 @@
 // insert_logging, the log of ranges, and freeze_requantization_ranges.
 
 #include "base/files.h"
-#include "engine/transforms/freeze_ranges.h"
-#include "engine/transforms/range_log.h"
+#include "engine/transforms/freezing/freeze_ranges.h"
+#include "engine/transforms/freezing/range_log.h"
 #include "tests/engine/transforms/transform_testing.h"
 #include "tests/support/test_data.h"
 

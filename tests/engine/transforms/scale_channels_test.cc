@@ -1,12 +1,12 @@
 // scale_channels: larger codes for channels that use few of them.
 
-#include "engine/transforms/scale_channels.h"
+#include "engine/transforms/folding/scale_channels.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "engine/transforms/expanded_layers.h"
-#include "engine/transforms/freeze_ranges.h"
+#include "engine/transforms/freezing/freeze_ranges.h"
+#include "engine/transforms/quantizing/expanded_layers.h"
 #include "tests/engine/transforms/transform_testing.h"
 
 namespace optfarm::transforms::testing {

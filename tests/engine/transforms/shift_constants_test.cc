@@ -1,4 +1,4 @@
-#include "engine/transforms/shift_constants.h"
+#include "engine/transforms/folding/shift_constants.h"
 
 #include <limits>
 

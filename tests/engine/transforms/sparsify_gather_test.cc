@@ -1,5 +1,5 @@
-#include "engine/runtime/resource.h"
-#include "engine/transforms/saved_variables.h"
+#include "engine/runtime/core/resource.h"
+#include "engine/transforms/nodes/saved_variables.h"
 #include "tests/engine/transforms/transform_testing.h"
 
 namespace optfarm::transforms::testing {

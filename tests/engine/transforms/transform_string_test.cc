@@ -1,4 +1,4 @@
-#include "engine/transforms/transform_string.h"
+#include "engine/transforms/machinery/transform_string.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/files.h"
-#include "engine/transforms/catalog.h"
+#include "engine/transforms/machinery/catalog.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 
@@ -21,7 +21,7 @@ constexpr char kOpening[] =
     "# Transforms\n\n"
     "Every transform that recipes and `optctl graph transform` may name, with "
     "its parameters. This page\n"
-    "is printed from the catalog (`engine/transforms/catalog.h`) by\n"
+    "is printed from the catalog (`engine/transforms/machinery/catalog.h`) by\n"
     "`OPTFARM_UPDATE_DOCS=1 build/dev/bin/engine_transforms_test "
     "--gtest_filter='TransformsPage*'`.\n\n"
     "In a recipe: `- round_weights: {num_steps: 256}`. In TensorFlow's "

@@ -1,4 +1,4 @@
-#include "engine/transforms/value_histogram.h"
+#include "engine/transforms/quantizing/value_histogram.h"
 
 #include <gtest/gtest.h>
 

@@ -1,0 +1,313 @@
+// The FarmClient that speaks gRPC: the only file of this room that does.
+
+#include <grpcpp/channel.h>
+#include <grpcpp/client_context.h>
+#include <grpcpp/support/sync_stream.h>
+
+#include <chrono>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "client_cli/command/farm_client.h"
+#include "client_cli/flags/exit_code.h"
+#include "optfarm/v1/devices.grpc.pb.h"
+#include "optfarm/v1/jobs.grpc.pb.h"
+#include "optfarm/v1/models.grpc.pb.h"
+#include "optfarm/v1/results.grpc.pb.h"
+#include "optfarm/v1/store.grpc.pb.h"
+#include "optfarm/v1/tokens.grpc.pb.h"
+#include "rpc/blob_transfer.h"
+#include "rpc/channel.h"
+#include "rpc/retry.h"
+#include "rpc/status.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+constexpr absl::Duration kSignOfLifeLimit = absl::Seconds(10);
+constexpr absl::Duration kCallLimit = absl::Seconds(60);
+// Longer than what the server allows a query.
+constexpr absl::Duration kSqlLimit = absl::Seconds(90);
+constexpr absl::Duration kBackupLimit = absl::Hours(1);
+
+class GrpcFarmClient final : public FarmClient {
+ public:
+  GrpcFarmClient(const FarmAddress& address,
+                 const std::shared_ptr<grpc::Channel>& channel)
+      : server_(address.server),
+        speaks_tls_(!address.tls_ca.empty()),
+        models_(v1::ModelService::NewStub(channel)),
+        jobs_(v1::JobService::NewStub(channel)),
+        devices_(v1::DeviceService::NewStub(channel)),
+        results_(v1::ResultService::NewStub(channel)),
+        tokens_(v1::TokenService::NewStub(channel)),
+        store_(v1::StoreService::NewStub(channel)) {}
+
+  absl::Status CheckServer() override {
+    v1::FindMissingResponse response;
+    return Call(models_.get(), &v1::ModelService::StubInterface::FindMissing,
+                v1::FindMissingRequest(), &response, kSignOfLifeLimit);
+  }
+
+  absl::StatusOr<int64_t> Upload(const std::vector<FileToUpload>& files,
+                                 const TransferProgress& progress) override {
+    std::vector<rpc::UploadSource> sources;
+    for (const FileToUpload& file : files) {
+      sources.push_back({file.digest, file.path, ""});
+    }
+    rpc::TransferOptions options;
+    options.progress = progress;
+    absl::StatusOr<int64_t> sent =
+        rpc::UploadMissing(models_.get(), sources, options);
+    if (!sent.ok()) return Explain(sent.status());
+    return sent;
+  }
+
+  absl::Status Download(const v1::Digest& digest, const std::string& path,
+                        const TransferProgress& progress) override {
+    rpc::TransferOptions options;
+    options.progress = progress;
+    return Explain(rpc::DownloadBlob(models_.get(), digest, path, options));
+  }
+
+  absl::StatusOr<v1::SubmitJobResponse> Submit(
+      const v1::SubmitJobRequest& request) override {
+    v1::SubmitJobResponse response;
+    OPTFARM_RETURN_IF_ERROR(rpc::Retry(rpc::RetryOptions(), [&] {
+      return rpc::Attempt{Call(jobs_.get(),
+                               &v1::JobService::StubInterface::SubmitJob,
+                               request, &response, kCallLimit)};
+    }));
+    return response;
+  }
+
+  absl::StatusOr<v1::Job> GetJob(const std::string& job_id) override {
+    v1::GetJobRequest request;
+    request.set_job_id(job_id);
+    v1::Job job;
+    OPTFARM_RETURN_IF_ERROR(Call(jobs_.get(),
+                                 &v1::JobService::StubInterface::GetJob,
+                                 request, &job, kCallLimit));
+    return job;
+  }
+
+  absl::StatusOr<v1::ListJobsResponse> ListJobs(
+      const v1::ListJobsRequest& request) override {
+    v1::ListJobsResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(jobs_.get(),
+                                 &v1::JobService::StubInterface::ListJobs,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::Job> CancelJob(
+      const v1::CancelJobRequest& request) override {
+    v1::Job job;
+    OPTFARM_RETURN_IF_ERROR(Call(jobs_.get(),
+                                 &v1::JobService::StubInterface::CancelJob,
+                                 request, &job, kCallLimit));
+    return job;
+  }
+
+  absl::Status WatchJob(
+      const v1::WatchJobRequest& request, absl::Duration limit,
+      absl::FunctionRef<void(const v1::JobEvent&)> on_event) override {
+    grpc::ClientContext context;
+    SetDeadline(limit, &context);
+    auto reader = jobs_->WatchJob(&context, request);
+    v1::JobEvent event;
+    while (reader->Read(&event)) on_event(event);
+    return Explain(rpc::FromGrpc(reader->Finish()));
+  }
+
+  absl::StatusOr<v1::ListDevicesResponse> ListDevices(
+      const v1::ListDevicesRequest& request) override {
+    v1::ListDevicesResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(devices_.get(),
+                                 &v1::DeviceService::StubInterface::ListDevices,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::Status QueryResults(const v1::QueryResultsRequest& request,
+                            v1::QueryResultsResponse* response) override {
+    return Call(results_.get(), &v1::ResultService::StubInterface::QueryResults,
+                request, response, kCallLimit);
+  }
+
+  absl::StatusOr<v1::CompareResultsResponse> CompareResults(
+      const v1::CompareResultsRequest& request) override {
+    v1::CompareResultsResponse response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(results_.get(), &v1::ResultService::StubInterface::CompareResults,
+             request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::ListAuditResponse> ListAudit(
+      const v1::ListAuditRequest& request) override {
+    v1::ListAuditResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(store_.get(),
+                                 &v1::StoreService::StubInterface::ListAudit,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::WhoAmIResponse> WhoAmI() override {
+    v1::WhoAmIResponse response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(tokens_.get(), &v1::TokenService::StubInterface::WhoAmI,
+             v1::WhoAmIRequest(), &response, kSignOfLifeLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::CreateTokenResponse> CreateToken(
+      const v1::CreateTokenRequest& request) override {
+    v1::CreateTokenResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(tokens_.get(),
+                                 &v1::TokenService::StubInterface::CreateToken,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::ListTokensResponse> ListTokens() override {
+    v1::ListTokensResponse response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(tokens_.get(), &v1::TokenService::StubInterface::ListTokens,
+             v1::ListTokensRequest(), &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::Token> RevokeToken(const std::string& token_id) override {
+    v1::RevokeTokenRequest request;
+    request.set_token_id(token_id);
+    v1::Token token;
+    OPTFARM_RETURN_IF_ERROR(Call(tokens_.get(),
+                                 &v1::TokenService::StubInterface::RevokeToken,
+                                 request, &token, kCallLimit));
+    return token;
+  }
+
+  absl::Status ListHistory(const v1::ListHistoryRequest& request,
+                           v1::ListHistoryResponse* response) override {
+    return Call(results_.get(), &v1::ResultService::StubInterface::ListHistory,
+                request, response, kCallLimit);
+  }
+
+  absl::StatusOr<v1::FindRegressionsResponse> FindRegressions(
+      const v1::FindRegressionsRequest& request) override {
+    v1::FindRegressionsResponse response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(results_.get(), &v1::ResultService::StubInterface::FindRegressions,
+             request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::Device> ChangeDevice(
+      const v1::ChangeDeviceRequest& request) override {
+    v1::Device response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(devices_.get(), &v1::DeviceService::StubInterface::ChangeDevice,
+             request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::BackupResponse> Backup(
+      const v1::BackupRequest& request) override {
+    v1::BackupResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(store_.get(),
+                                 &v1::StoreService::StubInterface::Backup,
+                                 request, &response, kBackupLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::QuerySqlResponse> QuerySql(
+      const v1::QuerySqlRequest& request) override {
+    v1::QuerySqlResponse response;
+    grpc::ClientContext context;
+    SetDeadline(kSqlLimit, &context);
+    const absl::Status status =
+        rpc::FromGrpc(store_->QuerySql(&context, request, &response));
+    // The query's own time, of which the server says more than that it passed.
+    if (absl::IsDeadlineExceeded(status)) {
+      return WithExitCode(status, ExitCode::kTimeout);
+    }
+    OPTFARM_RETURN_IF_ERROR(Explain(status));
+    return response;
+  }
+
+ private:
+  static void SetDeadline(absl::Duration limit, grpc::ClientContext* context) {
+    // A time too far away for the clock's type is no deadline.
+    if (limit < absl::Hours(24 * 365)) {
+      context->set_deadline(std::chrono::system_clock::now() +
+                            absl::ToChronoMilliseconds(limit));
+    }
+  }
+
+  template <typename Stub, typename Request, typename Response>
+  absl::Status Call(Stub* stub,
+                    grpc::Status (Stub::*method)(grpc::ClientContext*,
+                                                 const Request&, Response*),
+                    const Request& request, Response* response,
+                    absl::Duration limit) {
+    grpc::ClientContext context;
+    SetDeadline(limit, &context);
+    return Explain(rpc::FromGrpc((stub->*method)(&context, request, response)));
+  }
+
+  // Adds what the user can do about it, and the exit code.
+  absl::Status Explain(const absl::Status& status) const {
+    switch (status.code()) {
+      case absl::StatusCode::kOk:
+        return status;
+      case absl::StatusCode::kUnavailable:
+        return FromServer(absl::UnavailableError(absl::StrCat(
+            "cannot reach the server at ", server_, ": ", status.message(),
+            " (is optfarm-server running there? --server or OPTFARM_SERVER "
+            "names another",
+            speaks_tls_ ? ")" : "; one that speaks TLS wants --tls_ca)")));
+      case absl::StatusCode::kDeadlineExceeded:
+        return FromServer(absl::DeadlineExceededError(
+            absl::StrCat("the server at ", server_,
+                         " did not answer in time: ", status.message())));
+      case absl::StatusCode::kUnimplemented:
+        return FromServer(absl::UnimplementedError(
+            absl::StrCat("the server at ", server_,
+                         " is older than this optctl and does not know what "
+                         "was asked; upgrade the server")));
+      default:
+        return FromServer(status);
+    }
+  }
+
+  const std::string server_;
+  const bool speaks_tls_;
+  const std::unique_ptr<v1::ModelService::StubInterface> models_;
+  const std::unique_ptr<v1::JobService::StubInterface> jobs_;
+  const std::unique_ptr<v1::DeviceService::StubInterface> devices_;
+  const std::unique_ptr<v1::ResultService::StubInterface> results_;
+  const std::unique_ptr<v1::TokenService::StubInterface> tokens_;
+  const std::unique_ptr<v1::StoreService::StubInterface> store_;
+};
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FarmClient>> MakeFarmClient(
+    const FarmAddress& address) {
+  rpc::ChannelOptions options;
+  options.target = address.server;
+  options.token_file = address.token_file;
+  options.tls = {address.tls_ca, address.tls_cert, address.tls_key};
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
+      rpc::MakeChannel(options);
+  if (!channel.ok()) {
+    return WithExitCode(channel.status(), ExitCode::kUsage);
+  }
+  return std::make_unique<GrpcFarmClient>(address, *channel);
+}
+
+}  // namespace optfarm::client_cli

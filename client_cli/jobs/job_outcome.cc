@@ -1,0 +1,217 @@
+#include "client_cli/jobs/job_outcome.h"
+
+#include <cmath>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "client_cli/tables/human_units.h"
+#include "client_cli/tables/noise_text.h"
+#include "client_cli/tables/proto_json.h"
+#include "client_cli/tables/report_details.h"
+#include "optfarm/v1/jobs.pb.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+// Shown of a long list; -o json has all.
+constexpr int kMostWarnings = 20;
+
+std::string GateValue(const v1::GateResult& gate) {
+  if (!std::isfinite(gate.value())) return "not known";
+  return absl::StrFormat("%.4g", gate.value());
+}
+
+std::string GatesText(const JobResults& results) {
+  if (results.gates.empty()) return "";
+  using Align = Table::Align;
+  Table table({{"name", "GATE"},
+               {"outcome", "OUTCOME"},
+               {"value", "VALUE", Align::kRight},
+               {"bound", "BOUND", Align::kRight}});
+  std::string messages;
+  for (const v1::GateResult* gate : results.gates) {
+    table.AddRow({Cell::Text(gate->name()),
+                  Cell::Text(gate->passed() ? "passed" : "FAILED"),
+                  Cell::Text(GateValue(*gate)),
+                  Cell::Text(absl::StrFormat("%.4g", gate->bound()))});
+    if (!gate->passed() && !gate->message().empty()) {
+      absl::StrAppend(&messages, WrapText(PrintableLine(gate->message()), 2));
+    }
+  }
+  return absl::StrCat("\n", table.ToText(), messages);
+}
+
+std::string WarningsText(const v1::Report* report) {
+  if (report == nullptr || report->warnings().empty()) return "";
+  std::string text = "\nWarnings:\n";
+  for (int i = 0; i < report->warnings_size() && i < kMostWarnings; ++i) {
+    absl::StrAppend(&text, WrapText(PrintableLine(report->warnings(i)), 2));
+  }
+  if (report->warnings_size() > kMostWarnings) {
+    absl::StrAppend(&text, "  and ", report->warnings_size() - kMostWarnings,
+                    " more (-o json shows all)\n");
+  }
+  return text;
+}
+
+std::string FedText(const v1::Report* report) {
+  if (report == nullptr || report->fed().empty()) return "";
+  std::string text = "\nFed:\n";
+  for (const std::string& fed : report->fed()) {
+    absl::StrAppend(&text, WrapText(PrintableLine(fed), 2));
+  }
+  return text;
+}
+
+// What the model was frozen from.
+std::string OriginText(const v1::Report* report) {
+  if (report == nullptr || !report->has_model_origin()) return "";
+  const v1::ModelOrigin& origin = report->model_origin();
+  std::string text =
+      absl::StrCat("Frozen from ", origin.source(),
+                   origin.checkpoint().empty() ? "" : " with checkpoint ",
+                   origin.checkpoint(), ": ", origin.variables(),
+                   origin.variables() == 1 ? " variable" : " variables");
+  if (origin.tags_size() > 0) {
+    absl::StrAppend(&text, ", tags ", absl::StrJoin(origin.tags(), ","));
+  }
+  if (!origin.signature().empty()) {
+    absl::StrAppend(&text, ", signature ", origin.signature());
+  }
+  return absl::StrCat("\n", PrintableLine(text), ".\n");
+}
+
+std::string FailureWords(const JobOutcome& outcome) {
+  if (outcome.failure == nullptr || outcome.failure->message().empty()) {
+    return "";
+  }
+  const v1::Failure& failure = *outcome.failure;
+  const bool farms_trouble =
+      !outcome.job_id.empty() && failure.kind() == v1::Failure::INTERNAL;
+  return absl::StrCat(
+      ": ", failure.message(),
+      farms_trouble ? " (the farm's trouble, not the model's)" : "");
+}
+
+std::string StateText(const JobOutcome& outcome, bool color) {
+  const absl::string_view start = !color                ? ""
+                                  : outcome.succeeded() ? "\x1b[32m"
+                                                        : "\x1b[31m";
+  return absl::StrCat(
+      outcome.job_id.empty() ? "" : absl::StrCat("Job ", outcome.job_id, ": "),
+      start, outcome.state, color ? "\x1b[0m" : "",
+      PrintableLine(FailureWords(outcome)), "\n");
+}
+
+std::string GatesJson(const JobResults& results) {
+  return absl::StrJoin(results.gates, ", ",
+                       [](std::string* out, const v1::GateResult* gate) {
+                         out->append(ProtoToJsonLine(*gate));
+                       });
+}
+
+std::string WarningsJson(const v1::Report* report) {
+  if (report == nullptr) return "";
+  return absl::StrJoin(report->warnings(), ", ",
+                       [](std::string* out, const std::string& warning) {
+                         out->append(JsonString(warning));
+                       });
+}
+
+std::string Stripped(std::string text) {
+  absl::StripTrailingAsciiWhitespace(&text);
+  return text;
+}
+
+}  // namespace
+
+JobOutcome OutcomeOf(const v1::Job& job) {
+  JobOutcome outcome;
+  outcome.job_id = job.job_id();
+  outcome.state = v1::JobState_Name(job.state());
+  if (job.has_failure()) outcome.failure = &job.failure();
+  if (job.has_report()) outcome.results.report = &job.report();
+  for (const v1::Measurement& measurement : job.measurements()) {
+    outcome.results.measurements.push_back(&measurement);
+  }
+  for (const v1::GateResult& gate : job.gates()) {
+    outcome.results.gates.push_back(&gate);
+  }
+  if (job.from_cache()) {
+    outcome.remark = absl::StrCat(
+        "The report was made by job ", job.cached_from_job_id(),
+        " from the same model, recipe and data (--no_cache makes it anew).");
+  }
+  if (!job.artifacts().empty()) {
+    outcome.where.push_back(absl::StrCat(
+        "Files: ",
+        absl::StrJoin(job.artifacts(), ", ",
+                      [](std::string* out, const v1::Artifact& artifact) {
+                        absl::StrAppend(
+                            out, PrintableLine(artifact.name()), " (",
+                            HumanBytes(artifact.digest().size_bytes()), ")");
+                      })));
+    outcome.where.push_back(absl::StrCat("Get them with: optctl download ",
+                                         job.job_id(), " --out_dir=DIR"));
+  }
+  return outcome;
+}
+
+std::string OutcomeText(const JobOutcome& outcome, bool color) {
+  const JobResults& results = outcome.results;
+  std::string text;
+  if (results.report != nullptr || !results.measurements.empty()) {
+    absl::StrAppend(&text,
+                    MakeResultsTable(results, OutputFormat::kTable).ToText());
+  }
+  if (results.report != nullptr) {
+    absl::StrAppend(&text, ReportDetails(*results.report));
+  }
+  absl::StrAppend(&text, GatesText(results), OriginText(results.report),
+                  FedText(results.report), NoiseText(results.measurements),
+                  WarningsText(results.report));
+  if (!text.empty()) absl::StrAppend(&text, "\n");
+  if (!outcome.remark.empty()) absl::StrAppend(&text, outcome.remark, "\n");
+  for (const std::string& line : outcome.where) {
+    absl::StrAppend(&text, line, "\n");
+  }
+  return absl::StrCat(text, StateText(outcome, color));
+}
+
+std::string OutcomeJson(const JobOutcome& outcome) {
+  const JobResults& results = outcome.results;
+  return absl::StrCat(
+      "{\n\"job_id\": ", JsonString(outcome.job_id),
+      ",\n\"state\": ", JsonString(outcome.state), ",\n\"failure\": ",
+      outcome.failure == nullptr ? "null" : ProtoToJsonLine(*outcome.failure),
+      ",\n\"rows\": ",
+      Stripped(MakeResultsTable(results, OutputFormat::kJson).ToJson()),
+      ",\n\"gates\": [", GatesJson(results), "],\n\"warnings\": [",
+      WarningsJson(results.report), "],\n\"report\": ",
+      results.report == nullptr ? "null"
+                                : Stripped(ProtoToJson(*results.report)),
+      "\n}\n");
+}
+
+ExitCode PrintOutcome(const JobOutcome& outcome,
+                      const CommandContext& context) {
+  switch (context.format) {
+    case OutputFormat::kTable:
+      *context.out << OutcomeText(outcome, context.color);
+      break;
+    case OutputFormat::kJson:
+      *context.out << OutcomeJson(outcome);
+      break;
+    case OutputFormat::kCsv:
+      *context.out
+          << MakeResultsTable(outcome.results, OutputFormat::kCsv).ToCsv();
+      // Rows have no place for it, and it must not pass unnoticed.
+      if (!outcome.succeeded()) *context.err << StateText(outcome, false);
+      break;
+  }
+  return outcome.succeeded() ? ExitCode::kOk : ExitCode::kJobFailed;
+}
+
+}  // namespace optfarm::client_cli

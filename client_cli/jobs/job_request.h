@@ -1,0 +1,78 @@
+// What submit and run have in common: the flags that describe a job, and the
+// checks that need no server and little time.
+
+#ifndef OPTFARM_CLIENT_CLI_JOBS_JOB_REQUEST_H_
+#define OPTFARM_CLIENT_CLI_JOBS_JOB_REQUEST_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "client_cli/command/interrupt_cleanup.h"
+#include "client_cli/flags/flags.h"
+#include "optfarm/v1/recipes.pb.h"
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::client_cli {
+
+// As typed.
+struct JobFlags {
+  std::string model;
+  std::string checkpoint;
+  std::string tags;
+  std::string signature;
+  std::string recipe;
+  std::vector<std::string> inputs;
+  std::vector<std::string> outputs;
+  std::vector<std::string> calibration;
+  std::string labels;
+  int64_t labels_offset = 0;
+  std::optional<double> input_mean;
+  std::optional<double> input_std;
+  std::vector<int32_t> threads;
+  bool sensitivity = false;
+  std::vector<std::string> histograms;
+
+  void Declare(FlagSet* flags);
+};
+
+// As understood: every file is there, the model is a graph that has the named
+// inputs and outputs, the recipe exists.
+struct JobRequest {
+  std::string model_path;
+  // Holds the model when it was frozen here. OWNERSHIP: shared by copies.
+  std::shared_ptr<InterruptCleanup> model_folder;
+  // What the user should know, one sentence each.
+  std::vector<std::string> remarks;
+  // Set when the model was frozen here.
+  std::optional<v1::ModelOrigin> model_origin;
+  v1::Recipe recipe;
+  std::vector<v1::TensorSpec> inputs;
+  std::vector<std::string> outputs;
+  // Empty: none.
+  std::string calibration_folder;
+  // Input name (may be empty) and file, an array or TFRecord; a member of it
+  // may follow behind a colon.
+  std::vector<std::pair<std::string, std::string>> calibration_arrays;
+  // Empty: none.
+  std::string labels_path;
+  int64_t labels_offset = 0;
+  std::optional<double> input_mean;
+  std::optional<double> input_std;
+  std::vector<int32_t> threads;
+};
+
+// ERRORS: marked kUsage, naming the flag, its value and what is wrong with it
+// (with the nearest names for recipe, inputs and outputs).
+// A model that is not a frozen graph is frozen into `scratch`, a folder of the
+// caller's, or into one that lives as long as the request.
+absl::StatusOr<JobRequest> CheckJobFlags(const JobFlags& flags,
+                                         const std::string& scratch = "");
+
+}  // namespace optfarm::client_cli
+
+#endif  // OPTFARM_CLIENT_CLI_JOBS_JOB_REQUEST_H_

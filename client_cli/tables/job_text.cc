@@ -1,0 +1,141 @@
+#include "client_cli/tables/job_text.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+#include "client_cli/tables/human_units.h"
+#include "client_cli/tables/proto_json.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+Cell TimeCell(const google::protobuf::Timestamp& timestamp) {
+  const absl::Time time = ToTime(timestamp);
+  if (time <= absl::UnixEpoch()) return Cell();
+  return Cell(absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone()),
+              HumanTime(time));
+}
+
+Cell SecondsCell(const v1::Job& job) {
+  if (!job.has_start_time() || !job.has_end_time()) return Cell();
+  const absl::Duration took = ToTime(job.end_time()) - ToTime(job.start_time());
+  return Cell(absl::ToDoubleSeconds(took), HumanDuration(took));
+}
+
+std::string FailureText(const v1::Failure& failure) {
+  return absl::StrCat(failure.code(), failure.message().empty() ? "" : ": ",
+                      failure.message());
+}
+
+// The server's sentence about a change names its holder and attempt.
+std::string StateChangeText(const v1::TaskStateChange& change) {
+  std::string text = TaskStateName(change.state());
+  if (!change.message().empty()) {
+    absl::StrAppend(&text, ": ", change.message());
+  } else if (!change.holder().empty()) {
+    absl::StrAppend(&text, " by ", change.holder());
+  }
+  if (change.has_failure()) {
+    absl::StrAppend(&text, ": ", FailureText(change.failure()));
+  }
+  return text;
+}
+
+// "optimize" of "j17/optimize": the reader knows the job.
+absl::string_view ShortTaskId(absl::string_view task_id) {
+  const size_t slash = task_id.find('/');
+  return slash == absl::string_view::npos ? task_id : task_id.substr(slash + 1);
+}
+
+}  // namespace
+
+std::string TaskTitle(const v1::Task& task) {
+  if (task.kind() == v1::BENCHMARK) {
+    return absl::StrCat("benchmark on ", task.device());
+  }
+  return "optimize";
+}
+
+std::string TaskStateName(v1::TaskState state) {
+  return std::string(absl::StripPrefix(v1::TaskState_Name(state), "TASK_"));
+}
+
+std::string RecipeName(const v1::JobSpec& spec) {
+  return spec.has_recipe() ? spec.recipe().name() : spec.recipe_name();
+}
+
+Table MakeJobsTable(const std::vector<v1::Job>& jobs) {
+  Table table({{"job_id", "JOB"},
+               {"state", "STATE"},
+               {"recipe", "RECIPE"},
+               {"model", "MODEL"},
+               {"model_sha256", "SHA-256"},
+               {"devices", "DEVICES"},
+               {"create_time", "CREATED (UTC)"},
+               {"seconds", "TOOK", Table::Align::kRight},
+               {"name", "NAME"}});
+  for (const v1::Job& job : jobs) {
+    const std::string& sha256 = job.spec().model().digest().sha256();
+    table.AddRow(
+        {Cell::Text(job.job_id()), Cell::Text(v1::JobState_Name(job.state())),
+         Cell::Text(RecipeName(job.spec())),
+         Cell::Text(job.spec().model().name()),
+         Cell(sha256, sha256.substr(0, 12)),
+         Cell::Text(absl::StrJoin(job.spec().benchmark().devices(), ",")),
+         TimeCell(job.create_time()), SecondsCell(job),
+         Cell::Text(job.spec().name())});
+  }
+  return table;
+}
+
+Table MakeTasksTable(const v1::Job& job) {
+  Table table({{"task_id", "TASK"},
+               {"task", "WHAT"},
+               {"state", "STATE"},
+               {"holder", "HOLDER"},
+               {"attempt", "ATTEMPT", Table::Align::kRight},
+               {"failed_attempts", "FAILED", Table::Align::kRight},
+               {"progress", "PROGRESS", Table::Align::kRight},
+               {"note", "NOTE"}});
+  for (const v1::Task& task : job.tasks()) {
+    table.AddRow({Cell::Text(task.task_id()), Cell::Text(TaskTitle(task)),
+                  Cell::Text(TaskStateName(task.state())),
+                  Cell::Text(task.holder()), Cell::Integer(task.attempt()),
+                  Cell(int64_t{task.failed_attempts()},
+                       absl::StrCat(task.failed_attempts(), " of ",
+                                    task.max_attempts())),
+                  Cell(task.progress(),
+                       absl::StrFormat("%.0f%%", task.progress() * 100)),
+                  Cell::Text(task.has_failure() ? FailureText(task.failure())
+                                                : task.progress_message())});
+  }
+  return table;
+}
+
+std::string EventText(const v1::JobEvent& event) {
+  std::string text;
+  switch (event.event_case()) {
+    case v1::JobEvent::kJobState:
+      text = absl::StrCat("job ", v1::JobState_Name(event.job_state().state()));
+      if (!event.job_state().failure().message().empty()) {
+        absl::StrAppend(&text, ": ", event.job_state().failure().message());
+      }
+      break;
+    case v1::JobEvent::kTaskState:
+      text = absl::StrCat(ShortTaskId(event.task_id()), " ",
+                          StateChangeText(event.task_state()));
+      break;
+    case v1::JobEvent::kProgress:
+      text = absl::StrFormat("%s %.0f%% %s", ShortTaskId(event.task_id()),
+                             event.progress().fraction() * 100,
+                             event.progress().message());
+      break;
+    case v1::JobEvent::kLog:
+    case v1::JobEvent::EVENT_NOT_SET:
+      break;
+  }
+  return PrintableLine(text);
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,24 @@
+// Which measurements are noisy, and why, in sentences.
+
+#ifndef OPTFARM_CLIENT_CLI_TABLES_NOISE_TEXT_H_
+#define OPTFARM_CLIENT_CLI_TABLES_NOISE_TEXT_H_
+
+#include <string>
+#include <vector>
+
+namespace optfarm::v1 {
+class Measurement;
+}  // namespace optfarm::v1
+
+namespace optfarm::client_cli {
+
+// A paragraph under the heading "Noisy:", after an empty line; "" when all are
+// quiet.
+std::string NoiseText(const std::vector<const v1::Measurement*>& measurements);
+
+// "1 thread", "4 threads".
+std::string ThreadsText(int threads);
+
+}  // namespace optfarm::client_cli
+
+#endif  // OPTFARM_CLIENT_CLI_TABLES_NOISE_TEXT_H_

@@ -1,0 +1,117 @@
+#include "client_cli/tables/table.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "absl/strings/str_cat.h"
+#include "base/check.h"
+#include "base/json_string.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+// UNITS: character positions. Counts code points; good enough for the names and
+// units that are printed here.
+size_t DisplayWidth(absl::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
+  });
+}
+
+// Appends a cell's value.
+struct AppendValue {
+  void operator()(std::monostate) const { rows.Unknown(); }
+  void operator()(bool value) const { rows.Bool(value); }
+  void operator()(int64_t value) const { rows.Integer(value); }
+  void operator()(double value) const { rows.Number(value); }
+  void operator()(const std::string& value) const { rows.Text(value); }
+
+  RowWriter& rows;
+};
+
+void AppendAligned(const std::string& text, size_t width, Table::Align align,
+                   std::string* line) {
+  const size_t used = DisplayWidth(text);
+  const std::string padding(width > used ? width - used : 0, ' ');
+  absl::StrAppend(line, align == Table::Align::kRight ? padding : "", text,
+                  align == Table::Align::kLeft ? padding : "");
+}
+
+}  // namespace
+
+Cell Cell::Text(absl::string_view text) {
+  return Cell(std::string(text), text.empty() ? "-" : std::string(text));
+}
+
+Cell Cell::Integer(int64_t number) {
+  return Cell(number, absl::StrCat(number));
+}
+
+Table::Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
+
+void Table::AddRow(std::vector<Cell> row) {
+  OPTFARM_CHECK(row.size() == columns_.size());
+  rows_.push_back(std::move(row));
+}
+
+std::string Table::ToText() const {
+  std::vector<std::vector<std::string>> lines(1);
+  for (const Column& column : columns_) lines[0].push_back(column.title);
+  for (const std::vector<Cell>& row : rows_) {
+    lines.emplace_back();
+    for (const Cell& cell : row) {
+      lines.back().push_back(PrintableLine(cell.text));
+    }
+  }
+  std::vector<size_t> widths(columns_.size(), 0);
+  for (const auto& line : lines) {
+    for (size_t i = 0; i < line.size(); ++i) {
+      widths[i] = std::max(widths[i], DisplayWidth(line[i]));
+    }
+  }
+  std::string text;
+  for (const auto& line : lines) {
+    std::string printed;
+    for (size_t i = 0; i < line.size(); ++i) {
+      if (i > 0) absl::StrAppend(&printed, "  ");
+      AppendAligned(line[i], widths[i], columns_[i].align, &printed);
+    }
+    printed.erase(printed.find_last_not_of(' ') + 1);
+    absl::StrAppend(&text, printed, "\n");
+  }
+  return text;
+}
+
+std::string Table::ToFormat(OutputFormat format) const {
+  if (format == OutputFormat::kTable) return ToText();
+  std::vector<std::string> names;
+  for (const Column& column : columns_) names.push_back(column.name);
+  RowWriter writer(names, format);
+  for (const std::vector<Cell>& row : rows_) {
+    for (const Cell& cell : row) std::visit(AppendValue{writer}, cell.value);
+  }
+  return std::move(writer).Finish();
+}
+
+std::string JsonString(absl::string_view text) {
+  return optfarm::JsonString(text);
+}
+
+std::string PrintableLine(absl::string_view text) {
+  std::string line = PrintableText(text);
+  for (char& c : line) {
+    if (c == '\n' || c == '\t') c = ' ';
+  }
+  return line;
+}
+
+std::string PrintableText(absl::string_view text) {
+  std::string printable(text);
+  for (char& c : printable) {
+    if (c == '\n' || c == '\t') continue;
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) c = '?';
+  }
+  return printable;
+}
+
+}  // namespace optfarm::client_cli

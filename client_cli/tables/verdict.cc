@@ -1,0 +1,153 @@
+#include "client_cli/tables/verdict.h"
+
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/string_view.h"
+#include "absl/strings/strip.h"
+#include "client_cli/tables/human_units.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+// Used where the recipe sets no bound. UNITS: points of top-1; fraction.
+constexpr double kLossThatMatters = 2.0;
+constexpr double kAgreementThatMatters = 0.9;
+
+// Speeds and sizes within 5 % are the same for somebody who decides.
+constexpr double kSlower = 0.95;
+constexpr double kFaster = 1.05;
+constexpr double kSmaller = 0.95;
+
+std::string Points(double change) {
+  // -0.04 would print as "-0.0".
+  if (std::fabs(change) < 0.05) return "same top-1";
+  return absl::StrFormat("%+.1f points", change);
+}
+
+std::string SpeedWords(double speedup) {
+  if (speedup >= kFaster) return absl::StrCat(HumanRatio(speedup), " faster");
+  if (speedup > kSlower) return "same speed";
+  return absl::StrCat(HumanRatio(1 / speedup), " slower");
+}
+
+// "0.26x size, 1.80x faster, -0.3 points", as far as it is known.
+std::string Summary(const VerdictFacts& facts) {
+  std::vector<std::string> parts;
+  if (facts.size_ratio) {
+    parts.push_back(absl::StrCat(HumanRatio(*facts.size_ratio), " size"));
+  }
+  if (facts.speedup) parts.push_back(SpeedWords(*facts.speedup));
+  if (facts.top1_change) {
+    parts.push_back(Points(*facts.top1_change));
+  } else if (facts.agreement) {
+    parts.push_back(
+        absl::StrCat(HumanPercent(*facts.agreement * 100), " same answers"));
+  }
+  return absl::StrJoin(parts, ", ");
+}
+
+Verdict No(absl::string_view why) {
+  return {Verdict::Answer::kNo, absl::StrCat("no: ", why)};
+}
+
+Verdict Unclear(absl::string_view why, const VerdictFacts& facts) {
+  const std::string summary = Summary(facts);
+  return {Verdict::Answer::kUnclear,
+          absl::StrCat("unclear: ", why, summary.empty() ? "" : "; ", summary)};
+}
+
+// What the answers lost where no bound says how much they may; "" when nothing
+// that matters.
+std::string UnboundedLoss(const VerdictFacts& facts) {
+  if (facts.accuracy_bound_held) return "";
+  if (facts.top1_change) {
+    if (*facts.top1_change >= -kLossThatMatters) return "";
+    return absl::StrFormat("loses %.1f points of top-1", -*facts.top1_change);
+  }
+  if (facts.agreement && *facts.agreement < kAgreementThatMatters) {
+    return absl::StrCat("only ", HumanPercent(*facts.agreement * 100),
+                        " of the answers are the same");
+  }
+  return "";
+}
+
+bool ClearlySlower(const VerdictFacts& facts) {
+  return facts.speedup && *facts.speedup <= kSlower &&
+         facts.speed_difference_is_clear;
+}
+
+bool NeitherSmallerNorFaster(const VerdictFacts& facts) {
+  return facts.speedup && *facts.speedup < kFaster && facts.size_ratio &&
+         *facts.size_ratio > kSmaller;
+}
+
+}  // namespace
+
+std::string DescribeFailedGate(const FailedGate& gate) {
+  if (!std::isfinite(gate.value)) {
+    return absl::StrCat(gate.name, " could not be checked",
+                        gate.message.empty() ? "" : ": ", gate.message);
+  }
+  if (gate.name == "max_accuracy_drop" ||
+      gate.name == "max_top5_accuracy_drop") {
+    return absl::StrFormat("loses %.1f points of %s (bound %.1f)", gate.value,
+                           gate.name == "max_accuracy_drop" ? "top-1" : "top-5",
+                           gate.bound);
+  }
+  if (gate.name == "min_top1_agreement") {
+    return absl::StrCat("only ", HumanPercent(gate.value * 100),
+                        " of the answers are the same (bound ",
+                        HumanPercent(gate.bound * 100), ")");
+  }
+  if (gate.name == "min_snr_db") {
+    return absl::StrFormat("signal to noise only %.1f dB (bound %.1f)",
+                           gate.value, gate.bound);
+  }
+  if (gate.name == "max_size_ratio") {
+    return absl::StrCat("file is ", HumanRatio(gate.value),
+                        " the float size (bound ", HumanRatio(gate.bound), ")");
+  }
+  if (gate.name == "min_speedup") {
+    return absl::StrCat("only ", HumanRatio(gate.value),
+                        " the speed of float (bound ", HumanRatio(gate.bound),
+                        ")");
+  }
+  return gate.message.empty()
+             ? absl::StrFormat("%s is %g (bound %g)", gate.name, gate.value,
+                               gate.bound)
+             : gate.message;
+}
+
+Verdict DecideVerdict(const VerdictFacts& facts) {
+  if (facts.baseline) return {Verdict::Answer::kBaseline, "baseline"};
+  if (!facts.failed_gates.empty()) {
+    return No(absl::StrJoin(facts.failed_gates, "; ",
+                            [](std::string* out, const FailedGate& gate) {
+                              out->append(DescribeFailedGate(gate));
+                            }));
+  }
+  if (const std::string loss = UnboundedLoss(facts); !loss.empty()) {
+    return No(loss);
+  }
+  if (ClearlySlower(facts)) {
+    return No(absl::StrCat(SpeedWords(*facts.speedup), " than float here"));
+  }
+  if (!facts.noise_reasons.empty()) {
+    const absl::string_view reason =
+        absl::StripSuffix(facts.noise_reasons.front(), ".");
+    return Unclear(absl::StrCat("noisy (", reason, ")"), facts);
+  }
+  if (NeitherSmallerNorFaster(facts)) {
+    return No("neither smaller nor faster than float");
+  }
+  if (!facts.speedup) return Unclear("speed not measured", facts);
+  if (!facts.top1_change && !facts.agreement) {
+    return Unclear("answers not compared", facts);
+  }
+  return {Verdict::Answer::kYes, absl::StrCat("yes: ", Summary(facts))};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,263 @@
+#include "engine/optimize/layers/layers.h"
+
+#include <cmath>
+#include <map>
+#include <memory>
+#include <set>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/graph/op_defs.h"
+#include "engine/optimize/layers/comparison.h"
+#include "engine/runtime/session/session.h"
+
+namespace optfarm::optimize {
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+using graph::TensorName;
+using runtime::Tensor;
+
+// The dtype of output 0; DT_INVALID when it is not known.
+tensorflow::DataType OutputType(const graph::Node& node) {
+  const tensorflow::OpDef* op = graph::FindOpDef(node.op());
+  if (op == nullptr) return tensorflow::DT_INVALID;
+  const auto types = graph::OutputTypes(*op, node.def());
+  return types.ok() && !types->empty() ? graph::BaseType((*types)[0])
+                                       : tensorflow::DT_INVALID;
+}
+
+// Nodes whose value depends on what is fed.
+std::vector<bool> DependsOnInputs(const Graph& graph,
+                                  absl::Span<const NodeId> order,
+                                  absl::Span<const TensorName> inputs) {
+  std::vector<bool> depends(graph.id_limit(), false);
+  for (const TensorName& input : inputs) {
+    const NodeId id = graph.Find(input.node);
+    if (id != graph::kNoNode) depends[id] = true;
+  }
+  for (const NodeId id : order) {
+    for (const graph::Endpoint& input : graph.node(id).inputs()) {
+      if (depends[input.node]) depends[id] = true;
+    }
+  }
+  return depends;
+}
+
+// Nodes of the result by the names they were made with.
+class ResultNodes {
+ public:
+  ResultNodes(const Graph& result,
+              absl::Span<const transforms::RenamedNode> name_map)
+      : result_(result) {
+    for (const transforms::RenamedNode& renamed : name_map) {
+      last_names_[renamed.before] = renamed.after;
+      taken_.insert(renamed.after);
+    }
+  }
+
+  NodeId Find(const std::string& name) const {
+    const auto renamed = last_names_.find(name);
+    if (renamed != last_names_.end()) return result_.Find(renamed->second);
+    // Another node may have got the name.
+    return taken_.contains(name) ? graph::kNoNode : result_.Find(name);
+  }
+
+  const Graph& graph() const { return result_; }
+  const graph::Node& node(NodeId id) const { return result_.node(id); }
+
+ private:
+  const Graph& result_;
+  std::map<std::string, std::string> last_names_;
+  std::set<std::string> taken_;
+};
+
+// Where the result has node `name`'s value; empty when it is gone.
+std::vector<TensorName> FindInResult(const ResultNodes& result,
+                                     const std::string& name) {
+  const NodeId same = result.Find(name);
+  if (same != graph::kNoNode) {
+    if (OutputType(result.node(same)) != tensorflow::DT_FLOAT) return {};
+    return {{result.node(same).name(), 0}};
+  }
+  // What quantize_nodes calls the 8-bit output of an op.
+  for (const char* suffix : {"/eightbit/requantize", "/eightbit"}) {
+    const NodeId id = result.Find(absl::StrCat(name, suffix));
+    if (id == graph::kNoNode) continue;
+    if (OutputType(result.node(id)) != tensorflow::DT_QUINT8) continue;
+    const std::string& coded = result.node(id).name();
+    return {{coded, 0}, {coded, 1}, {coded, 2}};
+  }
+  return {};
+}
+
+// Directly, or through the one op that the folding looks through.
+bool FeedsBatchNorm(const Graph& graph, NodeId id, bool directly = false) {
+  for (const graph::Use& use : graph.node(id).uses()) {
+    const std::string& op = graph.node(use.consumer).op();
+    if (op.starts_with("FusedBatchNorm") ||
+        op == "BatchNormWithGlobalNormalization") {
+      return true;
+    }
+    if (!directly && (op == "BatchToSpaceND" || op == "ConcatV2") &&
+        FeedsBatchNorm(graph, use.consumer, true)) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// A convolution keeps its name but not its value when the batch norm behind it
+// is folded into its weights.
+bool WasScaled(const Graph& original, NodeId id, const ResultNodes& result) {
+  const NodeId same = result.Find(original.node(id).name());
+  return FeedsBatchNorm(original, id) &&
+         (same == graph::kNoNode || !FeedsBatchNorm(result.graph(), same));
+}
+
+std::vector<Layer> Spread(std::vector<Layer> layers, size_t most) {
+  if (layers.size() <= most) return layers;
+  std::vector<Layer> kept;
+  for (size_t i = 0; i < most; ++i) {
+    kept.push_back(std::move(layers[i * layers.size() / most]));
+  }
+  return kept;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<Layer>> FindLayers(
+    const Graph& original, const Graph& result,
+    absl::Span<const transforms::RenamedNode> name_map,
+    absl::Span<const TensorName> inputs, size_t most) {
+  const ResultNodes result_nodes(result, name_map);
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
+                           graph::ExecutionOrder(original));
+  const std::vector<bool> depends = DependsOnInputs(original, order, inputs);
+  std::set<std::string> fed;
+  for (const TensorName& input : inputs) fed.insert(input.node);
+  std::vector<Layer> layers;
+  for (const NodeId id : order) {
+    const graph::Node& node = original.node(id);
+    if (!depends[id] || fed.count(node.name()) > 0 ||
+        OutputType(node) != tensorflow::DT_FLOAT ||
+        WasScaled(original, id, result_nodes)) {
+      continue;
+    }
+    Layer layer{node.name(), node.op(),
+                FindInResult(result_nodes, node.name())};
+    if (!layer.result.empty()) layers.push_back(std::move(layer));
+  }
+  return Spread(std::move(layers), most);
+}
+
+absl::StatusOr<std::vector<bool>> MayBeCutOff(const Graph& graph) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
+                           graph::ExecutionOrder(graph));
+  std::vector<bool> may_be_cut(graph.id_limit(), false);
+  for (const NodeId id : order) {
+    const graph::Node& node = graph.node(id);
+    if (node.op() == "Merge" || node.op() == "Exit") continue;
+    may_be_cut[id] = node.op() == "Switch";
+    for (const graph::Endpoint& input : node.inputs()) {
+      if (may_be_cut[input.node]) may_be_cut[id] = true;
+    }
+    for (const NodeId control : node.control_inputs()) {
+      if (may_be_cut[control]) may_be_cut[id] = true;
+    }
+  }
+  return may_be_cut;
+}
+
+absl::StatusOr<std::vector<Layer>> LayersOfEveryRun(
+    const Graph& original, absl::Span<const Layer> layers) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<bool> may_be_cut,
+                           MayBeCutOff(original));
+  std::vector<Layer> kept;
+  for (const Layer& layer : layers) {
+    const NodeId id = original.Find(layer.name);
+    if (id != graph::kNoNode && !may_be_cut[id]) kept.push_back(layer);
+  }
+  return kept;
+}
+
+absl::StatusOr<Tensor> Decode(const Tensor& codes, float min, float max) {
+  if (codes.dtype() != tensorflow::DT_QUINT8) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "codes of ", graph::DataTypeName(codes.dtype()), " are not decoded"));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor out, Tensor::Allocate(tensorflow::DT_FLOAT, codes.shape()));
+  const float scale = (max - min) / 255.0f;
+  const float lowest = scale > 0 ? std::round(min / scale) * scale : min;
+  const absl::Span<const uint8_t> from = codes.flat<uint8_t>();
+  for (size_t i = 0; i < from.size(); ++i) {
+    out.data<float>()[i] = lowest + static_cast<float>(from[i]) * scale;
+  }
+  return out;
+}
+
+absl::StatusOr<Tensor> ValueOf(const Layer& layer,
+                               absl::Span<const Tensor> fetched, size_t at) {
+  if (layer.result.size() == 1) return fetched[at];
+  const Tensor& min = fetched[at + 1];
+  const Tensor& max = fetched[at + 2];
+  if (min.dtype() != tensorflow::DT_FLOAT || min.num_elements() != 1 ||
+      max.dtype() != tensorflow::DT_FLOAT || max.num_elements() != 1) {
+    return absl::InvalidArgumentError("a range is not two float scalars");
+  }
+  return Decode(fetched[at], min.data<float>()[0], max.data<float>()[0]);
+}
+
+absl::StatusOr<std::vector<v1::TensorComparison>> CompareLayers(
+    const Graph& original, const Graph& result, absl::Span<const Layer> layers,
+    absl::Span<const TensorName> inputs, absl::Span<const int64_t> samples,
+    int threads, SampleReader* reader) {
+  std::vector<TensorName> original_fetches;
+  std::vector<TensorName> result_fetches;
+  for (const Layer& layer : layers) {
+    original_fetches.push_back({layer.name, 0});
+    result_fetches.insert(result_fetches.end(), layer.result.begin(),
+                          layer.result.end());
+  }
+  runtime::SessionOptions options;
+  options.threads = threads;
+  options.print = [](absl::string_view) {};
+  OPTFARM_ASSIGN_OR_RETURN(
+      const auto before,
+      runtime::Session::Create(original, inputs, original_fetches, options));
+  OPTFARM_ASSIGN_OR_RETURN(
+      const auto after,
+      runtime::Session::Create(result, inputs, result_fetches, options));
+  std::vector<TensorComparer> comparers(layers.size());
+  std::vector<bool> usable(layers.size(), true);
+  for (const int64_t index : samples) {
+    const auto sample = reader->Read(index);
+    if (!sample.has_value()) continue;
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> wanted,
+                             before->Run(*sample));
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> have,
+                             after->Run(*sample));
+    size_t at = 0;
+    for (size_t i = 0; i < layers.size(); ++i) {
+      const auto value = ValueOf(layers[i], have, at);
+      at += layers[i].result.size();
+      usable[i] =
+          usable[i] && value.ok() && comparers[i].Add(wanted[i], *value).ok();
+    }
+  }
+  std::vector<v1::TensorComparison> comparisons;
+  for (size_t i = 0; i < layers.size(); ++i) {
+    v1::TensorComparison comparison;
+    if (usable[i]) comparison = comparers[i].Result();
+    comparison.set_name(layers[i].name);
+    comparison.set_op(layers[i].op);
+    comparisons.push_back(std::move(comparison));
+  }
+  return comparisons;
+}
+
+}  // namespace optfarm::optimize

@@ -1,0 +1,330 @@
+#include "engine/runtime/fusion/float_convolution.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/status_macros.h"
+#include "engine/runtime/operators/winograd_convolution.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// Images with so few channels are read a row of the window at a time: there
+// pointers for each cell would cost more than they save.
+constexpr int64_t kFewChannels = 16;
+// As many where few windows hang over the border, which costs a copy.
+constexpr int64_t kSomeChannels = 64;
+
+// Where each pixel's patch stands in an image.
+class Patches {
+ public:
+  Patches(const float* image, int64_t channels, const Window& window,
+          bool by_rows, const float* zeros)
+      : image_(image),
+        channels_(channels),
+        y_(window.y),
+        x_(window.x),
+        by_rows_(by_rows),
+        zeros_(zeros) {}
+
+  // Pixels are counted over batch, height and width.
+  void Point(int64_t first, int count, float* scratch, const float** to) const {
+    int64_t pixel = first;
+    for (int done = 0; done < count;) {
+      const int64_t ox = pixel % x_.out;
+      const int64_t row = pixel / x_.out;
+      const int some =
+          static_cast<int>(std::min<int64_t>(count - done, x_.out - ox));
+      const Line line = {row / y_.out * y_.in,
+                         row % y_.out * y_.stride - y_.pad_before, ox, some};
+      if (by_rows_) {
+        PointByRows(line, count, scratch, to + done);
+        scratch += some * y_.size * x_.size * channels_;
+      } else {
+        PointByCells(line, count, to + done);
+      }
+      done += some;
+      pixel += some;
+    }
+  }
+
+ private:
+  // Pixels side by side.
+  struct Line {
+    // Rows of images before this one.
+    int64_t image_row;
+    int64_t iy;
+    int64_t ox;
+    int count;
+  };
+
+  const float* RowOf(const Line& line, int64_t ky) const {
+    const int64_t iy = line.iy + ky * y_.dilation;
+    if (iy < 0 || iy >= y_.in) return nullptr;
+    return image_ + (line.image_row + iy) * x_.in * channels_;
+  }
+
+  // The pixels [begin, end) of a line whose cell kx is inside the image.
+  void FindInside(const Line& line, int64_t x0, int64_t* begin,
+                  int64_t* end) const {
+    *begin = x0 >= 0 ? 0 : (-x0 + x_.stride - 1) / x_.stride;
+    *begin = std::min<int64_t>(*begin, line.count);
+    const int64_t room = x_.in - x0;
+    *end = room <= 0 ? 0 : (room + x_.stride - 1) / x_.stride;
+    *end = std::clamp<int64_t>(*end, *begin, line.count);
+  }
+
+  void PointByCells(const Line& line, int stride, const float** to) const {
+    const int64_t pixel = x_.stride * channels_;
+    for (int64_t ky = 0; ky < y_.size; ++ky) {
+      const float* row = RowOf(line, ky);
+      for (int64_t kx = 0; kx < x_.size; ++kx, to += stride) {
+        if (row == nullptr) {
+          std::fill_n(to, line.count, zeros_);
+          continue;
+        }
+        const int64_t x0 =
+            line.ox * x_.stride - x_.pad_before + kx * x_.dilation;
+        int64_t begin, end;
+        FindInside(line, x0, &begin, &end);
+        std::fill(to, to + begin, zeros_);
+        for (int64_t i = begin; i < end; ++i) {
+          to[i] = row + x0 * channels_ + i * pixel;
+        }
+        std::fill(to + end, to + line.count, zeros_);
+      }
+    }
+  }
+
+  // Patches that hang over the border are put together in `scratch`.
+  void PointByRows(const Line& line, int stride, float* scratch,
+                   const float** to) const {
+    const int64_t run = x_.size * channels_;
+    for (int64_t ky = 0; ky < y_.size; ++ky, to += stride) {
+      const float* row = RowOf(line, ky);
+      for (int i = 0; i < line.count; ++i) {
+        const int64_t x0 = (line.ox + i) * x_.stride - x_.pad_before;
+        if (row == nullptr) {
+          to[i] = zeros_;
+        } else if (x0 >= 0 && x0 + x_.size <= x_.in) {
+          to[i] = row + x0 * channels_;
+        } else {
+          const int64_t begin = std::clamp<int64_t>(-x0, 0, x_.size);
+          const int64_t end = std::clamp<int64_t>(x_.in - x0, begin, x_.size);
+          std::fill_n(scratch, begin * channels_, 0.0f);
+          std::copy(row + (x0 + begin) * channels_,
+                    row + (x0 + end) * channels_, scratch + begin * channels_);
+          std::fill(scratch + end * channels_, scratch + run, 0.0f);
+          to[i] = scratch;
+          scratch += run;
+        }
+      }
+    }
+  }
+
+  const float* image_;
+  int64_t channels_;
+  WindowAxis y_;
+  WindowAxis x_;
+  bool by_rows_;
+  const float* zeros_;
+};
+
+class FloatConvolutionKernel final : public JoinableKernel,
+                                     public WeightReader,
+                                     public LineLayer,
+                                     public PixelLayer,
+                                     public WinogradLayer {
+ public:
+  explicit FloatConvolutionKernel(FloatConvolution c)
+      : c_(std::move(c)), zeros_(c_.filter_shape.dim(1) * channels(), 0.0f) {}
+
+  absl::Status Compute(KernelContext* context) const override {
+    const Tensor& image = context->input(0);
+    if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4 ||
+        image.dim(3) != channels()) {
+      return RunSteps(c_.chain, context);
+    }
+    const absl::StatusOr<Window> window =
+        PlaceWindow(c_.window, image.dim(1), image.dim(2),
+                    c_.filter_shape.dim(0), c_.filter_shape.dim(1));
+    if (!window.ok()) return RunSteps(c_.chain, context);
+    const int64_t dims[] = {image.dim(0), window->y.out, window->x.out,
+                            c_.filter_shape.dim(3)};
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    if (c_.has_residual && (context->input(1).shape() != shape ||
+                            context->input(1).dtype() != image.dtype())) {
+      return RunSteps(c_.chain, context);
+    }
+    Tensor streamed;
+    const int64_t rows = image.dim(0) * window->y.out * window->x.out;
+    const Tensor* packed = c_.packed.Get(context->pool(), rows, &streamed);
+    if (packed == nullptr) return RunSteps(c_.chain, context);
+    FloatPlace place;
+    if (c_.has_residual) {
+      OPTFARM_ASSIGN_OR_RETURN(Tensor * out, context->ForwardOrAllocateOutput(
+                                                 0, 1, image.dtype(), shape));
+      place = {out->data<float>(), c_.panels.columns};
+    } else {
+      OPTFARM_ASSIGN_OR_RETURN(place, AllocatePart(shape, context));
+    }
+    Multiply(image, *window, packed->data<float>(), context, place);
+    return absl::OkStatus();
+  }
+  int64_t ChannelsFor(int64_t) const override { return c_.panels.columns; }
+
+  bool IsSmall() const override {
+    constexpr int64_t kMostBytes = 384 * 1024;
+    return 4 * c_.panels.size() <= kMostBytes;
+  }
+
+  // Whether it can be a PixelLayer.
+  bool IsPixelwise() const {
+    return c_.filter_shape.dim(0) == 1 && c_.filter_shape.dim(1) == 1 &&
+           c_.window.stride_y == 1 && c_.window.stride_x == 1 &&
+           c_.window.padding != Padding::kExplicit && !c_.has_residual;
+  }
+  std::optional<FloatProduct> PlanProduct(int64_t channels_there, int64_t rows,
+                                          ThreadPool* pool,
+                                          Tensor* streamed) const override {
+    if (channels_there != channels() || is_part()) return std::nullopt;
+    const Tensor* packed = c_.packed.Get(pool, rows, streamed);
+    if (packed == nullptr) return std::nullopt;
+    FloatProduct product = ProductBy(packed->data<float>());
+    product.row_stride = c_.panels.columns;
+    product.run = channels();
+    product.row_bytes = 4 * channels();
+    return product;
+  }
+  FirstWeights First() const override {
+    return FirstPanels(c_.panels, c_.packed);
+  }
+
+  std::optional<Plan> PlanLines(const Tensor& image,
+                                ThreadPool* pool) const override {
+    if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4 ||
+        image.dim(3) != channels() || is_part() || c_.has_residual) {
+      return std::nullopt;
+    }
+    const absl::StatusOr<Window> window =
+        PlaceWindow(c_.window, image.dim(1), image.dim(2),
+                    c_.filter_shape.dim(0), c_.filter_shape.dim(1));
+    if (!window.ok() || IsTransformed(ImagesOf(image, *window))) {
+      return std::nullopt;
+    }
+    Plan plan;
+    plan.window = *window;
+    plan.batch = image.dim(0);
+    const int64_t rows = plan.batch * window->y.out * window->x.out;
+    const Tensor* packed = c_.packed.Get(pool, rows, &plan.streamed);
+    if (packed == nullptr) return std::nullopt;
+    plan.product = ProductBy(packed->data<float>());
+    plan.product.row_stride = c_.panels.columns;
+    ReadPatches(*window, &plan.product);
+    return plan;
+  }
+  void MakeLines(const Plan& plan, const Tensor& image, int64_t begin,
+                 int64_t end, FirstWeights::Place following,
+                 float* out) const override {
+    const Patches patches = PatchesOf(image, plan.window);
+    const int64_t width = plan.window.x.out;
+    FloatProduct product = plan.product;
+    product.rows = (end - begin) * width;
+    product.out = out;
+    MultiplyPanelsAlone(
+        product,
+        [&](int64_t first, int count, float* scratch, const float** to) {
+          patches.Point(begin * width + first, count, scratch, to);
+        },
+        following);
+  }
+
+ private:
+  int64_t channels() const { return c_.filter_shape.dim(2); }
+
+  // What does not depend on the image.
+  FloatProduct ProductBy(const float* packed) const {
+    FloatProduct product;
+    product.panels = c_.panels;
+    product.packed = packed;
+    product.next = &next();
+    if (!c_.scale.empty()) product.scale = c_.scale.data();
+    if (!c_.bias.empty()) product.bias = c_.bias.data();
+    product.rectifier = c_.rectifier;
+    return product;
+  }
+
+  WinogradImages ImagesOf(const Tensor& image, const Window& window) const {
+    return {image.data<float>(), image.dim(0), channels(), window,
+            zeros_.data()};
+  }
+  bool IsTransformed(const WinogradImages& images) const {
+    return transforms() != nullptr && FavorsWinograd(images, c_.panels.columns);
+  }
+
+  // Rows of the product are patches of an image.
+  void ReadPatches(const Window& window, FloatProduct* product) const {
+    const bool by_rows = ReadsByRows(window.x);
+    product->taps = by_rows ? window.y.size : window.y.size * window.x.size;
+    product->run = by_rows ? window.x.size * channels() : channels();
+    product->row_bytes = 4 * channels() *
+                         std::min(window.y.stride, window.y.size) *
+                         std::min(window.x.stride, window.x.size);
+    product->scratch = by_rows ? c_.panels.depth : 0;
+  }
+  Patches PatchesOf(const Tensor& image, const Window& window) const {
+    return {image.data<float>(), channels(), window, ReadsByRows(window.x),
+            zeros_.data()};
+  }
+
+  bool ReadsByRows(const WindowAxis& x) const {
+    const int64_t most = x.in >= 8 * x.size ? kSomeChannels : kFewChannels;
+    return channels() <= most && x.size > 1 && x.dilation == 1;
+  }
+
+  void Multiply(const Tensor& image, const Window& window, const float* packed,
+                KernelContext* context, const FloatPlace& place) const {
+    FloatProduct product = ProductBy(packed);
+    if (c_.has_residual) product.residual = context->input(1).data<float>();
+    product.out = place.data;
+    product.row_stride = place.pixel_stride;
+    product.rows = image.dim(0) * window.y.out * window.x.out;
+    const WinogradImages images = ImagesOf(image, window);
+    if (IsTransformed(images)) {
+      return ConvolveByWinograd(*transforms(), product, images,
+                                context->pool());
+    }
+    ReadPatches(window, &product);
+    const Patches patches = PatchesOf(image, window);
+    MultiplyPanels(
+        product,
+        [&](int64_t first, int count, float* scratch, const float** to) {
+          patches.Point(first, count, scratch, to);
+        },
+        context->pool());
+  }
+
+  const FloatConvolution c_;
+  // What lies outside of the image: a row of the window.
+  const std::vector<float> zeros_;
+};
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeFloatConvolution(const FusionContext& context,
+                                             FloatConvolution convolution) {
+  const bool has_residual = convolution.has_residual;
+  auto kernel =
+      std::make_unique<FloatConvolutionKernel>(std::move(convolution));
+  KernelTraits& traits = context.TraitsOf(kernel.get());
+  traits.reader = kernel.get();
+  // A sum may be written over what is added.
+  if (!has_residual) traits.joinable = kernel.get();
+  if (kernel->IsPixelwise()) traits.pixels = kernel.get();
+  traits.winograd = kernel.get();
+  traits.line_layer = kernel.get();
+  return kernel;
+}
+
+}  // namespace optfarm::runtime

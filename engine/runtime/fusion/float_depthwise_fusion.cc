@@ -1,0 +1,122 @@
+// Pad -> DepthwiseConv2dNative -> bias -> rectifier, with constant filters of
+// which each channel has one. Filters are read as they are: there is nothing to
+// pack.
+
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "engine/runtime/fusion/families.h"
+#include "engine/runtime/fusion/layer_padding.h"
+#include "engine/runtime/fusion/layer_tail.h"
+#include "engine/runtime/operators/float_windows.h"
+
+namespace optfarm::runtime {
+namespace {
+
+struct FloatDepthwise {
+  WindowAttrs window;
+  Tensor filter;
+  ChannelAffine affine;
+  Rectifier rectifier = Rectifier::kNone;
+  StepChain chain;
+};
+
+class FloatDepthwiseKernel final : public Kernel, public LineMaker {
+ public:
+  FloatDepthwiseKernel(const FloatWindows* code, FloatDepthwise d)
+      : code_(code), d_(std::move(d)) {}
+
+  absl::Status Compute(KernelContext* context) const override {
+    std::optional<WindowSlide> slide = PlanSlide(context->input(0));
+    if (!slide) return d_.chain.Run(context);
+    const int64_t dims[] = {slide->batch, slide->window.y.out,
+                            slide->window.x.out, slide->channels};
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    OPTFARM_ASSIGN_OR_RETURN(
+        Tensor * out, context->AllocateOutput(0, tensorflow::DT_FLOAT, shape));
+    slide->out = out->data<float>();
+    slide->out_stride = slide->channels;
+    Slide(*slide, context->pool());
+    return absl::OkStatus();
+  }
+
+  std::optional<WindowSlide> PlanSlide(const Tensor& image) const override {
+    const int64_t channels = d_.filter.dim(2);
+    if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4 ||
+        image.dim(3) != channels) {
+      return std::nullopt;
+    }
+    const absl::StatusOr<Window> window =
+        PlaceWindow(d_.window, image.dim(1), image.dim(2), d_.filter.dim(0),
+                    d_.filter.dim(1));
+    if (!window.ok()) return std::nullopt;
+    WindowSlide slide;
+    slide.run = code_->depthwise;
+    slide.window = *window;
+    slide.batch = image.dim(0);
+    slide.channels = channels;
+    slide.image = image.data<float>();
+    slide.weights = d_.filter.data<float>();
+    if (!d_.affine.scale.empty()) slide.scale = d_.affine.scale.data();
+    if (!d_.affine.bias.empty()) slide.bias = d_.affine.bias.data();
+    slide.rectifier = d_.rectifier;
+    return slide;
+  }
+
+ private:
+  const FloatWindows* code_;
+  const FloatDepthwise d_;
+};
+
+bool IsServed(const Tensor* filter) {
+  return filter != nullptr && filter->dtype() == tensorflow::DT_FLOAT &&
+         filter->rank() == 4 && filter->dim(3) == 1 &&
+         filter->num_elements() > 0;
+}
+
+void FuseDepthwise(const FusionContext& context, const FloatWindows* code,
+                   int number, PlanEditor* plan) {
+  const Step& step = *plan->step(number);
+  const Tensor* filter = plan->ConstantOf(step.inputs[1]);
+  if (!IsServed(filter) || !plan->MayFuse({number}, step.outputs)) return;
+  absl::StatusOr<WindowAttrs> window = ReadWindowAttrs(*step.node);
+  if (!window.ok() || window->is_nchw) return;
+  const LayerTail tail = FollowTail(*plan, number, {filter->dim(2), 4}, false);
+  FusedStep fused;
+  fused.inputs = {step.inputs[0]};
+  std::vector<int> members = tail.members;
+  const int padding = FindPadding(*plan, number, &*window);
+  if (padding != kNoStep) {
+    members.insert(members.begin(), padding);
+    fused.inputs = {plan->step(padding)->inputs[0]};
+  }
+  fused.outputs = {tail.output};
+  FloatDepthwise d;
+  d.window = *window;
+  d.filter = *filter;
+  fused.constant_bytes = filter->TotalBytes();
+  d.affine = tail.affine;
+  d.rectifier = tail.rectifier;
+  d.chain = plan->TakeChain(members, fused.inputs, fused.outputs);
+  auto kernel = std::make_unique<FloatDepthwiseKernel>(code, std::move(d));
+  context.TraitsOf(kernel.get()).lines = kernel.get();
+  fused.kernel = std::move(kernel);
+  plan->Fuse(members, std::move(fused));
+}
+
+}  // namespace
+
+void FuseFloatDepthwise(const FusionContext& context, PlanEditor* plan) {
+  const FloatWindows* code = FindFloatWindows(context.cpu());
+  if (code == nullptr) return;
+  for (int i = 0; i < plan->step_count(); ++i) {
+    if (IsFloatNode(plan->step(i), "DepthwiseConv2dNative")) {
+      FuseDepthwise(context, code, i, plan);
+    }
+  }
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,253 @@
+#include "engine/runtime/fusion/int8_codes.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/synchronization/mutex.h"
+#include "base/status_macros.h"
+#include "engine/runtime/operators/int8_product.h"
+#include "engine/runtime/reference/quantized/quantized_inputs.h"
+#include "engine/runtime/ukernels/int8/int8_tile.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// Numbers that are worth another thread.
+constexpr int64_t kNumbersPerRange = 16384;
+constexpr int64_t kWide = sizeof(int32_t);
+
+int32_t BitsOf(float value) {
+  int32_t bits = 0;
+  std::memcpy(&bits, &value, sizeof(bits));
+  return bits;
+}
+
+float FloatOf(int32_t bits) {
+  float value = 0;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+// A tensor as rows x columns.
+struct Matrix {
+  const float* values = nullptr;
+  int64_t rows = 0;
+  int64_t columns = 0;
+  // Those of the last row that exist.
+  int64_t last = 0;
+
+  int64_t count() const { return (rows - 1) * columns + last; }
+  int64_t bands() const { return (rows + kInt8Rows - 1) / kInt8Rows; }
+  // How many of the 32 columns from `first` on exist in a row.
+  int64_t Existing(int64_t row, int64_t first) const {
+    const int64_t exist = row + 1 == rows ? last : columns;
+    return std::clamp<int64_t>(exist - first, 0, int64_t{kInt8Columns});
+  }
+};
+
+class Int8Codes final : public Kernel {
+ public:
+  Int8Codes(Int8Chain chain, bool has_columns, const Int8Functions& functions,
+            StepChain steps)
+      : chain_(std::move(chain)),
+        has_columns_(has_columns),
+        functions_(*functions.stages),
+        steps_(std::move(steps)) {
+    if (chain_.needs_extremes()) return;
+    is_ready_ = chain_.Prepare({}, false, nullptr, functions_, &ready_);
+    if (is_ready_ && IsPlain(ready_)) {
+      codes_ = FloatCodes{ready_.stages[0], ready_.range};
+    }
+  }
+
+  absl::Status Compute(KernelContext* context) const override;
+  // nullptr where more is done than to make codes of floats, or by a range that
+  // is found in them.
+  const FloatCodes* codes() const { return codes_ ? &*codes_ : nullptr; }
+
+ private:
+  static bool IsPlain(const Int8Stages& stages) {
+    return stages.stages.size() == 1 &&
+           stages.stages[0].kind == Int8StageKind::kQuantize;
+  }
+  // False for what the kernels of the steps are to look at.
+  bool Read(const KernelContext& context, Matrix* matrix) const;
+  // Calls visit(numbers, first row) for each tile of bands [begin, end). What
+  // fills up a tile are copies of its first number.
+  template <typename Visit>
+  void ForEachTile(const Matrix& matrix, int64_t begin, int64_t end,
+                   Visit visit) const;
+  // False when there is a NaN: it has no place in an order.
+  bool FindExtremes(const Matrix& matrix, ThreadPool* pool,
+                    Int8Extremes* extremes) const;
+  void Store(const Matrix& matrix, const Int8Stages& stages, ThreadPool* pool,
+             Tensor* out) const;
+  void StoreTile(const Matrix& matrix, const Int8Numbers& numbers, int64_t row,
+                 uint8_t* bytes) const;
+
+  Int8Chain chain_;
+  bool has_columns_;
+  const Int8StageFunctions& functions_;
+  StepChain steps_;
+  bool is_ready_ = false;
+  Int8Stages ready_;
+  std::optional<FloatCodes> codes_;
+};
+
+int64_t Grain(const Matrix& matrix) {
+  return kNumbersPerRange / (kInt8Rows * matrix.columns);
+}
+
+bool Int8Codes::Read(const KernelContext& context, Matrix* matrix) const {
+  if (context.num_inputs() != 1) return false;
+  const Tensor& input = context.input(0);
+  // One element is a scalar to QuantizedAdd.
+  if (input.dtype() != tensorflow::DT_FLOAT || input.num_elements() < 2) {
+    return false;
+  }
+  matrix->values = input.data<float>();
+  matrix->columns = chain_.columns();
+  if (has_columns_ &&
+      (input.rank() == 0 || input.dim(input.rank() - 1) != matrix->columns)) {
+    return false;
+  }
+  const int64_t count = input.num_elements();
+  matrix->rows = (count + matrix->columns - 1) / matrix->columns;
+  matrix->last = count - (matrix->rows - 1) * matrix->columns;
+  return true;
+}
+
+template <typename Visit>
+void Int8Codes::ForEachTile(const Matrix& matrix, int64_t begin, int64_t end,
+                            Visit visit) const {
+  alignas(64) int32_t data[kInt8Rows * kInt8Columns];
+  for (int64_t band = begin; band < end; ++band) {
+    const int64_t row = band * kInt8Rows;
+    const int rows =
+        static_cast<int>(std::min<int64_t>(kInt8Rows, matrix.rows - row));
+    for (int64_t c = 0; c < matrix.columns; c += kInt8Columns) {
+      for (int r = 0; r < rows; ++r) {
+        const int64_t count = matrix.Existing(row + r, c);
+        int32_t* to = data + r * kInt8Columns;
+        std::memcpy(to, matrix.values + (row + r) * matrix.columns + c,
+                    static_cast<size_t>(count * kWide));
+        std::fill(to + count, to + kInt8Columns, data[0]);
+      }
+      visit(Int8Numbers{data, rows, c}, row);
+    }
+  }
+}
+
+bool Int8Codes::FindExtremes(const Matrix& matrix, ThreadPool* pool,
+                             Int8Extremes* extremes) const {
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  const auto columns = static_cast<size_t>((matrix.columns + kInt8Columns - 1) /
+                                           kInt8Columns * kInt8Columns);
+  const Int8Extremes none = {std::vector<int32_t>(columns, BitsOf(kInfinity)),
+                             std::vector<int32_t>(columns, BitsOf(-kInfinity))};
+  *extremes = none;
+  bool has_nan = false;
+  absl::Mutex mutex;
+  pool->ParallelFor(
+      matrix.bands(), Grain(matrix), [&](int64_t begin, int64_t end) {
+        Int8Extremes part = none;
+        bool nan_here = false;
+        ForEachTile(
+            matrix, begin, end, [&](const Int8Numbers& numbers, int64_t) {
+              functions_.find_float_range(numbers,
+                                          part.low.data() + numbers.channel,
+                                          part.high.data() + numbers.channel);
+              nan_here |= functions_.has_nan(numbers);
+            });
+        const absl::MutexLock lock(&mutex);
+        has_nan |= nan_here;
+        for (size_t c = 0; c < columns; ++c) {
+          extremes->low[c] =
+              BitsOf(std::min(FloatOf(extremes->low[c]), FloatOf(part.low[c])));
+          extremes->high[c] = BitsOf(
+              std::max(FloatOf(extremes->high[c]), FloatOf(part.high[c])));
+        }
+      });
+  return !has_nan;
+}
+
+void Int8Codes::StoreTile(const Matrix& matrix, const Int8Numbers& numbers,
+                          int64_t row, uint8_t* bytes) const {
+  for (int r = 0; r < numbers.rows; ++r) {
+    const int64_t count = matrix.Existing(row + r, numbers.channel);
+    if (count == 0) continue;
+    const int64_t place = (row + r) * matrix.columns + numbers.channel;
+    int32_t* data = numbers.data + r * kInt8Columns;
+    if (chain_.state() == Int8State::kCodes) {
+      functions_.store_codes({data, 1, 0}, static_cast<int>(count), 0,
+                             bytes + place);
+    } else {
+      std::memcpy(bytes + place * kWide, data,
+                  static_cast<size_t>(count * kWide));
+    }
+  }
+}
+
+void Int8Codes::Store(const Matrix& matrix, const Int8Stages& stages,
+                      ThreadPool* pool, Tensor* out) const {
+  auto* bytes = static_cast<uint8_t*>(out->raw());
+  if (IsPlain(stages)) {
+    return pool->ParallelFor(
+        matrix.count(), kNumbersPerRange, [&](int64_t begin, int64_t end) {
+          functions_.codes_of_floats(stages.stages[0], matrix.values + begin,
+                                     end - begin, bytes + begin);
+        });
+  }
+  pool->ParallelFor(
+      matrix.bands(), Grain(matrix), [&](int64_t begin, int64_t end) {
+        ForEachTile(
+            matrix, begin, end, [&](const Int8Numbers& numbers, int64_t row) {
+              functions_.run(stages.stages.data(),
+                             static_cast<int>(stages.stages.size()), numbers);
+              StoreTile(matrix, numbers, row, bytes);
+            });
+      });
+}
+
+absl::Status Int8Codes::Compute(KernelContext* context) const {
+  Matrix matrix;
+  if (!Read(*context, &matrix)) return steps_.Run(context);
+  Int8Stages made;
+  if (!is_ready_) {
+    Int8Extremes extremes;
+    if (!chain_.needs_extremes() ||
+        !FindExtremes(matrix, context->pool(), &extremes) ||
+        !chain_.Prepare({}, false, &extremes, functions_, &made)) {
+      return steps_.Run(context);
+    }
+  }
+  const Int8Stages& stages = is_ready_ ? ready_ : made;
+  const Int8State state = chain_.state();
+  const DataType dtype = state == Int8State::kFloat   ? tensorflow::DT_FLOAT
+                         : state == Int8State::kCodes ? tensorflow::DT_QUINT8
+                                                      : tensorflow::DT_QINT32;
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor * out,
+      context->AllocateOutput(0, dtype, context->input(0).shape()));
+  Store(matrix, stages, context->pool(), out);
+  if (state != Int8State::kFloat) SetOutputRange(context, 1, stages.range);
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::unique_ptr<Kernel> MakeInt8Codes(const FusionContext& context,
+                                      Int8Chain chain, bool has_columns,
+                                      const Int8Functions& functions,
+                                      StepChain steps) {
+  auto kernel = std::make_unique<Int8Codes>(std::move(chain), has_columns,
+                                            functions, std::move(steps));
+  context.TraitsOf(kernel.get()).codes = kernel->codes();
+  return kernel;
+}
+
+}  // namespace optfarm::runtime

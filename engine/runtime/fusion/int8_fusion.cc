@@ -1,0 +1,248 @@
+#include "engine/runtime/fusion/int8_fusion.h"
+
+#include <algorithm>
+#include <limits>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "engine/runtime/fusion/int8_chain_finder.h"
+#include "engine/runtime/fusion/int8_codes.h"
+#include "engine/runtime/fusion/int8_layer.h"
+#include "engine/runtime/fusion/int8_operands.h"
+#include "engine/runtime/fusion/int8_sum.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// Constants of one value are the same for all numbers; others do not follow.
+constexpr int kScalarsOnly = 0;
+
+class Fuser {
+ public:
+  Fuser(const FusionContext& context, PlanEditor* plan)
+      : context_(context),
+        plan_(*plan),
+        functions_(Int8FunctionsFor(context.cpu())) {}
+
+  void Run() {
+    for (int i = 0; i < plan_.step_count(); ++i) {
+      const Step* step = plan_.step(i);
+      if (step == nullptr || step->node == nullptr) continue;
+      std::optional<Int8Operands> operands =
+          ReadInt8Operands(plan_, *step, functions_);
+      if (operands) {
+        FuseLayer(i, &*operands);
+      } else if (step->op == "QuantizedAdd") {
+        FuseSum(i);
+      } else if (!IsPlainQuantize(*step) || !FuseCodes(i)) {
+        NoteRange(*step);
+      }
+    }
+  }
+
+ private:
+  void FuseLayer(int product, Int8Operands* operands);
+  void Fuse(const Int8ChainCut& cut, Int8Operands* operands);
+  void FuseSum(int sum);
+  bool FuseCodes(int quantize);
+  int64_t ColumnsBehind(int codes) const;
+
+  // What is known of ranges that steps hand on.
+  std::optional<Range> RangeOf(int min, int max) const {
+    if (const auto constant = ConstantRange(plan_, min, max)) return constant;
+    const auto it = ranges_.find({min, max});
+    if (it == ranges_.end()) return std::nullopt;
+    return it->second;
+  }
+  void NoteRange(const Step& step);
+  void NoteJoinedRange(const Step& join);
+  void NoteRangeOf(const Int8LayerPlan& layer, const std::vector<int>& outputs);
+
+  const FusionContext& context_;
+  PlanEditor& plan_;
+  Int8Functions functions_;
+  // By slots of min and max.
+  absl::flat_hash_map<std::pair<int, int>, Range> ranges_;
+};
+
+// Only what saves a layer from making its stages at each run: a layer looks
+// whether the range that comes is the expected one.
+void Fuser::NoteRange(const Step& step) {
+  const auto hand_on = [&](size_t from) {
+    if (step.inputs.size() < from + 2 || step.outputs.size() != 3) return;
+    const auto range = RangeOf(step.inputs[from], step.inputs[from + 1]);
+    if (range) ranges_[{step.outputs[1], step.outputs[2]}] = *range;
+  };
+  if (step.op == "QuantizedMaxPool" || step.op == "QuantizedAvgPool" ||
+      step.op == "QuantizedRelu" || step.op == "QuantizedRelu6") {
+    hand_on(1);
+  } else if (step.op == "QuantizedReshape" ||
+             step.op == "QuantizedResizeBilinear") {
+    hand_on(2);
+  } else if (step.op == "Requantize") {
+    hand_on(3);
+  } else if (step.op == "QuantizedConcat" || step.op == "QuantizedConcatV2") {
+    NoteJoinedRange(step);
+  } else if (step.op == "QuantizeV2" && step.inputs.size() == 3 &&
+             step.outputs.size() == 3) {
+    const auto range = RangeOf(step.inputs[1], step.inputs[2]);
+    if (range) {
+      ranges_[{step.outputs[1], step.outputs[2]}] = WidenedForQuantize(*range);
+    }
+  }
+}
+
+// All ranges and zero.
+void Fuser::NoteJoinedRange(const Step& join) {
+  const size_t count = (join.inputs.size() - 1) / 3;
+  if (join.inputs.size() < 4 || join.outputs.size() != 3) return;
+  Range all = {0.0f, std::numeric_limits<float>::lowest()};
+  for (size_t i = 1 + count; i < 1 + 2 * count; ++i) {
+    const auto range = RangeOf(join.inputs[i], join.inputs[i + count]);
+    if (!range) return;
+    all.min = std::min(all.min, range->min);
+    all.max = std::max(all.max, range->max);
+  }
+  ranges_[{join.outputs[1], join.outputs[2]}] = all;
+}
+
+void Fuser::NoteRangeOf(const Int8LayerPlan& layer,
+                        const std::vector<int>& outputs) {
+  if (!layer.input_range || outputs.size() != 3 ||
+      layer.chain.needs_extremes()) {
+    return;
+  }
+  Int8Stages stages;
+  if (layer.chain.Prepare(WideOf(layer, *layer.input_range), false, nullptr,
+                          *functions_.stages, &stages)) {
+    ranges_[{outputs[1], outputs[2]}] = stages.range;
+  }
+}
+
+void Fuser::FuseLayer(int product, Int8Operands* operands) {
+  for (const Int8ChainCut& cut : FindInt8Chains(
+           plan_,
+           {operands->plan.chain, {product}, plan_.step(product)->outputs},
+           operands->rank)) {
+    if (plan_.MayFuse(cut.members, cut.outputs)) return Fuse(cut, operands);
+  }
+}
+
+void Fuser::Fuse(const Int8ChainCut& cut, Int8Operands* operands) {
+  const Tensor& filter = *plan_.ConstantOf(operands->filter_slot);
+  FusedStep fused;
+  if (!PackInt8Filter(context_, filter, &plan_, operands, &fused.constant_bytes)
+           .ok()) {
+    return;
+  }
+  Int8LayerPlan& layer = operands->plan;
+  layer.input_range = RangeOf(operands->inputs[1], operands->inputs[2]);
+  layer.chain = cut.chain;
+  NoteRangeOf(layer, cut.outputs);
+  fused.inputs = operands->inputs;
+  fused.outputs = cut.outputs;
+  StepChain steps = plan_.TakeChain(cut.members, fused.inputs, fused.outputs,
+                                    {RestoredInt8Filter(filter, *operands)});
+  fused.kernel = MakeInt8Layer(context_, std::move(layer), std::move(steps));
+  plan_.Fuse(cut.members, std::move(fused));
+}
+
+void Fuser::FuseSum(int sum) {
+  const std::vector<int> inputs = plan_.step(sum)->inputs;
+  if (inputs.size() != 6 || inputs[0] == inputs[1] ||
+      plan_.step(sum)->outputs.size() != 3) {
+    return;
+  }
+  const auto a = RangeOf(inputs[2], inputs[3]);
+  const auto b = RangeOf(inputs[4], inputs[5]);
+  // A sum with a constant is for a layer, or for the kernel.
+  if (plan_.ConstantOf(inputs[0]) != nullptr ||
+      plan_.ConstantOf(inputs[1]) != nullptr) {
+    return;
+  }
+  for (const Int8ChainCut& cut : FindInt8Chains(
+           plan_, {Int8Chain(kInt8SumColumns), {sum}, plan_.step(sum)->outputs},
+           kScalarsOnly)) {
+    if (!plan_.MayFuse(cut.members, cut.outputs)) continue;
+    Int8Stages stages;
+    if (a && b && cut.outputs.size() == 3 && !cut.chain.needs_extremes() &&
+        cut.chain.Prepare({RangeOfSum(*a, *b), {}}, false, nullptr,
+                          *functions_.stages, &stages)) {
+      ranges_[{cut.outputs[1], cut.outputs[2]}] = stages.range;
+    }
+    FusedStep fused;
+    fused.inputs = inputs;
+    fused.outputs = cut.outputs;
+    StepChain steps = plan_.TakeChain(cut.members, inputs, cut.outputs);
+    std::optional<Int8SumRanges> expected;
+    if (a && b) expected = Int8SumRanges{*a, *b};
+    fused.kernel =
+        MakeInt8Sum(cut.chain, expected, functions_, std::move(steps));
+    return plan_.Fuse(cut.members, std::move(fused));
+  }
+}
+
+// The channels that the op behind some codes knows of; 0 for none.
+int64_t Fuser::ColumnsBehind(int codes) const {
+  for (int reader : plan_.ReadersOf(codes)) {
+    const Step& step = *plan_.step(reader);
+    if (step.inputs.size() != 6 ||
+        (step.op != "QuantizedMul" && step.op != "QuantizedAdd" &&
+         step.op != "QuantizedBiasAdd")) {
+      continue;
+    }
+    for (int input : {0, 1}) {
+      const Tensor* operand = plan_.ConstantOf(step.inputs[input]);
+      if (operand != nullptr && operand->num_elements() > 1) {
+        return operand->num_elements();
+      }
+    }
+  }
+  return 0;
+}
+
+bool Fuser::FuseCodes(int quantize) {
+  const Step& step = *plan_.step(quantize);
+  const auto range = ConstantRange(plan_, step.inputs[1], step.inputs[2]);
+  std::vector<int> members = {quantize};
+  if (!range) {
+    const auto found = FindRangeSteps(plan_, step);
+    if (!found) return false;
+    members = {found->list, found->min, found->max, quantize};
+    std::sort(members.begin(), members.end());
+  }
+  const int64_t columns = ColumnsBehind(step.outputs[0]);
+  Int8Chain chain(columns > 0 ? columns : kInt8SumColumns, Int8State::kFloat);
+  chain.AddQuantize(range);
+  // Vectors broadcast over a tensor of any rank.
+  const int rank = columns > 0 ? 1 : kScalarsOnly;
+  const std::vector<int> inputs = {step.inputs[0]};
+  for (const Int8ChainCut& cut :
+       FindInt8Chains(plan_, {chain, members, step.outputs}, rank)) {
+    if (!plan_.MayFuse(cut.members, cut.outputs)) continue;
+    Int8Stages stages;
+    if (cut.outputs.size() == 3 && !cut.chain.needs_extremes() &&
+        cut.chain.Prepare({}, false, nullptr, *functions_.stages, &stages)) {
+      ranges_[{cut.outputs[1], cut.outputs[2]}] = stages.range;
+    }
+    FusedStep fused;
+    fused.inputs = inputs;
+    fused.outputs = cut.outputs;
+    StepChain steps = plan_.TakeChain(cut.members, inputs, cut.outputs);
+    fused.kernel = MakeInt8Codes(context_, cut.chain, columns > 0, functions_,
+                                 std::move(steps));
+    plan_.Fuse(cut.members, std::move(fused));
+    return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void FuseInt8Layers(const FusionContext& context, PlanEditor* plan) {
+  Fuser(context, plan).Run();
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,61 @@
+// A convolution, depthwise convolution or matrix product of 8-bit codes with
+// constant weights and all that follows it up to the next codes or floats, as
+// one kernel.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_FUSION_INT8_LAYER_H_
+#define OPTFARM_ENGINE_RUNTIME_FUSION_INT8_LAYER_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/runtime/fusion/fusions.h"
+#include "engine/runtime/fusion/int8_chain.h"
+#include "engine/runtime/operators/int8_weights.h"
+#include "engine/runtime/plan/step_chain.h"
+#include "engine/runtime/reference/nn/window.h"
+#include "engine/runtime/ukernels/int8/int8_functions.h"
+
+namespace optfarm::runtime {
+
+struct Int8LayerPlan {
+  // Of a convolution; nothing for a matrix product.
+  std::optional<WindowAttrs> window;
+  // The filter: height, width and channels; 1, 1 and rows for a matrix.
+  int64_t size_y = 1;
+  int64_t size_x = 1;
+  int64_t channels = 0;
+  Int8Weights weights;
+  bool is_depthwise = false;
+  // As Int8Product has it.
+  bool is_lined = false;
+  // That of the unsigned codes.
+  int32_t weights_zero = 0;
+  // Of a product so deep that sums of any codes may leave 32 bits, what
+  // LargestWeight finds; nothing for others.
+  std::optional<int64_t> largest_weight;
+  // Of TensorFlow's first ops: the weights' range.
+  Range weights_range;
+  // Of whole layers: the weights' steps, one or one for each column; empty for
+  // the above.
+  std::vector<float> weights_steps;
+  Int8Chain chain{0};
+  Int8Functions functions;
+  // What input 0's codes stand for, where it is known beforehand.
+  std::optional<Range> input_range;
+};
+
+// What the products of a layer stand for when its input has this range.
+Int8Wide WideOf(const Int8LayerPlan& plan, Range input);
+
+// Inputs: codes, min, max. Outputs: codes (8 or 32 bits), min, max; floats
+// alone where the chain ends in floats. `steps` are what it stands for, for
+// inputs that it has no code for.
+// `context` is told what it can do besides.
+std::unique_ptr<Kernel> MakeInt8Layer(const FusionContext& context,
+                                      Int8LayerPlan plan, StepChain steps);
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_FUSION_INT8_LAYER_H_

@@ -1,0 +1,280 @@
+#include "engine/runtime/fusion/int8_operands.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/runtime/fusion/int8_chain_finder.h"
+#include "engine/runtime/reference/quantized/code_arithmetic.h"
+#include "engine/runtime/reference/quantized/quantized_inputs.h"
+#include "engine/runtime/reference/quantized/quantized_products.h"
+#include "engine/runtime/ukernels/int8/int8_tile.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// What an op's name says that it does.
+struct Form {
+  bool is_matrix = false;
+  bool is_depthwise = false;
+  // One of the ops for whole layers, or with a range for each column.
+  bool is_layer = false;
+  bool has_bias = false;
+  bool has_relu = false;
+  bool gives_codes = false;
+  bool gives_floats = false;
+
+  int range_input() const { return has_bias ? 3 : 2; }
+  size_t input_count() const {
+    const size_t output_range = gives_codes || gives_floats ? 2 : 0;
+    return 6 + (has_bias ? 1 : 0) + output_range;
+  }
+};
+
+std::optional<Form> FormOf(const std::string& op) {
+  Form form;
+  form.is_matrix = absl::StartsWith(op, "QuantizedMatMul");
+  form.is_depthwise = absl::StartsWith(op, "QuantizedDepthwiseConv2D");
+  if (!form.is_matrix && !form.is_depthwise &&
+      !absl::StartsWith(op, "QuantizedConv2D")) {
+    return std::nullopt;
+  }
+  // A fused step's ops, and sums of two layers.
+  if (absl::StrContains(op, "+") || absl::StrContains(op, "Sum")) {
+    return std::nullopt;
+  }
+  form.is_layer = op != "QuantizedMatMul" && op != "QuantizedConv2D";
+  form.has_bias = absl::StrContains(op, "WithBias");
+  form.has_relu = absl::StrContains(op, "AndRelu");
+  form.gives_codes = absl::EndsWith(op, "AndRequantize");
+  form.gives_floats = absl::EndsWith(op, "AndDequantize");
+  return form;
+}
+
+class Reader {
+ public:
+  Reader(const PlanEditor& plan, const Step& step, const Form& form)
+      : plan_(plan), step_(step), form_(form) {}
+
+  bool Read(Int8Operands* made);
+
+ private:
+  bool ReadShape(const Tensor& filter, Int8Operands* made);
+  bool ReadWindow(const Tensor& filter, Int8LayerPlan* made) const;
+  bool ReadRanges(const Tensor& filter, Int8LayerPlan* made) const;
+  bool ReadSteps(const Tensor& filter, Int8LayerPlan* made) const;
+  // The rest of a depthwise filter has room for codes less a code.
+  static bool HasServedZero(const Int8LayerPlan& made) {
+    return !made.is_depthwise ||
+           (made.weights_zero >= 0 && made.weights_zero <= 255);
+  }
+  bool BeginChain(Int8LayerPlan* made) const;
+  const Tensor* Constant(int input) const {
+    return plan_.ConstantOf(step_.inputs[input]);
+  }
+
+  const PlanEditor& plan_;
+  const Step& step_;
+  const Form& form_;
+  int64_t columns_ = 0;
+};
+
+bool Reader::Read(Int8Operands* made) {
+  if (step_.node == nullptr || step_.inputs.size() != form_.input_count() ||
+      step_.outputs.size() != (form_.gives_floats ? 1 : 3)) {
+    return false;
+  }
+  const Tensor* filter = Constant(1);
+  const int range = form_.range_input();
+  made->inputs = {step_.inputs[0], step_.inputs[range],
+                  step_.inputs[range + 1]};
+  made->filter_slot = step_.inputs[1];
+  made->rank = form_.is_matrix ? 2 : 4;
+  return filter != nullptr && filter->num_elements() > 0 &&
+         ReadShape(*filter, made) && ReadRanges(*filter, &made->plan) &&
+         HasServedZero(made->plan) && BeginChain(&made->plan);
+}
+
+bool Reader::ReadShape(const Tensor& filter, Int8Operands* made) {
+  if (!form_.is_matrix) {
+    if (!ReadWindow(filter, &made->plan)) return false;
+    columns_ = filter.dim(form_.is_depthwise ? 2 : 3);
+    return true;
+  }
+  const auto transpose_a = graph::GetBoolOr(*step_.node, "transpose_a", false);
+  const auto transpose_b = graph::GetBoolOr(*step_.node, "transpose_b", false);
+  if (filter.rank() != 2 || !transpose_a.ok() || *transpose_a ||
+      !transpose_b.ok()) {
+    return false;
+  }
+  made->is_transposed = *transpose_b;
+  made->plan.channels = filter.dim(*transpose_b ? 1 : 0);
+  columns_ = filter.dim(*transpose_b ? 0 : 1);
+  return true;
+}
+
+bool Reader::ReadWindow(const Tensor& filter, Int8LayerPlan* made) const {
+  const auto window = ReadWindowAttrs(*step_.node);
+  const auto pads = graph::GetInts(*step_.node, "padding_list");
+  if (filter.rank() != 4 || !window.ok() || window->is_nchw ||
+      (pads.ok() && !pads->empty()) ||
+      (form_.is_depthwise && filter.dim(3) != 1)) {
+    return false;
+  }
+  made->is_depthwise = form_.is_depthwise;
+  made->window = *window;
+  made->size_y = filter.dim(0);
+  made->size_x = filter.dim(1);
+  made->channels = filter.dim(2);
+  made->is_lined = !form_.is_depthwise && made->channels % kInt8Group != 0 &&
+                   window->dilation_x == 1;
+  return true;
+}
+
+bool Reader::ReadRanges(const Tensor& filter, Int8LayerPlan* made) const {
+  if (form_.is_layer) return ReadSteps(filter, made);
+  const int input = form_.range_input() + 2;
+  const std::optional<Range> range =
+      ConstantRange(plan_, step_.inputs[input], step_.inputs[input + 1]);
+  if (!range || filter.dtype() != tensorflow::DT_QUINT8) return false;
+  const auto zero = ZeroCode(*range);
+  if (!zero.ok()) return false;
+  made->weights_range = *range;
+  made->weights_zero = *zero;
+  return true;
+}
+
+// As ReadWeights (kernels/quantized_products.h).
+bool Reader::ReadSteps(const Tensor& filter, Int8LayerPlan* made) const {
+  const bool is_signed = filter.dtype() == tensorflow::DT_QINT8;
+  const int input = form_.range_input() + 2;
+  const Tensor *min = Constant(input), *max = Constant(input + 1);
+  if ((!is_signed && filter.dtype() != tensorflow::DT_QUINT8) ||
+      min == nullptr || max == nullptr ||
+      min->dtype() != tensorflow::DT_FLOAT ||
+      max->dtype() != tensorflow::DT_FLOAT ||
+      min->num_elements() != max->num_elements() ||
+      (min->num_elements() != 1 && min->num_elements() != columns_)) {
+    return false;
+  }
+  made->weights_zero = kInt8Shift;
+  for (int64_t i = 0; i < min->num_elements(); ++i) {
+    const Range range = {min->data<float>()[i], max->data<float>()[i]};
+    if (!std::isfinite(range.min) || !std::isfinite(range.max) ||
+        range.min > range.max) {
+      return false;
+    }
+    if (is_signed) {
+      made->weights_steps.push_back(
+          std::max(std::abs(range.min), std::abs(range.max)) / 127.0f);
+      continue;
+    }
+    const auto zero = ZeroCode(range);
+    if (!zero.ok() || (i > 0 && *zero != made->weights_zero)) return false;
+    made->weights_zero = *zero;
+    made->weights_steps.push_back((range.max - range.min) / 255.0f);
+  }
+  return true;
+}
+
+bool Reader::BeginChain(Int8LayerPlan* made) const {
+  made->chain = Int8Chain(columns_);
+  if (!form_.is_layer) return true;
+  const Tensor* bias = nullptr;
+  if (form_.has_bias) {
+    bias = Constant(2);
+    if (bias == nullptr || bias->rank() != 1 || bias->dim(0) != columns_ ||
+        (bias->dtype() != tensorflow::DT_FLOAT &&
+         bias->dtype() != tensorflow::DT_QINT32)) {
+      return false;
+    }
+  }
+  made->chain.BeginLayer(bias, form_.has_relu, made->weights_steps.size() > 1);
+  if (form_.gives_floats) made->chain.AddSteps(/*are_ranges=*/false);
+  if (!form_.gives_codes) return true;
+  const int input = form_.range_input() + 4;
+  const std::optional<Range> range =
+      ConstantRange(plan_, step_.inputs[input], step_.inputs[input + 1]);
+  if (range) made->chain.AddNarrow(*range, 0);
+  return range.has_value();
+}
+
+// Nothing for a filter that fits with any input whose zero is a code.
+std::optional<int64_t> FindLargestWeight(const Tensor& filter,
+                                         const Int8Operands& operands) {
+  const Int8LayerPlan& plan = operands.plan;
+  const int64_t columns = plan.chain.columns();
+  if (plan.weights_steps.empty() || plan.is_depthwise ||
+      SumsFit(filter.num_elements() / columns, 0, plan.weights_zero)) {
+    return std::nullopt;
+  }
+  CodedWeights weights;
+  const auto* codes = static_cast<const uint8_t*>(filter.raw());
+  weights.codes.assign(codes, codes + filter.num_elements());
+  weights.zero = plan.weights_zero;
+  if (filter.dtype() == tensorflow::DT_QINT8) {
+    for (uint8_t& code : weights.codes) {
+      code = static_cast<uint8_t>(code ^ kInt8Shift);
+    }
+  }
+  return LargestWeight(weights, columns, operands.is_transposed);
+}
+
+}  // namespace
+
+std::optional<Int8Operands> ReadInt8Operands(const PlanEditor& plan,
+                                             const Step& step,
+                                             const Int8Functions& functions) {
+  std::optional<Int8Operands> made;
+  const std::optional<Form> form = FormOf(step.op);
+  if (!form) return made;
+  made.emplace();
+  made->plan.functions = functions;
+  if (!Reader(plan, step, *form).Read(&*made)) made.reset();
+  return made;
+}
+
+absl::Status PackInt8Filter(const FusionContext& context, const Tensor& filter,
+                            PlanEditor* editor, Int8Operands* operands,
+                            int64_t* bytes) {
+  Int8LayerPlan& plan = operands->plan;
+  const int64_t columns = plan.chain.columns();
+  const int32_t zero = plan.weights_zero;
+  const Int8Matrix matrix =
+      plan.is_depthwise ? MakeInt8DepthwiseMatrix(filter.shape(), zero)
+      : plan.is_lined
+          ? MakeInt8LinedMatrix(filter.shape(), zero)
+          : MakeInt8Matrix(filter.num_elements() / columns, columns, zero);
+  OPTFARM_ASSIGN_OR_RETURN(
+      PackedWeights packed,
+      context.Pack(
+          filter,
+          plan.is_depthwise ? Int8Weights::LayoutOfDepthwise(filter, zero)
+          : plan.is_lined
+              ? Int8Weights::LayoutOfLines(filter, zero)
+              : Int8Weights::LayoutOf(filter, matrix, operands->is_transposed),
+          editor, bytes));
+  plan.weights = Int8Weights(std::move(packed), matrix);
+  plan.largest_weight = FindLargestWeight(filter, *operands);
+  return absl::OkStatus();
+}
+
+ChainConstant RestoredInt8Filter(const Tensor& filter,
+                                 const Int8Operands& operands) {
+  ChainConstant constant;
+  constant.slot = operands.filter_slot;
+  constant.restore = [weights = operands.plan.weights,
+                      shape = filter.shape()]() -> absl::StatusOr<Tensor> {
+    OPTFARM_ASSIGN_OR_RETURN(const Tensor value, weights.Value());
+    return value.Reshaped(shape);
+  };
+  return constant;
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,60 @@
+// 3x3 convolutions by Winograd's filtering (winograd.h), on panels that are
+// packed as for plain ones.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_OPERATORS_WINOGRAD_CONVOLUTION_H_
+#define OPTFARM_ENGINE_RUNTIME_OPERATORS_WINOGRAD_CONVOLUTION_H_
+
+#include <cstdint>
+
+#include "engine/runtime/core/thread_pool.h"
+#include "engine/runtime/operators/float_panels.h"
+#include "engine/runtime/reference/nn/window.h"
+#include "engine/runtime/ukernels/cpu_features.h"
+#include "engine/runtime/ukernels/float/winograd.h"
+
+namespace optfarm::runtime {
+
+// nullptr where there is none for this processor.
+const WinogradTransforms* FindWinograd(const CpuFeatures& cpu);
+
+// Images of [batch, window.y.in, window.x.in, channels].
+struct WinogradImages {
+  const float* data = nullptr;
+  int64_t batch = 0;
+  int64_t channels = 0;
+  Window window;
+  // `channels` zeros: what lies outside.
+  const float* zeros = nullptr;
+};
+
+// Whether it can be done for these images, with so many filters, and is likely
+// to be faster than plain sums.
+bool FavorsWinograd(const WinogradImages& images, int64_t filters);
+
+// Computes the product whose rows are the pixels of the result; its taps and
+// runs are not looked at. The result does not depend on how many threads there
+// are. REQUIRES: FavorsWinograd().
+void ConvolveByWinograd(const WinogradTransforms& transforms,
+                        const FloatProduct& product,
+                        const WinogradImages& images, ThreadPool* pool);
+
+// What a kernel has in common with others that can use it.
+class WinogradLayer {
+ public:
+  virtual ~WinogradLayer() = default;
+  // REQUIRES: nothing runs yet.
+  void UseWinograd(const WinogradTransforms* transforms) {
+    transforms_ = transforms;
+  }
+
+ protected:
+  // nullptr for none.
+  const WinogradTransforms* transforms() const { return transforms_; }
+
+ private:
+  const WinogradTransforms* transforms_ = nullptr;
+};
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_OPERATORS_WINOGRAD_CONVOLUTION_H_

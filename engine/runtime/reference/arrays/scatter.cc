@@ -1,0 +1,182 @@
+// Writing slices by index: ScatterNd, TensorScatterUpdate and its kin.
+
+#include <algorithm>
+#include <complex>
+#include <string>
+#include <type_traits>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/runtime/reference/arguments.h"
+#include "engine/runtime/reference/dtype_switch.h"
+#include "engine/runtime/reference/families.h"
+
+namespace optfarm::runtime {
+namespace {
+
+enum class Update { kAssign, kAdd, kSubtract, kMin, kMax };
+
+template <typename T>
+T Updated(Update update, T old, T value) {
+  switch (update) {
+    case Update::kAssign:
+      return value;
+    case Update::kMin:
+      return value < old ? value : old;
+    case Update::kMax:
+      return old < value ? value : old;
+    default:
+      break;
+  }
+  if constexpr (std::is_integral_v<T>) {
+    // Integers wrap around.
+    const uint64_t a = static_cast<uint64_t>(old);
+    const uint64_t b = static_cast<uint64_t>(value);
+    return static_cast<T>(update == Update::kAdd ? a + b : a - b);
+  } else {
+    return update == Update::kAdd ? old + value : old - value;
+  }
+}
+
+// Which slice each update goes to. A slice has `size` elements.
+struct Targets {
+  std::vector<int64_t> slices;
+  int64_t size = 1;
+};
+
+absl::Status OutOfBounds(int64_t index, const Shape& shape) {
+  return absl::InvalidArgumentError(absl::StrCat(
+      "index ", index, " does not lie within shape ", shape.ToString()));
+}
+
+// The last dimension of `indices` points into the leading dimensions.
+absl::StatusOr<Targets> VectorTargets(const Shape& shape, const Tensor& indices,
+                                      const Tensor& updates) {
+  const int last = indices.rank() - 1;
+  if (last < 0 || indices.dim(last) > shape.rank()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("indices of shape ", indices.shape().ToString(),
+                     " do not point into shape ", shape.ToString()));
+  }
+  const int depth = static_cast<int>(indices.dim(last));
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> values,
+                           indices.AsInt64s());
+  std::vector<int64_t> dims(indices.shape().dims().begin(),
+                            indices.shape().dims().end() - 1);
+  dims.insert(dims.end(), shape.dims().begin() + depth, shape.dims().end());
+  OPTFARM_ASSIGN_OR_RETURN(const Shape expected, Shape::FromDims(dims));
+  OPTFARM_RETURN_IF_ERROR(RequireShape(updates, "updates", expected));
+  Targets targets;
+  targets.size = DimProduct(shape, depth, shape.rank());
+  // Without updated elements there is nothing to point at.
+  if (expected.num_elements() == 0) return targets;
+  targets.slices.assign(DimProduct(indices.shape(), 0, last), 0);
+  for (size_t i = 0; i < targets.slices.size(); ++i) {
+    for (int k = 0; k < depth; ++k) {
+      const int64_t index = values[i * depth + k];
+      if (index < 0 || index >= shape.dim(k)) return OutOfBounds(index, shape);
+      targets.slices[i] = targets.slices[i] * shape.dim(k) + index;
+    }
+  }
+  return targets;
+}
+
+template <typename T>
+void ApplyTyped(Update update, const Targets& targets, const Tensor& updates,
+                Tensor* out) {
+  const T* from = updates.data<T>();
+  for (int64_t slice : targets.slices) {
+    T* to = out->data<T>() + slice * targets.size;
+    for (int64_t k = 0; k < targets.size; ++k) {
+      to[k] = Updated(update, to[k], from[k]);
+    }
+    from += targets.size;
+  }
+}
+
+absl::Status Apply(Update update, const Targets& targets, const Tensor& updates,
+                   Tensor* out) {
+  if (update == Update::kAssign) {
+    return VisitBySize(out->dtype(), "updates", [&](auto tag) -> absl::Status {
+      using T = typename decltype(tag)::type;
+      const T* from = updates.data<T>();
+      for (int64_t slice : targets.slices) {
+        std::copy_n(from, targets.size, out->data<T>() + slice * targets.size);
+        from += targets.size;
+      }
+      return absl::OkStatus();
+    });
+  }
+  return VisitNumber(out->dtype(), "updates", [&](auto tag) -> absl::Status {
+    ApplyTyped<typename decltype(tag)::type>(update, targets, updates, out);
+    return absl::OkStatus();
+  });
+}
+
+// A copy of `value` that may be written.
+absl::StatusOr<Tensor> CopyOf(const Tensor& value) {
+  OPTFARM_ASSIGN_OR_RETURN(Tensor copy,
+                           Tensor::Allocate(value.dtype(), value.shape()));
+  OPTFARM_RETURN_IF_ERROR(
+      VisitBySize(value.dtype(), "ref", [&](auto tag) -> absl::Status {
+        using T = typename decltype(tag)::type;
+        std::copy_n(value.data<T>(), value.num_elements(), copy.data<T>());
+        return absl::OkStatus();
+      }));
+  return copy;
+}
+
+template <Update kUpdate>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeUpdate(
+    const tensorflow::NodeDef& node) {
+  if (kUpdate != Update::kAssign) {
+    OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
+  }
+  return MakeKernel([](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
+    const Tensor& value = context->input(0);
+    const Tensor& updates = context->input(2);
+    OPTFARM_RETURN_IF_ERROR(RequireSameDtype(value, updates));
+    OPTFARM_ASSIGN_OR_RETURN(
+        const Targets targets,
+        VectorTargets(value.shape(), context->input(1), updates));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor out, CopyOf(value));
+    OPTFARM_RETURN_IF_ERROR(Apply(kUpdate, targets, updates, &out));
+    context->SetOutput(0, std::move(out));
+    return absl::OkStatus();
+  });
+}
+
+// Updates of one slice add up.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeScatterNd(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
+  return MakeKernel([](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
+    const Tensor& updates = context->input(1);
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> dims,
+                             ReadIntegers(context->input(2), "shape"));
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    OPTFARM_ASSIGN_OR_RETURN(const Targets targets,
+                             VectorTargets(shape, context->input(0), updates));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor out, Tensor::Zeros(updates.dtype(), shape));
+    OPTFARM_RETURN_IF_ERROR(Apply(Update::kAdd, targets, updates, &out));
+    context->SetOutput(0, std::move(out));
+    return absl::OkStatus();
+  });
+}
+
+}  // namespace
+
+void AddScatterKernels(KernelCatalog* catalog) {
+  catalog->Add("ScatterNd", MakeScatterNd);
+  catalog->Add("ScatterNdNonAliasingAdd", MakeUpdate<Update::kAdd>);
+  catalog->Add("TensorScatterUpdate", MakeUpdate<Update::kAssign>);
+  catalog->Add("TensorScatterAdd", MakeUpdate<Update::kAdd>);
+  catalog->Add("TensorScatterSub", MakeUpdate<Update::kSubtract>);
+  catalog->Add("TensorScatterMin", MakeUpdate<Update::kMin>);
+  catalog->Add("TensorScatterMax", MakeUpdate<Update::kMax>);
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,380 @@
+// Complex numbers: Complex, Real, Imag, Conj, Angle, ComplexAbs, and the
+// Fourier transforms over the last one to three dimensions. Transforms of any
+// length: powers of two by halving, others by Bluestein's convolution.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <complex>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/runtime/core/counted_vector.h"
+#include "engine/runtime/core/run_bounds.h"
+#include "engine/runtime/reference/arguments.h"
+#include "engine/runtime/reference/broadcast.h"
+#include "engine/runtime/reference/dtype_switch.h"
+#include "engine/runtime/reference/families.h"
+
+namespace optfarm::runtime {
+namespace {
+
+using Complex128 = std::complex<double>;
+
+constexpr double kPi = 3.14159265358979323846;
+// Elements of one transform: padding to a length takes no more memory.
+constexpr int64_t kMaxLength = int64_t{1} << 22;
+
+// In place; `sign` is -1 for the transform, 1 for its inverse without scale.
+// REQUIRES: the size is a power of two.
+void TransformPowerOfTwo(CountedVector<Complex128>* values, int sign) {
+  CountedVector<Complex128>& v = *values;
+  const size_t size = v.size();
+  for (size_t i = 1, j = 0; i < size; ++i) {
+    size_t bit = size >> 1;
+    for (; (j & bit) != 0; bit >>= 1) j ^= bit;
+    j ^= bit;
+    if (i < j) std::swap(v[i], v[j]);
+  }
+  for (size_t half = 1; half < size; half *= 2) {
+    for (size_t k = 0; k < half; ++k) {
+      const Complex128 turn = std::polar(
+          1.0, sign * kPi * static_cast<double>(k) / static_cast<double>(half));
+      for (size_t i = k; i < size; i += 2 * half) {
+        const Complex128 odd = v[i + half] * turn;
+        v[i + half] = v[i] - odd;
+        v[i] += odd;
+      }
+    }
+  }
+}
+
+void Transform(CountedVector<Complex128>* values, int sign) {
+  const size_t size = values->size();
+  if (size <= 1) return;
+  if (std::has_single_bit(size)) return TransformPowerOfTwo(values, sign);
+  // Bluestein: nk = (n^2 + k^2 - (k - n)^2) / 2 makes it a convolution.
+  CountedVector<Complex128> chirp(size);
+  for (uint64_t i = 0; i < size; ++i) {
+    const uint64_t square = i * i % (2 * size);
+    chirp[i] = std::polar(1.0, sign * kPi * static_cast<double>(square) /
+                                   static_cast<double>(size));
+  }
+  const size_t length = std::bit_ceil(2 * size);
+  CountedVector<Complex128> a(length);
+  CountedVector<Complex128> b(length);
+  for (size_t i = 0; i < size; ++i) {
+    a[i] = (*values)[i] * chirp[i];
+    b[i] = std::conj(chirp[i]);
+    if (i > 0) b[length - i] = std::conj(chirp[i]);
+  }
+  TransformPowerOfTwo(&a, -1);
+  TransformPowerOfTwo(&b, -1);
+  for (size_t i = 0; i < length; ++i) a[i] *= b[i];
+  TransformPowerOfTwo(&a, 1);
+  for (size_t i = 0; i < size; ++i) {
+    (*values)[i] = a[i] / static_cast<double>(length) * chirp[i];
+  }
+}
+
+// Along one axis of a dense array of the given sizes.
+void TransformAxis(CountedVector<Complex128>* values,
+                   const std::vector<int64_t>& sizes, int axis, int sign) {
+  int64_t inner = 1;
+  for (size_t i = axis + 1; i < sizes.size(); ++i) inner *= sizes[i];
+  const int64_t size = sizes[axis];
+  const int64_t outer =
+      static_cast<int64_t>(values->size()) / std::max<int64_t>(1, size * inner);
+  CountedVector<Complex128> line(size);
+  for (int64_t o = 0; o < outer * inner; ++o) {
+    LeaveIfRunEnded();
+    const int64_t first = o / inner * size * inner + o % inner;
+    for (int64_t k = 0; k < size; ++k) line[k] = (*values)[first + k * inner];
+    Transform(&line, sign);
+    for (int64_t k = 0; k < size; ++k) (*values)[first + k * inner] = line[k];
+  }
+}
+
+enum class Fourier { kComplex, kRealToComplex, kComplexToReal };
+
+// Sizes of one transform: of what is read, of the transform itself, and of
+// what is written, over the transformed dimensions.
+struct FourierSizes {
+  std::vector<int64_t> in;
+  std::vector<int64_t> full;
+  std::vector<int64_t> out;
+};
+
+int64_t Product(const std::vector<int64_t>& sizes) {
+  int64_t product = 1;
+  for (int64_t size : sizes) product *= size;
+  return product;
+}
+
+absl::StatusOr<FourierSizes> ReadSizes(const KernelContext& context,
+                                       Fourier kind, int dimensions) {
+  const Tensor& input = context.input(0);
+  if (input.rank() < dimensions) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'input' must have rank ", dimensions,
+                     " or more, but has shape ", input.shape().ToString()));
+  }
+  FourierSizes sizes;
+  const auto last = input.shape().dims().subspan(input.rank() - dimensions);
+  sizes.in.assign(last.begin(), last.end());
+  sizes.full = sizes.in;
+  if (kind != Fourier::kComplex) {
+    OPTFARM_ASSIGN_OR_RETURN(sizes.full,
+                             ReadIntegers(context.input(1), "fft_length"));
+  }
+  bool fits = static_cast<int>(sizes.full.size()) == dimensions;
+  int64_t product = 1;
+  for (int64_t size : sizes.full) {
+    fits = fits && size >= 0 && size <= kMaxLength &&
+           !__builtin_mul_overflow(product, size, &product) &&
+           product <= kMaxLength;
+  }
+  if (!fits) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "fft_length must be ", dimensions, " values from 0 to ", kMaxLength));
+  }
+  sizes.out = sizes.full;
+  if (kind == Fourier::kRealToComplex) {
+    sizes.out.back() = sizes.full.back() == 0 ? 0 : sizes.full.back() / 2 + 1;
+  }
+  return sizes;
+}
+
+// `values` in an array of the sizes `from`, cropped or padded with zeros.
+CountedVector<Complex128> Resized(const CountedVector<Complex128>& values,
+                                  const std::vector<int64_t>& from,
+                                  const std::vector<int64_t>& to) {
+  if (from == to) return values;
+  CountedVector<Complex128> resized(Product(to));
+  for (int64_t i = 0; i < static_cast<int64_t>(resized.size()); ++i) {
+    int64_t rest = i;
+    int64_t at = 0;
+    int64_t step = 1;
+    bool is_inside = true;
+    for (int axis = static_cast<int>(to.size()) - 1; axis >= 0; --axis) {
+      const int64_t k = rest % to[axis];
+      rest /= to[axis];
+      is_inside = is_inside && k < from[axis];
+      at += k * step;
+      step *= from[axis];
+    }
+    if (is_inside) resized[i] = values[at];
+  }
+  return resized;
+}
+
+// The half spectrum of a real signal, completed by its symmetry.
+CountedVector<Complex128> Completed(const CountedVector<Complex128>& half,
+                                    const std::vector<int64_t>& half_sizes,
+                                    const std::vector<int64_t>& full) {
+  CountedVector<Complex128> values = Resized(half, half_sizes, full);
+  const int64_t last = full.back();
+  for (int64_t i = 0; i < static_cast<int64_t>(values.size()); ++i) {
+    const int64_t k = i % last;
+    if (k <= last / 2) continue;
+    // The mirrored place along every axis.
+    int64_t rest = i;
+    int64_t at = 0;
+    int64_t step = 1;
+    for (int axis = static_cast<int>(full.size()) - 1; axis >= 0; --axis) {
+      at += (full[axis] - rest % full[axis]) % full[axis] * step;
+      rest /= full[axis];
+      step *= full[axis];
+    }
+    values[i] = std::conj(values[at]);
+  }
+  return values;
+}
+
+void TransformAll(CountedVector<Complex128>* values,
+                  const std::vector<int64_t>& sizes, bool is_inverse) {
+  for (size_t axis = 0; axis < sizes.size(); ++axis) {
+    TransformAxis(values, sizes, static_cast<int>(axis), is_inverse ? 1 : -1);
+  }
+  if (!is_inverse) return;
+  const double scale = 1.0 / static_cast<double>(values->size());
+  for (Complex128& value : *values) value *= scale;
+}
+
+template <typename In, typename Out>
+void TransformBatch(const Tensor& input, Fourier kind, bool is_inverse,
+                    const FourierSizes& sizes, Tensor* out) {
+  const int64_t in_size = Product(sizes.in);
+  const int64_t out_size = Product(sizes.out);
+  if (out_size == 0) return;
+  for (int64_t n = 0; n < out->num_elements() / out_size; ++n) {
+    CountedVector<Complex128> values(in_size);
+    for (int64_t i = 0; i < in_size; ++i) {
+      values[i] = Complex128(input.data<In>()[n * in_size + i]);
+    }
+    if (kind == Fourier::kComplexToReal) {
+      std::vector<int64_t> half = sizes.full;
+      half.back() = half.back() / 2 + 1;
+      values = Completed(Resized(values, sizes.in, half), half, sizes.full);
+    } else {
+      values = Resized(values, sizes.in, sizes.full);
+    }
+    TransformAll(&values, sizes.full, is_inverse);
+    values = Resized(values, sizes.full, sizes.out);
+    for (int64_t i = 0; i < out_size; ++i) {
+      if constexpr (std::is_floating_point_v<Out>) {
+        out->data<Out>()[n * out_size + i] = static_cast<Out>(values[i].real());
+      } else {
+        out->data<Out>()[n * out_size + i] = static_cast<Out>(values[i]);
+      }
+    }
+  }
+}
+
+template <Fourier kKind, bool kIsInverse, int kDimensions>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeFourier(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(
+      RequireTypeAttr(node, "Tcomplex", OPTFARM_COMPLEX_TYPES));
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "Treal", OPTFARM_FLOAT_TYPES));
+  return MakeKernel([](KernelContext* context) -> absl::Status {
+    constexpr bool kHasLength = kKind != Fourier::kComplex;
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, kHasLength ? 2 : 1));
+    const Tensor& input = context->input(0);
+    OPTFARM_ASSIGN_OR_RETURN(const FourierSizes sizes,
+                             ReadSizes(*context, kKind, kDimensions));
+    std::vector<int64_t> dims(input.shape().dims().begin(),
+                              input.shape().dims().end() - kDimensions);
+    dims.insert(dims.end(), sizes.out.begin(), sizes.out.end());
+    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+    const bool is_double = input.dtype() == tensorflow::DT_DOUBLE ||
+                           input.dtype() == tensorflow::DT_COMPLEX128;
+    const DataType dtype =
+        kKind == Fourier::kComplexToReal
+            ? (is_double ? tensorflow::DT_DOUBLE : tensorflow::DT_FLOAT)
+            : (is_double ? tensorflow::DT_COMPLEX128
+                         : tensorflow::DT_COMPLEX64);
+    const auto run = [&](auto tag) -> absl::Status {
+      using In = typename decltype(tag)::type;
+      OPTFARM_ASSIGN_OR_RETURN(Tensor out, Tensor::Zeros(dtype, shape));
+      if (input.num_elements() > 0) {
+        using Real = decltype(std::real(In()));
+        using Out = std::conditional_t<kKind == Fourier::kComplexToReal, Real,
+                                       std::complex<Real>>;
+        TransformBatch<In, Out>(input, kKind, kIsInverse, sizes, &out);
+      }
+      context->SetOutput(0, std::move(out));
+      return absl::OkStatus();
+    };
+    if constexpr (kKind == Fourier::kRealToComplex) {
+      return VisitFloat(input.dtype(), "input", run);
+    } else {
+      return VisitComplex(input.dtype(), "input", run);
+    }
+  });
+}
+
+struct RealOp {
+  template <typename T>
+  static T Of(std::complex<T> x) {
+    return x.real();
+  }
+};
+struct ImagOp {
+  template <typename T>
+  static T Of(std::complex<T> x) {
+    return x.imag();
+  }
+};
+struct AngleOp {
+  template <typename T>
+  static T Of(std::complex<T> x) {
+    return std::arg(x);
+  }
+};
+struct AbsOp {
+  template <typename T>
+  static T Of(std::complex<T> x) {
+    return std::abs(x);
+  }
+};
+struct ConjOp {
+  template <typename T>
+  static std::complex<T> Of(std::complex<T> x) {
+    return std::conj(x);
+  }
+};
+
+// A function of each complex element, whose result may be real.
+template <typename Op>
+absl::StatusOr<std::unique_ptr<Kernel>> MakePart(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_COMPLEX_TYPES));
+  return MakeKernel([](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
+    const Tensor& x = context->input(0);
+    return VisitComplex(x.dtype(), "input", [&](auto tag) -> absl::Status {
+      using T = typename decltype(tag)::type;
+      using Out = decltype(Op::Of(T()));
+      OPTFARM_ASSIGN_OR_RETURN(
+          Tensor * out,
+          context->AllocateOutput(0, DataTypeOf<Out>::kValue, x.shape()));
+      for (int64_t i = 0; i < x.num_elements(); ++i) {
+        out->data<Out>()[i] = Op::Of(x.data<T>()[i]);
+      }
+      return absl::OkStatus();
+    });
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeComplex(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_FLOAT_TYPES));
+  return MakeKernel([](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
+    const Tensor& a = context->input(0);
+    const Tensor& b = context->input(1);
+    OPTFARM_RETURN_IF_ERROR(RequireSameDtype(a, b));
+    OPTFARM_ASSIGN_OR_RETURN(const BroadcastPlan plan,
+                             PlanBroadcast(a.shape(), b.shape()));
+    return VisitFloat(a.dtype(), "real", [&](auto tag) -> absl::Status {
+      using T = typename decltype(tag)::type;
+      using Out = std::complex<T>;
+      OPTFARM_ASSIGN_OR_RETURN(
+          Tensor * out,
+          context->AllocateOutput(0, DataTypeOf<Out>::kValue, plan.output));
+      plan.ForEachElement([&](int64_t in_a, int64_t in_b, int64_t at) {
+        out->data<Out>()[at] = Out(a.data<T>()[in_a], b.data<T>()[in_b]);
+      });
+      return absl::OkStatus();
+    });
+  });
+}
+
+}  // namespace
+
+void AddComplexKernels(KernelCatalog* catalog) {
+  catalog->Add("Complex", MakeComplex);
+  catalog->Add("Real", MakePart<RealOp>);
+  catalog->Add("Imag", MakePart<ImagOp>);
+  catalog->Add("Angle", MakePart<AngleOp>);
+  catalog->Add("ComplexAbs", MakePart<AbsOp>);
+  catalog->Add("Conj", MakePart<ConjOp>);
+  catalog->Add("FFT", MakeFourier<Fourier::kComplex, false, 1>);
+  catalog->Add("FFT2D", MakeFourier<Fourier::kComplex, false, 2>);
+  catalog->Add("FFT3D", MakeFourier<Fourier::kComplex, false, 3>);
+  catalog->Add("IFFT", MakeFourier<Fourier::kComplex, true, 1>);
+  catalog->Add("IFFT2D", MakeFourier<Fourier::kComplex, true, 2>);
+  catalog->Add("IFFT3D", MakeFourier<Fourier::kComplex, true, 3>);
+  catalog->Add("RFFT", MakeFourier<Fourier::kRealToComplex, false, 1>);
+  catalog->Add("RFFT2D", MakeFourier<Fourier::kRealToComplex, false, 2>);
+  catalog->Add("RFFT3D", MakeFourier<Fourier::kRealToComplex, false, 3>);
+  catalog->Add("IRFFT", MakeFourier<Fourier::kComplexToReal, true, 1>);
+  catalog->Add("IRFFT2D", MakeFourier<Fourier::kComplexToReal, true, 2>);
+  catalog->Add("IRFFT3D", MakeFourier<Fourier::kComplexToReal, true, 3>);
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,151 @@
+// How the kernels on codes compute, beyond the equations in quantization.h:
+// what TensorFlow does in single precision or through tables. Whatever computes
+// the same faster (fast/int8_chain.h) takes its numbers from here.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_CODE_ARITHMETIC_H_
+#define OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_CODE_ARITHMETIC_H_
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/runtime/core/quantization.h"
+#include "tensorflow/core/framework/node_def.pb.h"
+
+namespace optfarm::runtime {
+
+// The attribute `mode` of QuantizeV2 and Dequantize.
+enum class CodeMode { kMinCombined, kMinFirst, kScaled };
+// ERRORS: InvalidArgument for any other value.
+absl::StatusOr<CodeMode> CodeModeOf(const tensorflow::NodeDef& node);
+
+template <typename Code>
+constexpr float LowestCode() {
+  return static_cast<float>(std::numeric_limits<Code>::lowest());
+}
+
+// The highest float that converts back without leaving the type.
+template <typename Code>
+constexpr float HighestCode() {
+  return sizeof(Code) == 4
+             ? 2147483520.0f
+             : static_cast<float>(std::numeric_limits<Code>::max());
+}
+
+// QuantizeV2 with MIN_FIRST: round(x * per_unit) - start, single precision
+// throughout, as in TensorFlow's vector path.
+template <typename Code>
+struct MinFirst {
+  explicit MinFirst(Range range)
+      : per_unit(range.min == range.max
+                     ? 0.0f
+                     : static_cast<float>((CodeCount<Code>() - 1.0) /
+                                          (range.max - range.min))),
+        start(std::round(range.min * per_unit) - LowestCode<Code>()) {}
+  float per_unit;
+  float start;
+};
+
+// Dequantize: x = offset + q * scale in single precision, for every mode.
+struct Affine {
+  float scale = 0;
+  float offset = 0;
+};
+
+template <typename Code>
+Affine AffineOf(CodeMode mode, Range range) {
+  const double codes = CodeCount<Code>();
+  if (mode == CodeMode::kMinFirst) {
+    if (range.min == range.max) return {0.0f, range.min};
+    const float scale =
+        static_cast<float>((range.max - range.min) / (codes - 1.0));
+    const float start = std::round(range.min / scale) * scale;
+    return {scale, start - LowestCode<Code>() * scale};
+  }
+  if (mode == CodeMode::kMinCombined) {
+    const float scale =
+        static_cast<float>((range.max - range.min) / (codes - 1.0));
+    const float half = std::numeric_limits<Code>::is_signed
+                           ? static_cast<float>(codes / 2)
+                           : 0;
+    return {scale, half * scale + range.min};
+  }
+  const float from_max = range.max / HighestCode<Code>();
+  const float from_min = std::numeric_limits<Code>::is_signed
+                             ? range.min / LowestCode<Code>()
+                             : 0.0f;
+  return {std::max(from_min, from_max), 0.0f};
+}
+
+// What each of the 256 codes of an operand adds to a 32-bit sum.
+using CodeTable = std::vector<int32_t>;
+
+inline int32_t CutTo32Bits(int64_t value) {
+  return static_cast<int32_t>(std::clamp<int64_t>(value, INT32_MIN, INT32_MAX));
+}
+
+// QuantizedAdd converts a scalar code by code, anything else along the line
+// through the codes 0 and 1, whose step is rounded to an integer.
+CodeTable TableForAdd(Range from, Range to, bool is_scalar);
+
+// QuantizedBiasAdd converts in single precision. Near 2^31 floats are 128
+// apart: the offset, and with it all codes, may be wrong by that, which the
+// requantization range carries on.
+CodeTable TableForBias(Range from, Range to);
+// The same for the bias itself: TensorFlow adds the code of 0.0 too; the last
+// bit decides if it is -1.
+CodeTable TableOfBias(Range from, Range to);
+
+// --- Whole layers (QuantizedConv2DWithBias... and their like) ----------------
+
+// Formula 10 of docs/quantization.md: what 32-bit codes of a step stand for.
+inline Range RangeOfSteps(float step) {
+  return {step * -2147483648.0f, step * 2147483648.0f};
+}
+
+// Formula 5: zero must be a code.
+inline Range WithZero(Range range) {
+  return {std::min(range.min, 0.0f), std::max(range.max, 0.0f)};
+}
+
+// Half of the 32 bits at most, so that adding a bias stays within them.
+inline int32_t CutBias(int32_t bias) {
+  return std::clamp(bias, -(1 << 30), 1 << 30);
+}
+
+// Formula 26: the bias in steps of its channel's sums.
+inline int32_t CodeOfBias(float bias, float step) {
+  constexpr float kMost = 1 << 30;
+  if (step == 0.0f || std::isnan(bias)) return 0;
+  return static_cast<int32_t>(
+      std::nearbyint(std::clamp(bias / step, -kMost, kMost)));
+}
+
+// Formula 27: what takes 32-bit codes of a step to 8-bit codes of a range.
+inline float NarrowingFactor(float step, Range to) {
+  const double narrow = (double{to.max} - to.min) / 255.0;
+  return narrow > 0 ? static_cast<float>(double{step} / narrow) : 0.0f;
+}
+
+// Formula 9: whether no sum of `depth` products leaves 32 bits, with half of
+// them left to the bias.
+inline bool SumsFit(int64_t depth, int32_t input_zero, int32_t weights_zero) {
+  const int64_t input =
+      std::max<int64_t>(std::abs(input_zero), 255 - input_zero);
+  const int64_t weight =
+      std::max<int64_t>(std::abs(weights_zero), 255 - weights_zero);
+  return depth <= (int64_t{1} << 30) / (input * weight);
+}
+// The same where the magnitudes of a channel's weights add up to `weight` at
+// most.
+inline bool SumsFit(int64_t weight, int32_t input_zero) {
+  return weight <=
+         (int64_t{1} << 30) / std::max(std::abs(input_zero), 255 - input_zero);
+}
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_CODE_ARITHMETIC_H_

@@ -1,0 +1,18 @@
+// The kernels that compute on integer codes instead of real numbers.
+
+#include "engine/runtime/reference/families.h"
+#include "engine/runtime/reference/quantized/quantized_families.h"
+
+namespace optfarm::runtime {
+
+void AddQuantizedKernels(KernelCatalog* catalog) {
+  AddQuantizedConvertKernels(catalog);
+  AddQuantizedMatMulKernels(catalog);
+  AddQuantizedLayerKernels(catalog);
+  AddQuantizedElementwiseKernels(catalog);
+  AddQuantizedPoolingKernels(catalog);
+  AddQuantizedResizeKernels(catalog);
+  AddQuantizedShapeKernels(catalog);
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,16 @@
+// Functions of each element by itself with NEON.
+
+#include "engine/runtime/ukernels/float/element_functions.h"
+#include "engine/runtime/ukernels/float/element_functions_inl.h"
+#include "engine/runtime/ukernels/vector_neon_inl.h"
+
+namespace optfarm::runtime {
+namespace {
+
+constexpr ElementFunctions kFunctions = ElementFunctionsOf<Neon>();
+
+}  // namespace
+
+const ElementFunctions& NeonElementFunctions() { return kFunctions; }
+
+}  // namespace optfarm::runtime

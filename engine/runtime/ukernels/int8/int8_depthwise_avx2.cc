@@ -1,0 +1,83 @@
+// Depthwise tiles with AVX2: codes and weights widened to 16 bits, multiplied
+// in pairs.
+
+#include <immintrin.h>
+
+#include "engine/runtime/ukernels/int8/int8_depthwise_loops.h"
+
+namespace optfarm::runtime {
+namespace {
+
+constexpr int kParts = kInt8Columns / 8;
+
+struct Avx2 {
+  static constexpr bool kFinishes = false;
+  struct Sums {
+    __m256i part[kParts];
+  };
+  using Weights = Sums;
+
+  static __m256i LoadBytes(const void* bytes) {
+    return _mm256_loadu_si256(static_cast<const __m256i*>(bytes));
+  }
+  static __m256i Widen(const uint8_t* codes) {
+    return _mm256_cvtepu8_epi32(
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes)));
+  }
+  static void Lay(const uint8_t* const* rows, uint8_t* out) {
+    for (int c = 0; c < kInt8Columns; c += 8) {
+      const __m256i two = _mm256_or_si256(
+          Widen(rows[0] + c), _mm256_slli_epi32(Widen(rows[1] + c), 8));
+      const __m256i other =
+          _mm256_or_si256(_mm256_slli_epi32(Widen(rows[2] + c), 16),
+                          _mm256_slli_epi32(Widen(rows[3] + c), 24));
+      _mm256_store_si256(reinterpret_cast<__m256i*>(out + c * kInt8Group),
+                         _mm256_or_si256(two, other));
+    }
+  }
+  static Sums Load(const int32_t* numbers) {
+    Sums sums;
+    for (int i = 0; i < kParts; ++i) sums.part[i] = LoadBytes(numbers + i * 8);
+    return sums;
+  }
+  static Weights LoadWeights(const int8_t* weights) {
+    Weights loaded;
+    for (int i = 0; i < kParts; ++i) {
+      loaded.part[i] = LoadBytes(weights + i * 32);
+    }
+    return loaded;
+  }
+  static void Store(const Sums& sums, int32_t* out) {
+    for (int i = 0; i < kParts; ++i) {
+      _mm256_store_si256(reinterpret_cast<__m256i*>(out + i * 8), sums.part[i]);
+    }
+  }
+  static Sums AddWeights(const Sums& sums, const uint8_t* codes,
+                         const Weights& weights) {
+    Sums made;
+    for (int i = 0; i < kParts; ++i) {
+      const __m256i c = LoadBytes(codes + i * 32);
+      const __m256i w = weights.part[i];
+      const __m256i even =
+          _mm256_madd_epi16(_mm256_and_si256(c, _mm256_set1_epi16(0xff)),
+                            _mm256_srai_epi16(_mm256_slli_epi16(w, 8), 8));
+      const __m256i odd =
+          _mm256_madd_epi16(_mm256_srli_epi16(c, 8), _mm256_srai_epi16(w, 8));
+      made.part[i] =
+          _mm256_add_epi32(sums.part[i], _mm256_add_epi32(even, odd));
+    }
+    return made;
+  }
+  static Sums Add(const Sums& sums, const uint8_t* codes,
+                  const int8_t* weights) {
+    return AddWeights(sums, codes, LoadWeights(weights));
+  }
+};
+
+}  // namespace
+
+void RunInt8DepthwiseAvx2(const Int8DepthwiseTile& tile, int pixels) {
+  Int8DepthwiseLoops<Avx2>::Run(tile, pixels);
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,58 @@
+// Depthwise tiles with sdot.
+
+#include "engine/runtime/ukernels/int8/int8_depthwise_neon_inl.h"
+
+namespace optfarm::runtime {
+namespace {
+
+constexpr int kParts = kInt8Columns / 4;
+
+struct NeonDot {
+  static constexpr bool kFinishes = false;
+  struct Sums {
+    int32x4_t part[kParts];
+  };
+  struct Weights {
+    int8x16_t part[kParts];
+  };
+
+  static void Lay(const uint8_t* const* rows, uint8_t* out) {
+    LayNeon(rows, out);
+  }
+  static Sums Load(const int32_t* numbers) {
+    Sums sums;
+    for (int i = 0; i < kParts; ++i) sums.part[i] = vld1q_s32(numbers + i * 4);
+    return sums;
+  }
+  static Weights LoadWeights(const int8_t* weights) {
+    Weights loaded;
+    for (int i = 0; i < kParts; ++i) {
+      loaded.part[i] = vld1q_s8(weights + i * 16);
+    }
+    return loaded;
+  }
+  static void Store(const Sums& sums, int32_t* out) {
+    for (int i = 0; i < kParts; ++i) vst1q_s32(out + i * 4, sums.part[i]);
+  }
+  static Sums AddWeights(const Sums& sums, const uint8_t* codes,
+                         const Weights& weights) {
+    Sums made;
+    for (int i = 0; i < kParts; ++i) {
+      const int8x16_t c = vreinterpretq_s8_u8(vld1q_u8(codes + i * 16));
+      made.part[i] = vdotq_s32(sums.part[i], c, weights.part[i]);
+    }
+    return made;
+  }
+  static Sums Add(const Sums& sums, const uint8_t* codes,
+                  const int8_t* weights) {
+    return AddWeights(sums, codes, LoadWeights(weights));
+  }
+};
+
+}  // namespace
+
+void RunInt8DepthwiseNeonDot(const Int8DepthwiseTile& tile, int pixels) {
+  RunNeonDepthwise<NeonDot>(tile, pixels);
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,97 @@
+// dequantize_wide: where a 32-bit result is requantized to 8 bits only to
+// become float, lets Dequantize read the 32 bits. What follows in float then
+// sees the exact integer result (formula 11 of docs/quantization.md), and no
+// range needs to be known for it.
+//
+//   Dequantize[quint8](Requantize(q:0, q:1, q:2, min, max):0..2)
+//   becomes Dequantize[qint32](q:0, q:1, q:2)
+//
+// The same with RequantizePerChannel, when nothing else reads its codes.
+
+#include "absl/strings/match.h"
+#include "engine/graph/attr.h"
+#include "engine/graph/graph.h"
+#include "engine/transforms/machinery/builtin_transforms.h"
+#include "engine/transforms/nodes/quantized_op_nodes.h"
+
+namespace optfarm::transforms {
+namespace {
+
+using graph::Graph;
+using graph::NodeId;
+
+// Whether the codes of a layer go nowhere else, and its Relu6, if any, is not
+// in the range that is passed over.
+bool MayPassOver(const Graph& graph, NodeId requantize, NodeId reader) {
+  const graph::Node& node = graph.node(requantize);
+  for (const graph::Use& use : node.uses()) {
+    if (use.consumer != reader) return false;
+  }
+  const graph::Node& range = graph.node(node.inputs()[3].node);
+  return range.op() == "RequantizationRangePerChannel" &&
+         graph::GetFloat(range.def(), "clip_value_max").value_or(1.0f) <= 0;
+}
+
+// A layer with a range for each channel: Dequantize reads as many, along the
+// last dimension.
+bool ReadWideLayer(NodeId id, const TransformContext& context, Graph* graph) {
+  const NodeId narrow = graph->node(id).inputs()[0].node;
+  const graph::Node& requantize = graph->node(narrow);
+  if (requantize.op() != "RequantizePerChannel" ||
+      requantize.inputs().size() != 5 || context.IsOutput(requantize.name()) ||
+      !MayPassOver(*graph, narrow, id)) {
+    return false;
+  }
+  const NodeId wide = requantize.inputs()[0].node;
+  if (!ReadsCodesAndRange(requantize, 0, wide)) return false;
+  const bool is_matrix =
+      absl::StartsWith(graph->node(wide).op(), "QuantizedMatMul");
+  graph->SetInputs(id, CodesAndRange(wide));
+  tensorflow::NodeDef* def = graph->mutable_node(id)->mutable_def();
+  graph::SetType(def, "T", tensorflow::DT_QINT32);
+  graph::SetString(def, "mode", "SCALED");
+  graph::SetInt(def, "axis", is_matrix ? 1 : 3);
+  return true;
+}
+
+absl::Status DequantizeWide(Graph* graph, TransformContext* context) {
+  for (NodeId id : graph->Ids()) {
+    const graph::Node& node = graph->node(id);
+    if (!IsCodesToFloat(node) || node.inputs().empty()) continue;
+    if (ReadWideLayer(id, *context, graph)) {
+      context->CountChange();
+      continue;
+    }
+    const NodeId narrow = node.inputs()[0].node;
+    const graph::Node& requantize = graph->node(narrow);
+    if (requantize.op() != "Requantize" ||
+        !ReadsCodesAndRange(node, 0, narrow) ||
+        requantize.inputs().size() != 5) {
+      continue;
+    }
+    const NodeId wide = requantize.inputs()[0].node;
+    if (!ReadsCodesAndRange(requantize, 0, wide)) {
+      context->Skip(node.name(),
+                    "the range of the 32-bit result comes from another node");
+      continue;
+    }
+    graph->SetInputs(id, CodesAndRange(wide));
+    graph::SetType(graph->mutable_node(id)->mutable_def(), "T",
+                   tensorflow::DT_QINT32);
+    context->CountChange();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+TransformDef DequantizeWideTransform() {
+  return {.name = "dequantize_wide",
+          .summary =
+              "Turns 32-bit integer results into float directly where they "
+              "would be cut to 8 bits first.",
+          .parameters = {},
+          .run = DequantizeWide};
+}
+
+}  // namespace optfarm::transforms

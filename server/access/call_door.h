@@ -1,0 +1,87 @@
+// What every call passes before its service sees it: who calls, and whether
+// they may. And the way back: absl::Status becomes gRPC status here.
+
+#ifndef OPTFARM_SERVER_ACCESS_CALL_DOOR_H_
+#define OPTFARM_SERVER_ACCESS_CALL_DOOR_H_
+
+#include <grpcpp/support/status.h>
+
+#include <string>
+#include <type_traits>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/clock.h"
+#include "server/access/access_control.h"
+#include "server/access/audit_log.h"
+#include "server/access/project_limits.h"
+
+namespace grpc {
+class ServerContextBase;
+}  // namespace grpc
+
+namespace optfarm::server {
+
+// What is known of a call while it is served.
+struct Call {
+  Caller caller;
+  // What it is done to, for the audit log; set by who serves it.
+  std::string subject = {};
+};
+
+// THREADS: safe.
+class CallDoor {
+ public:
+  // OWNERSHIP: all outlive the door.
+  CallDoor(AccessControl& access, AuditLog& audit,
+           const ProjectLimitsTable& limits, Clock& clock)
+      : access_(access), audit_(audit), rate_(limits), clock_(clock) {}
+
+  // Lets a call of `method` in, "optfarm.v1.JobService.GetJob".
+  // ERRORS: Unauthenticated, PermissionDenied, ResourceExhausted.
+  absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context,
+                               const std::string& method) const;
+
+  // Answers a call: with the door's refusal, or with what `handler` returns,
+  // which may take the Call.
+  template <typename Handler>
+  grpc::Status Serve(const grpc::ServerContextBase& context,
+                     const std::string& method, Handler handler) const {
+    absl::StatusOr<Caller> caller = Admit(context, method);
+    if (!caller.ok()) return Answer(caller.status());
+    Call call{*std::move(caller)};
+    absl::Status status;
+    if constexpr (std::is_invocable_v<Handler, Call&>) {
+      status = handler(call);
+    } else {
+      status = handler();
+    }
+    NoteDone(context, method, call, status);
+    return Answer(status);
+  }
+
+  // The same for what has no scopes of its own: the operator's.
+  template <typename Handler>
+  grpc::Status Serve(const grpc::ServerContextBase& context,
+                     Handler handler) const {
+    return Serve(context, "", handler);
+  }
+
+  // Converts for the wire and logs what is our own trouble.
+  static grpc::Status Answer(const absl::Status& status);
+
+ private:
+  void NoteDone(const grpc::ServerContextBase& context,
+                const std::string& method, const Call& call,
+                const absl::Status& status) const;
+
+  AccessControl& access_;
+  AuditLog& audit_;
+  mutable CallRate rate_;
+  Clock& clock_;
+};
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_ACCESS_CALL_DOOR_H_

@@ -1,0 +1,27 @@
+// A device as users see it: its state and why, and whether it is missed.
+
+#ifndef OPTFARM_SERVER_SCHEDULING_DEVICE_VIEW_H_
+#define OPTFARM_SERVER_SCHEDULING_DEVICE_VIEW_H_
+
+#include <string>
+
+#include "absl/time/time.h"
+#include "optfarm/v1/devices.pb.h"
+#include "server/scheduling/scheduling_policy.h"
+#include "storage/records.h"
+
+namespace optfarm::server {
+
+// `task_id`: the task it holds; empty: none.
+v1::Device ViewDevice(const storage::DeviceRecord& record,
+                      const std::string& task_id,
+                      const SchedulingOptions& options, absl::Time now);
+
+// One sentence when the device should have reported and has not for
+// `alert_after`; empty otherwise.
+std::string MissingAlert(const storage::DeviceRecord& record,
+                         absl::Duration alert_after, absl::Time now);
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_SCHEDULING_DEVICE_VIEW_H_

@@ -1,0 +1,321 @@
+#include "server/scheduling/fleet.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/algorithm/container.h"
+#include "absl/container/btree_set.h"
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "server/conventions/log_text.h"
+#include "server/conventions/names.h"
+#include "server/scheduling/device_choice.h"
+#include "server/scheduling/device_view.h"
+
+namespace optfarm::server {
+namespace {
+
+using ::optfarm::storage::DeviceRecord;
+
+constexpr absl::Duration kAlertInterval = absl::Seconds(5);
+constexpr absl::Duration kWriteInterval = absl::Minutes(1);
+// A process that has been silent for longer is forgotten.
+constexpr absl::Duration kForgetAfter = absl::Hours(1);
+constexpr int kMaxHeld = 1024;
+constexpr int kMaxDevices = 256;
+constexpr int kMaxRecipes = 200;
+constexpr size_t kMaxTextBytes = 500;
+constexpr int kMaxTags = 16;
+// Attempts that fail in a row before a device gets no more.
+constexpr int kQuarantineAfter = 3;
+constexpr absl::Duration kFirstQuarantine = absl::Minutes(30);
+constexpr absl::Duration kLongestQuarantine = absl::Hours(24);
+// In all. More is a client that makes names up.
+constexpr size_t kMaxKnownDevices = 10000;
+
+absl::Status TooMany(absl::string_view what, int count, int most) {
+  return absl::InvalidArgumentError(
+      absl::StrCat("synchronizing: ", count, " ", what,
+                   " in one call; send at most ", most));
+}
+
+bool SameDevice(const DeviceRecord& a, const DeviceRecord& b) {
+  return a.agent == b.agent && a.participant_id == b.participant_id &&
+         a.ready == b.ready && a.disabled == b.disabled &&
+         a.reason == b.reason && a.cooling == b.cooling &&
+         a.unreachable == b.unreachable &&
+         a.info.SerializeAsString() == b.info.SerializeAsString();
+}
+
+template <typename Map>
+std::vector<std::string> KeysOf(const Map& map) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : map) keys.push_back(key);
+  return keys;
+}
+
+}  // namespace
+
+absl::Status CheckSynchronizeRequest(const v1::SynchronizeRequest& request) {
+  OPTFARM_RETURN_IF_ERROR(
+      CheckName("participant_id", request.participant_id()));
+  OPTFARM_RETURN_IF_ERROR(CheckName("name", request.name()));
+  if (request.kind() != v1::SynchronizeRequest::WORKER &&
+      request.kind() != v1::SynchronizeRequest::AGENT) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("synchronizing: kind ", request.kind(),
+                     " is unknown; say WORKER or AGENT"));
+  }
+  if (request.held_size() > kMaxHeld) {
+    return TooMany("held tasks", request.held_size(), kMaxHeld);
+  }
+  if (request.devices_size() > kMaxDevices) {
+    return TooMany("devices", request.devices_size(), kMaxDevices);
+  }
+  if (request.builtin_recipes_size() > kMaxRecipes) {
+    return TooMany("recipes", request.builtin_recipes_size(), kMaxRecipes);
+  }
+  for (const v1::DeviceStatus& device : request.devices()) {
+    OPTFARM_RETURN_IF_ERROR(CheckName("device", device.info().name()));
+    if (device.info().tags_size() > kMaxTags) {
+      return TooMany("tags of a device", device.info().tags_size(), kMaxTags);
+    }
+    for (const std::string& tag : device.info().tags()) {
+      OPTFARM_RETURN_IF_ERROR(CheckName("tag", tag));
+    }
+  }
+  for (const v1::Recipe& recipe : request.builtin_recipes()) {
+    OPTFARM_RETURN_IF_ERROR(CheckName("recipe", recipe.name()));
+  }
+  return absl::OkStatus();
+}
+
+void Fleet::Load(std::vector<DeviceRecord> devices,
+                 std::vector<v1::Recipe> recipes) {
+  for (DeviceRecord& device : devices) {
+    // Its agent has to say again that it is ready.
+    device.ready = false;
+    const std::string name = device.info.name();
+    devices_[name] = std::move(device);
+  }
+  for (v1::Recipe& recipe : recipes) {
+    const std::string name = recipe.name();
+    recipes_[name] = std::move(recipe);
+  }
+}
+
+void Fleet::TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
+                   storage::WriteBatch& batch) {
+  Participant& participant = participants_[request.participant_id()];
+  storage::ParticipantRecord& record = participant.record;
+  if (record.participant_id.empty()) {
+    record.first_seen = now;
+    LogInfo(
+        request.kind() == v1::SynchronizeRequest::WORKER ? "worker " : "agent ",
+        request.name(), " (", request.participant_id(), ") has joined");
+    absl::erase_if(participants_, [&](const auto& entry) {
+      return entry.first != request.participant_id() &&
+             entry.second.record.last_seen < now - kForgetAfter;
+    });
+  }
+  // Erasing may have moved it.
+  Participant& caller = participants_[request.participant_id()];
+  caller.record.participant_id = request.participant_id();
+  caller.record.name = request.name();
+  caller.record.kind = request.kind();
+  caller.record.build_version =
+      std::string(CutText(request.build_version(), kMaxTextBytes));
+  caller.record.last_seen = now;
+  if (now - caller.written >= kWriteInterval) {
+    caller.written = now;
+    batch.participants.push_back(caller.record);
+  }
+  if (request.kind() == v1::SynchronizeRequest::WORKER) {
+    worker_version_ = caller.record.build_version;
+  }
+  for (const v1::Recipe& recipe : request.builtin_recipes()) {
+    v1::Recipe& known = recipes_[recipe.name()];
+    if (known.SerializeAsString() == recipe.SerializeAsString()) continue;
+    known = recipe;
+    batch.recipes.push_back(recipe);
+  }
+  if (request.kind() != v1::SynchronizeRequest::AGENT) return;
+  for (const v1::DeviceStatus& status : request.devices()) {
+    TakeInDevice(request, status, now, batch);
+  }
+}
+
+void Fleet::NoteStillThere(const v1::SynchronizeRequest& request,
+                           absl::Time now) {
+  const auto caller = participants_.find(request.participant_id());
+  if (caller == participants_.end()) return;
+  caller->second.record.last_seen = now;
+  for (const v1::DeviceStatus& status : request.devices()) {
+    const auto device = devices_.find(status.info().name());
+    if (device == devices_.end()) continue;
+    // Another one may have taken it over since.
+    DeviceRecord& record = device->second;
+    if (record.participant_id == request.participant_id()) {
+      record.last_seen = now;
+    }
+  }
+}
+
+int Fleet::CountParticipants(v1::SynchronizeRequest::Kind kind,
+                             absl::Time since) const {
+  int count = 0;
+  for (const auto& [id, participant] : participants_) {
+    count += participant.record.kind == kind &&
+             participant.record.last_seen >= since;
+  }
+  return count;
+}
+
+void Fleet::TakeInDevice(const v1::SynchronizeRequest& request,
+                         const v1::DeviceStatus& status, absl::Time now,
+                         storage::WriteBatch& batch) {
+  const std::string& name = status.info().name();
+  if (devices_.size() >= kMaxKnownDevices && !devices_.contains(name)) {
+    LogWarning("device ", name, " is one too many; ", kMaxKnownDevices,
+               " are known");
+    return;
+  }
+  DeviceRecord next;
+  next.info = status.info();
+  next.agent = request.name();
+  next.participant_id = request.participant_id();
+  next.ready = status.ready();
+  next.disabled = status.disabled();
+  next.reason = std::string(CutText(status.reason(), kMaxTextBytes));
+  next.cooling = status.cooling();
+  next.unreachable = status.unreachable();
+  next.health = status.health();
+  next.first_seen = next.last_seen = now;
+  const auto found = devices_.find(name);
+  bool changed = found == devices_.end();
+  if (changed) {
+    LogInfo("device ", name, " has joined, served by ", request.name());
+  } else {
+    const DeviceRecord& known = found->second;
+    next.first_seen = known.first_seen;
+    next.failures_in_a_row = known.failures_in_a_row;
+    next.quarantined_until = known.quarantined_until;
+    next.quarantine_reason = known.quarantine_reason;
+    // Whoever reports is not retired.
+    if (known.change.change() != v1::ChangeDeviceRequest::RETIRE) {
+      next.change = known.change;
+    }
+    changed = !SameDevice(found->second, next);
+  }
+  absl::Time& written = devices_written_.try_emplace(name).first->second;
+  if (changed || now - written >= kWriteInterval) {
+    written = now;
+    batch.devices.push_back(next);
+  }
+  devices_[name] = std::move(next);
+}
+
+void Fleet::NoteOutcome(const std::string& device, bool ok,
+                        absl::string_view reason, absl::Time now,
+                        storage::WriteBatch& batch) {
+  const auto found = devices_.find(device);
+  if (found == devices_.end()) return;
+  DeviceRecord& record = found->second;
+  if (ok && record.failures_in_a_row == 0) return;
+  if (ok) {
+    record.failures_in_a_row = 0;
+    record.quarantined_until = absl::InfinitePast();
+    record.quarantine_reason.clear();
+  } else if (++record.failures_in_a_row >= kQuarantineAfter) {
+    const int again = std::min(record.failures_in_a_row - kQuarantineAfter, 10);
+    const absl::Duration term =
+        std::min(kFirstQuarantine * (1 << again), kLongestQuarantine);
+    record.quarantined_until = now + term;
+    record.quarantine_reason = std::string(CutText(
+        absl::StrCat(record.failures_in_a_row,
+                     " attempts in a row failed, the last one: ", reason),
+        kMaxTextBytes));
+    LogWarning("device ", device, " is in quarantine for ",
+               absl::FormatDuration(term), ": ", record.quarantine_reason);
+  }
+  batch.devices.push_back(record);
+}
+
+bool Fleet::MayWork(const std::string& device, absl::Time now) const {
+  const DeviceRecord* record = FindDevice(device);
+  return record == nullptr ||
+         (record->change.change() != v1::ChangeDeviceRequest::DISABLE &&
+          now >= record->quarantined_until);
+}
+
+bool Fleet::MayHave(
+    const std::string& device,
+    const google::protobuf::RepeatedPtrField<std::string>& job_tags,
+    absl::Time now) const {
+  const DeviceRecord* record = FindDevice(device);
+  return record == nullptr || server::MayHave(record->change, job_tags, now);
+}
+
+bool Fleet::HasDeviceFor(const std::string& asked) const {
+  return absl::c_any_of(devices_, [&](const auto& entry) {
+    return absl::c_linear_search(WaysToAskFor(entry.second.info), asked);
+  });
+}
+
+void Fleet::LogAlerts(absl::Duration alert_after, absl::Time now) {
+  // A clock that was set back does not put it off.
+  if (absl::AbsDuration(now - alerts_looked_) < kAlertInterval) return;
+  alerts_looked_ = now;
+  for (const auto& [name, record] : devices_) {
+    const std::string alert = MissingAlert(record, alert_after, now);
+    if (alert.empty()) {
+      if (missed_.erase(name) > 0) LogInfo("device ", name, " is back");
+    } else if (missed_.insert(name).second) {
+      LogWarning("device ", name, " ", alert);
+    }
+  }
+}
+
+absl::StatusOr<DeviceRecord> Fleet::Changed(
+    const v1::ChangeDeviceRequest& change, absl::Time now) const {
+  DeviceRecord record = devices_.at(change.name());
+  OPTFARM_ASSIGN_OR_RETURN(record.change, KeptChange(change, now));
+  if (change.change() == v1::ChangeDeviceRequest::ENABLE) {
+    record.change.Clear();
+    record.failures_in_a_row = 0;
+    record.quarantined_until = absl::InfinitePast();
+    record.quarantine_reason.clear();
+  }
+  return record;
+}
+
+void Fleet::Replace(const DeviceRecord& device) {
+  devices_[device.info.name()] = device;
+}
+
+const DeviceRecord* Fleet::FindDevice(const std::string& name) const {
+  const auto found = devices_.find(name);
+  return found == devices_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> Fleet::DeviceNames() const { return KeysOf(devices_); }
+
+std::vector<std::string> Fleet::WaysToAskForDevices() const {
+  absl::btree_set<std::string> ways;
+  for (const auto& [name, record] : devices_) {
+    for (std::string& way : WaysToAskFor(record.info)) {
+      ways.insert(std::move(way));
+    }
+  }
+  return {ways.begin(), ways.end()};
+}
+
+const v1::Recipe* Fleet::FindRecipe(const std::string& name) const {
+  const auto found = recipes_.find(name);
+  return found == recipes_.end() ? nullptr : &found->second;
+}
+
+std::vector<std::string> Fleet::RecipeNames() const { return KeysOf(recipes_); }
+
+}  // namespace optfarm::server

@@ -1,0 +1,244 @@
+#include "server/scheduling/scheduler.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/log.h"
+#include "base/status_macros.h"
+#include "server/conventions/log_text.h"
+#include "server/conventions/names.h"
+#include "server/conventions/proto_time.h"
+#include "server/scheduling/scheduler_plan.h"
+
+namespace optfarm::server {
+namespace {
+
+using ::optfarm::storage::StoredJob;
+using ::optfarm::storage::TaskRecord;
+
+constexpr absl::Duration kLongestTick = absl::Minutes(1);
+constexpr absl::Duration kRetryCommit = absl::Seconds(1);
+constexpr size_t kMaxReasonBytes = 1000;
+
+void LogEvent(const storage::EventRecord& record) {
+  const v1::JobEvent& event = record.event;
+  if (event.has_job_state()) {
+    const v1::JobStateChange& change = event.job_state();
+    LogInfo("job ", record.job_id, " ", v1::JobState_Name(change.state()),
+            change.has_failure() ? ": " : "", change.failure().message());
+  } else if (event.has_task_state()) {
+    const v1::TaskStateChange& change = event.task_state();
+    LogInfo("task ", event.task_id(), " ", v1::TaskState_Name(change.state()),
+            change.message().empty() ? "" : ", ", change.message(),
+            change.has_failure() ? ": " : "", change.failure().message());
+  }
+}
+
+}  // namespace
+
+Scheduler::Scheduler(storage::MetadataStore& store, storage::BlobStore& blobs,
+                     SchedulingOptions options, std::string server_version)
+    : store_(store),
+      blobs_(blobs),
+      options_(options),
+      server_version_(std::move(server_version)) {}
+
+absl::Status Scheduler::Load(absl::Time now) {
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, store_.LoadLiveJobs());
+  OPTFARM_ASSIGN_OR_RETURN(auto devices, store_.ListDevices());
+  OPTFARM_ASSIGN_OR_RETURN(auto recipes, store_.ListRecipes());
+  absl::MutexLock lock(&mutex_);
+  fleet_.Load(std::move(devices), std::move(recipes));
+  if (!jobs.empty()) LogInfo("going on with ", jobs.size(), " jobs");
+  for (StoredJob& job : jobs) AddLiveJob(std::move(job), now);
+  return absl::OkStatus();
+}
+
+void Scheduler::AddLiveJob(StoredJob stored, absl::Time now) {
+  LiveJob live;
+  live.spec = std::make_shared<v1::JobSpec>(std::move(stored.job.spec));
+  live.job = std::move(stored.job);
+  live.job.spec.Clear();
+  last_job_number_ = std::max(last_job_number_, live.job.number);
+  for (TaskRecord& record : stored.tasks) {
+    if (record.state == v1::LEASED)
+      record.lease_deadline = now + options_.lease;
+    live.tasks.push_back(LiveTask{std::move(record)});
+  }
+  Keep(std::move(live), now);
+}
+
+absl::Time Scheduler::DueOf(const LiveJob& job, absl::Time now) const {
+  const JobLimits limits = LimitsOf(*job.spec, options_);
+  absl::Time due = job.job.create_time + limits.job;
+  for (const LiveTask& task : job.tasks) {
+    due = std::min(due, NextDue(task.record, limits, now));
+  }
+  return due;
+}
+
+void Scheduler::Keep(LiveJob job, absl::Time now) {
+  index_.Add(job);
+  due_.Set(job.job.job_id, DueOf(job, now));
+  jobs_[job.job.job_id] = std::move(job);
+}
+
+void Scheduler::Drop(const std::string& job_id) {
+  const auto job = jobs_.find(job_id);
+  if (job == jobs_.end()) return;
+  index_.Remove(job->second);
+  due_.Erase(job_id);
+  jobs_.erase(job);
+}
+
+JobChange* Scheduler::Edit(Plan& plan, const std::string& job_id) {
+  const auto planned = plan.changes.find(job_id);
+  if (planned != plan.changes.end()) return planned->second.get();
+  const auto live = jobs_.find(job_id);
+  if (live == jobs_.end()) return nullptr;
+  auto change = std::make_unique<JobChange>(live->second, plan.now, options_);
+  return (plan.changes[job_id] = std::move(change)).get();
+}
+
+absl::Status Scheduler::Commit(Plan& plan) {
+  for (auto& [job_id, change] : plan.changes) {
+    if (!change->durable()) continue;
+    plan.changed.push_back(job_id);
+    change->AppendTo(plan.batch);
+  }
+  if (!plan.batch.empty()) {
+    const absl::Time begin = absl::Now();
+    const absl::Status status = store_.Commit(plan.batch);
+    if (absl::IsAborted(status)) ReloadAfterConflict(plan);
+    if (!status.ok()) {
+      plan.changed.clear();
+      return absl::IsAborted(status) ? absl::UnavailableError(status.message())
+                                     : status;
+    }
+    if (observer_) observer_(plan.batch, absl::Now() - begin);
+  }
+  TakeOver(plan);
+  return absl::OkStatus();
+}
+
+QueueNumbers Scheduler::Numbers(absl::Time now) {
+  QueueNumbers numbers;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [job_id, live] : jobs_) {
+    ++(live.job.state == v1::QUEUED ? numbers.queued_jobs
+                                    : numbers.running_jobs);
+    for (const LiveTask& live_task : live.tasks) {
+      const storage::TaskRecord& task = live_task.record;
+      QueueNumbers::Kind& kind =
+          task.kind == v1::OPTIMIZE ? numbers.optimize : numbers.benchmark;
+      if (task.state == v1::LEASED) ++kind.leased;
+      if (task.state != v1::READY) continue;
+      ++kind.ready;
+      kind.oldest = std::max(kind.oldest, now - task.ready_time);
+    }
+  }
+  return numbers;
+}
+
+std::pair<int, int> Scheduler::CountParticipants(absl::Time since) {
+  absl::MutexLock lock(&mutex_);
+  return {fleet_.CountParticipants(v1::SynchronizeRequest::WORKER, since),
+          fleet_.CountParticipants(v1::SynchronizeRequest::AGENT, since)};
+}
+
+void Scheduler::TakeOver(Plan& plan) {
+  for (auto& [job_id, change] : plan.changes) {
+    Drop(job_id);
+    LiveJob job = std::move(*change).Release();
+    if (!HasEnded(job.job.state)) Keep(std::move(job), plan.now);
+  }
+}
+
+// The store had another idea of a task than we: somebody else writes to it, or
+// we have a defect. Believe the store.
+void Scheduler::ReloadAfterConflict(const Plan& plan) {
+  for (const auto& [job_id, change] : plan.changes) {
+    LogError("job ", job_id, " differs in the database; reading it again");
+    Drop(job_id);
+    absl::StatusOr<StoredJob> stored = store_.GetJob(job_id);
+    if (stored.ok() && !HasEnded(stored->job.state)) {
+      AddLiveJob(*std::move(stored), plan.now);
+    }
+  }
+}
+
+void Scheduler::Tell(const Plan& plan) {
+  if (plan.changed.empty()) return;
+  for (const storage::EventRecord& event : plan.batch.events) LogEvent(event);
+  if (listener_) listener_(plan.changed);
+}
+
+absl::Status Scheduler::Cancel(const std::string& job_id,
+                               absl::string_view reason, absl::Time now) {
+  Plan plan(now);
+  {
+    absl::MutexLock lock(&mutex_);
+    JobChange* change = Edit(plan, job_id);
+    if (change == nullptr) return store_.GetJob(job_id).status();
+    change->Cancel(CutText(reason, kMaxReasonBytes));
+    OPTFARM_RETURN_IF_ERROR(Annotate(Commit(plan), "cancelling the job"));
+  }
+  Tell(plan);
+  return absl::OkStatus();
+}
+
+absl::Time Scheduler::Tick(absl::Time now) {
+  Plan plan(now);
+  absl::Time next = now + kLongestTick;
+  {
+    absl::MutexLock lock(&mutex_);
+    fleet_.LogAlerts(options_.alert_after, now);
+    for (const std::string& job_id : due_.PassedAt(now)) {
+      const absl::Time due = DueOf(jobs_.at(job_id), now);
+      if (due <= now) {
+        Edit(plan, job_id)->Expire();
+      } else {
+        due_.Set(job_id, due);
+      }
+    }
+    next = std::min(next, due_.FirstAfter(now));
+    if (const absl::Status status = Commit(plan); !status.ok()) {
+      LogError("applying deadlines: ", status.message());
+      next = now + kRetryCommit;
+    }
+  }
+  Tell(plan);
+  return plan.changed.empty() ? next : std::min(next, now + kRetryCommit);
+}
+
+void Scheduler::ForgivePause(absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  for (auto& [job_id, job] : jobs_) {
+    for (LiveTask& task : job.tasks) {
+      if (task.record.state != v1::LEASED) continue;
+      task.record.lease_deadline =
+          std::max(task.record.lease_deadline, now + options_.lease);
+    }
+    due_.Set(job_id, DueOf(job, now));
+  }
+}
+
+void Scheduler::Drain() {
+  absl::MutexLock lock(&mutex_);
+  draining_ = true;
+}
+
+void Scheduler::RefreshLeases(StoredJob& job) {
+  absl::MutexLock lock(&mutex_);
+  const auto live = jobs_.find(job.job.job_id);
+  if (live == jobs_.end()) return;
+  const std::vector<LiveTask>& tasks = live->second.tasks;
+  for (size_t i = 0; i < tasks.size() && i < job.tasks.size(); ++i) {
+    if (tasks[i].record.attempt != job.tasks[i].attempt) continue;
+    job.tasks[i].lease_deadline = tasks[i].record.lease_deadline;
+  }
+}
+
+}  // namespace optfarm::server

@@ -1,0 +1,294 @@
+// The scheduler: all live jobs, who holds what, and the one place where they
+// change. Every method decides on a copy, makes the decision durable in one
+// batch, and only then takes it over; when the store refuses, nothing happened.
+//
+// scheduling_policy.h has the rules, job_change.h applies them to one job.
+
+#ifndef OPTFARM_SERVER_SCHEDULING_SCHEDULER_H_
+#define OPTFARM_SERVER_SCHEDULING_SCHEDULER_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "optfarm/v1/work.pb.h"
+#include "server/scheduling/due_times.h"
+#include "server/scheduling/fleet.h"
+#include "server/scheduling/job_change.h"
+#include "server/scheduling/scheduling_policy.h"
+#include "server/scheduling/task_index.h"
+#include "storage/blob_store.h"
+#include "storage/metadata_store.h"
+
+namespace optfarm::server {
+
+// A job that passed the checks that need no lock.
+struct Submission {
+  std::string client_request_id;
+  // SHA-256 of the spec as sent.
+  std::string spec_digest;
+  // From CheckJobSpec.
+  v1::JobSpec spec;
+  // What makes the job's outcome; see ActionDigest and OfProject.
+  std::string action_digest;
+  std::string project = storage::kDefaultProject;
+  // Of the project's jobs that may be live at once; 0: any number.
+  int max_live_jobs = 0;
+};
+
+struct SubmitResult {
+  std::string job_id;
+  // An earlier submit made it.
+  bool existed = false;
+};
+
+// A call of a worker or an agent. OWNERSHIP: the request outlives it.
+struct NumberedCall {
+  const v1::SynchronizeRequest* request = nullptr;
+  // From Scheduler::BeginCall.
+  int64_t number = 0;
+};
+
+struct SynchronizeResult {
+  v1::SynchronizeResponse response;
+  // How long the answer may be held back for something better; 0: send it now.
+  absl::Duration hold;
+};
+
+// Told, after a change is durable and without locks held, which jobs changed.
+// May be called from any thread.
+using ChangeListener =
+    std::function<void(const std::vector<std::string>& job_ids)>;
+
+// Told what became durable and how long that took. As ChangeListener, but with
+// the scheduler's lock held: it must not call back.
+using CommitObserver =
+    std::function<void(const storage::WriteBatch& batch, absl::Duration time)>;
+
+// How the queue is.
+struct QueueNumbers {
+  struct Kind {
+    int ready = 0;
+    int leased = 0;
+    // How long the oldest READY task has waited.
+    absl::Duration oldest = absl::ZeroDuration();
+  };
+  int queued_jobs = 0;
+  int running_jobs = 0;
+  Kind optimize;
+  Kind benchmark;
+};
+
+// THREADS: all methods are safe.
+class Scheduler {
+ public:
+  // OWNERSHIP: the stores outlive the scheduler.
+  Scheduler(storage::MetadataStore& store, storage::BlobStore& blobs,
+            SchedulingOptions options, std::string server_version);
+
+  // REQUIRES: called before any other method.
+  void SetListener(ChangeListener listener) { listener_ = std::move(listener); }
+
+  // REQUIRES: as SetListener.
+  void SetObserver(CommitObserver observer) { observer_ = std::move(observer); }
+
+  // Takes over what the store holds. Leases are given a full term, so that
+  // their holders can come back.
+  // REQUIRES: called once, before anything below.
+  absl::Status Load(absl::Time now);
+
+  // ENSURES: on OK the job is durable.
+  // ERRORS: NotFound for unknown devices; AlreadyExists for a known request id
+  // with another spec; ResourceExhausted when too many jobs are live or the
+  // disk is full.
+  absl::StatusOr<SubmitResult> Submit(const Submission& submission,
+                                      absl::Time now);
+
+  // The job that an earlier submit with this request id made, if any.
+  // ERRORS: AlreadyExists when it had another spec.
+  absl::StatusOr<std::optional<SubmitResult>> FindSubmitted(
+      const std::string& client_request_id, const std::string& spec_digest);
+
+  // ERRORS: NotFound.
+  absl::Status Cancel(const std::string& job_id, absl::string_view reason,
+                      absl::Time now);
+
+  // Says that a call of this participant begins; its number goes into
+  // Synchronize. A call with an older number than the newest is refused.
+  int64_t BeginCall(const std::string& participant_id);
+
+  // Serves several calls, with as few commits as can be; the answers are in
+  // the order of the calls.
+  // ERRORS: InvalidArgument; Aborted for a call that a newer one replaced.
+  std::vector<absl::StatusOr<SynchronizeResult>> Synchronize(
+      absl::Span<const NumberedCall> calls, absl::Time now);
+  absl::StatusOr<SynchronizeResult> Synchronize(
+      const v1::SynchronizeRequest& request, int64_t call, absl::Time now);
+
+  // Whether Synchronize might have something to say to callers that had
+  // nothing to be told before, and wait still. Notes that they are there.
+  std::vector<bool> MayHaveNews(
+      absl::Span<const v1::SynchronizeRequest* const> requests, absl::Time now);
+
+  // Applies every deadline that has passed and returns when something is due
+  // next, at most a minute later.
+  absl::Time Tick(absl::Time now);
+
+  // The server was stopped for a while, or the clock jumped: gives every lease
+  // a full term, because its holder had no chance to renew it.
+  void ForgivePause(absl::Time now);
+
+  // From now on no work is handed out; callers are told to drain.
+  void Drain();
+
+  // Replaces the lease deadlines in `job`, as stored, by the current ones.
+  void RefreshLeases(storage::StoredJob& job);
+
+  QueueNumbers Numbers(absl::Time now);
+
+  // Workers and agents that have called since.
+  std::pair<int, int> CountParticipants(absl::Time since);
+
+  // Devices with their state at `now`, by name; with a project, tasks of others
+  // are not named.
+  std::vector<v1::Device> Devices(
+      absl::Time now, const std::optional<std::string>& project = {});
+  // ERRORS: NotFound with the nearest names.
+  absl::StatusOr<v1::Device> FindDevice(
+      const std::string& name, absl::Time now,
+      const std::optional<std::string>& project = {});
+  // Takes a device out of service or back into it, durably.
+  // ERRORS: NotFound with the nearest names; InvalidArgument; those of the
+  // store.
+  absl::StatusOr<v1::Device> ChangeDevice(const v1::ChangeDeviceRequest& change,
+                                          absl::Time now);
+  // A recipe that some worker offers. ERRORS: NotFound with the nearest names.
+  absl::StatusOr<v1::Recipe> FindRecipe(const std::string& name);
+
+ private:
+  // A change to several jobs that is committed as one.
+  struct Plan;
+  // A call of Synchronize that waits for its answer.
+  struct Waiting;
+
+  JobChange* Edit(Plan& plan, const std::string& job_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Commit(Plan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeOver(Plan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ReloadAfterConflict(const Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Tell(const Plan& plan) ABSL_LOCKS_EXCLUDED(mutex_);
+  void AddLiveJob(storage::StoredJob stored, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Into jobs_ and what finds them there, and out again.
+  void Keep(LiveJob job, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void Drop(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // When something about the job is due next.
+  absl::Time DueOf(const LiveJob& job, absl::Time now) const;
+
+  absl::StatusOr<SubmitResult> Insert(const Submission& submission, Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  storage::NewJob MakeJob(const Submission& submission, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void AnswerFromCache(const Submission& submission, Plan& plan,
+                       storage::NewJob& job)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckRoom(const Submission& submission)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckDevicesExist(const v1::JobSpec& spec)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  bool IsReplaced(const NumberedCall& call) ABSL_LOCKS_EXCLUDED(calls_mutex_);
+  static std::vector<Waiting*> NextGroup(std::vector<Waiting>& waiting,
+                                         size_t& next);
+  void SynchronizeGroup(const std::vector<Waiting*>& group, absl::Time now)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whether what was reported is durable.
+  absl::Status SynchronizeTogether(const std::vector<Waiting*>& group,
+                                   Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeIn(Waiting& waiting, Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GrantTo(Waiting& waiting, Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<SynchronizeResult> Answer(Waiting& waiting, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayHaveNews(const v1::SynchronizeRequest& request, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayTakeWork(const v1::DeviceStatus& status, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MayHaveWork(const v1::DeviceStatus& status, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::TaskVerdict Judge(const v1::SynchronizeRequest& request,
+                        const v1::HeldTask& held, Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void JudgeEnded(const v1::HeldTask& held, v1::TaskVerdict& verdict)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void TakeCompletion(const v1::SynchronizeRequest& request,
+                      const v1::HeldTask& held, size_t index, JobChange& change,
+                      Plan& plan, v1::TaskVerdict& verdict)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteDevice(const v1::Completion& completion,
+                  const storage::TaskRecord& task, Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void RememberAction(const v1::SynchronizeRequest& request,
+                      const JobChange& change, Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Leases the caller should have and does not list.
+  std::vector<TaskRef> SettleUnlisted(const v1::SynchronizeRequest& request,
+                                      Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool WantsAgain(const v1::SynchronizeRequest& request,
+                  const storage::TaskRecord& task, size_t granted) const;
+  void GrantToWorker(const v1::SynchronizeRequest& request, Plan& plan,
+                     std::vector<TaskRef>& granted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
+                    std::vector<TaskRef>& granted)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MaySuit(const TaskRef& ref, const std::string& device,
+               absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool TryGrant(const TaskRef& ref, const Holder& holder, Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<v1::LeasedTask> Describe(const TaskRef& ref, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  v1::Device DescribeDevice(const storage::DeviceRecord& record, absl::Time now,
+                            const std::optional<std::string>& project)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  storage::MetadataStore& store_;
+  storage::BlobStore& blobs_;
+  const SchedulingOptions options_;
+  const std::string server_version_;
+  ChangeListener listener_;
+  CommitObserver observer_;
+
+  // A lock of its own: calls begin while others are made durable.
+  absl::Mutex calls_mutex_;
+  absl::flat_hash_map<std::string, int64_t> newest_call_
+      ABSL_GUARDED_BY(calls_mutex_);
+  int64_t last_call_ ABSL_GUARDED_BY(calls_mutex_) = 0;
+
+  absl::Mutex mutex_;
+  std::map<std::string, LiveJob> jobs_ ABSL_GUARDED_BY(mutex_);
+  TaskIndex index_ ABSL_GUARDED_BY(mutex_);
+  DueTimes due_ ABSL_GUARDED_BY(mutex_);
+  Fleet fleet_ ABSL_GUARDED_BY(mutex_);
+  int64_t last_job_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool draining_ ABSL_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_SCHEDULING_SCHEDULER_H_

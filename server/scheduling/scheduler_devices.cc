@@ -1,0 +1,74 @@
+// What the scheduler says of devices, and what operators change about them.
+
+#include "absl/strings/str_cat.h"
+#include "base/log.h"
+#include "base/nearest_names.h"
+#include "base/status_macros.h"
+#include "server/conventions/names.h"
+#include "server/scheduling/device_view.h"
+#include "server/scheduling/scheduler.h"
+
+namespace optfarm::server {
+namespace {
+
+absl::Status NoDevice(const std::string& name, const Fleet& fleet) {
+  const std::string hint = NearestNamesHint(name, fleet.DeviceNames());
+  return absl::NotFoundError(absl::StrCat(
+      "there is no device ", Quoted(name),
+      hint.empty() ? "; list the devices to see their names" : hint));
+}
+
+}  // namespace
+
+v1::Device Scheduler::DescribeDevice(
+    const storage::DeviceRecord& record, absl::Time now,
+    const std::optional<std::string>& project) {
+  std::string task_id;
+  const TaskRef* task = index_.LeasedOnDevice(record.info.name());
+  if (task != nullptr) {
+    const LiveJob& job = jobs_.at(task->job_id);
+    if (project.value_or(job.job.project) == job.job.project) {
+      task_id = job.tasks[task->index].record.task_id;
+    }
+  }
+  return ViewDevice(record, task_id, options_, now);
+}
+
+std::vector<v1::Device> Scheduler::Devices(
+    absl::Time now, const std::optional<std::string>& project) {
+  absl::MutexLock lock(&mutex_);
+  std::vector<v1::Device> devices;
+  for (const auto& [name, record] : fleet_.devices()) {
+    devices.push_back(DescribeDevice(record, now, project));
+  }
+  return devices;
+}
+
+absl::StatusOr<v1::Device> Scheduler::FindDevice(
+    const std::string& name, absl::Time now,
+    const std::optional<std::string>& project) {
+  absl::MutexLock lock(&mutex_);
+  const storage::DeviceRecord* record = fleet_.FindDevice(name);
+  if (record != nullptr) return DescribeDevice(*record, now, project);
+  return NoDevice(name, fleet_);
+}
+
+absl::StatusOr<v1::Device> Scheduler::ChangeDevice(
+    const v1::ChangeDeviceRequest& change, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  if (fleet_.FindDevice(change.name()) == nullptr) {
+    return NoDevice(change.name(), fleet_);
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const storage::DeviceRecord next,
+                           fleet_.Changed(change, now));
+  storage::WriteBatch batch;
+  batch.devices.push_back(next);
+  OPTFARM_RETURN_IF_ERROR(
+      Annotate(store_.Commit(batch), "changing the device"));
+  fleet_.Replace(next);
+  LogInfo("device ", change.name(), ": ",
+          v1::ChangeDeviceRequest::Change_Name(change.change()));
+  return DescribeDevice(next, now, std::nullopt);
+}
+
+}  // namespace optfarm::server

@@ -1,0 +1,207 @@
+// Who gets which task, and how a task is told to its holder.
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "server/conventions/proto_time.h"
+#include "server/scheduling/device_choice.h"
+#include "server/scheduling/scheduler.h"
+#include "server/scheduling/scheduler_plan.h"
+
+namespace optfarm::server {
+namespace {
+
+using ::optfarm::storage::TaskRecord;
+
+// Optimize tasks in one answer; with kMaxSpecBytes of job_spec_check.cc this
+// keeps it within the message limit.
+constexpr int kMaxGrantsACall = 8;
+// What workers call the samples that devices compare their answers with.
+constexpr absl::string_view kFloatCheck = "check_float.pb";
+constexpr absl::string_view kOptimizedCheck = "check_optimized.pb";
+
+bool Lists(const v1::SynchronizeRequest& request, const TaskRecord& task) {
+  return std::any_of(request.held().begin(), request.held().end(),
+                     [&](const v1::HeldTask& held) {
+                       return held.task_id() == task.task_id &&
+                              held.attempt() == task.attempt;
+                     });
+}
+
+const v1::DeviceStatus* FindStatus(const v1::SynchronizeRequest& request,
+                                   absl::string_view device) {
+  for (const v1::DeviceStatus& status : request.devices()) {
+    if (status.info().name() == device) return &status;
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+bool Scheduler::WantsAgain(const v1::SynchronizeRequest& request,
+                           const TaskRecord& task, size_t granted) const {
+  if (request.kind() == v1::SynchronizeRequest::WORKER) {
+    return static_cast<int>(granted) <
+           std::min(request.free_slots(), kMaxGrantsACall);
+  }
+  const v1::DeviceStatus* status = FindStatus(request, task.device);
+  return status != nullptr && status->ready() && !status->disabled();
+}
+
+// A lease the caller has never listed is one whose grant got lost on the way:
+// it is told again, or taken back when there is no room for it now. One that it
+// did list before was dropped: the attempt has failed.
+std::vector<TaskRef> Scheduler::SettleUnlisted(
+    const v1::SynchronizeRequest& request, Plan& plan) {
+  std::vector<TaskRef> granted;
+  for (const TaskRef& ref : index_.LeasedBy(request.participant_id())) {
+    const LiveTask& live = jobs_.at(ref.job_id).tasks[ref.index];
+    if (Lists(request, live.record)) continue;
+    JobChange& change = *Edit(plan, ref.job_id);
+    if (change.task(ref.index).record.state != v1::LEASED) continue;
+    if (live.acknowledged) {
+      if (live.record.kind == v1::BENCHMARK) {
+        fleet_.NoteOutcome(live.record.device, false,
+                           "its agent lost hold of a task", plan.now,
+                           plan.batch);
+      }
+      change.FailAttempt(
+          ref.index,
+          MakeFailure(
+              v1::Failure::INTERNAL, "UNAVAILABLE",
+              absl::StrCat(request.name(), " no longer works on the task")),
+          "lost");
+    } else if (!draining_ && WantsAgain(request, live.record, granted.size())) {
+      change.Renew(ref.index, /*acknowledged=*/false);
+      granted.push_back(ref);
+    } else {
+      change.HandBack(ref.index, "the lease never reached its holder");
+    }
+  }
+  return granted;
+}
+
+bool Scheduler::TryGrant(const TaskRef& ref, const Holder& holder, Plan& plan) {
+  if (!IsLeasable(jobs_.at(ref.job_id).tasks[ref.index].record, plan.now)) {
+    return false;
+  }
+  JobChange& change = *Edit(plan, ref.job_id);
+  // What this very call reported may have changed the job.
+  if (!IsLeasable(change.task(ref.index).record, plan.now)) return false;
+  change.Grant(ref.index, holder);
+  return true;
+}
+
+void Scheduler::GrantToWorker(const v1::SynchronizeRequest& request, Plan& plan,
+                              std::vector<TaskRef>& granted) {
+  const size_t wanted =
+      static_cast<size_t>(std::clamp(request.free_slots(), 0, kMaxGrantsACall));
+  const Holder holder{request.participant_id(), request.name(), ""};
+  for (const TaskRef& ref : index_.ReadyToOptimize()) {
+    if (granted.size() >= wanted) return;
+    if (TryGrant(ref, holder, plan)) granted.push_back(ref);
+  }
+}
+
+bool Scheduler::MayTakeWork(const v1::DeviceStatus& status, absl::Time now) {
+  const std::string& device = status.info().name();
+  return status.ready() && !status.disabled() && fleet_.MayWork(device, now) &&
+         index_.LeasedOnDevice(device) == nullptr;
+}
+
+bool Scheduler::MayHaveWork(const v1::DeviceStatus& status, absl::Time now) {
+  if (!MayTakeWork(status, now)) return false;
+  bool work = false;
+  index_.ForEachReady(WaysToAskFor(status.info()), [&](const TaskRef&) {
+    work = true;
+    return false;
+  });
+  return work;
+}
+
+void Scheduler::GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
+                             std::vector<TaskRef>& granted) {
+  for (const v1::DeviceStatus& status : request.devices()) {
+    const std::string& device = status.info().name();
+    if (!MayTakeWork(status, plan.now) || !plan.served.insert(device).second) {
+      continue;
+    }
+    const Holder holder{request.participant_id(), request.name(), device};
+    index_.ForEachReady(WaysToAskFor(status.info()), [&](const TaskRef& ref) {
+      if (!MaySuit(ref, device, plan.now) || !TryGrant(ref, holder, plan)) {
+        return true;
+      }
+      granted.push_back(ref);
+      return false;
+    });
+  }
+}
+
+// A device may be kept for other jobs; and one that the job measures anyway
+// does not count as another of a pool.
+bool Scheduler::MaySuit(const TaskRef& ref, const std::string& device,
+                        absl::Time now) const {
+  const LiveJob& job = jobs_.at(ref.job_id);
+  if (!fleet_.MayHave(device, job.spec->tags(), now)) return false;
+  for (size_t i = 0; i < job.tasks.size(); ++i) {
+    if (i != ref.index && job.tasks[i].record.device == device) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<v1::LeasedTask> Scheduler::Describe(const TaskRef& ref,
+                                                   absl::Time now) {
+  const LiveJob& job = jobs_.at(ref.job_id);
+  const TaskRecord& task = job.tasks[ref.index].record;
+  v1::LeasedTask lease;
+  lease.set_task_id(task.task_id);
+  lease.set_attempt(task.attempt);
+  lease.set_job_id(ref.job_id);
+  *lease.mutable_lease_deadline() = ToTimestamp(task.lease_deadline);
+  *lease.mutable_lease_duration() = ToProtoDuration(task.lease_deadline - now);
+  const JobLimits limits = LimitsOf(*job.spec, options_);
+  *lease.mutable_run_limit() =
+      ToProtoDuration(task.attempt_start_time + limits.run - now);
+  if (task.kind == v1::OPTIMIZE) {
+    v1::OptimizeTask& work = *lease.mutable_optimize();
+    *work.mutable_model() = job.spec->model();
+    *work.mutable_recipe() = job.spec->recipe();
+    *work.mutable_inputs() = job.spec->inputs();
+    *work.mutable_outputs() = job.spec->outputs();
+    if (job.spec->has_calibration()) {
+      *work.mutable_calibration() = job.spec->calibration();
+    }
+    if (job.spec->has_labels()) *work.mutable_labels() = job.spec->labels();
+    if (job.spec->has_model_origin()) {
+      *work.mutable_model_origin() = job.spec->model_origin();
+    }
+    return lease;
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const v1::Report report,
+                           store_.GetReport(ref.job_id));
+  v1::BenchmarkTask& work = *lease.mutable_benchmark();
+  work.set_device(task.device);
+  *work.mutable_spec() = job.spec->benchmark();
+  work.mutable_spec()->clear_devices();
+  for (const bool optimized : {false, true}) {
+    v1::BenchmarkVariant& variant = *work.add_variants();
+    variant.set_name(optimized ? job.spec->recipe().name() : "float");
+    *variant.mutable_model() = job.spec->model();
+    if (optimized) {
+      variant.mutable_model()->set_name("optimized.pb");
+      *variant.mutable_model()->mutable_digest() = report.optimized_model();
+    }
+    for (const v1::Artifact& artifact : report.artifacts()) {
+      if (artifact.name() == (optimized ? kOptimizedCheck : kFloatCheck)) {
+        *variant.mutable_check_sample() = artifact.digest();
+      }
+    }
+    *variant.mutable_inputs() = report.inputs();
+    *variant.mutable_outputs() = report.outputs();
+  }
+  return lease;
+}
+
+}  // namespace optfarm::server

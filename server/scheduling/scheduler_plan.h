@@ -1,0 +1,45 @@
+// Scheduler::Plan, shared by the files that implement Scheduler and by nobody
+// else.
+
+#ifndef OPTFARM_SERVER_SCHEDULING_SCHEDULER_PLAN_H_
+#define OPTFARM_SERVER_SCHEDULING_SCHEDULER_PLAN_H_
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "server/scheduling/scheduler.h"
+
+namespace optfarm::server {
+
+struct Scheduler::Plan {
+  explicit Plan(absl::Time time) : now(time) {}
+
+  const absl::Time now;
+  // Jobs being changed, by id.
+  std::map<std::string, std::unique_ptr<JobChange>> changes;
+  // What is written besides.
+  storage::WriteBatch batch;
+  // Devices that have been offered work.
+  absl::flat_hash_set<std::string> served;
+  // Jobs with durable changes; filled in by Commit.
+  std::vector<std::string> changed;
+};
+
+struct Scheduler::Waiting {
+  NumberedCall call;
+  absl::StatusOr<SynchronizeResult> result;
+  std::vector<TaskRef> granted;
+};
+
+inline void Refuse(v1::TaskVerdict& verdict, v1::TaskVerdict::Verdict kind,
+                   absl::string_view message) {
+  verdict.set_verdict(kind);
+  verdict.set_message(std::string(message));
+}
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_SCHEDULING_SCHEDULER_PLAN_H_

@@ -1,0 +1,71 @@
+#include "server/services/http_door.h"
+
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "http/pages.h"
+#include "optfarm/v1/devices.pb.h"
+#include "optfarm/v1/jobs.pb.h"
+#include "optfarm/v1/models.pb.h"
+#include "optfarm/v1/results.pb.h"
+#include "optfarm/v1/store.pb.h"
+#include "optfarm/v1/tokens.pb.h"
+
+namespace optfarm::server {
+namespace {
+
+using ::google::protobuf::FileDescriptor;
+using ::google::protobuf::ServiceDescriptor;
+
+std::vector<const ServiceDescriptor*> Services() {
+  std::vector<const ServiceDescriptor*> services;
+  for (const FileDescriptor* file :
+       {v1::Job::descriptor()->file(), v1::UploadRequest::descriptor()->file(),
+        v1::Device::descriptor()->file(), v1::Result::descriptor()->file(),
+        v1::Token::descriptor()->file(),
+        v1::BackupRequest::descriptor()->file()}) {
+    for (int i = 0; i < file->service_count(); ++i) {
+      services.push_back(file->service(i));
+    }
+  }
+  return services;
+}
+
+http::Reply Metrics(const HttpDoorOptions& options,
+                    const http::RequestHead& head) {
+  const absl::Status status = options.may_read(head.Header("authorization"));
+  if (!status.ok()) return http::Problem(status);
+  http::Reply reply;
+  reply.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  reply.body = options.metrics();
+  return reply;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<http::Front>> OpenHttpDoor(
+    const HttpDoorOptions& options) {
+  auto services = std::make_unique<http::ServiceMap>();
+  OPTFARM_ASSIGN_OR_RETURN(services->routes,
+                           http::RouteTable::Make(Services()));
+  services->backend = http::MakeGrpcBackend(options.channel);
+  services->limits = options.limits;
+  services->loopback_hosts_only = options.loopback_hosts_only;
+  http::AddDescriptionPages(OPTFARM_VERSION, services.get());
+  services->pages["/livez"] = [](const http::RequestHead&) {
+    return http::TextReply(200, "alive\n");
+  };
+  services->pages["/readyz"] = [ready =
+                                    options.ready](const http::RequestHead&) {
+    const absl::Status status = ready();
+    return status.ok() ? http::TextReply(200, "ready\n")
+                       : http::Problem(503, status);
+  };
+  services->pages["/metrics"] = [options](const http::RequestHead& head) {
+    return Metrics(options, head);
+  };
+  return http::Front::Start(options.front, std::move(services));
+}
+
+}  // namespace optfarm::server

@@ -1,0 +1,44 @@
+// The HTTP door of this server: the services by their http options, and pages
+// about the server itself.
+
+#ifndef OPTFARM_SERVER_SERVICES_HTTP_DOOR_H_
+#define OPTFARM_SERVER_SERVICES_HTTP_DOOR_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "http/front.h"
+#include "http/request_reader.h"
+
+namespace grpc {
+class Channel;
+}  // namespace grpc
+
+namespace optfarm::server {
+
+struct HttpDoorOptions {
+  http::FrontOptions front;
+  http::Limits limits;
+  // Nobody needs a token, so only this machine's browser tabs that mean this
+  // server may ask.
+  bool loopback_hosts_only = false;
+  // Calls the services in this process.
+  std::shared_ptr<grpc::Channel> channel;
+  // OK when calls would be served.
+  std::function<absl::Status()> ready;
+  // Whether the caller with this Authorization header may read.
+  std::function<absl::Status(absl::string_view authorization)> may_read;
+  // Numbers in Prometheus' text format.
+  std::function<std::string()> metrics;
+};
+
+// ERRORS: those of http::Front::Start.
+absl::StatusOr<std::unique_ptr<http::Front>> OpenHttpDoor(
+    const HttpDoorOptions& options);
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_SERVICES_HTTP_DOOR_H_

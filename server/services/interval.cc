@@ -1,0 +1,60 @@
+#include "server/services/interval.h"
+
+#include <cmath>
+#include <cstddef>
+#include <iterator>
+
+namespace optfarm::server {
+namespace {
+
+constexpr double kNormal95 = 1.96;
+// The median's standard error is so much larger than the mean's, and a normal
+// distribution's standard deviation than its MAD.
+constexpr double kMedianError = 1.2533;
+constexpr double kDeviationOverMad = 1.4826;
+
+// Student's t for 95 %, by degrees of freedom from 1.
+constexpr double kStudent95[] = {
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
+    2.201,  2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
+    2.080,  2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
+
+double Student(size_t degrees) {
+  return degrees <= std::size(kStudent95) ? kStudent95[degrees - 1] : kNormal95;
+}
+
+// Standard error of the median's logarithm.
+double LogError(const v1::Measurement& m) {
+  if (m.median_low_us() > 0 && m.median_high_us() >= m.median_low_us()) {
+    return std::log(m.median_high_us() / m.median_low_us()) / (2 * kNormal95);
+  }
+  if (m.runs() < 1) return 0;
+  return kMedianError * kDeviationOverMad * m.mad_us() /
+         (m.median_us() * std::sqrt(m.runs()));
+}
+
+}  // namespace
+
+Interval MedianRatio(const v1::Measurement& a, const v1::Measurement& b) {
+  const double ratio = a.median_us() / b.median_us();
+  const double reach =
+      std::exp(kNormal95 * std::hypot(LogError(a), LogError(b)));
+  return {ratio, ratio / reach, ratio * reach};
+}
+
+Interval GeometricMean(absl::Span<const double> ratios) {
+  if (ratios.empty()) return {};
+  const auto count = static_cast<double>(ratios.size());
+  double mean = 0;
+  for (const double ratio : ratios) mean += std::log(ratio) / count;
+  if (ratios.size() == 1) return {ratios[0], 0, 0};
+  double squares = 0;
+  for (const double ratio : ratios) {
+    squares += std::pow(std::log(ratio) - mean, 2);
+  }
+  const double error = std::sqrt(squares / (count - 1) / count);
+  const double reach = std::exp(Student(ratios.size() - 1) * error);
+  return {std::exp(mean), std::exp(mean) / reach, std::exp(mean) * reach};
+}
+
+}  // namespace optfarm::server

@@ -1,0 +1,152 @@
+#include "server/services/job_service.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/status_macros.h"
+#include "server/delivery/job_view.h"
+#include "server/delivery/job_watch.h"
+#include "server/services/list_query.h"
+
+namespace optfarm::server {
+namespace {
+
+constexpr int kJobsAPage = 50;
+constexpr int kMaxMeasurementsOfJob = 10000;
+// With more than these, their samples and profiles would not fit a message.
+constexpr size_t kMaxFullMeasurements = 400;
+
+// Ends a stream before it began.
+class RefusedWatch final : public grpc::ServerWriteReactor<v1::JobEvent> {
+ public:
+  explicit RefusedWatch(const grpc::Status& status) { Finish(status); }
+  void OnDone() override { delete this; }
+};
+
+}  // namespace
+
+grpc::Status JobServiceImpl::SubmitJob(grpc::ServerContext* context,
+                                       const v1::SubmitJobRequest* request,
+                                       v1::SubmitJobResponse* response) {
+  return door_.Serve(
+      *context, "optfarm.v1.JobService.SubmitJob",
+      [&](Call& call) { return Submit(call, *request, *response); });
+}
+
+absl::Status JobServiceImpl::Submit(Call& call,
+                                    const v1::SubmitJobRequest& request,
+                                    v1::SubmitJobResponse& response) {
+  const std::string& webhook = request.webhook();
+  if (!webhook.empty()) OPTFARM_RETURN_IF_ERROR(webhooks_.Check(webhook));
+  OPTFARM_ASSIGN_OR_RETURN(
+      const SubmitResult result,
+      admission_.Submit(call.caller, request, clock_.Now()));
+  call.subject = result.job_id;
+  // Before the answer: who was told that the job is taken will be told that it
+  // ended. A retry, too, finds it noted.
+  if (!webhook.empty()) {
+    OPTFARM_RETURN_IF_ERROR(webhooks_.Expect(result.job_id, webhook));
+  }
+  response.set_existed(result.existed);
+  return FillJob(call.caller, result.job_id, *response.mutable_job());
+}
+
+grpc::Status JobServiceImpl::GetJob(grpc::ServerContext* context,
+                                    const v1::GetJobRequest* request,
+                                    v1::Job* response) {
+  return door_.Serve(*context, "optfarm.v1.JobService.GetJob", [&](Call& call) {
+    return FillJob(call.caller, request->job_id(), *response);
+  });
+}
+
+grpc::Status JobServiceImpl::CancelJob(grpc::ServerContext* context,
+                                       const v1::CancelJobRequest* request,
+                                       v1::Job* response) {
+  return door_.Serve(
+      *context, "optfarm.v1.JobService.CancelJob",
+      [&](Call& call) -> absl::Status {
+        call.subject = request->job_id();
+        OPTFARM_RETURN_IF_ERROR(Find(call.caller, request->job_id()).status());
+        OPTFARM_RETURN_IF_ERROR(scheduler_.Cancel(
+            request->job_id(), request->reason(), clock_.Now()));
+        return FillJob(call.caller, request->job_id(), *response);
+      });
+}
+
+absl::StatusOr<storage::StoredJob> JobServiceImpl::Find(
+    const Caller& caller, const std::string& job_id) {
+  OPTFARM_ASSIGN_OR_RETURN(storage::StoredJob stored, store_.GetJob(job_id));
+  if (caller.Sees(stored.job.project)) return stored;
+  return storage::NoSuchJob(job_id);
+}
+
+absl::Status JobServiceImpl::FillJob(const Caller& caller,
+                                     const std::string& job_id, v1::Job& job) {
+  OPTFARM_ASSIGN_OR_RETURN(storage::StoredJob stored, Find(caller, job_id));
+  scheduler_.RefreshLeases(stored);
+  job = ToProto(stored);
+  const absl::StatusOr<v1::Report> report = store_.GetReport(job_id);
+  if (report.ok()) {
+    AddReport(*report, job);
+  } else if (!absl::IsNotFound(report.status())) {
+    return report.status();
+  }
+  storage::MeasurementFilter filter;
+  filter.job_id = job_id;
+  OPTFARM_ASSIGN_OR_RETURN(
+      std::vector<storage::MeasurementRecord> measurements,
+      store_.QueryMeasurements(filter, {0, kMaxMeasurementsOfJob}));
+  if (measurements.size() <= kMaxFullMeasurements) {
+    filter.full = true;
+    OPTFARM_ASSIGN_OR_RETURN(
+        measurements,
+        store_.QueryMeasurements(filter, {0, kMaxMeasurementsOfJob}));
+  }
+  std::reverse(measurements.begin(), measurements.end());
+  for (storage::MeasurementRecord& record : measurements) {
+    *job.add_measurements() = std::move(record.measurement);
+  }
+  return absl::OkStatus();
+}
+
+grpc::Status JobServiceImpl::ListJobs(grpc::ServerContext* context,
+                                      const v1::ListJobsRequest* request,
+                                      v1::ListJobsResponse* response) {
+  return door_.Serve(
+      *context, "optfarm.v1.JobService.ListJobs",
+      [&](Call& call) { return List(call.caller, *request, *response); });
+}
+
+absl::Status JobServiceImpl::List(const Caller& caller,
+                                  const v1::ListJobsRequest& request,
+                                  v1::ListJobsResponse& response) {
+  OPTFARM_ASSIGN_OR_RETURN(storage::JobFilter filter,
+                           ParseJobFilter(request.filter()));
+  filter.project = caller.OnlyProject();
+  OPTFARM_ASSIGN_OR_RETURN(
+      const storage::PageRequest page,
+      ParsePage(request.page_size(), kJobsAPage, request.page_token()));
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<storage::StoredJob> jobs,
+                           store_.ListJobs(filter, page));
+  for (storage::StoredJob& job : jobs) {
+    scheduler_.RefreshLeases(job);
+    *response.add_jobs() = ToProto(job);
+  }
+  if (static_cast<int>(jobs.size()) == page.limit) {
+    response.set_next_page_token(PageToken(jobs.back().job.number));
+  }
+  return absl::OkStatus();
+}
+
+grpc::ServerWriteReactor<v1::JobEvent>* JobServiceImpl::WatchJob(
+    grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
+  const absl::StatusOr<Caller> caller =
+      door_.Admit(*context, "optfarm.v1.JobService.WatchJob");
+  absl::Status status = caller.status();
+  if (status.ok()) status = Find(*caller, request->job_id()).status();
+  if (!status.ok()) return new RefusedWatch(CallDoor::Answer(status));
+  return StartJobWatch(*request, hub_, store_);
+}
+
+}  // namespace optfarm::server

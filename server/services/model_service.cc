@@ -1,0 +1,218 @@
+#include "server/services/model_service.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+
+namespace optfarm::server {
+namespace {
+
+using ::optfarm::storage::BlobId;
+using ::optfarm::storage::BlobIdFromProto;
+
+constexpr int kMaxDigests = 20000;
+constexpr size_t kMaxChunkBytes = 4 << 20;
+constexpr int64_t kDownloadChunkBytes = 1 << 20;
+
+absl::Status WhyBroken(const TransferWatch::Transfer& transfer) {
+  if (transfer.Stalled()) {
+    return absl::DeadlineExceededError(
+        "nothing came for too long; go on from the committed offset");
+  }
+  return absl::CancelledError("the transfer was broken off");
+}
+
+// Staged bytes are shared within a project and by what is of the farm.
+std::string UploaderOf(const Caller& caller) {
+  return caller.OfFarm() ? "" : caller.project;
+}
+
+}  // namespace
+
+grpc::Status ModelServiceImpl::FindMissing(
+    grpc::ServerContext* context, const v1::FindMissingRequest* request,
+    v1::FindMissingResponse* response) {
+  return door_.Serve(*context, "optfarm.v1.ModelService.FindMissing",
+                     [&](Call& call) {
+                       return FindMissing(call.caller, *request, *response);
+                     });
+}
+
+// A blob that another project brought is not there: who knows its name alone
+// has to bring the bytes.
+absl::StatusOr<bool> ModelServiceImpl::IsThere(const Caller& caller,
+                                               const BlobId& id) {
+  if (!caller.OfFarm()) {
+    OPTFARM_ASSIGN_OR_RETURN(const bool has,
+                             store_.ProjectHasBlob(caller.project, id.sha256));
+    if (!has) return false;
+  }
+  return blobs_.Contains(id, clock_.Now());
+}
+
+absl::Status ModelServiceImpl::FindMissing(
+    const Caller& caller, const v1::FindMissingRequest& request,
+    v1::FindMissingResponse& response) {
+  if (request.digests_size() > kMaxDigests) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("asking for ", request.digests_size(),
+                     " digests; ask for at most ", kMaxDigests, " at once"));
+  }
+  absl::flat_hash_set<std::string> seen;
+  for (const v1::Digest& digest : request.digests()) {
+    OPTFARM_ASSIGN_OR_RETURN(const BlobId id, BlobIdFromProto(digest));
+    if (!seen.insert(id.sha256).second) continue;
+    OPTFARM_ASSIGN_OR_RETURN(const bool present, IsThere(caller, id));
+    if (!present) *response.add_missing() = digest;
+  }
+  return absl::OkStatus();
+}
+
+grpc::Status ModelServiceImpl::QueryUpload(
+    grpc::ServerContext* context, const v1::QueryUploadRequest* request,
+    v1::QueryUploadResponse* response) {
+  return door_.Serve(
+      *context, "optfarm.v1.ModelService.QueryUpload",
+      [&](Call& call) -> absl::Status {
+        OPTFARM_ASSIGN_OR_RETURN(BlobId id, BlobIdFromProto(request->digest()));
+        OPTFARM_ASSIGN_OR_RETURN(const bool present, IsThere(call.caller, id));
+        if (!present) id.uploader = UploaderOf(call.caller);
+        OPTFARM_ASSIGN_OR_RETURN(const int64_t committed,
+                                 blobs_.CommittedBytes(id));
+        response->set_complete(present);
+        response->set_committed_bytes(committed);
+        return absl::OkStatus();
+      });
+}
+
+grpc::Status ModelServiceImpl::Upload(
+    grpc::ServerContext* context, grpc::ServerReader<v1::UploadRequest>* reader,
+    v1::UploadResponse* response) {
+  return door_.Serve(
+      *context, "optfarm.v1.ModelService.Upload",
+      [&](Call& call) { return Receive(call, *context, *reader, *response); });
+}
+
+absl::Status ModelServiceImpl::CheckQuota(const Caller& caller,
+                                          const BlobId& id) {
+  const int64_t most = limits_.Of(caller.project).max_bytes;
+  if (caller.OfFarm() || most == 0) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(
+      const storage::ProjectUsage usage,
+      store_.GetProjectUsage(caller.project, absl::InfiniteFuture()));
+  if (usage.bytes <= most - id.size_bytes) {
+    return absl::OkStatus();
+  }
+  return absl::ResourceExhaustedError(absl::StrCat(
+      "uploading ", id.size_bytes, " bytes: the project ", caller.project,
+      " has brought ", usage.bytes, " of the ", most,
+      " bytes that it may; ask the operator for a higher max_bytes of the "
+      "project"));
+}
+
+absl::Status ModelServiceImpl::Grant(const Caller& caller, const BlobId& id) {
+  // What workers and agents bring belongs to the job they bring it for.
+  if (!caller.May(v1::Access::SUBMIT)) return absl::OkStatus();
+  storage::WriteBatch batch;
+  batch.project_blobs.emplace_back(caller.project, id);
+  return store_.Commit(batch);
+}
+
+absl::Status ModelServiceImpl::Receive(
+    Call& call, grpc::ServerContext& context,
+    grpc::ServerReader<v1::UploadRequest>& reader,
+    v1::UploadResponse& response) {
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TransferWatch::Transfer> transfer,
+      transfers_.Begin([&context] { context.TryCancel(); }, clock_.Now()));
+  v1::UploadRequest request;
+  if (!reader.Read(&request)) return WhyBroken(*transfer);
+  OPTFARM_ASSIGN_OR_RETURN(BlobId id, BlobIdFromProto(request.digest()));
+  call.subject = id.sha256;
+  response.set_committed_bytes(id.size_bytes);
+  OPTFARM_ASSIGN_OR_RETURN(const bool present, IsThere(call.caller, id));
+  if (present) {
+    response.set_already_present(true);
+    return absl::OkStatus();
+  }
+  OPTFARM_RETURN_IF_ERROR(CheckQuota(call.caller, id));
+  id.uploader = UploaderOf(call.caller);
+  OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::BlobUpload> upload,
+                           janitor_.OpenUpload(id, clock_.Now()));
+  do {
+    transfer->Moved(clock_.Now());
+    if (request.data().size() > kMaxChunkBytes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("uploading blob ", id.sha256, ": a message has ",
+                       request.data().size(), " bytes of data; send at most ",
+                       kMaxChunkBytes));
+    }
+    OPTFARM_RETURN_IF_ERROR(upload->Append(request.offset(), request.data()));
+  } while (upload->staged_bytes() < id.size_bytes && reader.Read(&request));
+  // Incomplete: a client that went away, or one that has more to send later.
+  if (upload->staged_bytes() < id.size_bytes &&
+      (context.IsCancelled() || transfer->Stalled())) {
+    return WhyBroken(*transfer);
+  }
+  OPTFARM_RETURN_IF_ERROR(upload->Finish(clock_.Now()));
+  return Grant(call.caller, id);
+}
+
+grpc::Status ModelServiceImpl::Download(
+    grpc::ServerContext* context, const v1::DownloadRequest* request,
+    grpc::ServerWriter<v1::DownloadResponse>* writer) {
+  return door_.Serve(
+      *context, "optfarm.v1.ModelService.Download",
+      [&](Call& call) { return Send(call, *context, *request, *writer); });
+}
+
+absl::Status ModelServiceImpl::Send(
+    Call& call, grpc::ServerContext& context,
+    const v1::DownloadRequest& request,
+    grpc::ServerWriter<v1::DownloadResponse>& writer) {
+  OPTFARM_ASSIGN_OR_RETURN(const BlobId id, BlobIdFromProto(request.digest()));
+  call.subject = id.sha256;
+  if (!call.caller.OfFarm()) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        const bool has, store_.ProjectHasBlob(call.caller.project, id.sha256));
+    if (!has) return storage::NoSuchBlob(id.sha256);
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::BlobReader> blob,
+                           blobs_.OpenBlob(id.sha256));
+  const int64_t size = blob->size_bytes();
+  if ((id.size_bytes != 0 && id.size_bytes != size) || request.offset() < 0 ||
+      request.offset() > size || request.max_bytes() < 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "downloading blob ", id.sha256, " of ", size, " bytes: size ",
+        id.size_bytes, ", offset ", request.offset(), " and max_bytes ",
+        request.max_bytes(), " do not fit"));
+  }
+  OPTFARM_RETURN_IF_ERROR(
+      blobs_.Contains(BlobId{id.sha256, size}, clock_.Now()).status());
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::unique_ptr<TransferWatch::Transfer> transfer,
+      transfers_.Begin([&context] { context.TryCancel(); }, clock_.Now()));
+  int64_t left = size - request.offset();
+  if (request.max_bytes() > 0) left = std::min(left, request.max_bytes());
+  v1::DownloadResponse response;
+  response.set_total_bytes(size);
+  response.set_offset(request.offset());
+  do {
+    OPTFARM_ASSIGN_OR_RETURN(
+        *response.mutable_data(),
+        blob->Read(response.offset(), std::min(left, kDownloadChunkBytes)));
+    const int64_t sent = static_cast<int64_t>(response.data().size());
+    if (!writer.Write(response)) return WhyBroken(*transfer);
+    transfer->Moved(clock_.Now());
+    left -= sent;
+    response.set_offset(response.offset() + sent);
+    response.clear_total_bytes();
+  } while (left > 0);
+  return absl::OkStatus();
+}
+
+}  // namespace optfarm::server

@@ -1,0 +1,73 @@
+// ModelService on the blob store.
+
+#ifndef OPTFARM_SERVER_SERVICES_MODEL_SERVICE_H_
+#define OPTFARM_SERVER_SERVICES_MODEL_SERVICE_H_
+
+#include "base/clock.h"
+#include "optfarm/v1/models.grpc.pb.h"
+#include "server/access/call_door.h"
+#include "server/access/project_limits.h"
+#include "server/services/transfer_watch.h"
+#include "server/upkeep/blob_janitor.h"
+#include "storage/blob_store.h"
+#include "storage/metadata_store.h"
+
+namespace optfarm::server {
+
+// THREADS: safe.
+class ModelServiceImpl final : public v1::ModelService::Service {
+ public:
+  // OWNERSHIP: all outlive the service.
+  ModelServiceImpl(const CallDoor& door, storage::BlobStore& blobs,
+                   storage::MetadataStore& store, BlobJanitor& janitor,
+                   TransferWatch& transfers, const ProjectLimitsTable& limits,
+                   Clock& clock)
+      : door_(door),
+        blobs_(blobs),
+        store_(store),
+        janitor_(janitor),
+        transfers_(transfers),
+        limits_(limits),
+        clock_(clock) {}
+
+  grpc::Status FindMissing(grpc::ServerContext* context,
+                           const v1::FindMissingRequest* request,
+                           v1::FindMissingResponse* response) override;
+  grpc::Status QueryUpload(grpc::ServerContext* context,
+                           const v1::QueryUploadRequest* request,
+                           v1::QueryUploadResponse* response) override;
+  grpc::Status Upload(grpc::ServerContext* context,
+                      grpc::ServerReader<v1::UploadRequest>* reader,
+                      v1::UploadResponse* response) override;
+  grpc::Status Download(
+      grpc::ServerContext* context, const v1::DownloadRequest* request,
+      grpc::ServerWriter<v1::DownloadResponse>* writer) override;
+
+ private:
+  // The blob is here and the caller may know of it.
+  absl::StatusOr<bool> IsThere(const Caller& caller, const storage::BlobId& id);
+  absl::Status FindMissing(const Caller& caller,
+                           const v1::FindMissingRequest& request,
+                           v1::FindMissingResponse& response);
+  absl::Status CheckQuota(const Caller& caller, const storage::BlobId& id);
+  // What it is named in the database once the bytes have been brought.
+  absl::Status Grant(const Caller& caller, const storage::BlobId& id);
+  absl::Status Receive(Call& call, grpc::ServerContext& context,
+                       grpc::ServerReader<v1::UploadRequest>& reader,
+                       v1::UploadResponse& response);
+  absl::Status Send(Call& call, grpc::ServerContext& context,
+                    const v1::DownloadRequest& request,
+                    grpc::ServerWriter<v1::DownloadResponse>& writer);
+
+  const CallDoor& door_;
+  storage::BlobStore& blobs_;
+  storage::MetadataStore& store_;
+  BlobJanitor& janitor_;
+  TransferWatch& transfers_;
+  const ProjectLimitsTable& limits_;
+  Clock& clock_;
+};
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_SERVICES_MODEL_SERVICE_H_

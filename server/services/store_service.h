@@ -1,0 +1,57 @@
+// StoreService: backups, and questions in SQL.
+
+#ifndef OPTFARM_SERVER_SERVICES_STORE_SERVICE_H_
+#define OPTFARM_SERVER_SERVICES_STORE_SERVICE_H_
+
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
+#include "optfarm/v1/store.grpc.pb.h"
+#include "server/access/call_door.h"
+#include "server/upkeep/data_dir.h"
+#include "storage/audit_store.h"
+#include "storage/metadata_store.h"
+
+namespace optfarm::server {
+
+// THREADS: safe. OWNERSHIP: all outlive the service.
+class StoreServiceImpl final : public v1::StoreService::Service {
+ public:
+  StoreServiceImpl(const CallDoor& door, storage::MetadataStore& store,
+                   storage::AuditStore& audit, const DataDir& data_dir,
+                   Clock& clock)
+      : door_(door),
+        store_(store),
+        audit_(audit),
+        data_dir_(data_dir),
+        clock_(clock) {}
+
+  grpc::Status Backup(grpc::ServerContext* context,
+                      const v1::BackupRequest* request,
+                      v1::BackupResponse* response) override;
+  grpc::Status QuerySql(grpc::ServerContext* context,
+                        const v1::QuerySqlRequest* request,
+                        v1::QuerySqlResponse* response) override;
+  grpc::Status ListAudit(grpc::ServerContext* context,
+                         const v1::ListAuditRequest* request,
+                         v1::ListAuditResponse* response) override;
+
+ private:
+  absl::Status Audit(const v1::ListAuditRequest& request,
+                     v1::ListAuditResponse& response);
+  absl::Status MakeBackup(const v1::BackupRequest& request,
+                          v1::BackupResponse& response);
+  absl::Status Query(const v1::QuerySqlRequest& request,
+                     v1::QuerySqlResponse& response);
+
+  const CallDoor& door_;
+  storage::MetadataStore& store_;
+  storage::AuditStore& audit_;
+  const DataDir& data_dir_;
+  Clock& clock_;
+  // One at a time: each reads the whole database.
+  absl::Mutex backup_mutex_;
+};
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_SERVICES_STORE_SERVICE_H_

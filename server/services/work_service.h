@@ -1,0 +1,49 @@
+// WorkService: the pull call of workers and agents, held open when there is
+// nothing to say. Asynchronous, so that a held call costs no thread.
+
+#ifndef OPTFARM_SERVER_SERVICES_WORK_SERVICE_H_
+#define OPTFARM_SERVER_SERVICES_WORK_SERVICE_H_
+
+#include "base/clock.h"
+#include "optfarm/v1/work.grpc.pb.h"
+#include "server/access/call_door.h"
+#include "server/scheduling/call_queue.h"
+#include "server/scheduling/long_polls.h"
+#include "server/scheduling/scheduler.h"
+
+namespace optfarm::server {
+
+// THREADS: safe.
+class WorkServiceImpl final : public v1::WorkService::CallbackService {
+ public:
+  // With `needs_certificate`, callers must have shown one that TLS accepted.
+  // OWNERSHIP: all outlive the service.
+  WorkServiceImpl(const CallDoor& door, Scheduler& scheduler, LongPolls& polls,
+                  CallQueue& queue, Clock& clock, bool needs_certificate)
+      : door_(door),
+        scheduler_(scheduler),
+        polls_(polls),
+        queue_(queue),
+        clock_(clock),
+        needs_certificate_(needs_certificate) {}
+
+  grpc::ServerUnaryReactor* Synchronize(
+      grpc::CallbackServerContext* context,
+      const v1::SynchronizeRequest* request,
+      v1::SynchronizeResponse* response) override;
+
+ private:
+  absl::Status Admit(const grpc::CallbackServerContext& context,
+                     const v1::SynchronizeRequest& request);
+
+  const CallDoor& door_;
+  Scheduler& scheduler_;
+  LongPolls& polls_;
+  CallQueue& queue_;
+  Clock& clock_;
+  const bool needs_certificate_;
+};
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_SERVICES_WORK_SERVICE_H_

@@ -1,0 +1,167 @@
+// Packed 8-bit weights, and the sums of rows where zero stays a code of theirs.
+
+#include "engine/runtime/operators/int8_weights.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "engine/runtime/operators/int8_product.h"
+#include "engine/runtime/operators/int8_row_sums.h"
+#include "engine/runtime/ukernels/cpu_features.h"
+#include "engine/runtime/ukernels/int8/int8_functions.h"
+#include "gtest/gtest.h"
+#include "tests/support/status_matchers.h"
+
+namespace optfarm::runtime {
+namespace {
+
+struct Packing {
+  const char* name;
+  // The code of zero, and the least and the greatest that weights have.
+  int32_t zero;
+  int least, greatest;
+  // The first weight's code instead; -1 for none.
+  int first;
+  bool has_rest;
+  // What is left of zero.
+  int32_t left;
+};
+
+class Int8WeightsTest : public ::testing::TestWithParam<Packing> {};
+
+// Every weight from what is packed: its group's, and what the rest adds.
+std::vector<int32_t> SumOfGroups(const Int8Weights& weights) {
+  constexpr int64_t kBytes = kInt8Columns * kInt8Group;
+  const int64_t groups = weights.padded_depth() / kInt8Group;
+  std::vector<int32_t> sums(weights.blocks() * groups * kBytes);
+  for (int64_t b = 0; b < weights.blocks(); ++b) {
+    int32_t* of_block = sums.data() + b * groups * kBytes;
+    const int8_t* packed = weights.block(b);
+    for (int64_t i = 0; i < groups * kBytes; ++i) of_block[i] = packed[i];
+    packed += groups * kBytes;
+    for (int32_t group : weights.rest(b)) {
+      for (int i = 0; i < kBytes; ++i) {
+        of_block[group * kBytes + i] += *packed++;
+      }
+    }
+  }
+  return sums;
+}
+
+TEST_P(Int8WeightsTest, PackAndUnpack) {
+  const Packing& p = GetParam();
+  std::mt19937 random(5);
+  std::uniform_int_distribution<int> pick(p.least, p.greatest);
+  ThreadPool pool(2);
+  for (const bool transposed : {false, true}) {
+    const int64_t depth = transposed ? 35 : 70, columns = transposed ? 70 : 35;
+    const Shape shape = *Shape::FromDims({70, 35});
+    Tensor codes = *Tensor::Allocate(tensorflow::DT_QUINT8, shape);
+    for (int64_t i = 0; i < codes.num_elements(); ++i) {
+      codes.data<uint8_t>()[i] = static_cast<uint8_t>(pick(random));
+    }
+    if (p.first >= 0) codes.data<uint8_t>()[0] = static_cast<uint8_t>(p.first);
+    const Int8Matrix matrix = MakeInt8Matrix(depth, columns, p.zero);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        Tensor packed, Int8Weights::Pack(codes, matrix, transposed, &pool));
+    EXPECT_EQ(packed.TotalBytes(), matrix.bytes());
+    const Int8Weights weights(PackedWeights(packed), matrix);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const Tensor again,
+        weights.Unpack(tensorflow::DT_QUINT8, shape, transposed));
+    EXPECT_EQ(codes.flat<uint8_t>(), again.flat<uint8_t>());
+    EXPECT_EQ(weights.zero(), p.left);
+    EXPECT_EQ(!weights.rest(0).empty(), p.has_rest);
+    const std::vector<int32_t> made = SumOfGroups(weights);
+    int32_t sum = 0;
+    for (int64_t k = 0; k < depth; ++k) {
+      const int32_t weight =
+          codes.data<uint8_t>()[transposed ? k : k * columns] - p.zero;
+      sum += weight + p.left;
+      EXPECT_EQ(
+          made[k / kInt8Group * kInt8Group * kInt8Columns + k % kInt8Group],
+          weight + p.left);
+    }
+    EXPECT_EQ(weights.sums()[0], sum);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Codes, Int8WeightsTest,
+    ::testing::Values(Packing{"all_fit", 131, 3, 255, -1, false, 0},
+                      Packing{"nothing_to_take_off", 128, 0, 255, -1, false, 0},
+                      Packing{"one_does_not_fit", 131, 3, 255, 0, true, 0},
+                      Packing{"one_at_the_other_end", 100, 0, 227, 255, true,
+                              0},
+                      Packing{"one_twice_too_far", 0, 0, 127, 255, false, -128},
+                      Packing{"too_many_do_not_fit", 131, 0, 255, -1, false, 3},
+                      Packing{"no_code_is_zero", -20, 0, 255, -1, false, -148}),
+    [](const auto& test) { return std::string(test.param.name); });
+
+struct RowSums {
+  int64_t size, stride, dilation, channels;
+  int32_t zero;
+};
+
+class Int8RowSumsTest : public ::testing::TestWithParam<RowSums> {};
+
+TEST_P(Int8RowSumsTest, CountPaddingAndEachPixelOfAWindow) {
+  const RowSums& p = GetParam();
+  Int8Image image;
+  image.batch = 2;
+  image.channels = p.channels;
+  image.zero = p.zero;
+  WindowAxis axis;
+  axis.in = 9;
+  axis.size = p.size;
+  axis.stride = p.stride;
+  axis.dilation = p.dilation;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(image.window.y,
+                               PlaceWindowAxis(axis, Padding::kSame));
+  axis.in = 7;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(image.window.x,
+                               PlaceWindowAxis(axis, Padding::kSame));
+  const WindowAxis &y = image.window.y, &x = image.window.x;
+  std::vector<uint8_t> codes(image.batch * y.in * x.in * p.channels);
+  std::mt19937 random(3);
+  for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
+  image.codes = codes.data();
+  const Int8Weights weights;
+  const Int8Product product = {
+      .image = image,
+      .weights = weights,
+      .functions = Int8FunctionsFor(HostCpuFeatures())};
+  ThreadPool pool(2);
+  std::vector<int32_t> sums(image.rows());
+  SumInt8Rows(product, &pool, sums.data());
+  for (int64_t row = 0; row < image.rows(); ++row) {
+    const int64_t out_y = row / x.out % y.out, out_x = row % x.out;
+    int32_t expected = 0;
+    for (int64_t i = 0; i < y.size * x.size; ++i) {
+      const int64_t in_y =
+          out_y * y.stride - y.pad_before + i / x.size * y.dilation;
+      const int64_t in_x =
+          out_x * x.stride - x.pad_before + i % x.size * x.dilation;
+      const bool exists = in_y >= 0 && in_y < y.in && in_x >= 0 && in_x < x.in;
+      const int64_t pixel = (row / (y.out * x.out) * y.in + in_y) * x.in + in_x;
+      for (int64_t c = 0; c < p.channels; ++c) {
+        expected +=
+            exists ? codes[pixel * p.channels + c] : std::clamp(p.zero, 0, 255);
+      }
+    }
+    EXPECT_EQ(sums[row], expected) << row;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Windows, Int8RowSumsTest,
+    ::testing::Values(RowSums{1, 1, 1, 8, 5}, RowSums{1, 2, 1, 4, 5},
+                      RowSums{3, 1, 1, 36, 130}, RowSums{3, 2, 1, 4, 255},
+                      RowSums{3, 1, 2, 8, 300}, RowSums{7, 1, 2, 4, -4},
+                      RowSums{5, 3, 1, 12, 0}));
+
+}  // namespace
+}  // namespace optfarm::runtime
