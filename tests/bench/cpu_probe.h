@@ -2,7 +2,7 @@
 //
 // A virtual machine's processor is often one half of a core whose other half
 // works for a neighbour. No clock shows that and hardly the rate of
-// multiply-adds (docs/performance.md), but a core takes in instructions for
+// multiply-adds (docs/benchmarks.md), but a core takes in instructions for
 // one half at a time, so that the rate of those that do nothing else tells it.
 
 #ifndef OPTFARM_TESTS_BENCH_CPU_PROBE_H_

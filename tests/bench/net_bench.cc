@@ -22,7 +22,7 @@
 // outputs are found where they are not given. A peer's command
 // is run by the shell, with {net} and {threads} filled in, and prints
 // milliseconds of one inference as the last word of its output.
-// docs/performance.md says how to read the output.
+// docs/benchmarks.md says how to read the output.
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
