@@ -5,9 +5,9 @@
 
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/local/graph_difference.h"
 #include "client_cli/tables/json_text.h"
 #include "engine/formats/tensorflow/graph_file.h"
+#include "engine/inspect/graph_difference.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -29,8 +29,8 @@ class GraphCompare final : public Command {
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::GraphDef second,
                              formats::LoadGraphDef(second_));
     const bool all = context.format == OutputFormat::kJson;
-    const std::vector<std::string> differences =
-        FindGraphDifferences(first, second, all ? kMostDifferences : 1);
+    const std::vector<std::string> differences = inspect::FindGraphDifferences(
+        first, second, all ? kMostDifferences : 1);
     if (all) {
       nlohmann::ordered_json json;
       json["equal"] = differences.empty();

@@ -5,10 +5,10 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/local/compatibility.h"
 #include "client_cli/tables/json_text.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/infer_io.h"
+#include "engine/inspect/compatibility.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -50,10 +50,12 @@ class GraphCompat final : public Command {
         }
       }
     }
-    const std::vector<Incompatibility> problems = FindIncompatibilities(
-        *graph, inputs, outputs,
-        target_ == kTensorFlow14 ? CompatibilityTarget::kTensorFlow14
-                                 : CompatibilityTarget::kRuntime);
+    const std::vector<inspect::Incompatibility> problems =
+        inspect::FindIncompatibilities(
+            *graph, inputs, outputs,
+            target_ == kTensorFlow14
+                ? inspect::CompatibilityTarget::kTensorFlow14
+                : inspect::CompatibilityTarget::kRuntime);
     if (context.format == OutputFormat::kTable && problems.empty()) {
       *context.out << "Nothing is missing: all " << graph->node_count()
                    << " nodes are known to " << target_ << ".\n";
@@ -81,13 +83,14 @@ class GraphCompat final : public Command {
     return ids;
   }
 
-  static Table MakeTable(const std::vector<Incompatibility>& problems) {
+  static Table MakeTable(
+      const std::vector<inspect::Incompatibility>& problems) {
     Table table({{"op", "OP"},
                  {"problem", "PROBLEM"},
                  {"nodes", "NODES", Table::Align::kRight},
                  {"example", "EXAMPLE"},
                  {"remedy", "REMEDY"}});
-    for (const Incompatibility& problem : problems) {
+    for (const inspect::Incompatibility& problem : problems) {
       table.AddRow(
           {Cell::Text(problem.op), Cell::Text(problem.problem),
            Cell::Integer(problem.nodes), Cell::Text(problem.example),

@@ -9,9 +9,9 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/jobs/constant_evaluator.h"
 #include "engine/formats/tensorflow/freeze.h"
 #include "engine/formats/tensorflow/graph_file.h"
+#include "engine/inspect/constant_evaluator.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -85,7 +85,7 @@ class GraphFreeze final : public Command {
     options.not_variables = Names(blacklist_);
     options.clear_devices = clear_devices_;
     options.drop_updates = drop_updates_;
-    options.evaluate = EvaluateConstant;
+    options.evaluate = inspect::EvaluateConstant;
     absl::StatusOr<formats::FrozenGraph> frozen =
         formats::Freeze(std::move(source), options);
     if (!frozen.ok()) return Annotate(frozen.status(), "freezing");

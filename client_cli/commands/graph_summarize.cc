@@ -5,11 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/local/graph_structure.h"
 #include "client_cli/tables/graph_bytes.h"
 #include "client_cli/tables/graph_summary.h"
 #include "client_cli/tables/json_text.h"
 #include "engine/formats/tensorflow/graph_file.h"
+#include "engine/inspect/graph_structure.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -40,7 +40,7 @@ class GraphSummarize final : public Command {
       PrintText(summary, context);
       if (structure) {
         OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> lines,
-                                 PrintGraphStructure(graph));
+                                 inspect::PrintGraphStructure(graph));
         for (const std::string& line : lines) {
           *context.out << PrintableLine(line) << "\n";
         }
@@ -50,7 +50,8 @@ class GraphSummarize final : public Command {
       OPTFARM_RETURN_IF_ERROR(CheckNotCsv(context.format));
       auto json = nlohmann::ordered_json::parse(summary.json);
       if (structure) {
-        OPTFARM_ASSIGN_OR_RETURN(json["structure"], PrintGraphStructure(graph));
+        OPTFARM_ASSIGN_OR_RETURN(json["structure"],
+                                 inspect::PrintGraphStructure(graph));
       }
       if (print_bytes_) {
         json["bytes"] =

@@ -7,13 +7,13 @@
 #include "base/files.h"
 #include "base/mapped_file.h"
 #include "base/status_macros.h"
-#include "client_cli/jobs/constant_evaluator.h"
 #include "engine/formats/files/archive.h"
 #include "engine/formats/tensorflow/file_kind.h"
 #include "engine/formats/tensorflow/freeze.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/formats/tensorflow/saved_model.h"
 #include "engine/graph/attr.h"
+#include "engine/inspect/constant_evaluator.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -207,7 +207,7 @@ absl::Status Preparer::FreezeIt(formats::FreezeSource opened) {
   options.outputs = prepared_.outputs;
   // Variables that are not saved: what a loader would run.
   if (!opened.init_op.empty()) options.initializers = {opened.init_op};
-  options.evaluate = EvaluateConstant;
+  options.evaluate = inspect::EvaluateConstant;
   absl::StatusOr<formats::FrozenGraph> frozen =
       formats::Freeze(std::move(opened), options);
   if (!frozen.ok()) {

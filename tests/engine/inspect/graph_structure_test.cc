@@ -1,6 +1,6 @@
 // The lines of `optctl graph summarize --print_structure`.
 
-#include "client_cli/local/graph_structure.h"
+#include "engine/inspect/graph_structure.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
@@ -10,7 +10,7 @@
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tests/support/status_matchers.h"
 
-namespace optfarm::client_cli {
+namespace optfarm::inspect {
 namespace {
 
 using ::optfarm::testing::StatusIs;
@@ -74,4 +74,4 @@ TEST(GraphStructureTest, ACycleIsAnError) {
 }
 
 }  // namespace
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::inspect

@@ -1,6 +1,6 @@
 // What counts as missing for a target, and which remedy is named.
 
-#include "client_cli/local/compatibility.h"
+#include "engine/inspect/compatibility.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include "engine/graph/op_defs.h"
 #include "tests/support/graph_builder.h"
 
-namespace optfarm::client_cli {
+namespace optfarm::inspect {
 namespace {
 
 using ::optfarm::testing::BoolAttr;
@@ -114,4 +114,4 @@ TEST(LateOpsTest, AreToldFromOldOnes) {
 }
 
 }  // namespace
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::inspect

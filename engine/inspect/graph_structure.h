@@ -1,7 +1,7 @@
 // The nodes of a graph as text, as summarize_graph --print_structure has them.
 
-#ifndef OPTFARM_CLIENT_CLI_LOCAL_GRAPH_STRUCTURE_H_
-#define OPTFARM_CLIENT_CLI_LOCAL_GRAPH_STRUCTURE_H_
+#ifndef OPTFARM_ENGINE_INSPECT_GRAPH_STRUCTURE_H_
+#define OPTFARM_ENGINE_INSPECT_GRAPH_STRUCTURE_H_
 
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace tensorflow {
 class GraphDef;
 }  // namespace tensorflow
 
-namespace optfarm::client_cli {
+namespace optfarm::inspect {
 
 // One line a node in execution order, without newline: "name (Op): [in1, in2]";
 // constants with their first three values:
@@ -22,6 +22,6 @@ namespace optfarm::client_cli {
 absl::StatusOr<std::vector<std::string>> PrintGraphStructure(
     const tensorflow::GraphDef& graph);
 
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::inspect
 
-#endif  // OPTFARM_CLIENT_CLI_LOCAL_GRAPH_STRUCTURE_H_
+#endif  // OPTFARM_ENGINE_INSPECT_GRAPH_STRUCTURE_H_

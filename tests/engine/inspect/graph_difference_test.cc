@@ -1,6 +1,6 @@
 // What compare_graphs counts as a difference, and what not.
 
-#include "client_cli/local/graph_difference.h"
+#include "engine/inspect/graph_difference.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
@@ -8,7 +8,7 @@
 
 #include "tensorflow/core/framework/graph.pb.h"
 
-namespace optfarm::client_cli {
+namespace optfarm::inspect {
 namespace {
 
 using ::testing::ElementsAre;
@@ -92,4 +92,4 @@ TEST(GraphDifferenceTest, TellsNodesOfOneGraphOnlyUpToTheLimit) {
 }
 
 }  // namespace
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::inspect

@@ -1,4 +1,4 @@
-#include "client_cli/local/graph_structure.h"
+#include "engine/inspect/graph_structure.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -16,7 +16,7 @@
 #include "engine/runtime/core/tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
-namespace optfarm::client_cli {
+namespace optfarm::inspect {
 namespace {
 
 using tensorflow::NodeDef;
@@ -145,4 +145,4 @@ absl::StatusOr<std::vector<std::string>> PrintGraphStructure(
   return lines;
 }
 
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::inspect

@@ -1,4 +1,4 @@
-#include "client_cli/local/graph_difference.h"
+#include "engine/inspect/graph_difference.h"
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
@@ -16,7 +16,7 @@
 #include "engine/runtime/core/tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
-namespace optfarm::client_cli {
+namespace optfarm::inspect {
 namespace {
 
 using tensorflow::AttrValue;
@@ -180,4 +180,4 @@ std::vector<std::string> FindGraphDifferences(
   return differences;
 }
 
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::inspect

@@ -1,4 +1,4 @@
-#include "client_cli/local/compatibility.h"
+#include "engine/inspect/compatibility.h"
 
 #include <google/protobuf/util/message_differencer.h>
 
@@ -16,7 +16,7 @@
 #include "engine/transforms/machinery/catalog.h"
 #include "engine/transforms/machinery/transform_string.h"
 
-namespace optfarm::client_cli {
+namespace optfarm::inspect {
 namespace {
 
 using graph::Graph;
@@ -183,4 +183,4 @@ std::vector<Incompatibility> FindIncompatibilities(
   return found;
 }
 
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::inspect

@@ -1,4 +1,4 @@
-#include "client_cli/jobs/constant_evaluator.h"
+#include "engine/inspect/constant_evaluator.h"
 
 #include <memory>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "engine/graph/tensor_name.h"
 #include "engine/runtime/session/session.h"
 
-namespace optfarm::client_cli {
+namespace optfarm::inspect {
 
 absl::StatusOr<tensorflow::TensorProto> EvaluateConstant(
     tensorflow::GraphDef def, const std::string& tensor) {
@@ -24,4 +24,4 @@ absl::StatusOr<tensorflow::TensorProto> EvaluateConstant(
   return values[0].ToProto();
 }
 
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::inspect

@@ -1,7 +1,7 @@
 // What in a graph a runtime does not have, and which transform takes it away.
 
-#ifndef OPTFARM_CLIENT_CLI_LOCAL_COMPATIBILITY_H_
-#define OPTFARM_CLIENT_CLI_LOCAL_COMPATIBILITY_H_
+#ifndef OPTFARM_ENGINE_INSPECT_COMPATIBILITY_H_
+#define OPTFARM_ENGINE_INSPECT_COMPATIBILITY_H_
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
 
-namespace optfarm::client_cli {
+namespace optfarm::inspect {
 
 enum class CompatibilityTarget {
   // This build of our own runtime: ops, dtypes and attribute values.
@@ -39,6 +39,6 @@ std::vector<Incompatibility> FindIncompatibilities(
     const graph::Graph& graph, absl::Span<const graph::NodeId> inputs,
     absl::Span<const graph::NodeId> outputs, CompatibilityTarget target);
 
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::inspect
 
-#endif  // OPTFARM_CLIENT_CLI_LOCAL_COMPATIBILITY_H_
+#endif  // OPTFARM_ENGINE_INSPECT_COMPATIBILITY_H_

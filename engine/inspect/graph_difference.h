@@ -2,8 +2,8 @@
 // name, whatever the order of nodes; versions, function libraries and
 // attributes whose names begin with "_" do not count.
 
-#ifndef OPTFARM_CLIENT_CLI_LOCAL_GRAPH_DIFFERENCE_H_
-#define OPTFARM_CLIENT_CLI_LOCAL_GRAPH_DIFFERENCE_H_
+#ifndef OPTFARM_ENGINE_INSPECT_GRAPH_DIFFERENCE_H_
+#define OPTFARM_ENGINE_INSPECT_GRAPH_DIFFERENCE_H_
 
 #include <cstddef>
 #include <string>
@@ -13,7 +13,7 @@ namespace tensorflow {
 class GraphDef;
 }  // namespace tensorflow
 
-namespace optfarm::client_cli {
+namespace optfarm::inspect {
 
 // Up to `most` differences, one sentence each, in the order of `first`'s nodes,
 // then of those that only `second` has. "x" and "x:0" are one input, control
@@ -23,6 +23,6 @@ std::vector<std::string> FindGraphDifferences(
     const tensorflow::GraphDef& first, const tensorflow::GraphDef& second,
     size_t most);
 
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::inspect
 
-#endif  // OPTFARM_CLIENT_CLI_LOCAL_GRAPH_DIFFERENCE_H_
+#endif  // OPTFARM_ENGINE_INSPECT_GRAPH_DIFFERENCE_H_
