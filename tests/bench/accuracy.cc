@@ -245,7 +245,7 @@ void CountLayers(const graph::Graph& graph, const v1::Report& report,
     }
     if (is_integer) continue;
     const auto found = skipped.find(node.name());
-    std::string reason = "put back by the search, or few weights";
+    std::string reason = "moved back by the search, or too few weights";
     if (found != skipped.end()) {
       reason = found->second;
     } else if (op == "Conv2DBackpropInput" || op.starts_with("Depthwise")) {

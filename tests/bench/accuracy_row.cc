@@ -120,7 +120,7 @@ std::string Misses(const AccuracyCase& c, const AccuracyRow& row) {
   }
   if (row.bytes_before > 1'000'000 && !c.is_coded &&
       Ratio(row.bytes_after, row.bytes_before) > 0.27) {
-    misses.push_back(absl::StrFormat("%.3f of the size, 0.27 is asked for",
+    misses.push_back(absl::StrFormat("%.3f of the size, the aim is 0.27",
                                      Ratio(row.bytes_after, row.bytes_before)));
   }
   if (row.error.empty()) return absl::StrJoin(misses, "; ");
@@ -224,11 +224,14 @@ void PrintDetections(const AccuracyRows& rows,
   if (lines.empty()) return;
   absl::StrAppend(
       page,
-      "\n## What detectors find\n\nDetections with a score of at least 0.5 on "
-      "all measured pictures. One is found when the other model has one of "
-      "the same class with at least half of that score and the boxes' "
-      "intersection is at least half of their union; it is new when only the "
-      "result has it.\n\n",
+      "\n"
+      "## What detectors find\n"
+      "\n"
+      "Detections with a score of at least 0.5 on all measured pictures. A "
+      "detection counts as found if the other model has one of the same class "
+      "with at least half of its score and an IoU of at least 0.5. It is new "
+      "if only the result has it.\n"
+      "\n",
       lines);
 }
 
@@ -249,16 +252,26 @@ void PrintFloatLayers(const AccuracyRows& rows,
 void PrintMisses(const AccuracyRows& rows, absl::Span<const AccuracyCase> cases,
                  std::string* page) {
   absl::StrAppend(page,
-                  "\n## Where `int8` falls short of its aims\n\nThe aims: 1 "
-                  "point of top-1 and 90 % agreement on ImageNet, 0.2 points "
-                  "on digits, 97 % on flowers, cifar and customvision, 96 % "
-                  "on speech, 20 dB for the others, 0.27 of the size above 1 "
-                  "MB.\n\n");
+                  "\n"
+                  "## Where `int8` misses its aims\n"
+                  "\n"
+                  "The aims:\n"
+                  "\n"
+                  "| models | aim |\n"
+                  "|---|---|\n"
+                  "| ImageNet | at most 1 point of top-1 lost, 90 % agreement "
+                  "|\n"
+                  "| digits | at most 0.2 points of top-1 lost |\n"
+                  "| flowers, cifar, customvision | 97 % agreement |\n"
+                  "| speech | 96 % agreement |\n"
+                  "| others | 20 dB |\n"
+                  "| files above 1 MB | 0.27 of the size |\n"
+                  "\n");
   for (const AccuracyCase& c : cases) {
     if (!c.is_coded || Find(rows, c.name, "int8") == nullptr) continue;
     absl::StrAppend(page, "The weights of ", c.name,
-                    " are 8-bit codes in the original already: its size is "
-                    "not asked for.\n\n");
+                    " are quantized to 8 bits in the original, so its size "
+                    "has no aim.\n\n");
   }
   bool any = false;
   for (const AccuracyCase& c : cases) {
@@ -269,7 +282,7 @@ void PrintMisses(const AccuracyRows& rows, absl::Span<const AccuracyCase> cases,
     any = true;
     absl::StrAppend(page, "- ", c.name, ": ", misses, "\n");
   }
-  if (!any) absl::StrAppend(page, "Nowhere.\n");
+  if (!any) absl::StrAppend(page, "It misses none.\n");
 }
 
 }  // namespace
@@ -312,16 +325,25 @@ std::string PrintAccuracyPage(const AccuracyRows& rows,
                               absl::Span<const std::string> recipes) {
   std::string page =
       "# Accuracy of the built-in recipes\n\n"
-      "Made by `tests/bench/accuracy` (see the head of accuracy.cc), release "
-      "build. Calibrated on 100 samples without labels, or on half of them "
-      "where there are fewer than 150; measured on the others, which the "
-      "optimizer never saw. A cell shows top-1 where there are labels, then "
-      "the share of samples whose best class is the float model's, or for "
-      "models without classes the signal-to-noise ratio of the worst output "
-      "(mtcnn: the share of pictures with as many faces; ssd_mobilenet: the "
-      "share of the float model's detections that were found, and the ratio "
-      "of the boxes and scores that go into the selection). "
-      "`int8-tf14` is TensorFlow 1.4's own chain.\n\n";
+      "Printed by `tests/bench/accuracy` (see the head of accuracy.cc), "
+      "release build.\n"
+      "\n"
+      "- Calibration: 100 samples without labels, or half of the samples "
+      "where there are fewer than 150.\n"
+      "- Measurement: all other samples, which the optimizer never saw.\n"
+      "- `int8-tf14` is TensorFlow 1.4's own chain.\n"
+      "\n"
+      "| model | a cell shows |\n"
+      "|---|---|\n"
+      "| with labels | top-1 · agreement |\n"
+      "| with classes, without labels | agreement: the share of samples whose "
+      "best class is the float model's |\n"
+      "| without classes | signal-to-noise ratio of the worst output |\n"
+      "| mtcnn | the share of pictures with the same number of faces |\n"
+      "| ssd_mobilenet | the share of the float model's detections that were "
+      "found · the signal-to-noise ratio of the boxes and scores that go into "
+      "the selection |\n"
+      "\n";
   PrintOverview(rows, cases, recipes, &page);
   PrintMissing(rows, cases, &page);
   PrintMisses(rows, cases, &page);
@@ -329,8 +351,8 @@ std::string PrintAccuracyPage(const AccuracyRows& rows,
   PrintFloatLayers(rows, cases, &page);
   absl::StrAppend(
       &page,
-      "\n# Recipe by recipe\n\nSize, gzip and zstd are over the float file's "
-      "bytes. "
+      "\n# Recipe by recipe\n\nSize, gzip and zstd are divided by the float "
+      "file's bytes. "
       "The interval is that of paired proportions (formula 23 of "
       "[quantization.md](quantization.md)).\n");
   for (const std::string& recipe : recipes) {
