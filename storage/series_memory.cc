@@ -7,40 +7,33 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "storage/select_columns.h"
 
 namespace optfarm::storage::sqlite {
 namespace {
 
-#define OPTFARM_SERIES                                                        \
-  "SELECT series_id, model_name, recipe_name, device, variant, threads,"      \
-  " project, last_result_id, results, least_median_us, most_median_us,"       \
-  " least_p90_us, most_p90_us, least_peak_memory_bytes,"                      \
-  " most_peak_memory_bytes, least_file_size_bytes, most_file_size_bytes FROM" \
-  " series"
-constexpr char kAllSeries[] = OPTFARM_SERIES;
-constexpr char kOneSeries[] = OPTFARM_SERIES " WHERE series_id = ?1";
-#undef OPTFARM_SERIES
-
-#define OPTFARM_POINTS                                                      \
-  "SELECT result_id, median_us, p90_us, peak_memory_bytes, file_size_bytes" \
-  ", noisy, model_id, measured_id, series_id FROM measurements "
-constexpr char kPointsOfSeries[] = OPTFARM_POINTS
-    "INDEXED BY measurements_by_series WHERE series_id = ?1"
+constexpr char kAllSeries[] = OPTFARM_SELECT_SERIES;
+constexpr char kOneSeries[] = OPTFARM_SELECT_SERIES " WHERE series_id = ?1";
+constexpr char kPointsOfSeries[] = OPTFARM_SELECT_POINTS
+    "measurements AS m INDEXED BY measurements_by_series WHERE series_id = ?1"
     " ORDER BY result_id DESC LIMIT ?2";
-constexpr char kNewPoints[] =
-    OPTFARM_POINTS "WHERE result_id > ?1 ORDER BY result_id";
-#undef OPTFARM_POINTS
+constexpr char kNewPoints[] = OPTFARM_SELECT_POINTS
+    "measurements AS m WHERE result_id > ?1 ORDER BY result_id";
 constexpr char kIdsOfSeries[] =
     "SELECT result_id FROM measurements INDEXED BY measurements_by_series"
     " WHERE series_id = ?1 AND result_id >= ?2 ORDER BY result_id";
 
 // Tags of a result in one order, so that equal sets are one.
+#define OPTFARM_SELECT_TAGS "SELECT tag, series_id, result_id FROM result_tags "
 constexpr char kAllTags[] =
-    "SELECT tag, series_id, result_id FROM result_tags"
-    " ORDER BY tag, series_id, result_id";
-constexpr char kNewTags[] =
-    "SELECT tag, series_id, result_id FROM result_tags INDEXED BY"
-    " result_tags_by_result WHERE result_id > ?1 ORDER BY result_id, tag";
+    OPTFARM_SELECT_TAGS "ORDER BY tag, series_id, result_id";
+constexpr char kNewTags[] = OPTFARM_SELECT_TAGS
+    "INDEXED BY result_tags_by_result"
+    " WHERE result_id > ?1 ORDER BY result_id, tag";
+constexpr SelectColumns kTag(OPTFARM_SELECT_TAGS);
+#undef OPTFARM_SELECT_TAGS
+constexpr char kCounts[] = "SELECT series_id, results FROM series";
+constexpr SelectColumns kCount(kCounts);
 
 // Of a series beside its points: names, and its places in both tables.
 constexpr int64_t kSeriesBytes = sizeof(SeriesMemory::Series) + 160;
@@ -52,15 +45,17 @@ constexpr int64_t kPointBytes =
 constexpr size_t kShallowest = 25;
 
 SeriesMemory::Point PointOf(const SqliteStatement& row) {
+  const PointNumbers numbers = ReadPointNumbers(row);
+  const PointPlaces places = ReadPointPlaces(row);
   SeriesMemory::Point point;
-  point.result_id = row.Int(0);
-  point.median_us = row.Double(1);
-  point.p90_us = row.Double(2);
-  point.peak_memory_bytes = row.Int(3);
-  point.file_size_bytes = row.Int(4);
-  point.noisy = row.Int(5) != 0 ? 1 : 0;
-  point.model_id = row.Int(6);
-  point.measured_id = row.Int(7);
+  point.result_id = numbers.result_id;
+  point.median_us = numbers.median_us;
+  point.p90_us = numbers.p90_us;
+  point.peak_memory_bytes = numbers.peak_memory_bytes;
+  point.file_size_bytes = numbers.file_size_bytes;
+  point.noisy = numbers.noisy ? 1 : 0;
+  point.model_id = places.model_id;
+  point.measured_id = places.measured_id;
   point.tags = TagSets::kEmpty;
   return point;
 }
@@ -134,19 +129,12 @@ absl::Status SeriesMemory::CatchUp(SqliteDatabase& db) {
 SeriesMemory::Series& SeriesMemory::Add(const SqliteStatement& row) {
   auto added = std::make_unique<Series>();
   Series& series = *added;
-  series.series_id = row.Int(0);
-  series.key = {row.Text(1),
-                row.Text(2),
-                row.Text(3),
-                row.Text(4),
-                static_cast<int>(row.Int(5)),
-                row.Text(6)};
-  series.last_result_id = row.Int(7);
-  series.results = row.Int(8);
-  for (size_t i = 0; i < series.bounds.size(); ++i) {
-    const int column = 9 + 2 * static_cast<int>(i);
-    series.bounds[i] = {row.Double(column), row.Double(column + 1)};
-  }
+  const SeriesNumbers numbers = ReadSeriesNumbers(row);
+  series.series_id = numbers.series_id;
+  series.last_result_id = numbers.last_result_id;
+  series.results = numbers.results;
+  series.key = ReadSeriesKey(row);
+  series.bounds = ReadSeriesBounds(row);
   by_id_[series.series_id] = &series;
   series_.push_back(std::move(added));
   return series;
@@ -188,14 +176,18 @@ absl::Status SeriesMemory::LoadPoints(SqliteDatabase& db, size_t depth,
   return absl::OkStatus();
 }
 
+void SeriesMemory::AddTag(absl::string_view tag, Point& point) {
+  point.tags = tags_.With(point.tags, tag) & 0x7fffffffu;
+}
+
 absl::Status SeriesMemory::LoadTags(SqliteDatabase& db) {
   SqliteStatement query = db.Prepare(kAllTags);
   Series* series = nullptr;
   std::vector<Point>::iterator point;
   int64_t last_id = 0;
   while (query.Step()) {
-    const int64_t series_id = query.Int(1);
-    const int64_t result_id = query.Int(2);
+    const int64_t series_id = query.Int(kTag["series_id"]);
+    const int64_t result_id = query.Int(kTag["result_id"]);
     // Within a series ids grow, until the next tag begins.
     if (series == nullptr || series->series_id != series_id ||
         result_id < last_id) {
@@ -211,7 +203,7 @@ absl::Status SeriesMemory::LoadTags(SqliteDatabase& db) {
     if (point == series->points.end() || point->result_id != result_id) {
       continue;
     }
-    point->tags = tags_.With(point->tags, query.Text(0)) & 0x7fffffffu;
+    AddTag(query.Text(kTag["tag"]), *point);
   }
   return query.status();
 }
@@ -232,7 +224,7 @@ absl::Status SeriesMemory::AddNewPoints(SqliteDatabase& db) {
   SqliteStatement query = db.Prepare(kNewPoints);
   query.BindInt(1, last_result_id_);
   while (query.Step()) {
-    const int64_t series_id = query.Int(8);
+    const int64_t series_id = ReadPointPlaces(query).series_id;
     const auto found = by_id_.find(series_id);
     Series* series = found == by_id_.end() ? nullptr : found->second;
     if (series == nullptr) {
@@ -260,24 +252,24 @@ absl::Status SeriesMemory::AddNewTags(SqliteDatabase& db, int64_t after) {
   SqliteStatement query = db.Prepare(kNewTags);
   query.BindInt(1, after);
   while (query.Step()) {
-    const auto found = by_id_.find(query.Int(1));
+    const auto found = by_id_.find(query.Int(kTag["series_id"]));
     if (found == by_id_.end()) continue;
+    const int64_t result_id = query.Int(kTag["result_id"]);
     std::vector<Point>& points = found->second->points;
-    const auto point = PointFrom(query.Int(2), points);
-    if (point == points.end() || point->result_id != query.Int(2)) continue;
-    point->tags = tags_.With(point->tags, query.Text(0)) & 0x7fffffffu;
+    const auto point = PointFrom(result_id, points);
+    if (point == points.end() || point->result_id != result_id) continue;
+    AddTag(query.Text(kTag["tag"]), *point);
   }
   return query.status();
 }
 
 absl::Status SeriesMemory::DropThoseGone(SqliteDatabase& db) {
-  SqliteStatement query = db.Prepare("SELECT series_id, results FROM series");
+  SqliteStatement query = db.Prepare(kCounts);
   while (query.Step()) {
-    const auto found = by_id_.find(query.Int(0));
-    if (found == by_id_.end() || found->second->results == query.Int(1)) {
-      continue;
-    }
-    OPTFARM_RETURN_IF_ERROR(DropThoseGone(db, query.Int(1), *found->second));
+    const auto found = by_id_.find(query.Int(kCount["series_id"]));
+    const int64_t results = query.Int(kCount["results"]);
+    if (found == by_id_.end() || found->second->results == results) continue;
+    OPTFARM_RETURN_IF_ERROR(DropThoseGone(db, results, *found->second));
   }
   return query.status();
 }

@@ -7,10 +7,8 @@
 #ifndef OPTFARM_STORAGE_SERIES_MEMORY_H_
 #define OPTFARM_STORAGE_SERIES_MEMORY_H_
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <vector>
 
@@ -18,18 +16,11 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "storage/records.h"
+#include "storage/result_rows.h"
 #include "storage/sqlite_database.h"
 #include "storage/tag_sets.h"
 
 namespace optfarm::storage::sqlite {
-
-// least <= number <= most.
-struct NumberRange {
-  double least = -std::numeric_limits<double>::infinity();
-  double most = std::numeric_limits<double>::infinity();
-};
-// Of median, p90, peak memory and file size.
-using NumberRanges = std::array<NumberRange, 4>;
 
 // THREADS: those of its database.
 class SeriesMemory {
@@ -99,6 +90,7 @@ class SeriesMemory {
   absl::Status Load(SqliteDatabase& db);
   absl::Status LoadPoints(SqliteDatabase& db, size_t depth, Series& series);
   absl::Status LoadTags(SqliteDatabase& db);
+  void AddTag(absl::string_view tag, Point& point);
   absl::Status Follow(SqliteDatabase& db);
   absl::Status AddNewPoints(SqliteDatabase& db);
   absl::Status AddNewTags(SqliteDatabase& db, int64_t after);

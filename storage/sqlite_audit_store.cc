@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "storage/audit_store.h"
+#include "storage/select_columns.h"
 #include "storage/sqlite_database.h"
 #include "storage/sqlite_migrations.h"
 
@@ -39,6 +40,29 @@ constexpr SqliteMigration kMigrations[] = {{"audit log", kAudit}};
 
 constexpr absl::Duration kYoung = absl::Hours(25);
 
+constexpr char kCalls[] =
+    "SELECT number, time, actor, token_id, project, peer, method, subject,"
+    " outcome, message FROM audit WHERE (?1 = 0 OR number < ?1)"
+    " AND (?2 IS NULL OR actor = ?2) AND (?3 IS NULL OR project = ?3)"
+    " AND (?4 IS NULL OR method = ?4) AND (?5 IS NULL OR time >= ?5)"
+    " AND (?6 IS NULL OR time < ?6) ORDER BY number DESC LIMIT ?7";
+
+AuditRecord ReadCall(const SqliteStatement& row) {
+  constexpr SelectColumns kCall(kCalls);
+  AuditRecord record;
+  record.number = row.Int(kCall["number"]);
+  record.time = row.Time(kCall["time"]);
+  record.actor = row.Text(kCall["actor"]);
+  record.token_id = row.Text(kCall["token_id"]);
+  record.project = row.Text(kCall["project"]);
+  record.peer = row.Text(kCall["peer"]);
+  record.method = row.Text(kCall["method"]);
+  record.subject = row.Text(kCall["subject"]);
+  record.outcome = row.Text(kCall["outcome"]);
+  record.message = row.Text(kCall["message"]);
+  return record;
+}
+
 class SqliteAuditStore final : public AuditStore {
  public:
   explicit SqliteAuditStore(std::unique_ptr<SqliteDatabase> db)
@@ -64,12 +88,7 @@ class SqliteAuditStore final : public AuditStore {
   absl::StatusOr<std::vector<AuditRecord>> List(
       const AuditFilter& filter, const PageRequest& page) override {
     absl::MutexLock lock(&mutex_);
-    SqliteStatement query = db_->Prepare(
-        "SELECT number, time, actor, token_id, project, peer, method, subject,"
-        " outcome, message FROM audit WHERE (?1 = 0 OR number < ?1)"
-        " AND (?2 IS NULL OR actor = ?2) AND (?3 IS NULL OR project = ?3)"
-        " AND (?4 IS NULL OR method = ?4) AND (?5 IS NULL OR time >= ?5)"
-        " AND (?6 IS NULL OR time < ?6) ORDER BY number DESC LIMIT ?7");
+    SqliteStatement query = db_->Prepare(kCalls);
     query.BindInt(1, page.before);
     if (filter.actor) query.BindText(2, *filter.actor);
     if (filter.project) query.BindText(3, *filter.project);
@@ -80,20 +99,7 @@ class SqliteAuditStore final : public AuditStore {
     }
     query.BindInt(7, page.limit);
     std::vector<AuditRecord> records;
-    while (query.Step()) {
-      AuditRecord record;
-      record.number = query.Int(0);
-      record.time = query.Time(1);
-      record.actor = query.Text(2);
-      record.token_id = query.Text(3);
-      record.project = query.Text(4);
-      record.peer = query.Text(5);
-      record.method = query.Text(6);
-      record.subject = query.Text(7);
-      record.outcome = query.Text(8);
-      record.message = query.Text(9);
-      records.push_back(std::move(record));
-    }
+    while (query.Step()) records.push_back(ReadCall(query));
     OPTFARM_RETURN_IF_ERROR(query.status());
     return records;
   }

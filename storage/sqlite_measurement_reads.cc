@@ -6,30 +6,35 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/deflate.h"
+#include "storage/select_columns.h"
 #include "storage/sqlite_result_query.h"
 
 namespace optfarm::storage::sqlite {
 namespace {
 
 // Everything but samples and tags.
-constexpr char kMeasurement[] =
+constexpr char kMeasurements[] =
     "SELECT m.job_id, m.task_id, m.create_time, s.recipe_name, g.sha256,"
     " s.model_name, m.model_bytes, m.measurement_proto, s.project"
     " FROM measurements AS m"
     " JOIN series AS s USING (series_id)"
     " JOIN graphs AS g ON g.graph_id = m.model_id WHERE m.result_id = ?1";
+constexpr SelectColumns kMeasurement(kMeasurements);
+
+constexpr char kSamplesOfResult[] =
+    "SELECT encoding, raw_bytes, raw_proto FROM samples WHERE result_id = ?1";
+constexpr SelectColumns kSamples(kSamplesOfResult);
 
 absl::Status AddSamples(SqliteDatabase& db, MeasurementRecord& record) {
-  SqliteStatement query = db.Prepare(
-      "SELECT encoding, raw_bytes, raw_proto FROM samples"
-      " WHERE result_id = ?1");
+  SqliteStatement query = db.Prepare(kSamplesOfResult);
   query.BindInt(1, record.result_id);
   // Retention may have let them go.
   if (!query.Step()) return query.status();
-  std::string raw = query.Text(2);
-  if (query.Int(0) == 1) {
-    OPTFARM_ASSIGN_OR_RETURN(raw,
-                             Inflate(raw, static_cast<size_t>(query.Int(1))));
+  std::string raw = query.Text(kSamples["raw_proto"]);
+  if (query.Int(kSamples["encoding"]) == 1) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        raw,
+        Inflate(raw, static_cast<size_t>(query.Int(kSamples["raw_bytes"]))));
   }
   // One message, cut in two when it was stored.
   if (record.measurement.MergeFromString(raw)) return absl::OkStatus();
@@ -93,8 +98,16 @@ class PointDetails {
   TextsByNumber builds_;
 };
 
-#define OPTFARM_DETAILS \
-  "SELECT create_time, measured_id, environment_id, job_id, result_id"
+#define OPTFARM_SELECT_DETAILS                                         \
+  "SELECT create_time, measured_id, environment_id, job_id, result_id" \
+  " FROM measurements "
+constexpr char kDetailsOfSeries[] = OPTFARM_SELECT_DETAILS
+    "INDEXED BY measurements_by_series"
+    " WHERE series_id = ?1 AND result_id <= ?2 ORDER BY result_id DESC";
+constexpr char kDetailsOfResult[] =
+    OPTFARM_SELECT_DETAILS "WHERE result_id = ?1";
+constexpr SelectColumns kDetails(OPTFARM_SELECT_DETAILS);
+#undef OPTFARM_SELECT_DETAILS
 
 absl::Status PointDetails::AddOfSeries(int64_t series_id,
                                        absl::Span<PointRecord> points) {
@@ -102,16 +115,13 @@ absl::Status PointDetails::AddOfSeries(int64_t series_id,
   constexpr int kRowsToPass = 8;
   auto point = points.begin();
   while (point != points.end()) {
-    SqliteStatement rows = db_.Prepare(
-        OPTFARM_DETAILS
-        " FROM measurements INDEXED BY measurements_by_series"
-        " WHERE series_id = ?1 AND result_id <= ?2 ORDER BY result_id DESC");
+    SqliteStatement rows = db_.Prepare(kDetailsOfSeries);
     rows.BindInt(1, series_id);
     rows.BindInt(2, point->result_id);
     int passed = 0;
     while (point != points.end() && passed < kRowsToPass) {
       if (!rows.Step()) return rows.status();
-      const int64_t id = rows.Int(4);
+      const int64_t id = rows.Int(kDetails["result_id"]);
       if (id < point->result_id) {
         // Its row has gone; the search goes on with the next point.
         ++point;
@@ -129,21 +139,20 @@ absl::Status PointDetails::AddOfSeries(int64_t series_id,
 }
 
 absl::Status PointDetails::Add(PointRecord& point) {
-  SqliteStatement row =
-      db_.Prepare(OPTFARM_DETAILS " FROM measurements WHERE result_id = ?1");
+  SqliteStatement row = db_.Prepare(kDetailsOfResult);
   row.BindInt(1, point.result_id);
   // Retention may have let it go meanwhile.
   return row.Step() ? Fill(row, point) : row.status();
 }
 
-#undef OPTFARM_DETAILS
-
 absl::Status PointDetails::Fill(const SqliteStatement& row,
                                 PointRecord& point) {
-  point.create_time = row.Time(0);
-  OPTFARM_RETURN_IF_ERROR(graphs_.Read(row.Int(1), point.measured_sha256));
-  OPTFARM_RETURN_IF_ERROR(builds_.Read(row.Int(2), point.build_version));
-  point.job_id = row.Text(3);
+  point.create_time = row.Time(kDetails["create_time"]);
+  OPTFARM_RETURN_IF_ERROR(
+      graphs_.Read(row.Int(kDetails["measured_id"]), point.measured_sha256));
+  OPTFARM_RETURN_IF_ERROR(
+      builds_.Read(row.Int(kDetails["environment_id"]), point.build_version));
+  point.job_id = row.Text(kDetails["job_id"]);
   return absl::OkStatus();
 }
 
@@ -154,22 +163,25 @@ absl::StatusOr<MeasurementRecord> ReadMeasurement(SqliteDatabase& db,
   MeasurementRecord record;
   record.result_id = result_id;
   {
-    SqliteStatement row = db.Prepare(kMeasurement);
+    SqliteStatement row = db.Prepare(kMeasurements);
     row.BindInt(1, result_id);
     if (!row.Step()) {
       OPTFARM_RETURN_IF_ERROR(row.status());
       return absl::NotFoundError(
           absl::StrCat("there is no result ", result_id));
     }
-    record.job_id = row.Text(0);
-    record.task_id = row.Text(1);
-    record.create_time = row.Time(2);
-    record.recipe_name = row.Text(3);
-    record.source_model.mutable_digest()->set_sha256(row.Text(4));
-    record.source_model.set_name(row.Text(5));
-    record.source_model.mutable_digest()->set_size_bytes(row.Int(6));
-    record.project = row.Text(8);
-    if (!record.measurement.ParseFromString(row.Text(7))) {
+    record.job_id = row.Text(kMeasurement["job_id"]);
+    record.task_id = row.Text(kMeasurement["task_id"]);
+    record.create_time = row.Time(kMeasurement["create_time"]);
+    record.recipe_name = row.Text(kMeasurement["recipe_name"]);
+    v1::NamedBlob& model = record.source_model;
+    model.set_name(row.Text(kMeasurement["model_name"]));
+    model.mutable_digest()->set_sha256(row.Text(kMeasurement["sha256"]));
+    model.mutable_digest()->set_size_bytes(
+        row.Int(kMeasurement["model_bytes"]));
+    record.project = row.Text(kMeasurement["project"]);
+    if (!record.measurement.ParseFromString(
+            row.Text(kMeasurement["measurement_proto"]))) {
       return absl::DataLossError(
           absl::StrCat("result ", result_id,
                        " is damaged; restore the database from a backup"));

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "optfarm/v1/measurement.pb.h"
+#include "storage/select_columns.h"
 
 namespace optfarm::storage {
 namespace {
@@ -52,16 +53,19 @@ absl::Status Complete(SqliteDatabase& db, int64_t result_id,
 }  // namespace
 
 absl::Status CompleteMeasurementsOfVersion2(SqliteDatabase& db) {
-  SqliteStatement query =
-      db.Prepare("SELECT result_id, measurement_proto FROM measurements");
+  static constexpr char kAll[] =
+      "SELECT result_id, measurement_proto FROM measurements";
+  constexpr SelectColumns kRow(kAll);
+  SqliteStatement query = db.Prepare(kAll);
   while (query.Step()) {
+    const int64_t result_id = query.Int(kRow["result_id"]);
     v1::Measurement measurement;
-    if (!measurement.ParseFromString(query.Text(1))) {
+    if (!measurement.ParseFromString(query.Text(kRow["measurement_proto"]))) {
       return absl::DataLossError(
-          absl::StrCat("result ", query.Int(0),
+          absl::StrCat("result ", result_id,
                        " is damaged; restore the database from a backup"));
     }
-    OPTFARM_RETURN_IF_ERROR(Complete(db, query.Int(0), measurement));
+    OPTFARM_RETURN_IF_ERROR(Complete(db, result_id, measurement));
   }
   return query.status();
 }

@@ -5,84 +5,185 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "storage/select_columns.h"
 
 namespace optfarm::storage::sqlite {
 namespace {
 
 template <typename Message>
-absl::StatusOr<Message> ParseRow(const std::string& bytes,
-                                 absl::string_view what) {
+absl::StatusOr<Message> Parse(const std::string& bytes,
+                              absl::string_view what) {
   Message message;
   if (message.ParseFromString(bytes)) return message;
   return absl::DataLossError(absl::StrCat("the database holds a damaged ", what,
                                           "; restore it from a backup"));
 }
 
-absl::StatusOr<JobRecord> ReadJobRow(const SqliteStatement& row) {
+// How statements begin whose rows ReadJob and ReadTask read.
+#define OPTFARM_SELECT_JOBS                                             \
+  "SELECT job_number, job_id, client_request_id, spec_digest, state,"   \
+  " create_time, start_time, end_time, from_cache, cached_from_job_id," \
+  " spec_proto, outcome_proto, project FROM jobs "
+#define OPTFARM_SELECT_TASKS                                                  \
+  "SELECT task_id, job_id, ordinal, kind, state, attempt, accepted_attempt,"  \
+  " failed_attempts, max_attempts, device, holder, participant_id,"           \
+  " lease_deadline, not_before, ready_time, attempt_start_time, create_time," \
+  " start_time, end_time, progress, details_proto FROM tasks "
+
+constexpr char kJobById[] = OPTFARM_SELECT_JOBS "WHERE job_id = ?1";
+constexpr char kJobsByFilter[] = OPTFARM_SELECT_JOBS
+    "WHERE (?1 = 0 OR job_number < ?1)"
+    " AND (?2 IS NULL OR state = ?2)"
+    " AND (?3 IS NULL OR recipe_name = ?3)"
+    " AND (?4 IS NULL OR name = ?4)"
+    " AND (?5 IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE"
+    "      tasks.job_id = jobs.job_id AND tasks.device = ?5))"
+    " AND (?6 IS NULL OR (model_sha256 >= ?6 AND model_sha256 < ?7)"
+    "      OR (model_name = ?8 AND model_name <> ''))"
+    " AND (?10 IS NULL OR project = ?10)"
+    " ORDER BY job_number DESC LIMIT ?9";
+// QUEUED = 1, RUNNING = 2.
+constexpr char kLiveJobs[] =
+    OPTFARM_SELECT_JOBS "WHERE state IN (1, 2) ORDER BY job_number";
+constexpr char kTaskById[] = OPTFARM_SELECT_TASKS "WHERE task_id = ?1";
+constexpr char kTasksOfJob[] =
+    OPTFARM_SELECT_TASKS "WHERE job_id = ?1 ORDER BY ordinal";
+
+absl::StatusOr<JobRecord> ReadJob(const SqliteStatement& row) {
+  constexpr SelectColumns kJob(OPTFARM_SELECT_JOBS);
   JobRecord job;
-  job.number = row.Int(0);
-  job.job_id = row.Text(1);
-  job.client_request_id = row.Text(2);
-  job.spec_digest = row.Text(3);
-  job.state = static_cast<v1::JobState>(row.Int(4));
-  job.create_time = row.Time(5);
-  job.start_time = row.Time(6);
-  job.end_time = row.Time(7);
-  job.from_cache = row.Int(8) != 0;
-  job.cached_from_job_id = row.Text(9);
-  OPTFARM_ASSIGN_OR_RETURN(job.spec,
-                           ParseRow<v1::JobSpec>(row.Text(10), "job"));
-  OPTFARM_ASSIGN_OR_RETURN(v1::Job outcome,
-                           ParseRow<v1::Job>(row.Text(11), "job outcome"));
-  job.project = row.Text(12);
+  job.number = row.Int(kJob["job_number"]);
+  job.job_id = row.Text(kJob["job_id"]);
+  job.client_request_id = row.Text(kJob["client_request_id"]);
+  job.spec_digest = row.Text(kJob["spec_digest"]);
+  job.state = static_cast<v1::JobState>(row.Int(kJob["state"]));
+  job.create_time = row.Time(kJob["create_time"]);
+  job.start_time = row.Time(kJob["start_time"]);
+  job.end_time = row.Time(kJob["end_time"]);
+  job.from_cache = row.Int(kJob["from_cache"]) != 0;
+  job.cached_from_job_id = row.Text(kJob["cached_from_job_id"]);
+  job.project = row.Text(kJob["project"]);
+  OPTFARM_ASSIGN_OR_RETURN(
+      job.spec, Parse<v1::JobSpec>(row.Text(kJob["spec_proto"]), "job"));
+  OPTFARM_ASSIGN_OR_RETURN(
+      v1::Job outcome,
+      Parse<v1::Job>(row.Text(kJob["outcome_proto"]), "job outcome"));
   if (outcome.has_failure()) job.failure = outcome.failure();
   job.gates.assign(outcome.gates().begin(), outcome.gates().end());
   return job;
 }
 
-absl::StatusOr<TaskRecord> ReadTaskRow(const SqliteStatement& row) {
+absl::StatusOr<TaskRecord> ReadTask(const SqliteStatement& row) {
+  constexpr SelectColumns kTask(OPTFARM_SELECT_TASKS);
+  const auto number = [&row](int column) {
+    return static_cast<int>(row.Int(column));
+  };
   TaskRecord task;
-  task.task_id = row.Text(0);
-  task.job_id = row.Text(1);
-  task.ordinal = static_cast<int>(row.Int(2));
-  task.kind = static_cast<v1::TaskKind>(row.Int(3));
-  task.state = static_cast<v1::TaskState>(row.Int(4));
-  task.attempt = static_cast<int>(row.Int(5));
-  task.accepted_attempt = static_cast<int>(row.Int(6));
-  task.failed_attempts = static_cast<int>(row.Int(7));
-  task.max_attempts = static_cast<int>(row.Int(8));
-  task.device = row.Text(9);
-  task.holder = row.Text(10);
-  task.participant_id = row.Text(11);
-  task.lease_deadline = row.Time(12);
-  task.not_before = row.Time(13);
-  task.ready_time = row.Time(14);
-  task.attempt_start_time = row.Time(15);
-  task.create_time = row.Time(16);
-  task.start_time = row.Time(17);
-  task.end_time = row.Time(18);
-  task.progress = row.Double(19);
-  OPTFARM_ASSIGN_OR_RETURN(v1::Task details,
-                           ParseRow<v1::Task>(row.Text(20), "task"));
+  task.task_id = row.Text(kTask["task_id"]);
+  task.job_id = row.Text(kTask["job_id"]);
+  task.ordinal = number(kTask["ordinal"]);
+  task.kind = static_cast<v1::TaskKind>(row.Int(kTask["kind"]));
+  task.state = static_cast<v1::TaskState>(row.Int(kTask["state"]));
+  task.attempt = number(kTask["attempt"]);
+  task.accepted_attempt = number(kTask["accepted_attempt"]);
+  task.failed_attempts = number(kTask["failed_attempts"]);
+  task.max_attempts = number(kTask["max_attempts"]);
+  task.device = row.Text(kTask["device"]);
+  task.holder = row.Text(kTask["holder"]);
+  task.participant_id = row.Text(kTask["participant_id"]);
+  task.lease_deadline = row.Time(kTask["lease_deadline"]);
+  task.not_before = row.Time(kTask["not_before"]);
+  task.ready_time = row.Time(kTask["ready_time"]);
+  task.attempt_start_time = row.Time(kTask["attempt_start_time"]);
+  task.create_time = row.Time(kTask["create_time"]);
+  task.start_time = row.Time(kTask["start_time"]);
+  task.end_time = row.Time(kTask["end_time"]);
+  task.progress = row.Double(kTask["progress"]);
+  OPTFARM_ASSIGN_OR_RETURN(
+      v1::Task details,
+      Parse<v1::Task>(row.Text(kTask["details_proto"]), "task"));
   task.progress_message = details.progress_message();
   if (details.has_failure()) task.failure = details.failure();
   task.artifacts.assign(details.artifacts().begin(), details.artifacts().end());
   return task;
 }
 
-constexpr char kTasksOfJob[] =
-    "SELECT task_id, job_id, ordinal, kind, state, attempt, accepted_attempt,"
-    " failed_attempts, max_attempts, device, holder, participant_id,"
-    " lease_deadline, not_before, ready_time, attempt_start_time, create_time,"
-    " start_time, end_time, progress, details_proto"
-    " FROM tasks WHERE job_id = ?1 ORDER BY ordinal";
+#undef OPTFARM_SELECT_JOBS
+#undef OPTFARM_SELECT_TASKS
+
+constexpr char kJobOfRequest[] =
+    "SELECT job_id, spec_digest FROM jobs WHERE client_request_id = ?1";
+
+RequestMatch ReadRequest(const SqliteStatement& row) {
+  constexpr SelectColumns kJob(kJobOfRequest);
+  return {row.Text(kJob["job_id"]), row.Text(kJob["spec_digest"])};
+}
+
+constexpr char kEventsOfJob[] =
+    "SELECT sequence, event_proto FROM events WHERE job_id = ?1"
+    " AND sequence > ?2 AND (?3 OR is_log = 0) ORDER BY sequence LIMIT ?4";
+
+absl::StatusOr<v1::JobEvent> ReadEvent(const SqliteStatement& row) {
+  constexpr SelectColumns kEvent(kEventsOfJob);
+  OPTFARM_ASSIGN_OR_RETURN(
+      v1::JobEvent event,
+      Parse<v1::JobEvent>(row.Text(kEvent["event_proto"]), "event"));
+  event.set_sequence(row.Int(kEvent["sequence"]));
+  return event;
+}
+
+constexpr char kDevices[] =
+    "SELECT agent, participant_id, ready, disabled, reason, first_seen,"
+    " last_seen, info_proto, health_proto, change_proto, failures_in_a_row,"
+    " quarantined_until, quarantine_reason FROM devices ORDER BY name";
+
+absl::StatusOr<DeviceRecord> ReadDevice(const SqliteStatement& row) {
+  constexpr SelectColumns kDevice(kDevices);
+  DeviceRecord device;
+  device.agent = row.Text(kDevice["agent"]);
+  device.participant_id = row.Text(kDevice["participant_id"]);
+  device.ready = row.Int(kDevice["ready"]) != 0;
+  device.disabled = row.Int(kDevice["disabled"]) != 0;
+  device.reason = row.Text(kDevice["reason"]);
+  device.first_seen = row.Time(kDevice["first_seen"]);
+  device.last_seen = row.Time(kDevice["last_seen"]);
+  OPTFARM_ASSIGN_OR_RETURN(
+      device.info,
+      Parse<v1::DeviceInfo>(row.Text(kDevice["info_proto"]), "device"));
+  OPTFARM_ASSIGN_OR_RETURN(
+      device.health,
+      Parse<v1::DeviceHealth>(row.Text(kDevice["health_proto"]), "device"));
+  OPTFARM_ASSIGN_OR_RETURN(device.change,
+                           Parse<v1::ChangeDeviceRequest>(
+                               row.Text(kDevice["change_proto"]), "device"));
+  device.failures_in_a_row =
+      static_cast<int>(row.Int(kDevice["failures_in_a_row"]));
+  device.quarantined_until = row.Time(kDevice["quarantined_until"]);
+  device.quarantine_reason = row.Text(kDevice["quarantine_reason"]);
+  return device;
+}
+
+constexpr char kUsageOfProject[] =
+    "SELECT (SELECT COALESCE(SUM(size_bytes), 0) FROM project_blobs"
+    "  WHERE project = ?1) AS bytes, COUNT(*) AS jobs,"
+    " MIN(create_time) AS oldest_job FROM jobs"
+    " WHERE project = ?1 AND create_time > ?2";
+
+ProjectUsage ReadUsage(const SqliteStatement& row) {
+  constexpr SelectColumns kUsage(kUsageOfProject);
+  ProjectUsage usage;
+  usage.bytes = row.Int(kUsage["bytes"]);
+  usage.jobs = static_cast<int>(row.Int(kUsage["jobs"]));
+  usage.oldest_job = row.Time(kUsage["oldest_job"]);
+  return usage;
+}
 
 // Adds tasks and the last event's number to a job that has been read.
 absl::Status ReadTasksAndSequence(SqliteDatabase& db, StoredJob& job) {
   SqliteStatement tasks = db.Prepare(kTasksOfJob);
   tasks.BindText(1, job.job.job_id);
   while (tasks.Step()) {
-    OPTFARM_ASSIGN_OR_RETURN(TaskRecord task, ReadTaskRow(tasks));
+    OPTFARM_ASSIGN_OR_RETURN(TaskRecord task, ReadTask(tasks));
     job.tasks.push_back(std::move(task));
   }
   OPTFARM_RETURN_IF_ERROR(tasks.status());
@@ -100,7 +201,7 @@ absl::Status ReadCalibration(SqliteDatabase& db, JobRecord& job) {
   if (query.Step() && !query.Text(0).empty()) {
     OPTFARM_ASSIGN_OR_RETURN(
         *job.spec.mutable_calibration(),
-        ParseRow<v1::Dataset>(query.Text(0), "calibration data list"));
+        Parse<v1::Dataset>(query.Text(0), "calibration data list"));
   }
   return query.status();
 }
@@ -111,7 +212,7 @@ absl::StatusOr<std::vector<StoredJob>> ReadJobs(SqliteDatabase& db,
   std::vector<StoredJob> jobs;
   while (query.Step()) {
     StoredJob job;
-    OPTFARM_ASSIGN_OR_RETURN(job.job, ReadJobRow(query));
+    OPTFARM_ASSIGN_OR_RETURN(job.job, ReadJob(query));
     jobs.push_back(std::move(job));
   }
   OPTFARM_RETURN_IF_ERROR(query.status());
@@ -145,21 +246,17 @@ void BindModel(SqliteStatement& statement, int first,
 
 absl::StatusOr<std::optional<RequestMatch>> FindClientRequest(
     SqliteDatabase& db, const std::string& client_request_id) {
-  SqliteStatement query = db.Prepare(
-      "SELECT job_id, spec_digest FROM jobs WHERE client_request_id = ?1");
+  SqliteStatement query = db.Prepare(kJobOfRequest);
   query.BindText(1, client_request_id);
   std::optional<RequestMatch> match;
-  if (query.Step()) match = RequestMatch{query.Text(0), query.Text(1)};
+  if (query.Step()) match = ReadRequest(query);
   OPTFARM_RETURN_IF_ERROR(query.status());
   return match;
 }
 
 absl::StatusOr<StoredJob> GetJob(SqliteDatabase& db,
                                  const std::string& job_id) {
-  SqliteStatement query = db.Prepare(
-      "SELECT job_number, job_id, client_request_id, spec_digest, state,"
-      " create_time, start_time, end_time, from_cache, cached_from_job_id,"
-      " spec_proto, outcome_proto, project FROM jobs WHERE job_id = ?1");
+  SqliteStatement query = db.Prepare(kJobById);
   query.BindText(1, job_id);
   OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, ReadJobs(db, query));
   if (jobs.empty()) {
@@ -171,14 +268,9 @@ absl::StatusOr<StoredJob> GetJob(SqliteDatabase& db,
 
 absl::StatusOr<TaskRecord> GetTask(SqliteDatabase& db,
                                    const std::string& task_id) {
-  SqliteStatement query = db.Prepare(
-      "SELECT task_id, job_id, ordinal, kind, state, attempt,"
-      " accepted_attempt, failed_attempts, max_attempts, device, holder,"
-      " participant_id, lease_deadline, not_before, ready_time,"
-      " attempt_start_time, create_time, start_time, end_time, progress,"
-      " details_proto FROM tasks WHERE task_id = ?1");
+  SqliteStatement query = db.Prepare(kTaskById);
   query.BindText(1, task_id);
-  if (query.Step()) return ReadTaskRow(query);
+  if (query.Step()) return ReadTask(query);
   OPTFARM_RETURN_IF_ERROR(query.status());
   return absl::NotFoundError(absl::StrCat(
       "there is no task '", absl::CHexEscape(task_id.substr(0, 100)), "'"));
@@ -187,20 +279,7 @@ absl::StatusOr<TaskRecord> GetTask(SqliteDatabase& db,
 absl::StatusOr<std::vector<StoredJob>> ListJobs(SqliteDatabase& db,
                                                 const JobFilter& filter,
                                                 const PageRequest& page) {
-  SqliteStatement query = db.Prepare(
-      "SELECT job_number, job_id, client_request_id, spec_digest, state,"
-      " create_time, start_time, end_time, from_cache, cached_from_job_id,"
-      " spec_proto, outcome_proto, project FROM jobs"
-      " WHERE (?1 = 0 OR job_number < ?1)"
-      " AND (?2 IS NULL OR state = ?2)"
-      " AND (?3 IS NULL OR recipe_name = ?3)"
-      " AND (?4 IS NULL OR name = ?4)"
-      " AND (?5 IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE"
-      "      tasks.job_id = jobs.job_id AND tasks.device = ?5))"
-      " AND (?6 IS NULL OR (model_sha256 >= ?6 AND model_sha256 < ?7)"
-      "      OR (model_name = ?8 AND model_name <> ''))"
-      " AND (?10 IS NULL OR project = ?10)"
-      " ORDER BY job_number DESC LIMIT ?9");
+  SqliteStatement query = db.Prepare(kJobsByFilter);
   query.BindInt(1, page.before);
   if (filter.state.has_value()) query.BindInt(2, *filter.state);
   BindOptional(query, 3, filter.recipe_name);
@@ -213,12 +292,7 @@ absl::StatusOr<std::vector<StoredJob>> ListJobs(SqliteDatabase& db,
 }
 
 absl::StatusOr<std::vector<StoredJob>> LoadLiveJobs(SqliteDatabase& db) {
-  // QUEUED = 1, RUNNING = 2.
-  SqliteStatement query = db.Prepare(
-      "SELECT job_number, job_id, client_request_id, spec_digest, state,"
-      " create_time, start_time, end_time, from_cache, cached_from_job_id,"
-      " spec_proto, outcome_proto, project FROM jobs WHERE state IN (1, 2)"
-      " ORDER BY job_number");
+  SqliteStatement query = db.Prepare(kLiveJobs);
   OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, ReadJobs(db, query));
   for (StoredJob& job : jobs) {
     OPTFARM_RETURN_IF_ERROR(ReadCalibration(db, job.job));
@@ -231,18 +305,14 @@ absl::StatusOr<std::vector<v1::JobEvent>> ReadEvents(SqliteDatabase& db,
                                                      int64_t after_sequence,
                                                      int limit,
                                                      bool with_logs) {
-  SqliteStatement query = db.Prepare(
-      "SELECT sequence, event_proto FROM events WHERE job_id = ?1"
-      " AND sequence > ?2 AND (?3 OR is_log = 0) ORDER BY sequence LIMIT ?4");
+  SqliteStatement query = db.Prepare(kEventsOfJob);
   query.BindText(1, job_id);
   query.BindInt(2, after_sequence);
   query.BindInt(3, with_logs ? 1 : 0);
   query.BindInt(4, limit);
   std::vector<v1::JobEvent> events;
   while (query.Step()) {
-    OPTFARM_ASSIGN_OR_RETURN(v1::JobEvent event,
-                             ParseRow<v1::JobEvent>(query.Text(1), "event"));
-    event.set_sequence(query.Int(0));
+    OPTFARM_ASSIGN_OR_RETURN(v1::JobEvent event, ReadEvent(query));
     events.push_back(std::move(event));
   }
   OPTFARM_RETURN_IF_ERROR(query.status());
@@ -254,7 +324,7 @@ absl::StatusOr<v1::Report> GetReport(SqliteDatabase& db,
   SqliteStatement query =
       db.Prepare("SELECT report_proto FROM reports WHERE job_id = ?1");
   query.BindText(1, job_id);
-  if (query.Step()) return ParseRow<v1::Report>(query.Text(0), "report");
+  if (query.Step()) return Parse<v1::Report>(query.Text(0), "report");
   OPTFARM_RETURN_IF_ERROR(query.status());
   return absl::NotFoundError(absl::StrCat(
       "job '", absl::CHexEscape(job_id.substr(0, 100)), "' has no report"));
@@ -275,29 +345,10 @@ absl::StatusOr<std::optional<std::string>> FindAction(
 }
 
 absl::StatusOr<std::vector<DeviceRecord>> ListDevices(SqliteDatabase& db) {
-  SqliteStatement query = db.Prepare(
-      "SELECT agent, participant_id, ready, disabled, reason, first_seen,"
-      " last_seen, info_proto, health_proto, change_proto, failures_in_a_row,"
-      " quarantined_until, quarantine_reason FROM devices ORDER BY name");
+  SqliteStatement query = db.Prepare(kDevices);
   std::vector<DeviceRecord> devices;
   while (query.Step()) {
-    DeviceRecord device;
-    device.agent = query.Text(0);
-    device.participant_id = query.Text(1);
-    device.ready = query.Int(2) != 0;
-    device.disabled = query.Int(3) != 0;
-    device.reason = query.Text(4);
-    device.first_seen = query.Time(5);
-    device.last_seen = query.Time(6);
-    OPTFARM_ASSIGN_OR_RETURN(device.info,
-                             ParseRow<v1::DeviceInfo>(query.Text(7), "device"));
-    OPTFARM_ASSIGN_OR_RETURN(
-        device.health, ParseRow<v1::DeviceHealth>(query.Text(8), "device"));
-    OPTFARM_ASSIGN_OR_RETURN(device.change, ParseRow<v1::ChangeDeviceRequest>(
-                                                query.Text(9), "device"));
-    device.failures_in_a_row = static_cast<int>(query.Int(10));
-    device.quarantined_until = query.Time(11);
-    device.quarantine_reason = query.Text(12);
+    OPTFARM_ASSIGN_OR_RETURN(DeviceRecord device, ReadDevice(query));
     devices.push_back(std::move(device));
   }
   OPTFARM_RETURN_IF_ERROR(query.status());
@@ -310,7 +361,7 @@ absl::StatusOr<std::vector<v1::Recipe>> ListRecipes(SqliteDatabase& db) {
   std::vector<v1::Recipe> recipes;
   while (query.Step()) {
     OPTFARM_ASSIGN_OR_RETURN(v1::Recipe recipe,
-                             ParseRow<v1::Recipe>(query.Text(0), "recipe"));
+                             Parse<v1::Recipe>(query.Text(0), "recipe"));
     recipes.push_back(std::move(recipe));
   }
   OPTFARM_RETURN_IF_ERROR(query.status());
@@ -334,18 +385,11 @@ absl::StatusOr<bool> ProjectHasBlob(SqliteDatabase& db,
 absl::StatusOr<ProjectUsage> GetProjectUsage(SqliteDatabase& db,
                                              const std::string& project,
                                              absl::Time since) {
-  SqliteStatement query = db.Prepare(
-      "SELECT (SELECT COALESCE(SUM(size_bytes), 0) FROM project_blobs"
-      "  WHERE project = ?1), COUNT(*), MIN(create_time) FROM jobs"
-      " WHERE project = ?1 AND create_time > ?2");
+  SqliteStatement query = db.Prepare(kUsageOfProject);
   query.BindText(1, project);
   query.BindTime(2, since);
   ProjectUsage usage;
-  if (query.Step()) {
-    usage.bytes = query.Int(0);
-    usage.jobs = static_cast<int>(query.Int(1));
-    usage.oldest_job = query.Time(2);
-  }
+  if (query.Step()) usage = ReadUsage(query);
   OPTFARM_RETURN_IF_ERROR(query.status());
   return usage;
 }

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "storage/result_rows.h"
+#include "storage/select_columns.h"
 #include "storage/sqlite_result_query.h"
 
 namespace optfarm::storage::sqlite {
@@ -12,25 +14,19 @@ namespace {
 
 constexpr int64_t kEnd = std::numeric_limits<int64_t>::max();
 
-#define OPTFARM_SERIES_COLUMNS                                                 \
-  "SELECT series_id, last_result_id, model_name, recipe_name, device,"         \
-  " variant, threads, project, least_median_us, most_median_us, least_p90_us," \
-  " most_p90_us, least_peak_memory_bytes, most_peak_memory_bytes,"             \
-  " least_file_size_bytes, most_file_size_bytes FROM series WHERE "
 #define OPTFARM_SERIES_CONDITIONS                                        \
   " AND (?1 IS NULL OR device = ?1) AND (?2 IS NULL OR model_name = ?2)" \
   " AND (?3 IS NULL OR recipe_name = ?3)"                                \
   " AND (?4 IS NULL OR variant = ?4) AND (?5 IS NULL OR threads = ?5)"   \
   " AND (?7 IS NULL OR project = ?7)"
 constexpr char kSeriesOfDevice[] =
-    OPTFARM_SERIES_COLUMNS "device = ?1" OPTFARM_SERIES_CONDITIONS;
+    OPTFARM_SELECT_SERIES " WHERE device = ?1" OPTFARM_SERIES_CONDITIONS;
 constexpr char kSeriesOfModel[] =
-    OPTFARM_SERIES_COLUMNS "model_name = ?2" OPTFARM_SERIES_CONDITIONS;
+    OPTFARM_SELECT_SERIES " WHERE model_name = ?2" OPTFARM_SERIES_CONDITIONS;
 constexpr char kAllSeries[] =
-    OPTFARM_SERIES_COLUMNS "TRUE" OPTFARM_SERIES_CONDITIONS;
+    OPTFARM_SELECT_SERIES " WHERE TRUE" OPTFARM_SERIES_CONDITIONS;
 constexpr char kOneSeries[] =
-    OPTFARM_SERIES_COLUMNS "series_id = ?6" OPTFARM_SERIES_CONDITIONS;
-#undef OPTFARM_SERIES_COLUMNS
+    OPTFARM_SELECT_SERIES " WHERE series_id = ?6" OPTFARM_SERIES_CONDITIONS;
 #undef OPTFARM_SERIES_CONDITIONS
 
 // An index that begins with a graph or tag and the series is walked from series
@@ -46,16 +42,21 @@ constexpr char kNextSeriesOfTag[] =
     "SELECT series_id, result_id FROM result_tags"
     " WHERE tag = ?1 AND series_id < ?2"
     " ORDER BY series_id DESC, result_id DESC LIMIT 1";
+constexpr SelectColumns kSeriesOfTag(kNextSeriesOfTag);
 constexpr char kBoundsOfModel[] =
     "SELECT (SELECT MIN(result_id) FROM measurements INDEXED BY"
-    " measurements_by_model WHERE model_id = ?1 AND series_id = ?2),"
+    " measurements_by_model WHERE model_id = ?1 AND series_id = ?2) AS oldest,"
     " (SELECT MAX(result_id) FROM measurements INDEXED BY"
-    " measurements_by_model WHERE model_id = ?1 AND series_id = ?2)";
+    " measurements_by_model WHERE model_id = ?1 AND series_id = ?2) AS newest";
 constexpr char kBoundsOfMeasured[] =
     "SELECT (SELECT MIN(result_id) FROM measurements INDEXED BY"
-    " measurements_by_measured WHERE measured_id = ?1 AND series_id = ?2),"
+    " measurements_by_measured"
+    " WHERE measured_id = ?1 AND series_id = ?2) AS oldest,"
     " (SELECT MAX(result_id) FROM measurements INDEXED BY"
-    " measurements_by_measured WHERE measured_id = ?1 AND series_id = ?2)";
+    " measurements_by_measured"
+    " WHERE measured_id = ?1 AND series_id = ?2) AS newest";
+constexpr SelectColumns kBounds(kBoundsOfModel);
+static_assert(SelectColumns(kBoundsOfMeasured).BeginsWith(kBounds));
 
 void BindOptional(SqliteStatement& statement, int parameter,
                   const std::optional<std::string>& value) {
@@ -97,16 +98,11 @@ void ResultQuery::AddCandidate(Candidate candidate, int64_t last_result_id,
 void ResultQuery::AddCandidateOfRow(const SqliteStatement& row, int64_t newest,
                                     int64_t oldest,
                                     std::vector<Candidate>& candidates) {
-  NumberRanges bounds;
-  for (size_t i = 0; i < bounds.size(); ++i) {
-    const int column = 8 + 2 * static_cast<int>(i);
-    bounds[i] = {row.Double(column), row.Double(column + 1)};
-  }
-  if (!MayMatchNumbers(bounds)) return;
-  keys_.push_back({row.Text(2), row.Text(3), row.Text(4), row.Text(5),
-                   static_cast<int>(row.Int(6)), row.Text(7)});
-  AddCandidate({row.Int(0), &keys_.back(), nullptr, newest, oldest}, row.Int(1),
-               candidates);
+  if (!MayMatchNumbers(ReadSeriesBounds(row))) return;
+  keys_.push_back(ReadSeriesKey(row));
+  const SeriesNumbers numbers = ReadSeriesNumbers(row);
+  AddCandidate({numbers.series_id, &keys_.back(), nullptr, newest, oldest},
+               numbers.last_result_id, candidates);
 }
 
 bool ResultQuery::MatchesName(const SeriesKey& key) const {
@@ -223,8 +219,9 @@ absl::Status ResultQuery::AddCandidatesOfGraph(
     range.BindInt(1, graph_id);
     range.BindInt(2, series_id);
     if (!range.Step()) return range.status();
-    OPTFARM_RETURN_IF_ERROR(
-        AddSeries(series_id, range.Int(1), range.Int(0), candidates));
+    OPTFARM_RETURN_IF_ERROR(AddSeries(series_id, range.Int(kBounds["newest"]),
+                                      range.Int(kBounds["oldest"]),
+                                      candidates));
   }
 }
 
@@ -238,8 +235,8 @@ absl::Status ResultQuery::AddCandidatesOfTag(
       next.BindText(1, *filter_.tag);
       next.BindInt(2, series_id);
       if (!next.Step()) return next.status();
-      series_id = next.Int(0);
-      newest = next.Int(1);
+      series_id = next.Int(kSeriesOfTag["series_id"]);
+      newest = next.Int(kSeriesOfTag["result_id"]);
     }
     OPTFARM_RETURN_IF_ERROR(AddSeries(series_id, newest, 0, candidates));
   }

@@ -6,21 +6,20 @@
 #include <string>
 
 #include "base/status_macros.h"
+#include "storage/result_rows.h"
+#include "storage/select_columns.h"
 
 namespace optfarm::storage::sqlite {
 namespace {
 
-#define OPTFARM_POINT_COLUMNS                                 \
-  "SELECT m.result_id, median_us, p90_us, peak_memory_bytes," \
-  " file_size_bytes, noisy, model_id, measured_id FROM "
-constexpr char kRowsOfSeries[] = OPTFARM_POINT_COLUMNS
+constexpr char kRowsOfSeries[] = OPTFARM_SELECT_POINTS
     "measurements AS m INDEXED BY measurements_by_series"
     " WHERE series_id = ?1 AND result_id >= ?2 AND result_id <= ?3"
     " ORDER BY result_id DESC";
 // Rows that do not match go by without leaving SQLite: by one metric, or by
 // any.
 #define OPTFARM_ROWS_WHERE(condition)                              \
-  OPTFARM_POINT_COLUMNS                                            \
+  OPTFARM_SELECT_POINTS                                            \
   "measurements AS m INDEXED BY measurements_by_series"            \
   " WHERE series_id = ?1 AND result_id >= ?2 AND result_id <= ?3 " \
   "AND " condition " ORDER BY result_id DESC"
@@ -42,17 +41,21 @@ constexpr const char* kRowsByOne[] = {kRowsByMedian, kRowsByP90, kRowsByMemory,
                                       kRowsBySize};
 // The sign keeps SQLite from looking at all rows between ?2 and ?3 for each
 // tag.
-constexpr char kRowsOfTag[] = OPTFARM_POINT_COLUMNS
+constexpr char kRowsOfTag[] = OPTFARM_SELECT_POINTS
     "result_tags AS t CROSS JOIN measurements AS m"
     " INDEXED BY measurements_by_series"
     " ON m.series_id = t.series_id AND m.result_id = +t.result_id"
     " WHERE t.tag = ?4 AND t.series_id = ?1 AND t.result_id >= ?2"
     " AND t.result_id <= ?3 ORDER BY t.result_id DESC";
-constexpr char kRowsOfJob[] = OPTFARM_POINT_COLUMNS
+constexpr char kRowsOfJob[] = OPTFARM_SELECT_POINTS
     "measurements AS m INDEXED BY measurements_by_job"
     " WHERE job_id = ?4 AND series_id = ?1 AND result_id >= ?2"
     " AND result_id <= ?3 ORDER BY result_id DESC";
-#undef OPTFARM_POINT_COLUMNS
+
+constexpr char kNextTime[] =
+    "SELECT result_id, create_time FROM measurements"
+    " WHERE result_id >= ?1 ORDER BY result_id LIMIT 1";
+constexpr SelectColumns kNext(kNextTime);
 
 constexpr char kTagIsRare[] =
     "SELECT COUNT(*) <= ?2 FROM"
@@ -66,6 +69,7 @@ constexpr char kWalkBack[] =
     "SELECT result_id, series_id, median_us, p90_us, peak_memory_bytes,"
     " file_size_bytes FROM measurements WHERE result_id >= ?1"
     " AND result_id < ?2 ORDER BY result_id DESC";
+constexpr SelectColumns kWalked(kWalkBack);
 // Below so many series it is as fast to ask each of them.
 constexpr size_t kManySeries = 64;
 // How dense the results must be that are asked for, and after how many rows
@@ -119,12 +123,10 @@ absl::StatusOr<int64_t> FirstResultAt(SqliteDatabase& db, absl::Time time) {
   }
   while (low < high) {
     const int64_t middle = low + (high - low) / 2;
-    SqliteStatement query = db.Prepare(
-        "SELECT result_id, create_time FROM measurements"
-        " WHERE result_id >= ?1 ORDER BY result_id LIMIT 1");
+    SqliteStatement query = db.Prepare(kNextTime);
     query.BindInt(1, middle);
-    if (query.Step() && query.Time(1) < time) {
-      low = query.Int(0) + 1;
+    if (query.Step() && query.Time(kNext["create_time"]) < time) {
+      low = query.Int(kNext["result_id"]) + 1;
     } else {
       high = middle;
     }
@@ -277,14 +279,15 @@ absl::StatusOr<std::vector<int64_t>> ResultQuery::WalkBack(
       break;
     }
     PointNumbers point;
-    point.result_id = high_ = query.Int(0);
-    point.median_us = query.Double(2);
-    point.p90_us = query.Double(3);
-    point.peak_memory_bytes = query.Int(4);
-    point.file_size_bytes = query.Int(5);
-    bool wanted = series.contains(query.Int(1)) && MatchesNumbers(point);
+    point.result_id = high_ = query.Int(kWalked["result_id"]);
+    point.median_us = query.Double(kWalked["median_us"]);
+    point.p90_us = query.Double(kWalked["p90_us"]);
+    point.peak_memory_bytes = query.Int(kWalked["peak_memory_bytes"]);
+    point.file_size_bytes = query.Int(kWalked["file_size_bytes"]);
+    const int64_t series_id = query.Int(kWalked["series_id"]);
+    bool wanted = series.contains(series_id) && MatchesNumbers(point);
     if (wanted && filter_.tag) {
-      OPTFARM_ASSIGN_OR_RETURN(wanted, HasTag(query.Int(1), point.result_id));
+      OPTFARM_ASSIGN_OR_RETURN(wanted, HasTag(series_id, point.result_id));
     }
     if (wanted) ids.push_back(point.result_id);
     if (rows % kRowsToJudgeBy == 0 &&
@@ -381,17 +384,14 @@ absl::Status ResultQuery::AddRowsOfIndex(const Candidate& candidate,
     query.BindDouble(parameter++, ranges_[i].most);
   }
   while (query.Step()) {
-    if (candidate.check_graph && !graphs_.contains(query.Int(6)) &&
-        !graphs_.contains(query.Int(7))) {
-      continue;
+    if (candidate.check_graph) {
+      const PointPlaces places = ReadPointPlaces(query);
+      if (!graphs_.contains(places.model_id) &&
+          !graphs_.contains(places.measured_id)) {
+        continue;
+      }
     }
-    PointNumbers point;
-    point.result_id = query.Int(0);
-    point.median_us = query.Double(1);
-    point.p90_us = query.Double(2);
-    point.peak_memory_bytes = query.Int(3);
-    point.file_size_bytes = query.Int(4);
-    point.noisy = query.Int(5) != 0;
+    const PointNumbers point = ReadPointNumbers(query);
     if (!MatchesNumbers(point)) continue;
     if (check_tag) {
       OPTFARM_ASSIGN_OR_RETURN(const bool has,

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "storage/select_columns.h"
 #include "storage/sqlite_result_query.h"
 
 namespace optfarm::storage::sqlite {
@@ -96,6 +97,12 @@ struct NamedJob {
   std::string job_id;
 };
 
+NamedJob ReadEndedJob(const SqliteStatement& row) {
+  constexpr SelectColumns kJob(kEndedJobs);
+  return {{row.Int(kJob["end_time"]), row.Int(kJob["job_number"])},
+          row.Text(kJob["job_id"])};
+}
+
 absl::StatusOr<std::vector<NamedJob>> JobsAfter(const EndedJob& place,
                                                 SqliteDatabase& db,
                                                 const RetentionPolicy& policy) {
@@ -105,9 +112,7 @@ absl::StatusOr<std::vector<NamedJob>> JobsAfter(const EndedJob& place,
   query.BindTime(3, policy.logs_before);
   query.BindInt(4, policy.max_rows);
   std::vector<NamedJob> jobs;
-  while (query.Step()) {
-    jobs.push_back({{query.Int(0), query.Int(1)}, query.Text(2)});
-  }
+  while (query.Step()) jobs.push_back(ReadEndedJob(query));
   OPTFARM_RETURN_IF_ERROR(query.status());
   return jobs;
 }

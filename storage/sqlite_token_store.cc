@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
+#include "storage/select_columns.h"
 #include "storage/sqlite_database.h"
 #include "storage/sqlite_migrations.h"
 #include "storage/token_store.h"
@@ -49,6 +50,24 @@ std::vector<v1::Access::Scope> FromBits(int64_t bits) {
   return scopes;
 }
 
+constexpr char kAllTokens[] =
+    "SELECT token_id, name, secret_sha256, scopes, create_time, expire_time,"
+    " revoke_time, project FROM tokens ORDER BY token_number DESC";
+
+TokenRecord ReadToken(const SqliteStatement& row) {
+  constexpr SelectColumns kToken(kAllTokens);
+  TokenRecord token;
+  token.token_id = row.Text(kToken["token_id"]);
+  token.name = row.Text(kToken["name"]);
+  token.secret_sha256 = row.Text(kToken["secret_sha256"]);
+  token.scopes = FromBits(row.Int(kToken["scopes"]));
+  token.create_time = row.Time(kToken["create_time"]);
+  token.expire_time = row.Time(kToken["expire_time"]);
+  token.revoke_time = row.Time(kToken["revoke_time"]);
+  token.project = row.Text(kToken["project"]);
+  return token;
+}
+
 class SqliteTokenStore final : public TokenStore {
  public:
   explicit SqliteTokenStore(std::unique_ptr<SqliteDatabase> db)
@@ -83,23 +102,9 @@ class SqliteTokenStore final : public TokenStore {
 
   absl::StatusOr<std::vector<TokenRecord>> List() override {
     absl::MutexLock lock(&mutex_);
-    SqliteStatement query = db_->Prepare(
-        "SELECT token_id, name, secret_sha256, scopes, create_time,"
-        " expire_time, revoke_time, project FROM tokens ORDER BY token_number "
-        "DESC");
+    SqliteStatement query = db_->Prepare(kAllTokens);
     std::vector<TokenRecord> tokens;
-    while (query.Step()) {
-      TokenRecord token;
-      token.token_id = query.Text(0);
-      token.name = query.Text(1);
-      token.secret_sha256 = query.Text(2);
-      token.scopes = FromBits(query.Int(3));
-      token.create_time = query.Time(4);
-      token.expire_time = query.Time(5);
-      token.revoke_time = query.Time(6);
-      token.project = query.Text(7);
-      tokens.push_back(std::move(token));
-    }
+    while (query.Step()) tokens.push_back(ReadToken(query));
     OPTFARM_RETURN_IF_ERROR(query.status());
     return tokens;
   }

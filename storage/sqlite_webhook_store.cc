@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
+#include "storage/select_columns.h"
 #include "storage/sqlite_database.h"
 #include "storage/sqlite_migrations.h"
 #include "storage/webhook_store.h"
@@ -28,6 +29,20 @@ CREATE INDEX webhooks_open ON webhooks(close_time);
 )sql";
 
 constexpr SqliteMigration kMigrations[] = {{"webhooks", kWebhooks}};
+
+constexpr char kOpenWebhooks[] =
+    "SELECT job_id, url, failures, next_time FROM webhooks"
+    " WHERE close_time IS NULL ORDER BY webhook_number";
+
+WebhookRecord ReadWebhook(const SqliteStatement& row) {
+  constexpr SelectColumns kWebhook(kOpenWebhooks);
+  WebhookRecord webhook;
+  webhook.job_id = row.Text(kWebhook["job_id"]);
+  webhook.url = row.Text(kWebhook["url"]);
+  webhook.failures = static_cast<int>(row.Int(kWebhook["failures"]));
+  webhook.next_time = row.Time(kWebhook["next_time"]);
+  return webhook;
+}
 
 class SqliteWebhookStore final : public WebhookStore {
  public:
@@ -72,14 +87,9 @@ class SqliteWebhookStore final : public WebhookStore {
 
   absl::StatusOr<std::vector<WebhookRecord>> ListOpen() override {
     absl::MutexLock lock(&mutex_);
-    SqliteStatement query = db_->Prepare(
-        "SELECT job_id, url, failures, next_time FROM webhooks"
-        " WHERE close_time IS NULL ORDER BY webhook_number");
+    SqliteStatement query = db_->Prepare(kOpenWebhooks);
     std::vector<WebhookRecord> webhooks;
-    while (query.Step()) {
-      webhooks.push_back({query.Text(0), query.Text(1),
-                          static_cast<int>(query.Int(2)), query.Time(3)});
-    }
+    while (query.Step()) webhooks.push_back(ReadWebhook(query));
     OPTFARM_RETURN_IF_ERROR(query.status());
     return webhooks;
   }
