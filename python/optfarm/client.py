@@ -60,8 +60,8 @@ def _quoted(text: str) -> str:
 class Client:
     """A farm's server.
 
-    Every method raises ApiError for what the server refuses and Unavailable
-    when it cannot be reached; calls are tried again for a while before.
+    Every method raises ApiError if the server rejects a call, and Unavailable
+    if it cannot be reached after several retries.
     """
 
     def __init__(self, url: Optional[str] = None, token: Optional[str] = None,
@@ -70,9 +70,9 @@ class Client:
                  cert_file: Optional[str] = None,
                  key_file: Optional[str] = None) -> None:
         """`url` is http://HOST:PORT or https://HOST:PORT; default: the
-        environment's OPTFARM_URL. The token may be given, or be the first line
-        of a file, or come from OPTFARM_TOKEN. `timeout` is in seconds, for one
-        request. `ca_file` says whom to trust besides the system's authorities.
+        environment variable OPTFARM_URL. The token is `token`, or the first
+        line of `token_file`, or OPTFARM_TOKEN. `timeout` is in seconds, for one
+        request. `ca_file` adds a CA to those of the system.
         """
         url = url or os.environ.get('OPTFARM_URL', 'http://127.0.0.1:7071')
         if token is None and token_file is not None:
@@ -88,8 +88,7 @@ class Client:
     def upload(self, paths: Sequence[Path],
                progress: Optional[Progress] = None) -> List[str]:
         """Makes sure that the server has these files; returns their SHA-256.
-        Only what it lacks is sent, and a broken upload goes on where it
-        broke."""
+        Uploads only missing files, and resumes interrupted uploads."""
         files = [_File(pathlib.Path(path)) for path in paths]
         self._send(files, progress)
         return [file.sha256 for file in files]
@@ -142,7 +141,7 @@ class Client:
                     return
 
     def download(self, sha256: str, path: Path) -> None:
-        """Writes a file that the server has, and checks it."""
+        """Downloads a file from the server and checks it."""
         target = pathlib.Path(path)
         part = target.with_name(target.name + '.part')
         digest = hashlib.sha256()
@@ -164,7 +163,7 @@ class Client:
 
     def download_artifact(self, job: Union[str, Mapping[str, Any]], name: str,
                           path: Path) -> None:
-        """Writes one of a job's files, for instance 'optimized.pb'."""
+        """Downloads a file of a job, for instance 'optimized.pb'."""
         known = self.job(job).get('artifacts') or []
         for artifact in known:
             if artifact['name'] == name:
@@ -188,7 +187,7 @@ class Client:
                name: str = '', no_cache: bool = False,
                request_id: Optional[str] = None, webhook: str = '',
                progress: Optional[Progress] = None) -> Job:
-        """Sends what the server lacks and asks for a job.
+        """Uploads missing files and submits a job.
 
         `model` is a GraphDef file (.pb). `recipe` is the name of one that
         comes with the workers ('int8'), or a mapping with the fields of
@@ -234,7 +233,7 @@ class Client:
         return answer['job']
 
     def job(self, job: Union[str, Mapping[str, Any]]) -> Job:
-        """All that is known about a job."""
+        """Everything the server knows about a job."""
         return self._http.call('GET', f'/v1/jobs/{_quoted(_job_id(job))}')
 
     def jobs(self, **filters: str) -> Iterator[Job]:
@@ -250,9 +249,8 @@ class Client:
 
     def events(self, job: Union[str, Mapping[str, Any]],
                after: int = 0) -> Iterator[Tuple[str, Dict[str, Any]]]:
-        """What happens to a job, (kind, event), until it has ended. Kinds:
-        job_state, task_state, progress, log. A stream that breaks is taken up
-        again."""
+        """The events of a job, (kind, event), until it ends. Kinds: job_state,
+        task_state, progress, log. Resumes after a lost connection."""
         path = f'/v1/jobs/{_quoted(_job_id(job))}/events'
         last = str(after) if after else ''
         breaks = 0
@@ -278,7 +276,7 @@ class Client:
             time.sleep(min(10.0, 0.2 * 2**breaks))
 
     def logs(self, job: Union[str, Mapping[str, Any]]) -> Iterator[str]:
-        """What the job's tasks print, until it has ended."""
+        """The output of the job's tasks, until the job ends."""
         for kind, event in self.events(job):
             if kind == 'log':
                 yield event['log']['text']
@@ -288,8 +286,8 @@ class Client:
              check: bool = True) -> Job:
         """Waits until a job has ended and returns it.
 
-        Raises Timeout after `timeout` seconds, and, with `check`, JobFailed
-        when it did not succeed.
+        Raises Timeout after `timeout` seconds and, with `check`, JobFailed
+        if it did not succeed.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = 0.05
@@ -320,7 +318,7 @@ class Client:
         yield from self._pages('/v1/results', parameters, 'results')
 
     def compare(self, job_a: str, job_b: str) -> List[Dict[str, Any]]:
-        """The measurements of two jobs side by side."""
+        """Compares the measurements of two jobs."""
         query = urllib.parse.urlencode({'a.job_id': job_a, 'b.job_id': job_b})
         return self._http.call('GET', f'/v1/results:compare?{query}')['rows']
 

@@ -1,4 +1,4 @@
-"""What can go wrong, as exceptions that carry what the server said."""
+"""Errors as exceptions, with the server's message."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any, Mapping, Optional
 
 
 class ApiError(Exception):
-    """The server refused a call. `code` is the canonical name of the error
-    ('NOT_FOUND'), `status` the HTTP status, `problem` the whole answer."""
+    """The server rejected a call. `code` is the canonical name of the error
+    ('NOT_FOUND'), `status` the HTTP status, `problem` the whole response."""
 
     def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
         self.status = status
@@ -18,11 +18,11 @@ class ApiError(Exception):
 
 
 class InvalidArgument(ApiError):
-    """What was sent cannot work; the message says what to change."""
+    """The request is invalid; the message says what to change."""
 
 
 class Unauthenticated(ApiError):
-    """The server wants a token, or refused this one."""
+    """The server requires a token, or rejected this one."""
 
 
 class PermissionDenied(ApiError):
@@ -39,15 +39,15 @@ class Conflict(ApiError):
 
 class Unavailable(ApiError):
     """The server cannot be reached, or is starting or stopping. `status` is 0
-    when there was no answer at all."""
+    if there was no response."""
 
 
 class Timeout(Exception):
-    """The time that the caller gave has passed; the job goes on."""
+    """The caller's timeout expired; the job continues."""
 
 
 class JobFailed(Exception):
-    """A job ended as FAILED or CANCELLED. `job` is all that is known of it."""
+    """A job ended as FAILED or CANCELLED. `job` is the whole job."""
 
     def __init__(self, job: Mapping[str, Any]) -> None:
         self.job = dict(job)
@@ -68,5 +68,5 @@ _BY_STATUS = {
 
 
 def error_of(status: int, problem: Optional[Mapping[str, Any]]) -> ApiError:
-    """The exception for an answer with this status."""
+    """The exception for a response with this status."""
     return _BY_STATUS.get(status, ApiError)(status, problem or {})

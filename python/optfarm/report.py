@@ -1,4 +1,4 @@
-"""What a job found out, as plain values."""
+"""The report of a job, as plain values."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class Report:
 
     def row(self, variant: str, device: Optional[str] = None,
             threads: Optional[int] = None) -> Row:
-        """The first measurement that fits. Raises KeyError."""
+        """The first matching measurement. Raises KeyError."""
         for row in self.rows:
             if (row.variant == variant and device in (None, row.device) and
                     threads in (None, row.threads)):
@@ -68,8 +68,8 @@ class Report:
 
     def speedup(self, variant: str, device: Optional[str] = None,
                 threads: Optional[int] = None) -> float:
-        """How much faster `variant` is than "float", the median latencies
-        compared."""
+        """Speed-up of `variant` over "float": the ratio of the median
+        latencies."""
         row = self.row(variant, device, threads)
         base = self.row('float', row.device, row.threads)
         return base.median_ms / row.median_ms
@@ -109,7 +109,7 @@ def _gate(gate: Mapping[str, Any]) -> Gate:
 
 
 def report(job: Mapping[str, Any]) -> Report:
-    """The report of a job as Client.wait or Client.job returned it."""
+    """The report of a job from Client.wait or Client.job."""
     made: Mapping[str, Any] = job.get('report') or {}
     failure: Mapping[str, Any] = job.get('failure') or {}
     return Report(

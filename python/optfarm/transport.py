@@ -1,5 +1,5 @@
-"""HTTP as this package needs it: one request, its answer, tries again after
-errors that pass."""
+"""Minimal HTTP for this package: one request, its response, retries after
+transient errors."""
 
 from __future__ import annotations
 
