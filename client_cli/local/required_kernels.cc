@@ -7,7 +7,7 @@
 #include "client_cli/flags/exit_code.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/op_defs.h"
-#include "engine/graph/tensorflow_kernels.h"
+#include "engine/graph/ops/tensorflow_kernels.h"
 #include "engine/runtime/core/kernel.h"
 #include "engine/runtime/reference/catalog.h"
 #include "tensorflow/core/framework/graph.pb.h"

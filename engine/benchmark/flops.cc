@@ -7,62 +7,26 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "base/status_macros.h"
-#include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
+#include "engine/graph/shapes/multiply_adds.h"
 
 namespace optfarm::benchmark {
 namespace {
 
-using graph::PartialShape;
-
 // Two operations for each multiply-add; nullopt when a shape is not known.
-class NodeCounter {
- public:
-  NodeCounter(const graph::Graph& graph, const graph::ShapeMap& shapes)
-      : graph_(graph), shapes_(shapes) {}
-
-  static bool IsConvolution(const std::string& op) {
-    return op == "Conv2D" || absl::StartsWith(op, "QuantizedConv2D");
+std::optional<double> FlopsOf(const graph::Node& node,
+                              const graph::ShapeMap& shapes, graph::NodeId id,
+                              graph::MultiplyAddsFunction multiply_adds) {
+  std::vector<graph::PartialShape> inputs;
+  for (const graph::Endpoint& input : node.inputs()) {
+    inputs.push_back(shapes.Of(input));
   }
-  static bool IsMatMul(const std::string& op) {
-    return op == "MatMul" || absl::StartsWith(op, "QuantizedMatMul");
-  }
-  static bool IsHeavy(const std::string& op) {
-    return IsConvolution(op) || IsMatMul(op) || op == "DepthwiseConv2dNative" ||
-           absl::StartsWith(op, "QuantizedDepthwiseConv2D");
-  }
-
-  std::optional<double> Count(graph::NodeId id) const {
-    const graph::Node& node = graph_.node(id);
-    const std::optional<int64_t> out = shapes_.Of({id, 0}).elements();
-    if (!out || node.inputs().size() < 2) return std::nullopt;
-    if (IsMatMul(node.op())) return MatMul(node, *out);
-    const PartialShape& filter = shapes_.Of(node.inputs()[1]);
-    if (!filter.is_static() || filter.rank() != 4) return std::nullopt;
-    double per_output = static_cast<double>(filter.dim(0)) *
-                        static_cast<double>(filter.dim(1)) * 2;
-    if (IsConvolution(node.op())) {
-      per_output *= static_cast<double>(filter.dim(2));
-    }
-    return static_cast<double>(*out) * per_output;
-  }
-
- private:
-  std::optional<double> MatMul(const graph::Node& node, int64_t out) const {
-    const PartialShape& a = shapes_.Of(node.inputs()[0]);
-    if (!a.has_rank() || a.rank() != 2) return std::nullopt;
-    const bool transposed =
-        graph::GetBoolOr(node.def(), "transpose_a", false).value_or(false);
-    const int64_t depth = a.dim(transposed ? 0 : 1);
-    if (depth < 0) return std::nullopt;
-    return static_cast<double>(out) * static_cast<double>(depth) * 2;
-  }
-
-  const graph::Graph& graph_;
-  const graph::ShapeMap& shapes_;
-};
+  const std::optional<double> count = multiply_adds(
+      graph::NodeShapes(node.def(), std::move(inputs), shapes.Of({id, 0})));
+  return count.has_value() ? std::optional<double>(2 * *count) : std::nullopt;
+}
 
 // Largest first; equal ones by name.
 std::vector<OpFlops> SumByOp(const std::vector<NodeFlops>& nodes) {
@@ -97,12 +61,13 @@ absl::StatusOr<FlopCount> CountFlops(const graph::Graph& graph,
   OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap shapes,
                            graph::InferShapes(graph, options));
   const std::vector<bool> needed = graph::ReachableFrom(graph, roots, fed);
-  const NodeCounter counter(graph, shapes);
   FlopCount count;
   for (const graph::NodeId id : graph.Ids()) {
     const graph::Node& node = graph.node(id);
-    if (!needed[id] || !NodeCounter::IsHeavy(node.op())) continue;
-    if (const std::optional<double> flops = counter.Count(id)) {
+    const graph::MultiplyAddsFunction multiply_adds =
+        graph::RowOf(node.op()).multiply_adds;
+    if (!needed[id] || multiply_adds == nullptr) continue;
+    if (const auto flops = FlopsOf(node, shapes, id, multiply_adds)) {
       count.flops += *flops;
       count.nodes.push_back({node.name(), node.op(), *flops});
     } else {

@@ -1,7 +1,7 @@
 // How many floating-point operations the heavy ops of a graph do, as
-// TensorFlow's benchmark_model counts: two for each multiply-add of Conv2D,
-// MatMul, DepthwiseConv2dNative and their quantized kin; other ops count none.
-// Needs shapes alone: nothing is run.
+// TensorFlow's benchmark_model counts: two for each multiply-add of the ops
+// whose row counts them (Conv2D, MatMul, DepthwiseConv2dNative and their
+// quantized forms). Needs shapes alone: nothing is run.
 
 #ifndef OPTFARM_ENGINE_BENCHMARK_FLOPS_H_
 #define OPTFARM_ENGINE_BENCHMARK_FLOPS_H_

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::graph {
 namespace {
@@ -13,13 +14,9 @@ using tensorflow::AttrValue;
 using tensorflow::DataType;
 using tensorflow::NodeDef;
 
-bool IsIf(absl::string_view op) { return op == "If" || op == "StatelessIf"; }
-bool IsCase(absl::string_view op) {
-  return op == "Case" || op == "StatelessCase";
-}
-bool IsWhile(absl::string_view op) {
-  return op == "While" || op == "StatelessWhile";
-}
+bool IsIf(absl::string_view op) { return HasRole(op, OpRole::kIf); }
+bool IsCase(absl::string_view op) { return HasRole(op, OpRole::kCase); }
+bool IsWhile(absl::string_view op) { return HasRole(op, OpRole::kWhile); }
 
 absl::StatusOr<AttrValue> FunctionAttr(const Node& node, const char* attr) {
   const AttrValue* value = node.FindAttr(attr);

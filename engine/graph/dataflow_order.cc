@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::graph {
 namespace {
@@ -58,9 +59,7 @@ absl::Status CycleError(const Graph& graph, NodeId start,
 }  // namespace
 
 bool IsLoopEdge(const Graph& graph, const Node& consumer, NodeId source) {
-  if (consumer.op() != "Merge" && consumer.op() != "RefMerge") return false;
-  const std::string& op = graph.node(source).op();
-  return op == "NextIteration" || op == "RefNextIteration";
+  return IsMerge(consumer.op()) && IsNextIteration(graph.node(source).op());
 }
 
 absl::StatusOr<std::vector<NodeId>> DataflowOrder(const Graph& graph) {

@@ -18,6 +18,7 @@
 #include "engine/graph/dataflow_order.h"
 #include "engine/graph/function_body.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::graph {
 namespace {
@@ -36,9 +37,7 @@ std::string Describe(const Node& node) {
   return absl::StrCat("node '", node.name(), "' (op ", node.op(), ")");
 }
 
-bool IsPlainCall(absl::string_view op) {
-  return op == "PartitionedCall" || op == "StatefulPartitionedCall";
-}
+bool IsPlainCall(absl::string_view op) { return HasRole(op, OpRole::kCall); }
 bool TakesFunctions(absl::string_view op) {
   return IsPlainCall(op) || IsControlFlowCall(op) || op == "RemoteCall" ||
          op == "SymbolicGradient";

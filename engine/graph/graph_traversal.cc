@@ -8,13 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::graph {
 namespace {
 
-bool IsMerge(const Node& node) {
-  return node.op() == "Merge" || node.op() == "RefMerge" ||
-         node.op() == "_XlaMerge";
+bool TakesOneOfItsInputs(const Node& node) {
+  return IsMerge(node.op()) || node.op() == "_XlaMerge";
 }
 
 }  // namespace
@@ -30,7 +30,7 @@ absl::StatusOr<std::vector<NodeId>> ExecutionOrder(const Graph& graph) {
     const int controls = static_cast<int>(node.control_inputs().size());
     const int data = static_cast<int>(node.inputs().size());
     pending[ids[i]] =
-        IsMerge(node) && data > 0 ? controls + 1 : controls + data;
+        TakesOneOfItsInputs(node) && data > 0 ? controls + 1 : controls + data;
     if (data + controls == 0) ready.push_back(ids[i]);
   }
   std::vector<NodeId> order;

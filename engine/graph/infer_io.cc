@@ -12,6 +12,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/infer_outputs.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
 
 namespace optfarm::graph {
@@ -59,54 +60,71 @@ absl::StatusOr<Endpoint> FindTensor(const Graph& graph, const std::string& text,
 
 // --- Inputs ------------------------------------------------------------------
 
+PartialShape ShapeFromConsumers(const Graph& graph, const ShapeMap& shapes,
+                                Endpoint tensor, int depth = 0);
+
+// The shape of its input 1; unknown where it has none.
+PartialShape SecondShape(const ShapeMap& shapes, const Node& node) {
+  return node.inputs().size() > 1 ? shapes.Of(node.inputs()[1])
+                                  : PartialShape();
+}
+
+PartialShape ImagesOfFilter(const ShapeMap& shapes, const Node& node) {
+  PartialShape images = PartialShape::OfRank(4);
+  const auto format = GetStringOr(node.def(), "data_format", "NHWC");
+  const PartialShape filter = SecondShape(shapes, node);
+  if (filter.has_rank() && filter.rank() == 4 && format.ok()) {
+    images.set_dim(*format == "NCHW" ? 1 : 3, filter.dim(2));
+  }
+  return images;
+}
+
+PartialShape MatrixBesideMatrix(const ShapeMap& shapes, const Node& node) {
+  PartialShape left = PartialShape::OfRank(2);
+  const auto transposed = GetBoolOr(node.def(), "transpose_b", false);
+  const PartialShape right = SecondShape(shapes, node);
+  if (right.has_rank() && right.rank() == 2 && transposed.ok()) {
+    left.set_dim(1, right.dim(*transposed ? 1 : 0));
+  }
+  return left;
+}
+
+// What one reader of a tensor demands of its shape.
+PartialShape ShapeFromConsumer(const Graph& graph, const ShapeMap& shapes,
+                               const Use& use, int depth) {
+  constexpr int kMostSteps = 8;
+  const Node& consumer = graph.node(use.consumer);
+  const InputDemand demand = RowOf(consumer.op()).demand;
+  const int input = demand == InputDemand::kScalarSecond ? 1 : 0;
+  if (use.input != input) return PartialShape();
+  switch (demand) {
+    case InputDemand::kNone:
+      return PartialShape();
+    case InputDemand::kScalar:
+    case InputDemand::kScalarSecond:
+      return PartialShape::Scalar();
+    case InputDemand::kImages:
+      return PartialShape::OfRank(4);
+    case InputDemand::kFilterChannels:
+      return ImagesOfFilter(shapes, consumer);
+    case InputDemand::kMatrixDepth:
+      return MatrixBesideMatrix(shapes, consumer);
+    case InputDemand::kAsOutput:
+      return depth == kMostSteps
+                 ? PartialShape()
+                 : ShapeFromConsumers(graph, shapes, {use.consumer, 0},
+                                      depth + 1);
+  }
+  return PartialShape();
+}
+
 // What the ops that read a tensor demand of its shape, where they all demand
 // something of its rank at least.
 PartialShape ShapeFromConsumers(const Graph& graph, const ShapeMap& shapes,
-                                Endpoint tensor, int depth = 0) {
+                                Endpoint tensor, int depth) {
   PartialShape hint;
   for (const Use& use : graph.UsesOf(tensor)) {
-    const Node& consumer = graph.node(use.consumer);
-    const std::string& op = consumer.op();
-    PartialShape wanted;
-    const auto other = [&](int i) {
-      return i < static_cast<int>(consumer.inputs().size())
-                 ? shapes.Of(consumer.inputs()[i])
-                 : PartialShape();
-    };
-    if (use.input == 0 &&
-        (op == "DecodeWav" || op == "DecodeJpeg" || op == "DecodePng" ||
-         op == "DecodeGif" || op == "DecodeBmp" || op == "DecodeImage" ||
-         op == "ReadFile" || op == "LoopCond")) {
-      wanted = PartialShape::Scalar();
-    } else if (use.input == 1 && (op == "Switch" || op == "RefSwitch")) {
-      wanted = PartialShape::Scalar();
-    } else if (use.input == 0 &&
-               (op == "Conv2D" || op == "DepthwiseConv2dNative")) {
-      wanted = PartialShape::OfRank(4);
-      const auto format = GetStringOr(consumer.def(), "data_format", "NHWC");
-      const PartialShape filter = other(1);
-      if (filter.has_rank() && filter.rank() == 4 && format.ok()) {
-        wanted.set_dim(*format == "NCHW" ? 1 : 3, filter.dim(2));
-      }
-    } else if (use.input == 0 &&
-               (op == "MaxPool" || op == "AvgPool" || op == "LRN" ||
-                op == "ResizeBilinear" || op == "ResizeNearestNeighbor" ||
-                op == "FusedBatchNorm")) {
-      wanted = PartialShape::OfRank(4);
-    } else if (use.input == 0 && op == "MatMul") {
-      wanted = PartialShape::OfRank(2);
-      const auto transposed = GetBoolOr(consumer.def(), "transpose_b", false);
-      const PartialShape matrix = other(1);
-      if (matrix.has_rank() && matrix.rank() == 2 && transposed.ok()) {
-        wanted.set_dim(1, matrix.dim(*transposed ? 1 : 0));
-      }
-    } else if (depth < 8 && use.input == 0 &&
-               (op == "Identity" || op == "StopGradient" || op == "Cast" ||
-                op == "CheckNumerics" || op == "QuantizeV2" ||
-                op == "FakeQuantWithMinMaxVars" ||
-                op == "FakeQuantWithMinMaxArgs" || op == "Relu")) {
-      wanted = ShapeFromConsumers(graph, shapes, {use.consumer, 0}, depth + 1);
-    }
+    const PartialShape wanted = ShapeFromConsumer(graph, shapes, use, depth);
     const absl::StatusOr<PartialShape> merged = MergeShapes(hint, wanted);
     if (merged.ok()) hint = *merged;
   }
@@ -368,8 +386,7 @@ class IoInference {
     const std::vector<bool> before = ReachableFrom(graph_, {id});
     for (NodeId other : graph_.Ids()) {
       if (!before[other]) continue;
-      const std::string& op = graph_.node(other).op();
-      if (op == "Switch" || op == "RefSwitch") return true;
+      if (IsSwitch(graph_.node(other).op())) return true;
     }
     return false;
   }

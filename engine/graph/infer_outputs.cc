@@ -5,7 +5,6 @@
 #include <string>
 #include <utility>
 
-#include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +13,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
 
 namespace optfarm::graph {
@@ -22,11 +22,11 @@ using tensorflow::DataType;
 using tensorflow::OpDef;
 
 bool IsPlaceholder(const Node& node) {
-  return node.op() == "Placeholder" || node.op() == "PlaceholderV2";
+  return HasRole(node.op(), OpRole::kPlaceholder);
 }
 
 bool IsOptionalPlaceholder(const Node& node) {
-  return node.op() == "PlaceholderWithDefault";
+  return HasRole(node.op(), OpRole::kOptionalPlaceholder);
 }
 
 DataType TypeOf(const Graph& graph, Endpoint tensor) {
@@ -54,45 +54,20 @@ std::string Describe(const Graph& graph, const ShapeMap& shapes,
                       shapes.Of(tensor).ToString(), ")");
 }
 
+// Whether an op that we do not know is bookkeeping by its name.
+bool SoundsLikeBookkeeping(absl::string_view op) {
+  return absl::StartsWith(op, "Assign") || absl::StartsWith(op, "Apply") ||
+         absl::StartsWith(op, "ResourceApply") ||
+         absl::StartsWith(op, "Scatter") || absl::StartsWith(op, "Queue") ||
+         absl::StartsWith(op, "Save") || absl::EndsWith(op, "Summary") ||
+         absl::EndsWith(op, "SummaryV2");
+}
+
 // Ops that end a graph but are nobody's answer.
 bool IsBookkeeping(const Node& node) {
-  static const auto* const ops =
-      new absl::flat_hash_set<std::string>{"Const",
-                                           "ImmutableConst",
-                                           "Placeholder",
-                                           "PlaceholderV2",
-                                           "PlaceholderWithDefault",
-                                           "NoOp",
-                                           "ControlTrigger",
-                                           "Abort",
-                                           "Assert",
-                                           "Variable",
-                                           "VariableV2",
-                                           "VarHandleOp",
-                                           "TemporaryVariable",
-                                           "VarIsInitializedOp",
-                                           "IsVariableInitialized",
-                                           "HashTable",
-                                           "HashTableV2",
-                                           "MutableHashTable",
-                                           "MutableHashTableV2",
-                                           "RestoreV2",
-                                           "Restore",
-                                           "RestoreSlice",
-                                           "MergeV2Checkpoints",
-                                           "ShardedFilename",
-                                           "Timestamp"};
-  const std::string& op = node.op();
-  if (ops->contains(op) || absl::StartsWith(op, "Assign") ||
-      absl::StartsWith(op, "Apply") || absl::StartsWith(op, "ResourceApply") ||
-      absl::StartsWith(op, "Scatter") || absl::StartsWith(op, "Queue") ||
-      absl::StartsWith(op, "Save") || absl::EndsWith(op, "Summary") ||
-      absl::EndsWith(op, "SummaryV2")) {
-    // ScatterNd makes a tensor; the others of that name change a variable.
-    return op != "ScatterNd" && op != "ScatterNdNonAliasingAdd";
-  }
-  const OpDef* op_def = FindOpDef(op);
-  return op_def != nullptr && op_def->output_arg().empty();
+  const OpRow* row = FindOpRow(node.op());
+  if (row == nullptr) return SoundsLikeBookkeeping(node.op());
+  return row->is_bookkeeping || FindOpDef(node.op())->output_arg().empty();
 }
 
 // Whether the name lies in one of the scopes that training leaves behind.

@@ -1,23 +1,13 @@
-// The table of op signatures, read entry by entry from the text of
-// op_defs_*.cc, and the arithmetic of arguments: which types and how many
-// tensors a node has.
+// The arithmetic of arguments: which types and how many tensors a node has. The
+// table of signatures is in ops/op_table.cc.
 
 #include "engine/graph/op_defs.h"
 
-#include <algorithm>
-#include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "absl/base/call_once.h"
-#include "absl/container/flat_hash_map.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
-#include "base/check.h"
 #include "base/status_macros.h"
-#include "engine/graph/op_signatures.h"
 
 namespace optfarm::graph {
 namespace {
@@ -26,84 +16,6 @@ using tensorflow::AttrValue;
 using tensorflow::DataType;
 using tensorflow::NodeDef;
 using tensorflow::OpDef;
-
-// An entry of the text: one op, or several that differ in name only. It is read
-// when somebody asks; nearly all of the thousand never are.
-class OpEntry {
- public:
-  explicit OpEntry(absl::string_view text) : text_(text) {}
-
-  std::vector<absl::string_view> Names() const {
-    std::vector<absl::string_view> names =
-        absl::StrSplit(text_.substr(0, text_.find('(')), ',');
-    for (absl::string_view& name : names) {
-      name = absl::StripAsciiWhitespace(name);
-    }
-    return names;
-  }
-  // REQUIRES: `name` is one of Names().
-  const OpDef& Get(absl::string_view name) {
-    absl::call_once(once_, [this] {
-      absl::StatusOr<std::vector<OpDef>> ops = ParseOpSignatures(text_);
-      // The text is ours; op_signatures_test reads it all.
-      OPTFARM_CHECK(ops.ok());
-      ops_ = *std::move(ops);
-    });
-    const auto it =
-        std::find_if(ops_.begin(), ops_.end(),
-                     [name](const OpDef& op) { return name == op.name(); });
-    OPTFARM_CHECK(it != ops_.end());
-    return *it;
-  }
-
- private:
-  const absl::string_view text_;
-  absl::once_flag once_;
-  std::vector<OpDef> ops_;
-};
-
-using OpTable =
-    absl::flat_hash_map<absl::string_view, std::shared_ptr<OpEntry>>;
-
-// Where the entry after the one at `begin` starts: at the next line that
-// neither continues it nor is a comment.
-size_t EndOfEntry(absl::string_view text, size_t begin) {
-  for (size_t at = text.find('\n', begin); at != absl::string_view::npos;
-       at = text.find('\n', at + 1)) {
-    const char next = at + 1 < text.size() ? text[at + 1] : ' ';
-    if (absl::ascii_isalpha(next) || next == '_') return at + 1;
-  }
-  return text.size();
-}
-
-void AddSignatures(absl::string_view text, OpTable* table) {
-  // The text begins with an empty line.
-  for (size_t begin = EndOfEntry(text, 0); begin < text.size();) {
-    const size_t end = EndOfEntry(text, begin);
-    const auto entry =
-        std::make_shared<OpEntry>(text.substr(begin, end - begin));
-    for (absl::string_view name : entry->Names()) {
-      const bool is_new = table->emplace(name, entry).second;
-      OPTFARM_CHECK(is_new);
-    }
-    begin = end;
-  }
-}
-
-const OpTable& Table() {
-  static const OpTable* const table = [] {
-    auto* built = new OpTable;
-    for (absl::string_view text :
-         {ArrayOpSignatures(), ControlFlowOpSignatures(), ImageOpSignatures(),
-          LinearAlgebraOpSignatures(), MathOpSignatures(), NnOpSignatures(),
-          QuantizedOpSignatures(), RandomOpSignatures(), StateOpSignatures(),
-          StringOpSignatures()}) {
-      AddSignatures(text, built);
-    }
-    return built;
-  }();
-  return *table;
-}
 
 absl::Status NodeError(const NodeDef& node, absl::string_view what) {
   return absl::InvalidArgumentError(
@@ -215,19 +127,6 @@ absl::StatusOr<int> ArgsCount(const OpDef& op_def, const NodeDef& node,
 
 }  // namespace
 
-const OpDef* FindOpDef(absl::string_view op) {
-  const auto it = Table().find(op);
-  return it == Table().end() ? nullptr : &it->second->Get(it->first);
-}
-
-std::vector<absl::string_view> AllOpNames() {
-  std::vector<absl::string_view> names;
-  names.reserve(Table().size());
-  for (const auto& [name, entry] : Table()) names.push_back(name);
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 const OpDef::AttrDef* FindAttrDef(const OpDef& op_def, absl::string_view name) {
   for (const OpDef::AttrDef& attr : op_def.attr()) {
     if (attr.name() == name) return &attr;
@@ -290,11 +189,6 @@ absl::Status ApplyDefaultAttributes(const OpDef& op_def, NodeDef* node,
     node->mutable_attr()->insert({attr.name(), attr.default_value()});
   }
   return absl::OkStatus();
-}
-
-bool IsStateful(absl::string_view op) {
-  const OpDef* op_def = FindOpDef(op);
-  return op_def == nullptr || op_def->is_stateful();
 }
 
 bool IsRefType(DataType type) { return type > 100; }

@@ -1,5 +1,5 @@
-// What each op takes, gives and can be configured with: our table of
-// TensorFlow's op signatures, and the questions that are answered from it
+// What each op takes, gives and can be configured with: the signatures in our
+// table of ops (ops/op_row.h), and the questions that are answered from them
 // (types of a node's inputs and outputs, default attributes).
 //
 // THREADS: everything here may be called from any thread; a signature is read

@@ -7,49 +7,15 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "base/check.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
 #include "engine/graph/op_defs.h"
-#include "engine/graph/shape_context.h"
+#include "engine/graph/ops/op_table.h"
+#include "engine/graph/shapes/shape_context.h"
 
 namespace optfarm::graph {
 namespace {
-
-using RuleTable = absl::flat_hash_map<absl::string_view, ShapeFunction>;
-
-const RuleTable& ShapeRules() {
-  static const RuleTable* const table = [] {
-    auto* rules = new RuleTable;
-    for (absl::Span<const ShapeRule> family :
-         {ArrayShapeRules(), ControlFlowShapeRules(), ImageShapeRules(),
-          IndexShapeRules(), JoiningShapeRules(), LinearAlgebraShapeRules(),
-          MathShapeRules(), MovingShapeRules(), NnShapeRules(),
-          QuantizedShapeRules(), StateShapeRules(), WindowShapeRules()}) {
-      for (const ShapeRule& rule : family) {
-        const bool is_new = rules->emplace(rule.op, rule.function).second;
-        OPTFARM_CHECK(is_new);
-      }
-    }
-    return rules;
-  }();
-  return *table;
-}
-
-const RuleTable& ValueRuleTable() {
-  static const RuleTable* const table = [] {
-    auto* rules = new RuleTable;
-    for (absl::Span<const ShapeRule> family :
-         {MovedValueRules(), ArithmeticValueRules()}) {
-      for (const ShapeRule& rule : family) {
-        rules->emplace(rule.op, rule.function);
-      }
-    }
-    return rules;
-  }();
-  return *table;
-}
 
 // Drops elements that the tensor's type cannot hold: the graph would wrap
 // around there, and a shape made of it means nothing.
@@ -81,8 +47,8 @@ absl::StatusOr<std::vector<ShapeContext::Tensor>> InferNode(
   // Only the number is needed; a node without its type attribute still has
   // shapes.
   OPTFARM_ASSIGN_OR_RETURN(const int outputs, OutputCount(*op_def, node.def()));
-  const auto rule = ShapeRules().find(node.op());
-  if (rule == ShapeRules().end()) {
+  const OpRow& row = RowOf(node.op());
+  if (row.shape == nullptr) {
     return std::vector<ShapeContext::Tensor>(outputs);
   }
   std::vector<const ShapeContext::Tensor*> inputs;
@@ -95,10 +61,9 @@ absl::StatusOr<std::vector<ShapeContext::Tensor>> InferNode(
   }
   ShapeContext context(*op_def, node.def(), std::move(inputs), outputs,
                        graph.versions().producer());
-  OPTFARM_RETURN_IF_ERROR(rule->second(context));
-  const auto value_rule = ValueRuleTable().find(node.op());
-  if (value_rule != ValueRuleTable().end()) {
-    OPTFARM_RETURN_IF_ERROR(value_rule->second(context));
+  OPTFARM_RETURN_IF_ERROR(row.shape(context));
+  if (row.values != nullptr) {
+    OPTFARM_RETURN_IF_ERROR(row.values(context));
     const auto types = OutputTypes(*op_def, node.def());
     for (int i = 0; i < outputs; ++i) {
       std::optional<PartialValue>& value = context.outputs()[i].value;

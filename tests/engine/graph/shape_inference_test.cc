@@ -11,7 +11,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/graph/op_defs.h"
-#include "engine/graph/shape_context.h"
 #include "tests/engine/graph/model_files.h"
 #include "tests/engine/graph/text_graph.h"
 #include "tests/support/status_matchers.h"
@@ -47,18 +46,6 @@ std::string Infer(absl::string_view text, absl::string_view name = "y",
     return problem.text;
   }
   return ShapeOf(graph, *shapes, name, port);
-}
-
-TEST(ShapeInference, EveryRuleIsForAKnownOp) {
-  for (const auto& family :
-       {ArrayShapeRules(), ControlFlowShapeRules(), ImageShapeRules(),
-        LinearAlgebraShapeRules(), MathShapeRules(), NnShapeRules(),
-        QuantizedShapeRules(), StateShapeRules(), MovedValueRules(),
-        ArithmeticValueRules(), WindowShapeRules()}) {
-    for (const ShapeRule& rule : family) {
-      EXPECT_NE(FindOpDef(rule.op), nullptr) << rule.op;
-    }
-  }
 }
 
 TEST(ShapeInference, Convolutions) {

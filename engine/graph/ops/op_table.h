@@ -1,0 +1,67 @@
+// Finds the row of an op by its name. Signatures, which are parsed from the
+// row's text when somebody asks, come from FindOpDef() of op_defs.h.
+//
+// THREADS: any. The table of names is made at its first use and never changes.
+
+#ifndef OPTFARM_ENGINE_GRAPH_OPS_OP_TABLE_H_
+#define OPTFARM_ENGINE_GRAPH_OPS_OP_TABLE_H_
+
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "engine/graph/ops/op_row.h"
+
+namespace optfarm::graph {
+
+// The op's row, or nullptr when we do not know the op. OWNERSHIP: constant
+// data.
+const OpRow* FindOpRow(absl::string_view op);
+
+// The same; for an op that we do not know, a row of defaults without a name.
+const OpRow& RowOf(absl::string_view op);
+
+// The names that a row is for. They live until the program ends.
+std::vector<absl::string_view> NamesOf(const OpRow& row);
+
+// Whether TensorFlow 1.4 lacks an op of our table. Ops that we do not know are
+// not late.
+inline bool IsLateOp(absl::string_view op) {
+  return RowOf(op).origin != Origin::kTensorFlow14;
+}
+
+// --- Roles -------------------------------------------------------------------
+
+// Questions that many passes ask of a node's op.
+
+inline bool HasRole(absl::string_view op, OpRole role) {
+  return RowOf(op).role == role;
+}
+inline bool IsSwitch(absl::string_view op) {
+  return HasRole(op, OpRole::kSwitch);
+}
+inline bool IsMerge(absl::string_view op) {
+  return HasRole(op, OpRole::kMerge);
+}
+inline bool IsEnter(absl::string_view op) {
+  return HasRole(op, OpRole::kEnter);
+}
+inline bool IsExit(absl::string_view op) { return HasRole(op, OpRole::kExit); }
+inline bool IsNextIteration(absl::string_view op) {
+  return HasRole(op, OpRole::kNextIteration);
+}
+
+// Whether the op is a float convolution or matrix product: Conv2D,
+// DepthwiseConv2dNative or MatMul.
+inline bool IsFloatProduct(absl::string_view op) {
+  const LayerForm& layer = RowOf(op).layer;
+  return layer.product != LayerProduct::kNone && !layer.is_quantized;
+}
+// Whether the op is a whole layer on quantized values: a product with its bias.
+inline bool IsQuantizedLayer(absl::string_view op) {
+  const LayerForm& layer = RowOf(op).layer;
+  return layer.is_quantized && layer.has_bias;
+}
+
+}  // namespace optfarm::graph
+
+#endif  // OPTFARM_ENGINE_GRAPH_OPS_OP_TABLE_H_

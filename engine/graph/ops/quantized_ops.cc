@@ -1,0 +1,508 @@
+// Rows of ops on quantized tensors, where each tensor travels with its real
+// minimum and maximum, and of the fake quantization that training uses.
+// op_row.h says what they hold.
+
+#include "engine/graph/ops/op_families.h"
+#include "engine/graph/shapes/multiply_adds.h"
+#include "engine/graph/shapes/shape_functions.h"
+
+namespace optfarm::graph {
+namespace {
+
+constexpr char kQuantizedConv2DPerChannelSignature[] =
+    R"((
+       input: Tinput, filter: Tfilter, min_input: float, max_input: float,
+       min_filter: float, max_filter: float)
+       -> (output: out_type, min_output: float, max_output: float)
+       | Tinput: {quantized}; Tfilter: {quantized}; out_type: {quantized} = qint32;
+       strides: list(int); padding: string {SAME, VALID};
+       dilations: list(int) = [1, 1, 1, 1])";
+
+constexpr char kQuantizedConv2DWithBiasSignature[] =
+    R"((
+       input: Tinput, filter: Tfilter, bias: float, min_input: float,
+       max_input: float, min_filter: float, max_filter: float)
+       -> (output: out_type, min_output: float, max_output: float)
+       | Tinput: {quantized}; Tfilter: {quantized}; out_type: {quantized} = qint32;
+       strides: list(int); padding: string {SAME, VALID};
+       dilations: list(int) = [1, 1, 1, 1]; late padding_list: list(int) = [])";
+
+constexpr char kQuantizedConv2DWithBiasAndReluAndRequantizeSignature[] =
+    R"((
+       input: Tinput, filter: Tfilter, bias: Tbias, min_input: float,
+       max_input: float, min_filter: float, max_filter: float,
+       min_freezed_output: float, max_freezed_output: float)
+       -> (output: out_type, min_output: float, max_output: float)
+       | Tinput: {quantized}; Tfilter: {quantized}; Tbias: {float, qint32};
+       out_type: {quantized} = quint8; strides: list(int);
+       padding: string {SAME, VALID}; dilations: list(int) = [1, 1, 1, 1];
+       late padding_list: list(int) = [])";
+
+constexpr char kQuantizedMatMulWithBiasAndRequantizeSignature[] =
+    R"((
+       a: T1, b: T2, bias: Tbias, min_a: float, max_a: float, min_b: float,
+       max_b: float, min_freezed_output: float, max_freezed_output: float)
+       -> (out: Toutput, min_out: float, max_out: float)
+       | T1: {quantized}; T2: {quantized}; Tbias: {float, qint32};
+       Toutput: {quantized} = quint8; transpose_a: bool = false;
+       transpose_b: bool = false;
+       input_quant_mode: string {MIN_FIRST, SCALED} = MIN_FIRST)";
+
+constexpr char kQuantizedReluSignature[] =
+    R"((
+       features: Tinput, min_features: float, max_features: float)
+       -> (activations: out_type, min_activations: float, max_activations: float)
+       | Tinput: {quantized}; out_type: {quantized} = quint8)";
+
+constexpr OpRow kRows[] = {
+    // Between real and quantized.
+    {.names = "QuantizeV2",
+     .signature = R"((input: float, min_range: float, max_range: float)
+       -> (output: T, output_min: float, output_max: float)
+       | T: {quantized}; mode: string {MIN_COMBINED, MIN_FIRST, SCALED}
+       = MIN_COMBINED;
+       late round_mode: string {HALF_AWAY_FROM_ZERO, HALF_TO_EVEN}
+       = HALF_AWAY_FROM_ZERO;
+       late narrow_range: bool = false; late axis: int = -1;
+       late ensure_minimum_range: float = 0.01)",
+     .shape = QuantizeShape,
+     .demand = InputDemand::kAsOutput,
+     .output_range_input = 1},
+    {.names = "Dequantize",
+     .signature =
+         R"((input: T, min_range: float, max_range: float) -> (output: dtype)
+       | T: {quantized}; mode: string {MIN_COMBINED, MIN_FIRST, SCALED}
+       = MIN_COMBINED;
+       late narrow_range: bool = false; late axis: int = -1;
+       late dtype: {bfloat16, float} = float)",
+     .shape = UnchangedShape,
+     .range_input = 1},
+    {.names = "QuantizeAndDequantize",
+     .signature = R"((input: T) -> (output: T)
+       | signed_input: bool = true; num_bits: int = 8; range_given: bool = false;
+       input_min: float = 0; input_max: float = 0; T: {floating})",
+     .shape = UnchangedShape},
+    {.names = "QuantizeAndDequantizeV2",
+     .signature = R"((input: T, input_min: T, input_max: T) -> (output: T)
+       | signed_input: bool = true; num_bits: int = 8; range_given: bool = false;
+       T: {floating};
+       late round_mode: string {HALF_TO_EVEN, HALF_UP} = HALF_TO_EVEN;
+       late narrow_range: bool = false; late axis: int = -1)",
+     .shape = UnchangedShape},
+    {.names = "QuantizeAndDequantizeV3",
+     .signature = R"((
+       input: T, input_min: T, input_max: T, num_bits: int32) -> (output: T)
+       | signed_input: bool = true; range_given: bool = true; T: {floating};
+       late narrow_range: bool = false; late axis: int = -1)",
+     .shape = UnchangedShape},
+    {.names = "FakeQuantWithMinMaxArgs",
+     .signature = R"((inputs: float) -> (outputs: float)
+       | min: float = -6; max: float = 6; num_bits: int = 8;
+       narrow_range: bool = false)",
+     .shape = UnchangedShape,
+     .demand = InputDemand::kAsOutput,
+     .role = OpRole::kFakeQuant},
+    {.names = "FakeQuantWithMinMaxArgsGradient",
+     .signature = R"((gradients: float, inputs: float)
+       -> (backprops: float)
+       | min: float = -6; max: float = 6; num_bits: int = 8;
+       narrow_range: bool = false)",
+     .shape = UnchangedShape},
+    {.names = "FakeQuantWithMinMaxVars",
+     .signature = R"((inputs: float, min: float, max: float)
+       -> (outputs: float) | num_bits: int = 8; narrow_range: bool = false)",
+     .shape = UnchangedShape,
+     .demand = InputDemand::kAsOutput,
+     .role = OpRole::kFakeQuant},
+    {.names = "FakeQuantWithMinMaxVarsGradient",
+     .signature = R"((
+       gradients: float, inputs: float, min: float, max: float)
+       -> (backprops_wrt_input: float, backprop_wrt_min: float,
+       backprop_wrt_max: float)
+       | num_bits: int = 8; narrow_range: bool = false)",
+     .shape = FakeQuantGradientShape},
+    {.names = "FakeQuantWithMinMaxVarsPerChannel",
+     .signature = R"((inputs: float, min: float, max: float)
+       -> (outputs: float) | num_bits: int = 8; narrow_range: bool = false)",
+     .shape = UnchangedShape,
+     .role = OpRole::kFakeQuant},
+    {.names = "FakeQuantWithMinMaxVarsPerChannelGradient",
+     .signature = R"((
+       gradients: float, inputs: float, min: float, max: float)
+       -> (backprops_wrt_input: float, backprop_wrt_min: float,
+       backprop_wrt_max: float)
+       | num_bits: int = 8; narrow_range: bool = false)",
+     .shape = FakeQuantGradientShape},
+
+    // From one quantized range to another.
+    {.names = "Requantize",
+     .signature = R"((
+       input: Tinput, input_min: float, input_max: float,
+       requested_output_min: float, requested_output_max: float)
+       -> (output: out_type, output_min: float, output_max: float)
+       | Tinput: {quantized}; out_type: {quantized})",
+     .shape = UnchangedThenScalars,
+     .role = OpRole::kRequantize,
+     .range_input = 1,
+     .output_range_input = 3},
+    {.names = "RequantizationRange",
+     .signature = R"((input: Tinput, input_min: float, input_max: float)
+       -> (output_min: float, output_max: float) | Tinput: {quantized})",
+     .shape = ScalarOutputs,
+     .role = OpRole::kRequantizationRange,
+     .range_input = 1},
+    {.names = "RequantizePerChannel",
+     .signature = R"((
+       input: T, input_min: float, input_max: float, requested_output_min: float,
+       requested_output_max: float)
+       -> (output: out_type, output_min: float, output_max: float)
+       | T: {quantized} = qint32; out_type: {quantized} = quint8)",
+     .shape = UnchangedThenScalars,
+     .role = OpRole::kRequantize,
+     .range_input = 1,
+     .output_range_input = 3,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "RequantizationRangePerChannel",
+     .signature = R"((
+       input: T, input_min: float, input_max: float)
+       -> (output_min: float, output_max: float)
+       | T: {quantized} = qint32; clip_value_max: float)",
+     .shape = ScalarOutputs,
+     .role = OpRole::kRequantizationRange,
+     .range_input = 1,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizeDownAndShrinkRange",
+     .signature = R"((
+       input: Tinput, input_min: float, input_max: float)
+       -> (output: out_type, output_min: float, output_max: float)
+       | Tinput: {quantized}; out_type: {quantized})",
+     .shape = UnchangedThenScalars,
+     .range_input = 1},
+
+    // Arithmetic.
+    {.names = "QuantizedAdd, QuantizedMul",
+     .signature = R"((
+       x: T1, y: T2, min_x: float, max_x: float, min_y: float, max_y: float)
+       -> (z: Toutput, min_z: float, max_z: float) commutative
+       | T1: {quantized}; T2: {quantized}; Toutput: {quantized} = qint32)",
+     .shape = BroadcastTwo,
+     .range_input = 2},
+    {.names = "QuantizedMatMul",
+     .signature = R"((
+       a: T1, b: T2, min_a: float, max_a: float, min_b: float, max_b: float)
+       -> (out: Toutput, min_out: float, max_out: float)
+       | T1: {quantized}; T2: {quantized}; Toutput: {quantized} = qint32;
+       transpose_a: bool = false; transpose_b: bool = false;
+       Tactivation: {quantized} = quint8)",
+     .shape = MatMulShape,
+     .layer = {.product = LayerProduct::kMatrix,
+               .is_quantized = true,
+               .result = LayerResult::kAccumulators},
+     .multiply_adds = MatMulMultiplyAdds,
+     .range_input = 2},
+    {.names = "QuantizedBiasAdd",
+     .signature = R"((
+       input: T1, bias: T2, min_input: float, max_input: float, min_bias: float,
+       max_bias: float) -> (output: out_type, min_out: float, max_out: float)
+       | T1: {quantized}; T2: {quantized}; out_type: {quantized})",
+     .shape = BiasAddShape,
+     .range_input = 2},
+    {.names = "QuantizedConv2D",
+     .signature = R"((
+       input: Tinput, filter: Tfilter, min_input: float, max_input: float,
+       min_filter: float, max_filter: float)
+       -> (output: out_type, min_output: float, max_output: float)
+       | Tinput: {quantized}; Tfilter: {quantized}; out_type: {quantized} = qint32;
+       strides: list(int); padding: string {SAME, VALID};
+       late dilations: list(int) = [1, 1, 1, 1])",
+     .shape = Conv2dShape,
+     .layer = {.product = LayerProduct::kConvolution,
+               .is_quantized = true,
+               .result = LayerResult::kAccumulators},
+     .multiply_adds = ConvolutionMultiplyAdds,
+     .range_input = 2},
+    {.names = "QuantizedConv2DPerChannel",
+     .signature = kQuantizedConv2DPerChannelSignature,
+     .shape = WideConvolutionShape,
+     .layer = {.product = LayerProduct::kConvolution,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .result = LayerResult::kAccumulators},
+     .multiply_adds = ConvolutionMultiplyAdds,
+     .range_input = 2,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedDepthwiseConv2D",
+     .signature = kQuantizedConv2DPerChannelSignature,
+     .shape = WideDepthwiseShape,
+     .layer = {.product = LayerProduct::kDepthwise,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .result = LayerResult::kAccumulators},
+     .multiply_adds = DepthwiseMultiplyAdds,
+     .range_input = 2,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedConv2DWithBias",
+     .signature = kQuantizedConv2DWithBiasSignature,
+     .shape = WideConvolutionShape,
+     .layer = {.product = LayerProduct::kConvolution,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .has_bias = true,
+               .result = LayerResult::kAccumulators},
+     .multiply_adds = ConvolutionMultiplyAdds,
+     .range_input = 3,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedConv2DWithBiasAndRelu",
+     .signature = kQuantizedConv2DWithBiasSignature,
+     .shape = WideConvolutionShape,
+     .layer = {.product = LayerProduct::kConvolution,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .has_bias = true,
+               .has_relu = true,
+               .result = LayerResult::kAccumulators},
+     .multiply_adds = ConvolutionMultiplyAdds,
+     .range_input = 3,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedDepthwiseConv2DWithBias",
+     .signature = kQuantizedConv2DWithBiasSignature,
+     .shape = WideDepthwiseShape,
+     .layer = {.product = LayerProduct::kDepthwise,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .has_bias = true,
+               .result = LayerResult::kAccumulators},
+     .multiply_adds = DepthwiseMultiplyAdds,
+     .range_input = 3,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedDepthwiseConv2DWithBiasAndRelu",
+     .signature = kQuantizedConv2DWithBiasSignature,
+     .shape = WideDepthwiseShape,
+     .layer = {.product = LayerProduct::kDepthwise,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .has_bias = true,
+               .has_relu = true,
+               .result = LayerResult::kAccumulators},
+     .multiply_adds = DepthwiseMultiplyAdds,
+     .range_input = 3,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedConv2DWithBiasAndRequantize",
+     .signature = R"((
+       input: Tinput, filter: Tfilter, bias: Tbias, min_input: float,
+       max_input: float, min_filter: float, max_filter: float,
+       min_freezed_output: float, max_freezed_output: float)
+       -> (output: out_type, min_output: float, max_output: float)
+       | Tinput: {quantized}; Tfilter: {quantized}; Tbias: {float, qint32};
+       out_type: {quantized} = qint8; strides: list(int);
+       padding: string {SAME, VALID}; dilations: list(int) = [1, 1, 1, 1];
+       late padding_list: list(int) = [])",
+     .shape = Conv2dShape,
+     .layer = {.product = LayerProduct::kConvolution,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .has_bias = true,
+               .result = LayerResult::kQuantizedValues},
+     .multiply_adds = ConvolutionMultiplyAdds,
+     .range_input = 3,
+     .output_range_input = 7,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedConv2DWithBiasAndReluAndRequantize",
+     .signature = kQuantizedConv2DWithBiasAndReluAndRequantizeSignature,
+     .shape = Conv2dShape,
+     .layer = {.product = LayerProduct::kConvolution,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .has_bias = true,
+               .has_relu = true,
+               .result = LayerResult::kQuantizedValues},
+     .multiply_adds = ConvolutionMultiplyAdds,
+     .range_input = 3,
+     .output_range_input = 7,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+     .signature = kQuantizedConv2DWithBiasAndReluAndRequantizeSignature,
+     .shape = DepthwiseConv2dShape,
+     .layer = {.product = LayerProduct::kDepthwise,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .has_bias = true,
+               .has_relu = true,
+               .result = LayerResult::kQuantizedValues},
+     .multiply_adds = DepthwiseMultiplyAdds,
+     .range_input = 3,
+     .output_range_input = 7,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedMatMulWithBias",
+     .signature = R"((
+       a: T1, b: T2, bias: Tbias, min_a: float, max_a: float, min_b: float,
+       max_b: float) -> (out: Toutput, min_out: float, max_out: float)
+       | T1: {quantized}; T2: {quantized}; Tbias: {float, qint32};
+       Toutput: {quantized} = qint32; transpose_a: bool = false;
+       transpose_b: bool = false;
+       input_quant_mode: string {MIN_FIRST, SCALED} = MIN_FIRST)",
+     .shape = WideMatMulShape,
+     .layer = {.product = LayerProduct::kMatrix,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .has_bias = true,
+               .result = LayerResult::kAccumulators},
+     .multiply_adds = MatMulMultiplyAdds,
+     .range_input = 3,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedMatMulWithBiasAndRelu",
+     .signature = R"((
+       a: T1, b: T2, bias: float, min_a: float, max_a: float, min_b: float,
+       max_b: float) -> (out: Toutput, min_out: float, max_out: float)
+       | T1: {quantized}; T2: {quantized}; Toutput: {quantized} = qint32;
+       transpose_a: bool = false; transpose_b: bool = false;
+       input_quant_mode: string {MIN_FIRST, SCALED} = MIN_FIRST)",
+     .shape = WideMatMulShape,
+     .layer = {.product = LayerProduct::kMatrix,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .has_bias = true,
+               .has_relu = true,
+               .result = LayerResult::kAccumulators},
+     .multiply_adds = MatMulMultiplyAdds,
+     .range_input = 3,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedMatMulWithBiasAndRequantize",
+     .signature = kQuantizedMatMulWithBiasAndRequantizeSignature,
+     .shape = MatMulShape,
+     .layer = {.product = LayerProduct::kMatrix,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .has_bias = true,
+               .result = LayerResult::kQuantizedValues},
+     .multiply_adds = MatMulMultiplyAdds,
+     .range_input = 3,
+     .output_range_input = 7,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedMatMulWithBiasAndReluAndRequantize",
+     .signature = kQuantizedMatMulWithBiasAndRequantizeSignature,
+     .shape = MatMulShape,
+     .layer = {.product = LayerProduct::kMatrix,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .has_bias = true,
+               .has_relu = true,
+               .result = LayerResult::kQuantizedValues},
+     .multiply_adds = MatMulMultiplyAdds,
+     .range_input = 3,
+     .output_range_input = 7,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedMatMulWithBiasAndDequantize",
+     .signature = R"((
+       a: T1, b: T2, bias: Tbias, min_a: float, max_a: float, min_b: float,
+       max_b: float, min_freezed_output: float, max_freezed_output: float)
+       -> (out: Toutput)
+       | T1: {quantized}; T2: {quantized}; Tbias: {float, qint32};
+       Toutput: {float}; transpose_a: bool = false; transpose_b: bool = false;
+       input_quant_mode: string {MIN_FIRST, SCALED} = MIN_FIRST)",
+     .shape = MatMulShape,
+     .layer = {.product = LayerProduct::kMatrix,
+               .is_quantized = true,
+               .has_channel_ranges = true,
+               .has_bias = true},
+     .multiply_adds = MatMulMultiplyAdds,
+     .range_input = 3,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedBatchNormWithGlobalNormalization",
+     .signature = R"((
+       t: Tinput, t_min: float, t_max: float, m: Tinput, m_min: float,
+       m_max: float, v: Tinput, v_min: float, v_max: float, beta: Tinput,
+       beta_min: float, beta_max: float, gamma: Tinput, gamma_min: float,
+       gamma_max: float)
+       -> (result: out_type, result_min: float, result_max: float)
+       | Tinput: {quantized}; out_type: {quantized}; variance_epsilon: float;
+       scale_after_normalization: bool)",
+     .shape = QuantizedBatchNormShape,
+     .range_input = 1},
+    {.names = "QuantizedInstanceNorm",
+     .signature = R"((x: T, x_min: float, x_max: float)
+       -> (y: T, y_min: float, y_max: float)
+       | T: {quantized}; output_range_given: bool = false; given_y_min: float = 0;
+       given_y_max: float = 0; variance_epsilon: float = 1e-05;
+       min_separation: float = 0.001)",
+     .shape = UnchangedThenScalars,
+     .range_input = 1},
+
+    // Activations and pooling.
+    {.names = "QuantizedRelu",
+     .signature = kQuantizedReluSignature,
+     .shape = UnchangedThenScalars,
+     .flow = ValueFlow::kRangePreserving,
+     .activation = Activation::kRelu,
+     .range_input = 1,
+     .keeps_range = true},
+    {.names = "QuantizedRelu6",
+     .signature = kQuantizedReluSignature,
+     .shape = UnchangedThenScalars,
+     .flow = ValueFlow::kRangePreserving,
+     .activation = Activation::kRelu6,
+     .range_input = 1,
+     .keeps_range = true},
+    {.names = "QuantizedReluX",
+     .signature = R"((
+       features: Tinput, max_value: float, min_features: float,
+       max_features: float)
+       -> (activations: out_type, min_activations: float, max_activations: float)
+       | Tinput: {quantized}; out_type: {quantized} = quint8)",
+     .shape = UnchangedThenScalars,
+     .range_input = 2},
+    {.names = "QuantizedAvgPool, QuantizedMaxPool",
+     .signature = R"((
+       input: T, min_input: float, max_input: float)
+       -> (output: T, min_output: float, max_output: float)
+       | T: {quantized}; ksize: list(int); strides: list(int);
+       padding: string {SAME, VALID})",
+     .shape = Pool2dShape,
+     .flow = ValueFlow::kRangePreserving,
+     .range_input = 1,
+     .keeps_range = true},
+
+    // Shape.
+    {.names = "QuantizedReshape",
+     .signature = R"((
+       tensor: T, shape: Tshape, input_min: float, input_max: float)
+       -> (output: T, output_min: float, output_max: float)
+       | T: type; Tshape: {index} = int32)",
+     .shape = ReshapeShape,
+     .flow = ValueFlow::kReshaping,
+     .range_input = 2,
+     .keeps_range = true},
+    {.names = "QuantizedConcat",
+     .signature = R"((
+       concat_dim: int32, values: N*T, input_mins: N*float, input_maxes: N*float)
+       -> (output: T, output_min: float, output_max: float)
+       | N: int >= 2; T: type)",
+     .shape = QuantizedConcatShape,
+     .role = OpRole::kQuantizedConcat,
+     .flow = ValueFlow::kDataMovement},
+    {.names = "QuantizedConcatV2",
+     .signature = R"((
+       values: N*T, axis: Tidx, input_mins: N*float, input_maxes: N*float)
+       -> (output: T, output_min: float, output_max: float)
+       | N: int >= 2; T: type; Tidx: {index} = int32)",
+     .shape = QuantizedConcatShape,
+     .role = OpRole::kQuantizedConcat,
+     .flow = ValueFlow::kDataMovement,
+     .origin = Origin::kLaterTensorFlow},
+    {.names = "QuantizedResizeBilinear",
+     .signature = R"((
+       images: T, size: int32, min: float, max: float)
+       -> (resized_images: T, out_min: float, out_max: float)
+       | T: {quint8, qint32, float}; align_corners: bool = false;
+       late half_pixel_centers: bool = false)",
+     .shape = ResizeShape,
+     .flow = ValueFlow::kRangePreserving,
+     .range_input = 2,
+     .keeps_range = true},
+};
+
+}  // namespace
+
+absl::Span<const OpRow> QuantizedOps() { return kRows; }
+
+}  // namespace optfarm::graph
