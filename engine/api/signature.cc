@@ -3,6 +3,7 @@
 #include "engine/api/handles.h"
 #include "engine/graph/infer_io.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
 
 namespace optfarm::api {
@@ -48,7 +49,7 @@ absl::StatusOr<Signature> FindSignature(const graph::Graph& graph) {
   const std::vector<bool> needed = graph::ReachableFrom(graph, roots);
   for (const graph::NodeId id : graph.Ids()) {
     const std::string& op = graph.node(id).op();
-    if (needed[id] && (op == "Placeholder" || op == "PlaceholderV2")) {
+    if (needed[id] && graph::IsPlaceholder(op)) {
       signature.inputs.push_back(Describe(graph, shapes, {id, 0}));
     }
   }

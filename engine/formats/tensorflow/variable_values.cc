@@ -16,6 +16,7 @@
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/graph/tensor_proto.h"
 
@@ -32,12 +33,12 @@ using tensorflow::TensorProto;
 constexpr size_t kMostNamed = 5;
 
 bool IsAssign(const Node& node) {
-  return node.op() == "Assign" || node.op() == "AssignVariableOp";
+  return graph::HasRole(node.op(), graph::OpRole::kAssign);
 }
 
 bool PassesThrough(const Node& node) {
   return node.op() == "Identity" || node.op() == "RefIdentity" ||
-         node.op() == "Enter" || node.op() == "RefEnter";
+         graph::IsEnter(node.op());
 }
 
 // The first node behind `end` that computes something.
@@ -63,7 +64,7 @@ struct Stored {
 std::optional<std::string> StringAt(const Graph& graph, Endpoint end,
                                     int index) {
   const Node& node = graph.node(Behind(graph, end).node);
-  if (node.op() != "Const") return std::nullopt;
+  if (!graph::IsConst(node.op())) return std::nullopt;
   const auto value = graph::GetTensor(node.def(), "value");
   if (!value.ok() || (*value)->string_val_size() == 0) return std::nullopt;
   const auto elements = graph::ElementCount((*value)->tensor_shape());
@@ -384,8 +385,7 @@ absl::StatusOr<VariableValues> ValueFinder::Find(
 }  // namespace
 
 bool IsVariable(const Node& node) {
-  return node.op() == "Variable" || node.op() == "VariableV2" ||
-         node.op() == "VarHandleOp";
+  return graph::HasRole(node.op(), graph::OpRole::kVariable);
 }
 
 NodeId VariableBehind(const Graph& graph, Endpoint end) {

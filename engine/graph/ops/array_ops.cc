@@ -187,6 +187,7 @@ constexpr OpRow kRows[] = {
      .values = ConcatValue,
      .role = OpRole::kConcat,
      .flow = ValueFlow::kDataMovement,
+     .has_axis_first = true,
      .quantized = &kQuantizedConcatForm},
     {.names = "ConcatV2",
      .signature = R"((values: N*T, axis: Tidx) -> (output: T)

@@ -173,6 +173,8 @@ struct OpRow {
   LayerForm layer = {};
   // nullptr: not counted, as TensorFlow's benchmark_model counts.
   MultiplyAddsFunction multiply_adds = nullptr;
+  // Of a join: input 0 is the axis; else the axis comes behind the tensors.
+  bool has_axis_first = false;
   // Does its work for others: nobody asks for its outputs as a model's answer.
   bool is_bookkeeping = false;
 

@@ -33,6 +33,9 @@ inline bool IsLateOp(absl::string_view op) {
 
 // Questions that many passes ask of a node's op.
 
+// The one op whose value is in the graph itself.
+inline bool IsConst(absl::string_view op) { return op == "Const"; }
+
 inline bool HasRole(absl::string_view op, OpRole role) {
   return RowOf(op).role == role;
 }
@@ -50,16 +53,43 @@ inline bool IsNextIteration(absl::string_view op) {
   return HasRole(op, OpRole::kNextIteration);
 }
 
-// Whether the op is a float convolution or matrix product: Conv2D,
-// DepthwiseConv2dNative or MatMul.
-inline bool IsFloatProduct(absl::string_view op) {
+inline bool IsPlaceholder(absl::string_view op) {
+  return HasRole(op, OpRole::kPlaceholder);
+}
+inline bool IsOptionalPlaceholder(absl::string_view op) {
+  return HasRole(op, OpRole::kOptionalPlaceholder);
+}
+
+// The product that a float op computes with its weights: Conv2D's,
+// DepthwiseConv2dNative's or MatMul's. kNone for all other ops.
+inline LayerProduct FloatProductOf(absl::string_view op) {
   const LayerForm& layer = RowOf(op).layer;
-  return layer.product != LayerProduct::kNone && !layer.is_quantized;
+  return layer.is_quantized ? LayerProduct::kNone : layer.product;
+}
+inline bool IsFloatProduct(absl::string_view op) {
+  return FloatProductOf(op) != LayerProduct::kNone;
+}
+inline bool IsFloatMatMul(absl::string_view op) {
+  return FloatProductOf(op) == LayerProduct::kMatrix;
 }
 // Whether the op is a whole layer on quantized values: a product with its bias.
 inline bool IsQuantizedLayer(absl::string_view op) {
   const LayerForm& layer = RowOf(op).layer;
   return layer.is_quantized && layer.has_bias;
+}
+// Whether the op adds its two inputs, BiasAdd's way included.
+inline bool IsSumOrBias(absl::string_view op) {
+  const OpRole role = RowOf(op).role;
+  return role == OpRole::kAdd || role == OpRole::kBiasAdd;
+}
+// The activation that a float op is, or an op on quantized values.
+inline Activation ActivationOf(absl::string_view op) {
+  const OpRow& row = RowOf(op);
+  return row.range_input < 0 ? row.activation : Activation::kNone;
+}
+inline Activation QuantizedActivationOf(absl::string_view op) {
+  const OpRow& row = RowOf(op);
+  return row.range_input < 0 ? Activation::kNone : row.activation;
 }
 
 }  // namespace optfarm::graph

@@ -479,7 +479,8 @@ constexpr OpRow kRows[] = {
        | N: int >= 2; T: type)",
      .shape = QuantizedConcatShape,
      .role = OpRole::kQuantizedConcat,
-     .flow = ValueFlow::kDataMovement},
+     .flow = ValueFlow::kDataMovement,
+     .has_axis_first = true},
     {.names = "QuantizedConcatV2",
      .signature = R"((
        values: N*T, axis: Tidx, input_mins: N*float, input_maxes: N*float)

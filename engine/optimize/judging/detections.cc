@@ -8,6 +8,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -31,8 +32,8 @@ int OutputNamed(absl::Span<const graph::TensorName> outputs,
 }
 
 bool IsProduct(const graph::Node& node) {
-  return absl::StartsWith(node.op(), "Conv2D") || node.op() == "MatMul" ||
-         node.op() == "DepthwiseConv2dNative";
+  return graph::IsFloatProduct(node.op()) ||
+         absl::StartsWith(node.op(), "Conv2DBackprop");
 }
 
 // Takes some of its input's elements, or stands at the entrance of a loop that
@@ -41,7 +42,7 @@ bool Selects(const graph::Node& node) {
   return absl::StartsWith(node.op(), "NonMaxSuppression") ||
          absl::StartsWith(node.op(), "TopK") ||
          absl::StartsWith(node.op(), "TensorArrayScatter") ||
-         node.op() == "Enter" || node.op() == "Where";
+         graph::IsEnter(node.op()) || node.op() == "Where";
 }
 
 bool PicksBoxes(const graph::Node& node) {

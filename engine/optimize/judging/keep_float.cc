@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/folding/scale_channels.h"
 
 namespace optfarm::optimize {
@@ -227,7 +228,7 @@ std::vector<std::string> InputLayers(
       name = made->second;
     }
     name = absl::StripSuffix(name, transforms::kScaledSuffix);
-    if (absl::StrContains(result.node(id).op(), "WithBias") &&
+    if (graph::IsQuantizedLayer(result.node(id).op()) &&
         absl::ConsumeSuffix(&name, "/eightbit")) {
       layers.emplace(id, name);
     }
@@ -239,7 +240,7 @@ std::vector<std::string> InputLayers(
   const auto reach_readers = [&](NodeId id) {
     for (const graph::Use& use : result.node(id).uses()) {
       if (use.is_control() || is_behind[use.consumer] ||
-          absl::EndsWith(result.node(use.consumer).op(), "NextIteration")) {
+          graph::IsNextIteration(result.node(use.consumer).op())) {
         continue;
       }
       is_behind[use.consumer] = true;

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/optimize/layers/range_sites.h"
 #include "engine/transforms/folding/scale_channels.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -31,7 +32,8 @@ bool IsScaled(const Node& node) {
 }
 
 bool IsDepthwise(const Node& node) {
-  return absl::StartsWith(node.op(), "QuantizedDepthwise");
+  const graph::LayerForm& layer = graph::RowOf(node.op()).layer;
+  return layer.is_quantized && layer.product == graph::LayerProduct::kDepthwise;
 }
 
 // The layers that read a scaled layer's channels, and those on the way there.
@@ -65,7 +67,7 @@ std::vector<bool> BehindAny(const Graph& graph,
     open.pop_back();
     for (const graph::Use& use : graph.node(id).uses()) {
       if (use.is_control() || is_behind[use.consumer] ||
-          absl::EndsWith(graph.node(use.consumer).op(), "NextIteration")) {
+          graph::IsNextIteration(graph.node(use.consumer).op())) {
         continue;
       }
       is_behind[use.consumer] = true;
@@ -143,7 +145,7 @@ class LayerCopier {
       return absl::UnimplementedError(absl::StrCat(
           "node '", node.name(), "' is too far from what is float"));
     }
-    const bool is_other = !is_inside_[from.node] && node.op() != "Const";
+    const bool is_other = !is_inside_[from.node] && !graph::IsConst(node.op());
     if (is_other && GivesCodes(node)) {
       OPTFARM_ASSIGN_OR_RETURN(const NodeId codes, CodeFloats(from.node));
       made_.emplace(from.node, codes);
@@ -170,8 +172,9 @@ class LayerCopier {
     }
     for (const Endpoint& end : node.inputs().last(2)) {
       const Node* from = &result_.node(end.node);
-      if (from->op() == "Enter") from = &result_.node(from->inputs()[0].node);
-      if (from->op() != "Const") return false;
+      if (graph::IsEnter(from->op()))
+        from = &result_.node(from->inputs()[0].node);
+      if (!graph::IsConst(from->op())) return false;
     }
     return true;
   }

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/optimize/judging/layer_alone.h"
 #include "engine/optimize/layers/comparison.h"
 #include "engine/optimize/layers/layers.h"
@@ -48,7 +49,7 @@ int64_t CodedWeightBytes(const Graph& graph, const graph::Node& node) {
   int64_t bytes = 0;
   for (const graph::Endpoint& input : node.inputs()) {
     const graph::Node& constant = graph.node(input.node);
-    if (constant.op() != "Const") continue;
+    if (!graph::IsConst(constant.op())) continue;
     const auto value = graph::GetTensor(constant.def(), "value");
     if (!value.ok() || ((*value)->dtype() != tensorflow::DT_QUINT8 &&
                         (*value)->dtype() != tensorflow::DT_QINT8)) {

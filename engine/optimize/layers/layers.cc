@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/optimize/layers/comparison.h"
 #include "engine/runtime/session/session.h"
 
@@ -98,8 +99,8 @@ std::vector<TensorName> FindInResult(const ResultNodes& result,
 bool FeedsBatchNorm(const Graph& graph, NodeId id, bool directly = false) {
   for (const graph::Use& use : graph.node(id).uses()) {
     const std::string& op = graph.node(use.consumer).op();
-    if (op.starts_with("FusedBatchNorm") ||
-        op == "BatchNormWithGlobalNormalization") {
+    if (graph::HasRole(op, graph::OpRole::kBatchNorm) ||
+        graph::HasRole(op, graph::OpRole::kGlobalBatchNorm)) {
       return true;
     }
     if (!directly && (op == "BatchToSpaceND" || op == "ConcatV2") &&
@@ -160,8 +161,8 @@ absl::StatusOr<std::vector<bool>> MayBeCutOff(const Graph& graph) {
   std::vector<bool> may_be_cut(graph.id_limit(), false);
   for (const NodeId id : order) {
     const graph::Node& node = graph.node(id);
-    if (node.op() == "Merge" || node.op() == "Exit") continue;
-    may_be_cut[id] = node.op() == "Switch";
+    if (graph::IsMerge(node.op()) || graph::IsExit(node.op())) continue;
+    may_be_cut[id] = graph::IsSwitch(node.op());
     for (const graph::Endpoint& input : node.inputs()) {
       if (may_be_cut[input.node]) may_be_cut[id] = true;
     }

@@ -5,6 +5,7 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/optimize/layers/layers.h"
 #include "engine/transforms/folding/scale_channels.h"
 #include "engine/transforms/freezing/freeze_quantize_ranges.h"
@@ -32,8 +33,8 @@ TensorName FloatTensorOf(const Graph& quantized, NodeId id) {
         absl::StripSuffix(node.name(), transforms::kScaledSuffix);
     if (absl::ConsumeSuffix(&name, kEightBit)) return {std::string(name), 0};
     // A sum's activation belongs to the node whose name the sum has.
-    if ((node.op() != "QuantizedRelu" && node.op() != "Requantize" &&
-         node.op() != "RequantizePerChannel") ||
+    if ((node.op() != "QuantizedRelu" &&
+         !graph::HasRole(node.op(), graph::OpRole::kRequantize)) ||
         node.inputs().empty()) {
       break;
     }
@@ -43,7 +44,7 @@ TensorName FloatTensorOf(const Graph& quantized, NodeId id) {
 }
 
 bool IsRangeOp(absl::string_view op) {
-  return op == "RequantizationRange" || op == "RequantizationRangePerChannel";
+  return graph::HasRole(op, graph::OpRole::kRequantizationRange);
 }
 
 std::vector<RangeSite> FindRangeSites(const Graph& graph, bool with_quantizes) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 
 namespace optfarm::optimize {
@@ -20,8 +21,7 @@ using runtime::Tensor;
 bool HasBranches(const graph::Graph& graph) {
   for (const NodeId id : graph.Ids()) {
     const std::string& op = graph.node(id).op();
-    if (op == "Switch" || op == "RefSwitch" || op == "Merge" ||
-        op == "RefMerge") {
+    if (graph::IsSwitch(op) || graph::IsMerge(op)) {
       return true;
     }
   }

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/optimize/layers/layers.h"
 #include "engine/optimize/layers/stepwise_runs.h"
 #include "engine/runtime/core/thread_pool.h"
@@ -42,13 +43,13 @@ struct ChannelSums {
 };
 
 bool IsAddition(const graph::Node& node) {
-  return node.op() == "Add" || node.op() == "AddV2" || node.op() == "BiasAdd";
+  return graph::IsSumOrBias(node.op());
 }
 
 // Length of a float vector that has one reader; 0 for anything else.
 int64_t OwnVectorLength(const Graph& graph, NodeId id) {
   const graph::Node& node = graph.node(id);
-  if (node.op() != "Const" || node.uses().size() != 1) return 0;
+  if (!graph::IsConst(node.op()) || node.uses().size() != 1) return 0;
   const auto value = graph::GetTensor(node.def(), "value");
   if (!value.ok() || (*value)->dtype() != tensorflow::DT_FLOAT ||
       (*value)->tensor_shape().dim_size() != 1) {

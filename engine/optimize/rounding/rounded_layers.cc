@@ -8,6 +8,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/strip.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/core/tensor.h"
 #include "engine/transforms/folding/scale_channels.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -34,10 +35,7 @@ struct FloatLayer {
   NodeId bias = graph::kNoNode;
 };
 
-bool IsProduct(const Node& node) {
-  return node.op() == "Conv2D" || node.op() == "DepthwiseConv2dNative" ||
-         node.op() == "MatMul";
-}
+bool IsProduct(const Node& node) { return graph::IsFloatProduct(node.op()); }
 
 // From the node whose value the layer computes, upwards.
 FloatLayer FindFloatLayer(const Graph& floats, NodeId id) {
@@ -51,11 +49,11 @@ FloatLayer FindFloatLayer(const Graph& floats, NodeId id) {
     }
     if (node.inputs().empty()) return layer;
     size_t next = 0;
-    if (node.op() == "Add" || node.op() == "AddV2" || node.op() == "BiasAdd") {
+    if (graph::IsSumOrBias(node.op())) {
       if (node.inputs().size() != 2 || layer.bias != graph::kNoNode) return {};
       next = transforms::IsConst(floats.node(node.inputs()[0].node)) ? 1 : 0;
       layer.bias = node.inputs()[1 - next].node;
-    } else if (node.op() != "Relu" && node.op() != "Relu6" &&
+    } else if (graph::ActivationOf(node.op()) == graph::Activation::kNone &&
                node.op() != "FakeQuantWithMinMaxVars") {
       return layer;
     }
@@ -65,9 +63,7 @@ FloatLayer FindFloatLayer(const Graph& floats, NodeId id) {
 }
 
 bool IsLayer(const Node& node) {
-  return absl::StartsWith(node.op(), "Quantized") &&
-         absl::StrContains(node.op(), "WithBias") &&
-         node.inputs().size() > kMax;
+  return graph::IsQuantizedLayer(node.op()) && node.inputs().size() > kMax;
 }
 
 // A constant that this node alone reads.
@@ -84,7 +80,8 @@ std::optional<WindowShape> ShapeOfWindow(const Node& node,
                                          const runtime::Shape& weights,
                                          bool transposed) {
   WindowShape shape;
-  if (absl::StartsWith(node.op(), "QuantizedMatMul")) {
+  const graph::LayerProduct product = graph::RowOf(node.op()).layer.product;
+  if (product == graph::LayerProduct::kMatrix) {
     if (weights.rank() != 2) return std::nullopt;
     shape.channels = weights.dim(transposed ? 1 : 0);
     return shape;
@@ -93,7 +90,7 @@ std::optional<WindowShape> ShapeOfWindow(const Node& node,
   if (!attrs.ok() || attrs->is_nchw || weights.rank() != 4) {
     return std::nullopt;
   }
-  shape.kind = absl::StartsWith(node.op(), "QuantizedDepthwise")
+  shape.kind = product == graph::LayerProduct::kDepthwise
                    ? WindowShape::Kind::kDepthwise
                    : WindowShape::Kind::kConvolution;
   shape.attrs = *std::move(attrs);

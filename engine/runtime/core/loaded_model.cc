@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -36,7 +37,7 @@ std::shared_ptr<const LoadedModel> LoadedModel::Create(graph::Graph graph) {
       model->graph_.id_limit(),
       absl::FailedPreconditionError("the node is not a constant"));
   for (graph::NodeId id : model->graph_.Ids()) {
-    if (model->graph_.node(id).op() != "Const") continue;
+    if (!graph::IsConst(model->graph_.node(id).op())) continue;
     tensorflow::NodeDef* def = model->graph_.mutable_node(id)->mutable_def();
     absl::StatusOr<Tensor> value = Decode(*def);
     if (!value.ok()) {

@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/reference/quantized/code_arithmetic.h"
 
 namespace optfarm::runtime {
@@ -144,8 +145,9 @@ bool Finder::TakeWide(const std::vector<int>& readers) {
   if (at_.chain.is_by_column()) return TakeDequantizeByColumn(step);
   if (step.op == "Dequantize") return TakeDequantize(step);
   if (step.inputs.size() < 3 || !ReadsRange(step, 1)) return false;
-  if (step.op == "QuantizedRelu" || step.op == "QuantizedRelu6") {
-    at_.chain.AddQuantizedRelu(step.op == "QuantizedRelu6");
+  const graph::Activation activation = graph::QuantizedActivationOf(step.op);
+  if (activation != graph::Activation::kNone) {
+    at_.chain.AddQuantizedRelu(activation == graph::Activation::kRelu6);
     return Enter(readers, step);
   }
   if (step.op != "Requantize") return false;
@@ -236,9 +238,10 @@ std::optional<Int8Operand> Finder::OperandOf(const Step& step,
 bool Finder::TakeCodes(const Step& step) {
   if (step.op == "Dequantize") return TakeDequantize(step);
   const std::vector<int> number = plan_.ReadersOf(at_.outputs[0]);
-  if (step.op == "QuantizedRelu" || step.op == "QuantizedRelu6") {
+  const graph::Activation activation = graph::QuantizedActivationOf(step.op);
+  if (activation != graph::Activation::kNone) {
     if (!ReadsRange(step, 1)) return false;
-    at_.chain.AddQuantizedRelu(step.op == "QuantizedRelu6");
+    at_.chain.AddQuantizedRelu(activation == graph::Activation::kRelu6);
     return Enter(number, step);
   }
   const bool is_bias = step.op == "QuantizedBiasAdd";
@@ -282,8 +285,9 @@ bool Finder::TakeFoundQuantize(int reshape, int quantize) {
 bool Finder::TakeFloatStep(const Step& step) {
   const std::vector<int> number = plan_.ReadersOf(at_.outputs[0]);
   if (step.node == nullptr) return false;
-  if (step.op == "Relu" || step.op == "Relu6") {
-    at_.chain.AddRelu(step.op == "Relu6");
+  const graph::OpRow& row = graph::RowOf(step.op);
+  if (graph::ActivationOf(step.op) != graph::Activation::kNone) {
+    at_.chain.AddRelu(row.activation == graph::Activation::kRelu6);
     return Enter(number, step);
   }
   if (IsPlainQuantize(step)) {
@@ -293,9 +297,12 @@ bool Finder::TakeFloatStep(const Step& step) {
     at_.chain.AddQuantize(*range);
     return Enter(number, step);
   }
-  const bool is_bias = step.op == "BiasAdd";
-  const bool is_sum = is_bias || step.op == "Add" || step.op == "AddV2";
-  if ((!is_sum && step.op != "Mul") || step.inputs.size() != 2) return false;
+  const bool is_bias = row.role == graph::OpRole::kBiasAdd;
+  const bool is_sum = is_bias || row.role == graph::OpRole::kAdd;
+  if ((!is_sum && row.role != graph::OpRole::kMultiply) ||
+      step.inputs.size() != 2) {
+    return false;
+  }
   const int mine = step.inputs[0] == at_.outputs[0] ? 0 : 1;
   const Tensor* operand = ByColumn(step.inputs[1 - mine], tensorflow::DT_FLOAT);
   if (operand == nullptr) return false;

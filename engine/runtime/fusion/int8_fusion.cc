@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/fusion/int8_chain_finder.h"
 #include "engine/runtime/fusion/int8_codes.h"
 #include "engine/runtime/fusion/int8_layer.h"
@@ -75,15 +76,12 @@ void Fuser::NoteRange(const Step& step) {
     const auto range = RangeOf(step.inputs[from], step.inputs[from + 1]);
     if (range) ranges_[{step.outputs[1], step.outputs[2]}] = *range;
   };
-  if (step.op == "QuantizedMaxPool" || step.op == "QuantizedAvgPool" ||
-      step.op == "QuantizedRelu" || step.op == "QuantizedRelu6") {
-    hand_on(1);
-  } else if (step.op == "QuantizedReshape" ||
-             step.op == "QuantizedResizeBilinear") {
-    hand_on(2);
+  const graph::OpRow& row = graph::RowOf(step.op);
+  if (row.keeps_range) {
+    hand_on(row.range_input);
   } else if (step.op == "Requantize") {
-    hand_on(3);
-  } else if (step.op == "QuantizedConcat" || step.op == "QuantizedConcatV2") {
+    hand_on(row.output_range_input);
+  } else if (row.role == graph::OpRole::kQuantizedConcat) {
     NoteJoinedRange(step);
   } else if (step.op == "QuantizeV2" && step.inputs.size() == 3 &&
              step.outputs.size() == 3) {

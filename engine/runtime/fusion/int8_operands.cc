@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/fusion/int8_chain_finder.h"
 #include "engine/runtime/reference/quantized/code_arithmetic.h"
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
@@ -19,7 +19,7 @@
 namespace optfarm::runtime {
 namespace {
 
-// What an op's name says that it does.
+// What an op's row says that it does.
 struct Form {
   bool is_matrix = false;
   bool is_depthwise = false;
@@ -37,23 +37,18 @@ struct Form {
   }
 };
 
+// nullopt for a fused step's op too, which has no row.
 std::optional<Form> FormOf(const std::string& op) {
+  const graph::LayerForm& layer = graph::RowOf(op).layer;
+  if (!layer.is_quantized) return std::nullopt;
   Form form;
-  form.is_matrix = absl::StartsWith(op, "QuantizedMatMul");
-  form.is_depthwise = absl::StartsWith(op, "QuantizedDepthwiseConv2D");
-  if (!form.is_matrix && !form.is_depthwise &&
-      !absl::StartsWith(op, "QuantizedConv2D")) {
-    return std::nullopt;
-  }
-  // A fused step's ops, and sums of two layers.
-  if (absl::StrContains(op, "+") || absl::StrContains(op, "Sum")) {
-    return std::nullopt;
-  }
-  form.is_layer = op != "QuantizedMatMul" && op != "QuantizedConv2D";
-  form.has_bias = absl::StrContains(op, "WithBias");
-  form.has_relu = absl::StrContains(op, "AndRelu");
-  form.gives_codes = absl::EndsWith(op, "AndRequantize");
-  form.gives_floats = absl::EndsWith(op, "AndDequantize");
+  form.is_matrix = layer.product == graph::LayerProduct::kMatrix;
+  form.is_depthwise = layer.product == graph::LayerProduct::kDepthwise;
+  form.is_layer = layer.has_channel_ranges;
+  form.has_bias = layer.has_bias;
+  form.has_relu = layer.has_relu;
+  form.gives_codes = layer.result == graph::LayerResult::kQuantizedValues;
+  form.gives_floats = layer.result == graph::LayerResult::kFloats;
   return form;
 }
 

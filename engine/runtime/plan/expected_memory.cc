@@ -10,6 +10,7 @@
 
 #include "absl/strings/string_view.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
 #include "engine/runtime/plan/graph_ends.h"
 #include "engine/runtime/plan/planner.h"
@@ -27,8 +28,8 @@ std::optional<PartialShape> FeedShape(const graph::Graph& graph,
   if (id == graph::kNoNode || name.port != 0) return std::nullopt;
   const tensorflow::NodeDef& node = graph.node(id).def();
   const auto it = node.attr().find("shape");
-  const bool is_placeholder =
-      node.op() == "Placeholder" || node.op() == "PlaceholderWithDefault";
+  const bool is_placeholder = graph::IsPlaceholder(node.op()) ||
+                              graph::IsOptionalPlaceholder(node.op());
   if (!is_placeholder || it == node.attr().end()) return std::nullopt;
   absl::StatusOr<PartialShape> shape =
       PartialShape::FromProto(it->second.shape());
@@ -42,9 +43,11 @@ std::optional<PartialShape> FeedShape(const graph::Graph& graph,
 
 // Ops that give their first input on under another shape.
 bool SharesItsInput(absl::string_view op) {
-  static constexpr absl::string_view kOps[] = {
-      "Bitcast", "ExpandDims", "Identity", "Reshape", "Squeeze"};
-  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+  const graph::OpRow& row = graph::RowOf(op);
+  const bool reshapes =
+      row.flow == graph::ValueFlow::kReshaping && row.range_input < 0;
+  return reshapes || row.flow == graph::ValueFlow::kForwarding ||
+         op == "Bitcast";
 }
 
 class Forecast {

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -341,15 +342,13 @@ absl::StatusOr<LoopNest> LoopFinder::Find() {
 
 }  // namespace
 
-bool IsEnter(absl::string_view op) { return op == "Enter" || op == "RefEnter"; }
-bool IsExit(absl::string_view op) { return op == "Exit" || op == "RefExit"; }
+bool IsEnter(absl::string_view op) { return graph::IsEnter(op); }
+bool IsExit(absl::string_view op) { return graph::IsExit(op); }
 bool IsNextIteration(absl::string_view op) {
-  return op == "NextIteration" || op == "RefNextIteration";
+  return graph::IsNextIteration(op);
 }
-bool IsMerge(absl::string_view op) { return op == "Merge" || op == "RefMerge"; }
-bool IsSwitch(absl::string_view op) {
-  return op == "Switch" || op == "RefSwitch";
-}
+bool IsMerge(absl::string_view op) { return graph::IsMerge(op); }
+bool IsSwitch(absl::string_view op) { return graph::IsSwitch(op); }
 
 absl::StatusOr<LoopNest> FindLoops(const GraphPart& part) {
   return LoopFinder(part).Find();

@@ -1,5 +1,7 @@
 #include "engine/runtime/plan/plan_slots.h"
 
+#include "engine/graph/ops/op_table.h"
+
 namespace optfarm::runtime {
 
 using graph::Endpoint;
@@ -44,7 +46,7 @@ std::vector<int> PlanSlots::OfControls(const Node& node) {
   for (NodeId c : node.control_inputs()) {
     const Node& source = graph_.node(c);
     const bool is_present =
-        source.op() == "Const" && source.control_inputs().empty();
+        graph::IsConst(source.op()) && source.control_inputs().empty();
     if (is_present || IsFed({c, 0})) continue;
     slots.push_back(OfRun(c));
   }

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/plan/graph_ends.h"
 #include "engine/runtime/plan/plan_constants.h"
 #include "engine/runtime/plan/plan_slots.h"
@@ -28,15 +29,18 @@ std::string Describe(const Node& node) {
 }
 
 StepKind KindOf(absl::string_view op) {
-  if (IsMerge(op)) return StepKind::kMerge;
-  if (IsSwitch(op)) return StepKind::kSwitch;
-  if (IsExit(op)) return StepKind::kExit;
-  if (IsNextIteration(op) || op == "Identity" || op == "LoopCond" ||
-      op == "StopGradient" || op == "PreventGradient" || op == "Snapshot" ||
-      op == "PlaceholderWithDefault") {
-    return StepKind::kForward;
+  const graph::OpRow& row = graph::RowOf(op);
+  switch (row.role) {
+    case graph::OpRole::kMerge:
+      return StepKind::kMerge;
+    case graph::OpRole::kSwitch:
+      return StepKind::kSwitch;
+    case graph::OpRole::kExit:
+      return StepKind::kExit;
+    default:
+      return row.flow == graph::ValueFlow::kForwarding ? StepKind::kForward
+                                                       : StepKind::kKernel;
   }
-  return StepKind::kKernel;
 }
 
 class Planner {
@@ -77,7 +81,7 @@ class Planner {
 absl::StatusOr<std::unique_ptr<Kernel>> Planner::KernelOf(
     NodeId id, const KernelEntry& entry) {
   const Node& node = graph_.node(id);
-  if (node.op() == "Const") {
+  if (graph::IsConst(node.op())) {
     OPTFARM_ASSIGN_OR_RETURN(Tensor value,
                              ConstValue(graph_, id, request_, &plan_));
     return MakeKernel([value](KernelContext* context) {
@@ -198,7 +202,7 @@ absl::Status Planner::AddOutputs(NodeId id, Step* step) {
 
 absl::Status Planner::AddNode(NodeId id) {
   const Node& node = graph_.node(id);
-  if (node.op() == "Const" && node.control_inputs().empty()) {
+  if (graph::IsConst(node.op()) && node.control_inputs().empty()) {
     OPTFARM_ASSIGN_OR_RETURN(plan_.initial[slots_.Of({id, 0})],
                              ConstValue(graph_, id, request_, &plan_));
     return absl::OkStatus();

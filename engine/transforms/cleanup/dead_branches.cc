@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
 #include "engine/transforms/machinery/pattern.h"
 #include "engine/transforms/nodes/constant_folding.h"
@@ -32,9 +33,7 @@ using graph::NodeId;
 // The output that each decided Switch gives its data to.
 using Decisions = std::map<NodeId, int>;
 
-bool IsMerge(const graph::Node& node) {
-  return node.op() == "Merge" || node.op() == "RefMerge";
-}
+bool IsMerge(const graph::Node& node) { return graph::IsMerge(node.op()); }
 
 // Ops whose first output, when there is one at all, is their first input.
 bool PassesItsInputOn(const graph::Node& node) {

@@ -14,6 +14,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/cleanup/dead_branches.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -31,8 +32,8 @@ using runtime::Tensor;
 using tensorflow::DataType;
 
 bool IsPlaceholder(const graph::Node& node) {
-  return node.op() == "Placeholder" || node.op() == "PlaceholderV2" ||
-         node.op() == "PlaceholderWithDefault";
+  return graph::IsPlaceholder(node.op()) ||
+         graph::IsOptionalPlaceholder(node.op());
 }
 
 // --- The value ---------------------------------------------------------------
@@ -159,7 +160,7 @@ absl::StatusOr<Tensor> MakeValue(const Graph& graph, Endpoint tensor,
                                  const TransformContext& context) {
   const graph::Node& node = graph.node(tensor.node);
   if (text == nullptr) {
-    if (node.op() != "PlaceholderWithDefault" || node.inputs().size() != 1 ||
+    if (!graph::IsOptionalPlaceholder(node.op()) || node.inputs().size() != 1 ||
         !IsConst(graph.node(node.inputs()[0].node))) {
       return absl::InvalidArgumentError(
           "it has no default of its own; give 'value'");
@@ -185,8 +186,7 @@ absl::Status CheckUnconditional(const Graph& graph, NodeId id) {
   for (NodeId other : graph.Ids()) {
     const std::string& op = graph.node(other).op();
     if (above[other] &&
-        (op == "Switch" || op == "RefSwitch" || op == "_SwitchN" ||
-         op == "Enter" || op == "RefEnter")) {
+        (graph::IsSwitch(op) || op == "_SwitchN" || graph::IsEnter(op))) {
       return absl::FailedPreconditionError(absl::StrCat(
           "it depends on a condition or a loop ('", graph.node(other).name(),
           "'); only a tensor that is always computed can be folded"));
@@ -242,7 +242,7 @@ std::vector<std::string> UnfedOptions(const Graph& graph,
   std::vector<std::string> names;
   for (NodeId id : graph.Ids()) {
     const graph::Node& node = graph.node(id);
-    if (node.op() == "PlaceholderWithDefault" && node.inputs().size() == 1 &&
+    if (graph::IsOptionalPlaceholder(node.op()) && node.inputs().size() == 1 &&
         IsConst(graph.node(node.inputs()[0].node)) &&
         !context.IsInput(node.name())) {
       names.push_back(node.name());

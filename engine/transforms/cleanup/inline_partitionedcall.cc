@@ -11,6 +11,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/function_call.h"
 
@@ -28,8 +29,7 @@ constexpr int64_t kMostNodes = int64_t{1} << 20;
 constexpr uint64_t kMostBytes = uint64_t{2} << 30;
 
 bool IsCall(const graph::Node& node) {
-  return node.op() == "PartitionedCall" ||
-         node.op() == "StatefulPartitionedCall";
+  return graph::HasRole(node.op(), graph::OpRole::kCall);
 }
 
 class Inliner {

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 
 namespace optfarm::transforms {
@@ -15,8 +16,7 @@ using graph::Graph;
 using graph::NodeId;
 
 bool IsSwitch(const graph::Node& node) {
-  return node.op() == "Switch" || node.op() == "RefSwitch" ||
-         node.op() == "_SwitchN";
+  return graph::IsSwitch(node.op()) || node.op() == "_SwitchN";
 }
 
 // Why the node has to stay; "" when it can go.

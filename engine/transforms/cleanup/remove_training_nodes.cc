@@ -17,6 +17,7 @@
 #include "engine/graph/dataflow_order.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/branch_conditions.h"
 #include "engine/transforms/nodes/dropout.h"
@@ -69,13 +70,10 @@ absl::StatusOr<absl::flat_hash_set<std::string>> ReadOps(
   return ops;
 }
 
-bool IsMerge(const graph::Node& node) {
-  return node.op() == "Merge" || node.op() == "RefMerge";
-}
+bool IsMerge(const graph::Node& node) { return graph::IsMerge(node.op()); }
 
 bool IsSwitch(const graph::Node& node) {
-  return node.op() == "Switch" || node.op() == "RefSwitch" ||
-         node.op() == "_SwitchN";
+  return graph::IsSwitch(node.op()) || node.op() == "_SwitchN";
 }
 
 void DropControlEdge(NodeId source, NodeId consumer, Graph* graph) {

@@ -13,6 +13,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/machinery/pattern.h"
 #include "engine/transforms/nodes/batch_norm.h"
@@ -69,7 +70,7 @@ absl::StatusOr<Scaling> PlanScaling(const Graph& graph,
 // The batch norm normalizes the dimension that the convolution calls channels.
 absl::Status CheckFormats(const Graph& graph, NodeId norm, NodeId conv) {
   const bool is_fused =
-      graph.node(norm).op() != "BatchNormWithGlobalNormalization";
+      !graph::HasRole(graph.node(norm).op(), graph::OpRole::kGlobalBatchNorm);
   const std::string of_norm = is_fused ? DataFormat(graph.node(norm)) : "NHWC";
   const std::string of_conv = DataFormat(graph.node(conv));
   if (of_norm == of_conv) return absl::OkStatus();

@@ -20,6 +20,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/folding/scale_and_shift_plan.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/channel_affine.h"
@@ -123,7 +124,7 @@ class Folder {
     bias.set_op("BiasAdd");
     bias.set_device(product.device());
     graph::SetType(&bias, "T", tensorflow::DT_FLOAT);
-    if (product.op() != "MatMul") {
+    if (!graph::IsFloatMatMul(product.op())) {
       graph::CopyAttr(product.def(), "data_format", &bias);
     }
     return graph_->Add(std::move(bias), {{leaf.product, 0}, {offset_id, 0}});

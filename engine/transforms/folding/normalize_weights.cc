@@ -22,6 +22,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/machinery/pattern.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -100,7 +101,7 @@ absl::Status Normalize(const Match& match, const TransformContext& context,
   const graph::Node& node = graph->node(op);
   const std::string shared = WhyShared(*graph, context, constant, op);
   if (!shared.empty()) return absl::FailedPreconditionError(shared);
-  if (node.op() != "MatMul" && DataFormat(node) != "NHWC") {
+  if (!graph::IsFloatMatMul(node.op()) && DataFormat(node) != "NHWC") {
     return absl::FailedPreconditionError(
         "in data_format NCHW the channels are not the last dimension");
   }

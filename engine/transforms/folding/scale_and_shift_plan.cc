@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/pattern.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/convolution_weights.h"
@@ -24,13 +25,11 @@ namespace {
 constexpr int kMostNested = 8;
 
 bool IsProduct(const graph::Node& node) {
-  return (node.op() == "Conv2D" || node.op() == "DepthwiseConv2dNative" ||
-          node.op() == "MatMul") &&
-         node.inputs().size() == 2;
+  return graph::IsFloatProduct(node.op()) && node.inputs().size() == 2;
 }
 
 bool IsConcat(const graph::Node& node) {
-  return (node.op() == "ConcatV2" || node.op() == "Concat") &&
+  return graph::HasRole(node.op(), graph::OpRole::kConcat) &&
          node.inputs().size() >= 2;
 }
 
@@ -44,7 +43,7 @@ bool IsTranspose(const graph::Node& node) {
 
 // What is joined.
 absl::Span<const Endpoint> Parts(const graph::Node& concat) {
-  return concat.op() == "Concat"
+  return graph::RowOf(concat.op()).has_axis_first
              ? concat.inputs().subspan(1)
              : concat.inputs().subspan(0, concat.inputs().size() - 1);
 }
@@ -124,7 +123,7 @@ absl::Status ScaleAndShiftPlanner::AddProduct(NodeId product, NodeId reader,
         absl::StrCat("the weights of '", node.name(), "' are not constant"));
   }
   OPTFARM_RETURN_IF_ERROR(CheckExclusive(source.node, product));
-  const bool is_matmul = node.op() == "MatMul";
+  const bool is_matmul = graph::IsFloatMatMul(node.op());
   const int channel_axis = !is_matmul && DataFormat(node) != "NHWC" ? 2 : 0;
   if (affine.rank > (is_matmul ? 2 : 4) ||
       (affine.channel_axis >= 0 && affine.channel_axis != channel_axis)) {
@@ -228,7 +227,9 @@ const graph::Node* ScaleAndShiftPlanner::ProductBelow(
 absl::StatusOr<bool> ScaleAndShiftPlanner::IsAlongChannels(
     const graph::Node& concat) const {
   const Endpoint axis_input =
-      concat.inputs()[concat.op() == "Concat" ? 0 : concat.inputs().size() - 1];
+      concat.inputs()[graph::RowOf(concat.op()).has_axis_first
+                          ? 0
+                          : concat.inputs().size() - 1];
   std::vector<NodeId> path;
   const graph::Node* product = ProductBelow(Parts(concat)[0].node, &path);
   if (!IsConst(graph_.node(axis_input.node)) || product == nullptr) {
@@ -242,7 +243,7 @@ absl::StatusOr<bool> ScaleAndShiftPlanner::IsAlongChannels(
   OPTFARM_ASSIGN_OR_RETURN(const Tensor axis,
                            ConstValue(graph_.node(axis_input.node)));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> axes, axis.AsInt64s());
-  const bool is_matmul = product->op() == "MatMul";
+  const bool is_matmul = graph::IsFloatMatMul(product->op());
   const int64_t rank = is_matmul ? 2 : 4;
   if (axes.size() != 1 || axes[0] < -rank || axes[0] >= rank) {
     return absl::InvalidArgumentError(
@@ -260,7 +261,7 @@ absl::Status ScaleAndShiftPlanner::DescendConcat(NodeId concat,
   OPTFARM_ASSIGN_OR_RETURN(const bool along, IsAlongChannels(node));
   absl::flat_hash_set<NodeId> seen;
   size_t begin = 0;
-  int input = node.op() == "Concat" ? 1 : 0;
+  int input = graph::RowOf(node.op()).has_axis_first ? 1 : 0;
   const size_t width = std::max(outer.scale.size(), outer.shift.size());
   for (const Endpoint& part : Parts(node)) {
     if (part.port != 0 || !seen.insert(part.node).second) {
@@ -332,7 +333,7 @@ absl::Status ScaleAndShiftPlanner::DescendBatchToSpace(
   std::vector<NodeId> path;
   const graph::Node* product = ProductBelow(node.inputs()[0].node, &path);
   if (node.inputs()[0].port != 0 || !IsConst(block) || product == nullptr ||
-      product->op() == "MatMul" || DataFormat(*product) != "NHWC" ||
+      graph::IsFloatMatMul(product->op()) || DataFormat(*product) != "NHWC" ||
       HasTranspose(path)) {
     return absl::FailedPreconditionError(
         absl::StrCat("'", node.name(), "' may move channels"));

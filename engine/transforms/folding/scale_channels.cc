@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/folding/shift_constants.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -33,7 +34,9 @@ struct Reader {
 };
 
 bool IsDepthwise(const graph::Node& node) {
-  return absl::StartsWith(node.op(), "QuantizedDepthwiseConv2DWithBias") &&
+  return graph::IsQuantizedLayer(node.op()) &&
+         graph::RowOf(node.op()).layer.product ==
+             graph::LayerProduct::kDepthwise &&
          node.inputs().size() > kMax;
 }
 
@@ -41,9 +44,7 @@ bool IsDepthwise(const graph::Node& node) {
 // nobody else reads but the node that gives their negative; 0 for others.
 int64_t OwnChannels(const Graph& graph, NodeId id) {
   const graph::Node& node = graph.node(id);
-  if (!absl::StartsWith(node.op(), "Quantized") ||
-      !absl::StrContains(node.op(), "WithBias") ||
-      node.inputs().size() <= kMax) {
+  if (!graph::IsQuantizedLayer(node.op()) || node.inputs().size() <= kMax) {
     return 0;
   }
   const NodeId min = node.inputs()[kMin].node, max = node.inputs()[kMax].node;
@@ -149,7 +150,8 @@ size_t MultiplierOf(const Graph& graph, const Reader& reader, size_t count) {
 
 // nullopt when the layer is not scalable.
 std::optional<std::vector<Reader>> ReadersOf(const Graph& graph, NodeId id) {
-  if (!absl::EndsWith(graph.node(id).op(), "AndRequantize") ||
+  if (graph::RowOf(graph.node(id).op()).layer.result !=
+          graph::LayerResult::kQuantizedValues ||
       !absl::EndsWith(graph.node(id).name(), "/eightbit") ||
       OwnChannels(graph, id) == 0 || !OwnsBias(graph, id)) {
     return std::nullopt;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/freezing/freeze_ranges.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -18,8 +19,7 @@ using graph::Graph;
 using graph::NodeId;
 
 bool FindsRange(const graph::Node& node) {
-  return node.op() == "RequantizationRange" ||
-         node.op() == "RequantizationRangePerChannel";
+  return graph::HasRole(node.op(), graph::OpRole::kRequantizationRange);
 }
 
 absl::Status CheckLog(const RangeLog& log, const Graph& graph) {

@@ -24,6 +24,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/freezing/known_ranges.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -37,7 +38,7 @@ using graph::Graph;
 using graph::NodeId;
 
 bool IsRequantize(const graph::Node& node) {
-  return (node.op() == "Requantize" || node.op() == "RequantizePerChannel") &&
+  return graph::HasRole(node.op(), graph::OpRole::kRequantize) &&
          node.inputs().size() == 5;
 }
 
@@ -47,7 +48,7 @@ bool HasConstantRange(const Graph& graph, const graph::Node& requantize) {
 }
 
 bool IsJoin(const graph::Node& node) {
-  return node.op() == "QuantizedConcatV2" || node.op() == "QuantizedConcat";
+  return graph::HasRole(node.op(), graph::OpRole::kQuantizedConcat);
 }
 
 // --- One range for what is joined --------------------------------------------
@@ -168,7 +169,7 @@ bool FuseLayer(NodeId id, Graph* graph) {
   const NodeId source = requantize.inputs()[0].node;
   const graph::Node& layer = graph->node(source);
   const std::string fused = absl::StrCat(layer.op(), "AndRequantize");
-  if (!absl::StrContains(layer.op(), "WithBias") ||
+  if (!graph::IsQuantizedLayer(layer.op()) ||
       graph::FindOpDef(fused) == nullptr ||
       !ReadsCodesAndRange(requantize, 0, source) ||
       !HasConstantRange(*graph, requantize) || !IsUsedOnlyBy(layer, id, id)) {
@@ -179,7 +180,8 @@ bool FuseLayer(NodeId id, Graph* graph) {
   inputs.push_back(requantize.inputs()[4]);
   graph->SetInputs(source, inputs);
   tensorflow::NodeDef* def = graph->mutable_node(source)->mutable_def();
-  const bool is_matrix = absl::StartsWith(def->op(), "QuantizedMatMul");
+  const bool is_matrix =
+      graph::RowOf(def->op()).layer.product == graph::LayerProduct::kMatrix;
   def->set_op(fused);
   graph::SetType(def, "Tbias", tensorflow::DT_FLOAT);
   graph::SetType(def, is_matrix ? "Toutput" : "out_type",

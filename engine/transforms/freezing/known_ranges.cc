@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/quantized_op_nodes.h"
 
@@ -22,8 +22,8 @@ constexpr int kMostSteps = 256;
 
 // Whether its last two inputs are the range of the codes it gives.
 bool GivesRange(const graph::Node& node) {
-  return absl::EndsWith(node.op(), "AndRequantize") ||
-         node.op() == "RequantizePerChannel" || node.op() == "Requantize";
+  const graph::OpRow& row = graph::RowOf(node.op());
+  return row.range_input >= 0 && row.output_range_input >= 0;
 }
 
 std::optional<float> NumberOf(const Graph& graph, Endpoint tensor) {
@@ -133,13 +133,12 @@ bool FoldEnd(NodeId id, Graph* graph) {
 }  // namespace
 
 bool KeepsRange(const graph::Node& node) {
-  return node.op() == "QuantizedMaxPool" || node.op() == "QuantizedAvgPool" ||
-         node.op() == "QuantizedReshape" ||
-         node.op() == "QuantizedResizeBilinear";
+  const graph::OpRow& row = graph::RowOf(node.op());
+  return row.keeps_range && row.activation == graph::Activation::kNone;
 }
 
 int RangeInputOf(const graph::Node& node) {
-  return absl::EndsWith(node.op(), "Pool") ? 1 : 2;
+  return graph::RowOf(node.op()).range_input;
 }
 
 std::optional<Range> KnownRange(const Graph& graph, Endpoint min,

@@ -10,7 +10,8 @@
 
 namespace optfarm::transforms {
 
-// Whether the node gives the range of the codes it reads.
+// Whether the node gives the range of the quantized values it reads, and no
+// activation has cut them.
 bool KeepsRange(const graph::Node& node);
 // Which of its inputs is the minimum; the maximum follows.
 // REQUIRES: KeepsRange(node).

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 
 namespace optfarm::transforms {
@@ -23,7 +24,7 @@ struct Layout {
 };
 
 absl::StatusOr<Layout> ReadLayout(const graph::Node& node) {
-  if (node.op() == "BatchNormWithGlobalNormalization") {
+  if (graph::HasRole(node.op(), graph::OpRole::kGlobalBatchNorm)) {
     Layout layout{.mean = 1, .variance = 2, .beta = 3, .gamma = 4};
     OPTFARM_ASSIGN_OR_RETURN(layout.epsilon,
                              graph::GetFloat(node.def(), "variance_epsilon"));

@@ -6,6 +6,7 @@
 
 #include "base/status_macros.h"
 #include "engine/graph/dataflow_order.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::transforms {
 namespace {
@@ -17,14 +18,12 @@ using graph::NodeId;
 // Nests are a few deep in models; more is not followed.
 constexpr size_t kMostConditions = 16;
 
-bool IsSwitch(const graph::Node& node) {
-  return node.op() == "Switch" || node.op() == "RefSwitch";
-}
+bool IsSwitch(const graph::Node& node) { return graph::IsSwitch(node.op()); }
 
 bool IsLoopOp(const std::string& op) {
-  return op == "Enter" || op == "RefEnter" || op == "Exit" || op == "RefExit" ||
-         op == "NextIteration" || op == "RefNextIteration" ||
-         op == "LoopCond" || op == "_SwitchN";
+  return graph::IsEnter(op) || graph::IsExit(op) ||
+         graph::IsNextIteration(op) ||
+         graph::HasRole(op, graph::OpRole::kLoopCond) || op == "_SwitchN";
 }
 
 // The predicate itself, not the Switch or Identity that hands it into a branch:
@@ -75,7 +74,7 @@ absl::StatusOr<BranchConditions> BranchConditions::Of(const Graph& graph) {
   for (NodeId id : order) {
     const graph::Node& node = graph.node(id);
     Conditions& own = all.nodes_[id];
-    const bool is_merge = node.op() == "Merge" || node.op() == "RefMerge";
+    const bool is_merge = graph::IsMerge(node.op());
     if (is_merge && node.inputs().size() == 2) {
       own = Either(
           all.OfEdge(graph, node.inputs()[0].node, node.inputs()[0].port),

@@ -7,9 +7,9 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/batch_norm.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/convolution_weights.h"
@@ -48,11 +48,9 @@ std::optional<ChannelVector> ReadVector(const Graph& graph, Endpoint tensor) {
   return vector;
 }
 
-bool IsOneOf(absl::string_view op, absl::string_view ops) {
-  for (absl::string_view candidate : absl::StrSplit(ops, '|')) {
-    if (op == candidate) return true;
-  }
-  return false;
+bool IsBinaryArithmetic(graph::OpRole role) {
+  return role == graph::OpRole::kAdd || role == graph::OpRole::kSubtract ||
+         role == graph::OpRole::kMultiply || role == graph::OpRole::kDivide;
 }
 
 int ChannelAxisOf(const graph::Node& node) {
@@ -65,7 +63,8 @@ absl::StatusOr<std::optional<AffineNode>> ReadNorm(const Graph& graph,
   AffineNode node;
   node.affine.scale.assign(norm.scale.begin(), norm.scale.end());
   node.affine.shift.assign(norm.offset.begin(), norm.offset.end());
-  const bool is_old = graph.node(id).op() == "BatchNormWithGlobalNormalization";
+  const bool is_old =
+      graph::HasRole(graph.node(id).op(), graph::OpRole::kGlobalBatchNorm);
   node.affine.channel_axis = is_old ? 0 : ChannelAxisOf(graph.node(id));
   node.affine.rank = 4;
   node.affine.scales = true;
@@ -74,24 +73,25 @@ absl::StatusOr<std::optional<AffineNode>> ReadNorm(const Graph& graph,
 
 // The binary op's meaning, with the constant as input `constant_input`; false
 // when it is not linear in the other.
-bool Interpret(const std::string& op, int constant_input,
+bool Interpret(graph::OpRole role, int constant_input,
                std::vector<double> values, ChannelAffine* affine) {
-  if (op == "Mul") {
+  if (role == graph::OpRole::kMultiply) {
     affine->scale = std::move(values);
     affine->scales = true;
     return true;
   }
-  if (op == "RealDiv" || op == "Div") {
+  if (role == graph::OpRole::kDivide) {
     if (constant_input == 0) return false;
     for (double& value : values) value = 1.0 / value;
     affine->scale = std::move(values);
     affine->scales = true;
     return true;
   }
-  if (op == "Sub" && constant_input == 0) {
+  const bool subtracts = role == graph::OpRole::kSubtract;
+  if (subtracts && constant_input == 0) {
     affine->scale = {-1};
     affine->scales = true;
-  } else if (op == "Sub") {
+  } else if (subtracts) {
     for (double& value : values) value = -value;
   }
   affine->shift = std::move(values);
@@ -147,13 +147,14 @@ ChannelAffine ChannelAffine::Slice(size_t begin, size_t count) const {
 absl::StatusOr<std::optional<AffineNode>> ReadAffineNode(const Graph& graph,
                                                          NodeId id) {
   const graph::Node& node = graph.node(id);
-  if (IsOneOf(node.op(), kBatchNormOps)) {
+  const graph::OpRole role = graph::RowOf(node.op()).role;
+  if (role == graph::OpRole::kBatchNorm ||
+      role == graph::OpRole::kGlobalBatchNorm) {
     if (node.inputs().size() != 5) return std::nullopt;
     return ReadNorm(graph, id);
   }
-  const bool is_bias = node.op() == "BiasAdd";
-  if ((!is_bias && !IsOneOf(node.op(), "Mul|RealDiv|Div|Add|AddV2|Sub")) ||
-      node.inputs().size() != 2) {
+  const bool is_bias = role == graph::OpRole::kBiasAdd;
+  if ((!is_bias && !IsBinaryArithmetic(role)) || node.inputs().size() != 2) {
     return std::nullopt;
   }
   for (int constant : {1, 0}) {
@@ -166,8 +167,7 @@ absl::StatusOr<std::optional<AffineNode>> ReadAffineNode(const Graph& graph,
     result.affine.channel_axis =
         is_bias ? ChannelAxisOf(node) : vector->channel_axis;
     result.affine.rank = vector->rank;
-    if (!Interpret(node.op(), constant, std::move(vector->values),
-                   &result.affine)) {
+    if (!Interpret(role, constant, std::move(vector->values), &result.affine)) {
       continue;
     }
     for (double factor : result.affine.scale) {

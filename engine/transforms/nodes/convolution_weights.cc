@@ -4,13 +4,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 
 namespace optfarm::transforms {
 namespace {
 
 bool IsTransposed(const graph::Node& op) {
-  return op.op() == "MatMul" &&
+  return graph::IsFloatMatMul(op.op()) &&
          graph::GetBoolOr(op.def(), "transpose_b", false).value_or(false);
 }
 
@@ -22,14 +23,16 @@ std::string DataFormat(const graph::Node& node) {
 
 absl::StatusOr<int64_t> OutputChannels(const graph::Node& op,
                                        const runtime::Shape& weights) {
-  const int rank = op.op() == "MatMul" ? 2 : 4;
+  const graph::LayerProduct product = graph::FloatProductOf(op.op());
+  const bool is_matrix = product == graph::LayerProduct::kMatrix;
+  const int rank = is_matrix ? 2 : 4;
   if (weights.rank() != rank) {
     return absl::InvalidArgumentError(absl::StrCat("the weights are of shape ",
                                                    weights.ToString(),
                                                    ", not of rank ", rank));
   }
-  if (op.op() == "MatMul") return weights.dim(IsTransposed(op) ? 0 : 1);
-  if (op.op() == "Conv2D") return weights.dim(3);
+  if (is_matrix) return weights.dim(IsTransposed(op) ? 0 : 1);
+  if (product == graph::LayerProduct::kConvolution) return weights.dim(3);
   return weights.dim(2) * weights.dim(3);
 }
 

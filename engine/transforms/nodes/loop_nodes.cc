@@ -1,7 +1,7 @@
 #include "engine/transforms/nodes/loop_nodes.h"
 
-#include "absl/strings/match.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::transforms {
 
@@ -12,14 +12,14 @@ std::vector<bool> NodesInLoops(const Graph& graph) {
   std::vector<bool> in_loop(graph.id_limit(), false);
   std::vector<NodeId> stack;
   for (NodeId id : graph.Ids()) {
-    if (absl::EndsWith(graph.node(id).op(), "Enter")) stack.push_back(id);
+    if (graph::IsEnter(graph.node(id).op())) stack.push_back(id);
   }
   while (!stack.empty()) {
     const NodeId id = stack.back();
     stack.pop_back();
     for (const graph::Use& use : graph.node(id).uses()) {
       if (in_loop[use.consumer] ||
-          absl::EndsWith(graph.node(use.consumer).op(), "Exit")) {
+          graph::IsExit(graph.node(use.consumer).op())) {
         continue;
       }
       in_loop[use.consumer] = true;
@@ -34,8 +34,9 @@ NodeId ConstantOf(const Graph& graph, graph::Endpoint tensor) {
   constexpr int kMostEnters = 64;
   for (int i = 0; i < kMostEnters; ++i) {
     const graph::Node& node = graph.node(tensor.node);
-    if (node.op() == "Const")
+    if (graph::IsConst(node.op())) {
       return tensor.port == 0 ? tensor.node : graph::kNoNode;
+    }
     const bool is_fixed =
         node.op() == "Enter" &&
         graph::GetBoolOr(node.def(), "is_constant", false).value_or(false);

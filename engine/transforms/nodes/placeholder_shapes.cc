@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::transforms {
 
@@ -33,7 +34,8 @@ absl::StatusOr<PlaceholderShapes> ReadShapes(
 void SetShapes(const PlaceholderShapes& shapes, Graph* graph) {
   for (NodeId id : graph->Ids()) {
     graph::Node* node = graph->mutable_node(id);
-    if (node->op() != "Placeholder" && node->op() != "PlaceholderWithDefault") {
+    if (!graph::IsPlaceholder(node->op()) &&
+        !graph::IsOptionalPlaceholder(node->op())) {
       continue;
     }
     const auto own = shapes.of_one.find(node->name());

@@ -56,11 +56,12 @@ tensorflow::NodeDef MakeRequantize(absl::string_view name,
 }
 
 void BecomeDequantize(graph::NodeId id, absl::Span<const graph::Endpoint> codes,
-                      graph::NodeId heir, graph::Graph* graph) {
+                      graph::NodeId replacement, graph::Graph* graph) {
   const std::vector<graph::NodeId> controls(
       graph->node(id).control_inputs().begin(),
       graph->node(id).control_inputs().end());
-  for (graph::NodeId control : controls) graph->AddControlInput(heir, control);
+  for (graph::NodeId control : controls)
+    graph->AddControlInput(replacement, control);
   graph->ClearControlInputs(id);
   tensorflow::NodeDef* def = graph->mutable_node(id)->mutable_def();
   def->set_op("Dequantize");

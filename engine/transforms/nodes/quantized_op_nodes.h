@@ -33,9 +33,9 @@ tensorflow::NodeDef MakeRequantize(absl::string_view name,
                                    const graph::Node& like);
 
 // Turns `id` into a Dequantize of `codes`, their minimum and their maximum,
-// under its own name. Its control inputs move to the new node `heir`.
+// under its own name. Its control inputs move to the new node `replacement`.
 void BecomeDequantize(graph::NodeId id, absl::Span<const graph::Endpoint> codes,
-                      graph::NodeId heir, graph::Graph* graph);
+                      graph::NodeId replacement, graph::Graph* graph);
 
 // Whether the node is a Dequantize of quint8 in mode MIN_FIRST.
 bool IsCodesToFloat(const graph::Node& node);

@@ -48,10 +48,10 @@ int64_t RemoveUnusedWithInputs(std::vector<NodeId> candidates,
   return removed;
 }
 
-void InheritControlInputs(NodeId heir, NodeId node, Graph* graph) {
+void InheritControlInputs(NodeId replacement, NodeId node, Graph* graph) {
   const std::vector<NodeId> controls(graph->node(node).control_inputs().begin(),
                                      graph->node(node).control_inputs().end());
-  for (NodeId control : controls) graph->AddControlInput(heir, control);
+  for (NodeId control : controls) graph->AddControlInput(replacement, control);
 }
 
 }  // namespace optfarm::transforms

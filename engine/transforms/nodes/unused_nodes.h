@@ -23,8 +23,8 @@ int64_t RemoveUnusedWithInputs(std::vector<graph::NodeId> candidates,
                                const TransformContext& context,
                                graph::Graph* graph);
 
-// Lets `heir` wait for all that `node` waits for.
-void InheritControlInputs(graph::NodeId heir, graph::NodeId node,
+// Lets `replacement` wait for all that `node` waits for.
+void InheritControlInputs(graph::NodeId replacement, graph::NodeId node,
                           graph::Graph* graph);
 
 }  // namespace optfarm::transforms

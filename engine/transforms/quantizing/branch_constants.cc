@@ -6,6 +6,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/string_view.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/loop_nodes.h"
 
@@ -20,9 +21,9 @@ using graph::NodeId;
 constexpr size_t kMostSources = 256;
 
 bool ReadsParameters(const graph::Node& node) {
-  constexpr std::array<absl::string_view, 6> kOps = {
-      "Conv2D", "DepthwiseConv2dNative", "MatMul", "BiasAdd", "Add", "AddV2"};
-  return absl::c_linear_search(kOps, node.op()) && node.inputs().size() == 2;
+  const bool reads =
+      graph::IsFloatProduct(node.op()) || graph::IsSumOrBias(node.op());
+  return reads && node.inputs().size() == 2;
 }
 
 // What stands behind nodes that pass their input on.

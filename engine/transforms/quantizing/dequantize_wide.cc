@@ -8,9 +8,9 @@
 //
 // The same with RequantizePerChannel, when nothing else reads its codes.
 
-#include "absl/strings/match.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/quantized_op_nodes.h"
 
@@ -44,8 +44,8 @@ bool ReadWideLayer(NodeId id, const TransformContext& context, Graph* graph) {
   }
   const NodeId wide = requantize.inputs()[0].node;
   if (!ReadsCodesAndRange(requantize, 0, wide)) return false;
-  const bool is_matrix =
-      absl::StartsWith(graph->node(wide).op(), "QuantizedMatMul");
+  const bool is_matrix = graph::RowOf(graph->node(wide).op()).layer.product ==
+                         graph::LayerProduct::kMatrix;
   graph->SetInputs(id, CodesAndRange(wide));
   tensorflow::NodeDef* def = graph->mutable_node(id)->mutable_def();
   graph::SetType(def, "T", tensorflow::DT_QINT32);

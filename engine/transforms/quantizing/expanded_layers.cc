@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/quantized_op_nodes.h"
 
@@ -64,7 +65,7 @@ std::string NameOfSum(const Graph& original, absl::string_view layer) {
   NodeId at = original.Find(name);
   while (at != graph::kNoNode) {
     const graph::Node& node = original.node(at);
-    if (node.op() != "Relu" && node.op() != "Relu6" &&
+    if (graph::ActivationOf(node.op()) == graph::Activation::kNone &&
         node.op() != "FakeQuantWithMinMaxVars") {
       return node.name();
     }
@@ -89,7 +90,8 @@ absl::StatusOr<NodeId> AddZeros(const Graph& graph, NodeId bias, NodeId before,
 absl::StatusOr<NodeId> AddProduct(NodeId id, Graph* graph) {
   const graph::Node& layer = graph->node(id);
   const std::string& base = layer.name();
-  const bool is_matrix = absl::StartsWith(layer.op(), "QuantizedMatMul");
+  const bool is_matrix =
+      graph::RowOf(layer.op()).layer.product == graph::LayerProduct::kMatrix;
   std::vector<Endpoint> inputs(layer.inputs().begin(),
                                layer.inputs().begin() + kInputs);
   OPTFARM_ASSIGN_OR_RETURN(const NodeId zeros,
@@ -170,7 +172,7 @@ absl::Status Expand(NodeId id, const Exit& exit, const std::string& sum_name,
   OPTFARM_ASSIGN_OR_RETURN(NodeId result,
                            AddSum(id, floats, sum_name, factors, graph));
   const graph::Node& layer = graph->node(id);
-  if (absl::StrContains(layer.op(), "AndRelu")) {
+  if (graph::RowOf(layer.op()).layer.has_relu) {
     tensorflow::NodeDef relu =
         MakeNode(absl::StrCat(layer.name(), "/relu"), "Relu", layer);
     graph::SetType(&relu, "T", tensorflow::DT_FLOAT);
@@ -197,9 +199,7 @@ absl::Status ExpandLayers(const Graph& original, const ChannelFactors& factors,
   for (NodeId id : graph->Ids()) {
     if (!graph->Has(id)) continue;
     const graph::Node& node = graph->node(id);
-    if (!absl::StartsWith(node.op(), "Quantized") ||
-        !absl::StrContains(node.op(), "WithBias") ||
-        node.inputs().size() < kInputs ||
+    if (!graph::IsQuantizedLayer(node.op()) || node.inputs().size() < kInputs ||
         !IsConst(graph->node(node.inputs()[2].node)) ||
         idle.contains(graph->node(node.inputs()[2].node).name())) {
       continue;

@@ -46,9 +46,10 @@ bool IsQuantizable(const graph::Node& node) {
 }
 
 // Whether a tensor's values lie in a range because of the op that computes
-// them. Ops that only choose or average values are looked through.
+// them. Ops that only choose or average values are looked through, of which
+// TensorFlow's transform knows these.
 std::optional<FloatRange> RangeByOp(const Graph& graph, Endpoint tensor) {
-  static const absl::flat_hash_set<std::string>* const kPassing =
+  static const absl::flat_hash_set<std::string>* const kRangePreserving =
       new absl::flat_hash_set<std::string>{"Identity", "Reshape", "MaxPool",
                                            "AvgPool",  "Squeeze", "MaxPool3D",
                                            "AvgPool3D"};
@@ -59,7 +60,7 @@ std::optional<FloatRange> RangeByOp(const Graph& graph, Endpoint tensor) {
     if (node.op() == "Relu6") return FloatRange{0, 6};
     if (node.op() == "Sigmoid") return FloatRange{0, 1};
     if (node.op() == "Tanh") return FloatRange{-1, 1};
-    if (!kPassing->contains(node.op()) || node.inputs().empty()) break;
+    if (!kRangePreserving->contains(node.op()) || node.inputs().empty()) break;
     tensor = node.inputs()[0];
   }
   return std::nullopt;

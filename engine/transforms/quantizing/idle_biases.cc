@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 
 namespace optfarm::transforms {
@@ -18,9 +18,7 @@ using graph::NodeId;
 constexpr size_t kCodes = 1, kBias = 2;
 
 bool IsLayer(const Node& node) {
-  return absl::StartsWith(node.op(), "Quantized") &&
-         absl::StrContains(node.op(), "WithBias") &&
-         node.inputs().size() > kBias;
+  return graph::IsQuantizedLayer(node.op()) && node.inputs().size() > kBias;
 }
 
 bool IsZero(const Node& constant) {
@@ -34,8 +32,9 @@ bool IsZero(const Node& constant) {
 // A sum over channels alone, with a bias: no padding comes into it.
 bool IsProductOfPixels(const Graph& graph, const Node& node) {
   if (!IsLayer(node)) return false;
-  if (absl::StartsWith(node.op(), "QuantizedMatMul")) return true;
-  if (!absl::StartsWith(node.op(), "QuantizedConv2D")) return false;
+  const graph::LayerProduct product = graph::RowOf(node.op()).layer.product;
+  if (product == graph::LayerProduct::kMatrix) return true;
+  if (product != graph::LayerProduct::kConvolution) return false;
   const Node& codes = graph.node(node.inputs()[kCodes].node);
   if (!IsConst(codes)) return false;
   const auto value = graph::GetTensor(codes.def(), "value");
@@ -46,7 +45,7 @@ bool IsProductOfPixels(const Graph& graph, const Node& node) {
 }
 
 bool TakesOffMeans(const Node& node) {
-  return absl::StartsWith(node.op(), "FusedBatchNorm") &&
+  return graph::HasRole(node.op(), graph::OpRole::kBatchNorm) &&
          graph::GetBoolOr(node.def(), "is_training", true).value_or(false) &&
          std::all_of(node.uses().begin(), node.uses().end(),
                      [](const graph::Use& use) { return use.port <= 0; });
@@ -93,7 +92,7 @@ IdleBiases FindIdleBiases(const Graph& graph,
   IdleBiases idle;
   for (const NodeId id : graph.Ids()) {
     const Node& node = graph.node(id);
-    if (!IsLayer(node) || absl::StrContains(node.op(), "AndRelu")) continue;
+    if (!IsLayer(node) || graph::RowOf(node.op()).layer.has_relu) continue;
     const Node& bias = graph.node(node.inputs()[kBias].node);
     if (IsZero(bias) && IsTakenUp(graph, id, outputs)) idle.insert(bias.name());
   }

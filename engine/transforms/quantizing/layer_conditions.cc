@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/convolution_weights.h"
 
 namespace optfarm::transforms {
@@ -41,35 +42,30 @@ bool IsOverSpace(const graph::ShapeMap& shapes, const graph::Node& mean) {
 }  // namespace
 
 bool IsProduct(const graph::Node& node) {
-  return node.op() == "Conv2D" || node.op() == "MatMul" ||
-         node.op() == "DepthwiseConv2dNative";
+  return graph::IsFloatProduct(node.op());
 }
 
 bool IsSum(const graph::Node& node) {
-  return node.op() == "Add" || node.op() == "AddV2";
+  return graph::HasRole(node.op(), graph::OpRole::kAdd);
 }
 
-bool IsPassing(const graph::Node& node) {
-  constexpr std::array<absl::string_view, 8> kOps = {
-      "MaxPool",    "AvgPool",  "Reshape", "Squeeze",
-      "ExpandDims", "ConcatV2", "Concat",  "ResizeBilinear"};
-  return absl::c_linear_search(kOps, node.op());
+bool IsRangePreserving(const graph::Node& node) {
+  const graph::OpRow& row = graph::RowOf(node.op());
+  return row.quantized != nullptr &&
+         row.flow != graph::ValueFlow::kArithmetic &&
+         row.activation == graph::Activation::kNone;
 }
 
-bool IsMoving(const graph::Node& node) {
-  constexpr std::array<absl::string_view, 9> kOps = {
-      "Pad",      "PadV2",        "MirrorPad",    "ResizeNearestNeighbor",
-      "Slice",    "StridedSlice", "SpaceToDepth", "DepthToSpace",
-      "Transpose"};
-  return absl::c_linear_search(kOps, node.op());
+bool IsDataMovement(const graph::Node& node) {
+  return graph::RowOf(node.op()).moves_bytes;
 }
 
-Filling FillingOf(const Graph& graph, const graph::Node& moving) {
-  if (moving.op() == "Pad") return {.is_needed = true, .is_zero = true};
-  if (moving.op() != "PadV2") return {};
+Filling FillingOf(const Graph& graph, const graph::Node& movement) {
+  if (movement.op() == "Pad") return {.is_needed = true, .is_zero = true};
+  if (movement.op() != "PadV2") return {};
   Filling filling{.is_needed = true};
-  if (moving.inputs().size() != 3) return filling;
-  const graph::Node& value = graph.node(moving.inputs()[2].node);
+  if (movement.inputs().size() != 3) return filling;
+  const graph::Node& value = graph.node(movement.inputs()[2].node);
   if (!IsConst(value)) return filling;
   const auto number = FloatView::Of(value);
   filling.is_zero = number.ok() && number->values().size() == 1 &&
@@ -78,16 +74,13 @@ Filling FillingOf(const Graph& graph, const graph::Node& moving) {
 }
 
 std::vector<int> MovedInputs(const graph::Node& node) {
-  std::vector<int> moved;
-  const int count = static_cast<int>(node.inputs().size());
-  if (node.op() == "ConcatV2") {
-    for (int i = 0; i + 1 < count; ++i) moved.push_back(i);
-  } else if (node.op() == "Concat") {
-    for (int i = 1; i < count; ++i) moved.push_back(i);
-  } else {
-    moved.push_back(0);
-  }
-  return moved;
+  const graph::OpRow& row = graph::RowOf(node.op());
+  if (row.role != graph::OpRole::kConcat) return {0};
+  std::vector<int> joined;
+  const int first = row.has_axis_first ? 1 : 0;
+  const int count = static_cast<int>(node.inputs().size()) - 1;
+  for (int i = 0; i < count; ++i) joined.push_back(first + i);
+  return joined;
 }
 
 std::string WhyFloatByWindow(const graph::Node& node) {

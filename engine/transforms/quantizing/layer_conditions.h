@@ -21,23 +21,23 @@ bool IsProduct(const graph::Node& node);
 // Add, AddV2.
 bool IsSum(const graph::Node& node);
 
-// Has an op on codes and ranges of its own: pools, shapes, concat,
-// ResizeBilinear.
-bool IsPassing(const graph::Node& node);
+// Its result stays in the range of its input, and it has a form on quantized
+// values: pools, shapes, concat, ResizeBilinear.
+bool IsRangePreserving(const graph::Node& node);
 
 // Gives elements of its first input, and zeros, in another place: it may move
-// codes as it moves bytes.
-bool IsMoving(const graph::Node& node);
+// quantized values as it moves bytes.
+bool IsDataMovement(const graph::Node& node);
 
-// What a moving op puts beside the elements it moves. `is_zero` is false when
-// that is another number, or not known.
+// What a data movement puts beside the elements it moves. `is_zero` is false
+// when that is another number, or not known.
 struct Filling {
   bool is_needed = false;
   bool is_zero = false;
 };
-Filling FillingOf(const graph::Graph& graph, const graph::Node& moving);
+Filling FillingOf(const graph::Graph& graph, const graph::Node& movement);
 
-// The data inputs of a passing op that hold numbers, as indices.
+// The data inputs of a range-preserving op that hold numbers, as indices.
 std::vector<int> MovedInputs(const graph::Node& node);
 
 // "" when the window that the node slides over a picture has an 8-bit kernel,

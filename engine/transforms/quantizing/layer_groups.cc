@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/convolution_weights.h"
 #include "engine/transforms/nodes/loop_nodes.h"
@@ -78,17 +79,18 @@ class Finder {
     if (IsSum(node)) {
       if (auto sum = SumAt(id)) return sum;
     }
-    if (IsSum(node) || node.op() == "Mul") return ChannelsAt(id);
+    if (IsSum(node) || graph::HasRole(node.op(), graph::OpRole::kMultiply))
+      return ChannelsAt(id);
     if (node.inputs().empty()) return std::nullopt;
     if (MeanOverPicture(shapes_, id, node)) {
       if (!ComesFromGroup(node.inputs()[0])) return std::nullopt;
       return LayerGroup{.kind = GroupKind::kMean, .head = id};
     }
-    if (IsPassing(node) && CanPass(id)) {
-      return LayerGroup{.kind = GroupKind::kPassing, .head = id};
+    if (IsRangePreserving(node) && CanPreserveRange(id)) {
+      return LayerGroup{.kind = GroupKind::kRangePreserving, .head = id};
     }
-    if (IsMoving(node) && CanMove(node)) {
-      return LayerGroup{.kind = GroupKind::kMoving, .head = id};
+    if (IsDataMovement(node) && CanMove(node)) {
+      return LayerGroup{.kind = GroupKind::kDataMovement, .head = id};
     }
     return std::nullopt;
   }
@@ -106,7 +108,7 @@ class Finder {
                      .is_in_loop = in_loop_[id]};
     const auto weights = FloatView::Of(graph_.node(group.weights));
     AddBias(OutputChannels(node, weights->shape()).value_or(-1),
-            node.op() == "MatMul" ? 2 : 4, &group);
+            graph::IsFloatMatMul(node.op()) ? 2 : 4, &group);
     return WithEnd(std::move(group));
   }
 
@@ -115,12 +117,14 @@ class Finder {
   std::optional<LayerGroup> WithEnd(LayerGroup group) {
     AddActivation(/*has_relu6=*/true, &group);
     const NodeId reader = OnlyReader(group.last());
-    const bool has_six = group.activation != graph::kNoNode &&
-                         graph_.node(group.activation).op() == "Relu6";
+    const bool is_relu6 =
+        group.activation != graph::kNoNode &&
+        graph::ActivationOf(graph_.node(group.activation).op()) ==
+            graph::Activation::kRelu6;
     if (reader != graph::kNoNode &&
         IsTrainedRange(
             graph_, graph_.node(reader),
-            has_six ? 6.0f : std::numeric_limits<float>::infinity())) {
+            is_relu6 ? 6.0f : std::numeric_limits<float>::infinity())) {
       group.trained_range = reader;
     }
     for (NodeId part :
@@ -138,7 +142,7 @@ class Finder {
 
   std::string WhyFloat(NodeId id) const {
     const graph::Node& node = graph_.node(id);
-    if (in_loop_[id] && node.op() != "MatMul") {
+    if (in_loop_[id] && !graph::IsFloatMatMul(node.op())) {
       return "it is a convolution inside a loop, where only matrix products "
              "have been found to keep their accuracy";
     }
@@ -159,7 +163,7 @@ class Finder {
       return absl::StrCat("its weights '", weights.name(),
                           "' hold NaN or infinite values");
     }
-    if (node.op() == "MatMul") {
+    if (graph::IsFloatMatMul(node.op())) {
       return graph::GetBoolOr(node.def(), "transpose_a", false).value_or(true)
                  ? "transpose_a has no 8-bit kernel"
                  : "";
@@ -186,12 +190,12 @@ class Finder {
     const NodeId reader = OnlyReader(group->last());
     if (reader == graph::kNoNode) return;
     const graph::Node& add = graph_.node(reader);
-    if ((add.op() != "BiasAdd" && !IsSum(add)) || add.inputs().size() != 2 ||
+    if (!graph::IsSumOrBias(add.op()) || add.inputs().size() != 2 ||
         DataFormat(add) != "NHWC") {
       return;
     }
     const int other = add.inputs()[0].node == group->head ? 1 : 0;
-    if (add.op() == "BiasAdd" && other == 0) return;
+    if (!IsSum(add) && other == 0) return;
     const NodeId constant = ConstantOf(graph_, add.inputs()[other]);
     if (constant == graph::kNoNode) return;
     const auto bias = FloatView::Of(graph_.node(constant));
@@ -207,8 +211,10 @@ class Finder {
   void AddActivation(bool has_relu6, LayerGroup* group) const {
     const NodeId reader = OnlyReader(group->last());
     if (reader == graph::kNoNode) return;
-    const std::string& op = graph_.node(reader).op();
-    if (op == "Relu" || (has_relu6 && op == "Relu6")) {
+    const graph::Activation activation =
+        graph::ActivationOf(graph_.node(reader).op());
+    if (activation == graph::Activation::kRelu ||
+        (has_relu6 && activation == graph::Activation::kRelu6)) {
       group->activation = reader;
     }
   }
@@ -289,7 +295,7 @@ class Finder {
     return input.port == 0 && by_last_.contains(input.node);
   }
 
-  bool CanPass(NodeId id) const {
+  bool CanPreserveRange(NodeId id) const {
     const graph::Node& node = graph_.node(id);
     for (int index : MovedInputs(node)) {
       if (index >= static_cast<int>(node.inputs().size()) ||

@@ -19,10 +19,10 @@ namespace optfarm::transforms {
 enum class GroupKind {
   kProduct,
   kSum,
-  // Has an op for codes with their range.
-  kPassing,
-  // Moves codes as it moves bytes.
-  kMoving,
+  // Keeps the range, and has an op for quantized values with their range.
+  kRangePreserving,
+  // Moves quantized values as it moves bytes.
+  kDataMovement,
   // A mean over height and width.
   kMean,
   // Times a constant, plus a constant, for each channel.

@@ -29,7 +29,7 @@ struct CodedTensor {
 // group's float nodes waited for.
 struct QuantizedGroup {
   CodedTensor codes;
-  graph::NodeId heir = graph::kNoNode;
+  graph::NodeId replacement = graph::kNoNode;
 };
 
 // Outputs 0, 1 and 2 of a node.

@@ -8,6 +8,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/convolution_weights.h"
 #include "engine/transforms/nodes/loop_nodes.h"
@@ -44,14 +46,10 @@ Endpoint NumbersBeside(const graph::Graph& graph, const graph::Node& node,
 absl::StatusOr<QuantizedGroup> LayerProducts::AddProduct(
     const LayerGroup& group) {
   const graph::Node& head = node(group.head);
-  const bool is_matrix = head.op() == "MatMul";
   OPTFARM_ASSIGN_OR_RETURN(const Endpoint bias, Bias(group));
   OPTFARM_ASSIGN_OR_RETURN(const CodedWeights weights, Weights(group));
   const CodedTensor x = nodes_->CodesOf(head.inputs()[0]);
-  NodeDef def = MakeProduct(is_matrix               ? "MatMul"
-                            : head.op() == "Conv2D" ? "Conv2D"
-                                                    : "DepthwiseConv2D",
-                            group);
+  NodeDef def = MakeProduct(graph::RowOf(head.op()).quantized->layer_op, group);
   CopyAttributes(head, {"strides", "padding", "dilations", "transpose_b"},
                  &def);
   const std::vector<NodeId> controls(head.control_inputs().begin(),
@@ -63,18 +61,18 @@ absl::StatusOr<QuantizedGroup> LayerProducts::AddProduct(
   return QuantizedGroup{Narrowed(layer, group), layer};
 }
 
-NodeDef LayerProducts::MakeProduct(absl::string_view product,
+NodeDef LayerProducts::MakeProduct(absl::string_view layer_op,
                                    const LayerGroup& group) const {
-  const bool is_matrix = product == "MatMul";
-  NodeDef def = nodes_->MakeLayer(
-      absl::StrCat("Quantized", product, "WithBias",
-                   group.activation != graph::kNoNode ? "AndRelu" : ""));
+  const bool is_matrix =
+      graph::RowOf(layer_op).layer.product == graph::LayerProduct::kMatrix;
+  NodeDef def = nodes_->MakeLayer(absl::StrCat(
+      layer_op, group.activation != graph::kNoNode ? "AndRelu" : ""));
   graph::SetType(&def, is_matrix ? "T1" : "Tinput", tensorflow::DT_QUINT8);
   graph::SetType(&def, is_matrix ? "T2" : "Tfilter", tensorflow::DT_QINT8);
   graph::SetType(&def, is_matrix ? "Toutput" : "out_type",
                  tensorflow::DT_QINT32);
-  // The definition of this one op has a type for its bias.
-  if (def.op() == "QuantizedMatMulWithBias") {
+  const tensorflow::OpDef* op_def = graph::FindOpDef(def.op());
+  if (op_def != nullptr && graph::FindAttrDef(*op_def, "Tbias") != nullptr) {
     graph::SetType(&def, "Tbias", tensorflow::DT_FLOAT);
   }
   return def;
@@ -178,9 +176,10 @@ NodeId LayerProducts::AddRange(absl::Span<const Endpoint> sums,
                                const LayerGroup& group) {
   NodeDef range_def = nodes_->Make("range", "RequantizationRangePerChannel");
   graph::SetType(&range_def, "T", tensorflow::DT_QINT32);
-  const bool has_six = group.activation != graph::kNoNode &&
-                       node(group.activation).op() == "Relu6";
-  graph::SetFloat(&range_def, "clip_value_max", has_six ? kSix : 0.0f);
+  const bool is_relu6 = group.activation != graph::kNoNode &&
+                        graph::ActivationOf(node(group.activation).op()) ==
+                            graph::Activation::kRelu6;
+  graph::SetFloat(&range_def, "clip_value_max", is_relu6 ? kSix : 0.0f);
   const NodeId range = nodes_->Add(std::move(range_def), sums);
   nodes_->Anchor(range);
   return range;
@@ -254,7 +253,7 @@ absl::StatusOr<QuantizedGroup> LayerProducts::AddChannels(
   CodedTensor x = nodes_->CodesOf(input);
   const bool is_picture = shape.rank() == 4;
   if (!is_picture) x = nodes_->Reshaped(x, {-1, 1, 1, channels}, "pixels");
-  NodeDef def = MakeProduct("DepthwiseConv2D", group);
+  NodeDef def = MakeProduct("QuantizedDepthwiseConv2DWithBias", group);
   SetWindow(&def);
   const NodeId layer = AddLayer(std::move(def), x, weights, bias);
   const CodedTensor result = Narrowed(layer, group);

@@ -41,7 +41,7 @@ class LayerProducts {
   };
 
   const graph::Node& node(graph::NodeId id) const { return nodes_->node(id); }
-  tensorflow::NodeDef MakeProduct(absl::string_view product,
+  tensorflow::NodeDef MakeProduct(absl::string_view layer_op,
                                   const LayerGroup& group) const;
   graph::NodeId AddLayer(tensorflow::NodeDef def, const CodedTensor& x,
                          const CodedWeights& weights, graph::Endpoint bias);

@@ -4,8 +4,9 @@
 #include <cmath>
 #include <cstdint>
 
-#include "absl/strings/match.h"
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/op_defs.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -20,50 +21,6 @@ using graph::Graph;
 using graph::NodeId;
 using graph::PartialShape;
 using tensorflow::DataType;
-
-std::vector<QuantizableOp> MakeTable() {
-  const auto elementwise = [](absl::string_view op, absl::string_view name) {
-    return QuantizableOp{.op = std::string(op),
-                         .quantized_op = absl::StrCat("Quantized", name),
-                         .copied = {},
-                         .code_types = {"T1", "T2"},
-                         .result_type = "Toutput"};
-  };
-  const auto passing = [](absl::string_view op, absl::string_view type,
-                          std::vector<std::string> copied, int plain_input) {
-    return QuantizableOp{.op = std::string(op),
-                         .quantized_op = absl::StrCat("Quantized", op),
-                         .copied = std::move(copied),
-                         .code_types = {std::string(type)},
-                         .result_type = "",
-                         .plain_input = plain_input};
-  };
-  QuantizableOp concat = passing("Concat", "T", {"N"}, 0);
-  concat.has_separate_ranges = true;
-  QuantizableOp matmul = elementwise("MatMul", "MatMul");
-  matmul.copied = {"transpose_a", "transpose_b"};
-  return {elementwise("Add", "Add"),
-          elementwise("AddV2", "Add"),
-          passing("AvgPool", "T", {"ksize", "strides", "padding"}, -1),
-          {.op = "BiasAdd",
-           .quantized_op = "QuantizedBiasAdd",
-           .copied = {},
-           .code_types = {"T1", "T2"},
-           .result_type = "out_type"},
-          concat,
-          {.op = "Conv2D",
-           .quantized_op = "QuantizedConv2D",
-           .copied = {"strides", "padding"},
-           .code_types = {"Tinput", "Tfilter"},
-           .result_type = "out_type"},
-          matmul,
-          passing("MaxPool", "T", {"ksize", "strides", "padding"}, -1),
-          elementwise("Mul", "Mul"),
-          passing("Relu", "Tinput", {}, -1),
-          passing("Relu6", "Tinput", {}, -1),
-          passing("ResizeBilinear", "T", {"align_corners"}, 1),
-          passing("Reshape", "T", {}, 1)};
-}
 
 // The shape without leading dimensions of size 1, which broadcasting adds.
 PartialShape WithoutLeadingOnes(const PartialShape& shape) {
@@ -98,7 +55,7 @@ bool IsSpatial(const std::vector<int64_t>& values, bool is_square) {
 }
 
 std::string WhyFloatByWindow(const graph::Node& node) {
-  const bool is_conv = node.op() == "Conv2D";
+  const bool is_conv = graph::IsFloatProduct(node.op());
   const std::string padding =
       graph::GetStringOr(node.def(), "padding", "").value_or("");
   if (padding != "SAME" && padding != "VALID") {
@@ -137,19 +94,20 @@ bool HasBadValues(const graph::Node& node) {
 
 }  // namespace
 
-const QuantizableOp* FindQuantizableOp(absl::string_view op) {
-  static const auto* const kTable = new std::vector<QuantizableOp>(MakeTable());
-  const auto it =
-      std::find_if(kTable->begin(), kTable->end(),
-                   [&](const QuantizableOp& entry) { return entry.op == op; });
-  return it == kTable->end() ? nullptr : &*it;
+const graph::QuantizedForm* FindQuantizedForm(absl::string_view op) {
+  const graph::QuantizedForm* form = graph::RowOf(op).quantized;
+  return form == nullptr || form->value_types.empty() ? nullptr : form;
+}
+
+std::vector<absl::string_view> AttributesOf(absl::string_view list) {
+  return absl::StrSplit(list, ',', absl::SkipEmpty());
 }
 
 QuantizationRules::QuantizationRules(const Graph& graph,
                                      const graph::ShapeMap& shapes)
     : graph_(graph), shapes_(shapes), in_loop_(NodesInLoops(graph)) {}
 
-bool QuantizationRules::HasFloatTensors(const QuantizableOp& op,
+bool QuantizationRules::HasFloatTensors(const graph::QuantizedForm& form,
                                         NodeId id) const {
   const graph::Node& node = graph_.node(id);
   const tensorflow::OpDef* op_def = graph::FindOpDef(node.op());
@@ -163,7 +121,7 @@ bool QuantizationRules::HasFloatTensors(const QuantizableOp& op,
     return false;
   }
   for (size_t i = 0; i < inputs->size(); ++i) {
-    if (static_cast<int>(i) != op.plain_input &&
+    if (static_cast<int>(i) != form.plain_input &&
         (*inputs)[i] != tensorflow::DT_FLOAT) {
       return false;
     }
@@ -173,19 +131,19 @@ bool QuantizationRules::HasFloatTensors(const QuantizableOp& op,
   });
 }
 
-std::string QuantizationRules::WhyFloat(const QuantizableOp& op,
+std::string QuantizationRules::WhyFloat(const graph::QuantizedForm& form,
                                         NodeId id) const {
   if (in_loop_[id]) {
     return "it runs inside a loop, where ranges cannot be computed apart";
   }
-  std::string reason = WhyFloatByAttributes(op, graph_.node(id));
-  if (reason.empty()) reason = WhyFloatByInputs(op, graph_.node(id));
+  std::string reason = WhyFloatByAttributes(form, graph_.node(id));
+  if (reason.empty()) reason = WhyFloatByInputs(form, graph_.node(id));
   return reason;
 }
 
 std::string QuantizationRules::WhyFloatByAttributes(
-    const QuantizableOp& op, const graph::Node& node) const {
-  for (const std::string& attribute : op.copied) {
+    const graph::QuantizedForm& form, const graph::Node& node) const {
+  for (absl::string_view attribute : AttributesOf(form.copied)) {
     if (node.FindAttr(attribute) == nullptr) {
       return absl::StrCat("its attribute '", attribute,
                           "' is missing; run add_default_attributes first");
@@ -195,22 +153,20 @@ std::string QuantizationRules::WhyFloatByAttributes(
     return absl::StrCat("data_format ", DataFormat(node),
                         " has no 8-bit kernel");
   }
-  if (node.op() == "ResizeBilinear" &&
-      graph::GetBoolOr(node.def(), "half_pixel_centers", false)
+  if (graph::GetBoolOr(node.def(), "half_pixel_centers", false)
           .value_or(true)) {
-    return "QuantizedResizeBilinear does not know half_pixel_centers";
+    return absl::StrCat(form.op, " does not know half_pixel_centers");
   }
-  if (node.op() == "Conv2D" || node.op() == "MaxPool" ||
-      node.op() == "AvgPool") {
+  if (absl::c_linear_search(AttributesOf(form.copied), "strides")) {
     return WhyFloatByWindow(node);
   }
   return "";
 }
 
-std::string QuantizationRules::WhyFloatByInputs(const QuantizableOp& op,
-                                                const graph::Node& node) const {
+std::string QuantizationRules::WhyFloatByInputs(
+    const graph::QuantizedForm& form, const graph::Node& node) const {
   for (size_t i = 0; i < node.inputs().size(); ++i) {
-    if (static_cast<int>(i) == op.plain_input) continue;
+    if (static_cast<int>(i) == form.plain_input) continue;
     const Endpoint& input = node.inputs()[i];
     if (shapes_.Of(input).elements() == 0) {
       return absl::StrCat("its input ", i, " is empty and has no range");
@@ -221,9 +177,8 @@ std::string QuantizationRules::WhyFloatByInputs(const QuantizableOp& op,
                           "' holds NaN or infinite values");
     }
   }
-  const bool broadcasts =
-      op.quantized_op == "QuantizedAdd" || op.quantized_op == "QuantizedMul";
-  if (broadcasts) {
+  const graph::OpRole role = graph::RowOf(node.op()).role;
+  if (role == graph::OpRole::kAdd || role == graph::OpRole::kMultiply) {
     const PartialShape& a = shapes_.Of(node.inputs()[0]);
     const PartialShape& b = shapes_.Of(node.inputs()[1]);
     if (!IsSupportedBroadcast(a, b)) {

@@ -1,5 +1,5 @@
-// The float ops that have an 8-bit counterpart, and the question whether a
-// certain node may be replaced by it.
+// The float ops that quantize_nodes replaces by ops on quantized values, as
+// their rows say, and the question whether a certain node may be replaced.
 
 #ifndef OPTFARM_ENGINE_TRANSFORMS_QUANTIZING_QUANTIZABLE_OPS_H_
 #define OPTFARM_ENGINE_TRANSFORMS_QUANTIZING_QUANTIZABLE_OPS_H_
@@ -9,30 +9,18 @@
 
 #include "absl/strings/string_view.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
 #include "engine/transforms/quantizing/quantize_passes.h"
 
 namespace optfarm::transforms {
 
-struct QuantizableOp {
-  std::string op;
-  std::string quantized_op;
-  // Attributes that the quantized op takes over.
-  std::vector<std::string> copied;
-  // Attributes that are quint8 in the quantized op.
-  std::vector<std::string> code_types;
-  // The attribute that is qint32; "" when the op gives 8-bit codes.
-  std::string result_type;
-  // The input that stays as it is; -1 for none.
-  int plain_input = -1;
-  // Whether all minima come before all maxima; else min, max, min, max, ...
-  bool has_separate_ranges = false;
+// What quantize_nodes puts in a float op's place; nullptr for an op that it
+// leaves in float. OWNERSHIP: constant data.
+const graph::QuantizedForm* FindQuantizedForm(absl::string_view op);
 
-  bool has_32_bit_result() const { return !result_type.empty(); }
-};
-
-// nullptr for an op without counterpart. OWNERSHIP: lives for the process.
-const QuantizableOp* FindQuantizableOp(absl::string_view op);
+// The attributes of a list in a QuantizedForm.
+std::vector<absl::string_view> AttributesOf(absl::string_view list);
 
 // What is asked about all nodes of one graph.
 class QuantizationRules {
@@ -43,16 +31,18 @@ class QuantizationRules {
 
   // Whether the node computes with floats, as its counterpart needs it. A node
   // that does not is none of quantization's business.
-  bool HasFloatTensors(const QuantizableOp& op, graph::NodeId id) const;
+  bool HasFloatTensors(const graph::QuantizedForm& form,
+                       graph::NodeId id) const;
 
   // Why the node has to stay in float; "" when it can be replaced.
   // REQUIRES: HasFloatTensors().
-  std::string WhyFloat(const QuantizableOp& op, graph::NodeId id) const;
+  std::string WhyFloat(const graph::QuantizedForm& form,
+                       graph::NodeId id) const;
 
  private:
-  std::string WhyFloatByAttributes(const QuantizableOp& op,
+  std::string WhyFloatByAttributes(const graph::QuantizedForm& form,
                                    const graph::Node& node) const;
-  std::string WhyFloatByInputs(const QuantizableOp& op,
+  std::string WhyFloatByInputs(const graph::QuantizedForm& form,
                                const graph::Node& node) const;
 
   const graph::Graph& graph_;

@@ -35,6 +35,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/quantized_op_nodes.h"
@@ -62,7 +63,7 @@ class LayerQuantizer {
   absl::Status Quantize(const LayerGroup& group) {
     nodes_.Begin(group);
     OPTFARM_ASSIGN_OR_RETURN(const QuantizedGroup done, Add(group));
-    BecomeDequantize(group.last(), done.codes.inputs(), done.heir,
+    BecomeDequantize(group.last(), done.codes.inputs(), done.replacement,
                      nodes_.graph());
     nodes_.SetCodes({group.last(), 0}, done.codes);
     return absl::OkStatus();
@@ -77,10 +78,10 @@ class LayerQuantizer {
         return products_.AddProduct(group);
       case GroupKind::kSum:
         return Sum(group);
-      case GroupKind::kPassing:
-        return Passing(group.head);
-      case GroupKind::kMoving:
-        return Moving(group.head);
+      case GroupKind::kRangePreserving:
+        return RangePreserving(group.head);
+      case GroupKind::kDataMovement:
+        return DataMovement(group.head);
       case GroupKind::kMean:
         return products_.AddMean(group.head);
       case GroupKind::kChannels:
@@ -91,7 +92,7 @@ class LayerQuantizer {
     return absl::InternalError("no such group");
   }
 
-  // --- Sums and what passes codes on -----------------------------------------
+  // --- Sums, range-preserving ops and data movement --------------------------
 
   QuantizedGroup Sum(const LayerGroup& group) {
     const CodedTensor a = nodes_.CodesOf(node(group.head).inputs()[0]);
@@ -115,11 +116,10 @@ class LayerQuantizer {
                       {a.codes, b.codes, a.min, a.max, b.min, b.max});
   }
 
-  QuantizedGroup Passing(NodeId id) {
+  QuantizedGroup RangePreserving(NodeId id) {
     const graph::Node& from = node(id);
-    std::string op = from.op();
-    if (op == "Squeeze" || op == "ExpandDims") op = "Reshape";
-    NodeDef def = nodes_.MakeLayer(absl::StrCat("Quantized", op));
+    const graph::OpRow& row = graph::RowOf(from.op());
+    NodeDef def = nodes_.MakeLayer(row.quantized->op);
     graph::SetType(&def, "T", tensorflow::DT_QUINT8);
     CopyAttributes(from,
                    {"ksize", "strides", "padding", "N", "Tidx", "Tshape",
@@ -132,14 +132,16 @@ class LayerQuantizer {
       mins.push_back(moved.min);
       maxs.push_back(moved.max);
     }
-    if (op == "ConcatV2") {
-      inputs.push_back(from.inputs().back());
-    } else if (op == "Concat") {
-      inputs.insert(inputs.begin(), from.inputs().front());
-    } else if (op == "Reshape") {
-      inputs.push_back(from.op() == "Reshape" ? from.inputs()[1] : ShapeOf(id));
-    } else if (op == "ResizeBilinear") {
+    if (row.role == graph::OpRole::kConcat) {
+      if (row.has_axis_first) {
+        inputs.insert(inputs.begin(), from.inputs().front());
+      } else {
+        inputs.push_back(from.inputs().back());
+      }
+    } else if (row.quantized->plain_input == 1) {
       inputs.push_back(from.inputs()[1]);
+    } else if (row.flow == graph::ValueFlow::kReshaping) {
+      inputs.push_back(ShapeOf(id));
     }
     inputs.insert(inputs.end(), mins.begin(), mins.end());
     inputs.insert(inputs.end(), maxs.begin(), maxs.end());
@@ -161,7 +163,7 @@ class LayerQuantizer {
 
   // The op itself, on bytes: TensorFlow has it for those, whereas for codes few
   // have been registered. What it fills up with is the code of zero (33).
-  QuantizedGroup Moving(NodeId id) {
+  QuantizedGroup DataMovement(NodeId id) {
     const graph::Node& from = node(id);
     NodeDef def = nodes_.MakeLayer(from.op());
     *def.mutable_attr() = from.def().attr();

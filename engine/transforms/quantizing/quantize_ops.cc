@@ -37,23 +37,23 @@ class OpQuantizer {
   OpQuantizer(const QuantizeOptions& options, Graph* graph)
       : options_(options), graph_(graph) {}
 
-  void Quantize(NodeId id, const QuantizableOp& op) {
+  void Quantize(NodeId id, const graph::QuantizedForm& form) {
     const graph::Node& node = graph_->node(id);
-    const NodeId codes = AddQuantizedOp(id, op);
+    const NodeId codes = AddQuantizedOp(id, form);
     const NodeId result =
-        op.has_32_bit_result() ? AddRequantize(id, codes) : codes;
+        form.has_32_bit_result() ? AddRequantize(id, codes) : codes;
     CarryTshape(node, codes);
     BecomeDequantize(id, CodesAndRange(result), codes, graph_);
   }
 
  private:
-  NodeId AddQuantizedOp(NodeId id, const QuantizableOp& op) {
+  NodeId AddQuantizedOp(NodeId id, const graph::QuantizedForm& form) {
     const graph::Node& node = graph_->node(id);
     std::vector<Endpoint> inputs, mins, maxs;
     absl::flat_hash_map<Endpoint, NodeId> quantized;
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       const Endpoint input = node.inputs()[i];
-      if (static_cast<int>(i) == op.plain_input) {
+      if (static_cast<int>(i) == form.plain_input) {
         inputs.push_back(input);
         continue;
       }
@@ -64,7 +64,7 @@ class OpQuantizer {
       mins.push_back({it->second, 1});
       maxs.push_back({it->second, 2});
     }
-    if (op.has_separate_ranges) {
+    if (form.has_separate_ranges) {
       inputs.insert(inputs.end(), mins.begin(), mins.end());
       inputs.insert(inputs.end(), maxs.begin(), maxs.end());
     } else {
@@ -74,15 +74,15 @@ class OpQuantizer {
       }
     }
     tensorflow::NodeDef def =
-        MakeNode(absl::StrCat(node.name(), "/eightbit"), op.quantized_op, node);
-    for (const std::string& attribute : op.copied) {
+        MakeNode(absl::StrCat(node.name(), "/eightbit"), form.op, node);
+    for (absl::string_view attribute : AttributesOf(form.copied)) {
       graph::CopyAttr(node.def(), attribute, &def);
     }
-    for (const std::string& attribute : op.code_types) {
+    for (absl::string_view attribute : AttributesOf(form.value_types)) {
       graph::SetType(&def, attribute, tensorflow::DT_QUINT8);
     }
-    if (op.has_32_bit_result()) {
-      graph::SetType(&def, op.result_type, tensorflow::DT_QINT32);
+    if (form.has_32_bit_result()) {
+      graph::SetType(&def, form.result_type, tensorflow::DT_QINT32);
     }
     return graph_->Add(std::move(def), inputs, {}, id);
   }
@@ -162,7 +162,7 @@ class OpQuantizer {
 
 // Whether the node has a constant factor that is not stored as codes.
 bool HasFloatWeights(const Graph& graph, const graph::Node& node) {
-  if (node.op() != "Conv2D" && node.op() != "MatMul") return false;
+  if (!graph::IsFloatProduct(node.op())) return false;
   for (const Endpoint& input : node.inputs()) {
     if (IsConst(graph.node(input.node))) return true;
   }
@@ -193,16 +193,16 @@ absl::Status QuantizeOps(const QuantizeOptions& options,
   OpQuantizer quantizer(options, graph);
   for (NodeId id : graph->Ids()) {
     const graph::Node& node = graph->node(id);
-    const QuantizableOp* op = FindQuantizableOp(node.op());
-    if (op == nullptr || options.ignored_ops.contains(node.op()) ||
+    const graph::QuantizedForm* form = FindQuantizedForm(node.op());
+    if (form == nullptr || options.ignored_ops.contains(node.op()) ||
         options.excluded_nodes.contains(node.name()) ||
         (options.only_coded_weights && HasFloatWeights(*graph, node)) ||
-        !rules.HasFloatTensors(*op, id)) {
+        !rules.HasFloatTensors(*form, id)) {
       continue;
     }
-    const std::string reason = rules.WhyFloat(*op, id);
+    const std::string reason = rules.WhyFloat(*form, id);
     if (reason.empty()) {
-      quantizer.Quantize(id, *op);
+      quantizer.Quantize(id, *form);
       context->CountChange();
     } else {
       context->Skip(node.name(), reason);

@@ -16,10 +16,10 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/core/quantization.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/nn/window.h"
@@ -31,37 +31,15 @@
 namespace optfarm::runtime {
 namespace {
 
+using graph::LayerForm;
+using graph::LayerProduct;
+using graph::LayerResult;
 using tensorflow::NodeDef;
 
 constexpr int64_t kGrain = 16384;
 
 // The furthest code of zero, beyond which not even one product is safe.
 constexpr int32_t kMostZero = 32000;
-
-enum class Product { kConvolution, kDepthwise, kMatrix };
-enum class Result { kWide, kCodes, kFloats };
-
-// What an op's name says that it does.
-struct LayerForm {
-  Product product = Product::kConvolution;
-  bool has_bias = false;
-  bool has_relu = false;
-  Result result = Result::kWide;
-};
-
-LayerForm FormOf(absl::string_view op) {
-  LayerForm form;
-  if (absl::StartsWith(op, "QuantizedDepthwise")) {
-    form.product = Product::kDepthwise;
-  } else if (absl::StartsWith(op, "QuantizedMatMul")) {
-    form.product = Product::kMatrix;
-  }
-  form.has_bias = absl::StrContains(op, "WithBias");
-  form.has_relu = absl::StrContains(op, "AndRelu");
-  if (absl::EndsWith(op, "AndRequantize")) form.result = Result::kCodes;
-  if (absl::EndsWith(op, "AndDequantize")) form.result = Result::kFloats;
-  return form;
-}
 
 // Calls function(position, channel) for the elements of a tensor whose last
 // dimension are the channels.
@@ -184,8 +162,8 @@ class Layer final : public Kernel {
 
   absl::Status Compute(KernelContext* c) const override {
     const int ranges = form_.has_bias ? 3 : 2;
-    OPTFARM_RETURN_IF_ERROR(
-        RequireInputs(*c, ranges + (form_.result == Result::kWide ? 4 : 6)));
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(
+        *c, ranges + (form_.result == LayerResult::kAccumulators ? 4 : 6)));
     OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, tensorflow::DT_QUINT8));
     OPTFARM_ASSIGN_OR_RETURN(const Range x, InputRange(*c, ranges));
     // A range may lie far off zero; sums that leave 32 bits are refused.
@@ -213,11 +191,11 @@ class Layer final : public Kernel {
 
  private:
   absl::StatusOr<int64_t> Channels(const Tensor& weights) const {
-    const bool is_matrix = form_.product == Product::kMatrix;
+    const bool is_matrix = form_.product == LayerProduct::kMatrix;
     OPTFARM_RETURN_IF_ERROR(
         RequireRank(weights, is_matrix ? "b" : "filter", is_matrix ? 2 : 4));
     if (is_matrix) return weights.dim(transpose_b_ ? 0 : 1);
-    if (form_.product == Product::kConvolution) return weights.dim(3);
+    if (form_.product == LayerProduct::kConvolution) return weights.dim(3);
     return weights.num_elements() == 0 ? 0 : weights.dim(2) * weights.dim(3);
   }
 
@@ -225,12 +203,14 @@ class Layer final : public Kernel {
                                   const CodedWeights& weights) const {
     const Shape& shape = c->input(1).shape();
     switch (form_.product) {
-      case Product::kConvolution:
+      case LayerProduct::kConvolution:
         return ConvolveCodes(c, window_, shape, x_zero, weights);
-      case Product::kDepthwise:
+      case LayerProduct::kDepthwise:
         return ConvolveCodesDepthwise(c, window_, shape, x_zero, weights);
-      case Product::kMatrix:
+      case LayerProduct::kMatrix:
         return MultiplyCodes(c, shape, transpose_b_, x_zero, weights);
+      case LayerProduct::kNone:
+        break;
     }
     return absl::InternalError("no such product");
   }
@@ -238,12 +218,12 @@ class Layer final : public Kernel {
   absl::Status SetResult(KernelContext* c, Tensor sums,
                          const std::vector<float>& steps, int64_t channels,
                          int out_range) const {
-    if (form_.result == Result::kWide) {
+    if (form_.result == LayerResult::kAccumulators) {
       c->SetOutput(0, std::move(sums));
       return SetWideRanges(c, 1, steps);
     }
     const int32_t* values = sums.data<int32_t>();
-    if (form_.result == Result::kFloats) {
+    if (form_.result == LayerResult::kFloats) {
       OPTFARM_ASSIGN_OR_RETURN(
           Tensor * out,
           c->AllocateOutput(0, tensorflow::DT_FLOAT, sums.shape()));
@@ -278,12 +258,12 @@ class Layer final : public Kernel {
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeLayer(const NodeDef& node) {
   using tensorflow::DataType;
-  const LayerForm form = FormOf(node.op());
-  const DataType result = form.result == Result::kCodes ? tensorflow::DT_QUINT8
-                          : form.result == Result::kFloats
-                              ? tensorflow::DT_FLOAT
-                              : tensorflow::DT_QINT32;
-  const bool is_matrix = form.product == Product::kMatrix;
+  const LayerForm form = graph::RowOf(node.op()).layer;
+  const DataType result =
+      form.result == LayerResult::kQuantizedValues ? tensorflow::DT_QUINT8
+      : form.result == LayerResult::kFloats        ? tensorflow::DT_FLOAT
+                                                   : tensorflow::DT_QINT32;
+  const bool is_matrix = form.product == LayerProduct::kMatrix;
   for (const char* x : {"Tinput", "T1"}) {
     OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, x, {tensorflow::DT_QUINT8}));
   }
