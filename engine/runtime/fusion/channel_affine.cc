@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -18,6 +19,12 @@ struct Norm {
   const Tensor* gamma = nullptr;
   float epsilon = 0.0f;
 };
+
+bool ComputesFloats(const Step& step) {
+  if (step.node == nullptr || step.kind != StepKind::kKernel) return false;
+  const auto type = graph::GetTypeOr(*step.node, "T", tensorflow::DT_INVALID);
+  return type.ok() && *type == tensorflow::DT_FLOAT;
+}
 
 bool IsChannelsLast(const Step& step) {
   const auto format = graph::GetStringOr(*step.node, "data_format", "NHWC");
@@ -55,8 +62,11 @@ Affine ReadArithmetic(const PlanEditor& plan, const Step& step, int slot,
   const Tensor* value = plan.ConstantOf(step.inputs[is_left ? 1 : 0]);
   if (!IsPerChannel(value, layout)) return std::nullopt;
   std::vector<float> values = ValuesOf(*value);
-  if (step.op == "Mul") return ChannelAffine{std::move(values), {}};
-  if (step.op == "Sub") {
+  const graph::OpRole role = graph::RowOf(step.op).role;
+  if (role == graph::OpRole::kMultiply) {
+    return ChannelAffine{std::move(values), {}};
+  }
+  if (role == graph::OpRole::kSubtract) {
     if (!is_left) return std::nullopt;
     for (float& v : values) v = -v;
   }
@@ -119,31 +129,27 @@ Affine ReadOldNorm(const PlanEditor& plan, const Step& step, int slot,
 }  // namespace
 
 bool IsFloatNode(const Step* step, const char* op) {
-  if (step == nullptr || step->node == nullptr || step->op != op ||
-      step->kind != StepKind::kKernel) {
-    return false;
-  }
-  const auto type = graph::GetTypeOr(*step->node, "T", tensorflow::DT_INVALID);
-  return type.ok() && *type == tensorflow::DT_FLOAT;
+  return step != nullptr && step->op == op && ComputesFloats(*step);
 }
 
 std::optional<ChannelAffine> ReadChannelAffine(const PlanEditor& plan,
                                                const Step& step, int slot,
                                                const ChannelLayout& layout) {
-  for (const char* op : {"BiasAdd", "BiasAddV1"}) {
-    if (IsFloatNode(&step, op)) return ReadBias(plan, step, slot, layout);
+  if (!ComputesFloats(step)) return std::nullopt;
+  switch (graph::RowOf(step.op).role) {
+    case graph::OpRole::kBiasAdd:
+      return ReadBias(plan, step, slot, layout);
+    case graph::OpRole::kAdd:
+    case graph::OpRole::kSubtract:
+    case graph::OpRole::kMultiply:
+      return ReadArithmetic(plan, step, slot, layout);
+    case graph::OpRole::kBatchNorm:
+      return ReadFusedNorm(plan, step, slot, layout);
+    case graph::OpRole::kGlobalBatchNorm:
+      return ReadOldNorm(plan, step, slot, layout);
+    default:
+      return std::nullopt;
   }
-  for (const char* op : {"Add", "AddV2", "Sub", "Mul"}) {
-    if (IsFloatNode(&step, op)) return ReadArithmetic(plan, step, slot, layout);
-  }
-  for (const char* op :
-       {"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"}) {
-    if (IsFloatNode(&step, op)) return ReadFusedNorm(plan, step, slot, layout);
-  }
-  if (IsFloatNode(&step, "BatchNormWithGlobalNormalization")) {
-    return ReadOldNorm(plan, step, slot, layout);
-  }
-  return std::nullopt;
 }
 
 ChannelAffine Compose(const ChannelAffine& first, const ChannelAffine& second) {

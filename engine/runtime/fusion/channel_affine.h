@@ -1,5 +1,16 @@
-// Nodes that multiply each channel by a constant and add another: biases, sums
-// and products with constants, batch norms of a trained net.
+// Steps that multiply each channel by a constant and add another: biases, sums
+// and products with constants, batch norms of a trained net. A fusion applies
+// them in the kernel that computes their input.
+//
+// engine/transforms/nodes/channel_affine.h reads the same ops by the same roles
+// (graph/ops/op_row.h), and there are two readers for a reason:
+//   - The transform rewrites a model once. It works in double precision, in
+//   both
+//     data formats, with divisions too, and says what is in its way.
+//   - A fusion must not change an answer. It keeps float as the steps do,
+//   leaves
+//     divisions alone (x * (1 / c) rounds differently from x / c), and reads
+//     channels only where they are last. Whatever does not fit is not fused.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_FUSION_CHANNEL_AFFINE_H_
 #define OPTFARM_ENGINE_RUNTIME_FUSION_CHANNEL_AFFINE_H_

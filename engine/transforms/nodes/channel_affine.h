@@ -1,5 +1,10 @@
 // Nodes that multiply each channel by a constant and add another: what batch
-// norms, biases and normalizations come down to once a graph is frozen.
+// norms, biases and normalizations come down to once a graph is frozen. A
+// transform folds them into weights.
+//
+// engine/runtime/fusion/channel_affine.h reads the same ops by the same roles
+// for the kernels of a session, under stricter rules: a fusion must not change
+// an answer, whereas a transform may. Its header lists the differences.
 
 #ifndef OPTFARM_ENGINE_TRANSFORMS_NODES_CHANNEL_AFFINE_H_
 #define OPTFARM_ENGINE_TRANSFORMS_NODES_CHANNEL_AFFINE_H_
@@ -39,7 +44,7 @@ struct AffineNode {
   int data_input = 0;
 };
 
-// Reads Mul, RealDiv, Div, Add, AddV2, Sub and BiasAdd with a constant, and
+// Reads sums, differences, products, quotients and biases with a constant, and
 // batch norms whose parameters are constant. nullopt for every other node.
 // ERRORS: why a batch norm, or a division by zero, cannot be read so.
 absl::StatusOr<std::optional<AffineNode>> ReadAffineNode(
