@@ -28,7 +28,8 @@ struct Problem {
   std::string remedy;
 };
 
-// What takes an op away, whatever is wrong with it.
+// What takes an op away, whatever is wrong with it. These name our transforms
+// and commands, which the row of an op, two rooms below, does not know.
 struct OpRemedy {
   const char* op;
   const char* remedy;
@@ -139,11 +140,21 @@ void FindTensorFlowProblems(const Graph& graph, const Node& node,
          RemedyOfOp(graph, node)});
     return;
   }
-  if (graph::IsLateOp(node.op())) {
-    problems->push_back({"came after TensorFlow 1.4", RemedyOfOp(graph, node)});
-    return;
+  switch (graph::RowOf(node.op()).origin) {
+    case graph::Origin::kTensorFlow14:
+      FindAttributeProblems(node, *op_def, problems);
+      return;
+    case graph::Origin::kLaterTensorFlow:
+      problems->push_back(
+          {"came after TensorFlow 1.4", RemedyOfOp(graph, node)});
+      return;
+    case graph::Origin::kOtherFormats:
+      problems->push_back(
+          {"is an op of ONNX and TensorFlow Lite, which "
+           "TensorFlow does not have",
+           RemedyOfOp(graph, node)});
+      return;
   }
-  FindAttributeProblems(node, *op_def, problems);
 }
 
 }  // namespace

@@ -317,6 +317,10 @@ constexpr OpRow kRows[] = {
     {.names = "Elu, Selu, Softplus, Softsign",
      .signature = "(features: T) -> (activations: T) | T: {floating}",
      .shape = UnchangedShape},
+    {.names = "HardSwish",
+     .signature = "(features: T) -> (activations: T) | T: {floating}",
+     .shape = UnchangedShape,
+     .origin = Origin::kOtherFormats},
     {.names = "EluGrad, SeluGrad",
      .signature =
          "(gradients: T, outputs: T) -> (backprops: T) | T: {floating}",

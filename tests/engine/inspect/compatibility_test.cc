@@ -84,6 +84,15 @@ TEST(CompatibilityTest, LateAttributesGoIfTheyHaveTheirDefault) {
   EXPECT_THAT(found[2].problem, HasSubstr("in no version we know"));
 }
 
+TEST(CompatibilityTest, OpsOfOtherFormatsAreTold) {
+  GraphBuilder b;
+  b.Placeholder("x", {1});
+  b.Node("y", "HardSwish", {"x"}, FloatT());
+  const auto found = Find(b.Build(), CompatibilityTarget::kTensorFlow14, "y");
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found[0].problem, HasSubstr("TensorFlow does not have"));
+}
+
 TEST(CompatibilityTest, LateOpsAreTold) {
   GraphBuilder b;
   b.Placeholder("x", {1});

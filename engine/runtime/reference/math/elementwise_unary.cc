@@ -88,6 +88,9 @@ OPTFARM_SCALAR_OP(SoftplusOp,
                   std::max(x, T(0)) + std::log1p(std::exp(-std::abs(x))));
 OPTFARM_SCALAR_OP(SoftsignOp, x / (T(1) + std::abs(x)));
 OPTFARM_SCALAR_OP(EluOp, x < T(0) ? std::expm1(x) : x);
+// In TensorFlow Lite's order of operations.
+OPTFARM_SCALAR_OP(HardSwishOp,
+                  x* std::min(std::max(x + T(3), T(0)), T(6)) / T(6));
 // Scale and alpha of Klambauer et al., "Self-Normalizing Neural Networks".
 OPTFARM_SCALAR_OP(SeluOp, T(1.0507009873554804934193349852946) *
                               (x < T(0) ? T(1.6732632423543772848170429916717) *
@@ -372,6 +375,7 @@ void AddUnaryKernels(KernelCatalog* catalog) {
   catalog->Add("Softsign", MakeFloatOp<SoftsignOp>);
   catalog->Add("Elu", MakeFloatOp<EluOp>);
   catalog->Add("Selu", MakeFloatOp<SeluOp>);
+  catalog->Add("HardSwish", MakeFloatOp<HardSwishOp>);
   catalog->Add("LeakyRelu", MakeLeakyRelu);
   catalog->Add("LogicalNot", MakeLogicalNot);
   catalog->Add("IsNan", MakeClassifier<IsNanOp>);

@@ -51,6 +51,11 @@ TEST(UnaryTest, FunctionsHaveTheirMathematicalValues) {
   expect("Sign", [](double v) { return double((v > 0) - (v < 0)); });
 }
 
+TEST(UnaryTest, HardSwishIsZeroThenBentThenTheInput) {
+  EXPECT_THAT(Applied("HardSwish", {-4, -3, -1.5f, 0, 1, 3, 5}),
+              ElementsAre(0, 0, -0.375f, 0, 4.0f / 6.0f, 3, 5));
+}
+
 TEST(UnaryTest, RoundSendsHalvesToTheEvenNeighbour) {
   EXPECT_THAT(Applied("Round", {-2.5f, -1.5f, 0.5f, 1.5f, 2.5f}),
               ElementsAre(-2, -2, 0, 2, 2));

@@ -14,6 +14,7 @@
 #include "absl/strings/str_join.h"
 #include "base/files.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/core/half.h"
 #include "engine/runtime/core/kernel.h"
 #include "engine/runtime/reference/catalog.h"
@@ -35,6 +36,11 @@ constexpr char kOpening[] =
     "per output. \"all\" are all types\n"
     "that TensorFlow defines for the op. A type that is not listed is refused "
     "when the model is loaded.\n\n"
+    "*values* says where an op's results come from: they are computed "
+    "(arithmetic), they are computed but stay in\n"
+    "the range of the input (range-preserving), or they are elements of the "
+    "inputs (data movement). *quantized* is\n"
+    "the op that does the same on quantized values.\n\n"
     "Of 498 graphs that were recorded with TensorFlow, 494 agree with its "
     "answers, the floats within 1e-4 of\n"
     "the largest magnitude; the four others draw at random (RandomGamma, "
@@ -102,16 +108,42 @@ std::string TypesText(const KernelEntry& entry,
                                            : absl::StrJoin(names, ", "));
 }
 
+// Where the elements of the op's output come from.
+absl::string_view FlowText(graph::ValueFlow flow) {
+  switch (flow) {
+    case graph::ValueFlow::kArithmetic:
+      return "arithmetic";
+    case graph::ValueFlow::kRangePreserving:
+      return "range-preserving";
+    case graph::ValueFlow::kDataMovement:
+    case graph::ValueFlow::kReshaping:
+    case graph::ValueFlow::kForwarding:
+      return "data movement";
+  }
+  return "";
+}
+
+// What the op is on quantized values; "–" when it stays in float.
+absl::string_view QuantizedText(const graph::OpRow& row) {
+  if (row.moves_bytes) return "itself";
+  if (row.quantized == nullptr) return "–";
+  return row.quantized->layer_op.empty() ? row.quantized->op
+                                         : row.quantized->layer_op;
+}
+
 std::string Row(const std::string& op, const KernelEntry& entry) {
   const tensorflow::OpDef* def = graph::FindOpDef(op);
-  if (def == nullptr) return absl::StrCat("| ", op, " | no signature |\n");
+  if (def == nullptr) return absl::StrCat("| ", op, " | no signature | | |\n");
   const tensorflow::NodeDef node = MakeableNode(*def, entry);
   std::vector<std::string> types;
   for (const auto& attr : def->attr()) {
     if (attr.type() == "type") types.push_back(TypesText(entry, attr, node));
   }
-  return absl::StrCat("| ", op, " | ",
-                      types.empty() ? "–" : absl::StrJoin(types, "; "), " |\n");
+  const graph::OpRow& row = graph::RowOf(op);
+  const bool is_foreign = row.origin == graph::Origin::kOtherFormats;
+  return absl::StrCat("| ", op, is_foreign ? " (not TensorFlow's)" : "", " | ",
+                      types.empty() ? "–" : absl::StrJoin(types, "; "), " | ",
+                      FlowText(row.flow), " | ", QuantizedText(row), " |\n");
 }
 
 std::string PrintPage() {
@@ -128,7 +160,9 @@ std::string PrintPage() {
   for (const auto& [family, text] : rows) {
     absl::StrAppend(&page, "\n## ", family,
                     "\n\nArithmetic: ", arithmetic[family],
-                    ".\n\n| op | types |\n|---|---|\n", text);
+                    ".\n\n| op | types | values | quantized |\n"
+                    "|---|---|---|---|\n",
+                    text);
   }
   return page;
 }
