@@ -5,9 +5,9 @@
 
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
+#include "client_cli/tables/difference_text.h"
 #include "client_cli/tables/json_text.h"
 #include "engine/formats/tensorflow/graph_file.h"
-#include "engine/inspect/graph_difference.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -29,17 +29,21 @@ class GraphCompare final : public Command {
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::GraphDef second,
                              formats::LoadGraphDef(second_));
     const bool all = context.format == OutputFormat::kJson;
-    const std::vector<std::string> differences = inspect::FindGraphDifferences(
-        first, second, all ? kMostDifferences : 1);
+    const std::vector<inspect::NodeDifference> differences =
+        inspect::FindGraphDifferences(first, second,
+                                      all ? kMostDifferences : 1);
     if (all) {
       nlohmann::ordered_json json;
       json["equal"] = differences.empty();
-      json["differences"] = differences;
+      json["differences"] = nlohmann::ordered_json::array();
+      for (const inspect::NodeDifference& difference : differences) {
+        json["differences"].push_back(DifferenceText(difference));
+      }
       *context.out << JsonText(json);
     } else if (differences.empty()) {
       *context.out << "Graphs are equal.\n";
     } else {
-      *context.out << PrintableLine(differences[0]) << "\n";
+      *context.out << PrintableLine(DifferenceText(differences[0])) << "\n";
     }
     return differences.empty() ? ExitCode::kOk : ExitCode::kJobFailed;
   }

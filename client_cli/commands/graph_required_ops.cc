@@ -8,7 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/local/required_kernels.h"
+#include "client_cli/local/kernel_lists.h"
 #include "client_cli/tables/json_text.h"
 #include "engine/formats/tensorflow/graph_file.h"
 
@@ -35,13 +35,13 @@ class GraphRequiredOps final : public Command {
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_RETURN_IF_ERROR(CheckNotCsv(context.format));
-    RequiredKernels kernels;
+    inspect::RequiredKernels kernels;
     for (absl::string_view file :
          absl::StrSplit(graphs_, ',', absl::SkipEmpty())) {
       OPTFARM_ASSIGN_OR_RETURN(
           const tensorflow::GraphDef graph,
           formats::LoadGraphDef(ExpandHome(std::string(file))));
-      AddRequiredKernels(graph, &kernels);
+      inspect::AddRequiredKernels(graph, &kernels);
     }
     const bool everything = default_ops_ == "all";
     if (context.format == OutputFormat::kJson) {
@@ -72,7 +72,7 @@ class GraphRequiredOps final : public Command {
     }
   }
 
-  static std::string Json(const RequiredKernels& kernels) {
+  static std::string Json(const inspect::RequiredKernels& kernels) {
     std::map<std::string, nlohmann::ordered_json> ops;
     for (const auto& [op, dtype] : kernels.dtypes) {
       nlohmann::ordered_json& json = ops[op];

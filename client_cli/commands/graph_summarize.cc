@@ -5,11 +5,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/tables/graph_bytes.h"
-#include "client_cli/tables/graph_summary.h"
 #include "client_cli/tables/json_text.h"
+#include "client_cli/tables/structure_text.h"
+#include "client_cli/tables/summary_text.h"
 #include "engine/formats/tensorflow/graph_file.h"
-#include "engine/inspect/graph_structure.h"
+#include "engine/inspect/graph_bytes.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -34,28 +34,30 @@ class GraphSummarize final : public Command {
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::GraphDef graph,
                              formats::LoadGraphDef(in_graph_));
-    const GraphSummary summary = SummarizeGraph(graph, in_graph_, benchmark_);
+    const inspect::GraphSummary summary = inspect::SummarizeGraph(graph);
+    const std::string line = BenchmarkLine(summary, in_graph_, benchmark_);
     const bool structure = print_structure_ && summary.invalid_inputs.empty();
     if (context.format == OutputFormat::kTable) {
-      PrintText(summary, context);
+      PrintText(summary, line, context);
       if (structure) {
-        OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> lines,
-                                 inspect::PrintGraphStructure(graph));
-        for (const std::string& line : lines) {
-          *context.out << PrintableLine(line) << "\n";
+        OPTFARM_ASSIGN_OR_RETURN(const auto nodes,
+                                 inspect::ListGraphStructure(graph));
+        for (const std::string& node : StructureLines(nodes)) {
+          *context.out << PrintableLine(node) << "\n";
         }
       }
-      if (print_bytes_) *context.out << "\n" << GraphBytes(graph).ToText();
+      if (print_bytes_) *context.out << "\n" << BytesTable(graph).ToText();
     } else {
       OPTFARM_RETURN_IF_ERROR(CheckNotCsv(context.format));
-      auto json = nlohmann::ordered_json::parse(summary.json);
+      auto json = nlohmann::ordered_json::parse(SummaryJson(summary, line));
       if (structure) {
-        OPTFARM_ASSIGN_OR_RETURN(json["structure"],
-                                 inspect::PrintGraphStructure(graph));
+        OPTFARM_ASSIGN_OR_RETURN(const auto nodes,
+                                 inspect::ListGraphStructure(graph));
+        json["structure"] = StructureLines(nodes);
       }
       if (print_bytes_) {
         json["bytes"] =
-            nlohmann::ordered_json::parse(GraphBytes(graph).ToJson());
+            nlohmann::ordered_json::parse(BytesTable(graph).ToJson());
       }
       *context.out << JsonText(json);
     }
@@ -66,12 +68,31 @@ class GraphSummarize final : public Command {
   }
 
  private:
-  static void PrintText(const GraphSummary& summary,
+  static void PrintText(const inspect::GraphSummary& summary,
+                        const std::string& benchmark_line,
                         const CommandContext& context) {
-    *context.out << PrintableText(summary.text);
-    for (const std::string& line : summary.invalid_inputs) {
-      *context.out << PrintableLine(line) << "\n";
+    *context.out << PrintableText(SummaryText(summary, benchmark_line));
+    for (const inspect::InvalidInput& invalid : summary.invalid_inputs) {
+      *context.out << PrintableLine(InvalidInputText(invalid)) << "\n";
     }
+  }
+
+  static Table BytesTable(const tensorflow::GraphDef& graph) {
+    constexpr auto kRight = Table::Align::kRight;
+    Table table({{"op", "OP"},
+                 {"nodes", "NODES", kRight},
+                 {"bytes", "BYTES", kRight},
+                 {"value_bytes", "VALUES", kRight},
+                 {"name_bytes", "NAMES", kRight},
+                 {"input_bytes", "INPUTS", kRight},
+                 {"other_bytes", "OP AND ATTRIBUTES", kRight}});
+    for (const inspect::OpBytes& bytes : inspect::CountGraphBytes(graph)) {
+      table.AddRow({Cell::Text(bytes.op), Cell::Integer(bytes.nodes),
+                    Cell::Integer(bytes.all), Cell::Integer(bytes.values),
+                    Cell::Integer(bytes.names), Cell::Integer(bytes.inputs),
+                    Cell::Integer(bytes.other())});
+    }
+    return table;
   }
 
   const std::string benchmark_;

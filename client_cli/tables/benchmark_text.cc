@@ -4,9 +4,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client_cli/tables/graph_summary.h"
 #include "client_cli/tables/human_units.h"
 #include "client_cli/tables/proto_json.h"
+#include "client_cli/tables/summary_text.h"
 #include "engine/graph/attr.h"
 
 namespace optfarm::client_cli {

@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/match.h"
@@ -90,58 +91,63 @@ std::map<std::string, const AttrValue*> AttrsOf(const NodeDef& node) {
   return attrs;
 }
 
-// The first difference of two nodes of one name.
-std::optional<std::string> InputDifference(const NodeDef& a, const NodeDef& b) {
+using Kind = NodeDifference::Kind;
+
+NodeDifference Difference(Kind kind, std::string first, std::string second) {
+  NodeDifference difference;
+  difference.kind = kind;
+  difference.first = std::move(first);
+  difference.second = std::move(second);
+  return difference;
+}
+
+std::optional<NodeDifference> InputDifference(const NodeDef& a,
+                                              const NodeDef& b) {
   const Inputs first = InputsOf(a), second = InputsOf(b);
   if (first.data.size() != second.data.size()) {
-    return absl::StrCat("has ", first.data.size(),
-                        " inputs in the first graph and ", second.data.size(),
-                        " in the second");
+    return Difference(Kind::kInputCount, absl::StrCat(first.data.size()),
+                      absl::StrCat(second.data.size()));
   }
   for (size_t i = 0; i < first.data.size(); ++i) {
     if (first.data[i] == second.data[i]) continue;
-    return absl::StrCat("has input ", i, " '", first.data[i],
-                        "' in the first graph and '", second.data[i],
-                        "' in the second");
+    NodeDifference difference =
+        Difference(Kind::kInput, first.data[i], second.data[i]);
+    difference.input = i;
+    return difference;
   }
   if (first.control == second.control) return std::nullopt;
-  return absl::StrCat("has control inputs [",
-                      absl::StrJoin(first.control, ", "),
-                      "] in the first graph and [",
-                      absl::StrJoin(second.control, ", "), "] in the second");
+  return Difference(Kind::kControlInputs, absl::StrJoin(first.control, ", "),
+                    absl::StrJoin(second.control, ", "));
 }
 
-std::optional<std::string> AttrDifference(const NodeDef& a, const NodeDef& b) {
+std::optional<NodeDifference> AttrDifference(const NodeDef& a,
+                                             const NodeDef& b) {
   const auto first = AttrsOf(a), second = AttrsOf(b);
+  NodeDifference difference;
+  difference.kind = Kind::kAttribute;
   for (const auto& [name, value] : first) {
     const auto found = second.find(name);
-    if (found == second.end()) {
-      return absl::StrCat("has attribute '", name,
-                          "' only in the first graph, with ", Shown(*value));
-    }
-    if (!SameValues(*value, *found->second)) {
-      return absl::StrCat("has attribute '", name, "' ", Shown(*value),
-                          " in the first graph and ", Shown(*found->second),
-                          " in the second");
-    }
+    if (found != second.end() && SameValues(*value, *found->second)) continue;
+    difference.attribute = name;
+    difference.first = Shown(*value);
+    if (found != second.end()) difference.second = Shown(*found->second);
+    return difference;
   }
   for (const auto& [name, value] : second) {
     if (first.contains(name)) continue;
-    return absl::StrCat("has attribute '", name,
-                        "' only in the second graph, with ", Shown(*value));
+    difference.attribute = name;
+    difference.second = Shown(*value);
+    return difference;
   }
   return std::nullopt;
 }
 
-std::optional<std::string> NodeDifference(const NodeDef& a, const NodeDef& b) {
-  const auto both = [](absl::string_view what, const std::string& first,
-                       const std::string& second) {
-    return absl::StrCat("has ", what, " '", first, "' in the first graph and '",
-                        second, "' in the second");
-  };
-  if (a.op() != b.op()) return both("op", a.op(), b.op());
-  if (a.device() != b.device()) return both("device", a.device(), b.device());
-  if (auto difference = InputDifference(a, b)) return difference;
+std::optional<NodeDifference> DifferenceOf(const NodeDef& a, const NodeDef& b) {
+  if (a.op() != b.op()) return Difference(Kind::kOp, a.op(), b.op());
+  if (a.device() != b.device()) {
+    return Difference(Kind::kDevice, a.device(), b.device());
+  }
+  if (auto input = InputDifference(a, b)) return input;
   return AttrDifference(a, b);
 }
 
@@ -155,27 +161,30 @@ absl::flat_hash_map<absl::string_view, const NodeDef*> ByName(
 
 }  // namespace
 
-std::vector<std::string> FindGraphDifferences(
+std::vector<NodeDifference> FindGraphDifferences(
     const tensorflow::GraphDef& first, const tensorflow::GraphDef& second,
     size_t most) {
   const auto in_first = ByName(first), in_second = ByName(second);
-  std::vector<std::string> differences;
+  std::vector<NodeDifference> differences;
   for (const NodeDef& node : first.node()) {
     if (differences.size() >= most) return differences;
     const auto found = in_second.find(node.name());
+    std::optional<NodeDifference> difference;
     if (found == in_second.end()) {
-      differences.push_back(
-          absl::StrCat("Node '", node.name(), "' is only in the first graph"));
-    } else if (const auto difference = NodeDifference(node, *found->second)) {
-      differences.push_back(
-          absl::StrCat("Node '", node.name(), "' ", *difference));
+      difference.emplace().first = node.name();
+    } else {
+      difference = DifferenceOf(node, *found->second);
     }
+    if (!difference) continue;
+    difference->node = node.name();
+    differences.push_back(*std::move(difference));
   }
   for (const NodeDef& node : second.node()) {
     if (differences.size() >= most) return differences;
     if (in_first.contains(node.name())) continue;
-    differences.push_back(
-        absl::StrCat("Node '", node.name(), "' is only in the second graph"));
+    NodeDifference& difference = differences.emplace_back();
+    difference.node = node.name();
+    difference.second = node.name();
   }
   return differences;
 }

@@ -6,6 +6,7 @@
 #define OPTFARM_ENGINE_INSPECT_GRAPH_DIFFERENCE_H_
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,11 +16,35 @@ class GraphDef;
 
 namespace optfarm::inspect {
 
-// Up to `most` differences, one sentence each, in the order of `first`'s nodes,
-// then of those that only `second` has. "x" and "x:0" are one input, control
-// inputs are a set, and tensors are equal when their values are, however they
-// are stored.
-std::vector<std::string> FindGraphDifferences(
+// The first difference of the nodes of one name.
+struct NodeDifference {
+  enum class Kind {
+    // Only the first or only the second graph has the node.
+    kNode,
+    kOp,
+    kDevice,
+    kInputCount,
+    kInput,
+    kControlInputs,
+    kAttribute,
+  };
+
+  std::string node;
+  Kind kind = Kind::kNode;
+  // Of kInput: which.
+  size_t input = 0;
+  // Of kAttribute: its name.
+  std::string attribute;
+  // What each graph has, as text: an op, a count, "name:port", "^a, ^b", the
+  // beginning of an attribute's value, of kNode the name. Absent: it has none.
+  std::optional<std::string> first, second;
+};
+
+// Up to `most` differences, at most one a node, in the order of `first`'s
+// nodes, then of those that only `second` has. "x" and "x:0" are one input,
+// control inputs are a set, and tensors are equal when their values are,
+// however they are stored. Takes what is no valid graph too.
+std::vector<NodeDifference> FindGraphDifferences(
     const tensorflow::GraphDef& first, const tensorflow::GraphDef& second,
     size_t most);
 

@@ -9,11 +9,9 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
-#include "engine/runtime/core/tensor.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::inspect {
@@ -86,46 +84,27 @@ std::vector<std::string> FirstValues(const runtime::Tensor& tensor) {
   }
 }
 
-// `texts` with brackets around each row that they come from, as far as they go:
-// "[[1 2][3]]" of a 2x2x2 tensor. A tensor of one dimension has none.
-std::string InBrackets(const std::vector<std::string>& texts,
-                       const runtime::Shape& shape) {
-  std::string text;
-  for (size_t i = 0; i < texts.size(); ++i) {
-    int64_t row = 1;
-    std::string opened, closed;
-    for (int axis = shape.rank() - 1; axis > 0; --axis) {
-      row *= shape.dim(axis);
-      if (static_cast<int64_t>(i) % row == 0) opened += '[';
-      if (static_cast<int64_t>(i) % row == row - 1 || i + 1 == texts.size()) {
-        closed += ']';
-      }
-    }
-    absl::StrAppend(&text, opened.empty() && i > 0 ? " " : "", opened, texts[i],
-                    closed);
-  }
-  return text;
-}
-
-std::string ConstantText(const NodeDef& node) {
+ConstantPreview PreviewOf(const NodeDef& node) {
+  ConstantPreview preview;
   const auto proto = graph::GetTensor(node, "value");
-  if (!proto.ok()) return ", value=(none)";
+  if (!proto.ok()) {
+    preview.problem = "none";
+    return preview;
+  }
   const auto tensor = runtime::Tensor::FromProto(**proto);
   if (!tensor.ok()) {
-    return absl::StrCat(", value=(", std::string(tensor.status().message()),
-                        ")");
+    preview.problem = std::string(tensor.status().message());
+    return preview;
   }
-  const runtime::Shape& shape = tensor->shape();
-  return absl::StrCat(
-      ", value=Tensor<type: ", graph::DataTypeName(tensor->dtype()),
-      " shape: ", shape.ToString(),
-      " values: ", InBrackets(FirstValues(*tensor), shape),
-      shape.num_elements() > kValuesShown ? "..." : "", ">");
+  preview.dtype = tensor->dtype();
+  preview.shape = tensor->shape();
+  preview.first_values = FirstValues(*tensor);
+  return preview;
 }
 
 }  // namespace
 
-absl::StatusOr<std::vector<std::string>> PrintGraphStructure(
+absl::StatusOr<std::vector<StructureNode>> ListGraphStructure(
     const tensorflow::GraphDef& graph) {
   absl::flat_hash_map<absl::string_view, const NodeDef*> nodes;
   for (const NodeDef& node : graph.node()) nodes[node.name()] = &node;
@@ -133,16 +112,16 @@ absl::StatusOr<std::vector<std::string>> PrintGraphStructure(
                            graph::Graph::FromDef(graph));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<graph::NodeId> order,
                            graph::ExecutionOrder(indexed));
-  std::vector<std::string> lines;
+  std::vector<StructureNode> structure;
   for (const graph::NodeId id : order) {
-    // Inputs as the file writes them: "x:0" is not "x" to a reader who
-    // searches.
     const NodeDef& node = *nodes[indexed.node(id).name()];
-    lines.push_back(absl::StrCat(
-        node.name(), " (", node.op(), "): [", absl::StrJoin(node.input(), ", "),
-        "]", node.op() == "Const" ? ConstantText(node) : ""));
+    StructureNode& entry = structure.emplace_back();
+    entry.name = node.name();
+    entry.op = node.op();
+    entry.inputs.assign(node.input().begin(), node.input().end());
+    if (node.op() == "Const") entry.constant = PreviewOf(node);
   }
-  return lines;
+  return structure;
 }
 
 }  // namespace optfarm::inspect

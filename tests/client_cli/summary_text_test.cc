@@ -1,6 +1,6 @@
 // The text of `optctl graph summarize`, line by line.
 
-#include "client_cli/tables/graph_summary.h"
+#include "client_cli/tables/summary_text.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/text_format.h>
@@ -13,10 +13,12 @@
 namespace optfarm::client_cli {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
+
+using inspect::GraphSummary;
+using inspect::SummarizeGraph;
 
 tensorflow::GraphDef ParseGraph(const std::string& text) {
   tensorflow::GraphDef graph;
@@ -37,11 +39,15 @@ constexpr char kSmallGraph[] = R"(
   node { name: "y" op: "MatMul" input: "x" input: "w:0" input: "^v" }
   node { name: "init" op: "NoOp" input: "^v" })";
 
-TEST(GraphSummaryTest, SaysWhatSummarizeGraphSays) {
-  const GraphSummary summary =
-      SummarizeGraph(ParseGraph(kSmallGraph), "m.pb", "optctl graph benchmark");
+std::string TextOf(const GraphSummary& summary) {
+  return SummaryText(summary,
+                     BenchmarkLine(summary, "m.pb", "optctl graph benchmark"));
+}
+
+TEST(SummaryTextTest, SaysWhatSummarizeGraphSays) {
+  const GraphSummary summary = SummarizeGraph(ParseGraph(kSmallGraph));
   EXPECT_EQ(
-      summary.text,
+      TextOf(summary),
       "Found 1 possible inputs: (name=x, type=float(1), shape=[?,4]) \n"
       "Found 1 variables: (name=v, type=int32(3), shape=None) \n"
       "Found 1 possible outputs: (name=y, op=MatMul) \n"
@@ -56,45 +62,43 @@ TEST(GraphSummaryTest, SaysWhatSummarizeGraphSays) {
   EXPECT_THAT(summary.invalid_inputs, IsEmpty());
 }
 
-TEST(GraphSummaryTest, EmptyGraphHasNothingSpotted) {
-  const GraphSummary summary =
-      SummarizeGraph(tensorflow::GraphDef(), "m.pb", "optctl graph benchmark");
-  EXPECT_THAT(summary.text,
+TEST(SummaryTextTest, EmptyGraphHasNothingSpotted) {
+  const GraphSummary summary = SummarizeGraph(tensorflow::GraphDef());
+  EXPECT_THAT(TextOf(summary),
               HasSubstr("No inputs spotted.\nNo variables spotted.\nNo outputs "
                         "spotted.\n"));
 }
 
-TEST(GraphSummaryTest, InvalidInputsAreListedAndEndTheText) {
+TEST(SummaryTextTest, InvalidInputsAreListedAndEndTheText) {
   const GraphSummary summary = SummarizeGraph(
-      ParseGraph(R"(node { name: "y" op: "Relu" input: "gone:1" })"), "m.pb",
-      "optctl graph benchmark");
-  EXPECT_THAT(summary.invalid_inputs,
-              ElementsAre("Invalid input gone:1 for node y"));
-  EXPECT_THAT(summary.text, Not(HasSubstr("Op types used")));
+      ParseGraph(R"(node { name: "y" op: "Relu" input: "gone:1" })"));
+  ASSERT_EQ(summary.invalid_inputs.size(), 1u);
+  EXPECT_EQ(InvalidInputText(summary.invalid_inputs[0]),
+            "Invalid input gone:1 for node y");
+  EXPECT_THAT(TextOf(summary), Not(HasSubstr("Op types used")));
 }
 
-TEST(GraphSummaryTest, FunctionBodiesCountAmongTheOps) {
+TEST(SummaryTextTest, FunctionBodiesCountAmongTheOps) {
   const GraphSummary summary =
       SummarizeGraph(ParseGraph(R"(node { name: "a" op: "Const" }
                     library { function { node_def { name: "f" op: "Relu" }
-                                         node_def { name: "g" op: "Relu" } } })"),
-                     "m.pb", "optctl graph benchmark");
-  EXPECT_THAT(summary.text, HasSubstr("Op types used: 2 Relu, 1 Const\n"));
+                                         node_def { name: "g" op: "Relu" } } })"));
+  EXPECT_THAT(TextOf(summary), HasSubstr("Op types used: 2 Relu, 1 Const\n"));
 }
 
-TEST(GraphSummaryTest, MalformedConstantsCountNothing) {
+TEST(SummaryTextTest, MalformedConstantsCountNothing) {
   const GraphSummary summary =
       SummarizeGraph(ParseGraph(R"(node { name: "w" op: "Const"
         attr { key: "value" value { tensor { dtype: DT_FLOAT
           tensor_shape { dim { size: 1099511627776 } }
-          tensor_content: "0123456789" } } } })"),
-                     "m.pb", "optctl graph benchmark");
-  EXPECT_THAT(summary.text, HasSubstr("Found 0 (0) const parameters"));
+          tensor_content: "0123456789" } } } })"));
+  EXPECT_THAT(TextOf(summary), HasSubstr("Found 0 (0) const parameters"));
 }
 
-TEST(GraphSummaryTest, JsonHasTheSameFacts) {
+TEST(SummaryTextTest, JsonHasTheSameFacts) {
+  const GraphSummary summary = SummarizeGraph(ParseGraph(kSmallGraph));
   const auto json = nlohmann::json::parse(
-      SummarizeGraph(ParseGraph(kSmallGraph), "m.pb", "benchmark_model").json);
+      SummaryJson(summary, BenchmarkLine(summary, "m.pb", "benchmark_model")));
   EXPECT_EQ(json["inputs"][0]["name"], "x");
   EXPECT_EQ(json["inputs"][0]["type"], "float");
   EXPECT_EQ(json["inputs"][0]["shape"], "[?,4]");
@@ -108,7 +112,7 @@ TEST(GraphSummaryTest, JsonHasTheSameFacts) {
             0u);
 }
 
-TEST(GraphSummaryTest, ShortCountsAreTensorFlows) {
+TEST(SummaryTextTest, ShortCountsAreTensorFlows) {
   EXPECT_EQ(ShortCount(999), "999");
   EXPECT_EQ(ShortCount(1000), "1.00k");
   EXPECT_EQ(ShortCount(4'253'864), "4.25M");
