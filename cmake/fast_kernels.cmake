@@ -1,56 +1,78 @@
-# Kernels of engine/runtime/ukernels, which are chosen when the program runs. A file
-# whose name ends in an instruction set is compiled for it, on processors of its
-# family only. OPTFARM_FAST_KERNELS=OFF leaves them out, and with
-# them what drives them (operators, fusion).
+# Micro-kernels (engine/runtime/ukernels), which are selected when the program
+# runs. engine/runtime/ukernels/instruction_sets.txt says for which processors a
+# file is compiled and with which flags, by the end of its name.
+# OPTFARM_FAST_KERNELS=OFF leaves the room out, and what drives it (operators,
+# fusion).
 
+set(instruction_sets
+    ${PROJECT_SOURCE_DIR}/engine/runtime/ukernels/instruction_sets.txt)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
+             ${instruction_sets})
+if(CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
+  set(micro_kernel_processor armv7)
+else()
+  set(micro_kernel_processor ${CMAKE_SYSTEM_PROCESSOR})
+endif()
+
+# All suffixes, and those of this processor with flags_of_SUFFIX.
+set(suffixes)
+set(own_suffixes)
+file(STRINGS ${instruction_sets} rows REGEX "^[a-z]")
+foreach(row ${rows})
+  separate_arguments(row UNIX_COMMAND "${row}")
+  list(POP_FRONT row suffix processor)
+  list(APPEND suffixes ${suffix})
+  if(processor STREQUAL micro_kernel_processor)
+    list(APPEND own_suffixes ${suffix})
+    set(flags_of_${suffix} ${row})
+    # g++ 12 takes its own headers' undefined registers for a mistake of ours.
+    if(suffix MATCHES "avx512" AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      list(APPEND flags_of_${suffix} -Wno-maybe-uninitialized
+           -Wno-uninitialized)
+    endif()
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES suffixes)
+
+# optfarm_suffix_of(FILE OUT): the longest suffix that the file's name ends in.
+function(optfarm_suffix_of file out)
+  set(found "")
+  foreach(suffix ${suffixes})
+    if(file MATCHES "_${suffix}\\.cc$")
+      string(LENGTH "${found}" before)
+      string(LENGTH "${suffix}" length)
+      if(length GREATER before)
+        set(found ${suffix})
+      endif()
+    endif()
+  endforeach()
+  set(${out} "${found}" PARENT_SCOPE)
+endfunction()
+
+# What the rooms leave out (optfarm_room's EXCLUDE).
 set(left_out_kernels)
 if(NOT OPTFARM_FAST_KERNELS)
   set(left_out_kernels "/runtime/(ukernels|operators|fusion)/")
-elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "x86_64")
-  set(left_out_kernels "/runtime/ukernels/.*_neon(_dot)?\\.cc$")
-elseif(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
-  set(left_out_kernels "/runtime/ukernels/.*_(avx2|avx512|avx_vnni|vnni)\\.cc$")
-elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
-  set(left_out_kernels
-      "/runtime/ukernels/.*_(avx2|avx512|avx_vnni|vnni|neon_dot)\\.cc$")
 else()
-  set(left_out_kernels
-      "/runtime/ukernels/.*_(avx2|avx512|avx_vnni|vnni|neon|neon_dot)\\.cc$")
+  set(other_suffixes ${suffixes})
+  list(REMOVE_ITEM other_suffixes ${own_suffixes})
+  string(JOIN "|" other_suffixes ${other_suffixes})
+  set(left_out_kernels "/runtime/ukernels/.*_(${other_suffixes})\\.cc$")
 endif()
 
-set(avx2 -mavx2 -mfma -mf16c)
-set(avx512 ${avx2} -mavx512f -mavx512bw -mavx512dq -mavx512vl)
-# g++ 12 takes its own headers' undefined registers for a mistake of ours.
-if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  list(APPEND avx512 -Wno-maybe-uninitialized -Wno-uninitialized)
-endif()
-set(flags_of_avx2 ${avx2})
-set(flags_of_avx512 ${avx512} -mprefer-vector-width=512)
-set(flags_of_avx_vnni ${avx2} -mavxvnni)
-set(flags_of_vnni ${avx512} -mavx512vnni -mprefer-vector-width=512)
-set(flags_of_neon)
-set(flags_of_neon_dot)
-if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
-  set(flags_of_neon_dot -march=armv8.2-a+dotprod)
-elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^arm")
-  set(flags_of_neon -mfpu=neon-vfpv4)
-endif()
-
-# optfarm_fast_kernels(TARGET): flags by file name, and what the code asks for.
+# optfarm_fast_kernels(TARGET): each file's flags.
 function(optfarm_fast_kernels target)
   if(NOT OPTFARM_FAST_KERNELS)
     return()
   endif()
   get_target_property(sources ${target} SOURCES)
-  foreach(set avx2 avx512 avx_vnni vnni neon neon_dot)
-    set(of_set ${sources})
-    list(FILTER of_set INCLUDE REGEX "/runtime/ukernels/.*_${set}\\.cc$")
-    if(set STREQUAL "vnni")
-      list(FILTER of_set EXCLUDE REGEX "_avx_vnni\\.cc$")
+  foreach(source ${sources})
+    optfarm_suffix_of(${source} suffix)
+    if(suffix)
+      # Inner loops: measured at -O3 in every build, also in a small one.
+      set_source_files_properties(${source} PROPERTIES
+                                  COMPILE_OPTIONS "-O3;${flags_of_${suffix}}"
+                                  SKIP_PRECOMPILE_HEADERS ON)
     endif()
-    # Inner loops: measured at -O3 in every build, also in a small one.
-    set_source_files_properties(${of_set} PROPERTIES
-                                COMPILE_OPTIONS "-O3;${flags_of_${set}}"
-                                SKIP_PRECOMPILE_HEADERS ON)
   endforeach()
 endfunction()

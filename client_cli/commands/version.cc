@@ -3,15 +3,25 @@
 #include <sys/utsname.h>
 
 #include "client_cli/commands/commands.h"
+#include "client_cli/tables/micro_kernel_table.h"
 
 namespace optfarm::client_cli {
 namespace {
 
 class Version final : public Command {
  public:
-  void DeclareFlags(FlagSet* flags) override {}
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Switch("kernels",
+                  "Print the micro-kernels of the runtime, and which of them "
+                  "this processor uses (within OPTFARM_CPU).",
+                  &kernels_);
+  }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    if (kernels_) {
+      *context.out << MakeMicroKernelTable().ToFormat(context.format);
+      return ExitCode::kOk;
+    }
     utsname machine = {};
     uname(&machine);
     Table table({{"name", "NAME"},
@@ -28,6 +38,9 @@ class Version final : public Command {
     }
     return ExitCode::kOk;
   }
+
+ private:
+  bool kernels_ = false;
 };
 
 }  // namespace

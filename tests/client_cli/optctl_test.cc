@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
@@ -59,8 +60,7 @@ class OptctlTest : public ::testing::Test {
     options.argv = std::move(words);
     options.argv.insert(options.argv.begin(), ProgramPath("optctl"));
     options.output_file = log;
-    // Nobody listens on the discard port.
-    options.environment = {{"OPTFARM_SERVER", "127.0.0.1:9"}};
+    options.environment = environment_;
     absl::StatusOr<Subprocess> child = Subprocess::Start(options);
     EXPECT_TRUE(child.ok()) << child.status();
     if (!child.ok()) return -1;
@@ -71,6 +71,9 @@ class OptctlTest : public ::testing::Test {
   }
 
   const std::string folder_;
+  // Nobody listens on the discard port.
+  std::vector<std::pair<std::string, std::string>> environment_ = {
+      {"OPTFARM_SERVER", "127.0.0.1:9"}};
   std::string model_;
   int runs_ = 0;
   std::string output_;
@@ -83,6 +86,24 @@ TEST_F(OptctlTest, HelpAndVersionSucceed) {
   EXPECT_EQ(Run({"--version"}), 0);
   EXPECT_THAT(output_, StartsWith("optctl "));
 }
+
+#ifdef OPTFARM_FAST_KERNELS
+TEST_F(OptctlTest, VersionPrintsTheMicroKernelsAndWhichAreUsed) {
+  const std::string portable =
+      "int8_gemm_portable,portable,12,32,4,indirect,int32,";
+  EXPECT_EQ(Run({"version", "--kernels", "--format=csv"}), 0);
+  EXPECT_THAT(output_, StartsWith("kernel,instruction_sets,mr,nr,kr,"));
+  EXPECT_THAT(output_, HasSubstr(absl::StrCat("\n", portable)));
+  environment_.push_back({"OPTFARM_CPU", "portable"});
+  EXPECT_EQ(Run({"version", "--kernels", "--format=csv"}), 0);
+  EXPECT_THAT(output_, HasSubstr(absl::StrCat("\n", portable, "used\n")));
+  const std::vector<std::string> lines = absl::StrSplit(output_, '\n');
+  for (const std::string& line : lines) {
+    if (absl::StrContains(line, "_portable,")) continue;
+    EXPECT_FALSE(absl::EndsWith(line, ",used")) << line;
+  }
+}
+#endif
 
 TEST_F(OptctlTest, EveryHelpPageFitsIntoEightyCharactersAndSaysThingsOnce) {
   std::vector<std::string> pages = {"", "graph"};

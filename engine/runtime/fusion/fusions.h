@@ -9,11 +9,8 @@
 // time that it has no fast code for, it runs the steps that it replaced
 // (step_chain.h).
 //
-// One file for each family of patterns, one line in fusions.cc. Kernels have
-// one file for each idea and instruction set; the file's name ends in the set
-// that it is compiled for (_avx2.cc, _avx512.cc, _vnni.cc, _neon.cc), and it
-// calls nothing that another file might have compiled for an older processor:
-// no standard library templates, no abseil.
+// One file for each family of patterns, one line in fusions.cc. What they run
+// are operators/, driving micro-kernels (ukernels/micro_kernel.h).
 
 #ifndef OPTFARM_ENGINE_RUNTIME_FUSION_FUSIONS_H_
 #define OPTFARM_ENGINE_RUNTIME_FUSION_FUSIONS_H_

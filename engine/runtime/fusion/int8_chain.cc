@@ -7,13 +7,15 @@
 #include <utility>
 
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
-#include "engine/runtime/ukernels/int8/int8_tile.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 
 namespace optfarm::runtime {
 namespace {
 
+// As many as there are in panels of any micro-kernel.
 int64_t PaddedColumns(int64_t columns) {
-  return (columns + kInt8Columns - 1) / kInt8Columns * kInt8Columns;
+  const int64_t most = columns + kMaxInt8Nr - 1;
+  return (most + kInt8NrMultiple - 1) / kInt8NrMultiple * kInt8NrMultiple;
 }
 
 // For each column what the table has for its code.
@@ -279,18 +281,18 @@ class Int8Chain::Maker {
 
 template <typename Visit>
 void Int8Chain::Maker::ForEachExtreme(Visit visit) const {
-  alignas(64) int32_t numbers[2 * kInt8Columns];
-  for (int64_t first = 0; first < chain_.columns_; first += kInt8Columns) {
-    std::copy_n(extremes_->low.data() + first, kInt8Columns, numbers);
-    std::copy_n(extremes_->high.data() + first, kInt8Columns,
-                numbers + kInt8Columns);
+  alignas(64) int32_t numbers[2 * kInt8NrMultiple];
+  for (int64_t first = 0; first < chain_.columns_; first += kInt8NrMultiple) {
+    std::copy_n(extremes_->low.data() + first, kInt8NrMultiple, numbers);
+    std::copy_n(extremes_->high.data() + first, kInt8NrMultiple,
+                numbers + kInt8NrMultiple);
     functions_.run(made_.stages.data(), static_cast<int>(made_.stages.size()),
-                   {numbers, 2, first});
+                   {numbers, 2, kInt8NrMultiple, first});
     const int64_t count =
-        std::min<int64_t>(kInt8Columns, chain_.columns_ - first);
+        std::min<int64_t>(kInt8NrMultiple, chain_.columns_ - first);
     for (int64_t i = 0; i < count; ++i) {
       visit(numbers[i], first + i);
-      visit(numbers[kInt8Columns + i], first + i);
+      visit(numbers[kInt8NrMultiple + i], first + i);
     }
   }
 }
@@ -374,10 +376,11 @@ bool Int8Chain::Maker::Narrow(const Link& link) {
     made_.stages.pop_back();
     has_relu = true;
   }
-  Int8Stage& stage = Push(Int8StageKind::kNarrow);
+  Int8Stage& stage = Push(Int8StageKind::kRequantizeFloat);
   stage.floats = factors.data();
-  stage.is_small = std::all_of(factors.begin(), factors.end(),
-                               [](float factor) { return factor <= 0.5f; });
+  stage.has_small_scales =
+      std::all_of(factors.begin(), factors.end(),
+                  [](float factor) { return factor <= 0.5f; });
   stage.factor = has_relu ? 0.0f : static_cast<float>(-*zero);
   stage.summand = static_cast<float>(255 - *zero);
   stage.low = *zero;

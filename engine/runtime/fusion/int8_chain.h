@@ -17,7 +17,7 @@
 #include "absl/types/span.h"
 #include "engine/runtime/core/quantization.h"
 #include "engine/runtime/core/tensor.h"
-#include "engine/runtime/operators/int8_product.h"
+#include "engine/runtime/operators/int8_gemm.h"
 #include "engine/runtime/reference/quantized/code_arithmetic.h"
 #include "engine/runtime/ukernels/int8/int8_stage.h"
 

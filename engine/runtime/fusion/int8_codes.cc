@@ -9,9 +9,9 @@
 
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
-#include "engine/runtime/operators/int8_product.h"
+#include "engine/runtime/operators/int8_gemm.h"
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
-#include "engine/runtime/ukernels/int8/int8_tile.h"
+#include "engine/runtime/ukernels/int8/int8_stage.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -19,6 +19,8 @@ namespace {
 // Numbers that are worth another thread.
 constexpr int64_t kNumbersPerRange = 16384;
 constexpr int64_t kWide = sizeof(int32_t);
+// What is worked on at a time.
+constexpr int kTileRows = 12, kTileColumns = 32;
 
 int32_t BitsOf(float value) {
   int32_t bits = 0;
@@ -41,21 +43,21 @@ struct Matrix {
   int64_t last = 0;
 
   int64_t count() const { return (rows - 1) * columns + last; }
-  int64_t bands() const { return (rows + kInt8Rows - 1) / kInt8Rows; }
+  int64_t bands() const { return (rows + kTileRows - 1) / kTileRows; }
   // How many of the 32 columns from `first` on exist in a row.
   int64_t Existing(int64_t row, int64_t first) const {
     const int64_t exist = row + 1 == rows ? last : columns;
-    return std::clamp<int64_t>(exist - first, 0, int64_t{kInt8Columns});
+    return std::clamp<int64_t>(exist - first, 0, int64_t{kTileColumns});
   }
 };
 
 class Int8Codes final : public Kernel {
  public:
-  Int8Codes(Int8Chain chain, bool has_columns, const Int8Functions& functions,
+  Int8Codes(Int8Chain chain, bool has_columns, const Int8Kernels& kernels,
             StepChain steps)
       : chain_(std::move(chain)),
         has_columns_(has_columns),
-        functions_(*functions.stages),
+        functions_(*kernels.stages),
         steps_(std::move(steps)) {
     if (chain_.needs_extremes()) return;
     is_ready_ = chain_.Prepare({}, false, nullptr, functions_, &ready_);
@@ -86,8 +88,8 @@ class Int8Codes final : public Kernel {
                     Int8Extremes* extremes) const;
   void Store(const Matrix& matrix, const Int8Stages& stages, ThreadPool* pool,
              Tensor* out) const;
-  void StoreTile(const Matrix& matrix, const Int8Numbers& numbers, int64_t row,
-                 uint8_t* bytes) const;
+  void StoreTile(const Matrix& matrix, const Int8Accumulators& numbers,
+                 int64_t row, uint8_t* bytes) const;
 
   Int8Chain chain_;
   bool has_columns_;
@@ -99,7 +101,7 @@ class Int8Codes final : public Kernel {
 };
 
 int64_t Grain(const Matrix& matrix) {
-  return kNumbersPerRange / (kInt8Rows * matrix.columns);
+  return kNumbersPerRange / (kTileRows * matrix.columns);
 }
 
 bool Int8Codes::Read(const KernelContext& context, Matrix* matrix) const {
@@ -124,20 +126,20 @@ bool Int8Codes::Read(const KernelContext& context, Matrix* matrix) const {
 template <typename Visit>
 void Int8Codes::ForEachTile(const Matrix& matrix, int64_t begin, int64_t end,
                             Visit visit) const {
-  alignas(64) int32_t data[kInt8Rows * kInt8Columns];
+  alignas(64) int32_t data[kTileRows * kTileColumns];
   for (int64_t band = begin; band < end; ++band) {
-    const int64_t row = band * kInt8Rows;
+    const int64_t row = band * kTileRows;
     const int rows =
-        static_cast<int>(std::min<int64_t>(kInt8Rows, matrix.rows - row));
-    for (int64_t c = 0; c < matrix.columns; c += kInt8Columns) {
+        static_cast<int>(std::min<int64_t>(kTileRows, matrix.rows - row));
+    for (int64_t c = 0; c < matrix.columns; c += kTileColumns) {
       for (int r = 0; r < rows; ++r) {
         const int64_t count = matrix.Existing(row + r, c);
-        int32_t* to = data + r * kInt8Columns;
+        int32_t* to = data + r * kTileColumns;
         std::memcpy(to, matrix.values + (row + r) * matrix.columns + c,
                     static_cast<size_t>(count * kWide));
-        std::fill(to + count, to + kInt8Columns, data[0]);
+        std::fill(to + count, to + kTileColumns, data[0]);
       }
-      visit(Int8Numbers{data, rows, c}, row);
+      visit(Int8Accumulators{data, rows, kTileColumns, c}, row);
     }
   }
 }
@@ -145,8 +147,8 @@ void Int8Codes::ForEachTile(const Matrix& matrix, int64_t begin, int64_t end,
 bool Int8Codes::FindExtremes(const Matrix& matrix, ThreadPool* pool,
                              Int8Extremes* extremes) const {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  const auto columns = static_cast<size_t>((matrix.columns + kInt8Columns - 1) /
-                                           kInt8Columns * kInt8Columns);
+  const auto columns = static_cast<size_t>((matrix.columns + kTileColumns - 1) /
+                                           kTileColumns * kTileColumns);
   const Int8Extremes none = {std::vector<int32_t>(columns, BitsOf(kInfinity)),
                              std::vector<int32_t>(columns, BitsOf(-kInfinity))};
   *extremes = none;
@@ -157,7 +159,7 @@ bool Int8Codes::FindExtremes(const Matrix& matrix, ThreadPool* pool,
         Int8Extremes part = none;
         bool nan_here = false;
         ForEachTile(
-            matrix, begin, end, [&](const Int8Numbers& numbers, int64_t) {
+            matrix, begin, end, [&](const Int8Accumulators& numbers, int64_t) {
               functions_.find_float_range(numbers,
                                           part.low.data() + numbers.channel,
                                           part.high.data() + numbers.channel);
@@ -175,16 +177,16 @@ bool Int8Codes::FindExtremes(const Matrix& matrix, ThreadPool* pool,
   return !has_nan;
 }
 
-void Int8Codes::StoreTile(const Matrix& matrix, const Int8Numbers& numbers,
+void Int8Codes::StoreTile(const Matrix& matrix, const Int8Accumulators& numbers,
                           int64_t row, uint8_t* bytes) const {
   for (int r = 0; r < numbers.rows; ++r) {
     const int64_t count = matrix.Existing(row + r, numbers.channel);
     if (count == 0) continue;
     const int64_t place = (row + r) * matrix.columns + numbers.channel;
-    int32_t* data = numbers.data + r * kInt8Columns;
+    int32_t* data = numbers.data + r * kTileColumns;
     if (chain_.state() == Int8State::kCodes) {
-      functions_.store_codes({data, 1, 0}, static_cast<int>(count), 0,
-                             bytes + place);
+      functions_.store_quantized({data, 1, kTileColumns, 0},
+                                 static_cast<int>(count), 0, bytes + place);
     } else {
       std::memcpy(bytes + place * kWide, data,
                   static_cast<size_t>(count * kWide));
@@ -198,18 +200,19 @@ void Int8Codes::Store(const Matrix& matrix, const Int8Stages& stages,
   if (IsPlain(stages)) {
     return pool->ParallelFor(
         matrix.count(), kNumbersPerRange, [&](int64_t begin, int64_t end) {
-          functions_.codes_of_floats(stages.stages[0], matrix.values + begin,
-                                     end - begin, bytes + begin);
+          functions_.quantize(stages.stages[0], matrix.values + begin,
+                              end - begin, bytes + begin);
         });
   }
   pool->ParallelFor(
       matrix.bands(), Grain(matrix), [&](int64_t begin, int64_t end) {
-        ForEachTile(
-            matrix, begin, end, [&](const Int8Numbers& numbers, int64_t row) {
-              functions_.run(stages.stages.data(),
-                             static_cast<int>(stages.stages.size()), numbers);
-              StoreTile(matrix, numbers, row, bytes);
-            });
+        ForEachTile(matrix, begin, end,
+                    [&](const Int8Accumulators& numbers, int64_t row) {
+                      functions_.run(stages.stages.data(),
+                                     static_cast<int>(stages.stages.size()),
+                                     numbers);
+                      StoreTile(matrix, numbers, row, bytes);
+                    });
       });
 }
 
@@ -242,10 +245,10 @@ absl::Status Int8Codes::Compute(KernelContext* context) const {
 
 std::unique_ptr<Kernel> MakeInt8Codes(const FusionContext& context,
                                       Int8Chain chain, bool has_columns,
-                                      const Int8Functions& functions,
+                                      const Int8Kernels& kernels,
                                       StepChain steps) {
   auto kernel = std::make_unique<Int8Codes>(std::move(chain), has_columns,
-                                            functions, std::move(steps));
+                                            kernels, std::move(steps));
   context.TraitsOf(kernel.get()).codes = kernel->codes();
   return kernel;
 }

@@ -9,8 +9,8 @@
 #include "engine/runtime/core/kernel.h"
 #include "engine/runtime/fusion/fusions.h"
 #include "engine/runtime/fusion/int8_chain.h"
+#include "engine/runtime/operators/int8_kernels.h"
 #include "engine/runtime/plan/step_chain.h"
-#include "engine/runtime/ukernels/int8/int8_functions.h"
 
 namespace optfarm::runtime {
 
@@ -21,7 +21,7 @@ namespace optfarm::runtime {
 // `context` is told what it can do besides.
 std::unique_ptr<Kernel> MakeInt8Codes(const FusionContext& context,
                                       Int8Chain chain, bool has_columns,
-                                      const Int8Functions& functions,
+                                      const Int8Kernels& kernels,
                                       StepChain steps);
 
 }  // namespace optfarm::runtime

@@ -25,14 +25,14 @@ class Fuser {
   Fuser(const FusionContext& context, PlanEditor* plan)
       : context_(context),
         plan_(*plan),
-        functions_(Int8FunctionsFor(context.cpu())) {}
+        kernels_(SelectInt8Kernels(context.cpu())) {}
 
   void Run() {
     for (int i = 0; i < plan_.step_count(); ++i) {
       const Step* step = plan_.step(i);
       if (step == nullptr || step->node == nullptr) continue;
       std::optional<Int8Operands> operands =
-          ReadInt8Operands(plan_, *step, functions_);
+          ReadInt8Operands(plan_, *step, kernels_);
       if (operands) {
         FuseLayer(i, &*operands);
       } else if (step->op == "QuantizedAdd") {
@@ -63,7 +63,7 @@ class Fuser {
 
   const FusionContext& context_;
   PlanEditor& plan_;
-  Int8Functions functions_;
+  Int8Kernels kernels_;
   // By slots of min and max.
   absl::flat_hash_map<std::pair<int, int>, Range> ranges_;
 };
@@ -114,7 +114,7 @@ void Fuser::NoteRangeOf(const Int8LayerPlan& layer,
   }
   Int8Stages stages;
   if (layer.chain.Prepare(WideOf(layer, *layer.input_range), false, nullptr,
-                          *functions_.stages, &stages)) {
+                          *kernels_.stages, &stages)) {
     ranges_[{outputs[1], outputs[2]}] = stages.range;
   }
 }
@@ -167,7 +167,7 @@ void Fuser::FuseSum(int sum) {
     Int8Stages stages;
     if (a && b && cut.outputs.size() == 3 && !cut.chain.needs_extremes() &&
         cut.chain.Prepare({RangeOfSum(*a, *b), {}}, false, nullptr,
-                          *functions_.stages, &stages)) {
+                          *kernels_.stages, &stages)) {
       ranges_[{cut.outputs[1], cut.outputs[2]}] = stages.range;
     }
     FusedStep fused;
@@ -176,8 +176,7 @@ void Fuser::FuseSum(int sum) {
     StepChain steps = plan_.TakeChain(cut.members, inputs, cut.outputs);
     std::optional<Int8SumRanges> expected;
     if (a && b) expected = Int8SumRanges{*a, *b};
-    fused.kernel =
-        MakeInt8Sum(cut.chain, expected, functions_, std::move(steps));
+    fused.kernel = MakeInt8Sum(cut.chain, expected, kernels_, std::move(steps));
     return plan_.Fuse(cut.members, std::move(fused));
   }
 }
@@ -222,14 +221,14 @@ bool Fuser::FuseCodes(int quantize) {
     if (!plan_.MayFuse(cut.members, cut.outputs)) continue;
     Int8Stages stages;
     if (cut.outputs.size() == 3 && !cut.chain.needs_extremes() &&
-        cut.chain.Prepare({}, false, nullptr, *functions_.stages, &stages)) {
+        cut.chain.Prepare({}, false, nullptr, *kernels_.stages, &stages)) {
       ranges_[{cut.outputs[1], cut.outputs[2]}] = stages.range;
     }
     FusedStep fused;
     fused.inputs = inputs;
     fused.outputs = cut.outputs;
     StepChain steps = plan_.TakeChain(cut.members, inputs, cut.outputs);
-    fused.kernel = MakeInt8Codes(context_, cut.chain, columns > 0, functions_,
+    fused.kernel = MakeInt8Codes(context_, cut.chain, columns > 0, kernels_,
                                  std::move(steps));
     plan_.Fuse(cut.members, std::move(fused));
     return true;

@@ -1,6 +1,6 @@
 // A layer of codes and what makes codes of its floats, as one step: the codes
-// of a line are made when the layer lays it (int8_lines.h), and those of the
-// whole image are never stored.
+// of a line are made when the layer lays it (int8_padded_rows.h), and those of
+// the whole image are never stored.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_FUSION_INT8_IMAGE_H_
 #define OPTFARM_ENGINE_RUNTIME_FUSION_INT8_IMAGE_H_

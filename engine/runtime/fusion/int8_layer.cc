@@ -8,9 +8,8 @@
 #include "engine/runtime/fusion/int8_image.h"
 #include "engine/runtime/fusion/int8_sinks.h"
 #include "engine/runtime/fusion/joined_part.h"
-#include "engine/runtime/operators/int8_product.h"
+#include "engine/runtime/operators/int8_gemm.h"
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
-#include "engine/runtime/ukernels/int8/int8_tile.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -23,7 +22,7 @@ class Int8Layer final : public JoinableKernel,
       : plan_(std::move(plan)), steps_(std::move(steps)) {
     if (plan_.chain.needs_extremes() || !plan_.input_range) return;
     has_ready_ = plan_.chain.Prepare(WideOf(plan_, *plan_.input_range), false,
-                                     nullptr, *plan_.functions.stages, &ready_);
+                                     nullptr, *plan_.kernels.stages, &ready_);
   }
 
   absl::Status Compute(KernelContext* context) const override {
@@ -47,15 +46,15 @@ class Int8Layer final : public JoinableKernel,
     return ready_.range;
   }
   bool MayTakeFloats(Range range) const override {
-    return plan_.is_lined && plan_.functions.strip != nullptr &&
-           HasReady(range) && FindInt8Finish(ready_.stages).has_value();
+    return plan_.is_by_row && plan_.kernels.row != nullptr && HasReady(range) &&
+           FindInt8Epilogue(ready_.stages).has_value();
   }
   absl::StatusOr<bool> ComputeFloats(const FloatCodes& codes,
                                      KernelContext* context) const override;
 
  private:
   struct Call {
-    Int8Image image;
+    Int8Activations image;
     Range range;
     Shape shape;
   };
@@ -70,12 +69,12 @@ class Int8Layer final : public JoinableKernel,
   }
   bool PlaceImage(const Tensor& input, Call* call) const;
 
-  Int8Product ProductOf(const Call& call) const {
-    return {.image = call.image,
+  Int8Gemm GemmOf(const Call& call) const {
+    return {.input = call.image,
             .weights = plan_.weights,
-            .functions = plan_.functions,
+            .kernels = plan_.kernels,
             .is_depthwise = plan_.is_depthwise,
-            .is_lined = plan_.is_lined,
+            .is_by_row = plan_.is_by_row,
             .next = &next()};
   }
   absl::StatusOr<Int8Output> AllocateResult(const Call& call,
@@ -98,16 +97,16 @@ class Int8Layer final : public JoinableKernel,
   Int8Stages ready_;
   // Found by the first run that needs them: weights are packed late. Where each
   // run found them, other threads fetched them from this one's cache.
-  mutable std::once_flag starts_once_;
-  mutable std::vector<int32_t> ready_starts_;
+  mutable std::once_flag init_once_;
+  mutable std::vector<int32_t> ready_init_;
 };
 
 bool Int8Layer::PlaceImage(const Tensor& input, Call* call) const {
-  Int8Image& image = call->image;
+  Int8Activations& image = call->image;
   if (input.dtype() == tensorflow::DT_FLOAT) {
     image.floats = input.data<float>();
   } else {
-    image.codes = input.data<uint8_t>();
+    image.values = input.data<uint8_t>();
   }
   image.channels = plan_.channels;
   const int64_t columns = plan_.weights.columns();
@@ -149,7 +148,7 @@ std::optional<Int8Layer::Call> Int8Layer::CallFor(const Tensor& image,
   Call call;
   call.range = range;
   if (!PlaceImage(image, &call)) return std::nullopt;
-  call.image.zero = *zero;
+  call.image.zero_point = *zero;
   // A matrix side, and what becomes of it, must fit in 32 bits.
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   const int64_t elements = call.shape.num_elements();
@@ -157,7 +156,7 @@ std::optional<Int8Layer::Call> Int8Layer::CallFor(const Tensor& image,
   // Padding is to add nothing.
   if (plan_.is_depthwise && (*zero < 0 || *zero > 255)) return std::nullopt;
   if (!plan_.weights_steps.empty() &&
-      !SumsFit(ProductOf(call).depth(), *zero, plan_.weights_zero) &&
+      !SumsFit(GemmOf(call).depth(), *zero, plan_.weights_zero) &&
       !(plan_.largest_weight && SumsFit(*plan_.largest_weight, *zero))) {
     return std::nullopt;
   }
@@ -166,21 +165,23 @@ std::optional<Int8Layer::Call> Int8Layer::CallFor(const Tensor& image,
 
 absl::StatusOr<Int8Output> Int8Layer::AllocateResult(
     const Call& call, KernelContext* context) const {
-  const Int8StageFunctions& functions = *plan_.functions.stages;
+  const Int8StageFunctions& functions = *plan_.kernels.stages;
   const int64_t columns = plan_.weights.columns();
+  const int nr = plan_.weights.layout().nr;
   const Int8State state = plan_.chain.state();
   if (is_part()) {
     OPTFARM_ASSIGN_OR_RETURN(const CodePlace place,
                              AllocateCodes(call.shape, context));
-    return Int8Output(columns, functions, place);
+    return Int8Output(columns, nr, functions, place);
   }
   const DataType dtype = state == Int8State::kFloat   ? tensorflow::DT_FLOAT
                          : state == Int8State::kCodes ? tensorflow::DT_QUINT8
                                                       : tensorflow::DT_QINT32;
   OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
                            context->AllocateOutput(0, dtype, call.shape));
-  if (state != Int8State::kCodes) return Int8Output(columns, functions, out);
-  return Int8Output(columns, functions,
+  if (state != Int8State::kCodes)
+    return Int8Output(columns, nr, functions, out);
+  return Int8Output(columns, nr, functions,
                     CodePlace{out->data<uint8_t>(), columns});
 }
 
@@ -191,7 +192,7 @@ absl::Status Int8Layer::ComputeAtOnce(const Call& call,
   Int8Stages made;
   if (!is_ready &&
       !plan_.chain.Prepare(WideOf(plan_, call.range), is_single, nullptr,
-                           *plan_.functions.stages, &made)) {
+                           *plan_.kernels.stages, &made)) {
     return RunSteps(steps_, context);
   }
   return ComputeBy(is_ready ? ready_ : made, call, context);
@@ -204,7 +205,7 @@ absl::StatusOr<bool> Int8Layer::ComputeFloats(const FloatCodes& codes,
   std::optional<Call> call = CallFor(image, codes.range);
   if (!call || !plan_.weights.Prepare(context->pool())) return false;
   call->image.quantize = &codes.quantize;
-  if (!SuitsStrips(ProductOf(*call))) return false;
+  if (!SuitsRowKernel(GemmOf(*call))) return false;
   OPTFARM_RETURN_IF_ERROR(ComputeBy(ready_, *call, context));
   return true;
 }
@@ -213,43 +214,42 @@ absl::Status Int8Layer::ComputeBy(const Int8Stages& stages, const Call& call,
                                   KernelContext* context) const {
   OPTFARM_ASSIGN_OR_RETURN(const Int8Output output,
                            AllocateResult(call, context));
-  const Int8StagesSink sink(stages.stages, *plan_.functions.stages, output);
-  Int8Product product = ProductOf(call);
-  if (!stages.bias.empty()) product.bias = stages.bias.data();
+  const Int8StagesSink sink(stages.stages, *plan_.kernels.stages, output);
+  Int8Gemm gemm = GemmOf(call);
+  if (!stages.bias.empty()) gemm.bias = stages.bias.data();
   if (&stages == &ready_) {
-    std::call_once(starts_once_,
-                   [&] { ready_starts_ = FindInt8Starts(product); });
-    product.starts = ready_starts_.data();
+    std::call_once(init_once_,
+                   [&] { ready_init_ = FindAccumulatorInit(gemm); });
+    gemm.init = ready_init_.data();
   }
-  Multiply(product, context->pool(), sink);
+  Multiply(gemm, context->pool(), sink);
   SetRange(stages.range, context);
   return absl::OkStatus();
 }
 
 absl::Status Int8Layer::ComputeInTwoPasses(const Call& call,
                                            KernelContext* context) const {
-  const int64_t blocks = plan_.weights.blocks();
   OPTFARM_ASSIGN_OR_RETURN(
       const Shape all,
-      Shape::FromDims({call.image.rows(), blocks * kInt8Columns}));
+      Shape::FromDims({call.image.rows(), plan_.weights.padded_columns()}));
   OPTFARM_ASSIGN_OR_RETURN(Tensor numbers,
                            Tensor::Allocate(tensorflow::DT_INT32, all));
-  const Int8KeepingSink kept(blocks, numbers.data<int32_t>());
   Int8Extremes extremes;
-  Int8Product product = ProductOf(call);
+  Int8Gemm gemm = GemmOf(call);
+  const Int8KeepingSink kept(gemm, numbers.data<int32_t>());
   const Int8Wide wide = WideOf(plan_, call.range);
   const std::vector<int32_t> bias = plan_.chain.Bias(wide);
-  if (!bias.empty()) product.bias = bias.data();
-  Multiply(product, context->pool(), kept, &extremes);
+  if (!bias.empty()) gemm.bias = bias.data();
+  Multiply(gemm, context->pool(), kept, &extremes);
   Int8Stages stages;
   if (!plan_.chain.Prepare(wide, call.shape.num_elements() == 1, &extremes,
-                           *plan_.functions.stages, &stages)) {
+                           *plan_.kernels.stages, &stages)) {
     return RunSteps(steps_, context);
   }
   OPTFARM_ASSIGN_OR_RETURN(const Int8Output output,
                            AllocateResult(call, context));
-  const Int8StagesSink sink(stages.stages, *plan_.functions.stages, output);
-  kept.Replay(call.image.rows(), product.line(), context->pool(), sink);
+  const Int8StagesSink sink(stages.stages, *plan_.kernels.stages, output);
+  kept.Replay(context->pool(), sink);
   SetRange(stages.range, context);
   return absl::OkStatus();
 }

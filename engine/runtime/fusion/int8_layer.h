@@ -12,10 +12,10 @@
 
 #include "engine/runtime/fusion/fusions.h"
 #include "engine/runtime/fusion/int8_chain.h"
+#include "engine/runtime/operators/int8_kernels.h"
 #include "engine/runtime/operators/int8_weights.h"
 #include "engine/runtime/plan/step_chain.h"
 #include "engine/runtime/reference/nn/window.h"
-#include "engine/runtime/ukernels/int8/int8_functions.h"
 
 namespace optfarm::runtime {
 
@@ -28,8 +28,8 @@ struct Int8LayerPlan {
   int64_t channels = 0;
   Int8Weights weights;
   bool is_depthwise = false;
-  // As Int8Product has it.
-  bool is_lined = false;
+  // As Int8Gemm has it.
+  bool is_by_row = false;
   // That of the unsigned codes.
   int32_t weights_zero = 0;
   // Of a product so deep that sums of any codes may leave 32 bits, what
@@ -41,7 +41,7 @@ struct Int8LayerPlan {
   // the above.
   std::vector<float> weights_steps;
   Int8Chain chain{0};
-  Int8Functions functions;
+  Int8Kernels kernels;
   // What input 0's codes stand for, where it is known beforehand.
   std::optional<Range> input_range;
 };

@@ -14,7 +14,6 @@
 #include "engine/runtime/reference/quantized/code_arithmetic.h"
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
 #include "engine/runtime/reference/quantized/quantized_products.h"
-#include "engine/runtime/ukernels/int8/int8_tile.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -127,8 +126,9 @@ bool Reader::ReadWindow(const Tensor& filter, Int8LayerPlan* made) const {
   made->size_y = filter.dim(0);
   made->size_x = filter.dim(1);
   made->channels = filter.dim(2);
-  made->is_lined = !form_.is_depthwise && made->channels % kInt8Group != 0 &&
-                   window->dilation_x == 1;
+  made->is_by_row = !form_.is_depthwise &&
+                    made->channels % made->kernels.gemm->panel.kr != 0 &&
+                    window->dilation_x == 1;
   return true;
 }
 
@@ -225,12 +225,12 @@ std::optional<int64_t> FindLargestWeight(const Tensor& filter,
 
 std::optional<Int8Operands> ReadInt8Operands(const PlanEditor& plan,
                                              const Step& step,
-                                             const Int8Functions& functions) {
+                                             const Int8Kernels& kernels) {
   std::optional<Int8Operands> made;
   const std::optional<Form> form = FormOf(step.op);
   if (!form) return made;
   made.emplace();
-  made->plan.functions = functions;
+  made->plan.kernels = kernels;
   if (!Reader(plan, step, *form).Read(&*made)) made.reset();
   return made;
 }
@@ -241,18 +241,20 @@ absl::Status PackInt8Filter(const FusionContext& context, const Tensor& filter,
   Int8LayerPlan& plan = operands->plan;
   const int64_t columns = plan.chain.columns();
   const int32_t zero = plan.weights_zero;
+  const PanelLayout& panel =
+      (plan.is_depthwise ? plan.kernels.depthwise : plan.kernels.gemm)->panel;
   const Int8Matrix matrix =
-      plan.is_depthwise ? MakeInt8DepthwiseMatrix(filter.shape(), zero)
-      : plan.is_lined
-          ? MakeInt8LinedMatrix(filter.shape(), zero)
-          : MakeInt8Matrix(filter.num_elements() / columns, columns, zero);
+      plan.is_depthwise ? MakeInt8DepthwiseMatrix(filter.shape(), zero, panel)
+      : plan.is_by_row  ? MakeInt8RowMatrix(filter.shape(), zero, panel)
+                        : MakeInt8Matrix(filter.num_elements() / columns,
+                                         columns, zero, panel);
   OPTFARM_ASSIGN_OR_RETURN(
       PackedWeights packed,
       context.Pack(
           filter,
-          plan.is_depthwise ? Int8Weights::LayoutOfDepthwise(filter, zero)
-          : plan.is_lined
-              ? Int8Weights::LayoutOfLines(filter, zero)
+          plan.is_depthwise ? Int8Weights::LayoutOfDepthwise(filter, matrix)
+          : plan.is_by_row
+              ? Int8Weights::LayoutOfRows(filter, matrix)
               : Int8Weights::LayoutOf(filter, matrix, operands->is_transposed),
           editor, bytes));
   plan.weights = Int8Weights(std::move(packed), matrix);

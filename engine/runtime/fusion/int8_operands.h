@@ -33,7 +33,7 @@ struct Int8Operands {
 // left to the kernels.
 std::optional<Int8Operands> ReadInt8Operands(const PlanEditor& plan,
                                              const Step& step,
-                                             const Int8Functions& functions);
+                                             const Int8Kernels& kernels);
 
 // Gives `operands->plan` the filter, to be packed. `bytes`, and ERRORS:
 // FusionContext::Pack's.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstring>
 
-#include "engine/runtime/ukernels/int8/int8_tile.h"
-
 namespace optfarm::runtime {
 namespace {
 
@@ -12,63 +10,67 @@ constexpr int64_t kWide = sizeof(int32_t);
 
 }  // namespace
 
-std::optional<Int8Finish> FindInt8Finish(const std::vector<Int8Stage>& stages) {
-  if (stages.size() != 1 || stages[0].kind != Int8StageKind::kNarrow) {
+std::optional<Int8Epilogue> FindInt8Epilogue(
+    const std::vector<Int8Stage>& stages) {
+  if (stages.size() != 1 || stages[0].kind != Int8StageKind::kRequantizeFloat) {
     return std::nullopt;
   }
   const Int8Stage& stage = stages[0];
-  Int8Finish finish;
-  finish.factors = stage.floats;
-  finish.is_small = stage.is_small;
-  finish.most = stage.summand;
-  finish.zero = stage.low;
-  finish.least = stage.low + static_cast<int32_t>(stage.factor);
-  if (finish.zero < 0 || finish.zero > 255 || finish.least < 0 ||
-      finish.most != static_cast<float>(255 - finish.zero)) {
+  Int8Epilogue epilogue;
+  epilogue.scales = stage.floats;
+  epilogue.has_small_scales = stage.has_small_scales;
+  epilogue.most = stage.summand;
+  epilogue.zero_point = stage.low;
+  epilogue.least = stage.low + static_cast<int32_t>(stage.factor);
+  if (epilogue.zero_point < 0 || epilogue.zero_point > 255 ||
+      epilogue.least < 0 ||
+      epilogue.most != static_cast<float>(255 - epilogue.zero_point)) {
     return std::nullopt;
   }
-  return finish;
+  return epilogue;
 }
 
-Int8Output::Int8Output(int64_t columns, const Int8StageFunctions& functions,
-                       CodePlace codes)
-    : is_codes_(true),
+Int8Output::Int8Output(int64_t columns, int nr,
+                       const Int8StageFunctions& functions, CodePlace values)
+    : is_quantized_(true),
       columns_(columns),
-      stride_(codes.pixel_stride),
+      nr_(nr),
+      stride_(values.pixel_stride),
       functions_(functions),
-      out_(codes.data) {}
+      out_(values.data) {}
 
-Int8Output::Int8Output(int64_t columns, const Int8StageFunctions& functions,
-                       Tensor* wide)
-    : is_codes_(false),
+Int8Output::Int8Output(int64_t columns, int nr,
+                       const Int8StageFunctions& functions, Tensor* wide)
+    : is_quantized_(false),
       columns_(columns),
+      nr_(nr),
       stride_(columns),
       functions_(functions),
       out_(static_cast<uint8_t*>(wide->raw())) {}
 
-void Int8Output::Point(int64_t row, int64_t column, Int8Finish* finish) const {
-  finish->factors += column;
-  finish->columns = Existing(column);
-  finish->stride = stride_;
-  finish->out = out_ + row * stride_ + column;
+void Int8Output::Point(int64_t row, int64_t column,
+                       Int8Epilogue* epilogue) const {
+  epilogue->scales += column;
+  epilogue->channels = Existing(column);
+  epilogue->stride = stride_;
+  epilogue->out = out_ + row * stride_ + column;
 }
 
-void Int8Output::Store(const Int8Numbers& numbers, int64_t row) const {
-  const int count = Existing(numbers.channel);
-  const int64_t place = row * stride_ + numbers.channel;
-  if (is_codes_) {
-    functions_.store_codes(numbers, count, stride_, out_ + place);
+void Int8Output::Store(const Int8Accumulators& tile, int64_t row) const {
+  const int count = Existing(tile.channel);
+  const int64_t place = row * stride_ + tile.channel;
+  if (is_quantized_) {
+    functions_.store_quantized(tile, count, stride_, out_ + place);
     return;
   }
-  for (int r = 0; r < numbers.rows; ++r) {
-    std::memcpy(out_ + (place + r * stride_) * kWide,
-                numbers.data + r * kInt8Columns,
+  for (int r = 0; r < tile.rows; ++r) {
+    std::memcpy(out_ + (place + r * stride_) * kWide, tile.data + r * tile.nr,
                 static_cast<size_t>(count) * kWide);
   }
 }
 
 int Int8Output::Existing(int64_t column) const {
-  return static_cast<int>(std::min<int64_t>(kInt8Columns, columns_ - column));
+  return static_cast<int>(std::min<int64_t>(nr_, columns_ - column));
 }
 
 Int8StagesSink::Int8StagesSink(const std::vector<Int8Stage>& stages,
@@ -77,46 +79,46 @@ Int8StagesSink::Int8StagesSink(const std::vector<Int8Stage>& stages,
     : stages_(stages),
       functions_(functions),
       output_(output),
-      finish_(FindInt8Finish(stages)) {}
+      epilogue_(FindInt8Epilogue(stages)) {}
 
-bool Int8StagesSink::FindFinish(int64_t row, int64_t column,
-                                Int8Finish* finish) const {
-  if (!finish_) return false;
-  *finish = *finish_;
-  output_.Point(row, column, finish);
+bool Int8StagesSink::FindEpilogue(int64_t row, int64_t column,
+                                  Int8Epilogue* epilogue) const {
+  if (!epilogue_) return false;
+  *epilogue = *epilogue_;
+  output_.Point(row, column, epilogue);
   return true;
 }
 
-void Int8StagesSink::Take(const Int8Numbers& numbers, int64_t row) const {
-  Int8Finish finish;
-  if (FindFinish(row, numbers.channel, &finish)) {
-    return functions_.finish(numbers, finish);
+void Int8StagesSink::Take(const Int8Accumulators& tile, int64_t row) const {
+  Int8Epilogue epilogue;
+  if (FindEpilogue(row, tile.channel, &epilogue)) {
+    return functions_.requantize(tile, epilogue);
   }
-  functions_.run(stages_.data(), static_cast<int>(stages_.size()), numbers);
-  output_.Store(numbers, row);
+  functions_.run(stages_.data(), static_cast<int>(stages_.size()), tile);
+  output_.Store(tile, row);
 }
 
 int32_t* Int8KeepingSink::PlaceOf(int64_t row, int rows, int64_t column,
                                   int32_t*) const {
-  return numbers_ + row * blocks_ * kInt8Columns + column * rows;
+  return accumulators_ + row * gemm_.weights.padded_columns() + column * rows;
 }
 
-void Int8KeepingSink::Replay(int64_t rows, int64_t line, ThreadPool* pool,
-                             const Int8Sink& sink) const {
-  const int64_t tile_rows = Int8TileRows(line);
-  const int64_t tiles = (line + tile_rows - 1) / tile_rows;
-  constexpr int64_t kNumbersPerRange = 16384;
-  const int64_t grain = kNumbersPerRange / (tile_rows * blocks_ * kInt8Columns);
+void Int8KeepingSink::Replay(ThreadPool* pool, const Int8Sink& sink) const {
+  const int64_t run = gemm_.run(), tile_rows = gemm_.tile_rows();
+  const int64_t tiles = (run + tile_rows - 1) / tile_rows;
+  const int64_t columns = gemm_.weights.padded_columns();
+  const int nr = gemm_.weights.layout().nr;
+  constexpr int64_t kAccumulatorsPerRange = 16384;
   pool->ParallelFor(
-      rows / line * tiles, grain, [&](int64_t begin, int64_t end) {
+      gemm_.input.rows() / run * tiles,
+      kAccumulatorsPerRange / (tile_rows * columns),
+      [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i) {
-          const int64_t in_line = i % tiles * tile_rows;
-          const int64_t row = i / tiles * line + in_line;
-          const int count =
-              static_cast<int>(std::min(tile_rows, line - in_line));
-          for (int64_t block = 0; block < blocks_; ++block) {
-            const int64_t column = block * kInt8Columns;
-            sink.Take({PlaceOf(row, count, column, nullptr), count, column},
+          const int64_t in_run = i % tiles * tile_rows;
+          const int64_t row = i / tiles * run + in_run;
+          const int count = static_cast<int>(std::min(tile_rows, run - in_run));
+          for (int64_t column = 0; column < columns; column += nr) {
+            sink.Take({PlaceOf(row, count, column, nullptr), count, nr, column},
                       row);
           }
         }

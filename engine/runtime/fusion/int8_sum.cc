@@ -8,16 +8,17 @@
 #include <vector>
 
 #include "base/status_macros.h"
-#include "engine/runtime/operators/int8_code_sum.h"
-#include "engine/runtime/operators/int8_product.h"
+#include "engine/runtime/operators/int8_gemm.h"
+#include "engine/runtime/operators/int8_linear_sum.h"
 #include "engine/runtime/reference/quantized/code_arithmetic.h"
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
-#include "engine/runtime/ukernels/int8/int8_tile.h"
+#include "engine/runtime/ukernels/int8/int8_stage.h"
 
 namespace optfarm::runtime {
 namespace {
 
-constexpr int64_t kTileNumbers = int64_t{kInt8Rows} * kInt8Columns;
+constexpr int kTileColumns = static_cast<int>(kInt8SumColumns);
+constexpr int64_t kTileNumbers = 12 * kInt8SumColumns;
 // Tiles that are worth another thread.
 constexpr int64_t kTilesPerRange = 64;
 
@@ -58,9 +59,9 @@ bool IsSame(Range a, Range b) { return a.min == b.min && a.max == b.max; }
 class Int8Sum final : public Kernel {
  public:
   Int8Sum(Int8Chain chain, const std::optional<Int8SumRanges>& expected,
-          const Int8Functions& functions, StepChain steps)
+          const Int8Kernels& kernels, StepChain steps)
       : chain_(std::move(chain)),
-        functions_(*functions.stages),
+        functions_(*kernels.stages),
         steps_(std::move(steps)) {
     if (expected) FindReady(*expected);
   }
@@ -79,7 +80,7 @@ class Int8Sum final : public Kernel {
   // All that known ranges leave to do.
   struct Ready {
     Int8SumRanges ranges;
-    Int8CodeSum sum;
+    Int8LinearSum sum;
     Range range;
   };
 
@@ -114,7 +115,7 @@ void Int8Sum::FindReady(const Int8SumRanges& ranges) {
       !chain_.Prepare({sum, {}}, false, nullptr, functions_, &stages)) {
     return;
   }
-  const auto code_sum = FindCodeSum(*line, stages.stages, functions_);
+  const auto code_sum = FindLinearSum(*line, stages.stages, functions_);
   if (code_sum) ready_ = Ready{ranges, *code_sum, stages.range};
 }
 
@@ -126,7 +127,7 @@ absl::Status Int8Sum::ComputeReady(const Call& call,
   auto* codes = static_cast<uint8_t*>(out->raw());
   context->pool()->ParallelFor(call.count, kTilesPerRange * kTileNumbers,
                                [&](int64_t begin, int64_t end) {
-                                 functions_.sum_of_codes(
+                                 functions_.linear_sum(
                                      call.a + begin, call.b + begin,
                                      end - begin, ready_->sum, codes + begin);
                                });
@@ -164,23 +165,24 @@ void Int8Sum::ForEachTile(const Call& call, int64_t begin, int64_t end,
   for (int64_t tile = begin; tile < end; ++tile) {
     const int64_t first = tile * kTileNumbers;
     const int64_t count = std::min(kTileNumbers, call.count - first);
-    functions_.add_codes(call.a + first, call.b + first, count, call.line.zero,
-                         call.line.step_a, call.line.step_b, data);
+    functions_.add_values(call.a + first, call.b + first, count, call.line.zero,
+                          call.line.step_a, call.line.step_b, data);
     // What fills the last row is one of the numbers.
-    const int64_t rows = (count + kInt8Columns - 1) / kInt8Columns;
-    std::fill(data + count, data + rows * kInt8Columns, data[0]);
-    visit(Int8Numbers{data, static_cast<int>(rows), 0}, first, count);
+    const int64_t rows = (count + kTileColumns - 1) / kTileColumns;
+    std::fill(data + count, data + rows * kTileColumns, data[0]);
+    visit(Int8Accumulators{data, static_cast<int>(rows), kTileColumns, 0},
+          first, count);
   }
 }
 
 Int8Extremes Int8Sum::FindExtremes(const Call& call, ThreadPool* pool) const {
   Int8Extremes extremes;
   const int64_t tiles = (call.count + kTileNumbers - 1) / kTileNumbers;
-  ForInt8Ranges(pool, tiles, kTilesPerRange, kInt8Columns, &extremes,
+  ForInt8Ranges(pool, tiles, kTilesPerRange, kTileColumns, &extremes,
                 [&](int64_t begin, int64_t end, Int8Extremes* part) {
                   ForEachTile(
                       call, begin, end,
-                      [&](const Int8Numbers& numbers, int64_t, int64_t) {
+                      [&](const Int8Accumulators& numbers, int64_t, int64_t) {
                         functions_.find_range(numbers, part->low.data(),
                                               part->high.data());
                       });
@@ -196,7 +198,7 @@ void Int8Sum::Store(const Call& call, const Int8Stages& stages,
   pool->ParallelFor(tiles, kTilesPerRange, [&](int64_t begin, int64_t end) {
     ForEachTile(
         call, begin, end,
-        [&](const Int8Numbers& numbers, int64_t first, int64_t count) {
+        [&](const Int8Accumulators& numbers, int64_t first, int64_t count) {
           functions_.run(stages.stages.data(),
                          static_cast<int>(stages.stages.size()), numbers);
           if (!is_codes) {
@@ -205,10 +207,10 @@ void Int8Sum::Store(const Call& call, const Int8Stages& stages,
                         static_cast<size_t>(count) * sizeof(int32_t));
             return;
           }
-          const auto whole = static_cast<int>(count / kInt8Columns);
-          functions_.store_codes({numbers.data, whole, 0}, kInt8Columns,
-                                 kInt8Columns, bytes + first);
-          for (int64_t i = int64_t{whole} * kInt8Columns; i < count; ++i) {
+          const auto whole = static_cast<int>(count / kTileColumns);
+          functions_.store_quantized({numbers.data, whole, kTileColumns, 0},
+                                     kTileColumns, kTileColumns, bytes + first);
+          for (int64_t i = int64_t{whole} * kTileColumns; i < count; ++i) {
             bytes[first + i] = static_cast<uint8_t>(numbers.data[i]);
           }
         });
@@ -245,8 +247,8 @@ absl::Status Int8Sum::Compute(KernelContext* context) const {
 
 std::unique_ptr<Kernel> MakeInt8Sum(
     Int8Chain chain, const std::optional<Int8SumRanges>& expected,
-    const Int8Functions& functions, StepChain steps) {
-  return std::make_unique<Int8Sum>(std::move(chain), expected, functions,
+    const Int8Kernels& kernels, StepChain steps) {
+  return std::make_unique<Int8Sum>(std::move(chain), expected, kernels,
                                    std::move(steps));
 }
 

@@ -10,14 +10,14 @@
 #include "engine/runtime/core/kernel.h"
 #include "engine/runtime/core/quantization.h"
 #include "engine/runtime/fusion/int8_chain.h"
+#include "engine/runtime/operators/int8_kernels.h"
 #include "engine/runtime/plan/step_chain.h"
-#include "engine/runtime/ukernels/int8/int8_functions.h"
 
 namespace optfarm::runtime {
 
 // What follows a sum: a chain of so many columns, none of which differs from
 // another.
-inline constexpr int64_t kInt8SumColumns = kInt8Columns;
+inline constexpr int64_t kInt8SumColumns = 32;
 
 // Of both operands.
 struct Int8SumRanges {
@@ -31,7 +31,7 @@ struct Int8SumRanges {
 // has no code for.
 std::unique_ptr<Kernel> MakeInt8Sum(
     Int8Chain chain, const std::optional<Int8SumRanges>& expected,
-    const Int8Functions& functions, StepChain steps);
+    const Int8Kernels& kernels, StepChain steps);
 
 }  // namespace optfarm::runtime
 

@@ -29,10 +29,10 @@ Inside InsideOf(const WindowAxis& x, int64_t fx) {
 // Sums of pixels' sums under the windows of one output line.
 class Lines {
  public:
-  Lines(const Int8Image& image, const int32_t* pixels)
+  Lines(const Int8Activations& image, const int32_t* pixels)
       : image_(image),
         pixels_(pixels),
-        padding_(std::clamp(image.zero, 0, 255) *
+        padding_(std::clamp(image.zero_point, 0, 255) *
                  static_cast<int32_t>(image.channels)) {}
 
   // Output line `line`, counted over batch and height.
@@ -57,22 +57,23 @@ class Lines {
   }
 
  private:
-  const Int8Image& image_;
+  const Int8Activations& image_;
   const int32_t* pixels_;
   int32_t padding_;
 };
 
 }  // namespace
 
-void SumInt8Rows(const Int8Product& product, ThreadPool* pool, int32_t* sums) {
-  const Int8Image& image = product.image;
+void SumInt8Rows(const Int8Gemm& gemm, ThreadPool* pool, int32_t* sums) {
+  const Int8Activations& image = gemm.input;
   const WindowAxis &y = image.window.y, &x = image.window.x;
   const auto sum_pixels = [&](int64_t count, int32_t* to) {
     pool->ParallelFor(count, 1 + kCodesPerRange / image.channels,
                       [&](int64_t begin, int64_t end) {
                         for (int64_t i = begin; i < end; ++i) {
-                          to[i] = product.functions.stages->sum_codes(
-                              image.codes + i * image.channels, image.channels);
+                          to[i] = gemm.kernels.stages->sum_values(
+                              image.values + i * image.channels,
+                              image.channels);
                         }
                       });
   };

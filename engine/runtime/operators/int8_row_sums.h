@@ -1,5 +1,5 @@
-// The sums of the codes under each window of an 8-bit convolution: what the
-// weights' zero code is multiplied with.
+// The sums of the activations under each window of an int8 convolution, which
+// the zero point of the weights is multiplied by.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_OPERATORS_INT8_ROW_SUMS_H_
 #define OPTFARM_ENGINE_RUNTIME_OPERATORS_INT8_ROW_SUMS_H_
@@ -7,14 +7,14 @@
 #include <cstdint>
 
 #include "engine/runtime/core/thread_pool.h"
-#include "engine/runtime/operators/int8_product.h"
+#include "engine/runtime/operators/int8_gemm.h"
 
 namespace optfarm::runtime {
 
-// Finds sums[r] for each row of the product, padding included. A pixel is
+// Finds sums[r] for each row of the GEMM, padding included. A pixel is
 // summed once, however many windows cover it. What it throws is ScratchBytes'.
 // REQUIRES: no depthwise convolution.
-void SumInt8Rows(const Int8Product& product, ThreadPool* pool, int32_t* sums);
+void SumInt8Rows(const Int8Gemm& gemm, ThreadPool* pool, int32_t* sums);
 
 }  // namespace optfarm::runtime
 

@@ -1,9 +1,9 @@
-// What this processor can do, found out when the program runs. The fast kernels
-// are compiled once for each instruction set and chosen by it.
+// What this processor can do, detected when the program runs. Micro-kernels are
+// compiled once for each instruction set and selected by it.
 //
 // The environment variable OPTFARM_CPU limits what is used, so that every path
-// can be tried on one machine: "portable" for none, or some of the names below
-// with commas between ("avx2", "avx2,avx512").
+// can be tried on one machine: "portable" for none, or some of the names in
+// cpu_feature_set.h with commas between ("avx2", "avx2,avx512").
 
 #ifndef OPTFARM_ENGINE_RUNTIME_UKERNELS_CPU_FEATURES_H_
 #define OPTFARM_ENGINE_RUNTIME_UKERNELS_CPU_FEATURES_H_
@@ -12,33 +12,15 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/runtime/ukernels/cpu_feature_set.h"
+#include "engine/runtime/ukernels/host_cpu_features.h"
 
 namespace optfarm::runtime {
-
-struct CpuFeatures {
-  // AVX2 and FMA.
-  bool avx2 = false;
-  // AVX-512 F, BW, DQ and VL.
-  bool avx512 = false;
-  // Dot products of bytes on 512-bit registers.
-  bool avx512_vnni = false;
-  // The same on 256-bit registers, without AVX-512.
-  bool avx_vnni = false;
-  // ARM's vectors of 128 bits.
-  bool neon = false;
-  // Dot products of bytes on them.
-  bool neon_dot = false;
-
-  friend bool operator==(const CpuFeatures&, const CpuFeatures&) = default;
-};
 
 // "avx2,avx512"; "portable" for none.
 std::string ToString(const CpuFeatures& features);
 // ERRORS: InvalidArgument for a name that is none of the above.
 absl::StatusOr<CpuFeatures> ParseCpuFeatures(absl::string_view names);
-
-// What this processor has. THREADS: safe.
-const CpuFeatures& HostCpuFeatures();
 
 // What kernels are to use: what the processor has, as far as OPTFARM_CPU and a
 // CpuLimit allow it. A value of OPTFARM_CPU that is not understood limits

@@ -1,17 +1,18 @@
-// Depthwise tiles with AVX2: codes and weights widened to 16 bits, multiplied
-// in pairs.
+// int8 depthwise with AVX2: activations and weights are widened to 16 bits and
+// multiplied in pairs.
 
 #include <immintrin.h>
 
 #include "engine/runtime/ukernels/int8/int8_depthwise_loops.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 
 namespace optfarm::runtime {
 namespace {
 
-constexpr int kParts = kInt8Columns / 8;
+constexpr int kParts = kNr / 8;
 
 struct Avx2 {
-  static constexpr bool kFinishes = false;
+  static constexpr bool kRequantizes = false;
   struct Sums {
     __m256i part[kParts];
   };
@@ -20,24 +21,24 @@ struct Avx2 {
   static __m256i LoadBytes(const void* bytes) {
     return _mm256_loadu_si256(static_cast<const __m256i*>(bytes));
   }
-  static __m256i Widen(const uint8_t* codes) {
+  static __m256i Widen(const uint8_t* values) {
     return _mm256_cvtepu8_epi32(
-        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(codes)));
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values)));
   }
-  static void Lay(const uint8_t* const* rows, uint8_t* out) {
-    for (int c = 0; c < kInt8Columns; c += 8) {
+  static void Interleave(const uint8_t* const* rows, uint8_t* out) {
+    for (int c = 0; c < kNr; c += 8) {
       const __m256i two = _mm256_or_si256(
           Widen(rows[0] + c), _mm256_slli_epi32(Widen(rows[1] + c), 8));
       const __m256i other =
           _mm256_or_si256(_mm256_slli_epi32(Widen(rows[2] + c), 16),
                           _mm256_slli_epi32(Widen(rows[3] + c), 24));
-      _mm256_store_si256(reinterpret_cast<__m256i*>(out + c * kInt8Group),
+      _mm256_store_si256(reinterpret_cast<__m256i*>(out + c * kKr),
                          _mm256_or_si256(two, other));
     }
   }
-  static Sums Load(const int32_t* numbers) {
+  static Sums Load(const int32_t* init) {
     Sums sums;
-    for (int i = 0; i < kParts; ++i) sums.part[i] = LoadBytes(numbers + i * 8);
+    for (int i = 0; i < kParts; ++i) sums.part[i] = LoadBytes(init + i * 8);
     return sums;
   }
   static Weights LoadWeights(const int8_t* weights) {
@@ -52,11 +53,11 @@ struct Avx2 {
       _mm256_store_si256(reinterpret_cast<__m256i*>(out + i * 8), sums.part[i]);
     }
   }
-  static Sums AddWeights(const Sums& sums, const uint8_t* codes,
+  static Sums AddWeights(const Sums& sums, const uint8_t* values,
                          const Weights& weights) {
     Sums made;
     for (int i = 0; i < kParts; ++i) {
-      const __m256i c = LoadBytes(codes + i * 32);
+      const __m256i c = LoadBytes(values + i * 32);
       const __m256i w = weights.part[i];
       const __m256i even =
           _mm256_madd_epi16(_mm256_and_si256(c, _mm256_set1_epi16(0xff)),
@@ -68,16 +69,22 @@ struct Avx2 {
     }
     return made;
   }
-  static Sums Add(const Sums& sums, const uint8_t* codes,
+  static Sums Add(const Sums& sums, const uint8_t* values,
                   const int8_t* weights) {
-    return AddWeights(sums, codes, LoadWeights(weights));
+    return AddWeights(sums, values, LoadWeights(weights));
   }
 };
 
 }  // namespace
 
-void RunInt8DepthwiseAvx2(const Int8DepthwiseTile& tile, int pixels) {
-  Int8DepthwiseLoops<Avx2>::Run(tile, pixels);
-}
+constexpr MicroKernel kInt8DepthwiseAvx2 = {
+    .name = "int8_depthwise_avx2",
+    .kind = MicroKernelKind::kInt8Depthwise,
+    .needs = {.avx2 = true},
+    .mr = kMr,
+    .panel = {.nr = kNr, .kr = kKr},
+    .epilogue = kStoresAccumulators,
+    .run = {.int8_depthwise = Int8DepthwiseLoops<Avx2>::Run},
+};
 
 }  // namespace optfarm::runtime

@@ -1,14 +1,15 @@
-// Depthwise tiles with sdot.
+// int8 depthwise with sdot.
 
 #include "engine/runtime/ukernels/int8/int8_depthwise_neon_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 
 namespace optfarm::runtime {
 namespace {
 
-constexpr int kParts = kInt8Columns / 4;
+constexpr int kParts = kNr / 4;
 
 struct NeonDot {
-  static constexpr bool kFinishes = false;
+  static constexpr bool kRequantizes = false;
   struct Sums {
     int32x4_t part[kParts];
   };
@@ -16,12 +17,12 @@ struct NeonDot {
     int8x16_t part[kParts];
   };
 
-  static void Lay(const uint8_t* const* rows, uint8_t* out) {
-    LayNeon(rows, out);
+  static void Interleave(const uint8_t* const* rows, uint8_t* out) {
+    InterleaveNeon(rows, out);
   }
-  static Sums Load(const int32_t* numbers) {
+  static Sums Load(const int32_t* init) {
     Sums sums;
-    for (int i = 0; i < kParts; ++i) sums.part[i] = vld1q_s32(numbers + i * 4);
+    for (int i = 0; i < kParts; ++i) sums.part[i] = vld1q_s32(init + i * 4);
     return sums;
   }
   static Weights LoadWeights(const int8_t* weights) {
@@ -34,25 +35,31 @@ struct NeonDot {
   static void Store(const Sums& sums, int32_t* out) {
     for (int i = 0; i < kParts; ++i) vst1q_s32(out + i * 4, sums.part[i]);
   }
-  static Sums AddWeights(const Sums& sums, const uint8_t* codes,
+  static Sums AddWeights(const Sums& sums, const uint8_t* values,
                          const Weights& weights) {
     Sums made;
     for (int i = 0; i < kParts; ++i) {
-      const int8x16_t c = vreinterpretq_s8_u8(vld1q_u8(codes + i * 16));
+      const int8x16_t c = vreinterpretq_s8_u8(vld1q_u8(values + i * 16));
       made.part[i] = vdotq_s32(sums.part[i], c, weights.part[i]);
     }
     return made;
   }
-  static Sums Add(const Sums& sums, const uint8_t* codes,
+  static Sums Add(const Sums& sums, const uint8_t* values,
                   const int8_t* weights) {
-    return AddWeights(sums, codes, LoadWeights(weights));
+    return AddWeights(sums, values, LoadWeights(weights));
   }
 };
 
 }  // namespace
 
-void RunInt8DepthwiseNeonDot(const Int8DepthwiseTile& tile, int pixels) {
-  RunNeonDepthwise<NeonDot>(tile, pixels);
-}
+constexpr MicroKernel kInt8DepthwiseNeonDot = {
+    .name = "int8_depthwise_neon_dot",
+    .kind = MicroKernelKind::kInt8Depthwise,
+    .needs = {.neon = true, .neon_dot = true},
+    .mr = kMr,
+    .panel = {.nr = kNr, .kr = kKr},
+    .epilogue = kStoresAccumulators,
+    .run = {.int8_depthwise = RunNeonDepthwise<NeonDot>},
+};
 
 }  // namespace optfarm::runtime

@@ -1,9 +1,10 @@
-// Stages with AVX-512; those that compilers make slow by hand.
+// int8 output stages with AVX-512; by hand where compilers make slow code.
 
 #include <immintrin.h>
 
-#include "engine/runtime/ukernels/int8/int8_finish_avx512_inl.h"
+#include "engine/runtime/ukernels/int8/int8_epilogue_avx512_inl.h"
 #include "engine/runtime/ukernels/int8/int8_stage_loops.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -13,12 +14,12 @@ struct Avx512 : Int8StageLoops<Avx512> {
 
   // With scale = h * 2^32 + l, -2^31 <= l < 2^31, v * scale >> 32 is
   // v * h + (v * l >> 32), and all of it fits in 32 bits: |v * scale| < 2^62.
-  static void Requantize(const Int8Stage& stage, int32_t* row) {
+  static void Requantize(const Int8Stage& stage, int nr, int32_t* row) {
     const auto low_half = static_cast<int32_t>(stage.scale);
     const int64_t high_half = (stage.scale - low_half) >> 32;
     constexpr int64_t kMost = int64_t{1} << 30;
     if (high_half >= kMost || stage.offset >= kMost || stage.offset <= -kMost) {
-      return Loops::Requantize(stage, row);
+      return Loops::Requantize(stage, nr, row);
     }
     const __m512i low = _mm512_set1_epi32(stage.low);
     const __m512i high = _mm512_set1_epi32(stage.high);
@@ -26,7 +27,7 @@ struct Avx512 : Int8StageLoops<Avx512> {
     const __m512i h = _mm512_set1_epi32(static_cast<int32_t>(high_half));
     const __m512i offset =
         _mm512_set1_epi32(static_cast<int32_t>(stage.offset));
-    for (int i = 0; i < kInt8Columns; i += 16) {
+    for (int i = 0; i < nr; i += 16) {
       __m512i v = _mm512_load_si512(row + i);
       v = _mm512_min_epi32(_mm512_max_epi32(v, low), high);
       const __m512i even = _mm512_mul_epi32(v, l);
@@ -41,10 +42,11 @@ struct Avx512 : Int8StageLoops<Avx512> {
     }
   }
 
-  static void Table(const Int8Stage& stage, const int32_t* add, int32_t* row) {
-    for (int i = 0; i < kInt8Columns; i += 16) {
-      const __m512i codes = _mm512_load_si512(row + i);
-      const __m512i a = _mm512_i32gather_epi32(codes, stage.table, 4);
+  static void Table(const Int8Stage& stage, const int32_t* add, int nr,
+                    int32_t* row) {
+    for (int i = 0; i < nr; i += 16) {
+      const __m512i values = _mm512_load_si512(row + i);
+      const __m512i a = _mm512_i32gather_epi32(values, stage.table, 4);
       const __m512i b = _mm512_loadu_si512(add + i);
       const __m512i sum = _mm512_add_epi32(a, b);
       // Both of one sign and the sum of the other: it did not fit.
@@ -67,63 +69,62 @@ struct Avx512 : Int8StageLoops<Avx512> {
     return _mm512_add_ps(x, _mm512_castsi512_ps(toward));
   }
 
-  static void Rounded(const Int8Stage& stage, const int32_t* add,
+  static void Rounded(const Int8Stage& stage, const int32_t* add, int nr,
                       int32_t* row) {
     const __m512 factor = _mm512_set1_ps(stage.factor);
     const __m512 summand = _mm512_set1_ps(stage.summand);
     const __m512 unit = _mm512_set1_ps(stage.unit);
     const __m512i low = _mm512_set1_epi32(stage.low);
-    for (int i = 0; i < kInt8Columns; i += 16) {
-      const __m512 code = _mm512_cvtepi32_ps(_mm512_load_si512(row + i));
+    for (int i = 0; i < nr; i += 16) {
+      const __m512 value = _mm512_cvtepi32_ps(_mm512_load_si512(row + i));
       const __m512 x =
-          _mm512_mul_ps(_mm512_fmadd_ps(code, factor, summand), unit);
+          _mm512_mul_ps(_mm512_fmadd_ps(value, factor, summand), unit);
       const __m512i whole = _mm512_cvttps_epi32(AddHalf(x));
       const __m512i sum = _mm512_add_epi32(low, _mm512_loadu_si512(add + i));
       _mm512_store_si512(row + i, _mm512_add_epi32(whole, sum));
     }
   }
 
-  static __m512i CodesOf(__m512 floats, __m512 factor, __m512 summand) {
-    __m512 code = _mm512_roundscale_ps(AddHalf(_mm512_mul_ps(floats, factor)),
-                                       _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
-    code = _mm512_sub_ps(code, summand);
+  static __m512i Quantized(__m512 floats, __m512 factor, __m512 summand) {
+    __m512 value = _mm512_roundscale_ps(AddHalf(_mm512_mul_ps(floats, factor)),
+                                        _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC);
+    value = _mm512_sub_ps(value, summand);
     // The second operand comes out where one is NaN.
-    code = _mm512_max_ps(code, _mm512_setzero_ps());
-    return _mm512_cvttps_epi32(_mm512_min_ps(code, _mm512_set1_ps(255.0f)));
+    value = _mm512_max_ps(value, _mm512_setzero_ps());
+    return _mm512_cvttps_epi32(_mm512_min_ps(value, _mm512_set1_ps(255.0f)));
   }
 
-  static void Quantize(const Int8Stage& stage, int32_t* row) {
+  static void Quantize(const Int8Stage& stage, int nr, int32_t* row) {
     const __m512 factor = _mm512_set1_ps(stage.factor);
     const __m512 summand = _mm512_set1_ps(stage.summand);
-    for (int i = 0; i < kInt8Columns; i += 16) {
+    for (int i = 0; i < nr; i += 16) {
       _mm512_store_si512(row + i,
-                         CodesOf(_mm512_load_ps(row + i), factor, summand));
+                         Quantized(_mm512_load_ps(row + i), factor, summand));
     }
   }
 
-  static void Narrow(const Int8Stage& stage, const float* floats,
-                     int32_t* row) {
+  static void RequantizeFloat(const Int8Stage& stage, const float* scales,
+                              int nr, int32_t* row) {
     const __m512 low = _mm512_set1_ps(stage.factor);
     const __m512 high = _mm512_set1_ps(stage.summand);
     const __m512i zero = _mm512_set1_epi32(stage.low);
-    for (int i = 0; i < kInt8Columns; i += 16) {
+    for (int i = 0; i < nr; i += 16) {
       __m512 x = _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(row + i)),
-                               _mm512_loadu_ps(floats + i));
+                               _mm512_loadu_ps(scales + i));
       x = _mm512_min_ps(_mm512_max_ps(x, low), high);
-      const __m512i code = _mm512_cvt_roundps_epi32(
+      const __m512i value = _mm512_cvt_roundps_epi32(
           x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-      _mm512_store_si512(row + i, _mm512_add_epi32(code, zero));
+      _mm512_store_si512(row + i, _mm512_add_epi32(value, zero));
     }
   }
 
-  static void FindRange(const Int8Numbers& numbers, int32_t* low,
+  static void FindRange(const Int8Accumulators& tile, int32_t* low,
                         int32_t* high) {
-    for (int i = 0; i < kInt8Columns; i += 16) {
+    for (int i = 0; i < tile.nr; i += 16) {
       __m512i least = _mm512_loadu_si512(low + i);
       __m512i most = _mm512_loadu_si512(high + i);
-      for (int r = 0; r < numbers.rows; ++r) {
-        const __m512i v =
-            _mm512_load_si512(numbers.data + r * kInt8Columns + i);
+      for (int r = 0; r < tile.rows; ++r) {
+        const __m512i v = _mm512_load_si512(tile.data + r * tile.nr + i);
         least = _mm512_min_epi32(least, v);
         most = _mm512_max_epi32(most, v);
       }
@@ -132,13 +133,13 @@ struct Avx512 : Int8StageLoops<Avx512> {
     }
   }
 
-  static void FindFloatRange(const Int8Numbers& numbers, int32_t* low,
+  static void FindFloatRange(const Int8Accumulators& tile, int32_t* low,
                              int32_t* high) {
-    for (int i = 0; i < kInt8Columns; i += 16) {
+    for (int i = 0; i < tile.nr; i += 16) {
       __m512 least = _mm512_loadu_ps(low + i);
       __m512 most = _mm512_loadu_ps(high + i);
-      for (int r = 0; r < numbers.rows; ++r) {
-        const __m512 x = _mm512_load_ps(numbers.data + r * kInt8Columns + i);
+      for (int r = 0; r < tile.rows; ++r) {
+        const __m512 x = _mm512_load_ps(tile.data + r * tile.nr + i);
         // The second operand comes out where one is NaN.
         least = _mm512_min_ps(x, least);
         most = _mm512_max_ps(x, most);
@@ -148,30 +149,30 @@ struct Avx512 : Int8StageLoops<Avx512> {
     }
   }
 
-  static int32_t SumCodes(const uint8_t* codes, int64_t count) {
+  static int32_t SumValues(const uint8_t* values, int64_t count) {
     const __m512i zero = _mm512_setzero_si512();
     __m512i sums = zero;
     int64_t i = 0;
     for (; i + 64 <= count; i += 64) {
       sums = _mm512_add_epi64(
-          sums, _mm512_sad_epu8(_mm512_loadu_si512(codes + i), zero));
+          sums, _mm512_sad_epu8(_mm512_loadu_si512(values + i), zero));
     }
     if (i < count) {
       const __mmask64 left = ~uint64_t{0} >> (64 - (count - i));
       sums = _mm512_add_epi64(
           sums,
-          _mm512_sad_epu8(_mm512_maskz_loadu_epi8(left, codes + i), zero));
+          _mm512_sad_epu8(_mm512_maskz_loadu_epi8(left, values + i), zero));
     }
     return static_cast<int32_t>(_mm512_reduce_add_epi64(sums));
   }
 
-  // Unpacking leaves sixteens of numbers lane by lane, and packing puts them
+  // Unpacking leaves sixteens of values lane by lane, and packing puts them
   // where they came from.
-  static void SumOfCodes(const uint8_t* a, const uint8_t* b, int64_t count,
-                         const Int8CodeSum& sum, uint8_t* out) {
+  static void LinearSum(const uint8_t* a, const uint8_t* b, int64_t count,
+                        const Int8LinearSum& sum, uint8_t* out) {
     const __m512i none = _mm512_setzero_si512();
-    __m512i steps[Int8CodeSum::kLimbs], zeros[Int8CodeSum::kLimbs];
-    for (int limb = 0; limb < Int8CodeSum::kLimbs; ++limb) {
+    __m512i steps[Int8LinearSum::kLimbs], zeros[Int8LinearSum::kLimbs];
+    for (int limb = 0; limb < Int8LinearSum::kLimbs; ++limb) {
       int32_t both;
       std::memcpy(&both, sum.steps[limb], sizeof(both));
       steps[limb] = _mm512_set1_epi32(both);
@@ -179,16 +180,16 @@ struct Avx512 : Int8StageLoops<Avx512> {
     }
     const __m512i least = _mm512_set1_epi8(static_cast<char>(sum.least));
     const __m512i most = _mm512_set1_epi8(static_cast<char>(sum.most));
-    const auto line = [&](__m512i codes) {
+    const auto line = [&](__m512i pairs) {
       __m512i t =
-          _mm512_add_epi32(_mm512_madd_epi16(codes, steps[0]), zeros[0]);
-      for (int limb = 1; limb < Int8CodeSum::kLimbs; ++limb) {
+          _mm512_add_epi32(_mm512_madd_epi16(pairs, steps[0]), zeros[0]);
+      for (int limb = 1; limb < Int8LinearSum::kLimbs; ++limb) {
         t = _mm512_add_epi32(
-            _mm512_srai_epi32(t, Int8CodeSum::kLimbBits),
-            _mm512_add_epi32(_mm512_madd_epi16(codes, steps[limb]),
+            _mm512_srai_epi32(t, Int8LinearSum::kLimbBits),
+            _mm512_add_epi32(_mm512_madd_epi16(pairs, steps[limb]),
                              zeros[limb]));
       }
-      return _mm512_srai_epi32(t, Int8CodeSum::kLimbBits);
+      return _mm512_srai_epi32(t, Int8LinearSum::kLimbBits);
     };
     for (int64_t i = 0; i < count; i += 64) {
       const __mmask64 exist =
@@ -203,33 +204,33 @@ struct Avx512 : Int8StageLoops<Avx512> {
       const __m512i second =
           _mm512_packs_epi32(line(_mm512_unpacklo_epi8(high, none)),
                              line(_mm512_unpackhi_epi8(high, none)));
-      __m512i codes = _mm512_packus_epi16(first, second);
-      codes = _mm512_min_epu8(_mm512_max_epu8(codes, least), most);
-      _mm512_mask_storeu_epi8(out + i, exist, codes);
+      __m512i values = _mm512_packus_epi16(first, second);
+      values = _mm512_min_epu8(_mm512_max_epu8(values, least), most);
+      _mm512_mask_storeu_epi8(out + i, exist, values);
     }
   }
 
-  static void CodesOfFloats(const Int8Stage& stage, const float* floats,
-                            int64_t count, uint8_t* out) {
+  static void QuantizeFloats(const Int8Stage& stage, const float* floats,
+                             int64_t count, uint8_t* out) {
     const __m512 factor = _mm512_set1_ps(stage.factor);
     const __m512 summand = _mm512_set1_ps(stage.summand);
-    for (int64_t i = CodesInPacks(stage, floats, count, out); i < count;
+    for (int64_t i = QuantizeInPacks(stage, floats, count, out); i < count;
          i += 16) {
       const __mmask16 exist =
           count - i < 16
               ? static_cast<__mmask16>((uint32_t{1} << (count - i)) - 1)
               : static_cast<__mmask16>(0xffff);
-      const __m512i codes =
-          CodesOf(_mm512_maskz_loadu_ps(exist, floats + i), factor, summand);
-      _mm_mask_storeu_epi8(out + i, exist, _mm512_cvtepi32_epi8(codes));
+      const __m512i values =
+          Quantized(_mm512_maskz_loadu_ps(exist, floats + i), factor, summand);
+      _mm_mask_storeu_epi8(out + i, exist, _mm512_cvtepi32_epi8(values));
     }
   }
 
-  // Makes codes of 64 floats at a time; returns how many. Packing cuts: what
-  // does not fit in 16 bits is no code with a summand that is small, so that
-  // only what does not fit in 32 has to be cut before.
-  static int64_t CodesInPacks(const Int8Stage& stage, const float* floats,
-                              int64_t count, uint8_t* out) {
+  // Quantizes 64 floats at a time; returns how many. Packs saturate: with a
+  // small summand, what does not fit in 16 bits is out of range, so that only
+  // what does not fit in 32 has to be clamped before.
+  static int64_t QuantizeInPacks(const Int8Stage& stage, const float* floats,
+                                 int64_t count, uint8_t* out) {
     constexpr float kMostSummand = 1 << 14;
     if (!(stage.summand >= -kMostSummand && stage.summand <= kMostSummand)) {
       return 0;
@@ -253,49 +254,55 @@ struct Avx512 : Int8StageLoops<Avx512> {
     };
     int64_t i = 0;
     for (; i + 64 <= count; i += 64) {
-      const __m512i codes =
+      const __m512i values =
           _mm512_packus_epi16(two(floats + i), two(floats + i + 32));
-      _mm512_storeu_si512(out + i, _mm512_permutexvar_epi32(order, codes));
+      _mm512_storeu_si512(out + i, _mm512_permutexvar_epi32(order, values));
     }
     return i;
   }
 
-  static void Finish(const Int8Numbers& numbers, const Int8Finish& by) {
-    FinishAvx512<Packing::kNothing> finish(by);
-    const int32_t* row = numbers.data;
+  static void RunEpilogue(const Int8Accumulators& tile,
+                          const Int8Epilogue& by) {
+    // The epilogue in registers is for tiles of 32 channels.
+    if (tile.nr != 32) return Loops::RunEpilogue(tile, by);
+    EpilogueAvx512<Packing::kNothing> epilogue(by);
+    const int32_t* row = tile.data;
     int r = 0;
-    for (; r + 1 < numbers.rows; r += 2, row += 2 * kInt8Columns) {
-      finish.Two(_mm512_load_si512(row), _mm512_load_si512(row + 16),
-                 _mm512_load_si512(row + kInt8Columns),
-                 _mm512_load_si512(row + kInt8Columns + 16));
+    for (; r + 1 < tile.rows; r += 2, row += 64) {
+      epilogue.Two(_mm512_load_si512(row), _mm512_load_si512(row + 16),
+                   _mm512_load_si512(row + 32), _mm512_load_si512(row + 48));
     }
-    if (r < numbers.rows) {
-      finish.One(_mm512_load_si512(row), _mm512_load_si512(row + 16));
+    if (r < tile.rows) {
+      epilogue.One(_mm512_load_si512(row), _mm512_load_si512(row + 16));
     }
   }
 
-  static void StoreCodes(const Int8Numbers& numbers, int columns,
-                         int64_t stride, uint8_t* out) {
-    const __mmask16 first =
-        columns >= 16 ? 0xffff : static_cast<__mmask16>((1 << columns) - 1);
-    const __mmask16 second =
-        columns <= 16 ? 0 : static_cast<__mmask16>((1 << (columns - 16)) - 1);
-    for (int r = 0; r < numbers.rows; ++r) {
-      const int32_t* row = numbers.data + r * kInt8Columns;
-      // Storing while converting takes many times as long.
-      _mm_mask_storeu_epi8(out, first,
-                           _mm512_cvtepi32_epi8(_mm512_load_si512(row)));
-      if (second != 0) {
-        _mm_mask_storeu_epi8(out + 16, second,
-                             _mm512_cvtepi32_epi8(_mm512_load_si512(row + 16)));
+  static void StoreQuantized(const Int8Accumulators& tile, int channels,
+                             int64_t stride, uint8_t* out) {
+    for (int r = 0; r < tile.rows; ++r, out += stride) {
+      const int32_t* row = tile.data + r * tile.nr;
+      for (int c = 0; c < channels; c += 16) {
+        const int left = channels - c;
+        const __mmask16 exist =
+            left >= 16 ? 0xffff : static_cast<__mmask16>((1 << left) - 1);
+        // Storing while converting takes many times as long.
+        _mm_mask_storeu_epi8(out + c, exist,
+                             _mm512_cvtepi32_epi8(_mm512_load_si512(row + c)));
       }
-      out += stride;
     }
   }
 };
 
+constexpr Int8StageFunctions kFunctions = Avx512::Functions();
+
 }  // namespace
 
-const Int8StageFunctions kInt8StagesAvx512 = Avx512::Functions();
+constexpr MicroKernel kInt8OutputStagesAvx512 = {
+    .name = "int8_output_stages_avx512",
+    .kind = MicroKernelKind::kInt8OutputStages,
+    .needs = {.avx512 = true},
+    .epilogue = kRequantizes,
+    .run = {.int8_stages = &kFunctions},
+};
 
 }  // namespace optfarm::runtime

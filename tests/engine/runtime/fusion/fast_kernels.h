@@ -19,7 +19,7 @@
 
 namespace optfarm::runtime {
 
-class FastKernelsTest : public ::testing::TestWithParam<const char*> {
+class FastKernelsTest : public ::testing::TestWithParam<std::string> {
  protected:
   FastKernelsTest()
       : features_(*ParseCpuFeatures(GetParam())), limit_(features_) {}
@@ -46,14 +46,14 @@ class FastKernelsTest : public ::testing::TestWithParam<const char*> {
 };
 
 // The instruction sets to try, and what a test with one is called.
-inline std::vector<const char*> InstructionSets() {
+inline std::vector<std::string> InstructionSets() {
 #if defined(__x86_64__)
   return {"avx2", "avx2,avx512"};
 #else
   return {"neon"};
 #endif
 }
-inline std::string SetName(const ::testing::TestParamInfo<const char*>& test) {
+inline std::string SetName(const ::testing::TestParamInfo<std::string>& test) {
   std::string name = test.param;
   std::replace(name.begin(), name.end(), ',', '_');
   return name;

@@ -1,6 +1,8 @@
 // The inner loops on 8-bit codes: every instruction set of this processor gives
 // the bits of the plain code.
 
+#include "engine/runtime/operators/int8_kernels.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -10,68 +12,24 @@
 #include <vector>
 
 #include "engine/runtime/core/quantization.h"
-#include "engine/runtime/operators/int8_code_sum.h"
+#include "engine/runtime/operators/int8_linear_sum.h"
 #include "engine/runtime/operators/int8_weights.h"
 #include "engine/runtime/ukernels/cpu_features.h"
 #include "engine/runtime/ukernels/int8/int8_depthwise.h"
-#include "engine/runtime/ukernels/int8/int8_functions.h"
+#include "engine/runtime/ukernels/int8/int8_gemm.h"
 #include "gtest/gtest.h"
+#include "tests/engine/runtime/feature_sets.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::runtime {
 namespace {
 
-// Each set of features that this processor has, one more at a time.
-std::vector<CpuFeatures> Sets() {
-  std::vector<CpuFeatures> sets;
-  for (const char* names :
-       {"avx2", "avx2,avx_vnni", "avx2,avx512", "avx2,avx512,avx512_vnni",
-        "neon", "neon,neon_dot"}) {
-    const CpuFeatures set = *ParseCpuFeatures(names);
-    const CpuFeatures& host = HostCpuFeatures();
-    const bool has_all =
-        (!set.avx2 || host.avx2) && (!set.avx512 || host.avx512) &&
-        (!set.avx512_vnni || host.avx512_vnni) &&
-        (!set.avx_vnni || host.avx_vnni) && (!set.neon || host.neon) &&
-        (!set.neon_dot || host.neon_dot);
-    if (has_all) sets.push_back(set);
-  }
-  return sets;
-}
+// The shape of the portable entries, which the others are compared with.
+constexpr int kMr = 12, kNr = 32;
+constexpr PanelLayout kPanel = {.nr = kNr, .kr = 4};
 
-TEST(Int8TileTest, GivesTheSumsOfThePlainCode) {
-  // More codes than any of them works on at a time, and some that are left.
-  constexpr int64_t kDepth = 300, kTaps = 3;
-  alignas(64) static int8_t weights[kTaps * kDepth * kInt8Columns];
-  std::vector<uint8_t> codes(kTaps * kDepth * kInt8Rows);
-  int32_t start[kInt8Columns], row_start[kInt8Rows];
-  std::mt19937 random(1);
-  for (int8_t& weight : weights) weight = static_cast<int8_t>(random());
-  // The extremes that saturating instructions would cut.
-  std::fill_n(weights, 512, int8_t{-128});
-  for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
-  std::fill_n(codes.begin(), 200, uint8_t{255});
-  for (int32_t& value : start) value = static_cast<int32_t>(random());
-  for (int32_t& value : row_start) value = static_cast<int32_t>(random());
-  for (int rows = 1; rows <= kInt8Rows; ++rows) {
-    std::vector<const uint8_t*> pixels;
-    for (int i = 0; i < kTaps * rows; ++i) {
-      pixels.push_back(codes.data() + i * kDepth);
-    }
-    alignas(64) int32_t expected[kInt8Rows * kInt8Columns];
-    alignas(64) int32_t sums[kInt8Rows * kInt8Columns];
-    Int8Tile tile = {pixels.data(), kTaps,     kDepth,  weights,
-                     start,         row_start, expected};
-    RunInt8TilePortable(tile, rows);
-    for (const CpuFeatures& set : Sets()) {
-      tile.out = sums;
-      Int8FunctionsFor(set).tile(tile, rows);
-      EXPECT_EQ(0, std::memcmp(expected, sums,
-                               sizeof(int32_t) * kInt8Columns *
-                                   static_cast<size_t>(rows)))
-          << ToString(set) << ", " << rows << " rows";
-    }
-  }
+const Int8StageFunctions& PortableStages() {
+  return *kInt8OutputStagesPortable.run.int8_stages;
 }
 
 struct StageCase {
@@ -100,7 +58,7 @@ class Int8StageTest : public ::testing::Test {
   }
 
   std::vector<int32_t> Numbers(int bits) {
-    std::vector<int32_t> numbers(kInt8Rows * kInt8Columns);
+    std::vector<int32_t> numbers(kMr * kNr);
     for (int32_t& number : numbers) {
       if (bits == 0) {
         float value = Float(300);
@@ -122,14 +80,15 @@ class Int8StageTest : public ::testing::Test {
 
   void Check(const StageCase& test) {
     const std::vector<int32_t> numbers = Numbers(test.bits);
-    for (const CpuFeatures& set : Sets()) {
-      for (int rows : {1, 2, 7, kInt8Rows}) {
-        alignas(64) int32_t expected[kInt8Rows * kInt8Columns];
-        alignas(64) int32_t made[kInt8Rows * kInt8Columns];
+    for (const CpuFeatures& set : Int8FeatureSets()) {
+      for (int rows : {1, 2, 7, kMr}) {
+        alignas(64) int32_t expected[kMr * kNr];
+        alignas(64) int32_t made[kMr * kNr];
         std::copy(numbers.begin(), numbers.end(), expected);
         std::copy(numbers.begin(), numbers.end(), made);
-        kInt8StagesPortable.run(&test.stage, 1, {expected, rows, 0});
-        Int8FunctionsFor(set).stages->run(&test.stage, 1, {made, rows, 0});
+        PortableStages().run(&test.stage, 1, {expected, rows, kNr, 0});
+        SelectInt8Kernels(set).stages->run(&test.stage, 1,
+                                           {made, rows, kNr, 0});
         EXPECT_EQ(0, std::memcmp(expected, made, sizeof(made)))
             << test.name << " with " << ToString(set);
       }
@@ -138,8 +97,8 @@ class Int8StageTest : public ::testing::Test {
 
   std::mt19937 random_;
   alignas(64) int32_t table_[256];
-  alignas(64) int32_t by_channel_[kInt8Columns];
-  alignas(64) float floats_[kInt8Columns];
+  alignas(64) int32_t by_channel_[kNr];
+  alignas(64) float floats_[kNr];
 };
 
 Int8Stage RequantizeStage(Range from, Range to) {
@@ -165,9 +124,9 @@ TEST_F(Int8StageTest, RequantizesAsTheRequantizer) {
         Check({"requantize", stage, bits});
         const std::vector<int32_t> numbers = Numbers(bits);
         const Requantizer requantizer(from, to);
-        alignas(64) int32_t made[kInt8Rows * kInt8Columns];
+        alignas(64) int32_t made[kMr * kNr];
         std::copy(numbers.begin(), numbers.end(), made);
-        kInt8StagesPortable.run(&stage, 1, {made, kInt8Rows, 0});
+        PortableStages().run(&stage, 1, {made, kMr, kNr, 0});
         for (size_t i = 0; i < numbers.size(); ++i) {
           ASSERT_EQ(made[i], requantizer(numbers[i])) << numbers[i];
         }
@@ -213,7 +172,7 @@ TEST_F(Int8StageTest, AllOthersGiveTheBitsOfThePlainCode) {
   Check({"relu", stage, 0});
   stage.kind = Int8StageKind::kRelu6;
   Check({"relu6", stage, 0});
-  stage.kind = Int8StageKind::kNarrow;
+  stage.kind = Int8StageKind::kRequantizeFloat;
   stage.factor = -20.0f;
   stage.summand = 235.0f;
   stage.low = 20;
@@ -231,90 +190,98 @@ TEST_F(Int8StageTest, AllOthersGiveTheBitsOfThePlainCode) {
 
 TEST(Int8StageFunctionsTest, StoreSumAndFindRange) {
   std::mt19937 random(3);
-  alignas(64) int32_t numbers[kInt8Rows * kInt8Columns];
+  alignas(64) int32_t numbers[kMr * kNr];
   for (int32_t& number : numbers) number = static_cast<int32_t>(random() & 255);
   std::vector<uint8_t> codes(300);
   for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
-  for (const CpuFeatures& set : Sets()) {
-    const Int8StageFunctions& functions = *Int8FunctionsFor(set).stages;
+  for (const CpuFeatures& set : Int8FeatureSets()) {
+    const Int8StageFunctions& functions = *SelectInt8Kernels(set).stages;
     for (int columns : {1, 8, 16, 17, 31, 32}) {
-      std::vector<uint8_t> expected(kInt8Rows * 40, 9), made = expected;
-      kInt8StagesPortable.store_codes({numbers, 5, 0}, columns, 40,
-                                      expected.data());
-      functions.store_codes({numbers, 5, 0}, columns, 40, made.data());
+      std::vector<uint8_t> expected(kMr * 40, 9), made = expected;
+      PortableStages().store_quantized({numbers, 5, kNr, 0}, columns, 40,
+                                       expected.data());
+      functions.store_quantized({numbers, 5, kNr, 0}, columns, 40, made.data());
       EXPECT_EQ(expected, made) << ToString(set) << " " << columns;
     }
-    std::vector<int32_t> low(kInt8Columns, 50), high(kInt8Columns, 60);
+    std::vector<int32_t> low(kNr, 50), high(kNr, 60);
     std::vector<int32_t> low_of_plain = low, high_of_plain = high;
-    functions.find_range({numbers, 3, 0}, low.data(), high.data());
-    kInt8StagesPortable.find_range({numbers, 3, 0}, low_of_plain.data(),
-                                   high_of_plain.data());
+    functions.find_range({numbers, 3, kNr, 0}, low.data(), high.data());
+    PortableStages().find_range({numbers, 3, kNr, 0}, low_of_plain.data(),
+                                high_of_plain.data());
     EXPECT_EQ(low, low_of_plain);
     EXPECT_EQ(high, high_of_plain);
     for (int64_t count : {0, 1, 31, 64, 65, 300}) {
-      EXPECT_EQ(functions.sum_codes(codes.data(), count),
-                kInt8StagesPortable.sum_codes(codes.data(), count));
+      EXPECT_EQ(functions.sum_values(codes.data(), count),
+                PortableStages().sum_values(codes.data(), count));
     }
   }
 }
 
-// What is finished is what the stage and the store give, also of sums that are
-// far outside and of halves.
-TEST(Int8FinishTest, GivesTheCodesOfTheNarrowingStage) {
+// The epilogue gives what the stage and the store give, also of accumulators
+// that are far out of range and of halves.
+TEST(Int8EpilogueTest, GivesTheValuesOfTheStage) {
   std::mt19937 random(5);
   constexpr int64_t kDepth = 8, kStride = 40;
-  alignas(64) static int8_t weights[kDepth * kInt8Columns];
+  alignas(64) static int8_t weights[kDepth * kNr];
   for (int8_t& weight : weights) weight = static_cast<int8_t>(random());
-  std::vector<uint8_t> codes(kDepth * kInt8Rows);
+  std::vector<uint8_t> codes(kDepth * kMr);
   for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
   std::vector<const uint8_t*> pixels;
-  for (int r = 0; r < kInt8Rows; ++r) pixels.push_back(&codes[r * kDepth]);
-  int32_t start[kInt8Columns] = {}, row_start[kInt8Rows] = {};
+  for (int r = 0; r < kMr; ++r) pixels.push_back(&codes[r * kDepth]);
+  int32_t start[kNr] = {}, row_start[kMr] = {};
   start[1] = INT32_MAX - 600000;
   start[2] = INT32_MIN + 600000;
-  float factors[kInt8Columns];
+  float factors[kNr];
   for (float& factor : factors) {
     factor = std::ldexp(1.0f, -static_cast<int>(random() % 12));
   }
   factors[2] = factors[1] = 1e30f;
   for (const int32_t zero : {0, 7, 255}) {
     for (const int columns : {1, 16, 31, 32}) {
-      for (int rows = 1; rows <= kInt8Rows; ++rows) {
+      for (int rows = 1; rows <= kMr; ++rows) {
         Int8Stage stage;
-        stage.kind = Int8StageKind::kNarrow;
+        stage.kind = Int8StageKind::kRequantizeFloat;
         stage.floats = factors;
         stage.low = zero;
         stage.factor = columns == 16 ? 0.0f : static_cast<float>(-zero);
         stage.summand = static_cast<float>(255 - zero);
-        Int8Finish finish;
-        finish.factors = factors;
-        finish.zero = zero;
-        finish.least = zero + static_cast<int32_t>(stage.factor);
-        finish.most = stage.summand;
-        finish.columns = columns;
-        finish.stride = kStride;
-        alignas(64) int32_t sums[kInt8Rows * kInt8Columns];
-        Int8Tile tile = {pixels.data(), 1,         kDepth, weights,
-                         start,         row_start, sums};
-        RunInt8TilePortable(tile, rows);
-        alignas(64) int32_t numbers[kInt8Rows * kInt8Columns];
+        Int8Epilogue epilogue;
+        epilogue.scales = factors;
+        epilogue.zero_point = zero;
+        epilogue.least = zero + static_cast<int32_t>(stage.factor);
+        epilogue.most = stage.summand;
+        epilogue.channels = columns;
+        epilogue.stride = kStride;
+        alignas(64) int32_t sums[kMr * kNr];
+        Int8GemmTile tile;
+        tile.indirection = pixels.data();
+        tile.depth = kDepth;
+        tile.weights = weights;
+        tile.init = start;
+        tile.row_init = row_start;
+        tile.out = sums;
+        kInt8GemmPortable.run.int8_gemm(tile, rows);
+        alignas(64) int32_t numbers[kMr * kNr];
         std::copy(std::begin(sums), std::end(sums), numbers);
-        std::vector<uint8_t> expected(kInt8Rows * kStride, 9);
-        kInt8StagesPortable.run(&stage, 1, {numbers, rows, 0});
-        kInt8StagesPortable.store_codes({numbers, rows, 0}, columns, kStride,
-                                        expected.data());
-        for (const CpuFeatures& set : Sets()) {
-          const Int8Functions functions = Int8FunctionsFor(set);
+        std::vector<uint8_t> expected(kMr * kStride, 9);
+        PortableStages().run(&stage, 1, {numbers, rows, kNr, 0});
+        PortableStages().store_quantized({numbers, rows, kNr, 0}, columns,
+                                         kStride, expected.data());
+        for (const CpuFeatures& set : Int8FeatureSets()) {
+          const Int8Kernels kernels = SelectInt8Kernels(set);
           std::vector<uint8_t> made(expected.size(), 9);
           std::copy(std::begin(sums), std::end(sums), numbers);
-          finish.out = made.data();
-          functions.stages->finish({numbers, rows, 0}, finish);
+          epilogue.out = made.data();
+          kernels.stages->requantize({numbers, rows, kNr, 0}, epilogue);
           EXPECT_EQ(expected, made) << ToString(set) << " " << columns;
-          if (!functions.tile_finishes) continue;
+          if (!kernels.gemm->Can(kRequantizes) ||
+              !(kernels.gemm->panel == kPanel)) {
+            continue;
+          }
           std::fill(made.begin(), made.end(), uint8_t{9});
-          tile.finish = &finish;
-          functions.tile(tile, rows);
-          tile.finish = nullptr;
+          tile.epilogue = &epilogue;
+          kernels.gemm->run.int8_gemm(tile, rows);
+          tile.epilogue = nullptr;
           EXPECT_EQ(expected, made) << ToString(set) << " " << columns;
         }
       }
@@ -322,7 +289,7 @@ TEST(Int8FinishTest, GivesTheCodesOfTheNarrowingStage) {
   }
 }
 
-TEST(Int8CodeSumTest, GivesWhatTheStagesGiveOrIsNotFound) {
+TEST(Int8LinearSumTest, GivesWhatTheStagesGiveOrIsNotFound) {
   std::mt19937 random(6);
   std::vector<uint8_t> a(1000), b(1000);
   for (uint8_t& code : a) code = static_cast<uint8_t>(random());
@@ -336,16 +303,16 @@ TEST(Int8CodeSumTest, GivesWhatTheStagesGiveOrIsNotFound) {
       clamp.low = -300000;
       clamp.high = INT32_MAX;
       const std::vector<Int8Stage> stages = {clamp, requantize};
-      const auto sum = FindCodeSum(line, stages, kInt8StagesPortable);
+      const auto sum = FindLinearSum(line, stages, PortableStages());
       if (!sum) continue;
       ++found;
-      for (const CpuFeatures& set : Sets()) {
-        const Int8StageFunctions& functions = *Int8FunctionsFor(set).stages;
+      for (const CpuFeatures& set : Int8FeatureSets()) {
+        const Int8StageFunctions& functions = *SelectInt8Kernels(set).stages;
         for (const int64_t count : {1, 63, 64, 65, 1000}) {
           std::vector<uint8_t> expected(1000, 3), made(1000, 3);
-          kInt8StagesPortable.sum_of_codes(a.data(), b.data(), count, *sum,
-                                           expected.data());
-          functions.sum_of_codes(a.data(), b.data(), count, *sum, made.data());
+          PortableStages().linear_sum(a.data(), b.data(), count, *sum,
+                                      expected.data());
+          functions.linear_sum(a.data(), b.data(), count, *sum, made.data());
           EXPECT_EQ(expected, made) << ToString(set) << " " << count;
         }
       }
@@ -355,14 +322,14 @@ TEST(Int8CodeSumTest, GivesWhatTheStagesGiveOrIsNotFound) {
   EXPECT_GT(found, 4);
   Int8Stage relu;
   relu.kind = Int8StageKind::kRelu;
-  EXPECT_FALSE(FindCodeSum({}, {relu}, kInt8StagesPortable).has_value());
-  EXPECT_FALSE(FindCodeSum({0, INT32_MAX, INT32_MAX},
-                           {RequantizeStage({-1e9f, 1e9f}, {-1, 1})},
-                           kInt8StagesPortable)
+  EXPECT_FALSE(FindLinearSum({}, {relu}, PortableStages()).has_value());
+  EXPECT_FALSE(FindLinearSum({0, INT32_MAX, INT32_MAX},
+                             {RequantizeStage({-1e9f, 1e9f}, {-1, 1})},
+                             PortableStages())
                    .has_value());
 }
 
-TEST(Int8StageFunctionsTest, CodesOfFloatsAreThoseOfTheStage) {
+TEST(Int8StageFunctionsTest, QuantizedFloatsAreThoseOfTheStage) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::mt19937 random(7);
   Int8Stage stage;
@@ -384,15 +351,15 @@ TEST(Int8StageFunctionsTest, CodesOfFloatsAreThoseOfTheStage) {
     for (const int64_t count : {1, 15, 16, 33, 64, 200}) {
       std::vector<uint8_t> expected(200, 3);
       for (int64_t i = 0; i < count; ++i) {
-        alignas(64) int32_t row[kInt8Columns] = {};
+        alignas(64) int32_t row[kNr] = {};
         std::memcpy(row, &floats[i], sizeof(float));
-        kInt8StagesPortable.run(&stage, 1, {row, 1, 0});
+        PortableStages().run(&stage, 1, {row, 1, kNr, 0});
         expected[i] = static_cast<uint8_t>(row[0]);
       }
-      for (const CpuFeatures& set : Sets()) {
+      for (const CpuFeatures& set : Int8FeatureSets()) {
         std::vector<uint8_t> made(200, 3);
-        Int8FunctionsFor(set).stages->codes_of_floats(stage, floats.data(),
-                                                      count, made.data());
+        SelectInt8Kernels(set).stages->quantize(stage, floats.data(), count,
+                                                made.data());
         EXPECT_EQ(expected, made)
             << ToString(set) << " " << count << ", summand " << summand;
       }
@@ -420,21 +387,22 @@ TEST_P(Int8DepthwiseTest, GivesTheSumsOfThePlainCode) {
     code = static_cast<uint8_t>(random());
   }
   ThreadPool pool(2);
+  const Int8Matrix matrix =
+      MakeInt8DepthwiseMatrix(filter.shape(), p.zero, kPanel);
   OPTFARM_ASSERT_OK_AND_ASSIGN(
-      const Tensor packed, Int8Weights::PackDepthwise(filter, p.zero, &pool));
-  const Int8Weights weights(PackedWeights(packed),
-                            MakeInt8DepthwiseMatrix(filter.shape(), p.zero));
+      const Tensor packed, Int8Weights::PackDepthwise(filter, matrix, &pool));
+  const Int8Weights weights(PackedWeights(packed), matrix);
   std::vector<const uint8_t*> lines;
   for (int y = 0; y < p.taps_y; ++y) {
     lines.push_back(y == 0 ? nullptr : codes.data() + y * kWidth * kAll);
   }
-  int32_t start[kInt8Columns];
+  int32_t start[kNr];
   for (int32_t& value : start) value = static_cast<int32_t>(random());
   alignas(64) static uint8_t scratch[1 << 16];
-  alignas(64) int32_t expected[kInt8Rows * kInt8Columns];
-  alignas(64) int32_t sums[kInt8Rows * kInt8Columns];
+  alignas(64) int32_t expected[kMr * kNr];
+  alignas(64) int32_t sums[kMr * kNr];
   Int8DepthwiseTile tile;
-  tile.lines = lines.data();
+  tile.rows = lines.data();
   tile.end = codes.data() + codes.size();
   tile.taps_y = p.taps_y;
   tile.taps_x = p.taps_x;
@@ -444,20 +412,20 @@ TEST_P(Int8DepthwiseTest, GivesTheSumsOfThePlainCode) {
   tile.stride = p.stride;
   tile.dilation = p.dilation;
   tile.padding = 77;
-  tile.weights = weights.block(0);
+  tile.weights = weights.panel(0);
   tile.sets = weights.sets(0);
-  tile.start = start;
+  tile.init = start;
   tile.channels = p.channels;
   tile.scratch = scratch;
-  for (int pixels = 1; pixels <= kInt8Rows; ++pixels) {
+  for (int pixels = 1; pixels <= kMr; ++pixels) {
     tile.out = expected;
-    RunInt8DepthwisePortable(tile, pixels);
-    for (const CpuFeatures& set : Sets()) {
+    kInt8DepthwisePortable.run.int8_depthwise(tile, pixels);
+    for (const CpuFeatures& set : Int8FeatureSets()) {
       tile.out = sums;
-      Int8FunctionsFor(set).depthwise(tile, pixels);
+      SelectInt8Kernels(set).depthwise->run.int8_depthwise(tile, pixels);
       for (int i = 0; i < pixels; ++i) {
         for (int c = 0; c < p.channels; ++c) {
-          ASSERT_EQ(expected[i * kInt8Columns + c], sums[i * kInt8Columns + c])
+          ASSERT_EQ(expected[i * kNr + c], sums[i * kNr + c])
               << ToString(set) << " pixel " << i << " channel " << c;
         }
       }

@@ -9,6 +9,7 @@
 #include "engine/runtime/core/quantization.h"
 #include "engine/runtime/ukernels/cpu_features.h"
 #include "gtest/gtest.h"
+#include "tests/engine/runtime/feature_sets.h"
 #include "tests/engine/runtime/graph_maker.h"
 #include "tests/support/status_matchers.h"
 
@@ -177,10 +178,8 @@ class Int8LayerTest : public ::testing::TestWithParam<Layer> {
     OPTFARM_ASSERT_OK_AND_ASSIGN(const auto expected, plain->Run(feeds));
     options.fast_kernels = true;
     options.threads = GetParam().threads;
-    for (const char* set :
-         {"portable", "avx2", "avx2,avx_vnni", "avx2,avx512",
-          "avx2,avx512,avx512_vnni", "neon", "neon,neon_dot"}) {
-      const CpuLimit limit(*ParseCpuFeatures(set));
+    for (const CpuFeatures& set : Int8FeatureSets()) {
+      const CpuLimit limit(set);
       OPTFARM_ASSERT_OK_AND_ASSIGN(
           auto fast, graph_.Session("x,low,high", fetches, options));
       EXPECT_EQ(fast->step_count(), 1);
@@ -194,7 +193,7 @@ class Int8LayerTest : public ::testing::TestWithParam<Layer> {
         const std::string b(static_cast<const char*>(made[i].raw()),
                             static_cast<size_t>(made[i].TotalBytes()));
         EXPECT_EQ(a == b, true)
-            << "output " << i << " with " << set << ": "
+            << "output " << i << " with " << ToString(set) << ": "
             << expected[i].DebugString(8) << " " << made[i].DebugString(8);
       }
     }
@@ -347,13 +346,15 @@ TEST_P(Int8SumTest, GivesTheBitsOfTheKernels) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto expected, plain->Run(feeds));
   options.fast_kernels = true;
   options.threads = 2;
-  for (const char* set : {"portable", "avx2", "avx2,avx512"}) {
-    const CpuLimit limit(*ParseCpuFeatures(set));
+  for (const CpuFeatures& set :
+       FeatureSetsOf({MicroKernelKind::kInt8OutputStages})) {
+    const CpuLimit limit(set);
     OPTFARM_ASSERT_OK_AND_ASSIGN(auto fast,
                                  g.Session("x,y", "z,z:1,z:2", options));
     EXPECT_EQ(fast->step_count(), 1);
     OPTFARM_ASSERT_OK_AND_ASSIGN(const auto made, fast->Run(feeds));
-    EXPECT_EQ(expected[0].flat<uint8_t>(), made[0].flat<uint8_t>()) << set;
+    EXPECT_EQ(expected[0].flat<uint8_t>(), made[0].flat<uint8_t>())
+        << ToString(set);
     for (int i : {1, 2}) {
       EXPECT_EQ(expected[i].data<float>()[0], made[i].data<float>()[0]);
     }
@@ -440,15 +441,16 @@ TEST_P(Int8CodesTest, GiveTheBitsOfTheKernels) {
   const auto expected = plain->Run({x});
   options.fast_kernels = true;
   options.threads = 2;
-  for (const char* set : {"portable", "avx2", "avx2,avx512"}) {
-    const CpuLimit limit(*ParseCpuFeatures(set));
+  for (const CpuFeatures& set :
+       FeatureSetsOf({MicroKernelKind::kInt8OutputStages})) {
+    const CpuLimit limit(set);
     OPTFARM_ASSERT_OK_AND_ASSIGN(auto fast, g.Session("x", fetches, options));
     EXPECT_EQ(fast->step_count(), 1);
     const auto made = fast->Run({x});
-    ASSERT_EQ(expected.ok(), made.ok()) << set;
+    ASSERT_EQ(expected.ok(), made.ok()) << ToString(set);
     if (!made.ok()) continue;
     EXPECT_EQ((*expected)[0].flat<uint8_t>(), (*made)[0].flat<uint8_t>())
-        << set;
+        << ToString(set);
     for (int i : {1, 2}) {
       EXPECT_EQ((*expected)[i].data<float>()[0], (*made)[i].data<float>()[0]);
     }

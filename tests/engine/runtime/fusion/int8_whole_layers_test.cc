@@ -11,6 +11,8 @@
 #include "engine/runtime/reference/catalog.h"
 #include "engine/runtime/ukernels/cpu_features.h"
 #include "gtest/gtest.h"
+#include "tests/engine/runtime/emulated_kernels.h"
+#include "tests/engine/runtime/feature_sets.h"
 #include "tests/engine/runtime/graph_maker.h"
 #include "tests/support/status_matchers.h"
 
@@ -149,9 +151,7 @@ class WholeLayerTest : public ::testing::TestWithParam<Form> {
     OPTFARM_ASSERT_OK_AND_ASSIGN(const auto expected, plain->Run(feeds));
     options.fast_kernels = true;
     options.threads = 2;
-    for (const char *set : {"portable", "avx2", "avx2,avx_vnni", "avx2,avx512",
-                            "avx2,avx512,avx512_vnni"}) {
-      const CpuLimit limit(*ParseCpuFeatures(set));
+    const auto check = [&](const std::string &with) {
       OPTFARM_ASSERT_OK_AND_ASSIGN(auto fast,
                                    graph_.Session("x", fetches, options));
       EXPECT_EQ(fast->step_count(), steps);
@@ -162,9 +162,17 @@ class WholeLayerTest : public ::testing::TestWithParam<Form> {
                                static_cast<const char *>(expected[i].raw()) +
                                    expected[i].TotalBytes(),
                                static_cast<const char *>(made[i].raw())))
-            << "output " << i << " with " << set << ": "
+            << "output " << i << " with " << with << ": "
             << expected[i].DebugString(8) << " " << made[i].DebugString(8);
       }
+    };
+    for (const CpuFeatures &set : Int8FeatureSets()) {
+      const CpuLimit limit(set);
+      check(ToString(set));
+    }
+    for (const MicroKernel *kernel : EmulatedKernels()) {
+      const PreferredMicroKernels preferred({kernel});
+      check(kernel->name);
     }
   }
 

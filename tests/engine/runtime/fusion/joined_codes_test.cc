@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/runtime/fusion/fusions.h"
 #include "engine/runtime/reference/catalog.h"
+#include "tests/engine/runtime/feature_sets.h"
 #include "tests/engine/runtime/fusion/fast_kernels.h"
 #include "tests/engine/runtime/graph_maker.h"
 #include "tests/support/status_matchers.h"
@@ -129,16 +130,15 @@ class JoinedCodesTest : public FastKernelsTest {
   GraphMaker graph_;
 };
 
-std::vector<const char*> CodeSets() {
-#if defined(__x86_64__)
-  return {"portable", "avx2", "avx2,avx_vnni", "avx2,avx512",
-          "avx2,avx512,avx512_vnni"};
-#else
-  return {"portable", "neon", "neon,neon_dot"};
-#endif
+std::vector<std::string> Int8Sets() {
+  std::vector<std::string> names;
+  for (const CpuFeatures& set : Int8FeatureSets()) {
+    names.push_back(ToString(set));
+  }
+  return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(Sets, JoinedCodesTest, ::testing::ValuesIn(CodeSets()),
+INSTANTIATE_TEST_SUITE_P(Sets, JoinedCodesTest, ::testing::ValuesIn(Int8Sets()),
                          SetName);
 
 TEST_P(JoinedCodesTest, LayersWriteTheirParts) {

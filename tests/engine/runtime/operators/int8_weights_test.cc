@@ -1,4 +1,4 @@
-// Packed 8-bit weights, and the sums of rows where zero stays a code of theirs.
+// Packed int8 weights, and the row sums for a zero point that remains in them.
 
 #include "engine/runtime/operators/int8_weights.h"
 
@@ -8,43 +8,45 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/operators/int8_product.h"
+#include "engine/runtime/operators/int8_gemm.h"
+#include "engine/runtime/operators/int8_kernels.h"
 #include "engine/runtime/operators/int8_row_sums.h"
 #include "engine/runtime/ukernels/cpu_features.h"
-#include "engine/runtime/ukernels/int8/int8_functions.h"
 #include "gtest/gtest.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::runtime {
 namespace {
 
+constexpr PanelLayout kPanel = {.nr = 32, .kr = 4};
+
 struct Packing {
   const char* name;
-  // The code of zero, and the least and the greatest that weights have.
+  // The zero point, and the least and the greatest value that weights have.
   int32_t zero;
   int least, greatest;
-  // The first weight's code instead; -1 for none.
+  // The first weight's value instead; -1 for none.
   int first;
-  bool has_rest;
-  // What is left of zero.
+  bool has_residual;
+  // What remains of the zero point.
   int32_t left;
 };
 
 class Int8WeightsTest : public ::testing::TestWithParam<Packing> {};
 
-// Every weight from what is packed: its group's, and what the rest adds.
+// Every weight from what is packed: its group's, and what the residual adds.
 std::vector<int32_t> SumOfGroups(const Int8Weights& weights) {
-  constexpr int64_t kBytes = kInt8Columns * kInt8Group;
-  const int64_t groups = weights.padded_depth() / kInt8Group;
-  std::vector<int32_t> sums(weights.blocks() * groups * kBytes);
-  for (int64_t b = 0; b < weights.blocks(); ++b) {
-    int32_t* of_block = sums.data() + b * groups * kBytes;
-    const int8_t* packed = weights.block(b);
-    for (int64_t i = 0; i < groups * kBytes; ++i) of_block[i] = packed[i];
-    packed += groups * kBytes;
-    for (int32_t group : weights.rest(b)) {
-      for (int i = 0; i < kBytes; ++i) {
-        of_block[group * kBytes + i] += *packed++;
+  const int64_t bytes = weights.layout().nr * weights.layout().kr;
+  const int64_t groups = weights.padded_depth() / weights.layout().kr;
+  std::vector<int32_t> sums(weights.panels() * groups * bytes);
+  for (int64_t b = 0; b < weights.panels(); ++b) {
+    int32_t* of_panel = sums.data() + b * groups * bytes;
+    const int8_t* packed = weights.panel(b);
+    for (int64_t i = 0; i < groups * bytes; ++i) of_panel[i] = packed[i];
+    packed += groups * bytes;
+    for (int32_t group : weights.residual(b)) {
+      for (int i = 0; i < bytes; ++i) {
+        of_panel[group * bytes + i] += *packed++;
       }
     }
   }
@@ -64,7 +66,7 @@ TEST_P(Int8WeightsTest, PackAndUnpack) {
       codes.data<uint8_t>()[i] = static_cast<uint8_t>(pick(random));
     }
     if (p.first >= 0) codes.data<uint8_t>()[0] = static_cast<uint8_t>(p.first);
-    const Int8Matrix matrix = MakeInt8Matrix(depth, columns, p.zero);
+    const Int8Matrix matrix = MakeInt8Matrix(depth, columns, p.zero, kPanel);
     OPTFARM_ASSERT_OK_AND_ASSIGN(
         Tensor packed, Int8Weights::Pack(codes, matrix, transposed, &pool));
     EXPECT_EQ(packed.TotalBytes(), matrix.bytes());
@@ -73,19 +75,18 @@ TEST_P(Int8WeightsTest, PackAndUnpack) {
         const Tensor again,
         weights.Unpack(tensorflow::DT_QUINT8, shape, transposed));
     EXPECT_EQ(codes.flat<uint8_t>(), again.flat<uint8_t>());
-    EXPECT_EQ(weights.zero(), p.left);
-    EXPECT_EQ(!weights.rest(0).empty(), p.has_rest);
+    EXPECT_EQ(weights.zero_point(), p.left);
+    EXPECT_EQ(!weights.residual(0).empty(), p.has_residual);
     const std::vector<int32_t> made = SumOfGroups(weights);
     int32_t sum = 0;
     for (int64_t k = 0; k < depth; ++k) {
       const int32_t weight =
           codes.data<uint8_t>()[transposed ? k : k * columns] - p.zero;
       sum += weight + p.left;
-      EXPECT_EQ(
-          made[k / kInt8Group * kInt8Group * kInt8Columns + k % kInt8Group],
-          weight + p.left);
+      EXPECT_EQ(made[k / kPanel.kr * kPanel.kr * kPanel.nr + k % kPanel.kr],
+                weight + p.left);
     }
-    EXPECT_EQ(weights.sums()[0], sum);
+    EXPECT_EQ(weights.column_sums()[0], sum);
   }
 }
 
@@ -110,10 +111,10 @@ class Int8RowSumsTest : public ::testing::TestWithParam<RowSums> {};
 
 TEST_P(Int8RowSumsTest, CountPaddingAndEachPixelOfAWindow) {
   const RowSums& p = GetParam();
-  Int8Image image;
+  Int8Activations image;
   image.batch = 2;
   image.channels = p.channels;
-  image.zero = p.zero;
+  image.zero_point = p.zero;
   WindowAxis axis;
   axis.in = 9;
   axis.size = p.size;
@@ -128,15 +129,14 @@ TEST_P(Int8RowSumsTest, CountPaddingAndEachPixelOfAWindow) {
   std::vector<uint8_t> codes(image.batch * y.in * x.in * p.channels);
   std::mt19937 random(3);
   for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
-  image.codes = codes.data();
+  image.values = codes.data();
   const Int8Weights weights;
-  const Int8Product product = {
-      .image = image,
-      .weights = weights,
-      .functions = Int8FunctionsFor(HostCpuFeatures())};
+  const Int8Gemm gemm = {.input = image,
+                         .weights = weights,
+                         .kernels = SelectInt8Kernels(HostCpuFeatures())};
   ThreadPool pool(2);
   std::vector<int32_t> sums(image.rows());
-  SumInt8Rows(product, &pool, sums.data());
+  SumInt8Rows(gemm, &pool, sums.data());
   for (int64_t row = 0; row < image.rows(); ++row) {
     const int64_t out_y = row / x.out % y.out, out_x = row % x.out;
     int32_t expected = 0;

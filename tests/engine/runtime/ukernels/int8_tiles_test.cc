@@ -14,49 +14,35 @@
 #include <string>
 #include <vector>
 
-#include "engine/runtime/ukernels/int8/int8_functions.h"
-
-#if defined(__aarch64__)
-#include <asm/hwcap.h>
-#include <sys/auxv.h>
-#endif
+#include "engine/runtime/ukernels/host_cpu_features.h"
+#include "engine/runtime/ukernels/int8/int8_depthwise.h"
+#include "engine/runtime/ukernels/int8/int8_row_kernel.h"
+#include "engine/runtime/ukernels/int8/int8_stage.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
 
-struct Code {
-  std::string name;
-  Int8Functions functions;
-};
+// The shape of the portable entries, and of all depthwise and row kernels.
+constexpr int kMr = 12, kNr = 32, kKr = 4;
+constexpr int64_t kGroupBytes = int64_t{kNr} * kKr;
 
-std::vector<Code> CodeOfThisMachine() {
-  std::vector<Code> all;
-  CpuFeatures cpu;
-  const auto add = [&](const char* name, bool CpuFeatures::*feature, bool has) {
-    if (!has) return;
-    cpu.*feature = true;
-    all.push_back({name, Int8FunctionsFor(cpu)});
-  };
-#if defined(__x86_64__)
-  add("avx2", &CpuFeatures::avx2,
-      __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"));
-  add("avx512", &CpuFeatures::avx512,
-      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-          __builtin_cpu_supports("avx512bw") &&
-          __builtin_cpu_supports("avx512dq"));
-  add("avx512_vnni", &CpuFeatures::avx512_vnni,
-      cpu.avx512 && __builtin_cpu_supports("avx512vnni"));
-#elif defined(__aarch64__)
-  add("neon", &CpuFeatures::neon, true);
-  add("neon_dot", &CpuFeatures::neon_dot,
-      (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0);
-#elif defined(__arm__)
-  add("neon", &CpuFeatures::neon, true);
-#endif
-  return all;
+// Those of a kind that this machine can run.
+std::vector<const MicroKernel*> EntriesOf(MicroKernelKind kind) {
+  std::vector<const MicroKernel*> entries;
+  for (const MicroKernel* entry : AllMicroKernels()) {
+    if (entry->kind == kind && IsUsable(*entry, HostCpuFeatures())) {
+      entries.push_back(entry);
+    }
+  }
+  return entries;
 }
 
-using Numbers = int32_t[kInt8Rows * kInt8Columns];
+const Int8StageFunctions& PortableStages() {
+  return *kInt8OutputStagesPortable.run.int8_stages;
+}
+
+using Numbers = int32_t[kMr * kNr];
 
 class Random {
  public:
@@ -105,142 +91,164 @@ struct Aligned {
   Byte* data;
 };
 
-// A random finish of so many columns with its factors.
-struct FinishCase {
+// A random epilogue of so many channels with its scales.
+struct EpilogueCase {
   static constexpr int64_t kStride = 40;
 
   // Sums from 1e5 on are at an end of their range.
-  FinishCase(int columns, Random* random) {
+  EpilogueCase(int columns, Random* random) {
     for (float& factor : factors) {
       // Powers of two give halves.
       const int divisor = random->Pick(0, 1) == 0 ? 1 << random->Pick(9, 14)
                                                   : random->Pick(1000, 20000);
       factor = 1.0f / static_cast<float>(divisor);
     }
-    finish.factors = factors;
-    finish.is_small = random->Pick(0, 1) != 0;
-    finish.zero = random->Pick(0, 1) * random->Pick(0, 255);
-    finish.least = random->Pick(0, finish.zero);
-    finish.most = static_cast<float>(255 - finish.zero);
-    finish.columns = columns;
-    finish.stride = kStride;
+    epilogue.scales = factors;
+    epilogue.has_small_scales = random->Pick(0, 1) != 0;
+    epilogue.zero_point = random->Pick(0, 1) * random->Pick(0, 255);
+    epilogue.least = random->Pick(0, epilogue.zero_point);
+    epilogue.most = static_cast<float>(255 - epilogue.zero_point);
+    epilogue.channels = columns;
+    epilogue.stride = kStride;
   }
-  FinishCase(const FinishCase&) = delete;
-  FinishCase& operator=(const FinishCase&) = delete;
+  EpilogueCase(const EpilogueCase&) = delete;
+  EpilogueCase& operator=(const EpilogueCase&) = delete;
 
-  float factors[kInt8Columns];
-  Int8Finish finish;
+  float factors[kNr];
+  Int8Epilogue epilogue;
 };
 
-TEST(Int8TilesTest, GiveTheBitsOfThePlainCodeWhateverTheSize) {
-  Random random;
-  for (const Code& code : CodeOfThisMachine()) {
-    for (int round = 0; round < 150; ++round) {
-      const int rows = random.Pick(1, kInt8Rows), taps = random.Pick(1, 4);
-      const int depth = kInt8Group * random.Pick(1, 20);
-      const int rest = random.Pick(0, 1) * random.Pick(1, 3);
-      const auto codes = random.Bytes<uint8_t>(taps * rows * depth, 255);
-      const Aligned<int8_t> weights(random.Bytes<int8_t>(
-          (taps * depth + rest * kInt8Group) * kInt8Columns, -128));
-      std::vector<const uint8_t*> pixels;
-      for (int i = 0; i < taps * rows; ++i) {
-        pixels.push_back(codes.data() + i * depth);
+// What a tile is to give, for panels of this layout.
+void RunPlain(const Int8GemmTile& tile, int rows, const PanelLayout& panel) {
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < panel.nr; ++c) {
+      uint32_t sum = static_cast<uint32_t>(tile.init[c]) +
+                     static_cast<uint32_t>(tile.row_init[r]);
+      const int8_t* group = tile.weights + c * panel.kr;
+      for (int64_t tap = 0; tap < tile.all_taps(); ++tap) {
+        const uint8_t* values = tile.indirection[tap * rows + r];
+        for (int64_t k = 0; k < tile.DepthOf(tap, panel.kr); ++k) {
+          sum += static_cast<uint32_t>(values[k] * group[k % panel.kr]);
+          if ((k + 1) % panel.kr == 0) group += panel.nr * panel.kr;
+        }
       }
-      for (int i = 0; i < rest * rows; ++i) {
-        pixels.push_back(pixels[random.Pick(0, taps * rows - 1)]);
-      }
-      int32_t start[kInt8Columns], row_start[kInt8Rows];
-      random.Fill(start, 0);
-      random.Fill(row_start, 0);
-      alignas(64) Numbers expected = {}, made = {};
-      Int8Tile tile;
-      tile.has_row_start = random.Pick(0, 1) != 0;
-      if (!tile.has_row_start) std::fill(row_start, row_start + rows, 0);
-      tile.pixels = pixels.data();
-      tile.taps = taps;
-      tile.depth = depth;
-      tile.rest_taps = rest;
-      tile.weights = weights.data;
-      tile.start = start;
-      tile.row_start = row_start;
-      tile.out = expected;
-      RunInt8TilePortable(tile, rows);
-      tile.out = made;
-      code.functions.tile(tile, rows);
-      ASSERT_EQ(0, std::memcmp(expected, made, sizeof(made)))
-          << code.name << ", " << rows << " rows, " << taps << " taps, depth "
-          << depth << ", rest " << rest;
-      if (!code.functions.tile_finishes) continue;
-      // So that few codes are at an end of their range.
-      random.Fill(start, 14);
-      if (tile.has_row_start) random.Fill(row_start, 14);
-      FinishCase test(random.Pick(1, kInt8Columns), &random);
-      std::vector<uint8_t> codes_expected(kInt8Rows * FinishCase::kStride, 9);
-      std::vector<uint8_t> codes_made = codes_expected;
-      tile.out = expected;
-      RunInt8TilePortable(tile, rows);
-      test.finish.out = codes_expected.data();
-      kInt8StagesPortable.finish({expected, rows, 0}, test.finish);
-      test.finish.out = codes_made.data();
-      tile.finish = &test.finish;
-      code.functions.tile(tile, rows);
-      ASSERT_EQ(codes_expected, codes_made)
-          << code.name << ", " << rows << " rows, " << test.finish.columns
-          << " columns, small factors: " << test.finish.is_small;
+      tile.out[r * panel.nr + c] = static_cast<int32_t>(sum);
     }
   }
 }
 
-TEST(Int8TilesTest, StripsGiveTheCodesOfTilesOfOneRow) {
+TEST(Int8TilesTest, GiveTheBitsOfThePlainCodeWhateverTheSize) {
   Random random;
-  for (const Code& code : CodeOfThisMachine()) {
-    if (code.functions.strip == nullptr) continue;
+  for (const MicroKernel* entry : EntriesOf(MicroKernelKind::kInt8Gemm)) {
+    const int nr = entry->panel.nr, kr = entry->panel.kr;
     for (int round = 0; round < 150; ++round) {
-      const int rows = random.Pick(kInt8StripRows, 40);
+      const int rows = random.Pick(1, entry->mr), taps = random.Pick(1, 4);
+      // Now and then more than any of them widens at a time.
+      const int depth = kr * random.Pick(1, round % 10 == 0 ? 300 : 40);
+      const int residual = random.Pick(0, 1) * random.Pick(1, 3);
+      const auto values = random.Bytes<uint8_t>(taps * rows * depth, 255);
+      const Aligned<int8_t> weights(
+          random.Bytes<int8_t>((taps * depth + residual * kr) * nr, -128));
+      std::vector<const uint8_t*> inputs;
+      for (int i = 0; i < taps * rows; ++i) {
+        inputs.push_back(values.data() + i * depth);
+      }
+      for (int i = 0; i < residual * rows; ++i) {
+        inputs.push_back(inputs[random.Pick(0, taps * rows - 1)]);
+      }
+      int32_t init[kMaxInt8Nr], row_init[kMaxInt8Mr];
+      random.Fill(init, 0);
+      random.Fill(row_init, 0);
+      alignas(64) int32_t expected[kMaxInt8Mr * kMaxInt8Nr] = {};
+      alignas(64) int32_t made[kMaxInt8Mr * kMaxInt8Nr] = {};
+      Int8GemmTile tile;
+      tile.has_row_init = random.Pick(0, 1) != 0;
+      if (!tile.has_row_init) std::fill(row_init, row_init + rows, 0);
+      tile.indirection = inputs.data();
+      tile.taps = taps;
+      tile.depth = depth;
+      tile.residual_taps = residual;
+      tile.weights = weights.data;
+      tile.init = init;
+      tile.row_init = row_init;
+      tile.out = expected;
+      RunPlain(tile, rows, entry->panel);
+      tile.out = made;
+      entry->run.int8_gemm(tile, rows);
+      ASSERT_EQ(0, std::memcmp(expected, made, sizeof(made)))
+          << entry->name << ", " << rows << " rows, " << taps << " taps, depth "
+          << depth << ", residual " << residual;
+      if (!entry->Can(kRequantizes)) continue;
+      // So that few values are at an end of their range.
+      random.Fill(init, 14);
+      if (tile.has_row_init) random.Fill(row_init, 14);
+      EpilogueCase test(random.Pick(1, kNr), &random);
+      std::vector<uint8_t> quantized(kMr * EpilogueCase::kStride, 9);
+      std::vector<uint8_t> quantized_made = quantized;
+      tile.out = expected;
+      RunPlain(tile, rows, entry->panel);
+      test.epilogue.out = quantized.data();
+      PortableStages().requantize({expected, rows, nr, 0}, test.epilogue);
+      test.epilogue.out = quantized_made.data();
+      tile.epilogue = &test.epilogue;
+      entry->run.int8_gemm(tile, rows);
+      ASSERT_EQ(quantized, quantized_made)
+          << entry->name << ", " << rows << " rows, " << test.epilogue.channels
+          << " channels, small scales: " << test.epilogue.has_small_scales;
+    }
+  }
+}
+
+TEST(Int8TilesTest, RowKernelsGiveTheValuesOfTilesOfOneRow) {
+  Random random;
+  for (const MicroKernel* entry : EntriesOf(MicroKernelKind::kInt8Row)) {
+    for (int round = 0; round < 150; ++round) {
+      const int rows = random.Pick(entry->mr, 40);
       const int step = random.Pick(1, 12);
       const int groups = random.Pick(1, 20), rest = random.Pick(0, 3);
-      const int64_t depth = kInt8Group * groups;
+      const int64_t depth = kKr * groups;
       const auto codes = random.Bytes<uint8_t>(depth + (rows - 1) * step, 255);
-      const Aligned<int8_t> weights(random.Bytes<int8_t>(
-          (groups + rest) * kInt8Group * kInt8Columns, -128));
+      const Aligned<int8_t> weights(
+          random.Bytes<int8_t>((groups + rest) * kKr * kNr, -128));
       std::vector<const uint8_t*> pixels;
       for (int i = 0; i < groups; ++i) {
-        pixels.push_back(codes.data() + kInt8Group * i);
+        pixels.push_back(codes.data() + kKr * i);
       }
       for (int i = 0; i < rest; ++i) {
         pixels.push_back(pixels[random.Pick(0, groups - 1)]);
       }
-      int32_t start[kInt8Columns];
+      int32_t start[kNr];
       random.Fill(start, 14);
-      const int32_t row_start[kInt8Rows] = {};
-      Int8Tile tile;
+      const int32_t row_start[kMr] = {};
+      Int8GemmTile tile;
       tile.taps = groups;
-      tile.depth = kInt8Group;
-      tile.rest_taps = rest;
+      tile.depth = kKr;
+      tile.residual_taps = rest;
       tile.weights = weights.data;
-      tile.start = start;
-      tile.row_start = row_start;
-      FinishCase test(random.Pick(1, kInt8Columns), &random);
-      std::vector<uint8_t> expected(rows * FinishCase::kStride, 9);
+      tile.init = start;
+      tile.row_init = row_start;
+      EpilogueCase test(random.Pick(1, kNr), &random);
+      std::vector<uint8_t> expected(rows * EpilogueCase::kStride, 9);
       std::vector<uint8_t> made = expected;
       for (int r = 0; r < rows; ++r) {
         std::vector<const uint8_t*> of_row = pixels;
         for (const uint8_t*& pixel : of_row) pixel += r * step;
         alignas(64) Numbers numbers = {};
-        tile.pixels = of_row.data();
+        tile.indirection = of_row.data();
         tile.out = numbers;
-        RunInt8TilePortable(tile, 1);
-        test.finish.out = expected.data() + r * FinishCase::kStride;
-        kInt8StagesPortable.finish({numbers, 1, 0}, test.finish);
+        kInt8GemmPortable.run.int8_gemm(tile, 1);
+        test.epilogue.out = expected.data() + r * EpilogueCase::kStride;
+        PortableStages().requantize({numbers, 1, kNr, 0}, test.epilogue);
       }
-      test.finish.out = made.data();
-      tile.pixels = pixels.data();
-      tile.finish = &test.finish;
-      code.functions.strip(tile, step, rows);
+      test.epilogue.out = made.data();
+      tile.indirection = pixels.data();
+      tile.epilogue = &test.epilogue;
+      entry->run.int8_row(tile, step, rows);
       ASSERT_EQ(expected, made)
-          << code.name << ", " << rows << " rows, step " << step << ", "
-          << groups << " groups, rest " << rest << ", " << test.finish.columns
-          << " columns, small factors: " << test.finish.is_small;
+          << entry->name << ", " << rows << " rows, step " << step << ", "
+          << groups << " groups, rest " << rest << ", "
+          << test.epilogue.channels
+          << " columns, small factors: " << test.epilogue.has_small_scales;
     }
   }
 }
@@ -253,7 +261,7 @@ struct DepthwiseCase {
       : pixels(random->Pick(1, most_pixels)), scratch(scratch_bytes) {
     tile.taps_y = random->Pick(1, 6);
     tile.taps_x = random->Pick(1, 4);
-    const int groups = (tile.taps_y + kInt8Group - 1) / kInt8Group;
+    const int groups = (tile.taps_y + kKr - 1) / kKr;
     // One more, for the line below.
     const int all_lines = tile.taps_y + 1;
     codes = random->Bytes<uint8_t>(all_lines * kWidth * kAll, 255);
@@ -263,16 +271,16 @@ struct DepthwiseCase {
     }
     tile.sets = random->Pick(1, 3);
     std::vector<int8_t> packed = random->Bytes<int8_t>(
-        tile.sets * tile.taps_x * groups * kInt8ColumnBytes, -128);
+        tile.sets * tile.taps_x * groups * kGroupBytes, -128);
     // Rows that fill up the last group.
     for (size_t i = 0; i < packed.size(); ++i) {
-      const int group = static_cast<int>(i / kInt8ColumnBytes) % groups;
-      const int y = group * kInt8Group + static_cast<int>(i) % kInt8Group;
+      const int group = static_cast<int>(i / kGroupBytes) % groups;
+      const int y = group * kKr + static_cast<int>(i) % kKr;
       if (y >= tile.taps_y) packed[i] = 0;
     }
     weights.emplace(packed);
     random->Fill(start, 0);
-    tile.lines = lines.data();
+    tile.rows = lines.data();
     tile.end = codes.data() + codes.size();
     tile.column = random->Pick(-3, 3);
     tile.width = kWidth;
@@ -281,10 +289,9 @@ struct DepthwiseCase {
     tile.dilation = random->Pick(1, 2);
     tile.padding = static_cast<uint8_t>(random->Pick(0, 255));
     tile.weights = weights->data;
-    tile.start = start;
+    tile.init = start;
     // Often all: then there is code of its own.
-    tile.channels =
-        random->Pick(0, 1) == 0 ? kInt8Columns : random->Pick(1, kInt8Columns);
+    tile.channels = random->Pick(0, 1) == 0 ? kNr : random->Pick(1, kNr);
     tile.scratch = scratch.data;
   }
   DepthwiseCase(const DepthwiseCase&) = delete;
@@ -304,25 +311,25 @@ struct DepthwiseCase {
   std::vector<uint8_t> codes;
   std::vector<const uint8_t*> lines;
   std::optional<Aligned<int8_t>> weights;
-  int32_t start[kInt8Columns];
+  int32_t start[kNr];
   Int8DepthwiseTile tile;
 };
 
 TEST(Int8TilesTest, DepthwiseGivesTheBitsOfThePlainCodeWhateverTheSize) {
   Random random;
-  for (const Code& code : CodeOfThisMachine()) {
+  for (const MicroKernel* entry : EntriesOf(MicroKernelKind::kInt8Depthwise)) {
     for (int round = 0; round < 150; ++round) {
-      DepthwiseCase test(kInt8Rows, &random);
+      DepthwiseCase test(kMr, &random);
       alignas(64) Numbers expected = {}, made = {};
       test.tile.out = expected;
-      RunInt8DepthwisePortable(test.tile, test.pixels);
+      kInt8DepthwisePortable.run.int8_depthwise(test.tile, test.pixels);
       test.tile.out = made;
-      code.functions.depthwise(test.tile, test.pixels);
-      for (int i = 0; i < test.pixels * kInt8Columns; ++i) {
-        if (i % kInt8Columns >= test.tile.channels) continue;
+      entry->run.int8_depthwise(test.tile, test.pixels);
+      for (int i = 0; i < test.pixels * kNr; ++i) {
+        if (i % kNr >= test.tile.channels) continue;
         ASSERT_EQ(expected[i], made[i])
-            << code.name << ", " << test.Name() << ", pixel "
-            << i / kInt8Columns << ", channel " << i % kInt8Columns;
+            << entry->name << ", " << test.Name() << ", pixel " << i / kNr
+            << ", channel " << i % kNr;
       }
     }
   }
@@ -330,62 +337,62 @@ TEST(Int8TilesTest, DepthwiseGivesTheBitsOfThePlainCodeWhateverTheSize) {
 
 TEST(Int8TilesTest, DepthwiseFinishesLinesAsThePlainCodeDoes) {
   Random random;
-  constexpr int kMost = 2 * kInt8Rows + 1;
-  for (const Code& code : CodeOfThisMachine()) {
-    if (!code.functions.depthwise_finishes) continue;
+  constexpr int kMost = 2 * kMr + 1;
+  for (const MicroKernel* entry : EntriesOf(MicroKernelKind::kInt8Depthwise)) {
+    if (!entry->Can(kRequantizes)) continue;
     for (int round = 0; round < 1500; ++round) {
       DepthwiseCase test(kMost, &random);
       // So that few codes are at an end of their range.
       random.Fill(test.start, 14);
-      FinishCase by(test.tile.channels, &random);
-      Int8Finish& finish = by.finish;
-      std::vector<uint8_t> expected(kMost * FinishCase::kStride, 7);
+      EpilogueCase by(test.tile.channels, &random);
+      Int8Epilogue& epilogue = by.epilogue;
+      std::vector<uint8_t> expected(kMost * EpilogueCase::kStride, 7);
       std::vector<uint8_t> made = expected;
-      alignas(64) int32_t sums[kMost * kInt8Columns] = {};
+      alignas(64) int32_t sums[kMost * kNr] = {};
       test.tile.out = sums;
-      RunInt8DepthwisePortable(test.tile, test.pixels);
-      finish.out = expected.data();
-      kInt8StagesPortable.finish({sums, test.pixels, 0}, finish);
-      finish.out = made.data();
+      kInt8DepthwisePortable.run.int8_depthwise(test.tile, test.pixels);
+      epilogue.out = expected.data();
+      PortableStages().requantize({sums, test.pixels, kNr, 0}, epilogue);
+      epilogue.out = made.data();
       test.tile.out = nullptr;
-      test.tile.finish = &finish;
-      code.functions.depthwise(test.tile, test.pixels);
-      ASSERT_EQ(expected, made) << code.name << ", " << test.Name();
+      test.tile.epilogue = &epilogue;
+      entry->run.int8_depthwise(test.tile, test.pixels);
+      ASSERT_EQ(expected, made) << entry->name << ", " << test.Name();
     }
   }
 }
 
 TEST(Int8TilesTest, DepthwiseMakesTwoLinesAsThePlainCodeMakesEach) {
   Random random;
-  constexpr int kMost = 2 * kInt8Rows + 1;
-  constexpr int64_t kBelow = kMost * FinishCase::kStride;
+  constexpr int kMost = 2 * kMr + 1;
+  constexpr int64_t kBelow = kMost * EpilogueCase::kStride;
   int pairs = 0;
-  for (const Code& code : CodeOfThisMachine()) {
-    if (!code.functions.depthwise_pairs) continue;
+  for (const MicroKernel* entry : EntriesOf(MicroKernelKind::kInt8Depthwise)) {
+    if (!entry->Can(kPairsRows)) continue;
     for (int round = 0; round < 1500; ++round) {
       DepthwiseCase test(kMost, &random);
-      if (!test.tile.IsPaired()) continue;
+      if (!test.tile.IsPaired(kKr)) continue;
       ++pairs;
       random.Fill(test.start, 14);
-      FinishCase by(test.tile.channels, &random);
-      Int8Finish& finish = by.finish;
+      EpilogueCase by(test.tile.channels, &random);
+      Int8Epilogue& epilogue = by.epilogue;
       std::vector<uint8_t> expected(2 * kBelow, 7);
       std::vector<uint8_t> made = expected;
-      alignas(64) int32_t sums[kMost * kInt8Columns] = {};
+      alignas(64) int32_t sums[kMost * kNr] = {};
       test.tile.out = sums;
       for (int line = 0; line < 2; ++line) {
-        test.tile.lines = test.lines.data() + line;
-        RunInt8DepthwisePortable(test.tile, test.pixels);
-        finish.out = expected.data() + line * kBelow;
-        kInt8StagesPortable.finish({sums, test.pixels, 0}, finish);
+        test.tile.rows = test.lines.data() + line;
+        kInt8DepthwisePortable.run.int8_depthwise(test.tile, test.pixels);
+        epilogue.out = expected.data() + line * kBelow;
+        PortableStages().requantize({sums, test.pixels, kNr, 0}, epilogue);
       }
-      test.tile.lines = test.lines.data();
-      finish.out = made.data();
+      test.tile.rows = test.lines.data();
+      epilogue.out = made.data();
       test.tile.out = nullptr;
-      test.tile.finish = &finish;
+      test.tile.epilogue = &epilogue;
       test.tile.below = kBelow;
-      code.functions.depthwise(test.tile, test.pixels);
-      ASSERT_EQ(expected, made) << code.name << ", " << test.Name();
+      entry->run.int8_depthwise(test.tile, test.pixels);
+      ASSERT_EQ(expected, made) << entry->name << ", " << test.Name();
     }
     EXPECT_GT(pairs, 20);
   }
@@ -423,8 +430,8 @@ Int8Stage StageOf(const StageCase& test, const int32_t* table,
 TEST(Int8TilesTest, StagesGiveTheBitsOfThePlainCode) {
   Random random;
   alignas(64) int32_t table[256];
-  alignas(64) int32_t by_channel[kInt8Columns];
-  alignas(64) float floats[kInt8Columns];
+  alignas(64) int32_t by_channel[kNr];
+  alignas(64) float floats[kNr];
   random.Fill(table, 0);
   random.Fill(by_channel, 4);
   for (float& value : floats) {
@@ -441,7 +448,7 @@ TEST(Int8TilesTest, StagesGiveTheBitsOfThePlainCode) {
       {"shift", Int8StageKind::kShift, -1},
       {"relu", Int8StageKind::kRelu, -1},
       {"relu6", Int8StageKind::kRelu6, -1},
-      {"narrow", Int8StageKind::kNarrow, 12, -17.0f, 238.0f},
+      {"requantize_float", Int8StageKind::kRequantizeFloat, 12, -17.0f, 238.0f},
       {"quantize", Int8StageKind::kQuantize, -1, 0.5f, -100.0f},
   };
   for (const StageCase& test : cases) {
@@ -455,34 +462,36 @@ TEST(Int8TilesTest, StagesGiveTheBitsOfThePlainCode) {
     if (test.shift == 24) {
       for (int32_t& number : numbers) number &= 255;
     }
-    for (const Code& code : CodeOfThisMachine()) {
+    for (const MicroKernel* entry :
+         EntriesOf(MicroKernelKind::kInt8OutputStages)) {
       std::memcpy(expected, numbers, sizeof(numbers));
       std::memcpy(made, numbers, sizeof(numbers));
-      kInt8StagesPortable.run(&stage, 1, {expected, kInt8Rows, 0});
-      code.functions.stages->run(&stage, 1, {made, kInt8Rows, 0});
+      PortableStages().run(&stage, 1, {expected, kMr, kNr, 0});
+      entry->run.int8_stages->run(&stage, 1, {made, kMr, kNr, 0});
       EXPECT_EQ(0, std::memcmp(expected, made, sizeof(made)))
-          << test.name << " with " << code.name;
+          << test.name << " with " << entry->name;
     }
   }
 }
 
 TEST(Int8TilesTest, FinishedTilesAreThoseOfThePlainCode) {
   Random random;
-  for (const Code& code : CodeOfThisMachine()) {
+  for (const MicroKernel* entry :
+       EntriesOf(MicroKernelKind::kInt8OutputStages)) {
     for (int round = 0; round < 60; ++round) {
       alignas(64) Numbers numbers, copy;
       random.Fill(numbers, random.Pick(4, 20));
       std::memcpy(copy, numbers, sizeof(numbers));
-      FinishCase test(random.Pick(1, kInt8Columns), &random);
-      const int rows = random.Pick(1, kInt8Rows);
-      std::vector<uint8_t> expected(kInt8Rows * FinishCase::kStride, 9);
+      EpilogueCase test(random.Pick(1, kNr), &random);
+      const int rows = random.Pick(1, kMr);
+      std::vector<uint8_t> expected(kMr * EpilogueCase::kStride, 9);
       std::vector<uint8_t> made = expected;
-      test.finish.out = expected.data();
-      kInt8StagesPortable.finish({numbers, rows, 0}, test.finish);
-      test.finish.out = made.data();
-      code.functions.stages->finish({copy, rows, 0}, test.finish);
+      test.epilogue.out = expected.data();
+      PortableStages().requantize({numbers, rows, kNr, 0}, test.epilogue);
+      test.epilogue.out = made.data();
+      entry->run.int8_stages->requantize({copy, rows, kNr, 0}, test.epilogue);
       ASSERT_EQ(expected, made)
-          << code.name << ", " << test.finish.columns << " columns";
+          << entry->name << ", " << test.epilogue.channels << " columns";
     }
   }
 }

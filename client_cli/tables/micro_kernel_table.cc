@@ -1,0 +1,67 @@
+#include "client_cli/tables/micro_kernel_table.h"
+
+#include <string>
+
+#include "absl/strings/str_join.h"
+#ifdef OPTFARM_FAST_KERNELS
+#include "engine/runtime/ukernels/cpu_features.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
+#endif
+
+namespace optfarm::client_cli {
+#ifdef OPTFARM_FAST_KERNELS
+namespace {
+
+using runtime::MicroKernel;
+
+// A number of rows, channels or values; nothing where it has no meaning.
+Cell SizeCell(int size) { return size > 0 ? Cell::Integer(size) : Cell(); }
+
+Cell ActivationsCell(const MicroKernel& kernel) {
+  if (kernel.kind != runtime::MicroKernelKind::kInt8Gemm) return Cell();
+  return Cell::Text(kernel.activations == runtime::ActivationLayout::kStrided
+                        ? "strided"
+                        : "indirect");
+}
+
+Cell EpilogueCell(const MicroKernel& kernel) {
+  std::vector<std::string> parts;
+  if (kernel.Can(runtime::kStoresAccumulators)) parts.push_back("int32");
+  if (kernel.Can(runtime::kRequantizes)) parts.push_back("requantize");
+  if (kernel.Can(runtime::kPairsRows)) parts.push_back("row pairs");
+  return parts.empty() ? Cell() : Cell::Text(absl::StrJoin(parts, ", "));
+}
+
+// What this processor does with the kernel.
+std::string UseOf(const MicroKernel& kernel) {
+  const runtime::CpuFeatures cpu = runtime::UsedCpuFeatures();
+  if (runtime::SelectMicroKernel(kernel.kind, cpu) == &kernel) return "used";
+  return HasAll(cpu, kernel.needs) ? "usable" : "no";
+}
+
+}  // namespace
+#endif
+
+Table MakeMicroKernelTable() {
+  constexpr Table::Align kRight = Table::Align::kRight;
+  Table table({{"kernel", "KERNEL"},
+               {"instruction_sets", "INSTRUCTION SETS"},
+               {"mr", "MR", kRight},
+               {"nr", "NR", kRight},
+               {"kr", "KR", kRight},
+               {"activations", "ACTIVATIONS"},
+               {"epilogue", "EPILOGUE"},
+               {"here", "HERE"}});
+#ifdef OPTFARM_FAST_KERNELS
+  for (const MicroKernel* kernel : runtime::AllMicroKernels()) {
+    table.AddRow({Cell::Text(kernel->name), Cell::Text(ToString(kernel->needs)),
+                  SizeCell(kernel->mr), SizeCell(kernel->panel.nr),
+                  SizeCell(kernel->panel.nr > 0 ? kernel->panel.kr : 0),
+                  ActivationsCell(*kernel), EpilogueCell(*kernel),
+                  Cell::Text(UseOf(*kernel))});
+  }
+#endif
+  return table;
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,100 @@
+// The rows of an int8 GEMM as its micro-kernel reads them (ActivationLayout).
+// An indirection buffer has pointers to where the pixels of a window lie, and
+// to copies where they are not all there. For kernels with strided rows the
+// windows are copied together, unless they lie so already.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_OPERATORS_INT8_INDIRECTION_H_
+#define OPTFARM_ENGINE_RUNTIME_OPERATORS_INT8_INDIRECTION_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/runtime/operators/int8_gemm.h"
+#include "engine/runtime/ukernels/int8/int8_gemm.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
+
+namespace optfarm::runtime {
+
+// OWNERSHIP: the GEMM outlives it. THREADS: each has one.
+class Int8IndirectionBuffer {
+ public:
+  // `row_sums`: those of SumInt8Rows; nullptr: sums are found here.
+  explicit Int8IndirectionBuffer(const Int8Gemm& gemm,
+                                 const int32_t* row_sums = nullptr);
+
+  // Points at rows [first, first + rows); rows <= mr.
+  void Fill(int64_t first, int rows);
+  // What Fill made, as a tile has it: activations, taps, depth and row init.
+  void Describe(Int8GemmTile* tile) const;
+  // Adds the residual of a panel: the activations of these groups. They stay
+  // until the next call. REQUIRES: Describe(tile) since the last Fill.
+  void AddResidual(absl::Span<const int32_t> groups, int rows,
+                   Int8GemmTile* tile);
+
+ private:
+  // How a window is read.
+  enum class Form {
+    // Rows of a matrix lie one behind the other; a tap is a whole row.
+    kMatrix,
+    // A tap is a pixel, read where it lies.
+    kPixels,
+    // A tap is a row of the window, read where it lies with up to kr - 1 values
+    // behind it, whose weights are zero.
+    kRows,
+    // One tap: a copy of the whole window.
+    kCopies,
+  };
+  static Form FormOf(const Int8Gemm& gemm);
+
+  // The top left corner of the window of an output pixel.
+  struct Corner {
+    const uint8_t* image = nullptr;
+    int64_t y = 0;
+    int64_t x = 0;
+  };
+  bool PointAtRun(int64_t first, int rows);
+  void FindCorners(int64_t first, int rows);
+  bool IsInside(const Corner& corner) const;
+  bool PointInside(const Corner& corner, int r, int rows);
+  void PointAtPixels(const Corner& corner, int r, int rows);
+  void PointAtRows(const Corner& corner, int r, int rows);
+  void CopyRow(const uint8_t* row, int64_t x, uint8_t* to) const;
+  void CopyWindow(const Corner& corner, uint8_t* to) const;
+  void FillStrided(int rows);
+  void FindRowInit(int64_t first, int rows);
+  uint32_t SumOfRow(int r, int rows) const;
+
+  const Int8Activations& input_;
+  const int32_t* row_sums_;
+  int32_t (*sum_values_)(const uint8_t* values, int64_t count);
+  int32_t weights_zero_point_;
+  const PanelLayout panel_;
+  Form form_;
+  int64_t taps_ = 1;
+  // Values of a tap, and with those that fill up the last group.
+  int64_t tap_values_ = 0;
+  int64_t tap_depth_ = 0;
+  const uint8_t* end_;
+  uint8_t padding_value_;
+  Corner corners_[kMaxInt8Mr];
+  // From a window's corner to each tap. UNITS: bytes.
+  std::vector<int64_t> offsets_;
+  std::vector<const uint8_t*> pointers_;
+  // A tap of padding.
+  std::vector<uint8_t> padding_;
+  // taps x rows copies.
+  std::vector<uint8_t> copies_;
+  // ActivationLayout::kStrided: whether rows lie in the input as they are to be
+  // read; otherwise room for mr rows with their residual.
+  bool is_strided_ = false;
+  bool is_direct_ = false;
+  int64_t padded_depth_ = 0;
+  int64_t stride_ = 0;
+  std::vector<uint8_t> strided_;
+  int32_t row_init_[kMaxInt8Mr] = {};
+};
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_OPERATORS_INT8_INDIRECTION_H_

@@ -1,0 +1,17 @@
+#include "engine/runtime/operators/int8_kernels.h"
+
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
+
+namespace optfarm::runtime {
+
+Int8Kernels SelectInt8Kernels(const CpuFeatures& cpu) {
+  Int8Kernels kernels;
+  kernels.gemm = SelectMicroKernel(MicroKernelKind::kInt8Gemm, cpu);
+  kernels.row = SelectMicroKernel(MicroKernelKind::kInt8Row, cpu);
+  kernels.depthwise = SelectMicroKernel(MicroKernelKind::kInt8Depthwise, cpu);
+  kernels.stages = SelectMicroKernel(MicroKernelKind::kInt8OutputStages, cpu)
+                       ->run.int8_stages;
+  return kernels;
+}
+
+}  // namespace optfarm::runtime

@@ -1,0 +1,57 @@
+// Walks a tile in bands of as many rows and channels as the registers hold
+// accumulators for. For files that are compiled for one instruction set; each
+// has its own copy.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_UKERNELS_INT8_INT8_GEMM_BANDS_INL_H_
+#define OPTFARM_ENGINE_RUNTIME_UKERNELS_INT8_INT8_GEMM_BANDS_INL_H_
+
+#include <cstdint>
+
+#include "engine/runtime/ukernels/always_inline.h"
+#include "engine/runtime/ukernels/int8/int8_gemm.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// Part of a tile: rows from `row` on, channels from `channel` on.
+struct Int8Band {
+  const Int8GemmTile& tile;
+  // Rows of the whole tile.
+  int rows = 0;
+  int row = 0;
+  int channel = 0;
+  // nr values for what the bands of one tile share, by channel of the tile.
+  // Bands of the first rows come first.
+  int32_t* shared = nullptr;
+
+  OPTFARM_INLINE const uint8_t* const* indirection(int64_t tap) const {
+    return tile.indirection + tap * rows + row;
+  }
+};
+
+// Isa has kBandRows, kBandChannels and
+//   template <int kRows> static void Run(const Int8Band& band)
+template <typename Isa, int kRows>
+void RunInt8Band(const Int8Band& band, int rows) {
+  if (rows == kRows) {
+    Isa::template Run<kRows>(band);
+  } else if constexpr (kRows > 1) {
+    RunInt8Band<Isa, kRows - 1>(band, rows);
+  }
+}
+
+template <typename Isa, int kNr>
+void RunInt8Bands(const Int8GemmTile& tile, int rows) {
+  int32_t shared[kNr];
+  for (int row = 0; row < rows; row += Isa::kBandRows) {
+    const int count = rows - row < Isa::kBandRows ? rows - row : Isa::kBandRows;
+    for (int c = 0; c < kNr; c += Isa::kBandChannels) {
+      RunInt8Band<Isa, Isa::kBandRows>({tile, rows, row, c, shared}, count);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_UKERNELS_INT8_INT8_GEMM_BANDS_INL_H_

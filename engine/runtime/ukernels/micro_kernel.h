@@ -1,0 +1,139 @@
+// The description of a micro-kernel: the innermost loops of one operation,
+// compiled for one instruction set, and everything that packing, drivers, tests
+// and `optctl version --kernels` have to know about them.
+//
+// To add a micro-kernel:
+//   1. Write one file in this room, NAME_ISA.cc, where ISA is a row of
+//      instruction_sets.txt. The build compiles it with that row's flags. The
+//      file defines the entry, for example
+//        constexpr MicroKernel kInt8GemmAvx2 = {.name = "int8_gemm_avx2", ...};
+//   2. Add its line to micro_kernels.inc, above the entries of the same kind
+//      that it is preferred to.
+// Packing reads `panel`, drivers read `mr`, `activations` and `epilogue`, and
+// the tests and the build go through the table and the file names: nothing else
+// changes. A new instruction set also needs its row in instruction_sets.txt and
+// in cpu_feature_set.h.
+//
+// A file that is compiled for one instruction set calls nothing that another
+// file might have compiled for an older processor: no standard library
+// templates, no abseil. It includes this header, which stays free of code.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_UKERNELS_MICRO_KERNEL_H_
+#define OPTFARM_ENGINE_RUNTIME_UKERNELS_MICRO_KERNEL_H_
+
+#include <cstdint>
+
+#include "engine/runtime/ukernels/cpu_feature_set.h"
+
+namespace optfarm::runtime {
+
+struct Int8DepthwiseTile;
+struct Int8GemmTile;
+struct Int8StageFunctions;
+
+// What a micro-kernel computes. Each kind has its own member in
+// MicroKernelFunction and its own header with the contract.
+enum class MicroKernelKind : uint8_t {
+  // int8/int8_gemm.h
+  kInt8Gemm,
+  // int8/int8_row_kernel.h
+  kInt8Row,
+  // int8/int8_depthwise.h
+  kInt8Depthwise,
+  // int8/int8_stage.h
+  kInt8OutputStages,
+};
+
+// How packed weights are laid out: panels of `nr` output channels one behind
+// the other; in each panel groups of `kr` values along the depth, all channels
+// of a group together, and the kr values of a channel side by side:
+//   panel[k / kr][channel][k % kr]
+// Depth and channels that fill up the last group and panel are zero.
+struct PanelLayout {
+  int nr = 0;
+  int kr = 1;
+  // The depth of a panel is filled up to a multiple of this, a multiple of kr;
+  // 0 for kr itself.
+  int depth_multiple = 0;
+
+  friend bool operator==(const PanelLayout&, const PanelLayout&) = default;
+};
+
+// What the depth of a panel is filled up to a multiple of.
+constexpr int DepthUnit(const PanelLayout& panel) {
+  return panel.depth_multiple > 0 ? panel.depth_multiple : panel.kr;
+}
+
+// How a GEMM micro-kernel reads its rows of activations.
+enum class ActivationLayout : uint8_t {
+  // Through an indirection buffer: one pointer for each tap of the window and
+  // each row.
+  kIndirect,
+  // At a base address and a stride: each row's whole depth, filled up to
+  // PanelLayout::depth_multiple, lies in one piece. Drivers copy the windows
+  // together where the activations do not already lie so.
+  kStrided,
+};
+
+// What a micro-kernel can do with its accumulators. Flags.
+enum EpilogueFlags : uint32_t {
+  // Stores int32 accumulators. All int8 kernels do but row kernels.
+  kStoresAccumulators = 1,
+  // Requantizes them in the registers and stores quantized values
+  // (int8/int8_epilogue.h).
+  kRequantizes = 2,
+  // Makes two rows of the output at a time (Int8DepthwiseTile::below).
+  kPairsRows = 4,
+};
+
+// The function, by the entry's kind.
+union MicroKernelFunction {
+  // 1 <= rows <= mr.
+  void (*int8_gemm)(const Int8GemmTile& tile, int rows);
+  // rows >= mr; those of row r lie r * step bytes behind those of `first`.
+  void (*int8_row)(const Int8GemmTile& first, int64_t step, int64_t rows);
+  // 1 <= pixels, and pixels <= mr where accumulators are stored.
+  void (*int8_depthwise)(const Int8DepthwiseTile& tile, int pixels);
+  const Int8StageFunctions* int8_stages;
+};
+
+struct MicroKernel {
+  // Unique: what it computes and for which instruction set.
+  const char* name;
+  MicroKernelKind kind;
+  // All of them are needed; none for portable code.
+  CpuFeatures needs = {};
+  // What the operating system must grant besides, as it must AMX's tiles.
+  // Called at most once in a process, when the kernel would be selected; false
+  // leaves it out. nullptr: nothing.
+  bool (*request_permission)() = nullptr;
+  // Rows (pixels of a depthwise convolution) that one call computes: at most;
+  // for row kernels, at least.
+  int mr = 0;
+  PanelLayout panel = {};
+  ActivationLayout activations = ActivationLayout::kIndirect;
+  // EpilogueFlags.
+  uint32_t epilogue = 0;
+  MicroKernelFunction run;
+
+  constexpr bool Can(EpilogueFlags flag) const {
+    return (epilogue & flag) != 0;
+  }
+};
+
+// No int8 entry has more rows or channels: room for drivers' accumulators.
+inline constexpr int kMaxInt8Mr = 32;
+inline constexpr int kMaxInt8Nr = 64;
+// nr of int8 entries is a multiple of it: output stages work on so many
+// channels at a time.
+inline constexpr int kInt8NrMultiple = 16;
+
+// The entries, each defined in its file. An entry without a line in
+// micro_kernels.inc is an unused variable, which the compiler reports.
+#define OPTFARM_MICRO_KERNEL(entry) extern const MicroKernel entry;
+#include "engine/runtime/ukernels/micro_kernels.inc"
+#undef OPTFARM_MICRO_KERNEL
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_UKERNELS_MICRO_KERNEL_H_

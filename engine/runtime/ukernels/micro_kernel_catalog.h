@@ -1,0 +1,43 @@
+// The table of micro-kernels, and which of them a processor uses.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_UKERNELS_MICRO_KERNEL_CATALOG_H_
+#define OPTFARM_ENGINE_RUNTIME_UKERNELS_MICRO_KERNEL_CATALOG_H_
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
+
+namespace optfarm::runtime {
+
+// All that this program has, in the catalog's order. OWNERSHIP: they live as
+// long as the process.
+absl::Span<const MicroKernel* const> AllMicroKernels();
+
+// Whether a processor with these features may run the kernel: it has what the
+// kernel needs, and the operating system grants what the kernel asks for.
+// THREADS: safe.
+bool IsUsable(const MicroKernel& kernel, const CpuFeatures& cpu);
+
+// The preferred usable kernel of a kind; nullptr where there is none. A row
+// kernel is one that reads the panels of the selected GEMM kernel.
+// THREADS: safe.
+const MicroKernel* SelectMicroKernel(MicroKernelKind kind,
+                                     const CpuFeatures& cpu);
+
+// Prefers `kernels` to the catalog's while it lives.
+// THREADS: one at a time in the whole process; for tests and benchmarks.
+class PreferredMicroKernels {
+ public:
+  explicit PreferredMicroKernels(std::vector<const MicroKernel*> kernels);
+  ~PreferredMicroKernels();
+  PreferredMicroKernels(const PreferredMicroKernels&) = delete;
+  PreferredMicroKernels& operator=(const PreferredMicroKernels&) = delete;
+
+ private:
+  std::vector<const MicroKernel*> kernels_;
+};
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_ENGINE_RUNTIME_UKERNELS_MICRO_KERNEL_CATALOG_H_

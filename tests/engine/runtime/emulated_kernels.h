@@ -1,0 +1,227 @@
+// Micro-kernels for instruction sets that this machine need not have, in plain
+// C++: the arithmetic of one instruction is emulated, the rest is what the real
+// kernel would do. They show that kernels of other shapes fit the table: each
+// is one entry, and packing, drivers and sinks take it as it is.
+
+#ifndef OPTFARM_TESTS_ENGINE_RUNTIME_EMULATED_KERNELS_H_
+#define OPTFARM_TESTS_ENGINE_RUNTIME_EMULATED_KERNELS_H_
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "engine/runtime/ukernels/int8/int8_gemm.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
+
+namespace optfarm::runtime {
+
+// Arm's i8mm. usmmla multiplies 2 x 8 unsigned by 8 x 2 signed values into a
+// block of 2 x 2 accumulators.
+namespace emulated_i8mm {
+
+inline constexpr int kMr = 8, kNr = 16, kKr = 8;
+
+struct Block {
+  int32_t of[2][2];
+};
+
+// a: two rows of eight; b: two channels of eight.
+inline void Usmmla(const uint8_t (&a)[16], const int8_t* b, Block* block) {
+  for (int r = 0; r < 2; ++r) {
+    for (int c = 0; c < 2; ++c) {
+      uint32_t sum = static_cast<uint32_t>(block->of[r][c]);
+      for (int k = 0; k < 8; ++k) {
+        sum += static_cast<uint32_t>(a[r * 8 + k] * b[c * 8 + k]);
+      }
+      block->of[r][c] = static_cast<int32_t>(sum);
+    }
+  }
+}
+
+inline void AddTap(const Int8GemmTile& tile, int64_t tap, int rows, int row,
+                   const int8_t* weights, Block (&blocks)[kNr / 2]) {
+  const uint8_t* const* inputs = tile.indirection + tap * rows;
+  // A row of its own stands in for one that does not exist.
+  const uint8_t* upper = inputs[row];
+  const uint8_t* lower = inputs[row + 1 < rows ? row + 1 : row];
+  for (int64_t k = 0; k < tile.DepthOf(tap, kKr); k += kKr) {
+    uint8_t a[16];
+    std::memcpy(a, upper + k, 8);
+    std::memcpy(a + 8, lower + k, 8);
+    for (int c = 0; c < kNr; c += 2) {
+      Usmmla(a, weights + k * kNr + c * kKr, &blocks[c / 2]);
+    }
+  }
+}
+
+inline void Run(const Int8GemmTile& tile, int rows) {
+  for (int row = 0; row < rows; row += 2) {
+    const int count = rows - row < 2 ? 1 : 2;
+    Block blocks[kNr / 2];
+    for (int c = 0; c < kNr; ++c) {
+      for (int r = 0; r < count; ++r) {
+        blocks[c / 2].of[r][c % 2] =
+            static_cast<int32_t>(static_cast<uint32_t>(tile.init[c]) +
+                                 static_cast<uint32_t>(tile.row_init[row + r]));
+      }
+      if (count == 1) blocks[c / 2].of[1][c % 2] = 0;
+    }
+    const int8_t* weights = tile.weights;
+    for (int64_t tap = 0; tap < tile.all_taps(); ++tap) {
+      AddTap(tile, tap, rows, row, weights, blocks);
+      weights += tile.DepthOf(tap, kKr) * kNr;
+    }
+    for (int c = 0; c < kNr; ++c) {
+      for (int r = 0; r < count; ++r) {
+        tile.out[(row + r) * kNr + c] = blocks[c / 2].of[r][c % 2];
+      }
+    }
+  }
+}
+
+}  // namespace emulated_i8mm
+
+// x86's AMX: registers of 16 rows x 64 bytes that are loaded at a stride. Linux
+// wants to be asked before a process uses them.
+namespace emulated_amx {
+
+inline constexpr int kMr = 16, kNr = 16, kKr = 4, kTileBytes = 64;
+
+struct Tile {
+  int rows = 0;
+  uint8_t bytes[16][kTileBytes] = {};
+};
+
+// Times that the system was asked.
+inline int& Requests() {
+  static int requests = 0;
+  return requests;
+}
+
+inline bool RequestPermission() {
+  ++Requests();
+  return true;
+}
+
+inline Tile Load(int rows, const void* base, int64_t stride) {
+  Tile tile;
+  tile.rows = rows;
+  const auto* from = static_cast<const uint8_t*>(base);
+  for (int r = 0; r < rows; ++r) {
+    std::memcpy(tile.bytes[r], from + r * stride, kTileBytes);
+  }
+  return tile;
+}
+
+inline void Store(const Tile& tile, void* base, int64_t stride) {
+  auto* to = static_cast<uint8_t*>(base);
+  for (int r = 0; r < tile.rows; ++r) {
+    std::memcpy(to + r * stride, tile.bytes[r], kTileBytes);
+  }
+}
+
+// tdpbusd: 16 accumulators a row; unsigned a, signed b in groups of four.
+inline void Dpbusd(const Tile& a, const Tile& b, Tile* sums) {
+  for (int r = 0; r < a.rows; ++r) {
+    uint32_t row[16];
+    std::memcpy(row, sums->bytes[r], kTileBytes);
+    for (int g = 0; g < b.rows; ++g) {
+      for (int c = 0; c < 16; ++c) {
+        for (int i = 0; i < 4; ++i) {
+          const int weight = static_cast<int8_t>(b.bytes[g][c * 4 + i]);
+          row[c] += static_cast<uint32_t>(a.bytes[r][g * 4 + i] * weight);
+        }
+      }
+    }
+    std::memcpy(sums->bytes[r], row, kTileBytes);
+  }
+}
+
+inline void Run(const Int8GemmTile& tile, int rows) {
+  Tile sums;
+  sums.rows = rows;
+  for (int64_t k = 0; k < tile.depth; k += kTileBytes) {
+    const Tile a = Load(rows, tile.activations + k, tile.activation_stride);
+    const Tile b = Load(16, tile.weights + k * kNr, kTileBytes);
+    Dpbusd(a, b, &sums);
+  }
+  Store(sums, tile.out, kTileBytes);
+  for (int r = 0; r < rows; ++r) {
+    for (int c = 0; c < kNr; ++c) {
+      int32_t& out = tile.out[r * kNr + c];
+      out = static_cast<int32_t>(static_cast<uint32_t>(out) +
+                                 static_cast<uint32_t>(tile.init[c]) +
+                                 static_cast<uint32_t>(tile.row_init[r]));
+    }
+  }
+}
+
+}  // namespace emulated_amx
+
+// Pairs along the depth, as vpmaddwd takes them, and tiles of another height
+// and width than any entry's of the table.
+namespace pairs {
+
+inline constexpr int kMr = 5, kNr = 48, kKr = 2;
+
+inline void Run(const Int8GemmTile& tile, int rows) {
+  for (int r = 0; r < rows; ++r) {
+    uint32_t sums[kNr];
+    for (int c = 0; c < kNr; ++c) {
+      sums[c] = static_cast<uint32_t>(tile.init[c]) +
+                static_cast<uint32_t>(tile.row_init[r]);
+    }
+    const int8_t* weights = tile.weights;
+    for (int64_t tap = 0; tap < tile.all_taps(); ++tap) {
+      const uint8_t* values = tile.indirection[tap * rows + r];
+      for (int64_t k = 0; k < tile.DepthOf(tap, kKr); k += kKr) {
+        for (int c = 0; c < kNr; ++c, weights += kKr) {
+          sums[c] += static_cast<uint32_t>(values[k] * weights[0] +
+                                           values[k + 1] * weights[1]);
+        }
+      }
+    }
+    std::memcpy(tile.out + r * kNr, sums, sizeof(sums));
+  }
+}
+
+}  // namespace pairs
+
+inline constexpr MicroKernel kInt8GemmEmulatedI8mm = {
+    .name = "int8_gemm_emulated_i8mm",
+    .kind = MicroKernelKind::kInt8Gemm,
+    .mr = emulated_i8mm::kMr,
+    .panel = {.nr = emulated_i8mm::kNr, .kr = emulated_i8mm::kKr},
+    .epilogue = kStoresAccumulators,
+    .run = {.int8_gemm = emulated_i8mm::Run},
+};
+
+inline constexpr MicroKernel kInt8GemmEmulatedAmx = {
+    .name = "int8_gemm_emulated_amx",
+    .kind = MicroKernelKind::kInt8Gemm,
+    .request_permission = emulated_amx::RequestPermission,
+    .mr = emulated_amx::kMr,
+    .panel = {.nr = emulated_amx::kNr,
+              .kr = emulated_amx::kKr,
+              .depth_multiple = emulated_amx::kTileBytes},
+    .activations = ActivationLayout::kStrided,
+    .epilogue = kStoresAccumulators,
+    .run = {.int8_gemm = emulated_amx::Run},
+};
+
+inline constexpr MicroKernel kInt8GemmPairs = {
+    .name = "int8_gemm_pairs",
+    .kind = MicroKernelKind::kInt8Gemm,
+    .mr = pairs::kMr,
+    .panel = {.nr = pairs::kNr, .kr = pairs::kKr},
+    .epilogue = kStoresAccumulators,
+    .run = {.int8_gemm = pairs::Run},
+};
+
+inline std::vector<const MicroKernel*> EmulatedKernels() {
+  return {&kInt8GemmEmulatedI8mm, &kInt8GemmEmulatedAmx, &kInt8GemmPairs};
+}
+
+}  // namespace optfarm::runtime
+
+#endif  // OPTFARM_TESTS_ENGINE_RUNTIME_EMULATED_KERNELS_H_
