@@ -101,26 +101,26 @@ absl::Status StoreAll(const BoundFlags& bound, absl::string_view command) {
 void DeclareGlobalFlags(GlobalFlags* global, std::string* format, bool* version,
                         FlagSet* flags) {
   flags->Text("server", "HOST:PORT",
-              "The farm's server. Default: what OPTFARM_SERVER says, else "
+              "Address of the server. Default: OPTFARM_SERVER, else "
               "127.0.0.1:7070.",
               &global->server);
   flags->Path("token_file", "FILE",
-              "File with the bearer token the server wants.",
+              "File with the bearer token for the server.",
               &global->token_file);
   flags->Path("tls_ca", "FILE",
-              "Who signed the server's certificate (PEM); given, the server "
-              "is spoken to with TLS.",
+              "CA that signed the server's certificate (PEM); enables TLS.",
               &global->tls_ca);
   flags->Path("tls_cert", "FILE",
-              "A certificate of your own (PEM), where the server wants one.",
+              "Client certificate (PEM), if the server requires one.",
               &global->tls_cert);
-  flags->Path("tls_key", "FILE", "Its key (PEM).", &global->tls_key);
+  flags->Path("tls_key", "FILE", "Key of the client certificate (PEM).",
+              &global->tls_key);
   flags->Choice("format",
-                "How results are printed: for people, or for programs with "
-                "stable field names. Default: table.",
+                "Output format: for people, or for programs with stable field "
+                "names. Default: table.",
                 {"table", "json", "csv"}, format);
   flags->Letter("o");
-  flags->Switch("version", "Print the version and end.", version);
+  flags->Switch("version", "Print the version and exit.", version);
 }
 
 // All that lives as long as one parse.

@@ -8,53 +8,54 @@ namespace {
 
 void DeclareConditions(CLI::App& app, Flags& flags) {
   app.add_option("--max_celsius", flags.quiet.max_celsius,
-                 "No benchmark begins while the device is hotter; 0: no such "
-                 "limit")
+                 "Temperature limit in degrees Celsius: no benchmark starts "
+                 "while the device is hotter; 0: no limit")
       ->check(CLI::Range(0.0, 200.0))
       ->capture_default_str();
   app.add_option("--max_load", flags.quiet.max_load,
-                 "No benchmark begins while the load average is higher; 0: no "
-                 "such limit")
+                 "No benchmark starts while the load average is higher; 0: no "
+                 "limit")
       ->check(CLI::Range(0.0, 1000.0))
       ->capture_default_str();
   app.add_option("--min_battery", flags.quiet.min_battery_percent,
-                 "No benchmark begins while the battery is lower, in percent; "
-                 "0: no such limit")
+                 "No benchmark starts while the battery is lower, in percent; "
+                 "0: no limit")
       ->check(CLI::Range(0, 100))
       ->capture_default_str();
   app.add_option("--cool_down_seconds", flags.cool_down_seconds,
-                 "How long a benchmark waits for the three above before it "
-                 "measures all the same and says that it is noisy")
+                 "How long a benchmark waits for the three limits above "
+                 "before it runs anyway and is marked as noisy")
       ->check(CLI::Range(0.0, 3600.0))
       ->capture_default_str();
   app.add_option("--cpus", flags.cpus,
-                 "CPUs to measure on where a job does not say: big, or numbers "
-                 "such as 4,5,6,7; default: the system's choice");
+                 "CPUs to run on unless the job says otherwise: big, or "
+                 "numbers such as 4,5,6,7; default: the system's choice");
   app.add_option("--launcher", flags.launcher,
-                 "Program to start each benchmark with, for example an "
-                 "emulator where the kernel cannot start this program itself");
+                 "Program that starts each benchmark, for example an emulator "
+                 "if the kernel cannot execute this program itself");
   app.add_flag("--no_sandbox", flags.no_sandbox,
-               "Do not keep benchmarks in: they may use the network and see "
-               "all files that this program's user may");
+               "Disable the sandbox: benchmarks may use the network and "
+               "access all files of this program's user");
   app.add_option("--tags", flags.tags,
-                 "Words to choose the device by, for example lab-2,pixel")
+                 "Tags that select the device, for example lab-2,pixel")
       ->delimiter(',');
 }
 
 void DeclareAdb(CLI::App& app, Flags& flags) {
   app.add_option("--driver", flags.driver,
-                 "What is measured: this machine (local), or the phones that "
-                 "adb knows (adb)")
+                 "What to benchmark on: this machine (local), or the phones "
+                 "that adb knows (adb)")
       ->check(CLI::IsMember({"local", "adb"}))
       ->capture_default_str();
-  app.add_option("--adb", flags.adb, "With --driver=adb: the program to use")
+  app.add_option("--adb", flags.adb,
+                 "With --driver=adb: path of the adb program")
       ->capture_default_str();
   app.add_option("--phone_programs", flags.phone_programs,
                  "With --driver=adb: folder with optfarm-agent-ABI for each "
                  "ABI of the phones, such as optfarm-agent-arm64-v8a");
   app.add_flag("--fixed_performance", flags.fixed_performance,
-               "With --driver=adb: ask Android for a fixed clock while it "
-               "measures");
+               "With --driver=adb: ask Android for a fixed clock during "
+               "benchmarks");
   app.add_option("--serial", flags.serial)->group("");
 }
 
@@ -63,13 +64,13 @@ void DeclareAdb(CLI::App& app, Flags& flags) {
 std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   Flags flags;
   CLI::App app(
-      "Lets an Optfarm server measure graphs on this machine, one benchmark at "
-      "a time, each in a child process with limits.",
+      "Runs benchmarks of an Optfarm server on this machine, one at a time, "
+      "each in a child process with limits.",
       "optfarm-agent");
   rpc::DeclareParticipantFlags(&app, &flags.shared);
   app.add_option("--threads", flags.threads,
-                 "Thread counts measured where a job does not say, for example "
-                 "1,4; default: 1 and 4, or 1 and all")
+                 "Thread counts to benchmark unless the job says otherwise, "
+                 "for example 1,4; default: 1 and 4, or 1 and all")
       ->delimiter(',')
       ->check(CLI::Range(1, 1024));
   DeclareConditions(app, flags);

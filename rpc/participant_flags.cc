@@ -47,32 +47,31 @@ void DeclareParticipantFlags(CLI::App* app, ParticipantFlags* flags) {
   app->add_option("--token_file", flags->token_file,
                   "File whose first line is the bearer token");
   app->add_option("--tls_ca", flags->tls.ca,
-                  "PEM file of who signed the server's certificate; given, "
-                  "the server is spoken to with TLS");
+                  "PEM file of the CA that signed the server's certificate; "
+                  "enables TLS");
   app->add_option("--tls_cert", flags->tls.certificate,
-                  "PEM file of a certificate of our own, where the server "
-                  "wants one");
+                  "PEM file of the client certificate, if the server requires "
+                  "one");
   app->add_option("--tls_key", flags->tls.key, "PEM file of its key");
   app->add_option("--work_dir", flags->work_dir,
                   "Folder for tasks and the blob cache, one for each process; "
                   "default: a temporary one");
-  app->add_option("--cache_mb", flags->cache_mb,
-                  "Blobs kept for the next task, MiB")
+  app->add_option("--cache_mb", flags->cache_mb, "Size of the blob cache, MiB")
       ->check(CLI::Range(int64_t{0}, kMaxMebibytes))
       ->capture_default_str();
   app->add_option("--max_memory_mb", flags->memory_mb,
-                  "Address space of one task, MiB; 0: three quarters of the "
-                  "machine's memory, shared by the tasks that run at once; "
-                  "-1: no limit")
+                  "Address space limit of one task, MiB; 0: three quarters of "
+                  "the machine's memory, divided by the tasks that run at "
+                  "once; -1: no limit")
       ->check(CLI::Range(int64_t{-1}, kMaxMebibytes))
       ->capture_default_str();
   app->add_option("--max_task_seconds", flags->task_seconds,
-                  "Wall time of one task")
+                  "Wall time limit of one task, seconds")
       ->check(CLI::Range(0.1, kMaxSeconds))
       ->capture_default_str();
   app->add_option("--max_cpu_seconds", flags->cpu_seconds,
-                  "CPU time of one task; 0: --max_task_seconds times the "
-                  "cores")
+                  "CPU time limit of one task, seconds; 0: --max_task_seconds "
+                  "times the cores")
       ->check(CLI::Range(0.0, kMaxSeconds))
       ->capture_default_str();
   app->add_option("--max_file_mb", flags->file_mb,

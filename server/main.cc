@@ -70,63 +70,64 @@ void Declare(CLI::App& app, Flags& flags) {
   ServerOptions& options = flags.options;
   app.set_version_flag("--version", OPTFARM_VERSION);
   app.add_option("--data_dir", options.data_dir,
-                 "Folder that everything is kept in; made when absent")
+                 "Folder for all data of the server; created if missing")
       ->required();
   app.add_option("--grpc", options.grpc_address,
                  "HOST:PORT to listen on; port 0 takes a free one")
       ->capture_default_str();
   app.add_option("--http", options.http_address,
-                 "HOST:PORT of the HTTP door (REST); default: none");
+                 "HOST:PORT of the HTTP server (REST); default: none");
   app.add_option("--http_connections", options.http_limits.max_connections,
-                 "HTTP connections at once")
+                 "Maximum number of concurrent HTTP connections")
       ->check(CLI::Range(1, 20000))
       ->capture_default_str();
   app.add_option("--token_file", flags.token_file,
                  "File whose first line is the operator's bearer token, which "
-                 "may do everything; given, every call needs a token; required "
-                 "unless listening on loopback");
+                 "allows everything; once set, every call needs a token. "
+                 "Required unless listening on loopback");
   app.add_option("--tls_cert", options.tls.certificate,
-                 "PEM file of the server's certificate with its chain; given, "
-                 "both doors speak TLS");
+                 "PEM file of the server's certificate with its chain; "
+                 "enables TLS for gRPC and HTTP");
   app.add_option("--tls_key", options.tls.key, "PEM file of its key");
   app.add_option("--tls_client_ca", options.tls.client_ca,
-                 "PEM file of who signs the certificates of clients; given, "
-                 "workers and agents must bring one");
+                 "PEM file of the CA that signs client certificates; makes "
+                 "them mandatory for workers and agents");
   app.add_option("--webhook_allow", options.webhooks.allowed,
-                 "HOST or HOST:PORT that jobs may have their end told to; may "
+                 "HOST or HOST:PORT that jobs may notify when they end; may "
                  "be given several times (default: none)");
   app.add_option("--webhook_secret_file", flags.webhook_secret_file,
-                 "File whose first line is the key that webhooks are signed "
-                 "with");
+                 "File whose first line is the key that signs webhooks");
   app.add_option("--max_blob_bytes", options.max_blob_bytes,
-                 "Largest model or data file taken, in bytes")
+                 "Size limit of an uploaded file, in bytes")
       ->check(Positive())
       ->capture_default_str();
   app.add_option("--max_store_bytes", options.max_store_bytes,
-                 "Bytes all files together may take; unused ones are evicted "
-                 "when it is reached (default: no bound, nothing is evicted)")
+                 "Size limit of all files together, in bytes; unused files "
+                 "are evicted when it is reached (default: no limit, no "
+                 "eviction)")
       ->check(Positive());
   app.add_option("--reserved_free_bytes", options.reserved_free_bytes,
-                 "Bytes of disk that uploads leave free")
+                 "Disk space that uploads leave free, in bytes")
       ->check(NonNegative())
       ->capture_default_str();
   app.add_option("--results_memory_mb", flags.results_memory_mb,
-                 "Megabytes of memory for the numbers of results, 70 for a "
-                 "million; what does not fit is read from the database; 0: "
-                 "all of it")
+                 "Memory for the copy of the results, in megabytes, 70 for a "
+                 "million; what does not fit is read from the database; 0: no "
+                 "copy")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   app.add_option("--max_live_jobs", options.scheduling.max_live_jobs,
-                 "Jobs that may wait or run at once")
+                 "Maximum number of waiting and running jobs")
       ->check(Positive())
       ->capture_default_str();
   app.add_option("--lease_seconds", flags.lease_seconds,
-                 "How long a silent worker or agent keeps its task")
+                 "Seconds that a worker or agent that does not call keeps its "
+                 "task")
       ->check(CLI::Range(kShortestLease, kLongestLease))
       ->capture_default_str();
   app.add_option("--provision_minutes", flags.provision_minutes,
-                 "How long an attempt may fetch files and wait for a cool and "
-                 "idle device before it works")
+                 "Minutes that an attempt may fetch files and wait for a "
+                 "cool, idle device before it starts")
       ->check(CLI::Range(kShortestProvision, kLongestProvision))
       ->capture_default_str();
 }
@@ -134,28 +135,30 @@ void Declare(CLI::App& app, Flags& flags) {
 void DeclareProjectLimits(CLI::App& app, Flags& flags) {
   ProjectLimits& limits = flags.options.project_limits;
   app.add_option("--project_max_bytes", limits.max_bytes,
-                 "Bytes of files that one project may bring; 0: any")
+                 "Bytes that one project may upload; 0: no limit")
       ->check(NonNegative())
       ->capture_default_str();
   app.add_option("--project_max_live_jobs", limits.max_live_jobs,
-                 "Jobs of one project that may wait or run at once; 0: any")
+                 "Maximum number of waiting and running jobs of one project; "
+                 "0: no limit")
       ->check(NonNegative())
       ->capture_default_str();
   app.add_option("--project_jobs_per_day", limits.max_jobs_a_day,
-                 "Jobs that one project may submit within 24 hours; 0: any")
+                 "Jobs that one project may submit within 24 hours; 0: no "
+                 "limit")
       ->check(NonNegative())
       ->capture_default_str();
   app.add_option("--project_calls_per_second", limits.calls_per_second,
-                 "Calls a second that one project may make for long; 0: any")
+                 "Sustained calls per second of one project; 0: no limit")
       ->check(NonNegative())
       ->capture_default_str();
   app.add_option("--project_call_burst", limits.call_burst,
-                 "Calls that one project may make at once after a pause")
+                 "Burst of calls of one project after a pause")
       ->check(Positive())
       ->capture_default_str();
   app.add_option("--project_limits", flags.project_limits_file,
-                 "File with limits of single projects, read again on SIGHUP "
-                 "(default: all have those above)");
+                 "File with limits for individual projects, read again on "
+                 "SIGHUP (default: the limits above for all)");
 }
 
 void DeclareRetention(CLI::App& app, Flags& flags) {
@@ -165,14 +168,14 @@ void DeclareRetention(CLI::App& app, Flags& flags) {
         ->capture_default_str();
   };
   days("--keep_samples_days", &flags.keep_samples_days,
-       "Days that each run's time and the profiles of a result are kept; 0: "
-       "for ever. Its statistics stay");
+       "Days to keep the time of each run and the profiles of a result; 0: "
+       "forever. Its statistics stay");
   days("--keep_logs_days", &flags.keep_logs_days,
-       "Days that the logs of an ended job are kept; 0: for ever");
+       "Days to keep the logs of an ended job; 0: forever");
   days("--keep_jobs_days", &flags.keep_jobs_days,
-       "Days that an ended job is kept, with all its results; 0: for ever");
+       "Days to keep an ended job with all its results; 0: forever");
   days("--keep_audit_days", &flags.keep_audit_days,
-       "Days that the audit log is kept, at least one; 0: for ever");
+       "Days to keep the audit log, at least one; 0: forever");
 }
 
 absl::Duration Days(double days) {
@@ -202,7 +205,7 @@ int Serve(Server& server, const sigset_t& signals, const std::string& limits,
     if (read.ok()) {
       server.SetProjectLimits(*std::move(read));
     } else {
-      LogError("the limits of projects stay as they are: ",
+      LogError("keeping the previous project limits: ",
                read.status().message());
     }
   }
@@ -266,7 +269,8 @@ absl::Status Run(Flags flags) {
 
 int main(int argc, char** argv) {
   optfarm::SetUpLog("server", optfarm::LogLevel::kInfo);
-  CLI::App app("Optfarm's server: takes jobs, hands out work, keeps results");
+  CLI::App app(
+      "Optfarm's server: accepts jobs, hands out tasks, stores results");
   optfarm::server::Flags flags;
   optfarm::server::Declare(app, flags);
   optfarm::server::DeclareProjectLimits(app, flags);

@@ -8,11 +8,11 @@ namespace optfarm::worker {
 std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   Flags flags;
   CLI::App app(
-      "Takes optimize tasks from an Optfarm server and runs each in a child "
-      "process with limits.",
+      "Runs optimize tasks of an Optfarm server, each in a child process with "
+      "limits.",
       "optfarm-worker");
   rpc::DeclareParticipantFlags(&app, &flags.shared);
-  app.add_option("--slots", flags.slots, "Tasks worked on at once")
+  app.add_option("--slots", flags.slots, "Number of tasks to run at once")
       ->check(CLI::Range(1, 64))
       ->capture_default_str();
   app.add_option("--threads", flags.threads,

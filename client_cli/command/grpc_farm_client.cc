@@ -268,8 +268,8 @@ class GrpcFarmClient final : public FarmClient {
         return FromServer(absl::UnavailableError(absl::StrCat(
             "cannot reach the server at ", server_, ": ", status.message(),
             " (is optfarm-server running there? --server or OPTFARM_SERVER "
-            "names another",
-            speaks_tls_ ? ")" : "; one that speaks TLS wants --tls_ca)")));
+            "selects another",
+            speaks_tls_ ? ")" : "; a server with TLS requires --tls_ca)")));
       case absl::StatusCode::kDeadlineExceeded:
         return FromServer(absl::DeadlineExceededError(
             absl::StrCat("the server at ", server_,
@@ -277,8 +277,8 @@ class GrpcFarmClient final : public FarmClient {
       case absl::StatusCode::kUnimplemented:
         return FromServer(absl::UnimplementedError(
             absl::StrCat("the server at ", server_,
-                         " is older than this optctl and does not know what "
-                         "was asked; upgrade the server")));
+                         " is older than this optctl and does not support "
+                         "this call; upgrade the server")));
       default:
         return FromServer(status);
     }

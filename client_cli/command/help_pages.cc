@@ -15,19 +15,19 @@ constexpr size_t kLineWidth = 80;
 
 constexpr char kExitCodes[] =
     "Exit codes:\n"
-    "  0    done; with --wait: the job succeeded\n"
-    "  1    the job failed: an error, a failed gate, or it was cancelled\n"
+    "  0    success; with --wait: the job succeeded\n"
+    "  1    the job failed (an error or a failed gate) or was cancelled\n"
     "  2    wrong usage: a flag, a value, a local file, a recipe or a "
     "transform\n"
-    "  3    the server wants a token (--token_file) or refused it\n"
-    "  4    the server knows no such job, device or blob\n"
+    "  3    the server requires a token (--token_file) or rejected it\n"
+    "  4    the server has no such job, device or blob\n"
     "  5    the server cannot be reached\n"
-    "  124  --timeout passed; a job goes on\n";
+    "  124  --timeout expired; a job continues\n";
 
 constexpr char kEnvironment[] =
     "Environment:\n"
     "  OPTFARM_SERVER  default of --server\n"
-    "  NO_COLOR        set to anything: no colours\n";
+    "  NO_COLOR        if set, disables colours\n";
 
 std::string CommandLines(absl::Span<const CommandInfo> commands,
                          absl::string_view group) {
@@ -94,9 +94,13 @@ std::string OverviewPage(absl::Span<const CommandInfo> commands,
                         "optctl ", group, " COMMAND --help explains one.\n");
   }
   return absl::StrCat(
-      "optctl makes TensorFlow graphs small and fast, proves that they still\n"
-      "answer the same, and measures them: on a farm of devices, or here.\n\n"
-      "Usage: optctl COMMAND [arguments] [flags]\n\n",
+      "optctl optimizes TensorFlow graphs, checks that they still give the "
+      "same\n"
+      "answers, and benchmarks them on a farm of devices or on this "
+      "machine.\n"
+      "\n"
+      "Usage: optctl COMMAND [arguments] [flags]\n"
+      "\n",
       "Commands:\n", CommandLines(commands, ""), "\n",
       "Flags of every command:\n", DescribeFlags(global.declarations()), "\n",
       kExitCodes, "\n", kEnvironment, "\n",
@@ -125,12 +129,13 @@ std::string CommandPage(const CommandInfo& command, const FlagSet& flags,
 
 std::string OriginalToolPage(absl::string_view tool, absl::string_view command,
                              const FlagSet& flags) {
-  return absl::StrCat(
-      UsageLine(tool, flags), "\n",
-      WrapText(absl::StrCat("Works as TensorFlow's ", tool, "; optctl ",
-                            command, " does the same and more."),
-               0),
-      "\n", DescribeFlags(flags.declarations()));
+  return absl::StrCat(UsageLine(tool, flags), "\n",
+                      WrapText(absl::StrCat("Works as TensorFlow's ", tool,
+                                            "; optctl ", command,
+                                            " is the same command with more "
+                                            "features."),
+                               0),
+                      "\n", DescribeFlags(flags.declarations()));
 }
 
 }  // namespace optfarm::client_cli

@@ -92,21 +92,21 @@ absl::StatusOr<v1::MetricRange> ParseMetricRange(absl::string_view text) {
 void ResultFilterFlags::Declare(FlagSet* flags) {
   flags->Text("model", "MODEL",
               "Only this model: SHA-256 of the source or of the measured "
-              "graph, at least 6 digits of it, or a file name.",
+              "graph (at least 6 digits), or a file name.",
               &model_);
   flags->Text("recipe", "NAME", "Only this recipe.", &recipe_);
   flags->Text("device", "NAME", "Only this device.", &device_);
   flags->Text("job", "JOB", "Only this job.", &job_);
   flags->Text("variant", "NAME", "Only this variant: float, or a recipe.",
               &variant_);
-  flags->Integer("threads", "Only with so many threads.", &threads_, 1);
+  flags->Integer("threads", "Only this thread count.", &threads_, 1);
   flags->Text("tag", "TAG", "Only jobs with this tag.", &tag_);
-  flags->Duration("since", "Only the last so much time, for instance 24h.",
+  flags->Duration("since", "Only results newer than this, for instance 24h.",
                   &since_);
-  flags->Duration("until", "Only what is older than so much time.", &until_);
+  flags->Duration("until", "Only results older than this.", &until_);
   flags->Texts("where", "METRIC<N",
-               absl::StrCat("Only where a metric is below, or with > above, a "
-                            "number. Metrics: ",
+               absl::StrCat("Only results with a metric below (or, with >, "
+                            "above) a number. Metrics: ",
                             absl::StrJoin(MetricNames(), ", "), "."),
                &where_);
 }

@@ -17,16 +17,17 @@ constexpr int kPage = 500;
 class Audit final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
-    flags->Text("actor", "NAME", "Only what the token of that name did.",
+    flags->Text("actor", "NAME", "Only calls with the token of this name.",
                 &actor_);
-    flags->Text("project", "NAME", "Only calls of that project's tokens.",
+    flags->Text("project", "NAME", "Only calls with this project's tokens.",
                 &project_);
     flags->Text("method", "METHOD",
-                "Only calls of that method, such as JobService.SubmitJob.",
+                "Only calls of this method, such as JobService.SubmitJob.",
                 &method_);
-    flags->Duration("since", "Only what is newer than that.", &since_);
-    flags->Integer("limit", "The newest so many. Default: 100.", &limit_, 1,
-                   100000);
+    flags->Duration("since", "Only calls within this duration, such as 24h.",
+                    &since_);
+    flags->Integer("limit", "Maximum number of calls. Default: 100.", &limit_,
+                   1, 100000);
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
@@ -84,9 +85,9 @@ class Audit final : public Command {
 }  // namespace
 
 CommandInfo AuditCommand() {
-  return {"audit", "Show who did what on the server, newest first.",
-          "Calls that change or take something, and calls that were refused. "
-          "Needs a token with the scope admin, or the server's own.\n"
+  return {"audit", "Show the server's audit log, newest first.",
+          "Lists calls that change or fetch something, and rejected calls. "
+          "Requires a token with scope admin, or the server's own.\n"
           "  optctl audit --project=vision --since=24h",
           [] { return std::unique_ptr<Command>(new Audit); }};
 }

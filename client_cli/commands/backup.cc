@@ -11,7 +11,7 @@ namespace {
 class Backup final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
-    flags->Text("name", "NAME", "What the backup is called. Default: the time.",
+    flags->Text("name", "NAME", "Name of the backup. Default: the time.",
                 &name_);
   }
 
@@ -43,9 +43,9 @@ class Backup final : public Command {
 }  // namespace
 
 CommandInfo BackupCommand() {
-  return {"backup", "Copy the server's database while it goes on working.",
-          "The copy is written below the server's data folder, in backups/. "
-          "The files in blobs/ are not part of it.",
+  return {"backup", "Back up the server's database while the server runs.",
+          "Writes the copy to backups/ in the server's data folder. It does "
+          "not contain the files in blobs/.",
           [] { return std::unique_ptr<Command>(new Backup); }};
 }
 

@@ -12,7 +12,7 @@ class Cancel final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
     flags->Argument("JOB", "The job's id.", &job_id_);
-    flags->Text("reason", "TEXT", "Why, for whoever looks at the job later.",
+    flags->Text("reason", "TEXT", "The reason, for others who look at the job.",
                 &reason_);
   }
 
@@ -42,7 +42,7 @@ class Cancel final : public Command {
 
 CommandInfo CancelCommand() {
   return {"cancel", "Cancel a job.",
-          "A job that has ended stays as it is; that is no error.",
+          "Has no effect on a job that has ended; that is not an error.",
           [] { return std::unique_ptr<Command>(new Cancel); }};
 }
 

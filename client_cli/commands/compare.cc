@@ -126,12 +126,11 @@ class Compare final : public Command {
 }  // namespace
 
 CommandInfo CompareCommand() {
-  return {"compare", "Put the measurements of two jobs or models side by side.",
+  return {"compare", "Compare the measurements of two jobs or models.",
           "A/B is the ratio of the median latencies with its 95 % interval: "
           "above 1, B is faster. Measurements are paired by device, variant "
-          "and thread count. A "
-          "difference smaller than three times both spreads together, or one "
-          "that a noisy run made, is within the noise.",
+          "and thread count. A difference counts as noise if it is smaller "
+          "than three times both spreads together, or if a run was noisy.",
           [] { return std::unique_ptr<Command>(new Compare); }};
 }
 

@@ -93,8 +93,8 @@ class Devices final : public Command {
       return;
     }
     if (devices.empty() && context.format == OutputFormat::kTable) {
-      *context.out << "No devices. optfarm-agent --server=HOST:PORT "
-                      "--name=NAME makes a machine one.\n";
+      *context.out << "No devices. Run optfarm-agent --server=HOST:PORT "
+                      "--name=NAME on a machine to add it.\n";
       return;
     }
     *context.out << MakeDevicesTable(devices, context.clock->Now())
@@ -111,12 +111,13 @@ class DeviceChange final : public Command {
   void DeclareFlags(FlagSet* flags) override {
     flags->Argument("DEVICE", "The device's name.", &name_);
     if (change_ != v1::ChangeDeviceRequest::ENABLE) {
-      flags->Text("reason", "TEXT", "Why, for the others.", &reason_);
+      flags->Text("reason", "TEXT", "The reason, for others.", &reason_);
     }
     if (change_ == v1::ChangeDeviceRequest::RESERVE) {
-      flags->Duration("for", "How long, up to 30 days, such as 2h.", &term_);
+      flags->Duration("for", "Duration, up to 30 days, such as 2h.", &term_);
       flags->Text("tag", "TAG",
-                  "Jobs that were submitted with this --tag still get it.",
+                  "Jobs that were submitted with this --tag may still use the "
+                  "device.",
                   &tag_);
     }
   }
@@ -129,7 +130,7 @@ class DeviceChange final : public Command {
     request.set_tag(tag_);
     if (change_ == v1::ChangeDeviceRequest::RESERVE) {
       if (term_ <= absl::ZeroDuration()) {
-        return UsageError("devices reserve: say for how long: --for=2h");
+        return UsageError("devices reserve needs a duration, such as --for=2h");
       }
       request.mutable_duration()->set_seconds(absl::ToInt64Seconds(term_));
     }
@@ -151,9 +152,9 @@ class DeviceChange final : public Command {
 }  // namespace
 
 CommandInfo DevicesDisableCommand() {
-  return {"devices disable", "Give a device no more work.",
-          "What it does now goes on. It stays out of service, whatever is "
-          "restarted, until optctl devices enable.",
+  return {"devices disable", "Take a device out of service.",
+          "Its current task continues. The device stays out of service, "
+          "across restarts, until optctl devices enable.",
           [] {
             return std::unique_ptr<Command>(
                 new DeviceChange(v1::ChangeDeviceRequest::DISABLE));
@@ -161,17 +162,21 @@ CommandInfo DevicesDisableCommand() {
 }
 
 CommandInfo DevicesEnableCommand() {
-  return {"devices enable", "Give a device work again; ends a quarantine.", "",
-          [] {
+  return {"devices enable",
+          "Put a device back into service; ends a quarantine or a "
+          "reservation.",
+          "", [] {
             return std::unique_ptr<Command>(
                 new DeviceChange(v1::ChangeDeviceRequest::ENABLE));
           }};
 }
 
 CommandInfo DevicesReserveCommand() {
-  return {"devices reserve", "Keep a device for some jobs, or for yourself.",
-          "Until the time is over, it gets only jobs that were submitted with "
-          "the tag; without --tag it gets none. optctl devices enable ends it.",
+  return {"devices reserve",
+          "Reserve a device for certain jobs, or for yourself.",
+          "Until the time is over, the device only takes jobs that were "
+          "submitted with the tag; without --tag it takes none. optctl "
+          "devices enable ends the reservation.",
           [] {
             return std::unique_ptr<Command>(
                 new DeviceChange(v1::ChangeDeviceRequest::RESERVE));
@@ -179,16 +184,17 @@ CommandInfo DevicesReserveCommand() {
 }
 
 CommandInfo DevicesRetireCommand() {
-  return {"devices retire", "Do not miss a device that is gone.",
-          "It comes back by itself when its agent reports it again.", [] {
+  return {"devices retire", "Stop alerts for a device that is gone.",
+          "The device returns when its agent reports it again.", [] {
             return std::unique_ptr<Command>(
                 new DeviceChange(v1::ChangeDeviceRequest::RETIRE));
           }};
 }
 
 CommandInfo DevicesCommand() {
-  return {"devices", "List the devices that can be measured.",
-          "-o json prints all that the server knows, CPU features included.",
+  return {"devices", "List the devices and their states.",
+          "-o json prints everything the server knows, including CPU "
+          "features.",
           [] { return std::unique_ptr<Command>(new Devices); }};
 }
 

@@ -82,17 +82,18 @@ void ExplainNoAnswer(const absl::Status& status, Findings& findings) {
       absl::StrContains(lower, "certificate")) {
     return findings.Wrong(
         "TLS", absl::StrCat(text,
-                            "; --tls_ca must name who signed the server's "
-                            "certificate, and the server must speak TLS"));
+                            "; --tls_ca must name the CA that signed the "
+                            "server's certificate, and the server must use "
+                            "TLS"));
   }
   if (absl::StrContains(lower, "closed") || absl::StrContains(lower, "reset")) {
     return findings.Wrong(
-        "TLS", absl::StrCat(text, "; if the server speaks TLS, give --tls_ca"));
+        "TLS", absl::StrCat(text, "; if the server uses TLS, give --tls_ca"));
   }
   if (absl::IsUnimplemented(status)) {
     return findings.Wrong("version",
                           "the server is older than this optctl and does not "
-                          "know the question; upgrade the server");
+                          "support this call; upgrade the server");
   }
   findings.Wrong("server", text);
 }
@@ -141,8 +142,8 @@ void CheckToken(const v1::WhoAmIResponse& who, absl::Time now,
   if (who.name() == "anybody") {
     return findings.Remark(
         "token",
-        "the server wants none: whoever reaches it may do everything; start it "
-        "with --token_file unless it is yours alone");
+        "the server requires none: anybody who reaches it may do everything; "
+        "start it with --token_file unless you are its only user");
   }
   if (!who.has_expire_time()) return findings.Good("token", text);
   const absl::Duration left = ToTime(who.expire_time()) - now;
@@ -150,8 +151,8 @@ void CheckToken(const v1::WhoAmIResponse& who, absl::Time now,
                   absl::FormatDuration(absl::Trunc(left, absl::Minutes(1))));
   if (left > kExpiresSoon) return findings.Good("token", text);
   findings.Remark("token", absl::StrCat(text,
-                                        "; make a new one with optctl "
-                                        "token create"));
+                                        "; create a new one with optctl token "
+                                        "create"));
 }
 
 void CheckFarm(const v1::WhoAmIResponse& who, Findings& findings) {
@@ -166,8 +167,8 @@ void CheckFarm(const v1::WhoAmIResponse& who, Findings& findings) {
     findings.Good("agents", absl::StrCat(who.agents(), " at work"));
   } else {
     findings.Remark("agents",
-                    "none has called within a minute, so nothing will be "
-                    "measured; start optfarm-agent on a device");
+                    "none has called within a minute, so there will be no "
+                    "benchmarks; start optfarm-agent on a device");
   }
 }
 
@@ -194,9 +195,9 @@ void CheckDevices(const v1::ListDevicesResponse& response, Findings& findings) {
     }
   }
   if (good > 0) {
-    findings.Good("devices", absl::StrCat(good, " can be measured on"));
+    findings.Good("devices", absl::StrCat(good, " available"));
   } else {
-    findings.Remark("devices", "none can be measured on");
+    findings.Remark("devices", "none available");
   }
 }
 
@@ -206,14 +207,14 @@ void CheckDataDir(const std::string& path, Findings& findings) {
     return findings.Wrong(
         "data folder",
         absl::StrCat("'", path,
-                     "' is no folder; --data_dir names the server's"));
+                     "' is not a folder; --data_dir names the server's"));
   }
   if ((info.st_mode & 077) != 0) {
     findings.Wrong("data folder",
-                   absl::StrCat("others than its owner may use '", path,
+                   absl::StrCat("users other than its owner may access '", path,
                                 "'; chmod 700 it"));
   } else {
-    findings.Good("data folder", "its owner's alone");
+    findings.Good("data folder", "only its owner may access it");
   }
   for (const char* name : {"optfarm.db", "tokens.db", "audit.db"}) {
     const std::string file = JoinPath(path, name);
@@ -221,7 +222,7 @@ void CheckDataDir(const std::string& path, Findings& findings) {
       findings.Remark(name, "not there; no server has used this folder yet");
     } else if ((info.st_mode & 077) != 0) {
       findings.Wrong(name,
-                     absl::StrCat("others may read it; chmod 600 ", file));
+                     absl::StrCat("other users may read it; chmod 600 ", file));
     }
   }
   struct statvfs disk;
@@ -230,7 +231,7 @@ void CheckDataDir(const std::string& path, Findings& findings) {
   const std::string text = absl::StrCat(free >> 20, " MiB of disk are free");
   if (free < kLittleSpace) {
     findings.Wrong("disk", absl::StrCat(text,
-                                        "; free some, or let go of old results "
+                                        "; free some, or delete old results "
                                         "(--keep_jobs_days)"));
   } else {
     findings.Good("disk", text);
@@ -250,7 +251,7 @@ void CheckPrograms(Findings& findings) {
     if (::access(path.c_str(), X_OK) == 0) there.emplace_back(name);
   }
   if (there.empty()) {
-    return findings.Good("programs", "optctl alone is installed here");
+    return findings.Good("programs", "only optctl is installed here");
   }
   findings.Good("programs", absl::StrCat("optctl, ", absl::StrJoin(there, ", "),
                                          " in ", own.parent_path().string()));
@@ -260,8 +261,7 @@ class Doctor final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
     flags->Path("data_dir", "FOLDER",
-                "The data folder of a server on this machine, to be looked at "
-                "as well.",
+                "Also check this data folder of a server on this machine.",
                 &data_dir_);
   }
 
@@ -310,13 +310,12 @@ class Doctor final : public Command {
 }  // namespace
 
 CommandInfo DoctorCommand() {
-  return {
-      "doctor", "Say what is wrong with this installation.",
-      "Looks at the server, its version and clock, the token, TLS, workers, "
-      "agents and devices; with --data_dir at a server's folder on this "
-      "machine. Exit code 1 when something is wrong.\n"
-      "  optctl doctor --server=farm:7070 --token_file=ci.token",
-      [] { return std::unique_ptr<Command>(new Doctor); }};
+  return {"doctor", "Check this installation and report problems.",
+          "Checks the server, its version and clock, the token, TLS, workers, "
+          "agents and devices; with --data_dir also a server's folder on this "
+          "machine. The exit code is 1 if something is wrong.\n"
+          "  optctl doctor --server=farm:7070 --token_file=ci.token",
+          [] { return std::unique_ptr<Command>(new Doctor); }};
 }
 
 }  // namespace optfarm::client_cli

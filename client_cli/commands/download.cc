@@ -65,7 +65,7 @@ class Download final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
     flags->Argument("JOB", "The job's id.", &job_id_);
-    flags->Path("out_dir", "DIR", "Folder to write to; made when missing.",
+    flags->Path("out_dir", "DIR", "Folder to write to; created if missing.",
                 &out_dir_);
     flags->Required();
     flags->Texts("file", "NAME",
@@ -104,10 +104,10 @@ class Download final : public Command {
                       std::map<std::string, v1::Artifact>* files) const {
     if (files->empty()) {
       return WithExitCode(
-          absl::NotFoundError(absl::StrCat(
-              "job ", job_id_, " is ", v1::JobState_Name(job.state()),
-              " and has made no files",
-              job.end_time().seconds() == 0 ? " yet" : "")),
+          absl::NotFoundError(
+              absl::StrCat("job ", job_id_, " is ",
+                           v1::JobState_Name(job.state()), " and has no files",
+                           job.end_time().seconds() == 0 ? " yet" : "")),
           ExitCode::kNotFound);
     }
     std::vector<std::string> names;
@@ -115,7 +115,7 @@ class Download final : public Command {
     for (const std::string& name : wanted_) {
       if (!files->contains(name)) {
         return WithExitCode(absl::NotFoundError(absl::StrCat(
-                                "job ", job_id_, " made no file '", name,
+                                "job ", job_id_, " has no file '", name,
                                 "'; it made ", absl::StrJoin(names, ", "))),
                             ExitCode::kNotFound);
       }
@@ -135,9 +135,8 @@ class Download final : public Command {
 }  // namespace
 
 CommandInfo DownloadCommand() {
-  return {"download", "Download the files a job made.",
-          "Each file is checked against its SHA-256. Files that are there "
-          "already are replaced.\n"
+  return {"download", "Download the files of a job.",
+          "Checks each file's SHA-256. Replaces existing files.\n"
           "  optctl download JOB --out_dir=out --file=optimized.pb",
           [] { return std::unique_ptr<Command>(new Download); }};
 }

@@ -46,10 +46,12 @@ class Get final : public Command {
 }  // namespace
 
 CommandInfo GetCommand() {
-  return {"get", "Show one job: its tasks and, when it has ended, its outcome.",
-          "The exit code is 0 whatever became of the job; watch tells by exit "
-          "code.\n-o json prints all that the server knows.",
-          [] { return std::unique_ptr<Command>(new Get); }};
+  return {
+      "get", "Show a job: its tasks and, once it has ended, its outcome.",
+      "The exit code is 0 whether the job succeeded or not; watch returns the "
+      "outcome as its exit code.\n"
+      "-o json prints everything the server knows.",
+      [] { return std::unique_ptr<Command>(new Get); }};
 }
 
 }  // namespace optfarm::client_cli

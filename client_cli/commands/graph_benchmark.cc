@@ -75,7 +75,7 @@ class GraphBenchmark final : public Command {
                              ParseThreads(num_threads_));
     if (threads.size() > 1 && WantsReports()) {
       return UsageError(
-          "--output_prefix: report files take one number of threads");
+          "--output_prefix: report files need a single thread count");
     }
     if (device_gflops_ && *device_gflops_ <= 0) {
       return UsageError("--device_gflops: give a number above 0");
@@ -113,28 +113,30 @@ class GraphBenchmark final : public Command {
                              Default("float")),
                 &input_layer_type_);
     flags->Text("input_layer_values", "1,2:3",
-                "First elements of each of them; the rest is 0. Default: "
-                "seeded random values.",
+                "First elements of each input; the rest is 0. Default: seeded "
+                "random values.",
                 &input_layer_values_);
     flags->Texts("input", "NAME=FILE.npy",
-                 "Feed this instead of made-up values.", &inputs_);
+                 "Feed this file instead of random values.", &inputs_);
     flags->Text("input_layer_value_files", "NAME:FILE,...",
-                "The same, of an .npy file or of the elements' bytes.",
+                "The same, from an .npy file or from the raw bytes of the "
+                "elements.",
                 &value_files_);
     flags->Text("input_layer_value_range", "NAME,LOW,HIGH:...",
-                "Made-up values of an input lie from LOW to HIGH.",
+                "Random values of an input are between LOW and HIGH.",
                 &value_ranges_);
     flags->Text("output_layer", "A,B",
                 absl::StrCat("Tensors to fetch.", Default("output:0")),
                 &output_layer_);
     flags->Text("target_layer", "A,B",
-                "Nodes to run for what they do, not for what they give.",
+                "Nodes to run for their side effects, without fetching their "
+                "outputs.",
                 &target_layer_);
     if (original_) return;
     // What errors about the graph tell to give.
     flags->Texts("inputs", "NAME:1x2x3",
-                 "Tensors to feed and their shapes as other commands take "
-                 "them, instead of --input_layer.",
+                 "Tensors to feed with their shapes, in the format of other "
+                 "commands; instead of --input_layer.",
                  &tensor_specs_);
     flags->Text("outputs", "A,B", "The same as --output_layer.",
                 &output_layer_);
@@ -144,12 +146,12 @@ class GraphBenchmark final : public Command {
     constexpr int64_t kLeast = std::numeric_limits<int32_t>::min();
     flags->Integer(
         "max_num_runs",
-        "Most runs of each phase; 0 or less: until the time is over. "
-        "Default: 1000.",
+        "Maximum number of runs of each phase; 0 or less: until the time is "
+        "over. Default: 1000.",
         &max_num_runs_, kLeast);
     flags->Number("max_time",
-                  "Most seconds of each phase; 0 or less: no limit. Default: "
-                  "10.",
+                  "Maximum seconds of each phase; 0 or less: no limit. "
+                  "Default: 10.",
                   &max_time_);
     flags->Integer("num_runs",
                    "A phase ends early once it has this many runs and "
@@ -163,8 +165,8 @@ class GraphBenchmark final : public Command {
     flags->Number("inter_benchmark_delay", "Seconds to sleep between phases.",
                   &phase_delay_);
     flags->Text("num_threads", "N,N",
-                "Threads; -1: one for each processor. Several numbers are "
-                "measured one after the other. Default: -1.",
+                "Threads; -1: one for each processor. Several counts are "
+                "benchmarked one after the other. Default: -1.",
                 &num_threads_);
     flags->Text(
         "cpu_affinity", "N,N",
@@ -173,8 +175,9 @@ class GraphBenchmark final : public Command {
     flags->Integer("warmup_runs", "Runs before measuring. Default: 1.",
                    &warmup_runs_, kLeast);
     flags->Integer("profile_runs",
-                   "Most runs timed op by op, after the measured ones; 0: no "
-                   "profile. Default: as many as measured ones.",
+                   "Maximum number of runs that are profiled op by op after "
+                   "the measured ones; 0: no profile. Default: the number of "
+                   "measured runs.",
                    &profile_runs_, 0);
   }
 
@@ -182,39 +185,42 @@ class GraphBenchmark final : public Command {
     flags->Text("benchmark_name", "NAME", "Name in the report files.",
                 &benchmark_name_);
     flags->Path("output_prefix", "PATH",
-                "What the names of report files begin with. They are written "
-                "when this and --benchmark_name are given.",
+                "Prefix of the report files' names. They are written if this "
+                "and --benchmark_name are given.",
                 &output_prefix_);
     flags->Switch("show_sizes", "Print each node's output shapes.",
                   &show_sizes_);
     flags->Switch("show_run_order", "Print the nodes in run order.",
                   &profile_.show_run_order);
-    flags->Integer("run_order_limit", "Nodes printed there; 0: all.",
+    flags->Integer("run_order_limit", "Number of nodes to print; 0: all.",
                    &run_order_limit_);
     flags->Switch("show_time", "Print the slowest nodes.", &profile_.show_time);
-    flags->Integer("time_limit", "Nodes printed there; 0: all. Default: 10.",
+    flags->Integer("time_limit",
+                   "Number of nodes to print; 0: all. Default: 10.",
                    &time_limit_);
     flags->Switch("show_memory", "Print the nodes with the largest outputs.",
                   &profile_.show_memory);
-    flags->Integer("memory_limit", "Nodes printed there; 0: all. Default: 10.",
+    flags->Integer("memory_limit",
+                   "Number of nodes to print; 0: all. Default: 10.",
                    &memory_limit_);
     flags->Switch("show_type", "Print the time of each op type.",
                   &profile_.show_type);
     flags->Switch("show_summary", "Print time and memory of a run.",
                   &profile_.show_summary);
     flags->Switch("show_flops",
-                  "Also estimate floating-point operations a run and a second.",
+                  "Also estimate floating-point operations per run and per "
+                  "second.",
                   &show_flops_);
     flags->Number("device_gflops",
-                  "Also estimate the best a device of so many billion "
-                  "operations a second can do.",
+                  "Also estimate the best latency on a device with this many "
+                  "billion operations per second.",
                   &device_gflops_);
     flags->Switch("report_peak_memory_footprint",
-                  "Look at this process's memory all the while and print the "
-                  "most.",
+                  "Sample this process's memory during the benchmark and "
+                  "print the peak.",
                   &report_peak_memory_);
     flags->Integer("memory_footprint_check_interval_ms",
-                   "How often, in milliseconds. Default: 50.",
+                   "Sampling interval in milliseconds. Default: 50.",
                    &memory_check_interval_ms_, 1);
     flags->Path("trace_file", "FILE",
                 "Write the first profiled runs for Chrome's tracing page.",
@@ -223,7 +229,7 @@ class GraphBenchmark final : public Command {
 
   std::string Default(absl::string_view original) const {
     return absl::StrCat(
-        " Default: ", original_ ? original : "found in the graph", ".");
+        " Default: ", original_ ? original : "inferred from the graph", ".");
   }
 
   bool WantsReports() const {
@@ -427,10 +433,11 @@ class GraphBenchmark final : public Command {
 
 CommandInfo GraphBenchmarkCommand() {
   return {"graph benchmark",
-          "Measure a graph on this machine: latency, memory, time of each op.",
-          "Flags, lines and tables are those of TensorFlow's benchmark_model. "
-          "optctl graph summarize prints a command line that fits a graph. "
-          "Spread is the median absolute deviation.\n"
+          "Benchmark a graph on this machine: latency, memory, time of each "
+          "op.",
+          "Flags and output are those of TensorFlow's benchmark_model. optctl "
+          "graph summarize prints a matching command line for a graph. Spread "
+          "is the median absolute deviation.\n"
           "  optctl graph benchmark --graph=m.pb --input_layer=image \\\n"
           "      --input_layer_shape=1,224,224,3 --output_layer=softmax",
           [] { return std::unique_ptr<Command>(new GraphBenchmark(false)); }};

@@ -154,9 +154,9 @@ OriginalTool InspectCheckpointTool() {
 }
 
 CommandInfo GraphCheckpointCommand() {
-  return {"graph checkpoint", "Show what a checkpoint holds.",
-          "Without flags: each tensor with type and shape. The lines are those "
-          "of TensorFlow's inspect_checkpoint.\n"
+  return {"graph checkpoint", "Show the tensors of a checkpoint.",
+          "Without flags: lists each tensor with type and shape. Prints the "
+          "lines of TensorFlow's inspect_checkpoint.\n"
           "  optctl graph checkpoint model.ckpt-1000\n"
           "  optctl graph checkpoint model.ckpt-1000 --tensor_name=conv1/bias",
           [] { return std::unique_ptr<Command>(new GraphCheckpoint); }};

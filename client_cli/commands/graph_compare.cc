@@ -55,11 +55,10 @@ class GraphCompare final : public Command {
 }  // namespace
 
 CommandInfo GraphCompareCommand() {
-  return {"graph compare", "Tell whether two graphs are the same.",
-          "Nodes are compared by name, whatever their order; versions and "
-          "attributes that begin with '_' do not count. Prints the first "
-          "difference and ends with code 1 when there is one; -o json lists "
-          "them all.\n"
+  return {"graph compare", "Compare two graphs.",
+          "Compares nodes by name, in any order; ignores versions and "
+          "attributes that begin with '_'. Prints the first difference, and "
+          "exits with 1 if there is one; -o json lists all of them.\n"
           "  optctl graph compare before.pb after.pb",
           [] { return std::unique_ptr<Command>(new GraphCompare); }};
 }

@@ -21,14 +21,14 @@ class GraphCompat final : public Command {
     flags->Path("in_graph", "FILE", "The graph, binary or text.", &in_graph_);
     flags->Required();
     flags->Choice("target",
-                  "What the graph should run in: this build's runtime, or "
-                  "TensorFlow as old as 1.4. Default: runtime.",
+                  "Where the graph should run: in this build's runtime, or in "
+                  "TensorFlow 1.4. Default: runtime.",
                   {"runtime", kTensorFlow14}, &target_);
     flags->Text("inputs", "A,B",
-                "Where the graph is fed; what lies behind does not count.",
+                "Where the graph is fed; nodes before these do not count.",
                 &inputs_);
     flags->Text("outputs", "A,B",
-                "What the graph is run for. Default: found in the graph.",
+                "The graph's outputs. Default: inferred from the graph.",
                 &outputs_);
   }
 
@@ -107,12 +107,11 @@ class GraphCompat final : public Command {
 
 CommandInfo GraphCompatCommand() {
   return {"graph compat",
-          "Tell which ops, types and attributes a runtime does not have.",
-          "Each line has the transform that takes the problem away, where "
-          "there is one. Ends with code 1 when something is missing. Of "
-          "TensorFlow's versions only what came after 1.4 is told apart, and "
-          "dtypes by the ops' signatures, not by what a build has kernels "
-          "for.\n"
+          "List ops, types and attributes that a runtime does not support.",
+          "Each line names the transform that removes the problem, if there "
+          "is one. Exits with 1 if anything is missing. For TensorFlow, the "
+          "command knows what came after 1.4 and which dtypes the ops' "
+          "signatures allow, but not which kernels a build contains.\n"
           "  optctl graph compat --in_graph=m.pb --target=tensorflow-1.4",
           [] { return std::unique_ptr<Command>(new GraphCompat); }};
 }

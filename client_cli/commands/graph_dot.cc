@@ -20,14 +20,14 @@ class GraphDot final : public Command {
     flags->Path("graph", "FILE", "The graph, binary or text.", &graph_);
     flags->Required();
     flags->Switch("input_binary",
-                  "Has no effect: which of the two a file is shows itself.",
+                  "Ignored: the format is detected from the file.",
                   &input_binary_);
     flags->Path("dot_output", "FILE", "The DOT file to write.", &dot_output_);
     flags->Path("svg", "FILE",
-                "Also draw this picture, with graphviz where that is "
+                "Also draw the graph to this file; uses graphviz if "
                 "installed.",
                 &svg_);
-    flags->Duration("svg_time", "Longest time for the picture. Default: 5m.",
+    flags->Duration("svg_time", "Time limit for the drawing. Default: 5m.",
                     &svg_time_);
   }
 

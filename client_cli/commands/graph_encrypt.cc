@@ -66,12 +66,12 @@ class GraphCrypt final : public Command {
     flags->Path("out_graph", "FILE", "The file to write.", &out_graph_);
     flags->Required();
     flags->Path("key_file", "FILE",
-                "The key: 64 hex digits or 32 bytes. Default: what "
-                "OPTFARM_MODEL_KEY_FILE or OPTFARM_MODEL_KEY says.",
+                "The key: 64 hex digits or 32 bytes. Default: "
+                "OPTFARM_MODEL_KEY_FILE or OPTFARM_MODEL_KEY.",
                 &key_file_);
     if (encrypt_) {
       flags->Switch("make_key",
-                    "Make a new key and write it to --key_file first.",
+                    "Create a new key and write it to --key_file first.",
                     &make_key_);
     }
   }
@@ -91,7 +91,7 @@ class GraphCrypt final : public Command {
       }
       OPTFARM_RETURN_IF_ERROR(MakeKeyFile(key_file_));
       *context.err << "Made key file " << PrintableLine(key_file_)
-                   << "; who has it can read the model.\n";
+                   << "; anybody who has it can read the model.\n";
     }
     OPTFARM_ASSIGN_OR_RETURN(const AeadKey key, FindKey(key_file_));
     OPTFARM_ASSIGN_OR_RETURN(const std::string result,
@@ -113,13 +113,14 @@ class GraphCrypt final : public Command {
 CommandInfo GraphEncryptCommand() {
   return {
       "graph encrypt", "Encrypt a model.",
-      "AES-256-GCM: without the key the model cannot be read, and a changed "
-      "file is refused. Commands that take a graph decrypt it in memory when "
-      "OPTFARM_MODEL_KEY_FILE (or OPTFARM_MODEL_KEY) is set; the key never "
-      "stands on a command line.\n"
+      "AES-256-GCM: without the key the model cannot be read, and a modified "
+      "file is rejected. Commands that take a graph decrypt it in memory when "
+      "OPTFARM_MODEL_KEY_FILE (or OPTFARM_MODEL_KEY) is set; the key is never "
+      "on a command line.\n"
       "  optctl graph encrypt --in_graph=m.pb --out_graph=m.enc \\\n"
       "      --key_file=model.key --make_key\n"
-      "  OPTFARM_MODEL_KEY_FILE=model.key optctl graph benchmark --graph=m.enc",
+      "  OPTFARM_MODEL_KEY_FILE=model.key optctl graph benchmark "
+      "--graph=m.enc",
       [] { return std::unique_ptr<Command>(new GraphCrypt(true)); }};
 }
 

@@ -45,8 +45,8 @@ class GraphFreeze final : public Command {
                 "separated by commas.",
                 &input_checkpoint_);
     flags->Path("input_saver", "FILE",
-                "A SaverDef, which tells the variables' names in the "
-                "checkpoint. Default: they are the variables' own.",
+                "A SaverDef, which defines the variables' names in the "
+                "checkpoint. Default: the variables' own names.",
                 &input_saver_);
     flags->Path("output_graph", "FILE", "The graph to write.", &output_graph_);
     flags->Required();
@@ -61,15 +61,15 @@ class GraphFreeze final : public Command {
     flags->Text("variable_names_blacklist", "A,B",
                 "These variables stay variables.", &blacklist_);
     flags->Switch("clear_devices",
-                  "Take the devices off all nodes. Default: true.",
+                  "Remove the device from all nodes. Default: true.",
                   &clear_devices_);
     flags->Text("stored_names", "VARIABLE=TENSOR,...",
-                "Variables whose value has another name in the checkpoint, "
-                "for instance w=w/ExponentialMovingAverage.",
+                "Variables with another name in the checkpoint, for instance "
+                "w=w/ExponentialMovingAverage.",
                 &stored_names_);
     flags->Switch("drop_updates",
-                  "Freeze a training graph: what would read an updated "
-                  "variable reads the stored value.",
+                  "Freeze a training graph: readers of an updated variable "
+                  "read the stored value.",
                   &drop_updates_);
     DeclareIgnoredFlags(flags);
   }
@@ -120,14 +120,14 @@ class GraphFreeze final : public Command {
   // What the original has and nobody needs here.
   void DeclareIgnoredFlags(FlagSet* flags) {
     flags->Switch("input_binary",
-                  "Ignored: whether a file is binary is told by its content.",
+                  "Ignored: the format is detected from the file.",
                   &input_binary_);
     flags->Text("restore_op_name", "NAME", "Ignored, as in the original.",
                 &restore_op_name_);
     flags->Text("filename_tensor_name", "NAME", "Ignored, as in the original.",
                 &filename_tensor_name_);
     flags->Integer("checkpoint_version",
-                   "Ignored: the version is told by the files.",
+                   "Ignored: the version is detected from the files.",
                    &checkpoint_version_, 1, 2);
   }
 
@@ -220,10 +220,10 @@ OriginalTool FreezeGraphTool() {
 
 CommandInfo GraphFreezeCommand() {
   return {
-      "graph freeze", "Make constants of a graph's variables.",
-      "Variables get the values that a checkpoint (V1 or V2) or a SavedModel "
-      "has; what the outputs do not need is left out. The flags and lines are "
-      "those of TensorFlow's freeze_graph.\n"
+      "graph freeze", "Turn a graph's variables into constants.",
+      "Variables get their values from a checkpoint (V1 or V2) or a "
+      "SavedModel. Nodes that the outputs do not need are removed. Flags and "
+      "output are those of TensorFlow's freeze_graph.\n"
       "  optctl graph freeze --input_graph=graph.pb \\\n"
       "      --input_checkpoint=model.ckpt-1000 \\\n"
       "      --output_node_names=softmax --output_graph=frozen.pb\n"

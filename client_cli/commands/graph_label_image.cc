@@ -20,24 +20,26 @@ class GraphLabelImage final : public Command {
   void DeclareFlags(FlagSet* flags) override {
     flags->Path("image", "FILE", "The picture, JPEG or PNG.", &image_);
     flags->Path("graph", "FILE", "The graph, binary or text.", &graph_);
-    flags->Path("labels", "FILE", "The labels, one a line.", &labels_);
-    flags->Integer("input_width", "Pixels that the model takes. Default: 299.",
+    flags->Path("labels", "FILE", "The labels, one per line.", &labels_);
+    flags->Integer("input_width",
+                   "Size of the model's input in pixels. Default: 299.",
                    &width_, 1, 16384);
-    flags->Integer("input_height", "Pixels that the model takes. Default: 299.",
+    flags->Integer("input_height",
+                   "Size of the model's input in pixels. Default: 299.",
                    &height_, 1, 16384);
     flags->Number("input_mean",
                   "Subtracted from a pixel of 0..255. Default: 0.", &mean_);
-    flags->Number("input_std", "Then divides it. Default: 255.", &std_);
+    flags->Number("input_std", "Divides the result. Default: 255.", &std_);
     flags->Text("input_layer", "NAME",
-                "Where the picture is fed. Default: input.", &input_layer_);
+                "Input tensor for the picture. Default: input.", &input_layer_);
     flags->Text("output_layer", "NAME",
-                "Where the scores are read. Default: "
+                "Output tensor with the scores. Default: "
                 "InceptionV3/Predictions/Reshape_1.",
                 &output_layer_);
-    flags->Switch("self_test", "Also expect label 653 to be the best.",
+    flags->Switch("self_test", "Fail unless label 653 is the best.",
                   &self_test_);
-    flags->Path("root_dir", "DIR",
-                "Folder that the files' relative names start at.", &root_);
+    flags->Path("root_dir", "DIR", "Base folder of relative file names.",
+                &root_);
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
@@ -123,10 +125,9 @@ class GraphLabelImage final : public Command {
 }  // namespace
 
 CommandInfo GraphLabelImageCommand() {
-  return {"graph label-image", "Show what a classifier says about a picture.",
-          "Defaults are those of TensorFlow's example: its Inception v3, "
-          "picture and labels, looked for in "
-          "tensorflow/examples/label_image/data.\n"
+  return {"graph label-image", "Classify a picture.",
+          "The defaults are those of TensorFlow's example: its Inception v3, "
+          "picture and labels in tensorflow/examples/label_image/data.\n"
           "  optctl graph label-image --graph=m.pb --labels=labels.txt \\\n"
           "      --image=cat.jpg --input_width=224 --input_height=224 \\\n"
           "      --input_layer=image --output_layer=softmax",

@@ -58,10 +58,10 @@ OriginalTool ConvertGraphdefMemmappedFormatTool() {
 }
 
 CommandInfo GraphMemmapCommand() {
-  return {"graph memmap", "Make a memory-mapped package of a graph.",
-          "Large constants lie aligned in the file and are used there, without "
-          "a copy: loading costs little, and memory is shared. All commands "
-          "that take a graph take a package.\n"
+  return {"graph memmap", "Convert a graph to a memory-mapped package.",
+          "Large constants are aligned in the file and used in place, without "
+          "a copy: loading is cheap, and memory is shared. All commands that "
+          "take a graph accept packages.\n"
           "  optctl graph memmap --in_graph=m.pb --out_graph=m.mmpb",
           [] { return std::unique_ptr<Command>(new GraphMemmap); }};
 }

@@ -23,19 +23,19 @@ class GraphOptimizeForInference final : public Command {
     flags->Text("input_names", "A,B", "Nodes to turn into Placeholders.",
                 &inputs_);
     flags->Required();
-    flags->Text("output_names", "A,B", "Nodes to keep what they need.",
+    flags->Text("output_names", "A,B", "Outputs; everything they need is kept.",
                 &outputs_);
     flags->Required();
     flags->Switch("frozen_graph",
-                  "Write binary, with =false text. Default: true.",
+                  "Write binary; with =false, text. Default: true.",
                   &frozen_graph_);
     flags->Text("placeholder_type_enum", "N,N",
                 "The Placeholders' types, one for all or one each, by the "
                 "number of TensorFlow's enum or by name. Default: 1, float.",
                 &types_);
     flags->Switch("toco_compatible",
-                  "Leave resizing and padding apart from convolutions, as "
-                  "TensorFlow Lite's converter wants it.",
+                  "Do not fuse resizing and padding into convolutions, as "
+                  "TensorFlow Lite's converter requires.",
                   &toco_compatible_);
   }
 
@@ -90,7 +90,7 @@ class GraphOptimizeForInference final : public Command {
 CommandInfo GraphOptimizeForInferenceCommand() {
   return {
       "graph optimize-for-inference",
-      "Strip a frozen graph of what only training needs.",
+      "Remove training nodes from a frozen graph.",
       "Removes unused and training nodes, folds old-style batch norms, "
       "fuses resizing and padding into convolutions.\n"
       "  optctl graph optimize-for-inference --input=m.pb --output=o.pb \\"

@@ -21,15 +21,15 @@ class GraphRequiredOps final : public Command {
     flags->Text("graphs", "FILE,FILE", "The graphs, binary or text.", &graphs_);
     flags->Required();
     flags->Choice("proto_fileformat",
-                  "Has no effect: which of the two a file is shows itself.",
+                  "Ignored: the format is detected from the file.",
                   {"rawproto", "textproto"}, &file_format_);
     flags->Text("default_ops", "OP:CLASS,...",
-                "Kernels that the header also has; 'all': the header selects "
+                "Additional kernels in the header; 'all': the header selects "
                 "everything. Default: NoOp:NoOp,_Recv:RecvOp,_Send:SendOp.",
                 &default_ops_);
     flags->Switch("list",
-                  "Print ops with their dtypes instead, which a build of our "
-                  "runtime takes as -DOPTFARM_KERNELS_FILE=FILE.",
+                  "Print ops with their dtypes instead, for a build of the "
+                  "runtime with -DOPTFARM_KERNELS_FILE=FILE.",
                   &list_);
   }
 
@@ -103,9 +103,9 @@ class GraphRequiredOps final : public Command {
 CommandInfo GraphRequiredOpsCommand() {
   return {"graph required-ops",
           "List the ops and kernels that graphs need, for small builds.",
-          "Prints TensorFlow's header for selective registration, or with "
-          "--list what a build of Optfarm's runtime with only these kernels "
-          "takes.\n"
+          "Prints TensorFlow's header for selective registration or, with "
+          "--list, the input for a build of Optfarm's runtime with only these "
+          "kernels.\n"
           "  optctl graph required-ops --graphs=m.pb --list > kernels.txt\n"
           "  cmake --preset release -DOPTFARM_KERNELS_FILE=kernels.txt",
           [] { return std::unique_ptr<Command>(new GraphRequiredOps); }};

@@ -62,12 +62,12 @@ class GraphRun final : public Command {
                  "Fetch this tensor: a node's name, or name:port.", &outputs_);
     flags->Required();
     flags->Path("out_dir", "DIR",
-                "Folder for the answers, made when missing: NAME.npy with '/' "
-                "as '__' and ':' as '_'.",
+                "Folder for the outputs, created if missing: NAME.npy with "
+                "'/' as '__' and ':' as '_'.",
                 &out_dir_);
     flags->Required();
-    flags->Integer("threads", "Threads the runtime may use. Default: 1.",
-                   &threads_, 1, 1024);
+    flags->Integer("threads", "Number of threads. Default: 1.", &threads_, 1,
+                   1024);
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {

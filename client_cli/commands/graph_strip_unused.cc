@@ -20,18 +20,18 @@ class GraphStripUnused final : public Command {
                 &input_graph_);
     flags->Required();
     flags->Switch("input_binary",
-                  "Has no effect: which of the two a file is shows itself.",
+                  "Ignored: the format is detected from the file.",
                   &input_binary_);
     flags->Path("output_graph", "FILE", "The graph to write.", &output_graph_);
     flags->Required();
     flags->Switch("output_binary",
-                  "Write binary, with =false text. Default: true.",
+                  "Write binary; with =false, text. Default: true.",
                   &output_binary_);
     flags->Text("input_node_names", "A,B", "Nodes to turn into Placeholders.",
                 &inputs_);
     flags->Required();
-    flags->Text("output_node_names", "A,B", "Nodes to keep what they need.",
-                &outputs_);
+    flags->Text("output_node_names", "A,B",
+                "Outputs; everything they need is kept.", &outputs_);
     flags->Required();
     flags->Text("placeholder_type_enum", "N,N",
                 "The Placeholders' types, one for all or one each, by the "
@@ -80,11 +80,13 @@ class GraphStripUnused final : public Command {
 
 CommandInfo GraphStripUnusedCommand() {
   return {
-      "graph strip-unused", "Keep only what lies between inputs and outputs.",
-      "The inputs become Placeholders, whatever they were. The transform "
-      "strip_unused_nodes does the same within a list of transforms.\n"
-      "  optctl graph strip-unused --input_graph=m.pb --output_graph=o.pb \\"
-      "\n      --input_node_names=image --output_node_names=softmax",
+      "graph strip-unused",
+      "Remove everything that is not between inputs and outputs.",
+      "The inputs become Placeholders. The transform strip_unused_nodes does "
+      "the same within a list of transforms.\n"
+      "  optctl graph strip-unused --input_graph=m.pb --output_graph=o.pb "
+      "\\\n"
+      "      --input_node_names=image --output_node_names=softmax",
       [] { return std::unique_ptr<Command>(new GraphStripUnused); }};
 }
 

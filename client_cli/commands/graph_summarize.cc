@@ -26,7 +26,7 @@ class GraphSummarize final : public Command {
                   "Also list all nodes in the order of execution.",
                   &print_structure_);
     flags->Switch("print_bytes",
-                  "Also list, by op, what takes room in the file: values, "
+                  "Also list, by op, what takes space in the file: values, "
                   "names, inputs, ops and attributes.",
                   &print_bytes_);
   }
@@ -106,7 +106,7 @@ class GraphSummarize final : public Command {
 CommandInfo GraphSummarizeCommand() {
   return {"graph summarize",
           "Show a graph's inputs, outputs, ops and parameters.",
-          "The lines are those of TensorFlow's summarize_graph.", [] {
+          "Prints the lines of TensorFlow's summarize_graph.", [] {
             return std::unique_ptr<Command>(
                 new GraphSummarize("optctl graph benchmark"));
           }};

@@ -28,7 +28,7 @@ class GraphTensorboard final : public Command {
     flags->Path("model_dir", "FILE", "The graph, binary or text.", &model_);
     flags->Required();
     flags->Path("log_dir", "DIR",
-                "Folder for the event file, made when missing.", &log_dir_);
+                "Folder for the event file; created if missing.", &log_dir_);
     flags->Required();
   }
 
@@ -66,7 +66,8 @@ class GraphTensorboard final : public Command {
 
 CommandInfo GraphTensorboardCommand() {
   return {"graph tensorboard", "Write a graph for TensorBoard.",
-          "Names begin with import/, as in a program that imported the graph.\n"
+          "Node names get the prefix import/, as in a program that imported "
+          "the graph.\n"
           "  optctl graph tensorboard --model_dir=m.pb --log_dir=logs",
           [] { return std::unique_ptr<Command>(new GraphTensorboard); }};
 }

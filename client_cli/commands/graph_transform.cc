@@ -116,7 +116,7 @@ class GraphTransform final : public Command {
     flags->Path("out_graph", "FILE", "The graph to write.", &out_graph_);
     flags->Required();
     flags->Text("transforms", "LIST",
-                "What to do, for instance 'fold_constants "
+                "The transforms, for instance 'fold_constants "
                 "quantize_weights(minimum_size=1024)'.",
                 &transforms_);
     flags->Required();
@@ -125,8 +125,8 @@ class GraphTransform final : public Command {
     flags->Switch("output_as_text", "Write text instead of binary.",
                   &output_as_text_);
     flags->Switch("explain",
-                  "Tell in full what each transform did and which matches it "
-                  "left alone, with the reasons.",
+                  "Report in full what each transform changed and which "
+                  "matches it skipped, with the reasons.",
                   &explain_);
   }
 
@@ -204,7 +204,7 @@ class GraphTransform final : public Command {
 
 CommandInfo GraphTransformCommand() {
   return {"graph transform", "Apply transforms to a graph.",
-          "optctl transforms lists them. Nothing is written when one fails, "
+          "optctl transforms lists them. If one fails, nothing is written, "
           "unless it has ignore_errors=true.\n"
           "  optctl graph transform --in_graph=in.pb --out_graph=out.pb \\\n"
           "      --inputs=input --outputs=softmax \\\n"

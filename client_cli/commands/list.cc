@@ -21,13 +21,14 @@ class List final : public Command {
                   &state_);
     flags->Text("recipe", "NAME", "Only jobs with this recipe.", &recipe_);
     flags->Text("model", "MODEL",
-                "Only jobs with this model: SHA-256, at least 6 digits of it, "
-                "or a file name.",
+                "Only jobs with this model: SHA-256 (at least 6 digits), or a "
+                "file name.",
                 &model_);
-    flags->Text("device", "NAME", "Only jobs that measure there.", &device_);
+    flags->Text("device", "NAME", "Only jobs that benchmark on this device.",
+                &device_);
     flags->Text("name", "NAME", "Only jobs submitted with this --name.",
                 &name_);
-    flags->Integer("limit", "Most jobs shown. Default: 50.", &limit_, 1,
+    flags->Integer("limit", "Maximum number of jobs. Default: 50.", &limit_, 1,
                    1'000'000);
   }
 

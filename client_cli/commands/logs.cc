@@ -17,7 +17,7 @@ class Logs final : public Command {
     flags->Argument("JOB", "The job's id.", &job_id_);
     flags->Text("task", "TASK", "Only this task's log (optctl get shows them).",
                 &task_);
-    flags->Switch("follow", "Go on until the job has ended.", &follow_);
+    flags->Switch("follow", "Continue until the job ends.", &follow_);
     flags->Letter("f");
   }
 
@@ -26,7 +26,7 @@ class Logs final : public Command {
                              context.connect());
     if (context.format == OutputFormat::kCsv) {
       return UsageError(
-          "logs has no csv form; -o json prints one event a line");
+          "logs has no CSV format; -o json prints one event per line");
     }
     OPTFARM_RETURN_IF_ERROR(client->CheckServer());
     OPTFARM_RETURN_IF_ERROR(CheckTask(client.get()));
@@ -40,7 +40,7 @@ class Logs final : public Command {
       OPTFARM_RETURN_IF_ERROR(
           client->WatchJob(request, absl::InfiniteDuration(), print));
       if (speaker_.empty() && context.format == OutputFormat::kTable) {
-        *context.err << "Nothing has been printed.\n";
+        *context.err << "The tasks have printed nothing.\n";
       }
       return ExitCode::kOk;
     }
@@ -97,7 +97,7 @@ class Logs final : public Command {
 }  // namespace
 
 CommandInfo LogsCommand() {
-  return {"logs", "Print what a job's tasks printed.", "",
+  return {"logs", "Print the output of a job's tasks.", "",
           [] { return std::unique_ptr<Command>(new Logs); }};
 }
 

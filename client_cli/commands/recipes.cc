@@ -53,8 +53,8 @@ class Recipes final : public Command {
     if (!recipe.ok()) return WithExitCode(recipe.status(), ExitCode::kUsage);
     if (context.format == OutputFormat::kCsv) {
       return UsageError(
-          "one recipe has no csv form; it is printed as YAML, or "
-          "with -o json as JSON");
+          "a single recipe has no CSV format; it is printed as YAML, or with "
+          "-o json as JSON");
     }
     *context.out << (context.format == OutputFormat::kJson
                          ? ProtoToJson(*recipe)
@@ -69,7 +69,7 @@ class Recipes final : public Command {
 
 CommandInfo RecipesCommand() {
   return {"recipes", "List the built-in recipes, or print one as YAML.",
-          "A printed recipe is a good start for one of your own:\n"
+          "Use a printed recipe as the start of your own:\n"
           "  optctl recipes int8 > mine.yaml\n"
           "  optctl submit model.pb --recipe=mine.yaml --calibration=images/",
           [] { return std::unique_ptr<Command>(new Recipes); }};

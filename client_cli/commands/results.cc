@@ -68,11 +68,11 @@ class Results final : public Command {
   void DeclareFlags(FlagSet* flags) override {
     filter_.Declare(flags);
     flags->Integer("id", "Only the result with this id.", &id_, 1);
-    flags->Integer("limit", "Most results shown. Default: 100.", &limit_, 1,
-                   1'000'000);
+    flags->Integer("limit", "Maximum number of results. Default: 100.", &limit_,
+                   1, 1'000'000);
     flags->Switch("full",
-                  "With -o json: every sample and the times of each op and "
-                  "node too.",
+                  "With -o json: also print every run, and the times of each "
+                  "op and node.",
                   &full_);
   }
 
@@ -140,7 +140,7 @@ class Results final : public Command {
       return;
     }
     if (results.empty() && context.format == OutputFormat::kTable) {
-      *context.out << "No results like that.\n";
+      *context.out << "No results match.\n";
       return;
     }
     *context.out << MakeMeasurementsTable(results).ToFormat(context.format);
@@ -155,9 +155,9 @@ class Results final : public Command {
 }  // namespace
 
 CommandInfo ResultsCommand() {
-  return {"results", "Query what was measured, newest first.",
+  return {"results", "Query measurements, newest first.",
           "  optctl results --device=pi4 --variant=int8 --since=720h -o csv\n"
-          "-o json prints each result with the environment it was taken in.",
+          "-o json prints each result with its environment.",
           [] { return std::unique_ptr<Command>(new Results); }};
 }
 

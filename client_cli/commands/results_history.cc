@@ -146,14 +146,16 @@ class ResultsHistory final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
     filter_.Declare(flags);
-    flags->Choice("metric", "What is shown. Default: median_us.", MetricNames(),
-                  &metric_);
-    flags->Integer("points", "Newest points of each series. Default: 100.",
+    flags->Choice("metric", "Metric to show. Default: median_us.",
+                  MetricNames(), &metric_);
+    flags->Integer("points",
+                   "Number of newest points of each series. Default: 100.",
                    &points_, 1, 1000);
     flags->Integer("series",
-                   "Most series, those measured last first. Default: 20.",
+                   "Maximum number of series, most recently measured first. "
+                   "Default: 20.",
                    &series_, 1, 100);
-    flags->Path("svg", "FILE", "Also draw a chart into this file.", &svg_);
+    flags->Path("svg", "FILE", "Also write a chart to this file.", &svg_);
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
@@ -179,13 +181,13 @@ class ResultsHistory final : public Command {
     if (context.format != OutputFormat::kTable) {
       PrintPoints(response, context.format, *context.out);
     } else if (response.series().empty()) {
-      *context.out << "No results like that.\n";
+      *context.out << "No results match.\n";
     } else {
       *context.out << TrendTable(response, metric_).ToText();
     }
     if (response.more_series()) {
       *context.err << "There are more series; --series=N shows more than "
-                   << series_ << ", --device and --model choose.\n";
+                   << series_ << ", --device and --model select.\n";
     }
     return ExitCode::kOk;
   }
@@ -202,7 +204,7 @@ class ResultsHistory final : public Command {
 
 CommandInfo ResultsHistoryCommand() {
   return {"results history",
-          "Show how measurements of one model and device went over time.",
+          "Show how measurements of a model changed over time.",
           "  optctl results history --model=net.pb --device=pi4 "
           "--svg=trend.svg\n"
           "A series is a model's file name, recipe, device, variant and thread "

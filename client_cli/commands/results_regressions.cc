@@ -57,24 +57,23 @@ class ResultsRegressions final : public Command {
     flags->Choice("rule",
                   "past-p90s: above the p90 of the past p90s plus a tenth of "
                   "their range. ratio: above --bound times the past median. "
-                  "deviations: above it by --bound scaled median deviations. "
-                  "Default: past-p90s.",
+                  "deviations: above the past median by --bound scaled median "
+                  "absolute deviations. Default: past-p90s.",
                   {"past-p90s", "ratio", "deviations"}, &rule_);
     flags->Number("bound",
                   "For the rules ratio (default 1.1) and deviations "
                   "(default 5).",
                   &bound_);
-    flags->Choice("metric", "What is judged. Default: median_us.",
+    flags->Choice("metric", "Metric to judge. Default: median_us.",
                   MetricNames(), &metric_);
     flags->Integer("min_points",
-                   "Points a series must have to be judged. Default: 5.",
+                   "Minimum number of points of a series. Default: 5.",
                    &min_points_, 2, 100);
-    flags->Integer("window", "Newest points looked at. Default: 20.", &window_,
-                   2, 100);
-    flags->Switch("skip_noisy", "Leave noisy points out.", &skip_noisy_);
+    flags->Integer("window", "Number of newest points to look at. Default: 20.",
+                   &window_, 2, 100);
+    flags->Switch("skip_noisy", "Ignore noisy points.", &skip_noisy_);
     flags->Integer("limit",
-                   "Most regressions shown, worst first. Default: "
-                   "100.",
+                   "Maximum number of regressions, worst first. Default: 100.",
                    &limit_, 1, 1000);
   }
 
@@ -125,11 +124,11 @@ class ResultsRegressions final : public Command {
 
 CommandInfo ResultsRegressionsCommand() {
   return {"results regressions",
-          "Find what became slower or larger; fails when something did.",
+          "Find what became slower or larger; exit with 1 if anything did.",
           "  optctl results regressions --model=net.pb --rule=ratio "
           "--bound=1.05\n"
-          "Exits with 1 when a series' newest point is worse than its past "
-          "allows, so that a pipeline can stop there.",
+          "The exit code is 1 if the newest point of a series is worse than "
+          "the rule allows, so a pipeline can stop there.",
           [] { return std::unique_ptr<Command>(new ResultsRegressions); }};
 }
 

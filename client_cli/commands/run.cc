@@ -50,19 +50,19 @@ class RunHere final : public Command {
     flags->Path("out_graph", "FILE", "Where to write the optimized graph.",
                 &out_graph_);
     flags->Path("out_dir", "DIR",
-                "Where to write all files: optimized.pb, report.json, "
-                "transforms.txt, calibration.log. Made when missing.",
+                "Folder for all files: optimized.pb, report.json, "
+                "transforms.txt, calibration.log. Created if missing.",
                 &out_dir_);
     flags->Switch(
         "measure",
-        "Measure speed and memory too. Default: true; --measure=false "
-        "leaves it out.",
+        "Also measure speed and memory. Default: true; --measure=false "
+        "disables it.",
         &measure_);
-    flags->Integer("min_runs", "Least runs measured. Default: 50.", &min_runs_,
-                   1, 1'000'000);
+    flags->Integer("min_runs", "Minimum number of measured runs. Default: 50.",
+                   &min_runs_, 1, 1'000'000);
     flags->Duration("max_time",
-                    "Longest time to measure one variant with one thread "
-                    "count. Default: 60s.",
+                    "Maximum time for one variant with one thread count. "
+                    "Default: 60s.",
                     &max_time_);
     flags->Text("optimize_into", "DIR", "", &optimize_into_);
     flags->Hidden();
@@ -213,7 +213,7 @@ class RunHere final : public Command {
     }
     if (outcome->where.empty() && job.has_report) {
       outcome->where.push_back(
-          "Nothing was kept; --out_graph=FILE or --out_dir=DIR keeps it.");
+          "Nothing was saved; use --out_graph=FILE or --out_dir=DIR.");
     }
     return absl::OkStatus();
   }
@@ -228,9 +228,10 @@ class RunHere final : public Command {
 }  // namespace
 
 CommandInfo RunCommand() {
-  return {"run", "Do what submit does on this machine, without a server.",
-          "Ends with the same table and exit codes as submit --wait. The "
-          "optimized graph is written even when a gate failed.\n"
+  return {"run",
+          "Optimize and benchmark a model on this machine, without a server.",
+          "Prints the same table and returns the same exit codes as submit "
+          "--wait. The optimized graph is written even if a gate failed.\n"
           "  optctl run model.pb --recipe=int8 --calibration=images/ \\\n"
           "      --labels=labels.txt --out_graph=model_int8.pb",
           [] { return std::unique_ptr<Command>(new RunHere); }};

@@ -65,11 +65,10 @@ class Sql final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
     flags->Argument("SELECT", "The query, in quotes.", &sql_);
-    flags->Integer("limit", "Most rows shown. Default: 1000.", &limit_, 1,
-                   100'000);
+    flags->Integer("limit", "Maximum number of rows. Default: 1000.", &limit_,
+                   1, 100'000);
     flags->Duration("timeout",
-                    "Longest time the server may take, up to 60s. Default: "
-                    "5s.",
+                    "Time limit of the query, up to 60s. Default: 5s.",
                     &timeout_);
   }
 
@@ -101,7 +100,7 @@ class Sql final : public Command {
 }  // namespace
 
 CommandInfo SqlCommand() {
-  return {"sql", "Ask the results store in SQL; nothing can be written.",
+  return {"sql", "Query the results store with read-only SQL.",
           "  optctl sql \"SELECT device, AVG(median_us) FROM results GROUP BY "
           "device\"\n"
           "docs/results.md lists the tables. Times are microseconds since "

@@ -115,41 +115,42 @@ class Submit final : public Command {
   void DeclareFlags(FlagSet* flags) override {
     job_.Declare(flags);
     flags->Texts("device", "NAME",
-                 "Device to measure on (optctl devices); tag:TAG: all with "
-                 "this tag; any:TAG: one of them, the first that is free; "
-                 "'none': measure nowhere. Default: the first that is "
-                 "available.",
+                 "Device to benchmark on (optctl devices); tag:TAG: all "
+                 "devices with this tag; any:TAG: the first of them that is "
+                 "free; 'none': no benchmark. Default: the first available "
+                 "device.",
                  &devices_);
-    flags->Text("name", "TEXT", "What to call the job.", &name_);
+    flags->Text("name", "TEXT", "Name of the job.", &name_);
     flags->Texts("tag", "TAG",
-                 "A word to find the job's results by, such as nightly or "
+                 "Tag of the job's results, such as nightly or "
                  "commit=1a2b3c4.",
                  &tags_);
     flags->Number("precision",
-                  "Measure until the 95 % interval of each median is within so "
-                  "many percent of it on both sides.",
+                  "Run until the 95 % interval of each median is within this "
+                  "many percent on both sides.",
                   &precision_percent_);
     flags->Text("cpus", "A,B",
-                "CPUs of the device to measure on. Default: the agent's.",
-                &cpus_);
+                "CPUs of the device to run on. Default: the agent's.", &cpus_);
     flags->Duration("cool_down",
-                    "Longest time to wait until a device is cool and idle. "
+                    "Maximum time to wait until a device is cool and idle. "
                     "Default: the agent's.",
                     &cool_down_);
-    flags->Switch("no_cache", "Do the work even if it has been done before.",
+    flags->Switch("no_cache",
+                  "Run the job even if the same work has been done before.",
                   &no_cache_);
     flags->Text("request_id", "ID",
-                "Makes submitting again harmless: one id, one job. Default: "
-                "random, which covers optctl's own retries.",
+                "Makes retries safe: the same id returns the same job. "
+                "Default: random, which covers optctl's own retries.",
                 &request_id_);
     flags->Text("webhook", "URL",
-                "Address that the server tells when the job has ended; its "
-                "operator must have allowed the host.",
+                "Address that the server notifies when the job ends; the "
+                "server's operator must allow the host.",
                 &webhook_);
-    flags->Switch("wait", "Wait for the end and show the outcome.", &wait_);
+    flags->Switch("wait", "Wait until the job ends and show the outcome.",
+                  &wait_);
     flags->Duration("timeout",
-                    "With --wait, longest time to wait; then exit code 124. "
-                    "The job goes on. Default: until it has ended.",
+                    "With --wait, maximum time to wait; then exit with 124. "
+                    "The job continues. Default: until it ends.",
                     &timeout_);
     flags->Path("junit", "FILE",
                 "With --wait, also write the outcome as JUnit XML: a test "
@@ -159,10 +160,10 @@ class Submit final : public Command {
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     if (timeout_ < absl::InfiniteDuration() && !wait_) {
-      return UsageError("--timeout is about --wait, which is not given");
+      return UsageError("--timeout needs --wait");
     }
     if (!junit_.empty() && !wait_) {
-      return UsageError("--junit is about --wait, which is not given");
+      return UsageError("--junit needs --wait");
     }
     OPTFARM_ASSIGN_OR_RETURN(const JobRequest request, CheckJobFlags(job_));
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
@@ -196,7 +197,8 @@ class Submit final : public Command {
     spec.set_no_cache(no_cache_);
     if (absl::c_linear_search(devices_, kNoDevice)) {
       if (devices_.size() > 1) {
-        return UsageError("--device: 'none' cannot stand with other devices");
+        return UsageError(
+            "--device: 'none' cannot be combined with other devices");
       }
       spec.clear_benchmark();
       return absl::OkStatus();
@@ -219,11 +221,12 @@ class Submit final : public Command {
     if (device.empty()) {
       spec.clear_benchmark();
       upload->remarks.push_back(
-          "No device is available: nothing will be measured (optctl devices).");
+          "No device is available: there will be no benchmark (optctl "
+          "devices).");
     } else {
       spec.mutable_benchmark()->add_devices(device);
-      upload->remarks.push_back(
-          absl::StrCat("Measuring on ", device, " (--device names another)."));
+      upload->remarks.push_back(absl::StrCat("Benchmarking on ", device,
+                                             " (--device selects another)."));
     }
     return absl::OkStatus();
   }
@@ -232,7 +235,8 @@ class Submit final : public Command {
   absl::Status SetConditions(v1::BenchmarkSpec* benchmark) const {
     if (precision_percent_) {
       if (!(*precision_percent_ > 0 && *precision_percent_ < 100)) {
-        return UsageError("--precision: give percent above 0 and below 100");
+        return UsageError(
+            "--precision: give a percentage above 0 and below 100");
       }
       benchmark->set_precision(*precision_percent_ / 100);
     }
@@ -321,8 +325,9 @@ class Submit final : public Command {
     };
     options.on_lost = [&](const absl::Status& status) {
       if (!lost) {
-        line.Remark(absl::StrCat("Lost the server, trying again: ",
-                                 std::string(status.message())));
+        line.Remark(
+            absl::StrCat("Lost the connection to the server, retrying: ",
+                         std::string(status.message())));
       }
       lost = true;
     };
@@ -345,10 +350,10 @@ class Submit final : public Command {
 
 CommandInfo SubmitCommand() {
   return {
-      "submit", "Send a model to the farm to be optimized and measured.",
-      "Only files that the server lacks are sent. With --wait the command "
-      "ends with one row for each variant, device and thread count, and a "
-      "verdict; the exit code is 1 when the job or a gate failed.\n"
+      "submit", "Submit a model for optimization and benchmarks on the farm.",
+      "Uploads only files that the server does not have. With --wait the "
+      "command prints one row for each variant, device and thread count, and "
+      "a verdict; the exit code is 1 if the job or a gate failed.\n"
       "  optctl submit model.pb --recipe=int8 --calibration=images/ --wait\n"
       "  optctl submit model.pb --recipe=int8 --calibration=image=x.npy \\\n"
       "      --labels=labels.txt --device=pi4 --threads=1,4 --wait",

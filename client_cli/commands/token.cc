@@ -42,16 +42,15 @@ class TokenCreate final : public Command {
   void DeclareFlags(FlagSet* flags) override {
     flags->Argument("NAME", "Who or what will use it.", &name_);
     flags->Texts("scope", "SCOPE",
-                 "What it may be used for: submit, read, work, device or "
-                 "admin.",
+                 "What it allows: submit, read, work, device or admin.",
                  &scopes_);
     flags->Text("project", "NAME",
-                "The project whose jobs, files and results it is for; with the "
-                "scopes submit and read alone. Default: default.",
+                "The project whose jobs, files and results it gives access "
+                "to; only with the scopes submit and read. Default: default.",
                 &project_);
     flags->Duration("lifetime",
-                    "How long it may be used, a minute to ten years. Default: "
-                    "90 days.",
+                    "How long it is valid, from a minute to ten years. "
+                    "Default: 90 days.",
                     &lifetime_);
   }
 
@@ -77,7 +76,7 @@ class TokenCreate final : public Command {
     *context.err << "Token " << response.token().token_id()
                  << " may be used until "
                  << TimeText(response.token().expire_time())
-                 << ". The secret is shown this once; keep it in a file for "
+                 << ". The secret is shown only once; keep it in a file for "
                     "--token_file.\n";
     return ExitCode::kOk;
   }
@@ -131,7 +130,7 @@ class TokenList final : public Command {
 class TokenRevoke final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
-    flags->Argument("TOKEN", "Its id, as optctl token list shows it.",
+    flags->Argument("TOKEN", "The token's id (optctl token list shows it).",
                     &token_id_);
   }
 
@@ -156,21 +155,21 @@ class TokenRevoke final : public Command {
 }  // namespace
 
 CommandInfo TokenCreateCommand() {
-  return {"token create", "Make a token that others may use the server with.",
-          "Prints the secret, once. Needs a token with the scope admin, or "
-          "the server's own.\n"
+  return {"token create", "Create a token for the server.",
+          "Prints the secret once. Requires a token with scope admin, or the "
+          "server's own.\n"
           "  optctl token create ci --scope=submit --scope=read > ci.token",
           [] { return std::unique_ptr<Command>(new TokenCreate); }};
 }
 
 CommandInfo TokenListCommand() {
-  return {"token list", "List tokens and what they may be used for.",
-          "Secrets are not kept by the server and cannot be shown.",
+  return {"token list", "List tokens and what they allow.",
+          "The server does not store secrets, so it cannot show them.",
           [] { return std::unique_ptr<Command>(new TokenList); }};
 }
 
 CommandInfo TokenRevokeCommand() {
-  return {"token revoke", "End a token now.", "",
+  return {"token revoke", "Revoke a token.", "",
           [] { return std::unique_ptr<Command>(new TokenRevoke); }};
 }
 

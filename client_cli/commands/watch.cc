@@ -20,8 +20,8 @@ class Watch final : public Command {
     flags->Integer("after", "Skip events up to this sequence number.", &after_,
                    0, std::numeric_limits<int64_t>::max());
     flags->Duration("timeout",
-                    "Longest time to watch; then exit code 124. The job goes "
-                    "on. Default: until the job has ended.",
+                    "Maximum time to watch; then exit with 124. The job "
+                    "continues. Default: until the job ends.",
                     &timeout_);
   }
 
@@ -32,7 +32,7 @@ class Watch final : public Command {
     const bool json = context.format == OutputFormat::kJson;
     if (context.format == OutputFormat::kCsv) {
       return UsageError(
-          "watch has no csv form; -o json prints one event a line");
+          "watch has no CSV format; -o json prints one event per line");
     }
     FollowOptions options;
     options.after_sequence = after_;
@@ -48,8 +48,8 @@ class Watch final : public Command {
       }
     };
     options.on_lost = [&context](const absl::Status& status) {
-      *context.err << "Lost the server, trying again: " << status.message()
-                   << std::endl;
+      *context.err << "Lost the connection to the server, retrying: "
+                   << status.message() << std::endl;
     };
     OPTFARM_ASSIGN_OR_RETURN(v1::Job job,
                              FollowJob(client.get(), job_id_, options));
@@ -68,10 +68,10 @@ class Watch final : public Command {
 }  // namespace
 
 CommandInfo WatchCommand() {
-  return {"watch", "Follow a job until it has ended, then show its outcome.",
-          "Times are UTC. A lost connection is taken up again where it broke. "
-          "The exit code is 0 when the job succeeded, 1 when it did not.\n"
-          "-o json prints one event a line.",
+  return {"watch", "Follow a job until it ends, then show its outcome.",
+          "Times are UTC. After a lost connection the command resumes where "
+          "it stopped. The exit code is 0 if the job succeeded, else 1.\n"
+          "-o json prints one event per line.",
           [] { return std::unique_ptr<Command>(new Watch); }};
 }
 

@@ -90,9 +90,10 @@ std::string FailureWords(const JobOutcome& outcome) {
   const v1::Failure& failure = *outcome.failure;
   const bool farms_trouble =
       !outcome.job_id.empty() && failure.kind() == v1::Failure::INTERNAL;
-  return absl::StrCat(
-      ": ", failure.message(),
-      farms_trouble ? " (the farm's trouble, not the model's)" : "");
+  return absl::StrCat(": ", failure.message(),
+                      farms_trouble
+                          ? " (an internal error of the farm, not of the model)"
+                          : "");
 }
 
 std::string StateText(const JobOutcome& outcome, bool color) {
@@ -142,7 +143,7 @@ JobOutcome OutcomeOf(const v1::Job& job) {
   if (job.from_cache()) {
     outcome.remark = absl::StrCat(
         "The report was made by job ", job.cached_from_job_id(),
-        " from the same model, recipe and data (--no_cache makes it anew).");
+        " from the same model, recipe and data (--no_cache repeats the work).");
   }
   if (!job.artifacts().empty()) {
     outcome.where.push_back(absl::StrCat(

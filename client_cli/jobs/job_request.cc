@@ -200,8 +200,8 @@ absl::StatusOr<JobRequest> Check(const JobFlags& flags,
 void JobFlags::Declare(FlagSet* flags) {
   flags->PathArgument("MODEL",
                       "A frozen TensorFlow graph, binary or text; a "
-                      "SavedModel's folder or archive (zip, tar, tar.gz); or "
-                      "with --checkpoint a graph or .meta file.",
+                      "SavedModel's folder or archive (zip, tar, tar.gz); or, "
+                      "with --checkpoint, a graph or .meta file.",
                       &model);
   flags->Path("checkpoint", "PREFIX",
               "The values of MODEL's variables: a V2 prefix or a V1 file. The "
@@ -212,48 +212,48 @@ void JobFlags::Declare(FlagSet* flags) {
               "only one.",
               &tags);
   flags->Text("signature", "NAME",
-              "The signature that tells inputs and outputs. Default: "
+              "The signature that defines inputs and outputs. Default: "
               "serving_default, or the only one.",
               &signature);
   flags->Text("recipe", "RECIPE",
-              "What to do: a built-in recipe (optctl recipes) or a YAML file.",
-              &recipe);
+              "A built-in recipe (optctl recipes) or a YAML file.", &recipe);
   flags->Required();
   flags->Texts("inputs", "A,B",
-               "The graph's inputs, with shapes where the graph does not say: "
-               "image:1,224,224,3. Default: found in the graph.",
+               "The graph's inputs, with shapes if the graph does not define "
+               "them: image:1,224,224,3. Default: inferred from the graph.",
                &inputs);
   flags->Texts("outputs", "A,B",
-               "The graph's outputs. Default: found in the graph.", &outputs);
+               "The graph's outputs. Default: inferred from the graph.",
+               &outputs);
   flags->Texts("calibration", "DIR|NAME=FILE.npy",
                "Sample data: a folder of JPEG, PNG, WAV or TFRecord files; or "
                "for input NAME an array whose first axis is the sample (.npy, "
                "FILE.npz:ARRAY, IDX) or a feature, FILE.tfrecord:FEATURE.",
                &calibration);
   flags->Path("labels", "FILE",
-              "The samples' classes, for accuracy: numbers in the order of the "
-              "files, lines 'path number' (also CSV), an .npy, or class names "
-              "that the folders bear. TFRecord: FILE.tfrecord:FEATURE.",
+              "The samples' classes, for accuracy: numbers in the order of "
+              "the files, lines 'path number' (also CSV), an .npy, or class "
+              "names that match the folders. TFRecord: FILE.tfrecord:FEATURE.",
               &labels);
   constexpr int64_t kMostOffset = 1'000'000;
   flags->Integer("labels_offset",
-                 "Added to each class: 1 when the model's first class stands "
-                 "for nothing and labels begin at 0.",
+                 "Added to each label: 1 if the model's first class is unused "
+                 "and labels start at 0.",
                  &labels_offset, -kMostOffset, kMostOffset);
   flags->Switch("sensitivity",
-                "Also measure each quantized layer alone: what it loses, and "
-                "what it saves in size and time.",
+                "Also measure each quantized layer alone: its loss of "
+                "accuracy, and what it saves in size and time.",
                 &sensitivity);
   flags->Texts("histogram", "NODE",
-               "Also show how the values of this node of the model are "
-               "distributed, before and after.",
+               "Also show the distribution of this node's values, before and "
+               "after.",
                &histograms);
   flags->Number("input_mean", "Pictures are fed as (value - mean) / std.",
                 &input_mean);
   flags->Number("input_std", "See --input_mean.", &input_std);
   flags->Integers("threads",
-                  "Thread counts to measure. Default: 1 and 4, or 1 and all "
-                  "of the device's if it has fewer.",
+                  "Thread counts to benchmark. Default: 1 and 4, or 1 and all "
+                  "of the device's CPUs if it has fewer.",
                   &threads);
 }
 

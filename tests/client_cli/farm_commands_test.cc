@@ -121,7 +121,7 @@ TEST_F(FarmCommandsTest, SubmitMeasuresOnTheFirstAvailableDevice) {
   AddDevice("c", v1::Device::AVAILABLE);
   ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32"}), ExitCode::kOk);
   EXPECT_THAT(farm_.submits[0].spec().benchmark().devices(), ElementsAre("c"));
-  EXPECT_THAT(err_, HasSubstr("Measuring on c"));
+  EXPECT_THAT(err_, HasSubstr("Benchmarking on c"));
 }
 
 TEST_F(FarmCommandsTest, SubmitMeasuresOnADeviceThatIsKeptForItsTag) {

@@ -74,7 +74,7 @@ transforms:
   min_snr_db: 60
 )"),
       absl::StrCat(R"(name: int8
-description: 8-bit weights and 8-bit arithmetic, layer by layer, with ranges taken from your data.
+description: 8-bit weights and 8-bit arithmetic, with ranges from your data.
 )",
                    kIntegerChain, kVerification, kBounds, R"(keep_float:
   correct_biases: true
@@ -104,7 +104,7 @@ description: 8-bit weights and 8-bit arithmetic, layer by layer, with ranges tak
 )",
                    kFileSize),
       absl::StrCat(R"(name: int8-fast
-description: Whatever can be computes in 8 bits, with ranges from your data; the bounds say whether the net survives it.
+description: Like int8, but no layer goes back to float; the bounds tell whether the net survives.
 )",
                    kIntegerChain, kVerification, kBounds, R"(keep_float:
   correct_biases: true
@@ -112,7 +112,7 @@ description: Whatever can be computes in 8 bits, with ranges from your data; the
 )",
                    kFileSize),
       absl::StrCat(R"(name: int8-tf14
-description: TensorFlow 1.4's own 8-bit chain with ranges computed in every run, for comparison; nothing is bounded.
+description: TensorFlow 1.4's own 8-bit chain with dynamic ranges, for comparison; no bounds.
 transforms:
   - add_default_attributes
   - strip_unused_nodes
@@ -127,7 +127,7 @@ transforms:
 )",
                    kVerification),
       absl::StrCat(R"(name: weights8
-description: 8-bit weights, a quarter of the size; the arithmetic stays float.
+description: 8-bit weights, a quarter of the size; float arithmetic.
 transforms:
 )",
                    kFolding, R"(  - quantize_weights
@@ -146,7 +146,7 @@ transforms:
       correct_biases: true
 )"),
       absl::StrCat(R"(name: weights8-per-channel
-description: 8-bit weights with a range for each output channel; the arithmetic stays float.
+description: 8-bit weights with per-channel ranges; float arithmetic.
 transforms:
 )",
                    kFolding, R"(  - normalize_weights: {minimum_size: 64}
@@ -166,7 +166,7 @@ keep_float:
     - correct_biases: true
 )"),
       absl::StrCat(R"(name: fp16-weights
-description: Weights stored as 16-bit floats, half the size; the answers hardly change.
+description: Weights as 16-bit floats, half the size; the answers hardly change.
 transforms:
 )",
                    kFolding, R"(  - weights_to_half
@@ -180,7 +180,7 @@ transforms:
   max_size_ratio: 1
 )"),
       absl::StrCat(R"(name: round
-description: Weights rounded to 256 values; same size, but compresses well.
+description: Weights rounded to 256 values; the same size, but it compresses well.
 transforms:
 )",
                    kFolding, R"(  - round_weights: {num_steps: 256}

@@ -43,7 +43,7 @@ absl::Status AddDefaultAttributes(graph::Graph* graph,
 TransformDef AddDefaultAttributesTransform() {
   return {
       .name = "add_default_attributes",
-      .summary = "Writes out attributes that nodes leave to their defaults.",
+      .summary = "Adds attributes that nodes omit, with their default values.",
       .parameters = {},
       .run = AddDefaultAttributes};
 }

@@ -121,8 +121,8 @@ absl::Status BackportTensorArrayV3(Graph* graph, TransformContext* context) {
 TransformDef BackportTensorArrayV3Transform() {
   return {.name = "backport_tensor_array_v3",
           .summary =
-              "Turns TensorArray ops of version 3 into those of version 2, "
-              "which old runtimes know.",
+              "Turns TensorArray ops of version 3 into version 2 for old "
+              "runtimes.",
           .parameters = {},
           .run = BackportTensorArrayV3};
 }

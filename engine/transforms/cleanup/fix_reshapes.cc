@@ -175,8 +175,8 @@ absl::Status FixReshapes(Graph* graph, TransformContext* context) {
 TransformDef FixReshapesTransform() {
   return {.name = "fix_reshapes",
           .summary =
-              "Gives Reshape nodes a constant shape where all but one "
-              "dimension of their result is known.",
+              "Gives Reshape nodes a constant shape if all but one dimension "
+              "of their output are known.",
           .parameters = {},
           .run = FixReshapes};
 }

@@ -277,23 +277,22 @@ TransformDef FoldPlaceholderTransform() {
   return {
       .name = "fold_placeholder",
       .summary =
-          "Gives tensors that are fed a value for good and removes the "
-          "branches "
-          "that are then never taken.",
+          "Replaces fed tensors with constants and removes the branches that "
+          "are then never taken.",
       .parameters =
           {{.name = "name",
-            .help = "Tensor to give a value, for instance keras_learning_phase "
-                    "or is_training. Without any, all optional placeholders "
-                    "that are no inputs.",
+            .help = "Tensor to replace, for instance keras_learning_phase or "
+                    "is_training. Default: all optional placeholders that are "
+                    "not inputs.",
             .repeated = true},
            {.name = "value",
-            .help = "Value of the name at the same place: one for all elements "
-                    "or a list with commas. Without any, optional placeholders "
-                    "keep their defaults.",
+            .help = "Value of the tensor at the same position: one for all "
+                    "elements, or a list with commas. Default: the defaults "
+                    "of optional placeholders.",
             .repeated = true},
            {.name = "shape",
             .type = ParameterType::kShape,
-            .help = "Shape of the values where the graph does not say it."}},
+            .help = "Shape of the values if the graph does not define it."}},
       .run = FoldPlaceholder};
 }
 

@@ -263,9 +263,7 @@ absl::Status InlinePartitionedCall(Graph* graph, TransformContext* context) {
 
 TransformDef InlinePartitionedcallTransform() {
   return {.name = "inline_partitionedcall",
-          .summary =
-              "Replaces calls of functions by the functions' bodies, to any "
-              "depth.",
+          .summary = "Inlines function calls, to any depth.",
           .parameters = {},
           .run = InlinePartitionedCall};
 }

@@ -125,7 +125,8 @@ absl::Status InsertLogging(Graph* graph, TransformContext* context) {
 TransformDef InsertLoggingTransform() {
   return {
       .name = "insert_logging",
-      .summary = "Lets the graph print values of chosen nodes when it runs.",
+      .summary =
+          "Makes the graph print the values of selected nodes when it runs.",
       .parameters = {{.name = "op",
                       .help = "Only nodes of these ops.",
                       .repeated = true},
@@ -134,20 +135,22 @@ TransformDef InsertLoggingTransform() {
                       .repeated = true},
                      {.name = "show_op",
                       .type = ParameterType::kBool,
-                      .help = "Puts the node's op before the message.",
+                      .help = "Prints the node's op before the message.",
                       .default_value = "false"},
                      {.name = "show_name",
                       .type = ParameterType::kBool,
-                      .help = "Puts the Print node's name before the message.",
+                      .help = "Prints the Print node's name before the "
+                              "message.",
                       .default_value = "false"},
                      {.name = "message", .help = "Text before the values."},
                      {.name = "first_n",
                       .type = ParameterType::kInt,
-                      .help = "Prints only that many times; -1: always.",
+                      .help = "Maximum number of times to print; -1: always.",
                       .default_value = "-1"},
                      {.name = "summarize",
                       .type = ParameterType::kInt,
-                      .help = "Prints only that many elements of each tensor.",
+                      .help = "Maximum number of elements to print of each "
+                              "tensor.",
                       .default_value = "1024"}},
       .run = InsertLogging};
 }

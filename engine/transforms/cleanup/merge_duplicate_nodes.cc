@@ -211,7 +211,7 @@ int64_t MergeDuplicates(const TransformContext& context, Graph* graph) {
 
 TransformDef MergeDuplicateNodesTransform() {
   return {.name = "merge_duplicate_nodes",
-          .summary = "Merges nodes that compute the same from the same inputs.",
+          .summary = "Merges nodes with the same computation and inputs.",
           .parameters = {},
           .run = MergeDuplicateNodes};
 }

@@ -95,10 +95,10 @@ absl::Status ObfuscateNames(Graph* graph, TransformContext* context) {
 TransformDef ObfuscateNamesTransform() {
   return {.name = "obfuscate_names",
           .summary =
-              "Gives nodes short names that say nothing; the old ones are kept "
-              "in a file beside the graph.",
+              "Gives nodes short, meaningless names; a file next to the graph "
+              "maps them to the old ones.",
           .parameters = {{.name = "exclude_node",
-                          .help = "Name of a node that keeps it.",
+                          .help = "Node that keeps its name.",
                           .repeated = true}},
           .run = ObfuscateNames};
 }

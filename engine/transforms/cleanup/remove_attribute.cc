@@ -25,9 +25,9 @@ absl::Status RemoveAttribute(graph::Graph* graph, TransformContext* context) {
 TransformDef RemoveAttributeTransform() {
   return {
       .name = "remove_attribute",
-      .summary = "Erases one attribute from nodes.",
+      .summary = "Removes an attribute from nodes.",
       .parameters = {{.name = "attribute_name",
-                      .help = "The attribute to erase.",
+                      .help = "The attribute to remove.",
                       .required = true},
                      {.name = "op_name",
                       .help = "Only nodes of this op; '*' or nothing: all."}},

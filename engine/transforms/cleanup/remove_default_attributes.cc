@@ -54,8 +54,8 @@ absl::Status RemoveDefaultAttributes(graph::Graph* graph,
 TransformDef RemoveDefaultAttributesTransform() {
   return {.name = "remove_default_attributes",
           .summary =
-              "Leaves out attributes that have their defaults, so that the "
-              "file is smaller.",
+              "Removes attributes with default values to make the file "
+              "smaller.",
           .parameters = {},
           .run = RemoveDefaultAttributes};
 }

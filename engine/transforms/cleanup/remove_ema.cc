@@ -94,8 +94,8 @@ absl::Status RemoveEma(Graph* graph, TransformContext* context) {
 TransformDef RemoveEmaTransform() {
   return {.name = "remove_ema",
           .summary =
-              "Lets fake quantizations of a frozen graph read their trained "
-              "ranges directly instead of averaging on.",
+              "Makes fake quantization in a frozen graph read its trained "
+              "ranges directly instead of updating their averages.",
           .parameters = {},
           .run = RemoveEma};
 }

@@ -94,15 +94,15 @@ absl::Status RemoveNodes(Graph* graph, TransformContext* context) {
 TransformDef RemoveNodesTransform() {
   return {.name = "remove_nodes",
           .summary =
-              "Removes all nodes of some ops; what read them reads their "
-              "first input.",
+              "Removes all nodes of some ops; their readers read their first "
+              "input instead.",
           .parameters = {{.name = "op",
                           .help = "Op to remove, for instance Identity.",
                           .repeated = true,
                           .required = true},
                          {.name = "max_inputs",
                           .type = ParameterType::kInt,
-                          .help = "Nodes with more data inputs stay.",
+                          .help = "Nodes with more data inputs are kept.",
                           .default_value = "1"}},
           .run = RemoveNodes};
 }

@@ -360,23 +360,22 @@ absl::Status RemoveTrainingNodes(Graph* graph, TransformContext* context) {
 }  // namespace
 
 TransformDef RemoveTrainingNodesTransform() {
-  return {
-      .name = "remove_training_nodes",
-      .summary =
-          "Removes dropout, checks, prints and nodes that only hand a tensor "
-          "on, as far as conditions and loops do not need them.",
-      .parameters =
-          {{.name = "op",
-            .help = "Remove only this: Identity, IdentityN, StopGradient, "
-                    "PreventGradient, CheckNumerics, Print, Assert or dropout. "
-                    "Without any, all of them.",
-            .repeated = true},
-           {.name = "fake_quant",
-            .type = ParameterType::kBool,
-            .help = "Removes FakeQuantWithMinMax nodes too; the ranges that "
-                    "training found are lost.",
-            .default_value = "false"}},
-      .run = RemoveTrainingNodes};
+  return {.name = "remove_training_nodes",
+          .summary =
+              "Removes dropout, checks, prints and pass-through nodes, unless "
+              "conditionals or loops need them.",
+          .parameters =
+              {{.name = "op",
+                .help = "Removes only this: Identity, IdentityN, "
+                        "StopGradient, PreventGradient, CheckNumerics, Print, "
+                        "Assert or dropout. Default: all of them.",
+                .repeated = true},
+               {.name = "fake_quant",
+                .type = ParameterType::kBool,
+                .help = "Also removes FakeQuantWithMinMax nodes; the trained "
+                        "ranges are lost.",
+                .default_value = "false"}},
+          .run = RemoveTrainingNodes};
 }
 
 }  // namespace optfarm::transforms

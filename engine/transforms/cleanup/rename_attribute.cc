@@ -37,7 +37,7 @@ absl::Status RenameAttribute(graph::Graph* graph, TransformContext* context) {
 TransformDef RenameAttributeTransform() {
   return {
       .name = "rename_attribute",
-      .summary = "Gives one attribute of nodes another name.",
+      .summary = "Renames an attribute of nodes.",
       .parameters = {{.name = "old_attribute_name",
                       .help = "The attribute to rename.",
                       .required = true},

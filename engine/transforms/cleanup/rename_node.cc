@@ -30,12 +30,12 @@ absl::Status RenameNode(graph::Graph* graph, TransformContext* context) {
 
 TransformDef RenameNodeTransform() {
   return {.name = "rename_node",
-          .summary = "Gives one node another name.",
+          .summary = "Renames a node.",
           .parameters = {{.name = "old_node_name",
                           .help = "The node to rename.",
                           .required = true},
                          {.name = "new_node_name",
-                          .help = "Its new name, which no node has.",
+                          .help = "Its new name; no node may have it.",
                           .required = true}},
           .run = RenameNode};
 }

@@ -24,12 +24,12 @@ absl::Status RenameOp(graph::Graph* graph, TransformContext* context) {
 
 TransformDef RenameOpTransform() {
   return {.name = "rename_op",
-          .summary = "Replaces an op by another; inputs and attributes stay.",
+          .summary = "Replaces an op with another; inputs and attributes stay.",
           .parameters = {{.name = "old_op_name",
                           .help = "The op to replace.",
                           .required = true},
                          {.name = "new_op_name",
-                          .help = "The op that takes its place.",
+                          .help = "The replacement.",
                           .required = true}},
           .run = RenameOp};
 }

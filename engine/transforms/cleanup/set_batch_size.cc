@@ -129,16 +129,16 @@ TransformDef SetBatchSizeTransform() {
   return {
       .name = "set_batch_size",
       .summary =
-          "Changes the number of items that a model takes at once, in its "
-          "inputs and where the graph carries it.",
+          "Changes the batch size of a model, in its inputs and wherever the "
+          "graph stores it.",
       .parameters =
           {{.name = "batch_size",
             .type = ParameterType::kInt,
-            .help = "The new size; -1 leaves it open.",
+            .help = "The new size; -1: unknown.",
             .required = true},
            {.name = "input",
-            .help = "Input whose first dimension is the batch. Without any, "
-                    "all declared inputs that have dimensions.",
+            .help = "Input whose first dimension is the batch. Default: all "
+                    "declared inputs that have dimensions.",
             .repeated = true}},
       .run = SetBatchSize};
 }

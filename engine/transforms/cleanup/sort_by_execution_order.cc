@@ -25,7 +25,7 @@ absl::Status SortByExecutionOrder(graph::Graph* graph,
 
 TransformDef SortByExecutionOrderTransform() {
   return {.name = "sort_by_execution_order",
-          .summary = "Orders the nodes so that each stands after its inputs.",
+          .summary = "Sorts the nodes so that each comes after its inputs.",
           .parameters = {},
           .run = SortByExecutionOrder};
 }

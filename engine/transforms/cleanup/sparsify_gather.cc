@@ -295,16 +295,15 @@ TransformDef SparsifyGatherTransform() {
   return {
       .name = "sparsify_gather",
       .summary =
-          "Replaces lookups in a column of weights that are mostly zero by a "
-          "hash table of the others.",
+          "Replaces lookups in a column of mostly zero weights with a hash "
+          "table of the nonzero ones.",
       .parameters =
           {{.name = "group_init_node",
-            .help = "Node that waits for the tables to be filled; made when "
+            .help = "Node that waits until the tables are filled; created if "
                     "missing.",
             .default_value = "group_deps"},
            {.name = "input_checkpoint",
-            .help = "Checkpoint with the values of weights that are "
-                    "variables."}},
+            .help = "Checkpoint with the values of variable weights."}},
       .run = SparsifyGather};
 }
 

@@ -145,29 +145,29 @@ TransformDef StripUnusedNodesTransform() {
   return {
       .name = "strip_unused_nodes",
       .summary =
-          "Removes nodes that the outputs do not need, and turns the "
-          "declared inputs into Placeholders.",
+          "Removes nodes that the outputs do not need and turns the declared "
+          "inputs into Placeholders.",
       .parameters =
           {{.name = "type",
             .type = ParameterType::kType,
-            .help = "dtype of inputs that become Placeholders; without it, the "
-                    "dtype the node had."},
+            .help = "dtype of inputs that become Placeholders; default: the "
+                    "node's dtype."},
            {.name = "shape",
             .type = ParameterType::kShape,
-            .help = "Shape of inputs that become Placeholders; without it, a "
-                    "scalar. Inputs that are Placeholders already stay as they "
-                    "are."},
+            .help = "Shape of inputs that become Placeholders; default: a "
+                    "scalar. Inputs that are already Placeholders are not "
+                    "changed."},
            {.name = "name",
-            .help = "An input with a type and shape of its own, which the "
-                    "type_for_name and shape_for_name in the same place give.",
+            .help = "An input with its own type and shape, given by the "
+                    "type_for_name and shape_for_name at the same position.",
             .repeated = true},
            {.name = "type_for_name",
             .type = ParameterType::kType,
-            .help = "dtype of the input named in the same place.",
+            .help = "dtype of the input at the same position.",
             .repeated = true},
            {.name = "shape_for_name",
             .type = ParameterType::kShape,
-            .help = "Shape of the input named in the same place.",
+            .help = "Shape of the input at the same position.",
             .repeated = true}},
       .run = StripUnusedNodes};
 }

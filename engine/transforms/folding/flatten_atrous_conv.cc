@@ -244,7 +244,7 @@ TransformDef FlattenAtrousConvTransform() {
   return {.name = "flatten_atrous_conv",
           .summary =
               "Turns a dilated convolution between SpaceToBatchND and "
-              "BatchToSpaceND into one with zeros in its filter.",
+              "BatchToSpaceND into a convolution with zeros in its filter.",
           .parameters = {},
           .run = FlattenAtrousConv};
 }

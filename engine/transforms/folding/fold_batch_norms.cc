@@ -99,7 +99,7 @@ TransformDef FoldBatchNormsTransform() {
   return {.name = "fold_batch_norms",
           .summary =
               "Folds the multiplication after a convolution or matrix "
-              "product into its weights.",
+              "multiply into its weights.",
           .parameters = {},
           .run = FoldBatchNorms};
 }

@@ -315,8 +315,8 @@ TransformDef FoldConstantsTransform() {
   return {
       .name = "fold_constants",
       .summary =
-          "Evaluates what depends on constants alone and puts the "
-          "results in its place.",
+          "Evaluates nodes that only depend on constants and replaces them "
+          "with the results.",
       .parameters =
           {{.name = "clear_output_shapes",
             .type = ParameterType::kBool,
@@ -331,24 +331,23 @@ TransformDef FoldConstantsTransform() {
             .repeated = true},
            {.name = "max_constant_size_in_bytes",
             .type = ParameterType::kInt,
-            .help = "Results with more bytes are not put into the graph.",
+            .help = "Results with more bytes are not stored in the graph.",
             .default_value = "10485760"},
            {.name = "shape",
             .type = ParameterType::kShape,
-            .help = "Shape that placeholders are given first, as TensorFlow "
-                    "1.3 could."},
+            .help = "Shape to give all placeholders first, as in TensorFlow "
+                    "1.3."},
            {.name = "name",
-            .help = "A placeholder with a shape of its own, which the "
-                    "shape_for_name in the same place gives.",
+            .help = "A placeholder with its own shape, given by the "
+                    "shape_for_name at the same position.",
             .repeated = true},
            {.name = "shape_for_name",
             .type = ParameterType::kShape,
-            .help = "Shape of the placeholder named in the same place.",
+            .help = "Shape of the placeholder at the same position.",
             .repeated = true},
            {.name = "type",
             .type = ParameterType::kType,
-            .help = "Taken for TensorFlow 1.3's command lines; changes "
-                    "nothing."},
+            .help = "Accepted for TensorFlow 1.3's command lines; no effect."},
            {.name = "type_for_name",
             .type = ParameterType::kType,
             .help = "As type.",

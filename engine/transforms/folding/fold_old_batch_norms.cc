@@ -258,8 +258,8 @@ absl::Status FoldOldBatchNorms(Graph* graph, TransformContext* context) {
 TransformDef FoldOldBatchNormsTransform() {
   return {.name = "fold_old_batch_norms",
           .summary =
-              "Turns a batch norm after a convolution into other weights "
-              "and a BiasAdd.",
+              "Folds a batch norm after a convolution into its weights and a "
+              "BiasAdd.",
           .parameters = {},
           .run = FoldOldBatchNorms};
 }

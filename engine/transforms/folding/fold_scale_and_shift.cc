@@ -192,8 +192,9 @@ absl::Status FoldScaleAndShift(Graph* graph, TransformContext* context) {
 TransformDef FoldScaleAndShiftTransform() {
   return {.name = "fold_scale_and_shift",
           .summary =
-              "Folds whatever multiplies and adds constants per channel after "
-              "a convolution or matrix product into its weights and a BiasAdd.",
+              "Folds per-channel multiplications and additions of constants "
+              "after a convolution or matrix multiply into its weights and a "
+              "BiasAdd.",
           .parameters = {},
           .run = FoldScaleAndShift};
 }

@@ -48,7 +48,7 @@ absl::Status FusePadAndConv(Graph* graph, TransformContext* context) {
 
 TransformDef FusePadAndConvTransform() {
   return {.name = "fuse_pad_and_conv",
-          .summary = "Fuses MirrorPad into the convolution behind it.",
+          .summary = "Fuses MirrorPad into the following convolution.",
           .parameters = {},
           .run = FusePadAndConv};
 }

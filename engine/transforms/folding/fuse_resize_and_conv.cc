@@ -72,7 +72,7 @@ absl::Status FuseResizeAndConv(Graph* graph, TransformContext* context) {
 
 TransformDef FuseResizeAndConvTransform() {
   return {.name = "fuse_resize_and_conv",
-          .summary = "Fuses ResizeBilinear into the convolution behind it.",
+          .summary = "Fuses ResizeBilinear into the following convolution.",
           .parameters = {},
           .run = FuseResizeAndConv};
 }

@@ -64,8 +64,8 @@ absl::Status FuseResizePadAndConv(Graph* graph, TransformContext* context) {
 TransformDef FuseResizePadAndConvTransform() {
   return {.name = "fuse_resize_pad_and_conv",
           .summary =
-              "Fuses ResizeBilinear and MirrorPad into the convolution behind "
-              "them.",
+              "Fuses ResizeBilinear and MirrorPad into the following "
+              "convolution.",
           .parameters = {},
           .run = FuseResizePadAndConv};
 }

@@ -140,12 +140,13 @@ TransformDef NormalizeWeightsTransform() {
   return {.name = "normalize_weights",
           .summary =
               "Scales the weights of every output channel to the same "
-              "magnitude, and the results back, so that quantization loses "
-              "less.",
+              "magnitude, and the outputs back, to reduce the quantization "
+              "error.",
           .parameters = {{.name = "minimum_size",
                           .type = ParameterType::kInt,
-                          .help = "Weights with fewer elements stay as they "
-                                  "are; the same as quantize_weights'.",
+                          .help = "Weights with fewer elements are not "
+                                  "changed; use the value of "
+                                  "quantize_weights.",
                           .default_value = "1024"}},
           .run = NormalizeWeights};
 }

@@ -280,18 +280,18 @@ absl::Status PoolConstants(Graph* graph, TransformContext* context) {
 TransformDef PoolConstantsTransform() {
   return {.name = "pool_constants",
           .summary =
-              "Keeps numbers and vectors of floats together in a few "
-              "constants, so that the file is smaller.",
+              "Pools float scalars and vectors in a few constants to make the "
+              "file smaller.",
           .parameters = {{.name = "maximum_size",
                           .type = ParameterType::kInt,
-                          .help = "Vectors with more elements stay as they "
-                                  "are.",
+                          .help = "Vectors with more elements are not "
+                                  "changed.",
                           .default_value = "4096"},
                          {.name = "as_half",
                           .type = ParameterType::kBool,
-                          .help = "Store vectors that 8-bit layers and batch "
-                                  "norms read as 16-bit floats, where that "
-                                  "changes none by more than 2^-11 of itself.",
+                          .help = "Stores vectors that 8-bit layers and batch "
+                                  "norms read as 16-bit floats, if no value "
+                                  "changes by more than 2^-11 of itself.",
                           .default_value = "false"}},
           .run = PoolConstants};
 }

@@ -245,11 +245,11 @@ absl::Status ScaleChannels(const ChannelFactors& factors, Graph* graph) {
 TransformDef ScaleChannelsTransform() {
   return {.name = "scale_channels",
           .summary =
-              "Lets channels that use few codes of their layer use more, "
-              "where a depthwise layer can take the factors back.",
+              "Scales channels that use few quantized values of their layer, "
+              "if a following depthwise layer can reverse the factors.",
           .parameters = {{.name = "scale_file",
-                          .help = "File with a line for each layer: its name "
-                                  "and a factor for each channel.",
+                          .help = "File with one line per layer: its name and "
+                                  "a factor for each channel.",
                           .required = true}},
           .run = RunScaleChannels};
 }

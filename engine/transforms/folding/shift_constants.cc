@@ -142,11 +142,11 @@ absl::Status ShiftConstants(const ConstantShifts& shifts, Graph* graph) {
 TransformDef ShiftConstantsTransform() {
   return {.name = "shift_constants",
           .summary =
-              "Adds numbers from a file to constants, for instance to biases "
-              "corrected on data and to codes rounded by them.",
+              "Adds values from a file to constants, for instance for bias "
+              "correction and adaptive rounding.",
           .parameters = {{.name = "shift_file",
-                          .help = "File with a line for each constant: its "
-                                  "name and a number for each element.",
+                          .help = "File with one line per constant: its name "
+                                  "and a value for each element.",
                           .required = true}},
           .run = RunShiftConstants};
 }

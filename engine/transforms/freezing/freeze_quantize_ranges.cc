@@ -112,11 +112,11 @@ TransformDef FreezeQuantizeRangesTransform() {
   return {
       .name = "freeze_quantize_ranges",
       .summary =
-          "Gives float tensors that are turned into codes ranges observed "
-          "before, instead of ones found at each run.",
+          "Replaces the dynamic ranges of float tensors that are quantized "
+          "with observed ranges.",
       .parameters =
           {{.name = "min_max_log_file",
-            .help = "File of observed ranges, in the form that "
+            .help = "File of observed ranges, in the format that "
                     "freeze_requantization_ranges reads.",
             .required = true},
            {.name = "min_percentile",

@@ -155,13 +155,10 @@ absl::StatusOr<FreezeResult> FreezeRanges(Graph* graph, const RangeLog& log,
 TransformDef FreezeRequantizationRangesTransform() {
   return {
       .name = "freeze_requantization_ranges",
-      .summary =
-          "Replaces ranges that are computed at each run by ranges "
-          "observed before.",
+      .summary = "Replaces dynamic ranges with observed ranges.",
       .parameters =
           {{.name = "min_max_log_file",
-            .help =
-                "File with the log of a graph that insert_logging prepared.",
+            .help = "File with the log of a graph prepared by insert_logging.",
             .required = true},
            {.name = "min_percentile",
             .type = ParameterType::kFloat,

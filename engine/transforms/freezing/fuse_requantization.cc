@@ -241,8 +241,8 @@ absl::Status FuseRequantization(Graph* graph, TransformContext* context) {
 TransformDef FuseRequantizationTransform() {
   return {.name = "fuse_requantization",
           .summary =
-              "Lets each 8-bit layer give 8-bit codes by itself, once its "
-              "range is constant.",
+              "Fuses requantization into 8-bit layers whose range is "
+              "constant.",
           .parameters = {},
           .run = FuseRequantization};
 }

@@ -88,8 +88,8 @@ absl::Status DequantizeWide(Graph* graph, TransformContext* context) {
 TransformDef DequantizeWideTransform() {
   return {.name = "dequantize_wide",
           .summary =
-              "Turns 32-bit integer results into float directly where they "
-              "would be cut to 8 bits first.",
+              "Dequantizes 32-bit accumulators directly, without requantizing "
+              "them to 8 bits first.",
           .parameters = {},
           .run = DequantizeWide};
 }

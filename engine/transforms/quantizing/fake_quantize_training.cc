@@ -256,8 +256,9 @@ absl::Status FakeQuantizeTraining(Graph* graph, TransformContext* context) {
 TransformDef FakeQuantizeTrainingTransform() {
   return {.name = "fake_quantize_training",
           .summary =
-              "Rounds what a training graph's convolutions and matrix products "
-              "read to 8 bits, with ranges that are trained along.",
+              "Inserts fake quantization to 8 bits before a training graph's "
+              "convolutions and matrix multiplies; the ranges are trained "
+              "too.",
           .parameters = {},
           .run = FakeQuantizeTraining};
 }

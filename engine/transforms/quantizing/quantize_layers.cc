@@ -243,8 +243,8 @@ absl::Status QuantizeLayers(Graph* graph, TransformContext* context) {
 TransformDef QuantizeLayersTransform() {
   return {.name = "quantize_layers",
           .summary =
-              "Makes layers compute in 8 bits as a whole, with a range for "
-              "the weights of each output channel.",
+              "Quantizes whole layers to 8 bits, with per-channel ranges of "
+              "the weights.",
           .parameters = {{.name = "ignore_op",
                           .help = "Op whose nodes stay in float.",
                           .repeated = true},

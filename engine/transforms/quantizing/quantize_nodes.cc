@@ -72,19 +72,19 @@ absl::Status QuantizeNodes(graph::Graph* graph, TransformContext* context) {
 TransformDef QuantizeNodesTransform() {
   return {
       .name = "quantize_nodes",
-      .summary = "Replaces float ops by ops that compute with 8-bit codes.",
+      .summary = "Replaces float ops with 8-bit quantized ops.",
       .parameters =
           {{.name = "input_min",
             .type = ParameterType::kFloat,
-            .help = "With input_max: placeholders are fed as codes of this "
-                    "range."},
+            .help = "With input_max: placeholders are fed quantized values of "
+                    "this range."},
            {.name = "input_max",
             .type = ParameterType::kFloat,
             .help = "Upper end of the placeholders' range."},
            {.name = "fallback_min",
             .type = ParameterType::kFloat,
-            .help = "With fallback_max: every 32-bit result is taken to have "
-                    "this range, instead of one found at each run."},
+            .help = "With fallback_max: every 32-bit result gets this range "
+                    "instead of a dynamic one."},
            {.name = "fallback_max",
             .type = ParameterType::kFloat,
             .help = "Upper end of that range."},
@@ -96,8 +96,8 @@ TransformDef QuantizeNodesTransform() {
             .repeated = true},
            {.name = "only_coded_weights",
             .type = ParameterType::kBool,
-            .help = "Convolutions and matrix products whose weights were too "
-                    "few for quantize_weights stay in float.",
+            .help = "Convolutions and matrix multiplies with too few weights "
+                    "for quantize_weights stay in float.",
             .default_value = "false"}},
       .run = QuantizeNodes};
 }

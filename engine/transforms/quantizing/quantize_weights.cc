@@ -238,27 +238,28 @@ TransformDef QuantizeWeightsTransform() {
   return {
       .name = "quantize_weights",
       .summary =
-          "Stores large float constants as 8-bit codes, a quarter of "
-          "their size; the graph still computes in float.",
+          "Stores large float constants as 8-bit quantized values, a quarter "
+          "of their size; the graph still computes in float.",
       .parameters =
           {{.name = "minimum_size",
             .type = ParameterType::kInt,
-            .help = "Constants with fewer elements stay as they are; with a "
-                    "negative number all do.",
+            .help = "Constants with fewer elements are not changed; negative: "
+                    "none is changed.",
             .default_value = "1024"},
            {.name = "ignore_op",
-            .help = "Constants that a node of this op reads stay as they are.",
+            .help = "Constants that a node of this op reads are not changed.",
             .repeated = true},
            {.name = "exclude_node",
-            .help = "Name of a constant that stays as it is.",
+            .help = "Name of a constant that is not changed.",
             .repeated = true},
            {.name = "range",
-            .help = "min_max: all values. mse: least mean square error. "
-                    "percentile: without `percentile` of them on each side.",
+            .help = "min_max: all values. mse: minimizes the mean squared "
+                    "error. percentile: all values but `percentile` percent "
+                    "on each side.",
             .default_value = "min_max"},
            {.name = "percentile",
             .type = ParameterType::kFloat,
-            .help = "Percent of the values that are cut off on each side.",
+            .help = "Percent of the values to clip on each side.",
             .default_value = "0.01"}},
       .run = QuantizeWeights};
 }

@@ -91,17 +91,17 @@ absl::Status RoundWeights(graph::Graph* graph, TransformContext* context) {
 TransformDef RoundWeightsTransform() {
   return {.name = "round_weights",
           .summary =
-              "Rounds float constants of 16 or more elements to few "
-              "different values, so that the file compresses better.",
+              "Rounds float constants of at least 16 elements to few distinct "
+              "values, so the file compresses better.",
           .parameters = {{.name = "num_steps",
                           .type = ParameterType::kInt,
-                          .help = "Number of different values per constant.",
+                          .help = "Number of distinct values per constant.",
                           .default_value = "256"},
                          {.name = "clamp",
                           .type = ParameterType::kBool,
-                          .help = "Keeps to num_steps values; otherwise, as in "
-                                  "TensorFlow, the largest one has a value of "
-                                  "its own above the others.",
+                          .help = "Limits constants to num_steps values; "
+                                  "otherwise, as in TensorFlow, the largest "
+                                  "element adds one more value.",
                           .default_value = "false"}},
           .run = RoundWeights};
 }

@@ -91,10 +91,10 @@ TransformDef WeightsToHalfTransform() {
           "size; the graph still computes in float.",
       .parameters = {{.name = "minimum_size",
                       .type = ParameterType::kInt,
-                      .help = "Constants with fewer elements stay as they are.",
+                      .help = "Constants with fewer elements are not changed.",
                       .default_value = "1024"},
                      {.name = "exclude_node",
-                      .help = "Name of a constant that stays as it is.",
+                      .help = "Name of a constant that is not changed.",
                       .repeated = true}},
       .run = WeightsToHalf};
 }

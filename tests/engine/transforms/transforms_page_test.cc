@@ -19,18 +19,17 @@ namespace {
 
 constexpr char kOpening[] =
     "# Transforms\n\n"
-    "Every transform that recipes and `optctl graph transform` may name, with "
-    "its parameters. This page\n"
-    "is printed from the catalog (`engine/transforms/machinery/catalog.h`) by\n"
+    "Every transform for recipes and `optctl graph transform`, with its "
+    "parameters. This page is printed\n"
+    "from the catalog (`engine/transforms/machinery/catalog.h`) by\n"
     "`OPTFARM_UPDATE_DOCS=1 build/dev/bin/engine_transforms_test "
     "--gtest_filter='TransformsPage*'`.\n\n"
     "In a recipe: `- round_weights: {num_steps: 256}`. In TensorFlow's "
     "grammar, on the command line and\n"
     "in `transform_string`: `round_weights(num_steps=256)`.\n\n"
-    "Every transform also takes `ignore_errors` (default false): when it "
-    "fails, "
-    "go on with the graph as\n"
-    "it was.\n";
+    "Every transform also takes `ignore_errors` (default false): if it fails, "
+    "continue with the unchanged\n"
+    "graph.\n";
 
 // Text for a cell of a table.
 std::string CellText(const std::string& text) {

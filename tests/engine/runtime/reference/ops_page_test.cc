@@ -27,25 +27,25 @@ namespace {
 
 constexpr char kOpening[] =
     "# Ops\n\n"
-    "Every op that the runtime computes, by family: the types it takes, and "
-    "where the family's arithmetic\n"
-    "comes from. This page is printed from the kernels by\n"
+    "Every op that the runtime supports, by family, with the types it takes "
+    "and the family's arithmetic.\n"
+    "This page is printed from the kernels by\n"
     "`OPTFARM_UPDATE_DOCS=1 build/dev/bin/engine_runtime_test "
     "--gtest_filter='OpsPage*'`.\n\n"
     "*half* and *bfloat16* in italics are computed in float and rounded once "
     "per output. \"all\" are all types\n"
-    "that TensorFlow defines for the op. A type that is not listed is refused "
-    "when the model is loaded.\n\n"
+    "that TensorFlow defines for the op. Loading a model with a type that is "
+    "not listed is an error.\n\n"
     "*values* says where an op's results come from: they are computed "
     "(arithmetic), they are computed but stay in\n"
     "the range of the input (range-preserving), or they are elements of the "
     "inputs (data movement). *quantized* is\n"
     "the op that does the same on quantized values.\n\n"
-    "Of 498 graphs that were recorded with TensorFlow, 494 agree with its "
-    "answers, the floats within 1e-4 of\n"
-    "the largest magnitude; the four others draw at random (RandomGamma, "
-    "RandomPoissonV2) and agree in types\n"
-    "and shapes. `tests/golden/op_corpus_test.cc` keeps it so.\n";
+    "`tests/golden/op_corpus_test.cc` runs 498 graphs that were recorded with "
+    "TensorFlow. 494 agree with its\n"
+    "answers, floats within 1e-4 of the largest magnitude. The other four "
+    "draw random numbers (RandomGamma,\n"
+    "RandomPoissonV2) and agree in types and shapes.\n";
 
 // How a kernel takes one type.
 enum class Support { kNone, kOwn, kThroughFloat };
