@@ -62,25 +62,26 @@ Synchronizer::Synchronizer(WorkStub* stub, SynchronizerOptions options)
       backoff_(options_.backoff, std::random_device()()) {}
 
 absl::Status Synchronizer::Run() {
+  Clock& clock = *options_.clock;
   absl::Time give_up = absl::InfiniteFuture();
   while (true) {
     if (options_.on_cycle) options_.on_cycle();
     if (IsShuttingDown()) {
       // A server that is not there will not take anything back soon.
       give_up = std::min(
-          give_up, absl::Now() + std::min(options_.shutdown_grace,
+          give_up, clock.Now() + std::min(options_.shutdown_grace,
                                           connected_ ? options_.shutdown_grace
                                                      : kAbsentServerGrace));
       // A lease may have come in between Shutdown and now.
       held_.RequestRelease();
-      if (held_.empty() || absl::Now() >= give_up) break;
+      if (held_.empty() || clock.Now() >= give_up) break;
     }
     v1::SynchronizeResponse response;
     const absl::Status status = Call(&response);
     if (status.ok() || absl::IsCancelled(status)) continue;
     if (!answered_ && !IsTransient(status)) return status;
     NoteFailure(status);
-    absl::Duration pause = std::min(backoff_.Next(), give_up - absl::Now());
+    absl::Duration pause = std::min(backoff_.Next(), give_up - clock.Now());
     // A server that comes back gives each lease one more term to be renewed.
     if (!held_.empty()) {
       pause = std::min(pause, std::max(lease_ / 5, kLeastPause));
@@ -128,9 +129,9 @@ absl::Status Synchronizer::Call(v1::SynchronizeResponse* response) {
   }
   absl::Duration long_poll;
   const v1::SynchronizeRequest request = BuildRequest(&long_poll);
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = options_.clock->Now();
   context.set_deadline(absl::ToChronoTime(
-      begin + std::max(long_poll, server_long_poll_) + kCallSlack));
+      absl::Now() + std::max(long_poll, server_long_poll_) + kCallSlack));
   const absl::Status status =
       FromGrpc(stub_->Synchronize(&context, request, response));
   bool interrupted;
@@ -142,7 +143,7 @@ absl::Status Synchronizer::Call(v1::SynchronizeResponse* response) {
   if (status.ok()) {
     TakeAnswer(request, *response);
     const absl::Duration wish = ToDuration(response->call_again_after());
-    const bool idle = absl::Now() - begin < kLeastPause &&
+    const bool idle = options_.clock->Now() - begin < kLeastPause &&
                       response->new_tasks().empty() && wish < kLeastPause;
     const absl::Duration longest =
         held_.empty() ? options_.idle_poll : HeldPoll();
@@ -205,7 +206,7 @@ void Synchronizer::Pause(absl::Duration duration, bool for_news) {
   const auto over = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return (for_news && news_) || shutting_down_ != was_shutting_down;
   };
-  mutex_.AwaitWithTimeout(absl::Condition(&over), duration);
+  options_.clock->AwaitWithTimeout(&mutex_, absl::Condition(&over), duration);
 }
 
 void Synchronizer::SayGoodbye() {

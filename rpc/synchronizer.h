@@ -14,6 +14,7 @@
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "optfarm/v1/work.grpc.pb.h"
 #include "rpc/held_tasks.h"
 #include "rpc/retry.h"
@@ -45,6 +46,9 @@ struct SynchronizerOptions {
   absl::Duration shutdown_grace = absl::Seconds(10);
   // Pauses while the server does not answer.
   BackoffOptions backoff = {absl::Milliseconds(200), absl::Seconds(10)};
+  // What pauses and the grace are measured with; deadlines of calls are the
+  // machine's time, as gRPC has no other. OWNERSHIP: borrowed.
+  Clock* clock = RealClock();
 };
 
 // Returns a new participant id: 32 random hexadecimal digits.

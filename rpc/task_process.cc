@@ -8,7 +8,6 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 #include "base/files.h"
 #include "base/log.h"
 #include "base/subprocess.h"
@@ -112,14 +111,14 @@ class TaskProcess {
   }
 
   std::pair<Ended, SubprocessExit> Watch(Subprocess* child) {
-    const absl::Time begin = absl::Now();
+    const absl::Time begin = options_.clock->Now();
     while (true) {
       if (const auto exit = child->Wait(options_.poll)) {
         PassProgressOn();
         return {Ended::kByItself, *exit};
       }
       PassProgressOn();
-      const Ended ended = WhyEndIt(absl::Now() - begin);
+      const Ended ended = WhyEndIt(options_.clock->Now() - begin);
       if (ended == Ended::kByItself) continue;
       return {ended, child->Stop(absl::ZeroDuration())};
     }

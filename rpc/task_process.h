@@ -11,6 +11,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "base/clock.h"
 #include "optfarm/v1/work.pb.h"
 #include "rpc/task_folder.h"
 
@@ -45,6 +46,8 @@ struct TaskProcessOptions {
   std::function<void(double fraction, absl::string_view message)> on_progress;
   // How often the child is looked at.
   absl::Duration poll = absl::Milliseconds(200);
+  // What wall time is measured with. OWNERSHIP: borrowed.
+  Clock* clock = RealClock();
 };
 
 // Runs the child in `folder` and returns what it left there. Otherwise:

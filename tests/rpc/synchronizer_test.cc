@@ -14,6 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "absl/time/clock.h"
+#include "base/clock.h"
 #include "tests/rpc/fake_model_service.h"
 #include "tests/support/status_matchers.h"
 
@@ -33,10 +35,13 @@ class FakeWorkService final : public v1::WorkService::Service {
                            const v1::SynchronizeRequest* request,
                            v1::SynchronizeResponse* response) override {
     Answer answer;
+    bool is_poll =
+        request->has_long_poll() && request->long_poll().seconds() > 0;
     {
       absl::MutexLock lock(&mutex_);
       requests_.push_back(*request);
       answer = answer_;
+      is_poll = is_poll && (holds_calls_ || !answer);
       for (const v1::HeldTask& held : request->held()) {
         v1::TaskVerdict& verdict = *response->add_verdicts();
         verdict.set_task_id(held.task_id());
@@ -46,19 +51,29 @@ class FakeWorkService final : public v1::WorkService::Service {
                                 : v1::TaskVerdict::CONTINUE);
       }
     }
-    if (answer) return answer(*request, response);
+    const grpc::Status status =
+        answer ? answer(*request, response) : grpc::Status::OK;
+    bool has_news = !response->new_tasks().empty();
+    for (const v1::HeldTask& held : request->held()) {
+      has_news = has_news || held.has_completion();
+    }
     // Nothing to say: the long poll lasts until the client has enough.
-    const bool nothing = request->held().empty() && request->has_long_poll();
-    while (nothing && request->long_poll().seconds() > 0 &&
-           !context->IsCancelled()) {
+    while (is_poll && !has_news && !context->IsCancelled()) {
       absl::SleepFor(absl::Milliseconds(1));
     }
-    return grpc::Status::OK;
+    return status;
   }
 
   void SetAnswer(Answer answer) {
     absl::MutexLock lock(&mutex_);
     answer_ = std::move(answer);
+  }
+
+  // Long polls without news last until the client has enough even where
+  // there is an answer for them.
+  void HoldCalls() {
+    absl::MutexLock lock(&mutex_);
+    holds_calls_ = true;
   }
 
   // Blocks until a request satisfies `wanted`.
@@ -78,6 +93,7 @@ class FakeWorkService final : public v1::WorkService::Service {
  private:
   absl::Mutex mutex_;
   Answer answer_;
+  bool holds_calls_ = false;
   std::vector<v1::SynchronizeRequest> requests_;
 };
 
@@ -94,9 +110,9 @@ class SynchronizerTest : public ::testing::Test {
       absl::MutexLock lock(&mutex_);
       leased_.push_back(std::move(task));
     };
-    options_.backoff.first = absl::Milliseconds(5);
-    options_.backoff.longest = absl::Milliseconds(20);
-    options_.held_poll = absl::Milliseconds(20);
+    // Pauses take no time of the machine's, so the grace is one of many calls.
+    options_.clock = &clock_;
+    options_.shutdown_grace = absl::Hours(1);
   }
   ~SynchronizerTest() override { Stop(); }
 
@@ -135,6 +151,7 @@ class SynchronizerTest : public ::testing::Test {
   LocalServer server_{&service_};
   std::unique_ptr<v1::WorkService::Stub> stub_ =
       v1::WorkService::NewStub(server_.channel());
+  FakeClock clock_{absl::UnixEpoch()};
   SynchronizerOptions options_;
   int ready_ = 0;
   bool granted_ = false;
@@ -162,6 +179,7 @@ TEST_F(SynchronizerTest, SaysWhoItIsAndBringsRecipesOnce) {
 
 TEST_F(SynchronizerTest, ACompletionInterruptsTheLongPoll) {
   OfferOneTask();
+  service_.HoldCalls();
   options_.held_poll = absl::Hours(1);
   Start();
   const auto task = AwaitLease();
@@ -192,6 +210,18 @@ TEST_F(SynchronizerTest, ShutdownGivesTasksBackAndTakesNoMore) {
   });
   EXPECT_TRUE(last.held(0).completion().has_released());
   EXPECT_EQ(last.free_slots(), 0);
+}
+
+TEST_F(SynchronizerTest, ShutdownWaitsItsGraceForTasksAndNoLonger) {
+  OfferOneTask();
+  options_.shutdown_grace = absl::Seconds(10);
+  Start();
+  const auto task = AwaitLease();
+  const absl::Time begin = clock_.Now();
+  Stop();
+  EXPECT_THAT(result_, IsOk());
+  EXPECT_GE(clock_.Now() - begin, absl::Seconds(10));
+  EXPECT_EQ(task->AwaitDecision().kind, Decision::Kind::kDropped);
 }
 
 TEST_F(SynchronizerTest, OutlivesAServerThatIsAwayAndTellsRecipesAgain) {
@@ -241,11 +271,11 @@ TEST_F(SynchronizerTest, DrainMeansNoFreeSlots) {
 
 TEST_F(SynchronizerTest, AServerThatAnswersAtOnceIsNotFlooded) {
   service_.SetAnswer([](const auto&, auto*) { return grpc::Status::OK; });
-  const absl::Time begin = absl::Now();
+  const absl::Time begin = clock_.Now();
   Start();
   int calls = 0;
   service_.Await([&](const auto&) { return ++calls == 4; });
-  EXPECT_GT(absl::Now() - begin, absl::Milliseconds(250));
+  EXPECT_GE(clock_.Now() - begin, 3 * absl::Milliseconds(100));
 }
 
 TEST(ParticipantNameTest, IsMadeOfAllowedCharacters) {

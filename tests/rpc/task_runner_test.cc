@@ -137,12 +137,13 @@ TEST_F(TaskRunnerTest, ABlobThatTheServerLacksIsAnInternalFailure) {
   EXPECT_THAT(completion.failure().message(), HasSubstr("model/net.pb"));
 }
 
-TEST_F(TaskRunnerTest, ADroppedTaskIsGivenUpQuickly) {
+// Waiting for the child would take longer than any test may.
+TEST_F(TaskRunnerTest, ADroppedTaskIsGivenUp) {
   const auto task = Start("sleep 1000");
   task->Drop();
-  const absl::Time begin = absl::Now();
   runner_ = nullptr;
-  EXPECT_LT(absl::Now() - begin, absl::Seconds(30));
+  EXPECT_TRUE(
+      ListFolder(JoinPath(options_.work_folder, "tasks")).value().empty());
 }
 
 TEST_F(TaskRunnerTest, AWorkFolderBelongsToOneProcess) {

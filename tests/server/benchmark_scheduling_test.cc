@@ -74,7 +74,7 @@ TEST_F(BenchmarkSchedulingTest, OneTaskADeviceAtATime) {
   EXPECT_THAT(Call(AgentCall("pi4", true, "agent-2")).new_tasks(), IsEmpty());
   *busy.mutable_held(0)->mutable_completion() = GoodBenchmark();
   Call(busy);
-  EXPECT_EQ(Lease(AgentCall()).job_id().empty(), false);
+  EXPECT_NE(Lease(AgentCall()).job_id(), "");
 }
 
 v1::SynchronizeRequest Tagged(v1::SynchronizeRequest call) {

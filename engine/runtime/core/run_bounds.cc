@@ -1,7 +1,7 @@
 #include "engine/runtime/core/run_bounds.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
+#include "base/clock.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -10,17 +10,20 @@ thread_local const RunBounds* current = nullptr;
 
 }  // namespace
 
-RunBounds::RunBounds(const std::atomic<bool>* cancelled, absl::Duration timeout)
+RunBounds::RunBounds(const std::atomic<bool>* cancelled, absl::Duration timeout,
+                     Clock* clock)
     : cancelled_(cancelled),
       timeout_(timeout),
+      clock_(clock != nullptr ? clock : RealClock()),
       start_(timeout == absl::InfiniteDuration() ? absl::InfinitePast()
-                                                 : absl::Now()) {}
+                                                 : clock_->Now()) {}
 
 absl::Status RunBounds::Check() const {
   if (cancelled_ != nullptr && cancelled_->load(std::memory_order_relaxed)) {
     return absl::CancelledError("the run was cancelled by the caller");
   }
-  if (timeout_ != absl::InfiniteDuration() && absl::Now() - start_ > timeout_) {
+  if (timeout_ != absl::InfiniteDuration() &&
+      clock_->Now() - start_ > timeout_) {
     return absl::DeadlineExceededError(
         absl::StrCat("the run took longer than its limit of ",
                      absl::FormatDuration(timeout_)));

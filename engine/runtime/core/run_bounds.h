@@ -13,13 +13,19 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 
+namespace optfarm {
+class Clock;
+}  // namespace optfarm
+
 namespace optfarm::runtime {
 
 // THREADS: may be asked by many threads at once.
 class RunBounds {
  public:
-  // Counts the time from now. `cancelled` may be nullptr. OWNERSHIP: borrowed.
-  RunBounds(const std::atomic<bool>* cancelled, absl::Duration timeout);
+  // Counts the time from now. `cancelled` may be nullptr, and so may `clock`,
+  // for the machine's. OWNERSHIP: both are borrowed.
+  RunBounds(const std::atomic<bool>* cancelled, absl::Duration timeout,
+            Clock* clock = nullptr);
 
   // Whether there is anything to look at.
   bool is_bounded() const {
@@ -31,6 +37,7 @@ class RunBounds {
  private:
   const std::atomic<bool>* const cancelled_;
   const absl::Duration timeout_;
+  Clock* const clock_;
   const absl::Time start_;
 };
 

@@ -133,7 +133,7 @@ class Walk {
       : plan_(plan),
         environment_(environment),
         options_(options),
-        bounds_(options.cancelled, options.timeout),
+        bounds_(options.cancelled, options.timeout, options.clock),
         bounds_scope_(bounds_.is_bounded() ? &bounds_ : nullptr),
         scratch_scope_(&state->scratch),
         state_(*state),

@@ -12,6 +12,10 @@
 #include "absl/time/time.h"
 #include "engine/runtime/core/tensor.h"
 
+namespace optfarm {
+class Clock;
+}  // namespace optfarm
+
 namespace optfarm::runtime {
 
 // What one output of a node was in one run.
@@ -58,6 +62,9 @@ struct RunOptions {
   int64_t memory_limit = std::numeric_limits<int64_t>::max();
   // Set by any thread to end the run. OWNERSHIP: the caller's.
   const std::atomic<bool>* cancelled = nullptr;
+  // What `timeout` is measured with; nullptr: the machine's clock.
+  // OWNERSHIP: the caller's.
+  Clock* clock = nullptr;
 };
 
 }  // namespace optfarm::runtime

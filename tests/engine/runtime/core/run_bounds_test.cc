@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "base/clock.h"
 #include "engine/runtime/core/counted_vector.h"
 #include "engine/runtime/core/memory_budget.h"
 #include "engine/runtime/core/scratch.h"
@@ -18,6 +19,7 @@
 #include "tests/engine/runtime/graph_maker.h"
 #include "tests/engine/runtime/run_op.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/ticking_clock.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -34,9 +36,14 @@ TEST(RunBoundsTest, SayWhatEndsTheRun) {
   cancelled = true;
   EXPECT_THAT(flag.Check(),
               StatusIs(absl::StatusCode::kCancelled, HasSubstr("cancelled")));
-  const RunBounds time(nullptr, absl::Nanoseconds(-1));
+  FakeClock clock(absl::UnixEpoch());
+  const RunBounds time(nullptr, absl::Seconds(2), &clock);
+  OPTFARM_ASSERT_OK(time.Check());
+  clock.Advance(absl::Seconds(2));
+  OPTFARM_ASSERT_OK(time.Check());
+  clock.Advance(absl::Nanoseconds(1));
   EXPECT_THAT(time.Check(), StatusIs(absl::StatusCode::kDeadlineExceeded,
-                                     HasSubstr("longer")));
+                                     HasSubstr("limit of 2s")));
   EXPECT_FALSE(RunBounds(nullptr, absl::InfiniteDuration()).is_bounded());
 }
 
@@ -123,10 +130,15 @@ TEST(RunBoundsTest, ATimeEndsOneKernel) {
   options.print = [](absl::string_view) {};
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       const auto session, HugeConvolution().Session("go", "conv", options));
+  // The executor looks once a step and has five; the kernel looks besides.
+  optfarm::testing::TickingClock clock(absl::Milliseconds(1));
   RunOptions run;
   run.timeout = absl::Milliseconds(50);
+  run.clock = &clock;
   EXPECT_THAT(session->Run({Float(1)}, run),
               StatusIs(absl::StatusCode::kDeadlineExceeded, HasSubstr("50ms")));
+  EXPECT_GT(clock.looks(), 50);
+  EXPECT_LE(clock.looks(), 54);
 }
 
 TEST(ScratchTest, IsKeptForTheNextAndCountsWhileItIsUsed) {

@@ -192,7 +192,7 @@ class Int8LayerTest : public ::testing::TestWithParam<Layer> {
                             static_cast<size_t>(expected[i].TotalBytes()));
         const std::string b(static_cast<const char*>(made[i].raw()),
                             static_cast<size_t>(made[i].TotalBytes()));
-        EXPECT_EQ(a == b, true)
+        EXPECT_TRUE(a == b)
             << "output " << i << " with " << ToString(set) << ": "
             << expected[i].DebugString(8) << " " << made[i].DebugString(8);
       }

@@ -26,30 +26,76 @@ std::vector<float> Applied(const char* op, const std::vector<float>& values) {
   return out.ok() ? ValuesOf<float>(*out) : std::vector<float>();
 }
 
-TEST(UnaryTest, FunctionsHaveTheirMathematicalValues) {
-  const std::vector<float> x = {-2.5f, -1.0f, -0.3f, 0.0f, 0.4f,
-                                1.0f,  1.5f,  2.5f,  7.0f};
-  const auto expect = [&](const char* op, double (*function)(double)) {
-    std::vector<float> want;
-    for (float v : x) want.push_back(static_cast<float>(function(v)));
-    EXPECT_THAT(Applied(op, x), Pointwise(FloatNear(2e-3f), want)) << op;
-  };
-  expect("Exp", [](double v) { return std::exp(v); });
-  expect("Tanh", [](double v) { return std::tanh(v); });
-  expect("Sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); });
-  expect("Sin", [](double v) { return std::sin(v); });
-  expect("Cos", [](double v) { return std::cos(v); });
-  expect("Atan", [](double v) { return std::atan(v); });
-  expect("Erf", [](double v) { return std::erf(v); });
-  expect("Softplus", [](double v) { return std::log1p(std::exp(v)); });
-  expect("Elu", [](double v) { return v < 0 ? std::expm1(v) : v; });
-  expect("Floor", [](double v) { return std::floor(v); });
-  expect("Ceil", [](double v) { return std::ceil(v); });
-  expect("Square", [](double v) { return v * v; });
-  expect("Neg", [](double v) { return -v; });
-  expect("Abs", [](double v) { return std::abs(v); });
-  expect("Sign", [](double v) { return double((v > 0) - (v < 0)); });
+// How far `value` is from `exact`. UNITS: distances between floats around
+// `exact`, where 0.5 is the error of rounding.
+double UlpsBetween(float value, double exact) {
+  const float rounded = static_cast<float>(exact);
+  if (value == rounded) return 0;
+  const double ulp = std::nextafter(std::abs(rounded),
+                                    std::numeric_limits<float>::infinity()) -
+                     std::abs(rounded);
+  return std::abs(value - exact) / ulp;
 }
+
+// Values from -16 to 16, fine enough to meet every interval of the polynomials.
+std::vector<float> Grid() {
+  std::vector<float> grid = {-7.0f, -2.5f, -1.0f, 0.0f, 0.5f, 1.0f, 2.5f, 7.0f};
+  for (int i = -4096; i <= 4096; ++i) {
+    grid.push_back(static_cast<float>(i) * (16 / 4096.5f));
+  }
+  return grid;
+}
+
+struct UnaryCase {
+  const char* op;
+  double (*exact)(double);
+  // The largest error that is allowed; measured with AVX2 behind each case.
+  double ulps;
+};
+
+class UnaryFunctionTest : public ::testing::TestWithParam<UnaryCase> {};
+
+TEST_P(UnaryFunctionTest, IsWithinItsUlpsOfTheDoubleResult) {
+  const UnaryCase& unary = GetParam();
+  const std::vector<float> x = Grid();
+  const std::vector<float> out = Applied(unary.op, x);
+  ASSERT_EQ(out.size(), x.size());
+  double worst = 0;
+  size_t at = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double ulps = UlpsBetween(out[i], unary.exact(x[i]));
+    if (ulps > worst) {
+      worst = ulps;
+      at = i;
+    }
+  }
+  EXPECT_LE(worst, unary.ulps) << unary.op << "(" << x[at] << ") is " << out[at]
+                               << ", not " << unary.exact(x[at]);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Ops, UnaryFunctionTest,
+    ::testing::Values(
+        UnaryCase{"Exp", [](double v) { return std::exp(v); }, 2},    // 1.20
+        UnaryCase{"Tanh", [](double v) { return std::tanh(v); }, 5},  // 3.78
+        UnaryCase{"Sigmoid", [](double v) { return 1 / (1 + std::exp(-v)); },
+                  3},                                                 // 1.90
+        UnaryCase{"Sin", [](double v) { return std::sin(v); }, 2},    // 1.33
+        UnaryCase{"Cos", [](double v) { return std::cos(v); }, 2},    // 1.36
+        UnaryCase{"Atan", [](double v) { return std::atan(v); }, 1},  // 0.70
+        UnaryCase{"Erf", [](double v) { return std::erf(v); }, 1},    // 0.62
+        UnaryCase{"Softplus", [](double v) { return std::log1p(std::exp(v)); },
+                  2},  // 1.35
+        UnaryCase{"Elu", [](double v) { return v < 0 ? std::expm1(v) : v; },
+                  1},  // 0.72
+        UnaryCase{"Floor", [](double v) { return std::floor(v); }, 0},
+        UnaryCase{"Ceil", [](double v) { return std::ceil(v); }, 0},
+        UnaryCase{"Square", [](double v) { return v * v; }, 0},
+        UnaryCase{"Neg", [](double v) { return -v; }, 0},
+        UnaryCase{"Abs", [](double v) { return std::abs(v); }, 0},
+        UnaryCase{"Sign", [](double v) { return double((v > 0) - (v < 0)); },
+                  0}),
+    [](const auto& param_info) { return param_info.param.op; });
 
 TEST(UnaryTest, HardSwishIsZeroThenBentThenTheInput) {
   EXPECT_THAT(Applied("HardSwish", {-4, -3, -1.5f, 0, 1, 3, 5}),

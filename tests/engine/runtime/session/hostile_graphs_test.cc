@@ -1,6 +1,7 @@
 // Graphs that nobody meant: nodes wired at random, and real graphs with bytes
 // changed. Whatever they are, loading and running them ends, within the memory
-// and the time that the caller set, with an answer or an error.
+// and the time that the caller set, with an answer or an error. The time is
+// counted in looks at a clock, so every machine runs the same steps.
 
 #include <gtest/gtest.h>
 
@@ -12,6 +13,7 @@
 #include "engine/runtime/session/session.h"
 #include "tests/engine/runtime/graph_maker.h"
 #include "tests/engine/runtime/run_op.h"
+#include "tests/support/ticking_clock.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -105,9 +107,14 @@ GraphMaker WildGraph(Random* random) {
   return g;
 }
 
+// How often a run may look at its clock: a few turns of a loop.
+constexpr int kLooks = 100;
+
 struct Outcome {
   int loaded = 0;
   int answered = 0;
+  // Ended by their time.
+  int out_of_time = 0;
 };
 
 void LoadAndRun(const tensorflow::GraphDef& def, const std::string& fetch,
@@ -123,12 +130,22 @@ void LoadAndRun(const tensorflow::GraphDef& def, const std::string& fetch,
   if (!session.ok()) return;
   ++outcome->loaded;
   RunOptions run;
-  run.timeout = absl::Milliseconds(1);
+  run.timeout = kLooks * absl::Milliseconds(1);
   run.memory_limit = 8 << 20;
   RunTrace trace;
   run.trace = &trace;
   for (int i = 0; i < 2; ++i) {
-    outcome->answered += (*session)->Run({Float(1)}, run).ok() ? 1 : 0;
+    optfarm::testing::TickingClock clock(absl::Milliseconds(1));
+    run.clock = &clock;
+    const absl::Status status = (*session)->Run({Float(1)}, run).status();
+    outcome->answered += status.ok() ? 1 : 0;
+    const bool is_over = absl::IsDeadlineExceeded(status);
+    outcome->out_of_time += is_over ? 1 : 0;
+    // The look that ends a run is among the last; nobody goes on after it.
+    EXPECT_LE(clock.looks(), kLooks + 4) << status;
+    if (is_over) {
+      EXPECT_GT(clock.looks(), kLooks);
+    }
     EXPECT_LE(trace.peak_bytes, run.memory_limit);
   }
 }
@@ -183,6 +200,8 @@ TEST(HostileGraphsTest, ChangedBytesDoNoHarm) {
     LoadAndRun(def, "flow/exit", &outcome);
   }
   EXPECT_GT(outcome.answered, 100);
+  // Loops that never end.
+  EXPECT_GT(outcome.out_of_time, 0);
 }
 
 }  // namespace
