@@ -22,6 +22,7 @@
 #include "device_agent/device_driver.h"
 #include "device_agent/phone.h"
 #include "device_agent/quiet_gate.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::device_agent {
 namespace {
@@ -32,10 +33,6 @@ constexpr absl::Duration kAskEvery = absl::Seconds(30);
 constexpr absl::Duration kAdbLimit = absl::Seconds(15);
 // Loading, warming up and profiling beside the measured time.
 constexpr absl::Duration kSlack = absl::Minutes(3);
-
-absl::Duration ToDuration(const google::protobuf::Duration& proto) {
-  return absl::Seconds(proto.seconds()) + absl::Nanoseconds(proto.nanos());
-}
 
 // What adb's words for a state mean to whoever stands beside the phone.
 std::string Explain(const std::string& state) {
@@ -259,17 +256,17 @@ absl::StatusOr<v1::Completion> AdbDriver::Measure(
   }
   const v1::BenchmarkSpec& spec = lease.benchmark().spec();
   const absl::Duration cool_down =
-      spec.has_cool_down() ? ToDuration(spec.cool_down())
+      spec.has_cool_down() ? rpc::FromProtoDuration(spec.cool_down())
                            : absl::Seconds(flags_.cool_down_seconds);
   PhoneTask task;
   task.program = *program;
   task.fixed_performance = flags_.fixed_performance;
   // More than 0 says that the task is past its provision.
   task.on_ready = [&] { progress(0.01, absl::StrCat("on phone ", serial)); };
-  task.limit =
-      kSlack + cool_down +
-      ToDuration(spec.max_time()) * (std::max(2, spec.threads_size()) *
-                                     lease.benchmark().variants_size());
+  task.limit = kSlack + cool_down +
+               rpc::FromProtoDuration(spec.max_time()) *
+                   (std::max(2, spec.threads_size()) *
+                    lease.benchmark().variants_size());
   task.flags = {
       // What is measured is linked from where all tasks of the phone find it.
       "--no_sandbox",

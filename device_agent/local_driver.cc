@@ -15,13 +15,10 @@
 #include "engine/benchmark/benchmark.h"
 #include "engine/benchmark/environment.h"
 #include "engine/benchmark/noise.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::device_agent {
 namespace {
-
-absl::Duration ToDuration(const google::protobuf::Duration& proto) {
-  return absl::Seconds(proto.seconds()) + absl::Nanoseconds(proto.nanos());
-}
 
 v1::DeviceHealth ReadHealth() {
   return HealthOf(benchmark::ReadEnvironment(OPTFARM_VERSION));
@@ -96,8 +93,9 @@ class LocalDriver final : public DeviceDriver {
   std::string AwaitQuietMachine(const v1::BenchmarkTask& task,
                                 const MeasureProgress& progress) const {
     const absl::Duration patience =
-        task.spec().has_cool_down() ? ToDuration(task.spec().cool_down())
-                                    : absl::Seconds(flags_.cool_down_seconds);
+        task.spec().has_cool_down()
+            ? rpc::FromProtoDuration(task.spec().cool_down())
+            : absl::Seconds(flags_.cool_down_seconds);
     return AwaitQuiet(
         ReadHealth, flags_.quiet, patience,
         [&](absl::string_view reason) {
@@ -136,8 +134,10 @@ class LocalDriver final : public DeviceDriver {
     request.threads.assign(spec.threads().begin(), spec.threads().end());
     if (request.threads.empty()) request.threads = flags_.threads;
     if (spec.min_runs() > 0) request.min_runs = spec.min_runs();
-    if (spec.has_min_time()) request.min_time = ToDuration(spec.min_time());
-    if (spec.has_max_time()) request.max_time = ToDuration(spec.max_time());
+    if (spec.has_min_time())
+      request.min_time = rpc::FromProtoDuration(spec.min_time());
+    if (spec.has_max_time())
+      request.max_time = rpc::FromProtoDuration(spec.max_time());
     if (spec.warmup_runs() > 0) request.warmup_runs = spec.warmup_runs();
     request.precision = spec.precision();
     request.device = flags_.shared.name;

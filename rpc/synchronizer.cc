@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/log.h"
+#include "rpc/proto_time.h"
 #include "rpc/status.h"
 
 namespace optfarm::rpc {
@@ -22,17 +23,10 @@ constexpr absl::Duration kAbsentServerGrace = absl::Seconds(3);
 // Least time between two calls when the server answers at once with nothing.
 constexpr absl::Duration kLeastPause = absl::Milliseconds(100);
 
-void SetDuration(absl::Duration duration, google::protobuf::Duration* proto) {
-  const int64_t ms = absl::ToInt64Milliseconds(duration);
-  proto->set_seconds(ms / 1000);
-  proto->set_nanos(static_cast<int32_t>(ms % 1000) * 1'000'000);
-}
-
 // What a peer says is bounded: a day is as good as for ever.
-absl::Duration ToDuration(const google::protobuf::Duration& proto) {
-  const absl::Duration duration =
-      absl::Seconds(proto.seconds()) + absl::Nanoseconds(proto.nanos());
-  return std::clamp(duration, absl::ZeroDuration(), absl::Hours(24));
+absl::Duration BoundedDuration(const google::protobuf::Duration& proto) {
+  return std::clamp(FromProtoDuration(proto), absl::ZeroDuration(),
+                    absl::Hours(24));
 }
 
 }  // namespace
@@ -115,7 +109,7 @@ v1::SynchronizeRequest Synchronizer::BuildRequest(absl::Duration* long_poll) {
   *long_poll = at_once                  ? absl::ZeroDuration()
                : request.held().empty() ? options_.idle_poll
                                         : HeldPoll();
-  SetDuration(*long_poll, request.mutable_long_poll());
+  *request.mutable_long_poll() = ToProtoDuration(*long_poll);
   return request;
 }
 
@@ -142,7 +136,7 @@ absl::Status Synchronizer::Call(v1::SynchronizeResponse* response) {
   }
   if (status.ok()) {
     TakeAnswer(request, *response);
-    const absl::Duration wish = ToDuration(response->call_again_after());
+    const absl::Duration wish = BoundedDuration(response->call_again_after());
     const bool idle = options_.clock->Now() - begin < kLeastPause &&
                       response->new_tasks().empty() && wish < kLeastPause;
     const absl::Duration longest =
@@ -164,7 +158,7 @@ void Synchronizer::TakeAnswer(const v1::SynchronizeRequest& request,
   connected_ = true;
   backoff_.Reset();
   server_long_poll_ =
-      std::min(ToDuration(response.long_poll()), absl::Minutes(2));
+      std::min(BoundedDuration(response.long_poll()), absl::Minutes(2));
   if (response.drain() != drain_) {
     drain_ = response.drain();
     LogInfo(drain_ ? "the server wants us to take no more work"
@@ -179,11 +173,12 @@ void Synchronizer::TakeAnswer(const v1::SynchronizeRequest& request,
 
 void Synchronizer::NoteLeases(const v1::SynchronizeResponse& response) {
   for (const v1::LeasedTask& lease : response.new_tasks()) {
-    if (lease.has_lease_duration()) lease_ = ToDuration(lease.lease_duration());
+    if (lease.has_lease_duration())
+      lease_ = BoundedDuration(lease.lease_duration());
   }
   for (const v1::TaskVerdict& verdict : response.verdicts()) {
     if (verdict.has_lease_remaining()) {
-      lease_ = ToDuration(verdict.lease_remaining());
+      lease_ = BoundedDuration(verdict.lease_remaining());
     }
   }
 }

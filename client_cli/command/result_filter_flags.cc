@@ -10,8 +10,8 @@
 #include "base/status_macros.h"
 #include "client_cli/command/all_devices.h"
 #include "client_cli/flags/exit_code.h"
-#include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/table.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -122,10 +122,10 @@ absl::StatusOr<v1::ResultFilter> ResultFilterFlags::Build(
   filter.set_threads(static_cast<int32_t>(threads_));
   filter.set_tag(tag_);
   if (since_ > absl::ZeroDuration()) {
-    SetTimestamp(now - since_, filter.mutable_from_time());
+    *filter.mutable_from_time() = rpc::ToTimestamp(now - since_);
   }
   if (until_ > absl::ZeroDuration()) {
-    SetTimestamp(now - until_, filter.mutable_until_time());
+    *filter.mutable_until_time() = rpc::ToTimestamp(now - until_);
   }
   for (const std::string& text : where_) {
     absl::StatusOr<v1::MetricRange> range = ParseMetricRange(text);

@@ -7,7 +7,7 @@
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/tables/proto_json.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -36,7 +36,8 @@ class Audit final : public Command {
     request.set_project(project_);
     request.set_method(method_);
     if (since_ > absl::ZeroDuration()) {
-      SetTimestamp(context.clock->Now() - since_, request.mutable_from_time());
+      *request.mutable_from_time() =
+          rpc::ToTimestamp(context.clock->Now() - since_);
     }
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
@@ -66,13 +67,13 @@ class Audit final : public Command {
                  {"outcome", "OUTCOME"},
                  {"message", "MESSAGE"}});
     for (const v1::AuditEntry& entry : all.entries()) {
-      table.AddRow(
-          {Cell::Text(absl::FormatTime(absl::RFC3339_sec, ToTime(entry.time()),
-                                       absl::UTCTimeZone())),
-           Cell::Text(entry.actor()), Cell::Text(entry.token_id()),
-           Cell::Text(entry.project()), Cell::Text(entry.peer()),
-           Cell::Text(entry.method()), Cell::Text(entry.subject()),
-           Cell::Text(entry.outcome()), Cell::Text(entry.message())});
+      table.AddRow({Cell::Text(absl::FormatTime(
+                        absl::RFC3339_sec, rpc::FromTimestamp(entry.time()),
+                        absl::UTCTimeZone())),
+                    Cell::Text(entry.actor()), Cell::Text(entry.token_id()),
+                    Cell::Text(entry.project()), Cell::Text(entry.peer()),
+                    Cell::Text(entry.method()), Cell::Text(entry.subject()),
+                    Cell::Text(entry.outcome()), Cell::Text(entry.message())});
     }
     *context.out << table.ToFormat(context.format);
   }

@@ -11,6 +11,7 @@
 #include "client_cli/tables/human_units.h"
 #include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/results_table.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -32,7 +33,7 @@ Table MakeDevicesTable(const std::vector<v1::Device>& devices, absl::Time now) {
                {"note", "NOTE"}});
   for (const v1::Device& device : devices) {
     const v1::DeviceInfo& info = device.info();
-    const absl::Time seen = ToTime(device.last_seen());
+    const absl::Time seen = rpc::FromTimestamp(device.last_seen());
     table.AddRow(
         {Cell::Text(info.name()),
          Cell::Text(v1::Device::State_Name(device.state())),

@@ -17,7 +17,7 @@
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/tables/proto_json.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -110,7 +110,7 @@ void CheckVersion(const v1::WhoAmIResponse& who, Findings& findings) {
 
 void CheckClock(const v1::WhoAmIResponse& who, absl::Time now,
                 Findings& findings) {
-  const absl::Duration skew = ToTime(who.time()) - now;
+  const absl::Duration skew = rpc::FromTimestamp(who.time()) - now;
   const absl::Duration shown =
       absl::Trunc(absl::AbsDuration(skew), absl::Milliseconds(100));
   const std::string text =
@@ -146,7 +146,7 @@ void CheckToken(const v1::WhoAmIResponse& who, absl::Time now,
         "start it with --token_file unless you are its only user");
   }
   if (!who.has_expire_time()) return findings.Good("token", text);
-  const absl::Duration left = ToTime(who.expire_time()) - now;
+  const absl::Duration left = rpc::FromTimestamp(who.expire_time()) - now;
   absl::StrAppend(&text, ", expires in ",
                   absl::FormatDuration(absl::Trunc(left, absl::Minutes(1))));
   if (left > kExpiresSoon) return findings.Good("token", text);

@@ -12,6 +12,7 @@
 #include "client_cli/tables/human_units.h"
 #include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/results_table.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -44,7 +45,7 @@ Table MakeMeasurementsTable(const std::vector<const v1::Result*>& results) {
   };
   for (const v1::Result* result : results) {
     const v1::Measurement& m = result->measurement();
-    const absl::Time taken = ToTime(result->create_time());
+    const absl::Time taken = rpc::FromTimestamp(result->create_time());
     table.AddRow(
         {Cell::Integer(result->result_id()), Cell::Text(result->job_id()),
          Cell::Text(result->source_model().name()),

@@ -13,9 +13,9 @@
 #include "client_cli/command/result_filter_flags.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/tables/human_units.h"
-#include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/row_writer.h"
 #include "client_cli/tables/trend_chart.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -100,7 +100,7 @@ void PrintPoints(const v1::ListHistoryResponse& response, OutputFormat format,
     const v1::Series& series = history.series();
     for (const v1::SeriesPoint& point : history.points()) {
       time.clear();
-      AppendUtcTime(ToTime(point.create_time()), time);
+      AppendUtcTime(rpc::FromTimestamp(point.create_time()), time);
       time.append("+00:00");
       rows.Text(series.device());
       rows.Text(series.model_name());
@@ -134,8 +134,8 @@ std::string Chart(const v1::ListHistoryResponse& response,
                               series.variant(), "  ", series.threads(),
                               series.threads() == 1 ? " thread" : " threads");
     for (const v1::SeriesPoint& point : history.points()) {
-      line.points.push_back(
-          {ToTime(point.create_time()), ValueOf(point, metric), point.noisy()});
+      line.points.push_back({rpc::FromTimestamp(point.create_time()),
+                             ValueOf(point, metric), point.noisy()});
     }
   }
   return IsBytes(metric) ? TrendSvg(lines, metric_name + ", MB", 1e6)

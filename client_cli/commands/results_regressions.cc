@@ -7,7 +7,7 @@
 #include "client_cli/command/result_filter_flags.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/tables/human_units.h"
-#include "client_cli/tables/proto_json.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -32,7 +32,8 @@ Table RegressionTable(const v1::FindRegressionsResponse& response) {
                {"message", "WHY"}});
   for (const v1::Regression& regression : response.regressions()) {
     const v1::Series& series = regression.series();
-    const absl::Time taken = ToTime(regression.newest().create_time());
+    const absl::Time taken =
+        rpc::FromTimestamp(regression.newest().create_time());
     const double percent = 100 * (regression.ratio() - 1);
     table.AddRow(
         {Cell::Text(series.device()), Cell::Text(series.model_name()),

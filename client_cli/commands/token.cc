@@ -10,6 +10,7 @@
 #include "client_cli/commands/commands.h"
 #include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/table.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -34,7 +35,8 @@ std::string ScopeText(const v1::Token& token) {
 }
 
 std::string TimeText(const google::protobuf::Timestamp& time) {
-  return absl::FormatTime(absl::RFC3339_sec, ToTime(time), absl::UTCTimeZone());
+  return absl::FormatTime(absl::RFC3339_sec, rpc::FromTimestamp(time),
+                          absl::UTCTimeZone());
 }
 
 class TokenCreate final : public Command {
@@ -97,9 +99,10 @@ Table MakeTokensTable(const v1::ListTokensResponse& response, absl::Time now) {
                {"create_time", "CREATED"},
                {"expire_time", "EXPIRES"}});
   for (const v1::Token& token : response.tokens()) {
-    const char* state = token.has_revoke_time()             ? "REVOKED"
-                        : ToTime(token.expire_time()) < now ? "EXPIRED"
-                                                            : "LIVE";
+    const char* state = token.has_revoke_time() ? "REVOKED"
+                        : rpc::FromTimestamp(token.expire_time()) < now
+                            ? "EXPIRED"
+                            : "LIVE";
     table.AddRow({Cell::Text(token.token_id()), Cell::Text(token.name()),
                   Cell::Text(ScopeText(token)), Cell::Text(token.project()),
                   Cell::Text(state), Cell::Text(TimeText(token.create_time())),

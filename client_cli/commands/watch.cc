@@ -9,6 +9,7 @@
 #include "client_cli/jobs/job_outcome.h"
 #include "client_cli/tables/job_text.h"
 #include "client_cli/tables/proto_json.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -42,7 +43,8 @@ class Watch final : public Command {
       if (json) {
         *context.out << ProtoToJsonLine(event) << std::endl;
       } else if (const std::string text = EventText(event); !text.empty()) {
-        *context.out << absl::FormatTime("%H:%M:%S", ToTime(event.time()),
+        *context.out << absl::FormatTime("%H:%M:%S",
+                                         rpc::FromTimestamp(event.time()),
                                          absl::UTCTimeZone())
                      << " " << text << std::endl;
       }

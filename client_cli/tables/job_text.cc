@@ -5,13 +5,13 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "client_cli/tables/human_units.h"
-#include "client_cli/tables/proto_json.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
 namespace {
 
 Cell TimeCell(const google::protobuf::Timestamp& timestamp) {
-  const absl::Time time = ToTime(timestamp);
+  const absl::Time time = rpc::FromTimestamp(timestamp);
   if (time <= absl::UnixEpoch()) return Cell();
   return Cell(absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone()),
               HumanTime(time));
@@ -19,7 +19,8 @@ Cell TimeCell(const google::protobuf::Timestamp& timestamp) {
 
 Cell SecondsCell(const v1::Job& job) {
   if (!job.has_start_time() || !job.has_end_time()) return Cell();
-  const absl::Duration took = ToTime(job.end_time()) - ToTime(job.start_time());
+  const absl::Duration took =
+      rpc::FromTimestamp(job.end_time()) - rpc::FromTimestamp(job.start_time());
   return Cell(absl::ToDoubleSeconds(took), HumanDuration(took));
 }
 

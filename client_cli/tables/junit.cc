@@ -7,7 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
-#include "client_cli/tables/proto_json.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -59,7 +59,8 @@ std::string Seconds(absl::Duration time) {
 
 absl::Duration Between(const google::protobuf::Timestamp& begin,
                        const google::protobuf::Timestamp& end) {
-  return std::max(ToTime(end) - ToTime(begin), absl::ZeroDuration());
+  return std::max(rpc::FromTimestamp(end) - rpc::FromTimestamp(begin),
+                  absl::ZeroDuration());
 }
 
 void SetFailure(const v1::Failure& failure, Case& one) {
@@ -155,7 +156,8 @@ std::string JUnitXml(const v1::Job& job) {
       cases.size(), "\" failures=\"", count("failure"), "\" errors=\"",
       count("error"), "\" skipped=\"", count("skipped"), "\" time=\"",
       Seconds(Between(job.create_time(), job.end_time())), "\" timestamp=\"",
-      absl::FormatTime("%Y-%m-%dT%H:%M:%S", ToTime(job.create_time()),
+      absl::FormatTime("%Y-%m-%dT%H:%M:%S",
+                       rpc::FromTimestamp(job.create_time()),
                        absl::UTCTimeZone()),
       "\">\n");
   for (const Case& one : cases) {

@@ -6,11 +6,8 @@
 
 #include <string>
 
-#include "absl/time/time.h"
-
 namespace google::protobuf {
 class Message;
-class Timestamp;
 }  // namespace google::protobuf
 
 namespace optfarm::client_cli {
@@ -19,10 +16,6 @@ namespace optfarm::client_cli {
 // without one.
 std::string ProtoToJson(const google::protobuf::Message& message);
 std::string ProtoToJsonLine(const google::protobuf::Message& message);
-
-// The epoch for a time that was never set.
-absl::Time ToTime(const google::protobuf::Timestamp& timestamp);
-void SetTimestamp(absl::Time time, google::protobuf::Timestamp* timestamp);
 
 }  // namespace optfarm::client_cli
 

@@ -10,9 +10,9 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "optfarm/v1/options.pb.h"
+#include "rpc/proto_time.h"
 #include "rpc/status.h"
 #include "server/conventions/names.h"
-#include "server/conventions/proto_time.h"
 
 namespace optfarm::server {
 namespace {
@@ -152,7 +152,7 @@ absl::Status ExhaustedFor(absl::string_view message, absl::Duration wait) {
   absl::Status status = absl::ResourceExhaustedError(
       absl::StrCat(message, "; try again in ", absl::FormatDuration(wait)));
   v1::RetryHint hint;
-  *hint.mutable_retry_after() = ToProtoDuration(wait);
+  *hint.mutable_retry_after() = rpc::ToProtoDuration(wait);
   rpc::AddDetail(hint, &status);
   return status;
 }

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "server/conventions/proto_time.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::server {
 namespace {
@@ -13,7 +13,8 @@ namespace {
 template <typename Message>
 void SetTime(absl::Time time, Message& message,
              google::protobuf::Timestamp* (Message::*field)()) {
-  if (time != absl::InfinitePast()) *(message.*field)() = ToTimestamp(time);
+  if (time != absl::InfinitePast())
+    *(message.*field)() = rpc::ToTimestamp(time);
 }
 
 void AddArtifact(const v1::Artifact& artifact, v1::Job& job) {
@@ -93,7 +94,7 @@ v1::Result ToProto(const storage::MeasurementRecord& record) {
   result.set_recipe_name(record.recipe_name);
   result.set_project(record.project);
   *result.mutable_measurement() = record.measurement;
-  *result.mutable_create_time() = ToTimestamp(record.create_time);
+  *result.mutable_create_time() = rpc::ToTimestamp(record.create_time);
   result.mutable_tags()->Add(record.tags.begin(), record.tags.end());
   return result;
 }

@@ -6,9 +6,9 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
+#include "rpc/proto_time.h"
 #include "server/conventions/log_text.h"
 #include "server/conventions/names.h"
-#include "server/conventions/proto_time.h"
 
 namespace optfarm::server {
 namespace {
@@ -65,7 +65,7 @@ absl::StatusOr<v1::ChangeDeviceRequest> KeptChange(
                                 " is unknown; say DISABLE, ENABLE, RETIRE or "
                                 "RESERVE"));
   }
-  const absl::Duration term = FromProtoDuration(change.duration());
+  const absl::Duration term = rpc::FromProtoDuration(change.duration());
   if (term <= absl::ZeroDuration() || term > kLongestReservation) {
     return Wrong(change,
                  absl::StrCat("a reservation for ", absl::FormatDuration(term),
@@ -77,13 +77,13 @@ absl::StatusOr<v1::ChangeDeviceRequest> KeptChange(
         change, absl::StrCat("a tag of ", change.tag().size(),
                              " bytes; jobs have tags of up to ", kMaxTagBytes));
   }
-  *kept.mutable_until() = ToTimestamp(now + term);
+  *kept.mutable_until() = rpc::ToTimestamp(now + term);
   return kept;
 }
 
 bool IsReserved(const v1::ChangeDeviceRequest& change, absl::Time now) {
   return change.change() == v1::ChangeDeviceRequest::RESERVE &&
-         now < FromTimestamp(change.until());
+         now < rpc::FromTimestamp(change.until());
 }
 
 bool MayHave(const v1::ChangeDeviceRequest& change,

@@ -1,8 +1,8 @@
 #include "server/scheduling/device_view.h"
 
 #include "absl/strings/str_cat.h"
+#include "rpc/proto_time.h"
 #include "server/conventions/names.h"
-#include "server/conventions/proto_time.h"
 #include "server/scheduling/device_choice.h"
 
 namespace optfarm::server {
@@ -21,7 +21,7 @@ std::string ReservationText(const v1::ChangeDeviceRequest& change) {
           ? "for no job"
           : absl::StrCat("for jobs with the tag ", Quoted(change.tag())),
       " until ",
-      absl::FormatTime(absl::RFC3339_sec, FromTimestamp(change.until()),
+      absl::FormatTime(absl::RFC3339_sec, rpc::FromTimestamp(change.until()),
                        absl::UTCTimeZone()),
       change.reason().empty() ? "" : ": ", change.reason());
 }
@@ -59,8 +59,8 @@ v1::Device ViewDevice(const DeviceRecord& record, const std::string& task_id,
   v1::Device device;
   *device.mutable_info() = record.info;
   device.set_agent(record.agent);
-  *device.mutable_last_seen() = ToTimestamp(record.last_seen);
-  *device.mutable_first_seen() = ToTimestamp(record.first_seen);
+  *device.mutable_last_seen() = rpc::ToTimestamp(record.last_seen);
+  *device.mutable_first_seen() = rpc::ToTimestamp(record.first_seen);
   *device.mutable_health() = record.health;
   device.set_failures_in_a_row(record.failures_in_a_row);
   const StateAndReason state =
@@ -69,7 +69,8 @@ v1::Device ViewDevice(const DeviceRecord& record, const std::string& task_id,
   device.set_state_reason(state.reason);
   if (state.state == v1::Device::BUSY) device.set_task_id(task_id);
   if (now < record.quarantined_until) {
-    *device.mutable_quarantined_until() = ToTimestamp(record.quarantined_until);
+    *device.mutable_quarantined_until() =
+        rpc::ToTimestamp(record.quarantined_until);
   }
   if (IsReserved(record.change, now)) {
     *device.mutable_reserved_until() = record.change.until();

@@ -6,8 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "rpc/proto_time.h"
 #include "server/conventions/log_text.h"
-#include "server/conventions/proto_time.h"
 
 namespace optfarm::server {
 namespace {
@@ -44,7 +44,7 @@ JobChange::JobChange(LiveJob job, absl::Time now,
 v1::JobEvent& JobChange::AddEvent(const TaskRecord* task) {
   storage::EventRecord& record = batch_.events.emplace_back();
   record.job_id = job_.job.job_id;
-  *record.event.mutable_time() = ToTimestamp(now_);
+  *record.event.mutable_time() = rpc::ToTimestamp(now_);
   if (task != nullptr) {
     record.event.set_task_id(task->task_id);
     record.event.set_attempt(task->attempt);

@@ -11,8 +11,8 @@
 #include "base/digest.h"
 #include "base/status_macros.h"
 #include "optfarm/v1/work.pb.h"
+#include "rpc/proto_time.h"
 #include "server/conventions/names.h"
-#include "server/conventions/proto_time.h"
 #include "server/scheduling/device_choice.h"
 #include "server/scheduling/recipe_check.h"
 #include "storage/records.h"
@@ -68,7 +68,7 @@ absl::Status CheckDuration(absl::string_view field, bool given,
                            const google::protobuf::Duration& value,
                            absl::Duration longest) {
   if (!given) return absl::OkStatus();
-  const absl::Duration duration = FromProtoDuration(value);
+  const absl::Duration duration = rpc::FromProtoDuration(value);
   if (duration > absl::ZeroDuration() && duration <= longest) {
     return absl::OkStatus();
   }
@@ -258,10 +258,10 @@ void FillIn(v1::JobSpec& spec) {
   v1::BenchmarkSpec& benchmark = *spec.mutable_benchmark();
   if (benchmark.min_runs() == 0) benchmark.set_min_runs(50);
   if (!benchmark.has_min_time()) {
-    *benchmark.mutable_min_time() = ToProtoDuration(absl::Seconds(1));
+    *benchmark.mutable_min_time() = rpc::ToProtoDuration(absl::Seconds(1));
   }
   if (!benchmark.has_max_time()) {
-    *benchmark.mutable_max_time() = ToProtoDuration(absl::Seconds(60));
+    *benchmark.mutable_max_time() = rpc::ToProtoDuration(absl::Seconds(60));
   }
 }
 

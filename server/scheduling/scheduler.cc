@@ -9,7 +9,6 @@
 #include "base/status_macros.h"
 #include "server/conventions/log_text.h"
 #include "server/conventions/names.h"
-#include "server/conventions/proto_time.h"
 #include "server/scheduling/scheduler_plan.h"
 
 namespace optfarm::server {

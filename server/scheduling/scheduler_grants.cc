@@ -5,7 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "server/conventions/proto_time.h"
+#include "rpc/proto_time.h"
 #include "server/scheduling/device_choice.h"
 #include "server/scheduling/scheduler.h"
 #include "server/scheduling/scheduler_plan.h"
@@ -159,11 +159,12 @@ absl::StatusOr<v1::LeasedTask> Scheduler::Describe(const TaskRef& ref,
   lease.set_task_id(task.task_id);
   lease.set_attempt(task.attempt);
   lease.set_job_id(ref.job_id);
-  *lease.mutable_lease_deadline() = ToTimestamp(task.lease_deadline);
-  *lease.mutable_lease_duration() = ToProtoDuration(task.lease_deadline - now);
+  *lease.mutable_lease_deadline() = rpc::ToTimestamp(task.lease_deadline);
+  *lease.mutable_lease_duration() =
+      rpc::ToProtoDuration(task.lease_deadline - now);
   const JobLimits limits = LimitsOf(*job.spec, options_);
   *lease.mutable_run_limit() =
-      ToProtoDuration(task.attempt_start_time + limits.run - now);
+      rpc::ToProtoDuration(task.attempt_start_time + limits.run - now);
   if (task.kind == v1::OPTIMIZE) {
     v1::OptimizeTask& work = *lease.mutable_optimize();
     *work.mutable_model() = job.spec->model();

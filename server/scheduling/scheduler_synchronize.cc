@@ -9,8 +9,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "rpc/proto_time.h"
 #include "server/conventions/names.h"
-#include "server/conventions/proto_time.h"
 #include "server/scheduling/scheduler.h"
 #include "server/scheduling/scheduler_plan.h"
 
@@ -26,8 +26,8 @@ constexpr size_t kMaxKnownCallers = 20000;
 
 void SetLease(v1::TaskVerdict& verdict, absl::Time now,
               absl::Duration duration) {
-  *verdict.mutable_lease_deadline() = ToTimestamp(now + duration);
-  *verdict.mutable_lease_remaining() = ToProtoDuration(duration);
+  *verdict.mutable_lease_deadline() = rpc::ToTimestamp(now + duration);
+  *verdict.mutable_lease_remaining() = rpc::ToProtoDuration(duration);
 }
 
 }  // namespace
@@ -201,9 +201,9 @@ absl::StatusOr<SynchronizeResult> Scheduler::Answer(Waiting& waiting,
   }
   const bool granted = !response.new_tasks().empty();
   const bool holds = !request.held().empty() || granted;
-  const absl::Duration wanted = request.has_long_poll()
-                                    ? FromProtoDuration(request.long_poll())
-                                    : absl::ZeroDuration();
+  const absl::Duration wanted =
+      request.has_long_poll() ? rpc::FromProtoDuration(request.long_poll())
+                              : absl::ZeroDuration();
   // A caller that holds leases must be back in time to renew them.
   const absl::Duration longest =
       holds ? options_.lease / 3 : options_.max_long_poll;
@@ -212,9 +212,9 @@ absl::StatusOr<SynchronizeResult> Scheduler::Answer(Waiting& waiting,
                     : std::clamp(wanted, absl::ZeroDuration(), longest);
   response.set_drain(draining_);
   response.set_server_version(server_version_);
-  *response.mutable_long_poll() = ToProtoDuration(options_.max_long_poll);
+  *response.mutable_long_poll() = rpc::ToProtoDuration(options_.max_long_poll);
   const bool polls = wanted > absl::ZeroDuration() && !draining_;
-  *response.mutable_call_again_after() = ToProtoDuration(
+  *response.mutable_call_again_after() = rpc::ToProtoDuration(
       polls ? absl::ZeroDuration()
             : std::min(options_.idle_interval, options_.lease / 3));
   return result;

@@ -7,7 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/check.h"
-#include "server/conventions/proto_time.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::server {
 namespace {
@@ -69,7 +69,7 @@ TaskRecord ReadyAgain(TaskRecord task, absl::Time now, absl::Duration wait) {
 
 absl::Duration DurationOr(bool given, const google::protobuf::Duration& value,
                           absl::Duration fallback) {
-  return given ? FromProtoDuration(value) : fallback;
+  return given ? rpc::FromProtoDuration(value) : fallback;
 }
 
 absl::Time ProvisionEnd(const TaskRecord& task, const JobLimits& limits) {
@@ -108,7 +108,7 @@ JobLimits LimitsOf(const v1::JobSpec& spec, const SchedulingOptions& options) {
       DurationOr(deadlines.has_run(), deadlines.run(), options.run_limit),
       DurationOr(deadlines.has_job(), deadlines.job(), options.job_limit),
       options.provision_limit +
-          FromProtoDuration(spec.benchmark().cool_down())};
+          rpc::FromProtoDuration(spec.benchmark().cool_down())};
 }
 
 bool MayFollow(v1::TaskState from, v1::TaskState to) {

@@ -10,8 +10,8 @@
 #include "absl/strings/strip.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
+#include "rpc/proto_time.h"
 #include "server/conventions/names.h"
-#include "server/conventions/proto_time.h"
 
 namespace optfarm::server {
 namespace {
@@ -119,7 +119,7 @@ absl::StatusOr<storage::MeasurementFilter> ParseMeasurementFilter(
   if (request.threads() > 0) filter.threads = request.threads();
   // Beyond these the arithmetic on microseconds would saturate anyway.
   const auto time = [](const google::protobuf::Timestamp& timestamp) {
-    return std::clamp(FromTimestamp(timestamp), absl::UnixEpoch(),
+    return std::clamp(rpc::FromTimestamp(timestamp), absl::UnixEpoch(),
                       absl::FromUnixSeconds(int64_t{1} << 35));
   };
   if (request.has_from_time()) filter.from_time = time(request.from_time());

@@ -6,9 +6,9 @@
 #include "base/files.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "rpc/proto_time.h"
 #include "server/conventions/log_text.h"
 #include "server/conventions/names.h"
-#include "server/conventions/proto_time.h"
 #include "server/services/list_query.h"
 #include "storage/sqlite_analyst.h"
 
@@ -99,10 +99,10 @@ absl::Status StoreServiceImpl::Audit(const v1::ListAuditRequest& request,
   if (!request.project().empty()) filter.project = request.project();
   if (!request.method().empty()) filter.method = request.method();
   if (request.has_from_time()) {
-    filter.from_time = FromTimestamp(request.from_time());
+    filter.from_time = rpc::FromTimestamp(request.from_time());
   }
   if (request.has_until_time()) {
-    filter.until_time = FromTimestamp(request.until_time());
+    filter.until_time = rpc::FromTimestamp(request.until_time());
   }
   OPTFARM_ASSIGN_OR_RETURN(
       const storage::PageRequest page,
@@ -111,7 +111,7 @@ absl::Status StoreServiceImpl::Audit(const v1::ListAuditRequest& request,
                            audit_.List(filter, page));
   for (const storage::AuditRecord& record : records) {
     v1::AuditEntry& entry = *response.add_entries();
-    *entry.mutable_time() = ToTimestamp(record.time);
+    *entry.mutable_time() = rpc::ToTimestamp(record.time);
     entry.set_actor(record.actor);
     entry.set_token_id(record.token_id);
     entry.set_project(record.project);

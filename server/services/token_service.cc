@@ -5,8 +5,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "rpc/proto_time.h"
 #include "server/conventions/names.h"
-#include "server/conventions/proto_time.h"
 
 namespace optfarm::server {
 namespace {
@@ -21,10 +21,10 @@ v1::Token ToProto(const storage::TokenRecord& record) {
   token.set_name(record.name);
   token.set_project(record.project);
   for (const v1::Access::Scope scope : record.scopes) token.add_scopes(scope);
-  *token.mutable_create_time() = ToTimestamp(record.create_time);
-  *token.mutable_expire_time() = ToTimestamp(record.expire_time);
+  *token.mutable_create_time() = rpc::ToTimestamp(record.create_time);
+  *token.mutable_expire_time() = rpc::ToTimestamp(record.expire_time);
   if (record.revoke_time != absl::InfinitePast()) {
-    *token.mutable_revoke_time() = ToTimestamp(record.revoke_time);
+    *token.mutable_revoke_time() = rpc::ToTimestamp(record.revoke_time);
   }
   return token;
 }
@@ -71,7 +71,7 @@ grpc::Status TokenServiceImpl::WhoAmI(grpc::ServerContext* context,
         const Caller& caller = call.caller;
         const absl::Time now = clock_.Now();
         response->set_version(OPTFARM_VERSION);
-        *response->mutable_time() = ToTimestamp(now);
+        *response->mutable_time() = rpc::ToTimestamp(now);
         response->set_name(caller.name);
         for (int i = v1::Access::SUBMIT; i <= v1::Access::Scope_MAX; ++i) {
           if ((caller.scopes >> i & 1) == 0) continue;
@@ -81,7 +81,8 @@ grpc::Status TokenServiceImpl::WhoAmI(grpc::ServerContext* context,
           response->set_project(caller.project);
         }
         if (caller.expire_time != absl::InfiniteFuture()) {
-          *response->mutable_expire_time() = ToTimestamp(caller.expire_time);
+          *response->mutable_expire_time() =
+              rpc::ToTimestamp(caller.expire_time);
         }
         const auto [workers, agents] =
             scheduler_.CountParticipants(now - absl::Minutes(1));
@@ -107,7 +108,8 @@ absl::Status TokenServiceImpl::Create(const v1::CreateTokenRequest& request,
   OPTFARM_RETURN_IF_ERROR(CheckName("token", request.name()));
   OPTFARM_RETURN_IF_ERROR(CheckScopes(request));
   absl::Duration lifetime = kDefaultLifetime;
-  if (request.has_lifetime()) lifetime = FromProtoDuration(request.lifetime());
+  if (request.has_lifetime())
+    lifetime = rpc::FromProtoDuration(request.lifetime());
   if (lifetime < kShortestLifetime || lifetime > kLongestLifetime) {
     return absl::InvalidArgumentError(
         absl::StrCat("a lifetime of ", absl::FormatDuration(lifetime),

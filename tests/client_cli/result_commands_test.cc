@@ -10,8 +10,8 @@
 #include "client_cli/command/result_filter_flags.h"
 #include "client_cli/command_line.h"
 #include "client_cli/command_table.h"
-#include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/trend_chart.h"
+#include "rpc/proto_time.h"
 #include "tests/client_cli/fake_farm_client.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
@@ -76,8 +76,8 @@ class ResultCommandsTest : public ::testing::Test {
       v1::SeriesPoint& point = *history.add_points();
       point.set_result_id(history.points_size());
       point.set_median_us(median);
-      SetTimestamp(absl::UnixEpoch() + absl::Hours(history.points_size()),
-                   point.mutable_create_time());
+      *point.mutable_create_time() = rpc::ToTimestamp(
+          absl::UnixEpoch() + absl::Hours(history.points_size()));
     }
   }
 

@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/files.h"
-#include "server/conventions/proto_time.h"
 #include "server/scheduling/job_spec_check.h"
 #include "server/scheduling/scheduler.h"
 #include "storage/file_blob_store.h"

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "rpc/proto_time.h"
 #include "tests/server/scheduler_fixture.h"
 
 namespace optfarm::server {
@@ -383,7 +384,8 @@ TEST_F(SchedulerTest, EveryStateHasADeadline) {
 
 TEST_F(SchedulerTest, DeadlinesOfTheJobWin) {
   v1::JobSpec spec = Spec();
-  *spec.mutable_deadlines()->mutable_job() = ToProtoDuration(absl::Minutes(1));
+  *spec.mutable_deadlines()->mutable_job() =
+      rpc::ToProtoDuration(absl::Minutes(1));
   const std::string job = SubmitOk(spec);
   now_ += absl::Minutes(1);
   scheduler_->Tick(now_);
