@@ -210,27 +210,4 @@ absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParseQuery(
   return parameters;
 }
 
-bool IsUtf8(absl::string_view text) {
-  size_t i = 0;
-  while (i < text.size()) {
-    const auto lead = static_cast<unsigned char>(text[i++]);
-    if (lead < 0x80) continue;
-    const int more = lead >= 0xF0 ? 3 : lead >= 0xE0 ? 2 : 1;
-    if (lead < 0xC2 || lead > 0xF4) return false;
-    uint32_t point = lead & (0x3Fu >> more);
-    for (int k = 0; k < more; ++k) {
-      if (i == text.size()) return false;
-      const auto next = static_cast<unsigned char>(text[i++]);
-      if ((next & 0xC0) != 0x80) return false;
-      point = point << 6 | (next & 0x3Fu);
-    }
-    // Longer than needed, half a surrogate pair, or beyond Unicode.
-    if ((more == 2 && point < 0x800) || (more == 3 && point < 0x10000) ||
-        (point >= 0xD800 && point < 0xE000) || point > 0x10FFFF) {
-      return false;
-    }
-  }
-  return true;
-}
-
 }  // namespace optfarm::http

@@ -33,8 +33,6 @@ absl::Status SetField(absl::string_view path, absl::string_view value,
 absl::StatusOr<std::vector<std::pair<std::string, std::string>>> ParseQuery(
     absl::string_view query);
 
-bool IsUtf8(absl::string_view text);
-
 }  // namespace optfarm::http
 
 #endif  // OPTFARM_HTTP_FIELD_BINDING_H_

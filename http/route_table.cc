@@ -9,6 +9,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "http/field_binding.h"
 #include "optfarm/v1/options.pb.h"
 

@@ -3,10 +3,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
+#include "base/xml_writer.h"
 #include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
@@ -22,40 +22,6 @@ struct Case {
   std::string kind;
   std::string message;
 };
-
-// For text and attribute values. Characters that XML 1.0 cannot hold at all
-// become '?'.
-std::string Escaped(absl::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    switch (c) {
-      case '<':
-        escaped.append("&lt;");
-        break;
-      case '>':
-        escaped.append("&gt;");
-        break;
-      case '&':
-        escaped.append("&amp;");
-        break;
-      case '"':
-        escaped.append("&quot;");
-        break;
-      case '\n':
-        escaped.append("&#10;");
-        break;
-      default: {
-        const bool control = absl::ascii_iscntrl(static_cast<unsigned char>(c));
-        escaped.push_back(control && c != '\t' ? '?' : c);
-      }
-    }
-  }
-  return escaped;
-}
-
-std::string Seconds(absl::Duration time) {
-  return absl::StrFormat("%.3f", absl::ToDoubleSeconds(time));
-}
 
 absl::Duration Between(const google::protobuf::Timestamp& begin,
                        const google::protobuf::Timestamp& end) {
@@ -123,17 +89,17 @@ std::vector<Case> CasesOf(const v1::Job& job) {
   return cases;
 }
 
-std::string Element(const Case& one, absl::string_view class_name) {
-  std::string xml = absl::StrCat(
-      "    <testcase classname=\"", Escaped(class_name), ".", one.group,
-      "\" name=\"", Escaped(one.name), "\" time=\"", Seconds(one.time), "\"");
-  if (one.outcome.empty()) return absl::StrCat(xml, "/>\n");
-  absl::StrAppend(&xml, ">\n      <", one.outcome);
-  if (!one.kind.empty()) {
-    absl::StrAppend(&xml, " type=\"", Escaped(one.kind), "\"");
+void AddCase(const Case& one, absl::string_view class_name, XmlWriter& xml) {
+  xml.Begin("testcase")
+      .Attribute("classname", absl::StrCat(class_name, ".", one.group))
+      .Attribute("name", one.name)
+      .Attribute("time", absl::ToDoubleSeconds(one.time), 3);
+  if (!one.outcome.empty()) {
+    xml.Begin(one.outcome);
+    if (!one.kind.empty()) xml.Attribute("type", one.kind);
+    xml.Attribute("message", one.message).End();
   }
-  return absl::StrCat(xml, " message=\"", Escaped(one.message),
-                      "\"/>\n    </testcase>\n");
+  xml.End();
 }
 
 }  // namespace
@@ -149,21 +115,27 @@ std::string JUnitXml(const v1::Job& job) {
       return one.outcome == outcome;
     });
   };
-  std::string xml = absl::StrCat(
-      "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n  "
-      "<testsuite name=\"",
-      Escaped(name), "\" id=\"", Escaped(job.job_id()), "\" tests=\"",
-      cases.size(), "\" failures=\"", count("failure"), "\" errors=\"",
-      count("error"), "\" skipped=\"", count("skipped"), "\" time=\"",
-      Seconds(Between(job.create_time(), job.end_time())), "\" timestamp=\"",
-      absl::FormatTime("%Y-%m-%dT%H:%M:%S",
-                       rpc::FromTimestamp(job.create_time()),
-                       absl::UTCTimeZone()),
-      "\">\n");
-  for (const Case& one : cases) {
-    xml.append(Element(one, absl::StrCat("optfarm.", name)));
-  }
-  return absl::StrCat(xml, "  </testsuite>\n</testsuites>\n");
+  std::string document = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n";
+  XmlWriter xml(document);
+  xml.Begin("testsuites")
+      .Begin("testsuite")
+      .Attribute("name", name)
+      .Attribute("id", job.job_id())
+      .Attribute("tests", cases.size())
+      .Attribute("failures", count("failure"))
+      .Attribute("errors", count("error"))
+      .Attribute("skipped", count("skipped"))
+      .Attribute(
+          "time",
+          absl::ToDoubleSeconds(Between(job.create_time(), job.end_time())), 3)
+      .Attribute("timestamp",
+                 absl::FormatTime("%Y-%m-%dT%H:%M:%S",
+                                  rpc::FromTimestamp(job.create_time()),
+                                  absl::UTCTimeZone()));
+  for (const Case& one : cases)
+    AddCase(one, absl::StrCat("optfarm.", name), xml);
+  xml.End().End();
+  return document;
 }
 
 }  // namespace optfarm::client_cli

@@ -5,9 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "absl/strings/str_replace.h"
 #include "base/number_text.h"
-#include "client_cli/tables/table.h"
+#include "base/xml_writer.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -28,12 +27,6 @@ constexpr int kGridLines = 5;
 // Told apart by people who do not see all colours (Okabe and Ito).
 constexpr const char* kColors[] = {"#0072B2", "#D55E00", "#009E73", "#CC79A7",
                                    "#E69F00", "#56B4E9", "#000000"};
-
-std::string Escaped(const std::string& text) {
-  return absl::StrReplaceAll(
-      PrintableLine(text),
-      {{"&", "&amp;"}, {"<", "&lt;"}, {">", "&gt;"}, {"\"", "&quot;"}});
-}
 
 // The next of 1, 2, 5, 10, 20, ... times a power of ten.
 double RoundUp(double value) {
@@ -77,57 +70,69 @@ Frame FrameOf(absl::Span<const TrendLine> lines) {
   return frame;
 }
 
-void Text(double x, double y, const char* anchor, const std::string& text,
-          std::string* svg) {
-  absl::StrAppendFormat(
-      svg, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">%s</text>\n", x, y,
-      anchor, Escaped(text));
+void DrawText(double x, double y, absl::string_view anchor,
+              absl::string_view text, XmlWriter& svg) {
+  svg.Begin("text")
+      .Attribute("x", x, 1)
+      .Attribute("y", y, 1)
+      .Attribute("text-anchor", anchor)
+      .Text(text)
+      .End();
 }
 
 void DrawAxes(const Frame& frame, const std::string& unit, double scale,
-              std::string* svg) {
+              XmlWriter& svg) {
   for (int i = 0; i <= kGridLines; ++i) {
     const double value = frame.most * i / kGridLines;
     const double y = frame.Y(value);
-    absl::StrAppendFormat(svg,
-                          "<line x1=\"%.1f\" y1=\"%.1f\" x2=\"%.1f\" "
-                          "y2=\"%.1f\" stroke=\"#ddd\"/>\n",
-                          kLeft, y, kWidth - kRight, y);
-    Text(kLeft - 8, y + 4, "end", absl::StrFormat("%.4g", value / scale), svg);
+    svg.Begin("line")
+        .Attribute("x1", kLeft, 1)
+        .Attribute("y1", y, 1)
+        .Attribute("x2", kWidth - kRight, 1)
+        .Attribute("y2", y, 1)
+        .Attribute("stroke", "#ddd")
+        .End();
+    DrawText(kLeft - 8, y + 4, "end", absl::StrFormat("%.4g", value / scale),
+             svg);
   }
-  Text(kLeft, kTop - 12, "start", unit, svg);
+  DrawText(kLeft, kTop - 12, "start", unit, svg);
   if (frame.first > frame.last) return;
   const auto date = [](absl::Time time) {
     return absl::FormatTime("%Y-%m-%d %H:%M", time, absl::UTCTimeZone());
   };
-  Text(kLeft, kHeight - kBottom + 20, "start", date(frame.first), svg);
-  Text(kWidth - kRight, kHeight - kBottom + 20, "end",
-       absl::StrCat(date(frame.last), " UTC"), svg);
+  DrawText(kLeft, kHeight - kBottom + 20, "start", date(frame.first), svg);
+  DrawText(kWidth - kRight, kHeight - kBottom + 20, "end",
+           absl::StrCat(date(frame.last), " UTC"), svg);
 }
 
-void DrawLine(const Frame& frame, const TrendLine& line, const char* color,
-              double scale, std::string* svg) {
-  absl::StrAppend(svg, "<polyline fill=\"none\" stroke=\"", color,
-                  "\" stroke-width=\"1.5\" points=\"");
+void DrawLine(const Frame& frame, const TrendLine& line,
+              absl::string_view color, double scale, XmlWriter& svg) {
+  std::string text;
   for (const TrendPoint& point : line.points) {
-    AppendFixed(frame.X(point.time), 1, *svg);
-    svg->push_back(',');
-    AppendFixed(frame.Y(point.value), 1, *svg);
-    svg->push_back(' ');
+    AppendFixed(frame.X(point.time), 1, text);
+    text.push_back(',');
+    AppendFixed(frame.Y(point.value), 1, text);
+    text.push_back(' ');
   }
-  svg->append("\"/>\n");
+  svg.Begin("polyline")
+      .Attribute("fill", "none")
+      .Attribute("stroke", color)
+      .Attribute("stroke-width", "1.5")
+      .Attribute("points", text)
+      .End();
   for (const TrendPoint& point : line.points) {
-    svg->append("<circle cx=\"");
-    AppendFixed(frame.X(point.time), 1, *svg);
-    svg->append("\" cy=\"");
-    AppendFixed(frame.Y(point.value), 1, *svg);
-    absl::StrAppend(svg, "\" r=\"3\" fill=\"", point.doubtful ? "#fff" : color,
-                    "\" stroke=\"", color, "\"><title>");
-    AppendUtcTime(point.time, *svg);
-    svg->append("+00:00: ");
-    AppendNumber(point.value / scale, 4, *svg);
-    absl::StrAppend(svg, point.doubtful ? " (noisy)" : "",
-                    "</title></circle>\n");
+    text.clear();
+    AppendUtcTime(point.time, text);
+    text.append("+00:00: ");
+    AppendNumber(point.value / scale, 4, text);
+    if (point.doubtful) text.append(" (noisy)");
+    svg.Begin("circle")
+        .Attribute("cx", frame.X(point.time), 1)
+        .Attribute("cy", frame.Y(point.value), 1)
+        .Attribute("r", 3)
+        .Attribute("fill", point.doubtful ? "#fff" : color)
+        .Attribute("stroke", color);
+    svg.Begin("title").Text(text).End().End();
   }
 }
 
@@ -155,23 +160,34 @@ std::string TrendSvg(absl::Span<const TrendLine> lines, const std::string& unit,
   const Frame frame = FrameOf(lines);
   const double height =
       kHeight + kLegendLine * static_cast<double>(lines.size()) + 10;
-  std::string svg = absl::StrFormat(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
-      "font-family=\"sans-serif\" font-size=\"12\">\n"
-      "<rect width=\"100%%\" height=\"100%%\" fill=\"#fff\"/>\n",
-      kWidth, height);
-  DrawAxes(frame, unit, scale, &svg);
+  std::string document;
+  XmlWriter svg(document);
+  svg.Begin("svg")
+      .Attribute("xmlns", "http://www.w3.org/2000/svg")
+      .Attribute("viewBox", absl::StrFormat("0 0 %.0f %.0f", kWidth, height))
+      .Attribute("font-family", "sans-serif")
+      .Attribute("font-size", 12);
+  svg.Begin("rect")
+      .Attribute("width", "100%")
+      .Attribute("height", "100%")
+      .Attribute("fill", "#fff")
+      .End();
+  DrawAxes(frame, unit, scale, svg);
   for (size_t i = 0; i < lines.size(); ++i) {
     const char* color = kColors[i % std::size(kColors)];
-    DrawLine(frame, lines[i], color, scale, &svg);
+    DrawLine(frame, lines[i], color, scale, svg);
     const double y = kHeight + kLegendLine * static_cast<double>(i);
-    absl::StrAppendFormat(&svg,
-                          "<rect x=\"%.1f\" y=\"%.1f\" width=\"12\" "
-                          "height=\"12\" fill=\"%s\"/>\n",
-                          kLeft, y, color);
-    Text(kLeft + 20, y + 10, "start", lines[i].label, &svg);
+    svg.Begin("rect")
+        .Attribute("x", kLeft, 1)
+        .Attribute("y", y, 1)
+        .Attribute("width", 12)
+        .Attribute("height", 12)
+        .Attribute("fill", color)
+        .End();
+    DrawText(kLeft + 20, y + 10, "start", lines[i].label, svg);
   }
-  return svg + "</svg>\n";
+  svg.End();
+  return document;
 }
 
 }  // namespace optfarm::client_cli

@@ -36,15 +36,22 @@ absl::string_view Color(double snr) {
   return "#2e86c1";
 }
 
-void DrawScale(int height, std::string* svg) {
+void DrawScale(int height, XmlWriter& svg) {
   for (int db = static_cast<int>(kLeast); db <= kMost; db += kStep) {
     const double x = kNameWidth + Position(db);
-    absl::StrAppendFormat(
-        svg,
-        "<line x1=\"%.1f\" y1=\"%d\" x2=\"%.1f\" y2=\"%d\" "
-        "stroke=\"#cccccc\"/>\n"
-        "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d</text>\n",
-        x, kHeadHeight, x, height, x, kHeadHeight - 6, db);
+    svg.Begin("line")
+        .Attribute("x1", x, 1)
+        .Attribute("y1", kHeadHeight)
+        .Attribute("x2", x, 1)
+        .Attribute("y2", height)
+        .Attribute("stroke", "#cccccc")
+        .End();
+    svg.Begin("text")
+        .Attribute("x", x, 1)
+        .Attribute("y", kHeadHeight - 6)
+        .Attribute("text-anchor", "middle")
+        .Text(absl::StrCat(db))
+        .End();
   }
 }
 
@@ -61,87 +68,83 @@ struct Row {
   std::vector<Bar> bars;
 };
 
-void DrawRow(const Row& row, int y, std::string* svg) {
+void DrawRow(const Row& row, int y, XmlWriter& svg) {
   std::string name = row.name;
   if (name.size() > kNameLength) {
     name = absl::StrCat("...", name.substr(name.size() - kNameLength + 3));
   }
-  absl::StrAppendFormat(
-      svg,
-      "<g><title>%s (%s)</title>\n"
-      "<text x=\"%d\" y=\"%d\" text-anchor=\"end\">%s</text>\n",
-      EscapedForXml(row.name), EscapedForXml(row.op), kNameWidth - 6,
-      y + kRowHeight - 4, EscapedForXml(name));
+  svg.Begin("g");
+  svg.Begin("title").Text(absl::StrCat(row.name, " (", row.op, ")")).End();
+  svg.Begin("text")
+      .Attribute("x", kNameWidth - 6)
+      .Attribute("y", y + kRowHeight - 4)
+      .Attribute("text-anchor", "end")
+      .Text(name)
+      .End();
   const double height = (kRowHeight - 4) / static_cast<double>(std::max<size_t>(
                                                1, row.bars.size()));
   double top = y + 2;
   double end = 0;
   std::vector<std::string> numbers;
   for (const Bar& bar : row.bars) {
-    absl::StrAppendFormat(
-        svg,
-        "<rect x=\"%d\" y=\"%.1f\" width=\"%.1f\" height=\"%.1f\" "
-        "fill=\"%s\"/>\n",
-        kNameWidth, top, std::max(1.0, Position(bar.snr)), height,
-        std::string(bar.color));
+    svg.Begin("rect")
+        .Attribute("x", kNameWidth)
+        .Attribute("y", top, 1)
+        .Attribute("width", std::max(1.0, Position(bar.snr)), 1)
+        .Attribute("height", height, 1)
+        .Attribute("fill", bar.color)
+        .End();
     top += height;
     end = std::max(end, Position(bar.snr));
     numbers.push_back(std::isinf(bar.snr) && bar.snr > 0
                           ? "equal"
                           : absl::StrFormat("%.1f", bar.snr));
   }
-  absl::StrAppendFormat(svg, "<text x=\"%.1f\" y=\"%d\">%s</text></g>\n",
-                        kNameWidth + end + 5, y + kRowHeight - 4,
-                        absl::StrJoin(numbers, " / "));
+  svg.Begin("text")
+      .Attribute("x", kNameWidth + end + 5, 1)
+      .Attribute("y", y + kRowHeight - 4)
+      .Text(absl::StrJoin(numbers, " / "))
+      .End();
+  svg.End();
 }
 
 std::string Draw(absl::Span<const Row> rows, absl::string_view title) {
   const int height =
       kHeadHeight + kRowHeight * static_cast<int>(rows.size()) + 4;
-  const int width = kNameWidth + kBarWidth + kNumberWidth;
-  std::string svg = absl::StrFormat(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-      "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"11\">\n"
-      "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-      "<text x=\"%d\" y=\"16\" font-size=\"13\">%s</text>\n",
-      width, height, width, height, kNameWidth, std::string(title));
-  DrawScale(height, &svg);
+  std::string document;
+  XmlWriter svg(document);
+  BeginChart(kNameWidth + kBarWidth + kNumberWidth, height, svg);
+  svg.Begin("text")
+      .Attribute("x", kNameWidth)
+      .Attribute("y", 16)
+      .Attribute("font-size", 13)
+      .Text(title)
+      .End();
+  DrawScale(height, svg);
   int y = kHeadHeight;
   for (const Row& row : rows) {
-    DrawRow(row, y, &svg);
+    DrawRow(row, y, svg);
     y += kRowHeight;
   }
-  absl::StrAppend(&svg, "</svg>\n");
-  return svg;
+  svg.End();
+  return document;
 }
 
 }  // namespace
 
-std::string EscapedForXml(absl::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\'':
-        out += "&apos;";
-        break;
-      default:
-        // Bytes above ASCII are not known to be UTF-8 here.
-        out += c < ' ' || c > '~' ? '?' : c;
-    }
-  }
-  return out;
+void BeginChart(int width, int height, XmlWriter& svg) {
+  svg.Begin("svg")
+      .Attribute("xmlns", "http://www.w3.org/2000/svg")
+      .Attribute("width", width)
+      .Attribute("height", height)
+      .Attribute("viewBox", absl::StrCat("0 0 ", width, " ", height))
+      .Attribute("font-family", "sans-serif")
+      .Attribute("font-size", 11);
+  svg.Begin("rect")
+      .Attribute("width", "100%")
+      .Attribute("height", "100%")
+      .Attribute("fill", "white")
+      .End();
 }
 
 std::string DrawLayers(absl::Span<const v1::TensorComparison> layers) {

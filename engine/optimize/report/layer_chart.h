@@ -7,6 +7,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/xml_writer.h"
 #include "optfarm/v1/report.pb.h"
 
 namespace optfarm::optimize {
@@ -19,9 +20,9 @@ std::string DrawLayers(absl::Span<const v1::TensorComparison> layers);
 // The same with two bars a layer: quantized alone, and with all others.
 std::string DrawSensitivity(absl::Span<const v1::LayerSensitivity> layers);
 
-// XML's five characters as entities; what XML does not have, and bytes that may
-// be no UTF-8, as question marks.
-std::string EscapedForXml(absl::string_view text);
+// Begins an SVG document on a white ground, which its caller ends.
+// UNITS: pixels.
+void BeginChart(int width, int height, XmlWriter& svg);
 
 }  // namespace optfarm::optimize
 

@@ -11,6 +11,7 @@
 #include "absl/strings/str_format.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
+#include "base/xml_writer.h"
 #include "engine/optimize/layers/layers.h"
 #include "engine/optimize/report/layer_chart.h"
 #include "engine/runtime/session/session.h"
@@ -106,38 +107,47 @@ double Height(int64_t count, int64_t most) {
 }
 
 void DrawBins(const google::protobuf::RepeatedField<int64_t>& counts,
-              int64_t most, double bottom, absl::string_view style,
-              std::string* svg) {
+              int64_t most, double bottom, absl::string_view fill,
+              absl::string_view stroke, XmlWriter& svg) {
   if (counts.empty()) return;
   const double step = static_cast<double>(kPlotWidth) / counts.size();
-  absl::StrAppendFormat(svg, "<path d=\"M%d %.1f", kLeft, bottom);
+  std::string path = absl::StrFormat("M%d %.1f", kLeft, bottom);
   for (int i = 0; i < counts.size(); ++i) {
     const double y = bottom - Height(counts[i], most);
-    absl::StrAppendFormat(svg, "L%.1f %.1fL%.1f %.1f", kLeft + i * step, y,
+    absl::StrAppendFormat(&path, "L%.1f %.1fL%.1f %.1f", kLeft + i * step, y,
                           kLeft + (i + 1) * step, y);
   }
-  absl::StrAppendFormat(svg, "L%d %.1f\" %s/>\n", kLeft + kPlotWidth, bottom,
-                        std::string(style));
+  absl::StrAppendFormat(&path, "L%d %.1f", kLeft + kPlotWidth, bottom);
+  svg.Begin("path").Attribute("d", path).Attribute("fill", fill);
+  if (!stroke.empty()) svg.Attribute("stroke", stroke);
+  svg.End();
 }
 
-void DrawHistogram(const v1::LayerHistogram& layer, int top, std::string* svg) {
+void DrawHistogram(const v1::LayerHistogram& layer, int top, XmlWriter& svg) {
   int64_t most = 1;
   for (const auto* counts : {&layer.original(), &layer.result()}) {
     for (const int64_t count : *counts) most = std::max(most, count);
   }
   const double bottom = top + 24 + kPlotHeight;
-  absl::StrAppendFormat(svg, "<text x=\"%d\" y=\"%d\">%s (%s)</text>\n", kLeft,
-                        top + 14, EscapedForXml(layer.name()),
-                        EscapedForXml(layer.op()));
-  DrawBins(layer.original(), most, bottom, "fill=\"#aed6f1\"", svg);
-  DrawBins(layer.result(), most, bottom, "fill=\"none\" stroke=\"#c0392b\"",
-           svg);
+  svg.Begin("text")
+      .Attribute("x", kLeft)
+      .Attribute("y", top + 14)
+      .Text(absl::StrCat(layer.name(), " (", layer.op(), ")"))
+      .End();
+  DrawBins(layer.original(), most, bottom, "#aed6f1", "", svg);
+  DrawBins(layer.result(), most, bottom, "none", "#c0392b", svg);
   const double high = layer.low() + layer.width() * kBins;
-  absl::StrAppendFormat(
-      svg,
-      "<text x=\"%d\" y=\"%.1f\">%.4g</text>\n"
-      "<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.4g</text>\n",
-      kLeft, bottom + 14, layer.low(), kLeft + kPlotWidth, bottom + 14, high);
+  svg.Begin("text")
+      .Attribute("x", kLeft)
+      .Attribute("y", bottom + 14, 1)
+      .Text(absl::StrFormat("%.4g", layer.low()))
+      .End();
+  svg.Begin("text")
+      .Attribute("x", kLeft + kPlotWidth)
+      .Attribute("y", bottom + 14, 1)
+      .Attribute("text-anchor", "end")
+      .Text(absl::StrFormat("%.4g", high))
+      .End();
 }
 
 }  // namespace
@@ -200,20 +210,24 @@ absl::StatusOr<std::vector<v1::LayerHistogram>> MeasureHistograms(
 std::string DrawHistograms(absl::Span<const v1::LayerHistogram> histograms) {
   const int height =
       kHeadHeight + kRowHeight * static_cast<int>(histograms.size());
-  std::string svg = absl::StrFormat(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-      "viewBox=\"0 0 %d %d\" font-family=\"sans-serif\" font-size=\"11\">\n"
-      "<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n"
-      "<text x=\"%d\" y=\"18\" font-size=\"13\">Values before (filled) and "
-      "after (line), counts on a logarithmic scale</text>\n",
-      kWidth, height, kWidth, height, kLeft);
+  std::string document;
+  XmlWriter svg(document);
+  BeginChart(kWidth, height, svg);
+  svg.Begin("text")
+      .Attribute("x", kLeft)
+      .Attribute("y", 18)
+      .Attribute("font-size", 13)
+      .Text(
+          "Values before (filled) and after (line), counts on a logarithmic "
+          "scale")
+      .End();
   int top = kHeadHeight;
   for (const v1::LayerHistogram& layer : histograms) {
-    DrawHistogram(layer, top, &svg);
+    DrawHistogram(layer, top, svg);
     top += kRowHeight;
   }
-  absl::StrAppend(&svg, "</svg>\n");
-  return svg;
+  svg.End();
+  return document;
 }
 
 }  // namespace optfarm::optimize

@@ -33,7 +33,7 @@ TEST(LayerChartTest, DrawsABarForEachComparedLayer) {
 TEST(LayerChartTest, NamesCannotBreakTheDocument) {
   const std::string svg = DrawLayers({Layer("</svg><script>&\"'\n\xff", 20)});
   EXPECT_THAT(svg, Not(HasSubstr("<script>")));
-  EXPECT_THAT(svg, HasSubstr("&lt;script&gt;&amp;&quot;&apos;??"));
+  EXPECT_THAT(svg, HasSubstr("&lt;script&gt;&amp;&quot;&apos;&#10;?"));
 }
 
 TEST(LayerChartTest, ValuesThatAreNoNumbersStayOnTheScale) {
