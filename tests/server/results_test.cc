@@ -70,6 +70,27 @@ TEST(IntervalTest, GeometricMeanUsesStudentsT) {
   EXPECT_THAT(mean.high, DoubleNear(4 * std::pow(2, 12.706), 1));
 }
 
+// The factor of Student's distribution from a mean of logarithms 1 and -1.
+double StudentOf(size_t degrees) {
+  std::vector<double> ratios(degrees + 1, std::exp(1));
+  for (size_t i = 0; i <= degrees; i += 2) ratios[i] = std::exp(-1);
+  double sum = 0;
+  for (const double ratio : ratios) sum += std::log(ratio);
+  const auto count = static_cast<double>(ratios.size());
+  const double error =
+      std::sqrt((count - sum * sum / count) / (count - 1) / count);
+  const Interval mean = GeometricMean(ratios);
+  return std::log(mean.high / mean.value) / error;
+}
+
+TEST(IntervalTest, ManyRatiosHaveNearlyTheNormalFactor) {
+  EXPECT_THAT(StudentOf(5), DoubleNear(2.5706, 1e-3));
+  EXPECT_THAT(StudentOf(11), DoubleNear(2.2010, 5e-4));
+  EXPECT_THAT(StudentOf(30), DoubleNear(2.0423, 1e-4));
+  EXPECT_THAT(StudentOf(31), DoubleNear(2.0395, 1e-4));
+  EXPECT_THAT(StudentOf(1000), DoubleNear(1.9623, 1e-4));
+}
+
 std::vector<storage::PointNumbers> Points(std::vector<double> newest_first) {
   std::vector<storage::PointNumbers> points;
   for (const double value : newest_first) {

@@ -131,8 +131,13 @@ double Zeta(double x, double q) {
   }
   double sum = 0.0;
   double at = q;
-  while (at < kTerms) {
-    sum += std::pow(at, -x);
+  // The formula below wants `at` to be large beside x too. From a term on that
+  // changes nothing, all terms that are left do not either: each is less than
+  // half of the one before.
+  while (at < std::max<double>(kTerms, x)) {
+    const double term = std::pow(at, -x);
+    sum += term;
+    if (at > kTerms && term < sum * kEpsilon) return sum;
     at += 1.0;
   }
   sum += std::pow(at, 1.0 - x) / (x - 1.0) + 0.5 * std::pow(at, -x);
@@ -196,7 +201,24 @@ double Ndtri(double p) {
   return p < 0.5 ? -x : x;
 }
 
-double Erfinv(double x) { return Ndtri(0.5 * (x + 1.0)) / std::sqrt(2.0); }
+// By Newton's steps on the side of erf or erfc that keeps digits, where the
+// normal distribution's function has lost them to 0.5 or 1.
+double Erfinv(double x) {
+  const double size = std::abs(x);
+  if (!(size < 1.0)) return size == 1.0 ? std::copysign(kInfinity, x) : kNan;
+  double y = size < 0.5 ? 0.5 * std::sqrt(kPi) * size
+                        : -Ndtri(0.5 * (1.0 - size)) / std::sqrt(2.0);
+  for (int i = 0; i < 30; ++i) {
+    const double error =
+        size < 0.5 ? std::erf(y) - size : (1.0 - size) - std::erfc(y);
+    const double step = error * 0.5 * std::sqrt(kPi) * std::exp(y * y);
+    // Halley's correction.
+    const double next = y - step / (1.0 + y * step);
+    if (std::abs(next - y) <= 1e-16 * next) break;
+    y = next;
+  }
+  return std::copysign(y, x);
+}
 
 // I_order(x) e^-|x|, by the power series or, for large x, the asymptotic one.
 double BesselExp(int order, double x) {
