@@ -1,6 +1,6 @@
 // The two narrow floats, IEEE binary16 (half) and bfloat16, which tensors keep
 // as their 16 bits, to and from float. Rounding goes to the nearest, halves to
-// the even neighbour.
+// the even neighbour; a NaN stays one, of bfloat16 the quiet one of its sign.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_CORE_HALF_H_
 #define OPTFARM_ENGINE_RUNTIME_CORE_HALF_H_
@@ -12,9 +12,9 @@
 
 namespace optfarm::runtime {
 
-float HalfToFloat(uint16_t half);
+float HalfToFloat(uint16_t bits);
 uint16_t FloatToHalf(float value);
-float BfloatToFloat(uint16_t bfloat);
+float BfloatToFloat(uint16_t bits);
 uint16_t FloatToBfloat(float value);
 
 // half or bfloat16.

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <vector>
@@ -43,6 +44,19 @@ TEST(HalfTest, RoundsHalvesToTheEvenNeighbour) {
   EXPECT_EQ(BfloatToFloat(FloatToBfloat(259.0f)), 260.0f);
   EXPECT_TRUE(std::isinf(HalfToFloat(FloatToHalf(65520.0f))));
   EXPECT_TRUE(std::isnan(BfloatToFloat(FloatToBfloat(NAN))));
+}
+
+TEST(HalfTest, NansBecomeTheQuietOneOfTheirSign) {
+  const float signaling = std::bit_cast<float>(uint32_t{0xff812345});
+  EXPECT_EQ(FloatToHalf(signaling), 0xfe00);
+  EXPECT_EQ(FloatToBfloat(signaling), 0xffc0);
+  EXPECT_EQ(FloatToBfloat(NAN), 0x7fc0);
+}
+
+TEST(HalfTest, SmallNumbersLoseBitsAndNotTheirSign) {
+  EXPECT_EQ(HalfToFloat(1), std::ldexp(1.0f, -24));
+  EXPECT_EQ(FloatToHalf(std::ldexp(-3.0f, -25)), 0x8002);
+  EXPECT_EQ(FloatToHalf(std::ldexp(-1.0f, -25)), 0x8000);
 }
 
 TEST(HalfTest, ArithmeticIsRoundedOnce) {
