@@ -70,8 +70,8 @@ endmacro()
 
 set(CPACK_DEBIAN_AGENT_PACKAGE_SUGGESTS "adb, optfarm-phones")
 optfarm_daemon_package(agent "Optfarm's device agent
-Leases benchmark tasks from an Optfarm server and measures TensorFlow graphs on
-this machine, or on the phones that hang on it.")
+Leases benchmark tasks from an Optfarm server and benchmarks TensorFlow graphs
+on this machine or on connected phones.")
 if(OPTFARM_AGENT_ONLY)
   install(PROGRAMS $<TARGET_FILE:optfarm-agent>
           DESTINATION lib/optfarm/phones COMPONENT phones
@@ -79,18 +79,18 @@ if(OPTFARM_AGENT_ONLY)
   set(CPACK_DEBIAN_PHONES_PACKAGE_ARCHITECTURE all)
   optfarm_package(phones optfarm-phones-${CPACK_DEBIAN_PACKAGE_ARCHITECTURE}
     "Optfarm's benchmark program for phones (${android_abi})
-What an agent with --driver=adb sends to the phones that it measures.")
+The program that an agent with --driver=adb pushes to phones.")
 else()
   install(FILES ${PROJECT_SOURCE_DIR}/docs/server.md
           DESTINATION share/doc/optfarm-server COMPONENT server)
   optfarm_daemon_package(server "Optfarm's server
-Takes TensorFlow graphs to be optimized and measured, hands the work out, and
-keeps every result.")
+Accepts TensorFlow graphs for optimization and benchmarks, hands out tasks, and
+stores every result.")
   optfarm_daemon_package(worker "Optfarm's worker
 Leases optimize tasks from an Optfarm server: rewrites TensorFlow graphs by
-recipes, and verifies that they still give the same answers.")
+recipe and verifies that they still give the same answers.")
   optfarm_package(tools optctl "Optfarm's command line, and TensorFlow's graph tools
-Submits models to an Optfarm server and reads its results; transforms and looks
-into graphs without one.")
+Submits models to an Optfarm server and queries its results; transforms and
+inspects graphs without a server.")
 endif()
 include(CPack)
