@@ -7,6 +7,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::graph {
 namespace {
@@ -162,7 +163,7 @@ absl::Status FunctionBody::Connect(int i) {
   }
   graph_.SetInputs(id, inputs);
   // A constant may stay free: what returns it waits.
-  if (gate_ != kNoNode && inputs.empty() && def.op() != "Const" &&
+  if (gate_ != kNoNode && inputs.empty() && !IsConst(def.op()) &&
       graph_.node(id).control_inputs().empty()) {
     graph_.AddControlInput(id, gate_);
   }

@@ -166,7 +166,7 @@ absl::Status Inliner::AddEffects() {
                            DataflowOrder(graph_));
   std::vector<int> depth(graph_.id_limit(), 0);
   const auto value_depth = [&](NodeId id) {
-    return depth[id] - (graph_.node(id).op() == "Exit" ? 1 : 0);
+    return depth[id] - (IsExit(graph_.node(id).op()) ? 1 : 0);
   };
   for (NodeId id : order) {
     const Node& node = graph_.node(id);
@@ -178,7 +178,7 @@ absl::Status Inliner::AddEffects() {
     for (NodeId c : node.control_inputs()) {
       deepest = std::max(deepest, value_depth(c));
     }
-    if (node.op() == "Enter") ++deepest;
+    if (IsEnter(node.op())) ++deepest;
   }
   for (const auto& [call, effects] : effects_) {
     std::vector<NodeId> waits;
@@ -238,7 +238,7 @@ absl::Status Inliner::ExpandFunction(const Call& call, const Callee& callee) {
   for (NodeId id : body.nodes()) {
     const Node& node = graph_.node(id);
     if (IsCall(library_, node)) waiting_.push_back({id, call.depth + 1});
-    if (IsStateful(node.op()) || node.op() == "Exit") effects.push_back(id);
+    if (IsStateful(node.op()) || IsExit(node.op())) effects.push_back(id);
   }
   effects_.emplace_back(call.node, std::move(effects));
   Return(call.node, out, results, gate);

@@ -17,6 +17,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/tensor_proto.h"
 
 namespace optfarm::graph {
@@ -139,7 +140,7 @@ class Verifier {
         Report(id, absl::StrCat("the tensor in '", name, "' has NaN values"));
       }
     }
-    if (node.op() == "Const") CheckConst(id);
+    if (IsConst(node.op())) CheckConst(id);
   }
 
   void CheckConst(NodeId id) {

@@ -71,7 +71,7 @@ std::string RemedyOfOp(const Graph& graph, const Node& node) {
   const bool all_constant =
       !node.inputs().empty() &&
       absl::c_all_of(node.inputs(), [&](const graph::Endpoint& input) {
-        return graph.node(input.node).op() == "Const";
+        return graph::IsConst(graph.node(input.node).op());
       });
   if (all_constant && runtime::AllKernels().Find(node.op()) != nullptr) {
     return "fold_constants";

@@ -9,6 +9,7 @@
 #include "engine/formats/tensorflow/file_kind.h"
 #include "engine/formats/tensorflow/graph_stream.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/tensor_proto.h"
 #include "google/protobuf/stubs/logging.h"
 
@@ -106,7 +107,7 @@ std::optional<Constant> ReadConstant(absl::string_view bytes) {
   constant.elements = tensor->content;
   TensorProto without;
   NodeDef* def = &constant.node;
-  if (!def->ParseFromString(node->rest) || def->op() != "Const" ||
+  if (!def->ParseFromString(node->rest) || !graph::IsConst(def->op()) ||
       def->input_size() > 0 || def->attr().contains("value") ||
       !without.ParseFromString(tensor->rest) ||
       !IsWhole(without, constant.elements)) {

@@ -13,6 +13,7 @@
 #include "engine/formats/tensorflow/memmapped_package.h"
 #include "engine/formats/tensorflow/tensor_values.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/tensor_proto.h"
 #include "tensorflow/core/util/memmapped_file_system.pb.h"
 
@@ -83,7 +84,7 @@ absl::Status PackageWriter::AddRegion(const std::string& name,
 }
 
 absl::Status PackageWriter::Convert(NodeDef* node) {
-  if (node->op() != "Const") return absl::OkStatus();
+  if (!graph::IsConst(node->op())) return absl::OkStatus();
   const auto value = graph::GetTensor(*node, "value");
   if (!value.ok()) return value.status();
   const tensorflow::DataType dtype = (*value)->dtype();

@@ -21,6 +21,11 @@ constexpr char kTensorScatterUpdateSignature[] =
        | T: type; Tindices: {index, int16, uint16};
        late bad_indices_policy: string = "")";
 
+constexpr char kDepthBlockSignature[] =
+    R"((input: T) -> (output: T)
+       | T: type; block_size: int >= 2;
+       data_format: string {NHWC, NCHW, NCHW_VECT_C} = NHWC)";
+
 constexpr OpRow kRows[] = {
     // Sources.
     {.names = "Const",
@@ -59,13 +64,13 @@ constexpr OpRow kRows[] = {
     {.names = "ZerosLike",
      .signature = "(x: T) -> (y: T) | T: type",
      .shape = UnchangedShape,
-     .values = ConstantLikeValue},
+     .values = ZerosLikeValue},
     {.names = "OnesLike",
      .signature = R"((x: T) -> (y: T)
        | T: {complexfloating, int8, uint8, int16, uint16, int32, uint32, int64,
        uint64, bool})",
      .shape = UnchangedShape,
-     .values = ConstantLikeValue},
+     .values = OnesLikeValue},
     {.names = "Fill",
      .signature = R"((dims: index_type, value: T) -> (output: T)
        | T: type; late index_type: {index} = int32)",
@@ -230,7 +235,7 @@ constexpr OpRow kRows[] = {
        -> (output: num_split*T)
        | num_split: int >= 1; T: type; Tlen: {index, int8} = int64)",
      .shape = SplitVShape,
-     .values = SplitValue,
+     .values = SplitVValue,
      .flow = ValueFlow::kDataMovement},
     {.names = "DynamicPartition",
      .signature = R"((data: T, partitions: int32) -> (outputs: num_partitions*T)
@@ -364,13 +369,16 @@ constexpr OpRow kRows[] = {
     {.names = "BatchToSpace",
      .signature = R"((input: T, crops: Tidx) -> (output: T)
        | T: type; block_size: int >= 2; Tidx: {index} = int32)",
-     .shape = SpaceToBatchShape,
+     .shape = BatchToSpaceShape,
      .flow = ValueFlow::kDataMovement},
-    {.names = "SpaceToDepth, DepthToSpace",
-     .signature = R"((input: T) -> (output: T)
-       | T: type; block_size: int >= 2;
-       data_format: string {NHWC, NCHW, NCHW_VECT_C} = NHWC)",
-     .shape = DepthBlockShape,
+    {.names = "SpaceToDepth",
+     .signature = kDepthBlockSignature,
+     .shape = SpaceToDepthShape,
+     .flow = ValueFlow::kDataMovement,
+     .moves_bytes = true},
+    {.names = "DepthToSpace",
+     .signature = kDepthBlockSignature,
+     .shape = DepthToSpaceShape,
      .flow = ValueFlow::kDataMovement,
      .moves_bytes = true},
     {.names = "ExtractImagePatches",

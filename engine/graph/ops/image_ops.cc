@@ -45,7 +45,7 @@ constexpr OpRow kRows[] = {
      .signature = R"((contents: string) -> (image: dtype)
        | channels: int = 0; dtype: {uint8, uint16, float} = uint8;
        expand_animations: bool = true)",
-     .shape = DecodeImageShape,
+     .shape = DecodeAnyImageShape,
      .demand = InputDemand::kScalar,
      .origin = Origin::kLaterTensorFlow},
     {.names = "EncodeJpeg",

@@ -37,13 +37,13 @@ constexpr OpRow kRows[] = {
        | T: {complexfloating, int16, int32, int64, uint8, uint16, uint32, uint64};
        adj_x: bool = false; adj_y: bool = false; late grad_x: bool = false;
        late grad_y: bool = false)",
-     .shape = BatchMatMulShape,
+     .shape = BatchMatMulV2Shape,
      .origin = Origin::kLaterTensorFlow},
     {.names = "BatchMatMulV3",
      .signature = R"((x: Ta, y: Tb) -> (output: Tout)
        | Ta: type; Tb: type; Tout: type; adj_x: bool = false; adj_y: bool = false;
        late grad_x: bool = false; late grad_y: bool = false)",
-     .shape = BatchMatMulShape,
+     .shape = BatchMatMulV2Shape,
      .origin = Origin::kLaterTensorFlow},
     {.names = "Einsum",
      .signature = "(inputs: N*T) -> (output: T) | equation: string; N: int >= "

@@ -140,7 +140,7 @@ constexpr OpRow kRows[] = {
     // Gradients of the above.
     {.names =
          "InvGrad, ReciprocalGrad, SqrtGrad, RsqrtGrad, SigmoidGrad, TanhGrad",
-     .signature = "( y: T, dy: T) -> (z: T) | T: {complexfloating}",
+     .signature = "(y: T, dy: T) -> (z: T) | T: {complexfloating}",
      .shape = UnchangedShape},
 
     // Two inputs, broadcast.
@@ -413,7 +413,7 @@ constexpr OpRow kRows[] = {
     {.names = "Bincount",
      .signature = R"((arr: int32, size: int32, weights: T) -> (bins: T)
        | T: {int32, int64, float, double})",
-     .shape = HistogramShape},
+     .shape = BincountShape},
 
     // Sequences.
     {.names = "Range",

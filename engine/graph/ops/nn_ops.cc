@@ -78,7 +78,7 @@ constexpr OpRow kRows[] = {
        | T: {half, float, double}; resize_align_corners: bool = false;
        mode: string {REFLECT, SYMMETRIC}; strides: list(int);
        padding: string {SAME, VALID})",
-     .shape = FusedPadConv2dShape},
+     .shape = FusedResizePadConv2dShape},
     {.names = "FusedPadConv2D",
      .signature = R"((input: T, paddings: int32, filter: T) -> (output: T)
        | T: {half, float, double}; mode: string {REFLECT, SYMMETRIC};
@@ -347,7 +347,7 @@ constexpr OpRow kRows[] = {
     {.names = "SparseSoftmaxCrossEntropyWithLogits",
      .signature = R"((features: T, labels: Tlabels)
        -> (loss: T, backprop: T) | T: {floating}; Tlabels: {index} = int64)",
-     .shape = SoftmaxLossShape},
+     .shape = SparseSoftmaxLossShape},
     {.names = "InTopK",
      .signature = R"((predictions: float, targets: T) -> (precision: bool)
        | k: int; T: {index} = int32)",

@@ -6,7 +6,7 @@
 // through one.
 //
 // A row is data: names, small enumerations, and functions of this room. Passes
-// ask find_op.h for the row of a node's op and read the property that they
+// ask op_table.h for the row of a node's op and read the property that they
 // need, so that a new op takes part in every pass that its row fits. They
 // compare names only where they match one certain op.
 //
@@ -68,7 +68,6 @@ enum class OpRole : uint8_t {
   kConcat,
   kQuantizedConcat,
   // From one range to another.
-  kFakeQuant,
   kRequantize,
   kRequantizationRange,
 };

@@ -100,8 +100,7 @@ constexpr OpRow kRows[] = {
        | min: float = -6; max: float = 6; num_bits: int = 8;
        narrow_range: bool = false)",
      .shape = UnchangedShape,
-     .demand = InputDemand::kAsOutput,
-     .role = OpRole::kFakeQuant},
+     .demand = InputDemand::kAsOutput},
     {.names = "FakeQuantWithMinMaxArgsGradient",
      .signature = R"((gradients: float, inputs: float)
        -> (backprops: float)
@@ -112,8 +111,7 @@ constexpr OpRow kRows[] = {
      .signature = R"((inputs: float, min: float, max: float)
        -> (outputs: float) | num_bits: int = 8; narrow_range: bool = false)",
      .shape = UnchangedShape,
-     .demand = InputDemand::kAsOutput,
-     .role = OpRole::kFakeQuant},
+     .demand = InputDemand::kAsOutput},
     {.names = "FakeQuantWithMinMaxVarsGradient",
      .signature = R"((
        gradients: float, inputs: float, min: float, max: float)
@@ -124,8 +122,7 @@ constexpr OpRow kRows[] = {
     {.names = "FakeQuantWithMinMaxVarsPerChannel",
      .signature = R"((inputs: float, min: float, max: float)
        -> (outputs: float) | num_bits: int = 8; narrow_range: bool = false)",
-     .shape = UnchangedShape,
-     .role = OpRole::kFakeQuant},
+     .shape = UnchangedShape},
     {.names = "FakeQuantWithMinMaxVarsPerChannelGradient",
      .signature = R"((
        gradients: float, inputs: float, min: float, max: float)
@@ -486,7 +483,7 @@ constexpr OpRow kRows[] = {
        values: N*T, axis: Tidx, input_mins: N*float, input_maxes: N*float)
        -> (output: T, output_min: float, output_max: float)
        | N: int >= 2; T: type; Tidx: {index} = int32)",
-     .shape = QuantizedConcatShape,
+     .shape = QuantizedConcatV2Shape,
      .role = OpRole::kQuantizedConcat,
      .flow = ValueFlow::kDataMovement,
      .origin = Origin::kLaterTensorFlow},

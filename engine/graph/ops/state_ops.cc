@@ -8,12 +8,20 @@
 namespace optfarm::graph {
 namespace {
 
+constexpr char kVariableSignature[] =
+    R"(() -> (ref: &dtype) stateful
+       | shape: shape; dtype: type; container: string = "";
+       shared_name: string = "")";
+
 constexpr OpRow kRows[] = {
     // Reference variables.
-    {.names = "Variable, VariableV2",
-     .signature = R"(() -> (ref: &dtype) stateful
-       | shape: shape; dtype: type; container: string = "";
-       shared_name: string = "")",
+    {.names = "Variable",
+     .signature = kVariableSignature,
+     .shape = FirstVariableShape,
+     .role = OpRole::kVariable,
+     .is_bookkeeping = true},
+    {.names = "VariableV2",
+     .signature = kVariableSignature,
      .shape = VariableShape,
      .role = OpRole::kVariable,
      .is_bookkeeping = true},

@@ -135,7 +135,7 @@ constexpr OpRow kRows[] = {
        | num_sparse: int >= 0; sparse_keys: list(string) >= 0;
        dense_keys: list(string) >= 0; sparse_types: list(type) >= 0;
        Tdense: list(type) >= 0; dense_shapes: list(shape) >= 0)",
-     .shape = ParseExampleShape,
+     .shape = ParseSingleExampleShape,
      .origin = Origin::kLaterTensorFlow},
 };
 

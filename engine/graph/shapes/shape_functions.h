@@ -66,6 +66,8 @@ absl::Status TensorArrayShape(ShapeContext& c);
 // --- Images and sound --------------------------------------------------------
 
 absl::Status CropAndResizeShape(ShapeContext& c);
+// DecodeImage may also give the frames of an animation.
+absl::Status DecodeAnyImageShape(ShapeContext& c);
 absl::Status DecodeGifShape(ShapeContext& c);
 absl::Status DecodeImageShape(ShapeContext& c);
 absl::Status DecodeWavShape(ShapeContext& c);
@@ -113,6 +115,7 @@ absl::Status UnpackShape(ShapeContext& c);
 absl::Status BandedDiagPartShape(ShapeContext& c);
 absl::Status BandedDiagShape(ShapeContext& c);
 absl::Status BatchMatMulShape(ShapeContext& c);
+absl::Status BatchMatMulV2Shape(ShapeContext& c);
 absl::Status DeterminantShape(ShapeContext& c);
 absl::Status DiagPartShape(ShapeContext& c);
 absl::Status DiagShape(ShapeContext& c);
@@ -131,6 +134,7 @@ absl::Status ArgMaxShape(ShapeContext& c);
 absl::Status BroadcastArgsShape(ShapeContext& c);
 absl::Status BroadcastGradientArgsShape(ShapeContext& c);
 absl::Status BroadcastThree(ShapeContext& c);
+absl::Status BincountShape(ShapeContext& c);
 absl::Status HistogramShape(ShapeContext& c);
 absl::Status LinSpaceShape(ShapeContext& c);
 absl::Status MultinomialShape(ShapeContext& c);
@@ -144,9 +148,11 @@ absl::Status UnsortedSegmentShape(ShapeContext& c);
 // --- Data movement -----------------------------------------------------------
 
 absl::Status BatchToSpaceNdShape(ShapeContext& c);
-absl::Status DepthBlockShape(ShapeContext& c);
+absl::Status DepthToSpaceShape(ShapeContext& c);
+absl::Status SpaceToDepthShape(ShapeContext& c);
 absl::Status ImagePatchesShape(ShapeContext& c);
 absl::Status SpaceToBatchNdShape(ShapeContext& c);
+absl::Status BatchToSpaceShape(ShapeContext& c);
 absl::Status SpaceToBatchShape(ShapeContext& c);
 absl::Status TransposeShape(ShapeContext& c);
 
@@ -166,6 +172,7 @@ absl::Status LstmBlockCellShape(ShapeContext& c);
 absl::Status NthElementShape(ShapeContext& c);
 absl::Status Rank4Unchanged(ShapeContext& c);
 absl::Status SoftmaxLossShape(ShapeContext& c);
+absl::Status SparseSoftmaxLossShape(ShapeContext& c);
 absl::Status TopKShape(ShapeContext& c);
 
 // --- Quantized values --------------------------------------------------------
@@ -174,6 +181,7 @@ absl::Status FakeQuantGradientShape(ShapeContext& c);
 absl::Status QuantizeShape(ShapeContext& c);
 absl::Status QuantizedBatchNormShape(ShapeContext& c);
 absl::Status QuantizedConcatShape(ShapeContext& c);
+absl::Status QuantizedConcatV2Shape(ShapeContext& c);
 absl::Status WideConvolutionShape(ShapeContext& c);
 absl::Status WideDepthwiseShape(ShapeContext& c);
 absl::Status WideMatMulShape(ShapeContext& c);
@@ -186,6 +194,7 @@ absl::Status IteratorShape(ShapeContext& c);
 absl::Status LookupFindShape(ShapeContext& c);
 absl::Status MatchingFilesShape(ShapeContext& c);
 absl::Status ParseExampleShape(ShapeContext& c);
+absl::Status ParseSingleExampleShape(ShapeContext& c);
 absl::Status ReadVariableShape(ShapeContext& c);
 absl::Status ResourceGatherShape(ShapeContext& c);
 absl::Status ShapeOfVariableShape(ShapeContext& c);
@@ -193,6 +202,8 @@ absl::Status StringJoinShape(ShapeContext& c);
 absl::Status StringSplitShape(ShapeContext& c);
 absl::Status VarHandleShape(ShapeContext& c);
 absl::Status VariableShape(ShapeContext& c);
+// The first generation writes an unknown shape as a scalar.
+absl::Status FirstVariableShape(ShapeContext& c);
 
 // --- Convolution and pooling -------------------------------------------------
 
@@ -205,6 +216,7 @@ absl::Status Conv3dShape(ShapeContext& c);
 absl::Status Dilation2dShape(ShapeContext& c);
 absl::Status FractionalPoolShape(ShapeContext& c);
 absl::Status FusedPadConv2dShape(ShapeContext& c);
+absl::Status FusedResizePadConv2dShape(ShapeContext& c);
 absl::Status MaxPoolV2Shape(ShapeContext& c);
 absl::Status MaxPoolWithArgmaxShape(ShapeContext& c);
 absl::Status Pool3dShape(ShapeContext& c);
@@ -219,7 +231,8 @@ absl::Status CastValue(ShapeContext& c);
 absl::Status ConcatV2Value(ShapeContext& c);
 absl::Status ConcatValue(ShapeContext& c);
 absl::Status ConstValue(ShapeContext& c);
-absl::Status ConstantLikeValue(ShapeContext& c);
+absl::Status OnesLikeValue(ShapeContext& c);
+absl::Status ZerosLikeValue(ShapeContext& c);
 absl::Status DynamicStitchValue(ShapeContext& c);
 absl::Status FillValue(ShapeContext& c);
 absl::Status GatherValue(ShapeContext& c);
@@ -236,6 +249,7 @@ absl::Status ShapeValue(ShapeContext& c);
 absl::Status SizeValue(ShapeContext& c);
 absl::Status SliceValue(ShapeContext& c);
 absl::Status SplitValue(ShapeContext& c);
+absl::Status SplitVValue(ShapeContext& c);
 absl::Status StridedSliceValue(ShapeContext& c);
 absl::Status UnpackValue(ShapeContext& c);
 

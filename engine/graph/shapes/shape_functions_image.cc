@@ -59,13 +59,15 @@ absl::Status DecodeImageShape(ShapeContext& c) {
   if (channels < 0) {
     return absl::InvalidArgumentError("the number of channels is negative");
   }
-  // DecodeImage may also give the frames of an animation.
-  if (c.node().op() == "DecodeImage") {
-    OPTFARM_ASSIGN_OR_RETURN(const bool frames, c.Bool("expand_animations"));
-    if (frames) return absl::OkStatus();
-  }
   c.set_output(0, PartialShape({kUnknownDim, kUnknownDim,
                                 channels == 0 ? kUnknownDim : channels}));
+  return absl::OkStatus();
+}
+
+absl::Status DecodeAnyImageShape(ShapeContext& c) {
+  OPTFARM_RETURN_IF_ERROR(DecodeImageShape(c));
+  OPTFARM_ASSIGN_OR_RETURN(const bool frames, c.Bool("expand_animations"));
+  if (frames) c.set_output(0, PartialShape());
   return absl::OkStatus();
 }
 

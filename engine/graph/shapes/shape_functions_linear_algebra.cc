@@ -46,7 +46,13 @@ std::optional<std::pair<int64_t, int64_t>> KnownDiagonals(ShapeContext& c,
 
 }  // namespace
 
-absl::Status BatchMatMulShape(ShapeContext& c) {
+namespace {
+
+// How the batches of the two inputs go together.
+using Batches = absl::StatusOr<PartialShape> (*)(const PartialShape&,
+                                                 const PartialShape&);
+
+absl::Status ProductsShape(ShapeContext& c, Batches batches) {
   OPTFARM_ASSIGN_OR_RETURN(const bool adj_x, c.Bool("adj_x"));
   OPTFARM_ASSIGN_OR_RETURN(const bool adj_y, c.Bool("adj_y"));
   OPTFARM_ASSIGN_OR_RETURN(const PartialShape x,
@@ -56,14 +62,21 @@ absl::Status BatchMatMulShape(ShapeContext& c) {
   if (!x.has_rank() || !y.has_rank()) return absl::OkStatus();
   OPTFARM_ASSIGN_OR_RETURN(const PartialShape matrix,
                            MatrixProduct(x, y, adj_x, adj_y));
-  OPTFARM_ASSIGN_OR_RETURN(
-      const PartialShape batch,
-      c.node().op() == "BatchMatMul"
-          ? MergeShapes(x.Slice(0, -2), y.Slice(0, -2))
-          : BroadcastShapes(x.Slice(0, -2), y.Slice(0, -2)));
+  OPTFARM_ASSIGN_OR_RETURN(const PartialShape batch,
+                           batches(x.Slice(0, -2), y.Slice(0, -2)));
   OPTFARM_ASSIGN_OR_RETURN(PartialShape out, ConcatenateShapes(batch, matrix));
   c.set_output(0, std::move(out));
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status BatchMatMulShape(ShapeContext& c) {
+  return ProductsShape(c, MergeShapes);
+}
+
+absl::Status BatchMatMulV2Shape(ShapeContext& c) {
+  return ProductsShape(c, BroadcastShapes);
 }
 
 // Equations without an ellipsis; others give an unknown shape.

@@ -158,12 +158,19 @@ absl::Status BroadcastGradientArgsShape(ShapeContext& c) {
 }
 
 // A vector as long as a scalar input says.
-absl::Status HistogramShape(ShapeContext& c) {
-  const int size_input = c.node().op() == "Bincount" ? 1 : 2;
+namespace {
+
+absl::Status CountsShape(ShapeContext& c, int size_input) {
   OPTFARM_ASSIGN_OR_RETURN(const int64_t size, c.DimFromInput(size_input));
   c.set_output(0, PartialShape::Vector(size));
   return absl::OkStatus();
 }
+
+}  // namespace
+
+absl::Status BincountShape(ShapeContext& c) { return CountsShape(c, 1); }
+
+absl::Status HistogramShape(ShapeContext& c) { return CountsShape(c, 2); }
 
 absl::Status AccumulateShape(ShapeContext& c) {
   OPTFARM_RETURN_IF_ERROR(AllInputsAlike(c));

@@ -104,15 +104,28 @@ absl::Status BatchToSpaceNdShape(ShapeContext& c) {
   return BlockShape(c, false, c.value(1), EdgesFor(c, 2, c.value(1)));
 }
 
-absl::Status SpaceToBatchShape(ShapeContext& c) {
+namespace {
+
+absl::Status SquareBlockShape(ShapeContext& c, bool to_batch) {
   OPTFARM_ASSIGN_OR_RETURN(const int64_t size, c.Int("block_size"));
   const PartialValue block = PartialValue::Vector({size, size});
-  return BlockShape(c, c.node().op() == "SpaceToBatch", &block,
-                    EdgesFor(c, 1, &block));
+  return BlockShape(c, to_batch, &block, EdgesFor(c, 1, &block));
+}
+
+}  // namespace
+
+absl::Status BatchToSpaceShape(ShapeContext& c) {
+  return SquareBlockShape(c, false);
+}
+
+absl::Status SpaceToBatchShape(ShapeContext& c) {
+  return SquareBlockShape(c, true);
 }
 
 // SpaceToDepth and DepthToSpace.
-absl::Status DepthBlockShape(ShapeContext& c) {
+namespace {
+
+absl::Status DepthBlockShape(ShapeContext& c, bool to_depth) {
   OPTFARM_ASSIGN_OR_RETURN(const int64_t block, c.Int("block_size"));
   OPTFARM_ASSIGN_OR_RETURN(const std::string format, c.String("data_format"));
   if (format == "NCHW_VECT_C") return absl::OkStatus();
@@ -121,7 +134,6 @@ absl::Status DepthBlockShape(ShapeContext& c) {
         absl::StrCat("a block has the size ", block));
   }
   OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRank(c.input(0), 4));
-  const bool to_depth = c.node().op() == "SpaceToDepth";
   const int channels = format == "NCHW" ? 1 : 3;
   const int rows = format == "NCHW" ? 2 : 1;
   OPTFARM_ASSIGN_OR_RETURN(const int64_t area, MultiplyDims(block, block));
@@ -140,6 +152,16 @@ absl::Status DepthBlockShape(ShapeContext& c) {
   out.set_dim(rows + 1, w_dim);
   c.set_output(0, std::move(out));
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status DepthToSpaceShape(ShapeContext& c) {
+  return DepthBlockShape(c, false);
+}
+
+absl::Status SpaceToDepthShape(ShapeContext& c) {
+  return DepthBlockShape(c, true);
 }
 
 absl::Status ImagePatchesShape(ShapeContext& c) {

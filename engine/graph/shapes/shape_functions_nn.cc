@@ -103,9 +103,10 @@ absl::Status FirstTwoAlike(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status SoftmaxLossShape(ShapeContext& c) {
+namespace {
+
+absl::Status LossShape(ShapeContext& c, bool sparse) {
   OPTFARM_ASSIGN_OR_RETURN(PartialShape features, WithRank(c.input(0), 2));
-  const bool sparse = c.node().op() == "SparseSoftmaxCrossEntropyWithLogits";
   int64_t batch = features.dim(0);
   if (sparse) {
     OPTFARM_ASSIGN_OR_RETURN(const PartialShape labels,
@@ -119,6 +120,14 @@ absl::Status SoftmaxLossShape(ShapeContext& c) {
   c.set_output(0, PartialShape::Vector(batch));
   c.set_output(1, std::move(features));
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status SoftmaxLossShape(ShapeContext& c) { return LossShape(c, false); }
+
+absl::Status SparseSoftmaxLossShape(ShapeContext& c) {
+  return LossShape(c, true);
 }
 
 absl::Status InTopKShape(ShapeContext& c) {

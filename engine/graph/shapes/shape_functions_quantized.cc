@@ -21,11 +21,11 @@ absl::Status SetRangesOfProduct(ShapeContext& c, absl::string_view weights) {
 
 }  // namespace
 
-absl::Status QuantizedConcatShape(ShapeContext& c) {
-  const bool v2 = c.node().op() == "QuantizedConcatV2";
+namespace {
+
+absl::Status JoinedShape(ShapeContext& c, absl::string_view axis_input) {
   OPTFARM_ASSIGN_OR_RETURN(const PortRange values, c.Ports("values"));
-  OPTFARM_ASSIGN_OR_RETURN(const PortRange axis_port,
-                           c.Ports(v2 ? "axis" : "concat_dim"));
+  OPTFARM_ASSIGN_OR_RETURN(const PortRange axis_port, c.Ports(axis_input));
   c.set_output(1, PartialShape::Scalar());
   c.set_output(2, PartialShape::Scalar());
   PartialShape ranked;
@@ -52,6 +52,16 @@ absl::Status QuantizedConcatShape(ShapeContext& c) {
   }
   c.set_output(0, std::move(out));
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status QuantizedConcatShape(ShapeContext& c) {
+  return JoinedShape(c, "concat_dim");
+}
+
+absl::Status QuantizedConcatV2Shape(ShapeContext& c) {
+  return JoinedShape(c, "axis");
 }
 
 absl::Status FakeQuantGradientShape(ShapeContext& c) {

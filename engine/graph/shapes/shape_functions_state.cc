@@ -11,11 +11,13 @@
 namespace optfarm::graph {
 absl::Status VariableShape(ShapeContext& c) {
   OPTFARM_ASSIGN_OR_RETURN(PartialShape shape, c.Shape("shape"));
-  // The first generation writes an unknown shape as a scalar.
-  if (c.node().op() == "Variable" && shape == PartialShape::Scalar()) {
-    return absl::OkStatus();
-  }
   c.set_output(0, std::move(shape));
+  return absl::OkStatus();
+}
+
+absl::Status FirstVariableShape(ShapeContext& c) {
+  OPTFARM_RETURN_IF_ERROR(VariableShape(c));
+  if (c.output(0) == PartialShape::Scalar()) c.set_output(0, PartialShape());
   return absl::OkStatus();
 }
 
@@ -112,8 +114,9 @@ absl::Status MatchingFilesShape(ShapeContext& c) {
 
 // One example, or a batch of them: sparse features as triples, dense ones with
 // the shapes of an attribute.
-absl::Status ParseExampleShape(ShapeContext& c) {
-  const bool batch = c.node().op() == "ParseExample";
+namespace {
+
+absl::Status ParsedShape(ShapeContext& c, bool batch) {
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<PartialShape> dense,
                            c.Shapes("dense_shapes"));
   OPTFARM_ASSIGN_OR_RETURN(const int64_t sparse,
@@ -137,6 +140,14 @@ absl::Status ParseExampleShape(ShapeContext& c) {
     c.set_output(3 * n + static_cast<int>(i), std::move(shape));
   }
   return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::Status ParseExampleShape(ShapeContext& c) { return ParsedShape(c, true); }
+
+absl::Status ParseSingleExampleShape(ShapeContext& c) {
+  return ParsedShape(c, false);
 }
 
 absl::Status IteratorShape(ShapeContext& c) {

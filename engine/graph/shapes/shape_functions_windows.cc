@@ -125,8 +125,9 @@ absl::Status Conv3dShape(ShapeContext& c) {
   return ConvolutionShape(c, c.input(0), c.input(1), 5);
 }
 
-absl::Status FusedPadConv2dShape(ShapeContext& c) {
-  const bool resize = c.node().op() == "FusedResizeAndPadConv2D";
+namespace {
+
+absl::Status PaddedConv2dShape(ShapeContext& c, bool resize) {
   OPTFARM_ASSIGN_OR_RETURN(PartialShape in, WithRank(c.input(0), 4));
   if (resize) {
     const PartialValue* size = c.value(1);
@@ -156,6 +157,16 @@ absl::Status FusedPadConv2dShape(ShapeContext& c) {
     in.set_dim(i, dim);
   }
   return ConvolutionShape(c, in, c.input(resize ? 3 : 2), 4);
+}
+
+}  // namespace
+
+absl::Status FusedPadConv2dShape(ShapeContext& c) {
+  return PaddedConv2dShape(c, false);
+}
+
+absl::Status FusedResizePadConv2dShape(ShapeContext& c) {
+  return PaddedConv2dShape(c, true);
 }
 
 absl::Status Conv2dBackpropInputShape(ShapeContext& c) {

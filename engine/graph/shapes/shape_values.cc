@@ -98,17 +98,24 @@ absl::Status FillValue(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status ConstantLikeValue(ShapeContext& c) {
+namespace {
+
+absl::Status ConstantLikeValue(ShapeContext& c, int64_t element) {
   const auto dims = SmallOutput(c, 0);
   const auto type = c.Type("T");
   if (!dims.has_value() || !type.ok() ||
       (*type != tensorflow::DT_INT32 && *type != tensorflow::DT_INT64)) {
     return absl::OkStatus();
   }
-  const int64_t element = c.node().op() == "OnesLike" ? 1 : 0;
   c.set_value(0, {*dims, Elements(Product(*dims), element)});
   return absl::OkStatus();
 }
+
+}  // namespace
+
+absl::Status OnesLikeValue(ShapeContext& c) { return ConstantLikeValue(c, 1); }
+
+absl::Status ZerosLikeValue(ShapeContext& c) { return ConstantLikeValue(c, 0); }
 
 absl::Status RangeValue(ShapeContext& c) {
   const auto dims = SmallOutput(c, 0);
@@ -207,10 +214,11 @@ absl::Status ConcatV2Value(ShapeContext& c) {
 }
 
 // Split and SplitV of vectors.
-absl::Status SplitValue(ShapeContext& c) {
-  const bool v = c.node().op() == "SplitV";
-  const PartialValue* in = c.value(v ? 0 : 1);
-  const Element axis = c.KnownScalar(v ? 2 : 0);
+namespace {
+
+absl::Status PartsValue(ShapeContext& c, int value_input, int axis_input) {
+  const PartialValue* in = c.value(value_input);
+  const Element axis = c.KnownScalar(axis_input);
   if (in == nullptr || in->rank() != 1 || axis.value_or(1) > 0 ||
       axis.value_or(1) < -1) {
     return absl::OkStatus();
@@ -228,6 +236,12 @@ absl::Status SplitValue(ShapeContext& c) {
   }
   return absl::OkStatus();
 }
+
+}  // namespace
+
+absl::Status SplitValue(ShapeContext& c) { return PartsValue(c, 1, 0); }
+
+absl::Status SplitVValue(ShapeContext& c) { return PartsValue(c, 0, 2); }
 
 absl::Status SliceValue(ShapeContext& c) {
   const PartialValue* in = c.value(0);

@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/plan/execution_plan.h"
 
 namespace optfarm::runtime {
@@ -131,7 +132,8 @@ void MarkNeeded(const Graph& source, GraphEnds* ends) {
     for (const Endpoint& e : source.node(id).inputs()) want(e);
     for (NodeId c : source.node(id).control_inputs()) {
       // Waiting for a placeholder is waiting for what is fed.
-      if (source.node(c).op() != "Placeholder" || !ends->fed.contains({c, 0})) {
+      if (!graph::IsPlaceholder(source.node(c).op()) ||
+          !ends->fed.contains({c, 0})) {
         stack.push_back(c);
       }
     }

@@ -7,6 +7,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/plan/loop_nest.h"
 #include "engine/runtime/plan/planner.h"
 
@@ -38,7 +39,7 @@ using WaitedFor = std::vector<std::vector<int>>;
 // A constant that waits, or one with the other sign: symmetric ranges of
 // weights are kept as one of their ends.
 bool IsWaitingConstant(const Step& step, const WaitedFor& waited) {
-  const bool is_constant = step.op == "Const" && !step.controls.empty();
+  const bool is_constant = graph::IsConst(step.op) && !step.controls.empty();
   const bool is_negated = step.op == "Neg" && step.inputs.size() == 1 &&
                           !waited[step.inputs[0]].empty();
   return (is_constant || is_negated) && step.kind == StepKind::kKernel &&

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/batch_size.h"
 
@@ -37,7 +38,7 @@ absl::StatusOr<std::vector<Input>> FindInputs(const Graph& graph,
   if (named.empty()) {
     for (NodeId id : graph.Ids()) {
       const graph::Node& node = graph.node(id);
-      if (node.op() == "Placeholder" &&
+      if (graph::IsPlaceholder(node.op()) &&
           (context->inputs().empty() || context->IsInput(node.name()))) {
         candidates.push_back(id);
       }
@@ -51,7 +52,8 @@ absl::StatusOr<std::vector<Input>> FindInputs(const Graph& graph,
     if (shape != nullptr) {
       OPTFARM_ASSIGN_OR_RETURN(known, PartialShape::FromProto(shape->shape()));
     }
-    if (node.op() == "Placeholder" && known.has_rank() && known.rank() > 0) {
+    if (graph::IsPlaceholder(node.op()) && known.has_rank() &&
+        known.rank() > 0) {
       inputs.push_back({id, std::move(known)});
     } else if (!named.empty()) {
       return absl::InvalidArgumentError(absl::StrCat(

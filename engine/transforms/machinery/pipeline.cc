@@ -8,6 +8,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/verify.h"
 #include "engine/transforms/machinery/catalog.h"
 
@@ -23,7 +24,7 @@ int64_t ConstantBytes(const Graph& graph) {
   for (NodeId id : graph.Ids()) {
     const graph::Node& node = graph.node(id);
     const tensorflow::AttrValue* value =
-        node.op() == "Const" ? node.FindAttr("value") : nullptr;
+        graph::IsConst(node.op()) ? node.FindAttr("value") : nullptr;
     if (value != nullptr) {
       bytes += static_cast<int64_t>(value->tensor().ByteSizeLong());
     }

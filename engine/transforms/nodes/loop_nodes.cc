@@ -38,7 +38,7 @@ NodeId ConstantOf(const Graph& graph, graph::Endpoint tensor) {
       return tensor.port == 0 ? tensor.node : graph::kNoNode;
     }
     const bool is_fixed =
-        node.op() == "Enter" &&
+        graph::IsEnter(node.op()) &&
         graph::GetBoolOr(node.def(), "is_constant", false).value_or(false);
     if (!is_fixed || node.inputs().size() != 1) break;
     tensor = node.inputs()[0];

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/partial_shape.h"
 
 namespace optfarm::transforms {
@@ -57,7 +58,7 @@ absl::StatusOr<graph::ShapeMap> InferShapesWithInputs(
   graph::ShapeOptions options;
   for (const graph::TensorName& input : context.inputs()) {
     const NodeId id = graph.Find(input.node);
-    if (id != graph::kNoNode && graph.node(id).op() != "Placeholder" &&
+    if (id != graph::kNoNode && !graph::IsPlaceholder(graph.node(id).op()) &&
         !input.is_control()) {
       options.feeds[{id, input.port}] = PartialShape::Unknown();
     }

@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/tensor_proto.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -170,7 +171,7 @@ bool BelongsToCodes(const Graph& graph, const graph::Node& node) {
                      [&](const graph::Use& use) {
                        const graph::Node& reader = graph.node(use.consumer);
                        return is_for_codes(use) ||
-                              (reader.op() == "Enter" &&
+                              (graph::IsEnter(reader.op()) &&
                                std::any_of(reader.uses().begin(),
                                            reader.uses().end(), is_for_codes));
                      });

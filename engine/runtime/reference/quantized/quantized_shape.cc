@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/core/quantization.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/quantized/quantized_families.h"
@@ -152,7 +153,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeConcat(const NodeDef& node) {
     return absl::InvalidArgumentError(
         absl::StrCat("attribute N is ", n, ", expected 1 to 10000"));
   }
-  const bool is_v2 = node.op() == "QuantizedConcatV2";
+  const bool is_v2 = !graph::RowOf(node.op()).has_axis_first;
   return MakeKernel([n, is_v2](KernelContext* c) {
     return Concat(c, static_cast<int>(n), is_v2);
   });
