@@ -364,10 +364,8 @@ void ReplaceMfcc(int number, const AudioFunctions& code, PlanEditor* plan) {
   }
 }
 
-}  // namespace
-
-void ReplaceAudio(const FusionContext& context, PlanEditor* plan) {
-  const AudioFunctions* code = FindAudioFunctions(context.cpu());
+void ReplaceAudio(const CpuFeatures& cpu, PlanEditor* plan) {
+  const AudioFunctions* code = FindAudioFunctions(cpu);
   if (code == nullptr) return;
   for (int i = 0; i < plan->step_count(); ++i) {
     if (plan->step(i) != nullptr) ReplaceMfcc(i, *code, plan);
@@ -380,5 +378,14 @@ void ReplaceAudio(const FusionContext& context, PlanEditor* plan) {
     }
   }
 }
+
+}  // namespace
+
+const Fusion kAudioFusion = {
+    .name = "audio",
+    .pattern = "[AudioSpectrogram] Mfcc; AudioSpectrogram",
+    .replacement = "the same with a Fourier transform on vectors",
+    .run = ReplaceAudio,
+};
 
 }  // namespace optfarm::runtime

@@ -254,11 +254,20 @@ class ElementFusion {
   std::vector<std::shared_ptr<Cluster>> clusters_;
 };
 
-}  // namespace
-
-void FuseElements(const FusionContext& context, PlanEditor* plan) {
-  const ElementFunctions* functions = FindElementFunctions(context.cpu());
+void FuseElements(const CpuFeatures& cpu, PlanEditor* plan) {
+  const ElementFunctions* functions = FindElementFunctions(cpu);
   if (functions != nullptr) ElementFusion(*functions, plan).Run();
 }
+
+}  // namespace
+
+const Fusion kElementFusion = {
+    .name = "elements",
+    .pattern =
+        "Add, Sub, Mul, Div, Maximum, Minimum, Neg, Square, Relu, "
+        "Relu6, Sigmoid, Tanh, Split, ConcatV2 that follow one another",
+    .replacement = "one pass over the elements, a few thousand at a time",
+    .run = FuseElements,
+};
 
 }  // namespace optfarm::runtime

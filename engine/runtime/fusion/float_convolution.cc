@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "engine/runtime/fusion/joined_part.h"
+#include "engine/runtime/fusion/row_bands.h"
 #include "engine/runtime/operators/winograd_convolution.h"
 
 namespace optfarm::runtime {
@@ -36,13 +38,13 @@ class Patches {
       const int64_t row = pixel / x_.out;
       const int some =
           static_cast<int>(std::min<int64_t>(count - done, x_.out - ox));
-      const Line line = {row / y_.out * y_.in,
-                         row % y_.out * y_.stride - y_.pad_before, ox, some};
+      const Piece piece = {row / y_.out * y_.in,
+                           row % y_.out * y_.stride - y_.pad_before, ox, some};
       if (by_rows_) {
-        PointByRows(line, count, scratch, to + done);
+        PointByRows(piece, count, scratch, to + done);
         scratch += some * y_.size * x_.size * channels_;
       } else {
-        PointByCells(line, count, to + done);
+        PointByCells(piece, count, to + done);
       }
       done += some;
       pixel += some;
@@ -50,8 +52,8 @@ class Patches {
   }
 
  private:
-  // Pixels side by side.
-  struct Line {
+  // Pixels of one row, side by side.
+  struct Piece {
     // Rows of images before this one.
     int64_t image_row;
     int64_t iy;
@@ -59,52 +61,52 @@ class Patches {
     int count;
   };
 
-  const float* RowOf(const Line& line, int64_t ky) const {
-    const int64_t iy = line.iy + ky * y_.dilation;
+  const float* RowOf(const Piece& piece, int64_t ky) const {
+    const int64_t iy = piece.iy + ky * y_.dilation;
     if (iy < 0 || iy >= y_.in) return nullptr;
-    return image_ + (line.image_row + iy) * x_.in * channels_;
+    return image_ + (piece.image_row + iy) * x_.in * channels_;
   }
 
-  // The pixels [begin, end) of a line whose cell kx is inside the image.
-  void FindInside(const Line& line, int64_t x0, int64_t* begin,
+  // The pixels [begin, end) of a piece whose cell kx is inside the image.
+  void FindInside(const Piece& piece, int64_t x0, int64_t* begin,
                   int64_t* end) const {
     *begin = x0 >= 0 ? 0 : (-x0 + x_.stride - 1) / x_.stride;
-    *begin = std::min<int64_t>(*begin, line.count);
+    *begin = std::min<int64_t>(*begin, piece.count);
     const int64_t room = x_.in - x0;
     *end = room <= 0 ? 0 : (room + x_.stride - 1) / x_.stride;
-    *end = std::clamp<int64_t>(*end, *begin, line.count);
+    *end = std::clamp<int64_t>(*end, *begin, piece.count);
   }
 
-  void PointByCells(const Line& line, int stride, const float** to) const {
+  void PointByCells(const Piece& piece, int stride, const float** to) const {
     const int64_t pixel = x_.stride * channels_;
     for (int64_t ky = 0; ky < y_.size; ++ky) {
-      const float* row = RowOf(line, ky);
+      const float* row = RowOf(piece, ky);
       for (int64_t kx = 0; kx < x_.size; ++kx, to += stride) {
         if (row == nullptr) {
-          std::fill_n(to, line.count, zeros_);
+          std::fill_n(to, piece.count, zeros_);
           continue;
         }
         const int64_t x0 =
-            line.ox * x_.stride - x_.pad_before + kx * x_.dilation;
+            piece.ox * x_.stride - x_.pad_before + kx * x_.dilation;
         int64_t begin, end;
-        FindInside(line, x0, &begin, &end);
+        FindInside(piece, x0, &begin, &end);
         std::fill(to, to + begin, zeros_);
         for (int64_t i = begin; i < end; ++i) {
           to[i] = row + x0 * channels_ + i * pixel;
         }
-        std::fill(to + end, to + line.count, zeros_);
+        std::fill(to + end, to + piece.count, zeros_);
       }
     }
   }
 
   // Patches that hang over the border are put together in `scratch`.
-  void PointByRows(const Line& line, int stride, float* scratch,
+  void PointByRows(const Piece& piece, int stride, float* scratch,
                    const float** to) const {
     const int64_t run = x_.size * channels_;
     for (int64_t ky = 0; ky < y_.size; ++ky, to += stride) {
-      const float* row = RowOf(line, ky);
-      for (int i = 0; i < line.count; ++i) {
-        const int64_t x0 = (line.ox + i) * x_.stride - x_.pad_before;
+      const float* row = RowOf(piece, ky);
+      for (int i = 0; i < piece.count; ++i) {
+        const int64_t x0 = (piece.ox + i) * x_.stride - x_.pad_before;
         if (row == nullptr) {
           to[i] = zeros_;
         } else if (x0 >= 0 && x0 + x_.size <= x_.in) {
@@ -131,10 +133,37 @@ class Patches {
   const float* zeros_;
 };
 
+// The image's rows that a 1x1 convolution reads, band by band.
+struct PixelwiseReader final : RowConsumer::Reader {
+  RowImage image;
+  // Of all rows, but for their number and where they come from and go to.
+  FloatProduct product;
+  // Weights that are not kept.
+  Tensor streamed;
+  float* out = nullptr;
+
+  void Read(const RowBand& band, FirstWeights::Place next) const override {
+    const auto* const pixels = static_cast<const float*>(band.rows);
+    const int64_t first =
+        (band.image * image.height + band.begin) * image.width;
+    FloatProduct some = product;
+    some.rows = (band.end - band.begin) * image.width;
+    some.out = out + first * product.row_stride;
+    MultiplyPanelsAlone(
+        some,
+        [&](int64_t begin, int count, float*, const float** to) {
+          for (int i = 0; i < count; ++i) {
+            to[i] = pixels + (begin + i) * image.channels;
+          }
+        },
+        next);
+  }
+};
+
 class FloatConvolutionKernel final : public JoinableKernel,
                                      public WeightReader,
-                                     public LineLayer,
-                                     public PixelLayer,
+                                     public RowProducer,
+                                     public RowConsumer,
                                      public WinogradLayer {
  public:
   explicit FloatConvolutionKernel(FloatConvolution c)
@@ -146,9 +175,7 @@ class FloatConvolutionKernel final : public JoinableKernel,
         image.dim(3) != channels()) {
       return RunSteps(c_.chain, context);
     }
-    const absl::StatusOr<Window> window =
-        PlaceWindow(c_.window, image.dim(1), image.dim(2),
-                    c_.filter_shape.dim(0), c_.filter_shape.dim(1));
+    const absl::StatusOr<Window> window = WindowOf(image);
     if (!window.ok()) return RunSteps(c_.chain, context);
     const int64_t dims[] = {image.dim(0), window->y.out, window->x.out,
                             c_.filter_shape.dim(3)};
@@ -172,76 +199,60 @@ class FloatConvolutionKernel final : public JoinableKernel,
     Multiply(image, *window, packed->data<float>(), context, place);
     return absl::OkStatus();
   }
+  // A sum may be written over what is added.
+  bool MayBePart() const override { return !c_.has_residual; }
   int64_t ChannelsFor(int64_t) const override { return c_.panels.columns; }
-
-  bool IsSmall() const override {
-    constexpr int64_t kMostBytes = 384 * 1024;
-    return 4 * c_.panels.size() <= kMostBytes;
+  FirstWeights First() const override {
+    return FirstPanels(c_.panels, c_.packed);
+  }
+  bool MayUseWinograd() const override {
+    return c_.filter_shape.dim(0) == 3 && c_.filter_shape.dim(1) == 3 &&
+           c_.window.stride_y == 1 && c_.window.stride_x == 1;
   }
 
-  // Whether it can be a PixelLayer.
+  std::optional<RowElements> Elements() const override { return RowElements(); }
+  std::optional<RowImage> ImageOf(const Tensor& input) const override {
+    if (input.dtype() != tensorflow::DT_FLOAT || input.rank() != 4 ||
+        input.dim(3) != channels() || is_part() || c_.has_residual) {
+      return std::nullopt;
+    }
+    const absl::StatusOr<Window> window = WindowOf(input);
+    if (!window.ok() || IsTransformed(ImagesOf(input, *window))) {
+      return std::nullopt;
+    }
+    return RowImage{input.dim(0), window->y.out, window->x.out,
+                    c_.panels.columns};
+  }
+  absl::StatusOr<bool> WithRows(
+      const Tensor& input, ThreadPool* pool,
+      absl::FunctionRef<absl::StatusOr<bool>(const Rows&)> use) const override;
+
+  // 1x1 convolutions whose weights are so few that the image is likely to be
+  // large.
+  bool Reads(const RowElements& elements) const override {
+    constexpr int64_t kMostBytes = 384 * 1024;
+    return elements.dtype == tensorflow::DT_FLOAT && IsPixelwise() &&
+           4 * c_.panels.size() <= kMostBytes;
+  }
+  std::optional<BandPlan> PlanBands(const RowImage& image,
+                                    ThreadPool* pool) const override;
+  absl::StatusOr<bool> WithReader(
+      const RowImage& image, KernelContext* context,
+      absl::FunctionRef<void(const Reader&)> use) const override;
+
+ private:
+  class ConvolutionRows;
+
+  int64_t channels() const { return c_.filter_shape.dim(2); }
   bool IsPixelwise() const {
     return c_.filter_shape.dim(0) == 1 && c_.filter_shape.dim(1) == 1 &&
            c_.window.stride_y == 1 && c_.window.stride_x == 1 &&
            c_.window.padding != Padding::kExplicit && !c_.has_residual;
   }
-  std::optional<FloatProduct> PlanProduct(int64_t channels_there, int64_t rows,
-                                          ThreadPool* pool,
-                                          Tensor* streamed) const override {
-    if (channels_there != channels() || is_part()) return std::nullopt;
-    const Tensor* packed = c_.packed.Get(pool, rows, streamed);
-    if (packed == nullptr) return std::nullopt;
-    FloatProduct product = ProductBy(packed->data<float>());
-    product.row_stride = c_.panels.columns;
-    product.run = channels();
-    product.row_bytes = 4 * channels();
-    return product;
+  absl::StatusOr<Window> WindowOf(const Tensor& image) const {
+    return PlaceWindow(c_.window, image.dim(1), image.dim(2),
+                       c_.filter_shape.dim(0), c_.filter_shape.dim(1));
   }
-  FirstWeights First() const override {
-    return FirstPanels(c_.panels, c_.packed);
-  }
-
-  std::optional<Plan> PlanLines(const Tensor& image,
-                                ThreadPool* pool) const override {
-    if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4 ||
-        image.dim(3) != channels() || is_part() || c_.has_residual) {
-      return std::nullopt;
-    }
-    const absl::StatusOr<Window> window =
-        PlaceWindow(c_.window, image.dim(1), image.dim(2),
-                    c_.filter_shape.dim(0), c_.filter_shape.dim(1));
-    if (!window.ok() || IsTransformed(ImagesOf(image, *window))) {
-      return std::nullopt;
-    }
-    Plan plan;
-    plan.window = *window;
-    plan.batch = image.dim(0);
-    const int64_t rows = plan.batch * window->y.out * window->x.out;
-    const Tensor* packed = c_.packed.Get(pool, rows, &plan.streamed);
-    if (packed == nullptr) return std::nullopt;
-    plan.product = ProductBy(packed->data<float>());
-    plan.product.row_stride = c_.panels.columns;
-    ReadPatches(*window, &plan.product);
-    return plan;
-  }
-  void MakeLines(const Plan& plan, const Tensor& image, int64_t begin,
-                 int64_t end, FirstWeights::Place following,
-                 float* out) const override {
-    const Patches patches = PatchesOf(image, plan.window);
-    const int64_t width = plan.window.x.out;
-    FloatProduct product = plan.product;
-    product.rows = (end - begin) * width;
-    product.out = out;
-    MultiplyPanelsAlone(
-        product,
-        [&](int64_t first, int count, float* scratch, const float** to) {
-          patches.Point(begin * width + first, count, scratch, to);
-        },
-        following);
-  }
-
- private:
-  int64_t channels() const { return c_.filter_shape.dim(2); }
 
   // What does not depend on the image.
   FloatProduct ProductBy(const float* packed) const {
@@ -310,21 +321,99 @@ class FloatConvolutionKernel final : public JoinableKernel,
   const std::vector<float> zeros_;
 };
 
+// Rows of the result.
+class FloatConvolutionKernel::ConvolutionRows final : public Rows {
+ public:
+  ConvolutionRows(const FloatConvolutionKernel& kernel, const Tensor& input,
+                  const Window& window)
+      : patches_(kernel.PatchesOf(input, window)), width_(window.x.out) {}
+
+  void Make(int64_t begin, int64_t end, FirstWeights::Place next,
+            void* out) const override {
+    FloatProduct some = product;
+    some.rows = (end - begin) * width_;
+    some.out = static_cast<float*>(out);
+    MultiplyPanelsAlone(
+        some,
+        [&](int64_t first, int count, float* scratch, const float** to) {
+          patches_.Point(begin * width_ + first, count, scratch, to);
+        },
+        next);
+  }
+
+  // Of all rows, but for where it goes.
+  FloatProduct product;
+  // Weights that are not kept.
+  Tensor streamed;
+
+ private:
+  const Patches patches_;
+  const int64_t width_;
+};
+
+absl::StatusOr<bool> FloatConvolutionKernel::WithRows(
+    const Tensor& input, ThreadPool* pool,
+    absl::FunctionRef<absl::StatusOr<bool>(const Rows&)> use) const {
+  const absl::StatusOr<Window> window = WindowOf(input);
+  ConvolutionRows rows(*this, input, *window);
+  const int64_t pixels = input.dim(0) * window->y.out * window->x.out;
+  const Tensor* packed = c_.packed.Get(pool, pixels, &rows.streamed);
+  if (packed == nullptr) return false;
+  rows.product = ProductBy(packed->data<float>());
+  rows.product.row_stride = c_.panels.columns;
+  ReadPatches(*window, &rows.product);
+  return use(rows);
+}
+
+std::optional<BandPlan> FloatConvolutionKernel::PlanBands(
+    const RowImage& image, ThreadPool* pool) const {
+  // UNITS: bytes of a band, at least; twice the weights' where those are more,
+  // which are read for each band.
+  constexpr int64_t kBandBytes = 128 * 1024;
+  // UNITS: bytes of the image from which on bands take less time.
+  constexpr int64_t kLeastBytes = 300 * 1024;
+  // Rows for each thread: fewer could not be shared out evenly.
+  constexpr int64_t kLeastRows = 7;
+  if (image.channels != channels() || is_part() ||
+      image.rows() < kLeastRows * pool->threads() ||
+      4 * image.rows() * image.row_size() < kLeastBytes) {
+    return std::nullopt;
+  }
+  BandPlan plan;
+  plan.y.in = plan.y.out = image.height;
+  plan.y.size = 1;
+  plan.bytes = std::max(kBandBytes, 2 * c_.panels.size());
+  plan.parts = pool->threads();
+  return plan;
+}
+
+absl::StatusOr<bool> FloatConvolutionKernel::WithReader(
+    const RowImage& image, KernelContext* context,
+    absl::FunctionRef<void(const Reader&)> use) const {
+  PixelwiseReader reader;
+  const int64_t pixels = image.rows() * image.width;
+  const Tensor* packed =
+      c_.packed.Get(context->pool(), pixels, &reader.streamed);
+  if (packed == nullptr) return false;
+  reader.image = image;
+  reader.product = ProductBy(packed->data<float>());
+  reader.product.row_stride = c_.panels.columns;
+  reader.product.run = channels();
+  reader.product.row_bytes = 4 * channels();
+  const int64_t dims[] = {image.batch, image.height, image.width,
+                          c_.panels.columns};
+  OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor * out, context->AllocateOutput(0, tensorflow::DT_FLOAT, shape));
+  reader.out = out->data<float>();
+  use(reader);
+  return true;
+}
+
 }  // namespace
 
-std::unique_ptr<Kernel> MakeFloatConvolution(const FusionContext& context,
-                                             FloatConvolution convolution) {
-  const bool has_residual = convolution.has_residual;
-  auto kernel =
-      std::make_unique<FloatConvolutionKernel>(std::move(convolution));
-  KernelTraits& traits = context.TraitsOf(kernel.get());
-  traits.reader = kernel.get();
-  // A sum may be written over what is added.
-  if (!has_residual) traits.joinable = kernel.get();
-  if (kernel->IsPixelwise()) traits.pixels = kernel.get();
-  traits.winograd = kernel.get();
-  traits.line_layer = kernel.get();
-  return kernel;
+std::unique_ptr<Kernel> MakeFloatConvolution(FloatConvolution convolution) {
+  return std::make_unique<FloatConvolutionKernel>(std::move(convolution));
 }
 
 }  // namespace optfarm::runtime

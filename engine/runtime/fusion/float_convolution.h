@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "engine/runtime/core/kernel.h"
-#include "engine/runtime/fusion/fusions.h"
 #include "engine/runtime/operators/float_panels.h"
 #include "engine/runtime/plan/step_chain.h"
 #include "engine/runtime/reference/nn/window.h"
@@ -32,9 +31,7 @@ struct FloatConvolution {
 
 // A kernel whose inputs are the image and, where there is one, the residual.
 // REQUIRES: the window's data format is NHWC.
-// `context` is told what it can do besides.
-std::unique_ptr<Kernel> MakeFloatConvolution(const FusionContext& context,
-                                             FloatConvolution convolution);
+std::unique_ptr<Kernel> MakeFloatConvolution(FloatConvolution convolution);
 
 }  // namespace optfarm::runtime
 

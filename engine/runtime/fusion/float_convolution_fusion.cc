@@ -21,8 +21,7 @@ bool IsServed(const Tensor* filter) {
          filter->dim(1) * filter->dim(2) <= kMostRun;
 }
 
-void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
-                     int number, PlanEditor* plan) {
+void FuseConvolution(const FloatTiles* tiles, int number, PlanEditor* plan) {
   const Step& step = *plan->step(number);
   const int filter_slot = step.inputs[1];
   const Tensor* filter = plan->ConstantOf(filter_slot);
@@ -33,10 +32,10 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
   const FloatPanels panels = {tiles, shape.num_elements() / shape.dim(3),
                               shape.dim(3)};
   FusedStep fused;
-  const absl::StatusOr<PackedWeights> packed = context.Pack(
-      *filter, LayoutOf(panels, false), plan, &fused.constant_bytes);
+  const absl::StatusOr<PackedWeights> packed =
+      plan->Pack(*filter, LayoutOf(panels, false), &fused.constant_bytes);
   if (!packed.ok()) return;
-  context.MayStream(*packed);
+  plan->weights().MayStream(*packed);
   const LayerTail tail = FollowTail(*plan, number, {shape.dim(3), 4}, true);
   std::vector<int> members = tail.members;
   fused.inputs = {step.inputs[0]};
@@ -62,20 +61,30 @@ void FuseConvolution(const FusionContext& context, const FloatTiles* tiles,
   };
   c.chain = plan->TakeChain(members, fused.inputs, fused.outputs,
                             {{filter_slot, Tensor(), restore}});
-  fused.kernel = MakeFloatConvolution(context, std::move(c));
+  fused.kernel = MakeFloatConvolution(std::move(c));
   plan->Fuse(members, std::move(fused));
+}
+
+void FuseFloatConvolutions(const CpuFeatures& cpu, PlanEditor* plan) {
+  const FloatTiles* tiles = FindFloatTiles(cpu);
+  if (tiles == nullptr) return;
+  for (int i = 0; i < plan->step_count(); ++i) {
+    if (IsFloatNode(plan->step(i), "Conv2D")) {
+      FuseConvolution(tiles, i, plan);
+    }
+  }
 }
 
 }  // namespace
 
-void FuseFloatConvolutions(const FusionContext& context, PlanEditor* plan) {
-  const FloatTiles* tiles = FindFloatTiles(context.cpu());
-  if (tiles == nullptr) return;
-  for (int i = 0; i < plan->step_count(); ++i) {
-    if (IsFloatNode(plan->step(i), "Conv2D")) {
-      FuseConvolution(context, tiles, i, plan);
-    }
-  }
-}
+const Fusion kFloatConvolutionFusion = {
+    .name = "convolution",
+    .pattern =
+        "[Pad] Conv2D [BiasAdd, Mul, Add, FusedBatchNorm] [Add of a "
+        "residual] [Relu or Relu6]",
+    .replacement =
+        "a convolution with packed filters; the rest is its epilogue",
+    .run = FuseFloatConvolutions,
+};
 
 }  // namespace optfarm::runtime

@@ -11,6 +11,7 @@
 #include "engine/runtime/fusion/families.h"
 #include "engine/runtime/fusion/layer_padding.h"
 #include "engine/runtime/fusion/layer_tail.h"
+#include "engine/runtime/fusion/row_bands.h"
 #include "engine/runtime/operators/float_windows.h"
 
 namespace optfarm::runtime {
@@ -24,7 +25,7 @@ struct FloatDepthwise {
   StepChain chain;
 };
 
-class FloatDepthwiseKernel final : public Kernel, public LineMaker {
+class FloatDepthwiseKernel final : public Kernel, public RowProducer {
  public:
   FloatDepthwiseKernel(const FloatWindows* code, FloatDepthwise d)
       : code_(code), d_(std::move(d)) {}
@@ -43,7 +44,35 @@ class FloatDepthwiseKernel final : public Kernel, public LineMaker {
     return absl::OkStatus();
   }
 
-  std::optional<WindowSlide> PlanSlide(const Tensor& image) const override {
+  std::optional<RowElements> Elements() const override { return RowElements(); }
+  std::optional<RowImage> ImageOf(const Tensor& input) const override {
+    const std::optional<WindowSlide> slide = PlanSlide(input);
+    if (!slide) return std::nullopt;
+    return RowImage{slide->batch, slide->window.y.out, slide->window.x.out,
+                    slide->channels};
+  }
+  absl::StatusOr<bool> WithRows(
+      const Tensor& input, ThreadPool*,
+      absl::FunctionRef<absl::StatusOr<bool>(const Rows&)> use) const override {
+    return use(DepthwiseRows(*PlanSlide(input)));
+  }
+
+ private:
+  class DepthwiseRows final : public Rows {
+   public:
+    explicit DepthwiseRows(const WindowSlide& slide) : slide_(slide) {}
+    void Make(int64_t begin, int64_t end, FirstWeights::Place,
+              void* out) const override {
+      SlideRows(slide_, begin, end, static_cast<float*>(out));
+    }
+
+   private:
+    const WindowSlide slide_;
+  };
+
+  // All but where the result goes; nothing for an image that is left to the
+  // steps.
+  std::optional<WindowSlide> PlanSlide(const Tensor& image) const {
     const int64_t channels = d_.filter.dim(2);
     if (image.dtype() != tensorflow::DT_FLOAT || image.rank() != 4 ||
         image.dim(3) != channels) {
@@ -66,7 +95,6 @@ class FloatDepthwiseKernel final : public Kernel, public LineMaker {
     return slide;
   }
 
- private:
   const FloatWindows* code_;
   const FloatDepthwise d_;
 };
@@ -77,8 +105,7 @@ bool IsServed(const Tensor* filter) {
          filter->num_elements() > 0;
 }
 
-void FuseDepthwise(const FusionContext& context, const FloatWindows* code,
-                   int number, PlanEditor* plan) {
+void FuseDepthwise(const FloatWindows* code, int number, PlanEditor* plan) {
   const Step& step = *plan->step(number);
   const Tensor* filter = plan->ConstantOf(step.inputs[1]);
   if (!IsServed(filter) || !plan->MayFuse({number}, step.outputs)) return;
@@ -101,22 +128,29 @@ void FuseDepthwise(const FusionContext& context, const FloatWindows* code,
   d.affine = tail.affine;
   d.rectifier = tail.rectifier;
   d.chain = plan->TakeChain(members, fused.inputs, fused.outputs);
-  auto kernel = std::make_unique<FloatDepthwiseKernel>(code, std::move(d));
-  context.TraitsOf(kernel.get()).lines = kernel.get();
-  fused.kernel = std::move(kernel);
+  fused.kernel = std::make_unique<FloatDepthwiseKernel>(code, std::move(d));
   plan->Fuse(members, std::move(fused));
+}
+
+void FuseFloatDepthwise(const CpuFeatures& cpu, PlanEditor* plan) {
+  const FloatWindows* code = FindFloatWindows(cpu);
+  if (code == nullptr) return;
+  for (int i = 0; i < plan->step_count(); ++i) {
+    if (IsFloatNode(plan->step(i), "DepthwiseConv2dNative")) {
+      FuseDepthwise(code, i, plan);
+    }
+  }
 }
 
 }  // namespace
 
-void FuseFloatDepthwise(const FusionContext& context, PlanEditor* plan) {
-  const FloatWindows* code = FindFloatWindows(context.cpu());
-  if (code == nullptr) return;
-  for (int i = 0; i < plan->step_count(); ++i) {
-    if (IsFloatNode(plan->step(i), "DepthwiseConv2dNative")) {
-      FuseDepthwise(context, code, i, plan);
-    }
-  }
-}
+const Fusion kFloatDepthwiseFusion = {
+    .name = "depthwise",
+    .pattern =
+        "[Pad] DepthwiseConv2dNative [BiasAdd, Mul, Add, "
+        "FusedBatchNorm] [Relu or Relu6]",
+    .replacement = "a depthwise convolution; the rest is its epilogue",
+    .run = FuseFloatDepthwise,
+};
 
 }  // namespace optfarm::runtime

@@ -109,8 +109,7 @@ class FloatMatMulKernel final : public Kernel, public WeightReader {
   const FloatMatMul m_;
 };
 
-void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
-                int number, PlanEditor* plan) {
+void FuseMatMul(const FloatTiles* tiles, int number, PlanEditor* plan) {
   const Step& step = *plan->step(number);
   const int right_slot = step.inputs[1];
   const Tensor* right = plan->ConstantOf(right_slot);
@@ -127,11 +126,11 @@ void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
   const FloatPanels panels = {tiles, shape.dim(transposed ? 1 : 0),
                               shape.dim(transposed ? 0 : 1)};
   FusedStep fused;
-  const absl::StatusOr<PackedWeights> packed = context.Pack(
-      *right, LayoutOf(panels, transposed), plan, &fused.constant_bytes);
+  const absl::StatusOr<PackedWeights> packed =
+      plan->Pack(*right, LayoutOf(panels, transposed), &fused.constant_bytes);
   if (!packed.ok()) return;
-  context.MayStream(*packed);
-  if (!transposed) context.MayReadInPlace(*packed);
+  plan->weights().MayStream(*packed);
+  if (!transposed) plan->weights().MayReadInPlace(*packed);
   const LayerTail tail = FollowTail(*plan, number, {panels.columns, 2}, true);
   fused.inputs = {step.inputs[0]};
   if (tail.residual != kNoSlot) fused.inputs.push_back(tail.residual);
@@ -149,22 +148,29 @@ void FuseMatMul(const FusionContext& context, const FloatTiles* tiles,
   };
   m.chain = plan->TakeChain(tail.members, fused.inputs, fused.outputs,
                             {{right_slot, Tensor(), restore}});
-  auto kernel = std::make_unique<FloatMatMulKernel>(std::move(m));
-  context.TraitsOf(kernel.get()).reader = kernel.get();
-  fused.kernel = std::move(kernel);
+  fused.kernel = std::make_unique<FloatMatMulKernel>(std::move(m));
   plan->Fuse(tail.members, std::move(fused));
+}
+
+void FuseFloatMatMuls(const CpuFeatures& cpu, PlanEditor* plan) {
+  const FloatTiles* tiles = FindFloatTiles(cpu);
+  if (tiles == nullptr) return;
+  for (int i = 0; i < plan->step_count(); ++i) {
+    if (IsFloatNode(plan->step(i), "MatMul")) {
+      FuseMatMul(tiles, i, plan);
+    }
+  }
 }
 
 }  // namespace
 
-void FuseFloatMatMuls(const FusionContext& context, PlanEditor* plan) {
-  const FloatTiles* tiles = FindFloatTiles(context.cpu());
-  if (tiles == nullptr) return;
-  for (int i = 0; i < plan->step_count(); ++i) {
-    if (IsFloatNode(plan->step(i), "MatMul")) {
-      FuseMatMul(context, tiles, i, plan);
-    }
-  }
-}
+const Fusion kFloatMatMulFusion = {
+    .name = "matmul",
+    .pattern = "MatMul [BiasAdd, Mul, Add] [Add of a residual] [Relu or Relu6]",
+    .replacement =
+        "a matrix multiply with packed weights; the rest is its "
+        "epilogue",
+    .run = FuseFloatMatMuls,
+};
 
 }  // namespace optfarm::runtime

@@ -7,14 +7,15 @@
 
 #include "base/status_macros.h"
 #include "engine/runtime/fusion/families.h"
+#include "engine/runtime/fusion/joined_part.h"
 #include "engine/runtime/fusion/layer_tail.h"
-#include "engine/runtime/fusion/pooled_convolution.h"
+#include "engine/runtime/fusion/row_bands.h"
 #include "engine/runtime/operators/float_windows.h"
 
 namespace optfarm::runtime {
 namespace {
 
-class FloatPoolKernel final : public JoinableKernel, public PoolLayer {
+class FloatPoolKernel final : public JoinableKernel, public RowConsumer {
  public:
   FloatPoolKernel(void (*run)(const FloatWindow&), const WindowAttrs& attrs,
                   const std::vector<int64_t>& size, StepChain chain)
@@ -38,12 +39,38 @@ class FloatPoolKernel final : public JoinableKernel, public PoolLayer {
     Slide(*slide, context->pool());
     return absl::OkStatus();
   }
-  std::optional<WindowSlide> PlanPool(const Shape& image) const override {
-    return is_part() ? std::nullopt : PlanSlide(image);
-  }
   int64_t ChannelsFor(int64_t image) const override { return image; }
 
+  bool Reads(const RowElements& elements) const override {
+    return elements.dtype == tensorflow::DT_FLOAT;
+  }
+  std::optional<BandPlan> PlanBands(const RowImage& image,
+                                    ThreadPool* pool) const override;
+  absl::StatusOr<bool> WithReader(
+      const RowImage& image, KernelContext* context,
+      absl::FunctionRef<void(const Reader&)> use) const override;
+
  private:
+  // The image's rows, band by band.
+  struct PoolReader final : Reader {
+    // All but where the image is.
+    WindowSlide slide;
+
+    void Read(const RowBand& band, FirstWeights::Place) const override {
+      WindowSlide some = slide;
+      some.batch = 1;
+      some.image = static_cast<const float*>(band.rows);
+      some.window.y = AxisOf(slide.window.y, band);
+      const int64_t first = band.image * slide.window.y.out + band.begin;
+      SlideRows(some, 0, some.window.y.out,
+                slide.out + first * slide.window.x.out * slide.channels);
+    }
+  };
+
+  std::optional<WindowSlide> PlanSlide(const RowImage& image) const {
+    return PlanSlide(
+        Shape({image.batch, image.height, image.width, image.channels}));
+  }
   std::optional<WindowSlide> PlanSlide(const Shape& image) const {
     if (image.rank() != 4) return std::nullopt;
     const absl::StatusOr<Window> window =
@@ -66,8 +93,43 @@ class FloatPoolKernel final : public JoinableKernel, public PoolLayer {
   const StepChain chain_;
 };
 
-void ReplacePool(const FusionContext& context, void (*run)(const FloatWindow&),
-                 int number, PlanEditor* plan) {
+std::optional<BandPlan> FloatPoolKernel::PlanBands(const RowImage& image,
+                                                   ThreadPool* pool) const {
+  // UNITS: bytes of a band.
+  constexpr int64_t kBandBytes = 192 * 1024;
+  // UNITS: bytes of the image from which on bands take less time.
+  constexpr int64_t kLeastBytes = 512 * 1024;
+  // Rows for each thread: fewer could not be shared out evenly.
+  constexpr int64_t kLeastRows = 7;
+  if (is_part() || 4 * image.rows() * image.row_size() < kLeastBytes) {
+    return std::nullopt;
+  }
+  const std::optional<WindowSlide> slide = PlanSlide(image);
+  if (!slide ||
+      slide->batch * slide->window.y.out < kLeastRows * pool->threads()) {
+    return std::nullopt;
+  }
+  return BandPlan{slide->window.y, kBandBytes, pool->threads()};
+}
+
+absl::StatusOr<bool> FloatPoolKernel::WithReader(
+    const RowImage& image, KernelContext* context,
+    absl::FunctionRef<void(const Reader&)> use) const {
+  PoolReader reader;
+  reader.slide = *PlanSlide(image);
+  const Window& window = reader.slide.window;
+  const int64_t dims[] = {image.batch, window.y.out, window.x.out,
+                          image.channels};
+  OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor * out, context->AllocateOutput(0, tensorflow::DT_FLOAT, shape));
+  reader.slide.out = out->data<float>();
+  use(reader);
+  return true;
+}
+
+void ReplacePool(void (*run)(const FloatWindow&), int number,
+                 PlanEditor* plan) {
   const Step& step = *plan->step(number);
   if (step.inputs.size() != 1 || !plan->MayFuse({number}, step.outputs)) return;
   const absl::StatusOr<WindowAttrs> attrs = ReadWindowAttrs(*step.node);
@@ -78,27 +140,31 @@ void ReplacePool(const FusionContext& context, void (*run)(const FloatWindow&),
   FusedStep fused;
   fused.inputs = step.inputs;
   fused.outputs = step.outputs;
-  auto kernel = std::make_unique<FloatPoolKernel>(
+  fused.kernel = std::make_unique<FloatPoolKernel>(
       run, *attrs, *size,
       plan->TakeChain({number}, fused.inputs, fused.outputs));
-  context.TraitsOf(kernel.get()).joinable = kernel.get();
-  context.TraitsOf(kernel.get()).pool = kernel.get();
-  fused.kernel = std::move(kernel);
   plan->Fuse({number}, std::move(fused));
+}
+
+void ReplaceFloatPools(const CpuFeatures& cpu, PlanEditor* plan) {
+  const FloatWindows* code = FindFloatWindows(cpu);
+  if (code == nullptr) return;
+  for (int i = 0; i < plan->step_count(); ++i) {
+    if (IsFloatNode(plan->step(i), "MaxPool")) {
+      ReplacePool(code->max, i, plan);
+    } else if (IsFloatNode(plan->step(i), "AvgPool")) {
+      ReplacePool(code->average, i, plan);
+    }
+  }
 }
 
 }  // namespace
 
-void ReplaceFloatPools(const FusionContext& context, PlanEditor* plan) {
-  const FloatWindows* code = FindFloatWindows(context.cpu());
-  if (code == nullptr) return;
-  for (int i = 0; i < plan->step_count(); ++i) {
-    if (IsFloatNode(plan->step(i), "MaxPool")) {
-      ReplacePool(context, code->max, i, plan);
-    } else if (IsFloatNode(plan->step(i), "AvgPool")) {
-      ReplacePool(context, code->average, i, plan);
-    }
-  }
-}
+const Fusion kFloatPoolFusion = {
+    .name = "pool",
+    .pattern = "MaxPool or AvgPool",
+    .replacement = "a pool that slides its window with vectors of channels",
+    .run = ReplaceFloatPools,
+};
 
 }  // namespace optfarm::runtime

@@ -9,6 +9,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
+#include "engine/runtime/fusion/row_bands.h"
 #include "engine/runtime/operators/int8_gemm.h"
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
 #include "engine/runtime/ukernels/int8/int8_stage.h"
@@ -51,7 +52,7 @@ struct Matrix {
   }
 };
 
-class Int8Codes final : public Kernel {
+class Int8Codes final : public Kernel, public RowProducer {
  public:
   Int8Codes(Int8Chain chain, bool has_columns, const Int8Kernels& kernels,
             StepChain steps)
@@ -61,17 +62,58 @@ class Int8Codes final : public Kernel {
         steps_(std::move(steps)) {
     if (chain_.needs_extremes()) return;
     is_ready_ = chain_.Prepare({}, false, nullptr, functions_, &ready_);
-    if (is_ready_ && IsPlain(ready_)) {
-      codes_ = FloatCodes{ready_.stages[0], ready_.range};
-    }
   }
 
   absl::Status Compute(KernelContext* context) const override;
-  // nullptr where more is done than to make codes of floats, or by a range that
-  // is found in them.
-  const FloatCodes* codes() const { return codes_ ? &*codes_ : nullptr; }
+
+  // Nothing where more is done than to quantize floats, or by a range that is
+  // found in them.
+  std::optional<RowElements> Elements() const override {
+    if (!is_ready_ || !IsPlain(ready_)) return std::nullopt;
+    return RowElements{tensorflow::DT_QUINT8, ready_.range};
+  }
+  std::optional<RowImage> ImageOf(const Tensor& input) const override {
+    if (input.dtype() != tensorflow::DT_FLOAT || input.rank() != 4) {
+      return std::nullopt;
+    }
+    return RowImage{input.dim(0), input.dim(1), input.dim(2), input.dim(3)};
+  }
+  absl::StatusOr<bool> WithRows(
+      const Tensor& input, ThreadPool*,
+      absl::FunctionRef<absl::StatusOr<bool>(const Rows&)> use) const override {
+    return use(QuantizedRows(functions_, ready_.stages[0], input));
+  }
 
  private:
+  class QuantizedRows final : public Rows {
+   public:
+    QuantizedRows(const Int8StageFunctions& functions,
+                  const Int8Stage& quantize, const Tensor& input)
+        : functions_(functions),
+          quantize_(quantize),
+          floats_(input.data<float>()),
+          size_(input.dim(2) * input.dim(3)) {}
+
+    void Make(int64_t begin, int64_t end, FirstWeights::Place,
+              void* out) const override {
+      functions_.quantize(quantize_, floats_ + begin * size_,
+                          (end - begin) * size_, static_cast<uint8_t*>(out));
+    }
+    // Nobody read the image before: it comes from afar.
+    FirstWeights::Place InputOf(int64_t begin, int64_t end) const override {
+      constexpr int64_t kBytes = sizeof(float);
+      return {reinterpret_cast<const char*>(floats_ + begin * size_),
+              (end - begin) * size_ * kBytes};
+    }
+
+   private:
+    const Int8StageFunctions& functions_;
+    const Int8Stage& quantize_;
+    const float* const floats_;
+    // Of a row.
+    const int64_t size_;
+  };
+
   static bool IsPlain(const Int8Stages& stages) {
     return stages.stages.size() == 1 &&
            stages.stages[0].kind == Int8StageKind::kQuantize;
@@ -97,7 +139,6 @@ class Int8Codes final : public Kernel {
   StepChain steps_;
   bool is_ready_ = false;
   Int8Stages ready_;
-  std::optional<FloatCodes> codes_;
 };
 
 int64_t Grain(const Matrix& matrix) {
@@ -243,14 +284,11 @@ absl::Status Int8Codes::Compute(KernelContext* context) const {
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeInt8Codes(const FusionContext& context,
-                                      Int8Chain chain, bool has_columns,
+std::unique_ptr<Kernel> MakeInt8Codes(Int8Chain chain, bool has_columns,
                                       const Int8Kernels& kernels,
                                       StepChain steps) {
-  auto kernel = std::make_unique<Int8Codes>(std::move(chain), has_columns,
-                                            kernels, std::move(steps));
-  context.TraitsOf(kernel.get()).codes = kernel->codes();
-  return kernel;
+  return std::make_unique<Int8Codes>(std::move(chain), has_columns, kernels,
+                                     std::move(steps));
 }
 
 }  // namespace optfarm::runtime

@@ -7,7 +7,6 @@
 #include <memory>
 
 #include "engine/runtime/core/kernel.h"
-#include "engine/runtime/fusion/fusions.h"
 #include "engine/runtime/fusion/int8_chain.h"
 #include "engine/runtime/operators/int8_kernels.h"
 #include "engine/runtime/plan/step_chain.h"
@@ -18,9 +17,7 @@ namespace optfarm::runtime {
 // `has_columns`; otherwise no column of the chain differs from another.
 // Outputs: codes (8 or 32 bits), min, max; floats alone where the chain ends in
 // floats. `steps` are what it stands for, for inputs that it has no code for.
-// `context` is told what it can do besides.
-std::unique_ptr<Kernel> MakeInt8Codes(const FusionContext& context,
-                                      Int8Chain chain, bool has_columns,
+std::unique_ptr<Kernel> MakeInt8Codes(Int8Chain chain, bool has_columns,
                                       const Int8Kernels& kernels,
                                       StepChain steps);
 

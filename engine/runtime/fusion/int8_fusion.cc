@@ -1,4 +1,6 @@
-#include "engine/runtime/fusion/int8_fusion.h"
+// The layers of a quantized graph: QuantizedConv2D and QuantizedMatMul with
+// constant weights, and behind them what TensorFlow's quantize_nodes and our
+// own recipes write. Each becomes one step (int8_layer.h), bit for bit.
 
 #include <algorithm>
 #include <limits>
@@ -8,6 +10,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/runtime/fusion/families.h"
 #include "engine/runtime/fusion/int8_chain_finder.h"
 #include "engine/runtime/fusion/int8_codes.h"
 #include "engine/runtime/fusion/int8_layer.h"
@@ -22,10 +25,8 @@ constexpr int kScalarsOnly = 0;
 
 class Fuser {
  public:
-  Fuser(const FusionContext& context, PlanEditor* plan)
-      : context_(context),
-        plan_(*plan),
-        kernels_(SelectInt8Kernels(context.cpu())) {}
+  Fuser(const CpuFeatures& cpu, PlanEditor* plan)
+      : plan_(*plan), kernels_(SelectInt8Kernels(cpu)) {}
 
   void Run() {
     for (int i = 0; i < plan_.step_count(); ++i) {
@@ -61,7 +62,6 @@ class Fuser {
   void NoteJoinedRange(const Step& join);
   void NoteRangeOf(const Int8LayerPlan& layer, const std::vector<int>& outputs);
 
-  const FusionContext& context_;
   PlanEditor& plan_;
   Int8Kernels kernels_;
   // By slots of min and max.
@@ -131,8 +131,7 @@ void Fuser::FuseLayer(int product, Int8Operands* operands) {
 void Fuser::Fuse(const Int8ChainCut& cut, Int8Operands* operands) {
   const Tensor& filter = *plan_.ConstantOf(operands->filter_slot);
   FusedStep fused;
-  if (!PackInt8Filter(context_, filter, &plan_, operands, &fused.constant_bytes)
-           .ok()) {
+  if (!PackInt8Filter(filter, &plan_, operands, &fused.constant_bytes).ok()) {
     return;
   }
   Int8LayerPlan& layer = operands->plan;
@@ -143,7 +142,7 @@ void Fuser::Fuse(const Int8ChainCut& cut, Int8Operands* operands) {
   fused.outputs = cut.outputs;
   StepChain steps = plan_.TakeChain(cut.members, fused.inputs, fused.outputs,
                                     {RestoredInt8Filter(filter, *operands)});
-  fused.kernel = MakeInt8Layer(context_, std::move(layer), std::move(steps));
+  fused.kernel = MakeInt8Layer(std::move(layer), std::move(steps));
   plan_.Fuse(cut.members, std::move(fused));
 }
 
@@ -228,18 +227,28 @@ bool Fuser::FuseCodes(int quantize) {
     fused.inputs = inputs;
     fused.outputs = cut.outputs;
     StepChain steps = plan_.TakeChain(cut.members, inputs, cut.outputs);
-    fused.kernel = MakeInt8Codes(context_, cut.chain, columns > 0, kernels_,
-                                 std::move(steps));
+    fused.kernel =
+        MakeInt8Codes(cut.chain, columns > 0, kernels_, std::move(steps));
     plan_.Fuse(cut.members, std::move(fused));
     return true;
   }
   return false;
 }
 
+void FuseInt8Layers(const CpuFeatures& cpu, PlanEditor* plan) {
+  Fuser(cpu, plan).Run();
+}
+
 }  // namespace
 
-void FuseInt8Layers(const FusionContext& context, PlanEditor* plan) {
-  Fuser(context, plan).Run();
-}
+const Fusion kInt8Fusion = {
+    .name = "int8",
+    .pattern =
+        "QuantizedConv2D, QuantizedMatMul and the ops for whole layers, "
+        "QuantizedAdd, QuantizeV2, with the Requantize, bias, "
+        "activation and Dequantize behind them",
+    .replacement = "an 8-bit layer whose output pipeline does the rest",
+    .run = FuseInt8Layers,
+};
 
 }  // namespace optfarm::runtime

@@ -1,13 +1,14 @@
 #include "engine/runtime/fusion/int8_layer.h"
 
+#include <algorithm>
 #include <limits>
 #include <mutex>
 #include <utility>
 
 #include "base/status_macros.h"
-#include "engine/runtime/fusion/int8_image.h"
 #include "engine/runtime/fusion/int8_sinks.h"
 #include "engine/runtime/fusion/joined_part.h"
+#include "engine/runtime/fusion/row_bands.h"
 #include "engine/runtime/operators/int8_gemm.h"
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
 
@@ -16,7 +17,7 @@ namespace {
 
 class Int8Layer final : public JoinableKernel,
                         public WeightReader,
-                        public FloatImageLayer {
+                        public RowConsumer {
  public:
   Int8Layer(Int8LayerPlan plan, StepChain steps)
       : plan_(std::move(plan)), steps_(std::move(steps)) {
@@ -33,24 +34,33 @@ class Int8Layer final : public JoinableKernel,
     return plan_.chain.needs_extremes() ? ComputeInTwoPasses(*call, context)
                                         : ComputeAtOnce(*call, context);
   }
+  // The few weights of a depthwise layer are not worth fetching.
   FirstWeights First() const override {
-    return FirstInt8Weights(plan_.weights);
+    return plan_.is_depthwise ? FirstWeights()
+                              : FirstInt8Weights(plan_.weights);
   }
+  bool MayBePart() const override { return QuantizedRange().has_value(); }
   int64_t ChannelsFor(int64_t) const override {
-    return CodesRange() ? plan_.weights.columns() : 0;
+    return plan_.weights.columns();
   }
-  std::optional<Range> CodesRange() const override {
+  std::optional<Range> QuantizedRange() const override {
     if (!plan_.window || !has_ready_ || !plan_.chain.has_given_range()) {
       return std::nullopt;
     }
     return ready_.range;
   }
-  bool MayTakeFloats(Range range) const override {
-    return plan_.is_by_row && plan_.kernels.row != nullptr && HasReady(range) &&
+
+  // Layers over few channels, whose row kernel reads an image row by row.
+  bool Reads(const RowElements& elements) const override {
+    return elements.dtype == tensorflow::DT_QUINT8 && plan_.is_by_row &&
+           plan_.kernels.row != nullptr && HasReady(elements.range) &&
            FindInt8Epilogue(ready_.stages).has_value();
   }
-  absl::StatusOr<bool> ComputeFloats(const FloatCodes& codes,
-                                     KernelContext* context) const override;
+  std::optional<BandPlan> PlanBands(const RowImage& image,
+                                    ThreadPool* pool) const override;
+  absl::StatusOr<bool> WithReader(
+      const RowImage& image, KernelContext* context,
+      absl::FunctionRef<void(const Reader&)> use) const override;
 
  private:
   struct Call {
@@ -58,16 +68,23 @@ class Int8Layer final : public JoinableKernel,
     Range range;
     Shape shape;
   };
+  class LayerReader;
 
   // Nothing for what the kernels of the steps are to look at.
   std::optional<Call> ReadInputs(const KernelContext& context) const;
-  // The same for an image whose codes have this range.
-  std::optional<Call> CallFor(const Tensor& image, Range range) const;
+  // The same for an image of this shape whose quantized values have this range,
+  // but for where it is.
+  std::optional<Call> CallFor(const Shape& input, Range range) const;
+  std::optional<Call> CallFor(const RowImage& image) const {
+    return CallFor(
+        Shape({image.batch, image.height, image.width, image.channels}),
+        *plan_.input_range);
+  }
   bool HasReady(Range range) const {
     return has_ready_ && plan_.input_range->min == range.min &&
            plan_.input_range->max == range.max;
   }
-  bool PlaceImage(const Tensor& input, Call* call) const;
+  bool PlaceImage(const Shape& input, Call* call) const;
 
   Int8Gemm GemmOf(const Call& call) const {
     return {.input = call.image,
@@ -77,6 +94,8 @@ class Int8Layer final : public JoinableKernel,
             .is_by_row = plan_.is_by_row,
             .next = &next()};
   }
+  // By ready_: its accumulator init is found once.
+  Int8Gemm ReadyGemmOf(const Call& call) const;
   absl::StatusOr<Int8Output> AllocateResult(const Call& call,
                                             KernelContext* context) const;
   void SetRange(Range range, KernelContext* context) const {
@@ -101,13 +120,8 @@ class Int8Layer final : public JoinableKernel,
   mutable std::vector<int32_t> ready_init_;
 };
 
-bool Int8Layer::PlaceImage(const Tensor& input, Call* call) const {
+bool Int8Layer::PlaceImage(const Shape& input, Call* call) const {
   Int8Activations& image = call->image;
-  if (input.dtype() == tensorflow::DT_FLOAT) {
-    image.floats = input.data<float>();
-  } else {
-    image.values = input.data<uint8_t>();
-  }
   image.channels = plan_.channels;
   const int64_t columns = plan_.weights.columns();
   if (!plan_.window) {
@@ -138,16 +152,18 @@ std::optional<Int8Layer::Call> Int8Layer::ReadInputs(
   }
   const absl::StatusOr<Range> range = InputRange(context, 1);
   if (!range.ok()) return std::nullopt;
-  return CallFor(context.input(0), *range);
+  std::optional<Call> call = CallFor(context.input(0).shape(), *range);
+  if (call) call->image.values = context.input(0).data<uint8_t>();
+  return call;
 }
 
-std::optional<Int8Layer::Call> Int8Layer::CallFor(const Tensor& image,
+std::optional<Int8Layer::Call> Int8Layer::CallFor(const Shape& input,
                                                   Range range) const {
   const absl::StatusOr<int32_t> zero = ZeroCode(range);
   if (!zero.ok()) return std::nullopt;
   Call call;
   call.range = range;
-  if (!PlaceImage(image, &call)) return std::nullopt;
+  if (!PlaceImage(input, &call)) return std::nullopt;
   call.image.zero_point = *zero;
   // A matrix side, and what becomes of it, must fit in 32 bits.
   constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
@@ -170,8 +186,8 @@ absl::StatusOr<Int8Output> Int8Layer::AllocateResult(
   const int nr = plan_.weights.layout().nr;
   const Int8State state = plan_.chain.state();
   if (is_part()) {
-    OPTFARM_ASSIGN_OR_RETURN(const CodePlace place,
-                             AllocateCodes(call.shape, context));
+    OPTFARM_ASSIGN_OR_RETURN(const QuantizedPlace place,
+                             AllocateQuantizedPart(call.shape, context));
     return Int8Output(columns, nr, functions, place);
   }
   const DataType dtype = state == Int8State::kFloat   ? tensorflow::DT_FLOAT
@@ -182,7 +198,7 @@ absl::StatusOr<Int8Output> Int8Layer::AllocateResult(
   if (state != Int8State::kCodes)
     return Int8Output(columns, nr, functions, out);
   return Int8Output(columns, nr, functions,
-                    CodePlace{out->data<uint8_t>(), columns});
+                    QuantizedPlace{out->data<uint8_t>(), columns});
 }
 
 absl::Status Int8Layer::ComputeAtOnce(const Call& call,
@@ -198,16 +214,66 @@ absl::Status Int8Layer::ComputeAtOnce(const Call& call,
   return ComputeBy(is_ready ? ready_ : made, call, context);
 }
 
-absl::StatusOr<bool> Int8Layer::ComputeFloats(const FloatCodes& codes,
-                                              KernelContext* context) const {
-  const Tensor& image = context->input(0);
-  if (image.dtype() != tensorflow::DT_FLOAT) return false;
-  std::optional<Call> call = CallFor(image, codes.range);
-  if (!call || !plan_.weights.Prepare(context->pool())) return false;
-  call->image.quantize = &codes.quantize;
-  if (!SuitsRowKernel(GemmOf(*call))) return false;
-  OPTFARM_RETURN_IF_ERROR(ComputeBy(ready_, *call, context));
+// The image's rows, band by band.
+class Int8Layer::LayerReader final : public Reader {
+ public:
+  LayerReader(const Int8Layer& layer, Call call, const Int8Output& output)
+      : layer_(layer),
+        call_(std::move(call)),
+        output_(output),
+        sink_(layer.ready_.stages, *layer.plan_.kernels.stages, output_) {}
+
+  void Read(const RowBand& band, FirstWeights::Place next) const override {
+    const Window& window = call_.image.window;
+    Call call = call_;
+    call.image.values = static_cast<const uint8_t*>(band.rows);
+    call.image.batch = 1;
+    call.image.window.y = AxisOf(window.y, band);
+    const int64_t first = band.image * window.y.out + band.begin;
+    MultiplyRowsAlone(layer_.ReadyGemmOf(call), first * window.x.out, next,
+                      sink_);
+  }
+
+ private:
+  const Int8Layer& layer_;
+  // All but where the image is.
+  const Call call_;
+  const Int8Output output_;
+  const Int8StagesSink sink_;
+};
+
+std::optional<BandPlan> Int8Layer::PlanBands(const RowImage& image,
+                                             ThreadPool* pool) const {
+  // UNITS: bytes of a band: a part of the second-level cache, because each
+  // band begins with a little work of its own.
+  constexpr int64_t kBandBytes = 64 * 1024;
+  const std::optional<Call> call = CallFor(image);
+  if (!call || !plan_.weights.Prepare(pool)) return std::nullopt;
+  const Int8Gemm gemm = GemmOf(*call);
+  if (!SuitsRowKernel(gemm)) return std::nullopt;
+  const int64_t rows = call->image.batch * call->image.window.y.out;
+  return BandPlan{
+      call->image.window.y, kBandBytes,
+      std::clamp<int64_t>(rows / RowsForThread(gemm), 1, pool->threads())};
+}
+
+absl::StatusOr<bool> Int8Layer::WithReader(
+    const RowImage& image, KernelContext* context,
+    absl::FunctionRef<void(const Reader&)> use) const {
+  Call call = *CallFor(image);
+  OPTFARM_ASSIGN_OR_RETURN(const Int8Output output,
+                           AllocateResult(call, context));
+  use(LayerReader(*this, std::move(call), output));
+  SetRange(ready_.range, context);
   return true;
+}
+
+Int8Gemm Int8Layer::ReadyGemmOf(const Call& call) const {
+  Int8Gemm gemm = GemmOf(call);
+  if (!ready_.bias.empty()) gemm.bias = ready_.bias.data();
+  std::call_once(init_once_, [&] { ready_init_ = FindAccumulatorInit(gemm); });
+  gemm.init = ready_init_.data();
+  return gemm;
 }
 
 absl::Status Int8Layer::ComputeBy(const Int8Stages& stages, const Call& call,
@@ -215,14 +281,13 @@ absl::Status Int8Layer::ComputeBy(const Int8Stages& stages, const Call& call,
   OPTFARM_ASSIGN_OR_RETURN(const Int8Output output,
                            AllocateResult(call, context));
   const Int8StagesSink sink(stages.stages, *plan_.kernels.stages, output);
-  Int8Gemm gemm = GemmOf(call);
-  if (!stages.bias.empty()) gemm.bias = stages.bias.data();
   if (&stages == &ready_) {
-    std::call_once(init_once_,
-                   [&] { ready_init_ = FindAccumulatorInit(gemm); });
-    gemm.init = ready_init_.data();
+    Multiply(ReadyGemmOf(call), context->pool(), sink);
+  } else {
+    Int8Gemm gemm = GemmOf(call);
+    if (!stages.bias.empty()) gemm.bias = stages.bias.data();
+    Multiply(gemm, context->pool(), sink);
   }
-  Multiply(gemm, context->pool(), sink);
   SetRange(stages.range, context);
   return absl::OkStatus();
 }
@@ -269,16 +334,8 @@ Int8Wide WideOf(const Int8LayerPlan& plan, Range input) {
   return wide;
 }
 
-std::unique_ptr<Kernel> MakeInt8Layer(const FusionContext& context,
-                                      Int8LayerPlan plan, StepChain steps) {
-  // The few weights of a depthwise layer are not worth fetching.
-  const bool is_large = !plan.is_depthwise;
-  auto kernel = std::make_unique<Int8Layer>(std::move(plan), std::move(steps));
-  KernelTraits& traits = context.TraitsOf(kernel.get());
-  if (is_large) traits.reader = kernel.get();
-  if (kernel->CodesRange()) traits.joinable = kernel.get();
-  traits.floats = kernel.get();
-  return kernel;
+std::unique_ptr<Kernel> MakeInt8Layer(Int8LayerPlan plan, StepChain steps) {
+  return std::make_unique<Int8Layer>(std::move(plan), std::move(steps));
 }
 
 }  // namespace optfarm::runtime

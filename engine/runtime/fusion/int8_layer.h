@@ -10,7 +10,6 @@
 #include <optional>
 #include <vector>
 
-#include "engine/runtime/fusion/fusions.h"
 #include "engine/runtime/fusion/int8_chain.h"
 #include "engine/runtime/operators/int8_kernels.h"
 #include "engine/runtime/operators/int8_weights.h"
@@ -52,9 +51,7 @@ Int8Wide WideOf(const Int8LayerPlan& plan, Range input);
 // Inputs: codes, min, max. Outputs: codes (8 or 32 bits), min, max; floats
 // alone where the chain ends in floats. `steps` are what it stands for, for
 // inputs that it has no code for.
-// `context` is told what it can do besides.
-std::unique_ptr<Kernel> MakeInt8Layer(const FusionContext& context,
-                                      Int8LayerPlan plan, StepChain steps);
+std::unique_ptr<Kernel> MakeInt8Layer(Int8LayerPlan plan, StepChain steps);
 
 }  // namespace optfarm::runtime
 

@@ -235,9 +235,8 @@ std::optional<Int8Operands> ReadInt8Operands(const PlanEditor& plan,
   return made;
 }
 
-absl::Status PackInt8Filter(const FusionContext& context, const Tensor& filter,
-                            PlanEditor* editor, Int8Operands* operands,
-                            int64_t* bytes) {
+absl::Status PackInt8Filter(const Tensor& filter, PlanEditor* editor,
+                            Int8Operands* operands, int64_t* bytes) {
   Int8LayerPlan& plan = operands->plan;
   const int64_t columns = plan.chain.columns();
   const int32_t zero = plan.weights_zero;
@@ -250,13 +249,13 @@ absl::Status PackInt8Filter(const FusionContext& context, const Tensor& filter,
                                          columns, zero, panel);
   OPTFARM_ASSIGN_OR_RETURN(
       PackedWeights packed,
-      context.Pack(
+      editor->Pack(
           filter,
           plan.is_depthwise ? Int8Weights::LayoutOfDepthwise(filter, matrix)
           : plan.is_by_row
               ? Int8Weights::LayoutOfRows(filter, matrix)
               : Int8Weights::LayoutOf(filter, matrix, operands->is_transposed),
-          editor, bytes));
+          bytes));
   plan.weights = Int8Weights(std::move(packed), matrix);
   plan.largest_weight = FindLargestWeight(filter, *operands);
   return absl::OkStatus();

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "engine/runtime/fusion/fusions.h"
 #include "engine/runtime/fusion/int8_layer.h"
 #include "engine/runtime/plan/plan_editor.h"
 #include "engine/runtime/plan/step_chain.h"
@@ -36,10 +35,9 @@ std::optional<Int8Operands> ReadInt8Operands(const PlanEditor& plan,
                                              const Int8Kernels& kernels);
 
 // Gives `operands->plan` the filter, to be packed. `bytes`, and ERRORS:
-// FusionContext::Pack's.
-absl::Status PackInt8Filter(const FusionContext& context, const Tensor& filter,
-                            PlanEditor* editor, Int8Operands* operands,
-                            int64_t* bytes);
+// PlanEditor::Pack's.
+absl::Status PackInt8Filter(const Tensor& filter, PlanEditor* editor,
+                            Int8Operands* operands, int64_t* bytes);
 
 // Gives the filter back that was packed.
 ChainConstant RestoredInt8Filter(const Tensor& filter,

@@ -31,7 +31,8 @@ std::optional<Int8Epilogue> FindInt8Epilogue(
 }
 
 Int8Output::Int8Output(int64_t columns, int nr,
-                       const Int8StageFunctions& functions, CodePlace values)
+                       const Int8StageFunctions& functions,
+                       QuantizedPlace values)
     : is_quantized_(true),
       columns_(columns),
       nr_(nr),

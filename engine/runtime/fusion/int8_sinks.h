@@ -26,7 +26,7 @@ std::optional<Int8Epilogue> FindInt8Epilogue(
 class Int8Output {
  public:
   Int8Output(int64_t columns, int nr, const Int8StageFunctions& functions,
-             CodePlace values);
+             QuantizedPlace values);
   Int8Output(int64_t columns, int nr, const Int8StageFunctions& functions,
              Tensor* wide);
 

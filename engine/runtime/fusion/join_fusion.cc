@@ -10,6 +10,7 @@
 #include "engine/runtime/fusion/channel_affine.h"
 #include "engine/runtime/fusion/families.h"
 #include "engine/runtime/fusion/joined_part.h"
+#include "engine/runtime/fusion/kernel_role.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -66,10 +67,10 @@ struct Branch {
 // Whether elements can stand side by side as they are: floats, or codes whose
 // ranges are that of the joined ones, which has zero in it.
 bool AreAlike(const std::vector<Branch>& branches) {
-  const std::optional<Range> first = branches[0].kernel->CodesRange();
+  const std::optional<Range> first = branches[0].kernel->QuantizedRange();
   return std::all_of(
       branches.begin(), branches.end(), [&](const Branch& branch) {
-        const std::optional<Range> range = branch.kernel->CodesRange();
+        const std::optional<Range> range = branch.kernel->QuantizedRange();
         if (!first || !range) return !first && !range;
         return range->min == first->min && range->max == first->max &&
                range->min <= 0.0f;
@@ -78,8 +79,7 @@ bool AreAlike(const std::vector<Branch>& branches) {
 
 class Joiner {
  public:
-  Joiner(const FusionContext& context, PlanEditor* plan)
-      : context_(context), plan_(*plan) {}
+  explicit Joiner(PlanEditor* plan) : plan_(*plan) {}
 
   void Run() {
     FindChannels();
@@ -92,9 +92,9 @@ class Joiner {
 
  private:
   JoinableKernel* KernelOf(int step) const {
-    return step == kNoStep
-               ? nullptr
-               : context_.TraitsOf(plan_.step(step)->kernel.get()).joinable;
+    if (step == kNoStep) return nullptr;
+    auto* const kernel = RoleOf<JoinableKernel>(plan_.step(step)->kernel.get());
+    return kernel != nullptr && kernel->MayBePart() ? kernel : nullptr;
   }
 
   // How many channels values have, as far as kernels know it.
@@ -110,7 +110,6 @@ class Joiner {
                                                   std::vector<int>* members);
   void Join(int join, const std::vector<int>& slots);
 
-  const FusionContext& context_;
   PlanEditor& plan_;
   // By slot.
   absl::flat_hash_map<int, int64_t> channels_;
@@ -195,6 +194,7 @@ void Joiner::Join(int join, const std::vector<int>& slots) {
     branch.kernel->SetPart(branch.part);
     std::erase(members, branch.step);
     if (joined != kNoSlot) plan_.AddInput(branch.step, joined);
+    if (branch.step != last.step) plan_.NoteChange(branch.step);
     joined = branch.slot;
     plan_.HoldOther(branch.slot);
   }
@@ -207,10 +207,19 @@ void Joiner::Join(int join, const std::vector<int>& slots) {
   plan_.Fuse(members, std::move(fused));
 }
 
+void JoinInPlace(const CpuFeatures&, PlanEditor* plan) { Joiner(plan).Run(); }
+
 }  // namespace
 
-void JoinInPlace(const FusionContext& context, PlanEditor* plan) {
-  Joiner(context, plan).Run();
-}
+const Fusion kJoinFusion = {
+    .name = "join",
+    .pattern =
+        "Concat, ConcatV2 or QuantizedConcat along channels, of "
+        "convolutions and pools",
+    .replacement =
+        "steps that write their channels where the joined value has "
+        "them; nothing is copied",
+    .run = JoinInPlace,
+};
 
 }  // namespace optfarm::runtime

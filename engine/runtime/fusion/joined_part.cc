@@ -41,11 +41,11 @@ absl::StatusOr<FloatPlace> JoinableKernel::AllocatePart(
   return FloatPlace{out->data<float>() + part_.begin, out->dim(3)};
 }
 
-absl::StatusOr<CodePlace> JoinableKernel::AllocateCodes(
+absl::StatusOr<QuantizedPlace> JoinableKernel::AllocateQuantizedPart(
     const Shape& shape, KernelContext* context) const {
   OPTFARM_ASSIGN_OR_RETURN(
       Tensor * out, AllocateWhole(tensorflow::DT_QUINT8, shape, context));
-  return CodePlace{out->data<uint8_t>() + part_.begin, out->dim(3)};
+  return QuantizedPlace{out->data<uint8_t>() + part_.begin, out->dim(3)};
 }
 
 absl::Status JoinableKernel::RunSteps(const StepChain& steps,
@@ -60,7 +60,7 @@ absl::Status JoinableKernel::RunSteps(const StepChain& steps,
   OPTFARM_RETURN_IF_ERROR(steps.Run(&inner));
   const Tensor& value = outputs[0];
   const DataType dtype =
-      CodesRange() ? tensorflow::DT_QUINT8 : tensorflow::DT_FLOAT;
+      QuantizedRange() ? tensorflow::DT_QUINT8 : tensorflow::DT_FLOAT;
   if (value.dtype() != dtype || value.rank() != 4 ||
       value.dim(3) > part_.all - part_.begin) {
     return absl::InvalidArgumentError(

@@ -33,15 +33,18 @@ struct PlaceOf {
   int64_t pixel_stride = 0;
 };
 using FloatPlace = PlaceOf<float>;
-using CodePlace = PlaceOf<uint8_t>;
+using QuantizedPlace = PlaceOf<uint8_t>;
 
-// What a kernel has in common with others whose results can be joined.
+// A role (kernel_role.h): a kernel whose result can be joined to others'.
 class JoinableKernel : public Kernel {
  public:
+  // Whether this kernel's can; asked when the plan is made.
+  virtual bool MayBePart() const { return true; }
   // Channels of the result for an image of so many; 0 for what is not known.
   virtual int64_t ChannelsFor(int64_t image) const = 0;
-  // What the result's 8-bit codes stand for in every run; nothing for floats.
-  virtual std::optional<Range> CodesRange() const { return std::nullopt; }
+  // What quantized values of the result stand for in every run; nothing for
+  // floats.
+  virtual std::optional<Range> QuantizedRange() const { return std::nullopt; }
   // REQUIRES: nothing runs yet.
   void SetPart(JoinedPart part) { part_ = part; }
 
@@ -51,8 +54,8 @@ class JoinableKernel : public Kernel {
   // is joined with.
   absl::StatusOr<FloatPlace> AllocatePart(const Shape& shape,
                                           KernelContext* context) const;
-  absl::StatusOr<CodePlace> AllocateCodes(const Shape& shape,
-                                          KernelContext* context) const;
+  absl::StatusOr<QuantizedPlace> AllocateQuantizedPart(
+      const Shape& shape, KernelContext* context) const;
   // Computes the outputs by the steps instead.
   absl::Status RunSteps(const StepChain& steps, KernelContext* context) const;
   bool is_part() const { return part_.all > 0; }

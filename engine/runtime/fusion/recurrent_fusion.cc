@@ -95,8 +95,7 @@ std::vector<RecurrentStep> FindSteps(const PlanEditor& plan,
   return steps;
 }
 
-void FuseLayer(const FusionContext& context, const FloatTiles* tiles,
-               int number, PlanEditor* plan) {
+void FuseLayer(const FloatTiles* tiles, int number, PlanEditor* plan) {
   const Step& unpack = *plan->step(number);
   const auto axis = graph::GetIntOr(*unpack.node, "axis", 0);
   if (!axis.ok() || (*axis != 0 && *axis != 1) || unpack.inputs.size() != 1 ||
@@ -114,8 +113,8 @@ void FuseLayer(const FusionContext& context, const FloatTiles* tiles,
     return;
   }
   FusedStep inputs;
-  const absl::StatusOr<PackedWeights> packed = context.Pack(
-      weights, LayoutOf(panels, false), plan, &inputs.constant_bytes);
+  const absl::StatusOr<PackedWeights> packed =
+      plan->Pack(weights, LayoutOf(panels, false), &inputs.constant_bytes);
   if (!packed.ok()) return;
   auto layer = std::make_shared<RecurrentLayer>();
   layer->panels = panels;
@@ -160,16 +159,27 @@ void FuseLayer(const FusionContext& context, const FloatTiles* tiles,
   plan->HoldOther(products);
 }
 
-}  // namespace
-
-void FuseRecurrentLayers(const FusionContext& context, PlanEditor* plan) {
-  const FloatTiles* tiles = FindFloatTiles(context.cpu());
+void FuseRecurrentLayers(const CpuFeatures& cpu, PlanEditor* plan) {
+  const FloatTiles* tiles = FindFloatTiles(cpu);
   if (tiles == nullptr) return;
   for (int i = 0; i < plan->step_count(); ++i) {
     if (IsFloatNode(plan->step(i), "Unpack")) {
-      FuseLayer(context, tiles, i, plan);
+      FuseLayer(tiles, i, plan);
     }
   }
 }
+
+}  // namespace
+
+const Fusion kRecurrentFusion = {
+    .name = "recurrent",
+    .pattern =
+        "Unpack, and for each step ConcatV2 with the state, MatMul, "
+        "[BiasAdd]; the weights of all steps are the same",
+    .replacement =
+        "one matrix multiply for the inputs of all steps, and one "
+        "for each state",
+    .run = FuseRecurrentLayers,
+};
 
 }  // namespace optfarm::runtime

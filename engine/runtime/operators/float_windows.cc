@@ -120,8 +120,8 @@ const FloatWindows* FindFloatWindows(const CpuFeatures& cpu) {
   return nullptr;
 }
 
-void SlideLines(const WindowSlide& slide, int64_t begin, int64_t end,
-                float* out) {
+void SlideRows(const WindowSlide& slide, int64_t begin, int64_t end,
+               float* out) {
   RowSlide row(slide);
   for (int64_t i = begin; i < end; ++i) {
     row.Run(i, out, slide.channels);

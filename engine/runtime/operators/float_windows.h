@@ -35,8 +35,8 @@ struct WindowSlide {
 
 // Lines [begin, end) of the result, counted over batch and height, one behind
 // the other from `out` on; channels of a pixel lie together.
-void SlideLines(const WindowSlide& slide, int64_t begin, int64_t end,
-                float* out);
+void SlideRows(const WindowSlide& slide, int64_t begin, int64_t end,
+               float* out);
 // All of it. Cells outside of the image take no part.
 void Slide(const WindowSlide& slide, ThreadPool* pool);
 

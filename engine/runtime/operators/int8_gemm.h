@@ -27,10 +27,6 @@ struct Int8Activations {
   Window window;
   // Also beyond 0..255; padding has the nearest value.
   int32_t zero_point = 0;
-  // Not nullptr: floats, to be quantized by *quantize (kQuantize), and `values`
-  // is unused. For MultiplyRows alone.
-  const float* floats = nullptr;
-  const Int8Stage* quantize = nullptr;
 
   int64_t rows() const { return batch * window.y.out * window.x.out; }
   int64_t depth() const { return window.y.size * window.x.size * channels; }
@@ -124,6 +120,13 @@ void MultiplyDepthwise(const Int8Gemm& gemm, ThreadPool* pool,
 // REQUIRES of MultiplyRows: SuitsRowKernel, and the sink finds an epilogue.
 bool SuitsRowKernel(const Int8Gemm& gemm);
 void MultiplyRows(const Int8Gemm& gemm, ThreadPool* pool, const Int8Sink& sink);
+// The same on the caller's thread alone, for an input that is part of a larger
+// one: the GEMM's row 0 is the sink's row `first`. `ahead` is prefetched
+// meanwhile.
+void MultiplyRowsAlone(const Int8Gemm& gemm, int64_t first,
+                       FirstWeights::Place ahead, const Int8Sink& sink);
+// The rows of the output image that are worth another thread.
+int64_t RowsForThread(const Int8Gemm& gemm);
 
 // The accumulator init of each column, as many as whole panels have: the bias
 // and the correction for the zero points. It changes with input.zero_point and

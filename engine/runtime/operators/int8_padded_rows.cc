@@ -18,7 +18,6 @@ int64_t PlacesFor(const WindowAxis& y) {
 // Behind the places is a row of padding.
 Int8PaddedRows::Int8PaddedRows(const Int8Gemm& gemm)
     : input_(gemm.input),
-      stages_(*gemm.kernels.stages),
       kr_(gemm.weights.layout().kr),
       padding_value_(
           static_cast<uint8_t>(std::clamp(input_.zero_point, 0, 255))),
@@ -47,11 +46,8 @@ Int8PaddedRows::Bytes Int8PaddedRows::After(int64_t row) const {
   const int64_t begin = std::clamp<int64_t>(first, 0, y.in);
   const int64_t end = std::clamp<int64_t>(first + y.stride, begin, y.in);
   const int64_t values = input_.window.x.in * input_.channels;
-  const int64_t place = (row / y.out * y.in + begin) * values;
-  const int64_t count = (end - begin) * values;
-  if (input_.floats == nullptr) return {input_.values + place, count};
-  constexpr int64_t kWide = sizeof(float);
-  return {input_.floats + place, count * kWide};
+  return {input_.values + (row / y.out * y.in + begin) * values,
+          (end - begin) * values};
 }
 
 const uint8_t* Int8PaddedRows::GroupOf(int64_t group) const {
@@ -78,13 +74,8 @@ void Int8PaddedRows::PadRow(int64_t row, uint8_t* to) const {
   const int64_t before = std::min(x.pad_before * input_.channels, row_bytes_);
   const int64_t count = std::min(all, row_bytes_ - before);
   std::memset(to, padding_value_, static_cast<size_t>(before));
-  if (input_.floats != nullptr) {
-    stages_.quantize(*input_.quantize, input_.floats + row * all, count,
-                     to + before);
-  } else {
-    std::memcpy(to + before, input_.values + row * all,
-                static_cast<size_t>(count));
-  }
+  std::memcpy(to + before, input_.values + row * all,
+              static_cast<size_t>(count));
   std::memset(to + before + count, padding_value_,
               static_cast<size_t>(row_bytes_ - before - count));
 }

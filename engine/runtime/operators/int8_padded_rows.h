@@ -38,7 +38,6 @@ class Int8PaddedRows {
   void PadRow(int64_t row, uint8_t* to) const;
 
   const Int8Activations& input_;
-  const Int8StageFunctions& stages_;
   const int kr_;
   uint8_t padding_value_;
   int64_t step_;

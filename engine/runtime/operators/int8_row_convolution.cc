@@ -17,9 +17,17 @@ constexpr int64_t kWorkPerRange = 1 << 19;
 // What one thread does.
 class RowConvolution {
  public:
+  // The GEMM's row 0 is the sink's row `first`. `ahead` is prefetched instead
+  // of the input's rows, part by part with each row of the output.
   RowConvolution(const Int8Gemm& gemm, const AccumulatorInit& init,
-                 const Int8Sink& sink)
-      : gemm_(gemm), init_(init), sink_(sink), rows_(gemm) {
+                 const Int8Sink& sink, int64_t first = 0,
+                 FirstWeights::Place ahead = {})
+      : gemm_(gemm),
+        init_(init),
+        sink_(sink),
+        first_(first),
+        ahead_(ahead),
+        rows_(gemm) {
     const PanelLayout& panel = gemm.weights.layout();
     const int64_t groups = gemm.weights.padded_depth() / panel.kr;
     groups_.resize(static_cast<size_t>(groups + gemm.weights.residual_room()));
@@ -44,16 +52,24 @@ class RowConvolution {
       tile_.weights = gemm_.weights.panel(panel);
       tile_.init = init_.data() + column;
       tile_.epilogue = &epilogue;
-      sink_.FindEpilogue(row * pixels, column, &epilogue);
+      sink_.FindEpilogue(first_ + row * pixels, column, &epilogue);
       gemm_.kernels.row->run.int8_row(tile_, rows_.step(), pixels);
       tile_.prefetch = nullptr;
     }
   }
 
  private:
-  // The first panel prefetches what the next output row pads.
+  // What is prefetched while an output row is computed.
+  Int8PaddedRows::Bytes BytesAfter(int64_t row) const {
+    if (ahead_.bytes == 0) return rows_.After(row);
+    const int64_t rows = gemm_.input.batch * gemm_.input.window.y.out;
+    const int64_t begin = ahead_.bytes * row / rows;
+    return {ahead_.begin + begin, ahead_.bytes * (row + 1) / rows - begin};
+  }
+
+  // The first panel prefetches what is needed next.
   void PrefetchAfter(int64_t row) {
-    const Int8PaddedRows::Bytes after = rows_.After(row);
+    const Int8PaddedRows::Bytes after = BytesAfter(row);
     const int64_t mr = gemm_.kernels.row->mr;
     const int64_t tiles = (gemm_.input.window.x.out + mr - 1) / mr;
     const int64_t groups = tiles * tile_.taps;
@@ -71,6 +87,8 @@ class RowConvolution {
   const Int8Gemm& gemm_;
   const AccumulatorInit& init_;
   const Int8Sink& sink_;
+  const int64_t first_;
+  const FirstWeights::Place ahead_;
   Int8PaddedRows rows_;
   std::vector<const uint8_t*> groups_;
   Int8GemmTile tile_;
@@ -84,17 +102,29 @@ bool SuitsRowKernel(const Int8Gemm& gemm) {
          gemm.input.window.x.out >= gemm.kernels.row->mr;
 }
 
+int64_t RowsForThread(const Int8Gemm& gemm) {
+  const int64_t work = gemm.input.window.x.out * gemm.weights.padded_depth() *
+                       gemm.weights.padded_columns();
+  return std::max<int64_t>(1, kWorkPerRange / work);
+}
+
 void MultiplyRows(const Int8Gemm& gemm, ThreadPool* pool,
                   const Int8Sink& sink) {
   const AccumulatorInit init(gemm);
-  const Window& window = gemm.input.window;
-  const int64_t work = window.x.out * gemm.weights.padded_depth() *
-                       gemm.weights.padded_columns();
-  ForInt8Ranges(pool, gemm.input.batch * window.y.out, kWorkPerRange / work, 0,
-                nullptr, [&](int64_t begin, int64_t end, Int8Extremes*) {
+  ForInt8Ranges(pool, gemm.input.batch * gemm.input.window.y.out,
+                RowsForThread(gemm), 0, nullptr,
+                [&](int64_t begin, int64_t end, Int8Extremes*) {
                   RowConvolution convolution(gemm, init, sink);
                   for (int64_t i = begin; i < end; ++i) convolution.Run(i);
                 });
+}
+
+void MultiplyRowsAlone(const Int8Gemm& gemm, int64_t first,
+                       FirstWeights::Place ahead, const Int8Sink& sink) {
+  const AccumulatorInit init(gemm);
+  RowConvolution convolution(gemm, init, sink, first, ahead);
+  const int64_t rows = gemm.input.batch * gemm.input.window.y.out;
+  for (int64_t i = 0; i < rows; ++i) convolution.Run(i);
 }
 
 }  // namespace optfarm::runtime

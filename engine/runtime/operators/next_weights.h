@@ -26,6 +26,7 @@ struct FirstWeights {
     const char* begin = nullptr;
     int64_t bytes = 0;
   };
+  bool is_worth_fetching() const { return parts > 0; }
   bool IsLargerThan(int64_t that) const { return parts * part_bytes > that; }
   // What thread `thread` of `threads` reads first; nothing while nothing is
   // packed.
@@ -38,13 +39,14 @@ struct FirstWeights {
   }
 };
 
-// What a kernel has in common with others that read packed weights.
+// A role of kernels that read packed weights.
 class WeightReader {
  public:
   virtual ~WeightReader() = default;
+  // Nothing worth fetching for weights that are few.
   virtual FirstWeights First() const = 0;
   // REQUIRES: nothing runs yet.
-  void SetNext(FirstWeights next) { next_ = std::move(next); }
+  virtual void SetNext(FirstWeights next) { next_ = std::move(next); }
 
  protected:
   const FirstWeights& next() const { return next_; }

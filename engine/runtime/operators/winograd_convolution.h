@@ -8,7 +8,7 @@
 
 #include "engine/runtime/core/thread_pool.h"
 #include "engine/runtime/operators/float_panels.h"
-#include "engine/runtime/reference/nn/window.h"
+#include "engine/runtime/operators/winograd_images.h"
 #include "engine/runtime/ukernels/cpu_features.h"
 #include "engine/runtime/ukernels/float/winograd.h"
 
@@ -16,16 +16,6 @@ namespace optfarm::runtime {
 
 // nullptr where there is none for this processor.
 const WinogradTransforms* FindWinograd(const CpuFeatures& cpu);
-
-// Images of [batch, window.y.in, window.x.in, channels].
-struct WinogradImages {
-  const float* data = nullptr;
-  int64_t batch = 0;
-  int64_t channels = 0;
-  Window window;
-  // `channels` zeros: what lies outside.
-  const float* zeros = nullptr;
-};
 
 // Whether it can be done for these images, with so many filters, and is likely
 // to be faster than plain sums.
@@ -38,10 +28,12 @@ void ConvolveByWinograd(const WinogradTransforms& transforms,
                         const FloatProduct& product,
                         const WinogradImages& images, ThreadPool* pool);
 
-// What a kernel has in common with others that can use it.
+// A role of kernels that compute convolutions.
 class WinogradLayer {
  public:
   virtual ~WinogradLayer() = default;
+  // Whether there are images for which FavorsWinograd() can be true.
+  virtual bool MayUseWinograd() const = 0;
   // REQUIRES: nothing runs yet.
   void UseWinograd(const WinogradTransforms* transforms) {
     transforms_ = transforms;

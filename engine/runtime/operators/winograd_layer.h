@@ -7,22 +7,10 @@
 
 #include "engine/runtime/operators/float_panels.h"
 #include "engine/runtime/operators/parts.h"
-#include "engine/runtime/operators/winograd_convolution.h"
+#include "engine/runtime/operators/winograd_images.h"
 #include "engine/runtime/ukernels/float/winograd.h"
 
 namespace optfarm::runtime {
-
-// Tiles of two by two pixels, counted over batch, height and width.
-struct WinogradTiling {
-  explicit WinogradTiling(const WinogradImages& images)
-      : rows((images.window.y.out + 1) / 2),
-        columns((images.window.x.out + 1) / 2),
-        count(images.batch * rows * columns) {}
-
-  int64_t rows;
-  int64_t columns;
-  int64_t count;
-};
 
 // Some tiles, in groups of as many as are multiplied at a time, and their
 // transformed inputs by group and position.

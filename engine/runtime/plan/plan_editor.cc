@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
 #include "engine/runtime/plan/planner.h"
 
 namespace optfarm::runtime {
@@ -22,8 +23,11 @@ bool IsFusible(const Step& step) {
 
 }  // namespace
 
-PlanEditor::PlanEditor(ExecutionPlan* plan)
+PlanEditor::PlanEditor(ExecutionPlan* plan, WeightLedger* weights,
+                       std::vector<FusedNodes>* taken)
     : plan_(plan),
+      weights_(weights),
+      taken_(taken),
       is_gone_(plan->steps.size(), false),
       producers_(plan->initial.size(), kNoStep),
       readers_(plan->initial.size()),
@@ -82,6 +86,14 @@ std::shared_ptr<SharedWeights> PlanEditor::WeightsOf(const Tensor& constant) {
   return known->weights->IsLike(constant)
              ? known->weights
              : std::make_shared<SharedWeights>(constant);
+}
+
+absl::StatusOr<PackedWeights> PlanEditor::Pack(const Tensor& constant,
+                                               WeightLayout layout,
+                                               int64_t* bytes) {
+  PackedWeights packed(WeightsOf(constant), std::move(layout));
+  OPTFARM_ASSIGN_OR_RETURN(*bytes, weights_->Add(packed));
+  return packed;
 }
 
 bool PlanEditor::IsVisible(int slot, absl::Span<const int> members) const {
@@ -196,6 +208,17 @@ void PlanEditor::Fuse(absl::Span<const int> members, FusedStep fused) {
   is_gone_[last] = false;
   NoteReads(last);
   for (int slot : plan_->steps[last].outputs) producers_[slot] = last;
+  NoteChange(last);
+}
+
+void PlanEditor::NoteChange(int number) {
+  if (taken_ == nullptr) return;
+  const Step& step = plan_->steps[number];
+  FusedNodes& nodes = taken_->emplace_back();
+  nodes.nodes = step.fused_names;
+  if (nodes.nodes.empty()) nodes.nodes = {step.name};
+  nodes.step = step.name;
+  nodes.op = step.op;
 }
 
 void PlanEditor::Finish() {

@@ -7,9 +7,13 @@
 #include <memory>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/runtime/core/packed_weights.h"
 #include "engine/runtime/plan/execution_plan.h"
+#include "engine/runtime/plan/fused_nodes.h"
 #include "engine/runtime/plan/step_chain.h"
+#include "engine/runtime/plan/weight_ledger.h"
 
 namespace optfarm::runtime {
 
@@ -31,8 +35,11 @@ struct FusedStep {
 // Steps keep their numbers while the editor lives.
 class PlanEditor {
  public:
-  // OWNERSHIP: the caller's, and it outlives the editor.
-  explicit PlanEditor(ExecutionPlan* plan);
+  // `taken` receives each step that gets another kernel, without the fusion's
+  // name; nullptr: nobody asks. OWNERSHIP: the caller's; all of them outlive
+  // the editor.
+  PlanEditor(ExecutionPlan* plan, WeightLedger* weights,
+             std::vector<FusedNodes>* taken = nullptr);
 
   int step_count() const { return static_cast<int>(plan_->steps.size()); }
   // nullptr for a step that became part of another.
@@ -50,8 +57,14 @@ class PlanEditor {
   // The value of a slot that never changes; nullptr for any other.
   const Tensor* ConstantOf(int slot) const;
 
-  // What packs a constant that ConstantOf gave.
-  std::shared_ptr<SharedWeights> WeightsOf(const Tensor& constant);
+  // A constant that ConstantOf gave, to be packed when a run first needs it:
+  // once for all steps, and for all sessions over a model where it is the
+  // model's. `bytes` is the size of the packed form, 0 when it was asked for
+  // before. ERRORS: WeightLedger::Add's.
+  absl::StatusOr<PackedWeights> Pack(const Tensor& constant,
+                                     WeightLayout layout, int64_t* bytes);
+  // What may be done with weights that Pack gave.
+  WeightLedger& weights() { return *weights_; }
 
   // Whether anybody but the members sees the value of a slot.
   bool IsVisible(int slot, absl::Span<const int> members) const;
@@ -85,14 +98,20 @@ class PlanEditor {
   // REQUIRES: MayFuse(members, fused.outputs).
   void Fuse(absl::Span<const int> members, FusedStep fused);
 
+  // Says that a fusion told the kernel of a step to work otherwise.
+  void NoteChange(int number);
+
   // Drops the steps that are gone. The last call.
   void Finish();
 
  private:
   void ForgetReads(int number);
   void NoteReads(int number);
+  std::shared_ptr<SharedWeights> WeightsOf(const Tensor& constant);
 
   ExecutionPlan* plan_;
+  WeightLedger* weights_;
+  std::vector<FusedNodes>* taken_;
   std::vector<bool> is_gone_;
   // By slot.
   std::vector<int> producers_;

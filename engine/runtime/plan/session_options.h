@@ -7,11 +7,13 @@
 #include <functional>
 #include <limits>
 #include <memory>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "engine/runtime/core/immutable_const.h"
 #include "engine/runtime/core/resource.h"
 #include "engine/runtime/core/thread_pool.h"
+#include "engine/runtime/plan/fused_nodes.h"
 
 namespace optfarm::runtime {
 
@@ -52,6 +54,9 @@ struct SessionOptions {
   // which lives as long as the session. Sessions with the same container share
   // what they assign.
   std::shared_ptr<ResourceContainer> resources;
+  // Filled when the session is made: which fusions took which nodes. nullptr:
+  // nobody asks. OWNERSHIP: the caller's.
+  std::vector<FusedNodes>* fused_nodes = nullptr;
 };
 
 }  // namespace optfarm::runtime

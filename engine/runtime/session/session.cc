@@ -21,6 +21,7 @@
 #include "engine/runtime/core/memory_budget.h"
 #include "engine/runtime/plan/plan_constants.h"
 #include "engine/runtime/plan/planner.h"
+#include "engine/runtime/plan/weight_ledger.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -157,11 +158,12 @@ absl::StatusOr<ExecutionPlan> LoadPlan(const graph::Graph& graph,
 #ifdef OPTFARM_FAST_KERNELS
   if (options.fast_kernels) {
     OPTFARM_RETURN_IF_ERROR(AlignConstants(/*packed_later=*/true, &plan));
-    const FusionContext fusions(UsedCpuFeatures());
-    RunFusions(UsedFusions(), fusions, &plan);
+    WeightLedger weights;
+    RunFusions(UsedFusions(), UsedCpuFeatures(), &plan, &weights,
+               options.fused_nodes);
     // What is not kept does not count.
-    plan.constant_bytes -= fusions.LeaveInFile();
-    plan.constant_bytes -= fusions.LimitWeights(options.packed_weights_limit);
+    plan.constant_bytes -= weights.LeaveInFile();
+    plan.constant_bytes -= weights.LimitWeights(options.packed_weights_limit);
   }
 #endif
   OPTFARM_RETURN_IF_ERROR(AlignConstants(/*packed_later=*/false, &plan));

@@ -121,7 +121,7 @@ TEST_P(Int8ImageTest, GivesTheBitsOfBothKernelsInOneStep) {
 }
 
 TEST_P(Int8ImageTest, IsLeftOutWhereAsked) {
-  const FusionLimit limit("image");
+  const FusionLimit limit("bands");
   ExpectTheSame("y,y:1,y:2", kVnni, 2);
 }
 

@@ -108,7 +108,7 @@ TEST_F(SeparableConvolutionTest, GivesTheBitsOfTwoSteps) {
     const Tensor image = Random(layers.image);
     absl::StatusOr<std::vector<Tensor>> expected;
     {
-      const FusionLimit limit("separable");
+      const FusionLimit limit("bands");
       expected = Run(g, image, "y", 1, 2);
     }
     OPTFARM_ASSERT_OK(expected.status());
@@ -135,7 +135,7 @@ TEST_F(SeparableConvolutionTest, AnImageThatDoesNotFitIsRefusedAsByTwoSteps) {
   const GraphMaker g = Graph({{1, 9, 7, 20}, 3, 1, 37});
   const Tensor image = Random({1, 9, 7, 21});
   std::vector<absl::Status> told;
-  for (const char* without : {"separable", ""}) {
+  for (const char* without : {"bands", ""}) {
     const FusionLimit limit(without);
     OPTFARM_ASSERT_OK_AND_ASSIGN(const auto session, g.Session("x", "y"));
     told.push_back(session->Run({image}).status());

@@ -20,7 +20,7 @@ namespace {
 using ::testing::ElementsAre;
 
 // Makes Neg and the Relu behind it one step that runs both.
-void FuseNegAndRelu(const FusionContext&, PlanEditor* plan) {
+void FuseNegAndRelu(const CpuFeatures&, PlanEditor* plan) {
   for (int i = 0; i < plan->step_count(); ++i) {
     const Step* neg = plan->step(i);
     if (neg == nullptr || neg->op != "Neg") continue;
@@ -39,10 +39,13 @@ void FuseNegAndRelu(const FusionContext&, PlanEditor* plan) {
   }
 }
 
-constexpr Fusion kFusions[] = {FuseNegAndRelu};
+constexpr Fusion kNegAndRelu = {"neg_and_relu", "Neg Relu", "both as one step",
+                                FuseNegAndRelu};
+constexpr const Fusion* kFusions[] = {&kNegAndRelu};
 
 struct Planned {
   ExecutionPlan plan;
+  std::vector<FusedNodes> taken = {};
   std::unique_ptr<ThreadPool> pool = std::make_unique<ThreadPool>(1);
   std::vector<std::string> Ops() const {
     std::vector<std::string> ops;
@@ -61,8 +64,8 @@ absl::StatusOr<Planned> Fuse(const GraphMaker& maker,
   auto plan = MakePlan(*graph, {feeds, wanted, options});
   if (!plan.ok()) return plan.status();
   Planned planned{*std::move(plan)};
-  const FusionContext context{CpuFeatures()};
-  RunFusions(kFusions, context, &planned.plan);
+  WeightLedger weights;
+  RunFusions(kFusions, CpuFeatures(), &planned.plan, &weights, &planned.taken);
   PlanLifetimes(true, &planned.plan);
   return planned;
 }
@@ -80,6 +83,17 @@ TEST(PlanEditorTest, AFusedStepHasTheLastNodesNameAndAllOps) {
   EXPECT_EQ(planned.plan.steps[0].name, "y");
   EXPECT_THAT(planned.plan.steps[0].fused_names, ElementsAre("neg", "y"));
   EXPECT_EQ(planned.plan.constant_bytes, 1000);
+}
+
+TEST(PlanEditorTest, WhatAFusionTookIsTold) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Planned planned, Fuse(NegAndRelu(), "y"));
+  ASSERT_EQ(planned.taken.size(), 1);
+  const FusedNodes& taken = planned.taken[0];
+  EXPECT_EQ(taken.fusion, "neg_and_relu");
+  EXPECT_EQ(taken.replacement, "both as one step");
+  EXPECT_THAT(taken.nodes, ElementsAre("neg", "y"));
+  EXPECT_EQ(taken.step, "y");
+  EXPECT_EQ(taken.op, "Neg+Relu");
 }
 
 TEST(PlanEditorTest, AChainRunsTheStepsThatWereReplaced) {
