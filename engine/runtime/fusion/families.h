@@ -17,6 +17,7 @@ extern const Fusion kInt8Fusion;
 extern const Fusion kJoinFusion;
 extern const Fusion kRecurrentFusion;
 extern const Fusion kRowBandFusion;
+extern const Fusion kSoftmaxFusion;
 extern const Fusion kWinogradFusion;
 
 }  // namespace optfarm::runtime

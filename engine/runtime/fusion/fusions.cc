@@ -26,6 +26,7 @@ constexpr const Fusion* kFusions[] = {
     &kWinogradFusion,
     &kRowBandFusion,
     &kAudioFusion,
+    &kSoftmaxFusion,
     &kElementFusion,
 };
 // clang-format on
