@@ -9,7 +9,6 @@
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
 #include "base/status_macros.h"
-#include "engine/runtime/core/half_through_float.h"
 #include "engine/runtime/core/memory_budget.h"
 #include "engine/runtime/core/run_bounds.h"
 
@@ -93,17 +92,6 @@ std::vector<std::string> KernelCatalog::Ops() const {
   for (const auto& [op, entry] : entries_) ops.push_back(op);
   std::sort(ops.begin(), ops.end());
   return ops;
-}
-
-absl::StatusOr<std::unique_ptr<Kernel>> KernelEntry::Make(
-    const tensorflow::NodeDef& node) const {
-  absl::StatusOr<std::unique_ptr<Kernel>> kernel = make(node);
-  if (kernel.ok() || !absl::IsUnimplemented(kernel.status())) return kernel;
-  const std::optional<HalfAttributes> halves = FindHalfAttributes(node);
-  if (!halves.has_value()) return kernel;
-  absl::StatusOr<std::unique_ptr<Kernel>> in_float = make(halves->float_node);
-  if (!in_float.ok()) return kernel;
-  return MakeHalfThroughFloat(*halves, *std::move(in_float));
 }
 
 }  // namespace optfarm::runtime

@@ -9,8 +9,8 @@
 
 #include "base/status_macros.h"
 #include "engine/runtime/core/memory_budget.h"
+#include "engine/runtime/core/memory_scope.h"
 #include "engine/runtime/core/run_bounds.h"
-#include "engine/runtime/core/run_memory.h"
 
 namespace optfarm::runtime {
 namespace {

@@ -286,18 +286,4 @@ absl::StatusOr<Tensor> RunMemory::Allocate(DataType dtype, const Shape& shape) {
   return tensor;
 }
 
-namespace {
-
-thread_local RunMemory* current = nullptr;
-
-}  // namespace
-
-MemoryScope::MemoryScope(RunMemory* memory) : outer_(current) {
-  current = memory;
-}
-
-MemoryScope::~MemoryScope() { current = outer_; }
-
-RunMemory* MemoryScope::Current() { return current; }
-
 }  // namespace optfarm::runtime

@@ -18,6 +18,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/runtime/core/memory_scope.h"
 #include "engine/runtime/core/tensor.h"
 
 namespace optfarm::runtime {
@@ -50,11 +51,11 @@ struct ExpectedRun {
 };
 
 // THREADS: belongs to one run at a time. Tensors may be freed by any thread.
-class RunMemory {
+class RunMemory final : public TensorMemory {
  public:
   // OWNERSHIP: `expected` is the caller's.
   RunMemory(bool is_on, const ExpectedRun& expected);
-  ~RunMemory();
+  ~RunMemory() override;
 
   // Begins a run over inputs of these shapes.
   void Begin(absl::Span<const Tensor> inputs);
@@ -71,8 +72,7 @@ class RunMemory {
     step_ = step;
     made_ = 0;
   }
-  // ERRORS: as Tensor::Allocate.
-  absl::StatusOr<Tensor> Allocate(DataType dtype, const Shape& shape);
+  absl::StatusOr<Tensor> Allocate(DataType dtype, const Shape& shape) override;
 
   // UNITS: tensors of the last run that had places, and that had memory of
   // their own though they could have one.
@@ -113,21 +113,6 @@ class RunMemory {
   std::vector<int> active_;
   int64_t placed_ = 0;
   int64_t alone_ = 0;
-};
-
-// Lets Tensor::Allocate of this thread find places as long as it lives;
-// nullptr: no places. Scopes nest; only the innermost counts.
-class MemoryScope {
- public:
-  explicit MemoryScope(RunMemory* memory);
-  ~MemoryScope();
-  MemoryScope(const MemoryScope&) = delete;
-  MemoryScope& operator=(const MemoryScope&) = delete;
-
-  static RunMemory* Current();
-
- private:
-  RunMemory* const outer_;
 };
 
 }  // namespace optfarm::runtime

@@ -12,7 +12,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/tensor_proto.h"
 #include "engine/runtime/core/memory_budget.h"
-#include "engine/runtime/core/run_memory.h"
+#include "engine/runtime/core/memory_scope.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -211,7 +211,7 @@ std::string Shape::ToString() const {
 }
 
 absl::StatusOr<Tensor> Tensor::Allocate(DataType dtype, const Shape& shape) {
-  if (RunMemory* memory = MemoryScope::Current(); memory != nullptr) {
+  if (TensorMemory* memory = MemoryScope::Current(); memory != nullptr) {
     return memory->Allocate(dtype, shape);
   }
   if (!HasElements(dtype)) {

@@ -19,8 +19,8 @@
 #include "absl/synchronization/mutex.h"
 #include "base/check.h"
 #include "engine/runtime/core/memory_budget.h"
+#include "engine/runtime/core/memory_scope.h"
 #include "engine/runtime/core/run_bounds.h"
-#include "engine/runtime/core/run_memory.h"
 #include "engine/runtime/core/scratch.h"
 
 namespace optfarm::runtime {

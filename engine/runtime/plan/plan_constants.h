@@ -7,7 +7,7 @@
 #include "absl/status/statusor.h"
 #include "engine/graph/graph.h"
 #include "engine/runtime/plan/execution_plan.h"
-#include "engine/runtime/plan/planner.h"
+#include "engine/runtime/plan/plan_request.h"
 
 namespace optfarm::runtime {
 

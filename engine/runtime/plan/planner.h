@@ -6,22 +6,11 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/types/span.h"
 #include "engine/graph/graph.h"
-#include "engine/runtime/core/loaded_model.h"
 #include "engine/runtime/plan/execution_plan.h"
-#include "engine/runtime/plan/session_options.h"
+#include "engine/runtime/plan/plan_request.h"
 
 namespace optfarm::runtime {
-
-// What a session is asked for. OWNERSHIP: borrowed.
-struct PlanRequest {
-  absl::Span<const graph::TensorName> feeds;
-  absl::Span<const graph::TensorName> fetches;
-  const SessionOptions& options;
-  // Has the values of constants; nullptr when they are in the graph.
-  const LoadedModel* model = nullptr;
-};
 
 // The steps that the fetches need when the feeds are given, with their kernels.
 // ERRORS: as Session::Create.

@@ -1,4 +1,4 @@
-#include "engine/runtime/operators/int8_gemm.h"
+// GEMMs from tiles of rows, and what all drivers of int8 kernels share.
 
 #include <algorithm>
 #include <limits>
@@ -6,6 +6,7 @@
 
 #include "absl/synchronization/mutex.h"
 #include "engine/runtime/core/scratch.h"
+#include "engine/runtime/operators/int8_gemm.h"
 #include "engine/runtime/operators/int8_indirection.h"
 #include "engine/runtime/operators/int8_row_sums.h"
 
