@@ -40,7 +40,10 @@ def check_links(tree):
             if not ((tree.root / target).exists() or
                     (tree.root / path.parent / target).exists()):
                 tree.problem(path, f'names {target}, which is not there')
-        for target in re.findall(r'\]\(([^)#\s]+)[^)]*\)', tree.read(path)):
+        # Brackets and parentheses also meet in code.
+        prose = re.sub(r'^```.*?^```$', '', tree.read(path),
+                       flags=re.MULTILINE | re.DOTALL)
+        for target in re.findall(r'\]\(([^)#\s]+)[^)]*\)', prose):
             if '://' in target or target.startswith('mailto:'):
                 continue
             if not (tree.root / path.parent / target).exists():
