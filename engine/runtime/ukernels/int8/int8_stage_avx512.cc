@@ -2,6 +2,7 @@
 
 #include <immintrin.h>
 
+#include "engine/runtime/ukernels/always_inline.h"
 #include "engine/runtime/ukernels/int8/int8_epilogue_avx512_inl.h"
 #include "engine/runtime/ukernels/int8/int8_stage_loops.h"
 #include "engine/runtime/ukernels/micro_kernel.h"
@@ -14,7 +15,8 @@ struct Avx512 : Int8StageLoops<Avx512> {
 
   // With scale = h * 2^32 + l, -2^31 <= l < 2^31, v * scale >> 32 is
   // v * h + (v * l >> 32), and all of it fits in 32 bits: |v * scale| < 2^62.
-  static void Requantize(const Int8Stage& stage, int nr, int32_t* row) {
+  template <typename Nr>
+  static void Requantize(const Int8Stage& stage, Nr nr, int32_t* row) {
     const auto low_half = static_cast<int32_t>(stage.scale);
     const int64_t high_half = (stage.scale - low_half) >> 32;
     constexpr int64_t kMost = int64_t{1} << 30;
@@ -42,7 +44,8 @@ struct Avx512 : Int8StageLoops<Avx512> {
     }
   }
 
-  static void Table(const Int8Stage& stage, const int32_t* add, int nr,
+  template <typename Nr>
+  static void Table(const Int8Stage& stage, const int32_t* add, Nr nr,
                     int32_t* row) {
     for (int i = 0; i < nr; i += 16) {
       const __m512i values = _mm512_load_si512(row + i);
@@ -69,7 +72,8 @@ struct Avx512 : Int8StageLoops<Avx512> {
     return _mm512_add_ps(x, _mm512_castsi512_ps(toward));
   }
 
-  static void Rounded(const Int8Stage& stage, const int32_t* add, int nr,
+  template <typename Nr>
+  static void Rounded(const Int8Stage& stage, const int32_t* add, Nr nr,
                       int32_t* row) {
     const __m512 factor = _mm512_set1_ps(stage.factor);
     const __m512 summand = _mm512_set1_ps(stage.summand);
@@ -94,7 +98,8 @@ struct Avx512 : Int8StageLoops<Avx512> {
     return _mm512_cvttps_epi32(_mm512_min_ps(value, _mm512_set1_ps(255.0f)));
   }
 
-  static void Quantize(const Int8Stage& stage, int nr, int32_t* row) {
+  template <typename Nr>
+  static void Quantize(const Int8Stage& stage, Nr nr, int32_t* row) {
     const __m512 factor = _mm512_set1_ps(stage.factor);
     const __m512 summand = _mm512_set1_ps(stage.summand);
     for (int i = 0; i < nr; i += 16) {
@@ -103,8 +108,9 @@ struct Avx512 : Int8StageLoops<Avx512> {
     }
   }
 
+  template <typename Nr>
   static void RequantizeFloat(const Int8Stage& stage, const float* scales,
-                              int nr, int32_t* row) {
+                              Nr nr, int32_t* row) {
     const __m512 low = _mm512_set1_ps(stage.factor);
     const __m512 high = _mm512_set1_ps(stage.summand);
     const __m512i zero = _mm512_set1_epi32(stage.low);
@@ -120,33 +126,37 @@ struct Avx512 : Int8StageLoops<Avx512> {
 
   static void FindRange(const Int8Accumulators& tile, int32_t* low,
                         int32_t* high) {
-    for (int i = 0; i < tile.nr; i += 16) {
-      __m512i least = _mm512_loadu_si512(low + i);
-      __m512i most = _mm512_loadu_si512(high + i);
-      for (int r = 0; r < tile.rows; ++r) {
-        const __m512i v = _mm512_load_si512(tile.data + r * tile.nr + i);
-        least = _mm512_min_epi32(least, v);
-        most = _mm512_max_epi32(most, v);
+    Loops::WithNr(tile.nr, [&](auto nr) {
+      for (int i = 0; i < nr; i += 16) {
+        __m512i least = _mm512_loadu_si512(low + i);
+        __m512i most = _mm512_loadu_si512(high + i);
+        for (int r = 0; r < tile.rows; ++r) {
+          const __m512i v = _mm512_load_si512(tile.data + r * nr + i);
+          least = _mm512_min_epi32(least, v);
+          most = _mm512_max_epi32(most, v);
+        }
+        _mm512_storeu_si512(low + i, least);
+        _mm512_storeu_si512(high + i, most);
       }
-      _mm512_storeu_si512(low + i, least);
-      _mm512_storeu_si512(high + i, most);
-    }
+    });
   }
 
   static void FindFloatRange(const Int8Accumulators& tile, int32_t* low,
                              int32_t* high) {
-    for (int i = 0; i < tile.nr; i += 16) {
-      __m512 least = _mm512_loadu_ps(low + i);
-      __m512 most = _mm512_loadu_ps(high + i);
-      for (int r = 0; r < tile.rows; ++r) {
-        const __m512 x = _mm512_load_ps(tile.data + r * tile.nr + i);
-        // The second operand comes out where one is NaN.
-        least = _mm512_min_ps(x, least);
-        most = _mm512_max_ps(x, most);
+    Loops::WithNr(tile.nr, [&](auto nr) {
+      for (int i = 0; i < nr; i += 16) {
+        __m512 least = _mm512_loadu_ps(low + i);
+        __m512 most = _mm512_loadu_ps(high + i);
+        for (int r = 0; r < tile.rows; ++r) {
+          const __m512 x = _mm512_load_ps(tile.data + r * nr + i);
+          // The second operand comes out where one is NaN.
+          least = _mm512_min_ps(x, least);
+          most = _mm512_max_ps(x, most);
+        }
+        _mm512_storeu_ps(low + i, least);
+        _mm512_storeu_ps(high + i, most);
       }
-      _mm512_storeu_ps(low + i, least);
-      _mm512_storeu_ps(high + i, most);
-    }
+    });
   }
 
   static int32_t SumValues(const uint8_t* values, int64_t count) {
@@ -264,7 +274,7 @@ struct Avx512 : Int8StageLoops<Avx512> {
   static void RunEpilogue(const Int8Accumulators& tile,
                           const Int8Epilogue& by) {
     // The epilogue in registers is for tiles of 32 channels.
-    if (tile.nr != 32) return Loops::RunEpilogue(tile, by);
+    if (tile.nr != UsualNr()) return Loops::RunEpilogue(tile, by);
     EpilogueAvx512<Packing::kNothing> epilogue(by);
     const int32_t* row = tile.data;
     int r = 0;
@@ -277,17 +287,32 @@ struct Avx512 : Int8StageLoops<Avx512> {
     }
   }
 
+  static __mmask16 MaskOf(int left) {
+    return left >= 16 ? 0xffff : static_cast<__mmask16>((1 << left) - 1);
+  }
+
+  // Storing while converting takes many times as long.
+  OPTFARM_INLINE static void StoreVector(const int32_t* from, __mmask16 exist,
+                                         uint8_t* out) {
+    _mm_mask_storeu_epi8(out, exist,
+                         _mm512_cvtepi32_epi8(_mm512_load_si512(from)));
+  }
+
   static void StoreQuantized(const Int8Accumulators& tile, int channels,
                              int64_t stride, uint8_t* out) {
-    for (int r = 0; r < tile.rows; ++r, out += stride) {
-      const int32_t* row = tile.data + r * tile.nr;
+    const int32_t* row = tile.data;
+    if (tile.nr == UsualNr()) {
+      const __mmask16 first = MaskOf(channels);
+      const __mmask16 second = channels <= 16 ? 0 : MaskOf(channels - 16);
+      for (int r = 0; r < tile.rows; ++r, row += UsualNr(), out += stride) {
+        StoreVector(row, first, out);
+        if (second != 0) StoreVector(row + 16, second, out + 16);
+      }
+      return;
+    }
+    for (int r = 0; r < tile.rows; ++r, row += tile.nr, out += stride) {
       for (int c = 0; c < channels; c += 16) {
-        const int left = channels - c;
-        const __mmask16 exist =
-            left >= 16 ? 0xffff : static_cast<__mmask16>((1 << left) - 1);
-        // Storing while converting takes many times as long.
-        _mm_mask_storeu_epi8(out + c, exist,
-                             _mm512_cvtepi32_epi8(_mm512_load_si512(row + c)));
+        StoreVector(row + c, MaskOf(channels - c), out + c);
       }
     }
   }

@@ -14,6 +14,23 @@ namespace optfarm::runtime {
 
 template <typename Isa>
 struct Int8StageLoops {
+  // The number of channels of a tile. Compilers make the best of one that they
+  // know: the usual number has code of its own.
+  struct UsualNr {
+    constexpr operator int() const { return 32; }  // NOLINT
+  };
+  template <typename Function>
+  static OPTFARM_INLINE void WithNr(int nr, const Function& f) {
+    if (nr == UsualNr()) {
+      f(UsualNr());
+    } else {
+      f(nr);
+    }
+  }
+  // So many channels are worked on at a time.
+  static constexpr int StepOf(UsualNr nr) { return nr; }
+  static constexpr int StepOf(int) { return kInt8NrMultiple; }
+
   static int32_t Cut(int32_t value, int32_t low, int32_t high) {
     value = value < low ? low : value;
     return value > high ? high : value;
@@ -29,16 +46,17 @@ struct Int8StageLoops {
     return bits;
   }
 
-  // Calls f(i) for the nr accumulators of a row: so many at a time that vectors
-  // divide them evenly.
-  template <typename Function>
-  static OPTFARM_INLINE void ForRow(int nr, const Function& f) {
-    for (int c = 0; c < nr; c += kInt8NrMultiple) {
-      for (int i = c; i < c + kInt8NrMultiple; ++i) f(i);
+  // Calls f(i) for the nr accumulators of a row.
+  template <typename Nr, typename Function>
+  static OPTFARM_INLINE void ForRow(Nr nr, const Function& f) {
+    constexpr int kStep = StepOf(Nr());
+    for (int c = 0; c < nr; c += kStep) {
+      for (int i = c; i < c + kStep; ++i) f(i);
     }
   }
 
-  static void Requantize(const Int8Stage& stage, int nr, int32_t* row) {
+  template <typename Nr>
+  static void Requantize(const Int8Stage& stage, Nr nr, int32_t* row) {
     const int32_t low = stage.low, high = stage.high;
     const int64_t scale = stage.scale, offset = stage.offset;
     ForRow(nr, [=](int i) OPTFARM_INLINE_LAMBDA {
@@ -49,7 +67,8 @@ struct Int8StageLoops {
     });
   }
 
-  static void Table(const Int8Stage& stage, const int32_t* add, int nr,
+  template <typename Nr>
+  static void Table(const Int8Stage& stage, const int32_t* add, Nr nr,
                     int32_t* row) {
     const int32_t* table = stage.table;
     ForRow(nr, [=](int i) OPTFARM_INLINE_LAMBDA {
@@ -65,7 +84,8 @@ struct Int8StageLoops {
     return __builtin_truncf(x + __builtin_copysignf(0.49999997f, x));
   }
 
-  static void Rounded(const Int8Stage& stage, const int32_t* add, int nr,
+  template <typename Nr>
+  static void Rounded(const Int8Stage& stage, const int32_t* add, Nr nr,
                       int32_t* row) {
     const float factor = stage.factor, summand = stage.summand;
     const float unit = stage.unit;
@@ -80,7 +100,8 @@ struct Int8StageLoops {
     });
   }
 
-  static void Product(const Int8Stage& stage, const int32_t* factor, int nr,
+  template <typename Nr>
+  static void Product(const Int8Stage& stage, const int32_t* factor, Nr nr,
                       int32_t* row) {
     const int32_t low = stage.low;
     ForRow(nr, [=](int i) OPTFARM_INLINE_LAMBDA {
@@ -89,7 +110,8 @@ struct Int8StageLoops {
     });
   }
 
-  static void Quantize(const Int8Stage& stage, int nr, int32_t* row) {
+  template <typename Nr>
+  static void Quantize(const Int8Stage& stage, Nr nr, int32_t* row) {
     const float factor = stage.factor, summand = stage.summand;
     ForRow(nr, [=](int i) OPTFARM_INLINE_LAMBDA {
       const float x = AsFloat(row[i]) * factor;
@@ -100,8 +122,9 @@ struct Int8StageLoops {
     });
   }
 
+  template <typename Nr>
   static void RequantizeFloat(const Int8Stage& stage, const float* scales,
-                              int nr, int32_t* row) {
+                              Nr nr, int32_t* row) {
     // Adding it leaves whole numbers, rounded to even; taking it off is exact.
     constexpr float kWhole = 12582912.0f;
     const float low = stage.factor, high = stage.summand;
@@ -114,13 +137,15 @@ struct Int8StageLoops {
     });
   }
 
-  static void Clamp(const Int8Stage& stage, int nr, int32_t* row) {
+  template <typename Nr>
+  static void Clamp(const Int8Stage& stage, Nr nr, int32_t* row) {
     const int32_t low = stage.low, high = stage.high;
     ForRow(nr, [=](int i)
                    OPTFARM_INLINE_LAMBDA { row[i] = Cut(row[i], low, high); });
   }
 
-  static void Dequantize(const Int8Stage& stage, int nr, int32_t* row) {
+  template <typename Nr>
+  static void Dequantize(const Int8Stage& stage, Nr nr, int32_t* row) {
     const float factor = stage.factor, summand = stage.summand;
     ForRow(nr, [=](int i) OPTFARM_INLINE_LAMBDA {
       row[i] =
@@ -128,7 +153,8 @@ struct Int8StageLoops {
     });
   }
 
-  static void Rectify(bool has_six, int nr, int32_t* row) {
+  template <typename Nr>
+  static void Rectify(bool has_six, Nr nr, int32_t* row) {
     ForRow(nr, [=](int i) OPTFARM_INLINE_LAMBDA {
       float x = AsFloat(row[i]);
       x = x < 0.0f ? 0.0f : x;
@@ -137,7 +163,8 @@ struct Int8StageLoops {
     });
   }
 
-  static void RunRow(const Int8Stage& stage, int64_t channel, int nr,
+  template <typename Nr>
+  static void RunRow(const Int8Stage& stage, int64_t channel, Nr nr,
                      int32_t* row) {
     const float* floats = stage.floats;
     switch (stage.kind) {
@@ -173,29 +200,31 @@ struct Int8StageLoops {
 
   static void Run(const Int8Stage* stages, int count,
                   const Int8Accumulators& tile) {
-    for (int r = 0; r < tile.rows; ++r) {
-      int32_t* row = tile.data + r * tile.nr;
-      for (int s = 0; s < count; ++s) {
-        RunRow(stages[s], tile.channel, tile.nr, row);
+    WithNr(tile.nr, [&, rows = tile.rows, channel = tile.channel](auto nr) {
+      int32_t* row = tile.data;
+      for (int r = 0; r < rows; ++r, row += nr) {
+        for (int s = 0; s < count; ++s) RunRow(stages[s], channel, nr, row);
       }
-    }
+    });
   }
 
   static void StoreQuantized(const Int8Accumulators& tile, int channels,
                              int64_t stride, uint8_t* out) {
-    for (int r = 0; r < tile.rows; ++r) {
-      const int32_t* row = tile.data + r * tile.nr;
-      if (channels == tile.nr) {
-        ForRow(tile.nr, [=](int i) OPTFARM_INLINE_LAMBDA {
-          out[i] = static_cast<uint8_t>(row[i]);
-        });
-      } else {
-        for (int i = 0; i < channels; ++i) {
-          out[i] = static_cast<uint8_t>(row[i]);
+    WithNr(tile.nr, [=, rows = tile.rows, data = tile.data](auto nr) {
+      const int32_t* row = data;
+      uint8_t* to = out;
+      for (int r = 0; r < rows; ++r, row += nr, to += stride) {
+        if (channels == nr) {
+          ForRow(nr, [=](int i) OPTFARM_INLINE_LAMBDA {
+            to[i] = static_cast<uint8_t>(row[i]);
+          });
+        } else {
+          for (int i = 0; i < channels; ++i) {
+            to[i] = static_cast<uint8_t>(row[i]);
+          }
         }
       }
-      out += stride;
-    }
+    });
   }
 
   static void RunEpilogue(const Int8Accumulators& tile,
@@ -204,41 +233,55 @@ struct Int8StageLoops {
     stage.factor = static_cast<float>(epilogue.least - epilogue.zero_point);
     stage.summand = epilogue.most;
     stage.low = epilogue.zero_point;
-    for (int r = 0; r < tile.rows; ++r) {
-      Isa::RequantizeFloat(stage, epilogue.scales, tile.nr,
-                           tile.data + r * tile.nr);
-    }
+    WithNr(tile.nr, [&, rows = tile.rows, data = tile.data](auto nr) {
+      int32_t* row = data;
+      for (int r = 0; r < rows; ++r, row += nr) {
+        Isa::RequantizeFloat(stage, epilogue.scales, nr, row);
+      }
+    });
     Isa::StoreQuantized(tile, epilogue.channels, epilogue.stride, epilogue.out);
   }
 
   static void FindRange(const Int8Accumulators& tile, int32_t* low,
                         int32_t* high) {
-    for (int r = 0; r < tile.rows; ++r) {
-      const int32_t* row = tile.data + r * tile.nr;
-      ForRow(tile.nr, [=](int i) OPTFARM_INLINE_LAMBDA {
-        low[i] = row[i] < low[i] ? row[i] : low[i];
-        high[i] = row[i] > high[i] ? row[i] : high[i];
-      });
-    }
+    WithNr(tile.nr, [=, rows = tile.rows, data = tile.data](auto nr) {
+      const int32_t* row = data;
+      for (int r = 0; r < rows; ++r, row += nr) {
+        ForRow(nr, [=](int i) OPTFARM_INLINE_LAMBDA {
+          low[i] = row[i] < low[i] ? row[i] : low[i];
+          high[i] = row[i] > high[i] ? row[i] : high[i];
+        });
+      }
+    });
   }
 
   static void FindFloatRange(const Int8Accumulators& tile, int32_t* low,
                              int32_t* high) {
-    float least[kInt8NrMultiple], most[kInt8NrMultiple];
-    for (int c = 0; c < tile.nr; c += kInt8NrMultiple) {
-      std::memcpy(least, low + c, sizeof(least));
-      std::memcpy(most, high + c, sizeof(most));
-      for (int r = 0; r < tile.rows; ++r) {
-        const int32_t* row = tile.data + r * tile.nr + c;
-        for (int i = 0; i < kInt8NrMultiple; ++i) {
-          const float x = AsFloat(row[i]);
-          least[i] = x < least[i] ? x : least[i];
-          most[i] = x > most[i] ? x : most[i];
-        }
+    WithNr(tile.nr, [&](auto nr) {
+      constexpr int kCount = StepOf(decltype(nr)());
+      for (int c = 0; c < nr; c += kCount) {
+        FindFloatRangeFrom<kCount>(tile, c, low, high);
       }
-      std::memcpy(low + c, least, sizeof(least));
-      std::memcpy(high + c, most, sizeof(most));
+    });
+  }
+
+  // Of channels [first, first + kCount).
+  template <int kCount>
+  static void FindFloatRangeFrom(const Int8Accumulators& tile, int first,
+                                 int32_t* low, int32_t* high) {
+    float least[kCount], most[kCount];
+    std::memcpy(least, low + first, sizeof(least));
+    std::memcpy(most, high + first, sizeof(most));
+    for (int r = 0; r < tile.rows; ++r) {
+      const int32_t* row = tile.data + r * tile.nr + first;
+      for (int i = 0; i < kCount; ++i) {
+        const float x = AsFloat(row[i]);
+        least[i] = x < least[i] ? x : least[i];
+        most[i] = x > most[i] ? x : most[i];
+      }
     }
+    std::memcpy(low + first, least, sizeof(least));
+    std::memcpy(high + first, most, sizeof(most));
   }
 
   static bool HasNan(const Int8Accumulators& tile) {

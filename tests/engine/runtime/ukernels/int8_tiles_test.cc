@@ -430,8 +430,8 @@ Int8Stage StageOf(const StageCase& test, const int32_t* table,
 TEST(Int8TilesTest, StagesGiveTheBitsOfThePlainCode) {
   Random random;
   alignas(64) int32_t table[256];
-  alignas(64) int32_t by_channel[kNr];
-  alignas(64) float floats[kNr];
+  alignas(64) int32_t by_channel[kMaxInt8Nr];
+  alignas(64) float floats[kMaxInt8Nr];
   random.Fill(table, 0);
   random.Fill(by_channel, 4);
   for (float& value : floats) {
@@ -470,11 +470,74 @@ TEST(Int8TilesTest, StagesGiveTheBitsOfThePlainCode) {
       entry->run.int8_stages->run(&stage, 1, {made, kMr, kNr, 0});
       EXPECT_EQ(0, std::memcmp(expected, made, sizeof(made)))
           << test.name << " with " << entry->name;
+      // A wide row is one of 16 channels after the other.
+      for (int nr = kInt8NrMultiple; nr <= kMaxInt8Nr; nr += kInt8NrMultiple) {
+        std::memcpy(expected, numbers, sizeof(numbers));
+        std::memcpy(made, numbers, sizeof(numbers));
+        for (int c = 0; c < 3 * nr; c += kInt8NrMultiple) {
+          PortableStages().run(&stage, 1,
+                               {expected + c, 1, kInt8NrMultiple, c % nr});
+        }
+        entry->run.int8_stages->run(&stage, 1, {made, 3, nr, 0});
+        EXPECT_EQ(0, std::memcmp(expected, made, sizeof(made)))
+            << test.name << " with " << entry->name << ", nr " << nr;
+      }
     }
   }
 }
 
-TEST(Int8TilesTest, FinishedTilesAreThoseOfThePlainCode) {
+// Whatever nr is, a tile is one of 16 channels beside the other.
+TEST(Int8TilesTest, TilesOfAnyWidthAreStoredAndSearched) {
+  Random random;
+  alignas(64) Numbers numbers;
+  random.Fill(numbers, 20);
+  float scales[kMaxInt8Nr];
+  for (float& scale : scales)
+    scale = 1.0f / static_cast<float>(random.Pick(1, 9));
+  Int8Epilogue epilogue;
+  epilogue.zero_point = 100;
+  epilogue.most = 155;
+  epilogue.stride = kMaxInt8Nr;
+  constexpr int kRows = 3;
+  for (const MicroKernel* entry :
+       EntriesOf(MicroKernelKind::kInt8OutputStages)) {
+    const Int8StageFunctions& stages = *entry->run.int8_stages;
+    for (int nr = kInt8NrMultiple; nr <= kMaxInt8Nr; nr += kInt8NrMultiple) {
+      for (const int channels : {nr - 15, nr - 1, nr}) {
+        std::vector<uint8_t> expected(kRows * kMaxInt8Nr, 9), made = expected;
+        std::vector<int32_t> low(kMaxInt8Nr, 50), high(kMaxInt8Nr, 60);
+        std::vector<int32_t> least = low, most = high;
+        alignas(64) Numbers copy;
+        std::memcpy(copy, numbers, sizeof(numbers));
+        for (int i = 0; i < kRows * nr; i += kInt8NrMultiple) {
+          const int row = i / nr, c = i % nr;
+          PortableStages().find_range({copy + i, 1, kInt8NrMultiple, 0},
+                                      low.data() + c, high.data() + c);
+          epilogue.scales = scales + c;
+          epilogue.channels = std::min(kInt8NrMultiple, channels - c);
+          epilogue.out = expected.data() + row * kMaxInt8Nr + c;
+          if (epilogue.channels > 0) {
+            PortableStages().requantize({copy + i, 1, kInt8NrMultiple, 0},
+                                        epilogue);
+          }
+        }
+        std::memcpy(copy, numbers, sizeof(numbers));
+        const Int8Accumulators tile = {copy, kRows, nr, 0};
+        stages.find_range(tile, least.data(), most.data());
+        EXPECT_EQ(low, least) << entry->name << ", nr " << nr;
+        EXPECT_EQ(high, most) << entry->name << ", nr " << nr;
+        epilogue.scales = scales;
+        epilogue.channels = channels;
+        epilogue.out = made.data();
+        stages.requantize(tile, epilogue);
+        EXPECT_EQ(expected, made)
+            << entry->name << ", nr " << nr << ", " << channels << " channels";
+      }
+    }
+  }
+}
+
+TEST(Int8TilesTest, EpiloguesAreThoseOfThePlainCode) {
   Random random;
   for (const MicroKernel* entry :
        EntriesOf(MicroKernelKind::kInt8OutputStages)) {
