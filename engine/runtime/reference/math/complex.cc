@@ -28,61 +28,97 @@ constexpr double kPi = 3.14159265358979323846;
 // Elements of one transform: padding to a length takes no more memory.
 constexpr int64_t kMaxLength = int64_t{1} << 22;
 
-// In place; `sign` is -1 for the transform, 1 for its inverse without scale.
-// REQUIRES: the size is a power of two.
-void TransformPowerOfTwo(CountedVector<Complex128>* values, int sign) {
-  CountedVector<Complex128>& v = *values;
-  const size_t size = v.size();
-  for (size_t i = 1, j = 0; i < size; ++i) {
-    size_t bit = size >> 1;
-    for (; (j & bit) != 0; bit >>= 1) j ^= bit;
-    j ^= bit;
-    if (i < j) std::swap(v[i], v[j]);
+// Transforms of lines of one size, and their roots of one, which are found once
+// for all lines.
+class LineTransform {
+ public:
+  // `sign` is -1 for the transform, 1 for its inverse without scale.
+  LineTransform(size_t size, int sign)
+      : size_(size), sign_(sign), padded_(PaddedSize(size)), roots_(padded_) {
+    // Those of order 2 * half stand from half on.
+    for (size_t half = 1; half < padded_; half *= 2) {
+      for (size_t k = 0; k < half; ++k) {
+        roots_[half + k] = std::polar(
+            1.0, -kPi * static_cast<double>(k) / static_cast<double>(half));
+      }
+    }
+    if (padded_ != size_) AddChirp();
   }
-  for (size_t half = 1; half < size; half *= 2) {
-    for (size_t k = 0; k < half; ++k) {
-      const Complex128 turn = std::polar(
-          1.0, sign * kPi * static_cast<double>(k) / static_cast<double>(half));
-      for (size_t i = k; i < size; i += 2 * half) {
-        const Complex128 odd = v[i + half] * turn;
-        v[i + half] = v[i] - odd;
-        v[i] += odd;
+
+  // In place. REQUIRES: `line` has the size.
+  void Run(CountedVector<Complex128>* line) const {
+    if (padded_ == size_) return RunPowerOfTwo(line, sign_);
+    // Bluestein: nk = (n^2 + k^2 - (k - n)^2) / 2 makes it a convolution.
+    CountedVector<Complex128> a(padded_);
+    for (size_t i = 0; i < size_; ++i) a[i] = (*line)[i] * chirp_[i];
+    RunPowerOfTwo(&a, -1);
+    for (size_t i = 0; i < padded_; ++i) a[i] *= spectrum_[i];
+    RunPowerOfTwo(&a, 1);
+    for (size_t i = 0; i < size_; ++i) {
+      (*line)[i] = a[i] / static_cast<double>(padded_) * chirp_[i];
+    }
+  }
+
+ private:
+  static size_t PaddedSize(size_t size) {
+    return size <= 1 || std::has_single_bit(size) ? size
+                                                  : std::bit_ceil(2 * size);
+  }
+
+  void AddChirp() {
+    chirp_.resize(size_);
+    spectrum_.resize(padded_);
+    for (uint64_t i = 0; i < size_; ++i) {
+      const uint64_t square = i * i % (2 * size_);
+      chirp_[i] = std::polar(1.0, sign_ * kPi * static_cast<double>(square) /
+                                      static_cast<double>(size_));
+      spectrum_[i] = std::conj(chirp_[i]);
+      if (i > 0) spectrum_[padded_ - i] = spectrum_[i];
+    }
+    RunPowerOfTwo(&spectrum_, -1);
+  }
+
+  // REQUIRES: there are padded_ values.
+  void RunPowerOfTwo(CountedVector<Complex128>* values, int sign) const {
+    CountedVector<Complex128>& v = *values;
+    const size_t size = v.size();
+    for (size_t i = 1, j = 0; i < size; ++i) {
+      size_t bit = size >> 1;
+      for (; (j & bit) != 0; bit >>= 1) j ^= bit;
+      j ^= bit;
+      if (i < j) std::swap(v[i], v[j]);
+    }
+    for (size_t half = 1; half < size; half *= 2) {
+      for (size_t start = 0; start < size; start += 2 * half) {
+        for (size_t k = 0; k < half; ++k) {
+          const Complex128 root = roots_[half + k];
+          const Complex128 value = v[start + half + k];
+          const double turn = -sign * root.imag();
+          const Complex128 odd(
+              value.real() * root.real() - value.imag() * turn,
+              value.real() * turn + value.imag() * root.real());
+          v[start + half + k] = v[start + k] - odd;
+          v[start + k] += odd;
+        }
       }
     }
   }
-}
 
-void Transform(CountedVector<Complex128>* values, int sign) {
-  const size_t size = values->size();
-  if (size <= 1) return;
-  if (std::has_single_bit(size)) return TransformPowerOfTwo(values, sign);
-  // Bluestein: nk = (n^2 + k^2 - (k - n)^2) / 2 makes it a convolution.
-  CountedVector<Complex128> chirp(size);
-  for (uint64_t i = 0; i < size; ++i) {
-    const uint64_t square = i * i % (2 * size);
-    chirp[i] = std::polar(1.0, sign * kPi * static_cast<double>(square) /
-                                   static_cast<double>(size));
-  }
-  const size_t length = std::bit_ceil(2 * size);
-  CountedVector<Complex128> a(length);
-  CountedVector<Complex128> b(length);
-  for (size_t i = 0; i < size; ++i) {
-    a[i] = (*values)[i] * chirp[i];
-    b[i] = std::conj(chirp[i]);
-    if (i > 0) b[length - i] = std::conj(chirp[i]);
-  }
-  TransformPowerOfTwo(&a, -1);
-  TransformPowerOfTwo(&b, -1);
-  for (size_t i = 0; i < length; ++i) a[i] *= b[i];
-  TransformPowerOfTwo(&a, 1);
-  for (size_t i = 0; i < size; ++i) {
-    (*values)[i] = a[i] / static_cast<double>(length) * chirp[i];
-  }
-}
+  size_t size_;
+  int sign_;
+  // The size itself, or the power of two for Bluestein's convolution.
+  size_t padded_;
+  CountedVector<Complex128> roots_;
+  // Of other sizes than powers of two: factors of the values, and the transform
+  // of what they are convolved with.
+  CountedVector<Complex128> chirp_;
+  CountedVector<Complex128> spectrum_;
+};
 
 // Along one axis of a dense array of the given sizes.
 void TransformAxis(CountedVector<Complex128>* values,
-                   const std::vector<int64_t>& sizes, int axis, int sign) {
+                   const std::vector<int64_t>& sizes, size_t axis,
+                   const LineTransform& transform) {
   int64_t inner = 1;
   for (size_t i = axis + 1; i < sizes.size(); ++i) inner *= sizes[i];
   const int64_t size = sizes[axis];
@@ -93,7 +129,7 @@ void TransformAxis(CountedVector<Complex128>* values,
     LeaveIfRunEnded();
     const int64_t first = o / inner * size * inner + o % inner;
     for (int64_t k = 0; k < size; ++k) line[k] = (*values)[first + k * inner];
-    Transform(&line, sign);
+    transform.Run(&line);
     for (int64_t k = 0; k < size; ++k) (*values)[first + k * inner] = line[k];
   }
 }
@@ -194,15 +230,30 @@ CountedVector<Complex128> Completed(const CountedVector<Complex128>& half,
   return values;
 }
 
-void TransformAll(CountedVector<Complex128>* values,
-                  const std::vector<int64_t>& sizes, bool is_inverse) {
-  for (size_t axis = 0; axis < sizes.size(); ++axis) {
-    TransformAxis(values, sizes, static_cast<int>(axis), is_inverse ? 1 : -1);
+// Along all axes.
+class FullTransform {
+ public:
+  FullTransform(const std::vector<int64_t>& sizes, bool is_inverse)
+      : sizes_(sizes), is_inverse_(is_inverse) {
+    for (const int64_t size : sizes) {
+      axes_.emplace_back(static_cast<size_t>(size), is_inverse ? 1 : -1);
+    }
   }
-  if (!is_inverse) return;
-  const double scale = 1.0 / static_cast<double>(values->size());
-  for (Complex128& value : *values) value *= scale;
-}
+
+  void Run(CountedVector<Complex128>* values) const {
+    for (size_t axis = 0; axis < sizes_.size(); ++axis) {
+      TransformAxis(values, sizes_, axis, axes_[axis]);
+    }
+    if (!is_inverse_) return;
+    const double scale = 1.0 / static_cast<double>(values->size());
+    for (Complex128& value : *values) value *= scale;
+  }
+
+ private:
+  const std::vector<int64_t>& sizes_;
+  bool is_inverse_;
+  std::vector<LineTransform> axes_;
+};
 
 template <typename In, typename Out>
 void TransformBatch(const Tensor& input, Fourier kind, bool is_inverse,
@@ -210,6 +261,7 @@ void TransformBatch(const Tensor& input, Fourier kind, bool is_inverse,
   const int64_t in_size = Product(sizes.in);
   const int64_t out_size = Product(sizes.out);
   if (out_size == 0) return;
+  const FullTransform transform(sizes.full, is_inverse);
   for (int64_t n = 0; n < out->num_elements() / out_size; ++n) {
     CountedVector<Complex128> values(in_size);
     for (int64_t i = 0; i < in_size; ++i) {
@@ -222,7 +274,7 @@ void TransformBatch(const Tensor& input, Fourier kind, bool is_inverse,
     } else {
       values = Resized(values, sizes.in, sizes.full);
     }
-    TransformAll(&values, sizes.full, is_inverse);
+    transform.Run(&values);
     values = Resized(values, sizes.full, sizes.out);
     for (int64_t i = 0; i < out_size; ++i) {
       if constexpr (std::is_floating_point_v<Out>) {
