@@ -21,7 +21,7 @@ struct Avx2 {
 
   static OPTFARM_INLINE Register Zero() { return _mm256_setzero_ps(); }
   static OPTFARM_INLINE Register Broadcast(const float* p) {
-    return _mm256_broadcast_ss(p);
+    return _mm256_set1_ps(*p);
   }
   static OPTFARM_INLINE Register Load(const float* p) {
     return _mm256_loadu_ps(p);
