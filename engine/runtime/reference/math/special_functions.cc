@@ -137,7 +137,7 @@ double Zeta(double x, double q) {
   while (at < std::max<double>(kTerms, x)) {
     const double term = std::pow(at, -x);
     sum += term;
-    if (at > kTerms && term < sum * kEpsilon) return sum;
+    if (at > kTerms && !(term > std::abs(sum) * kEpsilon)) return sum;
     at += 1.0;
   }
   sum += std::pow(at, 1.0 - x) / (x - 1.0) + 0.5 * std::pow(at, -x);
