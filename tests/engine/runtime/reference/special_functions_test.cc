@@ -56,7 +56,7 @@ TEST(SpecialFunctionsTest, DoublesHaveTwelveDigits) {
 }
 
 TEST(SpecialFunctionsTest, ZetaOfEndlessArgumentsEnds) {
-  for (const double x : {1e9, 1e300, INFINITY}) {
+  for (const double x : std::vector<double>{1e9, 1e300, INFINITY}) {
     EXPECT_EQ(ValueOf({"Zeta", {x, 1.5}, 0}), 0) << x;
     EXPECT_EQ(ValueOf({"Zeta", {x, 13}, 0}), 0) << x;
     EXPECT_EQ(ValueOf({"Zeta", {x, 0.5}, 0}), INFINITY) << x;
