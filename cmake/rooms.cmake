@@ -1,10 +1,13 @@
 # optfarm_room(FOLDER LINK ... PRIVATE ... PROGRAM name EXCLUDE regex
-#              PRECOMPILED name [SHARED_CXX])
+#              PRECOMPILED name [UNITY] ALONE regex [SHARED_CXX])
 #
 # Makes library optfarm_<folder with _> from FOLDER/*.cc and its folders
 # (main.cc and paths that match EXCLUDE excepted), and program NAME from FOLDER/main.cc where it is asked
 # for. Its files read the headers that optfarm_precompiled made as PRECOMPILED,
 # the engine's where nothing is said. A new .cc file needs no line anywhere.
+# UNITY: with OPTFARM_UNITY, up to eight files of a folder are compiled as one
+# (docs/adr/2026-11-23-unity-builds.md), except for paths that match ALONE: files
+# whose own helpers have the names of another file's in the folder.
 #
 # optfarm_tests(FOLDER LINK ...) makes one test program <folder>_test from
 # tests/FOLDER/*_test.cc and its folders, and registers each of its tests with CTest.
@@ -15,8 +18,27 @@ add_library(optfarm_gemmlowp INTERFACE)
 target_include_directories(optfarm_gemmlowp SYSTEM INTERFACE
   ${GEMMLOWP_INCLUDE_DIR} ${GEMMLOWP_INCLUDE_DIR}/gemmlowp)
 
+function(optfarm_unity target alone)
+  set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  get_target_property(sources ${target} SOURCES)
+  if(alone)
+    list(FILTER sources EXCLUDE REGEX "${alone}")
+  endif()
+  # Folder by folder, so that a new file moves no file of another folder.
+  foreach(source ${sources})
+    get_filename_component(folder ${source} DIRECTORY)
+    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
+    string(REPLACE "/" "_" folder ${folder})
+    list(APPEND in_${folder} ${source})
+    list(LENGTH in_${folder} count)
+    math(EXPR group "(${count} - 1) / 8")
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP
+                                ${folder}_${group})
+  endforeach()
+endfunction()
+
 function(optfarm_room folder)
-  cmake_parse_arguments(ARG "SHARED_CXX" "PROGRAM;EXCLUDE;PRECOMPILED" "LINK;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "SHARED_CXX;UNITY" "PROGRAM;EXCLUDE;PRECOMPILED;ALONE" "LINK;PRIVATE" ${ARGN})
   string(REPLACE "/" "_" id ${folder})
   set(target optfarm_${id})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
@@ -35,6 +57,9 @@ function(optfarm_room folder)
       set(ARG_PRECOMPILED optfarm_engine_headers)
     endif()
     optfarm_use_precompiled(${target} ${ARG_PRECOMPILED})
+    if(ARG_UNITY AND OPTFARM_UNITY)
+      optfarm_unity(${target} "${ARG_ALONE}")
+    endif()
   else()
     add_library(${target} INTERFACE)
     target_link_libraries(${target} INTERFACE optfarm_build ${link})

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Checks how the tree is laid out: the pages that every reader looks for are
-there, the architecture page knows every room, scripts can be run, headers have
-the guard that their path implies and open with their purpose.
+there, the architecture page knows every room, no folder is crowded, scripts can
+be run, headers have the guard that their path implies and open with their
+purpose.
 """
 
+import collections
 import os
 import re
 
@@ -12,6 +14,8 @@ from source_tree import SourceTree
 PAGES = ('README.md', 'CONTRIBUTING.md', 'CHANGELOG.md', 'LICENSE',
          'docs/architecture.md')
 NOT_ROOMS = {'build', 'cmake', 'deploy', 'docs', 'examples', 'scripts', 'tests'}
+# The most C++ files that one folder holds; more want rooms by role.
+MOST_IN_A_FOLDER = 60
 ADR_NAME = re.compile(r'\d{4}-\d{2}-\d{2}-[a-z0-9-]+\.md$')
 
 
@@ -30,6 +34,14 @@ def check_rooms(tree):
     for room in sorted(tops - NOT_ROOMS):
         if f'\n{room}/ ' not in page:
             tree.problem('docs/architecture.md', f'does not list room {room}/')
+
+
+def check_crowds(tree):
+    counts = collections.Counter(path.parent for path in tree.files('.h', '.cc'))
+    for folder, count in sorted(counts.items()):
+        if count > MOST_IN_A_FOLDER:
+            tree.problem(folder, f'holds {count} C++ files, more than '
+                         f'{MOST_IN_A_FOLDER}; split it by role')
 
 
 def check_links(tree):
@@ -83,7 +95,7 @@ def check_names(tree):
 
 def main():
     tree = SourceTree()
-    for check in (check_pages, check_rooms, check_links, check_scripts,
+    for check in (check_pages, check_rooms, check_crowds, check_links, check_scripts,
                   check_headers, check_names):
         check(tree)
     tree.finish()

@@ -70,7 +70,7 @@ class ScriptsTestTest(unittest.TestCase):
         self.run_test()
         self.assertEqual(self.code, 0, self.said)
         self.assertEqual(self.calls, [
-            'install_deps ', 'build release', 'install_deps --arm',
+            'install_deps --tests', 'build release', 'install_deps --arm',
             'arm_sysroot arm64 build/sysroot-arm64',
             'build_arm arm64 optfarm-agent engine_runtime_test',
             f'ctest agent={self.root}/build/arm64/bin/optfarm-agent none='])
