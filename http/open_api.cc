@@ -112,8 +112,12 @@ class Schemas {
   std::string Properties(const Descriptor& type) {
     std::vector<std::string> properties;
     for (int i = 0; i < type.field_count(); ++i) {
-      properties.push_back(absl::StrCat(JsonString(type.field(i)->name()), ":",
-                                        OfField(*type.field(i))));
+      const FieldDescriptor& field = *type.field(i);
+      std::string schema = OfField(field);
+      if (field.options().deprecated()) {
+        schema = absl::StrCat("{\"deprecated\":true,\"allOf\":[", schema, "]}");
+      }
+      properties.push_back(absl::StrCat(JsonString(field.name()), ":", schema));
     }
     return absl::StrCat("{\"type\":\"object\",\"properties\":{",
                         absl::StrJoin(properties, ","), "}}");

@@ -38,6 +38,7 @@ SynchronizerOptions LoopOptions(const ParticipantOptions& options,
   loop.identity.mutable_builtin_recipes()->Add(options.builtin_recipes.begin(),
                                                options.builtin_recipes.end());
   if (options.kind == v1::SynchronizeRequest::WORKER) {
+    loop.identity.set_reads_data_sources(true);
     loop.free_slots = [parts, slots = options.slots] {
       return slots - parts->runner->active();
     };

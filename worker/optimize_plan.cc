@@ -13,9 +13,6 @@ namespace optfarm::worker {
 namespace {
 
 constexpr char kOptimizedGraph[] = "optimized.pb";
-constexpr char kDataFolder[] = "data";
-constexpr char kArrayFolder[] = "arrays";
-constexpr char kLabels[] = "labels/labels.txt";
 
 // Keeps the user's file name where it can be one: messages speak of it.
 std::string ModelPath(const v1::OptimizeTask& task) {
@@ -24,27 +21,14 @@ std::string ModelPath(const v1::OptimizeTask& task) {
   return absl::StrCat("model/", usable ? name : "model.pb");
 }
 
-// Files that feed one input by name, as opposed to a folder's.
-bool IsArray(const v1::DatasetFile& file) {
-  return LowerExtension(file.path()) == "npy" ||
-         file.path().starts_with("arrays/");
-}
+// Below the task's inputs. Each source has a folder of its own, so that equal
+// names do not meet.
+std::string SourceFolder(int source) { return absl::StrCat("data/", source); }
 
-// "FILE:MEMBER" where a member is named.
-std::string WithMember(std::string path, absl::string_view member) {
-  return member.empty() ? path : absl::StrCat(path, ":", member);
-}
-
-// The labels' feature stands behind their file's name.
-absl::string_view LabelsMember(absl::string_view name) {
-  const size_t colon = name.rfind(':');
-  return colon == name.npos ? "" : name.substr(colon + 1);
-}
-
-// Arrays lie apart, so that the folder of samples holds nothing else.
-std::string DataPath(const v1::DatasetFile& file) {
-  return absl::StrCat(IsArray(file) ? kArrayFolder : kDataFolder, "/",
-                      file.path());
+// What the server sends to workers that read no sources.
+bool HasDeprecatedData(const v1::OptimizeTask& task) {
+  return task.calibration().sources().empty() &&
+         task.calibration().ByteSizeLong() > 0;
 }
 
 }  // namespace
@@ -58,16 +42,22 @@ absl::StatusOr<std::vector<rpc::TaskInput>> OptimizeInputs(
   const v1::OptimizeTask& task = lease.optimize();
   std::vector<rpc::TaskInput> inputs;
   inputs.push_back({task.model().digest(), ModelPath(task)});
-  if (task.has_labels()) inputs.push_back({task.labels().digest(), kLabels});
-  absl::flat_hash_set<std::string> seen;
-  for (const v1::DatasetFile& file : task.calibration().files()) {
-    OPTFARM_RETURN_IF_ERROR(
-        Annotate(rpc::CheckRelativePath(file.path()), "calibration data"));
-    if (!seen.insert(file.path()).second) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("calibration data lists '", file.path(), "' twice"));
+  if (HasDeprecatedData(task)) {
+    return absl::FailedPreconditionError(
+        "the server describes the task's data in a form of before this "
+        "worker's version; upgrade the server first");
+  }
+  for (int i = 0; i < task.calibration().sources_size(); ++i) {
+    absl::flat_hash_set<std::string> seen;
+    for (const v1::DataFile& file : task.calibration().sources(i).files()) {
+      OPTFARM_RETURN_IF_ERROR(
+          Annotate(rpc::CheckRelativePath(file.path()), "calibration data"));
+      if (!seen.insert(file.path()).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("calibration data lists '", file.path(), "' twice"));
+      }
+      inputs.push_back({file.digest(), JoinPath(SourceFolder(i), file.path())});
     }
-    inputs.push_back({file.digest(), DataPath(file)});
   }
   return inputs;
 }
@@ -80,39 +70,28 @@ optimize::OptimizeRequest OptimizeRequestFor(const v1::LeasedTask& lease,
   request.recipe = task.recipe();
   request.inputs.assign(task.inputs().begin(), task.inputs().end());
   request.outputs.assign(task.outputs().begin(), task.outputs().end());
-  for (const v1::DatasetFile& file : task.calibration().files()) {
-    if (IsArray(file)) {
-      request.calibration_arrays.emplace_back(
-          file.input(),
-          WithMember(JoinPath(folder.in(), DataPath(file)), file.member()));
-    } else {
-      request.calibration_folder = JoinPath(folder.in(), kDataFolder);
-    }
-  }
-  const double mean = task.calibration().input_mean();
-  const double std = task.calibration().input_std();
-  // Both are 0 where nobody said anything.
-  if (mean != 0 || std != 0) {
-    request.input_mean = mean;
-    request.input_std = std == 0 ? 1 : std;
-  }
-  request.labels_offset = task.calibration().labels_offset();
-  if (task.has_labels()) {
-    request.labels_path = WithMember(JoinPath(folder.in(), kLabels),
-                                     LabelsMember(task.labels().name()));
+  request.data.dataset = task.calibration();
+  for (int i = 0; i < task.calibration().sources_size(); ++i) {
+    request.data.folders.push_back(JoinPath(folder.in(), SourceFolder(i)));
   }
   if (task.has_model_origin()) request.model_origin = task.model_origin();
   request.out_folder = folder.out();
   return request;
 }
 
-std::string WithoutFolder(absl::string_view text,
+std::string WithoutFolder(absl::string_view text, const v1::LeasedTask& lease,
                           const rpc::TaskFolder& folder) {
+  std::vector<std::pair<std::string, std::string>> shorter = {
+      {absl::StrCat(folder.in(), "/"), ""}};
+  const v1::Dataset& data = lease.optimize().calibration();
+  for (int i = 0; i < data.sources_size(); ++i) {
+    const std::string path = JoinPath(folder.in(), SourceFolder(i));
+    shorter.emplace_back(absl::StrCat(path, "/"), "");
+    if (data.sources(i).role() != v1::DataSource::SAMPLES) continue;
+    shorter.emplace_back(absl::StrCat(path, "'"), "the samples'");
+  }
   // The longest that fits is taken.
-  return absl::StrReplaceAll(
-      text, {{absl::StrCat(JoinPath(folder.in(), kArrayFolder), "/"), ""},
-             {absl::StrCat(JoinPath(folder.in(), kDataFolder), "/"), ""},
-             {absl::StrCat(folder.in(), "/"), ""}});
+  return absl::StrReplaceAll(text, shorter);
 }
 
 absl::Status FinishReport(const v1::LeasedTask& lease,

@@ -19,7 +19,8 @@ namespace optfarm::worker {
 
 // The blobs an optimize task needs.
 // ERRORS: InvalidArgument for a lease that is no optimize task, a dataset with
-// a path that leaves its folder or comes twice.
+// a path that leaves its folder or comes twice; FailedPrecondition for data in
+// the form that servers without sources send.
 absl::StatusOr<std::vector<rpc::TaskInput>> OptimizeInputs(
     const v1::LeasedTask& lease);
 
@@ -38,7 +39,7 @@ absl::Status FinishReport(const v1::LeasedTask& lease,
 
 // A message without this machine's folders: files have the paths that they were
 // sent with.
-std::string WithoutFolder(absl::string_view text,
+std::string WithoutFolder(absl::string_view text, const v1::LeasedTask& lease,
                           const rpc::TaskFolder& folder);
 
 }  // namespace optfarm::worker

@@ -31,13 +31,14 @@ absl::StatusOr<v1::Completion> Optimize(const v1::LeasedTask& lease,
         progress(now.fraction, now.stage);
       });
   if (!report.ok()) {
-    return absl::Status(report.status().code(),
-                        WithoutFolder(report.status().message(), folder));
+    return absl::Status(
+        report.status().code(),
+        WithoutFolder(report.status().message(), lease, folder));
   }
   v1::Completion completion;
   *completion.mutable_report() = *std::move(report);
   for (std::string& text : *completion.mutable_report()->mutable_warnings()) {
-    text = WithoutFolder(text, folder);
+    text = WithoutFolder(text, lease, folder);
   }
   return completion;
 }

@@ -121,7 +121,7 @@ class RunHere final : public Command {
           Measure(request, FilesFolder(folder), job->report, &line));
     }
     for (v1::GateResult& gate :
-         CheckSpeedGates(request.recipe.bounds(), job->measurements)) {
+         CheckSpeedGates(request.work.recipe.bounds(), job->measurements)) {
       job->gates.push_back(std::move(gate));
     }
     CheckGates(job);
@@ -134,13 +134,13 @@ class RunHere final : public Command {
     benchmark::BenchmarkRequest work;
     benchmark::BenchmarkVariant original;
     original.name = "float";
-    original.graph_path = request.model_path;
+    original.graph_path = request.work.model_path;
     original.inputs.assign(report.inputs().begin(), report.inputs().end());
     for (const v1::TensorSpec& output : report.outputs()) {
       original.outputs.push_back(output.name());
     }
     benchmark::BenchmarkVariant optimized = original;
-    optimized.name = request.recipe.name();
+    optimized.name = request.work.recipe.name();
     optimized.graph_path = JoinPath(folder, "optimized.pb");
     work.variants = {original, optimized};
     work.threads.assign(request.threads.begin(), request.threads.end());

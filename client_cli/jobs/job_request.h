@@ -6,16 +6,14 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "client_cli/command/interrupt_cleanup.h"
 #include "client_cli/flags/flags.h"
-#include "optfarm/v1/recipes.pb.h"
-#include "optfarm/v1/report.pb.h"
+#include "client_cli/jobs/data_flags.h"
+#include "engine/optimize/optimize_job.h"
 
 namespace optfarm::client_cli {
 
@@ -28,11 +26,7 @@ struct JobFlags {
   std::string recipe;
   std::vector<std::string> inputs;
   std::vector<std::string> outputs;
-  std::vector<std::string> calibration;
-  std::string labels;
-  int64_t labels_offset = 0;
-  std::optional<double> input_mean;
-  std::optional<double> input_std;
+  DataFlags data;
   std::vector<int32_t> threads;
   bool sensitivity = false;
   std::vector<std::string> histograms;
@@ -43,26 +37,14 @@ struct JobFlags {
 // As understood: every file is there, the model is a graph that has the named
 // inputs and outputs, the recipe exists.
 struct JobRequest {
-  std::string model_path;
+  // What the optimizer is asked to do. Where its files go, threads and version
+  // are left to whoever runs it.
+  optimize::OptimizeRequest work;
   // Holds the model when it was frozen here. OWNERSHIP: shared by copies.
   std::shared_ptr<InterruptCleanup> model_folder;
   // What the user should know, one sentence each.
   std::vector<std::string> remarks;
-  // Set when the model was frozen here.
-  std::optional<v1::ModelOrigin> model_origin;
-  v1::Recipe recipe;
-  std::vector<v1::TensorSpec> inputs;
-  std::vector<std::string> outputs;
-  // Empty: none.
-  std::string calibration_folder;
-  // Input name (may be empty) and file, an array or TFRecord; a member of it
-  // may follow behind a colon.
-  std::vector<std::pair<std::string, std::string>> calibration_arrays;
-  // Empty: none.
-  std::string labels_path;
-  int64_t labels_offset = 0;
-  std::optional<double> input_mean;
-  std::optional<double> input_std;
+  // Thread counts to measure.
   std::vector<int32_t> threads;
 };
 

@@ -2,13 +2,10 @@
 
 #include <utility>
 
-#include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/flags/exit_code.h"
-#include "client_cli/jobs/calibration_files.h"
-#include "engine/optimize/samples/array_file.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -19,29 +16,19 @@ class Uploader {
       : request_(request), progress_(progress) {}
 
   absl::StatusOr<JobUpload> Run() && {
+    const optimize::OptimizeRequest& work = request_.work;
     v1::JobSpec& spec = upload_.spec;
     upload_.remarks = request_.remarks;
+    spec.mutable_model()->set_name(BaseName(work.model_path));
     OPTFARM_RETURN_IF_ERROR(
-        AddNamed(request_.model_path, spec.mutable_model()));
+        AddFile(work.model_path, spec.mutable_model()->mutable_digest()));
     // Built-in ones too: what was checked here is what runs, whichever version
     // the worker has and before any worker has joined.
-    *spec.mutable_recipe() = request_.recipe;
-    if (request_.model_origin) {
-      *spec.mutable_model_origin() = *request_.model_origin;
-    }
-    for (const v1::TensorSpec& input : request_.inputs) {
-      *spec.add_inputs() = input;
-    }
-    for (const std::string& output : request_.outputs) {
-      spec.add_outputs(output);
-    }
-    if (!request_.labels_path.empty()) {
-      const std::string file = optimize::SplitMember(request_.labels_path).file;
-      OPTFARM_RETURN_IF_ERROR(AddNamed(file, spec.mutable_labels()));
-      // With the feature of a record file.
-      spec.mutable_labels()->set_name(BaseName(request_.labels_path));
-    }
-    OPTFARM_RETURN_IF_ERROR(AddCalibration());
+    *spec.mutable_recipe() = work.recipe;
+    if (work.model_origin) *spec.mutable_model_origin() = *work.model_origin;
+    spec.mutable_inputs()->Add(work.inputs.begin(), work.inputs.end());
+    spec.mutable_outputs()->Add(work.outputs.begin(), work.outputs.end());
+    OPTFARM_RETURN_IF_ERROR(AddData());
     for (const int32_t threads : request_.threads) {
       spec.mutable_benchmark()->add_threads(threads);
     }
@@ -49,55 +36,24 @@ class Uploader {
   }
 
  private:
-  absl::Status AddCalibration() {
-    if (request_.calibration_folder.empty() &&
-        request_.calibration_arrays.empty()) {
-      return absl::OkStatus();
-    }
+  // The data as they are, and the digests of their files.
+  absl::Status AddData() {
+    const optimize::LocalData& local = request_.work.data;
+    if (local.dataset.sources().empty()) return absl::OkStatus();
     v1::Dataset& data = *upload_.spec.mutable_calibration();
-    data.set_input_mean(request_.input_mean.value_or(0));
-    // 0 tells that neither was given.
-    data.set_input_std(
-        request_.input_std.value_or(request_.input_mean.has_value() ? 1 : 0));
-    data.set_labels_offset(static_cast<int32_t>(request_.labels_offset));
-    OPTFARM_RETURN_IF_ERROR(AddFolder(&data));
-    for (const auto& [input, path] : request_.calibration_arrays) {
-      v1::DatasetFile& file = *data.add_files();
-      // A numbered folder keeps equal file names apart, and the order.
-      const optimize::FileMember from = optimize::SplitMember(path);
-      file.set_path(
-          absl::StrCat("arrays/", data.files_size(), "/", BaseName(from.file)));
-      file.set_input(input);
-      file.set_member(from.member);
-      OPTFARM_RETURN_IF_ERROR(AddFile(from.file, file.mutable_digest()));
+    data = local.dataset;
+    for (int i = 0; i < data.sources_size(); ++i) {
+      v1::DataSource& source = *data.mutable_sources(i);
+      for (int k = 0; k < source.files_size(); ++k) {
+        v1::DataFile& file = *source.mutable_files(k);
+        OPTFARM_RETURN_IF_ERROR(
+            AddFile(local.PathOf(i, k), file.mutable_digest()));
+        if (source.role() == v1::DataSource::SAMPLES) {
+          progress_(k + 1, source.files_size());
+        }
+      }
     }
     return absl::OkStatus();
-  }
-
-  absl::Status AddFolder(v1::Dataset* data) {
-    const std::string& folder = request_.calibration_folder;
-    if (folder.empty()) return absl::OkStatus();
-    absl::StatusOr<CalibrationFiles> found = FindCalibrationFiles(folder);
-    if (!found.ok()) return Annotate(found.status(), "--calibration");
-    for (const std::string& path : found->paths) {
-      v1::DatasetFile& file = *data->add_files();
-      file.set_path(path);
-      OPTFARM_RETURN_IF_ERROR(
-          AddFile(JoinPath(folder, path), file.mutable_digest()));
-      progress_(data->files_size(), static_cast<int64_t>(found->paths.size()));
-    }
-    if (found->others > 0) {
-      upload_.remarks.push_back(
-          absl::StrCat("Left out of '", folder, "': ", found->others,
-                       found->others == 1 ? " file that is" : " files that are",
-                       " neither picture, sound nor record file."));
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status AddNamed(const std::string& path, v1::NamedBlob* blob) {
-    blob->set_name(BaseName(path));
-    return AddFile(path, blob->mutable_digest());
   }
 
   absl::Status AddFile(const std::string& path, v1::Digest* digest) {

@@ -24,19 +24,8 @@ std::string OutcomePath(const std::string& folder) {
 
 optimize::OptimizeRequest MakeRequest(const JobRequest& request,
                                       const std::string& folder) {
-  optimize::OptimizeRequest work;
-  work.model_path = request.model_path;
-  work.recipe = request.recipe;
-  work.inputs = request.inputs;
-  work.outputs = request.outputs;
-  work.calibration_folder = request.calibration_folder;
-  work.calibration_arrays = request.calibration_arrays;
-  work.labels_path = request.labels_path;
-  work.labels_offset = request.labels_offset;
-  work.input_mean = request.input_mean;
-  work.input_std = request.input_std;
+  optimize::OptimizeRequest work = request.work;
   work.out_folder = FilesFolder(folder);
-  work.model_origin = request.model_origin;
   work.tool_version = OPTFARM_VERSION;
   work.threads =
       static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));

@@ -67,20 +67,27 @@ absl::StatusOr<std::vector<graph::InputRequest>> InputsFromArrays(
   for (const v1::TensorSpec& spec : request.inputs) {
     OPTFARM_ASSIGN_OR_RETURN(inputs.emplace_back(), ToInputRequest(spec));
   }
-  for (const auto& [name, path] : request.calibration_arrays) {
+  for (int i = 0; i < request.data.dataset.sources_size(); ++i) {
+    const v1::DataSource& source = request.data.dataset.sources(i);
+    const std::string& name = source.input();
+    if (source.role() != v1::DataSource::INPUT || name.empty()) continue;
+    const std::string path = request.data.PathOf(i);
     // Of a record the features tell no shape.
-    if (name.empty() || IsRecordsName(SplitMember(path).file)) continue;
+    if (IsRecordsName(path)) continue;
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto array,
-                             LoadArray(path));
-    auto found = std::find_if(
-        inputs.begin(), inputs.end(),
-        [&wanted = name](const auto& i) { return i.name == wanted; });
+                             LoadArray(path, source.member()));
+    auto found =
+        std::find_if(inputs.begin(), inputs.end(),
+                     [&name](const auto& known) { return known.name == name; });
     if (found == inputs.end()) {
       found = inputs.insert(inputs.end(), graph::InputRequest{name, {}, {}});
     }
     if (found->shape.has_value()) continue;
     tensorflow::TensorShapeProto shape = array.tensor_shape();
-    if (shape.dim_size() > 0) shape.mutable_dim()->DeleteSubrange(0, 1);
+    const bool is_whole = source.layout() == v1::DataSource::CONSTANT;
+    if (shape.dim_size() > 0 && !is_whole) {
+      shape.mutable_dim()->DeleteSubrange(0, 1);
+    }
     OPTFARM_ASSIGN_OR_RETURN(found->shape,
                              graph::PartialShape::FromProto(shape));
   }
@@ -97,7 +104,7 @@ absl::StatusOr<graph::GraphIo> Infer(const OptimizeRequest& request,
   }
   absl::StatusOr<graph::GraphIo> io = graph::InferIo(graph, wanted);
   if (io.status().code() != absl::StatusCode::kFailedPrecondition ||
-      request.calibration_arrays.empty()) {
+      request.data.Find(v1::DataSource::INPUT) < 0) {
     return io;
   }
   // The graph does not tell a shape; the data may.
@@ -188,14 +195,9 @@ std::vector<graph::TensorName> NamesOf(absl::Span<const ModelTensor> tensors) {
 absl::StatusOr<Dataset> OpenData(const OptimizeRequest& request,
                                  absl::Span<const ModelTensor> inputs) {
   const v1::Recipe& recipe = request.recipe;
-  DatasetOptions options;
-  options.folder = request.calibration_folder;
-  options.arrays = request.calibration_arrays;
-  options.preprocessing = recipe.calibration().preprocessing();
-  options.input_mean = request.input_mean;
-  options.input_std = request.input_std;
-  if (!options.folder.empty() || !options.arrays.empty()) {
-    return Dataset::Open(options, inputs);
+  if (request.data.HasSamples()) {
+    return Dataset::Open(request.data, recipe.calibration().preprocessing(),
+                         inputs);
   }
   if (recipe.calibration().required()) {
     return absl::FailedPreconditionError(
@@ -203,7 +205,7 @@ absl::StatusOr<Dataset> OpenData(const OptimizeRequest& request,
                      "' needs calibration data; give --calibration=FOLDER or "
                      "--calibration=NAME=FILE.npy"));
   }
-  if (!request.labels_path.empty()) {
+  if (request.data.Find(v1::DataSource::LABELS) >= 0) {
     return absl::InvalidArgumentError(
         "Labels are given without the samples they belong to; give "
         "--calibration too");
@@ -338,8 +340,7 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
   job.recipe = &request.recipe;
   job.dataset = &dataset;
   job.reader = &reader;
-  job.labels_path = request.labels_path;
-  job.labels_offset = request.labels_offset;
+  job.data = &request.data;
   job.out_folder = request.out_folder;
   job.threads = std::max(1, request.threads);
   job.progress = tell;

@@ -24,11 +24,11 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/optimize/samples/local_data.h"
 #include "optfarm/v1/recipes.pb.h"
 #include "optfarm/v1/report.pb.h"
 
@@ -41,19 +41,8 @@ struct OptimizeRequest {
   // of an input may be left out.
   std::vector<v1::TensorSpec> inputs;
   std::vector<std::string> outputs;
-  // Folder with .jpg, .jpeg, .png, .wav or .tfrecord files, searched with its
-  // subfolders; empty: none.
-  std::string calibration_folder;
-  // Input name and file, an array or TFRecord (see dataset.h); the name may be
-  // empty when there is one input.
-  std::vector<std::pair<std::string, std::string>> calibration_arrays;
-  // Labels of the samples (see dataset.h); empty: none.
-  std::string labels_path;
-  // Added to each class.
-  int64_t labels_offset = 0;
-  // UNITS: grey levels. Used where the recipe's preprocessing is silent.
-  std::optional<double> input_mean;
-  std::optional<double> input_std;
+  // What is fed and how, and the labels; may be empty.
+  LocalData data;
   // Existing folder for the files made.
   std::string out_folder;
   // Both go into the report.

@@ -22,8 +22,8 @@ def parse() -> argparse.Namespace:
     parser.add_argument('--calibration', required=True,
                         help='folder of pictures')
     parser.add_argument('--labels', help='class numbers of the pictures')
-    parser.add_argument('--input_mean', type=float, default=0.0)
-    parser.add_argument('--input_std', type=float, default=1.0)
+    parser.add_argument('--input_mean', type=float)
+    parser.add_argument('--input_std', type=float)
     parser.add_argument('--device', action='append', default=[],
                         help='where to measure; may be given several times')
     parser.add_argument('--request_id',

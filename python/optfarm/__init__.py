@@ -13,13 +13,15 @@ nothing but the standard library.
 """
 
 from .client import Client
+from .data import Source, input_file, labels, samples
 from .errors import (ApiError, Conflict, InvalidArgument, JobFailed, NotFound,
                      PermissionDenied, Timeout, Unauthenticated, Unavailable)
 from .report import Gate, Report, Row, report
 
 __all__ = [
     'ApiError', 'Client', 'Conflict', 'Gate', 'InvalidArgument', 'JobFailed',
-    'NotFound', 'PermissionDenied', 'Report', 'Row', 'Timeout',
-    'Unauthenticated', 'Unavailable', 'report'
+    'NotFound', 'PermissionDenied', 'Report', 'Row', 'Source', 'Timeout',
+    'Unauthenticated', 'Unavailable', 'input_file', 'labels', 'report',
+    'samples'
 ]
 __version__ = '0.1.0'

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import os
 import pathlib
@@ -11,10 +12,11 @@ import uuid
 from typing import (Any, Callable, Dict, Iterator, List, Mapping, Optional,
                     Sequence, Tuple, Union)
 
+from . import data
+from .data import Path, Source
 from .errors import ApiError, JobFailed, NotFound, Timeout
 from .transport import Transport
 
-Path = Union[str, 'os.PathLike[str]']
 # A job as the server's JSON has it; the fields are those of optfarm.v1.Job.
 Job = Dict[str, Any]
 # UNITS: bytes sent so far and to be sent in all.
@@ -22,8 +24,6 @@ Progress = Callable[[int, int], None]
 
 ENDED = ('SUCCEEDED', 'FAILED', 'CANCELLED')
 
-_SAMPLES = ('.jpg', '.jpeg', '.png', '.wav', '.tfrecord', '.tfrecords',
-            '.record')
 _PART_BYTES = 8 << 20
 # Longer than the pause between two signs of life of a stream.
 _STREAM_TIMEOUT = 60.0
@@ -178,9 +178,12 @@ class Client:
     # Jobs.
 
     def submit(self, model: Path, recipe: Union[str, Mapping[str, Any]], *,
-               calibration: Optional[Path] = None,
-               labels: Optional[Path] = None,
-               input_mean: float = 0.0, input_std: float = 1.0,
+               calibration: Union[Path, Source, Sequence[Source],
+                                  None] = None,
+               labels: Union[Path, Source, None] = None,
+               labels_offset: int = 0,
+               input_mean: Optional[float] = None,
+               input_std: Optional[float] = None,
                inputs: Sequence[Mapping[str, Any]] = (),
                outputs: Sequence[str] = (),
                devices: Sequence[str] = (), threads: Sequence[int] = (),
@@ -192,7 +195,10 @@ class Client:
         `model` is a GraphDef file (.pb). `recipe` is the name of one that
         comes with the workers ('int8'), or a mapping with the fields of
         optfarm.v1.Recipe. `calibration` is a folder of pictures, sounds or
-        TFRecord files.
+        TFRecord files, or what optfarm.samples and optfarm.input_file make,
+        one or several; `labels` is a file, or what optfarm.labels makes.
+        Grey levels are fed as (value - input_mean) / input_std where neither
+        the recipe nor a source has a scale.
         Without `devices` nothing is measured. One `request_id` makes one job,
         however often it is submitted. `webhook` is an address that the server
         tells when the job has ended.
@@ -209,18 +215,20 @@ class Client:
             spec['recipe_name'] = recipe
         else:
             spec['recipe'] = dict(recipe)
-        if calibration is not None:
-            samples = _samples(pathlib.Path(calibration))
-            files += [file for _, file in samples]
+        sources = []
+        for source in _sources(calibration, labels, input_mean, input_std):
+            named = [(name, _File(path)) for name, path in source.files]
+            files += [file for _, file in named]
+            sources.append({
+                **source.fields(),
+                'files': [{'path': name, 'digest': file.digest()}
+                          for name, file in named],
+            })
+        if sources:
             spec['calibration'] = {
-                'files': [{'path': relative, 'digest': file.digest()}
-                          for relative, file in samples],
-                'input_mean': input_mean,
-                'input_std': input_std,
+                'sources': sources,
+                'labels_offset': labels_offset,
             }
-        if labels is not None:
-            files.append(_File(pathlib.Path(labels)))
-            spec['labels'] = files[-1].named()
         if devices:
             spec['benchmark'] = {
                 'devices': list(devices),
@@ -334,17 +342,23 @@ class Client:
                 return
 
 
-def _samples(folder: pathlib.Path) -> List[Tuple[str, _File]]:
-    """The samples below a folder, in the order of their paths."""
-    if not folder.is_dir():
-        raise ValueError(f'there is no folder {str(folder)!r}; calibration is '
-                         'a folder of pictures, sounds or TFRecord files')
-    found = sorted(path.relative_to(folder).as_posix()
-                   for path in folder.rglob('*')
-                   if path.suffix.lower() in _SAMPLES and path.is_file() and
-                   not any(part.startswith('.')
-                           for part in path.relative_to(folder).parts))
-    if not found:
-        raise ValueError(f'{str(folder)!r} has no file named like one of '
-                         f"{', '.join(_SAMPLES)}")
-    return [(relative, _File(folder / relative)) for relative in found]
+def _sources(calibration: Union[Path, Source, Sequence[Source], None],
+             labels: Union[Path, Source, None],
+             mean: Optional[float], std: Optional[float]) -> List[Source]:
+    """All sources of a job. A scale is for those that have none."""
+    found: List[Source] = []
+    if isinstance(calibration, Source):
+        found = [calibration]
+    elif isinstance(calibration, (list, tuple)):
+        found = list(calibration)
+    elif calibration is not None:
+        found = [data.samples(calibration)]
+    found = [
+        dataclasses.replace(one, mean=mean, std=std)
+        if one.role != 'LABELS' and one.mean is None and one.std is None
+        else one for one in found
+    ]
+    if labels is not None:
+        found.append(labels if isinstance(labels, Source)
+                     else data.labels(labels))
+    return found

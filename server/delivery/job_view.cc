@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "rpc/proto_time.h"
+#include "server/scheduling/deprecated_data.h"
 
 namespace optfarm::server {
 namespace {
@@ -56,6 +57,8 @@ v1::Job ToProto(const storage::StoredJob& stored) {
   v1::Job job;
   job.set_job_id(record.job_id);
   *job.mutable_spec() = record.spec;
+  // Lists come without.
+  if (record.spec.has_calibration()) UseSources(job.mutable_spec());
   job.set_state(record.state);
   if (record.failure.has_value()) *job.mutable_failure() = *record.failure;
   SetTime(record.create_time, job, &v1::Job::mutable_create_time);

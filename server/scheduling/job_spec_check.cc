@@ -13,6 +13,8 @@
 #include "optfarm/v1/work.pb.h"
 #include "rpc/proto_time.h"
 #include "server/conventions/names.h"
+#include "server/scheduling/data_check.h"
+#include "server/scheduling/deprecated_data.h"
 #include "server/scheduling/device_choice.h"
 #include "server/scheduling/recipe_check.h"
 #include "storage/records.h"
@@ -22,7 +24,6 @@ namespace {
 
 using ::optfarm::storage::BlobIdFromProto;
 
-constexpr int kMaxFiles = 20000;
 constexpr int kMaxTensors = 1000;
 constexpr int kMaxDevices = 100;
 constexpr int kMaxThreadCounts = 16;
@@ -125,33 +126,6 @@ absl::Status CheckNamedBlob(absl::string_view field,
                  : Annotate(id.status(), absl::StrCat("job spec: ", field));
 }
 
-absl::Status CheckData(const v1::Dataset& data) {
-  OPTFARM_RETURN_IF_ERROR(
-      CheckCount("calibration.files", data.files_size(), kMaxFiles));
-  absl::flat_hash_set<absl::string_view> paths;
-  for (const v1::DatasetFile& file : data.files()) {
-    OPTFARM_RETURN_IF_ERROR(CheckRelativePath("calibration file", file.path()));
-    if (!paths.insert(file.path()).second) {
-      return Wrong("calibration.files",
-                   absl::StrCat("lists ", Quoted(file.path()), " twice"));
-    }
-    OPTFARM_RETURN_IF_ERROR(
-        CheckText("calibration.files.input", file.input(), kMaxNameBytes));
-    OPTFARM_RETURN_IF_ERROR(
-        CheckText("calibration.files.member", file.member(), kMaxNameBytes));
-    const auto id = BlobIdFromProto(file.digest());
-    if (!id.ok()) return Annotate(id.status(), Quoted(file.path()));
-  }
-  if (!std::isfinite(data.input_mean()) || !std::isfinite(data.input_std()) ||
-      data.input_std() < 0) {
-    return Wrong("calibration",
-                 absl::StrCat("has input_mean ", data.input_mean(),
-                              " and input_std ", data.input_std(),
-                              "; give finite numbers, input_std above 0"));
-  }
-  return absl::OkStatus();
-}
-
 absl::Status CheckBenchmark(const v1::BenchmarkSpec& benchmark) {
   OPTFARM_RETURN_IF_ERROR(
       CheckCount("benchmark.devices", benchmark.devices_size(), kMaxDevices));
@@ -228,7 +202,8 @@ absl::Status CheckLimits(const v1::JobSpec& spec) {
 // What a recipe needs of the rest of the job.
 absl::Status CheckRecipeFits(const v1::JobSpec& spec) {
   const v1::Recipe& recipe = spec.recipe();
-  if (recipe.calibration().required() && spec.calibration().files().empty()) {
+  const bool has_samples = HasSamples(spec.calibration());
+  if (recipe.calibration().required() && !has_samples) {
     return Wrong("calibration",
                  absl::StrCat("is missing and recipe '", recipe.name(),
                               "' needs it; give a folder of samples"));
@@ -238,19 +213,17 @@ absl::Status CheckRecipeFits(const v1::JobSpec& spec) {
                  absl::StrCat("is empty and recipe '", recipe.name(),
                               "' bounds the speed-up; name a device"));
   }
-  if (spec.has_labels() && spec.calibration().files().empty()) {
-    return Wrong("labels", "are given without samples that they label");
+  if (!spec.calibration().sources().empty() && !has_samples) {
+    return Wrong("calibration.sources",
+                 "have labels and no samples; give the samples that they "
+                 "label");
   }
   return absl::OkStatus();
 }
 
 void FillIn(v1::JobSpec& spec) {
-  std::sort(spec.mutable_calibration()->mutable_files()->begin(),
-            spec.mutable_calibration()->mutable_files()->end(),
-            [](const v1::DatasetFile& a, const v1::DatasetFile& b) {
-              return a.path() < b.path();
-            });
-  if (spec.calibration().files().empty()) spec.clear_calibration();
+  SortDataset(spec.mutable_calibration());
+  if (spec.calibration().sources().empty()) spec.clear_calibration();
   if (spec.benchmark().devices().empty()) {
     spec.clear_benchmark();
     return;
@@ -267,12 +240,21 @@ void FillIn(v1::JobSpec& spec) {
 
 }  // namespace
 
-absl::StatusOr<v1::JobSpec> CheckJobSpec(const v1::JobSpec& spec) {
-  if (spec.ByteSizeLong() > kMaxSpecBytes) {
+absl::StatusOr<v1::JobSpec> CheckJobSpec(const v1::JobSpec& given) {
+  if (given.ByteSizeLong() > kMaxSpecBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "job spec: it has ", spec.ByteSizeLong(), " bytes; at most ",
+        "job spec: it has ", given.ByteSizeLong(), " bytes; at most ",
         kMaxSpecBytes, " are taken: use fewer or shorter calibration paths"));
   }
+  if (!given.calibration().sources().empty() && HasDeprecatedData(given)) {
+    return Wrong("calibration",
+                 "has sources, and deprecated fields beside them (files, "
+                 "input_mean, input_std, or the job's labels); give sources "
+                 "alone: scale as mean and std of a source, labels as a source "
+                 "with role LABELS");
+  }
+  v1::JobSpec spec = given;
+  UseSources(&spec);
   OPTFARM_RETURN_IF_ERROR(CheckText("name", spec.name(), kMaxJobNameBytes));
   OPTFARM_RETURN_IF_ERROR(CheckNamedBlob("model", spec.model()));
   if (spec.model().digest().size_bytes() == 0) {
@@ -281,17 +263,13 @@ absl::StatusOr<v1::JobSpec> CheckJobSpec(const v1::JobSpec& spec) {
   OPTFARM_RETURN_IF_ERROR(CheckOrigin(spec.model_origin()));
   OPTFARM_RETURN_IF_ERROR(CheckRecipe(spec.recipe()));
   OPTFARM_RETURN_IF_ERROR(CheckTensors(spec));
-  OPTFARM_RETURN_IF_ERROR(CheckData(spec.calibration()));
-  if (spec.has_labels()) {
-    OPTFARM_RETURN_IF_ERROR(CheckNamedBlob("labels", spec.labels()));
-  }
+  OPTFARM_RETURN_IF_ERROR(CheckDataset(spec.calibration()));
   OPTFARM_RETURN_IF_ERROR(CheckBenchmark(spec.benchmark()));
   OPTFARM_RETURN_IF_ERROR(CheckTags(spec));
   OPTFARM_RETURN_IF_ERROR(CheckLimits(spec));
   OPTFARM_RETURN_IF_ERROR(CheckRecipeFits(spec));
-  v1::JobSpec checked = spec;
-  FillIn(checked);
-  return checked;
+  FillIn(spec);
+  return spec;
 }
 
 // A blank is in no key.
@@ -321,10 +299,9 @@ std::vector<storage::BlobId> BlobsOf(const v1::JobSpec& spec) {
     blobs.push_back({digest.sha256(), digest.size_bytes()});
   };
   add(spec.model().digest());
-  for (const v1::DatasetFile& file : spec.calibration().files()) {
-    add(file.digest());
+  for (const v1::DataSource& source : spec.calibration().sources()) {
+    for (const v1::DataFile& file : source.files()) add(file.digest());
   }
-  if (spec.has_labels()) add(spec.labels().digest());
   return blobs;
 }
 
@@ -336,9 +313,11 @@ std::string ActionDigest(const v1::JobSpec& spec) {
   *action.mutable_outputs() = spec.outputs();
   if (spec.has_calibration()) {
     *action.mutable_calibration() = spec.calibration();
-  }
-  if (spec.has_labels()) {
-    *action.mutable_labels()->mutable_digest() = spec.labels().digest();
+    for (v1::DataSource& source :
+         *action.mutable_calibration()->mutable_sources()) {
+      if (source.role() != v1::DataSource::LABELS) continue;
+      source.mutable_files(0)->clear_path();
+    }
   }
   // No maps and no unknown fields that matter: serialization is canonical.
   return Sha256Hex(action.SerializeAsString());

@@ -15,12 +15,13 @@
 
 namespace optfarm::server {
 
-// Checks everything in `spec` that can be checked by itself (devices, recipe
-// names and blobs are looked up elsewhere) and returns it with defaults filled
-// in and calibration files in order of path.
-// REQUIRES: `spec.recipe` is set; a recipe name has been replaced before.
+// Checks everything in `given` that can be checked by itself (devices, recipe
+// names and blobs are looked up elsewhere) and returns it with deprecated
+// fields put into those that took their place, defaults filled in, and sources
+// and their files in order.
+// REQUIRES: `given.recipe` is set; a recipe name has been replaced before.
 // ERRORS: InvalidArgument naming field, value and what is allowed.
-absl::StatusOr<v1::JobSpec> CheckJobSpec(const v1::JobSpec& spec);
+absl::StatusOr<v1::JobSpec> CheckJobSpec(const v1::JobSpec& given);
 
 // `key` as it is for the default project; for others so that no project meets
 // another's.

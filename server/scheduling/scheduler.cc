@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "server/conventions/log_text.h"
 #include "server/conventions/names.h"
+#include "server/scheduling/deprecated_data.h"
 #include "server/scheduling/scheduler_plan.h"
 
 namespace optfarm::server {
@@ -56,6 +57,7 @@ absl::Status Scheduler::Load(absl::Time now) {
 }
 
 void Scheduler::AddLiveJob(StoredJob stored, absl::Time now) {
+  UseSources(&stored.job.spec);
   LiveJob live;
   live.spec = std::make_shared<v1::JobSpec>(std::move(stored.job.spec));
   live.job = std::move(stored.job);

@@ -261,7 +261,11 @@ class Scheduler {
                absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TryGrant(const TaskRef& ref, const Holder& holder, Plan& plan)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::StatusOr<v1::LeasedTask> Describe(const TaskRef& ref, absl::Time now)
+  bool CanRead(const v1::SynchronizeRequest& request, const TaskRef& ref) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<v1::LeasedTask> Describe(const TaskRef& ref,
+                                          const v1::SynchronizeRequest& request,
+                                          absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::Device DescribeDevice(const storage::DeviceRecord& record, absl::Time now,
                             const std::optional<std::string>& project)

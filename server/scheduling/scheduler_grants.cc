@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "rpc/proto_time.h"
+#include "server/scheduling/deprecated_data.h"
 #include "server/scheduling/device_choice.h"
 #include "server/scheduling/scheduler.h"
 #include "server/scheduling/scheduler_plan.h"
@@ -101,8 +102,16 @@ void Scheduler::GrantToWorker(const v1::SynchronizeRequest& request, Plan& plan,
   const Holder holder{request.participant_id(), request.name(), ""};
   for (const TaskRef& ref : index_.ReadyToOptimize()) {
     if (granted.size() >= wanted) return;
+    if (!CanRead(request, ref)) continue;
     if (TryGrant(ref, holder, plan)) granted.push_back(ref);
   }
+}
+
+// Workers from before there were sources read the deprecated fields alone.
+bool Scheduler::CanRead(const v1::SynchronizeRequest& request,
+                        const TaskRef& ref) const {
+  return request.reads_data_sources() ||
+         FitsDeprecatedFields(jobs_.at(ref.job_id).spec->calibration());
 }
 
 bool Scheduler::MayTakeWork(const v1::DeviceStatus& status, absl::Time now) {
@@ -151,8 +160,8 @@ bool Scheduler::MaySuit(const TaskRef& ref, const std::string& device,
   return true;
 }
 
-absl::StatusOr<v1::LeasedTask> Scheduler::Describe(const TaskRef& ref,
-                                                   absl::Time now) {
+absl::StatusOr<v1::LeasedTask> Scheduler::Describe(
+    const TaskRef& ref, const v1::SynchronizeRequest& request, absl::Time now) {
   const LiveJob& job = jobs_.at(ref.job_id);
   const TaskRecord& task = job.tasks[ref.index].record;
   v1::LeasedTask lease;
@@ -173,8 +182,8 @@ absl::StatusOr<v1::LeasedTask> Scheduler::Describe(const TaskRef& ref,
     *work.mutable_outputs() = job.spec->outputs();
     if (job.spec->has_calibration()) {
       *work.mutable_calibration() = job.spec->calibration();
+      if (!request.reads_data_sources()) UseDeprecatedFields(&work);
     }
-    if (job.spec->has_labels()) *work.mutable_labels() = job.spec->labels();
     if (job.spec->has_model_origin()) {
       *work.mutable_model_origin() = job.spec->model_origin();
     }

@@ -178,7 +178,10 @@ bool Scheduler::MayHaveNews(const v1::SynchronizeRequest& request,
   const size_t leased = index_.LeasedBy(request.participant_id()).size();
   if (leased != static_cast<size_t>(request.held_size())) return true;
   if (request.kind() == v1::SynchronizeRequest::WORKER) {
-    return request.free_slots() > 0 && !index_.ReadyToOptimize().empty();
+    return request.free_slots() > 0 &&
+           absl::c_any_of(index_.ReadyToOptimize(), [&](const TaskRef& ref) {
+             return CanRead(request, ref);
+           });
   }
   return absl::c_any_of(request.devices(), [&](const v1::DeviceStatus& device) {
     return MayHaveWork(device, now);
@@ -197,7 +200,8 @@ absl::StatusOr<SynchronizeResult> Scheduler::Answer(Waiting& waiting,
   for (const TaskRef& ref : waiting.granted) {
     // Told again, and then ended by what another one reported.
     if (!jobs_.contains(ref.job_id)) continue;
-    OPTFARM_ASSIGN_OR_RETURN(*response.add_new_tasks(), Describe(ref, now));
+    OPTFARM_ASSIGN_OR_RETURN(*response.add_new_tasks(),
+                             Describe(ref, request, now));
   }
   const bool granted = !response.new_tasks().empty();
   const bool holds = !request.held().empty() || granted;

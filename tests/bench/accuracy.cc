@@ -135,8 +135,7 @@ absl::Status WriteCalibration(const AccuracyCase& c,
       }
     }
     OPTFARM_RETURN_IF_ERROR(formats::SaveNpy(array, path));
-    request->calibration_arrays.emplace_back(graph::ToString(c.inputs[k].name),
-                                             path);
+    request->data.AddInput(graph::ToString(c.inputs[k].name), path);
     v1::TensorSpec& spec = request->inputs.emplace_back();
     spec.set_name(graph::ToString(c.inputs[k].name));
     spec.set_dtype(graph::DataTypeName(c.inputs[k].dtype));

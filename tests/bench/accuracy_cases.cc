@@ -252,20 +252,20 @@ void MakeSamples(const AccuracyCase& c, AccuracySamples* data) {
 
 absl::Status ReadSamples(const AccuracyCase& c, const std::string& shared,
                          AccuracySamples* data) {
-  optimize::DatasetOptions options;
+  optimize::LocalData local;
   const std::string path = JoinPath(shared, c.path);
   if (c.data == DataKind::kFolder) {
-    options.folder = path;
+    OPTFARM_RETURN_IF_ERROR(local.AddFolder(path).status());
   } else {
-    options.arrays.emplace_back(graph::ToString(c.inputs[0].name), path);
+    local.AddInput(graph::ToString(c.inputs[0].name), path);
   }
   for (size_t i = 0; i < c.constants.size(); ++i) {
-    options.arrays.emplace_back(graph::ToString(c.inputs[i + 1].name),
-                                JoinPath(shared, c.constants[i]));
+    local.AddInput(graph::ToString(c.inputs[i + 1].name),
+                   JoinPath(shared, c.constants[i]));
   }
-  options.preprocessing = c.preprocessing;
-  OPTFARM_ASSIGN_OR_RETURN(const optimize::Dataset dataset,
-                           optimize::Dataset::Open(options, c.inputs));
+  OPTFARM_ASSIGN_OR_RETURN(
+      const optimize::Dataset dataset,
+      optimize::Dataset::Open(local, c.preprocessing, c.inputs));
   optimize::Labels labels;
   if (c.labels == "folders") {
     // As many classes as folders.
@@ -280,7 +280,7 @@ absl::Status ReadSamples(const AccuracyCase& c, const std::string& shared,
   } else if (!c.labels.empty()) {
     // Models for ImageNet here have 1001 classes.
     OPTFARM_ASSIGN_OR_RETURN(
-        labels, optimize::LoadLabels(JoinPath(shared, c.labels), dataset,
+        labels, optimize::LoadLabels(JoinPath(shared, c.labels), "", dataset,
                                      c.labels.ends_with(".csv") ? 1001 : -1));
   }
   for (const int64_t i : dataset.Choose(c.most, kSplitSeed)) {

@@ -195,13 +195,12 @@ absl::StatusOr<Graph> Expanded(const Bench& bench,
 
 absl::Status Run(const Options& options) {
   OPTFARM_ASSIGN_OR_RETURN(const Bench bench, Prepare(options));
-  optimize::DatasetOptions data_options;
-  data_options.folder = options.data;
-  data_options.input_mean = options.mean;
-  data_options.input_std = options.std;
+  optimize::LocalData local;
+  OPTFARM_RETURN_IF_ERROR(local.AddFolder(options.data).status());
+  local.SetMeanAndStd(options.mean, options.std);
   OPTFARM_ASSIGN_OR_RETURN(
       const optimize::Dataset data,
-      optimize::Dataset::Open(data_options, bench.input_tensors));
+      optimize::Dataset::Open(local, {}, bench.input_tensors));
   const std::vector<int64_t> chosen = data.Choose(options.samples, 1);
   std::printf("%zu samples, %d threads, recipe %s\n", chosen.size(),
               options.threads, options.recipe.c_str());

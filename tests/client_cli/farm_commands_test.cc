@@ -189,12 +189,18 @@ TEST_F(FarmCommandsTest, SubmitListsCalibrationFilesByPath) {
             ExitCode::kOk)
       << message_;
   const v1::JobSpec& spec = farm_.submits[0].spec();
-  ASSERT_EQ(spec.calibration().files_size(), 2);
-  EXPECT_EQ(spec.calibration().files(0).path(), "b.png");
-  EXPECT_EQ(spec.calibration().files(1).path(), "cats/a.JPG");
-  EXPECT_EQ(spec.calibration().files(0).digest().sha256(), Sha256Hex("b"));
-  EXPECT_EQ(spec.calibration().input_mean(), 127.5);
-  EXPECT_EQ(spec.labels().name(), "labels.txt");
+  ASSERT_EQ(spec.calibration().sources_size(), 2);
+  const v1::DataSource& samples = spec.calibration().sources(0);
+  EXPECT_EQ(samples.role(), v1::DataSource::SAMPLES);
+  ASSERT_EQ(samples.files_size(), 2);
+  EXPECT_EQ(samples.files(0).path(), "b.png");
+  EXPECT_EQ(samples.files(1).path(), "cats/a.JPG");
+  EXPECT_EQ(samples.files(0).digest().sha256(), Sha256Hex("b"));
+  EXPECT_EQ(samples.mean(), 127.5);
+  const v1::DataSource& labels = spec.calibration().sources(1);
+  EXPECT_EQ(labels.role(), v1::DataSource::LABELS);
+  EXPECT_EQ(labels.files(0).path(), "labels.txt");
+  EXPECT_FALSE(labels.has_mean());
   EXPECT_THAT(err_, HasSubstr(": 1 file that is neither picture, "
                               "sound nor record file."));
 }
@@ -205,10 +211,35 @@ TEST_F(FarmCommandsTest, SubmitSendsArraysWithTheirInput) {
                     "--calibration=image=" + array}),
             ExitCode::kOk)
       << message_;
-  const auto& files = farm_.submits[0].spec().calibration().files();
-  ASSERT_EQ(files.size(), 1);
-  EXPECT_EQ(files[0].input(), "image");
-  EXPECT_EQ(files[0].path(), "arrays/1/x.npy");
+  const auto& sources = farm_.submits[0].spec().calibration().sources();
+  ASSERT_EQ(sources.size(), 1);
+  EXPECT_EQ(sources[0].role(), v1::DataSource::INPUT);
+  EXPECT_EQ(sources[0].input(), "image");
+  EXPECT_EQ(sources[0].files(0).path(), "x.npy");
+  EXPECT_EQ(sources[0].files(0).digest().sha256(), Sha256Hex("not read here"));
+  EXPECT_EQ(sources[0].member(), "");
+  EXPECT_FALSE(sources[0].has_mean());
+  EXPECT_FALSE(sources[0].has_std());
+}
+
+TEST_F(FarmCommandsTest, SubmitSendsWhatIsTakenOfAFile) {
+  const std::string records = Write("x.tfrecord", "not read here");
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=int8",
+                    "--calibration=image=" + records + ":image/encoded",
+                    "--labels=" + records + ":label", "--labels_offset=1",
+                    "--input_mean=0"}),
+            ExitCode::kOk)
+      << message_;
+  const v1::Dataset& data = farm_.submits[0].spec().calibration();
+  ASSERT_EQ(data.sources_size(), 2);
+  EXPECT_EQ(data.sources(0).member(), "image/encoded");
+  // A zero that was given is one.
+  EXPECT_TRUE(data.sources(0).has_mean());
+  EXPECT_FALSE(data.sources(0).has_std());
+  EXPECT_EQ(data.sources(1).role(), v1::DataSource::LABELS);
+  EXPECT_EQ(data.sources(1).member(), "label");
+  EXPECT_EQ(data.sources(1).files(0).path(), "x.tfrecord");
+  EXPECT_EQ(data.labels_offset(), 1);
 }
 
 TEST_F(FarmCommandsTest, SubmitSendsOwnRecipeAsAWhole) {

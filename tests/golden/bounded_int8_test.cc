@@ -69,8 +69,6 @@ optimize::OptimizeRequest Request(const BoundedCase& c,
   input.set_shape_known(true);
   for (const int64_t dim : c.shape) input.add_shape(dim);
   request.outputs = c.outputs;
-  request.input_mean = c.data.empty() || c.dtype == "uint8" ? 0 : 127.5;
-  request.input_std = c.data.empty() || c.dtype == "uint8" ? 1 : 127.5;
   request.threads = 2;
   request.out_folder = FreshFolder();
   return request;
@@ -95,10 +93,12 @@ std::string WriteBoards(const BoundedCase& c) {
 
 void GiveData(const BoundedCase& c, optimize::OptimizeRequest* request) {
   if (c.data.empty()) {
-    request->calibration_arrays = {{c.input, WriteBoards(c)}};
+    request->data.AddInput(c.input, WriteBoards(c));
     return;
   }
-  request->calibration_folder = TestDataPath(c.data);
+  OPTFARM_ASSERT_OK(request->data.AddFolder(TestDataPath(c.data)));
+  const bool is_scaled = c.dtype != "uint8";
+  request->data.SetMeanAndStd(is_scaled ? 127.5 : 0, is_scaled ? 127.5 : 1);
   if (c.data == "speech_commands") {
     v1::TensorSpec& rate = request->inputs.emplace_back();
     rate.set_name("decoded_sample_data:1");

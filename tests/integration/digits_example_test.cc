@@ -25,9 +25,10 @@ absl::StatusOr<v1::Report> Optimize(const std::string& recipe) {
   if (!loaded.ok()) return loaded.status();
   request.recipe = *std::move(loaded);
   request.model_path = SourcePath("examples/digits/digits.pb");
-  request.calibration_folder = SourcePath("examples/digits/images");
-  request.input_mean = 127.5;
-  request.input_std = 127.5;
+  const auto added =
+      request.data.AddFolder(SourcePath("examples/digits/images"));
+  if (!added.ok()) return added.status();
+  request.data.SetMeanAndStd(127.5, 127.5);
   request.out_folder = FreshFolder();
   request.tool_version = "test";
   return optimize::RunOptimize(request,

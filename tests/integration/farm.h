@@ -208,9 +208,10 @@ class Farm {
     *spec.mutable_model() =
         Upload(testing::SourcePath("examples/digits/digits.pb"));
     spec.set_recipe_name(recipe);
-    v1::Dataset& data = *spec.mutable_calibration();
-    data.set_input_mean(127.5);
-    data.set_input_std(127.5);
+    v1::DataSource& samples = *spec.mutable_calibration()->add_sources();
+    samples.set_role(v1::DataSource::SAMPLES);
+    samples.set_mean(127.5);
+    samples.set_std(127.5);
     const std::string images = testing::SourcePath("examples/digits/images");
     const std::vector<std::string> labels = ListFolder(images).value();
     for (const std::string& label : labels) {
@@ -219,7 +220,7 @@ class Farm {
       // Enough to calibrate, and a second of work.
       names.resize(std::min<size_t>(names.size(), 8));
       for (const std::string& name : names) {
-        v1::DatasetFile& file = *data.add_files();
+        v1::DataFile& file = *samples.add_files();
         file.set_path(absl::StrCat(label, "/", name));
         *file.mutable_digest() =
             Upload(absl::StrCat(images, "/", file.path())).digest();

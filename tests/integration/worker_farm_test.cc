@@ -163,9 +163,11 @@ v1::JobSpec HungryJob(Farm* farm) {
   v1::JobSpec spec;
   *spec.mutable_model() = farm->Upload(path);
   spec.set_recipe_name("fp32");
-  v1::DatasetFile& file = *spec.mutable_calibration()->add_files();
+  v1::DataSource& source = *spec.mutable_calibration()->add_sources();
+  source.set_role(v1::DataSource::INPUT);
+  source.set_input("x");
+  v1::DataFile& file = *source.add_files();
   file.set_path("x.npy");
-  file.set_input("x");
   *file.mutable_digest() = farm->Upload(array_path).digest();
   spec.set_no_cache(true);
   return spec;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Makes a server's database as the first release left it, schema version 2,
-with an ended job and one result: what an upgrade has to bring along.
+with an ended job, its data and one result: what an upgrade has to bring along.
 
 usage: old_database.py storage/sqlite_schema_steps.cc DATABASE
 """
@@ -39,6 +39,22 @@ def measurement():
             field(20, environment) + field(24, 'oldpi'))
 
 
+def calibration():
+    """An optfarm.v1.Dataset as the first release filled it in: a picture and an
+    array, told apart by their paths, and zeros for what was not given."""
+    digest = field(1, SHA) + field(2, 9)
+    array = (field(1, 'arrays/2/x.npz') + field(2, digest) + field(3, 'x') +
+             field(4, 'left'))
+    return (field(1, field(1, 'cats/1.jpg') + field(2, digest)) +
+            field(1, array) + field(2, 127.5))
+
+
+def spec():
+    """An optfarm.v1.JobSpec with labels of a record file."""
+    digest = field(1, SHA) + field(2, 9)
+    return field(8, field(1, 'val.tfrecord:label') + field(2, digest))
+
+
 def main():
     source, path = sys.argv[1:]
     with open(source, encoding='utf-8') as file:
@@ -56,7 +72,8 @@ def main():
                ' model_sha256, model_name, create_time, end_time, from_cache,'
                ' cached_from_job_id, spec_proto, calibration_proto,'
                " outcome_proto) VALUES ('j000000000001', '', 3, '', 'fp32', ?,"
-               " 'old.pb', ?, ?, 0, '', x'', x'', x'')", (SHA, TAKEN, TAKEN))
+               " 'old.pb', ?, ?, 0, '', ?, ?, x'')",
+               (SHA, TAKEN, TAKEN, spec(), calibration()))
     db.execute("INSERT INTO tasks VALUES ('j000000000001/benchmark',"
                " 'j000000000001', 0, 2, 4, 1, 1, 0, 3, 'oldpi', '', '', NULL,"
                " NULL, ?, ?, ?, ?, ?, 1, x'')", (TAKEN,) * 5)

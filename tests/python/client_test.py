@@ -80,6 +80,53 @@ class ClientTest(unittest.TestCase):
             self.client.submit(DIGITS / 'digits.pb', 'fp32',
                                request_id='first')
 
+    def test_data_are_described_source_by_source(self):
+        array = self.farm.folder / 'pixels.npy'
+        header = ("{'descr': '|u1', 'fortran_order': False, "
+                  "'shape': (2, 32, 32, 3), }").ljust(117) + '\n'
+        array.write_bytes(b'\x93NUMPY\x01\0\x76\0' + header.encode() +
+                          bytes(range(256)) * 24)
+        job = self.client.submit(
+            DIGITS / 'digits.pb', 'fp32',
+            calibration=[optfarm.input_file(array, std=255.0)],
+            labels=self._labels(), labels_offset=-1)
+        found, labels = job['spec']['calibration']['sources']
+        self.assertEqual(found['role'], 'INPUT')
+        self.assertEqual(found['std'], 255.0)
+        # Not given, and so not there: no zero stands for it.
+        self.assertNotIn('mean', found)
+        self.assertEqual(labels['files'][0]['path'], 'two.txt')
+        report = optfarm.report(self.client.wait(job, testing.PATIENCE))
+        self.assertIn('(value - 0) / 255', ' '.join(
+            self.client.job(job)['report']['fed']))
+        self.assertTrue(report.passed)
+
+    def test_requests_of_former_releases_are_accepted(self):
+        images = sorted((DIGITS / 'images/3').iterdir())[:4]
+        shas = self.client.upload([DIGITS / 'digits.pb', *images])
+        def digest(sha, path):
+            return {'sha256': sha, 'size_bytes': str(path.stat().st_size)}
+        job = self.client._http.call('POST', '/v1/jobs', {'spec': {
+            'recipe_name': 'fp32',
+            'model': {'name': 'digits.pb',
+                      'digest': digest(shas[0], DIGITS / 'digits.pb')},
+            'calibration': {
+                'files': [{'path': f'3/{path.name}', 'digest': digest(*pair)}
+                          for path, pair in zip(images,
+                                                zip(shas[1:], images))],
+                'input_mean': 127.5, 'input_std': 0}}})['job']
+        source, = job['spec']['calibration']['sources']
+        self.assertEqual((source['role'], source['mean'], source['std']),
+                         ('SAMPLES', 127.5, 1))
+        self.assertNotIn('files', {
+            key for key, value in job['spec']['calibration'].items() if value})
+        self.client.wait(job, testing.PATIENCE)
+
+    def _labels(self):
+        path = self.farm.folder / 'two.txt'
+        path.write_text('1\n2\n')
+        return path
+
     def test_lists_come_whole(self):
         ids = {job['job_id'] for job in self.client.jobs(name='digits')}
         self.assertIn(self.job['job_id'], ids)
@@ -118,8 +165,8 @@ class ClientTest(unittest.TestCase):
         job = self.client.submit(DIGITS / 'digits.pb', 'fp32',
                                  calibration=folder)
         self.client.cancel(job)
-        self.assertEqual([file['path'] for file in
-                          job['spec']['calibration']['files']], names)
+        source, = job['spec']['calibration']['sources']
+        self.assertEqual([file['path'] for file in source['files']], names)
 
     def test_a_job_that_fails_raises_with_the_reason(self):
         bad = self.farm.folder / 'bad.pb'

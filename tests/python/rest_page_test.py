@@ -129,6 +129,16 @@ class RestPageTest(unittest.TestCase):
                      'ResultService_QueryResults', 'TokenService_CreateToken'):
             self.assertIn(name, names)
 
+    def test_the_document_marks_what_is_deprecated(self):
+        schemas = self.document.api['components']['schemas']
+        spec = schemas['JobSpec']['properties']
+        self.assertTrue(spec['labels']['deprecated'])
+        self.assertNotIn('deprecated', spec['calibration'])
+        data = schemas['Dataset']['properties']
+        self.assertTrue(data['files']['deprecated'])
+        self.assertEqual(data['sources']['items'],
+                         {'$ref': '#/components/schemas/DataSource'})
+
     def test_a_client_made_from_the_document_alone_submits_and_reads(self):
         model = (testing.SOURCE / 'examples/digits/digits.pb').read_bytes()
         sha = hashlib.sha256(model).hexdigest()

@@ -39,7 +39,7 @@ NewJob SampleJob(const std::string& id, const std::string& recipe = "int8") {
   job.job.spec.mutable_model()->set_name(id + ".pb");
   job.job.spec.mutable_model()->mutable_digest()->set_sha256(
       std::string(60, 'a') + id.substr(0, 4));
-  job.job.spec.mutable_calibration()->add_files()->set_path("a.png");
+  job.job.spec.mutable_calibration()->add_sources()->set_input("a");
   TaskRecord task;
   task.task_id = id + "/optimize";
   task.job_id = id;
@@ -87,7 +87,7 @@ TEST_F(SqliteMetadataStoreTest, JobSurvivesReopen) {
   ASSERT_THAT(Insert(SampleJob("aaa1")), IsOk());
   Reopen();
   OPTFARM_ASSERT_OK_AND_ASSIGN(const StoredJob job, store_->GetJob("aaa1"));
-  EXPECT_EQ(job.job.spec.calibration().files(0).path(), "a.png");
+  EXPECT_EQ(job.job.spec.calibration().sources(0).input(), "a");
   EXPECT_EQ(job.job.create_time, kNow);
   EXPECT_EQ(job.job.end_time, absl::InfinitePast());
   ASSERT_THAT(job.tasks, SizeIs(2));
@@ -216,7 +216,7 @@ TEST_F(SqliteMetadataStoreTest, OnlyLiveJobsProtectBlobs) {
               UnorderedElementsAre("blob-of-aaa1", "artifact"));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto live, store_->LoadLiveJobs());
   ASSERT_THAT(live, SizeIs(1));
-  EXPECT_EQ(live[0].job.spec.calibration().files_size(), 1);
+  EXPECT_EQ(live[0].job.spec.calibration().sources_size(), 1);
   EXPECT_EQ(store_->GetJob("aaa2")->job.failure->message(), "why");
 }
 

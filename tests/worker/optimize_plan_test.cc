@@ -4,6 +4,7 @@
 #include "worker/optimize_plan.h"
 
 #include <gmock/gmock.h>
+#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
 #include <set>
@@ -28,11 +29,14 @@ v1::LeasedTask Lease() {
   return lease;
 }
 
-v1::DatasetFile& AddFile(v1::LeasedTask* lease, const std::string& path) {
-  v1::DatasetFile& file =
-      *lease->mutable_optimize()->mutable_calibration()->add_files();
-  file.set_path(path);
-  return file;
+// Adds a source of the one file.
+v1::DataSource& AddSource(v1::LeasedTask* lease, v1::DataSource::Role role,
+                          const std::string& path) {
+  v1::DataSource& source =
+      *lease->mutable_optimize()->mutable_calibration()->add_sources();
+  source.set_role(role);
+  source.add_files()->set_path(path);
+  return source;
 }
 
 std::set<std::string> Paths(const v1::LeasedTask& lease) {
@@ -44,82 +48,67 @@ std::set<std::string> Paths(const v1::LeasedTask& lease) {
   return paths;
 }
 
-TEST(OptimizePlanTest, LaysOutModelDataArraysAndLabels) {
+TEST(OptimizePlanTest, EachSourceHasAFolderOfItsOwn) {
   v1::LeasedTask lease = Lease();
-  AddFile(&lease, "cats/1.jpg");
-  AddFile(&lease, "x.npy").set_input("x");
-  lease.mutable_optimize()->mutable_labels()->set_name("val.txt");
+  AddSource(&lease, v1::DataSource::SAMPLES, "arrays/1.jpg");
+  AddSource(&lease, v1::DataSource::INPUT, "x.npz").set_input("x");
+  AddSource(&lease, v1::DataSource::LABELS, "x.npz").set_member("y");
   EXPECT_THAT(Paths(lease),
-              UnorderedElementsAre("model/net.pb", "data/cats/1.jpg",
-                                   "arrays/x.npy", "labels/labels.txt"));
+              UnorderedElementsAre("model/net.pb", "data/0/arrays/1.jpg",
+                                   "data/1/x.npz", "data/2/x.npz"));
   const optimize::OptimizeRequest request =
       OptimizeRequestFor(lease, rpc::TaskFolder("/t"));
   EXPECT_EQ(request.model_path, "/t/in/model/net.pb");
-  EXPECT_EQ(request.calibration_folder, "/t/in/data");
-  ASSERT_EQ(request.calibration_arrays.size(), 1u);
-  EXPECT_EQ(request.calibration_arrays[0].first, "x");
-  EXPECT_EQ(request.calibration_arrays[0].second, "/t/in/arrays/x.npy");
-  EXPECT_EQ(request.labels_path, "/t/in/labels/labels.txt");
+  EXPECT_EQ(request.data.PathOf(0), "/t/in/data/0/arrays/1.jpg");
+  EXPECT_EQ(request.data.PathOf(2), "/t/in/data/2/x.npz");
   EXPECT_EQ(request.out_folder, "/t/out");
 }
 
-TEST(OptimizePlanTest, NamesMembersOfArraysAndRecords) {
+TEST(OptimizePlanTest, DataReachTheEngineUnchanged) {
   v1::LeasedTask lease = Lease();
-  AddFile(&lease, "shards/a.tfrecord");
-  v1::DatasetFile& array = AddFile(&lease, "arrays/1/x.npz");
-  array.set_input("x");
+  AddSource(&lease, v1::DataSource::SAMPLES, "shards/a.tfrecord").set_mean(0);
+  v1::DataSource& array = AddSource(&lease, v1::DataSource::INPUT, "x.npz");
   array.set_member("left");
-  v1::OptimizeTask& task = *lease.mutable_optimize();
-  task.mutable_labels()->set_name("val.tfrecord:image/class/label");
-  task.mutable_calibration()->set_labels_offset(1);
-  EXPECT_THAT(Paths(lease), UnorderedElementsAre(
-                                "model/net.pb", "data/shards/a.tfrecord",
-                                "arrays/arrays/1/x.npz", "labels/labels.txt"));
+  array.set_layout(v1::DataSource::CONSTANT);
+  array.set_std(255);
+  v1::Dataset& data = *lease.mutable_optimize()->mutable_calibration();
+  data.set_labels_offset(1);
   const optimize::OptimizeRequest request =
       OptimizeRequestFor(lease, rpc::TaskFolder("/t"));
-  EXPECT_EQ(request.calibration_folder, "/t/in/data");
-  ASSERT_EQ(request.calibration_arrays.size(), 1u);
-  EXPECT_EQ(request.calibration_arrays[0].second,
-            "/t/in/arrays/arrays/1/x.npz:left");
-  EXPECT_EQ(request.labels_path, "/t/in/labels/labels.txt:image/class/label");
-  EXPECT_EQ(request.labels_offset, 1);
+  EXPECT_EQ(request.data.dataset.SerializeAsString(), data.SerializeAsString());
+  EXPECT_TRUE(request.data.dataset.sources(0).has_mean());
+  EXPECT_FALSE(request.data.dataset.sources(0).has_std());
 }
 
 TEST(OptimizePlanTest, AbsentDataStaysAbsent) {
   const optimize::OptimizeRequest request =
       OptimizeRequestFor(Lease(), rpc::TaskFolder("/t"));
-  EXPECT_EQ(request.calibration_folder, "");
-  EXPECT_EQ(request.labels_path, "");
-  EXPECT_FALSE(request.input_mean.has_value());
+  EXPECT_FALSE(request.data.HasSamples());
+  EXPECT_TRUE(request.data.dataset.sources().empty());
 }
 
-// Pictures that nobody scaled are told of, and arrays need no scale.
-TEST(OptimizePlanTest, AScaleThatNobodyGaveStaysAbsent) {
+// Not seen, they would be replaced by random inputs.
+TEST(OptimizePlanTest, RefusesDataOfAnOlderServer) {
   v1::LeasedTask lease = Lease();
-  AddFile(&lease, "cats/1.jpg");
-  const optimize::OptimizeRequest request =
-      OptimizeRequestFor(lease, rpc::TaskFolder("/t"));
-  EXPECT_FALSE(request.input_mean.has_value());
-  EXPECT_FALSE(request.input_std.has_value());
+  ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(
+      "files { path: 'cats/1.jpg' }",
+      lease.mutable_optimize()->mutable_calibration()));
+  EXPECT_THAT(OptimizeInputs(lease),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("upgrade the server first")));
 }
 
 TEST(OptimizePlanTest, MessagesNameFilesAsTheyWereSent) {
-  const rpc::TaskFolder folder("/t");
-  EXPECT_EQ(WithoutFolder("While decoding '/t/in/data/cats/1.jpg': broken; "
-                          "'/t/in/arrays/arrays/1/x.npy' and "
-                          "'/t/in/labels/labels.txt' too",
-                          folder),
-            "While decoding 'cats/1.jpg': broken; 'arrays/1/x.npy' and "
-            "'labels/labels.txt' too");
-}
-
-TEST(OptimizePlanTest, AStandardDeviationOfZeroMeansOne) {
   v1::LeasedTask lease = Lease();
-  lease.mutable_optimize()->mutable_calibration()->set_input_mean(127.5);
-  const optimize::OptimizeRequest request =
-      OptimizeRequestFor(lease, rpc::TaskFolder("/t"));
-  EXPECT_EQ(request.input_mean, 127.5);
-  EXPECT_EQ(request.input_std, 1);
+  AddSource(&lease, v1::DataSource::SAMPLES, "cats/1.jpg");
+  AddSource(&lease, v1::DataSource::INPUT, "x.npy");
+  const rpc::TaskFolder folder("/t");
+  EXPECT_EQ(WithoutFolder("While decoding '/t/in/data/0/cats/1.jpg': broken; "
+                          "'/t/in/data/1/x.npy', '/t/in/model/net.pb' and "
+                          "'/t/in/data/0' too",
+                          lease, folder),
+            "While decoding 'cats/1.jpg': broken; 'x.npy', 'model/net.pb' and "
+            "'the samples' too");
 }
 
 TEST(OptimizePlanTest, ModelNamesThatAreNoFileNamesAreReplaced) {
@@ -134,7 +123,7 @@ TEST(OptimizePlanTest, RefusesPathsThatLeaveTheFolder) {
   for (const char* path : {"../x.png", "/etc/passwd", "a//b.png", "a/./b.png",
                            "", "a/..", "line\nbreak.png"}) {
     v1::LeasedTask lease = Lease();
-    AddFile(&lease, path);
+    AddSource(&lease, v1::DataSource::SAMPLES, path);
     EXPECT_THAT(OptimizeInputs(lease),
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("calibration data")))
@@ -144,8 +133,9 @@ TEST(OptimizePlanTest, RefusesPathsThatLeaveTheFolder) {
 
 TEST(OptimizePlanTest, RefusesDoublesAndOtherKindsOfTasks) {
   v1::LeasedTask lease = Lease();
-  AddFile(&lease, "a.png");
-  AddFile(&lease, "a.png");
+  AddSource(&lease, v1::DataSource::SAMPLES, "a.png")
+      .add_files()
+      ->set_path("a.png");
   EXPECT_THAT(OptimizeInputs(lease),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("twice")));
   lease.mutable_benchmark();

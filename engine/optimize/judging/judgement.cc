@@ -62,7 +62,7 @@ absl::Status Judgement::MeasureOriginal() {
   scores_output_ =
       judge_.outputs.empty() ? -1 : ScoresOutput(in_, judge_.outputs[0]);
   if (scores_output_ < 0) {
-    if (in_.labels_path.empty()) return absl::OkStatus();
+    if (in_.data->Find(v1::DataSource::LABELS) < 0) return absl::OkStatus();
     return absl::InvalidArgumentError(
         "Labels are given, but no output of the model is a row of class "
         "scores; leave the labels out or choose another output");
@@ -83,12 +83,16 @@ int64_t Judgement::SamplesToCompare() const {
 absl::Status Judgement::LabelSamples(const Tensor& scores,
                                      absl::Span<const int64_t> candidates) {
   const int64_t classes = ClassesOf(scores);
-  if (!in_.labels_path.empty()) {
-    OPTFARM_ASSIGN_OR_RETURN(labels_, LoadLabels(in_.labels_path, *in_.dataset,
-                                                 classes, in_.labels_offset));
-  } else {
+  const int64_t offset = in_.data->dataset.labels_offset();
+  const int source = in_.data->Find(v1::DataSource::LABELS);
+  if (source >= 0) {
     OPTFARM_ASSIGN_OR_RETURN(
-        labels_, LabelsFromRecords(*in_.dataset, classes, in_.labels_offset));
+        labels_, LoadLabels(in_.data->PathOf(source),
+                            in_.data->dataset.sources(source).member(),
+                            *in_.dataset, classes, offset));
+  } else {
+    OPTFARM_ASSIGN_OR_RETURN(labels_,
+                             LabelsFromRecords(*in_.dataset, classes, offset));
     if (labels_.classes.empty()) labels_ = GuessLabels(*in_.dataset, classes);
   }
   if (labels_.classes.empty()) return absl::OkStatus();

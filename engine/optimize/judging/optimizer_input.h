@@ -14,6 +14,7 @@
 #include "engine/graph/tensor_name.h"
 #include "engine/optimize/judging/detections.h"
 #include "engine/optimize/samples/dataset.h"
+#include "engine/optimize/samples/local_data.h"
 #include "engine/optimize/samples/sample_reader.h"
 #include "optfarm/v1/recipes.pb.h"
 
@@ -31,10 +32,8 @@ struct OptimizerInput {
   const v1::Recipe* recipe = nullptr;
   const Dataset* dataset = nullptr;
   SampleReader* reader = nullptr;
-  // Empty: none. The classes may be empty too.
-  std::string labels_path;
-  // Added to each class.
-  int64_t labels_offset = 0;
+  // What `dataset` was opened from; may have labels.
+  const LocalData* data = nullptr;
   // Folder that the range log is written to.
   std::string out_folder;
   int threads = 1;

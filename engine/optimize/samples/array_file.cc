@@ -66,20 +66,11 @@ absl::StatusOr<tensorflow::TensorProto> ParseArray(absl::string_view bytes,
   return formats::ParseNpy(bytes, name);
 }
 
-FileMember SplitMember(const std::string& path) {
-  const size_t colon = path.rfind(':');
-  if (colon == std::string::npos || Exists(path) ||
-      !Exists(path.substr(0, colon))) {
-    return {path, ""};
-  }
-  return {path.substr(0, colon), path.substr(colon + 1)};
-}
-
-absl::StatusOr<tensorflow::TensorProto> LoadArray(const std::string& path) {
-  const FileMember wanted = SplitMember(path);
+absl::StatusOr<tensorflow::TensorProto> LoadArray(const std::string& path,
+                                                  absl::string_view member) {
   OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
-                           ReadFile(wanted.file, formats::kMaxNpyBytes));
-  return ParseArray(bytes, wanted.file, wanted.member);
+                           ReadFile(path, formats::kMaxNpyBytes));
+  return ParseArray(bytes, path, member);
 }
 
 }  // namespace optfarm::optimize

@@ -23,20 +23,9 @@ absl::StatusOr<tensorflow::TensorProto> ParseArray(absl::string_view bytes,
                                                    absl::string_view name,
                                                    absl::string_view member);
 
-// "FILE:MEMBER" as it is given on command lines.
-struct FileMember {
-  std::string file;
-  // Empty: none is named.
-  std::string member;
-};
-
-// What stands behind the last colon is a member where there is no file of the
-// whole name but one of the name before the colon.
-FileMember SplitMember(const std::string& path);
-
-// Reads "PATH", or "PATH.npz:MEMBER".
-// ERRORS: ParseArray's and the file's.
-absl::StatusOr<tensorflow::TensorProto> LoadArray(const std::string& path);
+// The same for a file. ERRORS: ParseArray's and the file's.
+absl::StatusOr<tensorflow::TensorProto> LoadArray(const std::string& path,
+                                                  absl::string_view member);
 
 }  // namespace optfarm::optimize
 

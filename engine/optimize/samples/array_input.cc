@@ -44,17 +44,24 @@ bool ChooseReshaping(absl::Span<const int64_t> have,
 }
 
 // Sets how the array is sliced; false when no way fits.
-bool ChooseSlicing(const ModelTensor& input, ArrayInput* array) {
+bool ChooseSlicing(const ModelTensor& input, v1::DataSource::Layout layout,
+                   ArrayInput* array) {
   const absl::Span<const int64_t> have = array->values.shape().dims();
+  if (layout == v1::DataSource::CONSTANT) {
+    array->constant = true;
+    return !input.shape.has_value() || Fits(have, *input.shape);
+  }
+  const bool may_be_constant = layout != v1::DataSource::SAMPLE_AXIS_FIRST;
   if (have.empty()) {
     array->constant = true;
-    return !input.shape.has_value() || input.shape->empty();
+    return may_be_constant &&
+           (!input.shape.has_value() || input.shape->empty());
   }
   // Nothing known: the first axis is the sample.
   if (!input.shape.has_value()) return true;
   const std::vector<int64_t>& want = *input.shape;
   if (Fits(have.subspan(1), want)) return true;
-  if (Fits(have, want) && !want.empty() && want[0] > 1) {
+  if (may_be_constant && Fits(have, want) && !want.empty() && want[0] > 1) {
     array->constant = true;
     return true;
   }
@@ -68,8 +75,9 @@ bool ChooseSlicing(const ModelTensor& input, ArrayInput* array) {
 }
 
 absl::StatusOr<Tensor> ScaleToFloat(const Tensor& bytes,
-                                    const std::vector<double>& mean,
-                                    const std::vector<double>& std) {
+                                    const Normalization& normalization) {
+  const std::vector<double>& mean = normalization.mean;
+  const std::vector<double>& std = normalization.std;
   const int64_t last = bytes.rank() > 0 ? bytes.dim(bytes.rank() - 1) : 1;
   for (const auto* list : {&mean, &std}) {
     if (list->size() > 1 && static_cast<int64_t>(list->size()) != last) {
@@ -108,8 +116,8 @@ absl::StatusOr<Tensor> Narrow(const Tensor& values) {
 }
 
 // Makes the array's dtype the input's where numpy's habits differ.
-absl::Status Convert(const ModelTensor& input, const std::vector<double>& mean,
-                     const std::vector<double>& std, ArrayInput* array) {
+absl::Status Convert(const ModelTensor& input,
+                     const Normalization& normalization, ArrayInput* array) {
   const auto have = array->values.dtype();
   const auto want = input.dtype;
   if (have == want || want == tensorflow::DT_INVALID) return absl::OkStatus();
@@ -117,10 +125,11 @@ absl::Status Convert(const ModelTensor& input, const std::vector<double>& mean,
       absl::StrCat("it holds ", graph::DataTypeName(have), ", the input takes ",
                    graph::DataTypeName(want), "; convert it with astype"));
   if (have == tensorflow::DT_UINT8 && want == tensorflow::DT_FLOAT) {
-    converted = ScaleToFloat(array->values, mean, std);
+    converted = ScaleToFloat(array->values, normalization);
     array->is_scaled = true;
     absl::StrAppend(&array->description, ", uint8 scaled by (value - ",
-                    absl::StrJoin(mean, ","), ") / ", absl::StrJoin(std, ","));
+                    absl::StrJoin(normalization.mean, ","), ") / ",
+                    absl::StrJoin(normalization.std, ","));
   } else if (have == tensorflow::DT_DOUBLE && want == tensorflow::DT_FLOAT) {
     converted = Narrow<double, float>(array->values);
     absl::StrAppend(&array->description, ", float64 made float");
@@ -177,34 +186,41 @@ absl::StatusOr<Tensor> ArrayInput::Sample(int64_t index) const {
 
 absl::StatusOr<ArrayInput> MakeArrayInput(Tensor values,
                                           const ModelTensor& input,
-                                          const std::vector<double>& mean,
-                                          const std::vector<double>& std) {
+                                          v1::DataSource::Layout layout,
+                                          const Normalization& normalization) {
   ArrayInput array;
   array.values = std::move(values);
-  if (!ChooseSlicing(input, &array)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("the array has shape ", array.values.shape().ToString(),
-                     ", the input [", absl::StrJoin(*input.shape, ","),
-                     "]; the array's first axis must be the sample"));
+  if (!ChooseSlicing(input, layout, &array)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the array has shape ", array.values.shape().ToString(), ", the input ",
+        input.shape.has_value()
+            ? absl::StrCat("[", absl::StrJoin(*input.shape, ","), "]")
+            : "an unknown one",
+        layout == v1::DataSource::CONSTANT
+            ? "; with layout CONSTANT the two must be equal"
+            : "; the array's first axis must be the sample"));
   }
-  OPTFARM_RETURN_IF_ERROR(Convert(input, mean, std, &array));
+  OPTFARM_RETURN_IF_ERROR(Convert(input, normalization, &array));
   return array;
 }
 
 absl::StatusOr<ArrayInput> LoadArrayInput(const std::string& path,
+                                          const v1::DataSource& source,
                                           const ModelTensor& input,
-                                          const std::vector<double>& mean,
-                                          const std::vector<double>& std) {
+                                          const Normalization& normalization) {
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto proto,
-                           LoadArray(path));
+                           LoadArray(path, source.member()));
   const std::string doing =
       absl::StrCat("While preparing '", path, "' for input '",
                    graph::ToString(input.name), "'");
   absl::StatusOr<Tensor> values = Tensor::FromProto(proto);
   if (!values.ok()) return Annotate(values.status(), doing);
-  const std::string origin =
-      absl::StrCat("from '", BaseName(path), "' ", values->shape().ToString());
-  auto array = MakeArrayInput(*std::move(values), input, mean, std);
+  const std::string member =
+      source.member().empty() ? "" : absl::StrCat(":", source.member());
+  const std::string origin = absl::StrCat("from '", BaseName(path), member,
+                                          "' ", values->shape().ToString());
+  auto array =
+      MakeArrayInput(*std::move(values), input, source.layout(), normalization);
   if (!array.ok()) return Annotate(array.status(), doing);
   array->description = absl::StrCat(origin, array->description);
   return array;

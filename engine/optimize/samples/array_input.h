@@ -11,7 +11,9 @@
 
 #include "absl/status/statusor.h"
 #include "engine/optimize/samples/model_tensor.h"
+#include "engine/optimize/samples/normalization.h"
 #include "engine/runtime/core/tensor.h"
+#include "optfarm/v1/jobs.pb.h"
 
 namespace optfarm::optimize {
 
@@ -37,22 +39,22 @@ struct ArrayInput {
   absl::StatusOr<runtime::Tensor> Sample(int64_t index) const;
 };
 
-// Decides how an array is fed (the rules stand in dataset.h).
+// Decides how an array is fed; where the layout is unspecified, by the rules in
+// dataset.h. uint8 values are scaled for a float input, by one mean and
+// deviation, or by those of each element of the last axis.
 // ERRORS: InvalidArgument when its shape or type does not fit the input.
 absl::StatusOr<ArrayInput> MakeArrayInput(runtime::Tensor values,
                                           const ModelTensor& input,
-                                          const std::vector<double>& mean,
-                                          const std::vector<double>& std);
+                                          v1::DataSource::Layout layout,
+                                          const Normalization& normalization);
 
-// Reads an array and decides how it is fed.
-// `mean` and `std` scale uint8 values for a float input: (v - mean) / std, one
-// each, or one for each element of the last axis.
+// Reads the array of an INPUT source from `path` and decides how it is fed.
 // ERRORS: those of reading the file; InvalidArgument naming the file when its
 // shape or type does not fit the input.
 absl::StatusOr<ArrayInput> LoadArrayInput(const std::string& path,
+                                          const v1::DataSource& source,
                                           const ModelTensor& input,
-                                          const std::vector<double>& mean,
-                                          const std::vector<double>& std);
+                                          const Normalization& normalization);
 
 }  // namespace optfarm::optimize
 

@@ -18,16 +18,15 @@ Dataset::Dataset(Dataset&&) noexcept = default;
 Dataset& Dataset::operator=(Dataset&&) noexcept = default;
 Dataset::~Dataset() = default;
 
-absl::StatusOr<Dataset> Dataset::Open(const DatasetOptions& options,
+absl::StatusOr<Dataset> Dataset::Open(const LocalData& local,
+                                      const v1::Preprocessing& preprocessing,
                                       absl::Span<const ModelTensor> inputs) {
   auto data = std::make_unique<Data>();
+  data->preprocessing = preprocessing;
   for (const ModelTensor& input : inputs) {
     data->sources.emplace_back().input = input;
   }
-  OPTFARM_RETURN_IF_ERROR(data->AddArrays(options));
-  if (!options.folder.empty()) {
-    OPTFARM_RETURN_IF_ERROR(data->AddFolder(options));
-  }
+  OPTFARM_RETURN_IF_ERROR(data->AddSources(local));
   OPTFARM_RETURN_IF_ERROR(data->CheckAllFed());
   // Nothing but values that are the same every time: one sample.
   data->size = std::max<int64_t>(data->size, 1);

@@ -1,13 +1,11 @@
 // The user's sample data: pictures, sounds and arrays, turned into what the
 // model is fed, one sample at a time.
 //
-// Pictures (.jpg .jpeg .png) and sounds (.wav) are found in a folder and its
-// subfolders, one sample a file, in the order of their paths. TFRecord files
-// hold one sample a record, a tf.Example, of which a feature feeds an input: an
-// encoded picture or sound, a list of numbers, or the bytes of an array. They
-// come as a folder of files, or as "FILE.tfrecord:FEATURE" for one input; a
-// feature that is not named is found by what fits. An array (.npy,
-// "FILE.npz:NAME" or IDX) feeds one input; its first axis is the sample:
+// What is fed is described by a v1::Dataset (jobs.proto). Of TFRecord files a
+// feature of each record, a tf.Example, feeds an input: an encoded picture or
+// sound, a list of numbers, or the bytes of an array; a feature that is not
+// named is found by what fits. An array feeds one input; where its layout is
+// unspecified its first axis is the sample:
 //   - with one axis more than the input, each slice is fed as it is;
 //   - with as many axes, each slice is fed as a batch of one;
 //   - with as many elements in a slice, each slice takes the input's shape;
@@ -20,29 +18,18 @@
 
 #include <cstdint>
 #include <memory>
-#include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "engine/optimize/samples/local_data.h"
 #include "engine/optimize/samples/model_tensor.h"
 #include "engine/runtime/core/tensor.h"
 #include "optfarm/v1/recipes.pb.h"
 
 namespace optfarm::optimize {
-
-struct DatasetOptions {
-  std::string folder;
-  // Input name (may be empty when there is one input) and a file: an array, or
-  // TFRecord.
-  std::vector<std::pair<std::string, std::string>> arrays;
-  v1::Preprocessing preprocessing;
-  std::optional<double> input_mean;
-  std::optional<double> input_std;
-};
 
 // The classes that stand in the samples' records.
 struct RecordLabels {
@@ -56,9 +43,10 @@ struct RecordLabels {
 class Dataset {
  public:
   // ERRORS: InvalidArgument or NotFound for data that does not fit the inputs,
-  // an input without data, arrays of different length, or a folder without
-  // pictures and sounds, each saying what to give.
-  static absl::StatusOr<Dataset> Open(const DatasetOptions& options,
+  // an input without data, arrays of different length, or samples of several
+  // kinds, each saying what to give.
+  static absl::StatusOr<Dataset> Open(const LocalData& data,
+                                      const v1::Preprocessing& preprocessing,
                                       absl::Span<const ModelTensor> inputs);
 
   // Seeded values for models that come without data: uniform in -1..1 for

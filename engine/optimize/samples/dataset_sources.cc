@@ -1,7 +1,7 @@
 #include "engine/optimize/samples/dataset_sources.h"
 
-#include <algorithm>
-#include <optional>
+#include <cmath>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -11,21 +11,19 @@
 namespace optfarm::optimize {
 namespace {
 
-std::vector<double> OrDefault(const google::protobuf::RepeatedField<double>& f,
-                              std::optional<double> otherwise, double silent) {
-  if (f.empty()) return {otherwise.value_or(silent)};
-  return {f.begin(), f.end()};
-}
-
 bool IsScalarInt(const ModelTensor& input) {
   return input.dtype == tensorflow::DT_INT32 &&
          (!input.shape.has_value() || input.shape->empty());
 }
 
-RecordRequest RequestFor(const DatasetOptions& options,
-                         const std::string& feature) {
-  return {feature, options.preprocessing, options.input_mean,
-          options.input_std};
+absl::Status CheckScale(const v1::DataSource& source) {
+  const bool good =
+      std::isfinite(source.mean()) &&
+      (!source.has_std() || (std::isfinite(source.std()) && source.std() != 0));
+  if (good) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "Values cannot be fed as (value - ", source.mean(), ") / ", source.std(),
+      "; give a finite mean and a std other than 0"));
 }
 
 std::string ScaleWarning(const ModelTensor& input) {
@@ -64,41 +62,48 @@ absl::Status Dataset::Data::SetSize(absl::string_view what, int64_t samples) {
   return absl::OkStatus();
 }
 
-absl::Status Dataset::Data::AddArrays(const DatasetOptions& options) {
-  for (const auto& [name, path] : options.arrays) {
-    InputSource* target = nullptr;
-    if (name.empty() && sources.size() == 1) target = &sources[0];
-    absl::StatusOr<graph::TensorName> wanted = graph::ParseTensorName(name);
-    for (InputSource& source : sources) {
-      if (wanted.ok() && source.input.name == *wanted) target = &source;
+absl::Status Dataset::Data::AddSources(const LocalData& data) {
+  const int samples = data.Find(v1::DataSource::SAMPLES);
+  if (samples >= 0) folder = data.folders[samples];
+  for (int i = 0; i < data.dataset.sources_size(); ++i) {
+    OPTFARM_RETURN_IF_ERROR(CheckScale(data.dataset.sources(i)));
+    if (data.dataset.sources(i).role() == v1::DataSource::INPUT) {
+      OPTFARM_RETURN_IF_ERROR(AddInput(data, i));
     }
-    if (target == nullptr) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("'", path, "' is for input '", name,
-                       "', which is none of the model's inputs: ", Names()));
-    }
-    if (target->source != Source::kNone) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("Input '", graph::ToString(target->input.name),
-                       "' is given data twice"));
-    }
-    const FileMember file = SplitMember(path);
-    OPTFARM_RETURN_IF_ERROR(IsRecordsName(file.file)
-                                ? AddRecordFile(options, file, target)
-                                : AddArray(options, path, target));
   }
-  return absl::OkStatus();
+  return samples >= 0 ? AddSamples(data, samples) : absl::OkStatus();
 }
 
-absl::Status Dataset::Data::AddArray(const DatasetOptions& options,
+absl::Status Dataset::Data::AddInput(const LocalData& data, int number) {
+  const v1::DataSource& source = data.dataset.sources(number);
+  const std::string path = data.PathOf(number);
+  const std::string& name = source.input();
+  InputSource* target = nullptr;
+  if (name.empty() && sources.size() == 1) target = &sources[0];
+  absl::StatusOr<graph::TensorName> wanted = graph::ParseTensorName(name);
+  for (InputSource& known : sources) {
+    if (wanted.ok() && known.input.name == *wanted) target = &known;
+  }
+  if (target == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' is for input '", name,
+                     "', which is none of the model's inputs: ", Names()));
+  }
+  if (target->source != Source::kNone) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("Input '", graph::ToString(target->input.name),
+                     "' is given data twice"));
+  }
+  return IsRecordsName(path) ? AddRecordFile(source, path, target)
+                             : AddArray(source, path, target);
+}
+
+absl::Status Dataset::Data::AddArray(const v1::DataSource& source,
                                      const std::string& path,
                                      InputSource* target) {
   OPTFARM_ASSIGN_OR_RETURN(
-      target->array,
-      LoadArrayInput(
-          path, target->input,
-          OrDefault(options.preprocessing.mean(), options.input_mean, 0),
-          OrDefault(options.preprocessing.std(), options.input_std, 1)));
+      target->array, LoadArrayInput(path, source, target->input,
+                                    NormalizationOf(preprocessing, source)));
   target->source = Source::kArray;
   fed.push_back(absl::StrCat(
       graph::ToString(target->input.name), ": ", target->array.description,
@@ -106,9 +111,8 @@ absl::Status Dataset::Data::AddArray(const DatasetOptions& options,
                              : ", one sample a slice"));
   if (target->array.constant) return absl::OkStatus();
   // They may be meant for pictures that are given too.
-  const bool has_scale =
-      options.input_mean.has_value() || options.input_std.has_value();
-  if (has_scale && !target->array.is_scaled && options.folder.empty()) {
+  const bool has_scale = source.has_mean() || source.has_std();
+  if (has_scale && !target->array.is_scaled && folder.empty()) {
     warnings.push_back(absl::StrCat(
         "--input_mean and --input_std were not applied to '", path,
         "', because it does not hold bytes; scale the array, or leave them "
@@ -117,24 +121,28 @@ absl::Status Dataset::Data::AddArray(const DatasetOptions& options,
   return SetSize(path, target->array.samples());
 }
 
-absl::Status Dataset::Data::AddRecordFile(const DatasetOptions& options,
-                                          const FileMember& file,
+absl::Status Dataset::Data::AddRecordFile(const v1::DataSource& source,
+                                          const std::string& path,
                                           InputSource* target) {
-  OPTFARM_ASSIGN_OR_RETURN(ExampleRecords opened,
-                           ExampleRecords::Open({file.file}));
-  OPTFARM_ASSIGN_OR_RETURN(const tensorflow::Example first, opened.Read(0));
-  auto plan =
-      PlanRecordInput(RequestFor(options, file.member), target->input, first);
-  if (!plan.ok()) {
-    return Annotate(plan.status(), absl::StrCat("'", file.file, "'"));
+  if (source.layout() != v1::DataSource::LAYOUT_UNSPECIFIED) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'", path, "' is a record file and has layout ",
+                     v1::DataSource::Layout_Name(source.layout()),
+                     ", which only arrays have; leave the layout out"));
   }
-  OPTFARM_RETURN_IF_ERROR(SetSize(file.file, opened.size()));
+  OPTFARM_ASSIGN_OR_RETURN(ExampleRecords opened, ExampleRecords::Open({path}));
+  OPTFARM_ASSIGN_OR_RETURN(const tensorflow::Example first, opened.Read(0));
+  auto plan = PlanRecordInput(source, preprocessing, target->input, first);
+  if (!plan.ok()) {
+    return Annotate(plan.status(), absl::StrCat("'", path, "'"));
+  }
+  OPTFARM_RETURN_IF_ERROR(SetSize(path, opened.size()));
   target->source = Source::kRecord;
   target->records = records.size();
   target->record = *std::move(plan);
   fed.push_back(absl::StrCat(graph::ToString(target->input.name), ": from '",
-                             BaseName(file.file), "', ", opened.size(),
-                             " records, ", target->record.description));
+                             BaseName(path), "', ", opened.size(), " records, ",
+                             target->record.description));
   if (target->record.is_picture && target->record.picture.scale_unknown) {
     warnings.push_back(ScaleWarning(target->input));
   }
@@ -143,25 +151,25 @@ absl::Status Dataset::Data::AddRecordFile(const DatasetOptions& options,
 }
 
 absl::Status Dataset::Data::AddRecordFolder(
-    const DatasetOptions& options, const std::vector<std::string>& paths) {
+    const v1::DataSource& source, const std::vector<std::string>& paths) {
   std::vector<std::string> full;
   for (const std::string& path : paths) full.push_back(JoinPath(folder, path));
   OPTFARM_ASSIGN_OR_RETURN(ExampleRecords opened, ExampleRecords::Open(full));
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::Example first, opened.Read(0));
-  for (InputSource* source : Unfed()) {
-    auto plan = PlanRecordInput(RequestFor(options, ""), source->input, first);
+  for (InputSource* unfed : Unfed()) {
+    auto plan = PlanRecordInput(source, preprocessing, unfed->input, first);
     if (!plan.ok()) {
       return Annotate(plan.status(), absl::StrCat("Folder '", folder, "'"));
     }
-    source->source = Source::kRecord;
-    source->records = records.size();
-    source->record = *std::move(plan);
-    fed.push_back(absl::StrCat(graph::ToString(source->input.name), ": ",
+    unfed->source = Source::kRecord;
+    unfed->records = records.size();
+    unfed->record = *std::move(plan);
+    fed.push_back(absl::StrCat(graph::ToString(unfed->input.name), ": ",
                                opened.size(), " records of ", paths.size(),
                                paths.size() == 1 ? " file, " : " files, ",
-                               source->record.description));
-    if (source->record.is_picture && source->record.picture.scale_unknown) {
-      warnings.push_back(ScaleWarning(source->input));
+                               unfed->record.description));
+    if (unfed->record.is_picture && unfed->record.picture.scale_unknown) {
+      warnings.push_back(ScaleWarning(unfed->input));
     }
   }
   const int64_t count = opened.size();
@@ -202,23 +210,23 @@ absl::Status Dataset::Data::AssignSounds() {
       " takes a string or samples"));
 }
 
-absl::Status Dataset::Data::AssignPictures(const DatasetOptions& options) {
+absl::Status Dataset::Data::AssignPictures(const v1::DataSource& source) {
+  const Normalization normalization = NormalizationOf(preprocessing, source);
   absl::Status first_error;
-  for (InputSource* source : Unfed()) {
+  for (InputSource* unfed : Unfed()) {
     absl::StatusOr<PictureInput> plan =
-        PlanPictureInput(source->input, options.preprocessing,
-                         options.input_mean, options.input_std);
+        PlanPictureInput(unfed->input, preprocessing, normalization);
     if (!plan.ok()) {
       if (first_error.ok()) first_error = plan.status();
       continue;
     }
-    source->picture = *std::move(plan);
-    source->source = Source::kPicture;
-    fed.push_back(absl::StrCat(graph::ToString(source->input.name), ": ",
+    unfed->picture = *std::move(plan);
+    unfed->source = Source::kPicture;
+    fed.push_back(absl::StrCat(graph::ToString(unfed->input.name), ": ",
                                files.paths.size(), " pictures, ",
-                               source->picture.Describe()));
-    if (source->picture.scale_unknown) {
-      warnings.push_back(ScaleWarning(source->input));
+                               unfed->picture.Describe()));
+    if (unfed->picture.scale_unknown) {
+      warnings.push_back(ScaleWarning(unfed->input));
     }
     return absl::OkStatus();
   }
@@ -229,16 +237,19 @@ absl::Status Dataset::Data::AssignPictures(const DatasetOptions& options) {
   return first_error;
 }
 
-absl::Status Dataset::Data::AddFolder(const DatasetOptions& options) {
-  folder = options.folder;
-  OPTFARM_ASSIGN_OR_RETURN(SampleFiles found, FindSampleFiles(folder));
+absl::Status Dataset::Data::AddSamples(const LocalData& data, int number) {
+  const v1::DataSource& source = data.dataset.sources(number);
+  std::vector<std::string> paths;
+  for (const v1::DataFile& file : source.files()) paths.push_back(file.path());
+  OPTFARM_ASSIGN_OR_RETURN(SampleFiles found,
+                           SelectSampleFiles(std::move(paths)));
   if (found.kind == SampleKind::kRecords) {
-    return AddRecordFolder(options, found.paths);
+    return AddRecordFolder(source, found.paths);
   }
   files = std::move(found);
   OPTFARM_RETURN_IF_ERROR(files.kind == SampleKind::kSound
                               ? AssignSounds()
-                              : AssignPictures(options));
+                              : AssignPictures(source));
   return SetSize(folder, static_cast<int64_t>(files.paths.size()));
 }
 

@@ -11,7 +11,6 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
-#include "engine/optimize/samples/array_file.h"
 #include "engine/optimize/samples/array_input.h"
 #include "engine/optimize/samples/dataset.h"
 #include "engine/optimize/samples/model_tensor.h"
@@ -37,6 +36,8 @@ struct InputSource {
 };
 
 struct Dataset::Data {
+  v1::Preprocessing preprocessing;
+  // Of the samples; empty: there are none.
   std::string folder;
   // Of pictures or sounds; records have none.
   SampleFiles files;
@@ -48,16 +49,19 @@ struct Dataset::Data {
   std::vector<std::string> fed;
   std::vector<std::string> warnings;
 
-  absl::Status AddArrays(const DatasetOptions& options);
-  absl::Status AddRecordFile(const DatasetOptions& options,
-                             const FileMember& file, InputSource* target);
-  absl::Status AddArray(const DatasetOptions& options, const std::string& path,
+  // All sources: first those that name their input, then the samples, which
+  // feed the others.
+  absl::Status AddSources(const LocalData& data);
+  absl::Status AddInput(const LocalData& data, int source);
+  absl::Status AddRecordFile(const v1::DataSource& source,
+                             const std::string& path, InputSource* target);
+  absl::Status AddArray(const v1::DataSource& source, const std::string& path,
                         InputSource* target);
-  absl::Status AddFolder(const DatasetOptions& options);
-  absl::Status AddRecordFolder(const DatasetOptions& options,
+  absl::Status AddSamples(const LocalData& data, int source);
+  absl::Status AddRecordFolder(const v1::DataSource& source,
                                const std::vector<std::string>& paths);
   absl::Status AssignSounds();
-  absl::Status AssignPictures(const DatasetOptions& options);
+  absl::Status AssignPictures(const v1::DataSource& source);
   // The dataset has so many samples.
   // ERRORS: InvalidArgument when other data have another number.
   absl::Status SetSize(absl::string_view what, int64_t samples);

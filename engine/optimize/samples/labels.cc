@@ -172,11 +172,17 @@ std::optional<std::vector<int64_t>> InOrder(
   return labels;
 }
 
+// What there is to read, and which part of it.
+struct LabelsFile {
+  const std::string& path;
+  const std::string& member;
+};
+
 absl::StatusOr<std::vector<int64_t>> FromArray(const std::string& bytes,
-                                               const FileMember& file,
+                                               const LabelsFile& file,
                                                const Dataset& dataset) {
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto proto,
-                           ParseArray(bytes, BaseName(file.file), file.member));
+                           ParseArray(bytes, BaseName(file.path), file.member));
   OPTFARM_ASSIGN_OR_RETURN(const runtime::Tensor tensor,
                            runtime::Tensor::FromProto(proto));
   OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> labels, tensor.AsInt64s());
@@ -188,10 +194,10 @@ absl::StatusOr<std::vector<int64_t>> FromArray(const std::string& bytes,
   return labels;
 }
 
-absl::StatusOr<Labels> FromRecords(const FileMember& file,
+absl::StatusOr<Labels> FromRecords(const LabelsFile& file,
                                    const Dataset& dataset) {
   OPTFARM_ASSIGN_OR_RETURN(const ExampleRecords records,
-                           ExampleRecords::Open({file.file}));
+                           ExampleRecords::Open({file.path}));
   std::string feature = file.member;
   if (feature.empty()) {
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::Example first, records.Read(0));
@@ -213,7 +219,7 @@ absl::StatusOr<Labels> FromRecords(const FileMember& file,
                 absl::StrCat("feature '", feature, "'")};
 }
 
-absl::StatusOr<Labels> Read(const std::string& bytes, const FileMember& file,
+absl::StatusOr<Labels> Read(const std::string& bytes, const LabelsFile& file,
                             const Dataset& dataset, int64_t classes) {
   if (IsArray(bytes)) {
     OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> labels,
@@ -263,16 +269,17 @@ absl::Status Shift(const Dataset& dataset, int64_t classes, int64_t offset,
 }  // namespace
 
 absl::StatusOr<Labels> LoadLabels(const std::string& path,
+                                  const std::string& member,
                                   const Dataset& dataset, int64_t classes,
                                   int64_t offset) {
   const std::string doing = absl::StrCat("While reading labels '", path, "'");
-  const FileMember file = SplitMember(path);
+  const LabelsFile file{path, member};
   absl::StatusOr<Labels> labels;
-  if (IsRecords(file.file)) {
+  if (IsRecords(path)) {
     labels = FromRecords(file, dataset);
   } else {
     OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
-                             ReadFile(file.file, kMaxLabelsBytes));
+                             ReadFile(path, kMaxLabelsBytes));
     labels = Read(bytes, file, dataset, classes);
   }
   if (!labels.ok()) return Annotate(labels.status(), doing);

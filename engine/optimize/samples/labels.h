@@ -24,9 +24,10 @@ struct Labels {
 };
 
 // Reads a labels file. Its form is found by content:
-//   - an .npy of whole numbers, one a sample;
-//   - a TFRecord file with one tf.Example a sample; "FILE:FEATURE" names the
-//     feature, otherwise it is one of the usual names;
+//   - an .npy or IDX file of whole numbers, one a sample, or an .npz file with
+//     such an array, which `member` names where there are several;
+//   - a TFRecord file with one tf.Example a sample; `member` names the feature,
+//     otherwise it is one of the usual names;
 //   - lines with one whole number each, as many as samples;
 //   - lines "path class" or "path,class" (also with a header, where the column
 //     named "...<classes>", "label", "class" or "index" counts), path below the
@@ -40,6 +41,7 @@ struct Labels {
 // ERRORS: those of reading the file; InvalidArgument naming the line when it
 // has none of these forms, or labels nothing, or a class is out of range.
 absl::StatusOr<Labels> LoadLabels(const std::string& path,
+                                  const std::string& member,
                                   const Dataset& dataset, int64_t classes,
                                   int64_t offset = 0);
 

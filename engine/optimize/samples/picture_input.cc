@@ -82,20 +82,16 @@ absl::StatusOr<Layout> FindLayout(const ModelTensor& input) {
 }
 
 // One value a channel from a list of one or as many as channels.
-absl::StatusOr<std::vector<double>> PerChannel(
-    const google::protobuf::RepeatedField<double>& given,
-    std::optional<double> otherwise, double silent, int channels,
-    absl::string_view what) {
-  if (given.empty()) {
-    return std::vector<double>(channels, otherwise.value_or(silent));
-  }
+absl::StatusOr<std::vector<double>> PerChannel(const std::vector<double>& given,
+                                               int channels,
+                                               absl::string_view what) {
   if (given.size() == 1) return std::vector<double>(channels, given[0]);
-  if (given.size() != channels) {
+  if (static_cast<int>(given.size()) != channels) {
     return absl::InvalidArgumentError(
         absl::StrCat("The recipe's preprocessing.", what, " has ", given.size(),
                      " values for ", channels, " channels"));
   }
-  return std::vector<double>(given.begin(), given.end());
+  return given;
 }
 
 void SetShape(const ModelTensor& input, PictureInput* plan) {
@@ -207,14 +203,11 @@ std::string PictureInput::Describe() const {
 
 absl::StatusOr<PictureInput> PlanPictureInput(
     const ModelTensor& input, const v1::Preprocessing& preprocessing,
-    std::optional<double> mean, std::optional<double> std) {
+    const Normalization& normalization) {
   if (input.dtype != tensorflow::DT_FLOAT &&
       input.dtype != tensorflow::DT_UINT8) {
     return CannotTakePictures(
         input, absl::StrCat("its type is ", graph::DataTypeName(input.dtype)));
-  }
-  if (std.has_value() && !(std::abs(*std) > 0)) {
-    return absl::InvalidArgumentError("input_std is 0; give another number");
   }
   OPTFARM_ASSIGN_OR_RETURN(Layout layout, FindLayout(input));
   PictureInput plan;
@@ -252,13 +245,12 @@ absl::StatusOr<PictureInput> PlanPictureInput(
   if (preprocessing.central_crop() > 0) {
     plan.central_crop = preprocessing.central_crop();
   }
-  OPTFARM_ASSIGN_OR_RETURN(plan.mean, PerChannel(preprocessing.mean(), mean, 0,
-                                                 plan.channels, "mean"));
   OPTFARM_ASSIGN_OR_RETURN(
-      plan.std, PerChannel(preprocessing.std(), std, 1, plan.channels, "std"));
-  plan.scale_unknown = preprocessing.mean().empty() && !mean.has_value() &&
-                       preprocessing.std().empty() && !std.has_value() &&
-                       plan.dtype == tensorflow::DT_FLOAT;
+      plan.mean, PerChannel(normalization.mean, plan.channels, "mean"));
+  OPTFARM_ASSIGN_OR_RETURN(plan.std,
+                           PerChannel(normalization.std, plan.channels, "std"));
+  plan.scale_unknown =
+      normalization.is_default && plan.dtype == tensorflow::DT_FLOAT;
   SetShape(input, &plan);
   return plan;
 }

@@ -4,13 +4,13 @@
 #ifndef OPTFARM_ENGINE_OPTIMIZE_SAMPLES_PICTURE_INPUT_H_
 #define OPTFARM_ENGINE_OPTIMIZE_SAMPLES_PICTURE_INPUT_H_
 
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/optimize/samples/model_tensor.h"
+#include "engine/optimize/samples/normalization.h"
 #include "engine/runtime/core/tensor.h"
 #include "optfarm/v1/recipes.pb.h"
 
@@ -29,7 +29,7 @@ struct PictureInput {
   // One a channel, in the order the model sees them.
   std::vector<double> mean;
   std::vector<double> std;
-  // Neither recipe nor request says how values are scaled.
+  // Neither recipe nor source says how values are scaled.
   bool scale_unknown = false;
   tensorflow::DataType dtype = tensorflow::DT_FLOAT;
   // The tensor's shape; 0 stands for the picture's own height and width.
@@ -39,13 +39,12 @@ struct PictureInput {
   std::string Describe() const;
 };
 
-// `mean` and `std` are used where the preprocessing is silent.
 // ERRORS: InvalidArgument when the input cannot take pictures (dtype, rank,
 // several pictures at once), when its size is known neither from the model nor
 // from the recipe, or when the number of means is not that of channels.
 absl::StatusOr<PictureInput> PlanPictureInput(
     const ModelTensor& input, const v1::Preprocessing& preprocessing,
-    std::optional<double> mean, std::optional<double> std);
+    const Normalization& normalization);
 
 // The value of a JPEG or PNG file's bytes.
 // ERRORS: those of decoding them; InvalidArgument when a picture that must not

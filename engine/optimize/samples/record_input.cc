@@ -121,8 +121,8 @@ absl::StatusOr<Tensor> Numbers(const Feature& feature,
   }
 }
 
-absl::Status PlanFile(const RecordRequest& request, const Feature& feature,
-                      RecordInput* plan) {
+absl::Status PlanFile(const v1::Preprocessing& preprocessing,
+                      const Feature& feature, RecordInput* plan) {
   const FileKind kind = KindOfFile(feature);
   if (plan->input.dtype == tensorflow::DT_STRING) {
     if (feature.bytes_list().value_size() == 1) return absl::OkStatus();
@@ -138,44 +138,34 @@ absl::Status PlanFile(const RecordRequest& request, const Feature& feature,
   }
   plan->is_picture = true;
   OPTFARM_ASSIGN_OR_RETURN(
-      plan->picture, PlanPictureInput(plan->input, request.preprocessing,
-                                      request.input_mean, request.input_std));
+      plan->picture,
+      PlanPictureInput(plan->input, preprocessing, plan->normalization));
   absl::StrAppend(&plan->description, ", pictures ", plan->picture.Describe());
   return absl::OkStatus();
 }
 
-std::vector<double> OrDefault(const google::protobuf::RepeatedField<double>& f,
-                              std::optional<double> otherwise, double silent) {
-  if (f.empty()) return {otherwise.value_or(silent)};
-  return {f.begin(), f.end()};
-}
-
-absl::StatusOr<RecordInput> Plan(const RecordRequest& request,
-                                 const std::string& feature,
-                                 const ModelTensor& input,
+// The plan for one feature. `plan` has input and normalization.
+absl::StatusOr<RecordInput> Plan(RecordInput plan, const std::string& feature,
+                                 const v1::Preprocessing& preprocessing,
                                  const Example& first) {
-  RecordInput plan;
   plan.feature = feature;
-  plan.input = input;
-  plan.mean = OrDefault(request.preprocessing.mean(), request.input_mean, 0);
-  plan.std = OrDefault(request.preprocessing.std(), request.input_std, 1);
   plan.description = absl::StrCat("feature '", feature, "'");
   OPTFARM_RETURN_IF_ERROR(
-      PlanFile(request, *FindFeature(first, feature), &plan));
+      PlanFile(preprocessing, *FindFeature(first, feature), &plan));
   OPTFARM_RETURN_IF_ERROR(plan.Value(first).status());
   return plan;
 }
 
 // Of several features that fit the one that is a file: the others are likely
 // to be small things of by chance the same size.
-absl::StatusOr<RecordInput> Infer(const RecordRequest& request,
-                                  const ModelTensor& input,
+absl::StatusOr<RecordInput> Infer(const RecordInput& unplanned,
+                                  const v1::Preprocessing& preprocessing,
                                   const Example& first) {
   std::vector<RecordInput> fitting;
   std::vector<std::string> names;
   const std::vector<std::string> all = FeatureNames(first);
   for (const std::string& name : all) {
-    auto plan = Plan(request, name, input, first);
+    auto plan = Plan(unplanned, name, preprocessing, first);
     if (!plan.ok()) continue;
     fitting.push_back(*std::move(plan));
     names.push_back(name);
@@ -192,7 +182,7 @@ absl::StatusOr<RecordInput> Infer(const RecordRequest& request,
     if (files.size() == 1) fitting = std::move(files);
   }
   if (fitting.size() == 1) return std::move(fitting[0]);
-  const std::string name = graph::ToString(input.name);
+  const std::string name = graph::ToString(unplanned.input.name);
   return absl::InvalidArgumentError(absl::StrCat(
       fitting.empty() ? "no feature fits" : "several features fit", " input '",
       name, "': ", Quoted(fitting.empty() ? all : names), "; choose one as ",
@@ -275,21 +265,27 @@ absl::StatusOr<Tensor> RecordInput::Value(const Example& example) const {
   }
   auto row = Numbers(*values, input);
   if (!row.ok()) return Annotate(row.status(), doing);
-  auto array = MakeArrayInput(*std::move(row), input, mean, std);
+  auto array =
+      MakeArrayInput(*std::move(row), input, v1::DataSource::LAYOUT_UNSPECIFIED,
+                     normalization);
   if (!array.ok()) return Annotate(array.status(), doing);
   return array->Sample(0);
 }
 
-absl::StatusOr<RecordInput> PlanRecordInput(const RecordRequest& request,
-                                            const ModelTensor& input,
-                                            const Example& first) {
-  if (request.feature.empty()) return Infer(request, input, first);
-  if (FindFeature(first, request.feature) == nullptr) {
+absl::StatusOr<RecordInput> PlanRecordInput(
+    const v1::DataSource& source, const v1::Preprocessing& preprocessing,
+    const ModelTensor& input, const Example& first) {
+  RecordInput plan;
+  plan.input = input;
+  plan.normalization = NormalizationOf(preprocessing, source);
+  const std::string& feature = source.member();
+  if (feature.empty()) return Infer(plan, preprocessing, first);
+  if (FindFeature(first, feature) == nullptr) {
     return absl::NotFoundError(absl::StrCat("the first record has no feature '",
-                                            request.feature, "'; it has ",
+                                            feature, "'; it has ",
                                             Quoted(FeatureNames(first))));
   }
-  return Plan(request, request.feature, input, first);
+  return Plan(std::move(plan), feature, preprocessing, first);
 }
 
 std::string FindLabelFeature(const Example& first) {

@@ -5,7 +5,6 @@
 #define OPTFARM_ENGINE_OPTIMIZE_SAMPLES_RECORD_INPUT_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +12,10 @@
 #include "absl/strings/string_view.h"
 #include "engine/formats/files/tfrecord.h"
 #include "engine/optimize/samples/model_tensor.h"
+#include "engine/optimize/samples/normalization.h"
 #include "engine/optimize/samples/picture_input.h"
 #include "engine/runtime/core/tensor.h"
+#include "optfarm/v1/jobs.pb.h"
 #include "optfarm/v1/recipes.pb.h"
 #include "tensorflow/core/example/example.pb.h"
 
@@ -51,15 +52,6 @@ class ExampleRecords {
   std::vector<int64_t> first_;
 };
 
-// What is asked for of a feature.
-struct RecordRequest {
-  // Empty: the one that fits the input.
-  std::string feature;
-  v1::Preprocessing preprocessing;
-  std::optional<double> input_mean;
-  std::optional<double> input_std;
-};
-
 // How a feature feeds an input.
 struct RecordInput {
   std::string feature;
@@ -69,8 +61,8 @@ struct RecordInput {
   PictureInput picture;
   // One value that is a WAV file, for an input of float samples.
   bool is_sound = false;
-  // For numbers; a uint8 for a float input is scaled by them.
-  std::vector<double> mean, std;
+  // For numbers; a uint8 for a float input is scaled by it.
+  Normalization normalization;
   // "feature 'image/encoded', pictures resized to 128x128, ...".
   std::string description;
 
@@ -80,12 +72,13 @@ struct RecordInput {
       const tensorflow::Example& example) const;
 };
 
-// Decides by the first example.
+// Decides by the first example. The source may name the feature; otherwise it
+// is the one that fits the input.
 // ERRORS: NotFound with the names there are for a feature that is not in it;
 // InvalidArgument when it does not fit the input, or none or several do.
-absl::StatusOr<RecordInput> PlanRecordInput(const RecordRequest& request,
-                                            const ModelTensor& input,
-                                            const tensorflow::Example& first);
+absl::StatusOr<RecordInput> PlanRecordInput(
+    const v1::DataSource& source, const v1::Preprocessing& preprocessing,
+    const ModelTensor& input, const tensorflow::Example& first);
 
 // The feature that holds the class by the names usual for it; empty when there
 // is none.

@@ -1,8 +1,10 @@
-// The files of a folder of samples.
+// The sample files of a folder, or of a list: which they are, their kind and
+// their order.
 
 #ifndef OPTFARM_ENGINE_OPTIMIZE_SAMPLES_SAMPLE_FILES_H_
 #define OPTFARM_ENGINE_OPTIMIZE_SAMPLES_SAMPLE_FILES_H_
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -19,17 +21,31 @@ enum class SampleKind {
 
 struct SampleFiles {
   SampleKind kind = SampleKind::kPicture;
-  // Below the folder, '/' between parts, folders in order of their names.
+  // '/' between parts, ordered by their parts.
   std::vector<std::string> paths;
+};
+
+struct FoundSamples {
+  // Relative to the folder, '/' between parts, ordered by their parts.
+  std::vector<std::string> paths;
+  // Files with other endings, left out.
+  int64_t others = 0;
 };
 
 // By the name's ending: .tfrecord, .tfrecords, .record.
 bool IsRecordsName(const std::string& path);
 
-// All samples in a folder and its subfolders; other files are passed over.
-// ERRORS: NotFound when it is not there; InvalidArgument for a folder without
-// samples, with several kinds of them, or with too many.
-absl::StatusOr<SampleFiles> FindSampleFiles(const std::string& folder);
+// The .jpg, .jpeg, .png, .wav and .tfrecord files in a folder and its
+// subfolders. Names that begin with a dot are passed over.
+// ERRORS: NotFound when the folder is not there; InvalidArgument when it has no
+// such file; ResourceExhausted for more than 20000, or folders more than 32
+// deep; those of reading a folder.
+absl::StatusOr<FoundSamples> FindSampleFiles(const std::string& folder);
+
+// The samples among `paths`; other files are passed over.
+// ERRORS: InvalidArgument when there is none, or when they are of several
+// kinds.
+absl::StatusOr<SampleFiles> SelectSampleFiles(std::vector<std::string> paths);
 
 }  // namespace optfarm::optimize
 

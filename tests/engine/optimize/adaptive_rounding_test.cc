@@ -91,13 +91,13 @@ Tensor Pictures(unsigned seed) {
 absl::StatusOr<ConstantShifts> Find(const Graph& floats, int threads) {
   const std::string path = JoinPath(FreshFolder(), "x.npy");
   EXPECT_TRUE(formats::SaveNpy(Pictures(3).ToProto(), path).ok());
-  DatasetOptions options;
-  options.arrays = {{"in", path}};
+  LocalData local;
+  local.AddInput("in", path);
   ModelTensor input;
   input.name = {"in", 0};
   input.dtype = tensorflow::DT_FLOAT;
   input.shape = std::vector<int64_t>{1, kSize, kSize, kChannels};
-  auto dataset = Dataset::Open(options, {input});
+  auto dataset = Dataset::Open(local, {}, {input});
   EXPECT_TRUE(dataset.ok()) << dataset.status();
   SampleReader reader(*dataset);
   std::vector<int64_t> samples(kSamples);

@@ -110,11 +110,11 @@ TEST(ArrayFileTest, ReadsAnArrayOfAnNpz) {
   const std::string path = JoinPath(folder, "data.npz");
   OPTFARM_ASSERT_OK(WriteFileAtomically(
       path, Npz({{"x.npy", Npy({1, 2})}, {"y.npy", Npy({3, 4, 5})}})));
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto y, LoadArray(path + ":y"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto y, LoadArray(path, "y"));
   EXPECT_EQ(y.tensor_shape().dim(0).size(), 3);
-  EXPECT_THAT(LoadArray(path),
+  EXPECT_THAT(LoadArray(path, ""),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'x'")));
-  EXPECT_THAT(LoadArray(path + ":z"),
+  EXPECT_THAT(LoadArray(path, "z"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("'y'")));
 }
 
@@ -143,14 +143,14 @@ TEST(ArrayFileTest, LabelsAreAnArrayOfAnNpz) {
   input.name = {"x", 0};
   input.dtype = tensorflow::DT_FLOAT;
   input.shape = {-1, 1};
-  DatasetOptions options;
-  options.arrays = {{"x", samples}};
+  LocalData local;
+  local.AddInput("x", samples);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset data,
-                               Dataset::Open(options, {input}));
+                               Dataset::Open(local, {}, {input}));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Labels found,
-                               LoadLabels(labels + ":y", data, 3));
+                               LoadLabels(labels, "y", data, 3));
   EXPECT_THAT(found.classes, ElementsAre(2, 0, 1));
-  EXPECT_THAT(LoadLabels(labels, data, 3).status(),
+  EXPECT_THAT(LoadLabels(labels, "", data, 3).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("choose one as data.npz:NAME")));
 }
@@ -164,14 +164,16 @@ TEST(ArrayFileTest, PicturesOfDigitsFitAFlatInput) {
   input.name = {"x", 0};
   input.dtype = tensorflow::DT_FLOAT;
   input.shape = {-1, 4};
+  Normalization normalization;
+  normalization.std = {255};
   OPTFARM_ASSERT_OK_AND_ASSIGN(const ArrayInput array,
-                               LoadArrayInput(path, input, {0}, {255}));
+                               LoadArrayInput(path, {}, input, normalization));
   EXPECT_EQ(array.samples(), 2);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const runtime::Tensor sample, array.Sample(1));
   EXPECT_THAT(sample.shape().dims(), ElementsAre(1, 4));
   EXPECT_NEAR(sample.flat<float>()[0], 0.8f, 1e-6f);
   input.shape = {-1, 5};
-  EXPECT_FALSE(LoadArrayInput(path, input, {0}, {255}).ok());
+  EXPECT_FALSE(LoadArrayInput(path, {}, input, normalization).ok());
 }
 
 TEST(CompressedSizeTest, RepetitionPacksAndNoiseDoesNot) {

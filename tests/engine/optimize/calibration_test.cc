@@ -35,8 +35,8 @@ Outcome Calibrate(const v1::Calibration& calibration, int threads = 2) {
   request.recipe.mutable_calibration()->MergeFrom(calibration);
   request.recipe.clear_bounds();
   request.model_path = testing::WriteModel(testing::SmallModel(), folder);
-  request.calibration_arrays = {
-      {"input", JoinPath(testing::WriteSamples(24, folder), "x.npy")}};
+  request.data.AddInput("input",
+                        JoinPath(testing::WriteSamples(24, folder), "x.npy"));
   request.out_folder = JoinPath(folder, "out");
   request.threads = threads;
   EXPECT_TRUE(MakeFolders(request.out_folder).ok());

@@ -37,9 +37,9 @@ std::vector<std::string> Warnings(
   input.dtype = tensorflow::DT_FLOAT;
   input.shape = {9};
   input.trained_range = trained_range;
-  DatasetOptions options;
-  options.arrays = {{"x", path}};
-  const auto data = Dataset::Open(options, {input});
+  LocalData local;
+  local.AddInput("x", path);
+  const auto data = Dataset::Open(local, {}, {input});
   EXPECT_TRUE(data.ok());
   if (!data.ok()) return {};
   SampleReader reader(*data);

@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/files.h"
@@ -51,19 +54,20 @@ std::string WriteArray(const std::string& name, const Shape& shape,
 absl::StatusOr<Dataset> OpenArrays(
     std::vector<std::pair<std::string, std::string>> arrays,
     std::vector<ModelTensor> inputs) {
-  DatasetOptions options;
-  options.arrays = std::move(arrays);
-  return Dataset::Open(options, inputs);
+  LocalData local;
+  for (const auto& [input, path] : arrays) local.AddInput(input, path);
+  return Dataset::Open(local, {}, inputs);
+}
+
+LocalData Pictures(const std::string& folder) {
+  LocalData local;
+  EXPECT_TRUE(local.AddFolder(folder).ok());
+  local.SetMeanAndStd(127.5, 127.5);
+  return local;
 }
 
 // The example's pictures: folders 0..9 with 30 pictures each.
-DatasetOptions Digits() {
-  DatasetOptions options;
-  options.folder = SourcePath("examples/digits/images");
-  options.input_mean = 127.5;
-  options.input_std = 127.5;
-  return options;
-}
+LocalData Digits() { return Pictures(SourcePath("examples/digits/images")); }
 
 TEST(DatasetTest, SlicesArraysByTheirFirstAxis) {
   const std::string path =
@@ -106,12 +110,11 @@ TEST(DatasetTest, FeedsScalarsAndWholeInputsUnchanged) {
 TEST(DatasetTest, ScalesBytesForAFloatInput) {
   const std::string path =
       WriteArray<uint8_t>("x.npy", Shape({1, 1, 2}), {0, 255});
-  DatasetOptions options;
-  options.arrays = {{"", path}};
-  options.input_mean = 127.5;
-  options.input_std = 127.5;
+  LocalData local;
+  local.AddInput("", path);
+  local.SetMeanAndStd(127.5, 127.5);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset data,
-                               Dataset::Open(options, {Input("x", {1, 2})}));
+                               Dataset::Open(local, {}, {Input("x", {1, 2})}));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto sample, data.Sample(0));
   EXPECT_THAT(sample[0].flat<float>(), ElementsAre(-1, 1));
   EXPECT_THAT(data.fed()[0], HasSubstr("127.5"));
@@ -119,12 +122,11 @@ TEST(DatasetTest, ScalesBytesForAFloatInput) {
 }
 
 TEST(DatasetTest, SaysThatAScaleIsNotForFloats) {
-  DatasetOptions options;
-  options.arrays = {
-      {"", WriteArray<float>("x.npy", Shape({1, 1, 2}), {0, 255})}};
-  options.input_mean = 127.5;
+  LocalData local;
+  local.AddInput("", WriteArray<float>("x.npy", Shape({1, 1, 2}), {0, 255}));
+  local.SetMeanAndStd(127.5, std::nullopt);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset data,
-                               Dataset::Open(options, {Input("x", {1, 2})}));
+                               Dataset::Open(local, {}, {Input("x", {1, 2})}));
   EXPECT_THAT(data.warnings(), ElementsAre(HasSubstr("were not applied")));
 }
 
@@ -164,7 +166,7 @@ TEST(DatasetTest, ReadsPicturesForEveryLayout) {
   for (const auto& test : kCases) {
     OPTFARM_ASSERT_OK_AND_ASSIGN(
         const Dataset data,
-        Dataset::Open(Digits(), {Input("input", test.shape)}));
+        Dataset::Open(Digits(), {}, {Input("input", test.shape)}));
     EXPECT_EQ(data.size(), 300);
     OPTFARM_ASSERT_OK_AND_ASSIGN(const auto sample, data.Sample(299));
     EXPECT_EQ(sample[0].shape(), test.want);
@@ -176,19 +178,18 @@ TEST(DatasetTest, ReadsPicturesForEveryLayout) {
 
 TEST(DatasetTest, MistakesInFoldersAreNamed) {
   const std::vector<ModelTensor> unknown = {Input("x", {1, -1, -1, 3})};
-  EXPECT_THAT(Dataset::Open(Digits(), unknown),
+  EXPECT_THAT(Dataset::Open(Digits(), {}, unknown),
               StatusIs(kInvalid, HasSubstr("--inputs=x:1,224,224,3")));
-  EXPECT_THAT(Dataset::Open(Digits(), {Input("x", {8, 32, 32, 3})}),
+  EXPECT_THAT(Dataset::Open(Digits(), {}, {Input("x", {8, 32, 32, 3})}),
               StatusIs(kInvalid, HasSubstr("8 samples at once")));
-  EXPECT_THAT(Dataset::Open(Digits(), {Input("x", {1, 5, 7, 9, 11})}),
+  EXPECT_THAT(Dataset::Open(Digits(), {}, {Input("x", {1, 5, 7, 9, 11})}),
               StatusIs(kInvalid, HasSubstr("x=FILE.npy")));
-  DatasetOptions options;
-  options.folder = FreshFolder();
-  EXPECT_THAT(Dataset::Open(options, {Input("x", {1, 8, 8, 3})}),
+  LocalData local;
+  EXPECT_THAT(local.AddFolder(FreshFolder()),
               StatusIs(kInvalid, HasSubstr("has no .jpg")));
-  options.folder = "/nowhere";
-  EXPECT_THAT(Dataset::Open(options, {Input("x", {1, 8, 8, 3})}),
+  EXPECT_THAT(local.AddFolder("/nowhere"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("'/nowhere'")));
+  EXPECT_TRUE(local.folders.empty());
 }
 
 TEST(DatasetTest, CorruptPicturesCostThemselvesUntilTheyAreMany) {
@@ -200,10 +201,9 @@ TEST(DatasetTest, CorruptPicturesCostThemselvesUntilTheyAreMany) {
                                           *ReadFile(JoinPath(from, names[i]))));
   }
   OPTFARM_ASSERT_OK(WriteFileAtomically(JoinPath(folder, "a.png"), "no"));
-  DatasetOptions options = Digits();
-  options.folder = folder;
   OPTFARM_ASSERT_OK_AND_ASSIGN(
-      const Dataset data, Dataset::Open(options, {Input("x", {1, 32, 32, 3})}));
+      const Dataset data,
+      Dataset::Open(Pictures(folder), {}, {Input("x", {1, 32, 32, 3})}));
   SampleReader reader(data);
   for (int64_t i = 0; i < data.size(); ++i) {
     EXPECT_EQ(reader.Read(i).has_value(), data.SampleName(i) != "a.png");
@@ -217,7 +217,7 @@ TEST(DatasetTest, CorruptPicturesCostThemselvesUntilTheyAreMany) {
   }
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       const Dataset worse,
-      Dataset::Open(options, {Input("x", {1, 32, 32, 3})}));
+      Dataset::Open(Pictures(folder), {}, {Input("x", {1, 32, 32, 3})}));
   SampleReader second(worse);
   for (int64_t i = 0; i < worse.size(); ++i) second.Read(i);
   EXPECT_THAT(second.CheckBad(),
@@ -225,10 +225,114 @@ TEST(DatasetTest, CorruptPicturesCostThemselvesUntilTheyAreMany) {
                                        HasSubstr("a.png"))));
 }
 
+// A row of as many values as the input takes may be one constant, or samples.
+TEST(DatasetTest, ALayoutDecidesWhereShapesDoNot) {
+  const std::string path = WriteArray<float>("x.npy", Shape({3}), {7, 8, 9});
+  const auto open = [&](v1::DataSource::Layout layout,
+                        const ModelTensor& input) {
+    LocalData local;
+    local.AddInput("x", path);
+    local.dataset.mutable_sources(0)->set_layout(layout);
+    return Dataset::Open(local, {}, {input});
+  };
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Dataset by_shape,
+      open(v1::DataSource::LAYOUT_UNSPECIFIED, Input("x", {3})));
+  EXPECT_EQ((*by_shape.Sample(0))[0].shape(), Shape({3}));
+  ModelTensor unknown = Input("x", {});
+  unknown.shape.reset();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset constant,
+                               open(v1::DataSource::CONSTANT, unknown));
+  EXPECT_EQ(constant.size(), 1);
+  EXPECT_THAT((*constant.Sample(0))[0].flat<float>(), ElementsAre(7, 8, 9));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Dataset samples,
+      open(v1::DataSource::SAMPLE_AXIS_FIRST, Input("x", {1})));
+  EXPECT_EQ(samples.size(), 3);
+  EXPECT_THAT((*samples.Sample(2))[0].flat<float>(), ElementsAre(9));
+  EXPECT_THAT(open(v1::DataSource::SAMPLE_AXIS_FIRST, Input("x", {3})),
+              StatusIs(kInvalid, HasSubstr("first axis")));
+  EXPECT_THAT(open(v1::DataSource::CONSTANT, Input("x", {4})),
+              StatusIs(kInvalid, HasSubstr("layout CONSTANT")));
+}
+
+TEST(DatasetTest, EachSourceHasItsOwnScale) {
+  LocalData local;
+  local.AddInput("x", WriteArray<uint8_t>("x.npy", Shape({1, 1, 2}), {0, 255}));
+  local.AddInput("y", WriteArray<uint8_t>("y.npy", Shape({1, 1, 2}), {0, 255}));
+  local.dataset.mutable_sources(0)->set_std(255);
+  // Given, and no sentinel.
+  local.dataset.mutable_sources(1)->set_mean(0);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Dataset data,
+      Dataset::Open(local, {}, {Input("x", {1, 2}), Input("y", {1, 2})}));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto sample, data.Sample(0));
+  EXPECT_THAT(sample[0].flat<float>(), ElementsAre(0, 1));
+  EXPECT_THAT(sample[1].flat<float>(), ElementsAre(0, 255));
+  local.dataset.mutable_sources(1)->set_std(0);
+  EXPECT_THAT(
+      Dataset::Open(local, {}, {Input("x", {1, 2}), Input("y", {1, 2})}),
+      StatusIs(kInvalid, HasSubstr("a std other than 0")));
+}
+
+// A deviation of 0 and a mean of 0 used to stand for "not given".
+TEST(DatasetTest, WarnsOnlyWhenNoScaleIsGiven) {
+  const std::vector<ModelTensor> input = {Input("x", {1, 8, 8, 3})};
+  LocalData local;
+  OPTFARM_ASSERT_OK(local.AddFolder(SourcePath("examples/digits/images/3")));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset silent,
+                               Dataset::Open(local, {}, input));
+  EXPECT_THAT(silent.warnings(), ElementsAre(HasSubstr("as 0..255")));
+  local.SetMeanAndStd(0, std::nullopt);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset given,
+                               Dataset::Open(local, {}, input));
+  EXPECT_THAT(given.warnings(), IsEmpty());
+  v1::Preprocessing preprocessing;
+  preprocessing.add_std(2);
+  local.SetMeanAndStd(std::nullopt, 4);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset both,
+                               Dataset::Open(local, preprocessing, input));
+  EXPECT_THAT(both.fed(), ElementsAre(HasSubstr("(value - 0) / 2")));
+}
+
+TEST(DatasetTest, SamplesAreOrderedFolderByFolder) {
+  const std::string from =
+      JoinPath(SourcePath("examples/digits/images/3"),
+               ListFolder(SourcePath("examples/digits/images/3"))->at(0));
+  const std::string folder = FreshFolder();
+  for (const char* path : {"a-b/1.png", "a/2.png", "a.png", ".x/3.png"}) {
+    const std::string file = JoinPath(folder, path);
+    OPTFARM_ASSERT_OK(MakeFolders(file.substr(0, file.rfind('/'))));
+    OPTFARM_ASSERT_OK(WriteFileAtomically(file, *ReadFile(from)));
+  }
+  LocalData local = Pictures(folder);
+  // As a request may list them.
+  std::reverse(local.dataset.mutable_sources(0)->mutable_files()->begin(),
+               local.dataset.mutable_sources(0)->mutable_files()->end());
+  local.dataset.mutable_sources(0)->add_files()->set_path("notes.txt");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Dataset data, Dataset::Open(local, {}, {Input("x", {1, 8, 8, 3})}));
+  ASSERT_EQ(data.size(), 3);
+  EXPECT_EQ(data.SampleName(0), "a/2.png");
+  EXPECT_EQ(data.SampleName(1), "a-b/1.png");
+  EXPECT_EQ(data.SampleName(2), "a.png");
+}
+
+TEST(DatasetTest, SamplesAreOfOneKind) {
+  LocalData local = Digits();
+  local.dataset.mutable_sources(0)->add_files()->set_path("x.wav");
+  EXPECT_THAT(Dataset::Open(local, {}, {Input("x", {1, 8, 8, 3})}),
+              StatusIs(kInvalid, HasSubstr("1 sounds with 300 pictures")));
+  local.dataset.mutable_sources(0)->clear_files();
+  local.dataset.mutable_sources(0)->add_files()->set_path("notes.txt");
+  EXPECT_THAT(Dataset::Open(local, {}, {Input("x", {1, 8, 8, 3})}),
+              StatusIs(kInvalid, HasSubstr("None of the 1 sample files")));
+}
+
 TEST(DatasetTest, ChoosesTheSameSamplesForTheSameSeed) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       const Dataset data,
-      Dataset::Open(Digits(), {Input("x", {1, 32, 32, 3})}));
+      Dataset::Open(Digits(), {}, {Input("x", {1, 32, 32, 3})}));
   EXPECT_THAT(data.Choose(10, 1), SizeIs(10));
   EXPECT_EQ(data.Choose(10, 1), data.Choose(10, 1));
   EXPECT_NE(data.Choose(10, 1), data.Choose(10, 2));
@@ -253,12 +357,12 @@ TEST(DatasetTest, MakesUpTheSameValuesForTheSameSeed) {
 class LabelsTest : public ::testing::Test {
  protected:
   LabelsTest()
-      : data_(*Dataset::Open(Digits(), {Input("x", {1, 32, 32, 3})})) {}
+      : data_(*Dataset::Open(Digits(), {}, {Input("x", {1, 32, 32, 3})})) {}
 
   absl::StatusOr<Labels> Load(const std::string& text, int64_t classes) {
     const std::string path = JoinPath(FreshFolder(), "labels.txt");
     EXPECT_TRUE(WriteFileAtomically(path, text).ok());
-    return LoadLabels(path, data_, classes);
+    return LoadLabels(path, "", data_, classes);
   }
 
   Dataset data_;

@@ -38,8 +38,8 @@ OptimizeRequest Request(const std::string& recipe) {
   request.model_path = WriteModel(SmallModel(), FreshFolder());
   request.recipe = *BuiltInRecipe(recipe);
   const std::string data = WriteSamples(12, FreshFolder());
-  request.calibration_arrays = {{"input", JoinPath(data, "x.npy")}};
-  request.labels_path = JoinPath(data, "labels.npy");
+  request.data.AddInput("input", JoinPath(data, "x.npy"));
+  request.data.AddLabels(JoinPath(data, "labels.npy"));
   request.out_folder = FreshFolder();
   request.tool_version = "test";
   return request;
@@ -91,8 +91,8 @@ TEST(OptimizeJobTest, Int8CalibratesAndFreezes) {
 TEST(OptimizeJobTest, ClassesAreComparedOnEnoughSamplesToTellTheirShare) {
   OptimizeRequest request = Request("int8");
   const std::string data = WriteSamples(320, FreshFolder());
-  request.calibration_arrays = {{"input", JoinPath(data, "x.npy")}};
-  request.labels_path.clear();
+  request.data = {};
+  request.data.AddInput("input", JoinPath(data, "x.npy"));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
   ASSERT_EQ(report.outputs_compared_size(), 1);
   EXPECT_EQ(report.outputs_compared(0).samples(), 200);
@@ -226,7 +226,6 @@ TEST(OptimizeJobTest, TheSameWorkGivesTheSameBytes) {
 
 TEST(OptimizeJobTest, DataThatCannotBeQuantizedAreNamed) {
   OptimizeRequest request = Request("int8-fast");
-  request.labels_path.clear();
   std::vector<float> pixels(12 * 64, 0.5f);
   pixels[70] = std::numeric_limits<float>::quiet_NaN();
   const std::string path = JoinPath(FreshFolder(), "x.npy");
@@ -235,7 +234,8 @@ TEST(OptimizeJobTest, DataThatCannotBeQuantizedAreNamed) {
                            runtime::Shape({12, 1, 8, 8, 1}), pixels)
                            .ToProto(),
                        path));
-  request.calibration_arrays = {{"input", path}};
+  request.data = {};
+  request.data.AddInput("input", path);
   EXPECT_THAT(RunOptimize(request, nullptr).status(),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        HasSubstr("samples for 'input' hold NaN")));
@@ -293,7 +293,9 @@ TEST(OptimizeJobTest, LabelsHaveNoPartInTheSearch) {
   std::string text;
   for (int i = 0; i < 12; ++i) text += "0\n";
   OPTFARM_ASSERT_OK(WriteFileAtomically(labels, text));
-  request.labels_path = labels;
+  request.data.dataset.mutable_sources()->RemoveLast();
+  request.data.folders.pop_back();
+  request.data.AddLabels(labels);
   request.out_folder = FreshFolder();
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report wrong, RunJob(request));
   EXPECT_EQ(right.optimized_model().sha256(), wrong.optimized_model().sha256());
@@ -379,8 +381,7 @@ TEST(OptimizeJobTest, GentlerChainsAreTriedUntilTheBoundsHold) {
 
 TEST(OptimizeJobTest, WithoutDataItWarnsAndKeepsRangesDynamic) {
   OptimizeRequest request = Request("int8");
-  request.calibration_arrays.clear();
-  request.labels_path.clear();
+  request.data = {};
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
   EXPECT_FALSE(report.has_calibration());
   EXPECT_THAT(report.warnings(),
@@ -400,16 +401,17 @@ TEST(OptimizeJobTest, MistakesSayWhatToChange) {
   expect(request, absl::StatusCode::kNotFound, "softmax");
 
   request = Request("int8");
-  request.calibration_arrays[0].first = "imput";
+  request.data.dataset.mutable_sources(0)->set_input("imput");
   expect(request, absl::StatusCode::kInvalidArgument, "'input'");
 
   request = Request("int8");
-  request.calibration_arrays.clear();
+  request.data = {};
+  request.data.AddLabels("labels.npy");
   expect(request, absl::StatusCode::kInvalidArgument, "--calibration");
 
   request = Request("int8");
   request.recipe.mutable_calibration()->set_required(true);
-  request.calibration_arrays.clear();
+  request.data = {};
   expect(request, absl::StatusCode::kFailedPrecondition, "calibration data");
 
   request = Request("int8");
@@ -487,16 +489,16 @@ TEST(OptimizeJobTest, CorruptPicturesAreCountedAndNamed) {
   request.model_path = SourcePath("examples/digits/digits.pb");
   request.recipe = *BuiltInRecipe("weights8");
   request.out_folder = FreshFolder();
-  request.calibration_folder = FreshFolder();
+  const std::string folder = FreshFolder();
   const std::string from = SourcePath("examples/digits/images/7");
   const std::vector<std::string> names = *ListFolder(from);
   for (const std::string& name : names) {
-    OPTFARM_ASSERT_OK(
-        WriteFileAtomically(JoinPath(request.calibration_folder, name),
-                            *ReadFile(JoinPath(from, name))));
+    OPTFARM_ASSERT_OK(WriteFileAtomically(JoinPath(folder, name),
+                                          *ReadFile(JoinPath(from, name))));
   }
-  OPTFARM_ASSERT_OK(WriteFileAtomically(
-      JoinPath(request.calibration_folder, "0.png"), "no picture"));
+  OPTFARM_ASSERT_OK(
+      WriteFileAtomically(JoinPath(folder, "0.png"), "no picture"));
+  OPTFARM_ASSERT_OK(request.data.AddFolder(folder));
   request.recipe.mutable_verification()->set_samples(100);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
   EXPECT_THAT(report.warnings(),
@@ -508,10 +510,10 @@ TEST(OptimizeJobTest, OptimizesTheDigitsExample) {
   OptimizeRequest request;
   request.model_path = SourcePath("examples/digits/digits.pb");
   request.recipe = *BuiltInRecipe("int8");
-  request.calibration_folder = SourcePath("examples/digits/images");
-  request.labels_path = SourcePath("examples/digits/labels.txt");
-  request.input_mean = 127.5;
-  request.input_std = 127.5;
+  OPTFARM_ASSERT_OK(
+      request.data.AddFolder(SourcePath("examples/digits/images")));
+  request.data.AddLabels(SourcePath("examples/digits/labels.txt"));
+  request.data.SetMeanAndStd(127.5, 127.5);
   request.out_folder = FreshFolder();
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
   EXPECT_TRUE(report.passed()) << report.DebugString();
@@ -531,8 +533,8 @@ TEST(OptimizeJobTest, OptimizesARealSpeechModelFromWavFiles) {
   // One answer of 30 is more than the recipe's 2 points.
   request.recipe.mutable_bounds()->set_max_accuracy_drop(10);
   request.recipe.mutable_verification()->set_max_labelled_samples(30);
-  request.calibration_folder = TestDataPath("speech_commands");
-  request.labels_path = TestDataPath("misc/conv_actions_labels.txt");
+  OPTFARM_ASSERT_OK(request.data.AddFolder(TestDataPath("speech_commands")));
+  request.data.AddLabels(TestDataPath("misc/conv_actions_labels.txt"));
   request.out_folder = FreshFolder();
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
   EXPECT_TRUE(report.passed()) << report.DebugString();
@@ -551,11 +553,10 @@ TEST(OptimizeJobTest, MobileNetNeverLooksLikeASuccessWhenItIsNot) {
   *request.recipe.mutable_bounds() = BuiltInRecipe("int8")->bounds();
   request.recipe.mutable_calibration()->set_max_samples(8);
   request.recipe.mutable_verification()->set_max_labelled_samples(60);
-  request.calibration_arrays = {
-      {"input", TestDataPath("images/imagenet_300_crop_128_u8.npy")}};
-  request.labels_path = TestDataPath("images/imagenet_300_index1001.npy");
-  request.input_mean = 127.5;
-  request.input_std = 127.5;
+  request.data.AddInput("input",
+                        TestDataPath("images/imagenet_300_crop_128_u8.npy"));
+  request.data.AddLabels(TestDataPath("images/imagenet_300_index1001.npy"));
+  request.data.SetMeanAndStd(127.5, 127.5);
   request.out_folder = FreshFolder();
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
   EXPECT_FALSE(report.passed());

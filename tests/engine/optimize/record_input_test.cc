@@ -76,11 +76,12 @@ std::string FloatsFile(int count) {
 }
 
 absl::StatusOr<Dataset> Open(const std::string& file, const ModelTensor& input,
-                             std::optional<double> mean = std::nullopt) {
-  DatasetOptions options;
-  options.arrays = {{"x", file}};
-  options.input_mean = mean;
-  return Dataset::Open(options, {{input}});
+                             std::optional<double> mean = std::nullopt,
+                             const std::string& feature = "") {
+  LocalData local;
+  local.AddInput("x", file, feature);
+  local.SetMeanAndStd(mean, std::nullopt);
+  return Dataset::Open(local, {}, {{input}});
 }
 
 TEST(RecordInputTest, FeedsALongListOfFloats) {
@@ -128,11 +129,11 @@ TEST(RecordInputTest, FeedsTheBytesOfArrays) {
         SetBytes(example, "bytes", std::string("\x00\x40\x80\xff", 4));
       });
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset floats,
-                               Open(file + ":floats", Input({1, 2, 2})));
+                               Open(file, Input({1, 2, 2}), {}, "floats"));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto a, floats.Sample(0));
   EXPECT_THAT(a[0].flat<float>(), ElementsAre(1.5f, -2, 3, 4));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset bytes,
-                               Open(file + ":bytes", Input({1, 2, 2}), 64));
+                               Open(file, Input({1, 2, 2}), 64, "bytes"));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto b, bytes.Sample(0));
   EXPECT_THAT(b[0].flat<float>(), ElementsAre(-64, 0, 64, 191));
 }
@@ -157,10 +158,10 @@ TEST(RecordInputTest, ReadsAFolderOfFilesInOrder) {
           ->add_value(static_cast<float>(i + (name[0] == 'b' ? 10 : 0)));
     });
   }
-  DatasetOptions options;
-  options.folder = folder;
+  LocalData local;
+  OPTFARM_ASSERT_OK(local.AddFolder(folder));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset data,
-                               Dataset::Open(options, {{Input({1, 1})}}));
+                               Dataset::Open(local, {}, {{Input({1, 1})}}));
   ASSERT_EQ(data.size(), 4);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto sample, data.Sample(3));
   EXPECT_THAT(sample[0].flat<float>(), ElementsAre(11));
@@ -169,7 +170,7 @@ TEST(RecordInputTest, ReadsAFolderOfFilesInOrder) {
 
 TEST(RecordInputTest, NamesTheFeaturesThereAre) {
   const std::string file = FloatsFile(1);
-  EXPECT_THAT(Open(file + ":valeus", Input({-1, 2})).status(),
+  EXPECT_THAT(Open(file, Input({-1, 2}), {}, "valeus").status(),
               StatusIs(absl::StatusCode::kNotFound,
                        AllOf(HasSubstr("'valeus'"), HasSubstr("'values'"))));
   EXPECT_THAT(Open(file, Input({-1, 7})).status(),
@@ -211,13 +212,13 @@ TEST(RecordInputTest, LabelsComeFromAFeatureAndAreShifted) {
   const std::string file = FloatsFile(4);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Dataset data, Open(file, Input({-1, 2})));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Labels found,
-                               LoadLabels(file + ":label", data, 3, 1));
+                               LoadLabels(file, "label", data, 3, 1));
   EXPECT_THAT(found.classes, ElementsAre(1, 2, 1, 2));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Labels guessed,
                                LabelsFromRecords(data, 2, 0));
   EXPECT_TRUE(guessed.guessed);
   EXPECT_THAT(guessed.classes, ElementsAre(0, 1, 0, 1));
-  EXPECT_THAT(LoadLabels(file, data, 2, 1).status(),
+  EXPECT_THAT(LoadLabels(file, "", data, 2, 1).status(),
               StatusIs(kInvalid, AllOf(HasSubstr("offset of 1"),
                                        HasSubstr("2 classes"))));
 }

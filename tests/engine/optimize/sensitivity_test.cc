@@ -44,8 +44,8 @@ OptimizeRequest Request(const std::string& recipe, int samples = 24) {
     *request.recipe.mutable_bounds() = fast.bounds();
   }
   const std::string data = WriteSamples(samples, FreshFolder());
-  request.calibration_arrays = {{"input", JoinPath(data, "x.npy")}};
-  request.labels_path = JoinPath(data, "labels.npy");
+  request.data.AddInput("input", JoinPath(data, "x.npy"));
+  request.data.AddLabels(JoinPath(data, "labels.npy"));
   request.out_folder = FreshFolder();
   request.threads = 2;
   return request;
@@ -124,7 +124,7 @@ TEST(SensitivityTest, ALayerInsideALoopIsMeasuredToo) {
       runtime::Tensor::FromValues<float>(runtime::Shape({12, 2, 3}), values)
           .ToProto(),
       array));
-  request.calibration_arrays = {{"in", array}};
+  request.data.AddInput("in", array);
   request.out_folder = FreshFolder();
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
                                RunOptimize(request, nullptr));
