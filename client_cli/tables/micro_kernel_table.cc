@@ -29,6 +29,7 @@ Cell EpilogueCell(const MicroKernel& kernel) {
   if (kernel.Can(runtime::kStoresAccumulators)) parts.push_back("int32");
   if (kernel.Can(runtime::kRequantizes)) parts.push_back("requantize");
   if (kernel.Can(runtime::kPairsRows)) parts.push_back("row pairs");
+  if (kernel.Can(runtime::kActivates)) parts.push_back("activation");
   return parts.empty() ? Cell() : Cell::Text(absl::StrJoin(parts, ", "));
 }
 

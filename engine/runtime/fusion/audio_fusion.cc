@@ -18,6 +18,7 @@
 #include "engine/runtime/reference/audio/spectrogram_attrs.h"
 #include "engine/runtime/ukernels/audio/audio_functions.h"
 #include "engine/runtime/ukernels/audio/fourier_tables.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -306,13 +307,8 @@ class FastSoundCoefficients final : public Kernel {
 };
 
 const AudioFunctions* FindAudioFunctions(const CpuFeatures& cpu) {
-#if defined(__x86_64__)
-  if (cpu.avx512) return &Avx512AudioFunctions();
-  if (cpu.avx2) return &Avx2AudioFunctions();
-#else
-  (void)cpu;
-#endif
-  return nullptr;
+  const MicroKernel* kernel = SelectMicroKernel(MicroKernelKind::kAudio, cpu);
+  return kernel == nullptr ? nullptr : kernel->run.audio;
 }
 
 // Puts Fast{attrs..., code, chain} in the place of the last of `members`.

@@ -14,6 +14,7 @@
 #include "engine/runtime/fusion/families.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/ukernels/float/element_functions.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -46,13 +47,9 @@ constexpr ElementOp kElementOps[] = {
 };
 
 const ElementFunctions* FindElementFunctions(const CpuFeatures& cpu) {
-#if defined(__x86_64__)
-  if (cpu.avx512) return &Avx512ElementFunctions();
-  if (cpu.avx2) return &Avx2ElementFunctions();
-#elif defined(__aarch64__) || defined(__arm__)
-  if (cpu.neon) return &NeonElementFunctions();
-#endif
-  return nullptr;
+  const MicroKernel* kernel =
+      SelectMicroKernel(MicroKernelKind::kElementFunctions, cpu);
+  return kernel == nullptr ? nullptr : kernel->run.element_functions;
 }
 
 const ElementOp* FindElementOp(const Step& step) {

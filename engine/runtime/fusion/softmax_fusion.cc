@@ -9,18 +9,14 @@
 #include "engine/runtime/fusion/channel_affine.h"
 #include "engine/runtime/fusion/families.h"
 #include "engine/runtime/ukernels/float/softmax.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
 
 SoftmaxFunction FindSoftmax(const CpuFeatures& cpu) {
-#if defined(__x86_64__)
-  if (cpu.avx512) return Avx512Softmax;
-  if (cpu.avx2) return Avx2Softmax;
-#elif defined(__aarch64__) || defined(__arm__)
-  if (cpu.neon) return NeonSoftmax;
-#endif
-  return nullptr;
+  const MicroKernel* kernel = SelectMicroKernel(MicroKernelKind::kSoftmax, cpu);
+  return kernel == nullptr ? nullptr : kernel->run.softmax;
 }
 
 // Input 0 are the logits, input 1 is the bias where there is one.

@@ -174,8 +174,8 @@ int64_t FloatPanels::size() const {
 WeightLayout LayoutOf(const FloatPanels& panels, bool transposed) {
   WeightLayout layout;
   layout.name =
-      absl::StrCat("float panels ", panels.tiles->name, " ", panels.depth, "x",
-                   panels.columns, transposed ? " transposed" : "");
+      absl::StrCat("float panels of ", panels.tiles->width, ", ", panels.depth,
+                   "x", panels.columns, transposed ? " transposed" : "");
   layout.packed_bytes = panels.size() * static_cast<int64_t>(sizeof(float));
   layout.pack = [panels, transposed](const Tensor& matrix, ThreadPool* pool,
                                      WeightLayout::Done done) {

@@ -7,6 +7,7 @@
 #include "engine/runtime/core/run_bounds.h"
 #include "engine/runtime/core/scratch.h"
 #include "engine/runtime/operators/parts.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -231,13 +232,9 @@ FloatProduct RowsOf(const FloatProduct& product, int64_t begin, int64_t end) {
 }  // namespace
 
 const FloatTiles* FindFloatTiles(const CpuFeatures& cpu) {
-#if defined(__x86_64__)
-  if (cpu.avx512) return &Avx512FloatTiles();
-  if (cpu.avx2) return &Avx2FloatTiles();
-#elif defined(__aarch64__) || defined(__arm__)
-  if (cpu.neon) return &NeonFloatTiles();
-#endif
-  return nullptr;
+  const MicroKernel* kernel =
+      SelectMicroKernel(MicroKernelKind::kFloatGemm, cpu);
+  return kernel == nullptr ? nullptr : kernel->run.float_gemm;
 }
 
 FirstWeights FirstPanels(const FloatPanels& panels, PackedWeights packed) {

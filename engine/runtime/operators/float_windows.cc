@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
+
 namespace optfarm::runtime {
 namespace {
 
@@ -111,13 +113,9 @@ class RowSlide {
 }  // namespace
 
 const FloatWindows* FindFloatWindows(const CpuFeatures& cpu) {
-#if defined(__x86_64__)
-  if (cpu.avx512) return &Avx512FloatWindows();
-  if (cpu.avx2) return &Avx2FloatWindows();
-#elif defined(__aarch64__) || defined(__arm__)
-  if (cpu.neon) return &NeonFloatWindows();
-#endif
-  return nullptr;
+  const MicroKernel* kernel =
+      SelectMicroKernel(MicroKernelKind::kFloatWindows, cpu);
+  return kernel == nullptr ? nullptr : kernel->run.float_windows;
 }
 
 void SlideRows(const WindowSlide& slide, int64_t begin, int64_t end,

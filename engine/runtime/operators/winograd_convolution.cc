@@ -5,6 +5,7 @@
 #include "engine/runtime/core/scratch.h"
 #include "engine/runtime/operators/parts.h"
 #include "engine/runtime/operators/winograd_layer.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -106,13 +107,9 @@ bool SplitsTiles(const Work& work, int64_t tiles, int64_t panels,
 }  // namespace
 
 const WinogradTransforms* FindWinograd(const CpuFeatures& cpu) {
-#if defined(__x86_64__)
-  if (cpu.avx512) return &Avx512Winograd();
-  if (cpu.avx2) return &Avx2Winograd();
-#elif defined(__aarch64__) || defined(__arm__)
-  if (cpu.neon) return &NeonWinograd();
-#endif
-  return nullptr;
+  const MicroKernel* kernel =
+      SelectMicroKernel(MicroKernelKind::kWinograd, cpu);
+  return kernel == nullptr ? nullptr : kernel->run.winograd;
 }
 
 bool FavorsWinograd(const WinogradImages& images, int64_t filters) {

@@ -27,9 +27,15 @@
 
 namespace optfarm::runtime {
 
+struct AudioFunctions;
+struct ElementFunctions;
+struct FloatTiles;
+struct FloatWindows;
 struct Int8DepthwiseTile;
 struct Int8GemmTile;
 struct Int8StageFunctions;
+struct SoftmaxRows;
+struct WinogradTransforms;
 
 // What a micro-kernel computes. Each kind has its own member in
 // MicroKernelFunction and its own header with the contract.
@@ -42,6 +48,18 @@ enum class MicroKernelKind : uint8_t {
   kInt8Depthwise,
   // int8/int8_stage.h
   kInt8OutputStages,
+  // float/float_tile.h
+  kFloatGemm,
+  // float/float_window.h: depthwise convolution and pooling
+  kFloatWindows,
+  // float/winograd.h
+  kWinograd,
+  // float/element_functions.h
+  kElementFunctions,
+  // float/softmax.h
+  kSoftmax,
+  // audio/audio_functions.h
+  kAudio,
 };
 
 // How packed weights are laid out: panels of `nr` output channels one behind
@@ -84,6 +102,10 @@ enum EpilogueFlags : uint32_t {
   kRequantizes = 2,
   // Makes two rows of the output at a time (Int8DepthwiseTile::below).
   kPairsRows = 4,
+  // On floats: multiplies by a scale by channel, adds a bias and a residual,
+  // and
+  // applies an activation before it stores.
+  kActivates = 8,
 };
 
 // The function, by the entry's kind.
@@ -95,6 +117,13 @@ union MicroKernelFunction {
   // 1 <= pixels, and pixels <= mr where accumulators are stored.
   void (*int8_depthwise)(const Int8DepthwiseTile& tile, int pixels);
   const Int8StageFunctions* int8_stages;
+  // Several functions that share their packed weights or their constants.
+  const FloatTiles* float_gemm;
+  const FloatWindows* float_windows;
+  const WinogradTransforms* winograd;
+  const ElementFunctions* element_functions;
+  void (*softmax)(const SoftmaxRows& rows);
+  const AudioFunctions* audio;
 };
 
 struct MicroKernel {

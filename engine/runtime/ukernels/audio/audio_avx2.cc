@@ -3,6 +3,7 @@
 #include "engine/runtime/ukernels/audio/audio_functions.h"
 #include "engine/runtime/ukernels/audio/audio_inl.h"
 #include "engine/runtime/ukernels/audio/doubles_avx2_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -11,6 +12,11 @@ constexpr AudioFunctions kFunctions = AudioFunctionsOf<Doubles256>();
 
 }  // namespace
 
-const AudioFunctions& Avx2AudioFunctions() { return kFunctions; }
+constexpr MicroKernel kAudioAvx2 = {
+    .name = "audio_avx2",
+    .kind = MicroKernelKind::kAudio,
+    .needs = {.avx2 = true},
+    .run = {.audio = &kFunctions},
+};
 
 }  // namespace optfarm::runtime

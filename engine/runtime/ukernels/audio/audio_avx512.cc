@@ -3,6 +3,7 @@
 #include "engine/runtime/ukernels/audio/audio_functions.h"
 #include "engine/runtime/ukernels/audio/audio_inl.h"
 #include "engine/runtime/ukernels/audio/doubles_avx512_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -11,6 +12,11 @@ constexpr AudioFunctions kFunctions = AudioFunctionsOf<Doubles512>();
 
 }  // namespace
 
-const AudioFunctions& Avx512AudioFunctions() { return kFunctions; }
+constexpr MicroKernel kAudioAvx512 = {
+    .name = "audio_avx512",
+    .kind = MicroKernelKind::kAudio,
+    .needs = {.avx512 = true},
+    .run = {.audio = &kFunctions},
+};
 
 }  // namespace optfarm::runtime

@@ -115,10 +115,6 @@ struct AudioFunctions {
   void (*coefficients)(const SpectrogramSlices& slices, const MelSlices& mel);
 };
 
-// OWNERSHIP: they live as long as the process.
-const AudioFunctions& Avx512AudioFunctions();
-const AudioFunctions& Avx2AudioFunctions();
-
 }  // namespace optfarm::runtime
 
 #endif  // OPTFARM_ENGINE_RUNTIME_UKERNELS_AUDIO_AUDIO_FUNCTIONS_H_

@@ -37,11 +37,6 @@ struct ElementFunctions {
   ElementFunction tanh;
 };
 
-// OWNERSHIP: they live as long as the process.
-const ElementFunctions& Avx512ElementFunctions();
-const ElementFunctions& Avx2ElementFunctions();
-const ElementFunctions& NeonElementFunctions();
-
 }  // namespace optfarm::runtime
 
 #endif  // OPTFARM_ENGINE_RUNTIME_UKERNELS_FLOAT_ELEMENT_FUNCTIONS_H_

@@ -2,6 +2,7 @@
 
 #include "engine/runtime/ukernels/float/element_functions.h"
 #include "engine/runtime/ukernels/float/element_functions_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 #include "engine/runtime/ukernels/vector_avx2_inl.h"
 
 namespace optfarm::runtime {
@@ -11,6 +12,11 @@ constexpr ElementFunctions kFunctions = ElementFunctionsOf<Avx2>();
 
 }  // namespace
 
-const ElementFunctions& Avx2ElementFunctions() { return kFunctions; }
+constexpr MicroKernel kElementFunctionsAvx2 = {
+    .name = "element_functions_avx2",
+    .kind = MicroKernelKind::kElementFunctions,
+    .needs = {.avx2 = true},
+    .run = {.element_functions = &kFunctions},
+};
 
 }  // namespace optfarm::runtime

@@ -2,6 +2,7 @@
 
 #include "engine/runtime/ukernels/float/element_functions.h"
 #include "engine/runtime/ukernels/float/element_functions_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 #include "engine/runtime/ukernels/vector_avx512_inl.h"
 
 namespace optfarm::runtime {
@@ -11,6 +12,11 @@ constexpr ElementFunctions kFunctions = ElementFunctionsOf<Avx512>();
 
 }  // namespace
 
-const ElementFunctions& Avx512ElementFunctions() { return kFunctions; }
+constexpr MicroKernel kElementFunctionsAvx512 = {
+    .name = "element_functions_avx512",
+    .kind = MicroKernelKind::kElementFunctions,
+    .needs = {.avx512 = true},
+    .run = {.element_functions = &kFunctions},
+};
 
 }  // namespace optfarm::runtime

@@ -2,6 +2,7 @@
 
 #include "engine/runtime/ukernels/float/element_functions.h"
 #include "engine/runtime/ukernels/float/element_functions_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 #include "engine/runtime/ukernels/vector_neon_inl.h"
 
 namespace optfarm::runtime {
@@ -11,6 +12,11 @@ constexpr ElementFunctions kFunctions = ElementFunctionsOf<Neon>();
 
 }  // namespace
 
-const ElementFunctions& NeonElementFunctions() { return kFunctions; }
+constexpr MicroKernel kElementFunctionsNeon = {
+    .name = "element_functions_neon",
+    .kind = MicroKernelKind::kElementFunctions,
+    .needs = {.neon = true},
+    .run = {.element_functions = &kFunctions},
+};
 
 }  // namespace optfarm::runtime

@@ -61,7 +61,6 @@ struct FloatRows {
 
 // Tiles of one instruction set.
 struct FloatTiles {
-  const char* name;
   // Rows of the highest tile.
   int rows;
   // Columns of a panel. The last panel is half as wide where that is enough.
@@ -84,11 +83,6 @@ inline constexpr int kRowPanels = 6;
 // No set's tiles are higher or wider.
 inline constexpr int kMostTileRows = 16;
 inline constexpr int kMostTileColumns = 32;
-
-// OWNERSHIP: they live as long as the process.
-const FloatTiles& Avx512FloatTiles();
-const FloatTiles& Avx2FloatTiles();
-const FloatTiles& NeonFloatTiles();
 
 }  // namespace optfarm::runtime
 

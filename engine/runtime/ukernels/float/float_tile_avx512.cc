@@ -2,6 +2,7 @@
 
 #include "engine/runtime/ukernels/float/float_tile.h"
 #include "engine/runtime/ukernels/float/float_tile_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 #include "engine/runtime/ukernels/vector_avx512_inl.h"
 
 namespace optfarm::runtime {
@@ -11,7 +12,6 @@ constexpr int kRows = 14;
 using Heights = std::make_integer_sequence<int, kRows>;
 
 constexpr FloatTiles kTiles = {
-    "avx512",
     kRows,
     2 * Avx512::kLanes,
     [](const FloatTile& t) { RunTileOfHeight<Avx512, 2>(t, Heights()); },
@@ -24,6 +24,14 @@ constexpr FloatTiles kTiles = {
 
 }  // namespace
 
-const FloatTiles& Avx512FloatTiles() { return kTiles; }
+constexpr MicroKernel kFloatGemmAvx512 = {
+    .name = "float_gemm_avx512",
+    .kind = MicroKernelKind::kFloatGemm,
+    .needs = {.avx512 = true},
+    .mr = kTiles.rows,
+    .panel = {.nr = kTiles.width},
+    .epilogue = kActivates,
+    .run = {.float_gemm = &kTiles},
+};
 
 }  // namespace optfarm::runtime

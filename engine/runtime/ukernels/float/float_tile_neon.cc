@@ -3,6 +3,7 @@
 
 #include "engine/runtime/ukernels/float/float_tile.h"
 #include "engine/runtime/ukernels/float/float_tile_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 #include "engine/runtime/ukernels/vector_neon_inl.h"
 
 namespace optfarm::runtime {
@@ -16,7 +17,6 @@ constexpr int kRows = 4;
 using Heights = std::make_integer_sequence<int, kRows>;
 
 constexpr FloatTiles kTiles = {
-    "neon",
     kRows,
     2 * Neon::kLanes,
     [](const FloatTile& t) { RunTileOfHeight<Neon, 2>(t, Heights()); },
@@ -29,6 +29,14 @@ constexpr FloatTiles kTiles = {
 
 }  // namespace
 
-const FloatTiles& NeonFloatTiles() { return kTiles; }
+constexpr MicroKernel kFloatGemmNeon = {
+    .name = "float_gemm_neon",
+    .kind = MicroKernelKind::kFloatGemm,
+    .needs = {.neon = true},
+    .mr = kTiles.rows,
+    .panel = {.nr = kTiles.width},
+    .epilogue = kActivates,
+    .run = {.float_gemm = &kTiles},
+};
 
 }  // namespace optfarm::runtime

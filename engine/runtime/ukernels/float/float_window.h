@@ -44,11 +44,6 @@ struct FloatWindows {
   void (*average)(const FloatWindow& window);
 };
 
-// OWNERSHIP: they live as long as the process.
-const FloatWindows& Avx512FloatWindows();
-const FloatWindows& Avx2FloatWindows();
-const FloatWindows& NeonFloatWindows();
-
 }  // namespace optfarm::runtime
 
 #endif  // OPTFARM_ENGINE_RUNTIME_UKERNELS_FLOAT_FLOAT_WINDOW_H_

@@ -24,10 +24,6 @@ struct SoftmaxRows {
 
 using SoftmaxFunction = void (*)(const SoftmaxRows& rows);
 
-void Avx512Softmax(const SoftmaxRows& rows);
-void Avx2Softmax(const SoftmaxRows& rows);
-void NeonSoftmax(const SoftmaxRows& rows);
-
 }  // namespace optfarm::runtime
 
 #endif  // OPTFARM_ENGINE_RUNTIME_UKERNELS_FLOAT_SOFTMAX_H_

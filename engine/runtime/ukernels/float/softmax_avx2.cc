@@ -2,10 +2,16 @@
 
 #include "engine/runtime/ukernels/float/softmax.h"
 #include "engine/runtime/ukernels/float/softmax_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 #include "engine/runtime/ukernels/vector_avx2_inl.h"
 
 namespace optfarm::runtime {
 
-void Avx2Softmax(const SoftmaxRows& rows) { SoftmaxOf<Avx2>::Run(rows); }
+constexpr MicroKernel kSoftmaxAvx2 = {
+    .name = "softmax_avx2",
+    .kind = MicroKernelKind::kSoftmax,
+    .needs = {.avx2 = true},
+    .run = {.softmax = SoftmaxOf<Avx2>::Run},
+};
 
 }  // namespace optfarm::runtime

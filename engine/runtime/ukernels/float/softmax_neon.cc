@@ -2,10 +2,16 @@
 
 #include "engine/runtime/ukernels/float/softmax.h"
 #include "engine/runtime/ukernels/float/softmax_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 #include "engine/runtime/ukernels/vector_neon_inl.h"
 
 namespace optfarm::runtime {
 
-void NeonSoftmax(const SoftmaxRows& rows) { SoftmaxOf<Neon>::Run(rows); }
+constexpr MicroKernel kSoftmaxNeon = {
+    .name = "softmax_neon",
+    .kind = MicroKernelKind::kSoftmax,
+    .needs = {.neon = true},
+    .run = {.softmax = SoftmaxOf<Neon>::Run},
+};
 
 }  // namespace optfarm::runtime

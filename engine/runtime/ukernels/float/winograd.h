@@ -83,11 +83,6 @@ struct WinogradTransforms {
   int lanes = 0;
 };
 
-// OWNERSHIP: they live as long as the process.
-const WinogradTransforms& Avx512Winograd();
-const WinogradTransforms& Avx2Winograd();
-const WinogradTransforms& NeonWinograd();
-
 }  // namespace optfarm::runtime
 
 #endif  // OPTFARM_ENGINE_RUNTIME_UKERNELS_FLOAT_WINOGRAD_H_

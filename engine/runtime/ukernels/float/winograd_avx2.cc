@@ -2,6 +2,7 @@
 
 #include "engine/runtime/ukernels/float/winograd.h"
 #include "engine/runtime/ukernels/float/winograd_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 #include "engine/runtime/ukernels/vector_avx2_inl.h"
 
 namespace optfarm::runtime {
@@ -11,6 +12,12 @@ constexpr WinogradTransforms kTransforms = WinogradWith<Avx2>();
 
 }  // namespace
 
-const WinogradTransforms& Avx2Winograd() { return kTransforms; }
+constexpr MicroKernel kWinogradAvx2 = {
+    .name = "winograd_avx2",
+    .kind = MicroKernelKind::kWinograd,
+    .needs = {.avx2 = true},
+    .epilogue = kActivates,
+    .run = {.winograd = &kTransforms},
+};
 
 }  // namespace optfarm::runtime

@@ -2,6 +2,7 @@
 
 #include "engine/runtime/ukernels/float/winograd.h"
 #include "engine/runtime/ukernels/float/winograd_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 #include "engine/runtime/ukernels/vector_avx512_inl.h"
 
 namespace optfarm::runtime {
@@ -11,6 +12,12 @@ constexpr WinogradTransforms kTransforms = WinogradWith<Avx512>();
 
 }  // namespace
 
-const WinogradTransforms& Avx512Winograd() { return kTransforms; }
+constexpr MicroKernel kWinogradAvx512 = {
+    .name = "winograd_avx512",
+    .kind = MicroKernelKind::kWinograd,
+    .needs = {.avx512 = true},
+    .epilogue = kActivates,
+    .run = {.winograd = &kTransforms},
+};
 
 }  // namespace optfarm::runtime

@@ -2,6 +2,7 @@
 
 #include "engine/runtime/ukernels/float/winograd.h"
 #include "engine/runtime/ukernels/float/winograd_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 #include "engine/runtime/ukernels/vector_neon_inl.h"
 
 namespace optfarm::runtime {
@@ -11,6 +12,12 @@ constexpr WinogradTransforms kTransforms = WinogradWith<Neon>();
 
 }  // namespace
 
-const WinogradTransforms& NeonWinograd() { return kTransforms; }
+constexpr MicroKernel kWinogradNeon = {
+    .name = "winograd_neon",
+    .kind = MicroKernelKind::kWinograd,
+    .needs = {.neon = true},
+    .epilogue = kActivates,
+    .run = {.winograd = &kTransforms},
+};
 
 }  // namespace optfarm::runtime

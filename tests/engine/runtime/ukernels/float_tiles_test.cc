@@ -16,35 +16,21 @@
 #include "engine/runtime/ukernels/float/float_tile.h"
 #include "engine/runtime/ukernels/float/float_window.h"
 #include "engine/runtime/ukernels/float/winograd.h"
+#include "engine/runtime/ukernels/host_cpu_features.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
 
-struct Code {
-  std::string name;
-  const FloatTiles* tiles;
-  const FloatWindows* windows;
-  const WinogradTransforms* winograd;
-};
-
-std::vector<Code> CodeOfThisMachine() {
-  std::vector<Code> all;
-#if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-    all.push_back(
-        {"avx2", &Avx2FloatTiles(), &Avx2FloatWindows(), &Avx2Winograd()});
+// The entries of a kind that this processor may run.
+std::vector<const MicroKernel*> Usable(MicroKernelKind kind) {
+  std::vector<const MicroKernel*> entries;
+  for (const MicroKernel* entry : AllMicroKernels()) {
+    if (entry->kind == kind && IsUsable(*entry, HostCpuFeatures())) {
+      entries.push_back(entry);
+    }
   }
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-      __builtin_cpu_supports("avx512bw") &&
-      __builtin_cpu_supports("avx512dq")) {
-    all.push_back({"avx512", &Avx512FloatTiles(), &Avx512FloatWindows(),
-                   &Avx512Winograd()});
-  }
-#elif defined(__aarch64__) || defined(__arm__)
-  all.push_back(
-      {"neon", &NeonFloatTiles(), &NeonFloatWindows(), &NeonWinograd()});
-#endif
-  return all;
+  return entries;
 }
 
 class Numbers {
@@ -122,20 +108,20 @@ void CheckTile(const FloatTiles& tiles, bool is_narrow, Numbers* random) {
 }
 
 TEST(FloatTilesTest, TilesOfAllSizesAgreeWithPlainLoops) {
-  for (const Code& code : CodeOfThisMachine()) {
-    SCOPED_TRACE(code.name);
+  for (const MicroKernel* entry : Usable(MicroKernelKind::kFloatGemm)) {
+    SCOPED_TRACE(entry->name);
     Numbers random;
     for (int i = 0; i < 1500; ++i) {
-      CheckTile(*code.tiles, i % 2 == 0, &random);
+      CheckTile(*entry->run.float_gemm, i % 2 == 0, &random);
       if (HasFatalFailure()) return;
     }
   }
 }
 
 TEST(FloatTilesTest, ARowBySeveralPanelsIsWhatEachPanelGives) {
-  for (const Code& code : CodeOfThisMachine()) {
+  for (const MicroKernel* entry : Usable(MicroKernelKind::kFloatGemm)) {
     Numbers random;
-    const int width = code.tiles->width;
+    const int width = entry->run.float_gemm->width;
     constexpr int kRun = 37;
     const std::vector<float> in = random.Some(kRun);
     const std::vector<float> weights =
@@ -158,14 +144,16 @@ TEST(FloatTilesTest, ARowBySeveralPanelsIsWhatEachPanelGives) {
         tile.bias = bias.data() + from;
         tile.out = apart.data() + from;
         const bool is_narrow = tile.columns <= width / 2;
-        (is_narrow ? code.tiles->narrow : code.tiles->wide)(tile);
+        (is_narrow ? entry->run.float_gemm->narrow
+                   : entry->run.float_gemm->wide)(tile);
       }
       tile.weights = weights.data();
       tile.bias = bias.data();
       tile.out = together.data();
       tile.columns = columns;
-      code.tiles->row(tile, kRun * width);
-      ASSERT_EQ(apart, together) << code.name << ", " << columns << " columns";
+      entry->run.float_gemm->row(tile, kRun * width);
+      ASSERT_EQ(apart, together)
+          << entry->name << ", " << columns << " columns";
     }
   }
 }
@@ -195,11 +183,11 @@ void CheckRows(const FloatTiles& tiles, Numbers* random) {
 }
 
 TEST(FloatTilesTest, RowsOfAnySizeAreAddedInTheirOrder) {
-  for (const Code& code : CodeOfThisMachine()) {
-    SCOPED_TRACE(code.name);
+  for (const MicroKernel* entry : Usable(MicroKernelKind::kFloatGemm)) {
+    SCOPED_TRACE(entry->name);
     Numbers random;
     for (int i = 0; i < 300; ++i) {
-      CheckRows(*code.tiles, &random);
+      CheckRows(*entry->run.float_gemm, &random);
       if (HasFatalFailure()) return;
     }
   }
@@ -207,10 +195,10 @@ TEST(FloatTilesTest, RowsOfAnySizeAreAddedInTheirOrder) {
 
 TEST(FloatTilesTest, NotANumberGoesThroughRectifiers) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
-  for (const Code& code : CodeOfThisMachine()) {
+  for (const MicroKernel* entry : Usable(MicroKernelKind::kFloatGemm)) {
     for (const Rectifier rectifier : {Rectifier::kRelu, Rectifier::kRelu6}) {
-      const std::vector<float> weights(code.tiles->width, 1.0f);
-      std::vector<float> out(code.tiles->width, 0.0f);
+      const std::vector<float> weights(entry->run.float_gemm->width, 1.0f);
+      std::vector<float> out(entry->run.float_gemm->width, 0.0f);
       const float* input = &nan;
       FloatTile tile;
       tile.inputs = &input;
@@ -219,11 +207,11 @@ TEST(FloatTilesTest, NotANumberGoesThroughRectifiers) {
       tile.run = 1;
       tile.weights = weights.data();
       tile.out = out.data();
-      tile.columns = code.tiles->width;
+      tile.columns = entry->run.float_gemm->width;
       tile.rectifier = rectifier;
       tile.prefetch = reinterpret_cast<const char*>(weights.data());
-      code.tiles->wide(tile);
-      for (float value : out) EXPECT_TRUE(std::isnan(value)) << code.name;
+      entry->run.float_gemm->wide(tile);
+      for (float value : out) EXPECT_TRUE(std::isnan(value)) << entry->name;
     }
   }
 }
@@ -274,12 +262,12 @@ void CheckWindow(const FloatWindows& windows, Kind kind, Numbers* random) {
 }
 
 TEST(FloatTilesTest, WindowsOfAllSizesAgreeWithPlainLoops) {
-  for (const Code& code : CodeOfThisMachine()) {
-    SCOPED_TRACE(code.name);
+  for (const MicroKernel* entry : Usable(MicroKernelKind::kFloatWindows)) {
+    SCOPED_TRACE(entry->name);
     Numbers random;
     for (const Kind kind : {Kind::kDepthwise, Kind::kMax, Kind::kAverage}) {
       for (int i = 0; i < 300; ++i) {
-        CheckWindow(*code.windows, kind, &random);
+        CheckWindow(*entry->run.float_windows, kind, &random);
         if (HasFatalFailure()) return;
       }
     }
@@ -357,11 +345,11 @@ void CheckWinograd(const WinogradTransforms& winograd, Numbers* random) {
 }
 
 TEST(FloatTilesTest, WinogradsTilesAgreeWithPlainLoops) {
-  for (const Code& code : CodeOfThisMachine()) {
-    SCOPED_TRACE(code.name);
+  for (const MicroKernel* entry : Usable(MicroKernelKind::kWinograd)) {
+    SCOPED_TRACE(entry->name);
     Numbers random;
     for (int i = 0; i < 300; ++i) {
-      CheckWinograd(*code.winograd, &random);
+      CheckWinograd(*entry->run.winograd, &random);
       if (HasFatalFailure()) return;
     }
   }
