@@ -23,6 +23,8 @@ struct CpuFeatures {
   bool neon = false;
   // Int8 dot products on them.
   bool neon_dot = false;
+  // Int8 matrix products on them.
+  bool neon_i8mm = false;
 
   friend bool operator==(const CpuFeatures&, const CpuFeatures&) = default;
 };
@@ -39,6 +41,7 @@ inline constexpr CpuFeature kCpuFeatures[] = {
     {"avx_vnni", &CpuFeatures::avx_vnni},
     {"neon", &CpuFeatures::neon},
     {"neon_dot", &CpuFeatures::neon_dot},
+    {"neon_i8mm", &CpuFeatures::neon_i8mm},
 };
 
 // Whether `has` includes everything in `needs`.

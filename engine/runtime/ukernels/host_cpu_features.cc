@@ -35,6 +35,9 @@ CpuFeatures Detect() {
 #if defined(__linux__) && defined(HWCAP_ASIMDDP)
   found.neon_dot = (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0;
 #endif
+#if defined(__linux__) && defined(HWCAP2_I8MM)
+  found.neon_i8mm = (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+#endif
 #elif defined(__arm__) && defined(__linux__)
   // Multiply-adds with one rounding came with VFPv4.
   constexpr unsigned long kNeeded = HWCAP_NEON | HWCAP_VFPv4;
