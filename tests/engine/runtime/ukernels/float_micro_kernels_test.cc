@@ -107,7 +107,7 @@ void CheckTile(const FloatTiles& tiles, bool is_narrow, Numbers* random) {
   }
 }
 
-TEST(FloatTilesTest, TilesOfAllSizesAgreeWithPlainLoops) {
+TEST(FloatMicroKernelsTest, TilesOfAllSizesAgreeWithPlainLoops) {
   for (const MicroKernel* entry : Usable(MicroKernelKind::kFloatGemm)) {
     SCOPED_TRACE(entry->name);
     Numbers random;
@@ -118,7 +118,7 @@ TEST(FloatTilesTest, TilesOfAllSizesAgreeWithPlainLoops) {
   }
 }
 
-TEST(FloatTilesTest, ARowBySeveralPanelsIsWhatEachPanelGives) {
+TEST(FloatMicroKernelsTest, ARowBySeveralPanelsIsWhatEachPanelGives) {
   for (const MicroKernel* entry : Usable(MicroKernelKind::kFloatGemm)) {
     Numbers random;
     const int width = entry->run.float_gemm->width;
@@ -182,7 +182,7 @@ void CheckRows(const FloatTiles& tiles, Numbers* random) {
   }
 }
 
-TEST(FloatTilesTest, RowsOfAnySizeAreAddedInTheirOrder) {
+TEST(FloatMicroKernelsTest, RowsOfAnySizeAreAddedInTheirOrder) {
   for (const MicroKernel* entry : Usable(MicroKernelKind::kFloatGemm)) {
     SCOPED_TRACE(entry->name);
     Numbers random;
@@ -193,7 +193,7 @@ TEST(FloatTilesTest, RowsOfAnySizeAreAddedInTheirOrder) {
   }
 }
 
-TEST(FloatTilesTest, NotANumberGoesThroughRectifiers) {
+TEST(FloatMicroKernelsTest, NotANumberGoesThroughRectifiers) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   for (const MicroKernel* entry : Usable(MicroKernelKind::kFloatGemm)) {
     for (const Rectifier rectifier : {Rectifier::kRelu, Rectifier::kRelu6}) {
@@ -261,7 +261,7 @@ void CheckWindow(const FloatWindows& windows, Kind kind, Numbers* random) {
   }
 }
 
-TEST(FloatTilesTest, WindowsOfAllSizesAgreeWithPlainLoops) {
+TEST(FloatMicroKernelsTest, WindowsOfAllSizesAgreeWithPlainLoops) {
   for (const MicroKernel* entry : Usable(MicroKernelKind::kFloatWindows)) {
     SCOPED_TRACE(entry->name);
     Numbers random;
@@ -344,7 +344,7 @@ void CheckWinograd(const WinogradTransforms& winograd, Numbers* random) {
   }
 }
 
-TEST(FloatTilesTest, WinogradsTilesAgreeWithPlainLoops) {
+TEST(FloatMicroKernelsTest, WinogradsTilesAgreeWithPlainLoops) {
   for (const MicroKernel* entry : Usable(MicroKernelKind::kWinograd)) {
     SCOPED_TRACE(entry->name);
     Numbers random;
