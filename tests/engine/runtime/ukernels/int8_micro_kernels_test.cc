@@ -208,7 +208,8 @@ struct GemmCase {
   Int8GemmTile tile;
 };
 
-class Int8GemmKernelTest : public ::testing::TestWithParam<const MicroKernel*> {};
+class Int8GemmKernelTest : public ::testing::TestWithParam<const MicroKernel*> {
+};
 
 TEST_P(Int8GemmKernelTest, AccumulatesWhatTheOracleDoes) {
   const MicroKernel& entry = *GetParam();
@@ -287,7 +288,8 @@ INSTANTIATE_TEST_SUITE_P(
 
 // ---------------------------------------------------------------- row kernels
 
-class Int8RowKernelTest : public ::testing::TestWithParam<const MicroKernel*> {};
+class Int8RowKernelTest : public ::testing::TestWithParam<const MicroKernel*> {
+};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Int8RowKernelTest);
 
 TEST_P(Int8RowKernelTest, RequantizesWhatTheOracleDoes) {
@@ -443,8 +445,8 @@ struct DepthwiseCase {
   Int8DepthwiseTile tile;
 };
 
-class Int8DepthwiseKernelTest : public ::testing::TestWithParam<const MicroKernel*> {
-};
+class Int8DepthwiseKernelTest
+    : public ::testing::TestWithParam<const MicroKernel*> {};
 
 TEST_P(Int8DepthwiseKernelTest, AccumulatesWhatTheOracleDoes) {
   const MicroKernel& entry = *GetParam();
