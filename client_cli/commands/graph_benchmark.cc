@@ -211,6 +211,12 @@ class GraphBenchmark final : public Command {
                   "Also estimate floating-point operations per run and per "
                   "second.",
                   &show_flops_);
+    if (!original_) {
+      flags->Switch("explain",
+                    "Also list which fusions took which nodes, and what they "
+                    "became. OPTFARM_WITHOUT=NAME,... leaves fusions out.",
+                    &explain_);
+    }
     flags->Number("device_gflops",
                   "Also estimate the best latency on a device with this many "
                   "billion operations per second.",
@@ -309,6 +315,7 @@ class GraphBenchmark final : public Command {
     char host[256] = {};
     gethostname(host, sizeof(host) - 1);
     request->device = host;
+    request->explain_fusions = explain_;
     request->build_version = OPTFARM_VERSION;
     return absl::OkStatus();
   }
@@ -394,6 +401,7 @@ class GraphBenchmark final : public Command {
     if (show_flops_ && !first.flops.ops.empty()) {
       *context.out << "\n" << MakeFlopsTable(first.flops).ToText();
     }
+    if (explain_) *context.out << FusionText(first.fused_nodes);
     if (device_gflops_) {
       *context.out << DeviceEstimate(first.flops, *device_gflops_);
     }
@@ -426,6 +434,7 @@ class GraphBenchmark final : public Command {
   int64_t run_order_limit_ = 0, time_limit_ = 10, memory_limit_ = 10;
   std::string benchmark_name_, output_prefix_, trace_file_;
   bool show_sizes_ = false, show_flops_ = false, report_peak_memory_ = false;
+  bool explain_ = false;
   int64_t memory_check_interval_ms_ = 50;
 };
 

@@ -1,9 +1,11 @@
 #include "client_cli/tables/benchmark_text.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client_cli/tables/human_units.h"
 #include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/summary_text.h"
@@ -62,6 +64,18 @@ json ProfileJson(const ModelBenchmark& benchmark) {
           {"memory_bytes", ToJson(benchmark.profile.run_bytes())},
           {"nodes", std::move(nodes)},
           {"types", std::move(types)}};
+}
+
+json FusionsJson(const std::vector<runtime::FusedNodes>& fused) {
+  json list = json::array();
+  for (const runtime::FusedNodes& taken : fused) {
+    list.push_back({{"fusion", taken.fusion},
+                    {"replacement", taken.replacement},
+                    {"nodes", taken.nodes},
+                    {"step", taken.step},
+                    {"op", taken.op}});
+  }
+  return list;
 }
 
 json FlopsJson(const benchmark::FlopCount& count) {
@@ -142,6 +156,22 @@ Table MakeFlopsTable(const benchmark::FlopCount& count) {
   return table;
 }
 
+std::string FusionText(const std::vector<runtime::FusedNodes>& fused) {
+  if (fused.empty()) return "\nNo fusion took a node.\n";
+  Table table({{"fusion", "FUSION"}, {"op", "BECAME"}, {"nodes", "NODES"}});
+  std::map<std::string, std::string> replacements;
+  for (const runtime::FusedNodes& taken : fused) {
+    table.AddRow({Cell::Text(taken.fusion), Cell::Text(taken.op),
+                  Cell::Text(absl::StrJoin(taken.nodes, " "))});
+    replacements[taken.fusion] = taken.replacement;
+  }
+  std::string text = absl::StrCat("\n", table.ToText(), "\n");
+  for (const auto& [fusion, replacement] : replacements) {
+    absl::StrAppend(&text, fusion, ": ", replacement, "\n");
+  }
+  return text;
+}
+
 std::string DeviceEstimate(const benchmark::FlopCount& count, double gflops) {
   const absl::Duration least = benchmark::LeastRunTime(count, gflops);
   const double seconds = absl::ToDoubleSeconds(least);
@@ -166,6 +196,9 @@ std::string BenchmarksToJson(const std::vector<ModelBenchmark>& benchmarks,
                          {"with_stats_us", ToJson(benchmark.traced)}};
     object["profile"] = ProfileJson(benchmark);
     object["flops"] = FlopsJson(benchmark.flops);
+    if (!benchmark.fused_nodes.empty()) {
+      object["fusions"] = FusionsJson(benchmark.fused_nodes);
+    }
     if (gflops.has_value()) {
       object["device_estimate"] = {
           {"gflops", *gflops},

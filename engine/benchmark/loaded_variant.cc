@@ -369,6 +369,7 @@ absl::StatusOr<LoadedVariant> Load(const BenchmarkVariant& variant,
   const absl::Time initialized_from = absl::Now();
   OPTFARM_RETURN_IF_ERROR(Initialize(model, variant, options));
   const absl::Duration initializing = absl::Now() - initialized_from;
+  if (request.explain_fusions) options.fused_nodes = &loaded.fused_nodes;
   OPTFARM_ASSIGN_OR_RETURN(
       loaded.session,
       runtime::Session::Create(model, names(io.inputs), fetches, options));

@@ -10,10 +10,11 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "engine/benchmark/benchmark.h"
+#include "engine/benchmark/benchmark_request.h"
 #include "engine/benchmark/flops.h"
 #include "engine/runtime/core/tensor.h"
 #include "engine/runtime/core/thread_pool.h"
+#include "engine/runtime/plan/fused_nodes.h"
 #include "engine/runtime/session/session.h"
 
 namespace optfarm::benchmark {
@@ -27,8 +28,9 @@ struct LoadedVariant {
   std::string inputs_fed;
   // To read, check, plan and prepare the graph.
   absl::Duration load_time;
-  // Empty unless the request asks for it.
+  // Empty unless the request asks for them.
   FlopCount flops;
+  std::vector<runtime::FusedNodes> fused_nodes;
 };
 
 // ERRORS: those of loading the graph, of inferring its inputs and outputs, of

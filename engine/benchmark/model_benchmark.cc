@@ -110,10 +110,12 @@ absl::Status ModelRunner::Load() {
   load.processors = request_.processors;
   load.seed = request_.seed;
   load.count_flops = true;
+  load.explain_fusions = request_.explain_fusions;
   OPTFARM_ASSIGN_OR_RETURN(loaded_,
                            LoadVariant(request_.model, load, request_.threads));
   result_.load_time = loaded_.load_time;
   result_.flops = std::move(loaded_.flops);
+  result_.fused_nodes = std::move(loaded_.fused_nodes);
   if (!loaded_.inputs.empty()) {
     result_.first_input_bytes = loaded_.inputs[0].TotalBytes();
   }

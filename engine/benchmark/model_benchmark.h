@@ -14,7 +14,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "engine/benchmark/benchmark.h"
+#include "engine/benchmark/benchmark_request.h"
 #include "engine/benchmark/flops.h"
 #include "engine/benchmark/stat.h"
 #include "engine/benchmark/stat_summarizer.h"
@@ -55,6 +55,8 @@ struct ModelBenchmarkRequest {
   // How often memory is looked at; zero: not at all.
   absl::Duration memory_check_interval;
   uint64_t seed = 1;
+  // Lists in ModelBenchmark::fused_nodes which fusions took which nodes.
+  bool explain_fusions = false;
   // Traces kept for a trace file.
   int64_t kept_traces = 0;
   StatSummarizerOptions profile;
@@ -74,6 +76,8 @@ struct ModelBenchmark {
   StatSummarizer profile;
   std::vector<runtime::RunTrace> traces;
   FlopCount flops;
+  // Empty unless the request asks for it.
+  std::vector<runtime::FusedNodes> fused_nodes;
   // UNITS: bytes of the first input; 0 without inputs.
   int64_t first_input_bytes = 0;
   // UNITS: bytes of this process's memory at the most that was seen, from

@@ -10,6 +10,7 @@ namespace optfarm::client_cli {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -52,6 +53,25 @@ TEST_F(GraphBenchmarkTest, PrintsLinesTablesAndFlops) {
                     HasSubstr("\nFLOPs estimate: 8\nFLOPs/second: "),
                     HasSubstr("needs at least 8.00 us for one run"),
                     HasSubstr("MEDIAN")));
+}
+
+TEST_F(GraphBenchmarkTest, ExplainsWhichFusionsTookWhichNodes) {
+  EXPECT_EQ(Benchmark({"--explain"}), 0) << output_;
+  EXPECT_THAT(output_, ContainsRegex("\nFUSION +BECAME +NODES\n"));
+#ifdef OPTFARM_FAST_KERNELS
+  EXPECT_THAT(output_, AllOf(ContainsRegex("\nmatmul +MatMul +product\n"),
+                             ContainsRegex("\nsoftmax +Softmax +output\n"),
+                             ContainsRegex("\nsoftmax: [^\n]*softmax")));
+#endif
+  EXPECT_EQ(Benchmark({}), 0);
+  EXPECT_THAT(output_, Not(HasSubstr("FUSION")));
+}
+
+TEST_F(GraphBenchmarkTest, ExplainsFusionsToPrograms) {
+  EXPECT_EQ(Benchmark({"--explain", "-o", "json"}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("\"fusion\": \"softmax\""));
+  EXPECT_EQ(Benchmark({"-o", "json"}), 0) << output_;
+  EXPECT_THAT(output_, Not(HasSubstr("\"fusions\"")));
 }
 
 TEST_F(GraphBenchmarkTest, SectionsCanBeLeftOut) {
