@@ -12,7 +12,7 @@
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
 #include "http/json.h"
-#include "http/route_table.h"
+#include "http/url_text.h"
 
 namespace optfarm::http {
 namespace {

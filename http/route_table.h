@@ -75,11 +75,6 @@ class RouteTable {
   std::vector<Route> routes_;
 };
 
-// Decodes "%2F"; `plus_is_blank` for queries. ERRORS: InvalidArgument for bad
-// escapes and for what is not UTF-8.
-absl::StatusOr<std::string> PercentDecode(absl::string_view text,
-                                          bool plus_is_blank);
-
 }  // namespace optfarm::http
 
 #endif  // OPTFARM_HTTP_ROUTE_TABLE_H_

@@ -7,7 +7,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "http/backend.h"
-#include "http/route_table.h"
+#include "http/url_text.h"
 #include "rpc/channel.h"
 #include "rpc/status.h"
 

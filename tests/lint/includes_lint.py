@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 """Checks every #include against the table in docs/architecture.md, which says
-what each room may include of ours, and against the places below, which say
-where third parties may be seen.
+what each room may include of ours, against the places below, which say where
+third parties may be seen, and against cycles: a header with its .cc file may
+not include, through whatever others, itself.
 """
 
 import pathlib
 import re
+import sys
 
 from source_tree import SourceTree
 
@@ -135,8 +137,51 @@ def check_table(tree, table):
             tree.problem(path, f'{text} has no line in the include table')
 
 
+def unit_of(path):
+    """A header and the .cc file of its name are one unit."""
+    return str(pathlib.PurePosixPath(path).with_suffix(''))
+
+
+def find_cycles(needs):
+    """The groups of units each of which needs all others, by Tarjan."""
+    order, lowest, stack, cycles = {}, {}, [], []
+
+    def visit(unit):
+        order[unit] = lowest[unit] = len(order)
+        stack.append(unit)
+        for other in sorted(needs[unit]):
+            if other not in order:
+                visit(other)
+                lowest[unit] = min(lowest[unit], lowest[other])
+            elif other in stack:
+                lowest[unit] = min(lowest[unit], order[other])
+        if lowest[unit] == order[unit]:
+            start = stack.index(unit)
+            if len(stack) > start + 1:
+                cycles.append(sorted(stack[start:]))
+            del stack[start:]
+
+    sys.setrecursionlimit(10000)
+    for unit in sorted(needs):
+        if unit not in order:
+            visit(unit)
+    return cycles
+
+
+def check_cycles(tree, includes):
+    needs = {unit_of(path): set() for path, _ in includes}
+    for path, target in includes:
+        if unit_of(target) in needs and unit_of(path) != unit_of(target):
+            needs[unit_of(path)].add(unit_of(target))
+    for cycle in find_cycles(needs):
+        for unit in cycle:
+            others = sorted(needs[unit] & set(cycle))
+            tree.problem(unit, f'in a cycle of includes by {", ".join(others)}')
+
+
 def main():
     tree = SourceTree()
+    includes = []
     table = read_table(tree)
     check_table(tree, table)
     for path in tree.files('.h', '.cc'):
@@ -149,8 +194,10 @@ def main():
                 tree.problem(f'{path}:{number}',
                              f'"{target}" does not start at the root')
             if include.group(1) == '"':
+                includes.append((path, target))
                 check_own(tree, table, path, number, target)
             check_third_party(tree, path, number, target)
+    check_cycles(tree, includes)
     tree.finish()
 
 

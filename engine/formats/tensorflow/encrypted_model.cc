@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "engine/formats/files/byte_reader.h"
-#include "engine/formats/tensorflow/memmapped_package.h"
+#include "engine/formats/tensorflow/mapped_region.h"
 
 namespace optfarm::formats {
 namespace {

@@ -4,7 +4,6 @@
 #ifndef OPTFARM_ENGINE_FORMATS_TENSORFLOW_FREEZE_H_
 #define OPTFARM_ENGINE_FORMATS_TENSORFLOW_FREEZE_H_
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -12,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/formats/tensorflow/checkpoint.h"
+#include "engine/formats/tensorflow/evaluator.h"
 #include "engine/formats/tensorflow/saved_model.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
@@ -44,11 +44,6 @@ absl::StatusOr<FreezeSource> OpenMetaGraphToFreeze(
 // ERRORS: those of the files; NotFound for tags that it does not have.
 absl::StatusOr<FreezeSource> OpenSavedModelToFreeze(
     const std::string& folder, const std::vector<std::string>& tags);
-
-// Computes one tensor of a graph that needs no inputs; the caller has a
-// runtime, this room does not.
-using Evaluator = std::function<absl::StatusOr<tensorflow::TensorProto>(
-    tensorflow::GraphDef graph, const std::string& tensor)>;
 
 struct FreezeOptions {
   // Nodes to keep, with all they need; ports are left out of account.

@@ -11,14 +11,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/formats/tensorflow/binary_graph.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::formats {
-
-// UNITS: bytes. Protobuf cannot hold more in one message.
-inline constexpr uint64_t kMaxGraphBytes = (uint64_t{1} << 31) - 1;
-// A node costs more memory than its two bytes in a hostile file.
-inline constexpr int64_t kMaxGraphNodes = 2'000'000;
 
 enum class GraphEncoding { kBinary, kText };
 
@@ -33,11 +29,6 @@ enum class GraphEncoding { kBinary, kText };
 // kMaxGraphBytes or kMaxGraphNodes.
 absl::StatusOr<tensorflow::GraphDef> ParseGraphDef(
     absl::string_view bytes, absl::string_view name = "the graph");
-
-// Parses a graph that is known to be binary, whatever it looks like.
-// ERRORS: ParseGraphDef's about damage.
-absl::StatusOr<tensorflow::GraphDef> ParseBinaryGraphDef(
-    absl::string_view bytes, absl::string_view name);
 
 // Reads and parses a file.
 // ERRORS: ParseGraphDef's; NotFound (saying so when `path` is a checkpoint's

@@ -5,8 +5,8 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "engine/formats/tensorflow/binary_graph.h"
 #include "engine/formats/tensorflow/file_kind.h"
-#include "engine/formats/tensorflow/graph_file.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/wire_format_lite.h"

@@ -8,7 +8,6 @@
 #include "base/status_macros.h"
 #include "engine/formats/tensorflow/encrypted_model.h"
 #include "engine/formats/tensorflow/file_kind.h"
-#include "engine/formats/tensorflow/mapped_graph.h"
 
 namespace optfarm::formats {
 

@@ -16,17 +16,11 @@
 #include "base/authenticated_encryption.h"
 #include "base/shared_bytes.h"
 #include "engine/formats/tensorflow/graph_file.h"
+#include "engine/formats/tensorflow/mapped_graph.h"
 #include "engine/formats/tensorflow/memmapped_package.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::formats {
-
-struct LoadedGraph {
-  tensorflow::GraphDef def;
-  // Where ImmutableConst nodes have their values; nullptr for other graphs. A
-  // session keeps what it uses.
-  std::shared_ptr<const MemmappedPackage> package;
-};
 
 // Of a binary graph, constants of 64 KB and more stay in its file as well: they
 // are ImmutableConst nodes of the result.

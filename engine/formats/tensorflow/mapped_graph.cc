@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "engine/formats/files/wire_reader.h"
+#include "engine/formats/tensorflow/binary_graph.h"
 #include "engine/formats/tensorflow/file_kind.h"
 #include "engine/formats/tensorflow/graph_stream.h"
 #include "engine/graph/attr.h"

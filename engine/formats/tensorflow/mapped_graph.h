@@ -8,9 +8,17 @@
 #include <string>
 
 #include "base/mapped_file.h"
-#include "engine/formats/tensorflow/loaded_graph.h"
+#include "engine/formats/tensorflow/memmapped_package.h"
+#include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::formats {
+
+struct LoadedGraph {
+  tensorflow::GraphDef def;
+  // Where ImmutableConst nodes have their values; nullptr for other graphs. A
+  // session keeps what it uses.
+  std::shared_ptr<const MemmappedPackage> package;
+};
 
 // Reads a binary graph in which nothing is wrong; nullopt when the file needs a
 // closer look (LoadGraphDef of graph_file.h). What this accepts, that accepts

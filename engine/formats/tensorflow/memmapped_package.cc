@@ -8,7 +8,7 @@
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
 #include "engine/formats/files/byte_reader.h"
-#include "engine/formats/tensorflow/graph_file.h"
+#include "engine/formats/tensorflow/binary_graph.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/tensor_proto.h"
 #include "google/protobuf/stubs/logging.h"

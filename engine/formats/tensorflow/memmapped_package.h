@@ -21,14 +21,10 @@
 #include "absl/strings/string_view.h"
 #include "base/mapped_file.h"
 #include "base/shared_bytes.h"
+#include "engine/formats/tensorflow/mapped_region.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::formats {
-
-// What the names of regions begin with.
-inline constexpr char kRegionPrefix[] = "memmapped_package://";
-// UNITS: bytes. Every tensor in a file begins at a multiple of this.
-inline constexpr uint64_t kRegionAlignment = 64;
 
 // THREADS: const methods may be called from several threads.
 class MemmappedPackage {

@@ -11,7 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/formats/tensorflow/checkpoint.h"
-#include "engine/formats/tensorflow/freeze.h"
+#include "engine/formats/tensorflow/evaluator.h"
 #include "engine/graph/graph.h"
 #include "tensorflow/core/framework/tensor.pb.h"
 

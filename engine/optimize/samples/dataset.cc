@@ -13,7 +13,8 @@ namespace optfarm::optimize {
 
 using runtime::Tensor;
 
-Dataset::Dataset(std::unique_ptr<Data> data) : data_(std::move(data)) {}
+Dataset::Dataset(std::unique_ptr<DatasetSources> data)
+    : data_(std::move(data)) {}
 Dataset::Dataset(Dataset&&) noexcept = default;
 Dataset& Dataset::operator=(Dataset&&) noexcept = default;
 Dataset::~Dataset() = default;
@@ -21,7 +22,7 @@ Dataset::~Dataset() = default;
 absl::StatusOr<Dataset> Dataset::Open(const LocalData& local,
                                       const v1::Preprocessing& preprocessing,
                                       absl::Span<const ModelTensor> inputs) {
-  auto data = std::make_unique<Data>();
+  auto data = std::make_unique<DatasetSources>();
   data->preprocessing = preprocessing;
   for (const ModelTensor& input : inputs) {
     data->sources.emplace_back().input = input;
@@ -35,7 +36,7 @@ absl::StatusOr<Dataset> Dataset::Open(const LocalData& local,
 
 absl::StatusOr<Dataset> Dataset::MakeRandom(
     absl::Span<const ModelTensor> inputs, int64_t samples, uint64_t seed) {
-  auto data = std::make_unique<Data>();
+  auto data = std::make_unique<DatasetSources>();
   data->is_random = true;
   data->size = samples;
   data->seed = seed;
@@ -56,7 +57,7 @@ absl::StatusOr<Dataset> Dataset::MakeRandom(
 int64_t Dataset::size() const { return data_->size; }
 
 absl::StatusOr<std::vector<Tensor>> Dataset::Sample(int64_t index) const {
-  const Data& data = *data_;
+  const DatasetSources& data = *data_;
   const std::string path = data.files.paths.empty()
                                ? ""
                                : JoinPath(data.folder, data.files.paths[index]);

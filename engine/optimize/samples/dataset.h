@@ -31,6 +31,8 @@
 
 namespace optfarm::optimize {
 
+struct DatasetSources;
+
 // The classes that stand in the samples' records.
 struct RecordLabels {
   // Empty: the records have none.
@@ -86,9 +88,8 @@ class Dataset {
   bool is_random() const;
 
  private:
-  struct Data;
-  explicit Dataset(std::unique_ptr<Data> data);
-  std::unique_ptr<Data> data_;
+  explicit Dataset(std::unique_ptr<DatasetSources> data);
+  std::unique_ptr<DatasetSources> data_;
 };
 
 }  // namespace optfarm::optimize

@@ -35,7 +35,7 @@ std::string ScaleWarning(const ModelTensor& input) {
 
 }  // namespace
 
-std::vector<InputSource*> Dataset::Data::Unfed() {
+std::vector<InputSource*> DatasetSources::Unfed() {
   std::vector<InputSource*> unfed;
   for (InputSource& source : sources) {
     if (source.source == Source::kNone) unfed.push_back(&source);
@@ -43,13 +43,13 @@ std::vector<InputSource*> Dataset::Data::Unfed() {
   return unfed;
 }
 
-std::string Dataset::Data::Names() const {
+std::string DatasetSources::Names() const {
   return absl::StrJoin(sources, ", ", [](std::string* out, const auto& s) {
     absl::StrAppend(out, "'", graph::ToString(s.input.name), "'");
   });
 }
 
-absl::Status Dataset::Data::SetSize(absl::string_view what, int64_t samples) {
+absl::Status DatasetSources::SetSize(absl::string_view what, int64_t samples) {
   if (samples == 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", what, "' holds no samples"));
@@ -62,7 +62,7 @@ absl::Status Dataset::Data::SetSize(absl::string_view what, int64_t samples) {
   return absl::OkStatus();
 }
 
-absl::Status Dataset::Data::AddSources(const LocalData& data) {
+absl::Status DatasetSources::AddSources(const LocalData& data) {
   const int samples = data.Find(v1::DataSource::SAMPLES);
   if (samples >= 0) folder = data.folders[samples];
   for (int i = 0; i < data.dataset.sources_size(); ++i) {
@@ -74,7 +74,7 @@ absl::Status Dataset::Data::AddSources(const LocalData& data) {
   return samples >= 0 ? AddSamples(data, samples) : absl::OkStatus();
 }
 
-absl::Status Dataset::Data::AddInput(const LocalData& data, int number) {
+absl::Status DatasetSources::AddInput(const LocalData& data, int number) {
   const v1::DataSource& source = data.dataset.sources(number);
   const std::string path = data.PathOf(number);
   const std::string& name = source.input();
@@ -98,9 +98,9 @@ absl::Status Dataset::Data::AddInput(const LocalData& data, int number) {
                              : AddArray(source, path, target);
 }
 
-absl::Status Dataset::Data::AddArray(const v1::DataSource& source,
-                                     const std::string& path,
-                                     InputSource* target) {
+absl::Status DatasetSources::AddArray(const v1::DataSource& source,
+                                      const std::string& path,
+                                      InputSource* target) {
   OPTFARM_ASSIGN_OR_RETURN(
       target->array, LoadArrayInput(path, source, target->input,
                                     NormalizationOf(preprocessing, source)));
@@ -121,9 +121,9 @@ absl::Status Dataset::Data::AddArray(const v1::DataSource& source,
   return SetSize(path, target->array.samples());
 }
 
-absl::Status Dataset::Data::AddRecordFile(const v1::DataSource& source,
-                                          const std::string& path,
-                                          InputSource* target) {
+absl::Status DatasetSources::AddRecordFile(const v1::DataSource& source,
+                                           const std::string& path,
+                                           InputSource* target) {
   if (source.layout() != v1::DataSource::LAYOUT_UNSPECIFIED) {
     return absl::InvalidArgumentError(
         absl::StrCat("'", path, "' is a record file and has layout ",
@@ -150,7 +150,7 @@ absl::Status Dataset::Data::AddRecordFile(const v1::DataSource& source,
   return absl::OkStatus();
 }
 
-absl::Status Dataset::Data::AddRecordFolder(
+absl::Status DatasetSources::AddRecordFolder(
     const v1::DataSource& source, const std::vector<std::string>& paths) {
   std::vector<std::string> full;
   for (const std::string& path : paths) full.push_back(JoinPath(folder, path));
@@ -177,7 +177,7 @@ absl::Status Dataset::Data::AddRecordFolder(
   return SetSize(folder, count);
 }
 
-absl::Status Dataset::Data::AssignSounds() {
+absl::Status DatasetSources::AssignSounds() {
   std::vector<InputSource*> unfed = Unfed();
   const auto feed = [](InputSource* source, SoundPart part) {
     source->source = Source::kSound;
@@ -210,7 +210,7 @@ absl::Status Dataset::Data::AssignSounds() {
       " takes a string or samples"));
 }
 
-absl::Status Dataset::Data::AssignPictures(const v1::DataSource& source) {
+absl::Status DatasetSources::AssignPictures(const v1::DataSource& source) {
   const Normalization normalization = NormalizationOf(preprocessing, source);
   absl::Status first_error;
   for (InputSource* unfed : Unfed()) {
@@ -237,7 +237,7 @@ absl::Status Dataset::Data::AssignPictures(const v1::DataSource& source) {
   return first_error;
 }
 
-absl::Status Dataset::Data::AddSamples(const LocalData& data, int number) {
+absl::Status DatasetSources::AddSamples(const LocalData& data, int number) {
   const v1::DataSource& source = data.dataset.sources(number);
   std::vector<std::string> paths;
   for (const v1::DataFile& file : source.files()) paths.push_back(file.path());
@@ -253,7 +253,7 @@ absl::Status Dataset::Data::AddSamples(const LocalData& data, int number) {
   return SetSize(folder, static_cast<int64_t>(files.paths.size()));
 }
 
-absl::Status Dataset::Data::CheckAllFed() const {
+absl::Status DatasetSources::CheckAllFed() const {
   for (const InputSource& source : sources) {
     if (source.source != Source::kNone) continue;
     const std::string name = graph::ToString(source.input.name);

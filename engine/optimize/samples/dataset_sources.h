@@ -12,7 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "engine/optimize/samples/array_input.h"
-#include "engine/optimize/samples/dataset.h"
+#include "engine/optimize/samples/local_data.h"
 #include "engine/optimize/samples/model_tensor.h"
 #include "engine/optimize/samples/picture_input.h"
 #include "engine/optimize/samples/record_input.h"
@@ -35,7 +35,7 @@ struct InputSource {
   RecordInput record;
 };
 
-struct Dataset::Data {
+struct DatasetSources {
   v1::Preprocessing preprocessing;
   // Of the samples; empty: there are none.
   std::string folder;

@@ -1,4 +1,4 @@
-#include "server/scheduling/scheduler.h"
+// Which jobs there are, and how changes to them are committed.
 
 #include <algorithm>
 #include <utility>
@@ -10,6 +10,7 @@
 #include "server/conventions/log_text.h"
 #include "server/conventions/names.h"
 #include "server/scheduling/deprecated_data.h"
+#include "server/scheduling/scheduler.h"
 #include "server/scheduling/scheduler_plan.h"
 
 namespace optfarm::server {
