@@ -103,12 +103,13 @@ class LayerCopier {
       made = value.node;
     } else {
       OPTFARM_ASSIGN_OR_RETURN(const Endpoint value,
-                               Copy({CodesOf(layer), 0}, 0));
+                               Copy({QuantizedOf(layer), 0}, 0));
       tensorflow::NodeDef def =
           transforms::MakeNode(name, "Dequantize", alone_->node(value.node));
       graph::SetType(&def, "T", tensorflow::DT_QUINT8);
       graph::SetString(&def, "mode", "MIN_FIRST");
-      made = alone_->Add(std::move(def), transforms::CodesAndRange(value.node));
+      made =
+          alone_->Add(std::move(def), transforms::ValuesAndRange(value.node));
     }
     alone_->RedirectUses({old, 0}, {made, 0});
     return absl::OkStatus();
@@ -117,7 +118,7 @@ class LayerCopier {
  private:
   // The node that gives the 8-bit codes of a layer: itself, or what cuts its
   // 32 bits.
-  NodeId CodesOf(NodeId layer) const {
+  NodeId QuantizedOf(NodeId layer) const {
     NodeId next = layer;
     while (next != graph::kNoNode) {
       layer = next;

@@ -8,10 +8,11 @@
 //   y = op(x, w)   becomes   y = op(x, w / s) * s,
 //   s[c] = m[c] / max m,   m[c] = max(-min w[.., c], 128/127 max w[.., c])
 //
-// 128/127 because 256 codes have one more on one side of zero: a range of
-// -128..127 steps puts zero on code 128. In a range as far up as down zero
-// would lie halfway between two codes, and the last bit of a quotient would
-// decide which of them stands for it (formula 7 of docs/quantization.md).
+// 128/127 because 256 quantized values have one more on one side of zero: a
+// range of -128..127 steps makes 128 the zero point. In a range as far up as
+// down zero would lie halfway between two quantized values, and the last bit of
+// a quotient would decide which of them stands for it (formula 7 of
+// docs/quantization.md).
 
 #include <algorithm>
 #include <cmath>

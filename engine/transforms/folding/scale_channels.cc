@@ -67,7 +67,8 @@ bool OwnsBias(const Graph& graph, NodeId id) {
   return IsConst(bias) && bias.uses().size() == 1 && FloatView::Of(bias).ok();
 }
 
-// Channels of codes, through pools and joins; 0 when they are not known.
+// Channels of quantized values, through pools and joins; 0 when they are not
+// known.
 int64_t ChannelsOf(const Graph& graph, NodeId id, int* budget) {
   if (--*budget < 0) return 0;
   const graph::Node& node = graph.node(id);
@@ -95,14 +96,15 @@ bool JoinsChannels(const Graph& graph, const graph::Node& node) {
          (value->data<int32_t>()[0] == 3 || value->data<int32_t>()[0] == -1);
 }
 
-// Adds all who read the codes of `id`. False when one is not a depthwise layer.
+// Adds all who read the quantized values of `id`. False when one is not a
+// depthwise layer.
 bool AddReaders(const Graph& graph, NodeId id, int64_t offset, int* budget,
                 std::vector<Reader>* readers) {
   if (--*budget < 0) return false;
   for (const graph::Use& use : graph.node(id).uses()) {
     const graph::Node& node = graph.node(use.consumer);
     if (use.is_control()) return false;
-    // Ranges go where the codes go; both have to.
+    // Ranges go where the quantized values go; both have to.
     if (use.port > 0) {
       if (IsDepthwise(node) || node.op() == "QuantizedConcatV2" ||
           node.op() == "QuantizedMaxPool") {

@@ -1,6 +1,7 @@
-// Larger codes for channels that use few of a layer's 256: cross-layer
-// equalization (Nagel et al. 2019) in its exact form, where a depthwise layer
-// reads the codes. Formula 28 of docs/quantization.md.
+// Larger quantized values for channels that use few of a layer's 256:
+// cross-layer equalization (Nagel et al. 2019) in its exact form, where a
+// depthwise layer reads the quantized values. Formula 28 of
+// docs/quantization.md.
 
 #ifndef OPTFARM_ENGINE_TRANSFORMS_FOLDING_SCALE_CHANNELS_H_
 #define OPTFARM_ENGINE_TRANSFORMS_FOLDING_SCALE_CHANNELS_H_
@@ -24,8 +25,9 @@ inline constexpr float kMostChannelFactor = 256;
 // computes is not the original's value any more.
 inline constexpr char kScaledSuffix[] = "/scaled";
 
-// The fused layers of which only depthwise layers read the codes, directly or
-// through pools and joins along the channels, in the order of the graph.
+// The fused layers of which only depthwise layers read the quantized values,
+// directly or through pools and joins along the channels, in the order of the
+// graph.
 std::vector<std::string> ScalableLayers(const graph::Graph& graph);
 
 // Multiplies the channels of layers and divides those of the depthwise layers

@@ -21,7 +21,7 @@ using graph::NodeId;
 using runtime::Tensor;
 
 constexpr uint64_t kMaxFileBytes = 256 << 20;
-// Signed codes have as many steps down as up.
+// Signed quantized values have as many steps down as up.
 constexpr float kMostCode = 127;
 
 absl::Status InLine(int number, absl::string_view problem) {
@@ -29,7 +29,7 @@ absl::Status InLine(int number, absl::string_view problem) {
       absl::StrCat("line ", number, ": ", problem));
 }
 
-// The sums of 8-bit codes and whole numbers.
+// The sums of 8-bit values and whole numbers.
 absl::Status ShiftCodes(const std::vector<float>& shift, Tensor* value) {
   int8_t* const codes = value->data<int8_t>();
   for (size_t i = 0; i < shift.size(); ++i) {

@@ -72,7 +72,7 @@ std::vector<NodeId> QuantizesWithRangeOfRun(const Graph& graph) {
   std::vector<NodeId> found;
   for (const NodeId id : graph.Ids()) {
     const graph::Node& node = graph.node(id);
-    if (!in_loops[id] && IsFloatToCodes(node, tensorflow::DT_QUINT8) &&
+    if (!in_loops[id] && IsQuantize(node, tensorflow::DT_QUINT8) &&
         node.inputs().size() == 3 &&
         graph.node(node.inputs()[1].node).op() == "Min" &&
         graph.node(node.inputs()[2].node).op() == "Max") {

@@ -1,4 +1,4 @@
-// Ranges of float tensors that are turned into 8-bit codes: found in every run
+// Ranges of float tensors that are turned into 8-bit values: found in every run
 // by a Min and a Max, or frozen to observed ones.
 
 #ifndef OPTFARM_ENGINE_TRANSFORMS_FREEZING_FREEZE_QUANTIZE_RANGES_H_

@@ -8,9 +8,9 @@
 //   becomes QuantizeV2[quint8](x, min, max)
 //
 // Tensors that are joined get one range for all of them first, so that joining
-// copies codes. Where a range is still found at each run, the layer stays in
-// two ops. What follows from ranges that are known now, codes of constants and
-// scaled ranges, becomes constant.
+// copies quantized values. Where a range is still found at each run, the layer
+// stays in two ops. What follows from ranges that are known now, quantized
+// values of constants and scaled ranges, becomes constant.
 
 #include <algorithm>
 #include <map>
@@ -128,7 +128,7 @@ absl::Status UniteJoinedRanges(Graph* graph, TransformContext* context) {
   Sets sets;
   for (NodeId id : graph->Ids()) {
     const graph::Node& node = graph->node(id);
-    // By the minima: codes may have been moved since, as bytes.
+    // By the minima: quantized values may have been moved since, as bytes.
     if (KeepsRange(node)) {
       sets.Join(id, node.inputs()[RangeInputOf(node)].node);
     }
@@ -171,7 +171,7 @@ bool FuseLayer(NodeId id, Graph* graph) {
   const std::string fused = absl::StrCat(layer.op(), "AndRequantize");
   if (!graph::IsQuantizedLayer(layer.op()) ||
       graph::FindOpDef(fused) == nullptr ||
-      !ReadsCodesAndRange(requantize, 0, source) ||
+      !ReadsValuesAndRange(requantize, 0, source) ||
       !HasConstantRange(*graph, requantize) || !IsUsedOnlyBy(layer, id, id)) {
     return false;
   }
@@ -196,14 +196,14 @@ bool FuseQuantize(NodeId id, Graph* graph) {
   const NodeId source = requantize.inputs()[0].node;
   const graph::Node& quantize = graph->node(source);
   if (requantize.op() != "Requantize" ||
-      !IsFloatToCodes(quantize, tensorflow::DT_QINT32) ||
-      !ReadsCodesAndRange(requantize, 0, source)) {
+      !IsQuantize(quantize, tensorflow::DT_QINT32) ||
+      !ReadsValuesAndRange(requantize, 0, source)) {
     return false;
   }
   const NodeId range = requantize.inputs()[3].node;
   const bool is_dynamic = graph->node(range).op() == "RequantizationRange" &&
                           requantize.inputs()[4] == Endpoint{range, 1} &&
-                          ReadsCodesAndRange(graph->node(range), 0, source);
+                          ReadsValuesAndRange(graph->node(range), 0, source);
   if ((!is_dynamic && !HasConstantRange(*graph, requantize)) ||
       !IsUsedOnlyBy(quantize, id, range)) {
     return false;
@@ -214,7 +214,7 @@ bool FuseQuantize(NodeId id, Graph* graph) {
   }
   graph::SetType(graph->mutable_node(source)->mutable_def(), "T",
                  tensorflow::DT_QUINT8);
-  // Cut first: the range must not be left reading codes of 8 bits.
+  // Cut first: the range must not be left reading quantized values of 8 bits.
   for (int port = 0; port < 3; ++port) {
     graph->RedirectUses({id, port}, {source, port});
   }

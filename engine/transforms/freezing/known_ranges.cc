@@ -20,7 +20,7 @@ using runtime::Tensor;
 // Ops between a range and the constants it comes from.
 constexpr int kMostSteps = 256;
 
-// Whether its last two inputs are the range of the codes it gives.
+// Whether its last two inputs are the range of the quantized values it gives.
 bool GivesRange(const graph::Node& node) {
   const graph::OpRow& row = graph::RowOf(node.op());
   return row.range_input >= 0 && row.output_range_input >= 0;
@@ -45,7 +45,7 @@ struct RangeEnd {
   bool has_zero = false;
 };
 
-// Outputs 1 and 2 of ops on codes are the minimum and the maximum.
+// Outputs 1 and 2 of ops on quantized values are the minimum and the maximum.
 bool StepBack(const Graph& graph, RangeEnd* end) {
   const graph::Node& node = graph.node(end->tensor.node);
   const absl::Span<const Endpoint> inputs = node.inputs();
@@ -102,8 +102,8 @@ bool HasOneOutput(const graph::Node& node) {
 // The code of a constant.
 bool FoldCode(NodeId id, Graph* graph) {
   const graph::Node& node = graph->node(id);
-  if (!IsFloatToCodes(node, tensorflow::DT_QUINT8) ||
-      node.inputs().size() != 3 || !HasOneOutput(node)) {
+  if (!IsQuantize(node, tensorflow::DT_QUINT8) || node.inputs().size() != 3 ||
+      !HasOneOutput(node)) {
     return false;
   }
   const auto number = NumberOf(*graph, node.inputs()[0]);

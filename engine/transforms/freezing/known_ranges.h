@@ -1,4 +1,4 @@
-// Ranges of codes that are the same in every run.
+// Ranges of quantized values that are the same in every run.
 
 #ifndef OPTFARM_ENGINE_TRANSFORMS_FREEZING_KNOWN_RANGES_H_
 #define OPTFARM_ENGINE_TRANSFORMS_FREEZING_KNOWN_RANGES_H_
@@ -18,14 +18,14 @@ bool KeepsRange(const graph::Node& node);
 int RangeInputOf(const graph::Node& node);
 
 // The range that the two tensors hold, when it follows from constants: through
-// layers that give 8-bit codes, ops that keep ranges and products with
+// layers that give 8-bit values, ops that keep ranges and products with
 // constants. nullopt when it does not.
 std::optional<runtime::Range> KnownRange(const graph::Graph& graph,
                                          graph::Endpoint min,
                                          graph::Endpoint max);
 
-// Writes down what follows from known ranges: codes of constants, and the ends
-// of scaled ranges. Returns how many nodes became constants.
+// Writes down what follows from known ranges: quantized values of constants,
+// and the ends of scaled ranges. Returns how many nodes became constants.
 int FoldKnownRanges(graph::Graph* graph);
 
 }  // namespace optfarm::transforms

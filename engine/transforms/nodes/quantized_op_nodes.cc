@@ -7,8 +7,8 @@
 namespace optfarm::transforms {
 namespace {
 
-bool HasCodes(const graph::Node& node, absl::string_view op,
-              tensorflow::DataType type) {
+bool HasQuantizedType(const graph::Node& node, absl::string_view op,
+                      tensorflow::DataType type) {
   if (node.op() != op) return false;
   const absl::StatusOr<tensorflow::DataType> codes =
       graph::GetType(node.def(), "T");
@@ -71,21 +71,21 @@ void BecomeDequantize(graph::NodeId id, absl::Span<const graph::Endpoint> codes,
   graph->SetInputs(id, codes);
 }
 
-bool IsCodesToFloat(const graph::Node& node) {
-  return HasCodes(node, "Dequantize", tensorflow::DT_QUINT8);
+bool IsDequantize(const graph::Node& node) {
+  return HasQuantizedType(node, "Dequantize", tensorflow::DT_QUINT8);
 }
 
-bool IsFloatToCodes(const graph::Node& node, tensorflow::DataType type) {
-  return HasCodes(node, "QuantizeV2", type);
+bool IsQuantize(const graph::Node& node, tensorflow::DataType type) {
+  return HasQuantizedType(node, "QuantizeV2", type);
 }
 
-std::vector<graph::Endpoint> CodesAndRange(graph::NodeId id) {
+std::vector<graph::Endpoint> ValuesAndRange(graph::NodeId id) {
   return {{id, 0}, {id, 1}, {id, 2}};
 }
 
-bool ReadsCodesAndRange(const graph::Node& consumer, int first,
-                        graph::NodeId source) {
-  const std::vector<graph::Endpoint> wanted = CodesAndRange(source);
+bool ReadsValuesAndRange(const graph::Node& consumer, int first,
+                         graph::NodeId source) {
+  const std::vector<graph::Endpoint> wanted = ValuesAndRange(source);
   return consumer.inputs().size() >= first + wanted.size() &&
          consumer.inputs().subspan(first, wanted.size()) ==
              absl::MakeConstSpan(wanted);

@@ -1,4 +1,5 @@
-// Definitions of the nodes that carry values between floats and codes.
+// Definitions of the nodes that carry values between floats and quantized
+// values.
 
 #ifndef OPTFARM_ENGINE_TRANSFORMS_NODES_QUANTIZED_OP_NODES_H_
 #define OPTFARM_ENGINE_TRANSFORMS_NODES_QUANTIZED_OP_NODES_H_
@@ -23,7 +24,7 @@ void CopyAttributes(const graph::Node& from,
                     std::initializer_list<const char*> names,
                     tensorflow::NodeDef* to);
 
-// QuantizeV2 in mode MIN_FIRST to codes of `type`.
+// QuantizeV2 in mode MIN_FIRST to quantized values of `type`.
 tensorflow::NodeDef MakeQuantize(absl::string_view name,
                                  tensorflow::DataType type,
                                  const graph::Node& like);
@@ -38,17 +39,17 @@ void BecomeDequantize(graph::NodeId id, absl::Span<const graph::Endpoint> codes,
                       graph::NodeId replacement, graph::Graph* graph);
 
 // Whether the node is a Dequantize of quint8 in mode MIN_FIRST.
-bool IsCodesToFloat(const graph::Node& node);
+bool IsDequantize(const graph::Node& node);
 
 // Whether the node is a QuantizeV2 to `type` in mode MIN_FIRST.
-bool IsFloatToCodes(const graph::Node& node, tensorflow::DataType type);
+bool IsQuantize(const graph::Node& node, tensorflow::DataType type);
 
-// Outputs 0, 1 and 2 of a node: codes, minimum and maximum.
-std::vector<graph::Endpoint> CodesAndRange(graph::NodeId id);
+// Outputs 0, 1 and 2 of a node: quantized values, minimum and maximum.
+std::vector<graph::Endpoint> ValuesAndRange(graph::NodeId id);
 
 // Whether the inputs of `consumer` from `first` on are these three.
-bool ReadsCodesAndRange(const graph::Node& consumer, int first,
-                        graph::NodeId source);
+bool ReadsValuesAndRange(const graph::Node& consumer, int first,
+                         graph::NodeId source);
 
 }  // namespace optfarm::transforms
 

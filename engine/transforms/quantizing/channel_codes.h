@@ -1,4 +1,4 @@
-// Weights as signed 8-bit codes with a range for each output channel (formula
+// Weights as signed 8-bit values with a range for each output channel (formula
 // 25 of docs/quantization.md).
 
 #ifndef OPTFARM_ENGINE_TRANSFORMS_QUANTIZING_CHANNEL_CODES_H_
@@ -18,10 +18,10 @@ struct ChannelCodes {
   std::vector<float> largest;
 };
 
-// Codes of weights in which the channels are the last dimension, or, with
-// `channels_first`, the first. `bias` has a value for each channel, or none: a
-// channel's step must be large enough for its bias to be a multiple of it.
-// REQUIRES: finite weights, a multiple of `channels` of them.
+// Quantized values of weights in which the channels are the last dimension, or,
+// with `channels_first`, the first. `bias` has a value for each channel, or
+// none: a channel's step must be large enough for its bias to be a multiple of
+// it. REQUIRES: finite weights, a multiple of `channels` of them.
 ChannelCodes CodeByChannel(absl::Span<const float> weights, int64_t channels,
                            bool channels_first, absl::Span<const float> bias);
 

@@ -148,7 +148,7 @@ class CodesOfBins {
 
   int low_;
   int size_;
-  // Codes of a bin, and bins of a code.
+  // Quantized values of a bin, and bins of a quantized value.
   double per_bin_, bins_;
 };
 
@@ -158,7 +158,7 @@ class CodesOfBins {
 //   n K = sum P ln P - sum P ln Q + n ln(inside / n),
 //
 // where both sums over a code's bins need but the sums of what is in them: no
-// end costs more than 256 codes.
+// end costs more than 256 quantized values.
 class Divergence {
  public:
   Divergence(const ValueHistogram& histogram, const Extent& extent)
@@ -171,7 +171,7 @@ class Divergence {
   }
 
   // For bins low..high; infinite where that is above `least`, mostly before all
-  // codes were looked at. REQUIRES: within the extent.
+  // quantized values were looked at. REQUIRES: within the extent.
   double Of(int low, int high, double least) const {
     constexpr double kInfinite = std::numeric_limits<double>::infinity();
     const Sums* const at = &sums_[extent_.below - low];

@@ -1,4 +1,4 @@
-// Ranges for 8-bit codes that leave rare values out, so that the others get
+// Ranges for 8-bit values that leave rare values out, so that the others get
 // finer steps. What lies outside becomes the range's end. The formulas are
 // derived in docs/quantization.md.
 
@@ -13,12 +13,14 @@ namespace optfarm::transforms {
 // All of these include zero, lie within the smallest and largest value (and
 // zero), and are 0 and 0 for a histogram without values other than zero.
 
-// The range with the least mean square error of 256 codes (formula 37).
+// The range with the least mean square error of 256 quantized values (formula
+// 37).
 ObservedRange LeastErrorRange(const ValueHistogram& histogram);
 
-// The range whose 256 codes keep most of the distribution's information: the
-// least Kullback-Leibler divergence between the values, those outside put on
-// the ends, and what the codes tell of them (formula 39).
+// The range whose 256 quantized values keep most of the distribution's
+// information: the least Kullback-Leibler divergence between the values, those
+// outside put on the ends, and what the quantized values tell of them (formula
+// 39).
 ObservedRange LeastDivergenceRange(const ValueHistogram& histogram);
 
 // The range that leaves out `percent` of the values on each side of it, to the

@@ -6,7 +6,8 @@
 //   Dequantize[quint8](Requantize(q:0, q:1, q:2, min, max):0..2)
 //   becomes Dequantize[qint32](q:0, q:1, q:2)
 //
-// The same with RequantizePerChannel, when nothing else reads its codes.
+// The same with RequantizePerChannel, when nothing else reads its quantized
+// values.
 
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
@@ -20,8 +21,8 @@ namespace {
 using graph::Graph;
 using graph::NodeId;
 
-// Whether the codes of a layer go nowhere else, and its Relu6, if any, is not
-// in the range that is passed over.
+// Whether the quantized values of a layer go nowhere else, and its Relu6, if
+// any, is not in the range that is passed over.
 bool MayPassOver(const Graph& graph, NodeId requantize, NodeId reader) {
   const graph::Node& node = graph.node(requantize);
   for (const graph::Use& use : node.uses()) {
@@ -43,10 +44,10 @@ bool ReadWideLayer(NodeId id, const TransformContext& context, Graph* graph) {
     return false;
   }
   const NodeId wide = requantize.inputs()[0].node;
-  if (!ReadsCodesAndRange(requantize, 0, wide)) return false;
+  if (!ReadsValuesAndRange(requantize, 0, wide)) return false;
   const bool is_matrix = graph::RowOf(graph->node(wide).op()).layer.product ==
                          graph::LayerProduct::kMatrix;
-  graph->SetInputs(id, CodesAndRange(wide));
+  graph->SetInputs(id, ValuesAndRange(wide));
   tensorflow::NodeDef* def = graph->mutable_node(id)->mutable_def();
   graph::SetType(def, "T", tensorflow::DT_QINT32);
   graph::SetString(def, "mode", "SCALED");
@@ -57,7 +58,7 @@ bool ReadWideLayer(NodeId id, const TransformContext& context, Graph* graph) {
 absl::Status DequantizeWide(Graph* graph, TransformContext* context) {
   for (NodeId id : graph->Ids()) {
     const graph::Node& node = graph->node(id);
-    if (!IsCodesToFloat(node) || node.inputs().empty()) continue;
+    if (!IsDequantize(node) || node.inputs().empty()) continue;
     if (ReadWideLayer(id, *context, graph)) {
       context->CountChange();
       continue;
@@ -65,17 +66,17 @@ absl::Status DequantizeWide(Graph* graph, TransformContext* context) {
     const NodeId narrow = node.inputs()[0].node;
     const graph::Node& requantize = graph->node(narrow);
     if (requantize.op() != "Requantize" ||
-        !ReadsCodesAndRange(node, 0, narrow) ||
+        !ReadsValuesAndRange(node, 0, narrow) ||
         requantize.inputs().size() != 5) {
       continue;
     }
     const NodeId wide = requantize.inputs()[0].node;
-    if (!ReadsCodesAndRange(requantize, 0, wide)) {
+    if (!ReadsValuesAndRange(requantize, 0, wide)) {
       context->Skip(node.name(),
                     "the range of the 32-bit result comes from another node");
       continue;
     }
-    graph->SetInputs(id, CodesAndRange(wide));
+    graph->SetInputs(id, ValuesAndRange(wide));
     graph::SetType(graph->mutable_node(id)->mutable_def(), "T",
                    tensorflow::DT_QINT32);
     context->CountChange();

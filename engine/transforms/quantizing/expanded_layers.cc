@@ -29,7 +29,7 @@ constexpr size_t kInputs = 7;
 
 // Where a layer's result comes out and in what form.
 struct Exit {
-  // The layer itself, or the node that reads its 32-bit codes.
+  // The layer itself, or the node that reads its accumulators.
   NodeId node = graph::kNoNode;
   bool gives_codes = true;
   Endpoint min, max;
@@ -47,7 +47,7 @@ Exit FindExit(const Graph& graph, NodeId id) {
     reader = use.consumer;
   }
   if (reader == graph::kNoNode ||
-      !ReadsCodesAndRange(graph.node(reader), 0, id)) {
+      !ReadsValuesAndRange(graph.node(reader), 0, id)) {
     return {};
   }
   const graph::Node& node = graph.node(reader);
@@ -111,7 +111,7 @@ absl::StatusOr<NodeId> AddProduct(NodeId id, Graph* graph) {
   graph::SetType(&decode, "T", tensorflow::DT_QINT32);
   graph::SetString(&decode, "mode", "SCALED");
   graph::SetInt(&decode, "axis", is_matrix ? 1 : 3);
-  return graph->Add(std::move(decode), CodesAndRange(wide), {}, id);
+  return graph->Add(std::move(decode), ValuesAndRange(wide), {}, id);
 }
 
 // A product with a number for each channel.

@@ -51,7 +51,7 @@ bool TakesOffMeans(const Node& node) {
                      [](const graph::Use& use) { return use.port <= 0; });
 }
 
-// The same numbers in other codes.
+// The same numbers in other quantized values.
 bool HandsOn(const Node& node) {
   return node.op() == "Dequantize" || node.op() == "RequantizePerChannel" ||
          node.op() == "QuantizeV2";
@@ -69,7 +69,7 @@ bool IsTakenUp(const Graph& graph, NodeId layer,
       if (output.node == node.name()) return false;
     }
     for (const graph::Use& use : node.uses()) {
-      // Ranges go where the codes go.
+      // Ranges go where the quantized values go.
       if (use.port != 0) continue;
       is_read = true;
       const Node& reader = graph.node(use.consumer);

@@ -44,19 +44,19 @@ std::vector<int> MovedInputs(const graph::Node& node);
 // else the reason why not.
 std::string WhyFloatByWindow(const graph::Node& node);
 
-// Whether no sum of one channel's products leaves 30 bits, whatever codes are
-// multiplied with the weights (25).
+// Whether no sum of one channel's products leaves 30 bits, whatever quantized
+// values are multiplied with the weights (25).
 bool SumsFit(const graph::Node& product, const FloatView& weights,
              int64_t channels);
 
 // Whether the node limits its input to a constant range of 8 bits, which ends
-// at `most` or below, so that codes of that range do the same.
+// at `most` or below, so that quantized values of that range do the same.
 bool IsTrainedRange(const graph::Graph& graph, const graph::Node& node,
                     float most = std::numeric_limits<float>::infinity());
 
 // Height and width of the pictures whose mean the node takes, a Mean or an
 // AvgPool; nullopt when it is another mean, or they are not known, or the sum
-// of so many codes does not fit.
+// of so many quantized values does not fit.
 struct PictureSize {
   int64_t height = 0;
   int64_t width = 0;

@@ -276,7 +276,8 @@ class Finder {
       AddBias(channels, shape.rank(), &group);
     }
     std::optional<LayerGroup> whole = WithEnd(std::move(group));
-    // One positive factor changes what codes stand for, not the codes.
+    // One positive factor changes what quantized values stand for, not the
+    // quantized values.
     if (whole.has_value() && whole->last() == id && !IsSum(node) &&
         (*numbers)[0] > 0 &&
         FloatView::Of(graph_.node(constant))->values().size() == 1) {
@@ -306,7 +307,7 @@ class Finder {
     if (node.op() == "MaxPool" || node.op() == "AvgPool") {
       if (!WhyFloatByWindow(node).empty()) return false;
       // A mean over all of the space has a much smaller range than what it is
-      // taken of: codes of that would not serve it (34).
+      // taken of: quantized values of that would not serve it (34).
       const PartialShape& out = shapes_.Of({id, 0});
       return node.op() == "MaxPool" || (out.has_rank() && out.rank() == 4 &&
                                         (out.dim(1) != 1 || out.dim(2) != 1));

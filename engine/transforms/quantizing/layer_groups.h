@@ -1,6 +1,6 @@
 // What one 8-bit op does at once: a product with constant weights, the bias
 // behind it and the activation behind that; or a sum of two tensors with its
-// activation; or an op between such that has a form on codes.
+// activation; or an op between such that has a form on quantized values.
 
 #ifndef OPTFARM_ENGINE_TRANSFORMS_QUANTIZING_LAYER_GROUPS_H_
 #define OPTFARM_ENGINE_TRANSFORMS_QUANTIZING_LAYER_GROUPS_H_
@@ -27,7 +27,7 @@ enum class GroupKind {
   kMean,
   // Times a constant, plus a constant, for each channel.
   kChannels,
-  // Times one positive constant: other ranges for the same codes.
+  // Times one positive constant: other ranges for the same quantized values.
   kScaled,
 };
 

@@ -15,7 +15,7 @@ using graph::NodeId;
 using runtime::Tensor;
 using tensorflow::NodeDef;
 
-CodedTensor ResultOf(NodeId id) { return {{id, 0}, {id, 1}, {id, 2}}; }
+QuantizedTensor ResultOf(NodeId id) { return {{id, 0}, {id, 1}, {id, 2}}; }
 
 void LayerNodes::Begin(const LayerGroup& group) {
   prefix_ = absl::StrCat("eightbit/", ++count_, "/");
@@ -78,15 +78,15 @@ Endpoint LayerNodes::AddFloats(absl::string_view name,
   return IntoLoops(Add(std::move(def), {}), tensorflow::DT_FLOAT);
 }
 
-CodedTensor LayerNodes::CodesOf(Endpoint floats) {
+QuantizedTensor LayerNodes::QuantizedOf(Endpoint floats) {
   const auto found = codes_.find(floats);
   if (found != codes_.end()) return found->second;
   return codes_.emplace(floats, AddQuantize(floats)).first->second;
 }
 
-// Through 32-bit codes, so that what is logged and frozen is a
+// Through accumulators, so that what is logged and frozen is a
 // RequantizationRange as everywhere; fuse_requantization takes them out.
-CodedTensor LayerNodes::AddQuantize(Endpoint floats) {
+QuantizedTensor LayerNodes::AddQuantize(Endpoint floats) {
   const graph::Node& source = node(floats.node);
   if (IsTrainedRange(*graph_, source)) {
     return ResultOf(Add(MakeQuantize(absl::StrCat(prefix_, "in"),
@@ -124,8 +124,8 @@ Endpoint LayerNodes::Shared(int32_t value) {
   return {it->second, 0};
 }
 
-CodedTensor LayerNodes::Narrowed(const CodedTensor& wide,
-                                 absl::string_view name) {
+QuantizedTensor LayerNodes::Narrowed(const QuantizedTensor& wide,
+                                     absl::string_view name) {
   const std::string base = absl::StrCat(name, name.empty() ? "" : "_");
   std::vector<Endpoint> inputs = wide.inputs();
   NodeDef range_def = Make(absl::StrCat(base, "range"), "RequantizationRange");
@@ -139,9 +139,9 @@ CodedTensor LayerNodes::Narrowed(const CodedTensor& wide,
       inputs));
 }
 
-CodedTensor LayerNodes::Reshaped(const CodedTensor& codes,
-                                 absl::Span<const int64_t> dims,
-                                 absl::string_view name) {
+QuantizedTensor LayerNodes::Reshaped(const QuantizedTensor& codes,
+                                     absl::Span<const int64_t> dims,
+                                     absl::string_view name) {
   std::vector<int32_t> shape;
   for (int64_t dim : dims) {
     shape.push_back(static_cast<int32_t>(std::max<int64_t>(dim, -1)));
@@ -175,7 +175,7 @@ Endpoint LayerNodes::BytesOf(Endpoint codes) {
   return bytes_[codes] = bytes;
 }
 
-Endpoint LayerNodes::CodesOfBytes(Endpoint bytes) {
+Endpoint LayerNodes::QuantizedOfBytes(Endpoint bytes) {
   const Endpoint codes =
       Cast(bytes, "codes", tensorflow::DT_UINT8, tensorflow::DT_QUINT8);
   bytes_[codes] = bytes;

@@ -18,22 +18,23 @@
 
 namespace optfarm::transforms {
 
-// Codes with the real numbers that the lowest and the highest stand for.
-struct CodedTensor {
+// Quantized values with the real numbers that the lowest and the highest stand
+// for.
+struct QuantizedTensor {
   graph::Endpoint codes, min, max;
 
   std::vector<graph::Endpoint> inputs() const { return {codes, min, max}; }
 };
 
-// What stands for a group: its codes, and the node that waits for what the
-// group's float nodes waited for.
+// What stands for a group: its quantized values, and the node that waits for
+// what the group's float nodes waited for.
 struct QuantizedGroup {
-  CodedTensor codes;
+  QuantizedTensor codes;
   graph::NodeId replacement = graph::kNoNode;
 };
 
 // Outputs 0, 1 and 2 of a node.
-CodedTensor ResultOf(graph::NodeId id);
+QuantizedTensor ResultOf(graph::NodeId id);
 
 class LayerNodes {
  public:
@@ -64,24 +65,27 @@ class LayerNodes {
   // in the group's loop would run outside of it.
   void Anchor(graph::NodeId id);
 
-  // The codes of a float tensor; QuantizeV2 where there are none yet.
-  CodedTensor CodesOf(graph::Endpoint floats);
-  void SetCodes(graph::Endpoint floats, const CodedTensor& codes) {
+  // The quantized values of a float tensor; QuantizeV2 where there are none
+  // yet.
+  QuantizedTensor QuantizedOf(graph::Endpoint floats);
+  void SetQuantized(graph::Endpoint floats, const QuantizedTensor& codes) {
     codes_.emplace(floats, codes);
   }
 
-  // 32-bit codes as 8-bit codes of the range that they have at each run.
-  CodedTensor Narrowed(const CodedTensor& wide, absl::string_view name = "");
-  // Codes in another shape; -1 for the dimension that is not known.
-  CodedTensor Reshaped(const CodedTensor& codes, absl::Span<const int64_t> dims,
-                       absl::string_view name);
-  // Codes as bytes, and back.
+  // Accumulators as 8-bit values of the range that they have at each run.
+  QuantizedTensor Narrowed(const QuantizedTensor& wide,
+                           absl::string_view name = "");
+  // Quantized values in another shape; -1 for the dimension that is not known.
+  QuantizedTensor Reshaped(const QuantizedTensor& codes,
+                           absl::Span<const int64_t> dims,
+                           absl::string_view name);
+  // Quantized values as bytes, and back.
   graph::Endpoint BytesOf(graph::Endpoint codes);
-  graph::Endpoint CodesOfBytes(graph::Endpoint bytes);
+  graph::Endpoint QuantizedOfBytes(graph::Endpoint bytes);
 
  private:
   graph::Endpoint IntoLoops(graph::NodeId constant, tensorflow::DataType type);
-  CodedTensor AddQuantize(graph::Endpoint floats);
+  QuantizedTensor AddQuantize(graph::Endpoint floats);
   graph::Endpoint Shared(int32_t value);
   graph::Endpoint Cast(graph::Endpoint from, absl::string_view name,
                        tensorflow::DataType from_type,
@@ -96,8 +100,8 @@ class LayerNodes {
   // What brings the group's weights into its loops, the outermost first.
   std::vector<graph::NodeId> enters_;
   // What has been made, for those who need it again. Dimensions by value and
-  // anchor; bytes by the codes that they are.
-  absl::flat_hash_map<graph::Endpoint, CodedTensor> codes_;
+  // anchor; bytes by the quantized values that they are.
+  absl::flat_hash_map<graph::Endpoint, QuantizedTensor> codes_;
   absl::flat_hash_map<std::pair<int32_t, graph::NodeId>, graph::NodeId>
       vectors_;
   absl::flat_hash_map<graph::Endpoint, graph::Endpoint> bytes_;

@@ -47,8 +47,8 @@ absl::StatusOr<QuantizedGroup> LayerProducts::AddProduct(
     const LayerGroup& group) {
   const graph::Node& head = node(group.head);
   OPTFARM_ASSIGN_OR_RETURN(const Endpoint bias, Bias(group));
-  OPTFARM_ASSIGN_OR_RETURN(const CodedWeights weights, Weights(group));
-  const CodedTensor x = nodes_->CodesOf(head.inputs()[0]);
+  OPTFARM_ASSIGN_OR_RETURN(const QuantizedWeights weights, Weights(group));
+  const QuantizedTensor x = nodes_->QuantizedOf(head.inputs()[0]);
   NodeDef def = MakeProduct(graph::RowOf(head.op()).quantized->layer_op, group);
   CopyAttributes(head, {"strides", "padding", "dilations", "transpose_b"},
                  &def);
@@ -78,8 +78,8 @@ NodeDef LayerProducts::MakeProduct(absl::string_view layer_op,
   return def;
 }
 
-NodeId LayerProducts::AddLayer(NodeDef def, const CodedTensor& x,
-                               const CodedWeights& weights, Endpoint bias) {
+NodeId LayerProducts::AddLayer(NodeDef def, const QuantizedTensor& x,
+                               const QuantizedWeights& weights, Endpoint bias) {
   return nodes_->Add(std::move(def), {x.codes, weights.codes, bias, x.min,
                                       x.max, weights.min, weights.max});
 }
@@ -104,7 +104,7 @@ absl::StatusOr<Endpoint> LayerProducts::Bias(const LayerGroup& group) {
   return nodes_->AddFloats("bias", values);
 }
 
-absl::StatusOr<LayerProducts::CodedWeights> LayerProducts::Weights(
+absl::StatusOr<LayerProducts::QuantizedWeights> LayerProducts::Weights(
     const LayerGroup& group) {
   const graph::Node& head = node(group.head);
   const bool channels_first =
@@ -123,7 +123,7 @@ absl::StatusOr<LayerProducts::CodedWeights> LayerProducts::Weights(
   }
   const std::string key =
       absl::StrCat(group.weights, head.op(), group.bias, channels_first);
-  const auto [it, is_new] = weights_.emplace(key, CodedWeights());
+  const auto [it, is_new] = weights_.emplace(key, QuantizedWeights());
   if (is_new) {
     OPTFARM_ASSIGN_OR_RETURN(it->second,
                              AddWeights(view.values(), view.shape(), channels,
@@ -133,7 +133,7 @@ absl::StatusOr<LayerProducts::CodedWeights> LayerProducts::Weights(
 }
 
 // Formula 25.
-absl::StatusOr<LayerProducts::CodedWeights> LayerProducts::AddWeights(
+absl::StatusOr<LayerProducts::QuantizedWeights> LayerProducts::AddWeights(
     absl::Span<const float> values, const runtime::Shape& shape,
     int64_t channels, bool channels_first, absl::Span<const float> bias) {
   const ChannelCodes coded =
@@ -141,7 +141,7 @@ absl::StatusOr<LayerProducts::CodedWeights> LayerProducts::AddWeights(
   OPTFARM_ASSIGN_OR_RETURN(Tensor codes,
                            Tensor::Allocate(tensorflow::DT_QINT8, shape));
   std::copy(coded.codes.begin(), coded.codes.end(), codes.data<int8_t>());
-  CodedWeights weights;
+  QuantizedWeights weights;
   weights.codes = nodes_->AddConstant("weights", codes);
   weights.max = nodes_->AddConstant(
       "max", Tensor::FromValues<float>({channels}, coded.largest));
@@ -156,8 +156,8 @@ Endpoint LayerProducts::Negated(Endpoint max) {
   return {nodes_->Add(std::move(negated), {max}), 0};
 }
 
-CodedTensor LayerProducts::Narrowed(NodeId layer, const LayerGroup& group) {
-  std::vector<Endpoint> inputs = CodesAndRange(layer);
+QuantizedTensor LayerProducts::Narrowed(NodeId layer, const LayerGroup& group) {
+  std::vector<Endpoint> inputs = ValuesAndRange(layer);
   if (group.trained_range != graph::kNoNode) {
     const auto range = node(group.trained_range).inputs();
     inputs.insert(inputs.end(), range.begin() + 1, range.end());
@@ -196,11 +196,11 @@ absl::StatusOr<QuantizedGroup> LayerProducts::AddMean(NodeId head) {
   if (!size.has_value()) return absl::InternalError("no mean over a picture");
   const int64_t channels = shapes_.Of(input).dim(3);
   const auto count = static_cast<float>(size->height * size->width);
-  CodedWeights weights;
+  QuantizedWeights weights;
   weights.codes = AddEqualCodes({size->height, size->width, channels, 1});
   weights.max = nodes_->AddConstant("max", Tensor::Scalar<float>(1.0f / count));
   weights.min = Negated(weights.max);
-  const CodedTensor x = nodes_->CodesOf(input);
+  const QuantizedTensor x = nodes_->QuantizedOf(input);
   NodeDef def = nodes_->MakeLayer("QuantizedDepthwiseConv2D");
   graph::SetType(&def, "Tinput", tensorflow::DT_QUINT8);
   graph::SetType(&def, "Tfilter", tensorflow::DT_QINT8);
@@ -209,7 +209,7 @@ absl::StatusOr<QuantizedGroup> LayerProducts::AddMean(NodeId head) {
   const NodeId layer = nodes_->Add(
       std::move(def),
       {x.codes, weights.codes, x.min, x.max, weights.min, weights.max});
-  const CodedTensor mean = Narrowed(layer, {});
+  const QuantizedTensor mean = Narrowed(layer, {});
   if (shapes_.Of({head, 0}).rank() == 4) return QuantizedGroup{mean, layer};
   return QuantizedGroup{nodes_->Reshaped(mean, {-1, channels}, "flat"), layer};
 }
@@ -247,16 +247,16 @@ absl::StatusOr<QuantizedGroup> LayerProducts::AddChannels(
   OPTFARM_ASSIGN_OR_RETURN(const runtime::Shape window,
                            runtime::Shape::FromDims({1, 1, channels, 1}));
   OPTFARM_ASSIGN_OR_RETURN(
-      const CodedWeights weights,
+      const QuantizedWeights weights,
       AddWeights(factors, window, channels, false, offsets));
   const Endpoint bias = nodes_->AddFloats("bias", offsets);
-  CodedTensor x = nodes_->CodesOf(input);
+  QuantizedTensor x = nodes_->QuantizedOf(input);
   const bool is_picture = shape.rank() == 4;
   if (!is_picture) x = nodes_->Reshaped(x, {-1, 1, 1, channels}, "pixels");
   NodeDef def = MakeProduct("QuantizedDepthwiseConv2DWithBias", group);
   SetWindow(&def);
   const NodeId layer = AddLayer(std::move(def), x, weights, bias);
-  const CodedTensor result = Narrowed(layer, group);
+  const QuantizedTensor result = Narrowed(layer, group);
   if (is_picture) return QuantizedGroup{result, layer};
   // With one dimension that is not known its number follows from the others.
   std::vector<int64_t> dims;

@@ -36,31 +36,32 @@ class LayerProducts {
 
  private:
   // Weights as they stand in the graph.
-  struct CodedWeights {
+  struct QuantizedWeights {
     graph::Endpoint codes, min, max;
   };
 
   const graph::Node& node(graph::NodeId id) const { return nodes_->node(id); }
   tensorflow::NodeDef MakeProduct(absl::string_view layer_op,
                                   const LayerGroup& group) const;
-  graph::NodeId AddLayer(tensorflow::NodeDef def, const CodedTensor& x,
-                         const CodedWeights& weights, graph::Endpoint bias);
+  graph::NodeId AddLayer(tensorflow::NodeDef def, const QuantizedTensor& x,
+                         const QuantizedWeights& weights, graph::Endpoint bias);
   absl::StatusOr<int64_t> ChannelsOf(const LayerGroup& group) const;
   absl::StatusOr<graph::Endpoint> Bias(const LayerGroup& group);
-  absl::StatusOr<CodedWeights> Weights(const LayerGroup& group);
-  absl::StatusOr<CodedWeights> AddWeights(absl::Span<const float> values,
-                                          const runtime::Shape& shape,
-                                          int64_t channels, bool channels_first,
-                                          absl::Span<const float> bias);
+  absl::StatusOr<QuantizedWeights> Weights(const LayerGroup& group);
+  absl::StatusOr<QuantizedWeights> AddWeights(absl::Span<const float> values,
+                                              const runtime::Shape& shape,
+                                              int64_t channels,
+                                              bool channels_first,
+                                              absl::Span<const float> bias);
   graph::Endpoint AddEqualCodes(std::initializer_list<int64_t> dims);
   graph::Endpoint Negated(graph::Endpoint max);
-  CodedTensor Narrowed(graph::NodeId layer, const LayerGroup& group);
+  QuantizedTensor Narrowed(graph::NodeId layer, const LayerGroup& group);
   graph::NodeId AddRange(absl::Span<const graph::Endpoint> sums,
                          const LayerGroup& group);
 
   const graph::ShapeMap& shapes_;
   LayerNodes* nodes_;
-  absl::flat_hash_map<std::string, CodedWeights> weights_;
+  absl::flat_hash_map<std::string, QuantizedWeights> weights_;
 };
 
 }  // namespace optfarm::transforms

@@ -92,20 +92,20 @@ std::optional<std::vector<Endpoint>> MergedInputs(const Graph& graph,
   }
   const NodeId quantize_id = outer.inputs()[0].node;
   const graph::Node& quantize = graph.node(quantize_id);
-  if (!ReadsCodesAndRange(outer, 0, quantize_id) ||
-      !IsFloatToCodes(quantize, tensorflow::DT_QINT32) ||
+  if (!ReadsValuesAndRange(outer, 0, quantize_id) ||
+      !IsQuantize(quantize, tensorflow::DT_QINT32) ||
       quantize.inputs().size() != 3 ||
       quantize.inputs().subspan(1) != outer.inputs().subspan(3)) {
     return std::nullopt;
   }
   const graph::Node& floats = graph.node(quantize.inputs()[0].node);
-  if (!IsCodesToFloat(floats) || floats.inputs().size() != 3) {
+  if (!IsDequantize(floats) || floats.inputs().size() != 3) {
     return std::nullopt;
   }
   const NodeId inner_id = floats.inputs()[0].node;
   const graph::Node& inner = graph.node(inner_id);
   if (inner.op() != "Requantize" || inner.inputs().size() != 5 ||
-      !ReadsCodesAndRange(floats, 0, inner_id) ||
+      !ReadsValuesAndRange(floats, 0, inner_id) ||
       graph.node(inner.inputs()[3].node).op() != "RequantizationRange") {
     return std::nullopt;
   }
@@ -143,13 +143,13 @@ void ReplaceFakeQuants(TransformContext* context, Graph* graph) {
         graph->Add(MakeQuantize(absl::StrCat(node.name(), "_eightbit/quantize"),
                                 tensorflow::DT_QINT32, node),
                    node.inputs(), {}, id);
-    std::vector<Endpoint> inputs = CodesAndRange(quantize);
+    std::vector<Endpoint> inputs = ValuesAndRange(quantize);
     inputs.push_back(min);
     inputs.push_back(max);
     const NodeId requantize = graph->Add(
         MakeRequantize(absl::StrCat(node.name(), "_eightbit/requantize"), node),
         inputs, {}, id);
-    BecomeDequantize(id, CodesAndRange(requantize), quantize, graph);
+    BecomeDequantize(id, ValuesAndRange(requantize), quantize, graph);
     context->CountChange();
   }
 }

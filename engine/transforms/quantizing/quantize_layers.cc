@@ -1,5 +1,5 @@
 // quantize_layers: makes whole layers compute in 8 bits, with a range of its
-// own for the weights of each output channel. Between layers go 8-bit codes;
+// own for the weights of each output channel. Between layers go 8-bit values;
 // what is neither a layer nor between two of them stays in float.
 //
 //   product, bias, Relu        QuantizedConv2DWithBiasAndRelu, Quantized-
@@ -7,13 +7,13 @@
 //                              RequantizationRangePerChannel and
 //                              RequantizePerChannel
 //   sum of two layers, Relu    QuantizedAdd, QuantizedRelu, Requantize
-//   pools, shapes, concat,     their 8-bit forms; codes and ranges pass
+//   pools, shapes, concat,     their quantized forms; ranges pass
 //   ResizeBilinear
-//   Pad, Transpose, Slice,     themselves, on the bytes of the codes; ranges
-//   ResizeNearestNeighbor ...  pass
+//   Pad, Transpose, Slice,     themselves, on the bytes of quantized values;
+//   ResizeNearestNeighbor ...  ranges pass
 //   mean over height, width    QuantizedDepthwiseConv2D, RequantizePerChannel
 //   times and plus constants   QuantizedDepthwiseConv2DWithBias...; for one
-//                              factor other ranges of the same codes
+//                              factor other ranges of the same values
 //   other inputs of a layer    QuantizeV2
 //   a trained range behind     takes the place of the range that would be found
 //   a layer or before it
@@ -65,7 +65,7 @@ class LayerQuantizer {
     OPTFARM_ASSIGN_OR_RETURN(const QuantizedGroup done, Add(group));
     BecomeDequantize(group.last(), done.codes.inputs(), done.replacement,
                      nodes_.graph());
-    nodes_.SetCodes({group.last(), 0}, done.codes);
+    nodes_.SetQuantized({group.last(), 0}, done.codes);
     return absl::OkStatus();
   }
 
@@ -95,19 +95,19 @@ class LayerQuantizer {
   // --- Sums, range-preserving ops and data movement --------------------------
 
   QuantizedGroup Sum(const LayerGroup& group) {
-    const CodedTensor a = nodes_.CodesOf(node(group.head).inputs()[0]);
-    const CodedTensor b = nodes_.CodesOf(node(group.head).inputs()[1]);
+    const QuantizedTensor a = nodes_.QuantizedOf(node(group.head).inputs()[0]);
+    const QuantizedTensor b = nodes_.QuantizedOf(node(group.head).inputs()[1]);
     NodeId sum = AddSum(a, b);
     if (group.activation != graph::kNoNode) {
       NodeDef relu = nodes_.Make("relu", "QuantizedRelu");
       graph::SetType(&relu, "Tinput", tensorflow::DT_QINT32);
       graph::SetType(&relu, "out_type", tensorflow::DT_QINT32);
-      sum = nodes_.Add(std::move(relu), CodesAndRange(sum));
+      sum = nodes_.Add(std::move(relu), ValuesAndRange(sum));
     }
     return {nodes_.Narrowed(ResultOf(sum)), sum};
   }
 
-  NodeId AddSum(const CodedTensor& a, const CodedTensor& b) {
+  NodeId AddSum(const QuantizedTensor& a, const QuantizedTensor& b) {
     NodeDef def = nodes_.MakeLayer("QuantizedAdd");
     graph::SetType(&def, "T1", tensorflow::DT_QUINT8);
     graph::SetType(&def, "T2", tensorflow::DT_QUINT8);
@@ -127,7 +127,7 @@ class LayerQuantizer {
                    &def);
     std::vector<Endpoint> inputs, mins, maxs;
     for (int index : MovedInputs(from)) {
-      const CodedTensor moved = nodes_.CodesOf(from.inputs()[index]);
+      const QuantizedTensor moved = nodes_.QuantizedOf(from.inputs()[index]);
       inputs.push_back(moved.codes);
       mins.push_back(moved.min);
       maxs.push_back(moved.max);
@@ -161,14 +161,15 @@ class LayerQuantizer {
         Tensor::FromValues<int32_t>({static_cast<int64_t>(dims.size())}, dims));
   }
 
-  // The op itself, on bytes: TensorFlow has it for those, whereas for codes few
-  // have been registered. What it fills up with is the code of zero (33).
+  // The op itself, on bytes: TensorFlow has it for those, whereas for quantized
+  // values few have been registered. What it fills up with is the zero point
+  // (33).
   QuantizedGroup DataMovement(NodeId id) {
     const graph::Node& from = node(id);
     NodeDef def = nodes_.MakeLayer(from.op());
     *def.mutable_attr() = from.def().attr();
     graph::SetType(&def, "T", tensorflow::DT_UINT8);
-    const CodedTensor x = nodes_.CodesOf(from.inputs()[0]);
+    const QuantizedTensor x = nodes_.QuantizedOf(from.inputs()[0]);
     std::vector<Endpoint> inputs(from.inputs().begin(), from.inputs().end());
     inputs[0] = nodes_.BytesOf(x.codes);
     if (FillingOf(*nodes_.graph(), from).is_needed) {
@@ -177,11 +178,11 @@ class LayerQuantizer {
       inputs.push_back(nodes_.BytesOf(ZeroOf(x)));
     }
     const NodeId moved = nodes_.Add(std::move(def), inputs);
-    return {{nodes_.CodesOfBytes({moved, 0}), x.min, x.max}, moved};
+    return {{nodes_.QuantizedOfBytes({moved, 0}), x.min, x.max}, moved};
   }
 
-  // The code of zero in the range of x.
-  Endpoint ZeroOf(const CodedTensor& x) {
+  // The zero point in the range of x.
+  Endpoint ZeroOf(const QuantizedTensor& x) {
     const Endpoint zero =
         nodes_.AddConstant("nothing", Tensor::Scalar<float>(0.0f));
     NodeDef def = nodes_.Make("zero", "QuantizeV2");
@@ -193,15 +194,15 @@ class LayerQuantizer {
   absl::StatusOr<QuantizedGroup> Scaled(const LayerGroup& group) {
     OPTFARM_ASSIGN_OR_RETURN(const FloatView factor,
                              FloatView::Of(node(group.weights)));
-    const CodedTensor scaled =
-        WithScaledRange(nodes_.CodesOf(NumbersBeside(
+    const QuantizedTensor scaled =
+        WithScaledRange(nodes_.QuantizedOf(NumbersBeside(
                             *nodes_.graph(), node(group.head), group.weights)),
                         factor.values()[0]);
     return QuantizedGroup{scaled, scaled.max.node};
   }
 
   // Formula 36.
-  CodedTensor WithScaledRange(CodedTensor x, float factor) {
+  QuantizedTensor WithScaledRange(QuantizedTensor x, float factor) {
     const Endpoint constant =
         nodes_.AddConstant("factor", Tensor::Scalar<float>(factor));
     for (Endpoint* end : {&x.min, &x.max}) {

@@ -43,7 +43,7 @@ class OpQuantizer {
     const NodeId result =
         form.has_32_bit_result() ? AddRequantize(id, codes) : codes;
     CarryTshape(node, codes);
-    BecomeDequantize(id, CodesAndRange(result), codes, graph_);
+    BecomeDequantize(id, ValuesAndRange(result), codes, graph_);
   }
 
  private:
@@ -87,7 +87,7 @@ class OpQuantizer {
     return graph_->Add(std::move(def), inputs, {}, id);
   }
 
-  // The codes of `input`, with the range that it has at each run.
+  // The quantized values of `input`, with the range that it has at each run.
   NodeId AddQuantize(NodeId id, Endpoint input) {
     const graph::Node& node = graph_->node(id);
     const std::string suffix =
@@ -119,11 +119,11 @@ class OpQuantizer {
                        inputs, {}, id);
   }
 
-  // 8-bit codes of the 32-bit result.
+  // 8-bit values of the 32-bit result.
   NodeId AddRequantize(NodeId id, NodeId codes) {
     const graph::Node& node = graph_->node(id);
     const std::string base = absl::StrCat(node.name(), "/eightbit/");
-    std::vector<Endpoint> inputs = CodesAndRange(codes);
+    std::vector<Endpoint> inputs = ValuesAndRange(codes);
     if (options_.fallback_range.has_value()) {
       for (const auto& [name, value] :
            {std::pair("fallback_min", options_.fallback_range->min),
@@ -160,7 +160,8 @@ class OpQuantizer {
   Graph* graph_;
 };
 
-// Whether the node has a constant factor that is not stored as codes.
+// Whether the node has a constant factor that is not stored as quantized
+// values.
 bool HasFloatWeights(const Graph& graph, const graph::Node& node) {
   if (!graph::IsFloatProduct(node.op())) return false;
   for (const Endpoint& input : node.inputs()) {
@@ -169,7 +170,8 @@ bool HasFloatWeights(const Graph& graph, const graph::Node& node) {
   return false;
 }
 
-// Whether what `quantize` codes is, in its range too, what `floats` decodes.
+// Whether what `quantize` quantizes is, in its range too, what `floats`
+// dequantizes.
 bool IsRangeOf(const Graph& graph, const graph::Node& quantize, NodeId floats) {
   constexpr absl::string_view kOps[] = {"", "Min", "Max"};
   for (int i = 1; i <= 2; ++i) {
@@ -214,12 +216,12 @@ absl::Status QuantizeOps(const QuantizeOptions& options,
 void DropRedundantQuantizations(Graph* graph) {
   for (NodeId id : graph->Ids()) {
     const graph::Node& quantize = graph->node(id);
-    if (!IsFloatToCodes(quantize, tensorflow::DT_QUINT8) ||
+    if (!IsQuantize(quantize, tensorflow::DT_QUINT8) ||
         quantize.inputs().size() != 3) {
       continue;
     }
     const NodeId floats = quantize.inputs()[0].node;
-    if (!IsCodesToFloat(graph->node(floats)) ||
+    if (!IsDequantize(graph->node(floats)) ||
         graph->node(floats).inputs().size() != 3 ||
         !IsRangeOf(*graph, quantize, floats)) {
       continue;

@@ -20,18 +20,18 @@ struct FloatRange {
 };
 
 struct QuantizeOptions {
-  // Range of all fed tensors, which are then fed as codes.
+  // Range of all fed tensors, which are then fed as quantized values.
   std::optional<FloatRange> input_range;
   // Range of every 32-bit result, instead of the one found at each run.
   std::optional<FloatRange> fallback_range;
   absl::flat_hash_set<std::string> ignored_ops;
   absl::flat_hash_set<std::string> excluded_nodes;
   // Convolutions and matrix products with a constant factor stay in float
-  // unless that factor is stored as codes.
+  // unless that factor is stored as quantized values.
   bool only_coded_weights = false;
 };
 
-// Lets float Placeholders be fed as 8-bit codes of `range`.
+// Lets float Placeholders be fed as 8-bit values of `range`.
 void QuantizePlaceholders(const FloatRange& range, TransformContext* context,
                           graph::Graph* graph);
 
@@ -52,7 +52,8 @@ absl::Status QuantizeOps(const QuantizeOptions& options,
 // what was a fake quantization, to a trained range, goes to the latter at once.
 void MergeAdjacentRequantizes(graph::Graph* graph);
 
-// Where codes become floats and at once codes again, uses the first codes.
+// Where quantized values become floats and at once quantized values again, uses
+// the first quantized values.
 void DropRedundantQuantizations(graph::Graph* graph);
 
 }  // namespace optfarm::transforms

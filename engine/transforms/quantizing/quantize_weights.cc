@@ -1,4 +1,4 @@
-// quantize_weights: stores large float constants as 8-bit codes with a range,
+// quantize_weights: stores large float constants as 8-bit values with a range,
 // followed by a Dequantize under the old name. The graph computes in float as
 // before; the file has a quarter of its size.
 
@@ -95,7 +95,7 @@ WeightRange ChooseRange(const RangeOptions& options,
 // off rounds halves away from zero and nothing else up.
 constexpr double kAlmostHalf = 0.49999999999999994;
 
-// Formula 2 of docs/quantization.md with 256 codes:
+// Formula 2 of docs/quantization.md with 256 quantized values:
 // code = round(v * 255 / (max - min)) - round(min * 255 / (max - min)), within
 // 0..255, in double, halves away from zero.
 void WriteCodes(absl::Span<const float> values, const WeightRange& range,
@@ -116,7 +116,7 @@ void WriteCodes(absl::Span<const float> values, const WeightRange& range,
   }
 }
 
-// A Const of the codes. They are written where they stay.
+// A Const of the quantized values. They are written where they stay.
 tensorflow::NodeDef MakeCodesConst(absl::string_view name,
                                    const FloatView& weights,
                                    const WeightRange& range) {
@@ -161,8 +161,8 @@ void ReplaceByCodes(NodeId id, const FloatView& weights,
   graph->SetInputs(id, inputs);
 }
 
-// Whether an op on codes reads the node, perhaps inside a loop: as its bias, or
-// as a range for each channel, which are float by definition.
+// Whether an op on quantized values reads the node, perhaps inside a loop: as
+// its bias, or as a range for each channel, which are float by definition.
 bool BelongsToCodes(const Graph& graph, const graph::Node& node) {
   const auto is_for_codes = [&](const graph::Use& use) {
     return absl::StartsWith(graph.node(use.consumer).op(), "Quantized");

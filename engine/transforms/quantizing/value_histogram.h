@@ -26,7 +26,7 @@ ObservedRange ExtremesOf(absl::Span<const float> values);
 class ValueHistogram {
  public:
   // Bins on each side of zero. At least half of those on the side of the
-  // largest magnitude are in use: 8 for each of 256 codes.
+  // largest magnitude are in use: 8 for each of 256 quantized values.
   static constexpr int kBins = 4096;
 
   // Counts the values; those that are NaN or infinite only as bad.
