@@ -1,9 +1,9 @@
 // optctl backup: has the server copy its database while it goes on working.
 
+#include "base/human_units.h"
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/tables/human_units.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -7,11 +7,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/files.h"
+#include "base/human_units.h"
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/jobs/progress_line.h"
-#include "client_cli/tables/human_units.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -3,9 +3,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
+#include "base/human_units.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/tables/human_units.h"
 #include "client_cli/tables/transform_explanation.h"
 #include "engine/formats/tensorflow/checkpoint.h"
 #include "engine/formats/tensorflow/graph_file.h"

@@ -5,11 +5,11 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/human_units.h"
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
 #include "client_cli/command/result_filter_flags.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/tables/human_units.h"
 #include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/results_table.h"
 #include "rpc/proto_time.h"

@@ -2,11 +2,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "base/human_units.h"
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
 #include "client_cli/command/result_filter_flags.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/tables/human_units.h"
 #include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {

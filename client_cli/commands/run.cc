@@ -13,9 +13,9 @@
 #include "client_cli/jobs/job_outcome.h"
 #include "client_cli/jobs/job_request.h"
 #include "client_cli/jobs/progress_line.h"
-#include "client_cli/jobs/speed_gates.h"
 #include "client_cli/local/local_optimize.h"
 #include "engine/benchmark/benchmark.h"
+#include "engine/verdict/gates.h"
 #include "optfarm/v1/jobs.pb.h"
 
 namespace optfarm::client_cli {
@@ -33,15 +33,6 @@ absl::Status CopyFile(const std::string& from, const std::string& to) {
   OPTFARM_ASSIGN_OR_RETURN(const std::string bytes, ReadFile(from));
   return WriteFileAtomically(to, bytes);
 }
-
-// What there is to print, owned.
-struct LocalJob {
-  v1::Report report;
-  bool has_report = false;
-  std::vector<v1::Measurement> measurements;
-  std::vector<v1::GateResult> gates;
-  v1::Failure failure;
-};
 
 class RunHere final : public Command {
  public:
@@ -84,11 +75,12 @@ class RunHere final : public Command {
     for (const std::string& remark : request.remarks) {
       *context.err << PrintableLine(remark) << "\n";
     }
-    LocalJob job;
-    absl::Status status = Work(request, folder, context, &job);
-    if (!status.ok()) SetFailure(status, &job.failure);
-    JobOutcome outcome = Outcome(job);
-    OPTFARM_RETURN_IF_ERROR(Keep(FilesFolder(folder), job, &outcome));
+    v1::Job job;
+    const absl::Status status = Work(request, folder, context, &job);
+    if (!status.ok()) SetFailure(status, job.mutable_failure());
+    job.set_state(job.has_failure() ? v1::FAILED : v1::SUCCEEDED);
+    JobOutcome outcome = OutcomeOf(std::move(job));
+    OPTFARM_RETURN_IF_ERROR(Keep(FilesFolder(folder), &outcome));
     return PrintOutcome(outcome, context);
   }
 
@@ -108,23 +100,29 @@ class RunHere final : public Command {
   }
 
   absl::Status Work(const JobRequest& request, const std::string& folder,
-                    const CommandContext& context, LocalJob* job) {
+                    const CommandContext& context, v1::Job* job) {
     std::vector<std::string> words = context.words;
     words.push_back(absl::StrCat("--optimize_into=", folder));
-    OPTFARM_ASSIGN_OR_RETURN(job->report, OptimizeInChild(words, folder));
-    job->has_report = true;
-    job->gates.assign(job->report.gates().begin(), job->report.gates().end());
+    OPTFARM_ASSIGN_OR_RETURN(*job->mutable_report(),
+                             OptimizeInChild(words, folder));
+    *job->mutable_gates() = job->report().gates();
+    std::vector<v1::Measurement> measurements;
     if (measure_) {
       ProgressLine line(context);
       OPTFARM_ASSIGN_OR_RETURN(
-          job->measurements,
-          Measure(request, FilesFolder(folder), job->report, &line));
+          measurements,
+          Measure(request, FilesFolder(folder), job->report(), &line));
     }
     for (v1::GateResult& gate :
-         CheckSpeedGates(request.work.recipe.bounds(), job->measurements)) {
-      job->gates.push_back(std::move(gate));
+         verdict::SpeedGates(request.work.recipe, HostName(), measurements)) {
+      *job->add_gates() = std::move(gate);
     }
-    CheckGates(job);
+    job->mutable_measurements()->Add(measurements.begin(), measurements.end());
+    const std::vector<v1::GateResult> gates(job->gates().begin(),
+                                            job->gates().end());
+    if (auto failure = verdict::GateFailure(gates)) {
+      *job->mutable_failure() = *std::move(failure);
+    }
     return absl::OkStatus();
   }
 
@@ -156,20 +154,6 @@ class RunHere final : public Command {
         });
   }
 
-  // A gate that did not hold is a failure of the job, not an error of ours.
-  static void CheckGates(LocalJob* job) {
-    std::vector<std::string> failed;
-    for (const v1::GateResult& gate : job->gates) {
-      if (!gate.passed()) failed.push_back(gate.name());
-    }
-    if (failed.empty()) return;
-    job->failure.set_kind(v1::Failure::USER);
-    job->failure.set_code("GATE_FAILED");
-    job->failure.set_message(
-        absl::StrCat(failed.size() == 1 ? "gate " : "gates ",
-                     absl::StrJoin(failed, ", "), " did not hold"));
-  }
-
   static void SetFailure(const absl::Status& status, v1::Failure* failure) {
     failure->set_kind(ExitCodeOf(status) == ExitCode::kUsage
                           ? v1::Failure::USER
@@ -178,22 +162,8 @@ class RunHere final : public Command {
     failure->set_message(std::string(status.message()));
   }
 
-  static JobOutcome Outcome(const LocalJob& job) {
-    JobOutcome outcome;
-    outcome.state = job.failure.message().empty() ? "SUCCEEDED" : "FAILED";
-    if (!job.failure.message().empty()) outcome.failure = &job.failure;
-    if (job.has_report) outcome.results.report = &job.report;
-    for (const v1::Measurement& measurement : job.measurements) {
-      outcome.results.measurements.push_back(&measurement);
-    }
-    for (const v1::GateResult& gate : job.gates) {
-      outcome.results.gates.push_back(&gate);
-    }
-    return outcome;
-  }
-
-  absl::Status Keep(const std::string& folder, const LocalJob& job,
-                    JobOutcome* outcome) const {
+  absl::Status Keep(const std::string& folder, JobOutcome* outcome) const {
+    const bool has_report = outcome->job.has_report();
     if (!out_dir_.empty()) {
       OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> names,
                                ListFolder(folder));
@@ -206,12 +176,12 @@ class RunHere final : public Command {
                                               absl::StrJoin(names, ", ")));
       }
     }
-    if (!out_graph_.empty() && job.has_report) {
+    if (!out_graph_.empty() && has_report) {
       OPTFARM_RETURN_IF_ERROR(
           CopyFile(JoinPath(folder, "optimized.pb"), out_graph_));
       outcome->where.push_back(absl::StrCat("Optimized graph: ", out_graph_));
     }
-    if (outcome->where.empty() && job.has_report) {
+    if (outcome->where.empty() && has_report) {
       outcome->where.push_back(
           "Nothing was saved; use --out_graph=FILE or --out_dir=DIR.");
     }

@@ -11,6 +11,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/types/span.h"
 #include "base/files.h"
+#include "base/human_units.h"
 #include "base/status_macros.h"
 #include "client_cli/command/all_devices.h"
 #include "client_cli/command/farm_client.h"
@@ -21,7 +22,6 @@
 #include "client_cli/jobs/job_request.h"
 #include "client_cli/jobs/job_upload.h"
 #include "client_cli/jobs/progress_line.h"
-#include "client_cli/tables/human_units.h"
 #include "client_cli/tables/job_text.h"
 #include "client_cli/tables/junit.h"
 
@@ -154,7 +154,7 @@ class Submit final : public Command {
                     &timeout_);
     flags->Path("junit", "FILE",
                 "With --wait, also write the outcome as JUnit XML: a test "
-                "case for each task and each gate.",
+                "case for each task, each gate and each verdict.",
                 &junit_);
   }
 
@@ -304,10 +304,12 @@ class Submit final : public Command {
     *context.err << "Job " << job.job_id() << " is "
                  << v1::JobState_Name(job.state()) << "." << std::endl;
     OPTFARM_ASSIGN_OR_RETURN(v1::Job ended, Wait(client, job, context));
+    const JobOutcome outcome = OutcomeOf(std::move(ended));
     if (!junit_.empty()) {
-      OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(junit_, JUnitXml(ended)));
+      OPTFARM_RETURN_IF_ERROR(
+          WriteFileAtomically(junit_, JUnitXml(outcome.job)));
     }
-    return PrintOutcome(OutcomeOf(ended), context);
+    return PrintOutcome(outcome, context);
   }
 
   absl::StatusOr<v1::Job> Wait(FarmClient* client, const v1::Job& job,

@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/human_units.h"
 #include "client_cli/flags/exit_code.h"
-#include "client_cli/tables/human_units.h"
 #include "rpc/retry.h"
 
 namespace optfarm::client_cli {

@@ -1,16 +1,18 @@
 #include "client_cli/jobs/job_outcome.h"
 
 #include <cmath>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client_cli/tables/human_units.h"
+#include "base/human_units.h"
 #include "client_cli/tables/noise_text.h"
 #include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/report_details.h"
-#include "optfarm/v1/jobs.pb.h"
+#include "client_cli/tables/results_table.h"
+#include "engine/verdict/job_verdicts.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -23,52 +25,52 @@ std::string GateValue(const v1::GateResult& gate) {
   return absl::StrFormat("%.4g", gate.value());
 }
 
-std::string GatesText(const JobResults& results) {
-  if (results.gates.empty()) return "";
+std::string GatesText(const v1::Job& job) {
+  if (job.gates().empty()) return "";
   using Align = Table::Align;
   Table table({{"name", "GATE"},
                {"outcome", "OUTCOME"},
                {"value", "VALUE", Align::kRight},
                {"bound", "BOUND", Align::kRight}});
   std::string messages;
-  for (const v1::GateResult* gate : results.gates) {
-    table.AddRow({Cell::Text(gate->name()),
-                  Cell::Text(gate->passed() ? "passed" : "FAILED"),
-                  Cell::Text(GateValue(*gate)),
-                  Cell::Text(absl::StrFormat("%.4g", gate->bound()))});
-    if (!gate->passed() && !gate->message().empty()) {
-      absl::StrAppend(&messages, WrapText(PrintableLine(gate->message()), 2));
+  for (const v1::GateResult& gate : job.gates()) {
+    table.AddRow({Cell::Text(gate.name()),
+                  Cell::Text(gate.passed() ? "passed" : "FAILED"),
+                  Cell::Text(GateValue(gate)),
+                  Cell::Text(absl::StrFormat("%.4g", gate.bound()))});
+    if (!gate.passed() && !gate.message().empty()) {
+      absl::StrAppend(&messages, WrapText(PrintableLine(gate.message()), 2));
     }
   }
   return absl::StrCat("\n", table.ToText(), messages);
 }
 
-std::string WarningsText(const v1::Report* report) {
-  if (report == nullptr || report->warnings().empty()) return "";
+std::string WarningsText(const v1::Report& report) {
+  if (report.warnings().empty()) return "";
   std::string text = "\nWarnings:\n";
-  for (int i = 0; i < report->warnings_size() && i < kMostWarnings; ++i) {
-    absl::StrAppend(&text, WrapText(PrintableLine(report->warnings(i)), 2));
+  for (int i = 0; i < report.warnings_size() && i < kMostWarnings; ++i) {
+    absl::StrAppend(&text, WrapText(PrintableLine(report.warnings(i)), 2));
   }
-  if (report->warnings_size() > kMostWarnings) {
-    absl::StrAppend(&text, "  and ", report->warnings_size() - kMostWarnings,
+  if (report.warnings_size() > kMostWarnings) {
+    absl::StrAppend(&text, "  and ", report.warnings_size() - kMostWarnings,
                     " more (-o json shows all)\n");
   }
   return text;
 }
 
-std::string FedText(const v1::Report* report) {
-  if (report == nullptr || report->fed().empty()) return "";
+std::string FedText(const v1::Report& report) {
+  if (report.fed().empty()) return "";
   std::string text = "\nFed:\n";
-  for (const std::string& fed : report->fed()) {
+  for (const std::string& fed : report.fed()) {
     absl::StrAppend(&text, WrapText(PrintableLine(fed), 2));
   }
   return text;
 }
 
 // What the model was frozen from.
-std::string OriginText(const v1::Report* report) {
-  if (report == nullptr || !report->has_model_origin()) return "";
-  const v1::ModelOrigin& origin = report->model_origin();
+std::string OriginText(const v1::Report& report) {
+  if (!report.has_model_origin()) return "";
+  const v1::ModelOrigin& origin = report.model_origin();
   std::string text =
       absl::StrCat("Frozen from ", origin.source(),
                    origin.checkpoint().empty() ? "" : " with checkpoint ",
@@ -83,39 +85,36 @@ std::string OriginText(const v1::Report* report) {
   return absl::StrCat("\n", PrintableLine(text), ".\n");
 }
 
-std::string FailureWords(const JobOutcome& outcome) {
-  if (outcome.failure == nullptr || outcome.failure->message().empty()) {
-    return "";
-  }
-  const v1::Failure& failure = *outcome.failure;
+std::string FailureWords(const v1::Job& job) {
+  const v1::Failure& failure = job.failure();
+  if (failure.message().empty()) return "";
   const bool farms_trouble =
-      !outcome.job_id.empty() && failure.kind() == v1::Failure::INTERNAL;
+      !job.job_id().empty() && failure.kind() == v1::Failure::INTERNAL;
   return absl::StrCat(": ", failure.message(),
                       farms_trouble
                           ? " (an internal error of the farm, not of the model)"
                           : "");
 }
 
-std::string StateText(const JobOutcome& outcome, bool color) {
-  const absl::string_view start = !color                ? ""
-                                  : outcome.succeeded() ? "\x1b[32m"
-                                                        : "\x1b[31m";
+std::string StateText(const v1::Job& job, bool color) {
+  const absl::string_view start = !color                         ? ""
+                                  : job.state() == v1::SUCCEEDED ? "\x1b[32m"
+                                                                 : "\x1b[31m";
   return absl::StrCat(
-      outcome.job_id.empty() ? "" : absl::StrCat("Job ", outcome.job_id, ": "),
-      start, outcome.state, color ? "\x1b[0m" : "",
-      PrintableLine(FailureWords(outcome)), "\n");
+      job.job_id().empty() ? "" : absl::StrCat("Job ", job.job_id(), ": "),
+      start, v1::JobState_Name(job.state()), color ? "\x1b[0m" : "",
+      PrintableLine(FailureWords(job)), "\n");
 }
 
-std::string GatesJson(const JobResults& results) {
-  return absl::StrJoin(results.gates, ", ",
-                       [](std::string* out, const v1::GateResult* gate) {
-                         out->append(ProtoToJsonLine(*gate));
+std::string GatesJson(const v1::Job& job) {
+  return absl::StrJoin(job.gates(), ", ",
+                       [](std::string* out, const v1::GateResult& gate) {
+                         out->append(ProtoToJsonLine(gate));
                        });
 }
 
-std::string WarningsJson(const v1::Report* report) {
-  if (report == nullptr) return "";
-  return absl::StrJoin(report->warnings(), ", ",
+std::string WarningsJson(const v1::Report& report) {
+  return absl::StrJoin(report.warnings(), ", ",
                        [](std::string* out, const std::string& warning) {
                          out->append(JsonString(warning));
                        });
@@ -128,18 +127,11 @@ std::string Stripped(std::string text) {
 
 }  // namespace
 
-JobOutcome OutcomeOf(const v1::Job& job) {
+JobOutcome OutcomeOf(v1::Job owned) {
   JobOutcome outcome;
-  outcome.job_id = job.job_id();
-  outcome.state = v1::JobState_Name(job.state());
-  if (job.has_failure()) outcome.failure = &job.failure();
-  if (job.has_report()) outcome.results.report = &job.report();
-  for (const v1::Measurement& measurement : job.measurements()) {
-    outcome.results.measurements.push_back(&measurement);
-  }
-  for (const v1::GateResult& gate : job.gates()) {
-    outcome.results.gates.push_back(&gate);
-  }
+  outcome.job = std::move(owned);
+  verdict::AddVerdicts(outcome.job);
+  const v1::Job& job = outcome.job;
   if (job.from_cache()) {
     outcome.remark = absl::StrCat(
         "The report was made by job ", job.cached_from_job_id(),
@@ -161,39 +153,38 @@ JobOutcome OutcomeOf(const v1::Job& job) {
 }
 
 std::string OutcomeText(const JobOutcome& outcome, bool color) {
-  const JobResults& results = outcome.results;
+  const v1::Job& job = outcome.job;
+  const v1::Report& report = job.report();
   std::string text;
-  if (results.report != nullptr || !results.measurements.empty()) {
+  if (job.has_report() || !job.measurements().empty()) {
     absl::StrAppend(&text,
-                    MakeResultsTable(results, OutputFormat::kTable).ToText());
+                    MakeResultsTable(job, OutputFormat::kTable).ToText());
   }
-  if (results.report != nullptr) {
-    absl::StrAppend(&text, ReportDetails(*results.report));
-  }
-  absl::StrAppend(&text, GatesText(results), OriginText(results.report),
-                  FedText(results.report), NoiseText(results.measurements),
-                  WarningsText(results.report));
+  absl::StrAppend(&text, ReportDetails(report), GatesText(job),
+                  OriginText(report), FedText(report),
+                  NoiseText({job.measurements().data(),
+                             static_cast<size_t>(job.measurements_size())}),
+                  WarningsText(report));
   if (!text.empty()) absl::StrAppend(&text, "\n");
   if (!outcome.remark.empty()) absl::StrAppend(&text, outcome.remark, "\n");
   for (const std::string& line : outcome.where) {
     absl::StrAppend(&text, line, "\n");
   }
-  return absl::StrCat(text, StateText(outcome, color));
+  return absl::StrCat(text, StateText(job, color));
 }
 
 std::string OutcomeJson(const JobOutcome& outcome) {
-  const JobResults& results = outcome.results;
+  const v1::Job& job = outcome.job;
   return absl::StrCat(
-      "{\n\"job_id\": ", JsonString(outcome.job_id),
-      ",\n\"state\": ", JsonString(outcome.state), ",\n\"failure\": ",
-      outcome.failure == nullptr ? "null" : ProtoToJsonLine(*outcome.failure),
+      "{\n\"job_id\": ", JsonString(job.job_id()),
+      ",\n\"state\": ", JsonString(v1::JobState_Name(job.state())),
+      ",\n\"failure\": ",
+      job.has_failure() ? ProtoToJsonLine(job.failure()) : "null",
       ",\n\"rows\": ",
-      Stripped(MakeResultsTable(results, OutputFormat::kJson).ToJson()),
-      ",\n\"gates\": [", GatesJson(results), "],\n\"warnings\": [",
-      WarningsJson(results.report), "],\n\"report\": ",
-      results.report == nullptr ? "null"
-                                : Stripped(ProtoToJson(*results.report)),
-      "\n}\n");
+      Stripped(MakeResultsTable(job, OutputFormat::kJson).ToJson()),
+      ",\n\"gates\": [", GatesJson(job), "],\n\"warnings\": [",
+      WarningsJson(job.report()), "],\n\"report\": ",
+      job.has_report() ? Stripped(ProtoToJson(job.report())) : "null", "\n}\n");
 }
 
 ExitCode PrintOutcome(const JobOutcome& outcome,
@@ -206,10 +197,9 @@ ExitCode PrintOutcome(const JobOutcome& outcome,
       *context.out << OutcomeJson(outcome);
       break;
     case OutputFormat::kCsv:
-      *context.out
-          << MakeResultsTable(outcome.results, OutputFormat::kCsv).ToCsv();
+      *context.out << MakeResultsTable(outcome.job, OutputFormat::kCsv).ToCsv();
       // Rows have no place for it, and it must not pass unnoticed.
-      if (!outcome.succeeded()) *context.err << StateText(outcome, false);
+      if (!outcome.succeeded()) *context.err << StateText(outcome.job, false);
       break;
   }
   return outcome.succeeded() ? ExitCode::kOk : ExitCode::kJobFailed;

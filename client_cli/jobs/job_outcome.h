@@ -8,34 +8,24 @@
 #include <vector>
 
 #include "client_cli/command/command.h"
-#include "client_cli/tables/results_table.h"
-
-namespace optfarm::v1 {
-class Failure;
-class Job;
-}  // namespace optfarm::v1
+#include "optfarm/v1/jobs.pb.h"
 
 namespace optfarm::client_cli {
 
-// OWNERSHIP: the pointers must outlive the calls below.
 struct JobOutcome {
-  // Empty for `optctl run`.
-  std::string job_id;
-  // "SUCCEEDED", "FAILED" or "CANCELLED".
-  std::string state;
-  // Null: none.
-  const v1::Failure* failure = nullptr;
-  JobResults results;
+  // Ended, with its verdicts; that of `optctl run` has no id.
+  v1::Job job;
   // A remark about where the numbers come from; "" for none.
   std::string remark;
   // Lines that say where the files are.
   std::vector<std::string> where;
 
-  bool succeeded() const { return state == "SUCCEEDED"; }
+  bool succeeded() const { return job.state() == v1::SUCCEEDED; }
 };
 
-// The outcome of a job that the server says has ended.
-JobOutcome OutcomeOf(const v1::Job& job);
+// The outcome of a job that has ended. A server that is older than verdicts
+// sends none: they are decided here then.
+JobOutcome OutcomeOf(v1::Job job);
 
 // The outcome in the context's format. Returns kOk for SUCCEEDED, else
 // kJobFailed.

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/human_units.h"
 #include "client_cli/command/command.h"
-#include "client_cli/tables/human_units.h"
 
 namespace optfarm::client_cli {
 namespace {

@@ -6,7 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "client_cli/tables/human_units.h"
+#include "base/human_units.h"
 #include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/summary_text.h"
 #include "engine/graph/attr.h"

@@ -4,7 +4,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
-#include "client_cli/tables/human_units.h"
+#include "base/human_units.h"
 #include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {

@@ -7,6 +7,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "base/xml_writer.h"
+#include "client_cli/tables/noise_text.h"
 #include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
@@ -21,6 +22,8 @@ struct Case {
   std::string outcome;
   std::string kind;
   std::string message;
+  // Of a test that passed: what it printed.
+  std::string output;
 };
 
 absl::Duration Between(const google::protobuf::Timestamp& begin,
@@ -69,10 +72,32 @@ Case OfGate(const v1::GateResult& gate) {
   return one;
 }
 
+Case OfVerdict(const v1::ShippingVerdict& verdict) {
+  Case one;
+  one.group = "verdict";
+  one.name = verdict.variant();
+  if (verdict.threads() > 0) {
+    absl::StrAppend(&one.name, " on ", verdict.device(), ", ",
+                    ThreadsText(verdict.threads()));
+  }
+  if (verdict.answer() == v1::ShippingVerdict::YES) {
+    one.output = verdict.text();
+  } else {
+    one.outcome = "skipped";
+    one.message = verdict.text();
+  }
+  return one;
+}
+
 std::vector<Case> CasesOf(const v1::Job& job) {
   std::vector<Case> cases;
   for (const v1::Task& task : job.tasks()) cases.push_back(OfTask(task));
   for (const v1::GateResult& gate : job.gates()) cases.push_back(OfGate(gate));
+  for (const v1::ShippingVerdict& verdict : job.verdicts()) {
+    if (verdict.answer() != v1::ShippingVerdict::BASELINE) {
+      cases.push_back(OfVerdict(verdict));
+    }
+  }
   const bool told =
       std::any_of(cases.begin(), cases.end(), [](const Case& one) {
         return one.outcome == "failure" || one.outcome == "error";
@@ -98,6 +123,9 @@ void AddCase(const Case& one, absl::string_view class_name, XmlWriter& xml) {
     xml.Begin(one.outcome);
     if (!one.kind.empty()) xml.Attribute("type", one.kind);
     xml.Attribute("message", one.message).End();
+  }
+  if (!one.output.empty()) {
+    xml.Begin("system-out").Text(one.output).End();
   }
   xml.End();
 }

@@ -8,7 +8,7 @@
 
 namespace optfarm::client_cli {
 
-std::string NoiseText(const std::vector<const v1::Measurement*>& measurements) {
+std::string NoiseText(absl::Span<const v1::Measurement* const> measurements) {
   std::string text;
   for (const v1::Measurement* m : measurements) {
     if (!m->noisy()) continue;

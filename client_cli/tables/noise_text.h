@@ -4,7 +4,8 @@
 #define OPTFARM_CLIENT_CLI_TABLES_NOISE_TEXT_H_
 
 #include <string>
-#include <vector>
+
+#include "absl/types/span.h"
 
 namespace optfarm::v1 {
 class Measurement;
@@ -14,7 +15,7 @@ namespace optfarm::client_cli {
 
 // A paragraph under the heading "Noisy:", after an empty line; "" when all are
 // quiet.
-std::string NoiseText(const std::vector<const v1::Measurement*>& measurements);
+std::string NoiseText(absl::Span<const v1::Measurement* const> measurements);
 
 // "1 thread", "4 threads".
 std::string ThreadsText(int threads);

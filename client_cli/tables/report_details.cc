@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-#include "client_cli/tables/human_units.h"
+#include "base/human_units.h"
 #include "client_cli/tables/table.h"
 #include "optfarm/v1/report.pb.h"
 

@@ -1,32 +1,18 @@
-// The table a job ends with: one row for each variant, device and thread count,
-// made from the optimize report and the measurements.
+// The table a job ends with: one row for each of its verdicts, with the numbers
+// of the measurement that the verdict is about.
 
 #ifndef OPTFARM_CLIENT_CLI_TABLES_RESULTS_TABLE_H_
 #define OPTFARM_CLIENT_CLI_TABLES_RESULTS_TABLE_H_
 
 #include <string>
-#include <vector>
 
 #include "client_cli/tables/table.h"
-#include "client_cli/tables/verdict.h"
 
 namespace optfarm::v1 {
-class GateResult;
-class Measurement;
-class Report;
+class Job;
 }  // namespace optfarm::v1
 
 namespace optfarm::client_cli {
-
-// What is known about a job when it has ended. OWNERSHIP: the pointers must
-// outlive the call they are passed to.
-struct JobResults {
-  // Null: the optimize task made none.
-  const v1::Report* report = nullptr;
-  std::vector<const v1::Measurement*> measurements;
-  // The job's gates: those of the report and those of the benchmarks.
-  std::vector<const v1::GateResult*> gates;
-};
 
 // Rows in the order the numbers were measured: device, thread count, then the
 // original before the recipe's result. A variant that no device measured has
@@ -36,7 +22,7 @@ struct JobResults {
 //   noisy verdict verdict_text
 // In the text form top-1/top-5 give way to the agreement where there were no
 // labels, and runs and noisy are left out.
-Table MakeResultsTable(const JobResults& results, OutputFormat format);
+Table MakeResultsTable(const v1::Job& job, OutputFormat format);
 
 // "Intel(R) Xeon(R) CPU E5-2680 v4 @ 2.40GHz" -> "Intel Xeon E5-2680 v4".
 std::string ShortProcessorName(const std::string& cpu_model);

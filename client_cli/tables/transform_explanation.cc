@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/time/time.h"
-#include "client_cli/tables/human_units.h"
+#include "base/human_units.h"
 #include "client_cli/tables/proto_json.h"
 
 namespace optfarm::client_cli {

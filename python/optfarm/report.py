@@ -35,16 +35,39 @@ class Row:
 
 
 @dataclasses.dataclass(frozen=True)
+class Verdict:
+    """Whether a variant is worth shipping on a device, as the server decided
+    it and the results table shows it."""
+    variant: str
+    # Empty, with 0 threads, where no device measured the variant.
+    device: str
+    threads: int
+    # 'BASELINE', 'YES', 'NO' or 'UNCLEAR'.
+    answer: str
+    # The answer and its reason in one line.
+    text: str
+    # What it was decided from; None where it is not known. Ratios to the
+    # original, percentage points, and a share of samples.
+    size_ratio: Optional[float]
+    speedup: Optional[float]
+    top1_change: Optional[float]
+    agreement: Optional[float]
+
+
+@dataclasses.dataclass(frozen=True)
 class Report:
     job_id: str
     state: str
     gates: Tuple[Gate, ...]
     rows: Tuple[Row, ...]
+    # In the order of the results table; empty before the job has ended.
+    verdicts: Tuple[Verdict, ...]
     # Top-1 accuracy on the labelled samples, before and after; None without
     # labels.
     top1_before: Optional[float]
     top1_after: Optional[float]
-    # Share of samples where both versions name the same class.
+    # Share of samples where both versions name the same class, in the worst
+    # output that has classes; None without such an output.
     top1_agreement: Optional[float]
     bytes_before: int
     bytes_after: int
@@ -66,6 +89,18 @@ class Report:
                        f"{device or 'any device'} with "
                        f"{threads or 'any number of'} threads")
 
+    def verdict(self, variant: str, device: Optional[str] = None,
+                threads: Optional[int] = None) -> Verdict:
+        """The first verdict that fits. Raises KeyError."""
+        for verdict in self.verdicts:
+            if (verdict.variant == variant and
+                    device in (None, verdict.device) and
+                    threads in (None, verdict.threads)):
+                return verdict
+        raise KeyError(f'no verdict on {variant!r} on '
+                       f"{device or 'any device'} with "
+                       f"{threads or 'any number of'} threads")
+
     def speedup(self, variant: str, device: Optional[str] = None,
                 threads: Optional[int] = None) -> float:
         """Speed-up of `variant` over "float": the ratio of the median
@@ -83,10 +118,11 @@ def _accuracy(report: Mapping[str, Any], key: str) -> Optional[float]:
 
 
 def _agreement(report: Mapping[str, Any]) -> Optional[float]:
-    compared = report.get('outputs_compared') or []
-    if not compared or int(compared[0].get('samples', 0)) == 0:
-        return None
-    return _number(compared[0].get('top1_agreement'))
+    # -1 stands for an output without classes.
+    known = [float(output.get('top1_agreement', 0))
+             for output in report.get('outputs_compared') or ()
+             if int(output.get('samples', 0)) > 0]
+    return min((one for one in known if one >= 0), default=None)
 
 
 def _row(measurement: Mapping[str, Any]) -> Row:
@@ -108,6 +144,18 @@ def _gate(gate: Mapping[str, Any]) -> Gate:
                 message=gate.get('message', ''))
 
 
+def _verdict(verdict: Mapping[str, Any]) -> Verdict:
+    return Verdict(variant=verdict.get('variant', ''),
+                   device=verdict.get('device', ''),
+                   threads=int(verdict.get('threads', 0)),
+                   answer=verdict.get('answer', ''),
+                   text=verdict.get('text', ''),
+                   size_ratio=_number(verdict.get('size_ratio')),
+                   speedup=_number(verdict.get('speedup')),
+                   top1_change=_number(verdict.get('top1_change')),
+                   agreement=_number(verdict.get('agreement')))
+
+
 def report(job: Mapping[str, Any]) -> Report:
     """The report of a job from Client.wait or Client.job."""
     made: Mapping[str, Any] = job.get('report') or {}
@@ -117,6 +165,7 @@ def report(job: Mapping[str, Any]) -> Report:
         state=job.get('state', ''),
         gates=tuple(_gate(gate) for gate in job.get('gates') or ()),
         rows=tuple(_row(one) for one in job.get('measurements') or ()),
+        verdicts=tuple(_verdict(one) for one in job.get('verdicts') or ()),
         top1_before=_accuracy(made, 'float_accuracy'),
         top1_after=_accuracy(made, 'optimized_accuracy'),
         top1_agreement=_agreement(made),

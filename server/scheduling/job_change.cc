@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/check.h"
+#include "engine/verdict/gates.h"
 #include "rpc/proto_time.h"
 #include "server/conventions/log_text.h"
 
@@ -207,13 +208,9 @@ void JobChange::CompleteBenchmark(size_t index,
   AddAttempt(record(index), "done", "");
   record(index) = Done(std::move(record(index)), now_);
   AddTaskEvent(record(index), "");
-  const v1::Recipe& recipe = job_.spec->recipe();
-  if (recipe.bounds().has_min_speedup()) {
-    for (v1::GateResult& gate :
-         SpeedupGates(recipe.bounds().min_speedup(), recipe.name(),
-                      record(index).device, measurements)) {
-      job_.job.gates.push_back(std::move(gate));
-    }
+  for (v1::GateResult& gate : verdict::SpeedGates(
+           job_.spec->recipe(), record(index).device, measurements)) {
+    job_.job.gates.push_back(std::move(gate));
   }
   Settle();
 }
@@ -343,7 +340,8 @@ void JobChange::Settle() {
     EndJob(v1::FAILED, failed->failure);
     return;
   }
-  const std::optional<v1::Failure> missed = GateFailure(job_.job.gates);
+  const std::optional<v1::Failure> missed =
+      verdict::GateFailure(job_.job.gates);
   EndJob(missed.has_value() ? v1::FAILED : v1::SUCCEEDED, missed);
 }
 

@@ -1,11 +1,8 @@
 #include "server/scheduling/scheduling_policy.h"
 
 #include <algorithm>
-#include <map>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "absl/strings/str_join.h"
 #include "base/check.h"
 #include "rpc/proto_time.h"
 
@@ -232,56 +229,6 @@ v1::Failure MakeFailure(v1::Failure::Kind kind, absl::string_view code,
   failure.set_code(std::string(code));
   failure.set_message(std::string(message));
   return failure;
-}
-
-std::optional<v1::Failure> GateFailure(absl::Span<const v1::GateResult> gates) {
-  std::vector<std::string> failed;
-  for (const v1::GateResult& gate : gates) {
-    if (gate.passed()) continue;
-    failed.push_back(absl::StrCat(gate.name(), ": ", gate.message()));
-  }
-  if (failed.empty()) return std::nullopt;
-  return MakeFailure(
-      v1::Failure::USER, "GATE_FAILED",
-      absl::StrCat("the result misses ", failed.size(), " of ", gates.size(),
-                   " bounds of its recipe: ", absl::StrJoin(failed, "; ")));
-}
-
-std::vector<v1::GateResult> SpeedupGates(
-    double bound, absl::string_view variant, absl::string_view device,
-    absl::Span<const v1::Measurement> measurements) {
-  struct Pair {
-    const v1::Measurement* original = nullptr;
-    const v1::Measurement* optimized = nullptr;
-  };
-  std::map<int, Pair> by_threads;
-  for (const v1::Measurement& measurement : measurements) {
-    Pair& pair = by_threads[measurement.threads()];
-    if (measurement.variant() == "float") pair.original = &measurement;
-    if (measurement.variant() == variant) pair.optimized = &measurement;
-  }
-  std::vector<v1::GateResult> gates;
-  for (const auto& [threads, pair] : by_threads) {
-    v1::GateResult& gate = gates.emplace_back();
-    gate.set_name(absl::StrCat("min_speedup[", device, ",", threads, "]"));
-    gate.set_bound(bound);
-    if (pair.original == nullptr || pair.optimized == nullptr ||
-        !(pair.optimized->median_us() > 0)) {
-      gate.set_message(
-          "float and optimized graph were not both measured; measure again");
-      continue;
-    }
-    gate.set_value(pair.original->median_us() / pair.optimized->median_us());
-    gate.set_passed(gate.value() >= bound);
-    gate.set_message(absl::StrFormat(
-        "%s runs %.2f times as fast as float on %s with %d threads, asked "
-        "were %.2f%s",
-        variant, gate.value(), device, threads, bound,
-        pair.original->noisy() || pair.optimized->noisy()
-            ? " (a measurement is noisy: measure again on a quiet device)"
-            : ""));
-  }
-  return gates;
 }
 
 }  // namespace optfarm::server

@@ -8,14 +8,10 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "absl/types/span.h"
 #include "optfarm/v1/jobs.pb.h"
-#include "optfarm/v1/measurement.pb.h"
-#include "optfarm/v1/report.pb.h"
 #include "storage/records.h"
 
 namespace optfarm::server {
@@ -116,16 +112,6 @@ bool IsLeasable(const storage::TaskRecord& task, absl::Time now);
 
 v1::Failure MakeFailure(v1::Failure::Kind kind, absl::string_view code,
                         absl::string_view message);
-
-// The failure of a job whose gates are `gates`; none when all passed.
-std::optional<v1::Failure> GateFailure(absl::Span<const v1::GateResult> gates);
-
-// One gate for each thread count measured on one device: how much faster
-// `variant` is than "float", against `bound`. A variant that was not measured
-// fails. A noisy measurement is said to be noisy in the message.
-std::vector<v1::GateResult> SpeedupGates(
-    double bound, absl::string_view variant, absl::string_view device,
-    absl::Span<const v1::Measurement> measurements);
 
 }  // namespace optfarm::server
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "engine/verdict/job_verdicts.h"
 #include "server/delivery/job_view.h"
 #include "server/delivery/job_watch.h"
 #include "server/services/list_query.h"
@@ -107,6 +108,7 @@ absl::Status JobServiceImpl::FillJob(const Caller& caller,
   for (storage::MeasurementRecord& record : measurements) {
     *job.add_measurements() = std::move(record.measurement);
   }
+  verdict::AddVerdicts(job);
   return absl::OkStatus();
 }
 

@@ -54,6 +54,17 @@ class FarmCommandsTest : public ::testing::Test {
     device.set_state(state);
   }
 
+  // About "pi4" with four threads.
+  void AddVerdict(const std::string& variant,
+                  v1::ShippingVerdict::Answer answer, const std::string& text) {
+    v1::ShippingVerdict& verdict = *farm_.job.add_verdicts();
+    verdict.set_variant(variant);
+    verdict.set_device("pi4");
+    verdict.set_threads(4);
+    verdict.set_answer(answer);
+    verdict.set_text(text);
+  }
+
   // Runs one command line; fills out_ and err_.
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& words) {
     const std::vector<CommandInfo> commands = AllCommands();
@@ -354,6 +365,19 @@ TEST_F(FarmCommandsTest, FailedGateIsAFailure) {
                   Not(HasSubstr("SUCCEEDED"))));
 }
 
+TEST_F(FarmCommandsTest, VerdictsAreTheServers) {
+  farm_.job.mutable_report()->set_recipe_name("int8");
+  AddVerdict("int8", v1::ShippingVerdict::UNCLEAR,
+             "unclear: as the server says");
+  ASSERT_EQ(CodeOf({"get", "j1"}), ExitCode::kOk) << message_;
+  EXPECT_THAT(out_, HasSubstr("unclear: as the server says\n"));
+  EXPECT_THAT(out_, Not(HasSubstr("speed not measured")));
+  // An older server sends none.
+  farm_.job.clear_verdicts();
+  ASSERT_EQ(CodeOf({"get", "j1"}), ExitCode::kOk) << message_;
+  EXPECT_THAT(out_, HasSubstr("unclear: speed not measured"));
+}
+
 TEST_F(FarmCommandsTest, OutcomeAsJsonIsOneObject) {
   farm_.job.mutable_report()->set_recipe_name("fp32");
   farm_.job.mutable_report()->add_warnings("all \"zeros\"");
@@ -476,6 +500,9 @@ TEST_F(FarmCommandsTest, SubmitWritesTheOutcomeAsJUnit) {
   gate.set_bound(0.01);
   v1::Failure& failure = *farm_.job.mutable_failure();
   failure.set_code("GATE_FAILED");
+  AddVerdict("float", v1::ShippingVerdict::BASELINE, "baseline");
+  AddVerdict("int8", v1::ShippingVerdict::NO, "no: 2.00x slower than float");
+  AddVerdict("other", v1::ShippingVerdict::YES, "yes: 0.26x size");
   farm_.streams.push_back({});
   const std::string file = JoinPath(folder_, "junit.xml");
   EXPECT_EQ(CodeOf({"submit", model_, "--recipe=int8", "--wait",
@@ -484,7 +511,12 @@ TEST_F(FarmCommandsTest, SubmitWritesTheOutcomeAsJUnit) {
       << message_;
   OPTFARM_ASSERT_OK_AND_ASSIGN(const std::string xml, ReadFile(file));
   EXPECT_THAT(xml,
-              AllOf(HasSubstr("tests=\"3\" failures=\"1\" errors=\"1\""),
+              AllOf(HasSubstr("tests=\"5\" failures=\"1\" errors=\"1\" "
+                              "skipped=\"1\""),
+                    HasSubstr("verdict\" name=\"int8 on pi4, 4 threads\" "
+                              "time=\"0.000\">\n<skipped message=\"no: "
+                              "2.00x slower than float\"/>"),
+                    HasSubstr("<system-out>yes: 0.26x size</system-out>"),
                     HasSubstr("name=\"a&lt;b&gt;.pb int8\""),
                     HasSubstr("name=\"optimize\" time=\"2.000\"/>"),
                     HasSubstr("the &quot;pi&quot; &amp; its? agent left"),

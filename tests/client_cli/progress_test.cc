@@ -102,8 +102,8 @@ TEST(JobProgressTest, SaysWhatEachTaskDoes) {
 
 TEST(JobOutcomeTest, ColoursTheStateOnlyWhenAsked) {
   JobOutcome outcome;
-  outcome.job_id = "j1";
-  outcome.state = "FAILED";
+  outcome.job.set_job_id("j1");
+  outcome.job.set_state(v1::FAILED);
   EXPECT_EQ(OutcomeText(outcome, false), "Job j1: FAILED\n");
   EXPECT_EQ(OutcomeText(outcome, true), "Job j1: \x1b[31mFAILED\x1b[0m\n");
 }

@@ -5,12 +5,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "optfarm/v1/measurement.pb.h"
-#include "optfarm/v1/report.pb.h"
+#include "engine/verdict/job_verdicts.h"
+#include "optfarm/v1/jobs.pb.h"
 
 namespace optfarm::client_cli {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -47,17 +48,18 @@ class ResultsTableTest : public ::testing::Test {
                      MakeMeasurement("int8", 4, 1900, 500'000)};
   }
 
-  JobResults Results() {
-    JobResults results;
-    results.report = &report_;
-    for (const auto& m : measurements_) results.measurements.push_back(&m);
-    for (const auto& gate : gates_) results.gates.push_back(&gate);
-    return results;
+  // As the server sends it.
+  v1::Job Results() {
+    v1::Job job;
+    job.set_state(v1::SUCCEEDED);
+    *job.mutable_report() = report_;
+    job.mutable_measurements()->Add(measurements_.begin(), measurements_.end());
+    verdict::AddVerdicts(job);
+    return job;
   }
 
   v1::Report report_;
   std::vector<v1::Measurement> measurements_;
-  std::vector<v1::GateResult> gates_;
 };
 
 TEST_F(ResultsTableTest, PrintsOneRowForEachVariantDeviceAndThreadCount) {
@@ -100,35 +102,18 @@ TEST_F(ResultsTableTest, ShowsSizeAndAccuracyWhenNothingWasMeasured) {
             "0.26x size, -0.3 points\n");
 }
 
-TEST_F(ResultsTableTest, GateOfOneThreadCountConcernsThatRowOnly) {
-  v1::GateResult gate;
-  gate.set_name("min_speedup[pi4,4]");
-  gate.set_value(0.63);
-  gate.set_bound(1.5);
-  gates_ = {gate};
-  const Table table = MakeResultsTable(Results(), OutputFormat::kCsv);
-  EXPECT_THAT(table.rows()[1].back().text, HasSubstr("yes:"));
-  EXPECT_EQ(table.rows()[3].back().text,
-            "no: only 0.63x the speed of float (bound 1.50x)");
-}
-
-TEST_F(ResultsTableTest, GateOfTheWholeJobConcernsEveryRow) {
-  v1::GateResult gate;
-  gate.set_name("max_accuracy_drop");
-  gate.set_value(12.3);
-  gate.set_bound(2);
-  gates_ = {gate};
-  const Table table = MakeResultsTable(Results(), OutputFormat::kCsv);
-  EXPECT_THAT(table.rows()[1].back().text, HasSubstr("no: loses 12.3 points"));
-  EXPECT_THAT(table.rows()[3].back().text, HasSubstr("no: loses 12.3 points"));
-}
-
-TEST_F(ResultsTableTest, NoiseOfTheOriginalCountsToo) {
-  measurements_[2].set_noisy(true);
-  measurements_[2].add_noise_reasons("spread 14 % of the median");
-  const Table table = MakeResultsTable(Results(), OutputFormat::kCsv);
-  EXPECT_THAT(table.rows()[1].back().text,
-              HasSubstr("unclear: noisy (float: spread 14 % of the median)"));
+TEST_F(ResultsTableTest, RepeatsTheServersVerdicts) {
+  v1::Job job = Results();
+  job.mutable_verdicts(1)->set_answer(v1::ShippingVerdict::UNCLEAR);
+  job.mutable_verdicts(1)->set_text("unclear: says the server");
+  job.mutable_verdicts(1)->set_speedup(7);
+  EXPECT_THAT(
+      MakeResultsTable(job, OutputFormat::kTable).ToText(),
+      AllOf(HasSubstr("unclear: says the server\n"), HasSubstr("7.00x")));
+  EXPECT_THAT(MakeResultsTable(job, OutputFormat::kCsv).ToCsv(),
+              HasSubstr(",unclear,unclear: says the server\n"));
+  job.clear_verdicts();
+  EXPECT_TRUE(MakeResultsTable(job, OutputFormat::kCsv).rows().empty());
 }
 
 TEST_F(ResultsTableTest, CsvHasStableFieldNamesWithUnits) {

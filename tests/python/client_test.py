@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 """The Python package and the example pipeline against a real server."""
 
+import json
 import pathlib
 import subprocess
 import sys
 import unittest
+from xml.etree import ElementTree
 
 import farm as testing
 
@@ -44,6 +46,41 @@ class ClientTest(unittest.TestCase):
         self.assertEqual(
             list(self.client.events(job, int(job['last_event_sequence']))), [])
         list(self.client.logs(job))
+
+    def optctl(self, *words):
+        return subprocess.run(
+            [str(testing.BIN / 'optctl'), *words, f'--server={self.farm.grpc}',
+             f'--token_file={self.farm.token_file}'],
+            capture_output=True, text=True, check=True).stdout
+
+    def test_python_optctl_and_junit_give_the_servers_verdict(self):
+        job = self.client.wait(self.job, testing.PATIENCE)
+        served = job['verdicts']
+        report = optfarm.report(job)
+        self.assertEqual([one.answer for one in report.verdicts],
+                         ['BASELINE', 'UNCLEAR'])
+        verdict = report.verdict('int8')
+        self.assertEqual(verdict.text, served[1]['text'])
+        self.assertIn('speed not measured', verdict.text)
+        self.assertEqual(verdict.agreement, report.top1_agreement)
+        self.assertLess(verdict.size_ratio, 0.5)
+        self.assertIsNone(verdict.speedup)
+        with self.assertRaises(KeyError):
+            report.verdict('int8', 'pi4')
+        self.assertIn(verdict.text + '\n',
+                      self.optctl('get', self.job['job_id']))
+        junit = self.farm.folder / 'junit.xml'
+        rows = json.loads(self.optctl(
+            'submit', str(DIGITS / 'digits.pb'), '--recipe=int8',
+            f"--calibration={DIGITS / 'images'}", '--input_mean=127.5',
+            '--input_std=127.5', '--device=none', '--wait', '-o', 'json',
+            f'--junit={junit}'))['rows']
+        self.assertEqual([row['verdict_text'] for row in rows],
+                         [one['text'] for one in served])
+        self.assertEqual([row['verdict'].upper() for row in rows],
+                         [one['answer'] for one in served])
+        skipped = ElementTree.parse(junit).find('.//testcase/skipped')
+        self.assertEqual(skipped.get('message'), verdict.text)
 
     def test_files_come_back_as_they_were_made(self):
         self.client.wait(self.job, testing.PATIENCE)

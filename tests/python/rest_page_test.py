@@ -89,6 +89,8 @@ class RestPageTest(unittest.TestCase):
                              text=True, check=False)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         self.assertIn('optimized.pb: OK', run.stdout)
+        self.assertIn('float BASELINE baseline\n', run.stdout)
+        self.assertRegex(run.stdout, r'fp32 UNCLEAR unclear: .*speed not')
         self.assertIn('event: end', run.stdout)
         self.assertEqual((folder / 'head.bin').stat().st_size, 100)
 

@@ -63,6 +63,8 @@ TEST_F(RestTest, AJobGoesThroughFromUploadToEnd) {
       client.Post("/v1/jobs", SubmitBody(), {{"Idempotency-Key", "once"}});
   EXPECT_EQ(again.json()["job"]["job_id"], job_id);
   EXPECT_EQ(again.json()["existed"], true);
+  // Nothing is decided before the end.
+  EXPECT_TRUE(again.json()["job"]["verdicts"].empty());
 
   RunOptimize();
   const std::string path = absl::StrCat("/v1/jobs/", job_id);
@@ -73,6 +75,13 @@ TEST_F(RestTest, AJobGoesThroughFromUploadToEnd) {
   // As through gRPC.
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Job job, GetJob(job_id));
   EXPECT_EQ(job.state(), v1::SUCCEEDED);
+  const nlohmann::json verdicts = client.Get(path).json()["verdicts"];
+  ASSERT_EQ(verdicts.size(), 2u);
+  ASSERT_EQ(job.verdicts_size(), 2);
+  EXPECT_EQ(verdicts[0]["answer"], "BASELINE");
+  EXPECT_EQ(verdicts[1]["answer"], "UNCLEAR");
+  EXPECT_EQ(verdicts[1]["text"], "unclear: speed not measured");
+  EXPECT_EQ(verdicts[1]["text"], job.verdicts(1).text());
 
   const RestAnswer events = client.Get(absl::StrCat(path, "/events"));
   EXPECT_EQ(events.status, 200);

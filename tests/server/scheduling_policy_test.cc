@@ -138,28 +138,5 @@ TEST(SchedulingPolicyTest, LeaseCountsAttemptsAndFailureCountsFailures) {
   EXPECT_EQ(task.attempt, 2);
 }
 
-TEST(SchedulingPolicyTest, GateFailureNamesEveryMissedGate) {
-  EXPECT_EQ(GateFailure({}), std::nullopt);
-  std::vector<v1::GateResult> gates(3);
-  gates[0].set_passed(true);
-  gates[1].set_name("one");
-  gates[2].set_name("two");
-  const std::optional<v1::Failure> failure = GateFailure(gates);
-  ASSERT_TRUE(failure.has_value());
-  EXPECT_EQ(failure->kind(), v1::Failure::USER);
-  EXPECT_THAT(failure->message(), ::testing::HasSubstr("2 of 3"));
-  EXPECT_THAT(failure->message(), ::testing::HasSubstr("two"));
-}
-
-TEST(SchedulingPolicyTest, SpeedupGateOfUnmeasuredVariantFails) {
-  std::vector<v1::Measurement> measurements(1);
-  measurements[0].set_variant("float");
-  measurements[0].set_threads(4);
-  measurements[0].set_median_us(10);
-  const auto gates = SpeedupGates(1.0, "int8", "pi4", measurements);
-  ASSERT_EQ(gates.size(), 1u);
-  EXPECT_FALSE(gates[0].passed());
-}
-
 }  // namespace
 }  // namespace optfarm::server

@@ -1,15 +1,15 @@
 // The verdict as a table of situations.
 
-#include "client_cli/tables/verdict.h"
+#include "engine/verdict/verdict_rule.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-namespace optfarm::client_cli {
+namespace optfarm::verdict {
 namespace {
 
-using Answer = Verdict::Answer;
+using Answer = v1::ShippingVerdict;
 
 // Smaller, faster, as accurate, quiet: what everybody hopes for.
 VerdictFacts GoodFacts() {
@@ -24,7 +24,7 @@ VerdictFacts GoodFacts() {
 
 TEST(VerdictTest, SmallerFasterAndAsAccurateIsYes) {
   const Verdict verdict = DecideVerdict(GoodFacts());
-  EXPECT_EQ(verdict.answer, Answer::kYes);
+  EXPECT_EQ(verdict.answer, Answer::YES);
   EXPECT_EQ(verdict.text, "yes: 0.26x size, 1.80x faster, -0.3 points");
 }
 
@@ -39,7 +39,7 @@ TEST(VerdictTest, FailedGateIsNoHoweverFastItIs) {
   facts.top1_change = -12.3;
   facts.failed_gates = {{"max_accuracy_drop", 12.3, 2.0, "lost too much"}};
   const Verdict verdict = DecideVerdict(facts);
-  EXPECT_EQ(verdict.answer, Answer::kNo);
+  EXPECT_EQ(verdict.answer, Answer::NO);
   EXPECT_EQ(verdict.text, "no: loses 12.3 points of top-1 (bound 2.0)");
 }
 
@@ -57,7 +57,7 @@ TEST(VerdictTest, ClearlySlowerIsNoEvenWhenNoisy) {
   facts.speedup = 1 / 1.6;
   facts.noise_reasons = {"spread 14 % of the median"};
   const Verdict verdict = DecideVerdict(facts);
-  EXPECT_EQ(verdict.answer, Answer::kNo);
+  EXPECT_EQ(verdict.answer, Answer::NO);
   EXPECT_EQ(verdict.text, "no: 1.60x slower than float here");
 }
 
@@ -65,7 +65,7 @@ TEST(VerdictTest, NoisyIsUnclear) {
   VerdictFacts facts = GoodFacts();
   facts.noise_reasons = {"spread 14 % of the median.", "another"};
   const Verdict verdict = DecideVerdict(facts);
-  EXPECT_EQ(verdict.answer, Answer::kUnclear);
+  EXPECT_EQ(verdict.answer, Answer::UNCLEAR);
   EXPECT_EQ(verdict.text,
             "unclear: noisy (spread 14 % of the median); "
             "0.26x size, 1.80x faster, -0.3 points");
@@ -92,7 +92,7 @@ TEST(VerdictTest, LossWithoutABoundIsStillNo) {
   facts.top1_change = -7.25;
   EXPECT_EQ(DecideVerdict(facts).text, "no: loses 7.2 points of top-1");
   facts.accuracy_bound_held = true;
-  EXPECT_EQ(DecideVerdict(facts).answer, Answer::kYes);
+  EXPECT_EQ(DecideVerdict(facts).answer, Answer::YES);
 }
 
 TEST(VerdictTest, AgreementStandsInForAccuracyWithoutLabels) {
@@ -138,4 +138,4 @@ TEST(VerdictTest, AccuracyGainIsShownWithItsSign) {
 }
 
 }  // namespace
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::verdict

@@ -1,4 +1,4 @@
-#include "client_cli/tables/verdict.h"
+#include "engine/verdict/verdict_rule.h"
 
 #include <cmath>
 
@@ -7,9 +7,9 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
-#include "client_cli/tables/human_units.h"
+#include "base/human_units.h"
 
-namespace optfarm::client_cli {
+namespace optfarm::verdict {
 namespace {
 
 // Used where the recipe sets no bound. UNITS: points of top-1; fraction.
@@ -50,12 +50,12 @@ std::string Summary(const VerdictFacts& facts) {
 }
 
 Verdict No(absl::string_view why) {
-  return {Verdict::Answer::kNo, absl::StrCat("no: ", why)};
+  return {v1::ShippingVerdict::NO, absl::StrCat("no: ", why)};
 }
 
 Verdict Unclear(absl::string_view why, const VerdictFacts& facts) {
   const std::string summary = Summary(facts);
-  return {Verdict::Answer::kUnclear,
+  return {v1::ShippingVerdict::UNCLEAR,
           absl::StrCat("unclear: ", why, summary.empty() ? "" : "; ", summary)};
 }
 
@@ -122,7 +122,7 @@ std::string DescribeFailedGate(const FailedGate& gate) {
 }
 
 Verdict DecideVerdict(const VerdictFacts& facts) {
-  if (facts.baseline) return {Verdict::Answer::kBaseline, "baseline"};
+  if (facts.baseline) return {v1::ShippingVerdict::BASELINE, "baseline"};
   if (!facts.failed_gates.empty()) {
     return No(absl::StrJoin(facts.failed_gates, "; ",
                             [](std::string* out, const FailedGate& gate) {
@@ -147,7 +147,7 @@ Verdict DecideVerdict(const VerdictFacts& facts) {
   if (!facts.top1_change && !facts.agreement) {
     return Unclear("answers not compared", facts);
   }
-  return {Verdict::Answer::kYes, absl::StrCat("yes: ", Summary(facts))};
+  return {v1::ShippingVerdict::YES, absl::StrCat("yes: ", Summary(facts))};
 }
 
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::verdict

@@ -1,14 +1,14 @@
 // Numbers as people read them: at most three digits that matter and a unit.
 
-#ifndef OPTFARM_CLIENT_CLI_TABLES_HUMAN_UNITS_H_
-#define OPTFARM_CLIENT_CLI_TABLES_HUMAN_UNITS_H_
+#ifndef OPTFARM_BASE_HUMAN_UNITS_H_
+#define OPTFARM_BASE_HUMAN_UNITS_H_
 
 #include <cstdint>
 #include <string>
 
 #include "absl/time/time.h"
 
-namespace optfarm::client_cli {
+namespace optfarm {
 
 // "812 B", "1.91 MB". Decimal: 1 kB is 1000 bytes.
 std::string HumanBytes(int64_t bytes);
@@ -28,6 +28,6 @@ std::string HumanDuration(absl::Duration duration);
 // "2026-01-31 12:00:00", UTC; "" for a time that was never set.
 std::string HumanTime(absl::Time time);
 
-}  // namespace optfarm::client_cli
+}  // namespace optfarm
 
-#endif  // OPTFARM_CLIENT_CLI_TABLES_HUMAN_UNITS_H_
+#endif  // OPTFARM_BASE_HUMAN_UNITS_H_

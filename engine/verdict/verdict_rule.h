@@ -1,14 +1,16 @@
-// The answer to "is this variant worth shipping on this device?", from numbers
-// alone: no clock, no files, no protos.
+// The rule that answers "is this variant worth shipping on this device?", from
+// numbers alone.
 
-#ifndef OPTFARM_CLIENT_CLI_TABLES_VERDICT_H_
-#define OPTFARM_CLIENT_CLI_TABLES_VERDICT_H_
+#ifndef OPTFARM_ENGINE_VERDICT_VERDICT_RULE_H_
+#define OPTFARM_ENGINE_VERDICT_VERDICT_RULE_H_
 
 #include <optional>
 #include <string>
 #include <vector>
 
-namespace optfarm::client_cli {
+#include "optfarm/v1/verdict.pb.h"
+
+namespace optfarm::verdict {
 
 // A bound of the recipe that did not hold.
 struct FailedGate {
@@ -52,8 +54,7 @@ struct VerdictFacts {
 };
 
 struct Verdict {
-  enum class Answer { kBaseline, kYes, kNo, kUnclear };
-  Answer answer = Answer::kUnclear;
+  v1::ShippingVerdict::Answer answer = v1::ShippingVerdict::UNCLEAR;
   // "yes: 0.26x size, 1.80x faster, -0.3 points".
   std::string text;
 };
@@ -71,6 +72,6 @@ Verdict DecideVerdict(const VerdictFacts& facts);
 // "loses 12.3 points of top-1 (bound 2.0)".
 std::string DescribeFailedGate(const FailedGate& gate);
 
-}  // namespace optfarm::client_cli
+}  // namespace optfarm::verdict
 
-#endif  // OPTFARM_CLIENT_CLI_TABLES_VERDICT_H_
+#endif  // OPTFARM_ENGINE_VERDICT_VERDICT_RULE_H_

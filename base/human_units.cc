@@ -1,4 +1,4 @@
-#include "client_cli/tables/human_units.h"
+#include "base/human_units.h"
 
 #include <cmath>
 #include <cstddef>
@@ -8,7 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/string_view.h"
 
-namespace optfarm::client_cli {
+namespace optfarm {
 namespace {
 
 // Three digits that matter, never an exponent for the sizes that occur.
@@ -70,4 +70,4 @@ std::string HumanTime(absl::Time time) {
   return absl::FormatTime("%Y-%m-%d %H:%M:%S", time, absl::UTCTimeZone());
 }
 
-}  // namespace optfarm::client_cli
+}  // namespace optfarm
