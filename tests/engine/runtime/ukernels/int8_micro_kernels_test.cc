@@ -12,6 +12,7 @@
 #include <cstring>
 #include <limits>
 #include <memory>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -24,15 +25,23 @@
 #include "tests/engine/runtime/oracle/int8_oracle.h"
 
 namespace optfarm::runtime {
+
+void PrintTo(const MicroKernel* entry, std::ostream* out) {
+  *out << entry->name;
+}
+
 namespace {
 
 using oracle::Int8Depthwise;
 using oracle::Int8Gemm;
 
-std::vector<const MicroKernel*> UsableEntries(MicroKernelKind kind) {
+// Those with all of the epilogue flags.
+std::vector<const MicroKernel*> UsableEntries(MicroKernelKind kind,
+                                              uint32_t epilogue = 0) {
   std::vector<const MicroKernel*> entries;
   for (const MicroKernel* entry : AllMicroKernels()) {
-    if (entry->kind == kind && IsUsable(*entry, HostCpuFeatures())) {
+    if (entry->kind == kind && (entry->epilogue & epilogue) == epilogue &&
+        IsUsable(*entry, HostCpuFeatures())) {
       entries.push_back(entry);
     }
   }
@@ -253,9 +262,12 @@ TEST_P(Int8GemmKernelTest, AccumulatesLongRows) {
   }
 }
 
-TEST_P(Int8GemmKernelTest, RequantizesWhatTheOracleDoes) {
+class Int8GemmEpilogueTest
+    : public ::testing::TestWithParam<const MicroKernel*> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Int8GemmEpilogueTest);
+
+TEST_P(Int8GemmEpilogueTest, RequantizesWhatTheOracleDoes) {
   const MicroKernel& entry = *GetParam();
-  if (!entry.Can(kRequantizes)) GTEST_SKIP() << "stores accumulators alone";
   const int kr = entry.panel.kr, nr = entry.panel.nr;
   Random random;
   for (int rows = 1; rows <= entry.mr; ++rows) {
@@ -285,6 +297,10 @@ TEST_P(Int8GemmKernelTest, RequantizesWhatTheOracleDoes) {
 INSTANTIATE_TEST_SUITE_P(
     Table, Int8GemmKernelTest,
     ::testing::ValuesIn(UsableEntries(MicroKernelKind::kInt8Gemm)), NameOf);
+INSTANTIATE_TEST_SUITE_P(Table, Int8GemmEpilogueTest,
+                         ::testing::ValuesIn(UsableEntries(
+                             MicroKernelKind::kInt8Gemm, kRequantizes)),
+                         NameOf);
 
 // ---------------------------------------------------------------- row kernels
 
@@ -509,13 +525,19 @@ void CheckRequantizedRows(const MicroKernel& entry, bool below) {
   EXPECT_GT(checked, 20);
 }
 
-TEST_P(Int8DepthwiseKernelTest, RequantizesWhatTheOracleDoes) {
-  if (!GetParam()->Can(kRequantizes)) GTEST_SKIP() << "stores accumulators";
+class Int8DepthwiseEpilogueTest
+    : public ::testing::TestWithParam<const MicroKernel*> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Int8DepthwiseEpilogueTest);
+
+TEST_P(Int8DepthwiseEpilogueTest, RequantizesWhatTheOracleDoes) {
   CheckRequantizedRows(*GetParam(), /*below=*/false);
 }
 
-TEST_P(Int8DepthwiseKernelTest, RequantizesPairsOfRowsAsTheOracleDoes) {
-  if (!GetParam()->Can(kPairsRows)) GTEST_SKIP() << "makes one row at a time";
+class Int8DepthwisePairsTest
+    : public ::testing::TestWithParam<const MicroKernel*> {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Int8DepthwisePairsTest);
+
+TEST_P(Int8DepthwisePairsTest, RequantizesPairsOfRowsAsTheOracleDoes) {
   CheckRequantizedRows(*GetParam(), /*below=*/true);
 }
 
@@ -523,6 +545,14 @@ INSTANTIATE_TEST_SUITE_P(
     Table, Int8DepthwiseKernelTest,
     ::testing::ValuesIn(UsableEntries(MicroKernelKind::kInt8Depthwise)),
     NameOf);
+INSTANTIATE_TEST_SUITE_P(Table, Int8DepthwiseEpilogueTest,
+                         ::testing::ValuesIn(UsableEntries(
+                             MicroKernelKind::kInt8Depthwise, kRequantizes)),
+                         NameOf);
+INSTANTIATE_TEST_SUITE_P(Table, Int8DepthwisePairsTest,
+                         ::testing::ValuesIn(UsableEntries(
+                             MicroKernelKind::kInt8Depthwise, kPairsRows)),
+                         NameOf);
 
 // ---------------------------------------------------------------- stages
 
