@@ -42,6 +42,7 @@ TransformDef RemoveDeviceTransform();
 TransformDef RemoveEmaTransform();
 TransformDef RemoveNodesTransform();
 TransformDef RemoveTrainingNodesTransform();
+TransformDef RemoveTransposesTransform();
 TransformDef RenameAttributeTransform();
 TransformDef RenameNodeTransform();
 TransformDef RenameOpTransform();

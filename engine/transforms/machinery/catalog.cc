@@ -48,6 +48,7 @@ std::vector<TransformDef> MakeCatalog() {
       RemoveEmaTransform(),
       RemoveNodesTransform(),
       RemoveTrainingNodesTransform(),
+      RemoveTransposesTransform(),
       RenameAttributeTransform(),
       RenameNodeTransform(),
       RenameOpTransform(),
