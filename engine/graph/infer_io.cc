@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/infer_outputs.h"
+#include "engine/graph/model_interface.h"
 #include "engine/graph/op_defs.h"
 #include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
@@ -36,16 +37,11 @@ std::string FlagShape(const PartialShape& shape, absl::string_view unknown) {
 // Finds the tensor a user named.
 absl::StatusOr<Endpoint> FindTensor(const Graph& graph, const std::string& text,
                                     absl::string_view flag) {
-  const absl::StatusOr<TensorName> name = ParseTensorName(text);
-  if (!name.ok()) {
-    return Annotate(name.status(), absl::StrCat(flag, ": '", text, "'"));
+  const absl::StatusOr<Endpoint> tensor = ResolveTensor(graph, text);
+  if (absl::IsNotFound(tensor.status())) return Annotate(tensor.status(), flag);
+  if (!tensor.ok()) {
+    return Annotate(tensor.status(), absl::StrCat(flag, ": '", text, "'"));
   }
-  if (name->is_control()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        flag, ": '", text, "' is a control edge; a tensor is needed"));
-  }
-  const absl::StatusOr<Endpoint> tensor = graph.Resolve(*name);
-  if (!tensor.ok()) return Annotate(tensor.status(), flag);
   const Node& node = graph.node(tensor->node);
   const OpDef* op_def = FindOpDef(node.op());
   if (op_def == nullptr) return *tensor;
@@ -196,6 +192,11 @@ class IoInference {
       outputs_.push_back(tensor);
     }
     if (outputs_.empty()) {
+      for (const ModelTensor& output : ReadModelInterface(graph_).outputs) {
+        outputs_.push_back(output.tensor);
+      }
+    }
+    if (outputs_.empty()) {
       OPTFARM_ASSIGN_OR_RETURN(outputs_,
                                InferOutputs(graph_, request_.take_all_outputs));
     }
@@ -265,12 +266,26 @@ class IoInference {
     return needed;
   }
 
+  // All nodes; declared inputs in their order, then the others in file order.
+  std::vector<NodeId> DeclaredInputsFirst() const {
+    std::vector<NodeId> ids;
+    absl::flat_hash_set<NodeId> declared;
+    for (const ModelTensor& input : ReadModelInterface(graph_).inputs) {
+      ids.push_back(input.tensor.node);
+      declared.insert(input.tensor.node);
+    }
+    for (const NodeId id : graph_.Ids()) {
+      if (!declared.contains(id)) ids.push_back(id);
+    }
+    return ids;
+  }
+
   // Adds the placeholders that are needed, or asks for those that a list of
   // the user's leaves out.
   absl::Status AddPlaceholders() {
     const std::vector<bool> needed = NeededNodes();
     std::vector<std::string> missing;
-    for (NodeId id : graph_.Ids()) {
+    for (NodeId id : DeclaredInputsFirst()) {
       const Node& node = graph_.node(id);
       const Endpoint tensor{id, 0};
       if (!needed[id]) continue;

@@ -19,7 +19,8 @@ namespace optfarm::graph {
 
 // A tensor the user wants to feed. What is left out is inferred.
 struct InputRequest {
-  // "node" or "node:port"; any tensor of the graph.
+  // "node" or "node:port", or the model file's own name of a tensor
+  // (model_interface.h); any tensor of the graph.
   std::string name;
   std::optional<tensorflow::DataType> dtype;
   // An unknown first dimension becomes the batch; others must be known.
@@ -27,9 +28,11 @@ struct InputRequest {
 };
 
 struct IoRequest {
-  // Empty: the placeholders that the outputs need.
+  // Empty: the placeholders that the outputs need, those that the model file
+  // declares first and in its order.
   std::vector<InputRequest> inputs;
-  // "node" or "node:port". Empty: found by looking for the graph's ends.
+  // As above. Empty: those that the model file declares, else found by looking
+  // for the graph's ends.
   std::vector<std::string> outputs;
   // Stands for an unknown first dimension.
   int64_t batch = 1;

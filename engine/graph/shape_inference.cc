@@ -3,32 +3,16 @@
 #include "engine/graph/shape_inference.h"
 
 #include <algorithm>
-#include <limits>
-#include <optional>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
+#include "engine/graph/node_shapes.h"
 #include "engine/graph/op_defs.h"
-#include "engine/graph/ops/op_table.h"
 #include "engine/graph/shapes/shape_context.h"
 
 namespace optfarm::graph {
 namespace {
-
-// Drops elements that the tensor's type cannot hold: the graph would wrap
-// around there, and a shape made of it means nothing.
-void DropUnrepresentable(tensorflow::DataType type, PartialValue* value) {
-  if (BaseType(type) == tensorflow::DT_INT64) return;
-  for (std::optional<int64_t>& element : value->elements) {
-    if (element.has_value() &&
-        (*element < std::numeric_limits<int32_t>::min() ||
-         *element > std::numeric_limits<int32_t>::max())) {
-      element = std::nullopt;
-    }
-  }
-}
 
 using Tensors = std::vector<std::vector<ShapeContext::Tensor>>;
 
@@ -37,20 +21,6 @@ using Tensors = std::vector<std::vector<ShapeContext::Tensor>>;
 absl::StatusOr<std::vector<ShapeContext::Tensor>> InferNode(
     const Graph& graph, const Node& node, const Tensors& tensors) {
   static const ShapeContext::Tensor* const unknown = new ShapeContext::Tensor;
-  const tensorflow::OpDef* op_def = FindOpDef(node.op());
-  if (op_def == nullptr) return std::vector<ShapeContext::Tensor>();
-  OPTFARM_ASSIGN_OR_RETURN(const int wanted, InputCount(*op_def, node.def()));
-  if (wanted != static_cast<int>(node.inputs().size())) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "it takes ", wanted, " inputs but has ", node.inputs().size()));
-  }
-  // Only the number is needed; a node without its type attribute still has
-  // shapes.
-  OPTFARM_ASSIGN_OR_RETURN(const int outputs, OutputCount(*op_def, node.def()));
-  const OpRow& row = RowOf(node.op());
-  if (row.shape == nullptr) {
-    return std::vector<ShapeContext::Tensor>(outputs);
-  }
   std::vector<const ShapeContext::Tensor*> inputs;
   inputs.reserve(node.inputs().size());
   for (const Endpoint& input : node.inputs()) {
@@ -59,20 +29,8 @@ absl::StatusOr<std::vector<ShapeContext::Tensor>> InferNode(
                          ? &ports[input.port]
                          : unknown);
   }
-  ShapeContext context(*op_def, node.def(), std::move(inputs), outputs,
-                       graph.versions().producer());
-  OPTFARM_RETURN_IF_ERROR(row.shape(context));
-  if (row.values != nullptr) {
-    OPTFARM_RETURN_IF_ERROR(row.values(context));
-    const auto types = OutputTypes(*op_def, node.def());
-    for (int i = 0; i < outputs; ++i) {
-      std::optional<PartialValue>& value = context.outputs()[i].value;
-      if (!value.has_value()) continue;
-      DropUnrepresentable(types.ok() ? (*types)[i] : tensorflow::DT_INT32,
-                          &*value);
-    }
-  }
-  return std::move(context.outputs());
+  return InferNodeShapes(node.def(), std::move(inputs),
+                         graph.versions().producer());
 }
 
 }  // namespace

@@ -27,6 +27,20 @@ absl::StatusOr<LoadedGraph> FromPackage(
 
 }  // namespace
 
+absl::StatusOr<LoadedGraph> LoadDecryptedGraph(SharedBytes plain,
+                                               const std::string& name) {
+  if (IsPackage(plain.bytes)) {
+    return FromPackage(MemmappedPackage::FromShared(std::move(plain), name));
+  }
+  if (IsEncryptedModel(plain.bytes)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(name, " is encrypted twice; decrypt it once"));
+  }
+  LoadedGraph loaded;
+  OPTFARM_ASSIGN_OR_RETURN(loaded.def, ParseGraphDef(plain.bytes, name));
+  return loaded;
+}
+
 absl::StatusOr<LoadedGraph> LoadGraphFromMemory(
     absl::string_view bytes, const std::optional<AeadKey>& key,
     const std::string& name) {
@@ -45,15 +59,7 @@ absl::StatusOr<LoadedGraph> LoadGraphFromMemory(
   if (used.has_value()) {
     OPTFARM_ASSIGN_OR_RETURN(SharedBytes plain,
                              DecryptModelAligned(bytes, *used, name));
-    if (IsPackage(plain.bytes)) {
-      return FromPackage(MemmappedPackage::FromShared(std::move(plain), name));
-    }
-    if (IsEncryptedModel(plain.bytes)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat(name, " is encrypted twice; decrypt it once"));
-    }
-    OPTFARM_ASSIGN_OR_RETURN(loaded.def, ParseGraphDef(plain.bytes, name));
-    return loaded;
+    return LoadDecryptedGraph(std::move(plain), name);
   }
   // Says how to name the key.
   OPTFARM_ASSIGN_OR_RETURN(loaded.def, ParseGraphDef(bytes, name));

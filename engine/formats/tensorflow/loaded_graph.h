@@ -37,6 +37,12 @@ absl::StatusOr<LoadedGraph> LoadGraphFromMemory(
     absl::string_view bytes, const std::optional<AeadKey>& key,
     const std::string& name);
 
+// The same from bytes that were encrypted and are aligned
+// (DecryptModelAligned); a package in them is used where it is.
+// ERRORS: the same; InvalidArgument when they are encrypted still.
+absl::StatusOr<LoadedGraph> LoadDecryptedGraph(SharedBytes plain,
+                                               const std::string& name);
+
 // Finds the package's regions for a session (SessionOptions::find_region);
 // empty without a package. What is found keeps the package.
 std::function<absl::StatusOr<SharedBytes>(const std::string& name)> RegionsOf(

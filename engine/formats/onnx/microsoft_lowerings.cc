@@ -1,0 +1,319 @@
+// Operators of com.microsoft that ONNX Runtime writes when it saves a model
+// that it has optimized: layers with their activation, and parts of
+// transformers.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/formats/onnx/convolution.h"
+#include "engine/formats/onnx/lowering_table.h"
+#include "engine/formats/onnx/quantization.h"
+
+namespace optfarm::formats {
+namespace {
+
+// The node's attributes activation and activation_params, or activation_alpha
+// and so on.
+absl::StatusOr<Endpoint> Activated(NodeLowering& n, Endpoint y) {
+  const std::string name = n.String("activation", "");
+  const std::vector<float> params = n.Floats("activation_params");
+  const auto param = [&](size_t i, float absent) {
+    return double{i < params.size() ? params[i] : absent};
+  };
+  if (name.empty()) return y;
+  if (name == "Relu" || name == "Tanh" || name == "Sigmoid") {
+    return n.Add(name, {y});
+  }
+  if (name == "LeakyRelu") {
+    return n.Add("LeakyRelu", {y},
+                 {{"alpha", static_cast<float>(param(0, 0.01f))}});
+  }
+  if (name == "Clip") {
+    const float most = std::numeric_limits<float>::max();
+    y = n.Add("Maximum", {y, n.ScalarLike(y, param(0, -most))});
+    return n.Add("Minimum", {y, n.ScalarLike(y, param(1, most))});
+  }
+  if (name == "HardSigmoid") {
+    const Endpoint line =
+        n.Add("Add", {n.Add("Mul", {y, n.ScalarLike(y, param(0, 0.2f))}),
+                      n.ScalarLike(y, param(1, 0.5f))});
+    return n.Add("Minimum", {n.Add("Relu", {line}), n.ScalarLike(y, 1)});
+  }
+  return absl::UnimplementedError(
+      absl::StrCat("the activation '", name, "' is not supported"));
+}
+
+absl::Status LowerFusedConv(NodeLowering& n) {
+  OPTFARM_ASSIGN_OR_RETURN(Endpoint y,
+                           Convolve(n, n.input(0), n.input(1),
+                                    n.has_input(2) ? n.input(2) : Endpoint()));
+  if (n.has_input(3)) y = n.Add("Add", {y, n.input(3)});
+  OPTFARM_ASSIGN_OR_RETURN(y, Activated(n, y));
+  n.SetOutput(0, y);
+  return absl::OkStatus();
+}
+
+// The last two dimensions exchanged.
+absl::StatusOr<Endpoint> MatrixTransposed(NodeLowering& n, Endpoint x) {
+  OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(x));
+  if (rank < 2) return absl::InvalidArgumentError("a vector is no matrix");
+  std::vector<int64_t> order;
+  for (int i = 0; i < rank; ++i) order.push_back(i);
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return n.Transpose(x, order);
+}
+
+absl::Status LowerFusedMatMul(NodeLowering& n) {
+  Endpoint a = n.input(0), b = n.input(1);
+  if (n.Int("transBatchA", 0) != 0 || n.Int("transBatchB", 0) != 0) {
+    return absl::UnimplementedError("transBatchA and transBatchB");
+  }
+  if (n.Int("transA", 0) != 0) {
+    OPTFARM_ASSIGN_OR_RETURN(a, MatrixTransposed(n, a));
+  }
+  if (n.Int("transB", 0) != 0) {
+    OPTFARM_ASSIGN_OR_RETURN(b, MatrixTransposed(n, b));
+  }
+  const Endpoint y = n.Add("BatchMatMulV2", {a, b});
+  n.SetOutput(0,
+              n.Add("Mul", {y, n.ScalarLike(y, double{n.Float("alpha", 1)})}));
+  return absl::OkStatus();
+}
+
+// --- Activations -------------------------------------------------------------
+
+// Input 1 is a bias where there is one.
+absl::Status LowerGelu(NodeLowering& n) {
+  Endpoint x = n.input(0);
+  if (n.has_input(1)) x = n.Add("Add", {x, n.input(1)});
+  n.SetOutput(0, n.Add("Gelu", {x}, {{"approximate", n.op() == "FastGelu"}}));
+  return absl::OkStatus();
+}
+
+absl::Status LowerQuickGelu(NodeLowering& n) {
+  const Endpoint x = n.input(0);
+  const Endpoint scaled =
+      n.Add("Mul", {x, n.ScalarLike(x, double{n.Float("alpha", 1.702f)})});
+  n.SetOutput(0, n.Add("Mul", {x, n.Add("Sigmoid", {scaled})}));
+  return absl::OkStatus();
+}
+
+// --- Normalization -----------------------------------------------------------
+
+// Layer norm over the last dimension; a bias that is left out is 0.
+Endpoint LayerNorm(NodeLowering& n, Endpoint x, Endpoint scale, Endpoint bias) {
+  if (bias.node == graph::kNoNode) bias = n.Add("ZerosLike", {scale});
+  return n.Add("LayerNorm", {x, scale, bias},
+               {{"axis", -1}, {"epsilon", n.Float("epsilon", 1e-12f)}});
+}
+
+absl::Status LowerSkipLayerNormalization(NodeLowering& n) {
+  const bool is_simple = n.op() == "SkipSimplifiedLayerNormalization";
+  Endpoint sum = n.Add("Add", {n.input(0), n.input(1)});
+  const int bias = is_simple ? 3 : 4;
+  if (n.has_input(bias)) sum = n.Add("Add", {sum, n.input(bias)});
+  if (n.wants_output(1) || n.wants_output(2)) {
+    return absl::UnimplementedError("mean and deviation as outputs");
+  }
+  if (is_simple) {
+    n.SetOutput(0,
+                n.Add("RmsNorm", {sum, n.input(2)},
+                      {{"axis", -1}, {"epsilon", n.Float("epsilon", 1e-12f)}}));
+  } else {
+    n.SetOutput(0, LayerNorm(n, sum, n.input(2),
+                             n.has_input(3) ? n.input(3) : Endpoint()));
+  }
+  n.SetOutput(3, sum);
+  return absl::OkStatus();
+}
+
+Endpoint Rows(NodeLowering& n, Endpoint table, Endpoint ids) {
+  return n.Add("GatherV2", {table, ids, n.Int32(0)});
+}
+
+absl::Status LowerEmbedLayerNormalization(NodeLowering& n) {
+  const Endpoint ids = n.input(0);
+  Endpoint sum = Rows(n, n.input(2), ids);
+  if (n.has_input(8)) {
+    sum = n.Add("Add", {sum, Rows(n, n.input(3), n.input(8))});
+  } else {
+    const Endpoint length = n.Add(
+        "StridedSlice",
+        {n.Add("Shape", {ids}), n.Int32s({1}), n.Int32s({2}), n.Int32s({1})},
+        {{"shrink_axis_mask", 1}});
+    const Endpoint places = n.Add("Range", {n.Int32(0), length, n.Int32(1)});
+    sum = n.Add("Add", {sum, Rows(n, n.input(3), places)});
+  }
+  if (n.has_input(1) && n.has_input(4)) {
+    sum = n.Add("Add", {sum, Rows(n, n.input(4), n.input(1))});
+  }
+  n.SetOutput(0, LayerNorm(n, sum, n.input(5), n.input(6)));
+  if (n.wants_output(1)) {
+    // How many places of each row are not masked.
+    const Endpoint shape = n.Add("Shape", {ids});
+    const Endpoint rows = n.Add(
+        "StridedSlice", {shape, n.Int32s({0}), n.Int32s({1}), n.Int32s({1})});
+    n.SetOutput(1, n.has_input(7) ? n.Add("Sum", {n.input(7), n.Int32s({1})})
+                                  : n.Add("Fill", {rows, n.Int32(0)}));
+  }
+  n.SetOutput(2, sum);
+  return absl::OkStatus();
+}
+
+// --- Attention ---------------------------------------------------------------
+
+// (batch, places, heads * size) as (batch, heads, places, size).
+Endpoint SplitHeads(NodeLowering& n, Endpoint x, int64_t heads, int64_t width) {
+  const Endpoint split = n.Add(
+      "Reshape",
+      {x,
+       n.Add("ConcatV2", {n.Add("StridedSlice", {n.ShapeOf(x), n.Int32s({0}),
+                                                 n.Int32s({2}), n.Int32s({1})}),
+                          n.Int64s({heads, width / heads}), n.Int32(0)})});
+  return n.Transpose(split, {0, 2, 1, 3});
+}
+
+// Size of dimension `axis`, as a scalar.
+Endpoint SizeOf(NodeLowering& n, Endpoint x, int64_t axis) {
+  return n.Add("StridedSlice",
+               {n.Add("Shape", {x}), n.Int32s({axis}), n.Int32s({axis + 1}),
+                n.Int32s({1})},
+               {{"shrink_axis_mask", 1}});
+}
+
+// Scores (batch, heads, queries, keys) of places that may not be seen.
+Endpoint MaskFuture(NodeLowering& n, Endpoint scores) {
+  const Endpoint queries = SizeOf(n, scores, 2), keys = SizeOf(n, scores, 3);
+  const Endpoint rows =
+      n.Add("Range", {n.Add("Sub", {keys, queries}), keys, n.Int32(1)});
+  const Endpoint columns = n.Add("Range", {n.Int32(0), keys, n.Int32(1)});
+  const Endpoint may_see =
+      n.Add("GreaterEqual", {n.Add("ExpandDims", {rows, n.Int32(1)}), columns});
+  return n.Add("SelectV2",
+               {may_see, scores,
+                n.ScalarLike(scores, std::numeric_limits<float>::lowest())});
+}
+
+absl::StatusOr<Endpoint> MaskPadding(NodeLowering& n, Endpoint scores,
+                                     Endpoint mask) {
+  OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(mask));
+  if (rank != 2 && rank != 3) {
+    return absl::UnimplementedError(
+        absl::StrCat("a mask of ", rank, " dimensions"));
+  }
+  const Endpoint kept = n.Cast(mask, n.dtype(scores));
+  const Endpoint one = n.ScalarLike(scores, 1);
+  const Endpoint penalty = n.Add(
+      "Mul",
+      {n.Add("Sub", {one, kept}),
+       n.ScalarLike(scores, double{n.Float("mask_filter_value", -10000)})});
+  return n.Add(
+      "Add",
+      {scores, n.Unsqueeze(penalty, rank == 2 ? std::vector<int64_t>{1, 2}
+                                              : std::vector<int64_t>{1})});
+}
+
+absl::Status LowerAttention(NodeLowering& n) {
+  const Endpoint x = n.input(0), w = n.input(1);
+  const int64_t heads = n.Int("num_heads", 0);
+  const PartialShape& weights = n.shape(w);
+  const bool has_width = weights.has_rank() && weights.rank() == 2 &&
+                         weights.dim(1) > 0 && weights.dim(1) % 3 == 0;
+  const int64_t width = has_width ? weights.dim(1) / 3 : 0;
+  if (heads < 1 || width < 1 || width % heads != 0 ||
+      n.has_attr("qkv_hidden_sizes") || n.Int("do_rotary", 0) != 0 ||
+      n.has_input(5)) {
+    return absl::UnimplementedError(
+        "widths that differ, rotary embedding and attention bias are not "
+        "supported");
+  }
+  const Endpoint rows =
+      n.Add("MatMul", {n.Reshape(x, {-1, weights.dim(0)}), w});
+  Endpoint all = n.ReshapeRowsLike(rows, x, 3 * width);
+  if (n.has_input(2)) all = n.Add("BiasAdd", {all, n.input(2)});
+  const std::vector<Endpoint> parts =
+      n.AddAll("Split", {n.Int32(2), all}, {{"num_split", 3}});
+  if (parts.size() != 3) return absl::OkStatus();
+  const Endpoint q = SplitHeads(n, parts[0], heads, width);
+  Endpoint k = SplitHeads(n, parts[1], heads, width);
+  Endpoint v = SplitHeads(n, parts[2], heads, width);
+  if (n.has_input(4)) {
+    const std::vector<Endpoint> past =
+        n.AddAll("Unpack", {n.input(4)}, {{"num", 2}});
+    if (past.size() != 2) return absl::OkStatus();
+    k = n.Add("ConcatV2", {past[0], k, n.Int32(2)});
+    v = n.Add("ConcatV2", {past[1], v, n.Int32(2)});
+  }
+  if (n.wants_output(1)) n.SetOutput(1, n.Add("Pack", {k, v}, {{"axis", 0}}));
+  const float scale =
+      n.Float("scale", 1 / std::sqrt(static_cast<float>(width / heads)));
+  Endpoint scores = n.Add("BatchMatMulV2", {q, k}, {{"adj_y", true}});
+  scores = n.Add("Mul", {scores, n.ScalarLike(scores, double{scale})});
+  if (n.has_input(3)) {
+    OPTFARM_ASSIGN_OR_RETURN(scores, MaskPadding(n, scores, n.input(3)));
+  }
+  if (n.Int("unidirectional", 0) != 0) scores = MaskFuture(n, scores);
+  const Endpoint mixed =
+      n.Add("BatchMatMulV2", {n.Add("Softmax", {scores}), v});
+  const Endpoint joined = n.Transpose(mixed, {0, 2, 1, 3});
+  n.SetOutput(0, n.ReshapeRowsLike(joined, x, width));
+  return absl::OkStatus();
+}
+
+// --- Quantized ---------------------------------------------------------------
+
+// Two quantized inputs, each with scale and zero point behind it, then those of
+// the output.
+absl::Status LowerQLinearBinary(NodeLowering& n) {
+  const auto input = [&](int i) {
+    return Dequantized(n, n.input(i),
+                       ReadQuantization(n, i + 1, n.dtype(n.input(i))));
+  };
+  const Endpoint y =
+      n.Add(n.op() == "QLinearAdd" ? "Add" : "Mul", {input(0), input(3)});
+  n.SetOutput(0, Quantized(n, y, ReadQuantization(n, 6, n.dtype(n.input(0)))));
+  return absl::OkStatus();
+}
+
+absl::Status LowerQLinearUnary(NodeLowering& n) {
+  const Endpoint x =
+      Dequantized(n, n.input(0), ReadQuantization(n, 1, n.dtype(n.input(0))));
+  Endpoint y;
+  if (n.op() == "QLinearLeakyRelu") {
+    y = n.Add("LeakyRelu", {x}, {{"alpha", n.Float("alpha", 0.01f)}});
+  } else {
+    y = n.Add("Sigmoid", {x});
+  }
+  n.SetOutput(0, Quantized(n, y, ReadQuantization(n, 3, n.dtype(n.input(0)))));
+  return absl::OkStatus();
+}
+
+constexpr const char* kDomain = "com.microsoft";
+constexpr int kAll = kNoLaterVersion;
+
+constexpr LoweringRow kRows[] = {
+    {"Attention", LowerAttention, 1, kAll, kDomain},
+    {"BiasGelu", LowerGelu, 1, kAll, kDomain},
+    {"EmbedLayerNormalization", LowerEmbedLayerNormalization, 1, kAll, kDomain},
+    {"FastGelu", LowerGelu, 1, kAll, kDomain},
+    {"FusedConv", LowerFusedConv, 1, kAll, kDomain},
+    {"FusedMatMul", LowerFusedMatMul, 1, kAll, kDomain},
+    {"Gelu", LowerGelu, 1, kAll, kDomain},
+    {"QLinearAdd", LowerQLinearBinary, 1, kAll, kDomain},
+    {"QLinearLeakyRelu", LowerQLinearUnary, 1, kAll, kDomain},
+    {"QLinearMul", LowerQLinearBinary, 1, kAll, kDomain},
+    {"QLinearSigmoid", LowerQLinearUnary, 1, kAll, kDomain},
+    {"QuickGelu", LowerQuickGelu, 1, kAll, kDomain},
+    {"SkipLayerNormalization", LowerSkipLayerNormalization, 1, kAll, kDomain},
+    {"SkipSimplifiedLayerNormalization", LowerSkipLayerNormalization, 1, kAll,
+     kDomain},
+};
+
+}  // namespace
+
+absl::Span<const LoweringRow> MicrosoftLowerings() { return kRows; }
+
+}  // namespace optfarm::formats

@@ -1,0 +1,233 @@
+// Quantized models: QuantizeLinear and DequantizeLinear stay what they are, an
+// operator on quantized values becomes the float one between them, and products
+// of integers are summed as integers.
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/formats/onnx/convolution.h"
+#include "engine/formats/onnx/graph_reader.h"
+#include "engine/formats/onnx/lowering_table.h"
+#include "engine/formats/onnx/quantization.h"
+#include "engine/formats/onnx/tensors.h"
+
+namespace optfarm::formats {
+namespace {
+
+// Scales for blocks along an axis, repeated for each element.
+absl::Status RepeatBlocks(NodeLowering& n, Endpoint* tensor, int64_t axis,
+                          int64_t block, int64_t size) {
+  const PartialShape& shape = n.shape(*tensor);
+  if (!shape.is_static() || size < 1) {
+    return absl::UnimplementedError("block_size needs a tensor of known size");
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const int place,
+                           NodeLowering::Axis(axis, shape.rank()));
+  std::vector<int64_t> indices;
+  for (int64_t i = 0; i < size; ++i) indices.push_back(i / block);
+  if (indices.back() >= shape.dim(place)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("there are ", shape.dim(place), " scales for ", size,
+                     " elements in "
+                     "blocks of ",
+                     block));
+  }
+  *tensor = n.Add("GatherV2", {*tensor, n.Int32s(indices), n.Int32(place)});
+  return absl::OkStatus();
+}
+
+// Values, scales and zero points of the same shape, by arithmetic.
+Endpoint DequantizedByElement(NodeLowering& n, Endpoint x, Endpoint scale,
+                              Endpoint zero_point) {
+  Endpoint value = n.Cast(x, tensorflow::DT_FLOAT);
+  if (zero_point.node != graph::kNoNode) {
+    value = n.Add("Sub", {value, n.Cast(zero_point, tensorflow::DT_FLOAT)});
+  }
+  return n.Add("Mul", {value, n.Cast(scale, tensorflow::DT_FLOAT)});
+}
+
+absl::Status LowerDequantizeLinear(NodeLowering& n) {
+  const Endpoint x = n.input(0);
+  const DataType result = n.dtype(n.input(1));
+  const int64_t axis = n.Int("axis", 1);
+  const int64_t block = n.Int("block_size", 0);
+  Endpoint y;
+  if (block > 0) {
+    OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(x));
+    OPTFARM_ASSIGN_OR_RETURN(const int place, NodeLowering::Axis(axis, rank));
+    const int64_t size = n.shape(x).dim(place);
+    Endpoint scale = n.input(1), zero_point;
+    OPTFARM_RETURN_IF_ERROR(RepeatBlocks(n, &scale, axis, block, size));
+    if (n.has_input(2)) {
+      zero_point = n.input(2);
+      OPTFARM_RETURN_IF_ERROR(RepeatBlocks(n, &zero_point, axis, block, size));
+    }
+    y = DequantizedByElement(n, x, scale, zero_point);
+  } else {
+    const OnnxQuantization q = ReadQuantization(n, 1, n.dtype(x));
+    y = Dequantized(n, x, q, axis, n.reader().BitsOf(n.node().input(0)));
+  }
+  n.SetOutput(0, n.Cast(y, result));
+  return absl::OkStatus();
+}
+
+absl::Status LowerQuantizeLinear(NodeLowering& n) {
+  Endpoint x = n.input(0);
+  if (n.Int("block_size", 0) > 0) {
+    return absl::UnimplementedError("block_size is not supported");
+  }
+  DataType type = tensorflow::DT_UINT8;
+  int bits = 8;
+  if (n.has_input(2)) {
+    type = n.dtype(n.input(2));
+    bits = n.reader().BitsOf(n.node().input(2));
+  } else if (n.Int("output_dtype", 0) != 0) {
+    const int onnx_type = static_cast<int>(n.Int("output_dtype", 0));
+    OPTFARM_ASSIGN_OR_RETURN(type, DataTypeOfOnnx(onnx_type));
+    bits = BitsOfOnnx(onnx_type) == 4 ? 4 : 8;
+  }
+  if (n.dtype(x) == tensorflow::DT_INT32) x = n.Cast(x, tensorflow::DT_FLOAT);
+  n.SetOutput(
+      0, Quantized(n, x, ReadQuantization(n, 1, type), n.Int("axis", 1), bits));
+  return absl::OkStatus();
+}
+
+// The range of the values and zero, in 255 steps.
+absl::Status LowerDynamicQuantizeLinear(NodeLowering& n) {
+  const Endpoint x = n.input(0);
+  OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(x));
+  std::vector<int64_t> axes;
+  for (int i = 0; i < rank; ++i) axes.push_back(i);
+  const Endpoint zero = n.ScalarLike(x, 0), one = n.ScalarLike(x, 1);
+  const Endpoint most = n.ScalarLike(x, 255);
+  const Endpoint low =
+      n.Add("Minimum", {n.Add("Min", {x, n.Int32s(axes)}), zero});
+  const Endpoint high =
+      n.Add("Maximum", {n.Add("Max", {x, n.Int32s(axes)}), zero});
+  const Endpoint step = n.Add("RealDiv", {n.Add("Sub", {high, low}), most});
+  // Of a tensor of zeros.
+  const Endpoint scale =
+      n.Add("SelectV2", {n.Add("Equal", {step, zero}), one, step});
+  const Endpoint place =
+      n.Add("Round", {n.Add("RealDiv", {n.Add("Neg", {low}), scale})});
+  const Endpoint zero_point =
+      n.Cast(n.Add("Minimum", {n.Add("Maximum", {place, zero}), most}),
+             tensorflow::DT_UINT8);
+  n.SetOutput(0, Quantized(n, x, {scale, zero_point}));
+  n.SetOutput(1, scale);
+  n.SetOutput(2, zero_point);
+  return absl::OkStatus();
+}
+
+// --- Integers in, integers out -----------------------------------------------
+
+// Values without their zero point, as int32. `behind` new dimensions of size 1
+// let a vector of zero points stand for rows.
+Endpoint Centered(NodeLowering& n, Endpoint x, int zero_point, int behind) {
+  const Endpoint wide = n.Cast(x, tensorflow::DT_INT32);
+  if (!n.has_input(zero_point)) return wide;
+  Endpoint zero = n.Cast(n.input(zero_point), tensorflow::DT_INT32);
+  const PartialShape& shape = n.shape(zero);
+  if (shape.has_rank() && shape.rank() == 1 && shape.dim(0) != 1) {
+    for (int i = 0; i < behind; ++i) zero = n.Unsqueeze(zero, {1 + i});
+  }
+  return n.Add("Sub", {wide, zero});
+}
+
+absl::Status LowerMatMulInteger(NodeLowering& n) {
+  const Endpoint a = Centered(n, n.input(0), 2, 1);
+  const Endpoint b = Centered(n, n.input(1), 3, 0);
+  OPTFARM_ASSIGN_OR_RETURN(const int rank_a, n.Rank(a));
+  OPTFARM_ASSIGN_OR_RETURN(const int rank_b, n.Rank(b));
+  if (rank_a < 2 || rank_b < 2) {
+    return absl::UnimplementedError("vectors are not supported");
+  }
+  const bool is_matrix = rank_a == 2 && rank_b == 2;
+  n.SetOutput(0, n.Add(is_matrix ? "MatMul" : "BatchMatMulV2", {a, b}));
+  return absl::OkStatus();
+}
+
+absl::Status LowerConvInteger(NodeLowering& n) {
+  OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(n.input(1)));
+  const Endpoint x = Centered(n, n.input(0), 2, 0);
+  const Endpoint w = Centered(n, n.input(1), 3, rank - 1);
+  // Floats hold sums of so few products exactly, and are faster.
+  const PartialShape& filter = n.shape(w);
+  int64_t products = 1;
+  for (int i = 1; i < rank && products > 0 && products < 1024; ++i) {
+    products *= filter.dim(i);
+  }
+  const bool is_exact = products > 0 && products * 255 * 255 < (1 << 24);
+  const DataType type = is_exact    ? tensorflow::DT_FLOAT
+                        : rank == 5 ? tensorflow::DT_DOUBLE
+                                    : tensorflow::DT_INT32;
+  OPTFARM_ASSIGN_OR_RETURN(
+      const Endpoint y,
+      Convolve(n, n.Cast(x, type), n.Cast(w, type), Endpoint()));
+  n.SetOutput(0, n.Cast(y, tensorflow::DT_INT32));
+  return absl::OkStatus();
+}
+
+absl::Status LowerQLinearConv(NodeLowering& n) {
+  const Endpoint x = n.input(0), w = n.input(3);
+  const OnnxQuantization qx = ReadQuantization(n, 1, n.dtype(x));
+  const OnnxQuantization qw = ReadQuantization(n, 4, n.dtype(w));
+  const OnnxQuantization qy = ReadQuantization(n, 6, n.dtype(n.input(7)));
+  Endpoint bias;
+  if (n.has_input(8)) {
+    OnnxQuantization q;
+    q.scale = n.Add("Mul", {qx.scale, qw.scale});
+    const PartialShape& scales = n.shape(q.scale);
+    q.zero_point =
+        scales.has_rank() && scales.rank() == 1
+            ? n.Cast(n.Add("ZerosLike", {q.scale}), tensorflow::DT_INT32)
+            : n.builder().Scalar(tensorflow::DT_INT32, 0);
+    bias = Dequantized(n, n.input(8), q, 0);
+  }
+  OPTFARM_ASSIGN_OR_RETURN(
+      const Endpoint y,
+      Convolve(n, Dequantized(n, x, qx), Dequantized(n, w, qw, 0), bias));
+  n.SetOutput(0, Quantized(n, y, qy));
+  return absl::OkStatus();
+}
+
+absl::Status LowerQLinearMatMul(NodeLowering& n) {
+  const Endpoint a = n.input(0), b = n.input(3);
+  OPTFARM_ASSIGN_OR_RETURN(const int rank_a, n.Rank(a));
+  OPTFARM_ASSIGN_OR_RETURN(const int rank_b, n.Rank(b));
+  if (rank_a < 2 || rank_b < 2) {
+    return absl::UnimplementedError("vectors are not supported");
+  }
+  // A scale for each row of the first, and for each column of the second.
+  const Endpoint left =
+      Dequantized(n, a, ReadQuantization(n, 1, n.dtype(a)), rank_a - 2);
+  const Endpoint right =
+      Dequantized(n, b, ReadQuantization(n, 4, n.dtype(b)), rank_b - 1);
+  const bool is_matrix = rank_a == 2 && rank_b == 2;
+  const Endpoint y =
+      n.Add(is_matrix ? "MatMul" : "BatchMatMulV2", {left, right});
+  n.SetOutput(0, Quantized(n, y, ReadQuantization(n, 6, n.dtype(n.input(7)))));
+  return absl::OkStatus();
+}
+
+constexpr LoweringRow kRows[] = {
+    {"ConvInteger", LowerConvInteger},
+    {"DequantizeLinear", LowerDequantizeLinear},
+    {"DynamicQuantizeLinear", LowerDynamicQuantizeLinear},
+    {"MatMulInteger", LowerMatMulInteger},
+    {"QLinearConv", LowerQLinearConv},
+    {"QLinearMatMul", LowerQLinearMatMul},
+    {"QuantizeLinear", LowerQuantizeLinear},
+    // ONNX Runtime writes them in its own domain too.
+    {"DequantizeLinear", LowerDequantizeLinear, 1, kNoLaterVersion,
+     "com.microsoft"},
+    {"QuantizeLinear", LowerQuantizeLinear, 1, kNoLaterVersion,
+     "com.microsoft"},
+};
+
+}  // namespace
+
+absl::Span<const LoweringRow> QuantizedLowerings() { return kRows; }
+
+}  // namespace optfarm::formats
