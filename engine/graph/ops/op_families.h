@@ -20,6 +20,7 @@ absl::Span<const OpRow> QuantizedOps();
 absl::Span<const OpRow> RandomOps();
 absl::Span<const OpRow> StateOps();
 absl::Span<const OpRow> StringOps();
+absl::Span<const OpRow> LinearQuantizationOps();
 
 }  // namespace optfarm::graph
 

@@ -45,6 +45,7 @@ void AddFusedConvolutionKernels(KernelCatalog* catalog);
 void AddGatherKernels(KernelCatalog* catalog);
 void AddImageResizeKernels(KernelCatalog* catalog);
 void AddLinearAlgebraKernels(KernelCatalog* catalog);
+void AddLinearQuantizationKernels(KernelCatalog* catalog);
 void AddLookupTableKernels(KernelCatalog* catalog);
 void AddMatMulKernels(KernelCatalog* catalog);
 void AddMoreElementwiseKernels(KernelCatalog* catalog);

@@ -26,7 +26,8 @@ std::vector<const OpRow*> AllRows() {
   std::vector<const OpRow*> rows;
   for (const auto& family :
        {ArrayOps(), ControlFlowOps(), ImageOps(), LinearAlgebraOps(), MathOps(),
-        NnOps(), QuantizedOps(), RandomOps(), StateOps(), StringOps()}) {
+        NnOps(), QuantizedOps(), RandomOps(), StateOps(), StringOps(),
+        LinearQuantizationOps()}) {
     for (const OpRow& row : family) rows.push_back(&row);
   }
   return rows;

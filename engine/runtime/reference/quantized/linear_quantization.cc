@@ -1,0 +1,228 @@
+// QuantizeLinear and DequantizeLinear: quantized values with an explicit scale
+// and zero point, for a tensor or for each index of an axis, as ONNX and
+// TensorFlow Lite have them.
+//
+//   quantized = saturate(round(real / scale) + zero_point), half to even
+//   real = (quantized - zero_point) * scale
+
+#include <cmath>
+#include <limits>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/graph/attr.h"
+#include "engine/runtime/reference/arguments.h"
+#include "engine/runtime/reference/dtype_switch.h"
+#include "engine/runtime/reference/families.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// UNITS: elements; a thread's share is worth at least this many.
+constexpr int64_t kGrain = 16384;
+
+struct LinearAttributes {
+  int64_t axis = -1;
+  int64_t bits = 8;
+};
+
+absl::StatusOr<LinearAttributes> ReadAttributes(
+    const tensorflow::NodeDef& node) {
+  LinearAttributes attributes;
+  OPTFARM_ASSIGN_OR_RETURN(attributes.axis, graph::GetIntOr(node, "axis", -1));
+  OPTFARM_ASSIGN_OR_RETURN(attributes.bits, graph::GetIntOr(node, "bits", 8));
+  if (attributes.bits < 2 || attributes.bits > 32) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'bits' must be from 2 to 32, not ", attributes.bits));
+  }
+  return attributes;
+}
+
+// Which scale an element has.
+struct Channels {
+  int64_t count = 1;
+  // Elements of one channel that stand together.
+  int64_t run = 1;
+};
+
+absl::StatusOr<Channels> FindChannels(const Tensor& x, const Tensor& scale,
+                                      const Tensor& zero_point,
+                                      const LinearAttributes& attributes) {
+  OPTFARM_RETURN_IF_ERROR(RequireDtype(scale, "scale", tensorflow::DT_FLOAT));
+  if (scale.rank() > 1 || zero_point.num_elements() != scale.num_elements()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'scale' ", scale.shape().ToString(), " and 'zero_point' ",
+                     zero_point.shape().ToString(),
+                     " must be scalars, or vectors of one size"));
+  }
+  Channels channels;
+  if (scale.num_elements() == 1) {
+    channels.run = x.num_elements();
+    return channels;
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const int axis,
+                           NormalizeAxis(attributes.axis, x.rank()));
+  channels.count = x.dim(axis);
+  if (scale.num_elements() != channels.count) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "'scale' has ", scale.num_elements(), " elements, dimension ", axis,
+        " of the tensor ", x.shape().ToString(), " has ", channels.count));
+  }
+  channels.run = DimProduct(x.shape(), axis + 1, x.rank());
+  return channels;
+}
+
+// Calls work(channel, begin, end) for runs of elements of one channel.
+template <typename Work>
+void ForEachRun(const Channels& channels, int64_t count, ThreadPool* pool,
+                const Work& work) {
+  pool->ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+    while (begin < end) {
+      const int64_t run = begin / channels.run;
+      const int64_t stop = std::min(end, (run + 1) * channels.run);
+      work(run % channels.count, begin, stop);
+      begin = stop;
+    }
+  });
+}
+
+// The least and the largest value of `bits`, or of the type where that is
+// narrower or has 16 bits and more.
+template <typename Q>
+struct Ends {
+  explicit Ends(int64_t bits) {
+    constexpr int kWidth = 8 * static_cast<int>(sizeof(Q));
+    const int64_t used = kWidth == 8 ? std::min<int64_t>(bits, kWidth) : kWidth;
+    const int64_t span = int64_t{1} << used;
+    least = std::is_signed_v<Q> ? -span / 2 : 0;
+    most = std::is_signed_v<Q> ? span / 2 - 1 : span - 1;
+  }
+  int64_t least, most;
+};
+
+// Floats hold all values of up to 16 bits, and sums of two.
+template <typename Q>
+using Arithmetic = std::conditional_t<(sizeof(Q) <= 2), float, double>;
+
+template <typename T, typename Q>
+void QuantizeRun(const T* x, int64_t count, float scale, Q zero_point,
+                 const Ends<Q>& ends, Q* y) {
+  using A = Arithmetic<Q>;
+  const A offset = static_cast<A>(zero_point);
+  const A least = static_cast<A>(ends.least), most = static_cast<A>(ends.most);
+  for (int64_t i = 0; i < count; ++i) {
+    const A quotient = static_cast<A>(x[i] / static_cast<T>(scale));
+    A value = std::nearbyint(quotient) + offset;
+    // In this order, so that what is no number becomes the least.
+    value = value > least ? value : least;
+    value = value < most ? value : most;
+    y[i] = static_cast<Q>(value);
+  }
+}
+
+template <typename Q>
+void DequantizeRun(const Q* x, int64_t count, float scale, Q zero_point,
+                   float* y) {
+  if constexpr (sizeof(Q) <= 2) {
+    const int32_t offset = zero_point;
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = static_cast<float>(static_cast<int32_t>(x[i]) - offset) * scale;
+    }
+  } else {
+    const int64_t offset = zero_point;
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = static_cast<float>(static_cast<int64_t>(x[i]) - offset) * scale;
+    }
+  }
+}
+
+#define OPTFARM_LINEAR_TYPES(VISIT) \
+  VISIT(DT_INT8)                    \
+  VISIT(DT_UINT8)                   \
+  VISIT(DT_INT16)                   \
+  VISIT(DT_UINT16)                  \
+  VISIT(DT_INT32)
+
+// Calls visit(Q()) for the type of quantized values.
+template <typename Visit>
+absl::Status VisitQuantized(DataType dtype, const Visit& visit) {
+  switch (dtype) {
+#define OPTFARM_LINEAR_CASE(type) \
+  case tensorflow::type:          \
+    return visit(ElementOf<tensorflow::type>::Type());
+    OPTFARM_LINEAR_TYPES(OPTFARM_LINEAR_CASE)
+#undef OPTFARM_LINEAR_CASE
+    default:
+      return UnsupportedDtype("Q", dtype);
+  }
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeQuantize(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_FLOAT_TYPES));
+  OPTFARM_ASSIGN_OR_RETURN(const LinearAttributes attributes,
+                           ReadAttributes(node));
+  return MakeKernel([attributes](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
+    const Tensor& x = context->input(0);
+    const Tensor& scale = context->input(1);
+    const Tensor& zero_point = context->input(2);
+    OPTFARM_ASSIGN_OR_RETURN(const Channels channels,
+                             FindChannels(x, scale, zero_point, attributes));
+    return VisitQuantized(zero_point.dtype(), [&](auto zero) -> absl::Status {
+      using Q = decltype(zero);
+      const Ends<Q> ends(attributes.bits);
+      OPTFARM_ASSIGN_OR_RETURN(
+          Tensor * y,
+          context->AllocateOutput(0, zero_point.dtype(), x.shape()));
+      return VisitFloat(x.dtype(), "x", [&](auto tag) -> absl::Status {
+        using T = typename decltype(tag)::type;
+        ForEachRun(channels, x.num_elements(), context->pool(),
+                   [&](int64_t c, int64_t begin, int64_t end) {
+                     QuantizeRun(x.data<T>() + begin, end - begin,
+                                 scale.data<float>()[c],
+                                 zero_point.data<Q>()[c], ends,
+                                 y->data<Q>() + begin);
+                   });
+        return absl::OkStatus();
+      });
+    });
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Kernel>> MakeDequantize(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_ASSIGN_OR_RETURN(const LinearAttributes attributes,
+                           ReadAttributes(node));
+  return MakeKernel([attributes](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
+    const Tensor& x = context->input(0);
+    const Tensor& scale = context->input(1);
+    const Tensor& zero_point = context->input(2);
+    OPTFARM_RETURN_IF_ERROR(RequireSameDtype(x, zero_point));
+    OPTFARM_ASSIGN_OR_RETURN(const Channels channels,
+                             FindChannels(x, scale, zero_point, attributes));
+    return VisitQuantized(x.dtype(), [&](auto zero) -> absl::Status {
+      using Q = decltype(zero);
+      OPTFARM_ASSIGN_OR_RETURN(
+          Tensor * y,
+          context->AllocateOutput(0, tensorflow::DT_FLOAT, x.shape()));
+      ForEachRun(channels, x.num_elements(), context->pool(),
+                 [&](int64_t c, int64_t begin, int64_t end) {
+                   DequantizeRun(
+                       x.data<Q>() + begin, end - begin, scale.data<float>()[c],
+                       zero_point.data<Q>()[c], y->data<float>() + begin);
+                 });
+      return absl::OkStatus();
+    });
+  });
+}
+
+}  // namespace
+
+void AddLinearQuantizationKernels(KernelCatalog* catalog) {
+  catalog->Add("QuantizeLinear", MakeQuantize);
+  catalog->Add("DequantizeLinear", MakeDequantize);
+}
+
+}  // namespace optfarm::runtime
