@@ -28,6 +28,7 @@ TransformDef FuseResizeAndConvTransform();
 TransformDef FuseResizePadAndConvTransform();
 TransformDef InlinePartitionedcallTransform();
 TransformDef InsertLoggingTransform();
+TransformDef MakeQuantizationExplicitTransform();
 TransformDef MergeDuplicateNodesTransform();
 TransformDef NormalizeWeightsTransform();
 TransformDef ObfuscateNamesTransform();

@@ -34,6 +34,7 @@ std::vector<TransformDef> MakeCatalog() {
       FuseResizePadAndConvTransform(),
       InlinePartitionedcallTransform(),
       InsertLoggingTransform(),
+      MakeQuantizationExplicitTransform(),
       MergeDuplicateNodesTransform(),
       NormalizeWeightsTransform(),
       ObfuscateNamesTransform(),
