@@ -13,6 +13,7 @@ namespace optfarm::graph {
 absl::Span<const OpRow> ArrayOps();
 absl::Span<const OpRow> ControlFlowOps();
 absl::Span<const OpRow> ImageOps();
+absl::Span<const OpRow> LayerOps();
 absl::Span<const OpRow> LinearAlgebraOps();
 absl::Span<const OpRow> MathOps();
 absl::Span<const OpRow> NnOps();

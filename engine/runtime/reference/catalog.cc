@@ -4,6 +4,7 @@
 #include "engine/runtime/reference/catalog.h"
 
 #include "engine/runtime/reference/families.h"
+#include "engine/runtime/reference/layer_families.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -18,6 +19,8 @@ constexpr FamilyEntry kFamilies[] = {
       "Eigen's packet exponentials; softmax subtracts the row's maximum first",
       /*writes_over_inputs=*/true},
      AddActivationKernels},
+    {{"any resize", "weights of each axis in double, products in the type"},
+     AddAnyResizeKernels},
     {{"arg max", "exact; the first of equal elements wins"}, AddArgMaxKernels},
     {{"audio", "double precision inside; FFT of the next power of two"},
      AddAudioKernels},
@@ -130,6 +133,9 @@ constexpr FamilyEntry kFamilies[] = {
       "one Eigen matrix multiply per step; gates use the C library's "
       "functions"},
      AddRecurrentCellKernels},
+    {{"recurrent sequences",
+      "Eigen matrix multiplies; gates use the C library's functions"},
+     AddRecurrentSequenceKernels},
     {{"reduction", "eight partial results per row, combined pairwise"},
      AddReductionKernels},
     {{"scatter", "elements are copied or added in the order of the indices"},
@@ -163,6 +169,8 @@ constexpr FamilyEntry kFamilies[] = {
     {{"tensor array", "data movement"}, AddTensorArrayKernels},
     {{"tensor list", "data movement"}, AddTensorListKernels},
     {{"transpose", "data movement"}, AddTransposeKernels},
+    {{"transposed convolution", "Eigen matrix multiply, a row at a time"},
+     AddTransposedConvolutionKernels},
     {{"unary",
       "Eigen's packet functions for exp, log, tanh and similar, else the C "
       "library's",
@@ -170,6 +178,8 @@ constexpr FamilyEntry kFamilies[] = {
      AddUnaryKernels},
     {{"variables", "one rounding per element; integers wrap around"},
      AddVariableKernels},
+    {{"window pooling", "averages in double; the first of equal maxima"},
+     AddWindowPoolingKernels},
 };
 
 }  // namespace
