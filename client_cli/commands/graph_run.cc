@@ -28,8 +28,8 @@ std::string OutputFileName(const std::string& name) {
                       ".npy");
 }
 
-// NumPy has no quantized types: their codes come as plain integers. The dtype
-// is the placeholder's; tensors elsewhere are taken as they are.
+// NumPy has no quantized types: quantized values come as plain integers. The
+// dtype is the placeholder's; tensors elsewhere are taken as they are.
 runtime::Tensor AsPlaceholderType(const graph::Graph& graph,
                                   const graph::TensorName& name,
                                   runtime::Tensor value) {

@@ -7,12 +7,12 @@
 //   optimized.pb     the optimized graph
 //   transforms.txt   a transform_graph command line that makes it again
 //   calibration.log  observed ranges in TensorFlow's log format, if calibrated
-//   rounding_shifts.txt  what adapted rounding changed of codes and biases
+//   rounding_shifts.txt  what adapted rounding changed of weights and biases
 //   bias_shifts.txt  what was added to biases, if they were corrected
 //   layers.svg       signal to noise of each layer, if they were compared
 //   sensitivity.svg  the same beside that of each layer alone, if asked for
 //   histograms.svg   distributions of chosen layers' values, if asked for
-//   input_ranges.log ranges of what is turned into codes, if they were frozen
+//   input_ranges.log ranges of quantized float inputs, if they were frozen
 //   name_map.tsv     new and old names, if a transform hid the old ones
 //   report.json      the report, as protobuf's JSON mapping
 // The same model, recipe, data and version give the same bytes of the first

@@ -182,9 +182,9 @@ absl::Status QuantizeShape(ShapeContext& c);
 absl::Status QuantizedBatchNormShape(ShapeContext& c);
 absl::Status QuantizedConcatShape(ShapeContext& c);
 absl::Status QuantizedConcatV2Shape(ShapeContext& c);
-absl::Status WideConvolutionShape(ShapeContext& c);
-absl::Status WideDepthwiseShape(ShapeContext& c);
-absl::Status WideMatMulShape(ShapeContext& c);
+absl::Status AccumulatorConvolutionShape(ShapeContext& c);
+absl::Status AccumulatorDepthwiseShape(ShapeContext& c);
+absl::Status AccumulatorMatMulShape(ShapeContext& c);
 
 // --- Variables, tables, files, records, strings ------------------------------
 

@@ -11,7 +11,7 @@
 namespace optfarm::graph {
 namespace {
 
-// A product with 32-bit codes has as many ranges as its weights have.
+// A product with 32-bit values has as many ranges as its weights have.
 absl::Status SetRangesOfProduct(ShapeContext& c, absl::string_view weights) {
   OPTFARM_ASSIGN_OR_RETURN(const PortRange min, c.Ports(weights));
   c.set_output(1, c.input(min.begin));
@@ -100,17 +100,17 @@ absl::Status QuantizedBatchNormShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
-absl::Status WideConvolutionShape(ShapeContext& c) {
+absl::Status AccumulatorConvolutionShape(ShapeContext& c) {
   OPTFARM_RETURN_IF_ERROR(Conv2dShape(c));
   return SetRangesOfProduct(c, "min_filter");
 }
 
-absl::Status WideDepthwiseShape(ShapeContext& c) {
+absl::Status AccumulatorDepthwiseShape(ShapeContext& c) {
   OPTFARM_RETURN_IF_ERROR(DepthwiseConv2dShape(c));
   return SetRangesOfProduct(c, "min_filter");
 }
 
-absl::Status WideMatMulShape(ShapeContext& c) {
+absl::Status AccumulatorMatMulShape(ShapeContext& c) {
   OPTFARM_RETURN_IF_ERROR(MatMulShape(c));
   return SetRangesOfProduct(c, "min_b");
 }

@@ -19,7 +19,7 @@
 namespace optfarm::optimize {
 
 // True when the graph has ranges to observe (RequantizationRange nodes, and
-// with `freeze_inputs` what is turned into codes).
+// with `freeze_inputs` what is turned into quantized values).
 bool HasRanges(const graph::Graph& graph, const v1::Calibration& calibration);
 
 // What was observed, as it is frozen and kept. Methods other than the

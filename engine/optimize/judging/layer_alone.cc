@@ -23,8 +23,8 @@ using graph::Graph;
 using graph::Node;
 using graph::NodeId;
 
-// Nodes between a layer's codes and what is float in both graphs, one behind
-// the other.
+// Nodes between a layer's quantized values and what is float in both graphs,
+// one behind the other.
 constexpr int kMostDeep = 64;
 
 bool IsScaled(const Node& node) {
@@ -116,7 +116,7 @@ class LayerCopier {
   }
 
  private:
-  // The node that gives the 8-bit codes of a layer: itself, or what cuts its
+  // The node that gives the 8-bit values of a layer: itself, or what cuts its
   // 32 bits.
   NodeId QuantizedOf(NodeId layer) const {
     NodeId next = layer;
@@ -147,10 +147,10 @@ class LayerCopier {
           "node '", node.name(), "' is too far from what is float"));
     }
     const bool is_other = !is_inside_[from.node] && !graph::IsConst(node.op());
-    if (is_other && GivesCodes(node)) {
-      OPTFARM_ASSIGN_OR_RETURN(const NodeId codes, CodeFloats(from.node));
-      made_.emplace(from.node, codes);
-      return Endpoint{codes, from.port};
+    if (is_other && GivesQuantized(node)) {
+      OPTFARM_ASSIGN_OR_RETURN(const NodeId values, QuantizeFloats(from.node));
+      made_.emplace(from.node, values);
+      return Endpoint{values, from.port};
     }
     if (is_other && floats_.Find(node.name()) != graph::kNoNode) {
       return Endpoint{alone_->Find(node.name()), from.port};
@@ -180,14 +180,16 @@ class LayerCopier {
     return true;
   }
 
-  // Codes of the float tensor that a node of the result has codes of.
-  absl::StatusOr<NodeId> CodeFloats(NodeId id) {
+  // Quantizes the float tensor that a node of the result has quantized values
+  // of.
+  absl::StatusOr<NodeId> QuantizeFloats(NodeId id) {
     const Node& node = result_.node(id);
     const graph::TensorName name = FloatTensorOf(result_, id);
     const NodeId floats = alone_->Find(name.node);
     if (floats == graph::kNoNode) {
-      return absl::UnimplementedError(absl::StrCat(
-          "no float tensor is known for the codes of '", node.name(), "'"));
+      return absl::UnimplementedError(
+          absl::StrCat("no float tensor is known for the quantized values of '",
+                       node.name(), "'"));
     }
     std::vector<Endpoint> inputs = {{floats, name.port}};
     if (const auto fixed = ranges_.find(id); fixed != ranges_.end()) {
@@ -246,7 +248,7 @@ std::string LayerOf(absl::string_view name) {
   return std::string(absl::StripSuffix(name, "/normalized"));
 }
 
-bool GivesCodes(const Node& node) {
+bool GivesQuantized(const Node& node) {
   return absl::StartsWith(node.op(), "Quantized") ||
          absl::StartsWith(node.op(), "Requantize");
 }

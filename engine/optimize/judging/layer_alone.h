@@ -21,8 +21,9 @@ namespace optfarm::optimize {
 // weights aside; empty for other names.
 std::string LayerOf(absl::string_view name);
 
-// Whether the node computes codes and, in outputs 1 and 2, their range.
-bool GivesCodes(const graph::Node& node);
+// Whether the node computes quantized values and, in outputs 1 and 2, their
+// range.
+bool GivesQuantized(const graph::Node& node);
 
 // The 8-bit layers of a graph by name, in the order of computation, with those
 // that must stand together: a layer whose channels are scaled and those that
@@ -37,8 +38,8 @@ struct LayerSet {
 // ERRORS: those of ordering the graph.
 absl::StatusOr<LayerSet> FindLayerSet(const graph::Graph& result);
 
-// By node that gives 8-bit codes: the range they have in every run. Where it is
-// not known, a layer alone finds the range of each run.
+// By node that gives 8-bit values: the range they have in every run. Where it
+// is not known, a layer alone finds the range of each run.
 using FixedRanges = std::map<graph::NodeId, runtime::Range>;
 
 struct AloneGraph {
@@ -48,9 +49,9 @@ struct AloneGraph {
 };
 
 // `floats` with the layers of one group in the places of what they stand for:
-// their own nodes and constants, reading codes of the float tensors with the
-// ranges that the result has there.
-// ERRORS: Unimplemented where the layers cannot be taken apart from the others.
+// their own nodes and constants, reading quantized values of the float tensors
+// with the ranges that the result has there. ERRORS: Unimplemented where the
+// layers cannot be taken apart from the others.
 absl::StatusOr<AloneGraph> PutAlone(const graph::Graph& floats,
                                     const graph::Graph& result,
                                     const FixedRanges& ranges,

@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(
   return Session::Create(graph, inputs, fetches, options);
 }
 
-// UNITS: bytes of codes among the node's inputs that are constants.
+// UNITS: bytes of quantized values among the node's inputs that are constants.
 int64_t CodedWeightBytes(const Graph& graph, const graph::Node& node) {
   int64_t bytes = 0;
   for (const graph::Endpoint& input : node.inputs()) {
@@ -126,8 +126,8 @@ double TimeInOriginal(const std::map<std::string, double>& times,
   return sum;
 }
 
-// What a layer takes in the result: its 8-bit op, what makes codes of its input
-// and what cuts or decodes its output.
+// What a layer takes in the result: its 8-bit op, what makes quantized values
+// of its input and what cuts or decodes its output.
 double TimeInResult(const std::map<std::string, double>& times,
                     const std::string& coded) {
   const std::string layer = LayerOf(coded);
@@ -159,7 +159,7 @@ struct Loss {
   double outputs = kNaN;
 };
 
-// The ranges of codes that are the same for all samples.
+// The ranges of quantized values that are the same for all samples.
 absl::StatusOr<FixedRanges> FindFixedRanges(const SensitivityJob& job) {
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<bool> may_be_cut,
                            MayBeCutOff(*job.result));
@@ -167,7 +167,7 @@ absl::StatusOr<FixedRanges> FindFixedRanges(const SensitivityJob& job) {
   std::vector<NodeId> nodes;
   std::vector<TensorName> fetches;
   for (const NodeId id : job.result->Ids()) {
-    if (may_be_cut[id] || !GivesCodes(job.result->node(id))) continue;
+    if (may_be_cut[id] || !GivesQuantized(job.result->node(id))) continue;
     nodes.push_back(id);
     for (const int port : {1, 2}) {
       fetches.push_back({job.result->node(id).name(), port});
@@ -182,7 +182,7 @@ absl::StatusOr<FixedRanges> FindFixedRanges(const SensitivityJob& job) {
     for (size_t i = 0; i < nodes.size(); ++i) {
       const Tensor& min = ends[2 * i];
       const Tensor& max = ends[2 * i + 1];
-      // A range for each channel is one of 32-bit codes.
+      // A range for each channel is one of 32-bit values.
       if (min.num_elements() != 1 || max.num_elements() != 1) {
         others.insert(nodes[i]);
         continue;
@@ -291,7 +291,7 @@ absl::StatusOr<std::vector<v1::LayerSensitivity>> MeasureSensitivity(
     row.set_output_snr_db(loss.outputs);
     row.set_cumulative_snr_db(id == graph::kNoNode ? kNaN
                                                    : CumulativeSnr(job, id));
-    // A code of one byte was a float of four.
+    // A quantized value of one byte was a float of four.
     row.set_float_bytes_more(3 * CodedWeightBytes(*job.result, coded));
     if (id != graph::kNoNode) {
       row.set_op(job.original->node(id).op());

@@ -31,11 +31,11 @@ struct SensitivityJob {
 
 // One entry for each 8-bit layer of the result, those with weights first when
 // there are more than 64, which is the most, in the order of computation. A
-// layer is measured as the result has it, with its own codes, ranges and
-// corrected biases, in a graph that is float but for it; layers whose channels
-// are scaled together with those that take the factors back. What could not be
-// measured is NaN.
-// ERRORS: those of running the original and the result.
+// layer is measured as the result has it, with its own quantized values, ranges
+// and corrected biases, in a graph that is float but for it; layers whose
+// channels are scaled together with those that take the factors back. What
+// could not be measured is NaN. ERRORS: those of running the original and the
+// result.
 absl::StatusOr<std::vector<v1::LayerSensitivity>> MeasureSensitivity(
     const SensitivityJob& job);
 

@@ -185,16 +185,17 @@ absl::StatusOr<std::vector<Layer>> LayersOfEveryRun(
   return kept;
 }
 
-absl::StatusOr<Tensor> Decode(const Tensor& codes, float min, float max) {
-  if (codes.dtype() != tensorflow::DT_QUINT8) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "codes of ", graph::DataTypeName(codes.dtype()), " are not decoded"));
+absl::StatusOr<Tensor> Decode(const Tensor& values, float min, float max) {
+  if (values.dtype() != tensorflow::DT_QUINT8) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("quantized values of ",
+                     graph::DataTypeName(values.dtype()), " are not decoded"));
   }
   OPTFARM_ASSIGN_OR_RETURN(
-      Tensor out, Tensor::Allocate(tensorflow::DT_FLOAT, codes.shape()));
+      Tensor out, Tensor::Allocate(tensorflow::DT_FLOAT, values.shape()));
   const float scale = (max - min) / 255.0f;
   const float lowest = scale > 0 ? std::round(min / scale) * scale : min;
-  const absl::Span<const uint8_t> from = codes.flat<uint8_t>();
+  const absl::Span<const uint8_t> from = values.flat<uint8_t>();
   for (size_t i = 0; i < from.size(); ++i) {
     out.data<float>()[i] = lowest + static_cast<float>(from[i]) * scale;
   }

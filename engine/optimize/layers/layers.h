@@ -19,12 +19,12 @@
 namespace optfarm::optimize {
 
 // Output 0 of a node of the original that the result still computes: as a
-// tensor of the same name, or as 8-bit codes with their range.
+// tensor of the same name, or as 8-bit values with their range.
 struct Layer {
   std::string name;
   // Op in the original.
   std::string op;
-  // One tensor, or codes, minimum and maximum.
+  // One tensor, or quantized values, minimum and maximum.
   std::vector<graph::TensorName> result;
 };
 
@@ -48,13 +48,13 @@ absl::StatusOr<std::vector<bool>> MayBeCutOff(const graph::Graph& graph);
 absl::StatusOr<std::vector<Layer>> LayersOfEveryRun(
     const graph::Graph& original, absl::Span<const Layer> layers);
 
-// The float tensor that 8-bit codes of mode MIN_FIRST stand for.
+// The float tensor that 8-bit values of mode MIN_FIRST stand for.
 // ERRORS: InvalidArgument for another dtype.
-absl::StatusOr<runtime::Tensor> Decode(const runtime::Tensor& codes, float min,
+absl::StatusOr<runtime::Tensor> Decode(const runtime::Tensor& values, float min,
                                        float max);
 
 // The layer's value among what a run fetched of the result, from `at` on.
-// ERRORS: InvalidArgument when codes come without a range.
+// ERRORS: InvalidArgument when quantized values come without a range.
 absl::StatusOr<runtime::Tensor> ValueOf(
     const Layer& layer, absl::Span<const runtime::Tensor> fetched, size_t at);
 

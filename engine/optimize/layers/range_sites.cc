@@ -24,7 +24,7 @@ constexpr char kEightBit[] = "/eightbit";
 TensorName FloatTensorOf(const Graph& quantized, NodeId id) {
   while (id != graph::kNoNode) {
     const graph::Node& node = quantized.node(id);
-    // What turns floats into codes, of 32 bits to find their range.
+    // What turns floats into quantized values, of 32 bits to find their range.
     if (node.op() == "QuantizeV2" && !node.inputs().empty()) {
       const graph::Endpoint& floats = node.inputs()[0];
       return {quantized.node(floats.node).name(), floats.port};

@@ -20,21 +20,23 @@ struct RangeSite {
   std::string node;
   // A QuantizeV2; else a RequantizationRange or RequantizationRangePerChannel.
   bool is_quantize = false;
-  // The tensor is float; else 32-bit codes.
+  // The tensor is float; else 32-bit values.
   bool is_float = false;
-  // The tensor and its range (QuantizeV2), or the one its codes stand for; that
-  // may be one for each element of the last axis.
+  // The tensor and its range (QuantizeV2), or the one its quantized values
+  // stand for; that may be one for each element of the last axis.
   graph::TensorName value, min, max;
-  // Values above it are cut off (a Relu6 behind the codes); 0: none are.
+  // Values above it are cut off (a Relu6 behind the quantized values); 0: none
+  // are.
   float clip = 0;
 };
 
-// The float tensor that a node of a quantized graph has codes of, by the names
-// that the quantizing steps give; its node is empty when there is none.
+// The float tensor that a node of a quantized graph has quantized values of, by
+// the names that the quantizing steps give; its node is empty when there is
+// none.
 graph::TensorName FloatTensorOf(const graph::Graph& quantized,
                                 graph::NodeId id);
 
-// Whether nodes of this op find the range of 32-bit codes in every run.
+// Whether nodes of this op find the range of 32-bit values in every run.
 bool IsRangeOp(absl::string_view op);
 
 // In the order of the graph's nodes. `with_quantizes`: QuantizeV2 nodes too.
@@ -43,9 +45,8 @@ std::vector<RangeSite> FindRangeSites(const graph::Graph& graph,
 
 // The sites of a quantized graph that can be observed in `floats`, the graph
 // that its quantizing steps were given: their tensor is then the float tensor
-// there that the codes stand for. What is cut off in some runs is not among
-// them.
-// ERRORS: those of ordering `floats`.
+// there that the quantized values stand for. What is cut off in some runs is
+// not among them. ERRORS: those of ordering `floats`.
 absl::StatusOr<std::vector<RangeSite>> FloatSites(
     const graph::Graph& quantized, const graph::Graph& floats,
     absl::Span<const RangeSite> sites);

@@ -90,7 +90,8 @@ class SiteValues {
   ValueHistogram histogram_ ABSL_GUARDED_BY(counting_);
 };
 
-// Tensors that are fetched for a site: a float one, or codes and their range.
+// Tensors that are fetched for a site: a float one, or quantized values and
+// their range.
 size_t FetchesOf(const RangeSite& site) { return site.is_float ? 1 : 3; }
 
 absl::StatusOr<std::unique_ptr<Session>> MakeSession(
@@ -144,26 +145,27 @@ void CountFloats(const Tensor& tensor, int64_t most,
   if (stride > 1) counted->insert(counted->end(), {ends.min, ends.max});
 }
 
-// The codes as numbers. There is one range for all or one for each element of
-// the last axis.
-absl::Status CountCodes(const Tensor& codes, absl::Span<const float> min,
-                        absl::Span<const float> max, int64_t most_counted,
-                        std::vector<float>* counted) {
+// The quantized values as numbers. There is one range for all or one for each
+// element of the last axis.
+absl::Status CountQuantized(const Tensor& values, absl::Span<const float> min,
+                            absl::Span<const float> max, int64_t most_counted,
+                            std::vector<float>* counted) {
   const size_t channels = min.size();
-  const int64_t count = codes.num_elements();
+  const int64_t count = values.num_elements();
   if (channels == 0 || max.size() != channels ||
       (channels > 1 &&
-       (codes.rank() == 0 ||
-        codes.dim(codes.rank() - 1) != static_cast<int64_t>(channels)))) {
-    return absl::InvalidArgumentError("its ranges do not fit its codes");
+       (values.rank() == 0 ||
+        values.dim(values.rank() - 1) != static_cast<int64_t>(channels)))) {
+    return absl::InvalidArgumentError(
+        "its ranges do not fit its quantized values");
   }
   if (count == 0) return absl::OkStatus();
   std::vector<runtime::Dequantizer<int32_t>> decode;
   for (size_t c = 0; c < channels; ++c) {
     decode.emplace_back(runtime::Range{min[c], max[c]});
   }
-  const auto* const from = static_cast<const int32_t*>(codes.raw());
-  const int64_t stride = StrideFor(codes, most_counted);
+  const auto* const from = static_cast<const int32_t*>(values.raw());
+  const int64_t stride = StrideFor(values, most_counted);
   for (int64_t i = 0; i < count; i += stride) {
     counted->push_back(decode[i % channels](from[i]));
   }
@@ -202,10 +204,10 @@ absl::Status Count(const RangeSite& site, const Tensor* fetched, int64_t most,
       fetched[1].dtype() != tensorflow::DT_FLOAT ||
       fetched[2].dtype() != tensorflow::DT_FLOAT) {
     return absl::InvalidArgumentError(
-        absl::StrCat(doing, " is not 32-bit codes with a range"));
+        absl::StrCat(doing, " is not 32-bit quantized values with a range"));
   }
-  return Annotate(CountCodes(value, fetched[1].flat<float>(),
-                             fetched[2].flat<float>(), most, counted),
+  return Annotate(CountQuantized(value, fetched[1].flat<float>(),
+                                 fetched[2].flat<float>(), most, counted),
                   doing);
 }
 

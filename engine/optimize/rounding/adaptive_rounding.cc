@@ -33,7 +33,7 @@ constexpr int64_t kMostBytes = int64_t{256} << 20;
 constexpr int64_t kMostProducts = int64_t{1} << 26;
 // Of the mean of the variances, added to each.
 constexpr double kLeastDamping = 0.01;
-constexpr double kMostCode = 127;
+constexpr double kMostQuantized = 127;
 
 // The sums of one layer: on every second sample, and on the others.
 struct LayerMoments {
@@ -96,17 +96,17 @@ class RoundingFinder {
                        }
                      });
     for (size_t i = 0; i < layers.size(); ++i) {
-      if (found[i].codes.empty()) continue;
-      shifts->emplace(layers[i].codes, std::move(found[i].codes));
+      if (found[i].values.empty()) continue;
+      shifts->emplace(layers[i].values, std::move(found[i].values));
       shifts->emplace(layers[i].bias, std::move(found[i].bias));
     }
     return absl::OkStatus();
   }
 
  private:
-  // What is added to a layer's codes and bias; empty for nothing.
+  // What is added to a layer's quantized values and bias; empty for nothing.
   struct Rounding {
-    std::vector<float> codes;
+    std::vector<float> values;
     std::vector<float> bias;
   };
 
@@ -195,8 +195,8 @@ class RoundingFinder {
     return differences;
   }
 
-  // By channel: how much less the error on the second half is when codes are
-  // chosen on the first one.
+  // By channel: how much less the error on the second half is when quantized
+  // values are chosen on the first one.
   static std::vector<double> Gains(const RoundedLayer& layer,
                                    const LayerMoments& moments) {
     std::vector<double> gains(layer.steps.size(), 0.0);
@@ -211,10 +211,10 @@ class RoundingFinder {
           ErrorsUnder(test, Differences(targets, nearest), layer.outputs);
       const std::vector<double> after = ErrorsUnder(
           test,
-          Differences(targets,
-                      RoundToNearestPlanes(
-                          form, targets, layer.outputs,
-                          DampingOf(form, moments.halves[0].rows), kMostCode)),
+          Differences(targets, RoundToNearestPlanes(
+                                   form, targets, layer.outputs,
+                                   DampingOf(form, moments.halves[0].rows),
+                                   kMostQuantized)),
           layer.outputs);
       for (size_t o = 0; o < layer.outputs; ++o) {
         gains[layer.ChannelOf(b * block, o)] += before[o] - after[o];
@@ -236,22 +236,23 @@ class RoundingFinder {
     }
     InputMoments& all = moments->halves[0];
     all.Add(moments->halves[1]);
-    rounding.codes.resize(layer.nearest.size(), 0.0f);
+    rounding.values.resize(layer.nearest.size(), 0.0f);
     std::vector<double> bias(gains.size(), 0.0);
     for (size_t b = 0; b < all.products.size(); ++b) {
       const size_t begin = b * all.block;
       const QuadraticForm form = all.Centered(b);
       const std::vector<double> targets = Targets(layer, begin, form.size);
-      const std::vector<double> codes = RoundToNearestPlanes(
-          form, targets, layer.outputs, DampingOf(form, all.rows), kMostCode);
-      for (size_t i = 0; i < codes.size(); ++i) {
+      const std::vector<double> values =
+          RoundToNearestPlanes(form, targets, layer.outputs,
+                               DampingOf(form, all.rows), kMostQuantized);
+      for (size_t i = 0; i < values.size(); ++i) {
         const size_t column = begin + i / layer.outputs;
         const size_t channel = layer.ChannelOf(column, i % layer.outputs);
         if (!(gains[channel] > 0)) continue;
         const size_t place = layer.PlaceOf(column, i % layer.outputs);
-        rounding.codes[place] =
-            static_cast<float>(codes[i] - layer.nearest[place]);
-        bias[channel] += (targets[i] - codes[i]) * all.sums[column];
+        rounding.values[place] =
+            static_cast<float>(values[i] - layer.nearest[place]);
+        bias[channel] += (targets[i] - values[i]) * all.sums[column];
       }
     }
     const double step =

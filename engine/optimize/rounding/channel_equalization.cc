@@ -20,7 +20,7 @@ using runtime::Tensor;
 // Room for values that the samples did not have.
 constexpr float kRoom = 1.1f;
 
-// The lowest and the highest code of a channel.
+// The lowest and the highest quantized value of a channel.
 struct Extent {
   uint8_t low = 255;
   uint8_t high = 0;
@@ -28,16 +28,18 @@ struct Extent {
 
 struct LayerExtent {
   std::vector<Extent> channels;
-  // The code of zero.
+  // The zero point.
   int zero = 0;
 };
 
-void Widen(const Tensor& codes, LayerExtent* layer) {
-  if (codes.dtype() != tensorflow::DT_QUINT8 || codes.rank() < 1) return;
-  const auto channels = static_cast<size_t>(codes.dim(codes.rank() - 1));
+void Widen(const Tensor& quantized, LayerExtent* layer) {
+  if (quantized.dtype() != tensorflow::DT_QUINT8 || quantized.rank() < 1)
+    return;
+  const auto channels =
+      static_cast<size_t>(quantized.dim(quantized.rank() - 1));
   layer->channels.resize(channels);
-  const auto* const values = codes.data<uint8_t>();
-  const auto count = static_cast<size_t>(codes.num_elements());
+  const auto* const values = quantized.data<uint8_t>();
+  const auto count = static_cast<size_t>(quantized.num_elements());
   for (size_t at = 0; at < count; at += channels) {
     for (size_t c = 0; c < channels; ++c) {
       Extent& extent = layer->channels[c];

@@ -1,5 +1,5 @@
-// Finds the factors for scale_channels: how many of a layer's codes each of its
-// channels uses on samples.
+// Finds the factors for scale_channels: how many of a layer's quantized values
+// each of its channels uses on samples.
 
 #ifndef OPTFARM_ENGINE_OPTIMIZE_ROUNDING_CHANNEL_EQUALIZATION_H_
 #define OPTFARM_ENGINE_OPTIMIZE_ROUNDING_CHANNEL_EQUALIZATION_H_
@@ -16,10 +16,9 @@
 namespace optfarm::optimize {
 
 // The factors that let each channel of the graph's scalable layers use nearly
-// all codes (formula 28 of docs/quantization.md). Empty when no layer is
-// scalable. THREADS: runs up to `threads` samples at once; the result does not
-// depend on how many.
-// ERRORS: those of running the graph.
+// all quantized values (formula 28 of docs/quantization.md). Empty when no
+// layer is scalable. THREADS: runs up to `threads` samples at once; the result
+// does not depend on how many. ERRORS: those of running the graph.
 absl::StatusOr<transforms::ChannelFactors> FindChannelFactors(
     const graph::Graph& graph, absl::Span<const graph::TensorName> inputs,
     absl::Span<const int64_t> samples, int threads, SampleReader* reader);

@@ -20,13 +20,14 @@ int64_t PlaceOf(int64_t i, int64_t rows, int64_t count, int64_t phase) {
   return i * count / rows + phase % (count / rows);
 }
 
-Rows MatrixRows(const Tensor& codes, int zero, int64_t wanted, int64_t phase) {
-  const int64_t columns = codes.dim(1);
-  const int64_t rows = std::min(wanted, codes.dim(0));
+Rows MatrixRows(const Tensor& values, int zero, int64_t wanted, int64_t phase) {
+  const int64_t columns = values.dim(1);
+  const int64_t rows = std::min(wanted, values.dim(0));
   Rows result(rows, columns);
   for (int64_t i = 0; i < rows; ++i) {
     const uint8_t* const from =
-        codes.data<uint8_t>() + PlaceOf(i, rows, codes.dim(0), phase) * columns;
+        values.data<uint8_t>() +
+        PlaceOf(i, rows, values.dim(0), phase) * columns;
     for (int64_t c = 0; c < columns; ++c) {
       result(i, c) = static_cast<float>(from[c] - zero);
     }
@@ -57,32 +58,32 @@ void CopyWindow(const uint8_t* picture, int zero, const WindowShape& shape,
   }
 }
 
-absl::StatusOr<Rows> WindowRows(const Tensor& codes, int zero,
+absl::StatusOr<Rows> WindowRows(const Tensor& values, int zero,
                                 const WindowShape& shape, int64_t wanted,
                                 int64_t phase) {
   OPTFARM_ASSIGN_OR_RETURN(
       const runtime::Window window,
-      runtime::PlaceWindow(shape.attrs, codes.dim(1), codes.dim(2),
+      runtime::PlaceWindow(shape.attrs, values.dim(1), values.dim(2),
                            shape.size_y, shape.size_x));
   const int64_t positions = window.y.out * window.x.out;
-  const int64_t count = codes.dim(0) * positions;
+  const int64_t count = values.dim(0) * positions;
   const int64_t rows = std::min(wanted, count);
   Rows result = Rows::Zero(rows, static_cast<Eigen::Index>(shape.columns()));
   const int64_t pixels = window.y.in * window.x.in * shape.channels;
   for (int64_t i = 0; i < rows; ++i) {
     const int64_t place = PlaceOf(i, rows, count, phase);
     const int64_t position = place % positions;
-    CopyWindow(codes.data<uint8_t>() + place / positions * pixels, zero, shape,
+    CopyWindow(values.data<uint8_t>() + place / positions * pixels, zero, shape,
                window, position / window.x.out, position % window.x.out,
                result.row(i).data());
   }
   return result;
 }
 
-bool Fits(const Tensor& codes, const WindowShape& shape) {
+bool Fits(const Tensor& values, const WindowShape& shape) {
   const int rank = shape.kind == WindowShape::Kind::kMatrix ? 2 : 4;
-  return codes.dtype() == tensorflow::DT_QUINT8 && codes.rank() == rank &&
-         codes.dim(rank - 1) == shape.channels && codes.num_elements() > 0;
+  return values.dtype() == tensorflow::DT_QUINT8 && values.rank() == rank &&
+         values.dim(rank - 1) == shape.channels && values.num_elements() > 0;
 }
 
 }  // namespace
@@ -126,19 +127,20 @@ int64_t MomentBytes(size_t columns, size_t block) {
   return static_cast<int64_t>(columns * (block + 1) * sizeof(double));
 }
 
-absl::Status AddWindows(const Tensor& codes, int zero, const WindowShape& shape,
-                        int64_t rows, int64_t phase, InputMoments* moments) {
-  if (!Fits(codes, shape)) {
+absl::Status AddWindows(const Tensor& values, int zero,
+                        const WindowShape& shape, int64_t rows, int64_t phase,
+                        InputMoments* moments) {
+  if (!Fits(values, shape)) {
     return absl::InvalidArgumentError(
-        absl::StrCat("codes of shape ", codes.shape().ToString(),
+        absl::StrCat("quantized values of shape ", values.shape().ToString(),
                      " are not what the layer's weights multiply"));
   }
   Rows windows;
   if (shape.kind == WindowShape::Kind::kMatrix) {
-    windows = MatrixRows(codes, zero, rows, phase);
+    windows = MatrixRows(values, zero, rows, phase);
   } else {
     OPTFARM_ASSIGN_OR_RETURN(windows,
-                             WindowRows(codes, zero, shape, rows, phase));
+                             WindowRows(values, zero, shape, rows, phase));
   }
   moments->rows += windows.rows();
   for (Eigen::Index c = 0; c < windows.cols(); ++c) {

@@ -19,7 +19,7 @@ namespace optfarm::optimize {
 struct WindowShape {
   enum class Kind { kMatrix, kConvolution, kDepthwise };
   Kind kind = Kind::kMatrix;
-  // Of a window that slides. UNITS: codes.
+  // Of a window that slides. UNITS: quantized values.
   runtime::WindowAttrs attrs;
   int64_t size_y = 1;
   int64_t size_x = 1;
@@ -51,14 +51,15 @@ InputMoments MakeMoments(size_t columns, size_t block);
 // UNITS: bytes that MakeMoments takes.
 int64_t MomentBytes(size_t columns, size_t block);
 
-// Most rows that sums of products of codes are exact for in single precision.
+// Most rows that sums of products of quantized values are exact for in single
+// precision.
 inline constexpr int64_t kMostRows = 256;
 
-// Adds up to `rows` windows, equally spaced, of the codes, from which `zero` is
-// taken off. `phase` moves the choice, so that samples differ in it.
-// REQUIRES: rows <= kMostRows. ERRORS: InvalidArgument for codes of another
-// form than the shape's.
-absl::Status AddWindows(const runtime::Tensor& codes, int zero,
+// Adds up to `rows` windows, equally spaced, of the quantized values, from
+// which `zero` is taken off. `phase` moves the choice, so that samples differ
+// in it. REQUIRES: rows <= kMostRows. ERRORS: InvalidArgument for quantized
+// values of another form than the shape's.
+absl::Status AddWindows(const runtime::Tensor& values, int zero,
                         const WindowShape& shape, int64_t rows, int64_t phase,
                         InputMoments* moments);
 

@@ -13,7 +13,7 @@
 #include "engine/transforms/folding/scale_channels.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/convolution_weights.h"
-#include "engine/transforms/quantizing/channel_codes.h"
+#include "engine/transforms/quantizing/channel_quantization.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -24,9 +24,9 @@ using graph::NodeId;
 using transforms::FloatView;
 
 // Places of a layer's inputs.
-constexpr size_t kInput = 0, kCodes = 1, kBias = 2, kInputMin = 3, kMax = 6;
-// With more, a code off by more than half a step might leave the 32 bits that
-// quantize_layers counted on (9).
+constexpr size_t kInput = 0, kQuantized = 1, kBias = 2, kInputMin = 3, kMax = 6;
+// With more, a quantized value off by more than half a step might leave the 32
+// bits that quantize_layers counted on (9).
 constexpr size_t kMostProducts = 32768;
 
 // A layer's product in the float graph, and the constant added to it.
@@ -100,15 +100,15 @@ std::optional<WindowShape> ShapeOfWindow(const Node& node,
   return shape;
 }
 
-// The codes' constant as it stands in the graph.
-std::vector<int8_t> CodesIn(const Node& constant) {
+// The quantized values' constant as it stands in the graph.
+std::vector<int8_t> QuantizedIn(const Node& constant) {
   const auto value = transforms::ConstValue(constant);
   if (!value.ok() || value->dtype() != tensorflow::DT_QINT8) return {};
-  const int8_t* const codes = value->data<int8_t>();
-  return {codes, codes + value->num_elements()};
+  const int8_t* const values = value->data<int8_t>();
+  return {values, values + value->num_elements()};
 }
 
-// False when the layer's codes are not those of the float weights.
+// False when the layer's quantized values are not those of the float weights.
 bool SetWeights(const Graph& floats, const FloatLayer& from,
                 const FloatView& weights, int64_t channels,
                 RoundedLayer* layer) {
@@ -119,9 +119,9 @@ bool SetWeights(const Graph& floats, const FloatLayer& from,
     bias = *std::move(view);
   }
   const absl::Span<const float> values = weights.values();
-  const transforms::ChannelCodes coded = transforms::CodeByChannel(
+  const transforms::ChannelQuantized coded = transforms::QuantizeByChannel(
       values, channels, layer->transposed, bias.values());
-  if (coded.codes != layer->nearest) return false;
+  if (coded.values != layer->nearest) return false;
   const auto count = static_cast<size_t>(channels);
   const size_t row = values.size() / count;
   layer->targets.resize(values.size());
@@ -140,7 +140,7 @@ std::optional<RoundedLayer> LayerAt(const Graph& floats, const Graph& quantized,
   absl::string_view name =
       absl::StripSuffix(node.name(), transforms::kScaledSuffix);
   if (!IsLayer(node) || !absl::ConsumeSuffix(&name, "/eightbit") ||
-      !OwnsConst(quantized, node, kCodes) ||
+      !OwnsConst(quantized, node, kQuantized) ||
       !OwnsConst(quantized, node, kBias) ||
       !transforms::IsConst(quantized.node(node.inputs()[kMax].node))) {
     return std::nullopt;
@@ -160,7 +160,7 @@ std::optional<RoundedLayer> LayerAt(const Graph& floats, const Graph& quantized,
   }
   RoundedLayer layer;
   layer.id = id;
-  layer.codes = quantized.node(node.inputs()[kCodes].node).name();
+  layer.values = quantized.node(node.inputs()[kQuantized].node).name();
   layer.bias = quantized.node(node.inputs()[kBias].node).name();
   layer.input = NameOf(quantized, node.inputs()[kInput]);
   layer.min = NameOf(quantized, node.inputs()[kInputMin]);
@@ -177,7 +177,7 @@ std::optional<RoundedLayer> LayerAt(const Graph& floats, const Graph& quantized,
   }
   layer.outputs = static_cast<size_t>(
       is_depthwise ? *channels / window->channels : *channels);
-  layer.nearest = CodesIn(quantized.node(node.inputs()[kCodes].node));
+  layer.nearest = QuantizedIn(quantized.node(node.inputs()[kQuantized].node));
   if (!SetWeights(floats, from, *weights, *channels, &layer)) {
     return std::nullopt;
   }

@@ -1,5 +1,5 @@
 // The 8-bit layers whose weights can be rounded anew, with what their weights
-// were before they were codes. adaptive_rounding.h is the entry.
+// were before they were quantized values. adaptive_rounding.h is the entry.
 
 #ifndef OPTFARM_ENGINE_OPTIMIZE_ROUNDING_ROUNDED_LAYERS_H_
 #define OPTFARM_ENGINE_OPTIMIZE_ROUNDING_ROUNDED_LAYERS_H_
@@ -16,20 +16,21 @@ namespace optfarm::optimize {
 
 struct RoundedLayer {
   graph::NodeId id = graph::kNoNode;
-  // The constants that hold its codes and its bias.
-  std::string codes;
+  // The constants that hold its quantized values and its bias.
+  std::string values;
   std::string bias;
-  // Where its input comes from: codes, and the ends of their range.
+  // Where its input comes from: quantized values, and the ends of their range.
   graph::TensorName input, min, max;
   WindowShape window;
   // Results of each column: all channels, or those of one input channel of a
   // depthwise layer.
   size_t outputs = 0;
   bool transposed = false;
-  // In the order of the constant: its codes, and what they were rounded from.
+  // In the order of the constant: its quantized values, and what they were
+  // rounded from.
   std::vector<int8_t> nearest;
   std::vector<float> targets;
-  // By channel: what one step of the codes stands for.
+  // By channel: what one step of the quantized values stands for.
   std::vector<double> steps;
 
   // Columns that one form has to hold together at most: more are not
@@ -42,8 +43,8 @@ struct RoundedLayer {
 };
 
 // The layers of `quantized`, in the order of the graph, that quantize_layers
-// made from layers of `floats`, that own their constants, and whose codes are
-// the nearest ones to the float weights.
+// made from layers of `floats`, that own their constants, and whose quantized
+// values are the nearest ones to the float weights.
 std::vector<RoundedLayer> FindRoundedLayers(const graph::Graph& floats,
                                             const graph::Graph& quantized);
 

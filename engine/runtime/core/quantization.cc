@@ -25,12 +25,12 @@ Requantizer::Requantizer(Range input, Range output) {
   const float input_range = input.max - input.min;
   const float output_range = output.max - output.min;
   const bool empty = output_range == 0.0f;
-  const float codes_per_unit =
+  const float values_per_unit =
       empty ? 0.0f : static_cast<float>(255.0 / output_range);
   const float middle = (input.min + input.max) / 2.0f;
   scale_ =
       empty ? 0 : TruncateToInt64(255.0 * 65536.0 * input_range / output_range);
-  const int64_t b = TruncateToInt64(middle * codes_per_unit * 65536.0f);
+  const int64_t b = TruncateToInt64(middle * values_per_unit * 65536.0f);
   const int64_t c =
       empty ? 0
             : TruncateToInt64(65536.0 * (output.min * 255.0) / output_range);

@@ -1,10 +1,12 @@
-// How integer codes stand for real numbers, as TensorFlow defines it. A tensor
-// of codes comes with the range [min, max] of real numbers that the lowest and
-// highest code stand for. With n bits, N = 2^n and lowest code L:
+// How quantized values stand for real numbers, as TensorFlow defines it. A
+// tensor of them comes with the range [min, max] of real numbers that the
+// lowest and highest of them stand for. With n bits, N = 2^n and lowest value
+// L:
 //   (1) scale  s = (max - min) / (N - 1)
 //   (2) quantize   q = clamp(round(x / s) - round(min / s) + L)
 //   (3) dequantize x = round(min / s) * s + (q - L) * s
-// where round goes half away from zero. (2) and (3) place zero on a code.
+// where round goes half away from zero. (2) and (3) give zero an exact
+// quantized value, the zero point.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_CORE_QUANTIZATION_H_
 #define OPTFARM_ENGINE_RUNTIME_CORE_QUANTIZATION_H_
@@ -16,57 +18,59 @@
 
 namespace optfarm::runtime {
 
-// The real numbers that a tensor's lowest and highest codes stand for.
+// The real numbers that a tensor's lowest and highest quantized values stand
+// for.
 struct Range {
   float min = 0;
   float max = 0;
 };
 
-// Number of codes of an integer type, as a real number.
-template <typename Code>
-constexpr double CodeCount() {
-  return static_cast<double>(std::numeric_limits<Code>::max()) -
-         static_cast<double>(std::numeric_limits<Code>::lowest()) + 1.0;
+// Number of quantized values of an integer type, as a real number.
+template <typename Q>
+constexpr double QuantizedCount() {
+  return static_cast<double>(std::numeric_limits<Q>::max()) -
+         static_cast<double>(std::numeric_limits<Q>::lowest()) + 1.0;
 }
 
 // (max - min) * N / (N - 1), so that s = span / N. In this order of operations,
 // as in TensorFlow: whether round(min / s) ends on a half depends on the last
 // bit.
-template <typename Code>
+template <typename Q>
 double AdjustedSpan(Range range) {
-  const double adjust = CodeCount<Code>() / (CodeCount<Code>() - 1.0);
+  const double adjust = QuantizedCount<Q>() / (QuantizedCount<Q>() - 1.0);
   return (range.max - range.min) * adjust;
 }
 
-// Equation (2) in double precision, without the clamp: the code of 0.0 may lie
-// outside the type when the range excludes zero. The lowest code for an empty
+// Equation (2) in double precision, without the clamp: the zero point may lie
+// outside the type when the range excludes zero. The lowest value for an empty
 // range. Results beyond 2^62 are cut there.
-template <typename Code>
+template <typename Q>
 int64_t QuantizeUnclamped(float value, Range range) {
-  constexpr int64_t kLowest = std::numeric_limits<Code>::lowest();
+  constexpr int64_t kLowest = std::numeric_limits<Q>::lowest();
   if (range.min == range.max) return kLowest;
-  const double per_unit = CodeCount<Code>() / AdjustedSpan<Code>(range);
-  const double code =
+  const double per_unit = QuantizedCount<Q>() / AdjustedSpan<Q>(range);
+  const double q =
       std::round(value * per_unit) - std::round(range.min * per_unit);
   constexpr double kBound = 4611686018427387904.0;  // 2^62
-  if (!(code > -kBound)) return -(int64_t{1} << 62);
-  if (!(code < kBound)) return int64_t{1} << 62;
-  return static_cast<int64_t>(code) + kLowest;
+  if (!(q > -kBound)) return -(int64_t{1} << 62);
+  if (!(q < kBound)) return int64_t{1} << 62;
+  return static_cast<int64_t>(q) + kLowest;
 }
 
-// Equation (2). NaN gives the lowest code.
-template <typename Code>
-Code Quantize(float value, Range range) {
-  return static_cast<Code>(std::clamp<int64_t>(
-      QuantizeUnclamped<Code>(value, range),
-      std::numeric_limits<Code>::lowest(), std::numeric_limits<Code>::max()));
+// Equation (2). NaN gives the lowest quantized value.
+template <typename Q>
+Q Quantize(float value, Range range) {
+  return static_cast<Q>(std::clamp<int64_t>(QuantizeUnclamped<Q>(value, range),
+                                            std::numeric_limits<Q>::lowest(),
+                                            std::numeric_limits<Q>::max()));
 }
 
-// Equation (3), prepared once for many codes. As in TensorFlow round(min / s) *
-// s is computed in single precision, the rest in double: for 32-bit codes that
-// shifts all values by up to 128 s, which requantization ranges carry on; for
-// 8-bit codes the last bit decides the integer step of QuantizedAdd.
-template <typename Code>
+// Equation (3), prepared once for many quantized values. As in TensorFlow
+// round(min / s) * s is computed in single precision, the rest in double: for
+// 32-bit values that shifts all values by up to 128 s, which requantization
+// ranges carry on; for 8-bit values the last bit decides the integer step of
+// QuantizedAdd.
+template <typename Q>
 class Dequantizer {
  public:
   explicit Dequantizer(Range range) {
@@ -74,15 +78,15 @@ class Dequantizer {
       start_ = range.min;
       return;
     }
-    scale_ = AdjustedSpan<Code>(range) / CodeCount<Code>();
+    scale_ = AdjustedSpan<Q>(range) / QuantizedCount<Q>();
     const float rounded_scale = static_cast<float>(scale_);
     start_ = std::round(range.min / rounded_scale) * rounded_scale;
   }
-  float operator()(Code code) const {
-    constexpr double kLowest = std::numeric_limits<Code>::lowest();
+  float operator()(Q q) const {
+    constexpr double kLowest = std::numeric_limits<Q>::lowest();
     // One rounding, as in TensorFlow's builds with FMA.
     return static_cast<float>(
-        std::fma(static_cast<double>(code) - kLowest, scale_, start_));
+        std::fma(static_cast<double>(q) - kLowest, scale_, start_));
   }
 
  private:
@@ -90,14 +94,15 @@ class Dequantizer {
   float start_ = 0;
 };
 
-// Range of a 32-bit product of codes of `A` and `B` (QuantizedConv2D, MatMul,
-// Mul): one step of the product is the product of the two steps.
+// Range of a 32-bit product of quantized values of `A` and `B`
+// (QuantizedConv2D, MatMul, Mul): one step of the product is the product of the
+// two steps.
 template <typename A, typename B>
 Range RangeOfProduct(Range a, Range b) {
   const float step_a =
-      (a.max - a.min) / static_cast<float>(CodeCount<A>() - 1.0);
+      (a.max - a.min) / static_cast<float>(QuantizedCount<A>() - 1.0);
   const float step_b =
-      (b.max - b.min) / static_cast<float>(CodeCount<B>() - 1.0);
+      (b.max - b.min) / static_cast<float>(QuantizedCount<B>() - 1.0);
   const float step = step_a * step_b;
   return {step * -2147483648.0f, step * 2147483648.0f};
 }
@@ -128,7 +133,7 @@ inline Range RangeOfSum(Range a, Range b) {
 // min' = min(0, min), max' = max(max, min' + max(1, |min|, |max|) / 100, 0).
 Range WidenedForQuantize(Range range);
 
-// 32-bit codes to 8-bit codes in fixed point with 16 fractional bits:
+// Requantizes accumulators to 8 bits in fixed point with 16 fractional bits:
 //   (4) q = clamp((((v * a) >> 32) + b - c + 2^15) >> 16, 0, 255)
 //       a = trunc(255 * 2^16 * input range / output range)
 //       b = trunc((input min + input max) / 2 * 255 / output range * 2^16)
@@ -136,14 +141,15 @@ Range WidenedForQuantize(Range range);
 class Requantizer {
  public:
   Requantizer(Range input, Range output);
-  uint8_t operator()(int32_t code) const {
-    // Codes beyond the bound would overflow and are clamped in the end anyway.
-    const int64_t v = std::clamp<int64_t>(code, -bound_, bound_);
+  uint8_t operator()(int32_t accumulator) const {
+    // Accumulators beyond the bound would overflow and are clamped in the end
+    // anyway.
+    const int64_t v = std::clamp<int64_t>(accumulator, -bound_, bound_);
     const int64_t q = (((v * scale_) >> 32) + offset_) >> 16;
     return static_cast<uint8_t>(std::clamp<int64_t>(q, 0, 255));
   }
 
-  // a, b - c + 2^15, and what codes are cut to before all that.
+  // a, b - c + 2^15, and what accumulators are cut to before all that.
   int64_t scale() const { return scale_; }
   int64_t offset() const { return offset_; }
   int64_t bound() const { return bound_; }

@@ -13,39 +13,40 @@ namespace optfarm::runtime {
 namespace {
 
 // As many as there are in panels of any micro-kernel.
-int64_t PaddedColumns(int64_t columns) {
-  const int64_t most = columns + kMaxInt8Nr - 1;
+int64_t PaddedChannels(int64_t channels) {
+  const int64_t most = channels + kMaxInt8Nr - 1;
   return (most + kInt8NrMultiple - 1) / kInt8NrMultiple * kInt8NrMultiple;
 }
 
-// For each column what the table has for its code.
-std::vector<int32_t> LookUp(const CodeTable& table,
-                            const std::vector<uint8_t>& codes,
-                            int64_t columns) {
-  std::vector<int32_t> found(static_cast<size_t>(PaddedColumns(columns)));
-  for (int64_t c = 0; c < columns; ++c) {
-    found[c] = table[codes[codes.size() == 1 ? 0 : static_cast<size_t>(c)]];
+// For each channel what the table has for its value.
+std::vector<int32_t> LookUp(const AddendTable& table,
+                            const std::vector<uint8_t>& quantized,
+                            int64_t channels) {
+  std::vector<int32_t> found(static_cast<size_t>(PaddedChannels(channels)));
+  for (int64_t c = 0; c < channels; ++c) {
+    found[c] =
+        table[quantized[quantized.size() == 1 ? 0 : static_cast<size_t>(c)]];
   }
   return found;
 }
 
 // Whether a table is what the stage's numbers make by Int8StageKind::kRounded;
 // completes the stage.
-bool IsRounded(const CodeTable& table, const std::vector<int32_t>& by_channel,
+bool IsRounded(const AddendTable& table, const std::vector<int32_t>& by_channel,
                Int8Stage* stage) {
   constexpr int64_t kMost = 1 << 29;
-  const auto whole = [&](int code) {
+  const auto whole = [&](int q) {
     return static_cast<double>(std::round(
-        std::fma(static_cast<float>(code), stage->factor, stage->summand) *
+        std::fma(static_cast<float>(q), stage->factor, stage->summand) *
         stage->unit));
   };
   const double low = table[0] - whole(0);
   if (!(std::abs(low) < kMost)) return false;
   stage->low = static_cast<int32_t>(low);
-  for (int code = 0; code < 256; ++code) {
-    const double value = whole(code);
+  for (int q = 0; q < 256; ++q) {
+    const double value = whole(q);
     // Above 2^22 adding a half would not be exact any more.
-    if (!(std::abs(value) < 4194304.0) || value + low != table[code]) {
+    if (!(std::abs(value) < 4194304.0) || value + low != table[q]) {
       return false;
     }
   }
@@ -64,36 +65,37 @@ bool IsRange(Range range) {
 // --- Building ----------------------------------------------------------------
 
 void Int8Chain::BeginLayer(const Tensor* bias, bool has_relu,
-                           bool is_by_column) {
+                           bool is_per_channel) {
   Link link;
   link.kind = Kind::kBegin;
   if (bias != nullptr && bias->dtype() == tensorflow::DT_QINT32) {
-    const auto codes = bias->flat<int32_t>();
-    link.wide_codes.assign(codes.begin(), codes.end());
+    const auto quantized = bias->flat<int32_t>();
+    link.accumulator_bias.assign(quantized.begin(), quantized.end());
   } else if (bias != nullptr) {
     const auto values = bias->flat<float>();
     link.floats.assign(values.begin(), values.end());
   }
   link.has_relu = has_relu;
-  is_by_column_ = is_by_column;
-  Append(std::move(link), Int8State::kWideCodes);
+  is_per_channel_ = is_per_channel;
+  Append(std::move(link), Int8State::kAccumulators);
 }
 
-void Int8Chain::AddNarrow(std::optional<Range> range, float clip) {
+void Int8Chain::AddRequantizePerChannel(std::optional<Range> range,
+                                        float clip) {
   needs_extremes_ |= !range.has_value();
   Link link;
-  link.kind = Kind::kNarrow;
+  link.kind = Kind::kRequantizePerChannel;
   link.range = range;
   link.clip = clip;
-  is_by_column_ = false;
-  Append(std::move(link), Int8State::kCodes);
+  is_per_channel_ = false;
+  Append(std::move(link), Int8State::kQuantized);
 }
 
 void Int8Chain::AddSteps(bool are_ranges) {
   Link link;
   link.kind = Kind::kSteps;
   link.are_ranges = are_ranges;
-  is_by_column_ = false;
+  is_per_channel_ = false;
   Append(std::move(link), Int8State::kFloat);
 }
 
@@ -103,9 +105,9 @@ void Int8Chain::Append(Link link, Int8State state) {
   links_.push_back(std::move(link));
 }
 
-std::vector<float> Int8Chain::ByColumn(absl::Span<const float> values) const {
-  std::vector<float> all(static_cast<size_t>(PaddedColumns(columns_)));
-  for (int64_t c = 0; c < columns_; ++c) {
+std::vector<float> Int8Chain::ByChannel(absl::Span<const float> values) const {
+  std::vector<float> all(static_cast<size_t>(PaddedChannels(channels_)));
+  for (int64_t c = 0; c < channels_; ++c) {
     all[c] = values[values.size() == 1 ? 0 : static_cast<size_t>(c)];
   }
   return all;
@@ -116,13 +118,13 @@ void Int8Chain::AddRequantize(std::optional<Range> range) {
   Link link;
   link.kind = Kind::kRequantize;
   link.range = range;
-  Append(std::move(link), Int8State::kCodes);
+  Append(std::move(link), Int8State::kQuantized);
 }
 
-void Int8Chain::AddQuantizedRelu(bool has_six) {
+void Int8Chain::AddQuantizedRelu(bool is_relu6) {
   Link link;
   link.kind = Kind::kQuantizedRelu;
-  link.has_six = has_six;
+  link.is_relu6 = is_relu6;
   Append(std::move(link), state_);
 }
 
@@ -130,24 +132,24 @@ void Int8Chain::AddQuantizedBiasAdd(Int8Operand bias) {
   Link link;
   link.kind = Kind::kQuantizedBiasAdd;
   link.operand = std::move(bias);
-  Append(std::move(link), Int8State::kWideCodes);
+  Append(std::move(link), Int8State::kAccumulators);
 }
 
 void Int8Chain::AddQuantizedAdd(Int8Operand operand) {
   Link link;
   link.kind = Kind::kQuantizedAdd;
   link.operand = std::move(operand);
-  Append(std::move(link), Int8State::kWideCodes);
+  Append(std::move(link), Int8State::kAccumulators);
 }
 
 void Int8Chain::AddQuantizedMul(Int8Operand operand) {
   Link link;
   link.kind = Kind::kQuantizedMul;
   link.operand = std::move(operand);
-  Append(std::move(link), Int8State::kWideCodes);
+  Append(std::move(link), Int8State::kAccumulators);
 }
 
-void Int8Chain::AddDequantize(CodeMode mode) {
+void Int8Chain::AddDequantize(QuantizeMode mode) {
   Link link;
   link.kind = Kind::kDequantize;
   link.mode = mode;
@@ -157,21 +159,21 @@ void Int8Chain::AddDequantize(CodeMode mode) {
 void Int8Chain::AddMul(absl::Span<const float> factors) {
   Link link;
   link.kind = Kind::kMul;
-  link.floats = ByColumn(factors);
+  link.floats = ByChannel(factors);
   Append(std::move(link), Int8State::kFloat);
 }
 
 void Int8Chain::AddAdd(absl::Span<const float> summands) {
   Link link;
   link.kind = Kind::kAdd;
-  link.floats = ByColumn(summands);
+  link.floats = ByChannel(summands);
   Append(std::move(link), Int8State::kFloat);
 }
 
-void Int8Chain::AddRelu(bool has_six) {
+void Int8Chain::AddRelu(bool is_relu6) {
   Link link;
   link.kind = Kind::kRelu;
-  link.has_six = has_six;
+  link.is_relu6 = is_relu6;
   Append(std::move(link), Int8State::kFloat);
 }
 
@@ -180,19 +182,20 @@ void Int8Chain::AddQuantize(std::optional<Range> range) {
   Link link;
   link.kind = Kind::kQuantize;
   link.range = range;
-  Append(std::move(link), Int8State::kCodes);
+  Append(std::move(link), Int8State::kQuantized);
 }
 
 // --- Stages ------------------------------------------------------------------
 
-// Makes stages link by link; knows the range of the codes at each place.
+// Makes stages link by link; knows the range of the quantized values at each
+// place.
 class Int8Chain::Maker {
  public:
-  Maker(const Int8Chain& chain, const Int8Wide& wide, bool is_single,
-        const Int8Extremes* extremes, const Int8StageFunctions& functions,
-        Int8Stages* made)
+  Maker(const Int8Chain& chain, const Int8AccumulatorScale& scale,
+        bool is_single, const Int8Extremes* extremes,
+        const Int8StageFunctions& functions, Int8Stages* made)
       : chain_(chain),
-        wide_(wide),
+        scale_(scale),
         is_single_(is_single),
         extremes_(extremes),
         functions_(functions),
@@ -202,8 +205,8 @@ class Int8Chain::Maker {
     switch (link.kind) {
       case Kind::kBegin:
         return Begin(link);
-      case Kind::kNarrow:
-        return Narrow(link);
+      case Kind::kRequantizePerChannel:
+        return RequantizePerChannel(link);
       case Kind::kSteps:
         return Steps(link);
       case Kind::kRequantize:
@@ -224,7 +227,7 @@ class Int8Chain::Maker {
             .floats = link.floats.data();
         return true;
       case Kind::kRelu:
-        Push(link.has_six ? Int8StageKind::kRelu6 : Int8StageKind::kRelu);
+        Push(link.is_relu6 ? Int8StageKind::kRelu6 : Int8StageKind::kRelu);
         return true;
       case Kind::kQuantize:
         return Quantize(link);
@@ -243,24 +246,24 @@ class Int8Chain::Maker {
     return made_.tables.back().data();
   }
 
-  // Calls visit(column, number) for what the stages so far make of the
+  // Calls visit(channel, number) for what the stages so far make of the
   // extremes.
   template <typename Visit>
   void ForEachExtreme(Visit visit) const;
-  std::optional<Range> FoundWide() const;
+  std::optional<Range> FoundAccumulatorRange() const;
   std::optional<Range> FoundFloat() const;
 
   bool Begin(const Link& link);
-  bool Narrow(const Link& link);
+  bool RequantizePerChannel(const Link& link);
   bool Steps(const Link& link);
-  std::optional<Range> FoundByColumn(float clip) const;
-  float StepOf(int64_t column) const {
-    return wide_
-        .steps[wide_.steps.size() == 1 ? 0 : static_cast<size_t>(column)];
+  std::optional<Range> FoundByChannel(float clip) const;
+  float StepOf(int64_t channel) const {
+    return scale_
+        .steps[scale_.steps.size() == 1 ? 0 : static_cast<size_t>(channel)];
   }
   std::vector<float>& KeepFloats() {
     made_.float_tables.emplace_back(
-        static_cast<size_t>(PaddedColumns(chain_.columns_)));
+        static_cast<size_t>(PaddedChannels(chain_.channels_)));
     return made_.float_tables.back();
   }
 
@@ -272,7 +275,7 @@ class Int8Chain::Maker {
   bool Quantize(const Link& link);
 
   const Int8Chain& chain_;
-  const Int8Wide& wide_;
+  const Int8AccumulatorScale& scale_;
   bool is_single_;
   const Int8Extremes* extremes_;
   const Int8StageFunctions& functions_;
@@ -282,14 +285,14 @@ class Int8Chain::Maker {
 template <typename Visit>
 void Int8Chain::Maker::ForEachExtreme(Visit visit) const {
   alignas(64) int32_t numbers[2 * kInt8NrMultiple];
-  for (int64_t first = 0; first < chain_.columns_; first += kInt8NrMultiple) {
+  for (int64_t first = 0; first < chain_.channels_; first += kInt8NrMultiple) {
     std::copy_n(extremes_->low.data() + first, kInt8NrMultiple, numbers);
     std::copy_n(extremes_->high.data() + first, kInt8NrMultiple,
                 numbers + kInt8NrMultiple);
     functions_.run(made_.stages.data(), static_cast<int>(made_.stages.size()),
                    {numbers, 2, kInt8NrMultiple, first});
     const int64_t count =
-        std::min<int64_t>(kInt8NrMultiple, chain_.columns_ - first);
+        std::min<int64_t>(kInt8NrMultiple, chain_.channels_ - first);
     for (int64_t i = 0; i < count; ++i) {
       visit(numbers[i], first + i);
       visit(numbers[kInt8NrMultiple + i], first + i);
@@ -298,7 +301,7 @@ void Int8Chain::Maker::ForEachExtreme(Visit visit) const {
 }
 
 // As RequantizationRange.
-std::optional<Range> Int8Chain::Maker::FoundWide() const {
+std::optional<Range> Int8Chain::Maker::FoundAccumulatorRange() const {
   if (extremes_ == nullptr) return std::nullopt;
   int32_t low = std::numeric_limits<int32_t>::max();
   int32_t high = std::numeric_limits<int32_t>::min();
@@ -328,11 +331,11 @@ std::optional<Range> Int8Chain::Maker::FoundFloat() const {
 }
 
 // As RequantizationRangePerChannel.
-std::optional<Range> Int8Chain::Maker::FoundByColumn(float clip) const {
+std::optional<Range> Int8Chain::Maker::FoundByChannel(float clip) const {
   if (extremes_ == nullptr) return std::nullopt;
   Range range;
-  ForEachExtreme([&](int32_t number, int64_t column) {
-    const float value = static_cast<float>(number) * StepOf(column);
+  ForEachExtreme([&](int32_t number, int64_t channel) {
+    const float value = static_cast<float>(number) * StepOf(channel);
     range.min = std::min(range.min, value);
     range.max = std::max(range.max, value);
   });
@@ -342,33 +345,33 @@ std::optional<Range> Int8Chain::Maker::FoundByColumn(float clip) const {
 
 // The bias goes into what the sums begin with.
 bool Int8Chain::Maker::Begin(const Link& link) {
-  for (float step : wide_.steps) {
+  for (float step : scale_.steps) {
     // The range that stands for it must be one (InputRanges).
     if (!std::isfinite(step * 2147483648.0f)) return false;
   }
-  made_.bias = chain_.Bias(wide_);
+  made_.bias = chain_.Bias(scale_);
   if (link.has_relu) {
     Int8Stage& stage = Push(Int8StageKind::kClamp);
     stage.low = 0;
     stage.high = std::numeric_limits<int32_t>::max();
   }
-  if (wide_.steps.size() == 1) made_.range = RangeOfSteps(wide_.steps[0]);
+  if (scale_.steps.size() == 1) made_.range = RangeOfSteps(scale_.steps[0]);
   return true;
 }
 
-bool Int8Chain::Maker::Narrow(const Link& link) {
+bool Int8Chain::Maker::RequantizePerChannel(const Link& link) {
   const std::optional<Range> found =
-      link.range ? link.range : FoundByColumn(link.clip);
+      link.range ? link.range : FoundByChannel(link.clip);
   if (!found || !IsRange(*found)) return false;
   const Range to = WithZero(*found);
-  const absl::StatusOr<int32_t> zero = ZeroCode(to);
+  const absl::StatusOr<int32_t> zero = ZeroPointOf(to);
   if (!zero.ok()) return false;
   std::vector<float>& factors = KeepFloats();
-  for (int64_t c = 0; c < chain_.columns_; ++c) {
-    factors[c] = NarrowingFactor(StepOf(c), to);
+  for (int64_t c = 0; c < chain_.channels_; ++c) {
+    factors[c] = RequantizeFactor(StepOf(c), to);
     if (!std::isfinite(factors[c])) return false;
   }
-  // Cutting off below zero can wait until the codes are narrow.
+  // Cutting off below zero can wait until the values are requantized.
   bool has_relu = false;
   if (!made_.stages.empty() &&
       made_.stages.back().kind == Int8StageKind::kClamp &&
@@ -393,19 +396,20 @@ bool Int8Chain::Maker::Steps(const Link& link) {
   stage.factor = 1.0f;
   stage.summand = 0.0f;
   std::vector<float>& steps = KeepFloats();
-  for (int64_t c = 0; c < chain_.columns_; ++c) {
+  for (int64_t c = 0; c < chain_.channels_; ++c) {
     steps[c] = StepOf(c);
     if (!link.are_ranges) continue;
     const Range range = RangeOfSteps(StepOf(c));
     if (!IsRange(range)) return false;
-    steps[c] = AffineOf<int32_t>(CodeMode::kScaled, range).scale;
+    steps[c] = AffineOf<int32_t>(QuantizeMode::kScaled, range).scale;
   }
   Push(Int8StageKind::kScale).floats = steps.data();
   return true;
 }
 
 bool Int8Chain::Maker::Requantize(const Link& link) {
-  const std::optional<Range> to = link.range ? link.range : FoundWide();
+  const std::optional<Range> to =
+      link.range ? link.range : FoundAccumulatorRange();
   if (!to || !IsRange(*to) || to->min > 0.0f || !IsRange(made_.range)) {
     return false;
   }
@@ -424,13 +428,14 @@ bool Int8Chain::Maker::QuantizedRelu(const Link& link) {
   const Range range = made_.range;
   if (!IsRange(range)) return false;
   Int8Stage& stage = Push(Int8StageKind::kClamp);
-  if (link.from == Int8State::kCodes) {
+  if (link.from == Int8State::kQuantized) {
     stage.low = ::optfarm::runtime::Quantize<uint8_t>(0.0f, range);
-    stage.high =
-        link.has_six ? ::optfarm::runtime::Quantize<uint8_t>(6.0f, range) : 255;
+    stage.high = link.is_relu6
+                     ? ::optfarm::runtime::Quantize<uint8_t>(6.0f, range)
+                     : 255;
   } else {
     stage.low = ::optfarm::runtime::Quantize<int32_t>(0.0f, range);
-    stage.high = link.has_six
+    stage.high = link.is_relu6
                      ? ::optfarm::runtime::Quantize<int32_t>(6.0f, range)
                      : std::numeric_limits<int32_t>::max();
   }
@@ -442,13 +447,13 @@ bool Int8Chain::Maker::QuantizedSum(const Link& link) {
   if (!IsRange(a) || !IsRange(b)) return false;
   const bool is_bias = link.kind == Kind::kQuantizedBiasAdd;
   const Range range = is_bias ? RangeOfBiasSum(a, b) : RangeOfSum(a, b);
-  const CodeTable of_b =
+  const AddendTable of_b =
       is_bias ? TableOfBias(b, range)
-              : TableForAdd(b, range, link.operand.codes.size() == 1);
-  CodeTable of_a =
+              : TableForAdd(b, range, link.operand.values.size() == 1);
+  AddendTable of_a =
       is_bias ? TableForBias(a, range) : TableForAdd(a, range, is_single_);
   std::vector<int32_t> by_channel =
-      LookUp(of_b, link.operand.codes, chain_.columns_);
+      LookUp(of_b, link.operand.values, chain_.channels_);
   Int8Stage& stage = Push(Int8StageKind::kTable);
   stage.factor = static_cast<float>((a.max - a.min) / 255.0);
   stage.summand =
@@ -473,21 +478,21 @@ bool Int8Chain::Maker::QuantizedMul(const Link& link) {
   constexpr int32_t kMostZero = 32000;
   const Range a = made_.range, b = link.operand.range;
   if (!IsRange(a) || !IsRange(b)) return false;
-  const absl::StatusOr<int32_t> zero_a = ZeroCode(a, kMostZero);
-  const absl::StatusOr<int32_t> zero_b = ZeroCode(b, kMostZero);
+  const absl::StatusOr<int32_t> zero_a = ZeroPointOf(a, kMostZero);
+  const absl::StatusOr<int32_t> zero_b = ZeroPointOf(b, kMostZero);
   if (!zero_a.ok() || !zero_b.ok()) return false;
-  CodeTable of_b(256);
-  for (int code = 0; code < 256; ++code) of_b[code] = code - *zero_b;
+  AddendTable of_b(256);
+  for (int q = 0; q < 256; ++q) of_b[q] = q - *zero_b;
   Int8Stage& stage = Push(Int8StageKind::kProduct);
   stage.low = *zero_a;
-  stage.by_channel = Keep(LookUp(of_b, link.operand.codes, chain_.columns_));
+  stage.by_channel = Keep(LookUp(of_b, link.operand.values, chain_.channels_));
   made_.range = RangeOfProduct<uint8_t, uint8_t>(a, b);
   return true;
 }
 
 bool Int8Chain::Maker::Dequantize(const Link& link) {
   if (!IsRange(made_.range)) return false;
-  const Affine affine = link.from == Int8State::kCodes
+  const Affine affine = link.from == Int8State::kQuantized
                             ? AffineOf<uint8_t>(link.mode, made_.range)
                             : AffineOf<int32_t>(link.mode, made_.range);
   Int8Stage& stage = Push(Int8StageKind::kDequantize);
@@ -500,32 +505,32 @@ bool Int8Chain::Maker::Quantize(const Link& link) {
   const std::optional<Range> found = link.range ? link.range : FoundFloat();
   if (!found || !IsRange(*found)) return false;
   const Range range = WidenedForQuantize(*found);
-  const MinFirst<uint8_t> codes(range);
+  const MinFirst<uint8_t> min_first(range);
   Int8Stage& stage = Push(Int8StageKind::kQuantize);
-  stage.factor = codes.per_unit;
-  stage.summand = codes.start;
+  stage.factor = min_first.per_unit;
+  stage.summand = min_first.start;
   made_.range = range;
   return true;
 }
 
-std::vector<int32_t> Int8Chain::Bias(const Int8Wide& wide) const {
-  std::vector<int32_t> codes;
-  if (links_.empty() || links_[0].kind != Kind::kBegin) return codes;
-  for (int32_t bias : links_[0].wide_codes) codes.push_back(CutBias(bias));
+std::vector<int32_t> Int8Chain::Bias(const Int8AccumulatorScale& scale) const {
+  std::vector<int32_t> all;
+  if (links_.empty() || links_[0].kind != Kind::kBegin) return all;
+  for (int32_t bias : links_[0].accumulator_bias) all.push_back(CutBias(bias));
   const std::vector<float>& floats = links_[0].floats;
   for (size_t c = 0; c < floats.size(); ++c) {
-    codes.push_back(
-        CodeOfBias(floats[c], wide.steps[wide.steps.size() == 1 ? 0 : c]));
+    all.push_back(
+        QuantizeBias(floats[c], scale.steps[scale.steps.size() == 1 ? 0 : c]));
   }
-  return codes;
+  return all;
 }
 
-bool Int8Chain::Prepare(const Int8Wide& wide, bool is_single,
+bool Int8Chain::Prepare(const Int8AccumulatorScale& scale, bool is_single,
                         const Int8Extremes* extremes,
                         const Int8StageFunctions& functions,
                         Int8Stages* made) const {
-  made->range = wide.range;
-  Maker maker(*this, wide, is_single, extremes, functions, made);
+  made->range = scale.range;
+  Maker maker(*this, scale, is_single, extremes, functions, made);
   for (const Link& link : links_) {
     if (!maker.Add(link)) return false;
   }

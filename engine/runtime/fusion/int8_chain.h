@@ -1,10 +1,10 @@
-// What follows an 8-bit product in a graph, up to the next codes or floats, as
-// stages (int8_stage.h). Ranges that are known only when a graph runs give
-// other stages each time; ranges that are found in the numbers themselves
-// (RequantizationRange, Min and Max before QuantizeV2) are found from the least
-// and the greatest product of each column alone: all steps of a chain are
-// monotonic, and so is rounding, so the extremes of what they make are made of
-// the extremes of what they get.
+// What follows an 8-bit product in a graph, up to the next quantized values or
+// floats, as stages (int8_stage.h). Ranges that are known only when a graph
+// runs give other stages each time; ranges that are found in the numbers
+// themselves (RequantizationRange, Min and Max before QuantizeV2) are found
+// from the least and the greatest product of each channel alone: all steps of a
+// chain are monotonic, and so is rounding, so the extremes of what they make
+// are made of the extremes of what they get.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_FUSION_INT8_CHAIN_H_
 #define OPTFARM_ENGINE_RUNTIME_FUSION_INT8_CHAIN_H_
@@ -18,25 +18,25 @@
 #include "engine/runtime/core/quantization.h"
 #include "engine/runtime/core/tensor.h"
 #include "engine/runtime/operators/int8_gemm.h"
-#include "engine/runtime/reference/quantized/code_arithmetic.h"
+#include "engine/runtime/reference/quantized/quantized_arithmetic.h"
 #include "engine/runtime/ukernels/int8/int8_stage.h"
 
 namespace optfarm::runtime {
 
 // What the numbers are at a place of a chain.
-enum class Int8State { kWideCodes, kCodes, kFloat };
+enum class Int8State { kAccumulators, kQuantized, kFloat };
 
-// An operand of 8-bit codes: one for each column, or one for all.
+// An operand of 8-bit values: one for each channel, or one for all.
 struct Int8Operand {
-  std::vector<uint8_t> codes;
+  std::vector<uint8_t> values;
   Range range;
 };
 
-// What the 32-bit codes of a product stand for.
-struct Int8Wide {
+// What the accumulators of a product stand for.
+struct Int8AccumulatorScale {
   // Of TensorFlow's first ops: the range.
   Range range;
-  // Of whole layers: one step, for all columns or for each. Empty for the
+  // Of whole layers: one step, for all channels or for each. Empty for the
   // above.
   std::vector<float> steps;
 };
@@ -46,9 +46,9 @@ struct Int8Stages {
   std::vector<Int8Stage> stages;
   std::list<std::vector<int32_t>> tables;
   std::list<std::vector<float>> float_tables;
-  // What the codes at the end stand for; nothing for floats.
+  // What the quantized values at the end stand for; nothing for floats.
   Range range;
-  // By column; empty for none.
+  // By channel; empty for none.
   std::vector<int32_t> bias;
 
   Int8Stages() = default;
@@ -58,67 +58,68 @@ struct Int8Stages {
 
 class Int8Chain {
  public:
-  // Of numbers with so many columns.
-  explicit Int8Chain(int64_t columns, Int8State begin = Int8State::kWideCodes)
-      : columns_(columns), state_(begin) {}
+  // Of numbers with so many channels.
+  explicit Int8Chain(int64_t channels,
+                     Int8State begin = Int8State::kAccumulators)
+      : channels_(channels), state_(begin) {}
 
   Int8State state() const { return state_; }
   bool is_empty() const { return links_.empty(); }
-  int64_t columns() const { return columns_; }
+  int64_t channels() const { return channels_; }
   // Whether a range is found in the numbers.
   bool needs_extremes() const { return needs_extremes_; }
 
-  // Whether the last link gives codes a range that the plan has: that of the
-  // result, whatever comes in.
+  // Whether the last link gives quantized values a range that the plan has:
+  // that of the result, whatever comes in.
   bool has_given_range() const {
-    return !links_.empty() && state_ == Int8State::kCodes &&
+    return !links_.empty() && state_ == Int8State::kQuantized &&
            links_.back().range.has_value();
   }
 
-  // Whether the numbers have a step for each column, so that no one range
+  // Whether the numbers have a step for each channel, so that no one range
   // stands for them.
-  bool is_by_column() const { return is_by_column_; }
+  bool is_per_channel() const { return is_per_channel_; }
 
-  // What a whole layer begins with: adds a bias in float or in 32-bit codes, of
-  // as many values as columns (nullptr for none), and cuts off what is below
-  // zero. `is_by_column`: the product has a step for each column.
-  void BeginLayer(const Tensor* bias, bool has_relu, bool is_by_column);
+  // What a whole layer begins with: adds a bias in float or in accumulator
+  // steps, of as many values as channels (nullptr for none), and cuts off what
+  // is below zero. `is_per_channel`: the product has a step for each channel.
+  void BeginLayer(const Tensor* bias, bool has_relu, bool is_per_channel);
   // RequantizePerChannel; `clip` is that of RequantizationRangePerChannel.
-  void AddNarrow(std::optional<Range> range, float clip);
-  // 32-bit codes of a layer times their steps. `are_ranges`: the steps came to
+  void AddRequantizePerChannel(std::optional<Range> range, float clip);
+  // Accumulators of a layer times their steps. `are_ranges`: the steps came to
   // a Dequantize as ranges, whose rounding is its own.
   void AddSteps(bool are_ranges);
 
   // Each adds what the op of that name does. No range: it is found in the
   // numbers that come to it.
-  // REQUIRES: the state that the op works on; operands have one code or value
-  // or as many as there are columns, and floats are finite.
+  // REQUIRES: the state that the op works on; operands have one value
+  // or as many as there are channels, and floats are finite.
   void AddRequantize(std::optional<Range> range);
-  void AddQuantizedRelu(bool has_six);
+  void AddQuantizedRelu(bool is_relu6);
   void AddQuantizedBiasAdd(Int8Operand bias);
   void AddQuantizedAdd(Int8Operand operand);
   void AddQuantizedMul(Int8Operand operand);
-  void AddDequantize(CodeMode mode);
+  void AddDequantize(QuantizeMode mode);
   void AddMul(absl::Span<const float> factors);
   void AddAdd(absl::Span<const float> summands);
-  void AddRelu(bool has_six);
+  void AddRelu(bool is_relu6);
   // With MIN_FIRST.
   void AddQuantize(std::optional<Range> range);
 
-  // What BeginLayer's bias adds to the sums of each column; empty for none.
-  std::vector<int32_t> Bias(const Int8Wide& wide) const;
-  // The stages for a product whose codes stand for `wide`. `is_single`:
+  // What BeginLayer's bias adds to the sums of each channel; empty for none.
+  std::vector<int32_t> Bias(const Int8AccumulatorScale& scale) const;
+  // The stages for a product whose accumulators have this `scale`. `is_single`:
   // the product has one element. `extremes` may be nullptr when they are not
   // needed. False: the ranges are not served, or an error; the kernels of the
   // ops know which.
-  bool Prepare(const Int8Wide& wide, bool is_single,
+  bool Prepare(const Int8AccumulatorScale& scale, bool is_single,
                const Int8Extremes* extremes,
                const Int8StageFunctions& functions, Int8Stages* made) const;
 
  private:
   enum class Kind {
     kBegin,
-    kNarrow,
+    kRequantizePerChannel,
     kSteps,
     kRequantize,
     kQuantizedRelu,
@@ -133,28 +134,28 @@ class Int8Chain {
   };
   struct Link {
     Kind kind = Kind::kRelu;
-    Int8State from = Int8State::kWideCodes;
+    Int8State from = Int8State::kAccumulators;
     std::optional<Range> range;
-    bool has_six = false;
+    bool is_relu6 = false;
     bool has_relu = false;
     bool are_ranges = false;
     float clip = 0;
-    // A layer's bias: in codes of 32 bits, or in `floats`.
-    std::vector<int32_t> wide_codes;
-    CodeMode mode = CodeMode::kMinFirst;
+    // A layer's bias: as accumulators, or in `floats`.
+    std::vector<int32_t> accumulator_bias;
+    QuantizeMode mode = QuantizeMode::kMinFirst;
     Int8Operand operand;
-    // As many as whole tiles have columns, or there are.
+    // As many as whole tiles have channels, or there are.
     std::vector<float> floats;
   };
   class Maker;
 
   void Append(Link link, Int8State state);
-  std::vector<float> ByColumn(absl::Span<const float> values) const;
+  std::vector<float> ByChannel(absl::Span<const float> values) const;
 
-  int64_t columns_;
+  int64_t channels_;
   Int8State state_;
   bool needs_extremes_ = false;
-  bool is_by_column_ = false;
+  bool is_per_channel_ = false;
   std::vector<Link> links_;
 };
 

@@ -8,7 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
-#include "engine/runtime/reference/quantized/code_arithmetic.h"
+#include "engine/runtime/reference/quantized/quantized_arithmetic.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -40,8 +40,8 @@ class Finder {
   std::vector<Int8ChainCut> Find() {
     std::vector<Int8ChainCut> cuts;
     for (size_t steps = 0; steps < kMostCuts; ++steps) {
-      // A range for each column cannot be given.
-      if (!at_.chain.is_by_column()) cuts.push_back(at_);
+      // A range for each channel cannot be given.
+      if (!at_.chain.is_per_channel()) cuts.push_back(at_);
       if (!Advance()) break;
     }
     std::reverse(cuts.begin(), cuts.end());
@@ -51,27 +51,27 @@ class Finder {
  private:
   // Takes the next step or steps into the chain.
   bool Advance();
-  bool TakeWide(const std::vector<int>& readers);
-  bool TakeCodes(const Step& step);
+  bool TakeAccumulators(const std::vector<int>& readers);
+  bool TakeQuantized(const Step& step);
   bool TakeFloat(const std::vector<int>& readers);
   bool TakeFloatStep(const Step& step);
 
   bool TakeFoundRequantize(int range, int requantize);
   bool TakeFoundQuantize(int reshape, int quantize);
-  bool TakeFoundNarrow(int range, int requantize);
+  bool TakeFoundRange(int range, int requantize);
   bool TakeDequantize(const Step& step);
-  bool TakeDequantizeByColumn(const Step& step);
+  bool TakeDequantizePerChannel(const Step& step);
 
-  // Whether inputs first, first + 1, ... of a step are the chain's codes (at
-  // input 0 if need be) and their range.
+  // Whether inputs first, first + 1, ... of a step are the chain's quantized
+  // values (at input 0 if need be) and their range.
   bool ReadsRange(const Step& step, int first) const {
     return step.inputs[first] == at_.outputs[1] &&
            step.inputs[first + 1] == at_.outputs[2];
   }
   std::optional<Int8Operand> OperandOf(const Step& step, bool may_be_first,
                                        bool is_bias) const;
-  // The values of a constant that is one for all columns or one for each.
-  const Tensor* ByColumn(int slot, DataType dtype) const;
+  // The values of a constant that is one for all channels or one for each.
+  const Tensor* ByChannel(int slot, DataType dtype) const;
   bool Enter(std::vector<int> steps, const Step& last) {
     is_layer_ = false;
     at_.members.insert(at_.members.end(), steps.begin(), steps.end());
@@ -88,7 +88,7 @@ class Finder {
   bool is_layer_ = true;
 };
 
-const Tensor* Finder::ByColumn(int slot, DataType dtype) const {
+const Tensor* Finder::ByChannel(int slot, DataType dtype) const {
   const Tensor* value = plan_.ConstantOf(slot);
   if (value == nullptr || value->dtype() != dtype || value->rank() > rank_) {
     return nullptr;
@@ -97,7 +97,7 @@ const Tensor* Finder::ByColumn(int slot, DataType dtype) const {
   if (count == 1) return value;
   const bool is_row = value->rank() > 0 &&
                       value->dim(value->rank() - 1) == count &&
-                      count == at_.chain.columns();
+                      count == at_.chain.channels();
   return is_row ? value : nullptr;
 }
 
@@ -110,25 +110,25 @@ bool Finder::Advance() {
     return false;
   }
   switch (at_.chain.state()) {
-    case Int8State::kWideCodes:
-      return TakeWide(readers);
-    case Int8State::kCodes:
-      return readers.size() == 1 && TakeCodes(*StepAt(readers[0]));
+    case Int8State::kAccumulators:
+      return TakeAccumulators(readers);
+    case Int8State::kQuantized:
+      return readers.size() == 1 && TakeQuantized(*StepAt(readers[0]));
     case Int8State::kFloat:
       return TakeFloat(readers);
   }
   return false;
 }
 
-bool Finder::TakeWide(const std::vector<int>& readers) {
+bool Finder::TakeAccumulators(const std::vector<int>& readers) {
   if (readers.size() == 2) {
     for (int i = 0; i < 2; ++i) {
       const std::string& op = StepAt(readers[i])->op;
-      if (op == "RequantizationRange" && !at_.chain.is_by_column()) {
+      if (op == "RequantizationRange" && !at_.chain.is_per_channel()) {
         return TakeFoundRequantize(readers[i], readers[1 - i]);
       }
       if (op == "RequantizationRangePerChannel") {
-        return TakeFoundNarrow(readers[i], readers[1 - i]);
+        return TakeFoundRange(readers[i], readers[1 - i]);
       }
     }
     return false;
@@ -139,10 +139,10 @@ bool Finder::TakeWide(const std::vector<int>& readers) {
     const std::optional<Range> range =
         ConstantRange(plan_, step.inputs[3], step.inputs[4]);
     if (!range || !is_layer_) return false;
-    at_.chain.AddNarrow(*range, 0);
+    at_.chain.AddRequantizePerChannel(*range, 0);
     return Enter(readers, step);
   }
-  if (at_.chain.is_by_column()) return TakeDequantizeByColumn(step);
+  if (at_.chain.is_per_channel()) return TakeDequantizePerChannel(step);
   if (step.op == "Dequantize") return TakeDequantize(step);
   if (step.inputs.size() < 3 || !ReadsRange(step, 1)) return false;
   const graph::Activation activation = graph::QuantizedActivationOf(step.op);
@@ -170,7 +170,7 @@ bool Finder::TakeFoundRequantize(int range, int requantize) {
   return Enter({range, requantize}, step);
 }
 
-bool Finder::TakeFoundNarrow(int range, int requantize) {
+bool Finder::TakeFoundRange(int range, int requantize) {
   const Step& finds = *StepAt(range);
   const Step& step = *StepAt(requantize);
   if (step.op != "RequantizePerChannel" || !is_layer_ ||
@@ -181,15 +181,15 @@ bool Finder::TakeFoundNarrow(int range, int requantize) {
   }
   const auto clip = graph::GetFloat(*finds.node, "clip_value_max");
   if (!clip.ok()) return false;
-  at_.chain.AddNarrow(std::nullopt, *clip);
+  at_.chain.AddRequantizePerChannel(std::nullopt, *clip);
   return Enter({range, requantize}, step);
 }
 
 bool Finder::TakeDequantize(const Step& step) {
   if (step.node == nullptr || !ReadsRange(step, 1)) return false;
-  const auto mode = CodeModeOf(*step.node);
+  const auto mode = QuantizeModeOf(*step.node);
   const auto dtype = graph::GetType(*step.node, "T");
-  const DataType wanted = at_.chain.state() == Int8State::kCodes
+  const DataType wanted = at_.chain.state() == Int8State::kQuantized
                               ? tensorflow::DT_QUINT8
                               : tensorflow::DT_QINT32;
   if (!mode.ok() || !dtype.ok() || *dtype != wanted) return false;
@@ -197,15 +197,15 @@ bool Finder::TakeDequantize(const Step& step) {
   return Enter(plan_.ReadersOf(at_.outputs[0]), step);
 }
 
-bool Finder::TakeDequantizeByColumn(const Step& step) {
+bool Finder::TakeDequantizePerChannel(const Step& step) {
   if (step.op != "Dequantize" || step.node == nullptr || !is_layer_ ||
       !ReadsRange(step, 1)) {
     return false;
   }
-  const auto mode = CodeModeOf(*step.node);
+  const auto mode = QuantizeModeOf(*step.node);
   const auto dtype = graph::GetType(*step.node, "T");
   const auto axis = graph::GetIntOr(*step.node, "axis", -1);
-  if (!mode.ok() || *mode != CodeMode::kScaled || !dtype.ok() ||
+  if (!mode.ok() || *mode != QuantizeMode::kScaled || !dtype.ok() ||
       *dtype != tensorflow::DT_QINT32 || !axis.ok() || *axis != rank_ - 1) {
     return false;
   }
@@ -222,20 +222,21 @@ std::optional<Int8Operand> Finder::OperandOf(const Step& step,
   if ((mine == 1 && !may_be_first) || !ReadsRange(step, 2 + 2 * mine)) {
     return std::nullopt;
   }
-  const Tensor* codes = ByColumn(step.inputs[other], tensorflow::DT_QUINT8);
+  const Tensor* quantized =
+      ByChannel(step.inputs[other], tensorflow::DT_QUINT8);
   const std::optional<Range> range = ConstantRange(
       plan_, step.inputs[2 + 2 * other], step.inputs[3 + 2 * other]);
-  if (codes == nullptr || !range) return std::nullopt;
-  // QuantizedBiasAdd insists on one code for each channel.
-  if (is_bias &&
-      (codes->rank() != 1 || codes->num_elements() != at_.chain.columns())) {
+  if (quantized == nullptr || !range) return std::nullopt;
+  // QuantizedBiasAdd insists on one value for each channel.
+  if (is_bias && (quantized->rank() != 1 ||
+                  quantized->num_elements() != at_.chain.channels())) {
     return std::nullopt;
   }
-  const auto flat = codes->flat<uint8_t>();
+  const auto flat = quantized->flat<uint8_t>();
   return Int8Operand{{flat.begin(), flat.end()}, *range};
 }
 
-bool Finder::TakeCodes(const Step& step) {
+bool Finder::TakeQuantized(const Step& step) {
   if (step.op == "Dequantize") return TakeDequantize(step);
   const std::vector<int> number = plan_.ReadersOf(at_.outputs[0]);
   const graph::Activation activation = graph::QuantizedActivationOf(step.op);
@@ -304,13 +305,14 @@ bool Finder::TakeFloatStep(const Step& step) {
     return false;
   }
   const int mine = step.inputs[0] == at_.outputs[0] ? 0 : 1;
-  const Tensor* operand = ByColumn(step.inputs[1 - mine], tensorflow::DT_FLOAT);
+  const Tensor* operand =
+      ByChannel(step.inputs[1 - mine], tensorflow::DT_FLOAT);
   if (operand == nullptr) return false;
   if (is_bias) {
     const auto format = graph::GetStringOr(*step.node, "data_format", "NHWC");
     if (mine != 0 || !format.ok() || *format != "NHWC" ||
         operand->rank() != 1 ||
-        operand->num_elements() != at_.chain.columns()) {
+        operand->num_elements() != at_.chain.channels()) {
       return false;
     }
   }
@@ -344,9 +346,9 @@ bool IsPlainQuantize(const Step& step) {
       step.inputs.size() != 3 || step.outputs.size() != 3) {
     return false;
   }
-  const auto mode = CodeModeOf(*step.node);
+  const auto mode = QuantizeModeOf(*step.node);
   const auto dtype = graph::GetType(*step.node, "T");
-  return mode.ok() && dtype.ok() && *mode == CodeMode::kMinFirst &&
+  return mode.ok() && dtype.ok() && *mode == QuantizeMode::kMinFirst &&
          *dtype == tensorflow::DT_QUINT8;
 }
 

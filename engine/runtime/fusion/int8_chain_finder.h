@@ -17,7 +17,7 @@ struct Int8ChainCut {
   Int8Chain chain;
   // Numbers of the steps, ascending.
   std::vector<int> members;
-  // Slots: codes, min, max; or floats alone.
+  // Slots: quantized values, min, max; or floats alone.
   std::vector<int> outputs;
 };
 

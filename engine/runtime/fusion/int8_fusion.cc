@@ -12,9 +12,9 @@
 #include "engine/graph/ops/op_table.h"
 #include "engine/runtime/fusion/families.h"
 #include "engine/runtime/fusion/int8_chain_finder.h"
-#include "engine/runtime/fusion/int8_codes.h"
 #include "engine/runtime/fusion/int8_layer.h"
 #include "engine/runtime/fusion/int8_operands.h"
+#include "engine/runtime/fusion/int8_quantize.h"
 #include "engine/runtime/fusion/int8_sum.h"
 
 namespace optfarm::runtime {
@@ -38,7 +38,7 @@ class Fuser {
         FuseLayer(i, &*operands);
       } else if (step->op == "QuantizedAdd") {
         FuseSum(i);
-      } else if (!IsPlainQuantize(*step) || !FuseCodes(i)) {
+      } else if (!IsPlainQuantize(*step) || !FuseQuantize(i)) {
         NoteRange(*step);
       }
     }
@@ -48,8 +48,8 @@ class Fuser {
   void FuseLayer(int product, Int8Operands* operands);
   void Fuse(const Int8ChainCut& cut, Int8Operands* operands);
   void FuseSum(int sum);
-  bool FuseCodes(int quantize);
-  int64_t ColumnsBehind(int codes) const;
+  bool FuseQuantize(int quantize);
+  int64_t ChannelsBehind(int quantized) const;
 
   // What is known of ranges that steps hand on.
   std::optional<Range> RangeOf(int min, int max) const {
@@ -113,8 +113,8 @@ void Fuser::NoteRangeOf(const Int8LayerPlan& layer,
     return;
   }
   Int8Stages stages;
-  if (layer.chain.Prepare(WideOf(layer, *layer.input_range), false, nullptr,
-                          *kernels_.stages, &stages)) {
+  if (layer.chain.Prepare(AccumulatorScaleOf(layer, *layer.input_range), false,
+                          nullptr, *kernels_.stages, &stages)) {
     ranges_[{outputs[1], outputs[2]}] = stages.range;
   }
 }
@@ -160,7 +160,8 @@ void Fuser::FuseSum(int sum) {
     return;
   }
   for (const Int8ChainCut& cut : FindInt8Chains(
-           plan_, {Int8Chain(kInt8SumColumns), {sum}, plan_.step(sum)->outputs},
+           plan_,
+           {Int8Chain(kInt8SumChannels), {sum}, plan_.step(sum)->outputs},
            kScalarsOnly)) {
     if (!plan_.MayFuse(cut.members, cut.outputs)) continue;
     Int8Stages stages;
@@ -180,9 +181,9 @@ void Fuser::FuseSum(int sum) {
   }
 }
 
-// The channels that the op behind some codes knows of; 0 for none.
-int64_t Fuser::ColumnsBehind(int codes) const {
-  for (int reader : plan_.ReadersOf(codes)) {
+// The channels that the op behind some quantized values knows of; 0 for none.
+int64_t Fuser::ChannelsBehind(int quantized) const {
+  for (int reader : plan_.ReadersOf(quantized)) {
     const Step& step = *plan_.step(reader);
     if (step.inputs.size() != 6 ||
         (step.op != "QuantizedMul" && step.op != "QuantizedAdd" &&
@@ -199,7 +200,7 @@ int64_t Fuser::ColumnsBehind(int codes) const {
   return 0;
 }
 
-bool Fuser::FuseCodes(int quantize) {
+bool Fuser::FuseQuantize(int quantize) {
   const Step& step = *plan_.step(quantize);
   const auto range = ConstantRange(plan_, step.inputs[1], step.inputs[2]);
   std::vector<int> members = {quantize};
@@ -209,11 +210,12 @@ bool Fuser::FuseCodes(int quantize) {
     members = {found->list, found->min, found->max, quantize};
     std::sort(members.begin(), members.end());
   }
-  const int64_t columns = ColumnsBehind(step.outputs[0]);
-  Int8Chain chain(columns > 0 ? columns : kInt8SumColumns, Int8State::kFloat);
+  const int64_t channels = ChannelsBehind(step.outputs[0]);
+  Int8Chain chain(channels > 0 ? channels : kInt8SumChannels,
+                  Int8State::kFloat);
   chain.AddQuantize(range);
   // Vectors broadcast over a tensor of any rank.
-  const int rank = columns > 0 ? 1 : kScalarsOnly;
+  const int rank = channels > 0 ? 1 : kScalarsOnly;
   const std::vector<int> inputs = {step.inputs[0]};
   for (const Int8ChainCut& cut :
        FindInt8Chains(plan_, {chain, members, step.outputs}, rank)) {
@@ -228,7 +230,7 @@ bool Fuser::FuseCodes(int quantize) {
     fused.outputs = cut.outputs;
     StepChain steps = plan_.TakeChain(cut.members, inputs, cut.outputs);
     fused.kernel =
-        MakeInt8Codes(cut.chain, columns > 0, kernels_, std::move(steps));
+        MakeInt8Quantize(cut.chain, channels > 0, kernels_, std::move(steps));
     plan_.Fuse(cut.members, std::move(fused));
     return true;
   }

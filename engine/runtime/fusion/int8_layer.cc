@@ -22,8 +22,9 @@ class Int8Layer final : public JoinableKernel,
   Int8Layer(Int8LayerPlan plan, StepChain steps)
       : plan_(std::move(plan)), steps_(std::move(steps)) {
     if (plan_.chain.needs_extremes() || !plan_.input_range) return;
-    has_ready_ = plan_.chain.Prepare(WideOf(plan_, *plan_.input_range), false,
-                                     nullptr, *plan_.kernels.stages, &ready_);
+    has_ready_ =
+        plan_.chain.Prepare(AccumulatorScaleOf(plan_, *plan_.input_range),
+                            false, nullptr, *plan_.kernels.stages, &ready_);
   }
 
   absl::Status Compute(KernelContext* context) const override {
@@ -159,7 +160,7 @@ std::optional<Int8Layer::Call> Int8Layer::ReadInputs(
 
 std::optional<Int8Layer::Call> Int8Layer::CallFor(const Shape& input,
                                                   Range range) const {
-  const absl::StatusOr<int32_t> zero = ZeroCode(range);
+  const absl::StatusOr<int32_t> zero = ZeroPointOf(range);
   if (!zero.ok()) return std::nullopt;
   Call call;
   call.range = range;
@@ -190,12 +191,13 @@ absl::StatusOr<Int8Output> Int8Layer::AllocateResult(
                              AllocateQuantizedPart(call.shape, context));
     return Int8Output(columns, nr, functions, place);
   }
-  const DataType dtype = state == Int8State::kFloat   ? tensorflow::DT_FLOAT
-                         : state == Int8State::kCodes ? tensorflow::DT_QUINT8
-                                                      : tensorflow::DT_QINT32;
+  const DataType dtype = state == Int8State::kFloat ? tensorflow::DT_FLOAT
+                         : state == Int8State::kQuantized
+                             ? tensorflow::DT_QUINT8
+                             : tensorflow::DT_QINT32;
   OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
                            context->AllocateOutput(0, dtype, call.shape));
-  if (state != Int8State::kCodes)
+  if (state != Int8State::kQuantized)
     return Int8Output(columns, nr, functions, out);
   return Int8Output(columns, nr, functions,
                     QuantizedPlace{out->data<uint8_t>(), columns});
@@ -207,8 +209,8 @@ absl::Status Int8Layer::ComputeAtOnce(const Call& call,
   const bool is_ready = !is_single && HasReady(call.range);
   Int8Stages made;
   if (!is_ready &&
-      !plan_.chain.Prepare(WideOf(plan_, call.range), is_single, nullptr,
-                           *plan_.kernels.stages, &made)) {
+      !plan_.chain.Prepare(AccumulatorScaleOf(plan_, call.range), is_single,
+                           nullptr, *plan_.kernels.stages, &made)) {
     return RunSteps(steps_, context);
   }
   return ComputeBy(is_ready ? ready_ : made, call, context);
@@ -302,12 +304,12 @@ absl::Status Int8Layer::ComputeInTwoPasses(const Call& call,
   Int8Extremes extremes;
   Int8Gemm gemm = GemmOf(call);
   const Int8KeepingSink kept(gemm, numbers.data<int32_t>());
-  const Int8Wide wide = WideOf(plan_, call.range);
-  const std::vector<int32_t> bias = plan_.chain.Bias(wide);
+  const Int8AccumulatorScale scale = AccumulatorScaleOf(plan_, call.range);
+  const std::vector<int32_t> bias = plan_.chain.Bias(scale);
   if (!bias.empty()) gemm.bias = bias.data();
   Multiply(gemm, context->pool(), kept, &extremes);
   Int8Stages stages;
-  if (!plan_.chain.Prepare(wide, call.shape.num_elements() == 1, &extremes,
+  if (!plan_.chain.Prepare(scale, call.shape.num_elements() == 1, &extremes,
                            *plan_.kernels.stages, &stages)) {
     return RunSteps(steps_, context);
   }
@@ -321,17 +323,18 @@ absl::Status Int8Layer::ComputeInTwoPasses(const Call& call,
 
 }  // namespace
 
-Int8Wide WideOf(const Int8LayerPlan& plan, Range input) {
-  Int8Wide wide;
+Int8AccumulatorScale AccumulatorScaleOf(const Int8LayerPlan& plan,
+                                        Range input) {
+  Int8AccumulatorScale scale;
   if (plan.weights_steps.empty()) {
-    wide.range = RangeOfProduct<uint8_t, uint8_t>(input, plan.weights_range);
-    return wide;
+    scale.range = RangeOfProduct<uint8_t, uint8_t>(input, plan.weights_range);
+    return scale;
   }
   const float step = (input.max - input.min) / 255.0f;
   for (float weights_step : plan.weights_steps) {
-    wide.steps.push_back(weights_step * step);
+    scale.steps.push_back(weights_step * step);
   }
-  return wide;
+  return scale;
 }
 
 std::unique_ptr<Kernel> MakeInt8Layer(Int8LayerPlan plan, StepChain steps) {

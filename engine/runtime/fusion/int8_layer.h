@@ -1,6 +1,6 @@
-// A convolution, depthwise convolution or matrix product of 8-bit codes with
-// constant weights and all that follows it up to the next codes or floats, as
-// one kernel.
+// A convolution, depthwise convolution or matrix product of 8-bit values with
+// constant weights and all that follows it up to the next quantized values or
+// floats, as one kernel.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_FUSION_INT8_LAYER_H_
 #define OPTFARM_ENGINE_RUNTIME_FUSION_INT8_LAYER_H_
@@ -29,28 +29,28 @@ struct Int8LayerPlan {
   bool is_depthwise = false;
   // As Int8Gemm has it.
   bool is_by_row = false;
-  // That of the unsigned codes.
+  // That of the unsigned values.
   int32_t weights_zero = 0;
-  // Of a product so deep that sums of any codes may leave 32 bits, what
-  // LargestWeight finds; nothing for others.
+  // Of a product so deep that sums of any quantized values may leave 32 bits,
+  // what LargestWeight finds; nothing for others.
   std::optional<int64_t> largest_weight;
   // Of TensorFlow's first ops: the weights' range.
   Range weights_range;
-  // Of whole layers: the weights' steps, one or one for each column; empty for
+  // Of whole layers: the weights' steps, one or one for each channel; empty for
   // the above.
   std::vector<float> weights_steps;
   Int8Chain chain{0};
   Int8Kernels kernels;
-  // What input 0's codes stand for, where it is known beforehand.
+  // What input 0's quantized values stand for, where it is known beforehand.
   std::optional<Range> input_range;
 };
 
 // What the products of a layer stand for when its input has this range.
-Int8Wide WideOf(const Int8LayerPlan& plan, Range input);
+Int8AccumulatorScale AccumulatorScaleOf(const Int8LayerPlan& plan, Range input);
 
-// Inputs: codes, min, max. Outputs: codes (8 or 32 bits), min, max; floats
-// alone where the chain ends in floats. `steps` are what it stands for, for
-// inputs that it has no code for.
+// Inputs: quantized values, min, max. Outputs: quantized values (8 or 32 bits),
+// min, max; floats alone where the chain ends in floats. `steps` are what it
+// stands for, for inputs that it has no fast path for.
 std::unique_ptr<Kernel> MakeInt8Layer(Int8LayerPlan plan, StepChain steps);
 
 }  // namespace optfarm::runtime

@@ -11,7 +11,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
 #include "engine/runtime/fusion/int8_chain_finder.h"
-#include "engine/runtime/reference/quantized/code_arithmetic.h"
+#include "engine/runtime/reference/quantized/quantized_arithmetic.h"
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
 #include "engine/runtime/reference/quantized/quantized_products.h"
 
@@ -22,16 +22,16 @@ namespace {
 struct Form {
   bool is_matrix = false;
   bool is_depthwise = false;
-  // One of the ops for whole layers, or with a range for each column.
+  // One of the ops for whole layers, or with a range for each channel.
   bool is_layer = false;
   bool has_bias = false;
   bool has_relu = false;
-  bool gives_codes = false;
+  bool gives_quantized = false;
   bool gives_floats = false;
 
   int range_input() const { return has_bias ? 3 : 2; }
   size_t input_count() const {
-    const size_t output_range = gives_codes || gives_floats ? 2 : 0;
+    const size_t output_range = gives_quantized || gives_floats ? 2 : 0;
     return 6 + (has_bias ? 1 : 0) + output_range;
   }
 };
@@ -46,7 +46,7 @@ std::optional<Form> FormOf(const std::string& op) {
   form.is_layer = layer.has_channel_ranges;
   form.has_bias = layer.has_bias;
   form.has_relu = layer.has_relu;
-  form.gives_codes = layer.result == graph::LayerResult::kQuantizedValues;
+  form.gives_quantized = layer.result == graph::LayerResult::kQuantizedValues;
   form.gives_floats = layer.result == graph::LayerResult::kFloats;
   return form;
 }
@@ -63,7 +63,7 @@ class Reader {
   bool ReadWindow(const Tensor& filter, Int8LayerPlan* made) const;
   bool ReadRanges(const Tensor& filter, Int8LayerPlan* made) const;
   bool ReadSteps(const Tensor& filter, Int8LayerPlan* made) const;
-  // The rest of a depthwise filter has room for codes less a code.
+  // The outlier residual of a depthwise filter has room for any zero point.
   static bool HasServedZero(const Int8LayerPlan& made) {
     return !made.is_depthwise ||
            (made.weights_zero >= 0 && made.weights_zero <= 255);
@@ -76,7 +76,7 @@ class Reader {
   const PlanEditor& plan_;
   const Step& step_;
   const Form& form_;
-  int64_t columns_ = 0;
+  int64_t channels_ = 0;
 };
 
 bool Reader::Read(Int8Operands* made) {
@@ -98,7 +98,7 @@ bool Reader::Read(Int8Operands* made) {
 bool Reader::ReadShape(const Tensor& filter, Int8Operands* made) {
   if (!form_.is_matrix) {
     if (!ReadWindow(filter, &made->plan)) return false;
-    columns_ = filter.dim(form_.is_depthwise ? 2 : 3);
+    channels_ = filter.dim(form_.is_depthwise ? 2 : 3);
     return true;
   }
   const auto transpose_a = graph::GetBoolOr(*step_.node, "transpose_a", false);
@@ -109,7 +109,7 @@ bool Reader::ReadShape(const Tensor& filter, Int8Operands* made) {
   }
   made->is_transposed = *transpose_b;
   made->plan.channels = filter.dim(*transpose_b ? 1 : 0);
-  columns_ = filter.dim(*transpose_b ? 0 : 1);
+  channels_ = filter.dim(*transpose_b ? 0 : 1);
   return true;
 }
 
@@ -138,7 +138,7 @@ bool Reader::ReadRanges(const Tensor& filter, Int8LayerPlan* made) const {
   const std::optional<Range> range =
       ConstantRange(plan_, step_.inputs[input], step_.inputs[input + 1]);
   if (!range || filter.dtype() != tensorflow::DT_QUINT8) return false;
-  const auto zero = ZeroCode(*range);
+  const auto zero = ZeroPointOf(*range);
   if (!zero.ok()) return false;
   made->weights_range = *range;
   made->weights_zero = *zero;
@@ -155,7 +155,7 @@ bool Reader::ReadSteps(const Tensor& filter, Int8LayerPlan* made) const {
       min->dtype() != tensorflow::DT_FLOAT ||
       max->dtype() != tensorflow::DT_FLOAT ||
       min->num_elements() != max->num_elements() ||
-      (min->num_elements() != 1 && min->num_elements() != columns_)) {
+      (min->num_elements() != 1 && min->num_elements() != channels_)) {
     return false;
   }
   made->weights_zero = kInt8Shift;
@@ -170,7 +170,7 @@ bool Reader::ReadSteps(const Tensor& filter, Int8LayerPlan* made) const {
           std::max(std::abs(range.min), std::abs(range.max)) / 127.0f);
       continue;
     }
-    const auto zero = ZeroCode(range);
+    const auto zero = ZeroPointOf(range);
     if (!zero.ok() || (i > 0 && *zero != made->weights_zero)) return false;
     made->weights_zero = *zero;
     made->weights_steps.push_back((range.max - range.min) / 255.0f);
@@ -179,12 +179,12 @@ bool Reader::ReadSteps(const Tensor& filter, Int8LayerPlan* made) const {
 }
 
 bool Reader::BeginChain(Int8LayerPlan* made) const {
-  made->chain = Int8Chain(columns_);
+  made->chain = Int8Chain(channels_);
   if (!form_.is_layer) return true;
   const Tensor* bias = nullptr;
   if (form_.has_bias) {
     bias = Constant(2);
-    if (bias == nullptr || bias->rank() != 1 || bias->dim(0) != columns_ ||
+    if (bias == nullptr || bias->rank() != 1 || bias->dim(0) != channels_ ||
         (bias->dtype() != tensorflow::DT_FLOAT &&
          bias->dtype() != tensorflow::DT_QINT32)) {
       return false;
@@ -192,33 +192,33 @@ bool Reader::BeginChain(Int8LayerPlan* made) const {
   }
   made->chain.BeginLayer(bias, form_.has_relu, made->weights_steps.size() > 1);
   if (form_.gives_floats) made->chain.AddSteps(/*are_ranges=*/false);
-  if (!form_.gives_codes) return true;
+  if (!form_.gives_quantized) return true;
   const int input = form_.range_input() + 4;
   const std::optional<Range> range =
       ConstantRange(plan_, step_.inputs[input], step_.inputs[input + 1]);
-  if (range) made->chain.AddNarrow(*range, 0);
+  if (range) made->chain.AddRequantizePerChannel(*range, 0);
   return range.has_value();
 }
 
-// Nothing for a filter that fits with any input whose zero is a code.
+// Nothing for a filter that fits with any input whose zero point is in range.
 std::optional<int64_t> FindLargestWeight(const Tensor& filter,
                                          const Int8Operands& operands) {
   const Int8LayerPlan& plan = operands.plan;
-  const int64_t columns = plan.chain.columns();
+  const int64_t channels = plan.chain.channels();
   if (plan.weights_steps.empty() || plan.is_depthwise ||
-      SumsFit(filter.num_elements() / columns, 0, plan.weights_zero)) {
+      SumsFit(filter.num_elements() / channels, 0, plan.weights_zero)) {
     return std::nullopt;
   }
-  CodedWeights weights;
-  const auto* codes = static_cast<const uint8_t*>(filter.raw());
-  weights.codes.assign(codes, codes + filter.num_elements());
+  QuantizedWeights weights;
+  const auto* quantized = static_cast<const uint8_t*>(filter.raw());
+  weights.values.assign(quantized, quantized + filter.num_elements());
   weights.zero = plan.weights_zero;
   if (filter.dtype() == tensorflow::DT_QINT8) {
-    for (uint8_t& code : weights.codes) {
-      code = static_cast<uint8_t>(code ^ kInt8Shift);
+    for (uint8_t& q : weights.values) {
+      q = static_cast<uint8_t>(q ^ kInt8Shift);
     }
   }
-  return LargestWeight(weights, columns, operands.is_transposed);
+  return LargestWeight(weights, channels, operands.is_transposed);
 }
 
 }  // namespace
@@ -238,15 +238,15 @@ std::optional<Int8Operands> ReadInt8Operands(const PlanEditor& plan,
 absl::Status PackInt8Filter(const Tensor& filter, PlanEditor* editor,
                             Int8Operands* operands, int64_t* bytes) {
   Int8LayerPlan& plan = operands->plan;
-  const int64_t columns = plan.chain.columns();
+  const int64_t channels = plan.chain.channels();
   const int32_t zero = plan.weights_zero;
   const PanelLayout& panel =
       (plan.is_depthwise ? plan.kernels.depthwise : plan.kernels.gemm)->panel;
   const Int8Matrix matrix =
       plan.is_depthwise ? MakeInt8DepthwiseMatrix(filter.shape(), zero, panel)
       : plan.is_by_row  ? MakeInt8RowMatrix(filter.shape(), zero, panel)
-                        : MakeInt8Matrix(filter.num_elements() / columns,
-                                         columns, zero, panel);
+                        : MakeInt8Matrix(filter.num_elements() / channels,
+                                         channels, zero, panel);
   OPTFARM_ASSIGN_OR_RETURN(
       PackedWeights packed,
       editor->Pack(

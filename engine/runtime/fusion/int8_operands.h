@@ -1,5 +1,5 @@
-// What a step that multiplies codes is given: TensorFlow's QuantizedConv2D and
-// QuantizedMatMul, and the ops that compute whole layers
+// What a step that multiplies quantized values is given: TensorFlow's
+// QuantizedConv2D and QuantizedMatMul, and the ops that compute whole layers
 // (kernels/quantized_layers.cc), as a layer that packs its weights.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_FUSION_INT8_OPERANDS_H_
@@ -20,7 +20,7 @@ struct Int8Operands {
   // Without weights and input range. Its chain is what the op itself does
   // behind the product.
   Int8LayerPlan plan;
-  // Slots of codes, min and max.
+  // Slots of quantized values, min and max.
   std::vector<int> inputs;
   int filter_slot = kNoSlot;
   bool is_transposed = false;

@@ -6,7 +6,7 @@
 namespace optfarm::runtime {
 namespace {
 
-constexpr int64_t kWide = sizeof(int32_t);
+constexpr int64_t kElementBytes = sizeof(int32_t);
 
 }  // namespace
 
@@ -41,13 +41,14 @@ Int8Output::Int8Output(int64_t columns, int nr,
       out_(values.data) {}
 
 Int8Output::Int8Output(int64_t columns, int nr,
-                       const Int8StageFunctions& functions, Tensor* wide)
+                       const Int8StageFunctions& functions,
+                       Tensor* accumulators)
     : is_quantized_(false),
       columns_(columns),
       nr_(nr),
       stride_(columns),
       functions_(functions),
-      out_(static_cast<uint8_t*>(wide->raw())) {}
+      out_(static_cast<uint8_t*>(accumulators->raw())) {}
 
 void Int8Output::Point(int64_t row, int64_t column,
                        Int8Epilogue* epilogue) const {
@@ -65,8 +66,9 @@ void Int8Output::Store(const Int8Accumulators& tile, int64_t row) const {
     return;
   }
   for (int r = 0; r < tile.rows; ++r) {
-    std::memcpy(out_ + (place + r * stride_) * kWide, tile.data + r * tile.nr,
-                static_cast<size_t>(count) * kWide);
+    std::memcpy(out_ + (place + r * stride_) * kElementBytes,
+                tile.data + r * tile.nr,
+                static_cast<size_t>(count) * kElementBytes);
   }
 }
 

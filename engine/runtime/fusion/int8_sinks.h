@@ -1,5 +1,5 @@
-// Where a layer's products go: to codes, 32-bit codes or floats at once, or
-// kept until the ranges are known that they are finished by.
+// Where a layer's products go: to quantized values, accumulators or floats at
+// once, or kept until the ranges of their epilogue are known.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_FUSION_INT8_SINKS_H_
 #define OPTFARM_ENGINE_RUNTIME_FUSION_INT8_SINKS_H_
@@ -28,7 +28,7 @@ class Int8Output {
   Int8Output(int64_t columns, int nr, const Int8StageFunctions& functions,
              QuantizedPlace values);
   Int8Output(int64_t columns, int nr, const Int8StageFunctions& functions,
-             Tensor* wide);
+             Tensor* accumulators);
 
   // Makes the epilogue store quantized values from this place on.
   void Point(int64_t row, int64_t column, Int8Epilogue* epilogue) const;

@@ -10,20 +10,20 @@
 #include "base/status_macros.h"
 #include "engine/runtime/operators/int8_gemm.h"
 #include "engine/runtime/operators/int8_linear_sum.h"
-#include "engine/runtime/reference/quantized/code_arithmetic.h"
+#include "engine/runtime/reference/quantized/quantized_arithmetic.h"
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
 #include "engine/runtime/ukernels/int8/int8_stage.h"
 
 namespace optfarm::runtime {
 namespace {
 
-constexpr int kTileColumns = static_cast<int>(kInt8SumColumns);
-constexpr int64_t kTileNumbers = 12 * kInt8SumColumns;
+constexpr int kTileColumns = static_cast<int>(kInt8SumChannels);
+constexpr int64_t kTileNumbers = 12 * kInt8SumChannels;
 // Tiles that are worth another thread.
 constexpr int64_t kTilesPerRange = 64;
 
 // The line through a table of QuantizedAdd. False when it was cut off.
-bool ReadLine(const CodeTable& table, int64_t* zero, int32_t* step) {
+bool ReadLine(const AddendTable& table, int64_t* zero, int32_t* step) {
   *zero = table[0];
   const int64_t difference = int64_t{table[1]} - table[0];
   if (*zero + 255 * difference != table[255] ||
@@ -75,7 +75,7 @@ class Int8Sum final : public Kernel {
     int64_t count = 0;
     Int8SumRanges ranges;
     Int8Line line;
-    Int8Wide wide;
+    Int8AccumulatorScale scale;
   };
   // All that known ranges leave to do.
   struct Ready {
@@ -111,12 +111,13 @@ void Int8Sum::FindReady(const Int8SumRanges& ranges) {
   const Range sum = RangeOfSum(ranges.a, ranges.b);
   const auto line = LineOf(ranges.a, ranges.b, sum);
   Int8Stages stages;
-  if (!line || chain_.needs_extremes() || chain_.state() != Int8State::kCodes ||
+  if (!line || chain_.needs_extremes() ||
+      chain_.state() != Int8State::kQuantized ||
       !chain_.Prepare({sum, {}}, false, nullptr, functions_, &stages)) {
     return;
   }
-  const auto code_sum = FindLinearSum(*line, stages.stages, functions_);
-  if (code_sum) ready_ = Ready{ranges, *code_sum, stages.range};
+  const auto linear_sum = FindLinearSum(*line, stages.stages, functions_);
+  if (linear_sum) ready_ = Ready{ranges, *linear_sum, stages.range};
 }
 
 absl::Status Int8Sum::ComputeReady(const Call& call,
@@ -124,13 +125,13 @@ absl::Status Int8Sum::ComputeReady(const Call& call,
   OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
                            context->AllocateOutput(0, tensorflow::DT_QUINT8,
                                                    context->input(0).shape()));
-  auto* codes = static_cast<uint8_t*>(out->raw());
-  context->pool()->ParallelFor(call.count, kTilesPerRange * kTileNumbers,
-                               [&](int64_t begin, int64_t end) {
-                                 functions_.linear_sum(
-                                     call.a + begin, call.b + begin,
-                                     end - begin, ready_->sum, codes + begin);
-                               });
+  auto* quantized = static_cast<uint8_t*>(out->raw());
+  context->pool()->ParallelFor(
+      call.count, kTilesPerRange * kTileNumbers,
+      [&](int64_t begin, int64_t end) {
+        functions_.linear_sum(call.a + begin, call.b + begin, end - begin,
+                              ready_->sum, quantized + begin);
+      });
   SetOutputRange(context, 1, ready_->range);
   return absl::OkStatus();
 }
@@ -151,8 +152,8 @@ std::optional<Int8Sum::Call> Int8Sum::ReadInputs(
   call.count = a.num_elements();
   call.ranges = {*range_a, *range_b};
   if (IsReady(call.ranges)) return call;
-  call.wide.range = RangeOfSum(*range_a, *range_b);
-  const auto line = LineOf(*range_a, *range_b, call.wide.range);
+  call.scale.range = RangeOfSum(*range_a, *range_b);
+  const auto line = LineOf(*range_a, *range_b, call.scale.range);
   if (!line) return std::nullopt;
   call.line = *line;
   return call;
@@ -192,7 +193,7 @@ Int8Extremes Int8Sum::FindExtremes(const Call& call, ThreadPool* pool) const {
 
 void Int8Sum::Store(const Call& call, const Int8Stages& stages,
                     ThreadPool* pool, Tensor* out) const {
-  const bool is_codes = chain_.state() == Int8State::kCodes;
+  const bool is_quantized = chain_.state() == Int8State::kQuantized;
   auto* bytes = static_cast<uint8_t*>(out->raw());
   const int64_t tiles = (call.count + kTileNumbers - 1) / kTileNumbers;
   pool->ParallelFor(tiles, kTilesPerRange, [&](int64_t begin, int64_t end) {
@@ -201,7 +202,7 @@ void Int8Sum::Store(const Call& call, const Int8Stages& stages,
         [&](const Int8Accumulators& numbers, int64_t first, int64_t count) {
           functions_.run(stages.stages.data(),
                          static_cast<int>(stages.stages.size()), numbers);
-          if (!is_codes) {
+          if (!is_quantized) {
             std::memcpy(bytes + first * static_cast<int64_t>(sizeof(int32_t)),
                         numbers.data,
                         static_cast<size_t>(count) * sizeof(int32_t));
@@ -226,15 +227,16 @@ absl::Status Int8Sum::Compute(KernelContext* context) const {
     extremes = FindExtremes(*call, context->pool());
   }
   Int8Stages stages;
-  if (!chain_.Prepare(call->wide, false,
+  if (!chain_.Prepare(call->scale, false,
                       chain_.needs_extremes() ? &extremes : nullptr, functions_,
                       &stages)) {
     return steps_.Run(context);
   }
   const Int8State state = chain_.state();
-  const DataType dtype = state == Int8State::kFloat   ? tensorflow::DT_FLOAT
-                         : state == Int8State::kCodes ? tensorflow::DT_QUINT8
-                                                      : tensorflow::DT_QINT32;
+  const DataType dtype = state == Int8State::kFloat ? tensorflow::DT_FLOAT
+                         : state == Int8State::kQuantized
+                             ? tensorflow::DT_QUINT8
+                             : tensorflow::DT_QINT32;
   OPTFARM_ASSIGN_OR_RETURN(
       Tensor * out,
       context->AllocateOutput(0, dtype, context->input(0).shape()));

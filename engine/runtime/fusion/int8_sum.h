@@ -15,9 +15,9 @@
 
 namespace optfarm::runtime {
 
-// What follows a sum: a chain of so many columns, none of which differs from
+// What follows a sum: a chain of so many channels, none of which differs from
 // another.
-inline constexpr int64_t kInt8SumColumns = 32;
+inline constexpr int64_t kInt8SumChannels = 32;
 
 // Of both operands.
 struct Int8SumRanges {
@@ -25,10 +25,10 @@ struct Int8SumRanges {
   Range b;
 };
 
-// Inputs: those of QuantizedAdd. Outputs: codes (8 or 32 bits), min, max;
-// floats alone where the chain ends in floats. `expected`: the ranges, where
-// they are known beforehand. `steps` are what it stands for, for inputs that it
-// has no code for.
+// Inputs: those of QuantizedAdd. Outputs: quantized values (8 or 32 bits), min,
+// max; floats alone where the chain ends in floats. `expected`: the ranges,
+// where they are known beforehand. `steps` are what it stands for, for inputs
+// that it has no fast path for.
 std::unique_ptr<Kernel> MakeInt8Sum(
     Int8Chain chain, const std::optional<Int8SumRanges>& expected,
     const Int8Kernels& kernels, StepChain steps);

@@ -15,7 +15,7 @@
 namespace optfarm::runtime {
 namespace {
 
-// The inputs of a step that joins floats or 8-bit codes, without the axis, and
+// The inputs of a step that joins floats or 8-bit values, without the axis, and
 // the axis' slot; nothing for another step.
 struct JoinInputs {
   std::vector<int> slots;
@@ -25,15 +25,15 @@ struct JoinInputs {
 std::optional<JoinInputs> ReadJoin(const Step* step) {
   if (step == nullptr || step->node == nullptr) return std::nullopt;
   const std::vector<int>& inputs = step->inputs;
-  const bool is_codes =
+  const bool is_quantized =
       step->op == "QuantizedConcat" || step->op == "QuantizedConcatV2";
   const bool is_v2 = step->op == "QuantizedConcatV2" || step->op == "ConcatV2";
-  if (!is_codes && !IsFloatNode(step, "ConcatV2") &&
+  if (!is_quantized && !IsFloatNode(step, "ConcatV2") &&
       !IsFloatNode(step, "Concat")) {
     return std::nullopt;
   }
-  // Codes have their ranges behind them: a min and a max for each.
-  const size_t count = (inputs.size() - 1) / (is_codes ? 3 : 1);
+  // Quantized values have their ranges behind them: a min and a max for each.
+  const size_t count = (inputs.size() - 1) / (is_quantized ? 3 : 1);
   if (inputs.size() < 3 || count < 2) return std::nullopt;
   const auto begin = inputs.begin() + (is_v2 ? 0 : 1);
   return JoinInputs{{begin, begin + static_cast<std::ptrdiff_t>(count)},
@@ -64,8 +64,8 @@ struct Branch {
   JoinedPart part;
 };
 
-// Whether elements can stand side by side as they are: floats, or codes whose
-// ranges are that of the joined ones, which has zero in it.
+// Whether elements can stand side by side as they are: floats, or quantized
+// values whose ranges are that of the joined ones, which has zero in it.
 bool AreAlike(const std::vector<Branch>& branches) {
   const std::optional<Range> first = branches[0].kernel->QuantizedRange();
   return std::all_of(

@@ -33,7 +33,7 @@ struct WindowSlide {
   int64_t out_stride = 0;
 };
 
-// Lines [begin, end) of the result, counted over batch and height, one behind
+// Rows [begin, end) of the result, counted over batch and height, one behind
 // the other from `out` on; channels of a pixel lie together.
 void SlideRows(const WindowSlide& slide, int64_t begin, int64_t end,
                float* out);

@@ -7,10 +7,10 @@
 namespace optfarm::runtime {
 namespace {
 
-// Codes that are worth another thread.
-constexpr int64_t kCodesPerRange = 64 * 1024;
+// Values that are worth another thread.
+constexpr int64_t kValuesPerRange = 64 * 1024;
 
-// The output pixels of a line whose window has column fx inside of the image:
+// The output pixels of a row whose window has column fx inside of the image:
 // [begin, end).
 struct Inside {
   int64_t begin = 0;
@@ -26,30 +26,30 @@ Inside InsideOf(const WindowAxis& x, int64_t fx) {
   return {begin, std::clamp(up(x.in - first), begin, x.out)};
 }
 
-// Sums of pixels' sums under the windows of one output line.
-class Lines {
+// Sums of pixels' sums under the windows of one output row.
+class RowSums {
  public:
-  Lines(const Int8Activations& image, const int32_t* pixels)
+  RowSums(const Int8Activations& image, const int32_t* pixels)
       : image_(image),
         pixels_(pixels),
         padding_(std::clamp(image.zero_point, 0, 255) *
                  static_cast<int32_t>(image.channels)) {}
 
-  // Output line `line`, counted over batch and height.
-  void Run(int64_t line, int32_t* sums) const {
+  // Output row `row`, counted over batch and height.
+  void Run(int64_t row, int32_t* sums) const {
     const WindowAxis &y = image_.window.y, &x = image_.window.x;
     std::fill_n(sums, x.out, 0);
     for (int64_t fy = 0; fy < y.size; ++fy) {
       const int64_t in_y =
-          line % y.out * y.stride - y.pad_before + fy * y.dilation;
+          row % y.out * y.stride - y.pad_before + fy * y.dilation;
       const bool exists = in_y >= 0 && in_y < y.in;
-      const int32_t* of_line = pixels_ + (line / y.out * y.in + in_y) * x.in;
+      const int32_t* of_row = pixels_ + (row / y.out * y.in + in_y) * x.in;
       for (int64_t fx = 0; fx < x.size; ++fx) {
         const Inside inside = exists ? InsideOf(x, fx) : Inside();
         const int64_t first = fx * x.dilation - x.pad_before;
         for (int64_t i = 0; i < inside.begin; ++i) sums[i] += padding_;
         for (int64_t i = inside.begin; i < inside.end; ++i) {
-          sums[i] += of_line[first + i * x.stride];
+          sums[i] += of_row[first + i * x.stride];
         }
         for (int64_t i = inside.end; i < x.out; ++i) sums[i] += padding_;
       }
@@ -68,7 +68,7 @@ void SumInt8Rows(const Int8Gemm& gemm, ThreadPool* pool, int32_t* sums) {
   const Int8Activations& image = gemm.input;
   const WindowAxis &y = image.window.y, &x = image.window.x;
   const auto sum_pixels = [&](int64_t count, int32_t* to) {
-    pool->ParallelFor(count, 1 + kCodesPerRange / image.channels,
+    pool->ParallelFor(count, 1 + kValuesPerRange / image.channels,
                       [&](int64_t begin, int64_t end) {
                         for (int64_t i = begin; i < end; ++i) {
                           to[i] = gemm.kernels.stages->sum_values(
@@ -80,12 +80,12 @@ void SumInt8Rows(const Int8Gemm& gemm, ThreadPool* pool, int32_t* sums) {
   if (image.is_matrix()) return sum_pixels(image.rows(), sums);
   const Scratch<int32_t> pixels(image.batch * y.in * x.in);
   sum_pixels(pixels.size(), pixels.data());
-  const Lines lines(image, pixels.data());
+  const RowSums rows(image, pixels.data());
   const int64_t work = x.out * y.size * x.size;
-  pool->ParallelFor(image.batch * y.out, 1 + kCodesPerRange / 4 / work,
+  pool->ParallelFor(image.batch * y.out, 1 + kValuesPerRange / 4 / work,
                     [&](int64_t begin, int64_t end) {
                       for (int64_t i = begin; i < end; ++i) {
-                        lines.Run(i, sums + i * x.out);
+                        rows.Run(i, sums + i * x.out);
                       }
                     });
 }

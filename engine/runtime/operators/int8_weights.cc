@@ -19,7 +19,7 @@ int64_t RoundUp(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// The row of the packed matrix for a place in the window, counted line by line.
+// The row of the packed matrix for a place in the window, counted row by row.
 int64_t DepthwiseRow(const Shape& filter, int kr, int64_t row) {
   const int64_t y = row / filter.dim(1), x = row % filter.dim(1);
   const int64_t groups = RoundUp(filter.dim(0), kr) / kr;

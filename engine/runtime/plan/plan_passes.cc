@@ -142,8 +142,8 @@ void FoldConstants(const KernelEnvironment& environment, int64_t memory_limit,
   std::vector<Tensor>& values = plan->initial;
   int64_t bytes = 0;
   for (const Tensor& value : values) bytes += value.TotalBytes();
-  // Weights unpacked from codes are four times as large; a few words that
-  // unfold into gigabytes are better made when they are needed.
+  // Weights unpacked from quantized values are four times as large; a few words
+  // that unfold into gigabytes are better made when they are needed.
   constexpr int64_t kAlwaysAllowed = int64_t{64} << 20;
   const int64_t allowed =
       std::min(memory_limit, kAlwaysAllowed + 8 * std::min(bytes, kMaxWeights));

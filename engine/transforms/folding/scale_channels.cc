@@ -137,9 +137,9 @@ bool AddReaders(const Graph& graph, NodeId id, int64_t offset, int* budget,
 // the reader's offset on are more than it has.
 size_t MultiplierOf(const Graph& graph, const Reader& reader, size_t count) {
   const graph::Node& depthwise = graph.node(reader.layer);
-  const graph::Node& codes = graph.node(depthwise.inputs()[1].node);
-  if (!IsConst(codes)) return 0;
-  const auto proto = graph::GetTensor(codes.def(), "value");
+  const graph::Node& quantized = graph.node(depthwise.inputs()[1].node);
+  if (!IsConst(quantized)) return 0;
+  const auto proto = graph::GetTensor(quantized.def(), "value");
   if (!proto.ok() || (*proto)->tensor_shape().dim_size() != 4) return 0;
   const auto channels =
       static_cast<uint64_t>((*proto)->tensor_shape().dim(2).size());
@@ -224,8 +224,9 @@ absl::Status ScaleChannels(const ChannelFactors& factors, Graph* graph) {
     OPTFARM_ASSIGN_OR_RETURN(const NodeId id, graph->Get(name));
     const auto readers = ReadersOf(*graph, id);
     if (!readers.has_value()) {
-      return absl::InvalidArgumentError(absl::StrCat(
-          "the codes of node '", name, "' go to others than depthwise layers"));
+      return absl::InvalidArgumentError(
+          absl::StrCat("the quantized values of node '", name,
+                       "' go to others than depthwise layers"));
     }
     if (OwnChannels(*graph, id) != static_cast<int64_t>(values.size())) {
       return absl::InvalidArgumentError(

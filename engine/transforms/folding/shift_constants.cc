@@ -22,7 +22,7 @@ using runtime::Tensor;
 
 constexpr uint64_t kMaxFileBytes = 256 << 20;
 // Signed quantized values have as many steps down as up.
-constexpr float kMostCode = 127;
+constexpr float kMostQuantized = 127;
 
 absl::Status InLine(int number, absl::string_view problem) {
   return absl::InvalidArgumentError(
@@ -30,17 +30,17 @@ absl::Status InLine(int number, absl::string_view problem) {
 }
 
 // The sums of 8-bit values and whole numbers.
-absl::Status ShiftCodes(const std::vector<float>& shift, Tensor* value) {
-  int8_t* const codes = value->data<int8_t>();
+absl::Status ShiftQuantized(const std::vector<float>& shift, Tensor* value) {
+  int8_t* const quantized = value->data<int8_t>();
   for (size_t i = 0; i < shift.size(); ++i) {
-    const float sum = static_cast<float>(codes[i]) + shift[i];
-    if (shift[i] != std::round(shift[i]) || std::abs(sum) > kMostCode) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("code ", codes[i], " cannot be shifted by ", shift[i],
-                       "; the sum must be a whole number within -", kMostCode,
-                       " and ", kMostCode));
+    const float sum = static_cast<float>(quantized[i]) + shift[i];
+    if (shift[i] != std::round(shift[i]) || std::abs(sum) > kMostQuantized) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "quantized value ", quantized[i], " cannot be shifted by ", shift[i],
+          "; the sum must be a whole number within -", kMostQuantized, " and ",
+          kMostQuantized));
     }
-    codes[i] = static_cast<int8_t>(sum);
+    quantized[i] = static_cast<int8_t>(sum);
   }
   return absl::OkStatus();
 }
@@ -65,7 +65,7 @@ absl::StatusOr<Tensor> Shifted(const Graph& graph, const std::string& name,
                      " elements, ", shift.size(), " shifts are given"));
   }
   if (dtype == tensorflow::DT_QINT8) {
-    OPTFARM_RETURN_IF_ERROR(Annotate(ShiftCodes(shift, &value),
+    OPTFARM_RETURN_IF_ERROR(Annotate(ShiftQuantized(shift, &value),
                                      absl::StrCat("Const node '", name, "'")));
     return value;
   }

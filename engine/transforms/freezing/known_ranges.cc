@@ -99,8 +99,8 @@ bool HasOneOutput(const graph::Node& node) {
                      [](const graph::Use& use) { return use.port == 0; });
 }
 
-// The code of a constant.
-bool FoldCode(NodeId id, Graph* graph) {
+// Replaces the quantization of a constant by its result.
+bool FoldQuantized(NodeId id, Graph* graph) {
   const graph::Node& node = graph->node(id);
   if (!IsQuantize(node, tensorflow::DT_QUINT8) || node.inputs().size() != 3 ||
       !HasOneOutput(node)) {
@@ -152,7 +152,7 @@ std::optional<Range> KnownRange(const Graph& graph, Endpoint min,
 int FoldKnownRanges(Graph* graph) {
   int folded = 0;
   for (NodeId id : graph->Ids()) {
-    folded += FoldCode(id, graph) || FoldEnd(id, graph) ? 1 : 0;
+    folded += FoldQuantized(id, graph) || FoldEnd(id, graph) ? 1 : 0;
   }
   return folded;
 }

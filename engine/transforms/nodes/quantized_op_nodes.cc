@@ -10,11 +10,12 @@ namespace {
 bool HasQuantizedType(const graph::Node& node, absl::string_view op,
                       tensorflow::DataType type) {
   if (node.op() != op) return false;
-  const absl::StatusOr<tensorflow::DataType> codes =
+  const absl::StatusOr<tensorflow::DataType> quantized =
       graph::GetType(node.def(), "T");
   const absl::StatusOr<std::string> mode =
       graph::GetStringOr(node.def(), "mode", "MIN_COMBINED");
-  return codes.ok() && *codes == type && mode.ok() && *mode == "MIN_FIRST";
+  return quantized.ok() && *quantized == type && mode.ok() &&
+         *mode == "MIN_FIRST";
 }
 
 }  // namespace
@@ -55,7 +56,8 @@ tensorflow::NodeDef MakeRequantize(absl::string_view name,
   return def;
 }
 
-void BecomeDequantize(graph::NodeId id, absl::Span<const graph::Endpoint> codes,
+void BecomeDequantize(graph::NodeId id,
+                      absl::Span<const graph::Endpoint> quantized,
                       graph::NodeId replacement, graph::Graph* graph) {
   const std::vector<graph::NodeId> controls(
       graph->node(id).control_inputs().begin(),
@@ -68,7 +70,7 @@ void BecomeDequantize(graph::NodeId id, absl::Span<const graph::Endpoint> codes,
   def->clear_attr();
   graph::SetType(def, "T", tensorflow::DT_QUINT8);
   graph::SetString(def, "mode", "MIN_FIRST");
-  graph->SetInputs(id, codes);
+  graph->SetInputs(id, quantized);
 }
 
 bool IsDequantize(const graph::Node& node) {

@@ -33,9 +33,11 @@ tensorflow::NodeDef MakeQuantize(absl::string_view name,
 tensorflow::NodeDef MakeRequantize(absl::string_view name,
                                    const graph::Node& like);
 
-// Turns `id` into a Dequantize of `codes`, their minimum and their maximum,
-// under its own name. Its control inputs move to the new node `replacement`.
-void BecomeDequantize(graph::NodeId id, absl::Span<const graph::Endpoint> codes,
+// Turns `id` into a Dequantize of `quantized`, their minimum and their
+// maximum, under its own name. Its control inputs move to the new node
+// `replacement`.
+void BecomeDequantize(graph::NodeId id,
+                      absl::Span<const graph::Endpoint> quantized,
                       graph::NodeId replacement, graph::Graph* graph);
 
 // Whether the node is a Dequantize of quint8 in mode MIN_FIRST.

@@ -13,7 +13,8 @@ constexpr int kBins = ValueHistogram::kBins;
 constexpr double kSteps = 255;
 // Ends that are tried on each side, equally spaced.
 constexpr int kCandidates = 128;
-// A divergence cannot see how coarse a code is when it has fewer bins.
+// A divergence cannot see how coarse a quantized value is when it has fewer
+// bins.
 constexpr int kLeastCandidate = kCandidates / 8;
 // Of the ends one in so many is tried at first: a divergence is dear.
 constexpr int kStride = 4;
@@ -115,34 +116,36 @@ double LogOf(double count) {
 
 double TimesLog(double count) { return count > 0 ? count * LogOf(count) : 0; }
 
-// Which bins get the same code in a range, in bins from its lower end.
-class CodesOfBins {
+// Which bins get the same quantized value in a range, in bins from its lower
+// end.
+class QuantizedBins {
  public:
-  CodesOfBins(int low, int high)
+  QuantizedBins(int low, int high)
       : low_(low),
         size_(low + high),
         per_bin_(kSteps / size_),
         bins_(size_ / kSteps) {}
 
-  // The first bin from `begin` on that gets another code.
+  // The first bin from `begin` on that gets another quantized value.
   int EndOf(int begin) const {
-    const double code = CodeOf(begin);
-    int end = static_cast<int>((code + 0.5) * bins_ - 0.5) + low_;
+    const double q = QuantizedOf(begin);
+    int end = static_cast<int>((q + 0.5) * bins_ - 0.5) + low_;
     end = std::clamp(end, begin + 1, size_);
-    while (end > begin + 1 && CodeOf(end - 1) != code) --end;
-    while (end < size_ && CodeOf(end) == code) ++end;
+    while (end > begin + 1 && QuantizedOf(end - 1) != q) --end;
+    while (end < size_ && QuantizedOf(end) == q) ++end;
     return end;
   }
 
-  // The first bin that gets the highest code.
+  // The first bin that gets the highest quantized value.
   int BeginOfLast() const {
     int begin = size_ - 1;
-    while (begin > 0 && CodeOf(begin - 1) == CodeOf(size_ - 1)) --begin;
+    while (begin > 0 && QuantizedOf(begin - 1) == QuantizedOf(size_ - 1))
+      --begin;
     return begin;
   }
 
  private:
-  double CodeOf(int bin) const {
+  double QuantizedOf(int bin) const {
     return std::floor((bin - low_ + 0.5) * per_bin_ + 0.5);
   }
 
@@ -153,12 +156,12 @@ class CodesOfBins {
 };
 
 // The divergence of formula 39 for any ends. With P in numbers and the values
-// inside spread evenly over each code's bins that are in use,
+// inside spread evenly over each quantized value's bins that are in use,
 //
 //   n K = sum P ln P - sum P ln Q + n ln(inside / n),
 //
-// where both sums over a code's bins need but the sums of what is in them: no
-// end costs more than 256 quantized values.
+// where both sums over a quantized value's bins need but the sums of what is in
+// them: no end costs more than 256 quantized values.
 class Divergence {
  public:
   Divergence(const ValueHistogram& histogram, const Extent& extent)
@@ -186,16 +189,16 @@ class Divergence {
     p_log_p += AddedByLost(at[1].count - at[0].count, lost_below);
     p_log_p += AddedByLost(at[size].count - at[size - 1].count, lost_above);
     const double of_inside = std::log(inside / total);
-    const CodesOfBins codes(low, high);
-    const double above =
-        lost_above * LogQ(at + codes.BeginOfLast(), at + size, at + size - 1);
-    // What p_log_q must come to, and at most will: within a code it is not more
-    // than P ln P.
+    const QuantizedBins quantized(low, high);
+    const double above = lost_above * LogQ(at + quantized.BeginOfLast(),
+                                           at + size, at + size - 1);
+    // What p_log_q must come to, and at most will: within a quantized value it
+    // is not more than P ln P.
     const double wanted =
         p_log_p + (of_inside - least - kRounding) * total - above;
     double p_log_q = 0;
     for (int begin = 0, end = 0; begin < size; begin = end) {
-      end = codes.EndOf(begin);
+      end = quantized.EndOf(begin);
       const Sums* const a = at + begin;
       const Sums* const b = at + end;
       p_log_q += (b->count - a->count) * LogQ(a, b, nullptr);
@@ -220,8 +223,8 @@ class Divergence {
     return TimesLog(count + lost) - TimesLog(count);
   }
 
-  // ln Q for the code of the bins from `a` to `b`; for one of them, which may
-  // be empty, where `bin` is given.
+  // ln Q for the quantized value of the bins from `a` to `b`; for one of them,
+  // which may be empty, where `bin` is given.
   static double LogQ(const Sums* a, const Sums* b, const Sums* bin) {
     const double sum = b->count - a->count;
     if (bin != nullptr && bin[1].count <= bin[0].count) {

@@ -35,19 +35,21 @@ bool MayPassOver(const Graph& graph, NodeId requantize, NodeId reader) {
 
 // A layer with a range for each channel: Dequantize reads as many, along the
 // last dimension.
-bool ReadWideLayer(NodeId id, const TransformContext& context, Graph* graph) {
-  const NodeId narrow = graph->node(id).inputs()[0].node;
-  const graph::Node& requantize = graph->node(narrow);
+bool ReadAccumulators(NodeId id, const TransformContext& context,
+                      Graph* graph) {
+  const NodeId quantized = graph->node(id).inputs()[0].node;
+  const graph::Node& requantize = graph->node(quantized);
   if (requantize.op() != "RequantizePerChannel" ||
       requantize.inputs().size() != 5 || context.IsOutput(requantize.name()) ||
-      !MayPassOver(*graph, narrow, id)) {
+      !MayPassOver(*graph, quantized, id)) {
     return false;
   }
-  const NodeId wide = requantize.inputs()[0].node;
-  if (!ReadsValuesAndRange(requantize, 0, wide)) return false;
-  const bool is_matrix = graph::RowOf(graph->node(wide).op()).layer.product ==
-                         graph::LayerProduct::kMatrix;
-  graph->SetInputs(id, ValuesAndRange(wide));
+  const NodeId accumulators = requantize.inputs()[0].node;
+  if (!ReadsValuesAndRange(requantize, 0, accumulators)) return false;
+  const bool is_matrix =
+      graph::RowOf(graph->node(accumulators).op()).layer.product ==
+      graph::LayerProduct::kMatrix;
+  graph->SetInputs(id, ValuesAndRange(accumulators));
   tensorflow::NodeDef* def = graph->mutable_node(id)->mutable_def();
   graph::SetType(def, "T", tensorflow::DT_QINT32);
   graph::SetString(def, "mode", "SCALED");
@@ -59,24 +61,24 @@ absl::Status DequantizeWide(Graph* graph, TransformContext* context) {
   for (NodeId id : graph->Ids()) {
     const graph::Node& node = graph->node(id);
     if (!IsDequantize(node) || node.inputs().empty()) continue;
-    if (ReadWideLayer(id, *context, graph)) {
+    if (ReadAccumulators(id, *context, graph)) {
       context->CountChange();
       continue;
     }
-    const NodeId narrow = node.inputs()[0].node;
-    const graph::Node& requantize = graph->node(narrow);
+    const NodeId quantized = node.inputs()[0].node;
+    const graph::Node& requantize = graph->node(quantized);
     if (requantize.op() != "Requantize" ||
-        !ReadsValuesAndRange(node, 0, narrow) ||
+        !ReadsValuesAndRange(node, 0, quantized) ||
         requantize.inputs().size() != 5) {
       continue;
     }
-    const NodeId wide = requantize.inputs()[0].node;
-    if (!ReadsValuesAndRange(requantize, 0, wide)) {
+    const NodeId accumulators = requantize.inputs()[0].node;
+    if (!ReadsValuesAndRange(requantize, 0, accumulators)) {
       context->Skip(node.name(),
                     "the range of the 32-bit result comes from another node");
       continue;
     }
-    graph->SetInputs(id, ValuesAndRange(wide));
+    graph->SetInputs(id, ValuesAndRange(accumulators));
     graph::SetType(graph->mutable_node(id)->mutable_def(), "T",
                    tensorflow::DT_QINT32);
     context->CountChange();

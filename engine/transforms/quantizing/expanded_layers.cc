@@ -31,7 +31,7 @@ constexpr size_t kInputs = 7;
 struct Exit {
   // The layer itself, or the node that reads its accumulators.
   NodeId node = graph::kNoNode;
-  bool gives_codes = true;
+  bool gives_quantized = true;
   Endpoint min, max;
 };
 
@@ -105,13 +105,13 @@ absl::StatusOr<NodeId> AddProduct(NodeId id, Graph* graph) {
   if (is_matrix) graph::SetType(&product, "Tbias", tensorflow::DT_FLOAT);
   graph::SetType(&product, is_matrix ? "Toutput" : "out_type",
                  tensorflow::DT_QINT32);
-  const NodeId wide = graph->Add(std::move(product), inputs, {}, id);
+  const NodeId accumulators = graph->Add(std::move(product), inputs, {}, id);
   tensorflow::NodeDef decode =
       MakeNode(absl::StrCat(base, "/floats"), "Dequantize", layer);
   graph::SetType(&decode, "T", tensorflow::DT_QINT32);
   graph::SetString(&decode, "mode", "SCALED");
   graph::SetInt(&decode, "axis", is_matrix ? 1 : 3);
-  return graph->Add(std::move(decode), ValuesAndRange(wide), {}, id);
+  return graph->Add(std::move(decode), ValuesAndRange(accumulators), {}, id);
 }
 
 // A product with a number for each channel.
@@ -178,12 +178,12 @@ absl::Status Expand(NodeId id, const Exit& exit, const std::string& sum_name,
     graph::SetType(&relu, "T", tensorflow::DT_FLOAT);
     result = graph->Add(std::move(relu), {{result, 0}}, {}, id);
   }
-  if (exit.gives_codes) {
+  if (exit.gives_quantized) {
     result = graph->Add(MakeQuantize(absl::StrCat(layer.name(), "/codes"),
                                      tensorflow::DT_QUINT8, layer),
                         {{result, 0}, exit.min, exit.max}, {}, id);
   }
-  for (int port = 0; port < (exit.gives_codes ? 3 : 1); ++port) {
+  for (int port = 0; port < (exit.gives_quantized ? 3 : 1); ++port) {
     graph->RedirectUses({exit.node, port}, {result, port});
   }
   graph->RedirectControlUses(exit.node, result);

@@ -11,7 +11,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
-#include "engine/runtime/reference/quantized/code_arithmetic.h"
+#include "engine/runtime/reference/quantized/quantized_arithmetic.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/quantized_op_nodes.h"
 
@@ -160,7 +160,7 @@ absl::StatusOr<Endpoint> AddBias(const graph::Node& layer, float input_scale,
     if (stored.dtype() == tensorflow::DT_QINT32) {
       integers.push_back(runtime::CutBias(stored.data<int32_t>()[c]));
     } else if (stored.dtype() == tensorflow::DT_FLOAT) {
-      integers.push_back(runtime::CodeOfBias(stored.data<float>()[c], scale));
+      integers.push_back(runtime::QuantizeBias(stored.data<float>()[c], scale));
     } else {
       return absl::UnimplementedError("its bias is of another type");
     }

@@ -15,7 +15,7 @@ using graph::Node;
 using graph::NodeId;
 
 // Places of a layer's inputs.
-constexpr size_t kCodes = 1, kBias = 2;
+constexpr size_t kQuantized = 1, kBias = 2;
 
 bool IsLayer(const Node& node) {
   return graph::IsQuantizedLayer(node.op()) && node.inputs().size() > kBias;
@@ -35,9 +35,9 @@ bool IsProductOfPixels(const Graph& graph, const Node& node) {
   const graph::LayerProduct product = graph::RowOf(node.op()).layer.product;
   if (product == graph::LayerProduct::kMatrix) return true;
   if (product != graph::LayerProduct::kConvolution) return false;
-  const Node& codes = graph.node(node.inputs()[kCodes].node);
-  if (!IsConst(codes)) return false;
-  const auto value = graph::GetTensor(codes.def(), "value");
+  const Node& quantized = graph.node(node.inputs()[kQuantized].node);
+  if (!IsConst(quantized)) return false;
+  const auto value = graph::GetTensor(quantized.def(), "value");
   if (!value.ok()) return false;
   const auto& shape = (*value)->tensor_shape();
   return shape.dim_size() == 4 && shape.dim(0).size() == 1 &&

@@ -79,9 +79,9 @@ Endpoint LayerNodes::AddFloats(absl::string_view name,
 }
 
 QuantizedTensor LayerNodes::QuantizedOf(Endpoint floats) {
-  const auto found = codes_.find(floats);
-  if (found != codes_.end()) return found->second;
-  return codes_.emplace(floats, AddQuantize(floats)).first->second;
+  const auto found = quantized_.find(floats);
+  if (found != quantized_.end()) return found->second;
+  return quantized_.emplace(floats, AddQuantize(floats)).first->second;
 }
 
 // Through accumulators, so that what is logged and frozen is a
@@ -103,10 +103,11 @@ QuantizedTensor LayerNodes::AddQuantize(Endpoint floats) {
     graph::SetBool(&def, "keep_dims", false);
     inputs.push_back({Add(std::move(def), {{flat, 0}, Shared(0)}), 0});
   }
-  const NodeId wide = Add(MakeQuantize(absl::StrCat(prefix_, "in_wide"),
-                                       tensorflow::DT_QINT32, node(last_)),
-                          inputs);
-  return Narrowed(ResultOf(wide), "in");
+  const NodeId accumulators =
+      Add(MakeQuantize(absl::StrCat(prefix_, "in_wide"), tensorflow::DT_QINT32,
+                       node(last_)),
+          inputs);
+  return Requantized(ResultOf(accumulators), "in");
 }
 
 // One vector constant of one number for the whole graph, and for each place in
@@ -124,10 +125,10 @@ Endpoint LayerNodes::Shared(int32_t value) {
   return {it->second, 0};
 }
 
-QuantizedTensor LayerNodes::Narrowed(const QuantizedTensor& wide,
-                                     absl::string_view name) {
+QuantizedTensor LayerNodes::Requantized(const QuantizedTensor& accumulators,
+                                        absl::string_view name) {
   const std::string base = absl::StrCat(name, name.empty() ? "" : "_");
-  std::vector<Endpoint> inputs = wide.inputs();
+  std::vector<Endpoint> inputs = accumulators.inputs();
   NodeDef range_def = Make(absl::StrCat(base, "range"), "RequantizationRange");
   graph::SetType(&range_def, "Tinput", tensorflow::DT_QINT32);
   const NodeId range = Add(std::move(range_def), inputs);
@@ -139,7 +140,7 @@ QuantizedTensor LayerNodes::Narrowed(const QuantizedTensor& wide,
       inputs));
 }
 
-QuantizedTensor LayerNodes::Reshaped(const QuantizedTensor& codes,
+QuantizedTensor LayerNodes::Reshaped(const QuantizedTensor& quantized,
                                      absl::Span<const int64_t> dims,
                                      absl::string_view name) {
   std::vector<int32_t> shape;
@@ -151,11 +152,11 @@ QuantizedTensor LayerNodes::Reshaped(const QuantizedTensor& codes,
   graph::SetType(&def, "Tshape", tensorflow::DT_INT32);
   return ResultOf(
       Add(std::move(def),
-          {codes.codes,
+          {quantized.values,
            AddConstant(absl::StrCat(name, "_shape"),
                        Tensor::FromValues<int32_t>(
                            {static_cast<int64_t>(shape.size())}, shape)),
-           codes.min, codes.max}));
+           quantized.min, quantized.max}));
 }
 
 Endpoint LayerNodes::Cast(Endpoint from, absl::string_view name,
@@ -167,19 +168,19 @@ Endpoint LayerNodes::Cast(Endpoint from, absl::string_view name,
   return {Add(std::move(def), {from}), 0};
 }
 
-Endpoint LayerNodes::BytesOf(Endpoint codes) {
-  const auto found = bytes_.find(codes);
+Endpoint LayerNodes::BytesOf(Endpoint quantized) {
+  const auto found = bytes_.find(quantized);
   if (found != bytes_.end()) return found->second;
   const Endpoint bytes =
-      Cast(codes, "bytes", tensorflow::DT_QUINT8, tensorflow::DT_UINT8);
-  return bytes_[codes] = bytes;
+      Cast(quantized, "bytes", tensorflow::DT_QUINT8, tensorflow::DT_UINT8);
+  return bytes_[quantized] = bytes;
 }
 
 Endpoint LayerNodes::QuantizedOfBytes(Endpoint bytes) {
-  const Endpoint codes =
+  const Endpoint quantized =
       Cast(bytes, "codes", tensorflow::DT_UINT8, tensorflow::DT_QUINT8);
-  bytes_[codes] = bytes;
-  return codes;
+  bytes_[quantized] = bytes;
+  return quantized;
 }
 
 }  // namespace optfarm::transforms

@@ -21,15 +21,15 @@ namespace optfarm::transforms {
 // Quantized values with the real numbers that the lowest and the highest stand
 // for.
 struct QuantizedTensor {
-  graph::Endpoint codes, min, max;
+  graph::Endpoint values, min, max;
 
-  std::vector<graph::Endpoint> inputs() const { return {codes, min, max}; }
+  std::vector<graph::Endpoint> inputs() const { return {values, min, max}; }
 };
 
 // What stands for a group: its quantized values, and the node that waits for
 // what the group's float nodes waited for.
 struct QuantizedGroup {
-  QuantizedTensor codes;
+  QuantizedTensor quantized;
   graph::NodeId replacement = graph::kNoNode;
 };
 
@@ -68,19 +68,19 @@ class LayerNodes {
   // The quantized values of a float tensor; QuantizeV2 where there are none
   // yet.
   QuantizedTensor QuantizedOf(graph::Endpoint floats);
-  void SetQuantized(graph::Endpoint floats, const QuantizedTensor& codes) {
-    codes_.emplace(floats, codes);
+  void SetQuantized(graph::Endpoint floats, const QuantizedTensor& quantized) {
+    quantized_.emplace(floats, quantized);
   }
 
   // Accumulators as 8-bit values of the range that they have at each run.
-  QuantizedTensor Narrowed(const QuantizedTensor& wide,
-                           absl::string_view name = "");
+  QuantizedTensor Requantized(const QuantizedTensor& accumulators,
+                              absl::string_view name = "");
   // Quantized values in another shape; -1 for the dimension that is not known.
-  QuantizedTensor Reshaped(const QuantizedTensor& codes,
+  QuantizedTensor Reshaped(const QuantizedTensor& quantized,
                            absl::Span<const int64_t> dims,
                            absl::string_view name);
   // Quantized values as bytes, and back.
-  graph::Endpoint BytesOf(graph::Endpoint codes);
+  graph::Endpoint BytesOf(graph::Endpoint quantized);
   graph::Endpoint QuantizedOfBytes(graph::Endpoint bytes);
 
  private:
@@ -101,7 +101,7 @@ class LayerNodes {
   std::vector<graph::NodeId> enters_;
   // What has been made, for those who need it again. Dimensions by value and
   // anchor; bytes by the quantized values that they are.
-  absl::flat_hash_map<graph::Endpoint, QuantizedTensor> codes_;
+  absl::flat_hash_map<graph::Endpoint, QuantizedTensor> quantized_;
   absl::flat_hash_map<std::pair<int32_t, graph::NodeId>, graph::NodeId>
       vectors_;
   absl::flat_hash_map<graph::Endpoint, graph::Endpoint> bytes_;

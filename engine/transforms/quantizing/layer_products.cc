@@ -14,7 +14,7 @@
 #include "engine/transforms/nodes/convolution_weights.h"
 #include "engine/transforms/nodes/loop_nodes.h"
 #include "engine/transforms/nodes/quantized_op_nodes.h"
-#include "engine/transforms/quantizing/channel_codes.h"
+#include "engine/transforms/quantizing/channel_quantization.h"
 #include "engine/transforms/quantizing/layer_conditions.h"
 
 namespace optfarm::transforms {
@@ -58,7 +58,7 @@ absl::StatusOr<QuantizedGroup> LayerProducts::AddProduct(
   for (NodeId control : controls) {
     nodes_->graph()->AddControlInput(layer, control);
   }
-  return QuantizedGroup{Narrowed(layer, group), layer};
+  return QuantizedGroup{Requantized(layer, group), layer};
 }
 
 NodeDef LayerProducts::MakeProduct(absl::string_view layer_op,
@@ -80,7 +80,7 @@ NodeDef LayerProducts::MakeProduct(absl::string_view layer_op,
 
 NodeId LayerProducts::AddLayer(NodeDef def, const QuantizedTensor& x,
                                const QuantizedWeights& weights, Endpoint bias) {
-  return nodes_->Add(std::move(def), {x.codes, weights.codes, bias, x.min,
+  return nodes_->Add(std::move(def), {x.values, weights.values, bias, x.min,
                                       x.max, weights.min, weights.max});
 }
 
@@ -136,13 +136,13 @@ absl::StatusOr<LayerProducts::QuantizedWeights> LayerProducts::Weights(
 absl::StatusOr<LayerProducts::QuantizedWeights> LayerProducts::AddWeights(
     absl::Span<const float> values, const runtime::Shape& shape,
     int64_t channels, bool channels_first, absl::Span<const float> bias) {
-  const ChannelCodes coded =
-      CodeByChannel(values, channels, channels_first, bias);
-  OPTFARM_ASSIGN_OR_RETURN(Tensor codes,
+  const ChannelQuantized coded =
+      QuantizeByChannel(values, channels, channels_first, bias);
+  OPTFARM_ASSIGN_OR_RETURN(Tensor quantized,
                            Tensor::Allocate(tensorflow::DT_QINT8, shape));
-  std::copy(coded.codes.begin(), coded.codes.end(), codes.data<int8_t>());
+  std::copy(coded.values.begin(), coded.values.end(), quantized.data<int8_t>());
   QuantizedWeights weights;
-  weights.codes = nodes_->AddConstant("weights", codes);
+  weights.values = nodes_->AddConstant("weights", quantized);
   weights.max = nodes_->AddConstant(
       "max", Tensor::FromValues<float>({channels}, coded.largest));
   weights.min = Negated(weights.max);
@@ -156,7 +156,8 @@ Endpoint LayerProducts::Negated(Endpoint max) {
   return {nodes_->Add(std::move(negated), {max}), 0};
 }
 
-QuantizedTensor LayerProducts::Narrowed(NodeId layer, const LayerGroup& group) {
+QuantizedTensor LayerProducts::Requantized(NodeId layer,
+                                           const LayerGroup& group) {
   std::vector<Endpoint> inputs = ValuesAndRange(layer);
   if (group.trained_range != graph::kNoNode) {
     const auto range = node(group.trained_range).inputs();
@@ -187,7 +188,7 @@ NodeId LayerProducts::AddRange(absl::Span<const Endpoint> sums,
 
 // --- What depthwise products do besides ------------------------------------
 
-// Formula 34: a window as large as the picture, with the same code
+// Formula 34: a window as large as the picture, with the same weight
 // everywhere.
 absl::StatusOr<QuantizedGroup> LayerProducts::AddMean(NodeId head) {
   const Endpoint input = node(head).inputs()[0];
@@ -197,7 +198,7 @@ absl::StatusOr<QuantizedGroup> LayerProducts::AddMean(NodeId head) {
   const int64_t channels = shapes_.Of(input).dim(3);
   const auto count = static_cast<float>(size->height * size->width);
   QuantizedWeights weights;
-  weights.codes = AddEqualCodes({size->height, size->width, channels, 1});
+  weights.values = AddEqualWeights({size->height, size->width, channels, 1});
   weights.max = nodes_->AddConstant("max", Tensor::Scalar<float>(1.0f / count));
   weights.min = Negated(weights.max);
   const QuantizedTensor x = nodes_->QuantizedOf(input);
@@ -208,14 +209,14 @@ absl::StatusOr<QuantizedGroup> LayerProducts::AddMean(NodeId head) {
   SetWindow(&def);
   const NodeId layer = nodes_->Add(
       std::move(def),
-      {x.codes, weights.codes, x.min, x.max, weights.min, weights.max});
-  const QuantizedTensor mean = Narrowed(layer, {});
+      {x.values, weights.values, x.min, x.max, weights.min, weights.max});
+  const QuantizedTensor mean = Requantized(layer, {});
   if (shapes_.Of({head, 0}).rank() == 4) return QuantizedGroup{mean, layer};
   return QuantizedGroup{nodes_->Reshaped(mean, {-1, channels}, "flat"), layer};
 }
 
-// Code 127, given once.
-Endpoint LayerProducts::AddEqualCodes(std::initializer_list<int64_t> dims) {
+// The value 127, given once.
+Endpoint LayerProducts::AddEqualWeights(std::initializer_list<int64_t> dims) {
   NodeDef def = nodes_->Make("weights", "Const");
   graph::SetType(&def, "dtype", tensorflow::DT_QINT8);
   tensorflow::TensorProto* proto =
@@ -256,7 +257,7 @@ absl::StatusOr<QuantizedGroup> LayerProducts::AddChannels(
   NodeDef def = MakeProduct("QuantizedDepthwiseConv2DWithBias", group);
   SetWindow(&def);
   const NodeId layer = AddLayer(std::move(def), x, weights, bias);
-  const QuantizedTensor result = Narrowed(layer, group);
+  const QuantizedTensor result = Requantized(layer, group);
   if (is_picture) return QuantizedGroup{result, layer};
   // With one dimension that is not known its number follows from the others.
   std::vector<int64_t> dims;

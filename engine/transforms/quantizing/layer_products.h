@@ -37,7 +37,7 @@ class LayerProducts {
  private:
   // Weights as they stand in the graph.
   struct QuantizedWeights {
-    graph::Endpoint codes, min, max;
+    graph::Endpoint values, min, max;
   };
 
   const graph::Node& node(graph::NodeId id) const { return nodes_->node(id); }
@@ -53,9 +53,9 @@ class LayerProducts {
                                               int64_t channels,
                                               bool channels_first,
                                               absl::Span<const float> bias);
-  graph::Endpoint AddEqualCodes(std::initializer_list<int64_t> dims);
+  graph::Endpoint AddEqualWeights(std::initializer_list<int64_t> dims);
   graph::Endpoint Negated(graph::Endpoint max);
-  QuantizedTensor Narrowed(graph::NodeId layer, const LayerGroup& group);
+  QuantizedTensor Requantized(graph::NodeId layer, const LayerGroup& group);
   graph::NodeId AddRange(absl::Span<const graph::Endpoint> sums,
                          const LayerGroup& group);
 

@@ -26,7 +26,7 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
-#include "engine/runtime/reference/quantized/code_arithmetic.h"
+#include "engine/runtime/reference/quantized/quantized_arithmetic.h"
 #include "engine/transforms/freezing/known_ranges.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"

@@ -63,9 +63,9 @@ class LayerQuantizer {
   absl::Status Quantize(const LayerGroup& group) {
     nodes_.Begin(group);
     OPTFARM_ASSIGN_OR_RETURN(const QuantizedGroup done, Add(group));
-    BecomeDequantize(group.last(), done.codes.inputs(), done.replacement,
+    BecomeDequantize(group.last(), done.quantized.inputs(), done.replacement,
                      nodes_.graph());
-    nodes_.SetQuantized({group.last(), 0}, done.codes);
+    nodes_.SetQuantized({group.last(), 0}, done.quantized);
     return absl::OkStatus();
   }
 
@@ -104,7 +104,7 @@ class LayerQuantizer {
       graph::SetType(&relu, "out_type", tensorflow::DT_QINT32);
       sum = nodes_.Add(std::move(relu), ValuesAndRange(sum));
     }
-    return {nodes_.Narrowed(ResultOf(sum)), sum};
+    return {nodes_.Requantized(ResultOf(sum)), sum};
   }
 
   NodeId AddSum(const QuantizedTensor& a, const QuantizedTensor& b) {
@@ -113,7 +113,7 @@ class LayerQuantizer {
     graph::SetType(&def, "T2", tensorflow::DT_QUINT8);
     graph::SetType(&def, "Toutput", tensorflow::DT_QINT32);
     return nodes_.Add(std::move(def),
-                      {a.codes, b.codes, a.min, a.max, b.min, b.max});
+                      {a.values, b.values, a.min, a.max, b.min, b.max});
   }
 
   QuantizedGroup RangePreserving(NodeId id) {
@@ -128,7 +128,7 @@ class LayerQuantizer {
     std::vector<Endpoint> inputs, mins, maxs;
     for (int index : MovedInputs(from)) {
       const QuantizedTensor moved = nodes_.QuantizedOf(from.inputs()[index]);
-      inputs.push_back(moved.codes);
+      inputs.push_back(moved.values);
       mins.push_back(moved.min);
       maxs.push_back(moved.max);
     }
@@ -171,7 +171,7 @@ class LayerQuantizer {
     graph::SetType(&def, "T", tensorflow::DT_UINT8);
     const QuantizedTensor x = nodes_.QuantizedOf(from.inputs()[0]);
     std::vector<Endpoint> inputs(from.inputs().begin(), from.inputs().end());
-    inputs[0] = nodes_.BytesOf(x.codes);
+    inputs[0] = nodes_.BytesOf(x.values);
     if (FillingOf(*nodes_.graph(), from).is_needed) {
       def.set_op("PadV2");
       inputs.resize(2);

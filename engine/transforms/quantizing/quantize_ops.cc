@@ -39,11 +39,11 @@ class OpQuantizer {
 
   void Quantize(NodeId id, const graph::QuantizedForm& form) {
     const graph::Node& node = graph_->node(id);
-    const NodeId codes = AddQuantizedOp(id, form);
+    const NodeId quantized = AddQuantizedOp(id, form);
     const NodeId result =
-        form.has_32_bit_result() ? AddRequantize(id, codes) : codes;
-    CarryTshape(node, codes);
-    BecomeDequantize(id, ValuesAndRange(result), codes, graph_);
+        form.has_32_bit_result() ? AddRequantize(id, quantized) : quantized;
+    CarryTshape(node, quantized);
+    BecomeDequantize(id, ValuesAndRange(result), quantized, graph_);
   }
 
  private:
@@ -120,10 +120,10 @@ class OpQuantizer {
   }
 
   // 8-bit values of the 32-bit result.
-  NodeId AddRequantize(NodeId id, NodeId codes) {
+  NodeId AddRequantize(NodeId id, NodeId quantized) {
     const graph::Node& node = graph_->node(id);
     const std::string base = absl::StrCat(node.name(), "/eightbit/");
-    std::vector<Endpoint> inputs = ValuesAndRange(codes);
+    std::vector<Endpoint> inputs = ValuesAndRange(quantized);
     if (options_.fallback_range.has_value()) {
       for (const auto& [name, value] :
            {std::pair("fallback_min", options_.fallback_range->min),
@@ -147,12 +147,12 @@ class OpQuantizer {
 
   // A Reshape by int64 needs its type said; int32 is the default, which
   // TensorFlow does not write either.
-  void CarryTshape(const graph::Node& node, NodeId codes) {
+  void CarryTshape(const graph::Node& node, NodeId quantized) {
     const absl::StatusOr<tensorflow::DataType> type =
         graph::GetTypeOr(node.def(), "Tshape", tensorflow::DT_INT32);
     if (type.ok() && *type != tensorflow::DT_INT32) {
       graph::CopyAttr(node.def(), "Tshape",
-                      graph_->mutable_node(codes)->mutable_def());
+                      graph_->mutable_node(quantized)->mutable_def());
     }
   }
 

@@ -96,10 +96,10 @@ WeightRange ChooseRange(const RangeOptions& options,
 constexpr double kAlmostHalf = 0.49999999999999994;
 
 // Formula 2 of docs/quantization.md with 256 quantized values:
-// code = round(v * 255 / (max - min)) - round(min * 255 / (max - min)), within
-// 0..255, in double, halves away from zero.
-void WriteCodes(absl::Span<const float> values, const WeightRange& range,
-                uint8_t* codes) {
+// quantized value = round(v * 255 / (max - min)) - round(min * 255 / (max -
+// min)), within 0..255, in double, halves away from zero.
+void WriteQuantized(absl::Span<const float> values, const WeightRange& range,
+                    uint8_t* quantized) {
   const double scale =
       255.0 / (static_cast<double>(range.max) - static_cast<double>(range.min));
   const auto lowest = static_cast<int32_t>(std::round(range.min * scale));
@@ -109,17 +109,17 @@ void WriteCodes(absl::Span<const float> values, const WeightRange& range,
     // that products are within +-256 times 4096 and whole numbers do for what
     // follows.
     const double scaled = from[i] * scale;
-    const int32_t code =
+    const int32_t q =
         static_cast<int32_t>(scaled + std::copysign(kAlmostHalf, scaled)) -
         lowest;
-    codes[i] = static_cast<uint8_t>(code < 0 ? 0 : code > 255 ? 255 : code);
+    quantized[i] = static_cast<uint8_t>(q < 0 ? 0 : q > 255 ? 255 : q);
   }
 }
 
 // A Const of the quantized values. They are written where they stay.
-tensorflow::NodeDef MakeCodesConst(absl::string_view name,
-                                   const FloatView& weights,
-                                   const WeightRange& range) {
+tensorflow::NodeDef MakeQuantizedConst(absl::string_view name,
+                                       const FloatView& weights,
+                                       const WeightRange& range) {
   tensorflow::NodeDef def;
   def.set_name(std::string(name));
   def.set_op("Const");
@@ -131,15 +131,15 @@ tensorflow::NodeDef MakeCodesConst(absl::string_view name,
   for (int64_t dim : weights.shape().dims()) shape->add_dim()->set_size(dim);
   std::string* content = proto->mutable_tensor_content();
   content->resize(weights.values().size());
-  WriteCodes(weights.values(), range,
-             reinterpret_cast<uint8_t*>(content->data()));
+  WriteQuantized(weights.values(), range,
+                 reinterpret_cast<uint8_t*>(content->data()));
   return def;
 }
 
 // Turns the Const into a Dequantize of three new ones. They wait for what the
 // Const waited for, so that they run in the same branch or loop.
-void ReplaceByCodes(NodeId id, const FloatView& weights,
-                    const WeightRange& range, Graph* graph) {
+void ReplaceByQuantized(NodeId id, const FloatView& weights,
+                        const WeightRange& range, Graph* graph) {
   const std::string name = graph->node(id).name();
   const std::string device = graph->node(id).device();
   const std::vector<NodeId> controls(graph->node(id).control_inputs().begin(),
@@ -149,7 +149,8 @@ void ReplaceByCodes(NodeId id, const FloatView& weights,
     def.set_device(device);
     inputs.push_back({graph->Add(std::move(def), {}, controls, id), 0});
   };
-  add(MakeCodesConst(absl::StrCat(name, "_quantized_const"), weights, range));
+  add(MakeQuantizedConst(absl::StrCat(name, "_quantized_const"), weights,
+                         range));
   add(MakeScalarConst(absl::StrCat(name, "_quantized_min"), range.min));
   add(MakeScalarConst(absl::StrCat(name, "_quantized_max"), range.max));
   tensorflow::NodeDef* def = graph->mutable_node(id)->mutable_def();
@@ -163,18 +164,18 @@ void ReplaceByCodes(NodeId id, const FloatView& weights,
 
 // Whether an op on quantized values reads the node, perhaps inside a loop: as
 // its bias, or as a range for each channel, which are float by definition.
-bool BelongsToCodes(const Graph& graph, const graph::Node& node) {
-  const auto is_for_codes = [&](const graph::Use& use) {
+bool BelongsToQuantized(const Graph& graph, const graph::Node& node) {
+  const auto is_for_quantized = [&](const graph::Use& use) {
     return absl::StartsWith(graph.node(use.consumer).op(), "Quantized");
   };
-  return std::any_of(node.uses().begin(), node.uses().end(),
-                     [&](const graph::Use& use) {
-                       const graph::Node& reader = graph.node(use.consumer);
-                       return is_for_codes(use) ||
-                              (graph::IsEnter(reader.op()) &&
-                               std::any_of(reader.uses().begin(),
-                                           reader.uses().end(), is_for_codes));
-                     });
+  return std::any_of(
+      node.uses().begin(), node.uses().end(), [&](const graph::Use& use) {
+        const graph::Node& reader = graph.node(use.consumer);
+        return is_for_quantized(use) ||
+               (graph::IsEnter(reader.op()) &&
+                std::any_of(reader.uses().begin(), reader.uses().end(),
+                            is_for_quantized));
+      });
 }
 
 // Whether the tensor is float and large enough, from its declaration alone.
@@ -210,7 +211,7 @@ absl::Status QuantizeWeights(Graph* graph, TransformContext* context) {
       return Annotate(is_large.status(),
                       absl::StrCat("Const node '", node.name(), "'"));
     }
-    if (!*is_large || BelongsToCodes(*graph, node) ||
+    if (!*is_large || BelongsToQuantized(*graph, node) ||
         excluded.contains(node.name()) ||
         std::any_of(
             node.uses().begin(), node.uses().end(), [&](const graph::Use& use) {
@@ -227,7 +228,7 @@ absl::Status QuantizeWeights(Graph* graph, TransformContext* context) {
       continue;
     }
     const WeightRange range = ChooseRange(options, weights.values(), found);
-    ReplaceByCodes(id, weights, QuantizedRange(range), graph);
+    ReplaceByQuantized(id, weights, QuantizedRange(range), graph);
     context->CountChange();
   }
   return absl::OkStatus();

@@ -86,10 +86,10 @@ TEST(ComparisonTest, CountsTop1AndTop5) {
 }
 
 TEST(ComparisonTest, DecodesCodesOfModeMinFirst) {
-  Tensor codes = *Tensor::Allocate(tensorflow::DT_QUINT8, Shape({2}));
-  codes.data<uint8_t>()[0] = 0;
-  codes.data<uint8_t>()[1] = 255;
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor values, Decode(codes, 0, 6));
+  Tensor quantized = *Tensor::Allocate(tensorflow::DT_QUINT8, Shape({2}));
+  quantized.data<uint8_t>()[0] = 0;
+  quantized.data<uint8_t>()[1] = 255;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor values, Decode(quantized, 0, 6));
   EXPECT_THAT(values.flat<float>(), ElementsAre(0, ::testing::FloatEq(6)));
 }
 

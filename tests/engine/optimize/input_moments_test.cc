@@ -16,12 +16,12 @@ using runtime::Tensor;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Tensor Codes(const std::vector<int64_t>& shape,
-             const std::vector<uint8_t>& values) {
-  Tensor codes = *Tensor::Allocate(tensorflow::DT_QUINT8,
-                                   *runtime::Shape::FromDims(shape));
-  std::copy(values.begin(), values.end(), codes.data<uint8_t>());
-  return codes;
+Tensor Quantized(const std::vector<int64_t>& shape,
+                 const std::vector<uint8_t>& values) {
+  Tensor quantized = *Tensor::Allocate(tensorflow::DT_QUINT8,
+                                       *runtime::Shape::FromDims(shape));
+  std::copy(values.begin(), values.end(), quantized.data<uint8_t>());
+  return quantized;
 }
 
 WindowShape Sliding(WindowShape::Kind kind, int64_t size, int64_t channels) {
@@ -38,8 +38,8 @@ TEST(InputMomentsTest, AddsUpRowsOfAMatrix) {
   WindowShape shape;
   shape.channels = 2;
   InputMoments moments = MakeMoments(2, 2);
-  OPTFARM_ASSERT_OK(
-      AddWindows(Codes({2, 2}, {11, 12, 13, 9}), 10, shape, 8, 0, &moments));
+  OPTFARM_ASSERT_OK(AddWindows(Quantized({2, 2}, {11, 12, 13, 9}), 10, shape, 8,
+                               0, &moments));
   EXPECT_EQ(moments.rows, 2);
   EXPECT_THAT(moments.sums, ElementsAre(4, 1));
   // (1, 2) and (3, -1), up to the diagonal.
@@ -56,7 +56,7 @@ TEST(InputMomentsTest, AddsUpRowsOfAMatrix) {
 
 TEST(InputMomentsTest, WhatLiesOutsideAPictureIsZero) {
   InputMoments moments = MakeMoments(3, 3);
-  OPTFARM_ASSERT_OK(AddWindows(Codes({1, 1, 3, 1}, {1, 2, 4}), 0,
+  OPTFARM_ASSERT_OK(AddWindows(Quantized({1, 1, 3, 1}, {1, 2, 4}), 0,
                                Sliding(WindowShape::Kind::kConvolution, 3, 1),
                                8, 0, &moments));
   // Windows 0 1 2, 1 2 4, 2 4 0.
@@ -67,7 +67,7 @@ TEST(InputMomentsTest, WhatLiesOutsideAPictureIsZero) {
 
 TEST(InputMomentsTest, ChannelsOfADepthwiseLayerStandTogether) {
   InputMoments moments = MakeMoments(4, 2);
-  OPTFARM_ASSERT_OK(AddWindows(Codes({1, 1, 2, 2}, {1, 10, 2, 20}), 0,
+  OPTFARM_ASSERT_OK(AddWindows(Quantized({1, 1, 2, 2}, {1, 10, 2, 20}), 0,
                                Sliding(WindowShape::Kind::kDepthwise, 2, 2), 8,
                                0, &moments));
   ASSERT_EQ(moments.products.size(), 2u);
@@ -79,11 +79,11 @@ TEST(InputMomentsTest, ChannelsOfADepthwiseLayerStandTogether) {
 
 TEST(InputMomentsTest, TakesWindowsFromAllOverAPicture) {
   InputMoments moments = MakeMoments(1, 1);
-  const Tensor codes = Codes({1, 1, 6, 1}, {1, 2, 4, 8, 16, 32});
+  const Tensor quantized = Quantized({1, 1, 6, 1}, {1, 2, 4, 8, 16, 32});
   const WindowShape shape = Sliding(WindowShape::Kind::kConvolution, 1, 1);
-  OPTFARM_ASSERT_OK(AddWindows(codes, 0, shape, 2, 0, &moments));
+  OPTFARM_ASSERT_OK(AddWindows(quantized, 0, shape, 2, 0, &moments));
   EXPECT_THAT(moments.sums, ElementsAre(1 + 8));
-  OPTFARM_ASSERT_OK(AddWindows(codes, 0, shape, 2, 1, &moments));
+  OPTFARM_ASSERT_OK(AddWindows(quantized, 0, shape, 2, 1, &moments));
   EXPECT_THAT(moments.sums, ElementsAre(1 + 8 + 2 + 16));
 }
 
@@ -92,7 +92,7 @@ TEST(InputMomentsTest, LargestSumsAreExact) {
   WindowShape shape;
   shape.channels = 1;
   InputMoments moments = MakeMoments(1, 1);
-  OPTFARM_ASSERT_OK(AddWindows(Codes({kMostRows, 1}, largest), 0, shape,
+  OPTFARM_ASSERT_OK(AddWindows(Quantized({kMostRows, 1}, largest), 0, shape,
                                kMostRows, 0, &moments));
   EXPECT_EQ(moments.products[0].values[0], 256.0 * 255 * 255);
 }
@@ -104,7 +104,7 @@ TEST(InputMomentsTest, RefusesCodesOfAnotherForm) {
   for (const std::vector<int64_t>& dims :
        {std::vector<int64_t>{2, 2}, {1, 4}, {4}}) {
     EXPECT_THAT(
-        AddWindows(Codes(dims, {1, 2, 3, 4}), 0, shape, 8, 0, &moments),
+        AddWindows(Quantized(dims, {1, 2, 3, 4}), 0, shape, 8, 0, &moments),
         StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("codes")));
   }
 }

@@ -78,8 +78,8 @@ TEST(SensitivityTest, MeasuresEachQuantizedLayerAlone) {
   EXPECT_THAT(svg, HasSubstr(">conv<"));
 }
 
-// One layer quantized is that layer alone: with its codes, its ranges, its
-// rounding and its bias.
+// One layer quantized is that layer alone: with its quantized values, its
+// ranges, its rounding and its bias.
 TEST(SensitivityTest, OneLayerAloneIsTheResultOfOneQuantizedLayer) {
   OptimizeRequest request = Request("int8-fast", 4);
   request.recipe.mutable_verification()->set_sensitivity(true);

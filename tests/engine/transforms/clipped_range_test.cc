@@ -29,7 +29,7 @@ double Laplace(double p) {
 }
 double Uniform(double p) { return p; }
 
-// The error that codes really have, measured value by value.
+// The error that quantized values really have, measured value by value.
 double MeasuredError(const ObservedRange& range,
                      const std::function<double(double)>& quantile) {
   const double step = (static_cast<double>(range.max) - range.min) / 255;
@@ -37,9 +37,9 @@ double MeasuredError(const ObservedRange& range,
   double sum = 0;
   for (int i = 0; i < kValues; ++i) {
     const double x = quantile((i + 0.5) / kValues);
-    const double code =
+    const double q =
         std::min(255.0, std::max(0.0, std::round(x / step) - lowest));
-    const double error = x - (code + lowest) * step;
+    const double error = x - (q + lowest) * step;
     sum += error * error;
   }
   return sum / kValues;
@@ -121,7 +121,7 @@ double Divergence(const ValueHistogram& histogram, int bins, int end) {
   return divergence;
 }
 
-// Most ends are given up before all codes were looked at.
+// Most ends are given up before all quantized values were looked at.
 TEST(LeastDivergenceRangeTest, IsTheLeastOfTheEndsThatAreTried) {
   for (const auto& quantile : {Exponential, Uniform}) {
     const ValueHistogram histogram = Distribution(quantile);

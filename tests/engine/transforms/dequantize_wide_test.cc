@@ -10,7 +10,7 @@ using ::testing::HasSubstr;
 constexpr char kQuantize[] =
     "quantize_weights(minimum_size=1) quantize_nodes strip_unused_nodes";
 
-// Whole numbers over a range of 255 from `low` on: 8-bit codes hold them
+// Whole numbers over a range of 255 from `low` on: 8-bit values hold them
 // exactly.
 std::vector<float> WholeNumbers(int64_t count, float low) {
   std::vector<float> values;

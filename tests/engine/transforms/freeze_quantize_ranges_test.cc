@@ -25,7 +25,7 @@ using ::testing::HasSubstr;
 
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
-// x to codes of the range it has in each run, and back.
+// x to quantized values of the range it has in each run, and back.
 Graph Codec() {
   GraphBuilder b;
   b.Placeholder("x", {4});

@@ -87,7 +87,7 @@ std::vector<float> Magnitudes(const LayerCase& layer,
   std::vector<float> largest(static_cast<size_t>(layer.channels()), 0.0f);
   for (size_t i = 0; i < weights.size(); ++i) {
     float& channel = largest[layer.ChannelOf(i)];
-    // One code more is below zero than above.
+    // One quantized value more is below zero than above.
     channel = std::max(
         channel, weights[i] > 0 ? weights[i] * 128.0f / 127.0f : -weights[i]);
   }

@@ -1,5 +1,5 @@
-// quantize_layers: what lies between 8-bit layers stays in codes, and layers
-// inside loops compute in 8 bits.
+// quantize_layers: what lies between 8-bit layers stays in quantized values,
+// and layers inside loops compute in 8 bits.
 
 #include <functional>
 
@@ -59,23 +59,25 @@ int CountOf(const Graph& graph, const std::string& op) {
   return static_cast<int>(std::count(ops.begin(), ops.end(), op));
 }
 
-// One conversion to codes at the beginning, one to floats at the end.
+// One conversion to quantized values at the beginning, one to floats at the
+// end.
 void ExpectOneIsland(const Graph& graph) {
   EXPECT_EQ(CountOf(graph, "QuantizeV2"), 1);
   EXPECT_EQ(CountOf(graph, "Dequantize"), 1);
 }
 
-// What codes with a range of `layer` stand for, as a node called "decoded".
-void AddDecoded(graph::NodeId codes, graph::NodeId layer, Graph* graph) {
+// What quantized values with a range of `layer` stand for, as a node called
+// "decoded".
+void AddDecoded(graph::NodeId quantized, graph::NodeId layer, Graph* graph) {
   tensorflow::NodeDef def;
   def.set_name("decoded");
   def.set_op("Dequantize");
   graph::SetType(&def, "T", tensorflow::DT_QUINT8);
   graph::SetString(&def, "mode", "MIN_FIRST");
-  graph->Add(def, {{codes, 0}, {layer, 1}, {layer, 2}});
+  graph->Add(def, {{quantized, 0}, {layer, 1}, {layer, 2}});
 }
 
-// The values of a tensor of codes, with its range.
+// The values of a tensor of quantized values, with its range.
 struct Decoded {
   std::vector<float> values;
   runtime::Range range;
@@ -97,8 +99,8 @@ Decoded Decode(const Graph& graph, const std::string& node) {
   return decoded;
 }
 
-// What stands between the layers, in float, of what the codes of the layer
-// before stand for.
+// What stands between the layers, in float, of what the quantized values of the
+// layer before stand for.
 std::vector<float> InFloat(const Between& between, const Graph& quantized) {
   GraphBuilder alone;
   alone.Placeholder("first", {1, 4, 6, 3});
@@ -267,14 +269,14 @@ TEST(QuantizeBetweenTest, MovesCodesWithoutChangingAny) {
     const MovingCase& c = MovingCases()[i];
     Graph graph = Quantized(Sandwich(c.between));
     const std::vector<float> wanted = InFloat(c.between, graph);
-    const graph::NodeId codes = graph.Find("eightbit/2/codes");
-    ASSERT_NE(codes, graph::kNoNode) << c.name;
-    AddDecoded(codes, graph.Find(kFirst), &graph);
+    const graph::NodeId quantized = graph.Find("eightbit/2/codes");
+    ASSERT_NE(quantized, graph::kNoNode) << c.name;
+    AddDecoded(quantized, graph.Find(kFirst), &graph);
     EXPECT_EQ(Answer(graph, Wave({1, 4, 6, 2}), "decoded"), wanted) << c.name;
   }
 }
 
-// What follows from the codes in front is rounded once (34), (35).
+// What follows from the quantized values in front is rounded once (34), (35).
 TEST(QuantizeBetweenTest, RoundsMeansAndProductsOnce) {
   for (const size_t i : {11, 13, 14}) {
     const MovingCase& c = MovingCases()[i];

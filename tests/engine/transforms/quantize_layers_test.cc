@@ -1,7 +1,7 @@
 // Layers in 8 bits: quantize_layers, fuse_requantization, and what takes them
 // apart again.
 
-#include "engine/transforms/quantizing/channel_codes.h"
+#include "engine/transforms/quantizing/channel_quantization.h"
 #include "engine/transforms/quantizing/expanded_layers.h"
 #include "tests/engine/transforms/layer_testing.h"
 
@@ -79,7 +79,7 @@ TEST(QuantizeLayersTest, LetsFloatOpsReadTheSumsThemselves) {
             "in", "relu2");
   EXPECT_EQ(Show(graph, "relu2"),
             "Dequantize(relu2/eightbit, relu2/eightbit:1, relu2/eightbit:2)");
-  // The first layer's codes go on, and its Relu6 is in their range.
+  // The first layer's quantized values go on, and its Relu6 is in their range.
   EXPECT_NE(graph.Find("eightbit/1/requantize"), graph::kNoNode);
   ExpectClose(Separable().Build(), graph, Wave({1, 5, 5, 3}), "relu2", 0.03f);
 }
@@ -239,15 +239,16 @@ TEST(ExpandLayersTest, AddsBiasesInFloatUnderTheirOldNames) {
 }
 
 TEST(ChannelCodesTest, UseAllStepsOfEachChannel) {
-  const ChannelCodes coded = CodeByChannel({0.25f, 100, -1, 75}, 2, false, {});
-  EXPECT_THAT(coded.codes, ElementsAre(32, 127, -127, 95));
+  const ChannelQuantized coded =
+      QuantizeByChannel({0.25f, 100, -1, 75}, 2, false, {});
+  EXPECT_THAT(coded.values, ElementsAre(32, 127, -127, 95));
   EXPECT_THAT(coded.largest, ElementsAre(1, 100));
 }
 
 TEST(ChannelCodesTest, KeepStepsThatABiasCanBeCountedIn) {
   const float bias[] = {256, 0};
-  const ChannelCodes coded = CodeByChannel({0, 0}, 2, false, bias);
-  EXPECT_THAT(coded.codes, ElementsAre(0, 0));
+  const ChannelQuantized coded = QuantizeByChannel({0, 0}, 2, false, bias);
+  EXPECT_THAT(coded.values, ElementsAre(0, 0));
   EXPECT_THAT(coded.largest, ElementsAre(1, 1));
 }
 

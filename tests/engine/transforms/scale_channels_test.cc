@@ -1,4 +1,4 @@
-// scale_channels: larger codes for channels that use few of them.
+// scale_channels: larger quantized values for channels that use few of them.
 
 #include "engine/transforms/folding/scale_channels.h"
 

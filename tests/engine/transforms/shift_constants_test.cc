@@ -96,10 +96,11 @@ TEST(ShiftConstantsTest, ChangesNothingWhenOneDoesNotFit) {
 TEST(ShiftConstantsTest, MovesCodesByWholeSteps) {
   const auto shifted = [](std::vector<float> shift) {
     Graph graph;
-    Tensor codes = *Tensor::Allocate(tensorflow::DT_QINT8, runtime::Shape({2}));
-    codes.data<int8_t>()[0] = 5;
-    codes.data<int8_t>()[1] = -127;
-    graph.Add(MakeConst("codes", codes), {});
+    Tensor quantized =
+        *Tensor::Allocate(tensorflow::DT_QINT8, runtime::Shape({2}));
+    quantized.data<int8_t>()[0] = 5;
+    quantized.data<int8_t>()[1] = -127;
+    graph.Add(MakeConst("codes", quantized), {});
     const absl::Status status =
         ShiftConstants({{"codes", std::move(shift)}}, &graph);
     if (!status.ok()) return absl::StatusOr<std::vector<int>>(status);
@@ -109,7 +110,7 @@ TEST(ShiftConstantsTest, MovesCodesByWholeSteps) {
   };
   EXPECT_THAT(shifted({-1, 2}).value(), ElementsAre(4, -125));
   EXPECT_THAT(shifted({0, -1}).status(),
-              StatusIs(kInvalid, HasSubstr("code -127")));
+              StatusIs(kInvalid, HasSubstr("quantized value -127")));
   EXPECT_THAT(shifted({0.5f, 0}).status(),
               StatusIs(kInvalid, HasSubstr("whole number")));
 }

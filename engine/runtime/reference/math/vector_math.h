@@ -1,8 +1,8 @@
 // Float functions to the last bit as TensorFlow 1.4 computes them in its vector
 // kernels on x86 (Eigen of 2017, AVX2 with FMA). Between quantized layers that
-// bit counts: it moves the range found for the next codes, and QuantizedBiasAdd
-// turns a range off by one bit into values off by up to 1.6 %. std::fma makes
-// the result the same on every machine.
+// bit counts: it moves the range found for the next quantized values, and
+// QuantizedBiasAdd turns a range off by one bit into values off by up to 1.6 %.
+// std::fma makes the result the same on every machine.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_REFERENCE_MATH_VECTOR_MATH_H_
 #define OPTFARM_ENGINE_RUNTIME_REFERENCE_MATH_VECTOR_MATH_H_

@@ -1,6 +1,6 @@
 // FakeQuantWithMinMaxArgs, ...Vars, ...VarsPerChannel: floats rounded to the
-// values that an integer code of some bits can express. The range is first
-// nudged so that 0 has a code of its own.
+// values that integers of some bits can express. The range is first
+// nudged so that 0 is one of them.
 
 #include <algorithm>
 #include <cmath>
@@ -14,12 +14,12 @@
 namespace optfarm::runtime {
 namespace {
 
-struct CodeRange {
+struct QuantRange {
   float low = 0.0f;
   float high = 255.0f;
 };
 
-absl::StatusOr<CodeRange> ReadCodeRange(const tensorflow::NodeDef& node) {
+absl::StatusOr<QuantRange> ReadQuantRange(const tensorflow::NodeDef& node) {
   OPTFARM_ASSIGN_OR_RETURN(const int64_t bits,
                            graph::GetIntOr(node, "num_bits", 8));
   OPTFARM_ASSIGN_OR_RETURN(const bool is_narrow,
@@ -28,8 +28,8 @@ absl::StatusOr<CodeRange> ReadCodeRange(const tensorflow::NodeDef& node) {
     return absl::InvalidArgumentError(
         absl::StrCat("num_bits is ", bits, ", must be within [2, 16]"));
   }
-  return CodeRange{is_narrow ? 1.0f : 0.0f,
-                   static_cast<float>((int64_t{1} << bits) - 1)};
+  return QuantRange{is_narrow ? 1.0f : 0.0f,
+                    static_cast<float>((int64_t{1} << bits) - 1)};
 }
 
 // The range that is really expressed, and the step between two values.
@@ -42,24 +42,24 @@ struct Nudged {
 // A range of one number, which everything is clamped to.
 bool IsPoint(float min, float max) { return min == max && std::isfinite(min); }
 
-absl::StatusOr<Nudged> Nudge(float min, float max, const CodeRange& codes) {
+absl::StatusOr<Nudged> Nudge(float min, float max, const QuantRange& bounds) {
   if (!(min < max) || !std::isfinite(min) || !std::isfinite(max)) {
     return absl::InvalidArgumentError(
         absl::StrCat("min (", min, ") must be below max (", max, ")"));
   }
   Nudged nudged;
-  nudged.scale = (max - min) / (codes.high - codes.low);
-  const float zero_point = codes.low - min / nudged.scale;
-  float code = 0.0f;
-  if (zero_point < codes.low) {
-    code = codes.low;
-  } else if (zero_point > codes.high) {
-    code = codes.high;
+  nudged.scale = (max - min) / (bounds.high - bounds.low);
+  const float zero_point = bounds.low - min / nudged.scale;
+  float q = 0.0f;
+  if (zero_point < bounds.low) {
+    q = bounds.low;
+  } else if (zero_point > bounds.high) {
+    q = bounds.high;
   } else {
-    code = std::round(zero_point);
+    q = std::round(zero_point);
   }
-  nudged.min = (codes.low - code) * nudged.scale;
-  nudged.max = (codes.high - code) * nudged.scale;
+  nudged.min = (bounds.low - q) * nudged.scale;
+  nudged.max = (bounds.high - q) * nudged.scale;
   return nudged;
 }
 
@@ -69,7 +69,7 @@ float Quantized(float x, const Nudged& n) {
 }
 
 absl::Status QuantizeAll(KernelContext* context, float min, float max,
-                         const CodeRange& codes) {
+                         const QuantRange& bounds) {
   const Tensor& in = context->input(0);
   OPTFARM_RETURN_IF_ERROR(RequireDtype(in, "inputs", tensorflow::DT_FLOAT));
   if (IsPoint(min, max)) {
@@ -78,7 +78,7 @@ absl::Status QuantizeAll(KernelContext* context, float min, float max,
     std::fill_n(out->data<float>(), in.num_elements(), min);
     return absl::OkStatus();
   }
-  OPTFARM_ASSIGN_OR_RETURN(const Nudged nudged, Nudge(min, max, codes));
+  OPTFARM_ASSIGN_OR_RETURN(const Nudged nudged, Nudge(min, max, bounds));
   OPTFARM_ASSIGN_OR_RETURN(Tensor * out, context->ForwardOrAllocateOutput(
                                              0, 0, in.dtype(), in.shape()));
   const float* from = in.data<float>();
@@ -93,21 +93,21 @@ absl::Status QuantizeAll(KernelContext* context, float min, float max,
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeWithArgs(
     const tensorflow::NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const CodeRange codes, ReadCodeRange(node));
+  OPTFARM_ASSIGN_OR_RETURN(const QuantRange bounds, ReadQuantRange(node));
   OPTFARM_ASSIGN_OR_RETURN(const float min,
                            graph::GetFloatOr(node, "min", -6.0f));
   OPTFARM_ASSIGN_OR_RETURN(const float max,
                            graph::GetFloatOr(node, "max", 6.0f));
-  return MakeKernel([codes, min, max](KernelContext* context) -> absl::Status {
+  return MakeKernel([bounds, min, max](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
-    return QuantizeAll(context, min, max, codes);
+    return QuantizeAll(context, min, max, bounds);
   });
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeWithVars(
     const tensorflow::NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const CodeRange codes, ReadCodeRange(node));
-  return MakeKernel([codes](KernelContext* context) -> absl::Status {
+  OPTFARM_ASSIGN_OR_RETURN(const QuantRange bounds, ReadQuantRange(node));
+  return MakeKernel([bounds](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
     for (int i : {1, 2}) {
       const absl::string_view name = i == 1 ? "min" : "max";
@@ -116,14 +116,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeWithVars(
       OPTFARM_RETURN_IF_ERROR(RequireOneElement(context->input(i), name));
     }
     return QuantizeAll(context, *context->input(1).data<float>(),
-                       *context->input(2).data<float>(), codes);
+                       *context->input(2).data<float>(), bounds);
   });
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakePerChannel(
     const tensorflow::NodeDef& node) {
-  OPTFARM_ASSIGN_OR_RETURN(const CodeRange codes, ReadCodeRange(node));
-  return MakeKernel([codes](KernelContext* context) -> absl::Status {
+  OPTFARM_ASSIGN_OR_RETURN(const QuantRange bounds, ReadQuantRange(node));
+  return MakeKernel([bounds](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
     const Tensor& in = context->input(0);
     OPTFARM_RETURN_IF_ERROR(RequireDtype(in, "inputs", tensorflow::DT_FLOAT));
@@ -146,7 +146,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakePerChannel(
       const bool is_point = IsPoint(min, max);
       Nudged nudged;
       if (!is_point) {
-        OPTFARM_ASSIGN_OR_RETURN(nudged, Nudge(min, max, codes));
+        OPTFARM_ASSIGN_OR_RETURN(nudged, Nudge(min, max, bounds));
       }
       for (int64_t i = c; i < in.num_elements(); i += channels) {
         out->data<float>()[i] =

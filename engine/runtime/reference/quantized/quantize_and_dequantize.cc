@@ -1,5 +1,5 @@
-// QuantizeAndDequantize in its three versions: values take the steps that codes
-// of some bits would have, and stay floating.
+// QuantizeAndDequantize in its three versions: values take the steps that
+// quantized values of some bits would have, and stay floating.
 
 #include <algorithm>
 #include <cmath>
@@ -39,7 +39,8 @@ absl::Status CheckBits(int64_t bits) {
       absl::StrCat("'num_bits' must be from 1 to ", kMostBits, ", not ", bits));
 }
 
-// The codes' ends, and a range widened so that zero and one end have codes.
+// The lowest and the highest quantized value, and a range widened so that zero
+// and one end are quantized exactly.
 template <typename T>
 struct Steps {
   Steps(const Rounding& rounding, int64_t bits, T least, T most) {

@@ -11,7 +11,7 @@
 #include "engine/runtime/core/quantization.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/broadcast.h"
-#include "engine/runtime/reference/quantized/code_arithmetic.h"
+#include "engine/runtime/reference/quantized/quantized_arithmetic.h"
 #include "engine/runtime/reference/quantized/quantized_families.h"
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
 
@@ -22,7 +22,7 @@ using tensorflow::NodeDef;
 
 constexpr int64_t kGrain = 16384;
 
-// Calls combine(code of a, code of b) for every element of the output.
+// Calls combine(value of a, value of b) for every element of the output.
 template <typename Combine>
 void ForEachPair(KernelContext* c, const BroadcastPlan& plan, int32_t* out,
                  Combine combine) {
@@ -48,7 +48,7 @@ void ForEachPair(KernelContext* c, const BroadcastPlan& plan, int32_t* out,
 // --- Sums --------------------------------------------------------------------
 
 absl::Status Sum(KernelContext* c, const BroadcastPlan& plan,
-                 const CodeTable& table_a, const CodeTable& table_b,
+                 const AddendTable& table_a, const AddendTable& table_b,
                  Range range) {
   OPTFARM_ASSIGN_OR_RETURN(
       Tensor * out, c->AllocateOutput(0, tensorflow::DT_QINT32, plan.output));
@@ -59,10 +59,10 @@ absl::Status Sum(KernelContext* c, const BroadcastPlan& plan,
   return absl::OkStatus();
 }
 
-absl::Status RequireTwoOfCodes(const KernelContext& c) {
+absl::Status RequireTwoQuantized(const KernelContext& c) {
   OPTFARM_RETURN_IF_ERROR(RequireInputs(c, 6));
-  OPTFARM_RETURN_IF_ERROR(RequireCodes(c, 0, tensorflow::DT_QUINT8));
-  return RequireCodes(c, 1, tensorflow::DT_QUINT8);
+  OPTFARM_RETURN_IF_ERROR(RequireInputDtype(c, 0, tensorflow::DT_QUINT8));
+  return RequireInputDtype(c, 1, tensorflow::DT_QUINT8);
 }
 
 absl::Status RequireQuint8Operands(const NodeDef& node, const char* out) {
@@ -74,7 +74,7 @@ absl::Status RequireQuint8Operands(const NodeDef& node, const char* out) {
 absl::StatusOr<std::unique_ptr<Kernel>> MakeAdd(const NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireQuint8Operands(node, "Toutput"));
   return MakeKernel([](KernelContext* c) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireTwoOfCodes(*c));
+    OPTFARM_RETURN_IF_ERROR(RequireTwoQuantized(*c));
     OPTFARM_ASSIGN_OR_RETURN(const Range a, InputRange(*c, 2));
     OPTFARM_ASSIGN_OR_RETURN(const Range b, InputRange(*c, 4));
     OPTFARM_ASSIGN_OR_RETURN(
@@ -89,7 +89,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeAdd(const NodeDef& node) {
 absl::StatusOr<std::unique_ptr<Kernel>> MakeBiasAdd(const NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireQuint8Operands(node, "out_type"));
   return MakeKernel([](KernelContext* c) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireTwoOfCodes(*c));
+    OPTFARM_RETURN_IF_ERROR(RequireTwoQuantized(*c));
     OPTFARM_RETURN_IF_ERROR(RequireRank(c->input(1), "bias", 1));
     const Shape& shape = c->input(0).shape();
     if (shape.rank() < 1 || shape.dim(shape.rank() - 1) != c->input(1).dim(0)) {
@@ -113,7 +113,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBiasAdd(const NodeDef& node) {
 absl::StatusOr<std::unique_ptr<Kernel>> MakeMul(const NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireQuint8Operands(node, "Toutput"));
   return MakeKernel([](KernelContext* c) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireTwoOfCodes(*c));
+    OPTFARM_RETURN_IF_ERROR(RequireTwoQuantized(*c));
     OPTFARM_ASSIGN_OR_RETURN(const Range a, InputRange(*c, 2));
     OPTFARM_ASSIGN_OR_RETURN(const Range b, InputRange(*c, 4));
     OPTFARM_ASSIGN_OR_RETURN(
@@ -122,8 +122,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeMul(const NodeDef& node) {
     // A layer whose results all lie far below zero has such a range. One
     // product of two offsets still fits in 32 bits.
     constexpr int32_t kMostZero = 32000;
-    OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_a, ZeroCode(a, kMostZero));
-    OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_b, ZeroCode(b, kMostZero));
+    OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_a, ZeroPointOf(a, kMostZero));
+    OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_b, ZeroPointOf(b, kMostZero));
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out, c->AllocateOutput(0, tensorflow::DT_QINT32, plan.output));
     ForEachPair(c, plan, out->data<int32_t>(), [=](uint8_t x, uint8_t y) {
@@ -136,25 +136,25 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeMul(const NodeDef& node) {
 
 // --- Activations -------------------------------------------------------------
 
-// Clamps to the codes of 0 and, where `has_six`, of 6.
-template <typename Code>
-absl::Status Clamp(KernelContext* c, DataType dtype, bool has_six) {
+// Clamps to the zero point and, where `is_relu6`, to the quantized 6.
+template <typename Q>
+absl::Status Clamp(KernelContext* c, DataType dtype, bool is_relu6) {
   OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 3));
-  OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, dtype));
+  OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 0, dtype));
   OPTFARM_ASSIGN_OR_RETURN(const Range range, InputRange(*c, 1));
   OPTFARM_ASSIGN_OR_RETURN(Tensor * out, c->ForwardOrAllocateOutput(
                                              0, 0, dtype, c->input(0).shape()));
-  const Code low = Quantize<Code>(0.0f, range);
-  const Code high =
-      has_six ? Quantize<Code>(6.0f, range) : std::numeric_limits<Code>::max();
-  const Code* in = c->input(0).data<Code>();
-  Code* codes = out->data<Code>();
-  c->pool()->ParallelFor(out->num_elements(), kGrain,
-                         [&](int64_t b, int64_t e) {
-                           for (int64_t i = b; i < e; ++i) {
-                             codes[i] = std::min(std::max(in[i], low), high);
-                           }
-                         });
+  const Q low = Quantize<Q>(0.0f, range);
+  const Q high =
+      is_relu6 ? Quantize<Q>(6.0f, range) : std::numeric_limits<Q>::max();
+  const Q* in = c->input(0).data<Q>();
+  Q* quantized = out->data<Q>();
+  c->pool()->ParallelFor(
+      out->num_elements(), kGrain, [&](int64_t b, int64_t e) {
+        for (int64_t i = b; i < e; ++i) {
+          quantized[i] = std::min(std::max(in[i], low), high);
+        }
+      });
   SetOutputRange(c, 1, range);
   return absl::OkStatus();
 }

@@ -1,4 +1,5 @@
-// The families of kernels on codes; quantized_kernels.cc adds them all.
+// The families of kernels on quantized values; quantized_kernels.cc adds them
+// all.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_QUANTIZED_FAMILIES_H_
 #define OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_QUANTIZED_FAMILIES_H_

@@ -15,13 +15,14 @@ namespace {
 // by column. A row-by-row matrix is its own transpose column by column, so the
 // product is computed as transpose(b) * transpose(a).
 template <gemmlowp::MapOrder kLhsOrder, gemmlowp::MapOrder kRhsOrder>
-void Multiply(const CodeMatrix& a, const CodeMatrix& b, int rows, int depth,
-              int columns, int32_t* out) {
+void Multiply(const QuantizedMatrix& a, const QuantizedMatrix& b, int rows,
+              int depth, int columns, int32_t* out) {
   thread_local gemmlowp::GemmContext context;
   context.set_max_num_threads(1);
-  const gemmlowp::MatrixMap<const uint8_t, kLhsOrder> lhs(b.codes, columns,
+  const gemmlowp::MatrixMap<const uint8_t, kLhsOrder> lhs(b.values, columns,
                                                           depth);
-  const gemmlowp::MatrixMap<const uint8_t, kRhsOrder> rhs(a.codes, depth, rows);
+  const gemmlowp::MatrixMap<const uint8_t, kRhsOrder> rhs(a.values, depth,
+                                                          rows);
   gemmlowp::MatrixMap<int32_t, gemmlowp::MapOrder::ColMajor> result(
       out, columns, rows);
   gemmlowp::GemmWithOutputPipeline<uint8_t, int32_t,
@@ -31,8 +32,8 @@ void Multiply(const CodeMatrix& a, const CodeMatrix& b, int rows, int depth,
 
 }  // namespace
 
-void QuantizedGemm(const CodeMatrix& a, const CodeMatrix& b, int64_t rows,
-                   int64_t depth, int64_t columns, int32_t* out) {
+void QuantizedGemm(const QuantizedMatrix& a, const QuantizedMatrix& b,
+                   int64_t rows, int64_t depth, int64_t columns, int32_t* out) {
   using gemmlowp::MapOrder;
   const int m = static_cast<int>(rows);
   const int k = static_cast<int>(depth);

@@ -7,9 +7,9 @@
 
 namespace optfarm::runtime {
 
-// One 8-bit factor: codes, how they lie, and the code that stands for zero.
-struct CodeMatrix {
-  const uint8_t* codes = nullptr;
+// One 8-bit factor: its values, how they lie, and their zero point.
+struct QuantizedMatrix {
+  const uint8_t* values = nullptr;
   // False: row by row. True: column by column.
   bool transposed = false;
   int32_t zero = 0;
@@ -19,8 +19,8 @@ struct CodeMatrix {
 //   (a[i,k] - a.zero) * (b[k,j] - b.zero), wrapping in 32 bits.
 // a is rows x depth, b is depth x columns. All sizes at least 1.
 // THREADS: safe; uses only the calling thread.
-void QuantizedGemm(const CodeMatrix& a, const CodeMatrix& b, int64_t rows,
-                   int64_t depth, int64_t columns, int32_t* out);
+void QuantizedGemm(const QuantizedMatrix& a, const QuantizedMatrix& b,
+                   int64_t rows, int64_t depth, int64_t columns, int32_t* out);
 
 }  // namespace optfarm::runtime
 

@@ -11,7 +11,8 @@ namespace optfarm::runtime {
 namespace {
 
 absl::StatusOr<float> InputFloat(const KernelContext& context, int index) {
-  OPTFARM_RETURN_IF_ERROR(RequireCodes(context, index, tensorflow::DT_FLOAT));
+  OPTFARM_RETURN_IF_ERROR(
+      RequireInputDtype(context, index, tensorflow::DT_FLOAT));
   const Tensor& tensor = context.input(index);
   if (tensor.num_elements() != 1) {
     return absl::InvalidArgumentError(
@@ -31,8 +32,8 @@ absl::StatusOr<float> InputFloat(const KernelContext& context, int index) {
 
 }  // namespace
 
-absl::Status RequireCodes(const KernelContext& context, int index,
-                          DataType dtype) {
+absl::Status RequireInputDtype(const KernelContext& context, int index,
+                               DataType dtype) {
   return RequireDtype(context.input(index), absl::StrCat("input ", index),
                       dtype);
 }
@@ -61,9 +62,9 @@ absl::StatusOr<std::vector<Range>> InputRanges(const KernelContext& context,
     return std::vector<Range>{range};
   }
   OPTFARM_RETURN_IF_ERROR(
-      RequireCodes(context, min_index, tensorflow::DT_FLOAT));
+      RequireInputDtype(context, min_index, tensorflow::DT_FLOAT));
   OPTFARM_RETURN_IF_ERROR(
-      RequireCodes(context, min_index + 1, tensorflow::DT_FLOAT));
+      RequireInputDtype(context, min_index + 1, tensorflow::DT_FLOAT));
   if (min.num_elements() != channels || max.num_elements() != channels) {
     return absl::InvalidArgumentError(
         absl::StrCat("inputs ", min_index, " and ", min_index + 1, " are ",
@@ -90,14 +91,14 @@ void SetOutputRange(KernelContext* context, int first, Range range) {
   context->SetOutput(first + 1, Tensor::Scalar(range.max));
 }
 
-absl::StatusOr<int32_t> ZeroCode(Range range, int32_t most) {
-  const int64_t code = QuantizeUnclamped<uint8_t>(0.0f, range);
-  if (code < -most || code > most) {
+absl::StatusOr<int32_t> ZeroPointOf(Range range, int32_t most) {
+  const int64_t q = QuantizeUnclamped<uint8_t>(0.0f, range);
+  if (q < -most || q > most) {
     return absl::InvalidArgumentError(
         absl::StrCat("the range [", range.min, ", ", range.max,
                      "] is too far from zero for 8-bit arithmetic"));
   }
-  return static_cast<int32_t>(code);
+  return static_cast<int32_t>(q);
 }
 
 int32_t MostZero(int64_t depth) {

@@ -1,5 +1,5 @@
-// Reading the inputs that all quantized kernels share: tensors of codes and
-// the scalars of their ranges.
+// Reading the inputs that all quantized kernels share: tensors of quantized
+// values and the scalars of their ranges.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_QUANTIZED_INPUTS_H_
 #define OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_QUANTIZED_INPUTS_H_
@@ -28,18 +28,18 @@ absl::StatusOr<std::vector<Range>> InputRanges(const KernelContext& context,
                                                int min_index, int64_t channels);
 
 // ERRORS: InvalidArgument naming the input unless it has the dtype.
-absl::Status RequireCodes(const KernelContext& context, int index,
-                          DataType dtype);
+absl::Status RequireInputDtype(const KernelContext& context, int index,
+                               DataType dtype);
 
 // Stores a range in outputs `first` and `first + 1`.
 void SetOutputRange(KernelContext* context, int first, Range range);
 
-// The zero code of an 8-bit input, which padding and offsets use.
-// ERRORS: InvalidArgument when the range is so far from zero that the code of
-// zero leaves [-most, most]; sums of many products need a small one.
-absl::StatusOr<int32_t> ZeroCode(Range range, int32_t most = 1024);
+// The zero point of an 8-bit input, which padding and offsets use.
+// ERRORS: InvalidArgument when the range is so far from zero that the quantized
+// value of zero leaves [-most, most]; sums of many products need a small one.
+absl::StatusOr<int32_t> ZeroPointOf(Range range, int32_t most = 1024);
 
-// How far the code of zero may lie when `depth` products are added up: as far
+// How far the zero point may lie when `depth` products are added up: as far
 // as the sums stay within 32 bits, and 1024 in any case.
 int32_t MostZero(int64_t depth);
 

@@ -1,4 +1,4 @@
-// The kernels that compute on integer codes instead of real numbers.
+// The kernels that compute on quantized values instead of real numbers.
 
 #include "engine/runtime/reference/families.h"
 #include "engine/runtime/reference/quantized/quantized_families.h"

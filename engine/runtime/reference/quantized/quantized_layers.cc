@@ -1,8 +1,9 @@
-// Whole layers on codes: QuantizedConv2D..., QuantizedDepthwiseConv2D... and
-// QuantizedMatMul... with bias, Relu and requantization in one op, and
-// RequantizePerChannel, RequantizationRangePerChannel for their parts. A fused
-// op gives, bit for bit, what its parts give one after another: sums (8), plus
-// the bias (26), Relu, then 8-bit codes (27) of docs/quantization.md.
+// Whole layers on quantized values: QuantizedConv2D...,
+// QuantizedDepthwiseConv2D... and QuantizedMatMul... with bias, Relu and
+// requantization in one op, and RequantizePerChannel,
+// RequantizationRangePerChannel for their parts. A fused op gives, bit for bit,
+// what its parts give one after another: sums (8), plus the bias (26), Relu,
+// then 8-bit values (27) of docs/quantization.md.
 //
 // Inputs: x, weights, [bias], min_x, max_x, min_weights, max_weights,
 // [min_out, max_out]. x is quint8, whose zero may lie anywhere; weights are
@@ -23,7 +24,7 @@
 #include "engine/runtime/core/quantization.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/nn/window.h"
-#include "engine/runtime/reference/quantized/code_arithmetic.h"
+#include "engine/runtime/reference/quantized/quantized_arithmetic.h"
 #include "engine/runtime/reference/quantized/quantized_families.h"
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
 #include "engine/runtime/reference/quantized/quantized_products.h"
@@ -38,7 +39,7 @@ using tensorflow::NodeDef;
 
 constexpr int64_t kGrain = 16384;
 
-// The furthest code of zero, beyond which not even one product is safe.
+// The furthest zero point, beyond which not even one product is safe.
 constexpr int32_t kMostZero = 32000;
 
 // Calls function(position, channel) for the elements of a tensor whose last
@@ -59,7 +60,7 @@ void ForEachElement(ThreadPool* pool, int64_t elements, int64_t channels,
 }
 
 // Steps of the sums: that of x times that of the weights.
-std::vector<float> StepsOfSums(Range x, const CodedWeights& weights) {
+std::vector<float> StepsOfSums(Range x, const QuantizedWeights& weights) {
   const float step = (x.max - x.min) / 255.0f;
   std::vector<float> steps = weights.steps;
   for (float& s : steps) s *= step;
@@ -72,38 +73,38 @@ absl::StatusOr<std::vector<int32_t>> ReadBias(const KernelContext& c, int index,
   const Tensor& bias = c.input(index);
   OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims({channels}));
   OPTFARM_RETURN_IF_ERROR(RequireShape(bias, "bias", shape));
-  std::vector<int32_t> codes(static_cast<size_t>(channels));
+  std::vector<int32_t> quantized(static_cast<size_t>(channels));
   if (bias.dtype() == tensorflow::DT_QINT32) {
     const absl::Span<const int32_t> values = bias.flat<int32_t>();
-    std::transform(values.begin(), values.end(), codes.begin(), CutBias);
-    return codes;
+    std::transform(values.begin(), values.end(), quantized.begin(), CutBias);
+    return quantized;
   }
   OPTFARM_RETURN_IF_ERROR(RequireDtype(bias, "bias", tensorflow::DT_FLOAT));
   for (int64_t i = 0; i < channels; ++i) {
-    codes[i] =
-        CodeOfBias(bias.data<float>()[i], steps[steps.size() == 1 ? 0 : i]);
+    quantized[i] =
+        QuantizeBias(bias.data<float>()[i], steps[steps.size() == 1 ? 0 : i]);
   }
-  return codes;
+  return quantized;
 }
 
-// Formula 27: 32-bit codes of `step` to 8-bit codes of a range.
-class Narrower {
+// Formula 27: requantizes accumulators of these steps to a range.
+class StepRequantizer {
  public:
   // ERRORS: InvalidArgument for a range whose zero is out of reach.
-  static absl::StatusOr<Narrower> Create(const std::vector<float>& steps,
-                                         Range to) {
-    Narrower narrower;
+  static absl::StatusOr<StepRequantizer> Create(const std::vector<float>& steps,
+                                                Range to) {
+    StepRequantizer made;
     for (float step : steps) {
-      narrower.factors_.push_back(NarrowingFactor(step, to));
+      made.factors_.push_back(RequantizeFactor(step, to));
     }
-    OPTFARM_ASSIGN_OR_RETURN(narrower.zero_, ZeroCode(to));
-    return narrower;
+    OPTFARM_ASSIGN_OR_RETURN(made.zero_, ZeroPointOf(to));
+    return made;
   }
-  uint8_t operator()(int32_t code, int64_t channel) const {
+  uint8_t operator()(int32_t q, int64_t channel) const {
     const float factor = factors_[factors_.size() == 1 ? 0 : channel];
     const float value =
-        std::clamp(static_cast<float>(code) * factor,
-                   static_cast<float>(-zero_), static_cast<float>(255 - zero_));
+        std::clamp(static_cast<float>(q) * factor, static_cast<float>(-zero_),
+                   static_cast<float>(255 - zero_));
     return static_cast<uint8_t>(static_cast<int32_t>(std::nearbyint(value)) +
                                 zero_);
   }
@@ -113,10 +114,10 @@ class Narrower {
   int32_t zero_ = 0;
 };
 
-// Outputs `first` and the next: what the lowest and the highest 32-bit code
-// stand for (10), as one number or one for each channel.
-absl::Status SetWideRanges(KernelContext* c, int first,
-                           const std::vector<float>& steps) {
+// Outputs `first` and the next: what the lowest and the highest 32-bit
+// quantized value stand for (10), as one number or one for each channel.
+absl::Status SetAccumulatorRanges(KernelContext* c, int first,
+                                  const std::vector<float>& steps) {
   if (steps.size() == 1) {
     SetOutputRange(c, first, RangeOfSteps(steps[0]));
     return absl::OkStatus();
@@ -135,10 +136,10 @@ absl::Status SetWideRanges(KernelContext* c, int first,
   return absl::OkStatus();
 }
 
-// The inverse of it: the steps of 32-bit codes with these ranges.
-absl::StatusOr<std::vector<float>> ReadWideSteps(const KernelContext& c,
-                                                 int min_index,
-                                                 int64_t channels) {
+// The inverse of it: the steps of accumulators with these ranges.
+absl::StatusOr<std::vector<float>> ReadAccumulatorSteps(const KernelContext& c,
+                                                        int min_index,
+                                                        int64_t channels) {
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<Range> ranges,
                            InputRanges(c, min_index, channels));
   std::vector<float> steps;
@@ -164,12 +165,12 @@ class Layer final : public Kernel {
     const int ranges = form_.has_bias ? 3 : 2;
     OPTFARM_RETURN_IF_ERROR(RequireInputs(
         *c, ranges + (form_.result == LayerResult::kAccumulators ? 4 : 6)));
-    OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, tensorflow::DT_QUINT8));
+    OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 0, tensorflow::DT_QUINT8));
     OPTFARM_ASSIGN_OR_RETURN(const Range x, InputRange(*c, ranges));
     // A range may lie far off zero; sums that leave 32 bits are refused.
-    OPTFARM_ASSIGN_OR_RETURN(const int32_t x_zero, ZeroCode(x, kMostZero));
+    OPTFARM_ASSIGN_OR_RETURN(const int32_t x_zero, ZeroPointOf(x, kMostZero));
     OPTFARM_ASSIGN_OR_RETURN(const int64_t channels, Channels(c->input(1)));
-    OPTFARM_ASSIGN_OR_RETURN(const CodedWeights weights,
+    OPTFARM_ASSIGN_OR_RETURN(const QuantizedWeights weights,
                              ReadWeights(*c, 1, ranges + 2, channels));
     const std::vector<float> steps = StepsOfSums(x, weights);
     OPTFARM_ASSIGN_OR_RETURN(Tensor sums, Multiply(c, x_zero, weights));
@@ -200,15 +201,15 @@ class Layer final : public Kernel {
   }
 
   absl::StatusOr<Tensor> Multiply(KernelContext* c, int32_t x_zero,
-                                  const CodedWeights& weights) const {
+                                  const QuantizedWeights& weights) const {
     const Shape& shape = c->input(1).shape();
     switch (form_.product) {
       case LayerProduct::kConvolution:
-        return ConvolveCodes(c, window_, shape, x_zero, weights);
+        return ConvolveQuantized(c, window_, shape, x_zero, weights);
       case LayerProduct::kDepthwise:
-        return ConvolveCodesDepthwise(c, window_, shape, x_zero, weights);
+        return ConvolveQuantizedDepthwise(c, window_, shape, x_zero, weights);
       case LayerProduct::kMatrix:
-        return MultiplyCodes(c, shape, transpose_b_, x_zero, weights);
+        return MultiplyQuantized(c, shape, transpose_b_, x_zero, weights);
       case LayerProduct::kNone:
         break;
     }
@@ -220,7 +221,7 @@ class Layer final : public Kernel {
                          int out_range) const {
     if (form_.result == LayerResult::kAccumulators) {
       c->SetOutput(0, std::move(sums));
-      return SetWideRanges(c, 1, steps);
+      return SetAccumulatorRanges(c, 1, steps);
     }
     const int32_t* values = sums.data<int32_t>();
     if (form_.result == LayerResult::kFloats) {
@@ -237,15 +238,15 @@ class Layer final : public Kernel {
     }
     OPTFARM_ASSIGN_OR_RETURN(Range to, InputRange(*c, out_range));
     to = WithZero(to);
-    OPTFARM_ASSIGN_OR_RETURN(const Narrower narrow,
-                             Narrower::Create(steps, to));
+    OPTFARM_ASSIGN_OR_RETURN(const StepRequantizer requantize,
+                             StepRequantizer::Create(steps, to));
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out,
         c->AllocateOutput(0, tensorflow::DT_QUINT8, sums.shape()));
-    uint8_t* codes = out->data<uint8_t>();
+    uint8_t* quantized = out->data<uint8_t>();
     ForEachElement(c->pool(), sums.num_elements(), channels,
                    [&](int64_t at, int64_t channel) {
-                     codes[at] = narrow(values[at], channel);
+                     quantized[at] = requantize(values[at], channel);
                    });
     SetOutputRange(c, 1, to);
     return absl::OkStatus();
@@ -300,23 +301,23 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRequantize(const NodeDef& node) {
       RequireTypeAttr(node, "out_type", {tensorflow::DT_QUINT8}));
   return MakeKernel([](KernelContext* c) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 5));
-    OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, tensorflow::DT_QINT32));
+    OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 0, tensorflow::DT_QINT32));
     const Tensor& input = c->input(0);
     const int64_t channels = LastDim(input);
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<float> steps,
-                             ReadWideSteps(*c, 1, channels));
+                             ReadAccumulatorSteps(*c, 1, channels));
     OPTFARM_ASSIGN_OR_RETURN(Range to, InputRange(*c, 3));
     to = WithZero(to);
-    OPTFARM_ASSIGN_OR_RETURN(const Narrower narrow,
-                             Narrower::Create(steps, to));
+    OPTFARM_ASSIGN_OR_RETURN(const StepRequantizer requantize,
+                             StepRequantizer::Create(steps, to));
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out,
         c->AllocateOutput(0, tensorflow::DT_QUINT8, input.shape()));
     const int32_t* in = input.data<int32_t>();
-    uint8_t* codes = out->data<uint8_t>();
+    uint8_t* quantized = out->data<uint8_t>();
     ForEachElement(c->pool(), input.num_elements(), channels,
                    [&](int64_t at, int64_t channel) {
-                     codes[at] = narrow(in[at], channel);
+                     quantized[at] = requantize(in[at], channel);
                    });
     SetOutputRange(c, 1, to);
     return absl::OkStatus();
@@ -329,20 +330,20 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRange(const NodeDef& node) {
                            graph::GetFloat(node, "clip_value_max"));
   return MakeKernel([clip](KernelContext* c) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 3));
-    OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, tensorflow::DT_QINT32));
+    OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 0, tensorflow::DT_QINT32));
     const Tensor& input = c->input(0);
     const int64_t channels = LastDim(input);
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<float> steps,
-                             ReadWideSteps(*c, 1, channels));
+                             ReadAccumulatorSteps(*c, 1, channels));
     if (input.num_elements() == 0) {
       return absl::InvalidArgumentError(
           "the range of a tensor without elements is not defined");
     }
     Range range;
-    const absl::Span<const int32_t> codes = input.flat<int32_t>();
-    for (size_t i = 0; i < codes.size(); ++i) {
+    const absl::Span<const int32_t> quantized = input.flat<int32_t>();
+    for (size_t i = 0; i < quantized.size(); ++i) {
       const float value =
-          static_cast<float>(codes[i]) *
+          static_cast<float>(quantized[i]) *
           steps[steps.size() == 1 ? 0 : i % static_cast<size_t>(channels)];
       range.min = std::min(range.min, value);
       range.max = std::max(range.max, value);

@@ -1,4 +1,5 @@
-// QuantizedConv2D and QuantizedMatMul: products of codes with 32-bit results.
+// QuantizedConv2D and QuantizedMatMul: products of quantized values with 32-bit
+// results.
 
 #include <algorithm>
 #include <cstring>
@@ -45,7 +46,7 @@ struct Convolution {
   int64_t in_channels = 0;
   int64_t out_channels = 0;
   const uint8_t* input = nullptr;
-  CodeMatrix filter;
+  QuantizedMatrix filter;
   int32_t input_zero = 0;
 
   int64_t patch_size() const {
@@ -62,7 +63,7 @@ struct Convolution {
 };
 
 // Copies what the window covers at output pixel `pixel` (counted over batch,
-// height and width); outside the image stands the code of zero.
+// height and width); outside the image stands the zero point.
 void Convolution::GatherPatch(int64_t pixel, uint8_t* patch) const {
   const WindowAxis &y = window.y, &x = window.x;
   const int64_t batch = pixel / (y.out * x.out);
@@ -109,8 +110,8 @@ void Convolution::Run(int64_t begin, int64_t end, int32_t* out) const {
 absl::Status ComputeConv(KernelContext* c, const WindowAttrs& attrs) {
   OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 6));
   const Tensor &input = c->input(0), &filter = c->input(1);
-  OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, tensorflow::DT_QUINT8));
-  OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 1, tensorflow::DT_QUINT8));
+  OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 0, tensorflow::DT_QUINT8));
+  OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 1, tensorflow::DT_QUINT8));
   OPTFARM_RETURN_IF_ERROR(RequireRank(input, "input", 4));
   OPTFARM_RETURN_IF_ERROR(RequireRank(filter, "filter", 4));
   OPTFARM_ASSIGN_OR_RETURN(const Range input_range, InputRange(*c, 2));
@@ -128,9 +129,10 @@ absl::Status ComputeConv(KernelContext* c, const WindowAttrs& attrs) {
   conv.in_channels = filter.dim(2);
   conv.out_channels = filter.dim(3);
   conv.input = input.data<uint8_t>();
-  OPTFARM_ASSIGN_OR_RETURN(conv.input_zero,
-                           ZeroCode(input_range, MostZero(conv.patch_size())));
-  OPTFARM_ASSIGN_OR_RETURN(const int32_t filter_zero, ZeroCode(filter_range));
+  OPTFARM_ASSIGN_OR_RETURN(
+      conv.input_zero, ZeroPointOf(input_range, MostZero(conv.patch_size())));
+  OPTFARM_ASSIGN_OR_RETURN(const int32_t filter_zero,
+                           ZeroPointOf(filter_range));
   conv.filter = {filter.data<uint8_t>(), false, filter_zero};
   OPTFARM_ASSIGN_OR_RETURN(
       const Shape shape,
@@ -179,8 +181,8 @@ absl::Status ComputeMatMul(KernelContext* c, bool transpose_a,
                            bool transpose_b) {
   OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 6));
   const Tensor &a = c->input(0), &b = c->input(1);
-  OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, tensorflow::DT_QUINT8));
-  OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 1, tensorflow::DT_QUINT8));
+  OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 0, tensorflow::DT_QUINT8));
+  OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 1, tensorflow::DT_QUINT8));
   OPTFARM_RETURN_IF_ERROR(RequireRank(a, "a", 2));
   OPTFARM_RETURN_IF_ERROR(RequireRank(b, "b", 2));
   OPTFARM_ASSIGN_OR_RETURN(const Range range_a, InputRange(*c, 2));
@@ -198,14 +200,14 @@ absl::Status ComputeMatMul(KernelContext* c, bool transpose_a,
   OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
                            c->AllocateOutput(0, tensorflow::DT_QINT32, shape));
   OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_a,
-                           ZeroCode(range_a, MostZero(depth)));
-  OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_b, ZeroCode(range_b));
+                           ZeroPointOf(range_a, MostZero(depth)));
+  OPTFARM_ASSIGN_OR_RETURN(const int32_t zero_b, ZeroPointOf(range_b));
   SetOutputRange(c, 1, RangeOfProduct<uint8_t, uint8_t>(range_a, range_b));
   int32_t* result = out->data<int32_t>();
   if (depth == 0) std::fill_n(result, shape.num_elements(), 0);
   if (depth == 0 || shape.num_elements() == 0) return absl::OkStatus();
-  const CodeMatrix left = {a.data<uint8_t>(), transpose_a, zero_a};
-  const CodeMatrix right = {b.data<uint8_t>(), transpose_b, zero_b};
+  const QuantizedMatrix left = {a.data<uint8_t>(), transpose_a, zero_a};
+  const QuantizedMatrix right = {b.data<uint8_t>(), transpose_b, zero_b};
   if (transpose_a) {
     // Rows of a transposed matrix do not lie together.
     QuantizedGemm(left, right, rows, depth, columns, result);
@@ -213,7 +215,7 @@ absl::Status ComputeMatMul(KernelContext* c, bool transpose_a,
   }
   const int64_t grain = std::max<int64_t>(kWorkPerRange / (depth * columns), 1);
   c->pool()->ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
-    QuantizedGemm({left.codes + begin * depth, false, zero_a}, right,
+    QuantizedGemm({left.values + begin * depth, false, zero_a}, right,
                   end - begin, depth, columns, result + begin * columns);
   });
   return absl::OkStatus();

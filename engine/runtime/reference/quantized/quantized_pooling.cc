@@ -1,5 +1,6 @@
 // QuantizedMaxPool and QuantizedAvgPool: the range passes through; an average
-// of codes is the code of the average, truncated as TensorFlow does.
+// of quantized values is the quantized value of the average, truncated as
+// TensorFlow does.
 
 #include <algorithm>
 #include <cstring>
@@ -32,8 +33,8 @@ Span Covered(const WindowAxis& axis, int64_t position) {
 struct Patch {
   const uint8_t* image = nullptr;
   // UNITS: bytes.
-  int64_t line = 0;
-  int64_t pixel = 0;
+  int64_t row_stride = 0;
+  int64_t pixel_stride = 0;
   Span y, x;
 
   int64_t count() const {
@@ -44,33 +45,33 @@ struct Patch {
 // Channels that are pooled at a time, as vectors that compilers make registers
 // of.
 constexpr int kBlock = 32;
-using Codes = uint8_t __attribute__((vector_size(kBlock)));
+using Bytes = uint8_t __attribute__((vector_size(kBlock)));
 using Shorts = uint16_t __attribute__((vector_size(kBlock)));
 using Ints = uint32_t __attribute__((vector_size(kBlock)));
 
-Codes LoadCodes(const uint8_t* from) {
-  Codes codes;
-  std::memcpy(&codes, from, sizeof(codes));
-  return codes;
+Bytes LoadBytes(const uint8_t* from) {
+  Bytes quantized;
+  std::memcpy(&quantized, from, sizeof(quantized));
+  return quantized;
 }
 
-// Calls visit(codes) for each pixel of the patch.
+// Calls visit(values) for each pixel of the patch.
 template <typename Visit>
 void ForEachPixel(const Patch& patch, int64_t channel, Visit visit) {
   for (int64_t row = patch.y.begin; row < patch.y.end; ++row) {
-    const uint8_t* line = patch.image + row * patch.line + channel;
+    const uint8_t* from = patch.image + row * patch.row_stride + channel;
     for (int64_t column = patch.x.begin; column < patch.x.end; ++column) {
-      visit(line + column * patch.pixel);
+      visit(from + column * patch.pixel_stride);
     }
   }
 }
 
 // A block of channels from `channel` on.
 void MaxOfBlock(const Patch& patch, int64_t channel, uint8_t* out) {
-  Codes most = {};
+  Bytes most = {};
   ForEachPixel(patch, channel, [&](const uint8_t* pixel) {
-    const Codes codes = LoadCodes(pixel);
-    most = codes > most ? codes : most;
+    const Bytes quantized = LoadBytes(pixel);
+    most = quantized > most ? quantized : most;
   });
   std::memcpy(out + channel, &most, sizeof(most));
 }
@@ -94,9 +95,9 @@ struct Sums {
   Shorts odd = {};
 
   void Add(const uint8_t* from) {
-    const auto codes = reinterpret_cast<Shorts>(LoadCodes(from));
-    even += codes & 0xff;
-    odd += codes >> 8;
+    const auto quantized = reinterpret_cast<Shorts>(LoadBytes(from));
+    even += quantized & 0xff;
+    odd += quantized >> 8;
   }
   void Add(const Sums& other) {
     even += other.even;
@@ -106,11 +107,11 @@ struct Sums {
     const uint32_t inverse = (1u << 24) / static_cast<uint32_t>(count) + 1;
     const auto low = reinterpret_cast<Ints>(even);
     const auto high = reinterpret_cast<Ints>(odd);
-    const Ints codes = ((low & 0xffff) * inverse >> 24) |
-                       ((high & 0xffff) * inverse >> 24 << 8) |
-                       ((low >> 16) * inverse >> 24 << 16) |
-                       ((high >> 16) * inverse >> 24 << 24);
-    std::memcpy(out, &codes, sizeof(codes));
+    const Ints quantized = ((low & 0xffff) * inverse >> 24) |
+                           ((high & 0xffff) * inverse >> 24 << 8) |
+                           ((low >> 16) * inverse >> 24 << 16) |
+                           ((high >> 16) * inverse >> 24 << 24);
+    std::memcpy(out, &quantized, sizeof(quantized));
   }
 };
 
@@ -120,10 +121,10 @@ void AverageOfBlock(const Patch& patch, int64_t channel, uint8_t* out) {
   sums.StoreAverage(patch.count(), out + channel);
 }
 
-// Blocks of one output line whose windows share columns, which are summed once;
+// Blocks of one output row whose windows share columns, which are summed once;
 // returns the first channel that is left.
-int64_t AverageLine(Patch patch, const WindowAxis& x, int64_t channels,
-                    std::vector<Sums>* columns, uint8_t* out) {
+int64_t AverageRow(Patch patch, const WindowAxis& x, int64_t channels,
+                   std::vector<Sums>* columns, uint8_t* out) {
   if (x.size <= x.stride ||
       x.size * (patch.y.end - patch.y.begin) > kMostInShort) {
     return 0;
@@ -183,7 +184,7 @@ absl::Status Pool(KernelContext* c, const WindowAttrs& attrs, int64_t size_y,
                   int64_t size_x) {
   OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 3));
   const Tensor& input = c->input(0);
-  OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, tensorflow::DT_QUINT8));
+  OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 0, tensorflow::DT_QUINT8));
   OPTFARM_RETURN_IF_ERROR(RequireRank(input, "input", 4));
   OPTFARM_ASSIGN_OR_RETURN(const Range range, InputRange(*c, 1));
   OPTFARM_ASSIGN_OR_RETURN(
@@ -200,15 +201,15 @@ absl::Status Pool(KernelContext* c, const WindowAttrs& attrs, int64_t size_y,
   c->pool()->ParallelFor(rows, 4, [&](int64_t begin, int64_t end) {
     std::vector<Sums> columns;
     Patch patch;
-    patch.line = window.x.in * channels;
-    patch.pixel = channels;
+    patch.row_stride = window.x.in * channels;
+    patch.pixel_stride = channels;
     for (int64_t row = begin; row < end; ++row) {
       patch.image = input.data<uint8_t>() + row / window.y.out * image_size;
       patch.y = Covered(window.y, row % window.y.out);
       uint8_t* target = out->data<uint8_t>() + row * window.x.out * channels;
       int64_t done = 0;
       if (!kIsMax) {
-        done = AverageLine(patch, window.x, channels, &columns, target);
+        done = AverageRow(patch, window.x, channels, &columns, target);
       }
       if (done == channels) continue;
       for (int64_t column = 0; column < window.x.out; ++column) {

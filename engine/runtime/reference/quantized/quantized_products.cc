@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/runtime/reference/arguments.h"
-#include "engine/runtime/reference/quantized/code_arithmetic.h"
+#include "engine/runtime/reference/quantized/quantized_arithmetic.h"
 #include "engine/runtime/reference/quantized/quantized_gemm.h"
 #include "engine/runtime/reference/quantized/quantized_inputs.h"
 
@@ -22,26 +22,26 @@ constexpr int64_t kPatchBytes = 128 * 1024;
 // Multiplications that are worth another thread.
 constexpr int64_t kWorkPerRange = 1 << 18;
 
-// Formula 9 with the zeros as they are; where so many products of any codes
-// might leave 32 bits, with the weights as they are.
+// Formula 9 with the zeros as they are; where so many products of any quantized
+// values might leave 32 bits, with the weights as they are.
 absl::Status CheckSums(int64_t depth, int64_t channels, bool channels_first,
-                       int32_t input_zero, const CodedWeights& weights) {
+                       int32_t input_zero, const QuantizedWeights& weights) {
   if (channels == 0 || SumsFit(depth, input_zero, weights.zero) ||
       SumsFit(LargestWeight(weights, channels, channels_first), input_zero)) {
     return absl::OkStatus();
   }
-  return absl::InvalidArgumentError(
-      absl::StrCat("sums of ", depth, " products of codes with the zeros ",
-                   input_zero, " and ", weights.zero, " may leave 32 bits"));
+  return absl::InvalidArgumentError(absl::StrCat(
+      "sums of ", depth, " products of quantized values with the zero points ",
+      input_zero, " and ", weights.zero, " may leave 32 bits"));
 }
 
-// A filter sliding over an image of codes.
+// A filter sliding over an image of quantized values.
 struct Slide {
   Window window;
   const uint8_t* image = nullptr;
   int64_t channels = 0;
   int32_t zero = 0;
-  const CodedWeights* weights = nullptr;
+  const QuantizedWeights* weights = nullptr;
   int64_t out_channels = 0;
 
   int64_t patch_size() const {
@@ -64,7 +64,7 @@ struct Slide {
 };
 
 // Output pixels [begin, end): patches are gathered, outside of the image stands
-// the code of zero, and multiplied as a matrix.
+// the zero point, and multiplied as a matrix.
 void Slide::Convolve(int64_t begin, int64_t end, int32_t* out) const {
   const int64_t depth = patch_size();
   const auto outside = static_cast<uint8_t>(std::clamp(zero, 0, 255));
@@ -87,7 +87,7 @@ void Slide::Convolve(int64_t begin, int64_t end, int32_t* out) const {
       }
     }
     QuantizedGemm({patches.data(), false, zero},
-                  {weights->codes.data(), false, weights->zero}, count, depth,
+                  {weights->values.data(), false, weights->zero}, count, depth,
                   out_channels, out + row * out_channels);
   }
 }
@@ -97,7 +97,7 @@ void Slide::ConvolveDepthwise(int64_t begin, int64_t end, int32_t* out) const {
   for (int64_t pixel = begin; pixel < end; ++pixel) {
     int32_t* sums = out + pixel * out_channels;
     std::fill_n(sums, out_channels, 0);
-    const uint8_t* w = weights->codes.data();
+    const uint8_t* w = weights->values.data();
     for (int64_t fy = 0; fy < window.y.size; ++fy) {
       for (int64_t fx = 0; fx < window.x.size; ++fx, w += out_channels) {
         const uint8_t* from = At(pixel, fy, fx);
@@ -139,7 +139,8 @@ absl::StatusOr<Tensor> OverPixels(KernelContext* c, const Slide& slide,
 
 absl::StatusOr<Slide> PlaceFilter(const KernelContext& c,
                                   const WindowAttrs& attrs, const Shape& filter,
-                                  int32_t zero, const CodedWeights& weights) {
+                                  int32_t zero,
+                                  const QuantizedWeights& weights) {
   const Tensor& image = c.input(0);
   OPTFARM_RETURN_IF_ERROR(RequireRank(image, "input", 4));
   if (filter.dim(2) != image.dim(3)) {
@@ -164,40 +165,40 @@ absl::StatusOr<Slide> PlaceFilter(const KernelContext& c,
 
 }  // namespace
 
-int64_t LargestWeight(const CodedWeights& weights, int64_t channels,
+int64_t LargestWeight(const QuantizedWeights& weights, int64_t channels,
                       bool channels_first) {
   std::vector<int64_t> sums(static_cast<size_t>(channels), 0);
-  const size_t row = weights.codes.size() / sums.size();
-  for (size_t i = 0; i < weights.codes.size(); ++i) {
+  const size_t row = weights.values.size() / sums.size();
+  for (size_t i = 0; i < weights.values.size(); ++i) {
     sums[channels_first ? i / row : i % sums.size()] +=
-        std::abs(int32_t{weights.codes[i]} - weights.zero);
+        std::abs(int32_t{weights.values[i]} - weights.zero);
   }
   return *std::max_element(sums.begin(), sums.end());
 }
 
-absl::StatusOr<CodedWeights> ReadWeights(const KernelContext& context,
-                                         int weights_index, int min_index,
-                                         int64_t channels) {
+absl::StatusOr<QuantizedWeights> ReadWeights(const KernelContext& context,
+                                             int weights_index, int min_index,
+                                             int64_t channels) {
   const Tensor& tensor = context.input(weights_index);
   const bool is_signed = tensor.dtype() == tensorflow::DT_QINT8;
   if (!is_signed) {
     OPTFARM_RETURN_IF_ERROR(
-        RequireCodes(context, weights_index, tensorflow::DT_QUINT8));
+        RequireInputDtype(context, weights_index, tensorflow::DT_QUINT8));
   }
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<Range> ranges,
                            InputRanges(context, min_index, channels));
-  CodedWeights weights;
-  weights.codes.resize(static_cast<size_t>(tensor.num_elements()));
+  QuantizedWeights weights;
+  weights.values.resize(static_cast<size_t>(tensor.num_elements()));
   if (is_signed) {
-    const int8_t* codes = tensor.data<int8_t>();
-    for (size_t i = 0; i < weights.codes.size(); ++i) {
-      weights.codes[i] = static_cast<uint8_t>(codes[i] + 128);
+    const int8_t* quantized = tensor.data<int8_t>();
+    for (size_t i = 0; i < weights.values.size(); ++i) {
+      weights.values[i] = static_cast<uint8_t>(quantized[i] + 128);
     }
     weights.zero = 128;
   } else {
-    const uint8_t* codes = tensor.data<uint8_t>();
-    std::copy_n(codes, weights.codes.size(), weights.codes.begin());
-    OPTFARM_ASSIGN_OR_RETURN(weights.zero, ZeroCode(ranges[0]));
+    const uint8_t* quantized = tensor.data<uint8_t>();
+    std::copy_n(quantized, weights.values.size(), weights.values.begin());
+    OPTFARM_ASSIGN_OR_RETURN(weights.zero, ZeroPointOf(ranges[0]));
   }
   for (const Range& range : ranges) {
     if (is_signed) {
@@ -206,10 +207,10 @@ absl::StatusOr<CodedWeights> ReadWeights(const KernelContext& context,
           std::max(std::abs(range.min), std::abs(range.max)) / 127.0f);
       continue;
     }
-    OPTFARM_ASSIGN_OR_RETURN(const int32_t zero, ZeroCode(range));
+    OPTFARM_ASSIGN_OR_RETURN(const int32_t zero, ZeroPointOf(range));
     if (zero != weights.zero) {
       return absl::InvalidArgumentError(
-          "the channels of the weights have their zeros at different codes; "
+          "the channels of the weights have different zero points; "
           "use qint8, whose zero is always 0");
     }
     weights.steps.push_back((range.max - range.min) / 255.0f);
@@ -217,10 +218,11 @@ absl::StatusOr<CodedWeights> ReadWeights(const KernelContext& context,
   return weights;
 }
 
-absl::StatusOr<Tensor> ConvolveCodes(KernelContext* context,
-                                     const WindowAttrs& attrs,
-                                     const Shape& filter, int32_t image_zero,
-                                     const CodedWeights& weights) {
+absl::StatusOr<Tensor> ConvolveQuantized(KernelContext* context,
+                                         const WindowAttrs& attrs,
+                                         const Shape& filter,
+                                         int32_t image_zero,
+                                         const QuantizedWeights& weights) {
   OPTFARM_ASSIGN_OR_RETURN(
       Slide slide, PlaceFilter(*context, attrs, filter, image_zero, weights));
   slide.out_channels = filter.dim(3);
@@ -232,11 +234,9 @@ absl::StatusOr<Tensor> ConvolveCodes(KernelContext* context,
                     });
 }
 
-absl::StatusOr<Tensor> ConvolveCodesDepthwise(KernelContext* context,
-                                              const WindowAttrs& attrs,
-                                              const Shape& filter,
-                                              int32_t image_zero,
-                                              const CodedWeights& weights) {
+absl::StatusOr<Tensor> ConvolveQuantizedDepthwise(
+    KernelContext* context, const WindowAttrs& attrs, const Shape& filter,
+    int32_t image_zero, const QuantizedWeights& weights) {
   OPTFARM_ASSIGN_OR_RETURN(
       Slide slide, PlaceFilter(*context, attrs, filter, image_zero, weights));
   // Both factors are dimensions of one filter, so their product is safe unless
@@ -252,10 +252,10 @@ absl::StatusOr<Tensor> ConvolveCodesDepthwise(KernelContext* context,
                     });
 }
 
-absl::StatusOr<Tensor> MultiplyCodes(KernelContext* context,
-                                     const Shape& matrix, bool transpose_b,
-                                     int32_t rows_zero,
-                                     const CodedWeights& weights) {
+absl::StatusOr<Tensor> MultiplyQuantized(KernelContext* context,
+                                         const Shape& matrix, bool transpose_b,
+                                         int32_t rows_zero,
+                                         const QuantizedWeights& weights) {
   const Tensor& a = context->input(0);
   OPTFARM_RETURN_IF_ERROR(RequireRank(a, "a", 2));
   const int64_t depth = matrix.dim(transpose_b ? 1 : 0);
@@ -277,7 +277,8 @@ absl::StatusOr<Tensor> MultiplyCodes(KernelContext* context,
     std::fill_n(sums, shape.num_elements(), 0);
     return out;
   }
-  const CodeMatrix right = {weights.codes.data(), transpose_b, weights.zero};
+  const QuantizedMatrix right = {weights.values.data(), transpose_b,
+                                 weights.zero};
   const int64_t grain = std::max<int64_t>(kWorkPerRange / (depth * columns), 1);
   context->pool()->ParallelFor(
       a.dim(0), grain, [&](int64_t begin, int64_t end) {

@@ -1,5 +1,5 @@
 // The sums under the 8-bit layers: convolution, depthwise convolution and
-// matrix product of codes, in 32-bit integers (formula 8 of
+// matrix product of quantized values, in 32-bit integers (formula 8 of
 // docs/quantization.md). The plain form of each; anything faster is tested
 // against it and gives the same integers.
 
@@ -18,9 +18,9 @@
 namespace optfarm::runtime {
 
 // 8-bit weights that are ready to be multiplied.
-struct CodedWeights {
-  // As unsigned codes, whatever the tensor's type was.
-  std::vector<uint8_t> codes;
+struct QuantizedWeights {
+  // As unsigned values, whatever the tensor's type was.
+  std::vector<uint8_t> values;
   int32_t zero = 0;
   // Real size of one step: one number, or one for each output channel.
   std::vector<float> steps;
@@ -28,40 +28,38 @@ struct CodedWeights {
 
 // The largest sum of magnitudes of one channel's weights; channels are the
 // first or the last dimension. REQUIRES: channels > 0.
-int64_t LargestWeight(const CodedWeights& weights, int64_t channels,
+int64_t LargestWeight(const QuantizedWeights& weights, int64_t channels,
                       bool channels_first);
 
-// Reads weights of quint8, or of qint8 whose codes are symmetric around 0, with
-// the ranges in inputs `min_index` and the next: one, or one for each of
-// `channels` output channels.
-// ERRORS: InvalidArgument for another dtype or number of ranges, and when
-// channels of quint8 have their zeros at different codes.
-absl::StatusOr<CodedWeights> ReadWeights(const KernelContext& context,
-                                         int weights_index, int min_index,
-                                         int64_t channels);
+// Reads weights of quint8, or of qint8 whose quantized values are symmetric
+// around 0, with the ranges in inputs `min_index` and the next: one, or one for
+// each of `channels` output channels. ERRORS: InvalidArgument for another dtype
+// or number of ranges, and when channels of quint8 have different zero points.
+absl::StatusOr<QuantizedWeights> ReadWeights(const KernelContext& context,
+                                             int weights_index, int min_index,
+                                             int64_t channels);
 
 // out[n, y, x, o] = sum (image - image_zero)(weights - weights.zero), an NHWC
 // image of quint8 with a filter [height, width, in, out].
 // ERRORS: InvalidArgument for shapes that do not fit, and for sums that may
 // leave 32 bits. So do the others.
-absl::StatusOr<Tensor> ConvolveCodes(KernelContext* context,
-                                     const WindowAttrs& attrs,
-                                     const Shape& filter, int32_t image_zero,
-                                     const CodedWeights& weights);
+absl::StatusOr<Tensor> ConvolveQuantized(KernelContext* context,
+                                         const WindowAttrs& attrs,
+                                         const Shape& filter,
+                                         int32_t image_zero,
+                                         const QuantizedWeights& weights);
 
 // The same with a filter [height, width, in, multiplier]: each channel has its
 // own filters.
-absl::StatusOr<Tensor> ConvolveCodesDepthwise(KernelContext* context,
-                                              const WindowAttrs& attrs,
-                                              const Shape& filter,
-                                              int32_t image_zero,
-                                              const CodedWeights& weights);
+absl::StatusOr<Tensor> ConvolveQuantizedDepthwise(
+    KernelContext* context, const WindowAttrs& attrs, const Shape& filter,
+    int32_t image_zero, const QuantizedWeights& weights);
 
 // Rows of input 0 times the matrix [depth, columns], or its transpose.
-absl::StatusOr<Tensor> MultiplyCodes(KernelContext* context,
-                                     const Shape& matrix, bool transpose_b,
-                                     int32_t rows_zero,
-                                     const CodedWeights& weights);
+absl::StatusOr<Tensor> MultiplyQuantized(KernelContext* context,
+                                         const Shape& matrix, bool transpose_b,
+                                         int32_t rows_zero,
+                                         const QuantizedWeights& weights);
 
 }  // namespace optfarm::runtime
 

@@ -1,6 +1,6 @@
-// QuantizedResizeBilinear: interpolates between codes, which is the code of the
-// interpolation because (3) in quantization.h is affine. The range passes
-// through.
+// QuantizedResizeBilinear: interpolates between quantized values, which is the
+// value of the interpolation because (3) in quantization.h is affine. The range
+// passes through.
 
 #include <algorithm>
 #include <cmath>
@@ -71,7 +71,7 @@ void ResizeRow(const uint8_t* top, const uint8_t* bottom, float weight,
 absl::Status Resize(KernelContext* c, Corners corners) {
   OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 4));
   const Tensor& input = c->input(0);
-  OPTFARM_RETURN_IF_ERROR(RequireCodes(*c, 0, tensorflow::DT_QUINT8));
+  OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 0, tensorflow::DT_QUINT8));
   OPTFARM_RETURN_IF_ERROR(RequireRank(input, "images", 4));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> size,
                            ReadIntegers(c->input(1), "size"));

@@ -1,5 +1,5 @@
-// QuantizedReshape, QuantizedConcat and QuantizedConcatV2: codes are moved, and
-// re-coded only where the joined tensors have different ranges.
+// QuantizedReshape, QuantizedConcat and QuantizedConcatV2: quantized values are
+// moved, and re-coded only where the joined tensors have different ranges.
 
 #include <algorithm>
 #include <array>
@@ -64,20 +64,19 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeReshape(const NodeDef&) {
 
 // --- QuantizedConcat ---------------------------------------------------------
 
-// Codes that are worth another thread. Sharing leaves each thread's rows in its
-// own cache for what reads them next.
-constexpr int64_t kCodesPerRange = 16 * 1024;
+// Quantized values that are worth another thread. Sharing leaves each thread's
+// rows in its own cache for what reads them next.
+constexpr int64_t kValuesPerRange = 16 * 1024;
 
-// The code in range `to` of each code in range `from`.
+// The quantized value in range `to` of each quantized value in range `from`.
 class Recoder {
  public:
   Recoder(Range from, Range to)
       : is_identity_(from.min == to.min && from.max == to.max) {
     if (is_identity_) return;
     const Dequantizer<uint8_t> dequantize(from);
-    for (int code = 0; code < 256; ++code) {
-      table_[code] =
-          Quantize<uint8_t>(dequantize(static_cast<uint8_t>(code)), to);
+    for (int q = 0; q < 256; ++q) {
+      table_[q] = Quantize<uint8_t>(dequantize(static_cast<uint8_t>(q)), to);
     }
   }
   void Copy(const uint8_t* in, int64_t count, uint8_t* out) const {
@@ -108,7 +107,7 @@ absl::Status Concat(KernelContext* c, int n, bool is_v2) {
   for (int i = 0; i < n; ++i) {
     const Tensor& part = c->input(values + i);
     OPTFARM_RETURN_IF_ERROR(
-        RequireCodes(*c, values + i, tensorflow::DT_QUINT8));
+        RequireInputDtype(*c, values + i, tensorflow::DT_QUINT8));
     OPTFARM_RETURN_IF_ERROR(RequireRank(part, "values", first.rank()));
     OPTFARM_ASSIGN_OR_RETURN(const Shape as_first,
                              WithDim(part.shape(), axis, first.dim(axis)));
@@ -130,7 +129,7 @@ absl::Status Concat(KernelContext* c, int n, bool is_v2) {
   const int64_t row = DimProduct(shape, axis, shape.rank());
   std::vector<Recoder> recoders;
   for (const Range& range : ranges) recoders.emplace_back(range, all);
-  const int64_t grain = 1 + kCodesPerRange / std::max<int64_t>(row, 1);
+  const int64_t grain = 1 + kValuesPerRange / std::max<int64_t>(row, 1);
   c->pool()->ParallelFor(outer, grain, [&](int64_t begin, int64_t end) {
     uint8_t* to = out->data<uint8_t>();
     for (int i = 0; i < n; ++i) {

@@ -103,7 +103,7 @@ void AppendNested(const Tensor& tensor, int axis, int64_t first,
   text->push_back(']');
 }
 
-// The integer type that codes a quantized dtype.
+// The integer type behind a quantized dtype.
 DataType PlainType(DataType dtype) {
   switch (dtype) {
     case tensorflow::DT_QINT8:

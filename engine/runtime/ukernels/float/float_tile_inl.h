@@ -135,7 +135,7 @@ struct TileOf {
     });
   }
 
-  OPTFARM_INLINE void Finish(const FloatTile& t) {
+  OPTFARM_INLINE void RunEpilogue(const FloatTile& t) {
     if (t.scale != nullptr) {
       ScaleAndAddBias(t.scale, t.bias);
     } else if (t.bias != nullptr) {
@@ -159,10 +159,10 @@ struct TileOf {
       });
       return;
     }
-    FinishSome(t);
+    RunPartialEpilogue(t);
   }
 
-  OPTFARM_INLINE void FinishSome(const FloatTile& t) {
+  OPTFARM_INLINE void RunPartialEpilogue(const FloatTile& t) {
     Each<kVectors>([&](auto v) __attribute__((always_inline)) {
       const int left = t.columns - v * kLanes;
       const int lanes = left < 0 ? 0 : left > kLanes ? kLanes : left;
@@ -203,7 +203,7 @@ struct TileOf {
     TileOf tile;
     tile.Clear();
     tile.AddAll(t);
-    tile.Finish(t);
+    tile.RunEpilogue(t);
   }
 };
 
@@ -212,7 +212,7 @@ void RunRowOfVectors(const FloatTile& t, int64_t panel_stride) {
   TileOf<Vector, 1, kVectors> tile;
   tile.Clear();
   tile.AddPanels(t, panel_stride);
-  tile.Finish(t);
+  tile.RunEpilogue(t);
 }
 
 // One row by panels of two vectors.

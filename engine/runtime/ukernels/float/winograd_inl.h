@@ -97,8 +97,8 @@ struct Winograd {
     }
   }
 
-  static OPTFARM_INLINE Register Finish(const WinogradResults& r, int column,
-                                        Register sum) {
+  static OPTFARM_INLINE Register ScaleAndAddBias(const WinogradResults& r,
+                                                 int column, Register sum) {
     if (r.scale != nullptr) {
       sum = Vector::MultiplyAdd(
           sum, Vector::Load(r.scale + column),
@@ -120,7 +120,7 @@ struct Winograd {
     if (r.out[pixel] == nullptr) return;
     float* out = r.out[pixel] + column;
     const float* residual = r.residual[pixel];
-    sum = Finish(r, column, sum);
+    sum = ScaleAndAddBias(r, column, sum);
     const int left = r.columns - column;
     if (left >= kLanes) {
       if (residual != nullptr) {

@@ -26,7 +26,7 @@ inline void InterleaveNeon(const uint8_t* const* rows, uint8_t* out) {
   }
 }
 
-// What 128 in each code gives, besides tile.init. Wraps.
+// What 128 in each quantized value gives, besides tile.init. Wraps.
 inline void FindNeonInit(const Int8DepthwiseTile& tile, int32_t* init) {
   const int groups = (tile.taps_y + kKr - 1) / kKr;
   const int64_t blocks = int64_t{tile.sets} * tile.taps_x * groups;

@@ -154,11 +154,11 @@ struct Int8StageLoops {
   }
 
   template <typename Nr>
-  static void Rectify(bool has_six, Nr nr, int32_t* row) {
+  static void Rectify(bool is_relu6, Nr nr, int32_t* row) {
     ForRow(nr, [=](int i) OPTFARM_INLINE_LAMBDA {
       float x = AsFloat(row[i]);
       x = x < 0.0f ? 0.0f : x;
-      if (has_six) x = x > 6.0f ? 6.0f : x;
+      if (is_relu6) x = x > 6.0f ? 6.0f : x;
       row[i] = AsBits(x);
     });
   }

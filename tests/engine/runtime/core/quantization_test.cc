@@ -46,15 +46,14 @@ TEST(QuantizationTest, QuantizeRangeIsWidenedToContainZero) {
   EXPECT_GT(point.max, point.min);
 }
 
-// One step of 32-bit codes is 2^-10 here, one step of 8-bit codes 4 / 255.
+// One step of 32-bit values is 2^-10 here, one step of 8-bit values 4 / 255.
 TEST(QuantizationTest, RequantizedCodeIsTheNearest) {
   const float bound = 2097152.0f;  // 2^31 * 2^-10
   const Range output = {-1.0f, 3.0f};
   const Requantizer requantize({-bound, bound}, output);
-  for (int32_t code : {-1024, -1000, -1, 0, 1, 500, 1024, 3000, 3072}) {
-    const double real = code / 1024.0;
-    EXPECT_NEAR(requantize(code), std::round((real + 1.0) * 255 / 4), 1)
-        << code;
+  for (int32_t q : {-1024, -1000, -1, 0, 1, 500, 1024, 3000, 3072}) {
+    const double real = q / 1024.0;
+    EXPECT_NEAR(requantize(q), std::round((real + 1.0) * 255 / 4), 1) << q;
   }
   EXPECT_EQ(requantize(INT32_MAX), 255);
   EXPECT_EQ(requantize(INT32_MIN), 0);

@@ -1,5 +1,5 @@
-// First layers that make the codes of their image themselves give the bits of
-// QuantizeV2 and the layer, on every instruction set.
+// First layers that make the quantized values of their image themselves give
+// the bits of QuantizeV2 and the layer, on every instruction set.
 
 #include <cmath>
 #include <random>

@@ -1,5 +1,5 @@
-// The inner loops on 8-bit codes: every instruction set of this processor gives
-// the bits of the plain code.
+// The inner loops on quantized values: every instruction set of this processor
+// gives the bits of the plain code.
 
 #include "engine/runtime/operators/int8_kernels.h"
 
@@ -192,8 +192,8 @@ TEST(Int8StageFunctionsTest, StoreSumAndFindRange) {
   std::mt19937 random(3);
   alignas(64) int32_t numbers[kMr * kNr];
   for (int32_t& number : numbers) number = static_cast<int32_t>(random() & 255);
-  std::vector<uint8_t> codes(300);
-  for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
+  std::vector<uint8_t> quantized(300);
+  for (uint8_t& q : quantized) q = static_cast<uint8_t>(random());
   for (const CpuFeatures& set : Int8FeatureSets()) {
     const Int8StageFunctions& functions = *SelectInt8Kernels(set).stages;
     for (int columns : {1, 8, 16, 17, 31, 32}) {
@@ -211,8 +211,8 @@ TEST(Int8StageFunctionsTest, StoreSumAndFindRange) {
     EXPECT_EQ(low, low_of_plain);
     EXPECT_EQ(high, high_of_plain);
     for (int64_t count : {0, 1, 31, 64, 65, 300}) {
-      EXPECT_EQ(functions.sum_values(codes.data(), count),
-                PortableStages().sum_values(codes.data(), count));
+      EXPECT_EQ(functions.sum_values(quantized.data(), count),
+                PortableStages().sum_values(quantized.data(), count));
     }
   }
 }
@@ -224,10 +224,10 @@ TEST(Int8EpilogueTest, GivesTheValuesOfTheStage) {
   constexpr int64_t kDepth = 8, kStride = 40;
   alignas(64) static int8_t weights[kDepth * kNr];
   for (int8_t& weight : weights) weight = static_cast<int8_t>(random());
-  std::vector<uint8_t> codes(kDepth * kMr);
-  for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
+  std::vector<uint8_t> quantized(kDepth * kMr);
+  for (uint8_t& q : quantized) q = static_cast<uint8_t>(random());
   std::vector<const uint8_t*> pixels;
-  for (int r = 0; r < kMr; ++r) pixels.push_back(&codes[r * kDepth]);
+  for (int r = 0; r < kMr; ++r) pixels.push_back(&quantized[r * kDepth]);
   int32_t start[kNr] = {}, row_start[kMr] = {};
   start[1] = INT32_MAX - 600000;
   start[2] = INT32_MIN + 600000;
@@ -292,8 +292,8 @@ TEST(Int8EpilogueTest, GivesTheValuesOfTheStage) {
 TEST(Int8LinearSumTest, GivesWhatTheStagesGiveOrIsNotFound) {
   std::mt19937 random(6);
   std::vector<uint8_t> a(1000), b(1000);
-  for (uint8_t& code : a) code = static_cast<uint8_t>(random());
-  for (uint8_t& code : b) code = static_cast<uint8_t>(random());
+  for (uint8_t& q : a) q = static_cast<uint8_t>(random());
+  for (uint8_t& q : b) q = static_cast<uint8_t>(random());
   int found = 0;
   for (const float scale : {0.5f, 0.9f, 1.7f}) {
     for (const int32_t step_b : {70000, 123456, 199999}) {
@@ -378,13 +378,13 @@ TEST_P(Int8DepthwiseTest, GivesTheSumsOfThePlainCode) {
   const Depthwise& p = GetParam();
   constexpr int64_t kWidth = 30, kAll = 40;
   std::mt19937 random(9);
-  std::vector<uint8_t> codes(kWidth * kAll * 8);
-  for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
+  std::vector<uint8_t> quantized(kWidth * kAll * 8);
+  for (uint8_t& q : quantized) q = static_cast<uint8_t>(random());
   Tensor filter =
       *Tensor::Allocate(tensorflow::DT_QUINT8,
                         *Shape::FromDims({p.taps_y, p.taps_x, p.channels, 1}));
-  for (uint8_t& code : filter.flat<uint8_t>()) {
-    code = static_cast<uint8_t>(random());
+  for (uint8_t& q : filter.flat<uint8_t>()) {
+    q = static_cast<uint8_t>(random());
   }
   ThreadPool pool(2);
   const Int8Matrix matrix =
@@ -394,7 +394,7 @@ TEST_P(Int8DepthwiseTest, GivesTheSumsOfThePlainCode) {
   const Int8Weights weights(PackedWeights(packed), matrix);
   std::vector<const uint8_t*> lines;
   for (int y = 0; y < p.taps_y; ++y) {
-    lines.push_back(y == 0 ? nullptr : codes.data() + y * kWidth * kAll);
+    lines.push_back(y == 0 ? nullptr : quantized.data() + y * kWidth * kAll);
   }
   int32_t start[kNr];
   for (int32_t& value : start) value = static_cast<int32_t>(random());
@@ -403,7 +403,7 @@ TEST_P(Int8DepthwiseTest, GivesTheSumsOfThePlainCode) {
   alignas(64) int32_t sums[kMr * kNr];
   Int8DepthwiseTile tile;
   tile.rows = lines.data();
-  tile.end = codes.data() + codes.size();
+  tile.end = quantized.data() + quantized.size();
   tile.taps_y = p.taps_y;
   tile.taps_x = p.taps_x;
   tile.column = -1;

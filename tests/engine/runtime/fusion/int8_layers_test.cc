@@ -30,7 +30,7 @@ struct Layer {
   int stride = 1;
   std::string padding = "SAME";
   Range input_range = {-1, 1};
-  // Zero is code 128 of [-128, 127] and nearly any other of others.
+  // Zero is quantized value 128 of [-128, 127] and nearly any other of others.
   Range filter_range = {-1.28f, 1.27f};
   int threads = 1;
 };
@@ -43,7 +43,7 @@ class Int8LayerTest : public ::testing::TestWithParam<Layer> {
     const Layer& layer = GetParam();
     graph_.Placeholder("x", DT_QUINT8).Placeholder("low", DT_FLOAT);
     graph_.Placeholder("high", DT_FLOAT);
-    graph_.Const("w", Codes(layer.filter));
+    graph_.Const("w", Quantized(layer.filter));
     graph_.ConstRange("w", layer.filter_range.min, layer.filter_range.max);
     columns_ = layer.filter.back();
     const std::vector<std::string> inputs = {"x",    "w",     "low",
@@ -67,12 +67,12 @@ class Int8LayerTest : public ::testing::TestWithParam<Layer> {
     }
   }
 
-  Tensor Codes(const std::vector<int64_t>& dims) {
-    Tensor codes = *Tensor::Allocate(DT_QUINT8, *Shape::FromDims(dims));
-    for (uint8_t& code : codes.flat<uint8_t>()) {
-      code = static_cast<uint8_t>(random_());
+  Tensor Quantized(const std::vector<int64_t>& dims) {
+    Tensor quantized = *Tensor::Allocate(DT_QUINT8, *Shape::FromDims(dims));
+    for (uint8_t& q : quantized.flat<uint8_t>()) {
+      q = static_cast<uint8_t>(random_());
     }
-    return codes;
+    return quantized;
   }
   Tensor Floats(float least, float most) {
     Tensor values = *Tensor::Allocate(DT_FLOAT, *Shape::FromDims({columns_}));
@@ -105,7 +105,7 @@ class Int8LayerTest : public ::testing::TestWithParam<Layer> {
   std::string WithOperand(const std::string& from, const std::string& op,
                           Range range) {
     const std::string name = from + "_" + op;
-    graph_.Const(name + "_with", Codes({columns_}));
+    graph_.Const(name + "_with", Quantized({columns_}));
     graph_.ConstRange(name + "_with", range.min, range.max);
     graph_
         .Node(name, op,
@@ -116,9 +116,10 @@ class Int8LayerTest : public ::testing::TestWithParam<Layer> {
         .Type(op == "QuantizedBiasAdd" ? "out_type" : "Toutput", DT_QINT32);
     return name;
   }
-  std::string Relu(const std::string& from, bool has_six) {
+  std::string Relu(const std::string& from, bool is_relu6) {
     const std::string name = from + "_relu";
-    graph_.Node(name, has_six ? "QuantizedRelu6" : "QuantizedRelu", Three(from))
+    graph_
+        .Node(name, is_relu6 ? "QuantizedRelu6" : "QuantizedRelu", Three(from))
         .Type("Tinput", DT_QUINT8)
         .Type("out_type", DT_QUINT8);
     return name;
@@ -169,7 +170,7 @@ class Int8LayerTest : public ::testing::TestWithParam<Layer> {
   // Runs node by node and as one step.
   void ExpectTheSame(const std::string& fetches) {
     const std::vector<Tensor> feeds = {
-        Codes(GetParam().input), Tensor::Scalar(GetParam().input_range.min),
+        Quantized(GetParam().input), Tensor::Scalar(GetParam().input_range.min),
         Tensor::Scalar(GetParam().input_range.max)};
     SessionOptions options;
     options.fast_kernels = false;
@@ -251,8 +252,8 @@ TEST_P(Int8LayerTest, CodesAgainWithRangesFoundInTheNumbers) {
 }
 
 TEST_P(Int8LayerTest, FloatBehindNarrowCodes) {
-  const std::string codes = Requantize("y", false, {});
-  ExpectTheSame(Dequantize(codes, DT_QUINT8));
+  const std::string quantized = Requantize("y", false, {});
+  ExpectTheSame(Dequantize(quantized, DT_QUINT8));
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -333,11 +334,12 @@ TEST_P(Int8SumTest, GivesTheBitsOfTheKernels) {
   std::mt19937 random(13);
   std::vector<Tensor> feeds;
   for (int i = 0; i < 2; ++i) {
-    Tensor codes = *Tensor::Allocate(DT_QUINT8, *Shape::FromDims({p.count}));
-    for (uint8_t& code : codes.flat<uint8_t>()) {
-      code = static_cast<uint8_t>(random());
+    Tensor quantized =
+        *Tensor::Allocate(DT_QUINT8, *Shape::FromDims({p.count}));
+    for (uint8_t& q : quantized.flat<uint8_t>()) {
+      q = static_cast<uint8_t>(random());
     }
-    feeds.push_back(std::move(codes));
+    feeds.push_back(std::move(quantized));
   }
   SessionOptions options;
   options.fast_kernels = false;
@@ -370,7 +372,8 @@ INSTANTIATE_TEST_SUITE_P(
                       SumCase{{0.5f, 0.75f}, {-2, 2}, true, false, 1},
                       SumCase{{-1, 1}, {-1, 1}, true, true, 33}));
 
-// --- Floats that become codes ------------------------------------------------
+// --- Floats that become quantized values
+// ------------------------------------------------
 
 struct CodesCase {
   std::vector<int64_t> shape;
@@ -406,12 +409,12 @@ TEST_P(Int8CodesTest, GiveTheBitsOfTheKernels) {
   if (p.has_channels) {
     for (const char* op : {"QuantizedMul", "QuantizedAdd"}) {
       const std::string name = last + "_" + op;
-      Tensor codes =
+      Tensor quantized =
           *Tensor::Allocate(DT_QUINT8, *Shape::FromDims({p.shape.back()}));
-      for (uint8_t& code : codes.flat<uint8_t>()) {
-        code = static_cast<uint8_t>(random());
+      for (uint8_t& q : quantized.flat<uint8_t>()) {
+        q = static_cast<uint8_t>(random());
       }
-      g.Const(name + "_with", codes);
+      g.Const(name + "_with", quantized);
       g.ConstRange(name, -0.7f, 1.9f);
       g.Node(name, op,
              {last, name + "_with", last + ":1", last + ":2", name + "_min",
@@ -500,14 +503,15 @@ TEST(Int8LayersTest, WhatDoesNotFitIsRefusedAsByTheKernel) {
       .Type("T1", DT_QUINT8)
       .Type("T2", DT_QUINT8)
       .Type("Toutput", DT_QINT32);
-  const auto codes = [](std::vector<int64_t> dims) {
+  const auto quantized = [](std::vector<int64_t> dims) {
     return *Tensor::Zeros(DT_QUINT8, *Shape::FromDims(dims));
   };
   for (const std::vector<Tensor>& feeds : std::vector<std::vector<Tensor>>{
-           {codes({2, 5}), Tensor::Scalar(0.0f), Tensor::Scalar(1.0f)},
-           {codes({4}), Tensor::Scalar(0.0f), Tensor::Scalar(1.0f)},
-           {codes({2, 4}), Tensor::Scalar(2.0f), Tensor::Scalar(1.0f)},
-           {codes({2, 4}), Tensor::Scalar(1e6f), Tensor::Scalar(1e6f + 1)}}) {
+           {quantized({2, 5}), Tensor::Scalar(0.0f), Tensor::Scalar(1.0f)},
+           {quantized({4}), Tensor::Scalar(0.0f), Tensor::Scalar(1.0f)},
+           {quantized({2, 4}), Tensor::Scalar(2.0f), Tensor::Scalar(1.0f)},
+           {quantized({2, 4}), Tensor::Scalar(1e6f),
+            Tensor::Scalar(1e6f + 1)}}) {
     SessionOptions options;
     OPTFARM_ASSERT_OK_AND_ASSIGN(auto fast,
                                  g.Session("x,low,high", "y", options));
@@ -520,7 +524,7 @@ TEST(Int8LayersTest, WhatDoesNotFitIsRefusedAsByTheKernel) {
   // No rows are no error.
   OPTFARM_ASSERT_OK_AND_ASSIGN(auto fast, g.Session("x,low,high", "y"));
   EXPECT_TRUE(
-      fast->Run({codes({0, 4}), Tensor::Scalar(0.0f), Tensor::Scalar(1.0f)})
+      fast->Run({quantized({0, 4}), Tensor::Scalar(0.0f), Tensor::Scalar(1.0f)})
           .ok());
 }
 

@@ -34,8 +34,8 @@ struct Form {
   int stride = 1;
   float input_min = -0.6f;
   DataType bias = DT_FLOAT;
-  // Of unsigned weights: only so many have codes that do not fit in eight bits
-  // when zero's is taken off; -1 for no matter which.
+  // Of unsigned weights: only so many have quantized values that do not fit in
+  // eight bits when zero's is taken off; -1 for no matter which.
   int outliers = -1;
   std::string padding = "SAME";
   int dilation_y = 1;
@@ -69,28 +69,28 @@ class WholeLayerTest : public ::testing::TestWithParam<Form> {
     AddAttributes(graph_.Node("y", form.op, inputs));
   }
 
-  Tensor Codes(DataType type, const std::vector<int64_t> &dims) {
-    Tensor codes = *Tensor::Allocate(type, *Shape::FromDims(dims));
-    auto *bytes = static_cast<uint8_t *>(codes.raw());
-    for (int64_t i = 0; i < codes.num_elements(); ++i) {
+  Tensor Quantized(DataType type, const std::vector<int64_t> &dims) {
+    Tensor quantized = *Tensor::Allocate(type, *Shape::FromDims(dims));
+    auto *bytes = static_cast<uint8_t *>(quantized.raw());
+    for (int64_t i = 0; i < quantized.num_elements(); ++i) {
       bytes[i] = static_cast<uint8_t>(random_());
     }
-    return codes;
+    return quantized;
   }
   Tensor Weights() {
     const Form &form = GetParam();
-    Tensor codes = Codes(form.weights, form.filter);
-    if (form.outliers < 0) return codes;
+    Tensor quantized = Quantized(form.weights, form.filter);
+    if (form.outliers < 0) return quantized;
     // Zero is 85.
-    auto *bytes = static_cast<uint8_t *>(codes.raw());
-    for (int64_t i = 0; i < codes.num_elements(); ++i) {
+    auto *bytes = static_cast<uint8_t *>(quantized.raw());
+    for (int64_t i = 0; i < quantized.num_elements(); ++i) {
       bytes[i] = static_cast<uint8_t>(bytes[i] % 213);
     }
     for (int i = 0; i < form.outliers; ++i) {
-      bytes[random_() % codes.num_elements()] =
+      bytes[random_() % quantized.num_elements()] =
           static_cast<uint8_t>(213 + random_() % 43);
     }
-    return codes;
+    return quantized;
   }
   Tensor Bias() {
     Tensor bias =
@@ -143,7 +143,7 @@ class WholeLayerTest : public ::testing::TestWithParam<Form> {
   }
 
   void ExpectTheSame(const std::string &fetches, int steps) {
-    const std::vector<Tensor> feeds = {Codes(DT_QUINT8, GetParam().input)};
+    const std::vector<Tensor> feeds = {Quantized(DT_QUINT8, GetParam().input)};
     SessionOptions options;
     options.fast_kernels = false;
     OPTFARM_ASSERT_OK_AND_ASSIGN(auto plain,
@@ -219,7 +219,8 @@ INSTANTIATE_TEST_SUITE_P(
              DT_QUINT8,
              false,
              2},
-        // Windows whose lines are read where they lie: of 27, 35 and 2 codes.
+        // Windows whose rows are read in place: of 27, 35 and 2 quantized
+        // values.
         Form{"QuantizedConv2DWithBiasAndReluAndRequantize",
              {1, 11, 14, 9},
              {3, 3, 9, 8}},

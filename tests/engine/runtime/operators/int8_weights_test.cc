@@ -61,27 +61,28 @@ TEST_P(Int8WeightsTest, PackAndUnpack) {
   for (const bool transposed : {false, true}) {
     const int64_t depth = transposed ? 35 : 70, columns = transposed ? 70 : 35;
     const Shape shape = *Shape::FromDims({70, 35});
-    Tensor codes = *Tensor::Allocate(tensorflow::DT_QUINT8, shape);
-    for (int64_t i = 0; i < codes.num_elements(); ++i) {
-      codes.data<uint8_t>()[i] = static_cast<uint8_t>(pick(random));
+    Tensor quantized = *Tensor::Allocate(tensorflow::DT_QUINT8, shape);
+    for (int64_t i = 0; i < quantized.num_elements(); ++i) {
+      quantized.data<uint8_t>()[i] = static_cast<uint8_t>(pick(random));
     }
-    if (p.first >= 0) codes.data<uint8_t>()[0] = static_cast<uint8_t>(p.first);
+    if (p.first >= 0)
+      quantized.data<uint8_t>()[0] = static_cast<uint8_t>(p.first);
     const Int8Matrix matrix = MakeInt8Matrix(depth, columns, p.zero, kPanel);
     OPTFARM_ASSERT_OK_AND_ASSIGN(
-        Tensor packed, Int8Weights::Pack(codes, matrix, transposed, &pool));
+        Tensor packed, Int8Weights::Pack(quantized, matrix, transposed, &pool));
     EXPECT_EQ(packed.TotalBytes(), matrix.bytes());
     const Int8Weights weights(PackedWeights(packed), matrix);
     OPTFARM_ASSERT_OK_AND_ASSIGN(
         const Tensor again,
         weights.Unpack(tensorflow::DT_QUINT8, shape, transposed));
-    EXPECT_EQ(codes.flat<uint8_t>(), again.flat<uint8_t>());
+    EXPECT_EQ(quantized.flat<uint8_t>(), again.flat<uint8_t>());
     EXPECT_EQ(weights.zero_point(), p.left);
     EXPECT_EQ(!weights.residual(0).empty(), p.has_residual);
     const std::vector<int32_t> made = SumOfGroups(weights);
     int32_t sum = 0;
     for (int64_t k = 0; k < depth; ++k) {
       const int32_t weight =
-          codes.data<uint8_t>()[transposed ? k : k * columns] - p.zero;
+          quantized.data<uint8_t>()[transposed ? k : k * columns] - p.zero;
       sum += weight + p.left;
       EXPECT_EQ(made[k / kPanel.kr * kPanel.kr * kPanel.nr + k % kPanel.kr],
                 weight + p.left);
@@ -91,7 +92,7 @@ TEST_P(Int8WeightsTest, PackAndUnpack) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Codes, Int8WeightsTest,
+    Quantized, Int8WeightsTest,
     ::testing::Values(Packing{"all_fit", 131, 3, 255, -1, false, 0},
                       Packing{"nothing_to_take_off", 128, 0, 255, -1, false, 0},
                       Packing{"one_does_not_fit", 131, 3, 255, 0, true, 0},
@@ -126,10 +127,10 @@ TEST_P(Int8RowSumsTest, CountPaddingAndEachPixelOfAWindow) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(image.window.x,
                                PlaceWindowAxis(axis, Padding::kSame));
   const WindowAxis &y = image.window.y, &x = image.window.x;
-  std::vector<uint8_t> codes(image.batch * y.in * x.in * p.channels);
+  std::vector<uint8_t> quantized(image.batch * y.in * x.in * p.channels);
   std::mt19937 random(3);
-  for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
-  image.values = codes.data();
+  for (uint8_t& q : quantized) q = static_cast<uint8_t>(random());
+  image.values = quantized.data();
   const Int8Weights weights;
   const Int8Gemm gemm = {.input = image,
                          .weights = weights,
@@ -148,8 +149,8 @@ TEST_P(Int8RowSumsTest, CountPaddingAndEachPixelOfAWindow) {
       const bool exists = in_y >= 0 && in_y < y.in && in_x >= 0 && in_x < x.in;
       const int64_t pixel = (row / (y.out * x.out) * y.in + in_y) * x.in + in_x;
       for (int64_t c = 0; c < p.channels; ++c) {
-        expected +=
-            exists ? codes[pixel * p.channels + c] : std::clamp(p.zero, 0, 255);
+        expected += exists ? quantized[pixel * p.channels + c]
+                           : std::clamp(p.zero, 0, 255);
       }
     }
     EXPECT_EQ(sums[row], expected) << row;

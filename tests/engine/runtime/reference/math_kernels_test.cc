@@ -289,8 +289,8 @@ TEST(LrnTest, DividesByTheNeighbourhood) {
 }
 
 TEST(FakeQuantTest, NudgesZeroOntoACode) {
-  // The step is 1.02 / 255 = 0.004 and zero lies at code 25.25, which is
-  // rounded to 25: the range becomes [-0.1, 0.92].
+  // The step is 1.02 / 255 = 0.004 and zero lies at quantized value 25.25,
+  // which is rounded to 25: the range becomes [-0.1, 0.92].
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor out,
                                Op("FakeQuantWithMinMaxArgs")
                                    .Float("min", -0.101f)

@@ -1,4 +1,4 @@
-// Values that take the steps of codes.
+// Values that take the steps of quantized values.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -45,7 +45,8 @@ TEST(QuantizeAndDequantizeTest, ClampsToAGivenRange) {
                                                    .In(Float(-2))
                                                    .In(Float(1))
                                                    .Run());
-  // Codes -4 to 3 of 0.5 each; half goes to the even code.
+  // Quantized values -4 to 3 of 0.5 each; half goes to the even quantized
+  // value.
   EXPECT_THAT(ValuesOf<float>(y), ElementsAre(-2, -0.5f, 0, 0.5f, 1.5f));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor up,
                                Rounded()

@@ -1,4 +1,4 @@
-// The kernels on codes against the same computation in real numbers.
+// The kernels on quantized values against the same computation in real numbers.
 
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
@@ -32,37 +32,38 @@ std::string Attr(const std::string& name, const std::string& value) {
   return " attr { key: '" + name + "' value { " + value + " } } ";
 }
 
-Tensor Codes(const Shape& shape, const std::vector<uint8_t>& codes) {
-  return Tensor::FromValues<uint8_t>(shape, codes)
+Tensor Quantized(const Shape& shape, const std::vector<uint8_t>& quantized) {
+  return Tensor::FromValues<uint8_t>(shape, quantized)
       .Reinterpreted(tensorflow::DT_QUINT8);
 }
 
 std::vector<uint8_t> RandomCodes(int64_t count, uint32_t seed) {
   std::mt19937 random(seed);
-  std::vector<uint8_t> codes(static_cast<size_t>(count));
-  for (uint8_t& code : codes) code = static_cast<uint8_t>(random());
-  return codes;
+  std::vector<uint8_t> quantized(static_cast<size_t>(count));
+  for (uint8_t& q : quantized) q = static_cast<uint8_t>(random());
+  return quantized;
 }
 
 Tensor Real(float value) { return Tensor::Scalar(value); }
 
-// Real numbers that 32-bit codes stand for.
+// Real numbers that 32-bit values stand for.
 std::vector<float> Dequantized(const std::vector<Tensor>& outputs) {
   const Range range = {outputs[1].flat<float>()[0],
                        outputs[2].flat<float>()[0]};
   const double scale =
-      (double{range.max} - range.min) / (CodeCount<int32_t>() - 1);
+      (double{range.max} - range.min) / (QuantizedCount<int32_t>() - 1);
   std::vector<float> values;
-  for (int32_t code : outputs[0].flat<int32_t>()) {
-    values.push_back(static_cast<float>(code * scale));
+  for (int32_t q : outputs[0].flat<int32_t>()) {
+    values.push_back(static_cast<float>(q * scale));
   }
   return values;
 }
 
-std::vector<float> Dequantized(const std::vector<uint8_t>& codes, Range range) {
+std::vector<float> Dequantized(const std::vector<uint8_t>& quantized,
+                               Range range) {
   const Dequantizer<uint8_t> dequantize(range);
   std::vector<float> values;
-  for (uint8_t code : codes) values.push_back(dequantize(code));
+  for (uint8_t q : quantized) values.push_back(dequantize(q));
   return values;
 }
 
@@ -71,13 +72,14 @@ TEST(QuantizeV2Test, WidensTheRangeAndRoundTrips) {
                              Attr("mode", "s: 'MIN_FIRST'"));
   const Tensor x = Tensor::FromValues<float>({3}, {0.0f, 0.5f, 2.0f});
   OPTFARM_ASSERT_OK_AND_ASSIGN(
-      auto codes, EvaluateNode(quantize, {x, Real(0.5f), Real(2.0f)}, 3));
-  EXPECT_EQ(codes[1].flat<float>()[0], 0.0f);
-  EXPECT_THAT(codes[0].flat<uint8_t>(), ElementsAre(0, 64, 255));
+      auto quantized, EvaluateNode(quantize, {x, Real(0.5f), Real(2.0f)}, 3));
+  EXPECT_EQ(quantized[1].flat<float>()[0], 0.0f);
+  EXPECT_THAT(quantized[0].flat<uint8_t>(), ElementsAre(0, 64, 255));
   const auto dequantize =
       Node("op: 'Dequantize'" + Attr("T", "type: DT_QUINT8") +
            Attr("mode", "s: 'MIN_FIRST'"));
-  OPTFARM_ASSERT_OK_AND_ASSIGN(auto back, EvaluateNode(dequantize, codes, 1));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto back,
+                               EvaluateNode(dequantize, quantized, 1));
   EXPECT_NEAR(back[0].flat<float>()[1], 0.5f, 2.0f / 255);
 }
 
@@ -96,10 +98,10 @@ TEST(QuantizedMatMulTest, AgreesWithRealArithmeticInEveryOrder) {
   const int m = 3, k = 20, n = 5;
   for (bool transpose_a : {false, true}) {
     for (bool transpose_b : {false, true}) {
-      const auto codes_a = RandomCodes(m * k, 1),
-                 codes_b = RandomCodes(k * n, 2);
-      const auto a = Dequantized(codes_a, range_a);
-      const auto b = Dequantized(codes_b, range_b);
+      const auto values_a = RandomCodes(m * k, 1),
+                 values_b = RandomCodes(k * n, 2);
+      const auto a = Dequantized(values_a, range_a);
+      const auto b = Dequantized(values_b, range_b);
       const auto node =
           Node("op: 'QuantizedMatMul'" +
                Attr("transpose_a", transpose_a ? "b: true" : "b: false") +
@@ -108,8 +110,8 @@ TEST(QuantizedMatMulTest, AgreesWithRealArithmeticInEveryOrder) {
           auto out,
           EvaluateNode(
               node,
-              {Codes(transpose_a ? Shape({k, m}) : Shape({m, k}), codes_a),
-               Codes(transpose_b ? Shape({n, k}) : Shape({k, n}), codes_b),
+              {Quantized(transpose_a ? Shape({k, m}) : Shape({m, k}), values_a),
+               Quantized(transpose_b ? Shape({n, k}) : Shape({k, n}), values_b),
                Real(range_a.min), Real(range_a.max), Real(range_b.min),
                Real(range_b.max)},
               3));
@@ -139,8 +141,8 @@ TEST_P(QuantizedConv2DTest, AgreesWithTheFloatKernel) {
   const ConvCase p = GetParam();
   const Range range_x = {-1.0f, 3.0f}, range_w = {-0.7f, 0.4f};
   const int64_t in = 4, out_channels = 6;
-  const auto codes_x = RandomCodes(2 * p.size * p.size * in, 3);
-  const auto codes_w = RandomCodes(p.filter * p.filter * in * out_channels, 4);
+  const auto values_x = RandomCodes(2 * p.size * p.size * in, 3);
+  const auto values_w = RandomCodes(p.filter * p.filter * in * out_channels, 4);
   const Shape shape_x({2, p.size, p.size, in});
   const Shape shape_w({p.filter, p.filter, in, out_channels});
   const std::string attrs =
@@ -149,17 +151,17 @@ TEST_P(QuantizedConv2DTest, AgreesWithTheFloatKernel) {
       Attr("padding", "s: '" + std::string(p.padding) + "'");
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       auto quantized,
-      EvaluateNode(
-          Node("op: 'QuantizedConv2D'" + attrs),
-          {Codes(shape_x, codes_x), Codes(shape_w, codes_w), Real(range_x.min),
-           Real(range_x.max), Real(range_w.min), Real(range_w.max)},
-          3));
+      EvaluateNode(Node("op: 'QuantizedConv2D'" + attrs),
+                   {Quantized(shape_x, values_x), Quantized(shape_w, values_w),
+                    Real(range_x.min), Real(range_x.max), Real(range_w.min),
+                    Real(range_w.max)},
+                   3));
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       auto real,
       EvaluateNode(
           Node("op: 'Conv2D'" + Attr("T", "type: DT_FLOAT") + attrs),
-          {Tensor::FromValues<float>(shape_x, Dequantized(codes_x, range_x)),
-           Tensor::FromValues<float>(shape_w, Dequantized(codes_w, range_w))},
+          {Tensor::FromValues<float>(shape_x, Dequantized(values_x, range_x)),
+           Tensor::FromValues<float>(shape_w, Dequantized(values_w, range_w))},
           1));
   ASSERT_EQ(quantized[0].shape(), real[0].shape());
   const auto values = Dequantized(quantized);
@@ -181,7 +183,7 @@ TEST(QuantizedBiasAddTest, AddsInACommonRange) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       auto out,
       EvaluateNode(Node("op: 'QuantizedBiasAdd'"),
-                   {Codes({4, 3}, x), Codes({3}, b), Real(range_x.min),
+                   {Quantized({4, 3}, x), Quantized({3}, b), Real(range_x.min),
                     Real(range_x.max), Real(range_b.min), Real(range_b.max)},
                    3));
   const auto values = Dequantized(out);
@@ -196,8 +198,8 @@ TEST(QuantizedMulTest, Broadcasts) {
   const auto x = RandomCodes(6, 7), y = RandomCodes(2, 8);
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       auto out, EvaluateNode(Node("op: 'QuantizedMul'"),
-                             {Codes({2, 3}, x), Codes({2, 1}, y), Real(-2),
-                              Real(2.1f), Real(-2), Real(2.1f)},
+                             {Quantized({2, 3}, x), Quantized({2, 1}, y),
+                              Real(-2), Real(2.1f), Real(-2), Real(2.1f)},
                              3));
   const auto values = Dequantized(out);
   const auto real_x = Dequantized(x, range), real_y = Dequantized(y, range);
@@ -210,10 +212,11 @@ TEST(QuantizedMulTest, TakesRangesFarFromZero) {
   const Range far = {-162.7f, -160.3f}, near = {-2.0f, 2.1f};
   const auto x = RandomCodes(6, 7), y = RandomCodes(6, 8);
   OPTFARM_ASSERT_OK_AND_ASSIGN(
-      auto out, EvaluateNode(Node("op: 'QuantizedMul'"),
-                             {Codes({6}, x), Codes({6}, y), Real(far.min),
-                              Real(far.max), Real(near.min), Real(near.max)},
-                             3));
+      auto out,
+      EvaluateNode(Node("op: 'QuantizedMul'"),
+                   {Quantized({6}, x), Quantized({6}, y), Real(far.min),
+                    Real(far.max), Real(near.min), Real(near.max)},
+                   3));
   const auto values = Dequantized(out);
   const auto real_x = Dequantized(x, far), real_y = Dequantized(y, near);
   for (int i = 0; i < 6; ++i) {
@@ -222,14 +225,14 @@ TEST(QuantizedMulTest, TakesRangesFarFromZero) {
 }
 
 TEST(QuantizedReluTest, ClampsAtTheCodesOfZeroAndSix) {
-  const Tensor codes = Codes({4}, {0, 64, 100, 255});
+  const Tensor quantized = Quantized({4}, {0, 64, 100, 255});
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       auto relu, EvaluateNode(Node("op: 'QuantizedRelu'"),
-                              {codes, Real(-2.5f), Real(7.5f)}, 3));
+                              {quantized, Real(-2.5f), Real(7.5f)}, 3));
   EXPECT_THAT(relu[0].flat<uint8_t>(), ElementsAre(64, 64, 100, 255));
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       auto relu6, EvaluateNode(Node("op: 'QuantizedRelu6'"),
-                               {codes, Real(-2.5f), Real(7.5f)}, 3));
+                               {quantized, Real(-2.5f), Real(7.5f)}, 3));
   EXPECT_THAT(relu6[0].flat<uint8_t>(), ElementsAre(64, 64, 100, 217));
 }
 
@@ -237,7 +240,7 @@ TEST(QuantizedPoolTest, AverageTruncatesAndIgnoresPadding) {
   const std::string attrs = Attr("ksize", "list { i: [1, 2, 2, 1] }") +
                             Attr("strides", "list { i: [1, 2, 2, 1] }") +
                             Attr("padding", "s: 'SAME'");
-  const Tensor image = Codes({1, 3, 3, 1}, {1, 2, 3, 4, 6, 6, 7, 8, 9});
+  const Tensor image = Quantized({1, 3, 3, 1}, {1, 2, 3, 4, 6, 6, 7, 8, 9});
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       auto average, EvaluateNode(Node("op: 'QuantizedAvgPool'" + attrs),
                                  {image, Real(0), Real(1)}, 3));
@@ -248,14 +251,14 @@ TEST(QuantizedPoolTest, AverageTruncatesAndIgnoresPadding) {
   EXPECT_THAT(highest[0].flat<uint8_t>(), ElementsAre(6, 6, 8, 9));
 }
 
-// Blocks of channels, what is left of them, and windows of more codes than 16
-// bits have sums for.
+// Blocks of channels, what is left of them, and windows of more quantized
+// values than 16 bits have sums for.
 TEST(QuantizedPoolTest, ChannelsAndLargeWindowsArePooledAlike) {
   for (const int64_t size : {3, 18}) {
     constexpr int64_t kSide = 20, kChannels = 70;
-    std::vector<uint8_t> codes(kSide * kSide * kChannels);
-    for (size_t i = 0; i < codes.size(); ++i) {
-      codes[i] = i % 3 == 0 ? 255 : static_cast<uint8_t>(i * 7919 % 251);
+    std::vector<uint8_t> quantized(kSide * kSide * kChannels);
+    for (size_t i = 0; i < quantized.size(); ++i) {
+      quantized[i] = i % 3 == 0 ? 255 : static_cast<uint8_t>(i * 7919 % 251);
     }
     const std::string of_size = absl::StrCat(size);
     const std::string attrs =
@@ -263,7 +266,7 @@ TEST(QuantizedPoolTest, ChannelsAndLargeWindowsArePooledAlike) {
              absl::StrCat("list { i: [1, ", of_size, ", ", of_size, ", 1] }")) +
         Attr("strides", "list { i: [1, 2, 2, 1] }") +
         Attr("padding", "s: 'VALID'");
-    const Tensor image = Codes({1, kSide, kSide, kChannels}, codes);
+    const Tensor image = Quantized({1, kSide, kSide, kChannels}, quantized);
     OPTFARM_ASSERT_OK_AND_ASSIGN(
         auto average, EvaluateNode(Node("op: 'QuantizedAvgPool'" + attrs),
                                    {image, Real(0), Real(1)}, 3));
@@ -274,9 +277,9 @@ TEST(QuantizedPoolTest, ChannelsAndLargeWindowsArePooledAlike) {
       int64_t sum = 0, most = 0;
       for (int64_t y = 0; y < size; ++y) {
         for (int64_t x = 0; x < size; ++x) {
-          const int64_t code = codes[(y * kSide + x) * kChannels + c];
-          sum += code;
-          most = std::max(most, code);
+          const int64_t q = quantized[(y * kSide + x) * kChannels + c];
+          sum += q;
+          most = std::max(most, q);
         }
       }
       EXPECT_EQ(average[0].flat<uint8_t>()[c], sum / (size * size)) << c;
@@ -288,18 +291,19 @@ TEST(QuantizedPoolTest, ChannelsAndLargeWindowsArePooledAlike) {
 // Neighbouring windows share columns of which the border has fewer.
 TEST(QuantizedPoolTest, AveragesOfOverlappingWindows) {
   constexpr int64_t kSide = 6, kChannels = 70;
-  std::vector<uint8_t> codes(kSide * kSide * kChannels);
-  for (size_t i = 0; i < codes.size(); ++i) {
-    codes[i] = i % 3 == 0 ? 255 : static_cast<uint8_t>(i * 7919 % 251);
+  std::vector<uint8_t> quantized(kSide * kSide * kChannels);
+  for (size_t i = 0; i < quantized.size(); ++i) {
+    quantized[i] = i % 3 == 0 ? 255 : static_cast<uint8_t>(i * 7919 % 251);
   }
   const std::string attrs = Attr("ksize", "list { i: [1, 3, 3, 1] }") +
                             Attr("strides", "list { i: [1, 1, 1, 1] }") +
                             Attr("padding", "s: 'SAME'");
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       auto average,
-      EvaluateNode(
-          Node("op: 'QuantizedAvgPool'" + attrs),
-          {Codes({1, kSide, kSide, kChannels}, codes), Real(0), Real(1)}, 3));
+      EvaluateNode(Node("op: 'QuantizedAvgPool'" + attrs),
+                   {Quantized({1, kSide, kSide, kChannels}, quantized), Real(0),
+                    Real(1)},
+                   3));
   const auto at = average[0].flat<uint8_t>();
   for (int64_t i = 0; i < kSide * kSide * kChannels; ++i) {
     const int64_t c = i % kChannels, x = i / kChannels % kSide;
@@ -309,7 +313,7 @@ TEST(QuantizedPoolTest, AveragesOfOverlappingWindows) {
          in_y < std::min(y + 2, kSide); ++in_y) {
       for (int64_t in_x = std::max<int64_t>(x - 1, 0);
            in_x < std::min(x + 2, kSide); ++in_x, ++count) {
-        sum += codes[(in_y * kSide + in_x) * kChannels + c];
+        sum += quantized[(in_y * kSide + in_x) * kChannels + c];
       }
     }
     ASSERT_EQ(at[i], sum / count) << y << ", " << x << ", " << c;
@@ -320,11 +324,12 @@ TEST(QuantizedConcatTest, RecodesOnlyWhatHasAnotherRange) {
   const auto node = Node("op: 'QuantizedConcat'" + Attr("N", "i: 2") +
                          Attr("T", "type: DT_QUINT8"));
   OPTFARM_ASSERT_OK_AND_ASSIGN(
-      auto out, EvaluateNode(node,
-                             {Tensor::Scalar<int32_t>(1),
-                              Codes({2, 1}, {0, 255}), Codes({2, 1}, {0, 255}),
-                              Real(0), Real(0), Real(1), Real(2)},
-                             3));
+      auto out,
+      EvaluateNode(
+          node,
+          {Tensor::Scalar<int32_t>(1), Quantized({2, 1}, {0, 255}),
+           Quantized({2, 1}, {0, 255}), Real(0), Real(0), Real(1), Real(2)},
+          3));
   EXPECT_THAT(out[0].flat<uint8_t>(), ElementsAre(0, 0, 128, 255));
   EXPECT_EQ(out[2].flat<float>()[0], 2.0f);
 }
@@ -332,7 +337,7 @@ TEST(QuantizedConcatTest, RecodesOnlyWhatHasAnotherRange) {
 TEST(QuantizedReshapeTest, ResolvesMinusOneAndKeepsTheRange) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       auto out, EvaluateNode(Node("op: 'QuantizedReshape'"),
-                             {Codes({2, 3}, {1, 2, 3, 4, 5, 6}),
+                             {Quantized({2, 3}, {1, 2, 3, 4, 5, 6}),
                               Tensor::FromValues<int32_t>({2}, {3, -1}),
                               Real(-1), Real(1)},
                              3));
@@ -341,22 +346,23 @@ TEST(QuantizedReshapeTest, ResolvesMinusOneAndKeepsTheRange) {
 }
 
 TEST(RequantizationRangeTest, ContainsZeroAndTheHighestValue) {
-  const Tensor codes = Tensor::FromValues<int32_t>({3}, {1000, 2000, 500})
-                           .Reinterpreted(tensorflow::DT_QINT32);
+  const Tensor quantized = Tensor::FromValues<int32_t>({3}, {1000, 2000, 500})
+                               .Reinterpreted(tensorflow::DT_QINT32);
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       auto out,
       EvaluateNode(Node("op: 'RequantizationRange'"),
-                   {codes, Real(-2147483.648f), Real(2147483.648f)}, 2));
+                   {quantized, Real(-2147483.648f), Real(2147483.648f)}, 2));
   EXPECT_EQ(out[0].flat<float>()[0], 0.0f);
   EXPECT_NEAR(out[1].flat<float>()[0], 2.0f, 0.13f);
 }
 
 TEST(RequantizeTest, RefusesARangeAboveZero) {
-  const Tensor codes =
+  const Tensor quantized =
       Tensor::Scalar<int32_t>(1).Reinterpreted(tensorflow::DT_QINT32);
-  EXPECT_THAT(EvaluateNode(Node("op: 'Requantize'"),
-                           {codes, Real(-1), Real(1), Real(0.5f), Real(2)}, 3),
-              StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0.5")));
+  EXPECT_THAT(
+      EvaluateNode(Node("op: 'Requantize'"),
+                   {quantized, Real(-1), Real(1), Real(0.5f), Real(2)}, 3),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("0.5")));
 }
 
 }  // namespace

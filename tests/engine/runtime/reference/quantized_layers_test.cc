@@ -1,5 +1,5 @@
-// Whole layers on codes: each op against the float layer it stands for, and the
-// fused ops against their parts.
+// Whole layers on quantized values: each op against the float layer it stands
+// for, and the fused ops against their parts.
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -27,11 +27,11 @@ constexpr int64_t kChannels = 6;
 template <typename T>
 std::vector<T> RandomCodes(int64_t count, uint32_t seed, int low, int high) {
   std::mt19937 random(seed);
-  std::vector<T> codes(static_cast<size_t>(count));
-  for (T& code : codes) {
-    code = static_cast<T>(low + static_cast<int>(random() % (high - low + 1)));
+  std::vector<T> quantized(static_cast<size_t>(count));
+  for (T& q : quantized) {
+    q = static_cast<T>(low + static_cast<int>(random() % (high - low + 1)));
   }
-  return codes;
+  return quantized;
 }
 
 // A layer of each product with channels whose weights differ a hundredfold.
@@ -89,11 +89,11 @@ class LayerTest : public ::testing::TestWithParam<Case> {
     op->Text("padding", GetParam().padding);
   }
 
-  // The float layer over what the codes stand for.
+  // The float layer over what the quantized values stand for.
   std::vector<float> Expected(bool has_bias, bool has_relu) const {
     const Dequantizer<uint8_t> dequantize(kInput);
     std::vector<float> x, w;
-    for (uint8_t code : x_) x.push_back(dequantize(code));
+    for (uint8_t q : x_) x.push_back(dequantize(q));
     for (size_t i = 0; i < w_.size(); ++i) {
       w.push_back(static_cast<float>(w_[i]) * max_[i % kChannels] / 127.0f);
     }
@@ -113,9 +113,9 @@ class LayerTest : public ::testing::TestWithParam<Case> {
 
   static std::vector<float> Decoded(const std::vector<Tensor>& wide) {
     std::vector<float> values;
-    const absl::Span<const int32_t> codes = wide[0].flat<int32_t>();
-    for (size_t i = 0; i < codes.size(); ++i) {
-      values.push_back(static_cast<float>(codes[i]) *
+    const absl::Span<const int32_t> quantized = wide[0].flat<int32_t>();
+    for (size_t i = 0; i < quantized.size(); ++i) {
+      values.push_back(static_cast<float>(quantized[i]) *
                        (wide[2].flat<float>()[i % kChannels] / 2147483648.0f));
     }
     return values;
@@ -239,7 +239,7 @@ TEST(DequantizeTest, TakesARangeForEachIndexOfAnAxis) {
 }
 
 TEST(QuantizedConcatV2Test, CopiesCodesOfOneRange) {
-  const auto codes = [](const std::vector<uint8_t>& values) {
+  const auto quantized = [](const std::vector<uint8_t>& values) {
     return Tensor::FromValues<uint8_t>(
                Shape({1, static_cast<int64_t>(values.size())}), values)
         .Reinterpreted(tensorflow::DT_QUINT8);
@@ -248,8 +248,8 @@ TEST(QuantizedConcatV2Test, CopiesCodesOfOneRange) {
                                Op("QuantizedConcatV2")
                                    .Type("T", tensorflow::DT_QUINT8)
                                    .Int("N", 2)
-                                   .In(codes({1, 2}))
-                                   .In(codes({250}))
+                                   .In(quantized({1, 2}))
+                                   .In(quantized({250}))
                                    .In(Tensor::Scalar<int32_t>(-1))
                                    .In(Tensor::Scalar(-1.0f))
                                    .In(Tensor::Scalar(-1.0f))

@@ -140,8 +140,8 @@ int OutputsOf(const tensorflow::NodeDef& node) {
   return count.ok() ? static_cast<int>(*count) : 2;
 }
 
-// Mostly as many as the signature says. Kernels on codes rely on that: the
-// executor checks it.
+// Mostly as many as the signature says. Kernels on quantized values rely on
+// that: the executor checks it.
 size_t InputsOf(const tensorflow::NodeDef& node, Random* random) {
   const tensorflow::OpDef* def = graph::FindOpDef(node.op());
   const bool is_on_codes = absl::StrContains(node.op(), "uanti");

@@ -1,4 +1,4 @@
-#include "engine/runtime/fusion/int8_codes.h"
+#include "engine/runtime/fusion/int8_quantize.h"
 
 #include <algorithm>
 #include <cstring>
@@ -19,7 +19,7 @@ namespace {
 
 // Numbers that are worth another thread.
 constexpr int64_t kNumbersPerRange = 16384;
-constexpr int64_t kWide = sizeof(int32_t);
+constexpr int64_t kElementBytes = sizeof(int32_t);
 // What is worked on at a time.
 constexpr int kTileRows = 12, kTileColumns = 32;
 
@@ -52,12 +52,12 @@ struct Matrix {
   }
 };
 
-class Int8Codes final : public Kernel, public RowProducer {
+class Int8Quantize final : public Kernel, public RowProducer {
  public:
-  Int8Codes(Int8Chain chain, bool has_columns, const Int8Kernels& kernels,
-            StepChain steps)
+  Int8Quantize(Int8Chain chain, bool has_channels, const Int8Kernels& kernels,
+               StepChain steps)
       : chain_(std::move(chain)),
-        has_columns_(has_columns),
+        has_channels_(has_channels),
         functions_(*kernels.stages),
         steps_(std::move(steps)) {
     if (chain_.needs_extremes()) return;
@@ -134,7 +134,7 @@ class Int8Codes final : public Kernel, public RowProducer {
                  int64_t row, uint8_t* bytes) const;
 
   Int8Chain chain_;
-  bool has_columns_;
+  bool has_channels_;
   const Int8StageFunctions& functions_;
   StepChain steps_;
   bool is_ready_ = false;
@@ -145,7 +145,7 @@ int64_t Grain(const Matrix& matrix) {
   return kNumbersPerRange / (kTileRows * matrix.columns);
 }
 
-bool Int8Codes::Read(const KernelContext& context, Matrix* matrix) const {
+bool Int8Quantize::Read(const KernelContext& context, Matrix* matrix) const {
   if (context.num_inputs() != 1) return false;
   const Tensor& input = context.input(0);
   // One element is a scalar to QuantizedAdd.
@@ -153,8 +153,8 @@ bool Int8Codes::Read(const KernelContext& context, Matrix* matrix) const {
     return false;
   }
   matrix->values = input.data<float>();
-  matrix->columns = chain_.columns();
-  if (has_columns_ &&
+  matrix->columns = chain_.channels();
+  if (has_channels_ &&
       (input.rank() == 0 || input.dim(input.rank() - 1) != matrix->columns)) {
     return false;
   }
@@ -165,8 +165,8 @@ bool Int8Codes::Read(const KernelContext& context, Matrix* matrix) const {
 }
 
 template <typename Visit>
-void Int8Codes::ForEachTile(const Matrix& matrix, int64_t begin, int64_t end,
-                            Visit visit) const {
+void Int8Quantize::ForEachTile(const Matrix& matrix, int64_t begin, int64_t end,
+                               Visit visit) const {
   alignas(64) int32_t data[kTileRows * kTileColumns];
   for (int64_t band = begin; band < end; ++band) {
     const int64_t row = band * kTileRows;
@@ -177,7 +177,7 @@ void Int8Codes::ForEachTile(const Matrix& matrix, int64_t begin, int64_t end,
         const int64_t count = matrix.Existing(row + r, c);
         int32_t* to = data + r * kTileColumns;
         std::memcpy(to, matrix.values + (row + r) * matrix.columns + c,
-                    static_cast<size_t>(count * kWide));
+                    static_cast<size_t>(count * kElementBytes));
         std::fill(to + count, to + kTileColumns, data[0]);
       }
       visit(Int8Accumulators{data, rows, kTileColumns, c}, row);
@@ -185,8 +185,8 @@ void Int8Codes::ForEachTile(const Matrix& matrix, int64_t begin, int64_t end,
   }
 }
 
-bool Int8Codes::FindExtremes(const Matrix& matrix, ThreadPool* pool,
-                             Int8Extremes* extremes) const {
+bool Int8Quantize::FindExtremes(const Matrix& matrix, ThreadPool* pool,
+                                Int8Extremes* extremes) const {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   const auto columns = static_cast<size_t>((matrix.columns + kTileColumns - 1) /
                                            kTileColumns * kTileColumns);
@@ -218,25 +218,26 @@ bool Int8Codes::FindExtremes(const Matrix& matrix, ThreadPool* pool,
   return !has_nan;
 }
 
-void Int8Codes::StoreTile(const Matrix& matrix, const Int8Accumulators& numbers,
-                          int64_t row, uint8_t* bytes) const {
+void Int8Quantize::StoreTile(const Matrix& matrix,
+                             const Int8Accumulators& numbers, int64_t row,
+                             uint8_t* bytes) const {
   for (int r = 0; r < numbers.rows; ++r) {
     const int64_t count = matrix.Existing(row + r, numbers.channel);
     if (count == 0) continue;
     const int64_t place = (row + r) * matrix.columns + numbers.channel;
     int32_t* data = numbers.data + r * kTileColumns;
-    if (chain_.state() == Int8State::kCodes) {
+    if (chain_.state() == Int8State::kQuantized) {
       functions_.store_quantized({data, 1, kTileColumns, 0},
                                  static_cast<int>(count), 0, bytes + place);
     } else {
-      std::memcpy(bytes + place * kWide, data,
-                  static_cast<size_t>(count * kWide));
+      std::memcpy(bytes + place * kElementBytes, data,
+                  static_cast<size_t>(count * kElementBytes));
     }
   }
 }
 
-void Int8Codes::Store(const Matrix& matrix, const Int8Stages& stages,
-                      ThreadPool* pool, Tensor* out) const {
+void Int8Quantize::Store(const Matrix& matrix, const Int8Stages& stages,
+                         ThreadPool* pool, Tensor* out) const {
   auto* bytes = static_cast<uint8_t*>(out->raw());
   if (IsPlain(stages)) {
     return pool->ParallelFor(
@@ -257,7 +258,7 @@ void Int8Codes::Store(const Matrix& matrix, const Int8Stages& stages,
       });
 }
 
-absl::Status Int8Codes::Compute(KernelContext* context) const {
+absl::Status Int8Quantize::Compute(KernelContext* context) const {
   Matrix matrix;
   if (!Read(*context, &matrix)) return steps_.Run(context);
   Int8Stages made;
@@ -271,9 +272,10 @@ absl::Status Int8Codes::Compute(KernelContext* context) const {
   }
   const Int8Stages& stages = is_ready_ ? ready_ : made;
   const Int8State state = chain_.state();
-  const DataType dtype = state == Int8State::kFloat   ? tensorflow::DT_FLOAT
-                         : state == Int8State::kCodes ? tensorflow::DT_QUINT8
-                                                      : tensorflow::DT_QINT32;
+  const DataType dtype = state == Int8State::kFloat ? tensorflow::DT_FLOAT
+                         : state == Int8State::kQuantized
+                             ? tensorflow::DT_QUINT8
+                             : tensorflow::DT_QINT32;
   OPTFARM_ASSIGN_OR_RETURN(
       Tensor * out,
       context->AllocateOutput(0, dtype, context->input(0).shape()));
@@ -284,11 +286,11 @@ absl::Status Int8Codes::Compute(KernelContext* context) const {
 
 }  // namespace
 
-std::unique_ptr<Kernel> MakeInt8Codes(Int8Chain chain, bool has_columns,
-                                      const Int8Kernels& kernels,
-                                      StepChain steps) {
-  return std::make_unique<Int8Codes>(std::move(chain), has_columns, kernels,
-                                     std::move(steps));
+std::unique_ptr<Kernel> MakeInt8Quantize(Int8Chain chain, bool has_channels,
+                                         const Int8Kernels& kernels,
+                                         StepChain steps) {
+  return std::make_unique<Int8Quantize>(std::move(chain), has_channels, kernels,
+                                        std::move(steps));
 }
 
 }  // namespace optfarm::runtime

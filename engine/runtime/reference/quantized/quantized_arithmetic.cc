@@ -1,4 +1,4 @@
-#include "engine/runtime/reference/quantized/code_arithmetic.h"
+#include "engine/runtime/reference/quantized/quantized_arithmetic.h"
 
 #include <string>
 
@@ -8,31 +8,31 @@
 
 namespace optfarm::runtime {
 
-absl::StatusOr<CodeMode> CodeModeOf(const tensorflow::NodeDef& node) {
+absl::StatusOr<QuantizeMode> QuantizeModeOf(const tensorflow::NodeDef& node) {
   OPTFARM_ASSIGN_OR_RETURN(std::string mode,
                            graph::GetStringOr(node, "mode", "MIN_COMBINED"));
-  if (mode == "MIN_COMBINED") return CodeMode::kMinCombined;
-  if (mode == "MIN_FIRST") return CodeMode::kMinFirst;
-  if (mode == "SCALED") return CodeMode::kScaled;
+  if (mode == "MIN_COMBINED") return QuantizeMode::kMinCombined;
+  if (mode == "MIN_FIRST") return QuantizeMode::kMinFirst;
+  if (mode == "SCALED") return QuantizeMode::kScaled;
   return absl::InvalidArgumentError(
       absl::StrCat("attribute mode is '", mode,
                    "', expected MIN_COMBINED, MIN_FIRST or SCALED"));
 }
 
-CodeTable TableForAdd(Range from, Range to, bool is_scalar) {
+AddendTable TableForAdd(Range from, Range to, bool is_scalar) {
   const Dequantizer<uint8_t> dequantize(from);
   const int64_t zero = QuantizeUnclamped<int32_t>(dequantize(0), to);
   const int64_t step = QuantizeUnclamped<int32_t>(dequantize(1), to) - zero;
-  CodeTable table(256);
-  for (int code = 0; code < 256; ++code) {
-    table[code] = is_scalar ? Quantize<int32_t>(
-                                  dequantize(static_cast<uint8_t>(code)), to)
-                            : CutTo32Bits(zero + code * step);
+  AddendTable table(256);
+  for (int q = 0; q < 256; ++q) {
+    table[q] = is_scalar
+                   ? Quantize<int32_t>(dequantize(static_cast<uint8_t>(q)), to)
+                   : CutTo32Bits(zero + q * step);
   }
   return table;
 }
 
-CodeTable TableForBias(Range from, Range to) {
+AddendTable TableForBias(Range from, Range to) {
   constexpr float kLowest = -2147483648.0f;
   // The highest float below 2^31.
   constexpr float kHighest = 2147483520.0f;
@@ -43,20 +43,20 @@ CodeTable TableForBias(Range from, Range to) {
       to.min == to.max ? 0.0f
                        : static_cast<float>(4294967295.0 / (to.max - to.min));
   const float offset = std::round(to.min * per_unit) - kLowest;
-  CodeTable table(256);
-  for (int code = 0; code < 256; ++code) {
-    const float value = std::fma(static_cast<float>(code), scale, start);
+  AddendTable table(256);
+  for (int q = 0; q < 256; ++q) {
+    const float value = std::fma(static_cast<float>(q), scale, start);
     const float exact = std::round(value * per_unit) - offset;
-    table[code] =
+    table[q] =
         static_cast<int32_t>(std::min(std::max(kLowest, exact), kHighest));
   }
   return table;
 }
 
-CodeTable TableOfBias(Range from, Range to) {
-  CodeTable table = TableForBias(from, to);
+AddendTable TableOfBias(Range from, Range to) {
+  AddendTable table = TableForBias(from, to);
   const int32_t zero = Quantize<int32_t>(0.0f, to);
-  for (int32_t& code : table) code = CutTo32Bits(int64_t{code} + zero);
+  for (int32_t& q : table) q = CutTo32Bits(int64_t{q} + zero);
   return table;
 }
 

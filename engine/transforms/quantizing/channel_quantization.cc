@@ -1,4 +1,4 @@
-#include "engine/transforms/quantizing/channel_codes.h"
+#include "engine/transforms/quantizing/channel_quantization.h"
 
 #include <algorithm>
 #include <cmath>
@@ -17,11 +17,12 @@ constexpr float kNothing = 1e-30f;
 
 }  // namespace
 
-ChannelCodes CodeByChannel(absl::Span<const float> weights, int64_t channels,
-                           bool channels_first, absl::Span<const float> bias) {
-  ChannelCodes result;
+ChannelQuantized QuantizeByChannel(absl::Span<const float> weights,
+                                   int64_t channels, bool channels_first,
+                                   absl::Span<const float> bias) {
+  ChannelQuantized result;
   const auto count = static_cast<size_t>(channels);
-  result.codes.resize(weights.size());
+  result.values.resize(weights.size());
   result.largest.resize(count, 0.0f);
   if (count == 0 || weights.empty()) return result;
   const size_t row = weights.size() / count;
@@ -41,7 +42,7 @@ ChannelCodes CodeByChannel(absl::Span<const float> weights, int64_t channels,
   }
   for (size_t i = 0; i < weights.size(); ++i) {
     const double step = double{result.largest[channel_of(i)]} / 127.0;
-    result.codes[i] = static_cast<int8_t>(
+    result.values[i] = static_cast<int8_t>(
         std::clamp(std::round(weights[i] / step), -127.0, 127.0));
   }
   return result;

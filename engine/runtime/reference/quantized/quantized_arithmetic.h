@@ -1,9 +1,10 @@
-// How the kernels on codes compute, beyond the equations in quantization.h:
-// what TensorFlow does in single precision or through tables. Whatever computes
-// the same faster (fast/int8_chain.h) takes its numbers from here.
+// How the kernels on quantized values compute, beyond the equations in
+// quantization.h: what TensorFlow does in single precision or through tables.
+// Whatever computes the same faster (fusion/int8_chain.h) takes its numbers
+// from here.
 
-#ifndef OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_CODE_ARITHMETIC_H_
-#define OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_CODE_ARITHMETIC_H_
+#ifndef OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_QUANTIZED_ARITHMETIC_H_
+#define OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_QUANTIZED_ARITHMETIC_H_
 
 #include <algorithm>
 #include <cmath>
@@ -18,33 +19,32 @@
 namespace optfarm::runtime {
 
 // The attribute `mode` of QuantizeV2 and Dequantize.
-enum class CodeMode { kMinCombined, kMinFirst, kScaled };
+enum class QuantizeMode { kMinCombined, kMinFirst, kScaled };
 // ERRORS: InvalidArgument for any other value.
-absl::StatusOr<CodeMode> CodeModeOf(const tensorflow::NodeDef& node);
+absl::StatusOr<QuantizeMode> QuantizeModeOf(const tensorflow::NodeDef& node);
 
-template <typename Code>
-constexpr float LowestCode() {
-  return static_cast<float>(std::numeric_limits<Code>::lowest());
+template <typename Q>
+constexpr float LowestQuantized() {
+  return static_cast<float>(std::numeric_limits<Q>::lowest());
 }
 
 // The highest float that converts back without leaving the type.
-template <typename Code>
-constexpr float HighestCode() {
-  return sizeof(Code) == 4
-             ? 2147483520.0f
-             : static_cast<float>(std::numeric_limits<Code>::max());
+template <typename Q>
+constexpr float HighestQuantized() {
+  return sizeof(Q) == 4 ? 2147483520.0f
+                        : static_cast<float>(std::numeric_limits<Q>::max());
 }
 
 // QuantizeV2 with MIN_FIRST: round(x * per_unit) - start, single precision
 // throughout, as in TensorFlow's vector path.
-template <typename Code>
+template <typename Q>
 struct MinFirst {
   explicit MinFirst(Range range)
       : per_unit(range.min == range.max
                      ? 0.0f
-                     : static_cast<float>((CodeCount<Code>() - 1.0) /
+                     : static_cast<float>((QuantizedCount<Q>() - 1.0) /
                                           (range.max - range.min))),
-        start(std::round(range.min * per_unit) - LowestCode<Code>()) {}
+        start(std::round(range.min * per_unit) - LowestQuantized<Q>()) {}
   float per_unit;
   float start;
 };
@@ -55,58 +55,57 @@ struct Affine {
   float offset = 0;
 };
 
-template <typename Code>
-Affine AffineOf(CodeMode mode, Range range) {
-  const double codes = CodeCount<Code>();
-  if (mode == CodeMode::kMinFirst) {
+template <typename Q>
+Affine AffineOf(QuantizeMode mode, Range range) {
+  const double count = QuantizedCount<Q>();
+  if (mode == QuantizeMode::kMinFirst) {
     if (range.min == range.max) return {0.0f, range.min};
     const float scale =
-        static_cast<float>((range.max - range.min) / (codes - 1.0));
+        static_cast<float>((range.max - range.min) / (count - 1.0));
     const float start = std::round(range.min / scale) * scale;
-    return {scale, start - LowestCode<Code>() * scale};
+    return {scale, start - LowestQuantized<Q>() * scale};
   }
-  if (mode == CodeMode::kMinCombined) {
+  if (mode == QuantizeMode::kMinCombined) {
     const float scale =
-        static_cast<float>((range.max - range.min) / (codes - 1.0));
-    const float half = std::numeric_limits<Code>::is_signed
-                           ? static_cast<float>(codes / 2)
-                           : 0;
+        static_cast<float>((range.max - range.min) / (count - 1.0));
+    const float half =
+        std::numeric_limits<Q>::is_signed ? static_cast<float>(count / 2) : 0;
     return {scale, half * scale + range.min};
   }
-  const float from_max = range.max / HighestCode<Code>();
-  const float from_min = std::numeric_limits<Code>::is_signed
-                             ? range.min / LowestCode<Code>()
+  const float from_max = range.max / HighestQuantized<Q>();
+  const float from_min = std::numeric_limits<Q>::is_signed
+                             ? range.min / LowestQuantized<Q>()
                              : 0.0f;
   return {std::max(from_min, from_max), 0.0f};
 }
 
-// What each of the 256 codes of an operand adds to a 32-bit sum.
-using CodeTable = std::vector<int32_t>;
+// What each of the 256 quantized values of an operand adds to a 32-bit sum.
+using AddendTable = std::vector<int32_t>;
 
 inline int32_t CutTo32Bits(int64_t value) {
   return static_cast<int32_t>(std::clamp<int64_t>(value, INT32_MIN, INT32_MAX));
 }
 
-// QuantizedAdd converts a scalar code by code, anything else along the line
-// through the codes 0 and 1, whose step is rounded to an integer.
-CodeTable TableForAdd(Range from, Range to, bool is_scalar);
+// QuantizedAdd converts a scalar value by value, anything else along the line
+// through the quantized values 0 and 1, whose step is rounded to an integer.
+AddendTable TableForAdd(Range from, Range to, bool is_scalar);
 
 // QuantizedBiasAdd converts in single precision. Near 2^31 floats are 128
-// apart: the offset, and with it all codes, may be wrong by that, which the
+// apart: the offset, and with it all values, may be wrong by that, which the
 // requantization range carries on.
-CodeTable TableForBias(Range from, Range to);
-// The same for the bias itself: TensorFlow adds the code of 0.0 too; the last
+AddendTable TableForBias(Range from, Range to);
+// The same for the bias itself: TensorFlow adds the zero point too; the last
 // bit decides if it is -1.
-CodeTable TableOfBias(Range from, Range to);
+AddendTable TableOfBias(Range from, Range to);
 
 // --- Whole layers (QuantizedConv2DWithBias... and their like) ----------------
 
-// Formula 10 of docs/quantization.md: what 32-bit codes of a step stand for.
+// Formula 10 of docs/quantization.md: what accumulators of a step stand for.
 inline Range RangeOfSteps(float step) {
   return {step * -2147483648.0f, step * 2147483648.0f};
 }
 
-// Formula 5: zero must be a code.
+// Formula 5: the zero point must be in range.
 inline Range WithZero(Range range) {
   return {std::min(range.min, 0.0f), std::max(range.max, 0.0f)};
 }
@@ -117,17 +116,18 @@ inline int32_t CutBias(int32_t bias) {
 }
 
 // Formula 26: the bias in steps of its channel's sums.
-inline int32_t CodeOfBias(float bias, float step) {
+inline int32_t QuantizeBias(float bias, float step) {
   constexpr float kMost = 1 << 30;
   if (step == 0.0f || std::isnan(bias)) return 0;
   return static_cast<int32_t>(
       std::nearbyint(std::clamp(bias / step, -kMost, kMost)));
 }
 
-// Formula 27: what takes 32-bit codes of a step to 8-bit codes of a range.
-inline float NarrowingFactor(float step, Range to) {
-  const double narrow = (double{to.max} - to.min) / 255.0;
-  return narrow > 0 ? static_cast<float>(double{step} / narrow) : 0.0f;
+// Formula 27: what requantizes accumulators of a step to a range.
+inline float RequantizeFactor(float step, Range to) {
+  const double step_of_result = (double{to.max} - to.min) / 255.0;
+  return step_of_result > 0 ? static_cast<float>(double{step} / step_of_result)
+                            : 0.0f;
 }
 
 // Formula 9: whether no sum of `depth` products leaves 32 bits, with half of
@@ -148,4 +148,4 @@ inline bool SumsFit(int64_t weight, int32_t input_zero) {
 
 }  // namespace optfarm::runtime
 
-#endif  // OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_CODE_ARITHMETIC_H_
+#endif  // OPTFARM_ENGINE_RUNTIME_REFERENCE_QUANTIZED_QUANTIZED_ARITHMETIC_H_

@@ -1,4 +1,4 @@
-// Layers of 8-bit codes that write their part of a joined value at once give
+// Layers of 8-bit values that write their part of a joined value at once give
 // the bits of those that are joined by copying, with each instruction set that
 // this machine has.
 
@@ -43,13 +43,13 @@ class JoinedCodesTest : public FastKernelsTest {
     graph_.Const("axis", Tensor::Scalar<int32_t>(3));
   }
 
-  Tensor Codes(DataType type, const Shape& shape) {
-    Tensor codes = *Tensor::Allocate(type, shape);
-    auto* bytes = static_cast<uint8_t*>(codes.raw());
-    for (int64_t i = 0; i < codes.num_elements(); ++i) {
+  Tensor Quantized(DataType type, const Shape& shape) {
+    Tensor quantized = *Tensor::Allocate(type, shape);
+    auto* bytes = static_cast<uint8_t*>(quantized.raw());
+    for (int64_t i = 0; i < quantized.num_elements(); ++i) {
       bytes[i] = static_cast<uint8_t>(Pick(0, 255));
     }
-    return codes;
+    return quantized;
   }
 
   // Of `input`, which is x or another layer or join.
@@ -60,7 +60,7 @@ class JoinedCodesTest : public FastKernelsTest {
     const auto add = [&](const char* part, const Tensor& value) {
       graph_.Const(name + part, value);
     };
-    add("/w", Codes(DT_QINT8, *Shape::FromDims(filter)));
+    add("/w", Quantized(DT_QINT8, *Shape::FromDims(filter)));
     add("/b", Random({columns}, -3, 3));
     const Tensor bounds = Random({columns}, 0.01f, 0.3f);
     std::vector<float> low(columns);
@@ -108,7 +108,7 @@ class JoinedCodesTest : public FastKernelsTest {
   // `copies`: joins that remain steps of their own.
   void ExpectTheSame(const std::string& fetches, const Shape& shape,
                      int copies) {
-    const Tensor x = Codes(DT_QUINT8, shape);
+    const Tensor x = Quantized(DT_QUINT8, shape);
     OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
                                  RunGraph(graph_, "x", {x}, fetches, false));
     for (int threads : {1, 3}) {
@@ -196,7 +196,7 @@ TEST_P(JoinedCodesTest, SizesThatDifferAreRefused) {
   Layer("b", "x", {1, 1, 3, 4}, 11.0f, 2);
   Join("y", {"a", "b"});
   EXPECT_THAT(
-      RunGraph(graph_, "x", {Codes(DT_QUINT8, {1, 6, 6, 3})}, "y", true),
+      RunGraph(graph_, "x", {Quantized(DT_QUINT8, {1, 6, 6, 3})}, "y", true),
       StatusIs(absl::StatusCode::kInvalidArgument,
                HasSubstr("cannot be joined along dimension 3")));
 }
