@@ -15,6 +15,7 @@ extern const Fusion kFloatMatMulFusion;
 extern const Fusion kFloatPoolFusion;
 extern const Fusion kInt8Fusion;
 extern const Fusion kJoinFusion;
+extern const Fusion kQdqFusion;
 extern const Fusion kRecurrentFusion;
 extern const Fusion kRowBandFusion;
 extern const Fusion kSoftmaxFusion;

@@ -30,6 +30,9 @@ struct Fusion {
   // Finds and replaces. `cpu` says which kernels this processor runs; weights
   // are packed, and steps replaced, through the editor.
   void (*run)(const CpuFeatures& cpu, PlanEditor* plan);
+  // Wants weights as they are quantized: it runs before DequantizeLinear of
+  // constants is folded.
+  bool wants_quantized_constants = false;
 };
 
 }  // namespace optfarm::runtime

@@ -16,6 +16,7 @@ namespace {
 // A fusion that takes what another one made comes after it.
 // clang-format off
 constexpr const Fusion* kFusions[] = {
+    &kQdqFusion,
     &kInt8Fusion,
     &kFloatConvolutionFusion,
     &kFloatDepthwiseFusion,

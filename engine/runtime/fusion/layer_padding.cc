@@ -25,30 +25,37 @@ bool PadsWithZeros(const PlanEditor& plan, const Step* step) {
 
 }  // namespace
 
-int FindPadding(const PlanEditor& plan, int layer, WindowAttrs* window) {
-  if (window->padding != Padding::kValid) return kNoStep;
-  const int image = plan.step(layer)->inputs[0];
-  const int number = plan.ProducerOf(image);
-  if (number == kNoStep || plan.OnlyReaderOf(image) != layer) return kNoStep;
-  const Step* step = plan.step(number);
-  if (!PadsWithZeros(plan, step)) return kNoStep;
-  const Tensor* paddings = plan.ConstantOf(step->inputs[1]);
-  if (paddings == nullptr || paddings->shape() != Shape({4, 2})) return kNoStep;
+bool ReadPadding(const PlanEditor& plan, int pad, int reader,
+                 WindowAttrs* window) {
+  const Step& step = *plan.step(pad);
+  if (window->padding != Padding::kValid || step.outputs.size() != 1 ||
+      plan.OnlyReaderOf(step.outputs[0]) != reader) {
+    return false;
+  }
+  const Tensor* paddings = plan.ConstantOf(step.inputs[1]);
+  if (paddings == nullptr || paddings->shape() != Shape({4, 2})) return false;
   const absl::StatusOr<std::vector<int64_t>> pads = paddings->AsInt64s();
   if (!pads.ok() || (*pads)[0] != 0 || (*pads)[1] != 0 || (*pads)[6] != 0 ||
-      (*pads)[7] != 0 ||
-      std::any_of(pads->begin(), pads->end(),
-                  [](int64_t pad) { return pad < 0 || pad > kMostPadding; })) {
-    return kNoStep;
-  }
-  if (!plan.MayFuse({number, layer}, plan.step(layer)->outputs)) {
-    return kNoStep;
+      (*pads)[7] != 0 || std::any_of(pads->begin(), pads->end(), [](int64_t p) {
+        return p < 0 || p > kMostPadding;
+      })) {
+    return false;
   }
   window->padding = Padding::kExplicit;
   window->pad_top = (*pads)[2];
   window->pad_bottom = (*pads)[3];
   window->pad_left = (*pads)[4];
   window->pad_right = (*pads)[5];
+  return true;
+}
+
+int FindPadding(const PlanEditor& plan, int layer, WindowAttrs* window) {
+  const int number = plan.ProducerOf(plan.step(layer)->inputs[0]);
+  if (number == kNoStep || !PadsWithZeros(plan, plan.step(number)) ||
+      !plan.MayFuse({number, layer}, plan.step(layer)->outputs) ||
+      !ReadPadding(plan, number, layer, window)) {
+    return kNoStep;
+  }
   return number;
 }
 

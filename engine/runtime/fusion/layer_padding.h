@@ -14,6 +14,12 @@ namespace optfarm::runtime {
 // REQUIRES: the data format is NHWC.
 int FindPadding(const PlanEditor& plan, int layer, WindowAttrs* window);
 
+// Step `pad` pads height and width of an image that only `reader` sees, with
+// whatever value: `window` then has the padding. False for other steps.
+// REQUIRES: the data format is NHWC.
+bool ReadPadding(const PlanEditor& plan, int pad, int reader,
+                 WindowAttrs* window);
+
 }  // namespace optfarm::runtime
 
 #endif  // OPTFARM_ENGINE_RUNTIME_FUSION_LAYER_PADDING_H_

@@ -211,6 +211,19 @@ void PlanEditor::Fuse(absl::Span<const int> members, FusedStep fused) {
   NoteChange(last);
 }
 
+bool PlanEditor::MayDrop(int number) const {
+  const Step& step = plan_->steps[number];
+  return !is_gone_[number] && IsFusible(step) &&
+         std::none_of(step.outputs.begin(), step.outputs.end(),
+                      [&](int slot) { return IsVisible(slot, {}); });
+}
+
+void PlanEditor::Drop(int number) {
+  ForgetReads(number);
+  is_gone_[number] = true;
+  for (int slot : plan_->steps[number].outputs) producers_[slot] = kNoStep;
+}
+
 void PlanEditor::NoteChange(int number) {
   if (taken_ == nullptr) return;
   const Step& step = plan_->steps[number];

@@ -98,6 +98,11 @@ class PlanEditor {
   // REQUIRES: MayFuse(members, fused.outputs).
   void Fuse(absl::Span<const int> members, FusedStep fused);
 
+  // Whether nobody sees what a step makes, and nothing else comes of it.
+  bool MayDrop(int number) const;
+  // REQUIRES: MayDrop(number).
+  void Drop(int number);
+
   // Says that a fusion told the kernel of a step to work otherwise.
   void NoteChange(int number);
 

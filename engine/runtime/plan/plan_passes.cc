@@ -138,7 +138,7 @@ void DropUnreadConstants(ExecutionPlan* plan) {
 }
 
 void FoldConstants(const KernelEnvironment& environment, int64_t memory_limit,
-                   ExecutionPlan* plan) {
+                   ExecutionPlan* plan, absl::string_view left_op) {
   std::vector<Tensor>& values = plan->initial;
   int64_t bytes = 0;
   for (const Tensor& value : values) bytes += value.TotalBytes();
@@ -152,7 +152,8 @@ void FoldConstants(const KernelEnvironment& environment, int64_t memory_limit,
   for (size_t i = 0; i < values.size(); ++i) known[i] = values[i].has_value();
   std::vector<Step> left;
   for (Step& step : plan->steps) {
-    if (MayFold(step, known) && AlignInputs(step, plan).ok() &&
+    if (step.op != left_op && MayFold(step, known) &&
+        AlignInputs(step, plan).ok() &&
         RunStep(*plan, step, environment, values.data(), nullptr).ok()) {
       for (int slot : step.outputs) known[slot] = values[slot].has_value();
       continue;

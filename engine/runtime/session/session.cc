@@ -3,9 +3,11 @@
 
 #include "engine/runtime/session/session.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
@@ -127,6 +129,33 @@ absl::Status ExecuteBounded(const ExecutionPlan& plan,
   return status;
 }
 
+#ifdef OPTFARM_FAST_KERNELS
+constexpr absl::string_view kDequantize = "DequantizeLinear";
+
+std::vector<const Fusion*> FusionsThatWant(bool quantized_constants) {
+  std::vector<const Fusion*> fusions = UsedFusions();
+  std::erase_if(fusions, [&](const Fusion* fusion) {
+    return fusion->wants_quantized_constants != quantized_constants;
+  });
+  return fusions;
+}
+
+// What is to see constants before they are dequantized.
+absl::Status FuseQuantized(const KernelEnvironment& environment,
+                           const SessionOptions& options, int64_t memory_limit,
+                           WeightLedger* weights, ExecutionPlan* plan) {
+  const bool has_any =
+      std::any_of(plan->steps.begin(), plan->steps.end(),
+                  [](const Step& step) { return step.op == kDequantize; });
+  if (!has_any) return absl::OkStatus();
+  FoldConstants(environment, memory_limit, plan, kDequantize);
+  OPTFARM_RETURN_IF_ERROR(AlignConstants(/*packed_later=*/true, plan));
+  RunFusions(FusionsThatWant(true), UsedCpuFeatures(), plan, weights,
+             options.fused_nodes);
+  return absl::OkStatus();
+}
+#endif
+
 // The graph without calls, the plan, its constants: all within the limit.
 absl::StatusOr<ExecutionPlan> LoadPlan(const graph::Graph& graph,
                                        const PlanRequest& request,
@@ -150,6 +179,14 @@ absl::StatusOr<ExecutionPlan> LoadPlan(const graph::Graph& graph,
   }
   OPTFARM_ASSIGN_OR_RETURN(ExecutionPlan plan,
                            MakePlan(inlined ? *inlined : graph, request));
+#ifdef OPTFARM_FAST_KERNELS
+  WeightLedger weights;
+  if (options.fold_constants && options.fast_kernels) {
+    OPTFARM_RETURN_IF_ERROR(FuseQuantized(environment, options,
+                                          options.memory_limit - budget->used(),
+                                          &weights, &plan));
+  }
+#endif
   if (options.fold_constants) {
     FoldConstants(environment, options.memory_limit - budget->used(), &plan);
     LetReadersWait(environment, &plan);
@@ -158,8 +195,7 @@ absl::StatusOr<ExecutionPlan> LoadPlan(const graph::Graph& graph,
 #ifdef OPTFARM_FAST_KERNELS
   if (options.fast_kernels) {
     OPTFARM_RETURN_IF_ERROR(AlignConstants(/*packed_later=*/true, &plan));
-    WeightLedger weights;
-    RunFusions(UsedFusions(), UsedCpuFeatures(), &plan, &weights,
+    RunFusions(FusionsThatWant(false), UsedCpuFeatures(), &plan, &weights,
                options.fused_nodes);
     // What is not kept does not count.
     plan.constant_bytes -= weights.LeaveInFile();

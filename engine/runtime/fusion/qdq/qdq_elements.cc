@@ -1,0 +1,245 @@
+#include "engine/runtime/fusion/qdq/qdq_elements.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include "base/status_macros.h"
+
+namespace optfarm::runtime {
+namespace {
+
+// UNITS: elements that are worth another thread.
+constexpr int64_t kSumGrain = 16 * 1024;
+constexpr int64_t kTableGrain = 8 * 1024;
+
+// (a - zero) * scale_a + (b - zero) * scale_b in steps of the result.
+struct SumLine {
+  double zero = 0;
+  double step_a = 0;
+  double step_b = 0;
+
+  // Halves to even.
+  int32_t Of(int a, int b, const QdqBounds& bounds) const {
+    const double value = zero + a * step_a + b * step_b;
+    return static_cast<int32_t>(std::nearbyint(
+        std::clamp(value, double{1} * bounds.least, double{1} * bounds.most)));
+  }
+};
+
+// One of the numbers of Int8LinearSum, in its limbs. False for one that is too
+// large.
+bool SplitIntoLimbs(double value, double most, int64_t* limbs) {
+  constexpr int kBits = Int8LinearSum::kLimbs * Int8LinearSum::kLimbBits;
+  if (!(std::abs(value) < most)) return false;
+  const auto fixed = std::llrint(std::ldexp(value, kBits));
+  for (int limb = 0; limb < Int8LinearSum::kLimbs; ++limb) {
+    const int64_t part = fixed >> (limb * Int8LinearSum::kLimbBits);
+    const bool is_last = limb + 1 == Int8LinearSum::kLimbs;
+    limbs[limb] = is_last ? part : part & ((1 << Int8LinearSum::kLimbBits) - 1);
+  }
+  return true;
+}
+
+// Nothing where the line is too steep for the micro-kernel.
+std::optional<Int8LinearSum> LinearSumOf(const SumLine& line,
+                                         const QdqBounds& bounds) {
+  Int8LinearSum sum;
+  int64_t limbs[Int8LinearSum::kLimbs];
+  // A step below 2 fits into 16 bits; and a zero, with what is added to it,
+  // into 32.
+  const double steps[2] = {line.step_a, line.step_b};
+  for (int operand = 0; operand < 2; ++operand) {
+    if (!SplitIntoLimbs(steps[operand], 1.9, limbs)) return std::nullopt;
+    for (int limb = 0; limb < Int8LinearSum::kLimbs; ++limb) {
+      sum.steps[limb][operand] = static_cast<int16_t>(limbs[limb]);
+    }
+  }
+  if (!SplitIntoLimbs(line.zero + 0.5, 1 << 15, limbs)) return std::nullopt;
+  for (int limb = 0; limb < Int8LinearSum::kLimbs; ++limb) {
+    sum.zeros[limb] = static_cast<int32_t>(limbs[limb]);
+  }
+  sum.least = bounds.least;
+  sum.most = bounds.most;
+  return sum;
+}
+
+class QdqSum final : public QdqKernel {
+ public:
+  QdqSum(QdqTensor a, QdqTensor b, QdqTensor out, QdqBounds bounds,
+         const Int8StageFunctions& functions, QdqSteps steps)
+      : QdqKernel({a, b}, out, std::move(steps)),
+        bounds_(bounds),
+        functions_(functions) {
+    line_.step_a = double{a.scale} / out.scale;
+    line_.step_b = double{b.scale} / out.scale;
+    line_.zero = out.unsigned_zero() - a.unsigned_zero() * line_.step_a -
+                 b.unsigned_zero() * line_.step_b;
+    fast_ = LinearSumOf(line_, bounds);
+  }
+
+ protected:
+  absl::StatusOr<bool> ComputeUnsigned(KernelContext* context) const override {
+    const Shape& shape = context->input(0).shape();
+    if (shape != context->input(1).shape()) return false;
+    Values a;
+    Values b;
+    Read(0, *context, &a);
+    Read(1, *context, &b);
+    OPTFARM_ASSIGN_OR_RETURN(Tensor * out, Allocate(shape, context));
+    auto* values = static_cast<uint8_t*>(out->raw());
+    context->pool()->ParallelFor(
+        shape.num_elements(), kSumGrain, [&](int64_t begin, int64_t end) {
+          if (fast_) {
+            functions_.linear_sum(a.data + begin, b.data + begin, end - begin,
+                                  *fast_, values + begin);
+            return;
+          }
+          for (int64_t i = begin; i < end; ++i) {
+            values[i] =
+                static_cast<uint8_t>(line_.Of(a.data[i], b.data[i], bounds_));
+          }
+        });
+    Finish(out, context);
+    return true;
+  }
+
+ private:
+  const QdqBounds bounds_;
+  const Int8StageFunctions& functions_;
+  SumLine line_;
+  std::optional<Int8LinearSum> fast_;
+};
+
+class QdqProduct final : public QdqKernel {
+ public:
+  QdqProduct(QdqTensor a, QdqTensor b, QdqTensor out, QdqBounds bounds,
+             QdqSteps steps)
+      : QdqKernel({a, b}, out, std::move(steps)),
+        bounds_(bounds),
+        scale_(static_cast<float>(double{a.scale} * b.scale / out.scale)) {}
+
+ protected:
+  absl::StatusOr<bool> ComputeUnsigned(KernelContext* context) const override;
+
+ private:
+  // out = a * b with a factor for each of `count` values, or one for all.
+  void Multiply(const uint8_t* a, const uint8_t* b, int64_t count,
+                uint8_t* out) const {
+    const int32_t zero_a = in(0).unsigned_zero();
+    const int32_t zero_b = in(1).unsigned_zero();
+    const int32_t zero = this->out().unsigned_zero();
+    const auto least = static_cast<float>(bounds_.least - zero);
+    const auto most = static_cast<float>(bounds_.most - zero);
+    for (int64_t i = 0; i < count; ++i) {
+      const int32_t product = (a[i] - zero_a) * (b[i] - zero_b);
+      const float value =
+          std::clamp(static_cast<float>(product) * scale_, least, most);
+      // As nearbyint rounds, for numbers that are small.
+      constexpr float kRounder = 12582912.0f;
+      out[i] = static_cast<uint8_t>(
+          static_cast<int32_t>((value + kRounder) - kRounder) + zero);
+    }
+  }
+
+  const QdqBounds bounds_;
+  const float scale_;
+};
+
+// Whether `small` is [n, 1, ..., 1, c] for a tensor [n, ..., c].
+bool IsByChannel(const Shape& small, const Shape& large) {
+  const int rank = large.rank();
+  if (rank < 3 || small.rank() != rank || small.dim(0) != large.dim(0) ||
+      small.dim(rank - 1) != large.dim(rank - 1)) {
+    return false;
+  }
+  for (int i = 1; i < rank - 1; ++i) {
+    if (small.dim(i) != 1) return false;
+  }
+  return true;
+}
+
+absl::StatusOr<bool> QdqProduct::ComputeUnsigned(KernelContext* context) const {
+  const Shape& shape_a = context->input(0).shape();
+  const Shape& shape_b = context->input(1).shape();
+  const bool is_alike = shape_a == shape_b;
+  const bool is_by_channel_b = !is_alike && IsByChannel(shape_b, shape_a);
+  if (!is_alike && !is_by_channel_b && !IsByChannel(shape_a, shape_b)) {
+    return false;
+  }
+  const Shape shape = is_alike || is_by_channel_b ? shape_a : shape_b;
+  if (shape.num_elements() == 0) return false;
+  Values a;
+  Values b;
+  Read(0, *context, &a);
+  Read(1, *context, &b);
+  OPTFARM_ASSIGN_OR_RETURN(Tensor * out, Allocate(shape, context));
+  auto* values = static_cast<uint8_t*>(out->raw());
+  const int64_t channels = shape.rank() == 0 ? 1 : shape.dim(shape.rank() - 1);
+  const int64_t rows = shape.num_elements() / channels;
+  const int64_t rows_of_image = is_alike ? 1 : rows / shape.dim(0);
+  context->pool()->ParallelFor(
+      rows, 1 + kTableGrain / channels, [&](int64_t begin, int64_t end) {
+        for (int64_t row = begin; row < end; ++row) {
+          const int64_t large = row * channels;
+          const int64_t small = row / rows_of_image * channels;
+          Multiply(a.data + (is_alike || is_by_channel_b ? large : small),
+                   b.data + (is_by_channel_b ? small : large), channels,
+                   values + large);
+        }
+      });
+  Finish(out, context);
+  return true;
+}
+
+class QdqTableKernel final : public QdqKernel {
+ public:
+  QdqTableKernel(QdqTensor in, QdqTensor out, const QdqTable& table,
+                 QdqSteps steps)
+      : QdqKernel({in}, out, std::move(steps)), table_(table) {}
+
+ protected:
+  absl::StatusOr<bool> ComputeUnsigned(KernelContext* context) const override {
+    const Shape shape = context->input(0).shape();
+    Values in;
+    Read(0, *context, &in);
+    OPTFARM_ASSIGN_OR_RETURN(Tensor * out, Allocate(shape, context));
+    auto* values = static_cast<uint8_t*>(out->raw());
+    context->pool()->ParallelFor(shape.num_elements(), kTableGrain,
+                                 [&](int64_t begin, int64_t end) {
+                                   for (int64_t i = begin; i < end; ++i) {
+                                     values[i] = table_[in.data[i]];
+                                   }
+                                 });
+    Finish(out, context);
+    return true;
+  }
+
+ private:
+  const QdqTable table_;
+};
+
+}  // namespace
+
+std::unique_ptr<QdqKernel> MakeQdqSum(QdqTensor a, QdqTensor b, QdqTensor out,
+                                      QdqBounds bounds,
+                                      const Int8StageFunctions& functions,
+                                      QdqSteps steps) {
+  return std::make_unique<QdqSum>(a, b, out, bounds, functions,
+                                  std::move(steps));
+}
+
+std::unique_ptr<QdqKernel> MakeQdqProduct(QdqTensor a, QdqTensor b,
+                                          QdqTensor out, QdqBounds bounds,
+                                          QdqSteps steps) {
+  return std::make_unique<QdqProduct>(a, b, out, bounds, std::move(steps));
+}
+
+std::unique_ptr<QdqKernel> MakeQdqTable(QdqTensor in, QdqTensor out,
+                                        const QdqTable& table, QdqSteps steps) {
+  return std::make_unique<QdqTableKernel>(in, out, table, std::move(steps));
+}
+
+}  // namespace optfarm::runtime
