@@ -34,6 +34,7 @@ std::vector<CommandInfo> AllCommands() {
       DoctorCommand(),
       GraphTransformCommand(),
       GraphSummarizeCommand(),
+      GraphConvertCommand(),
       GraphCompareCommand(),
       GraphStripUnusedCommand(),
       GraphOptimizeForInferenceCommand(),

@@ -45,6 +45,7 @@ CommandInfo GraphSummarizeCommand();
 CommandInfo GraphRunCommand();
 CommandInfo GraphBenchmarkCommand();
 CommandInfo GraphCompareCommand();
+CommandInfo GraphConvertCommand();
 CommandInfo GraphCompatCommand();
 CommandInfo GraphDotCommand();
 CommandInfo GraphLabelImageCommand();

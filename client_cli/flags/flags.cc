@@ -79,10 +79,11 @@ FlagDeclaration& FlagSet::Add(absl::string_view name,
 void FlagSet::Switch(absl::string_view name, absl::string_view help,
                      bool* value) {
   Add(name, "", help, Kind::kSwitch).store = [value](const std::string& text) {
-    if (text != "true" && text != "false") {
+    const bool is_on = text == "true" || text == "yes";
+    if (!is_on && text != "false" && text != "no") {
       return Invalid(text, "true or false");
     }
-    *value = text == "true";
+    *value = is_on;
     return absl::OkStatus();
   };
 }

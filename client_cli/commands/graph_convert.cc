@@ -1,0 +1,151 @@
+// optctl graph convert: reads a model of one format and writes it in another,
+// and compares the answers of both.
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/files.h"
+#include "base/human_units.h"
+#include "base/status_macros.h"
+#include "client_cli/commands/commands.h"
+#include "client_cli/flags/tensor_spec_flag.h"
+#include "engine/export/export_model.h"
+#include "engine/formats/models/load_model.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/infer_io.h"
+#include "engine/graph/partial_shape.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+// A relative difference above which the line says so.
+constexpr double kLargeDifference = 0.01;
+
+absl::StatusOr<graph::IoRequest> ParseRequest(
+    const std::vector<std::string>& inputs,
+    const std::vector<std::string>& outputs) {
+  graph::IoRequest request;
+  OPTFARM_ASSIGN_OR_RETURN(const auto input_specs, ParseTensorSpecs(inputs));
+  for (const v1::TensorSpec& spec : input_specs) {
+    graph::InputRequest& input = request.inputs.emplace_back();
+    input.name = spec.name();
+    if (!spec.shape_known()) continue;
+    input.shape = graph::PartialShape(
+        std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const auto output_specs, ParseTensorSpecs(outputs));
+  for (const v1::TensorSpec& spec : output_specs) {
+    request.outputs.push_back(spec.name());
+  }
+  return request;
+}
+
+std::string DescribeDifference(const exporting::ExportDifference& difference) {
+  if (difference.unequal == 0) {
+    return absl::StrCat("read back: all ", difference.elements,
+                        " elements of the answers are equal");
+  }
+  const bool is_large =
+      difference.largest > kLargeDifference * difference.magnitude;
+  return absl::StrFormat(
+      "read back: largest difference %.2g of %.3g ('%s')%s", difference.largest,
+      difference.magnitude, difference.output,
+      is_large ? ", which is large: look at it before you ship the file" : "");
+}
+
+class GraphConvert final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Path("in_graph", "FILE",
+                "The model to read: a TensorFlow graph, binary or text, or an "
+                "ONNX model.",
+                &in_graph_);
+    flags->Required();
+    flags->Path("out_graph", "FILE",
+                "The model to write; the end of the name is its format: .pb, "
+                ".pbtxt or .onnx.",
+                &out_graph_);
+    flags->Required();
+    flags->Integer("opset", "ONNX's version of the ops. Default: 17.", &opset_,
+                   formats::kOldestWrittenOpset, formats::kNewestWrittenOpset);
+    flags->Switch("half_weights", "Store large float constants in 16 bits.",
+                  &half_weights_);
+    flags->Texts("inputs", "A,B",
+                 "The model's inputs, with shapes where it does not define "
+                 "them: image:1,224,224,3. Default: inferred.",
+                 &inputs_);
+    flags->Texts("outputs", "A,B", "The model's outputs. Default: inferred.",
+                 &outputs_);
+    flags->Switch("verify",
+                  "Read the file back and compare its answers on random "
+                  "inputs. Default: true; --verify=no skips it.",
+                  &verify_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    exporting::ExportOptions options;
+    OPTFARM_ASSIGN_OR_RETURN(options.format, OutputFormatOrUsage());
+    options.opset = static_cast<int>(opset_);
+    options.half_weights = half_weights_;
+    OPTFARM_ASSIGN_OR_RETURN(const graph::IoRequest request,
+                             ParseRequest(inputs_, outputs_));
+    OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
+                             formats::LoadModelDef(in_graph_));
+    absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
+    if (!graph.ok()) {
+      return Annotate(graph.status(), absl::StrCat("'", in_graph_, "'"));
+    }
+    OPTFARM_ASSIGN_OR_RETURN(const graph::GraphIo io,
+                             graph::InferIo(*graph, request));
+    OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
+                             exporting::ExportModel(*graph, io, options));
+    std::string line =
+        absl::StrCat(out_graph_, ": ", exporting::FormatName(options.format),
+                     options.format == exporting::ModelFormat::kOnnx
+                         ? absl::StrCat(" (opset ", opset_, ")")
+                         : "",
+                     ", ", HumanBytes(static_cast<int64_t>(bytes.size())));
+    if (verify_) {
+      const absl::StatusOr<exporting::ExportDifference> difference =
+          exporting::CompareExported(*graph, io, bytes);
+      if (!difference.ok()) {
+        return Annotate(difference.status(),
+                        "nothing is written, because it could not be compared "
+                        "with the model (--verify=no skips this)");
+      }
+      absl::StrAppend(&line, "; ", DescribeDifference(*difference));
+    }
+    OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(out_graph_, bytes));
+    *context.out << PrintableText(line) << "\n";
+    return ExitCode::kOk;
+  }
+
+ private:
+  absl::StatusOr<exporting::ModelFormat> OutputFormatOrUsage() const {
+    absl::StatusOr<exporting::ModelFormat> format =
+        exporting::FormatOfPath(out_graph_);
+    if (!format.ok()) {
+      return WithExitCode(Annotate(format.status(), "--out_graph"),
+                          ExitCode::kUsage);
+    }
+    return format;
+  }
+
+  std::string in_graph_, out_graph_;
+  std::vector<std::string> inputs_, outputs_;
+  int64_t opset_ = formats::kDefaultWrittenOpset;
+  bool half_weights_ = false;
+  bool verify_ = true;
+};
+
+}  // namespace
+
+CommandInfo GraphConvertCommand() {
+  return {"graph convert", "Write a model in another format.",
+          "The formats are TensorFlow graphs (.pb, .pbtxt) and ONNX (.onnx).\n"
+          "A model that a format cannot hold is refused with all reasons.\n"
+          "  optctl graph convert --in_graph=m.pb --out_graph=m.onnx\n"
+          "  optctl graph convert --in_graph=m.onnx --out_graph=m.pb",
+          [] { return std::unique_ptr<Command>(new GraphConvert); }};
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,190 @@
+// Reads a written model back and compares its answers with the graph's.
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/export/export_model.h"
+#include "engine/formats/models/load_model.h"
+#include "engine/formats/tensorflow/loaded_graph.h"
+#include "engine/graph/attr.h"
+#include "engine/graph/model_interface.h"
+#include "engine/runtime/core/half.h"
+#include "engine/runtime/core/tensor.h"
+#include "engine/runtime/session/session.h"
+
+namespace optfarm::exporting {
+namespace {
+
+using graph::Graph;
+using graph::GraphIo;
+using graph::GraphTensor;
+using runtime::Tensor;
+using tensorflow::DataType;
+
+// Whole numbers are often indices; small ones are valid for most tables.
+constexpr int kMostInteger = 1;
+
+// Floats between 0 and 1, like pictures.
+absl::StatusOr<Tensor> RandomInput(const GraphTensor& input,
+                                   std::mt19937* random) {
+  if (!input.shape.is_static()) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("the shape of input '", input.name, "' is not known"));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const runtime::Shape shape,
+                           runtime::Shape::FromDims(input.shape.dims()));
+  OPTFARM_ASSIGN_OR_RETURN(Tensor tensor, Tensor::Zeros(input.dtype, shape));
+  const int64_t count = tensor.num_elements();
+  // The generator's own numbers are the same everywhere; distributions are not.
+  if (input.dtype == tensorflow::DT_FLOAT) {
+    for (int64_t i = 0; i < count; ++i) {
+      tensor.data<float>()[i] =
+          static_cast<float>((*random)() >> 8) / 16777216.0f;
+    }
+  } else if (input.dtype == tensorflow::DT_UINT8 ||
+             input.dtype == tensorflow::DT_INT8) {
+    auto* bytes = static_cast<uint8_t*>(tensor.raw());
+    for (int64_t i = 0; i < count; ++i) {
+      bytes[i] = static_cast<uint8_t>((*random)() >> 24);
+    }
+  } else if (input.dtype == tensorflow::DT_INT32) {
+    for (int64_t i = 0; i < count; ++i) {
+      tensor.data<int32_t>()[i] =
+          static_cast<int32_t>((*random)() % (kMostInteger + 1));
+    }
+  } else if (input.dtype == tensorflow::DT_INT64) {
+    for (int64_t i = 0; i < count; ++i) {
+      tensor.data<int64_t>()[i] = (*random)() % (kMostInteger + 1);
+    }
+  }
+  return tensor;
+}
+
+absl::StatusOr<std::vector<Tensor>> Answers(
+    const Graph& graph, const std::vector<graph::TensorName>& feeds,
+    const std::vector<graph::TensorName>& fetches,
+    const std::vector<Tensor>& inputs) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<runtime::Session> session,
+                           runtime::Session::Create(graph, feeds, fetches));
+  return session->Run(inputs);
+}
+
+// The same tensors in the graph that was read back, by the file's names.
+absl::StatusOr<std::vector<graph::TensorName>> NamesIn(
+    const Graph& written, const Graph& original,
+    const std::vector<GraphTensor>& tensors) {
+  std::vector<graph::TensorName> names;
+  for (const GraphTensor& tensor : tensors) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        const graph::Endpoint found,
+        graph::ResolveTensor(written,
+                             graph::TensorNameInFile(original, tensor.tensor)));
+    names.push_back({written.node(found.node).name(), found.port});
+  }
+  return names;
+}
+
+// As doubles; whole numbers included.
+absl::StatusOr<std::vector<double>> Numbers(const Tensor& tensor) {
+  if (tensor.dtype() == tensorflow::DT_FLOAT) {
+    const auto flat = tensor.flat<float>();
+    return std::vector<double>(flat.begin(), flat.end());
+  }
+  if (tensor.dtype() == tensorflow::DT_DOUBLE) {
+    const auto flat = tensor.flat<double>();
+    return std::vector<double>(flat.begin(), flat.end());
+  }
+  if (tensor.dtype() == tensorflow::DT_BOOL) {
+    const auto flat = tensor.flat<bool>();
+    return std::vector<double>(flat.begin(), flat.end());
+  }
+  if (runtime::IsHalf(tensor.dtype())) {
+    OPTFARM_ASSIGN_OR_RETURN(const Tensor wide, runtime::HalfAsFloat(tensor));
+    return Numbers(wide);
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> integers,
+                           tensor.AsInt64s());
+  return std::vector<double>(integers.begin(), integers.end());
+}
+
+absl::Status Compare(const std::string& name, const Tensor& wanted,
+                     const Tensor& got, ExportDifference* difference) {
+  if (wanted.dtype() != got.dtype() || !(wanted.shape() == got.shape())) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "output '", name, "' is ", graph::DataTypeName(wanted.dtype()),
+        wanted.shape().ToString(), " in the graph and ",
+        graph::DataTypeName(got.dtype()), got.shape().ToString(),
+        " in the written model"));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<double> a, Numbers(wanted));
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<double> b, Numbers(got));
+  double largest = 0, magnitude = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) {
+      magnitude = std::max(magnitude, std::abs(a[i]));
+      continue;
+    }
+    ++difference->unequal;
+    const double apart = std::abs(a[i] - b[i]);
+    // Not a number in one of them is as far as it gets.
+    largest = std::isnan(apart) ? HUGE_VAL : std::max(largest, apart);
+    if (std::isfinite(a[i])) magnitude = std::max(magnitude, std::abs(a[i]));
+  }
+  difference->elements += static_cast<int64_t>(a.size());
+  if (difference->output.empty() || largest > difference->largest) {
+    difference->largest = largest;
+    difference->output = name;
+    difference->magnitude = magnitude;
+  }
+  return absl::OkStatus();
+}
+
+std::vector<graph::TensorName> OwnNames(
+    const Graph& graph, const std::vector<GraphTensor>& tensors) {
+  std::vector<graph::TensorName> names;
+  for (const GraphTensor& tensor : tensors) {
+    names.push_back(
+        {graph.node(tensor.tensor.node).name(), tensor.tensor.port});
+  }
+  return names;
+}
+
+}  // namespace
+
+absl::StatusOr<ExportDifference> CompareExported(const Graph& graph,
+                                                 const GraphIo& io,
+                                                 absl::string_view bytes) {
+  std::mt19937 random(20261123);
+  std::vector<Tensor> inputs;
+  for (const GraphTensor& input : io.inputs) {
+    OPTFARM_ASSIGN_OR_RETURN(inputs.emplace_back(),
+                             RandomInput(input, &random));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> wanted,
+                           Answers(graph, OwnNames(graph, io.inputs),
+                                   OwnNames(graph, io.outputs), inputs));
+  OPTFARM_ASSIGN_OR_RETURN(
+      formats::LoadedGraph loaded,
+      formats::LoadModelFromMemory(bytes, std::nullopt, "the written model"));
+  OPTFARM_ASSIGN_OR_RETURN(const Graph written,
+                           Graph::FromDef(std::move(loaded.def)));
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<graph::TensorName> feeds,
+                           NamesIn(written, graph, io.inputs));
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<graph::TensorName> fetches,
+                           NamesIn(written, graph, io.outputs));
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> got,
+                           Answers(written, feeds, fetches, inputs));
+  ExportDifference difference;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    OPTFARM_RETURN_IF_ERROR(
+        Compare(io.outputs[i].name, wanted[i], got[i], &difference));
+  }
+  return difference;
+}
+
+}  // namespace optfarm::exporting

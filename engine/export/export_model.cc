@@ -1,0 +1,136 @@
+#include "engine/export/export_model.h"
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/formats/tensorflow/graph_file.h"
+#include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
+#include "engine/graph/shape_inference.h"
+#include "engine/transforms/machinery/pipeline.h"
+#include "engine/transforms/machinery/transform_string.h"
+
+namespace optfarm::exporting {
+namespace {
+
+using graph::Graph;
+using graph::GraphIo;
+using graph::GraphTensor;
+
+// What other formats have no place for goes, and constants are computed. A
+// step that fails leaves the graph as it was; the writer then says what it
+// cannot hold.
+constexpr char kPreparation[] =
+    "fold_placeholder(ignore_errors=true) "
+    "make_quantization_explicit(ignore_errors=true) "
+    "remove_training_nodes(ignore_errors=true) "
+    "remove_control_dependencies(ignore_errors=true) "
+    "fold_constants(exclude_op=DequantizeLinear, ignore_errors=true) "
+    "flatten_atrous_conv(ignore_errors=true) "
+    "fold_batch_norms(ignore_errors=true) "
+    "fold_old_batch_norms(ignore_errors=true)";
+
+graph::TensorName NameOf(const Graph& graph, const GraphTensor& tensor) {
+  return {graph.node(tensor.tensor.node).name(), tensor.tensor.port};
+}
+
+std::vector<graph::TensorName> NamesOf(
+    const Graph& graph, const std::vector<GraphTensor>& tensors) {
+  std::vector<graph::TensorName> names;
+  for (const GraphTensor& tensor : tensors) {
+    names.push_back(NameOf(graph, tensor));
+  }
+  return names;
+}
+
+// Cuts the graph at its inputs. One that is no placeholder becomes one of the
+// type and shape that it is fed with.
+transforms::TransformStep StripStep(const Graph& graph, const GraphIo& io) {
+  transforms::TransformStep step{"strip_unused_nodes", {}};
+  for (const GraphTensor& input : io.inputs) {
+    const graph::Node& node = graph.node(input.tensor.node);
+    if (graph::IsPlaceholder(node.op())) continue;
+    std::string shape;
+    for (int i = 0; i < input.shape.rank(); ++i) {
+      absl::StrAppend(&shape, i == 0 ? "" : ",", input.shape.dim(i));
+    }
+    step.parameters.push_back({"name", node.name()});
+    step.parameters.push_back(
+        {"type_for_name", graph::DataTypeName(input.dtype)});
+    step.parameters.push_back({"shape_for_name", shape});
+  }
+  return step;
+}
+
+absl::Status Prepare(const GraphIo& io, const ExportOptions& options,
+                     Graph* graph) {
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<transforms::TransformStep> steps,
+                           transforms::ParseTransforms(kPreparation));
+  steps.insert(steps.begin(), StripStep(*graph, io));
+  if (options.half_weights) steps.push_back({"weights_to_half", {}});
+  return transforms::RunTransforms(graph, steps, NamesOf(*graph, io.inputs),
+                                   NamesOf(*graph, io.outputs))
+      .status();
+}
+
+absl::StatusOr<std::string> ExportOnnx(const Graph& original, const GraphIo& io,
+                                       const ExportOptions& options) {
+  formats::OnnxWriteOptions write;
+  write.opset = options.opset;
+  write.outputs = NamesOf(original, io.outputs);
+  OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap own,
+                           graph::InferShapes(original));
+  for (const GraphTensor& input : io.inputs) {
+    formats::OnnxWriteOptions::Input written{NameOf(original, input), {}};
+    // What the graph says stays, so that open dimensions do.
+    if (!own.Of(input.tensor).has_rank()) written.shape = input.shape;
+    write.inputs.push_back(std::move(written));
+  }
+  Graph graph = original.Clone();
+  OPTFARM_RETURN_IF_ERROR(Prepare(io, options, &graph));
+  return formats::WriteOnnx(graph, write);
+}
+
+}  // namespace
+
+absl::string_view FormatName(ModelFormat format) {
+  switch (format) {
+    case ModelFormat::kGraph:
+      return "pb";
+    case ModelFormat::kGraphText:
+      return "pbtxt";
+    case ModelFormat::kOnnx:
+      return "onnx";
+  }
+  return "";
+}
+
+absl::StatusOr<ModelFormat> FormatOfPath(absl::string_view path) {
+  for (const ModelFormat format :
+       {ModelFormat::kGraph, ModelFormat::kGraphText, ModelFormat::kOnnx}) {
+    if (absl::EndsWithIgnoreCase(path, absl::StrCat(".", FormatName(format)))) {
+      return format;
+    }
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "the name '", path,
+      "' does not say which format to write; end it in .pb, .pbtxt or .onnx"));
+}
+
+absl::StatusOr<std::string> ExportModel(const Graph& graph, const GraphIo& io,
+                                        const ExportOptions& options) {
+  switch (options.format) {
+    case ModelFormat::kOnnx:
+      return ExportOnnx(graph, io, options);
+    case ModelFormat::kGraphText:
+      return formats::SerializeGraphDef(graph.ToDef(),
+                                        formats::GraphEncoding::kText);
+    case ModelFormat::kGraph:
+      break;
+  }
+  return formats::SerializeGraphDef(graph.ToDef());
+}
+
+}  // namespace optfarm::exporting

@@ -1,0 +1,68 @@
+// A graph as a model file of any format that we write, prepared for it, and
+// checked by reading it back. Start here to understand the room.
+
+#ifndef OPTFARM_ENGINE_EXPORT_EXPORT_MODEL_H_
+#define OPTFARM_ENGINE_EXPORT_EXPORT_MODEL_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "engine/formats/onnx/writer.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/infer_io.h"
+
+namespace optfarm::exporting {
+
+enum class ModelFormat : uint8_t { kGraph, kGraphText, kOnnx };
+
+// "pb", "pbtxt", "onnx".
+absl::string_view FormatName(ModelFormat format);
+
+// The format of a file to write, by the end of its name.
+// ERRORS: InvalidArgument with the ends that are known.
+absl::StatusOr<ModelFormat> FormatOfPath(absl::string_view path);
+
+struct ExportOptions {
+  ModelFormat format = ModelFormat::kGraph;
+  // Of ONNX.
+  int opset = formats::kDefaultWrittenOpset;
+  // Large float constants are stored in 16 bits.
+  bool half_weights = false;
+};
+
+// The bytes of a file of the format. For formats other than the graph's own,
+// what they have no place for is taken out first: training nodes, arithmetic on
+// constants, ranges of quantized values (make_quantization_explicit). `io` says
+// what the model's inputs and outputs are; dimensions that the graph leaves
+// open stay open.
+// ERRORS: those of the writers, with all reasons; ResourceExhausted for files
+// that are too large.
+absl::StatusOr<std::string> ExportModel(const graph::Graph& graph,
+                                        const graph::GraphIo& io,
+                                        const ExportOptions& options);
+
+// How far the answers of a written model are from the graph's.
+struct ExportDifference {
+  // Over all outputs, and where it is.
+  double largest = 0;
+  std::string output;
+  // The largest magnitude of that output's elements in the graph.
+  double magnitude = 0;
+  // Elements of outputs of whole numbers that differ, of all outputs.
+  int64_t unequal = 0, elements = 0;
+};
+
+// Reads the bytes back and runs both models on the same random inputs.
+// ERRORS: those of reading and running; FailedPrecondition where an output is
+// missing or has another type or shape.
+absl::StatusOr<ExportDifference> CompareExported(const graph::Graph& graph,
+                                                 const graph::GraphIo& io,
+                                                 absl::string_view bytes);
+
+}  // namespace optfarm::exporting
+
+#endif  // OPTFARM_ENGINE_EXPORT_EXPORT_MODEL_H_

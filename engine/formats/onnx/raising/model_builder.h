@@ -1,0 +1,121 @@
+// An ONNX model in the making: tensors by number, nodes in order, constants
+// once each. Names are given when the model is finished, so that a tensor can
+// still get the name that a user knows it by.
+
+#ifndef OPTFARM_ENGINE_FORMATS_ONNX_RAISING_MODEL_BUILDER_H_
+#define OPTFARM_ENGINE_FORMATS_ONNX_RAISING_MODEL_BUILDER_H_
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/graph/partial_shape.h"
+#include "tensorflow/core/framework/types.pb.h"
+
+namespace optfarm::onnx {
+class NodeProto;
+}  // namespace optfarm::onnx
+
+namespace optfarm::formats {
+
+// A tensor of the model.
+using ValueId = int;
+// An optional input that is not given.
+inline constexpr ValueId kNoValue = -1;
+
+struct OnnxAttribute {
+  std::string name;
+  std::variant<int64_t, float, std::string, std::vector<int64_t>,
+               std::vector<float>>
+      value;
+};
+
+// ONNX's number for a type, 0 for one that it does not have. Quantized types
+// are the integers that code them.
+int OnnxTypeOf(tensorflow::DataType type);
+
+// A declared input or output.
+struct OnnxPort {
+  std::string name;
+  tensorflow::DataType type = tensorflow::DT_INVALID;
+  graph::PartialShape shape;
+  // Names of the dimensions that are not known; may be shorter than the rank.
+  std::vector<std::string> dim_names;
+};
+
+class OnnxModelBuilder {
+ public:
+  explicit OnnxModelBuilder(int opset) : opset_(opset) {}
+
+  int opset() const { return opset_; }
+
+  ValueId AddInput(OnnxPort input);
+  // `bytes` are the elements, little endian. Small constants with equal
+  // contents are one.
+  ValueId AddConstant(tensorflow::DataType type, std::vector<int64_t> dims,
+                      std::string bytes, absl::string_view name);
+  // Returns the `count` outputs, which get names from `name`.
+  std::vector<ValueId> AddNode(absl::string_view op,
+                               std::vector<ValueId> inputs, int count,
+                               std::vector<OnnxAttribute> attributes,
+                               absl::string_view name);
+  // Declares the value as an output, under the output's name.
+  void AddOutput(OnnxPort output, ValueId value);
+
+  // The model's bytes. Nodes and constants that no output needs are left out.
+  // ERRORS: ResourceExhausted for a model of more than 2 GB.
+  absl::StatusOr<std::string> Finish();
+
+ private:
+  struct Constant {
+    tensorflow::DataType type;
+    std::vector<int64_t> dims;
+    std::string bytes;
+    ValueId value;
+  };
+  struct Node {
+    std::string op;
+    std::string name;
+    std::vector<ValueId> inputs, outputs;
+    std::vector<OnnxAttribute> attributes;
+  };
+  struct Output {
+    OnnxPort port;
+    ValueId value;
+  };
+
+  ValueId NewValue(absl::string_view name);
+  // Whether the value is made by a node and is no output yet.
+  bool MayBecomeOutput(ValueId value) const;
+  std::vector<bool> NeededNodes();
+  void NameValues();
+  // UNITS: bytes of the constants that are needed.
+  uint64_t ConstantBytes() const;
+  std::string NameOf(ValueId value) const;
+  void WriteNode(const Node& from, onnx::NodeProto* to) const;
+
+  int opset_;
+  std::vector<OnnxPort> inputs_;
+  std::vector<ValueId> input_values_;
+  std::vector<Constant> constants_;
+  std::vector<Node> nodes_;
+  std::vector<Output> outputs_;
+  // By value: the name that is wanted, and the number of the node that makes
+  // it, -1 for inputs and constants.
+  std::vector<std::string> names_;
+  std::vector<int> makers_;
+  std::vector<bool> is_fixed_name_;
+  std::vector<bool> is_needed_;
+  absl::flat_hash_map<std::string, ValueId> small_constants_;
+};
+
+}  // namespace optfarm::formats
+
+#endif  // OPTFARM_ENGINE_FORMATS_ONNX_RAISING_MODEL_BUILDER_H_
