@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/onnx/lowering_table.h"
 #include "engine/formats/onnx/tensors.h"
+#include "engine/graph/attr.h"
 #include "engine/graph/model_interface.h"
 
 namespace optfarm::formats {
@@ -27,6 +28,27 @@ std::string Describe(const NodeProto& node) {
                                 : node.output(0);
   return absl::StrCat("node '", name, "' (", node.domain(),
                       node.domain().empty() ? "" : ".", node.op_type(), ")");
+}
+
+// Types that an operator did not take in its first versions, where a model that
+// has them was never valid.
+// ERRORS: InvalidArgument.
+absl::Status CheckTypes(const NodeProto& node, const std::string& domain,
+                        int opset, const std::vector<Endpoint>& inputs,
+                        const GraphBuilder& builder) {
+  if (!domain.empty() || node.op_type() != "Equal" || opset >= 11) {
+    return absl::OkStatus();
+  }
+  for (const Endpoint& input : inputs) {
+    const DataType type = builder.dtype(input);
+    if (type != tensorflow::DT_BOOL && type != tensorflow::DT_INT32 &&
+        type != tensorflow::DT_INT64) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("it takes bool, int32 or int64 in opset ", opset,
+                       ", not ", graph::DataTypeName(type)));
+    }
+  }
+  return absl::OkStatus();
 }
 
 // The caller's attribute, or the function's default, in place of a reference;
@@ -229,7 +251,8 @@ void OnnxGraphReader::LowerNode(const NodeProto& node) {
     }
     if (function != nullptr) {
       status = CallFunction(*function, node, inputs, &outputs);
-    } else {
+    } else if (status = CheckTypes(node, domain, opset, inputs, builder_);
+               status.ok()) {
       NodeLowering lowering(node, opset, std::move(inputs), this, &builder_);
       status = row->lower(lowering);
       outputs = lowering.outputs();

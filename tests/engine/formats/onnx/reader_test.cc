@@ -1,0 +1,206 @@
+// What an ONNX model becomes as a whole: its interface, its constants, and the
+// reasons for which it is refused. tests/golden runs real models.
+
+#include "engine/formats/onnx/reader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "base/files.h"
+#include "engine/graph/attr.h"
+#include "engine/graph/model_interface.h"
+#include "tests/engine/formats/onnx/onnx_model.h"
+#include "tests/engine/runtime/run_op.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_data.h"
+
+namespace optfarm::formats {
+namespace {
+
+using ::optfarm::testing::FreshFolder;
+using ::optfarm::testing::StatusIs;
+using runtime::Floats;
+using runtime::ValuesOf;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+// y = x + w, and z = x * w.
+std::string SumModel(const std::string& initializer) {
+  return OnnxBytes(absl::StrCat(
+      "input { ", FloatValue("in:0", {-1, 2}), " } output { ",
+      FloatValue("z/out", {-1, 2}), " } output { ", FloatValue("12", {-1, 2}),
+      " } initializer { name: 'w' ", initializer, " } ",
+      "node { op_type: 'Add' input: 'in:0' input: 'w' output: '12' } ",
+      "node { op_type: 'Mul' input: 'in:0' input: 'w' output: 'z/out' }"));
+}
+constexpr char kTwoFloats[] =
+    "dims: 2 data_type: 1 float_data: 10 float_data: 20";
+
+TEST(OnnxReaderTest, DeclaresInputsAndOutputsByTheFilesNames) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const graph::Graph graph,
+                               ReadOnnxGraph(SumModel(kTwoFloats)));
+  const graph::ModelInterface interface = graph::ReadModelInterface(graph);
+  EXPECT_EQ(interface.format, "onnx");
+  ASSERT_EQ(interface.inputs.size(), 1u);
+  EXPECT_EQ(interface.inputs[0].name, "in:0");
+  EXPECT_THAT(interface.inputs[0].dim_names, ElementsAre("n", ""));
+  ASSERT_EQ(interface.outputs.size(), 2u);
+  EXPECT_EQ(interface.outputs[0].name, "z/out");
+  EXPECT_EQ(interface.outputs[1].name, "12");
+}
+
+TEST(OnnxReaderTest, AnswersInTheFilesOrder) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto answers,
+      Answers(SumModel(kTwoFloats), {Floats({1, 2}, {1, 2})}));
+  EXPECT_THAT(ValuesOf<float>(answers[0]), ElementsAre(10, 40));
+  EXPECT_THAT(ValuesOf<float>(answers[1]), ElementsAre(11, 22));
+}
+
+TEST(OnnxReaderTest, AnInitializerThatIsListedAsAnInputIsNotAskedFor) {
+  const std::string bytes = OnnxBytes(
+      absl::StrCat("input { ", FloatValue("x", {2}), " } input { ",
+                   FloatValue("w", {2}), " } output { ", FloatValue("y", {2}),
+                   " } initializer { name: 'w' ", kTwoFloats,
+                   " } node { op_type: 'Add' input: 'x' input: 'w' output: 'y' "
+                   "domain: 'ai.onnx' }"),
+      17, "opset_import { domain: 'com.microsoft.nchwc' version: 1 }");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto answers,
+                               Answers(bytes, {Floats({2}, {1, 2})}));
+  EXPECT_THAT(ValuesOf<float>(answers[0]), ElementsAre(11, 22));
+}
+
+// --- Constants ---------------------------------------------------------------
+
+TEST(OnnxReaderTest, ReadsConstantsFromFilesBesideTheModel) {
+  const std::string folder = FreshFolder();
+  const float values[] = {0, 10, 20};
+  OPTFARM_ASSERT_OK(WriteFileAtomically(
+      folder + "/weights.bin",
+      absl::string_view(reinterpret_cast<const char*>(values), 12)));
+  const auto external = [](const std::string& location, int offset) {
+    return SumModel(absl::StrCat(
+        "dims: 2 data_type: 1 data_location: EXTERNAL ",
+        "external_data { key: 'location' value: '", location, "' } ",
+        "external_data { key: 'offset' value: '", offset, "' }"));
+  };
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto answers,
+      Answers(external("weights.bin", 4), {Floats({1, 2}, {1, 2})}, folder));
+  EXPECT_THAT(ValuesOf<float>(answers[1]), ElementsAre(11, 22));
+  for (const char* location : {"../weights.bin", "/etc/passwd", "", "a//b"}) {
+    EXPECT_FALSE(ReadOnnxGraph(external(location, 0), folder).ok()) << location;
+  }
+  EXPECT_THAT(
+      ReadOnnxGraph(external("weights.bin", 8), folder).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("do not fit")));
+  EXPECT_THAT(ReadOnnxGraph(external("weights.bin", 4)).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("did not come with the model")));
+}
+
+TEST(OnnxReaderTest, RefusesConstantsWhoseDataDoNotFit) {
+  for (const char* tensor :
+       {"dims: 3 data_type: 1 float_data: 10 float_data: 20",
+        "dims: 2 data_type: 1 raw_data: '1234567'",
+        "dims: -2 data_type: 1 float_data: 10",
+        "dims: 4611686018427387904 dims: 4 data_type: 1",
+        "dims: 4611686018427387904 data_type: 1 raw_data: '1'"}) {
+    EXPECT_THAT(ReadOnnxGraph(SumModel(tensor)).status(),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'w'")))
+        << tensor;
+  }
+}
+
+TEST(OnnxReaderTest, KeepsFourBitWeightsQuantized) {
+  const std::string bytes = OnnxBytes(
+      absl::StrCat("input { ", FloatValue("x", {3}), " } output { ",
+                   FloatValue("y", {3}),
+                   " } initializer { name: 'q' dims: 3 data_type: 22 raw_data: "
+                   "'\\x8f\\x07'"
+                   " } initializer { name: 's' data_type: 1 float_data: 0.5 } ",
+                   "node { op_type: 'DequantizeLinear' input: 'q' input: 's' "
+                   "output: 'w' } ",
+                   "node { op_type: 'Add' input: 'x' input: 'w' output: 'y' }"),
+      21);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const graph::Graph graph, ReadOnnxGraph(bytes));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const graph::NodeId w, graph.Get("w"));
+  EXPECT_EQ(graph.node(w).op(), "DequantizeLinear");
+  EXPECT_EQ(graph::GetInt(graph.node(w).def(), "bits").value(), 4);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto answers,
+                               Answers(bytes, {Floats({3}, {0, 0, 0})}));
+  EXPECT_THAT(ValuesOf<float>(answers[0]), ElementsAre(-0.5f, -4, 3.5f));
+}
+
+// --- Refusals ----------------------------------------------------------------
+
+TEST(OnnxReaderTest, SaysAllThatItDoesNotSupport) {
+  const std::string bytes = OnnxBytes(absl::StrCat(
+      "input { ", FloatValue("x", {2}), " } ",
+      "input { name: 's' type { sequence_type { elem_type { tensor_type { "
+      "elem_type: 1 } } } } } ",
+      "input { name: 't' type { tensor_type { elem_type: 8 } } } output { ",
+      FloatValue("y", {2}), " } ",
+      "node { op_type: 'Foo' domain: 'my.own' input: 'x' output: 'a' } ",
+      "node { op_type: 'Bar' input: 'a' output: 'b' } ",
+      "node { op_type: 'Foo' domain: 'my.own' input: 'b' output: 'y' }"));
+  const absl::Status status = ReadOnnxGraph(bytes).status();
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kUnimplemented,
+                               HasSubstr("operator my.own.Foo of version 1, "
+                                         "which 2 nodes have")));
+  for (const char* reason :
+       {"ai.onnx.Bar of version 17", "input 's': sequences",
+        "input 't': tensors of string"}) {
+    EXPECT_THAT(std::string(status.message()), HasSubstr(reason));
+  }
+}
+
+TEST(OnnxReaderTest, RefusesVersionsThatAreTooNew) {
+  const std::string graph =
+      absl::StrCat("output { ", FloatValue("y", {}), " }");
+  EXPECT_THAT(ReadOnnxGraph(OnnxBytes(graph, 99)).status(),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("opset 99; opsets 1 to")));
+  onnx::ModelProto model;
+  model.ParseFromString(OnnxBytes(graph));
+  model.set_ir_version(40);
+  EXPECT_THAT(
+      ReadOnnxGraph(model.SerializeAsString()).status(),
+      StatusIs(absl::StatusCode::kUnimplemented, HasSubstr("IR version 40")));
+}
+
+TEST(OnnxReaderTest, RefusesGraphsThatMakeNoSense) {
+  const std::string y = absl::StrCat("output { ", FloatValue("y", {2}), " } ",
+                                     "input { ", FloatValue("x", {2}), " } ");
+  for (const char* nodes :
+       {"", "node { op_type: 'Relu' input: 'nothing' output: 'y' }",
+        "node { op_type: 'Relu' output: 'y' }",
+        "node { op_type: 'Relu' input: 'x' output: 'y' } "
+        "node { op_type: 'Relu' input: 'x' output: 'y' }",
+        "node { op_type: 'Softmax' input: 'x' output: 'y' "
+        "attribute { name: 'axis' type: INT i: 7 } }",
+        "node { op_type: 'Softmax' input: 'x' output: 'y' "
+        "attribute { name: 'axis' type: FLOAT f: 1 } }",
+        "node { op_type: 'If' input: 'x' output: 'y' }"}) {
+    EXPECT_FALSE(ReadOnnxGraph(OnnxBytes(y + nodes)).ok()) << nodes;
+  }
+}
+
+TEST(OnnxReaderTest, NothingThatIsCutOffOrChangedCrashesIt) {
+  const std::string bytes = SumModel(kTwoFloats);
+  for (size_t size = 0; size < bytes.size(); ++size) {
+    ReadOnnx(bytes.substr(0, size), "the model", "").status().IgnoreError();
+  }
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    for (const char change : {'\x01', '\x7f', '\x80'}) {
+      std::string damaged = bytes;
+      damaged[i] = static_cast<char>(damaged[i] ^ change);
+      ReadOnnx(damaged, "the model", "").status().IgnoreError();
+    }
+  }
+}
+
+}  // namespace
+}  // namespace optfarm::formats
