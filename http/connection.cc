@@ -64,12 +64,13 @@ class Connection {
     options.keep_alive = reader_.KeepAlive() && !stop_();
     options.old_version = reader_.IsOldVersion();
     ReplyWriter writer(stream_, options);
+    head.peer = stream_.Peer();
     const absl::Status status = Answer(head, writer);
     if (!status.ok()) return false;
     return writer.keep_alive() && reader_.BodyDone();
   }
 
-  absl::Status Answer(const RequestHead& head, ReplyWriter& writer) {
+  absl::Status Answer(RequestHead& head, ReplyWriter& writer) {
     if (services_.loopback_hosts_only && !head.Header("host").empty() &&
         !IsLoopbackHost(head.Header("host"))) {
       return Refuse(writer,
@@ -77,6 +78,15 @@ class Connection {
                                      "this server answers for localhost "
                                      "only; give it tokens to have it answer "
                                      "for other names")));
+    }
+    if (services_.admit) {
+      const absl::Status admitted = services_.admit(head);
+      if (!admitted.ok()) return Refuse(writer, Problem(admitted));
+    }
+    const auto action =
+        services_.actions.find(absl::StrCat(head.verb, " ", head.path));
+    if (action != services_.actions.end()) {
+      return AnswerAction(head, action->second, writer);
     }
     const auto page = services_.pages.find(head.path);
     if (page != services_.pages.end()) {
@@ -118,6 +128,15 @@ class Connection {
         405, absl::UnimplementedError("this page can only be read with GET"));
     reply.headers.emplace_back("Allow", "GET, HEAD");
     return Refuse(writer, reply);
+  }
+
+  absl::Status AnswerAction(const RequestHead& head, const Page& action,
+                            ReplyWriter& writer) {
+    if (!reader_.BodyDone()) {
+      return Refuse(writer, Problem(absl::InvalidArgumentError(absl::StrCat(
+                                head.verb, " ", head.path, " takes no body"))));
+    }
+    return writer.Send(action(head));
   }
 
   // An answer before the body was looked at.

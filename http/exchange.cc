@@ -102,7 +102,7 @@ absl::StatusOr<std::unique_ptr<Message>> MakeRequest(const Exchange& exchange) {
 absl::StatusOr<BackendCall> MakeCall(const Exchange& exchange) {
   BackendCall call;
   call.rpc = exchange.match.route->rpc();
-  const std::string peer = exchange.stream.Peer();
+  const std::string& peer = exchange.head.peer;
   if (!peer.empty()) call.metadata.emplace_back(kPeerKey, peer);
   const absl::string_view authorization = exchange.head.Header("authorization");
   if (authorization.empty()) return call;

@@ -77,6 +77,8 @@ absl::string_view ReasonOf(int http_status) {
       return "No Content";
     case 206:
       return "Partial Content";
+    case 302:
+      return "Found";
     case 304:
       return "Not Modified";
     case 400:

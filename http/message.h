@@ -23,6 +23,8 @@ struct RequestHead {
   std::string query;
   // By lower-case name; the last of several wins.
   std::map<std::string, std::string> headers;
+  // The address that the request came from; "" when there is none.
+  std::string peer;
   // UNITS: bytes; none for a chunked body.
   std::optional<int64_t> content_length;
 

@@ -12,7 +12,7 @@ constexpr char kHtml[] = R"html(<!DOCTYPE html>
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width">
-<title>Optfarm</title>
+<title>Optfarm: REST API</title>
 <style>
 body { font: 15px/1.5 system-ui, sans-serif; max-width: 60rem;
        margin: 2rem auto; padding: 0 1rem; color: #222; background: #fff; }
@@ -31,7 +31,7 @@ pre { background: #f5f5f5; padding: .5rem; overflow: auto; }
 </style>
 </head>
 <body>
-<h1>Optfarm</h1>
+<h1>Optfarm: REST API</h1>
 <p>What this server answers over HTTP, as
 <a href="/openapi.json">/openapi.json</a> says it. Calls carry the header
 <code>Authorization: Bearer TOKEN</code> where the server wants tokens.</p>
@@ -121,7 +121,7 @@ Page Fixed(std::string content_type, std::string body) {
 }  // namespace
 
 void AddDescriptionPages(absl::string_view version, ServiceMap* services) {
-  services->pages["/"] = Fixed("text/html; charset=utf-8", kHtml);
+  services->pages["/docs"] = Fixed("text/html; charset=utf-8", kHtml);
   services->pages["/docs.js"] =
       Fixed("text/javascript; charset=utf-8", kScript);
   services->pages["/openapi.json"] =

@@ -11,7 +11,7 @@
 
 namespace optfarm::http {
 
-// Adds "/", "/docs.js" and "/openapi.json". REQUIRES: the routes are there.
+// Adds "/docs", "/docs.js" and "/openapi.json". REQUIRES: the routes are there.
 void AddDescriptionPages(absl::string_view version, ServiceMap* services);
 
 // An answer of plain text.

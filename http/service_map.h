@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/status/status.h"
 #include "http/backend.h"
 #include "http/message.h"
 #include "http/request_reader.h"
@@ -16,14 +17,20 @@
 
 namespace optfarm::http {
 
-// Answers GET for one path. THREADS: called from many threads.
+// Answers requests for one path. THREADS: called from many threads.
 using Page = std::function<Reply(const RequestHead&)>;
 
 struct ServiceMap {
   RouteTable routes;
   std::unique_ptr<Backend> backend;
-  // By path. Before any route.
+  // By path, for GET and HEAD. Before any route.
   std::map<std::string, Page> pages;
+  // By verb and path, "POST /session". They take no body.
+  std::map<std::string, Page> actions;
+  // Looks at each request before it is answered and before its body is read;
+  // may give it the Authorization that a cookie stands for. An error is the
+  // answer. May be empty. THREADS: called from many threads.
+  std::function<absl::Status(RequestHead&)> admit;
   Limits limits;
   // Refuse requests for other hosts than this machine's loopback: a page that
   // a browser here has open must not reach a server that wants no token.

@@ -21,6 +21,7 @@
 #include "server/access/access_control.h"
 #include "server/access/admission.h"
 #include "server/access/audit_log.h"
+#include "server/access/browser_sessions.h"
 #include "server/access/call_door.h"
 #include "server/delivery/event_hub.h"
 #include "server/delivery/ticker.h"
@@ -125,6 +126,7 @@ class ServerImpl final : public Server {
   ResultServiceImpl results_;
   StoreServiceImpl store_service_;
   TokenServiceImpl token_service_;
+  BrowserSessions sessions_;
   std::unique_ptr<grpc::Server> grpc_;
   std::string address_;
   std::unique_ptr<http::Front> http_;
@@ -167,7 +169,9 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       results_(door_, *store_),
       store_service_(door_, *store_, *audit_store_, *data_dir_,
                      *options_.clock),
-      token_service_(door_, *access_, scheduler_, *options_.clock) {
+      token_service_(door_, *access_, scheduler_, *options_.clock),
+      sessions_({.secure = !options_.tls.certificate.empty()},
+                *options_.clock) {
   scheduler_.SetObserver(
       [this](const storage::WriteBatch& batch, absl::Duration time) {
         metrics_.NoteCommit(batch, time);
@@ -285,6 +289,7 @@ absl::Status ServerImpl::OpenHttp() {
     const absl::Time now = options_.clock->Now();
     return metrics_.Text(scheduler_.Numbers(now), scheduler_.Devices(now));
   };
+  door.sessions = &sessions_;
   OPTFARM_ASSIGN_OR_RETURN(http_, OpenHttpDoor(door));
   return absl::OkStatus();
 }

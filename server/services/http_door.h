@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "http/front.h"
 #include "http/request_reader.h"
+#include "server/access/browser_sessions.h"
 
 namespace grpc {
 class Channel;
@@ -33,6 +34,8 @@ struct HttpDoorOptions {
   std::function<absl::Status(absl::string_view authorization)> may_read;
   // Numbers in Prometheus' text format.
   std::function<std::string()> metrics;
+  // OWNERSHIP: outlives the door.
+  BrowserSessions* sessions = nullptr;
 };
 
 // ERRORS: those of http::Front::Start.

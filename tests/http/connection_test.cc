@@ -218,6 +218,33 @@ TEST_F(ConnectionTest, WhatIsNotThereOrNotAllowedIsSaid) {
   EXPECT_THAT(backend_->calls, IsEmpty());
 }
 
+TEST_F(ConnectionTest, ActionsAreForTheirVerbAndTakeNoBody) {
+  services_.actions["POST /session"] = [](const RequestHead&) {
+    return TextReply(200, "done");
+  };
+  EXPECT_THAT(Send("POST", "/session", "", ""), HasSubstr("done"));
+  EXPECT_THAT(Send("POST", "/session", "", "x"), StartsWith("HTTP/1.1 400"));
+  EXPECT_THAT(Get("/session"), StartsWith("HTTP/1.1 404"));
+}
+
+TEST_F(ConnectionTest, AdmissionComesBeforeTheBodyAndMayAuthorize) {
+  services_.admit = [](RequestHead& head) {
+    if (head.verb == "POST") return absl::PermissionDeniedError("not you");
+    head.headers["authorization"] = "Bearer of-a-cookie";
+    return absl::OkStatus();
+  };
+  // The body is announced and never comes.
+  EXPECT_THAT(Talk("POST /v1/jobs HTTP/1.1\r\nHost: a\r\n"
+                   "Content-Length: 1000\r\n\r\n"),
+              AllOf(StartsWith("HTTP/1.1 403"), HasSubstr("not you")));
+  EXPECT_THAT(backend_->calls, IsEmpty());
+  Get("/v1/jobs/x");
+  ASSERT_THAT(backend_->calls, SizeIs(1));
+  EXPECT_THAT(backend_->calls[0].call.metadata,
+              ::testing::Contains(
+                  ::testing::Pair("authorization", "Bearer of-a-cookie")));
+}
+
 TEST_F(ConnectionTest, IdempotencyKeyIsTheRequestId) {
   Send("POST", "/v1/jobs",
        "Content-Type: application/json\r\nIdempotency-Key: \"k-1\"\r\n", "{}");
@@ -451,7 +478,7 @@ TEST_F(ConnectionTest, OldClientsGetNoChunksAndAClosedConnection) {
 }
 
 TEST_F(ConnectionTest, PagesCarryNothingFromElsewhere) {
-  EXPECT_THAT(Get("/"),
+  EXPECT_THAT(Get("/docs"),
               AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("default-src 'none'"),
                     Not(HasSubstr("https://"))));
   EXPECT_THAT(Get("/docs.js"), HasSubstr("Content-Type: text/javascript"));

@@ -18,7 +18,7 @@ import os, pathlib, signal, sys
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 name = pathlib.Path(sys.argv[0]).name
 if os.environ.get('REFUSE') == name: sys.exit(f'{name}: no room here')
-print(f'I x: {name} ready grpc=127.0.0.1:4711', *sys.argv[1:], flush=True)
+print(f'I x: {name} ready grpc=127.0.0.1:4711 http=127.0.0.1:4712', *sys.argv[1:], flush=True)
 signal.pause()
 '''
 
@@ -50,6 +50,9 @@ class FarmTest(unittest.TestCase):
         self.assertEqual(self.run_farm('start'), 0, self.said)
         self.assertEqual((self.farm / 'address').read_text(),
                          '127.0.0.1:4711\n')
+        self.assertIn('the page is at http://127.0.0.1:4712/', self.said)
+        self.assertIn('--http=127.0.0.1:7071',
+                      (self.farm / 'optfarm-server.log').read_text())
         for name in PROGRAMS[1:]:
             self.assertIn('--server=127.0.0.1:4711',
                           (self.farm / f'{name}.log').read_text())

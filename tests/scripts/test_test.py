@@ -27,7 +27,9 @@ cat >"$2" <<'END'
  2/4 Test #12: arm/agent ..............   Passed    0.20 sec
  3/4 Test #13: integration/PhoneFarm ..***Failed    0.30 sec
  4/4 Test #14: integration/AgentFarm ..   Passed    0.40 sec
+ 5/5 Test #15: web/page ...............***Skipped   0.50 sec
 END
+echo "the web page is not tested: no browser" >build/release/web_not_tested
 exit "${CTEST_CODE:-0}"
 '''
 
@@ -123,6 +125,11 @@ class ScriptsTestTest(unittest.TestCase):
         self.assertEqual(self.calls, ['install_deps ', 'build dev',
                                       'ctest agent= none='])
         self.assertNotIn('Arm', self.said)
+
+    def test_says_whether_the_web_page_was_tested(self):
+        self.run_test()
+        self.assertIn('web/page', self.said)
+        self.assertIn('the web page is not tested: no browser', self.said)
 
     def test_the_exit_code_is_ctests(self):
         self.run_test(CTEST_CODE='8')

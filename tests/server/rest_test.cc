@@ -166,7 +166,7 @@ TEST_F(RestTest, SaysThatItLivesAndIsReady) {
   RestClient client = Client();
   EXPECT_EQ(client.Get("/livez").status, 200);
   EXPECT_EQ(client.Get("/readyz").status, 200);
-  EXPECT_EQ(client.Get("/").status, 200);
+  EXPECT_EQ(client.Get("/docs").status, 200);
 }
 
 TEST_F(RestTest, ConnectionsOverTheLimitAreTurnedAway) {

@@ -1,0 +1,90 @@
+# optfarm_web(TARGET) compiles the web page into TARGET: npm brings what web/
+# needs when CMake configures, esbuild bundles web/src when it changes, and the
+# bundle becomes one C++ file. Without the page, an empty one takes its place.
+
+set(OPTFARM_WEB AUTO CACHE STRING
+    "The web page in optfarm-server: ON, OFF, or AUTO: where node and npm work")
+set_property(CACHE OPTFARM_WEB PROPERTY STRINGS AUTO ON OFF)
+
+# Sets ${result} to "" when FOLDER/node_modules has what FOLDER/package-lock.json
+# lists, else to what is wrong.
+function(optfarm_npm_install folder result)
+  file(SHA256 ${folder}/package-lock.json wanted)
+  set(stamp ${folder}/node_modules/.optfarm_installed)
+  if(EXISTS ${stamp})
+    file(READ ${stamp} there)
+    if(there STREQUAL wanted)
+      set(${result} "" PARENT_SCOPE)
+      return()
+    endif()
+  endif()
+  execute_process(
+    COMMAND ${OPTFARM_NPM} ci --no-audit --no-fund --ignore-scripts
+    WORKING_DIRECTORY ${folder} TIMEOUT 120
+    RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(code EQUAL 0)
+    file(WRITE ${stamp} ${wanted})
+    set(${result} "" PARENT_SCOPE)
+  else()
+    set(${result} "npm ci failed (${code}): ${output}" PARENT_SCOPE)
+  endif()
+endfunction()
+
+# Sets ${result} to why the page cannot be built; "" when it can.
+function(optfarm_prepare_web folder result)
+  find_program(OPTFARM_NODE NAMES node nodejs)
+  find_program(OPTFARM_NPM npm)
+  if(NOT OPTFARM_NODE OR NOT OPTFARM_NPM)
+    set(${result} "node or npm is not installed" PARENT_SCOPE)
+    return()
+  endif()
+  execute_process(COMMAND ${OPTFARM_NODE} --version OUTPUT_VARIABLE version
+                  OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(NOT version MATCHES "^v([0-9]+)" OR CMAKE_MATCH_1 LESS 18)
+    set(${result} "node ${version} is older than 18" PARENT_SCOPE)
+    return()
+  endif()
+  file(MAKE_DIRECTORY ${folder})
+  foreach(name package.json package-lock.json .npmrc)
+    configure_file(${PROJECT_SOURCE_DIR}/web/${name} ${folder}/${name} COPYONLY)
+  endforeach()
+  optfarm_npm_install(${folder} why)
+  set(${result} "${why}" PARENT_SCOPE)
+endfunction()
+
+function(optfarm_web target)
+  set(folder ${PROJECT_BINARY_DIR}/web)
+  set(source ${folder}/web_files.cc)
+  set(why "OPTFARM_WEB is OFF")
+  if(NOT OPTFARM_WEB STREQUAL "OFF")
+    optfarm_prepare_web(${folder} why)
+  endif()
+  if(why AND OPTFARM_WEB STREQUAL "ON")
+    message(FATAL_ERROR "The web page (OPTFARM_WEB=ON): ${why}")
+  endif()
+  if(why)
+    message(STATUS "optfarm-server is built without the web page: ${why}")
+    set(source ${PROJECT_SOURCE_DIR}/cmake/web_left_out.cc)
+    set(OPTFARM_WEB_BUILT OFF CACHE INTERNAL "")
+  else()
+    file(GLOB_RECURSE inputs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/web/src/*)
+    add_custom_command(
+      OUTPUT ${source}
+      COMMAND ${CMAKE_COMMAND} -E rm -rf ${folder}/src
+      COMMAND ${CMAKE_COMMAND} -E copy_directory ${PROJECT_SOURCE_DIR}/web/src
+              ${folder}/src
+      COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_SOURCE_DIR}/web/build.mjs
+              ${PROJECT_SOURCE_DIR}/web/tsconfig.json ${folder}
+      COMMAND ${OPTFARM_NODE} build.mjs ${source}
+      WORKING_DIRECTORY ${folder}
+      DEPENDS ${inputs} ${PROJECT_SOURCE_DIR}/web/build.mjs
+              ${PROJECT_SOURCE_DIR}/web/tsconfig.json
+              ${folder}/package-lock.json
+      COMMENT "Bundling the web page" VERBATIM)
+    set(OPTFARM_WEB_BUILT ON CACHE INTERNAL "")
+  endif()
+  # Not among the room's own files: there is nothing in it to be checked.
+  add_library(optfarm_web_files OBJECT ${source})
+  target_link_libraries(optfarm_web_files PRIVATE optfarm_build optfarm_http)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:optfarm_web_files>)
+endfunction()

@@ -1,0 +1,446 @@
+// The web page in a real browser against a real farm: server, worker and agent,
+// with jobs of the digits example. Prints TAP; fails when anything is logged as
+// an error, when something is asked of another address, or when axe finds a
+// violation.
+//
+// usage: node --test page_test.mjs, with OPTFARM_BIN (folder of the programs),
+//        OPTFARM_SOURCE (of the sources), OPTFARM_CHROMIUM and, to keep the
+//        pictures, OPTFARM_SCREENSHOTS
+
+import assert from 'node:assert/strict';
+import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { chromium } from 'playwright-core';
+import { Farm, eventually, PATIENCE } from './farm.mjs';
+
+const { OPTFARM_BIN: BIN, OPTFARM_SOURCE: SOURCE, OPTFARM_CHROMIUM: CHROMIUM, OPTFARM_SCREENSHOTS: PICTURES } = process.env;
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const TOKEN = 'the-operators-token';
+const MODEL = join(SOURCE, 'examples/digits/digits.pb');
+const SAMPLES = join(SOURCE, 'examples/digits/images');
+// UNITS: milliseconds. What a page may take on a machine that does much else;
+// the time itself is printed.
+const MOST_FIRST_PAINT = 5000;
+
+let farm;
+let browser;
+// Ids of jobs by what they are for.
+const jobs = {};
+
+/** The id of a new job. A verdict of no is not this test's business. */
+async function submit(...flags) {
+  const { code, errors } = await farm.optctl('submit', MODEL, '--threads=1', ...flags);
+  assert.ok(code === 0 || code === 1, errors);
+  return (await farm.call('GET', '/v1/jobs?page_size=1')).jobs[0].job_id;
+}
+
+/** A page that is logged in, with all it does wrong in `faults`. */
+async function open(options = {}, login = true) {
+  const context = await browser.newContext({ viewport: { width: 1360, height: 900 }, reducedMotion: 'reduce', ...options });
+  const page = await context.newPage();
+  page.setDefaultTimeout(PATIENCE);
+  const faults = [];
+  const server = options.server ?? farm;
+  page.on('pageerror', (error) => faults.push(String(error)));
+  page.on('console', (message) => {
+    // What a refused login or a missing job answers is no fault.
+    if (message.type() === 'error' && !/status of (401|404)/.test(message.text())) faults.push(message.text());
+  });
+  page.on('request', (request) => {
+    if (!/^(blob:|data:)/.test(request.url()) && new URL(request.url()).origin !== server.url) faults.push(`asked ${request.url()}`);
+    if (request.url().includes(TOKEN)) faults.push('the token in an address');
+  });
+  await page.addInitScript(AXE);
+  await page.goto(server.url);
+  if (login) await logIn(page, TOKEN);
+  return { page, context, faults };
+}
+
+async function logIn(page, token) {
+  await page.getByLabel('Token').fill(token);
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('navigation').waitFor();
+}
+
+async function show(page, address) {
+  await page.evaluate((hash) => { location.hash = hash; }, address);
+}
+
+/** `rules`: only these; what does not depend on colours is looked at once. */
+async function checkAccessibility(page, name, rules) {
+  const { violations } = await page.evaluate((only) => globalThis.axe.run(document, {
+    resultTypes: ['violations'], ...(only ? { runOnly: { type: 'rule', values: only } } : {}),
+  }), rules);
+  assert.deepEqual(violations.map((one) => `${name}: ${one.id}: ${one.nodes.map((node) => node.html.slice(0, 160)).join('\n')}`), []);
+}
+
+before(async () => {
+  farm = new Farm(BIN, TOKEN);
+  await farm.startServer();
+  await farm.startAgent('bench-1');
+  browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
+  if (PICTURES) mkdirSync(PICTURES, { recursive: true });
+});
+
+after(async () => {
+  await browser?.close();
+  await farm?.close();
+});
+
+// First, while no worker has ever called.
+test('a job that waits and then runs is followed without a reload', async () => {
+  const { page, context, faults } = await open();
+  await page.getByText('No worker is connected').waitFor();
+  await page.getByRole('heading', { name: 'No jobs yet' }).waitFor();
+  await checkAccessibility(page, 'no jobs');
+  jobs.cancelled = await submit('--recipe=weights8', '--device=none');
+  await farm.call('POST', `/v1/jobs/${jobs.cancelled}:cancel`, { reason: 'not needed' });
+  const waiting = await submit('--recipe=fp32', '--name=followed', '--device=none');
+  await page.getByRole('link', { name: 'followed' }).waitFor();
+  await page.getByText('no worker is connected', { exact: true }).waitFor();
+  await page.getByRole('link', { name: 'followed' }).click();
+  await page.getByRole('heading', { name: 'Waiting' }).waitFor();
+  // Survives only as long as the document does.
+  await page.evaluate(() => { globalThis.stillHere = true; });
+  await farm.startWorker();
+  await page.getByRole('heading', { name: 'Float against optimized' }).waitFor();
+  await page.getByText('succeeded').first().waitFor();
+  assert.equal(await page.evaluate(() => globalThis.stillHere), true);
+  assert.equal((await farm.call('GET', `/v1/jobs/${waiting}`)).state, 'SUCCEEDED');
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('jobs of several kinds are made', async () => {
+  const samples = [`--calibration=${SAMPLES}`, '--input_mean=127.5', '--input_std=127.5', '--device=bench-1', '--cool_down=1s', '--wait'];
+  jobs.int8 = await submit('--recipe=int8', '--tag=nightly', ...samples);
+  jobs.again = await submit('--recipe=int8', '--tag=nightly', '--no_cache', ...samples);
+  jobs.fp32 = await submit('--recipe=fp32', '--name=cleaned up', ...samples);
+});
+
+test('a token is traded for a cookie that scripts cannot read', async () => {
+  const { page, context, faults } = await open({}, false);
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+  await checkAccessibility(page, 'login');
+  if (PICTURES) await page.screenshot({ path: join(PICTURES, 'login-light.png') });
+  await page.getByLabel('Token').fill('not-a-token');
+  await page.getByRole('button', { name: 'Log in' }).click();
+  await page.getByRole('alert').filter({ hasText: 'does not know this token' }).waitFor();
+  assert.deepEqual(await context.cookies(), []);
+  await checkAccessibility(page, 'refused login');
+
+  await logIn(page, TOKEN);
+  const cookies = await context.cookies();
+  assert.equal(cookies.length, 1);
+  assert.equal(cookies[0].httpOnly, true);
+  assert.equal(cookies[0].sameSite, 'Strict');
+  assert.ok(!cookies[0].value.includes(TOKEN));
+  const seen = await page.evaluate(() => JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, location.href]));
+  assert.ok(!seen.includes(TOKEN) && !seen.includes(cookies[0].value), seen);
+
+  // A request without the page's header changes nothing.
+  const bare = await page.evaluate(async () => (await fetch('/v1/tokens', {
+    method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"name":"x","scopes":["READ"]}',
+  })).status);
+  assert.equal(bare, 403);
+  faults.length = 0;
+
+  await page.getByRole('button', { name: 'Log out' }).click();
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+  const old = await fetch(`${farm.url}/v1/whoami`, { headers: { Cookie: `${cookies[0].name}=${cookies[0].value}` } });
+  assert.equal(old.status, 401);
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+// Each page with something that shows that it is there.
+function pages() {
+  return {
+    jobs: ['#/jobs', (page) => page.getByRole('link', { name: 'cleaned up' })],
+    job: [`#/jobs/${jobs.int8}`, (page) => page.getByRole('heading', { name: 'Float against optimized' })],
+    layers: [`#/jobs/${jobs.int8}?tab=layers`, (page) => page.getByRole('heading', { name: 'Time by op' })],
+    log: [`#/jobs/${jobs.int8}?tab=log`, (page) => page.getByRole('log')],
+    graph: [`#/jobs/${jobs.int8}?tab=graph`, (page) => page.getByRole('heading', { name: 'Nodes by op' })],
+    files: [`#/jobs/${jobs.int8}?tab=files`, (page) => page.getByRole('link', { name: 'optimized.pb', exact: true })],
+    cancelled: [`#/jobs/${jobs.cancelled}`, (page) => page.getByRole('heading', { name: 'Cancelled' })],
+    missing: ['#/jobs/none', (page) => page.getByRole('alert')],
+    submit: ['#/submit', (page) => page.getByRole('button', { name: 'Submit' })],
+    models: ['#/models', (page) => page.getByRole('heading', { name: 'digits.pb' })],
+    devices: ['#/devices', (page) => page.getByRole('article', { name: 'bench-1' })],
+    history: ['#/history', (page) => page.locator('.uplot canvas')],
+    compare: [`#/compare?a=${jobs.int8}&b=${jobs.again}`, (page) => page.getByRole('heading', { name: 'Differences' })],
+    pareto: ['#/pareto', (page) => page.getByRole('heading', { name: 'Trade-offs' })],
+    admin: ['#/admin', (page) => page.getByRole('button', { name: 'New token' })],
+    audit: ['#/admin?tab=audit', (page) => page.getByText('JobService.SubmitJob').first()],
+    nowhere: ['#/nowhere', (page) => page.getByRole('heading', { name: 'There is no such page' })],
+  };
+}
+
+for (const colorScheme of ['light', 'dark']) {
+  test(`every page in ${colorScheme} is accessible and fits`, async () => {
+    const { page, context, faults } = await open({ colorScheme });
+    for (const [name, [address, mark]] of Object.entries(pages())) {
+      await show(page, address);
+      await mark(page).waitFor();
+      await checkAccessibility(page, name, colorScheme === 'dark' ? ['color-contrast'] : undefined);
+      const over = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth);
+      assert.ok(over <= 0, `${name} is ${over} pixels too wide`);
+      if (PICTURES) await page.screenshot({ path: join(PICTURES, `${name}-${colorScheme}.png`), fullPage: true });
+    }
+    const [ground, text] = await page.evaluate(() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]
+      .map((color) => /\d+/.exec(color)[0]).map(Number));
+    assert.equal(ground > text, colorScheme === 'light');
+    assert.deepEqual(faults, []);
+    await context.close();
+  });
+}
+
+test('every page fits a phone', async () => {
+  const { page, context, faults } = await open({ viewport: { width: 390, height: 800 }, hasTouch: true, isMobile: true });
+  for (const [name, [address, mark]] of Object.entries(pages())) {
+    await show(page, address);
+    await mark(page).waitFor();
+    const width = await page.evaluate(() => document.scrollingElement.scrollWidth);
+    assert.ok(width <= 390, `${name} is ${width} pixels wide`);
+    if (PICTURES) await page.screenshot({ path: join(PICTURES, `${name}-phone.png`), fullPage: true });
+  }
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('a job shows what the API says', async () => {
+  const { page, context, faults } = await open();
+  const job = await farm.call('GET', `/v1/jobs/${jobs.int8}`);
+  const verdict = job.verdicts.find((one) => one.variant === 'int8');
+  await show(page, `#/jobs/${jobs.int8}`);
+  const row = page.getByRole('region', { name: 'Float against optimized' }).getByRole('row').filter({ has: page.getByRole('cell', { name: 'int8', exact: true }) });
+  const text = await row.innerText();
+  assert.ok(text.includes(`${verdict.speedup.toFixed(2)}×`), text);
+  assert.ok(text.includes(verdict.answer.toLowerCase()), text);
+  assert.ok(text.includes(`${job.report.optimized_accuracy.top1.toFixed(1)} %`), text);
+  for (const gate of job.gates) await page.getByText(gate.name, { exact: true }).waitFor();
+  await page.getByText(/optctl submit/).waitFor({ state: 'detached' });
+  await page.getByRole('button', { name: /Files and repeat/ }).click();
+  await page.getByText(/optctl submit digits.pb --recipe=int8 .*--input_mean=127.5/).waitFor();
+  const download = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'optimized.pb', exact: true }).click();
+  assert.equal((await download).suggestedFilename(), 'optimized.pb');
+  await page.getByRole('button', { name: 'Log', exact: true }).click();
+  assert.ok((await page.getByRole('log').innerText()).length > 20);
+  await page.getByRole('button', { name: 'Layers' }).click();
+  await page.getByRole('heading', { name: 'Samples that changed most' }).waitFor();
+  await page.locator('img.picture').first().waitFor();
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('a report is one file that needs nobody', async () => {
+  const { page, context, faults } = await open();
+  await show(page, `#/jobs/${jobs.int8}`);
+  const download = page.waitForEvent('download');
+  await page.getByRole('button', { name: 'Report' }).click();
+  const file = join(farm.folder, 'report.html');
+  await (await download).saveAs(file);
+  assert.ok(statSync(file).size < 2e6);
+  const reader = await (await browser.newContext({ offline: true })).newPage();
+  const asked = [];
+  reader.on('request', (request) => asked.push(request.url()));
+  await reader.goto(`file://${file}`);
+  assert.equal(await reader.getByRole('heading', { name: 'Float against optimized' }).isVisible(), true);
+  for (const gate of (await farm.call('GET', `/v1/jobs/${jobs.int8}`)).gates) await reader.getByText(gate.name, { exact: true }).waitFor();
+  assert.ok(await reader.locator('img.picture').count() > 0);
+  assert.deepEqual(asked.filter((address) => !address.startsWith('data:')), [`file://${file}`]);
+  assert.equal(await reader.evaluate(() => getComputedStyle(document.querySelector('.card')).borderTopStyle), 'solid');
+  if (PICTURES) await reader.screenshot({ path: join(PICTURES, 'report.png'), fullPage: true });
+  await reader.context().close();
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('a model is dropped, understood, submitted and measured', async () => {
+  const { page, context, faults } = await open();
+  await show(page, '#/submit');
+  await page.getByLabel('Drop a model here').setInputFiles(MODEL);
+  await page.getByText('Placeholder').waitFor({ state: 'detached' });
+  await page.getByRole('heading', { name: 'Inputs' }).waitFor();
+  await page.getByText(/float .*32×32×3/).waitFor();
+  await page.getByLabel('Drop a folder here').setInputFiles(SAMPLES);
+  await page.getByText(/\d+ files/).waitFor();
+  await page.getByRole('radio', { name: /weights8/ }).check();
+  assert.equal(await page.getByRole('checkbox', { name: /bench-1/ }).isChecked(), true);
+  await page.getByRole('checkbox', { name: /bench-1/ }).uncheck();
+  await page.getByText('More', { exact: true }).click();
+  await page.getByLabel('Job’s name').fill('from the page');
+  await checkAccessibility(page, 'filled submit');
+  if (PICTURES) await page.screenshot({ path: join(PICTURES, 'submit-filled.png'), fullPage: true });
+  await page.getByRole('button', { name: 'Submit', exact: true }).click();
+  await page.getByText('from the page').first().waitFor();
+  const id = decodeURIComponent(new URL(page.url()).hash.split('/').pop());
+  const job = await eventually('the job to end', async () => {
+    const now = await farm.call('GET', `/v1/jobs/${id}`);
+    return ['SUCCEEDED', 'FAILED'].includes(now.state) && now;
+  });
+  assert.equal(job.spec.recipe.name, 'weights8');
+  assert.ok(Number(job.report.float_accuracy.samples) > 100, 'labels come from the folders');
+  assert.ok(job.report.float_accuracy.top1 > 90, 'pictures are scaled as chosen');
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('keys lead everywhere', async () => {
+  const { page, context, faults } = await open();
+  await page.getByRole('link', { name: 'cleaned up' }).waitFor();
+  await page.keyboard.press('g');
+  await page.keyboard.press('d');
+  await page.getByRole('heading', { name: 'Devices', level: 1 }).waitFor();
+  await page.keyboard.press('/');
+  assert.equal(await page.evaluate(() => document.activeElement.type), 'search');
+  await page.keyboard.press('Tab');
+  await page.evaluate(() => document.activeElement.blur());
+  await page.keyboard.press('?');
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor();
+  await page.keyboard.press('Escape');
+  await page.getByRole('dialog').waitFor({ state: 'detached' });
+  await page.reload();
+  await page.getByRole('navigation').waitFor();
+  await page.keyboard.press('Tab');
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Skip to the content');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.evaluate(() => document.activeElement.id), 'main');
+  // The theme turns and is remembered.
+  const scheme = () => page.evaluate(() => document.documentElement.dataset.theme);
+  await page.getByRole('button', { name: 'Theme' }).click();
+  assert.equal(await scheme(), 'dark');
+  await page.reload();
+  await page.getByRole('navigation').waitFor();
+  assert.equal(await scheme(), 'dark');
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('filters are in the address and reach the server', async () => {
+  const { page, context, faults } = await open();
+  await page.getByRole('button', { name: 'Cancelled' }).click();
+  await page.getByText('not needed').waitFor();
+  await page.getByRole('link', { name: 'cleaned up' }).waitFor({ state: 'detached' });
+  assert.match(page.url(), /state=CANCELLED/);
+  await page.reload();
+  await page.getByText('not needed').waitFor();
+  await page.getByLabel('Recipe').fill('no-such-recipe');
+  await page.getByRole('heading', { name: 'No job fits these filters' }).waitFor();
+  await page.getByRole('button', { name: 'Clear the filters' }).click();
+  await page.getByRole('link', { name: 'cleaned up' }).waitFor();
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('operators change devices and make tokens that end when they say', async () => {
+  const { page, context, faults } = await open();
+  await show(page, '#/devices');
+  const card = page.getByRole('article', { name: 'bench-1' });
+  await card.getByRole('button', { name: 'Disable' }).click();
+  await page.getByLabel(/Reason/).fill('a new fan');
+  await page.getByRole('button', { name: 'Disable it' }).click();
+  await card.getByText('disabled').waitFor();
+  await card.getByText('a new fan').waitFor();
+  await card.getByRole('button', { name: 'Enable' }).click();
+  await page.getByRole('button', { name: 'Enable it' }).click();
+  await card.getByText('available').waitFor();
+
+  await show(page, '#/admin');
+  await page.getByRole('button', { name: 'New token' }).first().click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name').fill('reader');
+  await checkAccessibility(page, 'new token');
+  await dialog.getByRole('button', { name: 'Make it' }).click();
+  const secret = (await dialog.locator('pre').innerText()).trim();
+  assert.match(secret, /^oft_/);
+  await dialog.getByRole('button', { name: 'Done' }).click();
+
+  const other = await open({}, false);
+  await logIn(other.page, secret);
+  assert.deepEqual(await other.page.getByRole('navigation').getByRole('link').allInnerTexts(),
+    ['Jobs', 'Models', 'Devices', 'History', 'Compare', 'Pareto']);
+  await show(other.page, '#/devices');
+  await other.page.getByRole('article', { name: 'bench-1' }).waitFor();
+  assert.equal(await other.page.getByRole('button', { name: 'Disable' }).count(), 0);
+
+  await page.getByRole('row', { name: /reader/ }).getByRole('button', { name: 'Revoke' }).click();
+  await page.getByRole('button', { name: 'Revoke it' }).click();
+  await page.getByText('revoked').waitFor();
+  await other.page.getByRole('heading', { name: 'Log in' }).waitFor();
+  assert.deepEqual([...faults, ...other.faults], []);
+  await other.context.close();
+  await context.close();
+});
+
+test('a point of the history leads to its job', async () => {
+  const { page, context, faults } = await open();
+  await show(page, '#/history?variant=int8');
+  const chart = page.locator('.u-over');
+  await chart.waitFor();
+  const { points } = (await farm.call('POST', '/v1/results:history', { filter: { variant: 'int8' } })).series[0];
+  assert.equal(points.length, 2);
+  const box = await chart.boundingBox();
+  // The oldest point is at the left edge; its height is looked for.
+  for (let y = 4; y < box.height && /history/.test(page.url()); y += 20) {
+    await page.mouse.click(box.x + 2, box.y + y);
+  }
+  await page.getByRole('heading', { name: 'Float against optimized' }).waitFor();
+  assert.ok(page.url().endsWith(points[0].job_id), page.url());
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('a server that is gone is said, and the page goes on when it is back', async () => {
+  const { page, context } = await open();
+  await page.getByRole('link', { name: 'cleaned up' }).waitFor();
+  await farm.stop('optfarm-server');
+  await page.getByText('The server cannot be reached').waitFor();
+  assert.equal(await page.getByRole('link', { name: 'cleaned up' }).isVisible(), true);
+  await farm.startServer();
+  // A restart ends all sessions.
+  await page.getByRole('heading', { name: 'Log in' }).waitFor();
+  await logIn(page, TOKEN);
+  await page.getByRole('link', { name: 'cleaned up' }).waitFor();
+  await context.close();
+});
+
+test('a long list costs as much as a short one', async () => {
+  const crowded = new Farm(BIN, '');
+  try {
+    await crowded.startServer();
+    const model = readFileSync(MODEL);
+    const { createHash } = await import('node:crypto');
+    const sha256 = createHash('sha256').update(model).digest('hex');
+    await fetch(`${crowded.url}/v1/blobs/${sha256}`, { method: 'PUT', body: model });
+    const spec = (index) => ({
+      name: `job ${index}`, model: { name: 'digits.pb', digest: { sha256, size_bytes: String(model.length) } },
+      recipe: { name: 'own', transform_string: 'fold_constants' },
+    });
+    const count = 1500;
+    for (let index = 0; index < count; index += 50) {
+      await Promise.all(Array.from({ length: 50 }, (_, one) => crowded.call('POST', '/v1/jobs', { spec: spec(index + one) })));
+    }
+    const { page, context, faults } = await open({ server: crowded }, false);
+    // No token is wanted, so nobody is asked for one.
+    await page.getByText(/100 jobs so far/).waitFor();
+    await eventually('all jobs to be listed', async () => {
+      await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+      return (await page.getByText(/^1,500 jobs$/).count()) === 1;
+    });
+    await page.evaluate(() => scrollTo(0, document.documentElement.scrollHeight));
+    await page.getByRole('link', { name: /^job \d$/ }).first().waitFor();
+    const rows = await page.getByRole('row').count();
+    assert.ok(rows < 80, `${rows} rows are made`);
+    const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0]?.startTime);
+    console.log(`# first contentful paint after ${Math.round(paint)} ms`);
+    assert.ok(paint < MOST_FIRST_PAINT);
+    assert.deepEqual(faults, []);
+    await context.close();
+  } finally {
+    await crowded.close();
+  }
+});

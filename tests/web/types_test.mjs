@@ -1,0 +1,35 @@
+// The page's sources are sound TypeScript, and what they take for the API is
+// what the server says that it is.
+
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { test } from 'node:test';
+import { Farm } from './farm.mjs';
+
+const { OPTFARM_BIN: BIN, OPTFARM_SOURCE: SOURCE, OPTFARM_WEB_FOLDER: FOLDER } = process.env;
+const require = createRequire(import.meta.url);
+const TYPES = join(SOURCE, 'web/src/lib/openapi.d.ts');
+
+test('the sources pass the strict compiler with the types that the server gives', async () => {
+  const farm = new Farm(BIN, '');
+  try {
+    await farm.startServer();
+    const { default: openapi, astToString } = await import('openapi-typescript');
+    const api = await (await fetch(`${farm.url}/openapi.json`)).json();
+    const types = `// Generated from /openapi.json; OPTFARM_UPDATE_TYPES=1 tests/web/run BUILD_FOLDER makes it anew.\n\n${
+      astToString(await openapi({ ...api, paths: {} }))}`;
+    if (process.env.OPTFARM_UPDATE_TYPES) writeFileSync(TYPES, types);
+    // A copy of the sources, in which a new field does no harm and one that is
+    // gone does.
+    writeFileSync(join(FOLDER, 'src/lib/openapi.d.ts'), types);
+    const compiler = join(dirname(require.resolve('typescript/package.json')), 'bin/tsc');
+    execFileSync(process.execPath, [compiler, '--project', FOLDER], { encoding: 'utf8' });
+  } catch (error) {
+    assert.fail(error.stdout || error);
+  } finally {
+    await farm.close();
+  }
+});
