@@ -27,6 +27,7 @@
 #include "engine/optimize/samples/data_check.h"
 #include "engine/optimize/samples/model_tensor.h"
 #include "engine/optimize/samples/sample_files.h"
+#include "engine/transforms/layout/lay_out_model.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 
 namespace optfarm::optimize {
@@ -128,6 +129,12 @@ absl::StatusOr<Model> LoadModel(const OptimizeRequest& request) {
   graph::VerifyOptions options;
   options.refuse_nan = true;
   OPTFARM_RETURN_IF_ERROR(Annotate(graph::Verify(model.graph, options), doing));
+  std::vector<std::string> named = request.outputs;
+  for (const v1::TensorSpec& spec : request.inputs) {
+    named.push_back(spec.name());
+  }
+  OPTFARM_RETURN_IF_ERROR(
+      Annotate(transforms::LayOutModel(named, &model.graph), doing));
   OPTFARM_ASSIGN_OR_RETURN(model.io, Infer(request, model.graph));
   return model;
 }
