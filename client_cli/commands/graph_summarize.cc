@@ -10,6 +10,7 @@
 #include "client_cli/tables/json_text.h"
 #include "client_cli/tables/structure_text.h"
 #include "client_cli/tables/summary_text.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/model_interface.h"
@@ -38,7 +39,7 @@ class GraphSummarize final : public Command {
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::GraphDef graph,
-                             formats::LoadGraphDef(in_graph_));
+                             formats::LoadModelDef(in_graph_));
     const inspect::GraphSummary summary = inspect::SummarizeGraph(graph);
     const std::string line = BenchmarkLine(summary, in_graph_, benchmark_);
     const bool structure = print_structure_ && summary.invalid_inputs.empty();

@@ -12,6 +12,7 @@
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
@@ -117,7 +118,7 @@ absl::StatusOr<graph::GraphIo> Infer(const OptimizeRequest& request,
 absl::StatusOr<Model> LoadModel(const OptimizeRequest& request) {
   Model model;
   OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
-                           formats::LoadGraphDef(request.model_path));
+                           formats::LoadModelDef(request.model_path));
   OPTFARM_ASSIGN_OR_RETURN(const uint64_t bytes, FileSize(request.model_path));
   model.bytes = static_cast<int64_t>(bytes);
   OPTFARM_ASSIGN_OR_RETURN(model.sha256, Sha256OfFile(request.model_path));
