@@ -19,7 +19,8 @@ constexpr char kTransposeSignature[] =
 constexpr char kTensorScatterUpdateSignature[] =
     R"((tensor: T, indices: Tindices, updates: T) -> (output: T)
        | T: type; Tindices: {index, int16, uint16};
-       late bad_indices_policy: string = "")";
+       late bad_indices_policy: string = "";
+       late wraps_negative: bool = false)";
 
 constexpr char kDepthBlockSignature[] =
     R"((input: T) -> (output: T)
@@ -399,14 +400,14 @@ constexpr OpRow kRows[] = {
      .signature = R"((params: Tparams, indices: Tindices, axis: Taxis)
        -> (output: Tparams)
        | late batch_dims: int = 0; Tparams: type; Tindices: {index, int16};
-       Taxis: {index})",
+       Taxis: {index}; late wraps_negative: bool = false)",
      .shape = GatherV2Shape,
      .values = GatherValue,
      .flow = ValueFlow::kDataMovement},
     {.names = "GatherNd",
      .signature = R"((params: Tparams, indices: Tindices) -> (output: Tparams)
        | Tparams: type; Tindices: {index, int16}; late bad_indices_policy: string
-       = "")",
+       = ""; late wraps_negative: bool = false)",
      .shape = GatherNdShape,
      .flow = ValueFlow::kDataMovement},
     {.names = "ScatterNd",

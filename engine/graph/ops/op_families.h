@@ -17,6 +17,7 @@ absl::Span<const OpRow> LayerOps();
 absl::Span<const OpRow> LinearAlgebraOps();
 absl::Span<const OpRow> MathOps();
 absl::Span<const OpRow> NnOps();
+absl::Span<const OpRow> OtherFormatOps();
 absl::Span<const OpRow> QuantizedOps();
 absl::Span<const OpRow> RandomOps();
 absl::Span<const OpRow> StateOps();

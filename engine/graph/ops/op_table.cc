@@ -55,10 +55,19 @@ using OpTable = absl::flat_hash_map<absl::string_view, OpEntry*>;
 
 OpTable* MakeTable() {
   const std::vector<absl::Span<const OpRow>> families = {
-      ArrayOps(), ControlFlowOps(),   ImageOps(),
-      LayerOps(), LinearAlgebraOps(), MathOps(),
-      NnOps(),    QuantizedOps(),     RandomOps(),
-      StateOps(), StringOps(),        LinearQuantizationOps()};
+      ArrayOps(),
+      ControlFlowOps(),
+      ImageOps(),
+      LayerOps(),
+      LinearAlgebraOps(),
+      MathOps(),
+      NnOps(),
+      OtherFormatOps(),
+      QuantizedOps(),
+      RandomOps(),
+      StateOps(),
+      StringOps(),
+      LinearQuantizationOps()};
   size_t rows = 0;
   for (const auto& family : families) rows += family.size();
   // Lives until the program ends, as all that is handed out does.

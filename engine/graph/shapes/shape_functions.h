@@ -186,6 +186,18 @@ absl::Status AccumulatorConvolutionShape(ShapeContext& c);
 absl::Status AccumulatorDepthwiseShape(ShapeContext& c);
 absl::Status AccumulatorMatMulShape(ShapeContext& c);
 
+// --- Ops of other formats ----------------------------------------------------
+
+absl::Status AttentionShape(ShapeContext& c);
+absl::Status GridSampleShape(ShapeContext& c);
+absl::Status LayerNormShape(ShapeContext& c);
+absl::Status ReshapeCopyShape(ShapeContext& c);
+// Output 0 has the rank of input 0.
+absl::Status SameRankShape(ShapeContext& c);
+absl::Status SliceAxesShape(ShapeContext& c);
+absl::Status SqueezeAxesShape(ShapeContext& c);
+absl::Status UnsqueezeAxesShape(ShapeContext& c);
+
 // --- Variables, tables, files, records, strings ------------------------------
 
 absl::Status AssignShape(ShapeContext& c);

@@ -14,16 +14,21 @@
 namespace optfarm::runtime {
 namespace {
 
-// The indexes, each checked to be within [0, size).
+// Whether negative indices count from the end, as in ONNX.
+absl::StatusOr<bool> ReadWraps(const tensorflow::NodeDef& node) {
+  return graph::GetBoolOr(node, "wraps_negative", false);
+}
+
+// The indexes, each checked to be within [0, size) once they are wrapped.
 absl::StatusOr<std::vector<int64_t>> ReadIndexes(const Tensor& indices,
-                                                 int64_t size) {
+                                                 int64_t size, bool wraps) {
   if (indices.dtype() != tensorflow::DT_INT32 &&
       indices.dtype() != tensorflow::DT_INT64) {
     return UnsupportedDtype("indices", indices.dtype());
   }
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> values,
-                           indices.AsInt64s());
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> values, indices.AsInt64s());
   for (size_t i = 0; i < values.size(); ++i) {
+    if (wraps && values[i] < 0) values[i] += size;
     if (values[i] < 0 || values[i] >= size) {
       return absl::InvalidArgumentError(absl::StrCat(
           "indices[", i, "] = ", values[i], " is not within [0, ", size, ")"));
@@ -33,9 +38,9 @@ absl::StatusOr<std::vector<int64_t>> ReadIndexes(const Tensor& indices,
 }
 
 absl::Status GatherAxis(const Tensor& params, const Tensor& indices, int axis,
-                        KernelContext* context) {
+                        bool wraps, KernelContext* context) {
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> picks,
-                           ReadIndexes(indices, params.dim(axis)));
+                           ReadIndexes(indices, params.dim(axis), wraps));
   std::vector<int64_t> dims;
   for (int i = 0; i < axis; ++i) dims.push_back(params.dim(i));
   for (int64_t dim : indices.shape().dims()) dims.push_back(dim);
@@ -74,7 +79,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGather(
     if (params.rank() < 1) {
       return absl::InvalidArgumentError("'params' must not be a scalar");
     }
-    return GatherAxis(params, context->input(1), 0, context);
+    return GatherAxis(params, context->input(1), 0, false, context);
   });
 }
 
@@ -87,26 +92,28 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGatherV2(
     return absl::UnimplementedError(
         absl::StrCat("GatherV2 with batch_dims=", batch_dims));
   }
-  return MakeKernel([](KernelContext* context) -> absl::Status {
+  OPTFARM_ASSIGN_OR_RETURN(const bool wraps, ReadWraps(node));
+  return MakeKernel([wraps](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
     const Tensor& params = context->input(0);
     OPTFARM_ASSIGN_OR_RETURN(
         const int axis, ReadAxis(context->input(2), "axis", params.rank()));
-    return GatherAxis(params, context->input(1), axis, context);
+    return GatherAxis(params, context->input(1), axis, wraps, context);
   });
 }
 
 // Where each index vector of `indices` points, in units of one slice.
 absl::StatusOr<std::vector<int64_t>> SliceNumbers(const Tensor& params,
                                                   const Tensor& indices,
-                                                  int depth) {
+                                                  int depth, bool wraps) {
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> values,
                            indices.AsInt64s());
   const int64_t count = DimProduct(indices.shape(), 0, indices.rank() - 1);
   std::vector<int64_t> numbers(count, 0);
   for (int64_t i = 0; i < count; ++i) {
     for (int k = 0; k < depth; ++k) {
-      const int64_t index = values[i * depth + k];
+      int64_t index = values[i * depth + k];
+      if (wraps && index < 0) index += params.dim(k);
       if (index < 0 || index >= params.dim(k)) {
         return absl::InvalidArgumentError(
             absl::StrCat("index ", index, " for dimension ", k,
@@ -121,7 +128,8 @@ absl::StatusOr<std::vector<int64_t>> SliceNumbers(const Tensor& params,
 absl::StatusOr<std::unique_ptr<Kernel>> MakeGatherNd(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireIndexType(node));
-  return MakeKernel([](KernelContext* context) -> absl::Status {
+  OPTFARM_ASSIGN_OR_RETURN(const bool wraps, ReadWraps(node));
+  return MakeKernel([wraps](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     const Tensor& params = context->input(0);
     const Tensor& indices = context->input(1);
@@ -133,7 +141,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGatherNd(
     }
     const int depth = static_cast<int>(indices.dim(indices.rank() - 1));
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
-                             SliceNumbers(params, indices, depth));
+                             SliceNumbers(params, indices, depth, wraps));
     std::vector<int64_t> dims(indices.shape().dims().begin(),
                               indices.shape().dims().end() - 1);
     for (int i = depth; i < params.rank(); ++i) dims.push_back(params.dim(i));

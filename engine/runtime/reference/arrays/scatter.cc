@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/graph/attr.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
@@ -15,7 +16,7 @@
 namespace optfarm::runtime {
 namespace {
 
-enum class Update { kAssign, kAdd, kSubtract, kMin, kMax };
+enum class Update { kAssign, kAdd, kSubtract, kMultiply, kMin, kMax };
 
 template <typename T>
 T Updated(Update update, T old, T value) {
@@ -33,8 +34,10 @@ T Updated(Update update, T old, T value) {
     // Integers wrap around.
     const uint64_t a = static_cast<uint64_t>(old);
     const uint64_t b = static_cast<uint64_t>(value);
+    if (update == Update::kMultiply) return static_cast<T>(a * b);
     return static_cast<T>(update == Update::kAdd ? a + b : a - b);
   } else {
+    if (update == Update::kMultiply) return old * value;
     return update == Update::kAdd ? old + value : old - value;
   }
 }
@@ -52,7 +55,7 @@ absl::Status OutOfBounds(int64_t index, const Shape& shape) {
 
 // The last dimension of `indices` points into the leading dimensions.
 absl::StatusOr<Targets> VectorTargets(const Shape& shape, const Tensor& indices,
-                                      const Tensor& updates) {
+                                      const Tensor& updates, bool wraps) {
   const int last = indices.rank() - 1;
   if (last < 0 || indices.dim(last) > shape.rank()) {
     return absl::InvalidArgumentError(
@@ -74,7 +77,8 @@ absl::StatusOr<Targets> VectorTargets(const Shape& shape, const Tensor& indices,
   targets.slices.assign(DimProduct(indices.shape(), 0, last), 0);
   for (size_t i = 0; i < targets.slices.size(); ++i) {
     for (int k = 0; k < depth; ++k) {
-      const int64_t index = values[i * depth + k];
+      int64_t index = values[i * depth + k];
+      if (wraps && index < 0) index += shape.dim(k);
       if (index < 0 || index >= shape.dim(k)) return OutOfBounds(index, shape);
       targets.slices[i] = targets.slices[i] * shape.dim(k) + index;
     }
@@ -133,14 +137,17 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeUpdate(
   if (kUpdate != Update::kAssign) {
     OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
   }
-  return MakeKernel([](KernelContext* context) -> absl::Status {
+  // Negative indices count from the end, as in ONNX.
+  OPTFARM_ASSIGN_OR_RETURN(const bool wraps,
+                           graph::GetBoolOr(node, "wraps_negative", false));
+  return MakeKernel([wraps](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
     const Tensor& value = context->input(0);
     const Tensor& updates = context->input(2);
     OPTFARM_RETURN_IF_ERROR(RequireSameDtype(value, updates));
     OPTFARM_ASSIGN_OR_RETURN(
         const Targets targets,
-        VectorTargets(value.shape(), context->input(1), updates));
+        VectorTargets(value.shape(), context->input(1), updates, wraps));
     OPTFARM_ASSIGN_OR_RETURN(Tensor out, CopyOf(value));
     OPTFARM_RETURN_IF_ERROR(Apply(kUpdate, targets, updates, &out));
     context->SetOutput(0, std::move(out));
@@ -159,7 +166,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeScatterNd(
                              ReadIntegers(context->input(2), "shape"));
     OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
     OPTFARM_ASSIGN_OR_RETURN(const Targets targets,
-                             VectorTargets(shape, context->input(0), updates));
+                             VectorTargets(shape, context->input(0), updates,
+                                           /*wraps=*/false));
     OPTFARM_ASSIGN_OR_RETURN(Tensor out, Tensor::Zeros(updates.dtype(), shape));
     OPTFARM_RETURN_IF_ERROR(Apply(Update::kAdd, targets, updates, &out));
     context->SetOutput(0, std::move(out));
@@ -175,6 +183,7 @@ void AddScatterKernels(KernelCatalog* catalog) {
   catalog->Add("TensorScatterUpdate", MakeUpdate<Update::kAssign>);
   catalog->Add("TensorScatterAdd", MakeUpdate<Update::kAdd>);
   catalog->Add("TensorScatterSub", MakeUpdate<Update::kSubtract>);
+  catalog->Add("TensorScatterMul", MakeUpdate<Update::kMultiply>);
   catalog->Add("TensorScatterMin", MakeUpdate<Update::kMin>);
   catalog->Add("TensorScatterMax", MakeUpdate<Update::kMax>);
 }

@@ -1,9 +1,7 @@
 // Complex numbers: Complex, Real, Imag, Conj, Angle, ComplexAbs, and the
-// Fourier transforms over the last one to three dimensions. Transforms of any
-// length: powers of two by halving, others by Bluestein's convolution.
+// Fourier transforms over the last one to three dimensions.
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <complex>
 #include <string>
@@ -18,102 +16,10 @@
 #include "engine/runtime/reference/broadcast.h"
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
+#include "engine/runtime/reference/math/line_transform.h"
 
 namespace optfarm::runtime {
 namespace {
-
-using Complex128 = std::complex<double>;
-
-constexpr double kPi = 3.14159265358979323846;
-// Elements of one transform: padding to a length takes no more memory.
-constexpr int64_t kMaxLength = int64_t{1} << 22;
-
-// Transforms of lines of one size, and their roots of one, which are found once
-// for all lines.
-class LineTransform {
- public:
-  // `sign` is -1 for the transform, 1 for its inverse without scale.
-  LineTransform(size_t size, int sign)
-      : size_(size), sign_(sign), padded_(PaddedSize(size)), roots_(padded_) {
-    // Those of order 2 * half stand from half on.
-    for (size_t half = 1; half < padded_; half *= 2) {
-      for (size_t k = 0; k < half; ++k) {
-        roots_[half + k] = std::polar(
-            1.0, -kPi * static_cast<double>(k) / static_cast<double>(half));
-      }
-    }
-    if (padded_ != size_) AddChirp();
-  }
-
-  // In place. REQUIRES: `line` has the size.
-  void Run(CountedVector<Complex128>* line) const {
-    if (padded_ == size_) return RunPowerOfTwo(line, sign_);
-    // Bluestein: nk = (n^2 + k^2 - (k - n)^2) / 2 makes it a convolution.
-    CountedVector<Complex128> a(padded_);
-    for (size_t i = 0; i < size_; ++i) a[i] = (*line)[i] * chirp_[i];
-    RunPowerOfTwo(&a, -1);
-    for (size_t i = 0; i < padded_; ++i) a[i] *= spectrum_[i];
-    RunPowerOfTwo(&a, 1);
-    for (size_t i = 0; i < size_; ++i) {
-      (*line)[i] = a[i] / static_cast<double>(padded_) * chirp_[i];
-    }
-  }
-
- private:
-  static size_t PaddedSize(size_t size) {
-    return size <= 1 || std::has_single_bit(size) ? size
-                                                  : std::bit_ceil(2 * size);
-  }
-
-  void AddChirp() {
-    chirp_.resize(size_);
-    spectrum_.resize(padded_);
-    for (uint64_t i = 0; i < size_; ++i) {
-      const uint64_t square = i * i % (2 * size_);
-      chirp_[i] = std::polar(1.0, sign_ * kPi * static_cast<double>(square) /
-                                      static_cast<double>(size_));
-      spectrum_[i] = std::conj(chirp_[i]);
-      if (i > 0) spectrum_[padded_ - i] = spectrum_[i];
-    }
-    RunPowerOfTwo(&spectrum_, -1);
-  }
-
-  // REQUIRES: there are padded_ values.
-  void RunPowerOfTwo(CountedVector<Complex128>* values, int sign) const {
-    CountedVector<Complex128>& v = *values;
-    const size_t size = v.size();
-    for (size_t i = 1, j = 0; i < size; ++i) {
-      size_t bit = size >> 1;
-      for (; (j & bit) != 0; bit >>= 1) j ^= bit;
-      j ^= bit;
-      if (i < j) std::swap(v[i], v[j]);
-    }
-    for (size_t half = 1; half < size; half *= 2) {
-      for (size_t start = 0; start < size; start += 2 * half) {
-        for (size_t k = 0; k < half; ++k) {
-          const Complex128 root = roots_[half + k];
-          const Complex128 value = v[start + half + k];
-          const double turn = -sign * root.imag();
-          const Complex128 odd(
-              value.real() * root.real() - value.imag() * turn,
-              value.real() * turn + value.imag() * root.real());
-          v[start + half + k] = v[start + k] - odd;
-          v[start + k] += odd;
-        }
-      }
-    }
-  }
-
-  size_t size_;
-  int sign_;
-  // The size itself, or the power of two for Bluestein's convolution.
-  size_t padded_;
-  CountedVector<Complex128> roots_;
-  // Of other sizes than powers of two: factors of the values, and the transform
-  // of what they are convolved with.
-  CountedVector<Complex128> chirp_;
-  CountedVector<Complex128> spectrum_;
-};
 
 // Along one axis of a dense array of the given sizes.
 void TransformAxis(CountedVector<Complex128>* values,
@@ -169,13 +75,14 @@ absl::StatusOr<FourierSizes> ReadSizes(const KernelContext& context,
   bool fits = static_cast<int>(sizes.full.size()) == dimensions;
   int64_t product = 1;
   for (int64_t size : sizes.full) {
-    fits = fits && size >= 0 && size <= kMaxLength &&
+    fits = fits && size >= 0 && size <= kMaxTransformLength &&
            !__builtin_mul_overflow(product, size, &product) &&
-           product <= kMaxLength;
+           product <= kMaxTransformLength;
   }
   if (!fits) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "fft_length must be ", dimensions, " values from 0 to ", kMaxLength));
+    return absl::InvalidArgumentError(
+        absl::StrCat("fft_length must be ", dimensions, " values from 0 to ",
+                     kMaxTransformLength));
   }
   sizes.out = sizes.full;
   if (kind == Fourier::kRealToComplex) {

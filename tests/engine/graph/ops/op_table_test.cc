@@ -27,7 +27,7 @@ std::vector<const OpRow*> AllRows() {
   for (const auto& family :
        {ArrayOps(), ControlFlowOps(), ImageOps(), LinearAlgebraOps(), MathOps(),
         NnOps(), QuantizedOps(), RandomOps(), StateOps(), StringOps(),
-        LayerOps(), LinearQuantizationOps()}) {
+        LayerOps(), LinearQuantizationOps(), OtherFormatOps()}) {
     for (const OpRow& row : family) rows.push_back(&row);
   }
   return rows;
