@@ -15,7 +15,6 @@
 #include "client_cli/jobs/progress_line.h"
 #include "client_cli/local/local_optimize.h"
 #include "engine/benchmark/benchmark.h"
-#include "engine/formats/models/load_model.h"
 #include "engine/verdict/gates.h"
 #include "optfarm/v1/jobs.pb.h"
 
@@ -134,9 +133,6 @@ class RunHere final : public Command {
     benchmark::BenchmarkVariant original;
     original.name = "float";
     original.graph_path = request.work.model_path;
-    original.load_graph = [](const std::string& path) {
-      return formats::LoadModel(path);
-    };
     original.inputs.assign(report.inputs().begin(), report.inputs().end());
     for (const v1::TensorSpec& output : report.outputs()) {
       original.outputs.push_back(output.name());

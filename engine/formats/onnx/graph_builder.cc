@@ -33,6 +33,24 @@ bool IsAllowed(const OpDef::AttrDef& attr, DataType type) {
          std::find(allowed.begin(), allowed.end(), type) != allowed.end();
 }
 
+// TensorFlow's signatures leave out some types, above all unsigned integers,
+// that kernels take all the same.
+absl::Status CheckTypes(const OpDef& op_def, const NodeDef& def) {
+  for (const OpDef::AttrDef& attr : op_def.attr()) {
+    if (attr.type() != "type") continue;
+    const auto found = def.attr().find(attr.name());
+    if (found == def.attr().end() || IsAllowed(attr, found->second.type())) {
+      continue;
+    }
+    const runtime::KernelEntry* kernel = runtime::AllKernels().Find(def.op());
+    if (kernel != nullptr && kernel->Make(def).ok()) continue;
+    return absl::UnimplementedError(absl::StrCat(
+        def.op(), " of type ", graph::DataTypeName(found->second.type()),
+        " is not supported"));
+  }
+  return absl::OkStatus();
+}
+
 std::optional<runtime::Tensor> TensorOf(const graph::PartialValue& value,
                                         DataType type) {
   if (!value.is_known()) return std::nullopt;
@@ -106,16 +124,8 @@ absl::Status GraphBuilder::CompleteTypes(const std::vector<Endpoint>& inputs,
       graph::SetType(def, arg.type_attr(), types[0]);
     }
   }
-  for (const OpDef::AttrDef& attr : op_def->attr()) {
-    if (attr.type() != "type") continue;
-    const auto found = def->attr().find(attr.name());
-    if (found != def->attr().end() && !IsAllowed(attr, found->second.type())) {
-      return absl::UnimplementedError(absl::StrCat(
-          def->op(), " of type ", graph::DataTypeName(found->second.type()),
-          " is not supported"));
-    }
-  }
   OPTFARM_RETURN_IF_ERROR(graph::ApplyDefaultAttributes(*op_def, def));
+  OPTFARM_RETURN_IF_ERROR(CheckTypes(*op_def, *def));
   OPTFARM_ASSIGN_OR_RETURN(const auto wanted, graph::InputTypes(*op_def, *def));
   if (wanted.size() != inputs.size()) {
     return absl::InvalidArgumentError(absl::StrCat(

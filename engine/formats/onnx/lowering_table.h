@@ -28,17 +28,26 @@ struct LoweringRow {
 };
 
 // Families.
+absl::Span<const LoweringRow> ActivationLowerings();
 absl::Span<const LoweringRow> BasicLowerings();
 absl::Span<const LoweringRow> ControlFlowLowerings();
 absl::Span<const LoweringRow> ConvolutionLowerings();
+absl::Span<const LoweringRow> EinsumLowerings();
+absl::Span<const LoweringRow> ElementwiseLowerings();
+absl::Span<const LoweringRow> IndexingLowerings();
+absl::Span<const LoweringRow> LayerLowerings();
 absl::Span<const LoweringRow> MicrosoftLowerings();
 absl::Span<const LoweringRow> NormalizationLowerings();
 absl::Span<const LoweringRow> PaddingLowerings();
 absl::Span<const LoweringRow> PoolingLowerings();
 absl::Span<const LoweringRow> QuantizedLowerings();
 absl::Span<const LoweringRow> RecurrentLowerings();
+absl::Span<const LoweringRow> ReductionLowerings();
 absl::Span<const LoweringRow> ResizeLowerings();
 absl::Span<const LoweringRow> ShapingLowerings();
+absl::Span<const LoweringRow> SignalLowerings();
+absl::Span<const LoweringRow> SlicingLowerings();
+absl::Span<const LoweringRow> TransformerLowerings();
 absl::Span<const LoweringRow> TransposedConvolutionLowerings();
 
 // `domain` is "" for ONNX's own, however the file spells it. nullptr for an

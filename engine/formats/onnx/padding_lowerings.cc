@@ -161,16 +161,12 @@ absl::Status LowerPad(NodeLowering& n) {
     OPTFARM_ASSIGN_OR_RETURN(const Pads pads, KnownPads(*known, rank));
     return PadByKnown(n, x, pads, mode, value);
   }
-  if (n.has_input(3) || (mode != "constant" && mode != "reflect")) {
-    return absl::UnimplementedError(absl::StrCat(
-        "mode '", mode, "' with pads that are known only at run time"));
-  }
-  // Pads that cut off are not expected of computed ones; PadV2 refuses them.
-  const Endpoint rows = n.Add("Reshape", {n.input(1), n.Int32s({2, -1})});
-  const Endpoint table = n.Transpose(rows, {1, 0});
-  n.SetOutput(0, mode == "constant"
-                     ? n.Add("PadV2", {x, table, value})
-                     : n.Add("MirrorPad", {x, table}, {{"mode", "REFLECT"}}));
+  const Endpoint axes =
+      n.has_input(3) ? n.Cast(n.input(3), tensorflow::DT_INT64) : n.Int64s({});
+  n.SetOutput(0,
+              n.Add("PadAxes",
+                    {x, n.Cast(n.input(1), tensorflow::DT_INT64), value, axes},
+                    {{"mode", mode}}));
   return absl::OkStatus();
 }
 

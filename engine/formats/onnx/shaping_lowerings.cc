@@ -63,11 +63,25 @@ absl::StatusOr<Endpoint> ShapeWithCopies(NodeLowering& n, Endpoint x,
   return n.Add("SelectV2", {is_copy, old, shape});
 }
 
+// Whether ShapeWithCopies has no way to say the new shape.
+bool HasUnknownLength(NodeLowering& n, Endpoint shape) {
+  return !n.KnownInts(shape).has_value() &&
+         n.builder().PartialInts(shape) == nullptr &&
+         !n.shape(shape).is_static();
+}
+
 absl::Status LowerReshape(NodeLowering& n) {
   const Endpoint x = n.input(0);
   Endpoint shape = n.opset() < 5 ? n.Int64s(n.Ints("shape"))
                                  : n.Cast(n.input(1), tensorflow::DT_INT64);
-  if (n.Int("allowzero", 0) == 0) {
+  const bool allow_zero = n.Int("allowzero", 0) != 0;
+  if (allow_zero ? !n.KnownInts(shape).has_value()
+                 : HasUnknownLength(n, shape)) {
+    n.SetOutput(0,
+                n.Add("ReshapeCopy", {x, shape}, {{"allow_zero", allow_zero}}));
+    return absl::OkStatus();
+  }
+  if (!allow_zero) {
     OPTFARM_ASSIGN_OR_RETURN(shape, ShapeWithCopies(n, x, shape));
   }
   n.SetOutput(0, n.Add("Reshape", {x, shape}));
@@ -132,8 +146,18 @@ absl::StatusOr<std::vector<int64_t>> Normalized(std::vector<int64_t> axes,
   return axes;
 }
 
+// Whether the axes are known only while the model runs.
+bool HasComputedAxes(NodeLowering& n) {
+  return n.opset() >= 13 && n.has_input(1) &&
+         !n.KnownInts(n.input(1)).has_value();
+}
+
 absl::Status LowerSqueeze(NodeLowering& n) {
   const Endpoint x = n.input(0);
+  if (HasComputedAxes(n)) {
+    n.SetOutput(0, n.Add("SqueezeAxes", {x, n.input(1)}));
+    return absl::OkStatus();
+  }
   OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> axes, Axes(n));
   if (!n.shape(x).has_rank()) {
     // Squeeze itself knows axes from the end.
@@ -148,6 +172,10 @@ absl::Status LowerSqueeze(NodeLowering& n) {
 
 absl::Status LowerUnsqueeze(NodeLowering& n) {
   const Endpoint x = n.input(0);
+  if (HasComputedAxes(n)) {
+    n.SetOutput(0, n.Add("UnsqueezeAxes", {x, n.input(1)}));
+    return absl::OkStatus();
+  }
   OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> axes, Axes(n));
   const bool from_end = std::any_of(axes.begin(), axes.end(),
                                     [](int64_t axis) { return axis < 0; });
