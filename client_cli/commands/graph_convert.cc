@@ -2,23 +2,16 @@
 // and compares the answers of both.
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
-#include "base/files.h"
-#include "base/human_units.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/flags/tensor_spec_flag.h"
+#include "engine/export/convert_file.h"
 #include "engine/export/export_model.h"
-#include "engine/formats/models/load_model.h"
-#include "engine/graph/graph.h"
 #include "engine/graph/infer_io.h"
 #include "engine/graph/partial_shape.h"
 
 namespace optfarm::client_cli {
 namespace {
-
-// A relative difference above which the line says so.
-constexpr double kLargeDifference = 0.01;
 
 absl::StatusOr<graph::IoRequest> ParseRequest(
     const std::vector<std::string>& inputs,
@@ -37,19 +30,6 @@ absl::StatusOr<graph::IoRequest> ParseRequest(
     request.outputs.push_back(spec.name());
   }
   return request;
-}
-
-std::string DescribeDifference(const exporting::ExportDifference& difference) {
-  if (difference.unequal == 0) {
-    return absl::StrCat("read back: all ", difference.elements,
-                        " elements of the answers are equal");
-  }
-  const bool is_large =
-      difference.largest > kLargeDifference * difference.magnitude;
-  return absl::StrFormat(
-      "read back: largest difference %.2g of %.3g ('%s')%s", difference.largest,
-      difference.magnitude, difference.output,
-      is_large ? ", which is large: look at it before you ship the file" : "");
 }
 
 class GraphConvert final : public Command {
@@ -82,40 +62,16 @@ class GraphConvert final : public Command {
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
-    exporting::ExportOptions options;
-    OPTFARM_ASSIGN_OR_RETURN(options.format, OutputFormatOrUsage());
-    options.opset = static_cast<int>(opset_);
-    options.half_weights = half_weights_;
-    OPTFARM_ASSIGN_OR_RETURN(const graph::IoRequest request,
-                             ParseRequest(inputs_, outputs_));
-    OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
-                             formats::LoadModelDef(in_graph_));
-    absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
-    if (!graph.ok()) {
-      return Annotate(graph.status(), absl::StrCat("'", in_graph_, "'"));
-    }
-    OPTFARM_ASSIGN_OR_RETURN(const graph::GraphIo io,
-                             graph::InferIo(*graph, request));
-    OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
-                             exporting::ExportModel(*graph, io, options));
-    std::string line =
-        absl::StrCat(out_graph_, ": ", exporting::FormatName(options.format),
-                     options.format == exporting::ModelFormat::kOnnx
-                         ? absl::StrCat(" (opset ", opset_, ")")
-                         : "",
-                     ", ", HumanBytes(static_cast<int64_t>(bytes.size())));
-    if (verify_) {
-      const absl::StatusOr<exporting::ExportDifference> difference =
-          exporting::CompareExported(*graph, io, bytes);
-      if (!difference.ok()) {
-        return Annotate(difference.status(),
-                        "nothing is written, because it could not be compared "
-                        "with the model (--verify=no skips this)");
-      }
-      absl::StrAppend(&line, "; ", DescribeDifference(*difference));
-    }
-    OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(out_graph_, bytes));
-    *context.out << PrintableText(line) << "\n";
+    exporting::ConvertOptions options;
+    OPTFARM_ASSIGN_OR_RETURN(options.written.format, OutputFormatOrUsage());
+    options.written.opset = static_cast<int>(opset_);
+    options.written.half_weights = half_weights_;
+    options.compare = verify_;
+    OPTFARM_ASSIGN_OR_RETURN(options.io, ParseRequest(inputs_, outputs_));
+    OPTFARM_ASSIGN_OR_RETURN(
+        const std::string line,
+        exporting::ConvertFile(in_graph_, out_graph_, options));
+    *context.out << PrintableText(absl::StrCat(out_graph_, ": ", line)) << "\n";
     return ExitCode::kOk;
   }
 

@@ -15,6 +15,10 @@
 #include "client_cli/jobs/progress_line.h"
 #include "client_cli/local/local_optimize.h"
 #include "engine/benchmark/benchmark.h"
+#include "engine/export/convert_file.h"
+#include "engine/export/export_model.h"
+#include "engine/graph/infer_io.h"
+#include "engine/graph/partial_shape.h"
 #include "engine/verdict/gates.h"
 #include "optfarm/v1/jobs.pb.h"
 
@@ -38,7 +42,9 @@ class RunHere final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
     job_.Declare(flags);
-    flags->Path("out_graph", "FILE", "Where to write the optimized graph.",
+    flags->Path("out_graph", "FILE",
+                "Where to write the optimized graph; as an ONNX model when the "
+                "name ends in .onnx.",
                 &out_graph_);
     flags->Path("out_dir", "DIR",
                 "Folder for all files: optimized.pb, report.json, "
@@ -162,6 +168,33 @@ class RunHere final : public Command {
     failure->set_message(std::string(status.message()));
   }
 
+  // The optimized graph in the format that the file's name asks for. Returns
+  // what there is to say of it.
+  absl::StatusOr<std::string> WriteGraph(const std::string& optimized,
+                                         const v1::Report& report) const {
+    const auto format = exporting::FormatOfPath(out_graph_);
+    if (!format.ok() || *format != exporting::ModelFormat::kOnnx) {
+      OPTFARM_RETURN_IF_ERROR(CopyFile(optimized, out_graph_));
+      return "";
+    }
+    exporting::ConvertOptions options;
+    options.written.format = *format;
+    for (const v1::TensorSpec& spec : report.inputs()) {
+      graph::InputRequest& input = options.io.inputs.emplace_back();
+      input.name = spec.name();
+      if (!spec.shape_known()) continue;
+      input.shape = graph::PartialShape(
+          std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
+    }
+    for (const v1::TensorSpec& spec : report.outputs()) {
+      options.io.outputs.push_back(spec.name());
+    }
+    OPTFARM_ASSIGN_OR_RETURN(
+        const std::string line,
+        exporting::ConvertFile(optimized, out_graph_, options));
+    return absl::StrCat(": ", line);
+  }
+
   absl::Status Keep(const std::string& folder, JobOutcome* outcome) const {
     const bool has_report = outcome->job.has_report();
     if (!out_dir_.empty()) {
@@ -177,9 +210,11 @@ class RunHere final : public Command {
       }
     }
     if (!out_graph_.empty() && has_report) {
-      OPTFARM_RETURN_IF_ERROR(
-          CopyFile(JoinPath(folder, "optimized.pb"), out_graph_));
-      outcome->where.push_back(absl::StrCat("Optimized graph: ", out_graph_));
+      OPTFARM_ASSIGN_OR_RETURN(
+          const std::string about,
+          WriteGraph(JoinPath(folder, "optimized.pb"), outcome->job.report()));
+      outcome->where.push_back(
+          absl::StrCat("Optimized graph: ", out_graph_, about));
     }
     if (outcome->where.empty() && has_report) {
       outcome->where.push_back(

@@ -41,6 +41,10 @@ void SetAttribute(const OnnxAttribute& from, onnx::AttributeProto* to) {
                  std::get_if<std::vector<float>>(&from.value)) {
     to->set_type(onnx::AttributeProto::FLOATS);
     to->mutable_floats()->Add(floats->begin(), floats->end());
+  } else if (const auto* strings =
+                 std::get_if<std::vector<std::string>>(&from.value)) {
+    to->set_type(onnx::AttributeProto::STRINGS);
+    for (const std::string& text : *strings) to->add_strings(text);
   }
 }
 

@@ -33,7 +33,7 @@ inline constexpr ValueId kNoValue = -1;
 struct OnnxAttribute {
   std::string name;
   std::variant<int64_t, float, std::string, std::vector<int64_t>,
-               std::vector<float>>
+               std::vector<float>, std::vector<std::string>>
       value;
 };
 

@@ -61,9 +61,34 @@ absl::Status HardSwish(NodeRaiser& n) {
   });
 }
 
+// x * sigmoid(alpha * x)
 absl::Status Swish(NodeRaiser& n) {
+  OPTFARM_ASSIGN_OR_RETURN(const float alpha,
+                           graph::GetFloatOr(n.def(), "alpha", 1.0f));
   return Composed(n, [&](ValueId x) {
-    return n.Emit("Mul", {x, n.Emit("Sigmoid", {x})});
+    const ValueId scaled =
+        alpha == 1.0f ? x : n.Emit("Mul", {x, n.Number(n.InType(0), alpha)});
+    return n.Emit("Mul", {x, n.Emit("Sigmoid", {scaled})});
+  });
+}
+
+absl::Status ScaledElu(NodeRaiser& n) {
+  OPTFARM_ASSIGN_OR_RETURN(const float alpha,
+                           graph::GetFloatOr(n.def(), "alpha", 1.0f));
+  OPTFARM_ASSIGN_OR_RETURN(const float gamma,
+                           graph::GetFloatOr(n.def(), "gamma", 1.0f));
+  return Composed(n, [&](ValueId x) {
+    return n.Emit("Selu", {x}, {{"alpha", alpha}, {"gamma", gamma}});
+  });
+}
+
+absl::Status Shrink(NodeRaiser& n) {
+  OPTFARM_ASSIGN_OR_RETURN(const float threshold,
+                           graph::GetFloatOr(n.def(), "lambd", 0.5f));
+  OPTFARM_ASSIGN_OR_RETURN(const float bias,
+                           graph::GetFloatOr(n.def(), "bias", 0.0f));
+  return Composed(n, [&](ValueId x) {
+    return n.Emit("Shrink", {x}, {{"lambd", threshold}, {"bias", bias}});
   });
 }
 
@@ -124,6 +149,8 @@ constexpr RaisingRow kRows[] = {
     {"LeakyRelu", WithAlpha, "LeakyRelu"},
     {"ThresholdedRelu", WithAlpha, "ThresholdedRelu"},
     {"Selu", Plain, "Selu"},
+    {"ScaledElu", ScaledElu},
+    {"Shrink", Shrink},
     {"Softplus", Plain, "Softplus"},
     {"Softsign", Plain, "Softsign"},
     {"HardSigmoid", HardSigmoid},

@@ -117,9 +117,12 @@ absl::Status LayerNorm(NodeRaiser& n) {
                            graph::GetIntOr(n.def(), "axis", -1));
   const DataType type = n.InType(0);
   const ValueId x = n.In(0);
+  // One without elements is not given.
+  const bool has_bias =
+      n.input_count() > 2 && n.InShape(2).elements().value_or(1) != 0;
   if (n.opset() >= 17) {
     std::vector<ValueId> inputs = {x, n.In(1)};
-    if (n.input_count() > 2) inputs.push_back(n.In(2));
+    if (has_bias) inputs.push_back(n.In(2));
     n.Set(n.Emit("LayerNormalization", std::move(inputs),
                  {{"axis", axis}, {"epsilon", epsilon}}));
     return absl::OkStatus();
@@ -136,7 +139,7 @@ absl::Status LayerNorm(NodeRaiser& n) {
       n.Emit("Sqrt", {n.Emit("Add", {variance, n.Number(type, epsilon)})});
   ValueId result =
       n.Emit("Mul", {n.Emit("Div", {centered, deviation}), n.In(1)});
-  if (n.input_count() > 2) result = n.Emit("Add", {result, n.In(2)});
+  if (has_bias) result = n.Emit("Add", {result, n.In(2)});
   n.Set(result);
   return absl::OkStatus();
 }

@@ -12,7 +12,7 @@ const RaisingRow* FindRaising(absl::string_view op) {
           ConvolutionRaisings(), PoolingRaisings(), NormalizationRaisings(),
           MatrixRaisings(), ShapeRaisings(), MovingRaisings(),
           SlicingRaisings(), IndexingRaisings(), ImageRaisings(),
-          QuantizationRaisings()}) {
+          QuantizationRaisings(), LayerRaisings(), AxesRaisings()}) {
       for (const RaisingRow& row : table) rows->emplace(row.op, &row);
     }
     return rows;

@@ -41,6 +41,8 @@ absl::Span<const RaisingRow> SlicingRaisings();
 absl::Span<const RaisingRow> IndexingRaisings();
 absl::Span<const RaisingRow> ImageRaisings();
 absl::Span<const RaisingRow> QuantizationRaisings();
+absl::Span<const RaisingRow> LayerRaisings();
+absl::Span<const RaisingRow> AxesRaisings();
 
 }  // namespace optfarm::formats
 
