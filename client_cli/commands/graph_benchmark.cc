@@ -23,6 +23,7 @@
 #include "engine/benchmark/environment.h"
 #include "engine/benchmark/model_benchmark.h"
 #include "engine/benchmark/trace_file.h"
+#include "engine/formats/models/load_model.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -260,6 +261,9 @@ class GraphBenchmark final : public Command {
   absl::Status FillModel(benchmark::BenchmarkVariant* model) const {
     model->name = "graph";
     model->graph_path = graph_;
+    model->load_graph = [](const std::string& path) {
+      return formats::LoadModel(path);
+    };
     OPTFARM_ASSIGN_OR_RETURN(model->inputs, ParseInputs());
     for (v1::TensorSpec& spec : model->inputs) {
       for (const int64_t dim : spec.shape()) {

@@ -7,6 +7,7 @@
 #include "client_cli/commands/commands.h"
 #include "client_cli/tables/difference_text.h"
 #include "client_cli/tables/json_text.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/graph_file.h"
 
 namespace optfarm::client_cli {
@@ -25,9 +26,9 @@ class GraphCompare final : public Command {
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_RETURN_IF_ERROR(CheckNotCsv(context.format));
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::GraphDef first,
-                             formats::LoadGraphDef(first_));
+                             formats::LoadModelDef(first_));
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::GraphDef second,
-                             formats::LoadGraphDef(second_));
+                             formats::LoadModelDef(second_));
     const bool all = context.format == OutputFormat::kJson;
     const std::vector<inspect::NodeDifference> differences =
         inspect::FindGraphDifferences(first, second,

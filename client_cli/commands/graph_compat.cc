@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/tables/json_text.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/infer_io.h"
 #include "engine/inspect/compatibility.h"
@@ -34,7 +35,7 @@ class GraphCompat final : public Command {
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
-                             formats::LoadGraphDef(in_graph_));
+                             formats::LoadModelDef(in_graph_));
     const std::string where = absl::StrCat("'", in_graph_, "'");
     absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
     if (!graph.ok()) return Annotate(graph.status(), where);

@@ -8,6 +8,7 @@
 #include "client_cli/commands/commands.h"
 #include "client_cli/local/graphviz.h"
 #include "client_cli/tables/json_text.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/dot.h"
 #include "engine/formats/tensorflow/graph_file.h"
 
@@ -37,7 +38,7 @@ class GraphDot final : public Command {
       return UsageError("--dot_output or --svg must say what to write");
     }
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::GraphDef graph,
-                             formats::LoadGraphDef(graph_));
+                             formats::LoadModelDef(graph_));
     const std::string dot = formats::GraphToDot(graph);
     nlohmann::ordered_json json;
     if (!dot_output_.empty()) {

@@ -6,6 +6,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/formats/tensorflow/memmapped_package.h"
 
@@ -28,7 +29,7 @@ class GraphMemmap final : public Command {
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef graph,
-                             formats::LoadGraphDef(in_graph_));
+                             formats::LoadModelDef(in_graph_));
     OPTFARM_ASSIGN_OR_RETURN(
         const int converted,
         formats::SaveMemmapped(std::move(graph), min_bytes_, out_graph_));

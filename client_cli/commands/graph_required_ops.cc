@@ -10,6 +10,7 @@
 #include "client_cli/commands/commands.h"
 #include "client_cli/local/kernel_lists.h"
 #include "client_cli/tables/json_text.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/graph_file.h"
 
 namespace optfarm::client_cli {
@@ -40,7 +41,7 @@ class GraphRequiredOps final : public Command {
          absl::StrSplit(graphs_, ',', absl::SkipEmpty())) {
       OPTFARM_ASSIGN_OR_RETURN(
           const tensorflow::GraphDef graph,
-          formats::LoadGraphDef(ExpandHome(std::string(file))));
+          formats::LoadModelDef(ExpandHome(std::string(file))));
       inspect::AddRequiredKernels(graph, &kernels);
     }
     const bool everything = default_ops_ == "all";

@@ -6,10 +6,12 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/formats/samples/npy.h"
 #include "engine/formats/tensorflow/loaded_graph.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/model_interface.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/runtime/core/loaded_model.h"
 #include "engine/runtime/session/session.h"
@@ -24,8 +26,20 @@ struct Feed {
 
 // "a/b:0" -> "a__b_0.npy".
 std::string OutputFileName(const std::string& name) {
-  return absl::StrCat(absl::StrReplaceAll(name, {{"/", "__"}, {":", "_"}}),
-                      ".npy");
+  return absl::StrCat(
+      absl::StrReplaceAll(name, {{"/", "__"}, {":", "_"}, {";", "_"}}), ".npy");
+}
+
+// The tensor that the user names, as the model's file spells it or as
+// TensorFlow does. "^node" runs an operation, which is no tensor.
+absl::StatusOr<graph::TensorName> FindName(const graph::Graph& graph,
+                                           const std::string& name) {
+  if (!name.empty() && name[0] == '^') return graph::ParseTensorName(name);
+  const absl::StatusOr<graph::Endpoint> tensor =
+      graph::ResolveTensor(graph, name);
+  // The session says more about a name that is not there.
+  if (!tensor.ok()) return graph::ParseTensorName(name);
+  return graph::TensorName{graph.node(tensor->node).name(), tensor->port};
 }
 
 // NumPy has no quantized types: quantized values come as plain integers. The
@@ -54,16 +68,20 @@ runtime::Tensor AsPlaceholderType(const graph::Graph& graph,
 class GraphRun final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
-    flags->Path("in_graph", "FILE", "The graph, binary or text.", &in_graph_);
+    flags->Path("in_graph", "FILE",
+                "The model: a graph, binary or text, or an ONNX file.",
+                &in_graph_);
     flags->Required();
     flags->Texts("input", "NAME=FILE.npy", "Feed this file to this tensor.",
                  &inputs_);
     flags->Texts("output", "NAME",
-                 "Fetch this tensor: a node's name, or name:port.", &outputs_);
+                 "Fetch this tensor: a node's name, name:port, or its name in "
+                 "the model's file.",
+                 &outputs_);
     flags->Required();
     flags->Path("out_dir", "DIR",
                 "Folder for the outputs, created if missing: NAME.npy with "
-                "'/' as '__' and ':' as '_'.",
+                "'/' as '__', ':' and ';' as '_'.",
                 &out_dir_);
     flags->Required();
     flags->Integer("threads", "Number of threads. Default: 1.", &threads_, 1,
@@ -72,16 +90,21 @@ class GraphRun final : public Command {
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(formats::LoadedGraph file,
-                             formats::LoadGraph(in_graph_));
+                             formats::LoadModel(in_graph_));
     absl::StatusOr<graph::Graph> graph =
         graph::Graph::FromDef(std::move(file.def));
     if (!graph.ok()) {
       return Annotate(graph.status(), absl::StrCat("'", in_graph_, "'"));
     }
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<Feed> feeds, LoadFeeds(*graph));
+    std::vector<graph::TensorName> fetched;
+    for (const std::string& output : outputs_) {
+      OPTFARM_ASSIGN_OR_RETURN(fetched.emplace_back(),
+                               FindName(*graph, output));
+    }
     OPTFARM_ASSIGN_OR_RETURN(
         const std::vector<runtime::Tensor> answers,
-        Execute(runtime::LoadedModel::Create(*std::move(graph)), feeds,
+        Execute(runtime::LoadedModel::Create(*std::move(graph)), feeds, fetched,
                 std::move(file.package)));
     OPTFARM_RETURN_IF_ERROR(MakeFolders(out_dir_));
     Table table({{"tensor", "TENSOR"},
@@ -113,7 +136,7 @@ class GraphRun final : public Command {
       }
       Feed feed;
       OPTFARM_ASSIGN_OR_RETURN(feed.name,
-                               graph::ParseTensorName(input.substr(0, equals)));
+                               FindName(graph, input.substr(0, equals)));
       OPTFARM_ASSIGN_OR_RETURN(
           const tensorflow::TensorProto proto,
           formats::LoadNpy(ExpandHome(input.substr(equals + 1))));
@@ -128,16 +151,13 @@ class GraphRun final : public Command {
   absl::StatusOr<std::vector<runtime::Tensor>> Execute(
       const std::shared_ptr<const runtime::LoadedModel>& model,
       const std::vector<Feed>& feeds,
+      const std::vector<graph::TensorName>& fetched,
       std::shared_ptr<const formats::MemmappedPackage> package) const {
-    std::vector<graph::TensorName> fed, fetched;
+    std::vector<graph::TensorName> fed;
     std::vector<runtime::Tensor> values;
     for (const Feed& feed : feeds) {
       fed.push_back(feed.name);
       values.push_back(feed.value);
-    }
-    for (const std::string& output : outputs_) {
-      OPTFARM_ASSIGN_OR_RETURN(fetched.emplace_back(),
-                               graph::ParseTensorName(output));
     }
     runtime::SessionOptions options;
     options.threads = static_cast<int>(threads_);
@@ -156,11 +176,13 @@ class GraphRun final : public Command {
 }  // namespace
 
 CommandInfo GraphRunCommand() {
-  return {"graph run", "Run a graph once on .npy files.",
-          "Any tensor may be fed or fetched, by name or name:port.\n"
-          "  optctl graph run --in_graph=m.pb --input=image=x.npy \\\n"
-          "      --output=softmax --out_dir=answers",
-          [] { return std::unique_ptr<Command>(new GraphRun); }};
+  return {
+      "graph run", "Run a graph once on .npy files.",
+      "Any tensor may be fed or fetched, by name or name:port, or by its name\n"
+      "in the model's file.\n"
+      "  optctl graph run --in_graph=m.pb --input=image=x.npy \\\n"
+      "      --output=softmax --out_dir=answers",
+      [] { return std::unique_ptr<Command>(new GraphRun); }};
 }
 
 }  // namespace optfarm::client_cli

@@ -1,6 +1,8 @@
 // optctl graph summarize: what a graph holds and how to run it.
 
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -8,8 +10,12 @@
 #include "client_cli/tables/json_text.h"
 #include "client_cli/tables/structure_text.h"
 #include "client_cli/tables/summary_text.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/graph_file.h"
+#include "engine/graph/graph.h"
+#include "engine/graph/model_interface.h"
 #include "engine/inspect/graph_bytes.h"
+#include "engine/transforms/layout/lay_out_model.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -33,12 +39,15 @@ class GraphSummarize final : public Command {
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::GraphDef graph,
-                             formats::LoadGraphDef(in_graph_));
+                             formats::LoadModelDef(in_graph_));
     const inspect::GraphSummary summary = inspect::SummarizeGraph(graph);
     const std::string line = BenchmarkLine(summary, in_graph_, benchmark_);
     const bool structure = print_structure_ && summary.invalid_inputs.empty();
+    OPTFARM_ASSIGN_OR_RETURN(const std::optional<LayoutCounts> layout,
+                             CountLayout(graph));
     if (context.format == OutputFormat::kTable) {
       PrintText(summary, line, context);
+      if (layout) *context.out << layout->ToText() << "\n";
       if (structure) {
         OPTFARM_ASSIGN_OR_RETURN(const auto nodes,
                                  inspect::ListGraphStructure(graph));
@@ -50,6 +59,10 @@ class GraphSummarize final : public Command {
     } else {
       OPTFARM_RETURN_IF_ERROR(CheckNotCsv(context.format));
       auto json = nlohmann::ordered_json::parse(SummaryJson(summary, line));
+      if (layout) {
+        json["transposes"] = {{"in_file", layout->before},
+                              {"laid_out", layout->after}};
+      }
       if (structure) {
         OPTFARM_ASSIGN_OR_RETURN(const auto nodes,
                                  inspect::ListGraphStructure(graph));
@@ -68,6 +81,34 @@ class GraphSummarize final : public Command {
   }
 
  private:
+  // Transposes of a graph as it is read, and as it runs.
+  struct LayoutCounts {
+    int before = 0;
+    int after = 0;
+
+    std::string ToText() const {
+      return absl::StrCat(before,
+                          " Transposes around nodes that want channels "
+                          "last, of which ",
+                          after, " remain when it runs");
+    }
+  };
+
+  // Nothing for graphs that run as they are: TensorFlow's.
+  static absl::StatusOr<std::optional<LayoutCounts>> CountLayout(
+      const tensorflow::GraphDef& def) {
+    absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(def);
+    // What is wrong with it is said elsewhere.
+    if (!graph.ok() || graph::ReadModelInterface(*graph).format.empty()) {
+      return std::nullopt;
+    }
+    LayoutCounts counts;
+    counts.before = transforms::CountTransposes(*graph);
+    OPTFARM_RETURN_IF_ERROR(transforms::LayOutModel({}, &*graph));
+    counts.after = transforms::CountTransposes(*graph);
+    return counts;
+  }
+
   static void PrintText(const inspect::GraphSummary& summary,
                         const std::string& benchmark_line,
                         const CommandContext& context) {

@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/tables/transform_explanation.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/checkpoint.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
@@ -136,7 +137,7 @@ class GraphTransform final : public Command {
     OPTFARM_ASSIGN_OR_RETURN(const auto outputs,
                              ParseNames("outputs", outputs_));
     OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
-                             formats::LoadGraphDef(in_graph_));
+                             formats::LoadModelDef(in_graph_));
     absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
     if (!graph.ok()) {
       return Annotate(graph.status(), absl::StrCat("'", in_graph_, "'"));

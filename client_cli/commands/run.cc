@@ -17,6 +17,7 @@
 #include "engine/benchmark/benchmark.h"
 #include "engine/export/convert_file.h"
 #include "engine/export/export_model.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/graph/infer_io.h"
 #include "engine/graph/partial_shape.h"
 #include "engine/verdict/gates.h"
@@ -139,6 +140,9 @@ class RunHere final : public Command {
     benchmark::BenchmarkVariant original;
     original.name = "float";
     original.graph_path = request.work.model_path;
+    original.load_graph = [](const std::string& path) {
+      return formats::LoadModel(path);
+    };
     original.inputs.assign(report.inputs().begin(), report.inputs().end());
     for (const v1::TensorSpec& output : report.outputs()) {
       original.outputs.push_back(output.name());

@@ -6,6 +6,7 @@
 #include "client_cli/flags/exit_code.h"
 #include "client_cli/flags/tensor_spec_flag.h"
 #include "client_cli/jobs/model_source.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/infer_io.h"
@@ -42,7 +43,7 @@ absl::Status CheckInputsAndOutputs(const JobRequest& request,
 // Looks at the model as the worker will: what is wrong here need not travel.
 absl::Status CheckModel(const JobRequest& request) {
   absl::StatusOr<tensorflow::GraphDef> def =
-      formats::LoadGraphDef(request.work.model_path);
+      formats::LoadModelDef(request.work.model_path);
   if (!def.ok()) return Annotate(def.status(), "MODEL");
   const std::string what =
       absl::StrCat("MODEL '", request.work.model_path, "'");

@@ -4,10 +4,13 @@
 #define OPTFARM_ENGINE_BENCHMARK_BENCHMARK_REQUEST_H_
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "engine/formats/tensorflow/mapped_graph.h"
 #include "optfarm/v1/report.pb.h"
 
 namespace optfarm::benchmark {
@@ -27,6 +30,10 @@ struct BenchmarkVariant {
   // The first elements of each of `inputs`, the others are 0. Empty, or fewer
   // than `inputs`: random values for the rest.
   std::vector<std::vector<double>> input_values = {};
+  // Reads graph_path; empty: formats::LoadGraph, which knows no other formats
+  // than TensorFlow's.
+  std::function<absl::StatusOr<formats::LoadedGraph>(const std::string& path)>
+      load_graph = nullptr;
 };
 
 struct BenchmarkInputFile {

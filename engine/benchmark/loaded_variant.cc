@@ -331,7 +331,9 @@ absl::StatusOr<LoadedVariant> Load(const BenchmarkVariant& variant,
   LoadedVariant loaded;
   const absl::Time start = absl::Now();
   OPTFARM_ASSIGN_OR_RETURN(formats::LoadedGraph file,
-                           formats::LoadGraph(variant.graph_path));
+                           variant.load_graph == nullptr
+                               ? formats::LoadGraph(variant.graph_path)
+                               : variant.load_graph(variant.graph_path));
   OPTFARM_ASSIGN_OR_RETURN(graph::Graph whole,
                            graph::Graph::FromDef(std::move(file.def)));
   OPTFARM_RETURN_IF_ERROR(graph::Verify(whole));

@@ -12,6 +12,7 @@
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
@@ -27,6 +28,7 @@
 #include "engine/optimize/samples/data_check.h"
 #include "engine/optimize/samples/model_tensor.h"
 #include "engine/optimize/samples/sample_files.h"
+#include "engine/transforms/layout/lay_out_model.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 
 namespace optfarm::optimize {
@@ -116,7 +118,7 @@ absl::StatusOr<graph::GraphIo> Infer(const OptimizeRequest& request,
 absl::StatusOr<Model> LoadModel(const OptimizeRequest& request) {
   Model model;
   OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
-                           formats::LoadGraphDef(request.model_path));
+                           formats::LoadModelDef(request.model_path));
   OPTFARM_ASSIGN_OR_RETURN(const uint64_t bytes, FileSize(request.model_path));
   model.bytes = static_cast<int64_t>(bytes);
   OPTFARM_ASSIGN_OR_RETURN(model.sha256, Sha256OfFile(request.model_path));
@@ -128,6 +130,12 @@ absl::StatusOr<Model> LoadModel(const OptimizeRequest& request) {
   graph::VerifyOptions options;
   options.refuse_nan = true;
   OPTFARM_RETURN_IF_ERROR(Annotate(graph::Verify(model.graph, options), doing));
+  std::vector<std::string> named = request.outputs;
+  for (const v1::TensorSpec& spec : request.inputs) {
+    named.push_back(spec.name());
+  }
+  OPTFARM_RETURN_IF_ERROR(
+      Annotate(transforms::LayOutModel(named, &model.graph), doing));
   OPTFARM_ASSIGN_OR_RETURN(model.io, Infer(request, model.graph));
   return model;
 }

@@ -145,6 +145,31 @@ class LastAxisRule final : public LayoutRule {
   }
 };
 
+// From one place of the channels to the other.
+class FormatRule final : public LayoutRule {
+ public:
+  FormatRule(graph::NodeId id, int rank, bool is_last)
+      : LayoutRule(rank, {0}), id_(id), is_last_(is_last) {
+    to_last_ = {0};
+    for (int i = 2; i < rank; ++i) to_last_.push_back(i);
+    to_last_.push_back(1);
+  }
+
+  bool Serves(const Permutation& state) const override {
+    return IsIdentity(state) || (is_last_ ? Inverse(state) : state) == to_last_;
+  }
+  absl::Status Apply(const Permutation&, OperandEditor* editor) const override {
+    graph::SetString(editor->graph()->mutable_node(id_)->mutable_def(),
+                     "data_format", is_last_ ? "NCHW" : "NHWC");
+    return absl::OkStatus();
+  }
+
+ private:
+  const graph::NodeId id_;
+  const bool is_last_;
+  Permutation to_last_;
+};
+
 }  // namespace
 
 std::unique_ptr<LayoutRule> MakeUnaryRule(const LayoutSubject& subject) {
@@ -208,6 +233,18 @@ std::unique_ptr<LayoutRule> MakeLinearQuantizationRule(
   }
   return std::make_unique<LinearQuantizationRule>(
       subject, rank, static_cast<int>(*axis < 0 ? *axis + rank : *axis));
+}
+
+std::unique_ptr<LayoutRule> MakeFormatRule(const LayoutSubject& subject) {
+  const auto format =
+      graph::GetStringOr(subject.node().def(), "data_format", "NHWC");
+  if (subject.input_count() < 1 || !subject.input(0).has_rank() ||
+      subject.input(0).rank() < 3 || !format.ok() ||
+      (*format != "NHWC" && *format != "NCHW")) {
+    return nullptr;
+  }
+  return std::make_unique<FormatRule>(subject.id, subject.input(0).rank(),
+                                      *format == "NHWC");
 }
 
 std::unique_ptr<LayoutRule> MakeLastAxisRule(const LayoutSubject& subject) {

@@ -72,6 +72,29 @@ class StridedSliceRule final : public LayoutRule {
   const Bounds bounds_;
 };
 
+class ResizeRule final : public LayoutRule {
+ public:
+  ResizeRule(graph::NodeId id, int rank, std::vector<int> axes)
+      : LayoutRule(rank, {0}), id_(id), axes_(std::move(axes)) {}
+
+  absl::Status Apply(const Permutation& state,
+                     OperandEditor* editor) const override {
+    const Permutation place = Inverse(state);
+    auto* list = (*editor->graph()
+                       ->mutable_node(id_)
+                       ->mutable_def()
+                       ->mutable_attr())["axes"]
+                     .mutable_list();
+    list->clear_i();
+    for (int axis : axes_) list->add_i(place[axis]);
+    return absl::OkStatus();
+  }
+
+ private:
+  const graph::NodeId id_;
+  const std::vector<int> axes_;
+};
+
 class ShapeRule final : public LayoutRule {
  public:
   ShapeRule(graph::NodeId id, int rank) : LayoutRule(rank, {0}), id_(id) {}
@@ -146,6 +169,22 @@ std::unique_ptr<LayoutRule> MakeStridedSliceRule(const LayoutSubject& subject) {
   }
   return std::make_unique<StridedSliceRule>(subject.id, rank,
                                             std::move(bounds));
+}
+
+std::unique_ptr<LayoutRule> MakeResizeRule(const LayoutSubject& subject) {
+  if (subject.input_count() < 1 || !subject.input(0).has_rank()) {
+    return nullptr;
+  }
+  const int rank = subject.input(0).rank();
+  const auto listed = graph::GetIntsOr(subject.node().def(), "axes", {});
+  if (!listed.ok()) return nullptr;
+  std::vector<int> axes;
+  for (int64_t axis : *listed) {
+    if (axis < -rank || axis >= rank) return nullptr;
+    axes.push_back(static_cast<int>(axis < 0 ? axis + rank : axis));
+  }
+  if (axes.empty()) axes = IdentityOf(rank);
+  return std::make_unique<ResizeRule>(subject.id, rank, std::move(axes));
 }
 
 std::unique_ptr<LayoutRule> MakeShapeRule(const LayoutSubject& subject) {

@@ -29,8 +29,11 @@ struct Chooser {
   // nullptr for shared tensors, whose state is their order.
   const LayoutRule* rule = nullptr;
   NodeId node = graph::kNoNode;
-  // The other state than the present one; empty while there is none.
+  // The other state than the present one; empty while none is proposed. The
+  // present one says that others would not fit to a neighbour's.
   Permutation other;
+
+  bool has_other() const { return !other.empty() && !IsIdentity(other); }
 
   bool Serves(const Permutation& state) const {
     return rule == nullptr || (static_cast<int>(state.size()) == rule->rank() &&
@@ -50,6 +53,8 @@ struct Link {
   // What `to` reads of `from`, and the shape of that before.
   Permutation turn;
   graph::PartialShape shape;
+  // Another Reshape becomes one with it.
+  bool is_behind_reshape = false;
 };
 
 class Choice {
@@ -103,13 +108,14 @@ Choice::Choice(const TurnedGraph& graph) : graph_(graph) {
   for (const auto& [reading, edges] : readers) {
     const TurnedEdge& first = *edges.front();
     Link link = {chooser_of[first.source.node], kFixed, first.turn,
-                 graph.ShapeOf(first.source)};
+                 graph.ShapeOf(first.source), graph.IsReshape(first.source)};
     if (edges.size() > 1) {
       link.to = static_cast<int>(choosers_.size());
       choosers_.push_back({});
       AddLink(link);
       if (link.shape.has_rank()) link.shape = Permuted(link.shape, link.turn);
       link.from = link.to;
+      link.is_behind_reshape = false;
       link.turn = IdentityOf(static_cast<int>(link.turn.size()));
     }
     for (const TurnedEdge* edge : edges) {
@@ -128,13 +134,13 @@ int64_t Choice::CostOf(const Link& link, bool from_other, bool to_other) const {
     order = Composed(Inverse(out), order);
     if (shape.has_rank()) shape = Permuted(shape, out);
   }
-  return TurnCost(shape, order);
+  const int64_t cost = TurnCost(shape, order);
+  return link.is_behind_reshape && cost == kReshapeCost ? 0 : cost;
 }
 
 void Choice::ProposeTo(int chooser, std::optional<Permutation> state) {
   Chooser& to = choosers_[chooser];
-  if (!state.has_value() || !to.other.empty() || IsIdentity(*state) ||
-      !to.Serves(*state)) {
+  if (!state.has_value() || !to.other.empty() || !to.Serves(*state)) {
     return;
   }
   to.other = *std::move(state);
@@ -161,9 +167,13 @@ void Choice::Propose(const Permutation& turn) {
       seeds.push_back(&link);
     }
   }
-  std::stable_sort(seeds.begin(), seeds.end(), [&](auto* a, auto* b) {
-    return CostOf(*a, false, false) > CostOf(*b, false, false);
-  });
+  // Those first that only one end can change.
+  const auto key = [&](const Link& link) {
+    const bool is_between = link.from != kFixed && link.to != kFixed;
+    return std::pair(is_between, -CostOf(link, false, false));
+  };
+  std::stable_sort(seeds.begin(), seeds.end(),
+                   [&](auto* a, auto* b) { return key(*a) < key(*b); });
   for (const Link* seed : seeds) {
     if (seed->to != kFixed) ProposeTo(seed->to, Inverse(seed->turn));
     if (seed->from != kFixed) {
@@ -178,8 +188,8 @@ void Choice::Propose(const Permutation& turn) {
 }
 
 void Choice::AddToCut(const Link& link, MinimumCut* cut) const {
-  const bool from = link.from != kFixed && !choosers_[link.from].other.empty();
-  const bool to = link.to != kFixed && !choosers_[link.to].other.empty();
+  const bool from = link.from != kFixed && choosers_[link.from].has_other();
+  const bool to = link.to != kFixed && choosers_[link.to].has_other();
   const int64_t neither = CostOf(link, false, false);
   if (from && to) {
     cut->AddCosts(link.from, link.to, neither, CostOf(link, false, true),
@@ -195,7 +205,7 @@ void Choice::AddToCut(const Link& link, MinimumCut* cut) const {
 std::vector<int> Choice::FindParts() const {
   std::vector<int> part(choosers_.size(), kFixed);
   for (size_t first = 0; first < choosers_.size(); ++first) {
-    if (part[first] != kFixed || choosers_[first].other.empty()) continue;
+    if (part[first] != kFixed || !choosers_[first].has_other()) continue;
     std::vector<int> stack = {static_cast<int>(first)};
     part[first] = static_cast<int>(first);
     while (!stack.empty()) {
@@ -205,7 +215,7 @@ std::vector<int> Choice::FindParts() const {
         const Link& link = links_[number];
         const int next = link.from == at ? link.to : link.from;
         if (next == kFixed || part[next] != kFixed ||
-            choosers_[next].other.empty()) {
+            !choosers_[next].has_other()) {
           continue;
         }
         part[next] = static_cast<int>(first);
@@ -225,7 +235,7 @@ LayoutStates Choice::Solve() {
   std::vector<int64_t> gain(choosers_.size(), 0);
   const auto chooses = [&](int chooser) {
     return chooser != kFixed && is_other[chooser] &&
-           !choosers_[chooser].other.empty();
+           choosers_[chooser].has_other();
   };
   for (const Link& link : links_) {
     const int of = chooses(link.from) ? link.from : link.to;

@@ -37,6 +37,8 @@ constexpr OpRule kRules[] = {
     {"Cumprod,Cumsum,ReverseV2", MakeAxesRule},
     {"MirrorPad,Pad,PadV2,Slice,Tile", MakeExtentsRule},
     {"StridedSlice", MakeStridedSliceRule},
+    {"Resize", MakeResizeRule},
+    {"GroupNorm,InstanceNorm", MakeFormatRule},
     {"Shape", MakeShapeRule},
     {"ExpandDims,Reshape,Squeeze", MakeReshapeRule},
 };

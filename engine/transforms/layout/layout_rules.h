@@ -34,6 +34,10 @@ std::unique_ptr<LayoutRule> MakeLinearQuantizationRule(
 // The last axis stays the last.
 std::unique_ptr<LayoutRule> MakeLastAxisRule(const LayoutSubject& subject);
 
+// The channels are the last or the second axis, as data_format says:
+// InstanceNorm, GroupNorm.
+std::unique_ptr<LayoutRule> MakeFormatRule(const LayoutSubject& subject);
+
 // --- Along axes (axis_rules.cc) ----------------------------------------------
 
 std::unique_ptr<LayoutRule> MakeConcatRule(const LayoutSubject& subject);
@@ -50,6 +54,8 @@ std::unique_ptr<LayoutRule> MakeAxesRule(const LayoutSubject& subject);
 // Inputs 1 (and 2 of Slice) have a row for each axis: Pad, Tile, Slice.
 std::unique_ptr<LayoutRule> MakeExtentsRule(const LayoutSubject& subject);
 std::unique_ptr<LayoutRule> MakeStridedSliceRule(const LayoutSubject& subject);
+// Resize: attribute `axes`, all axes where it is empty.
+std::unique_ptr<LayoutRule> MakeResizeRule(const LayoutSubject& subject);
 // Shape: its readers get the sizes in the old order.
 std::unique_ptr<LayoutRule> MakeShapeRule(const LayoutSubject& subject);
 

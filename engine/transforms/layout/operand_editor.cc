@@ -222,8 +222,11 @@ absl::StatusOr<Endpoint> OperandEditor::Transposed(
     return it->second;
   }
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::DataType dtype, TypeOf(source));
-  if (MayBeReshaped(shape) && KeepsElements(shape, order)) {
+  if (reshapes_ && MayBeReshaped(shape) && KeepsElements(shape, order)) {
     const graph::PartialShape turned = Permuted(shape, order);
+    // A Reshape of a Reshape is one.
+    const bool is_again = graph_->node(source.node).op() == "Reshape";
+    if (is_again) source = graph_->node(source.node).inputs()[0];
     it->second =
         Reshaped(source, {turned.dims().begin(), turned.dims().end()}, dtype);
     return it->second;

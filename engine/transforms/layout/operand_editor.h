@@ -22,7 +22,9 @@ namespace optfarm::transforms {
 // OWNERSHIP: the graph outlives it.
 class OperandEditor {
  public:
-  explicit OperandEditor(graph::Graph* graph) : graph_(graph) {}
+  // `reshapes`: whether Transposed may make Reshapes.
+  OperandEditor(graph::Graph* graph, bool reshapes)
+      : graph_(graph), reshapes_(reshapes) {}
 
   graph::Graph* graph() { return graph_; }
 
@@ -66,6 +68,7 @@ class OperandEditor {
                             graph::NodeId before = graph::kNoNode);
 
   graph::Graph* graph_;
+  const bool reshapes_;
   std::map<std::pair<graph::NodeId, std::pair<int, Permutation>>,
            graph::Endpoint>
       transposed_;

@@ -31,10 +31,17 @@ absl::StatusOr<bool> Improve(graph::Graph* graph, TransformContext* context) {
   for (const Permutation& turn : FindSparableTurns(*turned)) {
     const LayoutStates states = ChooseStates(*turned, turn);
     if (states.empty()) continue;
-    OPTFARM_RETURN_IF_ERROR(turned->Apply(states));
+    OPTFARM_RETURN_IF_ERROR(turned->Apply(states, /*reshapes=*/false));
     return true;
   }
   return false;
+}
+
+absl::Status MergeTransposes(bool reshapes, graph::Graph* graph,
+                             TransformContext* context) {
+  OPTFARM_ASSIGN_OR_RETURN(const auto turned,
+                           TurnedGraph::Create(graph, context));
+  return turned->Apply({}, reshapes);
 }
 
 absl::Status RemoveTransposes(graph::Graph* graph, TransformContext* context) {
@@ -47,17 +54,13 @@ absl::Status RemoveTransposes(graph::Graph* graph, TransformContext* context) {
     has_transpose |= graph->node(id).op() == "Transpose";
   }
   if (!has_transpose) return absl::OkStatus();
-  {
-    // Neighbouring ones become one, those of constants none.
-    OPTFARM_ASSIGN_OR_RETURN(const auto turned,
-                             TurnedGraph::Create(graph, context));
-    OPTFARM_RETURN_IF_ERROR(turned->Apply({}));
-  }
+  // Neighbouring ones become one, those of constants none.
+  OPTFARM_RETURN_IF_ERROR(MergeTransposes(/*reshapes=*/false, graph, context));
   bool may_gain = true;
   for (int round = 0; round < kMostLayoutRounds && may_gain; ++round) {
     OPTFARM_ASSIGN_OR_RETURN(may_gain, Improve(graph, context));
   }
-  return absl::OkStatus();
+  return MergeTransposes(/*reshapes=*/true, graph, context);
 }
 
 }  // namespace

@@ -31,6 +31,10 @@ bool TurnedGraph::IsConst(Endpoint tensor) const {
   return graph::IsConst(graph_->node(tensor.node).op());
 }
 
+bool TurnedGraph::IsReshape(Endpoint tensor) const {
+  return graph_->node(tensor.node).op() == "Reshape";
+}
+
 // Somebody may ask for it, or wait for it.
 bool TurnedGraph::MayVanish(NodeId id) const {
   const graph::Node& node = graph_->node(id);
@@ -137,14 +141,14 @@ absl::Status TurnedGraph::ApplyRules(const LayoutStates& states,
 }
 
 // A Transpose whose input keeps its order may serve again.
-void TurnedGraph::NoteTransposes(const LayoutStates& states,
+void TurnedGraph::NoteTransposes(const LayoutStates& states, bool reshapes,
                                  OperandEditor* editor) const {
   for (NodeId id = 0; id < static_cast<NodeId>(orders_.size()); ++id) {
     if (orders_[id].empty() || !vanishes_[id]) continue;
     const Endpoint source = graph_->node(id).inputs()[0];
     const bool is_moved = !states.empty() && !states[source.node].empty();
     if (!is_moved && !vanishes_[source.node] && !IsConst(source) &&
-        !KeepsElements(shapes_.Of(source), orders_[id])) {
+        !(reshapes && KeepsElements(shapes_.Of(source), orders_[id]))) {
       editor->NoteTranspose(source, orders_[id], id);
     }
   }
@@ -154,13 +158,16 @@ void TurnedGraph::NoteTransposes(const LayoutStates& states,
 absl::Status TurnedGraph::ConnectTranspose(const TurnedEdge& edge,
                                            const graph::PartialShape& shape,
                                            const Permutation& order,
+                                           bool reshapes,
                                            OperandEditor* editor) {
   const graph::Node& node = graph_->node(edge.consumer);
   if (node.inputs()[0] == edge.source && order == orders_[edge.consumer]) {
     return absl::OkStatus();
   }
   tensorflow::NodeDef* def = graph_->mutable_node(edge.consumer)->mutable_def();
-  if (!IsConst(edge.source) && !KeepsElements(shape, order)) {
+  const bool is_turned =
+      !IsIdentity(order) && !(reshapes && KeepsElements(shape, order));
+  if (!IsConst(edge.source) && is_turned) {
     graph::SetType(def, "Tperm", tensorflow::DT_INT32);
     graph_->SetInputs(edge.consumer, {edge.source, editor->OrderOf(order)});
     return absl::OkStatus();
@@ -174,7 +181,7 @@ absl::Status TurnedGraph::ConnectTranspose(const TurnedEdge& edge,
 }
 
 absl::Status TurnedGraph::Connect(const TurnedEdge& edge,
-                                  const LayoutStates& states,
+                                  const LayoutStates& states, bool reshapes,
                                   OperandEditor* editor) {
   Permutation order = edge.turn;
   graph::PartialShape shape = shapes_.Of(edge.source);
@@ -188,7 +195,7 @@ absl::Status TurnedGraph::Connect(const TurnedEdge& edge,
     order = Composed(order, states[edge.consumer]);
   }
   if (edge.input == 0 && !orders_[edge.consumer].empty()) {
-    return ConnectTranspose(edge, shape, order, editor);
+    return ConnectTranspose(edge, shape, order, reshapes, editor);
   }
   OPTFARM_ASSIGN_OR_RETURN(const Endpoint turned,
                            editor->Transposed(edge.source, shape, order));
@@ -198,7 +205,7 @@ absl::Status TurnedGraph::Connect(const TurnedEdge& edge,
   return absl::OkStatus();
 }
 
-absl::Status TurnedGraph::Apply(const LayoutStates& states) {
+absl::Status TurnedGraph::Apply(const LayoutStates& states, bool reshapes) {
   // What nobody reads afterwards.
   std::vector<NodeId> left;
   for (NodeId id = 0; id < id_limit(); ++id) {
@@ -207,10 +214,10 @@ absl::Status TurnedGraph::Apply(const LayoutStates& states) {
     if (states.empty() || states[id].empty()) continue;
     for (const Endpoint& e : graph_->node(id).inputs()) left.push_back(e.node);
   }
-  OperandEditor editor(graph_);
-  NoteTransposes(states, &editor);
+  OperandEditor editor(graph_, reshapes);
+  NoteTransposes(states, reshapes, &editor);
   for (const TurnedEdge& edge : edges_) {
-    OPTFARM_RETURN_IF_ERROR(Connect(edge, states, &editor));
+    OPTFARM_RETURN_IF_ERROR(Connect(edge, states, reshapes, &editor));
   }
   OPTFARM_RETURN_IF_ERROR(ApplyRules(states, false, &editor));
   OPTFARM_RETURN_IF_ERROR(ApplyRules(states, true, &editor));

@@ -45,6 +45,7 @@ class TurnedGraph {
   // nullptr for a node that stays as it is.
   const LayoutRule* rule(graph::NodeId id) const { return rules_[id].get(); }
   bool IsConst(graph::Endpoint tensor) const;
+  bool IsReshape(graph::Endpoint tensor) const;
   const graph::PartialShape& ShapeOf(graph::Endpoint tensor) const {
     return shapes_.Of(tensor);
   }
@@ -54,7 +55,9 @@ class TurnedGraph {
 
   // Gives the nodes these states, and every edge what it needs then. Without
   // states: neighbouring Transposes become one, and those of constants none.
-  absl::Status Apply(const LayoutStates& states);
+  // `reshapes`: those that move no element become Reshapes, which nobody can
+  // undo any more.
+  absl::Status Apply(const LayoutStates& states, bool reshapes);
 
  private:
   TurnedGraph(graph::Graph* graph, TransformContext* context)
@@ -68,12 +71,13 @@ class TurnedGraph {
   absl::Status ApplyRules(const LayoutStates& states, bool changes_readers,
                           OperandEditor* editor);
   absl::Status Connect(const TurnedEdge& edge, const LayoutStates& states,
-                       OperandEditor* editor);
+                       bool reshapes, OperandEditor* editor);
   absl::Status ConnectTranspose(const TurnedEdge& edge,
                                 const graph::PartialShape& shape,
-                                const Permutation& order,
+                                const Permutation& order, bool reshapes,
                                 OperandEditor* editor);
-  void NoteTransposes(const LayoutStates& states, OperandEditor* editor) const;
+  void NoteTransposes(const LayoutStates& states, bool reshapes,
+                      OperandEditor* editor) const;
 
   graph::Graph* graph_;
   TransformContext* context_;

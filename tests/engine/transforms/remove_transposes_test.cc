@@ -6,6 +6,8 @@
 #include <random>
 
 #include "absl/strings/str_cat.h"
+#include "engine/graph/model_interface.h"
+#include "engine/transforms/layout/lay_out_model.h"
 #include "engine/transforms/layout/minimum_cut.h"
 #include "engine/transforms/layout/permutation.h"
 #include "tests/engine/transforms/random_graphs.h"
@@ -468,6 +470,50 @@ TEST(RemoveTransposesTest, LeavesOtherGraphsAlone) {
     MustApply(&graph, "remove_transposes", "in", absl::StrJoin(outputs, ","));
     EXPECT_EQ(Text(graph), before);
   }
+}
+
+// A declared input, a trunk, a declared output.
+Graph DeclaredModel(absl::string_view format) {
+  ChannelsFirst maker(6);
+  maker.b.Placeholder("in", {1, 3, 6, 5});
+  const Value x = maker.Conv({"in", {1, 3, 6, 5}}, 4);
+  maker.b.Node("middle", "Relu", {x.name}, FloatT());
+  const Value y = maker.Conv({"middle", x.shape}, 2);
+  maker.b.Node("out", "Identity", {y.name}, FloatT());
+  Graph graph = maker.b.Build();
+  if (!format.empty()) {
+    const auto def = [&](const char* name) {
+      return graph.mutable_node(*graph.Get(name))->mutable_def();
+    };
+    graph::DeclareInput(format, 0, "in", {}, def("in"));
+    graph::DeclareOutput(format, 0, "out", {}, def("out"));
+  }
+  return graph;
+}
+
+TEST(LayOutModelTest, TakesWhatTheFileDeclares) {
+  Graph graph = DeclaredModel("onnx");
+  const Tensor in = Wave({1, 3, 6, 5});
+  const auto expected = Bytes(graph, "out", in);
+  OPTFARM_ASSERT_OK(LayOutModel({}, &graph));
+  EXPECT_EQ(CountTransposes(graph), 2) << Text(graph);
+  EXPECT_EQ(Bytes(graph, "out", in), expected);
+}
+
+TEST(LayOutModelTest, WhatAUserNamesKeepsItsOrder) {
+  Graph graph = DeclaredModel("onnx");
+  const Tensor in = Wave({1, 3, 6, 5});
+  const auto expected = Bytes(graph, "out,middle", in);
+  OPTFARM_ASSERT_OK(LayOutModel(
+      std::vector<std::string>{"middle", "no such tensor"}, &graph));
+  EXPECT_EQ(Bytes(graph, "out,middle", in), expected);
+}
+
+TEST(LayOutModelTest, LeavesTensorFlowsGraphsAlone) {
+  Graph graph = DeclaredModel("");
+  const std::string before = Text(graph);
+  OPTFARM_ASSERT_OK(LayOutModel({}, &graph));
+  EXPECT_EQ(Text(graph), before);
 }
 
 TEST(MinimumCutTest, FindsTheBestOfAllChoices) {
