@@ -33,6 +33,8 @@
 
 namespace optfarm::server {
 
+struct SchedulerPlan;
+
 // A job that passed the checks that need no lock.
 struct Submission {
   std::string client_request_id;
@@ -178,7 +180,7 @@ class Scheduler {
 
  private:
   // A change to several jobs that is committed as one.
-  struct Plan;
+  using Plan = SchedulerPlan;
   // A call of Synchronize that waits for its answer.
   struct Waiting;
 

@@ -1,5 +1,5 @@
-// Scheduler::Plan, shared by the files that implement Scheduler and by nobody
-// else.
+// What one call of Scheduler changes. Shared by the files that implement
+// Scheduler and by nobody else.
 
 #ifndef OPTFARM_SERVER_SCHEDULING_SCHEDULER_PLAN_H_
 #define OPTFARM_SERVER_SCHEDULING_SCHEDULER_PLAN_H_
@@ -10,12 +10,16 @@
 #include <vector>
 
 #include "absl/container/flat_hash_set.h"
-#include "server/scheduling/scheduler.h"
+#include "absl/strings/string_view.h"
+#include "absl/time/time.h"
+#include "optfarm/v1/work.pb.h"
+#include "server/scheduling/job_change.h"
+#include "storage/metadata_store.h"
 
 namespace optfarm::server {
 
-struct Scheduler::Plan {
-  explicit Plan(absl::Time time) : now(time) {}
+struct SchedulerPlan {
+  explicit SchedulerPlan(absl::Time time) : now(time) {}
 
   const absl::Time now;
   // Jobs being changed, by id.
@@ -26,12 +30,6 @@ struct Scheduler::Plan {
   absl::flat_hash_set<std::string> served;
   // Jobs with durable changes; filled in by Commit.
   std::vector<std::string> changed;
-};
-
-struct Scheduler::Waiting {
-  NumberedCall call;
-  absl::StatusOr<SynchronizeResult> result;
-  std::vector<TaskRef> granted;
 };
 
 inline void Refuse(v1::TaskVerdict& verdict, v1::TaskVerdict::Verdict kind,

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
@@ -31,6 +32,12 @@ void SetLease(v1::TaskVerdict& verdict, absl::Time now,
 }
 
 }  // namespace
+
+struct Scheduler::Waiting {
+  NumberedCall call;
+  absl::StatusOr<SynchronizeResult> result;
+  std::vector<TaskRef> granted;
+};
 
 int64_t Scheduler::BeginCall(const std::string& participant_id) {
   absl::MutexLock lock(&calls_mutex_);

@@ -13,6 +13,8 @@ from source_tree import SourceTree
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 TABLE_ROW = re.compile(r'^\|([^|]+)\|([^|]+)\|$')
+# Folders whose sources belong to no room.
+ROOMLESS = ('tests', 'examples', 'cmake')
 PROGRAM_ROOMS = ('server', 'worker', 'device_agent', 'client_cli')
 
 # (headers, who they belong to, rooms that may include them, in headers too?)
@@ -41,7 +43,7 @@ THIRD_PARTIES = (
 
 def read_table(tree):
     """{room: set of rooms it may include} from the architecture page."""
-    table = {}
+    rows = {}
     page = tree.read('docs/architecture.md')
     start = page.index('| room | may include |')
     for line in page[start:].splitlines()[2:]:
@@ -50,18 +52,22 @@ def read_table(tree):
             break
         allowed = re.sub(r'\([^)]*\)', '', row.group(2)).split()
         for room in row.group(1).replace(',', ' ').split():
-            table[room] = set() if 'nothing' in allowed else set(allowed)
-    for room, allowed in table.items():
-        # A name stands for a room and for those within it; 'engine/*' for all
-        # of a folder's. A room includes those within it in any case.
-        names = {name.removesuffix('/*') for name in allowed}
-        prefixes = tuple(name + '/' for name in names | {room})
-        allowed |= {other for other in table if other.startswith(prefixes)}
-        groups = {name for name in allowed if name not in table and
-                  any(other.startswith(name.removesuffix('*').removesuffix('/')
-                                       + '/') for other in table)}
-        allowed -= groups | {room}
-    return table
+            rows[room] = set() if 'nothing' in allowed else set(allowed)
+
+    def named(name, room):
+        """The rooms that a name in the row of a room stands for: that room and
+        those within it. Within an outer room, its name is for its own files."""
+        folder = name.removesuffix('/*')
+        if room.startswith(folder + '/'):
+            return {folder}
+        found = {other for other in rows if (other + '/').startswith(folder + '/')}
+        if not found:
+            tree.problem('docs/architecture.md',
+                         f'{room} may include {name}, which is no room')
+        return found
+
+    return {room: set().union(*(named(name, room) for name in allowed | {room}))
+                  - {room} for room, allowed in rows.items()}
 
 
 def room_of(path, table):
@@ -108,33 +114,21 @@ def check_third_party(tree, path, number, target):
 
 
 def check_table(tree, table):
-    """The table has every room that is built, and no cycle."""
-    cmake = tree.read('CMakeLists.txt')
-    built = re.findall(r'^\s*optfarm_room\(([^\s)$]+)', cmake, re.MULTILINE)
-    built = [room for room in built if room != 'engine/runtime/']
-    built += [f'engine/runtime/{layer}' for layer in
-              re.findall(r'^optfarm_runtime_layer\(([^\s)]+)', cmake,
-                         re.MULTILINE)]
-    for room in built:
-        if room not in table and not any(name.startswith(room + '/')
-                                         for name in table):
-            tree.problem('docs/architecture.md',
-                         f'room {room} is not in the include table')
+    """Every source file is in a room of the table, and the table has no cycle
+    but of a room with those within it, whose files check_cycles looks at."""
     for room, allowed in table.items():
         for other in allowed:
-            if other not in table:
-                tree.problem('docs/architecture.md',
-                             f'{room} may include {other}, which is no room')
-            elif room in table[other]:
+            if room in table[other] and not inside(room, (other,)) \
+                    and not inside(other, (room,)):
                 tree.problem('docs/architecture.md',
                              f'{room} and {other} may include each other')
     for path in tree.files('.h', '.cc'):
+        folder, room = path.parent.as_posix(), room_of(path, table)
         # A crowded room has rooms within it, and each of them a line.
-        text = path.parent.as_posix()
-        outer = [room for room in table if text.startswith(room + '/')
-                 and any(other.startswith(room + '/') for other in table)]
-        if outer and room_of(path, table) == max(outer, key=len):
-            tree.problem(path, f'{text} has no line in the include table')
+        is_crowded = room and any(inside(other, (room,)) for other in table)
+        if path.parts[0] not in ROOMLESS and (
+                not room or (is_crowded and room != folder)):
+            tree.problem(path, f'{folder} has no line in the include table')
 
 
 def unit_of(path):

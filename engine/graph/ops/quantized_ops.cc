@@ -54,6 +54,54 @@ constexpr char kQuantizedReluSignature[] =
        -> (activations: out_type, min_activations: float, max_activations: float)
        | Tinput: {quantized}; out_type: {quantized} = quint8)";
 
+// What a whole layer does besides its products.
+enum class LayerTail : uint8_t { kNone, kBias, kBiasAndRelu };
+
+constexpr ShapeFunction ShapeOf(LayerProduct product, LayerResult result) {
+  const bool has_32_bits = result == LayerResult::kAccumulators;
+  switch (product) {
+    case LayerProduct::kConvolution:
+      return has_32_bits ? AccumulatorConvolutionShape : Conv2dShape;
+    case LayerProduct::kDepthwise:
+      return has_32_bits ? AccumulatorDepthwiseShape : DepthwiseConv2dShape;
+    case LayerProduct::kMatrix:
+      return has_32_bits ? AccumulatorMatMulShape : MatMulShape;
+    case LayerProduct::kNone:
+      break;
+  }
+  return nullptr;
+}
+
+constexpr MultiplyAddsFunction MultiplyAddsOf(LayerProduct product) {
+  return product == LayerProduct::kConvolution ? ConvolutionMultiplyAdds
+         : product == LayerProduct::kDepthwise ? DepthwiseMultiplyAdds
+                                               : MatMulMultiplyAdds;
+}
+
+// The row of a layer on quantized values whose weights may have a range for
+// each channel. Its inputs are the input, the weights, the bias if there is
+// one, the ranges of input and weights, and the range of the result if that has
+// 8 bits.
+constexpr OpRow PerChannelLayer(const char* name, const char* signature,
+                                LayerProduct product, LayerTail tail,
+                                LayerResult result) {
+  const bool has_bias = tail != LayerTail::kNone;
+  return {.names = name,
+          .signature = signature,
+          .shape = ShapeOf(product, result),
+          .layer = {.product = product,
+                    .is_quantized = true,
+                    .has_channel_ranges = true,
+                    .has_bias = has_bias,
+                    .has_relu = tail == LayerTail::kBiasAndRelu,
+                    .result = result},
+          .multiply_adds = MultiplyAddsOf(product),
+          .range_input = static_cast<int8_t>(has_bias ? 3 : 2),
+          .output_range_input = static_cast<int8_t>(
+              result == LayerResult::kQuantizedValues ? 7 : -1),
+          .origin = Origin::kLaterTensorFlow};
+}
+
 constexpr OpRow kRows[] = {
     // Between real and quantized.
     {.names = "QuantizeV2",
@@ -218,74 +266,29 @@ constexpr OpRow kRows[] = {
                .result = LayerResult::kAccumulators},
      .multiply_adds = ConvolutionMultiplyAdds,
      .range_input = 2},
-    {.names = "QuantizedConv2DPerChannel",
-     .signature = kQuantizedConv2DPerChannelSignature,
-     .shape = AccumulatorConvolutionShape,
-     .layer = {.product = LayerProduct::kConvolution,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .result = LayerResult::kAccumulators},
-     .multiply_adds = ConvolutionMultiplyAdds,
-     .range_input = 2,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedDepthwiseConv2D",
-     .signature = kQuantizedConv2DPerChannelSignature,
-     .shape = AccumulatorDepthwiseShape,
-     .layer = {.product = LayerProduct::kDepthwise,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .result = LayerResult::kAccumulators},
-     .multiply_adds = DepthwiseMultiplyAdds,
-     .range_input = 2,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedConv2DWithBias",
-     .signature = kQuantizedConv2DWithBiasSignature,
-     .shape = AccumulatorConvolutionShape,
-     .layer = {.product = LayerProduct::kConvolution,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .has_bias = true,
-               .result = LayerResult::kAccumulators},
-     .multiply_adds = ConvolutionMultiplyAdds,
-     .range_input = 3,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedConv2DWithBiasAndRelu",
-     .signature = kQuantizedConv2DWithBiasSignature,
-     .shape = AccumulatorConvolutionShape,
-     .layer = {.product = LayerProduct::kConvolution,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .has_bias = true,
-               .has_relu = true,
-               .result = LayerResult::kAccumulators},
-     .multiply_adds = ConvolutionMultiplyAdds,
-     .range_input = 3,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedDepthwiseConv2DWithBias",
-     .signature = kQuantizedConv2DWithBiasSignature,
-     .shape = AccumulatorDepthwiseShape,
-     .layer = {.product = LayerProduct::kDepthwise,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .has_bias = true,
-               .result = LayerResult::kAccumulators},
-     .multiply_adds = DepthwiseMultiplyAdds,
-     .range_input = 3,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedDepthwiseConv2DWithBiasAndRelu",
-     .signature = kQuantizedConv2DWithBiasSignature,
-     .shape = AccumulatorDepthwiseShape,
-     .layer = {.product = LayerProduct::kDepthwise,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .has_bias = true,
-               .has_relu = true,
-               .result = LayerResult::kAccumulators},
-     .multiply_adds = DepthwiseMultiplyAdds,
-     .range_input = 3,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedConv2DWithBiasAndRequantize",
-     .signature = R"((
+    PerChannelLayer("QuantizedConv2DPerChannel",
+                    kQuantizedConv2DPerChannelSignature,
+                    LayerProduct::kConvolution, LayerTail::kNone,
+                    LayerResult::kAccumulators),
+    PerChannelLayer(
+        "QuantizedDepthwiseConv2D", kQuantizedConv2DPerChannelSignature,
+        LayerProduct::kDepthwise, LayerTail::kNone, LayerResult::kAccumulators),
+    PerChannelLayer("QuantizedConv2DWithBias",
+                    kQuantizedConv2DWithBiasSignature,
+                    LayerProduct::kConvolution, LayerTail::kBias,
+                    LayerResult::kAccumulators),
+    PerChannelLayer("QuantizedConv2DWithBiasAndRelu",
+                    kQuantizedConv2DWithBiasSignature,
+                    LayerProduct::kConvolution, LayerTail::kBiasAndRelu,
+                    LayerResult::kAccumulators),
+    PerChannelLayer("QuantizedDepthwiseConv2DWithBias",
+                    kQuantizedConv2DWithBiasSignature, LayerProduct::kDepthwise,
+                    LayerTail::kBias, LayerResult::kAccumulators),
+    PerChannelLayer("QuantizedDepthwiseConv2DWithBiasAndRelu",
+                    kQuantizedConv2DWithBiasSignature, LayerProduct::kDepthwise,
+                    LayerTail::kBiasAndRelu, LayerResult::kAccumulators),
+    PerChannelLayer("QuantizedConv2DWithBiasAndRequantize",
+                    R"((
        input: Tinput, filter: Tfilter, bias: Tbias, min_input: float,
        max_input: float, min_filter: float, max_filter: float,
        min_freezed_output: float, max_freezed_output: float)
@@ -294,117 +297,50 @@ constexpr OpRow kRows[] = {
        out_type: {quantized} = qint8; strides: list(int);
        padding: string {SAME, VALID}; dilations: list(int) = [1, 1, 1, 1];
        late padding_list: list(int) = [])",
-     .shape = Conv2dShape,
-     .layer = {.product = LayerProduct::kConvolution,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .has_bias = true,
-               .result = LayerResult::kQuantizedValues},
-     .multiply_adds = ConvolutionMultiplyAdds,
-     .range_input = 3,
-     .output_range_input = 7,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedConv2DWithBiasAndReluAndRequantize",
-     .signature = kQuantizedConv2DWithBiasAndReluAndRequantizeSignature,
-     .shape = Conv2dShape,
-     .layer = {.product = LayerProduct::kConvolution,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .has_bias = true,
-               .has_relu = true,
-               .result = LayerResult::kQuantizedValues},
-     .multiply_adds = ConvolutionMultiplyAdds,
-     .range_input = 3,
-     .output_range_input = 7,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
-     .signature = kQuantizedConv2DWithBiasAndReluAndRequantizeSignature,
-     .shape = DepthwiseConv2dShape,
-     .layer = {.product = LayerProduct::kDepthwise,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .has_bias = true,
-               .has_relu = true,
-               .result = LayerResult::kQuantizedValues},
-     .multiply_adds = DepthwiseMultiplyAdds,
-     .range_input = 3,
-     .output_range_input = 7,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedMatMulWithBias",
-     .signature = R"((
+                    LayerProduct::kConvolution, LayerTail::kBias,
+                    LayerResult::kQuantizedValues),
+    PerChannelLayer("QuantizedConv2DWithBiasAndReluAndRequantize",
+                    kQuantizedConv2DWithBiasAndReluAndRequantizeSignature,
+                    LayerProduct::kConvolution, LayerTail::kBiasAndRelu,
+                    LayerResult::kQuantizedValues),
+    PerChannelLayer("QuantizedDepthwiseConv2DWithBiasAndReluAndRequantize",
+                    kQuantizedConv2DWithBiasAndReluAndRequantizeSignature,
+                    LayerProduct::kDepthwise, LayerTail::kBiasAndRelu,
+                    LayerResult::kQuantizedValues),
+    PerChannelLayer("QuantizedMatMulWithBias", R"((
        a: T1, b: T2, bias: Tbias, min_a: float, max_a: float, min_b: float,
        max_b: float) -> (out: Toutput, min_out: float, max_out: float)
        | T1: {quantized}; T2: {quantized}; Tbias: {float, qint32};
        Toutput: {quantized} = qint32; transpose_a: bool = false;
        transpose_b: bool = false;
        input_quant_mode: string {MIN_FIRST, SCALED} = MIN_FIRST)",
-     .shape = AccumulatorMatMulShape,
-     .layer = {.product = LayerProduct::kMatrix,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .has_bias = true,
-               .result = LayerResult::kAccumulators},
-     .multiply_adds = MatMulMultiplyAdds,
-     .range_input = 3,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedMatMulWithBiasAndRelu",
-     .signature = R"((
+                    LayerProduct::kMatrix, LayerTail::kBias,
+                    LayerResult::kAccumulators),
+    PerChannelLayer("QuantizedMatMulWithBiasAndRelu", R"((
        a: T1, b: T2, bias: float, min_a: float, max_a: float, min_b: float,
        max_b: float) -> (out: Toutput, min_out: float, max_out: float)
        | T1: {quantized}; T2: {quantized}; Toutput: {quantized} = qint32;
        transpose_a: bool = false; transpose_b: bool = false;
        input_quant_mode: string {MIN_FIRST, SCALED} = MIN_FIRST)",
-     .shape = AccumulatorMatMulShape,
-     .layer = {.product = LayerProduct::kMatrix,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .has_bias = true,
-               .has_relu = true,
-               .result = LayerResult::kAccumulators},
-     .multiply_adds = MatMulMultiplyAdds,
-     .range_input = 3,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedMatMulWithBiasAndRequantize",
-     .signature = kQuantizedMatMulWithBiasAndRequantizeSignature,
-     .shape = MatMulShape,
-     .layer = {.product = LayerProduct::kMatrix,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .has_bias = true,
-               .result = LayerResult::kQuantizedValues},
-     .multiply_adds = MatMulMultiplyAdds,
-     .range_input = 3,
-     .output_range_input = 7,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedMatMulWithBiasAndReluAndRequantize",
-     .signature = kQuantizedMatMulWithBiasAndRequantizeSignature,
-     .shape = MatMulShape,
-     .layer = {.product = LayerProduct::kMatrix,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .has_bias = true,
-               .has_relu = true,
-               .result = LayerResult::kQuantizedValues},
-     .multiply_adds = MatMulMultiplyAdds,
-     .range_input = 3,
-     .output_range_input = 7,
-     .origin = Origin::kLaterTensorFlow},
-    {.names = "QuantizedMatMulWithBiasAndDequantize",
-     .signature = R"((
+                    LayerProduct::kMatrix, LayerTail::kBiasAndRelu,
+                    LayerResult::kAccumulators),
+    PerChannelLayer("QuantizedMatMulWithBiasAndRequantize",
+                    kQuantizedMatMulWithBiasAndRequantizeSignature,
+                    LayerProduct::kMatrix, LayerTail::kBias,
+                    LayerResult::kQuantizedValues),
+    PerChannelLayer("QuantizedMatMulWithBiasAndReluAndRequantize",
+                    kQuantizedMatMulWithBiasAndRequantizeSignature,
+                    LayerProduct::kMatrix, LayerTail::kBiasAndRelu,
+                    LayerResult::kQuantizedValues),
+    PerChannelLayer("QuantizedMatMulWithBiasAndDequantize", R"((
        a: T1, b: T2, bias: Tbias, min_a: float, max_a: float, min_b: float,
        max_b: float, min_freezed_output: float, max_freezed_output: float)
        -> (out: Toutput)
        | T1: {quantized}; T2: {quantized}; Tbias: {float, qint32};
        Toutput: {float}; transpose_a: bool = false; transpose_b: bool = false;
        input_quant_mode: string {MIN_FIRST, SCALED} = MIN_FIRST)",
-     .shape = MatMulShape,
-     .layer = {.product = LayerProduct::kMatrix,
-               .is_quantized = true,
-               .has_channel_ranges = true,
-               .has_bias = true},
-     .multiply_adds = MatMulMultiplyAdds,
-     .range_input = 3,
-     .origin = Origin::kLaterTensorFlow},
+                    LayerProduct::kMatrix, LayerTail::kBias,
+                    LayerResult::kFloats),
     {.names = "QuantizedBatchNormWithGlobalNormalization",
      .signature = R"((
        t: Tinput, t_min: float, t_max: float, m: Tinput, m_min: float,

@@ -20,12 +20,6 @@ struct Norm {
   float epsilon = 0.0f;
 };
 
-bool ComputesFloats(const Step& step) {
-  if (step.node == nullptr || step.kind != StepKind::kKernel) return false;
-  const auto type = graph::GetTypeOr(*step.node, "T", tensorflow::DT_INVALID);
-  return type.ok() && *type == tensorflow::DT_FLOAT;
-}
-
 bool IsChannelsLast(const Step& step) {
   const auto format = graph::GetStringOr(*step.node, "data_format", "NHWC");
   return format.ok() && *format == "NHWC";
@@ -127,6 +121,12 @@ Affine ReadOldNorm(const PlanEditor& plan, const Step& step, int slot,
 }
 
 }  // namespace
+
+bool ComputesFloats(const Step& step) {
+  if (step.node == nullptr || step.kind != StepKind::kKernel) return false;
+  const auto type = graph::GetTypeOr(*step.node, "T", tensorflow::DT_INVALID);
+  return type.ok() && *type == tensorflow::DT_FLOAT;
+}
 
 bool IsFloatNode(const Step* step, const char* op) {
   return step != nullptr && step->op == op && ComputesFloats(*step);

@@ -47,7 +47,9 @@ std::optional<ChannelAffine> ReadChannelAffine(const PlanEditor& plan,
 // `first`, then `second`.
 ChannelAffine Compose(const ChannelAffine& first, const ChannelAffine& second);
 
-// Whether the step is a node of this op on floats.
+// Whether the step is a node whose attribute T is float.
+bool ComputesFloats(const Step& step);
+// Whether the step is such a node of this op.
 bool IsFloatNode(const Step* step, const char* op);
 
 }  // namespace optfarm::runtime

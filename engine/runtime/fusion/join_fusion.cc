@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/fusion/channel_affine.h"
 #include "engine/runtime/fusion/families.h"
 #include "engine/runtime/fusion/joined_part.h"
@@ -25,19 +26,18 @@ struct JoinInputs {
 std::optional<JoinInputs> ReadJoin(const Step* step) {
   if (step == nullptr || step->node == nullptr) return std::nullopt;
   const std::vector<int>& inputs = step->inputs;
-  const bool is_quantized =
-      step->op == "QuantizedConcat" || step->op == "QuantizedConcatV2";
-  const bool is_v2 = step->op == "QuantizedConcatV2" || step->op == "ConcatV2";
-  if (!is_quantized && !IsFloatNode(step, "ConcatV2") &&
-      !IsFloatNode(step, "Concat")) {
+  const graph::OpRow& row = graph::RowOf(step->op);
+  const bool is_quantized = row.role == graph::OpRole::kQuantizedConcat;
+  if (!is_quantized &&
+      (row.role != graph::OpRole::kConcat || !ComputesFloats(*step))) {
     return std::nullopt;
   }
   // Quantized values have their ranges behind them: a min and a max for each.
   const size_t count = (inputs.size() - 1) / (is_quantized ? 3 : 1);
   if (inputs.size() < 3 || count < 2) return std::nullopt;
-  const auto begin = inputs.begin() + (is_v2 ? 0 : 1);
+  const auto begin = inputs.begin() + (row.has_axis_first ? 1 : 0);
   return JoinInputs{{begin, begin + static_cast<std::ptrdiff_t>(count)},
-                    inputs[is_v2 ? count : 0]};
+                    inputs[row.has_axis_first ? 0 : count]};
 }
 
 // The slots that a join along the last of four dimensions puts side by side;

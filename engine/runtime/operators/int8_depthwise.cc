@@ -20,7 +20,7 @@ constexpr int64_t kWorkPerRange = 1 << 14;
 // level-1 cache.
 constexpr int64_t kMostPixels = 56;
 // The layer before shares out its columns, not its rows, where its weights are
-// so many times its image (int8_gemm_tiles.cc); channels for pixels, where its
+// so many times its image (int8_tiled_gemm.cc); channels for pixels, where its
 // depth is about this image's.
 constexpr int64_t kChannelsPerPixel = 4;
 

@@ -1,5 +1,6 @@
-// Reads the signature notation that op_signatures.h describes: a scanner over
-// one entry, and a recursive-descent reader of its parts.
+// A scanner over one entry, and a recursive-descent reader of its parts.
+
+#include "engine/graph/ops/op_signatures.h"
 
 #include <cstdint>
 #include <string>
@@ -15,7 +16,6 @@
 #include "absl/strings/strip.h"
 #include "base/status_macros.h"
 #include "engine/graph/op_defs.h"
-#include "engine/graph/ops/op_signatures.h"
 
 namespace optfarm::graph {
 namespace {

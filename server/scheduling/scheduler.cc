@@ -1,5 +1,7 @@
 // Which jobs there are, and how changes to them are committed.
 
+#include "server/scheduling/scheduler.h"
+
 #include <algorithm>
 #include <utility>
 
@@ -10,7 +12,6 @@
 #include "server/conventions/log_text.h"
 #include "server/conventions/names.h"
 #include "server/scheduling/deprecated_data.h"
-#include "server/scheduling/scheduler.h"
 #include "server/scheduling/scheduler_plan.h"
 
 namespace optfarm::server {
