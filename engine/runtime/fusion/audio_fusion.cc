@@ -31,15 +31,16 @@ constexpr int64_t kGrain = 8;
 // What SpectrogramSlices knows of an op.
 class SpectrogramPlan {
  public:
-  SpectrogramPlan(const SpectrogramAttrs& attrs, const AudioFunctions& code)
+  SpectrogramPlan(const SpectrogramAttrs& attrs,
+                  const AudioFunctions& functions)
       : attrs_(attrs),
         window_((attrs.window + kWindowBlock - 1) / kWindowBlock *
                 kWindowBlock),
-        room_(FourierRoom(attrs.fft_size / 2, code.lanes)),
-        row_(FourierRow(code.lanes)),
-        lanes_(code.lanes),
+        room_(FourierRoom(attrs.fft_size / 2, functions.lanes)),
+        row_(FourierRow(functions.lanes)),
+        lanes_(functions.lanes),
         factors_(window_),
-        tables_(attrs.fft_size / 2, code.lanes) {
+        tables_(attrs.fft_size / 2, functions.lanes) {
     const std::vector<double> hann = HannWindow(attrs.window);
     for (int64_t i = 0; i < attrs.window; ++i) factors_[i] = 0.5 * hann[i];
   }
@@ -113,9 +114,11 @@ class SpectrogramPlan {
 
 class FastSpectrogram final : public Kernel {
  public:
-  FastSpectrogram(const SpectrogramAttrs& attrs, const AudioFunctions& code,
-                  StepChain chain)
-      : plan_(attrs, code), code_(code), chain_(std::move(chain)) {}
+  FastSpectrogram(const SpectrogramAttrs& attrs,
+                  const AudioFunctions& functions, StepChain chain)
+      : plan_(attrs, functions),
+        functions_(functions),
+        chain_(std::move(chain)) {}
 
   absl::Status Compute(KernelContext* context) const override {
     const Tensor& input = context->input(0);
@@ -130,7 +133,7 @@ class FastSpectrogram final : public Kernel {
           plan_.Run(samples, *shape, begin, end, 1,
                     [&](SpectrogramSlices slices, int64_t first) {
                       slices.out = to + first * shape->dim(2);
-                      code_.spectrogram(slices);
+                      functions_.spectrogram(slices);
                     });
         });
     return absl::OkStatus();
@@ -138,7 +141,7 @@ class FastSpectrogram final : public Kernel {
 
  private:
   const SpectrogramPlan plan_;
-  const AudioFunctions& code_;
+  const AudioFunctions& functions_;
   const StepChain chain_;
 };
 
@@ -223,8 +226,9 @@ class MelPlan {
 
 class FastMfcc final : public Kernel {
  public:
-  FastMfcc(const MfccAttrs& attrs, const AudioFunctions& code, StepChain chain)
-      : plan_(attrs), code_(code), chain_(std::move(chain)) {}
+  FastMfcc(const MfccAttrs& attrs, const AudioFunctions& functions,
+           StepChain chain)
+      : plan_(attrs), functions_(functions), chain_(std::move(chain)) {}
 
   absl::Status Compute(KernelContext* context) const override {
     const Tensor& spectrogram = context->input(0);
@@ -245,14 +249,14 @@ class FastMfcc final : public Kernel {
                 slices.spectrum = spectrogram.data<float>() + begin * bins;
                 slices.slices = end - begin;
                 slices.out = out->data<float>() + begin * coefficients;
-                code_.mel(slices);
+                functions_.mel(slices);
               });
     return absl::OkStatus();
   }
 
  private:
   const MelPlan plan_;
-  const AudioFunctions& code_;
+  const AudioFunctions& functions_;
   const StepChain chain_;
 };
 
@@ -261,11 +265,11 @@ class FastMfcc final : public Kernel {
 class FastSoundCoefficients final : public Kernel {
  public:
   FastSoundCoefficients(const SpectrogramAttrs& spectrogram,
-                        const MfccAttrs& mfcc, const AudioFunctions& code,
+                        const MfccAttrs& mfcc, const AudioFunctions& functions,
                         StepChain chain)
-      : spectrogram_(spectrogram, code),
+      : spectrogram_(spectrogram, functions),
         mel_(mfcc),
-        code_(code),
+        functions_(functions),
         chain_(std::move(chain)) {}
 
   absl::Status Compute(KernelContext* context) const override {
@@ -293,7 +297,7 @@ class FastSoundCoefficients final : public Kernel {
                                                      (*edges)->edges.back(),
                                                      &slices);
                                   mel.out = to + first * coefficients;
-                                  code_.coefficients(slices, mel);
+                                  functions_.coefficients(slices, mel);
                                 });
              });
     return absl::OkStatus();
@@ -302,26 +306,22 @@ class FastSoundCoefficients final : public Kernel {
  private:
   const SpectrogramPlan spectrogram_;
   const MelPlan mel_;
-  const AudioFunctions& code_;
+  const AudioFunctions& functions_;
   const StepChain chain_;
 };
 
-const AudioFunctions* FindAudioFunctions(const CpuFeatures& cpu) {
-  const MicroKernel* kernel = SelectMicroKernel(MicroKernelKind::kAudio, cpu);
-  return kernel == nullptr ? nullptr : kernel->run.audio;
-}
-
-// Puts Fast{attrs..., code, chain} in the place of the last of `members`.
+// Puts Fast{attrs..., functions, chain} in the place of the last of `members`.
 template <typename Fast, typename... Attrs>
 void Replace(absl::Span<const int> members, std::vector<int> inputs,
-             const AudioFunctions& code, PlanEditor* plan,
+             const AudioFunctions& functions, PlanEditor* plan,
              const Attrs&... attrs) {
   FusedStep fused;
   fused.inputs = std::move(inputs);
   fused.outputs = plan->step(members.back())->outputs;
   if (!plan->MayFuse(members, fused.outputs)) return;
   fused.kernel = std::make_unique<Fast>(
-      attrs..., code, plan->TakeChain(members, fused.inputs, fused.outputs));
+      attrs..., functions,
+      plan->TakeChain(members, fused.inputs, fused.outputs));
   plan->Fuse(members, std::move(fused));
 }
 
@@ -340,7 +340,8 @@ std::optional<SpectrogramAttrs> FastAttrs(const Step* step) {
 }
 
 // Mfcc, and the spectrogram with it that it alone reads.
-void ReplaceMfcc(int number, const AudioFunctions& code, PlanEditor* plan) {
+void ReplaceMfcc(int number, const AudioFunctions& functions,
+                 PlanEditor* plan) {
   const Step& step = *plan->step(number);
   if (step.node == nullptr || step.op != "Mfcc" || step.inputs.size() != 2) {
     return;
@@ -353,24 +354,25 @@ void ReplaceMfcc(int number, const AudioFunctions& code, PlanEditor* plan) {
   if (spectrogram.has_value() && plan->OnlyReaderOf(step.inputs[0]) == number &&
       plan->MayFuse({before, number}, step.outputs)) {
     Replace<FastSoundCoefficients>({before, number},
-                                   {maker->inputs[0], step.inputs[1]}, code,
-                                   plan, *spectrogram, *attrs);
+                                   {maker->inputs[0], step.inputs[1]},
+                                   functions, plan, *spectrogram, *attrs);
   } else {
-    Replace<FastMfcc>({number}, step.inputs, code, plan, *attrs);
+    Replace<FastMfcc>({number}, step.inputs, functions, plan, *attrs);
   }
 }
 
 void ReplaceAudio(const CpuFeatures& cpu, PlanEditor* plan) {
-  const AudioFunctions* code = FindAudioFunctions(cpu);
-  if (code == nullptr) return;
+  const AudioFunctions* functions =
+      SelectFunctions(&MicroKernelFunction::audio, cpu);
+  if (functions == nullptr) return;
   for (int i = 0; i < plan->step_count(); ++i) {
-    if (plan->step(i) != nullptr) ReplaceMfcc(i, *code, plan);
+    if (plan->step(i) != nullptr) ReplaceMfcc(i, *functions, plan);
   }
   for (int i = 0; i < plan->step_count(); ++i) {
     const Step* step = plan->step(i);
     const std::optional<SpectrogramAttrs> attrs = FastAttrs(step);
     if (attrs.has_value()) {
-      Replace<FastSpectrogram>({i}, step->inputs, *code, plan, *attrs);
+      Replace<FastSpectrogram>({i}, step->inputs, *functions, plan, *attrs);
     }
   }
 }

@@ -46,12 +46,6 @@ constexpr ElementOp kElementOps[] = {
     {"Tanh", 1, &ElementFunctions::tanh},
 };
 
-const ElementFunctions* FindElementFunctions(const CpuFeatures& cpu) {
-  const MicroKernel* kernel =
-      SelectMicroKernel(MicroKernelKind::kElementFunctions, cpu);
-  return kernel == nullptr ? nullptr : kernel->run.element_functions;
-}
-
 const ElementOp* FindElementOp(const Step& step) {
   for (const ElementOp& op : kElementOps) {
     if (IsFloatNode(&step, op.name)) {
@@ -252,7 +246,8 @@ class ElementFusion {
 };
 
 void FuseElements(const CpuFeatures& cpu, PlanEditor* plan) {
-  const ElementFunctions* functions = FindElementFunctions(cpu);
+  const ElementFunctions* functions =
+      SelectFunctions(&MicroKernelFunction::element_functions, cpu);
   if (functions != nullptr) ElementFusion(*functions, plan).Run();
 }
 

@@ -8,6 +8,7 @@
 #include "engine/runtime/fusion/float_convolution.h"
 #include "engine/runtime/fusion/layer_padding.h"
 #include "engine/runtime/fusion/layer_tail.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -66,7 +67,8 @@ void FuseConvolution(const FloatTiles* tiles, int number, PlanEditor* plan) {
 }
 
 void FuseFloatConvolutions(const CpuFeatures& cpu, PlanEditor* plan) {
-  const FloatTiles* tiles = FindFloatTiles(cpu);
+  const FloatTiles* tiles =
+      SelectFunctions(&MicroKernelFunction::float_gemm, cpu);
   if (tiles == nullptr) return;
   for (int i = 0; i < plan->step_count(); ++i) {
     if (IsFloatNode(plan->step(i), "Conv2D")) {

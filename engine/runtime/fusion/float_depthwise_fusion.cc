@@ -13,6 +13,7 @@
 #include "engine/runtime/fusion/layer_tail.h"
 #include "engine/runtime/fusion/row_bands.h"
 #include "engine/runtime/operators/float_windows.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -27,8 +28,8 @@ struct FloatDepthwise {
 
 class FloatDepthwiseKernel final : public Kernel, public RowProducer {
  public:
-  FloatDepthwiseKernel(const FloatWindows* code, FloatDepthwise d)
-      : code_(code), d_(std::move(d)) {}
+  FloatDepthwiseKernel(const FloatWindows* functions, FloatDepthwise d)
+      : functions_(functions), d_(std::move(d)) {}
 
   absl::Status Compute(KernelContext* context) const override {
     std::optional<WindowSlide> slide = PlanSlide(context->input(0));
@@ -83,7 +84,7 @@ class FloatDepthwiseKernel final : public Kernel, public RowProducer {
                     d_.filter.dim(1));
     if (!window.ok()) return std::nullopt;
     WindowSlide slide;
-    slide.run = code_->depthwise;
+    slide.run = functions_->depthwise;
     slide.window = *window;
     slide.batch = image.dim(0);
     slide.channels = channels;
@@ -95,7 +96,7 @@ class FloatDepthwiseKernel final : public Kernel, public RowProducer {
     return slide;
   }
 
-  const FloatWindows* code_;
+  const FloatWindows* functions_;
   const FloatDepthwise d_;
 };
 
@@ -105,7 +106,8 @@ bool IsServed(const Tensor* filter) {
          filter->num_elements() > 0;
 }
 
-void FuseDepthwise(const FloatWindows* code, int number, PlanEditor* plan) {
+void FuseDepthwise(const FloatWindows* functions, int number,
+                   PlanEditor* plan) {
   const Step& step = *plan->step(number);
   const Tensor* filter = plan->ConstantOf(step.inputs[1]);
   if (!IsServed(filter) || !plan->MayFuse({number}, step.outputs)) return;
@@ -128,16 +130,18 @@ void FuseDepthwise(const FloatWindows* code, int number, PlanEditor* plan) {
   d.affine = tail.affine;
   d.rectifier = tail.rectifier;
   d.chain = plan->TakeChain(members, fused.inputs, fused.outputs);
-  fused.kernel = std::make_unique<FloatDepthwiseKernel>(code, std::move(d));
+  fused.kernel =
+      std::make_unique<FloatDepthwiseKernel>(functions, std::move(d));
   plan->Fuse(members, std::move(fused));
 }
 
 void FuseFloatDepthwise(const CpuFeatures& cpu, PlanEditor* plan) {
-  const FloatWindows* code = FindFloatWindows(cpu);
-  if (code == nullptr) return;
+  const FloatWindows* functions =
+      SelectFunctions(&MicroKernelFunction::float_windows, cpu);
+  if (functions == nullptr) return;
   for (int i = 0; i < plan->step_count(); ++i) {
     if (IsFloatNode(plan->step(i), "DepthwiseConv2dNative")) {
-      FuseDepthwise(code, i, plan);
+      FuseDepthwise(functions, i, plan);
     }
   }
 }

@@ -12,6 +12,7 @@
 #include "engine/runtime/fusion/layer_tail.h"
 #include "engine/runtime/operators/float_panels.h"
 #include "engine/runtime/operators/float_row.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -153,7 +154,8 @@ void FuseMatMul(const FloatTiles* tiles, int number, PlanEditor* plan) {
 }
 
 void FuseFloatMatMuls(const CpuFeatures& cpu, PlanEditor* plan) {
-  const FloatTiles* tiles = FindFloatTiles(cpu);
+  const FloatTiles* tiles =
+      SelectFunctions(&MicroKernelFunction::float_gemm, cpu);
   if (tiles == nullptr) return;
   for (int i = 0; i < plan->step_count(); ++i) {
     if (IsFloatNode(plan->step(i), "MatMul")) {

@@ -11,6 +11,7 @@
 #include "engine/runtime/fusion/layer_tail.h"
 #include "engine/runtime/fusion/row_bands.h"
 #include "engine/runtime/operators/float_windows.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -147,13 +148,14 @@ void ReplacePool(void (*run)(const FloatWindow&), int number,
 }
 
 void ReplaceFloatPools(const CpuFeatures& cpu, PlanEditor* plan) {
-  const FloatWindows* code = FindFloatWindows(cpu);
-  if (code == nullptr) return;
+  const FloatWindows* functions =
+      SelectFunctions(&MicroKernelFunction::float_windows, cpu);
+  if (functions == nullptr) return;
   for (int i = 0; i < plan->step_count(); ++i) {
     if (IsFloatNode(plan->step(i), "MaxPool")) {
-      ReplacePool(code->max, i, plan);
+      ReplacePool(functions->max, i, plan);
     } else if (IsFloatNode(plan->step(i), "AvgPool")) {
-      ReplacePool(code->average, i, plan);
+      ReplacePool(functions->average, i, plan);
     }
   }
 }

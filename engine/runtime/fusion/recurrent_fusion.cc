@@ -12,6 +12,7 @@
 #include "engine/runtime/fusion/layer_tail.h"
 #include "engine/runtime/fusion/recurrent_products.h"
 #include "engine/runtime/reference/arguments.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -160,7 +161,8 @@ void FuseLayer(const FloatTiles* tiles, int number, PlanEditor* plan) {
 }
 
 void FuseRecurrentLayers(const CpuFeatures& cpu, PlanEditor* plan) {
-  const FloatTiles* tiles = FindFloatTiles(cpu);
+  const FloatTiles* tiles =
+      SelectFunctions(&MicroKernelFunction::float_gemm, cpu);
   if (tiles == nullptr) return;
   for (int i = 0; i < plan->step_count(); ++i) {
     if (IsFloatNode(plan->step(i), "Unpack")) {

@@ -14,11 +14,6 @@
 namespace optfarm::runtime {
 namespace {
 
-SoftmaxFunction FindSoftmax(const CpuFeatures& cpu) {
-  const MicroKernel* kernel = SelectMicroKernel(MicroKernelKind::kSoftmax, cpu);
-  return kernel == nullptr ? nullptr : kernel->run.softmax;
-}
-
 // Input 0 are the logits, input 1 is the bias where there is one.
 class SoftmaxKernel final : public Kernel {
  public:
@@ -122,7 +117,8 @@ void ReplaceSoftmax(SoftmaxFunction run, int number, PlanEditor* plan) {
 }
 
 void FuseSoftmaxes(const CpuFeatures& cpu, PlanEditor* plan) {
-  const SoftmaxFunction run = FindSoftmax(cpu);
+  const SoftmaxFunction run =
+      SelectFunctions(&MicroKernelFunction::softmax, cpu);
   if (run == nullptr) return;
   for (int i = 0; i < plan->step_count(); ++i) {
     if (IsFloatNode(plan->step(i), "Softmax")) ReplaceSoftmax(run, i, plan);

@@ -4,12 +4,14 @@
 #include "engine/runtime/fusion/families.h"
 #include "engine/runtime/fusion/kernel_role.h"
 #include "engine/runtime/operators/winograd_convolution.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
 
 void UseWinograd(const CpuFeatures& cpu, PlanEditor* plan) {
-  const WinogradTransforms* transforms = FindWinograd(cpu);
+  const WinogradTransforms* transforms =
+      SelectFunctions(&MicroKernelFunction::winograd, cpu);
   if (transforms == nullptr) return;
   for (int i = 0; i < plan->step_count(); ++i) {
     const Step* step = plan->step(i);

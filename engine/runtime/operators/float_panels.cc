@@ -7,7 +7,6 @@
 #include "engine/runtime/core/run_bounds.h"
 #include "engine/runtime/core/scratch.h"
 #include "engine/runtime/operators/parts.h"
-#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -230,12 +229,6 @@ FloatProduct RowsOf(const FloatProduct& product, int64_t begin, int64_t end) {
 }
 
 }  // namespace
-
-const FloatTiles* FindFloatTiles(const CpuFeatures& cpu) {
-  const MicroKernel* kernel =
-      SelectMicroKernel(MicroKernelKind::kFloatGemm, cpu);
-  return kernel == nullptr ? nullptr : kernel->run.float_gemm;
-}
 
 FirstWeights FirstPanels(const FloatPanels& panels, PackedWeights packed) {
   constexpr int64_t kMostBytes = 256 * 1024;

@@ -11,13 +11,9 @@
 #include "engine/runtime/core/packed_weights.h"
 #include "engine/runtime/core/thread_pool.h"
 #include "engine/runtime/operators/next_weights.h"
-#include "engine/runtime/ukernels/cpu_features.h"
 #include "engine/runtime/ukernels/float/float_tile.h"
 
 namespace optfarm::runtime {
-
-// The best tiles for a processor; nullptr where there are none.
-const FloatTiles* FindFloatTiles(const CpuFeatures& cpu);
 
 // A matrix of depth x columns, panel by panel; within a panel row by row. The
 // last panel is filled up with zeros.

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "engine/runtime/ukernels/micro_kernel_catalog.h"
-
 namespace optfarm::runtime {
 namespace {
 
@@ -111,12 +109,6 @@ class RowSlide {
 };
 
 }  // namespace
-
-const FloatWindows* FindFloatWindows(const CpuFeatures& cpu) {
-  const MicroKernel* kernel =
-      SelectMicroKernel(MicroKernelKind::kFloatWindows, cpu);
-  return kernel == nullptr ? nullptr : kernel->run.float_windows;
-}
 
 void SlideRows(const WindowSlide& slide, int64_t begin, int64_t end,
                float* out) {

@@ -1,5 +1,5 @@
-// Slides windows over an image with the fast code of one instruction set; what
-// depthwise convolution and pooling share.
+// Slides windows over an image with the micro-kernels of one instruction set;
+// what depthwise convolution and pooling share.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_OPERATORS_FLOAT_WINDOWS_H_
 #define OPTFARM_ENGINE_RUNTIME_OPERATORS_FLOAT_WINDOWS_H_
@@ -8,13 +8,9 @@
 
 #include "engine/runtime/core/thread_pool.h"
 #include "engine/runtime/reference/nn/window.h"
-#include "engine/runtime/ukernels/cpu_features.h"
 #include "engine/runtime/ukernels/float/float_window.h"
 
 namespace optfarm::runtime {
-
-// The best code for a processor; nullptr where there is none.
-const FloatWindows* FindFloatWindows(const CpuFeatures& cpu);
 
 struct WindowSlide {
   void (*run)(const FloatWindow& window) = nullptr;

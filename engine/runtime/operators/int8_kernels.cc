@@ -9,8 +9,7 @@ Int8Kernels SelectInt8Kernels(const CpuFeatures& cpu) {
   kernels.gemm = SelectMicroKernel(MicroKernelKind::kInt8Gemm, cpu);
   kernels.row = SelectMicroKernel(MicroKernelKind::kInt8Row, cpu);
   kernels.depthwise = SelectMicroKernel(MicroKernelKind::kInt8Depthwise, cpu);
-  kernels.stages = SelectMicroKernel(MicroKernelKind::kInt8OutputStages, cpu)
-                       ->run.int8_stages;
+  kernels.stages = SelectFunctions(&MicroKernelFunction::int8_stages, cpu);
   return kernels;
 }
 

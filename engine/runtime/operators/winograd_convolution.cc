@@ -5,7 +5,6 @@
 #include "engine/runtime/core/scratch.h"
 #include "engine/runtime/operators/parts.h"
 #include "engine/runtime/operators/winograd_layer.h"
-#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -105,12 +104,6 @@ bool SplitsTiles(const Work& work, int64_t tiles, int64_t panels,
 }
 
 }  // namespace
-
-const WinogradTransforms* FindWinograd(const CpuFeatures& cpu) {
-  const MicroKernel* kernel =
-      SelectMicroKernel(MicroKernelKind::kWinograd, cpu);
-  return kernel == nullptr ? nullptr : kernel->run.winograd;
-}
 
 bool FavorsWinograd(const WinogradImages& images, int64_t filters) {
   for (const WindowAxis& axis : {images.window.y, images.window.x}) {

@@ -9,13 +9,9 @@
 #include "engine/runtime/core/thread_pool.h"
 #include "engine/runtime/operators/float_panels.h"
 #include "engine/runtime/operators/winograd_images.h"
-#include "engine/runtime/ukernels/cpu_features.h"
 #include "engine/runtime/ukernels/float/winograd.h"
 
 namespace optfarm::runtime {
-
-// nullptr where there is none for this processor.
-const WinogradTransforms* FindWinograd(const CpuFeatures& cpu);
 
 // Whether it can be done for these images, with so many filters, and is likely
 // to be faster than plain sums.

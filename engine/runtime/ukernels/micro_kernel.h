@@ -103,8 +103,7 @@ enum EpilogueFlags : uint32_t {
   // Makes two rows of the output at a time (Int8DepthwiseTile::below).
   kPairsRows = 4,
   // On floats: multiplies by a scale by channel, adds a bias and a residual,
-  // and
-  // applies an activation before it stores.
+  // and applies an activation before it stores.
   kActivates = 8,
 };
 

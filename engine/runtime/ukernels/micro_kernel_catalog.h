@@ -25,6 +25,43 @@ bool IsUsable(const MicroKernel& kernel, const CpuFeatures& cpu);
 const MicroKernel* SelectMicroKernel(MicroKernelKind kind,
                                      const CpuFeatures& cpu);
 
+// The kinds with a set of functions, by the member of the union.
+constexpr MicroKernelKind KindOf(const FloatTiles* MicroKernelFunction::*) {
+  return MicroKernelKind::kFloatGemm;
+}
+constexpr MicroKernelKind KindOf(const FloatWindows* MicroKernelFunction::*) {
+  return MicroKernelKind::kFloatWindows;
+}
+constexpr MicroKernelKind KindOf(
+    const WinogradTransforms* MicroKernelFunction::*) {
+  return MicroKernelKind::kWinograd;
+}
+constexpr MicroKernelKind KindOf(
+    const ElementFunctions* MicroKernelFunction::*) {
+  return MicroKernelKind::kElementFunctions;
+}
+constexpr MicroKernelKind KindOf(
+    void (*MicroKernelFunction::*)(const SoftmaxRows&)) {
+  return MicroKernelKind::kSoftmax;
+}
+constexpr MicroKernelKind KindOf(const AudioFunctions* MicroKernelFunction::*) {
+  return MicroKernelKind::kAudio;
+}
+constexpr MicroKernelKind KindOf(
+    const Int8StageFunctions* MicroKernelFunction::*) {
+  return MicroKernelKind::kInt8OutputStages;
+}
+
+// What the preferred usable kernel of a kind runs, for example
+//   SelectFunctions(&MicroKernelFunction::float_gemm, cpu)
+// nullptr where there is none. THREADS: safe.
+template <typename Functions>
+Functions SelectFunctions(Functions MicroKernelFunction::*member,
+                          const CpuFeatures& cpu) {
+  const MicroKernel* kernel = SelectMicroKernel(KindOf(member), cpu);
+  return kernel == nullptr ? nullptr : kernel->run.*member;
+}
+
 // Prefers `kernels` to the catalog's while it lives.
 // THREADS: one at a time in the whole process; for tests and benchmarks.
 class PreferredMicroKernels {
