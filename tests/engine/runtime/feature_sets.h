@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "engine/runtime/ukernels/cpu_features.h"
-#include "engine/runtime/ukernels/micro_kernel_catalog.h"
+#include "tests/engine/runtime/usable_entries.h"
 
 namespace optfarm::runtime {
 
@@ -18,11 +18,11 @@ namespace optfarm::runtime {
 inline std::vector<CpuFeatures> FeatureSetsOf(
     std::initializer_list<MicroKernelKind> kinds) {
   std::vector<CpuFeatures> sets = {HostCpuFeatures()};
-  for (const MicroKernel* kernel : AllMicroKernels()) {
-    if (std::count(kinds.begin(), kinds.end(), kernel->kind) != 0 &&
-        IsUsable(*kernel, HostCpuFeatures()) &&
-        std::count(sets.begin(), sets.end(), kernel->needs) == 0) {
-      sets.push_back(kernel->needs);
+  for (const MicroKernelKind kind : kinds) {
+    for (const MicroKernel* kernel : UsableEntries(kind)) {
+      if (std::count(sets.begin(), sets.end(), kernel->needs) == 0) {
+        sets.push_back(kernel->needs);
+      }
     }
   }
   return sets;

@@ -21,7 +21,8 @@ constexpr double kEpsilon = std::numeric_limits<double>::epsilon();
 constexpr double kTiny = 1e-300;
 constexpr double kPi = 3.14159265358979323846;
 // Series and continued fractions that converge at all converge sooner, except
-// for arguments so large that the answer is 0 or 1 anyway.
+// for arguments so large that the answer is 0 or 1 anyway. They also end where
+// a term is NaN: no later one brings a number back.
 constexpr int kMaxTerms = 20000;
 
 // x^a e^-x / Gamma(a).
@@ -37,7 +38,7 @@ double GammaSeries(double a, double x) {
   for (int n = 1; n < kMaxTerms; ++n) {
     term *= x / (a + n);
     sum += term;
-    if (std::abs(term) < std::abs(sum) * kEpsilon) break;
+    if (!(std::abs(term) >= std::abs(sum) * kEpsilon)) break;
   }
   return sum * GammaFactor(a, x);
 }
@@ -57,7 +58,7 @@ double GammaFraction(double a, double x) {
     if (std::abs(c) < kTiny) c = kTiny;
     d = 1.0 / d;
     h *= d * c;
-    if (std::abs(d * c - 1.0) < kEpsilon) break;
+    if (!(std::abs(d * c - 1.0) >= kEpsilon)) break;
   }
   return h * GammaFactor(a, x);
 }
@@ -96,7 +97,7 @@ double BetaFraction(double a, double b, double x) {
   for (int m = 1; m < kMaxTerms; ++m) {
     step(m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m)));
     step(-(a + m) * (a + b + m) * x / ((a + 2.0 * m) * (a + 2.0 * m + 1.0)));
-    if (std::abs(d * c - 1.0) < kEpsilon) break;
+    if (!(std::abs(d * c - 1.0) >= kEpsilon)) break;
   }
   return h;
 }
@@ -246,8 +247,12 @@ double BesselExp(int order, double x) {
 
 double BesselI0e(double x) { return BesselExp(0, x); }
 double BesselI1e(double x) { return BesselExp(1, x); }
-double BesselI0(double x) { return BesselExp(0, x) * std::exp(std::abs(x)); }
-double BesselI1(double x) { return BesselExp(1, x) * std::exp(std::abs(x)); }
+double BesselI0(double x) {
+  return std::isinf(x) ? kInfinity : BesselExp(0, x) * std::exp(std::abs(x));
+}
+double BesselI1(double x) {
+  return std::isinf(x) ? x : BesselExp(1, x) * std::exp(std::abs(x));
+}
 
 template <double (*kFunction)(double)>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeUnary(

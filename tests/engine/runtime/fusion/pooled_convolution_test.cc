@@ -1,5 +1,5 @@
-// Convolutions and the pools behind them, which are computed together a few
-// lines at a time, against the reference kernels, with each instruction set
+// Convolutions and the pools behind them, which are computed together a band of
+// rows at a time, against the reference kernels, with each instruction set
 // that this machine has.
 
 #ifdef OPTFARM_FAST_KERNELS
@@ -29,6 +29,11 @@ struct Case {
   std::string pool_padding = "SAME";
   std::string op = "MaxPool";
   int64_t filters = 40;
+  bool is_depthwise = false;
+
+  std::string convolution() const {
+    return is_depthwise ? "DepthwiseConv2dNative" : "Conv2D";
+  }
 };
 
 class PooledConvolutionTest : public FastKernelsTest {
@@ -36,9 +41,11 @@ class PooledConvolutionTest : public FastKernelsTest {
   GraphMaker Net(const Case& c) {
     GraphMaker g;
     g.Placeholder("x", kFloat);
-    g.Const("filter", Random({c.filter, c.filter, c.image.dim(3), c.filters}));
-    g.Const("bias", Random({c.filters}));
-    g.Node("conv", "Conv2D", {"x", "filter"})
+    const int64_t channels = c.image.dim(3);
+    g.Const("filter", Random({c.filter, c.filter, channels,
+                              c.is_depthwise ? 1 : c.filters}));
+    g.Const("bias", Random({c.is_depthwise ? channels : c.filters}));
+    g.Node("conv", c.convolution(), {"x", "filter"})
         .Type("T", kFloat)
         .Text("padding", c.padding)
         .Ints("strides", {1, c.stride, c.stride, 1});
@@ -60,7 +67,8 @@ class PooledConvolutionTest : public FastKernelsTest {
     for (int threads : {1, 3}) {
       OPTFARM_ASSERT_OK_AND_ASSIGN(
           const Result got, RunGraph(g, "x", {x}, fetches, true, threads));
-      const std::string op = absl::StrCat("Conv2D+BiasAdd+Relu+", c.op);
+      const std::string op =
+          absl::StrCat(c.convolution(), "+BiasAdd+Relu+", c.op);
       EXPECT_EQ(std::count(got.ops.begin(), got.ops.end(), op), fused);
       ASSERT_EQ(got.values.size(), wanted.values.size());
       for (size_t i = 0; i < wanted.values.size(); ++i) {
@@ -68,27 +76,24 @@ class PooledConvolutionTest : public FastKernelsTest {
       }
     }
   }
-
- private:
-  // Of the last node.
 };
 
 INSTANTIATE_TEST_SUITE_P(Sets, PooledConvolutionTest,
                          ::testing::ValuesIn(InstructionSets()), SetName);
 
-TEST_P(PooledConvolutionTest, LinesAgree) {
+TEST_P(PooledConvolutionTest, BandsAgree) {
   const std::vector<Case> cases = {
       {.image = {1, 160, 160, 3}, .filter = 5},
       {.image = {1, 227, 150, 3}, .padding = "VALID", .pool_padding = "VALID"},
-      // Two images, whose lines do not fill strips.
+      // Two images, whose rows do not fill bands.
       {.image = {2, 131, 140, 3}, .pool = 2},
-      // Windows side by side, with lines between them, and one on another.
+      // Windows side by side, with rows between them, and one on another.
       {.image = {1, 150, 150, 5}, .pool = 2, .pool_stride = 3},
       {.image = {1, 150, 150, 5}, .pool = 4, .pool_stride = 1},
       {.image = {1, 150, 150, 5}, .op = "AvgPool"},
-      // One line has more than a strip's bytes.
+      // One row has more than a band's bytes.
       {.image = {1, 40, 2600, 2}, .filters = 48},
-      // Too small for strips.
+      // Too small for bands.
       {.image = {1, 20, 20, 3}},
   };
   for (const Case& c : cases) {
@@ -98,8 +103,30 @@ TEST_P(PooledConvolutionTest, LinesAgree) {
   }
 }
 
+TEST_P(PooledConvolutionTest, BandsOfDepthwiseConvolutionsAgree) {
+  std::vector<Case> cases = {
+      {.image = {1, 160, 160, 24}, .stride = 1},
+      {.image = {1, 161, 150, 24}, .padding = "VALID", .pool_padding = "VALID"},
+      // Channels that fill no vector, and two images.
+      {.image = {2, 131, 140, 13}, .filter = 5, .stride = 1, .pool = 2},
+      {.image = {1, 150, 150, 16}, .stride = 1, .pool = 4, .pool_stride = 1},
+      {.image = {1, 150, 150, 16}, .stride = 1, .op = "AvgPool"},
+      // One row has more than a band's bytes; too small for bands.
+      {.image = {1, 40, 2600, 24}, .stride = 1},
+      {.image = {1, 20, 20, 3}},
+  };
+  for (Case& c : cases) {
+    c.is_depthwise = true;
+    SCOPED_TRACE(absl::StrCat(c.image.ToString(), " by ", c.filter, ", ", c.op,
+                              " of ", c.pool, " by ", c.pool_stride));
+    ExpectSameAsReference(c, "y", 1);
+  }
+}
+
 TEST_P(PooledConvolutionTest, AResultThatIsSeenIsWritten) {
   ExpectSameAsReference({.image = {1, 130, 130, 3}}, "y,relu", 0);
+  ExpectSameAsReference({.image = {1, 130, 130, 16}, .is_depthwise = true},
+                        "y,relu", 0);
 }
 
 TEST_P(PooledConvolutionTest, ImagesOfOtherRankAreRefused) {

@@ -16,6 +16,7 @@
 #include "engine/runtime/operators/int8_weights.h"
 #include "engine/runtime/ukernels/micro_kernel_catalog.h"
 #include "tests/engine/runtime/emulated_kernels.h"
+#include "tests/engine/runtime/usable_entries.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::runtime {
@@ -190,11 +191,8 @@ class Int8GemmTest : public ::testing::TestWithParam<Case> {
 TEST_P(Int8GemmTest, IsThreeLoopsWhateverTheShapeOfTheKernel) {
   const std::vector<int32_t> expected = Expected();
   std::vector<const MicroKernel*> kernels = EmulatedKernels();
-  for (const MicroKernel* kernel : AllMicroKernels()) {
-    if (kernel->kind == MicroKernelKind::kInt8Gemm &&
-        IsUsable(*kernel, HostCpuFeatures())) {
-      kernels.push_back(kernel);
-    }
+  for (const MicroKernel* kernel : UsableEntries(MicroKernelKind::kInt8Gemm)) {
+    kernels.push_back(kernel);
   }
   for (const MicroKernel* kernel : kernels) {
     EXPECT_EQ(Made(*kernel), expected) << kernel->name;

@@ -63,6 +63,55 @@ TEST(SpecialFunctionsTest, ZetaOfEndlessArgumentsEnds) {
   }
 }
 
+TEST(SpecialFunctionsTest, InfiniteArgumentsHaveTheirLimits) {
+  for (const Example& example :
+       std::vector<Example>{{"Igamma", {INFINITY, 2}, 0},
+                            {"Igamma", {2, INFINITY}, 1},
+                            {"Igammac", {INFINITY, 2}, 1},
+                            {"Igammac", {2, INFINITY}, 0},
+                            {"Polygamma", {1, INFINITY}, 0},
+                            {"Digamma", {INFINITY}, INFINITY},
+                            {"BesselI0e", {-INFINITY}, 0},
+                            {"BesselI1e", {INFINITY}, 0},
+                            {"BesselI0", {-INFINITY}, INFINITY},
+                            {"BesselI1", {-INFINITY}, -INFINITY}}) {
+    EXPECT_EQ(ValueOf(example), example.value)
+        << example.op << " of " << example.arguments[0];
+  }
+  for (const Example& example :
+       std::vector<Example>{{"Igamma", {INFINITY, INFINITY}, 0},
+                            {"Betainc", {INFINITY, 1, 0.5}, 0},
+                            {"Betainc", {1, INFINITY, 0.5}, 0},
+                            {"Digamma", {-INFINITY}, 0},
+                            {"Ndtri", {INFINITY}, 0},
+                            {"Erfinv", {INFINITY}, 0}}) {
+    EXPECT_TRUE(std::isnan(ValueOf(example)))
+        << example.op << " of " << example.arguments[0];
+  }
+}
+
+// A series that went on after its terms are NaN would take 20000 of them for
+// each element: together minutes.
+TEST(SpecialFunctionsTest, SeriesEndWithTheirFirstNan) {
+  constexpr int64_t kCount = 400000;
+  const auto run = [&](const std::string& op, std::vector<double> arguments) {
+    Op made(op);
+    made.Type("T", tensorflow::DT_DOUBLE);
+    for (const double x : arguments) {
+      made.In(Tensor::FromValues<double>(Shape({kCount}),
+                                         std::vector<double>(kCount, x)));
+    }
+    const absl::StatusOr<Tensor> value = made.Run();
+    ASSERT_TRUE(value.ok()) << value.status();
+    EXPECT_TRUE(std::isnan(value->data<double>()[kCount - 1])) << op;
+  };
+  run("Betainc", {INFINITY, 1, 0.5});
+  run("Betainc", {1e308, 1e308, 0.5});
+  run("Betainc", {2, INFINITY, 0.01});
+  run("Igamma", {NAN, 1});
+  run("Igammac", {1, NAN});
+}
+
 TEST(SpecialFunctionsTest, ErfinvEndsWhereErfDoes) {
   EXPECT_EQ(ValueOf({"Erfinv", {0}, 0}), 0);
   EXPECT_EQ(ValueOf({"Erfinv", {1}, 0}), INFINITY);
