@@ -1,6 +1,7 @@
 #include "rpc/message_json.h"
 
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/timestamp.pb.h>
 #include <google/protobuf/util/json_util.h>
 #include <google/protobuf/wrappers.pb.h>
@@ -60,6 +61,12 @@ bool IsPlain(const std::string& text) {
 bool ComesLast(const FieldDescriptor& field) {
   const Descriptor* message = field.message_type();
   return message == nullptr || message->file()->package() == "google.protobuf";
+}
+
+bool IsSet(const Message& message, const FieldDescriptor& field) {
+  const Reflection& reflection = *message.GetReflection();
+  return field.is_repeated() ? reflection.FieldSize(message, &field) > 0
+                             : reflection.HasField(message, &field);
 }
 
 // Appends messages. Where something is not written here a call returns false,
@@ -137,19 +144,20 @@ bool Writer::Append(const Message& message) {
   if (type.file()->package() == "google.protobuf") {
     return AppendWellKnown(message);
   }
-  const Reflection& reflection = *message.GetReflection();
   absl::InlinedVector<const FieldDescriptor*, 8> last;
   bool first = true;
   Open('{');
   for (int i = 0; i < type.field_count(); ++i) {
     const FieldDescriptor& field = *type.field(i);
+    const bool has_presence = !field.is_repeated() && field.has_presence();
     // Of these only what is set is written.
-    if (!field.is_repeated() && field.has_presence()) {
-      if (!reflection.HasField(message, &field)) continue;
-      if (ComesLast(field)) {
-        last.push_back(&field);
-        continue;
-      }
+    if ((has_presence || field.options().deprecated()) &&
+        !IsSet(message, field)) {
+      continue;
+    }
+    if (has_presence && ComesLast(field)) {
+      last.push_back(&field);
+      continue;
     }
     if (!AppendNamed(message, field, first)) return false;
     first = false;

@@ -1,7 +1,8 @@
 // Messages as JSON by protobuf's own mapping, with the field names of the
 // contracts ("median_us") and every field that is not a message, so that a
-// reader need not know defaults. What is common is written here, several times
-// as fast as protobuf writes it; the rest is left to protobuf.
+// reader need not know defaults; deprecated fields only where they are set.
+// What is common is written here, several times as fast as protobuf writes it;
+// the rest is left to protobuf.
 
 #ifndef OPTFARM_RPC_MESSAGE_JSON_H_
 #define OPTFARM_RPC_MESSAGE_JSON_H_

@@ -83,6 +83,37 @@ absl::Status AddLabels(const std::string& value, optimize::LocalData* data) {
   return absl::OkStatus();
 }
 
+absl::StatusOr<v1::DataSource::Layout> ParseLayout(const std::string& word) {
+  if (word == "samples") return v1::DataSource::SAMPLE_AXIS_FIRST;
+  if (word == "constant") return v1::DataSource::CONSTANT;
+  return absl::InvalidArgumentError(
+      absl::StrCat("'", word, "' is neither 'samples' nor 'constant'"));
+}
+
+// One --layout. REQUIRES: all sources are there.
+absl::Status SetLayout(const std::string& value, optimize::LocalData* data) {
+  const size_t equals = value.rfind('=');
+  const bool named = equals != std::string::npos;
+  const std::string name = named ? value.substr(0, equals) : "";
+  OPTFARM_ASSIGN_OR_RETURN(
+      const v1::DataSource::Layout layout,
+      ParseLayout(named ? value.substr(equals + 1) : value));
+  bool found = false;
+  for (v1::DataSource& source : *data->dataset.mutable_sources()) {
+    if (source.role() != v1::DataSource::INPUT ||
+        (named && source.input() != name)) {
+      continue;
+    }
+    source.set_layout(layout);
+    found = true;
+  }
+  if (found) return absl::OkStatus();
+  return absl::NotFoundError(
+      named ? absl::StrCat("no --calibration feeds input '", name,
+                           "'; give --calibration=", name, "=FILE.npy")
+            : "no --calibration is an array; give one as NAME=FILE.npy");
+}
+
 absl::Status CheckScale(const DataFlags& flags) {
   if (flags.input_std && *flags.input_std == 0) {
     return absl::InvalidArgumentError("--input_std: 0 cannot be divided by");
@@ -113,6 +144,9 @@ absl::StatusOr<optimize::LocalData> ReadDataFlags(
   for (const std::string& value : flags.calibration) {
     OPTFARM_RETURN_IF_ERROR(
         Annotate(AddCalibration(value, &data, remarks), "--calibration"));
+  }
+  for (const std::string& value : flags.layouts) {
+    OPTFARM_RETURN_IF_ERROR(Annotate(SetLayout(value, &data), "--layout"));
   }
   if (!flags.labels.empty()) {
     OPTFARM_RETURN_IF_ERROR(

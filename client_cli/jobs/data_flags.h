@@ -18,6 +18,9 @@ namespace optfarm::client_cli {
 struct DataFlags {
   // Each DIR, FILE, NAME=FILE or NAME=FILE:MEMBER.
   std::vector<std::string> calibration;
+  // Each NAME=LAYOUT or LAYOUT, for one input's array or for all of them;
+  // LAYOUT is "samples" or "constant".
+  std::vector<std::string> layouts;
   // FILE or FILE:MEMBER; empty: none.
   std::string labels;
   int64_t labels_offset = 0;

@@ -166,6 +166,11 @@ void JobFlags::Declare(FlagSet* flags) {
                "for input NAME an array whose first axis is the sample (.npy, "
                "FILE.npz:ARRAY, IDX) or a feature, FILE.tfrecord:FEATURE.",
                &data.calibration);
+  flags->Texts("layout", "[NAME=]samples|constant",
+               "What the first axis of input NAME's array is, or of every "
+               "array: the samples, or a part of one value that is fed with "
+               "every sample. Default: decided by the array's shape.",
+               &data.layouts);
   flags->Path("labels", "FILE",
               "The samples' classes, for accuracy: numbers in the order of "
               "the files, lines 'path number' (also CSV), an .npy, or class "

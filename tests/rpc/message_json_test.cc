@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>
+#include <google/protobuf/descriptor.pb.h>
 #include <google/protobuf/dynamic_message.h>
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
@@ -33,6 +34,7 @@ using ::google::protobuf::Message;
 using ::google::protobuf::Reflection;
 using ::optfarm::testing::StatusIs;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 std::string ByProtobuf(const Message& message, bool many_lines) {
   google::protobuf::util::JsonPrintOptions options;
@@ -53,7 +55,15 @@ void ExpectAsProtobuf(const Message& message) {
             ByProtobuf(message, true));
 }
 
-// Fills messages with what is usual and with what is not.
+bool HasDeprecatedFields(const Descriptor& type) {
+  for (int i = 0; i < type.field_count(); ++i) {
+    if (type.field(i)->options().deprecated()) return true;
+  }
+  return false;
+}
+
+// Fills messages with what is usual and with what is not; of deprecated fields,
+// which protobuf writes when they are empty too, none is empty.
 class Filler {
  public:
   void Fill(int depth, Message& message) {
@@ -66,6 +76,10 @@ class Filler {
     }
     for (int i = 0; i < type.field_count(); ++i) {
       const FieldDescriptor& field = *type.field(i);
+      if (field.options().deprecated()) {
+        SetSome(field, message);
+        continue;
+      }
       if (field.is_map() || Below(3) == 0) continue;
       const int count = field.is_repeated() ? Below(4) : 1;
       for (int j = 0; j < count; ++j) Set(depth, field, message);
@@ -96,6 +110,11 @@ class Filler {
         return Any<double>();
     }
   }
+  // Of subnormal floats protobuf writes more digits than they need.
+  float AnyFloat() {
+    const auto number = static_cast<float>(AnyReal());
+    return std::fpclassify(number) == FP_SUBNORMAL ? 0 : number;
+  }
   std::string AnyText() {
     const std::vector<std::string> texts = {"",
                                             "net.pb",
@@ -120,6 +139,17 @@ class Filler {
                         parts[Below(6)]);
   }
 
+  void SetSome(const FieldDescriptor& field, Message& message) {
+    const Reflection& reflection = *message.GetReflection();
+    if (field.cpp_type() == FieldDescriptor::CPPTYPE_DOUBLE) {
+      reflection.SetDouble(&message, &field, 1 + Below(1000) / 8.0);
+    } else if (field.is_repeated()) {
+      reflection.AddMessage(&message, &field);
+    } else {
+      reflection.MutableMessage(&message, &field);
+    }
+  }
+
   void Set(int depth, const FieldDescriptor& field, Message& message) {
     const Reflection& reflection = *message.GetReflection();
     const bool repeated = field.is_repeated();
@@ -138,7 +168,7 @@ class Filler {
       case FieldDescriptor::CPPTYPE_DOUBLE:
         return OPTFARM_SET(Double, AnyReal());
       case FieldDescriptor::CPPTYPE_FLOAT:
-        return OPTFARM_SET(Float, static_cast<float>(AnyReal()));
+        return OPTFARM_SET(Float, AnyFloat());
       case FieldDescriptor::CPPTYPE_BOOL:
         return OPTFARM_SET(Bool, Below(2) == 1);
       case FieldDescriptor::CPPTYPE_ENUM:
@@ -168,7 +198,9 @@ TEST(MessageJsonTest, MessagesAreWrittenAsProtobufWritesThem) {
               ->GetPrototype(file.message_type(i))
               ->New());
       SCOPED_TRACE(message->GetTypeName());
-      ExpectAsProtobuf(*message);
+      if (!HasDeprecatedFields(*message->GetDescriptor())) {
+        ExpectAsProtobuf(*message);
+      }
       for (int j = 0; j < 5; ++j) {
         message->Clear();
         filler.Fill(4, *message);
@@ -176,6 +208,20 @@ TEST(MessageJsonTest, MessagesAreWrittenAsProtobufWritesThem) {
       }
     }
   }
+}
+
+TEST(MessageJsonTest, EmptyDeprecatedFieldsAreLeftOut) {
+  v1::Dataset data;
+  EXPECT_EQ(MessageToJson(data, JsonLines::kOne).value(),
+            R"({"sources":[],"labels_offset":0})");
+  const Reflection& reflection = *data.GetReflection();
+  const Descriptor& type = *data.GetDescriptor();
+  reflection.SetDouble(&data, type.FindFieldByName("input_mean"), 2);
+  reflection.AddMessage(&data, type.FindFieldByName("files"));
+  const std::string json = MessageToJson(data, JsonLines::kOne).value();
+  EXPECT_THAT(json, HasSubstr(R"("input_mean":2)"));
+  EXPECT_THAT(json, HasSubstr(R"("files":[{)"));
+  EXPECT_THAT(json, Not(HasSubstr("input_std")));
 }
 
 TEST(MessageJsonTest, MapsAreWrittenToo) {
