@@ -18,12 +18,12 @@
 #include "client_cli/commands/commands.h"
 #include "client_cli/flags/layer_flags.h"
 #include "client_cli/flags/tensor_spec_flag.h"
+#include "client_cli/local/laid_out_model.h"
 #include "client_cli/tables/benchmark_text.h"
 #include "client_cli/tables/noise_text.h"
 #include "engine/benchmark/environment.h"
 #include "engine/benchmark/model_benchmark.h"
 #include "engine/benchmark/trace_file.h"
-#include "engine/formats/models/load_model.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -261,9 +261,6 @@ class GraphBenchmark final : public Command {
   absl::Status FillModel(benchmark::BenchmarkVariant* model) const {
     model->name = "graph";
     model->graph_path = graph_;
-    model->load_graph = [](const std::string& path) {
-      return formats::LoadModel(path);
-    };
     OPTFARM_ASSIGN_OR_RETURN(model->inputs, ParseInputs());
     for (v1::TensorSpec& spec : model->inputs) {
       for (const int64_t dim : spec.shape()) {
@@ -283,6 +280,13 @@ class GraphBenchmark final : public Command {
           " lists, --input_layer ", model->inputs.size(), " names"));
     }
     model->outputs = absl::StrSplit(output_layer_, ',', absl::SkipEmpty());
+    std::vector<std::string> named = model->outputs;
+    for (const v1::TensorSpec& spec : model->inputs) {
+      named.push_back(spec.name());
+    }
+    model->load_graph = [named](const std::string& path) {
+      return LoadLaidOut(path, named);
+    };
     model->init_ops = absl::StrSplit(init_ops_, ',', absl::SkipEmpty());
     model->targets = absl::StrSplit(target_layer_, ',', absl::SkipEmpty());
     return absl::OkStatus();

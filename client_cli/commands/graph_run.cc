@@ -6,7 +6,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
-#include "engine/formats/models/load_model.h"
+#include "client_cli/local/laid_out_model.h"
 #include "engine/formats/samples/npy.h"
 #include "engine/formats/tensorflow/loaded_graph.h"
 #include "engine/graph/attr.h"
@@ -90,7 +90,7 @@ class GraphRun final : public Command {
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(formats::LoadedGraph file,
-                             formats::LoadModel(in_graph_));
+                             LoadLaidOut(in_graph_, NamedTensors()));
     absl::StatusOr<graph::Graph> graph =
         graph::Graph::FromDef(std::move(file.def));
     if (!graph.ok()) {
@@ -126,6 +126,19 @@ class GraphRun final : public Command {
   }
 
  private:
+  // What the user gives and asks for. "^node" runs an operation.
+  std::vector<std::string> NamedTensors() const {
+    std::vector<std::string> names;
+    for (const std::string& input : inputs_) {
+      names.push_back(input.substr(0, input.find('=')));
+    }
+    for (const std::string& output : outputs_) {
+      const bool is_operation = !output.empty() && output[0] == '^';
+      names.push_back(is_operation ? output.substr(1) : output);
+    }
+    return names;
+  }
+
   absl::StatusOr<std::vector<Feed>> LoadFeeds(const graph::Graph& graph) const {
     std::vector<Feed> feeds;
     for (const std::string& input : inputs_) {

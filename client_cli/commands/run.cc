@@ -13,11 +13,11 @@
 #include "client_cli/jobs/job_outcome.h"
 #include "client_cli/jobs/job_request.h"
 #include "client_cli/jobs/progress_line.h"
+#include "client_cli/local/laid_out_model.h"
 #include "client_cli/local/local_optimize.h"
 #include "engine/benchmark/benchmark.h"
 #include "engine/export/convert_file.h"
 #include "engine/export/export_model.h"
-#include "engine/formats/models/load_model.h"
 #include "engine/graph/infer_io.h"
 #include "engine/graph/partial_shape.h"
 #include "engine/verdict/gates.h"
@@ -141,7 +141,7 @@ class RunHere final : public Command {
     original.name = "float";
     original.graph_path = request.work.model_path;
     original.load_graph = [](const std::string& path) {
-      return formats::LoadModel(path);
+      return LoadLaidOut(path, {});
     };
     original.inputs.assign(report.inputs().begin(), report.inputs().end());
     for (const v1::TensorSpec& output : report.outputs()) {

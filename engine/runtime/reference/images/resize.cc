@@ -135,6 +135,25 @@ absl::StatusOr<std::vector<ResizeAxis>> ReadAxes(
   return axes;
 }
 
+// out[j] = the weighted sum of plane[tap, j]; tap by tap, so that the loops
+// over neighbouring elements become vectors. REQUIRES: count >= 2.
+template <typename T>
+void AddTaps(const ResizeTap* taps, int64_t count, const T* plane,
+             int64_t inner, T* __restrict out) {
+  const T first_weight = static_cast<T>(taps[0].weight);
+  const T second_weight = static_cast<T>(taps[1].weight);
+  const T* first = plane + taps[0].index * inner;
+  const T* second = plane + taps[1].index * inner;
+  for (int64_t j = 0; j < inner; ++j) {
+    out[j] = first_weight * first[j] + second_weight * second[j];
+  }
+  for (int64_t t = 2; t < count; ++t) {
+    const T weight = static_cast<T>(taps[t].weight);
+    const T* in = plane + taps[t].index * inner;
+    for (int64_t j = 0; j < inner; ++j) out[j] += weight * in[j];
+  }
+}
+
 // [outer, in, inner] as [outer, out, inner].
 template <typename T>
 void ResizeOneAxis(const ResizeTaps& taps, const ResizeAxis& axis,
@@ -157,14 +176,8 @@ void ResizeOneAxis(const ResizeTaps& taps, const ResizeAxis& axis,
                 inner, out);
             continue;
           }
-          for (int64_t j = 0; j < inner; ++j) {
-            T sum = 0;
-            for (int64_t t = first; t < last; ++t) {
-              const ResizeTap& tap = taps.taps[static_cast<size_t>(t)];
-              sum += static_cast<T>(tap.weight) * plane[tap.index * inner + j];
-            }
-            out[j] = sum;
-          }
+          AddTaps(&taps.taps[static_cast<size_t>(first)], last - first, plane,
+                  inner, out);
         }
       });
 }
