@@ -33,6 +33,8 @@ THIRD_PARTIES = (
      ('engine/runtime',), False),
     (r'archive(_entry)?\.h$', 'libarchive', ('engine/formats',), False),
     (r'snappy\.h$', 'snappy', ('engine/formats',), False),
+    (r'(flatbuffers/|tflite/schema_generated)', 'FlatBuffers',
+     ('engine/formats/tflite',), False),
     (r'yaml-cpp/', 'yaml-cpp', ('engine/optimize',), False),
     (r'spdlog/', 'spdlog', ('base',), False),
     (r'openssl/', 'OpenSSL', ('base',), False),

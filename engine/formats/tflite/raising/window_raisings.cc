@@ -1,0 +1,240 @@
+// Transposed convolutions, and pools whose padding SAME does not express.
+
+#include <tflite/schema_generated.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/formats/tflite/raising/layer_weights.h"
+#include "engine/formats/tflite/raising/raising_table.h"
+#include "engine/formats/tflite/raising/windows.h"
+#include "engine/graph/attr.h"
+
+namespace optfarm::formats::tflite_raising {
+namespace {
+
+using graph::PartialShape;
+using tflite::BuiltinOperator;
+
+struct TransposedWindow {
+  Window window;
+  std::array<int64_t, 2> input = {0, 0};
+  std::array<int64_t, 2> output = {0, 0};
+  // The result before padding cuts its borders off.
+  std::array<int64_t, 2> full = {0, 0};
+};
+
+absl::StatusOr<TransposedWindow> ReadTransposedWindow(const NodeRaiser& node,
+                                                      const Constant& filter) {
+  tensorflow::NodeDef def = node.def();
+  graph::SetString(&def, "padding", "EXPLICIT");
+  TransposedWindow t;
+  OPTFARM_ASSIGN_OR_RETURN(t.window, ReadWindow(def));
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t groups,
+                           graph::GetIntOr(def, "groups", 1));
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::vector<int64_t> more,
+      graph::GetIntsOr(def, "output_padding", std::vector<int64_t>{0, 0}));
+  const PartialShape& from = node.ShapeOfInput(0);
+  const PartialShape& to = node.ShapeOfOutput();
+  if (groups != 1 || t.window.dilation[0] != 1 || t.window.dilation[1] != 1 ||
+      filter.dims.size() != 4 || more.size() != 2) {
+    return absl::UnimplementedError(
+        "groups and dilations have no operator in a transposed convolution");
+  }
+  if (!from.has_rank() || !to.has_rank() || from.rank() != 4 ||
+      to.rank() != 4) {
+    return absl::FailedPreconditionError("its sizes are not known");
+  }
+  for (int i = 0; i < 2; ++i) {
+    t.window.size[i] = filter.dims[i];
+    t.input[i] = from.dim(i + 1);
+    t.output[i] = to.dim(i + 1);
+    if (t.input[i] < 1 || t.output[i] < 1) {
+      return absl::FailedPreconditionError("its sizes are not known");
+    }
+    t.full[i] = (t.input[i] - 1) * t.window.stride[i] + t.window.size[i] +
+                std::max<int64_t>(more[i], 0);
+  }
+  return t;
+}
+
+// Whether SAME cuts the same borders off.
+bool IsSame(const TransposedWindow& t) {
+  for (int i = 0; i < 2; ++i) {
+    const int64_t cut =
+        (t.input[i] - 1) * t.window.stride[i] + t.window.size[i] - t.output[i];
+    if (t.output[i] != t.input[i] * t.window.stride[i] || cut < 0 ||
+        cut / 2 != t.window.before[i]) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// Filter HWOI, image NHWC.
+absl::Status RaiseConv2DTranspose(NodeRaiser& node) {
+  OPTFARM_ASSIGN_OR_RETURN(const Constant filter,
+                           node.view().ConstantAt(node.input(1)));
+  OPTFARM_ASSIGN_OR_RETURN(const TransposedWindow t,
+                           ReadTransposedWindow(node, filter));
+  LayerWeights weights;
+  OPTFARM_ASSIGN_OR_RETURN(weights.constant, Transposed(filter, {2, 0, 1, 3}));
+  const int64_t channels = weights.constant.dims[0];
+  LayerRequest request;
+  request.rule =
+      CanMultiplyQuantized(weights, node.tensors().shifts_to_signed())
+          ? ScaleRule::kFree
+          : ScaleRule::kFloatOnly;
+  request.inputs = {node.input(0)};
+  request.takes_bias = true;
+  const Layer layer = node.Begin(request);
+  bool is_hybrid = false;
+  const TensorId matrix =
+      WeightsTensor(node, layer, std::move(weights), &is_hybrid);
+  const bool is_same = IsSame(t);
+  const int64_t batch = node.ShapeOfInput(0).dim(0);
+  if (batch < 0) {
+    return absl::FailedPreconditionError("its batch is not known");
+  }
+  const std::array<int64_t, 2>& made = is_same ? t.output : t.full;
+  std::vector<TensorId> inputs = {
+      node.Int32s({batch, made[0], made[1], channels}), matrix,
+      layer.inputs[0]};
+  if (layer.bias.has_value()) {
+    OPTFARM_ASSIGN_OR_RETURN(const TensorId bias,
+                             BiasTensor(node, layer, matrix, channels));
+    inputs.push_back(bias);
+  }
+  OperatorOptions options;
+  t.window.SetOptions(&options);
+  options.same_padding = is_same;
+  if (is_same || t.full == t.output) {
+    node.Finish(layer, BuiltinOperator::TRANSPOSE_CONV, std::move(inputs),
+                options);
+    return absl::OkStatus();
+  }
+  const TensorId full = node.EmitBetween(
+      BuiltinOperator::TRANSPOSE_CONV, std::move(inputs), layer.inputs[0],
+      PartialShape({batch, made[0], made[1], channels}), options);
+  if (layer.is_quantized) {
+    node.draft().tensors[full].quantization = layer.scales;
+  }
+  node.Finish(
+      layer, BuiltinOperator::SLICE,
+      {full, node.Int32s({0, t.window.before[0], t.window.before[1], 0}),
+       node.Int32s({batch, t.output[0], t.output[1], channels})});
+  return absl::OkStatus();
+}
+
+// A pool of images [batch, channels, height, width].
+struct ChannelsFirstPool {
+  Window window;
+  bool is_max = false;
+  bool counts_padding = false;
+};
+
+absl::StatusOr<ChannelsFirstPool> ReadPool(const NodeRaiser& node) {
+  ChannelsFirstPool pool;
+  OPTFARM_ASSIGN_OR_RETURN(const std::string kind,
+                           graph::GetStringOr(node.def(), "kind", "MAX"));
+  OPTFARM_ASSIGN_OR_RETURN(const auto size,
+                           graph::GetInts(node.def(), "kernel"));
+  OPTFARM_ASSIGN_OR_RETURN(const auto stride,
+                           graph::GetInts(node.def(), "strides"));
+  OPTFARM_ASSIGN_OR_RETURN(const auto dilation,
+                           graph::GetInts(node.def(), "dilations"));
+  OPTFARM_ASSIGN_OR_RETURN(const auto pads, graph::GetInts(node.def(), "pads"));
+  OPTFARM_ASSIGN_OR_RETURN(const bool rounds_up,
+                           graph::GetBoolOr(node.def(), "ceil_mode", false));
+  OPTFARM_ASSIGN_OR_RETURN(
+      pool.counts_padding,
+      graph::GetBoolOr(node.def(), "count_include_pad", false));
+  pool.is_max = kind == "MAX";
+  if (size.size() != 2 || stride.size() != 2 || pads.size() != 4 || rounds_up ||
+      dilation != std::vector<int64_t>{1, 1} ||
+      !node.ShapeOfInput(0).is_static() || !node.ShapeOfOutput().is_static()) {
+    return absl::UnimplementedError(
+        "pools are written of images of known size, without dilation and "
+        "without rounding up");
+  }
+  pool.window.size = {size[0], size[1]};
+  pool.window.stride = {stride[0], stride[1]};
+  pool.window.before = {pads[0], pads[1]};
+  pool.window.after = {pads[2], pads[3]};
+  return pool;
+}
+
+// How much larger an average is that leaves out what padding added, by place.
+std::vector<float> PaddingFactors(const Window& window,
+                                  const PartialShape& image,
+                                  const PartialShape& result) {
+  std::array<std::vector<int64_t>, 2> counts;
+  for (int i = 0; i < 2; ++i) {
+    for (int64_t place = 0; place < result.dim(i + 2); ++place) {
+      const int64_t begin = place * window.stride[i] - window.before[i];
+      const int64_t end = std::min(begin + window.size[i], image.dim(i + 2));
+      counts[i].push_back(
+          std::max<int64_t>(end - std::max<int64_t>(begin, 0), 1));
+    }
+  }
+  std::vector<float> factors;
+  const double whole = static_cast<double>(window.size[0] * window.size[1]);
+  for (int64_t rows : counts[0]) {
+    for (int64_t columns : counts[1]) {
+      factors.push_back(
+          static_cast<float>(whole / static_cast<double>(rows * columns)));
+    }
+  }
+  return factors;
+}
+
+absl::Status RaiseWindowPool(NodeRaiser& node) {
+  for (const graph::Use& use : node.node().uses()) {
+    if (!use.is_control() && use.port > 0) {
+      return absl::UnimplementedError("the places of maxima have no operator");
+    }
+  }
+  OPTFARM_ASSIGN_OR_RETURN(ChannelsFirstPool pool, ReadPool(node));
+  const PartialShape image = node.ShapeOfInput(0);
+  const PartialShape result = node.ShapeOfOutput();
+  if (image.rank() != 4) {
+    return absl::UnimplementedError("its input must have 4 dimensions");
+  }
+  const Window stated = pool.window;
+  const auto behind = [](const PartialShape& shape) {
+    return PartialShape(
+        {shape.dim(0), shape.dim(2), shape.dim(3), shape.dim(1)});
+  };
+  TensorId x = node.Tensor(0);
+  x = node.EmitBetween(BuiltinOperator::TRANSPOSE,
+                       {x, node.Int32s({0, 2, 3, 1})}, x, behind(image));
+  if (pool.window.pads()) x = PadFor(node, x, pool.is_max, &pool.window);
+  OperatorOptions options;
+  pool.window.SetOptions(&options);
+  x = node.EmitBetween(pool.is_max ? BuiltinOperator::MAX_POOL_2D
+                                   : BuiltinOperator::AVERAGE_POOL_2D,
+                       {x}, x, behind(result), options);
+  if (!pool.is_max && !pool.counts_padding && stated.pads()) {
+    const TensorId factors = node.Floats({1, result.dim(2), result.dim(3), 1},
+                                         PaddingFactors(stated, image, result));
+    x = node.EmitBetween(BuiltinOperator::MUL, {x, factors}, x, behind(result));
+  }
+  node.Emit(BuiltinOperator::TRANSPOSE, {x, node.Int32s({0, 3, 1, 2})});
+  return absl::OkStatus();
+}
+
+constexpr RaisingRow kRows[] = {
+    {"Conv2DTranspose", RaiseConv2DTranspose},
+    {"WindowPool", RaiseWindowPool},
+};
+
+}  // namespace
+
+absl::Span<const RaisingRow> WindowRaisings() { return kRows; }
+
+}  // namespace optfarm::formats::tflite_raising
