@@ -42,7 +42,7 @@ class GraphConvert final : public Command {
     flags->Required();
     flags->Path("out_graph", "FILE",
                 "The model to write; the end of the name is its format: .pb, "
-                ".pbtxt or .onnx.",
+                ".pbtxt, .onnx or .tflite.",
                 &out_graph_);
     flags->Required();
     flags->Integer("opset", "ONNX's version of the ops. Default: 17.", &opset_,
@@ -97,7 +97,8 @@ class GraphConvert final : public Command {
 
 CommandInfo GraphConvertCommand() {
   return {"graph convert", "Write a model in another format.",
-          "The formats are TensorFlow graphs (.pb, .pbtxt) and ONNX (.onnx).\n"
+          "The formats are TensorFlow graphs (.pb, .pbtxt), ONNX (.onnx) and "
+          "TensorFlow Lite (.tflite).\n"
           "A model that a format cannot hold is refused with all reasons.\n"
           "  optctl graph convert --in_graph=m.pb --out_graph=m.onnx\n"
           "  optctl graph convert --in_graph=m.onnx --out_graph=m.pb",

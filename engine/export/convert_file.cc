@@ -116,12 +116,16 @@ absl::StatusOr<std::string> ConvertFile(const std::string& from,
   if (options.compare) {
     const absl::StatusOr<ExportDifference> difference =
         CompareExported(*graph, io, bytes);
-    if (!difference.ok()) {
+    if (!difference.ok() && format == ModelFormat::kTflite) {
+      absl::StrAppend(&line, "; not compared: ", difference.status().message());
+    } else if (!difference.ok()) {
       return Annotate(difference.status(),
                       "nothing is written, because it could not be compared "
                       "with the model (--verify=no skips this)");
     }
-    absl::StrAppend(&line, "; ", DescribeDifference(*difference));
+    if (difference.ok()) {
+      absl::StrAppend(&line, "; ", DescribeDifference(*difference));
+    }
   }
   OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(to, bytes));
   return line;

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/tensorflow/graph_file.h"
+#include "engine/formats/tflite/writer.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
@@ -93,6 +94,26 @@ absl::StatusOr<std::string> ExportOnnx(const Graph& original, const GraphIo& io,
   return formats::WriteOnnx(graph, write);
 }
 
+absl::StatusOr<std::string> ExportTflite(const Graph& original,
+                                         const GraphIo& io,
+                                         const ExportOptions& options) {
+  formats::TfliteWriteOptions write;
+  for (const GraphTensor& input : io.inputs) {
+    graph::InputRequest& request = write.io.inputs.emplace_back();
+    request.name = input.name;
+    if (input.shape.has_rank()) request.shape = input.shape;
+  }
+  for (const GraphTensor& output : io.outputs) {
+    write.io.outputs.push_back(output.name);
+  }
+  if (options.half_weights) write.weights = formats::TfliteWeights::kHalf;
+  Graph graph = original.Clone();
+  ExportOptions preparation = options;
+  preparation.half_weights = false;
+  OPTFARM_RETURN_IF_ERROR(Prepare(io, preparation, &graph));
+  return formats::WriteTflite(graph, write);
+}
+
 }  // namespace
 
 absl::string_view FormatName(ModelFormat format) {
@@ -103,20 +124,23 @@ absl::string_view FormatName(ModelFormat format) {
       return "pbtxt";
     case ModelFormat::kOnnx:
       return "onnx";
+    case ModelFormat::kTflite:
+      return "tflite";
   }
   return "";
 }
 
 absl::StatusOr<ModelFormat> FormatOfPath(absl::string_view path) {
-  for (const ModelFormat format :
-       {ModelFormat::kGraph, ModelFormat::kGraphText, ModelFormat::kOnnx}) {
+  for (const ModelFormat format : {ModelFormat::kGraph, ModelFormat::kGraphText,
+                                   ModelFormat::kOnnx, ModelFormat::kTflite}) {
     if (absl::EndsWithIgnoreCase(path, absl::StrCat(".", FormatName(format)))) {
       return format;
     }
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "the name '", path,
-      "' does not say which format to write; end it in .pb, .pbtxt or .onnx"));
+      "' does not say which format to write; end it in .pb, .pbtxt, .onnx "
+      "or .tflite"));
 }
 
 absl::StatusOr<std::string> ExportModel(const Graph& graph, const GraphIo& io,
@@ -124,6 +148,8 @@ absl::StatusOr<std::string> ExportModel(const Graph& graph, const GraphIo& io,
   switch (options.format) {
     case ModelFormat::kOnnx:
       return ExportOnnx(graph, io, options);
+    case ModelFormat::kTflite:
+      return ExportTflite(graph, io, options);
     case ModelFormat::kGraphText:
       return formats::SerializeGraphDef(graph.ToDef(),
                                         formats::GraphEncoding::kText);

@@ -17,9 +17,9 @@
 
 namespace optfarm::exporting {
 
-enum class ModelFormat : uint8_t { kGraph, kGraphText, kOnnx };
+enum class ModelFormat : uint8_t { kGraph, kGraphText, kOnnx, kTflite };
 
-// "pb", "pbtxt", "onnx".
+// "pb", "pbtxt", "onnx", "tflite".
 absl::string_view FormatName(ModelFormat format);
 
 // The format of a file to write, by the end of its name.

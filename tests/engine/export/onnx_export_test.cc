@@ -453,6 +453,7 @@ TEST(FormatOfPathTest, IsTheEndOfTheName) {
   EXPECT_EQ(FormatOfPath("a/b.onnx").value(), ModelFormat::kOnnx);
   EXPECT_EQ(FormatOfPath("a.PB").value(), ModelFormat::kGraph);
   EXPECT_EQ(FormatOfPath("a.pbtxt").value(), ModelFormat::kGraphText);
+  EXPECT_EQ(FormatOfPath("a.tflite").value(), ModelFormat::kTflite);
   EXPECT_THAT(FormatOfPath("a.bin").status(),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr(".onnx")));
 }
