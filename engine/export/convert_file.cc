@@ -104,8 +104,10 @@ absl::StatusOr<std::string> ConvertFile(const std::string& from,
   }
   OPTFARM_ASSIGN_OR_RETURN(const graph::GraphIo io,
                            FindIo(*graph, options.io, options.compare));
+  ExportOptions written = options.written;
+  written.fixes_sizes = !options.io.inputs.empty();
   OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
-                           ExportModel(*graph, io, options.written));
+                           ExportModel(*graph, io, written));
   const ModelFormat format = options.written.format;
   std::string line =
       absl::StrCat(FormatName(format),
@@ -113,7 +115,13 @@ absl::StatusOr<std::string> ConvertFile(const std::string& from,
                        ? absl::StrCat(" (opset ", options.written.opset, ")")
                        : "",
                    ", ", HumanBytes(static_cast<int64_t>(bytes.size())));
-  if (options.compare) {
+  const bool changes_types =
+      options.written.ends != formats::TfliteEnds::kAsTheyAre;
+  if (options.compare && changes_types) {
+    absl::StrAppend(&line,
+                    "; not compared, because its inputs and outputs are of "
+                    "other types than the model's");
+  } else if (options.compare) {
     const absl::StatusOr<ExportDifference> difference =
         CompareExported(*graph, io, bytes);
     if (!difference.ok() && format == ModelFormat::kTflite) {

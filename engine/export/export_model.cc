@@ -70,7 +70,12 @@ absl::Status Prepare(const GraphIo& io, const ExportOptions& options,
   OPTFARM_ASSIGN_OR_RETURN(std::vector<transforms::TransformStep> steps,
                            transforms::ParseTransforms(kPreparation));
   steps.insert(steps.begin(), StripStep(*graph, io));
-  if (options.half_weights) steps.push_back({"weights_to_half", {}});
+  if (options.format == ModelFormat::kTflite) {
+    // Its operators want channels last, and narrow weights themselves.
+    steps.push_back({"remove_transposes", {{"ignore_errors", "true"}}});
+  } else if (options.half_weights) {
+    steps.push_back({"weights_to_half", {}});
+  }
   return transforms::RunTransforms(graph, steps, NamesOf(*graph, io.inputs),
                                    NamesOf(*graph, io.outputs))
       .status();
@@ -94,23 +99,44 @@ absl::StatusOr<std::string> ExportOnnx(const Graph& original, const GraphIo& io,
   return formats::WriteOnnx(graph, write);
 }
 
+// The shape of an input in the file: the graph's own, whose batch is the one
+// that the model is run with unless it is to stay open.
+graph::PartialShape WrittenShape(const GraphTensor& input,
+                                 const graph::PartialShape& own,
+                                 const ExportOptions& options) {
+  graph::PartialShape shape = options.fixes_sizes ? input.shape : own;
+  if (!shape.has_rank()) shape = input.shape.has_rank() ? input.shape : own;
+  if (!shape.has_rank() || shape.rank() == 0) return shape;
+  if (options.dynamic_batch && own.has_rank() && own.rank() == shape.rank() &&
+      own.dim(0) < 0) {
+    shape.set_dim(0, graph::kUnknownDim);
+  } else if (shape.dim(0) < 0) {
+    shape.set_dim(0, input.shape.is_static() ? input.shape.dim(0) : 1);
+  }
+  return shape;
+}
+
 absl::StatusOr<std::string> ExportTflite(const Graph& original,
                                          const GraphIo& io,
                                          const ExportOptions& options) {
   formats::TfliteWriteOptions write;
+  OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap own,
+                           graph::InferShapes(original));
+  write.ends = options.ends;
+  if (options.half_weights) write.weights = formats::TfliteWeights::kHalf;
+  if (options.int8_weights) write.weights = formats::TfliteWeights::kInt8;
   for (const GraphTensor& input : io.inputs) {
     graph::InputRequest& request = write.io.inputs.emplace_back();
-    request.name = input.name;
-    if (input.shape.has_rank()) request.shape = input.shape;
+    request.name = graph::ToString(NameOf(original, input));
+    graph::PartialShape shape =
+        WrittenShape(input, own.Of(input.tensor), options);
+    if (shape.has_rank()) request.shape = std::move(shape);
   }
-  for (const GraphTensor& output : io.outputs) {
-    write.io.outputs.push_back(output.name);
+  for (const graph::TensorName& output : NamesOf(original, io.outputs)) {
+    write.io.outputs.push_back(graph::ToString(output));
   }
-  if (options.half_weights) write.weights = formats::TfliteWeights::kHalf;
   Graph graph = original.Clone();
-  ExportOptions preparation = options;
-  preparation.half_weights = false;
-  OPTFARM_RETURN_IF_ERROR(Prepare(io, preparation, &graph));
+  OPTFARM_RETURN_IF_ERROR(Prepare(io, options, &graph));
   return formats::WriteTflite(graph, write);
 }
 
