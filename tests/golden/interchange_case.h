@@ -34,6 +34,18 @@ inline std::vector<double> AsDoubles(const runtime::Tensor& tensor) {
   return {flat.flat<double>().begin(), flat.flat<double>().end()};
 }
 
+// How many quantized elements were compared, and agree.
+struct StepCount {
+  int64_t elements = 0, exact = 0, near = 0;
+
+  StepCount& operator+=(const StepCount& other) {
+    elements += other.elements;
+    exact += other.exact;
+    near += other.near;
+    return *this;
+  }
+};
+
 // One file below interchange/golden of the shared test data.
 class InterchangeCase {
  public:
@@ -74,6 +86,26 @@ class InterchangeCase {
     return runtime::EvaluateNode(cast, {wide}, 1).value()[0];
   }
 
+  // Exact is nearer than half a step, near is nearer than one and a half;
+  // nothing is counted for an answer that is not quantized.
+  StepCount Steps(int sample, int i, const runtime::Tensor& answer) const {
+    const nlohmann::json expected = Entry(sample, "outputs", i);
+    if (expected["compare"]["kind"] != "steps") return {};
+    const double step = expected["compare"]["step"];
+    const std::vector<double> got = AsDoubles(answer);
+    const std::vector<int64_t> places =
+        Places(static_cast<int64_t>(got.size()));
+    StepCount count;
+    for (size_t j = 0; j < places.size(); ++j) {
+      const double error = std::abs(got[static_cast<size_t>(places[j])] -
+                                    expected["values"][j].get<double>());
+      ++count.elements;
+      count.exact += error < 0.5 * step;
+      count.near += error < 1.5 * step;
+    }
+    return count;
+  }
+
   // What is wrong with the answer; empty when it agrees.
   std::string Disagreement(int sample, int i,
                            const runtime::Tensor& answer) const {
@@ -99,9 +131,10 @@ class InterchangeCase {
         Places(static_cast<int64_t>(got.size()));
     int64_t near = 0;
     for (size_t j = 0; j < places.size(); ++j) {
-      const double value = expected["values"][j].is_boolean()
-                               ? double{expected["values"][j].get<bool>()}
-                               : expected["values"][j].get<double>();
+      const double value =
+          expected["values"][j].is_boolean()
+              ? static_cast<double>(expected["values"][j].get<bool>())
+              : expected["values"][j].get<double>();
       near += std::abs(got[static_cast<size_t>(places[j])] - value) < reach;
     }
     if (static_cast<double>(near) >=
@@ -194,7 +227,7 @@ class InterchangeCase {
         values[i] = fill["start"].get<double>() + static_cast<double>(i);
       } else {
         values[i] = fill["value"].is_boolean()
-                        ? double{fill["value"].get<bool>()}
+                        ? static_cast<double>(fill["value"].get<bool>())
                         : fill["value"].get<double>();
       }
     }

@@ -13,6 +13,7 @@
 #include "engine/formats/tensorflow/file_kind.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/formats/tensorflow/loaded_graph.h"
+#include "engine/formats/tflite/reader.h"
 
 namespace optfarm::formats {
 namespace {
@@ -26,6 +27,11 @@ absl::StatusOr<std::optional<tensorflow::GraphDef>> ReadOtherFormat(
     case FileKind::kOnnx: {
       OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
                                ReadOnnx(bytes, name, folder));
+      return std::optional(std::move(def));
+    }
+    case FileKind::kTfLite: {
+      OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
+                               ReadTflite(bytes, name));
       return std::optional(std::move(def));
     }
     default:

@@ -19,11 +19,11 @@
 
 namespace optfarm::formats {
 
-// A GraphDef of any kind that LoadGraph takes, or an ONNX model, whose external
-// data are read from the file's folder; encrypted ones with the environment's
-// key. Graphs of other formats declare their inputs and outputs
-// (engine/graph/model_interface.h).
-// ERRORS: LoadGraph's; the reader's (onnx/reader.h).
+// A GraphDef of any kind that LoadGraph takes, a TensorFlow Lite model, or an
+// ONNX model, whose external data are read from the file's folder; encrypted
+// ones with the environment's key. Graphs of other formats declare their inputs
+// and outputs (engine/graph/model_interface.h). ERRORS: LoadGraph's; the
+// reader's (onnx/reader.h, tflite/reader.h).
 absl::StatusOr<LoadedGraph> LoadModel(const std::string& path,
                                       uint64_t max_bytes = kMaxGraphBytes);
 

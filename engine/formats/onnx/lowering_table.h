@@ -37,7 +37,6 @@ absl::Span<const LoweringRow> ElementwiseLowerings();
 absl::Span<const LoweringRow> IndexingLowerings();
 absl::Span<const LoweringRow> LayerLowerings();
 absl::Span<const LoweringRow> MicrosoftLowerings();
-absl::Span<const LoweringRow> MicrosoftQuantizedLowerings();
 absl::Span<const LoweringRow> NormalizationLowerings();
 absl::Span<const LoweringRow> PaddingLowerings();
 absl::Span<const LoweringRow> PoolingLowerings();

@@ -59,8 +59,6 @@ Reduction ReadReduction(NodeLowering& n) {
 }
 
 #define OPTFARM_OP(op) constexpr char k##op[] = #op
-OPTFARM_OP(Cumprod);
-OPTFARM_OP(Cumsum);
 OPTFARM_OP(Mean);
 OPTFARM_OP(Prod);
 OPTFARM_OP(Sum);
@@ -154,9 +152,8 @@ absl::Status LowerArgExtreme(NodeLowering& n) {
   return absl::OkStatus();
 }
 
-template <const char* kOp>
-absl::Status LowerCumulative(NodeLowering& n) {
-  n.SetOutput(0, n.Add(kOp, {n.input(0), AsScalar(n, n.input(1))},
+absl::Status LowerCumSum(NodeLowering& n) {
+  n.SetOutput(0, n.Add("Cumsum", {n.input(0), AsScalar(n, n.input(1))},
                        {{"exclusive", n.Int("exclusive", 0) != 0},
                         {"reverse", n.Int("reverse", 0) != 0}}));
   return absl::OkStatus();
@@ -198,8 +195,7 @@ absl::Status LowerTopK(NodeLowering& n) {
 constexpr LoweringRow kRows[] = {
     {"ArgMax", LowerArgExtreme<true>},
     {"ArgMin", LowerArgExtreme<false>},
-    {"CumProd", LowerCumulative<kCumprod>},
-    {"CumSum", LowerCumulative<kCumsum>},
+    {"CumSum", LowerCumSum},
     {"ReduceL1", LowerReduceL1},
     {"ReduceL2", LowerReduceL2},
     {"ReduceLogSum", LowerReduceLogSum},

@@ -4,6 +4,7 @@
 // hold.
 
 #include "engine/graph/ops/op_families.h"
+#include "engine/graph/shapes/lite_shapes.h"
 #include "engine/graph/shapes/shape_functions.h"
 
 namespace optfarm::graph {
@@ -24,6 +25,40 @@ constexpr OpRow kRows[] = {
        | Q: {int8, uint8, int16, uint16, int32}; axis: int = -1;
        bits: int = 8)",
      .shape = UnchangedShape,
+     .origin = Origin::kOtherFormats},
+    // An LSTM over a sequence, [batch, time, inputs] or time first. Weights
+    // have
+    // the gates input, forget, cell, output as rows; a coupled gate leaves the
+    // input gate out. Peephole [3 * cells] (input, forget, output), projection
+    // [outputs, cells], its bias and layer norm [4 * cells] are empty where
+    // they
+    // are not used. A cell_scale says that the state is rounded in each step as
+    // TensorFlow Lite's integer kernel does.
+    {.names = "LiteLstmSequence",
+     .signature = R"((x: float, h: float, c: float, input_weights: float,
+       recurrent_weights: float, bias: float, peephole: float,
+       projection: float, projection_bias: float, layer_norm: float)
+       -> (y: float, last_h: float, last_c: float)
+       | time_major: bool = false; couples_gates: bool = false;
+       activation: string {tanh, relu, relu6, sigmoid, none} = tanh;
+       cell_clip: float = 0; projection_clip: float = 0;
+       cell_scale: float = 0; hidden_scale: float = 0;
+       hidden_zero_point: int = 0; output_scale: float = 0;
+       output_zero_point: int = 0)",
+     .shape = LiteLstmShape,
+     .origin = Origin::kOtherFormats},
+    // The boxes that a single-shot detector found: decoded against anchors,
+    // without those that overlap better ones.
+    {.names = "DetectionPostprocess",
+     .signature = R"((boxes: float, scores: float, anchors: float)
+       -> (detection_boxes: float, detection_classes: float,
+       detection_scores: float, count: float)
+       | max_detections: int >= 1; max_classes_per_detection: int = 1;
+       detections_per_class: int = 100; num_classes: int >= 1;
+       use_regular_nms: bool = false; nms_score_threshold: float = 0;
+       nms_iou_threshold: float = 0.5; y_scale: float = 1; x_scale: float = 1;
+       h_scale: float = 1; w_scale: float = 1)",
+     .shape = DetectionPostprocessShape,
      .origin = Origin::kOtherFormats},
 };
 

@@ -104,6 +104,12 @@ constexpr OpRow kRows[] = {
          "(resource: resource) -> (value: dtype) stateful | dtype: type",
      .shape = ReadVariableShape,
      .flow = ValueFlow::kDataMovement},
+    {.names = "ReadVariableOrInitial",
+     .signature = R"((resource: resource, initial: dtype) -> (value: dtype)
+       stateful | dtype: type)",
+     .shape = SecondInputShape,
+     .flow = ValueFlow::kDataMovement,
+     .origin = Origin::kOtherFormats},
     {.names = "AssignVariableOp",
      .signature = R"((resource: resource, value: dtype) stateful
        | dtype: type; late validate_shape: bool = false)",

@@ -5,6 +5,7 @@
 
 #include "engine/runtime/reference/families.h"
 #include "engine/runtime/reference/layer_families.h"
+#include "engine/runtime/reference/lite_families.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -80,6 +81,8 @@ constexpr FamilyEntry kFamilies[] = {
     {{"depthwise convolution",
       "one rounding per accumulated product, as Eigen's packets do"},
      AddDepthwiseConvolutionKernels},
+    {{"detections", "float; equal scores in the order of the boxes"},
+     AddDetectionKernels},
     {{"diagonal", "data movement"}, AddDiagonalKernels},
     {{"einsum", "one sum per output element, in the order of the labels"},
      AddEinsumKernels},
@@ -111,6 +114,8 @@ constexpr FamilyEntry kFamilies[] = {
     {{"linear quantization",
       "float; one division or product per element, rounded half to even"},
      AddLinearQuantizationKernels},
+    {{"lite lstm", "float; the state rounded as the integer kernel rounds it"},
+     AddLiteLstmKernels},
     {{"lookup table", "keys and values are stored unchanged"},
      AddLookupTableKernels},
     {{"matrix product",

@@ -63,6 +63,23 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRead(const tensorflow::NodeDef&) {
   });
 }
 
+// State of a model that has no step to initialize it.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeReadOrInitial(
+    const tensorflow::NodeDef&) {
+  return MakeKernel([](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
+    OPTFARM_ASSIGN_OR_RETURN(Variable * variable, VariableInput(*context));
+    if (!variable->IsInitialized()) {
+      context->SetOutput(0, context->input(1));
+      return absl::OkStatus();
+    }
+    OPTFARM_ASSIGN_OR_RETURN(Tensor value, variable->Read());
+    OPTFARM_RETURN_IF_ERROR(RequireSameDtype(value, context->input(1)));
+    context->SetOutput(0, std::move(value));
+    return absl::OkStatus();
+  });
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> MakeIsInitialized(
     const tensorflow::NodeDef&) {
   return MakeKernel([](KernelContext* context) -> absl::Status {
@@ -216,6 +233,7 @@ void AddVariableKernels(KernelCatalog* catalog) {
   catalog->Add("TemporaryVariable", MakeTemporary, /*is_pure=*/false);
   catalog->Add("DestroyTemporaryVariable", MakeRead, /*is_pure=*/false);
   catalog->Add("ReadVariableOp", MakeRead, /*is_pure=*/false);
+  catalog->Add("ReadVariableOrInitial", MakeReadOrInitial, /*is_pure=*/false);
   catalog->Add("IsVariableInitialized", MakeIsInitialized, /*is_pure=*/false);
   catalog->Add("VarIsInitializedOp", MakeIsInitialized, /*is_pure=*/false);
   catalog->Add("Assign", MakeAssign, /*is_pure=*/false);
