@@ -18,8 +18,11 @@ function(optfarm_npm_install folder result)
       return()
     endif()
   endif()
+  # Without a network it fails within seconds; each configuring tries again.
   execute_process(
     COMMAND ${OPTFARM_NPM} ci --no-audit --no-fund --ignore-scripts
+            --prefer-offline --fetch-retries=2 --fetch-retry-mintimeout=1000
+            --fetch-retry-maxtimeout=4000
     WORKING_DIRECTORY ${folder} TIMEOUT 120
     RESULT_VARIABLE code OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(code EQUAL 0)
@@ -56,10 +59,10 @@ function(optfarm_web target)
   set(folder ${PROJECT_BINARY_DIR}/web)
   set(source ${folder}/web_files.cc)
   set(why "OPTFARM_WEB is OFF")
-  if(NOT OPTFARM_WEB STREQUAL "OFF")
+  if(OPTFARM_WEB)
     optfarm_prepare_web(${folder} why)
   endif()
-  if(why AND OPTFARM_WEB STREQUAL "ON")
+  if(why AND OPTFARM_WEB AND NOT OPTFARM_WEB STREQUAL "AUTO")
     message(FATAL_ERROR "The web page (OPTFARM_WEB=ON): ${why}")
   endif()
   if(why)

@@ -35,20 +35,33 @@ absl::StatusOr<graph::IoRequest> ParseRequest(
 class GraphConvert final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
-    flags->Path("in_graph", "FILE",
-                "The model to read: a TensorFlow graph, binary or text, or an "
-                "ONNX model.",
-                &in_graph_);
+    flags->Path(
+        "in_graph", "FILE",
+        "The model to read: a TensorFlow graph, binary or text, an ONNX "
+        "or a TensorFlow Lite model.",
+        &in_graph_);
     flags->Required();
     flags->Path("out_graph", "FILE",
                 "The model to write; the end of the name is its format: .pb, "
-                ".pbtxt or .onnx.",
+                ".pbtxt, .onnx or .tflite.",
                 &out_graph_);
     flags->Required();
     flags->Integer("opset", "ONNX's version of the ops. Default: 17.", &opset_,
                    formats::kOldestWrittenOpset, formats::kNewestWrittenOpset);
     flags->Switch("half_weights", "Store large float constants in 16 bits.",
                   &half_weights_);
+    flags->Switch("int8_weights",
+                  "TensorFlow Lite: store weights of float layers as int8; "
+                  "runtimes quantize activations in each run.",
+                  &int8_weights_);
+    flags->Choice("io_type",
+                  "TensorFlow Lite: the type of quantized inputs and outputs. "
+                  "Default: the model's.",
+                  {"model", "float", "int8", "uint8"}, &io_type_);
+    flags->Switch("dynamic_batch",
+                  "TensorFlow Lite: keep an open batch open; some runtimes "
+                  "refuse such files.",
+                  &dynamic_batch_);
     flags->Texts("inputs", "A,B",
                  "The model's inputs, with shapes where it does not define "
                  "them: image:1,224,224,3. Default: inferred.",
@@ -66,6 +79,9 @@ class GraphConvert final : public Command {
     OPTFARM_ASSIGN_OR_RETURN(options.written.format, OutputFormatOrUsage());
     options.written.opset = static_cast<int>(opset_);
     options.written.half_weights = half_weights_;
+    options.written.int8_weights = int8_weights_;
+    options.written.ends = Ends();
+    options.written.dynamic_batch = dynamic_batch_;
     options.compare = verify_;
     OPTFARM_ASSIGN_OR_RETURN(options.io, ParseRequest(inputs_, outputs_));
     OPTFARM_ASSIGN_OR_RETURN(
@@ -86,10 +102,20 @@ class GraphConvert final : public Command {
     return format;
   }
 
+  formats::TfliteEnds Ends() const {
+    if (io_type_ == "float") return formats::TfliteEnds::kFloat;
+    if (io_type_ == "int8") return formats::TfliteEnds::kInt8;
+    if (io_type_ == "uint8") return formats::TfliteEnds::kUint8;
+    return formats::TfliteEnds::kAsTheyAre;
+  }
+
   std::string in_graph_, out_graph_;
+  std::string io_type_ = "model";
   std::vector<std::string> inputs_, outputs_;
   int64_t opset_ = formats::kDefaultWrittenOpset;
   bool half_weights_ = false;
+  bool int8_weights_ = false;
+  bool dynamic_batch_ = false;
   bool verify_ = true;
 };
 
@@ -97,10 +123,11 @@ class GraphConvert final : public Command {
 
 CommandInfo GraphConvertCommand() {
   return {"graph convert", "Write a model in another format.",
-          "The formats are TensorFlow graphs (.pb, .pbtxt) and ONNX (.onnx).\n"
+          "The formats are TensorFlow graphs (.pb, .pbtxt), ONNX (.onnx) and\n"
+          "TensorFlow Lite (.tflite).\n"
           "A model that a format cannot hold is refused with all reasons.\n"
           "  optctl graph convert --in_graph=m.pb --out_graph=m.onnx\n"
-          "  optctl graph convert --in_graph=m.onnx --out_graph=m.pb",
+          "  optctl graph convert --in_graph=m.onnx --out_graph=m.tflite",
           [] { return std::unique_ptr<Command>(new GraphConvert); }};
 }
 

@@ -44,8 +44,8 @@ class RunHere final : public Command {
   void DeclareFlags(FlagSet* flags) override {
     job_.Declare(flags);
     flags->Path("out_graph", "FILE",
-                "Where to write the optimized graph; as an ONNX model when the "
-                "name ends in .onnx.",
+                "Where to write the optimized graph; as an ONNX or TensorFlow "
+                "Lite model when the name ends in .onnx or .tflite.",
                 &out_graph_);
     flags->Path("out_dir", "DIR",
                 "Folder for all files: optimized.pb, report.json, "
@@ -177,7 +177,8 @@ class RunHere final : public Command {
   absl::StatusOr<std::string> WriteGraph(const std::string& optimized,
                                          const v1::Report& report) const {
     const auto format = exporting::FormatOfPath(out_graph_);
-    if (!format.ok() || *format != exporting::ModelFormat::kOnnx) {
+    if (!format.ok() || (*format != exporting::ModelFormat::kOnnx &&
+                         *format != exporting::ModelFormat::kTflite)) {
       OPTFARM_RETURN_IF_ERROR(CopyFile(optimized, out_graph_));
       return "";
     }

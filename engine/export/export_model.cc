@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/tensorflow/graph_file.h"
+#include "engine/formats/tflite/writer.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
@@ -69,7 +70,12 @@ absl::Status Prepare(const GraphIo& io, const ExportOptions& options,
   OPTFARM_ASSIGN_OR_RETURN(std::vector<transforms::TransformStep> steps,
                            transforms::ParseTransforms(kPreparation));
   steps.insert(steps.begin(), StripStep(*graph, io));
-  if (options.half_weights) steps.push_back({"weights_to_half", {}});
+  if (options.format == ModelFormat::kTflite) {
+    // Its operators want channels last, and narrow weights themselves.
+    steps.push_back({"remove_transposes", {{"ignore_errors", "true"}}});
+  } else if (options.half_weights) {
+    steps.push_back({"weights_to_half", {}});
+  }
   return transforms::RunTransforms(graph, steps, NamesOf(*graph, io.inputs),
                                    NamesOf(*graph, io.outputs))
       .status();
@@ -93,6 +99,47 @@ absl::StatusOr<std::string> ExportOnnx(const Graph& original, const GraphIo& io,
   return formats::WriteOnnx(graph, write);
 }
 
+// The shape of an input in the file: the graph's own, whose batch is the one
+// that the model is run with unless it is to stay open.
+graph::PartialShape WrittenShape(const GraphTensor& input,
+                                 const graph::PartialShape& own,
+                                 const ExportOptions& options) {
+  graph::PartialShape shape = options.fixes_sizes ? input.shape : own;
+  if (!shape.has_rank()) shape = input.shape.has_rank() ? input.shape : own;
+  if (!shape.has_rank() || shape.rank() == 0) return shape;
+  if (options.dynamic_batch && own.has_rank() && own.rank() == shape.rank() &&
+      own.dim(0) < 0) {
+    shape.set_dim(0, graph::kUnknownDim);
+  } else if (shape.dim(0) < 0) {
+    shape.set_dim(0, input.shape.is_static() ? input.shape.dim(0) : 1);
+  }
+  return shape;
+}
+
+absl::StatusOr<std::string> ExportTflite(const Graph& original,
+                                         const GraphIo& io,
+                                         const ExportOptions& options) {
+  formats::TfliteWriteOptions write;
+  OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap own,
+                           graph::InferShapes(original));
+  write.ends = options.ends;
+  if (options.half_weights) write.weights = formats::TfliteWeights::kHalf;
+  if (options.int8_weights) write.weights = formats::TfliteWeights::kInt8;
+  for (const GraphTensor& input : io.inputs) {
+    graph::InputRequest& request = write.io.inputs.emplace_back();
+    request.name = graph::ToString(NameOf(original, input));
+    graph::PartialShape shape =
+        WrittenShape(input, own.Of(input.tensor), options);
+    if (shape.has_rank()) request.shape = std::move(shape);
+  }
+  for (const graph::TensorName& output : NamesOf(original, io.outputs)) {
+    write.io.outputs.push_back(graph::ToString(output));
+  }
+  Graph graph = original.Clone();
+  OPTFARM_RETURN_IF_ERROR(Prepare(io, options, &graph));
+  return formats::WriteTflite(graph, write);
+}
+
 }  // namespace
 
 absl::string_view FormatName(ModelFormat format) {
@@ -103,20 +150,23 @@ absl::string_view FormatName(ModelFormat format) {
       return "pbtxt";
     case ModelFormat::kOnnx:
       return "onnx";
+    case ModelFormat::kTflite:
+      return "tflite";
   }
   return "";
 }
 
 absl::StatusOr<ModelFormat> FormatOfPath(absl::string_view path) {
-  for (const ModelFormat format :
-       {ModelFormat::kGraph, ModelFormat::kGraphText, ModelFormat::kOnnx}) {
+  for (const ModelFormat format : {ModelFormat::kGraph, ModelFormat::kGraphText,
+                                   ModelFormat::kOnnx, ModelFormat::kTflite}) {
     if (absl::EndsWithIgnoreCase(path, absl::StrCat(".", FormatName(format)))) {
       return format;
     }
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "the name '", path,
-      "' does not say which format to write; end it in .pb, .pbtxt or .onnx"));
+      "' does not say which format to write; end it in .pb, .pbtxt, .onnx "
+      "or .tflite"));
 }
 
 absl::StatusOr<std::string> ExportModel(const Graph& graph, const GraphIo& io,
@@ -124,6 +174,8 @@ absl::StatusOr<std::string> ExportModel(const Graph& graph, const GraphIo& io,
   switch (options.format) {
     case ModelFormat::kOnnx:
       return ExportOnnx(graph, io, options);
+    case ModelFormat::kTflite:
+      return ExportTflite(graph, io, options);
     case ModelFormat::kGraphText:
       return formats::SerializeGraphDef(graph.ToDef(),
                                         formats::GraphEncoding::kText);

@@ -12,14 +12,15 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/formats/onnx/writer.h"
+#include "engine/formats/tflite/write_options.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/infer_io.h"
 
 namespace optfarm::exporting {
 
-enum class ModelFormat : uint8_t { kGraph, kGraphText, kOnnx };
+enum class ModelFormat : uint8_t { kGraph, kGraphText, kOnnx, kTflite };
 
-// "pb", "pbtxt", "onnx".
+// "pb", "pbtxt", "onnx", "tflite".
 absl::string_view FormatName(ModelFormat format);
 
 // The format of a file to write, by the end of its name.
@@ -32,6 +33,14 @@ struct ExportOptions {
   int opset = formats::kDefaultWrittenOpset;
   // Large float constants are stored in 16 bits.
   bool half_weights = false;
+  // Of TensorFlow Lite: weights of float layers as int8, the type of quantized
+  // inputs and outputs, and whether an open batch stays open.
+  bool int8_weights = false;
+  formats::TfliteEnds ends = formats::TfliteEnds::kAsTheyAre;
+  bool dynamic_batch = false;
+  // Dimensions that the graph leaves open have the sizes of `io`, instead of
+  // staying open.
+  bool fixes_sizes = false;
 };
 
 // The bytes of a file of the format. For formats other than the graph's own,

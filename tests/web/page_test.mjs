@@ -173,7 +173,7 @@ function pages() {
     compare: [`#/compare?a=${jobs.int8}&b=${jobs.again}`, (page) => page.getByRole('heading', { name: 'Differences' })],
     pareto: ['#/pareto', (page) => page.getByRole('heading', { name: 'Trade-offs' })],
     admin: ['#/admin', (page) => page.getByRole('button', { name: 'New token' })],
-    audit: ['#/admin?tab=audit', (page) => page.getByText('JobService.SubmitJob').first()],
+    audit: ['#/admin?tab=audit', (page) => page.getByText(/^(Job|Model)Service\./).first()],
     nowhere: ['#/nowhere', (page) => page.getByRole('heading', { name: 'There is no such page' })],
   };
 }

@@ -11,27 +11,17 @@ using Key = std::pair<absl::string_view, absl::string_view>;
 
 // The families, in the order of their names.
 constexpr absl::Span<const LoweringRow> (*kFamilies[])() = {
-    ActivationLowerings,
-    BasicLowerings,
-    ControlFlowLowerings,
-    ConvolutionLowerings,
-    EinsumLowerings,
-    ElementwiseLowerings,
-    IndexingLowerings,
-    LayerLowerings,
-    MicrosoftLowerings,
-    NormalizationLowerings,
-    PaddingLowerings,
-    PoolingLowerings,
-    QuantizedLowerings,
-    RecurrentLowerings,
-    ReductionLowerings,
-    ResizeLowerings,
-    ShapingLowerings,
-    SignalLowerings,
-    SlicingLowerings,
-    TransformerLowerings,
-    TransposedConvolutionLowerings,
+    ActivationLowerings,    BasicLowerings,
+    ControlFlowLowerings,   ConvolutionLowerings,
+    EinsumLowerings,        ElementwiseLowerings,
+    IndexingLowerings,      LayerLowerings,
+    MicrosoftLowerings,     MicrosoftQuantizedLowerings,
+    NormalizationLowerings, PaddingLowerings,
+    PoolingLowerings,       QuantizedLowerings,
+    RecurrentLowerings,     ReductionLowerings,
+    ResizeLowerings,        ShapingLowerings,
+    SignalLowerings,        SlicingLowerings,
+    TransformerLowerings,   TransposedConvolutionLowerings,
 };
 
 const std::map<Key, std::vector<const LoweringRow*>>& Table() {

@@ -37,6 +37,7 @@ absl::Span<const LoweringRow> ElementwiseLowerings();
 absl::Span<const LoweringRow> IndexingLowerings();
 absl::Span<const LoweringRow> LayerLowerings();
 absl::Span<const LoweringRow> MicrosoftLowerings();
+absl::Span<const LoweringRow> MicrosoftQuantizedLowerings();
 absl::Span<const LoweringRow> NormalizationLowerings();
 absl::Span<const LoweringRow> PaddingLowerings();
 absl::Span<const LoweringRow> PoolingLowerings();

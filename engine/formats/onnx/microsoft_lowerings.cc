@@ -10,7 +10,6 @@
 #include "base/status_macros.h"
 #include "engine/formats/onnx/convolution.h"
 #include "engine/formats/onnx/lowering_table.h"
-#include "engine/formats/onnx/quantization.h"
 
 namespace optfarm::formats {
 namespace {
@@ -263,34 +262,6 @@ absl::Status LowerAttention(NodeLowering& n) {
   return absl::OkStatus();
 }
 
-// --- Quantized ---------------------------------------------------------------
-
-// Two quantized inputs, each with scale and zero point behind it, then those of
-// the output.
-absl::Status LowerQLinearBinary(NodeLowering& n) {
-  const auto input = [&](int i) {
-    return Dequantized(n, n.input(i),
-                       ReadQuantization(n, i + 1, n.dtype(n.input(i))));
-  };
-  const Endpoint y =
-      n.Add(n.op() == "QLinearAdd" ? "Add" : "Mul", {input(0), input(3)});
-  n.SetOutput(0, Quantized(n, y, ReadQuantization(n, 6, n.dtype(n.input(0)))));
-  return absl::OkStatus();
-}
-
-absl::Status LowerQLinearUnary(NodeLowering& n) {
-  const Endpoint x =
-      Dequantized(n, n.input(0), ReadQuantization(n, 1, n.dtype(n.input(0))));
-  Endpoint y;
-  if (n.op() == "QLinearLeakyRelu") {
-    y = n.Add("LeakyRelu", {x}, {{"alpha", n.Float("alpha", 0.01f)}});
-  } else {
-    y = n.Add("Sigmoid", {x});
-  }
-  n.SetOutput(0, Quantized(n, y, ReadQuantization(n, 3, n.dtype(n.input(0)))));
-  return absl::OkStatus();
-}
-
 constexpr const char* kDomain = "com.microsoft";
 constexpr int kAll = kNoLaterVersion;
 
@@ -302,10 +273,6 @@ constexpr LoweringRow kRows[] = {
     {"FusedConv", LowerFusedConv, 1, kAll, kDomain},
     {"FusedMatMul", LowerFusedMatMul, 1, kAll, kDomain},
     {"Gelu", LowerGelu, 1, kAll, kDomain},
-    {"QLinearAdd", LowerQLinearBinary, 1, kAll, kDomain},
-    {"QLinearLeakyRelu", LowerQLinearUnary, 1, kAll, kDomain},
-    {"QLinearMul", LowerQLinearBinary, 1, kAll, kDomain},
-    {"QLinearSigmoid", LowerQLinearUnary, 1, kAll, kDomain},
     {"QuickGelu", LowerQuickGelu, 1, kAll, kDomain},
     {"SkipLayerNormalization", LowerSkipLayerNormalization, 1, kAll, kDomain},
     {"SkipSimplifiedLayerNormalization", LowerSkipLayerNormalization, 1, kAll,

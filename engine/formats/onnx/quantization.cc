@@ -1,6 +1,6 @@
 #include "engine/formats/onnx/quantization.h"
 
-#include "engine/graph/attr.h"
+#include "base/status_macros.h"
 
 namespace optfarm::formats {
 namespace {
@@ -22,6 +22,28 @@ OnnxQuantization ReadQuantization(NodeLowering& n, int scale,
   q.zero_point = n.has_input(scale + 1) ? AsScalar(n, n.input(scale + 1))
                                         : n.builder().Scalar(quantized, 0);
   return q;
+}
+
+absl::StatusOr<OnnxQuantization> DynamicRange(NodeLowering& n, Endpoint x) {
+  OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(x));
+  std::vector<int64_t> axes;
+  for (int i = 0; i < rank; ++i) axes.push_back(i);
+  const Endpoint zero = n.ScalarLike(x, 0), one = n.ScalarLike(x, 1);
+  const Endpoint most = n.ScalarLike(x, 255);
+  const Endpoint low =
+      n.Add("Minimum", {n.Add("Min", {x, n.Int32s(axes)}), zero});
+  const Endpoint high =
+      n.Add("Maximum", {n.Add("Max", {x, n.Int32s(axes)}), zero});
+  const Endpoint step = n.Add("RealDiv", {n.Add("Sub", {high, low}), most});
+  // Of a tensor of zeros.
+  const Endpoint scale =
+      n.Add("SelectV2", {n.Add("Equal", {step, zero}), one, step});
+  const Endpoint place =
+      n.Add("Round", {n.Add("RealDiv", {n.Add("Neg", {low}), scale})});
+  const Endpoint zero_point =
+      n.Cast(n.Add("Minimum", {n.Add("Maximum", {place, zero}), most}),
+             tensorflow::DT_UINT8);
+  return OnnxQuantization{scale, zero_point};
 }
 
 Endpoint Dequantized(NodeLowering& n, Endpoint x, const OnnxQuantization& q,

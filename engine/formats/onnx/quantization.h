@@ -3,6 +3,7 @@
 #ifndef OPTFARM_ENGINE_FORMATS_ONNX_QUANTIZATION_H_
 #define OPTFARM_ENGINE_FORMATS_ONNX_QUANTIZATION_H_
 
+#include "absl/status/statusor.h"
 #include "engine/formats/onnx/lowering.h"
 
 namespace optfarm::formats {
@@ -18,6 +19,9 @@ struct OnnxQuantization {
 // that are left out.
 OnnxQuantization ReadQuantization(NodeLowering& n, int scale,
                                   DataType quantized);
+
+// The range of the values and zero, in 255 steps of uint8, found in each run.
+absl::StatusOr<OnnxQuantization> DynamicRange(NodeLowering& n, Endpoint x);
 
 // Floats from quantized values. `axis` counts for a scale for each channel.
 Endpoint Dequantized(NodeLowering& n, Endpoint x, const OnnxQuantization& q,

@@ -93,30 +93,12 @@ absl::Status LowerQuantizeLinear(NodeLowering& n) {
   return absl::OkStatus();
 }
 
-// The range of the values and zero, in 255 steps.
 absl::Status LowerDynamicQuantizeLinear(NodeLowering& n) {
   const Endpoint x = n.input(0);
-  OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(x));
-  std::vector<int64_t> axes;
-  for (int i = 0; i < rank; ++i) axes.push_back(i);
-  const Endpoint zero = n.ScalarLike(x, 0), one = n.ScalarLike(x, 1);
-  const Endpoint most = n.ScalarLike(x, 255);
-  const Endpoint low =
-      n.Add("Minimum", {n.Add("Min", {x, n.Int32s(axes)}), zero});
-  const Endpoint high =
-      n.Add("Maximum", {n.Add("Max", {x, n.Int32s(axes)}), zero});
-  const Endpoint step = n.Add("RealDiv", {n.Add("Sub", {high, low}), most});
-  // Of a tensor of zeros.
-  const Endpoint scale =
-      n.Add("SelectV2", {n.Add("Equal", {step, zero}), one, step});
-  const Endpoint place =
-      n.Add("Round", {n.Add("RealDiv", {n.Add("Neg", {low}), scale})});
-  const Endpoint zero_point =
-      n.Cast(n.Add("Minimum", {n.Add("Maximum", {place, zero}), most}),
-             tensorflow::DT_UINT8);
-  n.SetOutput(0, Quantized(n, x, {scale, zero_point}));
-  n.SetOutput(1, scale);
-  n.SetOutput(2, zero_point);
+  OPTFARM_ASSIGN_OR_RETURN(const OnnxQuantization q, DynamicRange(n, x));
+  n.SetOutput(0, Quantized(n, x, q));
+  n.SetOutput(1, q.scale);
+  n.SetOutput(2, q.zero_point);
   return absl::OkStatus();
 }
 

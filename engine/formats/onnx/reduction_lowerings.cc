@@ -59,6 +59,8 @@ Reduction ReadReduction(NodeLowering& n) {
 }
 
 #define OPTFARM_OP(op) constexpr char k##op[] = #op
+OPTFARM_OP(Cumprod);
+OPTFARM_OP(Cumsum);
 OPTFARM_OP(Mean);
 OPTFARM_OP(Prod);
 OPTFARM_OP(Sum);
@@ -152,8 +154,9 @@ absl::Status LowerArgExtreme(NodeLowering& n) {
   return absl::OkStatus();
 }
 
-absl::Status LowerCumSum(NodeLowering& n) {
-  n.SetOutput(0, n.Add("Cumsum", {n.input(0), AsScalar(n, n.input(1))},
+template <const char* kOp>
+absl::Status LowerCumulative(NodeLowering& n) {
+  n.SetOutput(0, n.Add(kOp, {n.input(0), AsScalar(n, n.input(1))},
                        {{"exclusive", n.Int("exclusive", 0) != 0},
                         {"reverse", n.Int("reverse", 0) != 0}}));
   return absl::OkStatus();
@@ -195,7 +198,8 @@ absl::Status LowerTopK(NodeLowering& n) {
 constexpr LoweringRow kRows[] = {
     {"ArgMax", LowerArgExtreme<true>},
     {"ArgMin", LowerArgExtreme<false>},
-    {"CumSum", LowerCumSum},
+    {"CumProd", LowerCumulative<kCumprod>},
+    {"CumSum", LowerCumulative<kCumsum>},
     {"ReduceL1", LowerReduceL1},
     {"ReduceL2", LowerReduceL2},
     {"ReduceLogSum", LowerReduceLogSum},

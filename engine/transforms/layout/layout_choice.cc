@@ -140,7 +140,9 @@ int64_t Choice::CostOf(const Link& link, bool from_other, bool to_other) const {
 
 void Choice::ProposeTo(int chooser, std::optional<Permutation> state) {
   Chooser& to = choosers_[chooser];
-  if (!state.has_value() || !to.other.empty() || !to.Serves(*state)) {
+  // A scalar has one order only.
+  if (!state.has_value() || state->empty() || !to.other.empty() ||
+      !to.Serves(*state)) {
     return;
   }
   to.other = *std::move(state);

@@ -415,6 +415,25 @@ TEST(RemoveTransposesTest, SoftmaxOverChannelsJoinsTheTrunk) {
               AllNear(before, 1e-6));
 }
 
+// As a range that is found at run time: the scalars have no order to take.
+TEST(RemoveTransposesTest, ScalarsOfATrunkComeToAnEnd) {
+  ChannelsFirst maker(7);
+  maker.b.Placeholder("in", {1, 3, 6, 5});
+  const Value x = maker.Conv({"in", {1, 3, 6, 5}}, 4);
+  const Value y = maker.Node("Relu", {x.name}, x.shape);
+  const Value most = maker.Node("Max", {y.name, maker.List({0, 1, 2, 3})}, {});
+  const Value scale = maker.Node("Abs", {most.name}, {});
+  const Value twice = maker.Node("Add", {scale.name, most.name}, {});
+  const Value z = maker.Node("Mul", {y.name, twice.name}, y.shape);
+  maker.b.Node("out", "Identity", {maker.Conv(z, 2).name}, FloatT());
+  Graph graph = maker.b.Build();
+  const Tensor in = Wave({1, 3, 6, 5});
+  const auto expected = Bytes(graph, "out", in);
+  MustApply(&graph, "remove_transposes", "in", "out");
+  EXPECT_EQ(CountOf(graph, "Transpose"), 2) << Text(graph);
+  EXPECT_EQ(Bytes(graph, "out", in), expected);
+}
+
 TEST(RemoveTransposesTest, ShapesThatAreReadStayInTheirOrder) {
   ChannelsFirst maker(3);
   maker.b.Placeholder("in", {-1, 3, -1, -1});

@@ -160,13 +160,13 @@ function Audit({ route }: { route: Route }) {
       <Loaded data={audit.data} error={audit.error} retry={audit.refresh}>
         {(data) => data.entries.length === 0 ? <Empty icon="admin" title="No entries" /> : (
           <Card title="Audit log" note={`The newest ${plural(data.entries.length, 'entry', 'entries')}: what changed or took something, and what was refused`} flush>
-            <Table label="Audit log" rows={data.entries.map((entry, index) => ({ entry, index }))} id={(row) => String(row.index)} columns={[
-              { title: 'When', show: ({ entry }) => <span class="nowrap">{clock(entry.time)}</span> },
-              { title: 'Who', show: ({ entry }) => entry.actor || <span class="muted">unknown</span> },
-              { title: 'What', show: ({ entry }) => <><span class="mono">{entry.method}</span> <span class="small muted break">{entry.subject.slice(0, 40)}</span></> },
-              { title: 'Outcome', show: ({ entry }) => <><Pill tone={entry.outcome === 'OK' ? 'good' : 'bad'}>{entry.outcome}</Pill>{entry.message && <div class="small muted break">{entry.message}</div>}</> },
-              { title: 'Project', wide: true, show: ({ entry }) => entry.project },
-              { title: 'From', wide: true, show: ({ entry }) => <span class="mono muted">{entry.peer}</span> },
+            <Table label="Audit log" className="nodes" rowHeight={45} rows={data.entries.map((entry, index) => ({ entry, index }))} id={(row) => String(row.index)} columns={[
+              { title: 'When', width: '172px', show: ({ entry }) => <span class="nowrap">{clock(entry.time)}</span> },
+              { title: 'Who', width: '110px', show: ({ entry }) => entry.actor || <span class="muted">unknown</span> },
+              { title: 'What', show: ({ entry }) => <><span class="mono">{entry.method}</span> <span class="small muted" title={entry.subject}>{entry.subject.slice(0, 16)}</span></> },
+              { title: 'Outcome', show: ({ entry }) => <span title={entry.message}><Pill tone={entry.outcome === 'OK' ? 'good' : 'bad'}>{entry.outcome}</Pill> <span class="small muted">{entry.message}</span></span> },
+              { title: 'Project', width: '100px', wide: true, show: ({ entry }) => entry.project },
+              { title: 'From', width: '180px', wide: true, show: ({ entry }) => <span class="mono muted">{entry.peer}</span> },
             ]} />
           </Card>
         )}

@@ -120,7 +120,7 @@ function PointsTable({ chosen, metric }: { chosen: { history: SeriesHistory; col
     <Card title="Measurements" note={plural(rows.length, 'point')} flush>
       <Table label="Measurements" rows={rows} id={(row) => row.point.result_id} rowHeight={38} columns={[
         { title: 'When', show: ({ point, color }) => <span class="nowrap"><span class="legend-dot" style={{ background: `var(${color})` }} />{clock(point.create_time)}</span> },
-        { title: METRICS[metric].label, number: true, show: ({ point }) => <>{format(of(point))}{point.noisy && <span class="tag unsure"> noisy</span>}</>, key: ({ point }) => of(point) },
+        { title: METRICS[metric].label, number: true, show: ({ point }) => <>{format(of(point))}{point.noisy && <span class="tag unsure">noisy</span>}</>, key: ({ point }) => of(point) },
         { title: 'Graph', wide: true, show: ({ point }) => <span class="mono muted">{point.measured_sha256.slice(0, 12)}</span> },
         { title: 'Measured by', wide: true, show: ({ point }) => <span class="muted">{point.build_version}</span> },
         { title: 'Job', show: ({ point }) => <a class="nowrap" href={to('jobs', point.job_id)}>{point.job_id}</a> },
@@ -136,7 +136,9 @@ export function HistoryPage({ route }: { route: Route }) {
   const [picked, setPicked] = useState<string[]>();
   const all = useMemo(() => (history.data?.series ?? []).filter((one) => one.points.length > 0), [history.data]);
   const found = useMemo(() => new Map((regressions.data?.regressions ?? []).map((one) => [keyOf(one.series), one])), [regressions.data]);
-  const keys = picked ?? all.slice(0, 2).map((one) => keyOf(one.series));
+  // Those that went on for a while, until somebody chooses.
+  const longest = useMemo(() => [...all].sort((a, b) => Math.min(b.points.length, 2) - Math.min(a.points.length, 2)), [all]);
+  const keys = picked ?? longest.slice(0, 2).map((one) => keyOf(one.series));
   const chosen = useMemo(() => keys
     .map((key, index) => ({ history: all.find((one) => keyOf(one.series) === key), color: COLORS[index % COLORS.length]! }))
     .filter((one): one is { history: SeriesHistory; color: string } => one.history !== undefined), [all, keys.join('\n')]);

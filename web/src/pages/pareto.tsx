@@ -140,7 +140,7 @@ function Picture({ variants, route }: { variants: Variant[]; route: Route }) {
       <Card title="Variants" flush>
         <Table label="Variants" rows={here} id={(one) => `${one.job.job_id} ${one.name}`} columns={[
           { title: 'Variant', key: (one) => one.name, show: (one) => <a class="cell-main" href={to('jobs', one.job.job_id)}>{one.name}</a> },
-          { title: 'Median', number: true, key: (one) => one.latency, show: (one) => <>{micros(one.latency)}{one.noisy && <span class="tag unsure"> noisy</span>}</> },
+          { title: 'Median', number: true, key: (one) => one.latency, show: (one) => <>{micros(one.latency)}{one.noisy && <span class="tag unsure">noisy</span>}</> },
           { title: 'File', number: true, key: (one) => one.size, show: (one) => bytes(one.size) },
           { title: 'Top-1', number: true, key: (one) => one.top1 || 0, show: (one) => AXES.top1.format(one.top1) },
           { title: 'Same answers', number: true, wide: true, key: (one) => one.agreement || 0, show: (one) => AXES.agreement.format(one.agreement) },

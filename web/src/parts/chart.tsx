@@ -25,14 +25,16 @@ interface Props {
   onPick: (line: number, point: number) => void;
 }
 
+const probe = document.createElement('i');
+
+/** A colour of the stylesheet: the property itself is a light-dark() of two. */
 function colorOf(name: string): string {
-  // Through an element: the property itself may be a light-dark() of two.
-  const probe = document.createElement('i');
+  if (!probe.isConnected) {
+    probe.hidden = true;
+    document.body.append(probe);
+  }
   probe.style.color = `var(${name})`;
-  document.body.append(probe);
-  const color = getComputedStyle(probe).color;
-  probe.remove();
-  return color;
+  return getComputedStyle(probe).color;
 }
 
 /** All lines on one axis of time; a line without a point at a time has null there. */
@@ -85,7 +87,11 @@ function options(props: Props, width: number, index: Map<number, number>[]): uPl
     height: 340,
     legend: { show: false },
     cursor: { points: { size: 9 }, drag: { x: true, y: false } },
-    scales: { y: { range: (_plot, low, high) => [Math.max(0, low - (high - low) * 0.15), high + (high - low || high) * 0.12] } },
+    scales: {
+      // One moment alone is given an hour to each side.
+      x: { range: (_plot, low, high) => (high > low ? [low, high] : [low - 3600, low + 3600]) },
+      y: { range: (_plot, low, high) => [Math.max(0, low - (high - low) * 0.15), high + (high - low || high) * 0.12] },
+    },
     axes: [
       { stroke: muted, grid, ticks: grid, font },
       { stroke: muted, grid, ticks: grid, font, size: 76, values: (_plot, values) => values.map(props.format) },

@@ -53,7 +53,7 @@ function LatencyCell({ row, longest }: { row: Row; longest: number }) {
         <span class="small muted" title="Median absolute deviation of the runs">
           ± {digits(100 * measured.mad_us / measured.median_us, 2)} %
         </span>
-        {measured.noisy && <span class="tag unsure" title={measured.noise_reasons.join('\n')}> noisy</span>}
+        {measured.noisy && <span class="tag unsure" title={measured.noise_reasons.join('\n')}>noisy</span>}
       </span>
       <span class={`track ${row.variant === 'float' ? 'float' : 'optimized'}`} style={{ width }} />
     </div>

@@ -12,6 +12,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/infer_io.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/tensor_name.h"
 
 namespace optfarm::formats::tflite_raising {
 namespace {
@@ -83,6 +84,40 @@ ModelEnds DeclaredEnds(const graph::Graph& graph,
   }
   for (const graph::ModelTensor& output : declared.outputs) {
     ends.outputs.push_back({output.name, {output.tensor, {}}});
+  }
+  return ends;
+}
+
+// Whether nothing is left to infer.
+bool IsComplete(const graph::IoRequest& io) {
+  return !io.inputs.empty() && !io.outputs.empty() &&
+         std::all_of(io.inputs.begin(), io.inputs.end(),
+                     [](const graph::InputRequest& input) {
+                       return input.shape.has_value() &&
+                              input.shape->has_rank();
+                     });
+}
+
+absl::StatusOr<Endpoint> FindTensor(const graph::Graph& graph,
+                                    const std::string& name) {
+  OPTFARM_ASSIGN_OR_RETURN(const auto parsed, graph::ParseTensorName(name));
+  return graph.Resolve(parsed);
+}
+
+// Open dimensions stay open.
+absl::StatusOr<ModelEnds> RequestedEnds(const graph::Graph& graph,
+                                        const graph::IoRequest& io) {
+  ModelEnds ends;
+  for (const graph::InputRequest& input : io.inputs) {
+    OPTFARM_ASSIGN_OR_RETURN(const Endpoint tensor,
+                             FindTensor(graph, input.name));
+    ends.inputs.push_back(
+        {graph::TensorNameInFile(graph, tensor), {tensor, *input.shape}});
+  }
+  for (const std::string& name : io.outputs) {
+    OPTFARM_ASSIGN_OR_RETURN(const Endpoint tensor, FindTensor(graph, name));
+    ends.outputs.push_back(
+        {graph::TensorNameInFile(graph, tensor), {tensor, {}}});
   }
   return ends;
 }
@@ -206,6 +241,7 @@ absl::StatusOr<ModelEnds> FindModelEnds(const graph::Graph& graph,
       !declared.outputs.empty()) {
     return DeclaredEnds(graph, declared, options);
   }
+  if (IsComplete(options.io)) return RequestedEnds(graph, options.io);
   const auto io = graph::InferIo(graph, options.io);
   if (!io.ok()) {
     if (!absl::IsFailedPrecondition(io.status())) return io.status();

@@ -22,7 +22,8 @@ double Position(const ResizeRule& rule, const ResizeAxis& axis, int64_t i) {
     case ResizeCoordinates::kPytorchHalfPixel:
       return axis.out > 1 ? (x + 0.5) / axis.scale - 0.5 : 0;
     case ResizeCoordinates::kAlignCorners:
-      return axis.out > 1 ? x * (in - 1) / (out - 1) : 0;
+      // The size before it is rounded down, as in ONNX's own answers.
+      return axis.out > 1 ? x * (in - 1) / (axis.scale * in - 1) : 0;
     case ResizeCoordinates::kAsymmetric:
       return x / axis.scale;
     case ResizeCoordinates::kTfHalfPixelForNearest:

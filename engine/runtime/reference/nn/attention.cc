@@ -176,23 +176,18 @@ absl::StatusOr<Tensor> Joined(const Tensor& past, const Tensor& now,
                           heads.size};
   OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
   OPTFARM_ASSIGN_OR_RETURN(Tensor out, Tensor::Allocate(now.dtype(), shape));
-  OPTFARM_RETURN_IF_ERROR(
-      VisitFloat(now.dtype(), "key", [&](auto tag) -> absl::Status {
-        using T = typename decltype(tag)::type;
-        T* to = out.data<T>();
-        for (int64_t i = 0; i < heads.batch * heads.heads; ++i) {
-          if (before > 0) {
-            to = std::copy_n(past.data<T>() + i * before * heads.size,
-                             before * heads.size, to);
-          }
-          const T* from =
-              now.data<T>() + heads.At(i / heads.heads, i % heads.heads);
-          for (int64_t r = 0; r < heads.rows; ++r) {
-            to = std::copy_n(from + r * heads.row_stride, heads.size, to);
-          }
-        }
-        return absl::OkStatus();
-      }));
+  float* to = out.data<float>();
+  for (int64_t i = 0; i < heads.batch * heads.heads; ++i) {
+    if (before > 0) {
+      to = std::copy_n(past.data<float>() + i * before * heads.size,
+                       before * heads.size, to);
+    }
+    const float* from =
+        now.data<float>() + heads.At(i / heads.heads, i % heads.heads);
+    for (int64_t r = 0; r < heads.rows; ++r) {
+      to = std::copy_n(from + r * heads.row_stride, heads.size, to);
+    }
+  }
   return out;
 }
 
@@ -361,6 +356,8 @@ absl::StatusOr<AttentionInputs> ReadInputs(
     OPTFARM_RETURN_IF_ERROR(
         RequireSameDtype(context.input(0), context.input(i)));
   }
+  OPTFARM_RETURN_IF_ERROR(
+      RequireDtype(context.input(0), "query", tensorflow::DT_FLOAT));
   AttentionInputs in;
   in.query = context.input(0);
   in.key = context.input(1);
@@ -399,19 +396,16 @@ absl::Status RunHeads(const AttentionAttributes& attributes,
                       const AttentionInputs& in, ThreadPool* pool, Tensor* out,
                       Tensor* emitted) {
   const Heads& q = in.plan.query;
-  return VisitFloat(in.query.dtype(), "query", [&](auto tag) -> absl::Status {
-    using T = typename decltype(tag)::type;
-    const AttentionRun<T> run(attributes, in.plan, in.mask, in.lengths);
-    T* scores = emitted == nullptr ? nullptr : emitted->data<T>();
-    pool->ParallelFor(q.batch * q.heads, 1, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        run.RunHead(i / q.heads, i % q.heads, in.query.data<T>(),
-                    in.key.data<T>(), in.value.data<T>(), out->data<T>(),
-                    scores);
-      }
-    });
-    return absl::OkStatus();
+  const AttentionRun<float> run(attributes, in.plan, in.mask, in.lengths);
+  float* scores = emitted == nullptr ? nullptr : emitted->data<float>();
+  pool->ParallelFor(q.batch * q.heads, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      run.RunHead(i / q.heads, i % q.heads, in.query.data<float>(),
+                  in.key.data<float>(), in.value.data<float>(),
+                  out->data<float>(), scores);
+    }
   });
+  return absl::OkStatus();
 }
 
 absl::Status ComputeAttention(const AttentionAttributes& attributes,
@@ -443,7 +437,8 @@ absl::Status ComputeAttention(const AttentionAttributes& attributes,
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeAttention(
     const tensorflow::NodeDef& node) {
-  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_FLOAT_TYPES));
+  // Eigen's product is much code for each type: half goes through float.
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", {tensorflow::DT_FLOAT}));
   AttentionAttributes a;
   OPTFARM_ASSIGN_OR_RETURN(a.query_heads,
                            graph::GetIntOr(node, "query_heads", 0));

@@ -200,6 +200,16 @@ TEST(ResizeTest, InterpolatesByEachRuleOfCoordinates) {
   }
 }
 
+TEST(ResizeTest, AlignsCornersOfTheSizeBeforeItIsRoundedDown) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Tensor y,
+      Resize("linear", "align_corners", Floats({4}, {1, 2, 3, 4}), {0.6f})
+          .Run());
+  // Of 2.4 elements there are 2: steps of 3 / 1.4.
+  EXPECT_THAT(ValuesOf<float>(y),
+              Pointwise(FloatNear(1e-5f), {1.0f, 1.0f + 3.0f / 1.4f}));
+}
+
 TEST(ResizeTest, CubicWeightsOfAConstantAddUpToIt) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       const Tensor y,

@@ -1,0 +1,128 @@
+// Quantized operators of ONNX models, by hand.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/engine/formats/onnx/onnx_model.h"
+#include "tests/engine/runtime/run_op.h"
+#include "tests/support/status_matchers.h"
+
+namespace optfarm::formats {
+namespace {
+
+using runtime::Floats;
+using runtime::ValuesOf;
+using ::testing::ElementsAre;
+using ::testing::Pointwise;
+
+std::string Scale(const std::string& name, float value) {
+  return absl::StrCat("initializer { name: '", name,
+                      "' data_type: 1 float_data: ", value, " } ");
+}
+std::string ZeroPoint(const std::string& name, int value) {
+  return absl::StrCat("initializer { name: '", name,
+                      "' data_type: 2 int32_data: ", value, " } ");
+}
+
+// x, quantized with step 0.5 and zero point 10 -> the nodes -> y in floats.
+std::string QuantizedModel(const std::string& nodes, int64_t inputs,
+                           int64_t outputs, const std::string& more = "") {
+  return OnnxBytes(
+      absl::StrCat("input { ", FloatValue("x", {1, inputs}), " } output { ",
+                   FloatValue("y", {1, outputs}), " } ", Scale("s", 0.5f),
+                   ZeroPoint("z", 10), more,
+                   "node { op_type: 'QuantizeLinear' input: 'x' input: 's' "
+                   "input: 'z' output: 'q' } ",
+                   nodes,
+                   "node { op_type: 'DequantizeLinear' input: 'r' input: 's' "
+                   "input: 'z' output: 'y' }"),
+      17, "opset_import { domain: 'com.microsoft' version: 1 }");
+}
+
+TEST(OnnxQuantizedTest, AddsQuantizedValuesAsFloats) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto answers,
+      Answers(QuantizedModel("node { op_type: 'QLinearAdd' domain: "
+                             "'com.microsoft' input: 'q' input: 's' input: 'z' "
+                             "input: 'q' input: 's' input: 'z' input: 's' "
+                             "input: 'z' output: 'r' } ",
+                             3, 3),
+              {Floats({1, 3}, {1.2f, -3, 100})}));
+  // 1.2 is nearest to 1; values below -5 and above 122.5 have no code.
+  EXPECT_THAT(ValuesOf<float>(answers[0]), ElementsAre(2, -5, 122.5f));
+}
+
+TEST(OnnxQuantizedTest, MultipliesQuantizedMatrices) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto answers,
+      Answers(QuantizedModel(
+                  "node { op_type: 'QLinearMatMul' input: 'q' input: 's' "
+                  "input: 'z' input: 'w' input: 's' input: 'z' input: 's' "
+                  "input: 'z' output: 'r' } ",
+                  2, 1,
+                  "initializer { name: 'w' dims: 2 dims: 1 data_type: 2 "
+                  "int32_data: 12 int32_data: 14 } "),
+              {Floats({1, 2}, {3, 4})}));
+  // Weights 1 and 2.
+  EXPECT_THAT(ValuesOf<float>(answers[0]), ElementsAre(11));
+}
+
+TEST(OnnxQuantizedTest, CountsIntegerProductsExactly) {
+  const std::string bytes = OnnxBytes(absl::StrCat(
+      "input { name: 'x' type { tensor_type { elem_type: 2 shape { dim { "
+      "dim_value: 1 } dim { dim_value: 2 } } } } } output { name: 'y' type { "
+      "tensor_type { elem_type: 6 } } } ",
+      ZeroPoint("z", 10),
+      "initializer { name: 'w' dims: 2 dims: 1 data_type: 3 int32_data: -3 "
+      "int32_data: 5 } node { op_type: 'MatMulInteger' input: 'x' input: 'w' "
+      "input: 'z' output: 'y' }"));
+  const auto x =
+      runtime::Tensor::FromValues<uint8_t>(runtime::Shape({1, 2}), {0, 255});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto answers, Answers(bytes, {x}));
+  EXPECT_THAT(ValuesOf<int32_t>(answers[0]), ElementsAre(30 + 245 * 5));
+}
+
+TEST(OnnxQuantizedTest, FindsTheRangeOfEachRun) {
+  const std::string bytes = OnnxBytes(absl::StrCat(
+      "input { ", FloatValue("x", {3}),
+      " } output { name: 'y' type { tensor_type { elem_type: 2 } } } output { ",
+      FloatValue("s", {}),
+      " } output { name: 'z' type { tensor_type { elem_type: 2 } } } ",
+      "node { op_type: 'DynamicQuantizeLinear' input: 'x' output: 'y' "
+      "output: 's' output: 'z' }"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto answers,
+                               Answers(bytes, {Floats({3}, {-1, 0, 4.1f})}));
+  EXPECT_THAT(ValuesOf<float>(answers[1]),
+              Pointwise(::testing::FloatNear(1e-7f), {0.02f}));
+  EXPECT_THAT(ValuesOf<uint8_t>(answers[2]), ElementsAre(50));
+  EXPECT_THAT(ValuesOf<uint8_t>(answers[0]), ElementsAre(0, 50, 255));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto zeros,
+                               Answers(bytes, {Floats({3}, {0, 0, 0})}));
+  EXPECT_THAT(ValuesOf<uint8_t>(zeros[0]), ElementsAre(0, 0, 0));
+}
+
+TEST(OnnxQuantizedTest, UnpacksWeightsInBlocks) {
+  const std::string bytes = OnnxBytes(
+      absl::StrCat("input { ", FloatValue("x", {1, 4}), " } output { ",
+                   FloatValue("y", {1, 1}),
+                   // 3, 10 and 8, 9; each pair with a scale.
+                   " } initializer { name: 'b' dims: 1 dims: 2 dims: 1 "
+                   "data_type: 2 raw_data: '\\xa3\\x98' } "
+                   "initializer { name: 's' dims: 2 data_type: 1 "
+                   "float_data: 0.5 float_data: 2 } "
+                   "node { op_type: 'MatMulNBits' domain: 'com.microsoft' "
+                   "input: 'x' input: 'b' input: 's' output: 'y' "
+                   "attribute { name: 'K' type: INT i: 4 } "
+                   "attribute { name: 'N' type: INT i: 1 } "
+                   "attribute { name: 'block_size' type: INT i: 2 } }"),
+      17, "opset_import { domain: 'com.microsoft' version: 1 }");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto answers, Answers(bytes, {Floats({1, 4}, {2, 4, 100, 10})}));
+  EXPECT_THAT(ValuesOf<float>(answers[0]),
+              ElementsAre(2 * -2.5f + 4 * 1.0f + 10 * 2.0f));
+}
+
+}  // namespace
+}  // namespace optfarm::formats
