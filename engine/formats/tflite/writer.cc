@@ -3,6 +3,7 @@
 #include "engine/formats/tflite/writer.h"
 
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
@@ -40,6 +41,29 @@ absl::Status CheckWritten(const ModelDraft& draft,
   return absl::FailedPreconditionError(absl::StrCat(
       "the graph cannot be written as a TensorFlow Lite model: ", count,
       count == 1 ? " node is" : " nodes are", " in the way:", list));
+}
+
+// Tensors come from somewhere. A constant whose type the format does not have
+// does not.
+absl::Status CheckSources(const ModelDraft& draft) {
+  std::vector<bool> has_source(draft.tensors.size(), false);
+  for (size_t i = 0; i < draft.tensors.size(); ++i) {
+    has_source[i] = draft.tensors[i].is_constant;
+  }
+  for (int input : draft.inputs) has_source[input] = true;
+  for (const DraftOperator& op : draft.operators) {
+    for (int input : op.inputs) {
+      if (input == tflite_raising::kNoTensor || has_source[input]) continue;
+      return absl::FailedPreconditionError(absl::StrCat(
+          "the graph cannot be written as a TensorFlow Lite model: the format "
+          "has no form for tensor '",
+          draft.tensors[input].name,
+          "'; if it is a constant, convert it to "
+          "float or an integer type"));
+    }
+    for (int output : op.outputs) has_source[output] = true;
+  }
+  return absl::OkStatus();
 }
 
 // Dimensions are 32-bit numbers in the file.
@@ -81,6 +105,7 @@ absl::StatusOr<std::string> WriteTflite(const graph::Graph& graph,
   tflite_raising::AddOutputs(ends, &tensors);
   draft.RemoveUnused();
   OPTFARM_RETURN_IF_ERROR(CheckWritten(draft, reasons));
+  OPTFARM_RETURN_IF_ERROR(CheckSources(draft));
   OPTFARM_RETURN_IF_ERROR(CheckSizes(draft));
   return tflite_raising::PackModel(draft, {});
 }

@@ -224,6 +224,12 @@ absl::StatusOr<Constant> GraphView::ConstantAt(Endpoint tensor) const {
   if (node.op() == "Const") {
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto* value,
                              graph::GetTensor(node.def(), "value"));
+    tflite::TensorType type{};
+    if (!FindTensorType(value->dtype(), &type)) {
+      return absl::UnimplementedError(
+          absl::StrCat("TensorFlow Lite has no constants of type ",
+                       graph::DataTypeName(value->dtype())));
+    }
     return DecodeConstant(*value);
   }
   OPTFARM_ASSIGN_OR_RETURN(Constant input, ConstantAt(node.inputs()[0]));

@@ -37,6 +37,9 @@ absl::Status RaiseResizeImage(NodeRaiser& node) {
   return absl::OkStatus();
 }
 
+// Longer axes than those of pictures are not computed place by place.
+constexpr int64_t kLongestAxis = 1 << 20;
+
 // Where pixels of one axis of a Resize come from.
 struct ResizedAxis {
   int axis = 0;
@@ -97,8 +100,10 @@ absl::StatusOr<std::vector<ResizedAxis>> ReadResizedAxes(
     OPTFARM_ASSIGN_OR_RETURN(const int axis, node.AxisOf(axes[i], 0));
     const int64_t before = from.dim(axis), after = to.dim(axis);
     if (before == after && before < 0) continue;
-    if (before < 1 || after < 1) {
-      return absl::FailedPreconditionError("its sizes are not known");
+    if (before < 1 || after < 1 || before > kLongestAxis ||
+        after > kLongestAxis) {
+      return absl::FailedPreconditionError(
+          "its sizes are not known or out of range");
     }
     if (before == after) continue;
     const double ratio =

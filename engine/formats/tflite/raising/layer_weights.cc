@@ -25,6 +25,8 @@ constexpr int64_t kLeastQuantizedWeights = 1024;
 // Smaller quantized weights become floats where a float layer reads them.
 constexpr int64_t kLeastStoredWeights = 256;
 constexpr float kLargestWeight = 127;
+// More are a claim, not a layer.
+constexpr int64_t kMostChannels = 1 << 24;
 // Biases whose stated scale differs less from the products' keep their values.
 constexpr double kScaleTolerance = 1e-5;
 
@@ -199,6 +201,10 @@ TensorId WeightsTensor(NodeRaiser& node, const Layer& layer,
 
 absl::StatusOr<TensorId> BiasTensor(NodeRaiser& node, const Layer& layer,
                                     TensorId weights, int64_t channels) {
+  if (channels < 0 || channels > kMostChannels) {
+    return absl::UnimplementedError(
+        absl::StrCat("it has ", channels, " output channels"));
+  }
   Constant bias = FloatConstant({channels}, std::vector<float>(channels, 0.0f));
   std::string name = absl::StrCat(node.node().name(), "/no_bias");
   if (layer.bias.has_value()) {

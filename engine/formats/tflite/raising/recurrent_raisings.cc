@@ -23,6 +23,8 @@ using tflite::BuiltinOperator;
 
 // Longer sequences would make files of steps.
 constexpr int64_t kMostSteps = 512;
+// Elements of a state.
+constexpr int64_t kLargestState = 1 << 24;
 
 // Inputs and outputs that both layers have.
 constexpr int kInput = 0, kWeights = 1, kRecurrent = 2, kBias = 3, kLengths = 4,
@@ -76,6 +78,10 @@ absl::StatusOr<Sequence> ReadSequence(const NodeRaiser& node, int gates) {
     return absl::UnimplementedError(absl::StrCat("its sequence has ", s.steps,
                                                  " steps; 1 to ", kMostSteps,
                                                  " are written"));
+  }
+  if (s.batch < 1 || s.hidden < 1 || s.batch > kLargestState ||
+      s.hidden > kLargestState || s.batch * s.hidden > kLargestState) {
+    return absl::UnimplementedError("its state is out of range");
   }
   if (w.dim(0) < 1 || w.dim(0) > 2 || r.dim(0) != w.dim(0) ||
       w.dim(1) != gates * s.hidden || r.dim(1) != w.dim(1) ||

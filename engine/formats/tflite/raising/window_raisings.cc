@@ -20,6 +20,9 @@ namespace {
 using graph::PartialShape;
 using tflite::BuiltinOperator;
 
+// Larger images are none.
+constexpr int64_t kLargestImage = 1 << 16;
+
 struct TransposedWindow {
   Window window;
   std::array<int64_t, 2> input = {0, 0};
@@ -54,8 +57,10 @@ absl::StatusOr<TransposedWindow> ReadTransposedWindow(const NodeRaiser& node,
     t.window.size[i] = filter.dims[i];
     t.input[i] = from.dim(i + 1);
     t.output[i] = to.dim(i + 1);
-    if (t.input[i] < 1 || t.output[i] < 1) {
-      return absl::FailedPreconditionError("its sizes are not known");
+    if (t.input[i] < 1 || t.output[i] < 1 || t.input[i] > kLargestImage ||
+        more[i] < 0 || more[i] > kLargestImage) {
+      return absl::FailedPreconditionError(
+          "its sizes are not known or out of range");
     }
     t.full[i] = (t.input[i] - 1) * t.window.stride[i] + t.window.size[i] +
                 std::max<int64_t>(more[i], 0);
@@ -162,6 +167,19 @@ absl::StatusOr<ChannelsFirstPool> ReadPool(const NodeRaiser& node) {
         "pools are written of images of known size, without dilation and "
         "without rounding up");
   }
+  const auto is_image = [](const PartialShape& shape) {
+    return shape.rank() == 4 && shape.dim(2) <= kLargestImage / 16 &&
+           shape.dim(3) <= kLargestImage / 16;
+  };
+  const auto is_small = [](const std::vector<int64_t>& numbers, int64_t least) {
+    return std::all_of(numbers.begin(), numbers.end(), [&](int64_t number) {
+      return number >= least && number <= kLargestImage;
+    });
+  };
+  if (!is_image(node.ShapeOfInput(0)) || !is_image(node.ShapeOfOutput()) ||
+      !is_small(size, 1) || !is_small(stride, 1) || !is_small(pads, 0)) {
+    return absl::UnimplementedError("its sizes are out of range");
+  }
   pool.window.size = {size[0], size[1]};
   pool.window.stride = {stride[0], stride[1]};
   pool.window.before = {pads[0], pads[1]};
@@ -202,9 +220,6 @@ absl::Status RaiseWindowPool(NodeRaiser& node) {
   OPTFARM_ASSIGN_OR_RETURN(ChannelsFirstPool pool, ReadPool(node));
   const PartialShape image = node.ShapeOfInput(0);
   const PartialShape result = node.ShapeOfOutput();
-  if (image.rank() != 4) {
-    return absl::UnimplementedError("its input must have 4 dimensions");
-  }
   const Window stated = pool.window;
   const auto behind = [](const PartialShape& shape) {
     return PartialShape(
