@@ -165,6 +165,11 @@ class Submit final : public Command {
     if (!junit_.empty() && !wait_) {
       return UsageError("--junit needs --wait");
     }
+    // Before the job: nobody wants to wait an hour for that.
+    if (!junit_.empty()) {
+      OPTFARM_RETURN_IF_ERROR(
+          Annotate(AtomicFile::Create(junit_).status(), "--junit"));
+    }
     OPTFARM_ASSIGN_OR_RETURN(const JobRequest request, CheckJobFlags(job_));
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());

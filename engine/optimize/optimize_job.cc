@@ -349,6 +349,11 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
   job.dataset = &dataset;
   job.reader = &reader;
   job.data = &request.data;
+  if (!dataset.is_random()) {
+    job.open_data = [&](const v1::Preprocessing& preprocessing) {
+      return Dataset::Open(request.data, preprocessing, inputs);
+    };
+  }
   job.out_folder = request.out_folder;
   job.threads = std::max(1, request.threads);
   job.progress = tell;
@@ -398,6 +403,9 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
     report.mutable_histograms()->Assign(histograms.begin(), histograms.end());
   }
   AddWarnings(dataset, suspicions, reader, optimizer, best, job, &report);
+  for (const std::string& reason : optimizer.distrust()) {
+    report.add_distrust(reason);
+  }
   for (const std::string& note : model.io.notes) report.add_warnings(note);
   tell("writing", 0.95);
   if (request.write_check_samples && best.broken.ok()) {

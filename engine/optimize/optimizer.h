@@ -34,8 +34,7 @@ class Optimizer {
 
   // Parts the samples into those that guide the search and those that judge
   // its result, and runs the original on both.
-  // ERRORS: Unimplemented naming op and node when it cannot be run; those of
-  // running it and of reading samples and labels.
+  // ERRORS: Judgement::MeasureOriginal's.
   absl::Status MeasureOriginal() { return judgement_.MeasureOriginal(); }
 
   // The first attempt whose answers pass, else the best of all, judged. No
@@ -66,6 +65,10 @@ class Optimizer {
   const std::vector<std::string>& attempts() const { return attempts_; }
   const std::vector<std::string>& warnings() const {
     return judgement_.warnings();
+  }
+  // Why the original's answers should not be trusted, one sentence each.
+  const std::vector<std::string>& distrust() const {
+    return judgement_.distrust();
   }
 
  private:

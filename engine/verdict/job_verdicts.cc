@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "engine/verdict/speedup.h"
 #include "engine/verdict/verdict_rule.h"
 
 namespace optfarm::verdict {
@@ -127,17 +128,22 @@ std::optional<int64_t> FileSize(const v1::Measurement* measurement,
   return bytes > 0 ? std::optional(bytes) : std::nullopt;
 }
 
-std::optional<double> Speedup(const Row& row) {
-  if (row.measurement == nullptr || row.baseline == nullptr ||
-      row.measurement->median_us() <= 0 || row.baseline->median_us() <= 0) {
-    return std::nullopt;
-  }
-  return row.baseline->median_us() / row.measurement->median_us();
-}
-
 bool MediansDifferClearly(const Row& row) {
   return std::fabs(row.baseline->median_us() - row.measurement->median_us()) >
          3 * (row.baseline->mad_us() + row.measurement->mad_us());
+}
+
+void AddSpeedup(const Row& row, VerdictFacts* facts) {
+  if (row.measurement == nullptr || row.baseline == nullptr) return;
+  const std::optional<Speedup> found =
+      FindSpeedup(*row.baseline, *row.measurement);
+  if (!found.has_value()) return;
+  facts->speedup = found->ratio;
+  if (found->low > 0) {
+    facts->speedup_low = found->low;
+    facts->speedup_high = found->high;
+  }
+  facts->speed_difference_is_clear = MediansDifferClearly(row);
 }
 
 void AddNoise(const v1::Measurement* measurement, const std::string& whose,
@@ -175,10 +181,9 @@ VerdictFacts FactsOf(const Row& row, const v1::Report& report,
     facts.size_ratio =
         static_cast<double>(*size) / static_cast<double>(*original);
   }
-  facts.speedup = Speedup(row);
-  if (facts.speedup)
-    facts.speed_difference_is_clear = MediansDifferClearly(row);
+  AddSpeedup(row, &facts);
   if (facts.baseline) return facts;
+  facts.distrust.assign(report.distrust().begin(), report.distrust().end());
   AddGates(row, gates, &facts);
   AddNoise(row.measurement, "", &facts.noise_reasons);
   AddNoise(row.baseline, "float: ", &facts.noise_reasons);
@@ -207,6 +212,8 @@ v1::ShippingVerdict Decide(const Row& row, const v1::Report& report,
   }
   if (facts.size_ratio) verdict.set_size_ratio(*facts.size_ratio);
   if (facts.speedup) verdict.set_speedup(*facts.speedup);
+  if (facts.speedup_low) verdict.set_speedup_low(*facts.speedup_low);
+  if (facts.speedup_high) verdict.set_speedup_high(*facts.speedup_high);
   if (facts.top1_change) verdict.set_top1_change(*facts.top1_change);
   if (facts.agreement) verdict.set_agreement(*facts.agreement);
   return verdict;

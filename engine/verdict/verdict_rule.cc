@@ -27,10 +27,27 @@ std::string Points(double change) {
   return absl::StrFormat("%+.1f points", change);
 }
 
-std::string SpeedWords(double speedup) {
-  if (speedup >= kFaster) return absl::StrCat(HumanRatio(speedup), " faster");
+// " (1.9x to 2.2x)"; nothing where the ends print alike.
+std::string IntervalWords(double low, double high) {
+  const std::string from = HumanRatio(low), to = HumanRatio(high);
+  return from == to ? "" : absl::StrCat(" (", from, " to ", to, ")");
+}
+
+// "1.80x faster (1.70x to 1.91x)". REQUIRES: facts.speedup.
+std::string SpeedWords(const VerdictFacts& facts) {
+  const double speedup = *facts.speedup;
+  const bool has_interval = facts.speedup_low && facts.speedup_high;
+  if (speedup >= kFaster) {
+    return absl::StrCat(
+        HumanRatio(speedup), " faster",
+        has_interval ? IntervalWords(*facts.speedup_low, *facts.speedup_high)
+                     : "");
+  }
   if (speedup > kSlower) return "same speed";
-  return absl::StrCat(HumanRatio(1 / speedup), " slower");
+  return absl::StrCat(HumanRatio(1 / speedup), " slower",
+                      has_interval ? IntervalWords(1 / *facts.speedup_high,
+                                                   1 / *facts.speedup_low)
+                                   : "");
 }
 
 // "0.26x size, 1.80x faster, -0.3 points", as far as it is known.
@@ -39,7 +56,7 @@ std::string Summary(const VerdictFacts& facts) {
   if (facts.size_ratio) {
     parts.push_back(absl::StrCat(HumanRatio(*facts.size_ratio), " size"));
   }
-  if (facts.speedup) parts.push_back(SpeedWords(*facts.speedup));
+  if (facts.speedup) parts.push_back(SpeedWords(facts));
   if (facts.top1_change) {
     parts.push_back(Points(*facts.top1_change));
   } else if (facts.agreement) {
@@ -75,13 +92,40 @@ std::string UnboundedLoss(const VerdictFacts& facts) {
 }
 
 bool ClearlySlower(const VerdictFacts& facts) {
-  return facts.speedup && *facts.speedup <= kSlower &&
-         facts.speed_difference_is_clear;
+  if (!facts.speedup || *facts.speedup > kSlower) return false;
+  return facts.speedup_high ? *facts.speedup_high < 1
+                            : facts.speed_difference_is_clear;
 }
 
-bool NeitherSmallerNorFaster(const VerdictFacts& facts) {
-  return facts.speedup && *facts.speedup < kFaster && facts.size_ratio &&
-         *facts.size_ratio > kSmaller;
+bool NeitherSmallerNorFaster(const VerdictFacts& facts, double speedup) {
+  return speedup < kFaster && facts.size_ratio && *facts.size_ratio > kSmaller;
+}
+
+// Whether the answer is the same wherever in its interval the speed-up lies.
+bool NoiseDoesNotMatter(const VerdictFacts& facts) {
+  if (!facts.speedup_low || !facts.speedup_high) return false;
+  // Slower than float is a no, however small the file.
+  if (*facts.speedup_low <= kSlower) return false;
+  return NeitherSmallerNorFaster(facts, *facts.speedup_low) ==
+         NeitherSmallerNorFaster(facts, *facts.speedup_high);
+}
+
+// A value and the bound that it misses, with as many digits as show that they
+// differ.
+struct Apart {
+  std::string value;
+  std::string bound;
+};
+
+Apart PrintApart(double value, double bound, int digits) {
+  constexpr int kMostDigits = 9;
+  Apart printed;
+  do {
+    printed = {absl::StrFormat("%.*f", digits, value),
+               absl::StrFormat("%.*f", digits, bound)};
+    ++digits;
+  } while (printed.value == printed.bound && digits <= kMostDigits);
+  return printed;
 }
 
 }  // namespace
@@ -93,27 +137,31 @@ std::string DescribeFailedGate(const FailedGate& gate) {
   }
   if (gate.name == "max_accuracy_drop" ||
       gate.name == "max_top5_accuracy_drop") {
-    return absl::StrFormat("loses %.1f points of %s (bound %.1f)", gate.value,
-                           gate.name == "max_accuracy_drop" ? "top-1" : "top-5",
-                           gate.bound);
+    const Apart points = PrintApart(gate.value, gate.bound, 1);
+    return absl::StrCat("loses ", points.value, " points of ",
+                        gate.name == "max_accuracy_drop" ? "top-1" : "top-5",
+                        " (bound ", points.bound, ")");
   }
   if (gate.name == "min_top1_agreement") {
-    return absl::StrCat("only ", HumanPercent(gate.value * 100),
-                        " of the answers are the same (bound ",
-                        HumanPercent(gate.bound * 100), ")");
+    const Apart percents = PrintApart(gate.value * 100, gate.bound * 100, 1);
+    return absl::StrCat("only ", percents.value,
+                        "% of the answers are the same (bound ", percents.bound,
+                        "%)");
   }
   if (gate.name == "min_snr_db") {
-    return absl::StrFormat("signal to noise only %.1f dB (bound %.1f)",
-                           gate.value, gate.bound);
+    const Apart decibels = PrintApart(gate.value, gate.bound, 1);
+    return absl::StrCat("signal to noise only ", decibels.value, " dB (bound ",
+                        decibels.bound, ")");
   }
   if (gate.name == "max_size_ratio") {
-    return absl::StrCat("file is ", HumanRatio(gate.value),
-                        " the float size (bound ", HumanRatio(gate.bound), ")");
+    const Apart ratios = PrintApart(gate.value, gate.bound, 2);
+    return absl::StrCat("file is ", ratios.value, "x the float size (bound ",
+                        ratios.bound, "x)");
   }
   if (gate.name == "min_speedup") {
-    return absl::StrCat("only ", HumanRatio(gate.value),
-                        " the speed of float (bound ", HumanRatio(gate.bound),
-                        ")");
+    const Apart ratios = PrintApart(gate.value, gate.bound, 2);
+    return absl::StrCat("only ", ratios.value, "x the speed of float (bound ",
+                        ratios.bound, "x)");
   }
   return gate.message.empty()
              ? absl::StrFormat("%s is %g (bound %g)", gate.name, gate.value,
@@ -132,15 +180,21 @@ Verdict DecideVerdict(const VerdictFacts& facts) {
   if (const std::string loss = UnboundedLoss(facts); !loss.empty()) {
     return No(loss);
   }
-  if (ClearlySlower(facts)) {
-    return No(absl::StrCat(SpeedWords(*facts.speedup), " than float here"));
+  if (!facts.distrust.empty()) {
+    return Unclear(
+        absl::StrCat("not to be trusted (",
+                     absl::StripSuffix(facts.distrust.front(), "."), ")"),
+        facts);
   }
-  if (!facts.noise_reasons.empty()) {
+  if (ClearlySlower(facts)) {
+    return No(absl::StrCat(SpeedWords(facts), " than float here"));
+  }
+  if (!facts.noise_reasons.empty() && !NoiseDoesNotMatter(facts)) {
     const absl::string_view reason =
         absl::StripSuffix(facts.noise_reasons.front(), ".");
     return Unclear(absl::StrCat("noisy (", reason, ")"), facts);
   }
-  if (NeitherSmallerNorFaster(facts)) {
+  if (facts.speedup && NeitherSmallerNorFaster(facts, *facts.speedup)) {
     return No("neither smaller nor faster than float");
   }
   if (!facts.speedup) return Unclear("speed not measured", facts);

@@ -40,11 +40,20 @@ struct VerdictFacts {
   // UNITS: ratio, float median latency over this one. Absent: not measured.
   std::optional<double> speedup;
 
-  // The medians differ by more than three times the sum of both MADs.
+  // UNITS: ratio. Ends of the interval of `speedup`. Absent: not known.
+  std::optional<double> speedup_low;
+  std::optional<double> speedup_high;
+
+  // Where there is no interval: the medians differ by more than three times the
+  // sum of both MADs.
   bool speed_difference_is_clear = false;
 
   // Why the numbers of either side should not be trusted; empty: quiet.
   std::vector<std::string> noise_reasons;
+
+  // Why the original's answers are not to be trusted; empty: nothing is known
+  // against them.
+  std::vector<std::string> distrust;
 
   // UNITS: percentage points of top-1, this minus float. Absent: no labels.
   std::optional<double> top1_change;
@@ -62,11 +71,13 @@ struct Verdict {
 // The first rule that applies decides:
 //   1. a bound did not hold                      no
 //   2. no bound, and accuracy is clearly lost    no
-//   3. clearly slower than float                 no
-//   4. the measurement is noisy                  unclear
-//   5. neither smaller nor faster                no
-//   6. speed or answers were not measured        unclear
-//   7. otherwise                                 yes
+//   3. the original is not to be trusted         unclear
+//   4. clearly slower than float                 no
+//   5. the measurement is noisy, and the answer would be another at one end of
+//      the speed-up's interval                   unclear
+//   6. neither smaller nor faster                no
+//   7. speed or answers were not measured        unclear
+//   8. otherwise                                 yes
 Verdict DecideVerdict(const VerdictFacts& facts);
 
 // "loses 12.3 points of top-1 (bound 2.0)".

@@ -28,8 +28,8 @@ def parse() -> argparse.Namespace:
                         help='where to measure; may be given several times')
     parser.add_argument('--request_id',
                         help='one id, one job: for instance the commit')
-    parser.add_argument('--max_accuracy_drop', type=float, default=0.01,
-                        help='of top-1, a fraction; needs labels')
+    parser.add_argument('--max_accuracy_drop', type=float, default=1.0,
+                        help='of top-1, in percentage points; needs labels')
     parser.add_argument('--min_agreement', type=float, default=0.9,
                         help='share of pictures that keep their class')
     parser.add_argument('--max_latency_ms', type=float,
@@ -46,7 +46,7 @@ def complaints(found: optfarm.Report, args: argparse.Namespace) -> list:
     if found.top1_before is not None and found.top1_after is not None:
         drop = found.top1_before - found.top1_after
         if drop > args.max_accuracy_drop:
-            bad.append(f'top-1 falls by {drop:.4f} '
+            bad.append(f'top-1 falls by {drop:.2f} points '
                        f'(at most {args.max_accuracy_drop})')
     if (found.top1_agreement is not None and
             found.top1_agreement < args.min_agreement):

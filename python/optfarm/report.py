@@ -50,6 +50,9 @@ class Verdict:
     # original, percentage points, and a share of samples.
     size_ratio: Optional[float]
     speedup: Optional[float]
+    # The 95 % interval of `speedup`.
+    speedup_low: Optional[float]
+    speedup_high: Optional[float]
     top1_change: Optional[float]
     agreement: Optional[float]
 
@@ -62,8 +65,8 @@ class Report:
     rows: Tuple[Row, ...]
     # In the order of the results table; empty before the job has ended.
     verdicts: Tuple[Verdict, ...]
-    # Top-1 accuracy on the labelled samples, before and after; None without
-    # labels.
+    # Top-1 accuracy on the labelled samples in percent, before and after; None
+    # without labels.
     top1_before: Optional[float]
     top1_after: Optional[float]
     # Share of samples where both versions name the same class, in the worst
@@ -152,6 +155,8 @@ def _verdict(verdict: Mapping[str, Any]) -> Verdict:
                    text=verdict.get('text', ''),
                    size_ratio=_number(verdict.get('size_ratio')),
                    speedup=_number(verdict.get('speedup')),
+                   speedup_low=_number(verdict.get('speedup_low')),
+                   speedup_high=_number(verdict.get('speedup_high')),
                    top1_change=_number(verdict.get('top1_change')),
                    agreement=_number(verdict.get('agreement')))
 

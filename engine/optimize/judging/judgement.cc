@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "engine/optimize/judging/original_check.h"
 #include "engine/optimize/layers/comparison.h"
 #include "engine/optimize/samples/sample_choice.h"
 
@@ -62,7 +63,12 @@ absl::Status Judgement::MeasureOriginal() {
   scores_output_ =
       judge_.outputs.empty() ? -1 : ScoresOutput(in_, judge_.outputs[0]);
   if (scores_output_ < 0) {
-    if (in_.data->Find(v1::DataSource::LABELS) < 0) return absl::OkStatus();
+    if (in_.data->Find(v1::DataSource::LABELS) < 0) {
+      if (!in_.dataset->is_random()) {
+        distrust_ = SuspectAnswers(judge_, scores_output_);
+      }
+      return absl::OkStatus();
+    }
     return absl::InvalidArgumentError(
         "Labels are given, but no output of the model is a row of class "
         "scores; leave the labels out or choose another output");
@@ -107,15 +113,33 @@ absl::Status Judgement::LabelSamples(const Tensor& scores,
 }
 
 absl::Status Judgement::MeasureLabelled() {
-  if (labelled_.empty()) return absl::OkStatus();
-  in_.Report("running the original", 0.15);
-  OPTFARM_ASSIGN_OR_RETURN(Answers answers,
-                           AnswerLabelled(*in_.original, in_, scores_output_,
-                                          labelled_, labels_.classes));
+  if (!labelled_.empty()) {
+    in_.Report("running the original", 0.15);
+    OPTFARM_ASSIGN_OR_RETURN(Answers answers,
+                             AnswerLabelled(*in_.original, in_, scores_output_,
+                                            labelled_, labels_.classes));
+    OPTFARM_RETURN_IF_ERROR(CheckAnswers(std::move(answers)));
+  }
+  if (!float_answers_.has_value() && !in_.dataset->is_random()) {
+    distrust_ = SuspectAnswers(judge_, scores_output_);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Judgement::CheckAnswers(Answers answers) {
+  const int64_t classes = ClassesOf(judge_.outputs[0][scores_output_]);
+  OPTFARM_ASSIGN_OR_RETURN(const std::optional<OriginalDiagnosis> diagnosis,
+                           DiagnoseLabelled(in_, {.scores = scores_output_,
+                                                  .classes = classes,
+                                                  .samples = labelled_,
+                                                  .labels = labels_.classes,
+                                                  .answers = &answers}));
   const double top1 = ToAccuracy(answers).top1();
-  const auto classes =
-      static_cast<double>(ClassesOf(judge_.outputs[0][scores_output_]));
-  if (labels_.guessed && top1 < 2 * 100 / classes) {
+  // Guessed labels may be about other classes than the model's, unless another
+  // scale makes the model agree with them.
+  const bool is_remedied = diagnosis.has_value() && diagnosis->is_remedied;
+  if (labels_.guessed && !is_remedied &&
+      top1 < 2 * 100 / static_cast<double>(classes)) {
     warnings_.push_back(absl::StrCat(
         "Labels were tried that come from ", labels_.source,
         ", but the original is right for only ", absl::StrFormat("%.1f", top1),
@@ -123,9 +147,18 @@ absl::Status Judgement::MeasureLabelled() {
         "give --labels, or --labels_offset."));
     labels_ = {};
     labelled_.clear();
-  } else {
-    float_answers_ = std::move(answers);
+    return absl::OkStatus();
   }
+  if (diagnosis.has_value()) {
+    if (!in_.recipe->verification().allow_chance_accuracy()) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          diagnosis->text,
+          ". (verification.allow_chance_accuracy in the recipe goes on "
+          "all the same)"));
+    }
+    distrust_.push_back(absl::StrCat(diagnosis->text, "."));
+  }
+  float_answers_ = std::move(answers);
   return absl::OkStatus();
 }
 

@@ -27,7 +27,9 @@ class Judgement {
   // Runs the original on the samples that guide the search and on those that
   // judge its result.
   // ERRORS: Unimplemented naming op and node when it cannot be run; those of
-  // running it and of reading samples and labels.
+  // running it and of reading samples and labels; FailedPrecondition when it is
+  // no better than chance on the labels, saying what it was fed, what was tried
+  // and what to give, unless the recipe allows that.
   absl::Status MeasureOriginal();
 
   // Adds to an attempt what is reported of it.
@@ -40,6 +42,8 @@ class Judgement {
   const Reference& judge() const { return judge_; }
   const Labels& labels() const { return labels_; }
   const std::vector<std::string>& warnings() const { return warnings_; }
+  // Why the original's answers should not be trusted, one sentence each.
+  const std::vector<std::string>& distrust() const { return distrust_; }
 
  private:
   // REQUIRES: guide_.
@@ -47,6 +51,9 @@ class Judgement {
   absl::Status LabelSamples(const runtime::Tensor& scores,
                             absl::Span<const int64_t> candidates);
   absl::Status MeasureLabelled();
+  // Leaves out labels that were guessed and are not the model's.
+  // ERRORS: FailedPrecondition, see MeasureOriginal.
+  absl::Status CheckAnswers(Answers answers);
 
   const OptimizerInput& in_;
   const std::vector<int64_t> calibration_;
@@ -59,6 +66,7 @@ class Judgement {
   int scores_output_ = -1;
   std::optional<Answers> float_answers_;
   std::vector<std::string> warnings_;
+  std::vector<std::string> distrust_;
 };
 
 }  // namespace optfarm::optimize

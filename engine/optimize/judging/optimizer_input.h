@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
@@ -34,6 +35,8 @@ struct OptimizerInput {
   SampleReader* reader = nullptr;
   // What `dataset` was opened from; may have labels.
   const LocalData* data = nullptr;
+  // Opens the same data with other preprocessing; empty for made-up samples.
+  std::function<absl::StatusOr<Dataset>(const v1::Preprocessing&)> open_data;
   // Folder that the range log is written to.
   std::string out_folder;
   int threads = 1;

@@ -107,9 +107,11 @@ absl::StatusOr<std::map<std::string, double>> TimeNodes(
 }
 
 // What a layer took in the original: its node, and those before it that are
-// gone from the result because they were folded into it.
+// gone from the result because they were folded into it. Nodes of `layers` are
+// gone too, for their 8-bit ops have other names; their time is their own.
 double TimeInOriginal(const std::map<std::string, double>& times,
-                      const Graph& original, const Graph& result, NodeId id) {
+                      const Graph& original, const Graph& result,
+                      const std::set<std::string>& layers, NodeId id) {
   std::vector<NodeId> open = {id};
   std::set<NodeId> seen = {id};
   double sum = 0;
@@ -118,8 +120,9 @@ double TimeInOriginal(const std::map<std::string, double>& times,
     const auto time = times.find(node.name());
     if (time != times.end()) sum += time->second;
     for (const graph::Endpoint& input : node.inputs()) {
+      const std::string& name = original.node(input.node).name();
       const bool is_gone =
-          result.Find(original.node(input.node).name()) == graph::kNoNode;
+          !layers.contains(name) && result.Find(name) == graph::kNoNode;
       if (is_gone && seen.insert(input.node).second) open.push_back(input.node);
     }
   }
@@ -280,6 +283,10 @@ absl::StatusOr<std::vector<v1::LayerSensitivity>> MeasureSensitivity(
           if (loss.ok()) losses[group] = *loss;
         }
       });
+  std::set<std::string> layers;
+  for (const NodeId layer : all.layers) {
+    layers.insert(LayerOf(job.result->node(layer).name()));
+  }
   std::vector<v1::LayerSensitivity> table;
   for (const size_t place : chosen) {
     v1::LayerSensitivity& row = table.emplace_back();
@@ -296,7 +303,7 @@ absl::StatusOr<std::vector<v1::LayerSensitivity>> MeasureSensitivity(
     if (id != graph::kNoNode) {
       row.set_op(job.original->node(id).op());
       row.set_float_milliseconds(
-          TimeInOriginal(float_times, *job.original, *job.result, id));
+          TimeInOriginal(float_times, *job.original, *job.result, layers, id));
     }
     row.set_result_milliseconds(TimeInResult(result_times, coded.name()));
   }

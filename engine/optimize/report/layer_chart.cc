@@ -55,6 +55,12 @@ void DrawScale(int height, XmlWriter& svg) {
   }
 }
 
+std::string Number(double snr) {
+  if (std::isnan(snr)) return "not comparable";
+  if (std::isinf(snr)) return snr > 0 ? "equal" : "lost";
+  return absl::StrFormat("%.1f", snr);
+}
+
 // One bar.
 struct Bar {
   double snr = 0;
@@ -96,9 +102,7 @@ void DrawRow(const Row& row, int y, XmlWriter& svg) {
         .End();
     top += height;
     end = std::max(end, Position(bar.snr));
-    numbers.push_back(std::isinf(bar.snr) && bar.snr > 0
-                          ? "equal"
-                          : absl::StrFormat("%.1f", bar.snr));
+    numbers.push_back(Number(bar.snr));
   }
   svg.Begin("text")
       .Attribute("x", kNameWidth + end + 5, 1)

@@ -71,6 +71,57 @@ TEST(VerdictTest, NoisyIsUnclear) {
             "0.26x size, 1.80x faster, -0.3 points");
 }
 
+TEST(VerdictTest, NoiseIsNoMatterWhereTheWholeIntervalGivesOneAnswer) {
+  VerdictFacts facts = GoodFacts();
+  facts.noise_reasons = {"spread 14 % of the median."};
+  facts.speedup = 2.1;
+  facts.speedup_low = 1.9;
+  facts.speedup_high = 2.2;
+  EXPECT_EQ(DecideVerdict(facts).text,
+            "yes: 0.26x size, 2.10x faster (1.90x to 2.20x), -0.3 points");
+  // At the lower end it would be slower than float.
+  facts.speedup_low = 0.8;
+  EXPECT_EQ(DecideVerdict(facts).answer, Answer::UNCLEAR);
+  // Not smaller, so that speed alone decides.
+  facts.size_ratio = 1;
+  facts.speedup_low = 1.01;
+  EXPECT_EQ(DecideVerdict(facts).answer, Answer::UNCLEAR);
+  facts.speedup_low = 1.2;
+  EXPECT_EQ(DecideVerdict(facts).answer, Answer::YES);
+}
+
+TEST(VerdictTest, SlowerWithItsWholeIntervalIsNo) {
+  VerdictFacts facts = GoodFacts();
+  facts.speedup = 0.5;
+  facts.speedup_low = 0.4;
+  facts.speedup_high = 0.625;
+  EXPECT_EQ(DecideVerdict(facts).text,
+            "no: 2.00x slower (1.60x to 2.50x) than float here");
+  facts.speedup_high = 1.1;
+  EXPECT_NE(DecideVerdict(facts).answer, Answer::NO);
+}
+
+TEST(VerdictTest, AnswersOfAnOriginalThatIsNotTrustedAreUnclear) {
+  VerdictFacts facts = GoodFacts();
+  facts.distrust = {"It answers class 3 for all samples."};
+  const Verdict verdict = DecideVerdict(facts);
+  EXPECT_EQ(verdict.answer, Answer::UNCLEAR);
+  EXPECT_EQ(verdict.text,
+            "unclear: not to be trusted (It answers class 3 for all samples); "
+            "0.26x size, 1.80x faster, -0.3 points");
+}
+
+TEST(VerdictTest, FailedGateHasDigitsEnoughToDifferFromItsBound) {
+  EXPECT_EQ(DescribeFailedGate({"min_top1_agreement", 0.98, 1.0, ""}),
+            "only 98.0% of the answers are the same (bound 100.0%)");
+  EXPECT_EQ(DescribeFailedGate({"min_top1_agreement", 0.9999, 1.0, ""}),
+            "only 99.99% of the answers are the same (bound 100.00%)");
+  EXPECT_EQ(DescribeFailedGate({"max_accuracy_drop", 2.04, 2.0, ""}),
+            "loses 2.04 points of top-1 (bound 2.00)");
+  EXPECT_EQ(DescribeFailedGate({"min_speedup", 1.4996, 1.5, ""}),
+            "only 1.4996x the speed of float (bound 1.5000x)");
+}
+
 TEST(VerdictTest, AsSlowWithinTheNoiseAndSmallerIsYes) {
   VerdictFacts facts = GoodFacts();
   facts.speedup = 0.97;
