@@ -15,7 +15,7 @@
 namespace optfarm::server {
 namespace {
 
-constexpr size_t kIdBytes = 32;
+constexpr size_t kSessionIdBytes = 32;
 constexpr char kPageHeader[] = "optfarm-page";
 
 // Cookies do not tell ports apart, so that two servers on one machine need two
@@ -69,7 +69,7 @@ absl::Status CheckPageHeader(const http::RequestHead& head) {
 absl::StatusOr<std::string> BrowserSessions::Begin(
     const http::RequestHead& head) {
   OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
-                           SecretRandomBytes(kIdBytes));
+                           SecretRandomBytes(kSessionIdBytes));
   const std::string id = absl::WebSafeBase64Escape(bytes);
   Session session{std::string(head.Header("authorization")), clock_.Now()};
   const std::string former = KeyOf(head);
