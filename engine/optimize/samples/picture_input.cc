@@ -23,7 +23,10 @@ struct Layout {
   int64_t height = -1;
   int64_t width = -1;
   int64_t channels = -1;
+  bool channels_first = false;
 };
+
+bool IsChannels(int64_t dim) { return dim == 1 || dim == 3; }
 
 int64_t SquareRoot(int64_t area) {
   const auto side = static_cast<int64_t>(std::llround(std::sqrt(area)));
@@ -63,12 +66,15 @@ absl::StatusOr<Layout> FindLayout(const ModelTensor& input) {
   }
   switch (rank) {
     case 4:
+      if (IsChannels(shape[1]) && !IsChannels(shape[3])) {
+        return Layout{shape[2], shape[3], shape[1], true};
+      }
       return Layout{shape[1], shape[2], shape[3]};
     case 3:
-      // [height, width, channels], or [batch, height, width].
-      if (shape[2] == 1 || shape[2] == 3) {
-        return Layout{shape[0], shape[1], shape[2]};
-      }
+      // [height, width, channels], [channels, height, width] or [batch, height,
+      // width].
+      if (IsChannels(shape[2])) return Layout{shape[0], shape[1], shape[2]};
+      if (shape[0] == 3) return Layout{shape[1], shape[2], shape[0], true};
       if (shape[0] == 1 || shape[0] == -1) return Layout{shape[1], shape[2], 1};
       break;
     case 2:
@@ -103,7 +109,10 @@ void SetShape(const ModelTensor& input, PictureInput* plan) {
     plan->shape = {1, h * w * c};
   } else if (rank == 4) {
     plan->shape = {1, h, w, c};
-  } else if ((*input.shape)[2] == 1 || (*input.shape)[2] == 3) {
+    if (plan->channels_first) plan->shape = {1, c, h, w};
+  } else if (plan->channels_first) {
+    plan->shape = {c, h, w};
+  } else if (IsChannels((*input.shape)[2])) {
     plan->shape = {h, w, c};
   } else {
     plan->shape = {1, h, w};
@@ -145,8 +154,9 @@ absl::StatusOr<runtime::Tensor> ValueOf(Image image, const PictureInput& plan) {
   OPTFARM_ASSIGN_OR_RETURN(const FloatImage resized, Resized(image, plan));
   std::vector<int64_t> dims = plan.shape;
   if (dims.size() == 4) {
-    dims[1] = resized.height;
-    dims[2] = resized.width;
+    const size_t rows = plan.channels_first ? 2 : 1;
+    dims[rows] = resized.height;
+    dims[rows + 1] = resized.width;
   }
   OPTFARM_ASSIGN_OR_RETURN(const runtime::Shape shape,
                            runtime::Shape::FromDims(dims));
@@ -156,16 +166,20 @@ absl::StatusOr<runtime::Tensor> ValueOf(Image image, const PictureInput& plan) {
   }
   OPTFARM_ASSIGN_OR_RETURN(runtime::Tensor tensor,
                            runtime::Tensor::Allocate(plan.dtype, shape));
-  const int c = plan.channels;
+  const size_t c = plan.channels;
+  const size_t area = resized.pixels.size() / c;
   for (size_t i = 0; i < resized.pixels.size(); ++i) {
-    const int k = static_cast<int>(i % c);
+    const size_t k = i % c;
     const float value = resized.pixels[plan.bgr ? i - k + (c - 1 - k) : i];
+    const size_t at = plan.channels_first ? k * area + i / c : i;
+    const float level = std::clamp(std::round(value), 0.0f, 255.0f);
     if (plan.dtype == tensorflow::DT_UINT8) {
-      tensor.data<uint8_t>()[i] =
-          static_cast<uint8_t>(std::clamp(std::round(value), 0.0f, 255.0f));
+      tensor.data<uint8_t>()[at] = static_cast<uint8_t>(level);
+    } else if (plan.dtype == tensorflow::DT_INT8) {
+      tensor.data<int8_t>()[at] = static_cast<int8_t>(level - 128);
     } else {
-      tensor.data<float>()[i] = (value - static_cast<float>(plan.mean[k])) /
-                                static_cast<float>(plan.std[k]);
+      tensor.data<float>()[at] = (value - static_cast<float>(plan.mean[k])) /
+                                 static_cast<float>(plan.std[k]);
     }
   }
   return tensor;
@@ -197,6 +211,8 @@ std::string PictureInput::Describe() const {
   };
   if (dtype == tensorflow::DT_FLOAT) {
     absl::StrAppend(&text, ", (value - ", list(mean), ") / ", list(std));
+  } else if (dtype == tensorflow::DT_INT8) {
+    absl::StrAppend(&text, ", value - 128");
   }
   return text;
 }
@@ -205,7 +221,8 @@ absl::StatusOr<PictureInput> PlanPictureInput(
     const ModelTensor& input, const v1::Preprocessing& preprocessing,
     const Normalization& normalization) {
   if (input.dtype != tensorflow::DT_FLOAT &&
-      input.dtype != tensorflow::DT_UINT8) {
+      input.dtype != tensorflow::DT_UINT8 &&
+      input.dtype != tensorflow::DT_INT8) {
     return CannotTakePictures(
         input, absl::StrCat("its type is ", graph::DataTypeName(input.dtype)));
   }
@@ -240,6 +257,7 @@ absl::StatusOr<PictureInput> PlanPictureInput(
         input, absl::StrCat("it has ", layout.channels, " channels"));
   }
   plan.channels = static_cast<int>(layout.channels);
+  plan.channels_first = layout.channels_first;
   plan.bgr = preprocessing.channel_order() == v1::Preprocessing::BGR &&
              plan.channels == 3;
   if (preprocessing.central_crop() > 0) {

@@ -23,6 +23,8 @@ struct PictureInput {
   int width = 0;
   int channels = 3;
   bool bgr = false;
+  // The input is [channels, height, width], as ONNX models have it.
+  bool channels_first = false;
   v1::Preprocessing::Resize resize = v1::Preprocessing::STRETCH;
   // UNITS: fraction kept before the resize.
   double central_crop = 1;
@@ -39,6 +41,7 @@ struct PictureInput {
   std::string Describe() const;
 };
 
+// An input of int8 is fed the grey levels less 128.
 // ERRORS: InvalidArgument when the input cannot take pictures (dtype, rank,
 // several pictures at once), when its size is known neither from the model nor
 // from the recipe, or when the number of means is not that of channels.

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.h"
 #include "base/files.h"
 #include "engine/formats/samples/npy.h"
 #include "engine/optimize/samples/labels.h"
@@ -162,6 +163,9 @@ TEST(DatasetTest, ReadsPicturesForEveryLayout) {
       {{-1, 784}, Shape({1, 784})},
       {{-1, 28, 28}, Shape({1, 28, 28})},
       {{-1, 3072}, Shape({1, 3072})},
+      {{-1, 3, 16, 20}, Shape({1, 3, 16, 20})},
+      {{1, 1, 16, 20}, Shape({1, 1, 16, 20})},
+      {{3, 16, 20}, Shape({3, 16, 20})},
   };
   for (const auto& test : kCases) {
     OPTFARM_ASSERT_OK_AND_ASSIGN(
@@ -173,6 +177,39 @@ TEST(DatasetTest, ReadsPicturesForEveryLayout) {
     for (const float value : sample[0].flat<float>()) {
       ASSERT_TRUE(value >= -1 && value <= 1);
     }
+  }
+}
+
+std::vector<runtime::Tensor> FirstPicture(
+    const std::vector<int64_t>& shape, tensorflow::DataType dtype,
+    const v1::Preprocessing& preprocessing = {}) {
+  const absl::StatusOr<Dataset> data =
+      Dataset::Open(Digits(), preprocessing, {Input("input", shape, dtype)});
+  OPTFARM_CHECK(data.ok());
+  return *data->Sample(0);
+}
+
+TEST(DatasetTest, ChannelsComeFirstWhereTheInputWantsThemSo) {
+  v1::Preprocessing preprocessing;
+  for (const double mean : {10, 20, 30}) preprocessing.add_mean(mean);
+  preprocessing.set_channel_order(v1::Preprocessing::BGR);
+  const auto last =
+      FirstPicture({1, 8, 10, 3}, tensorflow::DT_FLOAT, preprocessing);
+  const auto first =
+      FirstPicture({1, 3, 8, 10}, tensorflow::DT_FLOAT, preprocessing);
+  for (int k = 0; k < 3; ++k) {
+    for (int i = 0; i < 80; ++i) {
+      ASSERT_EQ(first[0].flat<float>()[k * 80 + i],
+                last[0].flat<float>()[i * 3 + k]);
+    }
+  }
+}
+
+TEST(DatasetTest, SignedBytesAreGreyLevelsLess128) {
+  const auto levels = FirstPicture({1, 8, 8, 1}, tensorflow::DT_UINT8);
+  const auto values = FirstPicture({1, 8, 8, 1}, tensorflow::DT_INT8);
+  for (int i = 0; i < 64; ++i) {
+    ASSERT_EQ(values[0].flat<int8_t>()[i], levels[0].flat<uint8_t>()[i] - 128);
   }
 }
 
