@@ -68,6 +68,14 @@ bool IsEqual(const Tensor& a, const Tensor& b) {
          std::memcmp(a.raw(), b.raw(), a.TotalBytes()) == 0;
 }
 
+// Three deviations above chance, on however few samples.
+bool IsClearlyBetterThanChance(int64_t right, int64_t samples,
+                               int64_t classes) {
+  const double p = 1.0 / static_cast<double>(classes);
+  const auto n = static_cast<double>(samples);
+  return static_cast<double>(right) >= n * p + 3 * std::sqrt(n * p * (1 - p));
+}
+
 int64_t CountRight(const Answers& answers) {
   return std::count(answers.is_top1.begin(), answers.is_top1.end(), true);
 }
@@ -176,7 +184,7 @@ absl::StatusOr<std::optional<OriginalDiagnosis>> DiagnoseLabelled(
   const auto best = std::max_element(
       trials.begin(), trials.end(),
       [](const Trial& a, const Trial& b) { return a.right < b.right; });
-  if (!IsNoBetterThanChance(best->right, best->samples, labelled.classes)) {
+  if (IsClearlyBetterThanChance(best->right, best->samples, labelled.classes)) {
     diagnosis.is_remedied = true;
     absl::StrAppend(&diagnosis.text, "With ", best->what, " it is right on ",
                     best->right, " of ", best->samples, ": ", best->remedy);

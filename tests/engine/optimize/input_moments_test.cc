@@ -97,7 +97,7 @@ TEST(InputMomentsTest, LargestSumsAreExact) {
   EXPECT_EQ(moments.products[0].values[0], 256.0 * 255 * 255);
 }
 
-TEST(InputMomentsTest, RefusesCodesOfAnotherForm) {
+TEST(InputMomentsTest, RefusesValuesOfAnotherForm) {
   WindowShape shape;
   shape.channels = 3;
   InputMoments moments = MakeMoments(3, 3);
@@ -105,7 +105,8 @@ TEST(InputMomentsTest, RefusesCodesOfAnotherForm) {
        {std::vector<int64_t>{2, 2}, {1, 4}, {4}}) {
     EXPECT_THAT(
         AddWindows(Quantized(dims, {1, 2, 3, 4}), 0, shape, 8, 0, &moments),
-        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("codes")));
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr("quantized values of shape")));
   }
 }
 

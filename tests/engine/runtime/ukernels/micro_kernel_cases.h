@@ -64,7 +64,8 @@ class Aligned {
   }
   explicit Aligned(const std::vector<T>& values)
       : Aligned(static_cast<int64_t>(values.size())) {
-    std::copy(values.begin(), values.end(), data_);
+    // The compiler takes a copy of both for one that could overflow.
+    for (size_t i = 0; i < values.size(); ++i) data_[i] = values[i];
   }
   Aligned(const Aligned&) = delete;
   Aligned& operator=(const Aligned&) = delete;
