@@ -295,6 +295,7 @@ test('keys lead everywhere', async () => {
   await page.keyboard.press('g');
   await page.keyboard.press('d');
   await page.getByRole('heading', { name: 'Devices', level: 1 }).waitFor();
+  await page.locator('input[type=search]').first().waitFor();
   await page.keyboard.press('/');
   assert.equal(await page.evaluate(() => document.activeElement.type), 'search');
   await page.keyboard.press('Tab');
