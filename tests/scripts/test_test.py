@@ -28,6 +28,7 @@ cat >"$2" <<'END'
  3/4 Test #13: integration/PhoneFarm ..***Failed    0.30 sec
  4/4 Test #14: integration/AgentFarm ..   Passed    0.40 sec
  5/5 Test #15: web/page ...............***Skipped   0.50 sec
+[  FAILED  ] PhoneFarm.SeveralPhones
 END
 echo "the web page is not tested: no browser" >build/release/web_not_tested
 exit "${CTEST_CODE:-0}"
@@ -135,6 +136,13 @@ class ScriptsTestTest(unittest.TestCase):
         self.run_test(CTEST_CODE='8')
         self.assertEqual(self.code, 8)
         self.assertIn('arm/agent', self.said)
+
+    def test_what_failed_is_said_again_at_the_end(self):
+        self.run_test(CTEST_CODE='8')
+        self.assertIn('test: of what failed:\n'
+                      '  [  FAILED  ] PhoneFarm.SeveralPhones\n', self.said)
+        self.run_test()
+        self.assertNotIn('of what failed', self.said)
 
 
 if __name__ == '__main__':

@@ -30,6 +30,9 @@ export class Farm {
   constructor(bin, token) {
     this.bin = bin;
     this.token = token;
+    // An address of its own: while the server is stopped, nobody else on this
+    // machine gets its ports.
+    this.address = `127.${1 + Math.floor(Math.random() * 250)}.${process.pid % 251}.${1 + Math.floor(Math.random() * 250)}`;
     this.folder = mkdtempSync(join(tmpdir(), 'optfarm-web-'));
     if (token) writeFileSync(join(this.folder, 'token'), `${token}\n`);
   }
@@ -54,7 +57,7 @@ export class Farm {
   /** On the port that it had before, where it had one. */
   async startServer() {
     const line = await this.#start('optfarm-server', [
-      `--data_dir=${join(this.folder, 'data')}`, `--grpc=${this.grpc ?? '127.0.0.1:0'}`, `--http=${this.http ?? '127.0.0.1:0'}`]);
+      `--data_dir=${join(this.folder, 'data')}`, `--grpc=${this.grpc ?? `${this.address}:0`}`, `--http=${this.http ?? `${this.address}:0`}`]);
     this.grpc = /grpc=(\S+)/.exec(line)[1];
     this.http = /http=(\S+)/.exec(line)[1];
     this.url = `http://${this.http}`;

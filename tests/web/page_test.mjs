@@ -140,11 +140,14 @@ test('a token is traded for a cookie that scripts cannot read', async () => {
   const seen = await page.evaluate(() => JSON.stringify([document.cookie, { ...localStorage }, { ...sessionStorage }, location.href]));
   assert.ok(!seen.includes(TOKEN) && !seen.includes(cookies[0].value), seen);
 
-  // A request without the page's header changes nothing.
+  // A request without the page's header changes nothing. The browser says so on
+  // its console a moment later.
+  const said = page.waitForEvent('console', (message) => message.text().includes('403'));
   const bare = await page.evaluate(async () => (await fetch('/v1/tokens', {
     method: 'POST', headers: { 'Content-Type': 'application/json' }, body: '{"name":"x","scopes":["READ"]}',
   })).status);
   assert.equal(bare, 403);
+  await said;
   faults.length = 0;
 
   await page.getByRole('button', { name: 'Log out' }).click();
@@ -217,7 +220,7 @@ test('a job shows what the API says', async () => {
   await show(page, `#/jobs/${jobs.int8}`);
   const row = page.getByRole('region', { name: 'Float against optimized' }).getByRole('row').filter({ has: page.getByRole('cell', { name: 'int8', exact: true }) });
   const text = await row.innerText();
-  assert.ok(text.includes(`${verdict.speedup.toFixed(2)}×`), text);
+  assert.ok(text.includes(`${verdict.speedup.toFixed(verdict.speedup < 10 ? 2 : 1)}×`), text);
   assert.ok(text.includes(verdict.answer.toLowerCase()), text);
   assert.ok(text.includes(`${job.report.optimized_accuracy.top1.toFixed(1)} %`), text);
   for (const gate of job.gates) await page.getByText(gate.name, { exact: true }).waitFor();
@@ -228,7 +231,7 @@ test('a job shows what the API says', async () => {
   await page.getByRole('link', { name: 'optimized.pb', exact: true }).click();
   assert.equal((await download).suggestedFilename(), 'optimized.pb');
   await page.getByRole('button', { name: 'Log', exact: true }).click();
-  assert.ok((await page.getByRole('log').innerText()).length > 20);
+  await page.getByRole('log').filter({ hasText: /\S.{20}/s }).waitFor();
   await page.getByRole('button', { name: 'Layers' }).click();
   await page.getByRole('heading', { name: 'Samples that changed most' }).waitFor();
   await page.locator('img.picture').first().waitFor();
@@ -269,13 +272,14 @@ test('a model is dropped, understood, submitted and measured', async () => {
   await page.getByLabel('Drop a folder here').setInputFiles(SAMPLES);
   await page.getByText(/\d+ files/).waitFor();
   await page.getByRole('radio', { name: /weights8/ }).check();
-  assert.equal(await page.getByRole('checkbox', { name: /bench-1/ }).isChecked(), true);
+  await page.getByRole('checkbox', { name: /bench-1/, checked: true }).waitFor();
   await page.getByRole('checkbox', { name: /bench-1/ }).uncheck();
   await page.getByText('More', { exact: true }).click();
   await page.getByLabel('Job’s name').fill('from the page');
   await checkAccessibility(page, 'filled submit');
   if (PICTURES) await page.screenshot({ path: join(PICTURES, 'submit-filled.png'), fullPage: true });
   await page.getByRole('button', { name: 'Submit', exact: true }).click();
+  await page.waitForURL(/#\/jobs\/./);
   await page.getByText('from the page').first().waitFor();
   const id = decodeURIComponent(new URL(page.url()).hash.split('/').pop());
   const job = await eventually('the job to end', async () => {
@@ -297,7 +301,7 @@ test('keys lead everywhere', async () => {
   await page.getByRole('heading', { name: 'Devices', level: 1 }).waitFor();
   await page.locator('input[type=search]').first().waitFor();
   await page.keyboard.press('/');
-  assert.equal(await page.evaluate(() => document.activeElement.type), 'search');
+  await page.locator('input[type=search]:focus').waitFor();
   await page.keyboard.press('Tab');
   await page.evaluate(() => document.activeElement.blur());
   await page.keyboard.press('?');
@@ -307,16 +311,15 @@ test('keys lead everywhere', async () => {
   await page.reload();
   await page.getByRole('navigation').waitFor();
   await page.keyboard.press('Tab');
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Skip to the content');
+  await page.locator('a:focus', { hasText: 'Skip to the content' }).waitFor();
   await page.keyboard.press('Enter');
-  assert.equal(await page.evaluate(() => document.activeElement.id), 'main');
+  await page.locator('#main:focus').waitFor();
   // The theme turns and is remembered.
-  const scheme = () => page.evaluate(() => document.documentElement.dataset.theme);
   await page.getByRole('button', { name: 'Theme' }).click();
-  assert.equal(await scheme(), 'dark');
+  await page.locator('html[data-theme=dark]').waitFor();
   await page.reload();
   await page.getByRole('navigation').waitFor();
-  assert.equal(await scheme(), 'dark');
+  await page.locator('html[data-theme=dark]').waitFor();
   assert.deepEqual(faults, []);
   await context.close();
 });

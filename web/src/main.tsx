@@ -5,7 +5,7 @@ import 'uplot/dist/uPlot.min.css';
 import './style.css';
 
 import { render, type FunctionComponent } from 'preact';
-import { useCallback, useEffect, useRef, useState } from 'preact/hooks';
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks';
 import { get, logout, onSessionLost } from './lib/api';
 import { FarmContext, may } from './lib/farm';
 import { usePoll } from './lib/poll';
@@ -50,7 +50,8 @@ type Theme = 'light' | 'dark' | '';
 
 function useTheme(): () => void {
   const [theme, setTheme] = useState<Theme>(() => (localStorage.getItem('theme') as Theme | null) ?? '');
-  useEffect(() => {
+  // Before the browser paints: nobody sees the old colours for a moment.
+  useLayoutEffect(() => {
     if (theme === '') delete document.documentElement.dataset['theme'];
     else document.documentElement.dataset['theme'] = theme;
     // Charts are drawn with the colours of the moment.
@@ -134,7 +135,8 @@ function Frame({ farm, leave, offline, turnTheme }: {
   const entry = MENU.find((candidate) => candidate.page === route.page);
   const place = `${route.page}/${route.id}`;
   const first = useRef(place);
-  useEffect(() => {
+  // At once, or a key that follows quickly would lose what it chose.
+  useLayoutEffect(() => {
     document.title = `${entry?.title ?? 'Not found'} · Optfarm`;
     if (first.current === place) return;
     first.current = '';
