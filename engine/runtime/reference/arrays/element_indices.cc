@@ -13,22 +13,21 @@
 #include "engine/graph/attr.h"
 #include "engine/runtime/core/run_bounds.h"
 #include "engine/runtime/reference/arguments.h"
+#include "engine/runtime/reference/arrays/update.h"
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
 
 namespace optfarm::runtime {
 namespace {
 
-enum class Reduction { kNone, kAdd, kMul, kMin, kMax };
-
-absl::StatusOr<Reduction> ReadReduction(const tensorflow::NodeDef& node) {
+absl::StatusOr<Update> ReadReduction(const tensorflow::NodeDef& node) {
   OPTFARM_ASSIGN_OR_RETURN(const std::string name,
                            graph::GetStringOr(node, "reduction", "none"));
-  if (name == "none") return Reduction::kNone;
-  if (name == "add") return Reduction::kAdd;
-  if (name == "mul") return Reduction::kMul;
-  if (name == "min") return Reduction::kMin;
-  if (name == "max") return Reduction::kMax;
+  if (name == "none") return Update::kAssign;
+  if (name == "add") return Update::kAdd;
+  if (name == "mul") return Update::kMultiply;
+  if (name == "min") return Update::kMin;
+  if (name == "max") return Update::kMax;
   return absl::UnimplementedError(absl::StrCat(
       "reduction '", name, "' is none of none, add, mul, min and max"));
 }
@@ -146,42 +145,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGatherElements(
   });
 }
 
-template <typename T>
-T Joined(Reduction reduction, T old, T value) {
-  switch (reduction) {
-    case Reduction::kNone:
-      return value;
-    case Reduction::kMin:
-      return value < old ? value : old;
-    case Reduction::kMax:
-      return old < value ? value : old;
-    default:
-      break;
-  }
-  if constexpr (std::is_integral_v<T>) {
-    // Integers wrap around.
-    const uint64_t a = static_cast<uint64_t>(old);
-    const uint64_t b = static_cast<uint64_t>(value);
-    return static_cast<T>(reduction == Reduction::kAdd ? a + b : a * b);
-  } else {
-    return reduction == Reduction::kAdd ? old + value : old * value;
-  }
-}
-
-// A copy of `value` that may be written.
-absl::StatusOr<Tensor> CopyOf(const Tensor& value) {
-  OPTFARM_ASSIGN_OR_RETURN(Tensor copy,
-                           Tensor::Allocate(value.dtype(), value.shape()));
-  OPTFARM_RETURN_IF_ERROR(
-      VisitBySize(value.dtype(), "data", [&](auto tag) -> absl::Status {
-        using T = typename decltype(tag)::type;
-        std::copy_n(value.data<T>(), value.num_elements(), copy.data<T>());
-        return absl::OkStatus();
-      }));
-  return copy;
-}
-
-absl::Status Scatter(Reduction reduction, const ElementPlan& plan,
+absl::Status Scatter(Update reduction, const ElementPlan& plan,
                      const Tensor& indices, const Tensor& updates,
                      Tensor* out) {
   const auto scatter = [&](auto tag) -> absl::Status {
@@ -190,13 +154,13 @@ absl::Status Scatter(Reduction reduction, const ElementPlan& plan,
     T* to = out->data<T>();
     return VisitIndices(plan, indices, [&](int64_t target, int64_t at) {
       if constexpr (std::is_arithmetic_v<T>) {
-        to[target] = Joined(reduction, to[target], from[at]);
+        to[target] = Updated(reduction, to[target], from[at]);
       } else {
         to[target] = from[at];
       }
     });
   };
-  if (reduction == Reduction::kNone) {
+  if (reduction == Update::kAssign) {
     return VisitBySize(out->dtype(), "data", scatter);
   }
   return VisitNumber(out->dtype(), "data", scatter);
@@ -207,8 +171,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeScatterElements(
   OPTFARM_RETURN_IF_ERROR(RequireIndexType(node));
   OPTFARM_ASSIGN_OR_RETURN(const int64_t axis,
                            graph::GetIntOr(node, "axis", 0));
-  OPTFARM_ASSIGN_OR_RETURN(const Reduction reduction, ReadReduction(node));
-  if (reduction != Reduction::kNone) {
+  OPTFARM_ASSIGN_OR_RETURN(const Update reduction, ReadReduction(node));
+  if (reduction != Update::kAssign) {
     OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
   }
   return MakeKernel([axis, reduction](KernelContext* context) -> absl::Status {
@@ -220,7 +184,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeScatterElements(
     OPTFARM_RETURN_IF_ERROR(RequireShape(updates, "updates", indices.shape()));
     OPTFARM_ASSIGN_OR_RETURN(const ElementPlan plan,
                              PlanElements(data.shape(), indices.shape(), axis));
-    OPTFARM_ASSIGN_OR_RETURN(Tensor out, CopyOf(data));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor out, WritableCopy(data, "data"));
     OPTFARM_RETURN_IF_ERROR(Scatter(reduction, plan, indices, updates, &out));
     context->SetOutput(0, std::move(out));
     return absl::OkStatus();

@@ -3,44 +3,18 @@
 #include <algorithm>
 #include <complex>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/runtime/reference/arguments.h"
+#include "engine/runtime/reference/arrays/update.h"
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
 
 namespace optfarm::runtime {
 namespace {
-
-enum class Update { kAssign, kAdd, kSubtract, kMultiply, kMin, kMax };
-
-template <typename T>
-T Updated(Update update, T old, T value) {
-  switch (update) {
-    case Update::kAssign:
-      return value;
-    case Update::kMin:
-      return value < old ? value : old;
-    case Update::kMax:
-      return old < value ? value : old;
-    default:
-      break;
-  }
-  if constexpr (std::is_integral_v<T>) {
-    // Integers wrap around.
-    const uint64_t a = static_cast<uint64_t>(old);
-    const uint64_t b = static_cast<uint64_t>(value);
-    if (update == Update::kMultiply) return static_cast<T>(a * b);
-    return static_cast<T>(update == Update::kAdd ? a + b : a - b);
-  } else {
-    if (update == Update::kMultiply) return old * value;
-    return update == Update::kAdd ? old + value : old - value;
-  }
-}
 
 // Which slice each update goes to. A slice has `size` elements.
 struct Targets {
@@ -118,19 +92,6 @@ absl::Status Apply(Update update, const Targets& targets, const Tensor& updates,
   });
 }
 
-// A copy of `value` that may be written.
-absl::StatusOr<Tensor> CopyOf(const Tensor& value) {
-  OPTFARM_ASSIGN_OR_RETURN(Tensor copy,
-                           Tensor::Allocate(value.dtype(), value.shape()));
-  OPTFARM_RETURN_IF_ERROR(
-      VisitBySize(value.dtype(), "ref", [&](auto tag) -> absl::Status {
-        using T = typename decltype(tag)::type;
-        std::copy_n(value.data<T>(), value.num_elements(), copy.data<T>());
-        return absl::OkStatus();
-      }));
-  return copy;
-}
-
 template <Update kUpdate>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeUpdate(
     const tensorflow::NodeDef& node) {
@@ -148,7 +109,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeUpdate(
     OPTFARM_ASSIGN_OR_RETURN(
         const Targets targets,
         VectorTargets(value.shape(), context->input(1), updates, wraps));
-    OPTFARM_ASSIGN_OR_RETURN(Tensor out, CopyOf(value));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor out, WritableCopy(value, "ref"));
     OPTFARM_RETURN_IF_ERROR(Apply(kUpdate, targets, updates, &out));
     context->SetOutput(0, std::move(out));
     return absl::OkStatus();

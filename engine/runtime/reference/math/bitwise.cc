@@ -10,7 +10,7 @@
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
-#include "engine/runtime/reference/math/broadcast_kernel.h"
+#include "engine/runtime/reference/math/binary_loop.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -61,9 +61,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBitwise(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_INTEGER_TYPES));
   return MakeKernel([](KernelContext* context) -> absl::Status {
-    return ComputeBroadcast(
-        context, [](auto... args) { return VisitInteger(args...); },
-        [](auto x, auto y) { return Op::Of(x, y); });
+    return ComputeBroadcast(context, ChooseIntegerRow<Op>);
   });
 }
 

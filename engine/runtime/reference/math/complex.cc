@@ -193,47 +193,61 @@ void TransformBatch(const Tensor& input, Fourier kind, bool is_inverse,
   }
 }
 
+// Which of the transforms an op is.
+struct FourierOp {
+  Fourier kind;
+  bool is_inverse;
+  int dimensions;
+};
+
+template <typename In, typename Out>
+absl::Status TransformInto(const FourierOp& op, const FourierSizes& sizes,
+                           const Shape& shape, KernelContext* context) {
+  const Tensor& input = context->input(0);
+  OPTFARM_ASSIGN_OR_RETURN(Tensor out,
+                           Tensor::Zeros(DataTypeOf<Out>::kValue, shape));
+  if (input.num_elements() > 0) {
+    TransformBatch<In, Out>(input, op.kind, op.is_inverse, sizes, &out);
+  }
+  context->SetOutput(0, std::move(out));
+  return absl::OkStatus();
+}
+
+absl::Status ComputeFourier(const FourierOp& op, KernelContext* context) {
+  OPTFARM_RETURN_IF_ERROR(
+      RequireInputs(*context, op.kind == Fourier::kComplex ? 1 : 2));
+  const Tensor& input = context->input(0);
+  OPTFARM_ASSIGN_OR_RETURN(const FourierSizes sizes,
+                           ReadSizes(*context, op.kind, op.dimensions));
+  std::vector<int64_t> dims(input.shape().dims().begin(),
+                            input.shape().dims().end() - op.dimensions);
+  dims.insert(dims.end(), sizes.out.begin(), sizes.out.end());
+  OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
+  if (op.kind == Fourier::kRealToComplex) {
+    return VisitFloat(input.dtype(), "input", [&](auto tag) {
+      using Real = typename decltype(tag)::type;
+      return TransformInto<Real, std::complex<Real>>(op, sizes, shape, context);
+    });
+  }
+  return VisitComplex(input.dtype(), "input", [&](auto tag) {
+    using In = typename decltype(tag)::type;
+    if (op.kind == Fourier::kComplex) {
+      return TransformInto<In, In>(op, sizes, shape, context);
+    }
+    return TransformInto<In, typename In::value_type>(op, sizes, shape,
+                                                      context);
+  });
+}
+
 template <Fourier kKind, bool kIsInverse, int kDimensions>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeFourier(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(
       RequireTypeAttr(node, "Tcomplex", OPTFARM_COMPLEX_TYPES));
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "Treal", OPTFARM_FLOAT_TYPES));
-  return MakeKernel([](KernelContext* context) -> absl::Status {
-    constexpr bool kHasLength = kKind != Fourier::kComplex;
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, kHasLength ? 2 : 1));
-    const Tensor& input = context->input(0);
-    OPTFARM_ASSIGN_OR_RETURN(const FourierSizes sizes,
-                             ReadSizes(*context, kKind, kDimensions));
-    std::vector<int64_t> dims(input.shape().dims().begin(),
-                              input.shape().dims().end() - kDimensions);
-    dims.insert(dims.end(), sizes.out.begin(), sizes.out.end());
-    OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
-    const bool is_double = input.dtype() == tensorflow::DT_DOUBLE ||
-                           input.dtype() == tensorflow::DT_COMPLEX128;
-    const DataType dtype =
-        kKind == Fourier::kComplexToReal
-            ? (is_double ? tensorflow::DT_DOUBLE : tensorflow::DT_FLOAT)
-            : (is_double ? tensorflow::DT_COMPLEX128
-                         : tensorflow::DT_COMPLEX64);
-    const auto run = [&](auto tag) -> absl::Status {
-      using In = typename decltype(tag)::type;
-      OPTFARM_ASSIGN_OR_RETURN(Tensor out, Tensor::Zeros(dtype, shape));
-      if (input.num_elements() > 0) {
-        using Real = decltype(std::real(In()));
-        using Out = std::conditional_t<kKind == Fourier::kComplexToReal, Real,
-                                       std::complex<Real>>;
-        TransformBatch<In, Out>(input, kKind, kIsInverse, sizes, &out);
-      }
-      context->SetOutput(0, std::move(out));
-      return absl::OkStatus();
-    };
-    if constexpr (kKind == Fourier::kRealToComplex) {
-      return VisitFloat(input.dtype(), "input", run);
-    } else {
-      return VisitComplex(input.dtype(), "input", run);
-    }
-  });
+  const FourierOp op = {kKind, kIsInverse, kDimensions};
+  return MakeKernel(
+      [op](KernelContext* context) { return ComputeFourier(op, context); });
 }
 
 struct RealOp {

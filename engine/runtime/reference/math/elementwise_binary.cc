@@ -18,7 +18,7 @@ namespace {
 enum class Divisor { kAny, kNotZero, kNotNegative };
 
 template <typename T>
-absl::Status CheckDivisor(const Tensor& y, Divisor divisor) {
+absl::Status CheckDivisorOf(const Tensor& y, Divisor divisor) {
   if constexpr (std::is_integral_v<T>) {
     if (divisor == Divisor::kNotZero) {
       for (T value : y.flat<T>()) {
@@ -41,6 +41,13 @@ absl::Status CheckDivisor(const Tensor& y, Divisor divisor) {
   return absl::OkStatus();
 }
 
+absl::Status CheckDivisor(const Tensor& y, Divisor divisor) {
+  if (divisor == Divisor::kAny) return absl::OkStatus();
+  return VisitNumberOrComplex(y.dtype(), "y", [&](auto tag) {
+    return CheckDivisorOf<typename decltype(tag)::type>(y, divisor);
+  });
+}
+
 // An output for `plan`, in the place of an input of the same shape if possible.
 absl::StatusOr<Tensor*> PlaceOutput(KernelContext* context,
                                     const BroadcastPlan& plan) {
@@ -54,48 +61,50 @@ absl::StatusOr<Tensor*> PlaceOutput(KernelContext* context,
 
 // Inputs of one shape: nothing to plan, which is half of what a few elements
 // take.
-template <typename Op, typename T>
-absl::Status CalculateAlike(KernelContext* context) {
-  const Tensor& x = context->input(0);
-  const Tensor& y = context->input(1);
+absl::Status CalculateAlike(const BinaryRow& row, KernelContext* context) {
+  const Tensor &x = context->input(0), &y = context->input(1);
   OPTFARM_ASSIGN_OR_RETURN(Tensor * out, context->ForwardOrAllocateOutput(
                                              0, 0, x.dtype(), x.shape()));
-  const T *a = x.data<T>(), *b = y.data<T>();
-  T* to = out->data<T>();
+  const char* const a = static_cast<const char*>(x.raw());
+  const char* const b = static_cast<const char*>(y.raw());
+  char* const to = static_cast<char*>(out->raw());
   context->pool()->ParallelFor(
       x.num_elements(), kBinaryGrain, [&](int64_t begin, int64_t end) {
-        RunRow<Op>(a + begin, true, b + begin, true, end - begin, to + begin);
+        const int64_t first = begin * row.in_bytes;
+        row.Run(a + first, true, b + first, true, end - begin, to + first);
       });
   return absl::OkStatus();
 }
 
-template <typename Op, typename T>
-absl::Status Calculate(KernelContext* context, Divisor divisor) {
+absl::Status Calculate(BinaryRowChoice choose, Divisor divisor,
+                       KernelContext* context) {
   OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
   const Tensor &x = context->input(0), &y = context->input(1);
+  BinaryRow row;
+  OPTFARM_RETURN_IF_ERROR(choose(x.dtype(), &row));
   OPTFARM_RETURN_IF_ERROR(RequireSameDtype(x, y));
-  OPTFARM_RETURN_IF_ERROR(CheckDivisor<T>(y, divisor));
-  if (x.shape() == y.shape()) return CalculateAlike<Op, T>(context);
+  OPTFARM_RETURN_IF_ERROR(CheckDivisor(y, divisor));
+  if (x.shape() == y.shape()) return CalculateAlike(row, context);
   OPTFARM_ASSIGN_OR_RETURN(const BroadcastPlan plan,
                            PlanBroadcast(x.shape(), y.shape()));
   OPTFARM_ASSIGN_OR_RETURN(Tensor * out, PlaceOutput(context, plan));
-  RunAll<Op>(context->input(0).data<T>(), context->input(1).data<T>(), plan,
-             context->pool(), out->data<T>());
+  RunBinary(row, context->input(0), context->input(1), plan, context->pool(),
+            out);
   return absl::OkStatus();
+}
+
+std::unique_ptr<Kernel> MakeCalculation(BinaryRowChoice choose,
+                                        Divisor divisor) {
+  return MakeKernel([choose, divisor](KernelContext* context) {
+    return Calculate(choose, divisor, context);
+  });
 }
 
 template <typename Op, Divisor kDivisor = Divisor::kAny>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeArithmetic(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
-  return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
-    return VisitNumber(context->input(0).dtype(), "x",
-                       [&](auto tag) -> absl::Status {
-                         using T = typename decltype(tag)::type;
-                         return Calculate<Op, T>(context, kDivisor);
-                       });
-  });
+  return MakeCalculation(ChooseNumberRow<Op>, kDivisor);
 }
 
 // The ops that complex numbers have too.
@@ -104,14 +113,13 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFieldArithmetic(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(
       RequireTypeAttr(node, "T", OPTFARM_NUMBER_AND_COMPLEX_TYPES));
-  return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
-    return VisitNumberOrComplex(context->input(0).dtype(), "x",
-                                [&](auto tag) -> absl::Status {
-                                  using T = typename decltype(tag)::type;
-                                  return Calculate<Op, T>(context, kDivisor);
-                                });
-  });
+  return MakeCalculation(ChooseNumberOrComplexRow<Op>, kDivisor);
+}
+
+absl::Status ChooseTextRow(DataType dtype, BinaryRow* row) {
+  if (dtype != tensorflow::DT_STRING) return UnsupportedDtype("x", dtype);
+  *row = BinaryRowOf<AddOp, std::string>();
+  return absl::OkStatus();
 }
 
 // Add joins texts as well; AddV2 does not.
@@ -120,17 +128,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeAdd(
   OPTFARM_ASSIGN_OR_RETURN(const DataType dtype,
                            graph::GetTypeOr(node, "T", tensorflow::DT_FLOAT));
   if (dtype != tensorflow::DT_STRING) return MakeFieldArithmetic<AddOp>(node);
-  return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_ASSIGN_OR_RETURN(const BroadcastPlan plan, PlanInputs(*context));
-    OPTFARM_RETURN_IF_ERROR(
-        RequireDtype(context->input(0), "x", tensorflow::DT_STRING));
-    OPTFARM_ASSIGN_OR_RETURN(
-        Tensor * out,
-        context->AllocateOutput(0, tensorflow::DT_STRING, plan.output));
-    RunAll<AddOp>(context->input(0).data<std::string>(),
-                  context->input(1).data<std::string>(), plan, context->pool(),
-                  out->data<std::string>());
-    return absl::OkStatus();
+  return MakeKernel([](KernelContext* context) {
+    return ComputeBroadcast(context, ChooseTextRow);
   });
 }
 
@@ -139,17 +138,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFloatArithmetic(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(
       node, "T", {tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE}));
-  return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
-    switch (context->input(0).dtype()) {
-      case tensorflow::DT_FLOAT:
-        return Calculate<Op, float>(context, Divisor::kAny);
-      case tensorflow::DT_DOUBLE:
-        return Calculate<Op, double>(context, Divisor::kAny);
-      default:
-        return UnsupportedDtype("x", context->input(0).dtype());
-    }
-  });
+  return MakeCalculation(ChooseFloatRow<Op>, Divisor::kAny);
 }
 
 }  // namespace

@@ -147,21 +147,75 @@ OPTFARM_NUMBER_OP(RoundOp, {
 });
 #undef OPTFARM_NUMBER_OP
 
-template <typename T, typename Op>
-void RunParallel(const Tensor& in, int64_t grain, ThreadPool* pool,
-                 Tensor* out) {
+// A function of one element, over `count` of them.
+struct UnaryFunction {
+  void (*run)(const void* in, int64_t count, void* out) = nullptr;
+  // UNITS: bytes of an element.
+  int64_t bytes = 0;
+};
+
+// Sets `function` to what works on elements of `dtype`.
+// ERRORS: Unimplemented for dtypes that the op does not take.
+using UnaryChoice = absl::Status (*)(DataType dtype, UnaryFunction* function);
+
+template <typename Op, typename T>
+UnaryFunction UnaryFunctionOf() {
+  return {[](const void* in, int64_t count, void* out) {
+            Op::Run(static_cast<const T*>(in), count, static_cast<T*>(out));
+          },
+          sizeof(T)};
+}
+
+template <typename Op>
+absl::Status ChooseFloat(DataType dtype, UnaryFunction* function) {
+  return VisitFloat(dtype, "x", [&](auto tag) {
+    *function = UnaryFunctionOf<Op, typename decltype(tag)::type>();
+    return absl::OkStatus();
+  });
+}
+template <typename Op>
+absl::Status ChooseNumber(DataType dtype, UnaryFunction* function) {
+  return VisitNumber(dtype, "x", [&](auto tag) {
+    *function = UnaryFunctionOf<Op, typename decltype(tag)::type>();
+    return absl::OkStatus();
+  });
+}
+template <typename Op>
+absl::Status ChooseComplex(DataType dtype, UnaryFunction* function) {
+  return VisitComplex(dtype, "x", [&](auto tag) {
+    *function = UnaryFunctionOf<Op, typename decltype(tag)::type>();
+    return absl::OkStatus();
+  });
+}
+
+void RunParallel(const UnaryFunction& function, const Tensor& in, int64_t grain,
+                 ThreadPool* pool, Tensor* out) {
   // Blocks stay whole: what does not fill a vector is computed with other
   // instructions, and the last bit must not depend on the number of threads.
   constexpr int64_t kBlock = 16;
   const int64_t count = in.num_elements();
-  const T* from = in.data<T>();
-  T* to = out->data<T>();
+  const char* const from = static_cast<const char*>(in.raw());
+  char* const to = static_cast<char*>(out->raw());
   pool->ParallelFor((count + kBlock - 1) / kBlock, grain / kBlock,
                     [&](int64_t first, int64_t last) {
                       const int64_t begin = first * kBlock;
                       const int64_t end = std::min(count, last * kBlock);
-                      Op::Run(from + begin, end - begin, to + begin);
+                      function.run(from + begin * function.bytes, end - begin,
+                                   to + begin * function.bytes);
                     });
+}
+
+std::unique_ptr<Kernel> MakeUnary(UnaryChoice choose, int64_t grain) {
+  return MakeKernel([choose, grain](KernelContext* context) -> absl::Status {
+    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
+    const Tensor& x = context->input(0);
+    UnaryFunction function;
+    OPTFARM_RETURN_IF_ERROR(choose(x.dtype(), &function));
+    OPTFARM_ASSIGN_OR_RETURN(Tensor * out, context->ForwardOrAllocateOutput(
+                                               0, 0, x.dtype(), x.shape()));
+    RunParallel(function, x, grain, context->pool(), out);
+    return absl::OkStatus();
+  });
 }
 
 template <typename Op>
@@ -169,39 +223,14 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFloatOp(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(
       node, "T", {tensorflow::DT_FLOAT, tensorflow::DT_DOUBLE}));
-  return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
-    const Tensor& x = context->input(0);
-    OPTFARM_ASSIGN_OR_RETURN(Tensor * out, context->ForwardOrAllocateOutput(
-                                               0, 0, x.dtype(), x.shape()));
-    switch (x.dtype()) {
-      case tensorflow::DT_FLOAT:
-        RunParallel<float, Op>(x, kCostlyGrain, context->pool(), out);
-        return absl::OkStatus();
-      case tensorflow::DT_DOUBLE:
-        RunParallel<double, Op>(x, kCostlyGrain, context->pool(), out);
-        return absl::OkStatus();
-      default:
-        return UnsupportedDtype("x", x.dtype());
-    }
-  });
+  return MakeUnary(ChooseFloat<Op>, kCostlyGrain);
 }
 
 template <typename Op>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeNumberOp(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
-  return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
-    const Tensor& x = context->input(0);
-    OPTFARM_ASSIGN_OR_RETURN(Tensor * out, context->ForwardOrAllocateOutput(
-                                               0, 0, x.dtype(), x.shape()));
-    return VisitNumber(x.dtype(), "x", [&](auto tag) -> absl::Status {
-      using T = typename decltype(tag)::type;
-      RunParallel<T, Op>(x, kCheapGrain, context->pool(), out);
-      return absl::OkStatus();
-    });
-  });
+  return MakeUnary(ChooseNumber<Op>, kCheapGrain);
 }
 
 // The ops that complex numbers have too, element by element.
@@ -213,27 +242,18 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFieldOp(
   if (dtype != tensorflow::DT_COMPLEX64 && dtype != tensorflow::DT_COMPLEX128) {
     return kForNumbers(node);
   }
-  return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
-    const Tensor& x = context->input(0);
-    OPTFARM_ASSIGN_OR_RETURN(Tensor * out, context->ForwardOrAllocateOutput(
-                                               0, 0, x.dtype(), x.shape()));
-    return VisitComplex(x.dtype(), "x", [&](auto tag) -> absl::Status {
-      using T = typename decltype(tag)::type;
-      for (int64_t i = 0; i < x.num_elements(); ++i) {
-        out->data<T>()[i] = Op::Of(x.data<T>()[i]);
-      }
-      return absl::OkStatus();
-    });
-  });
+  return MakeUnary(ChooseComplex<Op>, kCostlyGrain);
 }
 
-#define OPTFARM_COMPLEX_OP(name, expression) \
-  struct name {                              \
-    template <typename T>                    \
-    static T Of(T x) {                       \
-      return expression;                     \
-    }                                        \
+#define OPTFARM_COMPLEX_OP(name, expression)              \
+  struct name {                                           \
+    template <typename T>                                 \
+    static void Run(const T* in, int64_t count, T* out) { \
+      for (int64_t i = 0; i < count; ++i) {               \
+        const T x = in[i];                                \
+        out[i] = expression;                              \
+      }                                                   \
+    }                                                     \
   }
 OPTFARM_COMPLEX_OP(ComplexNegOp, -x);
 OPTFARM_COMPLEX_OP(ComplexSquareOp, x* x);

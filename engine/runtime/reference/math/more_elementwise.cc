@@ -13,7 +13,7 @@
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
-#include "engine/runtime/reference/math/broadcast_kernel.h"
+#include "engine/runtime/reference/math/binary_loop.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -140,9 +140,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBinary(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_FLOAT_TYPES));
   return MakeKernel([](KernelContext* context) -> absl::Status {
-    return ComputeBroadcast(
-        context, [](auto... args) { return VisitFloat(args...); },
-        [](auto x, auto y) { return Op::Of(x, y); });
+    return ComputeBroadcast(context, ChooseFloatRow<Op>);
   });
 }
 

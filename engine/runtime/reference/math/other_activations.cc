@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <type_traits>
 #include <unsupported/Eigen/SpecialFunctions>
@@ -14,7 +15,7 @@
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
-#include "engine/runtime/reference/math/broadcast_kernel.h"
+#include "engine/runtime/reference/math/binary_loop.h"
 #include "engine/runtime/reference/math/vector_math.h"
 
 namespace optfarm::runtime {
@@ -188,37 +189,50 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFunction(
   });
 }
 
+// A member of Op that a node's attribute sets.
+template <typename Op>
+struct OpAttr {
+  absl::string_view name;
+  float Op::*member;
+  float fallback;
+};
+
+template <typename Op>
+absl::StatusOr<std::unique_ptr<Kernel>> MakeWithAttrs(
+    const tensorflow::NodeDef& node, std::initializer_list<OpAttr<Op>> attrs) {
+  Op op{};
+  for (const OpAttr<Op>& attr : attrs) {
+    OPTFARM_ASSIGN_OR_RETURN(op.*attr.member,
+                             graph::GetFloatOr(node, attr.name, attr.fallback));
+  }
+  return MakeFunction(node, op);
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> MakeHardSigmoid(
     const tensorflow::NodeDef& node) {
-  HardSigmoidOp op{};
-  OPTFARM_ASSIGN_OR_RETURN(op.alpha, graph::GetFloatOr(node, "alpha", 0.2f));
-  OPTFARM_ASSIGN_OR_RETURN(op.beta, graph::GetFloatOr(node, "beta", 0.5f));
-  return MakeFunction(node, op);
+  return MakeWithAttrs<HardSigmoidOp>(node,
+                                      {{"alpha", &HardSigmoidOp::alpha, 0.2f},
+                                       {"beta", &HardSigmoidOp::beta, 0.5f}});
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeShrink(
     const tensorflow::NodeDef& node) {
-  ShrinkOp op{};
-  OPTFARM_ASSIGN_OR_RETURN(op.lambd, graph::GetFloatOr(node, "lambd", 0.5f));
-  OPTFARM_ASSIGN_OR_RETURN(op.bias, graph::GetFloatOr(node, "bias", 0.0f));
-  return MakeFunction(node, op);
+  return MakeWithAttrs<ShrinkOp>(node, {{"lambd", &ShrinkOp::lambd, 0.5f},
+                                        {"bias", &ShrinkOp::bias, 0.0f}});
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeScaledElu(
     const tensorflow::NodeDef& node) {
-  ScaledEluOp op{};
-  OPTFARM_ASSIGN_OR_RETURN(op.alpha, graph::GetFloatOr(node, "alpha", 1.0f));
-  OPTFARM_ASSIGN_OR_RETURN(op.gamma, graph::GetFloatOr(node, "gamma", 1.0f));
-  return MakeFunction(node, op);
+  return MakeWithAttrs<ScaledEluOp>(node,
+                                    {{"alpha", &ScaledEluOp::alpha, 1.0f},
+                                     {"gamma", &ScaledEluOp::gamma, 1.0f}});
 }
 
 // Ops with one attribute, alpha.
 template <typename Op>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeWithAlpha(
     const tensorflow::NodeDef& node) {
-  Op op{};
-  OPTFARM_ASSIGN_OR_RETURN(op.alpha, graph::GetFloatOr(node, "alpha", 1.0f));
-  return MakeFunction(node, op);
+  return MakeWithAttrs<Op>(node, {{"alpha", &Op::alpha, 1.0f}});
 }
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakeMish(
@@ -234,27 +248,26 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGelu(
   return MakeFunction(node, GeluOp());
 }
 
-// x where it is positive, alpha * x elsewhere; the two broadcast.
+// x where it is positive, alpha * x elsewhere.
+struct PReluOp {
+  template <typename T>
+  static T Of(T x, T alpha) {
+    if (!(x < T(0))) return x;
+    if constexpr (std::is_integral_v<T>) {
+      // Integers wrap around.
+      return static_cast<T>(static_cast<uint64_t>(x) *
+                            static_cast<uint64_t>(alpha));
+    } else {
+      return x * alpha;
+    }
+  }
+};
+
 absl::StatusOr<std::unique_ptr<Kernel>> MakePRelu(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
   return MakeKernel([](KernelContext* context) -> absl::Status {
-    return ComputeBroadcast(
-        context,
-        [](DataType dtype, absl::string_view name, auto visit) {
-          return VisitNumber(dtype, name, visit);
-        },
-        [](auto x, auto alpha) {
-          using T = decltype(x);
-          if (!(x < T(0))) return x;
-          if constexpr (std::is_integral_v<T>) {
-            // Integers wrap around.
-            return static_cast<T>(static_cast<uint64_t>(x) *
-                                  static_cast<uint64_t>(alpha));
-          } else {
-            return x * alpha;
-          }
-        });
+    return ComputeBroadcast(context, ChooseNumberRow<PReluOp>);
   });
 }
 

@@ -10,7 +10,7 @@
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
-#include "engine/runtime/reference/math/broadcast_kernel.h"
+#include "engine/runtime/reference/math/binary_loop.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -274,15 +274,19 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeUnary(
 }
 
 template <double (*kFunction)(double, double)>
+struct InDoubles {
+  template <typename T>
+  static T Of(T x, T y) {
+    return static_cast<T>(kFunction(double{x}, double{y}));
+  }
+};
+
+template <double (*kFunction)(double, double)>
 absl::StatusOr<std::unique_ptr<Kernel>> MakeBinary(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_FLOAT_TYPES));
   return MakeKernel([](KernelContext* context) -> absl::Status {
-    return ComputeBroadcast(
-        context, [](auto... args) { return VisitFloat(args...); },
-        [](auto x, auto y) {
-          return static_cast<decltype(x)>(kFunction(double{x}, double{y}));
-        });
+    return ComputeBroadcast(context, ChooseFloatRow<InDoubles<kFunction>>);
   });
 }
 
