@@ -23,9 +23,9 @@ code, summary { font-family: ui-monospace, monospace; }
 .verb { display: inline-block; width: 4.5rem; font-weight: bold; }
 table { border-collapse: collapse; margin: .5rem 0; }
 td { padding: .1rem 1rem .1rem 0; vertical-align: top; }
-pre { background: #f5f5f5; padding: .5rem; overflow: auto; }
+td:last-child, p { white-space: pre-line; }
 @media (prefers-color-scheme: dark) {
-  body { color: #ddd; background: #181818; } pre { background: #242424; }
+  body { color: #ddd; background: #181818; }
   a { color: #8bf; } details { border-color: #444; }
 }
 </style>
@@ -63,7 +63,8 @@ function showOperation(path, verb, operation, parent) {
   const summary = element('summary', '', details);
   const word = element('span', verb.toUpperCase(), summary);
   word.className = 'verb';
-  summary.append(path);
+  summary.append(path + (operation.summary ? ': ' + operation.summary : ''));
+  element('p', operation.description, details);
   element('p', operation.operationId + '; needs scope ' +
       operation['x-optfarm-scopes'].join(' or '), details);
   const table = element('table', '', details);
@@ -71,17 +72,20 @@ function showOperation(path, verb, operation, parent) {
     const line = element('tr', '', table);
     for (const text of [a, b, c]) element('td', text, line);
   };
-  for (const { name, in: where, schema } of operation.parameters) {
-    row(name, where, schemaName(schema));
+  for (const { name, in: where, schema, description } of operation.parameters) {
+    row(name, where + ' ' + schemaName(schema), description);
   }
   if (operation.requestBody) row('', 'body', bodyOf(operation.requestBody));
   for (const [status, answer] of Object.entries(operation.responses)) {
-    row(status, answer.description, bodyOf(answer));
+    const known = answer.$ref ? responses[schemaName(answer)] : answer;
+    row(status, bodyOf(known), known.description);
   }
 }
+let responses = {};
 async function show() {
   const main = document.getElementById('services');
   const api = await (await fetch('/openapi.json')).json();
+  responses = api.components.responses;
   main.textContent = '';
   const services = {};
   for (const [path, verbs] of Object.entries(api.paths)) {
@@ -91,13 +95,24 @@ async function show() {
   }
   for (const name of Object.keys(services).sort()) {
     element('h2', name, main);
+    const tag = api.tags.find((one) => one.name === name);
+    element('p', tag && tag.description, main);
     for (const one of services[name]) showOperation(...one, main);
   }
   element('h2', 'Messages', main);
   for (const [name, schema] of Object.entries(api.components.schemas)) {
     const details = element('details', '', main);
     element('summary', name, details);
-    element('pre', JSON.stringify(schema, null, 2), details);
+    element('p', schema.description, details);
+    if (schema.enum) element('p', schema.enum.join(', '), details);
+    const table = element('table', '', details);
+    for (const [field, property] of Object.entries(schema.properties || {})) {
+      const line = element('tr', '', table);
+      const type = property.allOf ? property.allOf[0] : property;
+      for (const text of [field, schemaName(type), property.description]) {
+        element('td', text, line);
+      }
+    }
   }
 }
 show();

@@ -97,15 +97,16 @@ class RestPageTest(unittest.TestCase):
     def test_the_document_is_sound(self):
         api = self.document.api
         self.assertEqual(api['openapi'], '3.0.3')
-        schemas = api['components']['schemas']
+        components = api['components']
         names = []
 
         def walk(node):
             if isinstance(node, dict):
                 if '$ref' in node:
                     prefix, _, name = node['$ref'].rpartition('/')
-                    self.assertEqual(prefix, '#/components/schemas')
-                    self.assertIn(name, schemas)
+                    self.assertIn(prefix, ('#/components/schemas',
+                                           '#/components/responses'))
+                    self.assertIn(name, components[prefix.split('/')[-1]])
                 for value in node.values():
                     walk(value)
             elif isinstance(node, list):

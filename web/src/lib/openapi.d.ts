@@ -209,9 +209,15 @@ export interface components {
             labels_offset?: number;
             /** @deprecated */
             files?: components["schemas"]["DatasetFile"][];
-            /** @deprecated */
+            /**
+             * Format: double
+             * @deprecated
+             */
             input_mean?: number;
-            /** @deprecated */
+            /**
+             * Format: double
+             * @deprecated
+             */
             input_std?: number;
         };
         DatasetFile: {
@@ -293,14 +299,6 @@ export interface components {
             sha256?: string;
             /** Format: int64 */
             size_bytes?: string;
-        };
-        DownloadResponse: {
-            /** Format: int64 */
-            offset?: string;
-            /** Format: byte */
-            data?: string;
-            /** Format: int64 */
-            total_bytes?: string;
         };
         Environment: {
             cpu_model?: string;
@@ -765,6 +763,7 @@ export interface components {
             histograms?: components["schemas"]["LayerHistogram"][];
             model_origin?: components["schemas"]["ModelOrigin"];
             detections?: components["schemas"]["DetectionComparison"];
+            distrust?: string[];
         };
         Result: {
             /** Format: int64 */
@@ -863,6 +862,10 @@ export interface components {
             size_ratio?: number;
             /** Format: double */
             speedup?: number;
+            /** Format: double */
+            speedup_low?: number;
+            /** Format: double */
+            speedup_high?: number;
             /** Format: double */
             top1_change?: number;
             /** Format: double */
@@ -1019,6 +1022,7 @@ export interface components {
             max_labelled_samples?: number;
             sensitivity?: boolean;
             histograms?: string[];
+            allow_chance_accuracy?: boolean;
         };
         WhoAmIResponse: {
             version?: string;
