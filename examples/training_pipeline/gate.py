@@ -8,6 +8,7 @@ too much accuracy, is not small enough, or is too slow on the device it is for.
 import argparse
 import pathlib
 import sys
+from typing import List
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / 'python'))
 import optfarm  # pylint: disable=wrong-import-position
@@ -15,7 +16,8 @@ import optfarm  # pylint: disable=wrong-import-position
 
 def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument('model', help='GraphDef file (.pb)')
+    parser.add_argument('model', help='.pb, .onnx or .tflite file, or a '
+                        "SavedModel's folder")
     parser.add_argument('--url', help='server, default: OPTFARM_URL')
     parser.add_argument('--token_file', help='default: OPTFARM_TOKEN')
     parser.add_argument('--recipe', default='int8')
@@ -24,8 +26,12 @@ def parse() -> argparse.Namespace:
     parser.add_argument('--labels', help='class numbers of the pictures')
     parser.add_argument('--input_mean', type=float)
     parser.add_argument('--input_std', type=float)
-    parser.add_argument('--device', action='append', default=[],
-                        help='where to measure; may be given several times')
+    parser.add_argument('--device', action='append',
+                        help='where to measure; may be given several times; '
+                        "default: the first that is free; 'none': nowhere")
+    parser.add_argument('--out_format', action='append', default=[],
+                        help='onnx or tflite: have the result in this format '
+                        'too')
     parser.add_argument('--request_id',
                         help='one id, one job: for instance the commit')
     parser.add_argument('--max_accuracy_drop', type=float, default=1.0,
@@ -39,7 +45,8 @@ def parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def complaints(found: optfarm.Report, args: argparse.Namespace) -> list:
+def complaints(found: optfarm.Report,
+               args: argparse.Namespace) -> List[str]:
     """Why the model must not ship; none: it may."""
     bad = [f'gate {gate.name}: {gate.value:.4g} against {gate.bound:.4g} '
            f'{gate.message}' for gate in found.gates if not gate.passed]
@@ -70,7 +77,8 @@ def main() -> int:
         job = farm.submit(args.model, args.recipe,
                           calibration=args.calibration, labels=args.labels,
                           input_mean=args.input_mean, input_std=args.input_std,
-                          devices=args.device, request_id=args.request_id)
+                          devices=args.device or 'any',
+                          out_formats=args.out_format, request_id=args.request_id)
         print('job', job['job_id'])
         job = farm.wait(job, args.timeout, check=False)
     except (optfarm.ApiError, optfarm.Timeout) as error:

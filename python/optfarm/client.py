@@ -2,62 +2,42 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
+import logging
 import os
 import pathlib
+import tempfile
 import time
-import urllib.parse
 import uuid
-from typing import (Any, Callable, Dict, Iterator, List, Mapping, Optional,
-                    Sequence, Tuple, Union)
+from typing import (Any, Dict, Iterator, List, Mapping, Optional, Sequence,
+                    Tuple, Union)
 
-from . import data
-from .data import Path, Source
-from .errors import ApiError, JobFailed, NotFound, Timeout
+from . import data, local, spec
+from . import progress as shown
+from .calls import JobLike, Message, job_id, quoted
+from .data import Calibration, Path, Source
+from .errors import ApiError, JobFailed, NotFound, PermissionDenied, Timeout
+from .operations import OperatorCalls
+from .report import Report, report
+from .results import ResultCalls
+from .spec import Duration, Formats, Inputs, Recipe
 from .transport import Transport
+from .uploads import File, Progress, send
 
 # A job as the server's JSON has it; the fields are those of optfarm.v1.Job.
-Job = Dict[str, Any]
-# UNITS: bytes sent so far and to be sent in all.
-Progress = Callable[[int, int], None]
+Job = Message
+# 'any': the first device that is free; 'none'; names; 'any:TAG': one of those
+# with a tag; 'tag:TAG': all of them.
+Devices = Union[str, Sequence[str], None]
 
 ENDED = ('SUCCEEDED', 'FAILED', 'CANCELLED')
 
-_PART_BYTES = 8 << 20
 # Longer than the pause between two signs of life of a stream.
 _STREAM_TIMEOUT = 60.0
+_LOG = logging.getLogger('optfarm')
 
 
-class _File:
-    """A local file by its digest."""
-
-    def __init__(self, path: pathlib.Path) -> None:
-        self.path = path
-        digest = hashlib.sha256()
-        self.size = 0
-        with open(path, 'rb') as file:
-            while piece := file.read(1 << 20):
-                digest.update(piece)
-                self.size += len(piece)
-        self.sha256 = digest.hexdigest()
-
-    def digest(self) -> Dict[str, str]:
-        return {'sha256': self.sha256, 'size_bytes': str(self.size)}
-
-    def named(self) -> Dict[str, Any]:
-        return {'name': self.path.name, 'digest': self.digest()}
-
-
-def _job_id(job: Union[str, Mapping[str, Any]]) -> str:
-    return job if isinstance(job, str) else str(job['job_id'])
-
-
-def _quoted(text: str) -> str:
-    return urllib.parse.quote(text, safe='')
-
-
-class Client:
+class Client(ResultCalls, OperatorCalls):
     """A farm's server.
 
     Every method raises ApiError if the server rejects a call, and Unavailable
@@ -68,19 +48,24 @@ class Client:
                  *, token_file: Optional[Path] = None, timeout: float = 60.0,
                  ca_file: Optional[str] = None,
                  cert_file: Optional[str] = None,
-                 key_file: Optional[str] = None) -> None:
+                 key_file: Optional[str] = None,
+                 optctl: Optional[Path] = None) -> None:
         """`url` is http://HOST:PORT or https://HOST:PORT; default: the
         environment variable OPTFARM_URL. The token is `token`, or the first
         line of `token_file`, or OPTFARM_TOKEN. `timeout` is in seconds, for one
-        request. `ca_file` adds a CA to those of the system.
+        request. `ca_file` adds a CA to those of the system. `optctl` is the
+        program that freezes models and reads YAML recipes; default:
+        OPTFARM_OPTCTL, or the one in PATH.
         """
-        url = url or os.environ.get('OPTFARM_URL', 'http://127.0.0.1:7071')
+        address: str = url or os.environ.get('OPTFARM_URL') or (
+            'http://127.0.0.1:7071')
         if token is None and token_file is not None:
             lines = pathlib.Path(token_file).read_text().splitlines() or ['']
             token = lines[0].strip()
         if token is None:
             token = os.environ.get('OPTFARM_TOKEN')
-        self._http = Transport(url, token, timeout, ca_file, cert_file,
+        self._optctl = optctl
+        self._http = Transport(address, token, timeout, ca_file, cert_file,
                                key_file)
 
     # Files.
@@ -89,56 +74,9 @@ class Client:
                progress: Optional[Progress] = None) -> List[str]:
         """Makes sure that the server has these files; returns their SHA-256.
         Uploads only missing files, and resumes interrupted uploads."""
-        files = [_File(pathlib.Path(path)) for path in paths]
-        self._send(files, progress)
+        files = [File(pathlib.Path(path)) for path in paths]
+        send(self._http, files, progress)
         return [file.sha256 for file in files]
-
-    def _missing(self, files: Sequence[_File]) -> List[_File]:
-        by_sha = {file.sha256: file for file in files}
-        distinct = list(by_sha.values())
-        missing: List[_File] = []
-        for at in range(0, len(distinct), 10000):
-            answer = self._http.call(
-                'POST', '/v1/blobs:findMissing', {
-                    'digests':
-                        [file.digest() for file in distinct[at:at + 10000]]
-                })
-            missing += [by_sha[one['sha256']] for one in answer['missing']]
-        return missing
-
-    def _send(self, files: Sequence[_File],
-              progress: Optional[Progress]) -> None:
-        missing = self._missing(files)
-        total = sum(file.size for file in missing)
-        done = 0
-        for file in missing:
-            for sent in self._send_one(file):
-                if progress:
-                    progress(done + sent, total)
-            done += file.size
-
-    def _send_one(self, file: _File) -> Iterator[int]:
-        path = f'/v1/blobs/{file.sha256}'
-        state = self._http.call(
-            'GET', f'{path}/upload?digest.size_bytes={file.size}')
-        if state['complete']:
-            return
-        offset = int(state['committed_bytes'])
-        with open(file.path, 'rb') as source:
-            source.seek(offset)
-            while True:
-                piece = source.read(_PART_BYTES)
-                headers = {}
-                if piece:
-                    last = offset + len(piece) - 1
-                    headers['Content-Range'] = (f'bytes {offset}-{last}/'
-                                                f'{file.size}')
-                # Sending a part twice is harmless: what is there is skipped.
-                self._http.call('PUT', path, headers=headers, data=piece)
-                offset += len(piece)
-                yield offset
-                if offset >= file.size:
-                    return
 
     def download(self, sha256: str, path: Path) -> None:
         """Downloads a file from the server and checks it."""
@@ -161,8 +99,7 @@ class Client:
             })
         part.replace(target)
 
-    def download_artifact(self, job: Union[str, Mapping[str, Any]], name: str,
-                          path: Path) -> None:
+    def download_artifact(self, job: JobLike, name: str, path: Path) -> None:
         """Downloads a file of a job, for instance 'optimized.pb'."""
         known = self.job(job).get('artifacts') or []
         for artifact in known:
@@ -175,96 +112,244 @@ class Client:
                       ', '.join(one['name'] for one in known)
         })
 
+    def download_model(self, job: JobLike, path: Path) -> None:
+        """Downloads the optimized model in the format that the end of `path`
+        names: .pb, .onnx or .tflite. The last two must have been asked for:
+        submit(..., out_formats='onnx')."""
+        end = pathlib.Path(path).suffix.lower()
+        wanted, = spec.formats([end or str(path)], 'path')
+        try:
+            self.download_artifact(job, f'optimized.{wanted.lower()}', path)
+        except NotFound as error:
+            if wanted == 'PB' or 'has no file' not in error.detail:
+                raise
+            raise NotFound(404, {
+                'code': 'NOT_FOUND',
+                'detail': f'{error.detail}. Submit with out_formats='
+                          f'{wanted.lower()!r}, or convert optimized.pb: '
+                          'optctl graph convert'
+            }) from None
+
     # Jobs.
 
-    def submit(self, model: Path, recipe: Union[str, Mapping[str, Any]], *,
-               calibration: Union[Path, Source, Sequence[Source],
-                                  None] = None,
+    def submit(self, model: Path, recipe: Recipe, *,
+               calibration: Calibration = None,
                labels: Union[Path, Source, None] = None,
                labels_offset: int = 0,
                input_mean: Optional[float] = None,
                input_std: Optional[float] = None,
-               inputs: Sequence[Mapping[str, Any]] = (),
-               outputs: Sequence[str] = (),
-               devices: Sequence[str] = (), threads: Sequence[int] = (),
-               name: str = '', no_cache: bool = False,
+               inputs: Inputs = None,
+               outputs: Union[str, Sequence[str]] = (),
+               checkpoint: Optional[Path] = None,
+               saved_model_tags: Union[str, Sequence[str]] = (),
+               signature: str = '',
+               out_formats: Formats = (),
+               sensitivity: bool = False,
+               histograms: Union[str, Sequence[str]] = (),
+               devices: Devices = 'any', threads: Sequence[int] = (),
+               min_runs: int = 0, min_time: Optional[Duration] = None,
+               max_time: Optional[Duration] = None, warmup_runs: int = 0,
+               precision: Optional[float] = None, cpus: Sequence[int] = (),
+               cool_down: Optional[Duration] = None,
+               name: str = '', tags: Union[str, Sequence[str]] = (),
+               no_cache: bool = False, max_attempts: int = 0,
+               deadlines: Optional[Mapping[str, Duration]] = None,
                request_id: Optional[str] = None, webhook: str = '',
                progress: Optional[Progress] = None) -> Job:
         """Uploads missing files and submits a job.
 
-        `model` is a GraphDef file (.pb). `recipe` is the name of one that
-        comes with the workers ('int8'), or a mapping with the fields of
-        optfarm.v1.Recipe. `calibration` is a folder of pictures, sounds or
-        TFRecord files, or what optfarm.samples and optfarm.input_file make,
-        one or several; `labels` is a file, or what optfarm.labels makes.
-        Grey levels are fed as (value - input_mean) / input_std where neither
-        the recipe nor a source has a scale.
-        Without `devices` nothing is measured. One `request_id` makes one job,
-        however often it is submitted. `webhook` is an address that the server
-        tells when the job has ended.
-        """
-        files = [_File(pathlib.Path(model))]
-        spec: Dict[str, Any] = {
-            'name': name,
-            'model': files[0].named(),
-            'no_cache': no_cache,
-            'inputs': [dict(one) for one in inputs],
-            'outputs': list(outputs),
-        }
-        if isinstance(recipe, str):
-            spec['recipe_name'] = recipe
-        else:
-            spec['recipe'] = dict(recipe)
-        sources = []
-        for source in _sources(calibration, labels, input_mean, input_std):
-            named = [(name, _File(path)) for name, path in source.files]
-            files += [file for _, file in named]
-            sources.append({
-                **source.fields(),
-                'files': [{'path': name, 'digest': file.digest()}
-                          for name, file in named],
-            })
-        if sources:
-            spec['calibration'] = {
-                'sources': sources,
-                'labels_offset': labels_offset,
-            }
-        if devices:
-            spec['benchmark'] = {
-                'devices': list(devices),
-                'threads': list(threads)
-            }
-        self._send(files, progress)
-        answer = self._http.call(
-            'POST', '/v1/jobs', {'spec': spec, 'webhook': webhook},
-            headers={'Idempotency-Key': request_id or str(uuid.uuid4())})
-        return answer['job']
+        The model and what is done to it:
 
-    def job(self, job: Union[str, Mapping[str, Any]]) -> Job:
+        model: a frozen graph (.pb), an ONNX or a TensorFlow Lite model. A
+            SavedModel's folder or archive, or a graph with a `checkpoint`, is
+            frozen first, by optctl on this machine; `saved_model_tags` and
+            `signature` choose among what a SavedModel has.
+        recipe: the name of one that comes with the workers ('int8'), a YAML
+            file (read by optctl), a JSON file, or a mapping with the fields
+            of optfarm.v1.Recipe.
+        inputs, outputs: where the model does not say them:
+            inputs={'image': (1, 224, 224, 3)}, outputs='softmax'.
+        out_formats: 'onnx', 'tflite' or both: formats to have the result in,
+            besides the graph that every job makes.
+        sensitivity, histograms: also measure each quantized layer alone; show
+            the values of these nodes.
+
+        Data:
+
+        calibration: a folder of pictures, sounds or TFRecord files, {'input':
+            'array.npy'}, or what optfarm.samples and optfarm.input_file make,
+            one or several.
+        labels, labels_offset: the samples' classes: a file, or what
+            optfarm.labels makes; a number to add to each.
+        input_mean, input_std: grey levels are fed as (value - input_mean) /
+            input_std where neither the recipe nor a source has a scale.
+
+        Measurements:
+
+        devices: 'any', the default: the first device that is free, or none
+            where the farm has none; 'none'; names of devices; 'any:TAG' for
+            one of those with a tag, 'tag:TAG' for all of them.
+        threads, min_runs, min_time, max_time, warmup_runs, cpus: how to
+            measure. Times are seconds or texts such as '90s'.
+        precision: a fraction; runs go on until the interval of each median
+            is as narrow.
+        cool_down: longest time to wait for a cool and idle device.
+
+        The job: `name` and `tags` to find it by; `no_cache`: do the work even
+        if it has been done before; `max_attempts` and `deadlines` ({'queue':
+        '1h', 'run': ..., 'job': ...}); `webhook`: an address that the server
+        tells when the job has ended. One `request_id` makes one job, however
+        often it is submitted.
+        """
+        conditions = spec.conditions(
+            threads=threads, min_runs=min_runs, min_time=min_time,
+            max_time=max_time, warmup_runs=warmup_runs, precision=precision,
+            cpus=cpus, cool_down=cool_down)
+        tags = spec.names(tags, 'tags')
+        made: Message = {
+            'name': name,
+            'tags': tags,
+            'no_cache': no_cache,
+            'max_attempts': max_attempts,
+            'deadlines': spec.deadlines(deadlines or {}),
+            'out_formats': spec.formats(out_formats),
+            'sensitivity': sensitivity,
+            'histograms': spec.names(histograms, 'histograms'),
+            'inputs': spec.tensors(inputs),
+            'outputs': spec.names(outputs, 'outputs'),
+            **self._recipe(recipe),
+        }
+        found = data.sources(calibration, labels, input_mean, input_std)
+        asked = self._devices(devices, tags)
+        if asked:
+            made['benchmark'] = {**conditions, 'devices': asked}
+        with tempfile.TemporaryDirectory(prefix='optfarm-') as folder:
+            files = [self._model(model, folder, made, inputs, outputs,
+                                 checkpoint, saved_model_tags, signature)]
+            files += _add_data(made, found, labels_offset)
+            line = shown.Line(False if progress else None)
+            send(self._http, files, progress or line.bytes)
+            line.end()
+        answer = self._http.call(
+            'POST', '/v1/jobs', {
+                # What is not asked for is not sent: servers of former releases
+                # do not know every field.
+                'spec': {key: value for key, value in made.items() if value},
+                'webhook': webhook,
+            },
+            headers={'Idempotency-Key': request_id or str(uuid.uuid4())})
+        job: Job = answer['job']
+        return job
+
+    def _recipe(self, recipe: Recipe) -> Dict[str, Any]:
+        if isinstance(recipe, Mapping):
+            return {'recipe': dict(recipe)}
+        if not spec.is_recipe_file(recipe):
+            return {'recipe_name': os.fspath(recipe)}
+        if os.fspath(recipe).lower().endswith('.json'):
+            return {'recipe': spec.recipe_of_json(recipe)}
+        return {'recipe': local.recipe_of_yaml(recipe, self._optctl)}
+
+    def _model(self, model: Path, folder: str, made: Message, inputs: Inputs,
+               outputs: Union[str, Sequence[str]], checkpoint: Optional[Path],
+               saved_model_tags: Union[str, Sequence[str]],
+               signature: str) -> File:
+        """The file to send; what its preparation tells goes into `made`."""
+        path = pathlib.Path(model).expanduser()
+        if not path.exists():
+            raise ValueError(f'there is no model {str(path)!r}')
+        if local.is_frozen_first(path, checkpoint):
+            frozen = local.prepare(
+                path, pathlib.Path(folder), inputs=inputs, outputs=outputs,
+                checkpoint=checkpoint, saved_model_tags=saved_model_tags,
+                signature=signature, optctl=self._optctl)
+            path = pathlib.Path(frozen['model']['name'])
+            made.update({key: frozen[key] for key in
+                         ('inputs', 'outputs', 'model_origin')
+                         if frozen.get(key)})
+        elif signature or saved_model_tags:
+            raise ValueError(
+                f'{str(path)!r} has no signatures and no tags; SavedModels '
+                'have')
+        file = File(path)
+        made['model'] = file.named()
+        return file
+
+    def _devices(self, asked: Devices, tags: Sequence[str]) -> List[str]:
+        """Names for the server."""
+        if asked is None or asked == 'none':
+            return []
+        if asked == 'any':
+            return self._free_device(tags)
+        made: List[str] = []
+        for one in spec.names(asked, 'devices'):
+            if one in ('any', 'none'):
+                raise ValueError(f'devices has {one!r} beside others')
+            for device in (self._tagged(one[4:]) if one.startswith('tag:')
+                           else [one]):
+                if device not in made:
+                    made.append(device)
+        return made
+
+    def _tagged(self, tag: str) -> List[str]:
+        found = [one['info']['name'] for one in self.devices()
+                 if one['state'] != 'DISABLED' and
+                 tag in (one['info'].get('tags') or ())]
+        if not found:
+            raise NotFound(404, {
+                'code': 'NOT_FOUND',
+                'detail': f'devices: none in service has the tag {tag!r}'})
+        return found
+
+    def _free_device(self, tags: Sequence[str]) -> List[str]:
+        try:
+            known = self.devices()
+        except PermissionDenied as error:
+            _LOG.warning('nothing will be measured: this token may not see '
+                         'devices (%s); name one, or say devices="none"',
+                         error.detail)
+            return []
+        busy: List[str] = []
+        for device in known:
+            name = str(device['info']['name'])
+            if device['state'] == 'AVAILABLE' or (
+                    device['state'] == 'RESERVED' and
+                    device.get('reserved_for_tag') in tags):
+                _LOG.info('benchmarking on %s', name)
+                return [name]
+            if device['state'] == 'BUSY':
+                busy.append(name)
+        if not busy:
+            _LOG.warning('nothing will be measured: no device is available')
+        return busy[:1]
+
+    def job(self, job: JobLike) -> Job:
         """Everything the server knows about a job."""
-        return self._http.call('GET', f'/v1/jobs/{_quoted(_job_id(job))}')
+        found: Job = self._http.call('GET', f'/v1/jobs/{quoted(job_id(job))}')
+        return found
 
     def jobs(self, **filters: str) -> Iterator[Job]:
         """Jobs, newest first; filters: state, recipe, model, device, name."""
         words = ' '.join(f'{key}={value}' for key, value in filters.items())
         yield from self._pages('/v1/jobs', {'filter': words}, 'jobs')
 
-    def cancel(self, job: Union[str, Mapping[str, Any]],
-               reason: str = '') -> Job:
-        return self._http.call('POST',
-                               f'/v1/jobs/{_quoted(_job_id(job))}:cancel',
-                               {'reason': reason})
+    def cancel(self, job: JobLike, reason: str = '') -> Job:
+        """Ends a job as CANCELLED; harmless where it has ended."""
+        found: Job = self._http.call(
+            'POST', f'/v1/jobs/{quoted(job_id(job))}:cancel',
+            {'reason': reason})
+        return found
 
-    def events(self, job: Union[str, Mapping[str, Any]],
-               after: int = 0) -> Iterator[Tuple[str, Dict[str, Any]]]:
+    def events(self, job: JobLike, after: int = 0
+               ) -> Iterator[Tuple[str, Dict[str, Any]]]:
         """The events of a job, (kind, event), until it ends. Kinds: job_state,
         task_state, progress, log. Resumes after a lost connection."""
-        path = f'/v1/jobs/{_quoted(_job_id(job))}/events'
+        path = f'/v1/jobs/{quoted(job_id(job))}/events'
         last = str(after) if after else ''
         breaks = 0
         while True:
             try:
-                for number, kind, data in self._http.events(
+                for number, kind, event in self._http.events(
                         path, last, _STREAM_TIMEOUT):
                     if kind == 'error':
                         break
@@ -272,7 +357,7 @@ class Client:
                         return
                     breaks = 0
                     last = number
-                    yield kind, data
+                    yield kind, event
                 else:
                     # Nothing to say: the job had ended before.
                     if self.job(job)['state'] in ENDED:
@@ -283,82 +368,66 @@ class Client:
             breaks += 1
             time.sleep(min(10.0, 0.2 * 2**breaks))
 
-    def logs(self, job: Union[str, Mapping[str, Any]]) -> Iterator[str]:
+    def logs(self, job: JobLike) -> Iterator[str]:
         """The output of the job's tasks, until the job ends."""
         for kind, event in self.events(job):
             if kind == 'log':
                 yield event['log']['text']
 
-    def wait(self, job: Union[str, Mapping[str, Any]],
-             timeout: Optional[float] = None, *,
-             check: bool = True) -> Job:
+    def wait(self, job: JobLike, timeout: Optional[float] = None, *,
+             check: bool = True, progress: shown.Shown = None) -> Job:
         """Waits until a job has ended and returns it.
+
+        `progress` shows a line: True, False, None (in terminals and
+        notebooks), or a function that gets each.
 
         Raises Timeout after `timeout` seconds and, with `check`, JobFailed
         if it did not succeed.
         """
         deadline = None if timeout is None else time.monotonic() + timeout
         pause = 0.05
-        while True:
-            found = self.job(job)
-            if found['state'] in ENDED:
-                if check and found['state'] != 'SUCCEEDED':
-                    raise JobFailed(found)
-                return found
-            if deadline is not None and time.monotonic() + pause > deadline:
-                raise Timeout(f"job {found['job_id']} is {found['state']} "
-                              f'after {timeout} s')
-            time.sleep(pause)
-            pause = min(2.0, pause * 1.5)
+        line = shown.Line(progress)
+        try:
+            while True:
+                found = self.job(job)
+                line.show(shown.describe(found))
+                if found['state'] in ENDED:
+                    if check and found['state'] != 'SUCCEEDED':
+                        raise JobFailed(found)
+                    return found
+                if (deadline is not None and
+                        time.monotonic() + pause > deadline):
+                    raise Timeout(f"job {found['job_id']} is "
+                                  f"{found['state']} after {timeout} s; it "
+                                  'goes on')
+                time.sleep(pause)
+                pause = min(2.0, pause * 1.5)
+        finally:
+            line.end()
 
-    # What there is to see.
-
-    def devices(self) -> List[Dict[str, Any]]:
-        return list(self._pages('/v1/devices', {}, 'devices'))
-
-    def results(self, *, full: bool = False,
-                **filters: Union[str, int]) -> Iterator[Dict[str, Any]]:
-        """Measurements, newest first; filters: model, recipe_name, device,
-        job_id, variant, threads, tag, from_time, until_time (RFC 3339)."""
-        parameters = {key: str(value) for key, value in filters.items()}
-        if full:
-            parameters['full'] = 'true'
-        yield from self._pages('/v1/results', parameters, 'results')
-
-    def compare(self, job_a: str, job_b: str) -> List[Dict[str, Any]]:
-        """Compares the measurements of two jobs."""
-        query = urllib.parse.urlencode({'a.job_id': job_a, 'b.job_id': job_b})
-        return self._http.call('GET', f'/v1/results:compare?{query}')['rows']
-
-    def _pages(self, path: str, parameters: Mapping[str, str],
-               key: str) -> Iterator[Dict[str, Any]]:
-        asked = dict(parameters)
-        while True:
-            answer = self._http.call(
-                'GET', f'{path}?{urllib.parse.urlencode(asked)}')
-            yield from answer[key]
-            asked['page_token'] = answer['next_page_token']
-            if not asked['page_token']:
-                return
+    def run(self, model: Path, recipe: Recipe, *,
+            timeout: Optional[float] = None, check: bool = True,
+            **options: Any) -> Report:
+        """Submits a job, waits for it and returns its report. Options are
+        those of submit."""
+        job = self.submit(model, recipe, **options)
+        return report(self.wait(job, timeout, check=check))
 
 
-def _sources(calibration: Union[Path, Source, Sequence[Source], None],
-             labels: Union[Path, Source, None],
-             mean: Optional[float], std: Optional[float]) -> List[Source]:
-    """All sources of a job. A scale is for those that have none."""
-    found: List[Source] = []
-    if isinstance(calibration, Source):
-        found = [calibration]
-    elif isinstance(calibration, (list, tuple)):
-        found = list(calibration)
-    elif calibration is not None:
-        found = [data.samples(calibration)]
-    found = [
-        dataclasses.replace(one, mean=mean, std=std)
-        if one.role != 'LABELS' and one.mean is None and one.std is None
-        else one for one in found
-    ]
-    if labels is not None:
-        found.append(labels if isinstance(labels, Source)
-                     else data.labels(labels))
-    return found
+def _add_data(made: Message, found: Sequence[Source],
+              labels_offset: int) -> List[File]:
+    """Puts the sources into the spec; returns their files."""
+    files: List[File] = []
+    sources = []
+    for source in found:
+        named = [(name, File(path)) for name, path in source.files]
+        files += [file for _, file in named]
+        sources.append({
+            **source.fields(),
+            'files': [{'path': name, 'digest': file.digest()}
+                      for name, file in named],
+        })
+    if sources:
+        made['calibration'] = {'sources': sources,
+                               'labels_offset': labels_offset}
+    return files

@@ -46,6 +46,18 @@ class Timeout(Exception):
     """The caller's timeout expired; the job continues."""
 
 
+class ToolMissing(Exception):
+    """What was asked for needs optctl on this machine, and it is not there."""
+
+
+class LocalFailure(Exception):
+    """A job on this machine could not run. `code` is optctl's exit code."""
+
+    def __init__(self, message: str, code: int) -> None:
+        self.code = code
+        super().__init__(message)
+
+
 class JobFailed(Exception):
     """A job ended as FAILED or CANCELLED. `job` is the whole job."""
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Mapping, Optional, Tuple
+from typing import Any, Dict, List, Mapping, Optional, Tuple
+
+from . import markdown, tables
 
 
 def _number(value: Any) -> Optional[float]:
@@ -28,10 +30,12 @@ class Row:
     variant: str
     threads: int
     median_ms: float
-    p90_ms: float
+    # None from a job on this machine.
+    p90_ms: Optional[float]
     runs: int
     noisy: bool
     file_bytes: int
+    peak_memory_bytes: int = 0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,6 +63,8 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Report:
+    """What a job found out. Made by optfarm.report and optfarm.run."""
+
     job_id: str
     state: str
     gates: Tuple[Gate, ...]
@@ -75,6 +81,13 @@ class Report:
     bytes_before: int
     bytes_after: int
     failure: str
+    # What to know before shipping; one sentence each.
+    warnings: Tuple[str, ...] = ()
+    # The optimized model in other formats, one sentence each.
+    exports: Tuple[str, ...] = ()
+    name: str = ''
+    recipe: str = ''
+    model: str = ''
 
     @property
     def passed(self) -> bool:
@@ -112,6 +125,34 @@ class Report:
         base = self.row('float', row.device, row.threads)
         return base.median_ms / row.median_ms
 
+    def to_dicts(self) -> List[Dict[str, Any]]:
+        """A mapping for each measurement, with the verdict on it."""
+        by_key = {(one.variant, one.device, one.threads): one
+                  for one in self.verdicts}
+        made = []
+        for row in self.rows:
+            fields = dataclasses.asdict(row)
+            verdict = by_key.get((row.variant, row.device, row.threads))
+            fields.update(
+                speedup=verdict.speedup if verdict else None,
+                answer=verdict.answer if verdict else '',
+                verdict=verdict.text if verdict else '')
+            made.append(fields)
+        return made
+
+    def to_dataframe(self) -> Any:
+        """The same as a pandas.DataFrame. Raises ImportError without
+        pandas."""
+        return tables.to_dataframe(self.to_dicts())
+
+    def to_markdown(self, title: str = '') -> str:
+        """For a comment on a pull request: verdict, table, gates."""
+        return markdown.comment(self, title)
+
+    def _repr_html_(self) -> str:
+        # What notebooks show.
+        return markdown.html_page(self)
+
 
 def _accuracy(report: Mapping[str, Any], key: str) -> Optional[float]:
     accuracy = report.get(key) or {}
@@ -129,14 +170,17 @@ def _agreement(report: Mapping[str, Any]) -> Optional[float]:
 
 
 def _row(measurement: Mapping[str, Any]) -> Row:
+    p90 = _number(measurement.get('p90_us'))
     return Row(device=measurement.get('device', ''),
                variant=measurement.get('variant', ''),
                threads=int(measurement.get('threads', 0)),
                median_ms=float(measurement.get('median_us', 0)) / 1000,
-               p90_ms=float(measurement.get('p90_us', 0)) / 1000,
+               p90_ms=None if p90 is None else p90 / 1000,
                runs=int(measurement.get('runs', 0)),
                noisy=bool(measurement.get('noisy', False)),
-               file_bytes=int(measurement.get('file_size_bytes', 0)))
+               file_bytes=int(measurement.get('file_size_bytes') or 0),
+               peak_memory_bytes=int(
+                   measurement.get('peak_memory_bytes') or 0))
 
 
 def _gate(gate: Mapping[str, Any]) -> Gate:
@@ -161,19 +205,65 @@ def _verdict(verdict: Mapping[str, Any]) -> Verdict:
                    agreement=_number(verdict.get('agreement')))
 
 
+def _local_verdict(row: Mapping[str, Any], top1: Optional[float],
+                   size: Optional[float]) -> Verdict:
+    """Of a row of optctl's table."""
+    bytes_after = _number(row.get('file_size_bytes'))
+    now = _number(row.get('top1_percent'))
+    return Verdict(
+        variant=row.get('variant', ''), device=row.get('device') or '',
+        threads=int(row.get('threads') or 0),
+        answer=str(row.get('verdict') or '').upper(),
+        text=str(row.get('verdict_text') or ''),
+        size_ratio=bytes_after / size if bytes_after and size else None,
+        speedup=_number(row.get('speedup')), speedup_low=None,
+        speedup_high=None,
+        top1_change=None if now is None or top1 is None else now - top1,
+        agreement=_number(row.get('top1_agreement')))
+
+
+def _as_job(printed: Mapping[str, Any]) -> Dict[str, Any]:
+    """What optctl prints with -o json, with the fields of a job."""
+    return {
+        'job_id': printed.get('job_id', ''),
+        'state': printed.get('state', ''),
+        'failure': printed.get('failure'),
+        'gates': printed.get('gates'),
+        'report': printed.get('report'),
+        'measurements': [row for row in printed['rows']
+                         if row.get('median_us') is not None],
+    }
+
+
 def report(job: Mapping[str, Any]) -> Report:
-    """The report of a job from Client.wait or Client.job."""
+    """The report of a job from Client.wait or Client.job, or of what
+    `optctl run` and `optctl submit --wait` print with -o json."""
+    rows = job.get('rows')
+    if rows is not None:
+        job = _as_job(job)
     made: Mapping[str, Any] = job.get('report') or {}
     failure: Mapping[str, Any] = job.get('failure') or {}
+    spec: Mapping[str, Any] = job.get('spec') or {}
+    before = int((made.get('size_before') or {}).get('file_bytes') or 0)
+    top1 = _accuracy(made, 'float_accuracy')
+    verdicts = tuple(_verdict(one) for one in job.get('verdicts') or ())
+    if rows is not None:
+        verdicts = tuple(_local_verdict(one, top1, before) for one in rows)
     return Report(
         job_id=job.get('job_id', ''),
         state=job.get('state', ''),
         gates=tuple(_gate(gate) for gate in job.get('gates') or ()),
         rows=tuple(_row(one) for one in job.get('measurements') or ()),
-        verdicts=tuple(_verdict(one) for one in job.get('verdicts') or ()),
-        top1_before=_accuracy(made, 'float_accuracy'),
+        verdicts=verdicts,
+        top1_before=top1,
         top1_after=_accuracy(made, 'optimized_accuracy'),
         top1_agreement=_agreement(made),
-        bytes_before=int((made.get('size_before') or {}).get('file_bytes', 0)),
-        bytes_after=int((made.get('size_after') or {}).get('file_bytes', 0)),
-        failure=failure.get('message', ''))
+        bytes_before=before,
+        bytes_after=int((made.get('size_after') or {}).get('file_bytes') or 0),
+        failure=failure.get('message', ''),
+        warnings=tuple(made.get('warnings') or ()),
+        exports=tuple(made.get('exports') or ()),
+        name=spec.get('name', ''),
+        recipe=str(made.get('recipe_name') or
+                   (spec.get('recipe') or {}).get('name', '')),
+        model=(spec.get('model') or {}).get('name', ''))

@@ -1,4 +1,4 @@
-"""A real server with a worker, for the tests of this folder."""
+"""A real server with a worker and agents, for the tests of this folder."""
 
 import os
 import pathlib
@@ -21,9 +21,10 @@ PATIENCE = 120
 
 
 class Farm:
-    """A server that wants tokens, and a worker; gone when it is closed."""
+    """A server that wants tokens, a worker and agents, each a name and its
+    tags; gone when it is closed."""
 
-    def __init__(self, worker=True):
+    def __init__(self, worker=True, agents=()):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix='optfarm-python-'))
         self.token_file = self.folder / 'token'
         self.token_file.write_text(TOKEN + '\n')
@@ -40,9 +41,16 @@ class Farm:
                 f'--work_dir={self.folder}/w1',
                 f'--token_file={self.token_file}'
             ])
+        for name, *tags in agents:
+            self._start('agent', [
+                f'--server={self.grpc}', f'--name={name}',
+                f'--work_dir={self.folder}/{name}',
+                f'--token_file={self.token_file}',
+                *([f"--tags={','.join(tags)}"] if tags else [])
+            ], f'{name}.log')
 
-    def _start(self, name, flags):
-        log = self.folder / f'{name}.log'
+    def _start(self, name, flags, log=None):
+        log = self.folder / (log or f'{name}.log')
         with open(log, 'wb') as out:
             program = subprocess.Popen([str(BIN / f'optfarm-{name}'), *flags],
                                        stderr=out, stdout=out)
