@@ -4,9 +4,10 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
+
+#include "base/utf8.h"
 
 namespace optfarm {
 namespace {
@@ -38,6 +39,32 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
+bool IsC1Control(unsigned char byte) { return byte >= 0x80 && byte < 0xa0; }
+
+// Text with its control characters written out: ASCII's, and C1's, which take
+// two bytes in UTF-8. What is not UTF-8 may only be ASCII.
+std::string WithoutControls(absl::string_view text) {
+  const bool is_utf8 = IsUtf8(text);
+  std::string line;
+  line.reserve(text.size());
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(text[i]);
+    const bool begins_c1 = is_utf8 && byte == 0xc2 &&
+                           IsC1Control(static_cast<unsigned char>(text[i + 1]));
+    if (byte == '\n') {
+      line.push_back(' ');
+    } else if (begins_c1) {
+      absl::StrAppend(&line, "\\u00",
+                      absl::Hex(static_cast<unsigned char>(text[++i])));
+    } else if (byte < 0x20 || byte == 0x7f || (byte >= 0x80 && !is_utf8)) {
+      absl::StrAppend(&line, "\\x", absl::Hex(byte, absl::kZeroPad2));
+    } else {
+      line.push_back(text[i]);
+    }
+  }
+  return line;
+}
+
 }  // namespace
 
 void SetUpLog(absl::string_view program, LogLevel lowest) {
@@ -48,8 +75,7 @@ void SetUpLog(absl::string_view program, LogLevel lowest) {
 }
 
 void LogLine(LogLevel level, absl::string_view text) {
-  std::string line(text);
-  std::replace(line.begin(), line.end(), '\n', ' ');
+  const std::string line = WithoutControls(text);
   Logger()->log(ToSpdlog(level), spdlog::string_view_t(line));
 }
 

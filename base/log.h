@@ -16,7 +16,9 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 // THREADS: call once, before other threads log.
 void SetUpLog(absl::string_view program, LogLevel lowest);
 
-// Writes one line; newlines inside `text` become spaces.
+// Writes one line. Newlines inside `text` become spaces and other control
+// characters "\x1b" and the like, so that what a client sends can neither begin
+// a line nor command a terminal.
 // THREADS: safe; lines do not interleave.
 void LogLine(LogLevel level, absl::string_view text);
 

@@ -32,6 +32,15 @@ endif()
 # as COMPONENT.
 function(optfarm_package component package description)
   string(TOUPPER ${component} id)
+  # scripts/package writes the list of what the program is made of.
+  if(component STREQUAL "phones")
+    set(program optfarm-agent)
+  else()
+    set(program ${package})
+  endif()
+  install(FILES ${CMAKE_BINARY_DIR}/package/${program}.cdx.json
+          RENAME bill_of_materials.cdx.json OPTIONAL
+          DESTINATION share/doc/${package} COMPONENT ${component})
   install(FILES ${PROJECT_SOURCE_DIR}/LICENSE RENAME copyright
           DESTINATION share/doc/${package} COMPONENT ${component})
   list(APPEND CPACK_COMPONENTS_ALL ${component})

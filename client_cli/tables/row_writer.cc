@@ -5,6 +5,8 @@
 #include <ostream>
 #include <utility>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "base/check.h"
@@ -17,7 +19,16 @@ namespace {
 // More than any measurement has, fewer than rounding errors show in.
 constexpr int kDigits = 9;
 
+// What a spreadsheet takes for a formula, which it would run when the file is
+// opened. https://owasp.org/www-community/attacks/CSV_Injection
+bool IsFormula(absl::string_view text) {
+  double number;
+  return !text.empty() && absl::StrContains("=+-@\t\r", text[0]) &&
+         !absl::SimpleAtod(text, &number);
+}
+
 void AppendCsvText(absl::string_view text, std::string& out) {
+  if (IsFormula(text)) return AppendCsvText(absl::StrCat("'", text), out);
   const bool plain = std::none_of(text.begin(), text.end(), [](char c) {
     return c == ',' || c == '"' || c == '\r' || c == '\n';
   });

@@ -18,7 +18,8 @@ namespace optfarm::client_cli {
 // How commands print what they know.
 enum class OutputFormat { kTable, kJson, kCsv };
 
-// CSV: RFC 4180 with '\n' line ends; first line: column names. JSON: an array
+// CSV: RFC 4180 with '\n' line ends; first line: column names. A text that a
+// spreadsheet would run as a formula begins with an apostrophe. JSON: an array
 // of objects, one a row, fields in column order; numbers that JSON cannot say
 // (NaN, infinity) are null.
 class RowWriter {

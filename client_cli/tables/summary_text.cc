@@ -53,8 +53,9 @@ std::string TensorsText(const std::vector<SummaryTensor>& tensors,
   if (tensors.empty()) return absl::StrCat("No ", none, " spotted.\n");
   std::string text = absl::StrCat("Found ", tensors.size(), " ", kind, ": ");
   for (const SummaryTensor& tensor : tensors) {
-    absl::StrAppend(&text, "(name=", tensor.name, ", type=", TypeText(tensor),
-                    ", shape=", ShapeText(tensor), ") ");
+    absl::StrAppend(&text, "(name=", tensor.name_in_file,
+                    ", type=", TypeText(tensor), ", shape=", ShapeText(tensor),
+                    ") ");
   }
   return absl::StrCat(text, "\n");
 }
@@ -64,7 +65,8 @@ std::string OutputsText(const std::vector<SummaryOutput>& outputs) {
   std::string text =
       absl::StrCat("Found ", outputs.size(), " possible outputs: ");
   for (const SummaryOutput& output : outputs) {
-    absl::StrAppend(&text, "(name=", output.name, ", op=", output.op, ") ");
+    absl::StrAppend(&text, "(name=", output.name_in_file, ", op=", output.op,
+                    ") ");
   }
   return absl::StrCat(text, "\n");
 }
@@ -95,7 +97,7 @@ std::string OpsText(const GraphSummary& summary) {
 nlohmann::ordered_json TensorsJson(const std::vector<SummaryTensor>& tensors) {
   auto list = nlohmann::ordered_json::array();
   for (const SummaryTensor& tensor : tensors) {
-    list.push_back({{"name", tensor.name},
+    list.push_back({{"name", tensor.name_in_file},
                     {"type", graph::DataTypeName(tensor.dtype)},
                     {"shape", ShapeText(tensor)}});
   }
@@ -147,7 +149,8 @@ std::string SummaryJson(const GraphSummary& summary,
   json["variables"] = TensorsJson(summary.variables);
   json["outputs"] = nlohmann::ordered_json::array();
   for (const SummaryOutput& output : summary.outputs) {
-    json["outputs"].push_back({{"name", output.name}, {"op", output.op}});
+    json["outputs"].push_back(
+        {{"name", output.name_in_file}, {"op", output.op}});
   }
   json["const_parameters"] = summary.const_parameters;
   json["variable_parameters"] = summary.variable_parameters;

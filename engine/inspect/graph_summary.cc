@@ -1,12 +1,14 @@
 #include "engine/inspect/graph_summary.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/model_interface.h"
 #include "engine/graph/tensor_proto.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
@@ -24,10 +26,22 @@ std::string InputNode(const std::string& input) {
   return input.substr(start, input.find(':', start) - start);
 }
 
+// The file's name of a node's first output.
+std::string NameInFile(const NodeDef& node) {
+  const tensorflow::AttrValue* names =
+      graph::FindAttr(node, graph::kTensorNamesAttr);
+  if (names == nullptr || names->list().s().empty() ||
+      names->list().s(0).empty()) {
+    return node.name();
+  }
+  return names->list().s(0);
+}
+
 SummaryTensor TensorOf(const NodeDef& node) {
   using ShapeKind = SummaryTensor::ShapeKind;
   SummaryTensor tensor;
   tensor.name = node.name();
+  tensor.name_in_file = NameInFile(node);
   const tensorflow::AttrValue* dtype = graph::FindAttr(node, "dtype");
   if (dtype != nullptr) tensor.dtype = dtype->type();
   const tensorflow::AttrValue* shape = graph::FindAttr(node, "shape");
@@ -60,7 +74,25 @@ Nodes NodesWithOps(const GraphDef& graph, const std::set<std::string>& ops) {
   return nodes;
 }
 
+// Nodes with an attribute that says which input or output of the file they are,
+// in the file's order.
+Nodes DeclaredNodes(const GraphDef& graph, absl::string_view attr) {
+  std::multimap<int64_t, const NodeDef*> declared;
+  for (const NodeDef& node : graph.node()) {
+    const tensorflow::AttrValue* position = graph::FindAttr(node, attr);
+    if (position != nullptr) declared.emplace(position->i(), &node);
+  }
+  Nodes nodes;
+  for (const auto& [position, node] : declared) nodes.push_back(node);
+  return nodes;
+}
+
 std::vector<SummaryOutput> FindOutputs(const GraphDef& graph) {
+  std::vector<SummaryOutput> outputs;
+  for (const NodeDef* node : DeclaredNodes(graph, graph::kModelOutputAttr)) {
+    outputs.push_back({node->name(), NameInFile(*node), node->op()});
+  }
+  if (!outputs.empty()) return outputs;
   static const auto* const kNeverOutputs =
       new std::set<std::string>{"Const", "Assign", "NoOp", "Placeholder"};
   absl::flat_hash_set<std::string> consumed;
@@ -69,11 +101,10 @@ std::vector<SummaryOutput> FindOutputs(const GraphDef& graph) {
       consumed.insert(InputNode(input));
     }
   }
-  std::vector<SummaryOutput> outputs;
   for (const NodeDef& node : graph.node()) {
     if (!consumed.contains(node.name()) &&
         !kNeverOutputs->contains(node.op())) {
-      outputs.push_back({node.name(), node.op()});
+      outputs.push_back({node.name(), node.name(), node.op()});
     }
   }
   return outputs;
@@ -125,7 +156,9 @@ std::vector<std::pair<std::string, int64_t>> CountOps(const GraphDef& graph) {
 GraphSummary SummarizeGraph(const GraphDef& graph) {
   const Nodes variables = NodesWithOps(graph, {"Variable", "VariableV2"});
   GraphSummary summary;
-  summary.inputs = TensorsOf(NodesWithOps(graph, {"Placeholder"}));
+  const Nodes declared = DeclaredNodes(graph, graph::kModelInputAttr);
+  summary.inputs = TensorsOf(
+      declared.empty() ? NodesWithOps(graph, {"Placeholder"}) : declared);
   summary.variables = TensorsOf(variables);
   summary.outputs = FindOutputs(graph);
   summary.const_parameters = CountElements(NodesWithOps(graph, {"Const"}));

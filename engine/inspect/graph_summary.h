@@ -22,7 +22,10 @@ namespace optfarm::inspect {
 struct SummaryTensor {
   enum class ShapeKind { kNotGiven, kNotAShape, kUnknownRank, kDims };
 
+  // The node's.
   std::string name;
+  // The file's; `name` where the file is a TensorFlow graph.
+  std::string name_in_file;
   // DT_INVALID: not given.
   tensorflow::DataType dtype = tensorflow::DT_INVALID;
   ShapeKind shape_kind = ShapeKind::kNotGiven;
@@ -31,7 +34,10 @@ struct SummaryTensor {
 };
 
 struct SummaryOutput {
+  // The node's.
   std::string name;
+  // As SummaryTensor has it.
+  std::string name_in_file;
   std::string op;
 };
 
@@ -45,7 +51,9 @@ struct InvalidInput {
 struct GraphSummary {
   std::vector<SummaryTensor> inputs;
   std::vector<SummaryTensor> variables;
-  // Nodes that nobody reads, as far as they can be outputs.
+  // What the file declares, in its order; for a TensorFlow graph, which
+  // declares nothing, the nodes that nobody reads as far as they can be
+  // outputs.
   std::vector<SummaryOutput> outputs;
   // UNITS: elements; what cannot be decoded counts nothing.
   int64_t const_parameters = 0;

@@ -6,6 +6,7 @@
 
 #include <limits>
 #include <sstream>
+#include <utility>
 
 namespace optfarm::client_cli {
 namespace {
@@ -32,6 +33,18 @@ TEST(TableTest, CsvQuotesWhatNeedsItAndLeavesUnknownValuesEmpty) {
             "name,median_us,noisy\n"
             "float,4210.5,false\n"
             "\"a, \"\"b\"\"\x1b[2J\",,true\n");
+}
+
+TEST(TableTest, CsvHasNoFormulas) {
+  RowWriter rows({"x"}, OutputFormat::kCsv);
+  for (const char* text : {"=HYPERLINK(\"x\")", "+1+1", "-cmd|' /C calc'!A0",
+                           "@SUM(A1)", "\tx", "-0.5", "+3e2", "-", "a=b", ""}) {
+    rows.Text(text);
+  }
+  EXPECT_EQ(std::move(rows).Finish(),
+            "x\n"
+            "\"'=HYPERLINK(\"\"x\"\")\"\n'+1+1\n'-cmd|' /C calc'!A0\n"
+            "'@SUM(A1)\n'\tx\n-0.5\n+3e2\n'-\na=b\n\n");
 }
 
 TEST(TableTest, JsonHasOneObjectARowWithFieldsInColumnOrder) {

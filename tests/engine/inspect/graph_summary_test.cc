@@ -58,6 +58,27 @@ TEST(GraphSummaryTest, WhatNobodyReadsIsAnOutput) {
   EXPECT_THAT(summary.invalid_inputs, IsEmpty());
 }
 
+TEST(GraphSummaryTest, WhatAFileDeclaresIsListedByItsNamesInItsOrder) {
+  const GraphSummary summary = Summarize(R"(
+    node { name: "helper" op: "Placeholder" }
+    node { name: "image_0" op: "Placeholder"
+      attr { key: "_model_input" value { i: 0 } }
+      attr { key: "_tensor_names" value { list { s: "image:0" } } } }
+    node { name: "last" op: "Relu" input: "image_0"
+      attr { key: "_model_output" value { i: 1 } } }
+    node { name: "first" op: "Relu" input: "image_0"
+      attr { key: "_model_output" value { i: 0 } }
+      attr { key: "_tensor_names" value { list { s: "scores;1" } } } }
+    node { name: "read" op: "Relu" input: "first" })");
+  ASSERT_EQ(summary.inputs.size(), 1u);
+  EXPECT_EQ(summary.inputs[0].name, "image_0");
+  EXPECT_EQ(summary.inputs[0].name_in_file, "image:0");
+  ASSERT_EQ(summary.outputs.size(), 2u);
+  EXPECT_EQ(summary.outputs[0].name, "first");
+  EXPECT_EQ(summary.outputs[0].name_in_file, "scores;1");
+  EXPECT_EQ(summary.outputs[1].name_in_file, "last");
+}
+
 TEST(GraphSummaryTest, InputsThatNameNoNodeAreInvalid) {
   const GraphSummary summary =
       Summarize(R"(node { name: "y" op: "Relu" input: "gone:1" })");
