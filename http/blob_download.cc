@@ -30,9 +30,6 @@ class Download {
   }
 
   absl::Status Run() {
-    absl::StatusOr<BackendCall> call = MakeCall(exchange_);
-    if (!call.ok()) return exchange_.writer.Send(Problem(call.status()));
-    call_ = *std::move(call);
     // Whether it is here, may be seen, and how long it is.
     v1::DownloadRequest probe = request_;
     probe.clear_offset();
@@ -49,7 +46,7 @@ class Download {
 
  private:
   std::unique_ptr<BackendStream> Open(const v1::DownloadRequest& request) {
-    auto stream = exchange_.services.backend->Open(call_);
+    auto stream = exchange_.services.backend->Open(exchange_.call);
     if (stream->Write(request.SerializeAsString())) stream->WritesDone();
     return stream;
   }
@@ -118,7 +115,6 @@ class Download {
   Exchange& exchange_;
   const v1::DownloadRequest request_;
   std::string etag_;
-  BackendCall call_;
 };
 
 }  // namespace

@@ -43,8 +43,6 @@ class Upload {
       : exchange_(exchange), range_(range) {}
 
   absl::Status Run(const v1::UploadRequest& first) {
-    absl::StatusOr<BackendCall> call = MakeCall(exchange_);
-    if (!call.ok()) return Refuse(Problem(call.status()));
     // The service says so too, but as what passes when one waits.
     const int64_t most = exchange_.services.limits.max_file_bytes;
     if (range_.total > most) {
@@ -55,7 +53,7 @@ class Upload {
                            " at most: make it smaller or start the server with "
                            "a higher --max_blob_bytes"))));
     }
-    call_ = exchange_.services.backend->Open(*call);
+    call_ = exchange_.services.backend->Open(exchange_.call);
     message_ = first;
     message_.mutable_digest()->set_size_bytes(range_.total);
     if (exchange_.reader.ExpectsContinue()) {

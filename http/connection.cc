@@ -107,6 +107,8 @@ class Connection {
 
   absl::Status Dispatch(Exchange& exchange) {
     const Route& route = *exchange.match.route;
+    const absl::Status admitted = AdmitCall(exchange);
+    if (!admitted.ok()) return Refuse(exchange.writer, Problem(admitted));
     if (route.method->client_streaming()) return ServeUpload(exchange);
     // No other way takes a body but that of JSON.
     if (!route.json_body && !reader_.BodyDone()) {

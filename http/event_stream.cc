@@ -147,10 +147,8 @@ absl::Status ServeEvents(Exchange& exchange) {
   if (!request.ok()) return exchange.writer.Send(Problem(request.status()));
   const absl::Status resumed = Resume(exchange, request->get());
   if (!resumed.ok()) return exchange.writer.Send(Problem(resumed));
-  const absl::StatusOr<BackendCall> call = MakeCall(exchange);
-  if (!call.ok()) return exchange.writer.Send(Problem(call.status()));
   const std::unique_ptr<BackendStream> stream =
-      exchange.services.backend->Open(*call);
+      exchange.services.backend->Open(exchange.call);
   if (stream->Write((*request)->SerializeAsString())) stream->WritesDone();
   return EventPump(exchange, *stream).Run();
 }

@@ -2,6 +2,7 @@
 
 #include <google/protobuf/descriptor.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/ascii.h"
@@ -62,12 +63,32 @@ absl::Status CheckJsonType(absl::string_view type) {
 
 absl::Status ParseBody(Exchange& exchange, const std::string& body,
                        Message* request) {
-  OPTFARM_RETURN_IF_ERROR(FromJson(body.empty() ? "{}" : body, request));
+  OPTFARM_RETURN_IF_ERROR(
+      FromJson(body.empty() ? "{}" : body, exchange.permit.bounds, request));
   // The address wins over the body.
   for (const auto& [field, value] : exchange.match.captured) {
     OPTFARM_RETURN_IF_ERROR(SetField(field, value, request));
   }
   return absl::OkStatus();
+}
+
+// ERRORS: Unauthenticated for an Authorization that cannot be a token.
+absl::StatusOr<BackendCall> MakeCall(const Exchange& exchange) {
+  BackendCall call;
+  call.rpc = exchange.match.route->rpc();
+  const std::string& peer = exchange.head.peer;
+  if (!peer.empty()) call.metadata.emplace_back(kPeerKey, peer);
+  const absl::string_view authorization = exchange.head.Header("authorization");
+  if (authorization.empty()) return call;
+  // What gRPC does not take as metadata it does not refuse either: it aborts.
+  bool printable = authorization.size() <= kMaxTokenBytes;
+  for (const char c : authorization) printable &= c >= 0x20 && c < 0x7F;
+  if (!printable) {
+    return absl::UnauthenticatedError(
+        "the header Authorization holds what no token has");
+  }
+  call.metadata.emplace_back("authorization", authorization);
+  return call;
 }
 
 }  // namespace
@@ -99,27 +120,32 @@ absl::StatusOr<std::unique_ptr<Message>> MakeRequest(const Exchange& exchange) {
   return request;
 }
 
-absl::StatusOr<BackendCall> MakeCall(const Exchange& exchange) {
-  BackendCall call;
-  call.rpc = exchange.match.route->rpc();
-  const std::string& peer = exchange.head.peer;
-  if (!peer.empty()) call.metadata.emplace_back(kPeerKey, peer);
-  const absl::string_view authorization = exchange.head.Header("authorization");
-  if (authorization.empty()) return call;
-  // What gRPC does not take as metadata it does not refuse either: it aborts.
-  bool printable = authorization.size() <= kMaxTokenBytes;
-  for (const char c : authorization) printable &= c >= 0x20 && c < 0x7F;
-  if (!printable) {
-    return absl::UnauthenticatedError(
-        "the header Authorization holds what no token has");
+size_t MaxJsonBytes(const Exchange& exchange) {
+  // Text takes more than the message it stands for.
+  return std::min(exchange.services.limits.max_json_bytes,
+                  2 * exchange.permit.bounds.max_bytes);
+}
+
+absl::Status AdmitCall(Exchange& exchange) {
+  OPTFARM_ASSIGN_OR_RETURN(exchange.call, MakeCall(exchange));
+  const ServiceMap& services = exchange.services;
+  exchange.permit.bounds.max_bytes = services.limits.max_json_bytes;
+  if (!services.admit_call) return absl::OkStatus();
+  const Route& route = *exchange.match.route;
+  size_t bytes = 0;
+  if (route.json_body) {
+    const auto& announced = exchange.head.content_length;
+    bytes = services.limits.max_json_bytes;
+    if (announced) bytes = std::min(bytes, static_cast<size_t>(*announced));
   }
-  call.metadata.emplace_back("authorization", authorization);
-  return call;
+  OPTFARM_ASSIGN_OR_RETURN(
+      exchange.permit,
+      services.admit_call(exchange.call, route.method->full_name(), bytes));
+  return absl::OkStatus();
 }
 
 absl::Status ServeUnary(Exchange& exchange) {
   const Route& route = *exchange.match.route;
-  const Limits& limits = exchange.services.limits;
   absl::StatusOr<std::unique_ptr<Message>> request = MakeRequest(exchange);
   if (!request.ok()) return exchange.writer.Send(Problem(request.status()));
   if (route.json_body) {
@@ -133,7 +159,7 @@ absl::Status ServeUnary(Exchange& exchange) {
       OPTFARM_RETURN_IF_ERROR(exchange.writer.Continue());
     }
     std::string body;
-    if (!exchange.reader.ReadBody(limits.max_json_bytes, &body)) {
+    if (!exchange.reader.ReadBody(MaxJsonBytes(exchange), &body)) {
       const ReadFailure& failure = exchange.reader.failure();
       exchange.writer.DoNotKeepAlive();
       if (failure.http_status == 0) return failure.status;
@@ -145,11 +171,9 @@ absl::Status ServeUnary(Exchange& exchange) {
   const absl::Status keyed = AddIdempotencyKey(
       exchange.head.Header("idempotency-key"), request->get());
   if (!keyed.ok()) return exchange.writer.Send(Problem(keyed));
-  absl::StatusOr<BackendCall> call = MakeCall(exchange);
-  if (!call.ok()) return exchange.writer.Send(Problem(call.status()));
-  call->limit = limits.call_time;
-  const absl::StatusOr<std::string> bytes =
-      exchange.services.backend->Unary(*call, (*request)->SerializeAsString());
+  exchange.call.limit = exchange.services.limits.call_time;
+  const absl::StatusOr<std::string> bytes = exchange.services.backend->Unary(
+      exchange.call, (*request)->SerializeAsString());
   if (!bytes.ok()) return exchange.writer.Send(Problem(bytes.status()));
   google::protobuf::Arena arena;
   Message& answer = NewAnswer(exchange, arena);

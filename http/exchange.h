@@ -28,10 +28,20 @@ struct Exchange {
   RouteMatch match;
   // The server wants to stop.
   const std::function<bool()>& stop;
+  BackendCall call = {};
+  CallPermit permit = {};
 };
 
-// Each answers the request whole. An error means that the connection is of no
-// more use; what was wrong with the request has been answered.
+// The longest JSON body that the exchange's method takes.
+size_t MaxJsonBytes(const Exchange& exchange);
+
+// Finds out who calls and whether they may, before the body is read; fills in
+// the call and its permit. ERRORS: what is to be answered.
+absl::Status AdmitCall(Exchange& exchange);
+
+// REQUIRES: AdmitCall. Each answers the request whole. An error means that the
+// connection is of no more use; what was wrong with the request has been
+// answered.
 absl::Status ServeUnary(Exchange& exchange);
 absl::Status ServeEvents(Exchange& exchange);
 absl::Status ServeUpload(Exchange& exchange);
@@ -41,9 +51,6 @@ absl::Status ServeDownload(Exchange& exchange);
 // ERRORS: InvalidArgument.
 absl::StatusOr<std::unique_ptr<google::protobuf::Message>> MakeRequest(
     const Exchange& exchange);
-
-// ERRORS: Unauthenticated for an Authorization that cannot be a token.
-absl::StatusOr<BackendCall> MakeCall(const Exchange& exchange);
 
 // An empty message of the type that the method answers with.
 // OWNERSHIP: the arena's.

@@ -123,7 +123,8 @@ absl::Status SetMessage(const FieldDescriptor& field, absl::string_view text,
   Message* part = field.is_repeated()
                       ? reflection.AddMessage(message, &field)
                       : reflection.MutableMessage(message, &field);
-  if (FromJson(JsonString(text), part).ok()) return absl::OkStatus();
+  if (FromJson(JsonString(text), rpc::MessageBounds(), part).ok())
+    return absl::OkStatus();
   return BadValue(field, text,
                   field.message_type()->name() == "Duration"
                       ? "a duration such as 1.5s"

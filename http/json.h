@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "rpc/message_bounds.h"
 
 namespace optfarm::http {
 
@@ -18,9 +19,10 @@ namespace optfarm::http {
 // know defaults. ERRORS: Internal.
 absl::StatusOr<std::string> ToJson(const google::protobuf::Message& message);
 
-// Adds what `json` says to `*message`. ERRORS: InvalidArgument that says where
-// it is wrong; unknown fields are an error.
-absl::Status FromJson(absl::string_view json,
+// Makes `*message` what `json` says, of which only the memory is bounded here.
+// ERRORS: InvalidArgument that says where it is wrong; unknown fields are an
+// error. ResourceExhausted for what would take more memory.
+absl::Status FromJson(absl::string_view json, const rpc::MessageBounds& bounds,
                       google::protobuf::Message* message);
 
 }  // namespace optfarm::http

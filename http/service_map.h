@@ -10,12 +10,21 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "http/backend.h"
 #include "http/message.h"
 #include "http/request_reader.h"
 #include "http/route_table.h"
+#include "rpc/message_bounds.h"
 
 namespace optfarm::http {
+
+// What a call may bring, once it is known who makes it.
+struct CallPermit {
+  // Kept as long as the request is held.
+  std::shared_ptr<void> room;
+  rpc::MessageBounds bounds;
+};
 
 // Answers requests for one path. THREADS: called from many threads.
 using Page = std::function<Reply(const RequestHead&)>;
@@ -31,6 +40,12 @@ struct ServiceMap {
   // may give it the Authorization that a cookie stands for. An error is the
   // answer. May be empty. THREADS: called from many threads.
   std::function<absl::Status(RequestHead&)> admit;
+  // Says whether a call may be made before a byte of its body is read, of which
+  // `body_bytes` are announced or could come. An error is the answer. May be
+  // empty. THREADS: called from many threads.
+  std::function<absl::StatusOr<CallPermit>(
+      const BackendCall& call, const std::string& method, size_t body_bytes)>
+      admit_call;
   Limits limits;
   // Refuse requests for other hosts than this machine's loopback: a page that
   // a browser here has open must not reach a server that wants no token.

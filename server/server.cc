@@ -23,6 +23,8 @@
 #include "server/access/audit_log.h"
 #include "server/access/browser_sessions.h"
 #include "server/access/call_door.h"
+#include "server/access/call_room.h"
+#include "server/access/method_bounds.h"
 #include "server/delivery/event_hub.h"
 #include "server/delivery/ticker.h"
 #include "server/scheduling/call_queue.h"
@@ -96,6 +98,9 @@ class ServerImpl final : public Server {
   absl::Status OpenHttp();
   absl::Status Ready();
   absl::Status MayRead(absl::string_view authorization);
+  absl::StatusOr<http::CallPermit> Permit(const http::BackendCall& call,
+                                          const std::string& method,
+                                          size_t body_bytes);
 
   const ServerOptions options_;
   // In order of dependence: what is below uses what is above.
@@ -108,6 +113,7 @@ class ServerImpl final : public Server {
   const std::unique_ptr<AccessControl> access_;
   AuditLog audit_;
   ProjectLimitsTable limits_;
+  CallRoom room_;
   const CallDoor door_;
   EventHub hub_;
   TransferWatch transfers_;
@@ -150,7 +156,8 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       access_(std::move(access)),
       audit_(*audit_store_),
       limits_(options_.project_limits, {}),
-      door_(*access_, audit_, limits_, *options_.clock),
+      room_(options_.calls),
+      door_(*access_, audit_, limits_, room_, *options_.clock),
       transfers_(options_.transfers),
       janitor_(*blobs_, *store_,
                options_.max_store_bytes < std::numeric_limits<int64_t>::max()),
@@ -206,6 +213,7 @@ absl::Time ServerImpl::Step(absl::Time now) {
   }
   last_step_ = now;
   transfers_.CancelStalled(now);
+  room_.CancelSlow(now);
   if (now >= next_clean_up_) {
     next_clean_up_ = now + kCleanUpInterval;
     janitor_.CleanUp(now);
@@ -281,6 +289,10 @@ absl::Status ServerImpl::OpenHttp() {
                     options_.tls.client_ca};
   door.loopback_hosts_only = !access_->wants_token();
   OPTFARM_ASSIGN_OR_RETURN(door.channel, rpc::MakeInnerChannel(grpc_.get()));
+  door.admit_call = [this](const http::BackendCall& call,
+                           const std::string& method, size_t body_bytes) {
+    return Permit(call, method, body_bytes);
+  };
   door.ready = [this] { return Ready(); };
   door.may_read = [this](absl::string_view authorization) {
     return MayRead(authorization);
@@ -292,6 +304,22 @@ absl::Status ServerImpl::OpenHttp() {
   door.sessions = &sessions_;
   OPTFARM_ASSIGN_OR_RETURN(http_, OpenHttpDoor(door));
   return absl::OkStatus();
+}
+
+absl::StatusOr<http::CallPermit> ServerImpl::Permit(
+    const http::BackendCall& call, const std::string& method,
+    size_t body_bytes) {
+  CallHead head;
+  for (const auto& [name, value] : call.metadata) {
+    if (name == rpc::kAuthorizationKey) head.authorization = value;
+    if (name == http::kPeerKey) head.peer = value;
+  }
+  http::CallPermit permit;
+  permit.bounds = BoundsOf(method);
+  // The text, what it is read into, and the message's bytes.
+  OPTFARM_ASSIGN_OR_RETURN(permit.room,
+                           door_.Reserve(head, method, 3 * body_bytes));
+  return permit;
 }
 
 absl::Status ServerImpl::MayRead(absl::string_view authorization) {

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "http/request_reader.h"
 #include "rpc/channel.h"
+#include "server/access/call_room.h"
 #include "server/access/project_limits.h"
 #include "server/delivery/webhooks.h"
 #include "server/scheduling/scheduling_policy.h"
@@ -57,6 +58,7 @@ struct ServerOptions {
   ProjectLimits project_limits;
   LimitsByProject limits_by_project;
   TransferWatch::Options transfers;
+  CallRoom::Options calls;
   // OWNERSHIP: outlives the server.
   Clock* clock = RealClock();
 };

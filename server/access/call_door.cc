@@ -29,15 +29,27 @@ std::string PeerOf(const grpc::ServerContextBase& context) {
   return std::string(found->second.data(), found->second.size());
 }
 
-storage::AuditRecord RecordOf(const grpc::ServerContextBase& context,
-                              absl::string_view method, const Caller& caller,
-                              const absl::Status& status, absl::Time now) {
+CallHead HeadOf(const grpc::ServerContextBase& context) {
+  CallHead head;
+  const auto& metadata = context.client_metadata();
+  // The first one counts, so that nobody can try many in one call.
+  const auto found = metadata.find(rpc::kAuthorizationKey);
+  if (found != metadata.end()) {
+    head.authorization.assign(found->second.data(), found->second.size());
+  }
+  head.peer = PeerOf(context);
+  return head;
+}
+
+storage::AuditRecord RecordOf(const std::string& peer, absl::string_view method,
+                              const Caller& caller, const absl::Status& status,
+                              absl::Time now) {
   storage::AuditRecord record;
   record.time = now;
   record.actor = caller.name;
   record.token_id = caller.token_id;
   record.project = caller.project;
-  record.peer = PeerOf(context);
+  record.peer = peer;
   absl::ConsumePrefix(&method, "optfarm.v1.");
   record.method = std::string(method);
   record.outcome = absl::StatusCodeToString(status.code());
@@ -45,30 +57,58 @@ storage::AuditRecord RecordOf(const grpc::ServerContextBase& context,
   return record;
 }
 
+// Whose room a call takes: a project's, or that of the farm's own programs.
+std::string RoomOf(const Caller& caller) {
+  return caller.OfFarm() ? "" : caller.project;
+}
+
 }  // namespace
 
-absl::StatusOr<Caller> CallDoor::Admit(const grpc::ServerContextBase& context,
-                                       const std::string& method) const {
-  const absl::Time now = clock_.Now();
-  const auto& metadata = context.client_metadata();
-  // The first one counts, so that nobody can try many in one call.
-  const auto found = metadata.find(rpc::kAuthorizationKey);
-  const absl::string_view authorization =
-      found == metadata.end()
-          ? absl::string_view()
-          : absl::string_view(found->second.data(), found->second.size());
-  absl::StatusOr<Caller> caller = access_.Identify(authorization);
+absl::StatusOr<Caller> CallDoor::Screen(const CallHead& head,
+                                        const std::string& method) const {
+  absl::StatusOr<Caller> caller = access_.Identify(head.authorization);
   absl::Status status = caller.status();
   if (status.ok()) status = access_.Check(*caller, method);
-  if (status.ok() && !caller->OfFarm()) {
-    status = rate_.Take(caller->project, now);
-  }
   if (status.ok()) return caller;
   Caller unknown;
   unknown.project.clear();
-  audit_.AddRefusal(
-      RecordOf(context, method, caller.ok() ? *caller : unknown, status, now));
+  NoteRefusal(head, method, caller.ok() ? *caller : unknown, status,
+              clock_.Now());
   return status;
+}
+
+absl::StatusOr<std::unique_ptr<CallRoom::Stay>> CallDoor::Enter(
+    grpc::ServerContextBase& context, const std::string& method,
+    CallRoom::Served served) const {
+  OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
+                           Screen(HeadOf(context), method));
+  return room_.Enter(
+      RoomOf(caller), served, [&context] { context.TryCancel(); },
+      clock_.Now());
+}
+
+absl::StatusOr<std::unique_ptr<CallRoom::Stay>> CallDoor::Reserve(
+    const CallHead& head, const std::string& method, size_t bytes) const {
+  OPTFARM_ASSIGN_OR_RETURN(const Caller caller, Screen(head, method));
+  return room_.Reserve(RoomOf(caller), bytes);
+}
+
+absl::StatusOr<Caller> CallDoor::Admit(const grpc::ServerContextBase& context,
+                                       const std::string& method) const {
+  const CallHead head = HeadOf(context);
+  OPTFARM_ASSIGN_OR_RETURN(Caller caller, Screen(head, method));
+  if (caller.OfFarm()) return caller;
+  const absl::Time now = clock_.Now();
+  const absl::Status status = rate_.Take(caller.project, now);
+  if (status.ok()) return caller;
+  NoteRefusal(head, method, caller, status, now);
+  return status;
+}
+
+void CallDoor::NoteRefusal(const CallHead& head, const std::string& method,
+                           const Caller& caller, const absl::Status& status,
+                           absl::Time now) const {
+  audit_.AddRefusal(RecordOf(head.peer, method, caller, status, now));
 }
 
 void CallDoor::NoteDone(const grpc::ServerContextBase& context,
@@ -80,7 +120,7 @@ void CallDoor::NoteDone(const grpc::ServerContextBase& context,
   const bool program = caller.OfFarm() && !caller.May(v1::Access::ADMIN);
   if (program && status.ok()) return;
   storage::AuditRecord record =
-      RecordOf(context, method, caller, status, clock_.Now());
+      RecordOf(PeerOf(context), method, caller, status, clock_.Now());
   record.subject = call.subject;
   audit_.Add(record);
 }

@@ -6,6 +6,7 @@
 
 #include <grpcpp/support/status.h>
 
+#include <memory>
 #include <string>
 #include <type_traits>
 
@@ -15,6 +16,7 @@
 #include "base/clock.h"
 #include "server/access/access_control.h"
 #include "server/access/audit_log.h"
+#include "server/access/call_room.h"
 #include "server/access/project_limits.h"
 
 namespace grpc {
@@ -30,13 +32,43 @@ struct Call {
   std::string subject = {};
 };
 
+// What a call says of itself before its request: gRPC's metadata, or what an
+// HTTP request becomes.
+struct CallHead {
+  // The value of the header Authorization.
+  std::string authorization;
+  // Where it comes from, for the audit log.
+  std::string peer;
+};
+
 // THREADS: safe.
 class CallDoor {
  public:
   // OWNERSHIP: all outlive the door.
   CallDoor(AccessControl& access, AuditLog& audit,
-           const ProjectLimitsTable& limits, Clock& clock)
-      : access_(access), audit_(audit), rate_(limits), clock_(clock) {}
+           const ProjectLimitsTable& limits, CallRoom& room, Clock& clock)
+      : access_(access),
+        audit_(audit),
+        room_(room),
+        rate_(limits),
+        clock_(clock) {}
+
+  // Whether a call of `method`, "optfarm.v1.JobService.GetJob", may be made:
+  // all that is known before its request. Refusals go into the audit log.
+  // ERRORS: Unauthenticated, PermissionDenied.
+  absl::StatusOr<Caller> Screen(const CallHead& head,
+                                const std::string& method) const;
+
+  // Screens a call and gives it room for its request, which is still to come.
+  // ERRORS: those of Screen and CallRoom::Enter.
+  absl::StatusOr<std::unique_ptr<CallRoom::Stay>> Enter(
+      grpc::ServerContextBase& context, const std::string& method,
+      CallRoom::Served served = CallRoom::Served::kByThread) const;
+
+  // The same for a request of `bytes` that comes over HTTP.
+  // ERRORS: those of Screen and CallRoom::Reserve.
+  absl::StatusOr<std::unique_ptr<CallRoom::Stay>> Reserve(
+      const CallHead& head, const std::string& method, size_t bytes) const;
 
   // Lets a call of `method` in, "optfarm.v1.JobService.GetJob".
   // ERRORS: Unauthenticated, PermissionDenied, ResourceExhausted.
@@ -72,12 +104,16 @@ class CallDoor {
   static grpc::Status Answer(const absl::Status& status);
 
  private:
+  void NoteRefusal(const CallHead& head, const std::string& method,
+                   const Caller& caller, const absl::Status& status,
+                   absl::Time now) const;
   void NoteDone(const grpc::ServerContextBase& context,
                 const std::string& method, const Call& call,
                 const absl::Status& status) const;
 
   AccessControl& access_;
   AuditLog& audit_;
+  CallRoom& room_;
   mutable CallRate rate_;
   Clock& clock_;
 };

@@ -20,24 +20,29 @@ constexpr int kEventsARead = 100;
 // At any time at most one thread "drives": it reads from the store and starts
 // the next write or finishes the call. A write under way counts as driving;
 // OnWriteDone goes on with it.
-class JobWatch final : public grpc::ServerWriteReactor<v1::JobEvent>,
-                       public JobWatcher {
+class JobWatch final : public WatchReactor, public JobWatcher {
  public:
-  JobWatch(const v1::WatchJobRequest& request, EventHub& hub,
-           storage::MetadataStore& store)
-      : request_(request),
-        hub_(hub),
-        store_(store),
-        after_(request.after_sequence()) {}
+  JobWatch(std::function<absl::Status(const v1::WatchJobRequest&)> admit,
+           EventHub& hub, storage::MetadataStore& store)
+      : admit_(std::move(admit)), hub_(hub), store_(store) {}
 
   // Hands the object to gRPC: it stays alive until OnDone.
-  void Start(std::shared_ptr<JobWatch> self) {
+  void Start(std::shared_ptr<JobWatch> self,
+             absl::StatusOr<std::unique_ptr<CallRoom::Stay>> entered) {
     self_ = std::move(self);
-    const absl::Status status = Prepare();
-    if (!status.ok()) {
-      Finish(CallDoor::Answer(status));
-      return;
-    }
+    if (!entered.ok()) return EndUnlocked(entered.status());
+    stay_ = *std::move(entered);
+    incoming_.stay = stay_.get();
+    StartRead(&incoming_);
+  }
+
+  void OnReadDone(bool ok) override {
+    // After Finish another thread may run OnDone before this one has returned.
+    const std::shared_ptr<JobWatch> keep = self_;
+    stay_ = nullptr;
+    const absl::Status status =
+        ok ? Prepare() : absl::CancelledError("no request came");
+    if (!status.ok()) return EndUnlocked(status);
     Drive();
   }
 
@@ -60,6 +65,9 @@ class JobWatch final : public grpc::ServerWriteReactor<v1::JobEvent>,
 
  private:
   absl::Status Prepare() {
+    OPTFARM_RETURN_IF_ERROR(incoming_.status);
+    OPTFARM_RETURN_IF_ERROR(admit_(request_));
+    after_ = request_.after_sequence();
     OPTFARM_ASSIGN_OR_RETURN(const storage::StoredJob job,
                              store_.GetJob(request_.job_id()));
     if (after_ < 0 || after_ > job.last_event_sequence) {
@@ -154,13 +162,17 @@ class JobWatch final : public grpc::ServerWriteReactor<v1::JobEvent>,
     End(status);
   }
 
-  const v1::WatchJobRequest request_;
+  const std::function<absl::Status(const v1::WatchJobRequest&)> admit_;
+  BoundedRequest<v1::WatchJobRequest> incoming_{
+      "optfarm.v1.JobService.WatchJob"};
+  const v1::WatchJobRequest& request_ = incoming_.message;
+  std::unique_ptr<CallRoom::Stay> stay_;
   EventHub& hub_;
   storage::MetadataStore& store_;
   std::shared_ptr<JobWatch> self_;
 
   // Of the thread that drives.
-  int64_t after_;
+  int64_t after_ = 0;
   std::deque<v1::JobEvent> events_;
   v1::JobEvent current_;
   bool ended_ = false;
@@ -175,12 +187,13 @@ class JobWatch final : public grpc::ServerWriteReactor<v1::JobEvent>,
 
 }  // namespace
 
-grpc::ServerWriteReactor<v1::JobEvent>* StartJobWatch(
-    const v1::WatchJobRequest& request, EventHub& hub,
-    storage::MetadataStore& store) {
-  auto watch = std::make_shared<JobWatch>(request, hub, store);
+WatchReactor* StartJobWatch(
+    absl::StatusOr<std::unique_ptr<CallRoom::Stay>> entered,
+    std::function<absl::Status(const v1::WatchJobRequest&)> admit,
+    EventHub& hub, storage::MetadataStore& store) {
+  auto watch = std::make_shared<JobWatch>(std::move(admit), hub, store);
   JobWatch* const reactor = watch.get();
-  reactor->Start(std::move(watch));
+  reactor->Start(std::move(watch), std::move(entered));
   return reactor;
 }
 

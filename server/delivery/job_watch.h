@@ -7,17 +7,29 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include <functional>
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "optfarm/v1/jobs.pb.h"
+#include "server/access/admitted_service.h"
+#include "server/access/call_room.h"
 #include "server/delivery/event_hub.h"
 #include "storage/metadata_store.h"
 
 namespace optfarm::server {
 
+using WatchReactor =
+    grpc::ServerBidiReactor<BoundedRequest<v1::WatchJobRequest>, v1::JobEvent>;
+
 // Starts to answer a WatchJob call; the reactor lives until gRPC is done with
+// it. The request is read if the call `entered`, and answered if `admit` lets
 // it. OWNERSHIP: hub and store outlive the server's last call.
-grpc::ServerWriteReactor<v1::JobEvent>* StartJobWatch(
-    const v1::WatchJobRequest& request, EventHub& hub,
-    storage::MetadataStore& store);
+WatchReactor* StartJobWatch(
+    absl::StatusOr<std::unique_ptr<CallRoom::Stay>> entered,
+    std::function<absl::Status(const v1::WatchJobRequest&)> admit,
+    EventHub& hub, storage::MetadataStore& store);
 
 }  // namespace optfarm::server
 

@@ -40,6 +40,16 @@ absl::StatusOr<int> Bounded(absl::string_view field, int value, int fallback,
 
 }  // namespace
 
+DeviceServiceImpl::DeviceServiceImpl(const CallDoor& door, Scheduler& scheduler,
+                                     Clock& clock)
+    : door_(door), scheduler_(scheduler), clock_(clock) {
+  AdmitUnary(door, "optfarm.v1.DeviceService.ListDevices",
+             &Service::ListDevices);
+  AdmitUnary(door, "optfarm.v1.DeviceService.GetDevice", &Service::GetDevice);
+  AdmitUnary(door, "optfarm.v1.DeviceService.ChangeDevice",
+             &Service::ChangeDevice);
+}
+
 grpc::Status DeviceServiceImpl::ListDevices(
     grpc::ServerContext* context, const v1::ListDevicesRequest* request,
     v1::ListDevicesResponse* response) {
@@ -86,6 +96,19 @@ grpc::Status DeviceServiceImpl::ChangeDevice(
                            scheduler_.ChangeDevice(*request, clock_.Now()));
                        return absl::OkStatus();
                      });
+}
+
+ResultServiceImpl::ResultServiceImpl(const CallDoor& door,
+                                     storage::MetadataStore& store)
+    : door_(door), store_(store) {
+  AdmitUnary(door, "optfarm.v1.ResultService.QueryResults",
+             &Service::QueryResults);
+  AdmitUnary(door, "optfarm.v1.ResultService.CompareResults",
+             &Service::CompareResults);
+  AdmitUnary(door, "optfarm.v1.ResultService.ListHistory",
+             &Service::ListHistory);
+  AdmitUnary(door, "optfarm.v1.ResultService.FindRegressions",
+             &Service::FindRegressions);
 }
 
 grpc::Status ResultServiceImpl::QueryResults(

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "optfarm/v1/devices.grpc.pb.h"
 #include "optfarm/v1/results.grpc.pb.h"
+#include "server/access/admitted_service.h"
 #include "server/access/call_door.h"
 #include "server/scheduling/scheduler.h"
 #include "storage/metadata_store.h"
@@ -16,10 +17,10 @@
 namespace optfarm::server {
 
 // THREADS: safe. OWNERSHIP: all outlive the service.
-class DeviceServiceImpl final : public v1::DeviceService::Service {
+class DeviceServiceImpl final
+    : public AdmittedService<v1::DeviceService::Service> {
  public:
-  DeviceServiceImpl(const CallDoor& door, Scheduler& scheduler, Clock& clock)
-      : door_(door), scheduler_(scheduler), clock_(clock) {}
+  DeviceServiceImpl(const CallDoor& door, Scheduler& scheduler, Clock& clock);
 
   grpc::Status ListDevices(grpc::ServerContext* context,
                            const v1::ListDevicesRequest* request,
@@ -38,10 +39,10 @@ class DeviceServiceImpl final : public v1::DeviceService::Service {
 };
 
 // THREADS: safe. OWNERSHIP: all outlive the service.
-class ResultServiceImpl final : public v1::ResultService::Service {
+class ResultServiceImpl final
+    : public AdmittedService<v1::ResultService::Service> {
  public:
-  ResultServiceImpl(const CallDoor& door, storage::MetadataStore& store)
-      : door_(door), store_(store) {}
+  ResultServiceImpl(const CallDoor& door, storage::MetadataStore& store);
 
   grpc::Status QueryResults(grpc::ServerContext* context,
                             const v1::QueryResultsRequest* request,

@@ -51,6 +51,7 @@ absl::StatusOr<std::unique_ptr<http::Front>> OpenHttpDoor(
   OPTFARM_ASSIGN_OR_RETURN(services->routes,
                            http::RouteTable::Make(Services()));
   services->backend = http::MakeGrpcBackend(options.channel);
+  services->admit_call = options.admit_call;
   services->limits = options.limits;
   services->loopback_hosts_only = options.loopback_hosts_only;
   http::AddDescriptionPages(OPTFARM_VERSION, services.get());

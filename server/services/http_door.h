@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "http/front.h"
 #include "http/request_reader.h"
+#include "http/service_map.h"
 #include "server/access/browser_sessions.h"
 
 namespace grpc {
@@ -28,6 +29,11 @@ struct HttpDoorOptions {
   bool loopback_hosts_only = false;
   // Calls the services in this process.
   std::shared_ptr<grpc::Channel> channel;
+  // As http::ServiceMap's.
+  std::function<absl::StatusOr<http::CallPermit>(const http::BackendCall& call,
+                                                 const std::string& method,
+                                                 size_t body_bytes)>
+      admit_call;
   // OK when calls would be served.
   std::function<absl::Status()> ready;
   // Whether the caller with this Authorization header may read.

@@ -18,14 +18,29 @@ constexpr int kMaxMeasurementsOfJob = 10000;
 // With more than these, their samples and profiles would not fit a message.
 constexpr size_t kMaxFullMeasurements = 400;
 
-// Ends a stream before it began.
-class RefusedWatch final : public grpc::ServerWriteReactor<v1::JobEvent> {
- public:
-  explicit RefusedWatch(const grpc::Status& status) { Finish(status); }
-  void OnDone() override { delete this; }
-};
+constexpr char kWatchJob[] = "optfarm.v1.JobService.WatchJob";
 
 }  // namespace
+
+JobServiceImpl::JobServiceImpl(const CallDoor& door, Admission& admission,
+                               Webhooks& webhooks, Scheduler& scheduler,
+                               storage::MetadataStore& store, EventHub& hub,
+                               Clock& clock)
+    : door_(door),
+      admission_(admission),
+      webhooks_(webhooks),
+      scheduler_(scheduler),
+      store_(store),
+      hub_(hub),
+      clock_(clock) {
+  AdmitUnary(door, "optfarm.v1.JobService.SubmitJob", &Service::SubmitJob);
+  AdmitUnary(door, "optfarm.v1.JobService.GetJob", &Service::GetJob);
+  AdmitUnary(door, "optfarm.v1.JobService.ListJobs", &Service::ListJobs);
+  AdmitUnary(door, "optfarm.v1.JobService.CancelJob", &Service::CancelJob);
+  AdmitReactor<v1::WatchJobRequest, v1::JobEvent>(
+      kWatchJob,
+      [this](grpc::CallbackServerContext* context) { return Watch(*context); });
+}
 
 grpc::Status JobServiceImpl::SubmitJob(grpc::ServerContext* context,
                                        const v1::SubmitJobRequest* request,
@@ -141,14 +156,15 @@ absl::Status JobServiceImpl::List(const Caller& caller,
   return absl::OkStatus();
 }
 
-grpc::ServerWriteReactor<v1::JobEvent>* JobServiceImpl::WatchJob(
-    grpc::CallbackServerContext* context, const v1::WatchJobRequest* request) {
-  const absl::StatusOr<Caller> caller =
-      door_.Admit(*context, "optfarm.v1.JobService.WatchJob");
-  absl::Status status = caller.status();
-  if (status.ok()) status = Find(*caller, request->job_id()).status();
-  if (!status.ok()) return new RefusedWatch(CallDoor::Answer(status));
-  return StartJobWatch(*request, hub_, store_);
+WatchReactor* JobServiceImpl::Watch(grpc::CallbackServerContext& context) {
+  return StartJobWatch(
+      door_.Enter(context, kWatchJob, CallRoom::Served::kByReactor),
+      [this, &context](const v1::WatchJobRequest& request) -> absl::Status {
+        OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
+                                 door_.Admit(context, kWatchJob));
+        return Find(caller, request.job_id()).status();
+      },
+      hub_, store_);
 }
 
 }  // namespace optfarm::server

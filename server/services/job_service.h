@@ -6,8 +6,10 @@
 #include "base/clock.h"
 #include "optfarm/v1/jobs.grpc.pb.h"
 #include "server/access/admission.h"
+#include "server/access/admitted_service.h"
 #include "server/access/call_door.h"
 #include "server/delivery/event_hub.h"
+#include "server/delivery/job_watch.h"
 #include "server/delivery/webhooks.h"
 #include "server/scheduling/scheduler.h"
 #include "storage/metadata_store.h"
@@ -16,20 +18,14 @@ namespace optfarm::server {
 
 // Everything by threads but WatchJob, which may stay open for days.
 // THREADS: safe.
-class JobServiceImpl final : public v1::JobService::WithCallbackMethod_WatchJob<
-                                 v1::JobService::Service> {
+class JobServiceImpl final
+    : public AdmittedService<v1::JobService::WithCallbackMethod_WatchJob<
+          v1::JobService::Service>> {
  public:
   // OWNERSHIP: all outlive the service.
   JobServiceImpl(const CallDoor& door, Admission& admission, Webhooks& webhooks,
                  Scheduler& scheduler, storage::MetadataStore& store,
-                 EventHub& hub, Clock& clock)
-      : door_(door),
-        admission_(admission),
-        webhooks_(webhooks),
-        scheduler_(scheduler),
-        store_(store),
-        hub_(hub),
-        clock_(clock) {}
+                 EventHub& hub, Clock& clock);
 
   grpc::Status SubmitJob(grpc::ServerContext* context,
                          const v1::SubmitJobRequest* request,
@@ -43,13 +39,11 @@ class JobServiceImpl final : public v1::JobService::WithCallbackMethod_WatchJob<
   grpc::Status CancelJob(grpc::ServerContext* context,
                          const v1::CancelJobRequest* request,
                          v1::Job* response) override;
-  grpc::ServerWriteReactor<v1::JobEvent>* WatchJob(
-      grpc::CallbackServerContext* context,
-      const v1::WatchJobRequest* request) override;
 
  private:
   absl::Status Submit(Call& call, const v1::SubmitJobRequest& request,
                       v1::SubmitJobResponse& response);
+  WatchReactor* Watch(grpc::CallbackServerContext& context);
   // ERRORS: NotFound, also for a job of a project that the caller does not see.
   absl::StatusOr<storage::StoredJob> Find(const Caller& caller,
                                           const std::string& job_id);

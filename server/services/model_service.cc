@@ -14,6 +14,8 @@ namespace {
 using ::optfarm::storage::BlobId;
 using ::optfarm::storage::BlobIdFromProto;
 
+constexpr char kUpload[] = "optfarm.v1.ModelService.Upload";
+constexpr char kDownload[] = "optfarm.v1.ModelService.Download";
 constexpr int kMaxDigests = 20000;
 constexpr size_t kMaxChunkBytes = 4 << 20;
 constexpr int64_t kDownloadChunkBytes = 1 << 20;
@@ -32,6 +34,38 @@ std::string UploaderOf(const Caller& caller) {
 }
 
 }  // namespace
+
+ModelServiceImpl::ModelServiceImpl(
+    const CallDoor& door, storage::BlobStore& blobs,
+    storage::MetadataStore& store, BlobJanitor& janitor,
+    TransferWatch& transfers, const ProjectLimitsTable& limits, Clock& clock)
+    : door_(door),
+      blobs_(blobs),
+      store_(store),
+      janitor_(janitor),
+      transfers_(transfers),
+      limits_(limits),
+      clock_(clock) {
+  AdmitUnary(door, "optfarm.v1.ModelService.FindMissing",
+             &Service::FindMissing);
+  AdmitUnary(door, "optfarm.v1.ModelService.QueryUpload",
+             &Service::QueryUpload);
+  AdmitUpload<v1::UploadRequest, v1::UploadResponse>(
+      kUpload, [this](grpc::ServerContext& context, const ReadPart& read,
+                      v1::UploadResponse& response) {
+        return door_.Serve(context, kUpload, [&](Call& call) {
+          return Receive(call, context, read, response);
+        });
+      });
+  AdmitDownload<v1::DownloadRequest, v1::DownloadResponse>(
+      door, kDownload,
+      [this](grpc::ServerContext& context, const v1::DownloadRequest& request,
+             const WritePart& write) {
+        return door_.Serve(context, kDownload, [&](Call& call) {
+          return Send(call, context, request, write);
+        });
+      });
+}
 
 grpc::Status ModelServiceImpl::FindMissing(
     grpc::ServerContext* context, const v1::FindMissingRequest* request,
@@ -89,14 +123,6 @@ grpc::Status ModelServiceImpl::QueryUpload(
       });
 }
 
-grpc::Status ModelServiceImpl::Upload(
-    grpc::ServerContext* context, grpc::ServerReader<v1::UploadRequest>* reader,
-    v1::UploadResponse* response) {
-  return door_.Serve(
-      *context, "optfarm.v1.ModelService.Upload",
-      [&](Call& call) { return Receive(call, *context, *reader, *response); });
-}
-
 absl::Status ModelServiceImpl::CheckQuota(const Caller& caller,
                                           const BlobId& id) {
   const int64_t most = limits_.Of(caller.project).max_bytes;
@@ -122,15 +148,16 @@ absl::Status ModelServiceImpl::Grant(const Caller& caller, const BlobId& id) {
   return store_.Commit(batch);
 }
 
-absl::Status ModelServiceImpl::Receive(
-    Call& call, grpc::ServerContext& context,
-    grpc::ServerReader<v1::UploadRequest>& reader,
-    v1::UploadResponse& response) {
+absl::Status ModelServiceImpl::Receive(Call& call, grpc::ServerContext& context,
+                                       const ReadPart& read,
+                                       v1::UploadResponse& response) {
   OPTFARM_ASSIGN_OR_RETURN(
       const std::unique_ptr<TransferWatch::Transfer> transfer,
       transfers_.Begin([&context] { context.TryCancel(); }, clock_.Now()));
   v1::UploadRequest request;
-  if (!reader.Read(&request)) return WhyBroken(*transfer);
+  absl::Status part = read(request);
+  if (absl::IsOutOfRange(part)) return WhyBroken(*transfer);
+  OPTFARM_RETURN_IF_ERROR(part);
   OPTFARM_ASSIGN_OR_RETURN(BlobId id, BlobIdFromProto(request.digest()));
   call.subject = id.sha256;
   response.set_committed_bytes(id.size_bytes);
@@ -152,7 +179,10 @@ absl::Status ModelServiceImpl::Receive(
                        kMaxChunkBytes));
     }
     OPTFARM_RETURN_IF_ERROR(upload->Append(request.offset(), request.data()));
-  } while (upload->staged_bytes() < id.size_bytes && reader.Read(&request));
+    if (upload->staged_bytes() >= id.size_bytes) break;
+    part = read(request);
+  } while (part.ok());
+  if (!part.ok() && !absl::IsOutOfRange(part)) return part;
   // Incomplete: a client that went away, or one that has more to send later.
   if (upload->staged_bytes() < id.size_bytes &&
       (context.IsCancelled() || transfer->Stalled())) {
@@ -162,18 +192,9 @@ absl::Status ModelServiceImpl::Receive(
   return Grant(call.caller, id);
 }
 
-grpc::Status ModelServiceImpl::Download(
-    grpc::ServerContext* context, const v1::DownloadRequest* request,
-    grpc::ServerWriter<v1::DownloadResponse>* writer) {
-  return door_.Serve(
-      *context, "optfarm.v1.ModelService.Download",
-      [&](Call& call) { return Send(call, *context, *request, *writer); });
-}
-
-absl::Status ModelServiceImpl::Send(
-    Call& call, grpc::ServerContext& context,
-    const v1::DownloadRequest& request,
-    grpc::ServerWriter<v1::DownloadResponse>& writer) {
+absl::Status ModelServiceImpl::Send(Call& call, grpc::ServerContext& context,
+                                    const v1::DownloadRequest& request,
+                                    const WritePart& write) {
   OPTFARM_ASSIGN_OR_RETURN(const BlobId id, BlobIdFromProto(request.digest()));
   call.subject = id.sha256;
   if (!call.caller.OfFarm()) {
@@ -206,7 +227,7 @@ absl::Status ModelServiceImpl::Send(
         *response.mutable_data(),
         blob->Read(response.offset(), std::min(left, kDownloadChunkBytes)));
     const int64_t sent = static_cast<int64_t>(response.data().size());
-    if (!writer.Write(response)) return WhyBroken(*transfer);
+    if (!write(response)) return WhyBroken(*transfer);
     transfer->Moved(clock_.Now());
     left -= sent;
     response.set_offset(response.offset() + sent);

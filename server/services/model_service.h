@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "optfarm/v1/models.grpc.pb.h"
+#include "server/access/admitted_service.h"
 #include "server/access/call_door.h"
 #include "server/access/project_limits.h"
 #include "server/services/transfer_watch.h"
@@ -15,20 +16,14 @@
 namespace optfarm::server {
 
 // THREADS: safe.
-class ModelServiceImpl final : public v1::ModelService::Service {
+class ModelServiceImpl final
+    : public AdmittedService<v1::ModelService::Service> {
  public:
   // OWNERSHIP: all outlive the service.
   ModelServiceImpl(const CallDoor& door, storage::BlobStore& blobs,
                    storage::MetadataStore& store, BlobJanitor& janitor,
                    TransferWatch& transfers, const ProjectLimitsTable& limits,
-                   Clock& clock)
-      : door_(door),
-        blobs_(blobs),
-        store_(store),
-        janitor_(janitor),
-        transfers_(transfers),
-        limits_(limits),
-        clock_(clock) {}
+                   Clock& clock);
 
   grpc::Status FindMissing(grpc::ServerContext* context,
                            const v1::FindMissingRequest* request,
@@ -36,14 +31,14 @@ class ModelServiceImpl final : public v1::ModelService::Service {
   grpc::Status QueryUpload(grpc::ServerContext* context,
                            const v1::QueryUploadRequest* request,
                            v1::QueryUploadResponse* response) override;
-  grpc::Status Upload(grpc::ServerContext* context,
-                      grpc::ServerReader<v1::UploadRequest>* reader,
-                      v1::UploadResponse* response) override;
-  grpc::Status Download(
-      grpc::ServerContext* context, const v1::DownloadRequest* request,
-      grpc::ServerWriter<v1::DownloadResponse>* writer) override;
 
  private:
+  // The next message of an upload. ERRORS: OutOfRange when there is none; what
+  // is wrong with it.
+  using ReadPart = std::function<absl::Status(v1::UploadRequest&)>;
+  // False: the client has gone.
+  using WritePart = std::function<bool(const v1::DownloadResponse&)>;
+
   // The blob is here and the caller may know of it.
   absl::StatusOr<bool> IsThere(const Caller& caller, const storage::BlobId& id);
   absl::Status FindMissing(const Caller& caller,
@@ -53,11 +48,9 @@ class ModelServiceImpl final : public v1::ModelService::Service {
   // What it is named in the database once the bytes have been brought.
   absl::Status Grant(const Caller& caller, const storage::BlobId& id);
   absl::Status Receive(Call& call, grpc::ServerContext& context,
-                       grpc::ServerReader<v1::UploadRequest>& reader,
-                       v1::UploadResponse& response);
+                       const ReadPart& read, v1::UploadResponse& response);
   absl::Status Send(Call& call, grpc::ServerContext& context,
-                    const v1::DownloadRequest& request,
-                    grpc::ServerWriter<v1::DownloadResponse>& writer);
+                    const v1::DownloadRequest& request, const WritePart& write);
 
   const CallDoor& door_;
   storage::BlobStore& blobs_;

@@ -39,6 +39,20 @@ void MakeUtf8(v1::QuerySqlResponse& response) {
 
 }  // namespace
 
+StoreServiceImpl::StoreServiceImpl(const CallDoor& door,
+                                   storage::MetadataStore& store,
+                                   storage::AuditStore& audit,
+                                   const DataDir& data_dir, Clock& clock)
+    : door_(door),
+      store_(store),
+      audit_(audit),
+      data_dir_(data_dir),
+      clock_(clock) {
+  AdmitUnary(door, "optfarm.v1.StoreService.Backup", &Service::Backup);
+  AdmitUnary(door, "optfarm.v1.StoreService.QuerySql", &Service::QuerySql);
+  AdmitUnary(door, "optfarm.v1.StoreService.ListAudit", &Service::ListAudit);
+}
+
 grpc::Status StoreServiceImpl::Backup(grpc::ServerContext* context,
                                       const v1::BackupRequest* request,
                                       v1::BackupResponse* response) {

@@ -6,6 +6,7 @@
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "optfarm/v1/store.grpc.pb.h"
+#include "server/access/admitted_service.h"
 #include "server/access/call_door.h"
 #include "server/upkeep/data_dir.h"
 #include "storage/audit_store.h"
@@ -14,16 +15,12 @@
 namespace optfarm::server {
 
 // THREADS: safe. OWNERSHIP: all outlive the service.
-class StoreServiceImpl final : public v1::StoreService::Service {
+class StoreServiceImpl final
+    : public AdmittedService<v1::StoreService::Service> {
  public:
   StoreServiceImpl(const CallDoor& door, storage::MetadataStore& store,
                    storage::AuditStore& audit, const DataDir& data_dir,
-                   Clock& clock)
-      : door_(door),
-        store_(store),
-        audit_(audit),
-        data_dir_(data_dir),
-        clock_(clock) {}
+                   Clock& clock);
 
   grpc::Status Backup(grpc::ServerContext* context,
                       const v1::BackupRequest* request,

@@ -63,6 +63,17 @@ absl::StatusOr<std::string> ProjectOf(const v1::CreateTokenRequest& request) {
 
 }  // namespace
 
+TokenServiceImpl::TokenServiceImpl(const CallDoor& door, AccessControl& access,
+                                   Scheduler& scheduler, Clock& clock)
+    : door_(door), access_(access), scheduler_(scheduler), clock_(clock) {
+  AdmitUnary(door, "optfarm.v1.TokenService.WhoAmI", &Service::WhoAmI);
+  AdmitUnary(door, "optfarm.v1.TokenService.CreateToken",
+             &Service::CreateToken);
+  AdmitUnary(door, "optfarm.v1.TokenService.ListTokens", &Service::ListTokens);
+  AdmitUnary(door, "optfarm.v1.TokenService.RevokeToken",
+             &Service::RevokeToken);
+}
+
 grpc::Status TokenServiceImpl::WhoAmI(grpc::ServerContext* context,
                                       const v1::WhoAmIRequest* request,
                                       v1::WhoAmIResponse* response) {

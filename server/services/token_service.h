@@ -6,17 +6,18 @@
 #include "base/clock.h"
 #include "optfarm/v1/tokens.grpc.pb.h"
 #include "server/access/access_control.h"
+#include "server/access/admitted_service.h"
 #include "server/access/call_door.h"
 #include "server/scheduling/scheduler.h"
 
 namespace optfarm::server {
 
 // THREADS: safe. OWNERSHIP: all outlive the service.
-class TokenServiceImpl final : public v1::TokenService::Service {
+class TokenServiceImpl final
+    : public AdmittedService<v1::TokenService::Service> {
  public:
   TokenServiceImpl(const CallDoor& door, AccessControl& access,
-                   Scheduler& scheduler, Clock& clock)
-      : door_(door), access_(access), scheduler_(scheduler), clock_(clock) {}
+                   Scheduler& scheduler, Clock& clock);
 
   grpc::Status WhoAmI(grpc::ServerContext* context,
                       const v1::WhoAmIRequest* request,

@@ -12,76 +12,118 @@
 namespace optfarm::server {
 namespace {
 
-// One call. gRPC owns it until OnDone.
-class SynchronizeCall final : public grpc::ServerUnaryReactor {
- public:
-  // Who serves the call looks at `cancelled`.
-  SynchronizeCall(LongPolls& polls, int64_t call,
-                  std::shared_ptr<std::atomic<bool>> cancelled)
-      : polls_(polls), call_(call), cancelled_(std::move(cancelled)) {}
+constexpr char kSynchronize[] = "optfarm.v1.WorkService.Synchronize";
 
+}  // namespace
+
+// One call. gRPC owns it until OnDone.
+class WorkServiceImpl::SynchronizeCall final
+    : public grpc::ServerBidiReactor<BoundedRequest<v1::SynchronizeRequest>,
+                                     v1::SynchronizeResponse> {
+ public:
+  SynchronizeCall(WorkServiceImpl& service,
+                  grpc::CallbackServerContext& context)
+      : service_(service), context_(context) {
+    absl::StatusOr<std::unique_ptr<CallRoom::Stay>> stay =
+        service.Enter(context);
+    if (!stay.ok()) {
+      Finish(CallDoor::Answer(stay.status()));
+      return;
+    }
+    stay_ = *std::move(stay);
+    request_.stay = stay_.get();
+    StartRead(&request_);
+  }
+
+  void OnReadDone(bool ok) override {
+    stay_->Arrived();
+    const absl::Status status = Begin(ok);
+    if (!status.ok()) Finish(CallDoor::Answer(status));
+  }
   void OnCancel() override {
     *cancelled_ = true;
-    polls_.Abandon(call_);
+    // Nobody holds a call that has not begun.
+    service_.polls_.Abandon(call_);
   }
   void OnDone() override { delete this; }
 
  private:
-  LongPolls& polls_;
-  const int64_t call_;
-  const std::shared_ptr<std::atomic<bool>> cancelled_;
+  absl::Status Begin(bool ok) {
+    if (!ok) {
+      return stay_->TooSlow() ? absl::DeadlineExceededError(
+                                    "the request did not come in time")
+                              : absl::CancelledError("no request came");
+    }
+    OPTFARM_RETURN_IF_ERROR(request_.status);
+    OPTFARM_RETURN_IF_ERROR(service_.Admit(context_, request_.message));
+    // A caller that has hung up knows nothing of the answer; what it would have
+    // been given is better kept for its next call.
+    if (context_.IsCancelled()) return absl::CancelledError("hung up");
+    call_ = service_.scheduler_.BeginCall(request_.message.participant_id());
+    // Once it is answered, this may be gone.
+    service_.queue_.Add(
+        {&request_.message, call_, service_.clock_.Now(),
+         [this](const absl::StatusOr<v1::SynchronizeResponse>& answer) {
+           if (!answer.ok()) return Finish(CallDoor::Answer(answer.status()));
+           response_ = *answer;
+           StartWriteAndFinish(&response_, grpc::WriteOptions(),
+                               grpc::Status::OK);
+         },
+         cancelled_});
+    return absl::OkStatus();
+  }
+
+  WorkServiceImpl& service_;
+  grpc::CallbackServerContext& context_;
+  std::unique_ptr<CallRoom::Stay> stay_;
+  BoundedRequest<v1::SynchronizeRequest> request_{kSynchronize};
+  v1::SynchronizeResponse response_;
+  std::atomic<int64_t> call_ = -1;
+  // Who serves the call looks at it.
+  const std::shared_ptr<std::atomic<bool>> cancelled_ =
+      std::make_shared<std::atomic<bool>>(false);
 };
 
-}  // namespace
+WorkServiceImpl::WorkServiceImpl(const CallDoor& door, Scheduler& scheduler,
+                                 LongPolls& polls, CallQueue& queue,
+                                 Clock& clock, bool needs_certificate)
+    : door_(door),
+      scheduler_(scheduler),
+      polls_(polls),
+      queue_(queue),
+      clock_(clock),
+      needs_certificate_(needs_certificate) {
+  AdmitReactor<v1::SynchronizeRequest, v1::SynchronizeResponse>(
+      kSynchronize, [this](grpc::CallbackServerContext* context) {
+        return new SynchronizeCall(*this, *context);
+      });
+}
 
-absl::Status WorkServiceImpl::Admit(const grpc::CallbackServerContext& context,
-                                    const v1::SynchronizeRequest& request) {
+absl::StatusOr<std::unique_ptr<CallRoom::Stay>> WorkServiceImpl::Enter(
+    grpc::CallbackServerContext& context) {
   OPTFARM_ASSIGN_OR_RETURN(
-      const Caller caller,
-      door_.Admit(context, "optfarm.v1.WorkService.Synchronize"));
-  const bool agent = request.kind() == v1::SynchronizeRequest::AGENT;
-  if (!caller.May(agent ? v1::Access::DEVICE : v1::Access::WORK)) {
-    return absl::PermissionDeniedError(
-        absl::StrCat("the token '", caller.name, "' may not be ",
-                     agent ? "an agent: it needs the scope device"
-                           : "a worker: it needs the scope work"));
-  }
+      std::unique_ptr<CallRoom::Stay> stay,
+      door_.Enter(context, kSynchronize, CallRoom::Served::kByReactor));
   if (needs_certificate_ && !context.auth_context()->IsPeerAuthenticated()) {
     return absl::UnauthenticatedError(
         "this server wants a certificate of workers and agents; give "
         "--tls_cert and --tls_key");
   }
-  return absl::OkStatus();
+  return stay;
 }
 
-grpc::ServerUnaryReactor* WorkServiceImpl::Synchronize(
-    grpc::CallbackServerContext* context, const v1::SynchronizeRequest* request,
-    v1::SynchronizeResponse* response) {
-  const absl::Status admitted = Admit(*context, *request);
-  if (!admitted.ok()) {
-    grpc::ServerUnaryReactor* refusal = context->DefaultReactor();
-    refusal->Finish(CallDoor::Answer(admitted));
-    return refusal;
+absl::Status WorkServiceImpl::Admit(const grpc::CallbackServerContext& context,
+                                    const v1::SynchronizeRequest& request) {
+  OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
+                           door_.Admit(context, kSynchronize));
+  const bool agent = request.kind() == v1::SynchronizeRequest::AGENT;
+  if (caller.May(agent ? v1::Access::DEVICE : v1::Access::WORK)) {
+    return absl::OkStatus();
   }
-  // A caller that has hung up knows nothing of the answer; what it would have
-  // been given is better kept for its next call.
-  if (context->IsCancelled()) {
-    grpc::ServerUnaryReactor* refusal = context->DefaultReactor();
-    refusal->Finish(CallDoor::Answer(absl::CancelledError("hung up")));
-    return refusal;
-  }
-  const int64_t call = scheduler_.BeginCall(request->participant_id());
-  auto cancelled = std::make_shared<std::atomic<bool>>(false);
-  auto* reactor = new SynchronizeCall(polls_, call, cancelled);
-  // Once it is answered, reactor, request and response may be gone.
-  queue_.Add({request, call, clock_.Now(),
-              [reactor, response](
-                  const absl::StatusOr<v1::SynchronizeResponse>& answer) {
-                if (answer.ok()) *response = *answer;
-                reactor->Finish(CallDoor::Answer(answer.status()));
-              },
-              cancelled});
-  return reactor;
+  return absl::PermissionDeniedError(
+      absl::StrCat("the token '", caller.name, "' may not be ",
+                   agent ? "an agent: it needs the scope device"
+                         : "a worker: it needs the scope work"));
 }
 
 }  // namespace optfarm::server

@@ -4,8 +4,13 @@
 #ifndef OPTFARM_SERVER_SERVICES_WORK_SERVICE_H_
 #define OPTFARM_SERVER_SERVICES_WORK_SERVICE_H_
 
+#include <memory>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/clock.h"
 #include "optfarm/v1/work.grpc.pb.h"
+#include "server/access/admitted_service.h"
 #include "server/access/call_door.h"
 #include "server/scheduling/call_queue.h"
 #include "server/scheduling/long_polls.h"
@@ -14,25 +19,20 @@
 namespace optfarm::server {
 
 // THREADS: safe.
-class WorkServiceImpl final : public v1::WorkService::CallbackService {
+class WorkServiceImpl final
+    : public AdmittedService<v1::WorkService::CallbackService> {
  public:
   // With `needs_certificate`, callers must have shown one that TLS accepted.
   // OWNERSHIP: all outlive the service.
   WorkServiceImpl(const CallDoor& door, Scheduler& scheduler, LongPolls& polls,
-                  CallQueue& queue, Clock& clock, bool needs_certificate)
-      : door_(door),
-        scheduler_(scheduler),
-        polls_(polls),
-        queue_(queue),
-        clock_(clock),
-        needs_certificate_(needs_certificate) {}
-
-  grpc::ServerUnaryReactor* Synchronize(
-      grpc::CallbackServerContext* context,
-      const v1::SynchronizeRequest* request,
-      v1::SynchronizeResponse* response) override;
+                  CallQueue& queue, Clock& clock, bool needs_certificate);
 
  private:
+  class SynchronizeCall;
+
+  // What is known before the request.
+  absl::StatusOr<std::unique_ptr<CallRoom::Stay>> Enter(
+      grpc::CallbackServerContext& context);
   absl::Status Admit(const grpc::CallbackServerContext& context,
                      const v1::SynchronizeRequest& request);
 

@@ -233,7 +233,7 @@ TEST_F(HostileRequestsTest, WhatIsNoMessageOrTooLargeIsRefusedByGrpc) {
     queue.Next(&tag, &ok);
     return status.error_code();
   };
-  EXPECT_EQ(call("\x0a\xff\xff\xff"), grpc::StatusCode::INTERNAL);
+  EXPECT_EQ(call("\x0a\xff\xff\xff"), grpc::StatusCode::INVALID_ARGUMENT);
   EXPECT_EQ(call(std::string(rpc::kMaxMessageBytes + 1, 'x')),
             grpc::StatusCode::RESOURCE_EXHAUSTED);
   EXPECT_EQ(call("\x0a\x01j"), grpc::StatusCode::NOT_FOUND);
