@@ -40,13 +40,18 @@ Window Int8MatrixWindow() {
 std::vector<int32_t> FindAccumulatorInit(const Int8Gemm& gemm) {
   const Int8Weights& weights = gemm.weights;
   const auto zero_point = static_cast<uint32_t>(gemm.input.zero_point);
+  // Of the activations as products see them.
+  const MicroKernel& kernel =
+      *(gemm.is_depthwise ? gemm.kernels.depthwise : gemm.kernels.gemm);
+  const uint32_t shifted_zero_point =
+      zero_point - static_cast<uint32_t>(kernel.activation_shift);
   const auto weights_zero_point = static_cast<uint32_t>(weights.zero_point());
   const uint32_t both =
       static_cast<uint32_t>(gemm.depth()) * zero_point * weights_zero_point;
   std::vector<int32_t> init(static_cast<size_t>(weights.padded_columns()));
   const int32_t* sums = weights.column_sums();
   for (int64_t c = 0; c < weights.columns(); ++c) {
-    uint32_t value = both - zero_point * static_cast<uint32_t>(sums[c]);
+    uint32_t value = both - shifted_zero_point * static_cast<uint32_t>(sums[c]);
     if (gemm.bias != nullptr) {
       value += static_cast<uint32_t>(gemm.bias[c]);
     }

@@ -170,6 +170,7 @@ void Multiplication::Run(int64_t begin, int64_t end,
   const int nr = weights.layout().nr;
   Int8IndirectionBuffer source(gemm, row_sums);
   Int8GemmTile tile;
+  tile.has_least_weight = weights.has_least_weight();
   Int8Epilogue epilogue;
   const bool has_residual = weights.residual_room() > 0;
   const bool requantizes =

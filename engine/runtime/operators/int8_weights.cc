@@ -44,7 +44,8 @@ struct Parts {
       : matrix(m),
         values(packed),
         sums(reinterpret_cast<int32_t*>(packed + m.panels() * m.panel_bytes())),
-        zero_point(sums + m.panels() * m.panel.nr) {}
+        has_least_weight(sums + m.panels() * m.panel.nr),
+        zero_point(has_least_weight + 1) {}
 
   int8_t* group(int64_t panel, int64_t number) const {
     return values + panel * matrix.panel_bytes() +
@@ -58,6 +59,8 @@ struct Parts {
   const Int8Matrix& matrix;
   int8_t* values;
   int32_t* sums;
+  // Whether one of the packed weights is -128.
+  int32_t* has_least_weight;
   // Only where there is room for a residual.
   int32_t* zero_point;
 };
@@ -83,6 +86,7 @@ class Packer {
     constexpr int64_t kValuesPerRange = 64 * 1024;
     const int64_t groups = matrix_.groups();
     std::atomic<bool> fits{true};
+    has_least_weight_ = false;
     pool->ParallelFor(matrix_.panels(),
                       1 + kValuesPerRange / (groups * matrix_.group_bytes()),
                       [&](int64_t begin, int64_t end) {
@@ -92,6 +96,7 @@ class Packer {
                           }
                         }
                       });
+    *parts_.has_least_weight = has_least_weight_ ? 1 : 0;
     return fits;
   }
 
@@ -122,14 +127,17 @@ class Packer {
   bool PackGroup(int64_t panel, int64_t group) {
     int8_t* to = parts_.group(panel, group);
     int32_t* sums = parts_.sums + panel * matrix_.panel.nr;
-    bool has_outlier = false;
+    bool has_outlier = false, has_least = false;
     ForEach(panel, group, [&](int32_t weight, int64_t column, int64_t place) {
       const int32_t clamped = Clamped(weight);
       to[place] = static_cast<int8_t>(clamped);
       sums[column] = static_cast<int32_t>(static_cast<uint32_t>(sums[column]) +
                                           static_cast<uint32_t>(weight));
       has_outlier |= clamped != weight;
+      has_least |= clamped == -128;
     });
+    // The residual of what is less is found with it.
+    if (has_least) has_least_weight_ = true;
     return !has_outlier || PackResidual(panel, group);
   }
 
@@ -167,6 +175,7 @@ class Packer {
 
   const Int8Matrix& matrix_;
   Parts parts_;
+  std::atomic<bool> has_least_weight_{false};
   const uint8_t* in_;
   bool is_signed_;
   int32_t subtracted_;
@@ -238,7 +247,7 @@ int64_t Int8Matrix::panel_bytes() const {
 
 int64_t Int8Matrix::bytes() const {
   const int64_t numbers =
-      panels() * panel.nr +
+      panels() * panel.nr + 1 +
       (residual_room > 0 ? 1 + panels() * (1 + residual_room) : 0);
   return panels() * panel_bytes() +
          numbers * static_cast<int64_t>(sizeof(int32_t));
@@ -424,13 +433,17 @@ const int32_t* Int8Weights::column_sums() const {
   return reinterpret_cast<const int32_t*>(panel(panels_));
 }
 
+bool Int8Weights::has_least_weight() const {
+  return column_sums()[padded_columns()] != 0;
+}
+
 int32_t Int8Weights::zero_point() const {
-  return matrix_.residual_room == 0 ? 0 : column_sums()[padded_columns()];
+  return matrix_.residual_room == 0 ? 0 : column_sums()[padded_columns() + 1];
 }
 
 absl::Span<const int32_t> Int8Weights::residual(int64_t panel) const {
   if (matrix_.residual_room == 0) return {};
-  const int32_t* residual = column_sums() + padded_columns() + 1 +
+  const int32_t* residual = column_sums() + padded_columns() + 2 +
                             panel * (1 + matrix_.residual_room);
   return {residual + 1, static_cast<size_t>(residual[0])};
 }

@@ -127,6 +127,8 @@ class Int8Weights {
   }
   // The zero point of the packed weights: 0 but where the residual has no room.
   int32_t zero_point() const;
+  // Whether one of the packed weights is -128.
+  bool has_least_weight() const;
   // padded_columns() sums, wrapping, the residual's included.
   const int32_t* column_sums() const;
 

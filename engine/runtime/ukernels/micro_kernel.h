@@ -140,6 +140,11 @@ struct MicroKernel {
   int mr = 0;
   PanelLayout panel = {};
   ActivationLayout activations = ActivationLayout::kIndirect;
+  // What the products of int8 GEMM and depthwise entries take from each
+  // activation, 128 where they need signed ones. The accumulator init makes up
+  // for it with the sums of the weights, which packing finds. A row kernel's is
+  // that of the GEMM entry beside it.
+  int32_t activation_shift = 0;
   // EpilogueFlags.
   uint32_t epilogue = 0;
   MicroKernelFunction run;

@@ -158,11 +158,19 @@ inline void Run(const Int8GemmTile& tile, int rows) {
 
 }  // namespace emulated_amx
 
-// Pairs along the depth, as vpmaddwd takes them, and tiles of another height
-// and width than any entry's of the table.
+// Pairs along the depth of activations less 128, which are added in 16 bits
+// where no weight is -128, as Arm's smull and smlal do it; and tiles of another
+// height and width than any entry's of the table.
 namespace pairs {
 
 inline constexpr int kMr = 5, kNr = 48, kKr = 2;
+
+inline int32_t Products(const uint8_t* values, const int8_t* weights,
+                        bool fit) {
+  const int32_t sum =
+      (values[0] - 128) * weights[0] + (values[1] - 128) * weights[1];
+  return fit ? static_cast<int16_t>(sum) : sum;
+}
 
 inline void Run(const Int8GemmTile& tile, int rows) {
   for (int r = 0; r < rows; ++r) {
@@ -176,8 +184,8 @@ inline void Run(const Int8GemmTile& tile, int rows) {
       const uint8_t* values = tile.indirection[tap * rows + r];
       for (int64_t k = 0; k < tile.DepthOf(tap, kKr); k += kKr) {
         for (int c = 0; c < kNr; ++c, weights += kKr) {
-          sums[c] += static_cast<uint32_t>(values[k] * weights[0] +
-                                           values[k + 1] * weights[1]);
+          sums[c] += static_cast<uint32_t>(
+              Products(values + k, weights, !tile.has_least_weight));
         }
       }
     }
@@ -214,6 +222,7 @@ inline constexpr MicroKernel kInt8GemmPairs = {
     .kind = MicroKernelKind::kInt8Gemm,
     .mr = pairs::kMr,
     .panel = {.nr = pairs::kNr, .kr = pairs::kKr},
+    .activation_shift = 128,
     .epilogue = kStoresAccumulators,
     .run = {.int8_gemm = pairs::Run},
 };

@@ -136,30 +136,39 @@ struct TileOf {
   }
 
   OPTFARM_INLINE void RunEpilogue(const FloatTile& t) {
+    Scale(t);
+    if (t.columns == kVectors * kLanes) {
+      StoreWhole(t);
+    } else {
+      RunPartialEpilogue(t);
+    }
+  }
+
+  OPTFARM_INLINE void Scale(const FloatTile& t) {
     if (t.scale != nullptr) {
       ScaleAndAddBias(t.scale, t.bias);
     } else if (t.bias != nullptr) {
       AddBias(t.bias);
     }
-    if (t.columns == kVectors * kLanes) {
-      if (t.residual != nullptr) {
-        Each<kRows>([&](auto m) __attribute__((always_inline)) {
-          Each<kVectors>([&](auto v) __attribute__((always_inline)) {
-            const Register r =
-                Vector::Load(t.residual + m * t.row_stride + v * kLanes);
-            sums[m][v] = Vector::Add(sums[m][v], r);
-          });
-        });
-      }
-      Rectify(t.rectifier);
+  }
+
+  // All columns, with the residual and the rectifier.
+  OPTFARM_INLINE void StoreWhole(const FloatTile& t) {
+    if (t.residual != nullptr) {
       Each<kRows>([&](auto m) __attribute__((always_inline)) {
         Each<kVectors>([&](auto v) __attribute__((always_inline)) {
-          Vector::Store(t.out + m * t.row_stride + v * kLanes, sums[m][v]);
+          const Register r =
+              Vector::Load(t.residual + m * t.row_stride + v * kLanes);
+          sums[m][v] = Vector::Add(sums[m][v], r);
         });
       });
-      return;
     }
-    RunPartialEpilogue(t);
+    Rectify(t.rectifier);
+    Each<kRows>([&](auto m) __attribute__((always_inline)) {
+      Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+        Vector::Store(t.out + m * t.row_stride + v * kLanes, sums[m][v]);
+      });
+    });
   }
 
   OPTFARM_INLINE void RunPartialEpilogue(const FloatTile& t) {

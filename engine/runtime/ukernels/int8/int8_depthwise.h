@@ -13,8 +13,10 @@
 namespace optfarm::runtime {
 
 // out[p, c] = init[c] + sum over rows y and columns x of the window of
-//   input[y, p * stride + x * dilation, c] * weights[x, y, c],
+//   (input[y, p * stride + x * dilation, c] - activation_shift) *
+//     weights[x, y, c],
 // wrapping in 32 bits; weights are the sum of one set or several.
+// activation_shift is the entry's (micro_kernel.h).
 // OWNERSHIP: all borrowed.
 struct Int8DepthwiseTile {
   // The input's rows under the window, at the tile's first channel of column 0;

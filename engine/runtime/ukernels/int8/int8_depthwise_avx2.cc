@@ -13,6 +13,7 @@ constexpr int kParts = kNr / 8;
 
 struct Avx2 {
   static constexpr bool kRequantizes = false;
+  static constexpr bool kHasColumns = false;
   struct Sums {
     __m256i part[kParts];
   };

@@ -11,6 +11,7 @@ namespace {
 
 struct Avx512Vnni {
   static constexpr bool kRequantizes = true;
+  static constexpr bool kHasColumns = true;
   struct Sums {
     __m512i low;
     __m512i high;

@@ -23,6 +23,7 @@ constexpr int64_t kColumnBytes = int64_t{kNr} * kKr;
 //   Sums AddWeights(Sums, values, Weights LoadWeights(weights))   the same
 // and, where it runs the epilogue in the registers (kRequantizes),
 //   void Requantize(epilogue, pixels, sums_of)   of sums_of(pixel), in order
+// and, where it has registers for columns, too (kHasColumns),
 //   void RequantizePairs(epilogue, below, pixels, pair_of)   of both rows' sums
 //   Sums Column(rows)   as Interleave, in registers
 //   Sums LoadColumn(values), Sums AddProduct(Sums, values, weights)   in
@@ -111,14 +112,14 @@ struct Int8DepthwiseLoops {
     const int groups = (tile.taps_y + kKr - 1) / kKr;
     const int64_t columns =
         (pixels - 1) * tile.stride + (tile.taps_x - 1) * tile.dilation + 1;
-    if constexpr (Isa::kRequantizes) {
+    if constexpr (Isa::kHasColumns) {
       if (Slides(tile)) {
         return tile.below != 0 ? Slide<true>(tile, pixels)
                                : Slide<false>(tile, pixels);
       }
     }
     InterleaveColumns(tile, columns, groups);
-    if constexpr (Isa::kRequantizes) {
+    if constexpr (Isa::kHasColumns) {
       if (tile.below != 0) {
         return tile.sets == 1 ? RunPairs<1>(tile, pixels)
                               : RunPairs<2>(tile, pixels);

@@ -10,7 +10,9 @@ namespace {
 constexpr int kParts = kNr / 2;
 
 struct Neon {
-  static constexpr bool kRequantizes = false;
+  static constexpr bool kRequantizes =
+      kDepthwiseEpilogue != kStoresAccumulators;
+  static constexpr bool kHasColumns = false;
   // Part i: two sums each of channels 2 * i and 2 * i + 1.
   struct Sums {
     int32x4_t part[kParts];
@@ -62,6 +64,34 @@ struct Neon {
                   const int8_t* weights) {
     return AddWeights(sums, values, LoadWeights(weights));
   }
+#if defined(__aarch64__)
+  static OPTFARM_INLINE void AddWindow(const uint8_t* values,
+                                       const int8x16_t (&weights)[3][4],
+                                       const int32x4_t (&init)[4],
+                                       int32x4_t (&sums)[4]) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      // Two sums for each channel.
+      int32x4_t low, high;
+#pragma GCC unroll 3
+      for (int x = 0; x < 3; ++x) {
+        const int8x16_t v =
+            vreinterpretq_s8_u8(vld1q_u8(values + x * kColumnBytes + i * 16));
+        const int16x8_t first =
+            vmull_s8(vget_low_s8(v), vget_low_s8(weights[x][i]));
+        const int16x8_t second = vmull_high_s8(v, weights[x][i]);
+        low = x == 0 ? vpaddlq_s16(first) : vpadalq_s16(low, first);
+        high = x == 0 ? vpaddlq_s16(second) : vpadalq_s16(high, second);
+      }
+      sums[i] = vaddq_s32(vpaddq_s32(low, high), init[i]);
+    }
+  }
+  template <typename SumsOf>
+  static void Requantize(const Int8Epilogue& by, int pixels,
+                         const SumsOf& sums_of) {
+    RequantizeNeon<Neon>(by, pixels, sums_of);
+  }
+#endif
 };
 
 }  // namespace
@@ -72,7 +102,8 @@ constexpr MicroKernel kInt8DepthwiseNeon = {
     .needs = {.neon = true},
     .mr = kMr,
     .panel = {.nr = kNr, .kr = kKr},
-    .epilogue = kStoresAccumulators,
+    .activation_shift = 128,
+    .epilogue = kDepthwiseEpilogue,
     .run = {.int8_depthwise = RunNeonDepthwise<Neon>},
 };
 

@@ -9,7 +9,9 @@ namespace {
 constexpr int kParts = kNr / 4;
 
 struct NeonDot {
-  static constexpr bool kRequantizes = false;
+  static constexpr bool kRequantizes =
+      kDepthwiseEpilogue != kStoresAccumulators;
+  static constexpr bool kHasColumns = false;
   struct Sums {
     int32x4_t part[kParts];
   };
@@ -48,6 +50,25 @@ struct NeonDot {
                   const int8_t* weights) {
     return AddWeights(sums, values, LoadWeights(weights));
   }
+  static OPTFARM_INLINE void AddWindow(const uint8_t* values,
+                                       const int8x16_t (&weights)[3][4],
+                                       const int32x4_t (&init)[4],
+                                       int32x4_t (&sums)[4]) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      sums[i] = init[i];
+#pragma GCC unroll 3
+      for (int x = 0; x < 3; ++x) {
+        const uint8x16_t v = vld1q_u8(values + x * kColumnBytes + i * 16);
+        sums[i] = vdotq_s32(sums[i], vreinterpretq_s8_u8(v), weights[x][i]);
+      }
+    }
+  }
+  template <typename SumsOf>
+  static void Requantize(const Int8Epilogue& by, int pixels,
+                         const SumsOf& sums_of) {
+    RequantizeNeon<NeonDot>(by, pixels, sums_of);
+  }
 };
 
 }  // namespace
@@ -58,7 +79,8 @@ constexpr MicroKernel kInt8DepthwiseNeonDot = {
     .needs = {.neon = true, .neon_dot = true},
     .mr = kMr,
     .panel = {.nr = kNr, .kr = kKr},
-    .epilogue = kStoresAccumulators,
+    .activation_shift = 128,
+    .epilogue = kDepthwiseEpilogue,
     .run = {.int8_depthwise = RunNeonDepthwise<NeonDot>},
 };
 

@@ -1,5 +1,5 @@
 // int8 depthwise for NEON. Activations are interleaved less 128, which makes
-// them signed; the accumulator init makes up for it.
+// them signed (MicroKernel::activation_shift).
 
 #ifndef OPTFARM_ENGINE_RUNTIME_UKERNELS_INT8_INT8_DEPTHWISE_NEON_INL_H_
 #define OPTFARM_ENGINE_RUNTIME_UKERNELS_INT8_INT8_DEPTHWISE_NEON_INL_H_
@@ -9,6 +9,8 @@
 #include <cstdint>
 
 #include "engine/runtime/ukernels/int8/int8_depthwise_loops.h"
+#include "engine/runtime/ukernels/int8/int8_epilogue_neon_inl.h"
+#include "engine/runtime/ukernels/micro_kernel.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -26,31 +28,93 @@ inline void InterleaveNeon(const uint8_t* const* rows, uint8_t* out) {
   }
 }
 
-// What 128 in each quantized value gives, besides tile.init. Wraps.
-inline void FindNeonInit(const Int8DepthwiseTile& tile, int32_t* init) {
-  const int groups = (tile.taps_y + kKr - 1) / kKr;
-  const int64_t blocks = int64_t{tile.sets} * tile.taps_x * groups;
-  for (int c = 0; c < kNr; c += 4) {
-    int32x4_t sums = vdupq_n_s32(0);
-    for (int64_t i = 0; i < blocks; ++i) {
-      const int8x16_t w = vld1q_s8(tile.weights + i * kColumnBytes + c * kKr);
-      const int16x8_t pairs = vpaddlq_s8(w);
-      sums = vaddq_s32(sums, vpaddlq_s16(pairs));
-    }
-    vst1q_s32(init + c,
-              vaddq_s32(vld1q_s32(tile.init + c), vshlq_n_s32(sums, 7)));
+#if defined(__aarch64__)
+
+constexpr uint32_t kDepthwiseEpilogue = kStoresAccumulators | kRequantizes;
+
+// The first `channels` of sixteen values.
+OPTFARM_INLINE void StoreChannels(uint8x16_t values, int channels,
+                                  uint8_t* out) {
+  if (channels >= 16) return vst1q_u8(out, values);
+  uint8_t some[16];
+  vst1q_u8(some, values);
+  for (int c = 0; c < channels; ++c) {
+    asm volatile("");
+    out[c] = some[c];
   }
 }
 
-// Isa as Int8DepthwiseLoops wants it, with InterleaveNeon.
+// Int8DepthwiseLoops::Run requantizes what sums_of(pixel) gives.
+template <typename Isa, typename SumsOf>
+void RequantizeNeon(const Int8Epilogue& by, int pixels, const SumsOf& sums_of) {
+  uint8_t* out = by.out;
+  for (int p = 0; p < pixels; ++p, out += by.stride) {
+    int32_t sums[kNr];
+    Isa::Store(sums_of(p), sums);
+    for (int c = 0; c < by.channels; c += 16) {
+      const int32x4_t four[4] = {vld1q_s32(sums + c), vld1q_s32(sums + c + 4),
+                                 vld1q_s32(sums + c + 8),
+                                 vld1q_s32(sums + c + 12)};
+      StoreChannels(EpilogueNeon(by, c).Quantize(four), by.channels - c,
+                    out + c);
+    }
+  }
+}
+
+// The usual window in one set of weights, requantized: sixteen channels at a
+// time, whose weights stay in registers.
+template <typename Isa>
+void RequantizeUsual(const Int8DepthwiseTile& tile, int pixels) {
+  const Int8Epilogue& by = *tile.epilogue;
+  Int8DepthwiseLoops<Isa>::InterleaveColumns(tile,
+                                             (pixels - 1) * tile.stride + 3, 1);
+  for (int c = 0; c < by.channels; c += 16) {
+    const EpilogueNeon epilogue(by, c);
+    int8x16_t weights[3][4];
+    int32x4_t init[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      init[i] = vld1q_s32(tile.init + c + 4 * i);
+#pragma GCC unroll 3
+      for (int x = 0; x < 3; ++x) {
+        weights[x][i] =
+            vld1q_s8(tile.weights + x * kColumnBytes + c * kKr + i * 16);
+      }
+    }
+    const uint8_t* values = tile.scratch + c * kKr;
+    const int64_t step = tile.stride * kColumnBytes;
+    uint8_t* out = by.out + c;
+    const int left = by.channels - c;
+    for (int p = 0; p < pixels; ++p, values += step, out += by.stride) {
+      int32x4_t sums[4];
+      Isa::AddWindow(values, weights, init, sums);
+      StoreChannels(epilogue.Quantize(sums), left, out);
+    }
+  }
+}
+
+// Isa as Int8DepthwiseLoops wants it, with InterleaveNeon, and
+//   void AddWindow(values, weights, init, sums)   three columns of sixteen
+//     channels, kColumnBytes apart
 template <typename Isa>
 void RunNeonDepthwise(const Int8DepthwiseTile& tile, int pixels) {
-  int32_t init[kNr];
-  FindNeonInit(tile, init);
-  Int8DepthwiseTile shifted = tile;
-  shifted.init = init;
-  Int8DepthwiseLoops<Isa>::Run(shifted, pixels);
+  if (tile.epilogue != nullptr && tile.taps_y <= kKr && tile.taps_x == 3 &&
+      tile.dilation == 1 && tile.sets == 1) {
+    return RequantizeUsual<Isa>(tile, pixels);
+  }
+  Int8DepthwiseLoops<Isa>::Run(tile, pixels);
 }
+
+#else
+
+constexpr uint32_t kDepthwiseEpilogue = kStoresAccumulators;
+
+template <typename Isa>
+void RunNeonDepthwise(const Int8DepthwiseTile& tile, int pixels) {
+  Int8DepthwiseLoops<Isa>::Run(tile, pixels);
+}
+
+#endif
 
 }  // namespace
 }  // namespace optfarm::runtime

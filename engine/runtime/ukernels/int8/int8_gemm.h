@@ -19,8 +19,9 @@
 namespace optfarm::runtime {
 
 // out[r, c] = init[c] + row_init[r] + sum over the depth of
-//   activations[r, k] * weights[k, c],
-// wrapping in 32 bits. mr, nr and kr are the entry's (micro_kernel.h).
+//   (activations[r, k] - activation_shift) * weights[k, c],
+// wrapping in 32 bits. mr, nr, kr and activation_shift are the entry's
+// (micro_kernel.h).
 // OWNERSHIP: all borrowed.
 struct Int8GemmTile {
   // ActivationLayout::kIndirect. The indirection buffer: all_taps() x rows
@@ -43,6 +44,9 @@ struct Int8GemmTile {
 
   // A packed panel (PanelLayout), 64-byte aligned.
   const int8_t* weights = nullptr;
+  // Whether one of the weights may be -128. Where none is, two products of
+  // signed bytes fit in 16 bits.
+  bool has_least_weight = true;
   // Accumulator init by channel, nr values: the bias and what corrects for the
   // zero points.
   const int32_t* init = nullptr;

@@ -1,6 +1,15 @@
-// int8 GEMM with NEON as every Arm of the last fifteen years has it:
-// activations and weights are widened to 16 bits and accumulated in 32, so that
-// nothing can overflow and unsigned activations need no correction.
+// int8 GEMM with NEON as every Arm of the last fifteen years has it.
+//
+// 64-bit: bytes are multiplied into 16 bits, two products a lane, which are
+// added in pairs to sums of 32 bits: eight products for one and a half
+// instructions. Activations are less 128, so that they are signed. Two products
+// fit in 16 bits where no weight is -128: 2 * 128 * 127 = 32512. Panels with
+// such a weight (Int8GemmTile::has_least_weight) have their products added one
+// by one.
+//
+// 32-bit, with half as many registers: activations and weights are widened to
+// 16 bits and accumulated in 32, so that nothing can overflow and unsigned
+// activations need no correction.
 
 #include <cstring>
 
@@ -10,16 +19,154 @@
 namespace optfarm::runtime {
 namespace {
 
-constexpr int kMr = 12, kNr = 32, kKr = 4;
+#if defined(__aarch64__)
+
+constexpr int kMr = 12, kNr = 32, kKr = 16;
+constexpr int32_t kShift = 128;
+constexpr uint32_t kEpilogue = kStoresAccumulators | kRequantizes;
 
 struct Neon {
   static constexpr int kBandRows = 4;
-#if defined(__aarch64__)
-  static constexpr int kBandChannels = 16;
+  static constexpr int kBandChannels = 4;
+
+  // Sums of sixteen products, four lanes each, of row r and channel c.
+  template <int kRows>
+  struct Sums {
+    int32x4_t of[kRows][kBandChannels];
+  };
+
+  // Sixteen products for each channel, two in a lane of 16 bits. Written out,
+  // so that no instruction waits for the one before.
+  static OPTFARM_INLINE void AddPairs(int8x16_t values,
+                                      const int8x16_t* columns,
+                                      int32x4_t* sums) {
+    int16x8_t pairs[kBandChannels];
+    asm("smull %4.8h, %8.8b, %9.8b\n"
+        "smull %5.8h, %8.8b, %10.8b\n"
+        "smull %6.8h, %8.8b, %11.8b\n"
+        "smull %7.8h, %8.8b, %12.8b\n"
+        "smlal2 %4.8h, %8.16b, %9.16b\n"
+        "smlal2 %5.8h, %8.16b, %10.16b\n"
+        "smlal2 %6.8h, %8.16b, %11.16b\n"
+        "smlal2 %7.8h, %8.16b, %12.16b\n"
+        "sadalp %0.4s, %4.8h\n"
+        "sadalp %1.4s, %5.8h\n"
+        "sadalp %2.4s, %6.8h\n"
+        "sadalp %3.4s, %7.8h\n"
+        : "+w"(sums[0]), "+w"(sums[1]), "+w"(sums[2]), "+w"(sums[3]),
+          "=&w"(pairs[0]), "=&w"(pairs[1]), "=&w"(pairs[2]), "=&w"(pairs[3])
+        : "w"(values), "w"(columns[0]), "w"(columns[1]), "w"(columns[2]),
+          "w"(columns[3]));
+  }
+  // The same where two products may not fit.
+  static OPTFARM_INLINE void AddSingly(int8x16_t values,
+                                       const int8x16_t* columns,
+                                       int32x4_t* sums) {
+#pragma GCC unroll 4
+    for (int c = 0; c < kBandChannels; ++c) {
+      const int16x8_t low =
+          vmull_s8(vget_low_s8(values), vget_low_s8(columns[c]));
+      sums[c] = vpadalq_s16(vpadalq_s16(sums[c], low),
+                            vmull_high_s8(values, columns[c]));
+    }
+  }
+
+  template <int kRows, bool kInPairs>
+  static OPTFARM_INLINE void AddTap(const Int8Band& band, int64_t tap,
+                                    const int8_t* weights, Sums<kRows>* sums) {
+    const uint8_t* const* pointers = band.indirection(tap);
+    const uint8_t* inputs[kRows];
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) inputs[r] = pointers[r];
+    const uint8x16_t shift = vdupq_n_u8(kShift);
+    const int64_t depth = band.tile.DepthOf(tap, kKr);
+    for (int64_t k = 0; k < depth; k += kKr, weights += kNr * kKr) {
+      int8x16_t values[kRows], columns[kBandChannels];
+      LoadTwo<0>(weights, &columns[0], &columns[1]);
+      LoadTwo<2 * kKr>(weights, &columns[2], &columns[3]);
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) {
+        values[r] =
+            vreinterpretq_s8_u8(veorq_u8(vld1q_u8(inputs[r] + k), shift));
+        if constexpr (kInPairs) {
+          AddPairs(values[r], columns, sums->of[r]);
+        } else {
+          AddSingly(values[r], columns, sums->of[r]);
+        }
+      }
+    }
+  }
+
+  template <int kRows>
+  static OPTFARM_INLINE void Run(const Int8Band& band) {
+    if (IsBeyond(band)) return;
+    if (band.tile.has_least_weight) {
+      RunAs<kRows, false>(band);
+    } else {
+      RunAs<kRows, true>(band);
+    }
+  }
+
+  template <int kRows, bool kInPairs>
+  OPTFARM_NOINLINE static void RunAs(const Int8Band& band) {
+    Sums<kRows> sums;
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+#pragma GCC unroll 4
+      for (int c = 0; c < kBandChannels; ++c) sums.of[r][c] = vdupq_n_s32(0);
+    }
+    const int8_t* weights = band.tile.weights + band.channel * kKr;
+    for (int64_t tap = 0; tap < band.tile.all_taps(); ++tap) {
+      KeepLoop(&tap);
+      AddTap<kRows, kInPairs>(band, tap, weights, &sums);
+      weights += band.tile.DepthOf(tap, kKr) * kNr;
+    }
+    int32x4_t by_row[kBandRows];
+#pragma GCC unroll 4
+    for (int r = 0; r < kBandRows; ++r) {
+      // Rows that do not exist are the last one.
+      const int row = r < kRows ? r : kRows - 1;
+      const int32x4_t* of = sums.of[row];
+      by_row[r] = vaddq_s32(
+          vpaddq_s32(vpaddq_s32(of[0], of[1]), vpaddq_s32(of[2], of[3])),
+          InitOf(band, row, 0));
+    }
+    End<kRows>(band, by_row);
+  }
+
+  template <int kRows>
+  static OPTFARM_INLINE void End(const Int8Band& band,
+                                 const int32x4_t (&sums)[kBandRows]) {
+    if (band.tile.epilogue == nullptr) {
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) StoreAt<kNr>(band, r, 0, sums[r]);
+      return;
+    }
+    const Int8Epilogue& by = *band.tile.epilogue;
+    uint8_t values[16];
+    vst1q_u8(values, QuantizeRowsNeon(by, band.channel, sums));
+    const int left = by.channels - band.channel;
+    uint8_t* out = by.out + band.row * by.stride + band.channel;
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r, out += by.stride) {
+      if (left >= kBandChannels) {
+        std::memcpy(out, values + r * kBandChannels, kBandChannels);
+      } else {
+        for (int c = 0; c < left; ++c) out[c] = values[r * kBandChannels + c];
+      }
+    }
+  }
+};
+
 #else
-  // Half as many registers.
+
+constexpr int kMr = 12, kNr = 32, kKr = 4;
+constexpr int32_t kShift = 0;
+constexpr uint32_t kEpilogue = kStoresAccumulators;
+
+struct Neon {
+  static constexpr int kBandRows = 4;
   static constexpr int kBandChannels = 8;
-#endif
   static constexpr int kVectors = kBandChannels / 8;
 
   // Accumulators of eight channels.
@@ -84,6 +231,8 @@ struct Neon {
   }
 };
 
+#endif
+
 }  // namespace
 
 constexpr MicroKernel kInt8GemmNeon = {
@@ -92,7 +241,8 @@ constexpr MicroKernel kInt8GemmNeon = {
     .needs = {.neon = true},
     .mr = kMr,
     .panel = {.nr = kNr, .kr = kKr},
-    .epilogue = kStoresAccumulators,
+    .activation_shift = kShift,
+    .epilogue = kEpilogue,
     .run = {.int8_gemm = RunInt8Bands<Neon, kNr>},
 };
 

@@ -279,9 +279,22 @@ TEST(Int8EpilogueTest, GivesTheValuesOfTheStage) {
             continue;
           }
           std::fill(made.begin(), made.end(), uint8_t{9});
+          int32_t shifted[kNr];
+          for (int c = 0; c < kNr; ++c) {
+            uint32_t sum = static_cast<uint32_t>(start[c]);
+            for (int64_t k = 0; k < kDepth; ++k) {
+              sum += static_cast<uint32_t>(
+                  kernels.gemm->activation_shift *
+                  weights[(k / kPanel.kr * kNr + c) * kPanel.kr +
+                          k % kPanel.kr]);
+            }
+            shifted[c] = static_cast<int32_t>(sum);
+          }
           tile.epilogue = &epilogue;
+          tile.init = shifted;
           kernels.gemm->run.int8_gemm(tile, rows);
           tile.epilogue = nullptr;
+          tile.init = start;
           EXPECT_EQ(expected, made) << ToString(set) << " " << columns;
         }
       }
@@ -422,7 +435,17 @@ TEST_P(Int8DepthwiseTest, GivesTheSumsOfThePlainCode) {
     kInt8DepthwisePortable.run.int8_depthwise(tile, pixels);
     for (const CpuFeatures& set : Int8FeatureSets()) {
       tile.out = sums;
-      SelectInt8Kernels(set).depthwise->run.int8_depthwise(tile, pixels);
+      const MicroKernel& entry = *SelectInt8Kernels(set).depthwise;
+      int32_t shifted[kNr];
+      for (int c = 0; c < kNr; ++c) {
+        shifted[c] = static_cast<int32_t>(
+            static_cast<uint32_t>(start[c]) +
+            static_cast<uint32_t>(entry.activation_shift) *
+                static_cast<uint32_t>(weights.column_sums()[c]));
+      }
+      tile.init = shifted;
+      entry.run.int8_depthwise(tile, pixels);
+      tile.init = start;
       for (int i = 0; i < pixels; ++i) {
         for (int c = 0; c < p.channels; ++c) {
           ASSERT_EQ(expected[i * kNr + c], sums[i * kNr + c])

@@ -64,6 +64,13 @@ struct DepthwiseCase {
       }
     }
     plain.init = random->Integers(nr, shift);
+    // What the entry takes from activations is made up for.
+    init = plain.init;
+    for (size_t i = 0; i < plain.weights.size(); ++i) {
+      int32_t& value = init[i % nr];
+      value = oracle::Wrapped(int64_t{value} + int64_t{entry.activation_shift} *
+                                                   plain.weights[i]);
+    }
     weights_room = std::make_unique<Aligned<int8_t>>(packed);
     tile.rows = input_rows.data();
     tile.end = plain.input.data() + plain.input.size();
@@ -77,7 +84,7 @@ struct DepthwiseCase {
     tile.padding = plain.padding;
     tile.weights = weights_room->data();
     tile.sets = sets;
-    tile.init = plain.init.data();
+    tile.init = init.data();
     tile.channels = PickChannels(nr, random);
     tile.scratch = scratch.data();
   }
@@ -96,6 +103,7 @@ struct DepthwiseCase {
 
   Aligned<uint8_t> scratch;
   Int8Depthwise plain;
+  std::vector<int32_t> init;
   std::vector<const uint8_t*> input_rows;
   std::unique_ptr<Aligned<int8_t>> weights_room;
   Int8DepthwiseTile tile;

@@ -36,6 +36,17 @@ struct GemmCase {
     filled_depth = RoundUp(gemm.depth, DepthUnit(entry.panel));
     gemm.activations = random->Bytes<uint8_t>(rows * gemm.depth, 255);
     gemm.weights = random->Bytes<int8_t>(gemm.depth * nr, -128);
+    // Extremes beside one another, as few random numbers have them.
+    tile.has_least_weight = random->Pick(0, 1) != 0;
+    const int8_t least = tile.has_least_weight ? -128 : -127;
+    const bool is_extreme = random->Pick(0, 3) == 0;
+    for (int8_t& weight : gemm.weights) {
+      if (is_extreme || weight < least) weight = least;
+    }
+    if (is_extreme) {
+      std::fill(gemm.activations.begin(), gemm.activations.end(),
+                static_cast<uint8_t>(random->Pick(0, 1) * 255));
+    }
     gemm.init = random->Integers(nr, shift);
     const bool has_row_init = random->Pick(0, 1) != 0;
     gemm.row_init = has_row_init ? random->Integers(rows, shift)
@@ -72,7 +83,16 @@ struct GemmCase {
       }
       tile.indirection = indirection.data();
     }
-    tile.init = gemm.init.data();
+    // What the entry takes from activations is made up for.
+    init = gemm.init;
+    for (int c = 0; c < nr; ++c) {
+      int64_t sum = init[c];
+      for (int k = 0; k < gemm.depth; ++k) {
+        sum += int64_t{entry.activation_shift} * gemm.weights[k * nr + c];
+      }
+      init[c] = oracle::Wrapped(sum);
+    }
+    tile.init = init.data();
     tile.row_init = gemm.row_init.data();
     tile.has_row_init = has_row_init;
   }
@@ -85,6 +105,7 @@ struct GemmCase {
 
   int kr, nr, filled_depth = 0;
   Int8Gemm gemm;
+  std::vector<int32_t> init;
   std::vector<int8_t> panel;
   std::vector<uint8_t> strided;
   std::vector<const uint8_t*> indirection;

@@ -1,0 +1,80 @@
+// The epilogue of int8 tiles with 64-bit ARM's conversion that rounds halves to
+// even and its narrowing moves that saturate. For files that are compiled for
+// this instruction set.
+
+#ifndef OPTFARM_ENGINE_RUNTIME_UKERNELS_INT8_INT8_EPILOGUE_NEON_INL_H_
+#define OPTFARM_ENGINE_RUNTIME_UKERNELS_INT8_INT8_EPILOGUE_NEON_INL_H_
+
+#if defined(__aarch64__)
+
+#include <arm_neon.h>
+
+#include <cstdint>
+
+#include "engine/runtime/ukernels/always_inline.h"
+#include "engine/runtime/ukernels/int8/int8_epilogue.h"
+
+namespace optfarm::runtime {
+namespace {
+
+OPTFARM_INLINE int32x4_t ScaledNeon(int32x4_t sum, float32x4_t scale) {
+  return vcvtnq_s32_f32(vmulq_f32(vcvtq_f32_s32(sum), scale));
+}
+
+// What saturates does so beyond 0..255 as well, so that rounding first and
+// clamping then gives what Int8Epilogue says.
+OPTFARM_INLINE int16x8_t NarrowNeon(int32x4_t low, int32x4_t high,
+                                    int16x8_t zero_point) {
+  return vqaddq_s16(vqmovn_high_s32(vqmovn_s32(low), high), zero_point);
+}
+OPTFARM_INLINE uint8x16_t QuantizedNeon(int16x8_t low, int16x8_t high,
+                                        uint8x16_t least) {
+  return vmaxq_u8(vqmovun_high_s16(vqmovun_s16(low), high), least);
+}
+
+// Four rows of four channels, from `channel` of the tile on.
+OPTFARM_INLINE uint8x16_t QuantizeRowsNeon(const Int8Epilogue& by, int channel,
+                                           const int32x4_t (&sums)[4]) {
+  const float32x4_t scales = vld1q_f32(by.scales + channel);
+  const int16x8_t zero_point = vdupq_n_s16(static_cast<int16_t>(by.zero_point));
+  const int16x8_t low = NarrowNeon(ScaledNeon(sums[0], scales),
+                                   ScaledNeon(sums[1], scales), zero_point);
+  const int16x8_t high = NarrowNeon(ScaledNeon(sums[2], scales),
+                                    ScaledNeon(sums[3], scales), zero_point);
+  return QuantizedNeon(low, high, vdupq_n_u8(static_cast<uint8_t>(by.least)));
+}
+
+// Of sixteen channels.
+class EpilogueNeon {
+ public:
+  // From the channel `channel` of the tile on, which exists.
+  OPTFARM_INLINE EpilogueNeon(const Int8Epilogue& by, int channel)
+      : zero_point_(vdupq_n_s16(static_cast<int16_t>(by.zero_point))),
+        least_(vdupq_n_u8(static_cast<uint8_t>(by.least))) {
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      scales_[i] = vld1q_f32(by.scales + channel + 4 * i);
+    }
+  }
+
+  OPTFARM_INLINE uint8x16_t Quantize(const int32x4_t (&sums)[4]) const {
+    const int16x8_t low =
+        NarrowNeon(ScaledNeon(sums[0], scales_[0]),
+                   ScaledNeon(sums[1], scales_[1]), zero_point_);
+    const int16x8_t high =
+        NarrowNeon(ScaledNeon(sums[2], scales_[2]),
+                   ScaledNeon(sums[3], scales_[3]), zero_point_);
+    return QuantizedNeon(low, high, least_);
+  }
+
+ private:
+  float32x4_t scales_[4];
+  int16x8_t zero_point_;
+  uint8x16_t least_;
+};
+
+}  // namespace
+}  // namespace optfarm::runtime
+
+#endif  // defined(__aarch64__)
+#endif  // OPTFARM_ENGINE_RUNTIME_UKERNELS_INT8_INT8_EPILOGUE_NEON_INL_H_
