@@ -1,21 +1,22 @@
-"""python -m optfarm report: a job's outcome for people and programs."""
+"""python -m optfarm: a job for a pipeline, and a job's outcome for people and
+programs."""
 
 from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
+import pathlib
 import sys
-from typing import Any, Dict, List, Optional
+from typing import Any, List, Optional
 
 from .client import Client
-from .errors import ApiError
+from .errors import ApiError, Timeout, ToolMissing
 from .report import Report, report
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog='python -m optfarm')
-    commands = parser.add_subparsers(dest='command', required=True)
+def _add_report(commands: Any) -> None:
     shown = commands.add_parser(
         'report', help='print the report of a job',
         description='Reads the JSON of a job, as GET /v1/jobs/JOB answers it '
@@ -29,7 +30,73 @@ def _parser() -> argparse.ArgumentParser:
     shown.add_argument('--title', default='', help='of the Markdown')
     shown.add_argument('--check', action='store_true',
                        help='exit with 1 when the job or a gate failed')
-    return parser
+    shown.set_defaults(work=_report)
+
+
+def _add_job(commands: Any) -> None:
+    job = commands.add_parser(
+        'job', help='submit a model, wait, and write the report',
+        description='For pipelines: exits with 1 when the job or a gate '
+        'failed. The server is OPTFARM_URL, the token OPTFARM_TOKEN.')
+    job.add_argument('model')
+    job.add_argument('--recipe', required=True,
+                     help='a built-in name, or a YAML or JSON file')
+    job.add_argument('--calibration', default='', help='a folder of samples')
+    job.add_argument('--labels', default='')
+    job.add_argument('--input_mean', type=_maybe_float)
+    job.add_argument('--input_std', type=_maybe_float)
+    job.add_argument('--device', action='append', default=[],
+                     help='a name, any, none, any:TAG or tag:TAG; default: any')
+    job.add_argument('--threads', default='', help='such as 1,4')
+    job.add_argument('--tag', action='append', default=[])
+    job.add_argument('--name', default='')
+    job.add_argument('--request_id', default='',
+                     help='one id, one job: for instance the commit')
+    job.add_argument('--timeout', type=float, default=3600, help='seconds')
+    job.add_argument('--out_model', default='',
+                     help='where the optimized model goes: a .pb, .onnx or '
+                     '.tflite file')
+    job.add_argument('--out_report', default='',
+                     help='where the Markdown goes; default: standard output')
+    job.add_argument('--out_json', default='', help="where the job's JSON goes")
+    job.add_argument('--title', default='', help='of the Markdown')
+    job.set_defaults(work=_job)
+
+
+def _maybe_float(text: str) -> Optional[float]:
+    # Pipelines pass what was not given as an empty text.
+    return float(text) if text else None
+
+
+def _write(path: str, text: str) -> None:
+    if path:
+        pathlib.Path(path).write_text(text, encoding='utf-8')
+    else:
+        sys.stdout.write(text)
+
+
+def _job(args: argparse.Namespace) -> int:
+    farm = Client()
+    end = pathlib.Path(args.out_model).suffix.lower()
+    devices = [one for one in args.device if one] or ['any']
+    job = farm.submit(
+        args.model, args.recipe, calibration=args.calibration or None,
+        labels=args.labels or None, input_mean=args.input_mean,
+        input_std=args.input_std,
+        devices=devices[0] if len(devices) == 1 else devices,
+        threads=[int(one) for one in args.threads.split(',') if one],
+        tags=[one for one in args.tag if one], name=args.name,
+        request_id=args.request_id or None,
+        out_formats=[end] if end in ('.onnx', '.tflite') else [])
+    print(f"job {job['job_id']}", file=sys.stderr)
+    job = farm.wait(job, args.timeout, check=False)
+    found = report(job)
+    if args.out_json:
+        _write(args.out_json, json.dumps(job, indent=1) + '\n')
+    _write(args.out_report, found.to_markdown(args.title))
+    if args.out_model and found.bytes_after:
+        farm.download_model(job, args.out_model)
+    return 0 if found.passed else 1
 
 
 def _read(args: argparse.Namespace) -> Report:
@@ -46,31 +113,36 @@ def _read(args: argparse.Namespace) -> Report:
     return report(job)
 
 
-def _write(found: Report, args: argparse.Namespace) -> None:
+def _report(args: argparse.Namespace) -> int:
+    found = _read(args)
+    rows = found.to_dicts()
     if args.format == 'md':
-        sys.stdout.write(found.to_markdown(args.title))
-        return
-    rows: List[Dict[str, Any]] = found.to_dicts()
-    if args.format == 'json':
-        json.dump(rows, sys.stdout, indent=1)
-        sys.stdout.write('\n')
+        _write('', found.to_markdown(args.title))
+    elif args.format == 'json':
+        _write('', json.dumps(rows, indent=1) + '\n')
     elif rows:
-        writer = csv.DictWriter(sys.stdout, list(rows[0]))
+        text = io.StringIO()
+        writer = csv.DictWriter(text, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
+        _write('', text.getvalue())
+    return 1 if args.check and not found.passed else 0
 
 
 def main(words: Optional[List[str]] = None) -> int:
-    """Exit codes: 0; 1 with --check for a failed job; 2 when there is no
-    report to print."""
-    args = _parser().parse_args(words)
+    """Exit codes: 0; 1 for a failed job or gate; 2 when there is no answer."""
+    parser = argparse.ArgumentParser(prog='python -m optfarm')
+    commands = parser.add_subparsers(dest='command', required=True)
+    _add_report(commands)
+    _add_job(commands)
+    args = parser.parse_args(words)
     try:
-        found = _read(args)
-    except (ApiError, OSError, ValueError) as error:
-        print(f'optfarm report: {error}', file=sys.stderr)
+        code: int = args.work(args)
+        return code
+    except (ApiError, OSError, Timeout, ToolMissing, TypeError,
+            ValueError) as error:
+        print(f'optfarm {args.command}: {error}', file=sys.stderr)
         return 2
-    _write(found, args)
-    return 1 if args.check and not found.passed else 0
 
 
 if __name__ == '__main__':

@@ -47,7 +47,8 @@ class TypesTest(unittest.TestCase):
             run = subprocess.run(
                 ['mypy', '--strict', f'--cache-dir={cache}',
                  str(PACKAGE / 'optfarm'), str(PACKAGE / 'wheel_backend.py'),
-                 str(testing.SOURCE / 'examples/training_pipeline/gate.py')],
+                 str(testing.SOURCE / 'examples/training_pipeline/gate.py'),
+                 str(testing.SOURCE / 'examples/ci/post_comment.py')],
                 capture_output=True, text=True, check=False)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
 
