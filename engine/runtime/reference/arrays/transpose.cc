@@ -1,15 +1,19 @@
 // Transpose, and the permutation behind it: dimensions that stay neighbours
 // are merged first, so that most transposes become two or three dimensions.
+// Then either rows are copied whole, or the dimension whose elements are
+// neighbours in the input and the one whose are in the output are exchanged in
+// blocks that fit into the first-level cache.
 
 #include "engine/runtime/reference/arrays/transpose.h"
 
 #include <algorithm>
-#include <numeric>
+#include <initializer_list>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/check.h"
 #include "base/status_macros.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/dtype_switch.h"
@@ -48,31 +52,154 @@ Walk PlanWalk(const Shape& input, absl::Span<const int> permutation) {
   return walk;
 }
 
+// The dimensions of a walk without some of them, one place after the other in
+// the output's order.
+class Places {
+ public:
+  Places(const Walk& walk, std::initializer_list<int> without) {
+    int64_t out_step = 1;
+    for (int i = static_cast<int>(walk.sizes.size()) - 1; i >= 0; --i) {
+      if (std::find(without.begin(), without.end(), i) == without.end()) {
+        dims_.push_back({walk.sizes[i], walk.steps[i], out_step, 0});
+        count_ *= walk.sizes[i];
+      }
+      out_step *= walk.sizes[i];
+    }
+  }
+
+  int64_t count() const { return count_; }
+  // Of the place: elements from the input's and from the output's first.
+  int64_t in() const { return in_; }
+  int64_t out() const { return out_; }
+
+  void MoveTo(int64_t place) {
+    in_ = out_ = 0;
+    for (Dim& dim : dims_) {
+      dim.at = place % dim.size;
+      place /= dim.size;
+      in_ += dim.at * dim.in_step;
+      out_ += dim.at * dim.out_step;
+    }
+  }
+
+  void MoveOn() {
+    for (Dim& dim : dims_) {
+      in_ += dim.in_step;
+      out_ += dim.out_step;
+      if (++dim.at < dim.size) return;
+      in_ -= dim.size * dim.in_step;
+      out_ -= dim.size * dim.out_step;
+      dim.at = 0;
+    }
+  }
+
+ private:
+  struct Dim {
+    int64_t size, in_step, out_step, at;
+  };
+  // The innermost first.
+  absl::InlinedVector<Dim, 6> dims_;
+  int64_t count_ = 1;
+  int64_t in_ = 0;
+  int64_t out_ = 0;
+};
+
+// UNITS: elements. What a thread does at least.
+constexpr int64_t kGrain = 16384;
+
 template <typename T>
-void Permute(const T* in, const Walk& walk, ThreadPool* pool, T* out) {
+void CopyRows(const T* in, const Walk& walk, ThreadPool* pool, T* out) {
   const int last = static_cast<int>(walk.sizes.size()) - 1;
   const int64_t row = walk.sizes[last];
-  const int64_t step = walk.steps[last];
-  int64_t rows = 1;
-  for (int i = 0; i < last; ++i) rows *= walk.sizes[i];
-  const int64_t grain = std::max<int64_t>(1, 16384 / row);
-  pool->ParallelFor(rows, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) {
-      int64_t rest = r;
-      int64_t offset = 0;
-      for (int i = last - 1; i >= 0; --i) {
-        offset += rest % walk.sizes[i] * walk.steps[i];
-        rest /= walk.sizes[i];
-      }
-      const T* from = in + offset;
-      T* to = out + r * row;
-      if (step == 1) {
-        std::copy(from, from + row, to);
-      } else {
-        for (int64_t k = 0; k < row; ++k) to[k] = from[k * step];
+  const Places rows(walk, {last});
+  pool->ParallelFor(rows.count(), std::max<int64_t>(1, kGrain / row),
+                    [&](int64_t begin, int64_t end) {
+                      Places at = rows;
+                      at.MoveTo(begin);
+                      for (int64_t i = begin; i < end; ++i, at.MoveOn()) {
+                        std::copy_n(in + at.in(), row, out + at.out());
+                      }
+                    });
+}
+
+// A matrix of `rows` and `columns`, whose rows have neighbours in `in` and
+// whose columns have them in `out`.
+struct Exchange {
+  int64_t rows, columns;
+  // Elements from one row of `in`, and from one column of `out`, to the next.
+  int64_t in_step, out_step;
+};
+
+template <typename T>
+void ExchangeBlock(const T* in, const Exchange& block, T* out) {
+  // The longer loop is the inner one.
+  if (block.rows < block.columns) {
+    for (int64_t r = 0; r < block.rows; ++r) {
+      const T* from = in + r * block.in_step;
+      for (int64_t c = 0; c < block.columns; ++c) {
+        out[c * block.out_step + r] = from[c];
       }
     }
-  });
+    return;
+  }
+  for (int64_t c = 0; c < block.columns; ++c) {
+    T* to = out + c * block.out_step;
+    for (int64_t r = 0; r < block.rows; ++r) to[r] = in[r * block.in_step + c];
+  }
+}
+
+// `near`: the dimension whose elements are neighbours in the input; not the
+// last.
+template <typename T>
+void ExchangeDims(const T* in, const Walk& walk, int near, ThreadPool* pool,
+                  T* out) {
+  const int last = static_cast<int>(walk.sizes.size()) - 1;
+  Exchange whole = {walk.sizes[last], walk.sizes[near], walk.steps[last], 1};
+  for (int i = last; i > near; --i) whole.out_step *= walk.sizes[i];
+  // As many elements as sixteen lines of the cache have of four bytes.
+  constexpr int64_t kSide = 16;
+  constexpr int64_t kBlock = kSide * kSide;
+  const int64_t rows = std::min(
+      whole.rows, std::max(kSide, kBlock / std::min(whole.columns, kSide)));
+  const int64_t columns =
+      std::min(whole.columns, std::max(kSide, kBlock / rows));
+  const int64_t strips = (whole.columns + columns - 1) / columns;
+  const Places places(walk, {near, last});
+  pool->ParallelFor(places.count() * strips,
+                    std::max<int64_t>(1, kGrain / (columns * whole.rows)),
+                    [&](int64_t begin, int64_t end) {
+                      Places at = places;
+                      at.MoveTo(begin / strips);
+                      int64_t strip = begin % strips;
+                      for (int64_t i = begin; i < end; ++i) {
+                        const int64_t c = strip * columns;
+                        Exchange block = whole;
+                        block.columns = std::min(columns, whole.columns - c);
+                        for (int64_t r = 0; r < whole.rows; r += rows) {
+                          block.rows = std::min(rows, whole.rows - r);
+                          ExchangeBlock(
+                              in + at.in() + r * whole.in_step + c, block,
+                              out + at.out() + c * whole.out_step + r);
+                        }
+                        if (++strip == strips) {
+                          strip = 0;
+                          at.MoveOn();
+                        }
+                      }
+                    });
+}
+
+template <typename T>
+void Permute(const T* in, const Walk& walk, ThreadPool* pool, T* out) {
+  // Of merged dimensions one has its elements side by side in the input.
+  const auto near = std::find(walk.steps.begin(), walk.steps.end(), 1);
+  OPTFARM_CHECK(near != walk.steps.end());
+  const int dim = static_cast<int>(near - walk.steps.begin());
+  if (dim + 1 == static_cast<int>(walk.steps.size())) {
+    CopyRows(in, walk, pool, out);
+  } else {
+    ExchangeDims(in, walk, dim, pool, out);
+  }
 }
 
 absl::StatusOr<std::vector<int>> ReadPermutation(const Tensor& perm, int rank) {
