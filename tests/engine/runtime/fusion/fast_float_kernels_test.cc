@@ -319,13 +319,26 @@ TEST_P(FastFloatTest, DepthwiseConvolutionsOfManyShapesAgree) {
   }
 }
 
-TEST_P(FastFloatTest, ManyFiltersForAChannelTakeTheReferenceKernel) {
-  const GraphMaker g =
-      Layer(Random({3, 3, 5, 2}), Random({10}), {}, "DepthwiseConv2dNative");
-  const Tensor x = Random({1, 6, 6, 5});
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
-                               RunGraph(g, "x", {x}, "z", true));
-  EXPECT_THAT(got.ops, Contains("DepthwiseConv2dNative"));
+TEST_P(FastFloatTest, ManyFiltersForAChannelAgree) {
+  for (int i = 0; i < 30; ++i) {
+    const int64_t channels = Pick(1, 20), multiplier = Pick(2, 9);
+    Slide slide;
+    slide.stride_y = slide.stride_x = Pick(1, 2);
+    slide.padding = Chance() ? "SAME" : "VALID";
+    SCOPED_TRACE(absl::StrCat(channels, " times ", multiplier, " ",
+                              slide.padding, " stride ", slide.stride_y));
+    const GraphMaker g =
+        Layer(Random({3, 2, channels, multiplier}),
+              Random({channels * multiplier}), slide, "DepthwiseConv2dNative");
+    const Tensor x = Random({Pick(1, 2), Pick(3, 9), Pick(2, 9), channels});
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
+                                 RunGraph(g, "x", {x}, "z", false));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                                 RunGraph(g, "x", {x}, "z", true, 1 + i % 2));
+    ASSERT_THAT(got.ops, ElementsAre("DepthwiseConv2dNative+BiasAdd+Relu"));
+    ExpectClose(got.values[0], wanted.values[0]);
+    if (HasFailure()) return;
+  }
 }
 
 TEST_P(FastFloatTest, PoolsOfManyShapesAgree) {
