@@ -106,6 +106,25 @@ class InterchangeCase {
     return count;
   }
 
+  // The largest difference from what is recorded, of the largest value.
+  double RelativeDifference(int sample, int i,
+                            const runtime::Tensor& answer) const {
+    const nlohmann::json expected = Entry(sample, "outputs", i);
+    const std::vector<double> got = AsDoubles(answer);
+    const std::vector<int64_t> places =
+        Places(static_cast<int64_t>(got.size()));
+    double difference = 0;
+    for (size_t j = 0; j < places.size() && j < expected["values"].size();
+         ++j) {
+      const nlohmann::json& value = expected["values"][j];
+      if (!value.is_number()) continue;
+      difference = std::max(
+          difference,
+          std::abs(got[static_cast<size_t>(places[j])] - value.get<double>()));
+    }
+    return difference / std::max(expected["absmax"].get<double>(), 0.001);
+  }
+
   // What is wrong with the answer; empty when it agrees.
   std::string Disagreement(int sample, int i,
                            const runtime::Tensor& answer) const {

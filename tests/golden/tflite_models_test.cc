@@ -5,21 +5,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iostream>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "engine/formats/tflite/reader.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/model_interface.h"
 #include "engine/graph/verify.h"
-#include "engine/runtime/session/session.h"
 #include "tests/golden/interchange_case.h"
+#include "tests/golden/interchange_run.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 
@@ -36,112 +33,88 @@ absl::StatusOr<graph::Graph> Load(const std::string& path) {
   return graph::Graph::FromDef(*std::move(def));
 }
 
-graph::TensorName NameOf(const graph::Graph& graph, const std::string& name) {
-  const auto tensor = graph::ResolveTensor(graph, name);
-  EXPECT_TRUE(tensor.ok()) << tensor.status();
-  if (!tensor.ok()) return {};
-  return {graph.node(tensor->node).name(), tensor->port};
-}
-
-// All models of the folder.
-std::vector<std::string> Models() {
-  std::vector<std::string> names;
-  if (TestDataFolder().empty()) return {"none"};
-  for (const auto& entry : std::filesystem::directory_iterator(
-           TestDataPath("interchange/golden/tflite"))) {
-    names.push_back(entry.path().stem().string());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
-// Models whose answers do not agree yet, and why.
-const char* ReasonToSkip(const std::string& model) {
-  static const auto* const reasons = new std::map<std::string, const char*>{
-      {"dbface_int8", "integer sums drift from the interpreter's"},
-      {"deeplab_dm05_quant", "99 % of classes are to agree, 98.6 % do"},
-      {"facemesh_int8", "XNNPACK rescales values by a multiplier of 8 bits"},
-      {"hand_landmark_int8", "integer sums drift from the interpreter's"},
-      {"resnet8_int8", "agrees in float kernels; fused additions differ"},
-      {"yolov5n_int8", "XNNPACK rescales values by a multiplier of 8 bits"},
-      {"yolox_nano_dyn", "the interpreter quantizes its activations"}};
-  const auto it = reasons->find(model);
-  return it == reasons->end() ? nullptr : it->second;
-}
-
-// Over all models of one run of the program.
-StepCount& AllSteps() {
-  static StepCount count;
-  return count;
-}
-
-class TfliteModelTest : public ::testing::TestWithParam<std::string> {
- protected:
-  static void TearDownTestSuite() {
-    const StepCount& all = AllSteps();
-    if (all.elements == 0) return;
-    std::cout << "quantized elements: " << all.elements << ", exact "
-              << 100.0 * static_cast<double>(all.exact) /
-                     static_cast<double>(all.elements)
-              << " %, within a step "
-              << 100.0 * static_cast<double>(all.near) /
-                     static_cast<double>(all.elements)
-              << " %\n";
-  }
+// How a model agrees with the interpreter. UNITS: percent.
+struct Agreement {
+  const char* model = nullptr;
+  // Of its quantized elements: those that are exact, those within a step.
+  double exact = 100, near = 100;
+  // Where not 0: the model does not agree, and its floats are this far from
+  // the interpreter's, of the largest one.
+  double apart = 0;
 };
+
+// All others are exact.
+constexpr Agreement kAgreements[] = {
+    // The interpreter rounds twice in depthwise layers of an open batch, and
+    // its two builds are apart.
+    {.model = "stm_fdmobilenet", .exact = 40},
+    // The interpreter quantizes activations in each run; so does each of its
+    // builds in its own way, and they are 27 % apart.
+    {.model = "yolox_nano_dyn", .apart = 6.5},
+};
+
+Agreement AgreementOf(const std::string& model) {
+  for (const Agreement& entry : kAgreements) {
+    if (model == entry.model) return entry;
+  }
+  return {};
+}
+
+double Percent(int64_t part, int64_t whole) {
+  return 100.0 * static_cast<double>(part) / static_cast<double>(whole);
+}
+
+// What a model loses and what it gains both change its entry.
+void ExpectAgreement(const Agreement& expected, const std::string& model,
+                     const StepCount& steps) {
+  // UNITS: percent. Float layers of other instruction sets round otherwise.
+  constexpr double kSlack = 0.3;
+  if (steps.elements == 0) return;
+  const double exact = Percent(steps.exact, steps.elements);
+  const double near = Percent(steps.near, steps.elements);
+  std::cout << model << ": " << steps.elements << " elements, exact " << exact
+            << " %, within a step " << near << " %\n";
+  EXPECT_NEAR(exact, expected.exact, kSlack);
+  EXPECT_NEAR(near, expected.near, kSlack);
+}
+
+class TfliteModelTest : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(TfliteModelTest, AnswersAsTheInterpreter) {
   OPTFARM_REQUIRE_TEST_DATA();
-  if (const char* reason = ReasonToSkip(GetParam())) GTEST_SKIP() << reason;
   const InterchangeCase golden("tflite/" + GetParam());
   OPTFARM_ASSERT_OK_AND_ASSIGN(const graph::Graph graph,
                                Load(golden.ModelPath()));
   OPTFARM_ASSERT_OK(graph::Verify(graph));
   EXPECT_EQ(graph::ReadModelInterface(graph).format, "tflite");
+  const Agreement expected = AgreementOf(GetParam());
   StepCount steps;
+  double apart = 0;
   for (int sample = 0; sample < golden.samples(); ++sample) {
-    std::vector<graph::TensorName> feeds, fetches;
-    std::vector<runtime::Tensor> values;
-    for (int i = 0; i < golden.inputs(sample); ++i) {
-      feeds.push_back(NameOf(graph, golden.InputName(sample, i)));
-      values.push_back(golden.Feed(sample, i));
-    }
-    for (int i = 0; i < golden.outputs(sample); ++i) {
-      fetches.push_back(NameOf(graph, golden.OutputName(sample, i)));
-    }
-    // A session of its own: state starts from its first values.
-    OPTFARM_ASSERT_OK_AND_ASSIGN(
-        const auto session, runtime::Session::Create(graph, feeds, fetches));
     OPTFARM_ASSERT_OK_AND_ASSIGN(const std::vector<runtime::Tensor> answers,
-                                 session->Run(values));
+                                 RunSample(graph, golden, sample));
     for (int i = 0; i < golden.outputs(sample); ++i) {
       const runtime::Tensor& answer = answers[static_cast<size_t>(i)];
+      steps += golden.Steps(sample, i, answer);
+      apart = std::max(apart, golden.RelativeDifference(sample, i, answer));
+      if (expected.apart > 0) continue;
       EXPECT_EQ(golden.Disagreement(sample, i, answer), "")
           << "sample " << sample << ", output " << golden.OutputName(sample, i);
-      steps += golden.Steps(sample, i, answer);
     }
   }
-  if (steps.elements == 0) return;
-  std::cout << GetParam() << ": exact " << steps.exact << " of "
-            << steps.elements << ", within a step " << steps.near << "\n";
-  AllSteps() += steps;
+  ExpectAgreement(expected, GetParam(), steps);
+  // UNITS: percent.
+  constexpr double kSlack = 1;
+  if (expected.apart > 0) {
+    EXPECT_NEAR(100 * apart, expected.apart, kSlack);
+  }
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, TfliteModelTest, ::testing::ValuesIn(Models()),
-                         [](const ::testing::TestParamInfo<std::string>& test) {
-                           std::string name = test.param;
-                           for (char& c : name) {
-                             if (!absl::ascii_isalnum(c)) c = '_';
-                           }
-                           return name;
-                         });
+INSTANTIATE_TEST_SUITE_P(Models, TfliteModelTest,
+                         ::testing::ValuesIn(InterchangeModels("tflite")),
+                         ModelTestName);
 
-struct Refused {
-  const char* file;
-  const char* reason;
-};
-
-class RefusedTfliteTest : public ::testing::TestWithParam<Refused> {};
+class RefusedTfliteTest : public ::testing::TestWithParam<RefusedFile> {};
 
 TEST_P(RefusedTfliteTest, SaysWhy) {
   OPTFARM_REQUIRE_TEST_DATA();
@@ -154,24 +127,21 @@ TEST_P(RefusedTfliteTest, SaysWhy) {
 
 INSTANTIATE_TEST_SUITE_P(
     Files, RefusedTfliteTest,
-    ::testing::Values(Refused{"audio_preprocessor_int8.tflite",
-                              "custom operator SignalWindow (1)"},
-                      Refused{"hair_seg.tflite",
-                              "custom operator MaxUnpooling2D (3)"},
-                      Refused{"segm_full.tflite",
-                              "custom operator Convolution2DTransposeBias (1)"},
-                      Refused{"mp_selfie.tflite",
-                              "custom operator Convolution2DTransposeBias (1)"},
-                      Refused{"mp_selfie_landscape.tflite",
-                              "custom operator Convolution2DTransposeBias (1)"},
-                      Refused{"mnv3_seg_int8.tflite", "has zero point"},
-                      Refused{"person_detect.tflite", "scales for dimension 3"},
-                      Refused{"litert_fc_blockwise.tflite",
-                              "quantized by BlockwiseQuantization"}),
-    [](const ::testing::TestParamInfo<Refused>& test) {
-      const std::string file = test.param.file;
-      return file.substr(0, file.find('.'));
-    });
+    ::testing::Values(
+        RefusedFile{"audio_preprocessor_int8.tflite",
+                    "custom operator SignalWindow (1)"},
+        RefusedFile{"hair_seg.tflite", "custom operator MaxUnpooling2D (3)"},
+        RefusedFile{"segm_full.tflite",
+                    "custom operator Convolution2DTransposeBias (1)"},
+        RefusedFile{"mp_selfie.tflite",
+                    "custom operator Convolution2DTransposeBias (1)"},
+        RefusedFile{"mp_selfie_landscape.tflite",
+                    "custom operator Convolution2DTransposeBias (1)"},
+        RefusedFile{"mnv3_seg_int8.tflite", "has zero point"},
+        RefusedFile{"person_detect.tflite", "scales for dimension 3"},
+        RefusedFile{"litert_fc_blockwise.tflite",
+                    "quantized by BlockwiseQuantization"}),
+    RefusedTestName);
 
 }  // namespace
 }  // namespace optfarm::testing

@@ -41,6 +41,26 @@ absl::Status LowerUnary(const OperatorRow& row, OpLowering& c) {
   return absl::OkStatus();
 }
 
+absl::Status LowerHardSwish(const OperatorRow&, OpLowering& c) {
+  // A step of the input is to be less than this many of the result.
+  constexpr float kMostRatio = 128;
+  float input_scale = 0, output_scale = 0;
+  if (c.HasBytes(c.in(0)) && c.HasBytes(c.out(0))) {
+    const auto from = c.QuantizationOfInput(0), to = c.QuantizationOfOutput(0);
+    if (from.ok() && to.ok() && from->scale[0] / to->scale[0] < kMostRatio) {
+      input_scale = from->scale[0];
+      output_scale = to->scale[0];
+    }
+  }
+  c.SetReal(0, c.Add("HardSwish", "HardSwish", {c.Real(0)},
+                     [&](tensorflow::NodeDef* node) {
+                       if (input_scale == 0) return;
+                       graph::SetFloat(node, "input_scale", input_scale);
+                       graph::SetFloat(node, "output_scale", output_scale);
+                     }));
+  return absl::OkStatus();
+}
+
 absl::Status LowerReluN1To1(const OperatorRow&, OpLowering& c) {
   c.SetReal(0, Clamped(c, c.Real(0), -1.0f, 1.0f));
   return absl::OkStatus();
@@ -112,7 +132,7 @@ constexpr OperatorRow kRows[] = {
     {BuiltinOperator::LOGISTIC, 4, LowerUnary, "Sigmoid"},
     {BuiltinOperator::TANH, 4, LowerUnary, "Tanh"},
     {BuiltinOperator::ELU, 3, LowerUnary, "Elu"},
-    {BuiltinOperator::HARD_SWISH, 3, LowerUnary, "HardSwish"},
+    {BuiltinOperator::HARD_SWISH, 3, LowerHardSwish},
     {BuiltinOperator::LOG_SOFTMAX, 3, LowerUnary, "LogSoftmax"},
     {BuiltinOperator::SOFTMAX, 4, LowerSoftmax},
     {BuiltinOperator::LEAKY_RELU, 3, LowerLeakyRelu},

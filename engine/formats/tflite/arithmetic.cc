@@ -44,9 +44,28 @@ ActivationFunctionType FusedActivation(const Operator& op) {
   }
 }
 
+// Whether XNNPACK adds the inputs as integers.
+bool IsSumOfBytes(const OpLowering& c) {
+  // Of the scales of an input and the result.
+  constexpr float kLeastRatio = 1.0f / 1024, kMostRatio = 256;
+  const auto fits = [&](int i) {
+    if (!c.Has(i) || !c.HasBytes(c.in(i))) return false;
+    const auto from = c.QuantizationOfInput(i), to = c.QuantizationOfOutput(0);
+    const float ratio =
+        from.ok() && to.ok() ? from->scale[0] / to->scale[0] : 0;
+    return ratio >= kLeastRatio && ratio < kMostRatio;
+  };
+  return c.HasBytes(c.out(0)) && fits(0) && fits(1);
+}
+
 absl::Status LowerActivatedBinary(const OperatorRow& row, OpLowering& c) {
   const Value result = c.Add(row.op, row.op, {c.Real(0), c.Real(1)});
-  c.SetReal(0, Activated(c, result, FusedActivation(c.op())));
+  const bool rounds_up =
+      c.kind().code == BuiltinOperator::ADD && IsSumOfBytes(c);
+  c.SetReal(0, Activated(c, result, FusedActivation(c.op())),
+            [&](tensorflow::NodeDef* node) {
+              if (rounds_up) graph::SetString(node, "rounding", "half_up");
+            });
   return absl::OkStatus();
 }
 

@@ -374,6 +374,16 @@ void OpLowering::Fail(absl::Status status) {
   subgraph_.maker().Fail(std::move(status));
 }
 
+bool OpLowering::HasBytes(const Tensor& tensor) const {
+  if ((tensor.type() != TensorType::INT8 &&
+       tensor.type() != TensorType::UINT8) ||
+      !IsQuantized(tensor)) {
+    return false;
+  }
+  const auto quantization = QuantizationOf(tensor);
+  return quantization.ok() && !quantization->is_per_channel();
+}
+
 bool OpLowering::InputFitsOutput(int input, int output) const {
   if (!Has(input) || in(input).type() != out(output).type()) return false;
   const bool is_quantized = IsQuantized(in(input));
@@ -527,7 +537,7 @@ void OpLowering::SetStored(int o, const Value& value) {
   subgraph_.SetStored(OutputId(o), Finish(o, value));
 }
 
-void OpLowering::SetReal(int o, const Value& value) {
+void OpLowering::SetReal(int o, const Value& value, SetAttributes attributes) {
   if (!status().ok()) return;
   if (o >= output_count()) return;
   if (!IsQuantized(out(o))) return SetStored(o, value);
@@ -535,8 +545,9 @@ void OpLowering::SetReal(int o, const Value& value) {
       subgraph_.Quantized(OutputId(o), value, subgraph_.NameOf(OutputId(o)));
   if (!quantized.ok()) return Fail(quantized.status());
   if (!status().ok()) return;
-  graph::SetTensorName(TextOf(out(o).name()), 0,
-                       subgraph_.maker().NodeOf(*quantized));
+  tensorflow::NodeDef* const node = subgraph_.maker().NodeOf(*quantized);
+  attributes(node);
+  graph::SetTensorName(TextOf(out(o).name()), 0, node);
   subgraph_.SetStored(OutputId(o), *quantized);
 }
 

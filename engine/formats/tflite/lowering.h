@@ -132,6 +132,16 @@ class OpLowering {
   int OutputId(int i) const;
   const Tensor& in(int i) const { return subgraph_.tensor(InputId(i)); }
   const Tensor& out(int i) const { return subgraph_.tensor(OutputId(i)); }
+  // Checked. REQUIRES: Has(i); i < output_count().
+  absl::StatusOr<Quantization> QuantizationOfInput(int i) const {
+    return subgraph_.QuantizationAt(InputId(i));
+  }
+  absl::StatusOr<Quantization> QuantizationOfOutput(int i) const {
+    return subgraph_.QuantizationAt(OutputId(i));
+  }
+  // Whether a tensor holds quantized values of 8 bits with one scale, so that
+  // XNNPACK's arithmetic applies.
+  bool HasBytes(const Tensor& tensor) const;
   // Whether the tensors have the same type, scale and zero point.
   bool InputFitsOutput(int input, int output) const;
 
@@ -170,8 +180,10 @@ class OpLowering {
 
   // The node that made the value takes the tensor's name.
   void SetStored(int o, const Value& value);
-  // Quantizes where the output is quantized.
-  void SetReal(int o, const Value& value);
+  // Quantizes where the output is quantized; `attributes` are of that node.
+  void SetReal(
+      int o, const Value& value,
+      SetAttributes attributes = [](tensorflow::NodeDef*) {});
 
   // --- The end ---------------------------------------------------------------
 

@@ -10,13 +10,35 @@
 namespace optfarm::tflite {
 namespace {
 
+// The scale of 8-bit values that XNNPACK brings to another scale; 0 where it
+// leaves that to the interpreter, which multiplies by the ratio of the scales.
+float RescaledFrom(const OpLowering& c) {
+  constexpr float kLeastRatio = 1.0f / 256, kMostRatio = 128;
+  if (!c.Has(0) || !c.HasBytes(c.in(0)) || c.in(0).type() != c.out(0).type()) {
+    return 0;
+  }
+  const auto from = c.QuantizationOfInput(0), to = c.QuantizationOfOutput(0);
+  if (!from.ok() || !to.ok() || from->is_per_channel() ||
+      to->is_per_channel()) {
+    return 0;
+  }
+  const float ratio = from->scale[0] / to->scale[0];
+  return ratio >= kLeastRatio && ratio <= kMostRatio ? from->scale[0] : 0;
+}
+
 // From real to quantized, or from one scale to another.
 absl::Status LowerQuantize(const OperatorRow&, OpLowering& c) {
   const Value real = c.Real(0);
   if (c.output_count() != 1 || !IsQuantized(c.out(0))) {
     return absl::InvalidArgumentError("its output is not quantized");
   }
-  c.SetReal(0, c.Cast(real, tensorflow::DT_FLOAT, "float"));
+  const float input_scale = RescaledFrom(c);
+  c.SetReal(0, c.Cast(real, tensorflow::DT_FLOAT, "float"),
+            [&](tensorflow::NodeDef* node) {
+              if (input_scale > 0) {
+                graph::SetFloat(node, "input_scale", input_scale);
+              }
+            });
   return absl::OkStatus();
 }
 

@@ -28,7 +28,12 @@ absl::Status LowerAveragePool(const OperatorRow&, OpLowering& c) {
   const auto* options = c.op().builtin_options_as_Pool2DOptions();
   if (options == nullptr) return absl::InvalidArgumentError("has no options");
   const Value mean = Pooled(c, "AvgPool", c.Real(0), *options);
-  c.SetReal(0, Activated(c, mean, options->fused_activation_function()));
+  c.SetReal(0, Activated(c, mean, options->fused_activation_function()),
+            [&](tensorflow::NodeDef* node) {
+              if (c.HasBytes(c.out(0)) && c.InputFitsOutput(0, 0)) {
+                graph::SetString(node, "rounding", "half_away");
+              }
+            });
   return absl::OkStatus();
 }
 
@@ -65,11 +70,22 @@ void SetResizeModes(tensorflow::NodeDef* node, bool align_corners,
 absl::Status LowerResizeBilinear(const OperatorRow&, OpLowering& c) {
   const auto* options = c.op().builtin_options_as_ResizeBilinearOptions();
   if (options == nullptr) return absl::InvalidArgumentError("has no options");
-  c.SetReal(0, c.Add("ResizeBilinear", "resized", {c.Real(0), c.Stored(1)},
-                     [&](tensorflow::NodeDef* node) {
-                       SetResizeModes(node, options->align_corners(),
-                                      options->half_pixel_centers());
-                     }));
+  // XNNPACK's, which needs the size before the model runs.
+  const bool is_integer = c.HasBytes(c.out(0)) && c.InputFitsOutput(0, 0) &&
+                          c.Has(1) && c.subgraph().IsConstant(c.InputId(1));
+  constexpr int kWeightBits = 11;
+  c.SetReal(0,
+            c.Add("ResizeBilinear", "resized", {c.Real(0), c.Stored(1)},
+                  [&](tensorflow::NodeDef* node) {
+                    SetResizeModes(node, options->align_corners(),
+                                   options->half_pixel_centers());
+                    if (is_integer) {
+                      graph::SetInt(node, "weight_bits", kWeightBits);
+                    }
+                  }),
+            [&](tensorflow::NodeDef* node) {
+              if (is_integer) graph::SetString(node, "rounding", "half_up");
+            });
   return absl::OkStatus();
 }
 

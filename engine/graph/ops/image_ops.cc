@@ -7,11 +7,20 @@
 namespace optfarm::graph {
 namespace {
 
-constexpr char kResizeBilinearSignature[] =
+constexpr char kResizeBicubicSignature[] =
     R"((images: T, size: int32)
        -> (resized_images: float)
        | T: {real}; align_corners: bool = false;
        late half_pixel_centers: bool = false)";
+
+// Where `weight_bits` are not 0, the shares of pixels are multiples of
+// 2 ** -weight_bits, as where runtimes resize 8-bit images in integers.
+constexpr char kResizeLinearSignature[] =
+    R"((images: T, size: int32)
+       -> (resized_images: float)
+       | T: {real}; align_corners: bool = false;
+       late half_pixel_centers: bool = false;
+       late weight_bits: int = 0)";
 
 constexpr OpRow kRows[] = {
     // Files to pixels and back.
@@ -66,13 +75,13 @@ constexpr OpRow kRows[] = {
 
     // Size.
     {.names = "ResizeBilinear",
-     .signature = kResizeBilinearSignature,
+     .signature = kResizeLinearSignature,
      .shape = ResizeShape,
      .demand = InputDemand::kImages,
      .flow = ValueFlow::kRangePreserving,
      .quantized = &kQuantizedResizeBilinearForm},
     {.names = "ResizeBicubic",
-     .signature = kResizeBilinearSignature,
+     .signature = kResizeBicubicSignature,
      .shape = ResizeShape},
     {.names = "ResizeNearestNeighbor",
      .signature = R"((images: T, size: int32) -> (resized_images: T)

@@ -13,11 +13,16 @@ namespace {
 constexpr OpRow kRows[] = {
     // One scale and zero point for the tensor, or one for each index of `axis`.
     // `bits` is the width of the values where it is less than their type's: a
-    // 4-bit value travels as one of 8 bits.
+    // 4-bit value travels as one of 8 bits. An `input_scale` says that x comes
+    // from 8-bit values of that scale: the ratio of the scales is then rounded
+    // to 1/256 and halves are rounded up, as XNNPACK does it. `rounding` says
+    // what becomes of values half-way between two of y: means over windows
+    // leave zero in TensorFlow Lite, sums and resized images go up.
     {.names = "QuantizeLinear",
      .signature = R"((x: T, scale: float, zero_point: Q) -> (y: Q)
        | T: {floating}; Q: {int8, uint8, int16, uint16, int32};
-       axis: int = -1; bits: int = 8)",
+       axis: int = -1; bits: int = 8; input_scale: float = 0;
+       rounding: string {half_to_even, half_away, half_up} = half_to_even)",
      .shape = UnchangedShape,
      .origin = Origin::kOtherFormats},
     {.names = "DequantizeLinear",

@@ -317,8 +317,12 @@ constexpr OpRow kRows[] = {
     {.names = "Elu, Selu, Softplus, Softsign",
      .signature = "(features: T) -> (activations: T) | T: {floating}",
      .shape = UnchangedShape},
+    // Where scales are given, features come from 8-bit values of input_scale
+    // and activations are multiples of output_scale, computed in 16 bits as
+    // TensorFlow Lite does it.
     {.names = "HardSwish",
-     .signature = "(features: T) -> (activations: T) | T: {floating}",
+     .signature = R"((features: T) -> (activations: T) | T: {floating};
+       input_scale: float = 0; output_scale: float = 0)",
      .shape = UnchangedShape,
      .origin = Origin::kOtherFormats},
     {.names = "EluGrad, SeluGrad",

@@ -17,17 +17,37 @@ constexpr int64_t kTableGrain = 8 * 1024;
 
 // (a - zero) * scale_a + (b - zero) * scale_b in steps of the result.
 struct SumLine {
-  double zero = 0;
+  explicit SumLine(const QdqPair& pair);
+
+  int32_t Of(int a, int b, const QdqBounds& bounds) const {
+    const double value =
+        std::clamp(zero + a * step_a + b * step_b, double{1} * bounds.least,
+                   double{1} * bounds.most);
+    return static_cast<int32_t>(rounds_up ? std::floor(value + 0.5)
+                                          : std::nearbyint(value));
+  }
+
   double step_a = 0;
   double step_b = 0;
-
-  // Halves to even.
-  int32_t Of(int a, int b, const QdqBounds& bounds) const {
-    const double value = zero + a * step_a + b * step_b;
-    return static_cast<int32_t>(std::nearbyint(
-        std::clamp(value, double{1} * bounds.least, double{1} * bounds.most)));
-  }
+  double zero = 0;
+  bool rounds_up = false;
 };
+
+SumLine::SumLine(const QdqPair& pair)
+    : step_a(double{pair.a.scale} / pair.out.scale),
+      step_b(double{pair.b.scale} / pair.out.scale),
+      rounds_up(pair.rounds_up) {
+  if (rounds_up) {
+    const float a = pair.a.scale / pair.out.scale;
+    const float b = pair.b.scale / pair.out.scale;
+    // The larger step has 21 bits.
+    const int bits = 20 - std::ilogb(std::max(a, b));
+    step_a = std::ldexp(std::nearbyint(std::ldexp(a, bits)), -bits);
+    step_b = std::ldexp(std::nearbyint(std::ldexp(b, bits)), -bits);
+  }
+  zero = pair.out.unsigned_zero() - pair.a.unsigned_zero() * step_a -
+         pair.b.unsigned_zero() * step_b;
+}
 
 // One of the numbers of Int8LinearSum, in its limbs. False for one that is too
 // large.
@@ -68,17 +88,13 @@ std::optional<Int8LinearSum> LinearSumOf(const SumLine& line,
 
 class QdqSum final : public QdqKernel {
  public:
-  QdqSum(QdqTensor a, QdqTensor b, QdqTensor out, QdqBounds bounds,
-         const Int8StageFunctions& functions, QdqSteps steps)
-      : QdqKernel({a, b}, out, std::move(steps)),
-        bounds_(bounds),
-        functions_(functions) {
-    line_.step_a = double{a.scale} / out.scale;
-    line_.step_b = double{b.scale} / out.scale;
-    line_.zero = out.unsigned_zero() - a.unsigned_zero() * line_.step_a -
-                 b.unsigned_zero() * line_.step_b;
-    fast_ = LinearSumOf(line_, bounds);
-  }
+  QdqSum(const QdqPair& pair, const Int8StageFunctions& functions,
+         QdqSteps steps)
+      : QdqKernel({pair.a, pair.b}, pair.out, std::move(steps)),
+        bounds_(pair.bounds),
+        functions_(functions),
+        line_(pair),
+        fast_(LinearSumOf(line_, bounds_)) {}
 
  protected:
   absl::StatusOr<bool> ComputeUnsigned(KernelContext* context) const override {
@@ -109,17 +125,21 @@ class QdqSum final : public QdqKernel {
  private:
   const QdqBounds bounds_;
   const Int8StageFunctions& functions_;
-  SumLine line_;
-  std::optional<Int8LinearSum> fast_;
+  const SumLine line_;
+  const std::optional<Int8LinearSum> fast_;
 };
+
+// Steps of the result in one of a product, in floats as runtimes compute it.
+float ProductScale(const QdqPair& pair) {
+  return pair.a.scale * pair.b.scale / pair.out.scale;
+}
 
 class QdqProduct final : public QdqKernel {
  public:
-  QdqProduct(QdqTensor a, QdqTensor b, QdqTensor out, QdqBounds bounds,
-             QdqSteps steps)
-      : QdqKernel({a, b}, out, std::move(steps)),
-        bounds_(bounds),
-        scale_(static_cast<float>(double{a.scale} * b.scale / out.scale)) {}
+  QdqProduct(const QdqPair& pair, QdqSteps steps)
+      : QdqKernel({pair.a, pair.b}, pair.out, std::move(steps)),
+        bounds_(pair.bounds),
+        scale_(ProductScale(pair)) {}
 
  protected:
   absl::StatusOr<bool> ComputeUnsigned(KernelContext* context) const override;
@@ -223,18 +243,39 @@ class QdqTableKernel final : public QdqKernel {
 
 }  // namespace
 
-std::unique_ptr<QdqKernel> MakeQdqSum(QdqTensor a, QdqTensor b, QdqTensor out,
-                                      QdqBounds bounds,
+std::unique_ptr<QdqKernel> MakeQdqSum(const QdqPair& pair,
                                       const Int8StageFunctions& functions,
                                       QdqSteps steps) {
-  return std::make_unique<QdqSum>(a, b, out, bounds, functions,
-                                  std::move(steps));
+  return std::make_unique<QdqSum>(pair, functions, std::move(steps));
 }
 
-std::unique_ptr<QdqKernel> MakeQdqProduct(QdqTensor a, QdqTensor b,
-                                          QdqTensor out, QdqBounds bounds,
-                                          QdqSteps steps) {
-  return std::make_unique<QdqProduct>(a, b, out, bounds, std::move(steps));
+std::unique_ptr<QdqKernel> MakeQdqProduct(const QdqPair& pair, QdqSteps steps) {
+  return std::make_unique<QdqProduct>(pair, std::move(steps));
+}
+
+QdqTable QdqSumTable(const QdqPair& pair, uint8_t b) {
+  const SumLine line(pair);
+  QdqTable table;
+  for (int a = 0; a < 256; ++a) {
+    table[a] = static_cast<uint8_t>(line.Of(a, b, pair.bounds));
+  }
+  return table;
+}
+
+QdqTable QdqProductTable(const QdqPair& pair, uint8_t b) {
+  const float scale = ProductScale(pair);
+  const int32_t zero = pair.out.unsigned_zero();
+  const auto least = static_cast<float>(pair.bounds.least - zero);
+  const auto most = static_cast<float>(pair.bounds.most - zero);
+  QdqTable table;
+  for (int a = 0; a < 256; ++a) {
+    const int32_t product =
+        (a - pair.a.unsigned_zero()) * (b - pair.b.unsigned_zero());
+    const float steps = std::nearbyint(
+        std::clamp(static_cast<float>(product) * scale, least, most));
+    table[a] = static_cast<uint8_t>(static_cast<int32_t>(steps) + zero);
+  }
+  return table;
 }
 
 std::unique_ptr<QdqKernel> MakeQdqTable(QdqTensor in, QdqTensor out,

@@ -20,20 +20,32 @@ struct QdqBounds {
   int32_t most = 255;
 };
 
+// Two tensors and what becomes of their sum or product.
+struct QdqPair {
+  QdqTensor a;
+  QdqTensor b;
+  QdqTensor out;
+  QdqBounds bounds;
+  // Whether halves of a sum go up, and the steps of a and b are rounded to 20
+  // bits, as in XNNPACK; else it is exact, and halves go to even numbers.
+  bool rounds_up = false;
+};
+
 // The sum of two tensors of one shape, rounded once.
-std::unique_ptr<QdqKernel> MakeQdqSum(QdqTensor a, QdqTensor b, QdqTensor out,
-                                      QdqBounds bounds,
+std::unique_ptr<QdqKernel> MakeQdqSum(const QdqPair& pair,
                                       const Int8StageFunctions& functions,
                                       QdqSteps steps);
 
 // The product of two tensors of one shape, or of one [n, 1, ..., 1, c] with one
 // [n, ..., c], rounded once.
-std::unique_ptr<QdqKernel> MakeQdqProduct(QdqTensor a, QdqTensor b,
-                                          QdqTensor out, QdqBounds bounds,
-                                          QdqSteps steps);
+std::unique_ptr<QdqKernel> MakeQdqProduct(const QdqPair& pair, QdqSteps steps);
 
 // By unsigned value of the input, that of the result.
 using QdqTable = std::array<uint8_t, 256>;
+
+// What becomes of values of `a` in a sum or product with one of `b`, unsigned.
+QdqTable QdqSumTable(const QdqPair& pair, uint8_t b);
+QdqTable QdqProductTable(const QdqPair& pair, uint8_t b);
 
 // The table's entry for each value.
 std::unique_ptr<QdqKernel> MakeQdqTable(QdqTensor in, QdqTensor out,

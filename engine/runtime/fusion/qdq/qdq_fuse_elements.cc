@@ -175,6 +175,12 @@ std::unique_ptr<Kernel> KernelFor(const tensorflow::NodeDef& node,
 
 }  // namespace
 
+std::string QdqFuser::Rounding(const QdqTail& tail) const {
+  const auto rounding = graph::GetStringOr(
+      *plan_.step(tail.members.back())->node, "rounding", "half_to_even");
+  return rounding.ok() ? *rounding : "half_to_even";
+}
+
 bool QdqFuser::FuseSum(const QdqTail& tail) {
   const int number = OnlyMakerOf(tail.slot, tail.members.front());
   if (number == kNoStep) return false;
@@ -187,16 +193,56 @@ bool QdqFuser::FuseSum(const QdqTail& tail) {
   }
   const auto a = ReadQdqSource(plan_, step.inputs[0]);
   const auto b = ReadQdqSource(plan_, step.inputs[1]);
-  if (!a || !b || a->values == b->values) return false;
+  if (a && !b) return FuseSumWithConstant(tail, number, *a, step.inputs[1]);
+  if (b && !a) return FuseSumWithConstant(tail, number, *b, step.inputs[0]);
+  if (!a || a->values == b->values) return false;
+  const QdqPair pair = {a->tensor, b->tensor, tail.out, tail.bounds(),
+                        Rounding(tail) == "half_up"};
   QdqMatch match;
   match.members = MembersWith(number, tail);
   match.sources = {*a, *b};
   match.output = tail.output;
   return Replace(std::move(match), [&](QdqSteps steps) {
-    return is_sum ? MakeQdqSum(a->tensor, b->tensor, tail.out, tail.bounds(),
-                               *kernels_.stages, std::move(steps))
-                  : MakeQdqProduct(a->tensor, b->tensor, tail.out,
-                                   tail.bounds(), std::move(steps));
+    return is_sum ? MakeQdqSum(pair, *kernels_.stages, std::move(steps))
+                  : MakeQdqProduct(pair, std::move(steps));
+  });
+}
+
+bool QdqFuser::FuseSumWithConstant(const QdqTail& tail, int number,
+                                   const QdqSource& source, int slot) {
+  const auto constant = ReadQdqConstant(plan_, slot);
+  if (!constant || constant->values->num_elements() != 1 ||
+      constant->scales.size() != 1 || constant->zero_points.size() != 1 ||
+      constant->values->rank() > 1) {
+    return false;
+  }
+  const QdqTensor b = {constant->values->dtype(), constant->scales[0],
+                       constant->zero_points[0]};
+  if (!b.is_signed() && b.dtype != tensorflow::DT_UINT8) return false;
+  const Step& dequantize = *plan_.step(plan_.ProducerOf(slot));
+  auto floats = EvaluateNode(*dequantize.node,
+                             {*plan_.ConstantOf(dequantize.inputs[0]),
+                              *plan_.ConstantOf(dequantize.inputs[1]),
+                              *plan_.ConstantOf(dequantize.inputs[2])},
+                             1);
+  if (!floats.ok()) return false;
+  const QdqPair pair = {source.tensor, b, tail.out, tail.bounds(),
+                        Rounding(tail) == "half_up"};
+  const auto value = static_cast<uint8_t>(
+      *static_cast<const uint8_t*>(constant->values->raw()) ^
+      (b.is_signed() ? 0x80 : 0));
+  const bool is_sum =
+      graph::HasRole(plan_.step(number)->op, graph::OpRole::kAdd);
+  QdqMatch match;
+  match.members = MembersWith(number, tail);
+  match.sources = {source};
+  match.output = tail.output;
+  match.constants.push_back({slot, floats->front(), nullptr});
+  return Replace(std::move(match), [&](QdqSteps steps) {
+    return MakeQdqTable(
+        source.tensor, tail.out,
+        is_sum ? QdqSumTable(pair, value) : QdqProductTable(pair, value),
+        std::move(steps));
   });
 }
 
@@ -216,6 +262,7 @@ bool QdqFuser::FusePool(const QdqTail& tail) {
   pool->in = source->tensor;
   pool->out = tail.out;
   pool->bounds = tail.bounds();
+  pool->rounds_away = Rounding(tail) == "half_away";
   // What greatest values are clipped to is another table.
   if (!pool->is_mean && tail.members.size() > 1) return false;
   QdqMatch match;

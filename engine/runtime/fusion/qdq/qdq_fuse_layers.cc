@@ -18,8 +18,10 @@
 namespace optfarm::runtime {
 namespace {
 
-// More is never added to a sum, so that sums have the other half of 32 bits.
-constexpr double kMostBias = 1 << 30;
+// More is never added to a sum, so that sums of products have the rest of 32
+// bits. Converters give 2^30 to channels that are always zero; its scale in
+// floats may make that a little more.
+constexpr double kMostBias = (1 << 30) + (1 << 15);
 
 // A sum and the vector that is added to it.
 struct BiasSlots {
@@ -266,13 +268,13 @@ bool LayerReader::Scale(int bias_slot, const QdqTail& tail,
   }
   for (int64_t i = 0; i < columns_; ++i) {
     const auto& scales = weights_.scales;
-    const double step =
-        double{source_.tensor.scale} * scales[scales.size() == 1 ? 0 : i];
-    const double sum = bias[i] / step;
-    const double scale = step / tail.out.scale;
-    if (!(std::abs(sum) < kMostBias) || !(scale < 1e6)) return false;
+    // In floats, as runtimes compute it.
+    const float weight = scales[scales.size() == 1 ? 0 : i];
+    const double sum = bias[i] / (double{source_.tensor.scale} * weight);
+    const float scale = source_.tensor.scale * weight / tail.out.scale;
+    if (!(std::abs(sum) <= kMostBias) || !(scale < 1e6)) return false;
     layer->bias.push_back(static_cast<int32_t>(std::nearbyint(sum)));
-    layer->scales.push_back(static_cast<float>(scale));
+    layer->scales.push_back(scale);
   }
   return true;
 }

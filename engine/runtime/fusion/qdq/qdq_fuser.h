@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/runtime/fusion/qdq/qdq_elements.h"
@@ -58,6 +59,8 @@ class QdqFuser {
   using MakeKernel = std::function<std::unique_ptr<Kernel>(QdqSteps steps)>;
 
   std::optional<QdqTail> ReadTail(int quantize, bool with_clips) const;
+  // How the tail rounds halves: attribute `rounding` of QuantizeLinear.
+  std::string Rounding(const QdqTail& tail) const;
   // The step that makes a slot which only `reader` reads; kNoStep for others.
   int OnlyMakerOf(int slot, int reader) const;
   // False when the members cannot become one step.
@@ -66,6 +69,9 @@ class QdqFuser {
   // Each is true when it replaced the tail and what is before it.
   bool FuseLayer(const QdqTail& tail);
   bool FuseSum(const QdqTail& tail);
+  // Step `number`: a sum or product of `source` and the constant of a slot.
+  bool FuseSumWithConstant(const QdqTail& tail, int number,
+                           const QdqSource& source, int slot);
   bool FusePool(const QdqTail& tail);
   bool FuseTable(const QdqTail& tail);
   bool FuseMovement(const QdqTail& tail);

@@ -15,6 +15,22 @@ constexpr int64_t kMostValues = int64_t{1} << 22;
 // UNITS: values that are worth another thread.
 constexpr int64_t kPoolGrain = 32 * 1024;
 
+// To whole steps from the zero point.
+struct Rounding {
+  bool is_away = false;
+  int32_t zero_point = 0;
+
+  int32_t operator()(double value) const {
+    if (!is_away) return static_cast<int32_t>(std::nearbyint(value));
+    // From the value 0 of the tensor's own type. The mean of 6 values is a
+    // product with 1/6, so that a half may be just below.
+    constexpr double kHalf = 0.5 + 1e-6;
+    const double steps = value + zero_point;
+    return static_cast<int32_t>(steps + std::copysign(kHalf, steps)) -
+           zero_point;
+  }
+};
+
 class QdqPool final : public QdqKernel {
  public:
   QdqPool(const QdqPoolPlan& plan, QdqSteps steps)
@@ -82,6 +98,7 @@ void QdqPool::Mean(const View& view, int64_t channels, int32_t* sums,
   const int64_t count = view.rows * view.columns;
   const double scale = double{in(0).scale} /
                        (double{this->out().scale} * static_cast<double>(count));
+  const Rounding round = {plan_.rounds_away, this->out().zero_point};
   const int64_t zeros = count * in(0).unsigned_zero();
   const int32_t zero = this->out().unsigned_zero();
   for (int64_t c = 0; c < channels; ++c) {
@@ -89,8 +106,7 @@ void QdqPool::Mean(const View& view, int64_t channels, int32_t* sums,
         std::clamp(static_cast<double>(sums[c] - zeros) * scale,
                    double{1} * (plan_.bounds.least - zero),
                    double{1} * (plan_.bounds.most - zero));
-    out[c] = static_cast<uint8_t>(static_cast<int32_t>(std::nearbyint(value)) +
-                                  zero);
+    out[c] = static_cast<uint8_t>(round(value) + zero);
   }
 }
 

@@ -19,6 +19,8 @@ struct QdqPoolPlan {
   QdqTensor out;
   QdqBounds bounds;
   bool is_mean = false;
+  // Whether halves are rounded away from the value 0, not to even numbers.
+  bool rounds_away = false;
   // Nothing for a mean over height and width of the whole image.
   std::optional<WindowAttrs> window;
   int64_t size_y = 1;

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/graph/attr.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
@@ -69,6 +70,14 @@ void BilinearRow(const T* top, const T* bottom, float y_weight,
   }
 }
 
+// Weights in fixed point: multiples of 2 ** -bits. No bits leave them alone.
+void RoundWeights(int64_t bits, std::vector<Tap>* taps) {
+  if (bits == 0) return;
+  const auto steps = static_cast<float>(int64_t{1} << bits);
+  for (Tap& tap : *taps)
+    tap.weight = std::nearbyint(tap.weight * steps) / steps;
+}
+
 // The output's shape, checked: `size` is {height, width}.
 absl::StatusOr<Shape> ResizedShape(const Tensor& images, const Tensor& size) {
   OPTFARM_RETURN_IF_ERROR(RequireRank(images, "images", 4));
@@ -95,7 +104,13 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBilinear(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
   OPTFARM_ASSIGN_OR_RETURN(const ResizeAttrs attrs, ReadResizeAttrs(node));
-  return MakeKernel([attrs](KernelContext* context) -> absl::Status {
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t bits,
+                           graph::GetIntOr(node, "weight_bits", 0));
+  if (bits < 0 || bits > 16) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("'weight_bits' must be from 0 to 16, not ", bits));
+  }
+  return MakeKernel([attrs, bits](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     const Tensor& images = context->input(0);
     OPTFARM_ASSIGN_OR_RETURN(const Shape shape,
@@ -103,10 +118,10 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBilinear(
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out, context->AllocateOutput(0, tensorflow::DT_FLOAT, shape));
     if (shape.num_elements() == 0) return absl::OkStatus();
-    const std::vector<Tap> ys =
-        BilinearTaps(images.dim(1), shape.dim(1), attrs);
-    const std::vector<Tap> xs =
-        BilinearTaps(images.dim(2), shape.dim(2), attrs);
+    std::vector<Tap> ys = BilinearTaps(images.dim(1), shape.dim(1), attrs);
+    std::vector<Tap> xs = BilinearTaps(images.dim(2), shape.dim(2), attrs);
+    RoundWeights(bits, &ys);
+    RoundWeights(bits, &xs);
     const int64_t channels = shape.dim(3);
     const int64_t in_row = images.dim(2) * channels;
     const int64_t out_row = shape.dim(2) * channels;

@@ -15,6 +15,7 @@
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
 #include "engine/runtime/reference/math/vector_math.h"
+#include "engine/runtime/reference/quantized/step_hard_swish.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -297,6 +298,19 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeLeakyRelu(
       [alpha](float x) { return x > 0.0f ? x : x * alpha; });
 }
 
+absl::StatusOr<std::unique_ptr<Kernel>> MakeHardSwish(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_ASSIGN_OR_RETURN(const float input_scale,
+                           graph::GetFloatOr(node, "input_scale", 0));
+  OPTFARM_ASSIGN_OR_RETURN(const float output_scale,
+                           graph::GetFloatOr(node, "output_scale", 0));
+  if (input_scale == 0 && output_scale == 0) {
+    return MakeFloatOp<HardSwishOp>(node);
+  }
+  OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", {tensorflow::DT_FLOAT}));
+  return MakeStepHardSwish(input_scale, output_scale);
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> MakeLogicalNot(
     const tensorflow::NodeDef&) {
   return MakeKernel([](KernelContext* context) -> absl::Status {
@@ -395,7 +409,7 @@ void AddUnaryKernels(KernelCatalog* catalog) {
   catalog->Add("Softsign", MakeFloatOp<SoftsignOp>);
   catalog->Add("Elu", MakeFloatOp<EluOp>);
   catalog->Add("Selu", MakeFloatOp<SeluOp>);
-  catalog->Add("HardSwish", MakeFloatOp<HardSwishOp>);
+  catalog->Add("HardSwish", MakeHardSwish);
   catalog->Add("LeakyRelu", MakeLeakyRelu);
   catalog->Add("LogicalNot", MakeLogicalNot);
   catalog->Add("IsNan", MakeClassifier<IsNanOp>);

@@ -4,9 +4,15 @@
 //
 //   quantized = saturate(round(real / scale) + zero_point), half to even
 //   real = (quantized - zero_point) * scale
+//
+// From one 8-bit scale to another, with m = round(256 * scale / new scale):
+//
+//   quantized = saturate(((m * (other - zero) + 128) >> 8) + new zero)
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -157,18 +163,114 @@ absl::Status VisitQuantized(DataType dtype, const Visit& visit) {
   }
 }
 
+// How TensorFlow Lite's runtimes round where they do not round half to even.
+struct LiteRounding {
+  // Where not 0: x are multiples of it.
+  float input_scale = 0;
+  enum class Halves { kToEven, kAway, kUp } halves = Halves::kToEven;
+};
+
+// Makes a step of a multiple of `input_scale`.
+class StepRescaler {
+ public:
+  explicit StepRescaler(float input_scale, float scale)
+      : input_scale_(input_scale),
+        factor_(static_cast<int64_t>(
+            std::nearbyint(256 * std::min(input_scale / scale, kMostRatio)))) {}
+
+  int64_t operator()(float x, int32_t zero) const {
+    const float steps = std::nearbyint(x / input_scale_);
+    // In this order, so that what is no number becomes the least.
+    const float least = steps > -kMostSteps ? steps : -kMostSteps;
+    const float clamped = least < kMostSteps ? least : kMostSteps;
+    return ((factor_ * static_cast<int64_t>(clamped) + 128) >> 8) + zero;
+  }
+
+ private:
+  static constexpr float kMostRatio = 1 << 20, kMostSteps = 1 << 10;
+  const float input_scale_;
+  const int64_t factor_;
+};
+
+// Sums of floats are not exact: what is this near to a half is one.
+// UNITS: steps.
+constexpr double kNearHalf = 1.0 / 16384;
+
+int64_t RoundHalves(float x, float scale, int32_t zero, bool is_away) {
+  constexpr double kMost = 1 << 20, kHalf = 0.5 + kNearHalf;
+  const double value = static_cast<double>(x) / scale + zero;
+  // In this order, so that what is no number becomes the least.
+  const double least = value > -kMost ? value : -kMost;
+  const double clamped = least < kMost ? least : kMost;
+  return static_cast<int64_t>(is_away ? clamped + std::copysign(kHalf, clamped)
+                                      : std::floor(clamped + kHalf));
+}
+
+absl::Status QuantizeAsLite(const Tensor& x, const Tensor& scale,
+                            const Tensor& zero_point,
+                            const LiteRounding& rounding,
+                            KernelContext* context) {
+  OPTFARM_RETURN_IF_ERROR(RequireDtype(x, "x", tensorflow::DT_FLOAT));
+  const bool is_signed = zero_point.dtype() == tensorflow::DT_INT8;
+  const float step = scale.num_elements() == 1 ? scale.data<float>()[0] : 0;
+  if ((!is_signed && zero_point.dtype() != tensorflow::DT_UINT8) ||
+      !(step > 0) || !(rounding.input_scale >= 0)) {
+    return absl::InvalidArgumentError(
+        "'input_scale' and 'rounding' are for int8 or uint8 with one scale, "
+        "and scales above 0");
+  }
+  const int32_t zero =
+      is_signed ? zero_point.data<int8_t>()[0] : zero_point.data<uint8_t>()[0];
+  const int64_t least = is_signed ? -128 : 0;
+  const StepRescaler rescale(rounding.input_scale, step);
+  OPTFARM_ASSIGN_OR_RETURN(
+      Tensor * y, context->AllocateOutput(0, zero_point.dtype(), x.shape()));
+  const float* from = x.data<float>();
+  auto* to = static_cast<uint8_t*>(y->raw());
+  context->pool()->ParallelFor(
+      x.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          const int64_t value =
+              rounding.input_scale > 0
+                  ? rescale(from[i], zero)
+                  : RoundHalves(from[i], step, zero,
+                                rounding.halves == LiteRounding::Halves::kAway);
+          to[i] = static_cast<uint8_t>(std::clamp(value, least, least + 255));
+        }
+      });
+  return absl::OkStatus();
+}
+
+absl::StatusOr<LiteRounding> ReadLiteRounding(const tensorflow::NodeDef& node) {
+  LiteRounding rounding;
+  OPTFARM_ASSIGN_OR_RETURN(rounding.input_scale,
+                           graph::GetFloatOr(node, "input_scale", 0));
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::string name,
+      graph::GetStringOr(node, "rounding", "half_to_even"));
+  if (name == "half_away") rounding.halves = LiteRounding::Halves::kAway;
+  if (name == "half_up") rounding.halves = LiteRounding::Halves::kUp;
+  return rounding;
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> MakeQuantize(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_FLOAT_TYPES));
   OPTFARM_ASSIGN_OR_RETURN(const LinearAttributes attributes,
                            ReadAttributes(node));
-  return MakeKernel([attributes](KernelContext* context) -> absl::Status {
+  OPTFARM_ASSIGN_OR_RETURN(const LiteRounding rounding, ReadLiteRounding(node));
+  return MakeKernel([attributes,
+                     rounding](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 3));
     const Tensor& x = context->input(0);
     const Tensor& scale = context->input(1);
     const Tensor& zero_point = context->input(2);
     OPTFARM_ASSIGN_OR_RETURN(const Channels channels,
                              FindChannels(x, scale, zero_point, attributes));
+    if (rounding.input_scale != 0 ||
+        rounding.halves != LiteRounding::Halves::kToEven) {
+      return QuantizeAsLite(x, scale, zero_point, rounding, context);
+    }
     return VisitQuantized(zero_point.dtype(), [&](auto zero) -> absl::Status {
       using Q = decltype(zero);
       const Ends<Q> ends(attributes.bits);

@@ -154,6 +154,50 @@ TEST(TfliteReaderTest, QuantizedConvolutionKeepsItsScales) {
   EXPECT_THAT(Values<int8_t>(out[0]), ElementsAre(1, 40));
 }
 
+// As XNNPACK computes it: 200 * 0.498 is 99.6, but 0.498 is rounded to 127 /
+// 256.
+TEST(TfliteReaderTest, QuantizeBetweenScalesHasARatioOfEightBits) {
+  TestModel model;
+  const int x = model.Quantize(model.Tensor("x", {3}, TensorType::INT8),
+                               {0.498f}, {-100});
+  const int y =
+      model.Quantize(model.Tensor("y", {3}, TensorType::INT8), {1}, {0});
+  model.Operator(BuiltinOperator::QUANTIZE, {x}, {y});
+  model.Interface({x}, {y});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Runner runner, Runner::Make(model));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto out,
+                               runner.Run({Bytes({3}, {100, -99, -101})}));
+  EXPECT_THAT(Values<int8_t>(out[0]), ElementsAre(99, 0, 0));
+}
+
+// Of two and of six values: halves leave the value zero. Sums go up.
+TEST(TfliteReaderTest, MeansAndSumsRoundAsTheInterpreter) {
+  TestModel model;
+  const auto tensor = [&](const char* name, std::vector<int32_t> shape,
+                          float scale) {
+    return model.Quantize(
+        model.Tensor(name, std::move(shape), TensorType::INT8), {scale}, {0});
+  };
+  const int x = tensor("x", {1, 1, 2, 2}, 0.25f);
+  const int mean = tensor("mean", {1, 1, 1, 2}, 0.25f);
+  const int sum = tensor("sum", {1, 1, 2, 2}, 1);
+  tflite::Pool2DOptionsT pool;
+  pool.padding = tflite::Padding::VALID;
+  pool.filter_width = 2;
+  pool.filter_height = pool.stride_h = pool.stride_w = 1;
+  model.Operator(BuiltinOperator::AVERAGE_POOL_2D, {x}, {mean}, pool);
+  const int other = tensor("other", {1, 1, 2, 2}, 0.25f);
+  model.Operator(BuiltinOperator::ADD, {x, other}, {sum},
+                 tflite::AddOptionsT());
+  model.Interface({x, other}, {mean, sum});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Runner runner, Runner::Make(model));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto out, runner.Run({Bytes({1, 1, 2, 2}, {3, -3, 4, -4}),
+                                  Bytes({1, 1, 2, 2}, {3, -3, 6, -6})}));
+  EXPECT_THAT(Values<int8_t>(out[0]), ElementsAre(4, -4));
+  EXPECT_THAT(Values<int8_t>(out[1]), ElementsAre(2, -1, 3, -2));
+}
+
 TEST(TfliteReaderTest, DepthwiseWithMultiplierAndChannelScales) {
   TestModel model;
   const int x = model.Tensor("x", {1, 1, 1, 2});

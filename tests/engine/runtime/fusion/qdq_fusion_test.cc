@@ -40,11 +40,13 @@ class QdqMaker : public GraphMaker {
  public:
   // Floats `from`, quantized, under `name`.
   void Quantize(const std::string& name, const std::string& from,
-                const Scaling& s) {
+                const Scaling& s,
+                const std::string& rounding = "half_to_even") {
     AddScaling(name, s);
     Node(name, "QuantizeLinear", {from, name + "_scale", name + "_zero"})
         .Type("T", kFloat)
-        .Type("Q", s.dtype);
+        .Type("Q", s.dtype)
+        .Text("rounding", rounding);
   }
   void Dequantize(const std::string& name, const std::string& from,
                   const Scaling& s) {
@@ -451,6 +453,75 @@ TEST_P(QdqElementsTest, SumsAndProductsAgreeWithinAStep) {
     EXPECT_EQ(ops.size(), 1u) << ::testing::PrintToString(ops);
   }
   EXPECT_LT(DifferentShare(), 0.002);
+}
+
+// (a + b) / 2, where every other sum is a half.
+TEST_P(QdqElementsTest, SumsRoundUpWhereTheyAreToldTo) {
+  QdqMaker g;
+  g.Placeholder("a", kSigned).Placeholder("b", kSigned);
+  g.Dequantize("fa", "a", {kSigned, 0.5f, 0});
+  g.Dequantize("fb", "b", {kSigned, 0.5f, 0});
+  g.Math("sum", "AddV2", {"fa", "fb"});
+  g.Quantize("y", "sum", {kSigned, 1, 0}, "half_up");
+  const Shape shape = {7, 100};
+  const std::vector<Tensor> inputs = {RandomBytes(shape, kSigned, -128),
+                                      RandomBytes(shape, kSigned, -128)};
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                               RunGraph(g, "a,b", inputs, "y", true));
+  EXPECT_EQ(got.ops.size(), 1u);
+  for (int64_t i = 0; i < shape.num_elements(); ++i) {
+    const int sum = inputs[0].data<int8_t>()[i] + inputs[1].data<int8_t>()[i];
+    ASSERT_EQ(got.values[0].data<int8_t>()[i], (sum + 256 + 1) / 2 - 128)
+        << "at " << i << ", sum " << sum;
+  }
+}
+
+TEST_P(QdqElementsTest, OneConstantValueMakesATable) {
+  for (int round = 0; round < 20; ++round) {
+    SCOPED_TRACE(absl::StrCat("round ", round));
+    const bool is_sum = Chance();
+    const Scaling a = PickScaling(0.01f, 0.05f);
+    QdqMaker g;
+    g.Placeholder("a", a.dtype);
+    g.Dequantize("fa", "a", a);
+    g.DequantizedConst("fb", RandomBytes({1}, kSigned), {0.03f}, 0);
+    g.Math("both", is_sum ? "AddV2" : "Mul",
+           Chance() ? std::vector<std::string>{"fa", "fb"}
+                    : std::vector<std::string>{"fb", "fa"});
+    g.Quantize("y", "both", PickScaling(0.02f, 0.1f),
+               is_sum ? "half_up" : "half_to_even");
+    std::vector<std::string> ops;
+    ExpectSteps(g, {RandomBytes({3, 50}, a.dtype, -128)}, "a", "y", &ops);
+    if (HasFatalFailure()) return;
+    EXPECT_EQ(ops.size(), 1u) << ::testing::PrintToString(ops);
+  }
+  EXPECT_LT(DifferentShare(), 0.01);
+}
+
+// Means of six values, of which every sixth is a half.
+TEST_P(QdqElementsTest, MeansRoundAwayFromTheValueZero) {
+  const Scaling s = {kSigned, 0.013f, -7};
+  QdqMaker g;
+  g.Placeholder("x", kSigned);
+  g.Dequantize("in", "x", s);
+  g.Node("pooled", "AvgPool", {"in"})
+      .Type("T", kFloat)
+      .Ints("ksize", {1, 2, 3, 1})
+      .Ints("strides", {1, 2, 3, 1})
+      .Text("padding", "VALID");
+  g.Quantize("y", "pooled", s, "half_away");
+  const Tensor x = RandomBytes({1, 2, 3, 600}, kSigned, -128);
+  std::vector<std::string> ops;
+  ExpectSteps(g, {x}, "x", "y", &ops);
+  EXPECT_EQ(different_, 0);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                               RunGraph(g, "x", {x}, "y", true));
+  for (int c = 0; c < 600; ++c) {
+    int sum = 0;
+    for (int i = 0; i < 6; ++i) sum += x.data<int8_t>()[i * 600 + c];
+    ASSERT_EQ(got.values[0].data<int8_t>()[c], (sum + (sum > 0 ? 3 : -3)) / 6)
+        << "sum " << sum;
+  }
 }
 
 TEST_P(QdqElementsTest, FunctionsOfOneTensorGiveTheSameBytes) {

@@ -102,6 +102,33 @@ TEST(UnaryTest, HardSwishIsZeroThenBentThenTheInput) {
               ElementsAre(0, 0, -0.375f, 0, 4.0f / 6.0f, 3, 5));
 }
 
+// As the interpreter computes it: -54 would be -4.5 and 6 would be 5.5 steps.
+TEST(UnaryTest, HardSwishOfStepsHasSixteenBits) {
+  std::vector<float> x;
+  for (const int step : {-61, -54, -20, 0, 6, 30, 60}) {
+    x.push_back(0.05f * static_cast<float>(step));
+  }
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor y,
+                               Op("HardSwish")
+                                   .Type("T", tensorflow::DT_FLOAT)
+                                   .Float("input_scale", 0.05f)
+                                   .Float("output_scale", 0.03f)
+                                   .In(Floats({7}, x))
+                                   .Run());
+  std::vector<float> steps;
+  for (const float value : ValuesOf<float>(y)) {
+    steps.push_back(std::round(value / 0.03f));
+  }
+  EXPECT_THAT(steps, ElementsAre(0, -5, -11, 0, 5, 38, 100));
+  EXPECT_FALSE(Op("HardSwish")
+                   .Type("T", tensorflow::DT_FLOAT)
+                   .Float("input_scale", 1)
+                   .Float("output_scale", 0.001f)
+                   .In(Floats({7}, x))
+                   .Run()
+                   .ok());
+}
+
 TEST(UnaryTest, RoundSendsHalvesToTheEvenNeighbour) {
   EXPECT_THAT(Applied("Round", {-2.5f, -1.5f, 0.5f, 1.5f, 2.5f}),
               ElementsAre(-2, -2, 0, 2, 2));

@@ -54,6 +54,68 @@ TEST(QuantizeLinearTest, KnowsTheTypesOfQuantizedValues) {
   EXPECT_THAT(ValuesOf<int32_t>(wide), ElementsAre(-3999999, 7, 4000001));
 }
 
+// 200 * 0.498 is 99.6, but 0.498 is rounded to 127 / 256.
+TEST(QuantizeLinearTest, RatioOfTwoScalesHasEightBits) {
+  const std::vector<float> steps = {0, 1, 2, 200, -200, 1000};
+  std::vector<float> x;
+  for (float step : steps) x.push_back(step * 0.498f);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor y, Quantize()
+                                                   .Float("input_scale", 0.498f)
+                                                   .In(Floats({6}, x))
+                                                   .In(Float(1))
+                                                   .In(Zero<uint8_t>(100))
+                                                   .Run());
+  EXPECT_THAT(ValuesOf<uint8_t>(y), ElementsAre(100, 100, 101, 199, 1, 255));
+}
+
+// 0.75 / 0.5: a step becomes 1.5, and halves go up.
+TEST(QuantizeLinearTest, BetweenTwoScalesHalvesGoUp) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Tensor y,
+      Quantize()
+          .Float("input_scale", 0.75f)
+          .In(Floats({6}, {0.75f, -0.75f, 2.25f, -2.25f, -1000, nan}))
+          .In(Float(0.5f))
+          .In(Zero<int8_t>(3))
+          .Run());
+  EXPECT_THAT(ValuesOf<int8_t>(y), ElementsAre(5, 2, 8, -1, -128, -128));
+}
+
+TEST(QuantizeLinearTest, HalvesGoUpOrAwayFromTheValueZero) {
+  const Tensor x = Floats({5}, {126.5f, 127.5f, 128.5f, 129.5f, 127.25f});
+  const auto rounded = [&](const char* rounding) {
+    return ValuesOf<int8_t>(*Quantize()
+                                 .Text("rounding", rounding)
+                                 .In(x)
+                                 .In(Float(1))
+                                 .In(Zero<int8_t>(-128))
+                                 .Run());
+  };
+  EXPECT_THAT(rounded("half_away"), ElementsAre(-2, -1, 1, 2, -1));
+  EXPECT_THAT(rounded("half_up"), ElementsAre(-1, 0, 1, 2, -1));
+  EXPECT_THAT(rounded("half_to_even"), ElementsAre(-2, 0, 0, 2, -1));
+}
+
+TEST(QuantizeLinearTest, OtherRoundingIsForBytesAndOneScale) {
+  EXPECT_THAT(Quantize()
+                  .Float("input_scale", 1)
+                  .In(Floats({1}, {1}))
+                  .In(Float(1))
+                  .In(Zero<int16_t>(0))
+                  .Run(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("int8 or uint8 with one scale")));
+  EXPECT_THAT(Quantize()
+                  .Float("input_scale", -1)
+                  .In(Floats({1}, {1}))
+                  .In(Float(1))
+                  .In(Zero<int8_t>(0))
+                  .Run(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("scales above 0")));
+}
+
 TEST(QuantizeLinearTest, FourBitsTravelInEight) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor y, Quantize()
                                                    .Int("bits", 4)

@@ -349,6 +349,21 @@ TEST(ResizeTest, BilinearAndNearest) {
               StatusIs(kInvalid, HasSubstr("two values >= 1")));
 }
 
+// Shares of 0, 1/4, 1/2, 3/4 become 0, 0, 1/2, 1.
+TEST(ResizeTest, WeightsInFixedPoint) {
+  const auto resized = [](int64_t bits) {
+    return Op("ResizeBilinear")
+        .Int("weight_bits", bits)
+        .In(Floats({1, 1, 2, 1}, {0, 8}))
+        .In(Ints({1, 8}))
+        .Run();
+  };
+  EXPECT_THAT(ValuesOf<float>(*resized(1)),
+              ElementsAre(0, 0, 4, 8, 8, 8, 8, 8));
+  EXPECT_THAT(resized(40),
+              StatusIs(kInvalid, HasSubstr("must be from 0 to 16, not 40")));
+}
+
 TEST(RandomTest, DropoutKeepsEverythingWithProbabilityOne) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Tensor random,
                                Op("RandomUniform").In(Ints({5000})).Run());
