@@ -1,13 +1,16 @@
 # optfarm_room(FOLDER LINK ... PRIVATE ... PROGRAM name EXCLUDE regex
-#              PRECOMPILED name [UNITY] ALONE regex [SHARED_CXX])
+#              PRECOMPILED name [UNITY] TOGETHER n ALONE regex APART set... OWN name...
+#              [SHARED_CXX])
 #
 # Makes library optfarm_<folder with _> from FOLDER/*.cc and its folders
 # (main.cc and paths that match EXCLUDE excepted), and program NAME from FOLDER/main.cc where it is asked
 # for. Its files read the headers that optfarm_precompiled made as PRECOMPILED,
 # the engine's where nothing is said. A new .cc file needs no line anywhere.
-# UNITY: with OPTFARM_UNITY, up to eight files of a folder are compiled as one
-# (docs/adr/2026-11-23-unity-builds.md), except for paths that match ALONE: files
-# whose own helpers have the names of another file's in the folder.
+# UNITY: with OPTFARM_UNITY, up to n files of a folder (8) are compiled as one
+# (docs/adr/2026-11-23-unity-builds.md), except for paths that match ALONE. A
+# set of APART, "one two three", names files of one folder whose own helpers have
+# the same names: no two of them are compiled together. OWN are names of that
+# kind that most files of a room have, as kRows: each file's becomes its own.
 #
 # optfarm_tests(FOLDER LINK ...) makes one test program <folder>_test from
 # tests/FOLDER/*_test.cc and its folders, and registers each of its tests with CTest.
@@ -18,8 +21,46 @@ add_library(optfarm_gemmlowp INTERFACE)
 target_include_directories(optfarm_gemmlowp SYSTEM INTERFACE
   ${GEMMLOWP_INCLUDE_DIR} ${GEMMLOWP_INCLUDE_DIR}/gemmlowp)
 
-function(optfarm_unity target alone)
+# optfarm_fits(OUT FILE MEMBERS MOST SET...): whether FILE can be compiled with
+# MEMBERS, who are to be MOST with it.
+function(optfarm_fits out file members most)
+  set(${out} OFF PARENT_SCOPE)
+  list(LENGTH members count)
+  if(count GREATER_EQUAL most)
+    return()
+  endif()
+  foreach(set ${ARGN})
+    separate_arguments(set UNIX_COMMAND "${set}")
+    if(file IN_LIST set)
+      foreach(member ${members})
+        if(member IN_LIST set)
+          return()
+        endif()
+      endforeach()
+    endif()
+  endforeach()
+  set(${out} ON PARENT_SCOPE)
+endfunction()
+
+# optfarm_unity(TARGET MOST ALONE OWN SET...)
+function(optfarm_unity target most alone own)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    # It takes a .cc file that another one includes for a header.
+    target_compile_options(${target} PRIVATE -Wno-subobject-linkage)
+  endif()
+  if(own)
+    set(before "#define OPTFARM_JOIN2(a, b) a##b\n#define OPTFARM_JOIN(a, b) OPTFARM_JOIN2(a, b)\n")
+    set(after "")
+    foreach(name ${own})
+      string(APPEND before "#define ${name} OPTFARM_JOIN(${name}, OPTFARM_FILE)\n")
+      string(APPEND after "#undef ${name}\n")
+    endforeach()
+    set_target_properties(${target} PROPERTIES
+      UNITY_BUILD_UNIQUE_ID OPTFARM_FILE
+      UNITY_BUILD_CODE_BEFORE_INCLUDE "${before}"
+      UNITY_BUILD_CODE_AFTER_INCLUDE "${after}")
+  endif()
   get_target_property(sources ${target} SOURCES)
   if(alone)
     list(FILTER sources EXCLUDE REGEX "${alone}")
@@ -27,18 +68,25 @@ function(optfarm_unity target alone)
   # Folder by folder, so that a new file moves no file of another folder.
   foreach(source ${sources})
     get_filename_component(folder ${source} DIRECTORY)
+    get_filename_component(name ${source} NAME_WE)
     file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
     string(REPLACE "/" "_" folder ${folder})
-    list(APPEND in_${folder} ${source})
-    list(LENGTH in_${folder} count)
-    math(EXPR group "(${count} - 1) / 8")
+    set(group 0)
+    optfarm_fits(fits ${name} "${in_${folder}_0}" ${most} ${ARGN})
+    while(NOT fits)
+      math(EXPR group "${group} + 1")
+      optfarm_fits(fits ${name} "${in_${folder}_${group}}" ${most} ${ARGN})
+    endwhile()
+    list(APPEND in_${folder}_${group} ${name})
     set_source_files_properties(${source} PROPERTIES UNITY_GROUP
                                 ${folder}_${group})
   endforeach()
 endfunction()
 
 function(optfarm_room folder)
-  cmake_parse_arguments(ARG "SHARED_CXX;UNITY" "PROGRAM;EXCLUDE;PRECOMPILED;ALONE" "LINK;PRIVATE" ${ARGN})
+  cmake_parse_arguments(ARG "SHARED_CXX;UNITY"
+                        "PROGRAM;EXCLUDE;PRECOMPILED;TOGETHER;ALONE"
+                        "LINK;PRIVATE;APART;OWN" ${ARGN})
   string(REPLACE "/" "_" id ${folder})
   set(target optfarm_${id})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
@@ -58,7 +106,10 @@ function(optfarm_room folder)
     endif()
     optfarm_use_precompiled(${target} ${ARG_PRECOMPILED})
     if(ARG_UNITY AND OPTFARM_UNITY)
-      optfarm_unity(${target} "${ARG_ALONE}")
+      if(NOT ARG_TOGETHER)
+        set(ARG_TOGETHER 8)
+      endif()
+      optfarm_unity(${target} ${ARG_TOGETHER} "${ARG_ALONE}" "${ARG_OWN}" ${ARG_APART})
     endif()
   else()
     add_library(${target} INTERFACE)

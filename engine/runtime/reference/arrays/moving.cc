@@ -194,12 +194,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeLinSpace(
   });
 }
 
-// The window's cells, one after another, as the channels of each output pixel.
-absl::StatusOr<std::unique_ptr<Kernel>> MakeExtractImagePatches(
-    const tensorflow::NodeDef& node) {
+// Without the window's size.
+absl::StatusOr<WindowAttrs> ReadPatchAttrs(const tensorflow::NodeDef& node) {
   WindowAttrs attrs;
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> size,
-                           ReadWindowList(node, "ksizes", false));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> strides,
                            ReadWindowList(node, "strides", false));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> rates,
@@ -215,6 +212,34 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeExtractImagePatches(
   attrs.stride_x = strides[1];
   attrs.dilation_y = rates[0];
   attrs.dilation_x = rates[1];
+  return attrs;
+}
+
+// REQUIRES: `to` is zero; it has `patches` of the window's size.
+template <typename T>
+void CopyPatches(const T* in, const Window& window, int64_t channels,
+                 int64_t patches, T* to) {
+  const WindowAxis& y = window.y;
+  const WindowAxis& x = window.x;
+  for (int64_t p = 0; p < patches; ++p) {
+    const int64_t y0 = p / x.out % y.out * y.stride - y.pad_before;
+    const int64_t x0 = p % x.out * x.stride - x.pad_before;
+    const T* image = in + p / x.out / y.out * y.in * x.in * channels;
+    for (int64_t k = 0; k < y.size * x.size; ++k, to += channels) {
+      const int64_t iy = y0 + k / x.size * y.dilation;
+      const int64_t ix = x0 + k % x.size * x.dilation;
+      if (iy < 0 || iy >= y.in || ix < 0 || ix >= x.in) continue;
+      std::copy_n(image + (iy * x.in + ix) * channels, channels, to);
+    }
+  }
+}
+
+// The window's cells, one after another, as the channels of each output pixel.
+absl::StatusOr<std::unique_ptr<Kernel>> MakeExtractImagePatches(
+    const tensorflow::NodeDef& node) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> size,
+                           ReadWindowList(node, "ksizes", false));
+  OPTFARM_ASSIGN_OR_RETURN(const WindowAttrs attrs, ReadPatchAttrs(node));
   return MakeKernel([attrs, size](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 1));
     const Tensor& in = context->input(0);
@@ -231,24 +256,11 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeExtractImagePatches(
     OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
     OPTFARM_ASSIGN_OR_RETURN(Tensor out, Tensor::Zeros(in.dtype(), shape));
     if (shape.num_elements() > 0 && in.num_elements() > 0) {
-      const WindowAxis& y = window.y;
-      const WindowAxis& x = window.x;
       OPTFARM_RETURN_IF_ERROR(
           VisitBySize(in.dtype(), "images", [&](auto tag) -> absl::Status {
             using T = typename decltype(tag)::type;
-            T* to = out.data<T>();
-            for (int64_t p = 0; p < shape.num_elements() / depth; ++p) {
-              const int64_t y0 = p / x.out % y.out * y.stride - y.pad_before;
-              const int64_t x0 = p % x.out * x.stride - x.pad_before;
-              const T* image =
-                  in.data<T>() + p / x.out / y.out * y.in * x.in * channels;
-              for (int64_t k = 0; k < y.size * x.size; ++k, to += channels) {
-                const int64_t iy = y0 + k / x.size * y.dilation;
-                const int64_t ix = x0 + k % x.size * x.dilation;
-                if (iy < 0 || iy >= y.in || ix < 0 || ix >= x.in) continue;
-                std::copy_n(image + (iy * x.in + ix) * channels, channels, to);
-              }
-            }
+            CopyPatches(in.data<T>(), window, channels,
+                        shape.num_elements() / depth, out.data<T>());
             return absl::OkStatus();
           }));
     }

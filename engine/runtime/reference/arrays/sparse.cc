@@ -263,6 +263,54 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeReshape(
   });
 }
 
+// Entries by row, with one in each row that had none.
+struct FilledRows {
+  // Of each entry, its place among the given ones; -1 for an added one.
+  std::vector<int64_t> order;
+  std::vector<int64_t> rows;
+  // Of each given entry, where it is now.
+  std::vector<int64_t> places;
+};
+
+// Sets is_empty[r] to whether row r had no entry.
+FilledRows FillRows(const SparseIndices& indices, int64_t row_count,
+                    bool* is_empty) {
+  std::vector<std::vector<int64_t>> rows(row_count);
+  for (int64_t i = 0; i < indices.count; ++i) {
+    rows[indices.row(i)[0]].push_back(i);
+  }
+  FilledRows filled;
+  filled.places.resize(indices.count);
+  for (int64_t r = 0; r < row_count; ++r) {
+    is_empty[r] = rows[r].empty();
+    if (rows[r].empty()) rows[r].push_back(-1);
+    for (int64_t i : rows[r]) {
+      if (i >= 0) {
+        filled.places[i] = static_cast<int64_t>(filled.order.size());
+      }
+      filled.order.push_back(i);
+      filled.rows.push_back(r);
+    }
+  }
+  return filled;
+}
+
+// The indices of all entries, one a row.
+absl::StatusOr<Tensor> IndicesOf(const FilledRows& filled,
+                                 const SparseIndices& given, int rank) {
+  const int64_t count = static_cast<int64_t>(filled.order.size());
+  OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims({count, rank}));
+  OPTFARM_ASSIGN_OR_RETURN(Tensor out,
+                           Tensor::Zeros(tensorflow::DT_INT64, shape));
+  for (int64_t k = 0; k < count; ++k) {
+    int64_t* to = out.data<int64_t>() + k * rank;
+    const int64_t from = filled.order[k];
+    if (from >= 0) std::copy_n(given.row(from), rank, to);
+    to[0] = filled.rows[k];
+  }
+  return out;
+}
+
 // A row without an entry gets one with the default, at column 0.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeFillEmptyRows(
     const tensorflow::NodeDef&) {
@@ -287,42 +335,22 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFillEmptyRows(
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * is_empty,
         context->AllocateOutput(2, tensorflow::DT_BOOL, Shape{shape.dim(0)}));
-    std::vector<std::vector<int64_t>> rows(shape.dim(0));
-    for (int64_t i = 0; i < indices.count; ++i) {
-      rows[indices.row(i)[0]].push_back(i);
-    }
-    std::vector<int64_t> order;
-    std::vector<int64_t> places(indices.count);
-    std::vector<int64_t> entry_rows;
-    for (int64_t r = 0; r < shape.dim(0); ++r) {
-      is_empty->data<bool>()[r] = rows[r].empty();
-      if (rows[r].empty()) rows[r].push_back(-1);
-      for (int64_t i : rows[r]) {
-        if (i >= 0) places[i] = static_cast<int64_t>(order.size());
-        order.push_back(i);
-        entry_rows.push_back(r);
-      }
-    }
-    const int64_t count = static_cast<int64_t>(order.size());
-    const int64_t dims[] = {count, shape.rank()};
-    OPTFARM_ASSIGN_OR_RETURN(const Shape index_shape, Shape::FromDims(dims));
+    const FilledRows filled =
+        FillRows(indices, shape.dim(0), is_empty->data<bool>());
+    const int64_t count = static_cast<int64_t>(filled.order.size());
     OPTFARM_ASSIGN_OR_RETURN(Tensor out_indices,
-                             Tensor::Zeros(tensorflow::DT_INT64, index_shape));
-    for (int64_t k = 0; k < count; ++k) {
-      int64_t* to = out_indices.data<int64_t>() + k * shape.rank();
-      if (order[k] >= 0) std::copy_n(indices.row(order[k]), shape.rank(), to);
-      to[0] = entry_rows[k];
-    }
+                             IndicesOf(filled, indices, shape.rank()));
     context->SetOutput(0, std::move(out_indices));
     context->SetOutput(
-        3, Tensor::FromValues<int64_t>(Shape{indices.count}, places));
+        3, Tensor::FromValues<int64_t>(Shape{indices.count}, filled.places));
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out, context->AllocateOutput(1, values.dtype(), Shape{count}));
     return VisitBySize(values.dtype(), "values", [&](auto tag) -> absl::Status {
       using T = typename decltype(tag)::type;
       for (int64_t k = 0; k < count; ++k) {
+        const int64_t from = filled.order[k];
         out->data<T>()[k] =
-            order[k] < 0 ? *empty.data<T>() : values.data<T>()[order[k]];
+            from < 0 ? *empty.data<T>() : values.data<T>()[from];
       }
       return absl::OkStatus();
     });

@@ -9,6 +9,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/runtime/reference/arguments.h"
@@ -230,6 +231,26 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeJpegShape(
   });
 }
 
+// The bytes of texts of `length` each as elements of `dtype`, whose byte order
+// is the other one where `is_swapped`.
+void CopyRaw(absl::Span<const std::string> texts, size_t length, DataType dtype,
+             bool is_swapped, uint8_t* to) {
+  for (size_t i = 0; i < texts.size(); ++i) {
+    std::memcpy(to + i * length, texts[i].data(), length);
+  }
+  const size_t bytes = texts.size() * length;
+  const bool is_complex =
+      dtype == tensorflow::DT_COMPLEX64 || dtype == tensorflow::DT_COMPLEX128;
+  const size_t element = ElementSize(dtype);
+  const size_t unit = is_complex ? element / 2 : element;
+  for (size_t i = 0; is_swapped && i + unit <= bytes; i += unit) {
+    std::reverse(to + i, to + i + unit);
+  }
+  for (size_t i = 0; dtype == tensorflow::DT_BOOL && i < bytes; ++i) {
+    to[i] = to[i] != 0;
+  }
+}
+
 // The bytes of each text as numbers; all texts have one length.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeRaw(
     const tensorflow::NodeDef& node) {
@@ -267,21 +288,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRaw(
     OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
     OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
                              context->AllocateOutput(0, dtype, shape));
-    uint8_t* to = static_cast<uint8_t*>(out->raw());
-    for (size_t i = 0; i < flat.size(); ++i) {
-      std::memcpy(to + i * length, flat[i].data(), length);
-    }
-    const bool is_complex =
-        dtype == tensorflow::DT_COMPLEX64 || dtype == tensorflow::DT_COMPLEX128;
-    const size_t unit = is_complex ? element / 2 : element;
-    for (size_t i = 0; is_swapped && i + unit <= flat.size() * length;
-         i += unit) {
-      std::reverse(to + i, to + i + unit);
-    }
-    for (size_t i = 0; dtype == tensorflow::DT_BOOL && i < flat.size() * length;
-         ++i) {
-      to[i] = to[i] != 0;
-    }
+    CopyRaw(flat, length, dtype, is_swapped, static_cast<uint8_t*>(out->raw()));
     return absl::OkStatus();
   });
 }

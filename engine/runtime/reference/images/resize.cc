@@ -200,6 +200,36 @@ void Extrapolate(const std::vector<ResizeTaps>& taps,
   }
 }
 
+template <typename T, typename W>
+absl::StatusOr<Tensor> Widened(const Tensor& x) {
+  OPTFARM_ASSIGN_OR_RETURN(Tensor wide,
+                           Tensor::Allocate(DataTypeOf<W>::kValue, x.shape()));
+  const T* from = x.data<T>();
+  W* to = wide.data<W>();
+  for (int64_t i = 0; i < x.num_elements(); ++i) {
+    to[i] = static_cast<W>(from[i]);
+  }
+  return wide;
+}
+
+// As `dtype`, whose element is T: what lies beyond its range at the range's
+// end.
+template <typename T, typename W>
+absl::StatusOr<Tensor> Narrowed(const Tensor& wide, DataType dtype) {
+  OPTFARM_ASSIGN_OR_RETURN(Tensor narrow,
+                           Tensor::Allocate(dtype, wide.shape()));
+  const W* from = wide.data<W>();
+  T* to = narrow.data<T>();
+  const W lowest = static_cast<W>(std::numeric_limits<T>::lowest());
+  const W most = static_cast<W>(std::numeric_limits<T>::max());
+  for (int64_t i = 0; i < wide.num_elements(); ++i) {
+    to[i] = from[i] <= lowest ? std::numeric_limits<T>::lowest()
+            : from[i] >= most ? std::numeric_limits<T>::max()
+                              : static_cast<T>(from[i]);
+  }
+  return narrow;
+}
+
 // In type W; T is the input's.
 template <typename T, typename W>
 absl::StatusOr<Tensor> ResizeAll(const ResizeAttrs& attrs, const Tensor& x,
@@ -208,13 +238,7 @@ absl::StatusOr<Tensor> ResizeAll(const ResizeAttrs& attrs, const Tensor& x,
                                  ThreadPool* pool) {
   Tensor now = x;
   if constexpr (!std::is_same_v<T, W>) {
-    OPTFARM_ASSIGN_OR_RETURN(
-        now, Tensor::Allocate(DataTypeOf<W>::kValue, x.shape()));
-    const T* from = x.data<T>();
-    W* to = now.data<W>();
-    for (int64_t i = 0; i < x.num_elements(); ++i) {
-      to[i] = static_cast<W>(from[i]);
-    }
+    OPTFARM_ASSIGN_OR_RETURN(now, (Widened<T, W>(x)));
   }
   std::vector<ResizeTaps> taps;
   for (size_t i = 0; i < places.size(); ++i) {
@@ -239,20 +263,7 @@ absl::StatusOr<Tensor> ResizeAll(const ResizeAttrs& attrs, const Tensor& x,
       std::any_of(taps.begin(), taps.end(),
                   [](const ResizeTaps& t) { return !t.is_outside.empty(); });
   if (any_outside) Extrapolate<W>(taps, places, attrs.extrapolation, &now);
-  if constexpr (!std::is_same_v<T, W>) {
-    OPTFARM_ASSIGN_OR_RETURN(Tensor narrow,
-                             Tensor::Allocate(x.dtype(), now.shape()));
-    const W* from = static_cast<const Tensor&>(now).data<W>();
-    T* to = narrow.data<T>();
-    const W lowest = static_cast<W>(std::numeric_limits<T>::lowest());
-    const W most = static_cast<W>(std::numeric_limits<T>::max());
-    for (int64_t i = 0; i < now.num_elements(); ++i) {
-      to[i] = from[i] <= lowest ? std::numeric_limits<T>::lowest()
-              : from[i] >= most ? std::numeric_limits<T>::max()
-                                : static_cast<T>(from[i]);
-    }
-    return narrow;
-  }
+  if constexpr (!std::is_same_v<T, W>) return Narrowed<T, W>(now, x.dtype());
   return now;
 }
 

@@ -241,37 +241,53 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeBlockLstm(
   });
 }
 
+struct GruSizes {
+  int64_t batch = 0;
+  int64_t cells = 0;
+  // Of x and h, joined.
+  int64_t width = 0;
+  // Columns of both gates.
+  int64_t two = 0;
+};
+
+absl::StatusOr<GruSizes> CheckGruCell(const KernelContext& context) {
+  OPTFARM_RETURN_IF_ERROR(RequireInputs(context, 6));
+  OPTFARM_RETURN_IF_ERROR(RequireOutputs(context, 4));
+  OPTFARM_RETURN_IF_ERROR(RequireFloats(context, 0));
+  const Tensor& x = context.input(0);
+  const Tensor& h = context.input(1);
+  OPTFARM_RETURN_IF_ERROR(RequireRank(x, "x", 2));
+  OPTFARM_RETURN_IF_ERROR(RequireRank(h, "h_prev", 2));
+  GruSizes s;
+  s.batch = x.dim(0);
+  s.cells = h.dim(1);
+  if (h.dim(0) != s.batch ||
+      __builtin_add_overflow(x.dim(1), s.cells, &s.width) ||
+      __builtin_mul_overflow(s.cells, int64_t{2}, &s.two)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("h_prev of shape ", h.shape().ToString(),
+                     " does not fit x of shape ", x.shape().ToString()));
+  }
+  const int64_t ru_dims[] = {s.width, s.two};
+  const int64_t c_dims[] = {s.width, s.cells};
+  OPTFARM_ASSIGN_OR_RETURN(const Shape ru_shape, Shape::FromDims(ru_dims));
+  OPTFARM_ASSIGN_OR_RETURN(const Shape c_shape, Shape::FromDims(c_dims));
+  OPTFARM_RETURN_IF_ERROR(RequireShape(context.input(2), "w_ru", ru_shape));
+  OPTFARM_RETURN_IF_ERROR(RequireShape(context.input(3), "w_c", c_shape));
+  OPTFARM_RETURN_IF_ERROR(RequireShape(context.input(4), "b_ru", Shape{s.two}));
+  OPTFARM_RETURN_IF_ERROR(
+      RequireShape(context.input(5), "b_c", Shape{s.cells}));
+  return s;
+}
+
 absl::StatusOr<std::unique_ptr<Kernel>> MakeGruCell(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", {tensorflow::DT_FLOAT}));
   return MakeKernel([](KernelContext* context) -> absl::Status {
-    OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 6));
-    OPTFARM_RETURN_IF_ERROR(RequireOutputs(*context, 4));
-    OPTFARM_RETURN_IF_ERROR(RequireFloats(*context, 0));
+    OPTFARM_ASSIGN_OR_RETURN(const GruSizes sizes, CheckGruCell(*context));
+    const auto [batch, cells, width, two] = sizes;
     const Tensor& x = context->input(0);
     const Tensor& h = context->input(1);
-    OPTFARM_RETURN_IF_ERROR(RequireRank(x, "x", 2));
-    OPTFARM_RETURN_IF_ERROR(RequireRank(h, "h_prev", 2));
-    const int64_t batch = x.dim(0);
-    const int64_t cells = h.dim(1);
-    int64_t width = 0;
-    int64_t two = 0;
-    if (h.dim(0) != batch || __builtin_add_overflow(x.dim(1), cells, &width) ||
-        __builtin_mul_overflow(cells, int64_t{2}, &two)) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("h_prev of shape ", h.shape().ToString(),
-                       " does not fit x of shape ", x.shape().ToString()));
-    }
-    const int64_t ru_dims[] = {width, two};
-    const int64_t c_dims[] = {width, cells};
-    OPTFARM_ASSIGN_OR_RETURN(const Shape ru_shape, Shape::FromDims(ru_dims));
-    OPTFARM_ASSIGN_OR_RETURN(const Shape c_shape, Shape::FromDims(c_dims));
-    OPTFARM_RETURN_IF_ERROR(RequireShape(context->input(2), "w_ru", ru_shape));
-    OPTFARM_RETURN_IF_ERROR(RequireShape(context->input(3), "w_c", c_shape));
-    OPTFARM_RETURN_IF_ERROR(
-        RequireShape(context->input(4), "b_ru", Shape{two}));
-    OPTFARM_RETURN_IF_ERROR(
-        RequireShape(context->input(5), "b_c", Shape{cells}));
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<float*> out,
                              AllocateOutputs(h.shape(), 4, context));
     if (h.num_elements() == 0) return absl::OkStatus();

@@ -107,21 +107,27 @@ void Convolution::Run(int64_t begin, int64_t end, int32_t* out) const {
   }
 }
 
-absl::Status ComputeConv(KernelContext* c, const WindowAttrs& attrs) {
-  OPTFARM_RETURN_IF_ERROR(RequireInputs(*c, 6));
-  const Tensor &input = c->input(0), &filter = c->input(1);
-  OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 0, tensorflow::DT_QUINT8));
-  OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 1, tensorflow::DT_QUINT8));
+absl::Status CheckConv(const KernelContext& c) {
+  OPTFARM_RETURN_IF_ERROR(RequireInputs(c, 6));
+  const Tensor &input = c.input(0), &filter = c.input(1);
+  OPTFARM_RETURN_IF_ERROR(RequireInputDtype(c, 0, tensorflow::DT_QUINT8));
+  OPTFARM_RETURN_IF_ERROR(RequireInputDtype(c, 1, tensorflow::DT_QUINT8));
   OPTFARM_RETURN_IF_ERROR(RequireRank(input, "input", 4));
   OPTFARM_RETURN_IF_ERROR(RequireRank(filter, "filter", 4));
-  OPTFARM_ASSIGN_OR_RETURN(const Range input_range, InputRange(*c, 2));
-  OPTFARM_ASSIGN_OR_RETURN(const Range filter_range, InputRange(*c, 4));
   if (filter.dim(2) != input.dim(3)) {
     return absl::InvalidArgumentError(
         absl::StrCat("the filter ", filter.shape().ToString(), " takes ",
                      filter.dim(2), " channels, the input ",
                      input.shape().ToString(), " has ", input.dim(3)));
   }
+  return absl::OkStatus();
+}
+
+absl::Status ComputeConv(KernelContext* c, const WindowAttrs& attrs) {
+  OPTFARM_RETURN_IF_ERROR(CheckConv(*c));
+  const Tensor &input = c->input(0), &filter = c->input(1);
+  OPTFARM_ASSIGN_OR_RETURN(const Range input_range, InputRange(*c, 2));
+  OPTFARM_ASSIGN_OR_RETURN(const Range filter_range, InputRange(*c, 4));
   Convolution conv;
   OPTFARM_ASSIGN_OR_RETURN(
       conv.window, PlaceWindow(attrs, input.dim(1), input.dim(2), filter.dim(0),

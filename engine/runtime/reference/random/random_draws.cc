@@ -170,6 +170,36 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakePerParameter(
   });
 }
 
+// `out` has index elements and as many columns as are drawn for each row.
+template <typename T>
+void DrawClasses(const Tensor& logits, Philox* generator, Tensor* out) {
+  const int64_t classes = logits.dim(1);
+  const int64_t samples = out->dim(1);
+  std::vector<double> sums(classes);
+  for (int64_t r = 0; r < logits.dim(0); ++r) {
+    const T* row = logits.data<T>() + r * classes;
+    const double largest =
+        static_cast<double>(*std::max_element(row, row + classes));
+    double sum = 0.0;
+    for (int64_t c = 0; c < classes; ++c) {
+      const double p = std::exp(static_cast<double>(row[c]) - largest);
+      sum += std::isfinite(p) ? p : 0.0;
+      sums[c] = sum;
+    }
+    for (int64_t i = 0; i < samples; ++i) {
+      const int64_t drawn = std::upper_bound(sums.begin(), sums.end(),
+                                             generator->NextUnit() * sum) -
+                            sums.begin();
+      const int64_t label = std::min(drawn, classes - 1);
+      if (out->dtype() == tensorflow::DT_INT64) {
+        out->data<int64_t>()[r * samples + i] = label;
+      } else {
+        out->data<int32_t>()[r * samples + i] = static_cast<int32_t>(label);
+      }
+    }
+  }
+}
+
 // Classes drawn from unnormalized log-probabilities.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeMultinomial(
     const tensorflow::NodeDef& node) {
@@ -195,37 +225,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeMultinomial(
         OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(dims));
         OPTFARM_ASSIGN_OR_RETURN(Tensor * out,
                                  context->AllocateOutput(0, dtype, shape));
-        return VisitNumber(
-            logits.dtype(), "logits", [&](auto t) -> absl::Status {
-              using T = typename decltype(t)::type;
-              std::vector<double> sums(classes);
-              for (int64_t r = 0; r < logits.dim(0); ++r) {
-                const T* row = logits.data<T>() + r * classes;
-                const double largest =
-                    static_cast<double>(*std::max_element(row, row + classes));
-                double sum = 0.0;
-                for (int64_t c = 0; c < classes; ++c) {
-                  const double p =
-                      std::exp(static_cast<double>(row[c]) - largest);
-                  sum += std::isfinite(p) ? p : 0.0;
-                  sums[c] = sum;
-                }
-                for (int64_t i = 0; i < samples; ++i) {
-                  const int64_t drawn =
-                      std::upper_bound(sums.begin(), sums.end(),
-                                       generator->NextUnit() * sum) -
-                      sums.begin();
-                  const int64_t label = std::min(drawn, classes - 1);
-                  if (dtype == tensorflow::DT_INT64) {
-                    out->data<int64_t>()[r * samples + i] = label;
-                  } else {
-                    out->data<int32_t>()[r * samples + i] =
-                        static_cast<int32_t>(label);
-                  }
-                }
-              }
-              return absl::OkStatus();
-            });
+        return VisitNumber(logits.dtype(), "logits",
+                           [&](auto t) -> absl::Status {
+                             using T = typename decltype(t)::type;
+                             DrawClasses<T>(logits, generator, out);
+                             return absl::OkStatus();
+                           });
       });
 }
 

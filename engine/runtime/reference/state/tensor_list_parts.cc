@@ -24,6 +24,31 @@ struct Joined {
   Shape shape;
 };
 
+graph::PartialShape WithoutFirst(const graph::PartialShape& shape) {
+  std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
+  if (!dims.empty()) dims.front() = graph::kUnknownDim;
+  return graph::PartialShape(dims);
+}
+
+// The elements' shape with `sum` as its first dimension.
+absl::StatusOr<Shape> JoinedShape(const graph::PartialShape& rest,
+                                  int64_t sum) {
+  std::vector<int64_t> dims(rest.dims().begin(), rest.dims().end());
+  if (!rest.has_rank() || dims.empty()) {
+    return absl::InvalidArgumentError(
+        "the list has no element with a known shape to be joined");
+  }
+  dims.front() = sum;
+  if (std::any_of(dims.begin(), dims.end(),
+                  [](int64_t dim) { return dim < 0; })) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("all dimensions but the first must be known, the list's "
+                     "elements are of shape ",
+                     rest.ToString()));
+  }
+  return Shape::FromDims(dims);
+}
+
 // `leading` are the first dimensions of elements that were never set, or
 // nothing: then `said` tells.
 absl::StatusOr<Joined> MeasureJoined(const TensorList& list,
@@ -31,15 +56,10 @@ absl::StatusOr<Joined> MeasureJoined(const TensorList& list,
                                      const std::vector<int64_t>& leading) {
   OPTFARM_ASSIGN_OR_RETURN(graph::PartialShape rest,
                            graph::MergeShapes(list.element_shape, said));
-  const auto without_first = [](const graph::PartialShape& shape) {
-    std::vector<int64_t> dims(shape.dims().begin(), shape.dims().end());
-    if (!dims.empty()) dims.front() = graph::kUnknownDim;
-    return graph::PartialShape(dims);
-  };
   const int64_t common = rest.has_rank() && !rest.dims().empty()
                              ? rest.dims().front()
                              : graph::kUnknownDim;
-  if (rest.has_rank()) rest = without_first(rest);
+  if (rest.has_rank()) rest = WithoutFirst(rest);
   Joined joined;
   int64_t sum = 0;
   for (int64_t i = 0; i < list.size(); ++i) {
@@ -55,7 +75,7 @@ absl::StatusOr<Joined> MeasureJoined(const TensorList& list,
       length = element.dim(0);
       OPTFARM_ASSIGN_OR_RETURN(
           rest, graph::MergeShapes(
-                    rest, without_first(ToPartialShape(element.shape()))));
+                    rest, WithoutFirst(ToPartialShape(element.shape()))));
     }
     if (length < 0) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -66,20 +86,7 @@ absl::StatusOr<Joined> MeasureJoined(const TensorList& list,
       return absl::InvalidArgumentError("the joined elements are too many");
     }
   }
-  std::vector<int64_t> dims(rest.dims().begin(), rest.dims().end());
-  if (!rest.has_rank() || dims.empty()) {
-    return absl::InvalidArgumentError(
-        "the list has no element with a known shape to be joined");
-  }
-  dims.front() = sum;
-  if (std::any_of(dims.begin(), dims.end(),
-                  [](int64_t dim) { return dim < 0; })) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("all dimensions but the first must be known, the list's "
-                     "elements are of shape ",
-                     rest.ToString()));
-  }
-  OPTFARM_ASSIGN_OR_RETURN(joined.shape, Shape::FromDims(dims));
+  OPTFARM_ASSIGN_OR_RETURN(joined.shape, JoinedShape(rest, sum));
   return joined;
 }
 

@@ -187,6 +187,42 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeJoin(
   });
 }
 
+// Texts in an array of `sizes`, joined along one axis; its size becomes 1.
+std::vector<std::string> JoinAlong(const std::vector<std::string>& texts,
+                                   size_t axis, const std::string& separator,
+                                   std::vector<int64_t>* sizes) {
+  int64_t inner = 1;
+  for (size_t i = axis + 1; i < sizes->size(); ++i) inner *= (*sizes)[i];
+  const int64_t size = (*sizes)[axis];
+  (*sizes)[axis] = 1;
+  int64_t count = 1;
+  for (int64_t dim : *sizes) count *= dim;
+  std::vector<std::string> joined(count);
+  for (int64_t i = 0; i < count; ++i) {
+    std::vector<absl::string_view> parts;
+    for (int64_t k = 0; k < size; ++k) {
+      parts.push_back(texts[(i / inner * size + k) * inner + i % inner]);
+    }
+    joined[i] = absl::StrJoin(parts, separator);
+  }
+  return joined;
+}
+
+// The axes that `values` name, each once.
+absl::StatusOr<std::vector<int>> ReadJoinedAxes(
+    const std::vector<int64_t>& values, int rank) {
+  std::vector<int> axes;
+  for (int64_t value : values) {
+    OPTFARM_ASSIGN_OR_RETURN(const int axis, NormalizeAxis(value, rank));
+    if (std::find(axes.begin(), axes.end(), axis) != axes.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("axis ", axis, " is named twice"));
+    }
+    axes.push_back(axis);
+  }
+  return axes;
+}
+
 // The texts along some axes joined, those later in the list innermost.
 absl::StatusOr<std::unique_ptr<Kernel>> MakeReduceJoin(
     const tensorflow::NodeDef& node) {
@@ -199,30 +235,20 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeReduceJoin(
     const Tensor& input = context->input(0);
     OPTFARM_RETURN_IF_ERROR(RequireText(input, "inputs"));
     OPTFARM_ASSIGN_OR_RETURN(
-        const std::vector<int64_t> axes,
+        const std::vector<int64_t> named,
         ReadIntegers(context->input(1), "reduction_indices"));
-    std::vector<int64_t> dims(input.shape().dims().begin(),
-                              input.shape().dims().end());
-    std::vector<bool> is_reduced(input.rank(), false);
-    std::vector<int> order;
-    for (int64_t value : axes) {
-      OPTFARM_ASSIGN_OR_RETURN(const int axis,
-                               NormalizeAxis(value, input.rank()));
-      if (is_reduced[axis]) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("axis ", axis, " is named twice"));
-      }
-      is_reduced[axis] = true;
-      order.push_back(axis);
-      dims[axis] = 1;
-    }
-    if (axes.empty()) {
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<int> order,
+                             ReadJoinedAxes(named, input.rank()));
+    if (order.empty()) {
       context->SetOutput(0, input);
       return absl::OkStatus();
     }
     std::vector<int64_t> out_dims;
     for (int i = 0; i < input.rank(); ++i) {
-      if (!is_reduced[i] || keep_dims) out_dims.push_back(dims[i]);
+      const bool is_joined =
+          std::find(order.begin(), order.end(), i) != order.end();
+      if (!is_joined) out_dims.push_back(input.dim(i));
+      if (is_joined && keep_dims) out_dims.push_back(1);
     }
     OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims(out_dims));
     OPTFARM_ASSIGN_OR_RETURN(
@@ -234,21 +260,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeReduceJoin(
     std::vector<int64_t> sizes(input.shape().dims().begin(),
                                input.shape().dims().end());
     for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
-      int64_t inner = 1;
-      for (size_t i = *axis + 1; i < sizes.size(); ++i) inner *= sizes[i];
-      const int64_t size = sizes[*axis];
-      sizes[*axis] = 1;
-      int64_t count = 1;
-      for (int64_t dim : sizes) count *= dim;
-      std::vector<std::string> joined(count);
-      for (int64_t i = 0; i < count; ++i) {
-        std::vector<absl::string_view> parts;
-        for (int64_t k = 0; k < size; ++k) {
-          parts.push_back(texts[(i / inner * size + k) * inner + i % inner]);
-        }
-        joined[i] = absl::StrJoin(parts, separator);
-      }
-      texts = std::move(joined);
+      texts = JoinAlong(texts, static_cast<size_t>(*axis), separator, &sizes);
     }
     std::move(texts.begin(), texts.end(), out->data<std::string>());
     return absl::OkStatus();
