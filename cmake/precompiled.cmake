@@ -48,6 +48,9 @@ function(optfarm_precompiled name)
   target_link_libraries(${name} PRIVATE optfarm_build optfarm_warnings ${ARG_LINK})
   target_compile_options(${name} PRIVATE ${ARG_OPTIONS})
   target_precompile_headers(${name} PRIVATE ${ARG_HEADERS})
+  set_property(TARGET ${name} PROPERTY CXX_COMPILER_LAUNCHER
+               ${PROJECT_SOURCE_DIR}/cmake/fresh_header
+               ${CMAKE_CXX_COMPILER_LAUNCHER})
   if(ARG_PROGRAM AND CMAKE_POSITION_INDEPENDENT_CODE)
     set_target_properties(${name} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${name} PRIVATE ${CMAKE_CXX_COMPILE_OPTIONS_PIE})
