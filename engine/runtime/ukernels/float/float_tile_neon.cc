@@ -86,22 +86,32 @@ struct NeonTile : TileOf<Neon, kHeight, kTileVectors> {
     const float* weights = t.weights;
     const float* const* inputs = t.inputs;
     for (int64_t tap = 0; tap < t.taps; ++tap, inputs += kHeight) {
-      const float* in[kHeight];
+      const char* in[kHeight];
 #pragma GCC unroll 8
-      for (int m = 0; m < kHeight; ++m) in[m] = inputs[m];
+      for (int m = 0; m < kHeight; ++m) {
+        in[m] = reinterpret_cast<const char*>(inputs[m]);
+      }
       float32x4_t values[kHeight];
+      // UNITS: bytes, which leaves compilers a single counter.
+      constexpr int64_t kStepBytes = sizeof(float);
+      const int64_t end = t.run * kStepBytes;
+      const int64_t whole = t.run / kSteps * kSteps * kStepBytes;
       int64_t at = 0;
-      for (; at + kSteps <= t.run; at += kSteps) {
+      for (; at < whole; at += kSteps * kStepBytes) {
 #pragma GCC unroll 8
-        for (int m = 0; m < kHeight; ++m) values[m] = vld1q_f32(in[m] + at);
+        for (int m = 0; m < kHeight; ++m) {
+          values[m] = vld1q_f32(reinterpret_cast<const float*>(in[m] + at));
+        }
         AddLanes<0>(values, &weights);
         AddLanes<1>(values, &weights);
         AddLanes<2>(values, &weights);
         AddLanes<3>(values, &weights);
       }
-      for (; at < t.run; ++at) {
+      for (; at < end; at += kStepBytes) {
 #pragma GCC unroll 8
-        for (int m = 0; m < kHeight; ++m) values[m] = vld1q_dup_f32(in[m] + at);
+        for (int m = 0; m < kHeight; ++m) {
+          values[m] = vld1q_dup_f32(reinterpret_cast<const float*>(in[m] + at));
+        }
         AddLanes<0>(values, &weights);
       }
     }

@@ -27,12 +27,14 @@ constexpr uint32_t kEpilogue = kStoresAccumulators | kRequantizes;
 
 struct Neon {
   static constexpr int kBandRows = 4;
-  static constexpr int kBandChannels = 4;
+  // All: a band is made of blocks of four channels, which share its beginning.
+  static constexpr int kBandChannels = kNr;
+  static constexpr int kBlock = 4;
 
   // Sums of sixteen products, four lanes each, of row r and channel c.
   template <int kRows>
   struct Sums {
-    int32x4_t of[kRows][kBandChannels];
+    int32x4_t of[kRows][kBlock];
   };
 
   // Sixteen products for each channel, two in a lane of 16 bits. Written out,
@@ -40,7 +42,7 @@ struct Neon {
   static OPTFARM_INLINE void AddPairs(int8x16_t values,
                                       const int8x16_t* columns,
                                       int32x4_t* sums) {
-    int16x8_t pairs[kBandChannels];
+    int16x8_t pairs[kBlock];
     asm("smull %4.8h, %8.8b, %9.8b\n"
         "smull %5.8h, %8.8b, %10.8b\n"
         "smull %6.8h, %8.8b, %11.8b\n"
@@ -63,7 +65,7 @@ struct Neon {
                                        const int8x16_t* columns,
                                        int32x4_t* sums) {
 #pragma GCC unroll 4
-    for (int c = 0; c < kBandChannels; ++c) {
+    for (int c = 0; c < kBlock; ++c) {
       const int16x8_t low =
           vmull_s8(vget_low_s8(values), vget_low_s8(columns[c]));
       sums[c] = vpadalq_s16(vpadalq_s16(sums[c], low),
@@ -81,7 +83,7 @@ struct Neon {
     const uint8x16_t shift = vdupq_n_u8(kShift);
     const int64_t depth = band.tile.DepthOf(tap, kKr);
     for (int64_t k = 0; k < depth; k += kKr, weights += kNr * kKr) {
-      int8x16_t values[kRows], columns[kBandChannels];
+      int8x16_t values[kRows], columns[kBlock];
       LoadTwo<0>(weights, &columns[0], &columns[1]);
       LoadTwo<2 * kKr>(weights, &columns[2], &columns[3]);
 #pragma GCC unroll 4
@@ -99,7 +101,6 @@ struct Neon {
 
   template <int kRows>
   static OPTFARM_INLINE void Run(const Int8Band& band) {
-    if (IsBeyond(band)) return;
     if (band.tile.has_least_weight) {
       RunAs<kRows, false>(band);
     } else {
@@ -109,11 +110,20 @@ struct Neon {
 
   template <int kRows, bool kInPairs>
   OPTFARM_NOINLINE static void RunAs(const Int8Band& band) {
+    for (int c = 0; c < kBandChannels; c += kBlock) {
+      const Int8Band block = {band.tile, band.rows, band.row, band.channel + c};
+      if (IsBeyond(block)) return;
+      RunBlock<kRows, kInPairs>(block);
+    }
+  }
+
+  template <int kRows, bool kInPairs>
+  static OPTFARM_INLINE void RunBlock(const Int8Band& band) {
     Sums<kRows> sums;
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-      for (int c = 0; c < kBandChannels; ++c) sums.of[r][c] = vdupq_n_s32(0);
+      for (int c = 0; c < kBlock; ++c) sums.of[r][c] = vdupq_n_s32(0);
     }
     const int8_t* weights = band.tile.weights + band.channel * kKr;
     for (int64_t tap = 0; tap < band.tile.all_taps(); ++tap) {
@@ -149,10 +159,10 @@ struct Neon {
     uint8_t* out = by.out + band.row * by.stride + band.channel;
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r, out += by.stride) {
-      if (left >= kBandChannels) {
-        std::memcpy(out, values + r * kBandChannels, kBandChannels);
+      if (left >= kBlock) {
+        std::memcpy(out, values + r * kBlock, kBlock);
       } else {
-        for (int c = 0; c < left; ++c) out[c] = values[r * kBandChannels + c];
+        for (int c = 0; c < left; ++c) out[c] = values[r * kBlock + c];
       }
     }
   }
