@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <initializer_list>
 #include <memory>
 #include <type_traits>
@@ -252,22 +253,52 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGelu(
 struct PReluOp {
   template <typename T>
   static T Of(T x, T alpha) {
-    if (!(x < T(0))) return x;
+    T scaled;
     if constexpr (std::is_integral_v<T>) {
       // Integers wrap around.
-      return static_cast<T>(static_cast<uint64_t>(x) *
-                            static_cast<uint64_t>(alpha));
+      scaled = static_cast<T>(static_cast<uint64_t>(x) *
+                              static_cast<uint64_t>(alpha));
     } else {
-      return x * alpha;
+      scaled = x * alpha;
     }
+    return x < T(0) ? scaled : x;
   }
 };
+
+// A row of floats. Signs of activations are hard to predict, so both results
+// are computed, for eight elements at a time.
+void RunPReluRow(const void* x, bool x_moves, const void* alpha,
+                 bool alpha_moves, int64_t count, void* out) {
+  const float* from = static_cast<const float*>(x);
+  const float* slope = static_cast<const float*>(alpha);
+  float* to = static_cast<float*>(out);
+  using Lanes = float __attribute__((vector_size(32)));
+  constexpr int64_t kLanes = sizeof(Lanes) / sizeof(float);
+  Lanes slopes = *slope - Lanes{};
+  int64_t i = 0;
+  for (; x_moves && i + kLanes <= count; i += kLanes) {
+    Lanes values;
+    std::memcpy(&values, from + i, sizeof(values));
+    if (alpha_moves) std::memcpy(&slopes, slope + i, sizeof(slopes));
+    values = values < 0.0f ? values * slopes : values;
+    std::memcpy(to + i, &values, sizeof(values));
+  }
+  RunBinaryRow<PReluOp, float, float>(x_moves ? from + i : from, x_moves,
+                                      alpha_moves ? slope + i : slope,
+                                      alpha_moves, count - i, to + i);
+}
+
+absl::Status ChoosePReluRow(DataType dtype, BinaryRow* row) {
+  OPTFARM_RETURN_IF_ERROR(ChooseNumberRow<PReluOp>(dtype, row));
+  if (dtype == tensorflow::DT_FLOAT) row->function = &RunPReluRow;
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::unique_ptr<Kernel>> MakePRelu(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
   return MakeKernel([](KernelContext* context) -> absl::Status {
-    return ComputeBroadcast(context, ChooseNumberRow<PReluOp>);
+    return ComputeBroadcast(context, ChoosePReluRow);
   });
 }
 

@@ -95,6 +95,21 @@ TEST(OtherActivationsTest, PReluBroadcastsItsSlopes) {
               ElementsAre(-0.5f, -20, 3, -40));
 }
 
+TEST(OtherActivationsTest, PReluOfLongRowsIsThatOfEachElement) {
+  const int64_t rows = 3, channels = 21;
+  std::vector<float> x, slopes, by_channel, by_one;
+  for (int64_t c = 0; c < channels; ++c) slopes.push_back(c * 0.25f - 1);
+  for (int64_t i = 0; i < rows * channels; ++i) {
+    x.push_back(static_cast<float>(i * 37 % 64 - 32));
+    by_channel.push_back(x[i] < 0 ? x[i] * slopes[i % channels] : x[i]);
+    by_one.push_back(x[i] < 0 ? x[i] * 0.5f : x[i]);
+  }
+  const Tensor in = Floats({rows, channels}, x);
+  EXPECT_EQ(Values(Op("PRelu").In(in).In(Floats({channels}, slopes))),
+            by_channel);
+  EXPECT_EQ(Values(Op("PRelu").In(in).In(Floats({1}, {0.5f}))), by_one);
+}
+
 TEST(LayerNormTest, RowsGetMeanZeroAndDeviationOne) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> out,
                                Op("LayerNorm")
