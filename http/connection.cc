@@ -92,6 +92,12 @@ class Connection {
     if (page != services_.pages.end()) {
       return AnswerPage(head, page->second, writer);
     }
+    for (const auto& [folder, page_below] : services_.page_folders) {
+      if (head.path.size() > folder.size() &&
+          absl::StartsWith(head.path, folder)) {
+        return AnswerPage(head, page_below, writer);
+      }
+    }
     absl::StatusOr<RouteMatch> match =
         services_.routes.Find(head.verb, head.path);
     if (absl::IsUnimplemented(match.status())) {

@@ -34,6 +34,9 @@ struct ServiceMap {
   std::unique_ptr<Backend> backend;
   // By path, for GET and HEAD. Before any route.
   std::map<std::string, Page> pages;
+  // By the beginning of a path that goes on, "/report/", for GET and HEAD.
+  // After `pages`, before any route.
+  std::map<std::string, Page> page_folders;
   // By verb and path, "POST /session". They take no body.
   std::map<std::string, Page> actions;
   // Looks at each request before it is answered and before its body is read;

@@ -11,6 +11,7 @@
 #include "optfarm/v1/results.pb.h"
 #include "optfarm/v1/store.pb.h"
 #include "optfarm/v1/tokens.pb.h"
+#include "server/services/report_page.h"
 #include "server/services/web_page.h"
 
 namespace optfarm::server {
@@ -56,6 +57,7 @@ absl::StatusOr<std::unique_ptr<http::Front>> OpenHttpDoor(
   services->loopback_hosts_only = options.loopback_hosts_only;
   http::AddDescriptionPages(OPTFARM_VERSION, services.get());
   AddWebPage(*options.sessions, *services);
+  AddReportPage(*services);
   services->pages["/livez"] = [](const http::RequestHead&) {
     return http::TextReply(200, "alive\n");
   };

@@ -74,21 +74,8 @@ http::Reply Serve(const WebFile& file, const std::string& etag,
 // Who calls with the request's Authorization: the services' own check, so that
 // a refused login is in the audit log like any refused call.
 absl::Status CheckToken(http::Backend& backend, const http::RequestHead& head) {
-  const absl::string_view authorization = head.Header("authorization");
-  bool printable = authorization.size() <= kMaxTokenBytes;
-  for (const char c : authorization) printable &= c >= 0x20 && c < 0x7F;
-  if (!printable) {
-    return absl::UnauthenticatedError("this is not a token");
-  }
-  http::BackendCall call;
-  call.rpc = kWhoAmI;
+  OPTFARM_ASSIGN_OR_RETURN(http::BackendCall call, CallAs(head, kWhoAmI));
   call.limit = kLoginTime;
-  if (!head.peer.empty()) {
-    call.metadata.emplace_back(http::kPeerKey, head.peer);
-  }
-  if (!authorization.empty()) {
-    call.metadata.emplace_back(rpc::kAuthorizationKey, authorization);
-  }
   return backend.Unary(call, "").status();
 }
 
@@ -124,6 +111,25 @@ http::Reply LeadToDocs(const http::RequestHead&) {
 }
 
 }  // namespace
+
+absl::StatusOr<http::BackendCall> CallAs(const http::RequestHead& head,
+                                         absl::string_view method) {
+  const absl::string_view authorization = head.Header("authorization");
+  bool printable = authorization.size() <= kMaxTokenBytes;
+  for (const char c : authorization) printable &= c >= 0x20 && c < 0x7F;
+  if (!printable) {
+    return absl::UnauthenticatedError("this is not a token");
+  }
+  http::BackendCall call;
+  call.rpc = std::string(method);
+  if (!head.peer.empty()) {
+    call.metadata.emplace_back(http::kPeerKey, head.peer);
+  }
+  if (!authorization.empty()) {
+    call.metadata.emplace_back(rpc::kAuthorizationKey, authorization);
+  }
+  return call;
+}
 
 void AddWebPage(BrowserSessions& sessions, http::ServiceMap& services) {
   for (const WebFile& file : WebFiles()) {

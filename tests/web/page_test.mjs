@@ -8,12 +8,13 @@
 //        pictures, OPTFARM_SCREENSHOTS
 
 import assert from 'node:assert/strict';
-import { mkdirSync, readFileSync, statSync } from 'node:fs';
+import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { chromium } from 'playwright-core';
 import { Farm, eventually, PATIENCE } from './farm.mjs';
+import { encode, graphNode } from './protobuf.mjs';
 
 const { OPTFARM_BIN: BIN, OPTFARM_SOURCE: SOURCE, OPTFARM_CHROMIUM: CHROMIUM, OPTFARM_SCREENSHOTS: PICTURES } = process.env;
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -23,6 +24,7 @@ const SAMPLES = join(SOURCE, 'examples/digits/images');
 // UNITS: milliseconds. What a page may take on a machine that does much else;
 // the time itself is printed.
 const MOST_FIRST_PAINT = 5000;
+const MOST_FRAME = 1000;
 
 let farm;
 let browser;
@@ -181,6 +183,20 @@ function pages() {
   };
 }
 
+// Pages that docs/page.md shows.
+const SHOWN = new Set(['jobs', 'job', 'layers', 'graph', 'submit', 'models', 'devices', 'history', 'compare', 'pareto', 'admin']);
+
+/** A picture for docs/page.md: small, without what one scrolls to. */
+async function takeSmall(page, name) {
+  const size = page.viewportSize();
+  await page.setViewportSize({ width: 860, height: 540 });
+  if (name === 'graph') await page.getByRole('application').first().scrollIntoViewIfNeeded();
+  // Two frames: charts are drawn anew for the width.
+  await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
+  await page.screenshot({ path: join(PICTURES, `page-${name}.png`) });
+  await page.setViewportSize(size);
+}
+
 for (const colorScheme of ['light', 'dark']) {
   test(`every page in ${colorScheme} is accessible and fits`, async () => {
     const { page, context, faults } = await open({ colorScheme });
@@ -191,6 +207,7 @@ for (const colorScheme of ['light', 'dark']) {
       const over = await page.evaluate(() => document.scrollingElement.scrollWidth - innerWidth);
       assert.ok(over <= 0, `${name} is ${over} pixels too wide`);
       if (PICTURES) await page.screenshot({ path: join(PICTURES, `${name}-${colorScheme}.png`), fullPage: true });
+      if (PICTURES && SHOWN.has(name) && colorScheme === 'light') await takeSmall(page, name);
     }
     const [ground, text] = await page.evaluate(() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]
       .map((color) => /\d+/.exec(color)[0]).map(Number));
@@ -243,21 +260,49 @@ test('a report is one file that needs nobody', async () => {
   const { page, context, faults } = await open();
   await show(page, `#/jobs/${jobs.int8}`);
   const download = page.waitForEvent('download');
-  await page.getByRole('button', { name: 'Report' }).click();
+  await page.getByRole('link', { name: 'Report' }).click();
   const file = join(farm.folder, 'report.html');
   await (await download).saveAs(file);
   assert.ok(statSync(file).size < 2e6);
   const reader = await (await browser.newContext({ offline: true })).newPage();
+  reader.setDefaultTimeout(PATIENCE);
   const asked = [];
+  const refused = [];
   reader.on('request', (request) => asked.push(request.url()));
+  reader.on('console', (message) => { if (message.type() === 'error') refused.push(message.text()); });
+  await reader.addInitScript(AXE);
   await reader.goto(`file://${file}`);
-  assert.equal(await reader.getByRole('heading', { name: 'Float against optimized' }).isVisible(), true);
+  await reader.getByRole('heading', { name: 'Float against optimized' }).waitFor();
   for (const gate of (await farm.call('GET', `/v1/jobs/${jobs.int8}`)).gates) await reader.getByText(gate.name, { exact: true }).waitFor();
-  assert.ok(await reader.locator('img.picture').count() > 0);
-  assert.deepEqual(asked.filter((address) => !address.startsWith('data:')), [`file://${file}`]);
+  await reader.locator('img.picture').first().waitFor();
+  assert.equal(await reader.locator('a[href]').count(), 0);
+  assert.deepEqual(asked.filter((address) => !/^(data|blob):/.test(address)), [`file://${file}`]);
   assert.equal(await reader.evaluate(() => getComputedStyle(document.querySelector('.card')).borderTopStyle), 'solid');
+  await checkAccessibility(reader, 'report');
+  assert.deepEqual(refused, []);
   if (PICTURES) await reader.screenshot({ path: join(PICTURES, 'report.png'), fullPage: true });
   await reader.context().close();
+
+  // The same tokens as everywhere, and a policy that lets in nothing else.
+  assert.equal((await fetch(`${farm.url}/report/${jobs.int8}`)).status, 401);
+  const headers = { Authorization: `Bearer ${TOKEN}` };
+  assert.equal((await fetch(`${farm.url}/report/none`, { headers })).status, 404);
+  const answer = await fetch(`${farm.url}/report/${jobs.int8}`, { headers });
+  assert.match(answer.headers.get('content-security-policy'), /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; img-src data: blob:;/);
+  assert.equal(answer.headers.get('cache-control'), 'no-store');
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('what a job is called cannot become part of its report', async () => {
+  const name = '</script><script>document.title="taken"</script><!--';
+  const id = await submit('--recipe=fp32', `--name=${name}`, '--device=none', '--wait');
+  const text = await (await fetch(`${farm.url}/report/${id}`, { headers: { Authorization: `Bearer ${TOKEN}` } })).text();
+  assert.ok(!text.includes('document.title="taken"</script>') && text.includes('\\u003c/script'));
+  const { page, context, faults } = await open();
+  await page.goto(`${farm.url}/report/${id}`);
+  await page.getByRole('heading', { name, level: 1 }).waitFor();
+  assert.notEqual(await page.title(), 'taken');
   assert.deepEqual(faults, []);
   await context.close();
 });
@@ -410,6 +455,98 @@ test('a server that is gone is said, and the page goes on when it is back', asyn
   await logIn(page, TOKEN);
   await page.getByRole('link', { name: 'cleaned up' }).waitFor();
   await context.close();
+});
+
+/** A graph of 5,001 nodes in fifty scopes, written to a file. */
+function writeLargeGraph(file) {
+  const nodes = [graphNode('in', 'Placeholder', [], [1, 4])];
+  let last = 'in';
+  for (let block = 0; block < 50; ++block) {
+    const first = last;
+    for (let step = 0; step < 99; ++step) {
+      const name = `block_${block}/${step % 2 ? 'relu' : 'tanh'}_${step}`;
+      nodes.push(graphNode(name, step % 2 ? 'Relu' : 'Tanh', [last]));
+      last = name;
+    }
+    nodes.push(graphNode(`block_${block}/add`, 'Add', [first, last]));
+    last = `block_${block}/add`;
+  }
+  writeFileSync(file, Uint8Array.from(encode(nodes)));
+}
+
+test('5,000 nodes are drawn twice, by mouse and by keys', async () => {
+  const own = new Farm(BIN, '');
+  try {
+    await own.startServer();
+    await own.startWorker();
+    const model = join(own.folder, 'large.pb');
+    writeLargeGraph(model);
+    const { errors } = await own.optctl('submit', model, '--recipe=fp32', '--device=none', '--wait');
+    const { job_id: id } = (await own.call('GET', '/v1/jobs?page_size=1')).jobs[0] ?? assert.fail(errors);
+    const { page, context, faults } = await open({ server: own }, false);
+    await show(page, `#/jobs/${id}?tab=graph`);
+    const graph = page.getByRole('application', { name: 'Original graph' });
+    await page.locator('canvas[aria-label="Original graph"][data-boxes="51"][data-painted]').waitFor();
+    await page.locator('canvas[aria-label="Optimized graph"][data-painted]').waitFor();
+    await checkAccessibility(page, 'graph');
+    // The list of nodes below it makes only what is in sight.
+    assert.ok(await page.locator('tr').count() < 80);
+
+    // By keys: the input, the first block, into it, along it and out again.
+    const selected = (name) => page.locator(`canvas[aria-label="Original graph"][data-selected="${name}"]`).waitFor();
+    await graph.focus();
+    await page.keyboard.press('Home');
+    await selected('in');
+    const details = page.getByRole('region', { name: 'Original: what is selected' });
+    await details.getByText('1×4').first().waitFor();
+    await page.keyboard.press('ArrowDown');
+    await selected('block_0/');
+    await details.getByText('50 Tanh, 49 Relu, 1 Add').waitFor();
+    await page.keyboard.press('Enter');
+    await selected('block_0/tanh_0');
+    await page.locator('canvas[aria-label="Original graph"][data-boxes="150"]').waitFor();
+    await page.keyboard.press('ArrowDown');
+    await selected('block_0/relu_1');
+    await page.getByRole('status').filter({ hasText: 'block_0/relu_1, Relu' }).first().waitFor();
+    await page.keyboard.press('Backspace');
+    await selected('block_0/');
+
+    // A search leads to a node, opens what is around it, and is in the address.
+    await page.getByLabel('Node or op').fill('block_17/relu_3');
+    await page.getByRole('region', { name: 'Nodes', exact: true }).getByRole('button', { name: 'block_17/relu_33', exact: true }).click();
+    await selected('block_17/relu_33');
+    await details.getByText('Attributes').waitFor();
+    assert.match(page.url(), /at=block_17/);
+
+    await page.getByRole('button', { name: 'Open all' }).click();
+    const whole = page.locator('canvas[aria-label="Original graph"][data-boxes="5001"]');
+    await whole.waitFor();
+    console.log(`# layout of 5,001 boxes in Chromium: ${await whole.getAttribute('data-layout-ms')} ms`);
+    await page.getByRole('button', { name: 'Original graph: all of it' }).click();
+    await page.locator('canvas[aria-label="Original graph"][data-painted="5001"]').waitFor();
+    // What the processor does for a picture of all boxes, without what others do.
+    const frames = await page.evaluate(async () => {
+      const canvas = document.querySelector('canvas[aria-label="Original graph"]');
+      const send = (type, x, y) => canvas.dispatchEvent(new PointerEvent(type, { clientX: x, clientY: y, pointerId: 1, bubbles: true }));
+      canvas.setPointerCapture = () => {};
+      const times = [];
+      send('pointerdown', 300, 300);
+      for (let step = 1; step <= 20; ++step) {
+        send('pointermove', 300 + 7 * step, 300 + 3 * step);
+        const start = performance.now();
+        await new Promise((resolve) => { requestAnimationFrame(() => setTimeout(resolve)); });
+        times.push(performance.now() - start);
+      }
+      send('pointerup', 440, 360);
+      return times.sort((a, b) => a - b);
+    });
+    console.log(`# a frame of 5,001 boxes: median ${frames[10].toFixed(1)} ms`);
+    assert.ok(frames[10] < MOST_FRAME, String(frames));
+    assert.deepEqual(faults, []);
+    await context.close();
+  } finally {
+    await own.close();
+  }
 });
 
 test('a long list costs as much as a short one', async () => {

@@ -23,8 +23,14 @@ function parse(hash: string): Route {
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => parse(location.hash));
   useEffect(() => {
-    const change = () => setRoute(parse(location.hash));
+    let known = '';
+    const change = () => {
+      if (location.hash !== known) setRoute(parse(location.hash));
+      known = location.hash;
+    };
     addEventListener('hashchange', change);
+    // The address may have changed since it was first looked at.
+    change();
     return () => removeEventListener('hashchange', change);
   }, []);
   return route;

@@ -4,62 +4,16 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { get, post } from '../lib/api';
 import { useEvents, type LogPart } from '../lib/events';
 import { may, useFarm } from '../lib/farm';
-import { clock, plural, points, share, span, times, when } from '../lib/format';
-import { commandsOf, modelOf, recipeOf, sentenceOf, stateText, titleOf, whyTaskWaits } from '../lib/job';
+import { plural, span, when } from '../lib/format';
+import { modelOf, recipeOf, stateText, titleOf, whyTaskWaits } from '../lib/job';
 import { useNow, usePoll } from '../lib/poll';
 import { setParameters, to, type Route } from '../lib/route';
 import { hasEnded, type Device, type Job, type Task } from '../lib/types';
-import { FilesCard, FromCard, WarningsCard } from '../parts/job_facts';
+import { FilesCard } from '../parts/job_facts';
 import { GraphPart } from '../parts/job_graph';
-import { saveReport } from '../parts/job_report';
-import { LayersPart, picturesIn } from '../parts/job_layers';
-import { GatesCard, ResultsCard } from '../parts/job_results';
-import { Icon } from '../parts/icons';
-import { Ago, Bar, Card, CopyButton, Dialog, Empty, ErrorNote, Head, Loaded, StatePill, Switch, Tags, useAction } from '../parts/ui';
-
-function Verdict({ job }: { job: Job }) {
-  const sentence = sentenceOf(job);
-  const best = job.verdicts
-    .filter((verdict) => verdict.answer !== 'BASELINE')
-    .sort((a, b) => (b.speedup || 0) - (a.speedup || 0))[0];
-  return (
-    <section class={`verdict ${sentence.tone}`} aria-label="Verdict">
-      <Icon name={sentence.tone} />
-      <div>
-        <h2>{sentence.headline}</h2>
-        {sentence.reason && <p>{sentence.reason}</p>}
-      </div>
-      {best && (
-        <div class="facts">
-          {best.speedup > 0 && <span class="fact"><b>{times(best.speedup)}</b><span>{job.verdicts.length > 2 ? 'faster, at best' : 'faster'}</span></span>}
-          {best.size_ratio > 0 && <span class="fact"><b>{times(best.size_ratio)}</b><span>the size</span></span>}
-          {best.top1_change !== undefined
-            ? <span class="fact"><b>{points(best.top1_change)}</b><span>points of top-1</span></span>
-            : best.agreement !== undefined && <span class="fact"><b>{share(best.agreement)}</b><span>same answers</span></span>}
-        </div>
-      )}
-    </section>
-  );
-}
-
-function Facts({ job }: { job: Job }) {
-  const now = useNow(hasEnded(job) ? 3_600_000 : 1000);
-  const start = when(job.start_time);
-  const end = hasEnded(job) ? when(job.end_time) : now;
-  return (
-    <dl class="facts-row">
-      <div><dt>Job</dt><dd class="mono">{job.job_id}</dd></div>
-      <div><dt>Submitted</dt><dd title={clock(job.create_time)}><Ago time={job.create_time} /></dd></div>
-      {!Number.isNaN(start) && <div><dt>{hasEnded(job) ? 'Took' : 'Runs for'}</dt><dd>{span(Math.max(0, end - start) / 1000)}</dd></div>}
-      <div><dt>Recipe</dt><dd>{recipeOf(job)}</dd></div>
-      <div><dt>Project</dt><dd>{job.project}</dd></div>
-      {job.from_cache && (
-        <div><dt>From the cache:</dt><dd><a href={to('jobs', job.cached_from_job_id)}>{job.cached_from_job_id}</a></dd></div>
-      )}
-      {(job.spec?.tags.length ?? 0) > 0 && <div><dt>Tags</dt><dd><Tags tags={job.spec!.tags} /></dd></div>}
-    </dl>
-  );
-}
+import { LayersPart } from '../parts/job_layers';
+import { Facts, RepeatCard, ResultsPart, Verdict } from '../parts/job_summary';
+import { Bar, Card, Dialog, ErrorNote, Head, Loaded, StatePill, Switch, useAction } from '../parts/ui';
 
 function TaskRow({ task, why }: { task: Task; why: string }) {
   const now = useNow(task.state === 'LEASED' ? 1000 : 3_600_000);
@@ -133,19 +87,6 @@ function Log({ job, log, live, cut }: { job: Job; log: LogPart[]; live: boolean;
   );
 }
 
-function RepeatCard({ job }: { job: Job }) {
-  return (
-    <Card title="Do it again" note="The same work from a terminal">
-      {commandsOf(job).map(({ title, command }) => (
-        <div key={title}>
-          <h3>{title}</h3>
-          <div class="command"><pre tabIndex={0}>{command}</pre><CopyButton text={command} /></div>
-        </div>
-      ))}
-    </Card>
-  );
-}
-
 function CancelDialog({ job, close, done }: { job: Job; close: () => void; done: () => void }) {
   const [reason, setReason] = useState('');
   const { run, busy, error } = useAction();
@@ -173,21 +114,6 @@ function CancelDialog({ job, close, done }: { job: Job; close: () => void; done:
   );
 }
 
-function save(job: Job): Promise<void> {
-  const title = `${titleOf(job)}: ${sentenceOf(job).headline}`;
-  return saveReport(title, `report_${job.job_id}.html`, picturesIn(job), (
-    <>
-      <Head title={titleOf(job)} actions={<StatePill state={job.state} />} />
-      <Verdict job={job} />
-      <Card><Facts job={job} /></Card>
-      <ResultsTab job={job} />
-      {job.report && <LayersPart job={job} report={job.report} />}
-      <RepeatCard job={job} />
-      <FilesCard job={job} />
-    </>
-  ));
-}
-
 type Tab = 'results' | 'layers' | 'graph' | 'log' | 'files';
 
 function JobView({ job, route, refresh, devices }: { job: Job; route: Route; refresh: () => void; devices: Device[] }) {
@@ -209,7 +135,7 @@ function JobView({ job, route, refresh, devices }: { job: Job; route: Route; ref
           <StatePill state={job.state} />
           {ended && <a class="button" href={to('compare', '', { a: job.job_id })}>Compare</a>}
           <a class="button" href={to('models', '', { model: modelOf(job) })}>Model</a>
-          {job.report && <button onClick={() => void save(job)} title="The whole job as one HTML file">Report</button>}
+          {job.report && <a class="button" href={`/report/${encodeURIComponent(job.job_id)}`} download={`report_${job.job_id}.html`} title="The whole job as one HTML file">Report</a>}
           {optimized && <a class="button primary" download={`optimized_${modelOf(job)}`} href={`/v1/blobs/${optimized.digest?.sha256}`}>Download</a>}
           {!ended && may(farm, 'SUBMIT') && <button class="danger" onClick={() => setCancelling(true)}>Cancel</button>}
         </>} />
@@ -225,7 +151,7 @@ function JobView({ job, route, refresh, devices }: { job: Job; route: Route; ref
           { value: 'files', label: 'Files and repeat', count: job.artifacts.length || undefined },
         ]} />
       </div>
-      {tab === 'results' && <ResultsTab job={job} />}
+      {tab === 'results' && <ResultsPart job={job} />}
       {tab === 'layers' && job.report && <LayersPart job={job} report={job.report} />}
       {tab === 'graph' && <GraphPart job={job} optimized={optimized?.digest?.sha256 ?? ''} route={route} />}
       {tab === 'log' && <Log job={job} log={events.log} live={events.live && !ended} cut={events.cut} />}
@@ -237,24 +163,6 @@ function JobView({ job, route, refresh, devices }: { job: Job; route: Route; ref
         </>
       )}
       {cancelling && <CancelDialog job={job} close={() => setCancelling(false)} done={refresh} />}
-    </>
-  );
-}
-
-function ResultsTab({ job }: { job: Job }) {
-  if (!job.report && job.measurements.length === 0) {
-    return hasEnded(job)
-      ? <Empty icon="bad" title="There are no results">The job ended before anything was made. Its log says more.</Empty>
-      : <Empty icon="busy" title="No results yet">They come when the model is optimized, device by device.</Empty>;
-  }
-  return (
-    <>
-      <ResultsCard job={job} />
-      <div class="grid two">
-        {job.gates.length > 0 && <GatesCard job={job} />}
-        {job.report && <WarningsCard report={job.report} job={job} />}
-      </div>
-      {job.report && <FromCard job={job} report={job.report} />}
     </>
   );
 }

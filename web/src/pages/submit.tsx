@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks';
 import { ApiError, get, post, upload } from '../lib/api';
 import { may, useFarm } from '../lib/farm';
 import { bytes, plural } from '../lib/format';
-import { outline, type Outline } from '../lib/graphdef';
+import { outline, type Outline } from '../lib/models/model_file';
 import { toneOfState } from '../lib/job';
 import { usePoll } from '../lib/poll';
 import { go, to, type Route } from '../lib/route';
@@ -305,12 +305,12 @@ export function SubmitPage(_props: { route: Route }) {
       <Head title="New job" />
       <form class="form" onSubmit={submit}>
         <Card title="Model">
-          <Drop label="Drop a model here" hint="A frozen TensorFlow graph (.pb)" chosen={model.file?.name ?? ''}
+          <Drop label="Drop a model here" hint="A frozen TensorFlow graph (.pb), an ONNX or a TensorFlow Lite model" chosen={model.file?.name ?? ''}
             onFiles={(files) => files[0] && model.setFile(files[0])} />
           {model.file && isGraph && <GraphOutline graph={model.graph!} file={model.file} />}
           {model.file && model.looked && !isGraph && (
             <p class="notice calm" style={{ margin: 0 }}>
-              This browser does not read it as a frozen graph. The server looks at it when you submit; SavedModels and
+              This browser does not read it as a model. The server looks at it when you submit; SavedModels and
               checkpoints are frozen by <code>optctl submit</code>.
             </p>
           )}

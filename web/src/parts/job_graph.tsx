@@ -1,13 +1,17 @@
-// The graph before and after: nodes by op side by side, and every node with what
-// it reads, what reads it, its error and its time. Read from the model files.
+// The graph before and after: drawn side by side, and as lists of ops and of
+// nodes. Read from the model files.
 
-import { useMemo } from 'preact/hooks';
+import { useMemo, useState } from 'preact/hooks';
 import { ApiError, blob } from '../lib/api';
-import { bytes, decibels, micros, num, plural } from '../lib/format';
-import { readNodes, sourceOf, type Node } from '../lib/graphdef';
+import { bytes, decibels, micros, num, plural, span } from '../lib/format';
+import { factsOf, type NodeFacts, type Side } from '../lib/graph/facts';
+import { ScopedGraph, scopesOf } from '../lib/graph/scopes';
+import { readNodes } from '../lib/models/model_file';
+import { sourceOf, type Node } from '../lib/models/node';
 import { usePoll } from '../lib/poll';
 import { setParameters, type Route } from '../lib/route';
-import type { Job } from '../lib/types';
+import type { Job, Report } from '../lib/types';
+import { GraphPane, readersOf, type Tint } from './graph_pane';
 import { Table } from './table';
 import { Card, Empty, Loaded, Search, Select, Switch } from './ui';
 
@@ -23,14 +27,16 @@ async function load(sha256: string, signal: AbortSignal): Promise<Node[] | undef
   return readNodes(new Uint8Array(await (await blob(sha256, signal)).arrayBuffer()));
 }
 
-/** Scopes with their counts of nodes, the outermost part of names. */
-function scopesOf(nodes: readonly Node[]): { value: string; label: string }[] {
-  const counts = new Map<string, number>();
-  for (const node of nodes) {
-    const slash = node.name.indexOf('/');
-    if (slash > 0) counts.set(node.name.slice(0, slash), (counts.get(node.name.slice(0, slash)) ?? 0) + 1);
-  }
-  return [{ value: '', label: 'All scopes' }, ...[...counts].map(([scope, count]) => ({ value: scope, label: `${scope} (${count})` }))];
+/** A short list of nodes, each a way to itself. */
+function Names({ names, pick }: { names: readonly string[]; pick: (name: string) => void }) {
+  return (
+    <>
+      {names.slice(0, 3).map((name) => (
+        <button key={name} type="button" class="plain mono" title={name} onClick={() => pick(sourceOf(name))}>{name}</button>
+      ))}
+      {names.length > 3 && <span class="muted small">{names.length - 3} more</span>}
+    </>
+  );
 }
 
 function OpCounts({ before, after }: { before: readonly Node[]; after: readonly Node[] }) {
@@ -62,61 +68,135 @@ function OpCounts({ before, after }: { before: readonly Node[]; after: readonly 
   );
 }
 
-/** A short list of nodes, each a way to itself. */
-function Names({ names, pick }: { names: readonly string[]; pick: (name: string) => void }) {
+function NodesCard({ nodes, readers, facts, finds, side, pick, setSide }: {
+  nodes: readonly Node[];
+  readers: ReadonlyMap<string, string[]>;
+  facts: NodeFacts;
+  finds: ((node: Node) => boolean) | undefined;
+  side: Side;
+  pick: (name: string) => void;
+  setSide: (side: Side) => void;
+}) {
+  const shown = useMemo(() => (finds ? nodes.filter(finds) : nodes), [nodes, finds]);
   return (
-    <>
-      {names.slice(0, 3).map((name) => (
-        <button key={name} type="button" class="plain mono" onClick={() => pick(sourceOf(name))}>{name}</button>
-      ))}
-      {names.length > 3 && <span class="muted small">{names.length - 3} more</span>}
-    </>
+    <Card title="Nodes" note={plural(shown.length, 'node')} flush>
+      <div class="filters" style={{ padding: '0 18px' }}>
+        <Switch label="Nodes of which graph" value={side} onChange={setSide}
+          options={[{ value: 'before', label: 'Original' }, { value: 'after', label: 'Optimized' }]} />
+      </div>
+      {shown.length === 0 ? <Empty icon="models" title="No node fits" /> : (
+        <Table label="Nodes" className="nodes" rows={shown} rowHeight={45} id={(node) => node.name} columns={[
+          { title: 'Node', key: (node) => node.name, show: (node) => <Names names={[node.name]} pick={pick} /> },
+          { title: 'Op', width: '190px', key: (node) => node.op, show: (node) => node.op },
+          { title: 'Reads', width: '26%', wide: true, show: (node) => <Names names={node.inputs} pick={pick} /> },
+          { title: 'Read by', width: '20%', wide: true, show: (node) => <Names names={readers.get(node.name) ?? []} pick={pick} /> },
+          { title: 'Signal to noise', number: true, wide: true, width: '120px', key: (node) => -(facts.snr.get(node.name) ?? -1e9), show: (node) => decibels(facts.snr.get(node.name) ?? NaN) },
+          { title: 'Time', number: true, width: '90px', key: (node) => facts.time.get(node.name) ?? 0, show: (node) => micros(facts.time.get(node.name) ?? NaN) },
+        ]} />
+      )}
+    </Card>
   );
 }
 
-function NodesCard({ nodes, job, route, side }: { nodes: readonly Node[]; job: Job; route: Route; side: Side }) {
-  const text = (route.parameters.get('node') ?? '').toLowerCase();
-  const scope = route.parameters.get('scope') ?? '';
-  const readers = useMemo(() => {
-    const all = new Map<string, string[]>();
-    for (const node of nodes) {
-      for (const input of node.inputs) {
-        const source = sourceOf(input);
-        all.set(source, [...all.get(source) ?? [], node.name]);
-      }
-    }
-    return all;
-  }, [nodes]);
-  const snr = new Map((job.report?.layers_compared ?? []).map((layer) => [layer.name, num(layer.snr_db)]));
-  const measured = job.measurements.find((one) => (one.variant === 'float') === (side === 'before'));
-  const time = new Map((measured?.slowest_nodes ?? []).map((node) => [node.node, node.total_us]));
-  const shown = useMemo(() => nodes.filter((node) =>
-    (scope === '' || node.name.startsWith(`${scope}/`)) &&
-    (text === '' || node.name.toLowerCase().includes(text) || node.op.toLowerCase() === text)), [nodes, scope, text]);
-  const pick = (name: string) => setParameters(route, { node: name, scope: '' });
+/** What each transform did, in order; a step leads to the nodes of its ops. */
+function StepsCard({ report, find }: { report: Report; find: (op: string) => void }) {
+  const steps = report.transforms.filter((step) => step.changed);
+  if (steps.length === 0) return null;
+  return (
+    <Card title="Step by step" note={`${steps.length} of ${report.transforms.length} transforms changed the graph`}>
+      <ol class="steps">
+        {steps.map((step, index) => (
+          <li key={index}>
+            <span class="mono">{step.name}</span>{' '}
+            <span class="muted small">{num(step.nodes_before)} → {plural(num(step.nodes_after), 'node')}, {span(step.seconds)}</span>
+            <div class="small">
+              {step.op_changes.map((change, at) => (
+                <span key={at} class="step-change">
+                  {num(change.nodes)}{' '}
+                  {change.from && <button type="button" class="plain mono" onClick={() => find(change.from)}>{change.from}</button>}
+                  {change.from && change.to ? ' became ' : change.from ? ' went' : ''}
+                  {change.to && <button type="button" class="plain mono" onClick={() => find(change.to)}>{change.to}</button>}
+                  {!change.from && ' came'}
+                </span>
+              ))}
+            </div>
+          </li>
+        ))}
+      </ol>
+    </Card>
+  );
+}
+
+/** "both", or one graph alone. */
+type Shown = 'both' | Side;
+
+function useFinds(text: string): ((node: Node) => boolean) | undefined {
+  return useMemo(() => {
+    const wanted = text.toLowerCase();
+    return wanted === '' ? undefined : (node: Node) => node.name.toLowerCase().includes(wanted) || node.op.toLowerCase() === wanted;
+  }, [text]);
+}
+
+const nothing = () => false;
+
+/** How both graphs are looked at: what is selected, and which scopes are open. */
+function useLookAt(before: readonly Node[], after: readonly Node[], route: Route) {
+  const selected = route.parameters.get('at') ?? '';
+  const [open, setOpen] = useState<ReadonlySet<string>>(() => new Set([
+    ...new ScopedGraph(before, false).firstOpen(), ...new ScopedGraph(after, false).firstOpen(), ...scopesOf(selected.replace(/\/$/, ''))]));
+  const pick = (name: string) => {
+    const more = scopesOf(name.replace(/\/$/, ''));
+    setOpen((now) => (more.every((scope) => now.has(scope)) ? now : new Set([...now, ...more])));
+    setParameters(route, { at: name });
+  };
+  return { selected, open, setOpen, pick };
+}
+
+/** A graph with what is looked up in it again and again. */
+function useOneGraph(job: Job, nodes: readonly Node[], side: Side) {
+  return useMemo(() => ({
+    nodes, names: new Set(nodes.map((node) => node.name)), readers: readersOf(nodes), facts: factsOf(job, side),
+  }), [nodes, job, side]);
+}
+
+function GraphsView({ job, before, after, route }: { job: Job; before: Node[]; after: Node[]; route: Route }) {
+  const text = route.parameters.get('node') ?? '';
+  const shown = (route.parameters.get('graphs') ?? 'both') as Shown;
+  const side = (route.parameters.get('side') ?? 'after') as Side;
+  const [tint, setTint] = useState<Tint>('kind');
+  const [constants, setConstants] = useState(false);
+  const { selected, open, setOpen, pick } = useLookAt(before, after, route);
+  const finds = useFinds(text);
+  const left = useOneGraph(job, before, 'before');
+  const right = useOneGraph(job, after, 'after');
+  const common = { tint, constants, selected, open, setOpen, finds: finds ?? nothing, pick };
+  const all = () => setOpen(new Set([...new ScopedGraph(before, true).allOpen(), ...new ScopedGraph(after, true).allOpen()]));
+  const list = side === 'before' ? left : right;
   return (
     <>
       <div class="filters">
-        <Search main label="Node or op" value={route.parameters.get('node') ?? ''} onChange={(value) => setParameters(route, { node: value })} />
-        <Select label="Scope" value={scope} options={scopesOf(nodes)} onChange={(value) => setParameters(route, { scope: value })} />
+        <Search main label="Node or op" value={text} onChange={(value) => setParameters(route, { node: value })} />
+        <Switch label="Which graph" value={shown} onChange={(value) => setParameters(route, { graphs: value })}
+          options={[{ value: 'both', label: 'Both' }, { value: 'before', label: 'Original' }, { value: 'after', label: 'Optimized' }]} />
+        <Select label="Color by" value={tint} onChange={(value) => setTint(value as Tint)} options={[
+          { value: 'kind', label: 'Kind of op' }, { value: 'time', label: 'Time' }, { value: 'error', label: 'Signal to noise' }]} />
+        <label class="check"><input type="checkbox" checked={constants} onChange={(event) => setConstants(event.currentTarget.checked)} />Constants</label>
+        <button type="button" onClick={all}>Open all</button>
+        <button type="button" onClick={() => { setOpen(new Set()); setParameters(route, { at: '' }); }}>Close all</button>
       </div>
-      {shown.length === 0 ? <Empty icon="models" title="No node fits" /> : (
-        <Card title="Nodes" note={plural(shown.length, 'node')} flush>
-          <Table label="Nodes" className="nodes" rows={shown} rowHeight={45} id={(node) => node.name} columns={[
-            { title: 'Node', key: (node) => node.name, show: (node) => <span class="mono" title={node.name}>{node.name}</span> },
-            { title: 'Op', width: '190px', key: (node) => node.op, show: (node) => node.op },
-            { title: 'Reads', width: '26%', wide: true, show: (node) => <Names names={node.inputs} pick={pick} /> },
-            { title: 'Read by', width: '20%', wide: true, show: (node) => <Names names={readers.get(node.name) ?? []} pick={pick} /> },
-            { title: 'Signal to noise', number: true, wide: true, width: '120px', key: (node) => -(snr.get(node.name) ?? -1e9), show: (node) => decibels(snr.get(node.name) ?? NaN) },
-            { title: 'Time', number: true, width: '90px', key: (node) => time.get(node.name) ?? 0, show: (node) => micros(time.get(node.name) ?? NaN) },
-          ]} />
-        </Card>
-      )}
+      <Card title="Graph" note="Dashed: only in this graph. Double: a scope, opened by a double click">
+        <div class={`graphs ${shown === 'both' ? 'two' : ''}`}>
+          {shown !== 'after' && <GraphPane label="Original" nodes={before} readers={left.readers} facts={left.facts} other={right.names} {...common} />}
+          {shown !== 'before' && <GraphPane label="Optimized" nodes={after} readers={right.readers} facts={right.facts} other={left.names} {...common} />}
+        </div>
+      </Card>
+      {job.report && <StepsCard report={job.report} find={(op) => setParameters(route, { node: op })} />}
+      <OpCounts before={before} after={after} />
+      <NodesCard nodes={list.nodes} readers={list.readers} facts={list.facts} finds={finds} side={side} pick={pick}
+        setSide={(value) => setParameters(route, { side: value })} />
     </>
   );
 }
-
-type Side = 'before' | 'after';
 
 export function GraphPart({ job, optimized, route }: { job: Job; optimized: string; route: Route }) {
   const model = job.spec?.model?.digest;
@@ -126,25 +206,11 @@ export function GraphPart({ job, optimized, route }: { job: Job; optimized: stri
     const [before, after] = await Promise.all([load(model?.sha256 ?? '', signal), load(optimized, signal)]);
     return { before, after };
   }, 0, [model?.sha256, optimized]);
-  const side = (route.parameters.get('side') ?? 'after') as Side;
   return (
     <Loaded data={graphs.data} error={graphs.error} retry={graphs.refresh}>
-      {({ before, after }) => {
-        const nodes = side === 'before' ? before : after;
-        if (!before || !after || !nodes) {
-          return <Empty icon="models" title="This browser cannot read the graph">It reads frozen TensorFlow graphs.</Empty>;
-        }
-        return (
-          <>
-            <div class="filters">
-              <Switch label="Which graph" value={side} onChange={(value) => setParameters(route, { side: value })}
-                options={[{ value: 'after', label: 'Optimized', count: after.length }, { value: 'before', label: 'Original', count: before.length }]} />
-            </div>
-            <OpCounts before={before} after={after} />
-            <NodesCard nodes={nodes} job={job} route={route} side={side} />
-          </>
-        );
-      }}
+      {({ before, after }) => (before && after ? <GraphsView job={job} before={before} after={after} route={route} /> : (
+        <Empty icon="models" title="This browser cannot read the graph">It reads frozen TensorFlow graphs, ONNX and TensorFlow Lite models.</Empty>
+      ))}
     </Loaded>
   );
 }

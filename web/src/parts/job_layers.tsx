@@ -1,8 +1,9 @@
 // A job layer by layer: signal to noise and time side by side, what each
 // quantized layer costs alone, distributions, and the samples that changed most.
 
-import { useEffect, useState } from 'preact/hooks';
-import { blob } from '../lib/api';
+import { useContext, useEffect, useState } from 'preact/hooks';
+import { classNamesOf, labelsFileOf, type ClassNames } from '../lib/classes';
+import { FilesContext } from '../lib/files';
 import { bytes, decibels, digits, micros, num, plural } from '../lib/format';
 import type { Job, Measurement, Report } from '../lib/types';
 import { Table, type Column } from './table';
@@ -186,19 +187,15 @@ function pictureOf(job: Job, path: string): string | undefined {
   return files.find((one) => one.path === path)?.digest?.sha256;
 }
 
-/** How many pictures the part below shows. */
-export function picturesIn(job: Job): number {
-  return (job.report?.worst_samples ?? []).filter((sample) => pictureOf(job, sample.sample)).length;
-}
-
 function Picture({ job, path }: { job: Job; path: string }) {
   const [address, setAddress] = useState('');
   const sha = pictureOf(job, path);
+  const read = useContext(FilesContext);
   useEffect(() => {
     if (!sha) return undefined;
     const stop = new AbortController();
     let made = '';
-    blob(sha, stop.signal).then((bytes) => {
+    read(sha, stop.signal).then((bytes) => {
       made = URL.createObjectURL(new Blob([bytes], { type: /png$/i.test(path) ? 'image/png' : 'image/jpeg' }));
       setAddress(made);
     }, () => undefined);
@@ -210,8 +207,29 @@ function Picture({ job, path }: { job: Job; path: string }) {
   return address ? <img class="picture" src={address} alt={path} /> : null;
 }
 
+/** The names of the job's classes, as soon as they are known. */
+function useClassNames(job: Job): ClassNames {
+  const read = useContext(FilesContext);
+  const file = labelsFileOf(job)?.sha256;
+  const [labels, setLabels] = useState<string>();
+  useEffect(() => {
+    if (!file) return undefined;
+    const stop = new AbortController();
+    read(file, stop.signal).then((found) => found.text()).then(setLabels, () => undefined);
+    return () => stop.abort();
+  }, [file]);
+  return classNamesOf(job, labels);
+}
+
+function ClassText({ number, names }: { number: string | number; names: ClassNames }) {
+  if (num(number) < 0) return <>–</>;
+  const name = names(num(number));
+  return name === undefined ? <>{number}</> : <>{name} <span class="muted small">{number}</span></>;
+}
+
 function SamplesCard({ job, report }: { job: Job; report: Report }) {
-  const classText = (value: string | number) => (num(value) < 0 ? '–' : String(value));
+  const names = useClassNames(job);
+  const classText = (value: string | number) => <ClassText number={value} names={names} />;
   const pictures = report.worst_samples.some((sample) => /\.(jpe?g|png)$/i.test(sample.sample));
   const columns: Column<Report['worst_samples'][number]>[] = [
     { title: 'Sample', show: (sample) => <span class="break">{sample.sample}</span> },
@@ -226,7 +244,7 @@ function SamplesCard({ job, report }: { job: Job; report: Report }) {
   ];
   if (pictures) columns.unshift({ title: 'Picture', width: '76px', show: (sample) => <Picture job={job} path={sample.sample} /> });
   return (
-    <Card title="Samples that changed most" note="Classes by number; the worst first" flush>
+    <Card title="Samples that changed most" note="The worst first" flush>
       <Table label="Samples that changed most" rows={report.worst_samples} columns={columns} id={(sample) => sample.sample} />
     </Card>
   );

@@ -41,7 +41,8 @@ function useWindow(count: number, height: number | undefined) {
     const measure = () => {
       const top = body.current?.getBoundingClientRect().top ?? 0;
       const first = Math.max(0, Math.floor(-top / height) - SPARE);
-      const end = Math.ceil((window.innerHeight - top) / height) + SPARE;
+      // A table that begins far below the window has no row in sight.
+      const end = Math.max(first, Math.ceil((window.innerHeight - top) / height)) + SPARE;
       setRange((before) => (before[0] === first && before[1] === end ? before : [first, end]));
     };
     measure();
