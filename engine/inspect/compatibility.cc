@@ -7,8 +7,10 @@
 #include <tuple>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/function_inlining.h"
 #include "engine/graph/op_defs.h"
 #include "engine/graph/ops/op_table.h"
 #include "engine/runtime/core/kernel.h"
@@ -98,6 +100,7 @@ std::string RemoveAttribute(const Node& node, const std::string& name) {
 }
 
 void FindAttributeProblems(const Node& node, const tensorflow::OpDef& op_def,
+                           CompatibilityTarget target,
                            std::vector<Problem>* problems) {
   const std::map<std::string, tensorflow::AttrValue> attrs(
       node.def().attr().begin(), node.def().attr().end());
@@ -111,7 +114,8 @@ void FindAttributeProblems(const Node& node, const tensorflow::OpDef& op_def,
                         ", if it has its default value")});
       continue;
     }
-    if (graph::IsLateAttribute(*attr_def)) {
+    if (target == CompatibilityTarget::kTensorFlow14 &&
+        graph::IsLateAttribute(*attr_def)) {
       const bool removable = google::protobuf::util::MessageDifferencer::Equals(
           value, attr_def->default_value());
       problems->push_back(
@@ -130,7 +134,15 @@ void FindAttributeProblems(const Node& node, const tensorflow::OpDef& op_def,
   }
 }
 
+// The layers on quantized values that came after TensorFlow 1.4 have been
+// registered with kernels of oneDNN (MKL) alone.
+bool IsOnlyOneDnn(absl::string_view op) {
+  return absl::StartsWith(op, "Quantized") &&
+         graph::RowOf(op).origin == graph::Origin::kLaterTensorFlow;
+}
+
 void FindTensorFlowProblems(const Graph& graph, const Node& node,
+                            CompatibilityTarget target,
                             std::vector<Problem>* problems) {
   const tensorflow::OpDef* op_def = graph::FindOpDef(node.op());
   if (op_def == nullptr) {
@@ -142,9 +154,17 @@ void FindTensorFlowProblems(const Graph& graph, const Node& node,
   }
   switch (graph::RowOf(node.op()).origin) {
     case graph::Origin::kTensorFlow14:
-      FindAttributeProblems(node, *op_def, problems);
+      FindAttributeProblems(node, *op_def, target, problems);
       return;
     case graph::Origin::kLaterTensorFlow:
+      if (target == CompatibilityTarget::kLaterTensorFlow) {
+        if (IsOnlyOneDnn(node.op())) {
+          problems->push_back(
+              {"has kernels only in builds of TensorFlow with oneDNN", ""});
+        }
+        FindAttributeProblems(node, *op_def, target, problems);
+        return;
+      }
       problems->push_back(
           {"came after TensorFlow 1.4", RemedyOfOp(graph, node)});
       return;
@@ -157,18 +177,36 @@ void FindTensorFlowProblems(const Graph& graph, const Node& node,
   }
 }
 
-}  // namespace
+// Problems by op, text and remedy, in the order in which they are found.
+class ProblemList {
+ public:
+  void Add(const Node& node, Problem problem) {
+    const auto [place, is_new] = places_.try_emplace(
+        {node.op(), problem.what, problem.remedy}, found_.size());
+    if (is_new) {
+      found_.push_back(
+          {node.op(), problem.what, problem.remedy, 0, node.name()});
+    }
+    ++found_[place->second].nodes;
+  }
 
-std::vector<Incompatibility> FindIncompatibilities(
-    const Graph& graph, absl::Span<const NodeId> inputs,
-    absl::Span<const NodeId> outputs, CompatibilityTarget target) {
+  std::vector<Incompatibility> Take() && { return std::move(found_); }
+
+ private:
+  std::vector<Incompatibility> found_;
+  std::map<std::tuple<std::string, std::string, std::string>, size_t> places_;
+};
+
+std::vector<Incompatibility> FindInGraph(const Graph& graph,
+                                         absl::Span<const NodeId> inputs,
+                                         absl::Span<const NodeId> outputs,
+                                         CompatibilityTarget target) {
   std::set<std::string> functions;
   for (const auto& function : graph.library().function()) {
     functions.insert(function.signature().name());
   }
   const std::vector<bool> needed = graph::ReachableFrom(graph, outputs, inputs);
-  std::vector<Incompatibility> found;
-  std::map<std::tuple<std::string, std::string, std::string>, size_t> places;
+  ProblemList list;
   for (const NodeId id : graph.Ids()) {
     const Node& node = graph.node(id);
     if (functions.contains(node.op())) continue;
@@ -176,22 +214,36 @@ std::vector<Incompatibility> FindIncompatibilities(
     if (target == CompatibilityTarget::kRuntime) {
       FindRuntimeProblems(graph, node, &problems);
     } else {
-      FindTensorFlowProblems(graph, node, &problems);
+      FindTensorFlowProblems(graph, node, target, &problems);
     }
     for (Problem& problem : problems) {
       if (!outputs.empty() && !needed[id]) {
         problem.remedy = "strip_unused_nodes";
       }
-      const auto [place, is_new] = places.try_emplace(
-          {node.op(), problem.what, problem.remedy}, found.size());
-      if (is_new) {
-        found.push_back(
-            {node.op(), problem.what, problem.remedy, 0, node.name()});
-      }
-      ++found[place->second].nodes;
+      list.Add(node, std::move(problem));
     }
   }
-  return found;
+  return std::move(list).Take();
+}
+
+}  // namespace
+
+std::vector<Incompatibility> FindIncompatibilities(
+    const Graph& graph, absl::Span<const NodeId> inputs,
+    absl::Span<const NodeId> outputs, CompatibilityTarget target) {
+  const std::vector<NodeId> all =
+      outputs.empty() ? graph.Ids() : std::vector<NodeId>();
+  const absl::Span<const NodeId> roots = outputs.empty() ? all : outputs;
+  if (target == CompatibilityTarget::kRuntime &&
+      graph::HasCalls(graph, roots, inputs)) {
+    // What sessions do before they look for kernels. Nodes keep their ids. A
+    // call that cannot be inlined is reported as the op that it is.
+    Graph inlined = graph.Clone();
+    if (graph::InlineCalls(roots, inputs, &inlined).ok()) {
+      return FindInGraph(inlined, inputs, outputs, target);
+    }
+  }
+  return FindInGraph(graph, inputs, outputs, target);
 }
 
 }  // namespace optfarm::inspect

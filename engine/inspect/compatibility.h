@@ -13,11 +13,14 @@
 namespace optfarm::inspect {
 
 enum class CompatibilityTarget {
-  // This build of our own runtime: ops, dtypes and attribute values.
+  // This build of our own runtime: ops, dtypes and attribute values. Functions
+  // are looked into, as the runtime inlines what calls them.
   kRuntime,
   // TensorFlow 1.4: ops, attributes that came later, and dtypes that an op's
   // signature refuses. Which kernels a build of it has is not known.
   kTensorFlow14,
+  // Later versions of TensorFlow, as they are usually built.
+  kLaterTensorFlow,
 };
 
 // One thing that is missing, with all nodes that it is missing for.

@@ -23,6 +23,7 @@
 #include "engine/optimize/optimizer.h"
 #include "engine/optimize/recipes/recipes.h"
 #include "engine/optimize/report/compressed_size.h"
+#include "engine/optimize/report/runtime_support.h"
 #include "engine/optimize/report_writer.h"
 #include "engine/optimize/samples/array_file.h"
 #include "engine/optimize/samples/data_check.h"
@@ -403,6 +404,7 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
     report.mutable_histograms()->Assign(histograms.begin(), histograms.end());
   }
   AddWarnings(dataset, suspicions, reader, optimizer, best, job, &report);
+  if (best.broken.ok()) AddRuntimeSupport(best.graph, model.io, &report);
   for (const std::string& reason : optimizer.distrust()) {
     report.add_distrust(reason);
   }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <set>
+#include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -23,6 +25,8 @@ constexpr int kResultsAPage = 100;
 constexpr int kFullResultsAPage = 400;
 // Series of a job or a model that a comparison looks at.
 constexpr size_t kMaxCompared = 1000;
+// Points of a series that say how much it varies.
+constexpr int kSpreadPoints = 21;
 constexpr int kSeries = 20;
 constexpr int kMostSeries = 100;
 constexpr int kPoints = 100;
@@ -150,9 +154,38 @@ grpc::Status ResultServiceImpl::CompareResults(
                            const auto a, ReadSide(call.caller, request->a()));
                        OPTFARM_ASSIGN_OR_RETURN(
                            const auto b, ReadSide(call.caller, request->b()));
-                       *response = Compare(a, b);
+                       OPTFARM_ASSIGN_OR_RETURN(const RunSpreads spreads,
+                                                ReadSpreads(call.caller, a, b));
+                       *response = Compare(a, b, spreads);
                        return absl::OkStatus();
                      });
+}
+
+absl::StatusOr<RunSpreads> ResultServiceImpl::ReadSpreads(
+    const Caller& caller, absl::Span<const storage::MeasurementRecord> a,
+    absl::Span<const storage::MeasurementRecord> b) {
+  std::set<std::string> devices;
+  for (const storage::MeasurementRecord& record : a) {
+    devices.insert(record.measurement.device());
+  }
+  RunSpreads spreads;
+  for (const storage::MeasurementRecord& record : b) {
+    // Only pairs have an interval. Each device is looked at once.
+    if (devices.erase(record.measurement.device()) == 0) continue;
+    storage::MeasurementFilter filter;
+    filter.project = caller.OnlyProject();
+    filter.device = record.measurement.device();
+    storage::SeriesRequest wanted;
+    wanted.max_series = kMaxCompared;
+    wanted.max_points = kSpreadPoints;
+    wanted.details = false;
+    wanted.take = [&](const storage::SeriesKey& key,
+                      absl::Span<const storage::PointNumbers> points) {
+      spreads.Add(key, points);
+    };
+    OPTFARM_RETURN_IF_ERROR(store_.ListSeries(filter, wanted).status());
+  }
+  return spreads;
 }
 
 absl::StatusOr<std::vector<storage::MeasurementRecord>>

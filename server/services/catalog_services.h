@@ -12,6 +12,7 @@
 #include "server/access/admitted_service.h"
 #include "server/access/call_door.h"
 #include "server/scheduling/scheduler.h"
+#include "server/services/run_spread.h"
 #include "storage/metadata_store.h"
 
 namespace optfarm::server {
@@ -69,6 +70,10 @@ class ResultServiceImpl final
                            v1::FindRegressionsResponse& response);
   absl::StatusOr<std::vector<storage::MeasurementRecord>> ReadSide(
       const Caller& caller, const v1::CompareResultsRequest::Side& side);
+  // Of the devices that both sides have.
+  absl::StatusOr<RunSpreads> ReadSpreads(
+      const Caller& caller, absl::Span<const storage::MeasurementRecord> a,
+      absl::Span<const storage::MeasurementRecord> b);
 
   const CallDoor& door_;
   storage::MetadataStore& store_;

@@ -1,13 +1,17 @@
 #include "server/services/interval.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <iterator>
+
+#include "server/services/student.h"
 
 namespace optfarm::server {
 namespace {
 
 constexpr double kNormal95 = 1.959963984540054;
+constexpr double kUpper95 = 0.975;
 // The median's standard error is so much larger than the mean's, and a normal
 // distribution's standard deviation than its MAD.
 constexpr double kMedianError = 1.2533;
@@ -40,10 +44,17 @@ double LogError(const v1::Measurement& m) {
 
 }  // namespace
 
-Interval MedianRatio(const v1::Measurement& a, const v1::Measurement& b) {
+Interval MedianRatio(const v1::Measurement& a, const v1::Measurement& b,
+                     const RunSpread& spread) {
   const double ratio = a.median_us() / b.median_us();
+  // A median of absolute differences is as sure as about half as many values.
+  const double runs_reach =
+      spread.pairs == 0
+          ? kNormal95
+          : StudentQuantile(kUpper95, std::max(1, spread.pairs / 2));
   const double reach =
-      std::exp(kNormal95 * std::hypot(LogError(a), LogError(b)));
+      std::exp(std::hypot(kNormal95 * LogError(a), kNormal95 * LogError(b),
+                          runs_reach * std::sqrt(2) * spread.deviation));
   return {ratio, ratio / reach, ratio * reach};
 }
 

@@ -6,6 +6,7 @@
 
 #include "absl/types/span.h"
 #include "optfarm/v1/measurement.pb.h"
+#include "server/services/run_spread.h"
 
 namespace optfarm::server {
 
@@ -18,9 +19,11 @@ struct Interval {
 
 // The median of `a` over that of `b`. The intervals of both medians count;
 // where a measurement has none, its MAD and number of runs stand in for it, as
-// for normally distributed times.
+// for normally distributed times. `spread` is how much either median varies
+// from one measurement to the next; it counts once for each side.
 // REQUIRES: both medians are above 0.
-Interval MedianRatio(const v1::Measurement& a, const v1::Measurement& b);
+Interval MedianRatio(const v1::Measurement& a, const v1::Measurement& b,
+                     const RunSpread& spread);
 
 // The geometric mean of ratios, with Student's interval of their logarithms.
 // All 0 for no ratios, the ends 0 for one. REQUIRES: all are above 0.

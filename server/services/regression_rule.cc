@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "server/services/student.h"
 #include "storage/metadata_store.h"
 
 namespace optfarm::server {
@@ -19,6 +20,17 @@ constexpr int kWindow = 20;
 constexpr int kLargestWindow = 100;
 constexpr double kRatio = 1.1;
 constexpr double kDeviations = 5;
+// Of the rule CHANGE: how often a series that did not change may be reported,
+// what is too little to matter, and which share of the past values is taken
+// for disturbed, on each side, where there are enough of them.
+constexpr double kFalseAlarms = 0.01;
+constexpr double kLeastFalseAlarms = 1e-5;
+constexpr double kMostFalseAlarms = 0.4;
+constexpr double kLeastChange = 1.03;
+constexpr size_t kDisturbed = 5;
+constexpr size_t kLeastCut = 7;
+// Variance of a median over that of a mean of as many values.
+constexpr double kMedianVariance = 1.5708;
 // A normal distribution's standard deviation over its MAD.
 constexpr double kDeviationOverMad = 1.4826;
 
@@ -43,11 +55,48 @@ double Mad(std::vector<double> values, double median) {
   return Quantile(std::move(values), 0.5);
 }
 
+// The value that the next one is below with probability 1 - `false_alarms`, if
+// nothing changed: Student's prediction of logarithms, around their median,
+// with their winsorized deviation, which a few disturbed values do not widen.
+// REQUIRES: at least two values; all are above 0.
+double PredictedMost(std::vector<double> past, double median,
+                     double false_alarms) {
+  for (double& value : past) value = std::log(value);
+  std::sort(past.begin(), past.end());
+  const size_t n = past.size();
+  const size_t cut = n < kLeastCut ? 0 : n / kDisturbed;
+  const size_t kept = n - 2 * cut;
+  double mean = 0, squares = 0;
+  const auto at = [&](size_t i) {
+    return past[std::clamp(i, cut, n - 1 - cut)];
+  };
+  for (size_t i = 0; i < n; ++i) mean += at(i) / static_cast<double>(n);
+  for (size_t i = 0; i < n; ++i) squares += (at(i) - mean) * (at(i) - mean);
+  // Of all values, had none been cut.
+  const double deviation = std::sqrt(squares * static_cast<double>(n - 1)) /
+                           static_cast<double>(kept - 1);
+  const double reach =
+      StudentQuantile(1 - false_alarms, static_cast<int>(kept) - 1) *
+      deviation * std::sqrt(1 + kMedianVariance / static_cast<double>(n));
+  return median * std::exp(reach);
+}
+
+double AllowedChange(const std::vector<double>& past, double median,
+                     double false_alarms) {
+  const double least = median * kLeastChange;
+  const bool has_logarithms = std::all_of(
+      past.begin(), past.end(), [](double value) { return value > 0; });
+  if (!has_logarithms || past.size() < 2) return least;
+  return std::max(least, PredictedMost(past, median, false_alarms));
+}
+
 double Allowed(const v1::RegressionRule& rule, const std::vector<double>& past,
                double median, const std::vector<double>& past_p90s) {
   switch (rule.kind()) {
     case v1::RegressionRule::RATIO:
       return rule.limit() * median;
+    case v1::RegressionRule::CHANGE:
+      return AllowedChange(past, median, rule.limit());
     case v1::RegressionRule::DEVIATIONS:
       return median + rule.limit() * kDeviationOverMad * Mad(past, median);
     default: {
@@ -58,12 +107,29 @@ double Allowed(const v1::RegressionRule& rule, const std::vector<double>& past,
   }
 }
 
+double DefaultLimit(v1::RegressionRule::Kind kind) {
+  switch (kind) {
+    case v1::RegressionRule::CHANGE:
+      return kFalseAlarms;
+    case v1::RegressionRule::DEVIATIONS:
+      return kDeviations;
+    default:
+      return kRatio;
+  }
+}
+
 std::string Amount(double value, v1::Metric metric) {
   if (metric == v1::PEAK_MEMORY_BYTES || metric == v1::FILE_SIZE_BYTES) {
     return absl::StrFormat("%.3g MB", value / 1e6);
   }
   return value < 1000 ? absl::StrFormat("%.3g us", value)
                       : absl::StrFormat("%.3g ms", value / 1000);
+}
+
+// One past value has no spread.
+int LeastPoints(const v1::RegressionRule& rule) {
+  const bool needs_spread = rule.kind() == v1::RegressionRule::CHANGE;
+  return std::max(rule.min_points(), needs_spread ? 3 : 2);
 }
 
 absl::string_view NameOf(v1::Metric metric) {
@@ -90,16 +156,20 @@ absl::StatusOr<v1::RegressionRule> CompleteRule(
   };
   v1::RegressionRule complete = rule;
   if (rule.kind() == v1::RegressionRule::KIND_UNSPECIFIED) {
-    complete.set_kind(v1::RegressionRule::PAST_P90S);
+    complete.set_kind(v1::RegressionRule::CHANGE);
   } else if (!v1::RegressionRule::Kind_IsValid(rule.kind())) {
-    return wrong("kind", rule.kind(), "PAST_P90S, RATIO or DEVIATIONS");
+    return wrong("kind", rule.kind(), "CHANGE, PAST_P90S, RATIO or DEVIATIONS");
   }
   if (!std::isfinite(rule.limit()) || rule.limit() < 0) {
     return wrong("limit", rule.limit(), "0 or more");
   }
-  if (rule.limit() == 0) {
-    complete.set_limit(
-        rule.kind() == v1::RegressionRule::DEVIATIONS ? kDeviations : kRatio);
+  if (rule.limit() == 0) complete.set_limit(DefaultLimit(complete.kind()));
+  if (complete.kind() == v1::RegressionRule::CHANGE &&
+      (complete.limit() < kLeastFalseAlarms ||
+       complete.limit() > kMostFalseAlarms)) {
+    return wrong("limit", rule.limit(),
+                 "the share of false alarms that the rule CHANGE may have, "
+                 "0.00001 to 0.4");
   }
   if (rule.min_points() == 0) complete.set_min_points(kMinPoints);
   if (complete.min_points() < 2 || complete.min_points() > kLargestWindow) {
@@ -141,7 +211,7 @@ Judgement Judge(const v1::RegressionRule& rule,
   }
   judgement.past_points = static_cast<int>(past.size());
   judgement.enough_points = judgement.point != nullptr &&
-                            judgement.past_points + 1 >= rule.min_points();
+                            judgement.past_points + 1 >= LeastPoints(rule);
   if (!judgement.enough_points) return judgement;
   judgement.past_median = Quantile(past, 0.5);
   judgement.allowed = Allowed(rule, past, judgement.past_median, past_p90s);
@@ -151,7 +221,7 @@ Judgement Judge(const v1::RegressionRule& rule,
 
 bool IsFine(const v1::RegressionRule& rule,
             absl::Span<const PointNumbers> points) {
-  if (static_cast<int>(points.size()) < rule.min_points()) return false;
+  if (static_cast<int>(points.size()) < LeastPoints(rule)) return false;
   const auto most_past = static_cast<size_t>(rule.window() - 1);
   const bool past_p90s = rule.kind() == v1::RegressionRule::PAST_P90S;
   const size_t needed = most_past - Below(past_p90s ? 0.9 : 0.5, most_past);
@@ -175,7 +245,7 @@ bool IsFine(const v1::RegressionRule& rule,
   }
   // What is allowed is no less than a quantile of the past values, and that no
   // less than the newest when so many of them are.
-  return static_cast<int>(past) + 1 >= rule.min_points() && no_better >= needed;
+  return static_cast<int>(past) + 1 >= LeastPoints(rule) && no_better >= needed;
 }
 
 bool IsEnough(const v1::RegressionRule& rule,

@@ -1,6 +1,5 @@
 #include "server/services/result_comparison.h"
 
-#include <cmath>
 #include <map>
 #include <string>
 #include <tuple>
@@ -30,20 +29,21 @@ double Ratio(double numerator, double denominator) {
 }
 
 void FillRatios(const v1::Measurement& a, const v1::Measurement& b,
-                v1::CompareResultsResponse::Row& row) {
+                const RunSpread& spread, v1::CompareResultsResponse::Row& row) {
   row.set_speedup(Ratio(a.median_us(), b.median_us()));
   if (a.median_us() > 0 && b.median_us() > 0) {
-    const Interval interval = MedianRatio(a, b);
+    const Interval interval = MedianRatio(a, b, spread);
     row.set_speedup_low(interval.low);
     row.set_speedup_high(interval.high);
+    row.set_run_to_run_spread(spread.deviation);
+    row.set_spread_results(spread.pairs);
+    row.set_significant(!a.noisy() && !b.noisy() &&
+                        (interval.low > 1 || interval.high < 1));
   }
   row.set_memory_ratio(Ratio(static_cast<double>(b.peak_memory_bytes()),
                              static_cast<double>(a.peak_memory_bytes())));
   row.set_file_size_ratio(Ratio(static_cast<double>(b.file_size_bytes()),
                                 static_cast<double>(a.file_size_bytes())));
-  const double difference = std::abs(a.median_us() - b.median_us());
-  row.set_significant(!a.noisy() && !b.noisy() &&
-                      difference > 3 * (a.mad_us() + b.mad_us()));
 }
 
 void AddMean(v1::CompareResultsResponse& response) {
@@ -64,7 +64,8 @@ void AddMean(v1::CompareResultsResponse& response) {
 }  // namespace
 
 v1::CompareResultsResponse Compare(absl::Span<const MeasurementRecord> a,
-                                   absl::Span<const MeasurementRecord> b) {
+                                   absl::Span<const MeasurementRecord> b,
+                                   const RunSpreads& spreads) {
   std::map<Key, Pair> pairs;
   for (const MeasurementRecord& record : a) {
     const MeasurementRecord*& newest = pairs[KeyOf(record)].a;
@@ -84,7 +85,9 @@ v1::CompareResultsResponse Compare(absl::Span<const MeasurementRecord> a,
       row.set_threads(std::get<2>(key));
       if (pair.a != nullptr) *row.mutable_a() = ToProto(*pair.a);
       if (pair.b != nullptr) *row.mutable_b() = ToProto(*pair.b);
-      if (complete) FillRatios(pair.a->measurement, pair.b->measurement, row);
+      if (!complete) continue;
+      FillRatios(pair.a->measurement, pair.b->measurement,
+                 spreads.Of(*pair.a, *pair.b), row);
     }
   }
   AddMean(response);

@@ -8,15 +8,16 @@
 
 #include "absl/types/span.h"
 #include "optfarm/v1/results.pb.h"
+#include "server/services/run_spread.h"
 #include "storage/records.h"
 
 namespace optfarm::server {
 
 // REQUIRES: each side newest first; the newest of each device, variant and
-// thread count counts.
+// thread count counts. `spreads` has the histories of their devices.
 v1::CompareResultsResponse Compare(
     absl::Span<const storage::MeasurementRecord> a,
-    absl::Span<const storage::MeasurementRecord> b);
+    absl::Span<const storage::MeasurementRecord> b, const RunSpreads& spreads);
 
 }  // namespace optfarm::server
 

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -15,6 +17,7 @@ namespace {
 
 using ::optfarm::testing::StatusIs;
 using ::testing::_;
+using ::testing::DoubleNear;
 using ::testing::HasSubstr;
 
 TEST(JobFilterTest, ReadsTerms) {
@@ -78,7 +81,7 @@ TEST(ComparisonTest, PairsOnlyEqualConditionsAndNewestFirst) {
       Measured("pi4", 1, 100), Measured("pi4", 1, 900), Measured("pi4", 4, 40)};
   const std::vector<storage::MeasurementRecord> b = {Measured("pi4", 1, 50),
                                                      Measured("pi5", 1, 10)};
-  const v1::CompareResultsResponse response = Compare(a, b);
+  const v1::CompareResultsResponse response = Compare(a, b, {});
   ASSERT_EQ(response.rows_size(), 3);
   EXPECT_EQ(response.rows(0).speedup(), 2);
   EXPECT_TRUE(response.rows(0).significant());
@@ -88,14 +91,81 @@ TEST(ComparisonTest, PairsOnlyEqualConditionsAndNewestFirst) {
 }
 
 TEST(ComparisonTest, NoiseAndSpreadAreNotSignificant) {
-  EXPECT_FALSE(
-      Compare({{Measured("d", 1, 100, 10)}}, {{Measured("d", 1, 90, 10)}})
-          .rows(0)
-          .significant());
-  EXPECT_FALSE(
-      Compare({{Measured("d", 1, 100, 1, true)}}, {{Measured("d", 1, 50)}})
-          .rows(0)
-          .significant());
+  auto a = Measured("d", 1, 100, 10), b = Measured("d", 1, 90, 10);
+  a.measurement.set_runs(20);
+  b.measurement.set_runs(20);
+  EXPECT_FALSE(Compare({{a}}, {{b}}, {}).rows(0).significant());
+  a.measurement.set_mad_us(1);
+  b.measurement.set_mad_us(1);
+  EXPECT_TRUE(Compare({{a}}, {{b}}, {}).rows(0).significant());
+  a.measurement.set_noisy(true);
+  EXPECT_FALSE(Compare({{a}}, {{b}}, {}).rows(0).significant());
+}
+
+storage::SeriesKey KeyOf(const std::string& model) {
+  storage::SeriesKey key;
+  key.model_name = model;
+  key.device = "d";
+  key.variant = "int8";
+  key.threads = 1;
+  return key;
+}
+
+// Medians that alternate around 100, and one that does not belong.
+std::vector<storage::PointNumbers> History(double other) {
+  std::vector<storage::PointNumbers> points(12);
+  for (size_t i = 0; i < points.size(); ++i) {
+    points[i].median_us = i % 2 == 0 ? 100 : other;
+  }
+  points[5].median_us = 900;
+  return points;
+}
+
+TEST(ComparisonTest, IntervalContainsTheSpreadBetweenMeasurements) {
+  auto a = Measured("d", 1, 100), b = Measured("d", 1, 90);
+  a.source_model.set_name("net.pb");
+  b.source_model.set_name("net.pb");
+  // Nothing is known: 3 % of both sides, 1.96 times.
+  const auto assumed = Compare({{a}}, {{b}}, {}).rows(0);
+  EXPECT_EQ(assumed.run_to_run_spread(), kAssumedSpread);
+  EXPECT_EQ(assumed.spread_results(), 0);
+  EXPECT_THAT(std::log(assumed.speedup_high() / assumed.speedup()),
+              DoubleNear(1.96 * std::sqrt(2) * 0.03, 1e-4));
+  EXPECT_TRUE(assumed.significant());
+
+  RunSpreads spreads;
+  spreads.Add(KeyOf("other.pb"), History(130));
+  const auto device = Compare({{a}}, {{b}}, spreads).rows(0);
+  EXPECT_EQ(device.spread_results(), 11);
+  EXPECT_THAT(device.run_to_run_spread(),
+              DoubleNear(std::log(1.3) / (0.6745 * std::sqrt(2)), 1e-9));
+  EXPECT_FALSE(device.significant());
+
+  // Those of the same series are better to know.
+  spreads.Add(KeyOf("net.pb"), History(101));
+  const auto own = Compare({{a}}, {{b}}, spreads).rows(0);
+  EXPECT_EQ(own.spread_results(), 11);
+  EXPECT_LT(own.run_to_run_spread(), 0.011);
+  EXPECT_TRUE(own.significant());
+}
+
+// Of pairs that do not differ, 95 % of the intervals contain 1.
+TEST(ComparisonTest, IntervalsOfEqualModelsContainOne) {
+  std::mt19937 random(3);
+  std::normal_distribution<double> noise(0, 0.08);
+  const auto draw = [&] { return 1000 * std::exp(noise(random)); };
+  int outside = 0;
+  constexpr int kRounds = 1000;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<storage::PointNumbers> points(21);
+    for (storage::PointNumbers& point : points) point.median_us = draw();
+    auto a = Measured("d", 1, draw()), b = Measured("d", 1, draw());
+    RunSpreads spreads;
+    spreads.Add(KeyOf(""), points);
+    outside += Compare({{a}}, {{b}}, spreads).rows(0).significant() ? 1 : 0;
+  }
+  EXPECT_GT(outside, kRounds / 100);
+  EXPECT_LT(outside, kRounds * 8 / 100);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "optfarm/v1/store.grpc.pb.h"
 #include "server/services/interval.h"
 #include "server/services/regression_rule.h"
+#include "server/services/student.h"
 #include "server/upkeep/retention.h"
 #include "storage/sqlite_metadata_store.h"
 #include "tests/server/server_fixture.h"
@@ -39,13 +40,13 @@ v1::Measurement Measured(double median, double low, double high) {
 
 TEST(IntervalTest, RatioIsAsSureAsItsMedians) {
   const Interval sure =
-      MedianRatio(Measured(200, 200, 200), Measured(100, 100, 100));
+      MedianRatio(Measured(200, 200, 200), Measured(100, 100, 100), {0, 9});
   EXPECT_EQ(sure.value, 2);
   EXPECT_EQ(sure.low, 2);
   EXPECT_EQ(sure.high, 2);
   // One side's interval becomes the ratio's.
   const Interval one =
-      MedianRatio(Measured(200, 100, 400), Measured(100, 100, 100));
+      MedianRatio(Measured(200, 100, 400), Measured(100, 100, 100), {0, 9});
   EXPECT_THAT(one.low, DoubleNear(1, 1e-9));
   EXPECT_THAT(one.high, DoubleNear(4, 1e-9));
 }
@@ -54,7 +55,7 @@ TEST(IntervalTest, MadStandsInForAMissingInterval) {
   v1::Measurement a = Measured(100, 0, 0);
   a.set_mad_us(10);
   a.set_runs(100);
-  const Interval ratio = MedianRatio(a, Measured(100, 100, 100));
+  const Interval ratio = MedianRatio(a, Measured(100, 100, 100), {0, 9});
   // 1.96 * 1.2533 * 1.4826 * 0.1 / 10.
   EXPECT_THAT(ratio.high, DoubleNear(std::exp(0.036419), 1e-5));
   EXPECT_THAT(ratio.low * ratio.high, DoubleNear(1, 1e-9));
@@ -108,14 +109,53 @@ Judgement JudgeBy(v1::RegressionRule rule, std::vector<double> newest_first) {
   return judgement;
 }
 
-TEST(RegressionRuleTest, DefaultComparesTheMedianWithThePastP90s) {
+TEST(RegressionRuleTest, PastP90sComparesTheMedianWithThem) {
+  v1::RegressionRule rule;
+  rule.set_kind(v1::RegressionRule::PAST_P90S);
   // Past p90s are 11, 12, 13, 14, 15: p90 14.6, range 4.
-  const Judgement fine = JudgeBy({}, {15.0, 10, 11, 12, 13, 14});
+  const Judgement fine = JudgeBy(rule, {15.0, 10, 11, 12, 13, 14});
   EXPECT_THAT(fine.allowed, DoubleNear(15, 1e-9));
   EXPECT_FALSE(fine.regressed);
   EXPECT_EQ(fine.past_points, 5);
   EXPECT_EQ(fine.past_median, 12);
-  EXPECT_TRUE(JudgeBy({}, {15.001, 10, 11, 12, 13, 14}).regressed);
+  EXPECT_TRUE(JudgeBy(rule, {15.001, 10, 11, 12, 13, 14}).regressed);
+}
+
+TEST(RegressionRuleTest, DefaultIsStudentsPredictionOfLogarithms) {
+  // Logarithms -1, 0, 0, 1: median 0, deviation sqrt(2/3); t(0.99, 3) is
+  // 4.5407.
+  const double e = std::exp(1);
+  const Judgement judged = JudgeBy({}, {50, 1 / e, 1, 1, e});
+  EXPECT_THAT(
+      std::log(judged.allowed),
+      DoubleNear(4.5407 * std::sqrt(2.0 / 3) * std::sqrt(1 + 1.5708 / 4),
+                 1e-3));
+  // Equal values: 3 % are allowed.
+  EXPECT_FALSE(JudgeBy({}, {10.3, 10, 10, 10, 10}).regressed);
+  EXPECT_TRUE(JudgeBy({}, {10.31, 10, 10, 10, 10}).regressed);
+  // One disturbed point of eight hides nothing.
+  EXPECT_TRUE(
+      JudgeBy({}, {11, 10, 10.1, 9.9, 10, 80, 10, 9.9, 10.1}).regressed);
+  // Nothing can be said of values that are not above 0.
+  EXPECT_THAT(JudgeBy({}, {5, 0, 0, 0, 0}).allowed, 0);
+}
+
+TEST(RegressionRuleTest, ASinglePastValueHasNoSpread) {
+  v1::RegressionRule rule;
+  rule.set_min_points(2);
+  EXPECT_FALSE(JudgeBy(rule, {20, 10}).enough_points);
+  EXPECT_TRUE(JudgeBy(rule, {20, 10, 10}).enough_points);
+  rule.set_kind(v1::RegressionRule::RATIO);
+  EXPECT_TRUE(JudgeBy(rule, {20, 10}).enough_points);
+}
+
+TEST(StudentTest, QuantilesAreThoseOfTables) {
+  EXPECT_THAT(StudentQuantile(0.975, 1), DoubleNear(12.7062, 1e-3));
+  EXPECT_THAT(StudentQuantile(0.975, 2), DoubleNear(4.3027, 1e-3));
+  EXPECT_THAT(StudentQuantile(0.99, 3), DoubleNear(4.5407, 1e-3));
+  EXPECT_THAT(StudentQuantile(0.99, 12), DoubleNear(2.6810, 1e-3));
+  EXPECT_THAT(StudentQuantile(0.9, 7), DoubleNear(1.4149, 1e-3));
+  EXPECT_THAT(StudentQuantile(0.975, 100), DoubleNear(1.9840, 1e-3));
 }
 
 TEST(RegressionRuleTest, FewerThanFivePointsAreNotJudged) {
@@ -178,7 +218,9 @@ std::optional<double> AllowedByTheBook(const v1::RegressionRule& rule,
     return values[below] + (values[above] - values[below]) *
                                (place - static_cast<double>(below));
   };
-  if (static_cast<int>(past.size()) + 1 < rule.min_points()) {
+  const bool has_spread =
+      past.size() > 1 || rule.kind() != v1::RegressionRule::CHANGE;
+  if (!has_spread || static_cast<int>(past.size()) + 1 < rule.min_points()) {
     return std::nullopt;
   }
   const double median = quantile(past, 0.5);
@@ -186,6 +228,23 @@ std::optional<double> AllowedByTheBook(const v1::RegressionRule& rule,
   if (rule.kind() == v1::RegressionRule::PAST_P90S) {
     const double p90 = quantile(past_p90s, 0.9);
     return p90 + (past_p90s.back() - past_p90s.front()) / 10;
+  }
+  if (rule.kind() == v1::RegressionRule::CHANGE) {
+    const size_t cut = past.size() < 7 ? 0 : past.size() / 5;
+    std::sort(past.begin(), past.end());
+    for (size_t i = 0; i < cut; ++i) {
+      past[i] = past[cut];
+      past[past.size() - 1 - i] = past[past.size() - 1 - cut];
+    }
+    double sum = 0, squares = 0;
+    for (double& value : past) sum += value = std::log(value);
+    const auto n = static_cast<double>(past.size());
+    for (const double value : past) squares += std::pow(value - sum / n, 2);
+    const int degrees = static_cast<int>(past.size() - 2 * cut) - 1;
+    const double reach = StudentQuantile(1 - rule.limit(), degrees) *
+                         std::sqrt(squares / (n - 1)) * (n - 1) / degrees *
+                         std::sqrt(1 + 1.5708 / n);
+    return std::max(1.03 * median, median * std::exp(reach));
   }
   for (double& value : past) value = std::abs(value - median);
   return median + rule.limit() * 1.4826 * quantile(past, 0.5);
@@ -197,12 +256,16 @@ TEST(RegressionRuleTest, JudgesByTheBookAndAsEarlyAsItCan) {
   int regressed = 0;
   for (int round = 0; round < 4000; ++round) {
     v1::RegressionRule rule;
-    rule.set_kind(static_cast<v1::RegressionRule::Kind>(1 + pick(3)));
+    rule.set_kind(static_cast<v1::RegressionRule::Kind>(1 + pick(4)));
     rule.set_metric(static_cast<v1::Metric>(1 + pick(4)));
     rule.set_skip_noisy(pick(2) == 0);
     rule.set_min_points(2 + pick(6));
     rule.set_window(rule.min_points() + pick(90));
-    rule.set_limit(pick(2) == 0 ? 0 : 1 + 0.1 * pick(10));
+    if (rule.kind() == v1::RegressionRule::CHANGE) {
+      rule.set_limit(0.01 * pick(30));
+    } else {
+      rule.set_limit(pick(2) == 0 ? 0 : 1 + 0.1 * pick(10));
+    }
     rule = *CompleteRule(rule);
     std::vector<storage::PointNumbers> points(pick(250));
     for (storage::PointNumbers& point : points) {
@@ -234,8 +297,8 @@ TEST(RegressionRuleTest, JudgesByTheBookAndAsEarlyAsItCan) {
     ASSERT_EQ(judgement.enough_points, newest && allowed);
     if (!judgement.enough_points) continue;
     EXPECT_EQ(judgement.newest, *newest);
-    EXPECT_EQ(judgement.allowed, *allowed);
-    EXPECT_EQ(judgement.regressed, *newest > *allowed);
+    EXPECT_THAT(judgement.allowed, DoubleNear(*allowed, 1e-9 * *allowed));
+    EXPECT_EQ(judgement.regressed, *newest > judgement.allowed);
     regressed += judgement.regressed ? 1 : 0;
     // Those that were read before it was enough say the same.
     const absl::Span<const storage::PointNumbers> all(points);
@@ -256,7 +319,7 @@ TEST(RegressionRuleTest, WhatIsFineIsFineWhateverWasBefore) {
   size_t early = 0;
   for (int round = 0; round < 3000; ++round) {
     v1::RegressionRule rule;
-    rule.set_kind(static_cast<v1::RegressionRule::Kind>(1 + random() % 3));
+    rule.set_kind(static_cast<v1::RegressionRule::Kind>(1 + random() % 4));
     rule.set_metric(random() % 2 == 0 ? v1::MEDIAN_US : v1::P90_US);
     rule.set_skip_noisy(random() % 2 == 0);
     rule.set_min_points(2 + static_cast<int>(random() % 4));
@@ -283,6 +346,7 @@ TEST(RegressionRuleTest, RefusesNonsense) {
   for (const auto& spoil : std::vector<void (*)(v1::RegressionRule&)>{
            [](v1::RegressionRule& r) { r.set_limit(-1); },
            [](v1::RegressionRule& r) { r.set_limit(NAN); },
+           [](v1::RegressionRule& r) { r.set_limit(1.1); },
            [](v1::RegressionRule& r) { r.set_min_points(1); },
            [](v1::RegressionRule& r) { r.set_window(3); },
            [](v1::RegressionRule& r) { r.set_window(101); },

@@ -113,6 +113,76 @@ TEST(CompatibilityTest, CallsOfTheGraphsOwnFunctionsAreNoOps) {
   EXPECT_THAT(Find(*graph, CompatibilityTarget::kRuntime), IsEmpty());
 }
 
+// y = StatelessIf(true, x): Relu or what `other` is.
+graph::Graph Conditional(const std::string& other) {
+  GraphBuilder b;
+  b.Placeholder("condition", {}, tensorflow::DT_BOOL);
+  b.Placeholder("x", {1});
+  tensorflow::GraphDef def = b.Build().ToDef();
+  for (const std::string& op : {std::string("Relu"), other}) {
+    tensorflow::FunctionDef* function = def.mutable_library()->add_function();
+    function->mutable_signature()->set_name("branch_" + op);
+    auto* input = function->mutable_signature()->add_input_arg();
+    input->set_name("a");
+    input->set_type(tensorflow::DT_FLOAT);
+    auto* output = function->mutable_signature()->add_output_arg();
+    output->set_name("r");
+    output->set_type(tensorflow::DT_FLOAT);
+    tensorflow::NodeDef* node = function->add_node_def();
+    node->set_name("n");
+    node->set_op(op);
+    node->add_input("a");
+    (*node->mutable_attr())["T"].set_type(tensorflow::DT_FLOAT);
+    (*function->mutable_ret())["r"] =
+        op == "Relu" ? "n:activations:0" : "n:y:0";
+  }
+  tensorflow::NodeDef* call = def.add_node();
+  call->set_name("y");
+  call->set_op("StatelessIf");
+  call->add_input("condition");
+  call->add_input("x");
+  auto& attr = *call->mutable_attr();
+  attr["Tcond"].set_type(tensorflow::DT_BOOL);
+  attr["Tin"].mutable_list()->add_type(tensorflow::DT_FLOAT);
+  attr["Tout"].mutable_list()->add_type(tensorflow::DT_FLOAT);
+  attr["then_branch"].mutable_func()->set_name("branch_Relu");
+  attr["else_branch"].mutable_func()->set_name("branch_" + other);
+  return *graph::Graph::FromDef(std::move(def));
+}
+
+TEST(CompatibilityTest, ConditionalsAreInlinedAsTheRuntimeDoes) {
+  const graph::Graph known = Conditional("Neg");
+  EXPECT_THAT(Find(known, CompatibilityTarget::kRuntime, "y"), IsEmpty());
+  EXPECT_THAT(Find(known, CompatibilityTarget::kRuntime), IsEmpty());
+  const auto late = Find(known, CompatibilityTarget::kTensorFlow14, "y");
+  ASSERT_THAT(late, SizeIs(1));
+  EXPECT_EQ(late[0].op, "StatelessIf");
+  EXPECT_THAT(Find(known, CompatibilityTarget::kLaterTensorFlow, "y"),
+              IsEmpty());
+}
+
+TEST(CompatibilityTest, CallsThatCannotBeInlinedAreReported) {
+  const auto found =
+      Find(Conditional("NobodysOp"), CompatibilityTarget::kRuntime, "y");
+  ASSERT_THAT(found, SizeIs(1));
+  EXPECT_THAT(found[0].problem, HasSubstr("has no kernel"));
+}
+
+TEST(CompatibilityTest, LaterTensorFlowHasLateOpsButNotThoseOfOneDnn) {
+  GraphBuilder b;
+  b.Placeholder("x", {1});
+  b.Node("a", "AddV2", {"x", "x"}, FloatT());
+  b.Node("b", "HardSwish", {"a"}, FloatT());
+  b.Node("c", "QuantizedMatMulWithBias", {"b"});
+  b.Node("d", "NobodysOp", {"c"});
+  const auto found = Find(b.Build(), CompatibilityTarget::kLaterTensorFlow);
+  ASSERT_THAT(found, SizeIs(3));
+  EXPECT_EQ(found[0].op, "HardSwish");
+  EXPECT_EQ(found[1].op, "QuantizedMatMulWithBias");
+  EXPECT_THAT(found[1].problem, HasSubstr("oneDNN"));
+  EXPECT_EQ(found[2].op, "NobodysOp");
+}
+
 TEST(LateOpsTest, AreToldFromOldOnes) {
   int late = 0;
   for (absl::string_view op : graph::AllOpNames()) late += graph::IsLateOp(op);

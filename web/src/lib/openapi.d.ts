@@ -173,6 +173,10 @@ export interface components {
             speedup_low?: number;
             /** Format: double */
             speedup_high?: number;
+            /** Format: double */
+            run_to_run_spread?: number;
+            /** Format: int32 */
+            spread_results?: number;
         };
         CreateTokenRequest: {
             name?: string;
@@ -729,7 +733,7 @@ export interface components {
             skip_noisy?: boolean;
         };
         /** @enum {string} */
-        "RegressionRule.Kind": "KIND_UNSPECIFIED" | "PAST_P90S" | "RATIO" | "DEVIATIONS";
+        "RegressionRule.Kind": "KIND_UNSPECIFIED" | "PAST_P90S" | "RATIO" | "DEVIATIONS" | "CHANGE";
         Report: {
             inputs?: components["schemas"]["TensorSpec"][];
             outputs?: components["schemas"]["TensorSpec"][];
@@ -764,6 +768,7 @@ export interface components {
             model_origin?: components["schemas"]["ModelOrigin"];
             detections?: components["schemas"]["DetectionComparison"];
             distrust?: string[];
+            runtimes?: components["schemas"]["RuntimeSupport"][];
         };
         Result: {
             /** Format: int64 */
@@ -792,6 +797,14 @@ export interface components {
             until_time?: string;
             tag?: string;
             metrics?: components["schemas"]["MetricRange"][];
+        };
+        RuntimeSupport: {
+            runtime?: string;
+            title?: string;
+            file_format?: string;
+            runs?: boolean;
+            problems?: string[];
+            recipe?: string;
         };
         SampleComparison: {
             sample?: string;
