@@ -6,6 +6,7 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
@@ -36,9 +37,11 @@ struct BoundFlags {
 
 std::string OptionName(const FlagDeclaration& flag) {
   if (flag.kind == Kind::kArgument) return flag.name;
+  // "--no-headers" is what some type, "--no_headers" what help shows.
+  const std::string dashed = absl::StrReplaceAll(flag.name, {{"_", "-"}});
   return absl::StrCat(
       flag.letter.empty() ? "" : absl::StrCat("-", flag.letter, ","), "--",
-      flag.name);
+      flag.name, dashed == flag.name ? "" : absl::StrCat(",--", dashed));
 }
 
 // What people call it: "--recipe" or "MODEL".
@@ -64,8 +67,8 @@ void Bind(CLI::App* app, BoundFlags* bound) {
   }
 }
 
-absl::Status StoreOne(const FlagDeclaration& flag,
-                      const CLI::results_t& found) {
+absl::Status StoreOne(const FlagDeclaration& flag, const CLI::results_t& found,
+                      StandardStreams* streams) {
   const std::string name = ShownName(flag);
   if (found.empty()) {
     if (!flag.required) return absl::OkStatus();
@@ -82,28 +85,44 @@ absl::Status StoreOne(const FlagDeclaration& flag,
     if (value.empty() && flag.required) {
       return absl::InvalidArgumentError(absl::StrCat(name, " is empty"));
     }
-    if (absl::Status status = flag.store(value); !status.ok()) {
+    absl::StatusOr<std::string> stored = value;
+    if (value == "-" && (flag.reads || flag.writes) && streams != nullptr) {
+      stored = flag.reads ? streams->ReadInput() : streams->MakeOutput();
+    }
+    if (!stored.ok()) return Annotate(stored.status(), name);
+    if (absl::Status status = flag.store(*stored); !status.ok()) {
       return Annotate(status, name);
     }
   }
   return absl::OkStatus();
 }
 
-absl::Status StoreAll(const BoundFlags& bound, absl::string_view command) {
+absl::Status StoreAll(const BoundFlags& bound, absl::string_view command,
+                      StandardStreams* streams) {
   for (size_t i = 0; i < bound.found.size(); ++i) {
     absl::Status status =
-        StoreOne(bound.flags.declarations()[i], bound.found[i]);
+        StoreOne(bound.flags.declarations()[i], bound.found[i], streams);
     if (!status.ok()) return UsageErrorWithHint(status.message(), command);
   }
   return absl::OkStatus();
 }
 
-void DeclareGlobalFlags(GlobalFlags* global, std::string* format, bool* version,
+struct OutputFlags {
+  std::string format = "table";
+  bool no_headers = false;
+  bool version = false;
+};
+
+void DeclareGlobalFlags(GlobalFlags* global, OutputFlags* output,
                         FlagSet* flags) {
   flags->Text("server", "HOST:PORT",
-              "Address of the server. Default: OPTFARM_SERVER, else "
-              "127.0.0.1:7070.",
+              "Address of the server. Default: OPTFARM_SERVER, else the "
+              "context's, else 127.0.0.1:7070.",
               &global->server);
+  flags->Text("context", "NAME",
+              "The named server to use (optctl config get-contexts). Default: "
+              "OPTFARM_CONTEXT, else the one that config use-context chose.",
+              &global->context);
   flags->Path("token_file", "FILE",
               "File with the bearer token for the server.",
               &global->token_file);
@@ -116,20 +135,21 @@ void DeclareGlobalFlags(GlobalFlags* global, std::string* format, bool* version,
   flags->Path("tls_key", "FILE", "Key of the client certificate (PEM).",
               &global->tls_key);
   flags->Choice("format",
-                "Output format: for people, or for programs with stable field "
-                "names. Default: table.",
-                {"table", "json", "csv"}, format);
+                "Output format: for people (wide: with all columns), or for "
+                "programs with stable field names. Default: table.",
+                {"table", "wide", "json", "yaml", "csv"}, &output->format);
   flags->Letter("o");
-  flags->Switch("version", "Print the version and exit.", version);
+  flags->Switch("no_headers", "Leave headings out of tables and CSV.",
+                &output->no_headers);
+  flags->Switch("version", "Print the version and exit.", &output->version);
 }
 
 // All that lives as long as one parse.
 class Parser {
  public:
-  Parser(absl::Span<const CommandInfo> commands, const std::string& server)
-      : commands_(commands), app_("", "optctl") {
-    parsed_.global.server = server;
-    DeclareGlobalFlags(&parsed_.global, &format_, &version_, &global_.flags);
+  Parser(absl::Span<const CommandInfo> commands, StandardStreams* streams)
+      : commands_(commands), streams_(streams), app_("", "optctl") {
+    DeclareGlobalFlags(&parsed_.global, &output_, &global_.flags);
     app_.fallthrough();
     app_.allow_extras();
     app_.require_subcommand(0, 1);
@@ -138,6 +158,11 @@ class Parser {
   }
 
   absl::StatusOr<ParsedCommandLine> Parse(std::vector<std::string> words) && {
+    // "optctl help graph run" is "optctl graph run --help".
+    if (!words.empty() && words[0] == "help") {
+      words.erase(words.begin());
+      words.push_back("--help");
+    }
     for (std::string& word : words) {
       if (absl::StartsWith(word, "--") && word.find('=') == word.size() - 1) {
         word += kEmptyValue;
@@ -148,10 +173,14 @@ class Parser {
     const std::string name = ChosenName();
     const bool help = global_.help || groups_help_ ||
                       (chosen != nullptr && bound_[name].help);
+    // A command that is not there has no help.
+    if (help && chosen == nullptr) {
+      OPTFARM_RETURN_IF_ERROR(CheckExtras(name, chosen));
+    }
     if (help) return Help(chosen);
     OPTFARM_RETURN_IF_ERROR(CheckExtras(name, chosen));
-    OPTFARM_RETURN_IF_ERROR(StoreAll(global_, name));
-    if (version_ && chosen == nullptr) {
+    OPTFARM_RETURN_IF_ERROR(StoreAll(global_, name, nullptr));
+    if (output_.version && chosen == nullptr) {
       chosen = Find("version");
     } else if (chosen == nullptr) {
       return UsageErrorWithHint(
@@ -159,15 +188,24 @@ class Parser {
                        " needs one"),
           name);
     }
-    OPTFARM_RETURN_IF_ERROR(StoreAll(bound_[chosen->name], name));
-    parsed_.global.format = format_ == "json"  ? OutputFormat::kJson
-                            : format_ == "csv" ? OutputFormat::kCsv
-                                               : OutputFormat::kTable;
+    OPTFARM_RETURN_IF_ERROR(StoreAll(bound_[chosen->name], name, streams_));
+    SetFormat();
     parsed_.command = std::move(instances_[chosen->name]);
     return std::move(parsed_);
   }
 
  private:
+  void SetFormat() {
+    const std::string& name = output_.format;
+    GlobalFlags& global = parsed_.global;
+    global.yaml = name == "yaml";
+    global.format = name == "json" || global.yaml ? OutputFormat::kJson
+                    : name == "csv"               ? OutputFormat::kCsv
+                                                  : OutputFormat::kTable;
+    global.format.wide = name == "wide";
+    global.format.headers = !output_.no_headers;
+  }
+
   void AddCommand(const CommandInfo& info) {
     const std::vector<std::string> words = absl::StrSplit(info.name, ' ');
     CLI::App* parent = &app_;
@@ -282,10 +320,10 @@ class Parser {
   }
 
   absl::Span<const CommandInfo> commands_;
+  StandardStreams* const streams_;
   CLI::App app_;
   ParsedCommandLine parsed_;
-  std::string format_ = "table";
-  bool version_ = false;
+  OutputFlags output_;
   bool groups_help_ = false;
   BoundFlags global_;
   std::map<std::string, CLI::App*> groups_;
@@ -296,10 +334,18 @@ class Parser {
 
 }  // namespace
 
+FlagSet GlobalFlagSet() {
+  static GlobalFlags* const global = new GlobalFlags;
+  static OutputFlags* const output = new OutputFlags;
+  FlagSet flags;
+  DeclareGlobalFlags(global, output, &flags);
+  return flags;
+}
+
 absl::StatusOr<ParsedCommandLine> ParseCommandLine(
     const std::vector<std::string>& words,
-    absl::Span<const CommandInfo> commands, const std::string& default_server) {
-  return Parser(commands, default_server).Parse(words);
+    absl::Span<const CommandInfo> commands, StandardStreams* streams) {
+  return Parser(commands, streams).Parse(words);
 }
 
 }  // namespace optfarm::client_cli

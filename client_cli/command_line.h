@@ -11,6 +11,7 @@
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "client_cli/command/command.h"
+#include "client_cli/command/standard_streams.h"
 
 namespace optfarm::client_cli {
 
@@ -22,13 +23,18 @@ struct ParsedCommandLine {
   std::string help;
 };
 
+// The flags that every command has, for those who describe them: nothing is
+// stored.
+FlagSet GlobalFlagSet();
+
 // Parses the words after the program's name. `--flag=value` and `--flag value`
-// mean the same; global flags may stand before or after the command.
-// `default_server` is what --server is without the flag.
+// mean the same; global flags may stand before or after the command; "help
+// COMMAND" is COMMAND --help. With `streams`, "-" as a file that is read or
+// written is one of theirs.
 // ERRORS: UsageError with one line that ends in a hint to --help.
 absl::StatusOr<ParsedCommandLine> ParseCommandLine(
     const std::vector<std::string>& words,
-    absl::Span<const CommandInfo> commands, const std::string& default_server);
+    absl::Span<const CommandInfo> commands, StandardStreams* streams = nullptr);
 
 }  // namespace optfarm::client_cli
 

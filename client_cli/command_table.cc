@@ -4,54 +4,51 @@
 
 namespace optfarm::client_cli {
 
+namespace {
+
+void Add(const char* group, std::vector<CommandInfo> commands,
+         std::vector<CommandInfo>* all) {
+  for (CommandInfo& command : commands) {
+    command.group = group;
+    all->push_back(command);
+  }
+}
+
+}  // namespace
+
 std::vector<CommandInfo> AllCommands() {
-  return {
-      SubmitCommand(),
-      RunCommand(),
-      GetCommand(),
-      ListCommand(),
-      WatchCommand(),
-      LogsCommand(),
-      CancelCommand(),
-      DownloadCommand(),
-      ResultsCommand(),
-      ResultsHistoryCommand(),
-      ResultsRegressionsCommand(),
-      CompareCommand(),
-      SqlCommand(),
-      BackupCommand(),
-      DevicesCommand(),
-      DevicesDisableCommand(),
-      DevicesEnableCommand(),
-      DevicesReserveCommand(),
-      DevicesRetireCommand(),
-      RecipesCommand(),
-      TransformsCommand(),
-      TokenCreateCommand(),
-      TokenListCommand(),
-      TokenRevokeCommand(),
-      AuditCommand(),
-      DoctorCommand(),
-      GraphTransformCommand(),
-      GraphSummarizeCommand(),
-      GraphConvertCommand(),
-      GraphCompareCommand(),
-      GraphStripUnusedCommand(),
-      GraphOptimizeForInferenceCommand(),
-      GraphCompatCommand(),
-      GraphRequiredOpsCommand(),
-      GraphDotCommand(),
-      GraphFreezeCommand(),
-      GraphCheckpointCommand(),
-      GraphMemmapCommand(),
-      GraphEncryptCommand(),
-      GraphDecryptCommand(),
-      GraphTensorboardCommand(),
-      GraphRunCommand(),
-      GraphLabelImageCommand(),
-      GraphBenchmarkCommand(),
-      VersionCommand(),
-  };
+  std::vector<CommandInfo> all;
+  Add("Jobs",
+      {SubmitCommand(), RunCommand(), GetCommand(), ListCommand(),
+       WatchCommand(), LogsCommand(), CancelCommand(), DownloadCommand()},
+      &all);
+  Add("Results",
+      {ResultsCommand(), ResultsHistoryCommand(), ResultsRegressionsCommand(),
+       CompareCommand(), SqlCommand()},
+      &all);
+  Add("The farm",
+      {DevicesCommand(), DevicesDisableCommand(), DevicesEnableCommand(),
+       DevicesReserveCommand(), DevicesRetireCommand(), TokenCreateCommand(),
+       TokenListCommand(), TokenRevokeCommand(), AuditCommand(),
+       BackupCommand(), DoctorCommand()},
+      &all);
+  Add("Which farm",
+      {ConfigSetContextCommand(), ConfigUseContextCommand(),
+       ConfigGetContextsCommand(), ConfigDeleteContextCommand()},
+      &all);
+  Add("What there is to choose from", {RecipesCommand(), TransformsCommand()},
+      &all);
+  Add("Model files, without a server",
+      {GraphTransformCommand(), GraphSummarizeCommand(), GraphConvertCommand(),
+       GraphCompareCommand(), GraphStripUnusedCommand(),
+       GraphOptimizeForInferenceCommand(), GraphCompatCommand(),
+       GraphRequiredOpsCommand(), GraphDotCommand(), GraphFreezeCommand(),
+       GraphCheckpointCommand(), GraphMemmapCommand(), GraphEncryptCommand(),
+       GraphDecryptCommand(), GraphTensorboardCommand(), GraphRunCommand(),
+       GraphLabelImageCommand(), GraphBenchmarkCommand()},
+      &all);
+  Add("optctl itself", {VersionCommand()}, &all);
+  return all;
 }
 
 }  // namespace optfarm::client_cli

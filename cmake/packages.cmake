@@ -98,6 +98,31 @@ stores every result.")
   optfarm_daemon_package(worker "Optfarm's worker
 Leases optimize tasks from an Optfarm server: rewrites TensorFlow graphs by
 recipe and verifies that they still give the same answers.")
+  # Manual pages and completion are in optctl's own words, which only the
+  # machine that it is built for can ask it for.
+  if(NOT CMAKE_CROSSCOMPILING)
+    install(CODE [[
+      set(share "$ENV{DESTDIR}${CMAKE_INSTALL_PREFIX}/share")
+      file(REMOVE_RECURSE "${share}/man/man1")
+      file(MAKE_DIRECTORY "${share}/man/man1")
+      execute_process(COMMAND "$<TARGET_FILE:optctl>" __man "${share}/man/man1"
+                      COMMAND_ERROR_IS_FATAL ANY)
+      file(GLOB pages "${share}/man/man1/*.1")
+      execute_process(COMMAND gzip -9nf ${pages} COMMAND_ERROR_IS_FATAL ANY)
+      foreach(place bash:bash-completion/completions/optctl
+                    zsh:zsh/vendor-completions/_optctl
+                    fish:fish/vendor_completions.d/optctl.fish)
+        string(REPLACE ":" ";" place ${place})
+        list(GET place 0 shell)
+        list(GET place 1 file)
+        get_filename_component(folder "${share}/${file}" DIRECTORY)
+        file(MAKE_DIRECTORY "${folder}")
+        execute_process(COMMAND "$<TARGET_FILE:optctl>" completion ${shell}
+                        OUTPUT_FILE "${share}/${file}"
+                        COMMAND_ERROR_IS_FATAL ANY)
+      endforeach()
+    ]] COMPONENT tools)
+  endif()
   optfarm_package(tools optctl "Optfarm's command line, and TensorFlow's graph tools
 Submits models to an Optfarm server and queries its results; transforms and
 inspects graphs without a server.")

@@ -126,14 +126,18 @@ absl::Status CheckTarget(absl::string_view target) {
   return absl::OkStatus();
 }
 
+bool IsToken(absl::string_view token) {
+  bool visible = true;
+  for (char c : token) visible = visible && absl::ascii_isgraph(c);
+  return !token.empty() && token.size() <= kMaxTokenBytes && visible;
+}
+
 absl::StatusOr<std::string> ReadToken(const std::string& path) {
   absl::StatusOr<std::string> bytes = ReadFile(path, 64 << 10);
   if (!bytes.ok()) return Annotate(bytes.status(), "reading the token file");
   const absl::string_view line = absl::StripAsciiWhitespace(
       absl::string_view(*bytes).substr(0, bytes->find('\n')));
-  bool visible = true;
-  for (char c : line) visible = visible && absl::ascii_isgraph(c);
-  if (line.empty() || line.size() > kMaxTokenBytes || !visible) {
+  if (!IsToken(line)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "the first line of token file '", path, "' must be 1 to ",
         kMaxTokenBytes, " visible ASCII characters without blanks"));
@@ -167,6 +171,13 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
     OPTFARM_ASSIGN_OR_RETURN(const std::string token,
                              ReadToken(options.token_file));
     interceptors.push_back(std::make_unique<TokenInterceptorFactory>(token));
+  } else if (IsToken(options.token)) {
+    interceptors.push_back(
+        std::make_unique<TokenInterceptorFactory>(options.token));
+  } else if (!options.token.empty()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a token must be 1 to ", kMaxTokenBytes,
+                     " visible ASCII characters without blanks"));
   }
   OPTFARM_ASSIGN_OR_RETURN(
       const std::shared_ptr<grpc::ChannelCredentials> credentials,

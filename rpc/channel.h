@@ -51,6 +51,8 @@ struct ChannelOptions {
   std::string target;
   // File whose first line is the bearer token; empty: no token is sent.
   std::string token_file;
+  // The token itself; used without a file.
+  std::string token;
   ClientTls tls;
   // Quiet time after which the peer is asked for a sign of life.
   absl::Duration keepalive = absl::Seconds(60);
@@ -59,6 +61,9 @@ struct ChannelOptions {
 // Checks that `target` has one of the forms of ChannelOptions.
 // ERRORS: InvalidArgument with the value and what is allowed.
 absl::Status CheckTarget(absl::string_view target);
+
+// Whether `token` may be sent: 1 to 4096 visible ASCII characters.
+bool IsToken(absl::string_view token);
 
 // Reads a bearer token: the first line of the file without blanks around it.
 // ERRORS: those of ReadFile; InvalidArgument when it is empty, longer than

@@ -83,6 +83,8 @@ struct JobFilter {
   std::optional<std::string> name;
   std::optional<std::string> device;
   std::optional<ModelFilter> model;
+  // What the job's id begins with.
+  std::optional<std::string> job_id_prefix;
 };
 
 // at_least <= value < below.

@@ -41,6 +41,7 @@ constexpr char kJobsByFilter[] = OPTFARM_SELECT_JOBS
     " AND (?6 IS NULL OR (model_sha256 >= ?6 AND model_sha256 < ?7)"
     "      OR (model_name = ?8 AND model_name <> ''))"
     " AND (?10 IS NULL OR project = ?10)"
+    " AND (?11 IS NULL OR substr(job_id, 1, length(?11)) = ?11)"
     " ORDER BY job_number DESC LIMIT ?9";
 // QUEUED = 1, RUNNING = 2.
 constexpr char kLiveJobs[] =
@@ -288,6 +289,7 @@ absl::StatusOr<std::vector<StoredJob>> ListJobs(SqliteDatabase& db,
   BindModel(query, 6, filter.model);
   query.BindInt(9, page.limit);
   BindOptional(query, 10, filter.project);
+  BindOptional(query, 11, filter.job_id_prefix);
   return ReadJobs(db, query);
 }
 

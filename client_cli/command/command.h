@@ -18,6 +18,7 @@
 namespace optfarm::client_cli {
 
 class FarmClient;
+struct GlobalFlags;
 
 // What every command is given. OWNERSHIP: outlives the command.
 struct CommandContext {
@@ -29,9 +30,13 @@ struct CommandContext {
   // Colours may be used on `out` (a terminal, and NO_COLOR is not set).
   bool color = false;
   OutputFormat format = OutputFormat::kTable;
+  // UNITS: characters of a line of `out`; 0 where it is no terminal.
+  int width = 0;
   Clock* clock = nullptr;
   // The command line as typed, without the program's name.
   std::vector<std::string> words;
+  // The flags that every command has.
+  const GlobalFlags* global = nullptr;
   // Makes a client of the server named on the command line.
   // ERRORS: an unreadable token file, a malformed address.
   std::function<absl::StatusOr<std::unique_ptr<FarmClient>>()> connect;
@@ -57,14 +62,20 @@ struct CommandInfo {
   // begin with a blank are examples and kept as they are.
   const char* details;
   std::unique_ptr<Command> (*create)();
+  // What the list of commands has it under: "Jobs".
+  const char* group = "";
 };
 
 // The flags that every command has.
 struct GlobalFlags {
+  // Empty: what the environment or the context says.
   std::string server;
+  std::string context;
   std::string token_file;
   std::string tls_ca, tls_cert, tls_key;
   OutputFormat format = OutputFormat::kTable;
+  // JSON is to be printed as YAML.
+  bool yaml = false;
 };
 
 }  // namespace optfarm::client_cli

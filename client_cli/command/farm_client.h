@@ -107,6 +107,8 @@ struct FarmAddress {
   std::string server;
   // Holds the bearer token.
   std::string token_file;
+  // The token itself, in place of a file.
+  std::string token;
   // PEM: who signed the server's certificate (given: TLS); a certificate of
   // our own and its key.
   std::string tls_ca;

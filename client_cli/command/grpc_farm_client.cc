@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
@@ -265,6 +266,18 @@ class GrpcFarmClient final : public FarmClient {
       case absl::StatusCode::kOk:
         return status;
       case absl::StatusCode::kUnavailable:
+        if (absl::StrContains(status.message(), "WRONG_VERSION_NUMBER")) {
+          return FromServer(absl::UnavailableError(
+              absl::StrCat("the server at ", server_,
+                           " does not use TLS; leave --tls_ca out (or set "
+                           "the context without it)")));
+        }
+        if (absl::StrContains(status.message(), "CERTIFICATE_VERIFY_FAILED")) {
+          return FromServer(absl::UnavailableError(
+              absl::StrCat("the certificate of the server at ", server_,
+                           " is not signed by the CA of --tls_ca, or is not "
+                           "for this name")));
+        }
         return FromServer(absl::UnavailableError(absl::StrCat(
             "cannot reach the server at ", server_, ": ", status.message(),
             " (is optfarm-server running there? --server or OPTFARM_SERVER "
@@ -301,6 +314,7 @@ absl::StatusOr<std::unique_ptr<FarmClient>> MakeFarmClient(
   rpc::ChannelOptions options;
   options.target = address.server;
   options.token_file = address.token_file;
+  options.token = address.token;
   options.tls = {address.tls_ca, address.tls_cert, address.tls_key};
   absl::StatusOr<std::shared_ptr<grpc::Channel>> channel =
       rpc::MakeChannel(options);

@@ -16,18 +16,23 @@ constexpr size_t kLineWidth = 80;
 constexpr char kExitCodes[] =
     "Exit codes:\n"
     "  0    success; with --wait: the job succeeded\n"
-    "  1    the job failed (an error or a failed gate) or was cancelled\n"
+    "  1    the job failed, or was cancelled\n"
     "  2    wrong usage: a flag, a value, a local file, a recipe or a "
     "transform\n"
     "  3    the server requires a token (--token_file) or rejected it\n"
     "  4    the server has no such job, device or blob\n"
     "  5    the server cannot be reached\n"
+    "  6    the result missed a gate\n"
+    "  7    the job failed because the model or its data cannot work\n"
+    "  8    a limit of the server or of the project is reached\n"
     "  124  --timeout expired; a job continues\n";
 
 constexpr char kEnvironment[] =
     "Environment:\n"
-    "  OPTFARM_SERVER  default of --server\n"
-    "  NO_COLOR        if set, disables colours\n";
+    "  OPTFARM_SERVER   default of --server\n"
+    "  OPTFARM_CONTEXT  default of --context\n"
+    "  OPTFARM_TOKEN    the bearer token, in place of --token_file\n"
+    "  NO_COLOR         if set, disables colours\n";
 
 std::string CommandLines(absl::Span<const CommandInfo> commands,
                          absl::string_view group) {
@@ -36,10 +41,16 @@ std::string CommandLines(absl::Span<const CommandInfo> commands,
     width = std::max(width, absl::string_view(command.name).size());
   }
   std::string text;
+  absl::string_view under;
   for (const CommandInfo& command : commands) {
     const absl::string_view name = command.name;
     if (!group.empty() && !absl::StartsWith(name, absl::StrCat(group, " "))) {
       continue;
+    }
+    if (group.empty() && (text.empty() || under != command.group)) {
+      under = command.group;
+      absl::StrAppend(&text, text.empty() ? "" : "\n",
+                      under.empty() ? "Commands" : under, ":\n");
     }
     const std::string head = absl::StrCat("  ", name);
     absl::StrAppend(&text, head,
@@ -57,6 +68,8 @@ bool HasOptionalFlags(const FlagSet& flags) {
   }
   return false;
 }
+
+}  // namespace
 
 std::string UsageLine(absl::string_view program, const FlagSet& flags) {
   std::vector<std::string> words;
@@ -84,7 +97,16 @@ std::string UsageLine(absl::string_view program, const FlagSet& flags) {
   return absl::StrCat(page, "\n");
 }
 
-}  // namespace
+std::string ExitCodesText() {
+  return std::string(absl::string_view(kExitCodes)
+                         .substr(absl::string_view(kExitCodes).find('\n') + 1));
+}
+
+std::string EnvironmentText() {
+  return std::string(
+      absl::string_view(kEnvironment)
+          .substr(absl::string_view(kEnvironment).find('\n') + 1));
+}
 
 std::string OverviewPage(absl::Span<const CommandInfo> commands,
                          const FlagSet& global, absl::string_view group) {
@@ -101,10 +123,9 @@ std::string OverviewPage(absl::Span<const CommandInfo> commands,
       "\n"
       "Usage: optctl COMMAND [arguments] [flags]\n"
       "\n",
-      "Commands:\n", CommandLines(commands, ""), "\n",
-      "Flags of every command:\n", DescribeFlags(global.declarations()), "\n",
-      kExitCodes, "\n", kEnvironment, "\n",
-      "optctl COMMAND --help explains a command.\n");
+      CommandLines(commands, ""), "\n", "Flags of every command:\n",
+      DescribeFlags(global.declarations()), "\n", kExitCodes, "\n",
+      kEnvironment, "\n", "optctl help COMMAND explains a command.\n");
 }
 
 std::string CommandPage(const CommandInfo& command, const FlagSet& flags,

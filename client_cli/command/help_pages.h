@@ -15,6 +15,13 @@ namespace optfarm::client_cli {
 std::string OverviewPage(absl::Span<const CommandInfo> commands,
                          const FlagSet& global, absl::string_view group = "");
 
+// "Usage: PROGRAM MODEL --recipe=NAME [flags]", over as many lines as it needs.
+std::string UsageLine(absl::string_view program, const FlagSet& flags);
+
+// A line for each exit code, and for each variable of the environment.
+std::string ExitCodesText();
+std::string EnvironmentText();
+
 // The page of `optctl COMMAND --help`.
 std::string CommandPage(const CommandInfo& command, const FlagSet& flags,
                         const FlagSet& global);

@@ -30,6 +30,16 @@ class InterruptCleanup {
   std::thread thread_;
 };
 
+// While it lives, SIGINT, SIGTERM and SIGHUP print `text` on standard error and
+// end the process with 128 + the signal's number. One at a time.
+class InterruptMessage {
+ public:
+  explicit InterruptMessage(const std::string& text);
+  ~InterruptMessage();
+  InterruptMessage(const InterruptMessage&) = delete;
+  InterruptMessage& operator=(const InterruptMessage&) = delete;
+};
+
 }  // namespace optfarm::client_cli
 
 #endif  // OPTFARM_CLIENT_CLI_COMMAND_INTERRUPT_CLEANUP_H_

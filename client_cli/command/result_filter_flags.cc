@@ -9,6 +9,7 @@
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
 #include "client_cli/command/all_devices.h"
+#include "client_cli/command/job_ids.h"
 #include "client_cli/flags/exit_code.h"
 #include "client_cli/tables/table.h"
 #include "rpc/proto_time.h"
@@ -96,7 +97,7 @@ void ResultFilterFlags::Declare(FlagSet* flags) {
               &model_);
   flags->Text("recipe", "NAME", "Only this recipe.", &recipe_);
   flags->Text("device", "NAME", "Only this device.", &device_);
-  flags->Text("job", "JOB", "Only this job.", &job_);
+  flags->Text("job", "JOB", "Only this job; latest: the newest.", &job_);
   flags->Text("variant", "NAME", "Only this variant: float, or a recipe.",
               &variant_);
   flags->Integer("threads", "Only this thread count.", &threads_, 1);
@@ -109,6 +110,12 @@ void ResultFilterFlags::Declare(FlagSet* flags) {
                             "above) a number. Metrics: ",
                             absl::StrJoin(MetricNames(), ", "), "."),
                &where_);
+}
+
+absl::Status ResultFilterFlags::CompleteJob(FarmClient& client) {
+  if (job_.empty()) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(job_, FindJobId(client, job_));
+  return absl::OkStatus();
 }
 
 absl::StatusOr<v1::ResultFilter> ResultFilterFlags::Build(

@@ -29,6 +29,8 @@ absl::StatusOr<v1::MetricRange> ParseMetricRange(absl::string_view text);
 class ResultFilterFlags {
  public:
   void Declare(FlagSet* flags);
+  // Replaces what --job abbreviates by the job's id. ERRORS: FindJobId's.
+  absl::Status CompleteJob(FarmClient& client);
   // ERRORS: UsageError.
   absl::StatusOr<v1::ResultFilter> Build(absl::Time now) const;
 

@@ -2,6 +2,7 @@
 
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
+#include "client_cli/command/job_ids.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/tables/job_text.h"
 
@@ -11,7 +12,8 @@ namespace {
 class Cancel final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
-    flags->Argument("JOB", "The job's id.", &job_id_);
+    flags->Argument("JOB", "The job's id, the beginning of one, or latest.",
+                    &job_id_);
     flags->Text("reason", "TEXT", "The reason, for others who look at the job.",
                 &reason_);
   }
@@ -19,6 +21,7 @@ class Cancel final : public Command {
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
+    OPTFARM_ASSIGN_OR_RETURN(job_id_, FindJobId(*client, job_id_));
     v1::CancelJobRequest request;
     request.set_job_id(job_id_);
     request.set_reason(reason_);

@@ -5,6 +5,7 @@
 #include "base/human_units.h"
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
+#include "client_cli/command/job_ids.h"
 #include "client_cli/commands/commands.h"
 
 namespace optfarm::client_cli {
@@ -58,6 +59,8 @@ Table MakeComparisonTable(const v1::CompareResultsResponse& response,
   if (!for_people) {
     columns.push_back({"speedup_low", "", Align::kRight});
     columns.push_back({"speedup_high", "", Align::kRight});
+    columns.push_back({"run_to_run_spread", "", Align::kRight});
+    columns.push_back({"spread_results", "", Align::kRight});
   }
   Table table(std::move(columns));
   for (const v1::CompareResultsResponse::Row& row : response.rows()) {
@@ -73,16 +76,39 @@ Table MakeComparisonTable(const v1::CompareResultsResponse& response,
     if (!for_people) {
       cells.push_back(RatioCell(row.speedup_low()));
       cells.push_back(RatioCell(row.speedup_high()));
+      const bool paired = row.speedup() > 0;
+      cells.push_back(paired ? Cell(row.run_to_run_spread(), "") : Cell());
+      cells.push_back(paired ? Cell::Integer(row.spread_results()) : Cell());
     }
     table.AddRow(std::move(cells));
   }
   return table;
 }
 
+// Where the spread between measurements could only be assumed.
+std::string SpreadText(const v1::CompareResultsResponse& response) {
+  int assumed = 0;
+  double spread = 0;
+  for (const v1::CompareResultsResponse::Row& row : response.rows()) {
+    if (row.speedup() <= 0 || row.spread_results() > 0) continue;
+    ++assumed;
+    spread = row.run_to_run_spread();
+  }
+  if (assumed == 0 || spread <= 0) return "";
+  return absl::StrCat(
+      "Too few earlier results to know how much measurements vary: ",
+      HumanPercent(100 * spread), " assumed in ", assumed,
+      assumed == 1 ? " row.\n" : " rows.\n");
+}
+
 class Compare final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
-    flags->Argument("A", "A job's id, or the SHA-256 of a model.", &a_);
+    flags->Argument(
+        "A",
+        "A job's id, the beginning of one, latest, or the SHA-256 of "
+        "a model.",
+        &a_);
     flags->Argument("B", "What to compare it with.", &b_);
   }
 
@@ -90,8 +116,8 @@ class Compare final : public Command {
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
     v1::CompareResultsRequest request;
-    SetSide(a_, request.mutable_a());
-    SetSide(b_, request.mutable_b());
+    OPTFARM_RETURN_IF_ERROR(SetSide(*client, a_, request.mutable_a()));
+    OPTFARM_RETURN_IF_ERROR(SetSide(*client, b_, request.mutable_b()));
     OPTFARM_ASSIGN_OR_RETURN(v1::CompareResultsResponse response,
                              client->CompareResults(request));
     if (response.rows().empty() && context.format == OutputFormat::kTable) {
@@ -100,6 +126,9 @@ class Compare final : public Command {
     }
     *context.out << MakeComparisonTable(response, context.format)
                         .ToFormat(context.format);
+    if (context.format == OutputFormat::kTable) {
+      *context.out << SpreadText(response);
+    }
     if (response.pairs() > 1 && context.format == OutputFormat::kTable) {
       *context.out << "Over " << response.pairs() << " pairs A/B is "
                    << WithInterval(response.mean_speedup(),
@@ -111,13 +140,14 @@ class Compare final : public Command {
   }
 
  private:
-  static void SetSide(const std::string& text,
-                      v1::CompareResultsRequest::Side* side) {
+  static absl::Status SetSide(FarmClient& client, const std::string& text,
+                              v1::CompareResultsRequest::Side* side) {
     if (IsSha256Hex(text)) {
       side->set_model_sha256(text);
-    } else {
-      side->set_job_id(text);
+      return absl::OkStatus();
     }
+    OPTFARM_ASSIGN_OR_RETURN(*side->mutable_job_id(), FindJobId(client, text));
+    return absl::OkStatus();
   }
 
   std::string a_, b_;
@@ -129,8 +159,10 @@ CommandInfo CompareCommand() {
   return {"compare", "Compare the measurements of two jobs or models.",
           "A/B is the ratio of the median latencies with its 95 % interval: "
           "above 1, B is faster. Measurements are paired by device, variant "
-          "and thread count. A difference counts as noise if it is smaller "
-          "than three times both spreads together, or if a run was noisy.",
+          "and thread count. The interval contains the spread from one "
+          "measurement to the next, by earlier results of both sides or of "
+          "the device; 3 % is assumed where there are too few. A difference "
+          "counts as noise if the interval contains 1, or if a run was noisy.",
           [] { return std::unique_ptr<Command>(new Compare); }};
 }
 

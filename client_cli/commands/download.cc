@@ -10,6 +10,7 @@
 #include "base/human_units.h"
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
+#include "client_cli/command/job_ids.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/jobs/progress_line.h"
 
@@ -64,7 +65,8 @@ absl::StatusOr<std::map<std::string, v1::Artifact>> FilesOf(
 class Download final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
-    flags->Argument("JOB", "The job's id.", &job_id_);
+    flags->Argument("JOB", "The job's id, the beginning of one, or latest.",
+                    &job_id_);
     flags->Path("out_dir", "DIR", "Folder to write to; created if missing.",
                 &out_dir_);
     flags->Required();
@@ -77,6 +79,7 @@ class Download final : public Command {
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
+    OPTFARM_ASSIGN_OR_RETURN(job_id_, FindJobId(*client, job_id_));
     OPTFARM_ASSIGN_OR_RETURN(v1::Job job, client->GetJob(job_id_));
     OPTFARM_ASSIGN_OR_RETURN(auto files, FilesOf(job));
     OPTFARM_RETURN_IF_ERROR(Select(job, &files));

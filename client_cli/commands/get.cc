@@ -2,6 +2,7 @@
 
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
+#include "client_cli/command/job_ids.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/jobs/job_follow.h"
 #include "client_cli/jobs/job_outcome.h"
@@ -14,12 +15,14 @@ namespace {
 class Get final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
-    flags->Argument("JOB", "The job's id.", &job_id_);
+    flags->Argument("JOB", "The job's id, the beginning of one, or latest.",
+                    &job_id_);
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
+    OPTFARM_ASSIGN_OR_RETURN(job_id_, FindJobId(*client, job_id_));
     OPTFARM_ASSIGN_OR_RETURN(v1::Job job, client->GetJob(job_id_));
     switch (context.format) {
       case OutputFormat::kJson:
@@ -32,7 +35,8 @@ class Get final : public Command {
         *context.out << MakeJobsTable({job}).ToText() << "\n"
                      << MakeTasksTable(job).ToText() << "\n";
         if (HasEnded(job.state())) {
-          *context.out << OutcomeText(OutcomeOf(job), context.color);
+          *context.out << OutcomeText(OutcomeOf(job), context.format,
+                                      context.color);
         }
         break;
     }

@@ -56,6 +56,7 @@ class GraphBenchmark final : public Command {
 
   void DeclareFlags(FlagSet* flags) override {
     flags->Path("graph", "FILE", "The graph, binary or text.", &graph_);
+    flags->Reads();
     if (!original_) flags->Required();
     flags->Text("init_ops", "A,B", "Nodes to run once after loading.",
                 &init_ops_);

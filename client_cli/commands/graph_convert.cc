@@ -40,6 +40,7 @@ class GraphConvert final : public Command {
         "The model to read: a TensorFlow graph, binary or text, an ONNX "
         "or a TensorFlow Lite model.",
         &in_graph_);
+    flags->Reads();
     flags->Required();
     flags->Path("out_graph", "FILE",
                 "The model to write; the end of the name is its format: .pb, "

@@ -19,6 +19,7 @@ class GraphDot final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
     flags->Path("graph", "FILE", "The graph, binary or text.", &graph_);
+    flags->Reads();
     flags->Required();
     flags->Switch("input_binary",
                   "Ignored: the format is detected from the file.",

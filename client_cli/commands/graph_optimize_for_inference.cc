@@ -17,8 +17,10 @@ class GraphOptimizeForInference final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
     flags->Path("input", "FILE", "The graph, binary or text.", &input_);
+    flags->Reads();
     flags->Required();
     flags->Path("output", "FILE", "The graph to write.", &output_);
+    flags->Writes();
     flags->Required();
     flags->Text("input_names", "A,B", "Nodes to turn into Placeholders.",
                 &inputs_);

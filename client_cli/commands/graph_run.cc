@@ -71,6 +71,7 @@ class GraphRun final : public Command {
     flags->Path("in_graph", "FILE",
                 "The model: a graph, binary or text, or an ONNX file.",
                 &in_graph_);
+    flags->Reads();
     flags->Required();
     flags->Texts("input", "NAME=FILE.npy", "Feed this file to this tensor.",
                  &inputs_);

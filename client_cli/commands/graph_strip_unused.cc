@@ -18,11 +18,13 @@ class GraphStripUnused final : public Command {
   void DeclareFlags(FlagSet* flags) override {
     flags->Path("input_graph", "FILE", "The graph, binary or text.",
                 &input_graph_);
+    flags->Reads();
     flags->Required();
     flags->Switch("input_binary",
                   "Ignored: the format is detected from the file.",
                   &input_binary_);
     flags->Path("output_graph", "FILE", "The graph to write.", &output_graph_);
+    flags->Writes();
     flags->Required();
     flags->Switch("output_binary",
                   "Write binary; with =false, text. Default: true.",

@@ -27,6 +27,7 @@ class GraphSummarize final : public Command {
 
   void DeclareFlags(FlagSet* flags) override {
     flags->Path("in_graph", "FILE", "The graph, binary or text.", &in_graph_);
+    flags->Reads();
     flags->Required();
     flags->Switch("print_structure",
                   "Also list all nodes in the order of execution.",

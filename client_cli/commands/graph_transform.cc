@@ -6,12 +6,12 @@
 #include "base/human_units.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
+#include "client_cli/flags/model_ends.h"
 #include "client_cli/tables/transform_explanation.h"
 #include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/checkpoint.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
-#include "engine/graph/tensor_name.h"
 #include "engine/optimize/report_writer.h"
 #include "engine/transforms/machinery/catalog.h"
 #include "engine/transforms/machinery/pipeline.h"
@@ -113,16 +113,23 @@ class GraphTransform final : public Command {
   void DeclareFlags(FlagSet* flags) override {
     flags->Path("in_graph", "FILE", "The graph to read, binary or text.",
                 &in_graph_);
+    flags->Reads();
     flags->Required();
     flags->Path("out_graph", "FILE", "The graph to write.", &out_graph_);
+    flags->Writes();
     flags->Required();
     flags->Text("transforms", "LIST",
                 "The transforms, for instance 'fold_constants "
                 "quantize_weights(minimum_size=1024)'.",
                 &transforms_);
     flags->Required();
-    flags->Text("inputs", "A,B", "Names of the graph's inputs.", &inputs_);
-    flags->Text("outputs", "A,B", "Names of the graph's outputs.", &outputs_);
+    flags->Text("inputs", "A,B",
+                "Names of the graph's inputs. Default: those that an ONNX or "
+                "TensorFlow Lite file declares; a graph declares none.",
+                &inputs_);
+    flags->Text("outputs", "A,B",
+                "Names of the graph's outputs. Default: as for --inputs.",
+                &outputs_);
     flags->Switch("output_as_text", "Write text instead of binary.",
                   &output_as_text_);
     flags->Switch("explain",
@@ -133,20 +140,20 @@ class GraphTransform final : public Command {
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(const auto steps, ParseSteps());
-    OPTFARM_ASSIGN_OR_RETURN(const auto inputs, ParseNames("inputs", inputs_));
-    OPTFARM_ASSIGN_OR_RETURN(const auto outputs,
-                             ParseNames("outputs", outputs_));
     OPTFARM_ASSIGN_OR_RETURN(tensorflow::GraphDef def,
                              formats::LoadModelDef(in_graph_));
     absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
     if (!graph.ok()) {
       return Annotate(graph.status(), absl::StrCat("'", in_graph_, "'"));
     }
+    OPTFARM_ASSIGN_OR_RETURN(const ModelEnds ends,
+                             ReadModelEnds(*graph, inputs_, outputs_));
     transforms::PipelineOptions options;
     options.checkpoint_reader = ReadVariable;
     OPTFARM_ASSIGN_OR_RETURN(
         const transforms::PipelineReport report,
-        transforms::RunTransforms(&*graph, steps, inputs, outputs, options));
+        transforms::RunTransforms(&*graph, steps, ends.inputs, ends.outputs,
+                                  options));
     const std::string name_map =
         transforms::PrintNameMap(transforms::MakeNameMap(report.steps, *graph));
     OPTFARM_RETURN_IF_ERROR(formats::SaveGraphDef(
@@ -183,16 +190,6 @@ class GraphTransform final : public Command {
       return WithExitCode(Annotate(status, "--transforms"), ExitCode::kUsage);
     }
     return steps;
-  }
-
-  static absl::StatusOr<std::vector<graph::TensorName>> ParseNames(
-      absl::string_view flag, const std::string& text) {
-    absl::StatusOr<std::vector<graph::TensorName>> names =
-        graph::ParseTensorNames(text);
-    if (!names.ok()) {
-      return Annotate(names.status(), absl::StrCat("--", flag));
-    }
-    return names;
   }
 
   const bool original_;

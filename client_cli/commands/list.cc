@@ -30,33 +30,23 @@ class List final : public Command {
                 &name_);
     flags->Integer("limit", "Maximum number of jobs. Default: 50.", &limit_, 1,
                    1'000'000);
+    flags->Switch("watch",
+                  "List again whenever something has changed, until Ctrl-C.",
+                  &watch_);
+    flags->Letter("w");
+    flags->Duration("interval",
+                    "With --watch, time from one look to the next. Default: "
+                    "2s.",
+                    &interval_);
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
-    v1::ListJobsRequest request;
-    request.set_filter(Filter());
-    std::vector<v1::Job> jobs;
-    bool more = true;
-    while (more && static_cast<int64_t>(jobs.size()) < limit_) {
-      request.set_page_size(static_cast<int32_t>(std::min<int64_t>(
-          limit_ - static_cast<int64_t>(jobs.size()), kMostInOnePage)));
-      OPTFARM_ASSIGN_OR_RETURN(v1::ListJobsResponse response,
-                               client->ListJobs(request));
-      for (v1::Job& job : *response.mutable_jobs()) {
-        jobs.push_back(std::move(job));
-      }
-      request.set_page_token(response.next_page_token());
-      more = !response.next_page_token().empty() && response.jobs_size() > 0;
-    }
-    if (jobs.empty() && context.format == OutputFormat::kTable) {
-      *context.out << "No jobs" << (Filter().empty() ? "" : " like that")
-                   << ".\n";
-      return ExitCode::kOk;
-    }
-    *context.out << MakeJobsTable(jobs).ToFormat(context.format);
-    if (more) {
+    if (watch_) return Watch(*client, context);
+    OPTFARM_ASSIGN_OR_RETURN(const Listed listed, ReadJobs(*client));
+    *context.out << TextOf(listed, context.format);
+    if (listed.more) {
       *context.err << "There are more; --limit=N shows more than " << limit_
                    << ".\n";
     }
@@ -64,6 +54,55 @@ class List final : public Command {
   }
 
  private:
+  struct Listed {
+    std::vector<v1::Job> jobs;
+    bool more = true;
+  };
+
+  absl::StatusOr<Listed> ReadJobs(FarmClient& client) const {
+    v1::ListJobsRequest request;
+    request.set_filter(Filter());
+    Listed listed;
+    while (listed.more && static_cast<int64_t>(listed.jobs.size()) < limit_) {
+      request.set_page_size(static_cast<int32_t>(std::min<int64_t>(
+          limit_ - static_cast<int64_t>(listed.jobs.size()), kMostInOnePage)));
+      OPTFARM_ASSIGN_OR_RETURN(v1::ListJobsResponse response,
+                               client.ListJobs(request));
+      for (v1::Job& job : *response.mutable_jobs()) {
+        listed.jobs.push_back(std::move(job));
+      }
+      request.set_page_token(response.next_page_token());
+      listed.more =
+          !response.next_page_token().empty() && response.jobs_size() > 0;
+    }
+    return listed;
+  }
+
+  std::string TextOf(const Listed& listed, OutputFormat format) const {
+    if (listed.jobs.empty() && format == OutputFormat::kTable) {
+      return absl::StrCat("No jobs", Filter().empty() ? "" : " like that",
+                          ".\n");
+    }
+    return MakeJobsTable(listed.jobs).ToFormat(format);
+  }
+
+  // Ends with an error of the server alone. A terminal shows the newest list,
+  // anything else is sent each one.
+  absl::StatusOr<ExitCode> Watch(FarmClient& client,
+                                 const CommandContext& context) const {
+    std::string shown;
+    while (true) {
+      OPTFARM_ASSIGN_OR_RETURN(const Listed listed, ReadJobs(client));
+      std::string text = TextOf(listed, context.format);
+      if (text != shown) {
+        *context.out << (context.width > 0 ? "\x1b[H\x1b[J" : "") << text
+                     << std::flush;
+        shown = std::move(text);
+      }
+      context.clock->Sleep(interval_);
+    }
+  }
+
   std::string Filter() const {
     std::string filter;
     const auto add = [&filter](const char* key, const std::string& value) {
@@ -80,6 +119,8 @@ class List final : public Command {
 
   std::string state_, recipe_, model_, device_, name_;
   int64_t limit_ = 50;
+  bool watch_ = false;
+  absl::Duration interval_ = absl::Seconds(2);
 };
 
 }  // namespace

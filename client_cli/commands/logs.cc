@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
+#include "client_cli/command/job_ids.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/jobs/job_follow.h"
 #include "client_cli/tables/job_text.h"
@@ -14,7 +15,8 @@ namespace {
 class Logs final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
-    flags->Argument("JOB", "The job's id.", &job_id_);
+    flags->Argument("JOB", "The job's id, the beginning of one, or latest.",
+                    &job_id_);
     flags->Text("task", "TASK", "Only this task's log (optctl get shows them).",
                 &task_);
     flags->Switch("follow", "Continue until the job ends.", &follow_);
@@ -29,6 +31,7 @@ class Logs final : public Command {
           "logs has no CSV format; -o json prints one event per line");
     }
     OPTFARM_RETURN_IF_ERROR(client->CheckServer());
+    OPTFARM_ASSIGN_OR_RETURN(job_id_, FindJobId(*client, job_id_));
     OPTFARM_RETURN_IF_ERROR(CheckTask(client.get()));
     const auto print = [this, &context](const v1::JobEvent& event) {
       Print(event, context);

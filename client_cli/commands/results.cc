@@ -80,6 +80,7 @@ class Results final : public Command {
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
+    OPTFARM_RETURN_IF_ERROR(filter_.CompleteJob(*client));
     OPTFARM_ASSIGN_OR_RETURN(v1::QueryResultsRequest request,
                              Request(context.clock->Now()));
     google::protobuf::Arena arena;

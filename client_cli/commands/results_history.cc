@@ -159,13 +159,14 @@ class ResultsHistory final : public Command {
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    OPTFARM_RETURN_IF_ERROR(filter_.CompleteJob(*client));
     v1::ListHistoryRequest request;
     OPTFARM_ASSIGN_OR_RETURN(*request.mutable_filter(),
                              filter_.Build(context.clock->Now()));
     request.set_max_points(static_cast<int32_t>(points_));
     request.set_max_series(static_cast<int32_t>(series_));
-    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
-                             context.connect());
     google::protobuf::Arena arena;
     auto& response =
         *google::protobuf::Arena::CreateMessage<v1::ListHistoryResponse>(

@@ -13,9 +13,10 @@ namespace optfarm::client_cli {
 namespace {
 
 v1::RegressionRule::Kind KindOf(const std::string& name) {
+  if (name == "past-p90s") return v1::RegressionRule::PAST_P90S;
   if (name == "ratio") return v1::RegressionRule::RATIO;
   if (name == "deviations") return v1::RegressionRule::DEVIATIONS;
-  return v1::RegressionRule::PAST_P90S;
+  return v1::RegressionRule::CHANGE;
 }
 
 Table RegressionTable(const v1::FindRegressionsResponse& response) {
@@ -56,15 +57,18 @@ class ResultsRegressions final : public Command {
   void DeclareFlags(FlagSet* flags) override {
     filter_.Declare(flags);
     flags->Choice("rule",
+                  "change: above what the past values predict, with a share "
+                  "of --bound of unchanged series reported. "
                   "past-p90s: above the p90 of the past p90s plus a tenth of "
                   "their range. ratio: above --bound times the past median. "
                   "deviations: above the past median by --bound scaled median "
-                  "absolute deviations. Default: past-p90s.",
-                  {"past-p90s", "ratio", "deviations"}, &rule_);
-    flags->Number("bound",
-                  "For the rules ratio (default 1.1) and deviations "
-                  "(default 5).",
-                  &bound_);
+                  "absolute deviations. Default: change.",
+                  {"change", "past-p90s", "ratio", "deviations"}, &rule_);
+    flags->Number(
+        "bound",
+        "For the rules change (default 0.01), ratio (default 1.1) and "
+        "deviations (default 5).",
+        &bound_);
     flags->Choice("metric", "Metric to judge. Default: median_us.",
                   MetricNames(), &metric_);
     flags->Integer("min_points",
@@ -79,13 +83,14 @@ class ResultsRegressions final : public Command {
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    OPTFARM_RETURN_IF_ERROR(filter_.CompleteJob(*client));
     v1::FindRegressionsRequest request;
     OPTFARM_ASSIGN_OR_RETURN(*request.mutable_filter(),
                              filter_.Build(context.clock->Now()));
     FillRule(request.mutable_rule());
     request.set_limit(static_cast<int32_t>(limit_));
-    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
-                             context.connect());
     OPTFARM_ASSIGN_OR_RETURN(const v1::FindRegressionsResponse response,
                              client->FindRegressions(request));
     if (response.judged() == 0 && response.too_few_points() == 0) {
@@ -112,7 +117,7 @@ class ResultsRegressions final : public Command {
   }
 
   ResultFilterFlags filter_;
-  std::string rule_ = "past-p90s";
+  std::string rule_ = "change";
   std::optional<double> bound_;
   std::string metric_ = "median_us";
   int64_t min_points_ = 0;

@@ -47,6 +47,7 @@ class RunHere final : public Command {
                 "Where to write the optimized graph; as an ONNX or TensorFlow "
                 "Lite model when the name ends in .onnx or .tflite.",
                 &out_graph_);
+    flags->Writes();
     flags->Path("out_dir", "DIR",
                 "Folder for all files: optimized.pb, report.json, "
                 "transforms.txt, calibration.log. Created if missing.",
@@ -109,6 +110,11 @@ class RunHere final : public Command {
   absl::Status Work(const JobRequest& request, const std::string& folder,
                     const CommandContext& context, v1::Job* job) {
     std::vector<std::string> words = context.words;
+    // Standard input has been read already.
+    for (std::string& word : words) {
+      if (word == "-") word = job_.model;
+      if (word == "--out_graph=-") word = "--out_graph=" + out_graph_;
+    }
     words.push_back(absl::StrCat("--optimize_into=", folder));
     OPTFARM_ASSIGN_OR_RETURN(*job->mutable_report(),
                              OptimizeInChild(words, folder));

@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "client_cli/command/all_devices.h"
 #include "client_cli/command/farm_client.h"
+#include "client_cli/command/interrupt_cleanup.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/jobs/job_follow.h"
 #include "client_cli/jobs/job_outcome.h"
@@ -319,6 +320,8 @@ class Submit final : public Command {
 
   absl::StatusOr<v1::Job> Wait(FarmClient* client, const v1::Job& job,
                                const CommandContext& context) {
+    RemarkOnWorkers(*client, *context.err);
+    const InterruptMessage message(GoesOnText(job.job_id()));
     ProgressLine line(context);
     JobProgress progress(job, context.clock->Now());
     bool lost = false;
@@ -360,7 +363,8 @@ CommandInfo SubmitCommand() {
       "submit", "Submit a model for optimization and benchmarks on the farm.",
       "Uploads only files that the server does not have. With --wait the "
       "command prints one row for each variant, device and thread count, and "
-      "a verdict; the exit code is 1 if the job or a gate failed.\n"
+      "a verdict; the exit code is 6 if the result missed a gate, 7 if the "
+      "model or its data cannot work.\n"
       "  optctl submit model.pb --recipe=int8 --calibration=images/ --wait\n"
       "  optctl submit model.pb --recipe=int8 --calibration=image=x.npy \\\n"
       "      --labels=labels.txt --device=pi4 --threads=1,4 --wait",

@@ -4,6 +4,8 @@
 
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
+#include "client_cli/command/interrupt_cleanup.h"
+#include "client_cli/command/job_ids.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/jobs/job_follow.h"
 #include "client_cli/jobs/job_outcome.h"
@@ -17,7 +19,8 @@ namespace {
 class Watch final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
-    flags->Argument("JOB", "The job's id.", &job_id_);
+    flags->Argument("JOB", "The job's id, the beginning of one, or latest.",
+                    &job_id_);
     flags->Integer("after", "Skip events up to this sequence number.", &after_,
                    0, std::numeric_limits<int64_t>::max());
     flags->Duration("timeout",
@@ -30,6 +33,7 @@ class Watch final : public Command {
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
     OPTFARM_RETURN_IF_ERROR(client->CheckServer());
+    OPTFARM_ASSIGN_OR_RETURN(job_id_, FindJobId(*client, job_id_));
     const bool json = context.format == OutputFormat::kJson;
     if (context.format == OutputFormat::kCsv) {
       return UsageError(
@@ -49,6 +53,8 @@ class Watch final : public Command {
                      << " " << text << std::endl;
       }
     };
+    const InterruptMessage message(GoesOnText(job_id_));
+    RemarkOnWorkers(*client, *context.err);
     options.on_lost = [&context](const absl::Status& status) {
       *context.err << "Lost the connection to the server, retrying: "
                    << status.message() << std::endl;
@@ -56,9 +62,11 @@ class Watch final : public Command {
     OPTFARM_ASSIGN_OR_RETURN(v1::Job job,
                              FollowJob(client.get(), job_id_, options));
     if (!json) {
-      *context.out << "\n" << OutcomeText(OutcomeOf(job), context.color);
+      *context.out << "\n"
+                   << OutcomeText(OutcomeOf(job), context.format,
+                                  context.color);
     }
-    return job.state() == v1::SUCCEEDED ? ExitCode::kOk : ExitCode::kJobFailed;
+    return ExitCodeOf(job);
   }
 
  private:
@@ -72,7 +80,7 @@ class Watch final : public Command {
 CommandInfo WatchCommand() {
   return {"watch", "Follow a job until it ends, then show its outcome.",
           "Times are UTC. After a lost connection the command resumes where "
-          "it stopped. The exit code is 0 if the job succeeded, else 1.\n"
+          "it stopped. The exit code is that of submit --wait.\n"
           "-o json prints one event per line.",
           [] { return std::unique_ptr<Command>(new Watch); }};
 }

@@ -38,6 +38,8 @@ absl::Status FromServer(const absl::Status& status) {
     case absl::StatusCode::kUnavailable:
     case absl::StatusCode::kDeadlineExceeded:
       return WithExitCode(status, ExitCode::kUnavailable);
+    case absl::StatusCode::kResourceExhausted:
+      return WithExitCode(status, ExitCode::kQuota);
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kAlreadyExists:

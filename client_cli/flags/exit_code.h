@@ -12,8 +12,8 @@ namespace optfarm::client_cli {
 
 enum class ExitCode {
   kOk = 0,
-  // The job, or the same work done here, failed: an error, a failed gate, or a
-  // cancelled job.
+  // The job, or the same work done here, failed for a reason that has no code
+  // of its own, or was cancelled.
   kJobFailed = 1,
   // The command line names something wrong: a flag, a value, a local file, a
   // recipe, a transform.
@@ -24,6 +24,12 @@ enum class ExitCode {
   kNotFound = 4,
   // The server cannot be reached or does not answer in time.
   kUnavailable = 5,
+  // The job did its work, and the result missed a gate.
+  kGateMissed = 6,
+  // The job failed because what was sent cannot work: the model, its data.
+  kBadModel = 7,
+  // A limit of the server or of the project is reached.
+  kQuota = 8,
   // --timeout passed before the job, which goes on, or the query ended. As
   // timeout(1).
   kTimeout = 124,

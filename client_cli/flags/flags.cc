@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -26,13 +27,29 @@ absl::Status Invalid(const std::string& value, absl::string_view wanted) {
       absl::StrCat("'", value, "' is not ", wanted));
 }
 
+// Days and weeks have a single number before them: "7d", "1.5w".
+bool ParseDays(absl::string_view text, absl::Duration* value) {
+  absl::Duration unit;
+  if (absl::ConsumeSuffix(&text, "d")) {
+    unit = absl::Hours(24);
+  } else if (absl::ConsumeSuffix(&text, "w")) {
+    unit = absl::Hours(24 * 7);
+  } else {
+    return false;
+  }
+  double number = 0;
+  if (!absl::SimpleAtod(text, &number) || !std::isfinite(number)) return false;
+  *value = number * unit;
+  return true;
+}
+
 absl::Status StoreDuration(const std::string& text, absl::Duration* value) {
   double seconds = 0;
   absl::Duration parsed;
   if (absl::SimpleAtod(text, &seconds) && std::isfinite(seconds)) {
     parsed = absl::Seconds(seconds);
-  } else if (!absl::ParseDuration(text, &parsed)) {
-    return Invalid(text, "a duration like 30s, 5m or 2h");
+  } else if (!absl::ParseDuration(text, &parsed) && !ParseDays(text, &parsed)) {
+    return Invalid(text, "a duration like 30s, 5m, 2h or 7d");
   }
   if (parsed <= absl::ZeroDuration()) {
     return Invalid(text, "a duration above zero");
@@ -100,6 +117,7 @@ void FlagSet::Text(absl::string_view name, absl::string_view placeholder,
 void FlagSet::Path(absl::string_view name, absl::string_view placeholder,
                    absl::string_view help, std::string* value) {
   Text(name, placeholder, help, value);
+  declarations_.back().is_path = true;
   declarations_.back().store = [value](const std::string& text) {
     *value = ExpandHome(text);
     return absl::OkStatus();
@@ -157,13 +175,15 @@ void FlagSet::Choice(absl::string_view name, absl::string_view help,
                      std::vector<std::string> choices, std::string* value) {
   Add(name, absl::StrJoin(choices, "|"), help, Kind::kSingle).store =
       [value, choices](const std::string& text) {
-        if (!absl::c_linear_search(choices, text)) {
-          return Invalid(text,
-                         absl::StrCat("one of ", absl::StrJoin(choices, ", ")));
+        for (const std::string& choice : choices) {
+          if (!absl::EqualsIgnoreCase(choice, text)) continue;
+          *value = choice;
+          return absl::OkStatus();
         }
-        *value = text;
-        return absl::OkStatus();
+        return Invalid(text,
+                       absl::StrCat("one of ", absl::StrJoin(choices, ", ")));
       };
+  declarations_.back().choices = std::move(choices);
 }
 
 void FlagSet::Argument(absl::string_view name, absl::string_view help,
@@ -179,11 +199,16 @@ void FlagSet::Argument(absl::string_view name, absl::string_view help,
 void FlagSet::PathArgument(absl::string_view name, absl::string_view help,
                            std::string* value) {
   Argument(name, help, value);
+  declarations_.back().is_path = true;
   declarations_.back().store = [value](const std::string& text) {
     *value = ExpandHome(text);
     return absl::OkStatus();
   };
 }
+
+void FlagSet::Reads() { declarations_.back().reads = true; }
+
+void FlagSet::Writes() { declarations_.back().writes = true; }
 
 void FlagSet::Required() { declarations_.back().required = true; }
 

@@ -33,6 +33,12 @@ struct FlagDeclaration {
   bool required = false;
   // For optctl's own use; not in help.
   bool hidden = false;
+  // The value names a file or folder. One that is read may be "-", standard
+  // input, and one that is written "-", standard output.
+  bool is_path = false;
+  bool reads = false, writes = false;
+  // The values that are allowed; empty: others than these few.
+  std::vector<std::string> choices;
   // The one-letter form, "" for none.
   std::string letter;
   // Converts and stores one value. ERRORS: InvalidArgument saying what is wrong
@@ -60,12 +66,13 @@ class FlagSet {
   // Stays absent when the flag is not given.
   void Number(absl::string_view name, absl::string_view help,
               std::optional<double>* value);
-  // "30s", "1.5m", "2h", or seconds without a unit.
+  // "30s", "1.5m", "2h", "7d", "2w", or seconds without a unit.
   void Duration(absl::string_view name, absl::string_view help,
                 absl::Duration* value);
   // A list of whole numbers >= 1: "1,4". Replaces the default.
   void Integers(absl::string_view name, absl::string_view help,
                 std::vector<int32_t>* values);
+  // Taken in any case, stored as it is declared.
   void Choice(absl::string_view name, absl::string_view help,
               std::vector<std::string> choices, std::string* value);
   void Argument(absl::string_view name, absl::string_view help,
@@ -79,6 +86,10 @@ class FlagSet {
   void Required();
   void Hidden();
   void Letter(absl::string_view letter);
+  // The path declared last is a file that is read or written: see
+  // FlagDeclaration.
+  void Reads();
+  void Writes();
 
   const std::vector<FlagDeclaration>& declarations() const {
     return declarations_;

@@ -124,6 +124,20 @@ absl::StatusOr<v1::Job> FollowJob(FarmClient* client, const std::string& job_id,
   return Follower(client, job_id, options).Run();
 }
 
+void RemarkOnWorkers(FarmClient& client, std::ostream& err) {
+  const absl::StatusOr<v1::WhoAmIResponse> farm = client.WhoAmI();
+  // A server that is older than this answer sends no time in it.
+  if (!farm.ok() || !farm->has_time() || farm->workers() > 0) return;
+  err << "No worker is connected: the job waits for one (scripts/farm start, "
+         "or optfarm-worker --server=...)."
+      << std::endl;
+}
+
+std::string GoesOnText(const std::string& job_id) {
+  return absl::StrCat("\nJob ", job_id, " goes on: optctl watch ", job_id,
+                      " (optctl cancel ", job_id, " ends it)\n");
+}
+
 bool HasEnded(v1::JobState state) {
   return state == v1::SUCCEEDED || state == v1::FAILED ||
          state == v1::CANCELLED;

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <ostream>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -39,6 +40,13 @@ struct FollowOptions {
 // otherwise (NotFound).
 absl::StatusOr<v1::Job> FollowJob(FarmClient* client, const std::string& job_id,
                                   const FollowOptions& options);
+
+// Says on `err` that no worker is connected, where that is so: a job waits
+// until one is. Nothing where the server does not say.
+void RemarkOnWorkers(FarmClient& client, std::ostream& err);
+
+// What to print when somebody stops following: "Job ... goes on; ...".
+std::string GoesOnText(const std::string& job_id);
 
 // SUCCEEDED, FAILED or CANCELLED.
 bool HasEnded(v1::JobState state);

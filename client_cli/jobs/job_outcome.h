@@ -27,12 +27,18 @@ struct JobOutcome {
 // sends none: they are decided here then.
 JobOutcome OutcomeOf(v1::Job job);
 
-// The outcome in the context's format. Returns kOk for SUCCEEDED, else
-// kJobFailed.
+// What a program should end with after this job, which has ended: kOk,
+// kGateMissed, kBadModel or kJobFailed.
+ExitCode ExitCodeOf(const v1::Job& job);
+
+// The outcome in the context's format. Returns ExitCodeOf its job.
 ExitCode PrintOutcome(const JobOutcome& outcome, const CommandContext& context);
 
-// The text form; `color` marks the state.
-std::string OutcomeText(const JobOutcome& outcome, bool color);
+// The text form: the verdict that matters most in one line, then the results
+// in 80 columns, or with all columns in the wide format, then the rest. `color`
+// marks the verdict and the state.
+std::string OutcomeText(const JobOutcome& outcome, OutputFormat format,
+                        bool color);
 
 // {"job_id", "state", "failure", "rows", "gates", "warnings", "report"}.
 std::string OutcomeJson(const JobOutcome& outcome);

@@ -10,13 +10,50 @@
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/infer_io.h"
+#include "engine/graph/model_interface.h"
 #include "engine/graph/partial_shape.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/graph/verify.h"
+#include "engine/inspect/unset_variables.h"
 #include "engine/optimize/recipes/recipes.h"
 
 namespace optfarm::client_cli {
 namespace {
+
+// A graph whose weights are elsewhere would fail in its first run.
+absl::Status CheckHasWeights(const JobRequest& request,
+                             const graph::Graph& graph,
+                             const graph::GraphIo& io) {
+  std::vector<graph::NodeId> outputs;
+  for (const graph::GraphTensor& output : io.outputs) {
+    outputs.push_back(output.tensor.node);
+  }
+  const std::vector<std::string> unset =
+      inspect::FindUnsetVariables(graph, outputs);
+  if (unset.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(absl::StrCat(
+      "MODEL '", request.work.model_path, "' has no weights: ", unset.size(),
+      unset.size() == 1 ? " variable has" : " variables have",
+      " no value, such as '", unset[0],
+      "'; give the checkpoint (--checkpoint=PREFIX), or freeze the graph "
+      "(optctl graph freeze)"));
+}
+
+// `status` with what the graph ends in, which the user may have meant.
+absl::Status WithCandidates(const absl::Status& status,
+                            const graph::Graph& graph) {
+  constexpr size_t kMost = 5;
+  const auto ends = graph::FindOutputs(graph);
+  if (!ends.ok() || ends->empty()) return status;
+  std::string names;
+  for (size_t i = 0; i < ends->size() && i < kMost; ++i) {
+    absl::StrAppend(&names, i == 0 ? "" : ", ",
+                    graph::TensorNameInFile(graph, (*ends)[i]));
+  }
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), "; the graph ends in ",
+                                   names, ends->size() > kMost ? ", ..." : ""));
+}
 
 // Whether it is clear what to feed and what to ask for: what is named exists,
 // and the graph tells the rest.
@@ -31,7 +68,12 @@ absl::Status CheckInputsAndOutputs(const JobRequest& request,
     input.shape = graph::PartialShape(
         std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
   }
-  const absl::Status status = graph::InferIo(graph, wanted).status();
+  const absl::StatusOr<graph::GraphIo> io = graph::InferIo(graph, wanted);
+  if (io.ok()) return CheckHasWeights(request, graph, *io);
+  const absl::Status status = io.status();
+  if (absl::IsNotFound(status) && !wanted.outputs.empty()) {
+    return WithCandidates(status, graph);
+  }
   // A shape that the graph does not tell may be in the arrays.
   if (status.code() == absl::StatusCode::kFailedPrecondition &&
       request.work.data.Find(v1::DataSource::INPUT) >= 0) {
@@ -139,6 +181,7 @@ void JobFlags::Declare(FlagSet* flags) {
                       "SavedModel's folder or archive (zip, tar, tar.gz); or, "
                       "with --checkpoint, a graph or .meta file.",
                       &model);
+  flags->Reads();
   flags->Path("checkpoint", "PREFIX",
               "The values of MODEL's variables: a V2 prefix or a V1 file. The "
               "model is frozen first.",

@@ -18,6 +18,8 @@ using Align = Table::Align;
 // Shown of a long list; -o json has all.
 constexpr size_t kMostLayers = 12;
 constexpr int kMostSamples = 10;
+// Of the first thing that keeps a runtime from running the result.
+constexpr size_t kMostProblemBytes = 44;
 // Beyond it nobody sees a difference, and a lone rounding makes hundreds.
 constexpr double kMostDecibel = 99;
 
@@ -192,13 +194,52 @@ std::string HistogramsText(const v1::Report& report) {
   return text;
 }
 
+// `text` in at most `most` bytes, which are cut between characters.
+std::string Shortened(const std::string& text, size_t most) {
+  if (text.size() <= most) return text;
+  size_t end = most - 3;
+  while (end > 0 && (text[end] & 0xC0) == 0x80) --end;
+  return absl::StrCat(text.substr(0, end), "...");
+}
+
+Cell EmptyCell() { return Cell(std::string(), ""); }
+
+std::string RuntimesText(const v1::Report& report) {
+  if (report.runtimes().empty()) return "";
+  Table table({{"runtime", "RUNTIME"},
+               {"file", "FILE"},
+               {"runs", "RUNS"},
+               {"problem", "OTHERWISE"}});
+  for (const v1::RuntimeSupport& runtime : report.runtimes()) {
+    const std::string problem =
+        runtime.problems().empty()
+            ? ""
+            : Shortened(runtime.problems(0), kMostProblemBytes);
+    const std::string recipe =
+        runtime.recipe().empty()
+            ? ""
+            : absl::StrCat("take recipe ", runtime.recipe());
+    table.AddRow({Cell::Text(runtime.title()),
+                  Cell::Text(absl::StrCat(".", runtime.file_format())),
+                  Cell::Text(runtime.runs() ? "yes" : "no"),
+                  runtime.runs()
+                      ? EmptyCell()
+                      : Cell::Text(recipe.empty() ? problem : recipe)});
+    if (!recipe.empty() && !problem.empty()) {
+      table.AddRow(
+          {EmptyCell(), EmptyCell(), EmptyCell(), Cell::Text(problem)});
+    }
+  }
+  return absl::StrCat("\n", table.ToText());
+}
+
 }  // namespace
 
 std::string ReportDetails(const v1::Report& report) {
   return absl::StrCat(SearchText(report), SensitivityText(report),
                       HistogramsText(report), AccuracyText(report),
-                      SizesText(report), DetectionsText(report),
-                      SamplesText(report));
+                      SizesText(report), RuntimesText(report),
+                      DetectionsText(report), SamplesText(report));
 }
 
 }  // namespace optfarm::client_cli

@@ -8,10 +8,12 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/human_units.h"
+#include "client_cli/tables/noise_text.h"
 #include "optfarm/v1/jobs.pb.h"
 
 namespace optfarm::client_cli {
@@ -146,7 +148,72 @@ std::vector<NamedCell> MakeCells(const Row& row, const v1::Report& report,
   return cells;
 }
 
+// Of names in the form of 80 columns.
+constexpr size_t kMostNameBytes = 12;
+
+Cell ShortName(const std::string& name) {
+  if (name.size() <= kMostNameBytes) return Cell::Text(name);
+  size_t end = kMostNameBytes - 2;
+  while (end > 0 && (name[end] & 0xC0) == 0x80) --end;
+  return Cell(name, absl::StrCat(name.substr(0, end), ".."));
+}
+
+// The columns that most people want, in 80 characters.
+std::vector<NamedCell> NarrowCells(const Row& row, const v1::Report& report) {
+  using Align = Table::Align;
+  std::vector<NamedCell> cells;
+  for (NamedCell& named : MakeCells(row, report, OutputFormat::kTable)) {
+    const std::string& name = named.column.name;
+    if (name == "processor" || name == "first_us" || name == "mad_us" ||
+        name == "peak_memory_bytes" || name == "top5_percent" ||
+        name == "verdict") {
+      continue;
+    }
+    if (name == "speedup") named.column.title = "SPEED";
+    if (name == "top1_agreement") named.column.title = "AGREE";
+    if (name == "variant") named.cell = ShortName(row.verdict->variant());
+    if (name == "device" && row.measurement != nullptr) {
+      named.cell = ShortName(row.measurement->device());
+    }
+    cells.push_back(std::move(named));
+  }
+  cells.push_back({{"verdict", "VERDICT", Align::kLeft},
+                   Cell::Text(row.verdict->answer() ==
+                                      v1::ShippingVerdict::ANSWER_UNSPECIFIED
+                                  ? ""
+                                  : AnswerName(row.verdict->answer()))});
+  return cells;
+}
+
+std::vector<NamedCell> CellsOf(const Row& row, const v1::Report& report,
+                               OutputFormat format) {
+  const bool narrow = format == OutputFormat::kTable && !format.wide;
+  return narrow ? NarrowCells(row, report) : MakeCells(row, report, format);
+}
+
 }  // namespace
+
+const v1::ShippingVerdict* MainVerdict(const v1::Job& job) {
+  for (const v1::ShippingVerdict::Answer answer :
+       {v1::ShippingVerdict::NO, v1::ShippingVerdict::UNCLEAR,
+        v1::ShippingVerdict::YES}) {
+    for (const v1::ShippingVerdict& verdict : job.verdicts()) {
+      if (verdict.answer() == answer) return &verdict;
+    }
+  }
+  return nullptr;
+}
+
+std::string VerdictLine(const v1::ShippingVerdict& verdict) {
+  std::string line = verdict.variant();
+  if (!verdict.device().empty()) {
+    absl::StrAppend(&line, " on ", verdict.device());
+    if (verdict.threads() > 0) {
+      absl::StrAppend(&line, ", ", ThreadsText(verdict.threads()));
+    }
+  }
+  return PrintableLine(absl::StrCat(line, ": ", verdict.text()));
+}
 
 std::string ShortProcessorName(const std::string& cpu_model) {
   std::string name =
@@ -163,13 +230,13 @@ Table MakeResultsTable(const v1::Job& job, OutputFormat format) {
   const v1::ShippingVerdict nothing;
   std::vector<Table::Column> columns;
   for (const NamedCell& named :
-       MakeCells({.verdict = &nothing}, job.report(), format)) {
+       CellsOf({.verdict = &nothing}, job.report(), format)) {
     columns.push_back(named.column);
   }
   Table table(std::move(columns));
   for (const Row& row : MakeRows(job)) {
     std::vector<Cell> cells;
-    for (NamedCell& named : MakeCells(row, job.report(), format)) {
+    for (NamedCell& named : CellsOf(row, job.report(), format)) {
       cells.push_back(std::move(named.cell));
     }
     table.AddRow(std::move(cells));

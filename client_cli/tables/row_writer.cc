@@ -53,6 +53,7 @@ RowWriter::RowWriter(absl::Span<const std::string> columns, OutputFormat format)
     }
     return;
   }
+  if (!format.headers) return;
   for (size_t i = 0; i < columns.size(); ++i) {
     if (i > 0) text_.push_back(',');
     AppendCsvText(columns[i], text_);

@@ -15,8 +15,20 @@
 
 namespace optfarm::client_cli {
 
-// How commands print what they know.
-enum class OutputFormat { kTable, kJson, kCsv };
+// How commands print what they know. Compares and switches as its kind.
+struct OutputFormat {
+  enum Kind { kTable, kJson, kCsv };
+
+  constexpr OutputFormat(Kind kind_of = kTable)  // NOLINT: stands for it
+      : kind(kind_of) {}
+  constexpr operator Kind() const { return kind; }  // NOLINT: stands for it
+
+  Kind kind;
+  // Tables and CSV begin with a line of headings.
+  bool headers = true;
+  // Tables have every column, however wide that is.
+  bool wide = false;
+};
 
 // CSV: RFC 4180 with '\n' line ends; first line: column names. A text that a
 // spreadsheet would run as a formula begins with an apostrophe. JSON: an array

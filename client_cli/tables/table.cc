@@ -54,9 +54,12 @@ void Table::AddRow(std::vector<Cell> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::ToText() const {
-  std::vector<std::vector<std::string>> lines(1);
-  for (const Column& column : columns_) lines[0].push_back(column.title);
+std::string Table::ToText(bool headings) const {
+  std::vector<std::vector<std::string>> lines;
+  if (headings) lines.emplace_back();
+  for (const Column& column : columns_) {
+    if (headings) lines[0].push_back(column.title);
+  }
   for (const std::vector<Cell>& row : rows_) {
     lines.emplace_back();
     for (const Cell& cell : row) {
@@ -83,7 +86,7 @@ std::string Table::ToText() const {
 }
 
 std::string Table::ToFormat(OutputFormat format) const {
-  if (format == OutputFormat::kTable) return ToText();
+  if (format == OutputFormat::kTable) return ToText(format.headers);
   std::vector<std::string> names;
   for (const Column& column : columns_) names.push_back(column.name);
   RowWriter writer(names, format);

@@ -56,7 +56,7 @@ class Table {
   // Heading and rows, columns two blanks apart, numbers to the right, no blanks
   // at the end of a line. Control characters in cells are shown as '?', so that
   // a name made by somebody else cannot steer the terminal.
-  std::string ToText() const;
+  std::string ToText(bool headings = true) const;
 
   // As RowWriter says.
   std::string ToCsv() const { return ToFormat(OutputFormat::kCsv); }

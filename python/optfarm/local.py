@@ -19,8 +19,9 @@ from .spec import Duration, Inputs, Recipe, names, seconds
 from .spec import tensors
 
 _LAYOUTS = {'SAMPLE_AXIS_FIRST': 'samples', 'CONSTANT': 'constant'}
-# optctl's exit codes for a job that ran: it succeeded, or a gate failed.
-_RAN = (0, 1)
+# optctl's exit codes for a job that ran: it succeeded, it failed, a gate
+# failed, or the model cannot work.
+_RAN = (0, 1, 6, 7)
 _USAGE = 2
 
 

@@ -60,10 +60,12 @@ absl::Status AddTerm(absl::string_view key, absl::string_view value,
     filter.device = std::string(value);
   } else if (key == "name") {
     filter.name = std::string(value);
+  } else if (key == "job") {
+    filter.job_id_prefix = std::string(value);
   } else {
     return absl::InvalidArgumentError(
         absl::StrCat("filter: there is no term ", Quoted(key),
-                     "; use state=, recipe=, model=, device= or name="));
+                     "; use state=, recipe=, model=, device=, name= or job="));
   }
   return absl::OkStatus();
 }

@@ -5,7 +5,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include "base/files.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::client_cli {
@@ -64,7 +66,7 @@ class CommandLineTest : public ::testing::Test {
  protected:
   absl::Status Parse(const std::vector<std::string>& words) {
     absl::StatusOr<ParsedCommandLine> parsed =
-        ParseCommandLine(words, commands_, "127.0.0.1:7070");
+        ParseCommandLine(words, commands_);
     if (parsed.ok()) parsed_ = *std::move(parsed);
     return parsed.status();
   }
@@ -123,8 +125,88 @@ TEST_F(CommandLineTest, GlobalFlagsStandBeforeOrAfterTheCommand) {
   EXPECT_EQ(parsed_.global.server, "b:2");
   EXPECT_EQ(parsed_.global.format, OutputFormat::kCsv);
   OPTFARM_ASSERT_OK(Parse({"version"}));
-  EXPECT_EQ(parsed_.global.server, "127.0.0.1:7070");
+  EXPECT_EQ(parsed_.global.server, "");
   EXPECT_EQ(parsed_.global.format, OutputFormat::kTable);
+  EXPECT_TRUE(parsed_.global.format.headers);
+}
+
+TEST_F(CommandLineTest, FormatsAreTakenInAnyCaseAndFlagsWithDashes) {
+  OPTFARM_ASSERT_OK(Parse({"version", "-o", "YAML", "--no-headers"}));
+  EXPECT_EQ(parsed_.global.format, OutputFormat::kJson);
+  EXPECT_TRUE(parsed_.global.yaml);
+  EXPECT_FALSE(parsed_.global.format.headers);
+  OPTFARM_ASSERT_OK(Parse({"version", "-o", "wide", "--context=lab"}));
+  EXPECT_EQ(parsed_.global.format, OutputFormat::kTable);
+  EXPECT_TRUE(parsed_.global.format.wide);
+  EXPECT_EQ(parsed_.global.context, "lab");
+}
+
+TEST_F(CommandLineTest, HelpIsACommandToo) {
+  OPTFARM_ASSERT_OK(Parse({"help"}));
+  const std::string overview = parsed_.help;
+  OPTFARM_ASSERT_OK(Parse({"--help"}));
+  EXPECT_EQ(parsed_.help, overview);
+  OPTFARM_ASSERT_OK(Parse({"help", "build"}));
+  EXPECT_THAT(parsed_.help, HasSubstr("Usage: optctl build MODEL"));
+  OPTFARM_ASSERT_OK(Parse({"help", "graph", "run"}));
+  EXPECT_THAT(parsed_.help, HasSubstr("Usage: optctl graph run"));
+  EXPECT_THAT(Parse({"help", "biuld"}),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("there is no command 'biuld'")));
+}
+
+TEST_F(CommandLineTest, OverviewHasGroups) {
+  std::vector<CommandInfo> commands = commands_;
+  commands[0].group = "Things";
+  commands[1].group = commands[2].group = "Others";
+  const auto parsed = ParseCommandLine({"help"}, commands);
+  OPTFARM_ASSERT_OK(parsed.status());
+  EXPECT_THAT(parsed->help, AllOf(HasSubstr("\nThings:\n  build "),
+                                  HasSubstr("\n\nOthers:\n  graph run ")));
+}
+
+TEST_F(CommandLineTest, StandardStreamsTakeThePlaceOfFiles) {
+  class Copy final : public Command {
+   public:
+    void DeclareFlags(FlagSet* flags) override {
+      flags->Path("from", "FILE", "Read.", &from);
+      flags->Reads();
+      flags->Path("to", "FILE", "Written.", &to);
+      flags->Writes();
+      flags->Text("text", "TEXT", "No file.", &text);
+    }
+    absl::StatusOr<ExitCode> Run(const CommandContext&) override {
+      const auto bytes = ReadFile(from);
+      if (!bytes.ok()) return bytes.status();
+      const absl::Status status = WriteFileAtomically(to, *bytes + text);
+      if (!status.ok()) return status;
+      return ExitCode::kOk;
+    }
+    std::string from, to, text;
+  };
+  const std::vector<CommandInfo> commands = {
+      {"copy", "Copy.", "", [] { return std::unique_ptr<Command>(new Copy); }}};
+  int in[2], out[2];
+  ASSERT_EQ(pipe(in), 0);
+  ASSERT_EQ(pipe(out), 0);
+  ASSERT_EQ(write(in[1], "bytes", 5), 5);
+  close(in[1]);
+  {
+    StandardStreams streams(in[0], out[1]);
+    const auto parsed = ParseCommandLine(
+        {"copy", "--from=-", "--to", "-", "--text=-"}, commands, &streams);
+    OPTFARM_ASSERT_OK(parsed.status());
+    OPTFARM_ASSERT_OK(parsed->command->Run({}).status());
+    ASSERT_TRUE(streams.has_output());
+    OPTFARM_ASSERT_OK(streams.CopyOutput());
+    // Each of them once.
+    EXPECT_FALSE(streams.ReadInput().ok());
+    EXPECT_FALSE(streams.MakeOutput().ok());
+  }
+  char read_back[16] = {};
+  EXPECT_EQ(read(out[0], read_back, sizeof(read_back)), 6);
+  EXPECT_EQ(std::string(read_back), "bytes-");
+  for (const int fd : {in[0], out[0], out[1]}) close(fd);
 }
 
 TEST_F(CommandLineTest, VersionFlagIsTheVersionCommand) {
@@ -142,6 +224,12 @@ TEST_F(CommandLineTest, DurationsHaveUnitsOrAreSeconds) {
   EXPECT_EQ(seen->timeout, absl::Seconds(90));
   OPTFARM_ASSERT_OK(Parse({"build", "m", "--recipe=r", "--timeout=1.5h"}));
   EXPECT_EQ(seen->timeout, absl::Minutes(90));
+  OPTFARM_ASSERT_OK(Parse({"build", "m", "--recipe=r", "--timeout=7d"}));
+  EXPECT_EQ(seen->timeout, absl::Hours(168));
+  OPTFARM_ASSERT_OK(Parse({"build", "m", "--recipe=r", "--timeout=0.5w"}));
+  EXPECT_EQ(seen->timeout, absl::Hours(84));
+  EXPECT_FALSE(Parse({"build", "m", "--recipe=r", "--timeout=d"}).ok());
+  EXPECT_FALSE(Parse({"build", "m", "--recipe=r", "--timeout=-1d"}).ok());
 }
 
 TEST_F(CommandLineTest, MistakesAreOneLineWithAHint) {
@@ -171,11 +259,11 @@ TEST_F(CommandLineTest, MistakesAreOneLineWithAHint) {
   ExpectUsageError({"build", "m.pb", "--recipe=a", "--mean=nan"},
                    "--mean: 'nan' is not a number (see optctl build --help)");
   ExpectUsageError({"build", "m.pb", "--recipe=a", "--timeout=soon"},
-                   "--timeout: 'soon' is not a duration like 30s, 5m or 2h "
-                   "(see optctl build --help)");
+                   "--timeout: 'soon' is not a duration like 30s, 5m, 2h or "
+                   "7d (see optctl build --help)");
   ExpectUsageError({"version", "-o", "xml"},
-                   "--format: 'xml' is not one of table, json, csv (see optctl "
-                   "version --help)");
+                   "--format: 'xml' is not one of table, wide, json, yaml, csv "
+                   "(see optctl version --help)");
 }
 
 TEST_F(CommandLineTest, UnknownNamesAreAnsweredWithTheNearest) {
@@ -205,7 +293,7 @@ TEST_F(CommandLineTest, HelpListsCommandsFlagsAndExitCodes) {
   EXPECT_THAT(parsed_.help,
               AllOf(HasSubstr("  build      Build a model.\n"),
                     HasSubstr("  graph run  Run a graph.\n"),
-                    HasSubstr("-o, --format=table|json|csv"),
+                    HasSubstr("-o, --format=table|wide|json|yaml|csv"),
                     HasSubstr("5    the server cannot be reached")));
 }
 

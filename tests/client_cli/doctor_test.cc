@@ -47,7 +47,7 @@ class DoctorTest : public ::testing::Test {
 
   ExitCode Run(const std::vector<std::string>& words) {
     const std::vector<CommandInfo> commands = AllCommands();
-    auto parsed = ParseCommandLine(words, commands, "farm:1");
+    auto parsed = ParseCommandLine(words, commands);
     EXPECT_TRUE(parsed.ok()) << parsed.status();
     std::ostringstream out, err;
     CommandContext context;

@@ -69,7 +69,7 @@ class FarmCommandsTest : public ::testing::Test {
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& words) {
     const std::vector<CommandInfo> commands = AllCommands();
     absl::StatusOr<ParsedCommandLine> parsed =
-        ParseCommandLine(words, commands, "farm:1");
+        ParseCommandLine(words, commands);
     if (!parsed.ok()) return parsed.status();
     std::ostringstream out, err;
     CommandContext context;
@@ -356,7 +356,7 @@ TEST_F(FarmCommandsTest, FailedGateIsAFailure) {
   gate.set_bound(2);
   gate.set_message("int8 loses 12.3 points");
   EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--wait"}),
-            ExitCode::kJobFailed);
+            ExitCode::kGateMissed);
   EXPECT_THAT(
       out_, AllOf(HasSubstr("no: loses 12.3 points of top-1 (bound 2.0)"),
                   HasSubstr("max_accuracy_drop  FAILED    12.3      2\n  int8 "
@@ -426,6 +426,100 @@ TEST_F(FarmCommandsTest, UnknownJobIsNotFound) {
   EXPECT_EQ(CodeOf({"get", "j2"}), ExitCode::kNotFound);
   EXPECT_EQ(CodeOf({"cancel", "j2"}), ExitCode::kNotFound);
   EXPECT_EQ(CodeOf({"download", "j2", "--out_dir=x"}), ExitCode::kNotFound);
+}
+
+TEST_F(FarmCommandsTest, JobsAreNamedByTheirBeginningOrAsLatest) {
+  farm_.job.set_job_id("20260101-abcdef");
+  for (const char* id : {"latest", "LATEST", "2026", "20260101-abcdef"}) {
+    EXPECT_EQ(CodeOf({"get", id}), ExitCode::kOk) << message_;
+    EXPECT_EQ(CodeOf({"results", "--job", id}), ExitCode::kOk) << message_;
+    EXPECT_EQ(farm_.query.job_id(), "20260101-abcdef");
+  }
+  EXPECT_EQ(CodeOf({"get", "2027"}), ExitCode::kNotFound);
+}
+
+TEST_F(FarmCommandsTest, FailuresOfTheModelHaveACodeOfTheirOwn) {
+  farm_.job.set_state(v1::FAILED);
+  farm_.job.mutable_failure()->set_kind(v1::Failure::USER);
+  farm_.job.mutable_failure()->set_code("INVALID_ARGUMENT");
+  farm_.streams.resize(2);
+  EXPECT_EQ(CodeOf({"watch", "j1"}), ExitCode::kBadModel);
+  farm_.job.mutable_failure()->set_kind(v1::Failure::INTERNAL);
+  EXPECT_EQ(CodeOf({"watch", "j1"}), ExitCode::kJobFailed);
+  farm_.submit_failures = {absl::ResourceExhaustedError("too many jobs")};
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32"}), ExitCode::kQuota);
+}
+
+TEST_F(FarmCommandsTest, SaysThatNoWorkerIsConnected) {
+  v1::WhoAmIResponse farm;
+  farm.mutable_time()->set_seconds(1);
+  farm_.who_am_i = farm;
+  EXPECT_EQ(CodeOf({"watch", "j1"}), ExitCode::kOk);
+  EXPECT_THAT(err_, HasSubstr("No worker is connected"));
+  farm.set_workers(1);
+  farm_.who_am_i = farm;
+  EXPECT_EQ(CodeOf({"watch", "j1"}), ExitCode::kOk);
+  EXPECT_EQ(err_, "");
+}
+
+TEST_F(FarmCommandsTest, ListTakesStatesInAnyCaseAndNoHeadings) {
+  EXPECT_EQ(CodeOf({"list", "--state=running", "--no-headers"}), ExitCode::kOk);
+  EXPECT_THAT(out_, AllOf(StartsWith("j1"), Not(HasSubstr("STATE"))));
+  EXPECT_EQ(CodeOf({"list", "-o", "csv", "--no_headers"}), ExitCode::kOk);
+  EXPECT_THAT(out_, StartsWith("j1,SUCCEEDED"));
+}
+
+TEST_F(FarmCommandsTest, AGraphWithoutWeightsAsksForItsCheckpoint) {
+  const std::string path = Write("unfrozen.pbtxt", R"(
+    node { name: "x" op: "Placeholder"
+      attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "shape" value { shape { dim { size: 4 } } } } }
+    node { name: "w" op: "VariableV2"
+      attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "shape" value { shape { dim { size: 4 } } } } }
+    node { name: "y" op: "Add" input: "x" input: "w"
+      attr { key: "T" value { type: DT_FLOAT } } })");
+  EXPECT_EQ(CodeOf({"submit", path, "--recipe=fp32"}), ExitCode::kUsage);
+  EXPECT_THAT(message_, AllOf(HasSubstr("has no weights: 1 variable has no "
+                                        "value, such as 'w'"),
+                              HasSubstr("--checkpoint=PREFIX")));
+  EXPECT_EQ(connections_, 0);
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--outputs=xyz"}),
+            ExitCode::kUsage);
+  EXPECT_THAT(message_, HasSubstr("the graph ends in probabilities"));
+}
+
+TEST_F(FarmCommandsTest, FilesOfOtherFrameworksAreNamed) {
+  const auto zip = [](const std::string& inside) {
+    return "PK\x03\x04" + std::string(40, '\0') + inside;
+  };
+  const struct {
+    const char* name;
+    std::string bytes;
+    const char* said;
+  } files[] = {
+      {"net.pt", zip("net/data.pkl"), "is a PyTorch file"},
+      {"old.pth",
+       std::string("\x80\x02\x8a\x0al\xfc\x9c"
+                   "F\xf9 j\xa8P\x19.",
+                   15),
+       "is a PyTorch file"},
+      {"net.keras", zip("config.json model.weights.h5"), "is a Keras model"},
+      {"net.h5", "\x89HDF\r\n\x1a\n....", "is an HDF5 file, as Keras"},
+      {"net.safetensors",
+       std::string("\x10\0\0\0\0\0\0\0{\"a\": 1        }", 24) + "\x01\x02",
+       "is a safetensors file"},
+      {"net.mlmodel",
+       std::string("\x08\x04\x12\x02\x0a\x00\xa2\x1f\x01\x00", 10),
+       "is a Core ML model"},
+      {"cat.gif", "GIF89a......", "is a picture"},
+      {"cat.jpg", "\xff\xd8\xff\xe0....", "is a picture"},
+  };
+  for (const auto& file : files) {
+    const std::string path = Write(file.name, file.bytes);
+    EXPECT_EQ(CodeOf({"submit", path, "--recipe=fp32"}), ExitCode::kUsage);
+    EXPECT_THAT(message_, AllOf(HasSubstr(file.name), HasSubstr(file.said)));
+  }
 }
 
 TEST_F(FarmCommandsTest, WatchPrintsEventsAndEndsWithTheJobsCode) {
@@ -507,7 +601,7 @@ TEST_F(FarmCommandsTest, SubmitWritesTheOutcomeAsJUnit) {
   const std::string file = JoinPath(folder_, "junit.xml");
   EXPECT_EQ(CodeOf({"submit", model_, "--recipe=int8", "--wait",
                     absl::StrCat("--junit=", file)}),
-            ExitCode::kJobFailed)
+            ExitCode::kGateMissed)
       << message_;
   OPTFARM_ASSERT_OK_AND_ASSIGN(const std::string xml, ReadFile(file));
   EXPECT_THAT(xml,

@@ -319,5 +319,67 @@ TEST_F(GraphToolsTest, CompatTellsWhatIsMissingAndWhatTakesItAway) {
   EXPECT_EQ(json[0]["remedy"], "rename_op(old_op_name=AddV2, new_op_name=Add)");
 }
 
+TEST_F(GraphToolsTest, CompatTellsWhatOtherRuntimesCannotRun) {
+  const std::string bad = Write("bad.pbtxt", R"(
+    node { name: "x" op: "Placeholder"
+      attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "shape" value { shape { dim { size: 4 } } } } }
+    node { name: "y" op: "Relu" input: "x"
+      attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: "z" op: "NobodysOp" input: "y" })");
+  for (const std::string target : {"onnxruntime", "tflite"}) {
+    EXPECT_EQ(Run("optctl", {"graph", "compat", "--in_graph=" + model_,
+                             "--outputs=z", "--target=" + target}),
+              0)
+        << output_;
+    EXPECT_THAT(output_, HasSubstr("known to " + target));
+    EXPECT_THAT(output_, HasSubstr("graph convert makes the file"));
+    EXPECT_EQ(
+        Run("optctl", {"graph", "compat", "--in_graph=" + bad, "--outputs=z",
+                       "--target=" + target, "-o", "json"}),
+        1);
+    const auto json = nlohmann::json::parse(output_);
+    ASSERT_GE(json.size(), 1u) << output_;
+    EXPECT_EQ(json[0]["op"], "NobodysOp");
+    EXPECT_EQ(json[0]["example"], "z");
+  }
+  EXPECT_EQ(Run("optctl", {"graph", "compat", "--in_graph=" + model_,
+                           "--target=optfarm"}),
+            0);
+  EXPECT_EQ(Run("optctl", {"graph", "compat", "--in_graph=" + model_,
+                           "--target=pytorch"}),
+            2);
+}
+
+TEST_F(GraphToolsTest, FilesThatDeclareTheirEndsNeedNoFlagsForThem) {
+  const std::string float_model = Write("float.pbtxt", R"(
+    node { name: "x" op: "Placeholder"
+      attr { key: "dtype" value { type: DT_FLOAT } }
+      attr { key: "shape" value { shape { dim { size: 2 } } } } }
+    node { name: "y" op: "Relu" input: "x"
+      attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: "z" op: "Neg" input: "y"
+      attr { key: "T" value { type: DT_FLOAT } } })");
+  for (const std::string file : {"m.onnx", "m.tflite"}) {
+    ASSERT_EQ(Run("optctl", {"graph", "convert", "--in_graph=" + float_model,
+                             "--out_graph=" + file}),
+              0)
+        << output_;
+    EXPECT_EQ(Run("optctl", {"graph", "compat", "--in_graph=" + file}), 0);
+    // Without outputs this transform would refuse to work.
+    EXPECT_EQ(Run("optctl",
+                  {"graph", "transform", "--in_graph=" + file,
+                   "--out_graph=out.pb", "--transforms=strip_unused_nodes"}),
+              0)
+        << output_;
+    EXPECT_EQ(Run("optctl", {"graph", "transform", "--in_graph=" + file,
+                             "--out_graph=out.pb", "--outputs=zz",
+                             "--transforms=strip_unused_nodes"}),
+              2);
+    EXPECT_THAT(output_, AllOf(HasSubstr("--outputs: "), HasSubstr("'zz'"),
+                               HasSubstr("the nearest is 'z'")));
+  }
+}
+
 }  // namespace
 }  // namespace optfarm::client_cli

@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -330,10 +332,99 @@ TEST_F(OptctlTest, RunWithAFailedGateIsFailed) {
             "name: strict\ntransforms:\n  - sort_by_execution_order\n"
             "verification:\n  allow_random_inputs: true\n"
             "bounds:\n  max_size_ratio: 0.1\n");
-  EXPECT_EQ(Run({"run", model_, "--recipe=" + recipe, "--measure=false"}), 1)
+  EXPECT_EQ(Run({"run", model_, "--recipe=" + recipe, "--measure=false"}), 6)
       << output_;
   EXPECT_THAT(output_, AllOf(HasSubstr("FAILED"), HasSubstr("max_size_ratio"),
                              Not(HasSubstr("SUCCEEDED"))));
+}
+
+TEST_F(OptctlTest, StandardInputAndOutputStandForFiles) {
+  const std::string out = JoinPath(folder_, "out.pb");
+  const std::string optctl = ProgramPath("optctl");
+  const auto shell = [&](const std::string& line) {
+    SubprocessOptions options;
+    options.argv = {"/bin/sh", "-c", line};
+    options.output_file = JoinPath(folder_, "shell.log");
+    auto child = Subprocess::Start(options);
+    EXPECT_TRUE(child.ok());
+    const auto exit = child->Wait(absl::Minutes(1));
+    output_ = ReadFile(options.output_file).value_or("");
+    return exit ? exit->exit_code : -1;
+  };
+  EXPECT_EQ(shell(absl::StrCat("cat ", model_, " | ", optctl,
+                               " graph transform --in_graph=- --out_graph=- "
+                               "--outputs=a/y --transforms=strip_unused_nodes"
+                               " > ",
+                               out)),
+            0)
+      << output_;
+  EXPECT_EQ(Run({"graph", "summarize", "--in_graph=" + out}), 0) << output_;
+  EXPECT_THAT(output_, HasSubstr("MatMul"));
+  EXPECT_EQ(shell(absl::StrCat("cat ", model_, " | ", optctl,
+                               " run - --recipe=fp32 --measure=false "
+                               "--out_graph=- > ",
+                               out)),
+            0)
+      << output_;
+  EXPECT_THAT(output_, HasSubstr("SUCCEEDED"));
+  EXPECT_EQ(Run({"graph", "summarize", "--in_graph=" + out}), 0) << output_;
+}
+
+TEST_F(OptctlTest, ErrorsAreJsonWhereJsonWasAskedFor) {
+  EXPECT_EQ(Run({"get", "j1", "-o", "json", "--server=nonsense"}), 2);
+  const auto json = nlohmann::json::parse(output_)["error"];
+  EXPECT_EQ(json["code"], "INVALID_ARGUMENT");
+  EXPECT_EQ(json["exit_code"], 2);
+  EXPECT_THAT(json["message"].get<std::string>(), HasSubstr("nonsense"));
+  EXPECT_EQ(Run({"sumbit", "--format=json"}), 2);
+  EXPECT_THAT(output_, StartsWith("{\"error\": "));
+}
+
+TEST_F(OptctlTest, YamlIsWhatJsonSays) {
+  EXPECT_EQ(Run({"recipes", "-o", "yaml"}), 0);
+  EXPECT_THAT(output_, StartsWith("- "));
+  EXPECT_THAT(output_, HasSubstr("name: int8\n"));
+}
+
+TEST_F(OptctlTest, ManualPagesAreMadeForEveryCommand) {
+  EXPECT_EQ(Run({"__man", folder_}), 0) << output_;
+  for (const CommandInfo& info : AllCommands()) {
+    const std::string path = JoinPath(
+        folder_,
+        absl::StrCat("optctl-", absl::StrReplaceAll(info.name, {{" ", "-"}}),
+                     ".1"));
+    const std::string page = ReadFile(path).value_or("");
+    EXPECT_THAT(page, StartsWith(".TH \"OPTCTL-")) << path;
+    EXPECT_THAT(page, HasSubstr("\n.SH SYNOPSIS\noptctl "));
+    // A line that begins with a dot is a request that troff knows.
+    for (const absl::string_view line : absl::StrSplit(page, '\n')) {
+      if (!absl::StartsWith(line, ".")) continue;
+      const std::vector<std::string> words =
+          absl::StrSplit(line, absl::MaxSplits(' ', 1));
+      EXPECT_THAT(words[0], ::testing::AnyOf(".TH", ".SH", ".SS", ".TP", ".PP",
+                                             ".nf", ".fi", ".BR"))
+          << line;
+    }
+  }
+  EXPECT_THAT(ReadFile(JoinPath(folder_, "optctl.1")).value_or(""),
+              AllOf(HasSubstr(".SS Jobs\n"), HasSubstr("OPTFARM_CONTEXT"),
+                    HasSubstr("missed a gate")));
+}
+
+TEST_F(OptctlTest, CompletionScriptsAreForThreeShells) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    EXPECT_EQ(Run({"completion", shell}), 0);
+    EXPECT_THAT(output_, HasSubstr("__complete"));
+  }
+  EXPECT_EQ(Run({"completion"}), 2);
+  EXPECT_EQ(Run({"__complete", "--t", "graph", "transform"}), 0);
+  EXPECT_THAT(output_, AllOf(StartsWith(":words\n"), HasSubstr("--transforms="),
+                             HasSubstr("--tls_ca=")));
+  EXPECT_EQ(Run({"__complete", "", "graph", "transform", "--in_graph"}), 0);
+  EXPECT_EQ(output_, ":files\n");
+  // Nobody answers there; the list has what needs no server.
+  EXPECT_EQ(Run({"__complete", "la", "get"}), 0);
+  EXPECT_EQ(output_, ":words\nlatest\n");
 }
 
 }  // namespace

@@ -104,8 +104,10 @@ TEST(JobOutcomeTest, ColoursTheStateOnlyWhenAsked) {
   JobOutcome outcome;
   outcome.job.set_job_id("j1");
   outcome.job.set_state(v1::FAILED);
-  EXPECT_EQ(OutcomeText(outcome, false), "Job j1: FAILED\n");
-  EXPECT_EQ(OutcomeText(outcome, true), "Job j1: \x1b[31mFAILED\x1b[0m\n");
+  EXPECT_EQ(OutcomeText(outcome, OutputFormat::kTable, false),
+            "Job j1: FAILED\n");
+  EXPECT_EQ(OutcomeText(outcome, OutputFormat::kTable, true),
+            "Job j1: \x1b[31mFAILED\x1b[0m\n");
 }
 
 TEST(NoiseTextTest, NamesTheMeasurementAndAllReasons) {

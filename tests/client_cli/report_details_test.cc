@@ -29,6 +29,31 @@ TEST(ReportDetailsTest, IsEmptyForAnEmptyReport) {
   EXPECT_EQ(ReportDetails(v1::Report()), "");
 }
 
+TEST(ReportDetailsTest, SaysWhereTheResultRunsAndWhatToTakeElsewhere) {
+  v1::Report report;
+  v1::RuntimeSupport& ours = *report.add_runtimes();
+  ours.set_title("Optfarm's runtime");
+  ours.set_file_format("pb");
+  ours.set_runs(true);
+  v1::RuntimeSupport& old = *report.add_runtimes();
+  old.set_title("TensorFlow 1.4");
+  old.set_file_format("pb");
+  old.add_problems(
+      "QuantizedConv2DWithBiasAndReluAndRequantize came after TensorFlow 1.4");
+  old.set_recipe("int8-tf14");
+  v1::RuntimeSupport& lite = *report.add_runtimes();
+  lite.set_title("TensorFlow Lite");
+  lite.set_file_format("tflite");
+  lite.add_problems("DecodeWav is not written");
+  EXPECT_EQ(ReportDetails(report),
+            "\nRUNTIME            FILE     RUNS  OTHERWISE\n"
+            "Optfarm's runtime  .pb      yes\n"
+            "TensorFlow 1.4     .pb      no    take recipe int8-tf14\n"
+            "                                  "
+            "QuantizedConv2DWithBiasAndReluAndRequanti...\n"
+            "TensorFlow Lite    .tflite  no    DecodeWav is not written\n");
+}
+
 TEST(ReportDetailsTest, ShowsWhatEachChainCosts) {
   v1::Report report;
   *report.add_search() = Step("everything quantized", 1000000, 12.34);

@@ -83,9 +83,8 @@ class ResultCommandsTest : public ::testing::Test {
 
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& words) {
     const std::vector<CommandInfo> commands = AllCommands();
-    OPTFARM_ASSIGN_OR_RETURN(
-        ParsedCommandLine parsed,
-        ParseCommandLine(words, commands, "127.0.0.1:7070"));
+    OPTFARM_ASSIGN_OR_RETURN(ParsedCommandLine parsed,
+                             ParseCommandLine(words, commands));
     std::ostringstream out;
     std::ostringstream err;
     CommandContext context;

@@ -5,6 +5,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "absl/strings/str_split.h"
 #include "engine/verdict/job_verdicts.h"
 #include "optfarm/v1/jobs.pb.h"
 
@@ -29,6 +32,12 @@ v1::Measurement MakeMeasurement(const std::string& variant, int threads,
   m.set_peak_memory_bytes(14'000'000);
   m.set_runs(50);
   return m;
+}
+
+OutputFormat Wide() {
+  OutputFormat format;
+  format.wide = true;
+  return format;
 }
 
 class ResultsTableTest : public ::testing::Test {
@@ -64,7 +73,7 @@ class ResultsTableTest : public ::testing::Test {
 
 TEST_F(ResultsTableTest, PrintsOneRowForEachVariantDeviceAndThreadCount) {
   EXPECT_EQ(
-      MakeResultsTable(Results(), OutputFormat::kTable).ToText(),
+      MakeResultsTable(Results(), Wide()).ToText(),
       "VARIANT  DEVICE  PROCESSOR      THREADS     SIZE    FIRST   MEDIAN   "
       "SPREAD   MEMORY  SPEED-UP  TOP-1  TOP-5  VERDICT\n"
       "float    pi4     Intel Core i5        1  1.90 MB  8.00 ms  4.00 ms  "
@@ -83,8 +92,7 @@ TEST_F(ResultsTableTest, PrintsOneRowForEachVariantDeviceAndThreadCount) {
 TEST_F(ResultsTableTest, ShowsAgreementWhereThereWereNoLabels) {
   report_.clear_float_accuracy();
   report_.clear_optimized_accuracy();
-  const std::string text =
-      MakeResultsTable(Results(), OutputFormat::kTable).ToText();
+  const std::string text = MakeResultsTable(Results(), Wide()).ToText();
   EXPECT_THAT(text, HasSubstr("AGREEMENT"));
   EXPECT_THAT(text, HasSubstr("93.0%"));
   EXPECT_THAT(text, Not(HasSubstr("TOP-1")));
@@ -92,7 +100,7 @@ TEST_F(ResultsTableTest, ShowsAgreementWhereThereWereNoLabels) {
 
 TEST_F(ResultsTableTest, ShowsSizeAndAccuracyWhenNothingWasMeasured) {
   measurements_.clear();
-  EXPECT_EQ(MakeResultsTable(Results(), OutputFormat::kTable).ToText(),
+  EXPECT_EQ(MakeResultsTable(Results(), Wide()).ToText(),
             "VARIANT  DEVICE  PROCESSOR  THREADS     SIZE  FIRST  MEDIAN  "
             "SPREAD  MEMORY  SPEED-UP  TOP-1  TOP-5  VERDICT\n"
             "float    -       -                -  1.90 MB      -       -       "
@@ -102,13 +110,60 @@ TEST_F(ResultsTableTest, ShowsSizeAndAccuracyWhenNothingWasMeasured) {
             "0.26x size, -0.3 points\n");
 }
 
+size_t LongestLine(const std::string& text) {
+  size_t longest = 0;
+  for (const absl::string_view line : absl::StrSplit(text, '\n')) {
+    longest = std::max(longest, line.size());
+  }
+  return longest;
+}
+
+TEST_F(ResultsTableTest, FitsIntoEightyColumnsUnlessItMayBeWide) {
+  EXPECT_EQ(MakeResultsTable(Results(), OutputFormat::kTable).ToText(),
+            "VARIANT  DEVICE  THREADS     SIZE   MEDIAN  SPEED  TOP-1  "
+            "VERDICT\n"
+            "float    pi4           1  1.90 MB  4.00 ms  1.00x  47.7%  "
+            "baseline\n"
+            "int8     pi4           1   500 kB  2.00 ms  2.00x  47.4%  yes\n"
+            "float    pi4           4  1.90 MB  1.20 ms  1.00x  47.7%  "
+            "baseline\n"
+            "int8     pi4           4   500 kB  1.90 ms  0.63x  47.4%  no\n");
+  for (v1::Measurement& m : measurements_) {
+    m.set_device("the-lab's-oldest-phone-with-a-long-name");
+    m.set_threads(m.threads() * 100);
+    m.set_median_us(m.median_us() * 100'000);
+    m.set_file_size_bytes(m.file_size_bytes() * 1000);
+    if (m.variant() == "int8") m.set_variant("weights8-per-channel");
+  }
+  report_.set_recipe_name("weights8-per-channel");
+  report_.clear_float_accuracy();
+  report_.clear_optimized_accuracy();
+  const std::string text =
+      MakeResultsTable(Results(), OutputFormat::kTable).ToText();
+  EXPECT_LE(LongestLine(text), 80u) << text;
+  EXPECT_THAT(text, AllOf(HasSubstr("the-lab's-.."), HasSubstr("AGREE")));
+}
+
+TEST_F(ResultsTableTest, TheMainVerdictIsTheWorst) {
+  v1::Job job = Results();
+  ASSERT_NE(MainVerdict(job), nullptr);
+  EXPECT_EQ(VerdictLine(*MainVerdict(job)),
+            "int8 on pi4, 4 threads: no: 1.58x slower than float here");
+  job.mutable_verdicts(3)->set_answer(v1::ShippingVerdict::UNCLEAR);
+  EXPECT_EQ(MainVerdict(job)->threads(), 4);
+  job.mutable_verdicts(3)->set_answer(v1::ShippingVerdict::YES);
+  EXPECT_EQ(MainVerdict(job)->threads(), 1);
+  job.clear_verdicts();
+  EXPECT_EQ(MainVerdict(job), nullptr);
+}
+
 TEST_F(ResultsTableTest, RepeatsTheServersVerdicts) {
   v1::Job job = Results();
   job.mutable_verdicts(1)->set_answer(v1::ShippingVerdict::UNCLEAR);
   job.mutable_verdicts(1)->set_text("unclear: says the server");
   job.mutable_verdicts(1)->set_speedup(7);
   EXPECT_THAT(
-      MakeResultsTable(job, OutputFormat::kTable).ToText(),
+      MakeResultsTable(job, Wide()).ToText(),
       AllOf(HasSubstr("unclear: says the server\n"), HasSubstr("7.00x")));
   EXPECT_THAT(MakeResultsTable(job, OutputFormat::kCsv).ToCsv(),
               HasSubstr(",unclear,unclear: says the server\n"));

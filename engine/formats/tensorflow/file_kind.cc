@@ -1,5 +1,6 @@
 #include "engine/formats/tensorflow/file_kind.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <optional>
@@ -107,6 +108,61 @@ bool IsOnnx(absl::string_view bytes) {
   return false;
 }
 
+// Model: specificationVersion = 1 as a small number, description = 2, the
+// model itself in a field from 200 up.
+bool IsCoreMl(absl::string_view bytes) {
+  WireReader reader(bytes);
+  bool has_version = false;
+  while (const std::optional<WireField> field = reader.Next()) {
+    if (field->number == 1) {
+      if (field->is_bytes) return false;
+      has_version = true;
+    }
+    if (field->number >= 200 && field->number < 4000) {
+      return has_version && field->is_bytes;
+    }
+    if (field->number > 10 && field->number < 200) return false;
+  }
+  return false;
+}
+
+// A length of eight bytes, and that many of JSON.
+bool IsSafetensors(absl::string_view bytes) {
+  return bytes.size() > 16 && bytes[8] == '{' && bytes[9] == '"' &&
+         ReadLittleEndian64(bytes.data()) <= bytes.size() - 8;
+}
+
+// Names of an archive's first entries tell what wrote it.
+FileKind KindOfZip(absl::string_view bytes) {
+  const absl::string_view start = bytes.substr(0, kTextSample);
+  if (absl::StrContains(start, "/data.pkl") ||
+      absl::StrContains(start, "/constants.pkl")) {
+    return FileKind::kPyTorch;
+  }
+  const absl::string_view end =
+      bytes.substr(bytes.size() - std::min(bytes.size(), kTextSample));
+  if (absl::StrContains(end, "model.weights.h5") &&
+      absl::StrContains(end, "config.json")) {
+    return FileKind::kKeras;
+  }
+  return FileKind::kZip;
+}
+
+// What torch.save wrote before it wrote archives: a pickled magic number.
+bool IsPickledTorch(absl::string_view bytes) {
+  constexpr absl::string_view kMagic(
+      "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19", 14);
+  return absl::StartsWith(bytes, kMagic);
+}
+
+bool IsOtherPicture(absl::string_view bytes) {
+  const bool webp = absl::StartsWith(bytes, "RIFF") && bytes.size() >= 12 &&
+                    bytes.substr(8, 4) == "WEBP";
+  const bool bmp = absl::StartsWith(bytes, "BM") && bytes.size() >= 26 &&
+                   bytes.substr(6, 4) == absl::string_view("\0\0\0\0", 4);
+  return webp || bmp || absl::StartsWith(bytes, "GIF8");
+}
+
 FileKind KindOfText(absl::string_view text) {
   const absl::string_view start =
       absl::StripLeadingAsciiWhitespace(text.substr(0, kTextSample));
@@ -132,7 +188,9 @@ FileKind IdentifyBytes(absl::string_view bytes) {
   if (bytes.empty()) return FileKind::kEmpty;
   if (IsEncryptedModel(bytes)) return FileKind::kEncryptedModel;
   if (absl::StartsWith(bytes, "\x1f\x8b")) return FileKind::kGzip;
-  if (absl::StartsWith(bytes, "PK\x03\x04")) return FileKind::kZip;
+  if (absl::StartsWith(bytes, "PK\x03\x04")) return KindOfZip(bytes);
+  if (IsPickledTorch(bytes)) return FileKind::kPyTorch;
+  if (IsOtherPicture(bytes)) return FileKind::kOtherPicture;
   if (absl::StartsWith(bytes, "\x89HDF\r\n")) return FileKind::kHdf5;
   if (absl::StartsWith(bytes, "\x93NUMPY")) return FileKind::kNpy;
   if (absl::StartsWith(bytes, "\x89PNG")) return FileKind::kPng;
@@ -152,6 +210,8 @@ FileKind IdentifyBytes(absl::string_view bytes) {
   if (IsSavedModel(bytes)) return FileKind::kSavedModel;
   if (IsMetaGraph(bytes)) return FileKind::kMetaGraph;
   if (IsOnnx(bytes)) return FileKind::kOnnx;
+  if (IsCoreMl(bytes)) return FileKind::kCoreMl;
+  if (IsSafetensors(bytes)) return FileKind::kSafetensors;
   return FileKind::kUnknown;
 }
 
@@ -180,8 +240,28 @@ std::string AdviceForGraph(FileKind kind) {
           " archive; unpack it first and give the frozen .pb inside (optctl "
           "submit and run take an archive of a SavedModel)");
     case FileKind::kHdf5:
-      return "is an HDF5 file, as Keras saves models; load it in Keras, "
-             "freeze the session's graph and give the frozen .pb";
+      return "is an HDF5 file, as Keras saves models in .h5; load it in Keras "
+             "and write a SavedModel (model.export('folder')) or an ONNX file "
+             "(tf2onnx), and give that";
+    case FileKind::kKeras:
+      return "is a Keras model (.keras); load it in Keras and write a "
+             "SavedModel (model.export('folder')) or an ONNX file (tf2onnx), "
+             "and give that";
+    case FileKind::kPyTorch:
+      return "is a PyTorch file (.pt, .pth), which needs Python to be run; "
+             "write an ONNX file with torch.onnx.export(model, inputs, "
+             "'model.onnx') and give that";
+    case FileKind::kSafetensors:
+      return "is a safetensors file, which has weights but no graph; load it "
+             "into its model, write an ONNX file with torch.onnx.export and "
+             "give that";
+    case FileKind::kCoreMl:
+      return "is a Core ML model (.mlmodel), which only Apple's runtime "
+             "reads; give the ONNX, TensorFlow Lite or TensorFlow model that "
+             "it was made from";
+    case FileKind::kOtherPicture:
+      return "is a picture; pictures are samples (--calibration=FOLDER, as "
+             "JPEG or PNG), the model is another file";
     case FileKind::kTfLite:
       return "is a TensorFlow Lite model, which is already converted; give "
              "the frozen TensorFlow graph (.pb) that it was made from";
@@ -205,12 +285,14 @@ std::string AdviceForGraph(FileKind kind) {
       return "is a web page; was the download link the right one?";
     case FileKind::kJpeg:
     case FileKind::kPng:
-      return "is a picture; give a frozen TensorFlow graph (.pb)";
+      return "is a picture; pictures are samples (--calibration=FOLDER), the "
+             "model is another file";
     case FileKind::kNpy:
-      return "is a NumPy array; give a frozen TensorFlow graph (.pb)";
+      return "is a NumPy array; arrays are samples "
+             "(--calibration=INPUT=FILE.npy), the model is another file";
     case FileKind::kRiff:
-      return "is a WAV or other RIFF file; give a frozen TensorFlow graph "
-             "(.pb)";
+      return "is a WAV or other RIFF file; sounds are samples "
+             "(--calibration=FOLDER), the model is another file";
   }
   return "";
 }

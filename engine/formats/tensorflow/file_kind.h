@@ -20,6 +20,12 @@ enum class FileKind {
   kZip,
   kTar,
   kHdf5,
+  // Models of other frameworks: what torch.save, Keras 3, safetensors and Core
+  // ML write.
+  kPyTorch,
+  kKeras,
+  kSafetensors,
+  kCoreMl,
   kTfLite,
   // A sorted table: a V1 checkpoint, or the .index file of a V2 one.
   kCheckpoint,
@@ -33,6 +39,8 @@ enum class FileKind {
   kHtml,
   kJpeg,
   kPng,
+  // GIF, BMP or WebP.
+  kOtherPicture,
   kNpy,
   kRiff,
 };
