@@ -29,9 +29,9 @@ def parse() -> argparse.Namespace:
     parser.add_argument('--device', action='append',
                         help='where to measure; may be given several times; '
                         "default: the first that is free; 'none': nowhere")
-    parser.add_argument('--out_format', action='append', default=[],
-                        help='onnx or tflite: have the result in this format '
-                        'too')
+    parser.add_argument('--out_model',
+                        help='where the result goes: a .pb, .onnx or .tflite '
+                        'file')
     parser.add_argument('--request_id',
                         help='one id, one job: for instance the commit')
     parser.add_argument('--max_accuracy_drop', type=float, default=1.0,
@@ -78,7 +78,7 @@ def main() -> int:
                           calibration=args.calibration, labels=args.labels,
                           input_mean=args.input_mean, input_std=args.input_std,
                           devices=args.device or 'any',
-                          out_formats=args.out_format, request_id=args.request_id)
+                          request_id=args.request_id)
         print('job', job['job_id'])
         job = farm.wait(job, args.timeout, check=False)
     except (optfarm.ApiError, optfarm.Timeout) as error:
@@ -94,6 +94,8 @@ def main() -> int:
     print(f'size {found.bytes_before} -> {found.bytes_after} bytes, top-1 '
           f'{found.top1_before} -> {found.top1_after}, agreement '
           f'{found.top1_agreement}')
+    if args.out_model and found.bytes_after:
+        farm.download_model(job, args.out_model)
     for reason in bad:
         print('NOT GOOD ENOUGH:', reason, file=sys.stderr)
     return 1 if bad else 0

@@ -3,7 +3,7 @@
     import optfarm
 
     farm = optfarm.Client('http://127.0.0.1:7071', token='...')
-    job = farm.submit('model.onnx', recipe='int8', calibration='images/')
+    job = farm.submit('model.pb', recipe='int8', calibration='images/')
     job = farm.wait(job)
     for row in optfarm.report(job).rows:
         print(row.device, row.variant, row.threads, row.median_ms)

@@ -13,7 +13,9 @@ from typing import Any, List, Optional
 
 from .client import Client
 from .errors import ApiError, Timeout, ToolMissing
+from .local import find_optctl
 from .report import Report, report
+from .spec import is_graph
 
 
 def _add_report(commands: Any) -> None:
@@ -77,7 +79,9 @@ def _write(path: str, text: str) -> None:
 
 def _job(args: argparse.Namespace) -> int:
     farm = Client()
-    end = pathlib.Path(args.out_model).suffix.lower()
+    # Before the job: nobody wants to wait an hour for that.
+    if args.out_model and not is_graph(args.out_model):
+        find_optctl()
     devices = [one for one in args.device if one] or ['any']
     job = farm.submit(
         args.model, args.recipe, calibration=args.calibration or None,
@@ -86,8 +90,7 @@ def _job(args: argparse.Namespace) -> int:
         devices=devices[0] if len(devices) == 1 else devices,
         threads=[int(one) for one in args.threads.split(',') if one],
         tags=[one for one in args.tag if one], name=args.name,
-        request_id=args.request_id or None,
-        out_formats=[end] if end in ('.onnx', '.tflite') else [])
+        request_id=args.request_id or None)
     print(f"job {job['job_id']}", file=sys.stderr)
     job = farm.wait(job, args.timeout, check=False)
     found = report(job)

@@ -20,7 +20,7 @@ from .errors import ApiError, JobFailed, NotFound, PermissionDenied, Timeout
 from .operations import OperatorCalls
 from .report import Report, report
 from .results import ResultCalls
-from .spec import Duration, Formats, Inputs, Recipe
+from .spec import Duration, Inputs, Recipe
 from .transport import Transport
 from .uploads import File, Progress, send
 
@@ -114,21 +114,18 @@ class Client(ResultCalls, OperatorCalls):
 
     def download_model(self, job: JobLike, path: Path) -> None:
         """Downloads the optimized model in the format that the end of `path`
-        names: .pb, .onnx or .tflite. The last two must have been asked for:
-        submit(..., out_formats='onnx')."""
-        end = pathlib.Path(path).suffix.lower()
-        wanted, = spec.formats([end or str(path)], 'path')
-        try:
-            self.download_artifact(job, f'optimized.{wanted.lower()}', path)
-        except NotFound as error:
-            if wanted == 'PB' or 'has no file' not in error.detail:
-                raise
-            raise NotFound(404, {
-                'code': 'NOT_FOUND',
-                'detail': f'{error.detail}. Submit with out_formats='
-                          f'{wanted.lower()!r}, or convert optimized.pb: '
-                          'optctl graph convert'
-            }) from None
+        names: .pb, .onnx or .tflite. optctl makes the last two on this
+        machine, reads them back and compares their answers."""
+        if spec.is_graph(path):
+            self.download_artifact(job, 'optimized.pb', path)
+            return
+        # Before the download: it may be missing.
+        program = local.find_optctl(self._optctl)
+        found = self.job(job)
+        with tempfile.TemporaryDirectory(prefix='optfarm-') as folder:
+            graph = pathlib.Path(folder) / 'optimized.pb'
+            self.download_artifact(found, 'optimized.pb', graph)
+            local.convert(graph, path, found.get('report') or {}, program)
 
     # Jobs.
 
@@ -142,8 +139,6 @@ class Client(ResultCalls, OperatorCalls):
                outputs: Union[str, Sequence[str]] = (),
                checkpoint: Optional[Path] = None,
                saved_model_tags: Union[str, Sequence[str]] = (),
-               signature: str = '',
-               out_formats: Formats = (),
                sensitivity: bool = False,
                histograms: Union[str, Sequence[str]] = (),
                devices: Devices = 'any', threads: Sequence[int] = (),
@@ -160,19 +155,18 @@ class Client(ResultCalls, OperatorCalls):
 
         The model and what is done to it:
 
-        model: a frozen graph (.pb), an ONNX or a TensorFlow Lite model. A
-            SavedModel's folder or archive, or a graph with a `checkpoint`, is
-            frozen first, by optctl on this machine; `saved_model_tags` and
-            `signature` choose among what a SavedModel has.
+        model: a frozen graph (.pb), or an ONNX model with devices='none'. A
+            SavedModel's folder, or a graph with a `checkpoint`, is frozen
+            first, by optctl on this machine, and needs `outputs`;
+            `saved_model_tags` choose among a SavedModel's graphs.
         recipe: the name of one that comes with the workers ('int8'), a YAML
             file (read by optctl), a JSON file, or a mapping with the fields
             of optfarm.v1.Recipe.
         inputs, outputs: where the model does not say them:
             inputs={'image': (1, 224, 224, 3)}, outputs='softmax'.
-        out_formats: 'onnx', 'tflite' or both: formats to have the result in,
-            besides the graph that every job makes.
         sensitivity, histograms: also measure each quantized layer alone; show
-            the values of these nodes.
+            the values of these nodes. A recipe that is a name is then looked
+            up by optctl.
 
         Data:
 
@@ -212,20 +206,19 @@ class Client(ResultCalls, OperatorCalls):
             'no_cache': no_cache,
             'max_attempts': max_attempts,
             'deadlines': spec.deadlines(deadlines or {}),
-            'out_formats': spec.formats(out_formats),
-            'sensitivity': sensitivity,
-            'histograms': spec.names(histograms, 'histograms'),
             'inputs': spec.tensors(inputs),
             'outputs': spec.names(outputs, 'outputs'),
-            **self._recipe(recipe),
+            **self._recipe(recipe, sensitivity,
+                           spec.names(histograms, 'histograms')),
         }
         found = data.sources(calibration, labels, input_mean, input_std)
         asked = self._devices(devices, tags)
         if asked:
             made['benchmark'] = {**conditions, 'devices': asked}
         with tempfile.TemporaryDirectory(prefix='optfarm-') as folder:
-            files = [self._model(model, folder, made, inputs, outputs,
-                                 checkpoint, saved_model_tags, signature)]
+            files = [self._model(model, folder, outputs, checkpoint,
+                                 saved_model_tags)]
+            made['model'] = files[0].named()
             files += _add_data(made, found, labels_offset)
             line = shown.Line(False if progress else None)
             send(self._http, files, progress or line.bytes)
@@ -241,39 +234,42 @@ class Client(ResultCalls, OperatorCalls):
         job: Job = answer['job']
         return job
 
-    def _recipe(self, recipe: Recipe) -> Dict[str, Any]:
+    def _recipe(self, recipe: Recipe, sensitivity: bool,
+                histograms: Sequence[str]) -> Dict[str, Any]:
+        adds = sensitivity or bool(histograms)
         if isinstance(recipe, Mapping):
-            return {'recipe': dict(recipe)}
-        if not spec.is_recipe_file(recipe):
+            made = dict(recipe)
+        elif os.fspath(recipe).lower().endswith('.json'):
+            made = spec.recipe_of_json(recipe)
+        elif spec.is_recipe_file(recipe):
+            made = local.recipe_of_yaml(recipe, self._optctl)
+        elif adds:
+            made = local.recipe(os.fspath(recipe), self._optctl)
+        else:
             return {'recipe_name': os.fspath(recipe)}
-        if os.fspath(recipe).lower().endswith('.json'):
-            return {'recipe': spec.recipe_of_json(recipe)}
-        return {'recipe': local.recipe_of_yaml(recipe, self._optctl)}
+        if adds:
+            made['verification'] = {
+                **(made.get('verification') or {}),
+                'sensitivity': sensitivity,
+                'histograms': list(histograms),
+            }
+        return {'recipe': made}
 
-    def _model(self, model: Path, folder: str, made: Message, inputs: Inputs,
+    def _model(self, model: Path, folder: str,
                outputs: Union[str, Sequence[str]], checkpoint: Optional[Path],
-               saved_model_tags: Union[str, Sequence[str]],
-               signature: str) -> File:
-        """The file to send; what its preparation tells goes into `made`."""
+               saved_model_tags: Union[str, Sequence[str]]) -> File:
+        """The file to send."""
         path = pathlib.Path(model).expanduser()
         if not path.exists():
             raise ValueError(f'there is no model {str(path)!r}')
         if local.is_frozen_first(path, checkpoint):
-            frozen = local.prepare(
-                path, pathlib.Path(folder), inputs=inputs, outputs=outputs,
-                checkpoint=checkpoint, saved_model_tags=saved_model_tags,
-                signature=signature, optctl=self._optctl)
-            path = pathlib.Path(frozen['model']['name'])
-            made.update({key: frozen[key] for key in
-                         ('inputs', 'outputs', 'model_origin')
-                         if frozen.get(key)})
-        elif signature or saved_model_tags:
-            raise ValueError(
-                f'{str(path)!r} has no signatures and no tags; SavedModels '
-                'have')
-        file = File(path)
-        made['model'] = file.named()
-        return file
+            path = local.freeze(path, pathlib.Path(folder), outputs=outputs,
+                                checkpoint=checkpoint,
+                                saved_model_tags=saved_model_tags,
+                                optctl=self._optctl)
+        elif saved_model_tags:
+            raise ValueError(f'{str(path)!r} has no tags; SavedModels have')
+        return File(path)
 
     def _devices(self, asked: Devices, tags: Sequence[str]) -> List[str]:
         """Names for the server."""

@@ -61,7 +61,8 @@ def _call(words: Sequence[str], shows: bool, timeout: Optional[float],
         except subprocess.TimeoutExpired:
             raise Timeout(f'optctl took more than {timeout} s and was ended'
                           ) from None
-        if done.returncode in accepted and done.stdout.strip():
+        if done.returncode in accepted and (done.stdout.strip() or
+                                            done.returncode == 0):
             return done.stdout
         err.seek(0)
         raise _fail(words, done.returncode, err.read())
@@ -73,15 +74,30 @@ def _json(words: Sequence[str], shows: bool = False,
     return json.loads(_call([*words, '-o', 'json'], shows, timeout, accepted))
 
 
+def recipe(name_or_path: str, optctl: Optional[Path]) -> Dict[str, Any]:
+    """A recipe with the fields of optfarm.v1.Recipe."""
+    made: Dict[str, Any] = _json(
+        [find_optctl(optctl), 'recipes', name_or_path])
+    return made
+
+
+def convert(graph: Path, path: Path, made: Mapping[str, Any],
+            optctl: str) -> None:
+    """Writes a job's graph in the format that the end of `path` names. `made`
+    is the job's report."""
+    flags = [_input_flag(one) for one in made.get('inputs') or ()]
+    flags += [f"--outputs={one['name']}" for one in made.get('outputs') or ()]
+    _call([optctl, 'graph', 'convert', f'--in_graph={os.fspath(graph)}',
+           f'--out_graph={os.fspath(path)}', *flags], False, None, (0,))
+
+
 def recipe_of_yaml(path: Path, optctl: Optional[Path]) -> Dict[str, Any]:
     """A YAML recipe with the fields of optfarm.v1.Recipe. optctl reads it, so
     that it means here what it means there."""
     file = pathlib.Path(path).expanduser()
     if not file.is_file():
         raise ValueError(f'there is no recipe file {str(file)!r}')
-    made: Dict[str, Any] = _json(
-        [find_optctl(optctl), 'recipes', str(file.absolute())])
-    return made
+    return recipe(str(file.absolute()), optctl)
 
 
 def _input_flag(spec: Mapping[str, Any]) -> str:
@@ -119,24 +135,32 @@ def is_frozen_first(model: Path, checkpoint: Optional[Path]) -> bool:
             start[257:262] == b'ustar')
 
 
-def prepare(model: Path, folder: Path, *, inputs: Inputs,
-            outputs: Union[str, Sequence[str]], checkpoint: Optional[Path],
-            saved_model_tags: Union[str, Sequence[str]], signature: str,
-            optctl: Optional[Path]) -> Dict[str, Any]:
-    """Freezes a model into `folder`. Returns the fields of a JobSpec that
-    follow from it; the model's name is the path of the file."""
-    try:
-        program = find_optctl(optctl)
-    except ToolMissing as error:
-        raise ToolMissing(
-            f'{os.fspath(model)!r} has variables and must be frozen first, '
-            f'which optctl does; {error}. Or freeze it elsewhere: optctl '
-            'graph freeze') from None
-    # The recipe does not matter here; this one asks for no data.
-    flags = _model_flags(model, 'fp32', inputs, outputs, checkpoint,
-                         saved_model_tags, signature)
-    made: Dict[str, Any] = _json(
-        [program, 'run', *flags, f'--prepare_into={os.fspath(folder)}'])
+def freeze(model: Path, folder: Path, *, outputs: Union[str, Sequence[str]],
+           checkpoint: Optional[Path],
+           saved_model_tags: Union[str, Sequence[str]],
+           optctl: Optional[Path]) -> pathlib.Path:
+    """Freezes a SavedModel's folder, or a graph with a checkpoint, into
+    `folder`; returns the file."""
+    path = pathlib.Path(model).expanduser()
+    wanted = names(outputs, 'outputs')
+    if not wanted:
+        raise ValueError(f'{str(path)!r} has variables and is frozen first; '
+                         "give outputs='NODE', the nodes to keep")
+    if path.is_file() and not checkpoint:
+        raise ValueError(f'{str(path)!r} is an archive; unpack it and give '
+                         "the SavedModel's folder")
+    made = pathlib.Path(folder) / f'{path.stem or "model"}.pb'
+    kind = ('saved_model_dir' if path.is_dir() else
+            'meta_graph' if path.suffix == '.meta' else 'graph')
+    words = [find_optctl(optctl), 'graph', 'freeze', f'--input_{kind}={path}',
+             f'--output_graph={made}',
+             f"--output_node_names={','.join(wanted)}"]
+    if checkpoint:
+        words.append(f'--input_checkpoint={os.fspath(checkpoint)}')
+    tags = names(saved_model_tags, 'saved_model_tags')
+    if tags:
+        words.append(f"--saved_model_tags={','.join(tags)}")
+    _call(words, False, None, (0,))
     return made
 
 

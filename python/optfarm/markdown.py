@@ -102,8 +102,6 @@ def comment(found: Report, title: str = '') -> str:
     lines += [f'- ❌ **{plain(gate.name)}**: {plain(gate.message)}'
               for gate in missed]
     lines += [''] if missed else []
-    lines += [f'- {plain(line)}' for line in found.exports]
-    lines += [''] if found.exports else []
     held = [f'{gate.name}: {gate.message}' for gate in found.gates
             if gate.passed]
     lines += _details(f'{len(held)} gates held', held)

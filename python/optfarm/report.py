@@ -83,8 +83,6 @@ class Report:
     failure: str
     # What to know before shipping; one sentence each.
     warnings: Tuple[str, ...] = ()
-    # The optimized model in other formats, one sentence each.
-    exports: Tuple[str, ...] = ()
     name: str = ''
     recipe: str = ''
     model: str = ''
@@ -262,7 +260,6 @@ def report(job: Mapping[str, Any]) -> Report:
         bytes_after=int((made.get('size_after') or {}).get('file_bytes') or 0),
         failure=failure.get('message', ''),
         warnings=tuple(made.get('warnings') or ()),
-        exports=tuple(made.get('exports') or ()),
         name=spec.get('name', ''),
         recipe=str(made.get('recipe_name') or
                    (spec.get('recipe') or {}).get('name', '')),

@@ -20,13 +20,12 @@ Inputs = Union[str, Mapping[str, Optional[Shape]],
 # UNITS: seconds, or a text such as '90s', '5m' or '2h'.
 Duration = Union[float, int, str]
 Recipe = Union[str, 'os.PathLike[str]', Mapping[str, Any]]
-Formats = Union[str, Sequence[str]]
 
 _INPUT_FORMS = ("give 'image:1,224,224,3', {'image': (1, 224, 224, 3)} with "
                 "None for an unknown size, or [{'name': 'image', 'shape': "
                 '[1, 224, 224, 3]}]')
 _UNITS = {'ms': 0.001, 's': 1.0, 'm': 60.0, 'h': 3600.0, 'd': 86400.0}
-_FORMATS = ('pb', 'onnx', 'tflite')
+_FORMATS = ('.pb', '.onnx', '.tflite')
 
 
 def _size(value: Any, name: str) -> int:
@@ -135,16 +134,14 @@ def duration(given: Duration, field: str) -> str:
     return f'{seconds(given, field):.9f}'.rstrip('0').rstrip('.') + 's'
 
 
-def formats(given: Formats, field: str = 'out_formats') -> List[str]:
-    """The server's names of model formats."""
-    made = []
-    for one in names(given, field):
-        word = one.lower().lstrip('.')
-        if word not in _FORMATS:
-            raise ValueError(f'{field} has {one!r}; give '
-                             + ', '.join(_FORMATS))
-        made.append(word.upper())
-    return made
+def is_graph(path: Path) -> bool:
+    """Whether a model file to write is TensorFlow's, by the end of its
+    name."""
+    end = pathlib.Path(path).suffix.lower()
+    if end not in _FORMATS:
+        raise ValueError(f'{os.fspath(path)!r} does not say which format to '
+                         f"write; end it in {', '.join(_FORMATS)}")
+    return end == '.pb'
 
 
 def is_recipe_file(recipe: Recipe) -> bool:

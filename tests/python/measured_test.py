@@ -146,6 +146,23 @@ class MeasuredTest(unittest.TestCase):
                           spec['max_attempts']),
                          ('all of it', ['x'], True, 2))
 
+    def test_a_result_is_had_as_onnx_and_a_recipe_is_added_to(self):
+        job = self.client.wait(self.client.submit(
+            DIGITS / 'digits.pb', 'fp32', devices='none',
+            histograms='softmax'), testing.PATIENCE)
+        self.assertEqual(
+            job['spec']['recipe']['verification']['histograms'], ['softmax'])
+        made = self.farm.folder / 'made.onnx'
+        self.client.download_model(job, made)
+        self.assertGreater(made.stat().st_size, 1000)
+        with self.assertRaisesRegex(ValueError, 'does not say which format'):
+            self.client.download_model(job, self.farm.folder / 'made.pt')
+        # As it came from there, it can be optimized again.
+        again = self.client.submit(made, 'fp32', devices='none')
+        self.client.wait(again, testing.PATIENCE)
+        with self.assertRaisesRegex(ValueError, "give outputs='NODE'"):
+            self.client.submit(DIGITS, 'fp32')
+
     def test_the_package_offers_all_of_the_api(self):
         api = self.client._http.call('GET', '/openapi.json')
         offered = {operation['operationId']

@@ -149,9 +149,10 @@ class ArgumentsTest(unittest.TestCase):
         self.assertEqual(spec.duration('250ms', 'x'), '0.25s')
         with self.assertRaisesRegex(ValueError, "max_time is 'soon'; give"):
             spec.duration('soon', 'max_time')
-        self.assertEqual(spec.formats('.onnx, tflite'), ['ONNX', 'TFLITE'])
-        with self.assertRaisesRegex(ValueError, "'pt'; give pb, onnx"):
-            spec.formats(['pt'])
+        self.assertTrue(spec.is_graph('a.PB'))
+        self.assertFalse(spec.is_graph('a.onnx'))
+        with self.assertRaisesRegex(ValueError, "'m.pt' does not say which"):
+            spec.is_graph('m.pt')
         with self.assertRaisesRegex(ValueError, 'fraction'):
             spec.conditions(threads=(), min_runs=0, min_time=None,
                             max_time=None, warmup_runs=0, precision=2,
