@@ -33,15 +33,15 @@ bool IsLoopbackHost(absl::string_view host) {
 class Connection {
  public:
   Connection(ByteStream& stream, const ServiceMap& services,
-             const std::function<bool()>& stop)
+             const ConnectionHooks& hooks)
       : stream_(stream),
         services_(services),
-        stop_(stop),
+        hooks_(hooks),
         reader_(stream, services.limits) {}
 
   void Run() {
     bool open = true;
-    while (open && !stop_()) open = ServeOne();
+    while (open && !hooks_.stop()) open = ServeOne();
     Linger();
   }
 
@@ -61,16 +61,25 @@ class Connection {
       return false;
     }
     options.head_only = head.verb == "HEAD";
-    options.keep_alive = reader_.KeepAlive() && !stop_();
+    options.keep_alive =
+        reader_.KeepAlive() && !hooks_.stop() && !hooks_.health_only;
     options.old_version = reader_.IsOldVersion();
     ReplyWriter writer(stream_, options);
     head.peer = stream_.Peer();
+    hooks_.note_busy(true);
     const absl::Status status = Answer(head, writer);
+    hooks_.note_busy(false);
     if (!status.ok()) return false;
     return writer.keep_alive() && reader_.BodyDone();
   }
 
   absl::Status Answer(RequestHead& head, ReplyWriter& writer) {
+    if (hooks_.health_only && !services_.health_pages.contains(head.path)) {
+      Reply reply = Problem(absl::UnavailableError(
+          "all connections are in use; try again in a few seconds"));
+      reply.headers.emplace_back("Retry-After", "2");
+      return Refuse(writer, reply);
+    }
     if (services_.loopback_hosts_only && !head.Header("host").empty() &&
         !IsLoopbackHost(head.Header("host"))) {
       return Refuse(writer,
@@ -106,8 +115,8 @@ class Connection {
       return Refuse(writer, reply);
     }
     if (!match.ok()) return Refuse(writer, Problem(match.status()));
-    Exchange exchange{services_, stream_,           reader_, writer,
-                      head,      *std::move(match), stop_};
+    Exchange exchange{services_, stream_,           reader_,    writer,
+                      head,      *std::move(match), hooks_.stop};
     return Dispatch(exchange);
   }
 
@@ -160,7 +169,7 @@ class Connection {
     const absl::Time deadline = absl::Now() + kLinger;
     const auto buffer = std::make_unique<char[]>(kBufferBytes);
     size_t total = 0;
-    while (total < kLingerBytes && !stop_()) {
+    while (total < kLingerBytes && !hooks_.stop()) {
       const absl::StatusOr<size_t> read =
           stream_.Read(buffer.get(), kBufferBytes, deadline);
       if (!read.ok() || *read == 0) return;
@@ -172,15 +181,15 @@ class Connection {
 
   ByteStream& stream_;
   const ServiceMap& services_;
-  const std::function<bool()>& stop_;
+  const ConnectionHooks& hooks_;
   RequestReader reader_;
 };
 
 }  // namespace
 
 void ServeConnection(ByteStream& stream, const ServiceMap& services,
-                     const std::function<bool()>& stop) {
-  Connection(stream, services, stop).Run();
+                     const ConnectionHooks& hooks) {
+  Connection(stream, services, hooks).Run();
 }
 
 }  // namespace optfarm::http

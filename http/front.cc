@@ -9,7 +9,6 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <set>
 #include <system_error>
 #include <thread>
 
@@ -19,6 +18,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "http/connection_table.h"
 
 namespace optfarm::http {
 namespace {
@@ -33,9 +33,9 @@ constexpr absl::Duration kPauseWithoutFiles = absl::Milliseconds(50);
 struct Shared {
   std::unique_ptr<ServiceMap> services;
   std::unique_ptr<TlsContext> tls;
+  // Of connections that live.
+  std::unique_ptr<ConnectionTable> table;
   absl::Mutex mutex;
-  // Sockets of connections that live.
-  std::set<int> sockets ABSL_GUARDED_BY(mutex);
   int threads ABSL_GUARDED_BY(mutex) = 0;
   bool draining ABSL_GUARDED_BY(mutex) = false;
 
@@ -44,32 +44,47 @@ struct Shared {
     return draining;
   }
   void ShutSockets(int how) {
-    absl::MutexLock lock(&mutex);
-    for (const int socket : sockets) ::shutdown(socket, how);
+    table->ForEach([how](int socket) { ::shutdown(socket, how); });
   }
 };
 
 // From accept to close; runs in a thread of its own.
-void ServeSocket(const std::shared_ptr<Shared>& shared, int socket) {
-  {
-    absl::MutexLock lock(&shared->mutex);
-    shared->sockets.insert(socket);
-    // It may have come between the last look and now.
-    if (shared->draining) ::shutdown(socket, SHUT_RD);
-  }
-  const auto stop = [&shared] { return shared->Draining(); };
+void ServeSocket(const std::shared_ptr<Shared>& shared, int socket,
+                 bool health_only) {
+  // It may have come between the last look and now.
+  if (shared->Draining()) ::shutdown(socket, SHUT_RD);
+  ConnectionHooks hooks;
+  hooks.stop = [&shared] { return shared->Draining(); };
+  hooks.note_busy = [&shared, socket](bool busy) {
+    shared->table->SetBusy(socket, busy);
+  };
+  hooks.health_only = health_only;
   std::unique_ptr<ByteStream> stream = shared->tls == nullptr
                                            ? MakeSocketStream(socket)
                                            : shared->tls->Accept(socket);
-  ServeConnection(*stream, *shared->services, stop);
-  {
-    // Before it is closed and its number becomes somebody else's.
-    absl::MutexLock lock(&shared->mutex);
-    shared->sockets.erase(socket);
-  }
+  ServeConnection(*stream, *shared->services, hooks);
+  // Before it is closed and its number becomes somebody else's.
+  shared->table->Leave(socket);
   stream = nullptr;
   absl::MutexLock lock(&shared->mutex);
   --shared->threads;
+}
+
+// Whose connection it is: an address, or an IPv6 network, of which one host may
+// have all addresses.
+std::string PeerOf(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET) {
+    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
+    return std::string(reinterpret_cast<const char*>(&v4.sin_addr),
+                       sizeof(v4.sin_addr));
+  }
+  if (address.ss_family == AF_INET6) {
+    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
+    const bool mapped = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr);
+    return std::string(reinterpret_cast<const char*>(&v6.sin6_addr),
+                       mapped ? sizeof(v6.sin6_addr) : 8);
+  }
+  return "";
 }
 
 absl::Status Unavailable(const std::string& address, absl::string_view why) {
@@ -150,10 +165,13 @@ class FrontImpl final : public Front {
                           {wake_, POLLIN, 0}};
       ::poll(waited, 2, -1);
       if (shared_->Draining()) return;
-      const int socket =
-          ::accept4(acceptor_.native_handle(), nullptr, nullptr, SOCK_CLOEXEC);
+      sockaddr_storage address = {};
+      socklen_t length = sizeof(address);
+      const int socket = ::accept4(acceptor_.native_handle(),
+                                   reinterpret_cast<sockaddr*>(&address),
+                                   &length, SOCK_CLOEXEC);
       if (socket >= 0) {
-        Begin(socket);
+        Begin(socket, PeerOf(address));
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM) {
         // Asking again at once would only burn the processor.
         absl::SleepFor(kPauseWithoutFiles);
@@ -161,19 +179,21 @@ class FrontImpl final : public Front {
     }
   }
 
-  void Begin(int socket) {
+  void Begin(int socket, const std::string& peer) {
     const int on = 1;
     ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
-    bool room;
+    const ConnectionTable::Place place = shared_->table->Enter(socket, peer);
+    if (place == ConnectionTable::Place::kNone) return TurnAway(socket);
     {
       absl::MutexLock lock(&shared_->mutex);
-      room = shared_->threads < shared_->services->limits.max_connections;
-      if (room) ++shared_->threads;
+      ++shared_->threads;
     }
-    if (!room) return TurnAway(socket);
     try {
-      std::thread(ServeSocket, shared_, socket).detach();
+      std::thread(ServeSocket, shared_, socket,
+                  place == ConnectionTable::Place::kHealthOnly)
+          .detach();
     } catch (const std::system_error&) {
+      shared_->table->Leave(socket);
       absl::MutexLock lock(&shared_->mutex);
       --shared_->threads;
       ::close(socket);
@@ -209,6 +229,13 @@ absl::StatusOr<std::unique_ptr<Front>> Front::Start(
     const FrontOptions& options, std::unique_ptr<ServiceMap> services) {
   auto shared = std::make_shared<Shared>();
   shared->services = std::move(services);
+  const Limits& limits = shared->services->limits;
+  ConnectionTable::Options table;
+  table.max_connections = limits.max_connections;
+  table.max_per_peer = limits.max_peer_connections;
+  // Who waits there sees the end of all requests.
+  shared->table = std::make_unique<ConnectionTable>(
+      table, [](int socket) { ::shutdown(socket, SHUT_RDWR); });
   if (options.tls.certificate.empty() != options.tls.key.empty()) {
     return absl::InvalidArgumentError(
         "TLS needs a certificate and its key; only one of the two was given");

@@ -21,6 +21,8 @@ namespace optfarm::http {
 struct Limits {
   // UNITS: connections at once, all together.
   int max_connections = 512;
+  // UNITS: connections at once of one address, of one IPv6 network of 64 bits.
+  int max_peer_connections = 256;
   // UNITS: bytes of a request's line and headers, and of a JSON body.
   size_t max_head_bytes = 16 << 10;
   size_t max_json_bytes = 16 << 20;

@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "absl/status/status.h"
@@ -49,16 +50,27 @@ struct ServiceMap {
   std::function<absl::StatusOr<CallPermit>(
       const BackendCall& call, const std::string& method, size_t body_bytes)>
       admit_call;
+  // Paths of pages that tell how the server does, for probes.
+  std::set<std::string> health_pages;
   Limits limits;
   // Refuse requests for other hosts than this machine's loopback: a page that
   // a browser here has open must not reach a server that wants no token.
   bool loopback_hosts_only = false;
 };
 
+// What a connection is told and tells.
+struct ConnectionHooks {
+  // Asked between requests: no more are wanted.
+  std::function<bool()> stop;
+  // Told when a request has come, and when it has been answered.
+  std::function<void(bool busy)> note_busy = [](bool) {};
+  // There is only room for a question about health.
+  bool health_only = false;
+};
+
 // Answers requests on one connection until it ends or may not be used longer.
-// `stop` is asked between requests.
 void ServeConnection(ByteStream& stream, const ServiceMap& services,
-                     const std::function<bool()>& stop);
+                     const ConnectionHooks& hooks);
 
 }  // namespace optfarm::http
 

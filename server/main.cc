@@ -77,6 +77,10 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--http", options.http_address,
                  "HOST:PORT of the HTTP server (REST); default: none");
+  app.add_option("--http_peer_connections",
+                 options.http_limits.max_peer_connections,
+                 "Maximum number of concurrent HTTP connections of one address "
+                 "(behind a proxy: as --http_connections)");
   app.add_option("--http_connections", options.http_limits.max_connections,
                  "Maximum number of concurrent HTTP connections")
       ->check(CLI::Range(1, 20000))

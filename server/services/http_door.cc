@@ -58,6 +58,7 @@ absl::StatusOr<std::unique_ptr<http::Front>> OpenHttpDoor(
   http::AddDescriptionPages(OPTFARM_VERSION, services.get());
   AddWebPage(*options.sessions, *services);
   AddReportPage(*services);
+  services->health_pages = {"/livez", "/readyz", "/metrics"};
   services->pages["/livez"] = [](const http::RequestHead&) {
     return http::TextReply(200, "alive\n");
   };

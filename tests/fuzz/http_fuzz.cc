@@ -61,6 +61,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   optfarm::http::MemoryStream stream(
       std::string(reinterpret_cast<const char*>(data + 1), size - 1),
       static_cast<size_t>(mode >> 4) + 1, (mode & 8) != 0);
-  optfarm::http::ServeConnection(stream, door.services, [] { return false; });
+  optfarm::http::ServeConnection(stream, door.services,
+                                 {.stop = [] { return false; }});
   return 0;
 }

@@ -51,7 +51,7 @@ class ConnectionTest : public ::testing::Test {
   std::string Talk(const std::string& in, size_t piece = 1 << 20,
                    bool quiet = false) {
     MemoryStream stream(in, piece, quiet);
-    ServeConnection(stream, services_, [] { return false; });
+    ServeConnection(stream, services_, {.stop = [] { return false; }});
     return stream.out();
   }
   std::string Get(absl::string_view target, absl::string_view headers = "") {

@@ -169,23 +169,54 @@ TEST_F(RestTest, SaysThatItLivesAndIsReady) {
   EXPECT_EQ(client.Get("/docs").status, 200);
 }
 
-TEST_F(RestTest, ConnectionsOverTheLimitAreTurnedAway) {
-  options_.http_limits.max_connections = 2;
+TEST_F(RestTest, IdleConnectionsGiveWayToNewOnes) {
+  options_.http_limits.max_connections = 4;
   Restart();
   boost::asio::io_context context;
   std::vector<boost::asio::ip::tcp::socket> idle;
   const std::string address = server_->http_address();
   const auto port = static_cast<unsigned short>(
       std::stoi(address.substr(address.rfind(':') + 1)));
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < 40; ++i) {
     idle.emplace_back(context);
     idle.back().connect({boost::asio::ip::make_address("127.0.0.1"), port});
   }
-  EXPECT_EQ(Client().Get("/livez").status, 503);
-  idle.clear();
-  // Their threads notice in their own time.
-  int status = 0;
-  while (status != 200) status = Client().Get("/livez").status;
+  EXPECT_EQ(Client().Get("/livez").status, 200);
+  EXPECT_EQ(Client().Get("/v1/jobs").status, 200);
+  // The one that came first went first.
+  std::string answer;
+  boost::system::error_code end;
+  boost::asio::read(idle.front(), boost::asio::dynamic_buffer(answer), end);
+  EXPECT_TRUE(end);
+}
+
+TEST_F(RestTest, HealthIsToldWhenAllConnectionsAreBusy) {
+  options_.http_limits.max_connections = 2;
+  Restart();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Job job, Submit(GoodSubmit()));
+  const std::string target = absl::StrCat("/v1/jobs/", job.job_id(), "/events");
+  const std::string address = server_->http_address();
+  const auto port = static_cast<unsigned short>(
+      std::stoi(address.substr(address.rfind(':') + 1)));
+  boost::asio::io_context context;
+  std::vector<boost::asio::ip::tcp::socket> watches;
+  for (int i = 0; i < 2; ++i) {
+    watches.emplace_back(context);
+    watches.back().connect({boost::asio::ip::make_address("127.0.0.1"), port});
+    boost::asio::write(watches.back(), boost::asio::buffer(absl::StrCat(
+                                           "GET ", target,
+                                           " HTTP/1.1\r\nHost: localhost\r\n"
+                                           "\r\n")));
+    // It is busy once something of the answer is here.
+    char first = 0;
+    boost::asio::read(watches.back(), boost::asio::buffer(&first, 1));
+  }
+  const RestAnswer jobs = Client().Get("/v1/jobs");
+  EXPECT_EQ(jobs.status, 503);
+  EXPECT_EQ(jobs.headers.at("retry-after"), "2");
+  EXPECT_EQ(Client().Get("/livez").status, 200);
+  EXPECT_EQ(Client().Get("/readyz").status, 200);
+  EXPECT_EQ(Client().Get("/metrics").status, 200);
 }
 
 TEST_F(RestTest, AClientThatIsTooSlowLosesItsConnection) {
