@@ -23,7 +23,7 @@ constexpr int64_t kDownloadChunkBytes = 1 << 20;
 absl::Status WhyBroken(const TransferWatch::Transfer& transfer) {
   if (transfer.Stalled()) {
     return absl::DeadlineExceededError(
-        "nothing came for too long; go on from the committed offset");
+        "too little came for a minute; go on from the committed offset");
   }
   return absl::CancelledError("the transfer was broken off");
 }
@@ -31,6 +31,10 @@ absl::Status WhyBroken(const TransferWatch::Transfer& transfer) {
 // Staged bytes are shared within a project and by what is of the farm.
 std::string UploaderOf(const Caller& caller) {
   return caller.OfFarm() ? "" : caller.project;
+}
+
+TransferWatch::Owner OwnerOf(const Caller& caller) {
+  return {UploaderOf(caller), caller.token_id};
 }
 
 }  // namespace
@@ -153,7 +157,9 @@ absl::Status ModelServiceImpl::Receive(Call& call, grpc::ServerContext& context,
                                        v1::UploadResponse& response) {
   OPTFARM_ASSIGN_OR_RETURN(
       const std::unique_ptr<TransferWatch::Transfer> transfer,
-      transfers_.Begin([&context] { context.TryCancel(); }, clock_.Now()));
+      transfers_.Begin(
+          OwnerOf(call.caller), [&context] { context.TryCancel(); },
+          clock_.Now()));
   v1::UploadRequest request;
   absl::Status part = read(request);
   if (absl::IsOutOfRange(part)) return WhyBroken(*transfer);
@@ -171,14 +177,17 @@ absl::Status ModelServiceImpl::Receive(Call& call, grpc::ServerContext& context,
   OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::BlobUpload> upload,
                            janitor_.OpenUpload(id, clock_.Now()));
   do {
-    transfer->Moved(clock_.Now());
     if (request.data().size() > kMaxChunkBytes) {
       return absl::InvalidArgumentError(
           absl::StrCat("uploading blob ", id.sha256, ": a message has ",
                        request.data().size(), " bytes of data; send at most ",
                        kMaxChunkBytes));
     }
+    const int64_t before = upload->staged_bytes();
     OPTFARM_RETURN_IF_ERROR(upload->Append(request.offset(), request.data()));
+    // What was there before is no progress.
+    transfer->Moved(static_cast<size_t>(
+        std::max<int64_t>(0, upload->staged_bytes() - before)));
     if (upload->staged_bytes() >= id.size_bytes) break;
     part = read(request);
   } while (part.ok());
@@ -216,7 +225,9 @@ absl::Status ModelServiceImpl::Send(Call& call, grpc::ServerContext& context,
       blobs_.Contains(BlobId{id.sha256, size}, clock_.Now()).status());
   OPTFARM_ASSIGN_OR_RETURN(
       const std::unique_ptr<TransferWatch::Transfer> transfer,
-      transfers_.Begin([&context] { context.TryCancel(); }, clock_.Now()));
+      transfers_.Begin(
+          OwnerOf(call.caller), [&context] { context.TryCancel(); },
+          clock_.Now()));
   int64_t left = size - request.offset();
   if (request.max_bytes() > 0) left = std::min(left, request.max_bytes());
   v1::DownloadResponse response;
@@ -228,7 +239,7 @@ absl::Status ModelServiceImpl::Send(Call& call, grpc::ServerContext& context,
         blob->Read(response.offset(), std::min(left, kDownloadChunkBytes)));
     const int64_t sent = static_cast<int64_t>(response.data().size());
     if (!write(response)) return WhyBroken(*transfer);
-    transfer->Moved(clock_.Now());
+    transfer->Moved(response.data().size());
     left -= sent;
     response.set_offset(response.offset() + sent);
     response.clear_total_bytes();

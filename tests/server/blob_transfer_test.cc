@@ -145,6 +145,33 @@ TEST_F(BlobTransferTest, StalledUploadIsCutOffAndCanGoOn) {
   EXPECT_THAT(Stream(digest, 4, "456789"), IsOk());
 }
 
+TEST_F(BlobTransferTest, MessagesWithoutBytesAreNoProgress) {
+  options_.transfers.least_bytes = 4;
+  Restart();
+  const std::string bytes = "0123456789";
+  const v1::Digest digest = DigestOf(bytes);
+  Context context;
+  v1::UploadResponse response;
+  auto writer = models_->Upload(&context, &response);
+  v1::UploadRequest request;
+  *request.mutable_digest() = digest;
+  request.set_data("0123");
+  ASSERT_TRUE(writer->Write(request));
+  while (Committed(digest) < 4) {
+  }
+  // Enough came in the first period.
+  clock_.Advance(absl::Seconds(61));
+  server_->Wake();
+  request.set_data("");
+  request.set_offset(4);
+  while (writer->Write(request)) {
+    clock_.Advance(absl::Seconds(1));
+    server_->Wake();
+  }
+  EXPECT_FALSE(writer->Finish().ok());
+  EXPECT_THAT(Stream(digest, 4, "456789"), IsOk());
+}
+
 TEST_F(BlobTransferTest, FullStoreEvictsOnlyWhatNoJobNeeds) {
   options_.max_store_bytes = 1000;
   Restart();
