@@ -34,9 +34,9 @@ absl::Status Retry(const RetryOptions& options,
   for (int count = 1;; ++count) {
     if (cancelled()) return absl::CancelledError("cancelled by the caller");
     Attempt result = attempt();
-    if (result.status.ok() || !IsTransient(result.status)) {
-      return result.status;
-    }
+    const bool again = IsTransient(result.status) ||
+                       (options.also && options.also(result.status));
+    if (result.status.ok() || !again) return result.status;
     if (result.progress) {
       count = 1;
       begin = options.clock->Now();

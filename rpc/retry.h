@@ -53,6 +53,8 @@ struct RetryOptions {
   int max_attempts = 8;
   // No new attempt begins when this much time has passed since the first.
   absl::Duration give_up_after = absl::Minutes(10);
+  // Errors that are tried again although they are not transient; may be empty.
+  std::function<bool(const absl::Status&)> also;
   // Asked before each pause and attempt; true ends the retries with Cancelled.
   std::function<bool()> cancelled;
   // OWNERSHIP: must outlive the call.

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
@@ -308,6 +309,13 @@ TransferOptions TaskRunner::TransferFor(HeldTask* task, bool until_stop) const {
   // As long as the lease is ours there is no reason to give up.
   transfer.retry.max_attempts = 1 << 20;
   transfer.retry.give_up_after = absl::InfiniteDuration();
+  // A server that is full or has too much to do: that passes, and what was
+  // computed is kept until then. While files are fetched the full disk may be
+  // this machine's, which another one may not have.
+  transfer.retry.also = [until_stop](const absl::Status& status) {
+    return absl::IsResourceExhausted(status) &&
+           !(until_stop && absl::StrContains(status.message(), "disk full"));
+  };
   transfer.retry.cancelled = [task, until_stop] {
     return until_stop ? task->ShouldStop() : task->IsDropped();
   };

@@ -197,7 +197,8 @@ absl::StatusOr<int64_t> FileBlobStore::CommittedBytes(const BlobId& id) {
 
 absl::Status FileBlobStore::CheckSize(const BlobId& id) const {
   if (id.size_bytes <= options_.max_blob_bytes) return absl::OkStatus();
-  return absl::ResourceExhaustedError(absl::StrCat(
+  // Unlike a full disk, this does not pass.
+  return absl::OutOfRangeError(absl::StrCat(
       "blob ", id.sha256, " has ", id.size_bytes, " bytes; this server takes ",
       options_.max_blob_bytes,
       " at most: make it smaller or start the server with a higher "

@@ -26,6 +26,8 @@ class FakeModelService final : public v1::ModelService::Service {
   bool corrupt = false;
   // Answers uploads so.
   grpc::Status upload_status;
+  // So many uploads find the server full.
+  int full_uploads = 0;
 
   std::map<std::string, std::string> blobs;
   int uploads = 0;
@@ -61,6 +63,10 @@ class FakeModelService final : public v1::ModelService::Service {
     absl::MutexLock lock(&mutex_);
     ++uploads;
     if (!upload_status.ok()) return upload_status;
+    if (full_uploads > 0) {
+      --full_uploads;
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, "the server: disk full"};
+    }
     v1::UploadRequest request;
     v1::Digest digest;
     int64_t taken = 0;

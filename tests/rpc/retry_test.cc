@@ -79,6 +79,27 @@ TEST_F(RetryTest, ReturnsOtherErrorsAtOnce) {
   EXPECT_EQ(Elapsed(), absl::ZeroDuration());
 }
 
+TEST_F(RetryTest, TriesAgainWhatTheCallerWaitsFor) {
+  RetryOptions options = Options();
+  options.max_attempts = 1 << 20;
+  options.give_up_after = absl::InfiniteDuration();
+  options.also = [](const absl::Status& status) {
+    return absl::IsResourceExhausted(status);
+  };
+  int calls = 0;
+  // For hours.
+  const absl::Status status = Retry(options, [&]() -> Attempt {
+    ++calls;
+    return {Elapsed() < absl::Hours(5)
+                ? absl::ResourceExhaustedError("the store is full")
+                : absl::OkStatus()};
+  });
+  EXPECT_TRUE(status.ok());
+  EXPECT_GT(calls, 100);
+  EXPECT_TRUE(absl::IsNotFound(
+      Retry(options, [&]() -> Attempt { return {absl::NotFoundError("")}; })));
+}
+
 TEST_F(RetryTest, GivesUpAfterTheMostAttemptsAndTime) {
   RetryOptions options = Options();
   options.max_attempts = 3;

@@ -121,6 +121,20 @@ TEST_F(TaskRunnerTest, BringsBlobsInAndArtifactsOut) {
       ListFolder(JoinPath(options_.work_folder, "tasks")).value().empty());
 }
 
+TEST_F(TaskRunnerTest, FinishedFilesWaitUntilTheServerHasRoom) {
+  service_.full_uploads = 5;
+  options_.transfer.retry.backoff.longest = absl::Milliseconds(1);
+  options_.transfer.retry.backoff.first = absl::Milliseconds(1);
+  Start("cp in/model/net.pb out/copy.pb; cp in/outcome state/result.pb");
+  const v1::Completion completion =
+      Answer(v1::TaskVerdict::COMPLETION_ACCEPTED);
+  runner_ = nullptr;
+  EXPECT_FALSE(completion.has_failure()) << completion.DebugString();
+  ASSERT_EQ(completion.report().artifacts_size(), 1);
+  EXPECT_EQ(Uploaded(completion.report().artifacts(0).digest()), "the model");
+  EXPECT_EQ(service_.full_uploads, 0);
+}
+
 TEST_F(TaskRunnerTest, MissingBlobsAreUploadedAgain) {
   Start("echo result > out/a.txt; cp in/outcome state/result.pb");
   const v1::Completion first = Answer(v1::TaskVerdict::COMPLETION_REFUSED);

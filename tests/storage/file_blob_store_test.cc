@@ -155,9 +155,8 @@ TEST_F(FileBlobStoreTest, SizeLimitsHoldBeforeAnythingIsWritten) {
   options_.max_blob_bytes = 8;
   options_.max_total_bytes = 10;
   Reopen();
-  EXPECT_THAT(
-      store_->OpenUpload(IdOf("123456789")),
-      StatusIs(absl::StatusCode::kResourceExhausted, HasSubstr("9 bytes")));
+  EXPECT_THAT(store_->OpenUpload(IdOf("123456789")),
+              StatusIs(absl::StatusCode::kOutOfRange, HasSubstr("9 bytes")));
   ASSERT_THAT(PutBlob(*store_, "1234567", kNow), IsOk());
   EXPECT_THAT(PutBlob(*store_, "abcd", kNow),
               StatusIs(absl::StatusCode::kResourceExhausted,
