@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/files.h"
 #include "base/log.h"
 #include "base/service_manager.h"
 #include "base/status_macros.h"
@@ -54,6 +55,8 @@ constexpr int kMaxThreads = 200;
 constexpr size_t kMaxBufferedBytes = size_t{1} << 30;
 // Further ones wait at the client.
 constexpr int kMaxCallsAConnection = 256;
+// A connection to the gRPC door without a call; clients connect again unseen.
+constexpr absl::Duration kIdleConnection = absl::Minutes(5);
 constexpr absl::Duration kCleanUpInterval = absl::Hours(1);
 // Well below the unit's WatchdogSec=.
 constexpr absl::Duration kAliveInterval = absl::Seconds(20);
@@ -62,6 +65,12 @@ constexpr absl::Duration kCleanUpPause = absl::Seconds(1);
 // The ticker steps at least every ten seconds. A longer gap means that the
 // machine slept, the process was stopped, or the wall clock was set.
 constexpr absl::Duration kPause = absl::Seconds(20);
+constexpr absl::Duration kUptimeInterval = absl::Seconds(5);
+constexpr uint64_t kMaxUptimeBytes = 1 << 20;
+
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(absl::ToInt64Milliseconds(duration));
+}
 
 // What the data folder holds, opened.
 struct Stores {
@@ -95,6 +104,10 @@ class ServerImpl final : public Server {
  private:
   absl::Time Step(absl::Time now);
   void SetServing(bool serving);
+  // Notes that the server is there, so that a later one knows how long none
+  // was.
+  void KeepUptime(absl::Time now, bool at_once);
+  AwayTime ReadUptime();
   absl::Status OpenHttp();
   absl::Status Ready();
   absl::Status MayRead(absl::string_view authorization);
@@ -140,6 +153,7 @@ class ServerImpl final : public Server {
   // Of the ticker's thread.
   absl::Time next_clean_up_ = absl::InfinitePast();
   absl::Time last_step_ = absl::InfinitePast();
+  absl::Time uptime_kept_ = absl::InfinitePast();
   absl::Mutex shutdown_mutex_;
   bool shut_down_ ABSL_GUARDED_BY(shutdown_mutex_) = false;
 };
@@ -206,12 +220,16 @@ void ServerImpl::SetProjectLimits(LimitsByProject limits) {
 }
 
 absl::Time ServerImpl::Step(absl::Time now) {
-  if (last_step_ != absl::InfinitePast() && now - last_step_ > kPause) {
-    LogWarning("nothing ran for ", absl::FormatDuration(now - last_step_),
-               "; leases get a new term");
-    scheduler_.ForgivePause(now);
+  const absl::Duration gap = last_step_ == absl::InfinitePast()
+                                 ? absl::ZeroDuration()
+                                 : now - last_step_;
+  if (gap > kPause || gap < -kPause) {
+    LogWarning("nothing ran for ", absl::FormatDuration(gap),
+               "; leases get a new term, and no deadline counts the time");
+    scheduler_.ForgivePause(last_step_, now);
   }
   last_step_ = now;
+  KeepUptime(now, /*at_once=*/gap > kPause || gap < -kPause);
   transfers_.CancelStalled(now);
   room_.CancelSlow(now);
   if (now >= next_clean_up_) {
@@ -232,9 +250,34 @@ absl::Time ServerImpl::Step(absl::Time now) {
       {next, polls_.Run(now), next_clean_up_, now + kAliveInterval});
 }
 
+void ServerImpl::KeepUptime(absl::Time now, bool at_once) {
+  if (!at_once && now >= uptime_kept_ && now - uptime_kept_ < kUptimeInterval) {
+    return;
+  }
+  uptime_kept_ = now;
+  const absl::Status status =
+      WriteFileAtomically(data_dir_->uptime(), scheduler_.Away(now).ToText());
+  if (!status.ok())
+    LogWarning("noting that the server runs: ", status.message());
+}
+
+AwayTime ServerImpl::ReadUptime() {
+  const absl::StatusOr<std::string> text =
+      ReadFile(data_dir_->uptime(), kMaxUptimeBytes);
+  if (absl::IsNotFound(text.status())) return {};
+  absl::StatusOr<AwayTime> away =
+      text.ok() ? AwayTime::FromText(*text) : text.status();
+  if (away.ok()) return *std::move(away);
+  LogWarning(
+      "reading when the server ran last, so that deadlines leave out "
+      "the time since: ",
+      away.status().message());
+  return {};
+}
+
 absl::Status ServerImpl::Listen() {
   SetProjectLimits(options_.limits_by_project);
-  OPTFARM_RETURN_IF_ERROR(scheduler_.Load(options_.clock->Now()));
+  OPTFARM_RETURN_IF_ERROR(scheduler_.Load(options_.clock->Now(), ReadUptime()));
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
@@ -243,9 +286,10 @@ absl::Status ServerImpl::Listen() {
   quota.SetMaxThreads(kMaxThreads);
   quota.Resize(kMaxBufferedBytes);
   builder.SetResourceQuota(quota);
-  builder.AddChannelArgument(
-      GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-      static_cast<int>(absl::ToInt64Milliseconds(options_.handshake_time)));
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             Milliseconds(options_.handshake_time));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                             Milliseconds(kIdleConnection));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                              kMaxCallsAConnection);
   // Two servers on one port would each get half of the calls.

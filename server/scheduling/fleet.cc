@@ -106,7 +106,7 @@ void Fleet::Load(std::vector<DeviceRecord> devices,
 }
 
 void Fleet::TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
-                   storage::WriteBatch& batch) {
+                   storage::WriteBatch& batch, FleetBefore& before) {
   Participant& participant = participants_[request.participant_id()];
   storage::ParticipantRecord& record = participant.record;
   if (record.participant_id.empty()) {
@@ -128,6 +128,8 @@ void Fleet::TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
       std::string(CutText(request.build_version(), kMaxTextBytes));
   caller.record.last_seen = now;
   if (now - caller.written >= kWriteInterval) {
+    before.participants_written.try_emplace(request.participant_id(),
+                                            caller.written);
     caller.written = now;
     batch.participants.push_back(caller.record);
   }
@@ -135,14 +137,50 @@ void Fleet::TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
     worker_version_ = caller.record.build_version;
   }
   for (const v1::Recipe& recipe : request.builtin_recipes()) {
-    v1::Recipe& known = recipes_[recipe.name()];
-    if (known.SerializeAsString() == recipe.SerializeAsString()) continue;
-    known = recipe;
+    const auto known = recipes_.find(recipe.name());
+    std::optional<v1::Recipe> old;
+    if (known != recipes_.end()) old = known->second;
+    if (old.has_value() &&
+        old->SerializeAsString() == recipe.SerializeAsString()) {
+      continue;
+    }
+    before.recipes.try_emplace(recipe.name(), std::move(old));
+    recipes_[recipe.name()] = recipe;
     batch.recipes.push_back(recipe);
   }
   if (request.kind() != v1::SynchronizeRequest::AGENT) return;
   for (const v1::DeviceStatus& status : request.devices()) {
-    TakeInDevice(request, status, now, batch);
+    TakeInDevice(request, status, now, batch, before);
+  }
+}
+
+void Fleet::KeepDevice(const std::string& name, FleetBefore& before) const {
+  const DeviceRecord* known = FindDevice(name);
+  before.devices.try_emplace(
+      name, known == nullptr ? std::nullopt : std::make_optional(*known));
+}
+
+void Fleet::Undo(FleetBefore before) {
+  for (auto& [name, device] : before.devices) {
+    if (device.has_value()) {
+      devices_[name] = *std::move(device);
+    } else {
+      devices_.erase(name);
+    }
+  }
+  for (const auto& [name, time] : before.devices_written) {
+    devices_written_[name] = time;
+  }
+  for (const auto& [id, time] : before.participants_written) {
+    const auto caller = participants_.find(id);
+    if (caller != participants_.end()) caller->second.written = time;
+  }
+  for (auto& [name, recipe] : before.recipes) {
+    if (recipe.has_value()) {
+      recipes_[name] = *std::move(recipe);
+    } else {
+      recipes_.erase(name);
+    }
   }
 }
 
@@ -174,7 +212,7 @@ int Fleet::CountParticipants(v1::SynchronizeRequest::Kind kind,
 
 void Fleet::TakeInDevice(const v1::SynchronizeRequest& request,
                          const v1::DeviceStatus& status, absl::Time now,
-                         storage::WriteBatch& batch) {
+                         storage::WriteBatch& batch, FleetBefore& before) {
   const std::string& name = status.info().name();
   if (devices_.size() >= kMaxKnownDevices && !devices_.contains(name)) {
     LogWarning("device ", name, " is one too many; ", kMaxKnownDevices,
@@ -208,8 +246,11 @@ void Fleet::TakeInDevice(const v1::SynchronizeRequest& request,
     }
     changed = !SameDevice(found->second, next);
   }
-  absl::Time& written = devices_written_.try_emplace(name).first->second;
+  KeepDevice(name, before);
+  absl::Time& written =
+      devices_written_.try_emplace(name, absl::InfinitePast()).first->second;
   if (changed || now - written >= kWriteInterval) {
+    before.devices_written.try_emplace(name, written);
     written = now;
     batch.devices.push_back(next);
   }
@@ -218,11 +259,12 @@ void Fleet::TakeInDevice(const v1::SynchronizeRequest& request,
 
 void Fleet::NoteOutcome(const std::string& device, bool ok,
                         absl::string_view reason, absl::Time now,
-                        storage::WriteBatch& batch) {
+                        storage::WriteBatch& batch, FleetBefore& before) {
   const auto found = devices_.find(device);
   if (found == devices_.end()) return;
   DeviceRecord& record = found->second;
   if (ok && record.failures_in_a_row == 0) return;
+  KeepDevice(device, before);
   if (ok) {
     record.failures_in_a_row = 0;
     record.quarantined_until = absl::InfinitePast();

@@ -6,6 +6,7 @@
 #define OPTFARM_SERVER_SCHEDULING_FLEET_H_
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,15 @@ namespace optfarm::server {
 // ERRORS: InvalidArgument naming the field.
 absl::Status CheckSynchronizeRequest(const v1::SynchronizeRequest& request);
 
+// What a change to the fleet replaced, so that it can be undone where it could
+// not be made durable. By name; empty: there was none.
+struct FleetBefore {
+  std::map<std::string, std::optional<storage::DeviceRecord>> devices;
+  std::map<std::string, absl::Time> devices_written;
+  std::map<std::string, absl::Time> participants_written;
+  std::map<std::string, std::optional<v1::Recipe>> recipes;
+};
+
 // THREADS: one thread at a time.
 class Fleet {
  public:
@@ -34,7 +44,7 @@ class Fleet {
   // minute. Of two agents that bring one device the later caller has it.
   // REQUIRES: the request has been checked.
   void TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
-              storage::WriteBatch& batch);
+              storage::WriteBatch& batch, FleetBefore& before);
 
   // Notes that a caller whose call has been taken in waits for its answer.
   void NoteStillThere(const v1::SynchronizeRequest& request, absl::Time now);
@@ -42,7 +52,11 @@ class Fleet {
   // Notes how an attempt on a device ended. Several that failed in a row by the
   // farm's fault put it into quarantine, each time for longer.
   void NoteOutcome(const std::string& device, bool ok, absl::string_view reason,
-                   absl::Time now, storage::WriteBatch& batch);
+                   absl::Time now, storage::WriteBatch& batch,
+                   FleetBefore& before);
+
+  // Makes what was changed as it was. That somebody called stays known.
+  void Undo(FleetBefore before);
 
   // Neither an operator nor a quarantine forbids it.
   bool MayWork(const std::string& device, absl::Time now) const;
@@ -93,7 +107,8 @@ class Fleet {
 
   void TakeInDevice(const v1::SynchronizeRequest& request,
                     const v1::DeviceStatus& status, absl::Time now,
-                    storage::WriteBatch& batch);
+                    storage::WriteBatch& batch, FleetBefore& before);
+  void KeepDevice(const std::string& name, FleetBefore& before) const;
 
   absl::flat_hash_map<std::string, Participant> participants_;
   std::map<std::string, storage::DeviceRecord> devices_;

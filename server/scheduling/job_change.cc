@@ -226,9 +226,10 @@ void JobChange::Begin() {
   Settle();
 }
 
-void JobChange::Expire() {
+void JobChange::Expire(const AwayTime& away) {
   const JobLimits limits = LimitsOf(*job_.spec, options_);
-  if (now_ >= job_.job.create_time + limits.job) {
+  const absl::Time create = job_.job.create_time;
+  if (now_ >= create + limits.job + away.Since(create)) {
     CancelRest();
     EndJob(v1::FAILED,
            MakeFailure(v1::Failure::INTERNAL, "DEADLINE_EXCEEDED",
@@ -239,7 +240,7 @@ void JobChange::Expire() {
     return;
   }
   for (size_t i = 0; i < job_.tasks.size(); ++i) {
-    const TaskDeadline passed = PassedDeadline(record(i), limits, now_);
+    const TaskDeadline passed = PassedDeadline(record(i), limits, away, now_);
     if (passed != TaskDeadline::kNone) ExpireTask(i, passed);
     if (HasEnded(job_.job.state)) return;
   }

@@ -76,8 +76,8 @@ class JobChange {
 
   // Ends the job as CANCELLED. REQUIRES: it is live.
   void Cancel(absl::string_view reason);
-  // Applies every deadline that has passed.
-  void Expire();
+  // Applies every deadline that has passed, but for the time away.
+  void Expire(const AwayTime& away);
   // The job was just made: says so, and settles what is already decided (all
   // of it may have come from the cache).
   void Begin();

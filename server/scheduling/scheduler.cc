@@ -47,11 +47,15 @@ Scheduler::Scheduler(storage::MetadataStore& store, storage::BlobStore& blobs,
       options_(options),
       server_version_(std::move(server_version)) {}
 
-absl::Status Scheduler::Load(absl::Time now) {
+absl::Status Scheduler::Load(absl::Time now, AwayTime away) {
   OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, store_.LoadLiveJobs());
   OPTFARM_ASSIGN_OR_RETURN(auto devices, store_.ListDevices());
   OPTFARM_ASSIGN_OR_RETURN(auto recipes, store_.ListRecipes());
   absl::MutexLock lock(&mutex_);
+  away_ = std::move(away);
+  if (away_.last_here() != absl::InfinitePast()) {
+    away_.Note(away_.last_here(), now);
+  }
   fleet_.Load(std::move(devices), std::move(recipes));
   if (!jobs.empty()) LogInfo("going on with ", jobs.size(), " jobs");
   for (StoredJob& job : jobs) AddLiveJob(std::move(job), now);
@@ -66,18 +70,18 @@ void Scheduler::AddLiveJob(StoredJob stored, absl::Time now) {
   live.job.spec.Clear();
   last_job_number_ = std::max(last_job_number_, live.job.number);
   for (TaskRecord& record : stored.tasks) {
-    if (record.state == v1::LEASED)
-      record.lease_deadline = now + options_.lease;
     live.tasks.push_back(LiveTask{std::move(record)});
   }
+  ForgiveLeases(live, now);
   Keep(std::move(live), now);
 }
 
 absl::Time Scheduler::DueOf(const LiveJob& job, absl::Time now) const {
   const JobLimits limits = LimitsOf(*job.spec, options_);
-  absl::Time due = job.job.create_time + limits.job;
+  absl::Time due =
+      job.job.create_time + limits.job + away_.Since(job.job.create_time);
   for (const LiveTask& task : job.tasks) {
-    due = std::min(due, NextDue(task.record, limits, now));
+    due = std::min(due, NextDue(task.record, limits, away_, now));
   }
   return due;
 }
@@ -116,6 +120,7 @@ absl::Status Scheduler::Commit(Plan& plan) {
     const absl::Status status = store_.Commit(plan.batch);
     if (absl::IsAborted(status)) ReloadAfterConflict(plan);
     if (!status.ok()) {
+      fleet_.Undo(std::move(plan.fleet));
       plan.changed.clear();
       return absl::IsAborted(status) ? absl::UnavailableError(status.message())
                                      : status;
@@ -201,7 +206,7 @@ absl::Time Scheduler::Tick(absl::Time now) {
     for (const std::string& job_id : due_.PassedAt(now)) {
       const absl::Time due = DueOf(jobs_.at(job_id), now);
       if (due <= now) {
-        Edit(plan, job_id)->Expire();
+        Edit(plan, job_id)->Expire(away_);
       } else {
         due_.Set(job_id, due);
       }
@@ -216,16 +221,32 @@ absl::Time Scheduler::Tick(absl::Time now) {
   return plan.changed.empty() ? next : std::min(next, now + kRetryCommit);
 }
 
-void Scheduler::ForgivePause(absl::Time now) {
+void Scheduler::ForgivePause(absl::Time from, absl::Time now) {
   absl::MutexLock lock(&mutex_);
+  away_.Note(from, now);
   for (auto& [job_id, job] : jobs_) {
-    for (LiveTask& task : job.tasks) {
-      if (task.record.state != v1::LEASED) continue;
-      task.record.lease_deadline =
-          std::max(task.record.lease_deadline, now + options_.lease);
-    }
+    ForgiveLeases(job, now);
     due_.Set(job_id, DueOf(job, now));
   }
+}
+
+// Times that are still to come are from before the clock was set back.
+void Scheduler::ForgiveLeases(LiveJob& job, absl::Time now) {
+  job.job.create_time = std::min(job.job.create_time, now);
+  for (LiveTask& task : job.tasks) {
+    TaskRecord& record = task.record;
+    record.ready_time = std::min(record.ready_time, now);
+    record.not_before = std::min(record.not_before, now + options_.retry_max);
+    if (record.state != v1::LEASED) continue;
+    record.attempt_start_time = std::min(record.attempt_start_time, now);
+    record.lease_deadline = now + options_.lease;
+  }
+}
+
+AwayTime Scheduler::Away(absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  away_.NoteHere(now);
+  return away_;
 }
 
 void Scheduler::Drain() {

@@ -108,7 +108,7 @@ class Scheduler {
   // Takes over what the store holds. Leases are given a full term, so that
   // their holders can come back.
   // REQUIRES: called once, before anything below.
-  absl::Status Load(absl::Time now);
+  absl::Status Load(absl::Time now, AwayTime away = {});
 
   // ENSURES: on OK the job is durable.
   // ERRORS: NotFound for unknown devices; AlreadyExists for a known request id
@@ -147,9 +147,17 @@ class Scheduler {
   // next, at most a minute later.
   absl::Time Tick(absl::Time now);
 
-  // The server was stopped for a while, or the clock jumped: gives every lease
-  // a full term, because its holder had no chance to renew it.
-  void ForgivePause(absl::Time now);
+  // The server was stopped from `from` on, or the clock jumped from there:
+  // gives every lease a full term, because its holder had no chance to renew
+  // it, and lets no other deadline count the time. Where the clock was set
+  // back, times that are now to come become now.
+  void ForgivePause(absl::Time from, absl::Time now);
+
+  // What no deadline counts, to be kept for Load.
+  AwayTime Away(absl::Time now);
+
+  // Says of each task in `job` that is ready why nobody has it.
+  void ExplainWaits(storage::StoredJob& job, absl::Time now);
 
   // From now on no work is handed out; callers are told to drain.
   void Drain();
@@ -197,7 +205,10 @@ class Scheduler {
   void Keep(LiveJob job, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // When something about the job is due next.
-  absl::Time DueOf(const LiveJob& job, absl::Time now) const;
+  absl::Time DueOf(const LiveJob& job, absl::Time now) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void ForgiveLeases(LiveJob& job, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::StatusOr<SubmitResult> Insert(const Submission& submission, Plan& plan)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -231,6 +242,11 @@ class Scheduler {
   bool MayTakeWork(const v1::DeviceStatus& status, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayHaveWork(const v1::DeviceStatus& status, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The same of a worker.
+  bool MayHaveWork(const v1::SynchronizeRequest& request)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::string WhyItWaits(const LiveJob& job, size_t index, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   v1::TaskVerdict Judge(const v1::SynchronizeRequest& request,
                         const v1::HeldTask& held, Plan& plan)
@@ -291,6 +307,7 @@ class Scheduler {
   TaskIndex index_ ABSL_GUARDED_BY(mutex_);
   DueTimes due_ ABSL_GUARDED_BY(mutex_);
   Fleet fleet_ ABSL_GUARDED_BY(mutex_);
+  AwayTime away_ ABSL_GUARDED_BY(mutex_);
   int64_t last_job_number_ ABSL_GUARDED_BY(mutex_) = 0;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -104,7 +104,7 @@ void Scheduler::NoteDevice(const v1::Completion& completion,
   fleet_.NoteOutcome(
       task.device, !failed,
       failed ? CutText(completion.failure().message(), kMaxFailureBytes) : "",
-      plan.now, plan.batch);
+      plan.now, plan.batch, plan.fleet);
 }
 
 void Scheduler::RememberAction(const v1::SynchronizeRequest& request,

@@ -66,7 +66,7 @@ std::vector<TaskRef> Scheduler::SettleUnlisted(
       if (live.record.kind == v1::BENCHMARK) {
         fleet_.NoteOutcome(live.record.device, false,
                            "its agent lost hold of a task", plan.now,
-                           plan.batch);
+                           plan.batch, plan.fleet);
       }
       change.FailAttempt(
           ref.index,
@@ -100,11 +100,15 @@ void Scheduler::GrantToWorker(const v1::SynchronizeRequest& request, Plan& plan,
   const size_t wanted =
       static_cast<size_t>(std::clamp(request.free_slots(), 0, kMaxGrantsACall));
   const Holder holder{request.participant_id(), request.name(), ""};
-  for (const TaskRef& ref : index_.ReadyToOptimize()) {
-    if (granted.size() >= wanted) return;
-    if (!CanRead(request, ref)) continue;
-    if (TryGrant(ref, holder, plan)) granted.push_back(ref);
-  }
+  if (granted.size() >= wanted) return;
+  index_.ForEachToOptimize(plan.workers, [&](const TaskRef& ref) {
+    if (!CanRead(request, ref) || !TryGrant(ref, holder, plan)) {
+      return TaskIndex::Look::kGoOn;
+    }
+    granted.push_back(ref);
+    return granted.size() < wanted ? TaskIndex::Look::kTaken
+                                   : TaskIndex::Look::kTakenAndStop;
+  });
 }
 
 // Workers from before there were sources read the deprecated fields alone.
@@ -123,9 +127,21 @@ bool Scheduler::MayTakeWork(const v1::DeviceStatus& status, absl::Time now) {
 bool Scheduler::MayHaveWork(const v1::DeviceStatus& status, absl::Time now) {
   if (!MayTakeWork(status, now)) return false;
   bool work = false;
-  index_.ForEachReady(WaysToAskFor(status.info()), [&](const TaskRef&) {
-    work = true;
-    return false;
+  TaskIndex::Given nothing;
+  index_.ForEachToMeasure(WaysToAskFor(status.info()), nothing,
+                          [&](const TaskRef&) {
+                            work = true;
+                            return TaskIndex::Look::kStop;
+                          });
+  return work;
+}
+
+bool Scheduler::MayHaveWork(const v1::SynchronizeRequest& request) {
+  bool work = false;
+  TaskIndex::Given nothing;
+  index_.ForEachToOptimize(nothing, [&](const TaskRef& ref) {
+    work = CanRead(request, ref);
+    return work ? TaskIndex::Look::kStop : TaskIndex::Look::kGoOn;
   });
   return work;
 }
@@ -138,13 +154,14 @@ void Scheduler::GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
       continue;
     }
     const Holder holder{request.participant_id(), request.name(), device};
-    index_.ForEachReady(WaysToAskFor(status.info()), [&](const TaskRef& ref) {
-      if (!MaySuit(ref, device, plan.now) || !TryGrant(ref, holder, plan)) {
-        return true;
-      }
-      granted.push_back(ref);
-      return false;
-    });
+    index_.ForEachToMeasure(
+        WaysToAskFor(status.info()), plan.devices, [&](const TaskRef& ref) {
+          if (!MaySuit(ref, device, plan.now) || !TryGrant(ref, holder, plan)) {
+            return TaskIndex::Look::kGoOn;
+          }
+          granted.push_back(ref);
+          return TaskIndex::Look::kTakenAndStop;
+        });
   }
 }
 
@@ -160,6 +177,48 @@ bool Scheduler::MaySuit(const TaskRef& ref, const std::string& device,
   return true;
 }
 
+std::string Scheduler::WhyItWaits(const LiveJob& job, size_t index,
+                                  absl::Time now) {
+  const TaskRecord& task = job.tasks[index].record;
+  if (task.not_before > now) {
+    return absl::StrCat("tried again in ",
+                        absl::FormatDuration(absl::Ceil(task.not_before - now,
+                                                        absl::Seconds(1))));
+  }
+  std::string why = "waits for its turn";
+  if (task.kind == v1::OPTIMIZE &&
+      fleet_.CountParticipants(v1::SynchronizeRequest::WORKER,
+                               now - options_.offline_after) == 0) {
+    why = "waits for a worker: none has called lately";
+  } else if (index_.LeasedOnDevice(task.device) != nullptr) {
+    why = "waits for its device, which works";
+  }
+  const TaskIndex::Place place = index_.PlaceOf(
+      job.job.project, TaskRef{job.job.number, job.job.job_id, index}, task);
+  if (place.before > 0) {
+    absl::StrAppend(&why, "; older tasks of its project: ", place.before);
+  }
+  if (place.other_projects > 0) {
+    absl::StrAppend(&why,
+                    "; other projects that take turns: ", place.other_projects);
+  }
+  return why;
+}
+
+void Scheduler::ExplainWaits(storage::StoredJob& job, absl::Time now) {
+  absl::MutexLock lock(&mutex_);
+  const auto live = jobs_.find(job.job.job_id);
+  if (live == jobs_.end()) return;
+  const size_t tasks = std::min(job.tasks.size(), live->second.tasks.size());
+  for (size_t i = 0; i < tasks; ++i) {
+    if (job.tasks[i].state != v1::READY ||
+        live->second.tasks[i].record.state != v1::READY) {
+      continue;
+    }
+    job.tasks[i].progress_message = WhyItWaits(live->second, i, now);
+  }
+}
+
 absl::StatusOr<v1::LeasedTask> Scheduler::Describe(
     const TaskRef& ref, const v1::SynchronizeRequest& request, absl::Time now) {
   const LiveJob& job = jobs_.at(ref.job_id);
@@ -173,7 +232,8 @@ absl::StatusOr<v1::LeasedTask> Scheduler::Describe(
       rpc::ToProtoDuration(task.lease_deadline - now);
   const JobLimits limits = LimitsOf(*job.spec, options_);
   *lease.mutable_run_limit() =
-      rpc::ToProtoDuration(task.attempt_start_time + limits.run - now);
+      rpc::ToProtoDuration(task.attempt_start_time + limits.run +
+                           away_.Since(task.attempt_start_time) - now);
   if (task.kind == v1::OPTIMIZE) {
     v1::OptimizeTask& work = *lease.mutable_optimize();
     *work.mutable_model() = job.spec->model();

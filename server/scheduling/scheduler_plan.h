@@ -13,7 +13,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "optfarm/v1/work.pb.h"
+#include "server/scheduling/fleet.h"
 #include "server/scheduling/job_change.h"
+#include "server/scheduling/task_index.h"
 #include "storage/metadata_store.h"
 
 namespace optfarm::server {
@@ -28,6 +30,11 @@ struct SchedulerPlan {
   storage::WriteBatch batch;
   // Devices that have been offered work.
   absl::flat_hash_set<std::string> served;
+  // What it replaced in the fleet.
+  FleetBefore fleet;
+  // What it gives to projects: workers, and devices.
+  TaskIndex::Given workers;
+  TaskIndex::Given devices;
   // Jobs with durable changes; filled in by Commit.
   std::vector<std::string> changed;
 };

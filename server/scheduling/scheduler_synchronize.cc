@@ -140,7 +140,7 @@ absl::Status Scheduler::SynchronizeTogether(const std::vector<Waiting*>& group,
 
 void Scheduler::TakeIn(Waiting& waiting, Plan& plan) {
   const v1::SynchronizeRequest& request = *waiting.call.request;
-  fleet_.TakeIn(request, plan.now, plan.batch);
+  fleet_.TakeIn(request, plan.now, plan.batch, plan.fleet);
   for (const v1::HeldTask& held : request.held()) {
     *waiting.result->response.add_verdicts() = Judge(request, held, plan);
   }
@@ -185,10 +185,7 @@ bool Scheduler::MayHaveNews(const v1::SynchronizeRequest& request,
   const size_t leased = index_.LeasedBy(request.participant_id()).size();
   if (leased != static_cast<size_t>(request.held_size())) return true;
   if (request.kind() == v1::SynchronizeRequest::WORKER) {
-    return request.free_slots() > 0 &&
-           absl::c_any_of(index_.ReadyToOptimize(), [&](const TaskRef& ref) {
-             return CanRead(request, ref);
-           });
+    return request.free_slots() > 0 && MayHaveWork(request);
   }
   return absl::c_any_of(request.devices(), [&](const v1::DeviceStatus& device) {
     return MayHaveWork(device, now);

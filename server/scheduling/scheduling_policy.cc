@@ -69,9 +69,23 @@ absl::Duration DurationOr(bool given, const google::protobuf::Duration& value,
   return given ? rpc::FromProtoDuration(value) : fallback;
 }
 
-absl::Time ProvisionEnd(const TaskRecord& task, const JobLimits& limits) {
-  return task.progress > 0 ? absl::InfiniteFuture()
-                           : task.attempt_start_time + limits.provision;
+absl::Time QueueEnd(const TaskRecord& task, const JobLimits& limits,
+                    const AwayTime& away) {
+  return task.ready_time + limits.queue + away.Since(task.ready_time);
+}
+
+absl::Time ProvisionEnd(const TaskRecord& task, const JobLimits& limits,
+                        const AwayTime& away) {
+  if (task.progress > 0) return absl::InfiniteFuture();
+  return task.attempt_start_time + limits.provision +
+         away.Since(task.attempt_start_time);
+}
+
+absl::Time RunEnd(const TaskRecord& task, const JobLimits& limits,
+                  const AwayTime& away) {
+  if (task.progress >= 1) return absl::InfiniteFuture();
+  return task.attempt_start_time + limits.run +
+         away.Since(task.attempt_start_time);
 }
 
 constexpr char kOptimize[] = "/optimize";
@@ -191,28 +205,27 @@ TaskRecord Failed(TaskRecord task, const v1::Failure& failure, absl::Time now) {
 }
 
 TaskDeadline PassedDeadline(const TaskRecord& task, const JobLimits& limits,
-                            absl::Time now) {
-  if (task.state == v1::READY && now >= task.ready_time + limits.queue) {
+                            const AwayTime& away, absl::Time now) {
+  if (task.state == v1::READY && now >= QueueEnd(task, limits, away)) {
     return TaskDeadline::kQueue;
   }
   if (task.state != v1::LEASED) return TaskDeadline::kNone;
-  if (now >= task.attempt_start_time + limits.run) return TaskDeadline::kRun;
-  if (now >= ProvisionEnd(task, limits)) return TaskDeadline::kProvision;
+  if (now >= RunEnd(task, limits, away)) return TaskDeadline::kRun;
+  if (now >= ProvisionEnd(task, limits, away)) return TaskDeadline::kProvision;
   if (now >= task.lease_deadline) return TaskDeadline::kLease;
   return TaskDeadline::kNone;
 }
 
 absl::Time NextDue(const TaskRecord& task, const JobLimits& limits,
-                   absl::Time now) {
+                   const AwayTime& away, absl::Time now) {
   switch (task.state) {
     case v1::READY: {
-      const absl::Time queue = task.ready_time + limits.queue;
+      const absl::Time queue = QueueEnd(task, limits, away);
       return task.not_before <= now ? queue : std::min(queue, task.not_before);
     }
     case v1::LEASED:
-      return std::min({task.lease_deadline,
-                       task.attempt_start_time + limits.run,
-                       ProvisionEnd(task, limits)});
+      return std::min({task.lease_deadline, RunEnd(task, limits, away),
+                       ProvisionEnd(task, limits, away)});
     default:
       return absl::InfiniteFuture();
   }

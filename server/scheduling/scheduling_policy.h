@@ -12,6 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "optfarm/v1/jobs.pb.h"
+#include "server/scheduling/away_time.h"
 #include "storage/records.h"
 
 namespace optfarm::server {
@@ -98,14 +99,17 @@ enum class TaskDeadline { kNone, kQueue, kLease, kProvision, kRun };
 
 // The deadline of the task's state that has passed at `now`, if any. The run
 // deadline is looked at before that of provision, and that before the lease's.
-// An attempt that reports progress is past its provision.
+// An attempt that reports progress is past its provision, and one whose work is
+// done (progress 1) past its run: it hands its files over, for which it may
+// have to wait until the server has room.
 TaskDeadline PassedDeadline(const storage::TaskRecord& task,
-                            const JobLimits& limits, absl::Time now);
+                            const JobLimits& limits, const AwayTime& away,
+                            absl::Time now);
 
 // When something about the task is due next: a deadline passes, or a wait that
 // is not over at `now` ends. absl::InfiniteFuture() when nothing is.
 absl::Time NextDue(const storage::TaskRecord& task, const JobLimits& limits,
-                   absl::Time now);
+                   const AwayTime& away, absl::Time now);
 
 // May be leased now: READY and not waiting after a failure.
 bool IsLeasable(const storage::TaskRecord& task, absl::Time now);

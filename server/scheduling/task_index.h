@@ -1,5 +1,10 @@
 // Finds tasks of live jobs by what the scheduler asks for, so that a call does
 // not look at every job: who holds what, what is ready, which devices are busy.
+//
+// Projects take turns: next comes the one that holds the fewest workers (or
+// devices), of those the one that has waited longest for its last turn, and
+// within a project the oldest job. So a project with ten thousand jobs delays
+// another one's first job by the tasks that run, not by those that wait.
 
 #ifndef OPTFARM_SERVER_SCHEDULING_TASK_INDEX_H_
 #define OPTFARM_SERVER_SCHEDULING_TASK_INDEX_H_
@@ -14,6 +19,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
+#include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/scheduling/job_change.h"
 
@@ -36,13 +42,29 @@ class TaskIndex {
   // REQUIRES: `job` is as it was added.
   void Remove(const LiveJob& job);
 
-  // READY optimize tasks, oldest job first; some may have to wait still.
-  const std::set<TaskRef>& ReadyToOptimize() const { return optimize_; }
-  // Shows READY benchmark tasks that ask in one of these ways (see
-  // device_choice.h), oldest job first, until `look` returns false. The index
-  // must not change meanwhile.
-  void ForEachReady(absl::Span<const std::string> ways,
-                    absl::FunctionRef<bool(const TaskRef&)> look) const;
+  // What a look at a task came to.
+  enum class Look { kGoOn, kTaken, kTakenAndStop, kStop };
+  using Looker = absl::FunctionRef<Look(const TaskRef&)>;
+  // Tasks that projects were given and that the index does not know of yet.
+  using Given = std::map<std::string, int>;
+
+  // Shows READY optimize tasks in the order in which they are due, until `look`
+  // stops; some may have to wait still. Counts what is taken in `given`. The
+  // index must not change meanwhile.
+  void ForEachToOptimize(Given& given, Looker look) const;
+  // The same for READY benchmark tasks that ask in one of these ways (see
+  // device_choice.h).
+  void ForEachToMeasure(absl::Span<const std::string> ways, Given& given,
+                        Looker look) const;
+
+  // How many tasks of its project are before a READY task, and how many other
+  // projects want what it waits for.
+  struct Place {
+    size_t before = 0;
+    size_t other_projects = 0;
+  };
+  Place PlaceOf(const std::string& project, const TaskRef& ref,
+                const storage::TaskRecord& task) const;
   // LEASED tasks of a participant.
   const std::set<TaskRef>& LeasedBy(const std::string& participant_id) const;
   // The task that the device holds; null when it holds none.
@@ -50,10 +72,24 @@ class TaskIndex {
 
  private:
   using Sets = absl::flat_hash_map<std::string, std::set<TaskRef>>;
+  // By project.
+  using Queues = std::map<std::string, std::set<TaskRef>>;
+  // What a project has of workers, or of devices.
+  struct Share {
+    int leased = 0;
+    absl::Time last_turn = absl::InfinitePast();
+  };
+  using Shares = std::map<std::string, Share>;
 
-  std::set<TaskRef> optimize_;
+  static void InTurn(absl::Span<const Queues* const> queues,
+                     const Shares& shares, Given& given, Looker look);
+
+  Queues optimize_;
   // By what they ask for.
-  Sets by_asked_device_;
+  absl::flat_hash_map<std::string, Queues> by_asked_device_;
+  // By project.
+  Shares workers_;
+  Shares devices_;
   Sets by_participant_;
   Sets on_device_;
 };

@@ -101,6 +101,7 @@ absl::Status JobServiceImpl::FillJob(const Caller& caller,
                                      const std::string& job_id, v1::Job& job) {
   OPTFARM_ASSIGN_OR_RETURN(storage::StoredJob stored, Find(caller, job_id));
   scheduler_.RefreshLeases(stored);
+  scheduler_.ExplainWaits(stored, clock_.Now());
   job = ToProto(stored);
   const absl::StatusOr<v1::Report> report = store_.GetReport(job_id);
   if (report.ok()) {

@@ -45,6 +45,7 @@ std::string DataDir::tokens() const { return JoinPath(path_, "tokens.db"); }
 std::string DataDir::webhooks() const { return JoinPath(path_, "webhooks.db"); }
 std::string DataDir::audit() const { return JoinPath(path_, "audit.db"); }
 
+std::string DataDir::uptime() const { return JoinPath(path_, "uptime"); }
 std::string DataDir::blobs() const { return JoinPath(path_, "blobs"); }
 
 std::string DataDir::backups() const { return JoinPath(path_, "backups"); }

@@ -34,6 +34,8 @@ class DataDir {
   std::string webhooks() const;
   std::string audit() const;
   std::string blobs() const;
+  // When the server was there.
+  std::string uptime() const;
   // Made by whoever writes the first backup.
   std::string backups() const;
 

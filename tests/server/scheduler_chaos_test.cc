@@ -26,9 +26,11 @@ class FlakyStore final : public storage::MetadataStore {
       : store_(store), random_(random) {}
 
   bool flaky = true;
+  // All commits.
+  bool refuse = false;
 
   absl::Status Commit(const storage::WriteBatch& batch) override {
-    if (flaky && random_() % 10 == 0) {
+    if (refuse || (flaky && random_() % 10 == 0)) {
       return absl::ResourceExhaustedError("disk full, for now");
     }
     return store_.Commit(batch);
@@ -320,6 +322,70 @@ TEST_P(SchedulerChaosTest, PromisesHold) {
   CheckEndedStaysEnded();
   EXPECT_FALSE(jobs_.empty());
   for (const std::string& job_id : jobs_) CheckResults(job_id);
+}
+
+class RefusedCommitTest : public SchedulerFixture {
+ protected:
+  void SetUp() override {
+    SchedulerFixture::SetUp();
+    flaky_ = std::make_unique<FlakyStore>(*store_, random_);
+    flaky_->flaky = false;
+    scheduler_ = std::make_unique<Scheduler>(*flaky_, *blobs_, options_, "1");
+    OPTFARM_ASSERT_OK(scheduler_->Load(now_));
+  }
+  absl::Status Refused(const v1::SynchronizeRequest& request) {
+    flaky_->refuse = true;
+    const absl::Status status =
+        scheduler_
+            ->Synchronize(request,
+                          scheduler_->BeginCall(request.participant_id()), now_)
+            .status();
+    flaky_->refuse = false;
+    return status;
+  }
+  void TearDown() override {
+    scheduler_.reset();
+    SchedulerFixture::TearDown();
+  }
+
+  std::mt19937 random_;
+  std::unique_ptr<FlakyStore> flaky_;
+};
+
+TEST_F(RefusedCommitTest, AReportThatComesAgainCountsOnce) {
+  Call(AgentCall());
+  v1::JobSpec spec = Spec({"pi4"});
+  SubmitOk(spec);
+  Complete(LeaseToWorker(), GoodReport());
+  const v1::LeasedTask lease = Lease(AgentCall());
+  v1::SynchronizeRequest report = AgentCall();
+  *Hold(report, lease).mutable_completion() = Failing(v1::Failure::INTERNAL);
+  // The disk is full for a while, and the agent tries on.
+  for (int i = 0; i < 20; ++i) {
+    now_ += absl::Seconds(1);
+    EXPECT_TRUE(absl::IsResourceExhausted(Refused(report)));
+  }
+  EXPECT_EQ(Call(report).verdicts(0).verdict(),
+            v1::TaskVerdict::COMPLETION_ACCEPTED);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto devices, store_->ListDevices());
+  ASSERT_EQ(devices.size(), 1u);
+  EXPECT_EQ(devices[0].failures_in_a_row, 1);
+  EXPECT_EQ(devices[0].quarantined_until, absl::InfinitePast());
+}
+
+TEST_F(RefusedCommitTest, WhatWasNotWrittenIsNotKnown) {
+  v1::SynchronizeRequest worker = WorkerCall();
+  worker.add_builtin_recipes()->set_name("new");
+  EXPECT_TRUE(absl::IsResourceExhausted(Refused(worker)));
+  EXPECT_TRUE(absl::IsNotFound(scheduler_->FindRecipe("new").status()));
+  EXPECT_TRUE(absl::IsResourceExhausted(Refused(AgentCall())));
+  EXPECT_TRUE(absl::IsNotFound(scheduler_->FindDevice("pi4", now_).status()));
+  // The next call brings it, durably.
+  Call(worker);
+  Call(AgentCall());
+  EXPECT_TRUE(scheduler_->FindRecipe("new").ok());
+  EXPECT_EQ(store_->ListRecipes()->size(), 1u);
+  EXPECT_EQ(store_->ListDevices()->size(), 1u);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, SchedulerChaosTest,

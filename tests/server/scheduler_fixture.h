@@ -39,7 +39,7 @@ class SchedulerFixture : public ::testing::Test {
   }
 
   // As if the server had been killed and started again.
-  void Restart() {
+  void Restart(const AwayTime& away = {}) {
     scheduler_.reset();
     store_.reset();
     blobs_.reset();
@@ -54,7 +54,7 @@ class SchedulerFixture : public ::testing::Test {
     scheduler_->SetListener([this](const std::vector<std::string>& job_ids) {
       changed_.insert(changed_.end(), job_ids.begin(), job_ids.end());
     });
-    OPTFARM_ASSERT_OK(scheduler_->Load(now_));
+    OPTFARM_ASSERT_OK(scheduler_->Load(now_, away));
   }
 
   v1::Digest Put(const std::string& bytes) {

@@ -463,10 +463,143 @@ TEST_F(SchedulerTest, PauseOfTheServerCostsNoLease) {
   const std::string job = SubmitOk(Spec());
   const v1::LeasedTask lease = LeaseToWorker();
   now_ += absl::Minutes(30);
-  scheduler_->ForgivePause(now_);
+  scheduler_->ForgivePause(now_ - absl::Minutes(30), now_);
   scheduler_->Tick(now_);
   EXPECT_EQ(KeepAlive(lease).verdict(), v1::TaskVerdict::CONTINUE);
   EXPECT_EQ(Task(job, 0).attempt, 1);
+}
+
+TEST_F(SchedulerTest, TimeWithoutTheServerCountsForNoDeadline) {
+  v1::JobSpec spec = Spec();
+  spec.mutable_deadlines()->mutable_run()->set_seconds(600);
+  spec.mutable_deadlines()->mutable_queue()->set_seconds(600);
+  spec.mutable_deadlines()->mutable_job()->set_seconds(1200);
+  const std::string running = SubmitOk(spec);
+  const v1::LeasedTask lease = LeaseToWorker();
+  spec.set_name("another");
+  spec.set_no_cache(true);
+  const std::string queued = SubmitOk(spec);
+  now_ += absl::Seconds(300);
+  EXPECT_EQ(KeepAlive(lease).verdict(), v1::TaskVerdict::CONTINUE);
+  // A night without the server; then it goes on where it was.
+  const AwayTime away = scheduler_->Away(now_);
+  now_ += absl::Hours(8);
+  Restart(away);
+  scheduler_->Tick(now_);
+  EXPECT_EQ(KeepAlive(lease).verdict(), v1::TaskVerdict::CONTINUE);
+  EXPECT_EQ(State(queued), v1::QUEUED);
+  EXPECT_EQ(State(running), v1::RUNNING);
+  // Another such time, during which the process was only stopped.
+  const absl::Time stopped = now_;
+  now_ += absl::Hours(8);
+  scheduler_->ForgivePause(stopped, now_);
+  now_ += absl::Seconds(299);
+  EXPECT_EQ(KeepAlive(lease).verdict(), v1::TaskVerdict::CONTINUE);
+  scheduler_->Tick(now_);
+  EXPECT_EQ(State(queued), v1::QUEUED);
+  EXPECT_EQ(Task(running, 0).attempt, 1);
+  EXPECT_EQ(Task(running, 0).failed_attempts, 0);
+  // What the server was there for counts.
+  now_ += absl::Seconds(1);
+  scheduler_->Tick(now_);
+  EXPECT_EQ(State(queued), v1::FAILED);
+  EXPECT_EQ(Task(running, 0).failed_attempts, 1);
+}
+
+TEST_F(SchedulerTest, AClockThatIsSetBackKeepsNothingForEver) {
+  v1::JobSpec spec = Spec();
+  spec.mutable_deadlines()->mutable_queue()->set_seconds(600);
+  const std::string queued = SubmitOk(spec);
+  const absl::Time before = now_;
+  now_ -= absl::Hours(24 * 365);
+  scheduler_->ForgivePause(before, now_);
+  scheduler_->Tick(now_);
+  EXPECT_EQ(State(queued), v1::QUEUED);
+  now_ += absl::Seconds(600);
+  scheduler_->Tick(now_);
+  EXPECT_EQ(State(queued), v1::FAILED);
+}
+
+TEST_F(SchedulerTest, WhoHandsFilesOverMayTakeLongerThanTheRun) {
+  const std::string job = SubmitOk(Spec());
+  const v1::LeasedTask lease = LeaseToWorker();
+  const auto say = [&](double progress) {
+    v1::SynchronizeRequest request = WorkerCall("worker-1", 0);
+    Hold(request, lease).set_progress(progress);
+    return Call(request).verdicts(0).verdict();
+  };
+  EXPECT_EQ(say(1), v1::TaskVerdict::CONTINUE);
+  // The server's disk is full for hours.
+  for (int i = 0; i < 3 * 60 * 4; ++i) {
+    now_ += absl::Seconds(15);
+    scheduler_->Tick(now_);
+    ASSERT_EQ(say(1), v1::TaskVerdict::CONTINUE);
+  }
+  EXPECT_EQ(Task(job, 0).attempt, 1);
+  EXPECT_EQ(Complete(lease, GoodReport()).verdict(),
+            v1::TaskVerdict::COMPLETION_ACCEPTED);
+}
+
+TEST_F(SchedulerTest, ProjectsTakeTurnsAtWorkers) {
+  const auto submit = [&](const std::string& project, int number) {
+    v1::JobSpec spec = Spec();
+    spec.set_name(absl::StrCat(project, number));
+    spec.set_no_cache(true);
+    Submission submission;
+    submission.spec = spec;
+    submission.spec_digest = Sha256Hex(spec.SerializeAsString());
+    submission.action_digest = ActionDigest(spec);
+    submission.project = project;
+    const auto result = scheduler_->Submit(submission, now_);
+    EXPECT_TRUE(result.ok()) << result.status();
+    return result.ok() ? result->job_id : "";
+  };
+  for (int i = 0; i < 5; ++i) submit("large", i);
+  const std::string small = submit("small", 0);
+  const std::string tiny = submit("tiny", 0);
+  // One worker, one task at a time: the others come after one of the first.
+  std::vector<std::string> projects;
+  for (int i = 0; i < 5; ++i) {
+    now_ += absl::Seconds(1);
+    const v1::LeasedTask lease = LeaseToWorker();
+    projects.push_back(Job(lease.job_id()).job.project);
+    Complete(lease, GoodReport());
+  }
+  EXPECT_THAT(projects, ::testing::ElementsAre("large", "small", "tiny",
+                                               "large", "large"));
+}
+
+TEST_F(SchedulerTest, ProjectsShareWorkersThatComeTogether) {
+  const auto submit = [&](const std::string& project, int number) {
+    v1::JobSpec spec = Spec();
+    spec.set_name(absl::StrCat(project, number));
+    spec.set_no_cache(true);
+    Submission submission;
+    submission.spec = spec;
+    submission.spec_digest = Sha256Hex(spec.SerializeAsString());
+    submission.action_digest = ActionDigest(spec);
+    submission.project = project;
+    EXPECT_TRUE(scheduler_->Submit(submission, now_).ok());
+  };
+  for (int i = 0; i < 6; ++i) submit("large", i);
+  for (int i = 0; i < 6; ++i) submit("small", i);
+  std::map<std::string, int> leased;
+  const v1::SynchronizeResponse four = Call(WorkerCall("worker-1", 4));
+  for (const v1::LeasedTask& lease : four.new_tasks()) {
+    ++leased[Job(lease.job_id()).job.project];
+  }
+  EXPECT_EQ(leased["large"], 2);
+  EXPECT_EQ(leased["small"], 2);
+  // Who waits is told why.
+  storage::StoredJob waits;
+  const auto jobs = store_->ListJobs({}, {0, 100});
+  ASSERT_TRUE(jobs.ok()) << jobs.status();
+  for (const storage::StoredJob& each : *jobs) {
+    if (each.tasks[0].state == v1::READY) waits = each;
+  }
+  scheduler_->ExplainWaits(waits, now_);
+  EXPECT_THAT(waits.tasks[0].progress_message,
+              ::testing::HasSubstr("other projects that take turns: 1"));
 }
 
 TEST_F(SchedulerTest, DrainHandsOutNothing) {

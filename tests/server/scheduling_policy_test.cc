@@ -96,6 +96,8 @@ TEST(SchedulingPolicyTest, DeadlinesPassAtTheirMoment) {
       {v1::LEASED, {}, absl::Minutes(4), tick, TaskDeadline::kNone, 0.01},
       {v1::LEASED, {}, absl::Minutes(10), tick, TaskDeadline::kRun, 0.01},
       {v1::LEASED, {}, absl::Minutes(10), tick, TaskDeadline::kRun},
+      {v1::LEASED, {}, absl::Hours(9), tick, TaskDeadline::kNone, 1},
+      {v1::LEASED, {}, absl::Hours(9), -tick, TaskDeadline::kLease, 1},
       {v1::LEASED, {}, absl::Minutes(10), -tick, TaskDeadline::kRun},
       {v1::TASK_DONE, absl::Hours(9), absl::Hours(9), -tick,
        TaskDeadline::kNone},
@@ -107,13 +109,13 @@ TEST(SchedulingPolicyTest, DeadlinesPassAtTheirMoment) {
     task.attempt_start_time = kNow - c.since_attempt;
     task.lease_deadline = kNow + c.lease_left;
     task.progress = c.progress;
-    EXPECT_EQ(PassedDeadline(task, limits, kNow), c.expected)
+    EXPECT_EQ(PassedDeadline(task, limits, AwayTime(), kNow), c.expected)
         << v1::TaskState_Name(c.state);
     // What has not passed is due later, what has is due.
     if (c.expected != TaskDeadline::kNone) {
-      EXPECT_LE(NextDue(task, limits, kNow), kNow);
+      EXPECT_LE(NextDue(task, limits, AwayTime(), kNow), kNow);
     } else {
-      EXPECT_GT(NextDue(task, limits, kNow), kNow);
+      EXPECT_GT(NextDue(task, limits, AwayTime(), kNow), kNow);
     }
   }
 }

@@ -1,0 +1,75 @@
+#include "server/scheduling/away_time.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+namespace optfarm::server {
+namespace {
+
+// More gaps than a job lives through.
+constexpr size_t kMaxGaps = 1000;
+constexpr absl::string_view kHere = "here";
+constexpr absl::string_view kAway = "away";
+
+}  // namespace
+
+void AwayTime::Note(absl::Time from, absl::Time to) {
+  last_here_ = to;
+  if (to < from) {
+    for (Gap& gap : gaps_) {
+      gap.from = std::min(gap.from, to - absl::Nanoseconds(1));
+    }
+    return;
+  }
+  gaps_.push_back({from, to - from});
+  if (gaps_.size() > kMaxGaps) gaps_.erase(gaps_.begin());
+}
+
+absl::Duration AwayTime::Since(absl::Time begin) const {
+  absl::Duration away;
+  for (const Gap& gap : gaps_) {
+    if (gap.from >= begin) away += gap.length;
+  }
+  return away;
+}
+
+std::string AwayTime::ToText() const {
+  std::string text =
+      absl::StrCat(kHere, " ", absl::ToUnixMicros(last_here_), " 0\n");
+  for (const Gap& gap : gaps_) {
+    absl::StrAppend(&text, kAway, " ", absl::ToUnixMicros(gap.from), " ",
+                    absl::ToInt64Microseconds(gap.length), "\n");
+  }
+  return text;
+}
+
+absl::StatusOr<AwayTime> AwayTime::FromText(absl::string_view text) {
+  AwayTime away;
+  for (const absl::string_view line :
+       absl::StrSplit(text, '\n', absl::SkipEmpty())) {
+    const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
+    int64_t from = 0;
+    int64_t length = 0;
+    if (words.size() != 3 || (words[0] != kHere && words[0] != kAway) ||
+        !absl::SimpleAtoi(words[1], &from) ||
+        !absl::SimpleAtoi(words[2], &length) || length < 0) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "'", line.substr(0, 100),
+          "' is not 'here' or 'away' and two numbers of microseconds"));
+    }
+    const absl::Time time = absl::FromUnixMicros(from);
+    if (words[0] == kHere) {
+      away.last_here_ = time;
+    } else if (away.gaps_.size() < kMaxGaps) {
+      away.gaps_.push_back({time, absl::Microseconds(length)});
+    }
+  }
+  return away;
+}
+
+}  // namespace optfarm::server
