@@ -16,6 +16,7 @@
 #include "rpc/channel.h"
 #include "server/access/call_room.h"
 #include "server/access/project_limits.h"
+#include "server/delivery/event_hub.h"
 #include "server/delivery/webhooks.h"
 #include "server/scheduling/scheduling_policy.h"
 #include "server/services/transfer_watch.h"
@@ -59,6 +60,7 @@ struct ServerOptions {
   LimitsByProject limits_by_project;
   TransferWatch::Options transfers;
   CallRoom::Options calls;
+  EventHub::Options watches;
   // OWNERSHIP: outlives the server.
   Clock* clock = RealClock();
 };

@@ -22,8 +22,7 @@ constexpr int kEventsARead = 100;
 // OnWriteDone goes on with it.
 class JobWatch final : public WatchReactor, public JobWatcher {
  public:
-  JobWatch(std::function<absl::Status(const v1::WatchJobRequest&)> admit,
-           EventHub& hub, storage::MetadataStore& store)
+  JobWatch(AdmitWatch admit, EventHub& hub, storage::MetadataStore& store)
       : admit_(std::move(admit)), hub_(hub), store_(store) {}
 
   // Hands the object to gRPC: it stays alive until OnDone.
@@ -66,17 +65,19 @@ class JobWatch final : public WatchReactor, public JobWatcher {
  private:
   absl::Status Prepare() {
     OPTFARM_RETURN_IF_ERROR(incoming_.status);
-    OPTFARM_RETURN_IF_ERROR(admit_(request_));
-    after_ = request_.after_sequence();
+    OPTFARM_ASSIGN_OR_RETURN(const std::string project, admit_(request_));
+    // From here on every event is either read below or announced.
+    OPTFARM_RETURN_IF_ERROR(hub_.Subscribe(project, request_.job_id(), self_));
     OPTFARM_ASSIGN_OR_RETURN(const storage::StoredJob job,
                              store_.GetJob(request_.job_id()));
+    after_ = request_.after_sequence();
     if (after_ < 0 || after_ > job.last_event_sequence) {
       return absl::InvalidArgumentError(
           absl::StrCat("after_sequence is ", after_,
                        "; the job's last event is ", job.last_event_sequence));
     }
-    // From here on every event is either read below or announced.
-    return hub_.Subscribe(request_.job_id(), self_);
+    job_ended_ = HasEnded(job.job.state);
+    return absl::OkStatus();
   }
 
   // Sets a flag and drives, unless somebody does already.
@@ -127,15 +128,13 @@ class JobWatch final : public WatchReactor, public JobWatcher {
     StartWrite(&current_);
   }
 
-  // The job's state is read before its events: if it had ended by then, the
-  // events that follow are all there are.
+  // A job's last events are committed together, so a read that shows its end
+  // and is not full shows all of them.
   absl::Status ReadMore() {
     {
       absl::MutexLock lock(&mutex_);
       news_ = false;
     }
-    OPTFARM_ASSIGN_OR_RETURN(const storage::StoredJob job,
-                             store_.GetJob(request_.job_id()));
     OPTFARM_ASSIGN_OR_RETURN(
         const std::vector<v1::JobEvent> events,
         store_.ReadEvents(request_.job_id(), after_, kEventsARead,
@@ -143,12 +142,13 @@ class JobWatch final : public WatchReactor, public JobWatcher {
     for (const v1::JobEvent& event : events) {
       if (event.has_log() || !request_.logs_only()) events_.push_back(event);
       after_ = event.sequence();
+      job_ended_ |= HasEnded(event.job_state().state());
     }
     if (events.size() == kEventsARead) {
       absl::MutexLock lock(&mutex_);
       news_ = true;
     } else {
-      ended_ = HasEnded(job.job.state);
+      ended_ = job_ended_;
     }
     return absl::OkStatus();
   }
@@ -162,7 +162,7 @@ class JobWatch final : public WatchReactor, public JobWatcher {
     End(status);
   }
 
-  const std::function<absl::Status(const v1::WatchJobRequest&)> admit_;
+  const AdmitWatch admit_;
   BoundedRequest<v1::WatchJobRequest> incoming_{
       "optfarm.v1.JobService.WatchJob"};
   const v1::WatchJobRequest& request_ = incoming_.message;
@@ -176,6 +176,8 @@ class JobWatch final : public WatchReactor, public JobWatcher {
   std::deque<v1::JobEvent> events_;
   v1::JobEvent current_;
   bool ended_ = false;
+  // The job has ended; there may be more of its events to read.
+  bool job_ended_ = false;
 
   absl::Mutex mutex_;
   bool driving_ ABSL_GUARDED_BY(mutex_) = true;
@@ -188,8 +190,7 @@ class JobWatch final : public WatchReactor, public JobWatcher {
 }  // namespace
 
 WatchReactor* StartJobWatch(
-    absl::StatusOr<std::unique_ptr<CallRoom::Stay>> entered,
-    std::function<absl::Status(const v1::WatchJobRequest&)> admit,
+    absl::StatusOr<std::unique_ptr<CallRoom::Stay>> entered, AdmitWatch admit,
     EventHub& hub, storage::MetadataStore& store) {
   auto watch = std::make_shared<JobWatch>(std::move(admit), hub, store);
   JobWatch* const reactor = watch.get();

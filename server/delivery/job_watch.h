@@ -1,6 +1,6 @@
 // One WatchJob stream: reads events from the store when it hears of news, and
 // writes them at the client's pace. Between two events it costs no thread and
-// no query.
+// no query; for one event it reads that event, never the job.
 
 #ifndef OPTFARM_SERVER_DELIVERY_JOB_WATCH_H_
 #define OPTFARM_SERVER_DELIVERY_JOB_WATCH_H_
@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -23,12 +24,15 @@ namespace optfarm::server {
 using WatchReactor =
     grpc::ServerBidiReactor<BoundedRequest<v1::WatchJobRequest>, v1::JobEvent>;
 
+// Lets a call in and says for which project it watches.
+using AdmitWatch =
+    std::function<absl::StatusOr<std::string>(const v1::WatchJobRequest&)>;
+
 // Starts to answer a WatchJob call; the reactor lives until gRPC is done with
 // it. The request is read if the call `entered`, and answered if `admit` lets
 // it. OWNERSHIP: hub and store outlive the server's last call.
 WatchReactor* StartJobWatch(
-    absl::StatusOr<std::unique_ptr<CallRoom::Stay>> entered,
-    std::function<absl::Status(const v1::WatchJobRequest&)> admit,
+    absl::StatusOr<std::unique_ptr<CallRoom::Stay>> entered, AdmitWatch admit,
     EventHub& hub, storage::MetadataStore& store);
 
 }  // namespace optfarm::server

@@ -160,10 +160,12 @@ absl::Status JobServiceImpl::List(const Caller& caller,
 WatchReactor* JobServiceImpl::Watch(grpc::CallbackServerContext& context) {
   return StartJobWatch(
       door_.Enter(context, kWatchJob, CallRoom::Served::kByReactor),
-      [this, &context](const v1::WatchJobRequest& request) -> absl::Status {
+      [this, &context](
+          const v1::WatchJobRequest& request) -> absl::StatusOr<std::string> {
         OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
                                  door_.Admit(context, kWatchJob));
-        return Find(caller, request.job_id()).status();
+        OPTFARM_RETURN_IF_ERROR(Find(caller, request.job_id()).status());
+        return caller.OfFarm() ? "" : caller.project;
       },
       hub_, store_);
 }
