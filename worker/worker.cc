@@ -25,7 +25,7 @@ absl::StatusOr<v1::Completion> Optimize(const v1::LeasedTask& lease,
   optimize::OptimizeRequest request = OptimizeRequestFor(lease, folder);
   request.tool_version = OPTFARM_VERSION;
   request.threads = threads;
-  request.write_check_samples = true;
+  request.is_for_devices = true;
   auto report = optimize::RunOptimize(
       request, [&](const optimize::OptimizeProgress& now) {
         progress(now.fraction, now.stage);

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/digest.h"
 #include "base/files.h"
 #include "base/human_units.h"
 #include "base/status_macros.h"
@@ -13,9 +14,13 @@
 #include "client_cli/command/job_ids.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/jobs/progress_line.h"
+#include "engine/export/export_model.h"
+#include "engine/export/export_optimized.h"
 
 namespace optfarm::client_cli {
 namespace {
+
+constexpr char kOptimizedGraph[] = "optimized.pb";
 
 // What the contract allows in an artifact's name: nothing that leads out of
 // the folder, whatever a worker may claim.
@@ -74,14 +79,20 @@ class Download final : public Command {
                  "Only this file, for instance optimized.pb or report.json. "
                  "Default: all.",
                  &wanted_);
+    flags->Text("out_format", "pb|onnx|tflite",
+                "Only the optimized model, in this format. ONNX and TensorFlow "
+                "Lite models are made here from optimized.pb.",
+                &out_format_);
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_RETURN_IF_ERROR(CheckFormat());
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
     OPTFARM_ASSIGN_OR_RETURN(job_id_, FindJobId(*client, job_id_));
     OPTFARM_ASSIGN_OR_RETURN(v1::Job job, client->GetJob(job_id_));
     OPTFARM_ASSIGN_OR_RETURN(auto files, FilesOf(job));
+    if (!out_format_.empty()) wanted_.push_back(kOptimizedGraph);
     OPTFARM_RETURN_IF_ERROR(Select(job, &files));
     OPTFARM_RETURN_IF_ERROR(MakeFolders(out_dir_));
     Table table({{"file", "FILE"},
@@ -98,11 +109,46 @@ class Download final : public Command {
                          HumanBytes(artifact.digest().size_bytes())),
                     Cell::Text(artifact.digest().sha256())});
     }
+    if (converts()) OPTFARM_RETURN_IF_ERROR(Convert(job, context, &table));
     *context.out << table.ToFormat(context.format);
     return ExitCode::kOk;
   }
 
  private:
+  bool converts() const { return !out_format_.empty() && out_format_ != "pb"; }
+
+  absl::Status CheckFormat() const {
+    if (!converts() || out_format_ == "onnx" || out_format_ == "tflite") {
+      return absl::OkStatus();
+    }
+    return UsageError(absl::StrCat("--out_format: '",
+                                   PrintableLine(out_format_),
+                                   "' is not pb, onnx or tflite"));
+  }
+
+  // REQUIRES: optimized.pb has been downloaded.
+  absl::Status Convert(const v1::Job& job, const CommandContext& context,
+                       Table* table) const {
+    const std::string name = absl::StrCat("optimized.", out_format_);
+    const std::string path = JoinPath(out_dir_, name);
+    const absl::StatusOr<std::string> line = exporting::ExportOptimized(
+        JoinPath(out_dir_, kOptimizedGraph), job.report(),
+        out_format_ == "onnx" ? exporting::ModelFormat::kOnnx
+                              : exporting::ModelFormat::kTflite,
+        path);
+    if (!line.ok()) {
+      return Annotate(line.status(), absl::StrCat("while making ", name));
+    }
+    *context.err << name << ": " << *line << "\n";
+    OPTFARM_ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
+    OPTFARM_ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(path));
+    table->AddRow({Cell::Text(path),
+                   Cell(static_cast<int64_t>(size),
+                        HumanBytes(static_cast<int64_t>(size))),
+                   Cell::Text(sha256)});
+    return absl::OkStatus();
+  }
+
   absl::Status Select(const v1::Job& job,
                       std::map<std::string, v1::Artifact>* files) const {
     if (files->empty()) {
@@ -131,7 +177,7 @@ class Download final : public Command {
     return absl::OkStatus();
   }
 
-  std::string job_id_, out_dir_;
+  std::string job_id_, out_dir_, out_format_;
   std::vector<std::string> wanted_;
 };
 
@@ -140,7 +186,8 @@ class Download final : public Command {
 CommandInfo DownloadCommand() {
   return {"download", "Download the files of a job.",
           "Checks each file's SHA-256. Replaces existing files.\n"
-          "  optctl download JOB --out_dir=out --file=optimized.pb",
+          "  optctl download JOB --out_dir=out --file=optimized.pb\n"
+          "  optctl download JOB --out_dir=out --out_format=onnx",
           [] { return std::unique_ptr<Command>(new Download); }};
 }
 

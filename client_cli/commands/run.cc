@@ -16,10 +16,8 @@
 #include "client_cli/local/laid_out_model.h"
 #include "client_cli/local/local_optimize.h"
 #include "engine/benchmark/benchmark.h"
-#include "engine/export/convert_file.h"
 #include "engine/export/export_model.h"
-#include "engine/graph/infer_io.h"
-#include "engine/graph/partial_shape.h"
+#include "engine/export/export_optimized.h"
 #include "engine/verdict/gates.h"
 #include "optfarm/v1/jobs.pb.h"
 
@@ -188,21 +186,9 @@ class RunHere final : public Command {
       OPTFARM_RETURN_IF_ERROR(CopyFile(optimized, out_graph_));
       return "";
     }
-    exporting::ConvertOptions options;
-    options.written.format = *format;
-    for (const v1::TensorSpec& spec : report.inputs()) {
-      graph::InputRequest& input = options.io.inputs.emplace_back();
-      input.name = spec.name();
-      if (!spec.shape_known()) continue;
-      input.shape = graph::PartialShape(
-          std::vector<int64_t>(spec.shape().begin(), spec.shape().end()));
-    }
-    for (const v1::TensorSpec& spec : report.outputs()) {
-      options.io.outputs.push_back(spec.name());
-    }
     OPTFARM_ASSIGN_OR_RETURN(
         const std::string line,
-        exporting::ConvertFile(optimized, out_graph_, options));
+        exporting::ExportOptimized(optimized, report, *format, out_graph_));
     return absl::StrCat(": ", line);
   }
 

@@ -10,6 +10,7 @@
 
 namespace optfarm::optimize {
 
+inline constexpr char kFloatGraphFile[] = "float.pb";
 inline constexpr char kFloatCheckFile[] = "check_float.pb";
 inline constexpr char kOptimizedCheckFile[] = "check_optimized.pb";
 

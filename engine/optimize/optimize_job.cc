@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -17,6 +18,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/infer_io.h"
+#include "engine/graph/model_interface.h"
 #include "engine/graph/verify.h"
 #include "engine/optimize/calibration/calibration.h"
 #include "engine/optimize/check_sample.h"
@@ -41,7 +43,10 @@ constexpr int64_t kMostPackedBytes = int64_t{512} << 20;
 
 // What the file holds, checked.
 struct Model {
+  // Without the Transposes that a reader of another format added.
   graph::Graph graph;
+  // Of another format than TensorFlow's.
+  bool is_lowered = false;
   int64_t bytes = 0;
   std::string sha256;
   graph::GraphIo io;
@@ -125,6 +130,9 @@ absl::StatusOr<Model> LoadModel(const OptimizeRequest& request) {
   OPTFARM_ASSIGN_OR_RETURN(model.sha256, Sha256OfFile(request.model_path));
   const std::string doing =
       absl::StrCat("While checking '", BaseName(request.model_path), "'");
+  model.is_lowered = absl::c_any_of(def.node(), [](const auto& node) {
+    return graph::FindAttr(node, graph::kModelFormatAttr) != nullptr;
+  });
   absl::StatusOr<graph::Graph> graph = graph::Graph::FromDef(std::move(def));
   if (!graph.ok()) return Annotate(graph.status(), doing);
   model.graph = *std::move(graph);
@@ -321,6 +329,16 @@ void AddWarnings(const Dataset& dataset,
   }
 }
 
+absl::Status WriteForDevices(const Model& model, const OptimizerInput& job,
+                             const Attempt& best) {
+  if (model.is_lowered) {
+    OPTFARM_RETURN_IF_ERROR(formats::SaveGraphDef(
+        model.graph.ToDef(), JoinPath(job.out_folder, kFloatGraphFile)));
+  }
+  if (!best.broken.ok()) return absl::OkStatus();
+  return WriteCheckSamples(job, best.graph);
+}
+
 }  // namespace
 
 absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
@@ -410,8 +428,8 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
   }
   for (const std::string& note : model.io.notes) report.add_warnings(note);
   tell("writing", 0.95);
-  if (request.write_check_samples && best.broken.ok()) {
-    OPTFARM_RETURN_IF_ERROR(WriteCheckSamples(job, best.graph));
+  if (request.is_for_devices) {
+    OPTFARM_RETURN_IF_ERROR(WriteForDevices(model, job, best));
   }
   if (model.bytes <= kMostPackedBytes) {
     OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,

@@ -49,9 +49,10 @@ struct OptimizeRequest {
   std::optional<v1::ModelOrigin> model_origin;
   std::string tool_version;
   int threads = 1;
-  // Also write check_float.pb and check_optimized.pb, for devices to compare
-  // their answers with (check_sample.h).
-  bool write_check_samples = false;
+  // Also write what devices need: check_float.pb and check_optimized.pb to
+  // compare their answers with (check_sample.h), and a model of another format
+  // as a graph, float.pb, because their runtime reads no other formats.
+  bool is_for_devices = false;
 };
 
 // How far a job is. Called from the thread that runs the job.

@@ -204,6 +204,11 @@ void JobChange::CompleteBenchmark(size_t index,
     row.recipe_name = job_.spec->recipe().name();
     row.source_model = job_.spec->model();
     row.measurement = measurement;
+    // A device may have measured the original as another file (float.pb).
+    if (measurement.variant() == "float") {
+      row.measurement.set_file_size_bytes(
+          job_.spec->model().digest().size_bytes());
+    }
   }
   AddAttempt(record(index), "done", "");
   record(index) = Done(std::move(record(index)), now_);

@@ -330,12 +330,12 @@ absl::Status CheckLooksLikeGraph(absl::string_view first_bytes) {
     absl::string_view what;
   };
   static constexpr char kAdvice[] =
-      "; give a frozen GraphDef (.pb or .pbtxt), as freeze_graph makes it";
+      "; give a frozen GraphDef (.pb or .pbtxt), an ONNX or a TensorFlow Lite "
+      "model";
   static const Signature kSignatures[] = {
       {0, {"PK\x03\x04", 4}, "a zip archive"},
       {0, {"\x1f\x8b", 2}, "a gzip file; unpack it"},
       {0, {"\x89HDF", 4}, "an HDF5 file, as Keras writes"},
-      {4, {"TFL3", 4}, "a TensorFlow Lite model"},
       {0,
        {"\x7f"
         "ELF",

@@ -38,10 +38,10 @@ std::vector<storage::BlobId> BlobsOf(const v1::JobSpec& spec);
 // devices and limits are not among it.
 std::string ActionDigest(const v1::JobSpec& spec);
 
-// Looks at the first bytes of a file that is to be a GraphDef and recognizes
-// what people send by mistake (an archive, a TensorFlow Lite or Keras file, a
-// SavedModel, ...). Files it does not recognize pass: the worker parses them.
-// ERRORS: FailedPrecondition that says what it is and what to do.
+// Looks at the first bytes of a file that is to be a model and recognizes
+// what people send by mistake (an archive, a Keras file, a SavedModel, ...).
+// Files it does not recognize pass: the worker parses them. ERRORS:
+// FailedPrecondition that says what it is and what to do.
 absl::Status CheckLooksLikeGraph(absl::string_view first_bytes);
 
 }  // namespace optfarm::server

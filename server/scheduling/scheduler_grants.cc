@@ -19,7 +19,9 @@ using ::optfarm::storage::TaskRecord;
 // Optimize tasks in one answer; with kMaxSpecBytes of job_spec_check.cc this
 // keeps it within the message limit.
 constexpr int kMaxGrantsACall = 8;
-// What workers call the samples that devices compare their answers with.
+// What workers call a model of another format as the graph that devices read,
+// and the samples that devices compare their answers with.
+constexpr absl::string_view kFloatGraph = "float.pb";
 constexpr absl::string_view kFloatCheck = "check_float.pb";
 constexpr absl::string_view kOptimizedCheck = "check_optimized.pb";
 
@@ -264,6 +266,10 @@ absl::StatusOr<v1::LeasedTask> Scheduler::Describe(
       *variant.mutable_model()->mutable_digest() = report.optimized_model();
     }
     for (const v1::Artifact& artifact : report.artifacts()) {
+      if (!optimized && artifact.name() == kFloatGraph) {
+        variant.mutable_model()->set_name(artifact.name());
+        *variant.mutable_model()->mutable_digest() = artifact.digest();
+      }
       if (artifact.name() == (optimized ? kOptimizedCheck : kFloatCheck)) {
         *variant.mutable_check_sample() = artifact.digest();
       }
