@@ -21,7 +21,7 @@ namespace {
 
 constexpr char kFolder[] = "/report/";
 constexpr char kGetJob[] = "/optfarm.v1.JobService/GetJob";
-constexpr char kDownload[] = "/optfarm.v1.ModelService/Download";
+constexpr char kReportDownload[] = "/optfarm.v1.ModelService/Download";
 constexpr absl::Duration kCallTime = absl::Seconds(30);
 
 // UNITS: bytes of a report. A mail takes it.
@@ -50,7 +50,7 @@ absl::StatusOr<v1::Job> GetJob(http::Backend& backend,
 absl::StatusOr<std::string> Download(http::Backend& backend,
                                      const http::RequestHead& head,
                                      const v1::Digest& digest) {
-  OPTFARM_ASSIGN_OR_RETURN(http::BackendCall call, CallAs(head, kDownload));
+  OPTFARM_ASSIGN_OR_RETURN(http::BackendCall call, CallAs(head, kReportDownload));
   call.limit = kCallTime;
   v1::DownloadRequest request;
   *request.mutable_digest() = digest;
