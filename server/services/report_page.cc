@@ -50,7 +50,8 @@ absl::StatusOr<v1::Job> GetJob(http::Backend& backend,
 absl::StatusOr<std::string> Download(http::Backend& backend,
                                      const http::RequestHead& head,
                                      const v1::Digest& digest) {
-  OPTFARM_ASSIGN_OR_RETURN(http::BackendCall call, CallAs(head, kReportDownload));
+  OPTFARM_ASSIGN_OR_RETURN(http::BackendCall call,
+                           CallAs(head, kReportDownload));
   call.limit = kCallTime;
   v1::DownloadRequest request;
   *request.mutable_digest() = digest;

@@ -22,6 +22,15 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
 
+// The id of a job that waits for a worker. It brings its recipe along, because
+// a server knows none before a worker has called.
+std::string SubmitWaitingJob(Farm& farm) {
+  v1::JobSpec spec = farm.DigitsJob("");
+  spec.mutable_recipe()->set_name("own");
+  spec.mutable_recipe()->set_transform_string("fold_constants");
+  return farm.Submit(spec);
+}
+
 class CommandLineFarmTest : public ::testing::Test {
  protected:
   CommandLineFarmTest() : folder_(FreshFolder()) {
@@ -60,8 +69,8 @@ class CommandLineFarmTest : public ::testing::Test {
 
 TEST_F(CommandLineFarmTest, ContextsAndShortNamesFindServersAndJobs) {
   Farm farm;
-  const std::string first = farm.Submit(farm.DigitsJob("fp32"));
-  const std::string second = farm.Submit(farm.DigitsJob("weights8"));
+  const std::string first = SubmitWaitingJob(farm);
+  const std::string second = SubmitWaitingJob(farm);
   ASSERT_EQ(
       Optctl({"config", "set-context", "lab", "--server=" + farm.address()}), 0)
       << output_;
@@ -101,7 +110,7 @@ TEST_F(CommandLineFarmTest, ContextsAndShortNamesFindServersAndJobs) {
 
 TEST_F(CommandLineFarmTest, SaysThatNoWorkerIsThereAndThatTheJobGoesOn) {
   Farm farm;
-  const std::string job = farm.Submit(farm.DigitsJob("fp32"));
+  const std::string job = SubmitWaitingJob(farm);
   const SubprocessOptions options = Command(
       {ProgramPath("optctl"), "watch", "latest", "--server=" + farm.address()});
   auto watch = Subprocess::Start(options);
@@ -121,7 +130,7 @@ TEST_F(CommandLineFarmTest, SaysThatNoWorkerIsThereAndThatTheJobGoesOn) {
 TEST_F(CommandLineFarmTest, BashCompletesFlagsValuesAndTheServersJobs) {
   if (!Exists("/bin/bash")) GTEST_SKIP() << "there is no bash";
   Farm farm;
-  const std::string job = farm.Submit(farm.DigitsJob("fp32"));
+  const std::string job = SubmitWaitingJob(farm);
   environment_[1].second = farm.address();
   ASSERT_EQ(Optctl({"completion", "bash"}), 0);
   const std::string script = JoinPath(folder_, "completion");
