@@ -67,12 +67,14 @@ struct Neon {
   static OPTFARM_INLINE Register Reciprocal(Register a) {
     return Divide(vdupq_n_f32(1.0f), a);
   }
-  // NaN stays NaN.
+  // Chosen by comparison, which is false for NaN and for -0.
   static OPTFARM_INLINE Register Relu(Register a) {
-    return vmaxq_f32(a, vdupq_n_f32(0.0f));
+    const Register zero = vdupq_n_f32(0.0f);
+    return vbslq_f32(vcltq_f32(a, zero), zero, a);
   }
   static OPTFARM_INLINE Register Cap6(Register a) {
-    return vminq_f32(a, vdupq_n_f32(6.0f));
+    const Register six = vdupq_n_f32(6.0f);
+    return vbslq_f32(vcgtq_f32(a, six), six, a);
   }
   static OPTFARM_INLINE bool HasNan(Register a) {
     const uint32x4_t equal = vceqq_f32(a, a);
