@@ -5,7 +5,6 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -26,6 +25,8 @@ constexpr char kTask[] = "/data/local/tmp/optfarm/task";
 constexpr absl::Duration kShort = absl::Seconds(20);
 constexpr absl::Duration kTransfer = absl::Minutes(10);
 constexpr uint64_t kMaxLogBytes = 1 << 20;
+// UNITS: characters of a SHA-256 digest.
+constexpr size_t kHexDigest = 64;
 
 bool IsFull(const absl::Status& status) {
   return absl::StrContains(status.message(), "No space left");
@@ -95,25 +96,38 @@ absl::Status Phone::Begin() const {
       .status();
 }
 
+absl::StatusOr<std::string> Phone::DigestOf(const std::string& path) const {
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::string said,
+      Shell(absl::StrCat("sha256sum ", path, " 2>/dev/null || true"),
+            kTransfer));
+  const std::string digest = said.substr(0, said.find_first_of(" \t\r\n"));
+  return digest.size() == kHexDigest ? digest : "";
+}
+
 absl::StatusOr<std::string> Phone::PushOnce(const std::string& path,
                                             bool executable) const {
   OPTFARM_ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(path));
-  OPTFARM_ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
   const std::string target = absl::StrCat(kBlobs, "/", sha256);
-  OPTFARM_ASSIGN_OR_RETURN(
-      const std::string there,
-      Shell(absl::StrCat("stat -c %s ", target, " || true"), kShort));
-  uint64_t there_size = 0;
-  if (absl::SimpleAtoi(absl::StripAsciiWhitespace(there), &there_size) &&
-      there_size == size) {
-    return target;
-  }
+  OPTFARM_ASSIGN_OR_RETURN(const std::string there, DigestOf(target));
+  if (there == sha256) return target;
   const std::string partial = target + ".partial";
   OPTFARM_RETURN_IF_ERROR(Send(path, partial));
+  OPTFARM_ASSIGN_OR_RETURN(const std::string sent, DigestOf(partial));
+  // Old phones have no sha256sum. What was sent to them a moment ago is taken
+  // as it is, and it is sent again for each task.
+  if (!sent.empty() && sent != sha256) {
+    (void)Shell(absl::StrCat("rm -f ", partial), kShort);
+    return absl::UnavailableError(absl::StrCat(
+        "phone ", serial_, " got file ", sha256, " as ", sent,
+        ": it was changed on its way or on the phone; look at its cable and "
+        "at what else writes to /data/local/tmp"));
+  }
   OPTFARM_RETURN_IF_ERROR(
-      Shell(absl::StrCat(executable ? "chmod 755 " : "chmod 644 ", partial,
-                         " && mv ", partial, " ", target),
-            kShort)
+      Shell(
+          absl::StrCat(executable ? "chmod 755 " : "chmod 644 ", partial,
+                       " && rm -rf ", target, " && mv ", partial, " ", target),
+          kShort)
           .status());
   return target;
 }

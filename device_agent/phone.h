@@ -55,7 +55,11 @@ class Phone {
   absl::Status Clear() const;
   // Makes the folders.
   absl::Status Begin() const;
-  // The path on the phone. Sends the file unless it is there already.
+  // The SHA-256 digest of a file on the phone, as the phone computes it; empty
+  // where it has no such file or no sha256sum.
+  absl::StatusOr<std::string> DigestOf(const std::string& path) const;
+  // The path on the phone. Sends the file unless it is there already with the
+  // bytes that it should have.
   absl::StatusOr<std::string> PushOnce(const std::string& path,
                                        bool executable) const;
   absl::Status Send(const std::string& path, const std::string& to) const;

@@ -8,10 +8,12 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/digest.h"
 #include "base/files.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
@@ -120,6 +122,47 @@ TEST_F(PhoneTest, HalfSentFileIsSentAgain) {
     Write(PhonePath("data/optfarm/blobs/" + name), "cut");
   }
   ASSERT_THAT(Run(), IsOk());
+}
+
+TEST_F(PhoneTest, FileOfTheRightSizeWithOtherBytesIsSentAgain) {
+  ASSERT_THAT(Run(), IsOk());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto blobs,
+                               ListFolder(PhonePath("data/optfarm/blobs")));
+  ASSERT_EQ(blobs.size(), 3u);
+  const std::string ran = JoinPath(root_, "changed-program-ran");
+  for (const std::string& name : blobs) {
+    const std::string path = PhonePath("data/optfarm/blobs/" + name);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(std::string bytes, ReadFile(path, 1 << 20));
+    const std::string evil = absl::StrCat("#!/bin/sh\n: > ", ran, "\n#");
+    const size_t size = bytes.size();
+    bytes = evil + bytes;
+    bytes.resize(size);
+    std::ofstream(path, std::ios::binary | std::ios::trunc) << bytes;
+  }
+  EXPECT_THAT(Run(), IsOk());
+  EXPECT_FALSE(Exists(ran));
+  EXPECT_EQ(Pushes(), 8);
+  for (const std::string& name : blobs) {
+    EXPECT_EQ(
+        Sha256OfFile(PhonePath("data/optfarm/blobs/" + name)).value_or(""),
+        name);
+  }
+}
+
+TEST_F(PhoneTest, FileThatChangesOnItsWayDoesNotRun) {
+  Fault("damage_push 1");
+  EXPECT_THAT(Run(), StatusIs(absl::StatusCode::kUnavailable,
+                              HasSubstr("changed on its way")));
+  ExpectClean();
+  EXPECT_THAT(Run(), IsOk());
+}
+
+TEST_F(PhoneTest, PhoneWithoutDigestsIsSentAllForEachTask) {
+  Fault("no_sha256sum");
+  ASSERT_THAT(Run(), IsOk());
+  EXPECT_EQ(Pushes(), 4);
+  ASSERT_THAT(Run(), IsOk());
+  EXPECT_EQ(Pushes(), 8);
 }
 
 TEST_F(PhoneTest, HangingBenchmarkIsEnded) {

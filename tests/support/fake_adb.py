@@ -17,6 +17,8 @@ named by its serial:
       full_always  the same, also after a clean-up
       hang_all     no command is answered
       lose_result  the outcome is cut short
+      damage_push  a file arrives with other bytes of the same length
+      no_sha256sum the phone has no such tool
   log        every command that came, for tests to look at
 
 A phone's commands are run by this machine's shell, with /data/local/tmp
@@ -103,6 +105,9 @@ def push(phone, source, target):
               'couldn\'t write file: No space left on device')
         return 1
     shutil.copyfile(source, phone.local(target))
+    if phone.fault('damage_push'):
+        data = pathlib.Path(source).read_bytes()
+        pathlib.Path(phone.local(target)).write_bytes(b'#' * len(data))
     return 0
 
 
@@ -146,6 +151,8 @@ def shell(phone, command):
             if word.split()[0] == 'getprop':
                 print(props.get(word.split()[1], ''))
         command = ';'.join(w for w in words if 'getprop' not in w)
+    if 'sha256sum' in command and phone.fault('no_sha256sum'):
+        command = command.replace('sha256sum', 'no_such_tool')
     command = command.replace(PHONE_DATA, str(phone.data))
     sys.stdout.flush()
     return subprocess.run(['/bin/sh', '-c', command], check=False).returncode
