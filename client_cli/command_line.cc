@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
@@ -154,10 +155,10 @@ class Parser {
     app_.allow_extras();
     app_.require_subcommand(0, 1);
     Bind(&app_, &global_);
-    for (const CommandInfo& info : commands_) AddCommand(info);
   }
 
   absl::StatusOr<ParsedCommandLine> Parse(std::vector<std::string> words) && {
+    for (const CommandInfo& info : commands_) AddNamed(info, words);
     // "optctl help graph run" is "optctl graph run --help".
     if (!words.empty() && words[0] == "help") {
       words.erase(words.begin());
@@ -182,6 +183,7 @@ class Parser {
     OPTFARM_RETURN_IF_ERROR(StoreAll(global_, name, nullptr));
     if (output_.version && chosen == nullptr) {
       chosen = Find("version");
+      if (!apps_.contains(chosen->name)) AddCommand(*chosen, {chosen->name});
     } else if (chosen == nullptr) {
       return UsageErrorWithHint(
           absl::StrCat("which command? ", name.empty() ? "optctl" : name,
@@ -206,8 +208,23 @@ class Parser {
     global.format.headers = !output_.no_headers;
   }
 
-  void AddCommand(const CommandInfo& info) {
+  // Adds a command that `typed` may name. Declaring the flags of all commands
+  // takes longer than most of them run.
+  void AddNamed(const CommandInfo& info,
+                const std::vector<std::string>& typed) {
     const std::vector<std::string> words = absl::StrSplit(info.name, ' ');
+    const auto is_typed = [&typed](const std::string& word) {
+      return absl::c_linear_search(typed, word);
+    };
+    if (absl::c_all_of(words, is_typed)) {
+      AddCommand(info, words);
+    } else if (words.size() > 1 && is_typed(words[0])) {
+      ParentOf(words);
+    }
+  }
+
+  // What the last of a command's words is looked for in.
+  CLI::App* ParentOf(const std::vector<std::string>& words) {
     CLI::App* parent = &app_;
     if (words.size() > 1 && apps_.contains(words[0])) {
       // A command that stands alone too, as "results".
@@ -223,7 +240,12 @@ class Parser {
       }
       parent = group;
     }
-    CLI::App* sub = parent->add_subcommand(words.back());
+    return parent;
+  }
+
+  void AddCommand(const CommandInfo& info,
+                  const std::vector<std::string>& words) {
+    CLI::App* sub = ParentOf(words)->add_subcommand(words.back());
     sub->require_subcommand(0);
     BoundFlags& bound = bound_[info.name];
     instances_[info.name] = info.create();
@@ -254,8 +276,9 @@ class Parser {
 
   const CommandInfo* Chosen() const {
     for (const CommandInfo& info : commands_) {
-      const CLI::App* app = apps_.at(info.name);
-      if (app->parsed() && app->get_subcommands().empty()) return &info;
+      const auto app = apps_.find(info.name);
+      if (app == apps_.end() || !app->second->parsed()) continue;
+      if (app->second->get_subcommands().empty()) return &info;
     }
     return nullptr;
   }
