@@ -20,7 +20,8 @@ std::vector<CommandInfo> AllCommands() {
   std::vector<CommandInfo> all;
   Add("Jobs",
       {SubmitCommand(), RunCommand(), GetCommand(), ListCommand(),
-       WatchCommand(), LogsCommand(), CancelCommand(), DownloadCommand()},
+       WatchCommand(), LogsCommand(), CancelCommand(), DownloadCommand(),
+       ReportCommand()},
       &all);
   Add("Results",
       {ResultsCommand(), ResultsHistoryCommand(), ResultsRegressionsCommand(),

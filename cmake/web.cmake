@@ -1,6 +1,7 @@
-# optfarm_web(TARGET) compiles the web page into TARGET: npm brings what web/
-# needs when CMake configures, esbuild bundles web/src when it changes, and the
-# bundle becomes one C++ file. Without the page, an empty one takes its place.
+# optfarm_web(PAGE REPORT) compiles the web page into target PAGE, and the script
+# of reports into target REPORT: npm brings what web/ needs when CMake
+# configures, esbuild bundles web/src when it changes, and each bundle becomes
+# one C++ file. Without the page, empty ones take their place.
 
 set(OPTFARM_WEB AUTO CACHE STRING
     "The web page in optfarm-server: ON, OFF, or AUTO: where node and npm work")
@@ -55,9 +56,10 @@ function(optfarm_prepare_web folder result)
   set(${result} "${why}" PARENT_SCOPE)
 endfunction()
 
-function(optfarm_web target)
+function(optfarm_web page report)
   set(folder ${PROJECT_BINARY_DIR}/web)
-  set(source ${folder}/web_files.cc)
+  set(page_source ${folder}/web_files.cc)
+  set(report_source ${folder}/report_parts.cc)
   set(why "OPTFARM_WEB is OFF")
   if(OPTFARM_WEB)
     optfarm_prepare_web(${folder} why)
@@ -66,28 +68,37 @@ function(optfarm_web target)
     message(FATAL_ERROR "The web page (OPTFARM_WEB=ON): ${why}")
   endif()
   if(why)
-    message(STATUS "optfarm-server is built without the web page: ${why}")
-    set(source ${PROJECT_SOURCE_DIR}/cmake/web_left_out.cc)
+    message(STATUS "built without the web page and HTML reports: ${why}")
+    set(page_source ${PROJECT_SOURCE_DIR}/cmake/web_left_out.cc)
+    set(report_source ${PROJECT_SOURCE_DIR}/cmake/report_left_out.cc)
     set(OPTFARM_WEB_BUILT OFF CACHE INTERNAL "")
   else()
     file(GLOB_RECURSE inputs CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/web/src/*)
     add_custom_command(
-      OUTPUT ${source}
+      OUTPUT ${page_source} ${report_source}
       COMMAND ${CMAKE_COMMAND} -E rm -rf ${folder}/src
       COMMAND ${CMAKE_COMMAND} -E copy_directory ${PROJECT_SOURCE_DIR}/web/src
               ${folder}/src
       COMMAND ${CMAKE_COMMAND} -E copy ${PROJECT_SOURCE_DIR}/web/build.mjs
               ${PROJECT_SOURCE_DIR}/web/tsconfig.json ${folder}
-      COMMAND ${OPTFARM_NODE} build.mjs ${source}
+      COMMAND ${OPTFARM_NODE} build.mjs ${page_source} ${report_source}
       WORKING_DIRECTORY ${folder}
       DEPENDS ${inputs} ${PROJECT_SOURCE_DIR}/web/build.mjs
               ${PROJECT_SOURCE_DIR}/web/tsconfig.json
               ${folder}/package-lock.json
       COMMENT "Bundling the web page" VERBATIM)
+    # One target makes both: two would run the command twice, side by side.
+    add_custom_target(optfarm_web_bundle DEPENDS ${page_source} ${report_source})
     set(OPTFARM_WEB_BUILT ON CACHE INTERNAL "")
   endif()
-  # Not among the room's own files: there is nothing in it to be checked.
-  add_library(optfarm_web_files OBJECT ${source})
-  target_link_libraries(optfarm_web_files PRIVATE optfarm_build optfarm_http)
-  target_sources(${target} PRIVATE $<TARGET_OBJECTS:optfarm_web_files>)
+  # Not among the rooms' own files: there is nothing in them to be checked.
+  foreach(part page report)
+    add_library(optfarm_web_${part} OBJECT ${${part}_source})
+    target_link_libraries(optfarm_web_${part} PRIVATE optfarm_build optfarm_rpc)
+    if(TARGET optfarm_web_bundle)
+      add_dependencies(optfarm_web_${part} optfarm_web_bundle)
+    endif()
+    target_sources(${${part}} PRIVATE $<TARGET_OBJECTS:optfarm_web_${part}>)
+  endforeach()
+  target_link_libraries(optfarm_web_page PRIVATE optfarm_http)
 endfunction()

@@ -6,6 +6,4 @@ namespace optfarm::server {
 
 absl::Span<const WebFile> WebFiles() { return {}; }
 
-WebReport WebReportParts() { return {}; }
-
 }  // namespace optfarm::server

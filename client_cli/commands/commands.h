@@ -16,6 +16,7 @@ CommandInfo WatchCommand();
 CommandInfo LogsCommand();
 CommandInfo CancelCommand();
 CommandInfo DownloadCommand();
+CommandInfo ReportCommand();
 CommandInfo ResultsCommand();
 CommandInfo ResultsHistoryCommand();
 CommandInfo ResultsRegressionsCommand();

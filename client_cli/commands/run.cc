@@ -13,8 +13,10 @@
 #include "client_cli/jobs/job_outcome.h"
 #include "client_cli/jobs/job_request.h"
 #include "client_cli/jobs/progress_line.h"
+#include "client_cli/jobs/report_file.h"
 #include "client_cli/local/laid_out_model.h"
 #include "client_cli/local/local_optimize.h"
+#include "client_cli/local/local_report.h"
 #include "engine/benchmark/benchmark.h"
 #include "engine/export/export_model.h"
 #include "engine/export/export_optimized.h"
@@ -50,6 +52,8 @@ class RunHere final : public Command {
                 "Folder for all files: optimized.pb, report.json, "
                 "transforms.txt, calibration.log. Created if missing.",
                 &out_dir_);
+    flags->Path("out_report", "FILE", kOutReportHelp, &out_report_);
+    flags->Writes();
     flags->Switch(
         "measure",
         "Also measure speed and memory. Default: true; --measure=false "
@@ -82,10 +86,14 @@ class RunHere final : public Command {
       *context.err << PrintableLine(remark) << "\n";
     }
     v1::Job job;
+    SetTime(context, job.mutable_create_time());
+    *job.mutable_start_time() = job.create_time();
     const absl::Status status = Work(request, folder, context, &job);
     if (!status.ok()) SetFailure(status, job.mutable_failure());
     job.set_state(job.has_failure() ? v1::FAILED : v1::SUCCEEDED);
+    SetTime(context, job.mutable_end_time());
     JobOutcome outcome = OutcomeOf(std::move(job));
+    OPTFARM_RETURN_IF_ERROR(KeepReport(request, FilesFolder(folder), &outcome));
     OPTFARM_RETURN_IF_ERROR(Keep(FilesFolder(folder), &outcome));
     return PrintOutcome(outcome, context);
   }
@@ -96,6 +104,9 @@ class RunHere final : public Command {
   absl::Status CheckPlaces() const {
     if (!out_dir_.empty()) {
       OPTFARM_RETURN_IF_ERROR(Annotate(MakeFolders(out_dir_), "--out_dir"));
+    }
+    if (!out_report_.empty()) {
+      OPTFARM_RETURN_IF_ERROR(CheckReportPlace("--out_report", out_report_));
     }
     if (out_graph_.empty()) return absl::OkStatus();
     if (IsFolder(out_graph_)) {
@@ -112,6 +123,7 @@ class RunHere final : public Command {
     for (std::string& word : words) {
       if (word == "-") word = job_.model;
       if (word == "--out_graph=-") word = "--out_graph=" + out_graph_;
+      if (word == "--out_report=-") word = "--out_report=" + out_report_;
     }
     words.push_back(absl::StrCat("--optimize_into=", folder));
     OPTFARM_ASSIGN_OR_RETURN(*job->mutable_report(),
@@ -168,6 +180,13 @@ class RunHere final : public Command {
         });
   }
 
+  static void SetTime(const CommandContext& context,
+                      google::protobuf::Timestamp* time) {
+    const int64_t micros = absl::ToUnixMicros(context.clock->Now());
+    time->set_seconds(micros / 1'000'000);
+    time->set_nanos(static_cast<int32_t>(micros % 1'000'000 * 1000));
+  }
+
   static void SetFailure(const absl::Status& status, v1::Failure* failure) {
     failure->set_kind(ExitCodeOf(status) == ExitCode::kUsage
                           ? v1::Failure::USER
@@ -192,6 +211,18 @@ class RunHere final : public Command {
     return absl::StrCat(": ", line);
   }
 
+  absl::Status KeepReport(const JobRequest& request, const std::string& folder,
+                          JobOutcome* outcome) const {
+    if (out_report_.empty()) return absl::OkStatus();
+    OPTFARM_ASSIGN_OR_RETURN(
+        const std::string text,
+        LocalReport(request, folder, ReportFormatOf(out_report_),
+                    outcome->job));
+    OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(out_report_, text));
+    outcome->where.push_back(absl::StrCat("Report: ", out_report_));
+    return absl::OkStatus();
+  }
+
   absl::Status Keep(const std::string& folder, JobOutcome* outcome) const {
     const bool has_report = outcome->job.has_report();
     if (!out_dir_.empty()) {
@@ -213,7 +244,7 @@ class RunHere final : public Command {
       outcome->where.push_back(
           absl::StrCat("Optimized graph: ", out_graph_, about));
     }
-    if (outcome->where.empty() && has_report) {
+    if (out_graph_.empty() && out_dir_.empty() && has_report) {
       outcome->where.push_back(
           "Nothing was saved; use --out_graph=FILE or --out_dir=DIR.");
     }
@@ -221,7 +252,7 @@ class RunHere final : public Command {
   }
 
   JobFlags job_;
-  std::string out_graph_, out_dir_, optimize_into_;
+  std::string out_graph_, out_dir_, out_report_, optimize_into_;
   bool measure_ = true;
   int64_t min_runs_ = 50;
   absl::Duration max_time_ = absl::Seconds(60);

@@ -23,6 +23,7 @@
 #include "client_cli/jobs/job_request.h"
 #include "client_cli/jobs/job_upload.h"
 #include "client_cli/jobs/progress_line.h"
+#include "client_cli/jobs/report_file.h"
 #include "client_cli/tables/job_text.h"
 #include "client_cli/tables/junit.h"
 
@@ -157,6 +158,9 @@ class Submit final : public Command {
                 "With --wait, also write the outcome as JUnit XML: a test "
                 "case for each task, each gate and each verdict.",
                 &junit_);
+    flags->Path("out_report", "FILE",
+                absl::StrCat("With --wait. ", kOutReportHelp), &out_report_);
+    flags->Writes();
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
@@ -166,7 +170,13 @@ class Submit final : public Command {
     if (!junit_.empty() && !wait_) {
       return UsageError("--junit needs --wait");
     }
+    if (!out_report_.empty() && !wait_) {
+      return UsageError("--out_report needs --wait");
+    }
     // Before the job: nobody wants to wait an hour for that.
+    if (!out_report_.empty()) {
+      OPTFARM_RETURN_IF_ERROR(CheckReportPlace("--out_report", out_report_));
+    }
     if (!junit_.empty()) {
       OPTFARM_RETURN_IF_ERROR(
           Annotate(AtomicFile::Create(junit_).status(), "--junit"));
@@ -315,7 +325,17 @@ class Submit final : public Command {
       OPTFARM_RETURN_IF_ERROR(
           WriteFileAtomically(junit_, JUnitXml(outcome.job)));
     }
+    if (!out_report_.empty()) {
+      OPTFARM_RETURN_IF_ERROR(WriteReport(client, outcome.job));
+    }
     return PrintOutcome(outcome, context);
+  }
+
+  absl::Status WriteReport(FarmClient* client, const v1::Job& job) const {
+    OPTFARM_ASSIGN_OR_RETURN(
+        const std::string text,
+        ReportTextFromServer(job, ReportFormatOf(out_report_), *client));
+    return WriteFileAtomically(out_report_, text);
   }
 
   absl::StatusOr<v1::Job> Wait(FarmClient* client, const v1::Job& job,
@@ -350,7 +370,7 @@ class Submit final : public Command {
   absl::Duration cool_down_;
   JobFlags job_;
   std::vector<std::string> devices_;
-  std::string name_, request_id_, junit_, webhook_;
+  std::string name_, request_id_, junit_, out_report_, webhook_;
   bool no_cache_ = false;
   bool wait_ = false;
   absl::Duration timeout_ = absl::InfiniteDuration();

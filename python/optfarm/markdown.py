@@ -91,6 +91,10 @@ def _details(summary: str, items: Sequence[str]) -> List[str]:
             *(f'- {plain(item)}' for item in items), '', '</details>', '']
 
 
+def _count(count: int, thing: str) -> str:
+    return f'{count} {thing}' + ('' if count == 1 else 's')
+
+
 def comment(found: Report, title: str = '') -> str:
     """The whole comment, ending in a newline."""
     what = title or ' '.join(word for word in (
@@ -104,11 +108,11 @@ def comment(found: Report, title: str = '') -> str:
     lines += [''] if missed else []
     held = [f'{gate.name}: {gate.message}' for gate in found.gates
             if gate.passed]
-    lines += _details(f'{len(held)} gates held', held)
+    lines += _details(f'{_count(len(held), "gate")} held', held)
     warned = list(found.warnings[:_MOST_WARNINGS])
     if len(found.warnings) > _MOST_WARNINGS:
         warned.append(f'and {len(found.warnings) - _MOST_WARNINGS} more')
-    lines += _details(f'{len(found.warnings)} warnings', warned)
+    lines += _details(_count(len(found.warnings), 'warning'), warned)
     if found.job_id:
         lines += [f'Job `{re.sub("[^A-Za-z0-9._-]", "", found.job_id)}`', '']
     return '\n'.join(lines).rstrip('\n') + '\n'

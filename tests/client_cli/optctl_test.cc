@@ -313,6 +313,21 @@ TEST_F(OptctlTest, RunKeepsTheJobsFilesAndNotItsOwn) {
                     Not(Contains("outcome.pb"))));
 }
 
+TEST_F(OptctlTest, RunWritesAReport) {
+  const std::string path = JoinPath(folder_, "report.md");
+  EXPECT_EQ(Run({"run", model_, "--recipe=fp32", "--threads=1", "--min_runs=5",
+                 "--max_time=5s", "--out_report=" + path}),
+            0)
+      << output_;
+  EXPECT_THAT(output_, HasSubstr("Report: " + path));
+  EXPECT_THAT(ReadFile(path).value_or(""),
+              AllOf(StartsWith("### "), HasSubstr("\\(fp32\\)"),
+                    HasSubstr("| float |"), HasSubstr("| fp32 |")));
+  EXPECT_EQ(Run({"run", model_, "--recipe=fp32", "--out_report=/gone/r.html"}),
+            2);
+  EXPECT_THAT(output_, StartsWith("optctl: --out_report: creating '/gone/r"));
+}
+
 TEST_F(OptctlTest, RunLooksBeforeItWorks) {
   const std::string empty = JoinPath(folder_, "empty");
   ASSERT_TRUE(MakeFolders(empty).ok());

@@ -85,6 +85,13 @@ class MeasuredTest(unittest.TestCase):
         self.assertGreater(report.row('fp32').p90_ms, 0)
         self.assertIsNotNone(report.verdict('fp32', 'a1').speedup)
         self.assertIn('a1', report.to_markdown())
+        # The command line writes the same words.
+        printed = subprocess.run(
+            [testing.BIN / 'optctl', f'--server={self.farm.grpc}',
+             f'--token_file={self.farm.token_file}', 'report', job['job_id'],
+             '--format=md'], capture_output=True, check=True,
+            encoding='utf-8').stdout
+        self.assertEqual(printed, report.to_markdown())
         self.assertIn('succeeded', seen[-1])
         # What is kept of it.
         found = optfarm.to_dicts(self.client.results(tag='nightly'))

@@ -226,7 +226,7 @@ class ReportsTest(unittest.TestCase):
         self.assertEqual(text.splitlines()[0], '### nightly')
         self.assertIn('✅ int8 on pi4: yes: 0.25x size, 2.00x faster', text)
         self.assertIn('| int8 | pi4 | 1 | 250 B | 0.1 ms | 97.50 % |', text)
-        self.assertIn('1 gates held', text)
+        self.assertIn('1 gate held', text)
         failed = optfarm.report({
             'state': 'FAILED', 'failure': {'message': 'gate failed'},
             'gates': [{'name': 'max_size_ratio', 'passed': False,

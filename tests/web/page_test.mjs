@@ -256,13 +256,8 @@ test('a job shows what the API says', async () => {
   await context.close();
 });
 
-test('a report is one file that needs nobody', async () => {
-  const { page, context, faults } = await open();
-  await show(page, `#/jobs/${jobs.int8}`);
-  const download = page.waitForEvent('download');
-  await page.getByRole('link', { name: 'Report' }).click();
-  const file = join(farm.folder, 'report.html');
-  await (await download).saveAs(file);
+/** Opens a report without a network; gives its text. */
+async function readAlone(file, name, gates) {
   assert.ok(statSync(file).size < 2e6);
   const reader = await (await browser.newContext({ offline: true })).newPage();
   reader.setDefaultTimeout(PATIENCE);
@@ -272,16 +267,35 @@ test('a report is one file that needs nobody', async () => {
   reader.on('console', (message) => { if (message.type() === 'error') refused.push(message.text()); });
   await reader.addInitScript(AXE);
   await reader.goto(`file://${file}`);
+  await reader.getByRole('region', { name: 'Verdict' }).waitFor();
   await reader.getByRole('heading', { name: 'Float against optimized' }).waitFor();
-  for (const gate of (await farm.call('GET', `/v1/jobs/${jobs.int8}`)).gates) await reader.getByText(gate.name, { exact: true }).waitFor();
+  for (const gate of gates) await reader.getByText(gate.name, { exact: true }).waitFor();
   await reader.locator('img.picture').first().waitFor();
   assert.equal(await reader.locator('a[href]').count(), 0);
+  await reader.getByRole('heading', { name: 'Log' }).waitFor();
   assert.deepEqual(asked.filter((address) => !/^(data|blob):/.test(address)), [`file://${file}`]);
   assert.equal(await reader.evaluate(() => getComputedStyle(document.querySelector('.card')).borderTopStyle), 'solid');
-  await checkAccessibility(reader, 'report');
+  await checkAccessibility(reader, name);
   assert.deepEqual(refused, []);
-  if (PICTURES) await reader.screenshot({ path: join(PICTURES, 'report.png'), fullPage: true });
+  const printed = await reader.pdf();
+  assert.equal(printed.subarray(0, 5).toString(), '%PDF-');
+  if (PICTURES) await reader.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
+  const text = await reader.locator('body').innerText();
   await reader.context().close();
+  return text;
+}
+
+test('a report is one file that needs nobody', async () => {
+  const { page, context, faults } = await open();
+  await show(page, `#/jobs/${jobs.int8}`);
+  const download = page.waitForEvent('download');
+  await page.getByRole('link', { name: 'Report' }).click();
+  const file = join(farm.folder, 'report.html');
+  await (await download).saveAs(file);
+  assert.ok(statSync(file).size < 2e6);
+  const gates = (await farm.call('GET', `/v1/jobs/${jobs.int8}`)).gates;
+  const text = await readAlone(file, 'report', gates);
+  assert.ok(text.includes(jobs.int8));
 
   // The same tokens as everywhere, and a policy that lets in nothing else.
   assert.equal((await fetch(`${farm.url}/report/${jobs.int8}`)).status, 401);
@@ -292,6 +306,23 @@ test('a report is one file that needs nobody', async () => {
   assert.equal(answer.headers.get('cache-control'), 'no-store');
   assert.deepEqual(faults, []);
   await context.close();
+});
+
+test('optctl writes the same report, and one of a job without a server', async () => {
+  const file = join(farm.folder, 'from_optctl.html');
+  const written = await farm.optctl('report', jobs.int8, `--out=${file}`);
+  assert.equal(written.code, 0, written.errors);
+  const served = await fetch(`${farm.url}/report/${jobs.int8}`, { headers: { Authorization: `Bearer ${TOKEN}` } });
+  assert.equal(readFileSync(file, 'utf8'), await served.text());
+
+  const local = join(farm.folder, 'local.html');
+  const run = await farm.optctl('run', MODEL, '--recipe=int8', `--calibration=${SAMPLES}`, '--input_mean=127.5',
+    '--input_std=127.5', '--threads=1', '--min_runs=5', `--out_report=${local}`, '-o', 'json');
+  assert.ok(run.text, run.errors);
+  const job = JSON.parse(run.text);
+  const text = await readAlone(local, 'report-local', job.gates);
+  assert.ok(text.includes(job.rows.at(-1).verdict_text.replace(/^(yes|no|unclear): /, '')), text);
+  assert.ok(text.includes('without a server'), text);
 });
 
 test('what a job is called cannot become part of its report', async () => {

@@ -26,6 +26,38 @@ const read: ReadFile = async (sha256) => {
   return new Blob([Uint8Array.from(atob(text), (character) => character.charCodeAt(0))]);
 };
 
+/** The logs that the report has, by the task that wrote them. */
+function logsOf(): { title: string; text: string }[] {
+  const written = [
+    ...job.tasks.flatMap((task) => task.artifacts.map((artifact) => (
+      { artifact, title: task.kind === 'OPTIMIZE' ? 'Optimize' : `Benchmark ${task.device}` }))),
+    ...job.artifacts.map((artifact) => ({ artifact, title: artifact.name })),
+  ].filter(({ artifact }) => artifact.name.endsWith('.log'));
+  const seen = new Set<string>();
+  return written.flatMap(({ artifact, title }) => {
+    const sha256 = artifact.digest?.sha256 ?? '';
+    const bytes = files[sha256];
+    if (bytes === undefined || seen.has(sha256)) return [];
+    seen.add(sha256);
+    return [{ title, text: new TextDecoder().decode(Uint8Array.from(atob(bytes), (character) => character.charCodeAt(0))) }];
+  });
+}
+
+function LogsCard() {
+  const logs = logsOf();
+  if (logs.length === 0) return null;
+  return (
+    <Card title="Log">
+      {logs.map(({ title, text }) => (
+        <details key={title}>
+          <summary>{title}</summary>
+          <pre class="log" tabIndex={0}>{text === '' ? '(empty)' : text}</pre>
+        </details>
+      ))}
+    </Card>
+  );
+}
+
 document.title = `${titleOf(job)}: ${sentenceOf(job).headline}`;
 const box = document.createElement('div');
 document.body.append(box);
@@ -39,8 +71,9 @@ render((
       {job.report && <LayersPart job={job} report={job.report} />}
       <RepeatCard job={job} />
       <FilesCard job={job} />
+      <LogsCard />
     </main>
-    <footer class="small muted">Written by Optfarm for job {job.job_id}</footer>
+    <footer class="small muted">Written by Optfarm{job.job_id ? ` for job ${job.job_id}` : ', without a server'}</footer>
   </FilesContext.Provider>
 ), box);
 // Nothing is behind links any more.

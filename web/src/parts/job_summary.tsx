@@ -42,11 +42,12 @@ export function Facts({ job }: { job: Job }) {
   const end = hasEnded(job) ? when(job.end_time) : now;
   return (
     <dl class="facts-row">
-      <div><dt>Job</dt><dd class="mono">{job.job_id}</dd></div>
-      <div><dt>Submitted</dt><dd title={clock(job.create_time)}><Ago time={job.create_time} /></dd></div>
+      {/* A job of `optctl run` has neither an id nor a project. */}
+      {job.job_id && <div><dt>Job</dt><dd class="mono">{job.job_id}</dd></div>}
+      <div><dt>{job.job_id ? 'Submitted' : 'Begun'}</dt><dd title={clock(job.create_time)}><Ago time={job.create_time} /></dd></div>
       {!Number.isNaN(start) && <div><dt>{hasEnded(job) ? 'Took' : 'Runs for'}</dt><dd>{span(Math.max(0, end - start) / 1000)}</dd></div>}
       <div><dt>Recipe</dt><dd>{recipeOf(job)}</dd></div>
-      <div><dt>Project</dt><dd>{job.project}</dd></div>
+      {job.project && <div><dt>Project</dt><dd>{job.project}</dd></div>}
       {job.from_cache && (
         <div><dt>From the cache:</dt><dd><a href={to('jobs', job.cached_from_job_id)}>{job.cached_from_job_id}</a></dd></div>
       )}
