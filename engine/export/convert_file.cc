@@ -1,10 +1,16 @@
 #include "engine/export/convert_file.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "base/files.h"
 #include "base/human_units.h"
 #include "base/status_macros.h"
@@ -35,24 +41,52 @@ std::string DescribeDifference(const ExportDifference& difference) {
 }
 
 // Sizes for dimensions that stay open in the file, to run the model with: of
-// pictures, and of sequences.
+// pictures, and of sequences, the smaller ones first. A window of a layer may
+// need the larger ones.
 constexpr int64_t kPictureSize = 64;
-constexpr int64_t kSequenceSize = 16;
+constexpr int64_t kSequenceSizes[] = {16, 64, 256, 512, 1024, 4096};
+
+// Names of dimensions that stand in front: batches, wherever else they are.
+absl::flat_hash_set<std::string> BatchNames(const graph::Graph& graph) {
+  absl::flat_hash_set<std::string> names;
+  for (graph::NodeId id : graph.Ids()) {
+    const auto* dims = graph.node(id).FindAttr(graph::kDimNamesAttr);
+    if (dims != nullptr && dims->list().s_size() > 0 &&
+        graph::IsPlaceholder(graph.node(id).op())) {
+      names.insert(dims->list().s(0));
+    }
+  }
+  names.erase("");
+  return names;
+}
+
+// One of the sizes above; twice as much where the name says that lengths are
+// added up.
+int64_t SequenceSize(const std::string& name, int64_t size) {
+  const bool is_sum =
+      absl::StrContains(name, "total") || absl::StrContains(name, " + ");
+  return is_sum ? 2 * size : size;
+}
 
 // Shapes for all inputs, with those sizes where the graph leaves them open.
 graph::IoRequest WithSizes(const graph::Graph& graph,
-                           const graph::ShapeMap& shapes,
+                           const graph::ShapeMap& shapes, int64_t size,
                            graph::IoRequest request) {
+  const absl::flat_hash_set<std::string> batches = BatchNames(graph);
   for (graph::NodeId id : graph.Ids()) {
     const graph::Node& node = graph.node(id);
     if (!graph::IsPlaceholder(node.op()) || node.uses().empty()) continue;
     graph::PartialShape shape = shapes.Of({id, 0});
     if (!shape.has_rank()) continue;
+    const auto* names = node.FindAttr(graph::kDimNamesAttr);
     for (int i = 0; i < shape.rank(); ++i) {
       if (shape.dim(i) >= 0) continue;
-      shape.set_dim(i, i == 0              ? 1
-                       : shape.rank() == 4 ? kPictureSize
-                                           : kSequenceSize);
+      const std::string name = names != nullptr && i < names->list().s_size()
+                                   ? names->list().s(i)
+                                   : std::string();
+      shape.set_dim(i, i == 0 || batches.contains(name) ? 1
+                       : shape.rank() == 4              ? kPictureSize
+                                           : SequenceSize(name, size));
     }
     request.inputs.push_back({node.name(), std::nullopt, std::move(shape)});
   }
@@ -72,6 +106,17 @@ graph::GraphIo DeclaredIo(const graph::Graph& graph,
   return io;
 }
 
+// Whether the model can be run with inputs of these shapes, as far as shapes
+// tell.
+bool HasNoProblems(const graph::Graph& graph, const graph::GraphIo& io) {
+  graph::ShapeOptions options;
+  for (const graph::GraphTensor& input : io.inputs) {
+    options.feeds[input.tensor] = input.shape;
+  }
+  const auto shapes = graph::InferShapes(graph, options);
+  return shapes.ok() && shapes->problems().empty();
+}
+
 // Inputs and outputs; where only sizes are missing, some that serve to run it.
 absl::StatusOr<graph::GraphIo> FindIo(const graph::Graph& graph,
                                       const graph::IoRequest& request,
@@ -83,12 +128,76 @@ absl::StatusOr<graph::GraphIo> FindIo(const graph::Graph& graph,
   }
   OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap shapes,
                            graph::InferShapes(graph));
-  absl::StatusOr<graph::GraphIo> with_sizes =
-      graph::InferIo(graph, WithSizes(graph, shapes, request));
-  if (with_sizes.ok()) return with_sizes;
+  for (const int64_t size : kSequenceSizes) {
+    absl::StatusOr<graph::GraphIo> with_sizes =
+        graph::InferIo(graph, WithSizes(graph, shapes, size, request));
+    if (with_sizes.ok() && HasNoProblems(graph, *with_sizes)) return with_sizes;
+  }
   const graph::ModelInterface declared = graph::ReadModelInterface(graph);
   if (is_to_run || declared.outputs.empty()) return io;
   return DeclaredIo(graph, declared);
+}
+
+// "x:1x16,state:2x1x128".
+std::string DescribeShapes(const graph::GraphIo& io) {
+  return absl::StrJoin(
+      io.inputs, ",", [](std::string* out, const graph::GraphTensor& input) {
+        absl::StrAppend(out, input.name, input.shape.rank() == 0 ? "" : ":",
+                        absl::StrJoin(input.shape.dims(), "x"));
+      });
+}
+
+// What is written, and what the model is run with to check it.
+struct Written {
+  std::string bytes;
+  graph::GraphIo io;
+  // What the user should know of it.
+  std::string note;
+};
+
+// Some ops have a form in TensorFlow Lite only where sizes are known. A model
+// that cannot keep its sizes open gets the first ones that serve to write it,
+// and the note says so.
+absl::StatusOr<Written> WriteWithSizes(const graph::Graph& graph,
+                                       const graph::IoRequest& request,
+                                       const ExportOptions& options) {
+  OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap shapes,
+                           graph::InferShapes(graph));
+  ExportOptions fixed = options;
+  fixed.fixes_sizes = true;
+  for (const int64_t size : kSequenceSizes) {
+    absl::StatusOr<graph::GraphIo> io =
+        graph::InferIo(graph, WithSizes(graph, shapes, size, request));
+    if (!io.ok() || !HasNoProblems(graph, *io)) continue;
+    absl::StatusOr<std::string> bytes = ExportModel(graph, *io, fixed);
+    if (!bytes.ok()) continue;
+    const std::string note =
+        absl::StrCat("; its open sizes became --inputs=", DescribeShapes(*io));
+    return Written{*std::move(bytes), *std::move(io), note};
+  }
+  return absl::FailedPreconditionError("no sizes serve");
+}
+
+absl::StatusOr<Written> WriteModel(const graph::Graph& graph,
+                                   const ConvertOptions& options) {
+  ExportOptions written = options.written;
+  written.fixes_sizes = !options.io.inputs.empty();
+  absl::StatusOr<graph::GraphIo> io =
+      FindIo(graph, options.io, options.compare);
+  absl::Status status = io.status();
+  if (io.ok()) {
+    absl::StatusOr<std::string> bytes = ExportModel(graph, *io, written);
+    if (bytes.ok()) return Written{*std::move(bytes), *std::move(io), ""};
+    status = bytes.status();
+  }
+  if (written.fixes_sizes || written.format != ModelFormat::kTflite ||
+      !absl::IsFailedPrecondition(status)) {
+    return status;
+  }
+  absl::StatusOr<Written> with_sizes =
+      WriteWithSizes(graph, options.io, written);
+  if (with_sizes.ok()) return with_sizes;
+  return status;
 }
 
 }  // namespace
@@ -102,19 +211,15 @@ absl::StatusOr<std::string> ConvertFile(const std::string& from,
   if (!graph.ok()) {
     return Annotate(graph.status(), absl::StrCat("'", from, "'"));
   }
-  OPTFARM_ASSIGN_OR_RETURN(const graph::GraphIo io,
-                           FindIo(*graph, options.io, options.compare));
-  ExportOptions written = options.written;
-  written.fixes_sizes = !options.io.inputs.empty();
-  OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
-                           ExportModel(*graph, io, written));
   const ModelFormat format = options.written.format;
+  OPTFARM_ASSIGN_OR_RETURN(const Written written, WriteModel(*graph, options));
   std::string line =
       absl::StrCat(FormatName(format),
                    format == ModelFormat::kOnnx
                        ? absl::StrCat(" (opset ", options.written.opset, ")")
                        : "",
-                   ", ", HumanBytes(static_cast<int64_t>(bytes.size())));
+                   ", ", HumanBytes(static_cast<int64_t>(written.bytes.size())),
+                   written.note);
   const bool changes_types =
       options.written.ends != formats::TfliteEnds::kAsTheyAre;
   if (options.compare && changes_types) {
@@ -123,7 +228,7 @@ absl::StatusOr<std::string> ConvertFile(const std::string& from,
                     "other types than the model's");
   } else if (options.compare) {
     const absl::StatusOr<ExportDifference> difference =
-        CompareExported(*graph, io, bytes);
+        CompareExported(*graph, written.io, written.bytes);
     if (!difference.ok() && format == ModelFormat::kTflite) {
       absl::StrAppend(&line, "; not compared: ", difference.status().message());
     } else if (!difference.ok()) {
@@ -135,7 +240,7 @@ absl::StatusOr<std::string> ConvertFile(const std::string& from,
       absl::StrAppend(&line, "; ", DescribeDifference(*difference));
     }
   }
-  OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(to, bytes));
+  OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(to, written.bytes));
   return line;
 }
 

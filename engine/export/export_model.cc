@@ -5,6 +5,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "engine/export/flatten_branches.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/formats/tflite/writer.h"
 #include "engine/graph/attr.h"
@@ -81,6 +82,15 @@ absl::Status Prepare(const GraphIo& io, const ExportOptions& options,
       .status();
 }
 
+absl::Status Flatten(const GraphIo& io, absl::Span<const FedShape> fed,
+                     Graph* graph) {
+  std::vector<graph::Endpoint> outputs;
+  for (const GraphTensor& output : io.outputs) {
+    outputs.push_back(output.tensor);
+  }
+  return FlattenBranches(fed, outputs, graph);
+}
+
 absl::StatusOr<std::string> ExportOnnx(const Graph& original, const GraphIo& io,
                                        const ExportOptions& options) {
   formats::OnnxWriteOptions write;
@@ -95,6 +105,12 @@ absl::StatusOr<std::string> ExportOnnx(const Graph& original, const GraphIo& io,
     write.inputs.push_back(std::move(written));
   }
   Graph graph = original.Clone();
+  std::vector<FedShape> fed;
+  for (const GraphTensor& input : io.inputs) {
+    const graph::PartialShape& shape = own.Of(input.tensor);
+    fed.push_back({input.tensor, shape.has_rank() ? shape : input.shape});
+  }
+  OPTFARM_RETURN_IF_ERROR(Flatten(io, fed, &graph));
   OPTFARM_RETURN_IF_ERROR(Prepare(io, options, &graph));
   return formats::WriteOnnx(graph, write);
 }
@@ -125,17 +141,20 @@ absl::StatusOr<std::string> ExportTflite(const Graph& original,
   write.ends = options.ends;
   if (options.half_weights) write.weights = formats::TfliteWeights::kHalf;
   if (options.int8_weights) write.weights = formats::TfliteWeights::kInt8;
+  std::vector<FedShape> fed;
   for (const GraphTensor& input : io.inputs) {
     graph::InputRequest& request = write.io.inputs.emplace_back();
     request.name = graph::ToString(NameOf(original, input));
     graph::PartialShape shape =
         WrittenShape(input, own.Of(input.tensor), options);
+    fed.push_back({input.tensor, shape});
     if (shape.has_rank()) request.shape = std::move(shape);
   }
   for (const graph::TensorName& output : NamesOf(original, io.outputs)) {
     write.io.outputs.push_back(graph::ToString(output));
   }
   Graph graph = original.Clone();
+  OPTFARM_RETURN_IF_ERROR(Flatten(io, fed, &graph));
   OPTFARM_RETURN_IF_ERROR(Prepare(io, options, &graph));
   return formats::WriteTflite(graph, write);
 }

@@ -239,7 +239,7 @@ absl::Status Writer::Reasons() const {
     absl::StrAppend(&text, "\n  and ", reasons_.size() - kMostReasons,
                     " others");
   }
-  return absl::UnimplementedError(text);
+  return absl::FailedPreconditionError(text);
 }
 
 bool Writer::HasInputs(NodeId id, GraphRaiser* raiser) {

@@ -43,10 +43,10 @@ struct OnnxWriteOptions {
 };
 
 // The model's bytes, the same for the same graph.
-// ERRORS: Unimplemented with every node that ONNX cannot hold, one on a line
-// with its op and the reason; InvalidArgument for an opset that is not written
-// or a cyclic graph; NotFound for a name; FailedPrecondition when nothing looks
-// like an output.
+// ERRORS: FailedPrecondition with every node that ONNX cannot hold, one on a
+// line with its op and the reason, and when nothing looks like an output;
+// InvalidArgument for an opset that is not written or a cyclic graph; NotFound
+// for a name.
 absl::StatusOr<std::string> WriteOnnx(const graph::Graph& graph,
                                       const OnnxWriteOptions& options = {});
 

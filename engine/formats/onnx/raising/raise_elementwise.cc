@@ -49,6 +49,14 @@ absl::Status PassOn(NodeRaiser& n) {
   return absl::OkStatus();
 }
 
+absl::Status PassAllOn(NodeRaiser& n) {
+  for (int i = 0; i < n.input_count(); ++i) {
+    const AxisOrder order = n.OrderOf(i);
+    n.SetPort(i, n.In(i, order), order);
+  }
+  return absl::OkStatus();
+}
+
 // Calls function(x) in x's order.
 template <typename Function>
 absl::Status Composed(NodeRaiser& n, Function function) {
@@ -280,6 +288,7 @@ constexpr RaisingRow kRows[] = {
     {"Cast", Cast},
     {"Bitcast", Bitcast},
     {"Identity", PassOn},
+    {"IdentityN", PassAllOn},
     {"Snapshot", PassOn},
     {"StopGradient", PassOn},
     {"PreventGradient", PassOn},

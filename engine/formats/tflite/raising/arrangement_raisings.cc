@@ -3,6 +3,7 @@
 #include <tflite/schema_generated.h>
 
 #include <algorithm>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,6 +90,60 @@ absl::Status RaiseExpandDims(NodeRaiser& node) {
   return absl::OkStatus();
 }
 
+// Runtimes turn at most this many dimensions.
+constexpr int kMostTurned = 5;
+
+// The same move of elements with fewer dimensions: those of 1 left out, those
+// that stay together as one.
+struct ShortOrder {
+  // Of the input and of the result.
+  std::vector<int64_t> from, to;
+  std::vector<int64_t> order;
+};
+
+// REQUIRES: the shape is static, and `order` a permutation of its dimensions.
+ShortOrder Shortened(const PartialShape& shape,
+                     const std::vector<int64_t>& order) {
+  // Of each input dimension that is kept: its group, in the result's order.
+  std::vector<std::vector<int64_t>> groups;
+  for (int64_t axis : order) {
+    if (shape.dim(static_cast<int>(axis)) == 1) continue;
+    int64_t before = axis - 1;
+    while (before >= 0 && shape.dim(static_cast<int>(before)) == 1) --before;
+    if (groups.empty() || groups.back().back() != before) {
+      groups.emplace_back();
+    }
+    groups.back().push_back(axis);
+  }
+  std::vector<size_t> by_input(groups.size());
+  std::iota(by_input.begin(), by_input.end(), size_t{0});
+  std::sort(by_input.begin(), by_input.end(), [&](size_t a, size_t b) {
+    return groups[a].front() < groups[b].front();
+  });
+  const auto size_of = [&](size_t group) {
+    int64_t size = 1;
+    for (int64_t axis : groups[group])
+      size *= shape.dim(static_cast<int>(axis));
+    return size;
+  };
+  ShortOrder result;
+  result.order.resize(groups.size());
+  for (size_t i = 0; i < groups.size(); ++i) {
+    result.from.push_back(size_of(by_input[i]));
+    result.to.push_back(size_of(i));
+    result.order[by_input[i]] = static_cast<int64_t>(i);
+  }
+  return result;
+}
+
+bool IsPermutation(std::vector<int64_t> order, int rank) {
+  std::sort(order.begin(), order.end());
+  for (size_t i = 0; i < order.size(); ++i) {
+    if (order[i] != static_cast<int64_t>(i)) return false;
+  }
+  return static_cast<int>(order.size()) == rank;
+}
+
 absl::Status RaiseTranspose(NodeRaiser& node) {
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> order, node.Numbers(1));
   const Layer layer = BeginMove(node);
@@ -104,6 +159,21 @@ absl::Status RaiseTranspose(NodeRaiser& node) {
   if (std::is_sorted(moved.begin(), moved.end()) &&
       node.ShapeOfOutput().is_static()) {
     FinishReshape(node, layer, node.ShapeOfOutput());
+    return absl::OkStatus();
+  }
+  const PartialShape& turned = node.ShapeOfOutput();
+  if (shape.is_static() && shape.rank() > kMostTurned && turned.is_static() &&
+      IsPermutation(order, shape.rank())) {
+    const ShortOrder shorter = Shortened(shape, order);
+    const TensorId input = node.EmitBetween(
+        BuiltinOperator::RESHAPE, {layer.inputs[0], node.Int32s(shorter.from)},
+        layer.inputs[0], PartialShape(shorter.from));
+    const TensorId made = node.EmitBetween(BuiltinOperator::TRANSPOSE,
+                                           {input, node.Int32s(shorter.order)},
+                                           input, PartialShape(shorter.to));
+    Layer rest = layer;
+    rest.inputs = {made};
+    FinishReshape(node, rest, turned);
     return absl::OkStatus();
   }
   node.Finish(layer, BuiltinOperator::TRANSPOSE,
@@ -332,7 +402,16 @@ absl::Status RaiseShape(NodeRaiser& node) {
   return absl::OkStatus();
 }
 
+// Each output is an input.
+absl::Status RaiseIdentities(NodeRaiser& node) {
+  for (int i = 0; i < node.input_count(); ++i) {
+    node.SetOutput(node.Tensor(i), i);
+  }
+  return absl::OkStatus();
+}
+
 constexpr RaisingRow kRows[] = {
+    {"IdentityN", RaiseIdentities},
     {"Reshape", RaiseReshape},
     {"Squeeze", RaiseSqueeze},
     {"SqueezeAxes", RaiseSqueeze},

@@ -99,7 +99,9 @@ absl::StatusOr<std::vector<ResizedAxis>> ReadResizedAxes(
   for (size_t i = 0; i < axes.size(); ++i) {
     OPTFARM_ASSIGN_OR_RETURN(const int axis, node.AxisOf(axes[i], 0));
     const int64_t before = from.dim(axis), after = to.dim(axis);
-    if (before == after && before < 0) continue;
+    // Of an open size only the scale tells whether it changes.
+    const bool is_kept = i < scales.size() ? scales[i] == 1 : axis == 0;
+    if (before < 0 && after < 0 && is_kept) continue;
     if (before < 1 || after < 1 || before > kLongestAxis ||
         after > kLongestAxis) {
       return absl::FailedPreconditionError(

@@ -229,6 +229,22 @@ absl::Status RaiseFill(NodeRaiser& node) {
   return absl::OkStatus();
 }
 
+// The sizes of input `i`: constant where they are known.
+TensorId SizesOf(NodeRaiser& node, int i) {
+  const PartialShape& shape = node.ShapeOfInput(i);
+  if (shape.is_static()) {
+    return node.Int32s({shape.dims().begin(), shape.dims().end()});
+  }
+  DraftTensor sizes;
+  sizes.name = absl::StrCat(node.node().name(), "/shape");
+  sizes.type = tflite::TensorType::INT32;
+  sizes.shape = shape.has_rank() ? PartialShape::Vector(shape.rank())
+                                 : PartialShape::OfRank(1);
+  const TensorId id = node.draft().AddTensor(std::move(sizes));
+  node.draft().AddOperator(BuiltinOperator::SHAPE, {node.Tensor(i)}, {id});
+  return id;
+}
+
 // 0 or 1 everywhere: x - x keeps NaN, so a fill with the shape is used.
 absl::Status RaiseLike(NodeRaiser& node) {
   const tensorflow::DataType dtype = node.view().TypeOf(node.output());
@@ -236,15 +252,7 @@ absl::Status RaiseLike(NodeRaiser& node) {
     return absl::UnimplementedError("only its float form is written");
   }
   const float value = node.node().op() == "OnesLike" ? 1.0f : 0.0f;
-  DraftTensor sizes;
-  sizes.name = absl::StrCat(node.node().name(), "/shape");
-  sizes.type = tflite::TensorType::INT32;
-  const PartialShape& shape = node.ShapeOfInput(0);
-  sizes.shape = shape.has_rank() ? PartialShape::Vector(shape.rank())
-                                 : PartialShape::OfRank(1);
-  const TensorId id = node.draft().AddTensor(std::move(sizes));
-  node.draft().AddOperator(BuiltinOperator::SHAPE, {node.Tensor(0)}, {id});
-  node.Emit(BuiltinOperator::FILL, {id, node.Float(value)});
+  node.Emit(BuiltinOperator::FILL, {SizesOf(node, 0), node.Float(value)});
   return absl::OkStatus();
 }
 
@@ -260,14 +268,83 @@ absl::Status RaiseScatterNd(NodeRaiser& node) {
   return absl::OkStatus();
 }
 
+// A tensor of ones like the updates, which says where they go.
+TensorId Marks(NodeRaiser& node) {
+  const PartialShape& updates = node.ShapeOfInput(2);
+  const TensorId one = node.Float(1);
+  return node.EmitBetween(BuiltinOperator::FILL, {SizesOf(node, 2), one}, one,
+                          updates);
+}
+
+// The updates scattered over zeros, and chosen where ones scattered alike are:
+// SCATTER_ND adds, and writes into nothing. Slots that are written twice have
+// no defined value in TensorFlow either.
+absl::Status RaiseScatterUpdate(NodeRaiser& node) {
+  const tensorflow::DataType dtype = node.view().TypeOf(node.input(0));
+  if (dtype != tensorflow::DT_FLOAT && dtype != tensorflow::DT_INT32 &&
+      dtype != tensorflow::DT_INT64) {
+    return absl::UnimplementedError(
+        absl::StrCat("it updates ", graph::DataTypeName(dtype),
+                     "; float, int32 and int64 are written"));
+  }
+  const PartialShape& shape = node.ShapeOfInput(0);
+  const TensorId x = node.Tensor(0), indices = node.Int32Input(1);
+  const TensorId sizes = SizesOf(node, 0);
+  const TensorId scattered = node.EmitBetween(
+      BuiltinOperator::SCATTER_ND, {indices, node.Tensor(2), sizes}, x, shape);
+  const TensorId ones = Marks(node);
+  const TensorId counts = node.EmitBetween(BuiltinOperator::SCATTER_ND,
+                                           {indices, ones, sizes}, ones, shape);
+  // Comparisons know four dimensions only, casts any number.
+  const TensorId is_written =
+      node.EmitBetween(BuiltinOperator::CAST, {counts}, counts, shape);
+  node.draft().tensors[is_written].type = tflite::TensorType::BOOL;
+  node.Emit(BuiltinOperator::SELECT, {is_written, scattered, x});
+  return absl::OkStatus();
+}
+
+// The product of the sizes.
+absl::Status RaiseSize(NodeRaiser& node) {
+  const TensorId sizes = SizesOf(node, 0);
+  const bool is_wide =
+      node.view().TypeOf(node.output()) == tensorflow::DT_INT64;
+  if (!is_wide) {
+    node.Emit(BuiltinOperator::REDUCE_PROD, {sizes, node.Int32s({0})});
+    return absl::OkStatus();
+  }
+  const TensorId count =
+      node.EmitBetween(BuiltinOperator::REDUCE_PROD, {sizes, node.Int32s({0})},
+                       sizes, PartialShape::Scalar());
+  node.Emit(BuiltinOperator::CAST, {count});
+  return absl::OkStatus();
+}
+
+absl::Status RefuseBranches(NodeRaiser& node) {
+  return absl::UnimplementedError(
+      "branches become a choice between their results, which must have the "
+      "same known shapes on both sides and no effects; --inputs with all sizes "
+      "may help");
+}
+
 constexpr RaisingRow kRows[] = {
-    {"Slice", RaiseSlice},       {"StridedSlice", RaiseStridedSlice},
-    {"Gather", RaiseGather},     {"GatherV2", RaiseGather},
-    {"GatherNd", RaiseGatherNd}, {"Select", RaiseSelect},
-    {"SelectV2", RaiseSelect},   {"TopKV2", RaiseTopK},
-    {"OneHot", RaiseOneHot},     {"Fill", RaiseFill},
-    {"ZerosLike", RaiseLike},    {"OnesLike", RaiseLike},
-    {"Range", RaiseRange},       {"ScatterNd", RaiseScatterNd},
+    {"Slice", RaiseSlice},
+    {"StridedSlice", RaiseStridedSlice},
+    {"Gather", RaiseGather},
+    {"GatherV2", RaiseGather},
+    {"GatherNd", RaiseGatherNd},
+    {"Select", RaiseSelect},
+    {"SelectV2", RaiseSelect},
+    {"TopKV2", RaiseTopK},
+    {"OneHot", RaiseOneHot},
+    {"Fill", RaiseFill},
+    {"ZerosLike", RaiseLike},
+    {"OnesLike", RaiseLike},
+    {"Range", RaiseRange},
+    {"ScatterNd", RaiseScatterNd},
+    {"TensorScatterUpdate", RaiseScatterUpdate},
+    {"Size", RaiseSize},
+    {"If", RefuseBranches},
+    {"StatelessIf", RefuseBranches},
 };
 
 }  // namespace

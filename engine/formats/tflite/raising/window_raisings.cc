@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/tflite/raising/layer_weights.h"
 #include "engine/formats/tflite/raising/raising_table.h"
+#include "engine/formats/tflite/raising/transposed_filter.h"
 #include "engine/formats/tflite/raising/windows.h"
 #include "engine/graph/attr.h"
 
@@ -24,11 +25,13 @@ using tflite::BuiltinOperator;
 constexpr int64_t kLargestImage = 1 << 16;
 
 struct TransposedWindow {
+  // Of the window with the gaps of its dilations.
   Window window;
-  std::array<int64_t, 2> input = {0, 0};
-  std::array<int64_t, 2> output = {0, 0};
-  // The result before padding cuts its borders off.
-  std::array<int64_t, 2> full = {0, 0};
+  int64_t groups = 1;
+  std::array<int64_t, 2> dilation = {1, 1};
+  // Rows and columns of the result before padding cuts its borders off, beyond
+  // the input's times the stride.
+  std::array<int64_t, 2> more = {0, 0};
 };
 
 absl::StatusOr<TransposedWindow> ReadTransposedWindow(const NodeRaiser& node,
@@ -37,33 +40,28 @@ absl::StatusOr<TransposedWindow> ReadTransposedWindow(const NodeRaiser& node,
   graph::SetString(&def, "padding", "EXPLICIT");
   TransposedWindow t;
   OPTFARM_ASSIGN_OR_RETURN(t.window, ReadWindow(def));
-  OPTFARM_ASSIGN_OR_RETURN(const int64_t groups,
-                           graph::GetIntOr(def, "groups", 1));
+  OPTFARM_ASSIGN_OR_RETURN(t.groups, graph::GetIntOr(def, "groups", 1));
   OPTFARM_ASSIGN_OR_RETURN(
       const std::vector<int64_t> more,
       graph::GetIntsOr(def, "output_padding", std::vector<int64_t>{0, 0}));
   const PartialShape& from = node.ShapeOfInput(0);
-  const PartialShape& to = node.ShapeOfOutput();
-  if (groups != 1 || t.window.dilation[0] != 1 || t.window.dilation[1] != 1 ||
-      filter.dims.size() != 4 || more.size() != 2) {
-    return absl::UnimplementedError(
-        "groups and dilations have no operator in a transposed convolution");
+  if (filter.dims.size() != 4 || more.size() != 2 || !from.has_rank() ||
+      from.rank() != 4) {
+    return absl::FailedPreconditionError(
+        "the ranks of its inputs are not known, or not 4");
   }
-  if (!from.has_rank() || !to.has_rank() || from.rank() != 4 ||
-      to.rank() != 4) {
-    return absl::FailedPreconditionError("its sizes are not known");
-  }
+  std::swap(t.dilation, t.window.dilation);
   for (int i = 0; i < 2; ++i) {
-    t.window.size[i] = filter.dims[i];
-    t.input[i] = from.dim(i + 1);
-    t.output[i] = to.dim(i + 1);
-    if (t.input[i] < 1 || t.output[i] < 1 || t.input[i] > kLargestImage ||
-        more[i] < 0 || more[i] > kLargestImage) {
-      return absl::FailedPreconditionError(
-          "its sizes are not known or out of range");
+    const int64_t size = filter.dims[i];
+    if (from.dim(i + 1) == 0 || from.dim(i + 1) > kLargestImage || size < 1 ||
+        size > kLargestImage || t.dilation[i] < 1 ||
+        t.dilation[i] > kLargestImage || t.window.stride[i] < 1 ||
+        t.window.stride[i] > kLargestImage || more[i] < 0 ||
+        more[i] > kLargestImage) {
+      return absl::FailedPreconditionError("its sizes are out of range");
     }
-    t.full[i] = (t.input[i] - 1) * t.window.stride[i] + t.window.size[i] +
-                std::max<int64_t>(more[i], 0);
+    t.window.size[i] = (size - 1) * t.dilation[i] + 1;
+    t.more[i] = t.window.size[i] - t.window.stride[i] + more[i];
   }
   return t;
 }
@@ -71,14 +69,60 @@ absl::StatusOr<TransposedWindow> ReadTransposedWindow(const NodeRaiser& node,
 // Whether SAME cuts the same borders off.
 bool IsSame(const TransposedWindow& t) {
   for (int i = 0; i < 2; ++i) {
-    const int64_t cut =
-        (t.input[i] - 1) * t.window.stride[i] + t.window.size[i] - t.output[i];
-    if (t.output[i] != t.input[i] * t.window.stride[i] || cut < 0 ||
+    const int64_t cut = t.window.size[i] - t.window.stride[i];
+    if (t.more[i] != t.window.before[i] + t.window.after[i] || cut < 0 ||
         cut / 2 != t.window.before[i]) {
       return false;
     }
   }
   return true;
+}
+
+// The sizes of the result: constant, or computed from the input's, which must
+// be scaled and increased by constants for it.
+TensorId TransposedSizes(NodeRaiser& node, const TransposedWindow& t,
+                         bool is_same, TensorId image, int64_t channels,
+                         PartialShape* made) {
+  const PartialShape& from = node.ShapeOfInput(0);
+  const std::vector<int64_t> factors = {1, t.window.stride[0],
+                                        t.window.stride[1], 0};
+  const std::vector<int64_t> more = {0, is_same ? 0 : t.more[0],
+                                     is_same ? 0 : t.more[1], channels};
+  std::vector<int64_t> sizes;
+  bool is_known = true;
+  for (int i = 0; i < 4; ++i) {
+    const bool is_open = i < 3 && from.dim(i) < 0;
+    is_known = is_known && !is_open;
+    sizes.push_back(is_open ? graph::kUnknownDim
+                            : (i < 3 ? from.dim(i) * factors[i] : 0) + more[i]);
+  }
+  *made = PartialShape(sizes);
+  if (is_known) return node.Int32s(sizes);
+  const TensorId ones = node.Int32s(factors);
+  const PartialShape four = PartialShape::Vector(4);
+  const TensorId shape =
+      node.EmitBetween(BuiltinOperator::SHAPE, {image}, ones, four);
+  const TensorId scaled =
+      node.EmitBetween(BuiltinOperator::MUL, {shape, ones}, ones, four);
+  return node.EmitBetween(BuiltinOperator::ADD, {scaled, node.Int32s(more)},
+                          ones, four);
+}
+
+// Cuts off what padding takes from the borders.
+void FinishCut(NodeRaiser& node, const Layer& layer, const TransposedWindow& t,
+               TensorId full) {
+  const Window& window = t.window;
+  OperatorOptions options;
+  // Batch and channels stay whole, and so does an end that nothing is cut off.
+  options.begin_mask = options.end_mask = 0b1001;
+  for (int i = 0; i < 2; ++i) {
+    if (window.after[i] == 0) options.end_mask |= 2 << i;
+  }
+  node.Finish(layer, BuiltinOperator::STRIDED_SLICE,
+              {full, node.Int32s({0, window.before[0], window.before[1], 0}),
+               node.Int32s({0, -window.after[0], -window.after[1], 0}),
+               node.Int32s({1, 1, 1, 1})},
+              options);
 }
 
 // Filter HWOI, image NHWC.
@@ -88,7 +132,8 @@ absl::Status RaiseConv2DTranspose(NodeRaiser& node) {
   OPTFARM_ASSIGN_OR_RETURN(const TransposedWindow t,
                            ReadTransposedWindow(node, filter));
   LayerWeights weights;
-  OPTFARM_ASSIGN_OR_RETURN(weights.constant, Transposed(filter, {2, 0, 1, 3}));
+  OPTFARM_ASSIGN_OR_RETURN(weights.constant,
+                           TransposedFilter(filter, t.groups, t.dilation));
   const int64_t channels = weights.constant.dims[0];
   LayerRequest request;
   request.rule =
@@ -102,14 +147,10 @@ absl::Status RaiseConv2DTranspose(NodeRaiser& node) {
   const TensorId matrix =
       WeightsTensor(node, layer, std::move(weights), &is_hybrid);
   const bool is_same = IsSame(t);
-  const int64_t batch = node.ShapeOfInput(0).dim(0);
-  if (batch < 0) {
-    return absl::FailedPreconditionError("its batch is not known");
-  }
-  const std::array<int64_t, 2>& made = is_same ? t.output : t.full;
-  std::vector<TensorId> inputs = {
-      node.Int32s({batch, made[0], made[1], channels}), matrix,
-      layer.inputs[0]};
+  PartialShape made;
+  const TensorId sizes =
+      TransposedSizes(node, t, is_same, layer.inputs[0], channels, &made);
+  std::vector<TensorId> inputs = {sizes, matrix, layer.inputs[0]};
   if (layer.bias.has_value()) {
     OPTFARM_ASSIGN_OR_RETURN(const TensorId bias,
                              BiasTensor(node, layer, matrix, channels));
@@ -118,21 +159,18 @@ absl::Status RaiseConv2DTranspose(NodeRaiser& node) {
   OperatorOptions options;
   t.window.SetOptions(&options);
   options.same_padding = is_same;
-  if (is_same || t.full == t.output) {
+  if (is_same || !t.window.pads()) {
     node.Finish(layer, BuiltinOperator::TRANSPOSE_CONV, std::move(inputs),
                 options);
     return absl::OkStatus();
   }
-  const TensorId full = node.EmitBetween(
-      BuiltinOperator::TRANSPOSE_CONV, std::move(inputs), layer.inputs[0],
-      PartialShape({batch, made[0], made[1], channels}), options);
+  const TensorId full =
+      node.EmitBetween(BuiltinOperator::TRANSPOSE_CONV, std::move(inputs),
+                       layer.inputs[0], made, options);
   if (layer.is_quantized) {
     node.draft().tensors[full].quantization = layer.scales;
   }
-  node.Finish(
-      layer, BuiltinOperator::SLICE,
-      {full, node.Int32s({0, t.window.before[0], t.window.before[1], 0}),
-       node.Int32s({batch, t.output[0], t.output[1], channels})});
+  FinishCut(node, layer, t, full);
   return absl::OkStatus();
 }
 
