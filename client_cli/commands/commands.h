@@ -10,6 +10,7 @@ namespace optfarm::client_cli {
 
 CommandInfo SubmitCommand();
 CommandInfo RunCommand();
+CommandInfo TuneCommand();
 CommandInfo GetCommand();
 CommandInfo ListCommand();
 CommandInfo WatchCommand();

@@ -4,7 +4,6 @@
 #include <random>
 
 #include "absl/algorithm/container.h"
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -17,6 +16,7 @@
 #include "client_cli/command/farm_client.h"
 #include "client_cli/command/interrupt_cleanup.h"
 #include "client_cli/commands/commands.h"
+#include "client_cli/jobs/job_devices.h"
 #include "client_cli/jobs/job_follow.h"
 #include "client_cli/jobs/job_outcome.h"
 #include "client_cli/jobs/job_progress.h"
@@ -32,60 +32,11 @@ namespace {
 
 // --device=none: measure nowhere.
 constexpr char kNoDevice[] = "none";
-// --device=tag:lab-2: all that have it.
-constexpr char kTagPrefix[] = "tag:";
 
 std::string RandomRequestId() {
   std::random_device random;
   return absl::StrFormat("optctl-%08x%08x%08x%08x", random(), random(),
                          random(), random());
-}
-
-bool IsKeptForOthers(const v1::Device& device,
-                     absl::Span<const std::string> tags) {
-  return device.state() == v1::Device::RESERVED &&
-         !absl::c_linear_search(tags, device.reserved_for_tag());
-}
-
-// The device to measure on when the user names none: the first that is there,
-// and not kept for jobs with other tags.
-absl::StatusOr<std::string> PickDevice(FarmClient* client,
-                                       absl::Span<const std::string> tags) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
-                           ListAllDevices(*client));
-  std::string busy;
-  for (const v1::Device& device : devices) {
-    const bool is_free = device.state() == v1::Device::AVAILABLE ||
-                         (device.state() == v1::Device::RESERVED &&
-                          !IsKeptForOthers(device, tags));
-    if (is_free) return device.info().name();
-    if (device.state() == v1::Device::BUSY && busy.empty()) {
-      busy = device.info().name();
-    }
-  }
-  return busy;
-}
-
-// Adds every device with this tag that is in service.
-absl::Status AddTagged(FarmClient* client, const std::string& tag,
-                       v1::BenchmarkSpec* benchmark) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
-                           ListAllDevices(*client));
-  bool found = false;
-  for (const v1::Device& device : devices) {
-    if (device.state() == v1::Device::DISABLED ||
-        !absl::c_linear_search(device.info().tags(), tag)) {
-      continue;
-    }
-    found = true;
-    if (!absl::c_linear_search(benchmark->devices(), device.info().name())) {
-      benchmark->add_devices(device.info().name());
-    }
-  }
-  if (found) return absl::OkStatus();
-  return FromServer(absl::NotFoundError(
-      absl::StrCat("--device: no device in service has the tag '",
-                   PrintableLine(tag), "' (optctl devices)")));
 }
 
 // Tells which of the devices the job will wait for. Whose token may not see
@@ -219,21 +170,17 @@ class Submit final : public Command {
       spec.clear_benchmark();
       return absl::OkStatus();
     }
-    for (const std::string& device : devices_) {
-      if (!absl::StartsWith(device, kTagPrefix)) {
-        spec.mutable_benchmark()->add_devices(device);
-        continue;
-      }
-      OPTFARM_RETURN_IF_ERROR(AddTagged(client,
-                                        device.substr(sizeof(kTagPrefix) - 1),
-                                        spec.mutable_benchmark()));
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> devices,
+                             ExpandDeviceTags(*client, devices_));
+    for (const std::string& device : devices) {
+      spec.mutable_benchmark()->add_devices(device);
     }
     if (!devices_.empty()) {
       RemarkOnWaits(client, upload);
       return absl::OkStatus();
     }
     OPTFARM_ASSIGN_OR_RETURN(const std::string device,
-                             PickDevice(client, tags_));
+                             PickDevice(*client, tags_));
     if (device.empty()) {
       spec.clear_benchmark();
       upload->remarks.push_back(

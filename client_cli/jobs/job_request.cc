@@ -176,6 +176,26 @@ absl::StatusOr<JobRequest> Check(const JobFlags& flags,
 }  // namespace
 
 void JobFlags::Declare(FlagSet* flags) {
+  DeclareModel(flags);
+  flags->Text("recipe", "RECIPE",
+              "A built-in recipe (optctl recipes) or a YAML file.", &recipe);
+  flags->Required();
+  DeclareData(flags);
+  flags->Switch("sensitivity",
+                "Also measure each quantized layer alone: its loss of "
+                "accuracy, and what it saves in size and time.",
+                &sensitivity);
+  flags->Texts("histogram", "NODE",
+               "Also show the distribution of this node's values, before and "
+               "after.",
+               &histograms);
+  flags->Integers("threads",
+                  "Thread counts to benchmark. Default: 1 and 4, or 1 and all "
+                  "of the device's CPUs if it has fewer.",
+                  &threads);
+}
+
+void JobFlags::DeclareModel(FlagSet* flags) {
   flags->PathArgument("MODEL",
                       "A frozen TensorFlow graph, binary or text; a "
                       "SavedModel's folder or archive (zip, tar, tar.gz); or, "
@@ -194,9 +214,9 @@ void JobFlags::Declare(FlagSet* flags) {
               "The signature that defines inputs and outputs. Default: "
               "serving_default, or the only one.",
               &signature);
-  flags->Text("recipe", "RECIPE",
-              "A built-in recipe (optctl recipes) or a YAML file.", &recipe);
-  flags->Required();
+}
+
+void JobFlags::DeclareData(FlagSet* flags) {
   flags->Texts("inputs", "A,B",
                "The graph's inputs, with shapes if the graph does not define "
                "them: image:1,224,224,3. Default: inferred from the graph.",
@@ -224,21 +244,9 @@ void JobFlags::Declare(FlagSet* flags) {
                  "Added to each label: 1 if the model's first class is unused "
                  "and labels start at 0.",
                  &data.labels_offset, -kMostOffset, kMostOffset);
-  flags->Switch("sensitivity",
-                "Also measure each quantized layer alone: its loss of "
-                "accuracy, and what it saves in size and time.",
-                &sensitivity);
-  flags->Texts("histogram", "NODE",
-               "Also show the distribution of this node's values, before and "
-               "after.",
-               &histograms);
   flags->Number("input_mean", "Pictures are fed as (value - mean) / std.",
                 &data.input_mean);
   flags->Number("input_std", "See --input_mean.", &data.input_std);
-  flags->Integers("threads",
-                  "Thread counts to benchmark. Default: 1 and 4, or 1 and all "
-                  "of the device's CPUs if it has fewer.",
-                  &threads);
 }
 
 absl::StatusOr<JobRequest> CheckJobFlags(const JobFlags& flags,

@@ -32,6 +32,9 @@ struct JobFlags {
   std::vector<std::string> histograms;
 
   void Declare(FlagSet* flags);
+  // The model, and what it is fed and compared with, alone.
+  void DeclareModel(FlagSet* flags);
+  void DeclareData(FlagSet* flags);
 };
 
 // As understood: every file is there, the model is a graph that has the named

@@ -15,6 +15,7 @@ namespace {
 using ::optfarm::transforms::TransformStep;
 
 constexpr int kMaxTransforms = 200;
+constexpr int kMaxParts = 100;
 constexpr size_t kMaxTransformText = 1 << 20;
 
 absl::Status CheckNumber(absl::string_view field, double value, double lowest,
@@ -127,6 +128,13 @@ absl::Status CheckRecipe(const v1::Recipe& recipe) {
   OPTFARM_RETURN_IF_ERROR(
       CheckNumber("verification.max_labelled_samples",
                   recipe.verification().max_labelled_samples(), 0, 1e9));
+  if (recipe.verification().has_part()) {
+    const v1::SamplePart& part = recipe.verification().part();
+    OPTFARM_RETURN_IF_ERROR(
+        CheckNumber("verification.part.of", part.of(), 1, kMaxParts));
+    OPTFARM_RETURN_IF_ERROR(
+        CheckNumber("verification.part.number", part.number(), 1, part.of()));
+  }
   return CheckBounds(recipe.bounds());
 }
 

@@ -43,6 +43,7 @@ absl::Status Judgement::MeasureOriginal() {
       in_.recipe->has_calibration() || in_.recipe->has_keep_float();
   std::vector<int64_t> others = OtherSamples(
       learns ? calibration_ : std::vector<int64_t>(), in_.dataset->size());
+  OPTFARM_ASSIGN_OR_RETURN(others, PartToJudge(std::move(others)));
   if (others.empty()) {
     judge_ = guide_;
     others = calibration_;
@@ -76,6 +77,20 @@ absl::Status Judgement::MeasureOriginal() {
   OPTFARM_RETURN_IF_ERROR(
       LabelSamples(judge_.outputs[0][scores_output_], others));
   return MeasureLabelled();
+}
+
+absl::StatusOr<std::vector<int64_t>> Judgement::PartToJudge(
+    std::vector<int64_t> others) const {
+  const v1::Verification& verification = in_.recipe->verification();
+  if (!verification.has_part()) return others;
+  const v1::SamplePart& wanted = verification.part();
+  std::vector<int64_t> part =
+      EveryNth(others, wanted.number() - 1, wanted.of());
+  if (!part.empty()) return part;
+  return absl::FailedPreconditionError(absl::StrCat(
+      "verification.part asks for part ", wanted.number(), " of ", wanted.of(),
+      " of the samples that calibration does not use, and there are ",
+      others.size(), ": give more data, or a smaller calibration.max_samples"));
 }
 
 int64_t Judgement::SamplesToCompare() const {

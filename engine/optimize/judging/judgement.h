@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/optimize/judging/attempt.h"
 #include "engine/optimize/judging/measurement.h"
@@ -46,6 +47,10 @@ class Judgement {
   const std::vector<std::string>& distrust() const { return distrust_; }
 
  private:
+  // What verification.part says of the samples that nothing is learned from.
+  // ERRORS: FailedPrecondition when that is none.
+  absl::StatusOr<std::vector<int64_t>> PartToJudge(
+      std::vector<int64_t> others) const;
   // REQUIRES: guide_.
   int64_t SamplesToCompare() const;
   absl::Status LabelSamples(const runtime::Tensor& scores,

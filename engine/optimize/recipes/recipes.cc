@@ -28,6 +28,7 @@ constexpr size_t kMaxRecipeBytes = 1 << 20;
 constexpr int kMaxTransforms = 200;
 constexpr int kMaxLayerAttempts = 32;
 constexpr int kMaxHistograms = 16;
+constexpr int kMaxParts = 100;
 
 // What is wrong with a field.
 struct Problem {
@@ -155,6 +156,11 @@ Checker CheckAll(const v1::Recipe& recipe) {
                 recipe.verification().max_labelled_samples(), 0, 1e9);
   checker.Range("verification.histograms",
                 recipe.verification().histograms_size(), 0, kMaxHistograms);
+  if (recipe.verification().has_part()) {
+    const v1::SamplePart& part = recipe.verification().part();
+    checker.Range("verification.part.of", part.of(), 1, kMaxParts);
+    checker.Range("verification.part.number", part.number(), 1, part.of());
+  }
   CheckBounds(recipe.bounds(), &checker);
   checker.Range("keep_float.layer_attempts",
                 recipe.keep_float().layer_attempts(), 0, kMaxLayerAttempts);

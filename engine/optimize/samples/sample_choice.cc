@@ -20,6 +20,15 @@ std::vector<int64_t> OtherSamples(absl::Span<const int64_t> chosen,
   return others;
 }
 
+std::vector<int64_t> EveryNth(absl::Span<const int64_t> samples, int64_t first,
+                              int64_t n) {
+  std::vector<int64_t> part;
+  for (auto i = static_cast<size_t>(first); i < samples.size(); i += n) {
+    part.push_back(samples[i]);
+  }
+  return part;
+}
+
 std::vector<int64_t> ChooseSome(std::vector<int64_t> samples, int64_t most,
                                 uint64_t seed) {
   const auto size = static_cast<int64_t>(samples.size());

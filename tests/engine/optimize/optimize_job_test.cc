@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -317,6 +318,39 @@ TEST(OptimizeJobTest, TheResultIsJudgedOnSamplesThatWereNotCalibratedOn) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report all, RunJob(request));
   EXPECT_EQ(all.outputs_compared(0).samples(), 12);
   EXPECT_THAT(all.warnings(), Contains(HasSubstr("calibrated on")));
+}
+
+TEST(OptimizeJobTest, PartsJudgeTheSameGraphOnDifferentSamples) {
+  OptimizeRequest request = Request("int8");
+  const std::string data = WriteSamples(40, FreshFolder());
+  request.data = {};
+  request.data.AddInput("input", JoinPath(data, "x.npy"));
+  request.recipe.mutable_calibration()->set_max_samples(10);
+  v1::SamplePart& part = *request.recipe.mutable_verification()->mutable_part();
+  part.set_number(1);
+  part.set_of(2);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report first, RunJob(request));
+  part.set_number(2);
+  request.out_folder = FreshFolder();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report second, RunJob(request));
+  EXPECT_EQ(first.optimized_model().sha256(),
+            second.optimized_model().sha256());
+  EXPECT_EQ(first.outputs_compared(0).samples(), 15);
+  EXPECT_EQ(second.outputs_compared(0).samples(), 15);
+  std::set<std::string> samples;
+  for (const v1::Report& report : {first, second}) {
+    for (const v1::SampleComparison& worst : report.worst_samples()) {
+      EXPECT_TRUE(samples.insert(worst.sample()).second) << worst.sample();
+    }
+  }
+
+  request.recipe.mutable_calibration()->set_max_samples(40);
+  request.out_folder = FreshFolder();
+  EXPECT_THAT(RunJob(request), StatusIs(absl::StatusCode::kFailedPrecondition,
+                                        HasSubstr("part 2 of 2")));
+  part.set_number(3);
+  EXPECT_THAT(RunJob(request), StatusIs(absl::StatusCode::kInvalidArgument,
+                                        HasSubstr("verification.part.number")));
 }
 
 TEST(OptimizeJobTest, ThreadsDoNotChangeTheBytes) {

@@ -1,0 +1,212 @@
+#include "client_cli/tables/tune_text.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+#include "base/human_units.h"
+#include "client_cli/flags/flags.h"
+#include "engine/tune/quality.h"
+
+namespace optfarm::client_cli {
+namespace {
+
+std::string Interval(double value, double low, double high) {
+  return absl::StrCat(HumanRatio(value), " (", HumanRatio(low), " to ",
+                      HumanRatio(high), ")");
+}
+
+const v1::TunedVariant* FindVariant(const v1::TunedDevice& device,
+                                    const std::string& name) {
+  for (const v1::TunedVariant& variant : device.variants()) {
+    if (variant.name() == name) return &variant;
+  }
+  return nullptr;
+}
+
+std::string MarkOf(const v1::TunedVariant& variant,
+                   const v1::TunedDevice& device) {
+  if (variant.name() == device.recommended()) return ">";
+  return variant.dominated() ? " " : "*";
+}
+
+// Without the unit, which the heading tells.
+Cell QualityCell(bool has, double value, v1::TuneReport::Measure measure) {
+  if (!has) return Cell();
+  const std::string text = tune::QualityText(value, measure);
+  return Cell(value, text.substr(0, text.find(' ')));
+}
+
+std::string QualityHeading(v1::TuneReport::Measure measure) {
+  switch (measure) {
+    case v1::TuneReport::TOP1_CHANGE:
+      return "TOP-1";
+    case v1::TuneReport::AGREEMENT:
+      return "AGREE %";
+    default:
+      return "SNR dB";
+  }
+}
+
+std::string HeldOutText(const v1::TunedVariant& variant,
+                        v1::TuneReport::Measure measure) {
+  if (!variant.has_held_out_quality()) {
+    return absl::StrCat(tune::QualityText(variant.quality(), measure),
+                        " on the samples of the search");
+  }
+  std::string text = tune::QualityText(variant.held_out_quality(), measure);
+  if (variant.has_held_out_low() && variant.has_held_out_high()) {
+    absl::StrAppend(&text, " (",
+                    tune::QualityText(variant.held_out_low(), measure), " to ",
+                    tune::QualityText(variant.held_out_high(), measure), ")");
+  }
+  return absl::StrCat(text, " on ", variant.held_out_samples(),
+                      " held-out samples");
+}
+
+// Beside what one would have taken without a search.
+std::string AgainstInt8(const v1::TunedVariant& chosen,
+                        const v1::TunedDevice& device,
+                        const v1::TuneReport& report) {
+  const v1::TunedVariant* usual = FindVariant(device, "int8");
+  if (usual == nullptr || usual == &chosen || usual->latency_us() <= 0) {
+    return "";
+  }
+  const double before = usual->has_held_out_quality()
+                            ? usual->held_out_quality()
+                            : usual->quality();
+  const double now = chosen.has_held_out_quality() ? chosen.held_out_quality()
+                                                   : chosen.quality();
+  return absl::StrFormat(
+      "Against recipe int8: %+.1f %% latency, %+.1f %% size, %s %s to %s.",
+      100 * (chosen.latency_us() / usual->latency_us() - 1),
+      100 *
+          (static_cast<double>(chosen.file_bytes()) /
+               static_cast<double>(std::max<int64_t>(usual->file_bytes(), 1)) -
+           1),
+      tune::MeasureTitle(report.measure()),
+      tune::QualityText(before, report.measure()),
+      tune::QualityText(now, report.measure()));
+}
+
+// How much the search's own numbers flatter what it chose.
+std::string OptimismText(const v1::TuneReport& report) {
+  double sum = 0;
+  int count = 0;
+  for (const v1::TunedDevice& device : report.devices()) {
+    const v1::TunedVariant* chosen = FindVariant(device, device.recommended());
+    if (chosen == nullptr || !chosen->has_held_out_quality()) continue;
+    sum += chosen->quality() - chosen->held_out_quality();
+    ++count;
+  }
+  if (count == 0) return "";
+  const char* unit = report.measure() == v1::TuneReport::SNR ? "dB" : "points";
+  return absl::StrFormat(
+      "On the samples it chose by, the search saw %.1f %s %s than on held-out "
+      "ones.\n",
+      std::abs(sum / count), unit, sum >= 0 ? "more" : "less");
+}
+
+std::string CostText(const v1::TuneReport& report) {
+  std::string text = absl::StrFormat(
+      "Of %d variants considered, %d were judged and %d measured (%.1f %%); "
+      "devices were busy for %s.",
+      report.considered(), report.judged(), report.measured(),
+      100.0 * report.measured() / std::max(report.considered(), 1),
+      HumanDuration(absl::Seconds(report.device_seconds())));
+  if (report.has_latency_error()) {
+    absl::StrAppend(&text,
+                    absl::StrFormat(" Predicted latencies were off by %.1f %% "
+                                    "(median)",
+                                    100 * report.latency_error()));
+    if (report.has_latency_rank_correlation()) {
+      absl::StrAppend(&text,
+                      absl::StrFormat(", rank correlation %.2f",
+                                      report.latency_rank_correlation()));
+    }
+    absl::StrAppend(&text, ".");
+  }
+  return absl::StrCat(WrapText(text, 0));
+}
+
+}  // namespace
+
+std::string TuneVerdict(const v1::TunedDevice& device,
+                        const v1::TuneReport& report) {
+  const v1::TunedVariant* chosen = FindVariant(device, device.recommended());
+  if (chosen == nullptr) {
+    return absl::StrCat("On ", device.device(), ": nothing keeps the bound of ",
+                        tune::QualityText(report.bound(), report.measure()),
+                        " in ", tune::MeasureTitle(report.measure()),
+                        "; allow more, or give more calibration data.");
+  }
+  return absl::StrCat("On ", device.device(), ": ship ", chosen->name(), ": ",
+                      HumanMicroseconds(chosen->latency_us()), ", ",
+                      Interval(chosen->speedup(), chosen->speedup_low(),
+                               chosen->speedup_high()),
+                      " faster than float, ", HumanRatio(chosen->size_ratio()),
+                      " size, ", HeldOutText(*chosen, report.measure()), ".");
+}
+
+Table MakeTuneTable(const v1::TunedDevice& device,
+                    const v1::TuneReport& report) {
+  using Align = Table::Align;
+  Table table({{"mark", ""},
+               {"variant", "VARIANT"},
+               {"latency_us", "LATENCY", Align::kRight},
+               {"speedup", "FASTER (95 %)", Align::kRight},
+               {"size_ratio", "SIZE", Align::kRight},
+               {"quality", QualityHeading(report.measure()), Align::kRight},
+               {"held_out_quality", "HELD OUT", Align::kRight}});
+  for (const v1::TunedVariant& variant : device.variants()) {
+    table.AddRow(
+        {Cell(MarkOf(variant, device), MarkOf(variant, device)),
+         Cell::Text(variant.name()),
+         Cell(variant.latency_us(), HumanMicroseconds(variant.latency_us())),
+         Cell(variant.speedup(),
+              absl::StrFormat("%.2fx (%.2f-%.2f)", variant.speedup(),
+                              variant.speedup_low(), variant.speedup_high())),
+         Cell(variant.size_ratio(), HumanRatio(variant.size_ratio())),
+         QualityCell(true, variant.quality(), report.measure()),
+         QualityCell(variant.has_held_out_quality(), variant.held_out_quality(),
+                     report.measure())});
+  }
+  return table;
+}
+
+std::string TuneText(const v1::TuneReport& report, bool verbose) {
+  std::string text;
+  for (const v1::TunedDevice& device : report.devices()) {
+    absl::StrAppend(&text, WrapText(TuneVerdict(device, report), 0));
+  }
+  if (!report.one_for_all().empty()) {
+    absl::StrAppend(&text, "For all devices: ", report.one_for_all(),
+                    ", at most ", HumanRatio(report.worst_regret()),
+                    " of the best on any.\n");
+  }
+  for (const v1::TunedDevice& device : report.devices()) {
+    absl::StrAppend(
+        &text, "\n", device.device(), ", float ",
+        HumanMicroseconds(device.float_us()), ", ", report.threads(),
+        report.threads() == 1 ? " thread" : " threads",
+        "; > ship, * on the front:\n", MakeTuneTable(device, report).ToText());
+    const v1::TunedVariant* chosen = FindVariant(device, device.recommended());
+    if (chosen != nullptr) {
+      const std::string against = AgainstInt8(*chosen, device, report);
+      if (!against.empty()) absl::StrAppend(&text, WrapText(against, 0));
+    }
+  }
+  absl::StrAppend(&text, "\n", OptimismText(report), CostText(report));
+  for (const std::string& warning : report.warnings()) {
+    absl::StrAppend(&text, WrapText(absl::StrCat("Warning: ", warning), 0));
+  }
+  if (verbose) {
+    for (const std::string& step : report.steps()) {
+      absl::StrAppend(&text, WrapText(step, 0));
+    }
+  }
+  return text;
+}
+
+}  // namespace optfarm::client_cli

@@ -1,0 +1,345 @@
+// The search against a farm that is a formula: what it asks for, what it
+// learns, and what it recommends.
+
+#include "engine/tune/search.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/digest.h"
+#include "engine/optimize/recipes/recipes.h"
+#include "engine/tune/pareto_chart.h"
+#include "tests/support/status_matchers.h"
+
+namespace optfarm::tune {
+namespace {
+
+using ::optfarm::testing::IsOk;
+using ::optfarm::testing::StatusIs;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+struct FakeLayer {
+  std::string name;
+  double noise;
+  // UNITS: microseconds.
+  double int8_us, float_us;
+};
+
+// A net of six layers on two devices; the second takes three times as long and
+// gains less by 8 bits.
+class FakeFarm {
+ public:
+  std::vector<FakeLayer> layers = {
+      {"first", 0.004, 20, 60},   {"second", 0.0002, 30, 90},
+      {"third", 0.0004, 30, 110}, {"fourth", 0.0001, 20, 80},
+      {"fifth", 0.008, 10, 25},   {"last", 0.0001, 10, 40}};
+  bool has_labels = true;
+  // What this recipe's jobs end with.
+  std::string broken;
+  // Points of accuracy that a thousandth of noise costs.
+  double points_per_noise = 0.25;
+  double held_out_points = -0.1;
+  int jobs = 0;
+
+  v1::Job Run(const Candidate& candidate) {
+    v1::Job job;
+    job.set_job_id(absl::StrCat("job", ++jobs));
+    if (candidate.name == broken) {
+      job.set_state(v1::FAILED);
+      job.mutable_failure()->set_message("it does not run");
+      return job;
+    }
+    job.set_state(v1::SUCCEEDED);
+    const bool is_int8 = absl::StartsWith(candidate.name, "int8");
+    double noise = is_int8 ? 0.00001 : 1e-9, us = 0;
+    std::set<std::string> in_float(
+        candidate.recipe.keep_float().nodes().begin(),
+        candidate.recipe.keep_float().nodes().end());
+    for (const FakeLayer& layer : layers) {
+      const bool stays = !is_int8 || in_float.contains(layer.name);
+      noise += stays ? 0 : layer.noise;
+      us += stays ? layer.float_us : layer.int8_us;
+    }
+    if (candidate.recipe.calibration().range_method() == v1::Calibration::MSE) {
+      noise *= 1.01;
+    }
+    Report(candidate, noise, is_int8, job.mutable_report());
+    if (candidate.on_devices) Measure(candidate, us, is_int8, &job);
+    return job;
+  }
+
+ private:
+  void Report(const Candidate& candidate, double noise, bool is_int8,
+              v1::Report* report) {
+    v1::TensorComparison& output = *report->add_outputs_compared();
+    output.set_snr_db(-10 * std::log10(noise));
+    output.set_samples(100);
+    output.set_top1_agreement(has_labels ? 1 - noise * 10 : -1);
+    if (has_labels) {
+      v1::PairedAccuracy& paired = *report->mutable_paired_accuracy();
+      paired.set_samples(100);
+      paired.set_change(
+          -1000 * noise * points_per_noise +
+          (candidate.judge == Judge::kHeldOut ? held_out_points : 0));
+      paired.set_change_low(paired.change() - 1);
+      paired.set_change_high(paired.change() + 1);
+    }
+    report->mutable_size_before()->set_file_bytes(1000);
+    report->mutable_size_after()->set_file_bytes(is_int8 ? 270 : 1000);
+    v1::Recipe graph = candidate.recipe;
+    graph.clear_verification();
+    report->mutable_optimized_model()->set_sha256(
+        Sha256Hex(graph.SerializeAsString()));
+    if (!candidate.recipe.verification().sensitivity()) return;
+    for (const FakeLayer& layer : layers) {
+      v1::LayerSensitivity& alone = *report->add_sensitivity();
+      alone.set_name(layer.name);
+      alone.set_output_snr_db(-10 * std::log10(layer.noise));
+      alone.set_alone_snr_db(40);
+      alone.set_float_milliseconds(layer.float_us / 500);
+      alone.set_result_milliseconds(layer.int8_us / 500);
+    }
+  }
+
+  void Measure(const Candidate& candidate, double us, bool is_int8,
+               v1::Job* job) {
+    for (const auto& [device, factor] :
+         {std::pair("fast", 1.0), std::pair("slow", 3.0)}) {
+      const double own = factor * us * (factor > 1 && is_int8 ? 1.3 : 1);
+      v1::Measurement& original = *job->add_measurements();
+      original.set_device(device);
+      original.set_variant("float");
+      original.set_median_us(factor * 405);
+      original.set_mean_us(factor * 405);
+      original.set_runs(50);
+      v1::ShippingVerdict& verdict = *job->add_verdicts();
+      verdict.set_device(device);
+      verdict.set_variant(candidate.recipe.name());
+      verdict.set_speedup(factor * 405 / own);
+      verdict.set_speedup_low(verdict.speedup() * 0.98);
+      verdict.set_speedup_high(verdict.speedup() * 1.02);
+    }
+  }
+};
+
+SearchOptions Options() {
+  SearchOptions options;
+  options.devices = {"fast", "slow"};
+  options.one_for_all = true;
+  return options;
+}
+
+// Runs it to its end; returns the names in the order they were asked for.
+std::vector<std::string> RunAll(FakeFarm& farm, Search* search) {
+  std::vector<std::string> names;
+  while (true) {
+    const std::vector<Candidate> candidates = search->Next();
+    if (candidates.empty()) return names;
+    for (const Candidate& candidate : candidates) {
+      names.push_back(candidate.name);
+      EXPECT_THAT(optimize::CheckRecipe(candidate.recipe), IsOk());
+      EXPECT_THAT(search->Add(candidate, farm.Run(candidate)), IsOk());
+    }
+  }
+}
+
+const v1::TunedVariant& Chosen(const v1::TunedDevice& device) {
+  for (const v1::TunedVariant& variant : device.variants()) {
+    if (variant.name() == device.recommended()) return variant;
+  }
+  ADD_FAILURE() << "nothing is recommended on " << device.device();
+  return device.variants(0);
+}
+
+TEST(SearchTest, TheNoisyLayersGoBackToFloatAndNothingElse) {
+  FakeFarm farm;
+  Search search(Options());
+  RunAll(farm, &search);
+  const v1::TuneReport report = search.Report();
+  EXPECT_EQ(report.measure(), v1::TuneReport::TOP1_CHANGE);
+  EXPECT_EQ(report.bound(), -0.5);
+  ASSERT_EQ(report.devices_size(), 2);
+  const v1::TunedVariant& chosen = Chosen(report.devices(0));
+  EXPECT_TRUE(chosen.meets_bound());
+  EXPECT_TRUE(chosen.has_held_out_quality());
+  EXPECT_NEAR(chosen.quality() - chosen.held_out_quality(), 0.1, 1e-9);
+  // Everything in 8 bits loses 3.2 points; both noisy layers in float cost 55
+  // microseconds.
+  const Trial* trial = search.Find(chosen.name());
+  ASSERT_NE(trial, nullptr);
+  const auto& nodes = trial->candidate.recipe.keep_float().nodes();
+  EXPECT_THAT(std::vector<std::string>(nodes.begin(), nodes.end()),
+              ::testing::IsSupersetOf({"first", "fifth"}));
+  EXPECT_LT(nodes.size(), 4);
+  EXPECT_LT(chosen.latency_us(), 250);
+  EXPECT_GT(report.considered(), 40);
+  EXPECT_LT(report.measured(), 13);
+  EXPECT_LT(report.latency_error(), 0.1);
+  EXPECT_EQ(report.one_for_all(), chosen.name());
+  EXPECT_NEAR(report.worst_regret(), 1, 0.05);
+}
+
+TEST(SearchTest, TheSameOutcomesLeadToTheSameSteps) {
+  FakeFarm farm, again;
+  Search first(Options()), second(Options());
+  EXPECT_EQ(RunAll(farm, &first), RunAll(again, &second));
+  EXPECT_EQ(first.Report().SerializeAsString(),
+            second.Report().SerializeAsString());
+}
+
+TEST(SearchTest, NothingIsMixedWhereEightBitsKeepTheBound) {
+  FakeFarm farm;
+  farm.points_per_noise = 0.01;
+  Search search(Options());
+  RunAll(farm, &search);
+  const v1::TuneReport report = search.Report();
+  // int8 and int8-fast are one graph here but for their recipes.
+  EXPECT_THAT(report.devices(0).recommended(), HasSubstr("int8"));
+  EXPECT_GT(Chosen(report.devices(0)).speedup(), 3.2);
+}
+
+TEST(SearchTest, ABudgetThatHasEndedLeavesTheLastJudgement) {
+  FakeFarm farm;
+  Search search(Options());
+  for (const Candidate& candidate : search.Next()) {
+    OPTFARM_ASSERT_OK(search.Add(candidate, farm.Run(candidate)));
+  }
+  search.Finish();
+  const std::vector<Candidate> last = search.Next();
+  ASSERT_FALSE(last.empty());
+  for (const Candidate& candidate : last) {
+    EXPECT_EQ(candidate.judge, Judge::kHeldOut) << candidate.name;
+    EXPECT_FALSE(candidate.on_devices);
+    OPTFARM_ASSERT_OK(search.Add(candidate, farm.Run(candidate)));
+  }
+  EXPECT_TRUE(search.Next().empty());
+  EXPECT_TRUE(Chosen(search.Report().devices(1)).meets_bound());
+}
+
+TEST(SearchTest, NoMoreIsMeasuredThanWasAllowed) {
+  FakeFarm farm;
+  SearchOptions options = Options();
+  options.most_measured = 7;
+  Search search(options);
+  RunAll(farm, &search);
+  EXPECT_EQ(search.Report().measured(), 7);
+}
+
+TEST(SearchTest, ACandidateThatFailsIsLeftOutAndNamed) {
+  FakeFarm farm;
+  farm.broken = "weights8";
+  Search search(Options());
+  RunAll(farm, &search);
+  const v1::TuneReport report = search.Report();
+  ASSERT_EQ(report.warnings_size(), 1);
+  EXPECT_THAT(report.warnings(0),
+              AllOf(HasSubstr("weights8"), HasSubstr("it does not run")));
+  EXPECT_FALSE(report.devices(0).recommended().empty());
+}
+
+TEST(SearchTest, WithoutItsBaseItSaysWhy) {
+  FakeFarm farm;
+  farm.broken = kBaseName;
+  Search search(Options());
+  absl::Status status;
+  for (const Candidate& candidate : search.Next()) {
+    status.Update(search.Add(candidate, farm.Run(candidate)));
+  }
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kFailedPrecondition,
+                               HasSubstr("it does not run")));
+}
+
+TEST(SearchTest, ABoundOnAccuracyNeedsLabels) {
+  FakeFarm farm;
+  farm.has_labels = false;
+  SearchOptions options = Options();
+  options.measure = v1::TuneReport::TOP1_CHANGE;
+  Search search(options);
+  absl::Status status;
+  for (const Candidate& candidate : search.Next()) {
+    status.Update(search.Add(candidate, farm.Run(candidate)));
+  }
+  EXPECT_THAT(status, StatusIs(absl::StatusCode::kInvalidArgument,
+                               HasSubstr("there are no labels")));
+}
+
+TEST(SearchTest, WithoutClassesDecibelsDecide) {
+  FakeFarm farm;
+  farm.has_labels = false;
+  SearchOptions options = Options();
+  options.bound = 30;
+  Search search(options);
+  RunAll(farm, &search);
+  const v1::TuneReport report = search.Report();
+  EXPECT_EQ(report.measure(), v1::TuneReport::SNR);
+  EXPECT_GE(Chosen(report.devices(0)).held_out_quality(), 30);
+}
+
+TEST(SearchTest, NothingIsRecommendedThatMissesTheBoundOnHeldOutSamples) {
+  FakeFarm farm;
+  farm.held_out_points = -50;
+  Search search(Options());
+  RunAll(farm, &search);
+  const v1::TuneReport report = search.Report();
+  for (const v1::TunedDevice& device : report.devices()) {
+    EXPECT_EQ(device.recommended(), "");
+  }
+}
+
+TEST(SearchTest, SaysWhatTooFewSamplesCannotDecide) {
+  FakeFarm farm;
+  // Everything in 8 bits misses the bound of half a point by less than the
+  // interval is wide.
+  farm.points_per_noise = 0.06;
+  Search search(Options());
+  RunAll(farm, &search);
+  const v1::TuneReport report = search.Report();
+  EXPECT_FALSE(report.devices(0).recommended().empty());
+  ASSERT_FALSE(report.warnings().empty());
+  EXPECT_THAT(report.warnings(0),
+              AllOf(HasSubstr("On fast, int8"), HasSubstr("would be better"),
+                    HasSubstr("100 held-out samples")));
+}
+
+TEST(SearchTest, TheRecipeToKeepMakesTheSameGraph) {
+  FakeFarm farm;
+  Search search(Options());
+  RunAll(farm, &search);
+  const std::string name = search.Report().devices(0).recommended();
+  const Trial* trial = search.Find(name);
+  ASSERT_NE(trial, nullptr);
+  const v1::Recipe kept = RecipeToKeep(trial->candidate, name);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const v1::Recipe read,
+      optimize::ParseRecipe(optimize::PrintRecipe(kept), "kept.yaml"));
+  EXPECT_EQ(read.keep_float().SerializeAsString(),
+            trial->candidate.recipe.keep_float().SerializeAsString());
+  EXPECT_EQ(read.calibration().SerializeAsString(),
+            trial->candidate.recipe.calibration().SerializeAsString());
+  EXPECT_FALSE(read.verification().has_part());
+}
+
+TEST(ParetoChartTest, ShowsEveryVariantAndTheBound) {
+  FakeFarm farm;
+  Search search(Options());
+  RunAll(farm, &search);
+  const v1::TunedDevice device = search.Report().devices(0);
+  const std::string svg = DrawPareto(device, v1::TuneReport::TOP1_CHANGE, -0.5);
+  for (const v1::TunedVariant& variant : device.variants()) {
+    EXPECT_THAT(svg, HasSubstr(absl::StrCat(">", variant.name(), "</text>")));
+  }
+  EXPECT_THAT(svg, HasSubstr("bound -0.5 points"));
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace optfarm::tune
