@@ -8,6 +8,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/digest.h"
 #include "base/status_macros.h"
 #include "base/utf8.h"
 #include "http/field_binding.h"
@@ -144,6 +145,16 @@ absl::Status AdmitCall(Exchange& exchange) {
   return absl::OkStatus();
 }
 
+// Names an answer by its content.
+std::string EntityTag(absl::string_view bytes) {
+  return absl::StrCat("\"", Sha256Hex(bytes).substr(0, 32), "\"");
+}
+
+// Of a call that only reads: the reader has this answer already.
+bool HasAnswer(const Exchange& exchange, absl::string_view tag) {
+  return absl::StrContains(exchange.head.Header("if-none-match"), tag);
+}
+
 absl::Status ServeUnary(Exchange& exchange) {
   const Route& route = *exchange.match.route;
   absl::StatusOr<std::unique_ptr<Message>> request = MakeRequest(exchange);
@@ -175,6 +186,15 @@ absl::Status ServeUnary(Exchange& exchange) {
   const absl::StatusOr<std::string> bytes = exchange.services.backend->Unary(
       exchange.call, (*request)->SerializeAsString());
   if (!bytes.ok()) return exchange.writer.Send(Problem(bytes.status()));
+  Reply reply;
+  if (route.verb == "GET") {
+    const std::string tag = EntityTag(*bytes);
+    reply.headers = {{"ETag", tag}};
+    if (HasAnswer(exchange, tag)) {
+      reply.status = 304;
+      return exchange.writer.Send(reply);
+    }
+  }
   google::protobuf::Arena arena;
   Message& answer = NewAnswer(exchange, arena);
   if (!answer.ParseFromString(*bytes)) {
@@ -183,7 +203,6 @@ absl::Status ServeUnary(Exchange& exchange) {
   }
   absl::StatusOr<std::string> json = ToJson(answer);
   if (!json.ok()) return exchange.writer.Send(Problem(json.status()));
-  Reply reply;
   reply.content_type = "application/json";
   reply.body = *std::move(json);
   reply.body.push_back('\n');

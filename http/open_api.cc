@@ -145,6 +145,7 @@ class Operation {
 
  private:
   static constexpr char kBinary[] = R"({"type":"string","format":"binary"})";
+  static constexpr char kUnchanged[] = R"("304":{"description":"Unchanged"})";
 
   std::string Id() const {
     const std::string id =
@@ -175,7 +176,7 @@ class Operation {
       const std::string content = Content("application/octet-stream", kBinary);
       return absl::StrCat(Response(200, "The whole file", content), ",",
                           Response(206, "The range asked for", content), ",",
-                          "\"304\":{\"description\":\"Unchanged\"}");
+                          kUnchanged);
     }
     const std::string answer = schemas_.OfMessage(*method_.output_type());
     if (method_.server_streaming()) {
@@ -183,7 +184,9 @@ class Operation {
                       "Server-sent events; the schema is that of their data",
                       Content("text/event-stream", answer));
     }
-    return Response(200, "The answer", Content("application/json", answer));
+    const std::string whole =
+        Response(200, "The answer", Content("application/json", answer));
+    return route_.verb == "GET" ? absl::StrCat(whole, ",", kUnchanged) : whole;
   }
 
   // Those of the method, and references to those that all methods have.
@@ -270,6 +273,11 @@ class Operation {
                 "The SHA-256 in quotation marks: nothing is sent when it is "
                 "that of the file.");
       return;
+    }
+    if (route_.verb == "GET" && !method_.server_streaming()) {
+      AddHeader("If-None-Match",
+                "The ETag of an earlier answer: nothing is sent when this one "
+                "is the same.");
     }
     if (!route_.json_body) {
       AddQuery(*method_.input_type(), "", kParameterDepth, taken);

@@ -128,6 +128,33 @@ TEST_F(ConnectionTest, PathQueryAndBodyBecomeFields) {
   EXPECT_EQ(Asked<v1::CancelJobRequest>().job_id(), "x");
 }
 
+TEST_F(ConnectionTest, AnAnswerThatTheCallerHasIsNotSentAgain) {
+  v1::Job job;
+  job.set_job_id("j1");
+  backend_->answers = {job.SerializeAsString()};
+  const std::string first = Get("/v1/jobs/j1");
+  const std::string name = "ETag: ";
+  const size_t at = first.find(name);
+  ASSERT_NE(at, std::string::npos) << first;
+  const std::string tag =
+      first.substr(at + name.size(), first.find("\r\n", at) - at - name.size());
+  EXPECT_THAT(first, HasSubstr("Cache-Control: no-store"));
+  const std::string known = absl::StrCat("If-None-Match: ", tag, "\r\n");
+  const std::string again = Get("/v1/jobs/j1", known);
+  EXPECT_THAT(again, StartsWith("HTTP/1.1 304"));
+  EXPECT_EQ(Body(again), "");
+  job.set_state(v1::RUNNING);
+  backend_->answers = {job.SerializeAsString()};
+  EXPECT_THAT(Get("/v1/jobs/j1", known),
+              AllOf(StartsWith("HTTP/1.1 200"), HasSubstr("RUNNING"),
+                    Not(HasSubstr(tag))));
+  // A call that changes something is answered whole.
+  EXPECT_THAT(
+      Send("POST", "/v1/jobs/x:cancel",
+           absl::StrCat("Content-Type: application/json\r\n", known), "{}"),
+      AllOf(StartsWith("HTTP/1.1 200"), Not(HasSubstr("ETag"))));
+}
+
 TEST_F(ConnectionTest, ArrivesByteByByteAsInOnePiece) {
   const std::string request =
       "POST /v1/jobs/x:cancel HTTP/1.1\r\nHost: a\r\nContent-Type: "

@@ -70,6 +70,11 @@ async function show(page, address) {
   await page.evaluate((hash) => { location.hash = hash; }, address);
 }
 
+/** In the list of jobs. */
+function jobLink(page, name) {
+  return page.getByRole('region', { name: 'Jobs', exact: true }).getByRole('link', { name });
+}
+
 /** `rules`: only these; what does not depend on colours is looked at once. */
 async function checkAccessibility(page, name, rules) {
   const { violations } = await page.evaluate((only) => globalThis.axe.run(document, {
@@ -100,9 +105,9 @@ test('a job that waits and then runs is followed without a reload', async () => 
   jobs.cancelled = await submit('--recipe=weights8', '--device=none');
   await farm.call('POST', `/v1/jobs/${jobs.cancelled}:cancel`, { reason: 'not needed' });
   const waiting = await submit('--recipe=fp32', '--name=followed', '--device=none');
-  await page.getByRole('link', { name: 'followed' }).waitFor();
+  await jobLink(page, 'followed').waitFor();
   await page.getByText('no worker is connected', { exact: true }).waitFor();
-  await page.getByRole('link', { name: 'followed' }).click();
+  await jobLink(page, 'followed').click();
   await page.getByRole('heading', { name: 'Waiting' }).waitFor();
   // Survives only as long as the document does.
   await page.evaluate(() => { globalThis.stillHere = true; });
@@ -120,6 +125,25 @@ test('jobs of several kinds are made', async () => {
   jobs.int8 = await submit('--recipe=int8', '--tag=nightly', ...samples);
   jobs.again = await submit('--recipe=int8', '--tag=nightly', '--no_cache', ...samples);
   jobs.fp32 = await submit('--recipe=fp32', '--name=cleaned up', ...samples);
+});
+
+test('the first page says what came out last, and whether it is better', async () => {
+  const { page, context, faults } = await open();
+  const { jobs: list } = await farm.call('GET', '/v1/jobs?page_size=100');
+  const newest = list.find((job) => ['SUCCEEDED', 'FAILED'].includes(job.state));
+  const tile = page.getByRole('region', { name: 'Newest result' });
+  await tile.getByRole('link', { name: newest.spec.name || newest.spec.model.name }).waitFor();
+  await tile.getByRole('link', { name: 'the one before' }).waitFor();
+  await page.getByRole('link', { name: /^Devices 1 of 1 in service/ }).waitFor();
+  await page.getByRole('link', { name: /^Now Nothing runs/ }).waitFor();
+  // An answer that is as it was is not sent again.
+  const again = await page.waitForResponse((response) => response.url().includes('/v1/jobs?') && response.status() === 304);
+  assert.match(again.request().headers()['if-none-match'], /^"[0-9a-f]{32}"$/);
+  await tile.getByRole('link', { name: 'the one before' }).click();
+  await page.getByRole('heading', { name: 'Compare' }).waitFor();
+  assert.match(page.url(), new RegExp(`b=${newest.job_id}`));
+  assert.deepEqual(faults, []);
+  await context.close();
 });
 
 test('a token is traded for a cookie that scripts cannot read', async () => {
@@ -163,7 +187,7 @@ test('a token is traded for a cookie that scripts cannot read', async () => {
 // Each page with something that shows that it is there.
 function pages() {
   return {
-    jobs: ['#/jobs', (page) => page.getByRole('link', { name: 'cleaned up' })],
+    jobs: ['#/jobs', (page) => jobLink(page, 'cleaned up')],
     job: [`#/jobs/${jobs.int8}`, (page) => page.getByRole('heading', { name: 'Float against optimized' })],
     layers: [`#/jobs/${jobs.int8}?tab=layers`, (page) => page.getByRole('heading', { name: 'Time by op' })],
     log: [`#/jobs/${jobs.int8}?tab=log`, (page) => page.getByRole('log')],
@@ -371,7 +395,7 @@ test('a model is dropped, understood, submitted and measured', async () => {
 
 test('keys lead everywhere', async () => {
   const { page, context, faults } = await open();
-  await page.getByRole('link', { name: 'cleaned up' }).waitFor();
+  await jobLink(page, 'cleaned up').waitFor();
   await page.keyboard.press('g');
   await page.keyboard.press('d');
   await page.getByRole('heading', { name: 'Devices', level: 1 }).waitFor();
@@ -404,14 +428,14 @@ test('filters are in the address and reach the server', async () => {
   const { page, context, faults } = await open();
   await page.getByRole('button', { name: 'Cancelled' }).click();
   await page.getByText('not needed').waitFor();
-  await page.getByRole('link', { name: 'cleaned up' }).waitFor({ state: 'detached' });
+  await jobLink(page, 'cleaned up').waitFor({ state: 'detached' });
   assert.match(page.url(), /state=CANCELLED/);
   await page.reload();
   await page.getByText('not needed').waitFor();
   await page.getByLabel('Recipe').fill('no-such-recipe');
   await page.getByRole('heading', { name: 'No job fits these filters' }).waitFor();
   await page.getByRole('button', { name: 'Clear the filters' }).click();
-  await page.getByRole('link', { name: 'cleaned up' }).waitFor();
+  await jobLink(page, 'cleaned up').waitFor();
   assert.deepEqual(faults, []);
   await context.close();
 });
@@ -476,15 +500,15 @@ test('a point of the history leads to its job', async () => {
 
 test('a server that is gone is said, and the page goes on when it is back', async () => {
   const { page, context } = await open();
-  await page.getByRole('link', { name: 'cleaned up' }).waitFor();
+  await jobLink(page, 'cleaned up').waitFor();
   await farm.stop('optfarm-server');
   await page.getByText('The server cannot be reached').waitFor();
-  assert.equal(await page.getByRole('link', { name: 'cleaned up' }).isVisible(), true);
+  assert.equal(await jobLink(page, 'cleaned up').isVisible(), true);
   await farm.startServer();
   // A restart ends all sessions.
   await page.getByRole('heading', { name: 'Log in' }).waitFor();
   await logIn(page, TOKEN);
-  await page.getByRole('link', { name: 'cleaned up' }).waitFor();
+  await jobLink(page, 'cleaned up').waitFor();
   await context.close();
 });
 

@@ -53,14 +53,35 @@ async function request(path: string, init: RequestInit): Promise<Response> {
     if (init.signal?.aborted) throw error;
     throw new ApiError(0, 'UNAVAILABLE', 'the server cannot be reached');
   }
-  if (response.ok) return response;
+  if (response.ok || response.status === 304) return response;
   const problem = await problemOf(response);
   if (problem.status === 401) for (const listener of lostListeners) listener();
   throw problem;
 }
 
+// Answers that are asked for again and again, by path, the oldest first.
+const MOST_KEPT = 40;
+const kept = new Map<string, { tag: string; answer: unknown }>();
+
+/**
+ * An answer that is as it was is not sent again, and is the same object: nothing
+ * is drawn for it.
+ */
 export async function get<T>(path: string, signal?: AbortSignal): Promise<T> {
-  return (await request(path, { signal: signal ?? null })).json();
+  const known = kept.get(path);
+  const response = await request(path, {
+    signal: signal ?? null, headers: known ? { 'If-None-Match': known.tag } : {},
+  });
+  kept.delete(path);
+  if (response.status === 304 && known) {
+    kept.set(path, known);
+    return known.answer as T;
+  }
+  const answer = await response.json();
+  const tag = response.headers.get('ETag');
+  if (tag) kept.set(path, { tag, answer });
+  if (kept.size > MOST_KEPT) kept.delete(kept.keys().next().value!);
+  return answer;
 }
 
 export async function post<T>(
@@ -98,6 +119,7 @@ export async function login(token: string): Promise<void> {
 }
 
 export async function logout(): Promise<void> {
+  kept.clear();
   await request('/session', { method: 'DELETE' });
 }
 

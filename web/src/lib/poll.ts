@@ -41,7 +41,7 @@ export function usePoll<T>(
       try {
         const data = await latest.current(stop.signal);
         if (stop.signal.aborted) return;
-        setState({ data, error: undefined });
+        setState((before) => (before.data === data && before.error === undefined ? before : { data, error: undefined }));
       } catch (error) {
         if (stop.signal.aborted) return;
         setState((before) => ({ data: before.data, error: asError(error) }));

@@ -3,6 +3,7 @@
 
 import { useMemo, useState } from 'preact/hooks';
 import { post } from '../lib/api';
+import { expectedOf } from '../lib/expected';
 import { bytes, clock, micros, num, plural, times } from '../lib/format';
 import { usePoll } from '../lib/poll';
 import { go, setParameters, to, type Route } from '../lib/route';
@@ -41,9 +42,9 @@ function lineOf(history: SeriesHistory, color: string, metric: Metric, regressio
     last = Math.max(last + 0.001, Date.parse(point.create_time) / 1000);
     return last;
   });
+  const values = history.points.map(of);
   return {
-    label: nameOf(history.series), color, times: moments, values: history.points.map(of),
-    upper: metric === 'MEDIAN_US' ? history.points.map((point) => Math.max(point.p90_us, point.median_us)) : undefined,
+    label: nameOf(history.series), color, times: moments, values, ...expectedOf(values),
     doubtful: history.points.map((point) => point.noisy),
     marked: history.points.map((point) => point.result_id === regression?.newest?.result_id),
   };
@@ -175,7 +176,7 @@ export function HistoryPage({ route }: { route: Route }) {
                 {chosen.map(({ history: one, color }) => (
                   <span class="small" key={keyOf(one.series)}><span class="legend-dot" style={{ background: `var(${color})` }} />{nameOf(one.series)}</span>
                 ))}
-                {metric === 'MEDIAN_US' && lines.length > 0 && <span class="small muted">The band reaches to p90.</span>}
+                {lines.some((line) => line.values.length > 4) && <span class="small muted">Band: what the points before let one expect.</span>}
               </div>
             </Card>
             <SeriesTable all={all} chosen={keys} metric={metric} regressions={found} toggle={toggle} />

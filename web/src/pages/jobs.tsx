@@ -8,6 +8,7 @@ import { modelOf, progressOf, recipeOf, whyJobWaits } from '../lib/job';
 import { useNow, usePoll } from '../lib/poll';
 import { setParameters, to, type Route } from '../lib/route';
 import { hasEnded, type Device, type Job, type JobState } from '../lib/types';
+import { Overview } from '../parts/overview';
 import { Table, type Column } from '../parts/table';
 import { Ago, Bar, Card, Empty, ErrorNote, Head, Search, StatePill, Switch, Tags } from '../parts/ui';
 
@@ -188,6 +189,8 @@ export function JobsPage({ route }: { route: Route }) {
       (await get<Page>(`/v1/jobs${query({ filter: `state=${state}`, page_size: 1000 })}`, signal)).jobs.length;
     return { QUEUED: await of('QUEUED'), RUNNING: await of('RUNNING') } as Record<string, number>;
   }, 5000, []);
+  // Without a filter the same address as that of the list.
+  const newest = usePoll((signal) => get<Page>(`/v1/jobs${query({ page_size: FIRST_PAGE })}`, signal), 5000, []);
   const [project, setProject] = useState('');
   const [tag, setTag] = useState('');
   const shown = useMemo(() => (jobs ?? []).filter((job) =>
@@ -209,6 +212,10 @@ export function JobsPage({ route }: { route: Route }) {
   return (
     <>
       <Head title="Jobs" actions={may(farm, 'SUBMIT') && <a class="button primary" href={to('submit')}>New job</a>} />
+      {newest.data && newest.data.jobs.length > 0 && (
+        <Overview jobs={newest.data.jobs} devices={devices.data?.devices ?? []} workers={farm?.workers ?? 0}
+          running={live.data?.['RUNNING'] ?? 0} queued={live.data?.['QUEUED'] ?? 0} />
+      )}
       <div class="filters">
         <Switch label="State" value={(parameters.get('state') ?? '') as JobState | ''} onChange={set('state')}
           options={STATES.map((state) => ({ ...state, count: live.data?.[state.value] || undefined }))} />

@@ -10,8 +10,9 @@ export interface Line {
   /** UNITS: seconds since 1970, rising. */
   times: number[];
   values: number[];
-  /** Upper edge of a band above the values. */
-  upper?: number[] | undefined;
+  /** The edges of a band behind the values; NaN where there is none. */
+  lower: number[];
+  upper: number[];
   /** Points that are drawn hollow: they should not be trusted. */
   doubtful: boolean[];
   /** Points that are worse than those before them. */
@@ -46,9 +47,10 @@ function aligned(lines: Line[]): { data: uPlot.AlignedData; index: Map<number, n
     const at = index[number]!;
     const column = (values: number[]) => times.map((time) => {
       const point = at.get(time);
-      return point === undefined ? null : values[point]!;
+      const value = point === undefined ? NaN : values[point]!;
+      return Number.isNaN(value) ? null : value;
     });
-    columns.push(column(line.values), column(line.upper ?? line.values));
+    columns.push(column(line.values), column(line.upper), column(line.lower));
   });
   return { data: [times, ...columns] as uPlot.AlignedData, index };
 }
@@ -101,11 +103,11 @@ function options(props: Props, width: number, index: Map<number, number>[]): uPl
       ...props.lines.flatMap((line, number): uPlot.Series[] => [
         { label: line.label, stroke: colors[number]!, width: 1.8, spanGaps: true, points: { show: false } },
         { stroke: 'transparent', spanGaps: true, points: { show: false } },
+        { stroke: 'transparent', spanGaps: true, points: { show: false } },
       ]),
     ],
-    bands: props.lines.flatMap((line, number): uPlot.Band[] => line.upper
-      ? [{ series: [2 * number + 2, 2 * number + 1], fill: colors[number]!.replace(/rgb\(([^)]*)\)/, 'rgba($1, 0.12)') }]
-      : []),
+    bands: props.lines.map((_line, number): uPlot.Band => (
+      { series: [3 * number + 2, 3 * number + 3], fill: colors[number]!.replace(/rgb\(([^)]*)\)/, 'rgba($1, 0.12)') })),
     hooks: { draw: [drawPoints(props.lines, index, colors, colorOf('--bad'), colorOf('--surface'))] },
   };
 }
