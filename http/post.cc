@@ -1,9 +1,9 @@
 #include "http/post.h"
 
-#include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <memory>
 
@@ -16,6 +16,7 @@
 #include "absl/time/clock.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "http/address_lookup.h"
 #include "http/byte_stream.h"
 
 namespace optfarm::http {
@@ -25,60 +26,50 @@ constexpr size_t kMaxUrlBytes = 2000;
 // Where the status must be by.
 constexpr size_t kMaxHeadBytes = 16 << 10;
 
-struct FreeAddresses {
-  void operator()(addrinfo* list) const { ::freeaddrinfo(list); }
-};
-using Addresses = std::unique_ptr<addrinfo, FreeAddresses>;
-
-absl::StatusOr<Addresses> Resolve(const Url& url) {
-  addrinfo hints = {};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* list = nullptr;
-  const int error = ::getaddrinfo(
-      url.host.c_str(), absl::StrCat(url.port).c_str(), &hints, &list);
-  if (error != 0) {
-    return absl::UnavailableError(
-        absl::StrCat("looking up '", url.host, "': ", ::gai_strerror(error)));
+absl::Status ConnectSocket(int fd, const HostAddress& address,
+                           absl::Time deadline, Cancellation* cancellation) {
+  const Cancellation::Watch watch(cancellation, fd);
+  if (::connect(fd, reinterpret_cast<const sockaddr*>(&address.address),
+                address.length) == 0) {
+    return absl::OkStatus();
   }
-  return Addresses(list);
+  if (errno != EINPROGRESS) return ErrnoToStatus(errno, "connecting");
+  OPTFARM_RETURN_IF_ERROR(AwaitWritable(fd, deadline));
+  int error = 0;
+  socklen_t size = sizeof(error);
+  if (::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 &&
+      error != 0) {
+    return ErrnoToStatus(error, "connecting");
+  }
+  return absl::OkStatus();
 }
 
 // A connected socket.
-absl::StatusOr<int> ConnectTo(const addrinfo& address, absl::Time deadline) {
-  const int fd = ::socket(address.ai_family,
-                          address.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK,
-                          address.ai_protocol);
+absl::StatusOr<int> ConnectTo(const HostAddress& address, absl::Time deadline,
+                              Cancellation* cancellation) {
+  const int fd =
+      ::socket(address.family, address.type | SOCK_CLOEXEC | SOCK_NONBLOCK,
+               address.protocol);
   if (fd < 0) return ErrnoToStatus(errno, "making a socket");
-  absl::Status status;
-  if (::connect(fd, address.ai_addr, address.ai_addrlen) != 0) {
-    status = errno == EINPROGRESS ? AwaitWritable(fd, deadline)
-                                  : ErrnoToStatus(errno, "connecting");
-    int error = 0;
-    socklen_t size = sizeof(error);
-    if (status.ok() &&
-        ::getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &size) == 0 &&
-        error != 0) {
-      status = ErrnoToStatus(error, "connecting");
-    }
-  }
+  const absl::Status status =
+      ConnectSocket(fd, address, deadline, cancellation);
   if (status.ok()) return fd;
   ::close(fd);
   return status;
 }
 
-absl::StatusOr<std::unique_ptr<ByteStream>> Open(const Url& url,
-                                                 absl::Time deadline) {
-  OPTFARM_ASSIGN_OR_RETURN(const Addresses addresses, Resolve(url));
+// A socket that is connected to one of the addresses.
+absl::StatusOr<int> Connect(const Url& url, absl::Time deadline,
+                            Cancellation* cancellation) {
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::vector<HostAddress> addresses,
+      LookUpAddresses(url.host, url.port, deadline, cancellation));
   absl::Status last = absl::UnavailableError("no address");
-  for (const addrinfo* one = addresses.get(); one != nullptr;
-       one = one->ai_next) {
-    const absl::StatusOr<int> fd = ConnectTo(*one, deadline);
-    if (fd.ok()) {
-      return url.tls ? MakeTlsClientStream(*fd, url.host)
-                     : MakeSocketStream(*fd);
-    }
+  for (const HostAddress& one : addresses) {
+    const absl::StatusOr<int> fd = ConnectTo(one, deadline, cancellation);
+    if (fd.ok()) return fd;
     last = fd.status();
+    if (cancellation != nullptr && cancellation->cancelled()) break;
   }
   return last;
 }
@@ -157,8 +148,13 @@ absl::StatusOr<Url> ParseUrl(absl::string_view text) {
 
 absl::StatusOr<int> Post(const PostRequest& request) {
   const absl::Time deadline = absl::Now() + request.limit;
-  OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<ByteStream> stream,
-                           Open(request.url, deadline));
+  Cancellation* const cancellation = request.cancellation.get();
+  OPTFARM_ASSIGN_OR_RETURN(const int socket,
+                           Connect(request.url, deadline, cancellation));
+  const std::unique_ptr<ByteStream> stream =
+      request.url.tls ? MakeTlsClientStream(socket, request.url.host)
+                      : MakeSocketStream(socket);
+  const Cancellation::Watch watch(cancellation, socket);
   std::string bytes = absl::StrCat(
       "POST ", request.url.target,
       " HTTP/1.1\r\nHost: ", request.url.Authority(),

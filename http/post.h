@@ -4,6 +4,7 @@
 #ifndef OPTFARM_HTTP_POST_H_
 #define OPTFARM_HTTP_POST_H_
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "http/cancellation.h"
 
 namespace optfarm::http {
 
@@ -38,11 +40,13 @@ struct PostRequest {
   std::string body;
   std::vector<std::pair<std::string, std::string>> headers;
   absl::Duration limit = absl::Seconds(30);
+  // Breaks it off; may be null.
+  std::shared_ptr<Cancellation> cancellation = nullptr;
 };
 
 // Sends it and returns the status of the answer, whose body is not read.
 // Certificates are checked against the system's authorities.
-// ERRORS: Unavailable, DeadlineExceeded.
+// ERRORS: Unavailable, DeadlineExceeded, Cancelled.
 absl::StatusOr<int> Post(const PostRequest& request);
 
 }  // namespace optfarm::http

@@ -22,6 +22,8 @@ constexpr absl::Duration kLongestPause = absl::Hours(1);
 constexpr int kMaxFailures = 30;
 constexpr absl::Duration kRemembered = absl::Hours(24 * 30);
 constexpr absl::Duration kSendLimit = absl::Seconds(10);
+// That send at once.
+constexpr int kSenders = 4;
 // The receiver says that it wants nothing more.
 constexpr int kGone = 410;
 
@@ -29,6 +31,12 @@ absl::Duration Pause(int failures) {
   absl::Duration pause = kFirstPause;
   for (int i = 1; i < failures && pause < kLongestPause; ++i) pause *= 2;
   return std::min(pause, kLongestPause);
+}
+
+// Whom a message goes to.
+std::string ReceiverOf(const storage::WebhookRecord& record) {
+  const absl::StatusOr<http::Url> url = http::ParseUrl(record.url);
+  return url.ok() ? url->Authority() : record.url;
 }
 
 // A CloudEvent whose data is the job as lists show it.
@@ -66,8 +74,22 @@ absl::Status Webhooks::Start() {
       open_[record.job_id] = std::move(record);
     }
   }
+  for (int i = 0; i < kSenders; ++i) {
+    senders_.emplace_back([this] { SendAll(); });
+  }
   ticker_.Start();
   return absl::OkStatus();
+}
+
+void Webhooks::Stop() {
+  ticker_.Stop();
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping_ = true;
+  }
+  cancellation_->Cancel();
+  for (std::thread& sender : senders_) sender.join();
+  senders_.clear();
 }
 
 absl::Status Webhooks::Check(const std::string& url) const {
@@ -112,48 +134,83 @@ void Webhooks::Notify(const std::vector<std::string>& job_ids) {
 }
 
 absl::Time Webhooks::Step(absl::Time now) {
-  std::vector<storage::WebhookRecord> ready;
   absl::Time next = absl::InfiniteFuture();
-  {
-    absl::MutexLock lock(&mutex_);
-    for (auto entry = due_.begin(); entry != due_.end();) {
-      if (entry->second > now) {
-        next = std::min(next, entry->second);
-        ++entry;
-        continue;
-      }
-      ready.push_back(open_[entry->first]);
-      entry = due_.erase(entry);
+  absl::MutexLock lock(&mutex_);
+  for (auto entry = due_.begin(); entry != due_.end();) {
+    // Who has it in hand wakes us when it is done.
+    const bool in_hand = in_hand_.contains(entry->first);
+    if (entry->second > now || in_hand) {
+      if (!in_hand) next = std::min(next, entry->second);
+      ++entry;
+      continue;
     }
-  }
-  for (storage::WebhookRecord& record : ready) {
-    next = std::min(next, Serve(std::move(record), now));
+    const storage::WebhookRecord& record = open_[entry->first];
+    queues_[ReceiverOf(record)].push_back(record);
+    in_hand_.insert(entry->first);
+    entry = due_.erase(entry);
   }
   return next;
 }
 
-absl::Time Webhooks::Serve(storage::WebhookRecord record, absl::Time now) {
+bool Webhooks::TakeNext(std::string& receiver, storage::WebhookRecord& record) {
+  absl::MutexLock lock(&mutex_);
+  auto found = queues_.end();
+  const auto something = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (stopping_) return true;
+    // Beginning after the last one, and around.
+    auto next = queues_.upper_bound(last_receiver_);
+    for (size_t i = 0; i < queues_.size(); ++i, ++next) {
+      if (next == queues_.end()) next = queues_.begin();
+      if (busy_.contains(next->first)) continue;
+      found = next;
+      return true;
+    }
+    return false;
+  };
+  mutex_.Await(absl::Condition(&something));
+  if (stopping_) return false;
+  receiver = last_receiver_ = found->first;
+  record = std::move(found->second.front());
+  found->second.pop_front();
+  if (found->second.empty()) queues_.erase(found);
+  busy_.insert(receiver);
+  return true;
+}
+
+void Webhooks::SendAll() {
+  std::string receiver;
+  storage::WebhookRecord record;
+  while (TakeNext(receiver, record)) {
+    const std::string job_id = record.job_id;
+    Serve(std::move(record), clock_.Now());
+    {
+      absl::MutexLock lock(&mutex_);
+      busy_.erase(receiver);
+      in_hand_.erase(job_id);
+    }
+    ticker_.Wake();
+  }
+}
+
+void Webhooks::Serve(storage::WebhookRecord record, absl::Time now) {
   const absl::StatusOr<storage::StoredJob> job = store_.GetJob(record.job_id);
   if (absl::IsNotFound(job.status())) {
-    Close(record, "the job is gone", now);
-    return absl::InfiniteFuture();
+    return Close(record, "the job is gone", now);
   }
   absl::Status status = job.status();
   if (job.ok()) {
     // Whoever changes it next says so.
-    if (!HasEnded(job->job.state)) return absl::InfiniteFuture();
+    if (!HasEnded(job->job.state)) return;
     status = Deliver(record, *job, now);
-    if (status.ok()) {
-      Close(record, "delivered", now);
-      return absl::InfiniteFuture();
-    }
+    if (status.ok()) return Close(record, "delivered", now);
   }
+  // It stays open on disk, and counts for nothing.
+  if (cancellation_->cancelled()) return;
   ++record.failures;
   if (record.failures >= kMaxFailures || absl::IsPermissionDenied(status)) {
     LogWarning("the end of job ", record.job_id, " could not be told to ",
                record.url, ": ", status.ToString(), "; giving up");
-    Close(record, "given up", now);
-    return absl::InfiniteFuture();
+    return Close(record, "given up", now);
   }
   record.next_time = now + Pause(record.failures);
   LogWarning("telling the end of job ", record.job_id, " to ", record.url,
@@ -163,9 +220,7 @@ absl::Time Webhooks::Serve(storage::WebhookRecord record, absl::Time now) {
   if (!kept.ok()) LogWarning("keeping a webhook: ", kept.ToString());
   absl::MutexLock lock(&mutex_);
   due_[record.job_id] = record.next_time;
-  const absl::Time next = record.next_time;
   open_[record.job_id] = std::move(record);
-  return next;
 }
 
 absl::Status Webhooks::Deliver(const storage::WebhookRecord& record,
@@ -177,6 +232,7 @@ absl::Status Webhooks::Deliver(const storage::WebhookRecord& record,
   OPTFARM_ASSIGN_OR_RETURN(request.body, MessageOf(job));
   request.content_type = "application/cloudevents+json";
   request.limit = kSendLimit;
+  request.cancellation = cancellation_;
   const std::string timestamp = absl::StrCat(absl::ToUnixSeconds(now));
   request.headers = {
       {"Optfarm-Timestamp", timestamp},

@@ -6,6 +6,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -146,6 +149,75 @@ TEST_F(WebhooksTest, NothingIsSentWhereTheOperatorDidNotAllowIt) {
   v1::ListJobsResponse jobs;
   ASSERT_TRUE(jobs_->ListJobs(&context, v1::ListJobsRequest(), &jobs).ok());
   EXPECT_EQ(jobs.jobs_size(), 0);
+}
+
+// A receiver that answers no sooner than the test says.
+class SlowReceiverTest : public WebhooksTest {
+ protected:
+  void SetUp() override {
+    WebhooksTest::SetUp();
+    options_.webhooks.post =
+        [this](const http::PostRequest& request) -> absl::StatusOr<int> {
+      absl::MutexLock lock(&mutex_);
+      const bool slow = request.url.host == "hooks.test";
+      slow_now_ += slow;
+      most_slow_ = std::max(most_slow_, slow_now_);
+      if (slow) mutex_.Await(absl::Condition(&let_go_));
+      slow_now_ -= slow;
+      sent_.push_back(request);
+      return answer_;
+    };
+    Restart();
+  }
+  void TearDown() override {
+    LetGo();
+    WebhooksTest::TearDown();
+  }
+  void LetGo() {
+    absl::MutexLock lock(&mutex_);
+    let_go_ = true;
+  }
+  void EndAJobFor(const std::string& url) {
+    ASSERT_THAT(Submit(WithWebhook(url)), IsOk());
+    RunOptimize();
+  }
+
+  bool let_go_ ABSL_GUARDED_BY(mutex_) = false;
+  int slow_now_ ABSL_GUARDED_BY(mutex_) = 0;
+  int most_slow_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+TEST_F(SlowReceiverTest, DelaysNobodyElse) {
+  for (int i = 0; i < 6; ++i) EndAJobFor("http://hooks.test/");
+  EndAJobFor("http://other.test:8080/");
+  ASSERT_NO_FATAL_FAILURE(AwaitSent(1));
+  EXPECT_EQ(Last().url.host, "other.test");
+  LetGo();
+  ASSERT_NO_FATAL_FAILURE(AwaitSent(7));
+  // It was not given more at once for being slow.
+  absl::MutexLock lock(&mutex_);
+  EXPECT_EQ(most_slow_, 1);
+}
+
+TEST_F(WebhooksTest, TheServerStopsWhileAReceiverHoldsTheConnection) {
+  boost::asio::io_context context;
+  boost::asio::ip::tcp::acceptor silent(
+      context, {boost::asio::ip::make_address("127.0.0.1"), 0});
+  const std::string authority =
+      absl::StrCat("127.0.0.1:", silent.local_endpoint().port());
+  options_.webhooks.allowed = {authority};
+  options_.webhooks.post = http::Post;
+  Restart();
+  OPTFARM_ASSERT_OK(
+      Submit(WithWebhook(absl::StrCat("http://", authority, "/"))).status());
+  RunOptimize();
+  boost::asio::ip::tcp::socket socket = silent.accept();
+  const absl::Time begin = absl::Now();
+  server_.reset();
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(5));
+  // A later server tells it.
+  Restart();
+  EXPECT_TRUE(silent.accept().is_open());
 }
 
 TEST_F(WebhooksTest, WantASecret) {
