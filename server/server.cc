@@ -97,7 +97,7 @@ class ServerImpl final : public Server {
   void Shutdown() override;
   void SetProjectLimits(LimitsByProject limits) override;
   void Wake() override {
-    ticker_.Wake();
+    polls_.NoteChange({});
     webhooks_.Wake();
   }
 
@@ -200,7 +200,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       });
   scheduler_.SetListener([this](const std::vector<std::string>& job_ids) {
     hub_.Notify(job_ids);
-    polls_.NoteChange();
+    polls_.NoteChange(job_ids);
     webhooks_.Notify(job_ids);
   });
 }
@@ -404,7 +404,7 @@ void ServerImpl::Shutdown() {
   scheduler_.Drain();
   hub_.Close();
   // Answers held calls: a draining scheduler holds none.
-  polls_.Run(options_.clock->Now());
+  polls_.Run(options_.clock->Now(), /*all=*/true);
   if (http_ != nullptr) http_->Drain();
   grpc_->Shutdown(absl::ToChronoTime(absl::Now() + options_.grace));
   grpc_->Wait();

@@ -24,7 +24,7 @@ CallRoom::Stay::~Stay() {
   if (used->second.calls == 0 && used->second.bytes == 0) {
     room_.used_.erase(used);
   }
-  room_.stays_.erase(state_);
+  (state_->waiting ? room_.waiting_ : room_.stays_).erase(state_);
 }
 
 absl::Status CallRoom::Stay::Take(size_t bytes) {
@@ -34,7 +34,9 @@ absl::Status CallRoom::Stay::Take(size_t bytes) {
 
 void CallRoom::Stay::Arrived() {
   absl::MutexLock lock(&room_.mutex_);
+  if (!state_->waiting) return;
   state_->waiting = false;
+  room_.stays_.splice(room_.stays_.end(), room_.waiting_, state_);
 }
 
 bool CallRoom::Stay::TooSlow() const {
@@ -43,8 +45,9 @@ bool CallRoom::Stay::TooSlow() const {
 }
 
 std::unique_ptr<CallRoom::Stay> CallRoom::Add(Stay::State state) {
-  stays_.push_back(std::move(state));
-  return std::unique_ptr<Stay>(new Stay(*this, std::prev(stays_.end())));
+  std::list<Stay::State>& list = state.waiting ? waiting_ : stays_;
+  list.push_back(std::move(state));
+  return std::unique_ptr<Stay>(new Stay(*this, std::prev(list.end())));
 }
 
 absl::Status CallRoom::TakeLocked(Stay::State& state, size_t bytes) {
@@ -102,11 +105,13 @@ absl::StatusOr<std::unique_ptr<CallRoom::Stay>> CallRoom::Reserve(
 
 void CallRoom::CancelSlow(absl::Time now) {
   absl::MutexLock lock(&mutex_);
-  for (Stay::State& state : stays_) {
-    if (!state.waiting || now - state.since < options_.message_time) continue;
-    state.waiting = false;
-    state.too_slow = true;
-    state.cancel();
+  for (auto next = waiting_.begin(); next != waiting_.end();) {
+    const auto state = next++;
+    if (now - state->since < options_.message_time) continue;
+    state->waiting = false;
+    stays_.splice(stays_.end(), waiting_, state);
+    state->too_slow = true;
+    state->cancel();
   }
 }
 

@@ -97,6 +97,8 @@ class CallRoom {
 
   const Options options_;
   mutable absl::Mutex mutex_;
+  // Whose request is still to come, and all others.
+  std::list<Stay::State> waiting_ ABSL_GUARDED_BY(mutex_);
   std::list<Stay::State> stays_ ABSL_GUARDED_BY(mutex_);
   // Of projects with calls.
   std::map<std::string, Used> used_ ABSL_GUARDED_BY(mutex_);

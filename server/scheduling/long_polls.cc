@@ -5,13 +5,12 @@
 
 namespace optfarm::server {
 
-struct LongPolls::Poll {
-  v1::SynchronizeRequest request;
-  int64_t call = 0;
-  absl::Time deadline;
-  SynchronizeReply reply;
-  std::shared_ptr<const std::atomic<bool>> hung_up;
-};
+namespace {
+
+// How long a change that no job's change tells may go unseen.
+constexpr absl::Duration kAskAllEvery = absl::Seconds(1);
+
+}  // namespace
 
 LongPolls::LongPolls(Scheduler& scheduler, std::function<void()> wake)
     : scheduler_(scheduler), wake_(std::move(wake)) {}
@@ -30,7 +29,7 @@ void LongPolls::Serve(std::vector<IncomingCall> calls) {
     changes_before = changes_;
   }
   const auto results = scheduler_.Synchronize(asked, now);
-  std::vector<std::shared_ptr<Poll>> held;
+  Polls held;
   for (size_t i = 0; i < calls.size(); ++i) {
     IncomingCall& call = calls[i];
     if (!results[i].ok()) {
@@ -58,10 +57,8 @@ void LongPolls::AnswerReplaced(const std::vector<IncomingCall>& calls) {
   {
     absl::MutexLock lock(&mutex_);
     for (const IncomingCall& call : calls) {
-      const auto held = by_participant_.find(call.request->participant_id());
-      if (held != by_participant_.end() && held->second < call.number) {
-        replaced.push_back(held->second);
-      }
+      const auto held = polls_.NewestOf(call.request->participant_id());
+      if (held.has_value() && *held < call.number) replaced.push_back(*held);
     }
   }
   for (const int64_t number : replaced) {
@@ -73,19 +70,18 @@ void LongPolls::AnswerReplaced(const std::vector<IncomingCall>& calls) {
   }
 }
 
-void LongPolls::Hold(std::vector<std::shared_ptr<Poll>> polls,
-                     int64_t changes_before) {
+void LongPolls::Hold(Polls polls, int64_t changes_before) {
   bool wake;
   {
     absl::MutexLock lock(&mutex_);
     // Somebody has to know of a change that came meanwhile.
-    wake = changes_ != changes_before;
+    const bool missed = changes_ != changes_before;
+    wake = missed;
     for (const std::shared_ptr<Poll>& poll : polls) {
       wake |= poll->deadline < next_run_;
       next_run_ = std::min(next_run_, poll->deadline);
-      polls_[poll->call] = poll;
-      int64_t& newest = by_participant_[poll->request.participant_id()];
-      newest = std::max(newest, poll->call);
+      if (missed) missed_.insert(poll->call);
+      polls_.Add(poll);
     }
   }
   for (const std::shared_ptr<Poll>& poll : polls) {
@@ -95,17 +91,9 @@ void LongPolls::Hold(std::vector<std::shared_ptr<Poll>> polls,
   if (wake) wake_();
 }
 
-std::shared_ptr<LongPolls::Poll> LongPolls::Take(int64_t call) {
+std::shared_ptr<HeldPoll> LongPolls::Take(int64_t call) {
   absl::MutexLock lock(&mutex_);
-  const auto found = polls_.find(call);
-  if (found == polls_.end()) return nullptr;
-  std::shared_ptr<Poll> poll = std::move(found->second);
-  polls_.erase(found);
-  const auto newest = by_participant_.find(poll->request.participant_id());
-  if (newest != by_participant_.end() && newest->second == call) {
-    by_participant_.erase(newest);
-  }
-  return poll;
+  return polls_.Take(call);
 }
 
 void LongPolls::Abandon(int64_t call) {
@@ -114,20 +102,31 @@ void LongPolls::Abandon(int64_t call) {
   }
 }
 
-void LongPolls::NoteChange() {
+void LongPolls::NoteChange(const std::vector<std::string>& job_ids) {
   {
     absl::MutexLock lock(&mutex_);
     ++changes_;
+    ask_all_ |= job_ids.empty();
+    changed_.insert(job_ids.begin(), job_ids.end());
   }
   wake_();
 }
 
-std::vector<std::shared_ptr<LongPolls::Poll>> LongPolls::WorthAsking(
-    std::vector<std::shared_ptr<Poll>> held, absl::Time now) {
+LongPolls::Polls LongPolls::Find(const HeldPolls::Calls& calls) {
+  Polls found;
+  absl::MutexLock lock(&mutex_);
+  for (const int64_t call : calls) {
+    std::shared_ptr<Poll> poll = polls_.Find(call);
+    if (poll != nullptr) found.push_back(std::move(poll));
+  }
+  return found;
+}
+
+LongPolls::Polls LongPolls::WorthAsking(Polls held, absl::Time now) {
   std::vector<const v1::SynchronizeRequest*> requests;
   for (const auto& poll : held) requests.push_back(&poll->request);
   const std::vector<bool> news = scheduler_.MayHaveNews(requests, now);
-  std::vector<std::shared_ptr<Poll>> worth;
+  Polls worth;
   for (size_t i = 0; i < held.size(); ++i) {
     if (news[i] || now >= held[i]->deadline) {
       worth.push_back(std::move(held[i]));
@@ -136,19 +135,77 @@ std::vector<std::shared_ptr<LongPolls::Poll>> LongPolls::WorthAsking(
   return worth;
 }
 
-absl::Time LongPolls::Run(absl::Time now) {
-  std::vector<std::shared_ptr<Poll>> held;
+void LongPolls::AddTakers(size_t count, const Adder& add, absl::Time now,
+                          HeldPolls::Calls& calls) {
+  // Some may not be given work now, so that there have to be more to choose
+  // from.
+  for (size_t most = count;; most *= 2) {
+    HeldPolls::Calls candidates;
+    {
+      absl::MutexLock lock(&mutex_);
+      add(most, candidates);
+    }
+    const Polls takers = WorthAsking(Find(candidates), now);
+    if (takers.size() < count && candidates.size() == most) continue;
+    for (size_t i = 0; i < std::min(count, takers.size()); ++i) {
+      calls.insert(takers[i]->call);
+    }
+    return;
+  }
+}
+
+LongPolls::Polls LongPolls::Concerned(absl::Time now, bool& all) {
+  HeldPolls::Calls calls;
+  std::set<std::string> changed;
   {
     absl::MutexLock lock(&mutex_);
-    for (const auto& [call, poll] : polls_) held.push_back(poll);
     // A call that comes meanwhile is not among these.
     next_run_ = absl::InfiniteFuture();
+    changed = std::exchange(changed_, {});
+    calls = std::exchange(missed_, {});
+    // A clock that was set back puts nothing off.
+    all |= std::exchange(ask_all_, false) ||
+           absl::AbsDuration(now - asked_all_) >= kAskAllEvery;
+    if (all) {
+      asked_all_ = now;
+      Polls everyone;
+      for (const auto& [call, poll] : polls_.all()) everyone.push_back(poll);
+      return everyone;
+    }
+    polls_.AddPassed(now, calls);
   }
-  absl::Time next = absl::InfiniteFuture();
-  for (const auto& poll : held) {
-    if (poll->deadline > now) next = std::min(next, poll->deadline);
+  const Scheduler::Openings openings = scheduler_.OpeningsOf(
+      std::vector<std::string>(changed.begin(), changed.end()), now);
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const std::string& job_id : changed) {
+      polls_.AddHoldersOf(job_id, calls);
+    }
+    for (const std::string& participant_id : openings.holders) {
+      const auto call = polls_.NewestOf(participant_id);
+      if (call.has_value()) calls.insert(*call);
+    }
   }
-  const auto asked = WorthAsking(std::move(held), now);
+  if (openings.to_optimize > 0) {
+    const Adder workers = [this](size_t most, HeldPolls::Calls& to) {
+      mutex_.AssertHeld();
+      polls_.AddWorkers(most, to);
+    };
+    AddTakers(openings.to_optimize, workers, now, calls);
+  }
+  for (const auto& [way, count] : openings.to_measure) {
+    const Adder agents = [this, &asked = way](size_t most,
+                                              HeldPolls::Calls& to) {
+      mutex_.AssertHeld();
+      polls_.AddAgents(asked, most, to);
+    };
+    AddTakers(count, agents, now, calls);
+  }
+  return Find(calls);
+}
+
+absl::Time LongPolls::Run(absl::Time now, bool all) {
+  const Polls asked = WorthAsking(Concerned(now, all), now);
   std::vector<NumberedCall> calls;
   for (const auto& poll : asked) calls.push_back({&poll->request, poll->call});
   const auto results = scheduler_.Synchronize(calls, now);
@@ -167,6 +224,10 @@ absl::Time LongPolls::Run(absl::Time now) {
     }
   }
   absl::MutexLock lock(&mutex_);
+  absl::Time next = polls_.FirstDeadline();
+  if (!all && !polls_.all().empty()) {
+    next = std::min(next, asked_all_ + kAskAllEvery);
+  }
   next_run_ = std::min(next_run_, next);
   return next;
 }

@@ -1,6 +1,8 @@
-// Synchronize calls that are held because there was nothing to say. When
-// something changes, and when their time is up, each is asked of the scheduler
-// again and answered if that brings something.
+// Synchronize calls that are held because there was nothing to say. When jobs
+// change, those whom it concerns are asked of the scheduler again, as many as
+// there is work for, and answered if that brings something; so are those whose
+// time is up. What no job's change tells (a device that an operator frees, a
+// pause that ends) is found by asking all, at most every second.
 
 #ifndef OPTFARM_SERVER_SCHEDULING_LONG_POLLS_H_
 #define OPTFARM_SERVER_SCHEDULING_LONG_POLLS_H_
@@ -8,24 +10,20 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
-#include "absl/container/flat_hash_map.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "optfarm/v1/work.pb.h"
+#include "server/scheduling/held_polls.h"
 #include "server/scheduling/scheduler.h"
 
 namespace optfarm::server {
-
-// Sends the answer of a call. Called once, from any thread, without locks held.
-using SynchronizeReply =
-    std::function<void(const absl::StatusOr<v1::SynchronizeResponse>&)>;
 
 // A call to be served.
 struct IncomingCall {
@@ -53,15 +51,19 @@ class LongPolls {
   // The caller of a held call went away; it is answered Cancelled.
   void Abandon(int64_t call);
 
-  // Something changed that may be news for held calls.
-  void NoteChange();
+  // These jobs changed, which may be news for held calls; none: something else
+  // that may be.
+  void NoteChange(const std::vector<std::string>& job_ids);
 
-  // Answers the held calls that have news or whose time is up. Returns when the
-  // next one's time is up.
-  absl::Time Run(absl::Time now);
+  // Answers the held calls that have news or whose time is up; with `all`,
+  // whoever they are. Returns when it is to be called again.
+  absl::Time Run(absl::Time now, bool all = false);
 
  private:
-  struct Poll;
+  using Poll = HeldPoll;
+  using Polls = std::vector<std::shared_ptr<Poll>>;
+  // Adds up to so many calls to a set.
+  using Adder = std::function<void(size_t most, HeldPolls::Calls& calls)>;
 
   // Takes a held call out, so that nobody else answers it; null when it is not
   // held.
@@ -70,20 +72,26 @@ class LongPolls {
   void AnswerReplaced(const std::vector<IncomingCall>& calls)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Keeps calls for later that have no news.
-  void Hold(std::vector<std::shared_ptr<Poll>> polls, int64_t changes_before)
-      ABSL_LOCKS_EXCLUDED(mutex_);
+  void Hold(Polls polls, int64_t changes_before) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Whom Run has to look at.
+  Polls Concerned(absl::Time now, bool& all) ABSL_LOCKS_EXCLUDED(mutex_);
+  // The first `count` of those that `add` knows who would get work.
+  void AddTakers(size_t count, const Adder& add, absl::Time now,
+                 HeldPolls::Calls& calls) ABSL_LOCKS_EXCLUDED(mutex_);
+  Polls Find(const HeldPolls::Calls& calls) ABSL_LOCKS_EXCLUDED(mutex_);
   // Those of `held` that Run has to ask the scheduler for.
-  std::vector<std::shared_ptr<Poll>> WorthAsking(
-      std::vector<std::shared_ptr<Poll>> held, absl::Time now);
+  Polls WorthAsking(Polls held, absl::Time now);
 
   Scheduler& scheduler_;
   const std::function<void()> wake_;
   absl::Mutex mutex_;
-  // By number of the call.
-  std::map<int64_t, std::shared_ptr<Poll>> polls_ ABSL_GUARDED_BY(mutex_);
-  // The newest held call of a participant.
-  absl::flat_hash_map<std::string, int64_t> by_participant_
-      ABSL_GUARDED_BY(mutex_);
+  HeldPolls polls_ ABSL_GUARDED_BY(mutex_);
+  // Jobs that changed since Run looked, and calls that came meanwhile.
+  std::set<std::string> changed_ ABSL_GUARDED_BY(mutex_);
+  HeldPolls::Calls missed_ ABSL_GUARDED_BY(mutex_);
+  bool ask_all_ ABSL_GUARDED_BY(mutex_) = false;
+  // When all were asked.
+  absl::Time asked_all_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   // When Run is expected next.
   absl::Time next_run_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
   // Counts changes, so that one between asking and holding is not missed.

@@ -68,7 +68,8 @@ struct SynchronizeResult {
   absl::Duration hold;
 };
 
-// Told, after a change is durable and without locks held, which jobs changed.
+// Told, after a change is durable and without locks held, which jobs changed;
+// none: something that no job's is, such as whether a device is in service.
 // May be called from any thread.
 using ChangeListener =
     std::function<void(const std::vector<std::string>& job_ids)>;
@@ -142,6 +143,17 @@ class Scheduler {
   // nothing to be told before, and wait still. Notes that they are there.
   std::vector<bool> MayHaveNews(
       absl::Span<const v1::SynchronizeRequest* const> requests, absl::Time now);
+
+  // What jobs offer now, and to whom they may have something to say.
+  struct Openings {
+    // READY optimize tasks, and benchmark tasks by the way in which they ask
+    // for a device (see device_choice.h).
+    size_t to_optimize = 0;
+    std::map<std::string, size_t> to_measure;
+    // Participants that hold tasks of the jobs.
+    std::vector<std::string> holders;
+  };
+  Openings OpeningsOf(absl::Span<const std::string> job_ids, absl::Time now);
 
   // Applies every deadline that has passed and returns when something is due
   // next, at most a minute later.

@@ -55,20 +55,25 @@ absl::StatusOr<v1::Device> Scheduler::FindDevice(
 
 absl::StatusOr<v1::Device> Scheduler::ChangeDevice(
     const v1::ChangeDeviceRequest& change, absl::Time now) {
-  absl::MutexLock lock(&mutex_);
-  if (fleet_.FindDevice(change.name()) == nullptr) {
-    return NoDevice(change.name(), fleet_);
+  v1::Device device;
+  {
+    absl::MutexLock lock(&mutex_);
+    if (fleet_.FindDevice(change.name()) == nullptr) {
+      return NoDevice(change.name(), fleet_);
+    }
+    OPTFARM_ASSIGN_OR_RETURN(const storage::DeviceRecord next,
+                             fleet_.Changed(change, now));
+    storage::WriteBatch batch;
+    batch.devices.push_back(next);
+    OPTFARM_RETURN_IF_ERROR(
+        Annotate(store_.Commit(batch), "changing the device"));
+    fleet_.Replace(next);
+    device = DescribeDevice(next, now, std::nullopt);
   }
-  OPTFARM_ASSIGN_OR_RETURN(const storage::DeviceRecord next,
-                           fleet_.Changed(change, now));
-  storage::WriteBatch batch;
-  batch.devices.push_back(next);
-  OPTFARM_RETURN_IF_ERROR(
-      Annotate(store_.Commit(batch), "changing the device"));
-  fleet_.Replace(next);
   LogInfo("device ", change.name(), ": ",
           v1::ChangeDeviceRequest::Change_Name(change.change()));
-  return DescribeDevice(next, now, std::nullopt);
+  if (listener_) listener_({});
+  return device;
 }
 
 }  // namespace optfarm::server

@@ -168,6 +168,26 @@ std::vector<bool> Scheduler::MayHaveNews(
   return news;
 }
 
+Scheduler::Openings Scheduler::OpeningsOf(absl::Span<const std::string> job_ids,
+                                          absl::Time now) {
+  Openings openings;
+  absl::MutexLock lock(&mutex_);
+  for (const std::string& job_id : job_ids) {
+    const auto job = jobs_.find(job_id);
+    if (job == jobs_.end()) continue;
+    for (const LiveTask& live : job->second.tasks) {
+      const TaskRecord& task = live.record;
+      if (task.state == v1::LEASED) {
+        openings.holders.push_back(task.participant_id);
+      } else if (IsLeasable(task, now)) {
+        ++(task.kind == v1::OPTIMIZE ? openings.to_optimize
+                                     : openings.to_measure[task.device]);
+      }
+    }
+  }
+  return openings;
+}
+
 bool Scheduler::MayHaveNews(const v1::SynchronizeRequest& request,
                             absl::Time now) {
   if (draining_) return true;

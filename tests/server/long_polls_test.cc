@@ -49,5 +49,70 @@ TEST_F(LongPollsTest, ACallThatEndsSoonerThanThoseBeforeItIsAnsweredInTime) {
   EXPECT_THAT(answered_, ElementsAre("busy"));
 }
 
+// Of those who wait, as many are asked as there is work.
+TEST_F(LongPollsTest, AChangeIsNewsForAsManyAsItHasWorkFor) {
+  LongPolls polls(*scheduler_, [] {});
+  scheduler_->SetListener([&](const std::vector<std::string>& job_ids) {
+    polls.NoteChange(job_ids);
+  });
+  for (int i = 0; i < 50; ++i) {
+    Serve(polls, absl::StrCat("worker-", i), absl::Seconds(60));
+  }
+  polls.Run(now_);
+  now_ += absl::Milliseconds(10);
+  SubmitOk(Spec());
+  polls.Run(now_);
+  EXPECT_THAT(answered_, ElementsAre("worker-0"));
+  now_ += absl::Milliseconds(10);
+  for (int i = 0; i < 3; ++i) {
+    v1::JobSpec spec = Spec();
+    spec.set_no_cache(true);
+    SubmitOk(spec);
+  }
+  polls.Run(now_);
+  EXPECT_THAT(answered_,
+              ElementsAre("worker-0", "worker-1", "worker-2", "worker-3"));
+}
+
+TEST_F(LongPollsTest, AHolderHearsOfTheEndOfItsJob) {
+  LongPolls polls(*scheduler_, [] {});
+  scheduler_->SetListener([&](const std::vector<std::string>& job_ids) {
+    polls.NoteChange(job_ids);
+  });
+  const std::string job_id = SubmitOk(Spec());
+  const v1::LeasedTask lease = LeaseToWorker("holder");
+  v1::SynchronizeRequest request = WorkerCall("holder");
+  request.set_free_slots(0);
+  request.mutable_long_poll()->set_seconds(30);
+  v1::HeldTask& held = *request.add_held();
+  held.set_task_id(lease.task_id());
+  held.set_attempt(lease.attempt());
+  std::vector<v1::TaskVerdict::Verdict> verdicts;
+  polls.Serve(
+      {IncomingCall{&request, scheduler_->BeginCall("holder"), now_,
+                    [&](const absl::StatusOr<v1::SynchronizeResponse>& reply) {
+                      verdicts.push_back(reply.value().verdicts(0).verdict());
+                    }}});
+  polls.Run(now_);
+  EXPECT_THAT(verdicts, IsEmpty());
+  now_ += absl::Milliseconds(10);
+  OPTFARM_ASSERT_OK(scheduler_->Cancel(job_id, "enough", now_));
+  polls.Run(now_);
+  EXPECT_THAT(verdicts, ElementsAre(v1::TaskVerdict::CANCEL));
+}
+
+// What no job's change tells is found within a second.
+TEST_F(LongPollsTest, AllAreAskedEverySecond) {
+  LongPolls polls(*scheduler_, [] {});
+  polls.Run(now_);
+  Serve(polls, "worker", absl::Seconds(60));
+  // Nobody says that there is work.
+  SubmitOk(Spec());
+  EXPECT_EQ(polls.Run(now_), now_ + absl::Seconds(1));
+  EXPECT_THAT(answered_, IsEmpty());
+  polls.Run(now_ + absl::Seconds(1));
+  EXPECT_THAT(answered_, ElementsAre("worker"));
+}
+
 }  // namespace
 }  // namespace optfarm::server
