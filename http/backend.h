@@ -21,6 +21,8 @@ namespace optfarm::http {
 
 // Metadata that tells the services where a request came from.
 inline constexpr char kPeerKey[] = "optfarm-peer";
+// Metadata of requests whose sender has shown a certificate.
+inline constexpr char kCertifiedKey[] = "optfarm-certified";
 
 struct BackendCall {
   // "/optfarm.v1.JobService/GetJob".

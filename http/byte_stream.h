@@ -32,6 +32,8 @@ class ByteStream {
   virtual void CloseWrite() = 0;
   // Address of the other side, for people; empty when there is none.
   virtual std::string Peer() const { return ""; }
+  // The other side has shown a certificate, and it was accepted.
+  virtual bool PeerCertified() const { return false; }
 };
 
 // OWNERSHIP: takes over the connected socket.

@@ -66,6 +66,7 @@ class Connection {
     options.old_version = reader_.IsOldVersion();
     ReplyWriter writer(stream_, options);
     head.peer = stream_.Peer();
+    head.certified = stream_.PeerCertified();
     hooks_.note_busy(true);
     const absl::Status status = Answer(head, writer);
     hooks_.note_busy(false);

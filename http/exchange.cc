@@ -79,6 +79,7 @@ absl::StatusOr<BackendCall> MakeCall(const Exchange& exchange) {
   call.rpc = exchange.match.route->rpc();
   const std::string& peer = exchange.head.peer;
   if (!peer.empty()) call.metadata.emplace_back(kPeerKey, peer);
+  if (exchange.head.certified) call.metadata.emplace_back(kCertifiedKey, "1");
   const absl::string_view authorization = exchange.head.Header("authorization");
   if (authorization.empty()) return call;
   // What gRPC does not take as metadata it does not refuse either: it aborts.

@@ -32,7 +32,10 @@ constexpr absl::Duration kPauseWithoutFiles = absl::Milliseconds(50);
 // What the connections' threads share; lives as long as the last of them.
 struct Shared {
   std::unique_ptr<ServiceMap> services;
-  std::unique_ptr<TlsContext> tls;
+  // Empty: no TLS.
+  TlsFiles tls_files;
+  // Replaced as a whole; each connection keeps the one it began with.
+  std::shared_ptr<TlsContext> tls ABSL_GUARDED_BY(mutex);
   // Of connections that live.
   std::unique_ptr<ConnectionTable> table;
   absl::Mutex mutex;
@@ -42,6 +45,17 @@ struct Shared {
   bool Draining() {
     absl::MutexLock lock(&mutex);
     return draining;
+  }
+  std::shared_ptr<TlsContext> Tls() {
+    absl::MutexLock lock(&mutex);
+    return tls;
+  }
+  absl::Status LoadTls() {
+    OPTFARM_ASSIGN_OR_RETURN(std::shared_ptr<TlsContext> loaded,
+                             TlsContext::Make(tls_files));
+    absl::MutexLock lock(&mutex);
+    tls = std::move(loaded);
+    return absl::OkStatus();
   }
   void ShutSockets(int how) {
     table->ForEach([how](int socket) { ::shutdown(socket, how); });
@@ -59,9 +73,9 @@ void ServeSocket(const std::shared_ptr<Shared>& shared, int socket,
     shared->table->SetBusy(socket, busy);
   };
   hooks.health_only = health_only;
-  std::unique_ptr<ByteStream> stream = shared->tls == nullptr
-                                           ? MakeSocketStream(socket)
-                                           : shared->tls->Accept(socket);
+  const std::shared_ptr<TlsContext> tls = shared->Tls();
+  std::unique_ptr<ByteStream> stream =
+      tls == nullptr ? MakeSocketStream(socket) : tls->Accept(socket);
   ServeConnection(*stream, *shared->services, hooks);
   // Before it is closed and its number becomes somebody else's.
   shared->table->Leave(socket);
@@ -129,6 +143,11 @@ class FrontImpl final : public Front {
   }
 
   std::string address() const override { return address_; }
+
+  absl::Status ReloadTls() override {
+    if (!shared_->tls_files.certificate.empty()) return shared_->LoadTls();
+    return absl::FailedPreconditionError("the HTTP door speaks no TLS");
+  }
 
   void Drain() override {
     {
@@ -202,7 +221,7 @@ class FrontImpl final : public Front {
 
   // Says so as far as it can be said without waiting.
   void TurnAway(int socket) {
-    if (shared_->tls == nullptr) {
+    if (shared_->tls_files.certificate.empty()) {
       static constexpr absl::string_view kFull =
           "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 2\r\n"
           "Content-Length: 0\r\nConnection: close\r\n\r\n";
@@ -241,7 +260,8 @@ absl::StatusOr<std::unique_ptr<Front>> Front::Start(
         "TLS needs a certificate and its key; only one of the two was given");
   }
   if (!options.tls.certificate.empty()) {
-    OPTFARM_ASSIGN_OR_RETURN(shared->tls, TlsContext::Make(options.tls));
+    shared->tls_files = options.tls;
+    OPTFARM_RETURN_IF_ERROR(shared->LoadTls());
   }
   auto front = std::make_unique<FrontImpl>(std::move(shared));
   OPTFARM_RETURN_IF_ERROR(front->Listen(options.address));

@@ -34,6 +34,12 @@ class Front {
   // HOST:PORT with the port that was really taken.
   virtual std::string address() const = 0;
 
+  // From now on new connections speak TLS with what the files hold; those that
+  // are open go on with what they have.
+  // ERRORS: those of TlsContext::Make, and nothing changes; FailedPrecondition
+  // when the door speaks no TLS.
+  virtual absl::Status ReloadTls() = 0;
+
   // Takes no more connections or requests; those under way go on.
   virtual void Drain() = 0;
   // Drains, waits at most so long for answers under way, breaks off the rest.

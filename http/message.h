@@ -25,6 +25,8 @@ struct RequestHead {
   std::map<std::string, std::string> headers;
   // The address that the request came from; "" when there is none.
   std::string peer;
+  // TLS has accepted a certificate of the other side.
+  bool certified = false;
   // UNITS: bytes; none for a chunked body.
   std::optional<int64_t> content_length;
 

@@ -105,6 +105,12 @@ class TlsStream final : public ByteStream {
   std::string Peer() const override {
     return tls_.next_layer().stream().Peer();
   }
+  bool PeerCertified() const override {
+    // As OpenSSL's own handle, which is never const.
+    SSL* const ssl = const_cast<TlsStream*>(this)->tls_.native_handle();
+    return shaken_ && SSL_get0_peer_certificate(ssl) != nullptr &&
+           SSL_get_verify_result(ssl) == X509_V_OK;
+  }
   void CloseWrite() override { lower().stream().CloseWrite(); }
 
  private:

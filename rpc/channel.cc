@@ -4,6 +4,8 @@
 #include <grpcpp/create_channel_posix.h>
 #include <grpcpp/security/credentials.h>
 #include <grpcpp/security/server_credentials.h>
+#include <grpcpp/security/tls_certificate_provider.h>
+#include <grpcpp/security/tls_credentials_options.h>
 #include <grpcpp/server_builder.h>
 #include <grpcpp/server_posix.h>
 #include <grpcpp/support/channel_arguments.h>
@@ -195,17 +197,21 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
         "certificates of clients are only seen with TLS; give --tls_cert and "
         "--tls_key too");
   }
-  grpc::SslServerCredentialsOptions options(
+  // What is wrong with a file is said here; later it is only logged.
+  for (const std::string& file : {tls.certificate, tls.key, tls.client_ca}) {
+    if (!file.empty()) OPTFARM_RETURN_IF_ERROR(ReadPem(file).status());
+  }
+  namespace tls_api = grpc::experimental;
+  tls_api::TlsServerCredentialsOptions options(
+      std::make_shared<tls_api::FileWatcherCertificateProvider>(
+          tls.key, tls.certificate, tls.client_ca,
+          static_cast<unsigned>(absl::ToInt64Seconds(kTlsFilesInterval))));
+  options.watch_identity_key_cert_pairs();
+  if (!tls.client_ca.empty()) options.watch_root_certs();
+  options.set_cert_request_type(
       tls.client_ca.empty() ? GRPC_SSL_DONT_REQUEST_CLIENT_CERTIFICATE
                             : GRPC_SSL_REQUEST_CLIENT_CERTIFICATE_AND_VERIFY);
-  grpc::SslServerCredentialsOptions::PemKeyCertPair pair;
-  OPTFARM_ASSIGN_OR_RETURN(pair.cert_chain, ReadPem(tls.certificate));
-  OPTFARM_ASSIGN_OR_RETURN(pair.private_key, ReadPem(tls.key));
-  options.pem_key_cert_pairs.push_back(std::move(pair));
-  if (!tls.client_ca.empty()) {
-    OPTFARM_ASSIGN_OR_RETURN(options.pem_root_certs, ReadPem(tls.client_ca));
-  }
-  return grpc::SslServerCredentials(options);
+  return tls_api::TlsServerCredentials(options);
 }
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeInnerChannel(

@@ -77,7 +77,11 @@ absl::StatusOr<std::string> ReadToken(const std::string& path);
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
     const ChannelOptions& options);
 
-// What a server listens with. ERRORS: as for the TLS files of MakeChannel.
+// How often a server looks whether its TLS files have changed.
+inline constexpr absl::Duration kTlsFilesInterval = absl::Seconds(2);
+
+// What a server listens with. New connections get what the files hold then.
+// ERRORS: as for the TLS files of MakeChannel.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(
     const ServerTls& tls);
 

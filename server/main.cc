@@ -205,6 +205,9 @@ int Serve(Server& server, const sigset_t& signals, const std::string& limits,
     int signal_number = 0;
     sigwait(&signals, &signal_number);
     if (signal_number != SIGHUP) return signal_number;
+    if (const absl::Status status = server.ReloadTls(); !status.ok()) {
+      LogError("keeping the previous TLS files: ", status.message());
+    }
     absl::StatusOr<LimitsByProject> read = ReadProjectLimits(limits, of_all);
     if (read.ok()) {
       server.SetProjectLimits(*std::move(read));

@@ -18,6 +18,7 @@
 #include "base/log.h"
 #include "base/service_manager.h"
 #include "base/status_macros.h"
+#include "http/byte_stream.h"
 #include "rpc/channel.h"
 #include "server/access/access_control.h"
 #include "server/access/admission.h"
@@ -25,6 +26,7 @@
 #include "server/access/browser_sessions.h"
 #include "server/access/call_door.h"
 #include "server/access/call_room.h"
+#include "server/access/holder_tokens.h"
 #include "server/access/method_bounds.h"
 #include "server/delivery/event_hub.h"
 #include "server/delivery/ticker.h"
@@ -34,6 +36,7 @@
 #include "server/services/catalog_services.h"
 #include "server/services/http_door.h"
 #include "server/services/job_service.h"
+#include "server/services/leased_blobs.h"
 #include "server/services/model_service.h"
 #include "server/services/store_service.h"
 #include "server/services/token_service.h"
@@ -65,6 +68,8 @@ constexpr absl::Duration kCleanUpPause = absl::Seconds(1);
 // The ticker steps at least every ten seconds. A longer gap means that the
 // machine slept, the process was stopped, or the wall clock was set.
 constexpr absl::Duration kPause = absl::Seconds(20);
+// Between two looks at the tokens of open calls.
+constexpr absl::Duration kExpiryInterval = absl::Seconds(10);
 constexpr absl::Duration kUptimeInterval = absl::Seconds(5);
 constexpr uint64_t kMaxUptimeBytes = 1 << 20;
 
@@ -82,6 +87,12 @@ struct Stores {
   std::unique_ptr<storage::AuditStore> audit;
 };
 
+// gRPC does not say whether a key belongs to its certificate.
+absl::Status CheckTls(const rpc::ServerTls& tls) {
+  return http::TlsContext::Make({tls.certificate, tls.key, tls.client_ca})
+      .status();
+}
+
 class ServerImpl final : public Server {
  public:
   ServerImpl(ServerOptions options, Stores stores,
@@ -96,6 +107,7 @@ class ServerImpl final : public Server {
   }
   void Shutdown() override;
   void SetProjectLimits(LimitsByProject limits) override;
+  absl::Status ReloadTls() override;
   void Wake() override {
     polls_.NoteChange({});
     webhooks_.Wake();
@@ -110,7 +122,7 @@ class ServerImpl final : public Server {
   AwayTime ReadUptime();
   absl::Status OpenHttp();
   absl::Status Ready();
-  absl::Status MayRead(absl::string_view authorization);
+  absl::Status MayRead(const http::RequestHead& head);
   absl::StatusOr<http::CallPermit> Permit(const http::BackendCall& call,
                                           const std::string& method,
                                           size_t body_bytes);
@@ -138,6 +150,8 @@ class ServerImpl final : public Server {
   Ticker ticker_;
   LongPolls polls_;
   CallQueue call_queue_{polls_};
+  HolderTokens holders_;
+  LeasedBlobs leased_;
   ModelServiceImpl models_;
   WorkServiceImpl work_;
   JobServiceImpl jobs_;
@@ -152,6 +166,7 @@ class ServerImpl final : public Server {
   std::atomic<bool> serving_ = false;
   // Of the ticker's thread.
   absl::Time next_clean_up_ = absl::InfinitePast();
+  absl::Time next_expiry_ = absl::InfinitePast();
   absl::Time last_step_ = absl::InfinitePast();
   absl::Time uptime_kept_ = absl::InfinitePast();
   absl::Mutex shutdown_mutex_;
@@ -171,7 +186,8 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       audit_(*audit_store_),
       limits_(options_.project_limits, {}),
       room_(options_.calls),
-      door_(*access_, audit_, limits_, room_, *options_.clock),
+      door_(*access_, audit_, limits_, room_, *options_.clock,
+            !options_.tls.client_ca.empty()),
       hub_(options_.watches),
       transfers_(options_.transfers),
       janitor_(*blobs_, *store_,
@@ -181,10 +197,11 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       webhooks_(options_.webhooks, *webhook_store_, *store_, *options_.clock),
       ticker_(*options_.clock, [this](absl::Time now) { return Step(now); }),
       polls_(scheduler_, [this] { ticker_.Wake(); }),
-      models_(door_, *blobs_, *store_, janitor_, transfers_, limits_,
+      leased_(holders_, scheduler_, *store_, options_.clock->Now(),
+              options_.scheduling.lease),
+      models_(door_, *blobs_, *store_, janitor_, transfers_, limits_, leased_,
               *options_.clock),
-      work_(door_, scheduler_, polls_, call_queue_, *options_.clock,
-            !options_.tls.client_ca.empty()),
+      work_(door_, holders_, scheduler_, polls_, call_queue_, *options_.clock),
       jobs_(door_, admission_, webhooks_, scheduler_, *store_, hub_,
             *options_.clock),
       devices_(door_, scheduler_, *options_.clock),
@@ -220,6 +237,12 @@ void ServerImpl::SetProjectLimits(LimitsByProject limits) {
   }
 }
 
+absl::Status ServerImpl::ReloadTls() {
+  if (options_.tls.certificate.empty()) return absl::OkStatus();
+  if (http_ != nullptr) return http_->ReloadTls();
+  return CheckTls(options_.tls);
+}
+
 absl::Time ServerImpl::Step(absl::Time now) {
   const absl::Duration gap = last_step_ == absl::InfinitePast()
                                  ? absl::ZeroDuration()
@@ -233,6 +256,10 @@ absl::Time ServerImpl::Step(absl::Time now) {
   KeepUptime(now, /*at_once=*/gap > kPause || gap < -kPause);
   transfers_.CancelStalled(now);
   room_.CancelSlow(now);
+  if (now >= next_expiry_) {
+    next_expiry_ = now + kExpiryInterval;
+    access_->open_calls().EndExpired(now);
+  }
   if (now >= next_clean_up_) {
     next_clean_up_ = now + kCleanUpInterval;
     janitor_.CleanUp(now);
@@ -299,6 +326,9 @@ absl::Status ServerImpl::Listen() {
   OPTFARM_ASSIGN_OR_RETURN(
       const std::shared_ptr<grpc::ServerCredentials> credentials,
       rpc::MakeServerCredentials(options_.tls));
+  if (!options_.tls.certificate.empty()) {
+    OPTFARM_RETURN_IF_ERROR(CheckTls(options_.tls));
+  }
   builder.AddListeningPort(options_.grpc_address, credentials, &port);
   builder.RegisterService(&models_);
   builder.RegisterService(&work_);
@@ -339,8 +369,8 @@ absl::Status ServerImpl::OpenHttp() {
     return Permit(call, method, body_bytes);
   };
   door.ready = [this] { return Ready(); };
-  door.may_read = [this](absl::string_view authorization) {
-    return MayRead(authorization);
+  door.may_read = [this](const http::RequestHead& head) {
+    return MayRead(head);
   };
   door.metrics = [this] {
     const absl::Time now = options_.clock->Now();
@@ -358,6 +388,7 @@ absl::StatusOr<http::CallPermit> ServerImpl::Permit(
   for (const auto& [name, value] : call.metadata) {
     if (name == rpc::kAuthorizationKey) head.authorization = value;
     if (name == http::kPeerKey) head.peer = value;
+    head.certified |= name == http::kCertifiedKey;
   }
   http::CallPermit permit;
   permit.bounds = BoundsOf(method);
@@ -367,9 +398,13 @@ absl::StatusOr<http::CallPermit> ServerImpl::Permit(
   return permit;
 }
 
-absl::Status ServerImpl::MayRead(absl::string_view authorization) {
+absl::Status ServerImpl::MayRead(const http::RequestHead& head) {
   OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
-                           access_->Identify(authorization));
+                           access_->Identify(head.Header("authorization")));
+  if (!options_.tls.client_ca.empty()) {
+    OPTFARM_RETURN_IF_ERROR(
+        access_->CheckCertificate(caller, "", head.certified));
+  }
   if (caller.May(v1::Access::READ)) return absl::OkStatus();
   return absl::PermissionDeniedError(absl::StrCat(
       "the token '", caller.name, "' may not read: it needs the scope read"));

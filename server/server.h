@@ -90,6 +90,11 @@ class Server {
   // server began with, are in the audit log.
   virtual void SetProjectLimits(LimitsByProject limits) = 0;
 
+  // Reads the TLS files again; nothing changes where they do not fit together.
+  // The HTTP door uses them from now on, the gRPC door, which looks at them
+  // itself, within a few seconds. ERRORS: those of Start for the files.
+  virtual absl::Status ReloadTls() = 0;
+
   // Looks at deadlines and held calls now. Tests that move a fake clock call
   // this.
   virtual void Wake() = 0;

@@ -259,6 +259,10 @@ class MetadataStore {
   virtual absl::StatusOr<bool> ProjectHasBlob(const std::string& project,
                                               const std::string& sha256) = 0;
 
+  // One of the jobs needs the blob, or has made it; the first are asked first.
+  virtual absl::StatusOr<bool> AnyJobHasBlob(
+      absl::Span<const std::string> job_ids, const std::string& sha256) = 0;
+
   virtual absl::StatusOr<ProjectUsage> GetProjectUsage(
       const std::string& project, absl::Time jobs_since) = 0;
 

@@ -135,6 +135,12 @@ class SqliteMetadataStore final : public MetadataStore {
   absl::StatusOr<std::vector<v1::Recipe>> ListRecipes() override {
     return Read([](SqliteDatabase& db) { return sqlite::ListRecipes(db); });
   }
+  absl::StatusOr<bool> AnyJobHasBlob(absl::Span<const std::string> job_ids,
+                                     const std::string& sha256) override {
+    return Read([&](SqliteDatabase& db) {
+      return sqlite::AnyJobHasBlob(db, job_ids, sha256);
+    });
+  }
   absl::StatusOr<bool> ProjectHasBlob(const std::string& project,
                                       const std::string& sha256) override {
     return Read([&](SqliteDatabase& db) {

@@ -384,6 +384,20 @@ absl::StatusOr<bool> ProjectHasBlob(SqliteDatabase& db,
   return has;
 }
 
+absl::StatusOr<bool> AnyJobHasBlob(SqliteDatabase& db,
+                                   absl::Span<const std::string> job_ids,
+                                   const std::string& sha256) {
+  for (const std::string& job_id : job_ids) {
+    SqliteStatement query =
+        db.Prepare("SELECT 1 FROM job_blobs WHERE job_id = ?1 AND sha256 = ?2");
+    query.BindText(1, job_id);
+    query.BindText(2, sha256);
+    if (query.Step()) return true;
+    OPTFARM_RETURN_IF_ERROR(query.status());
+  }
+  return false;
+}
+
 absl::StatusOr<ProjectUsage> GetProjectUsage(SqliteDatabase& db,
                                              const std::string& project,
                                              absl::Time since) {

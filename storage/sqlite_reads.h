@@ -10,6 +10,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
+#include "absl/types/span.h"
 #include "storage/metadata_store.h"
 #include "storage/sqlite_database.h"
 
@@ -35,6 +36,9 @@ absl::StatusOr<std::optional<std::string>> FindAction(
     const std::string& tool_version);
 absl::StatusOr<std::vector<DeviceRecord>> ListDevices(SqliteDatabase& db);
 absl::StatusOr<std::vector<v1::Recipe>> ListRecipes(SqliteDatabase& db);
+absl::StatusOr<bool> AnyJobHasBlob(SqliteDatabase& db,
+                                   absl::Span<const std::string> job_ids,
+                                   const std::string& sha256);
 absl::StatusOr<bool> ProjectHasBlob(SqliteDatabase& db,
                                     const std::string& project,
                                     const std::string& sha256);

@@ -179,6 +179,23 @@ absl::Status AccessControl::Check(const Caller& caller,
       caller.scopes == 0 ? "none" : ScopeNames(caller.scopes, " and ")));
 }
 
+absl::Status AccessControl::CheckCertificate(const Caller& caller,
+                                             const std::string& method,
+                                             bool certified) const {
+  constexpr auto kAdmin = v1::Access::ADMIN;
+  const unsigned programs = Bit(v1::Access::WORK) | Bit(v1::Access::DEVICE);
+  const auto found = wanted_.find(method);
+  const unsigned wanted =
+      found == wanted_.end() ? 0 : found->second & ~Bit(kAdmin);
+  const bool for_programs = wanted != 0 && (wanted & ~programs) == 0;
+  if (certified || (!for_programs && (caller.scopes & programs) == 0)) {
+    return absl::OkStatus();
+  }
+  return absl::UnauthenticatedError(
+      "this server wants a certificate of workers and agents; give --tls_cert "
+      "and --tls_key");
+}
+
 absl::StatusOr<std::string> AccessControl::Create(storage::TokenRecord& token) {
   const absl::Time now = clock_.Now();
   {
@@ -215,6 +232,7 @@ absl::StatusOr<storage::TokenRecord> AccessControl::Revoke(
   }
   OPTFARM_RETURN_IF_ERROR(revoked);
   OPTFARM_RETURN_IF_ERROR(Reload());
+  open_calls_.EndThoseOf(token_id);
   absl::MutexLock lock(&mutex_);
   for (const auto& [hash, token] : tokens_) {
     if (token.token_id == token_id) return token;

@@ -18,6 +18,7 @@
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
+#include "server/access/open_calls.h"
 #include "storage/records.h"
 #include "storage/token_store.h"
 
@@ -67,14 +68,24 @@ class AccessControl {
   // that the method ("optfarm.v1.JobService.GetJob") asks for.
   absl::Status Check(const Caller& caller, const std::string& method) const;
 
+  // Whether `caller` may call the method without a certificate, where the
+  // server wants one of workers and agents: their tokens, and all that only
+  // they may call, count for nothing without it.
+  // ERRORS: Unauthenticated.
+  absl::Status CheckCertificate(const Caller& caller, const std::string& method,
+                                bool certified) const;
+
   // Calls of the method go into the audit log.
   bool IsAudited(const std::string& method) const {
     return audited_.contains(method);
   }
 
+  // Calls that end when their tokens do.
+  OpenCalls& open_calls() { return open_calls_; }
+
   // Makes a token and returns its secret.
   absl::StatusOr<std::string> Create(storage::TokenRecord& token);
-  // ERRORS: NotFound.
+  // Ends a token and the calls that it holds open. ERRORS: NotFound.
   absl::StatusOr<storage::TokenRecord> Revoke(const std::string& token_id);
   absl::StatusOr<std::vector<storage::TokenRecord>> List();
 
@@ -90,6 +101,7 @@ class AccessControl {
   // Bits of the scopes, one of which a method asks for, by its full name.
   absl::flat_hash_map<std::string, unsigned> wanted_;
   absl::flat_hash_set<std::string> audited_;
+  OpenCalls open_calls_;
   absl::Mutex mutex_;
   // By SHA-256 of the secret.
   absl::flat_hash_map<std::string, storage::TokenRecord> tokens_

@@ -1,5 +1,6 @@
 #include "server/access/call_door.h"
 
+#include <grpcpp/security/auth_context.h>
 #include <grpcpp/server_context.h>
 
 #include "absl/strings/match.h"
@@ -15,11 +16,24 @@ namespace optfarm::server {
 
 namespace {
 
-// Where the call came from. A call over HTTP comes from within; the door that
-// took it says who is behind it.
+// A call over HTTP comes from within; the door that took it says who is behind
+// it.
+bool CameOverHttp(const grpc::ServerContextBase& context) {
+  return absl::StartsWith(context.peer(), "fd:");
+}
+
+bool IsCertified(const grpc::ServerContextBase& context) {
+  if (CameOverHttp(context)) {
+    return context.client_metadata().contains(http::kCertifiedKey);
+  }
+  const auto shown = context.auth_context();
+  return shown != nullptr && shown->IsPeerAuthenticated();
+}
+
+// Where the call came from.
 std::string PeerOf(const grpc::ServerContextBase& context) {
   const std::string peer(context.peer());
-  if (!absl::StartsWith(peer, "fd:")) {
+  if (!CameOverHttp(context)) {
     // The brackets of an IPv6 address come escaped.
     return http::PercentDecode(peer, false).value_or(peer);
   }
@@ -38,6 +52,7 @@ CallHead HeadOf(const grpc::ServerContextBase& context) {
     head.authorization.assign(found->second.data(), found->second.size());
   }
   head.peer = PeerOf(context);
+  head.certified = IsCertified(context);
   return head;
 }
 
@@ -69,6 +84,9 @@ absl::StatusOr<Caller> CallDoor::Screen(const CallHead& head,
   absl::StatusOr<Caller> caller = access_.Identify(head.authorization);
   absl::Status status = caller.status();
   if (status.ok()) status = access_.Check(*caller, method);
+  if (status.ok() && needs_certificate_) {
+    status = access_.CheckCertificate(*caller, method, head.certified);
+  }
   if (status.ok()) return caller;
   Caller unknown;
   unknown.project.clear();
@@ -103,6 +121,12 @@ absl::StatusOr<Caller> CallDoor::Admit(const grpc::ServerContextBase& context,
   if (status.ok()) return caller;
   NoteRefusal(head, method, caller, status, now);
   return status;
+}
+
+std::unique_ptr<OpenCalls::Open> CallDoor::HoldOpen(
+    const grpc::ServerContextBase& context, const Caller& caller) const {
+  return access_.open_calls().Begin(caller.token_id, caller.expire_time,
+                                    [&context] { context.TryCancel(); });
 }
 
 void CallDoor::NoteRefusal(const CallHead& head, const std::string& method,

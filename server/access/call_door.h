@@ -17,6 +17,7 @@
 #include "server/access/access_control.h"
 #include "server/access/audit_log.h"
 #include "server/access/call_room.h"
+#include "server/access/open_calls.h"
 #include "server/access/project_limits.h"
 
 namespace grpc {
@@ -39,19 +40,24 @@ struct CallHead {
   std::string authorization;
   // Where it comes from, for the audit log.
   std::string peer;
+  // It came with a certificate that TLS accepted.
+  bool certified = false;
 };
 
 // THREADS: safe.
 class CallDoor {
  public:
+  // With `needs_certificate`, workers and agents must show one with every call.
   // OWNERSHIP: all outlive the door.
   CallDoor(AccessControl& access, AuditLog& audit,
-           const ProjectLimitsTable& limits, CallRoom& room, Clock& clock)
+           const ProjectLimitsTable& limits, CallRoom& room, Clock& clock,
+           bool needs_certificate)
       : access_(access),
         audit_(audit),
         room_(room),
         rate_(limits),
-        clock_(clock) {}
+        clock_(clock),
+        needs_certificate_(needs_certificate) {}
 
   // Whether a call of `method`, "optfarm.v1.JobService.GetJob", may be made:
   // all that is known before its request. Refusals go into the audit log.
@@ -74,6 +80,11 @@ class CallDoor {
   // ERRORS: Unauthenticated, PermissionDenied, ResourceExhausted.
   absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context,
                                const std::string& method) const;
+
+  // Has a call end when its caller's token does. `context` lives at least as
+  // long as what is returned.
+  std::unique_ptr<OpenCalls::Open> HoldOpen(
+      const grpc::ServerContextBase& context, const Caller& caller) const;
 
   // Answers a call: with the door's refusal, or with what `handler` returns,
   // which may take the Call.
@@ -116,6 +127,7 @@ class CallDoor {
   CallRoom& room_;
   mutable CallRate rate_;
   Clock& clock_;
+  const bool needs_certificate_;
 };
 
 }  // namespace optfarm::server

@@ -59,15 +59,18 @@ class JobWatch final : public WatchReactor, public JobWatcher {
 
   void OnDone() override {
     hub_.Unsubscribe(request_.job_id(), this);
+    // The context, which it would cancel, goes now.
+    admitted_.open = nullptr;
     self_.reset();
   }
 
  private:
   absl::Status Prepare() {
     OPTFARM_RETURN_IF_ERROR(incoming_.status);
-    OPTFARM_ASSIGN_OR_RETURN(const std::string project, admit_(request_));
+    OPTFARM_ASSIGN_OR_RETURN(admitted_, admit_(request_));
     // From here on every event is either read below or announced.
-    OPTFARM_RETURN_IF_ERROR(hub_.Subscribe(project, request_.job_id(), self_));
+    OPTFARM_RETURN_IF_ERROR(
+        hub_.Subscribe(admitted_.project, request_.job_id(), self_));
     OPTFARM_ASSIGN_OR_RETURN(const storage::StoredJob job,
                              store_.GetJob(request_.job_id()));
     after_ = request_.after_sequence();
@@ -167,6 +170,7 @@ class JobWatch final : public WatchReactor, public JobWatcher {
       "optfarm.v1.JobService.WatchJob"};
   const v1::WatchJobRequest& request_ = incoming_.message;
   std::unique_ptr<CallRoom::Stay> stay_;
+  AdmittedWatch admitted_;
   EventHub& hub_;
   storage::MetadataStore& store_;
   std::shared_ptr<JobWatch> self_;

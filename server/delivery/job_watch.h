@@ -16,6 +16,7 @@
 #include "optfarm/v1/jobs.pb.h"
 #include "server/access/admitted_service.h"
 #include "server/access/call_room.h"
+#include "server/access/open_calls.h"
 #include "server/delivery/event_hub.h"
 #include "storage/metadata_store.h"
 
@@ -24,9 +25,16 @@ namespace optfarm::server {
 using WatchReactor =
     grpc::ServerBidiReactor<BoundedRequest<v1::WatchJobRequest>, v1::JobEvent>;
 
-// Lets a call in and says for which project it watches.
+// Who may watch.
+struct AdmittedWatch {
+  std::string project;
+  // Ends the watch with the caller's token; may be null.
+  std::unique_ptr<OpenCalls::Open> open;
+};
+
+// Lets a call in.
 using AdmitWatch =
-    std::function<absl::StatusOr<std::string>(const v1::WatchJobRequest&)>;
+    std::function<absl::StatusOr<AdmittedWatch>(const v1::WatchJobRequest&)>;
 
 // Starts to answer a WatchJob call; the reactor lives until gRPC is done with
 // it. The request is read if the call `entered`, and answered if `admit` lets

@@ -182,8 +182,12 @@ class Scheduler {
   // Workers and agents that have called since.
   std::pair<int, int> CountParticipants(absl::Time since);
 
+  // The jobs of tasks that these participants hold, what was leased last first.
+  std::vector<std::string> JobsLeasedBy(
+      absl::Span<const std::string> participant_ids);
+
   // Devices with their state at `now`, by name; with a project, tasks of others
-  // are not named.
+  // are not named, nor what went wrong with them.
   std::vector<v1::Device> Devices(
       absl::Time now, const std::optional<std::string>& project = {});
   // ERRORS: NotFound with the nearest names.

@@ -1,5 +1,9 @@
 // What the scheduler says of devices, and what operators change about them.
 
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/nearest_names.h"
@@ -31,7 +35,36 @@ v1::Device Scheduler::DescribeDevice(
       task_id = job.tasks[task->index].record.task_id;
     }
   }
-  return ViewDevice(record, task_id, options_, now);
+  if (!project.has_value() || record.quarantine_reason.empty()) {
+    return ViewDevice(record, task_id, options_, now);
+  }
+  // What failed may be another project's, names and paths in its words too.
+  storage::DeviceRecord shown = record;
+  shown.quarantine_reason =
+      absl::StrCat(record.failures_in_a_row, " attempts in a row failed");
+  return ViewDevice(shown, task_id, options_, now);
+}
+
+std::vector<std::string> Scheduler::JobsLeasedBy(
+    absl::Span<const std::string> participant_ids) {
+  std::vector<std::pair<absl::Time, std::string>> leased;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (const std::string& id : participant_ids) {
+      for (const TaskRef& ref : index_.LeasedBy(id)) {
+        leased.emplace_back(
+            jobs_.at(ref.job_id).tasks[ref.index].record.attempt_start_time,
+            ref.job_id);
+      }
+    }
+  }
+  std::sort(leased.rbegin(), leased.rend());
+  absl::flat_hash_set<std::string> seen;
+  std::vector<std::string> jobs;
+  for (auto& [time, job_id] : leased) {
+    if (seen.insert(job_id).second) jobs.push_back(std::move(job_id));
+  }
+  return jobs;
 }
 
 std::vector<v1::Device> Scheduler::Devices(

@@ -36,7 +36,7 @@ std::vector<const ServiceDescriptor*> Services() {
 
 http::Reply Metrics(const HttpDoorOptions& options,
                     const http::RequestHead& head) {
-  const absl::Status status = options.may_read(head.Header("authorization"));
+  const absl::Status status = options.may_read(head);
   if (!status.ok()) return http::Problem(status);
   http::Reply reply;
   reply.content_type = "text/plain; version=0.0.4; charset=utf-8";

@@ -36,8 +36,8 @@ struct HttpDoorOptions {
       admit_call;
   // OK when calls would be served.
   std::function<absl::Status()> ready;
-  // Whether the caller with this Authorization header may read.
-  std::function<absl::Status(absl::string_view authorization)> may_read;
+  // Whether who sends this may read.
+  std::function<absl::Status(const http::RequestHead& head)> may_read;
   // Numbers in Prometheus' text format.
   std::function<std::string()> metrics;
   // OWNERSHIP: outlives the door.

@@ -161,11 +161,12 @@ WatchReactor* JobServiceImpl::Watch(grpc::CallbackServerContext& context) {
   return StartJobWatch(
       door_.Enter(context, kWatchJob, CallRoom::Served::kByReactor),
       [this, &context](
-          const v1::WatchJobRequest& request) -> absl::StatusOr<std::string> {
+          const v1::WatchJobRequest& request) -> absl::StatusOr<AdmittedWatch> {
         OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
                                  door_.Admit(context, kWatchJob));
         OPTFARM_RETURN_IF_ERROR(Find(caller, request.job_id()).status());
-        return caller.OfFarm() ? "" : caller.project;
+        return AdmittedWatch{caller.OfFarm() ? "" : caller.project,
+                             door_.HoldOpen(context, caller)};
       },
       hub_, store_);
 }

@@ -39,16 +39,20 @@ TransferWatch::Owner OwnerOf(const Caller& caller) {
 
 }  // namespace
 
-ModelServiceImpl::ModelServiceImpl(
-    const CallDoor& door, storage::BlobStore& blobs,
-    storage::MetadataStore& store, BlobJanitor& janitor,
-    TransferWatch& transfers, const ProjectLimitsTable& limits, Clock& clock)
+ModelServiceImpl::ModelServiceImpl(const CallDoor& door,
+                                   storage::BlobStore& blobs,
+                                   storage::MetadataStore& store,
+                                   BlobJanitor& janitor,
+                                   TransferWatch& transfers,
+                                   const ProjectLimitsTable& limits,
+                                   LeasedBlobs& leased, Clock& clock)
     : door_(door),
       blobs_(blobs),
       store_(store),
       janitor_(janitor),
       transfers_(transfers),
       limits_(limits),
+      leased_(leased),
       clock_(clock) {
   AdmitUnary(door, "optfarm.v1.ModelService.FindMissing",
              &Service::FindMissing);
@@ -160,6 +164,7 @@ absl::Status ModelServiceImpl::Receive(Call& call, grpc::ServerContext& context,
       transfers_.Begin(
           OwnerOf(call.caller), [&context] { context.TryCancel(); },
           clock_.Now()));
+  const auto open = door_.HoldOpen(context, call.caller);
   v1::UploadRequest request;
   absl::Status part = read(request);
   if (absl::IsOutOfRange(part)) return WhyBroken(*transfer);
@@ -201,16 +206,20 @@ absl::Status ModelServiceImpl::Receive(Call& call, grpc::ServerContext& context,
   return Grant(call.caller, id);
 }
 
+absl::Status ModelServiceImpl::MayRead(const Caller& caller,
+                                       const std::string& sha256) {
+  if (caller.OfFarm()) return leased_.MayRead(caller, sha256, clock_.Now());
+  OPTFARM_ASSIGN_OR_RETURN(const bool has,
+                           store_.ProjectHasBlob(caller.project, sha256));
+  return has ? absl::OkStatus() : storage::NoSuchBlob(sha256);
+}
+
 absl::Status ModelServiceImpl::Send(Call& call, grpc::ServerContext& context,
                                     const v1::DownloadRequest& request,
                                     const WritePart& write) {
   OPTFARM_ASSIGN_OR_RETURN(const BlobId id, BlobIdFromProto(request.digest()));
   call.subject = id.sha256;
-  if (!call.caller.OfFarm()) {
-    OPTFARM_ASSIGN_OR_RETURN(
-        const bool has, store_.ProjectHasBlob(call.caller.project, id.sha256));
-    if (!has) return storage::NoSuchBlob(id.sha256);
-  }
+  OPTFARM_RETURN_IF_ERROR(MayRead(call.caller, id.sha256));
   OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::BlobReader> blob,
                            blobs_.OpenBlob(id.sha256));
   const int64_t size = blob->size_bytes();
@@ -228,6 +237,7 @@ absl::Status ModelServiceImpl::Send(Call& call, grpc::ServerContext& context,
       transfers_.Begin(
           OwnerOf(call.caller), [&context] { context.TryCancel(); },
           clock_.Now()));
+  const auto open = door_.HoldOpen(context, call.caller);
   int64_t left = size - request.offset();
   if (request.max_bytes() > 0) left = std::min(left, request.max_bytes());
   v1::DownloadResponse response;

@@ -8,6 +8,7 @@
 #include "server/access/admitted_service.h"
 #include "server/access/call_door.h"
 #include "server/access/project_limits.h"
+#include "server/services/leased_blobs.h"
 #include "server/services/transfer_watch.h"
 #include "server/upkeep/blob_janitor.h"
 #include "storage/blob_store.h"
@@ -23,7 +24,7 @@ class ModelServiceImpl final
   ModelServiceImpl(const CallDoor& door, storage::BlobStore& blobs,
                    storage::MetadataStore& store, BlobJanitor& janitor,
                    TransferWatch& transfers, const ProjectLimitsTable& limits,
-                   Clock& clock);
+                   LeasedBlobs& leased, Clock& clock);
 
   grpc::Status FindMissing(grpc::ServerContext* context,
                            const v1::FindMissingRequest* request,
@@ -45,6 +46,9 @@ class ModelServiceImpl final
                            const v1::FindMissingRequest& request,
                            v1::FindMissingResponse& response);
   absl::Status CheckQuota(const Caller& caller, const storage::BlobId& id);
+  // ERRORS: NotFound when the caller may not read the blob, as if there were
+  // none; those of LeasedBlobs::MayRead.
+  absl::Status MayRead(const Caller& caller, const std::string& sha256);
   // What it is named in the database once the bytes have been brought.
   absl::Status Grant(const Caller& caller, const storage::BlobId& id);
   absl::Status Receive(Call& call, grpc::ServerContext& context,
@@ -58,6 +62,7 @@ class ModelServiceImpl final
   BlobJanitor& janitor_;
   TransferWatch& transfers_;
   const ProjectLimitsTable& limits_;
+  LeasedBlobs& leased_;
   Clock& clock_;
 };
 

@@ -125,6 +125,7 @@ absl::StatusOr<http::BackendCall> CallAs(const http::RequestHead& head,
   if (!head.peer.empty()) {
     call.metadata.emplace_back(http::kPeerKey, head.peer);
   }
+  if (head.certified) call.metadata.emplace_back(http::kCertifiedKey, "1");
   if (!authorization.empty()) {
     call.metadata.emplace_back(rpc::kAuthorizationKey, authorization);
   }

@@ -1,13 +1,12 @@
 #include "server/services/work_service.h"
 
-#include <grpcpp/security/auth_context.h>
-
 #include <atomic>
 #include <memory>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
+#include "server/conventions/names.h"
 
 namespace optfarm::server {
 namespace {
@@ -55,7 +54,7 @@ class WorkServiceImpl::SynchronizeCall final
                               : absl::CancelledError("no request came");
     }
     OPTFARM_RETURN_IF_ERROR(request_.status);
-    OPTFARM_RETURN_IF_ERROR(service_.Admit(context_, request_.message));
+    OPTFARM_ASSIGN_OR_RETURN(open_, service_.Admit(context_, request_.message));
     // A caller that has hung up knows nothing of the answer; what it would have
     // been given is better kept for its next call.
     if (context_.IsCancelled()) return absl::CancelledError("hung up");
@@ -76,6 +75,7 @@ class WorkServiceImpl::SynchronizeCall final
   WorkServiceImpl& service_;
   grpc::CallbackServerContext& context_;
   std::unique_ptr<CallRoom::Stay> stay_;
+  std::unique_ptr<OpenCalls::Open> open_;
   BoundedRequest<v1::SynchronizeRequest> request_{kSynchronize};
   v1::SynchronizeResponse response_;
   std::atomic<int64_t> call_ = -1;
@@ -84,15 +84,15 @@ class WorkServiceImpl::SynchronizeCall final
       std::make_shared<std::atomic<bool>>(false);
 };
 
-WorkServiceImpl::WorkServiceImpl(const CallDoor& door, Scheduler& scheduler,
-                                 LongPolls& polls, CallQueue& queue,
-                                 Clock& clock, bool needs_certificate)
+WorkServiceImpl::WorkServiceImpl(const CallDoor& door, HolderTokens& holders,
+                                 Scheduler& scheduler, LongPolls& polls,
+                                 CallQueue& queue, Clock& clock)
     : door_(door),
+      holders_(holders),
       scheduler_(scheduler),
       polls_(polls),
       queue_(queue),
-      clock_(clock),
-      needs_certificate_(needs_certificate) {
+      clock_(clock) {
   AdmitReactor<v1::SynchronizeRequest, v1::SynchronizeResponse>(
       kSynchronize, [this](grpc::CallbackServerContext* context) {
         return new SynchronizeCall(*this, *context);
@@ -101,29 +101,27 @@ WorkServiceImpl::WorkServiceImpl(const CallDoor& door, Scheduler& scheduler,
 
 absl::StatusOr<std::unique_ptr<CallRoom::Stay>> WorkServiceImpl::Enter(
     grpc::CallbackServerContext& context) {
-  OPTFARM_ASSIGN_OR_RETURN(
-      std::unique_ptr<CallRoom::Stay> stay,
-      door_.Enter(context, kSynchronize, CallRoom::Served::kByReactor));
-  if (needs_certificate_ && !context.auth_context()->IsPeerAuthenticated()) {
-    return absl::UnauthenticatedError(
-        "this server wants a certificate of workers and agents; give "
-        "--tls_cert and --tls_key");
-  }
-  return stay;
+  return door_.Enter(context, kSynchronize, CallRoom::Served::kByReactor);
 }
 
-absl::Status WorkServiceImpl::Admit(const grpc::CallbackServerContext& context,
-                                    const v1::SynchronizeRequest& request) {
+absl::StatusOr<std::unique_ptr<OpenCalls::Open>> WorkServiceImpl::Admit(
+    const grpc::CallbackServerContext& context,
+    const v1::SynchronizeRequest& request) {
   OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
                            door_.Admit(context, kSynchronize));
   const bool agent = request.kind() == v1::SynchronizeRequest::AGENT;
-  if (caller.May(agent ? v1::Access::DEVICE : v1::Access::WORK)) {
-    return absl::OkStatus();
+  if (!caller.May(agent ? v1::Access::DEVICE : v1::Access::WORK)) {
+    return absl::PermissionDeniedError(
+        absl::StrCat("the token '", caller.name, "' may not be ",
+                     agent ? "an agent: it needs the scope device"
+                           : "a worker: it needs the scope work"));
   }
-  return absl::PermissionDeniedError(
-      absl::StrCat("the token '", caller.name, "' may not be ",
-                   agent ? "an agent: it needs the scope device"
-                         : "a worker: it needs the scope work"));
+  // An id that is none is refused by the scheduler, in its own words.
+  if (CheckName("participant_id", request.participant_id()).ok()) {
+    OPTFARM_RETURN_IF_ERROR(
+        holders_.Note(request.participant_id(), caller, clock_.Now()));
+  }
+  return door_.HoldOpen(context, caller);
 }
 
 }  // namespace optfarm::server

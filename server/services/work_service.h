@@ -12,6 +12,7 @@
 #include "optfarm/v1/work.grpc.pb.h"
 #include "server/access/admitted_service.h"
 #include "server/access/call_door.h"
+#include "server/access/holder_tokens.h"
 #include "server/scheduling/call_queue.h"
 #include "server/scheduling/long_polls.h"
 #include "server/scheduling/scheduler.h"
@@ -22,10 +23,10 @@ namespace optfarm::server {
 class WorkServiceImpl final
     : public AdmittedService<v1::WorkService::CallbackService> {
  public:
-  // With `needs_certificate`, callers must have shown one that TLS accepted.
   // OWNERSHIP: all outlive the service.
-  WorkServiceImpl(const CallDoor& door, Scheduler& scheduler, LongPolls& polls,
-                  CallQueue& queue, Clock& clock, bool needs_certificate);
+  WorkServiceImpl(const CallDoor& door, HolderTokens& holders,
+                  Scheduler& scheduler, LongPolls& polls, CallQueue& queue,
+                  Clock& clock);
 
  private:
   class SynchronizeCall;
@@ -33,15 +34,17 @@ class WorkServiceImpl final
   // What is known before the request.
   absl::StatusOr<std::unique_ptr<CallRoom::Stay>> Enter(
       grpc::CallbackServerContext& context);
-  absl::Status Admit(const grpc::CallbackServerContext& context,
-                     const v1::SynchronizeRequest& request);
+  // What keeps the call open no longer than its token is good.
+  absl::StatusOr<std::unique_ptr<OpenCalls::Open>> Admit(
+      const grpc::CallbackServerContext& context,
+      const v1::SynchronizeRequest& request);
 
   const CallDoor& door_;
+  HolderTokens& holders_;
   Scheduler& scheduler_;
   LongPolls& polls_;
   CallQueue& queue_;
   Clock& clock_;
-  const bool needs_certificate_;
 };
 
 }  // namespace optfarm::server

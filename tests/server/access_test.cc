@@ -4,6 +4,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <gtest/gtest.h>
 
+#include <thread>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -18,6 +19,7 @@
 namespace optfarm::server {
 namespace {
 
+using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -135,6 +137,10 @@ TEST_F(AccessTest, WorkersNeedTheScopeOfWorkersAndAgentsTheirs) {
     context.AddMetadata("authorization", "Bearer " + token);
     v1::SynchronizeRequest request = WorkerCall();
     request.set_kind(kind);
+    // A participant stays with the token that it first called with.
+    if (kind == v1::SynchronizeRequest::AGENT) {
+      request.set_participant_id("agent-1");
+    }
     v1::SynchronizeResponse response;
     return work_->Synchronize(&context, request, &response).error_code();
   };
@@ -201,6 +207,147 @@ TEST_F(AccessTest, MalformedTokensAreNotMade) {
   EXPECT_EQ(client.Get("/v1/tokens").json()["tokens"].size(), 0u);
 }
 
+// Calls that stay open, and what workers may read.
+class OpenCallsTest : public AccessTest {
+ protected:
+  struct TokenContext : Context {
+    explicit TokenContext(const std::string& token) {
+      AddMetadata("authorization", "Bearer " + token);
+    }
+  };
+
+  void Revoke(const nlohmann::json& token) {
+    const std::string id = token["token"]["token_id"];
+    EXPECT_EQ(Client(kOperator)
+                  .Call("DELETE", absl::StrCat("/v1/tokens/", id), {}, "")
+                  .status,
+              200);
+  }
+  // How a download as `token` ends.
+  grpc::StatusCode Download(const std::string& token,
+                            const std::string& sha256) {
+    TokenContext context(token);
+    v1::DownloadRequest request;
+    request.mutable_digest()->set_sha256(sha256);
+    const auto reader = models_->Download(&context, request);
+    v1::DownloadResponse response;
+    while (reader->Read(&response)) continue;
+    return reader->Finish().error_code();
+  }
+  absl::StatusOr<v1::SynchronizeResponse> SynchronizeAs(
+      const std::string& token, const v1::SynchronizeRequest& request) {
+    TokenContext context(token);
+    v1::SynchronizeResponse response;
+    const absl::Status status =
+        rpc::FromGrpc(work_->Synchronize(&context, request, &response));
+    if (!status.ok()) return status;
+    return response;
+  }
+  // Uploads a model and submits a job with it; the model's digest.
+  std::string SubmitModel(const std::string& bytes) {
+    TokenContext upload(kOperator);
+    v1::UploadResponse uploaded;
+    const auto writer = models_->Upload(&upload, &uploaded);
+    v1::UploadRequest piece;
+    piece.mutable_digest()->set_sha256(Sha256Hex(bytes));
+    piece.mutable_digest()->set_size_bytes(static_cast<int64_t>(bytes.size()));
+    piece.set_data(bytes);
+    writer->Write(piece);
+    writer->WritesDone();
+    EXPECT_TRUE(writer->Finish().ok());
+    v1::SubmitJobRequest request;
+    v1::JobSpec& spec = *request.mutable_spec();
+    *spec.mutable_model()->mutable_digest() = piece.digest();
+    spec.mutable_model()->set_name("model.pb");
+    spec.mutable_recipe()->set_name("int8");
+    spec.mutable_recipe()->set_transform_string("fold_constants");
+    TokenContext context(kOperator);
+    v1::SubmitJobResponse response;
+    const grpc::Status status = jobs_->SubmitJob(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    job_id_ = response.job().job_id();
+    return piece.digest().sha256();
+  }
+
+  std::string job_id_;
+};
+
+TEST_F(OpenCallsTest, WatchesAndUploadsEndWithTheirToken) {
+  SubmitModel("\x0a\x02\x0a");
+  const nlohmann::json token = Create("\"READ\",\"SUBMIT\"");
+  TokenContext watch(token["secret"]);
+  v1::WatchJobRequest request;
+  request.set_job_id(job_id_);
+  const auto watcher = jobs_->WatchJob(&watch, request);
+  v1::JobEvent event;
+  ASSERT_TRUE(watcher->Read(&event));
+  TokenContext upload(token["secret"]);
+  v1::UploadResponse uploaded;
+  const auto writer = models_->Upload(&upload, &uploaded);
+  v1::UploadRequest piece;
+  piece.mutable_digest()->set_sha256(Sha256Hex("0123456789"));
+  piece.mutable_digest()->set_size_bytes(10);
+  piece.set_data("01234");
+  ASSERT_TRUE(writer->Write(piece));
+  Revoke(token);
+  while (watcher->Read(&event)) continue;
+  EXPECT_EQ(watcher->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  // It may have come too late to be let in.
+  EXPECT_THAT(
+      writer->Finish().error_code(),
+      AnyOf(grpc::StatusCode::CANCELLED, grpc::StatusCode::UNAUTHENTICATED));
+}
+
+TEST_F(OpenCallsTest, HeldPollsEndWithTheirToken) {
+  const nlohmann::json token = Create("\"WORK\"");
+  v1::SynchronizeRequest request = WorkerCall();
+  request.mutable_long_poll()->set_seconds(30);
+  const absl::Time begin = absl::Now();
+  std::thread revoker([&] {
+    // Once it is held; earlier it is refused, which is as good.
+    absl::SleepFor(absl::Milliseconds(300));
+    Revoke(token);
+  });
+  const auto ended = SynchronizeAs(token["secret"], request);
+  revoker.join();
+  EXPECT_THAT(ended.status().code(), AnyOf(absl::StatusCode::kCancelled,
+                                           absl::StatusCode::kUnauthenticated));
+  EXPECT_LT(absl::Now() - begin, absl::Seconds(20));
+}
+
+TEST_F(OpenCallsTest, WorkersReadTheFilesOfTheTasksThatTheyHold) {
+  const std::string first = SubmitModel("\x0a\x02\x0a");
+  const std::string second = SubmitModel("\x0a\x02\x0a\x0a");
+  const std::string holder = Secret("\"WORK\"");
+  const std::string other = Secret("\"WORK\"");
+  const std::string agent = Secret("\"DEVICE\"");
+  // A holder of an older lease may not have called since the server started.
+  EXPECT_EQ(Download(holder, first), grpc::StatusCode::UNAVAILABLE);
+  clock_.Advance(options_.scheduling.lease * 2);
+  EXPECT_EQ(Download(holder, first), grpc::StatusCode::NOT_FOUND);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto leased,
+                               SynchronizeAs(holder, WorkerCall()));
+  ASSERT_EQ(leased.new_tasks_size(), 1);
+  ASSERT_EQ(leased.new_tasks(0).optimize().model().digest().sha256(), first);
+  EXPECT_EQ(Download(holder, first), grpc::StatusCode::OK);
+  EXPECT_EQ(Download(holder, second), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Download(other, first), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Download(agent, first), grpc::StatusCode::NOT_FOUND);
+  EXPECT_EQ(Download(kOperator, second), grpc::StatusCode::OK);
+  // Nor does it help to call oneself as the holder does.
+  EXPECT_EQ(SynchronizeAs(other, WorkerCall()).status().code(),
+            absl::StatusCode::kPermissionDenied);
+  // The lease is given back, and with it the file.
+  v1::SynchronizeRequest done = WorkerCall();
+  done.set_free_slots(0);
+  v1::HeldTask& held = *done.add_held();
+  held.set_task_id(leased.new_tasks(0).task_id());
+  held.set_attempt(leased.new_tasks(0).attempt());
+  held.mutable_completion()->mutable_released()->set_reason("enough");
+  ASSERT_THAT(SynchronizeAs(holder, done), ::optfarm::testing::IsOk());
+  EXPECT_EQ(Download(holder, first), grpc::StatusCode::NOT_FOUND);
+}
+
 class TlsTest : public AccessTest {
  protected:
   void SetUp() override {
@@ -219,13 +366,17 @@ class TlsTest : public AccessTest {
     EXPECT_THAT(WriteFileAtomically(path, pem), ::optfarm::testing::IsOk());
     return path;
   }
-  // How a worker's call ends.
-  absl::Status SynchronizeWith(const rpc::ClientTls& tls) {
+  absl::StatusOr<std::shared_ptr<grpc::Channel>> ChannelWith(
+      const rpc::ClientTls& tls, const std::string& token = kOperator) {
     rpc::ChannelOptions options;
     options.target = server_->address();
-    options.token_file = Keep("token", kOperator);
+    options.token_file = Keep("token", token);
     options.tls = tls;
-    const auto channel = rpc::MakeChannel(options);
+    return rpc::MakeChannel(options);
+  }
+  // How a worker's call ends.
+  absl::Status SynchronizeWith(const rpc::ClientTls& tls) {
+    const auto channel = ChannelWith(tls);
     if (!channel.ok()) return channel.status();
     const auto work = v1::WorkService::NewStub(*channel);
     grpc::ClientContext context;
@@ -279,6 +430,63 @@ TEST_F(TlsTest, WorkersBringCertificatesWhereTheServerAsksForThem) {
   EXPECT_EQ(client.Get("/v1/jobs").status, 200);
   client.SetTls(authority_.certificate(), stranger_.Sign("reader"));
   EXPECT_EQ(client.Get("/v1/jobs").status, 0);
+}
+
+TEST_F(TlsTest, AStolenTokenOfAWorkerIsWorthNothingWithoutACertificate) {
+  RestClient operators = Client(kOperator);
+  operators.SetTls(authority_.certificate());
+  const RestAnswer made = operators.Post(
+      "/v1/tokens", R"({"name":"t","scopes":["WORK"],"lifetime":"3600s"})");
+  ASSERT_EQ(made.status, 200) << made.body;
+  const std::string token = made.json()["secret"];
+  options_.tls.client_ca = Keep("clients.pem", authority_.certificate());
+  Restart();
+  const testing::Certificate own = authority_.Sign("worker");
+  rpc::ClientTls tls;
+  tls.ca = Keep("ca.pem", authority_.certificate());
+  for (const bool certified : {false, true}) {
+    if (certified) {
+      tls.certificate = Keep("worker.pem", own.certificate);
+      tls.key = Keep("worker.key", own.key);
+    }
+    OPTFARM_ASSERT_OK_AND_ASSIGN(channel_, ChannelWith(tls, token));
+    int refused = 0;
+    for (const std::string& method : AllMethods()) {
+      refused += CallAs("", method) == grpc::StatusCode::UNAUTHENTICATED;
+    }
+    // What a worker may not call is refused for that reason.
+    EXPECT_EQ(refused, certified ? 0 : 6);
+    RestClient client = Client(token);
+    client.SetTls(authority_.certificate(),
+                  certified ? own : testing::Certificate());
+    EXPECT_EQ(client.Get("/v1/whoami").status, certified ? 200 : 401);
+    EXPECT_EQ(
+        client.Get(absl::StrCat("/v1/blobs/", std::string(64, 'a'))).status,
+        certified ? 503 : 401);
+  }
+}
+
+TEST_F(TlsTest, FilesAreReadAgain) {
+  RestClient client = Client(kOperator);
+  client.SetTls(stranger_.certificate());
+  EXPECT_EQ(client.Get("/livez").status, 0);
+  const testing::Certificate renewed = stranger_.Sign("server");
+  Keep("server.pem", renewed.certificate);
+  // A key that does not fit changes nothing.
+  EXPECT_EQ(server_->ReloadTls().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(client.Get("/livez").status, 0);
+  Keep("server.key", renewed.key);
+  EXPECT_THAT(server_->ReloadTls(), ::optfarm::testing::IsOk());
+  EXPECT_EQ(client.Get("/livez").status, 200);
+  rpc::ClientTls tls;
+  tls.ca = Keep("stranger.pem", stranger_.certificate());
+  absl::Status status;
+  for (int i = 0; i < 100; ++i) {
+    status = SynchronizeWith(tls);
+    if (status.ok()) break;
+    absl::SleepFor(absl::Milliseconds(200));
+  }
+  EXPECT_THAT(status, ::optfarm::testing::IsOk());
 }
 
 TEST_F(TlsTest, FilesThatDoNotFitAreNamed) {

@@ -81,6 +81,13 @@ TEST_F(DeviceHealthTest, RepeatedFailuresLeadToQuarantineAndAnEnd) {
   EXPECT_EQ(Pi4().state(), v1::Device::QUARANTINED);
   EXPECT_EQ(Pi4().failures_in_a_row(), 3);
   EXPECT_THAT(Pi4().state_reason(), HasSubstr("what happened"));
+  // The words may be another project's.
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const v1::Device seen,
+      scheduler_->FindDevice("pi4", now_, std::string("another")));
+  EXPECT_EQ(seen.state_reason(), "3 attempts in a row failed");
+  EXPECT_EQ(scheduler_->Devices(now_, std::string("another"))[0].state_reason(),
+            "3 attempts in a row failed");
   EXPECT_FALSE(FailOne());
   // A restart of the server does not end it, and time does.
   Restart();

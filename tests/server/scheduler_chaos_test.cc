@@ -100,6 +100,10 @@ class FlakyStore final : public storage::MetadataStore {
                                       const std::string& sha256) override {
     return store_.ProjectHasBlob(project, sha256);
   }
+  absl::StatusOr<bool> AnyJobHasBlob(absl::Span<const std::string> job_ids,
+                                     const std::string& sha256) override {
+    return store_.AnyJobHasBlob(job_ids, sha256);
+  }
   absl::StatusOr<storage::ProjectUsage> GetProjectUsage(
       const std::string& project, absl::Time since) override {
     return store_.GetProjectUsage(project, since);
