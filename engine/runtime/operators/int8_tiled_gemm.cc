@@ -196,6 +196,7 @@ void Multiplication::Run(int64_t begin, int64_t end,
       }
       if (ahead.bytes > 0) FetchPart(ahead, item, panel, &tile);
       tile.init = init.data() + column;
+      tile.channels = weights.columns() - column;
       if (requantizes && sink.FindEpilogue(row, column, &epilogue)) {
         tile.epilogue = &epilogue;
         run(tile, count);

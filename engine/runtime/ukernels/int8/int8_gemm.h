@@ -54,6 +54,9 @@ struct Int8GemmTile {
   const int32_t* row_init = nullptr;
   // Whether one of row_init is not zero.
   bool has_row_init = true;
+  // Channels that exist, from the first; nr, or more, for all. Kernels may
+  // leave zeros for the others.
+  int64_t channels = INT64_MAX;
   // rows x nr accumulators, row by row; 64-byte aligned.
   int32_t* out = nullptr;
   // Not nullptr: the accumulators are requantized and stored there, and `out`

@@ -32,6 +32,14 @@ void Widen(const uint8_t* values, int64_t count, Pairs* pairs) {
     _mm256_store_si256(reinterpret_cast<__m256i*>(pairs->of + i),
                        _mm256_cvtepu8_epi16(bytes));
   }
+  // First layers and narrow ones have few pairs at a time.
+  if (i + 4 <= count) {
+    const __m128i bytes =
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values + i * kKr));
+    _mm_store_si128(reinterpret_cast<__m128i*>(pairs->of + i),
+                    _mm_cvtepu8_epi16(bytes));
+    i += 4;
+  }
   for (; i < count; ++i) {
     pairs->of[i] = values[i * kKr] | uint32_t{values[i * kKr + 1]} << 16;
   }

@@ -6,6 +6,7 @@
 #define OPTFARM_ENGINE_RUNTIME_UKERNELS_INT8_INT8_GEMM_BANDS_INL_H_
 
 #include <cstdint>
+#include <cstring>
 
 #include "engine/runtime/ukernels/always_inline.h"
 #include "engine/runtime/ukernels/int8/int8_gemm.h"
@@ -40,12 +41,24 @@ void RunInt8Band(const Int8Band& band, int rows) {
   }
 }
 
+// Bands without a channel that exists are not computed.
 template <typename Isa, int kNr>
 void RunInt8Bands(const Int8GemmTile& tile, int rows) {
   int32_t shared[kNr];
+  int channels = kNr;
+  if constexpr (Isa::kBandChannels < kNr) {
+    while (channels - Isa::kBandChannels >= tile.channels) {
+      channels -= Isa::kBandChannels;
+    }
+    const bool is_stored = channels < kNr && tile.epilogue == nullptr;
+    for (int row = 0; is_stored && row < rows; ++row) {
+      std::memset(tile.out + row * kNr + channels, 0,
+                  sizeof(int32_t) * (kNr - channels));
+    }
+  }
   for (int row = 0; row < rows; row += Isa::kBandRows) {
     const int count = rows - row < Isa::kBandRows ? rows - row : Isa::kBandRows;
-    for (int c = 0; c < kNr; c += Isa::kBandChannels) {
+    for (int c = 0; c < channels; c += Isa::kBandChannels) {
       RunInt8Band<Isa, Isa::kBandRows>({tile, rows, row, c, shared}, count);
     }
   }

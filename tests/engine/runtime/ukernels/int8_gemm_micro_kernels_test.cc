@@ -157,6 +157,26 @@ TEST_P(Int8GemmKernelTest, AccumulatesLongRows) {
   }
 }
 
+TEST_P(Int8GemmKernelTest, LeavesZerosOrSumsForChannelsThatDoNotExist) {
+  const MicroKernel& entry = *GetParam();
+  const int kr = entry.panel.kr, nr = entry.panel.nr;
+  Random random;
+  for (int channels = 1; channels <= nr + 1; ++channels) {
+    GemmCase test(entry, entry.mr, 2, 3 * kr, 1, 0, &random);
+    Aligned<int8_t> panel(test.panel);
+    Aligned<int32_t> out(entry.mr * nr);
+    test.tile.weights = panel.data();
+    test.tile.out = out.data();
+    test.tile.channels = channels;
+    entry.run.int8_gemm(test.tile, entry.mr);
+    for (int i = 0; i < entry.mr * nr; ++i) {
+      const int32_t wanted = test.gemm.Accumulator(i / nr, i % nr);
+      if (i % nr >= channels && out.data()[i] == 0) continue;
+      ASSERT_EQ(out.data()[i], wanted) << channels << " channels, at " << i;
+    }
+  }
+}
+
 class Int8GemmEpilogueTest
     : public ::testing::TestWithParam<const MicroKernel*> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Int8GemmEpilogueTest);
@@ -175,6 +195,7 @@ TEST_P(Int8GemmEpilogueTest, RequantizesWhatTheOracleDoes) {
       by.epilogue.out = out.data();
       test.tile.weights = panel.data();
       test.tile.epilogue = &by.epilogue;
+      if (rows % 2 == 0) test.tile.channels = channels;
       entry.run.int8_gemm(test.tile, rows);
       for (size_t i = 0; i < out.size(); ++i) {
         const int r = static_cast<int>(i / by.stride);
