@@ -106,7 +106,7 @@ function DevicesTile({ devices }: { devices: readonly Device[] }) {
   return (
     <Tile title="Devices" value={devices.length === 0 ? 'None yet' : `${there} of ${devices.length} in service`}
       tone={devices.length > 0 && there === 0 ? 'bad' : first ? 'unsure' : undefined}
-      text={parts.join('; ') || (devices.length === 0 ? 'start one with optfarm-agent' : 'nothing to do')} href={to('devices')} />
+      text={parts.join('; ') || (devices.length === 0 ? 'start one with optfarm-agent' : 'idle')} href={to('devices')} />
   );
 }
 
