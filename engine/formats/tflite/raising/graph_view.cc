@@ -25,10 +25,6 @@ bool IsOneOf(absl::string_view op,
   return std::find(ops.begin(), ops.end(), op) != ops.end();
 }
 
-bool IsRearrangement(absl::string_view op) {
-  return IsOneOf(op, {"Transpose", "Reshape", "ExpandDims", "Squeeze"});
-}
-
 bool IsWideningCast(const Node& node) {
   if (node.op() != "Cast") return false;
   const auto from = graph::GetType(node.def(), "SrcT");
@@ -38,6 +34,11 @@ bool IsWideningCast(const Node& node) {
 }
 
 }  // namespace
+
+bool IsRearrangement(absl::string_view op) {
+  return IsOneOf(op, {"Transpose", "Reshape", "ExpandDims", "Squeeze",
+                      "UnsqueezeAxes", "SqueezeAxes", "ReshapeCopy"});
+}
 
 bool PassesOn(absl::string_view op) {
   return IsOneOf(

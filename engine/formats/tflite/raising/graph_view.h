@@ -104,6 +104,10 @@ class GraphView {
 // Whether the op gives its first input on unchanged.
 bool PassesOn(absl::string_view op);
 
+// Whether the op gives its first input's elements on under another shape or in
+// another order, and nothing else.
+bool IsRearrangement(absl::string_view op);
+
 // Whether the op gives elements of its inputs on, moved or chosen, so that
 // quantized values keep their scales.
 bool KeepsScales(absl::string_view op);

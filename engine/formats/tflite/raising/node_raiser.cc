@@ -209,7 +209,8 @@ void NodeRaiser::Finish(const Layer& layer, BuiltinOperator op,
     tensors_.SetTwin(layer.end, made);
     const std::optional<Quantized> readers =
         tensors_.QuantizedReaders(layer.end);
-    if (readers.has_value() && readers->scales == layer.scales) {
+    if (readers.has_value() && readers->scales == layer.scales &&
+        readers->stored.node != graph::kNoNode) {
       draft().tensors[made].name =
           graph::TensorNameInFile(view().graph(), readers->stored);
     }

@@ -94,24 +94,39 @@ TensorType RaisedTensors::StoredType(tensorflow::DataType dtype) const {
   return type;
 }
 
-std::optional<Quantized> RaisedTensors::QuantizedReaders(
-    Endpoint tensor) const {
+std::optional<Quantized> RaisedTensors::QuantizedReader(const Reader& reader,
+                                                        int moves_left) const {
+  if (reader.input != 0) return std::nullopt;
+  const Endpoint made = {reader.node, 0};
+  const graph::Node& node = view_.graph().node(reader.node);
+  if (IsRearrangement(node.op()) && moves_left > 0) {
+    std::optional<Quantized> moved = QuantizedReaders(made, moves_left - 1);
+    if (moved.has_value()) moved->stored = {};
+    return moved;
+  }
+  if (node.op() != "QuantizeLinear") return std::nullopt;
+  const auto scales = view_.ScalesOf(reader.node);
+  const tensorflow::DataType dtype = view_.TypeOf(made);
+  if (!scales.ok() || scales->scale.size() != 1) return std::nullopt;
+  Quantized one = {StoredScales(*scales, dtype), StoredType(dtype), made};
+  if (!IsActivationType(one.type)) return std::nullopt;
+  return one;
+}
+
+std::optional<Quantized> RaisedTensors::QuantizedReaders(Endpoint tensor,
+                                                         int moves_left) const {
   if (view_.IsOutput(tensor)) return std::nullopt;
   std::optional<Quantized> result;
   for (const Reader& reader : view_.ReadersOf(tensor)) {
-    const graph::Node& node = view_.graph().node(reader.node);
-    if (node.op() != "QuantizeLinear" || reader.input != 0) return std::nullopt;
-    const auto scales = view_.ScalesOf(reader.node);
-    const Endpoint stored = {reader.node, 0};
-    const tensorflow::DataType dtype = view_.TypeOf(stored);
-    if (!scales.ok() || scales->scale.size() != 1) return std::nullopt;
-    Quantized one = {StoredScales(*scales, dtype), StoredType(dtype), stored};
-    if (!IsActivationType(one.type)) return std::nullopt;
+    std::optional<Quantized> one = QuantizedReader(reader, moves_left);
+    if (!one.has_value()) return std::nullopt;
     if (!result.has_value()) {
       result = std::move(one);
-    } else if (result->scales != one.scales || result->type != one.type) {
-      result->alike = false;
+      continue;
     }
+    result->alike = result->alike && one->alike &&
+                    result->scales == one->scales && result->type == one->type;
+    if (result->stored.node == graph::kNoNode) result->stored = one->stored;
   }
   return result;
 }
@@ -239,20 +254,39 @@ TensorId RaisedTensors::Tensor(Endpoint tensor) {
   return made;
 }
 
+std::optional<TensorId> RaisedTensors::MovedTwin(Endpoint tensor) {
+  if (!view_.IsConstant(tensor)) return std::nullopt;
+  auto constant = view_.ConstantAt(tensor);
+  if (!constant.ok() || !constant->is_quantized() ||
+      constant->scale.size() != 1 ||
+      !IsActivationType(StoredType(constant->dtype))) {
+    return std::nullopt;
+  }
+  if (constant->dtype == tensorflow::DT_UINT8 && shifts_to_signed_) {
+    ShiftToSigned(&*constant);
+  }
+  const TensorId twin = draft_->AddConstant(
+      graph::TensorNameInFile(view_.graph(), tensor), *std::move(constant));
+  twins_[tensor] = twin;
+  return twin;
+}
+
 std::optional<TensorId> RaisedTensors::Twin(Endpoint tensor) {
   tensor = view_.Source(tensor);
   if (const auto it = twins_.find(tensor); it != twins_.end()) {
     return it->second;
   }
   const graph::Node& node = view_.graph().node(tensor.node);
-  if (view_.IsInput(tensor) || node.op() != "DequantizeLinear") {
-    return std::nullopt;
-  }
+  if (view_.IsInput(tensor)) return std::nullopt;
+  if (node.op() != "DequantizeLinear") return MovedTwin(tensor);
   const Endpoint stored = view_.InputOf(tensor.node, 0);
   const auto scales = view_.ScalesOf(tensor.node);
   const Quantization* known = view_.QuantizationOf(stored);
+  // Equal values may be one constant under several scales.
+  if (scales.ok() && known != nullptr && *known != *scales) {
+    return MovedTwin(tensor);
+  }
   if (!scales.ok() || scales->scale.size() != 1 || known == nullptr ||
-      *known != *scales ||
       !IsActivationType(StoredType(view_.TypeOf(stored)))) {
     return std::nullopt;
   }

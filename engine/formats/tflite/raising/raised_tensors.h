@@ -29,7 +29,8 @@ namespace optfarm::formats::tflite_raising {
 struct Quantized {
   Quantization scales;
   tflite::TensorType type{};
-  // The output of the QuantizeLinear that names the tensor.
+  // The output of the QuantizeLinear that names the tensor; its node is
+  // kNoNode where other nodes move the elements before.
   graph::Endpoint stored;
   // Whether all readers quantize alike.
   bool alike = true;
@@ -71,18 +72,31 @@ class RaisedTensors {
   Quantization StoredScales(const Quantization& scales,
                             tensorflow::DataType dtype) const;
   tflite::TensorType StoredType(tensorflow::DataType dtype) const;
-  // What the readers of a tensor make of it, when all of them quantize it.
-  std::optional<Quantized> QuantizedReaders(graph::Endpoint tensor) const;
+  // What the readers of a tensor make of it, when all of them quantize it, at
+  // once or behind nodes that do nothing but rearrange its elements.
+  std::optional<Quantized> QuantizedReaders(graph::Endpoint tensor) const {
+    return QuantizedReaders(tensor, kMostMoves);
+  }
 
   const GraphView& view() const { return view_; }
   ModelDraft& draft() { return *draft_; }
   const TfliteWriteOptions& options() const { return options_; }
 
  private:
+  // Nodes that rearrange, one behind the other.
+  static constexpr int kMostMoves = 4;
+
+  std::optional<Quantized> QuantizedReaders(graph::Endpoint tensor,
+                                            int moves_left) const;
+  std::optional<Quantized> QuantizedReader(const Reader& reader,
+                                           int moves_left) const;
   // Whether int8 can hold all quantized values of the graph.
   bool CanShiftToSigned() const;
   TensorId RaiseConstant(graph::Endpoint tensor, Constant constant);
   TensorId Dequantized(graph::Endpoint tensor, TensorId twin);
+  // The twin of a constant that is moved or reshaped behind its
+  // DequantizeLinear: the stored values, moved alike.
+  std::optional<TensorId> MovedTwin(graph::Endpoint tensor);
 
   const GraphView& view_;
   const TfliteWriteOptions& options_;

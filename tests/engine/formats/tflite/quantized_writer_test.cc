@@ -228,6 +228,50 @@ TEST(QuantizedWriterTest, MovesQuantizedValuesAsTheyAre) {
   EXPECT_THAT(model.output(2).quantization->zero_point, ElementsAre(3));
 }
 
+// ONNX gives the constant of an elementwise op its axes behind
+// DequantizeLinear, and turns results in front of QuantizeLinear.
+TEST(QuantizedWriterTest, MovesStoredConstantsAsTheyAre) {
+  QuantizedBuilder b;
+  b.Placeholder("x", {1, 2, 3});
+  b.QuantizePair("xq", "x", 0.5f, 3);
+  b.Stored("c", {3, 2}, {1, 2, 3, 4, 5, 6}, tensorflow::DT_INT8);
+  b.Dequantize("cf", "c", 0.25f, 7);
+  b.Ints("order", {2}, {1, 0});
+  b.Node("turned", "Transpose", {"cf", "order"},
+         FloatT({{"Tperm", TypeAttr(tensorflow::DT_INT32)}}));
+  b.Node("product", "Mul", {"xq", "turned"}, FloatT());
+  b.Ints("flat", {2}, {2, 3});
+  b.Node("reshaped", "Reshape", {"product", "flat"},
+         FloatT({{"Tshape", TypeAttr(tensorflow::DT_INT32)}}));
+  b.QuantizePair("y", "reshaped", 0.75f, -1);
+  const WrittenModel model = Write(b);
+  ASSERT_EQ(model.Operators(), "QUANTIZE MUL RESHAPE DEQUANTIZE");
+  const tflite::TensorT& constant = model.input(1, 1);
+  EXPECT_EQ(constant.type, tflite::TensorType::INT8);
+  EXPECT_THAT(model.Data<int8_t>(constant), ElementsAre(1, 3, 5, 2, 4, 6));
+  EXPECT_THAT(constant.quantization->scale, ElementsAre(0.25f));
+  EXPECT_THAT(constant.quantization->zero_point, ElementsAre(7));
+  EXPECT_THAT(model.output(1).quantization->scale, ElementsAre(0.75f));
+}
+
+TEST(QuantizedWriterTest, OneConstantMayHaveSeveralScales) {
+  QuantizedBuilder b;
+  b.Placeholder("x", {1, 2});
+  b.QuantizePair("xq", "x", 0.5f, 3);
+  b.Stored("c", {}, {5}, tensorflow::DT_INT8);
+  b.Dequantize("first", "c", 0.25f, 0);
+  b.Dequantize("second", "c", 0.125f, 1);
+  b.Node("product", "Mul", {"xq", "first"}, FloatT());
+  b.QuantizePair("pq", "product", 0.5f, 0);
+  b.Node("sum", "AddV2", {"pq", "second"}, FloatT());
+  b.QuantizePair("y", "sum", 0.75f, -1);
+  const WrittenModel model = Write(b);
+  ASSERT_EQ(model.Operators(), "QUANTIZE MUL ADD DEQUANTIZE");
+  EXPECT_THAT(model.input(1, 1).quantization->scale, ElementsAre(0.25f));
+  EXPECT_THAT(model.input(2, 1).quantization->scale, ElementsAre(0.125f));
+  EXPECT_THAT(model.input(2, 1).quantization->zero_point, ElementsAre(1));
+}
+
 TEST(QuantizedWriterTest, ComputesInFloatWhatIsNotQuantizedAgain) {
   QuantizedBuilder b;
   b.Placeholder("x", {1, 4});
