@@ -7,6 +7,7 @@
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
@@ -18,6 +19,7 @@
 #include <iterator>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 namespace optfarm {
 namespace {
@@ -109,7 +111,9 @@ constexpr uint32_t kArchitecture = 0;
 #endif
 
 // What a task that only computes never asks for. io_uring would do the others'
-// work unseen.
+// work unseen. Inputs are links to files that other tasks read: what Landlock
+// does not guard of them (modes, owners, attributes, and in old versions their
+// length) is out of reach too.
 constexpr uint32_t kRefused[] = {
     SYS_socket,
     SYS_socketpair,
@@ -125,6 +129,54 @@ constexpr uint32_t kRefused[] = {
     SYS_execveat,
     SYS_kill,
     SYS_tkill,
+    SYS_rt_sigqueueinfo,
+    SYS_rt_tgsigqueueinfo,
+    434,  // pidfd_open
+    440,  // process_madvise
+    448,  // process_mrelease
+    SYS_kcmp,
+    SYS_setpriority,
+    SYS_ioprio_set,
+    SYS_sched_setscheduler,
+    SYS_sched_setparam,
+    SYS_sched_setattr,
+    SYS_migrate_pages,
+    SYS_move_pages,
+    SYS_shmget,
+    SYS_semget,
+    SYS_msgget,
+    SYS_mq_open,
+#ifdef SYS_chmod
+    SYS_chmod,
+    SYS_chown,
+    SYS_lchown,
+    SYS_mknod,
+#endif
+#ifdef SYS_utime
+    SYS_utime,
+    SYS_utimes,
+    SYS_futimesat,
+#endif
+    SYS_fchmod,
+    SYS_fchmodat,
+    452,  // fchmodat2
+    SYS_fchown,
+    SYS_fchownat,
+    SYS_mknodat,
+    SYS_utimensat,
+    SYS_setxattr,
+    SYS_lsetxattr,
+    SYS_fsetxattr,
+    SYS_removexattr,
+    SYS_lremovexattr,
+    SYS_fremovexattr,
+    SYS_truncate,
+#ifdef SYS_truncate64
+    SYS_truncate64,
+    SYS_chown32,
+    SYS_fchown32,
+    SYS_lchown32,
+#endif
     SYS_pidfd_send_signal,
     SYS_pidfd_getfd,
     SYS_ptrace,
@@ -167,6 +219,19 @@ constexpr sock_filter IfEqual(uint32_t value, uint8_t yes, uint8_t no) {
   return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no);
 }
 
+// Refuses `number` unless its first argument, a process, is one of `allowed`.
+void RefuseForOthers(uint32_t number, const std::vector<uint32_t>& allowed,
+                     std::vector<sock_filter>& filter) {
+  const auto count = static_cast<uint8_t>(allowed.size());
+  filter.push_back(IfEqual(number, 0, static_cast<uint8_t>(count + 3)));
+  filter.push_back(Load(offsetof(seccomp_data, args[0])));
+  for (uint8_t i = 0; i < count; ++i) {
+    filter.push_back(IfEqual(allowed[i], static_cast<uint8_t>(count - i), 0));
+  }
+  filter.push_back(Return(SECCOMP_RET_ERRNO | EPERM));
+  filter.push_back(Return(SECCOMP_RET_ALLOW));
+}
+
 std::vector<sock_filter> Filter() {
   const uint32_t refuse = SECCOMP_RET_ERRNO | EPERM;
   std::vector<sock_filter> filter = {
@@ -184,6 +249,10 @@ std::vector<sock_filter> Filter() {
     filter.push_back(IfEqual(number, 0, 1));
     filter.push_back(Return(refuse));
   }
+  // A process signals itself when it aborts, and asks for its own limits.
+  const auto self = static_cast<uint32_t>(::getpid());
+  RefuseForOthers(SYS_tgkill, {self}, filter);
+  RefuseForOthers(SYS_prlimit64, {0, self}, filter);
   // Its arguments cannot be seen; without it the C library takes clone.
   filter.push_back(IfEqual(SYS_clone3, 0, 1));
   filter.push_back(Return(SECCOMP_RET_ERRNO | ENOSYS));
@@ -211,7 +280,16 @@ std::string SandboxForce::ToString() const {
       landlock > 0 ? absl::StrCat("Landlock ", landlock) : "no Landlock",
       seccomp ? ", seccomp" : ", no seccomp",
       no_network ? ", a network namespace without a network"
-                 : ", no network namespace");
+                 : ", no network namespace",
+      namespaces ? ", namespaces for users and processes" : "");
+}
+
+std::string SandboxForce::Missing() const {
+  std::vector<std::string> missing;
+  if (landlock == 0) missing.push_back("Landlock");
+  if (!seccomp) missing.push_back("seccomp");
+  if (!namespaces) missing.push_back("user and PID namespaces");
+  return absl::StrJoin(missing, ", ");
 }
 
 // Of /proc only what is this process's own and what is the machine's: Landlock
@@ -256,6 +334,17 @@ SandboxForce ProbeSandbox() {
   const pid_t child = ::fork();
   if (child == 0) {
     // Only system calls: other threads may have held any lock.
+    const pid_t inner = static_cast<pid_t>(
+        ::syscall(SYS_clone,
+                  SIGCHLD | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET |
+                      CLONE_NEWIPC | CLONE_NEWUTS,
+                  0, 0, 0, 0));
+    if (inner == 0) {
+      const int groups = ::open("/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
+      ::_exit(groups >= 0 && ::write(groups, "deny", 4) == 4 ? 0 : 1);
+    }
+    int ended = 1;
+    if (inner > 0) ::waitpid(inner, &ended, 0);
     const char no_network = ::unshare(CLONE_NEWNET) == 0 ? 1 : 0;
     ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     static const sock_filter allow[] = {Return(SECCOMP_RET_ALLOW)};
@@ -263,15 +352,18 @@ SandboxForce ProbeSandbox() {
                                 const_cast<sock_filter*>(allow)};
     const char seccomp =
         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0 ? 1 : 0;
-    const char parts[2] = {no_network, seccomp};
+    const char namespaces = inner > 0 && ended == 0 ? 1 : 0;
+    const char parts[3] = {no_network, seccomp, namespaces};
     [[maybe_unused]] const ssize_t n = ::write(answer[1], parts, sizeof(parts));
     ::_exit(0);
   }
   ::close(answer[1]);
-  char parts[2] = {0, 0};
-  if (child > 0 && ::read(answer[0], parts, sizeof(parts)) == 2) {
-    force.no_network = parts[0] != 0;
+  char parts[3] = {0, 0, 0};
+  if (child > 0 && ::read(answer[0], parts, sizeof(parts)) == 3) {
+    // In namespaces of its own it has no network either.
+    force.no_network = parts[0] != 0 || parts[2] != 0;
     force.seccomp = parts[1] != 0 && kArchitecture != 0;
+    force.namespaces = parts[2] != 0;
   }
   ::close(answer[0]);
   if (child > 0) ::waitpid(child, nullptr, 0);

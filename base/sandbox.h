@@ -27,9 +27,14 @@ struct SandboxForce {
   // The process is in a network namespace of its own, without a network.
   bool no_network = false;
 
+  // A child can be started in namespaces of its own for users and processes.
+  bool namespaces = false;
+
   bool complete() const { return landlock > 0 && seccomp; }
   // "Landlock 7, seccomp, no network namespace".
   std::string ToString() const;
+  // "Landlock, seccomp" of all that there could be; empty: nothing.
+  std::string Missing() const;
 };
 
 // What every program of ours reads while it runs: libraries, the machine's

@@ -1,5 +1,6 @@
 // A child process with limits: no shell, its own process group, its output in
-// a file or pipe, ended with the whole group.
+// a file or pipe, no descriptor but the first three, ended with the whole
+// group.
 
 #ifndef OPTFARM_BASE_SUBPROCESS_H_
 #define OPTFARM_BASE_SUBPROCESS_H_
@@ -27,6 +28,10 @@ struct SubprocessOptions {
   std::string output_file;
   // Extra environment, replacing variables of the same name.
   std::vector<std::pair<std::string, std::string>> environment;
+  // Of this process's environment the child gets only how text, time and files
+  // of libraries are to be found, and what is meant for our programs
+  // (OPTFARM_...) and is no token.
+  bool clean_environment = false;
   // UNITS: bytes of address space; 0 = no limit.
   uint64_t max_memory_bytes = 0;
   // CPU time, rounded up to seconds; 0 = no limit.
@@ -35,9 +40,15 @@ struct SubprocessOptions {
   uint64_t max_file_bytes = 0;
   // Open descriptors; 0 = no limit.
   uint64_t max_open_files = 0;
+  // Processes and threads of this process's user; 0 = no limit. Root has none.
+  uint64_t max_processes = 0;
   // Puts the child into a network namespace of its own where the kernel lets
   // us; silently without effect otherwise.
   bool without_network = false;
+  // Puts the child into namespaces of its own for users, processes, the network
+  // and System V's queues, where the kernel lets us: it sees and signals nobody
+  // else; silently without effect otherwise.
+  bool own_namespaces = false;
   // The child is killed when this process dies, however it dies.
   bool die_with_parent = true;
 };
@@ -79,11 +90,15 @@ class Subprocess {
   SubprocessExit Stop(absl::Duration grace);
 
  private:
-  Subprocess(pid_t pid, int pidfd) : pid_(pid), pidfd_(pidfd) {}
+  Subprocess(pid_t pid, int pidfd, int status_pipe)
+      : pid_(pid), pidfd_(pidfd), status_pipe_(status_pipe) {}
+  static absl::StatusOr<Subprocess> StartOnce(const SubprocessOptions& options);
   SubprocessExit Reap();
 
   pid_t pid_ = -1;
   int pidfd_ = -1;
+  // How the child of a child in namespaces ended; -1: it has none.
+  int status_pipe_ = -1;
   std::optional<SubprocessExit> exit_;
 };
 

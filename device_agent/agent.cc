@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/log.h"
-#include "base/sandbox.h"
 #include "base/status_macros.h"
 #include "base/stop_signal.h"
 #include "base/subprocess.h"
@@ -106,10 +105,15 @@ absl::Status RunAgent(const Flags& flags) {
                         flags.driver == "local" ? flags.shared.name : device));
     plan.argv = ChildCommand(flags, folder, device, driver.get());
     plan.limits = limits;
+    plan.alone = SandboxFor(flags) == rpc::ChildSandbox::kFull;
     return plan;
   };
   if (SandboxFor(flags) == rpc::ChildSandbox::kFull) {
-    LogInfo("benchmarks are kept in by ", ProbeSandbox().ToString());
+    OPTFARM_RETURN_IF_ERROR(rpc::CheckSandbox(flags.shared));
+  } else if (flags.shared.sandbox == "require") {
+    return absl::FailedPreconditionError(
+        "--sandbox=require: benchmarks of phones, and those with --no_sandbox, "
+        "run without a sandbox; no work is taken");
   }
   options.runner.finish = [](const v1::LeasedTask& lease,
                              const std::vector<v1::Artifact>&,

@@ -8,6 +8,7 @@
 #include <iostream>
 
 #include "absl/strings/str_cat.h"
+#include "base/log.h"
 #include "rpc/channel.h"
 #include "rpc/synchronizer.h"
 
@@ -78,6 +79,15 @@ void DeclareParticipantFlags(CLI::App* app, ParticipantFlags* flags) {
                   "Largest file a task may write, MiB")
       ->check(CLI::Range(int64_t{1}, kMaxMebibytes))
       ->capture_default_str();
+  app->add_option("--max_folder_mb", flags->folder_mb,
+                  "All that a task may write together, MiB")
+      ->check(CLI::Range(int64_t{1}, kMaxMebibytes))
+      ->capture_default_str();
+  app->add_option("--sandbox", flags->sandbox,
+                  "auto: keep tasks in by what the kernel has, and say what it "
+                  "lacks; require: take no work where something is missing")
+      ->check(CLI::IsMember({"auto", "require"}))
+      ->capture_default_str();
   // How the program starts itself again for one task.
   app->add_option("--run_task", flags->run_task)->group("");
 }
@@ -105,6 +115,27 @@ ChannelOptions ChannelFrom(const ParticipantFlags& flags) {
   return options;
 }
 
+absl::Status CheckSandbox(const ParticipantFlags& flags) {
+  return CheckSandbox(flags, ProbeSandbox());
+}
+
+absl::Status CheckSandbox(const ParticipantFlags& flags,
+                          const SandboxForce& force) {
+  LogInfo("tasks are kept in by ", force.ToString());
+  const std::string missing = force.Missing();
+  if (missing.empty()) return absl::OkStatus();
+  if (flags.sandbox == "require") {
+    return absl::FailedPreconditionError(
+        absl::StrCat("--sandbox=require: this machine lacks ", missing,
+                     "; no work is taken. Run it on Linux 5.13 or newer with "
+                     "Landlock and user namespaces, or give --sandbox=auto"));
+  }
+  LogError("THE SANDBOX IS NOT COMPLETE: this machine lacks ", missing,
+           ". A model that breaks out of its task could reach what this user "
+           "may; --sandbox=require takes no work here");
+  return absl::OkStatus();
+}
+
 TaskLimits LimitsFrom(const ParticipantFlags& flags, int slots) {
   TaskLimits limits;
   const int64_t memory_mb =
@@ -117,6 +148,7 @@ TaskLimits LimitsFrom(const ParticipantFlags& flags, int slots) {
                             ? absl::Seconds(flags.cpu_seconds)
                             : limits.max_wall_time * UsableCores();
   limits.max_file_bytes = static_cast<uint64_t>(flags.file_mb * kMebibyte);
+  limits.max_folder_bytes = static_cast<uint64_t>(flags.folder_mb * kMebibyte);
   return limits;
 }
 

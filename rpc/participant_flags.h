@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "base/sandbox.h"
 #include "rpc/channel.h"
 #include "rpc/task_process.h"
 
@@ -29,8 +30,11 @@ struct ParticipantFlags {
   int64_t cache_mb = 8192;
   int64_t memory_mb = 0;
   int64_t file_mb = 4096;
+  int64_t folder_mb = 16384;
   double task_seconds = 3600;
   double cpu_seconds = 0;
+  // "auto" or "require".
+  std::string sandbox = "auto";
   // Hidden: folder of the task that this process is the child of.
   std::string run_task;
 };
@@ -46,6 +50,15 @@ bool ParseParticipantFlags(CLI::App* app, int argc, char** argv,
 
 // How to reach the server that the flags name.
 ChannelOptions ChannelFrom(const ParticipantFlags& flags);
+
+// Looks at what the sandbox of tasks has here, and logs it.
+// ERRORS: FailedPrecondition that names what is missing, where the flags
+// require all of it.
+absl::Status CheckSandbox(const ParticipantFlags& flags);
+
+// The same of what a kernel was found to have.
+absl::Status CheckSandbox(const ParticipantFlags& flags,
+                          const SandboxForce& force);
 
 // UNITS: slots in tasks at once, which share the machine.
 TaskLimits LimitsFrom(const ParticipantFlags& flags, int slots);

@@ -1,10 +1,13 @@
 #include "rpc/task_process.h"
 
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -19,9 +22,18 @@ namespace {
 
 // The kernel's limit and its report of the time used count differently.
 constexpr absl::Duration kCpuClockError = absl::Milliseconds(200);
+// Of one task, whatever their sizes.
+constexpr int kMaxFiles = 100000;
 
 // Why the parent ended the child.
-enum class Ended { kByItself, kStopped, kWallLimit, kRunLimit, kLogLimit };
+enum class Ended {
+  kByItself,
+  kStopped,
+  kWallLimit,
+  kRunLimit,
+  kLogLimit,
+  kFolderLimit
+};
 
 std::string Seconds(absl::Duration duration) {
   return absl::StrCat(absl::ToDoubleSeconds(duration));
@@ -59,6 +71,27 @@ v1::Failure OverFileSize(const TaskLimits& limits) {
                    Mebibytes(limits.max_file_bytes),
                    "); use a smaller model, or raise the "
                    "flag")));
+}
+
+v1::Failure OverFolderSize(const TaskLimits& limits) {
+  return UserFailure(absl::ResourceExhaustedError(absl::StrCat(
+      "the task wrote more than one task may write here, or ", kMaxFiles,
+      " files (--max_folder_mb=", Mebibytes(limits.max_folder_bytes),
+      "); use a smaller model, or raise the flag")));
+}
+
+// Adds what the files below a folder take on disk to `bytes`, and their number
+// to `files`; looks no further than kMaxFiles.
+void AddFolder(const std::string& path, uint64_t* bytes, int* files) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  for (fs::recursive_directory_iterator entry(path, error), end;
+       !error && entry != end && *files < kMaxFiles; entry.increment(error)) {
+    struct stat info;
+    if (::lstat(entry->path().c_str(), &info) != 0) continue;
+    *bytes += static_cast<uint64_t>(info.st_blocks) * 512;
+    ++*files;
+  }
 }
 
 class TaskProcess {
@@ -105,7 +138,10 @@ class TaskProcess {
     child.max_cpu_time = limits_.max_cpu_time;
     child.max_file_bytes = limits_.max_file_bytes;
     child.max_open_files = limits_.max_open_files;
-    child.without_network = true;
+    child.max_processes = limits_.max_processes;
+    child.without_network = options_.alone;
+    child.own_namespaces = options_.alone;
+    child.clean_environment = options_.alone;
     child.die_with_parent = true;
     return child;
   }
@@ -115,7 +151,7 @@ class TaskProcess {
     while (true) {
       if (const auto exit = child->Wait(options_.poll)) {
         PassProgressOn();
-        return {Ended::kByItself, *exit};
+        return {IsFolderFull() ? Ended::kFolderLimit : Ended::kByItself, *exit};
       }
       PassProgressOn();
       const Ended ended = WhyEndIt(options_.clock->Now() - begin);
@@ -133,7 +169,16 @@ class TaskProcess {
     if (log_bytes.ok() && *log_bytes > limits_.max_log_bytes) {
       return Ended::kLogLimit;
     }
-    return Ended::kByItself;
+    return IsFolderFull() ? Ended::kFolderLimit : Ended::kByItself;
+  }
+
+  bool IsFolderFull() const {
+    if (limits_.max_folder_bytes == 0) return false;
+    uint64_t bytes = 0;
+    int files = 0;
+    AddFolder(folder_.out(), &bytes, &files);
+    AddFolder(folder_.state(), &bytes, &files);
+    return bytes > limits_.max_folder_bytes || files >= kMaxFiles;
   }
 
   void PassProgressOn() {
@@ -167,6 +212,7 @@ class TaskProcess {
           absl::StrCat("the attempt took longer than the job's run deadline, ",
                        Seconds(options_.run_limit), " s")));
     }
+    if (ended == Ended::kFolderLimit) return OverFolderSize(limits_);
     if (ended == Ended::kLogLimit) {
       return UserFailure(absl::ResourceExhaustedError(
           absl::StrCat("the task printed more than ", limits_.max_log_bytes,

@@ -17,7 +17,7 @@
 
 namespace optfarm::rpc {
 
-// What one task may use. The first four are named after flags of the program,
+// What one task may use. The first five are named after flags of the program,
 // and messages about them name the flag.
 struct TaskLimits {
   // UNITS: bytes of address space; 0: none. (--max_memory_mb)
@@ -28,8 +28,15 @@ struct TaskLimits {
   absl::Duration max_cpu_time;
   // UNITS: bytes of one file; 0: none. (--max_file_mb)
   uint64_t max_file_bytes = 0;
+  // UNITS: bytes on disk of what the task has written, in out() and state();
+  // 0: none. A hundred thousand files are too many, whatever their size.
+  // (--max_folder_mb)
+  uint64_t max_folder_bytes = 0;
   // UNITS: open files; 0: none.
   uint64_t max_open_files = 1024;
+  // UNITS: processes and threads of the user; 0: none. For who starts threads
+  // without end.
+  uint64_t max_processes = 4096;
   // UNITS: bytes of the task's log, which is cut there.
   uint64_t max_log_bytes = 16 << 20;
 };
@@ -38,6 +45,9 @@ struct TaskProcessOptions {
   // The program and its arguments; it should call RunTaskChild.
   std::vector<std::string> argv;
   TaskLimits limits;
+  // The child is alone: without a network, other processes, and this process's
+  // environment. Not for what has to reach others, such as adb.
+  bool alone = true;
   // Longest wall time that the lease allows.
   absl::Duration run_limit = absl::InfiniteDuration();
   // True: kill the child and give the task back. May be null.

@@ -202,6 +202,7 @@ v1::Completion TaskRunner::Work(HeldTask* task, const TaskFolder& folder) {
   TaskProcessOptions process;
   process.argv = plan->argv;
   process.limits = plan->limits;
+  process.alone = plan->alone;
   if (lease.has_run_limit()) {
     process.run_limit = absl::Seconds(lease.run_limit().seconds() + 1);
   }

@@ -37,6 +37,8 @@ struct TaskPlan {
   std::vector<TaskInput> inputs;
   std::vector<std::string> argv;
   TaskLimits limits;
+  // As TaskProcessOptions::alone.
+  bool alone = true;
 };
 
 struct TaskRunnerOptions {

@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/log.h"
-#include "base/sandbox.h"
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "engine/optimize/optimize_job.h"
@@ -71,13 +69,7 @@ absl::Status RunWorker(const Flags& flags) {
     return plan;
   };
   options.runner.finish = FinishReport;
-  const SandboxForce force = ProbeSandbox();
-  if (force.complete()) {
-    LogInfo("tasks are kept in by ", force.ToString());
-  } else {
-    LogWarning("this kernel keeps tasks in by ", force.ToString(),
-               " alone; run workers on Linux 5.13 or newer");
-  }
+  OPTFARM_RETURN_IF_ERROR(rpc::CheckSandbox(flags.shared));
   return rpc::RunParticipant(std::move(options));
 }
 

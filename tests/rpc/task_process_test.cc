@@ -3,9 +3,11 @@
 
 #include "rpc/task_process.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -14,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/clock.h"
 #include "base/files.h"
@@ -74,6 +77,13 @@ absl::StatusOr<v1::Completion> ChildWorkFor(const v1::LeasedTask& lease,
     const std::string mebibyte(1 << 20, 'x');
     const auto ignored = WriteFileAtomically(JoinPath(folder.out(), "big"),
                                              std::string(4 << 20, 'x'));
+  }
+  if (what == "many_files") {
+    for (int i = 0; i < 40; ++i) {
+      const auto ignored =
+          WriteFileAtomically(JoinPath(folder.out(), absl::StrCat("file", i)),
+                              std::string(64 << 10, 'x'));
+    }
   }
   if (what == "chatter") {
     while (true) std::fputs("chatter chatter chatter\n", stderr);
@@ -180,6 +190,11 @@ TEST_F(TaskProcessTest, NothingBreaksOutOfTheSandbox) {
   OPTFARM_ASSERT_OK(
       WriteFileAtomically(JoinPath(folder_.in(), "model.pb"), "model"));
   options_.argv[1] = "--gtest_filter=TaskChild.DISABLED_IsTheEnclosedChild";
+  ::setenv(testing::kForeignVariable, "swordfish", 1);
+  ::setenv(testing::kStarterVariable, absl::StrCat(::getpid()).c_str(), 1);
+  // As something that forgot O_CLOEXEC leaves it.
+  const int open_secret = ::open(secret.c_str(), O_RDONLY);
+  ASSERT_GE(open_secret, 0);
   v1::LeasedTask lease;
   lease.set_job_id(secret);
   OPTFARM_ASSERT_OK(folder_.WriteLease(lease));
@@ -195,6 +210,10 @@ TEST_F(TaskProcessTest, NothingBreaksOutOfTheSandbox) {
   EXPECT_TRUE(completion.report().passed());
   EXPECT_EQ(ReadFile(JoinPath(folder_.out(), "model.pb")).value_or(""),
             "model");
+  ::close(open_secret);
+  struct stat input = {};
+  ASSERT_EQ(::stat(JoinPath(folder_.in(), "model.pb").c_str(), &input), 0);
+  EXPECT_NE(input.st_mode & 0400, 0u);
   // And memory stays bounded in there.
   options_.limits.max_memory_bytes = uint64_t{1} << 30;
   lease.set_task_id("memory");
@@ -203,6 +222,28 @@ TEST_F(TaskProcessTest, NothingBreaksOutOfTheSandbox) {
   EXPECT_THAT(RunTaskProcess(options_, folder_).failure().message(),
               HasSubstr("--max_memory_mb"));
 #endif
+}
+
+TEST_F(TaskProcessTest, AFullFolderIsTheUsersAndNamesTheFlag) {
+  options_.limits.max_folder_bytes = 1 << 20;
+  // Small files, each of which could be written.
+  const v1::Failure failure = Fail("many_files");
+  EXPECT_EQ(failure.kind(), v1::Failure::USER);
+  EXPECT_EQ(failure.code(), "RESOURCE_EXHAUSTED");
+  EXPECT_THAT(failure.message(), HasSubstr("--max_folder_mb=1"));
+}
+
+// A first process of a namespace is not ended by signals like others.
+TEST_F(TaskProcessTest, NamespacesChangeNothingAboutHowATaskEnds) {
+  for (const bool alone : {false, true}) {
+    options_.alone = alone;
+    EXPECT_THAT(Fail("abort").message(), HasSubstr("signal 6")) << alone;
+    EXPECT_THAT(Fail("exit").message(), HasSubstr("exit code 5")) << alone;
+    options_.limits.max_file_bytes = 1 << 20;
+    EXPECT_THAT(Fail("big_file").message(), HasSubstr("--max_file_mb=1"))
+        << alone;
+    options_.limits.max_file_bytes = 0;
+  }
 }
 
 TEST_F(TaskProcessTest, EngineErrorsAreSortedByWhoseTheyAre) {

@@ -4,18 +4,62 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
+
+#include <cstdlib>
+#include <functional>
 
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 
 namespace optfarm::testing {
+namespace {
+
+// The descriptors beyond the first three that are open to the secret.
+bool HoldsOpen(const std::string& secret) {
+  for (int fd = 3; fd < 1024; ++fd) {
+    char target[4096];
+    const ssize_t n = ::readlink(absl::StrCat("/proc/self/fd/", fd).c_str(),
+                                 target, sizeof(target));
+    if (n > 0 && secret == std::string(target, static_cast<size_t>(n))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// What it can do to the process that started it, and to any other.
+void ReachFor(pid_t other, const std::function<void(bool, const char*)>& note) {
+  siginfo_t info = {};
+  info.si_code = SI_QUEUE;
+  rlimit limit = {};
+  note(::syscall(SYS_tgkill, other, other, 0) == 0, "could signal a thread");
+  note(::syscall(SYS_tkill, other, 0) == 0, "could signal a thread by its id");
+  note(::syscall(SYS_rt_sigqueueinfo, other, 0, &info) == 0,
+       "could queue a signal");
+  note(::syscall(SYS_rt_tgsigqueueinfo, other, other, 0, &info) == 0,
+       "could queue a signal to a thread");
+  note(::syscall(SYS_prlimit64, other, RLIMIT_NOFILE, nullptr, &limit) == 0,
+       "read the limits of another process");
+  note(::ptrace(PTRACE_ATTACH, other, nullptr, nullptr) == 0,
+       "traced another process");
+  note(::syscall(434, other, 0) >= 0, "got hold of another process");
+  note(::setpriority(PRIO_PROCESS, static_cast<id_t>(other), 19) == 0,
+       "slowed another process down");
+}
+
+}  // namespace
 
 std::vector<std::string> BreakOut(const std::string& in, const std::string& out,
                                   const std::string& secret) {
   std::vector<std::string> worked;
-  const auto note = [&](bool done, const char* what) {
+  const std::function<void(bool, const char*)> note = [&](bool done,
+                                                          const char* what) {
     if (done) worked.emplace_back(what);
   };
   note(::socket(AF_INET, SOCK_STREAM, 0) >= 0, "opened a TCP socket");
@@ -33,6 +77,24 @@ std::vector<std::string> BreakOut(const std::string& in, const std::string& out,
   note(WriteFileAtomically("/tmp/optfarm-broke-out", "x").ok(), "wrote /tmp");
   note(::open(JoinPath(in, "model.pb").c_str(), O_WRONLY) >= 0,
        "changed its input");
+  const std::string input = JoinPath(in, "model.pb");
+  note(::chmod(input.c_str(), 0) == 0, "locked its input for others");
+  note(::truncate(input.c_str(), 0) == 0, "emptied its input");
+  note(::utimensat(AT_FDCWD, input.c_str(), nullptr, 0) == 0,
+       "touched its input");
+  note(HoldsOpen(secret), "inherited the open token");
+  note(std::getenv(kForeignVariable) != nullptr,
+       "read what the worker was started with");
+  rlimit processes = {};
+  note(::getrlimit(RLIMIT_NPROC, &processes) != 0 ||
+           processes.rlim_cur == RLIM_INFINITY,
+       "may start threads without end");
+  ReachFor(::getppid(), note);
+  // The process that started the first one of a namespace cannot be named from
+  // within; without namespaces it is getppid.
+  if (const char* starter = std::getenv(kStarterVariable)) {
+    ReachFor(static_cast<pid_t>(std::atoi(starter)), note);
+  }
   note(::link(secret.c_str(), JoinPath(out, "token").c_str()) == 0,
        "linked the token into its results");
   const pid_t child = ::fork();

@@ -8,6 +8,11 @@
 
 namespace optfarm::testing {
 
+// Of the environment: what a child should not be given, and the process id of
+// who starts it.
+inline constexpr char kForeignVariable[] = "FOREIGN_PASSWORD";
+inline constexpr char kStarterVariable[] = "OPTFARM_TEST_STARTER";
+
 // Tries to leave the sandbox that this process is in; returns what worked. `in`
 // has a file model.pb that may not change, `out` is the task's own, `secret` is
 // a file that is none of its business.

@@ -2,6 +2,7 @@
 
 #include "worker/flags.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -43,6 +44,29 @@ TEST(WorkerFlagsTest, DefaultsFitTheMachine) {
   EXPECT_GE(rpc::LimitsFrom(flags->shared, 1).max_memory_bytes,
             uint64_t{1} << 30);
   EXPECT_EQ(Parse({"--max_memory_mb=-1"}, &exit_code)->shared.memory_mb, -1);
+}
+
+TEST(WorkerFlagsTest, WhatIsMissingFromARequiredSandboxIsNamed) {
+  int exit_code = 0;
+  SandboxForce force;
+  force.landlock = 7;
+  force.seccomp = true;
+  force.namespaces = true;
+  EXPECT_EQ(force.Missing(), "");
+  for (const char* sandbox : {"--sandbox=auto", "--sandbox=require"}) {
+    const auto flags = Parse({sandbox}, &exit_code);
+    ASSERT_TRUE(flags.has_value());
+    EXPECT_TRUE(rpc::CheckSandbox(flags->shared, force).ok());
+  }
+  force.landlock = 0;
+  force.namespaces = false;
+  EXPECT_TRUE(rpc::CheckSandbox(Parse({}, &exit_code)->shared, force).ok());
+  const absl::Status refused = rpc::CheckSandbox(
+      Parse({"--sandbox=require"}, &exit_code)->shared, force);
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(refused.message(),
+              ::testing::HasSubstr("Landlock, user and PID namespaces"));
+  EXPECT_FALSE(Parse({"--sandbox=maybe"}, &exit_code).has_value());
 }
 
 TEST(WorkerFlagsTest, RefusesWhatItDoesNotKnow) {
