@@ -40,6 +40,11 @@ constexpr SqliteMigration kMigrations[] = {{"audit log", kAudit}};
 
 constexpr absl::Duration kYoung = absl::Hours(25);
 
+constexpr int64_t kRowsAStep = 1000;
+constexpr char kOldest[] =
+    "DELETE FROM audit WHERE number IN (SELECT number FROM audit"
+    "  INDEXED BY audit_by_time WHERE time < ?1 ORDER BY time LIMIT ?2)";
+
 constexpr char kCalls[] =
     "SELECT number, time, actor, token_id, project, peer, method, subject,"
     " outcome, message FROM audit WHERE (?1 = 0 OR number < ?1)"
@@ -105,10 +110,18 @@ class SqliteAuditStore final : public AuditStore {
   }
 
   absl::Status Forget(absl::Time before) override {
-    absl::MutexLock lock(&mutex_);
-    SqliteStatement remove = db_->Prepare("DELETE FROM audit WHERE time < ?1");
-    remove.BindTime(1, std::min(before, absl::Now() - kYoung));
-    return remove.Run();
+    const absl::Time bound = std::min(before, absl::Now() - kYoung);
+    int64_t removed = kRowsAStep;
+    // In steps, so that calls that are written down wait for one of them.
+    while (removed == kRowsAStep) {
+      absl::MutexLock lock(&mutex_);
+      SqliteStatement remove = db_->Prepare(kOldest);
+      remove.BindTime(1, bound);
+      remove.BindInt(2, kRowsAStep);
+      OPTFARM_RETURN_IF_ERROR(remove.Run());
+      removed = db_->Changes();
+    }
+    return absl::OkStatus();
   }
 
  private:

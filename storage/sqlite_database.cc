@@ -15,6 +15,9 @@ constexpr int kBusyTimeoutMilliseconds = 10000;
 
 constexpr char kSetUp[] =
     "PRAGMA journal_mode=WAL;"
+    // What a large transaction left of the log is given back, 64 MiB at most
+    // stay.
+    "PRAGMA journal_size_limit=67108864;"
     "PRAGMA synchronous=FULL;"
     "PRAGMA foreign_keys=ON;"
     "PRAGMA trusted_schema=OFF;";

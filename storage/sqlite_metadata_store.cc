@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
@@ -14,6 +15,7 @@
 #include "storage/sqlite_database.h"
 #include "storage/sqlite_measurement_reads.h"
 #include "storage/sqlite_migrations.h"
+#include "storage/sqlite_readers.h"
 #include "storage/sqlite_reads.h"
 #include "storage/sqlite_retention.h"
 #include "storage/sqlite_writes.h"
@@ -22,15 +24,18 @@ namespace optfarm::storage {
 
 namespace {
 
+// Questions at once; others wait.
+constexpr int kReaders = 4;
+
 class SqliteMetadataStore final : public MetadataStore {
  public:
   SqliteMetadataStore(std::string path, std::unique_ptr<SqliteDatabase> writer,
-                      std::unique_ptr<SqliteDatabase> reader,
+                      std::vector<std::unique_ptr<SqliteDatabase>> readers,
                       std::unique_ptr<SqliteDatabase> results_reader,
                       int64_t results_bytes)
       : path_(std::move(path)),
         writer_(std::move(writer)),
-        reader_(std::move(reader)),
+        readers_(std::move(readers)),
         results_reader_(std::move(results_reader)),
         memory_(results_bytes) {}
 
@@ -118,6 +123,7 @@ class SqliteMetadataStore final : public MetadataStore {
     }));
     logs_gone_ = logs_gone;
     if (counts.jobs > 0) NoteNewResults(kResultsToCatchUp);
+    if (!counts.more) ShrinkLog();
     return counts;
   }
   absl::Status Backup(const std::string& path) override {
@@ -171,8 +177,8 @@ class SqliteMetadataStore final : public MetadataStore {
   template <typename Question>
   auto Read(Question question)
       -> decltype(question(std::declval<SqliteDatabase&>())) {
-    absl::MutexLock lock(&reader_mutex_);
-    return Ask(*reader_, question);
+    SqliteReaders::Turn turn(readers_);
+    return Ask(turn.db(), question);
   }
   // Questions about a year of results do not hold up those about jobs.
   template <typename Question>
@@ -194,6 +200,18 @@ class SqliteMetadataStore final : public MetadataStore {
     OPTFARM_RETURN_IF_ERROR(transaction.status());
     OPTFARM_RETURN_IF_ERROR(change(*writer_));
     return transaction.Commit();
+  }
+
+  // Moves all of the write-ahead log into the database and empties it. Where
+  // somebody still reads an old state, a later turn does.
+  void ShrinkLog() {
+    SqliteReaders::Turn turn(readers_);
+    absl::Status status = turn.db().Run("PRAGMA busy_timeout = 0");
+    if (status.ok()) {
+      turn.db().Run("PRAGMA wal_checkpoint(TRUNCATE)").IgnoreError();
+      status = turn.db().Run("PRAGMA busy_timeout = 10000");
+    }
+    if (!status.ok()) LogWarning("shrinking the log: ", status.message());
   }
 
   absl::Status CatchUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(results_mutex_) {
@@ -218,9 +236,7 @@ class SqliteMetadataStore final : public MetadataStore {
   absl::Mutex writer_mutex_;
   const std::unique_ptr<SqliteDatabase> writer_
       ABSL_PT_GUARDED_BY(writer_mutex_);
-  absl::Mutex reader_mutex_;
-  const std::unique_ptr<SqliteDatabase> reader_
-      ABSL_PT_GUARDED_BY(reader_mutex_);
+  SqliteReaders readers_;
   absl::Mutex results_mutex_;
   const std::unique_ptr<SqliteDatabase> results_reader_
       ABSL_PT_GUARDED_BY(results_mutex_);
@@ -248,13 +264,16 @@ absl::StatusOr<std::unique_ptr<MetadataStore>> Open(const std::string& path,
                            SqliteDatabase::Open(path));
   OPTFARM_RETURN_IF_ERROR(CheckIntegrity(*writer));
   OPTFARM_RETURN_IF_ERROR(MigrateSqlite(*writer, AllSqliteMigrations(), now));
-  OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> reader,
-                           SqliteDatabase::Open(path));
+  std::vector<std::unique_ptr<SqliteDatabase>> readers;
+  for (int i = 0; i < kReaders; ++i) {
+    OPTFARM_ASSIGN_OR_RETURN(readers.emplace_back(),
+                             SqliteDatabase::Open(path));
+  }
   OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<SqliteDatabase> results_reader,
                            SqliteDatabase::Open(path));
   OPTFARM_RETURN_IF_ERROR(results_reader->Run("PRAGMA cache_size = -65536"));
   auto store = std::make_unique<SqliteMetadataStore>(
-      path, std::move(writer), std::move(reader), std::move(results_reader),
+      path, std::move(writer), std::move(readers), std::move(results_reader),
       results_bytes);
   OPTFARM_RETURN_IF_ERROR(store->ReadIntoMemory());
   return store;

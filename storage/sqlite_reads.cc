@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/select_columns.h"
+#include "storage/sqlite_job_query.h"
 
 namespace optfarm::storage::sqlite {
 namespace {
@@ -31,18 +32,7 @@ absl::StatusOr<Message> Parse(const std::string& bytes,
   " start_time, end_time, progress, details_proto FROM tasks "
 
 constexpr char kJobById[] = OPTFARM_SELECT_JOBS "WHERE job_id = ?1";
-constexpr char kJobsByFilter[] = OPTFARM_SELECT_JOBS
-    "WHERE (?1 = 0 OR job_number < ?1)"
-    " AND (?2 IS NULL OR state = ?2)"
-    " AND (?3 IS NULL OR recipe_name = ?3)"
-    " AND (?4 IS NULL OR name = ?4)"
-    " AND (?5 IS NULL OR EXISTS (SELECT 1 FROM tasks WHERE"
-    "      tasks.job_id = jobs.job_id AND tasks.device = ?5))"
-    " AND (?6 IS NULL OR (model_sha256 >= ?6 AND model_sha256 < ?7)"
-    "      OR (model_name = ?8 AND model_name <> ''))"
-    " AND (?10 IS NULL OR project = ?10)"
-    " AND (?11 IS NULL OR substr(job_id, 1, length(?11)) = ?11)"
-    " ORDER BY job_number DESC LIMIT ?9";
+constexpr char kJobByNumber[] = OPTFARM_SELECT_JOBS "WHERE job_number = ?1";
 // QUEUED = 1, RUNNING = 2.
 constexpr char kLiveJobs[] =
     OPTFARM_SELECT_JOBS "WHERE state IN (1, 2) ORDER BY job_number";
@@ -223,26 +213,6 @@ absl::StatusOr<std::vector<StoredJob>> ReadJobs(SqliteDatabase& db,
   return jobs;
 }
 
-void BindOptional(SqliteStatement& statement, int parameter,
-                  const std::optional<std::string>& value) {
-  if (value.has_value()) {
-    statement.BindText(parameter, *value);
-  } else {
-    statement.BindNull(parameter);
-  }
-}
-
-// Binds three parameters: lowest and first too high SHA-256, and file name; all
-// NULL without a filter. 'g' sorts after every hex digit.
-void BindModel(SqliteStatement& statement, int first,
-               const std::optional<ModelFilter>& model) {
-  if (!model.has_value()) return;
-  const std::string& prefix = model->sha256_prefix;
-  statement.BindText(first, prefix.empty() ? "~" : prefix);
-  statement.BindText(first + 1, prefix.empty() ? "~" : prefix + "g");
-  statement.BindText(first + 2, model->file_name);
-}
-
 }  // namespace
 
 absl::StatusOr<std::optional<RequestMatch>> FindClientRequest(
@@ -280,17 +250,16 @@ absl::StatusOr<TaskRecord> GetTask(SqliteDatabase& db,
 absl::StatusOr<std::vector<StoredJob>> ListJobs(SqliteDatabase& db,
                                                 const JobFilter& filter,
                                                 const PageRequest& page) {
-  SqliteStatement query = db.Prepare(kJobsByFilter);
-  query.BindInt(1, page.before);
-  if (filter.state.has_value()) query.BindInt(2, *filter.state);
-  BindOptional(query, 3, filter.recipe_name);
-  BindOptional(query, 4, filter.name);
-  BindOptional(query, 5, filter.device);
-  BindModel(query, 6, filter.model);
-  query.BindInt(9, page.limit);
-  BindOptional(query, 10, filter.project);
-  BindOptional(query, 11, filter.job_id_prefix);
-  return ReadJobs(db, query);
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
+                           FindJobs(db, filter, page));
+  std::vector<StoredJob> jobs;
+  for (const int64_t number : numbers) {
+    SqliteStatement query = db.Prepare(kJobByNumber);
+    query.BindInt(1, number);
+    OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> found, ReadJobs(db, query));
+    for (StoredJob& job : found) jobs.push_back(std::move(job));
+  }
+  return jobs;
 }
 
 absl::StatusOr<std::vector<StoredJob>> LoadLiveJobs(SqliteDatabase& db) {

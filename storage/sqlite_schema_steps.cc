@@ -419,6 +419,19 @@ CREATE INDEX measurements_by_series ON measurements(
   create_time, environment_id, job_id);
 )sql";
 
+// What lists of jobs are asked for, for those who see one project and for those
+// who see all. Entries of one key lie in the order of job_number.
+constexpr char kJobsByFilters[] = R"sql(
+CREATE INDEX jobs_by_recipe ON jobs(recipe_name);
+CREATE INDEX jobs_by_name ON jobs(name);
+CREATE INDEX jobs_by_model ON jobs(model_sha256);
+CREATE INDEX jobs_by_model_name ON jobs(model_name);
+CREATE INDEX jobs_of_project ON jobs(project);
+CREATE INDEX jobs_of_project_by_state ON jobs(project, state);
+CREATE INDEX jobs_of_project_by_recipe ON jobs(project, recipe_name);
+CREATE INDEX jobs_of_project_by_name ON jobs(project, name);
+)sql";
+
 constexpr SqliteMigration kMigrations[] = {
     {"jobs, tasks, events, reports, action cache", kJobsAndTasks},
     {"devices, participants, recipes, measurements", kFleetAndMeasurements},
@@ -433,6 +446,7 @@ constexpr SqliteMigration kMigrations[] = {
     {"measurements by task, answers from earlier work by job", kReferences},
     {"how many results have gone", kResultsGone},
     {"all of a point by its series", kPointsBySeries},
+    {"jobs by what lists ask for", kJobsByFilters},
 };
 
 }  // namespace

@@ -1,0 +1,128 @@
+// What a store has to do well when it is large: lists find their jobs by
+// indexes, questions do not wait for each other, and logs stay small.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "base/files.h"
+#include "storage/audit_store.h"
+#include "storage/sqlite_job_query.h"
+#include "storage/sqlite_metadata_store.h"
+#include "storage/sqlite_migrations.h"
+#include "storage/sqlite_readers.h"
+#include "tests/support/status_matchers.h"
+
+namespace optfarm::storage {
+namespace {
+
+using ::optfarm::testing::IsOk;
+
+const absl::Time kNow = absl::FromUnixSeconds(1700000000);
+
+class LargeStoreTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(folder_, MakeTemporaryFolder("large"));
+    path_ = JoinPath(folder_, "db");
+  }
+  void TearDown() override { EXPECT_THAT(RemoveAll(folder_), IsOk()); }
+
+  std::string folder_;
+  std::string path_;
+};
+
+TEST_F(LargeStoreTest, NoListReadsAllJobs) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto db, SqliteDatabase::Open(path_));
+  ASSERT_THAT(MigrateSqlite(*db, AllSqliteMigrations(), kNow), IsOk());
+  const auto queries = sqlite::AllJobQueries();
+  ASSERT_EQ(queries.size(), 128u);
+  // Statements are found by where their text is.
+  std::deque<std::string> texts;
+  // Without a filter the newest page is what comes first.
+  for (const std::string& query : queries.subspan(1)) {
+    const std::string& text =
+        texts.emplace_back(absl::StrCat("EXPLAIN QUERY PLAN ", query));
+    SqliteStatement plan = db->Prepare(text.c_str());
+    int steps = 0;
+    for (; plan.Step(); ++steps) {
+      const std::string step = plan.Text(3);
+      EXPECT_FALSE(absl::StartsWith(step, "SCAN")) << step << ": " << query;
+      EXPECT_FALSE(absl::StrContains(step, "INTEGER PRIMARY KEY"))
+          << step << ": " << query;
+    }
+    EXPECT_THAT(plan.status(), IsOk());
+    EXPECT_GT(steps, 0) << query;
+  }
+}
+
+TEST_F(LargeStoreTest, AQuestionDoesNotWaitForAnother) {
+  std::vector<std::unique_ptr<SqliteDatabase>> connections;
+  for (int i = 0; i < 2; ++i) {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(connections.emplace_back(),
+                                 SqliteDatabase::Open(path_));
+  }
+  SqliteReaders readers(std::move(connections));
+  auto first = std::make_unique<SqliteReaders::Turn>(readers);
+  SqliteReaders::Turn second(readers);
+  EXPECT_NE(&first->db(), &second.db());
+  absl::Notification third;
+  std::thread waiting([&] {
+    SqliteReaders::Turn turn(readers);
+    third.Notify();
+  });
+  EXPECT_FALSE(third.WaitForNotificationWithTimeout(absl::Milliseconds(50)));
+  first = nullptr;
+  third.WaitForNotification();
+  waiting.join();
+}
+
+TEST_F(LargeStoreTest, AnIdleStoreHasAnEmptyLog) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto store,
+                               OpenSqliteMetadataStore(path_, kNow));
+  WriteBatch batch;
+  for (int i = 0; i < 300; ++i) {
+    v1::Recipe recipe;
+    recipe.set_name(absl::StrCat("recipe-", i));
+    recipe.set_transform_string(std::string(4000, 'x'));
+    batch.recipes.push_back(recipe);
+  }
+  ASSERT_THAT(store->Commit(batch), IsOk());
+  const std::string log = path_ + "-wal";
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const uint64_t before, FileSize(log));
+  EXPECT_GT(before, uint64_t{1} << 20);
+  ASSERT_THAT(store->Prune({}), IsOk());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const uint64_t after, FileSize(log));
+  EXPECT_EQ(after, 0u);
+  // Nothing is lost, and the next change is written.
+  EXPECT_EQ(store->ListRecipes()->size(), 300u);
+  EXPECT_THAT(store->Commit(batch), IsOk());
+}
+
+TEST_F(LargeStoreTest, OldCallsGoInSteps) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto store,
+                               OpenSqliteAuditStore(path_, kNow));
+  // More than one step takes.
+  for (int i = 0; i < 2500; ++i) {
+    AuditRecord record;
+    record.time = kNow + absl::Seconds(i);
+    record.method = "JobService.GetJob";
+    ASSERT_THAT(store->Append(record), IsOk());
+  }
+  ASSERT_THAT(store->Forget(kNow + absl::Seconds(2400)), IsOk());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto left,
+                               store->List({}, PageRequest{0, 1000}));
+  EXPECT_EQ(left.size(), 100u);
+  EXPECT_EQ(left.back().time, kNow + absl::Seconds(2400));
+}
+
+}  // namespace
+}  // namespace optfarm::storage
