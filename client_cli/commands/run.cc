@@ -65,6 +65,10 @@ class RunHere final : public Command {
                     "Maximum time for one variant with one thread count. "
                     "Default: 60s.",
                     &max_time_);
+    flags->Switch("verbose",
+                  "Print a line for each step of the work: seconds, seconds of "
+                  "all processors together, and the most memory held.",
+                  &verbose_);
     flags->Text("optimize_into", "DIR", "", &optimize_into_);
     flags->Hidden();
   }
@@ -73,7 +77,8 @@ class RunHere final : public Command {
     if (!optimize_into_.empty()) {
       OPTFARM_ASSIGN_OR_RETURN(const JobRequest request,
                                CheckJobFlags(job_, optimize_into_));
-      OPTFARM_RETURN_IF_ERROR(OptimizeInto(request, optimize_into_, context));
+      OPTFARM_RETURN_IF_ERROR(
+          OptimizeInto(request, optimize_into_, verbose_, context));
       return ExitCode::kOk;
     }
     OPTFARM_RETURN_IF_ERROR(CheckPlaces());
@@ -254,6 +259,7 @@ class RunHere final : public Command {
   JobFlags job_;
   std::string out_graph_, out_dir_, out_report_, optimize_into_;
   bool measure_ = true;
+  bool verbose_ = false;
   int64_t min_runs_ = 50;
   absl::Duration max_time_ = absl::Seconds(60);
 };

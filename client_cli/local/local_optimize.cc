@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "base/subprocess.h"
 #include "client_cli/jobs/progress_line.h"
+#include "client_cli/local/step_times.h"
 #include "engine/optimize/optimize_job.h"
 #include "optfarm/v1/work.pb.h"
 
@@ -39,17 +40,20 @@ std::string FilesFolder(const std::string& folder) {
 }
 
 absl::Status OptimizeInto(const JobRequest& request, const std::string& folder,
-                          const CommandContext& context) {
+                          bool verbose, const CommandContext& context) {
   OPTFARM_RETURN_IF_ERROR(MakeFolders(FilesFolder(folder)));
   absl::StatusOr<v1::Report> report;
   {
     ProgressLine line(context);
+    StepTimes steps([&line](absl::string_view text) { line.Remark(text); });
     report = optimize::RunOptimize(
         MakeRequest(request, folder),
-        [&line](const optimize::OptimizeProgress& progress) {
+        [&](const optimize::OptimizeProgress& progress) {
+          if (verbose) steps.Begin(progress.stage);
           line.Show(absl::StrFormat("optimize %.0f%% %s",
                                     progress.fraction * 100, progress.stage));
         });
+    steps.End();
   }
   v1::Completion outcome;
   if (report.ok()) {

@@ -16,10 +16,10 @@
 namespace optfarm::client_cli {
 
 // The child's part: does the work, shows progress, and leaves its outcome and,
-// below "files", what it made in `folder`.
-// ERRORS: only when the outcome cannot be written.
+// below "files", what it made in `folder`. With `verbose`, prints what each
+// step took. ERRORS: only when the outcome cannot be written.
 absl::Status OptimizeInto(const JobRequest& request, const std::string& folder,
-                          const CommandContext& context);
+                          bool verbose, const CommandContext& context);
 
 // The parent's part: starts this program with `words` and waits.
 // ERRORS: the work's own; Internal when the child crashed or was killed.

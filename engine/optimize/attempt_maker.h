@@ -27,6 +27,9 @@ class AttemptMaker {
   AttemptMaker(const OptimizerInput& in, absl::Span<const int64_t> samples)
       : in_(in), samples_(samples) {}
 
+  // Other samples that may be learned from, from now on.
+  void LearnFrom(absl::Span<const int64_t> samples) { samples_ = samples; }
+
   // Runs the chain of `attempt->spared`. `floats` becomes what it quantizes,
   // where ranges may have to be observed.
   // ERRORS: those of the recipe's transforms.

@@ -11,6 +11,7 @@
 #include "base/digest.h"
 #include "base/status_macros.h"
 #include "engine/formats/tensorflow/graph_file.h"
+#include "engine/optimize/judging/scouts.h"
 #include "engine/optimize/judging/sensitivity.h"
 #include "engine/optimize/layers/comparison.h"
 #include "engine/optimize/layers/layers.h"
@@ -106,9 +107,17 @@ absl::StatusOr<std::optional<Attempt>> Optimizer::Make(const Spared& spared) {
   return std::optional<Attempt>(std::move(attempt));
 }
 
+std::string Optimizer::Describe(const Attempt& attempt) const {
+  std::string text = DescribeSpared(attempt.spared);
+  if (scouts_.has_value()) {
+    absl::StrAppend(&text, ", on ", scouts_->samples.size(), " samples");
+  }
+  return text;
+}
+
 void Optimizer::AddSearchStep(const Attempt& attempt) {
   v1::SearchStep& step = search_.emplace_back();
-  step.set_description(DescribeSpared(attempt.spared));
+  step.set_description(Describe(attempt));
   if (!attempt.broken.ok()) {
     step.set_broken(std::string(attempt.broken.message()));
     return;
@@ -135,17 +144,16 @@ absl::Status Optimizer::Finish(double start, double left,
         in_.Report(stage, start + part * left);
       }));
   in_.Report("comparing", start + 0.3 * left);
-  OPTFARM_ASSIGN_OR_RETURN(
-      OutputComparison compared,
-      CompareWithReference(attempt->graph, in_, judgement_.guide()));
+  OPTFARM_ASSIGN_OR_RETURN(OutputComparison compared,
+                           CompareWithReference(attempt->graph, in_, guide()));
   OPTFARM_ASSIGN_OR_RETURN(const std::string bytes,
                            formats::SerializeGraphDef(attempt->graph.ToDef()));
   attempt->guide.outputs = std::move(compared.outputs);
   attempt->guide.bytes_before = in_.original_bytes;
   attempt->guide.bytes_after = static_cast<int64_t>(bytes.size());
-  const auto sample = judgement_.guide().samples.empty()
+  const auto sample = guide().samples.empty()
                           ? std::nullopt
-                          : in_.reader->Read(judgement_.guide().samples[0]);
+                          : in_.reader->Read(guide().samples[0]);
   if (sample.has_value()) {
     OPTFARM_ASSIGN_OR_RETURN(
         attempt->milliseconds,
@@ -160,12 +168,11 @@ absl::Status Optimizer::Finish(double start, double left,
 
 void Optimizer::Remember(const Attempt& attempt) {
   if (!attempt.broken.ok()) {
-    attempts_.push_back(absl::StrCat(DescribeSpared(attempt.spared),
-                                     ": cannot be run; ",
+    attempts_.push_back(absl::StrCat(Describe(attempt), ": cannot be run; ",
                                      attempt.broken.message()));
     return;
   }
-  std::string text = absl::StrCat(DescribeSpared(attempt.spared), ": ",
+  std::string text = absl::StrCat(Describe(attempt), ": ",
                                   attempt.guide.bytes_after, " bytes");
   for (const v1::GateResult& gate : attempt.aim_gates) {
     if (gate.passed()) continue;
@@ -242,7 +249,7 @@ absl::StatusOr<std::vector<std::string>> Optimizer::LayersToSpare(
   const int eight_bit = CountEightBit(attempt.ReadableGraph());
   if (eight_bit == 0) return std::vector<std::string>();
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::TensorComparison> layers,
-                           CompareLayersOn(judgement_.guide(), attempt));
+                           CompareLayersOn(guide(), attempt));
   const size_t step = (eight_bit + kLayersPerStep - 1) / kLayersPerStep;
   std::vector<std::string> worst =
       WorstLayers(*in_.original, attempt.ReadableGraph(), layers, layers.size(),
@@ -277,7 +284,7 @@ absl::Status Optimizer::SpareInputLayers(Attempt* best) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Attempt> Optimizer::FindBest() {
+absl::StatusOr<Attempt> Optimizer::Search() {
   const v1::KeepFloat& keep_float = in_.recipe->keep_float();
   OPTFARM_ASSIGN_OR_RETURN(std::optional<Attempt> first,
                            Make(SparedByRecipe(keep_float)));
@@ -310,6 +317,30 @@ absl::StatusOr<Attempt> Optimizer::FindBest() {
     spared.nodes.insert(layers.begin(), layers.end());
     OPTFARM_RETURN_IF_ERROR(try_next(spared));
   }
+  return best;
+}
+
+absl::StatusOr<Attempt> Optimizer::SearchByScouts() {
+  scouts_ = ChooseScouts(in_, judgement_.guide());
+  if (!scouts_.has_value()) return Search();
+  maker_.LearnFrom(scouts_->samples);
+  OPTFARM_ASSIGN_OR_RETURN(const Attempt found, Search());
+  scouts_.reset();
+  maker_.LearnFrom(judgement_.calibration());
+  made_.clear();
+  if (found.broken.ok()) {
+    OPTFARM_ASSIGN_OR_RETURN(std::optional<Attempt> best, Make(found.spared));
+    if (best->broken.ok() && !MayBeMended(best->guide_gates) &&
+        (ReachesAims(*best) || !ReachesAims(found))) {
+      return *std::move(best);
+    }
+    made_.clear();
+  }
+  return Search();
+}
+
+absl::StatusOr<Attempt> Optimizer::FindBest() {
+  OPTFARM_ASSIGN_OR_RETURN(Attempt best, SearchByScouts());
   OPTFARM_RETURN_IF_ERROR(best.broken);
   search_[best.search_step].set_taken(true);
   in_.Report("comparing", 0.82);

@@ -38,7 +38,10 @@ class Optimizer {
   absl::Status MeasureOriginal() { return judgement_.MeasureOriginal(); }
 
   // The first attempt whose answers pass, else the best of all, judged. No
-  // label has any part in the choice.
+  // label has any part in the choice. Where a few samples tell chains apart,
+  // chains are tried on those, and the one found is made again from all samples
+  // that may be learned from. If it does not hold there what it promised, all
+  // chains are tried on all of them.
   // REQUIRES: MeasureOriginal.
   // ERRORS: those of the recipe's transforms, and of running the result when
   // no attempt can be run.
@@ -72,6 +75,16 @@ class Optimizer {
   }
 
  private:
+  // The best attempt on the samples that are used now.
+  absl::StatusOr<Attempt> Search();
+  // The same on all samples, by way of a few where that does.
+  absl::StatusOr<Attempt> SearchByScouts();
+  // Samples that attempts are compared on.
+  const Reference& guide() const {
+    return scouts_.has_value() ? *scouts_ : judgement_.guide();
+  }
+  // What an attempt is called.
+  std::string Describe(const Attempt& attempt) const;
   // nullopt when the chain makes a graph that was made and measured before.
   absl::StatusOr<std::optional<Attempt>> Make(const Spared& spared);
   // Takes another attempt's place in `best` when the layers that read the
@@ -90,6 +103,8 @@ class Optimizer {
 
   OptimizerInput in_;
   Judgement judgement_;
+  // Set while chains are tried on a few samples, which `maker_` then has too.
+  std::optional<Reference> scouts_;
   AttemptMaker maker_;
   std::vector<std::string> attempts_;
   std::vector<v1::SearchStep> search_;

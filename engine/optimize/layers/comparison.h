@@ -44,6 +44,9 @@ class TensorComparer {
   v1::TensorComparison Result() const;
 
  private:
+  // Adds values when all of them are finite; else nothing, and returns false.
+  bool AddFinite(absl::Span<const float> from, absl::Span<const float> to);
+  void AddAny(absl::Span<const float> from, absl::Span<const float> to);
   void AddRows(absl::Span<const float> original, absl::Span<const float> result,
                int64_t classes);
 

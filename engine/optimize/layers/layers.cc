@@ -1,6 +1,9 @@
 #include "engine/optimize/layers/layers.h"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
 #include <map>
 #include <memory>
 #include <set>
@@ -12,6 +15,8 @@
 #include "engine/graph/op_defs.h"
 #include "engine/graph/ops/op_table.h"
 #include "engine/optimize/layers/comparison.h"
+#include "engine/runtime/core/thread_pool.h"
+#include "engine/runtime/plan/run_options.h"
 #include "engine/runtime/session/session.h"
 
 namespace optfarm::optimize {
@@ -214,10 +219,48 @@ absl::StatusOr<Tensor> ValueOf(const Layer& layer,
   return Decode(fetched[at], min.data<float>()[0], max.data<float>()[0]);
 }
 
-absl::StatusOr<std::vector<v1::TensorComparison>> CompareLayers(
-    const Graph& original, const Graph& result, absl::Span<const Layer> layers,
-    absl::Span<const TensorName> inputs, absl::Span<const int64_t> samples,
-    int threads, SampleReader* reader) {
+namespace {
+
+// UNITS: bytes of the tensors of one run.
+constexpr int64_t kMostHeld = int64_t{1} << 28;
+
+// What layers are compared between. OWNERSHIP: the caller's.
+struct LayerGraphs {
+  const Graph& original;
+  const Graph& result;
+  absl::Span<const TensorName> inputs;
+  int threads;
+};
+
+// Compares layers of one sample, several at once, and frees their tensors. What
+// cannot be compared is not usable any more.
+void CompareSample(absl::Span<const Layer> layers, std::vector<Tensor> wanted,
+                   std::vector<Tensor> have, runtime::ThreadPool* pool,
+                   std::vector<TensorComparer>* comparers,
+                   std::vector<char>* usable) {
+  std::vector<size_t> places;
+  size_t next = 0;
+  for (const Layer& layer : layers) {
+    places.push_back(next);
+    next += layer.result.size();
+  }
+  pool->ParallelFor(
+      static_cast<int64_t>(layers.size()), 1, [&](int64_t first, int64_t last) {
+        for (int64_t i = first; i < last; ++i) {
+          const auto value = ValueOf(layers[i], have, places[i]);
+          if (!value.ok() || !(*comparers)[i].Add(wanted[i], *value).ok()) {
+            (*usable)[i] = 0;
+          }
+          wanted[i] = Tensor();
+          have[places[i]] = Tensor();
+        }
+      });
+}
+
+// ERRORS: ResourceExhausted when a run needs more than `most` bytes.
+absl::StatusOr<std::vector<v1::TensorComparison>> CompareAtOnce(
+    const LayerGraphs& graphs, absl::Span<const Layer> layers,
+    absl::Span<const int64_t> samples, int64_t most, SampleReader* reader) {
   std::vector<TensorName> original_fetches;
   std::vector<TensorName> result_fetches;
   for (const Layer& layer : layers) {
@@ -226,40 +269,64 @@ absl::StatusOr<std::vector<v1::TensorComparison>> CompareLayers(
                           layer.result.end());
   }
   runtime::SessionOptions options;
-  options.threads = threads;
+  options.threads = graphs.threads;
   options.print = [](absl::string_view) {};
   OPTFARM_ASSIGN_OR_RETURN(
       const auto before,
-      runtime::Session::Create(original, inputs, original_fetches, options));
+      runtime::Session::Create(graphs.original, graphs.inputs, original_fetches,
+                               options));
   OPTFARM_ASSIGN_OR_RETURN(
-      const auto after,
-      runtime::Session::Create(result, inputs, result_fetches, options));
+      const auto after, runtime::Session::Create(graphs.result, graphs.inputs,
+                                                 result_fetches, options));
+  runtime::RunOptions limits;
+  limits.memory_limit = most;
+  runtime::ThreadPool pool(std::max(1, graphs.threads));
   std::vector<TensorComparer> comparers(layers.size());
-  std::vector<bool> usable(layers.size(), true);
+  std::vector<char> usable(layers.size(), 1);
   for (const int64_t index : samples) {
     const auto sample = reader->Read(index);
     if (!sample.has_value()) continue;
-    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> wanted,
-                             before->Run(*sample));
-    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> have,
-                             after->Run(*sample));
-    size_t at = 0;
-    for (size_t i = 0; i < layers.size(); ++i) {
-      const auto value = ValueOf(layers[i], have, at);
-      at += layers[i].result.size();
-      usable[i] =
-          usable[i] && value.ok() && comparers[i].Add(wanted[i], *value).ok();
-    }
+    OPTFARM_ASSIGN_OR_RETURN(std::vector<Tensor> wanted,
+                             before->Run(*sample, limits));
+    OPTFARM_ASSIGN_OR_RETURN(std::vector<Tensor> have,
+                             after->Run(*sample, limits));
+    CompareSample(layers, std::move(wanted), std::move(have), &pool, &comparers,
+                  &usable);
   }
   std::vector<v1::TensorComparison> comparisons;
   for (size_t i = 0; i < layers.size(); ++i) {
     v1::TensorComparison comparison;
-    if (usable[i]) comparison = comparers[i].Result();
+    if (usable[i] != 0) comparison = comparers[i].Result();
     comparison.set_name(layers[i].name);
     comparison.set_op(layers[i].op);
     comparisons.push_back(std::move(comparison));
   }
   return comparisons;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<v1::TensorComparison>> CompareLayers(
+    const Graph& original, const Graph& result, absl::Span<const Layer> layers,
+    absl::Span<const TensorName> inputs, absl::Span<const int64_t> samples,
+    int threads, SampleReader* reader) {
+  const LayerGraphs graphs = {original, result, inputs, threads};
+  auto compared = CompareAtOnce(graphs, layers, samples, kMostHeld, reader);
+  if (!absl::IsResourceExhausted(compared.status())) return compared;
+  if (layers.size() == 1) {
+    return CompareAtOnce(graphs, layers, samples,
+                         std::numeric_limits<int64_t>::max(), reader);
+  }
+  // Too much to hold at once: the samples run more than once.
+  const size_t half = layers.size() / 2;
+  std::vector<v1::TensorComparison> all;
+  for (const auto part : {layers.first(half), layers.subspan(half)}) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        auto of_part, CompareLayers(original, result, part, inputs, samples,
+                                    threads, reader));
+    all.insert(all.end(), of_part.begin(), of_part.end());
+  }
+  return all;
 }
 
 }  // namespace optfarm::optimize

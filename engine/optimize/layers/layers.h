@@ -59,7 +59,9 @@ absl::StatusOr<runtime::Tensor> ValueOf(
     const Layer& layer, absl::Span<const runtime::Tensor> fetched, size_t at);
 
 // Runs both graphs and compares the layers, in the order of `layers`. A layer
-// that cannot be compared (other shapes, no numbers) has no samples.
+// that cannot be compared (other shapes, no numbers) has no samples. Where the
+// tensors of all layers take too much memory, the samples run several times,
+// for some of the layers each.
 // ERRORS: those of running the graphs.
 absl::StatusOr<std::vector<v1::TensorComparison>> CompareLayers(
     const graph::Graph& original, const graph::Graph& result,

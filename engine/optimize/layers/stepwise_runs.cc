@@ -1,6 +1,7 @@
 #include "engine/optimize/layers/stepwise_runs.h"
 
 #include <algorithm>
+#include <atomic>
 #include <memory>
 #include <set>
 #include <utility>
@@ -165,14 +166,11 @@ absl::StatusOr<StepwiseRuns::Part> StepwiseRuns::NextPart() {
   return part;
 }
 
-void StepwiseRuns::Keep(Endpoint tensor, Values values) {
+bool StepwiseRuns::IsRead(Endpoint tensor) const {
   const Key key(tensor.node, tensor.port);
   const auto last = last_use_.find(key);
-  if (last == last_use_.end() || last->second <= next_) return;
-  const int64_t bytes = BytesOf(values);
-  if (kept_.count(key) > 0 || bytes > memory_limit_ - kept_bytes_) return;
-  kept_bytes_ += bytes;
-  kept_.emplace(key, std::move(values));
+  return last != last_use_.end() && last->second > next_ &&
+         kept_.count(key) == 0;
 }
 
 void StepwiseRuns::DropUnused() {
@@ -201,12 +199,21 @@ absl::Status StepwiseRuns::RunNext(
     for (std::vector<Tensor>& values : fed) values.push_back(value);
   }
   Values kept(samples_.size());
-  OPTFARM_RETURN_IF_ERROR(RunAtOnce(*part.session, fed, pool_,
-                                    [&](size_t i, std::vector<Tensor> outputs) {
-                                      take(i, outputs[0]);
-                                      kept[i] = std::move(outputs[0]);
-                                    }));
-  Keep(step.wanted, std::move(kept));
+  const bool is_read = IsRead(step.wanted);
+  // Of all samples so far. What does not fit is not held until the last.
+  std::atomic<int64_t> bytes = 0;
+  const int64_t room = memory_limit_ - kept_bytes_;
+  OPTFARM_RETURN_IF_ERROR(RunAtOnce(
+      *part.session, fed, pool_, [&](size_t i, std::vector<Tensor> outputs) {
+        take(i, outputs[0]);
+        if (is_read && (bytes += BytesOf(outputs)) <= room) {
+          kept[i] = std::move(outputs[0]);
+        }
+      }));
+  if (is_read && bytes <= room) {
+    kept_bytes_ += bytes;
+    kept_.emplace(Key(step.wanted.node, step.wanted.port), std::move(kept));
+  }
   DropUnused();
   ++next_;
   return absl::OkStatus();

@@ -88,7 +88,8 @@ class StepwiseRuns {
   // The part of the next step: the planned one, or another where memory did not
   // do for what was to be kept.
   absl::StatusOr<Part> NextPart();
-  void Keep(graph::Endpoint tensor, Values values);
+  // Whether a later step reads it, and it is not kept yet.
+  bool IsRead(graph::Endpoint tensor) const;
   void DropUnused();
   graph::TensorName NameOf(graph::Endpoint tensor) const;
 

@@ -27,7 +27,7 @@ using transforms::ObservedRange;
 using transforms::ValueHistogram;
 
 // UNITS: bytes of the tensors that are held at a time.
-constexpr int64_t kMostHeld = int64_t{1} << 30;
+constexpr int64_t kMostHeld = int64_t{1} << 29;
 // Values of a tensor that are counted for all samples together, and for each of
 // them; twice as many at most.
 constexpr int64_t kMostCountedOfAll = int64_t{1} << 16;

@@ -1,11 +1,14 @@
 #include "engine/optimize/rounding/channel_equalization.h"
 
 #include <algorithm>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
+#include "absl/synchronization/mutex.h"
 #include "base/status_macros.h"
 #include "engine/optimize/layers/layers.h"
 #include "engine/optimize/samples/sample_runs.h"
@@ -27,25 +30,64 @@ struct Extent {
 };
 
 struct LayerExtent {
-  std::vector<Extent> channels;
+  absl::Mutex mutex;
+  std::vector<Extent> channels ABSL_GUARDED_BY(mutex);
   // The zero point.
   int zero = 0;
 };
 
+// Sixteen at once, which the compiler does not find by itself.
+typedef uint8_t Bytes __attribute__((vector_size(16)));
+constexpr size_t kLanes = sizeof(Bytes);
+
+// The extents of kLanes channels from `first` on, over all positions.
+void FindExtents(absl::Span<const uint8_t> values, size_t channels,
+                 size_t first, Extent* extents) {
+  Bytes low, high;
+  std::memcpy(&low, values.data() + first, sizeof(low));
+  high = low;
+  for (size_t at = first; at < values.size(); at += channels) {
+    Bytes v;
+    std::memcpy(&v, values.data() + at, sizeof(v));
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+  }
+  for (size_t i = 0; i < kLanes; ++i) extents[first + i] = {low[i], high[i]};
+}
+
+std::vector<Extent> ExtentsOf(absl::Span<const uint8_t> values,
+                              size_t channels) {
+  std::vector<Extent> extents(channels);
+  if (values.empty()) return extents;
+  size_t c = 0;
+  for (; c + kLanes <= channels; c += kLanes) {
+    FindExtents(values, channels, c, extents.data());
+  }
+  for (; c < channels; ++c) {
+    for (size_t at = c; at < values.size(); at += channels) {
+      extents[c].low = std::min(extents[c].low, values[at]);
+      extents[c].high = std::max(extents[c].high, values[at]);
+    }
+  }
+  return extents;
+}
+
+// THREADS: any; samples may come in any order.
 void Widen(const Tensor& quantized, LayerExtent* layer) {
   if (quantized.dtype() != tensorflow::DT_QUINT8 || quantized.rank() < 1)
     return;
   const auto channels =
       static_cast<size_t>(quantized.dim(quantized.rank() - 1));
+  const std::vector<Extent> extents = ExtentsOf(
+      absl::MakeConstSpan(quantized.data<uint8_t>(),
+                          static_cast<size_t>(quantized.num_elements())),
+      channels);
+  const absl::MutexLock lock(&layer->mutex);
   layer->channels.resize(channels);
-  const auto* const values = quantized.data<uint8_t>();
-  const auto count = static_cast<size_t>(quantized.num_elements());
-  for (size_t at = 0; at < count; at += channels) {
-    for (size_t c = 0; c < channels; ++c) {
-      Extent& extent = layer->channels[c];
-      extent.low = std::min(extent.low, values[at + c]);
-      extent.high = std::max(extent.high, values[at + c]);
-    }
+  for (size_t c = 0; c < channels; ++c) {
+    Extent& extent = layer->channels[c];
+    extent.low = std::min(extent.low, extents[c].low);
+    extent.high = std::max(extent.high, extents[c].high);
   }
 }
 
@@ -90,20 +132,30 @@ absl::StatusOr<transforms::ChannelFactors> FindChannelFactors(
       const std::unique_ptr<runtime::Session> session,
       runtime::Session::Create(graph, inputs, fetches, options));
   std::vector<LayerExtent> layers(names.size());
-  const auto take = [&](size_t, const std::vector<Tensor>& values) {
+  using Values = std::vector<Tensor>;
+  // Only the ends of ranges are held until their turn comes.
+  const auto run = [&](size_t, const Values& sample) -> absl::StatusOr<Values> {
+    OPTFARM_ASSIGN_OR_RETURN(Values values, session->Run(sample));
+    for (size_t i = 0; i < names.size(); ++i) {
+      Widen(values[3 * i], &layers[i]);
+      values[3 * i] = Tensor();
+    }
+    return values;
+  };
+  const auto take = [&](size_t, const Values& values) {
     for (size_t i = 0; i < names.size(); ++i) {
       const runtime::Range range = {values[3 * i + 1].flat<float>()[0],
                                     values[3 * i + 2].flat<float>()[0]};
       layers[i].zero = runtime::Quantize<uint8_t>(0.0f, range);
-      Widen(values[3 * i], &layers[i]);
     }
     return absl::OkStatus();
   };
   OPTFARM_RETURN_IF_ERROR(
-      Annotate(RunSamples(*session, samples, threads, reader, take),
+      Annotate(RunSamples(samples, threads, reader, run, take),
                "While observing channels"));
   OPTFARM_RETURN_IF_ERROR(reader->CheckBad());
   for (size_t i = 0; i < names.size(); ++i) {
+    const absl::MutexLock lock(&layers[i].mutex);
     if (layers[i].channels.empty()) continue;
     std::vector<float>& of_layer = factors[names[i]];
     for (const Extent& extent : layers[i].channels) {
