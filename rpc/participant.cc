@@ -39,6 +39,7 @@ SynchronizerOptions LoopOptions(const ParticipantOptions& options,
                                                options.builtin_recipes.end());
   if (options.kind == v1::SynchronizeRequest::WORKER) {
     loop.identity.set_reads_data_sources(true);
+    loop.identity.set_writes_out_formats(true);
     loop.free_slots = [parts, slots = options.slots] {
       return slots - parts->runner->active();
     };

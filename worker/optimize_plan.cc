@@ -70,6 +70,9 @@ optimize::OptimizeRequest OptimizeRequestFor(const v1::LeasedTask& lease,
   request.recipe = task.recipe();
   request.inputs.assign(task.inputs().begin(), task.inputs().end());
   request.outputs.assign(task.outputs().begin(), task.outputs().end());
+  for (const int format : task.out_formats()) {
+    request.out_formats.push_back(static_cast<v1::ModelFormat>(format));
+  }
   request.data.dataset = task.calibration();
   for (int i = 0; i < task.calibration().sources_size(); ++i) {
     request.data.folders.push_back(JoinPath(folder.in(), SourceFolder(i)));

@@ -13,14 +13,13 @@
 #include "client_cli/command/farm_client.h"
 #include "client_cli/command/job_ids.h"
 #include "client_cli/commands/commands.h"
+#include "client_cli/jobs/optimized_model.h"
+#include "client_cli/jobs/out_format.h"
 #include "client_cli/jobs/progress_line.h"
-#include "engine/export/export_model.h"
 #include "engine/export/export_optimized.h"
 
 namespace optfarm::client_cli {
 namespace {
-
-constexpr char kOptimizedGraph[] = "optimized.pb";
 
 // What the contract allows in an artifact's name: nothing that leads out of
 // the folder, whatever a worker may claim.
@@ -74,72 +73,84 @@ class Download final : public Command {
                     &job_id_);
     flags->Path("out_dir", "DIR", "Folder to write to; created if missing.",
                 &out_dir_);
-    flags->Required();
     flags->Texts("file", "NAME",
                  "Only this file, for instance optimized.pb or report.json. "
                  "Default: all.",
                  &wanted_);
-    flags->Text("out_format", "pb|onnx|tflite",
-                "Only the optimized model, in this format. ONNX and TensorFlow "
-                "Lite models are made here from optimized.pb.",
-                &out_format_);
+    flags->Texts("out_format", "pb|onnx|tflite",
+                 "Only the optimized model, in this format: the job's own "
+                 "file, or one that is made here from optimized.pb.",
+                 &out_formats_);
+    flags->Path("out_graph", "FILE",
+                "Only the optimized model, to this file; as an ONNX or "
+                "TensorFlow Lite model when the name ends in .onnx or .tflite.",
+                &out_graph_);
+    flags->Writes();
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
-    OPTFARM_RETURN_IF_ERROR(CheckFormat());
+    if (out_dir_.empty() && out_graph_.empty()) {
+      return UsageError("--out_dir is missing");
+    }
+    OPTFARM_RETURN_IF_ERROR(CheckOutGraph(out_graph_));
+    OPTFARM_ASSIGN_OR_RETURN(const OutFormats out,
+                             ParseOutFormats(out_formats_, out_graph_));
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
     OPTFARM_ASSIGN_OR_RETURN(job_id_, FindJobId(*client, job_id_));
     OPTFARM_ASSIGN_OR_RETURN(v1::Job job, client->GetJob(job_id_));
-    OPTFARM_ASSIGN_OR_RETURN(auto files, FilesOf(job));
-    if (!out_format_.empty()) wanted_.push_back(kOptimizedGraph);
-    OPTFARM_RETURN_IF_ERROR(Select(job, &files));
-    OPTFARM_RETURN_IF_ERROR(MakeFolders(out_dir_));
     Table table({{"file", "FILE"},
                  {"size_bytes", "SIZE", Table::Align::kRight},
                  {"sha256", "SHA-256"}});
+    if (!out_graph_.empty()) {
+      OPTFARM_RETURN_IF_ERROR(
+          Fetch(client.get(), job, out.out_graph, out_graph_, context, &table));
+    }
+    if (!out_dir_.empty()) {
+      OPTFARM_RETURN_IF_ERROR(
+          FetchAll(client.get(), job, out.formats, context, &table));
+    }
+    *context.out << table.ToFormat(context.format);
+    return ExitCode::kOk;
+  }
+
+ private:
+  // The files that are wanted into the folder.
+  absl::Status FetchAll(FarmClient* client, const v1::Job& job,
+                        const std::vector<v1::ModelFormat>& formats,
+                        const CommandContext& context, Table* table) const {
+    OPTFARM_RETURN_IF_ERROR(MakeFolders(out_dir_));
+    for (const v1::ModelFormat format : formats) {
+      OPTFARM_RETURN_IF_ERROR(
+          Fetch(client, job, format,
+                JoinPath(out_dir_, exporting::OptimizedName(format)), context,
+                table));
+    }
+    if (!formats.empty() && wanted_.empty()) return absl::OkStatus();
+    OPTFARM_ASSIGN_OR_RETURN(auto files, FilesOf(job));
+    OPTFARM_RETURN_IF_ERROR(Select(job, &files));
     for (const auto& [name, artifact] : files) {
       const std::string path = JoinPath(out_dir_, name);
       ProgressLine progress(context);
       OPTFARM_RETURN_IF_ERROR(Annotate(
           client->Download(artifact.digest(), path, progress.Bytes(name)),
           absl::StrCat("while downloading ", name)));
-      table.AddRow({Cell::Text(path),
-                    Cell(artifact.digest().size_bytes(),
-                         HumanBytes(artifact.digest().size_bytes())),
-                    Cell::Text(artifact.digest().sha256())});
+      table->AddRow({Cell::Text(path),
+                     Cell(artifact.digest().size_bytes(),
+                          HumanBytes(artifact.digest().size_bytes())),
+                     Cell::Text(artifact.digest().sha256())});
     }
-    if (converts()) OPTFARM_RETURN_IF_ERROR(Convert(job, context, &table));
-    *context.out << table.ToFormat(context.format);
-    return ExitCode::kOk;
+    return absl::OkStatus();
   }
 
- private:
-  bool converts() const { return !out_format_.empty() && out_format_ != "pb"; }
-
-  absl::Status CheckFormat() const {
-    if (!converts() || out_format_ == "onnx" || out_format_ == "tflite") {
-      return absl::OkStatus();
-    }
-    return UsageError(absl::StrCat("--out_format: '",
-                                   PrintableLine(out_format_),
-                                   "' is not pb, onnx or tflite"));
-  }
-
-  // REQUIRES: optimized.pb has been downloaded.
-  absl::Status Convert(const v1::Job& job, const CommandContext& context,
-                       Table* table) const {
-    const std::string name = absl::StrCat("optimized.", out_format_);
-    const std::string path = JoinPath(out_dir_, name);
-    const absl::StatusOr<std::string> line = exporting::ExportOptimized(
-        JoinPath(out_dir_, kOptimizedGraph), job.report(),
-        out_format_ == "onnx" ? exporting::ModelFormat::kOnnx
-                              : exporting::ModelFormat::kTflite,
-        path);
-    if (!line.ok()) {
-      return Annotate(line.status(), absl::StrCat("while making ", name));
-    }
-    *context.err << name << ": " << *line << "\n";
+  // The optimized model in this format.
+  static absl::Status Fetch(FarmClient* client, const v1::Job& job,
+                            v1::ModelFormat format, const std::string& path,
+                            const CommandContext& context, Table* table) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        const std::string line,
+        FetchOptimized(client, job, format, path, context));
+    if (!line.empty()) *context.err << BaseName(path) << ": " << line << "\n";
     OPTFARM_ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
     OPTFARM_ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(path));
     table->AddRow({Cell::Text(path),
@@ -177,8 +188,8 @@ class Download final : public Command {
     return absl::OkStatus();
   }
 
-  std::string job_id_, out_dir_, out_format_;
-  std::vector<std::string> wanted_;
+  std::string job_id_, out_dir_, out_graph_;
+  std::vector<std::string> wanted_, out_formats_;
 };
 
 }  // namespace
@@ -187,7 +198,8 @@ CommandInfo DownloadCommand() {
   return {"download", "Download the files of a job.",
           "Checks each file's SHA-256. Replaces existing files.\n"
           "  optctl download JOB --out_dir=out --file=optimized.pb\n"
-          "  optctl download JOB --out_dir=out --out_format=onnx",
+          "  optctl download JOB --out_dir=out --out_format=onnx\n"
+          "  optctl download JOB --out_graph=model.tflite",
           [] { return std::unique_ptr<Command>(new Download); }};
 }
 

@@ -12,14 +12,14 @@
 #include "client_cli/commands/commands.h"
 #include "client_cli/jobs/job_outcome.h"
 #include "client_cli/jobs/job_request.h"
+#include "client_cli/jobs/optimized_model.h"
+#include "client_cli/jobs/out_format.h"
 #include "client_cli/jobs/progress_line.h"
 #include "client_cli/jobs/report_file.h"
 #include "client_cli/local/laid_out_model.h"
 #include "client_cli/local/local_optimize.h"
 #include "client_cli/local/local_report.h"
 #include "engine/benchmark/benchmark.h"
-#include "engine/export/export_model.h"
-#include "engine/export/export_optimized.h"
 #include "engine/verdict/gates.h"
 #include "optfarm/v1/jobs.pb.h"
 
@@ -43,11 +43,6 @@ class RunHere final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
     job_.Declare(flags);
-    flags->Path("out_graph", "FILE",
-                "Where to write the optimized graph; as an ONNX or TensorFlow "
-                "Lite model when the name ends in .onnx or .tflite.",
-                &out_graph_);
-    flags->Writes();
     flags->Path("out_dir", "DIR",
                 "Folder for all files: optimized.pb, report.json, "
                 "transforms.txt, calibration.log. Created if missing.",
@@ -99,8 +94,11 @@ class RunHere final : public Command {
     SetTime(context, job.mutable_end_time());
     JobOutcome outcome = OutcomeOf(std::move(job));
     OPTFARM_RETURN_IF_ERROR(KeepReport(request, FilesFolder(folder), &outcome));
-    OPTFARM_RETURN_IF_ERROR(Keep(FilesFolder(folder), &outcome));
-    return PrintOutcome(outcome, context);
+    const absl::Status kept =
+        Keep(FilesFolder(folder), request.out_graph_format, &outcome);
+    const ExitCode code = PrintOutcome(outcome, context);
+    if (code == ExitCode::kOk && !kept.ok()) return kept;
+    return code;
   }
 
  private:
@@ -113,12 +111,11 @@ class RunHere final : public Command {
     if (!out_report_.empty()) {
       OPTFARM_RETURN_IF_ERROR(CheckReportPlace("--out_report", out_report_));
     }
-    if (out_graph_.empty()) return absl::OkStatus();
-    if (IsFolder(out_graph_)) {
-      return UsageError(absl::StrCat("--out_graph: '", out_graph_,
-                                     "' is a folder; give a file's name"));
+    if (!job_.out_formats.empty() && out_dir_.empty() &&
+        job_.out_graph.empty()) {
+      return UsageError("--out_format needs --out_dir or --out_graph");
     }
-    return Annotate(AtomicFile::Create(out_graph_).status(), "--out_graph");
+    return CheckOutGraph(job_.out_graph);
   }
 
   absl::Status Work(const JobRequest& request, const std::string& folder,
@@ -127,7 +124,7 @@ class RunHere final : public Command {
     // Standard input has been read already.
     for (std::string& word : words) {
       if (word == "-") word = job_.model;
-      if (word == "--out_graph=-") word = "--out_graph=" + out_graph_;
+      if (word == "--out_graph=-") word = "--out_graph=" + job_.out_graph;
       if (word == "--out_report=-") word = "--out_report=" + out_report_;
     }
     words.push_back(absl::StrCat("--optimize_into=", folder));
@@ -200,22 +197,6 @@ class RunHere final : public Command {
     failure->set_message(std::string(status.message()));
   }
 
-  // The optimized graph in the format that the file's name asks for. Returns
-  // what there is to say of it.
-  absl::StatusOr<std::string> WriteGraph(const std::string& optimized,
-                                         const v1::Report& report) const {
-    const auto format = exporting::FormatOfPath(out_graph_);
-    if (!format.ok() || (*format != exporting::ModelFormat::kOnnx &&
-                         *format != exporting::ModelFormat::kTflite)) {
-      OPTFARM_RETURN_IF_ERROR(CopyFile(optimized, out_graph_));
-      return "";
-    }
-    OPTFARM_ASSIGN_OR_RETURN(
-        const std::string line,
-        exporting::ExportOptimized(optimized, report, *format, out_graph_));
-    return absl::StrCat(": ", line);
-  }
-
   absl::Status KeepReport(const JobRequest& request, const std::string& folder,
                           JobOutcome* outcome) const {
     if (out_report_.empty()) return absl::OkStatus();
@@ -228,7 +209,8 @@ class RunHere final : public Command {
     return absl::OkStatus();
   }
 
-  absl::Status Keep(const std::string& folder, JobOutcome* outcome) const {
+  absl::Status Keep(const std::string& folder, v1::ModelFormat format,
+                    JobOutcome* outcome) const {
     const bool has_report = outcome->job.has_report();
     if (!out_dir_.empty()) {
       OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> names,
@@ -242,14 +224,14 @@ class RunHere final : public Command {
                                               absl::StrJoin(names, ", ")));
       }
     }
-    if (!out_graph_.empty() && has_report) {
-      OPTFARM_ASSIGN_OR_RETURN(
-          const std::string about,
-          WriteGraph(JoinPath(folder, "optimized.pb"), outcome->job.report()));
-      outcome->where.push_back(
-          absl::StrCat("Optimized graph: ", out_graph_, about));
+    if (!job_.out_graph.empty() && has_report) {
+      OPTFARM_ASSIGN_OR_RETURN(const std::string about,
+                               WriteOptimized(folder, outcome->job.report(),
+                                              format, job_.out_graph));
+      outcome->where.push_back(absl::StrCat("Optimized graph: ", job_.out_graph,
+                                            about.empty() ? "" : ": ", about));
     }
-    if (out_graph_.empty() && out_dir_.empty() && has_report) {
+    if (job_.out_graph.empty() && out_dir_.empty() && has_report) {
       outcome->where.push_back(
           "Nothing was saved; use --out_graph=FILE or --out_dir=DIR.");
     }
@@ -257,7 +239,7 @@ class RunHere final : public Command {
   }
 
   JobFlags job_;
-  std::string out_graph_, out_dir_, out_report_, optimize_into_;
+  std::string out_dir_, out_report_, optimize_into_;
   bool measure_ = true;
   bool verbose_ = false;
   int64_t min_runs_ = 50;
@@ -272,7 +254,9 @@ CommandInfo RunCommand() {
           "Prints the same table and returns the same exit codes as submit "
           "--wait. The optimized graph is written even if a gate failed.\n"
           "  optctl run model.pb --recipe=int8 --calibration=images/ \\\n"
-          "      --labels=labels.txt --out_graph=model_int8.pb",
+          "      --labels=labels.txt --out_graph=model_int8.pb\n"
+          "  optctl run model.onnx --recipe=int8 --calibration=images/ \\\n"
+          "      --out_graph=model_int8.tflite",
           [] { return std::unique_ptr<Command>(new RunHere); }};
 }
 

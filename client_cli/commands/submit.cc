@@ -22,6 +22,8 @@
 #include "client_cli/jobs/job_progress.h"
 #include "client_cli/jobs/job_request.h"
 #include "client_cli/jobs/job_upload.h"
+#include "client_cli/jobs/optimized_model.h"
+#include "client_cli/jobs/out_format.h"
 #include "client_cli/jobs/progress_line.h"
 #include "client_cli/jobs/report_file.h"
 #include "client_cli/tables/job_text.h"
@@ -124,7 +126,12 @@ class Submit final : public Command {
     if (!out_report_.empty() && !wait_) {
       return UsageError("--out_report needs --wait");
     }
+    if (!job_.out_graph.empty() && !wait_) {
+      return UsageError(
+          "--out_graph needs --wait; or get the file later (optctl download)");
+    }
     // Before the job: nobody wants to wait an hour for that.
+    OPTFARM_RETURN_IF_ERROR(CheckOutGraph(job_.out_graph));
     if (!out_report_.empty()) {
       OPTFARM_RETURN_IF_ERROR(CheckReportPlace("--out_report", out_report_));
     }
@@ -144,7 +151,7 @@ class Submit final : public Command {
     OPTFARM_RETURN_IF_ERROR(Send(client.get(), upload, context));
     OPTFARM_ASSIGN_OR_RETURN(v1::SubmitJobResponse accepted,
                              Ask(client.get(), upload, context));
-    return Finish(client.get(), accepted, context);
+    return Finish(client.get(), accepted, request.out_graph_format, context);
   }
 
  private:
@@ -250,6 +257,7 @@ class Submit final : public Command {
 
   absl::StatusOr<ExitCode> Finish(FarmClient* client,
                                   const v1::SubmitJobResponse& accepted,
+                                  v1::ModelFormat format,
                                   const CommandContext& context) {
     const v1::Job& job = accepted.job();
     if (!wait_) {
@@ -267,7 +275,7 @@ class Submit final : public Command {
     *context.err << "Job " << job.job_id() << " is "
                  << v1::JobState_Name(job.state()) << "." << std::endl;
     OPTFARM_ASSIGN_OR_RETURN(v1::Job ended, Wait(client, job, context));
-    const JobOutcome outcome = OutcomeOf(std::move(ended));
+    JobOutcome outcome = OutcomeOf(std::move(ended));
     if (!junit_.empty()) {
       OPTFARM_RETURN_IF_ERROR(
           WriteFileAtomically(junit_, JUnitXml(outcome.job)));
@@ -275,7 +283,24 @@ class Submit final : public Command {
     if (!out_report_.empty()) {
       OPTFARM_RETURN_IF_ERROR(WriteReport(client, outcome.job));
     }
-    return PrintOutcome(outcome, context);
+    const absl::Status kept = Keep(client, format, context, &outcome);
+    const ExitCode code = PrintOutcome(outcome, context);
+    if (code == ExitCode::kOk && !kept.ok()) return kept;
+    return code;
+  }
+
+  // The result to where the user wants it, also when a gate failed.
+  absl::Status Keep(FarmClient* client, v1::ModelFormat format,
+                    const CommandContext& context, JobOutcome* outcome) const {
+    if (job_.out_graph.empty() || !outcome->job.has_report()) {
+      return absl::OkStatus();
+    }
+    OPTFARM_ASSIGN_OR_RETURN(
+        const std::string about,
+        FetchOptimized(client, outcome->job, format, job_.out_graph, context));
+    outcome->where.push_back(absl::StrCat("Optimized graph: ", job_.out_graph,
+                                          about.empty() ? "" : ": ", about));
+    return absl::OkStatus();
   }
 
   absl::Status WriteReport(FarmClient* client, const v1::Job& job) const {
@@ -334,7 +359,10 @@ CommandInfo SubmitCommand() {
       "model or its data cannot work.\n"
       "  optctl submit model.pb --recipe=int8 --calibration=images/ --wait\n"
       "  optctl submit model.pb --recipe=int8 --calibration=image=x.npy \\\n"
-      "      --labels=labels.txt --device=pi4 --threads=1,4 --wait",
+      "      --labels=labels.txt --device=pi4 --threads=1,4 --wait\n"
+      "  optctl submit model.onnx --recipe=int8 --calibration=images/ --wait "
+      "\\\n"
+      "      --out_graph=model_int8.tflite",
       [] { return std::unique_ptr<Command>(new Submit); }};
 }
 

@@ -6,6 +6,7 @@
 #include "client_cli/flags/exit_code.h"
 #include "client_cli/flags/tensor_spec_flag.h"
 #include "client_cli/jobs/model_source.h"
+#include "client_cli/jobs/out_format.h"
 #include "engine/formats/models/load_model.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
@@ -159,6 +160,10 @@ absl::StatusOr<JobRequest> Check(const JobFlags& flags,
                                  const std::string& scratch) {
   JobRequest request;
   request.threads = flags.threads;
+  OPTFARM_ASSIGN_OR_RETURN(const OutFormats out,
+                           ParseOutFormats(flags.out_formats, flags.out_graph));
+  request.work.out_formats = out.formats;
+  request.out_graph_format = out.out_graph;
   OPTFARM_RETURN_IF_ERROR(CheckRecipe(flags, &request));
   absl::StatusOr<std::vector<v1::TensorSpec>> inputs =
       ParseTensorSpecs(flags.inputs);
@@ -181,6 +186,17 @@ void JobFlags::Declare(FlagSet* flags) {
               "A built-in recipe (optctl recipes) or a YAML file.", &recipe);
   flags->Required();
   DeclareData(flags);
+  flags->Path("out_graph", "FILE",
+              "Where to write the optimized graph; as an ONNX or TensorFlow "
+              "Lite model when the name ends in .onnx or .tflite.",
+              &out_graph);
+  flags->Writes();
+  flags->Texts("out_format", "pb|onnx|tflite",
+               "Also make the optimized model in this format, as "
+               "optimized.onnx or optimized.tflite. The job fails if it gets "
+               "none of the formats it asks for: pb,tflite means tflite "
+               "where it can be.",
+               &out_formats);
   flags->Switch("sensitivity",
                 "Also measure each quantized layer alone: its loss of "
                 "accuracy, and what it saves in size and time.",

@@ -30,6 +30,8 @@ struct JobFlags {
   std::vector<int32_t> threads;
   bool sensitivity = false;
   std::vector<std::string> histograms;
+  std::vector<std::string> out_formats;
+  std::string out_graph;
 
   void Declare(FlagSet* flags);
   // The model, and what it is fed and compared with, alone.
@@ -47,6 +49,8 @@ struct JobRequest {
   std::shared_ptr<InterruptCleanup> model_folder;
   // What the user should know, one sentence each.
   std::vector<std::string> remarks;
+  // Format of the file --out_graph.
+  v1::ModelFormat out_graph_format = v1::PB;
   // Thread counts to measure.
   std::vector<int32_t> threads;
 };

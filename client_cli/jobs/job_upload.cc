@@ -28,6 +28,8 @@ class Uploader {
     if (work.model_origin) *spec.mutable_model_origin() = *work.model_origin;
     spec.mutable_inputs()->Add(work.inputs.begin(), work.inputs.end());
     spec.mutable_outputs()->Add(work.outputs.begin(), work.outputs.end());
+    spec.mutable_out_formats()->Add(work.out_formats.begin(),
+                                    work.out_formats.end());
     OPTFARM_RETURN_IF_ERROR(AddData());
     for (const int32_t threads : request_.threads) {
       spec.mutable_benchmark()->add_threads(threads);

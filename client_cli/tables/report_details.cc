@@ -4,9 +4,11 @@
 #include <cmath>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/human_units.h"
+#include "client_cli/flags/flags.h"
 #include "client_cli/tables/table.h"
 #include "optfarm/v1/report.pb.h"
 
@@ -233,13 +235,36 @@ std::string RuntimesText(const v1::Report& report) {
   return absl::StrCat("\n", table.ToText());
 }
 
+// The formats that the job asked for: the file, or all reasons why there is
+// none.
+std::string FormatsText(const v1::Report& report) {
+  if (report.exports().empty()) return "";
+  std::string text = "\nFormats:\n";
+  for (const v1::ExportedModel& made : report.exports()) {
+    if (!made.artifact().empty()) {
+      absl::StrAppend(&text,
+                      WrapText(PrintableLine(absl::StrCat(made.artifact(), ": ",
+                                                          made.summary())),
+                               2));
+      continue;
+    }
+    absl::StrAppend(&text, "  not ",
+                    absl::AsciiStrToLower(v1::ModelFormat_Name(made.format())),
+                    ", which cannot hold the result:\n");
+    for (const std::string& problem : made.problems()) {
+      absl::StrAppend(&text, WrapText(PrintableLine(problem), 4));
+    }
+  }
+  return text;
+}
+
 }  // namespace
 
 std::string ReportDetails(const v1::Report& report) {
-  return absl::StrCat(SearchText(report), SensitivityText(report),
-                      HistogramsText(report), AccuracyText(report),
-                      SizesText(report), RuntimesText(report),
-                      DetectionsText(report), SamplesText(report));
+  return absl::StrCat(
+      SearchText(report), SensitivityText(report), HistogramsText(report),
+      AccuracyText(report), SizesText(report), RuntimesText(report),
+      FormatsText(report), DetectionsText(report), SamplesText(report));
 }
 
 }  // namespace optfarm::client_cli

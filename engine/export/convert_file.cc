@@ -202,6 +202,42 @@ absl::StatusOr<Written> WriteModel(const graph::Graph& graph,
 
 }  // namespace
 
+absl::StatusOr<ConvertedModel> ConvertGraph(const graph::Graph& graph,
+                                            const ConvertOptions& options) {
+  OPTFARM_ASSIGN_OR_RETURN(Written written, WriteModel(graph, options));
+  ConvertedModel made;
+  made.bytes = std::move(written.bytes);
+  const ModelFormat format = options.written.format;
+  made.line = absl::StrCat(
+      FormatName(format),
+      format == ModelFormat::kOnnx
+          ? absl::StrCat(" (opset ", options.written.opset, ")")
+          : "",
+      ", ", HumanBytes(static_cast<int64_t>(made.bytes.size())), written.note);
+  if (!options.compare) return made;
+  if (options.written.ends != formats::TfliteEnds::kAsTheyAre) {
+    absl::StrAppend(&made.line,
+                    "; not compared, because its inputs and outputs are of "
+                    "other types than the model's");
+    return made;
+  }
+  const absl::StatusOr<ExportDifference> difference =
+      CompareExported(graph, written.io, made.bytes);
+  if (difference.ok()) {
+    absl::StrAppend(&made.line, "; ", DescribeDifference(*difference));
+    made.difference = *difference;
+    return made;
+  }
+  if (format != ModelFormat::kTflite) {
+    return Annotate(difference.status(),
+                    "nothing is written, because it could not be compared "
+                    "with the model (--verify=no skips this)");
+  }
+  absl::StrAppend(&made.line,
+                  "; not compared: ", difference.status().message());
+  return made;
+}
+
 absl::StatusOr<std::string> ConvertFile(const std::string& from,
                                         const std::string& to,
                                         const ConvertOptions& options) {
@@ -211,37 +247,9 @@ absl::StatusOr<std::string> ConvertFile(const std::string& from,
   if (!graph.ok()) {
     return Annotate(graph.status(), absl::StrCat("'", from, "'"));
   }
-  const ModelFormat format = options.written.format;
-  OPTFARM_ASSIGN_OR_RETURN(const Written written, WriteModel(*graph, options));
-  std::string line =
-      absl::StrCat(FormatName(format),
-                   format == ModelFormat::kOnnx
-                       ? absl::StrCat(" (opset ", options.written.opset, ")")
-                       : "",
-                   ", ", HumanBytes(static_cast<int64_t>(written.bytes.size())),
-                   written.note);
-  const bool changes_types =
-      options.written.ends != formats::TfliteEnds::kAsTheyAre;
-  if (options.compare && changes_types) {
-    absl::StrAppend(&line,
-                    "; not compared, because its inputs and outputs are of "
-                    "other types than the model's");
-  } else if (options.compare) {
-    const absl::StatusOr<ExportDifference> difference =
-        CompareExported(*graph, written.io, written.bytes);
-    if (!difference.ok() && format == ModelFormat::kTflite) {
-      absl::StrAppend(&line, "; not compared: ", difference.status().message());
-    } else if (!difference.ok()) {
-      return Annotate(difference.status(),
-                      "nothing is written, because it could not be compared "
-                      "with the model (--verify=no skips this)");
-    }
-    if (difference.ok()) {
-      absl::StrAppend(&line, "; ", DescribeDifference(*difference));
-    }
-  }
-  OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(to, written.bytes));
-  return line;
+  OPTFARM_ASSIGN_OR_RETURN(ConvertedModel made, ConvertGraph(*graph, options));
+  OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(to, made.bytes));
+  return std::move(made.line);
 }
 
 }  // namespace optfarm::exporting

@@ -51,8 +51,8 @@ bool ReadReason(absl::string_view line, Incompatibility* problem) {
   return true;
 }
 
-// The reasons of a writer's error, equal ones of an op counted; empty for an
-// error of another kind.
+}  // namespace
+
 std::vector<Incompatibility> ReadReasons(absl::string_view message) {
   std::vector<Incompatibility> problems;
   std::map<std::pair<std::string, std::string>, size_t> places;
@@ -71,8 +71,6 @@ std::vector<Incompatibility> ReadReasons(absl::string_view message) {
   }
   return problems;
 }
-
-}  // namespace
 
 absl::Span<const RuntimeTarget> RuntimeTargets() { return kTargets; }
 

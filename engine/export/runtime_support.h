@@ -44,6 +44,10 @@ absl::StatusOr<std::vector<inspect::Incompatibility>> FindProblems(
     const graph::Graph& graph, const graph::GraphIo& io,
     const RuntimeTarget& target);
 
+// The reasons in a writer's error, equal ones of an op counted; empty for an
+// error of another kind.
+std::vector<inspect::Incompatibility> ReadReasons(absl::string_view message);
+
 }  // namespace optfarm::exporting
 
 #endif  // OPTFARM_ENGINE_EXPORT_RUNTIME_SUPPORT_H_

@@ -25,6 +25,7 @@
 #include "engine/optimize/optimizer.h"
 #include "engine/optimize/recipes/recipes.h"
 #include "engine/optimize/report/compressed_size.h"
+#include "engine/optimize/report/exports.h"
 #include "engine/optimize/report/runtime_support.h"
 #include "engine/optimize/report_writer.h"
 #include "engine/optimize/samples/array_file.h"
@@ -428,6 +429,8 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
   }
   for (const std::string& note : model.io.notes) report.add_warnings(note);
   tell("writing", 0.95);
+  OPTFARM_RETURN_IF_ERROR(WriteExports(best.graph, request.out_formats,
+                                       request.out_folder, &report));
   if (request.is_for_devices) {
     OPTFARM_RETURN_IF_ERROR(WriteForDevices(model, job, best));
   }

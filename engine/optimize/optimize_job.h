@@ -13,6 +13,8 @@
 //   sensitivity.svg  the same beside that of each layer alone, if asked for
 //   histograms.svg   distributions of chosen layers' values, if asked for
 //   input_ranges.log ranges of quantized float inputs, if they were frozen
+//   optimized.onnx, optimized.tflite  the optimized graph as such a model, if
+//                    asked for
 //   name_map.tsv     new and old names, if a transform hid the old ones
 //   report.json      the report, as protobuf's JSON mapping
 // The same model, recipe, data and version give the same bytes of the first
@@ -49,6 +51,9 @@ struct OptimizeRequest {
   std::optional<v1::ModelOrigin> model_origin;
   std::string tool_version;
   int threads = 1;
+  // Formats to have the result in; PB and an empty list add nothing. A format
+  // that cannot hold it is told in the report.
+  std::vector<v1::ModelFormat> out_formats;
   // Also write what devices need: check_float.pb and check_optimized.pb to
   // compare their answers with (check_sample.h), and a model of another format
   // as a graph, float.pb, because their runtime reads no other formats.

@@ -89,6 +89,20 @@ absl::Status WriteArtifact(const std::string& folder, absl::string_view name,
   return absl::OkStatus();
 }
 
+// Files of other formats are in the folder already.
+absl::Status AddExports(const std::string& folder, v1::Report* report) {
+  for (const v1::ExportedModel& made : report->exports()) {
+    if (made.artifact().empty()) continue;
+    v1::Artifact* artifact = report->add_artifacts();
+    artifact->set_name(made.artifact());
+    artifact->set_media_type("application/octet-stream");
+    artifact->mutable_digest()->set_size_bytes(made.size_bytes());
+    OPTFARM_ASSIGN_OR_RETURN(*artifact->mutable_digest()->mutable_sha256(),
+                             Sha256OfFile(JoinPath(folder, made.artifact())));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 v1::TransformStats DescribeStep(const transforms::TransformStats& stats,
@@ -212,6 +226,7 @@ absl::Status WriteArtifacts(const std::string& folder,
     OPTFARM_ASSIGN_OR_RETURN(const int64_t zstd, ZstdSize(graph));
     report->mutable_size_after()->set_zstd_bytes(zstd);
   }
+  OPTFARM_RETURN_IF_ERROR(AddExports(folder, report));
   const std::string command = absl::StrCat(
       "optctl graph transform --in_graph=MODEL --out_graph=optimized.pb",
       " --inputs=", ShellWord(JoinNames(job.inputs)),

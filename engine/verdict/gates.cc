@@ -73,9 +73,9 @@ std::optional<v1::Failure> GateFailure(absl::Span<const v1::GateResult> gates) {
   v1::Failure failure;
   failure.set_kind(v1::Failure::USER);
   failure.set_code("GATE_FAILED");
-  failure.set_message(
-      absl::StrCat("the result misses ", failed.size(), " of ", gates.size(),
-                   " bounds of its recipe: ", absl::StrJoin(failed, "; ")));
+  failure.set_message(absl::StrCat("the result misses ", failed.size(), " of ",
+                                   gates.size(),
+                                   " bounds: ", absl::StrJoin(failed, "; ")));
   return failure;
 }
 

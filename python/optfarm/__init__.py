@@ -24,14 +24,14 @@ from .errors import (ApiError, Conflict, InvalidArgument, JobFailed,
                      LocalFailure, NotFound, PermissionDenied, Timeout,
                      ToolMissing, Unauthenticated, Unavailable)
 from .local import run
-from .report import Gate, Report, Row, Verdict, report
+from .report import Export, Gate, Report, Row, Verdict, report
 from .tables import to_dataframe, to_dicts
 
 __all__ = [
-    'ApiError', 'Client', 'Conflict', 'Gate', 'InvalidArgument', 'JobFailed',
-    'LocalFailure', 'NotFound', 'PermissionDenied', 'Report', 'Row', 'Source',
-    'Timeout', 'ToolMissing', 'Unauthenticated', 'Unavailable', 'Verdict',
-    'input_file', 'labels', 'report', 'run', 'samples', 'to_dataframe',
-    'to_dicts'
+    'ApiError', 'Client', 'Conflict', 'Export', 'Gate', 'InvalidArgument',
+    'JobFailed', 'LocalFailure', 'NotFound', 'PermissionDenied', 'Report',
+    'Row', 'Source', 'Timeout', 'ToolMissing', 'Unauthenticated',
+    'Unavailable', 'Verdict', 'input_file', 'labels', 'report', 'run',
+    'samples', 'to_dataframe', 'to_dicts'
 ]
 __version__ = '0.1.0'

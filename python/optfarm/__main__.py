@@ -13,7 +13,6 @@ from typing import Any, List, Optional
 
 from .client import Client
 from .errors import ApiError, Timeout, ToolMissing
-from .local import find_optctl
 from .report import Report, report
 from .spec import is_graph
 
@@ -79,14 +78,14 @@ def _write(path: str, text: str) -> None:
 
 def _job(args: argparse.Namespace) -> int:
     farm = Client()
-    # Before the job: nobody wants to wait an hour for that.
-    if args.out_model and not is_graph(args.out_model):
-        find_optctl()
+    # Looked at before the job: nobody wants to wait an hour for that.
+    formats = [] if not args.out_model or is_graph(args.out_model) else [
+        pathlib.Path(args.out_model).suffix[1:]]
     devices = [one for one in args.device if one] or ['any']
     job = farm.submit(
         args.model, args.recipe, calibration=args.calibration or None,
         labels=args.labels or None, input_mean=args.input_mean,
-        input_std=args.input_std,
+        input_std=args.input_std, out_formats=formats,
         devices=devices[0] if len(devices) == 1 else devices,
         threads=[int(one) for one in args.threads.split(',') if one],
         tags=[one for one in args.tag if one], name=args.name,
@@ -97,7 +96,8 @@ def _job(args: argparse.Namespace) -> int:
     if args.out_json:
         _write(args.out_json, json.dumps(job, indent=1) + '\n')
     _write(args.out_report, found.to_markdown(args.title))
-    if args.out_model and found.bytes_after:
+    is_missing = any(not one.artifact for one in found.exports)
+    if args.out_model and found.bytes_after and not is_missing:
         farm.download_model(job, args.out_model)
     return 0 if found.passed else 1
 

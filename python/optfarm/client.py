@@ -10,7 +10,7 @@ import tempfile
 import time
 import uuid
 from typing import (Any, Dict, Iterator, List, Mapping, Optional, Sequence,
-                    Tuple, Union)
+                    Tuple, Union, cast)
 
 from . import data, local, spec
 from . import progress as shown
@@ -114,14 +114,27 @@ class Client(ResultCalls, OperatorCalls):
 
     def download_model(self, job: JobLike, path: Path) -> None:
         """Downloads the optimized model in the format that the end of `path`
-        names: .pb, .onnx or .tflite. optctl makes the last two on this
-        machine, reads them back and compares their answers."""
+        names: .pb, .onnx or .tflite. Where the job did not make it
+        (`out_formats` of `submit`), optctl makes the last two on this machine,
+        reads them back and compares their answers. Raises NotFound for a
+        format that cannot hold the result, with all reasons, where the job
+        tried it."""
         if spec.is_graph(path):
             self.download_artifact(job, 'optimized.pb', path)
             return
+        end = pathlib.Path(path).suffix.lower()[1:]
+        found = self.job(job)
+        made = _export(found, end)
+        if made and made.get('artifact'):
+            self.download_artifact(found, made['artifact'], path)
+            return
+        if made and made.get('problems'):
+            raise NotFound(404, {
+                'code': 'NOT_FOUND',
+                'detail': f'the result cannot be written as {end}: ' +
+                          '; '.join(made['problems'])})
         # Before the download: it may be missing.
         program = local.find_optctl(self._optctl)
-        found = self.job(job)
         with tempfile.TemporaryDirectory(prefix='optfarm-') as folder:
             graph = pathlib.Path(folder) / 'optimized.pb'
             self.download_artifact(found, 'optimized.pb', graph)
@@ -141,6 +154,7 @@ class Client(ResultCalls, OperatorCalls):
                saved_model_tags: Union[str, Sequence[str]] = (),
                sensitivity: bool = False,
                histograms: Union[str, Sequence[str]] = (),
+               out_formats: Union[str, Sequence[str]] = (),
                devices: Devices = 'any', threads: Sequence[int] = (),
                min_runs: int = 0, min_time: Optional[Duration] = None,
                max_time: Optional[Duration] = None, warmup_runs: int = 0,
@@ -155,7 +169,7 @@ class Client(ResultCalls, OperatorCalls):
 
         The model and what is done to it:
 
-        model: a frozen graph (.pb), or an ONNX model with devices='none'. A
+        model: a frozen graph (.pb), an ONNX or a TensorFlow Lite model. A
             SavedModel's folder, or a graph with a `checkpoint`, is frozen
             first, by optctl on this machine, and needs `outputs`;
             `saved_model_tags` choose among a SavedModel's graphs.
@@ -167,6 +181,9 @@ class Client(ResultCalls, OperatorCalls):
         sensitivity, histograms: also measure each quantized layer alone; show
             the values of these nodes. A recipe that is a name is then looked
             up by optctl.
+        out_formats: formats to have the result in, such as 'tflite' or ['pb',
+            'onnx']: the farm makes optimized.tflite, optimized.onnx. A job
+            that gets none of them fails; with 'pb' among them it does not.
 
         Data:
 
@@ -208,6 +225,7 @@ class Client(ResultCalls, OperatorCalls):
             'deadlines': spec.deadlines(deadlines or {}),
             'inputs': spec.tensors(inputs),
             'outputs': spec.names(outputs, 'outputs'),
+            'out_formats': spec.out_formats(out_formats),
             **self._recipe(recipe, sensitivity,
                            spec.names(histograms, 'histograms')),
         }
@@ -408,6 +426,14 @@ class Client(ResultCalls, OperatorCalls):
         those of submit."""
         job = self.submit(model, recipe, **options)
         return report(self.wait(job, timeout, check=check))
+
+
+def _export(job: Job, end: str) -> Optional[Mapping[str, Any]]:
+    """What the report says of the format that such a name asks for."""
+    for made in (job.get('report') or {}).get('exports') or ():
+        if str(made.get('format', '')).lower() == end:
+            return cast(Mapping[str, Any], made)
+    return None
 
 
 def _add_data(made: Message, found: Sequence[Source],

@@ -16,6 +16,7 @@ from .data import Calibration, Path, Source
 from .errors import InvalidArgument, LocalFailure, Timeout, ToolMissing
 from .report import Report, report
 from .spec import Duration, Inputs, Recipe, names, seconds
+from .spec import out_formats as spec_formats
 from .spec import tensors
 
 _LAYOUTS = {'SAMPLE_AXIS_FIRST': 'samples', 'CONSTANT': 'constant'}
@@ -206,6 +207,7 @@ def run(model: Path, recipe: Recipe, *, calibration: Calibration = None,
         saved_model_tags: Union[str, Sequence[str]] = (), signature: str = '',
         sensitivity: bool = False,
         histograms: Union[str, Sequence[str]] = (),
+        out_formats: Union[str, Sequence[str]] = (),
         measure: bool = True, threads: Sequence[int] = (), min_runs: int = 0,
         max_time: Optional[Duration] = None,
         out_graph: Optional[Path] = None, out_dir: Optional[Path] = None,
@@ -216,7 +218,8 @@ def run(model: Path, recipe: Recipe, *, calibration: Calibration = None,
     It is the job that Client.submit sends to a farm; parameters with the same
     names mean the same. `out_graph` is where the optimized model goes, as an
     ONNX or TensorFlow Lite model when the name ends in .onnx or .tflite;
-    `out_dir` is a folder for all files. Returns the report also when a gate
+    `out_dir` is a folder for all files, among them those of `out_formats`.
+    Returns the report also when a gate
     failed: look at `Report.passed`.
 
     Raises ToolMissing without optctl, InvalidArgument for a mistake in the
@@ -230,6 +233,8 @@ def run(model: Path, recipe: Recipe, *, calibration: Calibration = None,
         saved_model_tags, signature), *_data_flags(found, labels_offset)]
     words += ['--sensitivity'] if sensitivity else []
     words += [f'--histogram={one}' for one in names(histograms, 'histograms')]
+    words += [f'--out_format={one.lower()}'
+              for one in spec_formats(out_formats)]
     words += [] if measure else ['--measure=false']
     if threads:
         words.append(f"--threads={','.join(map(str, threads))}")

@@ -109,6 +109,10 @@ def comment(found: Report, title: str = '') -> str:
     held = [f'{gate.name}: {gate.message}' for gate in found.gates
             if gate.passed]
     lines += _details(f'{_count(len(held), "gate")} held', held)
+    lines += _details(_count(len(found.exports), 'other format'), [
+        f'{one.artifact}: {one.summary}' if one.artifact else
+        f'no {one.format}: {"; ".join(one.problems)}'
+        for one in found.exports])
     warned = list(found.warnings[:_MOST_WARNINGS])
     if len(found.warnings) > _MOST_WARNINGS:
         warned.append(f'and {len(found.warnings) - _MOST_WARNINGS} more')

@@ -62,6 +62,24 @@ class Verdict:
 
 
 @dataclasses.dataclass(frozen=True)
+class Export:
+    """The result in a format that the job was asked for."""
+    # 'onnx' or 'tflite'.
+    format: str
+    # The file's name among those of the job; empty where the format cannot
+    # hold the result.
+    artifact: str
+    size_bytes: int
+    # Format, size, and how far the file's answers are from the graph's.
+    summary: str
+    # All that the format cannot hold.
+    problems: Tuple[str, ...]
+    # Largest difference of an answer, as a part of the output's largest
+    # magnitude; None where they were not compared.
+    relative_difference: Optional[float]
+
+
+@dataclasses.dataclass(frozen=True)
 class Report:
     """What a job found out. Made by optfarm.report and optfarm.run."""
 
@@ -86,6 +104,7 @@ class Report:
     name: str = ''
     recipe: str = ''
     model: str = ''
+    exports: Tuple[Export, ...] = ()
 
     @property
     def passed(self) -> bool:
@@ -189,6 +208,16 @@ def _gate(gate: Mapping[str, Any]) -> Gate:
                 message=gate.get('message', ''))
 
 
+def _made(export: Mapping[str, Any]) -> Export:
+    return Export(format=str(export.get('format', '')).lower(),
+                  artifact=export.get('artifact', ''),
+                  size_bytes=int(export.get('size_bytes') or 0),
+                  summary=export.get('summary', ''),
+                  problems=tuple(export.get('problems') or ()),
+                  relative_difference=_number(
+                      export.get('relative_difference')))
+
+
 def _verdict(verdict: Mapping[str, Any]) -> Verdict:
     return Verdict(variant=verdict.get('variant', ''),
                    device=verdict.get('device', ''),
@@ -263,4 +292,5 @@ def report(job: Mapping[str, Any]) -> Report:
         name=spec.get('name', ''),
         recipe=str(made.get('recipe_name') or
                    (spec.get('recipe') or {}).get('name', '')),
-        model=(spec.get('model') or {}).get('name', ''))
+        model=(spec.get('model') or {}).get('name', ''),
+        exports=tuple(_made(one) for one in made.get('exports') or ()))

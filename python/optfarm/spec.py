@@ -144,6 +144,18 @@ def is_graph(path: Path) -> bool:
     return end == '.pb'
 
 
+def out_formats(given: Union[str, Sequence[str]]) -> List[str]:
+    """'tflite', 'pb,onnx' or a list of such words as values of
+    optfarm.v1.ModelFormat."""
+    made = []
+    for one in names(given, 'out_formats'):
+        if '.' + one.lower().lstrip('.') not in _FORMATS:
+            raise ValueError(f'out_formats has {one!r}; give pb, onnx or '
+                             'tflite')
+        made.append(one.lower().lstrip('.').upper())
+    return list(dict.fromkeys(made))
+
+
 def is_recipe_file(recipe: Recipe) -> bool:
     """As optctl decides it: a path or an ending; else a built-in name."""
     if isinstance(recipe, Mapping):

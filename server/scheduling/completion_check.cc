@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "server/conventions/names.h"
@@ -35,6 +36,38 @@ absl::Status AddArtifacts(
   return absl::OkStatus();
 }
 
+// Each format that the job asks for is there, or the report says why not.
+absl::Status CheckExports(const v1::Report& report, const v1::JobSpec& spec) {
+  const auto has_file = [&](const std::string& name) {
+    return absl::c_any_of(
+        report.artifacts(),
+        [&](const v1::Artifact& artifact) { return artifact.name() == name; });
+  };
+  for (const v1::ExportedModel& made : report.exports()) {
+    if (made.artifact().empty() ? !made.problems().empty()
+                                : has_file(made.artifact())) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("the report speaks of a model of format ", made.format(),
+                     ", and has neither the file ", Quoted(made.artifact()),
+                     " nor a reason why there is none"));
+  }
+  for (const int format : spec.out_formats()) {
+    if (format == v1::PB ||
+        absl::c_any_of(report.exports(), [&](const v1::ExportedModel& made) {
+          return made.format() == format;
+        })) {
+      continue;
+    }
+    return absl::InvalidArgumentError(
+        absl::StrCat("the report says nothing of format ",
+                     v1::ModelFormat_Name(static_cast<v1::ModelFormat>(format)),
+                     ", which the job asks for"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status CheckReport(const v1::Report& report, const v1::JobSpec& spec,
                          std::vector<BlobId>& blobs) {
   if (report.ByteSizeLong() > kMaxReportBytes) {
@@ -43,6 +76,7 @@ absl::Status CheckReport(const v1::Report& report, const v1::JobSpec& spec,
                      " bytes; at most ", kMaxReportBytes, " are kept"));
   }
   OPTFARM_RETURN_IF_ERROR(AddArtifacts(report.artifacts(), blobs));
+  OPTFARM_RETURN_IF_ERROR(CheckExports(report, spec));
   if (!report.has_optimized_model()) {
     return absl::InvalidArgumentError(
         "the report does not say which blob the optimized graph is");

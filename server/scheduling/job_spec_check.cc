@@ -199,6 +199,23 @@ absl::Status CheckLimits(const v1::JobSpec& spec) {
   return CheckRange("max_attempts", spec.max_attempts(), 0, 20);
 }
 
+absl::Status CheckOutFormats(const v1::JobSpec& spec) {
+  absl::flat_hash_set<int> seen;
+  for (const int number : spec.out_formats()) {
+    const auto format = static_cast<v1::ModelFormat>(number);
+    if (!v1::ModelFormat_IsValid(number) ||
+        format == v1::MODEL_FORMAT_UNSPECIFIED) {
+      return Wrong("out_formats",
+                   absl::StrCat("has ", number, "; give PB, ONNX or TFLITE"));
+    }
+    if (seen.insert(number).second) continue;
+    return Wrong("out_formats",
+                 absl::StrCat("has ", v1::ModelFormat_Name(format),
+                              " twice; give each once"));
+  }
+  return absl::OkStatus();
+}
+
 // What a recipe needs of the rest of the job.
 absl::Status CheckRecipeFits(const v1::JobSpec& spec) {
   const v1::Recipe& recipe = spec.recipe();
@@ -224,6 +241,10 @@ absl::Status CheckRecipeFits(const v1::JobSpec& spec) {
 void FillIn(v1::JobSpec& spec) {
   SortDataset(spec.mutable_calibration());
   if (spec.calibration().sources().empty()) spec.clear_calibration();
+  auto& formats = *spec.mutable_out_formats();
+  std::sort(formats.begin(), formats.end());
+  // Every job makes the graph.
+  if (formats.size() == 1 && formats[0] == v1::PB) formats.Clear();
   if (spec.benchmark().devices().empty()) {
     spec.clear_benchmark();
     return;
@@ -266,6 +287,7 @@ absl::StatusOr<v1::JobSpec> CheckJobSpec(const v1::JobSpec& given) {
   OPTFARM_RETURN_IF_ERROR(CheckDataset(spec.calibration()));
   OPTFARM_RETURN_IF_ERROR(CheckBenchmark(spec.benchmark()));
   OPTFARM_RETURN_IF_ERROR(CheckTags(spec));
+  OPTFARM_RETURN_IF_ERROR(CheckOutFormats(spec));
   OPTFARM_RETURN_IF_ERROR(CheckLimits(spec));
   OPTFARM_RETURN_IF_ERROR(CheckRecipeFits(spec));
   FillIn(spec);
@@ -311,6 +333,7 @@ std::string ActionDigest(const v1::JobSpec& spec) {
   *action.mutable_recipe() = spec.recipe();
   *action.mutable_inputs() = spec.inputs();
   *action.mutable_outputs() = spec.outputs();
+  *action.mutable_out_formats() = spec.out_formats();
   if (spec.has_calibration()) {
     *action.mutable_calibration() = spec.calibration();
     for (v1::DataSource& source :

@@ -113,11 +113,14 @@ void Scheduler::GrantToWorker(const v1::SynchronizeRequest& request, Plan& plan,
   });
 }
 
-// Workers from before there were sources read the deprecated fields alone.
+// Workers from before there were sources read the deprecated fields alone;
+// those from before there were formats write none.
 bool Scheduler::CanRead(const v1::SynchronizeRequest& request,
                         const TaskRef& ref) const {
-  return request.reads_data_sources() ||
-         FitsDeprecatedFields(jobs_.at(ref.job_id).spec->calibration());
+  const v1::JobSpec& spec = *jobs_.at(ref.job_id).spec;
+  return (request.reads_data_sources() ||
+          FitsDeprecatedFields(spec.calibration())) &&
+         (request.writes_out_formats() || spec.out_formats().empty());
 }
 
 bool Scheduler::MayTakeWork(const v1::DeviceStatus& status, absl::Time now) {
@@ -242,6 +245,7 @@ absl::StatusOr<v1::LeasedTask> Scheduler::Describe(
     *work.mutable_recipe() = job.spec->recipe();
     *work.mutable_inputs() = job.spec->inputs();
     *work.mutable_outputs() = job.spec->outputs();
+    *work.mutable_out_formats() = job.spec->out_formats();
     if (job.spec->has_calibration()) {
       *work.mutable_calibration() = job.spec->calibration();
       if (!request.reads_data_sources()) UseDeprecatedFields(&work);

@@ -65,6 +65,15 @@ class FarmCommandsTest : public ::testing::Test {
     verdict.set_text(text);
   }
 
+  void AddArtifact(const std::string& name, const std::string& bytes) {
+    farm_.blobs[Sha256Hex(bytes)] = bytes;
+    v1::Artifact& artifact = *farm_.job.add_artifacts();
+    artifact.set_name(name);
+    artifact.mutable_digest()->set_sha256(Sha256Hex(bytes));
+    artifact.mutable_digest()->set_size_bytes(
+        static_cast<int64_t>(bytes.size()));
+  }
+
   // Runs one command line; fills out_ and err_.
   absl::StatusOr<ExitCode> Run(const std::vector<std::string>& words) {
     const std::vector<CommandInfo> commands = AllCommands();
@@ -391,18 +400,9 @@ TEST_F(FarmCommandsTest, OutcomeAsJsonIsOneObject) {
 }
 
 TEST_F(FarmCommandsTest, DownloadWritesEachFileUnderItsName) {
-  for (const char* bytes : {"graph", "log one", "log two"}) {
-    farm_.blobs[Sha256Hex(bytes)] = bytes;
-  }
-  const auto add = [this](const std::string& name, const std::string& bytes) {
-    v1::Artifact& artifact = *farm_.job.add_artifacts();
-    artifact.set_name(name);
-    artifact.mutable_digest()->set_sha256(Sha256Hex(bytes));
-    artifact.mutable_digest()->set_size_bytes(bytes.size());
-  };
-  add("optimized.pb", "graph");
-  add("task.log", "log one");
-  add("task.log", "log two");
+  AddArtifact("optimized.pb", "graph");
+  AddArtifact("task.log", "log one");
+  AddArtifact("task.log", "log two");
   const std::string out_dir = JoinPath(folder_, "new/out");
   ASSERT_EQ(CodeOf({"download", "j1", "--out_dir=" + out_dir}), ExitCode::kOk)
       << message_;
@@ -412,6 +412,62 @@ TEST_F(FarmCommandsTest, DownloadWritesEachFileUnderItsName) {
   EXPECT_EQ(CodeOf({"download", "j1", "--out_dir=" + out_dir, "--file=x.pb"}),
             ExitCode::kNotFound);
   EXPECT_THAT(message_, HasSubstr("it made optimized.pb, task.log"));
+}
+
+TEST_F(FarmCommandsTest, SubmitAsksForFormatsAndFetchesTheFile) {
+  AddArtifact("optimized.pb", "graph");
+  AddArtifact("optimized.tflite", "a TensorFlow Lite model");
+  v1::ExportedModel& made = *farm_.job.mutable_report()->add_exports();
+  made.set_format(v1::TFLITE);
+  made.set_artifact("optimized.tflite");
+  made.set_summary("tflite, 23 B; read back");
+  const std::string file = JoinPath(folder_, "it.tflite");
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--wait",
+                    "--out_graph=" + file}),
+            ExitCode::kOk)
+      << message_;
+  EXPECT_EQ(*ReadFile(file), "a TensorFlow Lite model");
+  EXPECT_THAT(out_, HasSubstr("it.tflite: tflite, 23 B; read back"));
+  EXPECT_THAT(farm_.submits.back().spec().out_formats(),
+              ElementsAre(v1::TFLITE));
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--out_format=pb,tflite",
+                    "--out_format=TFLITE"}),
+            ExitCode::kOk);
+  EXPECT_THAT(farm_.submits.back().spec().out_formats(),
+              ElementsAre(v1::PB, v1::TFLITE));
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--out_graph=" + file}),
+            ExitCode::kUsage);
+  EXPECT_THAT(message_, HasSubstr("--out_graph needs --wait"));
+  // The job's own file, under both kinds of names.
+  const std::string out = JoinPath(folder_, "out");
+  ASSERT_EQ(
+      CodeOf({"download", "j1", "--out_dir=" + out, "--out_format=tflite"}),
+      ExitCode::kOk)
+      << message_;
+  EXPECT_THAT(*ListFolder(out), ElementsAre("optimized.tflite"));
+  ASSERT_EQ(CodeOf({"download", "j1", "--out_graph=" + out + "/b.tflite"}),
+            ExitCode::kOk);
+  EXPECT_EQ(*ReadFile(out + "/b.tflite"), "a TensorFlow Lite model");
+  EXPECT_EQ(CodeOf({"download", "j1"}), ExitCode::kUsage);
+}
+
+TEST_F(FarmCommandsTest, AFormatThatTheJobCouldNotMakeIsNotTriedAgain) {
+  AddArtifact("optimized.pb", "graph");
+  v1::ExportedModel& made = *farm_.job.mutable_report()->add_exports();
+  made.set_format(v1::ONNX);
+  made.add_problems("Foo: not known (node 'a')");
+  made.add_problems("Bar: too new (2 nodes, as 'b')");
+  EXPECT_EQ(CodeOf({"download", "j1", "--out_graph=" + folder_ + "/x.onnx"}),
+            ExitCode::kGateMissed);
+  EXPECT_THAT(message_,
+              AllOf(HasSubstr("cannot be written as onnx:"),
+                    HasSubstr("\n  Foo: not known (node 'a')\n  Bar")));
+  EXPECT_FALSE(Exists(folder_ + "/x.onnx"));
+  EXPECT_EQ(
+      CodeOf({"submit", model_, "--recipe=fp32", "--wait",
+              "--out_format=pb,onnx", "--out_graph=" + folder_ + "/x.onnx"}),
+      ExitCode::kGateMissed);
+  EXPECT_THAT(out_, AllOf(HasSubstr("SUCCEEDED"), HasSubstr("Bar: too new")));
 }
 
 TEST_F(FarmCommandsTest, DownloadRefusesNamesThatLeadOutOfTheFolder) {

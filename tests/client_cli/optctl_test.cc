@@ -328,6 +328,70 @@ TEST_F(OptctlTest, RunWritesAReport) {
   EXPECT_THAT(output_, StartsWith("optctl: --out_report: creating '/gone/r"));
 }
 
+TEST_F(OptctlTest, RunWritesEachFormat) {
+  const std::string out = JoinPath(folder_, "kept");
+  const auto run = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(),
+                 {"run", model_, "--recipe=fp32", "--measure=false"});
+    return Run(std::move(flags));
+  };
+  EXPECT_EQ(run({"--out_dir=" + out, "--out_format=onnx,tflite",
+                 "--out_graph=" + folder_ + "/it.tflite"}),
+            0)
+      << output_;
+  EXPECT_THAT(output_, AllOf(HasSubstr("\nFormats:\n  optimized.onnx: onnx"),
+                             HasSubstr("read back: all"),
+                             HasSubstr("it.tflite: tflite, ")));
+  EXPECT_EQ(ReadFile(out + "/optimized.tflite").value_or("none"),
+            ReadFile(folder_ + "/it.tflite").value_or("missing"));
+  for (const char* name : {"kept/optimized.onnx", "it.tflite"}) {
+    EXPECT_EQ(Run({"graph", "summarize", "--in_graph=" + folder_ + "/" + name}),
+              0)
+        << output_;
+  }
+  // A name that says nothing is of the one format asked for.
+  EXPECT_EQ(run({"--out_graph=" + folder_ + "/bare", "--out_format=onnx"}), 0)
+      << output_;
+  EXPECT_EQ(ReadFile(folder_ + "/bare").value_or("none"),
+            ReadFile(out + "/optimized.onnx").value_or("missing"));
+  EXPECT_EQ(run({"--out_graph=" + folder_ + "/text.pbtxt"}), 0) << output_;
+  EXPECT_THAT(ReadFile(folder_ + "/text.pbtxt").value_or(""),
+              HasSubstr("name: \"a/y\""));
+  EXPECT_EQ(run({"--out_format=onnx"}), 2);
+  EXPECT_THAT(output_, HasSubstr("needs --out_dir or --out_graph"));
+  EXPECT_EQ(run({"--out_dir=" + out, "--out_format=pt"}), 2);
+  EXPECT_THAT(output_, HasSubstr("'pt' is not pb, onnx or tflite"));
+  EXPECT_EQ(run({"--out_graph=" + out + "/x.onnx", "--out_format=tflite"}), 2);
+  EXPECT_THAT(output_, HasSubstr("asks for onnx, which --out_format does not"));
+  EXPECT_EQ(run({"--out_graph=" + out + "/x", "--out_format=pb,tflite"}), 2);
+  EXPECT_THAT(output_, HasSubstr("does not say which"));
+}
+
+TEST_F(OptctlTest, AFormatThatCannotBeWrittenEndsWithAllReasons) {
+  const std::string model = Write("beta.pbtxt", absl::StrCat(kModel, R"(
+        node { name: "b" op: "Digamma" input: "a/y"
+          attr { key: "T" value { type: DT_FLOAT } } }
+        node { name: "c" op: "Lgamma" input: "b"
+          attr { key: "T" value { type: DT_FLOAT } } })"));
+  const std::string file = folder_ + "/it.tflite";
+  const std::vector<std::string> words = {
+      "run", model, "--recipe=fp32", "--measure=false", "--out_graph=" + file};
+  EXPECT_EQ(Run(words), 6) << output_;
+  EXPECT_THAT(output_, AllOf(HasSubstr("not tflite, which cannot hold"),
+                             HasSubstr("    Digamma: "),
+                             HasSubstr("    Lgamma: "), HasSubstr("FAILED")));
+  EXPECT_FALSE(Exists(file));
+  // Where the graph is asked for too, the job is done and the file is missed.
+  std::vector<std::string> both = words;
+  both.push_back("--out_format=pb,tflite");
+  EXPECT_EQ(Run(both), 6) << output_;
+  EXPECT_THAT(output_, AllOf(HasSubstr("SUCCEEDED"),
+                             HasSubstr("cannot be written as tflite:\n")));
+  both[4] = "--out_dir=" + folder_ + "/kept";
+  EXPECT_EQ(Run(both), 0) << output_;
+  EXPECT_TRUE(Exists(folder_ + "/kept/optimized.pb"));
+}
+
 TEST_F(OptctlTest, RunLooksBeforeItWorks) {
   const std::string empty = JoinPath(folder_, "empty");
   ASSERT_TRUE(MakeFolders(empty).ok());

@@ -115,6 +115,100 @@ class FormatsTest(unittest.TestCase):
         self.assertEqual(done.returncode, 2)
         self.assertIn("'pt' is not pb, onnx or tflite", done.stderr)
 
+    def optctl(self, *words):
+        return subprocess.run(
+            [OPTCTL, *words, f'--server={self.farm.grpc}',
+             f'--token_file={self.farm.token_file}'],
+            text=True, capture_output=True, check=False)
+
+    def test_the_farm_makes_the_formats_that_a_job_asks_for(self):
+        job = self.client.wait(self.client.submit(
+            DIGITS / 'digits.pb', 'int8', **SCALE, devices='none',
+            out_formats=['tflite', 'onnx']), testing.PATIENCE)
+        self.assertEqual(job['spec']['out_formats'], ['ONNX', 'TFLITE'])
+        report = optfarm.report(job)
+        self.assertEqual([one.artifact for one in report.exports],
+                         ['optimized.onnx', 'optimized.tflite'])
+        graph = self.farm.folder / 'asked.pb'
+        self.client.download_model(job, graph)
+        # Without optctl: the farm has done it.
+        bare = optfarm.Client(self.farm.url, token_file=self.farm.token_file,
+                              optctl='/nowhere/optctl')
+        for one in report.exports:
+            self.assertEqual(one.problems, ())
+            self.assertLess(one.relative_difference, 0.2, one.summary)
+            self.assertIn('read back', one.summary)
+            path = self.farm.folder / f'asked.{one.format}'
+            bare.download_model(job, path)
+            self.assertEqual(path.stat().st_size, one.size_bytes)
+            self.assertLess(max(
+                abs(a - b) for a, b in
+                zip(self.answers(graph, 'asked-pb'),
+                    self.answers(path, f'asked-{one.format}'))), 0.15)
+        self.assertIn('optimized.tflite: tflite,', report.to_markdown())
+        with self.assertRaises(optfarm.ToolMissing):
+            bare.download_model(
+                self.client.wait(self.client.submit(
+                    DIGITS / 'digits.pb', 'fp32', devices='none'),
+                    testing.PATIENCE), self.farm.folder / 'other.tflite')
+
+    def unwritable(self):
+        """A model that works and that no other format has an op for."""
+        path = self.farm.folder / 'gamma.pbtxt'
+        kind = 'attr { key: "T" value { type: DT_FLOAT } }'
+        path.write_text(
+            'node { name: "x" op: "Placeholder" '
+            'attr { key: "dtype" value { type: DT_FLOAT } } '
+            'attr { key: "shape" value { shape { dim { size: 1 } '
+            'dim { size: 4 } } } } } '
+            f'node {{ name: "g" op: "Lgamma" input: "x" {kind} }} '
+            f'node {{ name: "y" op: "Digamma" input: "g" {kind} }}',
+            encoding='utf-8')
+        return path
+
+    def test_a_format_that_cannot_hold_the_result_is_told_with_its_reasons(
+            self):
+        model = self.unwritable()
+        job = self.client.wait(self.client.submit(
+            model, 'fp32', devices='none', out_formats='tflite'),
+            testing.PATIENCE, check=False)
+        self.assertEqual(job['state'], 'FAILED')
+        self.assertEqual(job['failure']['code'], 'GATE_FAILED')
+        report = optfarm.report(job)
+        gate, = (one for one in report.gates if not one.passed)
+        self.assertEqual(gate.name, 'out_formats')
+        for op in ('Lgamma', 'Digamma'):
+            self.assertIn(op, gate.message)
+            self.assertIn(op, ' '.join(report.exports[0].problems))
+        # The other files are there.
+        self.client.download_model(job, self.farm.folder / 'gamma.pb')
+        with self.assertRaisesRegex(optfarm.NotFound, 'Digamma'):
+            self.client.download_model(job, self.farm.folder / 'gamma.tflite')
+        # With the graph among the formats it is a warning.
+        job = self.client.wait(self.client.submit(
+            model, 'fp32', devices='none', out_formats='pb,tflite'),
+            testing.PATIENCE)
+        self.assertTrue(any('One format less' in text for text in
+                            optfarm.report(job).warnings))
+        with self.assertRaisesRegex(ValueError, "'pt'; give pb, onnx or"):
+            self.client.submit(model, 'fp32', out_formats='pt')
+
+    def test_optctl_submit_has_the_file_when_the_job_has_ended(self):
+        for end in ('tflite', 'onnx'):
+            path = self.farm.folder / f'submitted.{end}'
+            done = self.optctl('submit', str(DIGITS / 'digits.pb'),
+                               '--recipe=fp32', '--device=none', '--wait',
+                               f'--out_graph={path}')
+            self.assertEqual(done.returncode, 0, done.stderr + done.stdout)
+            self.assertIn(f'submitted.{end}: {end}', done.stdout)
+            self.assertEqual(len(self.answers(path, path.name)), 10)
+        path = self.farm.folder / 'gamma-submitted.onnx'
+        done = self.optctl('submit', str(self.unwritable()), '--recipe=fp32',
+                           '--device=none', '--wait', f'--out_graph={path}')
+        self.assertEqual(done.returncode, 6, done.stderr + done.stdout)
+        self.assertIn('    Digamma: ', done.stdout)
+        self.assertFalse(path.exists())
+
     def test_a_file_that_is_no_model_fails_with_the_reason(self):
         cut = self.farm.folder / 'cut.tflite'
         whole = (self.farm.folder / 'digits.tflite').read_bytes()

@@ -88,7 +88,7 @@ class RestPageTest(unittest.TestCase):
                              env=self.farm.environment(), capture_output=True,
                              text=True, check=False)
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        self.assertIn('optimized.pb: OK', run.stdout)
+        self.assertIn('optimized.tflite: OK', run.stdout)
         self.assertIn('float BASELINE baseline\n', run.stdout)
         self.assertRegex(run.stdout, r'fp32 UNCLEAR unclear: .*speed not')
         self.assertIn('event: end', run.stdout)

@@ -324,6 +324,34 @@ TEST_F(JobDataServerTest, OlderWorkersGetNoTaskThatTheyWouldMisread) {
             v1::DataSource::CONSTANT);
 }
 
+TEST_F(JobDataServerTest, FormatsGoToWorkersThatWriteThem) {
+  v1::SubmitJobRequest request = SubmitWith("");
+  for (const v1::ModelFormat format : {v1::TFLITE, v1::PB}) {
+    request.mutable_spec()->add_out_formats(format);
+  }
+  OPTFARM_ASSERT_OK(Submit(request).status());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto old, Synchronize(NewWorker()));
+  EXPECT_EQ(old.new_tasks_size(), 0);
+  v1::SynchronizeRequest writer = NewWorker();
+  writer.set_writes_out_formats(true);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto now, Synchronize(writer));
+  ASSERT_EQ(now.new_tasks_size(), 1);
+  EXPECT_THAT(now.new_tasks(0).optimize().out_formats(),
+              ::testing::ElementsAre(v1::PB, v1::TFLITE));
+  // What every job makes is not asked for.
+  request.mutable_spec()->clear_out_formats();
+  request.mutable_spec()->add_out_formats(v1::PB);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Job job, Submit(request));
+  EXPECT_EQ(job.spec().out_formats_size(), 0);
+  request.mutable_spec()->add_out_formats(v1::PB);
+  EXPECT_THAT(Submit(request).status(),
+              StatusIs(kInvalid, HasSubstr("out_formats has PB twice")));
+  request.mutable_spec()->set_out_formats(
+      1, v1::ModelFormat::MODEL_FORMAT_UNSPECIFIED);
+  EXPECT_THAT(Submit(request).status(),
+              StatusIs(kInvalid, HasSubstr("give PB, ONNX or TFLITE")));
+}
+
 // As the database of a server of before there were sources holds it.
 TEST_F(JobDataServerTest, StoredJobsGoOnAfterAnUpgrade) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(

@@ -304,6 +304,33 @@ TEST_F(SchedulerTest, MalformedCompletionCostsItsAttemptOnly) {
   EXPECT_EQ(Job(job).job.failure->kind(), v1::Failure::INTERNAL);
 }
 
+TEST_F(SchedulerTest, AReportTellsOfEachFormatThatIsAskedFor) {
+  v1::JobSpec spec = Spec();
+  spec.add_out_formats(v1::TFLITE);
+  v1::SynchronizeRequest writer = WorkerCall();
+  writer.set_writes_out_formats(true);
+  const std::string job = SubmitOk(spec);
+  v1::Completion silent = GoodReport();
+  v1::Completion without_file = GoodReport();
+  v1::ExportedModel& made = *without_file.mutable_report()->add_exports();
+  made.set_format(v1::TFLITE);
+  made.set_artifact("optimized.tflite");
+  v1::Completion without_reason = without_file;
+  without_reason.mutable_report()->mutable_exports(0)->clear_artifact();
+  for (const v1::Completion& bad : {silent, without_file, without_reason}) {
+    EXPECT_EQ(Complete(Lease(writer), bad).verdict(),
+              v1::TaskVerdict::COMPLETION_REFUSED);
+    now_ += options_.retry_max;
+  }
+  EXPECT_EQ(State(job), v1::FAILED);
+  const std::string other = SubmitOk(spec);
+  v1::Completion good = without_reason;
+  good.mutable_report()->mutable_exports(0)->add_problems("Foo: not known");
+  EXPECT_EQ(Complete(Lease(writer), good).verdict(),
+            v1::TaskVerdict::COMPLETION_ACCEPTED);
+  EXPECT_EQ(State(other), v1::SUCCEEDED);
+}
+
 TEST_F(SchedulerTest, CancelReachesTheHolderAndFreesTheJob) {
   const std::string job = SubmitOk(Spec());
   const v1::LeasedTask lease = LeaseToWorker();

@@ -64,6 +64,14 @@ TEST(OptimizePlanTest, EachSourceHasAFolderOfItsOwn) {
   EXPECT_EQ(request.out_folder, "/t/out");
 }
 
+TEST(OptimizePlanTest, FormatsReachTheEngine) {
+  v1::LeasedTask lease = Lease();
+  lease.mutable_optimize()->add_out_formats(v1::PB);
+  lease.mutable_optimize()->add_out_formats(v1::TFLITE);
+  EXPECT_THAT(OptimizeRequestFor(lease, rpc::TaskFolder("/t")).out_formats,
+              UnorderedElementsAre(v1::PB, v1::TFLITE));
+}
+
 TEST(OptimizePlanTest, DataReachTheEngineUnchanged) {
   v1::LeasedTask lease = Lease();
   AddSource(&lease, v1::DataSource::SAMPLES, "shards/a.tfrecord").set_mean(0);

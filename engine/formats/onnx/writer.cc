@@ -26,7 +26,7 @@ using graph::NodeId;
 using tensorflow::DataType;
 
 // Reasons that are listed before the rest is only counted.
-constexpr size_t kMostReasons = 50;
+constexpr size_t kMostReasons = 10000;
 
 // A declared input or output, before its value is known.
 struct Port {

@@ -599,5 +599,78 @@ TEST(OptimizeJobTest, MobileNetNeverLooksLikeASuccessWhenItIsNot) {
   EXPECT_THAT(report.gates(0).name(), "max_accuracy_drop");
 }
 
+// The small model with an op that neither ONNX nor TensorFlow Lite has a form
+// for, twice.
+std::string WriteUnexportable() {
+  tensorflow::GraphDef def = SmallModel();
+  for (const char* name : {"first", "second"}) {
+    tensorflow::NodeDef* node =
+        testing::AddNode(&def, name, "Lgamma", {"input"});
+    graph::SetType(node, "T", tensorflow::DT_FLOAT);
+  }
+  tensorflow::NodeDef* sum =
+      testing::AddNode(&def, "sum", "Add", {"first", "second"});
+  graph::SetType(sum, "T", tensorflow::DT_FLOAT);
+  return WriteModel(def, FreshFolder());
+}
+
+TEST(OptimizeJobTest, WritesTheFormatsThatAreAskedFor) {
+  OptimizeRequest request = Request("int8");
+  request.out_formats = {v1::TFLITE, v1::ONNX};
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
+  EXPECT_TRUE(report.passed());
+  ASSERT_EQ(report.exports_size(), 2);
+  EXPECT_EQ(report.exports(0).format(), v1::ONNX);
+  for (const v1::ExportedModel& made : report.exports()) {
+    EXPECT_EQ(made.problems_size(), 0) << made.DebugString();
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const std::string bytes,
+        ReadFile(JoinPath(request.out_folder, made.artifact())));
+    EXPECT_EQ(made.size_bytes(), bytes.size());
+    // Read back and compared.
+    EXPECT_TRUE(made.has_relative_difference());
+    EXPECT_LE(made.relative_difference(), 0.02);
+    EXPECT_THAT(made.summary(), HasSubstr("read back: "));
+    EXPECT_THAT(report.artifacts(),
+                Contains(Property(&v1::Artifact::name, made.artifact())));
+  }
+  EXPECT_EQ(report.artifacts(0).name(), "optimized.pb");
+  EXPECT_EQ(report.exports(1).artifact(), "optimized.tflite");
+}
+
+TEST(OptimizeJobTest, AFormatThatCannotHoldTheResultIsToldWithAllReasons) {
+  OptimizeRequest request;
+  request.model_path = WriteUnexportable();
+  request.outputs = {"softmax", "sum"};
+  request.recipe = *BuiltInRecipe("fp32");
+  request.recipe.mutable_verification()->set_allow_random_inputs(true);
+  request.out_folder = FreshFolder();
+  request.out_formats = {v1::ONNX};
+  // Alone, it fails the job, whose other files are there.
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report alone, RunJob(request));
+  EXPECT_FALSE(alone.passed());
+  ASSERT_EQ(alone.exports_size(), 1);
+  EXPECT_EQ(alone.exports(0).artifact(), "");
+  ASSERT_EQ(alone.exports(0).problems_size(), 1);
+  EXPECT_THAT(alone.exports(0).problems(0),
+              AllOf(HasSubstr("Lgamma: "), HasSubstr("2 nodes, as 'first'")));
+  ASSERT_GT(alone.gates_size(), 0);
+  const v1::GateResult& gate = alone.gates(alone.gates_size() - 1);
+  EXPECT_EQ(gate.name(), "out_formats");
+  EXPECT_FALSE(gate.passed());
+  EXPECT_THAT(gate.message(), HasSubstr("cannot be written as onnx: Lgamma"));
+  EXPECT_TRUE(Exists(JoinPath(request.out_folder, "optimized.pb")));
+  EXPECT_FALSE(Exists(JoinPath(request.out_folder, "optimized.onnx")));
+  // Beside the graph, it is a warning.
+  request.out_formats = {v1::ONNX, v1::PB};
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report both, RunJob(request));
+  EXPECT_TRUE(both.passed());
+  EXPECT_EQ(both.exports_size(), 1);
+  EXPECT_THAT(both.warnings(), Contains(HasSubstr("One format less: ")));
+  request.out_formats = {static_cast<v1::ModelFormat>(99)};
+  EXPECT_THAT(RunJob(request), StatusIs(absl::StatusCode::kUnimplemented,
+                                        HasSubstr("format 99")));
+}
+
 }  // namespace
 }  // namespace optfarm::optimize

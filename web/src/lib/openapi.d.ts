@@ -327,6 +327,16 @@ export interface components {
             battery_percent?: number;
             charging?: boolean;
         };
+        ExportedModel: {
+            format?: components["schemas"]["ModelFormat"];
+            artifact?: string;
+            /** Format: int64 */
+            size_bytes?: string;
+            summary?: string;
+            problems?: string[];
+            /** Format: double */
+            relative_difference?: number;
+        };
         Failure: {
             kind?: components["schemas"]["Failure.Kind"];
             code?: string;
@@ -435,6 +445,7 @@ export interface components {
             /** Format: int32 */
             max_attempts?: number;
             model_origin?: components["schemas"]["ModelOrigin"];
+            out_formats?: components["schemas"]["ModelFormat"][];
             tags?: string[];
         };
         /** @enum {string} */
@@ -575,6 +586,8 @@ export interface components {
             /** Format: double */
             below?: number;
         };
+        /** @enum {string} */
+        ModelFormat: "MODEL_FORMAT_UNSPECIFIED" | "PB" | "ONNX" | "TFLITE";
         ModelOrigin: {
             source?: string;
             checkpoint?: string;
@@ -769,6 +782,7 @@ export interface components {
             detections?: components["schemas"]["DetectionComparison"];
             distrust?: string[];
             runtimes?: components["schemas"]["RuntimeSupport"][];
+            exports?: components["schemas"]["ExportedModel"][];
         };
         Result: {
             /** Format: int64 */

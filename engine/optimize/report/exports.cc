@@ -1,0 +1,114 @@
+#include "engine/optimize/report/exports.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/btree_set.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/files.h"
+#include "base/status_macros.h"
+#include "engine/export/export_optimized.h"
+
+namespace optfarm::optimize {
+namespace {
+
+constexpr char kGate[] = "out_formats";
+// Reasons that a sentence lists; the report has all.
+constexpr size_t kMostShown = 5;
+// Above this a file does not say the same as the graph; rounding between two
+// integers of an 8-bit output stays below.
+constexpr double kLargeDifference = 0.1;
+
+absl::Status Write(const graph::Graph& graph, v1::ModelFormat format,
+                   const std::string& folder, v1::Report* report) {
+  v1::ExportedModel& made = *report->add_exports();
+  made.set_format(format);
+  const std::string name = exporting::OptimizedName(format);
+  absl::StatusOr<exporting::ConvertedModel> model = exporting::ConvertGraph(
+      graph, exporting::OptionsFor(*report, exporting::ToFileFormat(format)));
+  if (!model.ok()) {
+    for (std::string& text : exporting::DescribeReasons(model.status())) {
+      made.add_problems(std::move(text));
+    }
+    return absl::OkStatus();
+  }
+  OPTFARM_RETURN_IF_ERROR(
+      WriteFileAtomically(JoinPath(folder, name), model->bytes));
+  made.set_artifact(name);
+  made.set_size_bytes(static_cast<int64_t>(model->bytes.size()));
+  made.set_summary(std::move(model->line));
+  if (!model->difference.has_value()) return absl::OkStatus();
+  const exporting::ExportDifference& difference = *model->difference;
+  const double relative =
+      difference.largest > 0 ? difference.largest / difference.magnitude : 0;
+  made.set_relative_difference(relative);
+  if (relative > kLargeDifference) {
+    report->add_warnings(absl::StrCat(
+        name,
+        " was read back, and on random inputs its answers are far from "
+        "the graph's: ",
+        made.summary()));
+  }
+  return absl::OkStatus();
+}
+
+// The formats that cannot be had, and why.
+std::string DescribeMissing(const v1::Report& report) {
+  std::vector<std::string> names, reasons;
+  for (const v1::ExportedModel& made : report.exports()) {
+    if (!made.artifact().empty()) continue;
+    names.emplace_back(
+        exporting::FormatName(exporting::ToFileFormat(made.format())));
+    reasons.insert(reasons.end(), made.problems().begin(),
+                   made.problems().end());
+  }
+  if (names.empty()) return "";
+  const size_t shown = std::min(reasons.size(), kMostShown);
+  std::string text = absl::StrCat(
+      "the result cannot be written as ", absl::StrJoin(names, " or "), ": ",
+      absl::StrJoin(reasons.begin(), reasons.begin() + shown, "; "));
+  if (shown < reasons.size()) {
+    absl::StrAppend(&text, "; and ", reasons.size() - shown,
+                    " more reasons, which the report's exports list");
+  }
+  return text;
+}
+
+}  // namespace
+
+absl::Status WriteExports(const graph::Graph& graph,
+                          const std::vector<v1::ModelFormat>& formats,
+                          const std::string& folder, v1::Report* report) {
+  bool has_any = formats.empty();
+  for (const v1::ModelFormat format :
+       absl::btree_set<v1::ModelFormat>(formats.begin(), formats.end())) {
+    if (exporting::OptimizedName(format).empty()) {
+      return absl::UnimplementedError(absl::StrCat(
+          "The job asks for its result in format ", static_cast<int>(format),
+          ", which this program does not know; upgrade the worker"));
+    }
+    if (format == v1::PB) {
+      has_any = true;
+      continue;
+    }
+    OPTFARM_RETURN_IF_ERROR(Write(graph, format, folder, report));
+    has_any |= !report->exports().rbegin()->artifact().empty();
+  }
+  std::string missing = DescribeMissing(*report);
+  if (missing.empty()) return absl::OkStatus();
+  if (has_any) {
+    report->add_warnings(absl::StrCat("One format less: ", missing, "."));
+    return absl::OkStatus();
+  }
+  v1::GateResult& gate = *report->add_gates();
+  gate.set_name(kGate);
+  gate.set_bound(1);
+  gate.set_message(absl::StrCat(
+      missing,
+      "; ask for pb too to have what can be written, without failing"));
+  report->set_passed(false);
+  return absl::OkStatus();
+}
+
+}  // namespace optfarm::optimize

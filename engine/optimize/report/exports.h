@@ -1,0 +1,27 @@
+// The result of a job in the formats that the job asks for.
+
+#ifndef OPTFARM_ENGINE_OPTIMIZE_REPORT_EXPORTS_H_
+#define OPTFARM_ENGINE_OPTIMIZE_REPORT_EXPORTS_H_
+
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/graph/graph.h"
+#include "optfarm/v1/report.pb.h"
+
+namespace optfarm::optimize {
+
+// Writes the graph into `folder` in each of the formats but PB, which is
+// written anyway, and adds an entry for each to `report`, with the reasons
+// where a format cannot hold it: that is no error. When no format of the list
+// can be had, a gate that did not pass is added.
+// `report` has the graph's inputs and outputs. ERRORS: Unimplemented for a
+// format that this program does not know; those of files.
+absl::Status WriteExports(const graph::Graph& graph,
+                          const std::vector<v1::ModelFormat>& formats,
+                          const std::string& folder, v1::Report* report);
+
+}  // namespace optfarm::optimize
+
+#endif  // OPTFARM_ENGINE_OPTIMIZE_REPORT_EXPORTS_H_
