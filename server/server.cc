@@ -110,11 +110,14 @@ class ServerImpl final : public Server {
   absl::Status ReloadTls() override;
   void Wake() override {
     polls_.NoteChange({});
+    upkeep_.Wake();
     webhooks_.Wake();
   }
 
  private:
   absl::Time Step(absl::Time now);
+  // Deletes what is too old, a bounded part of it.
+  absl::Time CleanUp(absl::Time now);
   void SetServing(bool serving);
   // Notes that the server is there, so that a later one knows how long none
   // was.
@@ -148,6 +151,8 @@ class ServerImpl final : public Server {
   Admission admission_;
   Webhooks webhooks_;
   Ticker ticker_;
+  // Deleting a lot takes its time, and leases do not wait for it.
+  Ticker upkeep_;
   LongPolls polls_;
   CallQueue call_queue_{polls_};
   HolderTokens holders_;
@@ -164,8 +169,9 @@ class ServerImpl final : public Server {
   std::string address_;
   std::unique_ptr<http::Front> http_;
   std::atomic<bool> serving_ = false;
-  // Of the ticker's thread.
+  // Of the upkeep's thread.
   absl::Time next_clean_up_ = absl::InfinitePast();
+  // Of the ticker's thread.
   absl::Time next_expiry_ = absl::InfinitePast();
   absl::Time last_step_ = absl::InfinitePast();
   absl::Time uptime_kept_ = absl::InfinitePast();
@@ -196,6 +202,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       admission_(scheduler_, *blobs_, *store_, limits_),
       webhooks_(options_.webhooks, *webhook_store_, *store_, *options_.clock),
       ticker_(*options_.clock, [this](absl::Time now) { return Step(now); }),
+      upkeep_(*options_.clock, [this](absl::Time now) { return CleanUp(now); }),
       polls_(scheduler_, [this] { ticker_.Wake(); }),
       leased_(holders_, scheduler_, *store_, options_.clock->Now(),
               options_.scheduling.lease),
@@ -260,22 +267,24 @@ absl::Time ServerImpl::Step(absl::Time now) {
     next_expiry_ = now + kExpiryInterval;
     access_->open_calls().EndExpired(now);
   }
-  if (now >= next_clean_up_) {
-    next_clean_up_ = now + kCleanUpInterval;
-    janitor_.CleanUp(now);
-    if (const absl::Status status =
-            audit_store_->Forget(now - options_.retention.audit);
-        !status.ok()) {
-      LogWarning("letting go of old audit entries: ", status.message());
-    }
-    if (LetGo(*store_, options_.retention, now)) {
-      next_clean_up_ = now + kCleanUpPause;
-    }
-  }
   const absl::Time next = scheduler_.Tick(now);
   TellServiceAlive();
-  return std::min(
-      {next, polls_.Run(now), next_clean_up_, now + kAliveInterval});
+  return std::min({next, polls_.Run(now), now + kAliveInterval});
+}
+
+absl::Time ServerImpl::CleanUp(absl::Time now) {
+  if (now < next_clean_up_) return next_clean_up_;
+  next_clean_up_ = now + kCleanUpInterval;
+  janitor_.CleanUp(now);
+  if (const absl::Status status =
+          audit_store_->Forget(now - options_.retention.audit);
+      !status.ok()) {
+    LogWarning("letting go of old audit entries: ", status.message());
+  }
+  if (LetGo(*store_, options_.retention, now)) {
+    next_clean_up_ = now + kCleanUpPause;
+  }
+  return next_clean_up_;
 }
 
 void ServerImpl::KeepUptime(absl::Time now, bool at_once) {
@@ -351,6 +360,7 @@ absl::Status ServerImpl::Listen() {
   OPTFARM_RETURN_IF_ERROR(webhooks_.Start());
   SetServing(true);
   ticker_.Start();
+  upkeep_.Start();
   return absl::OkStatus();
 }
 
@@ -446,6 +456,7 @@ void ServerImpl::Shutdown() {
   // Calls have ended; what is left are clients that do not read.
   if (http_ != nullptr) http_->Stop(absl::Seconds(1));
   ticker_.Stop();
+  upkeep_.Stop();
   webhooks_.Stop();
 }
 
