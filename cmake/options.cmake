@@ -53,6 +53,23 @@ if(OPTFARM_STATIC)
   set(CMAKE_POSITION_INDEPENDENT_CODE OFF)
   add_compile_options(-fno-pie)
 endif()
+
+# What stands between a defect in a parser and whoever sends it a file
+# (SECURITY.md): the rooms that read what others send check their stacks, and
+# those that speak to the network check the C library's calls too. Kernels have
+# neither, nor has the devices' static agent, which is built for size.
+set(OPTFARM_HARDENED OFF)
+if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT OPTFARM_STATIC
+   AND NOT OPTFARM_SANITIZE AND NOT OPTFARM_FUZZ)
+  set(OPTFARM_HARDENED ON)
+endif()
+set(OPTFARM_HARDENED_ROOMS
+    "^(base|rpc|http|storage|server|worker|device_agent|client_cli|job_report)$|^engine/(graph|pictures|formats)")
+set(OPTFARM_CHECKED_CALLS "")
+if(OPTFARM_HARDENED)
+  set(OPTFARM_CHECKED_CALLS -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)
+endif()
+
 if(OPTFARM_SANITIZE)
   target_compile_options(optfarm_build INTERFACE
     -fsanitize=${OPTFARM_SANITIZE} -fno-omit-frame-pointer
