@@ -222,7 +222,7 @@ absl::StatusOr<Tensor> ValueOf(const Layer& layer,
 namespace {
 
 // UNITS: bytes of the tensors of one run.
-constexpr int64_t kMostHeld = int64_t{1} << 28;
+constexpr int64_t kMostCompared = int64_t{1} << 28;
 
 // What layers are compared between. OWNERSHIP: the caller's.
 struct LayerGraphs {
@@ -311,7 +311,7 @@ absl::StatusOr<std::vector<v1::TensorComparison>> CompareLayers(
     absl::Span<const TensorName> inputs, absl::Span<const int64_t> samples,
     int threads, SampleReader* reader) {
   const LayerGraphs graphs = {original, result, inputs, threads};
-  auto compared = CompareAtOnce(graphs, layers, samples, kMostHeld, reader);
+  auto compared = CompareAtOnce(graphs, layers, samples, kMostCompared, reader);
   if (!absl::IsResourceExhausted(compared.status())) return compared;
   if (layers.size() == 1) {
     return CompareAtOnce(graphs, layers, samples,

@@ -27,7 +27,7 @@ using transforms::ObservedRange;
 using transforms::ValueHistogram;
 
 // UNITS: bytes of the tensors that are held at a time.
-constexpr int64_t kMostHeld = int64_t{1} << 29;
+constexpr int64_t kMostObserved = int64_t{1} << 29;
 // Values of a tensor that are counted for all samples together, and for each of
 // them; twice as many at most.
 constexpr int64_t kMostCountedOfAll = int64_t{1} << 16;
@@ -269,7 +269,7 @@ absl::StatusOr<std::vector<size_t>> FetchSites(
     return std::vector<size_t>();
   }
   const size_t begin = known + 1;
-  const int64_t most = kMostHeld / std::max(1, run.threads);
+  const int64_t most = kMostObserved / std::max(1, run.threads);
   std::vector<size_t> used;
   for (size_t first = 0; first < sites.size();) {
     const size_t count = SitesThatFit(sizes, first, most);

@@ -38,9 +38,9 @@ struct LayerExtent {
 
 // Sixteen at once, which the compiler does not find by itself.
 typedef uint8_t Bytes __attribute__((vector_size(16)));
-constexpr size_t kLanes = sizeof(Bytes);
+constexpr size_t kExtentLanes = sizeof(Bytes);
 
-// The extents of kLanes channels from `first` on, over all positions.
+// The extents of kExtentLanes channels from `first` on, over all positions.
 void FindExtents(absl::Span<const uint8_t> values, size_t channels,
                  size_t first, Extent* extents) {
   Bytes low, high;
@@ -52,7 +52,8 @@ void FindExtents(absl::Span<const uint8_t> values, size_t channels,
     low = v < low ? v : low;
     high = v > high ? v : high;
   }
-  for (size_t i = 0; i < kLanes; ++i) extents[first + i] = {low[i], high[i]};
+  for (size_t i = 0; i < kExtentLanes; ++i)
+    extents[first + i] = {low[i], high[i]};
 }
 
 std::vector<Extent> ExtentsOf(absl::Span<const uint8_t> values,
@@ -60,7 +61,7 @@ std::vector<Extent> ExtentsOf(absl::Span<const uint8_t> values,
   std::vector<Extent> extents(channels);
   if (values.empty()) return extents;
   size_t c = 0;
-  for (; c + kLanes <= channels; c += kLanes) {
+  for (; c + kExtentLanes <= channels; c += kExtentLanes) {
     FindExtents(values, channels, c, extents.data());
   }
   for (; c < channels; ++c) {
