@@ -12,6 +12,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -80,34 +81,51 @@ class Program {
   // Asks to stop; returns how it did.
   SubprocessExit Terminate() { return process_->Stop(kPatience); }
 
-  // The process of the task it works on; 0: none.
+  // The process of the task it works on; 0: none. In namespaces of its own its
+  // parent is their first process, which is our child.
   pid_t TaskProcess() const {
     const std::vector<std::string> pids = ListFolder("/proc").value();
     for (const std::string& pid : pids) {
-      const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
       pid_t number = 0;
-      if (!absl::SimpleAtoi(pid, &number) || !stat.ok()) continue;
-      // "pid (name) state parent ...", and the name may hold anything.
-      const size_t end = stat->rfind(')');
-      if (end == std::string::npos) continue;
-      const std::vector<std::string> rest =
-          absl::StrSplit(stat->substr(end + 2), ' ');
+      if (!absl::SimpleAtoi(pid, &number)) continue;
+      const pid_t parent = ParentOf(number);
+      if (parent <= 0) continue;
       // Between fork and exec it is not yet the task.
       const auto command = ReadFile(absl::StrCat("/proc/", pid, "/cmdline"));
-      if (rest[0] != "Z" && rest[1] == absl::StrCat(pid_t{this->pid()}) &&
-          command.ok() && absl::StrContains(*command, "--run_task=")) {
+      if (command.ok() && absl::StrContains(*command, "--run_task=") &&
+          (parent == this->pid() || ParentOf(parent) == this->pid())) {
         return number;
       }
     }
     return 0;
   }
+  // Never 0: signals for nobody would reach the tests themselves.
   pid_t AwaitTaskProcess() const {
     pid_t task = 0;
-    EXPECT_TRUE(Await([&] { return (task = TaskProcess()) != 0; })) << Log();
+    if (!Await([&] { return (task = TaskProcess()) != 0; })) {
+      throw std::runtime_error("there is no process of a task: " + Log());
+    }
     return task;
   }
 
  private:
+  // -1: it is gone, or only its parent has to notice.
+  static pid_t ParentOf(pid_t pid) {
+    const auto stat = ReadFile(absl::StrCat("/proc/", pid, "/stat"));
+    if (!stat.ok()) return -1;
+    // "pid (name) state parent ...", and the name may hold anything.
+    const size_t end = stat->rfind(')');
+    if (end == std::string::npos) return -1;
+    const std::vector<std::string> rest =
+        absl::StrSplit(stat->substr(end + 2), ' ');
+    pid_t parent = 0;
+    if (rest.size() < 2 || rest[0] == "Z" ||
+        !absl::SimpleAtoi(rest[1], &parent)) {
+      return -1;
+    }
+    return parent;
+  }
+
   std::string log_;
   std::unique_ptr<Subprocess> process_;
 };

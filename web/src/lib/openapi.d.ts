@@ -831,6 +831,12 @@ export interface components {
             /** Format: int64 */
             label?: string;
         };
+        SamplePart: {
+            /** Format: int32 */
+            number?: number;
+            /** Format: int32 */
+            of?: number;
+        };
         SearchStep: {
             description?: string;
             /** Format: int64 */
@@ -1050,6 +1056,7 @@ export interface components {
             sensitivity?: boolean;
             histograms?: string[];
             allow_chance_accuracy?: boolean;
+            part?: components["schemas"]["SamplePart"];
         };
         WhoAmIResponse: {
             version?: string;
