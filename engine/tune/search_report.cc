@@ -197,6 +197,10 @@ void Search::ReportPredictions(v1::TuneReport* report) const {
 
 void Search::ReportOneForAll(v1::TuneReport* report) const {
   if (!options_.one_for_all) return;
+  // As for the devices: what was judged at the end, where anything was.
+  const bool is_judged = std::any_of(
+      trials_.begin(), trials_.end(),
+      [](const Trial& trial) { return trial.held_out.has_value(); });
   double least = std::numeric_limits<double>::infinity();
   for (const Trial& trial : trials_) {
     double worst = 1;
@@ -206,6 +210,7 @@ void Search::ReportOneForAll(v1::TuneReport* report) const {
       double own = 0;
       for (const v1::TunedVariant& variant : device.variants()) {
         if (!variant.meets_bound()) continue;
+        if (is_judged && !variant.has_held_out_quality()) continue;
         const double value = ObjectiveOf(variant, options_.objective);
         best = std::min(best, value);
         if (variant.name() == trial.candidate.name) own = value;

@@ -185,6 +185,7 @@ TEST(SearchTest, TheNoisyLayersGoBackToFloatAndNothingElse) {
   EXPECT_LT(report.measured(), 13);
   EXPECT_LT(report.latency_error(), 0.1);
   EXPECT_EQ(report.one_for_all(), chosen.name());
+  EXPECT_TRUE(search.Find(report.one_for_all())->held_out.has_value());
   EXPECT_NEAR(report.worst_regret(), 1, 0.05);
 }
 
