@@ -245,14 +245,9 @@ class Submit final : public Command {
                                                       : request_id_);
     *request.mutable_spec() = upload.spec;
     request.set_webhook(webhook_);
-    absl::StatusOr<v1::SubmitJobResponse> response = client->Submit(request);
-    if (response.status().code() == absl::StatusCode::kFailedPrecondition) {
-      // A blob may have gone between the upload and the submit. Nothing is sent
-      // twice: the server is asked what it lacks.
-      OPTFARM_RETURN_IF_ERROR(Send(client, upload, context));
-      response = client->Submit(request);
-    }
-    return response;
+    ProgressLine line(context);
+    return SubmitWithFiles(*client, request, upload.files,
+                           line.Bytes("sending"));
   }
 
   absl::StatusOr<ExitCode> Finish(FarmClient* client,

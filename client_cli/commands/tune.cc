@@ -105,8 +105,7 @@ class Tune final : public Command {
     NameTune(options, context);
     *context.err << "Tune " << id_ << " on "
                  << absl::StrJoin(options.devices, ", ")
-                 << "; its jobs: optctl list --filter=name=tune-" << id_
-                 << std::endl;
+                 << "; its jobs: optctl list --name=tune-" << id_ << std::endl;
     RemarkOnWorkers(*client_, *context.err);
     const InterruptMessage message(
         "\nIts jobs go on; the same command takes the tune up again where it "
@@ -261,20 +260,29 @@ class Tune final : public Command {
       }
       spec.mutable_benchmark()->add_threads(static_cast<int32_t>(threads_));
     }
-    request.set_client_request_id(absl::StrCat(
+    const std::string id = absl::StrCat(
         "tune-", id_, "-",
-        Sha256Hex(spec.SerializeAsString()).substr(0, 4 * kIdLength)));
-    absl::StatusOr<v1::SubmitJobResponse> response = client_->Submit(request);
-    if (absl::IsFailedPrecondition(response.status())) {
-      // A blob may have gone since it was sent.
+        Sha256Hex(spec.SerializeAsString()).substr(0, 4 * kIdLength));
+    for (int attempt = 1;; ++attempt) {
+      request.set_client_request_id(
+          attempt == 1 ? id : absl::StrCat(id, "-", attempt));
+      const absl::StatusOr<v1::SubmitJobResponse> response = SubmitWithFiles(
+          *client_, request, upload_.files, [](int64_t, int64_t) {});
       OPTFARM_RETURN_IF_ERROR(
-          client_->Upload(upload_.files, [](int64_t, int64_t) {}).status());
-      response = client_->Submit(request);
+          Annotate(response.status(),
+                   absl::StrCat("submitting candidate ", candidate.name)));
+      if (!response->existed() || !MayGoBetter(response->job())) {
+        return response->job().job_id();
+      }
     }
-    OPTFARM_RETURN_IF_ERROR(
-        Annotate(response.status(),
-                 absl::StrCat("submitting candidate ", candidate.name)));
-    return response->job().job_id();
+  }
+
+  // Whether an earlier tune's job ended by the farm's trouble or somebody's
+  // will, so that it is worth another go.
+  static bool MayGoBetter(const v1::Job& job) {
+    return job.state() == v1::CANCELLED ||
+           (job.state() == v1::FAILED &&
+            job.failure().kind() == v1::Failure::INTERNAL);
   }
 
   absl::StatusOr<v1::Job> Follow(const std::string& job_id, size_t index,

@@ -213,9 +213,10 @@ void JobFlags::Declare(FlagSet* flags) {
 
 void JobFlags::DeclareModel(FlagSet* flags) {
   flags->PathArgument("MODEL",
-                      "A frozen TensorFlow graph, binary or text; a "
-                      "SavedModel's folder or archive (zip, tar, tar.gz); or, "
-                      "with --checkpoint, a graph or .meta file.",
+                      "A frozen TensorFlow graph, binary or text; an ONNX or "
+                      "TensorFlow Lite model; a SavedModel's folder or archive "
+                      "(zip, tar, tar.gz); or, with --checkpoint, a graph or "
+                      ".meta file.",
                       &model);
   flags->Reads();
   flags->Path("checkpoint", "PREFIX",

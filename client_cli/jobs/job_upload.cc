@@ -80,4 +80,13 @@ absl::StatusOr<JobUpload> MakeJobUpload(const JobRequest& request,
   return upload;
 }
 
+absl::StatusOr<v1::SubmitJobResponse> SubmitWithFiles(
+    FarmClient& client, const v1::SubmitJobRequest& request,
+    const std::vector<FileToUpload>& files, const TransferProgress& progress) {
+  absl::StatusOr<v1::SubmitJobResponse> response = client.Submit(request);
+  if (!absl::IsFailedPrecondition(response.status())) return response;
+  OPTFARM_RETURN_IF_ERROR(client.Upload(files, progress).status());
+  return client.Submit(request);
+}
+
 }  // namespace optfarm::client_cli

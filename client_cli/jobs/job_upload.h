@@ -28,6 +28,13 @@ struct JobUpload {
 absl::StatusOr<JobUpload> MakeJobUpload(const JobRequest& request,
                                         const TransferProgress& progress);
 
+// Submits `request`, whose files the server was sent. A blob may have gone
+// since: the server is asked again what it lacks then, and sent that.
+// ERRORS: the server's.
+absl::StatusOr<v1::SubmitJobResponse> SubmitWithFiles(
+    FarmClient& client, const v1::SubmitJobRequest& request,
+    const std::vector<FileToUpload>& files, const TransferProgress& progress);
+
 }  // namespace optfarm::client_cli
 
 #endif  // OPTFARM_CLIENT_CLI_JOBS_JOB_UPLOAD_H_

@@ -145,7 +145,7 @@ std::string TuneVerdict(const v1::TunedDevice& device,
                       HumanMicroseconds(chosen->latency_us()), ", ",
                       Interval(chosen->speedup(), chosen->speedup_low(),
                                chosen->speedup_high()),
-                      " faster than float, ", HumanRatio(chosen->size_ratio()),
+                      " float's speed, ", HumanRatio(chosen->size_ratio()),
                       " size, ", HeldOutText(*chosen, report.measure()), ".");
 }
 
@@ -155,7 +155,7 @@ Table MakeTuneTable(const v1::TunedDevice& device,
   Table table({{"mark", ""},
                {"variant", "VARIANT"},
                {"latency_us", "LATENCY", Align::kRight},
-               {"speedup", "FASTER (95 %)", Align::kRight},
+               {"speedup", "SPEED-UP (95 %)", Align::kRight},
                {"size_ratio", "SIZE", Align::kRight},
                {"quality", QualityHeading(report.measure()), Align::kRight},
                {"held_out_quality", "HELD OUT", Align::kRight}});

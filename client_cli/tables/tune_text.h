@@ -11,7 +11,7 @@
 
 namespace optfarm::client_cli {
 
-// "On pi4: ship int8-fast: 0.81 ms, 3.85x (3.70x to 4.00x) faster than float,
+// "On pi4: ship int8-fast: 0.81 ms, 3.85x (3.70x to 4.00x) float's speed,
 // 0.27x size, -0.3 points on 100 held-out samples."
 std::string TuneVerdict(const v1::TunedDevice& device,
                         const v1::TuneReport& report);

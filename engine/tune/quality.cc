@@ -5,14 +5,13 @@
 #include <limits>
 
 #include "absl/strings/str_format.h"
+#include "engine/optimize/judging/confidence.h"
 
 namespace optfarm::tune {
 namespace {
 
 // UNITS: decibel. Stands for no difference.
 constexpr double kClean = 200;
-// Student's quantile for many samples.
-constexpr double kQuantile = 1.96;
 
 double Finite(double snr) {
   if (std::isnan(snr)) return 0;
@@ -31,21 +30,11 @@ const v1::TensorComparison* WorstAgreement(const v1::Report& report) {
   return worst;
 }
 
-// Wilson's interval of a share, in percent.
+// A share with its interval, in percent.
 Quality ShareOf(double share, int64_t samples) {
-  Quality quality;
-  quality.value = 100 * share;
-  quality.samples = samples;
-  if (samples <= 0) return quality;
-  const auto n = static_cast<double>(samples);
-  const double z2 = kQuantile * kQuantile;
-  const double middle = (share + z2 / (2 * n)) / (1 + z2 / n);
-  const double half = kQuantile *
-                      std::sqrt(share * (1 - share) / n + z2 / (4 * n * n)) /
-                      (1 + z2 / n);
-  quality.low = 100 * std::max(middle - half, 0.0);
-  quality.high = 100 * std::min(middle + half, 1.0);
-  return quality;
+  const optimize::Interval interval = optimize::WilsonInterval(
+      std::llround(share * static_cast<double>(samples)), samples);
+  return {100 * share, 100 * interval.low, 100 * interval.high, samples};
 }
 
 }  // namespace

@@ -75,7 +75,8 @@ class Search {
 
   // REQUIRES: the search has ended.
   v1::TuneReport Report() const;
-  // The candidate of a variant of the report.
+  // What was tried under this name; null: nothing was.
+  // OWNERSHIP: the search's.
   const Trial* Find(const std::string& name) const;
 
  private:

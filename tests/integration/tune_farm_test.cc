@@ -90,10 +90,9 @@ TEST_F(TuneFarmTest, GoesOnAfterKillsAndEndsWithTheSame) {
               HasSubstr(chosen));
 
   // Everything is there already: nothing is measured again.
-  const absl::Time before = absl::Now();
   ASSERT_EQ(Run(Tune(again)), 0) << output_;
+  // Job ids and measurements among the rest.
   EXPECT_EQ(report, ReportIn(again));
-  EXPECT_LT(absl::Now() - before, kPatience);
 
   // The recipe that it leaves makes the same graph.
   SubprocessOptions made;
