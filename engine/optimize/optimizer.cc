@@ -11,7 +11,7 @@
 #include "base/digest.h"
 #include "base/status_macros.h"
 #include "engine/formats/tensorflow/graph_file.h"
-#include "engine/optimize/judging/scouts.h"
+#include "engine/optimize/judging/search_samples.h"
 #include "engine/optimize/judging/sensitivity.h"
 #include "engine/optimize/layers/comparison.h"
 #include "engine/optimize/layers/layers.h"
@@ -109,8 +109,9 @@ absl::StatusOr<std::optional<Attempt>> Optimizer::Make(const Spared& spared) {
 
 std::string Optimizer::Describe(const Attempt& attempt) const {
   std::string text = DescribeSpared(attempt.spared);
-  if (scouts_.has_value()) {
-    absl::StrAppend(&text, ", on ", scouts_->samples.size(), " samples");
+  if (search_samples_.has_value()) {
+    absl::StrAppend(&text, ", on ", search_samples_->samples.size(),
+                    " samples");
   }
   return text;
 }
@@ -320,12 +321,12 @@ absl::StatusOr<Attempt> Optimizer::Search() {
   return best;
 }
 
-absl::StatusOr<Attempt> Optimizer::SearchByScouts() {
-  scouts_ = ChooseScouts(in_, judgement_.guide());
-  if (!scouts_.has_value()) return Search();
-  maker_.LearnFrom(scouts_->samples);
+absl::StatusOr<Attempt> Optimizer::SearchOnFewSamples() {
+  search_samples_ = ChooseSearchSamples(in_, judgement_.guide());
+  if (!search_samples_.has_value()) return Search();
+  maker_.LearnFrom(search_samples_->samples);
   OPTFARM_ASSIGN_OR_RETURN(const Attempt found, Search());
-  scouts_.reset();
+  search_samples_.reset();
   maker_.LearnFrom(judgement_.calibration());
   made_.clear();
   if (found.broken.ok()) {
@@ -340,7 +341,7 @@ absl::StatusOr<Attempt> Optimizer::SearchByScouts() {
 }
 
 absl::StatusOr<Attempt> Optimizer::FindBest() {
-  OPTFARM_ASSIGN_OR_RETURN(Attempt best, SearchByScouts());
+  OPTFARM_ASSIGN_OR_RETURN(Attempt best, SearchOnFewSamples());
   OPTFARM_RETURN_IF_ERROR(best.broken);
   search_[best.search_step].set_taken(true);
   in_.Report("comparing", 0.82);

@@ -78,10 +78,10 @@ class Optimizer {
   // The best attempt on the samples that are used now.
   absl::StatusOr<Attempt> Search();
   // The same on all samples, by way of a few where that does.
-  absl::StatusOr<Attempt> SearchByScouts();
+  absl::StatusOr<Attempt> SearchOnFewSamples();
   // Samples that attempts are compared on.
   const Reference& guide() const {
-    return scouts_.has_value() ? *scouts_ : judgement_.guide();
+    return search_samples_.has_value() ? *search_samples_ : judgement_.guide();
   }
   // What an attempt is called.
   std::string Describe(const Attempt& attempt) const;
@@ -104,7 +104,7 @@ class Optimizer {
   OptimizerInput in_;
   Judgement judgement_;
   // Set while chains are tried on a few samples, which `maker_` then has too.
-  std::optional<Reference> scouts_;
+  std::optional<Reference> search_samples_;
   AttemptMaker maker_;
   std::vector<std::string> attempts_;
   std::vector<v1::SearchStep> search_;

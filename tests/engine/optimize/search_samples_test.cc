@@ -66,7 +66,7 @@ OptimizeRequest Request(int samples) {
   return request;
 }
 
-TEST(ScoutsTest, ChainsAreTriedOnAFewSamplesAndTheBestMadeFromAll) {
+TEST(SearchSamplesTest, ChainsAreTriedOnAFewSamplesAndTheBestMadeFromAll) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
                                RunOptimize(Request(40), nullptr));
   ASSERT_GE(report.search_size(), 3);
@@ -82,7 +82,7 @@ TEST(ScoutsTest, ChainsAreTriedOnAFewSamplesAndTheBestMadeFromAll) {
   EXPECT_TRUE(report.passed());
 }
 
-TEST(ScoutsTest, WhatAFewSamplesDoNotKeepIsSearchedForOnAll) {
+TEST(SearchSamplesTest, WhatAFewSamplesDoNotKeepIsSearchedForOnAll) {
   OptimizeRequest request = Request(40);
   // No chain holds it, so that none may be taken unseen.
   request.recipe.mutable_bounds()->set_max_size_ratio(0.001);
@@ -96,7 +96,7 @@ TEST(ScoutsTest, WhatAFewSamplesDoNotKeepIsSearchedForOnAll) {
   EXPECT_GE(on_all, 3);
 }
 
-TEST(ScoutsTest, FewSamplesAreAllUsed) {
+TEST(SearchSamplesTest, FewSamplesAreAllUsed) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
                                RunOptimize(Request(31), nullptr));
   for (const v1::SearchStep& step : report.search()) {
@@ -104,7 +104,7 @@ TEST(ScoutsTest, FewSamplesAreAllUsed) {
   }
 }
 
-TEST(ScoutsTest, ClassesAreComparedOnAllSamples) {
+TEST(SearchSamplesTest, ClassesAreComparedOnAllSamples) {
   OptimizeRequest request = Request(40);
   request.model_path =
       testing::WriteModel(testing::SmallModel(), FreshFolder());
@@ -119,7 +119,7 @@ TEST(ScoutsTest, ClassesAreComparedOnAllSamples) {
   }
 }
 
-TEST(ScoutsTest, TheSameWorkGivesTheSameBytes) {
+TEST(SearchSamplesTest, TheSameWorkGivesTheSameBytes) {
   std::vector<std::string> digests;
   for (const int threads : {1, 3}) {
     OptimizeRequest request = Request(40);

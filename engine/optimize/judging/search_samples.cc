@@ -1,4 +1,4 @@
-#include "engine/optimize/judging/scouts.h"
+#include "engine/optimize/judging/search_samples.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -10,9 +10,9 @@ namespace {
 
 using Values = std::vector<runtime::Tensor>;
 
-constexpr size_t kScouts = 8;
-// With fewer samples for each scout, searching on all costs little more.
-constexpr size_t kSamplesPerScout = 4;
+constexpr size_t kSearchSamples = 8;
+// With fewer samples for each of them, searching on all costs little more.
+constexpr size_t kLeastRatio = 4;
 // Numbers of a sample's answer.
 constexpr int64_t kLeastNumbers = 1000;
 
@@ -36,10 +36,10 @@ bool TriesSeveralChains(const v1::KeepFloat& keep_float) {
 
 }  // namespace
 
-std::optional<Reference> ChooseScouts(const OptimizerInput& in,
-                                      const Reference& guide) {
+std::optional<Reference> ChooseSearchSamples(const OptimizerInput& in,
+                                             const Reference& guide) {
   const size_t count = guide.samples.size();
-  if (count < kScouts * kSamplesPerScout || in.dataset->is_random() ||
+  if (count < kSearchSamples * kLeastRatio || in.dataset->is_random() ||
       !TriesSeveralChains(in.recipe->keep_float()) || in.detector.has_value() ||
       ScoresOutput(in, guide.outputs[0]) >= 0 ||
       CountNumbers(guide.outputs[0]) < kLeastNumbers ||
@@ -49,13 +49,13 @@ std::optional<Reference> ChooseScouts(const OptimizerInput& in,
                    })) {
     return std::nullopt;
   }
-  Reference scouts;
-  for (size_t i = 0; i < kScouts; ++i) {
-    const size_t place = i * count / kScouts;
-    scouts.samples.push_back(guide.samples[place]);
-    scouts.outputs.push_back(guide.outputs[place]);
+  Reference chosen;
+  for (size_t i = 0; i < kSearchSamples; ++i) {
+    const size_t place = i * count / kSearchSamples;
+    chosen.samples.push_back(guide.samples[place]);
+    chosen.outputs.push_back(guide.outputs[place]);
   }
-  return scouts;
+  return chosen;
 }
 
 }  // namespace optfarm::optimize

@@ -1,7 +1,7 @@
 // A few samples that stand for all while a job searches for its chain.
 
-#ifndef OPTFARM_ENGINE_OPTIMIZE_JUDGING_SCOUTS_H_
-#define OPTFARM_ENGINE_OPTIMIZE_JUDGING_SCOUTS_H_
+#ifndef OPTFARM_ENGINE_OPTIMIZE_JUDGING_SEARCH_SAMPLES_H_
+#define OPTFARM_ENGINE_OPTIMIZE_JUDGING_SEARCH_SAMPLES_H_
 
 #include <optional>
 
@@ -16,9 +16,9 @@ namespace optfarm::optimize {
 // is less than a thousand numbers, or what counts is the share of samples with
 // the same class or the same things found, of which eight say little.
 // It depends on the samples and the answers alone.
-std::optional<Reference> ChooseScouts(const OptimizerInput& in,
-                                      const Reference& guide);
+std::optional<Reference> ChooseSearchSamples(const OptimizerInput& in,
+                                             const Reference& guide);
 
 }  // namespace optfarm::optimize
 
-#endif  // OPTFARM_ENGINE_OPTIMIZE_JUDGING_SCOUTS_H_
+#endif  // OPTFARM_ENGINE_OPTIMIZE_JUDGING_SEARCH_SAMPLES_H_
