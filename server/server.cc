@@ -46,7 +46,7 @@
 #include "server/upkeep/metrics.h"
 #include "server/upkeep/retention.h"
 #include "storage/file_blob_store.h"
-#include "storage/sqlite_metadata_store.h"
+#include "storage/sqlite/metadata_store.h"
 #include "storage/token_store.h"
 #include "storage/webhook_store.h"
 

@@ -21,7 +21,7 @@
 #include "server/scheduling/scheduling_policy.h"
 #include "server/services/transfer_watch.h"
 #include "server/upkeep/retention.h"
-#include "storage/sqlite_metadata_store.h"
+#include "storage/sqlite/metadata_store.h"
 
 namespace optfarm::server {
 

@@ -10,7 +10,7 @@
 #include "server/conventions/log_text.h"
 #include "server/conventions/names.h"
 #include "server/services/list_query.h"
-#include "storage/sqlite_analyst.h"
+#include "storage/sqlite/analyst.h"
 
 namespace optfarm::server {
 namespace {

@@ -25,8 +25,8 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "server/services/regression_rule.h"
-#include "storage/sqlite_analyst.h"
-#include "storage/sqlite_metadata_store.h"
+#include "storage/sqlite/analyst.h"
+#include "storage/sqlite/metadata_store.h"
 
 namespace optfarm {
 namespace {

@@ -2,7 +2,7 @@
 """Makes a server's database as the first release left it, schema version 2,
 with an ended job, its data and one result: what an upgrade has to bring along.
 
-usage: old_database.py storage/sqlite_schema_steps.cc DATABASE
+usage: old_database.py storage/sqlite/schema_steps.cc DATABASE
 """
 import re
 import sqlite3

@@ -14,7 +14,7 @@
 #include "absl/strings/str_replace.h"
 #include "server/scheduling/deprecated_data.h"
 #include "server/scheduling/job_spec_check.h"
-#include "storage/sqlite_database.h"
+#include "storage/sqlite/database.h"
 #include "tests/server/server_fixture.h"
 
 namespace optfarm::server {
@@ -272,13 +272,12 @@ class JobDataServerTest : public ServerFixture {
             JoinPath(options_.data_dir, "optfarm.db")));
     v1::JobSpec spec;
     {
-      storage::SqliteStatement read =
-          db->Prepare("SELECT spec_proto FROM jobs");
+      storage::SqlStatement read = db->Prepare("SELECT spec_proto FROM jobs");
       ASSERT_TRUE(read.Step());
       ASSERT_TRUE(spec.ParseFromString(read.Text(0)));
     }
     spec.MergeFrom(Parse<v1::JobSpec>(WithDigests(labels)));
-    storage::SqliteStatement write =
+    storage::SqlStatement write =
         db->Prepare("UPDATE jobs SET spec_proto = ?1, calibration_proto = ?2");
     write.BindBlob(1, spec.SerializeAsString());
     write.BindBlob(2,

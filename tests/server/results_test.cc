@@ -16,7 +16,7 @@
 #include "server/services/regression_rule.h"
 #include "server/services/student.h"
 #include "server/upkeep/retention.h"
-#include "storage/sqlite_metadata_store.h"
+#include "storage/sqlite/metadata_store.h"
 #include "tests/server/server_fixture.h"
 
 namespace optfarm::server {

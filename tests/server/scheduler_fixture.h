@@ -17,7 +17,7 @@
 #include "server/scheduling/job_spec_check.h"
 #include "server/scheduling/scheduler.h"
 #include "storage/file_blob_store.h"
-#include "storage/sqlite_metadata_store.h"
+#include "storage/sqlite/metadata_store.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::server {

@@ -1,4 +1,4 @@
-#include "storage/deflate.h"
+#include "storage/sql/deflate.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -15,10 +15,10 @@
 #include "absl/synchronization/notification.h"
 #include "base/files.h"
 #include "storage/audit_store.h"
-#include "storage/sqlite_job_query.h"
-#include "storage/sqlite_metadata_store.h"
-#include "storage/sqlite_migrations.h"
-#include "storage/sqlite_readers.h"
+#include "storage/sql/job_query.h"
+#include "storage/sql/readers.h"
+#include "storage/sqlite/metadata_store.h"
+#include "storage/sqlite/migrations.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::storage {
@@ -43,7 +43,7 @@ class LargeStoreTest : public ::testing::Test {
 TEST_F(LargeStoreTest, NoListReadsAllJobs) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto db, SqliteDatabase::Open(path_));
   ASSERT_THAT(MigrateSqlite(*db, AllSqliteMigrations(), kNow), IsOk());
-  const auto queries = sqlite::AllJobQueries();
+  const auto queries = sql::AllJobQueries();
   ASSERT_EQ(queries.size(), 128u);
   // Statements are found by where their text is.
   std::deque<std::string> texts;
@@ -51,7 +51,7 @@ TEST_F(LargeStoreTest, NoListReadsAllJobs) {
   for (const std::string& query : queries.subspan(1)) {
     const std::string& text =
         texts.emplace_back(absl::StrCat("EXPLAIN QUERY PLAN ", query));
-    SqliteStatement plan = db->Prepare(text.c_str());
+    SqlStatement plan = db->Prepare(text.c_str());
     int steps = 0;
     for (; plan.Step(); ++steps) {
       const std::string step = plan.Text(3);
@@ -65,18 +65,18 @@ TEST_F(LargeStoreTest, NoListReadsAllJobs) {
 }
 
 TEST_F(LargeStoreTest, AQuestionDoesNotWaitForAnother) {
-  std::vector<std::unique_ptr<SqliteDatabase>> connections;
+  std::vector<std::unique_ptr<SqlDatabase>> connections;
   for (int i = 0; i < 2; ++i) {
     OPTFARM_ASSERT_OK_AND_ASSIGN(connections.emplace_back(),
                                  SqliteDatabase::Open(path_));
   }
-  SqliteReaders readers(std::move(connections));
-  auto first = std::make_unique<SqliteReaders::Turn>(readers);
-  SqliteReaders::Turn second(readers);
+  SqlReaders readers(std::move(connections));
+  auto first = std::make_unique<SqlReaders::Turn>(readers);
+  SqlReaders::Turn second(readers);
   EXPECT_NE(&first->db(), &second.db());
   absl::Notification third;
   std::thread waiting([&] {
-    SqliteReaders::Turn turn(readers);
+    SqlReaders::Turn turn(readers);
     third.Notify();
   });
   EXPECT_FALSE(third.WaitForNotificationWithTimeout(absl::Milliseconds(50)));

@@ -16,7 +16,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
 #include "base/files.h"
-#include "storage/sqlite_metadata_store.h"
+#include "storage/sqlite/metadata_store.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::storage {

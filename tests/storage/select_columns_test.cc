@@ -1,11 +1,11 @@
 // Columns of a SELECT found by name: in which place, and that it is the place
 // SQLite gives them.
 
-#include "storage/select_columns.h"
+#include "storage/sql/select_columns.h"
 
 #include <gtest/gtest.h>
 
-#include "storage/sqlite_database.h"
+#include "storage/sqlite/database.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::storage {
@@ -43,7 +43,7 @@ TEST(SelectColumnsTest, PlacesAreThoseOfSqlite) {
       "SELECT t.one, MAX(2, 1) AS two, (SELECT 3 FROM (SELECT 1)) AS three"
       " FROM (SELECT 1 AS one) AS t";
   constexpr SelectColumns kNumbers(kSql);
-  SqliteStatement row = db->Prepare(kSql);
+  SqlStatement row = db->Prepare(kSql);
   ASSERT_TRUE(row.Step()) << row.status();
   EXPECT_EQ(row.Int(kNumbers["one"]), 1);
   EXPECT_EQ(row.Int(kNumbers["two"]), 2);

@@ -2,7 +2,7 @@
 // newest of them are, or none: under writes, retention, restarts, and while
 // others write.
 
-#include "storage/series_memory.h"
+#include "storage/sql/series_memory.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "storage/sqlite_database.h"
-#include "storage/sqlite_metadata_store.h"
+#include "storage/sqlite/database.h"
+#include "storage/sqlite/metadata_store.h"
 #include "tests/storage/results_store.h"
 #include "tests/support/status_matchers.h"
 
@@ -235,12 +235,12 @@ TEST_F(SeriesMemoryTest, AnswersAreThoseOfTheDatabase) {
 TEST_F(SeriesMemoryTest, KeepsTheNewestWithinItsBound) {
   Fill(120);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto db, SqliteDatabase::Open(path_));
-  sqlite::SeriesMemory all(kResultsBytes);
-  sqlite::SeriesMemory newest(kSmall);
-  sqlite::SeriesMemory none(1000);
+  sql::SeriesMemory all(kResultsBytes);
+  sql::SeriesMemory newest(kSmall);
+  sql::SeriesMemory none(1000);
   const auto catch_up = [&] {
-    SqliteTransaction snapshot(*db, SqliteTransaction::Mode::kRead);
-    for (sqlite::SeriesMemory* memory : {&all, &newest, &none}) {
+    SqlTransaction snapshot(*db, SqlTransaction::Mode::kRead);
+    for (sql::SeriesMemory* memory : {&all, &newest, &none}) {
       ASSERT_THAT(memory->CatchUp(*db), IsOk());
     }
   };
@@ -280,7 +280,7 @@ TEST_F(SeriesMemoryTest, BeginsAnewAfterAnError) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto db, SqliteDatabase::Open(path_));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto empty,
                                SqliteDatabase::Open(path_ + ".other"));
-  sqlite::SeriesMemory memory(kResultsBytes);
+  sql::SeriesMemory memory(kResultsBytes);
   EXPECT_THAT(memory.CatchUp(*db), IsOk());
   const int64_t points = memory.points();
   EXPECT_GT(points, 0);

@@ -1,12 +1,11 @@
 // Analysts get answers, within bounds, and change nothing.
 
-#include "storage/sqlite_analyst.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
+#include "storage/sqlite/analyst.h"
 #include "tests/storage/results_store.h"
 #include "tests/support/status_matchers.h"
 

@@ -1,17 +1,16 @@
 // The metadata store takes batches whole or not at all and finds again what it
 // was given.
 
-#include "storage/sqlite_metadata_store.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
 
 #include "base/files.h"
-#include "storage/sqlite_analyst.h"
-#include "storage/sqlite_database.h"
-#include "storage/sqlite_migrations.h"
+#include "storage/sqlite/analyst.h"
+#include "storage/sqlite/database.h"
+#include "storage/sqlite/metadata_store.h"
+#include "storage/sqlite/migrations.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::storage {
@@ -363,7 +362,7 @@ TEST_F(SqliteMetadataStoreTest, ResultsOfVersion2ComeAlong) {
                 " '', '', '', 0, 0, 0, 0, 0, 0, 0, 0, x'')"),
         IsOk());
     for (const int64_t id : {3, 7}) {
-      SqliteStatement insert = db->Prepare(
+      SqlStatement insert = db->Prepare(
           "INSERT INTO measurements VALUES (?1, 'old', 't', ?2, 'int8', 'aa',"
           " 'm.pb', 5, 'bb', 'pi4', 'float', 4, 10.5, ?3, ?4)");
       insert.BindInt(1, id);

@@ -10,8 +10,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
-#include "storage/sqlite_database.h"
-#include "storage/sqlite_metadata_store.h"
+#include "storage/sqlite/database.h"
+#include "storage/sqlite/metadata_store.h"
 #include "tests/storage/results_store.h"
 #include "tests/support/status_matchers.h"
 
@@ -108,7 +108,7 @@ std::vector<int64_t> IdsAmongAll(const std::vector<MeasurementRecord>& records,
 void MakeCommon(const std::string& path, const std::string& tag) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto db, SqliteDatabase::Open(path));
   ASSERT_THAT(db->Run("PRAGMA foreign_keys = OFF"), IsOk());
-  SqliteStatement insert = db->Prepare(
+  SqlStatement insert = db->Prepare(
       "INSERT INTO result_tags WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
       " SELECT i + 1 FROM n WHERE i < 25000) SELECT ?1, 1000000, i FROM n");
   insert.BindText(1, tag);

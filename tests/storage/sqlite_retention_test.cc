@@ -5,8 +5,8 @@
 
 #include <string>
 
-#include "storage/sqlite_analyst.h"
-#include "storage/sqlite_database.h"
+#include "storage/sqlite/analyst.h"
+#include "storage/sqlite/database.h"
 #include "tests/storage/results_store.h"
 #include "tests/support/status_matchers.h"
 
@@ -120,7 +120,7 @@ TEST_F(RetentionTest, NothingRefersToAJobThatIsGone) {
   policy.jobs_before = kStart + absl::Seconds(1);
   EXPECT_EQ(store_->Prune(policy)->jobs, 3);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto db, SqliteDatabase::Open(path_));
-  SqliteStatement broken = db->Prepare("PRAGMA foreign_key_check");
+  SqlStatement broken = db->Prepare("PRAGMA foreign_key_check");
   EXPECT_FALSE(broken.Step()) << broken.Text(0) << " " << broken.Text(2);
   EXPECT_THAT(broken.status(), IsOk());
 }
