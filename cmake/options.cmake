@@ -64,7 +64,9 @@ if(CMAKE_BUILD_TYPE STREQUAL "Release" AND NOT OPTFARM_STATIC
   set(OPTFARM_HARDENED ON)
 endif()
 set(OPTFARM_HARDENED_ROOMS
-    "^(base|rpc|http|storage|server|worker|device_agent|client_cli|job_report)$|^engine/(graph|pictures|formats)")
+    "^(base|rpc|http|storage|server|worker|device_agent|client_cli|job_report)$")
+string(APPEND OPTFARM_HARDENED_ROOMS
+       "|^storage/|^engine/(graph|pictures|formats)")
 set(OPTFARM_CHECKED_CALLS "")
 if(OPTFARM_HARDENED)
   set(OPTFARM_CHECKED_CALLS -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=3)

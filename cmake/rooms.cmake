@@ -12,8 +12,10 @@
 # the same names: no two of them are compiled together. OWN are names of that
 # kind that most files of a room have, as kRows: each file's becomes its own.
 #
-# optfarm_tests(FOLDER LINK ...) makes one test program <folder>_test from
-# tests/FOLDER/*_test.cc and its folders, and registers each of its tests with CTest.
+# optfarm_tests(FOLDER LINK ... EXCLUDE regex [AS_ONE]) makes one test program <folder>_test from
+# tests/FOLDER/*_test.cc and its folders (paths that match EXCLUDE excepted), and
+# registers each of its tests with CTest, or all as one with AS_ONE: where they
+# share what takes long to start.
 
 include(GoogleTest)
 
@@ -135,10 +137,13 @@ function(optfarm_room folder)
 endfunction()
 
 function(optfarm_tests folder)
-  cmake_parse_arguments(ARG "" "" "LINK" ${ARGN})
+  cmake_parse_arguments(ARG "AS_ONE" "EXCLUDE" "LINK" ${ARGN})
   string(REPLACE "/" "_" id ${folder})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
        ${PROJECT_SOURCE_DIR}/tests/${folder}/*_test.cc)
+  if(ARG_EXCLUDE)
+    list(FILTER sources EXCLUDE REGEX "${ARG_EXCLUDE}")
+  endif()
   if(NOT sources)
     return()
   endif()
@@ -153,6 +158,11 @@ function(optfarm_tests folder)
   endif()
   if(OPTFARM_STATIC)
     optfarm_link_statically(${id}_test "")
+  endif()
+  if(ARG_AS_ONE)
+    add_test(NAME ${folder} COMMAND ${id}_test --gtest_brief=1)
+    set_tests_properties(${folder} PROPERTIES TIMEOUT 600)
+    return()
   endif()
   gtest_discover_tests(${id}_test DISCOVERY_MODE PRE_TEST
                        TEST_PREFIX "${folder}/"

@@ -20,6 +20,7 @@ PROGRAM_ROOMS = ('server', 'worker', 'device_agent', 'client_cli')
 # (headers, who they belong to, rooms that may include them, in headers too?)
 THIRD_PARTIES = (
     (r'sqlite3(ext)?\.h$', 'SQLite', ('storage/sqlite',), False),
+    (r'(curl/|expat)', 'libcurl or Expat', ('storage/s3',), False),
     (r'(unsupported/)?Eigen/', 'Eigen', ('engine',), False),
     (r'(gemmlowp/|public/gemmlowp|fixedpoint/)', 'gemmlowp',
      ('engine/runtime',), False),
