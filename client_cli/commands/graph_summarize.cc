@@ -16,6 +16,7 @@
 #include "engine/graph/model_interface.h"
 #include "engine/inspect/graph_bytes.h"
 #include "engine/transforms/layout/lay_out_model.h"
+#include "engine/transforms/nodes/quantized_layers.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -49,6 +50,9 @@ class GraphSummarize final : public Command {
     if (context.format == OutputFormat::kTable) {
       PrintText(summary, line, context);
       if (layout) *context.out << layout->ToText() << "\n";
+      if (layout && layout->quantized.quantized > 0) {
+        *context.out << QuantizedText(layout->quantized) << "\n";
+      }
       if (structure) {
         OPTFARM_ASSIGN_OR_RETURN(const auto nodes,
                                  inspect::ListGraphStructure(graph));
@@ -63,6 +67,7 @@ class GraphSummarize final : public Command {
       if (layout) {
         json["transposes"] = {{"in_file", layout->before},
                               {"laid_out", layout->after}};
+        json["quantized"] = QuantizedJson(layout->quantized);
       }
       if (structure) {
         OPTFARM_ASSIGN_OR_RETURN(const auto nodes,
@@ -86,6 +91,7 @@ class GraphSummarize final : public Command {
   struct LayoutCounts {
     int before = 0;
     int after = 0;
+    transforms::QuantizedLayers quantized;
 
     std::string ToText() const {
       return absl::StrCat(before,
@@ -107,7 +113,22 @@ class GraphSummarize final : public Command {
     counts.before = transforms::CountTransposes(*graph);
     OPTFARM_RETURN_IF_ERROR(transforms::LayOutModel({}, &*graph));
     counts.after = transforms::CountTransposes(*graph);
+    counts.quantized = transforms::CountQuantizedLayers(*graph);
     return counts;
+  }
+
+  static std::string QuantizedText(const transforms::QuantizedLayers& found) {
+    return absl::StrCat("Quantized already: ", Describe(found),
+                        found.are_most() ? "; recipes keep that" : "");
+  }
+
+  static nlohmann::ordered_json QuantizedJson(
+      const transforms::QuantizedLayers& found) {
+    return {{"layers", found.layers},
+            {"quantized_layers", found.quantized},
+            {"weight_bits", found.weight_bits},
+            {"per_channel", found.per_channel},
+            {"kept", found.are_most()}};
   }
 
   static void PrintText(const inspect::GraphSummary& summary,

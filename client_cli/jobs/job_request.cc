@@ -16,6 +16,7 @@
 #include "engine/graph/tensor_name.h"
 #include "engine/graph/verify.h"
 #include "engine/inspect/unset_variables.h"
+#include "engine/optimize/quantized_model.h"
 #include "engine/optimize/recipes/recipes.h"
 
 namespace optfarm::client_cli {
@@ -117,6 +118,9 @@ absl::Status CheckRecipe(const JobFlags& flags, JobRequest* request) {
   v1::Recipe& wanted = request->work.recipe;
   wanted = *std::move(recipe);
   v1::Verification& verification = *wanted.mutable_verification();
+  if (flags.dequantize) {
+    OPTFARM_RETURN_IF_ERROR(optimize::BeginWithDequantizing(&wanted));
+  }
   if (flags.sensitivity) verification.set_sensitivity(true);
   for (const std::string& node : flags.histograms) {
     verification.add_histograms(node);
@@ -197,6 +201,11 @@ void JobFlags::Declare(FlagSet* flags) {
                "none of the formats it asks for: pb,tflite means tflite "
                "where it can be.",
                &out_formats);
+  flags->Switch("dequantize",
+                "Turn a model that came quantized into float, and treat it as "
+                "any other. Otherwise its weights, scales and zero points are "
+                "kept.",
+                &dequantize);
   flags->Switch("sensitivity",
                 "Also measure each quantized layer alone: its loss of "
                 "accuracy, and what it saves in size and time.",

@@ -28,6 +28,7 @@ struct JobFlags {
   std::vector<std::string> outputs;
   DataFlags data;
   std::vector<int32_t> threads;
+  bool dequantize = false;
   bool sensitivity = false;
   std::vector<std::string> histograms;
   std::vector<std::string> out_formats;

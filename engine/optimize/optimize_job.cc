@@ -23,6 +23,7 @@
 #include "engine/optimize/calibration/calibration.h"
 #include "engine/optimize/check_sample.h"
 #include "engine/optimize/optimizer.h"
+#include "engine/optimize/quantized_model.h"
 #include "engine/optimize/recipes/recipes.h"
 #include "engine/optimize/report/compressed_size.h"
 #include "engine/optimize/report/exports.h"
@@ -340,9 +341,25 @@ absl::Status WriteForDevices(const Model& model, const OptimizerInput& job,
   return WriteCheckSamples(job, best.graph);
 }
 
+// Changes the recipe, or the model, where the model came quantized. Returns
+// what the user should know of it.
+absl::StatusOr<std::vector<std::string>> FitToModel(OptimizeRequest* request,
+                                                    Model* model) {
+  const auto names = [&](absl::Span<const graph::GraphTensor> tensors) {
+    return NamesOf(ToModelTensors(tensors, model->graph));
+  };
+  OPTFARM_ASSIGN_OR_RETURN(FittedRecipe fitted,
+                           FitRecipe(request->recipe, names(model->io.inputs),
+                                     names(model->io.outputs), &model->graph));
+  request->recipe = std::move(fitted.recipe);
+  // Numbers of nodes may have changed.
+  OPTFARM_ASSIGN_OR_RETURN(model->io, Infer(*request, model->graph));
+  return std::move(fitted.notes);
+}
+
 }  // namespace
 
-absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
+absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& asked,
                                        const OptimizeProgressFn& progress) {
   const absl::Time start = absl::Now();
   double reached = 0;
@@ -351,8 +368,11 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
     if (progress) progress({std::string(stage), reached});
   };
   tell("loading", 0);
-  OPTFARM_RETURN_IF_ERROR(CheckRecipe(request.recipe));
-  OPTFARM_ASSIGN_OR_RETURN(const Model model, LoadModel(request));
+  OPTFARM_RETURN_IF_ERROR(CheckRecipe(asked.recipe));
+  OPTFARM_ASSIGN_OR_RETURN(Model model, LoadModel(asked));
+  OptimizeRequest request = asked;
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> notes,
+                           FitToModel(&request, &model));
   const std::vector<ModelTensor> inputs =
       ToModelTensors(model.io.inputs, model.graph);
   const std::vector<ModelTensor> outputs =
@@ -422,6 +442,7 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& request,
                              optimizer.MeasureDistributions(best));
     report.mutable_histograms()->Assign(histograms.begin(), histograms.end());
   }
+  for (const std::string& note : notes) report.add_warnings(note);
   AddWarnings(dataset, suspicions, reader, optimizer, best, job, &report);
   if (best.broken.ok()) AddRuntimeSupport(best.graph, model.io, &report);
   for (const std::string& reason : optimizer.distrust()) {

@@ -42,6 +42,7 @@ bool CanMakeUp(const ModelTensor& input) {
     case tensorflow::DT_DOUBLE:
     case tensorflow::DT_UINT8:
     case tensorflow::DT_QUINT8:
+    case tensorflow::DT_INT8:
     case tensorflow::DT_INT32:
     case tensorflow::DT_INT64:
     case tensorflow::DT_BOOL:
@@ -97,6 +98,9 @@ absl::StatusOr<Tensor> RandomValue(const ModelTensor& input, uint64_t seed) {
       case tensorflow::DT_UINT8:
       case tensorflow::DT_QUINT8:
         tensor.data<uint8_t>()[i] = static_cast<uint8_t>(u * 256);
+        break;
+      case tensorflow::DT_INT8:
+        tensor.data<int8_t>()[i] = static_cast<int8_t>(u * 256 - 128);
         break;
       case tensorflow::DT_INT32:
         tensor.data<int32_t>()[i] = static_cast<int32_t>(u * 10);

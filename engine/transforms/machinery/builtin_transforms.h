@@ -10,6 +10,7 @@ namespace optfarm::transforms {
 TransformDef AddDefaultAttributesTransform();
 TransformDef BackportConcatv2Transform();
 TransformDef BackportTensorArrayV3Transform();
+TransformDef DequantizeModelTransform();
 TransformDef DequantizeWideTransform();
 TransformDef FakeQuantizeTrainingTransform();
 TransformDef FixReshapesTransform();

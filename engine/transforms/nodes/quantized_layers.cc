@@ -1,0 +1,91 @@
+#include "engine/transforms/nodes/quantized_layers.h"
+
+#include <algorithm>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "engine/graph/attr.h"
+#include "engine/transforms/nodes/constant_nodes.h"
+
+namespace optfarm::transforms {
+namespace {
+
+using graph::Graph;
+using graph::Node;
+using graph::NodeId;
+
+// Nodes between a layer and what makes its values; more are no chain.
+constexpr int kMostMoves = 16;
+
+bool IsLayer(const Node& node) {
+  static const auto* const kLayers = new absl::flat_hash_set<std::string>{
+      "Conv2D", "DepthwiseConv2dNative", "Conv2DTranspose", "Conv3D",
+      "MatMul", "BatchMatMul",           "BatchMatMulV2"};
+  return node.inputs().size() >= 2 && kLayers->contains(node.op());
+}
+
+// Ops that hand on the values of their first input.
+bool Moves(const Node& node) {
+  static const auto* const kMoves = new absl::flat_hash_set<std::string>{
+      "Identity", "Reshape",   "Transpose",    "Squeeze", "ExpandDims",  "Pad",
+      "PadV2",    "MirrorPad", "StridedSlice", "MaxPool", "SpaceToDepth"};
+  return !node.inputs().empty() && kMoves->contains(node.op());
+}
+
+// The DequantizeLinear that the values come from; nullptr where they do not.
+const Node* DequantizationOf(const Graph& graph, NodeId id) {
+  for (int moves = 0; moves < kMostMoves && Moves(graph.node(id)); ++moves) {
+    id = graph.node(id).inputs()[0].node;
+  }
+  const Node& node = graph.node(id);
+  return node.op() == "DequantizeLinear" && node.inputs().size() >= 2 ? &node
+                                                                      : nullptr;
+}
+
+bool HasManyScales(const Graph& graph, const Node& dequantize) {
+  const Node& scale = graph.node(dequantize.inputs()[1].node);
+  if (!IsConst(scale)) return false;
+  const auto value = ConstValue(scale);
+  return value.ok() && value->num_elements() > 1;
+}
+
+int BitsOf(const Node& dequantize) {
+  const auto type =
+      graph::GetTypeOr(dequantize.def(), "Q", tensorflow::DT_INT8);
+  const bool is_wide = type.ok() && (*type == tensorflow::DT_INT16 ||
+                                     *type == tensorflow::DT_UINT16);
+  return static_cast<int>(
+      graph::GetIntOr(dequantize.def(), "bits", 8).value_or(8) *
+      (is_wide ? 2 : 1));
+}
+
+}  // namespace
+
+QuantizedLayers CountQuantizedLayers(const Graph& graph) {
+  QuantizedLayers found;
+  for (const NodeId id : graph.Ids()) {
+    const Node& node = graph.node(id);
+    if (!IsLayer(node)) continue;
+    ++found.layers;
+    const Node* weights = DequantizationOf(graph, node.inputs()[1].node);
+    if (weights == nullptr) continue;
+    if (DequantizationOf(graph, node.inputs()[0].node) == nullptr) {
+      ++found.weights_only;
+      continue;
+    }
+    const int bits = BitsOf(*weights);
+    found.weight_bits =
+        found.quantized == 0 ? bits : std::min(found.weight_bits, bits);
+    ++found.quantized;
+    found.per_channel |= HasManyScales(graph, *weights);
+  }
+  return found;
+}
+
+std::string Describe(const QuantizedLayers& found) {
+  return absl::StrCat(found.weight_bits, "-bit weights, a scale for each ",
+                      found.per_channel ? "channel" : "tensor", ", ",
+                      found.quantized, " of ", found.layers, " layers");
+}
+
+}  // namespace optfarm::transforms

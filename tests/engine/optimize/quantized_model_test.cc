@@ -1,0 +1,168 @@
+// Models that come quantized keep their numbers, whatever recipe they get,
+// unless it is told to turn them into float.
+
+#include "engine/optimize/quantized_model.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+#include "absl/strings/str_cat.h"
+#include "base/files.h"
+#include "engine/formats/models/load_model.h"
+#include "engine/optimize/optimize_job.h"
+#include "engine/optimize/recipes/recipes.h"
+#include "engine/transforms/nodes/constant_nodes.h"
+#include "engine/transforms/nodes/quantized_layers.h"
+#include "tests/engine/optimize/small_model.h"
+#include "tests/support/status_matchers.h"
+#include "tests/support/test_data.h"
+
+namespace optfarm::optimize {
+namespace {
+
+using ::optfarm::testing::FreshFolder;
+using ::optfarm::testing::TestDataPath;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::IsSupersetOf;
+using ::testing::Not;
+using transforms::CountQuantizedLayers;
+
+graph::Graph Load(const std::string& path) {
+  auto def = formats::LoadModelDef(path);
+  EXPECT_TRUE(def.ok()) << def.status();
+  return *graph::Graph::FromDef(*std::move(def));
+}
+
+std::string BitsOf(const graph::Graph& graph, graph::Endpoint input) {
+  const graph::Node& node = graph.node(input.node);
+  if (!transforms::IsConst(node)) return "";
+  const auto value = transforms::ConstValue(node);
+  if (!value.ok()) return "";
+  return {static_cast<const char*>(value->raw()),
+          static_cast<size_t>(value->TotalBytes())};
+}
+
+// Scale and zero point of each quantized value, and the bytes of each quantized
+// constant, sorted, because formats hold axes in other orders.
+std::multiset<std::string> NumbersOf(const graph::Graph& graph) {
+  std::multiset<std::string> numbers;
+  for (const graph::NodeId id : graph.Ids()) {
+    const graph::Node& node = graph.node(id);
+    const bool dequantizes = node.op() == "DequantizeLinear";
+    if (node.op() != "QuantizeLinear" && !dequantizes) continue;
+    std::string value =
+        dequantizes ? BitsOf(graph, node.inputs()[0]) : std::string();
+    std::sort(value.begin(), value.end());
+    if (dequantizes && value.empty()) continue;
+    numbers.insert(absl::StrCat(BitsOf(graph, node.inputs()[1]), "|",
+                                BitsOf(graph, node.inputs()[2]), "|", value));
+  }
+  return numbers;
+}
+
+OptimizeRequest Request(const std::string& model, const std::string& recipe) {
+  OptimizeRequest request;
+  request.model_path = model;
+  request.recipe = *BuiltInRecipe(recipe);
+  request.out_folder = FreshFolder();
+  return request;
+}
+
+void AddSamples(OptimizeRequest* request) {
+  const std::string data = testing::WriteSamples(12, FreshFolder());
+  request->data.AddInput("input", JoinPath(data, "x.npy"));
+}
+
+// The small model as recipe int8 makes a TensorFlow Lite file of it.
+std::string QuantizedModel() {
+  OptimizeRequest request = Request(
+      testing::WriteModel(testing::SmallModel(), FreshFolder()), "int8");
+  AddSamples(&request);
+  request.out_formats = {v1::TFLITE};
+  const auto report = RunOptimize(request, nullptr);
+  EXPECT_TRUE(report.ok()) << report.status();
+  return JoinPath(request.out_folder, "optimized.tflite");
+}
+
+TEST(QuantizedModelTest, KeepsItsNumbersWithEachRecipe) {
+  const std::string model = QuantizedModel();
+  const graph::Graph original = Load(model);
+  EXPECT_TRUE(CountQuantizedLayers(original).are_most());
+  for (const char* recipe : {"int8", "fp32", "weights8", "fp16-weights"}) {
+    SCOPED_TRACE(recipe);
+    OptimizeRequest request = Request(model, recipe);
+    request.out_formats = {v1::ONNX, v1::TFLITE};
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
+                                 RunOptimize(request, nullptr));
+    EXPECT_TRUE(report.passed()) << report.DebugString();
+    EXPECT_THAT(report.warnings(), Contains(HasSubstr("is quantized already")));
+    ASSERT_EQ(report.outputs_compared_size(), 1);
+    EXPECT_EQ(report.outputs_compared(0).max_abs_error(), 0);
+    ASSERT_EQ(report.exports_size(), 2);
+    for (const v1::ExportedModel& made : report.exports()) {
+      EXPECT_EQ(made.problems_size(), 0) << made.DebugString();
+      EXPECT_THAT(
+          NumbersOf(Load(JoinPath(request.out_folder, made.artifact()))),
+          IsSupersetOf(NumbersOf(original)));
+    }
+    const graph::Graph kept =
+        Load(JoinPath(request.out_folder, "optimized.pb"));
+    EXPECT_EQ(NumbersOf(kept), NumbersOf(original));
+    EXPECT_TRUE(CountQuantizedLayers(kept).are_most());
+  }
+}
+
+TEST(QuantizedModelTest, DequantizesOnRequest) {
+  OptimizeRequest request = Request(QuantizedModel(), "int8");
+  AddSamples(&request);
+  OPTFARM_ASSERT_OK(BeginWithDequantizing(&request.recipe));
+  request.is_for_devices = true;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
+                               RunOptimize(request, nullptr));
+  EXPECT_TRUE(report.passed()) << report.DebugString();
+  EXPECT_THAT(report.warnings(),
+              Contains(HasSubstr("was turned into float first")));
+  EXPECT_THAT(report.transform_string(), HasSubstr("dequantize_model"));
+  EXPECT_EQ(report.outputs_compared(0).top1_agreement(), 1);
+  // What it is compared with computes in float; the result does not.
+  const graph::Graph floats = Load(JoinPath(request.out_folder, "float.pb"));
+  EXPECT_EQ(CountQuantizedLayers(floats).quantized, 0);
+  EXPECT_GT(CountQuantizedLayers(floats).layers, 0);
+  EXPECT_GT(report.calibration().ranges(), 0);
+}
+
+TEST(QuantizedModelTest, AFloatModelIsNone) {
+  const std::string model =
+      testing::WriteModel(testing::SmallModel(), FreshFolder());
+  EXPECT_FALSE(CountQuantizedLayers(Load(model)).are_most());
+  EXPECT_EQ(CountQuantizedLayers(Load(model)).layers, 3);
+  OptimizeRequest request = Request(model, "int8");
+  AddSamples(&request);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
+                               RunOptimize(request, nullptr));
+  EXPECT_THAT(report.warnings(), Not(Contains(HasSubstr("quantized already"))));
+}
+
+TEST(QuantizedModelTest, RealModelsAreFoundOut) {
+  OPTFARM_REQUIRE_TEST_DATA();
+  for (const char* name :
+       {"tflite/mobilenet_v1_025_128_quant.tflite", "tflite/vww_96_int8.tflite",
+        "tflite/resnet8_int8.tflite", "onnx/micro_kws_qdq.onnx"}) {
+    const graph::Graph graph =
+        Load(TestDataPath(absl::StrCat("interchange/models/", name)));
+    EXPECT_TRUE(CountQuantizedLayers(graph).are_most()) << name;
+  }
+  // 8-bit weights alone.
+  EXPECT_FALSE(
+      CountQuantizedLayers(
+          Load(TestDataPath("interchange/models/tflite/yolox_nano_dyn.tflite")))
+          .are_most());
+}
+
+}  // namespace
+}  // namespace optfarm::optimize
