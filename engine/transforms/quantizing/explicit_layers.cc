@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -136,8 +137,40 @@ absl::StatusOr<Endpoint> AddWeights(const graph::Node& layer,
                   0};
 }
 
+// What a stored bias stands for, in the steps that the layer has now.
+int32_t BiasOf(int32_t stored, const LinearQuantization& input) {
+  const int32_t cut = runtime::CutBias(stored);
+  if (input.scale == input.stored_scale) return cut;
+  const double moved = std::nearbyint(static_cast<double>(cut) *
+                                      input.stored_scale / input.scale);
+  constexpr double kMost = std::numeric_limits<int32_t>::max();
+  return static_cast<int32_t>(std::clamp(moved, -kMost, kMost));
+}
+
+// As floats: next to values of 16 bits, 32 are not enough for their steps.
+Endpoint AddFloatBias(const graph::Node& layer, const Tensor& stored,
+                      const LinearQuantization& input, const Weights& weights,
+                      ExplicitValues* values) {
+  std::vector<float> floats;
+  for (int64_t c = 0; c < stored.num_elements(); ++c) {
+    if (stored.dtype() == tensorflow::DT_FLOAT) {
+      floats.push_back(stored.data<float>()[c]);
+      continue;
+    }
+    const float scale =
+        weights.scales[weights.scales.size() == 1 ? 0 : static_cast<size_t>(c)];
+    floats.push_back(
+        static_cast<float>(runtime::CutBias(stored.data<int32_t>()[c])) *
+        (input.stored_scale * scale));
+  }
+  return values->AddConst(
+      absl::StrCat(layer.name(), "/bias"),
+      Tensor::FromValues<float>({stored.num_elements()}, floats));
+}
+
 // int32 in steps of the sums, as the layer itself computes (26).
-absl::StatusOr<Endpoint> AddBias(const graph::Node& layer, float input_scale,
+absl::StatusOr<Endpoint> AddBias(const graph::Node& layer,
+                                 const LinearQuantization& input,
                                  const Weights& weights,
                                  ExplicitValues* values) {
   const graph::Node& node = values->graph()->node(layer.inputs()[2].node);
@@ -150,20 +183,23 @@ absl::StatusOr<Endpoint> AddBias(const graph::Node& layer, float input_scale,
     return absl::InvalidArgumentError("its bias is not a vector");
   }
   std::vector<float> scales = weights.scales;
-  for (float& scale : scales) scale *= input_scale;
+  for (float& scale : scales) scale *= input.scale;
   if (scales.size() != 1 && static_cast<int64_t>(scales.size()) != channels) {
     return absl::InvalidArgumentError("its bias has another size");
+  }
+  const bool is_stored = stored.dtype() == tensorflow::DT_QINT32;
+  if (!is_stored && stored.dtype() != tensorflow::DT_FLOAT) {
+    return absl::UnimplementedError("its bias is of another type");
+  }
+  if (values->form() == ActivationForm::kInt16) {
+    return AddFloatBias(layer, stored, input, weights, values);
   }
   std::vector<int32_t> integers;
   for (int64_t c = 0; c < channels; ++c) {
     const float scale = scales[scales.size() == 1 ? 0 : static_cast<size_t>(c)];
-    if (stored.dtype() == tensorflow::DT_QINT32) {
-      integers.push_back(runtime::CutBias(stored.data<int32_t>()[c]));
-    } else if (stored.dtype() == tensorflow::DT_FLOAT) {
-      integers.push_back(runtime::QuantizeBias(stored.data<float>()[c], scale));
-    } else {
-      return absl::UnimplementedError("its bias is of another type");
-    }
+    integers.push_back(
+        is_stored ? BiasOf(stored.data<int32_t>()[c], input)
+                  : runtime::QuantizeBias(stored.data<float>()[c], scale));
   }
   return values->AddDequantized(
       absl::StrCat(layer.name(), "/bias"),
@@ -215,13 +251,14 @@ Endpoint AddMean(const graph::Node& layer, Endpoint floats,
 
 // The bias, where the layer has one, and its Relu.
 absl::StatusOr<Endpoint> AddTail(const graph::Node& layer, Endpoint sums,
-                                 float input_scale, const Weights& weights,
+                                 const LinearQuantization& input,
+                                 const Weights& weights,
                                  ExplicitValues* values) {
   const graph::LayerForm& form = graph::RowOf(layer.op()).layer;
   Endpoint result = sums;
   if (form.has_bias) {
     OPTFARM_ASSIGN_OR_RETURN(const Endpoint bias,
-                             AddBias(layer, input_scale, weights, values));
+                             AddBias(layer, input, weights, values));
     result = {values->Add(absl::StrCat(layer.name(), "/sum"), "BiasAdd",
                           {result, bias}, tensorflow::DT_FLOAT),
               0};
@@ -251,7 +288,7 @@ absl::StatusOr<Endpoint> AddExplicitLayer(NodeId id,
         "the range of its input is found at each run; freeze it with "
         "calibration data first");
   }
-  const float input_scale = x->quantization.scale;
+  const LinearQuantization input = x->quantization;
   OPTFARM_ASSIGN_OR_RETURN(const Weights weights,
                            ReadWeights(*values->graph(), layer, ranges));
   const Endpoint floats = *values->FloatsOf(layer.inputs()[0]);
@@ -267,7 +304,7 @@ absl::StatusOr<Endpoint> AddExplicitLayer(NodeId id,
       layer, {"strides", "padding", "dilations", "transpose_a", "transpose_b"},
       &def);
   const Endpoint sums = {values->Add(std::move(def), {floats, filter}), 0};
-  return AddTail(layer, sums, input_scale, weights, values);
+  return AddTail(layer, sums, input, weights, values);
 }
 
 }  // namespace optfarm::transforms

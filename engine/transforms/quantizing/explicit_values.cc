@@ -1,5 +1,6 @@
 #include "engine/transforms/quantizing/explicit_values.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -22,7 +23,29 @@ std::optional<LinearQuantization> QuantizationOfRange(runtime::Range range) {
   if (!std::isfinite(scale) || scale <= 0.0f) return std::nullopt;
   const int64_t zero = runtime::QuantizeUnclamped<uint8_t>(0.0f, range);
   if (zero < 0 || zero > 255) return std::nullopt;
-  return LinearQuantization{scale, static_cast<int32_t>(zero)};
+  return LinearQuantization{scale, static_cast<int32_t>(zero), scale};
+}
+
+DataType ExplicitValues::TypeOf(ActivationForm form) {
+  if (form == ActivationForm::kInt16) return tensorflow::DT_INT16;
+  return form == ActivationForm::kUint8 ? tensorflow::DT_UINT8
+                                        : tensorflow::DT_INT8;
+}
+
+std::optional<LinearQuantization> ExplicitValues::QuantizationFor(
+    runtime::Range range) const {
+  std::optional<LinearQuantization> result = QuantizationOfRange(range);
+  if (!result.has_value()) return result;
+  const float most = std::max(std::abs(range.min), std::abs(range.max));
+  if (form_ == ActivationForm::kSymmetric) {
+    result->scale = most / 127.0f;
+    result->zero_point = 128;
+  } else if (form_ == ActivationForm::kInt16) {
+    result->scale = most / 32767.0f;
+    result->zero_point = 0;
+  }
+  if (!(result->scale > 0.0f)) return std::nullopt;
+  return result;
 }
 
 NodeId ExplicitValues::Add(tensorflow::NodeDef def,
@@ -56,6 +79,7 @@ Endpoint ExplicitValues::AddZeroPoint(absl::string_view name, DataType type,
     return AddConst(constant, Tensor::FromValues<decltype(number)>(shape, all));
   };
   if (type == tensorflow::DT_INT32) return filled(value);
+  if (type == tensorflow::DT_INT16) return filled(static_cast<int16_t>(value));
   if (type == tensorflow::DT_INT8) return filled(static_cast<int8_t>(value));
   return filled(static_cast<uint8_t>(value));
 }

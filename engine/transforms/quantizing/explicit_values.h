@@ -21,11 +21,13 @@
 
 namespace optfarm::transforms {
 
-// real = (value - zero_point) * scale. Zero points count from 0 to 255 here,
-// whatever the type that the values are written as.
+// real = (value - zero_point) * scale. Zero points of 8 bits count from 0 to
+// 255 here, whatever the type that the values are written as.
 struct LinearQuantization {
   float scale = 1.0f;
   int32_t zero_point = 0;
+  // The step of the graph's own 8 bits, which its biases are in.
+  float stored_scale = 1.0f;
 
   friend bool operator==(const LinearQuantization&,
                          const LinearQuantization&) = default;
@@ -35,6 +37,14 @@ struct LinearQuantization {
 // empty, not finite, or has its zero outside of the 256 values.
 std::optional<LinearQuantization> QuantizationOfRange(runtime::Range range);
 
+// What activations become.
+enum class ActivationForm : uint8_t {
+  kInt8,
+  kUint8,
+  kSymmetric,  // int8 with zero point 0: the range is widened to both sides.
+  kInt16,      // With zero point 0.
+};
+
 struct ExplicitTensor {
   graph::Endpoint values;
   LinearQuantization quantization;
@@ -42,12 +52,16 @@ struct ExplicitTensor {
 
 class ExplicitValues {
  public:
-  // `type` is DT_INT8 or DT_UINT8. OWNERSHIP: the graph outlives this.
-  ExplicitValues(tensorflow::DataType type, graph::Graph* graph)
-      : type_(type), graph_(graph) {}
+  // OWNERSHIP: the graph outlives this.
+  ExplicitValues(ActivationForm form, graph::Graph* graph)
+      : form_(form), type_(TypeOf(form)), graph_(graph) {}
 
   graph::Graph* graph() { return graph_; }
+  ActivationForm form() const { return form_; }
   tensorflow::DataType type() const { return type_; }
+  // The scale and zero point of activations of this range; nullopt where
+  // QuantizationOfRange has none.
+  std::optional<LinearQuantization> QuantizationFor(runtime::Range range) const;
   // How far values of the type are below those that count from 0.
   int32_t offset() const { return type_ == tensorflow::DT_INT8 ? 128 : 0; }
 
@@ -89,6 +103,9 @@ class ExplicitValues {
                                tensorflow::DataType type, int32_t value,
                                int64_t count);
 
+  static tensorflow::DataType TypeOf(ActivationForm form);
+
+  ActivationForm form_;
   tensorflow::DataType type_;
   graph::Graph* graph_;
   graph::NodeId at_ = graph::kNoNode;

@@ -52,12 +52,12 @@ bool HasType(const graph::Node& node, absl::string_view attribute,
 
 class QuantizationMaker {
  public:
-  QuantizationMaker(const graph::ShapeMap& shapes, tensorflow::DataType type,
+  QuantizationMaker(const graph::ShapeMap& shapes, ActivationForm form,
                     TransformContext* context, Graph* graph)
       : graph_(*graph),
         shapes_(shapes),
         context_(*context),
-        values_(type, graph) {}
+        values_(form, graph) {}
 
   // ERRORS: those of what has no explicit form, naming the node.
   absl::Status Make(NodeId id) {
@@ -121,7 +121,7 @@ void QuantizationMaker::SetResult(NodeId id, Endpoint floats, Endpoint min,
   std::optional<runtime::Range> range = KnownRange(graph_, min, max);
   if (range.has_value() && includes_zero) range = runtime::WithZero(*range);
   const auto quantization =
-      range.has_value() ? QuantizationOfRange(*range) : std::nullopt;
+      range.has_value() ? values_.QuantizationFor(*range) : std::nullopt;
   if (quantization.has_value()) {
     values_.SetQuantized({id, 0}, values_.Quantize(floats, *quantization));
     return;
@@ -146,7 +146,7 @@ absl::Status QuantizationMaker::Quantize(NodeId id) {
         KnownRange(graph_, quantize.inputs()[1], quantize.inputs()[2]);
     if (range.has_value()) range = runtime::WidenedForQuantize(*range);
     const auto quantization =
-        range.has_value() ? QuantizationOfRange(*range) : std::nullopt;
+        range.has_value() ? values_.QuantizationFor(*range) : std::nullopt;
     if (quantization.has_value()) {
       values_.SetQuantized({id, 0}, values_.Quantize(floats, *quantization));
     } else {
@@ -364,7 +364,8 @@ absl::Status QuantizationMaker::Concat(NodeId id) {
   floats.push_back(axis);
   graph::SetType(&def, "T", tensorflow::DT_FLOAT);
   const Endpoint joined = {values_.Add(std::move(def), floats), 0};
-  const auto to = all.has_value() ? QuantizationOfRange(*all) : std::nullopt;
+  const auto to =
+      all.has_value() ? values_.QuantizationFor(*all) : std::nullopt;
   if (to.has_value()) {
     values_.SetQuantized({id, 0}, values_.Quantize(joined, *to));
   } else {
@@ -403,9 +404,11 @@ std::optional<int32_t> QuantizationMaker::FillingOf(Endpoint input) const {
 
 // What quantize_layers fills up with stands for zero (33).
 Endpoint QuantizationMaker::AddFilling(int32_t byte, bool is_float) {
-  const int32_t value = byte - values_.offset();
+  const bool is_symmetric = values_.form() == ActivationForm::kSymmetric;
+  const int32_t value = is_symmetric ? 0 : byte - values_.offset();
   const Tensor filling =
-      is_float ? Tensor::Scalar<float>(0.0f)
+      is_float                                 ? Tensor::Scalar<float>(0.0f)
+      : values_.type() == tensorflow::DT_INT16 ? Tensor::Scalar<int16_t>(0)
       : values_.type() == tensorflow::DT_INT8
           ? Tensor::Scalar<int8_t>(static_cast<int8_t>(value))
           : Tensor::Scalar<uint8_t>(static_cast<uint8_t>(value));
@@ -476,19 +479,23 @@ absl::Status QuantizationMaker::Dispatch(NodeId id) {
       "it reads quantized values and has no explicit form");
 }
 
+absl::StatusOr<ActivationForm> FormOf(const std::string& type) {
+  if (type == "int8") return ActivationForm::kInt8;
+  if (type == "uint8") return ActivationForm::kUint8;
+  if (type == "symmetric") return ActivationForm::kSymmetric;
+  if (type == "int16") return ActivationForm::kInt16;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "type is ", type, ", expected int8, uint8, symmetric or int16"));
+}
+
 absl::Status MakeQuantizationExplicit(Graph* graph, TransformContext* context) {
-  const std::string type = context->arguments().String("type");
-  if (type != "int8" && type != "uint8") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("type is ", type, ", expected int8 or uint8"));
-  }
+  OPTFARM_ASSIGN_OR_RETURN(const ActivationForm form,
+                           FormOf(context->arguments().String("type")));
   OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap shapes,
                            InferShapesWithInputs(*graph, *context));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<NodeId> order,
                            graph::DataflowOrder(*graph));
-  QuantizationMaker maker(
-      shapes, type == "int8" ? tensorflow::DT_INT8 : tensorflow::DT_UINT8,
-      context, graph);
+  QuantizationMaker maker(shapes, form, context, graph);
   for (NodeId id : order) OPTFARM_RETURN_IF_ERROR(maker.Make(id));
   RemoveUnusedWithInputs(maker.TakeReplaced(), *context, graph);
   return absl::OkStatus();
@@ -503,8 +510,9 @@ TransformDef MakeQuantizationExplicitTransform() {
               "QuantizeLinear and DequantizeLinear, as ONNX and TensorFlow "
               "Lite have them.",
           .parameters = {{.name = "type",
-                          .help = "Type of quantized activations: int8 or "
-                                  "uint8.",
+                          .help = "Quantized activations: int8, uint8, "
+                                  "symmetric (int8 with zero point 0) or "
+                                  "int16 (with zero point 0).",
                           .default_value = "int8"}},
           .run = MakeQuantizationExplicit};
 }

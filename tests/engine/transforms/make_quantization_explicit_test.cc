@@ -135,9 +135,9 @@ TEST(MakeQuantizationExplicitTest, WritesUnsignedActivationsOnRequest) {
 TEST(MakeQuantizationExplicitTest, RefusesOtherTypes) {
   Graph graph = Quantized(WithLastLayer(TwoLayers(), "first", 4));
   EXPECT_THAT(
-      Apply(&graph, "make_quantization_explicit(type=int16)", "in", "out")
+      Apply(&graph, "make_quantization_explicit(type=int4)", "in", "out")
           .status(),
-      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("int16")));
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("type is int4")));
 }
 
 TEST(MakeQuantizationExplicitTest, MovesQuantizedValuesAsTheyAre) {
