@@ -59,6 +59,11 @@ class GraphConvert final : public Command {
                   "TensorFlow Lite: the type of quantized inputs and outputs. "
                   "Default: the model's.",
                   {"model", "float", "int8", "uint8"}, &io_type_);
+    flags->Choice("activations",
+                  "What 8-bit activations of a recipe become: int8, uint8, "
+                  "symmetric (int8 with zero point 0, for NPUs) or int16 (with "
+                  "zero point 0). Default: int8.",
+                  {"int8", "uint8", "symmetric", "int16"}, &activations_);
     flags->Switch("dynamic_batch",
                   "TensorFlow Lite: keep an open batch open; some runtimes "
                   "refuse such files.",
@@ -82,6 +87,7 @@ class GraphConvert final : public Command {
     options.written.half_weights = half_weights_;
     options.written.int8_weights = int8_weights_;
     options.written.ends = Ends();
+    options.written.activations = activations_;
     options.written.dynamic_batch = dynamic_batch_;
     options.compare = verify_;
     OPTFARM_ASSIGN_OR_RETURN(options.io, ParseRequest(inputs_, outputs_));
@@ -112,6 +118,7 @@ class GraphConvert final : public Command {
 
   std::string in_graph_, out_graph_;
   std::string io_type_ = "model";
+  std::string activations_ = "int8";
   std::vector<std::string> inputs_, outputs_;
   int64_t opset_ = formats::kDefaultWrittenOpset;
   bool half_weights_ = false;

@@ -65,15 +65,6 @@ absl::StatusOr<Tensor> RandomInput(const GraphTensor& input,
   return tensor;
 }
 
-absl::StatusOr<std::vector<Tensor>> Answers(
-    const Graph& graph, const std::vector<graph::TensorName>& feeds,
-    const std::vector<graph::TensorName>& fetches,
-    const std::vector<Tensor>& inputs) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<runtime::Session> session,
-                           runtime::Session::Create(graph, feeds, fetches));
-  return session->Run(inputs);
-}
-
 // The same tensors in the graph that was read back, by the file's names.
 absl::StatusOr<std::vector<graph::TensorName>> NamesIn(
     const Graph& written, const Graph& original,
@@ -154,35 +145,84 @@ std::vector<graph::TensorName> OwnNames(
   return names;
 }
 
+// Inputs or outputs without those that are state, and the latter in the order
+// of `states`.
+struct Parted {
+  std::vector<GraphTensor> own, states;
+};
+
+Parted PartStates(const Graph& graph, const std::vector<GraphTensor>& tensors,
+                  const std::vector<ExposedState>& states,
+                  std::string ExposedState::*name) {
+  Parted parted;
+  parted.states.resize(states.size());
+  for (const GraphTensor& tensor : tensors) {
+    const std::string& node = graph.node(tensor.tensor.node).name();
+    const auto found = std::find_if(
+        states.begin(), states.end(),
+        [&](const ExposedState& state) { return state.*name == node; });
+    if (found == states.end()) {
+      parted.own.push_back(tensor);
+    } else {
+      parted.states[static_cast<size_t>(found - states.begin())] = tensor;
+    }
+  }
+  return parted;
+}
+
+std::vector<GraphTensor> Joined(const Parted& parted) {
+  std::vector<GraphTensor> all = parted.own;
+  all.insert(all.end(), parted.states.begin(), parted.states.end());
+  return all;
+}
+
+// Runs enough for state to come back from the end of a model to its start.
+constexpr int kSteps = 4;
+
 }  // namespace
 
-absl::StatusOr<ExportDifference> CompareExported(const Graph& graph,
-                                                 const GraphIo& io,
-                                                 absl::string_view bytes) {
-  std::mt19937 random(20261123);
-  std::vector<Tensor> inputs;
-  for (const GraphTensor& input : io.inputs) {
-    OPTFARM_ASSIGN_OR_RETURN(inputs.emplace_back(),
-                             RandomInput(input, &random));
-  }
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> wanted,
-                           Answers(graph, OwnNames(graph, io.inputs),
-                                   OwnNames(graph, io.outputs), inputs));
+absl::StatusOr<ExportDifference> CompareExported(
+    const Graph& graph, const GraphIo& io, absl::string_view bytes,
+    const StatefulModel& stateful) {
+  const Parted inputs =
+      PartStates(graph, io.inputs, stateful.states, &ExposedState::input);
+  const Parted outputs =
+      PartStates(graph, io.outputs, stateful.states, &ExposedState::output);
+  const Graph& original =
+      stateful.original == nullptr ? graph : *stateful.original;
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::unique_ptr<runtime::Session> wanted,
+      runtime::Session::Create(original, OwnNames(graph, inputs.own),
+                               OwnNames(graph, outputs.own)));
   OPTFARM_ASSIGN_OR_RETURN(
       formats::LoadedGraph loaded,
       formats::LoadModelFromMemory(bytes, std::nullopt, "the written model"));
   OPTFARM_ASSIGN_OR_RETURN(const Graph written,
                            Graph::FromDef(std::move(loaded.def)));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<graph::TensorName> feeds,
-                           NamesIn(written, graph, io.inputs));
+                           NamesIn(written, graph, Joined(inputs)));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<graph::TensorName> fetches,
-                           NamesIn(written, graph, io.outputs));
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> got,
-                           Answers(written, feeds, fetches, inputs));
+                           NamesIn(written, graph, Joined(outputs)));
+  OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<runtime::Session> got,
+                           runtime::Session::Create(written, feeds, fetches));
+  std::mt19937 random(20261123);
+  std::vector<Tensor> state;
+  for (const ExposedState& one : stateful.states) state.push_back(one.initial);
   ExportDifference difference;
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    OPTFARM_RETURN_IF_ERROR(
-        Compare(io.outputs[i].name, wanted[i], got[i], &difference));
+  for (int step = 0; step < (state.empty() ? 1 : kSteps); ++step) {
+    std::vector<Tensor> fed;
+    for (const GraphTensor& input : inputs.own) {
+      OPTFARM_ASSIGN_OR_RETURN(fed.emplace_back(), RandomInput(input, &random));
+    }
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> right, wanted->Run(fed));
+    fed.insert(fed.end(), state.begin(), state.end());
+    OPTFARM_ASSIGN_OR_RETURN(std::vector<Tensor> answers, got->Run(fed));
+    for (size_t i = 0; i < right.size(); ++i) {
+      OPTFARM_RETURN_IF_ERROR(
+          Compare(outputs.own[i].name, right[i], answers[i], &difference));
+    }
+    state.assign(answers.begin() + static_cast<ptrdiff_t>(right.size()),
+                 answers.end());
   }
   return difference;
 }

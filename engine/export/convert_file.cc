@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/human_units.h"
 #include "base/status_macros.h"
+#include "engine/export/expose_state.h"
 #include "engine/formats/models/load_model.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/model_interface.h"
@@ -200,10 +201,10 @@ absl::StatusOr<Written> WriteModel(const graph::Graph& graph,
   return status;
 }
 
-}  // namespace
-
-absl::StatusOr<ConvertedModel> ConvertGraph(const graph::Graph& graph,
-                                            const ConvertOptions& options) {
+// REQUIRES: the state of `stateful`, if any, is exposed in `graph`.
+absl::StatusOr<ConvertedModel> Convert(const graph::Graph& graph,
+                                       const ConvertOptions& options,
+                                       const StatefulModel& stateful) {
   OPTFARM_ASSIGN_OR_RETURN(Written written, WriteModel(graph, options));
   ConvertedModel made;
   made.bytes = std::move(written.bytes);
@@ -213,7 +214,12 @@ absl::StatusOr<ConvertedModel> ConvertGraph(const graph::Graph& graph,
       format == ModelFormat::kOnnx
           ? absl::StrCat(" (opset ", options.written.opset, ")")
           : "",
-      ", ", HumanBytes(static_cast<int64_t>(made.bytes.size())), written.note);
+      ", ", HumanBytes(static_cast<int64_t>(made.bytes.size())), written.note,
+      stateful.states.empty()
+          ? ""
+          : absl::StrCat("; its state became ", stateful.states.size(),
+                         " inputs and outputs more, state_in/... and "
+                         "state_out/..."));
   if (!options.compare) return made;
   if (options.written.ends != formats::TfliteEnds::kAsTheyAre) {
     absl::StrAppend(&made.line,
@@ -222,7 +228,7 @@ absl::StatusOr<ConvertedModel> ConvertGraph(const graph::Graph& graph,
     return made;
   }
   const absl::StatusOr<ExportDifference> difference =
-      CompareExported(graph, written.io, made.bytes);
+      CompareExported(graph, written.io, made.bytes, stateful);
   if (difference.ok()) {
     absl::StrAppend(&made.line, "; ", DescribeDifference(*difference));
     made.difference = *difference;
@@ -236,6 +242,35 @@ absl::StatusOr<ConvertedModel> ConvertGraph(const graph::Graph& graph,
   absl::StrAppend(&made.line,
                   "; not compared: ", difference.status().message());
   return made;
+}
+
+}  // namespace
+
+absl::StatusOr<ConvertedModel> ConvertGraph(const graph::Graph& graph,
+                                            const ConvertOptions& options) {
+  const ModelFormat format = options.written.format;
+  const auto ids = graph.Ids();
+  const bool has_state = std::any_of(ids.begin(), ids.end(), [&](auto id) {
+    return graph.node(id).op() == "ReadVariableOrInitial";
+  });
+  if (!has_state || format == ModelFormat::kGraph ||
+      format == ModelFormat::kGraphText) {
+    return Convert(graph, options, {});
+  }
+  graph::Graph exposed = graph.Clone();
+  StatefulModel stateful = {&graph, {}};
+  OPTFARM_ASSIGN_OR_RETURN(stateful.states, ExposeState(&exposed));
+  ConvertOptions with_state = options;
+  with_state.written.state = DescribeState(stateful.states);
+  for (const ExposedState& state : stateful.states) {
+    if (!options.io.inputs.empty()) {
+      with_state.io.inputs.push_back({state.input, std::nullopt, std::nullopt});
+    }
+    if (!options.io.outputs.empty()) {
+      with_state.io.outputs.push_back(state.output);
+    }
+  }
+  return Convert(exposed, with_state, stateful);
 }
 
 absl::StatusOr<std::string> ConvertFile(const std::string& from,

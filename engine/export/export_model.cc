@@ -70,6 +70,10 @@ absl::Status Prepare(const GraphIo& io, const ExportOptions& options,
                      Graph* graph) {
   OPTFARM_ASSIGN_OR_RETURN(std::vector<transforms::TransformStep> steps,
                            transforms::ParseTransforms(kPreparation));
+  for (transforms::TransformStep& step : steps) {
+    if (step.name != "make_quantization_explicit") continue;
+    step.parameters.push_back({"type", options.activations});
+  }
   steps.insert(steps.begin(), StripStep(*graph, io));
   if (options.format == ModelFormat::kTflite) {
     // Its operators want channels last, and narrow weights themselves.
@@ -96,6 +100,9 @@ absl::StatusOr<std::string> ExportOnnx(const Graph& original, const GraphIo& io,
   formats::OnnxWriteOptions write;
   write.opset = options.opset;
   write.outputs = NamesOf(original, io.outputs);
+  if (!options.state.empty()) {
+    write.metadata.push_back({"optfarm.state", options.state});
+  }
   OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap own,
                            graph::InferShapes(original));
   for (const GraphTensor& input : io.inputs) {
@@ -139,6 +146,9 @@ absl::StatusOr<std::string> ExportTflite(const Graph& original,
   OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap own,
                            graph::InferShapes(original));
   write.ends = options.ends;
+  if (!options.state.empty()) {
+    absl::StrAppend(&write.description, "\n", options.state);
+  }
   if (options.half_weights) write.weights = formats::TfliteWeights::kHalf;
   if (options.int8_weights) write.weights = formats::TfliteWeights::kInt8;
   std::vector<FedShape> fed;

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "engine/export/expose_state.h"
 #include "engine/formats/onnx/writer.h"
 #include "engine/formats/tflite/write_options.h"
 #include "engine/graph/graph.h"
@@ -41,6 +42,12 @@ struct ExportOptions {
   // Dimensions that the graph leaves open have the sizes of `io`, instead of
   // staying open.
   bool fixes_sizes = false;
+  // What ranges of activations become: int8, uint8, symmetric or int16 (type of
+  // make_quantization_explicit).
+  std::string activations = "int8";
+  // What became of the model's state; "" for a model that has none. Formats
+  // other than the graph's own keep it with the model.
+  std::string state = {};
 };
 
 // The bytes of a file of the format. For formats other than the graph's own,
@@ -65,12 +72,20 @@ struct ExportDifference {
   int64_t unequal = 0, elements = 0;
 };
 
-// Reads the bytes back and runs both models on the same random inputs.
+// A model whose state became inputs and outputs.
+struct StatefulModel {
+  // As it was. OWNERSHIP: outlives the comparison.
+  const graph::Graph* original = nullptr;
+  std::vector<ExposedState> states;
+};
+
+// Reads the bytes back and runs both models on the same random inputs; several
+// times, each run on the state that the one before left, where there is state.
 // ERRORS: those of reading and running; FailedPrecondition where an output is
 // missing or has another type or shape.
-absl::StatusOr<ExportDifference> CompareExported(const graph::Graph& graph,
-                                                 const graph::GraphIo& io,
-                                                 absl::string_view bytes);
+absl::StatusOr<ExportDifference> CompareExported(
+    const graph::Graph& graph, const graph::GraphIo& io,
+    absl::string_view bytes, const StatefulModel& stateful = {});
 
 }  // namespace optfarm::exporting
 

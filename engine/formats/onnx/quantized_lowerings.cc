@@ -3,11 +3,13 @@
 // of integers are summed as integers.
 
 #include <algorithm>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/onnx/convolution.h"
 #include "engine/formats/onnx/graph_reader.h"
+#include "engine/formats/onnx/lite_rounding.h"
 #include "engine/formats/onnx/lowering_table.h"
 #include "engine/formats/onnx/quantization.h"
 #include "engine/formats/onnx/tensors.h"
@@ -88,8 +90,20 @@ absl::Status LowerQuantizeLinear(NodeLowering& n) {
     bits = BitsOfOnnx(onnx_type) == 4 ? 4 : 8;
   }
   if (n.dtype(x) == tensorflow::DT_INT32) x = n.Cast(x, tensorflow::DT_FLOAT);
-  n.SetOutput(
-      0, Quantized(n, x, ReadQuantization(n, 1, type), n.Int("axis", 1), bits));
+  const OnnxQuantization q = ReadQuantization(n, 1, type);
+  const LiteRounded rounded = TakeMoveBack(n, x, q.scale, q.zero_point);
+  if (rounded.rounding.empty() && rounded.input_scale == 0) {
+    n.SetOutput(0, Quantized(n, x, q, n.Int("axis", 1), bits));
+    return absl::OkStatus();
+  }
+  std::vector<OpAttr> attributes = {{"bits", bits}};
+  if (rounded.input_scale > 0) {
+    attributes.push_back({"input_scale", rounded.input_scale});
+  } else {
+    attributes.push_back({"rounding", rounded.rounding});
+  }
+  n.SetOutput(0, n.Add("QuantizeLinear", {rounded.x, q.scale, q.zero_point},
+                       std::move(attributes)));
   return absl::OkStatus();
 }
 

@@ -104,7 +104,7 @@ class Writer {
       model_.AddOutput(std::move(output.port), value);
     }
     OPTFARM_RETURN_IF_ERROR(Reasons());
-    return model_.Finish();
+    return model_.Finish(options_.metadata);
   }
 
  private:
@@ -293,6 +293,14 @@ void Writer::RaiseNode(NodeId id, GraphRaiser* raiser) {
     return;
   }
   if (!HasInputs(id, raiser)) return;
+  for (const Endpoint& input : node.inputs()) {
+    const DataType type = raiser->TypeOf(input);
+    if (!row->takes_complex && (type == tensorflow::DT_COMPLEX64 ||
+                                type == tensorflow::DT_COMPLEX128)) {
+      Refuse(id, "it reads complex numbers, which this op is not written for");
+      return;
+    }
+  }
   NodeRaiser raised(id, row->onnx_op, raiser);
   const absl::Status status = row->raise(raised);
   if (!status.ok()) Refuse(id, status.message());

@@ -13,6 +13,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -40,6 +41,8 @@ struct OnnxWriteOptions {
   std::vector<Input> inputs = {};
   // Empty: the outputs that the graph declares, else its ends.
   std::vector<graph::TensorName> outputs = {};
+  // Keys and values that the file says of itself (metadata_props).
+  std::vector<std::pair<std::string, std::string>> metadata = {};
 };
 
 // The model's bytes, the same for the same graph.

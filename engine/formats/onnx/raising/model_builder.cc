@@ -233,7 +233,8 @@ void OnnxModelBuilder::WriteNode(const Node& from, onnx::NodeProto* to) const {
   }
 }
 
-absl::StatusOr<std::string> OnnxModelBuilder::Finish() {
+absl::StatusOr<std::string> OnnxModelBuilder::Finish(
+    absl::Span<const std::pair<std::string, std::string>> metadata) {
   const std::vector<bool> needed = NeededNodes();
   NameValues();
   if (ConstantBytes() > kMaxModelBytes) {
@@ -244,6 +245,11 @@ absl::StatusOr<std::string> OnnxModelBuilder::Finish() {
   model.set_ir_version(IrVersionOf(opset_));
   model.set_producer_name("optfarm");
   model.set_producer_version(OPTFARM_VERSION);
+  for (const auto& [key, value] : metadata) {
+    auto* entry = model.add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
   auto* import = model.add_opset_import();
   import->set_domain("");
   import->set_version(opset_);

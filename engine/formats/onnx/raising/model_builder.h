@@ -70,8 +70,10 @@ class OnnxModelBuilder {
   void AddOutput(OnnxPort output, ValueId value);
 
   // The model's bytes. Nodes and constants that no output needs are left out.
+  // `metadata`: keys and values.
   // ERRORS: ResourceExhausted for a model of more than 2 GB.
-  absl::StatusOr<std::string> Finish();
+  absl::StatusOr<std::string> Finish(
+      absl::Span<const std::pair<std::string, std::string>> metadata = {});
 
  private:
   struct Constant {

@@ -135,6 +135,25 @@ absl::Status Binary(NodeRaiser& n) {
   return absl::OkStatus();
 }
 
+// Older runtimes have these for 32 bits and more.
+absl::Status Extreme(NodeRaiser& n) {
+  const DataType type = n.InType(0);
+  OPTFARM_ASSIGN_OR_RETURN(Operands in, Broadcast(n, 2));
+  const bool is_narrow =
+      type == tensorflow::DT_INT8 || type == tensorflow::DT_UINT8 ||
+      type == tensorflow::DT_INT16 || type == tensorflow::DT_UINT16;
+  if (!is_narrow) {
+    n.Set(n.Emit(n.onnx_op(), std::move(in.values)), in.order);
+    return absl::OkStatus();
+  }
+  for (ValueId& value : in.values) {
+    value = n.Cast(value, type, tensorflow::DT_INT32);
+  }
+  const ValueId wide = n.Emit(n.onnx_op(), std::move(in.values));
+  n.Set(n.Cast(wide, tensorflow::DT_INT32, type), in.order);
+  return absl::OkStatus();
+}
+
 // The named op, and then what `function` does with the result.
 template <typename Function>
 absl::Status After(NodeRaiser& n, Function function) {
@@ -309,8 +328,8 @@ constexpr RaisingRow kRows[] = {
     {"FloorMod", FloorMod},
     {"Mod", TruncateMod},
     {"TruncateMod", TruncateMod},
-    {"Maximum", Binary, "Max"},
-    {"Minimum", Binary, "Min"},
+    {"Maximum", Extreme, "Max"},
+    {"Minimum", Extreme, "Min"},
     {"Pow", Binary, "Pow"},
     {"SquaredDifference", Squared, "Sub"},
     {"Equal", Binary, "Equal"},

@@ -82,8 +82,18 @@ ValueId ReshapeTo(NodeRaiser& n, ValueId x, const std::vector<int64_t>& dims) {
   return n.Emit("Reshape", {x, n.Ints(dims)}, std::move(attributes));
 }
 
+// Complex numbers have an axis of two parts behind all others.
+absl::Status ReshapeComplex(NodeRaiser& n) {
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> dims,
+                           n.Integers(1, "the shape"));
+  dims.push_back(2);
+  n.Set(n.Reshape(n.In(0), dims));
+  return absl::OkStatus();
+}
+
 absl::Status Reshape(NodeRaiser& n) {
   OPTFARM_RETURN_IF_ERROR(n.RequireInputs(2));
+  if (n.InType(0) == tensorflow::DT_COMPLEX64) return ReshapeComplex(n);
   const ValueId x = InWithSameBytes(n);
   std::vector<int64_t> dims = KnownDims(n);
   if (dims.empty()) {
@@ -174,7 +184,7 @@ constexpr RaisingRow kRows[] = {
     {"ShapeN", Shape},
     {"Size", Size},
     {"Rank", Rank},
-    {"Reshape", Reshape},
+    {.op = "Reshape", .raise = Reshape, .takes_complex = true},
     {"Squeeze", Squeeze},
     {"ExpandDims", ExpandDims},
     {"Fill", Fill},

@@ -12,7 +12,8 @@ const RaisingRow* FindRaising(absl::string_view op) {
           ConvolutionRaisings(), PoolingRaisings(), NormalizationRaisings(),
           MatrixRaisings(), ShapeRaisings(), MovingRaisings(),
           SlicingRaisings(), IndexingRaisings(), ImageRaisings(),
-          QuantizationRaisings(), LayerRaisings(), AxesRaisings()}) {
+          QuantizationRaisings(), LayerRaisings(), AxesRaisings(),
+          BlockRaisings(), SignalRaisings(), LiteLstmRaisings()}) {
       for (const RaisingRow& row : table) rows->emplace(row.op, &row);
     }
     return rows;

@@ -22,6 +22,9 @@ struct RaisingRow {
   RaiseFunction raise = nullptr;
   // For functions that serve several ops: ONNX's name.
   const char* onnx_op = "";
+  // Reads complex numbers, which are floats with an axis of two parts behind
+  // the graph's (raise_signal.cc). Other ops refuse them.
+  bool takes_complex = false;
 };
 
 // nullptr when there is no row for the op.
@@ -43,6 +46,9 @@ absl::Span<const RaisingRow> ImageRaisings();
 absl::Span<const RaisingRow> QuantizationRaisings();
 absl::Span<const RaisingRow> LayerRaisings();
 absl::Span<const RaisingRow> AxesRaisings();
+absl::Span<const RaisingRow> BlockRaisings();
+absl::Span<const RaisingRow> SignalRaisings();
+absl::Span<const RaisingRow> LiteLstmRaisings();
 
 }  // namespace optfarm::formats
 

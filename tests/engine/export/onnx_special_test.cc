@@ -1,0 +1,178 @@
+// What ONNX has no operator for: blocks of pictures, Fourier transforms, and
+// the rounding of TensorFlow Lite's interpreter.
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "engine/export/convert_file.h"
+#include "engine/formats/models/load_model.h"
+#include "engine/graph/attr.h"
+#include "engine/transforms/nodes/constant_nodes.h"
+#include "onnx/onnx.pb.h"
+#include "tests/support/graph_builder.h"
+#include "tests/support/status_matchers.h"
+
+namespace optfarm::exporting {
+namespace {
+
+using ::testing::HasSubstr;
+using namespace optfarm::testing;  // NOLINT: the tests' own vocabulary
+using graph::Graph;
+
+void ExpectSameAnswers(const Graph& graph) {
+  for (const int opset : {13, 17, 21}) {
+    SCOPED_TRACE(opset);
+    ConvertOptions options;
+    options.written.format = ModelFormat::kOnnx;
+    options.written.opset = opset;
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const ConvertedModel made,
+                                 ConvertGraph(graph, options));
+    ASSERT_TRUE(made.difference.has_value());
+    EXPECT_GT(made.difference->magnitude, 0.5);
+    EXPECT_LE(made.difference->largest, 1e-5 * made.difference->magnitude);
+  }
+}
+
+Attrs Blocks() {
+  Attrs attrs = FloatT();
+  attrs["Tblock_shape"] = TypeAttr(tensorflow::DT_INT32);
+  attrs["Tpaddings"] = TypeAttr(tensorflow::DT_INT32);
+  attrs["Tcrops"] = TypeAttr(tensorflow::DT_INT32);
+  return attrs;
+}
+
+TEST(OnnxSpecialTest, BlocksMoveIntoTheBatchAndBack) {
+  GraphBuilder b;
+  b.Placeholder("x", {2, 7, 10, 3});
+  b.Ints("blocks", {2}, {3, 2});
+  b.Ints("pads", {2, 2}, {1, 1, 0, 2});
+  b.Ints("crops", {2, 2}, {0, 1, 1, 0});
+  Attrs there = Blocks(), back = Blocks();
+  there.erase("Tcrops");
+  back.erase("Tpaddings");
+  b.Node("apart", "SpaceToBatchND", {"x", "blocks", "pads"}, there);
+  b.Node("sine", "Sin", {"apart"}, FloatT());
+  b.Node("y", "BatchToSpaceND", {"sine", "blocks", "crops"}, back);
+  ExpectSameAnswers(b.Build());
+}
+
+TEST(OnnxSpecialTest, TransformsOfRealSignals) {
+  for (const bool is_long : {false, true}) {
+    GraphBuilder b;
+    b.Placeholder("x", {2, 12});
+    // Cut off, or filled up.
+    b.Ints("length", {1}, {is_long ? 15 : 8});
+    b.Node("bins", "RFFT", {"x", "length"});
+    b.Node("real", "Real", {"bins"});
+    b.Node("imaginary", "Imag", {"bins"});
+    b.Node("y", "Sub", {"real", "imaginary"}, FloatT());
+    ExpectSameAnswers(b.Build());
+  }
+}
+
+TEST(OnnxSpecialTest, TransformsOfRowsToo) {
+  GraphBuilder b;
+  b.Placeholder("x", {3, 4, 6});
+  b.Ints("length", {2}, {5, 6});
+  b.Node("bins", "RFFT2D", {"x", "length"});
+  b.Node("y", "ComplexAbs", {"bins"});
+  ExpectSameAnswers(b.Build());
+}
+
+TEST(OnnxSpecialTest, RefusesOtherArithmeticOnComplexNumbers) {
+  GraphBuilder b;
+  b.Placeholder("x", {2, 8});
+  b.Ints("length", {1}, {8});
+  b.Node("bins", "RFFT", {"x", "length"});
+  b.Node("twice", "AddV2", {"bins", "bins"},
+         {{"T", TypeAttr(tensorflow::DT_COMPLEX64)}});
+  b.Node("y", "ComplexAbs", {"twice"});
+  ConvertOptions options;
+  options.written.format = ModelFormat::kOnnx;
+  EXPECT_THAT(ConvertGraph(b.Build(), options).status(),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("'twice' (AddV2): it reads complex numbers")));
+}
+
+// Values of one scale as values of another, by way of `op`.
+Graph Requantized(const std::string& op, const Attrs& rounding,
+                  float step = 1.0f / 128) {
+  GraphBuilder b;
+  b.Placeholder("x", {1, 4, 4, 3});
+  b.Floats("from", {}, {1.0f / 256});
+  b.Floats("to", {}, {step});
+  for (const auto& [name, value] : {std::pair("low", -128), {"three", 3}}) {
+    *b.mutable_def()->add_node() = transforms::MakeConst(
+        name, runtime::Tensor::FromValues<int8_t>(
+                  runtime::Shape({}), {static_cast<int8_t>(value)}));
+  }
+  Attrs types = FloatT();
+  types["Q"] = TypeAttr(tensorflow::DT_INT8);
+  b.Node("first", "QuantizeLinear", {"x", "from", "low"}, types);
+  b.Node("real", "DequantizeLinear", {"first", "from", "low"},
+         {{"Q", TypeAttr(tensorflow::DT_INT8)}});
+  b.Node("between", op, {"real"}, FloatT());
+  types.insert(rounding.begin(), rounding.end());
+  const char* zero = op == "Identity" ? "three" : "low";
+  b.Node("second", "QuantizeLinear", {"between", "to", zero}, types);
+  b.Node("y", "DequantizeLinear", {"second", "to", zero},
+         {{"Q", TypeAttr(tensorflow::DT_INT8)}});
+  return b.Build();
+}
+
+// Half of the sums of the values lie between two steps.
+TEST(OnnxSpecialTest, KeepsTheInterpretersRounding) {
+  const Attrs roundings[] = {{{"rounding", StringAttr("half_up")}},
+                             {{"rounding", StringAttr("half_away")}},
+                             {{"input_scale", FloatAttr(1.0f / 256)}}};
+  for (const Attrs& rounding : roundings) {
+    SCOPED_TRACE(rounding.begin()->second.DebugString());
+    ConvertOptions options;
+    options.written.format = ModelFormat::kOnnx;
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const ConvertedModel made,
+        ConvertGraph(Requantized("Identity", rounding), options));
+    ASSERT_TRUE(made.difference.has_value());
+    EXPECT_EQ(made.difference->unequal, 0);
+    // Our reader finds it again.
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        auto read, formats::LoadModelFromMemory(made.bytes, std::nullopt, "m"));
+    const std::string& name = rounding.begin()->first;
+    EXPECT_TRUE(std::any_of(
+        read.def.node().begin(), read.def.node().end(), [&](const auto& node) {
+          const auto found = node.attr().find(name);
+          return node.op() == "QuantizeLinear" && found != node.attr().end() &&
+                 found->second.SerializeAsString() ==
+                     rounding.begin()->second.SerializeAsString();
+        }));
+  }
+}
+
+TEST(OnnxSpecialTest, LeavesOutAReluThatQuantizingIs) {
+  const auto count = [](const Graph& graph) {
+    ConvertOptions options;
+    options.written.format = ModelFormat::kOnnx;
+    const auto made = ConvertGraph(graph, options);
+    EXPECT_TRUE(made.ok()) << made.status();
+    EXPECT_EQ(made->difference->unequal, 0);
+    onnx::ModelProto model;
+    EXPECT_TRUE(model.ParseFromString(made->bytes));
+    return std::count_if(model.graph().node().begin(),
+                         model.graph().node().end(), [](const auto& node) {
+                           return node.op_type() == "Relu" ||
+                                  node.op_type() == "Clip";
+                         });
+  };
+  EXPECT_EQ(count(Requantized("Relu", {})), 0);
+  // The most that fits is 2, below 6.
+  EXPECT_EQ(count(Requantized("Relu6", {})), 0);
+  // 16 fits.
+  EXPECT_EQ(count(Requantized("Relu6", {}, 1.0f / 16)), 1);
+}
+
+}  // namespace
+}  // namespace optfarm::exporting
