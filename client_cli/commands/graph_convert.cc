@@ -1,7 +1,10 @@
 // optctl graph convert: reads a model of one format and writes it in another,
 // and compares the answers of both.
 
+#include <optional>
+
 #include "absl/strings/str_cat.h"
+#include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/flags/tensor_spec_flag.h"
@@ -68,6 +71,16 @@ class GraphConvert final : public Command {
                   "TensorFlow Lite: keep an open batch open; some runtimes "
                   "refuse such files.",
                   &dynamic_batch_);
+    flags->Path("labels", "FILE",
+                "TensorFlow Lite: the classes' names, one on a line, to be "
+                "kept with the model.",
+                &labels_);
+    flags->Reads();
+    flags->Number("input_mean",
+                  "TensorFlow Lite: pictures are fed as (value - mean) / std; "
+                  "kept with the model.",
+                  &input_mean_);
+    flags->Number("input_std", "See --input_mean.", &input_std_);
     flags->Texts("inputs", "A,B",
                  "The model's inputs, with shapes where it does not define "
                  "them: image:1,224,224,3. Default: inferred.",
@@ -90,6 +103,7 @@ class GraphConvert final : public Command {
     options.written.activations = activations_;
     options.written.dynamic_batch = dynamic_batch_;
     options.compare = verify_;
+    OPTFARM_ASSIGN_OR_RETURN(options.written.metadata, Metadata());
     OPTFARM_ASSIGN_OR_RETURN(options.io, ParseRequest(inputs_, outputs_));
     OPTFARM_ASSIGN_OR_RETURN(
         const std::string line,
@@ -109,6 +123,24 @@ class GraphConvert final : public Command {
     return format;
   }
 
+  absl::StatusOr<formats::TfliteMetadata> Metadata() const {
+    formats::TfliteMetadata metadata;
+    if (input_mean_.has_value() || input_std_.has_value()) {
+      metadata.mean = {static_cast<float>(input_mean_.value_or(0))};
+      metadata.std = {static_cast<float>(input_std_.value_or(1))};
+    }
+    if (labels_.empty()) return metadata;
+    OPTFARM_ASSIGN_OR_RETURN(const std::string text, ReadFile(labels_));
+    metadata.labels = formats::ParseClassNames(text);
+    if (metadata.labels.empty()) {
+      return WithExitCode(
+          absl::InvalidArgumentError(absl::StrCat(
+              "--labels: '", labels_, "' does not have a name on each line")),
+          ExitCode::kUsage);
+    }
+    return metadata;
+  }
+
   formats::TfliteEnds Ends() const {
     if (io_type_ == "float") return formats::TfliteEnds::kFloat;
     if (io_type_ == "int8") return formats::TfliteEnds::kInt8;
@@ -119,6 +151,8 @@ class GraphConvert final : public Command {
   std::string in_graph_, out_graph_;
   std::string io_type_ = "model";
   std::string activations_ = "int8";
+  std::string labels_;
+  std::optional<double> input_mean_, input_std_;
   std::vector<std::string> inputs_, outputs_;
   int64_t opset_ = formats::kDefaultWrittenOpset;
   bool half_weights_ = false;

@@ -166,7 +166,7 @@ absl::StatusOr<std::string> ExportTflite(const Graph& original,
   Graph graph = original.Clone();
   OPTFARM_RETURN_IF_ERROR(Flatten(io, fed, &graph));
   OPTFARM_RETURN_IF_ERROR(Prepare(io, options, &graph));
-  return formats::WriteTflite(graph, write);
+  return formats::WriteTflite(graph, write, options.metadata);
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/export/expose_state.h"
 #include "engine/formats/onnx/writer.h"
+#include "engine/formats/tflite/metadata.h"
 #include "engine/formats/tflite/write_options.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/infer_io.h"
@@ -45,6 +46,8 @@ struct ExportOptions {
   // What ranges of activations become: int8, uint8, symmetric or int16 (type of
   // make_quantization_explicit).
   std::string activations = "int8";
+  // Of TensorFlow Lite: what the file says for libraries on phones.
+  formats::TfliteMetadata metadata = {};
   // What became of the model's state; "" for a model that has none. Formats
   // other than the graph's own keep it with the model.
   std::string state = {};

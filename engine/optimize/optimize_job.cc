@@ -450,8 +450,9 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& asked,
   }
   for (const std::string& note : model.io.notes) report.add_warnings(note);
   tell("writing", 0.95);
-  OPTFARM_RETURN_IF_ERROR(WriteExports(best.graph, request.out_formats,
-                                       request.out_folder, &report));
+  OPTFARM_RETURN_IF_ERROR(
+      WriteExports(best.graph, request.out_formats, request.out_folder,
+                   MetadataOf(request.recipe, request.data, report), &report));
   if (request.is_for_devices) {
     OPTFARM_RETURN_IF_ERROR(WriteForDevices(model, job, best));
   }

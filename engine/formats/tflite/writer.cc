@@ -85,7 +85,8 @@ absl::Status CheckSizes(const ModelDraft& draft) {
 }  // namespace
 
 absl::StatusOr<std::string> WriteTflite(const graph::Graph& graph,
-                                        const TfliteWriteOptions& options) {
+                                        const TfliteWriteOptions& options,
+                                        const TfliteMetadata& metadata) {
   OPTFARM_ASSIGN_OR_RETURN(const ModelEnds ends,
                            tflite_raising::FindModelEnds(graph, options));
   std::vector<ModelEnd> inputs;
@@ -107,7 +108,15 @@ absl::StatusOr<std::string> WriteTflite(const graph::Graph& graph,
   OPTFARM_RETURN_IF_ERROR(CheckWritten(draft, reasons));
   OPTFARM_RETURN_IF_ERROR(CheckSources(draft));
   OPTFARM_RETURN_IF_ERROR(CheckSizes(draft));
-  return tflite_raising::PackModel(draft, {});
+  if (metadata.empty()) return tflite_raising::PackModel(draft, {});
+  OPTFARM_ASSIGN_OR_RETURN(
+      std::string model,
+      tflite_raising::PackModel(
+          draft,
+          {{kTfliteMetadataName, PackTfliteMetadata(metadata, draft.input_names,
+                                                    draft.output_names)}}));
+  if (metadata.labels.empty()) return model;
+  return AppendTfliteLabels(std::move(model), metadata.labels);
 }
 
 }  // namespace optfarm::formats

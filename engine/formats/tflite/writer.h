@@ -11,17 +11,19 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "engine/formats/tflite/metadata.h"
 #include "engine/formats/tflite/write_options.h"
 #include "engine/graph/graph.h"
 
 namespace optfarm::formats {
 
-// The bytes of a .tflite file.
+// The bytes of a .tflite file, with what it says for libraries on phones.
 // ERRORS: FailedPrecondition with the complete list of reasons, one line each
 // ("node 'x' (Op): why"), when the format cannot express the graph; those of
 // graph::InferIo; ResourceExhausted beyond 2 GB.
 absl::StatusOr<std::string> WriteTflite(const graph::Graph& graph,
-                                        const TfliteWriteOptions& options = {});
+                                        const TfliteWriteOptions& options = {},
+                                        const TfliteMetadata& metadata = {});
 
 }  // namespace optfarm::formats
 

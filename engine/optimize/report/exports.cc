@@ -9,6 +9,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "engine/export/export_optimized.h"
+#include "engine/optimize/samples/normalization.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -21,12 +22,17 @@ constexpr size_t kMostShown = 5;
 constexpr double kLargeDifference = 0.1;
 
 absl::Status Write(const graph::Graph& graph, v1::ModelFormat format,
-                   const std::string& folder, v1::Report* report) {
+                   const std::string& folder,
+                   const formats::TfliteMetadata& metadata,
+                   v1::Report* report) {
   v1::ExportedModel& made = *report->add_exports();
   made.set_format(format);
   const std::string name = exporting::OptimizedName(format);
-  absl::StatusOr<exporting::ConvertedModel> model = exporting::ConvertGraph(
-      graph, exporting::OptionsFor(*report, exporting::ToFileFormat(format)));
+  exporting::ConvertOptions options =
+      exporting::OptionsFor(*report, exporting::ToFileFormat(format));
+  options.written.metadata = metadata;
+  absl::StatusOr<exporting::ConvertedModel> model =
+      exporting::ConvertGraph(graph, options);
   if (!model.ok()) {
     for (std::string& text : exporting::DescribeReasons(model.status())) {
       made.add_problems(std::move(text));
@@ -79,7 +85,9 @@ std::string DescribeMissing(const v1::Report& report) {
 
 absl::Status WriteExports(const graph::Graph& graph,
                           const std::vector<v1::ModelFormat>& formats,
-                          const std::string& folder, v1::Report* report) {
+                          const std::string& folder,
+                          const formats::TfliteMetadata& metadata,
+                          v1::Report* report) {
   bool has_any = formats.empty();
   for (const v1::ModelFormat format :
        absl::btree_set<v1::ModelFormat>(formats.begin(), formats.end())) {
@@ -92,7 +100,7 @@ absl::Status WriteExports(const graph::Graph& graph,
       has_any = true;
       continue;
     }
-    OPTFARM_RETURN_IF_ERROR(Write(graph, format, folder, report));
+    OPTFARM_RETURN_IF_ERROR(Write(graph, format, folder, metadata, report));
     has_any |= !report->exports().rbegin()->artifact().empty();
   }
   std::string missing = DescribeMissing(*report);
@@ -109,6 +117,42 @@ absl::Status WriteExports(const graph::Graph& graph,
       "; ask for pb too to have what can be written, without failing"));
   report->set_passed(false);
   return absl::OkStatus();
+}
+
+formats::TfliteMetadata MetadataOf(const v1::Recipe& recipe,
+                                   const LocalData& data,
+                                   const v1::Report& report) {
+  formats::TfliteMetadata metadata;
+  const int pictures = data.Find(v1::DataSource::INPUT);
+  if (pictures >= 0 && report.inputs_size() > 0 &&
+      report.inputs(0).shape_size() == 4) {
+    const Normalization normalization = NormalizationOf(
+        recipe.calibration().preprocessing(), data.dataset.sources(pictures));
+    const size_t count =
+        std::max(normalization.mean.size(), normalization.std.size());
+    for (size_t i = 0; i < count && !normalization.is_default; ++i) {
+      const auto at = [&](const std::vector<double>& values) {
+        return static_cast<float>(values[std::min(i, values.size() - 1)]);
+      };
+      metadata.mean.push_back(at(normalization.mean));
+      metadata.std.push_back(at(normalization.std));
+    }
+    metadata.is_gray = report.inputs(0).shape(3) == 1;
+  }
+  const int labels = data.Find(v1::DataSource::LABELS);
+  if (labels < 0 || report.outputs_size() == 0 ||
+      report.outputs(0).shape_size() == 0) {
+    return metadata;
+  }
+  // Other forms of labels have no names.
+  const absl::StatusOr<std::string> text = ReadFile(data.PathOf(labels));
+  if (!text.ok()) return metadata;
+  std::vector<std::string> names = formats::ParseClassNames(*text);
+  const int64_t classes = *report.outputs(0).shape().rbegin();
+  if (static_cast<int64_t>(names.size()) == classes) {
+    metadata.labels = std::move(names);
+  }
+  return metadata;
 }
 
 }  // namespace optfarm::optimize

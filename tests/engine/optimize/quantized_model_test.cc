@@ -12,9 +12,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
+#include "engine/export/convert_file.h"
 #include "engine/formats/models/load_model.h"
 #include "engine/optimize/optimize_job.h"
 #include "engine/optimize/recipes/recipes.h"
+#include "engine/optimize/report/exports.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/quantized_layers.h"
 #include "tests/engine/optimize/small_model.h"
@@ -134,6 +136,96 @@ TEST(QuantizedModelTest, DequantizesOnRequest) {
   EXPECT_EQ(CountQuantizedLayers(floats).quantized, 0);
   EXPECT_GT(CountQuantizedLayers(floats).layers, 0);
   EXPECT_GT(report.calibration().ranges(), 0);
+}
+
+// How many layers are quantized in a file with 8-bit activations.
+int LayersAs8Bits(const graph::Graph& made, exporting::ModelFormat format) {
+  exporting::ConvertOptions options;
+  options.written.format = format;
+  const auto file = exporting::ConvertGraph(made, options);
+  EXPECT_TRUE(file.ok()) << file.status();
+  auto read = formats::LoadModelFromMemory(file->bytes, std::nullopt, "m");
+  EXPECT_TRUE(read.ok()) << read.status();
+  const int layers =
+      CountQuantizedLayers(*graph::Graph::FromDef(std::move(read->def)))
+          .quantized;
+  EXPECT_GT(layers, 0);
+  return layers;
+}
+
+// Activations of 16 bits, weights of 8, biases of 64 in the file.
+TEST(QuantizedModelTest, GetsActivationsOf16Bits) {
+  OptimizeRequest request = Request(
+      testing::WriteModel(testing::SmallModel(), FreshFolder()), "int8");
+  AddSamples(&request);
+  OPTFARM_ASSERT_OK(RunOptimize(request, nullptr).status());
+  const graph::Graph made = Load(JoinPath(request.out_folder, "optimized.pb"));
+  for (const auto format :
+       {exporting::ModelFormat::kTflite, exporting::ModelFormat::kOnnx}) {
+    exporting::ConvertOptions options;
+    options.written.format = format;
+    options.written.opset = 21;
+    options.written.activations = "int16";
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const exporting::ConvertedModel file,
+                                 exporting::ConvertGraph(made, options));
+    ASSERT_TRUE(file.difference.has_value()) << file.line;
+    EXPECT_LE(file.difference->largest, 0.02 * file.difference->magnitude);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        auto read, formats::LoadModelFromMemory(file.bytes, std::nullopt, "m"));
+    const graph::Graph graph = *graph::Graph::FromDef(std::move(read.def));
+    int wide = 0;
+    for (const graph::NodeId id : graph.Ids()) {
+      const graph::Node& node = graph.node(id);
+      if (node.op() != "QuantizeLinear") continue;
+      const auto zero =
+          transforms::ConstValue(graph.node(node.inputs()[2].node));
+      ASSERT_TRUE(zero.ok());
+      EXPECT_EQ(zero->dtype(), tensorflow::DT_INT16);
+      EXPECT_EQ(zero->AsInt64s()->front(), 0);
+      ++wide;
+    }
+    EXPECT_GE(wide, 3);
+    EXPECT_EQ(CountQuantizedLayers(graph).quantized,
+              LayersAs8Bits(made, format));
+    EXPECT_EQ(CountQuantizedLayers(graph).weight_bits, 8);
+  }
+}
+
+// The class names and the normalization that a job knows go into the file.
+TEST(QuantizedModelTest, FilesNameTheClasses) {
+  OptimizeRequest request = Request(
+      testing::WriteModel(testing::SmallModel(), FreshFolder()), "fp32");
+  AddSamples(&request);
+  const std::string labels = JoinPath(FreshFolder(), "labels.txt");
+  OPTFARM_ASSERT_OK(WriteFileAtomically(labels, "left\nmiddle\nright\n"));
+  request.data.SetMeanAndStd(127.5, 127.5);
+  v1::Report report;
+  v1::TensorSpec& input = *report.add_inputs();
+  for (const int64_t dim : {1, 8, 8, 1}) input.add_shape(dim);
+  report.add_outputs()->add_shape(3);
+  request.data.AddLabels(labels);
+  const formats::TfliteMetadata metadata =
+      MetadataOf(request.recipe, request.data, report);
+  EXPECT_THAT(metadata.labels,
+              ::testing::ElementsAre("left", "middle", "right"));
+  EXPECT_THAT(metadata.mean, ::testing::ElementsAre(127.5f));
+  EXPECT_TRUE(metadata.is_gray);
+  OPTFARM_ASSERT_OK(
+      WriteExports(Load(request.model_path), {v1::TFLITE}, request.out_folder,
+                   metadata, [&] {
+                     report.mutable_inputs(0)->set_name("input");
+                     report.mutable_inputs(0)->set_shape_known(true);
+                     report.mutable_outputs(0)->set_name("softmax");
+                     return &report;
+                   }()));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const std::string file,
+      ReadFile(JoinPath(request.out_folder, "optimized.tflite")));
+  EXPECT_THAT(file, HasSubstr("labels.txtleft\nmiddle\nright\n"));
+  EXPECT_THAT(file, HasSubstr("TFLITE_METADATA"));
+  // Names of other classes than the model's are left out.
+  report.mutable_outputs(0)->set_shape(0, 4);
+  EXPECT_TRUE(MetadataOf(request.recipe, request.data, report).labels.empty());
 }
 
 TEST(QuantizedModelTest, AFloatModelIsNone) {
