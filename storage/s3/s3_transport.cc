@@ -28,6 +28,8 @@ struct Incoming {
   S3Answer answer;
   int64_t max_bytes = 0;
   size_t header_bytes = 0;
+  // The empty line after the headers has come: none of them is cut.
+  bool head_complete = false;
   bool too_large = false;
 };
 
@@ -77,7 +79,13 @@ size_t TakeHeaderLine(char* data, size_t size, size_t count, void* user) {
     return 0;
   }
   // Of the last answer only: "100 Continue" is one too.
-  if (absl::StartsWith(line, "HTTP/")) in.answer = S3Answer();
+  if (absl::StartsWith(line, "HTTP/")) {
+    in.answer = S3Answer();
+    in.head_complete = false;
+  }
+  // What comes behind the body is nothing that is asked for.
+  if (in.head_complete) return line.size();
+  in.head_complete = absl::StripAsciiWhitespace(line).empty();
   const size_t colon = line.find(':');
   if (colon != absl::string_view::npos) {
     TakeHeader(line.substr(0, colon),
@@ -251,9 +259,11 @@ absl::StatusOr<S3Answer> S3Transport::Send(const S3Request& request) {
         absl::StrCat("the answer of ", options_.location.endpoint,
                      " is larger than the ", in.max_bytes, " bytes asked for"));
   }
-  if (result != CURLE_OK) {
-    return absl::UnavailableError(absl::StrCat(options_.location.endpoint, ": ",
-                                               curl_easy_strerror(result)));
+  if (result != CURLE_OK || !in.head_complete) {
+    return absl::UnavailableError(
+        absl::StrCat(options_.location.endpoint, ": ",
+                     result == CURLE_OK ? "the answer ends within its headers"
+                                        : curl_easy_strerror(result)));
   }
   in.answer.status = static_cast<int>(status);
   if (in.answer.object_bytes < 0 && status == 200) {

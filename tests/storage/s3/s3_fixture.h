@@ -14,7 +14,7 @@
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "storage/s3/s3_blob_store.h"
-#include "tests/storage/blob_store_suite.h"
+#include "tests/storage/blob_store_engine.h"
 #include "tests/support/s3_server.h"
 #include "tests/support/test_data.h"
 
