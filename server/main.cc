@@ -136,6 +136,23 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
 }
 
+void DeclareBlobs(CLI::App& app, BlobEngineOptions& blobs) {
+  app.add_option("--blobs", blobs.blobs,
+                 "Where files are kept: file:FOLDER or s3://BUCKET/PREFIX "
+                 "(default: a folder in --data_dir)");
+  app.add_option("--s3_endpoint", blobs.s3_endpoint,
+                 "URL of the object store (default: Amazon's of the region)");
+  app.add_option("--s3_region", blobs.s3_region,
+                 "Region of the bucket (default: us-east-1)");
+  app.add_flag("--s3_path_style", blobs.s3_path_style,
+               "Address the bucket as ENDPOINT/BUCKET rather than as a host of "
+               "its own");
+  app.add_option("--s3_credentials_file", blobs.s3_credentials_file,
+                 "File with aws_access_key_id and aws_secret_access_key "
+                 "(default: the variables AWS_ACCESS_KEY_ID and "
+                 "AWS_SECRET_ACCESS_KEY)");
+}
+
 void DeclareProjectLimits(CLI::App& app, Flags& flags) {
   ProjectLimits& limits = flags.options.project_limits;
   app.add_option("--project_max_bytes", limits.max_bytes,
@@ -280,6 +297,7 @@ int main(int argc, char** argv) {
       "Optfarm's server: accepts jobs, hands out tasks, stores results");
   optfarm::server::Flags flags;
   optfarm::server::Declare(app, flags);
+  optfarm::server::DeclareBlobs(app, flags.options.blobs);
   optfarm::server::DeclareProjectLimits(app, flags);
   optfarm::server::DeclareRetention(app, flags);
   try {

@@ -41,11 +41,11 @@
 #include "server/services/store_service.h"
 #include "server/services/token_service.h"
 #include "server/services/work_service.h"
+#include "server/upkeep/blob_engine.h"
 #include "server/upkeep/blob_janitor.h"
 #include "server/upkeep/data_dir.h"
 #include "server/upkeep/metrics.h"
 #include "server/upkeep/retention.h"
-#include "storage/file_blob_store.h"
 #include "storage/sqlite/metadata_store.h"
 #include "storage/token_store.h"
 #include "storage/webhook_store.h"
@@ -490,13 +490,11 @@ absl::StatusOr<Stores> OpenStores(const ServerOptions& options) {
       storage::OpenSqliteWebhookStore(stores.data_dir->webhooks(), now));
   OPTFARM_ASSIGN_OR_RETURN(stores.audit, storage::OpenSqliteAuditStore(
                                              stores.data_dir->audit(), now));
-  storage::FileBlobStoreOptions blob_options;
-  blob_options.root = stores.data_dir->blobs();
-  blob_options.max_blob_bytes = options.max_blob_bytes;
-  blob_options.max_total_bytes = options.max_store_bytes;
-  blob_options.reserved_free_bytes = options.reserved_free_bytes;
-  OPTFARM_ASSIGN_OR_RETURN(stores.blobs,
-                           storage::OpenFileBlobStore(blob_options));
+  OPTFARM_ASSIGN_OR_RETURN(
+      stores.blobs, OpenBlobs(options.blobs,
+                              {options.max_blob_bytes, options.max_store_bytes,
+                               options.reserved_free_bytes},
+                              *stores.data_dir));
   return stores;
 }
 

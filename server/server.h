@@ -20,6 +20,7 @@
 #include "server/delivery/webhooks.h"
 #include "server/scheduling/scheduling_policy.h"
 #include "server/services/transfer_watch.h"
+#include "server/upkeep/blob_engine.h"
 #include "server/upkeep/retention.h"
 #include "storage/sqlite/metadata_store.h"
 
@@ -28,6 +29,7 @@ namespace optfarm::server {
 struct ServerOptions {
   // See data_dir.h. Required.
   std::string data_dir;
+  BlobEngineOptions blobs;
   // HOST:PORT; port 0 takes a free one. Hosts that are not loopback need a
   // token.
   std::string grpc_address = "127.0.0.1:7070";
@@ -71,8 +73,8 @@ class Server {
   // Opens the data folder, takes over its jobs and begins to listen.
   // ERRORS: InvalidArgument for a bad address; FailedPrecondition when the
   // folder is in use, is newer than this server, or when a token is needed;
-  // Unavailable when the address cannot be bound; DataLoss for a damaged
-  // database.
+  // Unavailable when the address cannot be bound or the bucket does not answer;
+  // DataLoss for a damaged database.
   static absl::StatusOr<std::unique_ptr<Server>> Start(ServerOptions options);
 
   virtual ~Server() = default;

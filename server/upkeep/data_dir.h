@@ -5,6 +5,7 @@
 //   DIR/tokens.db     see storage/token_store.h
 //   DIR/webhooks.db   see storage/webhook_store.h
 //   DIR/blobs/        see storage/file_blob_store.h
+//   DIR/s3/           see storage/s3/s3_blob_store.h
 
 #ifndef OPTFARM_SERVER_UPKEEP_DATA_DIR_H_
 #define OPTFARM_SERVER_UPKEEP_DATA_DIR_H_

@@ -137,7 +137,11 @@ inline bool IsAlive(pid_t pid) {
 
 class Farm {
  public:
-  Farm() { StartServer(); }
+  // `server_flags`: further ones of every server that is started.
+  explicit Farm(std::vector<std::string> server_flags = {})
+      : server_flags_(std::move(server_flags)) {
+    StartServer();
+  }
   // What the programs said is what explains a failure.
   ~Farm() {
     if (!::testing::Test::HasFailure()) return;
@@ -155,14 +159,13 @@ class Farm {
 
   // On the same address and data as before.
   void StartServer() {
-    server_ = std::make_unique<Program>(
-        std::vector<std::string>{
-            testing::ProgramPath("optfarm-server"),
-            absl::StrCat("--data_dir=", folder_, "/data"),
-            absl::StrCat("--grpc=",
-                         address_.empty() ? "127.0.0.1:0" : address_),
-            "--lease_seconds=3"},
-        NewLog("server"));
+    std::vector<std::string> command = {
+        testing::ProgramPath("optfarm-server"),
+        absl::StrCat("--data_dir=", folder_, "/data"),
+        absl::StrCat("--grpc=", address_.empty() ? "127.0.0.1:0" : address_),
+        "--lease_seconds=3"};
+    command.insert(command.end(), server_flags_.begin(), server_flags_.end());
+    server_ = std::make_unique<Program>(std::move(command), NewLog("server"));
     const std::string log = server_->Log();
     const size_t at = log.find("grpc=") + 5;
     address_ = log.substr(at, log.find(' ', at) - at);
@@ -315,6 +318,7 @@ class Farm {
   }
 
   const std::string folder_ = testing::FreshFolder();
+  const std::vector<std::string> server_flags_;
   int logs_ = 0;
   std::string address_;
   std::unique_ptr<Program> server_;
