@@ -10,6 +10,8 @@
 
 #include <memory>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include "storage/blob_store.h"
 #include "tests/storage/blob_store_engine.h"
@@ -287,6 +289,44 @@ TEST_P(BlobStoreSuite, TwoUploadersShareNoBytesUntilTheyAreWhole) {
   EXPECT_THAT(second->Finish(kNow), IsOk());
   EXPECT_EQ(store_->Usage().blobs, 1);
   EXPECT_EQ(store_->Usage().blob_bytes, 10);
+}
+
+// Uploads, readers and evictions of the same few blobs meet at any point.
+TEST_P(BlobStoreSuite, WhateverThreadsDoBlobsAreWholeOrAbsent) {
+  const std::string contents[] = {VariedBytes(1000), VariedBytes(70'000),
+                                  VariedBytes(300'000)};
+  const auto work = [&](size_t thread) {
+    for (size_t round = 0; round < 30; ++round) {
+      const std::string& bytes = contents[(thread + round) % 3];
+      if ((thread + round) % 5 == 0) {
+        EXPECT_THAT(store_->Evict({}, kNow + absl::Hours(1), 1), IsOk());
+        continue;
+      }
+      const auto put = PutBlob(*store_, bytes, kNow);
+      // Another thread's upload of the same blob may take over.
+      EXPECT_TRUE(put.ok() || absl::IsAborted(put.status())) << put.status();
+      const auto reader = store_->OpenBlob(IdOf(bytes).sha256);
+      if (absl::IsNotFound(reader.status())) continue;
+      ASSERT_THAT(reader, IsOk());
+      const auto read = (*reader)->Read(0, (*reader)->size_bytes());
+      ASSERT_THAT(read, IsOk());
+      EXPECT_TRUE(*read == bytes);
+    }
+  };
+  std::vector<std::thread> threads;
+  for (size_t thread = 0; thread < 4; ++thread) {
+    threads.emplace_back(work, thread);
+  }
+  for (std::thread& thread : threads) thread.join();
+  int64_t blobs = 0;
+  for (const std::string& bytes : contents) {
+    if (!Has(bytes)) continue;
+    ++blobs;
+    EXPECT_TRUE(ReadBack(bytes) == bytes);
+  }
+  EXPECT_EQ(store_->Usage().blobs, blobs);
+  Reopen();
+  EXPECT_EQ(store_->Usage().blobs, blobs);
 }
 
 }  // namespace optfarm::storage
