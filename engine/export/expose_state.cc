@@ -147,6 +147,7 @@ bool IsUniform(const runtime::Tensor& tensor) {
 
 std::string DescribeInitial(const runtime::Tensor& initial) {
   constexpr int64_t kMostShown = 4096;
+  if (initial.dtype() == tensorflow::DT_STRING) return "as the model has it";
   std::vector<std::string> numbers;
   const bool is_uniform = IsUniform(initial);
   const int64_t count = is_uniform
