@@ -16,6 +16,7 @@
 #include "tests/support/faulty_proxy.h"
 #include "tests/support/s3_server.h"
 #include "tests/support/status_matchers.h"
+#include "tests/support/test_data.h"
 
 namespace optfarm::storage {
 namespace {
@@ -162,6 +163,41 @@ TEST_P(S3StallTest, StoreThatDoesNotAnswerIsGivenUpInTime) {
 
 INSTANTIATE_TEST_SUITE_P(Stall, S3StallTest, ::testing::Values(Fault::kStall),
                          NameOf);
+
+// A store that is killed and comes back has what it acknowledged.
+TEST(S3RestartTest, UploadGoesOnWhenTheStoreIsBack) {
+  const std::string folder = testing::FreshFolder();
+  auto server = S3Server::Start(folder);
+  if (absl::IsFailedPrecondition(server.status())) {
+    GTEST_SKIP() << server.status().message();
+  }
+  OPTFARM_ASSERT_OK(server.status());
+  const int port = (*server)->port();
+  S3Engine engine(**server);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto store, engine.Open({}));
+  ASSERT_THAT(PutBlob(*store, "before", kNow), IsOk());
+  const std::string bytes = VariedBytes(12 << 20);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto upload, store->OpenUpload(IdOf(bytes)));
+  const absl::string_view half = absl::string_view(bytes).substr(0, 6 << 20);
+  ASSERT_THAT(upload->Append(0, half), IsOk());
+  // Killed, not asked.
+  server->reset();
+  EXPECT_THAT(upload->Append(6 << 20, absl::string_view(bytes).substr(6 << 20)),
+              StatusIs(absl::StatusCode::kUnavailable, _));
+  // Known without the store.
+  EXPECT_TRUE(store->Contains(IdOf("before"), kNow).value_or(false));
+  server = S3Server::Start(folder, port);
+  OPTFARM_ASSERT_OK(server.status());
+  const int64_t staged = upload->staged_bytes();
+  EXPECT_GE(staged, 6 << 20);
+  ASSERT_THAT(upload->Append(staged, absl::string_view(bytes).substr(
+                                         static_cast<size_t>(staged))),
+              IsOk());
+  ASSERT_THAT(upload->Finish(kNow), IsOk());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto reader,
+                               store->OpenBlob(IdOf(bytes).sha256));
+  EXPECT_TRUE(reader->Read(0, reader->size_bytes()).value_or("") == bytes);
+}
 
 }  // namespace
 }  // namespace optfarm::storage
