@@ -21,6 +21,7 @@ PROGRAM_ROOMS = ('server', 'worker', 'device_agent', 'client_cli')
 THIRD_PARTIES = (
     (r'sqlite3(ext)?\.h$', 'SQLite', ('storage/sqlite',), False),
     (r'(curl/|expat)', 'libcurl or Expat', ('storage/s3',), False),
+    (r'(libpq-fe|pg_config|libpq/.*)\.h$', 'libpq', ('storage/postgres',), False),
     (r'(unsupported/)?Eigen/', 'Eigen', ('engine',), False),
     (r'(gemmlowp/|public/gemmlowp|fixedpoint/)', 'gemmlowp',
      ('engine/runtime',), False),

@@ -14,7 +14,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "base/files.h"
-#include "storage/audit_store.h"
 #include "storage/sql/job_query.h"
 #include "storage/sql/readers.h"
 #include "storage/sqlite/metadata_store.h"
@@ -105,23 +104,6 @@ TEST_F(LargeStoreTest, AnIdleStoreHasAnEmptyLog) {
   // Nothing is lost, and the next change is written.
   EXPECT_EQ(store->ListRecipes()->size(), 300u);
   EXPECT_THAT(store->Commit(batch), IsOk());
-}
-
-TEST_F(LargeStoreTest, OldCallsGoInSteps) {
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto store,
-                               OpenSqliteAuditStore(path_, kNow));
-  // More than one step takes.
-  for (int i = 0; i < 2500; ++i) {
-    AuditRecord record;
-    record.time = kNow + absl::Seconds(i);
-    record.method = "JobService.GetJob";
-    ASSERT_THAT(store->Append(record), IsOk());
-  }
-  ASSERT_THAT(store->Forget(kNow + absl::Seconds(2400)), IsOk());
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto left,
-                               store->List({}, PageRequest{0, 1000}));
-  EXPECT_EQ(left.size(), 100u);
-  EXPECT_EQ(left.back().time, kNow + absl::Seconds(2400));
 }
 
 }  // namespace

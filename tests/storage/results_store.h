@@ -1,4 +1,4 @@
-// A store of results in a folder of its own, and jobs and measurements to put
+// A store of results of its own, and jobs and measurements to put
 // into it.
 
 #ifndef OPTFARM_TESTS_STORAGE_RESULTS_STORE_H_
@@ -15,8 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
-#include "base/files.h"
-#include "storage/sqlite/metadata_store.h"
+#include "tests/storage/engines.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::storage {
@@ -27,17 +26,15 @@ inline std::string Sha(int number) {
   return absl::StrCat("abcdef", 1000 + number);
 }
 
-class SqliteResultsTest : public ::testing::Test {
+// A store of results with nothing in it, by engine.
+class ResultsTest : public ::testing::TestWithParam<Engine> {
  protected:
+  explicit ResultsTest(Engine engine) : place_(engine) {}
+  ResultsTest() : ResultsTest(GetParam()) {}
+
   void SetUp() override {
-    OPTFARM_ASSERT_OK_AND_ASSIGN(folder_, MakeTemporaryFolder("results"));
-    path_ = JoinPath(folder_, "optfarm.db");
-    OPTFARM_ASSERT_OK_AND_ASSIGN(store_,
-                                 OpenSqliteMetadataStore(path_, kStart));
-  }
-  void TearDown() override {
-    store_.reset();
-    EXPECT_THAT(RemoveAll(folder_), optfarm::testing::IsOk());
+    OPTFARM_MAKE_PLACE(place_);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(store_, place_.Open(kStart));
   }
 
   NewJob JobWith(const std::string& id, std::vector<std::string> tags) {
@@ -85,12 +82,26 @@ class SqliteResultsTest : public ::testing::Test {
   // Ten jobs' worth of results that differ in everything a filter asks about.
   std::vector<MeasurementRecord> CommitMany(int count);
 
-  std::string folder_;
-  std::string path_;
+  EnginePlace place_;
   std::unique_ptr<MetadataStore> store_;
 };
 
-inline std::vector<MeasurementRecord> SqliteResultsTest::CommitMany(int count) {
+// Of what only SQLite does.
+class SqliteResultsTest : public ResultsTest {
+ protected:
+  SqliteResultsTest() : ResultsTest(Engine::kSqlite) {}
+
+  void SetUp() override {
+    ResultsTest::SetUp();
+    folder_ = place_.folder();
+    path_ = place_.path();
+  }
+
+  std::string folder_;
+  std::string path_;
+};
+
+inline std::vector<MeasurementRecord> ResultsTest::CommitMany(int count) {
   std::mt19937 random(7);
   const auto pick = [&](int n) { return static_cast<int>(random() % n); };
   WriteBatch batch;

@@ -16,8 +16,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "storage/sqlite/database.h"
-#include "storage/sqlite/metadata_store.h"
+#include "storage/sql/run.h"
 #include "tests/storage/results_store.h"
 #include "tests/support/status_matchers.h"
 
@@ -128,10 +127,10 @@ class RandomFarm {
   int jobs_ = 0;
 };
 
-class SeriesMemoryTest : public SqliteResultsTest {
+class SeriesMemoryTest : public ResultsTest {
  protected:
   std::unique_ptr<MetadataStore> OpenWith(int64_t results_bytes) {
-    auto store = OpenSqliteMetadataStore(path_, kStart, results_bytes);
+    auto store = place_.OpenBeside(kStart, results_bytes);
     EXPECT_THAT(store, IsOk());
     return *std::move(store);
   }
@@ -191,7 +190,7 @@ std::string Taken(MetadataStore& store, const MeasurementFilter& filter,
   return text;
 }
 
-TEST_F(SeriesMemoryTest, AnswersAreThoseOfTheDatabase) {
+TEST_P(SeriesMemoryTest, AnswersAreThoseOfTheDatabase) {
   RandomFarm farm(1);
   const auto without = OpenWith(0);
   auto small = OpenWith(kSmall);
@@ -232,9 +231,9 @@ TEST_F(SeriesMemoryTest, AnswersAreThoseOfTheDatabase) {
   EXPECT_GT(found, 100'000u);
 }
 
-TEST_F(SeriesMemoryTest, KeepsTheNewestWithinItsBound) {
+TEST_P(SeriesMemoryTest, KeepsTheNewestWithinItsBound) {
   Fill(120);
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto db, SqliteDatabase::Open(path_));
+  const std::unique_ptr<SqlDatabase> db = place_.Connect();
   sql::SeriesMemory all(kResultsBytes);
   sql::SeriesMemory newest(kSmall);
   sql::SeriesMemory none(1000);
@@ -275,25 +274,31 @@ TEST_F(SeriesMemoryTest, KeepsTheNewestWithinItsBound) {
   }
 }
 
-TEST_F(SeriesMemoryTest, BeginsAnewAfterAnError) {
+absl::Status CatchUp(sql::SeriesMemory& memory, SqlDatabase& db) {
+  return RunInTransaction(db, SqlTransaction::Mode::kRead,
+                          [&] { return memory.CatchUp(db); });
+}
+
+TEST_P(SeriesMemoryTest, BeginsAnewAfterAnError) {
   Fill(5);
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto db, SqliteDatabase::Open(path_));
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto empty,
-                               SqliteDatabase::Open(path_ + ".other"));
+  const std::unique_ptr<SqlDatabase> db = place_.Connect();
+  EnginePlace other(GetParam());
+  OPTFARM_MAKE_PLACE(other);
+  const std::unique_ptr<SqlDatabase> empty = other.Connect();
   sql::SeriesMemory memory(kResultsBytes);
-  EXPECT_THAT(memory.CatchUp(*db), IsOk());
+  EXPECT_THAT(CatchUp(memory, *db), IsOk());
   const int64_t points = memory.points();
   EXPECT_GT(points, 0);
-  EXPECT_THAT(memory.CatchUp(*empty), Not(IsOk()));
+  EXPECT_THAT(CatchUp(memory, *empty), Not(IsOk()));
   EXPECT_FALSE(memory.usable());
-  EXPECT_THAT(memory.CatchUp(*db), IsOk());
+  EXPECT_THAT(CatchUp(memory, *db), IsOk());
   EXPECT_TRUE(memory.usable());
   EXPECT_EQ(memory.points(), points);
 }
 
 // Each job measures once on each of three devices, so that in any one state of
 // the database all series are as long as each other.
-TEST_F(SeriesMemoryTest, EachAnswerIsOfOneStateWhileOthersWrite) {
+TEST_P(SeriesMemoryTest, EachAnswerIsOfOneStateWhileOthersWrite) {
   std::atomic<bool> done{false};
   std::thread writer([&] {
     for (int i = 0; i < 150; ++i) {
@@ -339,6 +344,8 @@ TEST_F(SeriesMemoryTest, EachAnswerIsOfOneStateWhileOthersWrite) {
   // Jobs from the 109th on have stayed.
   EXPECT_THAT(list->series[0].points, SizeIs(150 - 109));
 }
+
+OPTFARM_INSTANTIATE_ENGINES(SeriesMemoryTest);
 
 }  // namespace
 }  // namespace optfarm::storage

@@ -105,25 +105,40 @@ std::vector<int64_t> IdsAmongAll(const std::vector<MeasurementRecord>& records,
 }
 
 // As if very many results of a series that is not there had the tag.
-void MakeCommon(const std::string& path, const std::string& tag) {
-  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto db, SqliteDatabase::Open(path));
-  ASSERT_THAT(db->Run("PRAGMA foreign_keys = OFF"), IsOk());
-  SqlStatement insert = db->Prepare(
-      "INSERT INTO result_tags WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
-      " SELECT i + 1 FROM n WHERE i < 25000) SELECT ?1, 1000000, i FROM n");
-  insert.BindText(1, tag);
-  ASSERT_THAT(insert.Run(), IsOk());
+void MakeCommon(SqlDatabase& db, const std::string& tag) {
+  const bool is_sqlite = dynamic_cast<SqliteDatabase*>(&db) != nullptr;
+  if (is_sqlite) {
+    // There are no such results, which is checked otherwise.
+    auto& sqlite = static_cast<SqliteDatabase&>(db);
+    ASSERT_THAT(sqlite.Run("PRAGMA foreign_keys = OFF"), IsOk());
+  }
+  SqlTransaction transaction(db);
+  if (!is_sqlite) {
+    ASSERT_THAT(
+        db.Prepare("SET LOCAL session_replication_role = replica").Run(),
+        IsOk());
+  }
+  {
+    SqlStatement insert = db.Prepare(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL"
+        " SELECT i + 1 FROM n WHERE i < 25000)"
+        " INSERT INTO result_tags SELECT ?1, 1000000, i FROM n");
+    insert.BindText(1, tag);
+    ASSERT_THAT(insert.Run(), IsOk());
+  }
+  ASSERT_THAT(transaction.Commit(), IsOk());
 }
 
-TEST_F(SqliteResultsTest, EveryFilterFindsWhatALookAtAllRowsFinds) {
+TEST_P(ResultsTest, EveryFilterFindsWhatALookAtAllRowsFinds) {
   const std::vector<MeasurementRecord> records = CommitMany(400);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto without_memory,
-                               OpenSqliteMetadataStore(path_, kStart, 0));
+                               place_.OpenBeside(kStart, 0));
+  const std::unique_ptr<SqlDatabase> db = place_.Connect();
   std::mt19937 random(11);
   for (int round = 0; round < 1200; ++round) {
     if (round == 600) {
-      MakeCommon(path_, "nightly");
-      MakeCommon(path_, "odd");
+      MakeCommon(*db, "nightly");
+      MakeCommon(*db, "odd");
     }
     MetadataStore& store = round % 2 == 0 ? *store_ : *without_memory;
     const MeasurementFilter filter = RandomFilter(random);
@@ -150,7 +165,7 @@ TEST_F(SqliteResultsTest, EveryFilterFindsWhatALookAtAllRowsFinds) {
 
 // Far back lie results that are rare among the newest, so that the walk over
 // all results is given up and series are asked.
-TEST_F(SqliteResultsTest, WhatIsRareAmongTheNewestIsFoundFurtherBack) {
+TEST_P(ResultsTest, WhatIsRareAmongTheNewestIsFoundFurtherBack) {
   std::vector<MeasurementRecord> records = CommitMany(200);
   WriteBatch batch;
   for (int i = 0; i < 2300; ++i) {
@@ -162,9 +177,9 @@ TEST_F(SqliteResultsTest, WhatIsRareAmongTheNewestIsFoundFurtherBack) {
     batch.measurements.push_back(std::move(record));
   }
   Commit(std::move(batch));
-  MakeCommon(path_, "odd");
+  MakeCommon(*place_.Connect(), "odd");
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto without_memory,
-                               OpenSqliteMetadataStore(path_, kStart, 0));
+                               place_.OpenBeside(kStart, 0));
   MeasurementFilter rare;
   rare.metrics.push_back({v1::MEDIAN_US, 0, 900});
   MeasurementFilter rare_tag;
@@ -183,7 +198,7 @@ TEST_F(SqliteResultsTest, WhatIsRareAmongTheNewestIsFoundFurtherBack) {
   }
 }
 
-TEST_F(SqliteResultsTest, ResultComesBackAsItWasTaken) {
+TEST_P(ResultsTest, ResultComesBackAsItWasTaken) {
   const std::vector<MeasurementRecord> records = CommitMany(20);
   MeasurementFilter filter;
   filter.full = true;
@@ -201,7 +216,7 @@ TEST_F(SqliteResultsTest, ResultComesBackAsItWasTaken) {
   }
 }
 
-TEST_F(SqliteResultsTest, ResultsComeByIdsInTheirOrderWhereTheyAreThere) {
+TEST_P(ResultsTest, ResultsComeByIdsInTheirOrderWhereTheyAreThere) {
   CommitMany(20);
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto all,
                                store_->QueryMeasurements({}, {0, 20}));
@@ -219,7 +234,7 @@ TEST_F(SqliteResultsTest, ResultsComeByIdsInTheirOrderWhereTheyAreThere) {
   }
 }
 
-TEST_F(SqliteResultsTest, SeriesComeNewestFirstWithDetails) {
+TEST_P(ResultsTest, SeriesComeNewestFirstWithDetails) {
   WriteBatch batch;
   batch.new_jobs.push_back(JobWith("job", {}));
   for (int i = 0; i < 6; ++i) {
@@ -241,7 +256,7 @@ TEST_F(SqliteResultsTest, SeriesComeNewestFirstWithDetails) {
   EXPECT_EQ(newest.job_id, "job");
 }
 
-TEST_F(SqliteResultsTest, PointsThatLieFarApartHaveTheirDetailsToo) {
+TEST_P(ResultsTest, PointsThatLieFarApartHaveTheirDetailsToo) {
   WriteBatch batch;
   batch.new_jobs.push_back(JobWith("job", {}));
   // One in so many is asked for, with ever more between.
@@ -269,7 +284,7 @@ TEST_F(SqliteResultsTest, PointsThatLieFarApartHaveTheirDetailsToo) {
   }
 }
 
-TEST_F(SqliteResultsTest, SeriesEndWhereEnoughWasRead) {
+TEST_P(ResultsTest, SeriesEndWhereEnoughWasRead) {
   WriteBatch batch;
   batch.new_jobs.push_back(JobWith("job", {}));
   for (int i = 0; i < 6; ++i) {
@@ -287,7 +302,7 @@ TEST_F(SqliteResultsTest, SeriesEndWhereEnoughWasRead) {
   EXPECT_EQ(list.series[0].points[2].median_us, 103);
 }
 
-TEST_F(SqliteResultsTest, ClockSetBackDoesNotPutResultsOutOfOrder) {
+TEST_P(ResultsTest, ClockSetBackDoesNotPutResultsOutOfOrder) {
   WriteBatch batch;
   batch.new_jobs.push_back(JobWith("job", {}));
   batch.measurements.push_back(Measured("job", 100, 1));
@@ -298,7 +313,7 @@ TEST_F(SqliteResultsTest, ClockSetBackDoesNotPutResultsOutOfOrder) {
   EXPECT_THAT(*store_->QueryMeasurements(filter, {}), SizeIs(2));
 }
 
-TEST_F(SqliteResultsTest, IdsAreNeverGivenAgain) {
+TEST_P(ResultsTest, IdsAreNeverGivenAgain) {
   WriteBatch batch;
   batch.new_jobs.push_back(JobWith("job", {"t"}));
   batch.measurements.push_back(Measured("job", 0, 1));
@@ -319,7 +334,11 @@ TEST_F(SqliteResultsTest, IdsAreNeverGivenAgain) {
   EXPECT_EQ((*store_->QueryMeasurements({}, {}))[0].result_id, 4);
 }
 
-TEST_F(SqliteResultsTest, BackupOpensAsAStoreAndHasWhatWasThere) {
+OPTFARM_INSTANTIATE_ENGINES(ResultsTest);
+
+using SqliteBackupTest = SqliteResultsTest;
+
+TEST_F(SqliteBackupTest, BackupOpensAsAStoreAndHasWhatWasThere) {
   CommitMany(50);
   const std::string copy = JoinPath(folder_, "copy.db");
   ASSERT_THAT(store_->Backup(copy), IsOk());
@@ -334,7 +353,7 @@ TEST_F(SqliteResultsTest, BackupOpensAsAStoreAndHasWhatWasThere) {
   EXPECT_THAT(*restored->QueryMeasurements({}, {0, 100}), SizeIs(50));
 }
 
-TEST_F(SqliteResultsTest, FailedBackupLeavesNothing) {
+TEST_F(SqliteBackupTest, FailedBackupLeavesNothing) {
   const std::string folder = JoinPath(folder_, "backups");
   EXPECT_FALSE(store_->Backup(JoinPath(folder, "copy.db")).ok());
   ASSERT_THAT(MakeFolders(folder), IsOk());

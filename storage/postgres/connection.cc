@@ -1,0 +1,361 @@
+#include "storage/postgres/connection.h"
+
+#include <libpq-fe.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <utility>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/status_macros.h"
+#include "base/utf8.h"
+
+namespace optfarm::storage {
+namespace {
+
+// OIDs of PostgreSQL's own types, which never change.
+constexpr Oid kBool = 16;
+constexpr Oid kBytes = 17;
+constexpr Oid kInt8 = 20;
+constexpr Oid kInt2 = 21;
+constexpr Oid kInt4 = 23;
+constexpr Oid kText = 25;
+constexpr Oid kFloat8 = 701;
+constexpr std::array kReadable = {kBool, kBytes, kInt8,  kInt2,
+                                  kInt4, kText,  kFloat8};
+
+constexpr int kBinary = 1;
+
+// The network's order.
+std::string BigEndian(uint64_t bits) {
+  std::string bytes(8, '\0');
+  for (size_t i = 8; i-- > 0; bits >>= 8) {
+    bytes[i] = static_cast<char>(bits & 0xff);
+  }
+  return bytes;
+}
+
+uint64_t FromBigEndian(const char* data, int size) {
+  uint64_t bits = 0;
+  for (int i = 0; i < size; ++i) {
+    bits = bits << 8 | static_cast<unsigned char>(data[i]);
+  }
+  return bits;
+}
+
+std::string Trimmed(const char* message) {
+  return std::string(
+      absl::StripAsciiWhitespace(message == nullptr ? "" : message));
+}
+
+absl::StatusCode CodeOf(absl::string_view state) {
+  if (state == "53100") return absl::StatusCode::kResourceExhausted;
+  if (state == "42501") return absl::StatusCode::kPermissionDenied;
+  if (state == "XX001" || state == "XX002") return absl::StatusCode::kDataLoss;
+  const absl::string_view kind = state.substr(0, 2);
+  if (kind == "23") return absl::StatusCode::kAlreadyExists;
+  if (kind == "22" || kind == "54") return absl::StatusCode::kInvalidArgument;
+  // Timeouts of a lock and of a statement, a standby, and whatever the server
+  // or the way to it cannot do now.
+  if (state == "55P03" || state == "25006" || kind == "40" || kind == "53" ||
+      kind == "57" || kind == "58" || kind == "08") {
+    return absl::StatusCode::kUnavailable;
+  }
+  return absl::StatusCode::kInternal;
+}
+
+struct FreeOptions {
+  void operator()(PQconninfoOption* options) const { PQconninfoFree(options); }
+};
+using Options = std::unique_ptr<PQconninfoOption, FreeOptions>;
+
+// Null when it is no connection string; then `error` says why.
+Options Parse(const std::string& uri, std::string& error) {
+  char* message = nullptr;
+  Options options(PQconninfoParse(uri.c_str(), &message));
+  if (options == nullptr) error = Trimmed(message);
+  PQfreemem(message);
+  return options;
+}
+
+void KeepSilent(void*, const PGresult*) {}
+
+}  // namespace
+
+PostgresParameter PostgresParameter::Int(int64_t value) {
+  return {kInt8, false, BigEndian(static_cast<uint64_t>(value))};
+}
+
+PostgresParameter PostgresParameter::Double(double value) {
+  uint64_t bits = 0;
+  static_assert(sizeof(bits) == sizeof(value));
+  std::memcpy(&bits, &value, sizeof(bits));
+  return {kFloat8, false, BigEndian(bits)};
+}
+
+PostgresParameter PostgresParameter::Text(absl::string_view value) {
+  PostgresParameter text{kText, false, ""};
+  text.bytes.reserve(value.size());
+  while (!value.empty()) {
+    const size_t length = value[0] == '\0' ? 0 : Utf8SequenceLength(value);
+    if (length == 0) {
+      // U+FFFD, the character for what is none.
+      text.bytes += "\xef\xbf\xbd";
+      value.remove_prefix(1);
+    } else {
+      text.bytes.append(value.data(), length);
+      value.remove_prefix(length);
+    }
+  }
+  return text;
+}
+
+PostgresParameter PostgresParameter::Blob(absl::string_view value) {
+  return {kBytes, false, std::string(value)};
+}
+
+void PostgresResult::Clear::operator()(pg_result* result) const {
+  PQclear(result);
+}
+
+int PostgresResult::rows() const { return PQntuples(result_.get()); }
+
+bool PostgresResult::IsNull(int row, int column) const {
+  return PQgetisnull(result_.get(), row, column) != 0;
+}
+
+int64_t PostgresResult::Int(int row, int column) const {
+  if (IsNull(row, column)) return 0;
+  const char* data = PQgetvalue(result_.get(), row, column);
+  switch (PQftype(result_.get(), column)) {
+    case kInt8:
+      return static_cast<int64_t>(FromBigEndian(data, 8));
+    case kInt4:
+      return static_cast<int32_t>(FromBigEndian(data, 4));
+    case kInt2:
+      return static_cast<int16_t>(FromBigEndian(data, 2));
+    case kBool:
+      return data[0] != 0 ? 1 : 0;
+    case kFloat8:
+      return static_cast<int64_t>(Double(row, column));
+    default:
+      return 0;
+  }
+}
+
+double PostgresResult::Double(int row, int column) const {
+  if (IsNull(row, column)) return 0;
+  if (PQftype(result_.get(), column) != kFloat8) {
+    return static_cast<double>(Int(row, column));
+  }
+  const uint64_t bits =
+      FromBigEndian(PQgetvalue(result_.get(), row, column), 8);
+  double value = 0;
+  std::memcpy(&value, &bits, sizeof(value));
+  return value;
+}
+
+std::string PostgresResult::Text(int row, int column) const {
+  return std::string(
+      PQgetvalue(result_.get(), row, column),
+      static_cast<size_t>(PQgetlength(result_.get(), row, column)));
+}
+
+int64_t PostgresResult::Changes() const {
+  return std::strtoll(PQcmdTuples(result_.get()), nullptr, 10);
+}
+
+std::string PostgresResult::Tag() const { return PQcmdStatus(result_.get()); }
+
+int PostgresResult::UnreadableColumn() const {
+  for (int column = 0; column < PQnfields(result_.get()); ++column) {
+    if (std::find(kReadable.begin(), kReadable.end(),
+                  PQftype(result_.get(), column)) == kReadable.end()) {
+      return column;
+    }
+  }
+  return -1;
+}
+
+std::string PostgresName(const std::string& uri) {
+  std::string error;
+  const Options options = Parse(uri, error);
+  std::string host = "local";
+  std::string database = "postgres";
+  for (const PQconninfoOption* option = options.get();
+       option != nullptr && option->keyword != nullptr; ++option) {
+    if (option->val == nullptr || option->val[0] == '\0') continue;
+    const absl::string_view keyword = option->keyword;
+    if (keyword == "host") host = option->val;
+    if (keyword == "dbname") database = option->val;
+  }
+  return options == nullptr ? "" : absl::StrCat(host, "/", database);
+}
+
+PostgresConnection::PostgresConnection(pg_conn* connection, std::string name)
+    : connection_(connection), name_(std::move(name)) {}
+
+PostgresConnection::~PostgresConnection() { PQfinish(connection_); }
+
+absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Connect(
+    const std::string& uri) {
+  std::string error;
+  if (Parse(uri, error) == nullptr) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the address of the database is none that libpq knows (",
+                     error, "); give postgresql://USER@HOST/DATABASE"));
+  }
+  // What comes first gives way to what the URI says.
+  constexpr std::array kKeys = {"connect_timeout",
+                                "application_name",
+                                "keepalives_idle",
+                                "tcp_user_timeout",
+                                "dbname",
+                                "client_encoding",
+                                static_cast<const char*>(nullptr)};
+  const std::array values = {"5",
+                             "optfarm-server",
+                             "10",
+                             "15000",
+                             uri.c_str(),
+                             "UTF8",
+                             static_cast<const char*>(nullptr)};
+  std::unique_ptr<PostgresConnection> connection(new PostgresConnection(
+      PQconnectdbParams(kKeys.data(), values.data(), /*expand_dbname=*/1),
+      PostgresName(uri)));
+  PGconn* const raw = connection->connection_;
+  if (PQstatus(raw) != CONNECTION_OK) {
+    return absl::UnavailableError(
+        absl::StrCat("connecting to database '", connection->name_,
+                     "': ", Trimmed(PQerrorMessage(raw)),
+                     "; see that PostgreSQL runs and lets this server in"));
+  }
+  PQsetNoticeReceiver(raw, KeepSilent, nullptr);
+  if (PQsetnonblocking(raw, 1) != 0) {
+    return connection->Lost(Trimmed(PQerrorMessage(raw)));
+  }
+  return connection;
+}
+
+absl::Status PostgresConnection::Lost(absl::string_view why) {
+  lost_ = true;
+  return absl::UnavailableError(absl::StrCat(
+      "using database '", name_, "': the connection is lost (", why, ")"));
+}
+
+bool PostgresConnection::in_transaction() const {
+  return !lost_ && PQtransactionStatus(connection_) == PQTRANS_INTRANS;
+}
+
+bool PostgresConnection::WaitForAnswer(absl::Time deadline) {
+  while (true) {
+    const int unsent = PQflush(connection_);
+    if (unsent < 0) return false;
+    if (unsent == 0 && PQisBusy(connection_) == 0) return true;
+    const absl::Duration left = deadline - absl::Now();
+    if (left <= absl::ZeroDuration()) return false;
+    pollfd poll_fd = {};
+    poll_fd.fd = PQsocket(connection_);
+    poll_fd.events = static_cast<short>(unsent > 0 ? POLLIN | POLLOUT : POLLIN);
+    const int64_t milliseconds =
+        std::min<int64_t>(absl::ToInt64Milliseconds(left) + 1, 60'000);
+    if (poll(&poll_fd, 1, static_cast<int>(milliseconds)) < 0 &&
+        errno != EINTR) {
+      return false;
+    }
+    if ((poll_fd.revents & (POLLIN | POLLERR | POLLHUP)) != 0 &&
+        PQconsumeInput(connection_) == 0) {
+      return false;
+    }
+  }
+}
+
+absl::Status PostgresConnection::ErrorOf(const pg_result* result) {
+  const char* const state_text = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  if (state_text == nullptr || PQstatus(connection_) != CONNECTION_OK) {
+    return Lost(Trimmed(PQresultErrorMessage(result)));
+  }
+  const absl::string_view state = state_text;
+  may_pass_ = state == "40001" || state == "40P01";
+  // An end of the session, and a standby that was the primary.
+  if (absl::StartsWith(state, "57P") || state == "25006" || state == "25P03") {
+    lost_ = true;
+  }
+  const absl::StatusCode code = CodeOf(state);
+  return absl::Status(
+      code,
+      absl::StrCat("using database '", name_, "': ",
+                   Trimmed(PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY)),
+                   code == absl::StatusCode::kResourceExhausted
+                       ? "; free space on the database's disk and try again"
+                   : code == absl::StatusCode::kDataLoss
+                       ? "; restore the database from a backup"
+                       : ""));
+}
+
+absl::StatusOr<PostgresResult> PostgresConnection::Answer(
+    bool sent, absl::Duration limit) {
+  if (!sent) return Lost(Trimmed(PQerrorMessage(connection_)));
+  const absl::Time deadline = absl::Now() + limit;
+  PostgresResult last;
+  absl::Status status;
+  while (true) {
+    if (!WaitForAnswer(deadline)) {
+      return Lost(
+          absl::Now() >= deadline
+              ? absl::StrCat("no answer within ", absl::FormatDuration(limit))
+              : Trimmed(PQerrorMessage(connection_)));
+    }
+    PGresult* const raw = PQgetResult(connection_);
+    if (raw == nullptr) break;
+    PostgresResult result(raw);
+    const ExecStatusType kind = PQresultStatus(raw);
+    if (kind != PGRES_COMMAND_OK && kind != PGRES_TUPLES_OK) {
+      status = ErrorOf(raw);
+    }
+    last = std::move(result);
+  }
+  if (!status.ok()) return status;
+  return last;
+}
+
+absl::StatusOr<PostgresResult> PostgresConnection::Run(const char* sql,
+                                                       absl::Duration limit) {
+  may_pass_ = false;
+  if (lost_) return Lost("earlier");
+  return Answer(PQsendQuery(connection_, sql) == 1, limit);
+}
+
+absl::StatusOr<PostgresResult> PostgresConnection::Query(
+    const std::string& sql, absl::Span<const PostgresParameter> parameters,
+    absl::Duration limit) {
+  may_pass_ = false;
+  if (lost_) return Lost("earlier");
+  std::vector<Oid> types;
+  std::vector<const char*> values;
+  std::vector<int> lengths;
+  for (const PostgresParameter& parameter : parameters) {
+    types.push_back(parameter.type);
+    values.push_back(parameter.is_null ? nullptr : parameter.bytes.data());
+    lengths.push_back(static_cast<int>(parameter.bytes.size()));
+  }
+  const std::vector<int> formats(parameters.size(), kBinary);
+  const int sent = PQsendQueryParams(
+      connection_, sql.c_str(), static_cast<int>(parameters.size()),
+      types.data(), values.data(), lengths.data(), formats.data(), kBinary);
+  OPTFARM_ASSIGN_OR_RETURN(PostgresResult result, Answer(sent == 1, limit));
+  const int unreadable = result.UnreadableColumn();
+  if (unreadable < 0) return result;
+  return absl::InternalError(
+      absl::StrCat("column ", unreadable,
+                   " has a type that is not read: ", sql.substr(0, 200)));
+}
+
+}  // namespace optfarm::storage
