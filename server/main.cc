@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -72,6 +73,11 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--data_dir", options.data_dir,
                  "Folder for all data of the server; created if missing")
       ->required();
+  app.add_option("--database", options.database,
+                 "postgresql://USER@HOST/DATABASE, or sqlite:PATH; default: "
+                 "SQLite in the data folder. A password belongs into a file: "
+                 "?passfile=FILE, or PGPASSFILE")
+      ->envname("OPTFARM_DATABASE");
   app.add_option("--grpc", options.grpc_address,
                  "HOST:PORT to listen on; port 0 takes a free one")
       ->capture_default_str();
@@ -271,6 +277,10 @@ absl::Status Run(Flags flags) {
   if (!limits.ok()) return limits.status();
   flags.options.limits_by_project = *std::move(limits);
   const std::string data_dir = flags.options.data_dir;
+  flags.options.on_database_lost = [](const std::string& why) {
+    LogError("stopping: ", why);
+    kill(getpid(), SIGTERM);
+  };
   auto server = Server::Start(std::move(flags.options));
   if (!server.ok()) return server.status();
   const std::string http = (*server)->http_address();

@@ -5,6 +5,7 @@
 #define OPTFARM_SERVER_SERVER_H_
 
 #include <cstdint>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <string>
@@ -22,7 +23,7 @@
 #include "server/services/transfer_watch.h"
 #include "server/upkeep/blob_engine.h"
 #include "server/upkeep/retention.h"
-#include "storage/sqlite/metadata_store.h"
+#include "storage/sql/metadata_store.h"
 
 namespace optfarm::server {
 
@@ -30,6 +31,12 @@ struct ServerOptions {
   // See data_dir.h. Required.
   std::string data_dir;
   BlobEngineOptions blobs;
+  // Where records are kept: "postgresql://USER@HOST/DATABASE",
+  // "sqlite:PATH", or empty for SQLite in the data folder.
+  std::string database;
+  // Called when another server has taken over a PostgreSQL database and this
+  // one can write no more, from any thread; it says so.
+  std::function<void(const std::string&)> on_database_lost;
   // HOST:PORT; port 0 takes a free one. Hosts that are not loopback need a
   // token.
   std::string grpc_address = "127.0.0.1:7070";

@@ -1,5 +1,7 @@
 #include "server/services/store_service.h"
 
+#include <utility>
+
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/digest.h"
@@ -42,11 +44,13 @@ void MakeUtf8(v1::QuerySqlResponse& response) {
 StoreServiceImpl::StoreServiceImpl(const CallDoor& door,
                                    storage::MetadataStore& store,
                                    storage::AuditStore& audit,
-                                   const DataDir& data_dir, Clock& clock)
+                                   const DataDir& data_dir,
+                                   std::string database_file, Clock& clock)
     : door_(door),
       store_(store),
       audit_(audit),
       data_dir_(data_dir),
+      database_file_(std::move(database_file)),
       clock_(clock) {
   AdmitUnary(door, "optfarm.v1.StoreService.Backup", &Service::Backup);
   AdmitUnary(door, "optfarm.v1.StoreService.QuerySql", &Service::QuerySql);
@@ -147,14 +151,19 @@ absl::Status StoreServiceImpl::Query(const v1::QuerySqlRequest& request,
       CheckRange("max_rows", request.max_rows(), kMostRows));
   OPTFARM_RETURN_IF_ERROR(CheckRange(
       "max_milliseconds", request.max_milliseconds(), kMostMilliseconds));
+  if (database_file_.empty()) {
+    return absl::FailedPreconditionError(
+        "this server's database is PostgreSQL: ask it with psql, as a role "
+        "that "
+        "may read the view results and the tables that docs/scaling.md names");
+  }
   storage::SqlLimits limits;
   if (request.max_rows() > 0) limits.max_rows = request.max_rows();
   if (request.max_milliseconds() > 0) {
     limits.max_time = absl::Milliseconds(request.max_milliseconds());
   }
   OPTFARM_ASSIGN_OR_RETURN(
-      response,
-      storage::RunReadOnlySql(data_dir_.database(), request.sql(), limits));
+      response, storage::RunReadOnlySql(database_file_, request.sql(), limits));
   MakeUtf8(response);
   return absl::OkStatus();
 }

@@ -3,6 +3,8 @@
 #ifndef OPTFARM_SERVER_SERVICES_STORE_SERVICE_H_
 #define OPTFARM_SERVER_SERVICES_STORE_SERVICE_H_
 
+#include <string>
+
 #include "absl/synchronization/mutex.h"
 #include "base/clock.h"
 #include "optfarm/v1/store.grpc.pb.h"
@@ -20,7 +22,7 @@ class StoreServiceImpl final
  public:
   StoreServiceImpl(const CallDoor& door, storage::MetadataStore& store,
                    storage::AuditStore& audit, const DataDir& data_dir,
-                   Clock& clock);
+                   std::string database_file, Clock& clock);
 
   grpc::Status Backup(grpc::ServerContext* context,
                       const v1::BackupRequest* request,
@@ -44,6 +46,8 @@ class StoreServiceImpl final
   storage::MetadataStore& store_;
   storage::AuditStore& audit_;
   const DataDir& data_dir_;
+  // What questions in SQL are asked; empty where the engine is not SQLite.
+  const std::string database_file_;
   Clock& clock_;
   // One at a time: each reads the whole database.
   absl::Mutex backup_mutex_;

@@ -49,6 +49,8 @@ constexpr int kMostRows = 2048;
 
 }  // namespace
 
+// What may have many rows is asked for its first ones; only who wants more of
+// them opens a cursor.
 class PostgresCursor final : public SqlCursor {
  public:
   PostgresCursor(PostgresDatabase& db, const char* sql, SqlDatabase::Rows rows,
@@ -57,12 +59,9 @@ class PostgresCursor final : public SqlCursor {
         many_(rows == SqlDatabase::Rows::kMany),
         name_(absl::StrCat("optfarm_", number)),
         text_(ToPostgres(sql)),
-        parameters_(text_.parameters.size()) {
-    if (many_) {
-      text_.sql =
-          absl::StrCat("DECLARE ", name_, " NO SCROLL CURSOR FOR ", text_.sql);
-    }
-  }
+        first_(many_ ? absl::StrCat(text_.sql, " LIMIT ", kFirstRows)
+                     : text_.sql),
+        parameters_(text_.parameters.size()) {}
 
   void BindInt(int parameter, int64_t value) override {
     Bind(parameter, PostgresParameter::Int(value));
@@ -82,12 +81,16 @@ class PostgresCursor final : public SqlCursor {
 
   bool Step() override {
     if (!status_.ok() || ended_) return false;
-    if (!begun_ && !Start()) return false;
+    if (!begun_) {
+      begun_ = true;
+      if (!Ask(first_, parameters_)) return false;
+      db_.changes_ = result_.Changes();
+    }
     if (++row_ < result_.rows()) return true;
-    ended_ = !many_ || result_.rows() < asked_;
-    if (ended_ || !Fetch() || result_.rows() == 0) return false;
+    ended_ = !many_ || result_.rows() < asked_ || !FetchMore() ||
+             result_.rows() == 0;
     row_ = 0;
-    return true;
+    return !ended_;
   }
   const absl::Status& status() const override { return status_; }
 
@@ -103,7 +106,7 @@ class PostgresCursor final : public SqlCursor {
   }
 
   void Release() override {
-    if (many_ && begun_ && db_.connection_ != nullptr &&
+    if (open_ && db_.connection_ != nullptr &&
         db_.connection_->in_transaction()) {
       // An error ends the transaction, and its next statement tells it.
       (void)db_.Query(absl::StrCat("CLOSE ", name_), {});
@@ -111,7 +114,7 @@ class PostgresCursor final : public SqlCursor {
     parameters_.assign(parameters_.size(), PostgresParameter());
     result_ = PostgresResult();
     status_ = absl::OkStatus();
-    begun_ = ended_ = false;
+    begun_ = ended_ = open_ = false;
     row_ = -1;
     asked_ = kFirstRows;
   }
@@ -126,42 +129,45 @@ class PostgresCursor final : public SqlCursor {
         std::move(value);
   }
 
-  bool Start() {
-    begun_ = true;
-    absl::StatusOr<PostgresResult> result = db_.Query(text_.sql, parameters_);
+  // Sets the result, or the status.
+  bool Ask(const std::string& sql,
+           absl::Span<const PostgresParameter> parameters) {
+    absl::StatusOr<PostgresResult> result = db_.Query(sql, parameters);
     if (!result.ok()) {
       status_ = result.status();
       return false;
     }
-    if (many_) return Fetch();
-    db_.changes_ = result->Changes();
     result_ = *std::move(result);
     return true;
   }
 
-  bool Fetch() {
-    if (row_ >= 0) asked_ = std::min(asked_ * 2, kMostRows);
-    absl::StatusOr<PostgresResult> result =
-        db_.Query(absl::StrCat("FETCH FORWARD ", asked_, " FROM ", name_), {});
-    if (!result.ok()) {
-      status_ = result.status();
-      return false;
+  bool FetchMore() {
+    if (!open_) {
+      open_ =
+          Ask(absl::StrCat("DECLARE ", name_, " NO SCROLL CURSOR FOR ",
+                           text_.sql),
+              parameters_) &&
+          Ask(absl::StrCat("MOVE FORWARD ", kFirstRows, " FROM ", name_), {});
+      if (!open_) return false;
     }
-    result_ = *std::move(result);
-    return true;
+    asked_ = std::min(asked_ * 2, kMostRows);
+    return Ask(absl::StrCat("FETCH FORWARD ", asked_, " FROM ", name_), {});
   }
 
   PostgresDatabase& db_;
   const bool many_;
   const std::string name_;
-  PostgresText text_;
+  const PostgresText text_;
+  const std::string first_;
   std::vector<PostgresParameter> parameters_;
   PostgresResult result_;
   absl::Status status_;
   bool begun_ = false;
   bool ended_ = false;
+  // There is a cursor.
+  bool open_ = false;
   int row_ = -1;
-  // How many rows the last FETCH asked for.
+  // How many rows were asked for last.
   int asked_ = kFirstRows;
 };
 

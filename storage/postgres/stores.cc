@@ -24,7 +24,7 @@ class PostgresMetadataStore final : public SqlMetadataStore {
         lease_(std::move(lease)) {}
 
   absl::Status Backup(const std::string& path) override {
-    return absl::UnimplementedError(
+    return absl::FailedPreconditionError(
         "this server's database is PostgreSQL, which has tools of its own for "
         "backups: use pg_dump, or pg_basebackup with an archive of its log");
   }
