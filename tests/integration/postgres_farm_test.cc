@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <string>
 #include <utility>
@@ -95,6 +96,14 @@ TEST_F(PostgresFarmTest, AJobOutlivesItsServerAndItsDatabase) {
   ASSERT_EQ(list.jobs_size(), 1);
   const std::string job_id = list.jobs(0).job_id();
 
+  // In the middle: the agent measures.
+  ASSERT_TRUE(Await([&] {
+    const v1::Job job = farm.Get(job_id);
+    return std::any_of(
+        job.tasks().begin(), job.tasks().end(), [](const v1::Task& task) {
+          return task.kind() == v1::BENCHMARK && task.state() == v1::LEASED;
+        });
+  }));
   farm.server().Kill9();
   ASSERT_EQ(Cluster("crash " + folder_), 0) << said_;
   ASSERT_EQ(Cluster("start " + folder_), 0) << said_;
