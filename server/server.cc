@@ -5,7 +5,6 @@
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -45,10 +44,9 @@
 #include "server/upkeep/blob_engine.h"
 #include "server/upkeep/blob_janitor.h"
 #include "server/upkeep/data_dir.h"
+#include "server/upkeep/database_engine.h"
 #include "server/upkeep/metrics.h"
 #include "server/upkeep/retention.h"
-#include "storage/postgres/stores.h"
-#include "storage/sqlite/metadata_store.h"
 #include "storage/token_store.h"
 #include "storage/webhook_store.h"
 
@@ -82,13 +80,8 @@ int Milliseconds(absl::Duration duration) {
 // What the data folder holds, opened.
 struct Stores {
   std::unique_ptr<DataDir> data_dir;
-  // SQLite's; empty with another engine.
-  std::string database_file;
-  std::unique_ptr<storage::MetadataStore> store;
   std::unique_ptr<storage::BlobStore> blobs;
-  std::unique_ptr<storage::TokenStore> tokens;
-  std::unique_ptr<storage::WebhookStore> webhooks;
-  std::unique_ptr<storage::AuditStore> audit;
+  Databases databases;
 };
 
 // gRPC does not say whether a key belongs to its certificate.
@@ -187,11 +180,11 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
                        std::unique_ptr<AccessControl> access)
     : options_(std::move(options)),
       data_dir_(std::move(stores.data_dir)),
-      store_(std::move(stores.store)),
+      store_(std::move(stores.databases.metadata)),
       blobs_(std::move(stores.blobs)),
-      tokens_(std::move(stores.tokens)),
-      webhook_store_(std::move(stores.webhooks)),
-      audit_store_(std::move(stores.audit)),
+      tokens_(std::move(stores.databases.tokens)),
+      webhook_store_(std::move(stores.databases.webhooks)),
+      audit_store_(std::move(stores.databases.audit)),
       access_(std::move(access)),
       audit_(*audit_store_),
       limits_(options_.project_limits, {}),
@@ -218,7 +211,8 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       devices_(door_, scheduler_, *options_.clock),
       results_(door_, *store_),
       store_service_(door_, *store_, *audit_store_, *data_dir_,
-                     std::move(stores.database_file), *options_.clock),
+                     std::move(stores.databases.database_file),
+                     *options_.clock),
       token_service_(door_, *access_, scheduler_, *options_.clock),
       sessions_({.secure = !options_.tls.certificate.empty()},
                 *options_.clock) {
@@ -480,61 +474,13 @@ absl::Status CheckAddress(const ServerOptions& options,
       "submit models and read results; listen on 127.0.0.1 or give a token"));
 }
 
-absl::Status OpenSqlite(const ServerOptions& options, Stores& stores) {
-  const absl::Time now = options.clock->Now();
-  OPTFARM_ASSIGN_OR_RETURN(
-      stores.store, storage::OpenSqliteMetadataStore(stores.database_file, now,
-                                                     options.results_bytes));
-  OPTFARM_ASSIGN_OR_RETURN(stores.tokens, storage::OpenSqliteTokenStore(
-                                              stores.data_dir->tokens(), now));
-  OPTFARM_ASSIGN_OR_RETURN(
-      stores.webhooks,
-      storage::OpenSqliteWebhookStore(stores.data_dir->webhooks(), now));
-  OPTFARM_ASSIGN_OR_RETURN(stores.audit, storage::OpenSqliteAuditStore(
-                                             stores.data_dir->audit(), now));
-  return absl::OkStatus();
-}
-
-absl::Status OpenPostgres(const ServerOptions& options, Stores& stores) {
-  char host[256] = "";
-  gethostname(host, sizeof(host) - 1);
-  storage::PostgresOptions database;
-  database.uri = options.database;
-  database.results_bytes = options.results_bytes;
-  database.holder = absl::StrCat(host, ":", getpid());
-  database.on_lost = options.on_database_lost;
-  OPTFARM_ASSIGN_OR_RETURN(
-      storage::PostgresStores opened,
-      storage::OpenPostgresStores(std::move(database), options.clock->Now()));
-  stores.store = std::move(opened.store);
-  stores.tokens = std::move(opened.tokens);
-  stores.webhooks = std::move(opened.webhooks);
-  stores.audit = std::move(opened.audit);
-  return absl::OkStatus();
-}
-
-// The engine that options name.
-absl::Status OpenDatabase(const ServerOptions& options, Stores& stores) {
-  constexpr absl::string_view kSqlite = "sqlite:";
-  if (storage::IsPostgresUri(options.database)) {
-    return OpenPostgres(options, stores);
-  }
-  stores.database_file = stores.data_dir->database();
-  if (absl::StartsWith(options.database, kSqlite)) {
-    stores.database_file = options.database.substr(kSqlite.size());
-  } else if (!options.database.empty()) {
-    // Not said: it may have a password.
-    return absl::InvalidArgumentError(
-        "--database names no engine; give postgresql://USER@HOST/DATABASE, "
-        "sqlite:PATH, or nothing for SQLite in the data folder");
-  }
-  return OpenSqlite(options, stores);
-}
-
 absl::StatusOr<Stores> OpenStores(const ServerOptions& options) {
   Stores stores;
   OPTFARM_ASSIGN_OR_RETURN(stores.data_dir, DataDir::Open(options.data_dir));
-  OPTFARM_RETURN_IF_ERROR(OpenDatabase(options, stores));
+  OPTFARM_ASSIGN_OR_RETURN(
+      stores.databases, OpenDatabases({options.database, options.results_bytes,
+                                       options.on_database_lost},
+                                      *stores.data_dir, options.clock->Now()));
   OPTFARM_ASSIGN_OR_RETURN(
       stores.blobs, OpenBlobs(options.blobs,
                               {options.max_blob_bytes, options.max_store_bytes,
@@ -569,7 +515,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
   OPTFARM_ASSIGN_OR_RETURN(stores, OpenStores(options));
   OPTFARM_ASSIGN_OR_RETURN(
       std::unique_ptr<AccessControl> access,
-      AccessControl::Load(options.token, *stores.tokens, *options.clock));
+      AccessControl::Load(options.token, *stores.databases.tokens,
+                          *options.clock));
   auto server = std::make_unique<ServerImpl>(
       std::move(options), std::move(stores), std::move(access));
   OPTFARM_RETURN_IF_ERROR(server->Listen());

@@ -1,0 +1,72 @@
+#include "server/upkeep/database_engine.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "storage/postgres/stores.h"
+#include "storage/sqlite/metadata_store.h"
+
+namespace optfarm::server {
+namespace {
+
+absl::StatusOr<Databases> OpenSqlite(std::string file, int64_t results_bytes,
+                                     const DataDir& data_dir, absl::Time now) {
+  Databases databases;
+  OPTFARM_ASSIGN_OR_RETURN(databases.metadata, storage::OpenSqliteMetadataStore(
+                                                   file, now, results_bytes));
+  OPTFARM_ASSIGN_OR_RETURN(
+      databases.tokens, storage::OpenSqliteTokenStore(data_dir.tokens(), now));
+  OPTFARM_ASSIGN_OR_RETURN(databases.webhooks, storage::OpenSqliteWebhookStore(
+                                                   data_dir.webhooks(), now));
+  OPTFARM_ASSIGN_OR_RETURN(
+      databases.audit, storage::OpenSqliteAuditStore(data_dir.audit(), now));
+  databases.database_file = std::move(file);
+  return databases;
+}
+
+absl::StatusOr<Databases> OpenPostgres(DatabaseEngineOptions options,
+                                       absl::Time now) {
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  storage::PostgresOptions database;
+  database.uri = std::move(options.database);
+  database.results_bytes = options.results_bytes;
+  database.holder = absl::StrCat(host, ":", getpid());
+  database.on_lost = std::move(options.on_database_lost);
+  OPTFARM_ASSIGN_OR_RETURN(
+      storage::PostgresStores opened,
+      storage::OpenPostgresStores(std::move(database), now));
+  Databases databases;
+  databases.metadata = std::move(opened.store);
+  databases.tokens = std::move(opened.tokens);
+  databases.webhooks = std::move(opened.webhooks);
+  databases.audit = std::move(opened.audit);
+  return databases;
+}
+
+}  // namespace
+
+absl::StatusOr<Databases> OpenDatabases(DatabaseEngineOptions options,
+                                        const DataDir& data_dir,
+                                        absl::Time now) {
+  constexpr absl::string_view kSqlite = "sqlite:";
+  if (storage::IsPostgresUri(options.database)) {
+    return OpenPostgres(std::move(options), now);
+  }
+  std::string file = data_dir.database();
+  if (absl::StartsWith(options.database, kSqlite)) {
+    file = options.database.substr(kSqlite.size());
+  } else if (!options.database.empty()) {
+    // Not said: it may have a password.
+    return absl::InvalidArgumentError(
+        "--database names no engine; give postgresql://USER@HOST/DATABASE, "
+        "sqlite:PATH, or nothing for SQLite in the data folder");
+  }
+  return OpenSqlite(std::move(file), options.results_bytes, data_dir, now);
+}
+
+}  // namespace optfarm::server
