@@ -19,9 +19,10 @@ void Add(const char* group, std::vector<CommandInfo> commands,
 std::vector<CommandInfo> AllCommands() {
   std::vector<CommandInfo> all;
   Add("Jobs",
-      {SubmitCommand(), RunCommand(), TuneCommand(), GetCommand(),
-       ListCommand(), WatchCommand(), LogsCommand(), CancelCommand(),
-       DownloadCommand(), ReportCommand()},
+      {SubmitCommand(), RunCommand(), TuneCommand(), TunesCommand(),
+       TunesShowCommand(), TunesCancelCommand(), GetCommand(), ListCommand(),
+       WatchCommand(), LogsCommand(), CancelCommand(), DownloadCommand(),
+       ReportCommand()},
       &all);
   Add("Results",
       {ResultsCommand(), ResultsHistoryCommand(), ResultsRegressionsCommand(),

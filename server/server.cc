@@ -40,7 +40,9 @@
 #include "server/services/model_service.h"
 #include "server/services/store_service.h"
 #include "server/services/token_service.h"
+#include "server/services/tune_service.h"
 #include "server/services/work_service.h"
+#include "server/tuning/tune_runner.h"
 #include "server/upkeep/blob_engine.h"
 #include "server/upkeep/blob_janitor.h"
 #include "server/upkeep/data_dir.h"
@@ -48,6 +50,7 @@
 #include "server/upkeep/metrics.h"
 #include "server/upkeep/retention.h"
 #include "storage/token_store.h"
+#include "storage/tune_store.h"
 #include "storage/webhook_store.h"
 
 namespace optfarm::server {
@@ -82,6 +85,7 @@ struct Stores {
   std::unique_ptr<DataDir> data_dir;
   std::unique_ptr<storage::BlobStore> blobs;
   Databases databases;
+  std::unique_ptr<storage::TuneStore> tunes;
 };
 
 // gRPC does not say whether a key belongs to its certificate.
@@ -135,6 +139,7 @@ class ServerImpl final : public Server {
   const std::unique_ptr<storage::TokenStore> tokens_;
   const std::unique_ptr<storage::WebhookStore> webhook_store_;
   const std::unique_ptr<storage::AuditStore> audit_store_;
+  const std::unique_ptr<storage::TuneStore> tune_store_;
   const std::unique_ptr<AccessControl> access_;
   AuditLog audit_;
   ProjectLimitsTable limits_;
@@ -147,6 +152,7 @@ class ServerImpl final : public Server {
   Scheduler scheduler_;
   Admission admission_;
   Webhooks webhooks_;
+  TuneRunner tuner_;
   Ticker ticker_;
   // Deleting a lot takes its time, and leases do not wait for it.
   Ticker upkeep_;
@@ -161,6 +167,7 @@ class ServerImpl final : public Server {
   ResultServiceImpl results_;
   StoreServiceImpl store_service_;
   TokenServiceImpl token_service_;
+  TuneServiceImpl tune_service_;
   BrowserSessions sessions_;
   std::unique_ptr<grpc::Server> grpc_;
   std::string address_;
@@ -185,6 +192,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       tokens_(std::move(stores.databases.tokens)),
       webhook_store_(std::move(stores.databases.webhooks)),
       audit_store_(std::move(stores.databases.audit)),
+      tune_store_(std::move(stores.tunes)),
       access_(std::move(access)),
       audit_(*audit_store_),
       limits_(options_.project_limits, {}),
@@ -198,6 +206,8 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       scheduler_(*store_, *blobs_, options_.scheduling, OPTFARM_VERSION),
       admission_(scheduler_, *blobs_, *store_, limits_),
       webhooks_(options_.webhooks, *webhook_store_, *store_, *options_.clock),
+      tuner_(admission_, scheduler_, *store_, *tune_store_, *access_,
+             *options_.clock),
       ticker_(*options_.clock, [this](absl::Time now) { return Step(now); }),
       upkeep_(*options_.clock, [this](absl::Time now) { return CleanUp(now); }),
       polls_(scheduler_, [this] { ticker_.Wake(); }),
@@ -214,6 +224,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
                      std::move(stores.databases.database_file),
                      *options_.clock),
       token_service_(door_, *access_, scheduler_, *options_.clock),
+      tune_service_(door_, tuner_, *tune_store_),
       sessions_({.secure = !options_.tls.certificate.empty()},
                 *options_.clock) {
   scheduler_.SetObserver(
@@ -224,6 +235,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
     hub_.Notify(job_ids);
     polls_.NoteChange(job_ids);
     webhooks_.Notify(job_ids);
+    tuner_.Notify(job_ids);
   });
 }
 
@@ -278,6 +290,12 @@ absl::Time ServerImpl::CleanUp(absl::Time now) {
           audit_store_->Forget(now - options_.retention.audit);
       !status.ok()) {
     LogWarning("letting go of old audit entries: ", status.message());
+  }
+  // Never is before everything.
+  if (const absl::Status status =
+          tune_store_->Forget(now - options_.retention.jobs);
+      !status.ok()) {
+    LogWarning("letting go of old tunes: ", status.message());
   }
   if (LetGo(*store_, options_.retention, now)) {
     next_clean_up_ = now + kCleanUpPause;
@@ -344,6 +362,7 @@ absl::Status ServerImpl::Listen() {
   builder.RegisterService(&results_);
   builder.RegisterService(&store_service_);
   builder.RegisterService(&token_service_);
+  builder.RegisterService(&tune_service_);
   grpc_ = builder.BuildAndStart();
   if (grpc_ == nullptr) {
     return absl::UnavailableError(absl::StrCat(
@@ -356,6 +375,7 @@ absl::Status ServerImpl::Listen() {
   }
   OPTFARM_RETURN_IF_ERROR(OpenHttp());
   OPTFARM_RETURN_IF_ERROR(webhooks_.Start());
+  OPTFARM_RETURN_IF_ERROR(tuner_.Start());
   SetServing(true);
   ticker_.Start();
   upkeep_.Start();
@@ -435,7 +455,8 @@ void ServerImpl::SetServing(bool serving) {
                               v1::DeviceService::service_full_name(),
                               v1::ResultService::service_full_name(),
                               v1::StoreService::service_full_name(),
-                              v1::TokenService::service_full_name()}) {
+                              v1::TokenService::service_full_name(),
+                              v1::TuneService::service_full_name()}) {
     health->SetServingStatus(service, serving);
   }
 }
@@ -455,6 +476,7 @@ void ServerImpl::Shutdown() {
   if (http_ != nullptr) http_->Stop(absl::Seconds(1));
   ticker_.Stop();
   upkeep_.Stop();
+  tuner_.Stop();
   webhooks_.Stop();
 }
 
@@ -481,6 +503,10 @@ absl::StatusOr<Stores> OpenStores(const ServerOptions& options) {
       stores.databases, OpenDatabases({options.database, options.results_bytes,
                                        options.on_database_lost},
                                       *stores.data_dir, options.clock->Now()));
+  // With any engine: a tune is begun again by asking for it again.
+  OPTFARM_ASSIGN_OR_RETURN(
+      stores.tunes, storage::OpenSqliteTuneStore(stores.data_dir->tunes(),
+                                                 options.clock->Now()));
   OPTFARM_ASSIGN_OR_RETURN(
       stores.blobs, OpenBlobs(options.blobs,
                               {options.max_blob_bytes, options.max_store_bytes,

@@ -20,6 +20,7 @@
 #include "optfarm/v1/results.pb.h"
 #include "optfarm/v1/store.pb.h"
 #include "optfarm/v1/tokens.pb.h"
+#include "optfarm/v1/tunes.pb.h"
 
 namespace optfarm::client_cli {
 
@@ -65,6 +66,16 @@ class FarmClient {
       const v1::ListJobsRequest& request) = 0;
   virtual absl::StatusOr<v1::Job> CancelJob(
       const v1::CancelJobRequest& request) = 0;
+
+  // As Submit: with a client_request_id.
+  virtual absl::StatusOr<v1::CreateTuneResponse> CreateTune(
+      const v1::CreateTuneRequest& request) = 0;
+  // Once, as those above.
+  virtual absl::StatusOr<v1::Tune> GetTune(const std::string& tune_id) = 0;
+  virtual absl::StatusOr<v1::ListTunesResponse> ListTunes(
+      const v1::ListTunesRequest& request) = 0;
+  virtual absl::StatusOr<v1::Tune> CancelTune(
+      const v1::CancelTuneRequest& request) = 0;
 
   // Calls `on_event` for each event until the stream ends (OK), breaks, or
   // `limit` has passed (DeadlineExceeded).

@@ -20,6 +20,7 @@
 #include "optfarm/v1/results.grpc.pb.h"
 #include "optfarm/v1/store.grpc.pb.h"
 #include "optfarm/v1/tokens.grpc.pb.h"
+#include "optfarm/v1/tunes.grpc.pb.h"
 #include "rpc/blob_transfer.h"
 #include "rpc/channel.h"
 #include "rpc/retry.h"
@@ -45,7 +46,8 @@ class GrpcFarmClient final : public FarmClient {
         devices_(v1::DeviceService::NewStub(channel)),
         results_(v1::ResultService::NewStub(channel)),
         tokens_(v1::TokenService::NewStub(channel)),
-        store_(v1::StoreService::NewStub(channel)) {}
+        store_(v1::StoreService::NewStub(channel)),
+        tunes_(v1::TuneService::NewStub(channel)) {}
 
   absl::Status CheckServer() override {
     v1::FindMissingResponse response;
@@ -111,6 +113,45 @@ class GrpcFarmClient final : public FarmClient {
                                  &v1::JobService::StubInterface::CancelJob,
                                  request, &job, kCallLimit));
     return job;
+  }
+
+  absl::StatusOr<v1::CreateTuneResponse> CreateTune(
+      const v1::CreateTuneRequest& request) override {
+    v1::CreateTuneResponse response;
+    OPTFARM_RETURN_IF_ERROR(rpc::Retry(rpc::RetryOptions(), [&] {
+      return rpc::Attempt{Call(tunes_.get(),
+                               &v1::TuneService::StubInterface::CreateTune,
+                               request, &response, kCallLimit)};
+    }));
+    return response;
+  }
+
+  absl::StatusOr<v1::Tune> GetTune(const std::string& tune_id) override {
+    v1::GetTuneRequest request;
+    request.set_tune_id(tune_id);
+    v1::Tune tune;
+    OPTFARM_RETURN_IF_ERROR(Call(tunes_.get(),
+                                 &v1::TuneService::StubInterface::GetTune,
+                                 request, &tune, kCallLimit));
+    return tune;
+  }
+
+  absl::StatusOr<v1::ListTunesResponse> ListTunes(
+      const v1::ListTunesRequest& request) override {
+    v1::ListTunesResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(tunes_.get(),
+                                 &v1::TuneService::StubInterface::ListTunes,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::Tune> CancelTune(
+      const v1::CancelTuneRequest& request) override {
+    v1::Tune tune;
+    OPTFARM_RETURN_IF_ERROR(Call(tunes_.get(),
+                                 &v1::TuneService::StubInterface::CancelTune,
+                                 request, &tune, kCallLimit));
+    return tune;
   }
 
   absl::Status WatchJob(
@@ -305,6 +346,7 @@ class GrpcFarmClient final : public FarmClient {
   const std::unique_ptr<v1::ResultService::StubInterface> results_;
   const std::unique_ptr<v1::TokenService::StubInterface> tokens_;
   const std::unique_ptr<v1::StoreService::StubInterface> store_;
+  const std::unique_ptr<v1::TuneService::StubInterface> tunes_;
 };
 
 }  // namespace

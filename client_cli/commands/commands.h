@@ -11,6 +11,9 @@ namespace optfarm::client_cli {
 CommandInfo SubmitCommand();
 CommandInfo RunCommand();
 CommandInfo TuneCommand();
+CommandInfo TunesCommand();
+CommandInfo TunesShowCommand();
+CommandInfo TunesCancelCommand();
 CommandInfo GetCommand();
 CommandInfo ListCommand();
 CommandInfo WatchCommand();

@@ -1,13 +1,9 @@
 // optctl tune: the variants of a model that are worth having on the user's
-// devices, found by measuring there. Every candidate is an ordinary job whose
-// request id is made of what is asked for: the same command goes on where an
-// interrupted one was, and measures nothing twice.
+// devices, found by measuring there. The server searches; the same command
+// follows a tune that it has begun.
 
-#include <algorithm>
-#include <set>
 #include <utility>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -23,19 +19,15 @@
 #include "client_cli/jobs/job_request.h"
 #include "client_cli/jobs/job_upload.h"
 #include "client_cli/jobs/progress_line.h"
-#include "client_cli/tables/proto_json.h"
-#include "client_cli/tables/tune_text.h"
-#include "engine/optimize/recipes/recipes.h"
-#include "engine/tune/pareto_chart.h"
-#include "engine/tune/search.h"
+#include "client_cli/jobs/tune_follow.h"
+#include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
 namespace {
 
-// A third of the samples calibrates, a third guides the search, a third is held
-// out; 100 are enough for ranges.
-constexpr int64_t kCalibration = 100;
-constexpr size_t kIdLength = 10;
+constexpr size_t kIdLength = 40;
+// The flags of a job are checked with a recipe; a tune chooses its own.
+constexpr char kAnyRecipe[] = "int8";
 
 class Tune final : public Command {
  public:
@@ -92,36 +84,29 @@ class Tune final : public Command {
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
-    OPTFARM_ASSIGN_OR_RETURN(tune::SearchOptions options, CheckFlags());
-    start_ = context.clock->Now();
-    job_.recipe = tune::kBaseName;
+    OPTFARM_ASSIGN_OR_RETURN(v1::TuneSpec spec, CheckFlags());
+    job_.recipe = kAnyRecipe;
     OPTFARM_ASSIGN_OR_RETURN(const JobRequest request, CheckJobFlags(job_));
     if (!out_dir_.empty()) OPTFARM_RETURN_IF_ERROR(MakeFolders(out_dir_));
     OPTFARM_ASSIGN_OR_RETURN(client_, context.connect());
     OPTFARM_RETURN_IF_ERROR(client_->CheckServer());
-    OPTFARM_RETURN_IF_ERROR(ChooseDevices(&options));
+    OPTFARM_RETURN_IF_ERROR(ChooseDevices(&spec));
     OPTFARM_RETURN_IF_ERROR(Upload(request, context));
-    options.samples.calibration = CalibrationSamples(request);
-    NameTune(options, context);
-    *context.err << "Tune " << id_ << " on "
-                 << absl::StrJoin(options.devices, ", ")
-                 << "; its jobs: optctl list --name=tune-" << id_ << std::endl;
-    RemarkOnWorkers(*client_, *context.err);
-    const InterruptMessage message(
-        "\nIts jobs go on; the same command takes the tune up again where it "
-        "is.\n");
-    tune::Search search(options);
-    OPTFARM_RETURN_IF_ERROR(RunSearch(&search, context));
-    v1::TuneReport report = search.Report();
-    report.set_model_name(spec_.model().name());
-    *report.mutable_model() = spec_.model().digest();
-    report.set_threads(static_cast<int>(threads_));
-    return Finish(search, report, context);
+    *spec.mutable_job() = upload_.spec;
+    spec.mutable_job()->clear_recipe_source();
+    spec.mutable_job()->clear_benchmark();
+    OPTFARM_ASSIGN_OR_RETURN(v1::Tune tune, Create(spec, context));
+    *context.err << "Tune " << tune.tune_id() << " on "
+                 << absl::StrJoin(spec.devices(), ", ")
+                 << "; its jobs: optctl list --name=" << tune.job_name()
+                 << std::endl;
+    OPTFARM_ASSIGN_OR_RETURN(tune, Follow(tune, context));
+    return PrintTune(*client_, tune, out_dir_, verbose_, context);
   }
 
  private:
-  absl::StatusOr<tune::SearchOptions> CheckFlags() const {
-    tune::SearchOptions options;
+  absl::StatusOr<v1::TuneSpec> CheckFlags() const {
+    v1::TuneSpec spec;
     if (min_top1_.has_value() + min_agreement_.has_value() +
             min_snr_.has_value() >
         1) {
@@ -142,33 +127,40 @@ class Tune final : public Command {
       }
     }
     if (min_top1_) {
-      options.measure = v1::TuneReport::TOP1_CHANGE;
-      options.bound = min_top1_;
+      spec.set_measure(v1::TuneReport::TOP1_CHANGE);
+      spec.set_bound(*min_top1_);
       if (*min_top1_ > 100 || *min_top1_ < -100) {
         return UsageError("--min_top1: give points, such as -0.5");
       }
     } else if (min_agreement_) {
-      options.measure = v1::TuneReport::AGREEMENT;
-      options.bound = min_agreement_;
+      spec.set_measure(v1::TuneReport::AGREEMENT);
+      spec.set_bound(*min_agreement_);
       if (*min_agreement_ < 0 || *min_agreement_ > 100) {
         return UsageError("--min_agreement: give a percentage, 0 to 100");
       }
     } else if (min_snr_) {
-      options.measure = v1::TuneReport::SNR;
-      options.bound = min_snr_;
+      spec.set_measure(v1::TuneReport::SNR);
+      spec.set_bound(*min_snr_);
     }
-    options.objective =
-        objective_ == "size" ? v1::TuneReport::SIZE : v1::TuneReport::LATENCY;
-    options.most_measured = static_cast<int>(max_measured_);
-    options.samples.seed = static_cast<uint64_t>(seed_);
-    options.one_for_all = one_for_all_;
-    return options;
+    spec.set_objective(objective_ == "size" ? v1::TuneReport::SIZE
+                                            : v1::TuneReport::LATENCY);
+    if (budget_ != absl::InfiniteDuration()) {
+      *spec.mutable_budget() = rpc::ToProtoDuration(budget_);
+    }
+    spec.set_threads(static_cast<int32_t>(threads_));
+    spec.set_max_measured(static_cast<int32_t>(max_measured_));
+    spec.set_calibration_samples(static_cast<int32_t>(calibration_samples_));
+    spec.set_seed(seed_);
+    spec.set_one_for_all(one_for_all_);
+    spec.set_fresh(fresh_);
+    return spec;
   }
 
-  absl::Status ChooseDevices(tune::SearchOptions* options) {
-    OPTFARM_ASSIGN_OR_RETURN(options->devices,
+  absl::Status ChooseDevices(v1::TuneSpec* spec) {
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> named,
                              ExpandDeviceTags(*client_, device_names_));
-    if (!options->devices.empty()) return absl::OkStatus();
+    for (const std::string& device : named) spec->add_devices(device);
+    if (!named.empty()) return absl::OkStatus();
     OPTFARM_ASSIGN_OR_RETURN(const std::string device,
                              PickDevice(*client_, {}));
     if (device.empty()) {
@@ -176,7 +168,7 @@ class Tune final : public Command {
           "no device is available to measure on; connect one "
           "(optfarm-agent --server=...), or name one that is away (--device)"));
     }
-    options->devices = {device};
+    spec->add_devices(device);
     return absl::OkStatus();
   }
 
@@ -192,186 +184,56 @@ class Tune final : public Command {
         const int64_t sent,
         client_->Upload(upload_.files, line.Bytes("sending")));
     if (sent > 0) line.Remark(absl::StrCat("Sent ", HumanBytes(sent), "."));
-    spec_ = upload_.spec;
-    spec_.clear_benchmark();
     return absl::OkStatus();
   }
 
-  int CalibrationSamples(const JobRequest& request) const {
-    if (calibration_samples_ > 0) {
-      return static_cast<int>(calibration_samples_);
-    }
-    int64_t files = 0;
-    for (const v1::DataSource& source : request.work.data.dataset.sources()) {
-      if (source.role() == v1::DataSource::SAMPLES)
-        files += source.files_size();
-    }
-    // Arrays and record files do not say here how many samples they hold.
-    if (files < 3) return kCalibration;
-    return static_cast<int>(std::min(kCalibration, files / 3));
-  }
-
-  // The same for the same work.
-  void NameTune(const tune::SearchOptions& options,
-                const CommandContext& context) {
-    v1::JobSpec spec = spec_;
-    spec.clear_recipe();
-    std::string text = absl::StrCat(
-        OPTFARM_VERSION, " ", spec.SerializeAsString(), " ", threads_, " ",
-        options.samples.calibration, " ", options.samples.seed, " ",
-        absl::StrJoin(options.devices, ","));
+  // A tune that has ended badly is begun anew; one that runs, or has ended, is
+  // answered with.
+  absl::StatusOr<v1::Tune> Create(const v1::TuneSpec& spec,
+                                  const CommandContext& context) {
+    std::string text = spec.SerializeAsString();
     if (fresh_) {
       absl::StrAppend(&text, " ", absl::ToUnixNanos(context.clock->Now()));
     }
-    id_ = Sha256Hex(text).substr(0, kIdLength);
-  }
-
-  absl::Status RunSearch(tune::Search* search, const CommandContext& context) {
-    while (true) {
-      if (context.clock->Now() - start_ > budget_) search->Finish();
-      const std::vector<tune::Candidate> candidates = search->Next();
-      if (candidates.empty()) return absl::OkStatus();
-      std::vector<std::string> jobs;
-      for (const tune::Candidate& candidate : candidates) {
-        OPTFARM_ASSIGN_OR_RETURN(const std::string job_id,
-                                 Submit(candidate, *search));
-        jobs.push_back(job_id);
-      }
-      for (size_t i = 0; i < candidates.size(); ++i) {
-        OPTFARM_ASSIGN_OR_RETURN(v1::Job job,
-                                 Follow(jobs[i], i, candidates, context));
-        OPTFARM_RETURN_IF_ERROR(search->Add(candidates[i], std::move(job)));
-      }
-    }
-  }
-
-  absl::StatusOr<std::string> Submit(const tune::Candidate& candidate,
-                                     const tune::Search& search) {
-    v1::SubmitJobRequest request;
-    v1::JobSpec& spec = *request.mutable_spec();
-    spec = spec_;
-    *spec.mutable_recipe() = candidate.recipe;
-    spec.set_name(absl::StrCat("tune-", id_));
-    spec.add_tags(absl::StrCat("tune=", id_));
-    spec.set_no_cache(fresh_);
-    if (candidate.on_devices) {
-      for (const std::string& device : search.devices()) {
-        spec.mutable_benchmark()->add_devices(device);
-      }
-      spec.mutable_benchmark()->add_threads(static_cast<int32_t>(threads_));
-    }
-    const std::string id = absl::StrCat(
-        "tune-", id_, "-",
-        Sha256Hex(spec.SerializeAsString()).substr(0, 4 * kIdLength));
+    const std::string id =
+        absl::StrCat("optctl-tune-", Sha256Hex(text).substr(0, kIdLength));
+    v1::CreateTuneRequest request;
+    *request.mutable_spec() = spec;
     for (int attempt = 1;; ++attempt) {
       request.set_client_request_id(
           attempt == 1 ? id : absl::StrCat(id, "-", attempt));
-      const absl::StatusOr<v1::SubmitJobResponse> response = SubmitWithFiles(
-          *client_, request, upload_.files, [](int64_t, int64_t) {});
-      OPTFARM_RETURN_IF_ERROR(
-          Annotate(response.status(),
-                   absl::StrCat("submitting candidate ", candidate.name)));
-      if (!response->existed() || !MayGoBetter(response->job())) {
-        return response->job().job_id();
+      absl::StatusOr<v1::CreateTuneResponse> response =
+          client_->CreateTune(request);
+      if (absl::IsFailedPrecondition(response.status())) {
+        // A file may have gone since.
+        OPTFARM_RETURN_IF_ERROR(
+            client_->Upload(upload_.files, [](int64_t, int64_t) {}).status());
+        response = client_->CreateTune(request);
+      }
+      OPTFARM_RETURN_IF_ERROR(response.status());
+      const v1::TuneState state = response->tune().state();
+      if (!response->existed() || state == v1::TUNE_RUNNING ||
+          state == v1::TUNE_SUCCEEDED) {
+        return std::move(*response->mutable_tune());
       }
     }
   }
 
-  // Whether an earlier tune's job ended by the farm's trouble or somebody's
-  // will, so that it is worth another go.
-  static bool MayGoBetter(const v1::Job& job) {
-    return job.state() == v1::CANCELLED ||
-           (job.state() == v1::FAILED &&
-            job.failure().kind() == v1::Failure::INTERNAL);
-  }
-
-  absl::StatusOr<v1::Job> Follow(const std::string& job_id, size_t index,
-                                 const std::vector<tune::Candidate>& all,
-                                 const CommandContext& context) {
-    ProgressLine line(context);
-    const std::string text =
-        absl::StrCat(all[index].name, ", ", index + 1, " of ", all.size());
-    line.Show(text);
-    FollowOptions options;
-    options.clock = context.clock;
-    options.on_event = [&](const v1::JobEvent&) { line.Show(text); };
-    return FollowJob(client_.get(), job_id, options);
-  }
-
-  absl::StatusOr<ExitCode> Finish(const tune::Search& search,
-                                  const v1::TuneReport& report,
+  absl::StatusOr<v1::Tune> Follow(const v1::Tune& tune,
                                   const CommandContext& context) {
-    std::vector<std::string> written;
-    if (!out_dir_.empty()) {
-      OPTFARM_RETURN_IF_ERROR(WriteFiles(search, report, &written));
-    }
-    switch (context.format) {
-      case OutputFormat::kJson:
-        *context.out << ProtoToJson(report);
-        break;
-      case OutputFormat::kCsv:
-        for (const v1::TunedDevice& device : report.devices()) {
-          *context.out << MakeTuneTable(device, report).ToCsv();
-        }
-        break;
-      default:
-        *context.out << TuneText(report, verbose_);
-        for (const std::string& file : written) {
-          *context.out << "Wrote " << file << "\n";
-        }
-        if (written.empty()) *context.out << WhereText(report);
-    }
-    const bool all_have_one =
-        absl::c_all_of(report.devices(), [](const v1::TunedDevice& device) {
-          return !device.recommended().empty();
-        });
-    return all_have_one ? ExitCode::kOk : ExitCode::kGateMissed;
-  }
-
-  static std::string WhereText(const v1::TuneReport& report) {
-    std::set<std::string> told;
-    std::string text;
-    for (const v1::TunedDevice& device : report.devices()) {
-      for (const v1::TunedVariant& variant : device.variants()) {
-        if (variant.name() != device.recommended()) continue;
-        if (!told.insert(variant.name()).second) continue;
-        absl::StrAppend(&text, variant.name(), " is of job ", variant.job_id(),
-                        ": optctl download ", variant.job_id(),
-                        " --out_dir=DIR (or --out_dir here)\n");
-      }
-    }
-    return text;
-  }
-
-  absl::Status WriteFiles(const tune::Search& search,
-                          const v1::TuneReport& report,
-                          std::vector<std::string>* written) {
-    const auto write = [&](const std::string& name, const std::string& text) {
-      written->push_back(JoinPath(out_dir_, name));
-      return WriteFileAtomically(written->back(), text);
-    };
-    OPTFARM_RETURN_IF_ERROR(write("tune.json", ProtoToJson(report)));
-    std::set<std::string> names;
-    if (!report.one_for_all().empty()) names.insert(report.one_for_all());
-    int number = 0;
-    for (const v1::TunedDevice& device : report.devices()) {
-      // A device's name may hold what no file's may.
-      OPTFARM_RETURN_IF_ERROR(
-          write(absl::StrCat("pareto_", ++number, ".svg"),
-                tune::DrawPareto(device, report.measure(), report.bound())));
-      if (!device.recommended().empty()) names.insert(device.recommended());
-    }
-    for (const std::string& name : names) {
-      const tune::Trial& trial = *search.Find(name);
-      OPTFARM_RETURN_IF_ERROR(write(
-          absl::StrCat(name, ".yaml"),
-          optimize::PrintRecipe(tune::RecipeToKeep(trial.candidate, name))));
-      written->push_back(JoinPath(out_dir_, absl::StrCat(name, ".pb")));
-      OPTFARM_RETURN_IF_ERROR(
-          client_->Download(trial.job.report().optimized_model(),
-                            written->back(), [](int64_t, int64_t) {}));
-    }
-    return absl::OkStatus();
+    if (tune.state() != v1::TUNE_RUNNING) return tune;
+    RemarkOnWorkers(*client_, *context.err);
+    const InterruptMessage message(absl::StrCat(
+        "\nTune ", tune.tune_id(),
+        " goes on; the same command, or optctl tunes "
+        "show ",
+        tune.tune_id(), ", tells what it finds (optctl tunes cancel ",
+        tune.tune_id(), " ends it)\n"));
+    ProgressLine line(context);
+    FollowTuneOptions options;
+    options.clock = context.clock;
+    options.on_look = [&](const v1::Tune& now) { line.Show(now.progress()); };
+    return FollowTune(*client_, tune.tune_id(), options);
   }
 
   JobFlags job_;
@@ -384,9 +246,6 @@ class Tune final : public Command {
 
   std::unique_ptr<FarmClient> client_;
   JobUpload upload_;
-  v1::JobSpec spec_;
-  std::string id_;
-  absl::Time start_;
 };
 
 }  // namespace
@@ -398,8 +257,9 @@ CommandInfo TuneCommand() {
           "that lose most by 8 bits go back to float, predicted first, judged "
           "on few samples next, and measured last. What is recommended is "
           "judged on samples that the search has not seen. Every candidate is "
-          "an ordinary job; the same command goes on where an interrupted one "
-          "was. The exit code is 6 if nothing keeps the bound on some "
+          "an ordinary job. The server searches: an interrupted command takes "
+          "nothing away, and given again goes on. The exit code is 6 if "
+          "nothing keeps the bound on some "
           "device.\n"
           "  optctl tune model.pb --calibration=pictures/ --labels=labels.txt "
           "\\\n"

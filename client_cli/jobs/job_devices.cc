@@ -33,7 +33,9 @@ absl::StatusOr<std::string> PickDevice(FarmClient& client,
                          (device.state() == v1::Device::RESERVED &&
                           !IsKeptForOthers(device, tags));
     if (is_free) return device.info().name();
-    if (device.state() == v1::Device::BUSY && busy.empty()) {
+    if ((device.state() == v1::Device::BUSY ||
+         device.state() == v1::Device::COOLING) &&
+        busy.empty()) {
       busy = device.info().name();
     }
   }

@@ -10,13 +10,6 @@
 namespace optfarm::client_cli {
 namespace {
 
-Cell TimeCell(const google::protobuf::Timestamp& timestamp) {
-  const absl::Time time = rpc::FromTimestamp(timestamp);
-  if (time <= absl::UnixEpoch()) return Cell();
-  return Cell(absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone()),
-              HumanTime(time));
-}
-
 Cell SecondsCell(const v1::Job& job) {
   if (!job.has_start_time() || !job.has_end_time()) return Cell();
   const absl::Duration took =
@@ -50,6 +43,13 @@ absl::string_view ShortTaskId(absl::string_view task_id) {
 }
 
 }  // namespace
+
+Cell TimeCell(const google::protobuf::Timestamp& timestamp) {
+  const absl::Time time = rpc::FromTimestamp(timestamp);
+  if (time <= absl::UnixEpoch()) return Cell();
+  return Cell(absl::FormatTime(absl::RFC3339_sec, time, absl::UTCTimeZone()),
+              HumanTime(time));
+}
 
 std::string TaskTitle(const v1::Task& task) {
   if (task.kind() == v1::BENCHMARK) {

@@ -11,6 +11,10 @@
 
 namespace optfarm::client_cli {
 
+// For people to the second in their words, for programs as RFC 3339; empty for
+// a time that is not set.
+Cell TimeCell(const google::protobuf::Timestamp& timestamp);
+
 // "optimize", or "benchmark on pi4".
 std::string TaskTitle(const v1::Task& task);
 

@@ -5,8 +5,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/human_units.h"
 #include "client_cli/flags/flags.h"
+#include "client_cli/tables/job_text.h"
 #include "engine/tune/quality.h"
 
 namespace optfarm::client_cli {
@@ -207,6 +210,40 @@ std::string TuneText(const v1::TuneReport& report, bool verbose) {
     }
   }
   return text;
+}
+
+std::string TuneStateName(v1::TuneState state) {
+  return std::string(absl::StripPrefix(v1::TuneState_Name(state), "TUNE_"));
+}
+
+std::string TuneStateText(const v1::Tune& tune) {
+  return absl::StrCat("tune ", tune.tune_id(), " ", TuneStateName(tune.state()),
+                      tune.failure().empty() ? "" : ": ", tune.failure());
+}
+
+Table MakeTunesTable(const std::vector<v1::Tune>& tunes) {
+  Table table({{"tune_id", "TUNE"},
+               {"state", "STATE"},
+               {"model", "MODEL"},
+               {"devices", "DEVICES"},
+               {"create_time", "CREATED (UTC)"},
+               {"progress", "NOW"},
+               {"ship", "SHIP"}});
+  for (const v1::Tune& tune : tunes) {
+    std::vector<std::string> ship;
+    for (const v1::TunedDevice& device : tune.report().devices()) {
+      if (device.recommended().empty()) continue;
+      ship.push_back(
+          absl::StrCat(device.recommended(), " on ", device.device()));
+    }
+    table.AddRow({Cell::Text(tune.tune_id()),
+                  Cell::Text(TuneStateName(tune.state())),
+                  Cell::Text(tune.report().model_name()),
+                  Cell::Text(absl::StrJoin(tune.spec().devices(), ",")),
+                  TimeCell(tune.create_time()), Cell::Text(tune.progress()),
+                  Cell::Text(absl::StrJoin(ship, ", "))});
+  }
+  return table;
 }
 
 }  // namespace optfarm::client_cli

@@ -5,9 +5,11 @@
 #define OPTFARM_CLIENT_CLI_TABLES_TUNE_TEXT_H_
 
 #include <string>
+#include <vector>
 
 #include "client_cli/tables/table.h"
 #include "optfarm/v1/tune.pb.h"
+#include "optfarm/v1/tunes.pb.h"
 
 namespace optfarm::client_cli {
 
@@ -22,6 +24,15 @@ Table MakeTuneTable(const v1::TunedDevice& device,
 
 // All of it in 80 columns; `verbose`: with the steps of the search.
 std::string TuneText(const v1::TuneReport& report, bool verbose);
+
+// "RUNNING".
+std::string TuneStateName(v1::TuneState state);
+
+// "tune t1 FAILED: no worker offers int8".
+std::string TuneStateText(const v1::Tune& tune);
+
+// tune_id, state, model, devices, created, progress, ship.
+Table MakeTunesTable(const std::vector<v1::Tune>& tunes);
 
 }  // namespace optfarm::client_cli
 

@@ -22,16 +22,17 @@ from .client import Client
 from .data import Source, input_file, labels, samples
 from .errors import (ApiError, Conflict, InvalidArgument, JobFailed,
                      LocalFailure, NotFound, PermissionDenied, Timeout,
-                     ToolMissing, Unauthenticated, Unavailable)
+                     ToolMissing, TuneFailed, Unauthenticated, Unavailable)
 from .local import run
 from .report import Export, Gate, Report, Row, Verdict, report
 from .tables import to_dataframe, to_dicts
+from .tuning import TunedDevice, Variant, tuned
 
 __all__ = [
     'ApiError', 'Client', 'Conflict', 'Export', 'Gate', 'InvalidArgument',
     'JobFailed', 'LocalFailure', 'NotFound', 'PermissionDenied', 'Report',
-    'Row', 'Source', 'Timeout', 'ToolMissing', 'Unauthenticated',
-    'Unavailable', 'Verdict', 'input_file', 'labels', 'report', 'run',
-    'samples', 'to_dataframe', 'to_dicts'
+    'Row', 'Source', 'Timeout', 'ToolMissing', 'TuneFailed', 'TunedDevice',
+    'Unauthenticated', 'Unavailable', 'Variant', 'Verdict', 'input_file',
+    'labels', 'report', 'run', 'samples', 'to_dataframe', 'to_dicts', 'tuned'
 ]
 __version__ = '0.1.0'

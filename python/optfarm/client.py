@@ -22,6 +22,7 @@ from .report import Report, report
 from .results import ResultCalls
 from .spec import Duration, Inputs, Recipe
 from .transport import Transport
+from .tuning import TuneCalls, tune_spec
 from .uploads import File, Progress, send
 
 # A job as the server's JSON has it; the fields are those of optfarm.v1.Job.
@@ -37,7 +38,7 @@ _STREAM_TIMEOUT = 60.0
 _LOG = logging.getLogger('optfarm')
 
 
-class Client(ResultCalls, OperatorCalls):
+class Client(ResultCalls, OperatorCalls, TuneCalls):
     """A farm's server.
 
     Every method raises ApiError if the server rejects a call, and Unavailable
@@ -233,14 +234,8 @@ class Client(ResultCalls, OperatorCalls):
         asked = self._devices(devices, tags)
         if asked:
             made['benchmark'] = {**conditions, 'devices': asked}
-        with tempfile.TemporaryDirectory(prefix='optfarm-') as folder:
-            files = [self._model(model, folder, outputs, checkpoint,
-                                 saved_model_tags)]
-            made['model'] = files[0].named()
-            files += _add_data(made, found, labels_offset)
-            line = shown.Line(False if progress else None)
-            send(self._http, files, progress or line.bytes)
-            line.end()
+        self._send(made, model, found, labels_offset, outputs, checkpoint,
+                   saved_model_tags, progress)
         answer = self._http.call(
             'POST', '/v1/jobs', {
                 # What is not asked for is not sent: servers of former releases
@@ -251,6 +246,82 @@ class Client(ResultCalls, OperatorCalls):
             headers={'Idempotency-Key': request_id or str(uuid.uuid4())})
         job: Job = answer['job']
         return job
+
+    def tune(self, model: Path, devices: Devices = 'any', *,
+             calibration: Calibration,
+             labels: Union[Path, Source, None] = None, labels_offset: int = 0,
+             input_mean: Optional[float] = None,
+             input_std: Optional[float] = None, inputs: Inputs = None,
+             outputs: Union[str, Sequence[str]] = (),
+             checkpoint: Optional[Path] = None,
+             saved_model_tags: Union[str, Sequence[str]] = (),
+             objective: str = 'latency', min_top1: Optional[float] = None,
+             min_agreement: Optional[float] = None,
+             min_snr: Optional[float] = None,
+             budget: Optional[Duration] = None, threads: int = 1,
+             max_measured: int = 0, calibration_samples: int = 0,
+             seed: int = 0, one_for_all: bool = False, fresh: bool = False,
+             tags: Union[str, Sequence[str]] = (),
+             request_id: Optional[str] = None,
+             progress: Optional[Progress] = None) -> Message:
+        """Uploads missing files and begins a tune: the farm searches for the
+        variants of the model that are worth having on the devices, by
+        measuring there. Returns the tune; `wait_tune` waits for its end, and
+        optfarm.tuned says what it found for each device.
+
+        model, data, inputs and outputs: as for submit; `calibration` is
+            required.
+        devices: names, 'tag:TAG' for all with a tag, or 'any' for the first
+            that is free.
+        objective: ship the best of 'latency' or 'size' that keeps the bound.
+        min_top1, min_agreement, min_snr: the bound, one of them: points of
+            top-1 accuracy (-0.5 allows half a point less than float), percent
+            of samples with float's best class, decibel.
+        budget: begin nothing new after this time.
+        threads, max_measured, calibration_samples, seed, one_for_all, fresh:
+            as in optctl tune.
+
+        One `request_id` makes one tune, however often it is asked for.
+        """
+        tags = spec.names(tags, 'tags')
+        job: Message = {
+            'tags': tags,
+            'inputs': spec.tensors(inputs),
+            'outputs': spec.names(outputs, 'outputs'),
+        }
+        made = tune_spec(
+            job, self._devices(devices, tags), objective=objective,
+            bounds={'min_top1': min_top1, 'min_agreement': min_agreement,
+                    'min_snr': min_snr},
+            budget=budget,
+            numbers={'threads': threads, 'max_measured': max_measured,
+                     'calibration_samples': calibration_samples,
+                     'seed': seed},
+            one_for_all=one_for_all, fresh=fresh)
+        found = data.sources(calibration, labels, input_mean, input_std)
+        self._send(job, model, found, labels_offset, outputs, checkpoint,
+                   saved_model_tags, progress)
+        answer = self._http.call(
+            'POST', '/v1/tunes', {'spec': made},
+            headers={'Idempotency-Key': request_id or str(uuid.uuid4())})
+        tune: Message = answer['tune']
+        return tune
+
+    def _send(self, made: Message, model: Path, found: Sequence[Source],
+              labels_offset: int, outputs: Union[str, Sequence[str]],
+              checkpoint: Optional[Path],
+              saved_model_tags: Union[str, Sequence[str]],
+              progress: Optional[Progress]) -> None:
+        """Puts model and data into a job's spec, and sends what is missing of
+        their files."""
+        with tempfile.TemporaryDirectory(prefix='optfarm-') as folder:
+            files = [self._model(model, folder, outputs, checkpoint,
+                                 saved_model_tags)]
+            made['model'] = files[0].named()
+            files += _add_data(made, found, labels_offset)
+            line = shown.Line(False if progress else None)
+            send(self._http, files, progress or line.bytes)
+            line.end()
 
     def _recipe(self, recipe: Recipe, sensitivity: bool,
                 histograms: Sequence[str]) -> Dict[str, Any]:
@@ -331,7 +402,7 @@ class Client(ResultCalls, OperatorCalls):
                     device.get('reserved_for_tag') in tags):
                 _LOG.info('benchmarking on %s', name)
                 return [name]
-            if device['state'] == 'BUSY':
+            if device['state'] in ('BUSY', 'COOLING'):
                 busy.append(name)
         if not busy:
             _LOG.warning('nothing will be measured: no device is available')

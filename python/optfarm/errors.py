@@ -68,6 +68,15 @@ class JobFailed(Exception):
                          f"{failure.get('message', '')}")
 
 
+class TuneFailed(Exception):
+    """A tune failed or was cancelled. `tune` is the whole tune."""
+
+    def __init__(self, tune: Mapping[str, Any]) -> None:
+        self.tune = dict(tune)
+        super().__init__(f"tune {tune.get('tune_id')} {tune.get('state')}: "
+                         f"{tune.get('failure', '')}")
+
+
 _BY_STATUS = {
     400: InvalidArgument,
     401: Unauthenticated,

@@ -12,22 +12,14 @@
 #include "base/authenticated_encryption.h"
 #include "base/digest.h"
 #include "base/status_macros.h"
-#include "optfarm/v1/devices.pb.h"
-#include "optfarm/v1/jobs.pb.h"
-#include "optfarm/v1/models.pb.h"
-#include "optfarm/v1/results.pb.h"
-#include "optfarm/v1/store.pb.h"
-#include "optfarm/v1/tokens.pb.h"
-#include "optfarm/v1/work.pb.h"
 #include "rpc/channel.h"
+#include "server/access/farm_services.h"
 #include "server/conventions/names.h"
 
 namespace optfarm::server {
 namespace {
 
-using ::google::protobuf::FileDescriptor;
 using ::google::protobuf::MethodDescriptor;
-using ::google::protobuf::ServiceDescriptor;
 
 constexpr size_t kSecretBytes = 32;
 constexpr size_t kIdBytes = 8;
@@ -94,21 +86,10 @@ AccessControl::AccessControl(const std::string& operator_token,
     : operator_hash_(operator_token.empty() ? "" : Sha256Hex(operator_token)),
       store_(store),
       clock_(clock) {
-  for (const FileDescriptor* file :
-       {v1::Job::descriptor()->file(), v1::UploadRequest::descriptor()->file(),
-        v1::Device::descriptor()->file(), v1::Result::descriptor()->file(),
-        v1::Token::descriptor()->file(),
-        v1::BackupRequest::descriptor()->file(),
-        v1::SynchronizeRequest::descriptor()->file()}) {
-    for (int i = 0; i < file->service_count(); ++i) {
-      const ServiceDescriptor& service = *file->service(i);
-      for (int k = 0; k < service.method_count(); ++k) {
-        const MethodDescriptor& method = *service.method(k);
-        wanted_[method.full_name()] = WantedBy(method);
-        if (method.options().GetExtension(v1::audited)) {
-          audited_.insert(method.full_name());
-        }
-      }
+  for (const MethodDescriptor* method : FarmMethods()) {
+    wanted_[method->full_name()] = WantedBy(*method);
+    if (method->options().GetExtension(v1::audited)) {
+      audited_.insert(method->full_name());
     }
   }
 }

@@ -20,6 +20,8 @@ constexpr MethodBounds kBounds[] = {
     {"optfarm.v1.ModelService.Upload", {6 * kMebibyte, 7 * kMebibyte}},
     // A job that lists 20000 files of calibration data.
     {"optfarm.v1.JobService.SubmitJob", {8 * kMebibyte, 48 * kMebibyte}},
+    // The same for a tune.
+    {"optfarm.v1.TuneService.CreateTune", {8 * kMebibyte, 48 * kMebibyte}},
     // The reports of all that a worker holds.
     {"optfarm.v1.WorkService.Synchronize",
      {rpc::kMaxMessageBytes, 144 * kMebibyte}},

@@ -2,13 +2,20 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "engine/verdict/job_verdicts.h"
 #include "rpc/proto_time.h"
 #include "server/scheduling/deprecated_data.h"
 
 namespace optfarm::server {
 namespace {
+
+constexpr int kMaxMeasurementsOfJob = 10000;
+// With more than these, their samples and profiles would not fit a message.
+constexpr size_t kMaxFullMeasurements = 400;
 
 // Leaves the field alone when the time is not set.
 template <typename Message>
@@ -124,6 +131,32 @@ void MoveTo(storage::PointRecord&& point, v1::SeriesPoint& proto) {
   proto.set_measured_sha256(std::move(point.measured_sha256));
   proto.set_build_version(std::move(point.build_version));
   proto.set_job_id(std::move(point.job_id));
+}
+
+absl::Status AddOutcome(storage::MetadataStore& store, v1::Job& job) {
+  const absl::StatusOr<v1::Report> report = store.GetReport(job.job_id());
+  if (report.ok()) {
+    AddReport(*report, job);
+  } else if (!absl::IsNotFound(report.status())) {
+    return report.status();
+  }
+  storage::MeasurementFilter filter;
+  filter.job_id = job.job_id();
+  OPTFARM_ASSIGN_OR_RETURN(
+      std::vector<storage::MeasurementRecord> measurements,
+      store.QueryMeasurements(filter, {0, kMaxMeasurementsOfJob}));
+  if (measurements.size() <= kMaxFullMeasurements) {
+    filter.full = true;
+    OPTFARM_ASSIGN_OR_RETURN(
+        measurements,
+        store.QueryMeasurements(filter, {0, kMaxMeasurementsOfJob}));
+  }
+  std::reverse(measurements.begin(), measurements.end());
+  for (storage::MeasurementRecord& record : measurements) {
+    *job.add_measurements() = std::move(record.measurement);
+  }
+  verdict::AddVerdicts(job);
+  return absl::OkStatus();
 }
 
 }  // namespace optfarm::server

@@ -3,8 +3,10 @@
 #ifndef OPTFARM_SERVER_DELIVERY_JOB_VIEW_H_
 #define OPTFARM_SERVER_DELIVERY_JOB_VIEW_H_
 
+#include "absl/status/status.h"
 #include "optfarm/v1/jobs.pb.h"
 #include "optfarm/v1/results.pb.h"
+#include "storage/metadata_store.h"
 #include "storage/records.h"
 
 namespace optfarm::server {
@@ -18,6 +20,10 @@ void MoveTo(storage::PointRecord&& point, v1::SeriesPoint& proto);
 
 // Adds what only the full view has.
 void AddReport(const v1::Report& report, v1::Job& job);
+
+// Adds all that came of a job, as far as it is there: report, measurements and
+// verdicts. ERRORS: those of the store.
+absl::Status AddOutcome(storage::MetadataStore& store, v1::Job& job);
 
 }  // namespace optfarm::server
 

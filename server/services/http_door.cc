@@ -5,32 +5,21 @@
 
 #include "base/status_macros.h"
 #include "http/pages.h"
-#include "optfarm/v1/devices.pb.h"
-#include "optfarm/v1/jobs.pb.h"
-#include "optfarm/v1/models.pb.h"
-#include "optfarm/v1/results.pb.h"
-#include "optfarm/v1/store.pb.h"
-#include "optfarm/v1/tokens.pb.h"
+#include "optfarm/v1/work.pb.h"
+#include "server/access/farm_services.h"
 #include "server/services/report_page.h"
 #include "server/services/web_page.h"
 
 namespace optfarm::server {
 namespace {
 
-using ::google::protobuf::FileDescriptor;
 using ::google::protobuf::ServiceDescriptor;
 
+// Workers and agents speak gRPC alone.
 std::vector<const ServiceDescriptor*> Services() {
-  std::vector<const ServiceDescriptor*> services;
-  for (const FileDescriptor* file :
-       {v1::Job::descriptor()->file(), v1::UploadRequest::descriptor()->file(),
-        v1::Device::descriptor()->file(), v1::Result::descriptor()->file(),
-        v1::Token::descriptor()->file(),
-        v1::BackupRequest::descriptor()->file()}) {
-    for (int i = 0; i < file->service_count(); ++i) {
-      services.push_back(file->service(i));
-    }
-  }
+  std::vector<const ServiceDescriptor*> services = FarmServices();
+  std::erase(services,
+             v1::SynchronizeRequest::descriptor()->file()->service(0));
   return services;
 }
 

@@ -1,11 +1,9 @@
 #include "server/services/job_service.h"
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
 #include "base/status_macros.h"
-#include "engine/verdict/job_verdicts.h"
 #include "server/delivery/job_view.h"
 #include "server/delivery/job_watch.h"
 #include "server/services/list_query.h"
@@ -14,9 +12,6 @@ namespace optfarm::server {
 namespace {
 
 constexpr int kJobsAPage = 50;
-constexpr int kMaxMeasurementsOfJob = 10000;
-// With more than these, their samples and profiles would not fit a message.
-constexpr size_t kMaxFullMeasurements = 400;
 
 constexpr char kWatchJob[] = "optfarm.v1.JobService.WatchJob";
 
@@ -103,29 +98,7 @@ absl::Status JobServiceImpl::FillJob(const Caller& caller,
   scheduler_.RefreshLeases(stored);
   scheduler_.ExplainWaits(stored, clock_.Now());
   job = ToProto(stored);
-  const absl::StatusOr<v1::Report> report = store_.GetReport(job_id);
-  if (report.ok()) {
-    AddReport(*report, job);
-  } else if (!absl::IsNotFound(report.status())) {
-    return report.status();
-  }
-  storage::MeasurementFilter filter;
-  filter.job_id = job_id;
-  OPTFARM_ASSIGN_OR_RETURN(
-      std::vector<storage::MeasurementRecord> measurements,
-      store_.QueryMeasurements(filter, {0, kMaxMeasurementsOfJob}));
-  if (measurements.size() <= kMaxFullMeasurements) {
-    filter.full = true;
-    OPTFARM_ASSIGN_OR_RETURN(
-        measurements,
-        store_.QueryMeasurements(filter, {0, kMaxMeasurementsOfJob}));
-  }
-  std::reverse(measurements.begin(), measurements.end());
-  for (storage::MeasurementRecord& record : measurements) {
-    *job.add_measurements() = std::move(record.measurement);
-  }
-  verdict::AddVerdicts(job);
-  return absl::OkStatus();
+  return AddOutcome(store_, job);
 }
 
 grpc::Status JobServiceImpl::ListJobs(grpc::ServerContext* context,

@@ -43,6 +43,7 @@ std::string DataDir::database() const { return JoinPath(path_, "optfarm.db"); }
 
 std::string DataDir::tokens() const { return JoinPath(path_, "tokens.db"); }
 std::string DataDir::webhooks() const { return JoinPath(path_, "webhooks.db"); }
+std::string DataDir::tunes() const { return JoinPath(path_, "tunes.db"); }
 std::string DataDir::audit() const { return JoinPath(path_, "audit.db"); }
 
 std::string DataDir::uptime() const { return JoinPath(path_, "uptime"); }

@@ -4,6 +4,7 @@
 //   DIR/optfarm.db    metadata (SQLite; with -wal and -shm beside it)
 //   DIR/tokens.db     see storage/token_store.h
 //   DIR/webhooks.db   see storage/webhook_store.h
+//   DIR/tunes.db      see storage/tune_store.h
 //   DIR/blobs/        see storage/file_blob_store.h
 //   DIR/s3/           see storage/s3/s3_blob_store.h
 
@@ -33,6 +34,7 @@ class DataDir {
   std::string database() const;
   std::string tokens() const;
   std::string webhooks() const;
+  std::string tunes() const;
   std::string audit() const;
   std::string blobs() const;
   // When the server was there.

@@ -8,16 +8,18 @@
 #include "storage/audit_store.h"
 #include "storage/sql/database.h"
 #include "storage/token_store.h"
+#include "storage/tune_store.h"
 #include "storage/webhook_store.h"
 
 namespace optfarm::storage {
 
-// REQUIRES: the table tokens, webhooks or audit is there; the engine's schema
-// says what columns it has.
+// REQUIRES: the table tokens, webhooks, audit or tunes is there; the engine's
+// schema says what columns it has.
 std::unique_ptr<TokenStore> MakeSqlTokenStore(std::unique_ptr<SqlDatabase> db);
 std::unique_ptr<WebhookStore> MakeSqlWebhookStore(
     std::unique_ptr<SqlDatabase> db);
 std::unique_ptr<AuditStore> MakeSqlAuditStore(std::unique_ptr<SqlDatabase> db);
+std::unique_ptr<TuneStore> MakeSqlTuneStore(std::unique_ptr<SqlDatabase> db);
 
 }  // namespace optfarm::storage
 

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/files.h"
+#include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
 #include "client_cli/flags/exit_code.h"
 
@@ -39,6 +40,9 @@ struct FakeFarm {
   std::vector<v1::Device> devices;
   std::vector<std::string> uploaded_paths;
   std::vector<v1::Token> tokens;
+  std::vector<v1::CreateTuneRequest> tune_requests;
+  // What looks at the tune answer, in order; the last one stays.
+  std::deque<absl::StatusOr<v1::Tune>> tunes;
   absl::Status check_server;
   v1::QueryResultsRequest query;
   v1::ResultFilter filter;
@@ -211,6 +215,35 @@ class FakeFarmClient final : public FarmClient {
       return token;
     }
     return FromServer(absl::NotFoundError("no such token"));
+  }
+
+  absl::StatusOr<v1::CreateTuneResponse> CreateTune(
+      const v1::CreateTuneRequest& request) override {
+    farm_->tune_requests.push_back(request);
+    v1::CreateTuneResponse response;
+    OPTFARM_ASSIGN_OR_RETURN(*response.mutable_tune(), GetTune(""));
+    response.set_existed(response.tune().state() != v1::TUNE_RUNNING);
+    return response;
+  }
+  absl::StatusOr<v1::Tune> GetTune(const std::string&) override {
+    if (farm_->tunes.empty()) {
+      return FromServer(absl::NotFoundError("there is no tune"));
+    }
+    const absl::StatusOr<v1::Tune> tune = farm_->tunes.front();
+    if (farm_->tunes.size() > 1) farm_->tunes.pop_front();
+    return tune;
+  }
+  absl::StatusOr<v1::ListTunesResponse> ListTunes(
+      const v1::ListTunesRequest&) override {
+    v1::ListTunesResponse response;
+    for (const absl::StatusOr<v1::Tune>& tune : farm_->tunes) {
+      if (tune.ok()) *response.add_tunes() = *tune;
+    }
+    return response;
+  }
+  absl::StatusOr<v1::Tune> CancelTune(
+      const v1::CancelTuneRequest& request) override {
+    return GetTune(request.tune_id());
   }
 
  private:

@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 import unittest
 
 import farm as testing
@@ -45,6 +46,10 @@ OPERATIONS = {
     'StoreService_Backup': 'backup',
     'StoreService_QuerySql': 'sql',
     'StoreService_ListAudit': 'audit',
+    'TuneService_CreateTune': 'tune',
+    'TuneService_GetTune': 'find_tune',
+    'TuneService_ListTunes': 'tunes',
+    'TuneService_CancelTune': 'cancel_tune',
     'TokenService_WhoAmI': 'whoami',
     'TokenService_CreateToken': 'create_token',
     'TokenService_ListTokens': 'tokens',
@@ -65,7 +70,16 @@ class MeasuredTest(unittest.TestCase):
     def tearDownClass(cls):
         cls.farm.close()
 
+    def await_devices(self):
+        """A device is offline for a moment after what it did was ended."""
+        deadline = time.monotonic() + testing.PATIENCE
+        while (time.monotonic() < deadline and
+               any(device['state'] == 'OFFLINE'
+                   for device in self.client.devices())):
+            time.sleep(0.1)
+
     def devices_of(self, **options):
+        self.await_devices()
         job = self.client.submit(DIGITS / 'digits.pb', 'fp32', **options)
         self.client.cancel(job)
         return (job['spec'].get('benchmark') or {}).get('devices', [])
@@ -123,6 +137,54 @@ class MeasuredTest(unittest.TestCase):
             self.devices_of(devices='a3')
         with self.assertRaisesRegex(ValueError, "'any' beside others"):
             self.devices_of(devices=['any', 'a1'])
+
+    def test_a_tune_finds_what_to_ship_on_each_device(self):
+        images = optfarm.samples(DIGITS / 'images', mean=127.5, std=127.5)
+        options = {'calibration': images, 'min_top1': -5, 'max_measured': 6,
+                   'tags': ['nightly-tune']}
+        with self.assertRaisesRegex(ValueError, 'give one of min_agreement'):
+            self.client.tune(DIGITS / 'digits.pb', 'a1', min_snr=20, **options)
+        with self.assertRaisesRegex(optfarm.NotFound, 'a3'):
+            self.client.tune(DIGITS / 'digits.pb', 'a3', **options)
+        with self.assertRaisesRegex(optfarm.InvalidArgument, 'max_measured'):
+            self.client.tune(DIGITS / 'digits.pb', 'a1',
+                             **{**options, 'max_measured': 5})
+        tune = self.client.tune(DIGITS / 'digits.pb', 'tag:lab',
+                                request_id='the-tune', **options)
+        again = self.client.tune(DIGITS / 'digits.pb', 'tag:lab',
+                                 request_id='the-tune', **options)
+        self.assertEqual(tune['tune_id'], again['tune_id'])
+        found = self.client.wait_tune(tune, testing.PATIENCE)
+        self.assertEqual(found['spec']['job']['tags'], ['nightly-tune'])
+        devices = optfarm.tuned(found)
+        self.assertEqual(sorted(one.device for one in devices), ['a1', 'a2'])
+        for device in devices:
+            self.assertGreater(device.recommended.speedup, 0)
+            self.assertIsNotNone(device.recommended.held_out_quality)
+            self.assertGreaterEqual(len(device.variants), 4)
+        job = self.client.job(devices[0].recommended.job_id)
+        self.assertEqual(job['spec']['name'], found['job_name'])
+        listed = list(self.client.tunes())
+        self.assertEqual(listed[0]['tune_id'], tune['tune_id'])
+        self.assertEqual(listed[0]['report']['devices'][0]['recommended'],
+                         devices[0].recommended.name)
+        # It has ended: nothing changes.
+        self.assertEqual(self.client.cancel_tune(tune)['state'],
+                         'TUNE_SUCCEEDED')
+
+    def test_a_cancelled_tune_ends_with_its_jobs(self):
+        tune = self.client.tune(
+            DIGITS / 'digits.pb', 'a1', min_snr=20, fresh=True,
+            calibration=optfarm.samples(DIGITS / 'images', mean=127.5,
+                                        std=127.5))
+        self.assertEqual(tune['state'], 'TUNE_RUNNING')
+        ended = self.client.cancel_tune(tune, reason='a mistake')
+        self.assertEqual(ended['state'], 'TUNE_CANCELLED')
+        with self.assertRaisesRegex(optfarm.TuneFailed, 'a mistake'):
+            self.client.wait_tune(tune, testing.PATIENCE)
+        states = {job['state'] for job in
+                  self.client.jobs(name=tune['job_name'])}
+        self.assertLessEqual(states, {'CANCELLED', 'SUCCEEDED'})
 
     def test_every_option_reaches_the_server(self):
         job = self.client.submit(

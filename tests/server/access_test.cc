@@ -12,6 +12,7 @@
 #include "absl/synchronization/notification.h"
 #include "optfarm/v1/tokens.grpc.pb.h"
 #include "rpc/channel.h"
+#include "server/access/farm_services.h"
 #include "tests/server/rest_client.h"
 #include "tests/server/server_fixture.h"
 #include "tests/support/certificates.h"
@@ -71,19 +72,9 @@ class AccessTest : public ServerFixture {
   }
   static std::vector<std::string> AllMethods() {
     std::vector<std::string> methods;
-    for (const auto* file :
-         {v1::Job::descriptor()->file(),
-          v1::UploadRequest::descriptor()->file(),
-          v1::Device::descriptor()->file(), v1::Result::descriptor()->file(),
-          v1::Token::descriptor()->file(),
-          v1::SynchronizeRequest::descriptor()->file()}) {
-      for (int i = 0; i < file->service_count(); ++i) {
-        for (int k = 0; k < file->service(i)->method_count(); ++k) {
-          methods.push_back(absl::StrCat("/", file->service(i)->full_name(),
-                                         "/",
-                                         file->service(i)->method(k)->name()));
-        }
-      }
+    for (const auto* method : FarmMethods()) {
+      methods.push_back(absl::StrCat("/", method->service()->full_name(), "/",
+                                     method->name()));
     }
     return methods;
   }

@@ -17,6 +17,7 @@
 #include "optfarm/v1/store.pb.h"
 #include "optfarm/v1/tokens.pb.h"
 #include "server/access/call_room.h"
+#include "server/access/farm_services.h"
 #include "tests/server/rest_client.h"
 #include "tests/server/server_fixture.h"
 
@@ -28,23 +29,6 @@ using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
 constexpr char kOperator[] = "operator-secret";
-
-std::vector<const google::protobuf::MethodDescriptor*> AllMethods() {
-  std::vector<const google::protobuf::MethodDescriptor*> methods;
-  for (const auto* file :
-       {v1::Job::descriptor()->file(), v1::UploadRequest::descriptor()->file(),
-        v1::Device::descriptor()->file(), v1::Result::descriptor()->file(),
-        v1::Token::descriptor()->file(),
-        v1::BackupRequest::descriptor()->file(),
-        v1::SynchronizeRequest::descriptor()->file()}) {
-    for (int i = 0; i < file->service_count(); ++i) {
-      for (int k = 0; k < file->service(i)->method_count(); ++k) {
-        methods.push_back(file->service(i)->method(k));
-      }
-    }
-  }
-  return methods;
-}
 
 // A field 1 that holds an empty message, so many times.
 std::string EmptyMessages(size_t count) {
@@ -126,7 +110,7 @@ class AdmissionTest : public ServerFixture {
 };
 
 TEST_F(AdmissionTest, StrangersAreRefusedByTheHeadOfAnyCall) {
-  for (const auto* method : AllMethods()) {
+  for (const auto* method : FarmMethods()) {
     EXPECT_EQ(RawCall(channel_, "guess", method->full_name()).Finish().code(),
               absl::StatusCode::kUnauthenticated)
         << method->full_name();

@@ -113,6 +113,10 @@ export interface components {
             job_id?: string;
             reason?: string;
         };
+        CancelTuneRequest: {
+            tune_id?: string;
+            reason?: string;
+        };
         ChainChange: {
             keep_ops?: string[];
             leave_out?: string[];
@@ -187,6 +191,14 @@ export interface components {
         CreateTokenResponse: {
             token?: components["schemas"]["Token"];
             secret?: string;
+        };
+        CreateTuneRequest: {
+            client_request_id?: string;
+            spec?: components["schemas"]["TuneSpec"];
+        };
+        CreateTuneResponse: {
+            tune?: components["schemas"]["Tune"];
+            existed?: boolean;
         };
         DataFile: {
             path?: string;
@@ -520,6 +532,10 @@ export interface components {
         };
         ListTokensResponse: {
             tokens?: components["schemas"]["Token"][];
+        };
+        ListTunesResponse: {
+            tunes?: components["schemas"]["Tune"][];
+            next_page_token?: string;
         };
         LogText: {
             text?: string;
@@ -1040,6 +1056,118 @@ export interface components {
         TransformStep: {
             name?: string;
             params?: components["schemas"]["TransformParam"][];
+        };
+        Tune: {
+            tune_id?: string;
+            project?: string;
+            owner?: string;
+            spec?: components["schemas"]["TuneSpec"];
+            state?: components["schemas"]["TuneState"];
+            /** Format: date-time */
+            create_time?: string;
+            /** Format: date-time */
+            end_time?: string;
+            failure?: string;
+            job_name?: string;
+            progress?: string;
+            report?: components["schemas"]["TuneReport"];
+        };
+        TuneReport: {
+            model_name?: string;
+            model?: components["schemas"]["Digest"];
+            measure?: components["schemas"]["TuneReport.Measure"];
+            objective?: components["schemas"]["TuneReport.Objective"];
+            /** Format: double */
+            bound?: number;
+            /** Format: int32 */
+            threads?: number;
+            devices?: components["schemas"]["TunedDevice"][];
+            one_for_all?: string;
+            /** Format: double */
+            worst_regret?: number;
+            /** Format: int32 */
+            considered?: number;
+            /** Format: int32 */
+            judged?: number;
+            /** Format: int32 */
+            measured?: number;
+            /** Format: double */
+            device_seconds?: number;
+            /** Format: double */
+            latency_error?: number;
+            /** Format: double */
+            latency_rank_correlation?: number;
+            steps?: string[];
+            warnings?: string[];
+        };
+        /** @enum {string} */
+        "TuneReport.Measure": "MEASURE_UNSPECIFIED" | "TOP1_CHANGE" | "AGREEMENT" | "SNR";
+        /** @enum {string} */
+        "TuneReport.Objective": "OBJECTIVE_UNSPECIFIED" | "LATENCY" | "SIZE";
+        TuneSpec: {
+            job?: components["schemas"]["JobSpec"];
+            devices?: string[];
+            /** Format: int32 */
+            threads?: number;
+            objective?: components["schemas"]["TuneReport.Objective"];
+            measure?: components["schemas"]["TuneReport.Measure"];
+            /** Format: double */
+            bound?: number;
+            budget?: string;
+            /** Format: int32 */
+            max_measured?: number;
+            /** Format: int32 */
+            calibration_samples?: number;
+            /** Format: int64 */
+            seed?: string;
+            one_for_all?: boolean;
+            fresh?: boolean;
+        };
+        /** @enum {string} */
+        TuneState: "TUNE_STATE_UNSPECIFIED" | "TUNE_RUNNING" | "TUNE_SUCCEEDED" | "TUNE_FAILED" | "TUNE_CANCELLED";
+        TunedDevice: {
+            device?: string;
+            /** Format: double */
+            float_us?: number;
+            variants?: components["schemas"]["TunedVariant"][];
+            recommended?: string;
+        };
+        TunedVariant: {
+            name?: string;
+            description?: string;
+            job_id?: string;
+            /** Format: double */
+            latency_us?: number;
+            /** Format: double */
+            latency_low_us?: number;
+            /** Format: double */
+            latency_high_us?: number;
+            /** Format: double */
+            speedup?: number;
+            /** Format: double */
+            speedup_low?: number;
+            /** Format: double */
+            speedup_high?: number;
+            /** Format: int64 */
+            file_bytes?: string;
+            /** Format: double */
+            size_ratio?: number;
+            /** Format: double */
+            quality?: number;
+            /** Format: double */
+            held_out_quality?: number;
+            /** Format: double */
+            held_out_low?: number;
+            /** Format: double */
+            held_out_high?: number;
+            /** Format: int64 */
+            held_out_samples?: string;
+            dominated?: boolean;
+            meets_bound?: boolean;
+            /** Format: double */
+            predicted_us?: number;
+            /** Format: double */
+            predicted_snr_db?: number;
         };
         UploadResponse: {
             /** Format: int64 */
