@@ -7,11 +7,17 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "storage/s3/s3_staging.h"
 
 namespace optfarm::storage {
 namespace {
+
+// Between two looks for a key that must be there.
+constexpr absl::Duration kFirstPause = absl::Milliseconds(10);
+constexpr absl::Duration kLastPause = absl::Milliseconds(160);
 
 class S3Reader final : public BlobReader {
  public:
@@ -27,8 +33,17 @@ class S3Reader final : public BlobReader {
   absl::StatusOr<std::string> Read(int64_t offset, int64_t max_bytes) override;
 
  private:
+  // No key is deleted while it is read. Where it is written again meanwhile,
+  // some stores say for a moment that it is not there.
   absl::StatusOr<std::string> Fetch(int64_t offset, int64_t length) {
-    return client_.Get(S3BlobKey(id_.sha256), offset, length, id_.size_bytes);
+    absl::Duration pause = kFirstPause;
+    while (true) {
+      absl::StatusOr<std::string> bytes =
+          client_.Get(S3BlobKey(id_.sha256), offset, length, id_.size_bytes);
+      if (!absl::IsNotFound(bytes.status()) || pause > kLastPause) return bytes;
+      absl::SleepFor(pause);
+      pause *= 2;
+    }
   }
 
   S3Client& client_;
