@@ -133,7 +133,9 @@ class FileBlobUpload final : public BlobUpload {
 
 absl::Status FileBlobStore::Load() {
   OPTFARM_RETURN_IF_ERROR(files_.MakeFolders(StagingFolder()));
-  OPTFARM_RETURN_IF_ERROR(files_.SyncFolder(options_.root));
+  // A server that was killed, or whose sync failed, left names that are seen
+  // and not durable; uploads would be told that these blobs are here.
+  OPTFARM_RETURN_IF_ERROR(files_.SyncAll(options_.root));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> outer,
                            files_.List(options_.root));
   for (const std::string& first : outer) {

@@ -68,6 +68,9 @@ class FileSystem {
   virtual absl::Status MakeFolders(const std::string& path) = 0;
   // ENSURES: names made or removed in `folder` survive a power failure.
   virtual absl::Status SyncFolder(const std::string& folder) = 0;
+  // ENSURES: all names and files that are below `folder` now survive a power
+  // failure.
+  virtual absl::Status SyncAll(const std::string& folder) = 0;
   // Sets a file's modification time.
   virtual absl::Status Touch(const std::string& path, absl::Time time) = 0;
   // UNITS: bytes an unprivileged process may still write below `folder`.

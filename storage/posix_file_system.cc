@@ -125,6 +125,16 @@ class PosixFiles final : public FileSystem {
     return status;
   }
 
+  absl::Status SyncAll(const std::string& folder) override {
+    const int fd = ::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return Failed("opening", folder);
+    const int result = ::syncfs(fd);
+    const absl::Status status =
+        result == 0 ? absl::OkStatus() : Failed("syncing all below", folder);
+    ::close(fd);
+    return status;
+  }
+
   absl::Status Touch(const std::string& path, absl::Time time) override {
     const timespec times[2] = {absl::ToTimespec(time), absl::ToTimespec(time)};
     return ::utimensat(AT_FDCWD, path.c_str(), times, 0) == 0

@@ -23,17 +23,23 @@ void AwayTime::Note(absl::Time from, absl::Time to) {
   if (to < from) {
     for (Gap& gap : gaps_) {
       gap.from = std::min(gap.from, to - absl::Nanoseconds(1));
+      gap.until = std::min(gap.until, to);
     }
     return;
   }
-  gaps_.push_back({from, to - from});
+  gaps_.push_back({from, to - from, to});
   if (gaps_.size() > kMaxGaps) gaps_.erase(gaps_.begin());
 }
 
 absl::Duration AwayTime::Since(absl::Time begin) const {
   absl::Duration away;
   for (const Gap& gap : gaps_) {
-    if (gap.from >= begin) away += gap.length;
+    if (gap.from >= begin) {
+      away += gap.length;
+    } else if (begin < gap.until) {
+      // It was noted from the last sign of life on, and this came after that.
+      away += std::min(gap.length, gap.until - begin);
+    }
   }
   return away;
 }
@@ -43,7 +49,11 @@ std::string AwayTime::ToText() const {
       absl::StrCat(kHere, " ", absl::ToUnixMicros(last_here_), " 0\n");
   for (const Gap& gap : gaps_) {
     absl::StrAppend(&text, kAway, " ", absl::ToUnixMicros(gap.from), " ",
-                    absl::ToInt64Microseconds(gap.length), "\n");
+                    absl::ToInt64Microseconds(gap.length));
+    if (gap.until < gap.from + gap.length) {
+      absl::StrAppend(&text, " ", absl::ToUnixMicros(gap.until));
+    }
+    text += '\n';
   }
   return text;
 }
@@ -55,7 +65,11 @@ absl::StatusOr<AwayTime> AwayTime::FromText(absl::string_view text) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
     int64_t from = 0;
     int64_t length = 0;
-    if (words.size() != 3 || (words[0] != kHere && words[0] != kAway) ||
+    int64_t until = 0;
+    const bool shortened = words.size() == 4 && words[0] == kAway &&
+                           absl::SimpleAtoi(words[3], &until);
+    if ((words.size() != 3 && !shortened) ||
+        (words[0] != kHere && words[0] != kAway) ||
         !absl::SimpleAtoi(words[1], &from) ||
         !absl::SimpleAtoi(words[2], &length) || length < 0) {
       return absl::InvalidArgumentError(absl::StrCat(
@@ -66,7 +80,9 @@ absl::StatusOr<AwayTime> AwayTime::FromText(absl::string_view text) {
     if (words[0] == kHere) {
       away.last_here_ = time;
     } else if (away.gaps_.size() < kMaxGaps) {
-      away.gaps_.push_back({time, absl::Microseconds(length)});
+      const absl::Duration gap = absl::Microseconds(length);
+      away.gaps_.push_back(
+          {time, gap, shortened ? absl::FromUnixMicros(until) : time + gap});
     }
   }
   return away;

@@ -25,10 +25,12 @@ class AwayTime {
   void NoteHere(absl::Time now) { last_here_ = now; }
   absl::Time last_here() const { return last_here_; }
 
-  // How much of the time after `begin` does not count.
+  // How much of the time after `begin` does not count; of a gap that had begun
+  // by then, its rest.
   absl::Duration Since(absl::Time begin) const;
 
-  // One line for the last sign of life and one for each gap, and back.
+  // One line for the last sign of life and one for each gap, and back. A gap
+  // that a clock set back has shortened says until when.
   // ERRORS: InvalidArgument.
   std::string ToText() const;
   static absl::StatusOr<AwayTime> FromText(absl::string_view text);
@@ -37,6 +39,8 @@ class AwayTime {
   struct Gap {
     absl::Time from;
     absl::Duration length;
+    // What begins from here on is not older than its end.
+    absl::Time until;
   };
 
   // Oldest first; the longest ago are forgotten.

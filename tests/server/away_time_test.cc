@@ -19,6 +19,34 @@ TEST(AwayTimeTest, CountsTheGapsSinceATime) {
   EXPECT_EQ(away.Since(kStart + absl::Hours(8)), absl::ZeroDuration());
 }
 
+// A gap is noted from the last sign of life, and what came after that and
+// before the end is as innocent.
+TEST(AwayTimeTest, CountsTheRestOfAGapThatHadBegun) {
+  AwayTime away;
+  away.Note(kStart, kStart + absl::Hours(1));
+  EXPECT_EQ(away.Since(kStart + absl::Seconds(3)),
+            absl::Hours(1) - absl::Seconds(3));
+  EXPECT_EQ(away.Since(kStart + absl::Hours(1)), absl::ZeroDuration());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const AwayTime read,
+                               AwayTime::FromText(away.ToText()));
+  EXPECT_EQ(read.Since(kStart + absl::Seconds(3)),
+            absl::Hours(1) - absl::Seconds(3));
+}
+
+TEST(AwayTimeTest, AGapThatAClockSetBackShortensSurvivesAsText) {
+  AwayTime away;
+  away.Note(kStart, kStart + absl::Hours(1));
+  const absl::Time now = kStart + absl::Minutes(10);
+  away.Note(kStart + absl::Hours(1), now);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const AwayTime read,
+                               AwayTime::FromText(away.ToText()));
+  for (const AwayTime& each : {away, read}) {
+    EXPECT_EQ(each.Since(kStart), absl::Hours(1));
+    EXPECT_EQ(each.Since(now - absl::Minutes(4)), absl::Minutes(4));
+    EXPECT_EQ(each.Since(now + absl::Minutes(4)), absl::ZeroDuration());
+  }
+}
+
 TEST(AwayTimeTest, GapsFromBeforeTheClockWasSetBackAreForWhatIsOlder) {
   AwayTime away;
   away.Note(kStart, kStart + absl::Hours(1));

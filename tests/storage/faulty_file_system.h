@@ -59,6 +59,10 @@ class FaultyFileSystem final : public FileSystem {
     if (fail_folder_sync) return ErrnoToStatus(EIO, "syncing a folder");
     return PosixFileSystem()->SyncFolder(folder);
   }
+  absl::Status SyncAll(const std::string& folder) override {
+    if (fail_folder_sync) return ErrnoToStatus(EIO, "syncing all");
+    return PosixFileSystem()->SyncAll(folder);
+  }
   absl::Status Touch(const std::string& path, absl::Time time) override {
     return PosixFileSystem()->Touch(path, time);
   }
