@@ -117,8 +117,8 @@ struct OutputFlags {
 void DeclareGlobalFlags(GlobalFlags* global, OutputFlags* output,
                         FlagSet* flags) {
   flags->Text("server", "HOST:PORT",
-              "Address of the server. Default: OPTFARM_SERVER, else the "
-              "context's, else 127.0.0.1:7070.",
+              "Address of the server; of several HOST:PORT,HOST:PORT. Default: "
+              "OPTFARM_SERVER, else the context's, else 127.0.0.1:7070.",
               &global->server);
   flags->Text("context", "NAME",
               "The named server to use (optctl config get-contexts). Default: "

@@ -18,10 +18,10 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "rpc/server_addresses.h"
 
 namespace optfarm::rpc {
 namespace {
@@ -30,6 +30,9 @@ constexpr size_t kMaxTokenBytes = 4096;
 constexpr uint64_t kMaxPemBytes = 1 << 20;
 constexpr absl::Duration kMinPing = absl::Seconds(10);
 constexpr absl::Duration kPingTimeout = absl::Seconds(20);
+// Of clients that have another server to go to. Not below kMinPing.
+constexpr absl::Duration kQuickPing = absl::Seconds(11);
+constexpr absl::Duration kQuickPingTimeout = absl::Seconds(5);
 constexpr absl::Duration kMaxReconnect = absl::Seconds(5);
 
 // gRPC's own call credentials refuse channels without TLS, and loopback has
@@ -104,29 +107,19 @@ int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
 }
 
-}  // namespace
-
-absl::Status CheckTarget(absl::string_view target) {
-  if (absl::StartsWith(target, "unix:") && target.size() > 5) {
-    return absl::OkStatus();
-  }
-  const size_t colon = target.rfind(':');
-  int port = 0;
-  const absl::string_view host =
-      colon == absl::string_view::npos ? "" : target.substr(0, colon);
-  const bool bracketed =
-      absl::StartsWith(host, "[") && absl::EndsWith(host, "]");
-  if (host.empty() || (!bracketed && absl::StrContains(host, ':')) ||
-      absl::StrContains(host, '/') ||
-      !absl::SimpleAtoi(target.substr(colon + 1), &port) || port < 1 ||
-      port > 65535) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "server address '", target,
-        "' is not HOST:PORT, [IPV6]:PORT or unix:PATH with a port of 1 to "
-        "65535; for example 127.0.0.1:7070"));
-  }
-  return absl::OkStatus();
+// A server that was paused keeps its connections: with others at hand it is
+// asked often whether it is there.
+void LeaveSilentServers(const ServerTarget& target,
+                        grpc::ChannelArguments* arguments) {
+  arguments->SetString(GRPC_ARG_DEFAULT_AUTHORITY, target.authority);
+  arguments->SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(kQuickPing));
+  arguments->SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
+                    Milliseconds(kQuickPingTimeout));
+  // While a call is held the pings are all there is.
+  arguments->SetInt(GRPC_ARG_HTTP2_MAX_PINGS_WITHOUT_DATA, 0);
 }
+
+}  // namespace
 
 bool IsToken(absl::string_view token) {
   bool visible = true;
@@ -149,12 +142,18 @@ absl::StatusOr<std::string> ReadToken(const std::string& path) {
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
     const ChannelOptions& options) {
-  OPTFARM_RETURN_IF_ERROR(CheckTarget(options.target));
+  OPTFARM_ASSIGN_OR_RETURN(const ServerTarget target,
+                           FindServers(options.target));
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, Milliseconds(options.keepalive));
-  arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(kPingTimeout));
+  if (target.authority.empty()) {
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS,
+                     Milliseconds(options.keepalive));
+    arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, Milliseconds(kPingTimeout));
+  } else {
+    LeaveSilentServers(target, &arguments);
+  }
   // This is also how long a handshake may take: a busy server needs seconds. A
   // port that nobody listens on is refused at once all the same.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 5000);
@@ -185,7 +184,7 @@ absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
       const std::shared_ptr<grpc::ChannelCredentials> credentials,
       MakeChannelCredentials(options.tls));
   return grpc::experimental::CreateCustomChannelWithInterceptors(
-      options.target, credentials, arguments, std::move(interceptors));
+      target.uri, credentials, arguments, std::move(interceptors));
 }
 
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> MakeServerCredentials(

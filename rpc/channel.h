@@ -47,20 +47,17 @@ struct ServerTls {
 };
 
 struct ChannelOptions {
-  // HOST:PORT, [IPV6]:PORT or unix:PATH.
+  // One server or several; see rpc/server_addresses.h.
   std::string target;
   // File whose first line is the bearer token; empty: no token is sent.
   std::string token_file;
   // The token itself; used without a file.
   std::string token;
   ClientTls tls;
-  // Quiet time after which the peer is asked for a sign of life.
+  // Quiet time after which the peer is asked for a sign of life; with several
+  // servers it is shorter.
   absl::Duration keepalive = absl::Seconds(60);
 };
-
-// Checks that `target` has one of the forms of ChannelOptions.
-// ERRORS: InvalidArgument with the value and what is allowed.
-absl::Status CheckTarget(absl::string_view target);
 
 // Whether `token` may be sent: 1 to 4096 visible ASCII characters.
 bool IsToken(absl::string_view token);
@@ -71,8 +68,10 @@ bool IsToken(absl::string_view token);
 absl::StatusOr<std::string> ReadToken(const std::string& path);
 
 // Makes a channel. It connects when it is first used and again after a break,
-// so an absent server is no error here.
-// ERRORS: those of CheckTarget and ReadToken; for TLS files those of ReadFile,
+// so an absent server is no error here. With several servers it stays with the
+// first that answers, and goes on to the next when that one ends, or says
+// nothing.
+// ERRORS: those of FindServers and ReadToken; for TLS files those of ReadFile,
 // and InvalidArgument when some are missing.
 absl::StatusOr<std::shared_ptr<grpc::Channel>> MakeChannel(
     const ChannelOptions& options);

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "rpc/channel.h"
+#include "rpc/server_addresses.h"
 #include "rpc/synchronizer.h"
 
 namespace optfarm::rpc {
@@ -34,14 +35,16 @@ absl::Status Check(const ParticipantFlags& flags) {
         "' must be a letter or digit, then letters, digits, '.', '_' or '-', "
         "at most 64 in all"));
   }
-  return CheckTarget(flags.server);
+  return CheckServers(flags.server);
 }
 
 }  // namespace
 
 void DeclareParticipantFlags(CLI::App* app, ParticipantFlags* flags) {
   app->set_version_flag("--version", OPTFARM_VERSION);
-  app->add_option("--server", flags->server, "Address of the server, HOST:PORT")
+  app->add_option("--server", flags->server,
+                  "Address of the server, HOST:PORT; of several "
+                  "HOST:PORT,HOST:PORT")
       ->capture_default_str();
   app->add_option("--name", flags->name,
                   "Name in lists and logs; default: the host's name");

@@ -20,6 +20,7 @@
 #include "base/status_macros.h"
 #include "http/byte_stream.h"
 #include "rpc/channel.h"
+#include "rpc/server_addresses.h"
 #include "server/access/access_control.h"
 #include "server/access/admission.h"
 #include "server/access/audit_log.h"

@@ -114,7 +114,7 @@ class FarmClient {
 
 // Where the server is and what to bring along; empty files: none.
 struct FarmAddress {
-  // HOST:PORT.
+  // HOST:PORT, or several with commas between them.
   std::string server;
   // Holds the bearer token.
   std::string token_file;

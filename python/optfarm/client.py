@@ -51,8 +51,9 @@ class Client(ResultCalls, OperatorCalls, TuneCalls):
                  cert_file: Optional[str] = None,
                  key_file: Optional[str] = None,
                  optctl: Optional[Path] = None) -> None:
-        """`url` is http://HOST:PORT or https://HOST:PORT; default: the
-        environment variable OPTFARM_URL. The token is `token`, or the first
+        """`url` is http://HOST:PORT or https://HOST:PORT, or several with
+        commas between them, of which the next is asked when one does not
+        answer; default: the environment variable OPTFARM_URL. The token is `token`, or the first
         line of `token_file`, or OPTFARM_TOKEN. `timeout` is in seconds, for one
         request. `ca_file` adds a CA to those of the system. `optctl` is the
         program that freezes models and reads YAML recipes; default:

@@ -9,7 +9,8 @@ import random
 import ssl
 import time
 import urllib.parse
-from typing import Any, Iterator, Mapping, Optional, Tuple, Union
+from typing import (Any, Iterator, Mapping, NamedTuple, Optional, Tuple,
+                    Union)
 
 from .errors import ApiError, Unavailable, error_of
 
@@ -19,8 +20,24 @@ _ATTEMPTS = 6
 _LONGEST_PAUSE = 10.0
 
 
+class _Server(NamedTuple):
+    host: str
+    port: Optional[int]
+    tls: bool
+
+
+def _server(url: str) -> _Server:
+    parts = urllib.parse.urlsplit(url)
+    if parts.scheme not in ('http', 'https') or not parts.hostname:
+        raise ValueError(f'{url!r} is not http://HOST:PORT or '
+                         'https://HOST:PORT')
+    if parts.path not in ('', '/') or parts.query or parts.fragment:
+        raise ValueError(f'{url!r} names more than a server')
+    return _Server(parts.hostname, parts.port, parts.scheme == 'https')
+
+
 class Transport:
-    """Requests to one server.
+    """Requests to one server, or to the first of several that answers.
 
     A connection is made for each request: a thread of its own may use the same
     object at the same time.
@@ -29,30 +46,34 @@ class Transport:
     def __init__(self, url: str, token: Optional[str], timeout: float,
                  ca_file: Optional[str], cert_file: Optional[str],
                  key_file: Optional[str]) -> None:
-        parts = urllib.parse.urlsplit(url)
-        if parts.scheme not in ('http', 'https') or not parts.hostname:
-            raise ValueError(f'{url!r} is not http://HOST:PORT or '
-                             'https://HOST:PORT')
-        if parts.path not in ('', '/') or parts.query or parts.fragment:
-            raise ValueError(f'{url!r} names more than a server')
-        self._host = parts.hostname
-        self._port = parts.port
+        self._servers = [_server(one.strip()) for one in url.split(',')]
+        # Requests go there until it does not answer. Threads may move it on
+        # together: any server is right.
+        self._chosen = 0
         self._timeout = timeout
         self._headers = {'User-Agent': 'optfarm-python'}
         if token:
             self._headers['Authorization'] = f'Bearer {token}'
         self._tls: Optional[ssl.SSLContext] = None
-        if parts.scheme == 'https':
+        if any(server.tls for server in self._servers):
             self._tls = ssl.create_default_context(cafile=ca_file)
             if cert_file:
                 self._tls.load_cert_chain(cert_file, key_file)
 
-    def _connect(self, timeout: float) -> http.client.HTTPConnection:
-        if self._tls is not None:
-            return http.client.HTTPSConnection(
-                self._host, self._port, timeout=timeout, context=self._tls)
-        return http.client.HTTPConnection(self._host, self._port,
+    @staticmethod
+    def _connect(server: _Server, timeout: float,
+                 tls: Optional[ssl.SSLContext]) -> http.client.HTTPConnection:
+        if server.tls:
+            return http.client.HTTPSConnection(server.host, server.port,
+                                               timeout=timeout, context=tls)
+        return http.client.HTTPConnection(server.host, server.port,
                                           timeout=timeout)
+
+    def _go_on(self, server: _Server) -> None:
+        """The next requests go to the server after this one."""
+        number = self._servers.index(server)
+        if self._chosen == number:
+            self._chosen = (number + 1) % len(self._servers)
 
     def send(self, method: str, path: str, body: Body = None,
              headers: Optional[Mapping[str, str]] = None,
@@ -63,7 +84,8 @@ class Transport:
         Raises: ApiError for a status of 400 and above; Unavailable when there
         is no answer.
         """
-        connection = self._connect(timeout or self._timeout)
+        server = self._servers[self._chosen]
+        connection = self._connect(server, timeout or self._timeout, self._tls)
         try:
             connection.request(method, path, body,
                                {**self._headers, **(headers or {})})
@@ -73,13 +95,16 @@ class Transport:
             text = response.read()
         except (OSError, http.client.HTTPException) as error:
             connection.close()
+            self._go_on(server)
             raise Unavailable(0, {
                 'code': 'UNAVAILABLE',
-                'detail': f'no answer from {self._host}:{self._port}: {error}; '
-                          'is optfarm-server running there with --http? url or '
-                          'OPTFARM_URL names another'
+                'detail': f'no answer from {server.host}:{server.port}: '
+                          f'{error}; is optfarm-server running there with '
+                          '--http? url or OPTFARM_URL names another'
             }) from error
         connection.close()
+        if response.status == 503:
+            self._go_on(server)
         try:
             problem = json.loads(text)
         except ValueError:

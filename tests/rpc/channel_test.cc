@@ -24,20 +24,6 @@ using ::optfarm::testing::StatusIs;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-TEST(ChannelTest, TakesAddressesAndRefusesTheRest) {
-  for (const char* good : {"127.0.0.1:7070", "farm.example:1", "[::1]:65535",
-                           "localhost:80", "unix:/tmp/socket"}) {
-    EXPECT_THAT(CheckTarget(good), IsOk()) << good;
-  }
-  for (const char* bad : {"", "localhost", "localhost:", ":7070", "localhost:0",
-                          "localhost:65536", "localhost:x", "::1:7070",
-                          "http://farm:80", "unix:"}) {
-    EXPECT_THAT(CheckTarget(bad), StatusIs(absl::StatusCode::kInvalidArgument,
-                                           HasSubstr("HOST:PORT")))
-        << bad;
-  }
-}
-
 TEST(ChannelTest, ReadsTheFirstLineOfATokenFile) {
   const std::string path = JoinPath(FreshFolder(), "token");
   OPTFARM_ASSERT_OK(WriteFileAtomically(path, " secret-1 \nmore\n"));
