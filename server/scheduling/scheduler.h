@@ -106,6 +106,12 @@ class Scheduler {
   // REQUIRES: as SetListener.
   void SetObserver(CommitObserver observer) { observer_ = std::move(observer); }
 
+  // What new jobs are called; random names where nothing is set.
+  // REQUIRES: as SetListener. No name comes twice.
+  void SetJobIds(std::function<std::string()> next) {
+    next_job_id_ = std::move(next);
+  }
+
   // Takes over what the store holds. Leases are given a full term, so that
   // their holders can come back.
   // REQUIRES: called once, before anything below.
@@ -311,6 +317,7 @@ class Scheduler {
   const std::string server_version_;
   ChangeListener listener_;
   CommitObserver observer_;
+  std::function<std::string()> next_job_id_;
 
   // A lock of its own: calls begin while others are made durable.
   absl::Mutex calls_mutex_;

@@ -115,7 +115,7 @@ storage::NewJob Scheduler::MakeJob(const Submission& submission,
                                    absl::Time now) {
   const v1::JobSpec& spec = submission.spec;
   storage::NewJob job;
-  job.job.job_id = NewJobId();
+  job.job.job_id = next_job_id_ ? next_job_id_() : NewJobId();
   job.job.client_request_id = submission.client_request_id;
   job.job.spec_digest = submission.spec_digest;
   job.job.project = submission.project;

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "storage/sqlite/durable_log.h"
 
 namespace optfarm::storage {
 namespace {
@@ -144,6 +145,7 @@ SqliteDatabase::SqliteDatabase(sqlite3* db, std::string path)
 
 absl::StatusOr<std::unique_ptr<SqliteDatabase>> SqliteDatabase::Open(
     const std::string& path) {
+  OPTFARM_RETURN_IF_ERROR(MakeLogDurable(path));
   sqlite3* raw = nullptr;
   const int result = sqlite3_open_v2(
       path.c_str(), &raw,

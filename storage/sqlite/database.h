@@ -24,7 +24,8 @@ class SqliteCursor;
 class SqliteDatabase final : public SqlDatabase {
  public:
   // Opens `path`, makes it when absent, and sets WAL, synchronous=FULL, foreign
-  // keys and a busy timeout.
+  // keys and a busy timeout. The first connection makes durable what an earlier
+  // process left in the log.
   // ERRORS: DataLoss when it is no database; others as Run.
   static absl::StatusOr<std::unique_ptr<SqliteDatabase>> Open(
       const std::string& path);

@@ -1,9 +1,15 @@
 #include "storage/sqlite/metadata_store.h"
 
+#include <sqlite3.h>
+
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/string_view.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "storage/sqlite/backup.h"
@@ -44,12 +50,32 @@ class SqliteMetadataStore final : public SqlMetadataStore {
   const std::string path_;
 };
 
+// The check tells of a page that could not be read now in the words for damage;
+// only the code in them says that the disk failed and not the database.
+bool SaysThatReadingFailed(absl::string_view found) {
+  // Of a list of free pages, without a code; the number of the page was right.
+  if (absl::StrContains(found, "failed to get page")) return true;
+  constexpr absl::string_view kCode = "error code=";
+  const size_t at = found.find(kCode);
+  if (at == absl::string_view::npos) return false;
+  found.remove_prefix(at + kCode.size());
+  int code = 0;
+  const size_t digits = found.find_first_not_of("0123456789");
+  return absl::SimpleAtoi(found.substr(0, digits), &code) &&
+         (code & 0xff) == SQLITE_IOERR;
+}
+
 absl::Status CheckIntegrity(SqliteDatabase& db) {
   SqlStatement check = db.Prepare("PRAGMA quick_check(1)");
   if (!check.Step()) return check.status();
-  if (check.Text(0) == "ok") return absl::OkStatus();
-  return absl::DataLossError(absl::StrCat("the database is damaged (",
-                                          check.Text(0),
+  const std::string found = check.Text(0);
+  if (found == "ok") return absl::OkStatus();
+  if (SaysThatReadingFailed(found)) {
+    return absl::UnavailableError(
+        absl::StrCat("the database cannot be read now (", found,
+                     "); see that its disk works, and try again"));
+  }
+  return absl::DataLossError(absl::StrCat("the database is damaged (", found,
                                           "); restore it from a backup"));
 }
 

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <filesystem>
 #include <string>
 
 #include "base/files.h"
 #include "storage/sqlite/analyst.h"
 #include "storage/sqlite/database.h"
+#include "storage/sqlite/durable_log.h"
 #include "storage/sqlite/metadata_store.h"
 #include "storage/sqlite/migrations.h"
 #include "tests/storage/sample_job.h"
@@ -55,6 +58,50 @@ TEST_F(SqliteMetadataStoreTest, FullDatabaseTakesNothingAndGoesOnReading) {
   }
   Reopen();
   EXPECT_THAT(store_->GetJob("aaa1"), IsOk());
+}
+
+WriteBatch WithLargeDevice(absl::string_view name) {
+  WriteBatch batch;
+  DeviceRecord& device = batch.devices.emplace_back();
+  device.info.set_name(std::string(name));
+  device.first_seen = device.last_seen = kNow;
+  device.reason = std::string(2'000'000, 'x');
+  return batch;
+}
+
+// The next server writes the log of a killed one over itself: all of it, also
+// when it is larger than what SQLite writes at once.
+TEST_F(SqliteMetadataStoreTest, TakesOverALargeLogOfAKilledServer) {
+  ASSERT_THAT(store_->Commit(WithLargeDevice("pi4")), IsOk());
+  const std::string left = JoinPath(folder_, "left.db");
+  for (const char* part : {"", "-wal"}) {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const std::string bytes,
+                                 ReadFile(path_ + part));
+    ASSERT_THAT(WriteFileAtomically(left + part, bytes), IsOk());
+  }
+  ASSERT_GT(std::filesystem::file_size(left + "-wal"), 1 << 20);
+  const std::string link = JoinPath(folder_, "link.db");
+  std::filesystem::create_symlink(left, link);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto store,
+                               OpenSqliteMetadataStore(link, kNow));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto devices, store->ListDevices());
+  ASSERT_THAT(devices, SizeIs(1));
+  EXPECT_EQ(devices[0].info.name(), "pi4");
+}
+
+// Another connection may be writing to it.
+TEST_F(SqliteMetadataStoreTest, LeavesALogAloneThatIsInUse) {
+  ASSERT_THAT(store_->Commit(WithLargeDevice("pi4")), IsOk());
+  const std::string log = path_ + "-wal";
+  const auto long_ago =
+      std::filesystem::last_write_time(log) - std::chrono::hours(1);
+  std::filesystem::last_write_time(log, long_ago);
+  EXPECT_THAT(MakeLogDurable(path_), IsOk());
+  EXPECT_EQ(std::filesystem::last_write_time(log), long_ago);
+  // And its own locks are as they were: the store still has the database.
+  ASSERT_THAT(store_->Commit(WithLargeDevice("pi5")), IsOk());
+  EXPECT_THAT(MakeLogDurable(path_), IsOk());
+  EXPECT_THAT(*store_->ListDevices(), SizeIs(2));
 }
 
 class SqliteMigrationTest : public ::testing::TestWithParam<int> {
