@@ -20,6 +20,7 @@
 #include "base/status_macros.h"
 #include "http/byte_stream.h"
 #include "rpc/channel.h"
+#include "rpc/held_connection.h"
 #include "rpc/server_addresses.h"
 #include "server/access/access_control.h"
 #include "server/access/admission.h"
@@ -62,8 +63,6 @@ constexpr int kMaxThreads = 200;
 constexpr size_t kMaxBufferedBytes = size_t{1} << 30;
 // Further ones wait at the client.
 constexpr int kMaxCallsAConnection = 256;
-// A connection to the gRPC door without a call; clients connect again unseen.
-constexpr absl::Duration kIdleConnection = absl::Minutes(5);
 constexpr absl::Duration kCleanUpInterval = absl::Hours(1);
 // Well below the unit's WatchdogSec=.
 constexpr absl::Duration kAliveInterval = absl::Seconds(20);
@@ -173,6 +172,7 @@ class ServerImpl final : public Server {
   std::unique_ptr<grpc::Server> grpc_;
   std::string address_;
   std::unique_ptr<http::Front> http_;
+  std::unique_ptr<rpc::HeldConnection> inner_;
   std::atomic<bool> serving_ = false;
   // Of the upkeep's thread.
   absl::Time next_clean_up_ = absl::InfinitePast();
@@ -343,7 +343,7 @@ absl::Status ServerImpl::Listen() {
   builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
                              Milliseconds(options_.handshake_time));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
-                             Milliseconds(kIdleConnection));
+                             Milliseconds(options_.idle_connection));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                              kMaxCallsAConnection);
   // Two servers on one port would each get half of the calls.
@@ -393,6 +393,7 @@ absl::Status ServerImpl::OpenHttp() {
                     options_.tls.client_ca};
   door.loopback_hosts_only = !access_->wants_token();
   OPTFARM_ASSIGN_OR_RETURN(door.channel, rpc::MakeInnerChannel(grpc_.get()));
+  inner_ = std::make_unique<rpc::HeldConnection>(door.channel);
   door.admit_call = [this](const http::BackendCall& call,
                            const std::string& method, size_t body_bytes) {
     return Permit(call, method, body_bytes);
@@ -471,6 +472,7 @@ void ServerImpl::Shutdown() {
   // Answers held calls: a draining scheduler holds none.
   polls_.Run(options_.clock->Now(), /*all=*/true);
   if (http_ != nullptr) http_->Drain();
+  inner_.reset();
   grpc_->Shutdown(absl::ToChronoTime(absl::Now() + options_.grace));
   grpc_->Wait();
   // Calls have ended; what is left are clients that do not read.

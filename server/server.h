@@ -60,6 +60,9 @@ struct ServerOptions {
   // How long a connection to the gRPC door may take to say that it speaks
   // HTTP/2, with TLS where there is TLS.
   absl::Duration handshake_time = absl::Seconds(20);
+  // How long a connection to the gRPC door may have no call; clients connect
+  // again unseen.
+  absl::Duration idle_connection = absl::Minutes(5);
   // Longest time calls under way may take to end after Shutdown.
   absl::Duration grace = absl::Seconds(10);
   SchedulingOptions scheduling;

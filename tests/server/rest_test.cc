@@ -190,6 +190,22 @@ TEST_F(RestTest, IdleConnectionsGiveWayToNewOnes) {
   EXPECT_TRUE(end);
 }
 
+// The HTTP door's own connection to the services must not be taken for idle.
+TEST_F(RestTest, AnswersAfterALongTimeWithoutCalls) {
+  options_.idle_connection = absl::Milliseconds(100);
+  Restart();
+  // One that is younger than the door's, and ends because nothing uses it.
+  EXPECT_TRUE(channel_->WaitForConnected(
+      absl::ToChronoTime(absl::Now() + absl::Seconds(60))));
+  EXPECT_TRUE(channel_->WaitForStateChange(
+      GRPC_CHANNEL_READY, absl::ToChronoTime(absl::Now() + absl::Seconds(60))));
+  const RestAnswer answer = Client().Get("/v1/jobs");
+  EXPECT_EQ(answer.status, 200) << answer.body;
+  const absl::Time start = absl::Now();
+  server_->Shutdown();
+  EXPECT_LT(absl::Now() - start, options_.grace);
+}
+
 TEST_F(RestTest, HealthIsToldWhenAllConnectionsAreBusy) {
   options_.http_limits.max_connections = 2;
   Restart();
