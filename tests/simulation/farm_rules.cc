@@ -45,6 +45,22 @@ absl::Duration DeadlineOr(bool given, const google::protobuf::Duration& value,
   return given ? rpc::FromProtoDuration(value) : fallback;
 }
 
+// `holds`: the caller has the lease of the attempt that the verdict is of.
+bool IsRight(const v1::TaskVerdict& verdict, const TaskEntry& task,
+             bool holds) {
+  switch (verdict.verdict()) {
+    case v1::TaskVerdict::CONTINUE:
+      return holds;
+    case v1::TaskVerdict::COMPLETION_ACCEPTED:
+      return task.accepted_attempt == verdict.attempt();
+    case v1::TaskVerdict::STALE:
+    case v1::TaskVerdict::CANCEL:
+      return !holds;
+    default:
+      return true;
+  }
+}
+
 }  // namespace
 
 void FarmRules::Committed(const storage::WriteBatch& batch,
@@ -368,12 +384,7 @@ void FarmRules::Answered(const v1::SynchronizeRequest& request,
     const bool holds = task->state == v1::LEASED &&
                        task->attempt == verdict.attempt() &&
                        task->participant_id == request.participant_id();
-    const bool right = verdict.verdict() == v1::TaskVerdict::COMPLETION_ACCEPTED
-                           ? task->accepted_attempt >= verdict.attempt()
-                       : verdict.verdict() == v1::TaskVerdict::STALE ||
-                               verdict.verdict() == v1::TaskVerdict::CANCEL
-                           ? !holds
-                           : true;
+    const bool right = IsRight(verdict, *task, holds);
     if (!right) {
       world_.Fail(absl::StrCat(request.participant_id(), " is told ",
                                v1::TaskVerdict::Verdict_Name(verdict.verdict()),

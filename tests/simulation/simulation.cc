@@ -74,6 +74,7 @@ class Simulation {
   void MakeParties();
   void PlanFaults();
   void Fault();
+  void SetNetwork(const NetworkFaults& faults);
   void FaultOfServer();
   void FaultOfDisk();
   void FaultOfParties();
@@ -152,10 +153,22 @@ void Simulation::Fault() {
   bad.lost = random.Chance(0.5) ? 0.1 : random.Chance(0.3) ? 1.0 : 0.02;
   bad.twice = random.Chance(0.5) ? 0.05 : 0;
   bad.late = random.Chance(0.5) ? 0.1 : 0;
-  world_.Note("bad network", "", static_cast<int64_t>(bad.lost * 100));
-  server_.network = bad;
-  world_.After(Some(absl::Seconds(2), absl::Minutes(2)),
-               [this] { server_.network = NetworkFaults(); });
+  SetNetwork(bad);
+  world_.After(Some(absl::Seconds(2), absl::Minutes(2)), [this, bad] {
+    if (bad.lost < 1 || peace_) return SetNetwork(NetworkFaults());
+    // Who was cut off for longer than a lease comes back, and the answers that
+    // tell it what became of its tasks are lost too.
+    NetworkFaults better;
+    better.lost = 0.5;
+    SetNetwork(better);
+    world_.After(Some(absl::Seconds(2), absl::Minutes(1)),
+                 [this] { SetNetwork(NetworkFaults()); });
+  });
+}
+
+void Simulation::SetNetwork(const NetworkFaults& faults) {
+  world_.Note("network", "", static_cast<int64_t>(faults.lost * 100));
+  server_.network = faults;
 }
 
 void Simulation::FaultOfServer() {
