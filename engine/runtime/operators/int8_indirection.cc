@@ -13,6 +13,10 @@ void CopyValues(const uint8_t* from, int64_t count, uint8_t* to) {
   for (int64_t i = 0; i < count; ++i) to[i] = from[i];
 }
 
+// Packed rows that are kept for the next panels: less than level-2 caches have.
+// UNITS: bytes.
+constexpr int64_t kMostKept = 256 * 1024;
+
 int64_t RoundUp(int64_t value, int64_t unit) {
   return (value + unit - 1) / unit * unit;
 }
@@ -29,7 +33,8 @@ Int8IndirectionBuffer::Form Int8IndirectionBuffer::FormOf(
 }
 
 Int8IndirectionBuffer::Int8IndirectionBuffer(const Int8Gemm& gemm,
-                                             const int32_t* row_sums)
+                                             const int32_t* row_sums,
+                                             int64_t repeated)
     : input_(gemm.input),
       row_sums_(row_sums),
       sum_values_(gemm.kernels.stages->sum_values),
@@ -62,6 +67,9 @@ Int8IndirectionBuffer::Int8IndirectionBuffer(const Int8Gemm& gemm,
   if (form_ == Form::kRows || form_ == Form::kCopies) {
     copies_.assign(static_cast<size_t>(taps_ * tap_depth_ * mr), 0);
   }
+  if (gemm.kernels.gemm->activations == ActivationLayout::kPacked) {
+    PlanPacked(gemm, repeated);
+  }
   is_strided_ = gemm.kernels.gemm->activations == ActivationLayout::kStrided;
   if (!is_strided_) return;
   is_direct_ = form_ == Form::kMatrix && residual == 0 &&
@@ -70,7 +78,29 @@ Int8IndirectionBuffer::Int8IndirectionBuffer(const Int8Gemm& gemm,
   if (!is_direct_) strided_.assign(static_cast<size_t>(stride_ * mr), 0);
 }
 
-void Int8IndirectionBuffer::Fill(int64_t first, int rows) {
+void Int8IndirectionBuffer::PlanPacked(const Int8Gemm& gemm, int64_t repeated) {
+  const int64_t residual = gemm.weights.residual_room();
+  pack_ = gemm.kernels.gemm->pack;
+  packed_stride_ = PackedStride(taps_ * tap_depth_ + residual * panel_.kr);
+  place_bytes_ = packed_stride_ * gemm.kernels.gemm->mr;
+  // A residual is found by pointers, and row sums are by row.
+  keeps_ = repeated > 1 && residual == 0 && weights_zero_point_ == 0;
+  const int64_t places =
+      keeps_ ? std::clamp<int64_t>(
+                   kMostKept / std::max<int64_t>(place_bytes_, 1), 1, repeated)
+             : 1;
+  kept_.assign(static_cast<size_t>(places), -1);
+  packed_.emplace(places * place_bytes_);
+}
+
+void Int8IndirectionBuffer::Fill(int64_t first, int rows, int64_t place) {
+  if (pack_ != nullptr) {
+    const int64_t last = static_cast<int64_t>(kept_.size()) - 1;
+    place = std::min(place, last);
+    packed_tile_ = packed_->data() + place * place_bytes_;
+    if (kept_[static_cast<size_t>(place)] == first) return;
+    if (keeps_) kept_[static_cast<size_t>(place)] = first;
+  }
   if (form_ == Form::kMatrix) {
     const uint8_t* row = input_.values + first * input_.channels;
     for (int r = 0; r < rows; ++r, row += input_.channels) pointers_[r] = row;
@@ -91,6 +121,13 @@ void Int8IndirectionBuffer::Fill(int64_t first, int rows) {
   }
   if (weights_zero_point_ != 0) FindRowInit(first, rows);
   if (is_strided_ && !is_direct_) FillStrided(rows);
+  if (pack_ != nullptr) PackRows(rows);
+}
+
+void Int8IndirectionBuffer::PackRows(int rows) {
+  Int8GemmTile tile;
+  Describe(&tile);
+  pack_(tile, rows, 0);
 }
 
 void Int8IndirectionBuffer::FillStrided(int rows) {
@@ -103,13 +140,15 @@ void Int8IndirectionBuffer::FillStrided(int rows) {
   }
 }
 
-void Int8IndirectionBuffer::Describe(Int8GemmTile* tile) const {
+void Int8IndirectionBuffer::Describe(Int8GemmTile* tile) {
   tile->indirection = pointers_.data();
   tile->taps = taps_;
   tile->depth = tap_depth_;
   tile->residual_taps = 0;
   tile->row_init = row_init_;
   tile->has_row_init = weights_zero_point_ != 0;
+  tile->packed = packed_tile_;
+  tile->packed_stride = packed_stride_;
   if (!is_strided_) return;
   tile->indirection = nullptr;
   tile->taps = 1;
@@ -141,6 +180,7 @@ void Int8IndirectionBuffer::AddResidual(absl::Span<const int32_t> groups,
     const int64_t place = group % of_tap * kr;
     for (int r = 0; r < rows; ++r) *out++ = pointers[r] + place;
   }
+  if (pack_ != nullptr && count > 0) pack_(*tile, rows, taps_);
 }
 
 // Where a tile lies within one row of the output and all its windows inside of

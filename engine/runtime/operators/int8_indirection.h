@@ -1,15 +1,18 @@
 // The rows of an int8 GEMM as its micro-kernel reads them (ActivationLayout).
 // An indirection buffer has pointers to where the pixels of a window lie, and
 // to copies where they are not all there. For kernels with strided rows the
-// windows are copied together, unless they lie so already.
+// windows are copied together, unless they lie so already; kernels with packed
+// rows copy what the buffer points at.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_OPERATORS_INT8_INDIRECTION_H_
 #define OPTFARM_ENGINE_RUNTIME_OPERATORS_INT8_INDIRECTION_H_
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/runtime/core/scratch.h"
 #include "engine/runtime/operators/int8_gemm.h"
 #include "engine/runtime/ukernels/int8/int8_gemm.h"
 #include "engine/runtime/ukernels/micro_kernel.h"
@@ -20,13 +23,16 @@ namespace optfarm::runtime {
 class Int8IndirectionBuffer {
  public:
   // `row_sums`: those of SumInt8Rows; nullptr: sums are found here.
-  explicit Int8IndirectionBuffer(const Int8Gemm& gemm,
-                                 const int32_t* row_sums = nullptr);
+  // `repeated`: tiles that are filled several times, in the same order each
+  // time.
+  Int8IndirectionBuffer(const Int8Gemm& gemm, const int32_t* row_sums,
+                        int64_t repeated);
 
-  // Points at rows [first, first + rows); rows <= mr.
-  void Fill(int64_t first, int rows);
+  // Points at rows [first, first + rows); rows <= mr. `place` of the repeated
+  // tiles.
+  void Fill(int64_t first, int rows, int64_t place);
   // What Fill made, as a tile has it: activations, taps, depth and row init.
-  void Describe(Int8GemmTile* tile) const;
+  void Describe(Int8GemmTile* tile);
   // Adds the residual of a panel: the activations of these groups. They stay
   // until the next call. REQUIRES: Describe(tile) since the last Fill.
   void AddResidual(absl::Span<const int32_t> groups, int rows,
@@ -62,6 +68,8 @@ class Int8IndirectionBuffer {
   void CopyRow(const uint8_t* row, int64_t x, uint8_t* to) const;
   void CopyWindow(const Corner& corner, uint8_t* to) const;
   void FillStrided(int rows);
+  void PlanPacked(const Int8Gemm& gemm, int64_t repeated);
+  void PackRows(int rows);
   void FindRowInit(int64_t first, int rows);
   uint32_t SumOfRow(int r, int rows) const;
 
@@ -88,6 +96,19 @@ class Int8IndirectionBuffer {
   // ActivationLayout::kStrided: whether rows lie in the input as they are to be
   // read; otherwise room for mr rows with their residual.
   bool is_strided_ = false;
+  // ActivationLayout::kPacked: what copies the rows, and their room, in places
+  // of mr rows. As many tiles as there is room for keep theirs; the others
+  // share the last place.
+  decltype(MicroKernel::pack) pack_ = nullptr;
+  std::optional<Scratch<uint8_t>> packed_;
+  int64_t packed_stride_ = 0;
+  int64_t place_bytes_ = 0;
+  // The first row of the tile that a place has; -1 where it has none, or is not
+  // to be kept.
+  std::vector<int64_t> kept_;
+  bool keeps_ = false;
+  // Of the tile that was filled.
+  uint8_t* packed_tile_ = nullptr;
   bool is_direct_ = false;
   int64_t padded_depth_ = 0;
   int64_t stride_ = 0;

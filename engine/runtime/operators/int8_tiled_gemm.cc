@@ -168,7 +168,9 @@ void Multiplication::Run(int64_t begin, int64_t end,
   const int64_t rows = gemm.input.rows();
   alignas(64) int32_t scratch[kMaxInt8Mr * kMaxInt8Nr];
   const int nr = weights.layout().nr;
-  Int8IndirectionBuffer source(gemm, row_sums);
+  const int64_t repeated =
+      cut.groups > 1 ? (cut.tiles + cut.sections - 1) / cut.sections : 1;
+  Int8IndirectionBuffer source(gemm, row_sums, repeated);
   Int8GemmTile tile;
   tile.has_least_weight = weights.has_least_weight();
   Int8Epilogue epilogue;
@@ -184,7 +186,7 @@ void Multiplication::Run(int64_t begin, int64_t end,
     tile.prefetch = nullptr;
     const int64_t row = item.tile * cut.tile_rows;
     const int count = static_cast<int>(std::min(cut.tile_rows, rows - row));
-    source.Fill(row, count);
+    source.Fill(row, count, item.place);
     source.Describe(&tile);
     const int64_t first = item.group * cut.group_panels;
     const int64_t last = std::min(first + cut.group_panels, weights.panels());

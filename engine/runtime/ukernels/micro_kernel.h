@@ -91,6 +91,9 @@ enum class ActivationLayout : uint8_t {
   // PanelLayout::depth_multiple, lies in one piece. Drivers copy the windows
   // together where the activations do not already lie so.
   kStrided,
+  // As the entry's own `pack` has copied them from an indirection buffer, once
+  // for all panels that a tile is multiplied by.
+  kPacked,
 };
 
 // What a micro-kernel can do with its accumulators. Flags.
@@ -140,6 +143,10 @@ struct MicroKernel {
   int mr = 0;
   PanelLayout panel = {};
   ActivationLayout activations = ActivationLayout::kIndirect;
+  // Of entries with ActivationLayout::kPacked: copies what the tile's
+  // indirection buffer points at, from the tap `first_tap` on, to tile.packed.
+  // `first_tap` is 0 or tile.taps: the residual is copied behind what is there.
+  void (*pack)(const Int8GemmTile& tile, int rows, int64_t first_tap) = nullptr;
   // What the products of int8 GEMM and depthwise entries take from each
   // activation, 128 where they need signed ones. The accumulator init makes up
   // for it with the sums of the weights, which packing finds. A row kernel's is

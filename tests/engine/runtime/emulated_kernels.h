@@ -160,7 +160,8 @@ inline void Run(const Int8GemmTile& tile, int rows) {
 
 // Pairs along the depth of activations less 128, which are added in 16 bits
 // where no weight is -128, as Arm's smull and smlal do it; and tiles of another
-// height and width than any entry's of the table.
+// height and width than any entry's of the table. Rows are packed one behind
+// the other.
 namespace pairs {
 
 inline constexpr int kMr = 5, kNr = 48, kKr = 2;
@@ -172,6 +173,18 @@ inline int32_t Products(const uint8_t* values, const int8_t* weights,
   return fit ? static_cast<int16_t>(sum) : sum;
 }
 
+inline void Pack(const Int8GemmTile& tile, int rows, int64_t first_tap) {
+  for (int r = 0; r < rows; ++r) {
+    uint8_t* to = tile.packed + r * tile.packed_stride + first_tap * tile.depth;
+    for (int64_t tap = first_tap; tap < tile.all_taps(); ++tap) {
+      const int64_t depth = tile.DepthOf(tap, kKr);
+      std::memcpy(to, tile.indirection[tap * rows + r],
+                  static_cast<size_t>(depth));
+      to += depth;
+    }
+  }
+}
+
 inline void Run(const Int8GemmTile& tile, int rows) {
   for (int r = 0; r < rows; ++r) {
     uint32_t sums[kNr];
@@ -180,13 +193,11 @@ inline void Run(const Int8GemmTile& tile, int rows) {
                 static_cast<uint32_t>(tile.row_init[r]);
     }
     const int8_t* weights = tile.weights;
-    for (int64_t tap = 0; tap < tile.all_taps(); ++tap) {
-      const uint8_t* values = tile.indirection[tap * rows + r];
-      for (int64_t k = 0; k < tile.DepthOf(tap, kKr); k += kKr) {
-        for (int c = 0; c < kNr; ++c, weights += kKr) {
-          sums[c] += static_cast<uint32_t>(
-              Products(values + k, weights, !tile.has_least_weight));
-        }
+    const uint8_t* values = tile.packed + r * tile.packed_stride;
+    for (int64_t k = 0; k < tile.WholeDepth(kKr); k += kKr) {
+      for (int c = 0; c < kNr; ++c, weights += kKr) {
+        sums[c] += static_cast<uint32_t>(
+            Products(values + k, weights, !tile.has_least_weight));
       }
     }
     std::memcpy(tile.out + r * kNr, sums, sizeof(sums));
@@ -222,6 +233,8 @@ inline constexpr MicroKernel kInt8GemmPairs = {
     .kind = MicroKernelKind::kInt8Gemm,
     .mr = pairs::kMr,
     .panel = {.nr = pairs::kNr, .kr = pairs::kKr},
+    .activations = ActivationLayout::kPacked,
+    .pack = pairs::Pack,
     .activation_shift = 128,
     .epilogue = kStoresAccumulators,
     .run = {.int8_gemm = pairs::Run},

@@ -24,9 +24,9 @@ namespace optfarm::runtime {
 // (micro_kernel.h).
 // OWNERSHIP: all borrowed.
 struct Int8GemmTile {
-  // ActivationLayout::kIndirect. The indirection buffer: all_taps() x rows
-  // pointers, tap by tap, to `depth` values each; those of residual taps, to kr
-  // values.
+  // ActivationLayout::kIndirect and kPacked. The indirection buffer: all_taps()
+  // x rows pointers, tap by tap, to `depth` values each; those of residual
+  // taps, to kr values. Kernels with kPacked read it only while they pack.
   const uint8_t* const* indirection = nullptr;
   int64_t taps = 1;
   // A multiple of kr. For kStrided, the depth of the whole row with its
@@ -41,6 +41,11 @@ struct Int8GemmTile {
   // activation_stride.
   const uint8_t* activations = nullptr;
   int64_t activation_stride = 0;
+
+  // ActivationLayout::kPacked. The copy, in the kernel's own order: mr rows of
+  // packed_stride bytes each, PackedStride of the whole depth.
+  uint8_t* packed = nullptr;
+  int64_t packed_stride = 0;
 
   // A packed panel (PanelLayout), 64-byte aligned.
   const int8_t* weights = nullptr;
@@ -72,7 +77,15 @@ struct Int8GemmTile {
   OPTFARM_INLINE int64_t DepthOf(int64_t tap, int kr) const {
     return tap < taps ? depth : kr;
   }
+  OPTFARM_INLINE int64_t WholeDepth(int kr) const {
+    return taps * depth + residual_taps * kr;
+  }
 };
+
+// Packed rows are filled up to whole vectors.
+constexpr int64_t PackedStride(int64_t whole_depth) {
+  return (whole_depth + 31) / 32 * 32;
+}
 
 }  // namespace optfarm::runtime
 

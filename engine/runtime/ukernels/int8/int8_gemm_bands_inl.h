@@ -28,6 +28,10 @@ struct Int8Band {
   OPTFARM_INLINE const uint8_t* const* indirection(int64_t tap) const {
     return tile.indirection + tap * rows + row;
   }
+  // Of tiles whose activations are packed: bands lie one behind the other.
+  OPTFARM_INLINE uint8_t* packed() const {
+    return tile.packed + row * tile.packed_stride;
+  }
 };
 
 // Isa has kBandRows, kBandChannels and
@@ -38,6 +42,25 @@ void RunInt8Band(const Int8Band& band, int rows) {
     Isa::template Run<kRows>(band);
   } else if constexpr (kRows > 1) {
     RunInt8Band<Isa, kRows - 1>(band, rows);
+  }
+}
+
+// MicroKernel::pack, for an Isa with
+//   template <int kRows> static void Pack(const Int8Band& band, int64_t tap)
+template <typename Isa, int kRows>
+void PackInt8Band(const Int8Band& band, int rows, int64_t first_tap) {
+  if (rows == kRows) {
+    Isa::template Pack<kRows>(band, first_tap);
+  } else if constexpr (kRows > 1) {
+    PackInt8Band<Isa, kRows - 1>(band, rows, first_tap);
+  }
+}
+
+template <typename Isa>
+void PackInt8Bands(const Int8GemmTile& tile, int rows, int64_t first_tap) {
+  for (int row = 0; row < rows; row += Isa::kBandRows) {
+    const int count = rows - row < Isa::kBandRows ? rows - row : Isa::kBandRows;
+    PackInt8Band<Isa, Isa::kBandRows>({tile, rows, row}, count, first_tap);
   }
 }
 

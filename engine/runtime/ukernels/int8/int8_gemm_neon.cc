@@ -24,6 +24,7 @@ namespace {
 constexpr int kMr = 12, kNr = 32, kKr = 16;
 constexpr int32_t kShift = 128;
 constexpr uint32_t kEpilogue = kStoresAccumulators | kRequantizes;
+constexpr auto kLayout = ActivationLayout::kPacked;
 
 struct Neon {
   static constexpr int kBandRows = 4;
@@ -73,23 +74,26 @@ struct Neon {
     }
   }
 
+  // Where the bands of a tile read; moved on block by block.
+  struct Sources {
+    const int8_t* packed;
+    int64_t packed_bytes;
+    const int8_t* weights;
+    const int32_t* init;
+  };
+
   template <int kRows, bool kInPairs>
-  static OPTFARM_INLINE void AddTap(const Int8Band& band, int64_t tap,
-                                    const int8_t* weights, Sums<kRows>* sums) {
-    const uint8_t* const* pointers = band.indirection(tap);
-    const uint8_t* inputs[kRows];
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) inputs[r] = pointers[r];
-    const uint8x16_t shift = vdupq_n_u8(kShift);
-    const int64_t depth = band.tile.DepthOf(tap, kKr);
-    for (int64_t k = 0; k < depth; k += kKr, weights += kNr * kKr) {
+  static OPTFARM_INLINE void AddAll(const Sources& sources, Sums<kRows>* sums) {
+    const int8_t* weights = sources.weights;
+    const int8_t* packed = sources.packed;
+    const int8_t* const end = packed + sources.packed_bytes;
+    while (packed != end) {
       int8x16_t values[kRows], columns[kBlock];
-      LoadTwo<0>(weights, &columns[0], &columns[1]);
       LoadTwo<2 * kKr>(weights, &columns[2], &columns[3]);
+      LoadTwoAndMove<kNr * kKr>(&weights, &columns[0], &columns[1]);
+      LoadVectors(&packed, values);
 #pragma GCC unroll 4
       for (int r = 0; r < kRows; ++r) {
-        values[r] =
-            vreinterpretq_s8_u8(veorq_u8(vld1q_u8(inputs[r] + k), shift));
         if constexpr (kInPairs) {
           AddPairs(values[r], columns, sums->of[r]);
         } else {
@@ -97,6 +101,11 @@ struct Neon {
         }
       }
     }
+  }
+
+  template <int kRows>
+  static void Pack(const Int8Band& band, int64_t first_tap) {
+    PackSigned<kKr, kRows>(band, first_tap);
   }
 
   template <int kRows>
@@ -110,60 +119,81 @@ struct Neon {
 
   template <int kRows, bool kInPairs>
   OPTFARM_NOINLINE static void RunAs(const Int8Band& band) {
-    for (int c = 0; c < kBandChannels; c += kBlock) {
-      const Int8Band block = {band.tile, band.rows, band.row, band.channel + c};
-      if (IsBeyond(block)) return;
-      RunBlock<kRows, kInPairs>(block);
+    const Int8Epilogue* const by = band.tile.epilogue;
+    const int all = by == nullptr || by->channels > kNr ? kNr : by->channels;
+    Sources sources = {reinterpret_cast<const int8_t*>(band.packed()),
+                       band.tile.WholeDepth(kKr) * kRows, band.tile.weights,
+                       band.tile.init};
+    for (int c = 0; c < all; c += kBlock, sources.weights += kBlock * kKr) {
+      int32x4_t sums[kBandRows];
+      RunBlock<kRows, kInPairs>(sources, sums);
+      if (band.tile.has_row_init) {
+#pragma GCC unroll 4
+        for (int r = 0; r < kRows; ++r) {
+          sums[r] =
+              vaddq_s32(sums[r], vdupq_n_s32(band.tile.row_init[band.row + r]));
+        }
+      }
+      sources.init += kBlock;
+      End<kRows>(band, c, sums);
     }
   }
 
   template <int kRows, bool kInPairs>
-  static OPTFARM_INLINE void RunBlock(const Int8Band& band) {
+  static OPTFARM_INLINE void RunBlock(const Sources& sources,
+                                      int32x4_t (&by_row)[kBandRows]) {
     Sums<kRows> sums;
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
       for (int c = 0; c < kBlock; ++c) sums.of[r][c] = vdupq_n_s32(0);
     }
-    const int8_t* weights = band.tile.weights + band.channel * kKr;
-    for (int64_t tap = 0; tap < band.tile.all_taps(); ++tap) {
-      KeepLoop(&tap);
-      AddTap<kRows, kInPairs>(band, tap, weights, &sums);
-      weights += band.tile.DepthOf(tap, kKr) * kNr;
-    }
-    int32x4_t by_row[kBandRows];
+    AddAll<kRows, kInPairs>(sources, &sums);
+    const int32x4_t init = vld1q_s32(sources.init);
 #pragma GCC unroll 4
     for (int r = 0; r < kBandRows; ++r) {
       // Rows that do not exist are the last one.
-      const int row = r < kRows ? r : kRows - 1;
-      const int32x4_t* of = sums.of[row];
+      const int32x4_t* of = sums.of[r < kRows ? r : kRows - 1];
       by_row[r] = vaddq_s32(
-          vpaddq_s32(vpaddq_s32(of[0], of[1]), vpaddq_s32(of[2], of[3])),
-          InitOf(band, row, 0));
+          vpaddq_s32(vpaddq_s32(of[0], of[1]), vpaddq_s32(of[2], of[3])), init);
     }
-    End<kRows>(band, by_row);
   }
 
+  // Of four channels, from c on.
   template <int kRows>
-  static OPTFARM_INLINE void End(const Int8Band& band,
+  static OPTFARM_INLINE void End(const Int8Band& band, int c,
                                  const int32x4_t (&sums)[kBandRows]) {
     if (band.tile.epilogue == nullptr) {
 #pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) StoreAt<kNr>(band, r, 0, sums[r]);
+      for (int r = 0; r < kRows; ++r) StoreAt<kNr>(band, r, c, sums[r]);
       return;
     }
     const Int8Epilogue& by = *band.tile.epilogue;
-    uint8_t values[16];
-    vst1q_u8(values, QuantizeRowsNeon(by, band.channel, sums));
-    const int left = by.channels - band.channel;
-    uint8_t* out = by.out + band.row * by.stride + band.channel;
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r, out += by.stride) {
-      if (left >= kBlock) {
-        std::memcpy(out, values + r * kBlock, kBlock);
-      } else {
-        for (int c = 0; c < left; ++c) out[c] = values[r * kBlock + c];
-      }
+    const uint8x16_t values = QuantizeRowsNeon(by, c, sums);
+    const int left = by.channels - c;
+    uint8_t* out = by.out + band.row * by.stride + c;
+    if (left < kBlock) return StoreSome(values, kRows, left, by.stride, out);
+    StoreRows<0, kRows>(vreinterpretq_u32_u8(values), by.stride, out);
+  }
+
+  template <int kRow, int kRows>
+  static OPTFARM_INLINE void StoreRows(uint32x4_t values, int64_t stride,
+                                       uint8_t* out) {
+    const uint32_t row = vgetq_lane_u32(values, kRow);
+    std::memcpy(out, &row, sizeof(row));
+    if constexpr (kRow + 1 < kRows) {
+      StoreRows<kRow + 1, kRows>(values, stride, out + stride);
+    }
+  }
+
+  // Fewer than kBlock channels of each row.
+  OPTFARM_NOINLINE static void StoreSome(uint8x16_t values, int rows,
+                                         int channels, int64_t stride,
+                                         uint8_t* out) {
+    uint8_t some[16];
+    vst1q_u8(some, values);
+    for (int r = 0; r < rows; ++r, out += stride) {
+      for (int c = 0; c < channels; ++c) out[c] = some[r * kBlock + c];
     }
   }
 };
@@ -173,6 +203,7 @@ struct Neon {
 constexpr int kMr = 12, kNr = 32, kKr = 4;
 constexpr int32_t kShift = 0;
 constexpr uint32_t kEpilogue = kStoresAccumulators;
+constexpr auto kLayout = ActivationLayout::kIndirect;
 
 struct Neon {
   static constexpr int kBandRows = 4;
@@ -243,6 +274,12 @@ struct Neon {
 
 #endif
 
+#if defined(__aarch64__)
+constexpr auto kPack = PackInt8Bands<Neon>;
+#else
+constexpr decltype(MicroKernel::pack) kPack = nullptr;
+#endif
+
 }  // namespace
 
 constexpr MicroKernel kInt8GemmNeon = {
@@ -251,6 +288,8 @@ constexpr MicroKernel kInt8GemmNeon = {
     .needs = {.neon = true},
     .mr = kMr,
     .panel = {.nr = kNr, .kr = kKr},
+    .activations = kLayout,
+    .pack = kPack,
     .activation_shift = kShift,
     .epilogue = kEpilogue,
     .run = {.int8_gemm = RunInt8Bands<Neon, kNr>},

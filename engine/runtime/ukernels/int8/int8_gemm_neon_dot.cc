@@ -2,9 +2,8 @@
 // less 128.
 //
 // Sixteen values of a row are loaded at a time and multiplied lane by lane: 24
-// registers hold sums, 6 activations and 2 weights.
-
-#include <cstring>
+// registers hold sums, 6 activations and 2 weights. Rows are made signed, and
+// laid side by side, once for all panels.
 
 #include "engine/runtime/ukernels/int8/int8_gemm_neon_inl.h"
 #include "engine/runtime/ukernels/micro_kernel.h"
@@ -21,16 +20,6 @@ struct NeonDot {
   static constexpr int kGroups = 4;
   static constexpr int kStep = kNr * kKr;
 
-  // Made anew each time: there is no register to keep it in.
-  static OPTFARM_INLINE uint8x16_t Shift() {
-    uint8x16_t shift;
-    asm volatile("movi %0.16b, #0x80" : "=w"(shift));
-    return shift;
-  }
-  static OPTFARM_INLINE int8x16_t Signed(uint8x16_t values, uint8x16_t shift) {
-    return vreinterpretq_s8_u8(veorq_u8(values, shift));
-  }
-
   template <int kRows>
   struct Sums {
     int32x4_t of[kRows][kVectors];
@@ -45,80 +34,74 @@ struct NeonDot {
                  : "w"(weights), "w"(values), "i"(kGroup));
   }
 
-  // Group kGroup of the four in `values`, whose weights stand kPlace behind
-  // `weights`.
-  template <int kRows, int kGroup, int kPlace>
-  static OPTFARM_INLINE void AddVectors(const int8x16_t* values,
-                                        const int8_t* weights, int v,
+  // Group kGroup of the four in `values`, two vectors of weights at a time. The
+  // last that are loaded, those of the first group, move `weights` on.
+  template <int kRows, int kGroup, int kVector>
+  static OPTFARM_INLINE void AddVectors(const int8x16_t (&values)[kRows],
+                                        const int8_t** weights,
                                         Sums<kRows>* sums) {
     int8x16_t low, high;
-    LoadTwo<kPlace>(weights, &low, &high);
+    if constexpr (kGroup == 0 && kVector == 0) {
+      LoadTwoAndMove<kGroups * kStep>(weights, &low, &high);
+    } else {
+      LoadTwo<kGroup * kStep + kVector * 16>(*weights, &low, &high);
+    }
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
-      AddDot<kGroup>(low, values[r], &sums->of[r][v]);
-      AddDot<kGroup>(high, values[r], &sums->of[r][v + 1]);
+      AddDot<kGroup>(low, values[r], &sums->of[r][kVector]);
+      AddDot<kGroup>(high, values[r], &sums->of[r][kVector + 1]);
     }
   }
   template <int kRows, int kGroup>
-  static OPTFARM_INLINE void AddGroup(const int8x16_t* values,
-                                      const int8_t* weights,
+  static OPTFARM_INLINE void AddGroup(const int8x16_t (&values)[kRows],
+                                      const int8_t** weights,
                                       Sums<kRows>* sums) {
-    AddVectors<kRows, kGroup, kGroup * kStep>(values, weights, 0, sums);
-    AddVectors<kRows, kGroup, kGroup * kStep + 32>(values, weights, 2, sums);
+    AddVectors<kRows, kGroup, 2>(values, weights, sums);
+    AddVectors<kRows, kGroup, 0>(values, weights, sums);
   }
 
   template <int kRows>
-  static OPTFARM_INLINE void AddTap(const Int8Band& band, int64_t tap,
-                                    const int8_t* weights, Sums<kRows>* sums) {
-    constexpr int64_t kAtOnce = kGroups * kKr;
-    const uint8_t* inputs[kRows];
-#pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r) inputs[r] = band.indirection(tap)[r];
-    const int64_t depth = band.tile.DepthOf(tap, kKr);
+  static OPTFARM_INLINE void AddAll(const Int8Band& band, Sums<kRows>* sums) {
+    const int8_t* weights = band.tile.weights + band.channel * kKr;
+    const auto* packed = reinterpret_cast<const int8_t*>(band.packed());
+    const int64_t depth = band.tile.WholeDepth(kKr);
+    const int8_t* const end = packed + depth / kChunk * kChunk * kRows;
     int8x16_t values[kRows];
-    int64_t k = 0;
-    for (; k + kAtOnce <= depth; k += kAtOnce) {
-      const uint8x16_t shift = Shift();
-#pragma GCC unroll 6
-      for (int r = 0; r < kRows; ++r) {
-        values[r] = Signed(vld1q_u8(inputs[r] + k), shift);
-      }
-      AddGroup<kRows, 0>(values, weights, sums);
-      AddGroup<kRows, 1>(values, weights, sums);
-      AddGroup<kRows, 2>(values, weights, sums);
-      AddGroup<kRows, 3>(values, weights, sums);
-      weights += kGroups * kStep;
+    while (packed != end) {
+      LoadVectors(&packed, values);
+      AddGroup<kRows, 3>(values, &weights, sums);
+      AddGroup<kRows, 2>(values, &weights, sums);
+      AddGroup<kRows, 1>(values, &weights, sums);
+      AddGroup<kRows, 0>(values, &weights, sums);
     }
-    for (; k < depth; k += kKr) {
-      const uint8x16_t shift = Shift();
-#pragma GCC unroll 6
-      for (int r = 0; r < kRows; ++r) {
-        uint32_t group;
-        std::memcpy(&group, inputs[r] + k, sizeof(group));
-        values[r] = Signed(vreinterpretq_u8_u32(vdupq_n_u32(group)), shift);
-      }
-      AddGroup<kRows, 0>(values, weights, sums);
-      weights += kStep;
-    }
+    const int64_t groups = depth % kChunk / kKr;
+    if (groups == 0) return;
+    LoadVectors(&packed, values);
+    if (groups > 2) AddGroup<kRows, 2>(values, &weights, sums);
+    if (groups > 1) AddGroup<kRows, 1>(values, &weights, sums);
+    AddGroup<kRows, 0>(values, &weights, sums);
+  }
+
+  template <int kRows>
+  static void Pack(const Int8Band& band, int64_t first_tap) {
+    PackSigned<kKr, kRows>(band, first_tap);
   }
 
   template <int kRows>
   OPTFARM_NOINLINE static void Run(const Int8Band& band) {
     if (IsBeyond(band)) return;
     Sums<kRows> sums;
-#pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r) {
 #pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v) {
-        sums.of[r][v] = InitOf(band, r, 4 * v);
-      }
+    for (int v = 0; v < kVectors; ++v) {
+      const int32x4_t init = vld1q_s32(band.tile.init + band.channel + 4 * v);
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) sums.of[r][v] = init;
     }
-    const int8_t* weights = band.tile.weights + band.channel * kKr;
-    for (int64_t tap = 0; tap < band.tile.all_taps(); ++tap) {
-      KeepLoop(&tap);
-      AddTap<kRows>(band, tap, weights, &sums);
-      weights += band.tile.DepthOf(tap, kKr) * kNr;
+    if (band.tile.has_row_init) {
+#pragma GCC unroll 6
+      for (int r = 0; r < kRows; ++r) AddRowInit(band, r, sums.of[r]);
     }
+    AddAll(band, &sums);
     EndBand<kNr>(band, sums.of, kRows);
   }
 };
@@ -131,6 +114,8 @@ constexpr MicroKernel kInt8GemmNeonDot = {
     .needs = {.neon = true, .neon_dot = true},
     .mr = kMr,
     .panel = {.nr = kNr, .kr = kKr},
+    .activations = ActivationLayout::kPacked,
+    .pack = PackInt8Bands<NeonDot>,
     .activation_shift = 128,
     .epilogue = kStoresAccumulators | kRequantizes,
     .run = {.int8_gemm = RunInt8Bands<NeonDot, kNr>},

@@ -6,9 +6,12 @@
 
 #include <arm_neon.h>
 
+#include <cstring>
+
 #include "engine/runtime/ukernels/always_inline.h"
 #include "engine/runtime/ukernels/int8/int8_epilogue_neon_inl.h"
 #include "engine/runtime/ukernels/int8/int8_gemm_bands_inl.h"
+#include "engine/runtime/ukernels/int8/int8_loads_neon_inl.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -31,19 +34,56 @@ OPTFARM_INLINE void StoreAt(const Int8Band& band, int r, int c,
 
 #if defined(__aarch64__)
 
-// Two vectors of weights from a constant place, after all that was written
-// before: compilers would load more at a time than there are registers for.
-template <int kPlace>
-OPTFARM_INLINE void LoadTwo(const int8_t* weights, int8x16_t* low,
-                            int8x16_t* high) {
-  asm volatile("ldp %q0, %q1, [%2, %c3]"
-               : "=w"(*low), "=w"(*high)
-               : "r"(weights), "i"(kPlace)
-               : "memory");
+// Depth that is packed at a time: a vector of each row.
+constexpr int64_t kChunk = 16;
+
+// Copies a band's activations less 128: chunk by chunk, in each row by row.
+template <int kKr, int kRows>
+OPTFARM_NOINLINE void PackSigned(const Int8Band& band, int64_t first_tap) {
+  const uint8x16_t shift = vdupq_n_u8(0x80);
+  uint8_t* packed = band.packed();
+  int64_t at = first_tap * band.tile.depth;
+  for (int64_t tap = first_tap; tap < band.tile.all_taps(); ++tap) {
+    const int64_t depth = band.tile.DepthOf(tap, kKr);
+    const uint8_t* inputs[kRows];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) inputs[r] = band.indirection(tap)[r];
+    int64_t k = 0;
+    if (kKr % kChunk == 0 || at % kChunk == 0) {
+      uint8_t* to = packed + at * kRows;
+      for (; k + kChunk <= depth; k += kChunk, to += kChunk * kRows) {
+#pragma GCC unroll 8
+        for (int r = 0; r < kRows; ++r) {
+          vst1q_u8(to + r * kChunk, veorq_u8(vld1q_u8(inputs[r] + k), shift));
+        }
+      }
+    }
+    if constexpr (kKr % kChunk != 0) {
+      static_assert(kKr == sizeof(uint32_t));
+      for (; k < depth; k += kKr) {
+        const int64_t place = at + k;
+        uint8_t* to = packed + place / kChunk * kChunk * kRows + place % kChunk;
+#pragma GCC unroll 1
+        for (int r = 0; r < kRows; ++r, to += kChunk) {
+          uint32_t group;
+          std::memcpy(&group, inputs[r] + k, sizeof(group));
+          group ^= 0x80808080;
+          std::memcpy(to, &group, sizeof(group));
+        }
+      }
+    }
+    at += depth;
+  }
 }
 
-// Keeps compilers from making a copy of a loop for the taps of the residual.
-OPTFARM_INLINE void KeepLoop(int64_t* tap) { asm("" : "+r"(*tap)); }
+// Adds a row's own accumulator init to its sums.
+template <int kVectors>
+OPTFARM_INLINE void AddRowInit(const Int8Band& band, int r,
+                               int32x4_t (&sums)[kVectors]) {
+  const int32x4_t init = vdupq_n_s32(band.tile.row_init[band.row + r]);
+#pragma GCC unroll 4
+  for (int v = 0; v < kVectors; ++v) sums[v] = vaddq_s32(sums[v], init);
+}
 
 // Whether a band of a tile that is requantized has no channel that exists.
 OPTFARM_INLINE bool IsBeyond(const Int8Band& band) {

@@ -83,6 +83,17 @@ struct GemmCase {
       }
       tile.indirection = indirection.data();
     }
+    if (entry.activations == ActivationLayout::kPacked) {
+      // The residual comes later, as a panel's.
+      tile.residual_taps = 0;
+      tile.packed_stride = PackedStride(gemm.depth);
+      packed.assign(entry.mr * tile.packed_stride, 77);
+      tile.packed = packed.data();
+      entry.pack(tile, rows, 0);
+      tile.residual_taps = residual;
+      if (residual > 0) entry.pack(tile, rows, taps);
+      tile.indirection = nullptr;
+    }
     // What the entry takes from activations is made up for.
     init = gemm.init;
     for (int c = 0; c < nr; ++c) {
@@ -108,6 +119,7 @@ struct GemmCase {
   std::vector<int32_t> init;
   std::vector<int8_t> panel;
   std::vector<uint8_t> strided;
+  std::vector<uint8_t> packed;
   std::vector<const uint8_t*> indirection;
   Int8GemmTile tile;
 };
