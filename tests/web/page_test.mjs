@@ -124,7 +124,18 @@ test('jobs of several kinds are made', async () => {
   const samples = [`--calibration=${SAMPLES}`, '--input_mean=127.5', '--input_std=127.5', '--device=bench-1', '--cool_down=1s', '--wait'];
   jobs.int8 = await submit('--recipe=int8', '--tag=nightly', ...samples);
   jobs.again = await submit('--recipe=int8', '--tag=nightly', '--no_cache', ...samples);
-  jobs.fp32 = await submit('--recipe=fp32', '--name=cleaned up', ...samples);
+  jobs.fp32 = await submit('--recipe=fp32', '--name=cleaned up', '--out_format=pb,onnx,tflite', ...samples);
+});
+
+test('a tune finds what to ship', async () => {
+  // The budget lets the first round through, and the last judgement.
+  const { code, errors } = await farm.optctl('tune', MODEL, `--calibration=${SAMPLES}`, '--input_mean=127.5', '--input_std=127.5',
+    '--device=bench-1', '--budget=1s', '--max_measured=6');
+  assert.ok(code === 0 || code === 6, errors);
+  const { tunes: [tune] } = await farm.call('GET', '/v1/tunes');
+  assert.equal(tune.state, 'TUNE_SUCCEEDED');
+  jobs.tune = tune.tune_id;
+  jobs.tuneName = tune.job_name;
 });
 
 test('the first page says what came out last, and whether it is better', async () => {
@@ -193,9 +204,15 @@ function pages() {
     log: [`#/jobs/${jobs.int8}?tab=log`, (page) => page.getByRole('log')],
     graph: [`#/jobs/${jobs.int8}?tab=graph`, (page) => page.getByRole('heading', { name: 'Nodes by op' })],
     files: [`#/jobs/${jobs.int8}?tab=files`, (page) => page.getByRole('link', { name: 'optimized.pb', exact: true })],
+    formats: [`#/jobs/${jobs.fp32}`, (page) => page.getByRole('heading', { name: 'Other formats' })],
     cancelled: [`#/jobs/${jobs.cancelled}`, (page) => page.getByRole('heading', { name: 'Cancelled' })],
     missing: ['#/jobs/none', (page) => page.getByRole('alert')],
     submit: ['#/submit', (page) => page.getByRole('button', { name: 'Submit' })],
+    'submit-tune': [`#/submit?kind=tune&from=${jobs.fp32}`, (page) => page.getByRole('button', { name: 'Begin the tune' })],
+    tunes: ['#/tunes', (page) => page.getByRole('link', { name: 'digits.pb' })],
+    tune: [`#/tunes/${jobs.tune}`, (page) => page.getByRole('heading', { name: 'How it was found' })],
+    'tune-size': [`#/tunes/${jobs.tune}?axis=size`, (page) => page.getByText('File size, down is better')],
+    'tune-missing': ['#/tunes/none', (page) => page.getByRole('alert')],
     models: ['#/models', (page) => page.getByRole('heading', { name: 'digits.pb' })],
     devices: ['#/devices', (page) => page.getByRole('article', { name: 'bench-1' })],
     history: ['#/history', (page) => page.locator('.uplot canvas')],
@@ -208,12 +225,13 @@ function pages() {
 }
 
 // Pages that docs/page.md shows.
-const SHOWN = new Set(['jobs', 'job', 'layers', 'graph', 'submit', 'models', 'devices', 'history', 'compare', 'pareto', 'admin']);
+const SHOWN = new Set(['jobs', 'job', 'layers', 'graph', 'submit', 'tunes', 'tune', 'models', 'devices', 'history', 'compare', 'pareto', 'admin']);
 
 /** A picture for docs/page.md: small, without what one scrolls to. */
 async function takeSmall(page, name) {
   const size = page.viewportSize();
   await page.setViewportSize({ width: 860, height: 540 });
+  if (name === 'tune') await page.getByRole('group', { name: /^Variants on/ }).scrollIntoViewIfNeeded();
   if (name === 'graph') await page.getByRole('application').first().scrollIntoViewIfNeeded();
   // Two frames: charts are drawn anew for the width.
   await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
@@ -376,6 +394,7 @@ test('a model is dropped, understood, submitted and measured', async () => {
   await page.getByRole('checkbox', { name: /bench-1/ }).uncheck();
   await page.getByText('More', { exact: true }).click();
   await page.getByLabel('Job’s name').fill('from the page');
+  await page.getByRole('checkbox', { name: /Also as ONNX/ }).check();
   await checkAccessibility(page, 'filled submit');
   if (PICTURES) await page.screenshot({ path: join(PICTURES, 'submit-filled.png'), fullPage: true });
   await page.getByRole('button', { name: 'Submit', exact: true }).click();
@@ -387,8 +406,109 @@ test('a model is dropped, understood, submitted and measured', async () => {
     return ['SUCCEEDED', 'FAILED'].includes(now.state) && now;
   });
   assert.equal(job.spec.recipe.name, 'weights8');
+  assert.deepEqual(job.spec.out_formats, ['PB', 'ONNX']);
   assert.ok(Number(job.report.float_accuracy.samples) > 100, 'labels come from the folders');
   assert.ok(job.report.float_accuracy.top1 > 90, 'pictures are scaled as chosen');
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('files of other formats say whether they are the same, and download', async () => {
+  const { page, context, faults } = await open();
+  const job = await farm.call('GET', `/v1/jobs/${jobs.fp32}`);
+  assert.deepEqual(job.report.exports.map((made) => made.artifact), ['optimized.onnx', 'optimized.tflite']);
+  await show(page, `#/jobs/${jobs.fp32}`);
+  const card = page.locator('section.card', { hasText: 'Other formats' });
+  for (const made of job.report.exports) {
+    const row = card.getByRole('listitem').filter({ hasText: made.artifact }).first();
+    await row.getByText(made.relative_difference <= 1e-3 ? 'same answers' : /answers differ by/).waitFor();
+    await row.getByText(made.summary).waitFor();
+    const [download] = await Promise.all([page.waitForEvent('download'), row.getByRole('link').click()]);
+    assert.equal(download.suggestedFilename(), made.artifact);
+    assert.equal(statSync(await download.path()).size, Number(made.size_bytes));
+  }
+  await show(page, `#/jobs/${jobs.fp32}?tab=files`);
+  await page.locator('pre', { hasText: '--out_format=pb,onnx,tflite' }).waitFor();
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('a tune shows its variants, and each leads to its job', async () => {
+  const { page, context, faults } = await open();
+  const { report, job_name: jobName } = await farm.call('GET', `/v1/tunes/${jobs.tune}`);
+  const [device] = report.devices;
+  assert.ok(device.variants.length >= 4, JSON.stringify(device));
+  await show(page, '#/tunes');
+  await page.getByRole('link', { name: 'digits.pb' }).click();
+  const plot = page.getByRole('group', { name: 'Variants on bench-1' });
+  await plot.waitFor();
+  assert.deepEqual(
+    (await plot.getByRole('link').evaluateAll((links) => links.map((link) => link.getAttribute('aria-label').split(':')[0]))).sort(),
+    device.variants.map((variant) => variant.name).sort());
+  // By keys: what is chosen is told below, and Enter opens its job.
+  const first = device.variants[0];
+  const point = plot.getByRole('link', { name: new RegExp(`^${first.name}:`) });
+  await point.focus();
+  await page.locator('figcaption', { hasText: first.name }).waitFor();
+  await page.keyboard.press('Enter');
+  await page.waitForURL(new RegExp(`#/jobs/${first.job_id}`));
+  await page.goBack();
+  await page.getByRole('button', { name: 'File size' }).click();
+  await page.getByText('File size, down is better').waitFor();
+  assert.match(page.url(), /axis=size/);
+  const rows = page.getByRole('region', { name: 'Candidates' }).getByRole('row');
+  assert.equal(await rows.count(), 1 + device.variants.length);
+  // What to ship can be had at once.
+  const best = device.variants.find((variant) => variant.name === device.recommended);
+  assert.ok(best, 'bench-1 is recommended something');
+  const [download] = await Promise.all([
+    page.waitForEvent('download'), page.getByRole('button', { name: 'Download' }).click()]);
+  assert.equal(download.suggestedFilename(), `${best.name}.pb`);
+  const whole = await farm.call('GET', `/v1/jobs/${best.job_id}`);
+  assert.equal(statSync(await download.path()).size, Number(whole.artifacts.find((one) => one.name === 'optimized.pb').digest.size_bytes));
+  // The command says the same tune again.
+  const command = await page.locator('pre', { hasText: 'optctl tune digits.pb' }).innerText();
+  const flags = command.replace('FOLDER', SAMPLES).replace('digits.pb', MODEL).replace('--out_dir=tuned', '').trim().split(' ').slice(1);
+  const { code, errors } = await farm.optctl(...flags);
+  assert.ok(code === 0 || code === 6, errors);
+  const again = (await farm.call('GET', '/v1/tunes')).tunes[0];
+  assert.equal(again.job_name, jobName, command);
+  await page.getByRole('link', { name: 'Its jobs' }).click();
+  await page.waitForURL(/#\/jobs\?name=tune-/);
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
+test('a tune is begun from a model, followed while it runs, and cancelled', async () => {
+  const { page, context, faults } = await open();
+  await show(page, '#/models');
+  await page.getByRole('link', { name: 'Tune it for your devices' }).first().click();
+  await page.getByText('nothing is uploaded').waitFor();
+  await page.getByRole('checkbox', { name: /bench-1/, checked: true }).waitFor();
+  await page.getByLabel('Bound on').selectOption('AGREEMENT');
+  await page.getByLabel('At least').fill('90');
+  await page.getByRole('checkbox', { name: /Measure again/ }).check();
+  await checkAccessibility(page, 'filled tune');
+  await page.getByRole('button', { name: 'Begin the tune' }).click();
+  await page.waitForURL(/#\/tunes\/./);
+  await page.getByRole('heading', { name: 'Searching' }).waitFor();
+  await page.getByText('fastest with at least 90.0 % same answers').waitFor();
+  const id = decodeURIComponent(new URL(page.url()).hash.split('/').pop());
+  // The first points come before the first round has ended.
+  await page.evaluate(() => { globalThis.stillHere = true; });
+  await page.getByRole('group', { name: 'Variants on bench-1' }).getByRole('link').first().waitFor();
+  await checkAccessibility(page, 'a tune that runs');
+  if (PICTURES) await page.screenshot({ path: join(PICTURES, 'tune-running.png'), fullPage: true });
+  assert.equal(await page.evaluate(() => globalThis.stillHere), true);
+  await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+  await page.getByLabel(/Reason/).fill('seen enough');
+  await page.getByRole('button', { name: 'Cancel the tune' }).click();
+  await page.getByRole('heading', { name: 'Cancelled' }).waitFor();
+  await page.getByText('seen enough').first().waitFor();
+  const tune = await farm.call('GET', `/v1/tunes/${id}`);
+  assert.equal(tune.state, 'TUNE_CANCELLED');
+  assert.equal(tune.spec.bound, 90);
+  assert.equal(tune.spec.budget, '1800s');
   assert.deepEqual(faults, []);
   await context.close();
 });
@@ -466,10 +586,13 @@ test('operators change devices and make tokens that end when they say', async ()
   const other = await open({}, false);
   await logIn(other.page, secret);
   assert.deepEqual(await other.page.getByRole('navigation').getByRole('link').allInnerTexts(),
-    ['Jobs', 'Models', 'Devices', 'History', 'Compare', 'Pareto']);
+    ['Jobs', 'Tunes', 'Models', 'Devices', 'History', 'Compare', 'Pareto']);
   await show(other.page, '#/devices');
   await other.page.getByRole('article', { name: 'bench-1' }).waitFor();
   assert.equal(await other.page.getByRole('button', { name: 'Disable' }).count(), 0);
+  await show(other.page, '#/tunes');
+  await other.page.getByRole('link', { name: 'digits.pb' }).first().waitFor();
+  assert.equal(await other.page.getByRole('link', { name: 'New tune' }).count(), 0);
 
   await page.getByRole('row', { name: /reader/ }).getByRole('button', { name: 'Revoke' }).click();
   await page.getByRole('button', { name: 'Revoke it' }).click();

@@ -49,7 +49,9 @@ async function makeJobs() {
   await submit('--recipe=fp32', '--name=cleaned up', ...samples);
   await submit('--recipe=weights8', '--name=for the app', '--device=none', '--wait');
   ids.push(await submit('--recipe=int8', '--tag=nightly', '--no_cache', ...samples));
-  return { first: ids[ids.length - 2], last: ids[ids.length - 1] };
+  const { code, errors } = await farm.optctl('tune', MODEL, ...samples.slice(0, 4));
+  assert.ok([0, 6].includes(code), errors);
+  return { first: ids[ids.length - 2], last: ids[ids.length - 1], tune: (await farm.call('GET', '/v1/tunes')).tunes[0].tune_id };
 }
 
 before(async () => {
@@ -117,13 +119,15 @@ async function answerCalls(page, unknown) {
 }
 
 function pages() {
-  const { first, last } = kept.jobs;
+  const { first, last, tune } = kept.jobs;
   return {
     jobs: ['#/jobs', (page) => page.getByRole('region', { name: 'Newest result' })],
     job: [`#/jobs/${last}`, (page) => page.getByRole('heading', { name: 'Float against optimized' })],
     layers: [`#/jobs/${last}?tab=layers`, (page) => page.locator('img.picture').first()],
     files: [`#/jobs/${last}?tab=files`, (page) => page.getByRole('link', { name: 'optimized.pb', exact: true })],
     submit: ['#/submit', (page) => page.getByRole('button', { name: 'Submit' })],
+    tunes: ['#/tunes', (page) => page.getByRole('link', { name: 'digits.pb' })],
+    tune: [`#/tunes/${tune}`, (page) => page.getByRole('heading', { name: 'Candidates' })],
     models: ['#/models', (page) => page.getByRole('heading', { name: 'digits.pb' })],
     devices: ['#/devices', (page) => page.getByRole('article', { name: 'bench-1' })],
     history: ['#/history?variant=int8', (page) => page.locator('.uplot canvas')],

@@ -21,6 +21,8 @@ import { LoginPage } from './pages/login';
 import { ModelsPage } from './pages/models';
 import { ParetoPage } from './pages/pareto';
 import { SubmitPage } from './pages/submit';
+import { TunePage } from './pages/tune';
+import { TunesPage } from './pages/tunes';
 import { Icon, Logo } from './parts/icons';
 import { Dialog, Empty, ErrorNote, Head } from './parts/ui';
 
@@ -37,6 +39,7 @@ interface Entry {
 
 const MENU: readonly Entry[] = [
   { page: 'jobs', title: 'Jobs', key: 'j', show: ({ route }) => route.id ? <JobPage key={route.id} route={route} /> : <JobsPage route={route} /> },
+  { page: 'tunes', title: 'Tunes', key: 't', show: ({ route }) => route.id ? <TunePage key={route.id} route={route} /> : <TunesPage route={route} /> },
   { page: 'submit', title: 'Submit', key: 's', show: SubmitPage },
   { page: 'models', title: 'Models', key: 'm', show: ModelsPage },
   { page: 'devices', title: 'Devices', key: 'd', show: DevicesPage },

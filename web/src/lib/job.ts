@@ -20,9 +20,9 @@ export type Tone = 'good' | 'bad' | 'unsure' | 'busy' | 'calm';
 
 export function toneOfState(state: string): Tone {
   switch (state) {
-    case 'SUCCEEDED': case 'TASK_DONE': case 'AVAILABLE': return 'good';
-    case 'FAILED': case 'TASK_FAILED': case 'QUARANTINED': return 'bad';
-    case 'RUNNING': case 'LEASED': case 'BUSY': return 'busy';
+    case 'SUCCEEDED': case 'TUNE_SUCCEEDED': case 'TASK_DONE': case 'AVAILABLE': return 'good';
+    case 'FAILED': case 'TUNE_FAILED': case 'TASK_FAILED': case 'QUARANTINED': return 'bad';
+    case 'RUNNING': case 'TUNE_RUNNING': case 'LEASED': case 'BUSY': return 'busy';
     case 'COOLING': case 'RESERVED': return 'unsure';
     default: return 'calm';
   }
@@ -33,7 +33,7 @@ const STATES: Record<string, string> = {
 };
 
 export function stateText(state: string): string {
-  return STATES[state] ?? words(state);
+  return STATES[state] ?? words(state.replace(/^TUNE_/, ''));
 }
 
 export function toneOfAnswer(answer: string): Tone {
@@ -162,6 +162,7 @@ export function commandsOf(job: Job): { title: string; command: string }[] {
   }
   for (const device of spec.benchmark?.devices ?? []) flags.push(`--device=${quoted(device)}`);
   list('threads', spec.benchmark?.threads);
+  list('out_format', spec.out_formats.map((format) => format.toLowerCase()));
   for (const tag of spec.tags) flags.push(`--tag=${quoted(tag)}`);
   const model = quoted(spec.model?.name || 'model.pb');
   const commands = [{ title: 'As a job', command: `optctl submit ${model} ${flags.join(' ')} --wait` }];

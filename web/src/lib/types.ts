@@ -42,6 +42,11 @@ export type Comparison = Message<'CompareResultsResponse'>;
 export type ComparisonRow = Comparison['rows'][number];
 export type JobEvent = Message<'JobEvent'>;
 export type Digest = Message<'Digest'>;
+export type ExportedModel = Message<'ExportedModel'>;
+export type Tune = Message<'Tune'>;
+export type TunedDevice = Message<'TunedDevice'>;
+export type TunedVariant = Message<'TunedVariant'>;
+export type TuneMeasure = Schemas['TuneReport.Measure'];
 
 /** What requests are made of: any field may be left out. */
 export type Request<Name extends keyof Schemas> = Schemas[Name];

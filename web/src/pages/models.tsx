@@ -3,6 +3,7 @@
 
 import { useMemo } from 'preact/hooks';
 import { get } from '../lib/api';
+import { may, useFarm } from '../lib/farm';
 import { bytes, num, plural, when } from '../lib/format';
 import { modelOf, recipeOf } from '../lib/job';
 import { usePoll } from '../lib/poll';
@@ -60,6 +61,8 @@ function byRecipe(version: Version): Job[] {
 }
 
 function ModelCard({ model, open }: { model: Model; open: boolean }) {
+  const mayTune = may(useFarm(), 'SUBMIT');
+  const newest = model.versions[0]?.jobs[0];
   return (
     <Card title={<span class="break">{model.name}</span>}
       note={<>{plural(model.versions.length, 'version')}, {plural(model.jobs, 'job')}, last <Ago time={model.newest} /></>} flush>
@@ -86,6 +89,7 @@ function ModelCard({ model, open }: { model: Model; open: boolean }) {
         {!open && model.versions.length > 3 && <a href={to('models', '', { model: model.name })}>All {model.versions.length} versions</a>}
         <a href={to('pareto', '', { model: model.name })}>Size against latency</a>
         <a href={to('history', '', { model: model.name })}>History</a>
+        {mayTune && newest && <a href={to('submit', '', { kind: 'tune', from: newest.job_id })}>Tune it for your devices</a>}
       </p>
     </Card>
   );

@@ -8,6 +8,7 @@ import { modelOf, recipeOf } from '../lib/job';
 import { usePoll } from '../lib/poll';
 import { setParameters, to, type Route } from '../lib/route';
 import type { Job } from '../lib/types';
+import { ticks } from '../parts/plot';
 import { Table } from '../parts/table';
 import { Card, Empty, Head, Loaded, Search, Select, Switch } from '../parts/ui';
 
@@ -62,15 +63,6 @@ function frontOf(variants: Variant[], axis: Axis): Variant[] {
     .filter((one) => !variants.some((other) => other !== one && other.latency <= one.latency && worth(other) >= worth(one) &&
       (other.latency < one.latency || worth(other) > worth(one))))
     .sort((a, b) => a.latency - b.latency);
-}
-
-/** Round numbers between low and high. */
-function ticks(low: number, high: number): number[] {
-  const raw = (high - low) / 5 || 1;
-  const power = 10 ** Math.floor(Math.log10(raw));
-  const step = [1, 2, 5, 10].map((factor) => factor * power).find((one) => one >= raw) ?? raw;
-  const first = Math.ceil(low / step) * step;
-  return Array.from({ length: 12 }, (_, index) => first + index * step).filter((value) => value <= high + step * 1e-9);
 }
 
 function Scatter({ variants, front, axis }: { variants: Variant[]; front: Variant[]; axis: Axis }) {

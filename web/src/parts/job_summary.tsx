@@ -7,6 +7,7 @@ import { useNow } from '../lib/poll';
 import { to } from '../lib/route';
 import { hasEnded, type Job } from '../lib/types';
 import { Icon } from './icons';
+import { ExportsCard } from './job_exports';
 import { FromCard, WarningsCard } from './job_facts';
 import { GatesCard, ResultsCard } from './job_results';
 import { Ago, Card, CopyButton, Empty, Tags } from './ui';
@@ -65,6 +66,7 @@ export function ResultsPart({ job }: { job: Job }) {
   return (
     <>
       <ResultsCard job={job} />
+      <ExportsCard job={job} />
       <div class="grid two">
         {job.gates.length > 0 && <GatesCard job={job} />}
         {job.report && <WarningsCard report={job.report} job={job} />}
