@@ -1,5 +1,5 @@
 # optfarm_room(FOLDER LINK ... PRIVATE ... PROGRAM name EXCLUDE regex
-#              PRECOMPILED name [UNITY] TOGETHER n ALONE regex APART set... OWN name...
+#              PRECOMPILED name [UNITY] TOGETHER n ALONE regex OWN name...
 #              [SHARED_CXX])
 #
 # Makes library optfarm_<folder with _> from FOLDER/*.cc and its folders
@@ -7,44 +7,27 @@
 # for. Its files read the headers that optfarm_precompiled made as PRECOMPILED,
 # the engine's where nothing is said. A new .cc file needs no line anywhere.
 # UNITY: with OPTFARM_UNITY, up to n files of a folder (8) are compiled as one
-# (docs/adr/2026-11-23-unity-builds.md), except for paths that match ALONE. A
-# set of APART, "one two three", names files of one folder whose own helpers have
-# the same names: no two of them are compiled together. OWN are names of that
-# kind that most files of a room have, as kRows: each file's becomes its own.
+# (docs/adr/2026-11-23-unity-builds.md), except for paths that match ALONE. Files
+# whose own helpers have the same names are not compiled together
+# (unity_groups.py); OWN are names of that kind that most files of a room have, as
+# kRows: each file's becomes its own.
 #
 # optfarm_tests(FOLDER LINK ... EXCLUDE regex [AS_ONE]) makes one test program <folder>_test from
-# tests/FOLDER/*_test.cc and its folders (paths that match EXCLUDE excepted), and
+# tests/FOLDER/*_test.cc and its folders (paths that match EXCLUDE excepted),
+# together as above, and
 # registers each of its tests with CTest, or all as one with AS_ONE: where they
 # share what takes long to start.
 
 include(GoogleTest)
+if(OPTFARM_UNITY)
+  find_package(Python3 REQUIRED COMPONENTS Interpreter)
+endif()
 
 add_library(optfarm_gemmlowp INTERFACE)
 target_include_directories(optfarm_gemmlowp SYSTEM INTERFACE
   ${GEMMLOWP_INCLUDE_DIR} ${GEMMLOWP_INCLUDE_DIR}/gemmlowp)
 
-# optfarm_fits(OUT FILE MEMBERS MOST SET...): whether FILE can be compiled with
-# MEMBERS, who are to be MOST with it.
-function(optfarm_fits out file members most)
-  set(${out} OFF PARENT_SCOPE)
-  list(LENGTH members count)
-  if(count GREATER_EQUAL most)
-    return()
-  endif()
-  foreach(set ${ARGN})
-    separate_arguments(set UNIX_COMMAND "${set}")
-    if(file IN_LIST set)
-      foreach(member ${members})
-        if(member IN_LIST set)
-          return()
-        endif()
-      endforeach()
-    endif()
-  endforeach()
-  set(${out} ON PARENT_SCOPE)
-endfunction()
-
-# optfarm_unity(TARGET MOST ALONE OWN SET...)
+# optfarm_unity(TARGET MOST ALONE OWN)
 function(optfarm_unity target most alone own)
   set_target_properties(${target} PROPERTIES UNITY_BUILD ON UNITY_BUILD_MODE GROUP)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
@@ -68,27 +51,23 @@ function(optfarm_unity target most alone own)
     list(FILTER sources EXCLUDE REGEX "${alone}")
   endif()
   # Folder by folder, so that a new file moves no file of another folder.
-  foreach(source ${sources})
-    get_filename_component(folder ${source} DIRECTORY)
-    get_filename_component(name ${source} NAME_WE)
-    file(RELATIVE_PATH folder ${PROJECT_SOURCE_DIR} ${folder})
-    string(REPLACE "/" "_" folder ${folder})
-    set(group 0)
-    optfarm_fits(fits ${name} "${in_${folder}_0}" ${most} ${ARGN})
-    while(NOT fits)
-      math(EXPR group "${group} + 1")
-      optfarm_fits(fits ${name} "${in_${folder}_${group}}" ${most} ${ARGN})
-    endwhile()
-    list(APPEND in_${folder}_${group} ${name})
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP
-                                ${folder}_${group})
+  string(REPLACE ";" "," own "${own}")
+  execute_process(
+    COMMAND ${Python3_EXECUTABLE} ${PROJECT_SOURCE_DIR}/cmake/unity_groups.py
+            ${PROJECT_SOURCE_DIR} ${most} "${own}" ${sources}
+    OUTPUT_VARIABLE groups COMMAND_ERROR_IS_FATAL ANY)
+  string(REGEX MATCHALL "[^\n]+" groups "${groups}")
+  foreach(line ${groups})
+    separate_arguments(line UNIX_COMMAND "${line}")
+    list(POP_FRONT line source group)
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
   endforeach()
 endfunction()
 
 function(optfarm_room folder)
   cmake_parse_arguments(ARG "SHARED_CXX;UNITY"
                         "PROGRAM;EXCLUDE;PRECOMPILED;TOGETHER;ALONE"
-                        "LINK;PRIVATE;APART;OWN" ${ARGN})
+                        "LINK;PRIVATE;OWN" ${ARGN})
   string(REPLACE "/" "_" id ${folder})
   set(target optfarm_${id})
   file(GLOB_RECURSE sources CONFIGURE_DEPENDS
@@ -117,7 +96,7 @@ function(optfarm_room folder)
       if(NOT ARG_TOGETHER)
         set(ARG_TOGETHER 8)
       endif()
-      optfarm_unity(${target} ${ARG_TOGETHER} "${ARG_ALONE}" "${ARG_OWN}" ${ARG_APART})
+      optfarm_unity(${target} ${ARG_TOGETHER} "${ARG_ALONE}" "${ARG_OWN}")
     endif()
   else()
     add_library(${target} INTERFACE)
@@ -152,6 +131,13 @@ function(optfarm_tests folder)
                         optfarm_warnings GTest::gmock GTest::gtest_main)
   target_compile_options(${id}_test PRIVATE ${OPTFARM_TEST_OPTIONS})
   optfarm_use_precompiled(${id}_test optfarm_test_headers)
+  if(OPTFARM_UNITY)
+    optfarm_unity(${id}_test 8 "" "")
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # Taken for used where an empty absl::InlinedVector is moved.
+      target_compile_options(${id}_test PRIVATE -Wno-uninitialized)
+    endif()
+  endif()
   if(OPTFARM_SANITIZE MATCHES thread)
     target_sources(${id}_test PRIVATE
                    ${PROJECT_SOURCE_DIR}/tests/support/tsan/absl_mutex.cc)

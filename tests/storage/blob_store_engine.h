@@ -15,6 +15,7 @@
 #include "base/digest.h"
 #include "storage/blob_store.h"
 #include "tests/storage/faulty_file_system.h"
+#include "tests/storage/sample_time.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::storage {
@@ -23,8 +24,6 @@ using ::optfarm::testing::IsOk;
 using ::optfarm::testing::StatusIs;
 using ::testing::_;
 using ::testing::HasSubstr;
-
-inline const absl::Time kNow = absl::FromUnixSeconds(1700000000);
 
 struct BlobStoreLimits {
   int64_t max_blob_bytes = int64_t{4} << 30;

@@ -9,11 +9,10 @@
 #include <string>
 
 #include "tests/storage/engines.h"
+#include "tests/storage/sample_time.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::storage {
-
-inline const absl::Time kNow = absl::FromUnixSeconds(1700000000);
 
 inline NewJob SampleJob(const std::string& id,
                         const std::string& recipe = "int8") {

@@ -26,7 +26,7 @@ using ::testing::IsEmpty;
 std::vector<std::string> Warnings(
     int64_t samples, const std::vector<float>& values,
     std::optional<std::pair<float, float>> trained_range = std::nullopt) {
-  const std::string path = JoinPath(testing::FreshFolder(), "x.npy");
+  const std::string path = JoinPath(optfarm::testing::FreshFolder(), "x.npy");
   EXPECT_TRUE(formats::SaveNpy(runtime::Tensor::FromValues<float>(
                                    runtime::Shape({samples, 9}), values)
                                    .ToProto(),

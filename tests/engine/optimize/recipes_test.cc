@@ -156,7 +156,8 @@ TEST(RecipesTest, LoadsByNameAndByPath) {
                              HasSubstr("weights8"))));
   EXPECT_THAT(LoadRecipe("none.yaml"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("none.yaml")));
-  const std::string path = JoinPath(testing::FreshFolder(), "mine.yaml");
+  const std::string path =
+      JoinPath(optfarm::testing::FreshFolder(), "mine.yaml");
   OPTFARM_ASSERT_OK(WriteFileAtomically(
       path, "name: mine\ntransform_string: round_weights(num_steps=16)\n"));
   OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Recipe recipe, LoadRecipe(path));
