@@ -69,12 +69,13 @@ struct Neon {
   }
   // Chosen by comparison, which is false for NaN and for -0.
   static OPTFARM_INLINE Register Relu(Register a) {
-    const Register zero = vdupq_n_f32(0.0f);
-    return vbslq_f32(vcltq_f32(a, zero), zero, a);
+    const uint32x4_t is_negative = vcltq_f32(a, vdupq_n_f32(0.0f));
+    return vreinterpretq_f32_u32(
+        vbicq_u32(vreinterpretq_u32_f32(a), is_negative));
   }
+  // NaN stays NaN.
   static OPTFARM_INLINE Register Cap6(Register a) {
-    const Register six = vdupq_n_f32(6.0f);
-    return vbslq_f32(vcgtq_f32(a, six), six, a);
+    return vminq_f32(a, vdupq_n_f32(6.0f));
   }
   static OPTFARM_INLINE bool HasNan(Register a) {
     const uint32x4_t equal = vceqq_f32(a, a);

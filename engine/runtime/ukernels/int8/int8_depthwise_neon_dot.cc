@@ -55,14 +55,23 @@ struct NeonDot {
                                        const int32x4_t (&init)[4],
                                        int32x4_t (&sums)[4]) {
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      sums[i] = init[i];
-#pragma GCC unroll 3
-      for (int x = 0; x < 3; ++x) {
-        const uint8x16_t v = vld1q_u8(values + x * kColumnBytes + i * 16);
-        sums[i] = vdotq_s32(sums[i], vreinterpretq_s8_u8(v), weights[x][i]);
-      }
-    }
+    for (int i = 0; i < 4; ++i) sums[i] = init[i];
+    AddColumn<0>(values, weights[0], sums);
+    AddColumn<1>(values, weights[1], sums);
+    AddColumn<2>(values, weights[2], sums);
+  }
+  template <int kColumn>
+  static OPTFARM_INLINE void AddColumn(const uint8_t* values,
+                                       const int8x16_t (&weights)[4],
+                                       int32x4_t (&sums)[4]) {
+    const auto* from = reinterpret_cast<const int8_t*>(values);
+    int8x16_t low, high;
+    LoadTwo<kColumn * kColumnBytes>(from, &low, &high);
+    sums[0] = vdotq_s32(sums[0], low, weights[0]);
+    sums[1] = vdotq_s32(sums[1], high, weights[1]);
+    LoadTwo<kColumn * kColumnBytes + 32>(from, &low, &high);
+    sums[2] = vdotq_s32(sums[2], low, weights[2]);
+    sums[3] = vdotq_s32(sums[3], high, weights[3]);
   }
   template <typename SumsOf>
   static void Requantize(const Int8Epilogue& by, int pixels,

@@ -10,6 +10,7 @@
 
 #include "engine/runtime/ukernels/int8/int8_depthwise_loops.h"
 #include "engine/runtime/ukernels/int8/int8_epilogue_neon_inl.h"
+#include "engine/runtime/ukernels/int8/int8_loads_neon_inl.h"
 #include "engine/runtime/ukernels/micro_kernel.h"
 
 namespace optfarm::runtime {
