@@ -81,6 +81,10 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--grpc", options.grpc_address,
                  "HOST:PORT to listen on; port 0 takes a free one")
       ->capture_default_str();
+  app.add_option("--advertise", options.advertise,
+                 "HOST:PORT where other servers of this database reach --grpc: "
+                 "one leads, and the others send calls to it and take its "
+                 "place (default: there are no others)");
   app.add_option("--http", options.http_address,
                  "HOST:PORT of the HTTP server (REST); default: none");
   app.add_option("--http_peer_connections",
@@ -102,6 +106,9 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--tls_client_ca", options.tls.client_ca,
                  "PEM file of the CA that signs client certificates; makes "
                  "them mandatory for workers and agents");
+  app.add_option("--servers_ca", options.servers_ca,
+                 "PEM file of the CA that signed the servers' certificates, "
+                 "for TLS between servers with --advertise");
   app.add_option("--webhook_allow", options.webhooks.allowed,
                  "HOST or HOST:PORT that jobs may notify when they end; may "
                  "be given several times (default: none)");

@@ -37,6 +37,13 @@ struct ServerOptions {
   // Called when another server has taken over a PostgreSQL database and this
   // one can write no more, from any thread; it says so.
   std::function<void(const std::string&)> on_database_lost;
+  // HOST:PORT where the other servers of this farm reach this one's gRPC door;
+  // empty: there are no others. Needs a PostgreSQL database, and blobs that all
+  // of them see.
+  std::string advertise;
+  // PEM file of who signed the certificates of all servers; for TLS between
+  // them.
+  std::string servers_ca;
   // HOST:PORT; port 0 takes a free one. Hosts that are not loopback need a
   // token.
   std::string grpc_address = "127.0.0.1:7070";
@@ -80,7 +87,9 @@ struct ServerOptions {
 // THREADS: all methods are safe.
 class Server {
  public:
-  // Opens the data folder, takes over its jobs and begins to listen.
+  // Opens the data folder, takes over its jobs and begins to listen. One of
+  // several servers (see `advertise`) leads, or stands by until the leader is
+  // gone.
   // ERRORS: InvalidArgument for a bad address; FailedPrecondition when the
   // folder is in use, is newer than this server, or when a token is needed;
   // Unavailable when the address cannot be bound or the bucket does not answer;

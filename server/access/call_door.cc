@@ -1,49 +1,22 @@
 #include "server/access/call_door.h"
 
-#include <grpcpp/security/auth_context.h>
 #include <grpcpp/server_context.h>
 
-#include "absl/strings/match.h"
+#include <utility>
+
 #include "absl/strings/strip.h"
 #include "base/log.h"
 #include "base/status_macros.h"
-#include "http/backend.h"
-#include "http/url_text.h"
 #include "rpc/channel.h"
 #include "rpc/status.h"
+#include "server/access/call_origin.h"
 
 namespace optfarm::server {
 
 namespace {
 
-// A call over HTTP comes from within; the door that took it says who is behind
-// it.
-bool CameOverHttp(const grpc::ServerContextBase& context) {
-  return absl::StartsWith(context.peer(), "fd:");
-}
-
-bool IsCertified(const grpc::ServerContextBase& context) {
-  if (CameOverHttp(context)) {
-    return context.client_metadata().contains(http::kCertifiedKey);
-  }
-  const auto shown = context.auth_context();
-  return shown != nullptr && shown->IsPeerAuthenticated();
-}
-
-// Where the call came from.
-std::string PeerOf(const grpc::ServerContextBase& context) {
-  const std::string peer(context.peer());
-  if (!CameOverHttp(context)) {
-    // The brackets of an IPv6 address come escaped.
-    return http::PercentDecode(peer, false).value_or(peer);
-  }
-  const auto& metadata = context.client_metadata();
-  const auto found = metadata.find(http::kPeerKey);
-  if (found == metadata.end()) return peer;
-  return std::string(found->second.data(), found->second.size());
-}
-
-CallHead HeadOf(const grpc::ServerContextBase& context) {
+CallHead HeadOf(const grpc::ServerContextBase& context,
+                const std::string& secret) {
   CallHead head;
   const auto& metadata = context.client_metadata();
   // The first one counts, so that nobody can try many in one call.
@@ -51,8 +24,9 @@ CallHead HeadOf(const grpc::ServerContextBase& context) {
   if (found != metadata.end()) {
     head.authorization.assign(found->second.data(), found->second.size());
   }
-  head.peer = PeerOf(context);
-  head.certified = IsCertified(context);
+  CallOrigin origin = OriginOf(context, secret);
+  head.peer = std::move(origin.peer);
+  head.certified = origin.certified;
   return head;
 }
 
@@ -99,7 +73,7 @@ absl::StatusOr<std::unique_ptr<CallRoom::Stay>> CallDoor::Enter(
     grpc::ServerContextBase& context, const std::string& method,
     CallRoom::Served served) const {
   OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
-                           Screen(HeadOf(context), method));
+                           Screen(HeadOf(context, secret_), method));
   return room_.Enter(
       RoomOf(caller), served, [&context] { context.TryCancel(); },
       clock_.Now());
@@ -113,7 +87,7 @@ absl::StatusOr<std::unique_ptr<CallRoom::Stay>> CallDoor::Reserve(
 
 absl::StatusOr<Caller> CallDoor::Admit(const grpc::ServerContextBase& context,
                                        const std::string& method) const {
-  const CallHead head = HeadOf(context);
+  const CallHead head = HeadOf(context, secret_);
   OPTFARM_ASSIGN_OR_RETURN(Caller caller, Screen(head, method));
   if (caller.OfFarm()) return caller;
   const absl::Time now = clock_.Now();
@@ -143,8 +117,8 @@ void CallDoor::NoteDone(const grpc::ServerContextBase& context,
   // Workers and agents fetch and bring files all day.
   const bool program = caller.OfFarm() && !caller.May(v1::Access::ADMIN);
   if (program && status.ok()) return;
-  storage::AuditRecord record =
-      RecordOf(PeerOf(context), method, caller, status, clock_.Now());
+  storage::AuditRecord record = RecordOf(OriginOf(context, secret_).peer,
+                                         method, caller, status, clock_.Now());
   record.subject = call.subject;
   audit_.Add(record);
 }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <type_traits>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -48,16 +49,18 @@ struct CallHead {
 class CallDoor {
  public:
   // With `needs_certificate`, workers and agents must show one with every call.
+  // Servers that send calls on show the `secret`; empty: there are none.
   // OWNERSHIP: all outlive the door.
   CallDoor(AccessControl& access, AuditLog& audit,
            const ProjectLimitsTable& limits, CallRoom& room, Clock& clock,
-           bool needs_certificate)
+           bool needs_certificate, std::string secret = "")
       : access_(access),
         audit_(audit),
         room_(room),
         rate_(limits),
         clock_(clock),
-        needs_certificate_(needs_certificate) {}
+        needs_certificate_(needs_certificate),
+        secret_(std::move(secret)) {}
 
   // Whether a call of `method`, "optfarm.v1.JobService.GetJob", may be made:
   // all that is known before its request. Refusals go into the audit log.
@@ -128,6 +131,7 @@ class CallDoor {
   mutable CallRate rate_;
   Clock& clock_;
   const bool needs_certificate_;
+  const std::string secret_;
 };
 
 }  // namespace optfarm::server

@@ -28,6 +28,7 @@ absl::StatusOr<std::unique_ptr<storage::BlobStore>> OpenBucket(
       transport.credentials,
       storage::ReadS3Credentials(options.s3_credentials_file));
   s3.folder = JoinPath(data_dir.path(), "s3");
+  s3.term = options.term;
   s3.max_blob_bytes = limits.max_blob_bytes;
   s3.max_total_bytes = limits.max_store_bytes;
   s3.reserved_free_bytes = limits.reserved_free_bytes;

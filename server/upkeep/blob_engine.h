@@ -22,6 +22,8 @@ struct BlobEngineOptions {
   std::string s3_region;
   bool s3_path_style = false;
   std::string s3_credentials_file;
+  // As S3BlobStoreOptions'.
+  std::string term;
 };
 
 // UNITS: bytes; as those of ServerOptions.

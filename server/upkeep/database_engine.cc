@@ -30,12 +30,11 @@ absl::StatusOr<Databases> OpenSqlite(std::string file, int64_t results_bytes,
 
 absl::StatusOr<Databases> OpenPostgres(DatabaseEngineOptions options,
                                        absl::Time now) {
-  char host[256] = "";
-  gethostname(host, sizeof(host) - 1);
   storage::PostgresOptions database;
   database.uri = std::move(options.database);
   database.results_bytes = options.results_bytes;
-  database.holder = absl::StrCat(host, ":", getpid());
+  database.holder = ProcessName();
+  database.taken = std::move(options.lease);
   database.on_lost = std::move(options.on_database_lost);
   OPTFARM_ASSIGN_OR_RETURN(
       storage::PostgresStores opened,
@@ -49,6 +48,12 @@ absl::StatusOr<Databases> OpenPostgres(DatabaseEngineOptions options,
 }
 
 }  // namespace
+
+std::string ProcessName() {
+  char host[256] = "";
+  gethostname(host, sizeof(host) - 1);
+  return absl::StrCat(host, ":", getpid());
+}
 
 absl::StatusOr<Databases> OpenDatabases(DatabaseEngineOptions options,
                                         const DataDir& data_dir,

@@ -13,6 +13,7 @@
 #include "server/upkeep/data_dir.h"
 #include "storage/audit_store.h"
 #include "storage/metadata_store.h"
+#include "storage/postgres/lease.h"
 #include "storage/token_store.h"
 #include "storage/webhook_store.h"
 
@@ -23,7 +24,13 @@ struct DatabaseEngineOptions {
   std::string database;
   int64_t results_bytes = 0;
   std::function<void(const std::string&)> on_database_lost;
+  // Of a PostgreSQL database, when it was taken already; the callback is its
+  // own then.
+  std::shared_ptr<storage::PostgresLease> lease;
 };
+
+// "machine:process", for who asks which server has the database.
+std::string ProcessName();
 
 struct Databases {
   // SQLite's, of the metadata; empty with another engine.

@@ -26,10 +26,11 @@ class PostgresFence {
   int64_t epoch() const { return epoch_; }
   bool is_lost() const { return lost_; }
 
-  // Nothing is written from now on.
+  // Nothing is written from now on. Unavailable: another server may take what
+  // this one refuses.
   absl::Status Lose(const std::string& why) {
     if (!lost_.exchange(true) && on_lost_) on_lost_(why);
-    return absl::FailedPreconditionError(
+    return absl::UnavailableError(
         absl::StrCat("this server no longer writes to the database: ", why));
   }
 

@@ -363,10 +363,19 @@ CREATE TRIGGER audit_keeps_what_is_young BEFORE DELETE ON audit
   EXECUTE FUNCTION audit_keeps_what_is_young();
 )sql";
 
+// Several servers: who leads is where the others send their calls.
+constexpr char kLeaderAddress[] = R"sql(
+ALTER TABLE leader
+  ADD COLUMN address TEXT NOT NULL DEFAULT '',  -- HOST:PORT; '': no others
+  ADD COLUMN secret TEXT NOT NULL DEFAULT '',   -- what others show the leader
+  ADD COLUMN note TEXT NOT NULL DEFAULT '';     -- for the next leader
+)sql";
+
 constexpr PostgresMigration kMigrations[] = {
     {"jobs, tasks, events, reports, action cache, fleet", kJobsAndTasks},
     {"results by series", kResults},
     {"tokens, webhooks, audit log", kDoor},
+    {"the leader of several servers", kLeaderAddress},
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ constexpr int kReaders = 4;
 
 class PostgresMetadataStore final : public SqlMetadataStore {
  public:
-  PostgresMetadataStore(std::unique_ptr<PostgresLease> lease,
+  PostgresMetadataStore(std::shared_ptr<PostgresLease> lease,
                         SqlConnections connections, int64_t results_bytes)
       : SqlMetadataStore(std::move(connections), results_bytes),
         lease_(std::move(lease)) {}
@@ -30,24 +30,36 @@ class PostgresMetadataStore final : public SqlMetadataStore {
   }
 
  private:
-  const std::unique_ptr<PostgresLease> lease_;
+  const std::shared_ptr<PostgresLease> lease_;
 };
 
+absl::Status Migrate(const std::string& uri, absl::Time now) {
+  OPTFARM_ASSIGN_OR_RETURN(const auto connection,
+                           PostgresConnection::Connect(uri));
+  return MigratePostgres(*connection, AllPostgresMigrations(), now);
+}
+
+absl::Status AnnotateOpening(const absl::Status& status,
+                             const std::string& uri) {
+  return Annotate(
+      status, absl::StrCat("opening the database '", PostgresName(uri), "'"));
+}
+
 absl::StatusOr<PostgresStores> Open(PostgresOptions options, absl::Time now) {
-  {
-    OPTFARM_ASSIGN_OR_RETURN(const auto connection,
-                             PostgresConnection::Connect(options.uri));
-    OPTFARM_RETURN_IF_ERROR(
-        MigratePostgres(*connection, AllPostgresMigrations(), now));
-  }
   const auto database = [&](bool durable) {
     return std::make_unique<PostgresDatabase>(
         PostgresDatabaseOptions{options.uri, nullptr, durable});
   };
-  OPTFARM_ASSIGN_OR_RETURN(
-      std::unique_ptr<PostgresLease> lease,
-      PostgresLease::Take({options.uri, options.holder, options.lease,
-                           std::move(options.on_lost)}));
+  std::shared_ptr<PostgresLease> lease = std::move(options.taken);
+  if (lease == nullptr) {
+    OPTFARM_RETURN_IF_ERROR(Migrate(options.uri, now));
+    PostgresLease::Options wanted;
+    wanted.uri = options.uri;
+    wanted.holder = options.holder;
+    wanted.length = options.lease;
+    wanted.on_lost = std::move(options.on_lost);
+    OPTFARM_ASSIGN_OR_RETURN(lease, PostgresLease::Take(std::move(wanted)));
+  }
   SqlConnections connections;
   connections.writer = std::make_unique<PostgresDatabase>(
       PostgresDatabaseOptions{options.uri, lease->fence(), true});
@@ -74,14 +86,15 @@ bool IsPostgresUri(absl::string_view database) {
          absl::StartsWith(database, "postgres://");
 }
 
+absl::Status PreparePostgres(const std::string& uri, absl::Time now) {
+  return AnnotateOpening(Migrate(uri, now), uri);
+}
+
 absl::StatusOr<PostgresStores> OpenPostgresStores(PostgresOptions options,
                                                   absl::Time now) {
-  const std::string name = PostgresName(options.uri);
+  const std::string uri = options.uri;
   absl::StatusOr<PostgresStores> stores = Open(std::move(options), now);
-  if (!stores.ok()) {
-    return Annotate(stores.status(),
-                    absl::StrCat("opening the database '", name, "'"));
-  }
+  if (!stores.ok()) return AnnotateOpening(stores.status(), uri);
   return stores;
 }
 

@@ -12,6 +12,7 @@
 #include "absl/time/time.h"
 #include "storage/audit_store.h"
 #include "storage/metadata_store.h"
+#include "storage/postgres/lease.h"
 #include "storage/sql/metadata_store.h"
 #include "storage/token_store.h"
 #include "storage/webhook_store.h"
@@ -30,6 +31,9 @@ struct PostgresOptions {
   // Called once, from any thread, when the server can write no more because
   // another has taken over; it says why. It must not call back.
   std::function<void(const std::string&)> on_lost;
+  // Taken already; then the schema is as it should be, and the three above are
+  // its own. Null: it is taken, or waited for.
+  std::shared_ptr<PostgresLease> taken;
 };
 
 struct PostgresStores {
@@ -46,6 +50,10 @@ struct PostgresStores {
 // cannot be reached; InvalidArgument for a URI that is none.
 absl::StatusOr<PostgresStores> OpenPostgresStores(PostgresOptions options,
                                                   absl::Time now);
+
+// Brings the schema up to date: the first thing to do with a database. `now` as
+// above. ERRORS: those of OpenPostgresStores.
+absl::Status PreparePostgres(const std::string& uri, absl::Time now);
 
 // Whether it is for OpenPostgresStores to open.
 bool IsPostgresUri(absl::string_view database);

@@ -144,10 +144,11 @@ absl::Status S3BlobStore::Load() {
   OPTFARM_RETURN_IF_ERROR(client_.Check());
   const S3Location& location = options_.client.transport.location;
   OPTFARM_ASSIGN_OR_RETURN(
-      index_,
-      S3Index::Open(JoinPath(options_.folder, "index.db"),
-                    absl::StrCat(location.endpoint, " s3://", location.bucket,
-                                 "/", location.prefix)));
+      index_, S3Index::Open(JoinPath(options_.folder, "index.db"),
+                            absl::StrCat(location.endpoint, " s3://",
+                                         location.bucket, "/", location.prefix,
+                                         options_.term.empty() ? "" : " ",
+                                         options_.term)));
   home_ = std::make_unique<S3StagingHome>(S3StagingHome{
       client_, *index_, files_, StagingFolder(), options_.part_bytes});
   OPTFARM_RETURN_IF_ERROR(ListBlobsOnce(client_, *index_));

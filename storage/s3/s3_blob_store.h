@@ -6,7 +6,8 @@
 //   FOLDER/staging/                      see s3_staging.h
 //
 // Nothing rests on conditional writes: two uploads of one key write the same
-// bytes. The bucket below the prefix belongs to one store at a time.
+// bytes. The bucket below the prefix belongs to one store at a time; several
+// take turns with terms.
 
 #ifndef OPTFARM_STORAGE_S3_S3_BLOB_STORE_H_
 #define OPTFARM_STORAGE_S3_S3_BLOB_STORE_H_
@@ -29,6 +30,10 @@ struct S3BlobStoreOptions {
   std::string folder;
   // OWNERSHIP: the caller's; outlives the store.
   FileSystem* files = PosixFileSystem();
+  // With several servers: a text that is another each time one of them begins
+  // to lead. What an index of another term says is out of date, so the bucket
+  // is listed anew.
+  std::string term;
   // UNITS: bytes; as those of FileBlobStoreOptions.
   int64_t max_blob_bytes = int64_t{4} << 30;
   int64_t max_total_bytes = std::numeric_limits<int64_t>::max();

@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "storage/postgres/leader_watch.h"
 #include "storage/postgres/lease.h"
 #include "storage/postgres/migrations.h"
 #include "tests/storage/sample_job.h"
@@ -161,9 +162,9 @@ TEST_F(PostgresFaultsTest, AServerThatComesBackLateCannotWrite) {
   // As if its lease had ended while it was paused.
   ASSERT_THAT(Run("UPDATE leader SET lease_until = 0"), IsOk());
   OPTFARM_ASSERT_OK_AND_ASSIGN(const PostgresStores next, Open(absl::Hours(1)));
-  EXPECT_THAT(paused.store->Commit(BatchOf("job")),
-              StatusIs(absl::StatusCode::kFailedPrecondition,
-                       HasSubstr("another server")));
+  EXPECT_THAT(
+      paused.store->Commit(BatchOf("job")),
+      StatusIs(absl::StatusCode::kUnavailable, HasSubstr("another server")));
   EXPECT_THAT(paused.store->Commit(BatchOf("job")), Not(IsOk()));
   EXPECT_EQ(lost, 1);
   EXPECT_THAT(next.store->Commit(BatchOf("job")), IsOk());
@@ -177,6 +178,73 @@ TEST_F(PostgresFaultsTest, ALeaseThatIsNotRenewedEnds) {
                   "(EXTRACT(EPOCH FROM clock_timestamp()) + 1) * 1000000"),
               IsOk());
   EXPECT_THAT(Open(absl::Hours(1)), IsOk());
+}
+
+// The lease of one of several servers.
+PostgresLease::Options OneOfSeveral(const std::string& uri,
+                                    const std::string& name,
+                                    absl::Duration length,
+                                    std::atomic<int>* lost) {
+  PostgresLease::Options options;
+  options.uri = uri;
+  options.holder = name;
+  options.address = name + ":7070";
+  options.length = length;
+  options.ends_by_itself = true;
+  options.on_lost = [lost](const std::string&) { ++*lost; };
+  return options;
+}
+
+TEST_F(PostgresFaultsTest, OneOfSeveralServersLeadsAndLeavesANote) {
+  std::atomic<int> lost{0};
+  ASSERT_THAT(PreparePostgres(place_.path(), kNow), IsOk());
+  LeaderWatch watch(place_.path());
+  EXPECT_FALSE(watch.Look()->leads);
+  const auto take = [&](const std::string& name) {
+    return PostgresLease::TryToTake(
+        OneOfSeveral(place_.path(), name, absl::Hours(1), &lost));
+  };
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto first, take("first"));
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->found_note(), "");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto second, take("second"));
+  EXPECT_EQ(second, nullptr);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(LeaderRecord leader, watch.Look());
+  EXPECT_TRUE(leader.leads);
+  EXPECT_EQ(leader.holder, "first");
+  EXPECT_EQ(leader.address, "first:7070");
+  EXPECT_EQ(leader.secret, first->secret());
+  EXPECT_THAT(leader.secret, SizeIs(64));
+  first->LeaveNote("I was here");
+  const std::string secret = first->secret();
+  first.reset();
+  EXPECT_FALSE(watch.Look()->leads);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(second, take("second"));
+  ASSERT_NE(second, nullptr);
+  EXPECT_EQ(second->found_note(), "I was here");
+  EXPECT_NE(second->secret(), secret);
+  EXPECT_EQ(watch.Look()->epoch, leader.epoch + 1);
+  EXPECT_EQ(lost, 0);
+}
+
+TEST_F(PostgresFaultsTest, ALeaderWithoutTheDatabaseLeadsNoLonger) {
+  std::atomic<int> lost{0};
+  ASSERT_THAT(PreparePostgres(place_.path(), kNow), IsOk());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto lease, PostgresLease::TryToTake(OneOfSeveral(
+                            place_.path(), "first", absl::Seconds(2), &lost)));
+  ASSERT_NE(lease, nullptr);
+  // Renewed beyond its length.
+  absl::SleepFor(absl::Seconds(3));
+  EXPECT_EQ(lost, 0);
+  PostgresCluster::Get().Crash();
+  const absl::Time deadline = absl::Now() + absl::Seconds(30);
+  while (lost == 0 && absl::Now() < deadline) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  PostgresCluster::Get().Start();
+  EXPECT_EQ(lost, 1);
+  EXPECT_TRUE(lease->fence()->is_lost());
 }
 
 TEST_F(PostgresFaultsTest, RefusesTheDatabaseOfANewerServer) {

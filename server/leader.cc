@@ -1,8 +1,5 @@
-#include "server/server.h"
+#include "server/leader.h"
 
-#include <grpcpp/ext/proto_server_reflection_plugin.h>
-#include <grpcpp/health_check_service_interface.h>
-#include <grpcpp/resource_quota.h>
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
 
@@ -18,10 +15,8 @@
 #include "base/log.h"
 #include "base/service_manager.h"
 #include "base/status_macros.h"
-#include "http/byte_stream.h"
 #include "rpc/channel.h"
 #include "rpc/held_connection.h"
-#include "rpc/server_addresses.h"
 #include "server/access/access_control.h"
 #include "server/access/admission.h"
 #include "server/access/audit_log.h"
@@ -32,6 +27,8 @@
 #include "server/access/method_bounds.h"
 #include "server/delivery/event_hub.h"
 #include "server/delivery/ticker.h"
+#include "server/forwarding/forwarding_metrics.h"
+#include "server/grpc_door.h"
 #include "server/scheduling/call_queue.h"
 #include "server/scheduling/long_polls.h"
 #include "server/scheduling/scheduler.h"
@@ -58,11 +55,8 @@
 namespace optfarm::server {
 namespace {
 
-constexpr int kMaxThreads = 200;
-// Of messages on their way in or out, before anybody has looked at the token.
-constexpr size_t kMaxBufferedBytes = size_t{1} << 30;
-// Further ones wait at the client.
-constexpr int kMaxCallsAConnection = 256;
+// Of calls under way when another server has taken over.
+constexpr absl::Duration kLostGrace = absl::Seconds(1);
 constexpr absl::Duration kCleanUpInterval = absl::Hours(1);
 // Well below the unit's WatchdogSec=.
 constexpr absl::Duration kAliveInterval = absl::Seconds(20);
@@ -76,23 +70,13 @@ constexpr absl::Duration kExpiryInterval = absl::Seconds(10);
 constexpr absl::Duration kUptimeInterval = absl::Seconds(5);
 constexpr uint64_t kMaxUptimeBytes = 1 << 20;
 
-int Milliseconds(absl::Duration duration) {
-  return static_cast<int>(absl::ToInt64Milliseconds(duration));
-}
-
 // What the data folder holds, opened.
 struct Stores {
-  std::unique_ptr<DataDir> data_dir;
+  LeaderTerm term;
   std::unique_ptr<storage::BlobStore> blobs;
   Databases databases;
   std::unique_ptr<storage::TuneStore> tunes;
 };
-
-// gRPC does not say whether a key belongs to its certificate.
-absl::Status CheckTls(const rpc::ServerTls& tls) {
-  return http::TlsContext::Make({tls.certificate, tls.key, tls.client_ca})
-      .status();
-}
 
 class ServerImpl final : public Server {
  public:
@@ -133,7 +117,7 @@ class ServerImpl final : public Server {
 
   const ServerOptions options_;
   // In order of dependence: what is below uses what is above.
-  const std::unique_ptr<DataDir> data_dir_;
+  const LeaderTerm term_;
   const std::unique_ptr<storage::MetadataStore> store_;
   const std::unique_ptr<storage::BlobStore> blobs_;
   const std::unique_ptr<storage::TokenStore> tokens_;
@@ -187,7 +171,7 @@ class ServerImpl final : public Server {
 ServerImpl::ServerImpl(ServerOptions options, Stores stores,
                        std::unique_ptr<AccessControl> access)
     : options_(std::move(options)),
-      data_dir_(std::move(stores.data_dir)),
+      term_(std::move(stores.term)),
       store_(std::move(stores.databases.metadata)),
       blobs_(std::move(stores.blobs)),
       tokens_(std::move(stores.databases.tokens)),
@@ -199,7 +183,8 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       limits_(options_.project_limits, {}),
       room_(options_.calls),
       door_(*access_, audit_, limits_, room_, *options_.clock,
-            !options_.tls.client_ca.empty()),
+            !options_.tls.client_ca.empty(),
+            term_.lease == nullptr ? "" : term_.lease->secret()),
       hub_(options_.watches),
       transfers_(options_.transfers),
       janitor_(*blobs_, *store_,
@@ -221,7 +206,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
             *options_.clock),
       devices_(door_, scheduler_, *options_.clock),
       results_(door_, *store_),
-      store_service_(door_, *store_, *audit_store_, *data_dir_,
+      store_service_(door_, *store_, *audit_store_, *term_.data_dir,
                      std::move(stores.databases.database_file),
                      *options_.clock),
       token_service_(door_, *access_, scheduler_, *options_.clock),
@@ -309,15 +294,21 @@ void ServerImpl::KeepUptime(absl::Time now, bool at_once) {
     return;
   }
   uptime_kept_ = now;
+  const std::string text = scheduler_.Away(now).ToText();
+  if (term_.lease != nullptr) return term_.lease->LeaveNote(text);
   const absl::Status status =
-      WriteFileAtomically(data_dir_->uptime(), scheduler_.Away(now).ToText());
+      WriteFileAtomically(term_.data_dir->uptime(), text);
   if (!status.ok())
     LogWarning("noting that the server runs: ", status.message());
 }
 
 AwayTime ServerImpl::ReadUptime() {
-  const absl::StatusOr<std::string> text =
-      ReadFile(data_dir_->uptime(), kMaxUptimeBytes);
+  absl::StatusOr<std::string> text = absl::NotFoundError("");
+  if (term_.lease == nullptr) {
+    text = ReadFile(term_.data_dir->uptime(), kMaxUptimeBytes);
+  } else if (!term_.lease->found_note().empty()) {
+    text = term_.lease->found_note();
+  }
   if (absl::IsNotFound(text.status())) return {};
   absl::StatusOr<AwayTime> away =
       text.ok() ? AwayTime::FromText(*text) : text.status();
@@ -332,48 +323,19 @@ AwayTime ServerImpl::ReadUptime() {
 absl::Status ServerImpl::Listen() {
   SetProjectLimits(options_.limits_by_project);
   OPTFARM_RETURN_IF_ERROR(scheduler_.Load(options_.clock->Now(), ReadUptime()));
-  grpc::EnableDefaultHealthCheckService(true);
-  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
-  grpc::ServerBuilder builder;
-  rpc::MatchChannelLimits(&builder);
-  grpc::ResourceQuota quota("optfarm-server");
-  quota.SetMaxThreads(kMaxThreads);
-  quota.Resize(kMaxBufferedBytes);
-  builder.SetResourceQuota(quota);
-  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
-                             Milliseconds(options_.handshake_time));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
-                             Milliseconds(options_.idle_connection));
-  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
-                             kMaxCallsAConnection);
-  // Two servers on one port would each get half of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  int port = 0;
   OPTFARM_ASSIGN_OR_RETURN(
-      const std::shared_ptr<grpc::ServerCredentials> credentials,
-      rpc::MakeServerCredentials(options_.tls));
-  if (!options_.tls.certificate.empty()) {
-    OPTFARM_RETURN_IF_ERROR(CheckTls(options_.tls));
-  }
-  builder.AddListeningPort(options_.grpc_address, credentials, &port);
-  builder.RegisterService(&models_);
-  builder.RegisterService(&work_);
-  builder.RegisterService(&jobs_);
-  builder.RegisterService(&devices_);
-  builder.RegisterService(&results_);
-  builder.RegisterService(&store_service_);
-  builder.RegisterService(&token_service_);
-  builder.RegisterService(&tune_service_);
-  grpc_ = builder.BuildAndStart();
-  if (grpc_ == nullptr) {
-    return absl::UnavailableError(absl::StrCat(
-        "listening on ", options_.grpc_address,
-        ": the address is in use or not this machine's; give another --grpc"));
-  }
-  address_ = options_.grpc_address;
-  if (!absl::StartsWith(address_, "unix:")) {
-    address_ = absl::StrCat(address_.substr(0, address_.rfind(':')), ":", port);
-  }
+      GrpcDoor door, OpenGrpcDoor(options_, [this](grpc::ServerBuilder& with) {
+        with.RegisterService(&models_);
+        with.RegisterService(&work_);
+        with.RegisterService(&jobs_);
+        with.RegisterService(&devices_);
+        with.RegisterService(&results_);
+        with.RegisterService(&store_service_);
+        with.RegisterService(&token_service_);
+        with.RegisterService(&tune_service_);
+      }));
+  grpc_ = std::move(door.server);
+  address_ = std::move(door.address);
   OPTFARM_RETURN_IF_ERROR(OpenHttp());
   OPTFARM_RETURN_IF_ERROR(webhooks_.Start());
   OPTFARM_RETURN_IF_ERROR(tuner_.Start());
@@ -404,7 +366,10 @@ absl::Status ServerImpl::OpenHttp() {
   };
   door.metrics = [this] {
     const absl::Time now = options_.clock->Now();
-    return metrics_.Text(scheduler_.Numbers(now), scheduler_.Devices(now));
+    std::string text =
+        metrics_.Text(scheduler_.Numbers(now), scheduler_.Devices(now));
+    if (term_.lease != nullptr) text += ForwardingMetrics(true, 0, 0);
+    return text;
   };
   door.sessions = &sessions_;
   OPTFARM_ASSIGN_OR_RETURN(http_, OpenHttpDoor(door));
@@ -448,19 +413,7 @@ absl::Status ServerImpl::Ready() {
 
 void ServerImpl::SetServing(bool serving) {
   serving_ = serving;
-  grpc::HealthCheckServiceInterface* health = grpc_->GetHealthCheckService();
-  if (health == nullptr) return;
-  health->SetServingStatus(serving);
-  for (const char* service : {v1::ModelService::service_full_name(),
-                              v1::WorkService::service_full_name(),
-                              v1::JobService::service_full_name(),
-                              v1::DeviceService::service_full_name(),
-                              v1::ResultService::service_full_name(),
-                              v1::StoreService::service_full_name(),
-                              v1::TokenService::service_full_name(),
-                              v1::TuneService::service_full_name()}) {
-    health->SetServingStatus(service, serving);
-  }
+  server::SetServing(*grpc_, serving);
 }
 
 void ServerImpl::Shutdown() {
@@ -473,7 +426,9 @@ void ServerImpl::Shutdown() {
   polls_.Run(options_.clock->Now(), /*all=*/true);
   if (http_ != nullptr) http_->Drain();
   inner_.reset();
-  grpc_->Shutdown(absl::ToChronoTime(absl::Now() + options_.grace));
+  const bool lost = term_.lease != nullptr && term_.lease->fence()->is_lost();
+  grpc_->Shutdown(
+      absl::ToChronoTime(absl::Now() + (lost ? kLostGrace : options_.grace)));
   grpc_->Wait();
   // Calls have ended; what is left are clients that do not read.
   if (http_ != nullptr) http_->Stop(absl::Seconds(1));
@@ -483,65 +438,40 @@ void ServerImpl::Shutdown() {
   webhooks_.Stop();
 }
 
-absl::Status CheckAddress(const ServerOptions& options,
-                          const std::string& address) {
-  // Port 0 is for listening what no port is for calling: a free one.
-  std::string target = address;
-  if (absl::EndsWith(target, ":0")) target.back() = '1';
-  OPTFARM_RETURN_IF_ERROR(
-      Annotate(rpc::CheckTarget(target), "the address to listen on"));
-  if (IsLoopback(address) || !options.token.empty()) {
-    return absl::OkStatus();
-  }
-  return absl::FailedPreconditionError(absl::StrCat(
-      "listening on ", address,
-      ", which other machines can reach, needs --token_file: anybody could "
-      "submit models and read results; listen on 127.0.0.1 or give a token"));
-}
-
-absl::StatusOr<Stores> OpenStores(const ServerOptions& options) {
+absl::StatusOr<Stores> OpenStores(const ServerOptions& options,
+                                  LeaderTerm term) {
   Stores stores;
-  OPTFARM_ASSIGN_OR_RETURN(stores.data_dir, DataDir::Open(options.data_dir));
+  if (term.data_dir == nullptr) {
+    OPTFARM_ASSIGN_OR_RETURN(term.data_dir, DataDir::Open(options.data_dir));
+  }
+  const DataDir& data_dir = *term.data_dir;
   OPTFARM_ASSIGN_OR_RETURN(
       stores.databases, OpenDatabases({options.database, options.results_bytes,
-                                       options.on_database_lost},
-                                      *stores.data_dir, options.clock->Now()));
+                                       options.on_database_lost, term.lease},
+                                      data_dir, options.clock->Now()));
   // With any engine: a tune is begun again by asking for it again.
   OPTFARM_ASSIGN_OR_RETURN(
-      stores.tunes, storage::OpenSqliteTuneStore(stores.data_dir->tunes(),
-                                                 options.clock->Now()));
+      stores.tunes,
+      storage::OpenSqliteTuneStore(data_dir.tunes(), options.clock->Now()));
+  BlobEngineOptions blobs = options.blobs;
+  if (term.lease != nullptr) {
+    blobs.term = absl::StrCat("term ", term.lease->fence()->epoch());
+  }
   OPTFARM_ASSIGN_OR_RETURN(
-      stores.blobs, OpenBlobs(options.blobs,
+      stores.blobs, OpenBlobs(blobs,
                               {options.max_blob_bytes, options.max_store_bytes,
                                options.reserved_free_bytes},
-                              *stores.data_dir));
+                              data_dir));
+  stores.term = std::move(term);
   return stores;
 }
 
 }  // namespace
 
-bool IsLoopback(const std::string& address) {
-  if (absl::StartsWith(address, "unix:")) return true;
-  const std::string host = address.substr(0, address.rfind(':'));
-  if (host == "localhost" || host == "[::1]") return true;
-  // Only in dotted form: "127.example.com" is somebody's name.
-  return absl::StartsWith(host, "127.") &&
-         std::all_of(host.begin(), host.end(),
-                     [](char c) { return c == '.' || (c >= '0' && c <= '9'); });
-}
-
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
-  OPTFARM_RETURN_IF_ERROR(CheckAddress(options, options.grpc_address));
-  if (!options.http_address.empty()) {
-    OPTFARM_RETURN_IF_ERROR(CheckAddress(options, options.http_address));
-  }
-  if (!options.webhooks.allowed.empty() && options.webhooks.secret.empty()) {
-    return absl::FailedPreconditionError(
-        "webhooks are signed; give --webhook_secret_file, or no "
-        "--webhook_allow");
-  }
+absl::StatusOr<std::unique_ptr<Server>> StartLeader(ServerOptions options,
+                                                    LeaderTerm term) {
   Stores stores;
-  OPTFARM_ASSIGN_OR_RETURN(stores, OpenStores(options));
+  OPTFARM_ASSIGN_OR_RETURN(stores, OpenStores(options, std::move(term)));
   OPTFARM_ASSIGN_OR_RETURN(
       std::unique_ptr<AccessControl> access,
       AccessControl::Load(options.token, *stores.databases.tokens,

@@ -1,0 +1,38 @@
+// Where a call comes from, when others stand between its sender and who serves
+// it: the HTTP door of this process, or a server that sends calls on.
+
+#ifndef OPTFARM_SERVER_ACCESS_CALL_ORIGIN_H_
+#define OPTFARM_SERVER_ACCESS_CALL_ORIGIN_H_
+
+#include <string>
+
+#include "absl/strings/string_view.h"
+
+namespace grpc {
+class ServerContextBase;
+}  // namespace grpc
+
+namespace optfarm::server {
+
+// Metadata of a call that a server has sent on: the leader's secret, see
+// storage/postgres/leader_watch.h.
+inline constexpr char kForwardedKey[] = "optfarm-forwarded";
+
+struct CallOrigin {
+  // For the audit log.
+  std::string peer;
+  // Its sender has shown a certificate that TLS accepted.
+  bool certified = false;
+};
+
+// What the HTTP door says is believed, and what a server says that knows the
+// `secret`; empty: nobody does.
+CallOrigin OriginOf(const grpc::ServerContextBase& context,
+                    absl::string_view secret);
+
+// Whether a server, or somebody who acts as one, has sent it on.
+bool WasForwarded(const grpc::ServerContextBase& context);
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_ACCESS_CALL_ORIGIN_H_

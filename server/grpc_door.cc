@@ -1,0 +1,88 @@
+#include "server/grpc_door.h"
+
+#include <grpcpp/ext/proto_server_reflection_plugin.h>
+#include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/resource_quota.h>
+#include <grpcpp/server_builder.h>
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/status_macros.h"
+#include "http/byte_stream.h"
+#include "rpc/channel.h"
+#include "server/access/farm_services.h"
+
+namespace optfarm::server {
+namespace {
+
+constexpr int kMaxThreads = 200;
+// Of messages on their way in or out, before anybody has looked at the token.
+constexpr size_t kMaxBufferedBytes = size_t{1} << 30;
+// Further ones wait at the client.
+constexpr int kMaxCallsAConnection = 256;
+
+int Milliseconds(absl::Duration duration) {
+  return static_cast<int>(absl::ToInt64Milliseconds(duration));
+}
+
+}  // namespace
+
+// gRPC does not say whether a key belongs to its certificate.
+absl::Status CheckTls(const rpc::ServerTls& tls) {
+  return http::TlsContext::Make({tls.certificate, tls.key, tls.client_ca})
+      .status();
+}
+
+absl::StatusOr<GrpcDoor> OpenGrpcDoor(
+    const ServerOptions& options,
+    absl::FunctionRef<void(grpc::ServerBuilder&)> add_services) {
+  grpc::EnableDefaultHealthCheckService(true);
+  grpc::reflection::InitProtoReflectionServerBuilderPlugin();
+  grpc::ServerBuilder builder;
+  rpc::MatchChannelLimits(&builder);
+  grpc::ResourceQuota quota("optfarm-server");
+  quota.SetMaxThreads(kMaxThreads);
+  quota.Resize(kMaxBufferedBytes);
+  builder.SetResourceQuota(quota);
+  builder.AddChannelArgument(GRPC_ARG_SERVER_HANDSHAKE_TIMEOUT_MS,
+                             Milliseconds(options.handshake_time));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS,
+                             Milliseconds(options.idle_connection));
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
+                             kMaxCallsAConnection);
+  // Two servers on one port would each get half of the calls.
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  int port = 0;
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::shared_ptr<grpc::ServerCredentials> credentials,
+      rpc::MakeServerCredentials(options.tls));
+  if (!options.tls.certificate.empty()) {
+    OPTFARM_RETURN_IF_ERROR(CheckTls(options.tls));
+  }
+  builder.AddListeningPort(options.grpc_address, credentials, &port);
+  add_services(builder);
+  GrpcDoor door;
+  door.server = builder.BuildAndStart();
+  if (door.server == nullptr) {
+    return absl::UnavailableError(absl::StrCat(
+        "listening on ", options.grpc_address,
+        ": the address is in use or not this machine's; give another --grpc"));
+  }
+  door.address = options.grpc_address;
+  if (!absl::StartsWith(door.address, "unix:")) {
+    door.address = absl::StrCat(door.address.substr(0, door.address.rfind(':')),
+                                ":", port);
+  }
+  return door;
+}
+
+void SetServing(grpc::Server& server, bool serving) {
+  grpc::HealthCheckServiceInterface* health = server.GetHealthCheckService();
+  if (health == nullptr) return;
+  health->SetServingStatus(serving);
+  for (const auto* service : FarmServices()) {
+    health->SetServingStatus(std::string(service->full_name()), serving);
+  }
+}
+
+}  // namespace optfarm::server

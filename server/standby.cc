@@ -1,0 +1,141 @@
+#include "server/standby.h"
+
+#include <grpcpp/client_context.h>
+#include <grpcpp/server_builder.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "base/digest.h"
+#include "base/status_macros.h"
+#include "optfarm/v1/tokens.grpc.pb.h"
+#include "rpc/channel.h"
+#include "rpc/status.h"
+#include "server/access/method_bounds.h"
+#include "server/forwarding/forwarding_metrics.h"
+#include "server/grpc_door.h"
+#include "server/services/http_door.h"
+
+namespace optfarm::server {
+namespace {
+
+// For asking the leader about a token.
+constexpr absl::Duration kAskLimit = absl::Seconds(5);
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<Standby>> Standby::Open(
+    const ServerOptions& options) {
+  std::unique_ptr<Standby> standby(new Standby(options));
+  OPTFARM_RETURN_IF_ERROR(standby->Listen());
+  return standby;
+}
+
+Standby::Standby(const ServerOptions& options)
+    : options_(options),
+      forwarder_(options.servers_ca),
+      room_(options.calls),
+      sessions_({.secure = !options.tls.certificate.empty()}, *options.clock) {}
+
+Standby::~Standby() { Close(absl::ZeroDuration()); }
+
+absl::Status Standby::Listen() {
+  OPTFARM_ASSIGN_OR_RETURN(
+      GrpcDoor door, OpenGrpcDoor(options_, [this](grpc::ServerBuilder& with) {
+        with.RegisterCallbackGenericService(&forwarder_);
+      }));
+  grpc_ = std::move(door.server);
+  address_ = std::move(door.address);
+  SetServing(*grpc_, true);
+  return OpenHttp();
+}
+
+absl::Status Standby::OpenHttp() {
+  if (options_.http_address.empty()) return absl::OkStatus();
+  HttpDoorOptions door;
+  door.front.address = options_.http_address;
+  door.front.tls = {options_.tls.certificate, options_.tls.key,
+                    options_.tls.client_ca};
+  door.limits = options_.http_limits;
+  door.limits.max_file_bytes = options_.max_blob_bytes;
+  door.loopback_hosts_only = options_.token.empty();
+  OPTFARM_ASSIGN_OR_RETURN(inner_, rpc::MakeInnerChannel(grpc_.get()));
+  held_inner_ = std::make_unique<rpc::HeldConnection>(inner_);
+  door.channel = inner_;
+  door.admit_call = [this](const http::BackendCall&, const std::string& method,
+                           size_t body_bytes) {
+    return Permit(method, body_bytes);
+  };
+  door.ready = [this] { return forwarder_.Ready(); };
+  door.may_read = [this](const http::RequestHead& head) {
+    return MayRead(head);
+  };
+  door.metrics = [this] {
+    return ForwardingMetrics(false, forwarder_.open_calls(),
+                             forwarder_.all_calls());
+  };
+  door.sessions = &sessions_;
+  OPTFARM_ASSIGN_OR_RETURN(http_, OpenHttpDoor(door));
+  return absl::OkStatus();
+}
+
+// Whose request it is, the leader knows: here all share one room.
+absl::StatusOr<http::CallPermit> Standby::Permit(const std::string& method,
+                                                 size_t body_bytes) {
+  http::CallPermit permit;
+  permit.bounds = BoundsOf(method);
+  OPTFARM_ASSIGN_OR_RETURN(permit.room, room_.Reserve("", 3 * body_bytes));
+  return permit;
+}
+
+absl::Status Standby::MayRead(const http::RequestHead& head) {
+  if (options_.token.empty()) return absl::OkStatus();
+  const std::string authorization(head.Header("authorization"));
+  // The operator's is known here, also while nobody leads.
+  if (options_.tls.client_ca.empty() &&
+      Sha256Hex(authorization) ==
+          Sha256Hex(absl::StrCat(rpc::kBearerPrefix, options_.token))) {
+    return absl::OkStatus();
+  }
+  grpc::ClientContext context;
+  if (rpc::IsToken(authorization.substr(
+          std::min(authorization.size(), sizeof(rpc::kBearerPrefix) - 1)))) {
+    context.AddMetadata(rpc::kAuthorizationKey, authorization);
+  }
+  if (head.certified) context.AddMetadata(http::kCertifiedKey, "1");
+  context.set_deadline(absl::ToChronoTime(absl::Now() + kAskLimit));
+  v1::WhoAmIResponse who;
+  OPTFARM_RETURN_IF_ERROR(rpc::FromGrpc(
+      v1::TokenService::NewStub(inner_)->WhoAmI(&context, {}, &who)));
+  const auto& scopes = who.scopes();
+  if (std::find(scopes.begin(), scopes.end(), v1::Access::READ) !=
+      scopes.end()) {
+    return absl::OkStatus();
+  }
+  return absl::PermissionDeniedError(absl::StrCat(
+      "the token '", who.name(), "' may not read: it needs the scope read"));
+}
+
+absl::Status Standby::ReloadTls() {
+  if (http_ != nullptr) return http_->ReloadTls();
+  return CheckTls(options_.tls);
+}
+
+void Standby::Close(absl::Duration grace) {
+  if (grpc_ == nullptr) return;
+  SetServing(*grpc_, false);
+  if (http_ != nullptr) http_->Drain();
+  held_inner_ = nullptr;
+  grpc_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
+  // What still waits for the leader.
+  forwarder_.SetLeader(std::nullopt);
+  grpc_->Wait();
+  if (http_ != nullptr) http_->Stop(absl::Milliseconds(100));
+  http_ = nullptr;
+  inner_ = nullptr;
+  grpc_ = nullptr;
+}
+
+}  // namespace optfarm::server

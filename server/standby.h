@@ -1,0 +1,69 @@
+// A server that stands by: both doors are open, and the leader answers.
+
+#ifndef OPTFARM_SERVER_STANDBY_H_
+#define OPTFARM_SERVER_STANDBY_H_
+
+#include <grpcpp/server.h>
+
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "http/front.h"
+#include "http/service_map.h"
+#include "rpc/held_connection.h"
+#include "server/access/browser_sessions.h"
+#include "server/access/call_room.h"
+#include "server/forwarding/call_forwarder.h"
+#include "server/server.h"
+
+namespace optfarm::server {
+
+// THREADS: safe.
+class Standby {
+ public:
+  // Listens where the options say. ERRORS: those of OpenGrpcDoor and
+  // OpenHttpDoor.
+  static absl::StatusOr<std::unique_ptr<Standby>> Open(
+      const ServerOptions& options);
+  // Breaks off what is under way.
+  ~Standby();
+  Standby(const Standby&) = delete;
+  Standby& operator=(const Standby&) = delete;
+
+  std::string address() const { return address_; }
+  std::string http_address() const {
+    return http_ == nullptr ? "" : http_->address();
+  }
+  // As CallForwarder's.
+  void SetLeader(const std::optional<storage::LeaderRecord>& leader) {
+    forwarder_.SetLeader(leader);
+  }
+  // As Server's.
+  absl::Status ReloadTls();
+  // Lets calls under way end within `grace`; then nothing is answered.
+  void Close(absl::Duration grace);
+
+ private:
+  explicit Standby(const ServerOptions& options);
+  absl::Status Listen();
+  absl::Status OpenHttp();
+  absl::StatusOr<http::CallPermit> Permit(const std::string& method,
+                                          size_t body_bytes);
+  absl::Status MayRead(const http::RequestHead& head);
+
+  const ServerOptions options_;
+  CallForwarder forwarder_;
+  CallRoom room_;
+  BrowserSessions sessions_;
+  std::unique_ptr<grpc::Server> grpc_;
+  std::string address_;
+  std::shared_ptr<grpc::Channel> inner_;
+  std::unique_ptr<rpc::HeldConnection> held_inner_;
+  std::unique_ptr<http::Front> http_;
+};
+
+}  // namespace optfarm::server
+
+#endif  // OPTFARM_SERVER_STANDBY_H_

@@ -1,0 +1,358 @@
+// Three servers on one PostgreSQL and one store of files, as real processes:
+// any of them answers any call, and whatever becomes of the one that leads,
+// another takes its place and the job ends once.
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_join.h"
+#include "optfarm/v1/jobs.grpc.pb.h"
+#include "optfarm/v1/results.grpc.pb.h"
+#include "optfarm/v1/tokens.grpc.pb.h"
+#include "tests/integration/farm.h"
+#include "tests/integration/postgres_place.h"
+#include "tests/support/s3_server.h"
+
+namespace optfarm::integration {
+namespace {
+
+using ::optfarm::testing::ProgramPath;
+using ::optfarm::testing::S3Server;
+using ::optfarm::testing::SourcePath;
+using ::testing::HasSubstr;
+
+constexpr char kLeads[] = "this server leads, term";
+
+// One that nobody else has now.
+int FreePort() {
+  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address = {};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t length = sizeof(address);
+  EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), length), 0);
+  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
+  ::close(fd);
+  return ntohs(address.sin_port);
+}
+
+class SeveralServersFarmTest : public PostgresPlace {
+ protected:
+  static constexpr int kServers = 3;
+
+  void SetUp() override {
+    PostgresPlace::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    for (std::string& address : addresses_) {
+      address = absl::StrCat("127.0.0.1:", FreePort());
+    }
+    all_ = absl::StrJoin(addresses_, ",");
+  }
+
+  // What the programs said is what explains a failure.
+  void TearDown() override {
+    programs_.clear();
+    servers_ = {};
+    if (HasFailure()) {
+      const std::vector<std::string> names = ListFolder(logs_).value();
+      for (const std::string& name : names) {
+        if (LowerExtension(name) != "log") continue;
+        std::cerr << "--- " << name << "\n"
+                  << ReadFile(JoinPath(logs_, name)).value_or("");
+      }
+    }
+    PostgresPlace::TearDown();
+  }
+
+  void StartServer(int number, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> command = {
+        ProgramPath("optfarm-server"),
+        absl::StrCat("--data_dir=", logs_, "/data", number),
+        "--grpc=" + addresses_[number],
+        "--http=127.0.0.1:0",
+        "--advertise=" + addresses_[number],
+        "--lease_seconds=3",
+        database_};
+    command.insert(command.end(), more.begin(), more.end());
+    servers_[number] = std::make_unique<Program>(
+        std::move(command),
+        absl::StrCat(logs_, "/server", number, "-", ++starts_, ".log"));
+  }
+  void StartServers(const std::vector<std::string>& more) {
+    for (int i = 0; i < kServers; ++i) StartServer(i, more);
+  }
+
+  // Of a store that all servers see.
+  std::vector<std::string> SharedFolder() {
+    return {absl::StrCat("--blobs=file:", logs_, "/blobs")};
+  }
+  std::vector<std::string> BucketOrFolder() {
+    const auto s3 = S3Server::Shared();
+    if (!s3.ok()) return SharedFolder();
+    const std::string keys = JoinPath(logs_, "keys");
+    EXPECT_TRUE(
+        WriteFileAtomically(
+            keys, absl::StrCat(
+                      "[default]\naws_access_key_id = ", (*s3)->access_key(),
+                      "\naws_secret_access_key = ", (*s3)->secret_key(), "\n"))
+            .ok());
+    return {absl::StrCat("--blobs=s3://", S3Server::kBucket, "/several"),
+            "--s3_endpoint=" + (*s3)->endpoint(),
+            "--s3_region=" + (*s3)->region(), "--s3_path_style",
+            "--s3_credentials_file=" + keys};
+  }
+
+  Program& StartProgram(const std::string& name,
+                        std::vector<std::string> command,
+                        bool await_ready = true) {
+    command.push_back("--server=" + all_);
+    programs_.push_back(std::make_unique<Program>(
+        std::move(command), absl::StrCat(logs_, "/", name, ".log"),
+        await_ready));
+    return *programs_.back();
+  }
+  void StartParticipants() {
+    StartProgram("worker", {ProgramPath("optfarm-worker"), "--name=worker",
+                            absl::StrCat("--work_dir=", logs_, "/worker")});
+    StartProgram("agent", {ProgramPath("optfarm-agent"), "--name=agent",
+                           absl::StrCat("--work_dir=", logs_, "/agent")});
+  }
+
+  // The one that has begun to lead more often than it has ended; -1: none.
+  int Leader() const {
+    for (int i = 0; i < kServers; ++i) {
+      const std::string log = servers_[i]->Log();
+      const size_t begun = log.rfind(kLeads);
+      const size_t ended = log.rfind("leads no longer");
+      if (begun != std::string::npos &&
+          (ended == std::string::npos || ended < begun) &&
+          std::find(gone_.begin(), gone_.end(), i) == gone_.end()) {
+        return i;
+      }
+    }
+    return -1;
+  }
+
+  // It answers before it says so. REQUIRES: there will be one.
+  int AwaitLeader() const {
+    int leader = -1;
+    if (!Await([&] { return (leader = Leader()) >= 0; })) {
+      throw std::runtime_error("no server leads");
+    }
+    return leader;
+  }
+
+  // Of one server alone.
+  std::shared_ptr<grpc::Channel> ChannelTo(int number,
+                                           const std::string& token = "") {
+    rpc::ChannelOptions options;
+    options.target = addresses_[number];
+    options.token = token;
+    return rpc::MakeChannel(options).value();
+  }
+
+  v1::Job OnlyJob(int server) {
+    const auto jobs = v1::JobService::NewStub(ChannelTo(server));
+    grpc::ClientContext context;
+    v1::ListJobsResponse list;
+    const grpc::Status status =
+        jobs->ListJobs(&context, v1::ListJobsRequest(), &list);
+    return status.ok() && list.jobs_size() == 1 ? list.jobs(0) : v1::Job();
+  }
+
+  // Without the failures of calls in between.
+  bool AgentIsMeasuring(int server) {
+    const v1::Job listed = OnlyJob(server);
+    if (listed.job_id().empty()) return false;
+    const auto jobs = v1::JobService::NewStub(ChannelTo(server));
+    grpc::ClientContext context;
+    v1::GetJobRequest request;
+    request.set_job_id(listed.job_id());
+    v1::Job job;
+    if (!jobs->GetJob(&context, request, &job).ok()) return false;
+    return std::any_of(
+        job.tasks().begin(), job.tasks().end(), [](const v1::Task& task) {
+          return task.kind() == v1::BENCHMARK && task.state() == v1::LEASED;
+        });
+  }
+
+  // Each variant was measured once, and each result is there once.
+  void ExpectMeasuredOnce(int server, const std::string& job_id) {
+    const auto results = v1::ResultService::NewStub(ChannelTo(server));
+    grpc::ClientContext context;
+    v1::QueryResultsRequest request;
+    request.set_job_id(job_id);
+    v1::QueryResultsResponse found;
+    ASSERT_TRUE(results->QueryResults(&context, request, &found).ok());
+    EXPECT_GT(found.results_size(), 0);
+    std::vector<std::string> measured;
+    for (const v1::Result& result : found.results()) {
+      const v1::Measurement& m = result.measurement();
+      measured.push_back(
+          absl::StrCat(m.device(), "/", m.variant(), "/", m.threads()));
+    }
+    std::sort(measured.begin(), measured.end());
+    EXPECT_EQ(std::adjacent_find(measured.begin(), measured.end()),
+              measured.end());
+  }
+
+  std::array<std::string, kServers> addresses_;
+  std::string all_;
+  std::array<std::unique_ptr<Program>, kServers> servers_;
+  std::vector<std::unique_ptr<Program>> programs_;
+  // Killed, and paused for so long that another leads.
+  std::vector<int> gone_;
+  int starts_ = 0;
+};
+
+TEST_F(SeveralServersFarmTest, AJobOutlivesItsLeader) {
+  StartServers(BucketOrFolder());
+  StartParticipants();
+  const int first = Leader();
+  ASSERT_EQ(first, 0);
+  Program& submit = StartProgram(
+      "submit",
+      {ProgramPath("optctl"), "submit", SourcePath("examples/digits/digits.pb"),
+       "--recipe=fp32", "--device=agent", "--wait"},
+      /*await_ready=*/false);
+  ASSERT_TRUE(Await([&] { return AgentIsMeasuring(1); }));
+  servers_[first]->Kill9();
+  gone_.push_back(first);
+  const absl::Time killed = absl::Now();
+  ASSERT_TRUE(Await([&] { return !OnlyJob(1).job_id().empty(); }));
+  // Ten, and the machine may be busy.
+  EXPECT_LT(absl::Now() - killed, absl::Seconds(15));
+  const int second = AwaitLeader();
+  ASSERT_GT(second, 0);
+
+  ASSERT_TRUE(Await([&] { return submit.LogHas(": SUCCEEDED"); }));
+  const v1::Job job = OnlyJob(2);
+  EXPECT_EQ(job.state(), v1::SUCCEEDED);
+  ExpectMeasuredOnce(1, job.job_id());
+  // What was killed comes back and stands by.
+  gone_.clear();
+  StartServer(first, BucketOrFolder());
+  EXPECT_EQ(Leader(), second);
+  EXPECT_EQ(OnlyJob(first).job_id(), job.job_id());
+  // A leader that is asked to end hands over at once.
+  const absl::Time asked = absl::Now();
+  servers_[second]->Terminate();
+  gone_.push_back(second);
+  AwaitLeader();
+  EXPECT_LT(absl::Now() - asked, absl::Seconds(15));
+  EXPECT_TRUE(Await([&] { return OnlyJob(first).job_id() == job.job_id(); }));
+}
+
+TEST_F(SeveralServersFarmTest, APausedLeaderComesBackAndStandsBy) {
+  StartServers(SharedFolder());
+  StartParticipants();
+  ASSERT_EQ(Leader(), 0);
+  ::kill(servers_[0]->pid(), SIGSTOP);
+  gone_.push_back(0);
+  const int second = AwaitLeader();
+  ASSERT_GT(second, 0);
+  // The next writes.
+  ASSERT_EQ(Run({ProgramPath("optctl"), "submit",
+                 SourcePath("examples/digits/digits.pb"), "--recipe=fp32",
+                 "--device=agent", "--server=" + addresses_[second]}),
+            0)
+      << said_;
+  const std::string job_id = OnlyJob(second).job_id();
+  ASSERT_NE(job_id, "");
+  ::kill(servers_[0]->pid(), SIGCONT);
+  EXPECT_TRUE(Await([&] {
+    return servers_[0]->LogHas("leads no longer: another server has taken") &&
+           OnlyJob(0).job_id() == job_id;
+  }));
+  EXPECT_EQ(Leader(), second);
+  // Workers and agents have gone on to a server that answers.
+  EXPECT_TRUE(Await([&] { return OnlyJob(0).state() >= v1::SUCCEEDED; }));
+  EXPECT_EQ(OnlyJob(0).state(), v1::SUCCEEDED);
+  ExpectMeasuredOnce(0, job_id);
+}
+
+TEST_F(SeveralServersFarmTest, AServerThatStandsByAnswersEveryCall) {
+  const std::string token_file = JoinPath(logs_, "token");
+  ASSERT_TRUE(WriteFileAtomically(token_file, "secret-of-all\n").ok());
+  std::vector<std::string> flags = SharedFolder();
+  flags.push_back("--token_file=" + token_file);
+  StartServers(flags);
+  ASSERT_EQ(Leader(), 0);
+  const auto channel = ChannelTo(1, "secret-of-all");
+  // A stream of requests, and one of answers.
+  const auto models = v1::ModelService::NewStub(channel);
+  const std::string file = JoinPath(logs_, "file");
+  std::string bytes(5'000'000, 'x');
+  for (size_t i = 0; i < bytes.size(); i += 97) bytes[i] = char(i % 251);
+  ASSERT_TRUE(WriteFileAtomically(file, bytes).ok());
+  const auto digest = rpc::UploadFile(models.get(), file);
+  ASSERT_TRUE(digest.ok()) << digest.status();
+  const std::string copy = JoinPath(logs_, "copy");
+  ASSERT_TRUE(rpc::DownloadBlob(models.get(), *digest, copy).ok());
+  EXPECT_TRUE(ReadFile(copy).value_or("") == bytes);
+  {  // What the leader refuses, with its words.
+    const auto jobs = v1::JobService::NewStub(channel);
+    grpc::ClientContext context;
+    v1::GetJobRequest request;
+    request.set_job_id("nothing");
+    v1::Job job;
+    const grpc::Status status = jobs->GetJob(&context, request, &job);
+    EXPECT_EQ(status.error_code(), grpc::NOT_FOUND);
+    EXPECT_THAT(status.error_message(), HasSubstr("nothing"));
+  }
+  for (const char* token : {"", "wrong"}) {
+    const auto tokens = v1::TokenService::NewStub(ChannelTo(1, token));
+    grpc::ClientContext context;
+    v1::WhoAmIResponse who;
+    EXPECT_EQ(tokens->WhoAmI(&context, {}, &who).error_code(),
+              grpc::UNAUTHENTICATED);
+  }
+  // Over HTTP, and what is answered here.
+  const std::string log = servers_[1]->Log();
+  const size_t at = log.find(" http=") + 6;
+  const std::string http = "http://" + log.substr(at, log.find(' ', at) - at);
+  const std::string bearer = "Authorization: Bearer secret-of-all";
+  const auto get = [&](const std::string& path, const std::string& header) {
+    Run({"/usr/bin/curl", "-sS", "-H", header, http + path});
+    return said_;
+  };
+  EXPECT_THAT(get("/livez", "X: y"), HasSubstr("alive"));
+  EXPECT_THAT(get("/readyz", "X: y"), HasSubstr("ready"));
+  EXPECT_THAT(get("/metrics", bearer), HasSubstr("optfarm_leads 0"));
+  EXPECT_THAT(get("/metrics", "X: y"), HasSubstr("UNAUTHENTICATED"));
+  EXPECT_THAT(get("/v1/jobs", bearer), HasSubstr("\"jobs\":[]"));
+  EXPECT_THAT(get("/v1/jobs", "X: y"), HasSubstr("UNAUTHENTICATED"));
+  EXPECT_THAT(get("/v1/audit", bearer), HasSubstr("127.0.0.1"));
+}
+
+TEST_F(SeveralServersFarmTest, WhatDoesNotGoWithSeveralServersIsRefused) {
+  const std::vector<std::string> server = {
+      ProgramPath("optfarm-server"),
+      absl::StrCat("--data_dir=", logs_, "/data"), "--grpc=127.0.0.1:0"};
+  const auto run = [&](const std::vector<std::string>& more) {
+    std::vector<std::string> command = server;
+    command.insert(command.end(), more.begin(), more.end());
+    return Run(command);
+  };
+  EXPECT_EQ(run({"--advertise=127.0.0.1:7", "--blobs=file:" + logs_}), 1);
+  EXPECT_THAT(said_, HasSubstr("--database=postgresql"));
+  EXPECT_EQ(run({"--advertise=127.0.0.1:7", database_}), 1);
+  EXPECT_THAT(said_, HasSubstr("files that all of them see"));
+  EXPECT_EQ(run({"--advertise=nonsense", database_}), 1);
+  EXPECT_THAT(said_, HasSubstr("nonsense"));
+}
+
+}  // namespace
+}  // namespace optfarm::integration
