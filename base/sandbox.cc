@@ -18,9 +18,6 @@
 
 #include <iterator>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-
 namespace optfarm {
 namespace {
 
@@ -274,23 +271,6 @@ bool EnterSeccomp() {
 }
 
 }  // namespace
-
-std::string SandboxForce::ToString() const {
-  return absl::StrCat(
-      landlock > 0 ? absl::StrCat("Landlock ", landlock) : "no Landlock",
-      seccomp ? ", seccomp" : ", no seccomp",
-      no_network ? ", a network namespace without a network"
-                 : ", no network namespace",
-      namespaces ? ", namespaces for users and processes" : "");
-}
-
-std::string SandboxForce::Missing() const {
-  std::vector<std::string> missing;
-  if (landlock == 0) missing.push_back("Landlock");
-  if (!seccomp) missing.push_back("seccomp");
-  if (!namespaces) missing.push_back("user and PID namespaces");
-  return absl::StrJoin(missing, ", ");
-}
 
 // Of /proc only what is this process's own and what is the machine's: Landlock
 // keeps others' memory from it, and not everything else that is told of them.

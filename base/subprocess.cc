@@ -185,6 +185,9 @@ void CloseOnExec() {
       if (null_fd > STDERR_FILENO) ::close(null_fd);
     }
   }
+  if (ok && options.input_fd >= 0) {
+    ok = ::dup2(options.input_fd, STDIN_FILENO) >= 0;
+  }
   if (ok && !options.working_folder.empty()) {
     ok = ::chdir(options.working_folder.c_str()) == 0;
   }

@@ -26,6 +26,9 @@ struct SubprocessOptions {
   std::string working_folder;
   // stdout and stderr, appended to this file; empty: inherited.
   std::string output_file;
+  // Becomes its standard input; -1: ours, or none with an output file. Stays
+  // open here.
+  int input_fd = -1;
   // Extra environment, replacing variables of the same name.
   std::vector<std::pair<std::string, std::string>> environment;
   // Of this process's environment the child gets only how text, time and files

@@ -123,6 +123,7 @@ recipe and verifies that they still give the same answers.")
       endforeach()
     ]] COMPONENT tools)
   endif()
+  install(TARGETS optfarm-engine RUNTIME DESTINATION bin COMPONENT tools)
   optfarm_package(tools optctl "Optfarm's command line, and TensorFlow's graph tools
 Submits models to an Optfarm server and queries its results; transforms and
 inspects graphs without a server.")

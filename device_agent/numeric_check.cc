@@ -1,19 +1,15 @@
 #include "device_agent/numeric_check.h"
 
-#include <algorithm>
-#include <cmath>
-#include <limits>
 #include <memory>
 #include <utility>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "device_agent/benchmark_plan.h"
+#include "engine/benchmark/answer_difference.h"
 #include "engine/formats/tensorflow/loaded_graph.h"
-#include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/graph/verify.h"
@@ -29,11 +25,6 @@ using NamedTensors =
 
 // UNITS: bytes of a check sample.
 constexpr size_t kMaxSampleBytes = size_t{256} << 20;
-
-// What another processor's order of additions explains, as a fraction of the
-// largest value; graphs of 8-bit numbers may also round one step differently.
-constexpr double kAllowedFloat = 1e-3;
-constexpr double kAllowedQuantized = 0.05;
 
 struct Parsed {
   std::vector<graph::TensorName> names;
@@ -54,78 +45,6 @@ absl::StatusOr<Parsed> Parse(const NamedTensors& named) {
                              Tensor::FromProto(proto));
   }
   return parsed;
-}
-
-template <typename T>
-void Compare(const Tensor& here, const Tensor& there, v1::NumericCheck* check) {
-  const auto a = here.flat<T>();
-  const auto b = there.flat<T>();
-  for (size_t i = 0; i < a.size(); ++i) {
-    const auto x = static_cast<double>(a[i]);
-    const auto y = static_cast<double>(b[i]);
-    // Equal infinities and two NaNs do not differ; one of them differs from
-    // everything.
-    double error = std::abs(x - y);
-    if (x == y || (std::isnan(x) && std::isnan(y))) error = 0;
-    if (std::isnan(error)) error = std::numeric_limits<double>::infinity();
-    check->set_max_abs_error(std::max(check->max_abs_error(), error));
-    if (std::isfinite(y)) {
-      check->set_max_abs_value(std::max(check->max_abs_value(), std::abs(y)));
-    }
-  }
-}
-
-// Tells nothing about types that are not numbers.
-absl::Status CompareTensors(const std::string& name, const Tensor& here,
-                            const Tensor& there, v1::NumericCheck* check) {
-  if (here.dtype() != there.dtype() || !(here.shape() == there.shape())) {
-    return absl::InternalError(absl::StrCat(
-        "output '", name, "' is ", graph::DataTypeName(here.dtype()), " ",
-        here.shape().ToString(), " here and was ",
-        graph::DataTypeName(there.dtype()), " ", there.shape().ToString(),
-        " on the worker"));
-  }
-  check->set_outputs(check->outputs() + 1);
-  switch (here.dtype()) {
-    case tensorflow::DT_FLOAT:
-      Compare<float>(here, there, check);
-      break;
-    case tensorflow::DT_DOUBLE:
-      Compare<double>(here, there, check);
-      break;
-    case tensorflow::DT_INT32:
-      Compare<int32_t>(here, there, check);
-      break;
-    case tensorflow::DT_INT64:
-      Compare<int64_t>(here, there, check);
-      break;
-    case tensorflow::DT_UINT8:
-    case tensorflow::DT_QUINT8:
-      Compare<uint8_t>(here, there, check);
-      break;
-    default:
-      check->set_outputs(check->outputs() - 1);
-      break;
-  }
-  return absl::OkStatus();
-}
-
-// Rounding to whole steps makes small differences large ones.
-bool IsQuantized(const graph::Graph& graph) {
-  for (const graph::NodeId id : graph.Ids()) {
-    if (absl::StartsWith(graph.node(id).op(), "Quantize")) return true;
-  }
-  return false;
-}
-
-void Decide(bool quantized, v1::NumericCheck* check) {
-  const double allowed = (quantized ? kAllowedQuantized : kAllowedFloat) *
-                         std::max(check->max_abs_value(), 1e-6);
-  check->set_passed(check->max_abs_error() <= allowed);
-  check->set_message(absl::StrFormat(
-      "On %d outputs the device differs from the worker by at most %.3g, and "
-      "%.3g is what another processor explains.",
-      check->outputs(), check->max_abs_error(), allowed));
 }
 
 }  // namespace
@@ -154,13 +73,18 @@ absl::StatusOr<v1::NumericCheck> CheckNumbersOf(
       runtime::Session::Create(graph, inputs.names, expected.names, options));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<Tensor> outputs,
                            session->Run(inputs.tensors));
-  v1::NumericCheck check;
+  benchmark::AnswerDifference difference;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    OPTFARM_RETURN_IF_ERROR(CompareTensors(graph::ToString(expected.names[i]),
+    OPTFARM_RETURN_IF_ERROR(difference.Add(graph::ToString(expected.names[i]),
                                            outputs[i], expected.tensors[i],
-                                           &check));
+                                           "on the worker"));
   }
-  Decide(IsQuantized(graph), &check);
+  const double allowed = difference.Allowed(benchmark::IsQuantized(graph));
+  v1::NumericCheck check = difference.Check(allowed);
+  check.set_message(absl::StrFormat(
+      "On %d outputs the device differs from the worker by at most %.3g, and "
+      "%.3g is what another processor explains.",
+      check.outputs(), check.max_abs_error(), allowed));
   return check;
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -105,8 +106,10 @@ std::vector<std::string> Cells(const v1::Job& job,
       measured ? absl::StrFormat("%.3g ms%s", measured->median_us() / 1000,
                                  measured->noisy() ? " (noisy)" : "")
                : kNone,
-      accuracy.samples() > 0 ? absl::StrFormat("%.2f %%", accuracy.top1())
-                             : kNone,
+      // Accuracy is that of Optfarm's runtime.
+      accuracy.samples() > 0 && !absl::StrContains(verdict.variant(), '@')
+          ? absl::StrFormat("%.2f %%", accuracy.top1())
+          : kNone,
       std::string(absl::StripAsciiWhitespace(
           absl::StrCat(Mark(verdict.answer()), " ", verdict.text()))),
   };

@@ -18,6 +18,7 @@
 #include "client_cli/commands/commands.h"
 #include "client_cli/flags/layer_flags.h"
 #include "client_cli/flags/tensor_spec_flag.h"
+#include "client_cli/local/engine_variants.h"
 #include "client_cli/local/laid_out_model.h"
 #include "client_cli/tables/benchmark_text.h"
 #include "client_cli/tables/noise_text.h"
@@ -81,6 +82,13 @@ class GraphBenchmark final : public Command {
     }
     if (device_gflops_ && *device_gflops_ <= 0) {
       return UsageError("--device_gflops: give a number above 0");
+    }
+    OPTFARM_ASSIGN_OR_RETURN(const auto engines, ParseEngineFlags(engines_));
+    if (!engines.empty()) {
+      OPTFARM_ASSIGN_OR_RETURN(const auto measured,
+                               MeasureBeside(engines, request, threads));
+      PrintBeside(measured, context);
+      return ExitCode::kOk;
     }
     request.log = [&lines](absl::string_view line) {
       lines << PrintableText(line) << std::endl;
@@ -214,6 +222,7 @@ class GraphBenchmark final : public Command {
                   "second.",
                   &show_flops_);
     if (!original_) {
+      flags->Texts("engine", "NAME:FILE", kEngineHelp, &engines_);
       flags->Switch("explain",
                     "Also list which fusions took which nodes, and what they "
                     "became. OPTFARM_WITHOUT=NAME,... leaves fusions out.",
@@ -429,7 +438,7 @@ class GraphBenchmark final : public Command {
   const bool original_;
   std::string graph_, init_ops_, input_layer_, input_layer_shape_,
       input_layer_type_, input_layer_values_, output_layer_, target_layer_;
-  std::vector<std::string> inputs_, tensor_specs_;
+  std::vector<std::string> inputs_, tensor_specs_, engines_;
   std::string value_files_, value_ranges_, processors_;
   std::string num_threads_ = "-1";
   int64_t max_num_runs_ = 1000;

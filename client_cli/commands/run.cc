@@ -16,6 +16,7 @@
 #include "client_cli/jobs/out_format.h"
 #include "client_cli/jobs/progress_line.h"
 #include "client_cli/jobs/report_file.h"
+#include "client_cli/local/engine_variants.h"
 #include "client_cli/local/laid_out_model.h"
 #include "client_cli/local/local_optimize.h"
 #include "client_cli/local/local_report.h"
@@ -60,6 +61,7 @@ class RunHere final : public Command {
                     "Maximum time for one variant with one thread count. "
                     "Default: 60s.",
                     &max_time_);
+    flags->Texts("engine", "NAME:FILE", kEngineHelp, &engine_flags_);
     flags->Switch("verbose",
                   "Print a line for each step of the work: seconds, seconds of "
                   "all processors together, and the most memory held.",
@@ -69,9 +71,14 @@ class RunHere final : public Command {
   }
 
   absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(engines_, ParseEngineFlags(engine_flags_));
+    if (!engines_.empty() && !measure_) {
+      return UsageError("--engine measures, and --measure=false forbids it");
+    }
     if (!optimize_into_.empty()) {
-      OPTFARM_ASSIGN_OR_RETURN(const JobRequest request,
+      OPTFARM_ASSIGN_OR_RETURN(JobRequest request,
                                CheckJobFlags(job_, optimize_into_));
+      AddEngineFormats(engines_, &request.work.out_formats);
       OPTFARM_RETURN_IF_ERROR(
           OptimizeInto(request, optimize_into_, verbose_, context));
       return ExitCode::kOk;
@@ -93,6 +100,7 @@ class RunHere final : public Command {
     job.set_state(job.has_failure() ? v1::FAILED : v1::SUCCEEDED);
     SetTime(context, job.mutable_end_time());
     JobOutcome outcome = OutcomeOf(std::move(job));
+    outcome.where = engine_remarks_;
     OPTFARM_RETURN_IF_ERROR(KeepReport(request, FilesFolder(folder), &outcome));
     const absl::Status kept =
         Keep(FilesFolder(folder), request.out_graph_format, &outcome);
@@ -153,7 +161,7 @@ class RunHere final : public Command {
 
   absl::StatusOr<std::vector<v1::Measurement>> Measure(
       const JobRequest& request, const std::string& folder,
-      const v1::Report& report, ProgressLine* line) const {
+      const v1::Report& report, ProgressLine* line) {
     benchmark::BenchmarkRequest work;
     benchmark::BenchmarkVariant original;
     original.name = "float";
@@ -169,17 +177,61 @@ class RunHere final : public Command {
     optimized.name = request.work.recipe.name();
     optimized.graph_path = JoinPath(folder, "optimized.pb");
     work.variants = {original, optimized};
+    OPTFARM_RETURN_IF_ERROR(AddEngines(request, folder, &work));
     work.threads.assign(request.threads.begin(), request.threads.end());
     work.min_runs = static_cast<int>(min_runs_);
     work.max_time = max_time_;
     work.device = HostName();
     work.build_version = OPTFARM_VERSION;
-    return benchmark::RunBenchmark(
-        work, [line](const benchmark::BenchmarkProgress& progress) {
-          line->Show(absl::StrFormat("benchmark %.0f%% %s",
-                                     progress.fraction * 100, progress.stage));
-          return absl::OkStatus();
-        });
+    const auto show = [line](const benchmark::BenchmarkProgress& progress) {
+      line->Show(absl::StrFormat("benchmark %.0f%% %s", progress.fraction * 100,
+                                 progress.stage));
+      return absl::OkStatus();
+    };
+    MeasuredBeside measured;
+    OPTFARM_ASSIGN_OR_RETURN(
+        measured.measurements,
+        benchmark::RunBenchmark(work, show, &measured.engines));
+    engine_remarks_ = EngineRemarks(measured);
+    AddWhatWasNotWritten(folder);
+    return measured.measurements;
+  }
+
+  // Beside each variant the same one in each engine whose format it has.
+  absl::Status AddEngines(const JobRequest& request, const std::string& folder,
+                          benchmark::BenchmarkRequest* work) const {
+    const std::vector<std::pair<std::string, std::string>> ours = {
+        {work->variants[0].name, request.work.model_path},
+        {work->variants[1].name, ""}};
+    for (const benchmark::EngineOptions& engine : engines_) {
+      for (const auto& [name, original] : ours) {
+        const std::string path =
+            original.empty() ? ExportedFor(engine, folder) : original;
+        if (!IsModelOfEngine(engine.name, path) || !FileSize(path).ok()) {
+          continue;
+        }
+        OPTFARM_ASSIGN_OR_RETURN(work->variants.emplace_back(),
+                                 EngineVariant(engine, name, path));
+      }
+    }
+    return absl::OkStatus();
+  }
+
+  static std::string ExportedFor(const benchmark::EngineOptions& engine,
+                                 const std::string& folder) {
+    return JoinPath(
+        folder,
+        absl::StrCat("optimized", benchmark::EngineModelEnding(engine.name)));
+  }
+
+  void AddWhatWasNotWritten(const std::string& folder) {
+    for (const benchmark::EngineOptions& engine : engines_) {
+      if (FileSize(ExportedFor(engine, folder)).ok()) continue;
+      engine_remarks_.push_back(
+          absl::StrCat(engine.name, ": the result cannot be written as ",
+                       FormatWord(FormatOfEngine(engine.name)),
+                       "; exports in the report say why"));
+    }
   }
 
   static void SetTime(const CommandContext& context,
@@ -239,6 +291,10 @@ class RunHere final : public Command {
   }
 
   JobFlags job_;
+  std::vector<std::string> engine_flags_;
+  std::vector<benchmark::EngineOptions> engines_;
+  // What there is to say of them.
+  std::vector<std::string> engine_remarks_;
   std::string out_dir_, out_report_, optimize_into_;
   bool measure_ = true;
   bool verbose_ = false;

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
@@ -55,6 +56,8 @@ Cell MicrosecondsCell(const v1::Measurement* measurement, double value) {
 // Null: the samples had no labels.
 const v1::Accuracy* AccuracyOf(const v1::ShippingVerdict& verdict,
                                const v1::Report& report) {
+  // Accuracy is that of Optfarm's runtime, not of an engine beside it.
+  if (absl::StrContains(verdict.variant(), '@')) return nullptr;
   if (verdict.answer() == v1::ShippingVerdict::BASELINE) {
     return report.has_float_accuracy() ? &report.float_accuracy() : nullptr;
   }
@@ -64,6 +67,7 @@ const v1::Accuracy* AccuracyOf(const v1::ShippingVerdict& verdict,
 
 // "yes": the proto's name as the table has it.
 std::string AnswerName(v1::ShippingVerdict::Answer answer) {
+  if (answer == v1::ShippingVerdict::ANSWER_UNSPECIFIED) return "";
   return absl::AsciiStrToLower(v1::ShippingVerdict::Answer_Name(answer));
 }
 

@@ -25,14 +25,30 @@ struct BenchmarkProgress {
 using BenchmarkProgressFn =
     std::function<absl::Status(const BenchmarkProgress&)>;
 
+// What came of a variant in an engine.
+struct EngineOutcome {
+  std::string variant;
+  std::string engine;
+  // UNITS: threads.
+  int threads = 1;
+  // As the engine says; empty when it did not get so far.
+  std::string version;
+  // Why there is no measurement of it; empty: there is one.
+  std::string failure;
+};
+
 // One measurement a thread count and variant, variants in the order given.
 // First each variant is loaded and run while no other is in memory: that gives
 // its load time, first run and peak memory (of the whole process). Then all are
 // timed in rounds.
 // ERRORS: those of loading and running a graph, naming the variant;
 // InvalidArgument for a request without variants or with silly numbers.
+// An engine's trouble fails nothing: its variant has no measurement, and its
+// outcome says why. `engines` gets one outcome for each thread count and
+// variant that an engine runs; nullptr: nobody wants to know.
 absl::StatusOr<std::vector<v1::Measurement>> RunBenchmark(
-    const BenchmarkRequest& request, const BenchmarkProgressFn& progress);
+    const BenchmarkRequest& request, const BenchmarkProgressFn& progress,
+    std::vector<EngineOutcome>* engines = nullptr);
 
 }  // namespace optfarm::benchmark
 

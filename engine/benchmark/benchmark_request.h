@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,8 @@
 #include "optfarm/v1/report.pb.h"
 
 namespace optfarm::benchmark {
+
+class EngineProcess;
 
 struct BenchmarkVariant {
   // "float", or the recipe's name.
@@ -34,6 +37,12 @@ struct BenchmarkVariant {
   // than TensorFlow's.
   std::function<absl::StatusOr<formats::LoadedGraph>(const std::string& path)>
       load_graph = nullptr;
+  // Runs graph_path, a file of its own format, in place of Optfarm's runtime.
+  // It is fed, and its answers are compared with, what `same_as` is and gives:
+  // an earlier variant of Optfarm's runtime. Inputs, outputs and all that
+  // follows them above are not used.
+  std::shared_ptr<EngineProcess> engine = nullptr;
+  std::string same_as = {};
 };
 
 struct BenchmarkInputFile {

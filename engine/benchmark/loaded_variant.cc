@@ -13,11 +13,13 @@
 #include "absl/time/clock.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "engine/benchmark/answer_difference.h"
 #include "engine/formats/samples/npy.h"
 #include "engine/formats/samples/wav.h"
 #include "engine/formats/tensorflow/loaded_graph.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/infer_io.h"
+#include "engine/graph/model_interface.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/graph/verify.h"
 #include "engine/runtime/core/loaded_model.h"
@@ -325,6 +327,19 @@ absl::Status Initialize(
   return absl::OkStatus();
 }
 
+// What others than Optfarm's runtime know the graph by.
+void NameTensors(const graph::Graph& graph, const graph::GraphIo& io,
+                 LoadedVariant* loaded) {
+  for (const graph::GraphTensor& input : io.inputs) {
+    loaded->input_names.push_back(graph::TensorNameInFile(graph, input.tensor));
+  }
+  for (const graph::GraphTensor& output : io.outputs) {
+    loaded->output_names.push_back(
+        graph::TensorNameInFile(graph, output.tensor));
+  }
+  loaded->is_quantized = IsQuantized(graph);
+}
+
 absl::StatusOr<LoadedVariant> Load(const BenchmarkVariant& variant,
                                    const BenchmarkRequest& request,
                                    int threads) {
@@ -358,6 +373,7 @@ absl::StatusOr<LoadedVariant> Load(const BenchmarkVariant& variant,
   for (const std::string& target : variant.targets) {
     OPTFARM_ASSIGN_OR_RETURN(fetches.emplace_back(), Operation(target));
   }
+  NameTensors(graph, io, &loaded);
   runtime::SessionOptions options;
   options.threads = threads;
   if (!request.processors.empty()) {

@@ -24,10 +24,14 @@ struct LoadedVariant {
   std::unique_ptr<runtime::ThreadPool> pool;
   std::unique_ptr<runtime::Session> session;
   std::vector<runtime::Tensor> inputs;
+  // As the model's file names them.
+  std::vector<std::string> input_names, output_names;
   // "seeded random values", "values from x.npy".
   std::string inputs_fed;
   // To read, check, plan and prepare the graph.
   absl::Duration load_time;
+  // The graph has ops that quantize.
+  bool is_quantized = false;
   // Empty unless the request asks for them.
   FlopCount flops;
   std::vector<runtime::FusedNodes> fused_nodes;

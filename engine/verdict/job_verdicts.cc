@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "engine/verdict/speedup.h"
@@ -21,6 +23,9 @@ namespace optfarm::verdict {
 namespace {
 
 constexpr absl::string_view kBaseline = "float";
+// In the name of a variant that a runtime of the user's ran: "int8@tflite". No
+// recipe's name has it.
+constexpr char kInEngine = '@';
 
 // What one verdict is about. Measurement absent: no device measured the
 // variant.
@@ -195,6 +200,51 @@ VerdictFacts FactsOf(const Row& row, const v1::Report& report,
   return facts;
 }
 
+// The same variant in Optfarm's runtime; null: not measured.
+const v1::Measurement* OursBeside(const v1::Measurement& theirs,
+                                  const v1::Job& job) {
+  const std::string variant =
+      theirs.variant().substr(0, theirs.variant().find(kInEngine));
+  for (const v1::Measurement& m : job.measurements()) {
+    if (m.variant() == variant && m.device() == theirs.device() &&
+        m.threads() == theirs.threads()) {
+      return &m;
+    }
+  }
+  return nullptr;
+}
+
+// An engine's row answers nothing: it says how the engine does beside Optfarm's
+// runtime with the same model.
+v1::ShippingVerdict Compare(const Row& row, const v1::Job& job) {
+  const v1::Measurement& m = *row.measurement;
+  v1::ShippingVerdict verdict;
+  verdict.set_variant(row.variant);
+  verdict.set_device(m.device());
+  verdict.set_threads(m.threads());
+  verdict.set_file_size_bytes(m.file_size_bytes());
+  if (row.baseline != nullptr && m.median_us() > 0) {
+    verdict.set_speedup(row.baseline->median_us() / m.median_us());
+  }
+  std::string text;
+  const v1::Measurement* ours = OursBeside(m, job);
+  if (ours != nullptr && ours->median_us() > 0) {
+    text = absl::StrFormat("%.2f times the time of Optfarm's runtime",
+                           m.median_us() / ours->median_us());
+  }
+  if (m.has_numeric_check()) {
+    absl::StrAppend(&text, text.empty() ? "" : ", ",
+                    m.numeric_check().passed()
+                        ? "the same answers"
+                        : absl::StrFormat("answers differ by up to %.3g of "
+                                          "%.3g",
+                                          m.numeric_check().max_abs_error(),
+                                          m.numeric_check().max_abs_value()));
+  }
+  verdict.set_text(text);
+  return verdict;
+}
+
 v1::ShippingVerdict Decide(const Row& row, const v1::Report& report,
                            const JobGates& gates) {
   const VerdictFacts facts = FactsOf(row, report, gates);
@@ -277,7 +327,10 @@ std::vector<v1::ShippingVerdict> DecideVerdicts(const v1::Job& job) {
   const JobGates gates(job);
   std::vector<v1::ShippingVerdict> verdicts;
   for (const Row& row : rows) {
-    verdicts.push_back(Decide(row, job.report(), gates));
+    const bool is_engine =
+        row.measurement != nullptr && absl::StrContains(row.variant, kInEngine);
+    verdicts.push_back(is_engine ? Compare(row, job)
+                                 : Decide(row, job.report(), gates));
   }
   return verdicts;
 }
