@@ -17,6 +17,9 @@
 #include "base/status_macros.h"
 #include "rpc/channel.h"
 #include "server/server.h"
+#include "server/upkeep/blob_engine.h"
+#include "server/upkeep/data_dir.h"
+#include "server/upkeep/server_backup.h"
 
 namespace optfarm::server {
 namespace {
@@ -26,6 +29,7 @@ struct Flags {
   std::string token_file;
   std::string webhook_secret_file;
   std::string project_limits_file;
+  std::string restore;
   double lease_seconds = 30;
   double provision_minutes = 45;
   int64_t results_memory_mb = storage::kResultsBytes >> 20;
@@ -73,6 +77,9 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--data_dir", options.data_dir,
                  "Folder for all data of the server; created if missing")
       ->required();
+  app.add_option("--restore", flags.restore,
+                 "NAME.manifest of a backup: restores it into an empty "
+                 "--data_dir, says which files are missing, and exits");
   app.add_option("--database", options.database,
                  "postgresql://USER@HOST/DATABASE, or sqlite:PATH; default: "
                  "SQLite in the data folder. A password belongs into a file: "
@@ -228,6 +235,30 @@ absl::StatusOr<LimitsByProject> ReadProjectLimits(const std::string& path,
   return Annotate(text.status(), absl::StrCat("reading '", path, "'"));
 }
 
+absl::Status Restore(const ServerOptions& options,
+                     const std::string& manifest) {
+  if (!options.database.empty()) {
+    return absl::InvalidArgumentError(
+        "--restore restores SQLite into --data_dir; leave out --database");
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const auto data_dir,
+                           DataDir::Open(options.data_dir));
+  OPTFARM_ASSIGN_OR_RETURN(
+      const auto blobs,
+      OpenBlobs(options.blobs,
+                {options.max_blob_bytes, options.max_store_bytes,
+                 options.reserved_free_bytes},
+                *data_dir));
+  OPTFARM_ASSIGN_OR_RETURN(const RestoredBackup restored,
+                           RestoreServerBackup(manifest, *data_dir, *blobs));
+  LogInfo(
+      "restored the backup of ",
+      absl::FormatTime(absl::RFC3339_sec, restored.time, absl::UTCTimeZone()),
+      "; of its ", restored.blobs, " files ", restored.missing_blobs,
+      " are missing");
+  return absl::OkStatus();
+}
+
 // Until a signal says to stop, which it returns.
 int Serve(Server& server, const sigset_t& signals, const std::string& limits,
           const ProjectLimits& of_all) {
@@ -261,6 +292,7 @@ absl::Status Run(Flags flags) {
   signal(SIGXFSZ, SIG_IGN);
   umask(077);
 
+  if (!flags.restore.empty()) return Restore(flags.options, flags.restore);
   if (!flags.token_file.empty()) {
     absl::StatusOr<std::string> token = rpc::ReadToken(flags.token_file);
     if (!token.ok()) return token.status();

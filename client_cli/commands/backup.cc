@@ -43,9 +43,12 @@ class Backup final : public Command {
 }  // namespace
 
 CommandInfo BackupCommand() {
-  return {"backup", "Back up the server's database while the server runs.",
-          "Writes the copy to backups/ in the server's data folder. It does "
-          "not contain the files in blobs/.",
+  return {"backup", "Back up the server's databases while the server runs.",
+          "Writes NAME.db to backups/ in the server's data folder, beside it "
+          "the databases of tokens, webhooks, the audit log and tunes, and "
+          "NAME.manifest with their digests and the list of all files. The "
+          "server checks every copy. The files themselves are in blobs/. "
+          "optfarm-server --restore brings a backup back.",
           [] { return std::unique_ptr<Command>(new Backup); }};
 }
 

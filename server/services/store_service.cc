@@ -12,6 +12,7 @@
 #include "server/conventions/log_text.h"
 #include "server/conventions/names.h"
 #include "server/services/list_query.h"
+#include "server/upkeep/server_backup.h"
 #include "storage/sqlite/analyst.h"
 
 namespace optfarm::server {
@@ -44,11 +45,13 @@ void MakeUtf8(v1::QuerySqlResponse& response) {
 StoreServiceImpl::StoreServiceImpl(const CallDoor& door,
                                    storage::MetadataStore& store,
                                    storage::AuditStore& audit,
+                                   storage::BlobStore& blobs,
                                    const DataDir& data_dir,
                                    std::string database_file, Clock& clock)
     : door_(door),
       store_(store),
       audit_(audit),
+      blobs_(blobs),
       data_dir_(data_dir),
       database_file_(std::move(database_file)),
       clock_(clock) {
@@ -80,9 +83,9 @@ absl::Status StoreServiceImpl::MakeBackup(const v1::BackupRequest& request,
   const std::string path = JoinPath(data_dir_.backups(), name + ".db");
   {
     absl::MutexLock lock(&backup_mutex_);
-    OPTFARM_RETURN_IF_ERROR(MakeFolders(data_dir_.backups()));
-    OPTFARM_RETURN_IF_ERROR(
-        Annotate(store_.Backup(path), "backing up the database"));
+    OPTFARM_RETURN_IF_ERROR(Annotate(
+        WriteServerBackup(store_, blobs_, data_dir_, name, clock_.Now()),
+        "backing up the server"));
   }
   OPTFARM_ASSIGN_OR_RETURN(const uint64_t size, FileSize(path));
   OPTFARM_ASSIGN_OR_RETURN(*response.mutable_sha256(), Sha256OfFile(path));

@@ -12,6 +12,7 @@
 #include "server/access/call_door.h"
 #include "server/upkeep/data_dir.h"
 #include "storage/audit_store.h"
+#include "storage/blob_store.h"
 #include "storage/metadata_store.h"
 
 namespace optfarm::server {
@@ -21,8 +22,9 @@ class StoreServiceImpl final
     : public AdmittedService<v1::StoreService::Service> {
  public:
   StoreServiceImpl(const CallDoor& door, storage::MetadataStore& store,
-                   storage::AuditStore& audit, const DataDir& data_dir,
-                   std::string database_file, Clock& clock);
+                   storage::AuditStore& audit, storage::BlobStore& blobs,
+                   const DataDir& data_dir, std::string database_file,
+                   Clock& clock);
 
   grpc::Status Backup(grpc::ServerContext* context,
                       const v1::BackupRequest* request,
@@ -45,6 +47,7 @@ class StoreServiceImpl final
   const CallDoor& door_;
   storage::MetadataStore& store_;
   storage::AuditStore& audit_;
+  storage::BlobStore& blobs_;
   const DataDir& data_dir_;
   // What questions in SQL are asked; empty where the engine is not SQLite.
   const std::string database_file_;

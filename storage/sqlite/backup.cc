@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
@@ -21,7 +22,7 @@ using Database = std::unique_ptr<sqlite3, CloseDatabase>;
 
 absl::Status Failure(int result) {
   const std::string message =
-      absl::StrCat("copying the database: ", sqlite3_errstr(result));
+      absl::StrCat("copying or reading the database: ", sqlite3_errstr(result));
   switch (result & 0xff) {
     case SQLITE_FULL:
       return absl::ResourceExhaustedError(
@@ -66,6 +67,63 @@ absl::Status Copy(const std::string& source, const std::string& target) {
   return alone == SQLITE_OK ? absl::OkStatus() : Failure(alone);
 }
 
+struct FinalizeStatement {
+  void operator()(sqlite3_stmt* statement) const {
+    sqlite3_finalize(statement);
+  }
+};
+
+// The first column of all rows.
+absl::StatusOr<std::vector<std::string>> FirstColumn(sqlite3* db,
+                                                     const std::string& sql) {
+  sqlite3_stmt* raw = nullptr;
+  const int prepared = sqlite3_prepare_v2(db, sql.c_str(), -1, &raw, nullptr);
+  const std::unique_ptr<sqlite3_stmt, FinalizeStatement> statement(raw);
+  if (prepared != SQLITE_OK) return Failure(prepared);
+  std::vector<std::string> values;
+  int result = sqlite3_step(raw);
+  for (; result == SQLITE_ROW; result = sqlite3_step(raw)) {
+    const unsigned char* text = sqlite3_column_text(raw, 0);
+    values.emplace_back(text == nullptr ? ""
+                                        : reinterpret_cast<const char*>(text));
+  }
+  if (result != SQLITE_DONE) return Failure(result);
+  return values;
+}
+
+absl::StatusOr<std::vector<TableRows>> Check(const std::string& path) {
+  OPTFARM_ASSIGN_OR_RETURN(const Database db, Open(path, SQLITE_OPEN_READONLY));
+  OPTFARM_ASSIGN_OR_RETURN(const auto found,
+                           FirstColumn(db.get(), "PRAGMA integrity_check(1)"));
+  if (found.size() != 1 || found[0] != "ok") {
+    return absl::DataLossError(absl::StrCat(
+        "it is damaged: ", found.empty() ? "no answer" : found[0]));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const auto dangling,
+                           FirstColumn(db.get(), "PRAGMA foreign_key_check"));
+  if (!dangling.empty()) {
+    return absl::DataLossError(absl::StrCat("rows of its table ", dangling[0],
+                                            " refer to rows that are missing"));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(
+      const auto tables,
+      FirstColumn(db.get(),
+                  "SELECT name FROM sqlite_schema WHERE type = 'table' AND name"
+                  " NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name"));
+  std::vector<TableRows> counts;
+  for (const std::string& table : tables) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        const auto rows,
+        FirstColumn(db.get(),
+                    absl::StrCat("SELECT COUNT(*) FROM \"", table, "\"")));
+    TableRows& count = counts.emplace_back(TableRows{table, 0});
+    if (rows.size() != 1 || !absl::SimpleAtoi(rows[0], &count.rows)) {
+      return absl::InternalError(absl::StrCat("counting rows of ", table));
+    }
+  }
+  return counts;
+}
+
 std::string FolderOf(const std::string& path) {
   const size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash);
@@ -90,6 +148,22 @@ absl::Status BackupSqlite(const std::string& source,
   (void)files->Remove(absl::StrCat(partial, "-wal"));
   (void)files->Remove(absl::StrCat(partial, "-shm"));
   return status;
+}
+
+absl::StatusOr<std::vector<TableRows>> CheckSqliteFile(
+    const std::string& path) {
+  absl::StatusOr<std::vector<TableRows>> counts = Check(path);
+  if (counts.ok()) return counts;
+  return Annotate(counts.status(),
+                  absl::StrCat("checking the database '", path, "'"));
+}
+
+absl::StatusOr<std::vector<std::string>> BlobsOfSqliteMetadata(
+    const std::string& path) {
+  OPTFARM_ASSIGN_OR_RETURN(const Database db, Open(path, SQLITE_OPEN_READONLY));
+  return FirstColumn(db.get(),
+                     "SELECT sha256 FROM job_blobs UNION"
+                     " SELECT sha256 FROM project_blobs ORDER BY 1");
 }
 
 }  // namespace optfarm::storage
