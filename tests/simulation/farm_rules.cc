@@ -50,7 +50,9 @@ bool IsRight(const v1::TaskVerdict& verdict, const TaskEntry& task,
              bool holds) {
   switch (verdict.verdict()) {
     case v1::TaskVerdict::CONTINUE:
-      return holds;
+      // Without a deadline it says no more than: ask again. That is the answer
+      // when the ended job cannot be read.
+      return holds || !verdict.has_lease_deadline();
     case v1::TaskVerdict::COMPLETION_ACCEPTED:
       return task.accepted_attempt == verdict.attempt();
     case v1::TaskVerdict::STALE:
