@@ -292,6 +292,12 @@ TEST(Int8EpilogueTest, GivesTheValuesOfTheStage) {
           }
           tile.epilogue = &epilogue;
           tile.init = shifted;
+          std::vector<uint8_t> packed(kMr * PackedStride(kDepth));
+          if (kernels.gemm->activations == ActivationLayout::kPacked) {
+            tile.packed = packed.data();
+            tile.packed_stride = PackedStride(kDepth);
+            kernels.gemm->pack(tile, rows, 0);
+          }
           kernels.gemm->run.int8_gemm(tile, rows);
           tile.epilogue = nullptr;
           tile.init = start;
