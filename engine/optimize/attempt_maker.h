@@ -43,7 +43,7 @@ class AttemptMaker {
       const graph::Graph* floats, Attempt* attempt,
       absl::FunctionRef<void(absl::string_view stage, double part)> report);
 
-  // What the chain makes before anything of it is coded.
+  // What the chain makes before any of it is quantized.
   absl::StatusOr<graph::Graph> InFloat(const Spared& spared) const;
 
   // Makes the files on disk those of this attempt again.

@@ -26,12 +26,12 @@ constexpr char kFloatChain[] =
     "dequantize_model fold_constants(ignore_errors=true)";
 
 // Steps that change how weights or values are stored.
-bool Codes(const std::string& name) {
-  static const auto* const kCoding = new absl::flat_hash_set<std::string>{
+bool Quantizes(const std::string& name) {
+  static const auto* const kOps = new absl::flat_hash_set<std::string>{
       "normalize_weights",   "dequantize_wide",  "weights_to_half",
       "round_weights",       "fold_batch_norms", "fold_old_batch_norms",
       "fold_scale_and_shift"};
-  return absl::StartsWith(name, "quantize_") || kCoding->contains(name);
+  return absl::StartsWith(name, "quantize_") || kOps->contains(name);
 }
 
 v1::TransformStep ToProto(const TransformStep& step) {
@@ -92,7 +92,7 @@ absl::StatusOr<v1::Recipe> KeepingQuantized(const v1::Recipe& recipe) {
                            StepsOfRecipe(recipe));
   std::vector<TransformStep> left;
   for (TransformStep step : steps) {
-    if (Codes(step.name)) continue;
+    if (Quantizes(step.name)) continue;
     if (step.name == "fold_constants") {
       step.parameters.push_back({"exclude_op", "DequantizeLinear"});
     }

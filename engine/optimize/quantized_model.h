@@ -22,9 +22,9 @@ namespace optfarm::optimize {
 absl::Status BeginWithDequantizing(v1::Recipe* recipe);
 
 // The recipe for a model whose layers are quantized: without the steps that
-// code weights or values, without what it tries when it misses its bounds or
-// its size, and without a bound on the size.
-// ERRORS: as BeginWithDequantizing.
+// quantize weights or activations, without what it tries when it misses its
+// bounds or its size, and without a bound on the size. ERRORS: as
+// BeginWithDequantizing.
 absl::StatusOr<v1::Recipe> KeepingQuantized(const v1::Recipe& recipe);
 
 // A recipe as a model gets it.

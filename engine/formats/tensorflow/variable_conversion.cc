@@ -23,19 +23,19 @@ using tensorflow::DataType;
 using tensorflow::NodeDef;
 
 // Ops that hand a reference or a resource on as their first output or outputs.
-constexpr absl::string_view kPassing[] = {
+constexpr absl::string_view kForwardingOps[] = {
     "Identity", "Switch", "Enter", "Exit", "Merge", "NextIteration"};
 
 // "RefSwitch" -> "Switch"; the same name for other ops.
 absl::string_view WithoutRef(absl::string_view op) {
-  for (const absl::string_view passing : kPassing) {
-    if (op == absl::StrCat("Ref", passing)) return passing;
+  for (const absl::string_view plain : kForwardingOps) {
+    if (op == absl::StrCat("Ref", plain)) return plain;
   }
   return op;
 }
 
-// Number of first outputs of a passing op that carry the value.
-int PassedOutputs(absl::string_view op) { return op == "Switch" ? 2 : 1; }
+// How many first outputs of such an op carry the value.
+int ForwardedOutputs(absl::string_view op) { return op == "Switch" ? 2 : 1; }
 
 void SetConstant(tensorflow::TensorProto value, NodeDef* def) {
   def->set_op("Const");
@@ -104,7 +104,7 @@ absl::Status Converter::AdaptReader(const graph::Use& use) {
   const std::string& op = graph_->node(id).op();
   const absl::string_view plain = WithoutRef(op);
   // The second input of Switch is the predicate, which no variable is.
-  const bool passes = absl::c_linear_search(kPassing, plain) &&
+  const bool passes = absl::c_linear_search(kForwardingOps, plain) &&
                       (plain != "Switch" || use.input == 0);
   if (passes && (is_resource_ || plain != op)) {
     PassOn(id);
@@ -123,7 +123,7 @@ void Converter::PassOn(NodeId id) {
   NodeDef* def = graph_->mutable_node(id)->mutable_def();
   def->set_op(std::string(WithoutRef(def->op())));
   graph::SetType(def, "T", dtype_);
-  for (int port = 0; port < PassedOutputs(def->op()); ++port) {
+  for (int port = 0; port < ForwardedOutputs(def->op()); ++port) {
     open_.push_back({id, port});
   }
 }

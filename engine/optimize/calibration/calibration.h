@@ -37,8 +37,8 @@ struct Observation {
 // which the next step quantizes; 0 when no step of the chain does.
 size_t StepsBeforeQuantizing(absl::Span<const transforms::TransformStep> steps);
 
-// How many of them come before any number is changed: before weights are coded
-// or their channels normalized, too. All when nothing is.
+// How many of them come before any number is changed: before weights are
+// quantized or their channels normalized, too. All when nothing is.
 size_t FloatSteps(absl::Span<const transforms::TransformStep> steps);
 
 // The graphs that ranges are observed in. OWNERSHIP: the caller's.

@@ -187,9 +187,9 @@ std::vector<std::string> WorstLayers(
     std::string name;
   };
   std::vector<Loss> losses;
-  for (const NodeId coded : result.Ids()) {
+  for (const NodeId quantized : result.Ids()) {
     // Names that quantize_nodes gives, and normalize_weights before it.
-    absl::string_view name = result.node(coded).name();
+    absl::string_view name = result.node(quantized).name();
     if (const auto made = made_as.find(name); made != made_as.end()) {
       name = made->second;
     }

@@ -81,7 +81,7 @@ std::vector<std::string> WorstLayers(
 
 // The layers of `result` that quantize_layers made and that no other layer of
 // its stands before, by the names that it knows them by: what the model's
-// inputs lose by being coded is lost in them. In the order of the graph.
+// inputs lose by being quantized is lost in them. In the order of the graph.
 std::vector<std::string> InputLayers(
     const graph::Graph& result,
     absl::Span<const transforms::RenamedNode> name_map = {});

@@ -45,7 +45,7 @@ absl::StatusOr<std::unique_ptr<Session>> MakeSession(
 }
 
 // UNITS: bytes of quantized values among the node's inputs that are constants.
-int64_t CodedWeightBytes(const Graph& graph, const graph::Node& node) {
+int64_t QuantizedWeightBytes(const Graph& graph, const graph::Node& node) {
   int64_t bytes = 0;
   for (const graph::Endpoint& input : node.inputs()) {
     const graph::Node& constant = graph.node(input.node);
@@ -132,13 +132,13 @@ double TimeInOriginal(const std::map<std::string, double>& times,
 // What a layer takes in the result: its 8-bit op, what makes quantized values
 // of its input and what cuts or decodes its output.
 double TimeInResult(const std::map<std::string, double>& times,
-                    const std::string& coded) {
-  const std::string layer = LayerOf(coded);
+                    const std::string& quantized) {
+  const std::string layer = LayerOf(quantized);
   const std::string parts = absl::StrCat(layer, "/eightbit/");
   const std::string inputs = absl::StrCat(layer, "_eightbit/");
   double sum = 0;
   for (const auto& [name, time] : times) {
-    const bool is_part = name == layer || name == coded ||
+    const bool is_part = name == layer || name == quantized ||
                          name.starts_with(parts) || name.starts_with(inputs);
     if (is_part) sum += time;
   }
@@ -250,7 +250,7 @@ std::vector<size_t> ChooseLayers(const Graph& graph,
   std::vector<size_t> chosen;
   for (size_t i = 0; i < layers.size(); ++i) {
     if (layers.size() > kMostLayers &&
-        CodedWeightBytes(graph, graph.node(layers[i])) == 0) {
+        QuantizedWeightBytes(graph, graph.node(layers[i])) == 0) {
       continue;
     }
     chosen.push_back(i);
@@ -290,8 +290,8 @@ absl::StatusOr<std::vector<v1::LayerSensitivity>> MeasureSensitivity(
   std::vector<v1::LayerSensitivity> table;
   for (const size_t place : chosen) {
     v1::LayerSensitivity& row = table.emplace_back();
-    const graph::Node& coded = job.result->node(all.layers[place]);
-    row.set_name(LayerOf(coded.name()));
+    const graph::Node& quantized = job.result->node(all.layers[place]);
+    row.set_name(LayerOf(quantized.name()));
     const NodeId id = job.original->Find(row.name());
     const Loss& loss = losses[all.group_of[place]];
     row.set_alone_snr_db(loss.layer);
@@ -299,13 +299,13 @@ absl::StatusOr<std::vector<v1::LayerSensitivity>> MeasureSensitivity(
     row.set_cumulative_snr_db(id == graph::kNoNode ? kNaN
                                                    : CumulativeSnr(job, id));
     // A quantized value of one byte was a float of four.
-    row.set_float_bytes_more(3 * CodedWeightBytes(*job.result, coded));
+    row.set_float_bytes_more(3 * QuantizedWeightBytes(*job.result, quantized));
     if (id != graph::kNoNode) {
       row.set_op(job.original->node(id).op());
       row.set_float_milliseconds(
           TimeInOriginal(float_times, *job.original, *job.result, layers, id));
     }
-    row.set_result_milliseconds(TimeInResult(result_times, coded.name()));
+    row.set_result_milliseconds(TimeInResult(result_times, quantized.name()));
   }
   return table;
 }

@@ -94,8 +94,8 @@ std::vector<TensorName> FindInResult(const ResultNodes& result,
     const NodeId id = result.Find(absl::StrCat(name, suffix));
     if (id == graph::kNoNode) continue;
     if (OutputType(result.node(id)) != tensorflow::DT_QUINT8) continue;
-    const std::string& coded = result.node(id).name();
-    return {{coded, 0}, {coded, 1}, {coded, 2}};
+    const std::string& quantized = result.node(id).name();
+    return {{quantized, 0}, {quantized, 1}, {quantized, 2}};
   }
   return {};
 }

@@ -119,15 +119,15 @@ bool SetWeights(const Graph& floats, const FloatLayer& from,
     bias = *std::move(view);
   }
   const absl::Span<const float> values = weights.values();
-  const transforms::ChannelQuantized coded = transforms::QuantizeByChannel(
+  const transforms::ChannelQuantized quantized = transforms::QuantizeByChannel(
       values, channels, layer->transposed, bias.values());
-  if (coded.values != layer->nearest) return false;
+  if (quantized.values != layer->nearest) return false;
   const auto count = static_cast<size_t>(channels);
   const size_t row = values.size() / count;
   layer->targets.resize(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
     const float largest =
-        coded.largest[layer->transposed ? i / row : i % count];
+        quantized.largest[layer->transposed ? i / row : i % count];
     layer->targets[i] =
         static_cast<float>(values[i] / (double{largest} / 127.0));
   }

@@ -12,13 +12,13 @@
 namespace optfarm::runtime {
 namespace {
 
-// As many as there are in panels of any micro-kernel.
+// Enough for whole panels of any micro-kernel.
 int64_t PaddedChannels(int64_t channels) {
   const int64_t most = channels + kMaxInt8Nr - 1;
   return (most + kInt8NrMultiple - 1) / kInt8NrMultiple * kInt8NrMultiple;
 }
 
-// For each channel what the table has for its value.
+// The table's entry for each channel's quantized value.
 std::vector<int32_t> LookUp(const AddendTable& table,
                             const std::vector<uint8_t>& quantized,
                             int64_t channels) {
@@ -30,8 +30,8 @@ std::vector<int32_t> LookUp(const AddendTable& table,
   return found;
 }
 
-// Whether a table is what the stage's numbers make by Int8StageKind::kRounded;
-// completes the stage.
+// Whether Int8StageKind::kRounded with the stage's parameters gives the same
+// values as a table; completes the stage.
 bool IsRounded(const AddendTable& table, const std::vector<int32_t>& by_channel,
                Int8Stage* stage) {
   constexpr int64_t kMost = 1 << 29;
@@ -91,9 +91,9 @@ void Int8Chain::AddRequantizePerChannel(std::optional<Range> range,
   Append(std::move(link), Int8State::kQuantized);
 }
 
-void Int8Chain::AddSteps(bool are_ranges) {
+void Int8Chain::AddScales(bool are_ranges) {
   Link link;
-  link.kind = Kind::kSteps;
+  link.kind = Kind::kScales;
   link.are_ranges = are_ranges;
   is_per_channel_ = false;
   Append(std::move(link), Int8State::kFloat);
@@ -121,10 +121,10 @@ void Int8Chain::AddRequantize(std::optional<Range> range) {
   Append(std::move(link), Int8State::kQuantized);
 }
 
-void Int8Chain::AddQuantizedRelu(bool is_relu6) {
+void Int8Chain::AddQuantizedActivation(graph::Activation activation) {
   Link link;
-  link.kind = Kind::kQuantizedRelu;
-  link.is_relu6 = is_relu6;
+  link.kind = Kind::kQuantizedActivation;
+  link.activation = activation;
   Append(std::move(link), state_);
 }
 
@@ -170,10 +170,10 @@ void Int8Chain::AddAdd(absl::Span<const float> summands) {
   Append(std::move(link), Int8State::kFloat);
 }
 
-void Int8Chain::AddRelu(bool is_relu6) {
+void Int8Chain::AddActivation(graph::Activation activation) {
   Link link;
-  link.kind = Kind::kRelu;
-  link.is_relu6 = is_relu6;
+  link.kind = Kind::kActivation;
+  link.activation = activation;
   Append(std::move(link), Int8State::kFloat);
 }
 
@@ -187,8 +187,7 @@ void Int8Chain::AddQuantize(std::optional<Range> range) {
 
 // --- Stages ------------------------------------------------------------------
 
-// Makes stages link by link; knows the range of the quantized values at each
-// place.
+// Makes stages link by link and tracks the range of the quantized values.
 class Int8Chain::Maker {
  public:
   Maker(const Int8Chain& chain, const Int8AccumulatorScale& scale,
@@ -207,12 +206,12 @@ class Int8Chain::Maker {
         return Begin(link);
       case Kind::kRequantizePerChannel:
         return RequantizePerChannel(link);
-      case Kind::kSteps:
-        return Steps(link);
+      case Kind::kScales:
+        return Scales(link);
       case Kind::kRequantize:
         return Requantize(link);
-      case Kind::kQuantizedRelu:
-        return QuantizedRelu(link);
+      case Kind::kQuantizedActivation:
+        return QuantizedActivation(link);
       case Kind::kQuantizedBiasAdd:
       case Kind::kQuantizedAdd:
         return QuantizedSum(link);
@@ -226,8 +225,8 @@ class Int8Chain::Maker {
                                      : Int8StageKind::kShift)
             .floats = link.floats.data();
         return true;
-      case Kind::kRelu:
-        Push(link.is_relu6 ? Int8StageKind::kRelu6 : Int8StageKind::kRelu);
+      case Kind::kActivation:
+        Push(IsRelu6(link) ? Int8StageKind::kRelu6 : Int8StageKind::kRelu);
         return true;
       case Kind::kQuantize:
         return Quantize(link);
@@ -246,8 +245,8 @@ class Int8Chain::Maker {
     return made_.tables.back().data();
   }
 
-  // Calls visit(channel, number) for what the stages so far make of the
-  // extremes.
+  // Runs the stages so far on the extremes and calls visit(value, channel) for
+  // each result.
   template <typename Visit>
   void ForEachExtreme(Visit visit) const;
   std::optional<Range> FoundAccumulatorRange() const;
@@ -255,11 +254,11 @@ class Int8Chain::Maker {
 
   bool Begin(const Link& link);
   bool RequantizePerChannel(const Link& link);
-  bool Steps(const Link& link);
+  bool Scales(const Link& link);
   std::optional<Range> FoundByChannel(float clip) const;
-  float StepOf(int64_t channel) const {
+  float ScaleOf(int64_t channel) const {
     return scale_
-        .steps[scale_.steps.size() == 1 ? 0 : static_cast<size_t>(channel)];
+        .scales[scale_.scales.size() == 1 ? 0 : static_cast<size_t>(channel)];
   }
   std::vector<float>& KeepFloats() {
     made_.float_tables.emplace_back(
@@ -268,7 +267,10 @@ class Int8Chain::Maker {
   }
 
   bool Requantize(const Link& link);
-  bool QuantizedRelu(const Link& link);
+  bool QuantizedActivation(const Link& link);
+  static bool IsRelu6(const Link& link) {
+    return link.activation == graph::Activation::kRelu6;
+  }
   bool QuantizedSum(const Link& link);
   bool QuantizedMul(const Link& link);
   bool Dequantize(const Link& link);
@@ -284,18 +286,18 @@ class Int8Chain::Maker {
 
 template <typename Visit>
 void Int8Chain::Maker::ForEachExtreme(Visit visit) const {
-  alignas(64) int32_t numbers[2 * kInt8NrMultiple];
+  alignas(64) int32_t values[2 * kInt8NrMultiple];
   for (int64_t first = 0; first < chain_.channels_; first += kInt8NrMultiple) {
-    std::copy_n(extremes_->low.data() + first, kInt8NrMultiple, numbers);
+    std::copy_n(extremes_->low.data() + first, kInt8NrMultiple, values);
     std::copy_n(extremes_->high.data() + first, kInt8NrMultiple,
-                numbers + kInt8NrMultiple);
+                values + kInt8NrMultiple);
     functions_.run(made_.stages.data(), static_cast<int>(made_.stages.size()),
-                   {numbers, 2, kInt8NrMultiple, first});
+                   {values, 2, kInt8NrMultiple, first});
     const int64_t count =
         std::min<int64_t>(kInt8NrMultiple, chain_.channels_ - first);
     for (int64_t i = 0; i < count; ++i) {
-      visit(numbers[i], first + i);
-      visit(numbers[kInt8NrMultiple + i], first + i);
+      visit(values[i], first + i);
+      visit(values[kInt8NrMultiple + i], first + i);
     }
   }
 }
@@ -305,9 +307,9 @@ std::optional<Range> Int8Chain::Maker::FoundAccumulatorRange() const {
   if (extremes_ == nullptr) return std::nullopt;
   int32_t low = std::numeric_limits<int32_t>::max();
   int32_t high = std::numeric_limits<int32_t>::min();
-  ForEachExtreme([&](int32_t number, int64_t) {
-    low = std::min(low, number);
-    high = std::max(high, number);
+  ForEachExtreme([&](int32_t value, int64_t) {
+    low = std::min(low, value);
+    high = std::max(high, value);
   });
   const Dequantizer<int32_t> dequantize(made_.range);
   return Range{std::min(0.0f, dequantize(low)), dequantize(high)};
@@ -319,9 +321,9 @@ std::optional<Range> Int8Chain::Maker::FoundFloat() const {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   Range range = {kInfinity, -kInfinity};
   bool is_finite = true;
-  ForEachExtreme([&](int32_t number, int64_t) {
+  ForEachExtreme([&](int32_t bits, int64_t) {
     float value;
-    std::memcpy(&value, &number, sizeof(value));
+    std::memcpy(&value, &bits, sizeof(value));
     is_finite &= std::isfinite(value);
     range.min = std::min(range.min, value);
     range.max = std::max(range.max, value);
@@ -334,8 +336,8 @@ std::optional<Range> Int8Chain::Maker::FoundFloat() const {
 std::optional<Range> Int8Chain::Maker::FoundByChannel(float clip) const {
   if (extremes_ == nullptr) return std::nullopt;
   Range range;
-  ForEachExtreme([&](int32_t number, int64_t channel) {
-    const float value = static_cast<float>(number) * StepOf(channel);
+  ForEachExtreme([&](int32_t accumulator, int64_t channel) {
+    const float value = static_cast<float>(accumulator) * ScaleOf(channel);
     range.min = std::min(range.min, value);
     range.max = std::max(range.max, value);
   });
@@ -343,11 +345,11 @@ std::optional<Range> Int8Chain::Maker::FoundByChannel(float clip) const {
   return range;
 }
 
-// The bias goes into what the sums begin with.
+// The bias becomes part of the accumulator init.
 bool Int8Chain::Maker::Begin(const Link& link) {
-  for (float step : scale_.steps) {
+  for (float scale : scale_.scales) {
     // The range that stands for it must be one (InputRanges).
-    if (!std::isfinite(step * 2147483648.0f)) return false;
+    if (!std::isfinite(scale * 2147483648.0f)) return false;
   }
   made_.bias = chain_.Bias(scale_);
   if (link.has_relu) {
@@ -355,7 +357,7 @@ bool Int8Chain::Maker::Begin(const Link& link) {
     stage.low = 0;
     stage.high = std::numeric_limits<int32_t>::max();
   }
-  if (scale_.steps.size() == 1) made_.range = RangeOfSteps(scale_.steps[0]);
+  if (scale_.scales.size() == 1) made_.range = RangeOfScale(scale_.scales[0]);
   return true;
 }
 
@@ -368,10 +370,10 @@ bool Int8Chain::Maker::RequantizePerChannel(const Link& link) {
   if (!zero.ok()) return false;
   std::vector<float>& factors = KeepFloats();
   for (int64_t c = 0; c < chain_.channels_; ++c) {
-    factors[c] = RequantizeFactor(StepOf(c), to);
+    factors[c] = RequantizeFactor(ScaleOf(c), to);
     if (!std::isfinite(factors[c])) return false;
   }
-  // Cutting off below zero can wait until the values are requantized.
+  // Requantization applies the Relu.
   bool has_relu = false;
   if (!made_.stages.empty() &&
       made_.stages.back().kind == Int8StageKind::kClamp &&
@@ -391,19 +393,19 @@ bool Int8Chain::Maker::RequantizePerChannel(const Link& link) {
   return true;
 }
 
-bool Int8Chain::Maker::Steps(const Link& link) {
+bool Int8Chain::Maker::Scales(const Link& link) {
   Int8Stage& stage = Push(Int8StageKind::kDequantize);
   stage.factor = 1.0f;
   stage.summand = 0.0f;
-  std::vector<float>& steps = KeepFloats();
+  std::vector<float>& scales = KeepFloats();
   for (int64_t c = 0; c < chain_.channels_; ++c) {
-    steps[c] = StepOf(c);
+    scales[c] = ScaleOf(c);
     if (!link.are_ranges) continue;
-    const Range range = RangeOfSteps(StepOf(c));
+    const Range range = RangeOfScale(ScaleOf(c));
     if (!IsRange(range)) return false;
-    steps[c] = AffineOf<int32_t>(QuantizeMode::kScaled, range).scale;
+    scales[c] = AffineOf<int32_t>(QuantizeMode::kScaled, range).scale;
   }
-  Push(Int8StageKind::kScale).floats = steps.data();
+  Push(Int8StageKind::kScale).floats = scales.data();
   return true;
 }
 
@@ -424,18 +426,18 @@ bool Int8Chain::Maker::Requantize(const Link& link) {
   return true;
 }
 
-bool Int8Chain::Maker::QuantizedRelu(const Link& link) {
+bool Int8Chain::Maker::QuantizedActivation(const Link& link) {
   const Range range = made_.range;
   if (!IsRange(range)) return false;
   Int8Stage& stage = Push(Int8StageKind::kClamp);
   if (link.from == Int8State::kQuantized) {
     stage.low = ::optfarm::runtime::Quantize<uint8_t>(0.0f, range);
-    stage.high = link.is_relu6
+    stage.high = IsRelu6(link)
                      ? ::optfarm::runtime::Quantize<uint8_t>(6.0f, range)
                      : 255;
   } else {
     stage.low = ::optfarm::runtime::Quantize<int32_t>(0.0f, range);
-    stage.high = link.is_relu6
+    stage.high = IsRelu6(link)
                      ? ::optfarm::runtime::Quantize<int32_t>(6.0f, range)
                      : std::numeric_limits<int32_t>::max();
   }
@@ -519,8 +521,8 @@ std::vector<int32_t> Int8Chain::Bias(const Int8AccumulatorScale& scale) const {
   for (int32_t bias : links_[0].accumulator_bias) all.push_back(CutBias(bias));
   const std::vector<float>& floats = links_[0].floats;
   for (size_t c = 0; c < floats.size(); ++c) {
-    all.push_back(
-        QuantizeBias(floats[c], scale.steps[scale.steps.size() == 1 ? 0 : c]));
+    all.push_back(QuantizeBias(floats[c],
+                               scale.scales[scale.scales.size() == 1 ? 0 : c]));
   }
   return all;
 }

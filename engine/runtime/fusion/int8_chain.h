@@ -1,10 +1,9 @@
-// What follows an 8-bit product in a graph, up to the next quantized values or
-// floats, as stages (int8_stage.h). Ranges that are known only when a graph
-// runs give other stages each time; ranges that are found in the numbers
-// themselves (RequantizationRange, Min and Max before QuantizeV2) are found
-// from the least and the greatest product of each channel alone: all steps of a
-// chain are monotonic, and so is rounding, so the extremes of what they make
-// are made of the extremes of what they get.
+// The output pipeline of an 8-bit layer: the ops that follow the product in the
+// graph, up to the next quantized values or floats, as output stages
+// (int8_stage.h). A range that is known only at run time gives new stages in
+// each run. A dynamic range (RequantizationRange, Min and Max before
+// QuantizeV2) is computed from the smallest and the largest accumulator of each
+// channel: every op of a chain is monotonic, and so is rounding.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_FUSION_INT8_CHAIN_H_
 #define OPTFARM_ENGINE_RUNTIME_FUSION_INT8_CHAIN_H_
@@ -15,6 +14,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/graph/ops/op_row.h"
 #include "engine/runtime/core/quantization.h"
 #include "engine/runtime/core/tensor.h"
 #include "engine/runtime/operators/int8_gemm.h"
@@ -23,32 +23,32 @@
 
 namespace optfarm::runtime {
 
-// What the numbers are at a place of a chain.
+// What the values are at one point of the pipeline.
 enum class Int8State { kAccumulators, kQuantized, kFloat };
 
-// An operand of 8-bit values: one for each channel, or one for all.
+// Quantized values of an operand: one for each channel, or one for all.
 struct Int8Operand {
   std::vector<uint8_t> values;
   Range range;
 };
 
-// What the accumulators of a product stand for.
+// The scale or range of a product's accumulators.
 struct Int8AccumulatorScale {
-  // Of TensorFlow's first ops: the range.
+  // For QuantizedConv2D and QuantizedMatMul, which have a range.
   Range range;
-  // Of whole layers: one step, for all channels or for each. Empty for the
+  // For whole layers: one scale, or one for each channel. Empty for the ops
   // above.
-  std::vector<float> steps;
+  std::vector<float> scales;
 };
 
-// Stages for known ranges. Not to be copied: stages point into the tables.
+// Stages for known ranges. Not copyable: stages point into the tables.
 struct Int8Stages {
   std::vector<Int8Stage> stages;
   std::list<std::vector<int32_t>> tables;
   std::list<std::vector<float>> float_tables;
-  // What the quantized values at the end stand for; nothing for floats.
+  // Range of the quantized values at the end; unused for floats.
   Range range;
-  // By channel; empty for none.
+  // One for each channel; empty without a bias.
   std::vector<int32_t> bias;
 
   Int8Stages() = default;
@@ -58,7 +58,7 @@ struct Int8Stages {
 
 class Int8Chain {
  public:
-  // Of numbers with so many channels.
+  // For values with this many channels.
   explicit Int8Chain(int64_t channels,
                      Int8State begin = Int8State::kAccumulators)
       : channels_(channels), state_(begin) {}
@@ -66,52 +66,53 @@ class Int8Chain {
   Int8State state() const { return state_; }
   bool is_empty() const { return links_.empty(); }
   int64_t channels() const { return channels_; }
-  // Whether a range is found in the numbers.
+  // Whether a range depends on the values of the run.
   bool needs_extremes() const { return needs_extremes_; }
 
-  // Whether the last link gives quantized values a range that the plan has:
-  // that of the result, whatever comes in.
+  // Whether the last link requantizes to a constant range, which is then the
+  // range of the result for any input.
   bool has_given_range() const {
     return !links_.empty() && state_ == Int8State::kQuantized &&
            links_.back().range.has_value();
   }
 
-  // Whether the numbers have a step for each channel, so that no one range
-  // stands for them.
+  // Whether the values have one scale for each channel, and thus no common
+  // range.
   bool is_per_channel() const { return is_per_channel_; }
 
-  // What a whole layer begins with: adds a bias in float or in accumulator
-  // steps, of as many values as channels (nullptr for none), and cuts off what
-  // is below zero. `is_per_channel`: the product has a step for each channel.
+  // Starts the pipeline of a whole layer: adds a bias (float, or quantized in
+  // the accumulator's scale; one value for each channel; nullptr for none) and
+  // applies Relu. `is_per_channel`: the product has a scale for each channel.
   void BeginLayer(const Tensor* bias, bool has_relu, bool is_per_channel);
   // RequantizePerChannel; `clip` is that of RequantizationRangePerChannel.
   void AddRequantizePerChannel(std::optional<Range> range, float clip);
-  // Accumulators of a layer times their steps. `are_ranges`: the steps came to
-  // a Dequantize as ranges, whose rounding is its own.
-  void AddSteps(bool are_ranges);
+  // Multiplies a layer's accumulators by their scales. `are_ranges`: the scales
+  // came to a Dequantize as ranges, which round differently.
+  void AddScales(bool are_ranges);
 
-  // Each adds what the op of that name does. No range: it is found in the
-  // numbers that come to it.
-  // REQUIRES: the state that the op works on; operands have one value
-  // or as many as there are channels, and floats are finite.
+  // Each appends the op of that name. Without a range, the op's range is
+  // computed from its input.
+  // REQUIRES: the state that the op works on; operands have one value or one
+  // for each channel, floats are finite, and an activation is not kNone.
   void AddRequantize(std::optional<Range> range);
-  void AddQuantizedRelu(bool is_relu6);
+  void AddQuantizedActivation(graph::Activation activation);
   void AddQuantizedBiasAdd(Int8Operand bias);
   void AddQuantizedAdd(Int8Operand operand);
   void AddQuantizedMul(Int8Operand operand);
   void AddDequantize(QuantizeMode mode);
   void AddMul(absl::Span<const float> factors);
   void AddAdd(absl::Span<const float> summands);
-  void AddRelu(bool is_relu6);
+  void AddActivation(graph::Activation activation);
   // With MIN_FIRST.
   void AddQuantize(std::optional<Range> range);
 
-  // What BeginLayer's bias adds to the sums of each channel; empty for none.
+  // BeginLayer's bias in the accumulator's scale; empty without a bias.
   std::vector<int32_t> Bias(const Int8AccumulatorScale& scale) const;
-  // The stages for a product whose accumulators have this `scale`. `is_single`:
-  // the product has one element. `extremes` may be nullptr when they are not
-  // needed. False: the ranges are not served, or an error; the kernels of the
-  // ops know which.
+  // Makes the stages for a product whose accumulators have this `scale`.
+  // `is_single`: the product has one element. `extremes` may be nullptr unless
+  // needs_extremes(). Returns false for ranges that stages cannot express or
+  // that are invalid; the ops' own kernels then compute them or report the
+  // error.
   bool Prepare(const Int8AccumulatorScale& scale, bool is_single,
                const Int8Extremes* extremes,
                const Int8StageFunctions& functions, Int8Stages* made) const;
@@ -120,23 +121,23 @@ class Int8Chain {
   enum class Kind {
     kBegin,
     kRequantizePerChannel,
-    kSteps,
+    kScales,
     kRequantize,
-    kQuantizedRelu,
+    kQuantizedActivation,
     kQuantizedBiasAdd,
     kQuantizedAdd,
     kQuantizedMul,
     kDequantize,
     kMul,
     kAdd,
-    kRelu,
+    kActivation,
     kQuantize,
   };
   struct Link {
-    Kind kind = Kind::kRelu;
+    Kind kind = Kind::kActivation;
     Int8State from = Int8State::kAccumulators;
     std::optional<Range> range;
-    bool is_relu6 = false;
+    graph::Activation activation = graph::Activation::kNone;
     bool has_relu = false;
     bool are_ranges = false;
     float clip = 0;

@@ -147,7 +147,7 @@ bool Finder::TakeAccumulators(const std::vector<int>& readers) {
   if (step.inputs.size() < 3 || !ReadsRange(step, 1)) return false;
   const graph::Activation activation = graph::QuantizedActivationOf(step.op);
   if (activation != graph::Activation::kNone) {
-    at_.chain.AddQuantizedRelu(activation == graph::Activation::kRelu6);
+    at_.chain.AddQuantizedActivation(activation);
     return Enter(readers, step);
   }
   if (step.op != "Requantize") return false;
@@ -209,7 +209,7 @@ bool Finder::TakeDequantizePerChannel(const Step& step) {
       *dtype != tensorflow::DT_QINT32 || !axis.ok() || *axis != rank_ - 1) {
     return false;
   }
-  at_.chain.AddSteps(/*are_ranges=*/true);
+  at_.chain.AddScales(/*are_ranges=*/true);
   return Enter(plan_.ReadersOf(at_.outputs[0]), step);
 }
 
@@ -242,7 +242,7 @@ bool Finder::TakeQuantized(const Step& step) {
   const graph::Activation activation = graph::QuantizedActivationOf(step.op);
   if (activation != graph::Activation::kNone) {
     if (!ReadsRange(step, 1)) return false;
-    at_.chain.AddQuantizedRelu(activation == graph::Activation::kRelu6);
+    at_.chain.AddQuantizedActivation(activation);
     return Enter(number, step);
   }
   const bool is_bias = step.op == "QuantizedBiasAdd";
@@ -288,7 +288,7 @@ bool Finder::TakeFloatStep(const Step& step) {
   if (step.node == nullptr) return false;
   const graph::OpRow& row = graph::RowOf(step.op);
   if (graph::ActivationOf(step.op) != graph::Activation::kNone) {
-    at_.chain.AddRelu(row.activation == graph::Activation::kRelu6);
+    at_.chain.AddActivation(row.activation);
     return Enter(number, step);
   }
   if (IsPlainQuantize(step)) {

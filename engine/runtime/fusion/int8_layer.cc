@@ -172,7 +172,7 @@ std::optional<Int8Layer::Call> Int8Layer::CallFor(const Shape& input,
   if (elements == 0 || elements > kMost) return std::nullopt;
   // Padding is to add nothing.
   if (plan_.is_depthwise && (*zero < 0 || *zero > 255)) return std::nullopt;
-  if (!plan_.weights_steps.empty() &&
+  if (!plan_.weight_scales.empty() &&
       !SumsFit(GemmOf(call).depth(), *zero, plan_.weights_zero) &&
       !(plan_.largest_weight && SumsFit(*plan_.largest_weight, *zero))) {
     return std::nullopt;
@@ -326,13 +326,13 @@ absl::Status Int8Layer::ComputeInTwoPasses(const Call& call,
 Int8AccumulatorScale AccumulatorScaleOf(const Int8LayerPlan& plan,
                                         Range input) {
   Int8AccumulatorScale scale;
-  if (plan.weights_steps.empty()) {
+  if (plan.weight_scales.empty()) {
     scale.range = RangeOfProduct<uint8_t, uint8_t>(input, plan.weights_range);
     return scale;
   }
-  const float step = (input.max - input.min) / 255.0f;
-  for (float weights_step : plan.weights_steps) {
-    scale.steps.push_back(weights_step * step);
+  const float input_scale = (input.max - input.min) / 255.0f;
+  for (float weight_scale : plan.weight_scales) {
+    scale.scales.push_back(weight_scale * input_scale);
   }
   return scale;
 }

@@ -36,9 +36,9 @@ struct Int8LayerPlan {
   std::optional<int64_t> largest_weight;
   // Of TensorFlow's first ops: the weights' range.
   Range weights_range;
-  // Of whole layers: the weights' steps, one or one for each channel; empty for
-  // the above.
-  std::vector<float> weights_steps;
+  // Of whole layers: the weights' scales, one or one for each channel; empty
+  // for the above.
+  std::vector<float> weight_scales;
   Int8Chain chain{0};
   Int8Kernels kernels;
   // What input 0's quantized values stand for, where it is known beforehand.

@@ -62,7 +62,7 @@ class Reader {
   bool ReadShape(const Tensor& filter, Int8Operands* made);
   bool ReadWindow(const Tensor& filter, Int8LayerPlan* made) const;
   bool ReadRanges(const Tensor& filter, Int8LayerPlan* made) const;
-  bool ReadSteps(const Tensor& filter, Int8LayerPlan* made) const;
+  bool ReadScales(const Tensor& filter, Int8LayerPlan* made) const;
   // The outlier residual of a depthwise filter has room for any zero point.
   static bool HasServedZero(const Int8LayerPlan& made) {
     return !made.is_depthwise ||
@@ -133,7 +133,7 @@ bool Reader::ReadWindow(const Tensor& filter, Int8LayerPlan* made) const {
 }
 
 bool Reader::ReadRanges(const Tensor& filter, Int8LayerPlan* made) const {
-  if (form_.is_layer) return ReadSteps(filter, made);
+  if (form_.is_layer) return ReadScales(filter, made);
   const int input = form_.range_input() + 2;
   const std::optional<Range> range =
       ConstantRange(plan_, step_.inputs[input], step_.inputs[input + 1]);
@@ -146,7 +146,7 @@ bool Reader::ReadRanges(const Tensor& filter, Int8LayerPlan* made) const {
 }
 
 // As ReadWeights (kernels/quantized_products.h).
-bool Reader::ReadSteps(const Tensor& filter, Int8LayerPlan* made) const {
+bool Reader::ReadScales(const Tensor& filter, Int8LayerPlan* made) const {
   const bool is_signed = filter.dtype() == tensorflow::DT_QINT8;
   const int input = form_.range_input() + 2;
   const Tensor *min = Constant(input), *max = Constant(input + 1);
@@ -166,14 +166,14 @@ bool Reader::ReadSteps(const Tensor& filter, Int8LayerPlan* made) const {
       return false;
     }
     if (is_signed) {
-      made->weights_steps.push_back(
+      made->weight_scales.push_back(
           std::max(std::abs(range.min), std::abs(range.max)) / 127.0f);
       continue;
     }
     const auto zero = ZeroPointOf(range);
     if (!zero.ok() || (i > 0 && *zero != made->weights_zero)) return false;
     made->weights_zero = *zero;
-    made->weights_steps.push_back((range.max - range.min) / 255.0f);
+    made->weight_scales.push_back((range.max - range.min) / 255.0f);
   }
   return true;
 }
@@ -190,8 +190,8 @@ bool Reader::BeginChain(Int8LayerPlan* made) const {
       return false;
     }
   }
-  made->chain.BeginLayer(bias, form_.has_relu, made->weights_steps.size() > 1);
-  if (form_.gives_floats) made->chain.AddSteps(/*are_ranges=*/false);
+  made->chain.BeginLayer(bias, form_.has_relu, made->weight_scales.size() > 1);
+  if (form_.gives_floats) made->chain.AddScales(/*are_ranges=*/false);
   if (!form_.gives_quantized) return true;
   const int input = form_.range_input() + 4;
   const std::optional<Range> range =
@@ -205,7 +205,7 @@ std::optional<int64_t> FindLargestWeight(const Tensor& filter,
                                          const Int8Operands& operands) {
   const Int8LayerPlan& plan = operands.plan;
   const int64_t channels = plan.chain.channels();
-  if (plan.weights_steps.empty() || plan.is_depthwise ||
+  if (plan.weight_scales.empty() || plan.is_depthwise ||
       SumsFit(filter.num_elements() / channels, 0, plan.weights_zero)) {
     return std::nullopt;
   }

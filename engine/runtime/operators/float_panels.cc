@@ -38,9 +38,9 @@ class Pointers {
 class Part {
  public:
   // `next` is fetched by the part's last tiles.
-  Part(const FloatProduct& product, PointAtRows point, int64_t tiles,
+  Part(const FloatProduct& product, FillIndirection fill, int64_t tiles,
        FirstWeights::Place next)
-      : product_(product), point_(point), tiles_(tiles), next_(next) {}
+      : product_(product), fill_(fill), tiles_(tiles), next_(next) {}
 
   // One row without working memory: there is nothing to cut into blocks. False
   // for any other product.
@@ -50,7 +50,7 @@ class Part {
       return false;
     }
     const float* at[kFewPointers];
-    point_(0, 1, nullptr, at);
+    fill_(0, 1, nullptr, at);
     RunRow(0, product_.panels.count(), at);
     return true;
   }
@@ -103,7 +103,7 @@ class Part {
   void Point(int64_t begin, int64_t end, float* scratch, const float** at) {
     for (int64_t tile = begin; tile < end; ++tile) {
       const int rows = Height(tile);
-      point_(Row(tile), rows, scratch, at);
+      fill_(Row(tile), rows, scratch, at);
       at += rows * product_.taps;
       scratch += rows * product_.scratch;
     }
@@ -198,7 +198,7 @@ class Part {
   }
 
   const FloatProduct& product_;
-  PointAtRows point_;
+  FillIndirection fill_;
   const int64_t tiles_;
   const FirstWeights::Place next_;
 };
@@ -247,16 +247,16 @@ FirstWeights::Place NextOf(const FloatProduct& product, int64_t thread,
   return product.next->Of(is_shared ? thread : 0, threads);
 }
 
-void MultiplyPanelsAlone(const FloatProduct& product, PointAtRows point,
+void MultiplyPanelsAlone(const FloatProduct& product, FillIndirection fill,
                          FirstWeights::Place next) {
   if (product.rows == 0 || product.panels.columns == 0) return;
   const int64_t height = product.panels.tiles->rows;
   const int64_t tiles = (product.rows + height - 1) / height;
-  Part whole(product, point, tiles, next);
+  Part whole(product, fill, tiles, next);
   if (!whole.RunAlone()) whole.Run(0, tiles, 0, product.panels.count());
 }
 
-void MultiplyPanels(const FloatProduct& product, PointAtRows point,
+void MultiplyPanels(const FloatProduct& product, FillIndirection fill,
                     ThreadPool* pool) {
   const FloatPanels& panels = product.panels;
   if (product.rows == 0 || panels.columns == 0) return;
@@ -268,7 +268,7 @@ void MultiplyPanels(const FloatProduct& product, PointAtRows point,
   const auto next = [&](int64_t thread) {
     return NextOf(product, thread, threads);
   };
-  if (threads == 1) return MultiplyPanelsAlone(product, point, next(0));
+  if (threads == 1) return MultiplyPanelsAlone(product, fill, next(0));
   const bool splits_rows = SplitsRows(product, threads);
   pool->ParallelFor(threads, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -277,11 +277,11 @@ void MultiplyPanels(const FloatProduct& product, PointAtRows point,
         MultiplyPanelsAlone(
             RowsOf(product, first, Boundary(product.rows, threads, i + 1)),
             [&](int64_t row, int count, float* scratch, const float** to) {
-              point(first + row, count, scratch, to);
+              fill(first + row, count, scratch, to);
             },
             next(i));
       } else {
-        Part(product, point, tiles, next(i))
+        Part(product, fill, tiles, next(i))
             .Run(0, tiles, Boundary(panels.count(), threads, i),
                  Boundary(panels.count(), threads, i + 1));
       }

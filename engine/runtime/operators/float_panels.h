@@ -64,7 +64,7 @@ struct FloatProduct {
   int64_t run = 0;
   // UNITS: bytes of input that a row has for itself, to choose blocks by.
   int64_t row_bytes = 0;
-  // UNITS: elements that `point` may write for a row.
+  // UNITS: elements that `fill` may write for a row.
   int64_t scratch = 0;
   // What comes after the product; nullptr for what is not known.
   const FirstWeights* next = nullptr;
@@ -76,16 +76,16 @@ FirstWeights::Place NextOf(const FloatProduct& product, int64_t thread,
 
 // Says where the inputs of rows [first, first + count) stand:
 // to[tap * count + row]. `scratch` is good until the rows are done.
-using PointAtRows = absl::FunctionRef<void(int64_t first, int count,
-                                           float* scratch, const float** to)>;
+using FillIndirection = absl::FunctionRef<void(
+    int64_t first, int count, float* scratch, const float** to)>;
 
 // Computes the product, split over threads; the result does not depend on how
 // many there are.
-void MultiplyPanels(const FloatProduct& product, PointAtRows point,
+void MultiplyPanels(const FloatProduct& product, FillIndirection fill,
                     ThreadPool* pool);
 
 // The same on the caller's thread alone; `next` is fetched by the last tiles.
-void MultiplyPanelsAlone(const FloatProduct& product, PointAtRows point,
+void MultiplyPanelsAlone(const FloatProduct& product, FillIndirection fill,
                          FirstWeights::Place next);
 
 }  // namespace optfarm::runtime

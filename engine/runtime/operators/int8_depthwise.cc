@@ -130,7 +130,7 @@ class Rows {
     return columns * groups * panel_.nr * panel_.kr;
   }
 
-  void PointAt(int64_t row, int64_t rows, int64_t channel) {
+  void FillIndirection(int64_t row, int64_t rows, int64_t channel) {
     const Int8Activations& image = gemm_.input;
     const WindowAxis &y = image.window.y, &x = image.window.x;
     const int64_t row_bytes = x.in * image.channels;
@@ -158,7 +158,7 @@ class Rows {
         !sink_.FindEpilogue(first, channel, &epilogue)) {
       return false;
     }
-    PointAt(row, rows, channel);
+    FillIndirection(row, rows, channel);
     tile_.epilogue = &epilogue;
     if (rows == 2) tile_.below = x.out * epilogue.stride;
     const int64_t part = RowPart(x.out);
@@ -175,7 +175,7 @@ class Rows {
 
   void RunRow(int64_t row, int64_t channel, Int8Extremes* extremes) {
     if (extremes == nullptr && RequantizeRows(row, channel, 1)) return;
-    PointAt(row, 1, channel);
+    FillIndirection(row, 1, channel);
     const WindowAxis& x = gemm_.input.window.x;
     const int64_t tile_rows = gemm_.tile_rows();
     alignas(64) int32_t scratch[kMaxInt8Mr * kMaxInt8Nr];

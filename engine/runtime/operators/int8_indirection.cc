@@ -104,14 +104,14 @@ void Int8IndirectionBuffer::Fill(int64_t first, int rows, int64_t place) {
   if (form_ == Form::kMatrix) {
     const uint8_t* row = input_.values + first * input_.channels;
     for (int r = 0; r < rows; ++r, row += input_.channels) pointers_[r] = row;
-  } else if (!PointAtRun(first, rows)) {
+  } else if (!FillRun(first, rows)) {
     FindCorners(first, rows);
     for (int r = 0; r < rows; ++r) {
-      if (form_ != Form::kCopies && PointInside(corners_[r], r, rows)) continue;
+      if (form_ != Form::kCopies && FillInside(corners_[r], r, rows)) continue;
       if (form_ == Form::kPixels) {
-        PointAtPixels(corners_[r], r, rows);
+        FillPixels(corners_[r], r, rows);
       } else if (form_ == Form::kRows) {
-        PointAtRows(corners_[r], r, rows);
+        FillRows(corners_[r], r, rows);
       } else {
         uint8_t* copy = copies_.data() + r * tap_depth_;
         CopyWindow(corners_[r], copy);
@@ -186,7 +186,7 @@ void Int8IndirectionBuffer::AddResidual(absl::Span<const int32_t> groups,
 // Where a tile lies within one row of the output and all its windows inside of
 // the input, the pixels of a window are those of the one before, one step
 // further.
-bool Int8IndirectionBuffer::PointAtRun(int64_t first, int rows) {
+bool Int8IndirectionBuffer::FillRun(int64_t first, int rows) {
   const WindowAxis& x = input_.window.x;
   if (form_ == Form::kCopies || first % x.out + rows > x.out) return false;
   FindCorners(first, 1);
@@ -234,7 +234,7 @@ bool Int8IndirectionBuffer::IsInside(const Corner& corner) const {
 }
 
 // Most windows lie inside of the input.
-bool Int8IndirectionBuffer::PointInside(const Corner& corner, int r, int rows) {
+bool Int8IndirectionBuffer::FillInside(const Corner& corner, int r, int rows) {
   if (!IsInside(corner)) return false;
   const uint8_t* first =
       corner.image +
@@ -249,8 +249,7 @@ bool Int8IndirectionBuffer::PointInside(const Corner& corner, int r, int rows) {
   return true;
 }
 
-void Int8IndirectionBuffer::PointAtPixels(const Corner& corner, int r,
-                                          int rows) {
+void Int8IndirectionBuffer::FillPixels(const Corner& corner, int r, int rows) {
   const WindowAxis &y = input_.window.y, &x = input_.window.x;
   const uint8_t** out = pointers_.data() + r;
   for (int64_t fy = 0; fy < y.size; ++fy) {
@@ -266,7 +265,7 @@ void Int8IndirectionBuffer::PointAtPixels(const Corner& corner, int r,
   }
 }
 
-void Int8IndirectionBuffer::PointAtRows(const Corner& corner, int r, int rows) {
+void Int8IndirectionBuffer::FillRows(const Corner& corner, int r, int rows) {
   const WindowAxis &y = input_.window.y, &x = input_.window.x;
   const bool is_whole = corner.x >= 0 && corner.x + x.size <= x.in;
   for (int64_t tap = 0; tap < taps_; ++tap) {

@@ -59,12 +59,12 @@ class Int8IndirectionBuffer {
     int64_t y = 0;
     int64_t x = 0;
   };
-  bool PointAtRun(int64_t first, int rows);
+  bool FillRun(int64_t first, int rows);
   void FindCorners(int64_t first, int rows);
   bool IsInside(const Corner& corner) const;
-  bool PointInside(const Corner& corner, int r, int rows);
-  void PointAtPixels(const Corner& corner, int r, int rows);
-  void PointAtRows(const Corner& corner, int r, int rows);
+  bool FillInside(const Corner& corner, int r, int rows);
+  void FillPixels(const Corner& corner, int r, int rows);
+  void FillRows(const Corner& corner, int r, int rows);
   void CopyRow(const uint8_t* row, int64_t x, uint8_t* to) const;
   void CopyWindow(const Corner& corner, uint8_t* to) const;
   void FillStrided(int rows);

@@ -82,7 +82,7 @@ void WinogradConvolution::TransformInputs(const WinogradBlock& block,
     in.to = block.inputs + group * group_size();
     const int64_t count = block.GroupBegin(group + 1) - block.GroupBegin(group);
     for (int64_t i = 0; i < count; ++i, in.to += in.channels, walk.Next()) {
-      PointAt(walk, &in);
+      FillIndirection(walk, &in);
       transforms_.inputs(in);
     }
   }
@@ -117,8 +117,8 @@ FirstWeights::Place WinogradConvolution::PanelAt(int64_t panel) const {
           4 * panels.width(panel) * panels.depth};
 }
 
-void WinogradConvolution::PointAt(const TileWalk& tile,
-                                  WinogradInputs* in) const {
+void WinogradConvolution::FillIndirection(const TileWalk& tile,
+                                          WinogradInputs* in) const {
   const WindowAxis& wy = images_.window.y;
   const WindowAxis& wx = images_.window.x;
   const int64_t left = 2 * tile.x() - wx.pad_before;
@@ -209,7 +209,7 @@ void WinogradConvolution::AddPlainly(int64_t panel, uint32_t left_out,
                                      const WinogradResults& results) const {
   const FloatPanels& panels = product_.panels;
   WinogradInputs in;
-  PointAt(walk, &in);
+  FillIndirection(walk, &in);
   FloatTile tile;
   tile.rows = 1;
   tile.taps = kWinogradTaps;

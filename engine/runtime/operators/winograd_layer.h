@@ -75,7 +75,7 @@ class WinogradConvolution {
     return product_.panels.width(panel) < product_.panels.tiles->width;
   }
   // Says where a tile's inputs stand.
-  void PointAt(const TileWalk& tile, WinogradInputs* in) const;
+  void FillIndirection(const TileWalk& tile, WinogradInputs* in) const;
   void MultiplyPanel(const WinogradBlock& block, int64_t panel,
                      FirstWeights::Place ahead, const float* filters,
                      float* sums) const;

@@ -34,7 +34,7 @@ using graph::NodeId;
 constexpr size_t kMostNewEdges = 64;
 
 // Ops whose first output is their first input (IdentityN: each is its own).
-const std::vector<std::string>& PassingOps() {
+const std::vector<std::string>& IdentityOps() {
   static const auto* const kOps = new std::vector<std::string>{
       "Identity",        "IdentityN",     "StopGradient",
       "PreventGradient", "CheckNumerics", "Print"};
@@ -51,7 +51,7 @@ const std::vector<std::string>& FakeQuantOps() {
 // Ops to remove; "dropout" stands for its many nodes.
 absl::StatusOr<absl::flat_hash_set<std::string>> ReadOps(
     const TransformArguments& arguments) {
-  std::vector<std::string> all = PassingOps();
+  std::vector<std::string> all = IdentityOps();
   all.push_back("Assert");
   all.push_back("dropout");
   const std::vector<std::string> given = arguments.Strings("op");

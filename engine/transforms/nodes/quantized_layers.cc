@@ -15,7 +15,7 @@ using graph::Node;
 using graph::NodeId;
 
 // Nodes between a layer and what makes its values; more are no chain.
-constexpr int kMostMoves = 16;
+constexpr int kMostMovements = 16;
 
 bool IsLayer(const Node& node) {
   static const auto* const kLayers = new absl::flat_hash_set<std::string>{
@@ -25,16 +25,18 @@ bool IsLayer(const Node& node) {
 }
 
 // Ops that hand on the values of their first input.
-bool Moves(const Node& node) {
-  static const auto* const kMoves = new absl::flat_hash_set<std::string>{
+bool IsDataMovement(const Node& node) {
+  static const auto* const kOps = new absl::flat_hash_set<std::string>{
       "Identity", "Reshape",   "Transpose",    "Squeeze", "ExpandDims",  "Pad",
       "PadV2",    "MirrorPad", "StridedSlice", "MaxPool", "SpaceToDepth"};
-  return !node.inputs().empty() && kMoves->contains(node.op());
+  return !node.inputs().empty() && kOps->contains(node.op());
 }
 
 // The DequantizeLinear that the values come from; nullptr where they do not.
 const Node* DequantizationOf(const Graph& graph, NodeId id) {
-  for (int moves = 0; moves < kMostMoves && Moves(graph.node(id)); ++moves) {
+  for (int movements = 0;
+       movements < kMostMovements && IsDataMovement(graph.node(id));
+       ++movements) {
     id = graph.node(id).inputs()[0].node;
   }
   const Node& node = graph.node(id);

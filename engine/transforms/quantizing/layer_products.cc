@@ -136,15 +136,16 @@ absl::StatusOr<LayerProducts::QuantizedWeights> LayerProducts::Weights(
 absl::StatusOr<LayerProducts::QuantizedWeights> LayerProducts::AddWeights(
     absl::Span<const float> values, const runtime::Shape& shape,
     int64_t channels, bool channels_first, absl::Span<const float> bias) {
-  const ChannelQuantized coded =
+  const ChannelQuantized by_channel =
       QuantizeByChannel(values, channels, channels_first, bias);
   OPTFARM_ASSIGN_OR_RETURN(Tensor quantized,
                            Tensor::Allocate(tensorflow::DT_QINT8, shape));
-  std::copy(coded.values.begin(), coded.values.end(), quantized.data<int8_t>());
+  std::copy(by_channel.values.begin(), by_channel.values.end(),
+            quantized.data<int8_t>());
   QuantizedWeights weights;
   weights.values = nodes_->AddConstant("weights", quantized);
   weights.max = nodes_->AddConstant(
-      "max", Tensor::FromValues<float>({channels}, coded.largest));
+      "max", Tensor::FromValues<float>({channels}, by_channel.largest));
   weights.min = Negated(weights.max);
   return weights;
 }

@@ -22,7 +22,7 @@ using tflite::BuiltinOperator;
 // The layer of an op that moves the elements of input `data`.
 Layer BeginMove(NodeRaiser& node, int data = 0) {
   LayerRequest request;
-  request.rule = ScaleRule::kMoves;
+  request.rule = ScaleRule::kDataMovement;
   request.inputs = {node.input(data)};
   return node.Begin(request);
 }
@@ -184,7 +184,7 @@ absl::Status RaiseTranspose(NodeRaiser& node) {
 // A join of inputs first .. last - 1.
 absl::Status FinishConcat(NodeRaiser& node, int first, int last, int64_t axis) {
   LayerRequest request;
-  request.rule = ScaleRule::kMoves;
+  request.rule = ScaleRule::kDataMovement;
   for (int i = first; i < last; ++i) {
     // Empty parts add nothing, and runtimes stumble over them.
     if (last - first > 1 && node.ShapeOfInput(i).elements() == 0) continue;
@@ -211,7 +211,7 @@ absl::Status RaiseConcat(NodeRaiser& node) {
 
 absl::Status RaisePack(NodeRaiser& node) {
   LayerRequest request;
-  request.rule = ScaleRule::kMoves;
+  request.rule = ScaleRule::kDataMovement;
   for (int i = 0; i < node.input_count(); ++i) {
     request.inputs.push_back(node.input(i));
   }
@@ -322,7 +322,7 @@ absl::Status RaisePad(NodeRaiser& node) {
   }
   LayerRequest request;
   // Zero is a quantized value; others may not be.
-  request.rule = pads_zeros ? ScaleRule::kMoves : ScaleRule::kFloatOnly;
+  request.rule = pads_zeros ? ScaleRule::kDataMovement : ScaleRule::kFloatOnly;
   request.inputs = {node.input(0)};
   const Layer layer = node.Begin(request);
   std::vector<TensorId> inputs = {layer.inputs[0], Pairs(node, pads)};

@@ -121,7 +121,7 @@ absl::StatusOr<std::vector<ResizedAxis>> ReadResizedAxes(
 absl::Status PickNearest(NodeRaiser& node, const std::vector<ResizedAxis>& axes,
                          const ResizeModes& modes) {
   LayerRequest request;
-  request.rule = ScaleRule::kMoves;
+  request.rule = ScaleRule::kDataMovement;
   request.inputs = {node.input(0)};
   const Layer layer = node.Begin(request);
   TensorId image = layer.inputs[0];
@@ -244,7 +244,7 @@ absl::Status RaiseResize(NodeRaiser& node) {
   if (modes.mode == "nearest") {
     if (is_within(1) && IsPlainNearest(axes, modes)) {
       return FinishImageResize(node, BuiltinOperator::RESIZE_NEAREST_NEIGHBOR,
-                               ScaleRule::kMoves, 1, {});
+                               ScaleRule::kDataMovement, 1, {});
     }
     return PickNearest(node, axes, modes);
   }
@@ -262,7 +262,7 @@ constexpr RaisingRow kRows[] = {
     {"ResizeBilinear", RaiseResizeImage, BuiltinOperator::RESIZE_BILINEAR,
      ScaleRule::kSame},
     {"ResizeNearestNeighbor", RaiseResizeImage,
-     BuiltinOperator::RESIZE_NEAREST_NEIGHBOR, ScaleRule::kMoves},
+     BuiltinOperator::RESIZE_NEAREST_NEIGHBOR, ScaleRule::kDataMovement},
     {"Resize", RaiseResize},
 };
 

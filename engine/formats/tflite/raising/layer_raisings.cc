@@ -313,7 +313,8 @@ constexpr RaisingRow kRows[] = {
     {"MatMul", RaiseMatMul},
     {"BatchMatMul", RaiseBatchMatMul},
     {"BatchMatMulV2", RaiseBatchMatMul},
-    {"MaxPool", RaisePool, BuiltinOperator::MAX_POOL_2D, ScaleRule::kMoves},
+    {"MaxPool", RaisePool, BuiltinOperator::MAX_POOL_2D,
+     ScaleRule::kDataMovement},
     {"AvgPool", RaisePool, BuiltinOperator::AVERAGE_POOL_2D, ScaleRule::kSame},
 };
 

@@ -154,7 +154,7 @@ bool NodeRaiser::ChooseScales(const LayerRequest& request, Layer* layer) {
   }
   const std::optional<Quantized> readers =
       tensors_.QuantizedReaders(layer->end);
-  if (request.rule == ScaleRule::kMoves) {
+  if (request.rule == ScaleRule::kDataMovement) {
     // Several inputs must have the scales of the output.
     if (readers.has_value() && readers->alike && layer->inputs.size() > 1 &&
         readers->type == first.type) {
@@ -187,7 +187,7 @@ Layer NodeRaiser::Begin(const LayerRequest& request) {
   FindTail(request, &layer);
   layer.is_quantized = ChooseScales(request, &layer);
   if (layer.is_quantized) {
-    if (request.rule == ScaleRule::kMoves) {
+    if (request.rule == ScaleRule::kDataMovement) {
       for (TensorId& id : layer.inputs) {
         id = Requantized(id, layer.scales, layer.type);
       }

@@ -21,11 +21,11 @@ namespace optfarm::formats::tflite_raising {
 
 // Which scales the output of an operator on quantized values may have.
 enum class ScaleRule : uint8_t {
-  kFloatOnly,  // There is no such operator.
-  kFree,       // Any.
-  kSame,       // Those of the input.
-  kMoves,      // Those of the input; elements are moved, not computed.
-  kFixed,      // One that the format prescribes.
+  kFloatOnly,     // There is no such operator.
+  kFree,          // Any.
+  kSame,          // Those of the input.
+  kDataMovement,  // Those of the input; elements are moved, not computed.
+  kFixed,         // One that the format prescribes.
 };
 
 struct LayerRequest {

@@ -75,7 +75,7 @@ class RaisedTensors {
   // What the readers of a tensor make of it, when all of them quantize it, at
   // once or behind nodes that do nothing but rearrange its elements.
   std::optional<Quantized> QuantizedReaders(graph::Endpoint tensor) const {
-    return QuantizedReaders(tensor, kMostMoves);
+    return QuantizedReaders(tensor, kMostMovements);
   }
 
   const GraphView& view() const { return view_; }
@@ -84,7 +84,7 @@ class RaisedTensors {
 
  private:
   // Nodes that rearrange, one behind the other.
-  static constexpr int kMostMoves = 4;
+  static constexpr int kMostMovements = 4;
 
   std::optional<Quantized> QuantizedReaders(graph::Endpoint tensor,
                                             int moves_left) const;

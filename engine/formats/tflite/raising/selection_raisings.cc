@@ -20,7 +20,7 @@ using tflite::BuiltinOperator;
 
 Layer BeginMove(NodeRaiser& node, int data = 0) {
   LayerRequest request;
-  request.rule = ScaleRule::kMoves;
+  request.rule = ScaleRule::kDataMovement;
   request.inputs = {node.input(data)};
   return node.Begin(request);
 }

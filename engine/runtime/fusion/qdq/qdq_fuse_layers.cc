@@ -283,7 +283,7 @@ bool LayerReader::Pack(PlanEditor* editor, QdqLayerPlan* layer,
                        QdqMatch* match) {
   Int8LayerPlan& plan = operands_.plan;
   plan.chain = Int8Chain(columns_);
-  plan.weights_steps = weights_.scales;
+  plan.weight_scales = weights_.scales;
   if (!PackInt8Filter(filter_, editor, &operands_, &match->constant_bytes)
            .ok()) {
     return false;

@@ -100,9 +100,9 @@ AddendTable TableOfBias(Range from, Range to);
 
 // --- Whole layers (QuantizedConv2DWithBias... and their like) ----------------
 
-// Formula 10 of docs/quantization.md: what accumulators of a step stand for.
-inline Range RangeOfSteps(float step) {
-  return {step * -2147483648.0f, step * 2147483648.0f};
+// Formula 10 of docs/quantization.md: the range of accumulators of this scale.
+inline Range RangeOfScale(float scale) {
+  return {scale * -2147483648.0f, scale * 2147483648.0f};
 }
 
 // Formula 5: the zero point must be in range.
@@ -115,19 +115,19 @@ inline int32_t CutBias(int32_t bias) {
   return std::clamp(bias, -(1 << 30), 1 << 30);
 }
 
-// Formula 26: the bias in steps of its channel's sums.
-inline int32_t QuantizeBias(float bias, float step) {
+// Formula 26: the bias in the scale of its channel's accumulators.
+inline int32_t QuantizeBias(float bias, float scale) {
   constexpr float kMost = 1 << 30;
-  if (step == 0.0f || std::isnan(bias)) return 0;
+  if (scale == 0.0f || std::isnan(bias)) return 0;
   return static_cast<int32_t>(
-      std::nearbyint(std::clamp(bias / step, -kMost, kMost)));
+      std::nearbyint(std::clamp(bias / scale, -kMost, kMost)));
 }
 
-// Formula 27: what requantizes accumulators of a step to a range.
-inline float RequantizeFactor(float step, Range to) {
-  const double step_of_result = (double{to.max} - to.min) / 255.0;
-  return step_of_result > 0 ? static_cast<float>(double{step} / step_of_result)
-                            : 0.0f;
+// Formula 27: what requantizes accumulators of this scale to a range.
+inline float RequantizeFactor(float scale, Range to) {
+  const double result_scale = (double{to.max} - to.min) / 255.0;
+  return result_scale > 0 ? static_cast<float>(double{scale} / result_scale)
+                          : 0.0f;
 }
 
 // Formula 9: whether no sum of `depth` products leaves 32 bits, with half of

@@ -59,16 +59,16 @@ void ForEachElement(ThreadPool* pool, int64_t elements, int64_t channels,
                     });
 }
 
-// Steps of the sums: that of x times that of the weights.
-std::vector<float> StepsOfSums(Range x, const QuantizedWeights& weights) {
-  const float step = (x.max - x.min) / 255.0f;
-  std::vector<float> steps = weights.steps;
-  for (float& s : steps) s *= step;
-  return steps;
+// Scales of the accumulators: that of x times that of the weights.
+std::vector<float> AccumulatorScales(Range x, const QuantizedWeights& weights) {
+  const float x_scale = (x.max - x.min) / 255.0f;
+  std::vector<float> scales = weights.scales;
+  for (float& scale : scales) scale *= x_scale;
+  return scales;
 }
 
 absl::StatusOr<std::vector<int32_t>> ReadBias(const KernelContext& c, int index,
-                                              const std::vector<float>& steps,
+                                              const std::vector<float>& scales,
                                               int64_t channels) {
   const Tensor& bias = c.input(index);
   OPTFARM_ASSIGN_OR_RETURN(const Shape shape, Shape::FromDims({channels}));
@@ -82,20 +82,20 @@ absl::StatusOr<std::vector<int32_t>> ReadBias(const KernelContext& c, int index,
   OPTFARM_RETURN_IF_ERROR(RequireDtype(bias, "bias", tensorflow::DT_FLOAT));
   for (int64_t i = 0; i < channels; ++i) {
     quantized[i] =
-        QuantizeBias(bias.data<float>()[i], steps[steps.size() == 1 ? 0 : i]);
+        QuantizeBias(bias.data<float>()[i], scales[scales.size() == 1 ? 0 : i]);
   }
   return quantized;
 }
 
-// Formula 27: requantizes accumulators of these steps to a range.
-class StepRequantizer {
+// Formula 27: requantizes accumulators of these scales to a range.
+class ScaleRequantizer {
  public:
   // ERRORS: InvalidArgument for a range whose zero is out of reach.
-  static absl::StatusOr<StepRequantizer> Create(const std::vector<float>& steps,
-                                                Range to) {
-    StepRequantizer made;
-    for (float step : steps) {
-      made.factors_.push_back(RequantizeFactor(step, to));
+  static absl::StatusOr<ScaleRequantizer> Create(
+      const std::vector<float>& scales, Range to) {
+    ScaleRequantizer made;
+    for (float scale : scales) {
+      made.factors_.push_back(RequantizeFactor(scale, to));
     }
     OPTFARM_ASSIGN_OR_RETURN(made.zero_, ZeroPointOf(to));
     return made;
@@ -117,37 +117,38 @@ class StepRequantizer {
 // Outputs `first` and the next: what the lowest and the highest 32-bit
 // quantized value stand for (10), as one number or one for each channel.
 absl::Status SetAccumulatorRanges(KernelContext* c, int first,
-                                  const std::vector<float>& steps) {
-  if (steps.size() == 1) {
-    SetOutputRange(c, first, RangeOfSteps(steps[0]));
+                                  const std::vector<float>& scales) {
+  if (scales.size() == 1) {
+    SetOutputRange(c, first, RangeOfScale(scales[0]));
     return absl::OkStatus();
   }
   OPTFARM_ASSIGN_OR_RETURN(
-      const Shape shape, Shape::FromDims({static_cast<int64_t>(steps.size())}));
+      const Shape shape,
+      Shape::FromDims({static_cast<int64_t>(scales.size())}));
   OPTFARM_ASSIGN_OR_RETURN(
       Tensor * min, c->AllocateOutput(first, tensorflow::DT_FLOAT, shape));
   OPTFARM_ASSIGN_OR_RETURN(
       Tensor * max, c->AllocateOutput(first + 1, tensorflow::DT_FLOAT, shape));
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const Range range = RangeOfSteps(steps[i]);
+  for (size_t i = 0; i < scales.size(); ++i) {
+    const Range range = RangeOfScale(scales[i]);
     min->data<float>()[i] = range.min;
     max->data<float>()[i] = range.max;
   }
   return absl::OkStatus();
 }
 
-// The inverse of it: the steps of accumulators with these ranges.
-absl::StatusOr<std::vector<float>> ReadAccumulatorSteps(const KernelContext& c,
-                                                        int min_index,
-                                                        int64_t channels) {
+// The inverse of it: the scales of accumulators with these ranges.
+absl::StatusOr<std::vector<float>> ReadAccumulatorScales(const KernelContext& c,
+                                                         int min_index,
+                                                         int64_t channels) {
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<Range> ranges,
                            InputRanges(c, min_index, channels));
-  std::vector<float> steps;
+  std::vector<float> scales;
   for (const Range& range : ranges) {
-    steps.push_back(
+    scales.push_back(
         static_cast<float>((double{range.max} - range.min) / 4294967296.0));
   }
-  return steps;
+  return scales;
 }
 
 int64_t LastDim(const Tensor& tensor) {
@@ -172,12 +173,12 @@ class Layer final : public Kernel {
     OPTFARM_ASSIGN_OR_RETURN(const int64_t channels, Channels(c->input(1)));
     OPTFARM_ASSIGN_OR_RETURN(const QuantizedWeights weights,
                              ReadWeights(*c, 1, ranges + 2, channels));
-    const std::vector<float> steps = StepsOfSums(x, weights);
+    const std::vector<float> scales = AccumulatorScales(x, weights);
     OPTFARM_ASSIGN_OR_RETURN(Tensor sums, Multiply(c, x_zero, weights));
     int32_t* values = sums.data<int32_t>();
     if (form_.has_bias) {
       OPTFARM_ASSIGN_OR_RETURN(const std::vector<int32_t> bias,
-                               ReadBias(*c, 2, steps, channels));
+                               ReadBias(*c, 2, scales, channels));
       ForEachElement(
           c->pool(), sums.num_elements(), channels,
           [&](int64_t at, int64_t channel) { values[at] += bias[channel]; });
@@ -187,7 +188,7 @@ class Layer final : public Kernel {
           c->pool(), sums.num_elements(), channels,
           [&](int64_t at, int64_t) { values[at] = std::max(values[at], 0); });
     }
-    return SetResult(c, std::move(sums), steps, channels, ranges + 4);
+    return SetResult(c, std::move(sums), scales, channels, ranges + 4);
   }
 
  private:
@@ -217,11 +218,11 @@ class Layer final : public Kernel {
   }
 
   absl::Status SetResult(KernelContext* c, Tensor sums,
-                         const std::vector<float>& steps, int64_t channels,
+                         const std::vector<float>& scales, int64_t channels,
                          int out_range) const {
     if (form_.result == LayerResult::kAccumulators) {
       c->SetOutput(0, std::move(sums));
-      return SetAccumulatorRanges(c, 1, steps);
+      return SetAccumulatorRanges(c, 1, scales);
     }
     const int32_t* values = sums.data<int32_t>();
     if (form_.result == LayerResult::kFloats) {
@@ -232,14 +233,14 @@ class Layer final : public Kernel {
       ForEachElement(c->pool(), sums.num_elements(), channels,
                      [&](int64_t at, int64_t channel) {
                        floats[at] = static_cast<float>(values[at]) *
-                                    steps[steps.size() == 1 ? 0 : channel];
+                                    scales[scales.size() == 1 ? 0 : channel];
                      });
       return absl::OkStatus();
     }
     OPTFARM_ASSIGN_OR_RETURN(Range to, InputRange(*c, out_range));
     to = WithZero(to);
-    OPTFARM_ASSIGN_OR_RETURN(const StepRequantizer requantize,
-                             StepRequantizer::Create(steps, to));
+    OPTFARM_ASSIGN_OR_RETURN(const ScaleRequantizer requantize,
+                             ScaleRequantizer::Create(scales, to));
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out,
         c->AllocateOutput(0, tensorflow::DT_QUINT8, sums.shape()));
@@ -304,12 +305,12 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRequantize(const NodeDef& node) {
     OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 0, tensorflow::DT_QINT32));
     const Tensor& input = c->input(0);
     const int64_t channels = LastDim(input);
-    OPTFARM_ASSIGN_OR_RETURN(const std::vector<float> steps,
-                             ReadAccumulatorSteps(*c, 1, channels));
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<float> scales,
+                             ReadAccumulatorScales(*c, 1, channels));
     OPTFARM_ASSIGN_OR_RETURN(Range to, InputRange(*c, 3));
     to = WithZero(to);
-    OPTFARM_ASSIGN_OR_RETURN(const StepRequantizer requantize,
-                             StepRequantizer::Create(steps, to));
+    OPTFARM_ASSIGN_OR_RETURN(const ScaleRequantizer requantize,
+                             ScaleRequantizer::Create(scales, to));
     OPTFARM_ASSIGN_OR_RETURN(
         Tensor * out,
         c->AllocateOutput(0, tensorflow::DT_QUINT8, input.shape()));
@@ -333,8 +334,8 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRange(const NodeDef& node) {
     OPTFARM_RETURN_IF_ERROR(RequireInputDtype(*c, 0, tensorflow::DT_QINT32));
     const Tensor& input = c->input(0);
     const int64_t channels = LastDim(input);
-    OPTFARM_ASSIGN_OR_RETURN(const std::vector<float> steps,
-                             ReadAccumulatorSteps(*c, 1, channels));
+    OPTFARM_ASSIGN_OR_RETURN(const std::vector<float> scales,
+                             ReadAccumulatorScales(*c, 1, channels));
     if (input.num_elements() == 0) {
       return absl::InvalidArgumentError(
           "the range of a tensor without elements is not defined");
@@ -344,7 +345,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeRange(const NodeDef& node) {
     for (size_t i = 0; i < quantized.size(); ++i) {
       const float value =
           static_cast<float>(quantized[i]) *
-          steps[steps.size() == 1 ? 0 : i % static_cast<size_t>(channels)];
+          scales[scales.size() == 1 ? 0 : i % static_cast<size_t>(channels)];
       range.min = std::min(range.min, value);
       range.max = std::max(range.max, value);
     }

@@ -203,7 +203,7 @@ absl::StatusOr<QuantizedWeights> ReadWeights(const KernelContext& context,
   for (const Range& range : ranges) {
     if (is_signed) {
       // Formula 25: 127 steps to each side.
-      weights.steps.push_back(
+      weights.scales.push_back(
           std::max(std::abs(range.min), std::abs(range.max)) / 127.0f);
       continue;
     }
@@ -213,7 +213,7 @@ absl::StatusOr<QuantizedWeights> ReadWeights(const KernelContext& context,
           "the channels of the weights have different zero points; "
           "use qint8, whose zero is always 0");
     }
-    weights.steps.push_back((range.max - range.min) / 255.0f);
+    weights.scales.push_back((range.max - range.min) / 255.0f);
   }
   return weights;
 }

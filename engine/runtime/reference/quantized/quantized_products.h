@@ -1,4 +1,4 @@
-// The sums under the 8-bit layers: convolution, depthwise convolution and
+// The accumulators of the 8-bit layers: convolution, depthwise convolution and
 // matrix product of quantized values, in 32-bit integers (formula 8 of
 // docs/quantization.md). The plain form of each; anything faster is tested
 // against it and gives the same integers.
@@ -22,8 +22,8 @@ struct QuantizedWeights {
   // As unsigned values, whatever the tensor's type was.
   std::vector<uint8_t> values;
   int32_t zero = 0;
-  // Real size of one step: one number, or one for each output channel.
-  std::vector<float> steps;
+  // One, or one for each output channel.
+  std::vector<float> scales;
 };
 
 // The largest sum of magnitudes of one channel's weights; channels are the

@@ -1,5 +1,5 @@
 // QuantizedReshape, QuantizedConcat and QuantizedConcatV2: quantized values are
-// moved, and re-coded only where the joined tensors have different ranges.
+// moved, and requantized only where the joined tensors have different ranges.
 
 #include <algorithm>
 #include <array>
@@ -69,9 +69,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeReshape(const NodeDef&) {
 constexpr int64_t kValuesPerRange = 16 * 1024;
 
 // The quantized value in range `to` of each quantized value in range `from`.
-class Recoder {
+class RangeConverter {
  public:
-  Recoder(Range from, Range to)
+  RangeConverter(Range from, Range to)
       : is_identity_(from.min == to.min && from.max == to.max) {
     if (is_identity_) return;
     const Dequantizer<uint8_t> dequantize(from);
@@ -127,8 +127,8 @@ absl::Status Concat(KernelContext* c, int n, bool is_v2) {
                            c->AllocateOutput(0, tensorflow::DT_QUINT8, shape));
   const int64_t outer = DimProduct(shape, 0, axis);
   const int64_t row = DimProduct(shape, axis, shape.rank());
-  std::vector<Recoder> recoders;
-  for (const Range& range : ranges) recoders.emplace_back(range, all);
+  std::vector<RangeConverter> converters;
+  for (const Range& range : ranges) converters.emplace_back(range, all);
   const int64_t grain = 1 + kValuesPerRange / std::max<int64_t>(row, 1);
   c->pool()->ParallelFor(outer, grain, [&](int64_t begin, int64_t end) {
     uint8_t* to = out->data<uint8_t>();
@@ -136,7 +136,7 @@ absl::Status Concat(KernelContext* c, int n, bool is_v2) {
       const Tensor& part = c->input(values + i);
       const int64_t size = DimProduct(part.shape(), axis, part.rank());
       for (int64_t o = begin; o < end; ++o) {
-        recoders[i].Copy(part.data<uint8_t>() + o * size, size, to + o * row);
+        converters[i].Copy(part.data<uint8_t>() + o * size, size, to + o * row);
       }
       to += size;
     }
