@@ -29,6 +29,11 @@ cat >"$2" <<'END'
  4/4 Test #14: integration/AgentFarm ..   Passed    0.40 sec
  5/5 Test #15: web/page ...............***Skipped   0.50 sec
 [  FAILED  ] PhoneFarm.SeveralPhones
+not ok 13 - a page
+  error: |-
+    Timeout exceeded.
+    Call log:
+  code: 'ERR_TEST_FAILURE'
 END
 echo "the web page is not tested: no browser" >build/release/web_not_tested
 exit "${CTEST_CODE:-0}"
@@ -140,7 +145,10 @@ class ScriptsTestTest(unittest.TestCase):
     def test_what_failed_is_said_again_at_the_end(self):
         self.run_test(CTEST_CODE='8')
         self.assertIn('test: of what failed:\n'
-                      '  [  FAILED  ] PhoneFarm.SeveralPhones\n', self.said)
+                      '  [  FAILED  ] PhoneFarm.SeveralPhones\n'
+                      '  not ok 13 - a page\n'
+                      '    error: |-\n'
+                      '      Timeout exceeded.\n', self.said)
         self.run_test()
         self.assertNotIn('of what failed', self.said)
 
