@@ -271,7 +271,8 @@ class FloatConvolutionKernel final : public JoinableKernel,
             zeros_.data()};
   }
   bool IsTransformed(const WinogradImages& images) const {
-    return transforms() != nullptr && FavorsWinograd(images, c_.panels.columns);
+    return transforms() != nullptr &&
+           FavorsWinograd(*transforms(), images, c_.panels.columns);
   }
 
   // Rows of the product are patches of an image.

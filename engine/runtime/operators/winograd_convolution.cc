@@ -16,6 +16,8 @@ constexpr int64_t kGrain = 64 * 1024;
 // transforms are counted with their loads and stores, and twice, because they
 // wait for memory where products do not; filters come from furthest away.
 constexpr double kFilterWork = 264;
+// Where vectors are narrow, so that products take longer beside memory.
+constexpr double kNarrowFilterWork = 116;
 constexpr double kInputWork = 128;
 constexpr double kResultWork = 90;
 // Inputs that another thread made come from its cache.
@@ -23,12 +25,14 @@ constexpr double kForeignInputWork = 640;
 
 // How long each transform takes beside the products of all positions.
 struct Work {
-  Work(const WinogradImages& images, int64_t filters) {
+  Work(const WinogradTransforms& transforms, const WinogradImages& images,
+       int64_t filters) {
     const double tiles = static_cast<double>(WinogradTiling(images).count);
     const double channels = static_cast<double>(images.channels);
     const double columns = static_cast<double>(filters);
     products = kWinogradPositions * tiles * channels * columns;
-    filter = kFilterWork * channels * columns;
+    filter = (HasNarrowVectors(transforms) ? kNarrowFilterWork : kFilterWork) *
+             channels * columns;
     input = kInputWork * tiles * channels;
     result = kResultWork * tiles * columns;
     foreign_input = kForeignInputWork * tiles * channels;
@@ -105,7 +109,8 @@ bool SplitsTiles(const Work& work, int64_t tiles, int64_t panels,
 
 }  // namespace
 
-bool FavorsWinograd(const WinogradImages& images, int64_t filters) {
+bool FavorsWinograd(const WinogradTransforms& transforms,
+                    const WinogradImages& images, int64_t filters) {
   for (const WindowAxis& axis : {images.window.y, images.window.x}) {
     if (axis.size != 3 || axis.stride != 1 || axis.dilation != 1) return false;
   }
@@ -115,7 +120,7 @@ bool FavorsWinograd(const WinogradImages& images, int64_t filters) {
   const double plain = kWinogradTaps * pixels *
                        static_cast<double>(images.channels) *
                        static_cast<double>(filters);
-  const Work work(images, filters);
+  const Work work(transforms, images, filters);
   return 1.1 * (work.products + work.filter + work.input + work.result) < plain;
 }
 
@@ -125,7 +130,7 @@ void ConvolveByWinograd(const WinogradTransforms& transforms,
   const FloatPanels& panels = product.panels;
   const int64_t tiles = WinogradTiling(images).count;
   if (tiles == 0 || panels.columns == 0) return;
-  const Work work(images, panels.columns);
+  const Work work(transforms, images, panels.columns);
   const int64_t threads = std::clamp<int64_t>(
       static_cast<int64_t>(work.products) / kGrain, 1, pool->threads());
   const WinogradConvolution layer(transforms, product, images);

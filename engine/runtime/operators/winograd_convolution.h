@@ -14,8 +14,9 @@
 namespace optfarm::runtime {
 
 // Whether it can be done for these images, with so many filters, and is likely
-// to be faster than plain sums.
-bool FavorsWinograd(const WinogradImages& images, int64_t filters);
+// to be faster with these transforms than plain sums.
+bool FavorsWinograd(const WinogradTransforms& transforms,
+                    const WinogradImages& images, int64_t filters);
 
 // Computes the product whose rows are the pixels of the result; its taps and
 // runs are not looked at. The result does not depend on how many threads there

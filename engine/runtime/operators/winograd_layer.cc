@@ -53,8 +53,12 @@ WinogradConvolution::WinogradConvolution(const WinogradTransforms& transforms,
       sum_stride_(height_ * product.panels.tiles->width) {}
 
 int64_t WinogradConvolution::CountBlocks(int64_t tiles, int64_t threads) const {
-  const int64_t room = std::min(3 * BlockBytes() / 2 - 4 * panel_size(),
-                                2 * BlockBytes() / threads);
+  int64_t room = std::min(3 * BlockBytes() / 2 - 4 * panel_size(),
+                          2 * BlockBytes() / threads);
+  // Each block transforms all filters.
+  if (HasNarrowVectors(transforms_)) {
+    room = std::max(room, 2 * 4 * panel_size() / threads);
+  }
   const int64_t most = std::max<int64_t>(1, room / (4 * group_size()));
   return (CountGroups(tiles) + most - 1) / most;
 }

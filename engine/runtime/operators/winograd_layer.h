@@ -12,6 +12,12 @@
 
 namespace optfarm::runtime {
 
+// Whether a vector is so narrow that arithmetic, rather than memory, is what
+// takes time: filters had better be transformed rarely.
+inline bool HasNarrowVectors(const WinogradTransforms& transforms) {
+  return transforms.lanes < 8;
+}
+
 // Some tiles, in groups of as many as are multiplied at a time, and their
 // transformed inputs by group and position.
 struct WinogradBlock {

@@ -79,8 +79,12 @@ struct Neon {
   }
   static OPTFARM_INLINE bool HasNan(Register a) {
     const uint32x4_t equal = vceqq_f32(a, a);
+#if defined(__aarch64__)
+    return vminvq_u32(equal) == 0;
+#else
     const uint32x2_t both = vand_u32(vget_low_u32(equal), vget_high_u32(equal));
     return (vget_lane_u32(both, 0) & vget_lane_u32(both, 1)) == 0;
+#endif
   }
   static OPTFARM_INLINE void Prefetch(const char* p) {
     __builtin_prefetch(p, 0, 2);

@@ -75,38 +75,50 @@ struct Winograd {
   }
 
   static void Inputs(const WinogradInputs& i) {
-    for (int64_t c = 0; c < i.channels; c += kLanes) {
+    // Copied, because compilers take it that stores may change them.
+    const float* pixels[kWinogradPositions];
+#pragma GCC unroll 16
+    for (int p = 0; p < kWinogradPositions; ++p) pixels[p] = i.pixels[p];
+    const int64_t stride = i.position_stride;
+    const int64_t channels = i.channels;
+    float* all = i.to;
+    for (int64_t c = 0; c < channels; c += kLanes, all += kLanes) {
       Register d[kWinogradPositions];
 #pragma GCC unroll 4
       for (int x = 0; x < 4; ++x) {
 #pragma GCC unroll 4
         for (int y = 0; y < 4; ++y) {
-          d[4 * y + x] = Vector::Load(i.pixels[4 * y + x] + c);
+          d[4 * y + x] = Vector::Load(pixels[4 * y + x] + c);
         }
         TransformInputs(d + x, 4, d + x);
       }
+      float* to = all;
 #pragma GCC unroll 4
       for (int y = 0; y < 4; ++y) {
         TransformInputs(d + 4 * y, 1, d + 4 * y);
 #pragma GCC unroll 4
-        for (int x = 0; x < 4; ++x) {
-          Vector::Store(i.to + (4 * y + x) * i.position_stride + c,
-                        d[4 * y + x]);
+        for (int x = 0; x < 4; ++x, to += stride) {
+          Vector::Store(to, d[4 * y + x]);
         }
       }
     }
   }
 
-  static OPTFARM_INLINE Register ScaleAndAddBias(const WinogradResults& r,
-                                                 int column, Register sum) {
-    if (r.scale != nullptr) {
-      sum = Vector::MultiplyAdd(
-          sum, Vector::Load(r.scale + column),
-          r.bias == nullptr ? Vector::Zero() : Vector::Load(r.bias + column));
-    } else if (r.bias != nullptr) {
-      sum = Vector::Add(sum, Vector::Load(r.bias + column));
+  static OPTFARM_INLINE void ScaleAndAddBias(const WinogradResults& r,
+                                             int column, Register* pixels) {
+    if (r.scale == nullptr && r.bias == nullptr) return;
+    const Register bias =
+        r.bias == nullptr ? Vector::Zero() : Vector::Load(r.bias + column);
+    if (r.scale == nullptr) {
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) pixels[i] = Vector::Add(pixels[i], bias);
+      return;
     }
-    return sum;
+    const Register scale = Vector::Load(r.scale + column);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      pixels[i] = Vector::MultiplyAdd(pixels[i], scale, bias);
+    }
   }
 
   static OPTFARM_INLINE Register Rectify(Rectifier rectifier, Register sum) {
@@ -120,7 +132,6 @@ struct Winograd {
     if (r.out[pixel] == nullptr) return;
     float* out = r.out[pixel] + column;
     const float* residual = r.residual[pixel];
-    sum = ScaleAndAddBias(r, column, sum);
     const int left = r.columns - column;
     if (left >= kLanes) {
       if (residual != nullptr) {
@@ -136,16 +147,24 @@ struct Winograd {
   }
 
   static uint32_t Results(const WinogradResults& r) {
+    // Copied, because compilers take it that stores may change them.
+    const float* const sums = r.sums;
+    const int64_t stride = r.position_stride;
     uint32_t left_out = 0;
     for (int column = 0; column < r.columns; column += kLanes) {
+      const float* rows[4];
+#pragma GCC unroll 4
+      for (int y = 0; y < 4; ++y) {
+        rows[y] = sums + 4 * y * stride + column;
+      }
       Register half[8];
 #pragma GCC unroll 4
       for (int x = 0; x < 4; ++x) {
         Register m[4];
 #pragma GCC unroll 4
         for (int y = 0; y < 4; ++y) {
-          m[y] =
-              Vector::Load(r.sums + (4 * y + x) * r.position_stride + column);
+          m[y] = Vector::Load(rows[y]);
+          rows[y] += stride;
         }
         TransformResults(m, 1, half + x, 4);
       }
@@ -162,6 +181,7 @@ struct Winograd {
         left_out |= 1u << (column / kLanes);
         continue;
       }
+      ScaleAndAddBias(r, column, pixels);
 #pragma GCC unroll 4
       for (int i = 0; i < 4; ++i) StoreColumns(r, column, i, pixels[i]);
     }
