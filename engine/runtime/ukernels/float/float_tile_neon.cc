@@ -40,6 +40,38 @@ OPTFARM_INLINE void AddLane(float32x4_t weights, float32x4_t inputs,
                : "+w"(*sum)
                : "w"(weights), "w"(inputs), "i"(kLane));
 }
+template <int kPlace>
+OPTFARM_INLINE void LoadResidual(const float* from, float32x4_t* low,
+                                 float32x4_t* high) {
+  asm volatile("ldp %q0, %q1, [%2, %c3]"
+               : "=w"(*low), "=w"(*high)
+               : "r"(from), "i"(kPlace)
+               : "memory");
+}
+template <int kPlace>
+OPTFARM_INLINE void StoreTwo(float* to, float32x4_t low, float32x4_t high) {
+  asm volatile("stp %q0, %q1, [%2, %c3]"
+               :
+               : "w"(low), "w"(high), "r"(to), "i"(kPlace)
+               : "memory");
+}
+// Neon::Relu where the sums stand: compilers copy all of them.
+OPTFARM_INLINE void RectifyTwo(float32x4_t* low, float32x4_t* high) {
+  float32x4_t is_low_negative, is_high_negative;
+  asm("fcmlt %2.4s, %0.4s, #0.0\n"
+      "fcmlt %3.4s, %1.4s, #0.0\n"
+      "bic %0.16b, %0.16b, %2.16b\n"
+      "bic %1.16b, %1.16b, %3.16b"
+      : "+w"(*low), "+w"(*high), "=&w"(is_low_negative),
+        "=&w"(is_high_negative));
+}
+OPTFARM_INLINE void CapTwo(float32x4_t six, float32x4_t* low,
+                           float32x4_t* high) {
+  asm("fmin %0.4s, %0.4s, %2.4s\n"
+      "fmin %1.4s, %1.4s, %2.4s"
+      : "+w"(*low), "+w"(*high)
+      : "w"(six));
+}
 #else
 OPTFARM_INLINE void LoadTwo(const float** weights, float32x4_t* low,
                             float32x4_t* high) {
@@ -92,12 +124,13 @@ struct NeonTile : TileOf<Neon, kHeight, kTileVectors> {
         in[m] = reinterpret_cast<const char*>(inputs[m]);
       }
       float32x4_t values[kHeight];
-      // UNITS: bytes, which leaves compilers a single counter.
+      // UNITS: bytes up to the end of whole steps, which leaves compilers a
+      // single counter, and nothing to compare it with.
       constexpr int64_t kStepBytes = sizeof(float);
-      const int64_t end = t.run * kStepBytes;
       const int64_t whole = t.run / kSteps * kSteps * kStepBytes;
-      int64_t at = 0;
-      for (; at < whole; at += kSteps * kStepBytes) {
+#pragma GCC unroll 8
+      for (int m = 0; m < kHeight; ++m) in[m] += whole;
+      for (int64_t at = -whole; at != 0; at += kSteps * kStepBytes) {
 #pragma GCC unroll 8
         for (int m = 0; m < kHeight; ++m) {
           values[m] = vld1q_f32(reinterpret_cast<const float*>(in[m] + at));
@@ -107,7 +140,8 @@ struct NeonTile : TileOf<Neon, kHeight, kTileVectors> {
         AddLanes<2>(values, &weights);
         AddLanes<3>(values, &weights);
       }
-      for (; at < end; at += kStepBytes) {
+      const int64_t end = t.run * kStepBytes - whole;
+      for (int64_t at = 0; at < end; at += kStepBytes) {
 #pragma GCC unroll 8
         for (int m = 0; m < kHeight; ++m) {
           values[m] = vld1q_dup_f32(reinterpret_cast<const float*>(in[m] + at));
@@ -117,12 +151,69 @@ struct NeonTile : TileOf<Neon, kHeight, kTileVectors> {
     }
   }
 
+#if defined(__aarch64__)
+  OPTFARM_INLINE void AddResidual(const float* residual, int64_t stride) {
+#pragma GCC unroll 8
+    for (int m = 0; m < kHeight; ++m, residual += stride) {
+      AddResidualOfRow<0>(residual, m);
+    }
+  }
+  template <int kVector>
+  OPTFARM_INLINE void AddResidualOfRow(const float* residual, int m) {
+    float32x4_t low, high;
+    LoadResidual<kVector * 16>(residual, &low, &high);
+    this->sums[m][kVector] = vaddq_f32(this->sums[m][kVector], low);
+    this->sums[m][kVector + 1] = vaddq_f32(this->sums[m][kVector + 1], high);
+    if constexpr (kVector + 2 < kTileVectors) {
+      AddResidualOfRow<kVector + 2>(residual, m);
+    }
+  }
+  OPTFARM_INLINE void RectifyAll(Rectifier rectifier) {
+    if (rectifier == Rectifier::kNone) return;
+#pragma GCC unroll 8
+    for (int m = 0; m < kHeight; ++m) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kTileVectors; v += 2) {
+        RectifyTwo(&this->sums[m][v], &this->sums[m][v + 1]);
+      }
+    }
+    if (rectifier != Rectifier::kRelu6) return;
+    const float32x4_t six = vdupq_n_f32(6.0f);
+#pragma GCC unroll 8
+    for (int m = 0; m < kHeight; ++m) {
+#pragma GCC unroll 2
+      for (int v = 0; v < kTileVectors; v += 2) {
+        CapTwo(six, &this->sums[m][v], &this->sums[m][v + 1]);
+      }
+    }
+  }
+  template <int kVector>
+  OPTFARM_INLINE void StoreRow(float* out, int m) const {
+    StoreTwo<kVector * 16>(out, this->sums[m][kVector],
+                           this->sums[m][kVector + 1]);
+    if constexpr (kVector + 2 < kTileVectors) StoreRow<kVector + 2>(out, m);
+  }
+  // As TileOf::StoreWhole.
+  OPTFARM_INLINE void StoreAll(const FloatTile& t) {
+    static_assert(kTileVectors % 2 == 0);
+    // Read once: compilers take it that stores may change the tile.
+    const int64_t stride = t.row_stride;
+    float* out = t.out;
+    if (t.residual != nullptr) AddResidual(t.residual, stride);
+    RectifyAll(t.rectifier);
+#pragma GCC unroll 8
+    for (int m = 0; m < kHeight; ++m, out += stride) StoreRow<0>(out, m);
+  }
+#else
+  OPTFARM_INLINE void StoreAll(const FloatTile& t) { this->StoreWhole(t); }
+#endif
+
   static void Run(const FloatTile& t) {
     NeonTile tile;
     tile.Clear();
     tile.AddAll(t);
     tile.Scale(t);
-    tile.StoreWhole(t);
+    tile.StoreAll(t);
   }
 };
 

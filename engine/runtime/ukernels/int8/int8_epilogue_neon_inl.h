@@ -32,17 +32,26 @@ OPTFARM_INLINE uint8x16_t QuantizedNeon(int16x8_t low, int16x8_t high,
   return vmaxq_u8(vqmovun_high_s16(vqmovun_s16(low), high), least);
 }
 
-// Four rows of four channels, from `channel` of the tile on.
-OPTFARM_INLINE uint8x16_t QuantizeRowsNeon(const Int8Epilogue& by, int channel,
-                                           const int32x4_t (&sums)[4]) {
-  const float32x4_t scales = vld1q_f32(by.scales + channel);
-  const int16x8_t zero_point = vdupq_n_s16(static_cast<int16_t>(by.zero_point));
-  const int16x8_t low = NarrowNeon(ScaledNeon(sums[0], scales),
-                                   ScaledNeon(sums[1], scales), zero_point);
-  const int16x8_t high = NarrowNeon(ScaledNeon(sums[2], scales),
-                                    ScaledNeon(sums[3], scales), zero_point);
-  return QuantizedNeon(low, high, vdupq_n_u8(static_cast<uint8_t>(by.least)));
-}
+// Of four rows of four channels.
+class RowsEpilogueNeon {
+ public:
+  explicit OPTFARM_INLINE RowsEpilogueNeon(const Int8Epilogue& by)
+      : zero_point_(vdupq_n_s16(static_cast<int16_t>(by.zero_point))),
+        least_(vdupq_n_u8(static_cast<uint8_t>(by.least))) {}
+
+  OPTFARM_INLINE uint8x16_t Quantize(float32x4_t scales,
+                                     const int32x4_t (&sums)[4]) const {
+    const int16x8_t low = NarrowNeon(ScaledNeon(sums[0], scales),
+                                     ScaledNeon(sums[1], scales), zero_point_);
+    const int16x8_t high = NarrowNeon(ScaledNeon(sums[2], scales),
+                                      ScaledNeon(sums[3], scales), zero_point_);
+    return QuantizedNeon(low, high, least_);
+  }
+
+ private:
+  int16x8_t zero_point_;
+  uint8x16_t least_;
+};
 
 // Of sixteen channels.
 class EpilogueNeon {

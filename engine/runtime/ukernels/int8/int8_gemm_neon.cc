@@ -39,29 +39,31 @@ struct Neon {
   };
 
   // Sixteen products for each channel, two in a lane of 16 bits. Written out,
-  // so that no instruction waits for the one before.
+  // so that no instruction waits for the one before. The first add to nothing.
+  template <bool kIsFirst>
   static OPTFARM_INLINE void AddPairs(int8x16_t values,
                                       const int8x16_t* columns,
                                       int32x4_t* sums) {
     int16x8_t pairs[kBlock];
-    asm("smull %4.8h, %8.8b, %9.8b\n"
-        "smull %5.8h, %8.8b, %10.8b\n"
-        "smull %6.8h, %8.8b, %11.8b\n"
-        "smull %7.8h, %8.8b, %12.8b\n"
-        "smlal2 %4.8h, %8.16b, %9.16b\n"
-        "smlal2 %5.8h, %8.16b, %10.16b\n"
-        "smlal2 %6.8h, %8.16b, %11.16b\n"
-        "smlal2 %7.8h, %8.16b, %12.16b\n"
-        "sadalp %0.4s, %4.8h\n"
-        "sadalp %1.4s, %5.8h\n"
-        "sadalp %2.4s, %6.8h\n"
-        "sadalp %3.4s, %7.8h\n"
-        : "+w"(sums[0]), "+w"(sums[1]), "+w"(sums[2]), "+w"(sums[3]),
-          "=&w"(pairs[0]), "=&w"(pairs[1]), "=&w"(pairs[2]), "=&w"(pairs[3])
+    asm("smull %0.8h, %4.8b, %5.8b\n"
+        "smull %1.8h, %4.8b, %6.8b\n"
+        "smull %2.8h, %4.8b, %7.8b\n"
+        "smull %3.8h, %4.8b, %8.8b\n"
+        "smlal2 %0.8h, %4.16b, %5.16b\n"
+        "smlal2 %1.8h, %4.16b, %6.16b\n"
+        "smlal2 %2.8h, %4.16b, %7.16b\n"
+        "smlal2 %3.8h, %4.16b, %8.16b\n"
+        : "=&w"(pairs[0]), "=&w"(pairs[1]), "=&w"(pairs[2]), "=&w"(pairs[3])
         : "w"(values), "w"(columns[0]), "w"(columns[1]), "w"(columns[2]),
           "w"(columns[3]));
+#pragma GCC unroll 4
+    for (int c = 0; c < kBlock; ++c) {
+      sums[c] =
+          kIsFirst ? vpaddlq_s16(pairs[c]) : vpadalq_s16(sums[c], pairs[c]);
+    }
   }
   // The same where two products may not fit.
+  template <bool kIsFirst>
   static OPTFARM_INLINE void AddSingly(int8x16_t values,
                                        const int8x16_t* columns,
                                        int32x4_t* sums) {
@@ -69,37 +71,46 @@ struct Neon {
     for (int c = 0; c < kBlock; ++c) {
       const int16x8_t low =
           vmull_s8(vget_low_s8(values), vget_low_s8(columns[c]));
-      sums[c] = vpadalq_s16(vpadalq_s16(sums[c], low),
-                            vmull_high_s8(values, columns[c]));
+      const int16x8_t high = vmull_high_s8(values, columns[c]);
+      sums[c] = kIsFirst ? vpaddlq_s16(low) : vpadalq_s16(sums[c], low);
+      sums[c] = vpadalq_s16(sums[c], high);
     }
   }
 
   // Where the bands of a tile read; moved on block by block.
   struct Sources {
     const int8_t* packed;
-    int64_t packed_bytes;
+    const int8_t* packed_end;
     const int8_t* weights;
     const int32_t* init;
   };
 
+  template <int kRows, bool kInPairs, bool kIsFirst>
+  static OPTFARM_INLINE void AddChunk(const int8_t** packed,
+                                      const int8_t** weights,
+                                      Sums<kRows>* sums) {
+    int8x16_t values[kRows], columns[kBlock];
+    LoadTwo<2 * kKr>(*weights, &columns[2], &columns[3]);
+    LoadTwoAndMove<kNr * kKr>(weights, &columns[0], &columns[1]);
+    LoadVectors(packed, values);
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) {
+      if constexpr (kInPairs) {
+        AddPairs<kIsFirst>(values[r], columns, sums->of[r]);
+      } else {
+        AddSingly<kIsFirst>(values[r], columns, sums->of[r]);
+      }
+    }
+  }
+
+  // There is a chunk: no convolution is without depth.
   template <int kRows, bool kInPairs>
   static OPTFARM_INLINE void AddAll(const Sources& sources, Sums<kRows>* sums) {
     const int8_t* weights = sources.weights;
     const int8_t* packed = sources.packed;
-    const int8_t* const end = packed + sources.packed_bytes;
-    while (packed != end) {
-      int8x16_t values[kRows], columns[kBlock];
-      LoadTwo<2 * kKr>(weights, &columns[2], &columns[3]);
-      LoadTwoAndMove<kNr * kKr>(&weights, &columns[0], &columns[1]);
-      LoadVectors(&packed, values);
-#pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) {
-        if constexpr (kInPairs) {
-          AddPairs(values[r], columns, sums->of[r]);
-        } else {
-          AddSingly(values[r], columns, sums->of[r]);
-        }
-      }
+    AddChunk<kRows, kInPairs, true>(&packed, &weights, sums);
+    while (packed != sources.packed_end) {
+      AddChunk<kRows, kInPairs, false>(&packed, &weights, sums);
     }
   }
 
@@ -119,37 +130,45 @@ struct Neon {
 
   template <int kRows, bool kInPairs>
   OPTFARM_NOINLINE static void RunAs(const Int8Band& band) {
+    const auto* const packed = reinterpret_cast<const int8_t*>(band.packed());
+    Sources sources = {packed, packed + band.tile.WholeDepth(kKr) * kRows,
+                       band.tile.weights, band.tile.init};
     const Int8Epilogue* const by = band.tile.epilogue;
+    const RowsEpilogueNeon epilogue(by == nullptr ? Int8Epilogue() : *by);
     const int all = by == nullptr || by->channels > kNr ? kNr : by->channels;
-    Sources sources = {reinterpret_cast<const int8_t*>(band.packed()),
-                       band.tile.WholeDepth(kKr) * kRows, band.tile.weights,
-                       band.tile.init};
-    for (int c = 0; c < all; c += kBlock, sources.weights += kBlock * kKr) {
+    const float* scales = by == nullptr ? nullptr : by->scales;
+    int64_t stride = by == nullptr ? 0 : by->stride;
+    uint8_t* out = by == nullptr ? nullptr : by->out + band.row * stride;
+    // What is behind the last channel has no place in the result.
+    uint8_t some[kBlock * kRows];
+    for (int c = 0; c < all; c += kBlock) {
       int32x4_t sums[kBandRows];
-      RunBlock<kRows, kInPairs>(sources, sums);
-      if (band.tile.has_row_init) {
+      RunBlock<kRows, kInPairs>(band, &sources, sums);
+      if (scales == nullptr) {
 #pragma GCC unroll 4
-        for (int r = 0; r < kRows; ++r) {
-          sums[r] =
-              vaddq_s32(sums[r], vdupq_n_s32(band.tile.row_init[band.row + r]));
-        }
+        for (int r = 0; r < kRows; ++r) StoreAt<kNr>(band, r, c, sums[r]);
+        continue;
       }
-      sources.init += kBlock;
-      End<kRows>(band, c, sums);
+      uint8_t* to = out + c;
+      if (all - c < kBlock) {
+        to = some;
+        stride = kBlock;
+      }
+      StoreRows<0, kRows>(
+          vreinterpretq_u32_u8(epilogue.Quantize(vld1q_f32(scales + c), sums)),
+          stride, to);
     }
+    const int left = all % kBlock;
+    if (left != 0) CopySome(some, kRows, left, by->stride, out + all - left);
   }
 
+  // The sums of four channels, and moves on behind them.
   template <int kRows, bool kInPairs>
-  static OPTFARM_INLINE void RunBlock(const Sources& sources,
+  static OPTFARM_INLINE void RunBlock(const Int8Band& band, Sources* sources,
                                       int32x4_t (&by_row)[kBandRows]) {
     Sums<kRows> sums;
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-      for (int c = 0; c < kBlock; ++c) sums.of[r][c] = vdupq_n_s32(0);
-    }
-    AddAll<kRows, kInPairs>(sources, &sums);
-    const int32x4_t init = vld1q_s32(sources.init);
+    AddAll<kRows, kInPairs>(*sources, &sums);
+    const int32x4_t init = vld1q_s32(sources->init);
 #pragma GCC unroll 4
     for (int r = 0; r < kBandRows; ++r) {
       // Rows that do not exist are the last one.
@@ -157,23 +176,14 @@ struct Neon {
       by_row[r] = vaddq_s32(
           vpaddq_s32(vpaddq_s32(of[0], of[1]), vpaddq_s32(of[2], of[3])), init);
     }
-  }
-
-  // Of four channels, from c on.
-  template <int kRows>
-  static OPTFARM_INLINE void End(const Int8Band& band, int c,
-                                 const int32x4_t (&sums)[kBandRows]) {
-    if (band.tile.epilogue == nullptr) {
+    sources->init += kBlock;
+    sources->weights += kBlock * kKr;
+    if (!band.tile.has_row_init) return;
 #pragma GCC unroll 4
-      for (int r = 0; r < kRows; ++r) StoreAt<kNr>(band, r, c, sums[r]);
-      return;
+    for (int r = 0; r < kRows; ++r) {
+      by_row[r] =
+          vaddq_s32(by_row[r], vdupq_n_s32(band.tile.row_init[band.row + r]));
     }
-    const Int8Epilogue& by = *band.tile.epilogue;
-    const uint8x16_t values = QuantizeRowsNeon(by, c, sums);
-    const int left = by.channels - c;
-    uint8_t* out = by.out + band.row * by.stride + c;
-    if (left < kBlock) return StoreSome(values, kRows, left, by.stride, out);
-    StoreRows<0, kRows>(vreinterpretq_u32_u8(values), by.stride, out);
   }
 
   template <int kRow, int kRows>
@@ -187,11 +197,9 @@ struct Neon {
   }
 
   // Fewer than kBlock channels of each row.
-  OPTFARM_NOINLINE static void StoreSome(uint8x16_t values, int rows,
-                                         int channels, int64_t stride,
-                                         uint8_t* out) {
-    uint8_t some[16];
-    vst1q_u8(some, values);
+  OPTFARM_NOINLINE static void CopySome(const uint8_t* some, int rows,
+                                        int channels, int64_t stride,
+                                        uint8_t* out) {
     for (int r = 0; r < rows; ++r, out += stride) {
       for (int c = 0; c < channels; ++c) out[c] = some[r * kBlock + c];
     }

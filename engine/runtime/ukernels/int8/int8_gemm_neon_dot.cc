@@ -15,8 +15,11 @@ constexpr int kMr = 12, kNr = 32, kKr = 4;
 
 struct NeonDot {
   static constexpr int kBandRows = 6;
-  static constexpr int kBandChannels = 16;
-  static constexpr int kVectors = kBandChannels / 4;
+  // All: a band is made of blocks of sixteen channels, which share what is
+  // found of its rows.
+  static constexpr int kBandChannels = kNr;
+  static constexpr int kBlock = 16;
+  static constexpr int kVectors = kBlock / 4;
   static constexpr int kGroups = 4;
   static constexpr int kStep = kNr * kKr;
 
@@ -60,12 +63,11 @@ struct NeonDot {
     AddVectors<kRows, kGroup, 0>(values, weights, sums);
   }
 
+  // Whole chunks of rows up to `end`, and some groups of four values behind.
   template <int kRows>
-  static OPTFARM_INLINE void AddAll(const Int8Band& band, Sums<kRows>* sums) {
-    const int8_t* weights = band.tile.weights + band.channel * kKr;
-    const auto* packed = reinterpret_cast<const int8_t*>(band.packed());
-    const int64_t depth = band.tile.WholeDepth(kKr);
-    const int8_t* const end = packed + depth / kChunk * kChunk * kRows;
+  static OPTFARM_INLINE void AddAll(const int8_t* packed, const int8_t* end,
+                                    uint64_t groups, const int8_t* weights,
+                                    Sums<kRows>* sums) {
     int8x16_t values[kRows];
     while (packed != end) {
       LoadVectors(&packed, values);
@@ -74,7 +76,6 @@ struct NeonDot {
       AddGroup<kRows, 1>(values, &weights, sums);
       AddGroup<kRows, 0>(values, &weights, sums);
     }
-    const int64_t groups = depth % kChunk / kKr;
     if (groups == 0) return;
     LoadVectors(&packed, values);
     if (groups > 2) AddGroup<kRows, 2>(values, &weights, sums);
@@ -89,20 +90,47 @@ struct NeonDot {
 
   template <int kRows>
   OPTFARM_NOINLINE static void Run(const Int8Band& band) {
-    if (IsBeyond(band)) return;
-    Sums<kRows> sums;
+    const Int8GemmTile& tile = band.tile;
+    const Int8Epilogue* const by = tile.epilogue;
+    const int64_t exist = by != nullptr ? by->channels : tile.channels;
+    const auto depth = static_cast<uint64_t>(tile.WholeDepth(kKr));
+    const auto* const packed = reinterpret_cast<const int8_t*>(band.packed());
+    const int8_t* const packed_end = packed + depth / kChunk * kChunk * kRows;
+    const uint64_t groups = depth % kChunk / kKr;
+    const BandEnd<kNr> end(band);
+    const bool has_row_init = tile.has_row_init;
+    const int8_t* weights = tile.weights;
+    const int32_t* init = tile.init;
+    int channel = 0;
+    do {
+      Sums<kRows> sums;
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      const int32x4_t init = vld1q_s32(band.tile.init + band.channel + 4 * v);
+      for (int v = 0; v < kVectors; ++v) {
+        const int32x4_t by_channel = vld1q_s32(init + 4 * v);
 #pragma GCC unroll 6
-      for (int r = 0; r < kRows; ++r) sums.of[r][v] = init;
-    }
-    if (band.tile.has_row_init) {
+        for (int r = 0; r < kRows; ++r) sums.of[r][v] = by_channel;
+      }
+      if (has_row_init) {
 #pragma GCC unroll 6
-      for (int r = 0; r < kRows; ++r) AddRowInit(band, r, sums.of[r]);
+        for (int r = 0; r < kRows; ++r) AddRowInit(band, r, sums.of[r]);
+      }
+      AddAll(packed, packed_end, groups, weights, &sums);
+      end.End(channel, sums.of, kRows);
+      channel += kBlock;
+      weights += kBlock * kKr;
+      init += kBlock;
+    } while (channel < kNr && channel < exist);
+    if (by == nullptr && channel < kNr) ClearRest<kRows>(band, channel);
+  }
+
+  // Accumulators of channels that do not exist.
+  template <int kRows>
+  OPTFARM_NOINLINE static void ClearRest(const Int8Band& band, int channel) {
+    for (int r = 0; r < kRows; ++r) {
+      for (int c = channel; c < kNr; c += 4) {
+        StoreAt<kNr>(band, r, c, vdupq_n_s32(0));
+      }
     }
-    AddAll(band, &sums);
-    EndBand<kNr>(band, sums.of, kRows);
   }
 };
 

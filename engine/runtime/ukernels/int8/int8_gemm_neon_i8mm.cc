@@ -175,7 +175,7 @@ struct NeonI8mm {
         AddRowInit(band, r < rows ? r : rows - 1, by_row[r]);
       }
     }
-    EndBand<kNr>(band, by_row, rows);
+    BandEnd<kNr>(band).End(band.channel, by_row, rows);
   }
 };
 

@@ -104,35 +104,50 @@ OPTFARM_INLINE bool IsBeyond(const Int8Band& band) {
   }
 }
 
-// Ends a band of sixteen channels: `sums` are the accumulators of its rows,
-// four vectors each, which are requantized or stored into tiles of kNr
-// channels.
-template <int kNr, int kRows>
-OPTFARM_INLINE void EndBand(const Int8Band& band,
-                            const int32x4_t (&sums)[kRows][4], int rows) {
-  if (band.tile.epilogue == nullptr) {
+// Ends bands of sixteen channels of the same rows.
+template <int kNr>
+class BandEnd {
+ public:
+  explicit OPTFARM_INLINE BandEnd(const Int8Band& band)
+      : by_(band.tile.epilogue), stored_(band.tile.out + band.row * kNr) {
+    if (by_ != nullptr) out_ = by_->out + band.row * by_->stride;
+  }
+
+  // `sums` are the accumulators of the rows from `channel` of the tile on, four
+  // vectors each, which are requantized or stored into tiles of kNr channels.
+  template <int kRows>
+  OPTFARM_INLINE void End(int channel, const int32x4_t (&sums)[kRows][4],
+                          int rows) const {
+    if (by_ == nullptr) {
+      int32_t* to = stored_ + channel;
 #pragma GCC unroll 8
-    for (int r = 0; r < kRows; ++r) {
-      if (r == rows) return;
+      for (int r = 0; r < kRows; ++r) {
+        if (r == rows) return;
 #pragma GCC unroll 4
-      for (int v = 0; v < 4; ++v) StoreAt<kNr>(band, r, 4 * v, sums[r][v]);
+        for (int v = 0; v < 4; ++v) vst1q_s32(to + r * kNr + 4 * v, sums[r][v]);
+      }
+      return;
     }
-    return;
-  }
-  const Int8Epilogue& by = *band.tile.epilogue;
-  const EpilogueNeon epilogue(by, band.channel);
-  const int left = by.channels - band.channel;
-  uint8_t* out = by.out + band.row * by.stride + band.channel;
-  uint8_t some[16 * kRows];
-  uint8_t* to = left < 16 ? some : out;
-  const int64_t stride = left < 16 ? 16 : by.stride;
+    const EpilogueNeon epilogue(*by_, channel);
+    const int left = by_->channels - channel;
+    const int64_t out_stride = by_->stride;
+    uint8_t* out = out_ + channel;
+    uint8_t some[16 * kRows];
+    uint8_t* to = left < 16 ? some : out;
+    const int64_t stride = left < 16 ? 16 : out_stride;
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    if (r == rows) break;
-    vst1q_u8(to + r * stride, epilogue.Quantize(sums[r]));
+    for (int r = 0; r < kRows; ++r, to += stride) {
+      if (r == rows) break;
+      vst1q_u8(to, epilogue.Quantize(sums[r]));
+    }
+    if (left < 16) CopyRows(some, rows, left, out_stride, out);
   }
-  if (left < 16) CopyRows(some, rows, left, by.stride, out);
-}
+
+ private:
+  const Int8Epilogue* const by_;
+  int32_t* const stored_;
+  uint8_t* out_ = nullptr;
+};
 
 #endif  // defined(__aarch64__)
 
