@@ -12,6 +12,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import subprocess
 import sys
 
 SKIP_CODE = 77
@@ -34,6 +35,39 @@ def find_tool(name):
     if not path:
         skip(f'{name} is not installed')
     return path
+
+
+def git(root, *words):
+    """The lines that git prints; skips the check where there is no history."""
+    done = subprocess.run(['git', '-C', str(root), *words], check=False,
+                          capture_output=True, text=True)
+    if done.returncode:
+        skip(f'git {" ".join(words)}: {done.stderr.strip()}')
+    return done.stdout.splitlines()
+
+
+def changed_files(root, since=None):
+    """Files that differ from commit `since`. Without one: from the commit where
+    this branch left main, or from the last commit but one on main itself."""
+    if not since:
+        head = git(root, 'rev-parse', 'HEAD')[0]
+        for main in ('origin/main', 'main'):
+            done = subprocess.run(
+                ['git', '-C', str(root), 'merge-base', 'HEAD', main],
+                check=False, capture_output=True, text=True)
+            if done.returncode == 0:
+                since = done.stdout.strip()
+                break
+        if not since or since == head:
+            since = 'HEAD~1'
+    return git(root, 'diff', '--name-only', '--diff-filter=d', since)
+
+
+def spread(sources, most):
+    """At most `most` of the sources, evenly; all without a limit."""
+    if most and len(sources) > most:
+        return sources[::-(-len(sources) // most)]
+    return sources
 
 
 class ClangBuild:

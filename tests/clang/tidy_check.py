@@ -16,34 +16,11 @@ import pathlib
 import subprocess
 import sys
 
-from clang_build import ClangBuild, find_tool, for_each, skip
+from clang_build import (ClangBuild, changed_files, find_tool, for_each,
+                         spread)
 
 ROOMS = {'base', 'rpc', 'http', 'engine', 'storage', 'server', 'worker',
          'device_agent', 'client_cli'}
-
-
-def git(root, *words):
-    """The lines that git prints; skips the check where there is no history."""
-    done = subprocess.run(['git', '-C', str(root), *words], check=False,
-                          capture_output=True, text=True)
-    if done.returncode:
-        skip(f'git {" ".join(words)}: {done.stderr.strip()}')
-    return done.stdout.splitlines()
-
-
-def changed_files(root, since):
-    if not since:
-        head = git(root, 'rev-parse', 'HEAD')[0]
-        for main in ('origin/main', 'main'):
-            done = subprocess.run(
-                ['git', '-C', str(root), 'merge-base', 'HEAD', main],
-                check=False, capture_output=True, text=True)
-            if done.returncode == 0:
-                since = done.stdout.strip()
-                break
-        if not since or since == head:
-            since = 'HEAD~1'
-    return git(root, 'diff', '--name-only', '--diff-filter=d', since)
 
 
 def sources_for(build, files):
@@ -76,8 +53,7 @@ def main():
     files = flags.files or changed_files(build.root, flags.since)
     sources = sources_for(build, files)
     count = len(sources)
-    if flags.most and count > flags.most:
-        sources = sources[::-(-count // flags.most)]
+    sources = spread(sources, flags.most)
 
     def check(source):
         command = [tidy, '--quiet', '--warnings-as-errors=*',

@@ -8,7 +8,8 @@
 namespace optfarm::runtime {
 namespace {
 
-// Handles of one form are neighbours afterwards: a decision is for all of them.
+// Handles of the same packed weights become neighbours, to be kept or released
+// together.
 void SortBySize(std::vector<PackedWeights>* list) {
   std::sort(list->begin(), list->end(),
             [](const PackedWeights& a, const PackedWeights& b) {
