@@ -18,10 +18,19 @@ using runtime::MicroKernel;
 Cell SizeCell(int size) { return size > 0 ? Cell::Integer(size) : Cell(); }
 
 Cell ActivationsCell(const MicroKernel& kernel) {
-  if (kernel.kind != runtime::MicroKernelKind::kInt8Gemm) return Cell();
-  return Cell::Text(kernel.activations == runtime::ActivationLayout::kStrided
-                        ? "strided"
-                        : "indirect");
+  if (kernel.kind != runtime::MicroKernelKind::kInt8Gemm &&
+      kernel.kind != runtime::MicroKernelKind::kInt8MatrixGemm) {
+    return Cell();
+  }
+  switch (kernel.activations) {
+    case runtime::ActivationLayout::kIndirect:
+      return Cell::Text("indirect");
+    case runtime::ActivationLayout::kPacked:
+      return Cell::Text("packed");
+    case runtime::ActivationLayout::kStrided:
+      return Cell::Text("strided");
+  }
+  return Cell();
 }
 
 Cell EpilogueCell(const MicroKernel& kernel) {
@@ -37,7 +46,8 @@ Cell EpilogueCell(const MicroKernel& kernel) {
 std::string UseOf(const MicroKernel& kernel) {
   const runtime::CpuFeatures cpu = runtime::UsedCpuFeatures();
   if (runtime::SelectMicroKernel(kernel.kind, cpu) == &kernel) return "used";
-  return HasAll(cpu, kernel.needs) ? "usable" : "no";
+  if (!HasAll(cpu, kernel.needs)) return "no";
+  return IsUsable(kernel, cpu) ? "usable" : "not permitted";
 }
 
 }  // namespace

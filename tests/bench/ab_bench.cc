@@ -4,6 +4,7 @@
 //   ab_bench graphs A.pb B.pb            two graph files
 //   ab_bench recipes MODEL.pb fp32 int8  one model after two recipes' steps
 //   ab_bench gemm                        float against 8-bit matrix products
+//   ab_bench tiles                       8-bit layers by vectors and by AMX
 //
 // docs/benchmarks.md says how to read the output.
 
@@ -31,6 +32,12 @@
 #include "engine/runtime/reference/quantized/quantized_gemm.h"
 #include "engine/runtime/session/session.h"
 #include "engine/transforms/machinery/pipeline.h"
+#ifdef OPTFARM_FAST_KERNELS
+#include "engine/runtime/operators/int8_cost.h"
+#include "engine/runtime/operators/int8_kernels.h"
+#include "engine/runtime/ukernels/cpu_features.h"
+#include "tests/bench/matrix_unit.h"
+#endif
 
 namespace optfarm {
 namespace {
@@ -68,9 +75,10 @@ int TimesPerTurn(const Work& work) {
   return times;
 }
 
-// Prints medians per call and how often B fits into A, round by round.
-void Compare(const std::string& title, const Work& a, const Work& b,
-             int rounds) {
+// Prints medians per call and how often B fits into A, round by round; returns
+// the median of that.
+double Compare(const std::string& title, const Work& a, const Work& b,
+               int rounds) {
   const int times_a = TimesPerTurn(a), times_b = TimesPerTurn(b);
   std::vector<double> seconds_a, seconds_b, ratios;
   for (int round = 0; round < rounds; ++round) {
@@ -88,6 +96,7 @@ void Compare(const std::string& title, const Work& a, const Work& b,
               title.c_str(), 1e3 * benchmark::Summarize(seconds_a).median,
               1e3 * benchmark::Summarize(seconds_b).median, ratio.median,
               ratio.min, ratio.max);
+  return ratio.median;
 }
 
 // --- Graphs ------------------------------------------------------------------
@@ -253,6 +262,88 @@ absl::Status CompareTypicalProducts(const Options& options) {
   return absl::OkStatus();
 }
 
+// --- Matrix units ------------------------------------------------------------
+
+#ifdef OPTFARM_FAST_KERNELS
+
+// A: the vector registers; B: the matrix unit. Returns how often B fits into A.
+double CompareUnits(const bench::UnitLayer& layer,
+                    const runtime::Int8Kernels& kernels, int rounds,
+                    runtime::ThreadPool* pool, double* estimate) {
+  bench::UnitProduct product(layer, kernels);
+  const runtime::Int8Cycles cycles =
+      runtime::EstimateInt8Cycles(product.size());
+  *estimate = cycles.vector / cycles.matrix;
+  const double ratio = Compare(
+      layer.ToString(), [&] { product.Run(false, pool); },
+      [&] { product.Run(true, pool); }, rounds);
+  std::printf(
+      "%-28s estimated A/B %5.2f: %s\n", "", *estimate,
+      runtime::PrefersMatrixUnit(product.size()) ? "matrix unit" : "vectors");
+  return ratio;
+}
+
+// The least rows of a product from which on the matrix unit is faster.
+void PrintCrossover(int64_t depth, int64_t columns,
+                    const runtime::Int8Kernels& kernels, int rounds,
+                    runtime::ThreadPool* pool) {
+  constexpr int64_t kMostRows = 1024;
+  int64_t measured = 0, chosen = 0;
+  for (int64_t rows = kMostRows; rows >= 1; rows /= 2) {
+    const bench::UnitLayer layer = {1, rows, depth, 1, 1, columns};
+    double estimate = 0;
+    const double ratio = CompareUnits(layer, kernels, rounds, pool, &estimate);
+    const bool was_faster = rows == kMostRows || measured == 2 * rows;
+    if (ratio > 1 && was_faster) measured = rows;
+    if (runtime::PrefersMatrixUnit(
+            {.rows = rows, .depth = depth, .columns = columns})) {
+      chosen = rows;
+    }
+  }
+  const auto from = [](int64_t rows) {
+    return rows == 0 ? std::string("never") : absl::StrCat("from ", rows);
+  };
+  std::printf("depth %d, %d columns: faster %s rows, chosen %s rows\n",
+              static_cast<int>(depth), static_cast<int>(columns),
+              from(measured).c_str(), from(chosen).c_str());
+}
+
+absl::Status CompareMatrixUnit(const Options& options) {
+  const runtime::CpuFeatures cpu = runtime::UsedCpuFeatures();
+  const runtime::Int8Kernels kernels = runtime::SelectInt8Kernels(cpu);
+  if (kernels.matrix == nullptr) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "timing a matrix unit: this processor has none that may be used (",
+        ToString(cpu), "); `optctl version --kernels` says what it has"));
+  }
+  std::printf("A: %s, B: %s, %d threads\n", kernels.gemm->name,
+              kernels.matrix->name, options.threads);
+  runtime::ThreadPool pool(options.threads);
+  int layers = 0, wrong = 0;
+  for (const bench::UnitLayer& layer : bench::UnitLayers()) {
+    const bench::UnitProduct product(layer, kernels);
+    double estimate = 0;
+    const double ratio =
+        CompareUnits(layer, kernels, options.rounds, &pool, &estimate);
+    ++layers;
+    if ((ratio > 1) != runtime::PrefersMatrixUnit(product.size())) ++wrong;
+  }
+  std::printf("%d of %d layers are left to the slower kernel\n", wrong, layers);
+  for (const int64_t size : {64, 256, 1024}) {
+    PrintCrossover(size, size, kernels, options.rounds, &pool);
+  }
+  return absl::OkStatus();
+}
+
+#else
+
+absl::Status CompareMatrixUnit(const Options&) {
+  return absl::FailedPreconditionError(
+      "timing a matrix unit: this build has no fast kernels");
+}
+
+#endif  // OPTFARM_FAST_KERNELS
+
 int Main(int argc, char** argv) {
   CLI::App app("Measures two variants against each other.");
   Options options;
@@ -279,9 +370,13 @@ int Main(int argc, char** argv) {
   recipes->add_option("b", third)->required();
   CLI::App* gemm =
       with_common(app.add_subcommand("gemm", "Float and 8-bit products."));
+  CLI::App* tiles = with_common(app.add_subcommand(
+      "tiles", "8-bit layers by vectors (A) and by AMX (B)."));
+  tiles->add_option("--threads", options.threads)->check(CLI::Range(1, 256));
   CLI11_PARSE(app, argc, argv);
   const absl::Status status =
       gemm->parsed()     ? CompareTypicalProducts(options)
+      : tiles->parsed()  ? CompareMatrixUnit(options)
       : graphs->parsed() ? CompareFiles(first, second, options)
                          : CompareRecipes(first, second, third, options);
   if (status.ok()) return 0;

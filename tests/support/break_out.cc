@@ -1,5 +1,6 @@
 #include "tests/support/break_out.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
@@ -11,6 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <functional>
 
@@ -82,6 +84,12 @@ std::vector<std::string> BreakOut(const std::string& in, const std::string& out,
   note(::truncate(input.c_str(), 0) == 0, "emptied its input");
   note(::utimensat(AT_FDCWD, input.c_str(), nullptr, 0) == 0,
        "touched its input");
+#if defined(__x86_64__)
+  // ARCH_GET_XCOMP_SUPP: kernels that do not know it say EINVAL.
+  uint64_t features = 0;
+  note(::syscall(SYS_arch_prctl, 0x1021, &features) != 0 && errno == EPERM,
+       "may not ask for the processor's matrix unit");
+#endif
   note(HoldsOpen(secret), "inherited the open token");
   note(std::getenv(kForeignVariable) != nullptr,
        "read what the worker was started with");

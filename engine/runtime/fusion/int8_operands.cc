@@ -127,7 +127,7 @@ bool Reader::ReadWindow(const Tensor& filter, Int8LayerPlan* made) const {
   made->size_x = filter.dim(1);
   made->channels = filter.dim(2);
   made->is_by_row = !form_.is_depthwise &&
-                    made->channels % made->kernels.gemm->panel.kr != 0 &&
+                    made->channels % made->kernels.panel().kr != 0 &&
                     window->dilation_x == 1;
   return true;
 }
@@ -241,7 +241,7 @@ absl::Status PackInt8Filter(const Tensor& filter, PlanEditor* editor,
   const int64_t channels = plan.chain.channels();
   const int32_t zero = plan.weights_zero;
   const PanelLayout& panel =
-      (plan.is_depthwise ? plan.kernels.depthwise : plan.kernels.gemm)->panel;
+      plan.is_depthwise ? plan.kernels.depthwise->panel : plan.kernels.panel();
   const Int8Matrix matrix =
       plan.is_depthwise ? MakeInt8DepthwiseMatrix(filter.shape(), zero, panel)
       : plan.is_by_row  ? MakeInt8RowMatrix(filter.shape(), zero, panel)

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "absl/synchronization/mutex.h"
+#include "engine/runtime/operators/int8_cost.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -37,14 +38,31 @@ Window Int8MatrixWindow() {
   return window;
 }
 
+const MicroKernel& Int8Gemm::kernel() const {
+  if (is_depthwise) return *kernels.depthwise;
+  if (kernels.matrix == nullptr) return *kernels.gemm;
+  const Int8ProductSize size = {
+      .rows = input.rows(),
+      .depth = weights.depth(),
+      .columns = weights.columns(),
+      .copies_rows = !input.is_matrix() && !RunsAtStride(*kernels.matrix)};
+  return PrefersMatrixUnit(size) ? *kernels.matrix : *kernels.gemm;
+}
+
+bool Int8Gemm::RunsAtStride(const MicroKernel& by) const {
+  // Tiles of fewer rows take longer than copying their windows together.
+  constexpr int64_t kLeastTileRows = 24;
+  return by.activations == ActivationLayout::kStrided && !is_by_row &&
+         !input.is_matrix() && input.channels % DepthUnit(by.panel) == 0 &&
+         TileRows(input.window.x.out, by.mr) >= kLeastTileRows;
+}
+
 std::vector<int32_t> FindAccumulatorInit(const Int8Gemm& gemm) {
   const Int8Weights& weights = gemm.weights;
   const auto zero_point = static_cast<uint32_t>(gemm.input.zero_point);
   // Of the activations as products see them.
-  const MicroKernel& kernel =
-      *(gemm.is_depthwise ? gemm.kernels.depthwise : gemm.kernels.gemm);
   const uint32_t shifted_zero_point =
-      zero_point - static_cast<uint32_t>(kernel.activation_shift);
+      zero_point - static_cast<uint32_t>(gemm.kernel().activation_shift);
   const auto weights_zero_point = static_cast<uint32_t>(weights.zero_point());
   const uint32_t both =
       static_cast<uint32_t>(gemm.depth()) * zero_point * weights_zero_point;

@@ -93,6 +93,12 @@ struct Int8Gemm {
   // The weights that are read next; nullptr where they are not known.
   const FirstWeights* next = nullptr;
 
+  // What multiplies: `kernels.matrix` where that takes less time (int8_cost.h).
+  const MicroKernel& kernel() const;
+  // Whether a kernel that reads strided rows does so here: of a convolution
+  // whose tiles are cut at the rows of the output. What is padded is to be in
+  // the image then (int8_padded_image.h).
+  bool RunsAtStride(const MicroKernel& by) const;
   // The products of one sum.
   int64_t depth() const {
     const Window& window = input.window;
@@ -100,12 +106,10 @@ struct Int8Gemm {
   }
   // Tiles do not reach beyond a run of so many rows, and have this many.
   int64_t run() const {
-    return is_depthwise ? input.window.x.out : input.rows();
+    return is_depthwise || RunsAtStride(kernel()) ? input.window.x.out
+                                                  : input.rows();
   }
-  int64_t tile_rows() const {
-    return TileRows(run(),
-                    (is_depthwise ? kernels.depthwise : kernels.gemm)->mr);
-  }
+  int64_t tile_rows() const { return TileRows(run(), kernel().mr); }
 };
 // What a GEMM reads first of weights.
 FirstWeights FirstInt8Weights(const Int8Weights& weights);

@@ -44,8 +44,7 @@ Int8IndirectionBuffer::Int8IndirectionBuffer(const Int8Gemm& gemm,
       end_(input_.values + input_.batch * input_.window.y.in *
                                input_.window.x.in * input_.channels),
       padding_value_(
-          static_cast<uint8_t>(std::clamp(input_.zero_point, 0, 255))),
-      padded_depth_(gemm.weights.padded_depth()) {
+          static_cast<uint8_t>(std::clamp(input_.zero_point, 0, 255))) {
   const WindowAxis &y = input_.window.y, &x = input_.window.x;
   if (form_ == Form::kPixels) {
     taps_ = y.size * x.size;
@@ -60,31 +59,32 @@ Int8IndirectionBuffer::Int8IndirectionBuffer(const Int8Gemm& gemm,
         (tap / in_row * y.dilation * x.in + tap % in_row * x.dilation) *
         input_.channels);
   }
-  const int64_t mr = gemm.kernels.gemm->mr;
+  const MicroKernel& kernel = gemm.kernel();
+  const int64_t mr = kernel.mr;
   const int64_t residual = gemm.weights.residual_room();
   pointers_.resize(static_cast<size_t>((taps_ + residual) * mr));
   padding_.assign(static_cast<size_t>(tap_depth_), padding_value_);
   if (form_ == Form::kRows || form_ == Form::kCopies) {
     copies_.assign(static_cast<size_t>(taps_ * tap_depth_ * mr), 0);
   }
-  if (gemm.kernels.gemm->activations == ActivationLayout::kPacked) {
-    PlanPacked(gemm, repeated);
+  if (kernel.activations == ActivationLayout::kIndirect) return;
+  if (kernel.activations == ActivationLayout::kStrided) {
+    if (form_ == Form::kMatrix) stride_ = input_.channels;
+    if (gemm.RunsAtStride(kernel)) stride_ = x.stride * input_.channels;
   }
-  is_strided_ = gemm.kernels.gemm->activations == ActivationLayout::kStrided;
-  if (!is_strided_) return;
-  is_direct_ = form_ == Form::kMatrix && residual == 0 &&
-               input_.channels == padded_depth_;
-  stride_ = padded_depth_ + residual * panel_.kr;
-  if (!is_direct_) strided_.assign(static_cast<size_t>(stride_ * mr), 0);
+  PlanPacked(gemm, repeated);
 }
 
 void Int8IndirectionBuffer::PlanPacked(const Int8Gemm& gemm, int64_t repeated) {
   const int64_t residual = gemm.weights.residual_room();
-  pack_ = gemm.kernels.gemm->pack;
-  packed_stride_ = PackedStride(taps_ * tap_depth_ + residual * panel_.kr);
-  place_bytes_ = packed_stride_ * gemm.kernels.gemm->mr;
-  // A residual is found by pointers, and row sums are by row.
-  keeps_ = repeated > 1 && residual == 0 && weights_zero_point_ == 0;
+  pack_ = gemm.kernel().pack;
+  packed_stride_ = PackedStride(taps_ * tap_depth_ + residual * panel_.kr,
+                                DepthUnit(panel_));
+  place_bytes_ = packed_stride_ * gemm.kernel().mr;
+  // A residual is found by pointers, and row sums are by row. Of rows that are
+  // read where they lie, at most one tile is packed.
+  keeps_ =
+      repeated > 1 && residual == 0 && weights_zero_point_ == 0 && stride_ == 0;
   const int64_t places =
       keeps_ ? std::clamp<int64_t>(
                    kMostKept / std::max<int64_t>(place_bytes_, 1), 1, repeated)
@@ -95,16 +95,20 @@ void Int8IndirectionBuffer::PlanPacked(const Int8Gemm& gemm, int64_t repeated) {
 
 void Int8IndirectionBuffer::Fill(int64_t first, int rows, int64_t place) {
   if (pack_ != nullptr) {
+    is_at_stride_ = LieAtStride(first, rows);
     const int64_t last = static_cast<int64_t>(kept_.size()) - 1;
     place = std::min(place, last);
     packed_tile_ = packed_->data() + place * place_bytes_;
-    if (kept_[static_cast<size_t>(place)] == first) return;
-    if (keeps_) kept_[static_cast<size_t>(place)] = first;
+    if (!is_at_stride_) {
+      if (kept_[static_cast<size_t>(place)] == first) return;
+      if (keeps_) kept_[static_cast<size_t>(place)] = first;
+    }
   }
   if (form_ == Form::kMatrix) {
     const uint8_t* row = input_.values + first * input_.channels;
     for (int r = 0; r < rows; ++r, row += input_.channels) pointers_[r] = row;
   } else if (!FillRun(first, rows)) {
+    is_at_stride_ = false;
     FindCorners(first, rows);
     for (int r = 0; r < rows; ++r) {
       if (form_ != Form::kCopies && FillInside(corners_[r], r, rows)) continue;
@@ -120,24 +124,21 @@ void Int8IndirectionBuffer::Fill(int64_t first, int rows, int64_t place) {
     }
   }
   if (weights_zero_point_ != 0) FindRowInit(first, rows);
-  if (is_strided_ && !is_direct_) FillStrided(rows);
-  if (pack_ != nullptr) PackRows(rows);
+  if (pack_ != nullptr && !is_at_stride_) PackRows(rows);
+}
+
+// Whether the tile's rows, and what fills up the depth of the last one, may be
+// read where they lie. Those of a convolution may where they are one run.
+bool Int8IndirectionBuffer::LieAtStride(int64_t first, int rows) const {
+  if (stride_ == 0 || form_ == Form::kPixels) return stride_ > 0;
+  return RoundUp(tap_depth_, DepthUnit(panel_)) <=
+         end_ - input_.values - (first + rows - 1) * stride_;
 }
 
 void Int8IndirectionBuffer::PackRows(int rows) {
   Int8GemmTile tile;
   Describe(&tile);
   pack_(tile, rows, 0);
-}
-
-void Int8IndirectionBuffer::FillStrided(int rows) {
-  for (int r = 0; r < rows; ++r) {
-    uint8_t* to = strided_.data() + r * stride_;
-    for (int64_t tap = 0; tap < taps_; ++tap, to += tap_depth_) {
-      std::memcpy(to, pointers_[tap * rows + r],
-                  static_cast<size_t>(tap_depth_));
-    }
-  }
 }
 
 void Int8IndirectionBuffer::Describe(Int8GemmTile* tile) {
@@ -149,29 +150,17 @@ void Int8IndirectionBuffer::Describe(Int8GemmTile* tile) {
   tile->has_row_init = weights_zero_point_ != 0;
   tile->packed = packed_tile_;
   tile->packed_stride = packed_stride_;
-  if (!is_strided_) return;
-  tile->indirection = nullptr;
-  tile->taps = 1;
-  tile->depth = padded_depth_;
-  tile->activations = is_direct_ ? pointers_[0] : strided_.data();
-  tile->activation_stride = stride_;
+  tile->activation_stride = is_at_stride_ ? stride_ : 0;
 }
 
 void Int8IndirectionBuffer::AddResidual(absl::Span<const int32_t> groups,
                                         int rows, Int8GemmTile* tile) {
   const int64_t kr = panel_.kr, of_tap = tap_depth_ / kr;
   const auto count = static_cast<int64_t>(groups.size());
-  if (is_strided_) {
-    tile->depth = padded_depth_ + RoundUp(count * kr, DepthUnit(panel_));
-    for (int r = 0; r < rows; ++r) {
-      uint8_t* row = strided_.data() + r * stride_;
-      uint8_t* to = row + padded_depth_;
-      for (int32_t group : groups) {
-        std::memcpy(to, row + group * kr, static_cast<size_t>(kr));
-        to += kr;
-      }
-    }
-    return;
+  if (count > 0 && is_at_stride_) {
+    is_at_stride_ = false;
+    tile->activation_stride = 0;
+    PackRows(rows);
   }
   tile->residual_taps = count;
   const uint8_t** out = pointers_.data() + taps_ * rows;

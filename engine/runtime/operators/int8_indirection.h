@@ -1,8 +1,8 @@
 // The rows of an int8 GEMM as its micro-kernel reads them (ActivationLayout).
 // An indirection buffer has pointers to where the pixels of a window lie, and
-// to copies where they are not all there. For kernels with strided rows the
-// windows are copied together, unless they lie so already; kernels with packed
-// rows copy what the buffer points at.
+// to copies where they are not all there. Kernels with packed rows copy what
+// the buffer points at, and those with strided rows unless they can read it
+// where it lies.
 
 #ifndef OPTFARM_ENGINE_RUNTIME_OPERATORS_INT8_INDIRECTION_H_
 #define OPTFARM_ENGINE_RUNTIME_OPERATORS_INT8_INDIRECTION_H_
@@ -67,7 +67,7 @@ class Int8IndirectionBuffer {
   void FillRows(const Corner& corner, int r, int rows);
   void CopyRow(const uint8_t* row, int64_t x, uint8_t* to) const;
   void CopyWindow(const Corner& corner, uint8_t* to) const;
-  void FillStrided(int rows);
+  bool LieAtStride(int64_t first, int rows) const;
   void PlanPacked(const Int8Gemm& gemm, int64_t repeated);
   void PackRows(int rows);
   void FindRowInit(int64_t first, int rows);
@@ -93,12 +93,9 @@ class Int8IndirectionBuffer {
   std::vector<uint8_t> padding_;
   // taps x rows copies.
   std::vector<uint8_t> copies_;
-  // ActivationLayout::kStrided: whether rows lie in the input as they are to be
-  // read; otherwise room for mr rows with their residual.
-  bool is_strided_ = false;
-  // ActivationLayout::kPacked: what copies the rows, and their room, in places
-  // of mr rows. As many tiles as there is room for keep theirs; the others
-  // share the last place.
+  // ActivationLayout::kPacked and kStrided: what copies the rows, and their
+  // room, in places of mr rows. As many tiles as there is room for keep theirs;
+  // the others share the last place.
   decltype(MicroKernel::pack) pack_ = nullptr;
   std::optional<Scratch<uint8_t>> packed_;
   int64_t packed_stride_ = 0;
@@ -109,10 +106,10 @@ class Int8IndirectionBuffer {
   bool keeps_ = false;
   // Of the tile that was filled.
   uint8_t* packed_tile_ = nullptr;
-  bool is_direct_ = false;
-  int64_t padded_depth_ = 0;
+  // ActivationLayout::kStrided: of rows that may be read where they lie, from
+  // row to row; 0 for none. And whether those of the tile that was filled are.
   int64_t stride_ = 0;
-  std::vector<uint8_t> strided_;
+  bool is_at_stride_ = false;
   int32_t row_init_[kMaxInt8Mr] = {};
 };
 

@@ -12,10 +12,17 @@ namespace optfarm::runtime {
 // OWNERSHIP: of the entries, the process's.
 struct Int8Kernels {
   const MicroKernel* gemm = nullptr;
+  // For large products (int8_cost.h); nullptr where there is none.
+  const MicroKernel* matrix = nullptr;
   // Reads the panels of `gemm`; nullptr where there is none.
   const MicroKernel* row = nullptr;
   const MicroKernel* depthwise = nullptr;
   const Int8StageFunctions* stages = nullptr;
+
+  // How weights are packed, for `gemm` and `matrix` alike.
+  const PanelLayout& panel() const {
+    return matrix != nullptr ? matrix->panel : gemm->panel;
+  }
 };
 
 // The preferred ones for a processor with these features. THREADS: safe.

@@ -7,7 +7,9 @@
 #include "engine/runtime/core/scratch.h"
 #include "engine/runtime/operators/int8_gemm.h"
 #include "engine/runtime/operators/int8_indirection.h"
+#include "engine/runtime/operators/int8_padded_image.h"
 #include "engine/runtime/operators/int8_row_sums.h"
+#include "engine/runtime/ukernels/micro_kernel_catalog.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -34,7 +36,11 @@ struct Cut {
     int64_t places = 1;
   };
 
+  // Rows that a tile has at most, and beyond which none reaches: of the run
+  // that it begins in, which has run_tiles.
   int64_t tile_rows = 1;
+  int64_t run = 1;
+  int64_t run_tiles = 1;
   int64_t tiles = 1;
   int64_t sections = 1;
   int64_t group_panels = 1;
@@ -43,6 +49,14 @@ struct Cut {
   int64_t threads = 1;
 
   int64_t items() const { return tiles * groups; }
+  int64_t RowOf(int64_t tile) const {
+    if (run_tiles == tiles) return tile * tile_rows;
+    return tile / run_tiles * run + tile % run_tiles * tile_rows;
+  }
+  int64_t CountOf(int64_t tile) const {
+    const int64_t place = run_tiles == tiles ? tile : tile % run_tiles;
+    return std::min(tile_rows, run - place * tile_rows);
+  }
   int64_t SectionBegin(int64_t i) const { return tiles * i / sections; }
   int64_t ThreadOf(int64_t item) const { return item * threads / items(); }
   Item ItemAt(int64_t i) const {
@@ -76,12 +90,13 @@ bool SplitsColumns(const Int8Gemm& gemm, int64_t tiles, int threads) {
 }
 
 Cut PlanCut(const Int8Gemm& gemm, int threads) {
-  const int64_t rows = gemm.input.rows();
   const int64_t panels = gemm.weights.panels();
   Cut cut;
   cut.threads = threads;
-  cut.tile_rows = gemm.tile_rows();
-  cut.tiles = (rows + cut.tile_rows - 1) / cut.tile_rows;
+  cut.run = gemm.run();
+  cut.tile_rows = TileRows(cut.run, gemm.kernel().mr);
+  cut.run_tiles = (cut.run + cut.tile_rows - 1) / cut.tile_rows;
+  cut.tiles = gemm.input.rows() / cut.run * cut.run_tiles;
   const int64_t most =
       std::clamp<int64_t>(kPassBytes / gemm.weights.panel_bytes(), 1, panels);
   cut.groups = (panels + most - 1) / most;
@@ -165,7 +180,6 @@ void Multiplication::FetchPart(const FirstWeights::Place& ahead,
 void Multiplication::Run(int64_t begin, int64_t end,
                          Int8Extremes* extremes) const {
   const Int8Weights& weights = gemm.weights;
-  const int64_t rows = gemm.input.rows();
   alignas(64) int32_t scratch[kMaxInt8Mr * kMaxInt8Nr];
   const int nr = weights.layout().nr;
   const int64_t repeated =
@@ -175,17 +189,18 @@ void Multiplication::Run(int64_t begin, int64_t end,
   tile.has_least_weight = weights.has_least_weight();
   Int8Epilogue epilogue;
   const bool has_residual = weights.residual_room() > 0;
-  const bool requantizes =
-      gemm.kernels.gemm->Can(kRequantizes) && extremes == nullptr;
-  const auto run = gemm.kernels.gemm->run.int8_gemm;
+  const MicroKernel& kernel = gemm.kernel();
+  const KernelScope scope(kernel);
+  const bool requantizes = kernel.Can(kRequantizes) && extremes == nullptr;
+  const auto run = kernel.run.int8_gemm;
   Cut::Item item;
   for (int64_t i = begin; i < end; ++i) {
     item = i == begin ? cut.ItemAt(i) : cut.After(item, i);
     FirstWeights::Place ahead;
     if (item.place >= item.places - kFetchingTiles) ahead = FindAhead(i, item);
     tile.prefetch = nullptr;
-    const int64_t row = item.tile * cut.tile_rows;
-    const int count = static_cast<int>(std::min(cut.tile_rows, rows - row));
+    const int64_t row = cut.RowOf(item.tile);
+    const int count = static_cast<int>(cut.CountOf(item.tile));
     source.Fill(row, count, item.place);
     source.Describe(&tile);
     const int64_t first = item.group * cut.group_panels;
@@ -217,6 +232,26 @@ void Multiplication::Run(int64_t begin, int64_t end,
   }
 }
 
+void MultiplyTiles(const Int8Gemm& gemm, ThreadPool* pool, const Int8Sink& sink,
+                   Int8Extremes* extremes) {
+  const Cut cut = PlanCut(gemm, pool->threads());
+  const AccumulatorInit init(gemm);
+  Multiplication multiplication = {gemm, cut, init, sink};
+  std::optional<Scratch<int32_t>> row_sums;
+  if (SumsRowsFirst(gemm, cut)) {
+    row_sums.emplace(gemm.input.rows());
+    SumInt8Rows(gemm, pool, row_sums->data());
+    multiplication.row_sums = row_sums->data();
+  }
+  const int64_t work = cut.tile_rows * gemm.weights.padded_depth() *
+                       cut.group_panels * gemm.weights.layout().nr;
+  ForInt8Ranges(pool, cut.items(), kWorkPerRange / work,
+                gemm.weights.padded_columns(), extremes,
+                [&](int64_t begin, int64_t end, Int8Extremes* part) {
+                  multiplication.Run(begin, end, part);
+                });
+}
+
 }  // namespace
 
 FirstWeights FirstInt8Weights(const Int8Weights& weights) {
@@ -235,22 +270,17 @@ void Multiply(const Int8Gemm& gemm, ThreadPool* pool, const Int8Sink& sink,
       sink.FindEpilogue(0, 0, &epilogue)) {
     return MultiplyRows(gemm, pool, sink);
   }
-  const Cut cut = PlanCut(gemm, pool->threads());
-  const AccumulatorInit init(gemm);
-  Multiplication multiplication = {gemm, cut, init, sink};
-  std::optional<Scratch<int32_t>> row_sums;
-  if (SumsRowsFirst(gemm, cut)) {
-    row_sums.emplace(gemm.input.rows());
-    SumInt8Rows(gemm, pool, row_sums->data());
-    multiplication.row_sums = row_sums->data();
+  if (!gemm.RunsAtStride(gemm.kernel())) {
+    return MultiplyTiles(gemm, pool, sink, extremes);
   }
-  const int64_t work = cut.tile_rows * gemm.weights.padded_depth() *
-                       cut.group_panels * gemm.weights.layout().nr;
-  ForInt8Ranges(pool, cut.items(), kWorkPerRange / work,
-                gemm.weights.padded_columns(), extremes,
-                [&](int64_t begin, int64_t end, Int8Extremes* part) {
-                  multiplication.Run(begin, end, part);
-                });
+  const Int8PaddedImage image(gemm.input, pool);
+  const Int8Gemm inside = {.input = image.padded(),
+                           .weights = gemm.weights,
+                           .kernels = gemm.kernels,
+                           .bias = gemm.bias,
+                           .init = gemm.init,
+                           .next = gemm.next};
+  MultiplyTiles(inside, pool, sink, extremes);
 }
 
 }  // namespace optfarm::runtime

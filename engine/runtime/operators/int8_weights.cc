@@ -234,7 +234,7 @@ WeightLayout EmptyLayout(std::string name, const Int8Matrix& matrix) {
 }  // namespace
 
 int64_t Int8Matrix::groups() const {
-  return RoundUp(depth, DepthUnit(panel)) / panel.kr;
+  return RoundUp(depth, panel.kr) / panel.kr;
 }
 
 int64_t Int8Matrix::panels() const {
@@ -242,7 +242,8 @@ int64_t Int8Matrix::panels() const {
 }
 
 int64_t Int8Matrix::panel_bytes() const {
-  return (groups() + residual_room) * group_bytes();
+  const int64_t unit = DepthUnit(panel) / panel.kr;
+  return RoundUp(groups() + residual_room, unit) * group_bytes();
 }
 
 int64_t Int8Matrix::bytes() const {
@@ -257,8 +258,7 @@ Int8Matrix MakeInt8Matrix(int64_t depth, int64_t columns, int32_t zero_point,
                           const PanelLayout& panel) {
   Int8Matrix matrix = {depth, columns, zero_point, panel};
   if (zero_point != kInt8Shift) {
-    matrix.residual_room = RoundUp(1 + matrix.groups() / kGroupsPerResidual,
-                                   DepthUnit(panel) / panel.kr);
+    matrix.residual_room = 1 + matrix.groups() / kGroupsPerResidual;
   }
   return matrix;
 }

@@ -38,11 +38,12 @@ struct Int8Matrix {
   // Groups of residual that a panel has room for.
   int64_t residual_room = 0;
 
-  // UNITS: groups of kr rows; depth is filled up to the panel's multiple.
+  // UNITS: groups of kr rows.
   int64_t groups() const;
   int64_t panels() const;
   // UNITS: bytes.
   int64_t group_bytes() const { return int64_t{panel.nr} * panel.kr; }
+  // With room for the residual, filled up to the panel's multiple.
   int64_t panel_bytes() const;
   // With the sums and the residual's groups.
   int64_t bytes() const;

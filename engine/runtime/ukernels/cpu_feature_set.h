@@ -19,6 +19,8 @@ struct CpuFeatures {
   bool avx512_vnni = false;
   // The same on 256-bit registers, without AVX-512.
   bool avx_vnni = false;
+  // Int8 products of AMX's tiles.
+  bool amx_int8 = false;
   // Arm's 128-bit vectors.
   bool neon = false;
   // Int8 dot products on them.
@@ -39,6 +41,7 @@ inline constexpr CpuFeature kCpuFeatures[] = {
     {"avx512", &CpuFeatures::avx512},
     {"avx512_vnni", &CpuFeatures::avx512_vnni},
     {"avx_vnni", &CpuFeatures::avx_vnni},
+    {"amx_int8", &CpuFeatures::amx_int8},
     {"neon", &CpuFeatures::neon},
     {"neon_dot", &CpuFeatures::neon_dot},
     {"neon_i8mm", &CpuFeatures::neon_i8mm},

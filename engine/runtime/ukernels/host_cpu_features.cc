@@ -1,5 +1,6 @@
 #include "engine/runtime/ukernels/host_cpu_features.h"
 
+#include "engine/runtime/ukernels/amx_permission.h"
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -30,6 +31,7 @@ CpuFeatures Detect() {
                  __builtin_cpu_supports("avx512vl");
   found.avx512_vnni = found.avx512 && __builtin_cpu_supports("avx512vnni");
   found.avx_vnni = found.avx2 && HasAvxVnni();
+  found.amx_int8 = HasAmxInt8(ReadAmxFacts());
 #elif defined(__aarch64__)
   found.neon = true;
 #if defined(__linux__) && defined(HWCAP_ASIMDDP)

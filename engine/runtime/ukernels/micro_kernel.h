@@ -42,6 +42,12 @@ struct WinogradTransforms;
 enum class MicroKernelKind : uint8_t {
   // int8/int8_gemm.h
   kInt8Gemm,
+  // int8/int8_gemm.h, by a matrix unit beside the vector registers. For
+  // products
+  // that are large enough (operators/int8_cost.h): entries read the panels of
+  // the kInt8Gemm entry that is selected beside them, which has the same nr and
+  // kr, filled up to their own depth_multiple.
+  kInt8MatrixGemm,
   // int8/int8_row_kernel.h
   kInt8Row,
   // int8/int8_depthwise.h
@@ -70,8 +76,8 @@ enum class MicroKernelKind : uint8_t {
 struct PanelLayout {
   int nr = 0;
   int kr = 1;
-  // The depth of a panel is filled up to a multiple of this, a multiple of kr;
-  // 0 for kr itself.
+  // The whole depth of a panel, with its residual, is filled up to a multiple
+  // of this, a multiple of kr; 0 for kr itself.
   int depth_multiple = 0;
 
   friend bool operator==(const PanelLayout&, const PanelLayout&) = default;
@@ -87,13 +93,13 @@ enum class ActivationLayout : uint8_t {
   // Through an indirection buffer: one pointer for each tap of the window and
   // each row.
   kIndirect,
-  // At a base address and a stride: each row's whole depth, filled up to
-  // PanelLayout::depth_multiple, lies in one piece. Drivers copy the windows
-  // together where the activations do not already lie so.
-  kStrided,
   // As the entry's own `pack` has copied them from an indirection buffer, once
   // for all panels that a tile is multiplied by.
   kPacked,
+  // The same, but where the rows of each tap lie at a stride, they are read
+  // from
+  // there without a copy.
+  kStrided,
 };
 
 // What a micro-kernel can do with its accumulators. Flags.
@@ -138,13 +144,19 @@ struct MicroKernel {
   // Called at most once in a process, when the kernel would be selected; false
   // leaves it out. nullptr: nothing.
   bool (*request_permission)() = nullptr;
+  // What a thread calls before its first tile and after its last
+  // (KernelScope). nullptr: nothing. In between it runs no other kernel that
+  // has them.
+  void (*begin)() = nullptr;
+  void (*end)() = nullptr;
   // Rows (pixels of a depthwise convolution) that one call computes: at most;
   // for row kernels, at least.
   int mr = 0;
   PanelLayout panel = {};
   ActivationLayout activations = ActivationLayout::kIndirect;
-  // Of entries with ActivationLayout::kPacked: copies what the tile's
-  // indirection buffer points at, from the tap `first_tap` on, to tile.packed.
+  // Of entries with ActivationLayout::kPacked and kStrided: copies what the
+  // tile's indirection buffer points at, from the tap `first_tap` on, to
+  // tile.packed.
   // `first_tap` is 0 or tile.taps: the residual is copied behind what is there.
   void (*pack)(const Int8GemmTile& tile, int rows, int64_t first_tap) = nullptr;
   // What the products of int8 GEMM and depthwise entries take from each

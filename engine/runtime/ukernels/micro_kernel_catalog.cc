@@ -57,11 +57,13 @@ bool IsUsable(const MicroKernel& kernel, const CpuFeatures& cpu) {
 const MicroKernel* SelectMicroKernel(MicroKernelKind kind,
                                      const CpuFeatures& cpu) {
   const MicroKernel* gemm = nullptr;
-  if (kind == MicroKernelKind::kInt8Row) {
+  if (kind == MicroKernelKind::kInt8Row ||
+      kind == MicroKernelKind::kInt8MatrixGemm) {
     gemm = SelectMicroKernel(MicroKernelKind::kInt8Gemm, cpu);
   }
   return FirstOf(kind, cpu, [&](const MicroKernel& kernel) {
-    return gemm == nullptr || kernel.panel == gemm->panel;
+    return gemm == nullptr || (kernel.panel.nr == gemm->panel.nr &&
+                               kernel.panel.kr == gemm->panel.kr);
   });
 }
 

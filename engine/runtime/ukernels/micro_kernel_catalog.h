@@ -19,8 +19,9 @@ absl::Span<const MicroKernel* const> AllMicroKernels();
 // THREADS: safe.
 bool IsUsable(const MicroKernel& kernel, const CpuFeatures& cpu);
 
-// The preferred usable kernel of a kind; nullptr where there is none. A row
-// kernel is one that reads the panels of the selected GEMM kernel.
+// The preferred usable kernel of a kind; nullptr where there is none. Row
+// kernels and kernels for matrix units are those that read the panels of the
+// selected GEMM kernel.
 // THREADS: safe.
 const MicroKernel* SelectMicroKernel(MicroKernelKind kind,
                                      const CpuFeatures& cpu);
@@ -61,6 +62,23 @@ Functions SelectFunctions(Functions MicroKernelFunction::*member,
   const MicroKernel* kernel = SelectMicroKernel(KindOf(member), cpu);
   return kernel == nullptr ? nullptr : kernel->run.*member;
 }
+
+// Calls MicroKernel::begin, and ::end when its life ends.
+// THREADS: for the tiles that its own thread runs.
+class KernelScope {
+ public:
+  explicit KernelScope(const MicroKernel& kernel) : end_(kernel.end) {
+    if (kernel.begin != nullptr) kernel.begin();
+  }
+  ~KernelScope() {
+    if (end_ != nullptr) end_();
+  }
+  KernelScope(const KernelScope&) = delete;
+  KernelScope& operator=(const KernelScope&) = delete;
+
+ private:
+  void (*end_)();
+};
 
 // Prefers `kernels` to the catalog's while it lives.
 // THREADS: one at a time in the whole process; for tests and benchmarks.

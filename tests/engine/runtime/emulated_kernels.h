@@ -1,7 +1,7 @@
 // Micro-kernels for instruction sets that this machine need not have, in plain
 // C++: the arithmetic of one instruction is emulated, the rest is what the real
-// kernel would do. They show that kernels of other shapes fit the table: each
-// is one entry, and packing, drivers and sinks take it as it is.
+// kernel does. They show that kernels of other shapes fit the table: each is
+// one entry, and packing, drivers and sinks take it as it is.
 
 #ifndef OPTFARM_TESTS_ENGINE_RUNTIME_EMULATED_KERNELS_H_
 #define OPTFARM_TESTS_ENGINE_RUNTIME_EMULATED_KERNELS_H_
@@ -12,6 +12,7 @@
 
 #include "engine/runtime/ukernels/int8/int8_gemm.h"
 #include "engine/runtime/ukernels/micro_kernel.h"
+#include "tests/engine/runtime/emulated_amx.h"
 
 namespace optfarm::runtime {
 
@@ -81,83 +82,6 @@ inline void Run(const Int8GemmTile& tile, int rows) {
 
 }  // namespace emulated_i8mm
 
-// x86's AMX: registers of 16 rows x 64 bytes that are loaded at a stride. Linux
-// wants to be asked before a process uses them.
-namespace emulated_amx {
-
-inline constexpr int kMr = 16, kNr = 16, kKr = 4, kTileBytes = 64;
-
-struct Tile {
-  int rows = 0;
-  uint8_t bytes[16][kTileBytes] = {};
-};
-
-// Times that the system was asked.
-inline int& Requests() {
-  static int requests = 0;
-  return requests;
-}
-
-inline bool RequestPermission() {
-  ++Requests();
-  return true;
-}
-
-inline Tile Load(int rows, const void* base, int64_t stride) {
-  Tile tile;
-  tile.rows = rows;
-  const auto* from = static_cast<const uint8_t*>(base);
-  for (int r = 0; r < rows; ++r) {
-    std::memcpy(tile.bytes[r], from + r * stride, kTileBytes);
-  }
-  return tile;
-}
-
-inline void Store(const Tile& tile, void* base, int64_t stride) {
-  auto* to = static_cast<uint8_t*>(base);
-  for (int r = 0; r < tile.rows; ++r) {
-    std::memcpy(to + r * stride, tile.bytes[r], kTileBytes);
-  }
-}
-
-// tdpbusd: 16 accumulators a row; unsigned a, signed b in groups of four.
-inline void Dpbusd(const Tile& a, const Tile& b, Tile* sums) {
-  for (int r = 0; r < a.rows; ++r) {
-    uint32_t row[16];
-    std::memcpy(row, sums->bytes[r], kTileBytes);
-    for (int g = 0; g < b.rows; ++g) {
-      for (int c = 0; c < 16; ++c) {
-        for (int i = 0; i < 4; ++i) {
-          const int weight = static_cast<int8_t>(b.bytes[g][c * 4 + i]);
-          row[c] += static_cast<uint32_t>(a.bytes[r][g * 4 + i] * weight);
-        }
-      }
-    }
-    std::memcpy(sums->bytes[r], row, kTileBytes);
-  }
-}
-
-inline void Run(const Int8GemmTile& tile, int rows) {
-  Tile sums;
-  sums.rows = rows;
-  for (int64_t k = 0; k < tile.depth; k += kTileBytes) {
-    const Tile a = Load(rows, tile.activations + k, tile.activation_stride);
-    const Tile b = Load(16, tile.weights + k * kNr, kTileBytes);
-    Dpbusd(a, b, &sums);
-  }
-  Store(sums, tile.out, kTileBytes);
-  for (int r = 0; r < rows; ++r) {
-    for (int c = 0; c < kNr; ++c) {
-      int32_t& out = tile.out[r * kNr + c];
-      out = static_cast<int32_t>(static_cast<uint32_t>(out) +
-                                 static_cast<uint32_t>(tile.init[c]) +
-                                 static_cast<uint32_t>(tile.row_init[r]));
-    }
-  }
-}
-
-}  // namespace emulated_amx
-
 // Pairs along the depth of activations less 128, which are added in 16 bits
 // where no weight is -128, as Arm's smull and smlal do it; and tiles of another
 // height and width than any entry's of the table. Rows are packed one behind
@@ -215,19 +139,6 @@ inline constexpr MicroKernel kInt8GemmEmulatedI8mm = {
     .run = {.int8_gemm = emulated_i8mm::Run},
 };
 
-inline constexpr MicroKernel kInt8GemmEmulatedAmx = {
-    .name = "int8_gemm_emulated_amx",
-    .kind = MicroKernelKind::kInt8Gemm,
-    .request_permission = emulated_amx::RequestPermission,
-    .mr = emulated_amx::kMr,
-    .panel = {.nr = emulated_amx::kNr,
-              .kr = emulated_amx::kKr,
-              .depth_multiple = emulated_amx::kTileBytes},
-    .activations = ActivationLayout::kStrided,
-    .epilogue = kStoresAccumulators,
-    .run = {.int8_gemm = emulated_amx::Run},
-};
-
 inline constexpr MicroKernel kInt8GemmPairs = {
     .name = "int8_gemm_pairs",
     .kind = MicroKernelKind::kInt8Gemm,
@@ -240,9 +151,13 @@ inline constexpr MicroKernel kInt8GemmPairs = {
     .run = {.int8_gemm = pairs::Run},
 };
 
-inline std::vector<const MicroKernel*> EmulatedKernels() {
+namespace {
+
+std::vector<const MicroKernel*> EmulatedKernels() {
   return {&kInt8GemmEmulatedI8mm, &kInt8GemmEmulatedAmx, &kInt8GemmPairs};
 }
+
+}  // namespace
 
 }  // namespace optfarm::runtime
 

@@ -163,7 +163,7 @@ bool LayerReader::ReadWindow() {
   plan.channels = filter_.dim(2);
   columns_ = filter_.dim(axis);
   plan.is_by_row = !plan.is_depthwise &&
-                   plan.channels % plan.kernels.gemm->panel.kr != 0 &&
+                   plan.channels % plan.kernels.panel().kr != 0 &&
                    window->dilation_x == 1;
   return weights_.scales.size() == 1 || weights_.axis == axis;
 }

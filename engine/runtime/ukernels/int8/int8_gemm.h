@@ -24,26 +24,27 @@ namespace optfarm::runtime {
 // (micro_kernel.h).
 // OWNERSHIP: all borrowed.
 struct Int8GemmTile {
-  // ActivationLayout::kIndirect and kPacked. The indirection buffer: all_taps()
-  // x rows pointers, tap by tap, to `depth` values each; those of residual
-  // taps, to kr values. Kernels with kPacked read it only while they pack.
+  // The indirection buffer: all_taps() x rows pointers, tap by tap, to `depth`
+  // values each; those of residual taps, to kr values. Where rows are packed,
+  // only `pack` reads it.
   const uint8_t* const* indirection = nullptr;
   int64_t taps = 1;
-  // A multiple of kr. For kStrided, the depth of the whole row with its
-  // residual, a multiple of the panel's depth_multiple.
+  // A multiple of kr.
   int64_t depth = 0;
   // Taps behind the others, of one group of kr values each, which add the
-  // outlier residual of the weights (operators/int8_weights.h). None for
-  // kStrided.
+  // outlier residual of the weights (operators/int8_weights.h).
   int64_t residual_taps = 0;
 
-  // ActivationLayout::kStrided. Row r begins at activations + r *
-  // activation_stride.
-  const uint8_t* activations = nullptr;
+  // ActivationLayout::kStrided. Not 0: row r of each tap lies r *
+  // activation_stride bytes behind the tap's first pointer, there is no
+  // residual, and each tap is a multiple of the panel's depth_multiple, or the
+  // only one and followed by bytes that may be read up to that. 0: rows are
+  // packed.
   int64_t activation_stride = 0;
 
-  // ActivationLayout::kPacked. The copy, in the kernel's own order: mr rows of
-  // packed_stride bytes each, PackedStride of the whole depth.
+  // ActivationLayout::kPacked and kStrided. The copy, in the kernel's own
+  // order: mr rows of packed_stride bytes each, PackedStride of the whole
+  // depth.
   uint8_t* packed = nullptr;
   int64_t packed_stride = 0;
 
@@ -82,9 +83,10 @@ struct Int8GemmTile {
   }
 };
 
-// Packed rows are filled up to whole vectors.
-constexpr int64_t PackedStride(int64_t whole_depth) {
-  return (whole_depth + 31) / 32 * 32;
+// Packed rows are filled up to whole vectors, and to the panel's multiple.
+constexpr int64_t PackedStride(int64_t whole_depth, int depth_unit) {
+  const int64_t unit = depth_unit > 32 ? depth_unit : 32;
+  return (whole_depth + unit - 1) / unit * unit;
 }
 
 }  // namespace optfarm::runtime

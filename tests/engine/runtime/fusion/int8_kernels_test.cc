@@ -292,10 +292,10 @@ TEST(Int8EpilogueTest, GivesTheValuesOfTheStage) {
           }
           tile.epilogue = &epilogue;
           tile.init = shifted;
-          std::vector<uint8_t> packed(kMr * PackedStride(kDepth));
+          std::vector<uint8_t> packed(kMr * PackedStride(kDepth, kPanel.kr));
           if (kernels.gemm->activations == ActivationLayout::kPacked) {
             tile.packed = packed.data();
-            tile.packed_stride = PackedStride(kDepth);
+            tile.packed_stride = PackedStride(kDepth, kPanel.kr);
             kernels.gemm->pack(tile, rows, 0);
           }
           kernels.gemm->run.int8_gemm(tile, rows);

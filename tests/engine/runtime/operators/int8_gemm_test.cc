@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/runtime/operators/int8_cost.h"
 #include "engine/runtime/operators/int8_kernels.h"
 #include "engine/runtime/operators/int8_weights.h"
 #include "engine/runtime/ukernels/micro_kernel_catalog.h"
@@ -141,17 +142,22 @@ class Int8GemmTest : public ::testing::TestWithParam<Case> {
 
   // The GEMM by this kernel, as a layer does it.
   std::vector<int32_t> Made(const MicroKernel& kernel) {
-    const Case& p = GetParam();
     const PreferredMicroKernels preferred({&kernel});
     const Int8Kernels kernels = SelectInt8Kernels(HostCpuFeatures());
     EXPECT_EQ(kernels.gemm, &kernel);
-    const bool is_by_row = p.channels % kernel.panel.kr != 0 && p.dilation == 1;
+    return Made(kernels);
+  }
+
+  std::vector<int32_t> Made(const Int8Kernels& kernels) {
+    const Case& p = GetParam();
+    const MicroKernel& kernel = *kernels.gemm;
+    const PanelLayout& panel = kernels.panel();
+    const bool is_by_row = p.channels % panel.kr != 0 && p.dilation == 1;
     const int64_t depth = p.size_y * p.size_x * p.channels;
     const Int8Matrix matrix =
-        is_by_row ? MakeInt8RowMatrix(filter_.shape(), p.weights_zero_point,
-                                      kernel.panel)
-                  : MakeInt8Matrix(depth, p.columns, p.weights_zero_point,
-                                   kernel.panel);
+        is_by_row
+            ? MakeInt8RowMatrix(filter_.shape(), p.weights_zero_point, panel)
+            : MakeInt8Matrix(depth, p.columns, p.weights_zero_point, panel);
     const absl::StatusOr<Tensor> packed =
         is_by_row ? Int8Weights::PackRows(filter_, matrix, &pool_)
                   : Int8Weights::Pack(filter_, matrix, false, &pool_);
@@ -199,6 +205,31 @@ TEST_P(Int8GemmTest, IsThreeLoopsWhateverTheShapeOfTheKernel) {
   }
 }
 
+// Where small products are left to another kernel, also on a machine that has
+// the unit: here it is given all of them.
+TEST_P(Int8GemmTest, IsThreeLoopsByAMatrixUnit) {
+  const std::vector<int32_t> expected = Expected();
+  for (const MicroKernel* entry :
+       UsableEntries(MicroKernelKind::kInt8MatrixGemm)) {
+    MicroKernel kernel = *entry;
+    kernel.kind = MicroKernelKind::kInt8Gemm;
+    EXPECT_EQ(Made(kernel), expected) << kernel.name;
+  }
+}
+
+// Panels that are filled up for a matrix unit are whole for the kernel beside
+// it.
+TEST_P(Int8GemmTest, IsThreeLoopsBesideAMatrixUnit) {
+  Int8Kernels kernels;
+  {
+    const PreferredMicroKernels preferred(
+        {&kInt8GemmPortable, &kInt8MatrixGemmEmulatedAmx});
+    kernels = SelectInt8Kernels({});
+  }
+  ASSERT_EQ(kernels.matrix, &kInt8MatrixGemmEmulatedAmx);
+  EXPECT_EQ(Made(kernels), Expected());
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Sizes, Int8GemmTest,
     ::testing::Values(
@@ -206,6 +237,75 @@ INSTANTIATE_TEST_SUITE_P(
         Case{.name = "matrix", .width = 29, .channels = 64, .columns = 40},
         Case{.name = "deep_matrix", .width = 7, .channels = 260, .columns = 97},
         Case{.name = "odd_matrix", .width = 33, .channels = 37, .columns = 5},
+        Case{.name = "matrix_of_tails",
+             .width = 61,
+             .channels = 72,
+             .columns = 33},
+        Case{.name = "large_matrix",
+             .width = 101,
+             .channels = 320,
+             .columns = 160},
+        Case{.name = "matrix_with_residual",
+             .width = 70,
+             .channels = 128,
+             .columns = 96,
+             .weights_zero_point = 131,
+             .outliers = 3000},
+        Case{.name = "rows_of_many_pixels",
+             .height = 5,
+             .width = 28,
+             .channels = 64,
+             .size_y = 3,
+             .size_x = 3,
+             .columns = 64,
+             .batch = 2},
+        Case{.name = "rows_of_two_tiles",
+             .height = 4,
+             .width = 57,
+             .channels = 64,
+             .size_y = 2,
+             .size_x = 3,
+             .columns = 33},
+        Case{.name = "stride_of_many_pixels",
+             .height = 5,
+             .width = 55,
+             .channels = 128,
+             .size_y = 3,
+             .size_x = 3,
+             .columns = 40,
+             .stride = 2},
+        Case{.name = "stride_without_padding",
+             .height = 6,
+             .width = 60,
+             .channels = 64,
+             .columns = 48,
+             .stride = 2},
+        Case{.name = "dilation_of_many_pixels",
+             .height = 7,
+             .width = 30,
+             .channels = 64,
+             .size_y = 3,
+             .size_x = 3,
+             .columns = 16,
+             .dilation = 2},
+        Case{.name = "residual_of_many_pixels",
+             .height = 4,
+             .width = 29,
+             .channels = 64,
+             .size_y = 3,
+             .size_x = 3,
+             .columns = 70,
+             .weights_zero_point = 131,
+             .outliers = 12000},
+        Case{.name = "zero_point_of_many_pixels",
+             .height = 4,
+             .width = 29,
+             .channels = 64,
+             .size_y = 3,
+             .size_x = 3,
+             .columns = 70,
+             .weights_zero_point = 140,
+             .outliers = 7},
         Case{.name = "pixels",
              .height = 9,
              .width = 11,
@@ -280,33 +380,115 @@ INSTANTIATE_TEST_SUITE_P(
              .weights_zero_point = -20}),
     [](const auto& test) { return test.param.name; });
 
+// An entry of AMX's shape that the system grants or not.
+int requests = 0;
+
+template <bool kIsGranted>
+constexpr MicroKernel AskingKernel() {
+  MicroKernel kernel = kInt8GemmEmulatedAmx;
+  kernel.request_permission = [] {
+    ++requests;
+    return kIsGranted;
+  };
+  return kernel;
+}
+
 TEST(EmulatedKernelsTest, ThePermissionIsAskedForOnce) {
+  static constexpr MicroKernel kGranted = AskingKernel<true>();
+  requests = 0;
   for (int i = 0; i < 3; ++i) {
-    const PreferredMicroKernels preferred({&kInt8GemmEmulatedAmx});
+    const PreferredMicroKernels preferred({&kGranted});
     EXPECT_EQ(SelectMicroKernel(MicroKernelKind::kInt8Gemm, HostCpuFeatures()),
-              &kInt8GemmEmulatedAmx);
+              &kGranted);
   }
-  EXPECT_EQ(emulated_amx::Requests(), 1);
+  EXPECT_EQ(requests, 1);
 }
 
 TEST(EmulatedKernelsTest, WithoutPermissionTheNextEntryIsUsed) {
-  static int requests = 0;
-  static constexpr MicroKernel kRefused = [] {
-    MicroKernel kernel = kInt8GemmEmulatedAmx;
-    kernel.request_permission = [] {
-      ++requests;
-      return false;
-    };
-    return kernel;
-  }();
+  static constexpr MicroKernel kRefused = AskingKernel<false>();
   const MicroKernel* usual =
       SelectMicroKernel(MicroKernelKind::kInt8Gemm, HostCpuFeatures());
+  requests = 0;
   for (int i = 0; i < 2; ++i) {
     const PreferredMicroKernels preferred({&kRefused});
     EXPECT_EQ(SelectMicroKernel(MicroKernelKind::kInt8Gemm, HostCpuFeatures()),
               usual);
   }
   EXPECT_EQ(requests, 1);
+}
+
+TEST(MatrixUnitTest, IsOfferedBesideAKernelThatReadsItsPanels) {
+  const PreferredMicroKernels fitting(
+      {&kInt8GemmPortable, &kInt8MatrixGemmEmulatedAmx});
+  EXPECT_EQ(SelectInt8Kernels({}).matrix, &kInt8MatrixGemmEmulatedAmx);
+  EXPECT_EQ(SelectInt8Kernels({}).panel(), kInt8MatrixGemmEmulatedAmx.panel);
+  const PreferredMicroKernels others(
+      {&kInt8GemmEmulatedI8mm, &kInt8MatrixGemmEmulatedAmx});
+  EXPECT_EQ(SelectInt8Kernels({}).matrix, nullptr);
+  EXPECT_EQ(SelectInt8Kernels({}).panel(), kInt8GemmEmulatedI8mm.panel);
+}
+
+// The products of tiles, and the configurations, that a layer of this size
+// takes, on one thread.
+struct TileUse {
+  int64_t products = 0;
+  int64_t configurations = 0;
+  int64_t releases = 0;
+};
+
+TileUse UseOfTiles(int64_t rows, int64_t depth, int64_t columns) {
+  const PreferredMicroKernels preferred(
+      {&kInt8GemmPortable, &kInt8MatrixGemmEmulatedAmx});
+  const std::vector<uint8_t> values(static_cast<size_t>(rows * depth), 3);
+  Int8Activations input;
+  input.values = values.data();
+  input.batch = rows;
+  input.channels = depth;
+  input.window = Int8MatrixWindow();
+  const Int8Kernels kernels = SelectInt8Kernels({});
+  const Int8Matrix matrix =
+      MakeInt8Matrix(depth, columns, kInt8Shift, kernels.panel());
+  ThreadPool pool(1);
+  const Tensor filter =
+      *Tensor::Zeros(tensorflow::DT_QINT8, *Shape::FromDims({depth, columns}));
+  const Int8Weights weights(
+      PackedWeights(*Int8Weights::Pack(filter, matrix, false, &pool)), matrix);
+  const amx::State before = amx::OfThread();
+  Multiply({.input = input, .weights = weights, .kernels = kernels}, &pool,
+           Collector(rows, columns));
+  const amx::State& after = amx::OfThread();
+  EXPECT_FALSE(after.is_configured);
+  return {after.products - before.products,
+          after.configurations - before.configurations,
+          after.releases - before.releases};
+}
+
+TEST(MatrixUnitTest, IsConfiguredOnceForALayerAndReleased) {
+  const TileUse use = UseOfTiles(64, 256, 128);
+  // Registers of rows and of columns, blocks of the depth.
+  EXPECT_EQ(use.products, 4 * 8 * 4);
+  EXPECT_EQ(use.configurations, 1);
+  EXPECT_EQ(use.releases, 1);
+}
+
+TEST(MatrixUnitTest, IsLeftAloneBySmallLayers) {
+  for (const int64_t rows : {1, 2}) {
+    const TileUse use = UseOfTiles(rows, 256, 128);
+    EXPECT_EQ(use.products, 0) << rows;
+    EXPECT_EQ(use.configurations, 0) << rows;
+  }
+}
+
+TEST(MatrixUnitTest, IsPreferredWhereItsProductsPay) {
+  // Pointwise layers of MobileNet and ResNet-50.
+  EXPECT_TRUE(PrefersMatrixUnit({.rows = 3136, .depth = 128, .columns = 128}));
+  EXPECT_TRUE(PrefersMatrixUnit({.rows = 49, .depth = 2048, .columns = 512}));
+  // Windows of 3 x 3, whose rows are copied.
+  EXPECT_TRUE(PrefersMatrixUnit(
+      {.rows = 3136, .depth = 576, .columns = 64, .copies_rows = true}));
+  // A classifier's one row, and a product that is all epilogue.
+  EXPECT_FALSE(PrefersMatrixUnit({.rows = 1, .depth = 1024, .columns = 1001}));
+  EXPECT_FALSE(PrefersMatrixUnit({.rows = 12544, .depth = 8, .columns = 8}));
 }
 
 }  // namespace

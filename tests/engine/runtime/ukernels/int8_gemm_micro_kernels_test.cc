@@ -12,6 +12,7 @@
 
 #include "engine/runtime/ukernels/int8/int8_gemm.h"
 #include "engine/runtime/ukernels/int8/int8_row_kernel.h"
+#include "tests/engine/runtime/emulated_amx.h"
 #include "tests/engine/runtime/oracle/int8_oracle.h"
 #include "tests/engine/runtime/ukernels/int8_epilogue_case.h"
 #include "tests/engine/runtime/ukernels/micro_kernel_cases.h"
@@ -61,32 +62,22 @@ struct GemmCase {
     tile.taps = taps;
     tile.depth = depth;
     tile.residual_taps = residual;
-    if (entry.activations == ActivationLayout::kStrided) {
-      tile.taps = 1;
-      tile.depth = filled_depth;
-      tile.residual_taps = 0;
-      tile.activation_stride = filled_depth + random->Pick(0, 3) * 64;
-      strided.assign(rows * tile.activation_stride, 77);
+    for (int tap = 0; tap < taps + residual; ++tap) {
+      const int from =
+          tap < taps ? tap * depth : taps * depth + (tap - taps) * kr;
       for (int r = 0; r < rows; ++r) {
-        std::copy_n(gemm.activations.data() + r * gemm.depth, gemm.depth,
-                    strided.data() + r * tile.activation_stride);
+        indirection.push_back(gemm.activations.data() + r * gemm.depth + from);
       }
-      tile.activations = strided.data();
-    } else {
-      for (int tap = 0; tap < taps + residual; ++tap) {
-        const int from =
-            tap < taps ? tap * depth : taps * depth + (tap - taps) * kr;
-        for (int r = 0; r < rows; ++r) {
-          indirection.push_back(gemm.activations.data() + r * gemm.depth +
-                                from);
-        }
-      }
-      tile.indirection = indirection.data();
     }
-    if (entry.activations == ActivationLayout::kPacked) {
+    tile.indirection = indirection.data();
+    if (entry.activations == ActivationLayout::kStrided && residual == 0 &&
+        (taps == 1 || depth % DepthUnit(entry.panel) == 0) &&
+        random->Pick(0, 1) == 0) {
+      PlaceAtStride(random);
+    } else if (entry.activations != ActivationLayout::kIndirect) {
       // The residual comes later, as a panel's.
       tile.residual_taps = 0;
-      tile.packed_stride = PackedStride(gemm.depth);
+      tile.packed_stride = PackedStride(gemm.depth, DepthUnit(entry.panel));
       packed.assign(entry.mr * tile.packed_stride, 77);
       tile.packed = packed.data();
       entry.pack(tile, rows, 0);
@@ -114,6 +105,25 @@ struct GemmCase {
     return (value + unit - 1) / unit * unit;
   }
 
+  // Each tap's rows at one stride, taps anywhere, with what may be read behind
+  // the last row and no more.
+  void PlaceAtStride(Random* random) {
+    const int64_t taps = tile.taps, depth = tile.depth;
+    tile.activation_stride = depth + random->Pick(0, 70);
+    const int64_t of_tap =
+        (gemm.rows - 1) * tile.activation_stride + filled_depth / taps;
+    strided.assign(taps * of_tap, 77);
+    for (int64_t tap = 0; tap < taps; ++tap) {
+      uint8_t* first = strided.data() + (taps - 1 - tap) * of_tap;
+      for (int r = 0; r < gemm.rows; ++r) {
+        std::copy_n(indirection[tap * gemm.rows + r], depth,
+                    first + r * tile.activation_stride);
+        // Only the first row's pointer is to be read.
+        indirection[tap * gemm.rows + r] = r == 0 ? first : nullptr;
+      }
+    }
+  }
+
   int kr, nr, filled_depth = 0;
   Int8Gemm gemm;
   std::vector<int32_t> init;
@@ -137,13 +147,18 @@ TEST_P(Int8GemmKernelTest, AccumulatesWhatTheOracleDoes) {
         const int residual = random.Pick(0, 1) * random.Pick(1, 3);
         GemmCase test(entry, rows, taps, groups * kr, residual, 0, &random);
         Aligned<int8_t> panel(test.panel);
-        Aligned<int32_t> out(entry.mr * nr);
+        // Of rows that the tile does not have.
+        constexpr int32_t kUntouched = 0x55aa55aa;
+        Aligned<int32_t> out(entry.mr * nr, kUntouched);
         test.tile.weights = panel.data();
         test.tile.out = out.data();
+        const KernelScope scope(entry);
         entry.run.int8_gemm(test.tile, rows);
-        for (int r = 0; r < rows; ++r) {
+        for (int r = 0; r < entry.mr; ++r) {
           for (int c = 0; c < nr; ++c) {
-            ASSERT_EQ(out.data()[r * nr + c], test.gemm.Accumulator(r, c))
+            const int32_t wanted =
+                r < rows ? test.gemm.Accumulator(r, c) : kUntouched;
+            ASSERT_EQ(out.data()[r * nr + c], wanted)
                 << rows << " rows, " << taps << " taps of " << groups
                 << " groups, residual " << residual << ", at " << r << ", "
                 << c;
@@ -163,6 +178,7 @@ TEST_P(Int8GemmKernelTest, AccumulatesLongRows) {
   Aligned<int32_t> out(entry.mr * nr);
   test.tile.weights = panel.data();
   test.tile.out = out.data();
+  const KernelScope scope(entry);
   entry.run.int8_gemm(test.tile, entry.mr);
   for (int i = 0; i < entry.mr * nr; ++i) {
     ASSERT_EQ(out.data()[i], test.gemm.Accumulator(i / nr, i % nr)) << i;
@@ -180,6 +196,7 @@ TEST_P(Int8GemmKernelTest, LeavesZerosOrSumsForChannelsThatDoNotExist) {
     test.tile.weights = panel.data();
     test.tile.out = out.data();
     test.tile.channels = channels;
+    const KernelScope scope(entry);
     entry.run.int8_gemm(test.tile, entry.mr);
     for (int i = 0; i < entry.mr * nr; ++i) {
       const int32_t wanted = test.gemm.Accumulator(i / nr, i % nr);
@@ -191,7 +208,6 @@ TEST_P(Int8GemmKernelTest, LeavesZerosOrSumsForChannelsThatDoNotExist) {
 
 class Int8GemmEpilogueTest
     : public ::testing::TestWithParam<const MicroKernel*> {};
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Int8GemmEpilogueTest);
 
 TEST_P(Int8GemmEpilogueTest, RequantizesWhatTheOracleDoes) {
   const MicroKernel& entry = *GetParam();
@@ -208,6 +224,7 @@ TEST_P(Int8GemmEpilogueTest, RequantizesWhatTheOracleDoes) {
       test.tile.weights = panel.data();
       test.tile.epilogue = &by.epilogue;
       if (rows % 2 == 0) test.tile.channels = channels;
+      const KernelScope scope(entry);
       entry.run.int8_gemm(test.tile, rows);
       for (size_t i = 0; i < out.size(); ++i) {
         const int r = static_cast<int>(i / by.stride);
@@ -222,12 +239,22 @@ TEST_P(Int8GemmEpilogueTest, RequantizesWhatTheOracleDoes) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Table, Int8GemmKernelTest,
-    ::testing::ValuesIn(UsableEntries(MicroKernelKind::kInt8Gemm)), EntryName);
+// Those of the table, and AMX's everywhere.
+std::vector<const MicroKernel*> GemmEntries(uint32_t epilogue) {
+  std::vector<const MicroKernel*> entries = {&kInt8GemmEmulatedAmx};
+  for (const MicroKernelKind kind :
+       {MicroKernelKind::kInt8Gemm, MicroKernelKind::kInt8MatrixGemm}) {
+    for (const MicroKernel* entry : UsableEntries(kind, epilogue)) {
+      entries.push_back(entry);
+    }
+  }
+  return entries;
+}
+
+INSTANTIATE_TEST_SUITE_P(Table, Int8GemmKernelTest,
+                         ::testing::ValuesIn(GemmEntries(0)), EntryName);
 INSTANTIATE_TEST_SUITE_P(Table, Int8GemmEpilogueTest,
-                         ::testing::ValuesIn(UsableEntries(
-                             MicroKernelKind::kInt8Gemm, kRequantizes)),
+                         ::testing::ValuesIn(GemmEntries(kRequantizes)),
                          EntryName);
 
 // ---------------------------------------------------------------- row kernels
