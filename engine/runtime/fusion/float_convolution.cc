@@ -6,6 +6,7 @@
 
 #include "base/status_macros.h"
 #include "engine/runtime/fusion/joined_part.h"
+#include "engine/runtime/fusion/padded_images.h"
 #include "engine/runtime/fusion/row_bands.h"
 #include "engine/runtime/operators/winograd_convolution.h"
 
@@ -103,26 +104,40 @@ class Patches {
   void PointByRows(const Piece& piece, int stride, float* scratch,
                    const float** to) const {
     const int64_t run = x_.size * channels_;
+    const int64_t pixel = x_.stride * channels_;
+    const int64_t x0 = piece.ox * x_.stride - x_.pad_before;
+    // The pixels [begin, end) have all of their window inside the image.
+    const int64_t begin = std::clamp<int64_t>(
+        (-x0 + x_.stride - 1) / x_.stride, 0, piece.count);
+    const int64_t room = x_.in - x_.size - x0;
+    const int64_t end = std::clamp<int64_t>(
+        room < 0 ? 0 : room / x_.stride + 1, begin, piece.count);
     for (int64_t ky = 0; ky < y_.size; ++ky, to += stride) {
       const float* row = RowOf(piece, ky);
-      for (int i = 0; i < piece.count; ++i) {
-        const int64_t x0 = (piece.ox + i) * x_.stride - x_.pad_before;
-        if (row == nullptr) {
-          to[i] = zeros_;
-        } else if (x0 >= 0 && x0 + x_.size <= x_.in) {
-          to[i] = row + x0 * channels_;
-        } else {
-          const int64_t begin = std::clamp<int64_t>(-x0, 0, x_.size);
-          const int64_t end = std::clamp<int64_t>(x_.in - x0, begin, x_.size);
-          std::fill_n(scratch, begin * channels_, 0.0f);
-          std::copy(row + (x0 + begin) * channels_,
-                    row + (x0 + end) * channels_, scratch + begin * channels_);
-          std::fill(scratch + end * channels_, scratch + run, 0.0f);
-          to[i] = scratch;
-          scratch += run;
-        }
+      if (row == nullptr) {
+        std::fill_n(to, piece.count, zeros_);
+        continue;
       }
+      const auto copy = [&](int64_t i) {
+        CopyPatchRow(row, x0 + i * x_.stride, scratch);
+        to[i] = scratch;
+        scratch += run;
+      };
+      for (int64_t i = 0; i < begin; ++i) copy(i);
+      const float* at = row + x0 * channels_ + begin * pixel;
+      for (int64_t i = begin; i < end; ++i, at += pixel) to[i] = at;
+      for (int64_t i = end; i < piece.count; ++i) copy(i);
     }
+  }
+
+  // A row of the window at x0, with zeros for what is outside.
+  void CopyPatchRow(const float* row, int64_t x0, float* to) const {
+    const int64_t begin = std::clamp<int64_t>(-x0, 0, x_.size);
+    const int64_t end = std::clamp<int64_t>(x_.in - x0, begin, x_.size);
+    to = std::fill_n(to, begin * channels_, 0.0f);
+    to = std::copy(row + (x0 + begin) * channels_, row + (x0 + end) * channels_,
+                   to);
+    std::fill_n(to, (x_.size - end) * channels_, 0.0f);
   }
 
   const float* image_;
@@ -285,8 +300,14 @@ class FloatConvolutionKernel final : public JoinableKernel,
                          std::min(window.x.stride, window.x.size);
     product->scratch = by_rows ? c_.panels.depth : 0;
   }
-  Patches PatchesOf(const Tensor& image, const Window& window) const {
-    return {image.data<float>(), channels(), window, ReadsByRows(window.x),
+  // Images as `PatchesOf` reads them.
+  PaddedImages PadImages(const Tensor& image, const Window& window) const {
+    return {image.data<float>(), image.dim(0), channels(), window,
+            ReadsByRows(window.x)};
+  }
+  // `window` is where windows stand in the image itself.
+  Patches PatchesOf(const PaddedImages& images, const Window& window) const {
+    return {images.data(), channels(), images.window(), ReadsByRows(window.x),
             zeros_.data()};
   }
 
@@ -308,7 +329,8 @@ class FloatConvolutionKernel final : public JoinableKernel,
                                 context->pool());
     }
     ReadPatches(window, &product);
-    const Patches patches = PatchesOf(image, window);
+    const PaddedImages padded = PadImages(image, window);
+    const Patches patches = PatchesOf(padded, window);
     MultiplyPanels(
         product,
         [&](int64_t first, int count, float* scratch, const float** to) {
@@ -327,7 +349,9 @@ class FloatConvolutionKernel::ConvolutionRows final : public Rows {
  public:
   ConvolutionRows(const FloatConvolutionKernel& kernel, const Tensor& input,
                   const Window& window)
-      : patches_(kernel.PatchesOf(input, window)), width_(window.x.out) {}
+      : images_(kernel.PadImages(input, window)),
+        patches_(kernel.PatchesOf(images_, window)),
+        width_(window.x.out) {}
 
   void Make(int64_t begin, int64_t end, FirstWeights::Place next,
             void* out) const override {
@@ -348,6 +372,7 @@ class FloatConvolutionKernel::ConvolutionRows final : public Rows {
   Tensor streamed;
 
  private:
+  const PaddedImages images_;
   const Patches patches_;
   const int64_t width_;
 };
