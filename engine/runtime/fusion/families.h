@@ -18,6 +18,7 @@ extern const Fusion kJoinFusion;
 extern const Fusion kQdqFusion;
 extern const Fusion kRecurrentFusion;
 extern const Fusion kRowBandFusion;
+extern const Fusion kSequenceFusion;
 extern const Fusion kSoftmaxFusion;
 extern const Fusion kWinogradFusion;
 

@@ -21,6 +21,7 @@ constexpr const Fusion* kFusions[] = {
     &kFloatConvolutionFusion,
     &kFloatDepthwiseFusion,
     &kRecurrentFusion,
+    &kSequenceFusion,
     &kFloatMatMulFusion,
     &kFloatPoolFusion,
     &kJoinFusion,
