@@ -107,11 +107,11 @@ class Patches {
     const int64_t pixel = x_.stride * channels_;
     const int64_t x0 = piece.ox * x_.stride - x_.pad_before;
     // The pixels [begin, end) have all of their window inside the image.
-    const int64_t begin = std::clamp<int64_t>(
-        (-x0 + x_.stride - 1) / x_.stride, 0, piece.count);
+    const int64_t begin =
+        std::clamp<int64_t>((-x0 + x_.stride - 1) / x_.stride, 0, piece.count);
     const int64_t room = x_.in - x_.size - x0;
-    const int64_t end = std::clamp<int64_t>(
-        room < 0 ? 0 : room / x_.stride + 1, begin, piece.count);
+    const int64_t end = std::clamp<int64_t>(room < 0 ? 0 : room / x_.stride + 1,
+                                            begin, piece.count);
     for (int64_t ky = 0; ky < y_.size; ++ky, to += stride) {
       const float* row = RowOf(piece, ky);
       if (row == nullptr) {

@@ -8,7 +8,8 @@ namespace {
 // The axis in a copy that has all that windows reach and no more.
 WindowAxis PaddedAxis(const WindowAxis& axis) {
   WindowAxis padded = axis;
-  padded.in = (axis.out - 1) * axis.stride + (axis.size - 1) * axis.dilation + 1;
+  padded.in =
+      (axis.out - 1) * axis.stride + (axis.size - 1) * axis.dilation + 1;
   padded.pad_before = padded.pad_after = 0;
   return padded;
 }

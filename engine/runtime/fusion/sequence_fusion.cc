@@ -63,7 +63,8 @@ void MultiplyRows(FloatProduct product, const float* rows, ThreadPool* pool) {
   MultiplyPanels(
       product,
       [&](int64_t first, int count, float*, const float** to) {
-        for (int i = 0; i < count; ++i) to[i] = rows + (first + i) * product.run;
+        for (int i = 0; i < count; ++i)
+          to[i] = rows + (first + i) * product.run;
       },
       pool);
 }
@@ -294,8 +295,7 @@ bool HasUsualActivations(const Step& step, bool is_lstm, int64_t directions) {
     defaults.push_back("tanh");
     wanted.push_back(Kind::kTanh);
   }
-  const auto found =
-      ReadRecurrentActivations(*step.node, directions, defaults);
+  const auto found = ReadRecurrentActivations(*step.node, directions, defaults);
   if (!found.ok()) return false;
   for (size_t i = 0; i < found->size(); ++i) {
     if ((*found)[i].kind != wanted[i % wanted.size()]) return false;
@@ -357,8 +357,8 @@ void FuseSequence(const FloatTiles* tiles, const ElementFunctions* functions,
   layer.state_panels = {tiles, layer.hidden, columns};
   FusedStep fused;
   int64_t state_bytes = 0;
-  const auto packed_w = plan->Pack(*w, LayoutOf(layer.input_panels, true),
-                                   &fused.constant_bytes);
+  const auto packed_w =
+      plan->Pack(*w, LayoutOf(layer.input_panels, true), &fused.constant_bytes);
   const auto packed_r =
       plan->Pack(*r, LayoutOf(layer.state_panels, true), &state_bytes);
   if (!packed_w.ok() || !packed_r.ok()) return;
@@ -370,16 +370,15 @@ void FuseSequence(const FloatTiles* tiles, const ElementFunctions* functions,
                       step.inputs.begin() + (layer.is_lstm ? 7 : 6));
   fused.outputs = step.outputs;
   const auto restore = [](PackedWeights weights, const Shape& shape) {
-    return [weights = std::move(weights),
-            shape]() -> absl::StatusOr<Tensor> {
+    return [weights = std::move(weights), shape]() -> absl::StatusOr<Tensor> {
       OPTFARM_ASSIGN_OR_RETURN(const Tensor value, weights.Value());
       return value.Reshaped(shape);
     };
   };
-  layer.chain = plan->TakeChain(
-      {number}, fused.inputs, fused.outputs,
-      {{w_slot, Tensor(), restore(*packed_w, w->shape())},
-       {r_slot, Tensor(), restore(*packed_r, r->shape())}});
+  layer.chain =
+      plan->TakeChain({number}, fused.inputs, fused.outputs,
+                      {{w_slot, Tensor(), restore(*packed_w, w->shape())},
+                       {r_slot, Tensor(), restore(*packed_r, r->shape())}});
   fused.kernel = std::make_unique<SequenceKernel>(std::move(layer));
   plan->Fuse({number}, std::move(fused));
 }

@@ -63,12 +63,11 @@ class SequenceFusionTest : public FastKernelsTest {
     std::vector<std::string> inputs = {"x", "w", "r", "b", "lengths", "h"};
     if (layer.is_lstm) {
       g.Const("c", RandomOrNone(layer.has_initial_state, state));
-      g.Const("p",
-              RandomOrNone(layer.has_peepholes, {dirs, 3 * layer.hidden}));
+      g.Const("p", RandomOrNone(layer.has_peepholes, {dirs, 3 * layer.hidden}));
       inputs.insert(inputs.end(), {"c", "p"});
     }
-    auto node = g.Node("y", layer.is_lstm ? "LstmSequence" : "GruSequence",
-                       inputs);
+    auto node =
+        g.Node("y", layer.is_lstm ? "LstmSequence" : "GruSequence", inputs);
     node.Type("T", kFloat)
         .Int("hidden_size", layer.hidden)
         .Text("direction", layer.direction);
@@ -83,10 +82,10 @@ class SequenceFusionTest : public FastKernelsTest {
   }
 
   void ExpectSameAsReference(const Layer& layer, int64_t steps, int64_t batch) {
-    SCOPED_TRACE(absl::StrCat(layer.is_lstm ? "lstm " : "gru ",
-                              layer.direction, ": ", steps, " steps, batch ",
-                              batch, ", ", layer.inputs, " inputs, ",
-                              layer.hidden, " hidden"));
+    SCOPED_TRACE(absl::StrCat(layer.is_lstm ? "lstm " : "gru ", layer.direction,
+                              ": ", steps, " steps, batch ", batch, ", ",
+                              layer.inputs, " inputs, ", layer.hidden,
+                              " hidden"));
     const GraphMaker g = GraphOf(layer, batch);
     const Tensor x = Random({steps, batch, layer.inputs});
     const std::string fetches = layer.is_lstm ? "y,y:1,y:2" : "y,y:1";
@@ -110,8 +109,8 @@ TEST_P(SequenceFusionTest, LayersOfManySizesAgree) {
   for (int round = 0; round < 80; ++round) {
     Layer layer;
     layer.is_lstm = Chance();
-    layer.direction = std::vector<std::string>{
-        "forward", "reverse", "bidirectional"}[Pick(0, 2)];
+    layer.direction = std::vector<std::string>{"forward", "reverse",
+                                               "bidirectional"}[Pick(0, 2)];
     layer.inputs = Pick(1, 40);
     layer.hidden = Pick(0, 2) == 0 ? 16 * Pick(1, 3) : Pick(1, 40);
     layer.has_bias = Chance();
@@ -170,13 +169,12 @@ TEST_P(SequenceFusionTest, InputsThatDoNotFitAreRefusedAsByTheReference) {
   layer.hidden = 6;
   const GraphMaker g = GraphOf(layer, 2);
   for (const bool is_fast : {false, true}) {
-    EXPECT_THAT(
-        RunGraph(g, "x", {Random({3, 2, 4})}, "y", is_fast),
-        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("w")));
+    EXPECT_THAT(RunGraph(g, "x", {Random({3, 2, 4})}, "y", is_fast),
+                StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("w")));
     // The initial state is that of two sequences.
-    EXPECT_THAT(RunGraph(g, "x", {Random({3, 4, 5})}, "y", is_fast),
-                StatusIs(absl::StatusCode::kInvalidArgument,
-                         HasSubstr("initial_h")));
+    EXPECT_THAT(
+        RunGraph(g, "x", {Random({3, 4, 5})}, "y", is_fast),
+        StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("initial_h")));
   }
 }
 
