@@ -50,7 +50,7 @@ class GraphSummarize final : public Command {
     if (context.format == OutputFormat::kTable) {
       PrintText(summary, line, context);
       if (layout) *context.out << layout->ToText() << "\n";
-      if (layout && layout->quantized.quantized > 0) {
+      if (layout && layout->quantized.weight_bits > 0) {
         *context.out << QuantizedText(layout->quantized) << "\n";
       }
       if (structure) {
@@ -118,6 +118,11 @@ class GraphSummarize final : public Command {
   }
 
   static std::string QuantizedText(const transforms::QuantizedLayers& found) {
+    if (found.quantized == 0) {
+      return absl::StrCat(
+          "Weights quantized already: ", Describe(found),
+          "; recipe weights8 keeps them, int8 quantizes them anew");
+    }
     return absl::StrCat("Quantized already: ", Describe(found),
                         found.are_most() ? "; recipes keep that" : "");
   }
@@ -126,6 +131,7 @@ class GraphSummarize final : public Command {
       const transforms::QuantizedLayers& found) {
     return {{"layers", found.layers},
             {"quantized_layers", found.quantized},
+            {"weights_only_layers", found.weights_only},
             {"weight_bits", found.weight_bits},
             {"per_channel", found.per_channel},
             {"kept", found.are_most()}};

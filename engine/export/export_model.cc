@@ -23,9 +23,12 @@ using graph::GraphTensor;
 
 // What other formats have no place for goes, and constants are computed. A
 // step that fails leaves the graph as it was; the writer then says what it
-// cannot hold.
+// cannot hold. Ranges may stand in constants that were put together
+// (pool_constants), which make_quantization_explicit could not read.
 constexpr char kPreparation[] =
     "fold_placeholder(ignore_errors=true) "
+    "fold_constants(exclude_op=Dequantize, exclude_op=DequantizeLinear, "
+    "exclude_op=QuantizeV2, ignore_errors=true) "
     "make_quantization_explicit(ignore_errors=true) "
     "remove_training_nodes(ignore_errors=true) "
     "remove_control_dependencies(ignore_errors=true) "

@@ -70,6 +70,45 @@ std::string KeptNote(const QuantizedLayers& found, const std::string& recipe) {
       "turns it into float first.");
 }
 
+// Whether the recipe quantizes what layers read, not their weights alone.
+absl::StatusOr<bool> QuantizesValues(const v1::Recipe& recipe) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<TransformStep> steps,
+                           StepsOfRecipe(recipe));
+  return absl::c_any_of(steps, [](const TransformStep& step) {
+    return absl::StartsWith(step.name, "quantize_") &&
+           step.name != "quantize_weights";
+  });
+}
+
+// A model whose weights alone are quantized: dynamic range.
+absl::Status FitToQuantizedWeights(const QuantizedLayers& found,
+                                   FittedRecipe* fitted) {
+  const std::string came =
+      absl::StrCat("The model came with ", found.weight_bits,
+                   "-bit weights and float values"
+                   " in ",
+                   found.weights_only, " of ", found.layers,
+                   " layers (dynamic range, or weights only)");
+  const std::string recipe =
+      absl::StrCat("recipe '", fitted->recipe.name(), "'");
+  OPTFARM_ASSIGN_OR_RETURN(const bool quantizes_values,
+                           QuantizesValues(fitted->recipe));
+  if (quantizes_values) {
+    fitted->notes.push_back(absl::StrCat(
+        came, ": ", recipe,
+        " quantizes values too, so the weights became floats first and have "
+        "new scales. Recipe weights8 keeps them as they are. 'float' computes "
+        "with the weights as they came."));
+    return absl::OkStatus();
+  }
+  OPTFARM_ASSIGN_OR_RETURN(fitted->recipe, KeepingQuantized(fitted->recipe));
+  fitted->notes.push_back(absl::StrCat(
+      came, ": these weights and their scales were kept as they are, and ",
+      recipe,
+      " quantized nothing. --dequantize turns them into floats first."));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status BeginWithDequantizing(v1::Recipe* recipe) {
@@ -122,7 +161,7 @@ absl::StatusOr<FittedRecipe> FitRecipe(
                              transforms::ParseTransforms(kFloatChain));
     OPTFARM_RETURN_IF_ERROR(
         transforms::RunTransforms(graph, steps, inputs, outputs).status());
-    if (found.quantized > 0) {
+    if (found.quantized + found.weights_only > 0) {
       fitted.notes.push_back(absl::StrCat(
           "The model came quantized (", Describe(found),
           ") and was turned into float first: 'float' is that, and the result "
@@ -137,6 +176,8 @@ absl::StatusOr<FittedRecipe> FitRecipe(
     fitted.notes.push_back(absl::StrCat(
         "The model came with some quantized layers (", Describe(found),
         "); the recipe treats it as a float model."));
+  } else if (found.weights_only > 0) {
+    OPTFARM_RETURN_IF_ERROR(FitToQuantizedWeights(found, &fitted));
   }
   return fitted;
 }

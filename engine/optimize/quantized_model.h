@@ -36,9 +36,10 @@ struct FittedRecipe {
 
 // For a graph whose layers are quantized: KeepingQuantized, or, where the
 // recipe begins with dequantize_model, the recipe as it is; `graph` then
-// computes in float, so that the result is compared with that. Other graphs
-// and their recipes stay as they are.
-// ERRORS: those of KeepingQuantized and of the transforms.
+// computes in float, so that the result is compared with that. For a graph
+// whose weights alone are quantized: KeepingQuantized, unless the recipe
+// quantizes values. Other graphs and their recipes stay as they are. ERRORS:
+// those of KeepingQuantized and of the transforms.
 absl::StatusOr<FittedRecipe> FitRecipe(
     const v1::Recipe& asked, absl::Span<const graph::TensorName> inputs,
     absl::Span<const graph::TensorName> outputs, graph::Graph* graph);

@@ -191,6 +191,7 @@ constexpr LoweringRow kRows[] = {
     {"ScatterElements", LowerScatterElements},
     {"ScatterND", LowerScatterNd},
     {"Trilu", LowerTrilu},
+    {"Trilu", LowerTrilu, 1, kNoLaterVersion, "com.microsoft"},
     {"Unique", LowerUnique},
 };
 

@@ -45,6 +45,7 @@ absl::Span<const LoweringRow> QuantizedLowerings();
 absl::Span<const LoweringRow> RecurrentLowerings();
 absl::Span<const LoweringRow> ReductionLowerings();
 absl::Span<const LoweringRow> ResizeLowerings();
+absl::Span<const LoweringRow> SamplingLowerings();
 absl::Span<const LoweringRow> ShapingLowerings();
 absl::Span<const LoweringRow> SignalLowerings();
 absl::Span<const LoweringRow> SlicingLowerings();

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/onnx/convolution.h"
 #include "engine/formats/onnx/lowering_table.h"
+#include "engine/formats/onnx/quantization.h"
 
 namespace optfarm::formats {
 namespace {
@@ -198,7 +199,22 @@ Endpoint MaskFuture(NodeLowering& n, Endpoint scores) {
 
 absl::StatusOr<Endpoint> MaskPadding(NodeLowering& n, Endpoint scores,
                                      Endpoint mask) {
-  OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(mask));
+  OPTFARM_ASSIGN_OR_RETURN(int rank, n.Rank(mask));
+  if (rank == 1) {
+    // How many keys of each example count.
+    const PartialShape& lengths = n.shape(mask);
+    const PartialShape& all = n.shape(scores);
+    if (all.has_rank() && all.dim(0) > 0 && lengths.dim(0) > 0 &&
+        lengths.dim(0) != all.dim(0)) {
+      return absl::UnimplementedError(
+          "a mask of one dimension with more than an end for each example");
+    }
+    const Endpoint keys =
+        n.Add("Range", {n.Int32(0), SizeOf(n, scores, 3), n.Int32(1)});
+    mask = n.Add("Less",
+                 {keys, n.Unsqueeze(n.Cast(mask, tensorflow::DT_INT32), {1})});
+    rank = 2;
+  }
   if (rank != 2 && rank != 3) {
     return absl::UnimplementedError(
         absl::StrCat("a mask of ", rank, " dimensions"));
@@ -215,19 +231,23 @@ absl::StatusOr<Endpoint> MaskPadding(NodeLowering& n, Endpoint scores,
                                               : std::vector<int64_t>{1})});
 }
 
-absl::Status LowerAttention(NodeLowering& n) {
-  const Endpoint x = n.input(0), w = n.input(1);
+// Which inputs are what, of Attention and QAttention.
+struct AttentionInputs {
+  Endpoint x, weights;
+  int mask = 3, past = 4, bias = 5;
+};
+
+absl::Status Attend(NodeLowering& n, const AttentionInputs& in) {
+  const Endpoint x = in.x, w = in.weights;
   const int64_t heads = n.Int("num_heads", 0);
   const PartialShape& weights = n.shape(w);
   const bool has_width = weights.has_rank() && weights.rank() == 2 &&
                          weights.dim(1) > 0 && weights.dim(1) % 3 == 0;
   const int64_t width = has_width ? weights.dim(1) / 3 : 0;
   if (heads < 1 || width < 1 || width % heads != 0 ||
-      n.has_attr("qkv_hidden_sizes") || n.Int("do_rotary", 0) != 0 ||
-      n.has_input(5)) {
+      n.has_attr("qkv_hidden_sizes") || n.Int("do_rotary", 0) != 0) {
     return absl::UnimplementedError(
-        "widths that differ, rotary embedding and attention bias are not "
-        "supported");
+        "widths that differ and rotary embedding are not supported");
   }
   const Endpoint rows =
       n.Add("MatMul", {n.Reshape(x, {-1, weights.dim(0)}), w});
@@ -239,9 +259,9 @@ absl::Status LowerAttention(NodeLowering& n) {
   const Endpoint q = SplitHeads(n, parts[0], heads, width);
   Endpoint k = SplitHeads(n, parts[1], heads, width);
   Endpoint v = SplitHeads(n, parts[2], heads, width);
-  if (n.has_input(4)) {
+  if (n.has_input(in.past)) {
     const std::vector<Endpoint> past =
-        n.AddAll("Unpack", {n.input(4)}, {{"num", 2}});
+        n.AddAll("Unpack", {n.input(in.past)}, {{"num", 2}});
     if (past.size() != 2) return absl::OkStatus();
     k = n.Add("ConcatV2", {past[0], k, n.Int32(2)});
     v = n.Add("ConcatV2", {past[1], v, n.Int32(2)});
@@ -251,14 +271,55 @@ absl::Status LowerAttention(NodeLowering& n) {
       n.Float("scale", 1 / std::sqrt(static_cast<float>(width / heads)));
   Endpoint scores = n.Add("BatchMatMulV2", {q, k}, {{"adj_y", true}});
   scores = n.Add("Mul", {scores, n.ScalarLike(scores, double{scale})});
-  if (n.has_input(3)) {
-    OPTFARM_ASSIGN_OR_RETURN(scores, MaskPadding(n, scores, n.input(3)));
+  if (n.has_input(in.mask)) {
+    OPTFARM_ASSIGN_OR_RETURN(scores, MaskPadding(n, scores, n.input(in.mask)));
+  }
+  if (n.has_input(in.bias)) {
+    scores = n.Add("Add", {scores, n.input(in.bias)});
   }
   if (n.Int("unidirectional", 0) != 0) scores = MaskFuture(n, scores);
   const Endpoint mixed =
       n.Add("BatchMatMulV2", {n.Add("Softmax", {scores}), v});
   const Endpoint joined = n.Transpose(mixed, {0, 2, 1, 3});
   n.SetOutput(0, n.ReshapeRowsLike(joined, x, width));
+  return absl::OkStatus();
+}
+
+absl::Status LowerAttention(NodeLowering& n) {
+  return Attend(n, {n.input(0), n.input(1)});
+}
+
+// Quantized rows and weights, the scores and what follows in float.
+absl::Status LowerQAttention(NodeLowering& n) {
+  const auto floats = [&n](int i, int scale, int zero_point, int64_t axis) {
+    OnnxQuantization q;
+    q.scale = n.input(scale);
+    q.zero_point = n.has_input(zero_point)
+                       ? n.input(zero_point)
+                       : n.builder().Scalar(n.dtype(n.input(i)), 0);
+    return Dequantized(n, n.input(i), q, axis);
+  };
+  AttentionInputs in;
+  in.x = floats(0, 3, 6, 2);
+  in.weights = floats(1, 4, 7, 1);
+  in.mask = 5;
+  in.past = 8;
+  in.bias = n.input_count();
+  return Attend(n, in);
+}
+
+absl::Status LowerFusedGemm(NodeLowering& n) {
+  Endpoint y = n.Add("MatMul", {n.input(0), n.input(1)},
+                     {{"transpose_a", n.Int("transA", 0) != 0},
+                      {"transpose_b", n.Int("transB", 0) != 0}});
+  y = n.Add("Mul", {y, n.ScalarLike(y, double{n.Float("alpha", 1)})});
+  if (n.has_input(2)) {
+    y = n.Add("Add",
+              {y, n.Add("Mul", {n.input(2),
+                                n.ScalarLike(y, double{n.Float("beta", 1)})})});
+  }
+  OPTFARM_ASSIGN_OR_RETURN(y, Activated(n, y));
+  n.SetOutput(0, y);
   return absl::OkStatus();
 }
 
@@ -271,8 +332,10 @@ constexpr LoweringRow kRows[] = {
     {"EmbedLayerNormalization", LowerEmbedLayerNormalization, 1, kAll, kDomain},
     {"FastGelu", LowerGelu, 1, kAll, kDomain},
     {"FusedConv", LowerFusedConv, 1, kAll, kDomain},
+    {"FusedGemm", LowerFusedGemm, 1, kAll, kDomain},
     {"FusedMatMul", LowerFusedMatMul, 1, kAll, kDomain},
     {"Gelu", LowerGelu, 1, kAll, kDomain},
+    {"QAttention", LowerQAttention, 1, kAll, kDomain},
     {"QuickGelu", LowerQuickGelu, 1, kAll, kDomain},
     {"SkipLayerNormalization", LowerSkipLayerNormalization, 1, kAll, kDomain},
     {"SkipSimplifiedLayerNormalization", LowerSkipLayerNormalization, 1, kAll,

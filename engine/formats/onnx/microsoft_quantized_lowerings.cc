@@ -76,6 +76,12 @@ absl::Status LowerQLinearSoftmax(NodeLowering& n) {
   return absl::OkStatus();
 }
 
+absl::Status LowerQLinearWhere(NodeLowering& n) {
+  const Endpoint y = n.Add("SelectV2", {n.input(0), Input(n, 1), Input(n, 4)});
+  n.SetOutput(0, Quantized(n, y, ReadQuantization(n, 7, n.dtype(n.input(1)))));
+  return absl::OkStatus();
+}
+
 absl::Status LowerQGemm(NodeLowering& n) {
   const bool transposed = n.Int("transB", 0) != 0;
   const Endpoint a = Input(n, 0);
@@ -259,6 +265,7 @@ constexpr LoweringRow kRows[] = {
     {"QLinearMul", LowerQLinearBinary, 1, kAll, kDomain},
     {"QLinearSigmoid", LowerQLinearUnary, 1, kAll, kDomain},
     {"QLinearSoftmax", LowerQLinearSoftmax, 1, kAll, kDomain},
+    {"QLinearWhere", LowerQLinearWhere, 1, kAll, kDomain},
 };
 
 }  // namespace

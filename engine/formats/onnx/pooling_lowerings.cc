@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/onnx/lowering_table.h"
+#include "engine/formats/onnx/quantization.h"
 #include "engine/formats/onnx/windows.h"
 
 namespace optfarm::formats {
@@ -80,8 +81,9 @@ Endpoint PoolAsImage(NodeLowering& n, const char* op, Endpoint x,
 
 // What TensorFlow's ops cannot say: our own op, whose images have their
 // channels first.
-absl::Status PoolWindows(NodeLowering& n, const char* kind, Endpoint x,
-                         const PooledImage& pool) {
+absl::StatusOr<std::vector<Endpoint>> PoolWindows(NodeLowering& n,
+                                                  const char* kind, Endpoint x,
+                                                  const PooledImage& pool) {
   const SlidingWindow& window = pool.window;
   if (window.pads_before.empty()) {
     return absl::UnimplementedError(
@@ -89,24 +91,19 @@ absl::Status PoolWindows(NodeLowering& n, const char* kind, Endpoint x,
   }
   std::vector<int64_t> pads = window.pads_before;
   pads.insert(pads.end(), window.pads_after.begin(), window.pads_after.end());
-  const std::vector<Endpoint> results =
-      n.AddAll("WindowPool", {x},
-               {{"kind", kind},
-                {"kernel", window.kernel},
-                {"strides", window.strides},
-                {"dilations", window.dilations},
-                {"pads", pads},
-                {"ceil_mode", window.ceil_mode},
-                {"count_include_pad", n.Int("count_include_pad", 0) != 0},
-                {"storage_order", n.Int("storage_order", 0)}});
-  for (size_t i = 0; i < results.size(); ++i) {
-    n.SetOutput(static_cast<int>(i), results[i]);
-  }
-  return absl::OkStatus();
+  return n.AddAll("WindowPool", {x},
+                  {{"kind", kind},
+                   {"kernel", window.kernel},
+                   {"strides", window.strides},
+                   {"dilations", window.dilations},
+                   {"pads", pads},
+                   {"ceil_mode", window.ceil_mode},
+                   {"count_include_pad", n.Int("count_include_pad", 0) != 0},
+                   {"storage_order", n.Int("storage_order", 0)}});
 }
 
-absl::Status LowerMaxPool(NodeLowering& n) {
-  const Endpoint x = n.input(0);
+// Of images whose channels come first.
+absl::StatusOr<std::vector<Endpoint>> MaxPooled(NodeLowering& n, Endpoint x) {
   OPTFARM_ASSIGN_OR_RETURN(const PooledImage pool, ReadPool(n, x));
   PooledImage as_image = pool;
   const bool is_usual =
@@ -114,20 +111,54 @@ absl::Status LowerMaxPool(NodeLowering& n) {
       RoundUpByPads(n.shape(x).dims().subspan(2), &as_image.window) &&
       HasUsualPads(as_image.window);
   if (!is_usual) return PoolWindows(n, "MAX", x, pool);
-  n.SetOutput(0, PoolAsImage(n, "MaxPool", x, as_image));
-  return absl::OkStatus();
+  return std::vector<Endpoint>{PoolAsImage(n, "MaxPool", x, as_image)};
 }
 
-absl::Status LowerAveragePool(NodeLowering& n) {
-  const Endpoint x = n.input(0);
+absl::StatusOr<Endpoint> AveragePooled(NodeLowering& n, Endpoint x) {
   OPTFARM_ASSIGN_OR_RETURN(const PooledImage pool, ReadPool(n, x));
   const bool counts_pads = n.Int("count_include_pad", 0) != 0;
   const bool is_usual =
       pool.rank <= 4 && !pool.window.ceil_mode &&
       !pool.window.has_dilations() &&
       (pool.window.is_same ? !counts_pads : !pool.window.has_pads());
-  if (!is_usual) return PoolWindows(n, "AVERAGE", x, pool);
-  n.SetOutput(0, PoolAsImage(n, "AvgPool", x, pool));
+  if (is_usual) return PoolAsImage(n, "AvgPool", x, pool);
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<Endpoint> results,
+                           PoolWindows(n, "AVERAGE", x, pool));
+  return results.empty() ? Endpoint() : results[0];
+}
+
+absl::Status LowerMaxPool(NodeLowering& n) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<Endpoint> results,
+                           MaxPooled(n, n.input(0)));
+  for (size_t i = 0; i < results.size(); ++i) {
+    n.SetOutput(static_cast<int>(i), results[i]);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status LowerAveragePool(NodeLowering& n) {
+  OPTFARM_ASSIGN_OR_RETURN(const Endpoint y, AveragePooled(n, n.input(0)));
+  n.SetOutput(0, y);
+  return absl::OkStatus();
+}
+
+absl::Status LowerNhwcMaxPool(NodeLowering& n) {
+  OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(n.input(0)));
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<Endpoint> results,
+                           MaxPooled(n, n.ToChannelsFirst(n.input(0), rank)));
+  if (!results.empty()) n.SetOutput(0, n.ToChannelsLast(results[0], rank));
+  return absl::OkStatus();
+}
+
+absl::Status LowerQLinearAveragePool(NodeLowering& n) {
+  const DataType type = n.dtype(n.input(0));
+  const bool is_last = n.Int("channels_last", 0) != 0;
+  Endpoint x = Dequantized(n, n.input(0), ReadQuantization(n, 1, type));
+  OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(x));
+  if (is_last) x = n.ToChannelsFirst(x, rank);
+  OPTFARM_ASSIGN_OR_RETURN(Endpoint y, AveragePooled(n, x));
+  if (is_last) y = n.ToChannelsLast(y, rank);
+  n.SetOutput(0, Quantized(n, y, ReadQuantization(n, 3, type)));
   return absl::OkStatus();
 }
 
@@ -148,6 +179,9 @@ constexpr LoweringRow kRows[] = {
     {"GlobalAveragePool", LowerGlobalPool<kMean>},
     {"GlobalMaxPool", LowerGlobalPool<kMax>},
     {"MaxPool", LowerMaxPool},
+    {"NhwcMaxPool", LowerNhwcMaxPool, 1, kNoLaterVersion, "com.microsoft"},
+    {"QLinearAveragePool", LowerQLinearAveragePool, 1, kNoLaterVersion,
+     "com.microsoft"},
 };
 
 }  // namespace

@@ -74,11 +74,54 @@ absl::Status LowerDequantizeLinear(NodeLowering& n) {
   return absl::OkStatus();
 }
 
+// By arithmetic, with a scale for each block along the axis.
+absl::Status QuantizeBlocks(NodeLowering& n, Endpoint x, DataType type,
+                            int bits) {
+  double low = 0, high = 0;
+  switch (type) {
+    case tensorflow::DT_UINT8:
+      high = bits == 4 ? 15 : 255;
+      break;
+    case tensorflow::DT_INT8:
+      low = bits == 4 ? -8 : -128;
+      high = -low - 1;
+      break;
+    case tensorflow::DT_UINT16:
+      high = 65535;
+      break;
+    case tensorflow::DT_INT16:
+      low = -32768;
+      high = 32767;
+      break;
+    default:
+      return absl::UnimplementedError(
+          absl::StrCat("blocks of ", tensorflow::DataType_Name(type)));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(x));
+  OPTFARM_ASSIGN_OR_RETURN(const int place,
+                           NodeLowering::Axis(n.Int("axis", 1), rank));
+  const int64_t block = n.Int("block_size", 0);
+  const int64_t size = n.shape(x).dim(place);
+  const auto repeated = [&](int i) -> absl::StatusOr<Endpoint> {
+    Endpoint of_blocks = n.Cast(n.input(i), tensorflow::DT_FLOAT);
+    OPTFARM_RETURN_IF_ERROR(RepeatBlocks(n, &of_blocks, place, block, size));
+    return of_blocks;
+  };
+  OPTFARM_ASSIGN_OR_RETURN(const Endpoint scale, repeated(1));
+  Endpoint steps = n.Add(
+      "Round", {n.Add("RealDiv", {n.Cast(x, tensorflow::DT_FLOAT), scale})});
+  if (n.has_input(2)) {
+    OPTFARM_ASSIGN_OR_RETURN(const Endpoint zero_point, repeated(2));
+    steps = n.Add("Add", {steps, zero_point});
+  }
+  steps = n.Add("Maximum", {steps, n.ScalarLike(steps, low)});
+  steps = n.Add("Minimum", {steps, n.ScalarLike(steps, high)});
+  n.SetOutput(0, n.Cast(steps, type));
+  return absl::OkStatus();
+}
+
 absl::Status LowerQuantizeLinear(NodeLowering& n) {
   Endpoint x = n.input(0);
-  if (n.Int("block_size", 0) > 0) {
-    return absl::UnimplementedError("block_size is not supported");
-  }
   DataType type = tensorflow::DT_UINT8;
   int bits = 8;
   if (n.has_input(2)) {
@@ -90,6 +133,7 @@ absl::Status LowerQuantizeLinear(NodeLowering& n) {
     bits = BitsOfOnnx(onnx_type) == 4 ? 4 : 8;
   }
   if (n.dtype(x) == tensorflow::DT_INT32) x = n.Cast(x, tensorflow::DT_FLOAT);
+  if (n.Int("block_size", 0) > 0) return QuantizeBlocks(n, x, type, bits);
   const OnnxQuantization q = ReadQuantization(n, 1, type);
   const LiteRounded rounded = TakeMoveBack(n, x, q.scale, q.zero_point);
   if (rounded.rounding.empty() && rounded.input_scale == 0) {

@@ -88,17 +88,6 @@ absl::Status LowerMelWeightMatrix(NodeLowering& n) {
 
 // --- Images ------------------------------------------------------------------
 
-absl::Status LowerGridSample(NodeLowering& n) {
-  std::string mode = n.String("mode", n.opset() < 20 ? "bilinear" : "linear");
-  if (mode == "bilinear") mode = "linear";
-  if (mode == "bicubic") mode = "cubic";
-  n.SetOutput(0, n.Add("GridSample", {n.input(0), n.input(1)},
-                       {{"mode", mode},
-                        {"padding_mode", n.String("padding_mode", "zeros")},
-                        {"align_corners", n.Int("align_corners", 0) != 0}}));
-  return absl::OkStatus();
-}
-
 absl::Status LowerRoiAlign(NodeLowering& n) {
   const Endpoint x = n.input(0);
   const bool half_pixel =
@@ -212,7 +201,6 @@ constexpr LoweringRow kRows[] = {
     {"DFT", LowerDft},
     {"Det", LowerDet},
     {"GlobalLpPool", LowerGlobalLpPool},
-    {"GridSample", LowerGridSample},
     {"HammingWindow", LowerWindow<1>},
     {"HannWindow", LowerWindow<0>},
     {"LpPool", LowerLpPool},

@@ -2,11 +2,14 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/base/casts.h"
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/tflite/lowering.h"
 #include "engine/formats/tflite/operator_table.h"
+#include "engine/formats/tflite/weights.h"
 #include "engine/graph/attr.h"
 #include "flatbuffers/flexbuffers.h"
 #include "tflite/schema_generated.h"
@@ -181,7 +184,52 @@ absl::Status LowerDetections(OpLowering& c) {
   return absl::OkStatus();
 }
 
+// MediaPipe's TRANSPOSE_CONV with a bias: image, weights [out, height, width,
+// in] and bias. Its options are three int32: padding, 1 for SAME and 2 for
+// VALID, and strides of width and height.
+absl::Status LowerTransposedConvolution(OpLowering& c) {
+  const auto* options = c.op().custom_options();
+  if (options == nullptr || options->size() < 12) return DamagedOptions();
+  const Reader reader(absl::string_view(
+      reinterpret_cast<const char*>(options->data()), options->size()));
+  const int64_t padding = reader.Signed(0, 4);
+  const int64_t stride_w = reader.Signed(4, 4), stride_h = reader.Signed(8, 4);
+  if ((padding != 1 && padding != 2) || stride_w < 1 || stride_h < 1) {
+    return absl::InvalidArgumentError(absl::StrCat("its options say padding ",
+                                                   padding, " and strides ",
+                                                   stride_h, "x", stride_w));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const Weights weights, Weights::Read(c, 1, 4));
+  if (!c.Has(0)) return absl::InvalidArgumentError("has no image");
+  const std::vector<int64_t> image = ShapeOf(c.in(0));
+  const std::vector<int64_t>& filter = weights.shape();
+  constexpr int64_t kMostPixels = int64_t{1} << 20;
+  if (image.size() != 4 || image[0] < 1 || image[1] < 1 || image[2] < 1 ||
+      image[1] > kMostPixels / stride_h || image[2] > kMostPixels / stride_w ||
+      filter[0] < 1 || filter[1] < 1 || filter[2] < 1) {
+    return Unsupported("an image or weights of unknown size");
+  }
+  const bool is_same = padding == 1;
+  const auto size = [is_same](int64_t pixels, int64_t stride, int64_t window) {
+    return is_same ? pixels * stride : (pixels - 1) * stride + window;
+  };
+  const Value sizes =
+      c.IntVector("sizes", {image[0], size(image[1], stride_h, filter[1]),
+                            size(image[2], stride_w, filter[2]), filter[0]});
+  const Value sums =
+      c.Add("Conv2DBackpropInput", "transposed",
+            {sizes, weights.Permuted({1, 2, 0, 3}, "filter"), c.Real(0)},
+            [&](tensorflow::NodeDef* node) {
+              SetInts(node, "strides", {1, stride_h, stride_w, 1});
+              graph::SetString(node, "padding", is_same ? "SAME" : "VALID");
+            });
+  OPTFARM_ASSIGN_OR_RETURN(const Value biased, Biased(c, sums, 2, 0, weights));
+  c.SetReal(0, biased);
+  return absl::OkStatus();
+}
+
 constexpr CustomOperatorRow kRows[] = {
+    {"Convolution2DTransposeBias", LowerTransposedConvolution},
     {"TFLite_Detection_PostProcess", LowerDetections},
 };
 

@@ -71,23 +71,26 @@ QuantizedLayers CountQuantizedLayers(const Graph& graph) {
     ++found.layers;
     const Node* weights = DequantizationOf(graph, node.inputs()[1].node);
     if (weights == nullptr) continue;
-    if (DequantizationOf(graph, node.inputs()[0].node) == nullptr) {
-      ++found.weights_only;
-      continue;
-    }
     const int bits = BitsOf(*weights);
     found.weight_bits =
-        found.quantized == 0 ? bits : std::min(found.weight_bits, bits);
-    ++found.quantized;
+        found.weight_bits == 0 ? bits : std::min(found.weight_bits, bits);
+    if (DequantizationOf(graph, node.inputs()[0].node) == nullptr) {
+      ++found.weights_only;
+    } else {
+      ++found.quantized;
+    }
     found.per_channel |= HasManyScales(graph, *weights);
   }
   return found;
 }
 
 std::string Describe(const QuantizedLayers& found) {
-  return absl::StrCat(found.weight_bits, "-bit weights, a scale for each ",
-                      found.per_channel ? "channel" : "tensor", ", ",
-                      found.quantized, " of ", found.layers, " layers");
+  return absl::StrCat(
+      found.weight_bits, "-bit weights, a scale for each ",
+      found.per_channel ? "channel" : "tensor", ", ",
+      found.quantized > 0 ? "" : "float values, ",
+      found.quantized > 0 ? found.quantized : found.weights_only, " of ",
+      found.layers, " layers");
 }
 
 }  // namespace optfarm::transforms

@@ -18,7 +18,7 @@ struct QuantizedLayers {
   int quantized = 0;
   // Those that read quantized weights and floats.
   int weights_only = 0;
-  // Of the quantized ones. UNITS: bits of the narrowest weights.
+  // UNITS: bits of the narrowest quantized weights.
   int weight_bits = 0;
   // Some weights have a scale for each channel.
   bool per_channel = false;
@@ -29,7 +29,8 @@ struct QuantizedLayers {
 
 QuantizedLayers CountQuantizedLayers(const graph::Graph& graph);
 
-// "8-bit weights, a scale for each channel, 27 of 28 layers".
+// "8-bit weights, a scale for each channel, 27 of 28 layers", and with float
+// values "8-bit weights, a scale for each tensor, float values, 5 of 5 layers".
 std::string Describe(const QuantizedLayers& found);
 
 }  // namespace optfarm::transforms

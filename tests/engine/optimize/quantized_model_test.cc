@@ -17,6 +17,8 @@
 #include "engine/optimize/optimize_job.h"
 #include "engine/optimize/recipes/recipes.h"
 #include "engine/optimize/report/exports.h"
+#include "engine/transforms/machinery/pipeline.h"
+#include "engine/transforms/machinery/transform_string.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/quantized_layers.h"
 #include "tests/engine/optimize/small_model.h"
@@ -138,6 +140,37 @@ TEST(QuantizedModelTest, DequantizesOnRequest) {
   EXPECT_GT(report.calibration().ranges(), 0);
 }
 
+// What a converter leaves of a model by dynamic range quantization.
+std::string ModelWithQuantizedWeights() {
+  exporting::ConvertOptions options;
+  options.written.format = exporting::ModelFormat::kTflite;
+  options.written.int8_weights = true;
+  const std::string model =
+      testing::WriteModel(testing::SmallModel(), FreshFolder());
+  const auto file = exporting::ConvertGraph(Load(model), options);
+  EXPECT_TRUE(file.ok()) << file.status();
+  const std::string path = JoinPath(FreshFolder(), "weights.tflite");
+  EXPECT_TRUE(WriteFileAtomically(path, file->bytes).ok());
+  return path;
+}
+
+TEST(QuantizedModelTest, KeepsWeightsOfDynamicRangeModels) {
+  const std::string model = ModelWithQuantizedWeights();
+  const transforms::QuantizedLayers came = CountQuantizedLayers(Load(model));
+  ASSERT_GT(came.weights_only, 0);
+  EXPECT_EQ(came.quantized, 0);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const v1::Report kept, RunOptimize(Request(model, "weights8"), nullptr));
+  EXPECT_THAT(kept.warnings(),
+              Contains(HasSubstr("their scales were kept as they are")));
+  EXPECT_EQ(kept.outputs_compared(0).max_abs_error(), 0);
+  OptimizeRequest anew = Request(model, "int8");
+  AddSamples(&anew);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
+                               RunOptimize(anew, nullptr));
+  EXPECT_THAT(report.warnings(), Contains(HasSubstr("quantizes values too")));
+}
+
 // How many layers are quantized in a file with 8-bit activations.
 int LayersAs8Bits(const graph::Graph& made, exporting::ModelFormat format) {
   exporting::ConvertOptions options;
@@ -151,6 +184,23 @@ int LayersAs8Bits(const graph::Graph& made, exporting::ModelFormat format) {
           .quantized;
   EXPECT_GT(layers, 0);
   return layers;
+}
+
+// As a recipe leaves them that makes the file smaller still.
+TEST(QuantizedModelTest, WritesRangesThatWerePutTogether) {
+  OptimizeRequest request = Request(
+      testing::WriteModel(testing::SmallModel(), FreshFolder()), "int8");
+  AddSamples(&request);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
+                               RunOptimize(request, nullptr));
+  graph::Graph made = Load(JoinPath(request.out_folder, "optimized.pb"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto steps,
+      transforms::ParseTransforms("pool_constants(as_half=true)"));
+  OPTFARM_ASSERT_OK(transforms::RunTransforms(&made, steps, {{"input", 0}},
+                                              {{report.outputs(0).name(), 0}})
+                        .status());
+  LayersAs8Bits(made, exporting::ModelFormat::kTflite);
 }
 
 // Activations of 16 bits, weights of 8, biases of 64 in the file.
