@@ -39,4 +39,20 @@ bool IsUtf8(absl::string_view text) {
   return true;
 }
 
+std::string WithoutWhatIsNoText(absl::string_view text) {
+  std::string valid;
+  valid.reserve(text.size());
+  while (!text.empty()) {
+    const size_t length = text[0] == '\0' ? 0 : Utf8SequenceLength(text);
+    if (length == 0) {
+      valid += "\xef\xbf\xbd";
+      text.remove_prefix(1);
+    } else {
+      valid.append(text.data(), length);
+      text.remove_prefix(length);
+    }
+  }
+  return valid;
+}
+
 }  // namespace optfarm

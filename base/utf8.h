@@ -4,6 +4,7 @@
 #define OPTFARM_BASE_UTF8_H_
 
 #include <cstddef>
+#include <string>
 
 #include "absl/strings/string_view.h"
 
@@ -15,6 +16,10 @@ namespace optfarm {
 size_t Utf8SequenceLength(absl::string_view text);
 
 bool IsUtf8(absl::string_view text);
+
+// The text with U+FFFD, the character for what is none, in place of zero bytes
+// and of each byte that is no UTF-8: what PostgreSQL takes as a text.
+std::string WithoutWhatIsNoText(absl::string_view text);
 
 }  // namespace optfarm
 

@@ -75,7 +75,6 @@ struct Stores {
   LeaderTerm term;
   std::unique_ptr<storage::BlobStore> blobs;
   Databases databases;
-  std::unique_ptr<storage::TuneStore> tunes;
 };
 
 class ServerImpl final : public Server {
@@ -177,7 +176,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       tokens_(std::move(stores.databases.tokens)),
       webhook_store_(std::move(stores.databases.webhooks)),
       audit_store_(std::move(stores.databases.audit)),
-      tune_store_(std::move(stores.tunes)),
+      tune_store_(std::move(stores.databases.tunes)),
       access_(std::move(access)),
       audit_(*audit_store_),
       limits_(options_.project_limits, {}),
@@ -449,10 +448,6 @@ absl::StatusOr<Stores> OpenStores(const ServerOptions& options,
       stores.databases, OpenDatabases({options.database, options.results_bytes,
                                        options.on_database_lost, term.lease},
                                       data_dir, options.clock->Now()));
-  // With any engine: a tune is begun again by asking for it again.
-  OPTFARM_ASSIGN_OR_RETURN(
-      stores.tunes,
-      storage::OpenSqliteTuneStore(data_dir.tunes(), options.clock->Now()));
   BlobEngineOptions blobs = options.blobs;
   if (term.lease != nullptr) {
     blobs.term = absl::StrCat("term ", term.lease->fence()->epoch());

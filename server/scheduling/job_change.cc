@@ -202,6 +202,7 @@ void JobChange::CompleteBenchmark(size_t index,
     row.task_id = record(index).task_id;
     row.create_time = now_;
     row.recipe_name = job_.spec->recipe().name();
+    row.project = job_.job.project;
     row.source_model = job_.spec->model();
     row.measurement = measurement;
     // A device may have measured the original as another file (float.pb).

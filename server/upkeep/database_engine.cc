@@ -24,6 +24,8 @@ absl::StatusOr<Databases> OpenSqlite(std::string file, int64_t results_bytes,
                                                    data_dir.webhooks(), now));
   OPTFARM_ASSIGN_OR_RETURN(
       databases.audit, storage::OpenSqliteAuditStore(data_dir.audit(), now));
+  OPTFARM_ASSIGN_OR_RETURN(
+      databases.tunes, storage::OpenSqliteTuneStore(data_dir.tunes(), now));
   databases.database_file = std::move(file);
   return databases;
 }
@@ -44,6 +46,7 @@ absl::StatusOr<Databases> OpenPostgres(DatabaseEngineOptions options,
   databases.tokens = std::move(opened.tokens);
   databases.webhooks = std::move(opened.webhooks);
   databases.audit = std::move(opened.audit);
+  databases.tunes = std::move(opened.tunes);
   return databases;
 }
 

@@ -15,6 +15,7 @@
 #include "storage/metadata_store.h"
 #include "storage/postgres/lease.h"
 #include "storage/token_store.h"
+#include "storage/tune_store.h"
 #include "storage/webhook_store.h"
 
 namespace optfarm::server {
@@ -39,6 +40,7 @@ struct Databases {
   std::unique_ptr<storage::TokenStore> tokens;
   std::unique_ptr<storage::WebhookStore> webhooks;
   std::unique_ptr<storage::AuditStore> audit;
+  std::unique_ptr<storage::TuneStore> tunes;
 };
 
 // Opens all of them, or makes them. ERRORS: InvalidArgument when `database`

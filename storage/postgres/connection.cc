@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -28,15 +29,21 @@ constexpr Oid kInt2 = 21;
 constexpr Oid kInt4 = 23;
 constexpr Oid kText = 25;
 constexpr Oid kFloat8 = 701;
+constexpr Oid kInt8Array = 1016;
 constexpr std::array kReadable = {kBool, kBytes, kInt8,  kInt2,
                                   kInt4, kText,  kFloat8};
 
 constexpr int kBinary = 1;
+constexpr absl::Duration kConnectPatience = absl::Seconds(15);
+
+// A statement that was prepared was not there: a pooler that looks like the
+// server gives each transaction another session. Nothing is prepared any more.
+std::atomic<bool> plans_went_astray{false};
 
 // The network's order.
-std::string BigEndian(uint64_t bits) {
-  std::string bytes(8, '\0');
-  for (size_t i = 8; i-- > 0; bits >>= 8) {
+std::string BigEndian(uint64_t bits, size_t size = 8) {
+  std::string bytes(size, '\0');
+  for (size_t i = size; i-- > 0; bits >>= 8) {
     bytes[i] = static_cast<char>(bits & 0xff);
   }
   return bytes;
@@ -101,24 +108,25 @@ PostgresParameter PostgresParameter::Double(double value) {
 }
 
 PostgresParameter PostgresParameter::Text(absl::string_view value) {
-  PostgresParameter text{kText, false, ""};
-  text.bytes.reserve(value.size());
-  while (!value.empty()) {
-    const size_t length = value[0] == '\0' ? 0 : Utf8SequenceLength(value);
-    if (length == 0) {
-      // U+FFFD, the character for what is none.
-      text.bytes += "\xef\xbf\xbd";
-      value.remove_prefix(1);
-    } else {
-      text.bytes.append(value.data(), length);
-      value.remove_prefix(length);
-    }
-  }
-  return text;
+  return {kText, false, WithoutWhatIsNoText(value)};
 }
 
 PostgresParameter PostgresParameter::Blob(absl::string_view value) {
   return {kBytes, false, std::string(value)};
+}
+
+PostgresParameter PostgresParameter::Ints(absl::Span<const int64_t> values) {
+  // Dimensions, whether there are NULLs, the elements' type.
+  std::string bytes = absl::StrCat(BigEndian(values.empty() ? 0 : 1, 4),
+                                   BigEndian(0, 4), BigEndian(kInt8, 4));
+  if (!values.empty()) {
+    absl::StrAppend(&bytes, BigEndian(values.size(), 4), BigEndian(1, 4));
+  }
+  for (const int64_t value : values) {
+    absl::StrAppend(&bytes, BigEndian(8, 4),
+                    BigEndian(static_cast<uint64_t>(value)));
+  }
+  return {kInt8Array, false, std::move(bytes)};
 }
 
 void PostgresResult::Clear::operator()(pg_result* result) const {
@@ -241,7 +249,16 @@ absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Connect(
   if (PQsetnonblocking(raw, 1) != 0) {
     return connection->Lost(Trimmed(PQerrorMessage(raw)));
   }
+  OPTFARM_RETURN_IF_ERROR(connection->FindOutWhoAnswers());
   return connection;
+}
+
+absl::Status PostgresConnection::FindOutWhoAnswers() {
+  OPTFARM_ASSIGN_OR_RETURN(
+      const PostgresResult pid,
+      Query("SELECT pg_backend_pid()", {}, kConnectPatience));
+  keeps_plans_ = pid.rows() == 1 && pid.Int(0, 0) == PQbackendPID(connection_);
+  return absl::OkStatus();
 }
 
 absl::Status PostgresConnection::Lost(absl::string_view why) {
@@ -277,6 +294,15 @@ bool PostgresConnection::WaitForAnswer(absl::Time deadline) {
   }
 }
 
+absl::Status PostgresConnection::AwaitAnswer(absl::Time deadline,
+                                             absl::Duration limit) {
+  if (WaitForAnswer(deadline)) return absl::OkStatus();
+  return Lost(
+      absl::Now() >= deadline
+          ? absl::StrCat("no answer within ", absl::FormatDuration(limit))
+          : Trimmed(PQerrorMessage(connection_)));
+}
+
 absl::Status PostgresConnection::ErrorOf(const pg_result* result) {
   const char* const state_text = PQresultErrorField(result, PG_DIAG_SQLSTATE);
   if (state_text == nullptr || PQstatus(connection_) != CONNECTION_OK) {
@@ -284,6 +310,11 @@ absl::Status PostgresConnection::ErrorOf(const pg_result* result) {
   }
   const absl::string_view state = state_text;
   may_pass_ = state == "40001" || state == "40P01";
+  // A plan that is not there, is there already, or is of an older schema.
+  if (state == "26000" || state == "42P05" || state == "0A000") {
+    if (state != "0A000") plans_went_astray = true;
+    lost_ = true;
+  }
   // An end of the session, and a standby that was the primary.
   if (absl::StartsWith(state, "57P") || state == "25006" || state == "25P03") {
     lost_ = true;
@@ -307,12 +338,7 @@ absl::StatusOr<PostgresResult> PostgresConnection::Answer(
   PostgresResult last;
   absl::Status status;
   while (true) {
-    if (!WaitForAnswer(deadline)) {
-      return Lost(
-          absl::Now() >= deadline
-              ? absl::StrCat("no answer within ", absl::FormatDuration(limit))
-              : Trimmed(PQerrorMessage(connection_)));
-    }
+    OPTFARM_RETURN_IF_ERROR(AwaitAnswer(deadline, limit));
     PGresult* const raw = PQgetResult(connection_);
     if (raw == nullptr) break;
     PostgresResult result(raw);
@@ -336,26 +362,112 @@ absl::StatusOr<PostgresResult> PostgresConnection::Run(const char* sql,
 absl::StatusOr<PostgresResult> PostgresConnection::Query(
     const std::string& sql, absl::Span<const PostgresParameter> parameters,
     absl::Duration limit) {
+  const PostgresRequest request{sql, {parameters.begin(), parameters.end()}};
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<PostgresResult> results,
+                           QueryAll({request}, limit));
+  return std::move(results[0]);
+}
+
+absl::StatusOr<std::vector<PostgresResult>> PostgresConnection::QueryAll(
+    absl::Span<const PostgresRequest> requests, absl::Duration limit) {
   may_pass_ = false;
   if (lost_) return Lost("earlier");
+  bool going = PQenterPipelineMode(connection_) == 1;
+  std::vector<Sent> sent;
+  for (const PostgresRequest& request : requests) {
+    going = going && Send(request, sent);
+  }
+  if (!going || PQpipelineSync(connection_) != 1) {
+    return Lost(Trimmed(PQerrorMessage(connection_)));
+  }
+  absl::StatusOr<std::vector<PostgresResult>> results = ReadAll(sent, limit);
+  if (!lost_ && PQexitPipelineMode(connection_) != 1) {
+    return Lost(Trimmed(PQerrorMessage(connection_)));
+  }
+  return results;
+}
+
+std::string PostgresConnection::PlanKey(const PostgresRequest& request) {
+  std::string key = request.sql;
+  for (const PostgresParameter& parameter : request.parameters) {
+    absl::StrAppend(&key, " ", parameter.type);
+  }
+  return key;
+}
+
+bool PostgresConnection::Send(const PostgresRequest& request,
+                              std::vector<Sent>& sent) {
   std::vector<Oid> types;
   std::vector<const char*> values;
   std::vector<int> lengths;
-  for (const PostgresParameter& parameter : parameters) {
+  for (const PostgresParameter& parameter : request.parameters) {
     types.push_back(parameter.type);
     values.push_back(parameter.is_null ? nullptr : parameter.bytes.data());
     lengths.push_back(static_cast<int>(parameter.bytes.size()));
   }
-  const std::vector<int> formats(parameters.size(), kBinary);
-  const int sent = PQsendQueryParams(
-      connection_, sql.c_str(), static_cast<int>(parameters.size()),
-      types.data(), values.data(), lengths.data(), formats.data(), kBinary);
-  OPTFARM_ASSIGN_OR_RETURN(PostgresResult result, Answer(sent == 1, limit));
-  const int unreadable = result.UnreadableColumn();
-  if (unreadable < 0) return result;
-  return absl::InternalError(
-      absl::StrCat("column ", unreadable,
-                   " has a type that is not read: ", sql.substr(0, 200)));
+  const int count = static_cast<int>(types.size());
+  const std::vector<int> formats(types.size(), kBinary);
+  if (!request.keep_plan || !keeps_plans_ || plans_went_astray) {
+    sent.emplace_back();
+    return PQsendQueryParams(connection_, request.sql.c_str(), count,
+                             types.data(), values.data(), lengths.data(),
+                             formats.data(), kBinary) == 1;
+  }
+  const std::string key = PlanKey(request);
+  const auto [plan, is_new] = plans_.try_emplace(key);
+  if (is_new) {
+    plan->second = absl::StrCat("optfarm_plan_", ++plans_made_);
+    sent.push_back({key});
+    if (PQsendPrepare(connection_, plan->second.c_str(), request.sql.c_str(),
+                      count, types.data()) != 1) {
+      return false;
+    }
+  }
+  sent.emplace_back();
+  return PQsendQueryPrepared(connection_, plan->second.c_str(), count,
+                             values.data(), lengths.data(), formats.data(),
+                             kBinary) == 1;
+}
+
+// What comes back when all of it was asked for in one go: for each statement
+// its result and an end, at last that of the whole.
+absl::StatusOr<std::vector<PostgresResult>> PostgresConnection::ReadAll(
+    absl::Span<const Sent> sent, absl::Duration limit) {
+  const absl::Time deadline = absl::Now() + limit;
+  std::vector<PostgresResult> results;
+  absl::Status status;
+  size_t next = 0;
+  while (true) {
+    OPTFARM_RETURN_IF_ERROR(AwaitAnswer(deadline, limit));
+    PGresult* const raw = PQgetResult(connection_);
+    if (raw == nullptr) {
+      if (++next > sent.size()) return Lost("it answered too much");
+      continue;
+    }
+    PostgresResult result(raw);
+    const ExecStatusType kind = PQresultStatus(raw);
+    if (kind == PGRES_PIPELINE_SYNC) break;
+    if (next >= sent.size()) {
+      return Lost(Trimmed(PQresultErrorMessage(raw)));
+    }
+    if (kind == PGRES_COMMAND_OK || kind == PGRES_TUPLES_OK) {
+      if (sent[next].plan.empty()) results.push_back(std::move(result));
+      continue;
+    }
+    // What comes after one that failed is not run.
+    if (status.ok() && kind != PGRES_PIPELINE_ABORTED) status = ErrorOf(raw);
+    if (!sent[next].plan.empty()) plans_.erase(sent[next].plan);
+    if (lost_) return status;
+  }
+  OPTFARM_RETURN_IF_ERROR(status);
+  for (const PostgresResult& result : results) {
+    if (const int column = result.UnreadableColumn(); column >= 0) {
+      return absl::InternalError(
+          absl::StrCat("column ", column, " of an answer of database '", name_,
+                       "' has a type that is not read"));
+    }
+  }
+  return results;
 }
 
 }  // namespace optfarm::storage

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -33,6 +34,17 @@ struct PostgresParameter {
   // PostgreSQL's texts are UTF-8 without zero bytes: what is not is replaced.
   static PostgresParameter Text(absl::string_view value);
   static PostgresParameter Blob(absl::string_view value);
+  // An array.
+  static PostgresParameter Ints(absl::Span<const int64_t> values);
+};
+
+// A statement on its way.
+struct PostgresRequest {
+  // May not have a value from outside in it.
+  std::string sql;
+  std::vector<PostgresParameter> parameters;
+  // It comes again: its plan is kept, where the session is ours alone.
+  bool keep_plan = false;
 };
 
 // Rows. Integers, numbers, texts, bytes and truth values can be read.
@@ -84,6 +96,10 @@ class PostgresConnection {
   absl::StatusOr<PostgresResult> Query(
       const std::string& sql, absl::Span<const PostgresParameter> parameters,
       absl::Duration limit);
+  // Runs statements one after another, sent together, up to the first that
+  // fails; its error is what comes back. REQUIRES: a transaction, or one.
+  absl::StatusOr<std::vector<PostgresResult>> QueryAll(
+      absl::Span<const PostgresRequest> requests, absl::Duration limit);
 
   // It is of no use any more.
   bool lost() const { return lost_; }
@@ -96,9 +112,25 @@ class PostgresConnection {
  private:
   PostgresConnection(pg_conn* connection, std::string name);
 
+  // What was sent and not answered yet.
+  struct Sent {
+    // Of a plan to keep: its key. Empty: the statement itself.
+    std::string plan;
+  };
+
   absl::StatusOr<PostgresResult> Answer(bool sent, absl::Duration limit);
+  // What makes plans the same: the text and the types of the parameters.
+  static std::string PlanKey(const PostgresRequest& request);
+  bool Send(const PostgresRequest& request, std::vector<Sent>& sent);
+  absl::StatusOr<std::vector<PostgresResult>> ReadAll(
+      absl::Span<const Sent> sent, absl::Duration limit);
+  // Whether statements may be prepared: the session is the server's process
+  // itself, and not one of those that a pooler has for all.
+  absl::Status FindOutWhoAnswers();
   // False when it was lost, or the deadline has passed, which loses it too.
   bool WaitForAnswer(absl::Time deadline);
+  // The same with a Status; `limit` is for its message.
+  absl::Status AwaitAnswer(absl::Time deadline, absl::Duration limit);
   absl::Status ErrorOf(const pg_result* result);
   absl::Status Lost(absl::string_view why);
 
@@ -107,6 +139,10 @@ class PostgresConnection {
   const std::string name_;
   bool lost_ = false;
   bool may_pass_ = false;
+  bool keeps_plans_ = false;
+  // Names of prepared statements by PlanKey.
+  absl::flat_hash_map<std::string, std::string> plans_;
+  int plans_made_ = 0;
 };
 
 // "host/database" of a URI, for people: without a password. Empty when it is no

@@ -47,6 +47,18 @@ constexpr char kOutcome[] = "SELECT pg_xact_status(CAST($1 AS xid8))";
 constexpr int kFirstRows = 64;
 constexpr int kMostRows = 2048;
 
+// What is kept for later takes no more memory than that.
+constexpr size_t kMaxPending = 4096;
+constexpr size_t kMaxPendingBytes = size_t{8} << 20;
+
+size_t BytesOf(const PostgresRequest& request) {
+  size_t bytes = request.sql.size();
+  for (const PostgresParameter& parameter : request.parameters) {
+    bytes += parameter.bytes.size();
+  }
+  return bytes;
+}
+
 }  // namespace
 
 // What may have many rows is asked for its first ones; only who wants more of
@@ -79,11 +91,21 @@ class PostgresCursor final : public SqlCursor {
     Bind(parameter, PostgresParameter());
   }
 
+  void BindInts(int parameter, absl::Span<const int64_t> values) override {
+    Bind(parameter, PostgresParameter::Ints(values));
+  }
+
+  absl::Status RunLater(absl::Status unless_one_row) override {
+    begun_ = ended_ = true;
+    return db_.QueryLater({text_.sql, std::move(parameters_), true},
+                          std::move(unless_one_row));
+  }
+
   bool Step() override {
     if (!status_.ok() || ended_) return false;
     if (!begun_) {
       begun_ = true;
-      if (!Ask(first_, parameters_)) return false;
+      if (!Ask({first_, parameters_, true})) return false;
       db_.changes_ = result_.Changes();
     }
     if (++row_ < result_.rows()) return true;
@@ -109,9 +131,9 @@ class PostgresCursor final : public SqlCursor {
     if (open_ && db_.connection_ != nullptr &&
         db_.connection_->in_transaction()) {
       // An error ends the transaction, and its next statement tells it.
-      (void)db_.Query(absl::StrCat("CLOSE ", name_), {});
+      (void)db_.Query({absl::StrCat("CLOSE ", name_), {}});
     }
-    parameters_.assign(parameters_.size(), PostgresParameter());
+    parameters_.assign(text_.parameters.size(), PostgresParameter());
     result_ = PostgresResult();
     status_ = absl::OkStatus();
     begun_ = ended_ = open_ = false;
@@ -130,9 +152,8 @@ class PostgresCursor final : public SqlCursor {
   }
 
   // Sets the result, or the status.
-  bool Ask(const std::string& sql,
-           absl::Span<const PostgresParameter> parameters) {
-    absl::StatusOr<PostgresResult> result = db_.Query(sql, parameters);
+  bool Ask(PostgresRequest request) {
+    absl::StatusOr<PostgresResult> result = db_.Query(std::move(request));
     if (!result.ok()) {
       status_ = result.status();
       return false;
@@ -144,14 +165,14 @@ class PostgresCursor final : public SqlCursor {
   bool FetchMore() {
     if (!open_) {
       open_ =
-          Ask(absl::StrCat("DECLARE ", name_, " NO SCROLL CURSOR FOR ",
-                           text_.sql),
-              parameters_) &&
-          Ask(absl::StrCat("MOVE FORWARD ", kFirstRows, " FROM ", name_), {});
+          Ask({absl::StrCat("DECLARE ", name_, " NO SCROLL CURSOR FOR ",
+                            text_.sql),
+               parameters_}) &&
+          Ask({absl::StrCat("MOVE FORWARD ", kFirstRows, " FROM ", name_), {}});
       if (!open_) return false;
     }
     asked_ = std::min(asked_ * 2, kMostRows);
-    return Ask(absl::StrCat("FETCH FORWARD ", asked_, " FROM ", name_), {});
+    return Ask({absl::StrCat("FETCH FORWARD ", asked_, " FROM ", name_), {}});
   }
 
   PostgresDatabase& db_;
@@ -186,13 +207,44 @@ SqlCursor& PostgresDatabase::CursorOf(const char* sql, Rows rows) {
 }
 
 absl::StatusOr<PostgresResult> PostgresDatabase::Query(
-    const std::string& sql, absl::Span<const PostgresParameter> parameters) {
-  absl::StatusOr<PostgresResult> result =
-      connection_->Query(sql, parameters, kPatience);
-  if (!result.ok()) {
-    may_run_again_ |= connection_->lost() || connection_->may_pass();
+    PostgresRequest request) {
+  pending_.push_back(std::move(request));
+  unless_one_row_.emplace_back();
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<PostgresResult> results, RunPending());
+  return std::move(results.back());
+}
+
+absl::Status PostgresDatabase::QueryLater(PostgresRequest request,
+                                          absl::Status unless_one_row) {
+  pending_bytes_ += BytesOf(request);
+  pending_.push_back(std::move(request));
+  unless_one_row_.push_back(std::move(unless_one_row));
+  if (pending_.size() < kMaxPending && pending_bytes_ < kMaxPendingBytes) {
+    return absl::OkStatus();
   }
-  return result;
+  return RunPending().status();
+}
+
+absl::StatusOr<std::vector<PostgresResult>> PostgresDatabase::RunPending() {
+  const std::vector<PostgresRequest> requests = std::move(pending_);
+  const std::vector<absl::Status> otherwise = std::move(unless_one_row_);
+  ForgetPending();
+  absl::StatusOr<std::vector<PostgresResult>> results =
+      connection_->QueryAll(requests, kPatience);
+  if (!results.ok()) {
+    may_run_again_ |= connection_->lost() || connection_->may_pass();
+    return results;
+  }
+  for (size_t i = 0; i < otherwise.size(); ++i) {
+    if (!otherwise[i].ok() && (*results)[i].Changes() != 1) return otherwise[i];
+  }
+  return results;
+}
+
+void PostgresDatabase::ForgetPending() {
+  pending_.clear();
+  unless_one_row_.clear();
+  pending_bytes_ = 0;
 }
 
 absl::Status PostgresDatabase::Connect() {
@@ -214,6 +266,7 @@ absl::Status PostgresDatabase::Connect() {
 absl::Status PostgresDatabase::Begin(Mode mode) {
   may_run_again_ = false;
   mode_ = mode;
+  ForgetPending();
   const bool fresh = connection_ == nullptr || connection_->lost();
   OPTFARM_RETURN_IF_ERROR(Connect());
   absl::Status status;
@@ -260,6 +313,7 @@ absl::Status PostgresDatabase::BeginFenced() {
 }
 
 absl::Status PostgresDatabase::Commit() {
+  if (!pending_.empty()) OPTFARM_RETURN_IF_ERROR(RunPending().status());
   const absl::StatusOr<PostgresResult> result =
       connection_->Run("COMMIT", kPatience);
   if (result.ok()) {
@@ -314,6 +368,7 @@ absl::Status PostgresDatabase::Resolve(absl::Duration patience) {
 }
 
 void PostgresDatabase::RollBack() {
+  ForgetPending();
   if (connection_ == nullptr || connection_->lost()) return;
   // What cannot be rolled back is not used again: it ends with its connection.
   if (!connection_->Run("ROLLBACK", kShortPatience).ok()) connection_.reset();

@@ -1,6 +1,6 @@
 // PostgreSQL behind SqlDatabase. Nothing is set for longer than a transaction,
-// and no statement is prepared by name, so that a pooler may give each
-// transaction another connection.
+// so that a pooler may give each transaction another connection; plans are kept
+// only where the connection finds that there is none.
 
 #ifndef OPTFARM_STORAGE_POSTGRES_DATABASE_H_
 #define OPTFARM_STORAGE_POSTGRES_DATABASE_H_
@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
@@ -44,6 +45,7 @@ class PostgresDatabase final : public SqlDatabase {
 
   int64_t Changes() const override { return changes_; }
   bool MayRunAgain() const override { return may_run_again_; }
+  bool IsInProcess() const override { return false; }
 
  private:
   friend class PostgresCursor;
@@ -55,9 +57,13 @@ class PostgresDatabase final : public SqlDatabase {
 
   absl::Status Connect();
   absl::Status BeginFenced();
-  // Runs what a cursor asks for. REQUIRES: a transaction.
-  absl::StatusOr<PostgresResult> Query(
-      const std::string& sql, absl::Span<const PostgresParameter> parameters);
+  // Runs what a cursor asks for, after what is to run before it. REQUIRES: a
+  // transaction.
+  absl::StatusOr<PostgresResult> Query(PostgresRequest request);
+  absl::Status QueryLater(PostgresRequest request, absl::Status unless_one_row);
+  // Runs what was left for later. The results of what was asked for with it.
+  absl::StatusOr<std::vector<PostgresResult>> RunPending();
+  void ForgetPending();
   // Finds out what became of the transaction whose COMMIT was not answered.
   // ENSURES: on OK it was committed, and `doubt_` is empty. When it was not,
   // Unavailable, and `doubt_` is empty too unless nobody knows yet.
@@ -69,6 +75,11 @@ class PostgresDatabase final : public SqlDatabase {
   absl::Time next_connect_ = absl::InfinitePast();
   absl::Status connect_error_;
   Mode mode_ = Mode::kRead;
+  // To be sent with what is asked next.
+  std::vector<PostgresRequest> pending_;
+  // Of each: what it means when it does not change one row; OK: nothing.
+  std::vector<absl::Status> unless_one_row_;
+  size_t pending_bytes_ = 0;
   int64_t changes_ = 0;
   bool may_run_again_ = false;
   // Of a fenced transaction: its number in the database.

@@ -12,6 +12,9 @@ namespace {
 
 constexpr absl::string_view kIndexedBy = "INDEXED BY ";
 constexpr absl::string_view kCrossJoin = "CROSS JOIN ";
+// A list of numbers, up to the parameter and after it.
+constexpr absl::string_view kInList = "IN (SELECT value FROM json_each(";
+constexpr absl::string_view kListEnd = "))";
 
 bool IsNamePart(char c) { return absl::ascii_isalnum(c) || c == '_'; }
 
@@ -37,6 +40,7 @@ PostgresText ToPostgres(absl::string_view sql) {
   PostgresText text;
   text.sql.reserve(sql.size());
   bool quoted = false;
+  bool in_list = false;
   for (size_t at = 0; at < sql.size(); ++at) {
     const char c = sql[at];
     if (c == '\'') quoted = !quoted;
@@ -45,6 +49,12 @@ PostgresText ToPostgres(absl::string_view sql) {
       const size_t hint = HintAt(sql.substr(at));
       if (hint > 0) {
         at += hint - 1;
+        continue;
+      }
+      if (absl::StartsWith(sql.substr(at), kInList)) {
+        text.sql += "= ANY(";
+        at += kInList.size() - 1;
+        in_list = true;
         continue;
       }
     }
@@ -60,6 +70,11 @@ PostgresText ToPostgres(absl::string_view sql) {
         std::find(text.parameters.begin(), text.parameters.end(), number);
     absl::StrAppend(&text.sql, "$", known - text.parameters.begin() + 1);
     if (known == text.parameters.end()) text.parameters.push_back(number);
+    if (in_list && absl::StartsWith(sql.substr(at + 1), kListEnd)) {
+      text.sql += ')';
+      at += kListEnd.size();
+    }
+    in_list = false;
   }
   return text;
 }

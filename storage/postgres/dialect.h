@@ -18,7 +18,8 @@ struct PostgresText {
 };
 
 // A statement of storage/sql for PostgreSQL: ?7 becomes $1, and hints for
-// SQLite's planner go. What is between quotes stays.
+// SQLite's planner go, and a list of json_each becomes an array. What is
+// between quotes stays.
 PostgresText ToPostgres(absl::string_view sql);
 
 }  // namespace optfarm::storage

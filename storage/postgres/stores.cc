@@ -67,6 +67,9 @@ absl::StatusOr<PostgresStores> Open(PostgresOptions options, absl::Time now) {
     connections.readers.push_back(database(true));
   }
   connections.results_reader = database(true);
+  // A leader of earlier does not write over what the next one found.
+  auto tunes = std::make_unique<PostgresDatabase>(
+      PostgresDatabaseOptions{options.uri, lease->fence(), true});
   auto store = std::make_unique<PostgresMetadataStore>(
       std::move(lease), std::move(connections), options.results_bytes);
   OPTFARM_RETURN_IF_ERROR(store->ReadIntoMemory());
@@ -76,6 +79,7 @@ absl::StatusOr<PostgresStores> Open(PostgresOptions options, absl::Time now) {
   stores.webhooks = MakeSqlWebhookStore(database(true));
   // A flush for every line would make each call wait for the disk.
   stores.audit = MakeSqlAuditStore(database(false));
+  stores.tunes = MakeSqlTuneStore(std::move(tunes));
   return stores;
 }
 

@@ -15,6 +15,7 @@
 #include "storage/postgres/lease.h"
 #include "storage/sql/metadata_store.h"
 #include "storage/token_store.h"
+#include "storage/tune_store.h"
 #include "storage/webhook_store.h"
 
 namespace optfarm::storage {
@@ -42,6 +43,7 @@ struct PostgresStores {
   std::unique_ptr<TokenStore> tokens;
   std::unique_ptr<WebhookStore> webhooks;
   std::unique_ptr<AuditStore> audit;
+  std::unique_ptr<TuneStore> tunes;
 };
 
 // Connects, brings the schema up to date, and takes the lease of the database.

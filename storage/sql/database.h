@@ -3,22 +3,29 @@
 // errors as Status. SQL text is always a constant of ours; values are always
 // bound.
 //
+// Where the database is another process, each answer that is waited for takes
+// as long as ten rows: what is written and not looked at is run with RunLater,
+// and many rows are asked for in one statement.
+//
 // Statements are written once for all engines, in what they have in common:
 // parameters are ?1, ?2 and so on; ON CONFLICT and RETURNING instead of words
 // of one engine; a parameter that may be NULL is compared before it is asked
-// whether it is ("a = ?1 OR ?1 IS NULL"), which tells its type. Hints for
-// SQLite's planner (INDEXED BY, CROSS JOIN, a plus before a column) are left
-// out where another engine runs the statement.
+// whether it is ("a = ?1 OR ?1 IS NULL"), which tells its type; a list of
+// numbers is "a IN (SELECT value FROM json_each(?1))", with nothing between.
+// Hints for SQLite's planner (INDEXED BY, CROSS JOIN, a plus before a column)
+// are left out where another engine runs the statement.
 
 #ifndef OPTFARM_STORAGE_SQL_DATABASE_H_
 #define OPTFARM_STORAGE_SQL_DATABASE_H_
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 
 namespace optfarm::storage {
 
@@ -32,7 +39,9 @@ class SqlCursor {
   virtual void BindText(int parameter, absl::string_view value) = 0;
   virtual void BindBlob(int parameter, absl::string_view value) = 0;
   virtual void BindNull(int parameter) = 0;
+  virtual void BindInts(int parameter, absl::Span<const int64_t> values) = 0;
   virtual bool Step() = 0;
+  virtual absl::Status RunLater(absl::Status unless_one_row) = 0;
   virtual const absl::Status& status() const = 0;
   virtual int64_t Int(int column) const = 0;
   virtual double Double(int column) const = 0;
@@ -73,6 +82,10 @@ class SqlStatement {
     cursor_.BindBlob(parameter, value);
   }
   void BindNull(int parameter) { cursor_.BindNull(parameter); }
+  // Binds a list, which the statement asks for with json_each.
+  void BindInts(int parameter, absl::Span<const int64_t> values) {
+    cursor_.BindInts(parameter, values);
+  }
   // Binds microseconds since 1970, or NULL for absl::InfinitePast().
   void BindTime(int parameter, absl::Time value);
 
@@ -80,6 +93,14 @@ class SqlStatement {
   bool Step() { return cursor_.Step(); }
   // Runs a statement whose rows, if it has any, are not looked at.
   absl::Status Run();
+  // Runs a statement without rows, at the latest with the next one that is
+  // waited for, or before the transaction's Commit: an error may be told there.
+  // Unless it changes exactly one row the error is `unless_one_row`, if that is
+  // one. REQUIRES: a transaction; it is the last thing that is done with this
+  // statement.
+  absl::Status RunLater(absl::Status unless_one_row = absl::OkStatus()) {
+    return cursor_.RunLater(std::move(unless_one_row));
+  }
   const absl::Status& status() const { return cursor_.status(); }
 
   int64_t Int(int column) const { return cursor_.Int(column); }
@@ -112,8 +133,12 @@ class SqlDatabase {
     return SqlStatement(CursorOf(sql, rows));
   }
 
-  // Rows changed by the last statement that ran.
+  // Rows changed by the last statement that ran; not of RunLater.
   virtual int64_t Changes() const = 0;
+
+  // Statements run in this process: many small ones cost no more than one that
+  // does their work.
+  virtual bool IsInProcess() const { return true; }
 
   // Whether what ended the last transaction would perhaps not end the same
   // transaction, begun anew: it changed nothing.

@@ -15,26 +15,32 @@ namespace {
 // Everything but samples and tags.
 constexpr char kMeasurements[] =
     "SELECT m.job_id, m.task_id, m.create_time, s.recipe_name, g.sha256,"
-    " s.model_name, m.model_bytes, m.measurement_proto, s.project"
+    " s.model_name, m.model_bytes, m.measurement_proto, s.project, m.result_id"
     " FROM measurements AS m"
     " JOIN series AS s USING (series_id)"
-    " JOIN graphs AS g ON g.graph_id = m.model_id WHERE m.result_id = ?1";
+    " JOIN graphs AS g ON g.graph_id = m.model_id"
+    " WHERE m.result_id IN (SELECT value FROM json_each(?1))";
 constexpr SelectColumns kMeasurement(kMeasurements);
 
-constexpr char kSamplesOfResult[] =
-    "SELECT encoding, raw_bytes, raw_proto FROM samples WHERE result_id = ?1";
-constexpr SelectColumns kSamples(kSamplesOfResult);
+constexpr char kSamplesOfResults[] =
+    "SELECT encoding, raw_bytes, raw_proto, result_id FROM samples"
+    " WHERE result_id IN (SELECT value FROM json_each(?1))";
+constexpr SelectColumns kSamples(kSamplesOfResults);
 
-absl::Status AddSamples(SqlDatabase& db, MeasurementRecord& record) {
-  SqlStatement query = db.Prepare(kSamplesOfResult);
-  query.BindInt(1, record.result_id);
-  // Retention may have let them go.
-  if (!query.Step()) return query.status();
-  std::string raw = query.Text(kSamples["raw_proto"]);
-  if (query.Int(kSamples["encoding"]) == 1) {
+constexpr char kTagsOfResults[] =
+    "SELECT m.result_id, t.tag FROM measurements AS m"
+    " JOIN job_tags AS t USING (job_id)"
+    " WHERE m.result_id IN (SELECT value FROM json_each(?1))"
+    " ORDER BY m.result_id, t.tag";
+constexpr SelectColumns kTags(kTagsOfResults);
+
+using RecordsById = absl::flat_hash_map<int64_t, MeasurementRecord>;
+
+absl::Status MergeSamples(const SqlStatement& row, MeasurementRecord& record) {
+  std::string raw = row.Text(kSamples["raw_proto"]);
+  if (row.Int(kSamples["encoding"]) == 1) {
     OPTFARM_ASSIGN_OR_RETURN(
-        raw,
-        Inflate(raw, static_cast<size_t>(query.Int(kSamples["raw_bytes"]))));
+        raw, Inflate(raw, static_cast<size_t>(row.Int(kSamples["raw_bytes"]))));
   }
   // One message, cut in two when it was stored.
   if (record.measurement.MergeFromString(raw)) return absl::OkStatus();
@@ -43,11 +49,28 @@ absl::Status AddSamples(SqlDatabase& db, MeasurementRecord& record) {
                    " are damaged; restore the database from a backup"));
 }
 
-absl::Status AddTags(SqlDatabase& db, MeasurementRecord& record) {
-  SqlStatement query =
-      db.Prepare("SELECT tag FROM job_tags WHERE job_id = ?1 ORDER BY tag");
-  query.BindText(1, record.job_id);
-  while (query.Step()) record.tags.push_back(query.Text(0));
+// Retention may have let them go.
+absl::Status AddSamples(SqlDatabase& db, absl::Span<const int64_t> ids,
+                        RecordsById& records) {
+  SqlStatement query = db.Prepare(kSamplesOfResults);
+  query.BindInts(1, ids);
+  while (query.Step()) {
+    const auto record = records.find(query.Int(kSamples["result_id"]));
+    if (record == records.end()) continue;
+    OPTFARM_RETURN_IF_ERROR(MergeSamples(query, record->second));
+  }
+  return query.status();
+}
+
+absl::Status AddTags(SqlDatabase& db, absl::Span<const int64_t> ids,
+                     RecordsById& records) {
+  SqlStatement query = db.Prepare(kTagsOfResults);
+  query.BindInts(1, ids);
+  while (query.Step()) {
+    const auto record = records.find(query.Int(kTags["result_id"]));
+    if (record == records.end()) continue;
+    record->second.tags.push_back(query.Text(kTags["tag"]));
+  }
   return query.status();
 }
 
@@ -106,6 +129,12 @@ constexpr char kDetailsOfSeries[] = OPTFARM_SELECT_DETAILS
     " WHERE series_id = ?1 AND result_id <= ?2 ORDER BY result_id DESC";
 constexpr char kDetailsOfResult[] =
     OPTFARM_SELECT_DETAILS "WHERE result_id = ?1";
+constexpr char kDetailsOfResults[] =
+    "SELECT m.create_time, g.sha256, e.build_version, m.job_id, m.result_id"
+    " FROM measurements AS m JOIN graphs AS g ON g.graph_id = m.measured_id"
+    " JOIN environments AS e USING (environment_id)"
+    " WHERE m.result_id IN (SELECT value FROM json_each(?1))";
+constexpr SelectColumns kJoinedDetails(kDetailsOfResults);
 constexpr SelectColumns kDetails(OPTFARM_SELECT_DETAILS);
 #undef OPTFARM_SELECT_DETAILS
 
@@ -145,6 +174,29 @@ absl::Status PointDetails::Add(PointRecord& point) {
   return row.Step() ? Fill(row, point) : row.status();
 }
 
+// With one statement for many.
+absl::Status AddDetailsTogether(SqlDatabase& db,
+                                absl::Span<PointRecord* const> points) {
+  absl::flat_hash_map<int64_t, PointRecord*> by_id;
+  std::vector<int64_t> ids;
+  for (PointRecord* point : points) {
+    by_id[point->result_id] = point;
+    ids.push_back(point->result_id);
+  }
+  SqlStatement rows = db.Prepare(kDetailsOfResults);
+  rows.BindInts(1, ids);
+  while (rows.Step()) {
+    const auto found = by_id.find(rows.Int(kJoinedDetails["result_id"]));
+    if (found == by_id.end()) continue;
+    PointRecord& point = *found->second;
+    point.create_time = rows.Time(kJoinedDetails["create_time"]);
+    point.measured_sha256 = rows.Text(kJoinedDetails["sha256"]);
+    point.build_version = rows.Text(kJoinedDetails["build_version"]);
+    point.job_id = rows.Text(kJoinedDetails["job_id"]);
+  }
+  return rows.status();
+}
+
 absl::Status PointDetails::Fill(const SqlStatement& row, PointRecord& point) {
   point.create_time = row.Time(kDetails["create_time"]);
   OPTFARM_RETURN_IF_ERROR(
@@ -155,40 +207,51 @@ absl::Status PointDetails::Fill(const SqlStatement& row, PointRecord& point) {
   return absl::OkStatus();
 }
 
-// ERRORS: NotFound.
-absl::StatusOr<MeasurementRecord> ReadMeasurement(SqlDatabase& db,
-                                                  int64_t result_id,
-                                                  bool full) {
+absl::StatusOr<MeasurementRecord> ReadRow(const SqlStatement& row) {
   MeasurementRecord record;
-  record.result_id = result_id;
-  {
-    SqlStatement row = db.Prepare(kMeasurements);
-    row.BindInt(1, result_id);
-    if (!row.Step()) {
-      OPTFARM_RETURN_IF_ERROR(row.status());
-      return absl::NotFoundError(
-          absl::StrCat("there is no result ", result_id));
-    }
-    record.job_id = row.Text(kMeasurement["job_id"]);
-    record.task_id = row.Text(kMeasurement["task_id"]);
-    record.create_time = row.Time(kMeasurement["create_time"]);
-    record.recipe_name = row.Text(kMeasurement["recipe_name"]);
-    v1::NamedBlob& model = record.source_model;
-    model.set_name(row.Text(kMeasurement["model_name"]));
-    model.mutable_digest()->set_sha256(row.Text(kMeasurement["sha256"]));
-    model.mutable_digest()->set_size_bytes(
-        row.Int(kMeasurement["model_bytes"]));
-    record.project = row.Text(kMeasurement["project"]);
-    if (!record.measurement.ParseFromString(
-            row.Text(kMeasurement["measurement_proto"]))) {
-      return absl::DataLossError(
-          absl::StrCat("result ", result_id,
-                       " is damaged; restore the database from a backup"));
-    }
+  record.result_id = row.Int(kMeasurement["result_id"]);
+  record.job_id = row.Text(kMeasurement["job_id"]);
+  record.task_id = row.Text(kMeasurement["task_id"]);
+  record.create_time = row.Time(kMeasurement["create_time"]);
+  record.recipe_name = row.Text(kMeasurement["recipe_name"]);
+  v1::NamedBlob& model = record.source_model;
+  model.set_name(row.Text(kMeasurement["model_name"]));
+  model.mutable_digest()->set_sha256(row.Text(kMeasurement["sha256"]));
+  model.mutable_digest()->set_size_bytes(row.Int(kMeasurement["model_bytes"]));
+  record.project = row.Text(kMeasurement["project"]);
+  if (record.measurement.ParseFromString(
+          row.Text(kMeasurement["measurement_proto"]))) {
+    return record;
   }
-  if (full) OPTFARM_RETURN_IF_ERROR(AddSamples(db, record));
-  OPTFARM_RETURN_IF_ERROR(AddTags(db, record));
-  return record;
+  return absl::DataLossError(
+      absl::StrCat("result ", record.result_id,
+                   " is damaged; restore the database from a backup"));
+}
+
+// In the order of the ids; those that are not there are left out.
+absl::StatusOr<std::vector<MeasurementRecord>> ReadMeasurements(
+    SqlDatabase& db, absl::Span<const int64_t> ids, bool full) {
+  std::vector<MeasurementRecord> found;
+  if (ids.empty()) return found;
+  RecordsById records;
+  {
+    SqlStatement rows = db.Prepare(kMeasurements);
+    rows.BindInts(1, ids);
+    while (rows.Step()) {
+      OPTFARM_ASSIGN_OR_RETURN(MeasurementRecord record, ReadRow(rows));
+      records[record.result_id] = std::move(record);
+    }
+    OPTFARM_RETURN_IF_ERROR(rows.status());
+  }
+  if (full) OPTFARM_RETURN_IF_ERROR(AddSamples(db, ids, records));
+  OPTFARM_RETURN_IF_ERROR(AddTags(db, ids, records));
+  for (const int64_t id : ids) {
+    const auto record = records.find(id);
+    if (record == records.end()) continue;
+    found.push_back(std::move(record->second));
+    records.erase(record);
+  }
+  return found;
 }
 
 }  // namespace
@@ -200,26 +263,12 @@ absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
   OPTFARM_RETURN_IF_ERROR(query.Prepare(page.before));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> ids,
                            query.NewestIds(static_cast<size_t>(page.limit)));
-  std::vector<MeasurementRecord> records;
-  for (const int64_t id : ids) {
-    OPTFARM_ASSIGN_OR_RETURN(MeasurementRecord record,
-                             ReadMeasurement(db, id, filter.full));
-    records.push_back(std::move(record));
-  }
-  return records;
+  return ReadMeasurements(db, ids, filter.full);
 }
 
 absl::StatusOr<std::vector<MeasurementRecord>> GetMeasurements(
     SqlDatabase& db, absl::Span<const int64_t> result_ids) {
-  std::vector<MeasurementRecord> records;
-  for (const int64_t id : result_ids) {
-    absl::StatusOr<MeasurementRecord> record =
-        ReadMeasurement(db, id, /*full=*/false);
-    if (absl::IsNotFound(record.status())) continue;
-    OPTFARM_RETURN_IF_ERROR(record.status());
-    records.push_back(*std::move(record));
-  }
-  return records;
+  return ReadMeasurements(db, result_ids, /*full=*/false);
 }
 
 absl::StatusOr<SeriesList> ListSeries(SqlDatabase& db,
@@ -247,16 +296,26 @@ absl::StatusOr<SeriesList> ListSeries(SqlDatabase& db,
     SeriesRecord& series = list.series.emplace_back();
     series.key = *candidate.key;
     series.points = std::vector<PointRecord>(points.begin(), points.end());
-    if (request.details) {
+    if (request.details && db.IsInProcess()) {
       OPTFARM_RETURN_IF_ERROR(details.AddOfSeries(
           candidate.series_id, absl::MakeSpan(series.points)));
     }
+  }
+  if (request.details && !db.IsInProcess()) {
+    std::vector<PointRecord*> all;
+    for (SeriesRecord& series : list.series) {
+      for (PointRecord& point : series.points) all.push_back(&point);
+    }
+    OPTFARM_RETURN_IF_ERROR(AddDetails(db, all));
   }
   return list;
 }
 
 absl::Status AddDetails(SqlDatabase& db,
                         absl::Span<PointRecord* const> points) {
+  if (!db.IsInProcess() && !points.empty()) {
+    return AddDetailsTogether(db, points);
+  }
   PointDetails details(db);
   for (PointRecord* point : points) {
     OPTFARM_RETURN_IF_ERROR(details.Add(*point));

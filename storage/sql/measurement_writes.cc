@@ -1,8 +1,11 @@
 #include "storage/sql/measurement_writes.h"
 
 #include <cmath>
+#include <initializer_list>
 #include <string>
+#include <utility>
 
+#include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "storage/sql/deflate.h"
 
@@ -95,25 +98,68 @@ absl::StatusOr<int64_t> EnvironmentOf(SqlDatabase& db,
   return NewId(insert);
 }
 
-absl::StatusOr<Places> PlacesOf(SqlDatabase& db,
-                                const MeasurementRecord& record) {
+// The number of the row that `key` stands for: as remembered, or `look_up()`'s.
+template <typename LookUp>
+absl::StatusOr<int64_t> PlaceOf(ResultPlaces& places, std::string key,
+                                LookUp look_up) {
+  if (const int64_t known = places.Find(key); known != 0) return known;
+  OPTFARM_ASSIGN_OR_RETURN(const int64_t id, look_up());
+  places.Add(std::move(key), id);
+  return id;
+}
+
+// Texts may hold anything: each comes after its length.
+std::string KeyOf(std::initializer_list<absl::string_view> texts) {
+  std::string key;
+  for (const absl::string_view text : texts) {
+    absl::StrAppend(&key, text.size(), ":", text);
+  }
+  return key;
+}
+
+std::string SeriesKeyOf(const MeasurementRecord& record) {
   const v1::Measurement& m = record.measurement;
+  return KeyOf({"series", m.device(), record.source_model.name(),
+                record.recipe_name, m.variant(), absl::StrCat(m.threads()),
+                record.project});
+}
+
+std::string EnvironmentKeyOf(const v1::Environment& e) {
+  return KeyOf({"environment", e.build_version(), e.cpu_model(), e.governor(),
+                e.os(), e.kernel()});
+}
+
+absl::StatusOr<Places> PlacesOf(SqlDatabase& db,
+                                const MeasurementRecord& record,
+                                ResultPlaces& known) {
+  const v1::Measurement& m = record.measurement;
+  const auto graph = [&](const std::string& sha256) {
+    return PlaceOf(known, KeyOf({"graph", sha256}),
+                   [&] { return GraphOf(db, sha256); });
+  };
   Places places;
-  OPTFARM_ASSIGN_OR_RETURN(places.series, SeriesOf(db, record));
-  OPTFARM_ASSIGN_OR_RETURN(places.environment, EnvironmentOf(db, m.before()));
+  if (record.project.empty()) {
+    OPTFARM_ASSIGN_OR_RETURN(places.series, SeriesOf(db, record));
+  } else {
+    OPTFARM_ASSIGN_OR_RETURN(places.series,
+                             PlaceOf(known, SeriesKeyOf(record),
+                                     [&] { return SeriesOf(db, record); }));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(places.environment,
+                           PlaceOf(known, EnvironmentKeyOf(m.before()), [&] {
+                             return EnvironmentOf(db, m.before());
+                           }));
   OPTFARM_ASSIGN_OR_RETURN(places.model,
-                           GraphOf(db, record.source_model.digest().sha256()));
-  OPTFARM_ASSIGN_OR_RETURN(places.measured, GraphOf(db, m.model().sha256()));
+                           graph(record.source_model.digest().sha256()));
+  OPTFARM_ASSIGN_OR_RETURN(places.measured, graph(m.model().sha256()));
   return places;
 }
 
 // SQLite keeps NaN as NULL, which no column may be.
 double NumberOrZero(double value) { return std::isnan(value) ? 0 : value; }
 
-absl::StatusOr<int64_t> InsertRow(SqlDatabase& db,
-                                  const MeasurementRecord& record,
-                                  const Places& places,
-                                  const v1::Measurement& summary) {
+absl::Status InsertRow(SqlDatabase& db, const MeasurementRecord& record,
+                       const Places& places, const v1::Measurement& summary) {
   SqlStatement insert = db.Prepare(
       "INSERT INTO measurements (series_id, job_id, task_id, create_time,"
       " environment_id, model_id, model_bytes, measured_id, runs, noisy,"
@@ -124,8 +170,7 @@ absl::StatusOr<int64_t> InsertRow(SqlDatabase& db,
       "   (SELECT create_time FROM measurements ORDER BY result_id DESC LIMIT "
       "1)"
       "   AS newest UNION ALL SELECT ?4) AS times),"
-      "?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)"
-      " RETURNING result_id");
+      "?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22)");
   insert.BindInt(1, places.series);
   insert.BindText(2, record.job_id);
   insert.BindText(3, record.task_id);
@@ -146,21 +191,24 @@ absl::StatusOr<int64_t> InsertRow(SqlDatabase& db,
   insert.BindInt(20, m.peak_memory_bytes());
   insert.BindInt(21, m.file_size_bytes());
   insert.BindBlob(22, m.SerializeAsString());
-  return NewId(insert);
+  return insert.RunLater();
 }
 
-absl::Status InsertSamples(SqlDatabase& db, int64_t result_id,
-                           const v1::Measurement& raw) {
+// The result that this transaction added last: it has the only right to write,
+// and ids grow.
+#define OPTFARM_NEWEST_RESULT "(SELECT MAX(result_id) FROM measurements)"
+
+absl::Status InsertSamples(SqlDatabase& db, const v1::Measurement& raw) {
   const std::string bytes = raw.SerializeAsString();
   if (bytes.empty()) return absl::OkStatus();
   OPTFARM_ASSIGN_OR_RETURN(const std::string deflated, Deflate(bytes));
   const bool smaller = deflated.size() < bytes.size();
-  SqlStatement insert = db.Prepare("INSERT INTO samples VALUES (?1,?2,?3,?4)");
-  insert.BindInt(1, result_id);
-  insert.BindInt(2, smaller ? 1 : 0);
-  insert.BindInt(3, static_cast<int64_t>(bytes.size()));
-  insert.BindBlob(4, smaller ? deflated : bytes);
-  return insert.Run();
+  SqlStatement insert = db.Prepare(
+      "INSERT INTO samples VALUES (" OPTFARM_NEWEST_RESULT ",?1,?2,?3)");
+  insert.BindInt(1, smaller ? 1 : 0);
+  insert.BindInt(2, static_cast<int64_t>(bytes.size()));
+  insert.BindBlob(3, smaller ? deflated : bytes);
+  return insert.RunLater();
 }
 
 // A bound that is NULL is not smaller or larger than anything.
@@ -172,58 +220,56 @@ absl::Status InsertSamples(SqlDatabase& db, int64_t result_id,
   " THEN most_" number " ELSE " value " END,"
 
 // Also widens the bounds of the series and adds to its sums.
-absl::Status NoteNewest(SqlDatabase& db, int64_t series_id, int64_t result_id,
+absl::Status NoteNewest(SqlDatabase& db, int64_t series_id,
                         const v1::Measurement& m) {
   SqlStatement update = db.Prepare(
       "UPDATE series SET results = results + 1,"
-      " sum_median_us = sum_median_us + ?3, sum_p90_us = sum_p90_us + ?4,"
-      OPTFARM_LEAST("median_us", "?3") OPTFARM_MOST("median_us", "?3")
-      OPTFARM_LEAST("p90_us", "?4") OPTFARM_MOST("p90_us", "?4")
-      OPTFARM_LEAST("peak_memory_bytes", "?5")
-      OPTFARM_MOST("peak_memory_bytes", "?5")
-      OPTFARM_LEAST("file_size_bytes", "?6")
-      OPTFARM_MOST("file_size_bytes", "?6")
-      " last_result_id = ?2"
-      " WHERE series_id = ?1");
+      " sum_median_us = sum_median_us + ?3, sum_p90_us = sum_p90_us + "
+      "?4," OPTFARM_LEAST("median_us", "?3") OPTFARM_MOST("median_us", "?3")
+          OPTFARM_LEAST("p90_us", "?4") OPTFARM_MOST("p90_us", "?4")
+              OPTFARM_LEAST("peak_memory_bytes", "?5")
+                  OPTFARM_MOST("peak_memory_bytes", "?5")
+                      OPTFARM_LEAST("file_size_bytes", "?6") OPTFARM_MOST(
+                          "file_size_bytes",
+                          "?6") " last_result_id = " OPTFARM_NEWEST_RESULT
+                                " WHERE series_id = ?1");
   update.BindInt(1, series_id);
-  update.BindInt(2, result_id);
   update.BindDouble(3, NumberOrZero(m.median_us()));
   update.BindDouble(4, NumberOrZero(m.p90_us()));
   update.BindInt(5, m.peak_memory_bytes());
   update.BindInt(6, m.file_size_bytes());
-  return update.Run();
+  return update.RunLater();
 }
 
 #undef OPTFARM_LEAST
 #undef OPTFARM_MOST
 
 absl::Status InsertTags(SqlDatabase& db, const std::string& job_id,
-                        int64_t series_id, int64_t result_id) {
+                        int64_t series_id) {
   SqlStatement insert = db.Prepare(
-      "INSERT INTO result_tags SELECT tag, ?2, ?3 FROM job_tags"
-      " WHERE job_id = ?1");
+      "INSERT INTO result_tags SELECT tag, ?2, " OPTFARM_NEWEST_RESULT
+      " FROM job_tags WHERE job_id = ?1");
   insert.BindText(1, job_id);
   insert.BindInt(2, series_id);
-  insert.BindInt(3, result_id);
-  return insert.Run();
+  return insert.RunLater();
 }
+
+#undef OPTFARM_NEWEST_RESULT
 
 }  // namespace
 
-absl::Status InsertMeasurement(SqlDatabase& db,
-                               const MeasurementRecord& record) {
+absl::Status InsertMeasurement(SqlDatabase& db, const MeasurementRecord& record,
+                               ResultPlaces& known) {
   v1::Measurement summary = record.measurement;
   v1::Measurement raw;
   raw.mutable_samples_us()->Swap(summary.mutable_samples_us());
   raw.mutable_op_times()->Swap(summary.mutable_op_times());
   raw.mutable_slowest_nodes()->Swap(summary.mutable_slowest_nodes());
-  OPTFARM_ASSIGN_OR_RETURN(const Places places, PlacesOf(db, record));
-  OPTFARM_ASSIGN_OR_RETURN(const int64_t result_id,
-                           InsertRow(db, record, places, summary));
-  OPTFARM_RETURN_IF_ERROR(InsertSamples(db, result_id, raw));
-  OPTFARM_RETURN_IF_ERROR(
-      InsertTags(db, record.job_id, places.series, result_id));
-  return NoteNewest(db, places.series, result_id, summary);
+  OPTFARM_ASSIGN_OR_RETURN(const Places places, PlacesOf(db, record, known));
+  OPTFARM_RETURN_IF_ERROR(InsertRow(db, record, places, summary));
+  OPTFARM_RETURN_IF_ERROR(InsertSamples(db, raw));
+  OPTFARM_RETURN_IF_ERROR(InsertTags(db, record.job_id, places.series));
+  return NoteNewest(db, places.series, summary);
 }
 
 }  // namespace optfarm::storage

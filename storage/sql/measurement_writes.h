@@ -7,14 +7,16 @@
 #include "absl/status/status.h"
 #include "storage/records.h"
 #include "storage/sql/database.h"
+#include "storage/sql/result_places.h"
 
 namespace optfarm::storage {
 
-// REQUIRES: a transaction is open. `record.tags` and `record.result_id` are not
+// REQUIRES: a writing transaction is open; `record.project` is that of the job,
+// or empty, which takes longer. `record.tags` and `record.result_id` are not
 // looked at: the job's tags count, and the id is given here.
 // ERRORS: those of SqlDatabase.
-absl::Status InsertMeasurement(SqlDatabase& db,
-                               const MeasurementRecord& record);
+absl::Status InsertMeasurement(SqlDatabase& db, const MeasurementRecord& record,
+                               ResultPlaces& places);
 
 }  // namespace optfarm::storage
 

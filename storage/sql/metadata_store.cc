@@ -84,9 +84,21 @@ absl::Status SqlMetadataStore::ReadIntoMemory() {
   return absl::OkStatus();
 }
 
-absl::Status SqlMetadataStore::Commit(const WriteBatch& batch) {
+absl::Status SqlMetadataStore::WriteInTurn(const WriteBatch& batch) {
+  absl::MutexLock lock(&writer_mutex_);
+  SqlDatabase& db = *writer_;
+  ResultPlaces& places = places_;
   OPTFARM_RETURN_IF_ERROR(
-      Write([&](SqlDatabase& db) { return WriteBatchTo(db, batch); }));
+      RunInTransaction(db, SqlTransaction::Mode::kWrite, [&] {
+        places.Begin();
+        return WriteBatchTo(db, batch, places);
+      }));
+  places.Keep();
+  return absl::OkStatus();
+}
+
+absl::Status SqlMetadataStore::Commit(const WriteBatch& batch) {
+  OPTFARM_RETURN_IF_ERROR(WriteInTurn(batch));
   NoteNewResults(static_cast<int64_t>(batch.measurements.size()));
   return absl::OkStatus();
 }

@@ -23,6 +23,7 @@
 #include "storage/metadata_store.h"
 #include "storage/sql/database.h"
 #include "storage/sql/readers.h"
+#include "storage/sql/result_places.h"
 #include "storage/sql/retention.h"
 #include "storage/sql/run.h"
 #include "storage/sql/series_memory.h"
@@ -95,11 +96,13 @@ class SqlMetadataStore : public MetadataStore {
       -> decltype(question(std::declval<SqlDatabase&>(), nullptr));
   // `change` may run more than once; then what it did before was rolled back.
   absl::Status Write(absl::FunctionRef<absl::Status(SqlDatabase&)> change);
+  absl::Status WriteInTurn(const WriteBatch& batch);
   absl::Status CatchUp() ABSL_EXCLUSIVE_LOCKS_REQUIRED(results_mutex_);
   void NoteNewResults(int64_t count);
 
   absl::Mutex writer_mutex_;
   const std::unique_ptr<SqlDatabase> writer_ ABSL_PT_GUARDED_BY(writer_mutex_);
+  ResultPlaces places_ ABSL_GUARDED_BY(writer_mutex_);
   SqlReaders readers_;
   absl::Mutex results_mutex_;
   const std::unique_ptr<SqlDatabase> results_reader_

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -21,10 +22,12 @@ absl::StatusOr<Message> Parse(const std::string& bytes,
 }
 
 // How statements begin whose rows ReadJob and ReadTask read.
-#define OPTFARM_SELECT_JOBS                                             \
-  "SELECT job_number, job_id, client_request_id, spec_digest, state,"   \
-  " create_time, start_time, end_time, from_cache, cached_from_job_id," \
-  " spec_proto, outcome_proto, project FROM jobs "
+#define OPTFARM_SELECT_JOBS                                                \
+  "SELECT job_number, job_id, client_request_id, spec_digest, state,"      \
+  " create_time, start_time, end_time, from_cache, cached_from_job_id,"    \
+  " spec_proto, outcome_proto, project, (SELECT MAX(sequence)"             \
+  " FROM events WHERE events.job_id = jobs.job_id) AS last_sequence FROM " \
+  "jobs "
 #define OPTFARM_SELECT_TASKS                                                  \
   "SELECT task_id, job_id, ordinal, kind, state, attempt, accepted_attempt,"  \
   " failed_attempts, max_attempts, device, holder, participant_id,"           \
@@ -32,17 +35,29 @@ absl::StatusOr<Message> Parse(const std::string& bytes,
   " start_time, end_time, progress, details_proto FROM tasks "
 
 constexpr char kJobById[] = OPTFARM_SELECT_JOBS "WHERE job_id = ?1";
-constexpr char kJobByNumber[] = OPTFARM_SELECT_JOBS "WHERE job_number = ?1";
+#define OPTFARM_THESE_JOBS "job_number IN (SELECT value FROM json_each(?1))"
+constexpr char kTheseJobs[] =
+    OPTFARM_SELECT_JOBS "WHERE " OPTFARM_THESE_JOBS " ORDER BY job_number DESC";
 // QUEUED = 1, RUNNING = 2.
 constexpr char kLiveJobs[] =
     OPTFARM_SELECT_JOBS "WHERE state IN (1, 2) ORDER BY job_number";
 constexpr char kTaskById[] = OPTFARM_SELECT_TASKS "WHERE task_id = ?1";
 constexpr char kTasksOfJob[] =
     OPTFARM_SELECT_TASKS "WHERE job_id = ?1 ORDER BY ordinal";
+constexpr char kTasksOfTheseJobs[] = OPTFARM_SELECT_TASKS
+    "WHERE job_id IN (SELECT job_id FROM jobs WHERE " OPTFARM_THESE_JOBS
+    ") ORDER BY job_id, ordinal";
+constexpr char kCalibrationOfTheseJobs[] =
+    "SELECT job_number, calibration_proto FROM jobs WHERE " OPTFARM_THESE_JOBS
+    " AND LENGTH(calibration_proto) > 0";
+#undef OPTFARM_THESE_JOBS
 
-absl::StatusOr<JobRecord> ReadJob(const SqlStatement& row) {
+// Without its tasks.
+absl::StatusOr<StoredJob> ReadJob(const SqlStatement& row) {
   constexpr SelectColumns kJob(OPTFARM_SELECT_JOBS);
-  JobRecord job;
+  StoredJob stored;
+  stored.last_event_sequence = row.Int(kJob["last_sequence"]);
+  JobRecord& job = stored.job;
   job.number = row.Int(kJob["job_number"]);
   job.job_id = row.Text(kJob["job_id"]);
   job.client_request_id = row.Text(kJob["client_request_id"]);
@@ -61,7 +76,7 @@ absl::StatusOr<JobRecord> ReadJob(const SqlStatement& row) {
       Parse<v1::Job>(row.Text(kJob["outcome_proto"]), "job outcome"));
   if (outcome.has_failure()) job.failure = outcome.failure();
   job.gates.assign(outcome.gates().begin(), outcome.gates().end());
-  return job;
+  return stored;
 }
 
 absl::StatusOr<TaskRecord> ReadTask(const SqlStatement& row) {
@@ -169,20 +184,20 @@ ProjectUsage ReadUsage(const SqlStatement& row) {
   return usage;
 }
 
-// Adds tasks and the last event's number to a job that has been read.
-absl::Status ReadTasksAndSequence(SqlDatabase& db, StoredJob& job) {
+absl::Status ReadTasks(SqlDatabase& db, StoredJob& job) {
   SqlStatement tasks = db.Prepare(kTasksOfJob);
   tasks.BindText(1, job.job.job_id);
   while (tasks.Step()) {
     OPTFARM_ASSIGN_OR_RETURN(TaskRecord task, ReadTask(tasks));
     job.tasks.push_back(std::move(task));
   }
-  OPTFARM_RETURN_IF_ERROR(tasks.status());
-  SqlStatement last = db.Prepare(
-      "SELECT COALESCE(MAX(sequence), 0) FROM events WHERE job_id = ?1");
-  last.BindText(1, job.job.job_id);
-  if (last.Step()) job.last_event_sequence = last.Int(0);
-  return last.status();
+  return tasks.status();
+}
+
+absl::Status SetCalibration(const std::string& bytes, JobRecord& job) {
+  OPTFARM_ASSIGN_OR_RETURN(*job.spec.mutable_calibration(),
+                           Parse<v1::Dataset>(bytes, "calibration data list"));
+  return absl::OkStatus();
 }
 
 absl::Status ReadCalibration(SqlDatabase& db, JobRecord& job) {
@@ -190,27 +205,50 @@ absl::Status ReadCalibration(SqlDatabase& db, JobRecord& job) {
       db.Prepare("SELECT calibration_proto FROM jobs WHERE job_id = ?1");
   query.BindText(1, job.job_id);
   if (query.Step() && !query.Text(0).empty()) {
-    OPTFARM_ASSIGN_OR_RETURN(
-        *job.spec.mutable_calibration(),
-        Parse<v1::Dataset>(query.Text(0), "calibration data list"));
+    OPTFARM_RETURN_IF_ERROR(SetCalibration(query.Text(0), job));
   }
   return query.status();
 }
 
-// Reads the rows of a jobs query, then each job's tasks.
-absl::StatusOr<std::vector<StoredJob>> ReadJobs(SqlDatabase& db,
-                                                SqlStatement& query) {
+// Reads the rows of a jobs query, without tasks.
+absl::StatusOr<std::vector<StoredJob>> ReadJobs(SqlStatement& query) {
   std::vector<StoredJob> jobs;
   while (query.Step()) {
-    StoredJob job;
-    OPTFARM_ASSIGN_OR_RETURN(job.job, ReadJob(query));
+    OPTFARM_ASSIGN_OR_RETURN(StoredJob job, ReadJob(query));
     jobs.push_back(std::move(job));
   }
   OPTFARM_RETURN_IF_ERROR(query.status());
-  for (StoredJob& job : jobs) {
-    OPTFARM_RETURN_IF_ERROR(ReadTasksAndSequence(db, job));
-  }
   return jobs;
+}
+
+// Adds the tasks of all of them, with one statement.
+absl::Status ReadTasks(SqlDatabase& db, absl::Span<const int64_t> numbers,
+                       absl::Span<StoredJob> jobs) {
+  absl::flat_hash_map<absl::string_view, StoredJob*> by_id;
+  for (StoredJob& job : jobs) by_id[job.job.job_id] = &job;
+  SqlStatement tasks = db.Prepare(kTasksOfTheseJobs);
+  tasks.BindInts(1, numbers);
+  while (tasks.Step()) {
+    OPTFARM_ASSIGN_OR_RETURN(TaskRecord task, ReadTask(tasks));
+    const auto job = by_id.find(task.job_id);
+    if (job != by_id.end()) job->second->tasks.push_back(std::move(task));
+  }
+  return tasks.status();
+}
+
+absl::Status ReadCalibrations(SqlDatabase& db,
+                              absl::Span<const int64_t> numbers,
+                              absl::Span<StoredJob> jobs) {
+  absl::flat_hash_map<int64_t, JobRecord*> by_number;
+  for (StoredJob& job : jobs) by_number[job.job.number] = &job.job;
+  SqlStatement query = db.Prepare(kCalibrationOfTheseJobs);
+  query.BindInts(1, numbers);
+  while (query.Step()) {
+    const auto job = by_number.find(query.Int(0));
+    if (job == by_number.end()) continue;
+    OPTFARM_RETURN_IF_ERROR(SetCalibration(query.Text(1), *job->second));
+  }
+  return query.status();
 }
 
 }  // namespace
@@ -228,10 +266,11 @@ absl::StatusOr<std::optional<RequestMatch>> FindClientRequest(
 absl::StatusOr<StoredJob> GetJob(SqlDatabase& db, const std::string& job_id) {
   SqlStatement query = db.Prepare(kJobById);
   query.BindText(1, job_id);
-  OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, ReadJobs(db, query));
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, ReadJobs(query));
   if (jobs.empty()) {
     return NoSuchJob(job_id);
   }
+  OPTFARM_RETURN_IF_ERROR(ReadTasks(db, jobs[0]));
   OPTFARM_RETURN_IF_ERROR(ReadCalibration(db, jobs[0].job));
   return std::move(jobs[0]);
 }
@@ -251,21 +290,26 @@ absl::StatusOr<std::vector<StoredJob>> ListJobs(SqlDatabase& db,
                                                 const PageRequest& page) {
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> numbers,
                            FindJobs(db, filter, page));
-  std::vector<StoredJob> jobs;
-  for (const int64_t number : numbers) {
-    SqlStatement query = db.Prepare(kJobByNumber);
-    query.BindInt(1, number);
-    OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> found, ReadJobs(db, query));
-    for (StoredJob& job : found) jobs.push_back(std::move(job));
-  }
+  if (numbers.empty()) return std::vector<StoredJob>();
+  SqlStatement query = db.Prepare(kTheseJobs);
+  query.BindInts(1, numbers);
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, ReadJobs(query));
+  OPTFARM_RETURN_IF_ERROR(ReadTasks(db, numbers, absl::MakeSpan(jobs)));
   return jobs;
 }
 
 absl::StatusOr<std::vector<StoredJob>> LoadLiveJobs(SqlDatabase& db) {
+  // Of which the tasks are read together.
+  constexpr size_t kTogether = 500;
   SqlStatement query = db.Prepare(kLiveJobs);
-  OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, ReadJobs(db, query));
-  for (StoredJob& job : jobs) {
-    OPTFARM_RETURN_IF_ERROR(ReadCalibration(db, job.job));
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, ReadJobs(query));
+  for (size_t begin = 0; begin < jobs.size(); begin += kTogether) {
+    const absl::Span<StoredJob> some =
+        absl::MakeSpan(jobs).subspan(begin, kTogether);
+    std::vector<int64_t> numbers;
+    for (const StoredJob& job : some) numbers.push_back(job.job.number);
+    OPTFARM_RETURN_IF_ERROR(ReadTasks(db, numbers, some));
+    OPTFARM_RETURN_IF_ERROR(ReadCalibrations(db, numbers, some));
   }
   return jobs;
 }

@@ -31,7 +31,7 @@ absl::Status InsertBlob(SqlDatabase& db, const std::string& job_id,
       "INSERT INTO job_blobs VALUES (?1, ?2) ON CONFLICT DO NOTHING");
   insert.BindText(1, job_id);
   insert.BindText(2, sha256);
-  return insert.Run();
+  return insert.RunLater();
 }
 
 absl::Status InsertProjectBlob(SqlDatabase& db, const std::string& project,
@@ -41,7 +41,7 @@ absl::Status InsertProjectBlob(SqlDatabase& db, const std::string& project,
   insert.BindText(1, project);
   insert.BindText(2, id.sha256);
   insert.BindInt(3, id.size_bytes);
-  return insert.Run();
+  return insert.RunLater();
 }
 
 absl::Status InsertTag(SqlDatabase& db, const std::string& job_id,
@@ -50,7 +50,7 @@ absl::Status InsertTag(SqlDatabase& db, const std::string& job_id,
       db.Prepare("INSERT INTO job_tags VALUES (?1, ?2) ON CONFLICT DO NOTHING");
   insert.BindText(1, job_id);
   insert.BindText(2, tag);
-  return insert.Run();
+  return insert.RunLater();
 }
 
 absl::Status InsertJobRow(SqlDatabase& db, const JobRecord& job) {
@@ -82,7 +82,7 @@ absl::Status InsertJobRow(SqlDatabase& db, const JobRecord& job) {
   insert.BindBlob(15, calibration);
   insert.BindBlob(16, OutcomeBytes(job));
   insert.BindText(17, job.project);
-  return insert.Run();
+  return insert.RunLater();
 }
 
 // Binds parameters 1..20; both statements number them alike.
@@ -119,7 +119,7 @@ absl::Status InsertTask(SqlDatabase& db, const TaskRecord& task) {
       " details_proto) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,"
       "?15,?16,?17,?18,?19,?20,?21)");
   BindTask(insert, task);
-  return insert.Run();
+  return insert.RunLater();
 }
 
 absl::Status InsertJob(SqlDatabase& db, const NewJob& job) {
@@ -145,7 +145,7 @@ absl::Status UpdateJob(SqlDatabase& db, const JobRecord& job) {
   update.BindTime(3, job.start_time);
   update.BindTime(4, job.end_time);
   update.BindBlob(5, OutcomeBytes(job));
-  return update.Run();
+  return update.RunLater();
 }
 
 absl::Status UpdateTask(SqlDatabase& db, const TaskUpdate& change) {
@@ -160,11 +160,9 @@ absl::Status UpdateTask(SqlDatabase& db, const TaskUpdate& change) {
   BindTask(update, change.task);
   update.BindInt(22, change.expected_state);
   update.BindInt(23, change.expected_attempt);
-  OPTFARM_RETURN_IF_ERROR(update.Run());
-  if (db.Changes() == 1) return absl::OkStatus();
-  return absl::AbortedError(absl::StrCat(
+  return update.RunLater(absl::AbortedError(absl::StrCat(
       "changing task ", change.task.task_id, ": it is no longer in the state ",
-      change.expected_state, " of attempt ", change.expected_attempt));
+      change.expected_state, " of attempt ", change.expected_attempt)));
 }
 
 absl::Status WriteAttempt(SqlDatabase& db, const AttemptRecord& attempt) {
@@ -181,7 +179,7 @@ absl::Status WriteAttempt(SqlDatabase& db, const AttemptRecord& attempt) {
   insert.BindTime(6, attempt.end_time);
   insert.BindText(7, attempt.outcome);
   insert.BindText(8, attempt.message);
-  return insert.Run();
+  return insert.RunLater();
 }
 
 absl::Status AppendEvent(SqlDatabase& db, const EventRecord& record) {
@@ -192,7 +190,7 @@ absl::Status AppendEvent(SqlDatabase& db, const EventRecord& record) {
   insert.BindText(1, record.job_id);
   insert.BindInt(2, record.event.has_log() ? 1 : 0);
   insert.BindBlob(3, record.event.SerializeAsString());
-  return insert.Run();
+  return insert.RunLater();
 }
 
 absl::Status WriteReport(SqlDatabase& db, const ReportRecord& record) {
@@ -201,7 +199,7 @@ absl::Status WriteReport(SqlDatabase& db, const ReportRecord& record) {
       " ON CONFLICT (job_id) DO UPDATE SET report_proto = ?2");
   insert.BindText(1, record.job_id);
   insert.BindBlob(2, record.report.SerializeAsString());
-  return insert.Run();
+  return insert.RunLater();
 }
 
 absl::Status WriteAction(SqlDatabase& db, const ActionRecord& action) {
@@ -213,7 +211,7 @@ absl::Status WriteAction(SqlDatabase& db, const ActionRecord& action) {
   insert.BindText(2, action.tool_version);
   insert.BindText(3, action.job_id);
   insert.BindTime(4, action.create_time);
-  return insert.Run();
+  return insert.RunLater();
 }
 
 absl::Status WriteDevice(SqlDatabase& db, const DeviceRecord& device) {
@@ -241,7 +239,7 @@ absl::Status WriteDevice(SqlDatabase& db, const DeviceRecord& device) {
   insert.BindInt(12, device.failures_in_a_row);
   insert.BindTime(13, device.quarantined_until);
   insert.BindText(14, device.quarantine_reason);
-  return insert.Run();
+  return insert.RunLater();
 }
 
 absl::Status WriteParticipant(SqlDatabase& db,
@@ -256,7 +254,7 @@ absl::Status WriteParticipant(SqlDatabase& db,
   insert.BindText(4, participant.build_version);
   insert.BindTime(5, participant.first_seen);
   insert.BindTime(6, participant.last_seen);
-  return insert.Run();
+  return insert.RunLater();
 }
 
 absl::Status WriteRecipe(SqlDatabase& db, const v1::Recipe& recipe) {
@@ -265,7 +263,7 @@ absl::Status WriteRecipe(SqlDatabase& db, const v1::Recipe& recipe) {
       " ON CONFLICT (name) DO UPDATE SET offered_by = '', recipe_proto = ?2");
   insert.BindText(1, recipe.name());
   insert.BindBlob(2, recipe.SerializeAsString());
-  return insert.Run();
+  return insert.RunLater();
 }
 
 // Writes each record of a list with `write`, up to the first error.
@@ -280,14 +278,17 @@ absl::Status WriteEach(SqlDatabase& db, const std::vector<Record>& records,
 
 }  // namespace
 
-absl::Status WriteBatchTo(SqlDatabase& db, const WriteBatch& batch) {
+absl::Status WriteBatchTo(SqlDatabase& db, const WriteBatch& batch,
+                          ResultPlaces& places) {
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.new_jobs, InsertJob));
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.jobs, UpdateJob));
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.tasks, UpdateTask));
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.attempts, WriteAttempt));
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.events, AppendEvent));
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.reports, WriteReport));
-  OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.measurements, InsertMeasurement));
+  for (const MeasurementRecord& record : batch.measurements) {
+    OPTFARM_RETURN_IF_ERROR(InsertMeasurement(db, record, places));
+  }
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.actions, WriteAction));
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.devices, WriteDevice));
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.participants, WriteParticipant));

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "storage/sqlite/durable_log.h"
@@ -94,6 +95,19 @@ class SqliteCursor final : public SqlCursor {
   }
   void BindNull(int parameter) override {
     if (status_.ok()) Note(sqlite3_bind_null(statement_, parameter));
+  }
+
+  void BindInts(int parameter, absl::Span<const int64_t> values) override {
+    BindText(parameter, absl::StrCat("[", absl::StrJoin(values, ","), "]"));
+  }
+
+  absl::Status RunLater(absl::Status unless_one_row) override {
+    while (Step()) {
+    }
+    if (status_.ok() && !unless_one_row.ok() && db_.Changes() != 1) {
+      return unless_one_row;
+    }
+    return status_;
   }
 
   bool Step() override {

@@ -84,6 +84,7 @@ class Writer {
     const std::string job_id = absl::StrCat("job", done);
     storage::NewJob& job = batch.new_jobs.emplace_back();
     job.job.job_id = job_id;
+    job.job.project = storage::kDefaultProject;
     job.job.create_time = TimeOf(done);
     job.job.state = v1::SUCCEEDED;
     job.job.end_time = TimeOf(done);
@@ -98,6 +99,7 @@ class Writer {
     for (int i = 0; i < options_.batch; ++i) {
       MeasurementRecord& record = batch.measurements.emplace_back();
       record.job_id = job_id;
+      record.project = storage::kDefaultProject;
       record.task_id = job_id + "/benchmark";
       record.create_time = TimeOf(done);
       record.recipe_name = model % 2 == 0 ? "int8" : "int8-accuracy";

@@ -182,6 +182,8 @@ class EnginePlace {
                              OpenSqliteWebhookStore(path_ + ".webhooks", now));
     OPTFARM_ASSIGN_OR_RETURN(stores.audit,
                              OpenSqliteAuditStore(path_ + ".audit", now));
+    OPTFARM_ASSIGN_OR_RETURN(stores.tunes,
+                             OpenSqliteTuneStore(path_ + ".tunes", now));
     return stores;
   }
   absl::StatusOr<std::unique_ptr<MetadataStore>> Open(absl::Time now) const {

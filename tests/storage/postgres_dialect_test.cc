@@ -27,6 +27,16 @@ TEST(PostgresDialectTest, HintsOfAnotherEngineGo) {
       "SELECT a FROM t AS m  WHERE a = 1 + 2");
 }
 
+TEST(PostgresDialectTest, ListsAreArrays) {
+  const PostgresText text = ToPostgres(
+      "SELECT a FROM t WHERE b IN (SELECT value FROM json_each(?3))"
+      " AND c IN (SELECT d FROM u WHERE e = ?1)");
+  EXPECT_EQ(text.sql,
+            "SELECT a FROM t WHERE b = ANY($1)"
+            " AND c IN (SELECT d FROM u WHERE e = $2)");
+  EXPECT_THAT(text.parameters, ElementsAre(3, 1));
+}
+
 TEST(PostgresDialectTest, QuotedTextStays) {
   EXPECT_EQ(ToPostgres("SELECT ' ?1 INDEXED BY x +a', ?2").sql,
             "SELECT ' ?1 INDEXED BY x +a', $1");

@@ -5,9 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/files.h"
+#include "tests/storage/engines.h"
 #include "tests/support/status_matchers.h"
-#include "tests/support/test_data.h"
 
 namespace optfarm::storage {
 namespace {
@@ -19,15 +18,19 @@ using ::testing::HasSubstr;
 
 const absl::Time kStart = absl::FromUnixSeconds(1'700'000'000);
 
-class TuneStoreTest : public ::testing::Test {
+class TuneStoreTest : public ::testing::TestWithParam<Engine> {
  protected:
-  TuneStoreTest() { Reopen(); }
+  void SetUp() override {
+    OPTFARM_MAKE_PLACE(place_);
+    Reopen();
+  }
 
   void Reopen() {
-    store_.reset();
-    auto store = OpenSqliteTuneStore(JoinPath(folder_, "tunes.db"), kStart);
-    ASSERT_THAT(store, IsOk());
-    store_ = *std::move(store);
+    stores_ = PostgresStores();
+    auto stores = place_.OpenAll(kStart);
+    ASSERT_THAT(stores, IsOk());
+    stores_ = *std::move(stores);
+    store_ = stores_.tunes.get();
   }
   TuneRecord Add(const std::string& id, const std::string& project,
                  const std::string& request_id = "") {
@@ -60,11 +63,14 @@ class TuneStoreTest : public ::testing::Test {
     return ids;
   }
 
-  const std::string folder_ = ::optfarm::testing::FreshFolder();
-  std::unique_ptr<TuneStore> store_;
+  EnginePlace place_{GetParam()};
+  PostgresStores stores_;
+  TuneStore* store_ = nullptr;
 };
 
-TEST_F(TuneStoreTest, EverythingIsThereAfterARestart) {
+OPTFARM_INSTANTIATE_ENGINES(TuneStoreTest);
+
+TEST_P(TuneStoreTest, EverythingIsThereAfterARestart) {
   TuneRecord record = Add("t1", "alpha", "request");
   record.finish_round = 3;
   record.tune.set_progress("int8, 1 of 6");
@@ -84,7 +90,7 @@ TEST_F(TuneStoreTest, EverythingIsThereAfterARestart) {
   EXPECT_FALSE(store_->FindClientRequest("other").value().has_value());
 }
 
-TEST_F(TuneStoreTest, UnknownAndRepeatedOnesAreErrors) {
+TEST_P(TuneStoreTest, UnknownAndRepeatedOnesAreErrors) {
   Add("t1", "alpha", "request");
   EXPECT_THAT(store_->Get("t2"),
               StatusIs(absl::StatusCode::kNotFound, HasSubstr("'t2'")));
@@ -98,7 +104,7 @@ TEST_F(TuneStoreTest, UnknownAndRepeatedOnesAreErrors) {
               StatusIs(absl::StatusCode::kAlreadyExists, ::testing::_));
 }
 
-TEST_F(TuneStoreTest, ListsByProjectAndPage) {
+TEST_P(TuneStoreTest, ListsByProjectAndPage) {
   Add("t1", "alpha");
   Add("t2", "beta");
   const TuneRecord third = Add("t3", "alpha");
@@ -108,7 +114,7 @@ TEST_F(TuneStoreTest, ListsByProjectAndPage) {
   EXPECT_THAT(Ids(store_->List("gamma", {})), ElementsAre());
 }
 
-TEST_F(TuneStoreTest, ForgetsOnlyThoseThatEndedBefore) {
+TEST_P(TuneStoreTest, ForgetsOnlyThoseThatEndedBefore) {
   End(Add("t1", "alpha"), 0);
   End(Add("t2", "alpha"), 10);
   Add("t3", "alpha");
