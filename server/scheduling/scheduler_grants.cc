@@ -103,14 +103,16 @@ void Scheduler::GrantToWorker(const v1::SynchronizeRequest& request, Plan& plan,
       static_cast<size_t>(std::clamp(request.free_slots(), 0, kMaxGrantsACall));
   const Holder holder{request.participant_id(), request.name(), ""};
   if (granted.size() >= wanted) return;
-  index_.ForEachToOptimize(plan.workers, [&](const TaskRef& ref) {
-    if (!CanRead(request, ref) || !TryGrant(ref, holder, plan)) {
-      return TaskIndex::Look::kGoOn;
-    }
-    granted.push_back(ref);
-    return granted.size() < wanted ? TaskIndex::Look::kTaken
-                                   : TaskIndex::Look::kTakenAndStop;
-  });
+  index_.ForEachToOptimize(
+      plan.workers,
+      [&](const TaskRef& ref) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        if (!CanRead(request, ref) || !TryGrant(ref, holder, plan)) {
+          return TaskIndex::Look::kGoOn;
+        }
+        granted.push_back(ref);
+        return granted.size() < wanted ? TaskIndex::Look::kTaken
+                                       : TaskIndex::Look::kTakenAndStop;
+      });
 }
 
 // Workers from before there were sources read the deprecated fields alone;
@@ -144,10 +146,11 @@ bool Scheduler::MayHaveWork(const v1::DeviceStatus& status, absl::Time now) {
 bool Scheduler::MayHaveWork(const v1::SynchronizeRequest& request) {
   bool work = false;
   TaskIndex::Given nothing;
-  index_.ForEachToOptimize(nothing, [&](const TaskRef& ref) {
-    work = CanRead(request, ref);
-    return work ? TaskIndex::Look::kStop : TaskIndex::Look::kGoOn;
-  });
+  index_.ForEachToOptimize(
+      nothing, [&](const TaskRef& ref) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        work = CanRead(request, ref);
+        return work ? TaskIndex::Look::kStop : TaskIndex::Look::kGoOn;
+      });
   return work;
 }
 
@@ -160,7 +163,8 @@ void Scheduler::GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
     }
     const Holder holder{request.participant_id(), request.name(), device};
     index_.ForEachToMeasure(
-        WaysToAskFor(status.info()), plan.devices, [&](const TaskRef& ref) {
+        WaysToAskFor(status.info()), plan.devices,
+        [&](const TaskRef& ref) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
           if (!MaySuit(ref, device, plan.now) || !TryGrant(ref, holder, plan)) {
             return TaskIndex::Look::kGoOn;
           }

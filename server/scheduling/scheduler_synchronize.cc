@@ -207,9 +207,11 @@ bool Scheduler::MayHaveNews(const v1::SynchronizeRequest& request,
   if (request.kind() == v1::SynchronizeRequest::WORKER) {
     return request.free_slots() > 0 && MayHaveWork(request);
   }
-  return absl::c_any_of(request.devices(), [&](const v1::DeviceStatus& device) {
-    return MayHaveWork(device, now);
-  });
+  return absl::c_any_of(request.devices(),
+                        [&](const v1::DeviceStatus& device)
+                            ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                              return MayHaveWork(device, now);
+                            });
 }
 
 absl::StatusOr<SynchronizeResult> Scheduler::Answer(Waiting& waiting,
