@@ -32,7 +32,7 @@ std::vector<CommandInfo> AllCommands() {
       {DevicesCommand(), DevicesDisableCommand(), DevicesEnableCommand(),
        DevicesReserveCommand(), DevicesRetireCommand(), TokenCreateCommand(),
        TokenListCommand(), TokenRevokeCommand(), AuditCommand(),
-       BackupCommand(), DoctorCommand()},
+       BackupCommand(), MigrateCommand(), DoctorCommand()},
       &all);
   Add("Which farm",
       {ConfigSetContextCommand(), ConfigUseContextCommand(),

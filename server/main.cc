@@ -6,9 +6,12 @@
 
 #include <CLI/CLI.hpp>
 #include <cmath>
+#include <iostream>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
@@ -19,6 +22,7 @@
 #include "server/server.h"
 #include "server/upkeep/blob_engine.h"
 #include "server/upkeep/data_dir.h"
+#include "server/upkeep/migration.h"
 #include "server/upkeep/server_backup.h"
 
 namespace optfarm::server {
@@ -30,6 +34,7 @@ struct Flags {
   std::string webhook_secret_file;
   std::string project_limits_file;
   std::string restore;
+  MigrationOptions migration;
   double lease_seconds = 30;
   double provision_minutes = 45;
   int64_t results_memory_mb = storage::kResultsBytes >> 20;
@@ -219,6 +224,21 @@ void DeclareRetention(CLI::App& app, Flags& flags) {
        "Days to keep the audit log, at least one; 0: forever");
 }
 
+void DeclareMigration(CLI::App& app, MigrationOptions& migration) {
+  app.add_option("--migrate_from", migration.from,
+                 "Copies all records of this database (sqlite:PATH or "
+                 "postgresql://...), while no server uses it, to that of "
+                 "--migrate_to, compares them, and exits; called again, it "
+                 "goes on. See optctl migrate");
+  app.add_option("--migrate_to", migration.to,
+                 "sqlite:PATH or postgresql://..., a database that is new");
+  app.add_option("--migrate_blobs_from", migration.from_blobs.blobs,
+                 "With --migrate_from: where the files are, as --blobs");
+  app.add_option("--migrate_blobs_to", migration.to_blobs.blobs,
+                 "With --migrate_from: where the files are copied to, as "
+                 "--blobs (default: they stay where they are)");
+}
+
 absl::Duration Days(double days) {
   return days > 0 ? days * absl::Hours(24) : absl::InfiniteDuration();
 }
@@ -259,6 +279,29 @@ absl::Status Restore(const ServerOptions& options,
   return absl::OkStatus();
 }
 
+absl::Status RunMigration(const ServerOptions& options,
+                          MigrationOptions migration) {
+  if (migration.from.empty() || migration.to.empty()) {
+    return absl::InvalidArgumentError(
+        "a migration needs both --migrate_from and --migrate_to");
+  }
+  // What is said of a bucket is said of the side that is one.
+  for (BlobEngineOptions* side : {&migration.from_blobs, &migration.to_blobs}) {
+    if (!absl::StartsWith(side->blobs, "s3:")) continue;
+    std::string blobs = std::move(side->blobs);
+    *side = options.blobs;
+    side->blobs = std::move(blobs);
+  }
+  migration.data_dir = options.data_dir;
+  migration.limits = {options.max_blob_bytes, options.max_store_bytes,
+                      options.reserved_free_bytes};
+  OPTFARM_ASSIGN_OR_RETURN(const MigrationReport report,
+                           Migrate(migration, options.clock->Now()));
+  std::cout << ToText(report);
+  LogInfo("the migration is complete");
+  return absl::OkStatus();
+}
+
 // Until a signal says to stop, which it returns.
 int Serve(Server& server, const sigset_t& signals, const std::string& limits,
           const ProjectLimits& of_all) {
@@ -292,6 +335,9 @@ absl::Status Run(Flags flags) {
   signal(SIGXFSZ, SIG_IGN);
   umask(077);
 
+  if (!flags.migration.from.empty() || !flags.migration.to.empty()) {
+    return RunMigration(flags.options, std::move(flags.migration));
+  }
   if (!flags.restore.empty()) return Restore(flags.options, flags.restore);
   if (!flags.token_file.empty()) {
     absl::StatusOr<std::string> token = rpc::ReadToken(flags.token_file);
@@ -349,6 +395,7 @@ int main(int argc, char** argv) {
   optfarm::server::DeclareBlobs(app, flags.options.blobs);
   optfarm::server::DeclareProjectLimits(app, flags);
   optfarm::server::DeclareRetention(app, flags);
+  optfarm::server::DeclareMigration(app, flags.migration);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

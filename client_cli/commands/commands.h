@@ -43,6 +43,7 @@ CommandInfo SqlCommand();
 CommandInfo AuditCommand();
 CommandInfo DoctorCommand();
 CommandInfo BackupCommand();
+CommandInfo MigrateCommand();
 CommandInfo VersionCommand();
 CommandInfo GraphTransformCommand();
 CommandInfo GraphFreezeCommand();

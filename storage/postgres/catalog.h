@@ -1,0 +1,14 @@
+// How a PostgreSQL database is asked what is in it.
+
+#ifndef OPTFARM_STORAGE_POSTGRES_CATALOG_H_
+#define OPTFARM_STORAGE_POSTGRES_CATALOG_H_
+
+#include "storage/sql/table_copy.h"
+
+namespace optfarm::storage {
+
+const SqlCatalog& PostgresCatalog();
+
+}  // namespace optfarm::storage
+
+#endif  // OPTFARM_STORAGE_POSTGRES_CATALOG_H_
