@@ -2,14 +2,13 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <signal.h>
-#include <stddef.h>
 #include <stdint.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -17,6 +16,8 @@
 #include <unistd.h>
 
 #include <iterator>
+
+#include "base/seccomp_filter.h"
 
 namespace optfarm {
 namespace {
@@ -97,177 +98,28 @@ int EnterLandlock(const SandboxOptions& options) {
   return entered ? abi : 0;
 }
 
-#if defined(__x86_64__)
-constexpr uint32_t kArchitecture = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr uint32_t kArchitecture = AUDIT_ARCH_AARCH64;
-#elif defined(__arm__)
-constexpr uint32_t kArchitecture = AUDIT_ARCH_ARM;
-#else
-constexpr uint32_t kArchitecture = 0;
+#ifndef MOUNT_ATTR_RDONLY
+#define MOUNT_ATTR_RDONLY 1
 #endif
-
-// What a task that only computes never asks for. io_uring would do the others'
-// work unseen. Inputs are links to files that other tasks read: what Landlock
-// does not guard of them (modes, owners, attributes, and in old versions their
-// length) is out of reach too.
-constexpr uint32_t kRefused[] = {
-    SYS_socket,
-    SYS_socketpair,
-    SYS_connect,
-    SYS_bind,
-    SYS_listen,
-    SYS_io_uring_setup,
-#ifdef SYS_fork
-    SYS_fork,
-    SYS_vfork,
+#ifndef AT_RECURSIVE
+#define AT_RECURSIVE 0x8000
 #endif
-    SYS_execve,
-    SYS_execveat,
-    SYS_kill,
-    SYS_tkill,
-    SYS_rt_sigqueueinfo,
-    SYS_rt_tgsigqueueinfo,
-    434,  // pidfd_open
-    440,  // process_madvise
-    448,  // process_mrelease
-    SYS_kcmp,
-    SYS_setpriority,
-    SYS_ioprio_set,
-    SYS_sched_setscheduler,
-    SYS_sched_setparam,
-    SYS_sched_setattr,
-    SYS_migrate_pages,
-    SYS_move_pages,
-    SYS_shmget,
-    SYS_semget,
-    SYS_msgget,
-    SYS_mq_open,
-#ifdef SYS_chmod
-    SYS_chmod,
-    SYS_chown,
-    SYS_lchown,
-    SYS_mknod,
-#endif
-#ifdef SYS_utime
-    SYS_utime,
-    SYS_utimes,
-    SYS_futimesat,
-#endif
-    SYS_fchmod,
-    SYS_fchmodat,
-    452,  // fchmodat2
-    SYS_fchown,
-    SYS_fchownat,
-    SYS_mknodat,
-    SYS_utimensat,
-    SYS_setxattr,
-    SYS_lsetxattr,
-    SYS_fsetxattr,
-    SYS_removexattr,
-    SYS_lremovexattr,
-    SYS_fremovexattr,
-    SYS_truncate,
-#ifdef SYS_truncate64
-    SYS_truncate64,
-    SYS_chown32,
-    SYS_fchown32,
-    SYS_lchown32,
-#endif
-    SYS_pidfd_send_signal,
-    SYS_pidfd_getfd,
-    SYS_ptrace,
-    SYS_process_vm_readv,
-    SYS_process_vm_writev,
-    SYS_unshare,
-    SYS_setns,
-    SYS_mount,
-    SYS_umount2,
-    SYS_pivot_root,
-    SYS_chroot,
-    SYS_open_by_handle_at,
-    SYS_bpf,
-    SYS_perf_event_open,
-    SYS_userfaultfd,
-    SYS_keyctl,
-    SYS_add_key,
-    SYS_request_key,
-    SYS_init_module,
-    SYS_finit_module,
-    SYS_delete_module,
-    SYS_kexec_load,
-    SYS_reboot,
-    SYS_swapon,
-    SYS_swapoff,
-    SYS_settimeofday,
-    SYS_clock_settime,
-    SYS_sethostname,
-    SYS_personality,
+// struct mount_attr.
+struct MountAttributes {
+  uint64_t set = 0;
+  uint64_t clear = 0;
+  uint64_t propagation = 0;
+  uint64_t user_namespace = 0;
 };
+constexpr long kMountSetattr = 442;
 
-constexpr sock_filter Load(size_t offset) {
-  return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, static_cast<uint32_t>(offset));
-}
-constexpr sock_filter Return(uint32_t what) {
-  return BPF_STMT(BPF_RET | BPF_K, what);
-}
-// Skips `yes` or `no` steps.
-constexpr sock_filter IfEqual(uint32_t value, uint8_t yes, uint8_t no) {
-  return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, yes, no);
-}
-
-// Refuses `number` unless its first argument, a process, is one of `allowed`.
-void RefuseForOthers(uint32_t number, const std::vector<uint32_t>& allowed,
-                     std::vector<sock_filter>& filter) {
-  const auto count = static_cast<uint8_t>(allowed.size());
-  filter.push_back(IfEqual(number, 0, static_cast<uint8_t>(count + 3)));
-  filter.push_back(Load(offsetof(seccomp_data, args[0])));
-  for (uint8_t i = 0; i < count; ++i) {
-    filter.push_back(IfEqual(allowed[i], static_cast<uint8_t>(count - i), 0));
-  }
-  filter.push_back(Return(SECCOMP_RET_ERRNO | EPERM));
-  filter.push_back(Return(SECCOMP_RET_ALLOW));
-}
-
-std::vector<sock_filter> Filter() {
-  const uint32_t refuse = SECCOMP_RET_ERRNO | EPERM;
-  std::vector<sock_filter> filter = {
-      Load(offsetof(seccomp_data, arch)),
-      IfEqual(kArchitecture, 1, 0),
-      Return(SECCOMP_RET_KILL_PROCESS),
-      Load(offsetof(seccomp_data, nr)),
-  };
-#if defined(__x86_64__)
-  // Calls of x32 have numbers of their own.
-  filter.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, 0x40000000, 0, 1));
-  filter.push_back(Return(refuse));
-#endif
-  for (const uint32_t number : kRefused) {
-    filter.push_back(IfEqual(number, 0, 1));
-    filter.push_back(Return(refuse));
-  }
-  // A process signals itself when it aborts, and asks for its own limits.
-  const auto self = static_cast<uint32_t>(::getpid());
-  RefuseForOthers(SYS_tgkill, {self}, filter);
-  RefuseForOthers(SYS_prlimit64, {0, self}, filter);
-  // Its arguments cannot be seen; without it the C library takes clone.
-  filter.push_back(IfEqual(SYS_clone3, 0, 1));
-  filter.push_back(Return(SECCOMP_RET_ERRNO | ENOSYS));
-  // Threads yes, processes no.
-  filter.push_back(IfEqual(SYS_clone, 0, 3));
-  filter.push_back(Load(offsetof(seccomp_data, args[0])));
-  filter.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_THREAD, 1, 0));
-  filter.push_back(Return(refuse));
-  filter.push_back(Return(SECCOMP_RET_ALLOW));
-  return filter;
-}
-
-bool EnterSeccomp() {
-  if (kArchitecture == 0) return false;
-  std::vector<sock_filter> filter = Filter();
-  const sock_fprog program = {static_cast<unsigned short>(filter.size()),
-                              filter.data()};
-  return ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
+// A process of new namespaces, which may call the system alone: can it do in
+// there what a task's start does?
+bool NamespacesServe() {
+  const int groups = ::open("/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
+  return groups >= 0 && ::write(groups, "deny", 4) == 4 &&
+         ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&
+         MakeReadOnly("/usr");
 }
 
 }  // namespace
@@ -303,8 +155,16 @@ SandboxForce EnterSandbox(const SandboxOptions& options) {
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   ::prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
   force.landlock = EnterLandlock(options);
-  force.seccomp = EnterSeccomp();
+  force.seccomp = EnterSeccompFilter();
   return force;
+}
+
+bool MakeReadOnly(const char* folder) {
+  MountAttributes attributes;
+  attributes.set = MOUNT_ATTR_RDONLY;
+  return ::mount(folder, folder, nullptr, MS_BIND | MS_REC, nullptr) == 0 &&
+         ::syscall(kMountSetattr, AT_FDCWD, folder, AT_RECURSIVE, &attributes,
+                   sizeof(attributes)) == 0;
 }
 
 SandboxForce ProbeSandbox() {
@@ -315,19 +175,16 @@ SandboxForce ProbeSandbox() {
   if (child == 0) {
     // Only system calls: other threads may have held any lock.
     const pid_t inner = static_cast<pid_t>(
-        ::syscall(SYS_clone,
-                  SIGCHLD | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET |
-                      CLONE_NEWIPC | CLONE_NEWUTS,
-                  0, 0, 0, 0));
+        ::syscall(SYS_clone, SIGCHLD | kNamespaces, 0, 0, 0, 0));
     if (inner == 0) {
-      const int groups = ::open("/proc/self/setgroups", O_WRONLY | O_CLOEXEC);
-      ::_exit(groups >= 0 && ::write(groups, "deny", 4) == 4 ? 0 : 1);
+      ::_exit(NamespacesServe() ? 0 : 1);
     }
     int ended = 1;
     if (inner > 0) ::waitpid(inner, &ended, 0);
     const char no_network = ::unshare(CLONE_NEWNET) == 0 ? 1 : 0;
     ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    static const sock_filter allow[] = {Return(SECCOMP_RET_ALLOW)};
+    static const sock_filter allow[] = {
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
     const sock_fprog program = {std::size(allow),
                                 const_cast<sock_filter*>(allow)};
     const char seccomp =
@@ -342,7 +199,7 @@ SandboxForce ProbeSandbox() {
   if (child > 0 && ::read(answer[0], parts, sizeof(parts)) == 3) {
     // In namespaces of its own it has no network either.
     force.no_network = parts[0] != 0 || parts[2] != 0;
-    force.seccomp = parts[1] != 0 && kArchitecture != 0;
+    force.seccomp = parts[1] != 0 && HasSeccompFilter();
     force.namespaces = parts[2] != 0;
   }
   ::close(answer[0]);

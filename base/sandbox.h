@@ -6,6 +6,8 @@
 #ifndef OPTFARM_BASE_SANDBOX_H_
 #define OPTFARM_BASE_SANDBOX_H_
 
+#include <sched.h>
+
 #include <string>
 #include <vector>
 
@@ -22,12 +24,14 @@ struct SandboxOptions {
 struct SandboxForce {
   // Version of Landlock, 0: none. It keeps a process to its folders.
   int landlock = 0;
-  // A filter of system calls: no sockets, no new processes or programs.
+  // A list of the system calls that it may make (base/seccomp_filter.h): no
+  // sockets, no new processes or programs.
   bool seccomp = false;
   // The process is in a network namespace of its own, without a network.
   bool no_network = false;
 
-  // A child can be started in namespaces of its own for users and processes.
+  // A child can be started in namespaces of its own for users, processes and
+  // mounts, with folders that are read-only there.
   bool namespaces = false;
 
   bool complete() const { return landlock > 0 && seccomp; }
@@ -44,6 +48,14 @@ std::vector<std::string> SystemPaths();
 // Enters the sandbox. Descriptors that are open stay usable.
 // REQUIRES: no other thread runs; those would stay outside.
 SandboxForce EnterSandbox(const SandboxOptions& options);
+
+// The namespaces that a child is started in.
+inline constexpr int kNamespaces = CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET |
+                                   CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNS;
+
+// Makes the folder and all below it read-only in this process's namespace of
+// mounts, which must be its own. Calls the system alone.
+bool MakeReadOnly(const char* folder);
 
 // What EnterSandbox would bring into force here, without entering.
 SandboxForce ProbeSandbox();

@@ -13,14 +13,15 @@ std::string SandboxForce::ToString() const {
       seccomp ? ", seccomp" : ", no seccomp",
       no_network ? ", a network namespace without a network"
                  : ", no network namespace",
-      namespaces ? ", namespaces for users and processes" : "");
+      namespaces ? ", namespaces for users, processes and mounts" : "");
 }
 
 std::string SandboxForce::Missing() const {
   std::vector<std::string> missing;
   if (landlock == 0) missing.push_back("Landlock");
   if (!seccomp) missing.push_back("seccomp");
-  if (!namespaces) missing.push_back("user and PID namespaces");
+  if (!namespaces)
+    missing.push_back("namespaces for users, processes and mounts");
   return absl::StrJoin(missing, ", ");
 }
 

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -18,6 +19,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/files.h"
+#include "base/sandbox.h"
 
 extern char** environ;
 
@@ -97,9 +99,6 @@ struct ChildPipes {
   ::_exit(127);
 }
 
-constexpr int kNamespaces =
-    CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
-
 bool WriteText(const char* path, const char* text, size_t size) {
   const int fd = ::open(path, O_WRONLY | O_CLOEXEC);
   if (fd < 0) return false;
@@ -121,13 +120,20 @@ pid_t Fork(int namespaces) {
 // Runs in the first process of new namespaces. The first process is special:
 // signals that it does not handle do not end it. So it has a child, as which it
 // returns, waits for it, tells how it ended and ends.
-void EnterNamespaces(const Prepared& prepared, const ChildPipes& pipes) {
+void EnterNamespaces(const SubprocessOptions& options, const Prepared& prepared,
+                     const ChildPipes& pipes) {
   // Without a user a process can make no files.
   if (!WriteText("/proc/self/setgroups", "deny", 4) ||
       !WriteText("/proc/self/uid_map", prepared.user_map.data(),
                  prepared.user_map.size()) ||
       !WriteText("/proc/self/gid_map", prepared.group_map.data(),
                  prepared.group_map.size())) {
+    GiveUp(pipes, errno);
+  }
+  // What is mounted here is no concern of others.
+  if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+      (!options.read_only_folder.empty() &&
+       !MakeReadOnly(options.read_only_folder.c_str()))) {
     GiveUp(pipes, errno);
   }
   sigset_t all;
@@ -167,7 +173,7 @@ void CloseOnExec() {
     // From within a namespace the parent cannot be seen.
     if (!options.own_namespaces && ::getppid() != parent) ::_exit(127);
   }
-  if (options.own_namespaces) EnterNamespaces(prepared, pipes);
+  if (options.own_namespaces) EnterNamespaces(options, prepared, pipes);
   sigset_t none;
   sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);

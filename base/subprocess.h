@@ -48,10 +48,13 @@ struct SubprocessOptions {
   // Puts the child into a network namespace of its own where the kernel lets
   // us; silently without effect otherwise.
   bool without_network = false;
-  // Puts the child into namespaces of its own for users, processes, the network
-  // and System V's queues, where the kernel lets us: it sees and signals nobody
-  // else; silently without effect otherwise.
+  // Puts the child into namespaces of its own for users, processes, mounts, the
+  // network and System V's queues, where the kernel lets us: it sees and
+  // signals nobody else; silently without effect otherwise.
   bool own_namespaces = false;
+  // With own_namespaces: a folder that the child cannot change anything in,
+  // whoever its files belong to; empty: none.
+  std::string read_only_folder;
   // The child is killed when this process dies, however it dies.
   bool die_with_parent = true;
 };

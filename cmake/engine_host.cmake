@@ -8,7 +8,8 @@ optfarm_room(engine_host LINK optfarm_base)
 file(GLOB engine_host_sources CONFIGURE_DEPENDS
      ${PROJECT_SOURCE_DIR}/engine_host/*.cc)
 add_executable(optfarm-engine ${engine_host_sources}
-               ${PROJECT_SOURCE_DIR}/base/sandbox.cc)
+               ${PROJECT_SOURCE_DIR}/base/sandbox.cc
+               ${PROJECT_SOURCE_DIR}/base/seccomp_filter.cc)
 target_include_directories(optfarm-engine PRIVATE ${PROJECT_SOURCE_DIR})
 target_link_libraries(optfarm-engine PRIVATE optfarm_warnings ${CMAKE_DL_LIBS})
 if(NOT OPTFARM_SANITIZE)

@@ -1,6 +1,9 @@
 #include "rpc/blob_cache.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+#include <sys/sendfile.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,16 +25,49 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A hard link; a copy where the file systems differ.
-absl::Status LinkOrCopy(const std::string& from, const std::string& to) {
-  if (::link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
-  const std::string what = absl::StrCat("placing '", to, "'");
-  if (errno != EXDEV && errno != EPERM && errno != EMLINK) {
-    return ErrnoToStatus(errno, what);
+// A file's descriptor; closed at the end.
+class Descriptor {
+ public:
+  explicit Descriptor(int fd) : fd_(fd) {}
+  Descriptor(const Descriptor&) = delete;
+  ~Descriptor() {
+    if (fd_ >= 0) ::close(fd_);
   }
-  std::error_code error;
-  fs::copy_file(from, to, error);
-  return error ? ErrnoToStatus(error.value(), what) : absl::OkStatus();
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+// Bytes of its own for `to`: those of a clone are shared until one is written.
+absl::Status CloneOrCopy(const std::string& from, const std::string& to) {
+  const std::string what = absl::StrCat("placing '", to, "'");
+  const Descriptor source(::open(from.c_str(), O_RDONLY | O_CLOEXEC));
+  if (source.get() < 0) return ErrnoToStatus(errno, what);
+  const Descriptor target(
+      ::open(to.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0400));
+  if (target.get() < 0) return ErrnoToStatus(errno, what);
+  if (::ioctl(target.get(), FICLONE, source.get()) == 0) {
+    return absl::OkStatus();
+  }
+  struct stat info;
+  if (::fstat(source.get(), &info) != 0) return ErrnoToStatus(errno, what);
+  for (off_t done = 0; done < info.st_size;) {
+    const ssize_t n = ::sendfile(target.get(), source.get(), &done,
+                                 static_cast<size_t>(info.st_size - done));
+    if (n < 0 && errno == EINTR) continue;
+    if (n < 0) return ErrnoToStatus(errno, what);
+    if (n == 0) return absl::DataLossError(absl::StrCat(what, ": cut short"));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status Link(const std::string& from, const std::string& to) {
+  if (::link(from.c_str(), to.c_str()) == 0) return absl::OkStatus();
+  if (errno == EXDEV || errno == EPERM || errno == EMLINK) {
+    return CloneOrCopy(from, to);
+  }
+  return ErrnoToStatus(errno, absl::StrCat("placing '", to, "'"));
 }
 
 bool HoldsBlob(const v1::Digest& digest, const std::string& path) {
@@ -52,7 +88,7 @@ absl::StatusOr<std::unique_ptr<BlobCache>> BlobCache::Open(
 }
 
 absl::Status BlobCache::Place(const v1::Digest& digest, const std::string& path,
-                              const FetchBlob& fetch) {
+                              Placing placing, const FetchBlob& fetch) {
   OPTFARM_RETURN_IF_ERROR(CheckDigest(digest));
   {
     absl::MutexLock lock(&mutex_);
@@ -64,7 +100,10 @@ absl::Status BlobCache::Place(const v1::Digest& digest, const std::string& path,
   }
   const std::string cached = JoinPath(folder_, digest.sha256());
   absl::Status status = Ensure(digest, cached, fetch);
-  if (status.ok()) status = LinkOrCopy(cached, path);
+  if (status.ok()) {
+    status = placing == Placing::kLink ? Link(cached, path)
+                                       : CloneOrCopy(cached, path);
+  }
   absl::MutexLock lock(&mutex_);
   claimed_.erase(digest.sha256());
   return status;

@@ -24,6 +24,14 @@ namespace optfarm::rpc {
 using FetchBlob = std::function<absl::Status(const v1::Digest& digest,
                                              const std::string& path)>;
 
+// How a blob gets to where it is placed.
+enum class Placing {
+  // A link to the cached file: for who makes the folder read-only for a task.
+  kLink,
+  // Bytes of its own, which share their disk space where the file system can.
+  kCopy,
+};
+
 // THREADS: safe; two fetches of one blob download it once.
 class BlobCache {
  public:
@@ -32,13 +40,12 @@ class BlobCache {
   static absl::StatusOr<std::unique_ptr<BlobCache>> Open(
       const std::string& folder, int64_t max_bytes);
 
-  // Places a read-only copy of the blob at `path`, whose folder exists, and
-  // which shares the disk space of the cached one where it can. The bytes are
+  // Places the blob, read-only, at `path`, whose folder exists. The bytes are
   // checked even when they are cached already.
   // ERRORS: InvalidArgument for a malformed digest; those of `fetch`; those
   // of writing.
   absl::Status Place(const v1::Digest& digest, const std::string& path,
-                     const FetchBlob& fetch);
+                     Placing placing, const FetchBlob& fetch);
 
  private:
   BlobCache(std::string folder, int64_t max_bytes)

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/log.h"
+#include "base/sandbox.h"
 #include "base/service_manager.h"
 #include "base/status_macros.h"
 #include "base/stop_signal.h"
@@ -79,6 +80,8 @@ absl::Status RunParticipant(ParticipantOptions options) {
   LoopAndRunner parts;
   parts.loop =
       std::make_unique<Synchronizer>(work.get(), LoopOptions(options, &parts));
+  options.runner.placing =
+      ProbeSandbox().namespaces ? Placing::kLink : Placing::kCopy;
   options.runner.on_idle = [&parts] { parts.loop->Wake(); };
   OPTFARM_ASSIGN_OR_RETURN(parts.runner,
                            TaskRunner::Create(models.get(), options.runner));

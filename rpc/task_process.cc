@@ -141,6 +141,7 @@ class TaskProcess {
     child.max_processes = limits_.max_processes;
     child.without_network = options_.alone;
     child.own_namespaces = options_.alone;
+    child.read_only_folder = folder_.in();
     child.clean_environment = options_.alone;
     child.die_with_parent = true;
     return child;

@@ -191,6 +191,8 @@ v1::Completion TaskRunner::Work(HeldTask* task, const TaskFolder& folder) {
   if (!made.ok()) return failed(InternalFailure(made));
   const absl::StatusOr<TaskPlan> plan = options_.plan(lease, folder);
   if (!plan.ok()) return failed(UserFailure(plan.status()));
+  const absl::Status small = CheckInputs(*plan);
+  if (!small.ok()) return failed(UserFailure(small));
   task->SetProgress(0, "fetching files");
   const absl::Status fetched = Fetch(task, *plan, folder);
   if (task->ShouldStop()) {
@@ -213,9 +215,33 @@ v1::Completion TaskRunner::Work(HeldTask* task, const TaskFolder& folder) {
   return RunTaskProcess(process, folder);
 }
 
+// One that is not kept in could reach the cached files themselves.
+Placing TaskRunner::PlacingOf(const TaskPlan& plan) const {
+  return plan.alone ? options_.placing : Placing::kLink;
+}
+
+absl::Status TaskRunner::CheckInputs(const TaskPlan& plan) const {
+  const uint64_t most = plan.limits.max_folder_bytes;
+  if (PlacingOf(plan) == Placing::kLink || most == 0) return absl::OkStatus();
+  uint64_t bytes = 0;
+  for (const TaskInput& input : plan.inputs) {
+    const auto size =
+        static_cast<uint64_t>(std::max<int64_t>(input.digest.size_bytes(), 0));
+    bytes = size > most ? size : bytes + size;
+    if (bytes <= most) continue;
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the task's files are larger than what one task may have on disk here "
+        "(--max_folder_mb=",
+        most >> 20,
+        "); use a smaller model or fewer samples, or raise the flag"));
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TaskRunner::Fetch(HeldTask* task, const TaskPlan& plan,
                                const TaskFolder& folder) {
   const TransferOptions transfer = TransferFor(task, /*until_stop=*/true);
+  const Placing placing = PlacingOf(plan);
   for (const TaskInput& input : plan.inputs) {
     if (task->ShouldStop()) return absl::CancelledError("told to stop");
     OPTFARM_RETURN_IF_ERROR(CheckRelativePath(input.path));
@@ -223,7 +249,7 @@ absl::Status TaskRunner::Fetch(HeldTask* task, const TaskPlan& plan,
     const size_t slash = path.rfind('/');
     OPTFARM_RETURN_IF_ERROR(MakeFolders(path.substr(0, slash)));
     OPTFARM_RETURN_IF_ERROR(Annotate(
-        cache_->Place(input.digest, path,
+        cache_->Place(input.digest, path, placing,
                       [&](const v1::Digest& digest, const std::string& to) {
                         return DownloadBlob(stub_, digest, to, transfer);
                       }),

@@ -47,6 +47,9 @@ struct TaskRunnerOptions {
   std::string work_folder;
   // UNITS: bytes of the blob cache.
   int64_t cache_bytes = int64_t{8} << 30;
+  // How the files of a task that is kept in get into its folder. Links are for
+  // where it gets namespaces, in which they are read-only.
+  Placing placing = Placing::kCopy;
   // An error is the lease's fault: the task fails as InvalidArgument does.
   std::function<absl::StatusOr<TaskPlan>(const v1::LeasedTask& lease,
                                          const TaskFolder& folder)>
@@ -96,6 +99,9 @@ class TaskRunner {
 
   void Run(HeldTask* task);
   v1::Completion Work(HeldTask* task, const TaskFolder& folder);
+  Placing PlacingOf(const TaskPlan& plan) const;
+  // Copies of the task's files may take what the task may write.
+  absl::Status CheckInputs(const TaskPlan& plan) const;
   absl::Status Fetch(HeldTask* task, const TaskPlan& plan,
                      const TaskFolder& folder);
   void HandOver(HeldTask* task, const TaskFolder& folder,

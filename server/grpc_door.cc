@@ -2,8 +2,13 @@
 
 #include <grpcpp/ext/proto_server_reflection_plugin.h>
 #include <grpcpp/health_check_service_interface.h>
+#include <grpcpp/impl/server_builder_option.h>
 #include <grpcpp/resource_quota.h>
 #include <grpcpp/server_builder.h>
+
+#include <memory>
+#include <string>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -20,6 +25,23 @@ constexpr int kMaxThreads = 200;
 constexpr size_t kMaxBufferedBytes = size_t{1} << 30;
 // Further ones wait at the client.
 constexpr int kMaxCallsAConnection = 256;
+
+// gRPC's reflection takes a thread for each call, for as long as the caller
+// likes, and asks for no token: two hundred such calls would be the whole
+// server. So it is for servers to which nobody else can connect. Its library
+// adds it to every server by itself.
+class WithoutReflection final : public grpc::ServerBuilderOption {
+ public:
+  void UpdateArguments(grpc::ChannelArguments*) override {}
+  void UpdatePlugins(std::vector<std::unique_ptr<grpc::ServerBuilderPlugin>>*
+                         plugins) override {
+    const std::string reflection =
+        grpc::reflection::ProtoServerReflectionPlugin().name();
+    std::erase_if(*plugins, [&](const auto& plugin) {
+      return plugin->name() == reflection;
+    });
+  }
+};
 
 int Milliseconds(absl::Duration duration) {
   return static_cast<int>(absl::ToInt64Milliseconds(duration));
@@ -39,6 +61,9 @@ absl::StatusOr<GrpcDoor> OpenGrpcDoor(
   grpc::EnableDefaultHealthCheckService(true);
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   grpc::ServerBuilder builder;
+  if (!options.token.empty()) {
+    builder.SetOption(std::make_unique<WithoutReflection>());
+  }
   rpc::MatchChannelLimits(&builder);
   grpc::ResourceQuota quota("optfarm-server");
   quota.SetMaxThreads(kMaxThreads);

@@ -4,6 +4,8 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <string>
 #include <vector>
@@ -185,13 +187,30 @@ class BlobCacheTest : public BlobTransferTest {
  protected:
   absl::Status Place(BlobCache* cache, const v1::Digest& digest,
                      const std::string& name) {
-    return cache->Place(digest, JoinPath(folder_, name),
+    return cache->Place(digest, JoinPath(folder_, name), placing_,
                         [&](const v1::Digest& wanted, const std::string& to) {
                           return DownloadBlob(stub_.get(), wanted, to,
                                               options_);
                         });
   }
+
+  Placing placing_ = Placing::kLink;
 };
+
+TEST_F(BlobCacheTest, ACopyIsTheTasksOwn) {
+  const std::string cache_folder = JoinPath(folder_, "cache");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto cache,
+                               BlobCache::Open(cache_folder, 1 << 20));
+  placing_ = Placing::kCopy;
+  const v1::Digest digest = Stored(Bytes(5000));
+  OPTFARM_ASSERT_OK(Place(cache.get(), digest, "a"));
+  const std::string placed = JoinPath(folder_, "a");
+  EXPECT_EQ(ReadFile(placed).value(), Bytes(5000));
+  ASSERT_EQ(::chmod(placed.c_str(), 0600), 0);
+  ASSERT_EQ(::truncate(placed.c_str(), 0), 0);
+  EXPECT_EQ(ReadFile(JoinPath(cache_folder, digest.sha256())).value(),
+            Bytes(5000));
+}
 
 TEST_F(BlobCacheTest, FetchesABlobOnce) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(

@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <map>
 #include <memory>
@@ -12,7 +13,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/files.h"
+#include "base/sandbox.h"
 #include "rpc/held_tasks.h"
 #include "tests/rpc/fake_model_service.h"
 #include "tests/support/status_matchers.h"
@@ -55,6 +58,7 @@ class TaskRunnerTest : public ::testing::Test {
       TaskPlan plan;
       plan.inputs = {{outcome_, "outcome"}, {model_, "model/net.pb"}};
       plan.argv = {"/bin/sh", "-c", command};
+      plan.limits.max_folder_bytes = folder_bytes_;
       return plan;
     };
     auto runner = TaskRunner::Create(stub_.get(), options_);
@@ -97,6 +101,7 @@ class TaskRunnerTest : public ::testing::Test {
   TaskRunnerOptions options_;
   v1::Digest outcome_;
   v1::Digest model_;
+  uint64_t folder_bytes_ = 0;
   HeldTasks tasks_{nullptr};
   std::unique_ptr<TaskRunner> runner_;
 };
@@ -119,6 +124,38 @@ TEST_F(TaskRunnerTest, BringsBlobsInAndArtifactsOut) {
   // Nothing is left of the task's folder.
   EXPECT_TRUE(
       ListFolder(JoinPath(options_.work_folder, "tasks")).value().empty());
+}
+
+// With every right that its user has, and without the list of system calls.
+TEST_F(TaskRunnerTest, ATaskCannotSpoilWhatOthersAreGiven) {
+  const bool namespaces = ProbeSandbox().namespaces;
+  for (const Placing placing : {Placing::kCopy, Placing::kLink}) {
+    // Links are for where there are namespaces.
+    if (placing == Placing::kLink && !namespaces) continue;
+    options_.placing = placing;
+    Start(
+        "for spoil in 'chmod 777' 'truncate -s 0' 'touch' 'rm -f'; do "
+        "$spoil in/model/net.pb && echo $spoil; done; "
+        "cp in/outcome state/result.pb");
+    Answer(v1::TaskVerdict::COMPLETION_ACCEPTED);
+    runner_ = nullptr;
+    const std::string cached =
+        absl::StrCat(options_.work_folder, "/cache/", model_.sha256());
+    EXPECT_EQ(ReadFile(cached).value_or(""), "the model");
+    struct stat info = {};
+    ASSERT_EQ(::stat(cached.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 0777, 0400u);
+  }
+}
+
+TEST_F(TaskRunnerTest, CopiesOfInputsAreBounded) {
+  options_.placing = Placing::kCopy;
+  folder_bytes_ = 5;
+  Start("cp in/outcome state/result.pb");
+  const v1::Completion completion =
+      Answer(v1::TaskVerdict::COMPLETION_ACCEPTED);
+  EXPECT_EQ(completion.failure().kind(), v1::Failure::USER);
+  EXPECT_THAT(completion.failure().message(), HasSubstr("--max_folder_mb"));
 }
 
 TEST_F(TaskRunnerTest, FinishedFilesWaitUntilTheServerHasRoom) {

@@ -251,5 +251,40 @@ TEST_F(HostileRequestsTest, FloodsOfUnauthenticatedCallsLeaveTheServerAtWork) {
               ::testing::Not(HasSubstr("worker-1")));
 }
 
+// Each would take one of gRPC's threads for as long as it likes.
+TEST_F(HostileRequestsTest, OpenStreamsWithoutATokenTakeNoThread) {
+  grpc::GenericStub stub(channel_);
+  grpc::CompletionQueue queue;
+  struct Open {
+    Context context;
+    std::unique_ptr<grpc::GenericClientAsyncReaderWriter> stream;
+    grpc::Status status;
+  };
+  std::vector<Open> calls(250);
+  for (Open& call : calls) {
+    call.stream = stub.PrepareCall(
+        &call.context,
+        "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
+        &queue);
+    call.stream->StartCall(&call);
+  }
+  void* tag = nullptr;
+  bool ok = false;
+  for (size_t i = 0; i < calls.size(); ++i) queue.Next(&tag, &ok);
+  for (int i = 0; i < 20; ++i) {
+    Context context;
+    context.AddMetadata("authorization", absl::StrCat("Bearer ", kOperator));
+    v1::ListJobsResponse jobs;
+    const grpc::Status status =
+        jobs_->ListJobs(&context, v1::ListJobsRequest(), &jobs);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+  }
+  for (Open& call : calls) {
+    call.context.TryCancel();
+    call.stream->Finish(&call.status, &call);
+  }
+  for (size_t i = 0; i < calls.size(); ++i) queue.Next(&tag, &ok);
+}
+
 }  // namespace
 }  // namespace optfarm::server
