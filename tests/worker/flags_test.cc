@@ -65,7 +65,7 @@ TEST(WorkerFlagsTest, WhatIsMissingFromARequiredSandboxIsNamed) {
       Parse({"--sandbox=require"}, &exit_code)->shared, force);
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(refused.message(),
-              ::testing::HasSubstr("Landlock, user and PID namespaces"));
+              ::testing::HasSubstr("Landlock, namespaces for users"));
   EXPECT_FALSE(Parse({"--sandbox=maybe"}, &exit_code).has_value());
 }
 
