@@ -23,8 +23,8 @@ absl::Status BeginWithDequantizing(v1::Recipe* recipe);
 
 // The recipe for a model whose layers are quantized: without the steps that
 // quantize weights or activations, without what it tries when it misses its
-// bounds or its size, and without a bound on the size. ERRORS: as
-// BeginWithDequantizing.
+// bounds or its size, and without a bound on the size.
+// ERRORS: as BeginWithDequantizing.
 absl::StatusOr<v1::Recipe> KeepingQuantized(const v1::Recipe& recipe);
 
 // A recipe as a model gets it.
@@ -38,8 +38,8 @@ struct FittedRecipe {
 // recipe begins with dequantize_model, the recipe as it is; `graph` then
 // computes in float, so that the result is compared with that. For a graph
 // whose weights alone are quantized: KeepingQuantized, unless the recipe
-// quantizes values. Other graphs and their recipes stay as they are. ERRORS:
-// those of KeepingQuantized and of the transforms.
+// quantizes values. Other graphs and their recipes stay as they are.
+// ERRORS: those of KeepingQuantized and of the transforms.
 absl::StatusOr<FittedRecipe> FitRecipe(
     const v1::Recipe& asked, absl::Span<const graph::TensorName> inputs,
     absl::Span<const graph::TensorName> outputs, graph::Graph* graph);

@@ -43,10 +43,9 @@ enum class MicroKernelKind : uint8_t {
   // int8/int8_gemm.h
   kInt8Gemm,
   // int8/int8_gemm.h, by a matrix unit beside the vector registers. For
-  // products
-  // that are large enough (operators/int8_cost.h): entries read the panels of
-  // the kInt8Gemm entry that is selected beside them, which has the same nr and
-  // kr, filled up to their own depth_multiple.
+  // products that are large enough (operators/int8_cost.h): entries read the
+  // panels of the kInt8Gemm entry that is selected beside them, which has the
+  // same nr and kr, filled up to their own depth_multiple.
   kInt8MatrixGemm,
   // int8/int8_row_kernel.h
   kInt8Row,
@@ -97,8 +96,7 @@ enum class ActivationLayout : uint8_t {
   // for all panels that a tile is multiplied by.
   kPacked,
   // The same, but where the rows of each tap lie at a stride, they are read
-  // from
-  // there without a copy.
+  // from there without a copy.
   kStrided,
 };
 
@@ -156,8 +154,8 @@ struct MicroKernel {
   ActivationLayout activations = ActivationLayout::kIndirect;
   // Of entries with ActivationLayout::kPacked and kStrided: copies what the
   // tile's indirection buffer points at, from the tap `first_tap` on, to
-  // tile.packed.
-  // `first_tap` is 0 or tile.taps: the residual is copied behind what is there.
+  // tile.packed. `first_tap` is 0 or tile.taps: the residual is copied behind
+  // what is there.
   void (*pack)(const Int8GemmTile& tile, int rows, int64_t first_tap) = nullptr;
   // What the products of int8 GEMM and depthwise entries take from each
   // activation, 128 where they need signed ones. The accumulator init makes up
