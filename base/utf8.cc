@@ -39,7 +39,7 @@ bool IsUtf8(absl::string_view text) {
   return true;
 }
 
-std::string WithoutWhatIsNoText(absl::string_view text) {
+std::string ReplaceInvalidUtf8(absl::string_view text) {
   std::string valid;
   valid.reserve(text.size());
   while (!text.empty()) {

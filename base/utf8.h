@@ -17,9 +17,9 @@ size_t Utf8SequenceLength(absl::string_view text);
 
 bool IsUtf8(absl::string_view text);
 
-// The text with U+FFFD, the character for what is none, in place of zero bytes
-// and of each byte that is no UTF-8: what PostgreSQL takes as a text.
-std::string WithoutWhatIsNoText(absl::string_view text);
+// The text with U+FFFD in place of zero bytes and of each byte that is not part
+// of valid UTF-8: what PostgreSQL accepts as a text.
+std::string ReplaceInvalidUtf8(absl::string_view text);
 
 }  // namespace optfarm
 

@@ -108,7 +108,7 @@ PostgresParameter PostgresParameter::Double(double value) {
 }
 
 PostgresParameter PostgresParameter::Text(absl::string_view value) {
-  return {kText, false, WithoutWhatIsNoText(value)};
+  return {kText, false, ReplaceInvalidUtf8(value)};
 }
 
 PostgresParameter PostgresParameter::Blob(absl::string_view value) {

@@ -222,22 +222,23 @@ absl::Status InsertSamples(SqlDatabase& db, const v1::Measurement& raw) {
 // Also widens the bounds of the series and adds to its sums.
 absl::Status NoteNewest(SqlDatabase& db, int64_t series_id,
                         const v1::Measurement& m) {
+  // clang-format off
   SqlStatement update = db.Prepare(
       "UPDATE series SET results = results + 1,"
-      " sum_median_us = sum_median_us + ?3, sum_p90_us = sum_p90_us + "
-      "?4," OPTFARM_LEAST("median_us", "?3") OPTFARM_MOST("median_us", "?3")
-          OPTFARM_LEAST("p90_us", "?4") OPTFARM_MOST("p90_us", "?4")
-              OPTFARM_LEAST("peak_memory_bytes", "?5")
-                  OPTFARM_MOST("peak_memory_bytes", "?5")
-                      OPTFARM_LEAST("file_size_bytes", "?6") OPTFARM_MOST(
-                          "file_size_bytes",
-                          "?6") " last_result_id = " OPTFARM_NEWEST_RESULT
-                                " WHERE series_id = ?1");
+      " sum_median_us = sum_median_us + ?2, sum_p90_us = sum_p90_us + ?3,"
+      OPTFARM_LEAST("median_us", "?2") OPTFARM_MOST("median_us", "?2")
+      OPTFARM_LEAST("p90_us", "?3") OPTFARM_MOST("p90_us", "?3")
+      OPTFARM_LEAST("peak_memory_bytes", "?4")
+      OPTFARM_MOST("peak_memory_bytes", "?4")
+      OPTFARM_LEAST("file_size_bytes", "?5")
+      OPTFARM_MOST("file_size_bytes", "?5")
+      " last_result_id = " OPTFARM_NEWEST_RESULT " WHERE series_id = ?1");
+  // clang-format on
   update.BindInt(1, series_id);
-  update.BindDouble(3, NumberOrZero(m.median_us()));
-  update.BindDouble(4, NumberOrZero(m.p90_us()));
-  update.BindInt(5, m.peak_memory_bytes());
-  update.BindInt(6, m.file_size_bytes());
+  update.BindDouble(2, NumberOrZero(m.median_us()));
+  update.BindDouble(3, NumberOrZero(m.p90_us()));
+  update.BindInt(4, m.peak_memory_bytes());
+  update.BindInt(5, m.file_size_bytes());
   return update.RunLater();
 }
 

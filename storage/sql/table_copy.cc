@@ -218,7 +218,7 @@ void AddTo(Sha256& sha, char kind, const Value& value) {
     absl::StrAppend(&text, bits);
   }
   const std::string bytes =
-      kind == 't' ? WithoutWhatIsNoText(value.bytes) : value.bytes;
+      kind == 't' ? ReplaceInvalidUtf8(value.bytes) : value.bytes;
   absl::StrAppend(&text, " ", bytes.size(), ":");
   sha.Update(text);
   sha.Update(bytes);

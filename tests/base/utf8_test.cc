@@ -26,5 +26,13 @@ TEST(Utf8Test, RefusesWhatIsNone) {
   EXPECT_FALSE(IsUtf8("a\xC3\xA4\xC3z"));
 }
 
+TEST(Utf8Test, ReplacesWhatIsNone) {
+  EXPECT_EQ(ReplaceInvalidUtf8("a\xC3\xA4z"), "a\xC3\xA4z");
+  EXPECT_EQ(ReplaceInvalidUtf8(absl::string_view("a\0b", 3)),
+            "a\xEF\xBF\xBD"
+            "b");
+  EXPECT_EQ(ReplaceInvalidUtf8("\xC3\xC3\xA4"), "\xEF\xBF\xBD\xC3\xA4");
+}
+
 }  // namespace
 }  // namespace optfarm
