@@ -231,7 +231,7 @@ void DeclareMigration(CLI::App& app, MigrationOptions& migration) {
                  "--migrate_to, compares them, and exits; called again, it "
                  "goes on. See optctl migrate");
   app.add_option("--migrate_to", migration.to,
-                 "sqlite:PATH or postgresql://..., a database that is new");
+                 "sqlite:PATH or postgresql://..., a new database");
   app.add_option("--migrate_blobs_from", migration.from_blobs.blobs,
                  "With --migrate_from: where the files are, as --blobs");
   app.add_option("--migrate_blobs_to", migration.to_blobs.blobs,

@@ -62,7 +62,8 @@ class Migrate final : public Command {
                 "sqlite:PATH of the server's data folder, or "
                 "postgresql://USER@HOST/DATABASE.",
                 &from_);
-    flags->Text("to", "DATABASE", "The same of a database that is new.", &to_);
+    flags->Text("to", "DATABASE", "Where to: the same, of a new database.",
+                &to_);
     flags->Text("from_blobs", "PLACE",
                 "Where the files are: file:FOLDER or s3://BUCKET/PREFIX. "
                 "Default: in the data folder of --from.",
@@ -99,7 +100,7 @@ class Migrate final : public Command {
     if (exit->signal == 0) return ExitCode::kJobFailed;
     return absl::UnavailableError(
         absl::StrCat("the migration did not end (", exit->ToString(),
-                     "); the same command goes on where it was"));
+                     "); run the same command again to continue"));
   }
 
  private:
@@ -146,8 +147,8 @@ CommandInfo MigrateCommand() {
   return {"migrate", "Move a stopped farm to another database.",
           "Copies all records from SQLite to PostgreSQL, or back, and with "
           "--to_blobs the files too, compares both sides row by row, and only "
-          "then lets a server open the target. Stop the server first. Ended in "
-          "the middle, the same command goes on where it was. Runs "
+          "then lets a server open the target. Stop the server first. If it is "
+          "interrupted, run the same command again to continue. Runs "
           "optfarm-server of this machine; keys of a bucket come from "
           "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY.",
           [] { return std::unique_ptr<Command>(new Migrate); }};

@@ -25,8 +25,8 @@ absl::Status CheckNotUnfinished(storage::SqlDatabase& db,
                            storage::UnfinishedCopyOf({&db, &catalog}));
   if (source.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
-      absl::StrCat("the database is half of a migration from ", source,
-                   "; run optctl migrate again, which goes on where it ended"));
+      absl::StrCat("the database holds an unfinished migration from ", source,
+                   "; run the same optctl migrate command again to finish it"));
 }
 
 absl::StatusOr<Databases> OpenSqlite(std::string file, int64_t results_bytes,

@@ -63,7 +63,7 @@ absl::Status CheckEmpty(const MigrationSide& to) {
     if (!has) continue;
     return absl::FailedPreconditionError(absl::StrCat(
         "the target ", to.name(), " has records already (in the table ",
-        table.name, "); migrate into a database that is new"));
+        table.name, "); migrate into a new database"));
   }
   return absl::OkStatus();
 }
@@ -87,8 +87,8 @@ absl::Status BeginOrGoOn(const MigrationSide& from, const MigrationSide& to) {
                            storage::UnfinishedCopyOf(from.records()));
   if (!of_target.empty()) {
     return absl::FailedPreconditionError(
-        absl::StrCat(from.name(), " is itself half of a migration from ",
-                     of_target, "; end that one first"));
+        absl::StrCat(from.name(), " holds an unfinished migration from ",
+                     of_target, "; finish that one first"));
   }
   OPTFARM_ASSIGN_OR_RETURN(const std::string begun,
                            storage::UnfinishedCopyOf(to.records()));
@@ -98,8 +98,8 @@ absl::Status BeginOrGoOn(const MigrationSide& from, const MigrationSide& to) {
   }
   if (!begun.empty()) {
     return absl::FailedPreconditionError(absl::StrCat(
-        "the target ", to.name(), " is half of a migration from ", begun,
-        ", and not from ", from.name(), "; give a database that is new"));
+        "the target ", to.name(), " holds an unfinished migration from ", begun,
+        ", not from ", from.name(), "; use a new database"));
   }
   OPTFARM_RETURN_IF_ERROR(RemoveFirstEnvironment(*to.records().db));
   OPTFARM_RETURN_IF_ERROR(CheckEmpty(to));
@@ -143,7 +143,7 @@ absl::Status Compare(const SqlTable& table, const MigrationSide& from,
       " and ", b.rows, " at ", to.name(),
       a.rows == b.rows ? ", and they are not the same" : "",
       "; has a server used the source since the migration began? Migrate into "
-      "a database that is new"));
+      "a new database"));
 }
 
 // Blobs on their way, in several threads.
@@ -248,9 +248,11 @@ absl::StatusOr<std::string> DataFolder(const MigrationOptions& options) {
       "use them");
 }
 
-absl::Status CopyBlobs(const MigrationOptions& options,
-                       const MigrationSide& from, Folders& folders,
-                       absl::Time now, MigrationReport& report) {
+// What can be known to be wrong before anything is touched.
+absl::Status Check(const MigrationOptions& options) {
+  for (const std::string& database : {options.from, options.to}) {
+    OPTFARM_RETURN_IF_ERROR(FolderOfSide(database, options.data_dir).status());
+  }
   if (options.to_blobs.blobs.empty()) return absl::OkStatus();
   if (absl::StartsWith(options.from_blobs.blobs, "s3:") &&
       absl::StartsWith(options.to_blobs.blobs, "s3:")) {
@@ -258,6 +260,20 @@ absl::Status CopyBlobs(const MigrationOptions& options,
         "files are not copied from bucket to bucket here: use any S3 client, "
         "and leave out --from_blobs and --to_blobs");
   }
+  OPTFARM_ASSIGN_OR_RETURN(const std::string home,
+                           FolderOfSide(options.from, options.data_dir));
+  if (!home.empty() || !options.from_blobs.blobs.empty()) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(
+      "where the files are now is not said: give --from_blobs=file:FOLDER or "
+      "--from_blobs=s3://BUCKET/PREFIX");
+}
+
+absl::Status CopyBlobs(const MigrationOptions& options,
+                       const MigrationSide& from, Folders& folders,
+                       absl::Time now, MigrationReport& report) {
+  if (options.to_blobs.blobs.empty()) return absl::OkStatus();
   OPTFARM_ASSIGN_OR_RETURN(const std::string path, DataFolder(options));
   OPTFARM_ASSIGN_OR_RETURN(const DataDir* const folder, folders.Open(path));
   // Where a server with SQLite has them.
@@ -266,10 +282,6 @@ absl::Status CopyBlobs(const MigrationOptions& options,
   const DataDir* from_folder = folder;
   if (!home.empty()) {
     OPTFARM_ASSIGN_OR_RETURN(from_folder, folders.Open(home));
-  } else if (options.from_blobs.blobs.empty()) {
-    return absl::InvalidArgumentError(
-        "where the files are now is not said: give --from_blobs=file:FOLDER or "
-        "--from_blobs=s3://BUCKET/PREFIX");
   }
   OPTFARM_ASSIGN_OR_RETURN(
       const auto source,
@@ -285,6 +297,7 @@ absl::Status CopyBlobs(const MigrationOptions& options,
 
 absl::StatusOr<MigrationReport> Migrate(const MigrationOptions& options,
                                         absl::Time now) {
+  OPTFARM_RETURN_IF_ERROR(Check(options));
   Folders folders;
   OPTFARM_ASSIGN_OR_RETURN(const auto from,
                            OpenSide(options.from, options.data_dir,

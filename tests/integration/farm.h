@@ -161,10 +161,14 @@ class Farm {
   void StartServer() {
     std::vector<std::string> command = {
         testing::ProgramPath("optfarm-server"),
-        absl::StrCat("--data_dir=", folder_, "/data"),
         absl::StrCat("--grpc=", address_.empty() ? "127.0.0.1:0" : address_),
         "--lease_seconds=3"};
     command.insert(command.end(), server_flags_.begin(), server_flags_.end());
+    if (std::none_of(command.begin(), command.end(), [](const std::string& w) {
+          return absl::StartsWith(w, "--data_dir=");
+        })) {
+      command.push_back(absl::StrCat("--data_dir=", folder_, "/data"));
+    }
     server_ = std::make_unique<Program>(std::move(command), NewLog("server"));
     const std::string log = server_->Log();
     const size_t at = log.find("grpc=") + 5;

@@ -516,6 +516,30 @@ TEST(TfliteReaderTest, DetectionPostprocessing) {
   }
 }
 
+// Each pixel spreads over two of the result, and the bias is added to all.
+TEST(TfliteReaderTest, TransposedConvolutionWithABias) {
+  TestModel model;
+  const int x = model.Tensor("x", {1, 1, 2, 1});
+  const int w = model.Floats("w", {1, 1, 2, 1}, {10, 1});
+  const int b = model.Floats("b", {1}, {0.5f});
+  const int y = model.Tensor("y", {1, 1, 4, 1});
+  auto& op = model.Operator(BuiltinOperator::CUSTOM, {x, w, b}, {y});
+  model.model().operator_codes[0]->custom_code = "Convolution2DTransposeBias";
+  // VALID; strides of width and height.
+  op.custom_options = {2, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0};
+  model.Interface({x}, {y});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Runner runner, Runner::Make(model));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto out,
+                               runner.Run({Floats({1, 1, 2, 1}, {1, 2})}));
+  EXPECT_THAT(Values<float>(out[0]), ElementsAre(10.5f, 1.5f, 20.5f, 2.5f));
+  op.custom_options[0] = 3;
+  EXPECT_THAT(
+      Runner::Make(model).status(),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("padding 3")));
+  op.custom_options.resize(11);
+  EXPECT_FALSE(Runner::Make(model).ok());
+}
+
 TEST(TfliteReaderTest, NamesEveryOperatorThatItLacks) {
   TestModel model;
   const int x = model.Tensor("x", {1});
