@@ -10,6 +10,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/synchronization/mutex.h"
 #include "base/files.h"
 #include "base/log.h"
@@ -26,6 +27,8 @@
 #include "server/access/holder_tokens.h"
 #include "server/access/method_bounds.h"
 #include "server/delivery/event_hub.h"
+#include "server/delivery/job_list_feed.h"
+#include "server/delivery/job_lists.h"
 #include "server/delivery/ticker.h"
 #include "server/forwarding/forwarding_metrics.h"
 #include "server/grpc_door.h"
@@ -33,6 +36,7 @@
 #include "server/scheduling/long_polls.h"
 #include "server/scheduling/scheduler.h"
 #include "server/services/catalog_services.h"
+#include "server/services/farm_service.h"
 #include "server/services/http_door.h"
 #include "server/services/job_service.h"
 #include "server/services/leased_blobs.h"
@@ -76,6 +80,22 @@ struct Stores {
   std::unique_ptr<storage::BlobStore> blobs;
   Databases databases;
 };
+
+StoreFacts FactsOf(const ServerOptions& options, const DataDir& data_dir) {
+  StoreFacts facts;
+  const bool bucket = absl::StartsWith(options.blobs.blobs, "s3:");
+  facts.blob_engine = bucket ? "s3" : "folder";
+  facts.database_engine =
+      absl::StartsWith(options.database, "postgres") ? "postgresql" : "sqlite";
+  if (options.max_store_bytes < std::numeric_limits<int64_t>::max()) {
+    facts.max_bytes = options.max_store_bytes;
+  }
+  if (bucket) return facts;
+  absl::string_view folder = options.blobs.blobs;
+  absl::ConsumePrefix(&folder, "file:");
+  facts.folder = folder.empty() ? data_dir.blobs() : std::string(folder);
+  return facts;
+}
 
 class ServerImpl final : public Server {
  public:
@@ -133,6 +153,8 @@ class ServerImpl final : public Server {
   BlobJanitor janitor_;
   Metrics metrics_;
   Scheduler scheduler_;
+  JobLists job_lists_{scheduler_, *store_};
+  JobListFeed job_feed_;
   Admission admission_;
   Webhooks webhooks_;
   TuneRunner tuner_;
@@ -151,6 +173,7 @@ class ServerImpl final : public Server {
   StoreServiceImpl store_service_;
   TokenServiceImpl token_service_;
   TuneServiceImpl tune_service_;
+  FarmServiceImpl farm_service_;
   BrowserSessions sessions_;
   std::unique_ptr<grpc::Server> grpc_;
   std::string address_;
@@ -189,6 +212,10 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       janitor_(*blobs_, *store_,
                options_.max_store_bytes < std::numeric_limits<int64_t>::max()),
       scheduler_(*store_, *blobs_, options_.scheduling, OPTFARM_VERSION),
+      job_feed_(options_.lists,
+                [this](const std::string& job_id) {
+                  return job_lists_.Read(job_id);
+                }),
       admission_(scheduler_, *blobs_, *store_, limits_),
       webhooks_(options_.webhooks, *webhook_store_, *store_, *options_.clock),
       tuner_(admission_, scheduler_, *store_, *tune_store_, *access_,
@@ -210,6 +237,10 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
                      *options_.clock),
       token_service_(door_, *access_, scheduler_, *options_.clock),
       tune_service_(door_, tuner_, *tune_store_),
+      farm_service_(door_,
+                    {*access_, limits_, scheduler_, *store_, *blobs_, janitor_,
+                     job_lists_, job_feed_},
+                    FactsOf(options_, *term_.data_dir), *options_.clock),
       sessions_({.secure = !options_.tls.certificate.empty()},
                 *options_.clock) {
   scheduler_.SetObserver(
@@ -218,6 +249,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       });
   scheduler_.SetListener([this](const std::vector<std::string>& job_ids) {
     hub_.Notify(job_ids);
+    job_feed_.Notify(job_ids);
     polls_.NoteChange(job_ids);
     webhooks_.Notify(job_ids);
     tuner_.Notify(job_ids);
@@ -332,6 +364,7 @@ absl::Status ServerImpl::Listen() {
         with.RegisterService(&store_service_);
         with.RegisterService(&token_service_);
         with.RegisterService(&tune_service_);
+        with.RegisterService(&farm_service_);
       }));
   grpc_ = std::move(door.server);
   address_ = std::move(door.address);
@@ -421,6 +454,7 @@ void ServerImpl::Shutdown() {
   SetServing(false);
   scheduler_.Drain();
   hub_.Close();
+  job_feed_.Close();
   // Answers held calls: a draining scheduler holds none.
   polls_.Run(options_.clock->Now(), /*all=*/true);
   if (http_ != nullptr) http_->Drain();

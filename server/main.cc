@@ -1,6 +1,7 @@
 // optfarm-server: reads flags, makes a Server, runs until SIGTERM or SIGINT.
 
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -387,6 +388,8 @@ absl::Status Run(Flags flags) {
 }  // namespace optfarm::server
 
 int main(int argc, char** argv) {
+  // An address that is in use is told in one line of our own, not in gRPC's.
+  setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);
   optfarm::SetUpLog("server", optfarm::LogLevel::kInfo);
   CLI::App app(
       "Optfarm's server: accepts jobs, hands out tasks, stores results");

@@ -18,6 +18,7 @@
 #include "server/access/call_room.h"
 #include "server/access/project_limits.h"
 #include "server/delivery/event_hub.h"
+#include "server/delivery/job_list_feed.h"
 #include "server/delivery/webhooks.h"
 #include "server/scheduling/scheduling_policy.h"
 #include "server/services/transfer_watch.h"
@@ -80,6 +81,7 @@ struct ServerOptions {
   TransferWatch::Options transfers;
   CallRoom::Options calls;
   EventHub::Options watches;
+  JobListFeed::Options lists;
   // OWNERSHIP: outlives the server.
   Clock* clock = RealClock();
 };

@@ -19,8 +19,8 @@ bool WriteBatch::empty() const {
   return new_jobs.empty() && jobs.empty() && tasks.empty() &&
          attempts.empty() && events.empty() && reports.empty() &&
          measurements.empty() && actions.empty() && devices.empty() &&
-         participants.empty() && recipes.empty() && job_blobs.empty() &&
-         project_blobs.empty();
+         device_states.empty() && participants.empty() && recipes.empty() &&
+         job_blobs.empty() && project_blobs.empty();
 }
 
 }  // namespace optfarm::storage

@@ -57,6 +57,9 @@ struct WriteBatch {
   std::vector<ActionRecord> actions;
   // Inserted or replaced; first_seen of a known one is kept.
   std::vector<DeviceRecord> devices;
+  // Appended; the oldest of a device go when it has more than
+  // kDeviceStatesKept.
+  std::vector<DeviceStateRecord> device_states;
   std::vector<ParticipantRecord> participants;
   std::vector<v1::Recipe> recipes;
   // Blobs that these (job_id, sha256) now need too.
@@ -251,6 +254,18 @@ class MetadataStore {
 
   // All devices, by name.
   virtual absl::StatusOr<std::vector<DeviceRecord>> ListDevices() = 0;
+
+  // The states of one device, newest first; `number` pages.
+  virtual absl::StatusOr<std::vector<DeviceStateRecord>> ListDeviceStates(
+      const std::string& device, const PageRequest& page) = 0;
+  // The newest state of each device.
+  virtual absl::StatusOr<std::vector<DeviceStateRecord>>
+  LatestDeviceStates() = 0;
+
+  // Up to `limit` names of projects that have jobs or files, by name, that come
+  // after `after`.
+  virtual absl::StatusOr<std::vector<std::string>> ListProjects(
+      const std::string& after, int limit) = 0;
 
   // All recipes that workers offer, by name.
   virtual absl::StatusOr<std::vector<v1::Recipe>> ListRecipes() = 0;

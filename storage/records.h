@@ -175,6 +175,8 @@ struct DeviceRecord {
   // As the agent says; not kept, because it says so with every call.
   bool cooling = false;
   bool unreachable = false;
+  // Its agent has called since the server started; not kept either.
+  bool heard = false;
   std::string reason;
   v1::DeviceHealth health;
   // What an operator last said; CHANGE_UNSPECIFIED: nothing.
@@ -185,6 +187,19 @@ struct DeviceRecord {
   absl::Time first_seen = absl::InfinitePast();
   absl::Time last_seen = absl::InfinitePast();
 };
+
+// A state that a device came into; see v1::DeviceStateChange.
+struct DeviceStateRecord {
+  // Grows with time; given by the store.
+  int64_t number = 0;
+  std::string device;
+  v1::Device::State state = v1::Device::STATE_UNSPECIFIED;
+  std::string reason;
+  absl::Time time = absl::InfinitePast();
+};
+
+// States that are kept of each device.
+inline constexpr int kDeviceStatesKept = 500;
 
 struct ParticipantRecord {
   std::string participant_id;

@@ -8,6 +8,7 @@ import os
 import pathlib
 import tempfile
 import time
+import urllib.parse
 import uuid
 from typing import (Any, Dict, Iterator, List, Mapping, Optional, Sequence,
                     Tuple, Union, cast)
@@ -453,6 +454,32 @@ class Client(ResultCalls, OperatorCalls, TuneCalls):
                     raise
             breaks += 1
             time.sleep(min(10.0, 0.2 * 2**breaks))
+
+    def watch_jobs(self) -> Iterator[Optional[Job]]:
+        """The jobs of the project as they change, with their verdicts, for
+        as long as one listens. None means that changes may have been missed:
+        at the beginning, and after a lost connection."""
+        breaks = 0
+        while True:
+            try:
+                for _, kind, event in self._http.events(
+                        '/v1/jobs:watch', '', _STREAM_TIMEOUT):
+                    if kind in ('error', 'end'):
+                        break
+                    breaks = 0
+                    yield event.get('job')
+            except ApiError as error:
+                if error.status not in (0, 429, 503, 504) or breaks >= 6:
+                    raise
+            breaks += 1
+            time.sleep(min(10.0, 0.2 * 2**breaks))
+
+    def verdicts(self, *jobs: JobLike) -> Dict[str, List[Dict[str, Any]]]:
+        """What jobs, at most 200, came to, by the job's id."""
+        asked = urllib.parse.urlencode(
+            [('job_ids', job_id(job)) for job in jobs])
+        answer = self._http.call('GET', f'/v1/jobs:verdicts?{asked}')
+        return {one['job_id']: one['verdicts'] for one in answer['jobs']}
 
     def logs(self, job: JobLike) -> Iterator[str]:
         """The output of the job's tasks, until the job ends."""

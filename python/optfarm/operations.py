@@ -21,6 +21,25 @@ class OperatorCalls(Calls):
         found: Message = self._http.call('GET', f'/v1/devices/{quoted(name)}')
         return found
 
+    def device_history(self, name: str) -> Iterator[Message]:
+        """The states that a device was in, newest first: `time`, `state`,
+        `reason`. Raises NotFound."""
+        yield from self._pages(f'/v1/devices/{quoted(name)}/history', {},
+                               'changes')
+
+    def projects(self) -> Iterator[Message]:
+        """Projects by name: what each uses and what it may."""
+        yield from self._pages('/v1/projects', {}, 'projects')
+
+    def store(self) -> Message:
+        """How much the server stores, and what it evicted."""
+        found: Message = self._http.call('GET', '/v1/store')
+        return found
+
+    def participants(self) -> Iterator[Message]:
+        """Workers and agents that have called within the last hour."""
+        yield from self._pages('/v1/participants', {}, 'participants')
+
     def change_device(self, name: str, change: str, *, reason: str = '',
                       duration: Optional[spec.Duration] = None,
                       tag: str = '') -> Message:

@@ -1,6 +1,7 @@
 #include "server/access/farm_services.h"
 
 #include "optfarm/v1/devices.pb.h"
+#include "optfarm/v1/farm.pb.h"
 #include "optfarm/v1/jobs.pb.h"
 #include "optfarm/v1/models.pb.h"
 #include "optfarm/v1/results.pb.h"
@@ -23,6 +24,7 @@ std::vector<const ServiceDescriptor*> FarmServices() {
         v1::Device::descriptor()->file(), v1::Result::descriptor()->file(),
         v1::Token::descriptor()->file(),
         v1::BackupRequest::descriptor()->file(),
+        v1::Project::descriptor()->file(),
         v1::SynchronizeRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) {
       services.push_back(file->service(i));

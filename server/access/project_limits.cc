@@ -105,6 +105,13 @@ ProjectLimits ProjectLimitsTable::Of(const std::string& project) const {
   return own == of_some_.end() ? of_all_ : own->second;
 }
 
+std::vector<std::string> ProjectLimitsTable::WithOwn() const {
+  std::vector<std::string> projects;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [project, limits] : of_some_) projects.push_back(project);
+  return projects;
+}
+
 std::map<std::string, std::string> ProjectLimitsTable::Replace(
     LimitsByProject of_some) {
   std::map<std::string, std::string> changes;

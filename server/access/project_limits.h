@@ -8,6 +8,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
@@ -44,6 +45,8 @@ class ProjectLimitsTable {
       : of_all_(of_all), of_some_(std::move(of_some)) {}
 
   ProjectLimits Of(const std::string& project) const;
+  // Projects that have limits of their own, by name.
+  std::vector<std::string> WithOwn() const;
 
   // Puts others into force; tells of which projects the limits change, and how.
   std::map<std::string, std::string> Replace(LimitsByProject of_some);

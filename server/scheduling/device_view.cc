@@ -10,11 +10,6 @@ namespace {
 
 using ::optfarm::storage::DeviceRecord;
 
-struct StateAndReason {
-  v1::Device::State state;
-  std::string reason;
-};
-
 std::string ReservationText(const v1::ChangeDeviceRequest& change) {
   return absl::StrCat(
       change.tag().empty()
@@ -25,6 +20,8 @@ std::string ReservationText(const v1::ChangeDeviceRequest& change) {
                        absl::UTCTimeZone()),
       change.reason().empty() ? "" : ": ", change.reason());
 }
+
+}  // namespace
 
 // What is said first wins: an operator knows better than the server, the server
 // better than an agent that does not call.
@@ -48,11 +45,18 @@ StateAndReason StateOf(const DeviceRecord& record, bool busy,
     return {v1::Device::RESERVED, ReservationText(record.change)};
   }
   if (record.ready) return {v1::Device::AVAILABLE, record.reason};
-  return {record.cooling ? v1::Device::COOLING : v1::Device::OFFLINE,
-          record.reason};
+  if (record.cooling) return {v1::Device::COOLING, record.reason};
+  if (!record.heard) {
+    return {v1::Device::OFFLINE, absl::StrCat("its agent ", record.agent,
+                                              " has not called since the "
+                                              "server started")};
+  }
+  // A task that the server took away takes the agent a moment to end.
+  if (!record.unreachable && record.reason.empty()) {
+    return {v1::Device::BUSY, "its agent ends a task"};
+  }
+  return {v1::Device::OFFLINE, record.reason};
 }
-
-}  // namespace
 
 v1::Device ViewDevice(const DeviceRecord& record, const std::string& task_id,
                       const SchedulingOptions& options, absl::Time now) {

@@ -12,6 +12,19 @@
 
 namespace optfarm::server {
 
+// What a quarantine's reason says before it quotes the last failure.
+inline constexpr char kLastFailure[] = ", the last one: ";
+
+struct StateAndReason {
+  v1::Device::State state = v1::Device::STATE_UNSPECIFIED;
+  // One sentence; may be empty.
+  std::string reason;
+};
+
+// `busy`: it holds a task.
+StateAndReason StateOf(const storage::DeviceRecord& record, bool busy,
+                       absl::Duration offline_after, absl::Time now);
+
 // `task_id`: the task it holds; empty: none.
 v1::Device ViewDevice(const storage::DeviceRecord& record,
                       const std::string& task_id,

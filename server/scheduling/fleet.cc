@@ -228,6 +228,7 @@ void Fleet::TakeInDevice(const v1::SynchronizeRequest& request,
   next.reason = std::string(CutText(status.reason(), kMaxTextBytes));
   next.cooling = status.cooling();
   next.unreachable = status.unreachable();
+  next.heard = true;
   next.health = status.health();
   next.first_seen = next.last_seen = now;
   const auto found = devices_.find(name);
@@ -274,10 +275,10 @@ void Fleet::NoteOutcome(const std::string& device, bool ok,
     const absl::Duration term =
         std::min(kFirstQuarantine * (1 << again), kLongestQuarantine);
     record.quarantined_until = now + term;
-    record.quarantine_reason = std::string(CutText(
-        absl::StrCat(record.failures_in_a_row,
-                     " attempts in a row failed, the last one: ", reason),
-        kMaxTextBytes));
+    record.quarantine_reason = std::string(
+        CutText(absl::StrCat(record.failures_in_a_row,
+                             " attempts in a row failed", kLastFailure, reason),
+                kMaxTextBytes));
     LogWarning("device ", device, " is in quarantine for ",
                absl::FormatDuration(term), ": ", record.quarantine_reason);
   }
@@ -339,6 +340,17 @@ void Fleet::Replace(const DeviceRecord& device) {
 const DeviceRecord* Fleet::FindDevice(const std::string& name) const {
   const auto found = devices_.find(name);
   return found == devices_.end() ? nullptr : &found->second;
+}
+
+std::vector<storage::ParticipantRecord> Fleet::Participants(
+    absl::Time since) const {
+  std::vector<storage::ParticipantRecord> records;
+  for (const auto& [id, participant] : participants_) {
+    if (participant.record.last_seen >= since) {
+      records.push_back(participant.record);
+    }
+  }
+  return records;
 }
 
 std::vector<std::string> Fleet::DeviceNames() const { return KeysOf(devices_); }

@@ -83,6 +83,9 @@ class Fleet {
   int CountParticipants(v1::SynchronizeRequest::Kind kind,
                         absl::Time since) const;
 
+  // Those that have called since, in any order.
+  std::vector<storage::ParticipantRecord> Participants(absl::Time since) const;
+
   // Null when there is no such device.
   const storage::DeviceRecord* FindDevice(const std::string& name) const;
   std::vector<std::string> DeviceNames() const;

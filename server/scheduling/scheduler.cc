@@ -3,6 +3,8 @@
 #include "server/scheduling/scheduler.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -38,6 +40,18 @@ void LogEvent(const storage::EventRecord& record) {
   }
 }
 
+// Those that the plan may bring into another state.
+std::set<std::string> DevicesOf(const SchedulerPlan& plan) {
+  std::set<std::string> devices;
+  for (const auto& [name, before] : plan.fleet.devices) devices.insert(name);
+  for (const auto& [job_id, change] : plan.changes) {
+    for (const LiveTask& task : change->job().tasks) {
+      if (!task.record.device.empty()) devices.insert(task.record.device);
+    }
+  }
+  return devices;
+}
+
 }  // namespace
 
 Scheduler::Scheduler(storage::MetadataStore& store, storage::BlobStore& blobs,
@@ -51,12 +65,14 @@ absl::Status Scheduler::Load(absl::Time now, AwayTime away) {
   OPTFARM_ASSIGN_OR_RETURN(std::vector<StoredJob> jobs, store_.LoadLiveJobs());
   OPTFARM_ASSIGN_OR_RETURN(auto devices, store_.ListDevices());
   OPTFARM_ASSIGN_OR_RETURN(auto recipes, store_.ListRecipes());
+  OPTFARM_ASSIGN_OR_RETURN(auto states, store_.LatestDeviceStates());
   absl::MutexLock lock(&mutex_);
   away_ = std::move(away);
   if (away_.last_here() != absl::InfinitePast()) {
     away_.Note(away_.last_here(), now);
   }
   fleet_.Load(std::move(devices), std::move(recipes));
+  states_.Load(std::move(states));
   if (!jobs.empty()) LogInfo("going on with ", jobs.size(), " jobs");
   for (StoredJob& job : jobs) AddLiveJob(std::move(job), now);
   return absl::OkStatus();
@@ -116,6 +132,7 @@ absl::Status Scheduler::Commit(Plan& plan) {
     change->AppendTo(plan.batch);
   }
   if (!plan.batch.empty()) {
+    plan.batch.device_states = states_.unwritten();
     const absl::Time begin = absl::Now();
     const absl::Status status = store_.Commit(plan.batch);
     if (absl::IsAborted(status)) ReloadAfterConflict(plan);
@@ -125,9 +142,12 @@ absl::Status Scheduler::Commit(Plan& plan) {
       return absl::IsAborted(status) ? absl::UnavailableError(status.message())
                                      : status;
     }
+    states_.Written();
     if (observer_) observer_(plan.batch, absl::Now() - begin);
   }
+  const std::set<std::string> devices = DevicesOf(plan);
   TakeOver(plan);
+  NoteStates(devices, plan.now);
   return absl::OkStatus();
 }
 
@@ -148,6 +168,32 @@ QueueNumbers Scheduler::Numbers(absl::Time now) {
     }
   }
   return numbers;
+}
+
+std::vector<Scheduler::KnownParticipant> Scheduler::Participants(
+    absl::Time since) {
+  std::vector<KnownParticipant> known;
+  {
+    absl::MutexLock lock(&mutex_);
+    for (storage::ParticipantRecord& record : fleet_.Participants(since)) {
+      const size_t tasks = index_.LeasedBy(record.participant_id).size();
+      known.push_back({std::move(record), static_cast<int>(tasks)});
+    }
+  }
+  std::sort(
+      known.begin(), known.end(),
+      [](const KnownParticipant& a, const KnownParticipant& b) {
+        return std::tie(a.record.kind, a.record.name, a.record.participant_id) <
+               std::tie(b.record.kind, b.record.name, b.record.participant_id);
+      });
+  return known;
+}
+
+std::map<std::string, int> Scheduler::LiveJobsByProject() {
+  std::map<std::string, int> live;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [job_id, job] : jobs_) ++live[job.job.project];
+  return live;
 }
 
 std::pair<int, int> Scheduler::CountParticipants(absl::Time since) {
@@ -203,6 +249,8 @@ absl::Time Scheduler::Tick(absl::Time now) {
   {
     absl::MutexLock lock(&mutex_);
     fleet_.LogAlerts(options_.alert_after, now);
+    NoteAllStates(now);
+    KeepStates();
     for (const std::string& job_id : due_.PassedAt(now)) {
       const absl::Time due = DueOf(jobs_.at(job_id), now);
       if (due <= now) {
@@ -252,6 +300,7 @@ AwayTime Scheduler::Away(absl::Time now) {
 void Scheduler::Drain() {
   absl::MutexLock lock(&mutex_);
   draining_ = true;
+  KeepStates();
 }
 
 void Scheduler::RefreshLeases(StoredJob& job) {

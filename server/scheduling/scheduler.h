@@ -11,6 +11,8 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -23,6 +25,7 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "optfarm/v1/work.pb.h"
+#include "server/scheduling/device_states.h"
 #include "server/scheduling/due_times.h"
 #include "server/scheduling/fleet.h"
 #include "server/scheduling/job_change.h"
@@ -188,6 +191,17 @@ class Scheduler {
   // Workers and agents that have called since.
   std::pair<int, int> CountParticipants(absl::Time since);
 
+  // A worker or an agent, and how many tasks it holds.
+  struct KnownParticipant {
+    storage::ParticipantRecord record;
+    int tasks = 0;
+  };
+  // Those that have called since: workers first, then by name and id.
+  std::vector<KnownParticipant> Participants(absl::Time since);
+
+  // How many jobs of each project wait or run.
+  std::map<std::string, int> LiveJobsByProject();
+
   // The jobs of tasks that these participants hold, what was leased last first.
   std::vector<std::string> JobsLeasedBy(
       absl::Span<const std::string> participant_ids);
@@ -199,6 +213,12 @@ class Scheduler {
   // ERRORS: NotFound with the nearest names.
   absl::StatusOr<v1::Device> FindDevice(
       const std::string& name, absl::Time now,
+      const std::optional<std::string>& project = {});
+  // The states that a device was in, newest first. With a project, without what
+  // is only for those who see all.
+  // ERRORS: NotFound with the nearest names; those of the store.
+  absl::StatusOr<std::vector<storage::DeviceStateRecord>> DeviceHistory(
+      const std::string& name, const storage::PageRequest& page, absl::Time now,
       const std::optional<std::string>& project = {});
   // Takes a device out of service or back into it, durably.
   // ERRORS: NotFound with the nearest names; InvalidArgument; those of the
@@ -221,6 +241,14 @@ class Scheduler {
   void ReloadAfterConflict(const Plan& plan)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(const Plan& plan) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Notes the state of a device, of those that a plan is about, of all.
+  void NoteState(const storage::DeviceRecord& record, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteStates(const std::set<std::string>& devices, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteAllStates(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes durable what has been noted. Trouble is logged: it is tried again.
+  void KeepStates() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddLiveJob(storage::StoredJob stored, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Into jobs_ and what finds them there, and out again.
@@ -330,6 +358,8 @@ class Scheduler {
   TaskIndex index_ ABSL_GUARDED_BY(mutex_);
   DueTimes due_ ABSL_GUARDED_BY(mutex_);
   Fleet fleet_ ABSL_GUARDED_BY(mutex_);
+  DeviceStates states_ ABSL_GUARDED_BY(mutex_);
+  absl::Time states_looked_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   AwayTime away_ ABSL_GUARDED_BY(mutex_);
   int64_t last_job_number_ ABSL_GUARDED_BY(mutex_) = 0;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;

@@ -15,6 +15,8 @@
 namespace optfarm::server {
 namespace {
 
+constexpr absl::Duration kStatesInterval = absl::Seconds(5);
+
 absl::Status NoDevice(const std::string& name, const Fleet& fleet) {
   const std::string hint = NearestNamesHint(name, fleet.DeviceNames());
   return absl::NotFoundError(absl::StrCat(
@@ -86,6 +88,68 @@ absl::StatusOr<v1::Device> Scheduler::FindDevice(
   return NoDevice(name, fleet_);
 }
 
+void Scheduler::NoteState(const storage::DeviceRecord& record, absl::Time now) {
+  const std::string& name = record.info.name();
+  const StateAndReason state =
+      StateOf(record, index_.LeasedOnDevice(name) != nullptr,
+              options_.offline_after, now);
+  // A server that has just started has not heard of all of them yet.
+  if (!record.heard && state.state == v1::Device::OFFLINE &&
+      now - record.last_seen <= options_.offline_after) {
+    return;
+  }
+  states_.Note(name, state, now);
+}
+
+void Scheduler::NoteStates(const std::set<std::string>& devices,
+                           absl::Time now) {
+  for (const std::string& name : devices) {
+    const storage::DeviceRecord* record = fleet_.FindDevice(name);
+    if (record != nullptr) NoteState(*record, now);
+  }
+}
+
+// Silence, and what ends at a time, change a state without a call.
+void Scheduler::NoteAllStates(absl::Time now) {
+  // A clock that was set back does not put it off.
+  if (absl::AbsDuration(now - states_looked_) < kStatesInterval) return;
+  states_looked_ = now;
+  for (const auto& [name, record] : fleet_.devices()) NoteState(record, now);
+}
+
+void Scheduler::KeepStates() {
+  storage::WriteBatch batch;
+  batch.device_states = states_.unwritten();
+  if (batch.empty()) return;
+  const absl::Status kept = store_.Commit(batch);
+  if (kept.ok()) {
+    states_.Written();
+  } else {
+    LogWarning("keeping the states of devices: ", kept.message());
+  }
+}
+
+absl::StatusOr<std::vector<storage::DeviceStateRecord>>
+Scheduler::DeviceHistory(const std::string& name,
+                         const storage::PageRequest& page, absl::Time now,
+                         const std::optional<std::string>& project) {
+  {
+    absl::MutexLock lock(&mutex_);
+    const storage::DeviceRecord* record = fleet_.FindDevice(name);
+    if (record == nullptr) return NoDevice(name, fleet_);
+    NoteState(*record, now);
+    KeepStates();
+  }
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<storage::DeviceStateRecord> states,
+                           store_.ListDeviceStates(name, page));
+  if (project.has_value()) {
+    for (storage::DeviceStateRecord& state : states) {
+      state.reason = PublicReason(state);
+    }
+  }
+  return states;
+}
+
 absl::StatusOr<v1::Device> Scheduler::ChangeDevice(
     const v1::ChangeDeviceRequest& change, absl::Time now) {
   v1::Device device;
@@ -101,6 +165,7 @@ absl::StatusOr<v1::Device> Scheduler::ChangeDevice(
     OPTFARM_RETURN_IF_ERROR(
         Annotate(store_.Commit(batch), "changing the device"));
     fleet_.Replace(next);
+    NoteState(next, now);
     device = DescribeDevice(next, now, std::nullopt);
   }
   LogInfo("device ", change.name(), ": ",

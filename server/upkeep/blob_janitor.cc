@@ -22,7 +22,18 @@ absl::StatusOr<std::unique_ptr<storage::BlobUpload>> BlobJanitor::OpenUpload(
                            blobs_.Evict(live, now - kGrace, id.size_bytes));
   if (freed == 0) return upload;
   LogInfo("evicted ", freed, " bytes of unused blobs");
+  {
+    absl::MutexLock lock(&mutex_);
+    evictions_.bytes += freed;
+    ++evictions_.rounds;
+    evictions_.last = now;
+  }
   return blobs_.OpenUpload(id);
+}
+
+BlobJanitor::Evictions BlobJanitor::evictions() const {
+  absl::MutexLock lock(&mutex_);
+  return evictions_;
 }
 
 void BlobJanitor::CleanUp(absl::Time now) {

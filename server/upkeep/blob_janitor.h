@@ -4,10 +4,13 @@
 #ifndef OPTFARM_SERVER_UPKEEP_BLOB_JANITOR_H_
 #define OPTFARM_SERVER_UPKEEP_BLOB_JANITOR_H_
 
+#include <cstdint>
 #include <memory>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "storage/blob_store.h"
 #include "storage/metadata_store.h"
@@ -27,6 +30,17 @@ class BlobJanitor {
   absl::StatusOr<std::unique_ptr<storage::BlobUpload>> OpenUpload(
       const storage::BlobId& id, absl::Time now);
 
+  // What made room since the janitor was made.
+  struct Evictions {
+    // UNITS: bytes.
+    int64_t bytes = 0;
+    int64_t rounds = 0;
+    // absl::InfinitePast(): never.
+    absl::Time last = absl::InfinitePast();
+  };
+  Evictions evictions() const;
+  bool may_evict() const { return may_evict_; }
+
   // Housekeeping; call every now and then.
   void CleanUp(absl::Time now);
 
@@ -34,6 +48,8 @@ class BlobJanitor {
   storage::BlobStore& blobs_;
   storage::MetadataStore& store_;
   const bool may_evict_;
+  mutable absl::Mutex mutex_;
+  Evictions evictions_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace optfarm::server

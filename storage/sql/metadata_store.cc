@@ -202,6 +202,24 @@ absl::StatusOr<std::vector<DeviceRecord>> SqlMetadataStore::ListDevices() {
   return Read([](SqlDatabase& db) { return sql::ListDevices(db); });
 }
 
+absl::StatusOr<std::vector<DeviceStateRecord>>
+SqlMetadataStore::ListDeviceStates(const std::string& device,
+                                   const PageRequest& page) {
+  return Read(
+      [&](SqlDatabase& db) { return sql::ListDeviceStates(db, device, page); });
+}
+
+absl::StatusOr<std::vector<DeviceStateRecord>>
+SqlMetadataStore::LatestDeviceStates() {
+  return Read([](SqlDatabase& db) { return sql::LatestDeviceStates(db); });
+}
+
+absl::StatusOr<std::vector<std::string>> SqlMetadataStore::ListProjects(
+    const std::string& after, int limit) {
+  return Read(
+      [&](SqlDatabase& db) { return sql::ListProjects(db, after, limit); });
+}
+
 absl::StatusOr<std::vector<v1::Recipe>> SqlMetadataStore::ListRecipes() {
   return Read([](SqlDatabase& db) { return sql::ListRecipes(db); });
 }

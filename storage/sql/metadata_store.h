@@ -73,6 +73,11 @@ class SqlMetadataStore : public MetadataStore {
   absl::StatusOr<std::optional<std::string>> FindAction(
       const std::string& digest, const std::string& tool_version) override;
   absl::StatusOr<std::vector<DeviceRecord>> ListDevices() override;
+  absl::StatusOr<std::vector<DeviceStateRecord>> ListDeviceStates(
+      const std::string& device, const PageRequest& page) override;
+  absl::StatusOr<std::vector<DeviceStateRecord>> LatestDeviceStates() override;
+  absl::StatusOr<std::vector<std::string>> ListProjects(
+      const std::string& after, int limit) override;
   absl::StatusOr<std::vector<v1::Recipe>> ListRecipes() override;
   absl::StatusOr<bool> AnyJobHasBlob(absl::Span<const std::string> job_ids,
                                      const std::string& sha256) override;

@@ -169,6 +169,52 @@ absl::StatusOr<DeviceRecord> ReadDevice(const SqlStatement& row) {
   return device;
 }
 
+#define OPTFARM_SELECT_STATES \
+  "SELECT number, device, state, reason, time FROM device_states "
+constexpr char kStatesOfDevice[] = OPTFARM_SELECT_STATES
+    "WHERE device = ?1 AND (?2 = 0 OR number < ?2)"
+    " ORDER BY number DESC LIMIT ?3";
+constexpr char kLatestStates[] = OPTFARM_SELECT_STATES
+    "WHERE number IN (SELECT MAX(number) FROM device_states GROUP BY device)";
+#undef OPTFARM_SELECT_STATES
+
+absl::StatusOr<std::vector<DeviceStateRecord>> ReadStates(SqlStatement& query) {
+  constexpr SelectColumns kState(kLatestStates);
+  std::vector<DeviceStateRecord> states;
+  while (query.Step()) {
+    DeviceStateRecord& state = states.emplace_back();
+    state.number = query.Int(kState["number"]);
+    state.device = query.Text(kState["device"]);
+    state.state = static_cast<v1::Device::State>(query.Int(kState["state"]));
+    state.reason = query.Text(kState["reason"]);
+    state.time = query.Time(kState["time"]);
+  }
+  OPTFARM_RETURN_IF_ERROR(query.status());
+  return states;
+}
+
+// Each is one step into an index, however many rows a project has.
+constexpr char kNextProjectWithJobs[] =
+    "SELECT project FROM jobs WHERE project > ?1 ORDER BY project LIMIT 1";
+constexpr char kNextProjectWithFiles[] =
+    "SELECT project FROM project_blobs WHERE project > ?1"
+    " ORDER BY project LIMIT 1";
+
+absl::StatusOr<std::optional<std::string>> NextProject(
+    SqlDatabase& db, const std::string& after) {
+  std::optional<std::string> next;
+  for (const char* sql : {kNextProjectWithJobs, kNextProjectWithFiles}) {
+    SqlStatement query = db.Prepare(sql);
+    query.BindText(1, after);
+    if (query.Step()) {
+      std::string found = query.Text(0);
+      if (!next.has_value() || found < *next) next = std::move(found);
+    }
+    OPTFARM_RETURN_IF_ERROR(query.status());
+  }
+  return next;
+}
+
 constexpr char kUsageOfProject[] =
     "SELECT (SELECT CAST(COALESCE(SUM(size_bytes), 0) AS BIGINT)"
     "  FROM project_blobs WHERE project = ?1) AS bytes, COUNT(*) AS jobs,"
@@ -367,6 +413,35 @@ absl::StatusOr<std::vector<DeviceRecord>> ListDevices(SqlDatabase& db) {
   }
   OPTFARM_RETURN_IF_ERROR(query.status());
   return devices;
+}
+
+absl::StatusOr<std::vector<DeviceStateRecord>> ListDeviceStates(
+    SqlDatabase& db, const std::string& device, const PageRequest& page) {
+  SqlStatement query = db.Prepare(kStatesOfDevice);
+  query.BindText(1, device);
+  query.BindInt(2, page.before);
+  query.BindInt(3, page.limit);
+  return ReadStates(query);
+}
+
+absl::StatusOr<std::vector<DeviceStateRecord>> LatestDeviceStates(
+    SqlDatabase& db) {
+  SqlStatement query = db.Prepare(kLatestStates);
+  return ReadStates(query);
+}
+
+absl::StatusOr<std::vector<std::string>> ListProjects(SqlDatabase& db,
+                                                      const std::string& after,
+                                                      int limit) {
+  std::vector<std::string> projects;
+  while (static_cast<int>(projects.size()) < limit) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        std::optional<std::string> next,
+        NextProject(db, projects.empty() ? after : projects.back()));
+    if (!next.has_value()) break;
+    projects.push_back(*std::move(next));
+  }
+  return projects;
 }
 
 absl::StatusOr<std::vector<v1::Recipe>> ListRecipes(SqlDatabase& db) {

@@ -34,6 +34,13 @@ absl::StatusOr<std::optional<std::string>> FindAction(
     SqlDatabase& db, const std::string& action_digest,
     const std::string& tool_version);
 absl::StatusOr<std::vector<DeviceRecord>> ListDevices(SqlDatabase& db);
+absl::StatusOr<std::vector<DeviceStateRecord>> ListDeviceStates(
+    SqlDatabase& db, const std::string& device, const PageRequest& page);
+absl::StatusOr<std::vector<DeviceStateRecord>> LatestDeviceStates(
+    SqlDatabase& db);
+absl::StatusOr<std::vector<std::string>> ListProjects(SqlDatabase& db,
+                                                      const std::string& after,
+                                                      int limit);
 absl::StatusOr<std::vector<v1::Recipe>> ListRecipes(SqlDatabase& db);
 absl::StatusOr<bool> AnyJobHasBlob(SqlDatabase& db,
                                    absl::Span<const std::string> job_ids,

@@ -242,6 +242,24 @@ absl::Status WriteDevice(SqlDatabase& db, const DeviceRecord& device) {
   return insert.RunLater();
 }
 
+absl::Status WriteDeviceState(SqlDatabase& db, const DeviceStateRecord& state) {
+  SqlStatement insert = db.Prepare(
+      "INSERT INTO device_states (device, state, reason, time)"
+      " VALUES (?1,?2,?3,?4)");
+  insert.BindText(1, state.device);
+  insert.BindInt(2, state.state);
+  insert.BindText(3, state.reason);
+  insert.BindTime(4, state.time);
+  OPTFARM_RETURN_IF_ERROR(insert.Run());
+  SqlStatement forget = db.Prepare(
+      "DELETE FROM device_states WHERE device = ?1 AND number <="
+      " (SELECT number FROM device_states WHERE device = ?1"
+      "  ORDER BY number DESC LIMIT 1 OFFSET ?2)");
+  forget.BindText(1, state.device);
+  forget.BindInt(2, kDeviceStatesKept);
+  return forget.Run();
+}
+
 absl::Status WriteParticipant(SqlDatabase& db,
                               const ParticipantRecord& participant) {
   SqlStatement insert = db.Prepare(
@@ -291,6 +309,7 @@ absl::Status WriteBatchTo(SqlDatabase& db, const WriteBatch& batch,
   }
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.actions, WriteAction));
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.devices, WriteDevice));
+  OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.device_states, WriteDeviceState));
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.participants, WriteParticipant));
   OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.recipes, WriteRecipe));
   for (const auto& [job_id, sha256] : batch.job_blobs) {

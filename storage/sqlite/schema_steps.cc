@@ -432,6 +432,18 @@ CREATE INDEX jobs_of_project_by_recipe ON jobs(project, recipe_name);
 CREATE INDEX jobs_of_project_by_name ON jobs(project, name);
 )sql";
 
+// The newest of each device are kept.
+constexpr char kDeviceStates[] = R"sql(
+CREATE TABLE device_states (
+  number INTEGER PRIMARY KEY,
+  device TEXT NOT NULL,
+  state INTEGER NOT NULL,          -- number of optfarm.v1.Device.State
+  reason TEXT NOT NULL,
+  time INTEGER NOT NULL            -- when the device came into it
+);
+CREATE INDEX device_states_by_device ON device_states(device, number);
+)sql";
+
 constexpr SqliteMigration kMigrations[] = {
     {"jobs, tasks, events, reports, action cache", kJobsAndTasks},
     {"devices, participants, recipes, measurements", kFleetAndMeasurements},
@@ -447,6 +459,7 @@ constexpr SqliteMigration kMigrations[] = {
     {"how many results have gone", kResultsGone},
     {"all of a point by its series", kPointsBySeries},
     {"jobs by what lists ask for", kJobsByFilters},
+    {"states that devices were in", kDeviceStates},
 };
 
 }  // namespace

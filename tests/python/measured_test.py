@@ -24,6 +24,12 @@ OPERATIONS = {
     'DeviceService_ListDevices': 'devices',
     'DeviceService_GetDevice': 'device',
     'DeviceService_ChangeDevice': 'change_device',
+    'FarmService_ListVerdicts': 'verdicts',
+    'FarmService_WatchJobs': 'watch_jobs',
+    'FarmService_ListDeviceHistory': 'device_history',
+    'FarmService_ListProjects': 'projects',
+    'FarmService_GetStoreUsage': 'store',
+    'FarmService_ListParticipants': 'participants',
     'JobService_SubmitJob': 'submit',
     'JobService_GetJob': 'job',
     'JobService_ListJobs': 'jobs',
@@ -95,6 +101,13 @@ class MeasuredTest(unittest.TestCase):
                 job, testing.PATIENCE, progress=seen.append))
         finally:
             self.client.change_device('a2', 'enable')
+        states = [one['state'] for one in self.client.device_history('a2')]
+        self.assertEqual(states[1], 'RESERVED')
+        self.assertIn('default',
+                      [one['name'] for one in self.client.projects()])
+        self.assertGreater(int(self.client.store()['blobs']), 0)
+        self.assertIn('AGENT',
+                      [one['kind'] for one in self.client.participants()])
         self.assertEqual({row.device for row in report.rows}, {'a1'})
         self.assertGreater(report.row('fp32').p90_ms, 0)
         self.assertIsNotNone(report.verdict('fp32', 'a1').speedup)

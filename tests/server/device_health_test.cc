@@ -13,6 +13,7 @@ namespace {
 using ::optfarm::testing::IsOk;
 using ::optfarm::testing::StatusIs;
 using ::testing::_;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 
@@ -190,6 +191,53 @@ TEST_F(DeviceHealthTest, RefusesTagsThatAreNoNames) {
   EXPECT_THAT(
       scheduler_->Synchronize(call, scheduler_->BeginCall("agent-1"), now_),
       StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("tag")));
+}
+
+TEST_F(DeviceHealthTest, KeepsTheStatesThatADeviceWasIn) {
+  const auto states = [&] {
+    std::vector<v1::Device::State> found;
+    for (const auto& state : *scheduler_->DeviceHistory("pi4", {}, now_)) {
+      found.push_back(state.state);
+    }
+    return found;
+  };
+  v1::SynchronizeRequest cooling = AgentCall("pi4", /*ready=*/false);
+  cooling.mutable_devices(0)->set_cooling(true);
+  cooling.mutable_devices(0)->set_reason("71 degrees");
+  Call(cooling);
+  // Other words for the same are not another state.
+  cooling.mutable_devices(0)->set_reason("70 degrees");
+  Call(cooling);
+  ASSERT_THAT(Change(v1::ChangeDeviceRequest::DISABLE), IsOk());
+  EXPECT_THAT(states(), ElementsAre(v1::Device::DISABLED, v1::Device::COOLING,
+                                    v1::Device::AVAILABLE));
+  const auto newest = scheduler_->DeviceHistory("pi4", {0, 1}, now_);
+  ASSERT_THAT(newest, IsOk());
+  ASSERT_EQ(newest->size(), 1u);
+  EXPECT_EQ((*newest)[0].reason, "new battery");
+  // It is known after a restart, and begins no state anew.
+  Restart();
+  EXPECT_EQ(states().size(), 3u);
+  EXPECT_THAT(scheduler_->DeviceHistory("pi5", {}, now_),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("pi4")));
+}
+
+TEST_F(DeviceHealthTest, SilenceAndItsEndAreStates) {
+  now_ += absl::Minutes(5);
+  scheduler_->Tick(now_);
+  Call(AgentCall("pi4"));
+  const auto states = scheduler_->DeviceHistory("pi4", {}, now_);
+  ASSERT_THAT(states, IsOk());
+  ASSERT_EQ(states->size(), 3u);
+  EXPECT_EQ((*states)[0].state, v1::Device::AVAILABLE);
+  EXPECT_EQ((*states)[1].state, v1::Device::OFFLINE);
+  EXPECT_THAT((*states)[1].reason, HasSubstr("does not call"));
+}
+
+TEST_F(DeviceHealthTest, AnAgentThatEndsACancelledTaskIsBusy) {
+  Call(AgentCall("pi4", /*ready=*/false));
+  EXPECT_EQ(Pi4().state(), v1::Device::BUSY);
+  EXPECT_THAT(Pi4().state_reason(), HasSubstr("ends a task"));
 }
 
 }  // namespace

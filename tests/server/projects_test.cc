@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "absl/strings/escaping.h"
+#include "optfarm/v1/farm.grpc.pb.h"
 #include "tests/server/rest_client.h"
 #include "tests/server/server_fixture.h"
 
@@ -427,6 +428,84 @@ TEST_F(AuditTest, BelievesNoForgedAddress) {
   EXPECT_THAT(std::string(entries[0]["peer"]), HasSubstr("127.0.0.1"));
   EXPECT_THAT(std::string(entries[0]["peer"]),
               ::testing::Not(HasSubstr("192.0.2.1")));
+}
+
+TEST_F(ProjectsTest, AdministratorsSeeWhatEachUsesAndMay) {
+  LimitsByProject limits;
+  limits["alice"].max_live_jobs = 3;
+  server_->SetProjectLimits(limits);
+  JobOf(alice_);
+  const RestAnswer answer = Client(kOperator).Get("/v1/projects");
+  ASSERT_EQ(answer.status, 200) << answer.body;
+  const auto projects = answer.json()["projects"];
+  ASSERT_EQ(projects.size(), 2u) << answer.body;
+  EXPECT_EQ(projects[0]["name"], "alice");
+  EXPECT_EQ(projects[0]["bytes"], "3");
+  EXPECT_EQ(projects[0]["live_jobs"], 1);
+  EXPECT_EQ(projects[0]["max_live_jobs"], 3);
+  EXPECT_EQ(projects[0]["jobs_a_day"], 1);
+  EXPECT_EQ(projects[0]["tokens"], 1);
+  EXPECT_EQ(projects[0]["own_limits"], true);
+  EXPECT_EQ(projects[1]["name"], "bob");
+  EXPECT_EQ(projects[1]["live_jobs"], 0);
+  // Page by page.
+  const auto first = Client(kOperator).Get("/v1/projects?page_size=1").json();
+  EXPECT_EQ(first["projects"].size(), 1u);
+  const auto second =
+      Client(kOperator)
+          .Get(absl::StrCat("/v1/projects?page_token=",
+                            first["next_page_token"].get<std::string>()))
+          .json();
+  ASSERT_EQ(second["projects"].size(), 1u);
+  EXPECT_EQ(second["projects"][0]["name"], "bob");
+  EXPECT_EQ(second["next_page_token"], "");
+  for (const char* path : {"/v1/projects", "/v1/store", "/v1/participants"}) {
+    EXPECT_EQ(Client(alice_).Get(path).status, 403) << path;
+    EXPECT_EQ(Client(kOperator).Get(path).status, 200) << path;
+  }
+  const auto store = Client(kOperator).Get("/v1/store").json();
+  EXPECT_EQ(store["blobs"], "1");
+  EXPECT_EQ(store["blob_bytes"], "3");
+  EXPECT_EQ(store["database_engine"], "sqlite");
+  EXPECT_EQ(store["evicts"], false);
+}
+
+TEST_F(ProjectsTest, AListIsFollowedByThoseOfItsProject) {
+  auto stub = v1::FarmService::NewStub(channel_);
+  const auto follow = [&](Context& context, const std::string& token) {
+    context.AddMetadata("authorization", "Bearer " + token);
+    auto stream = stub->WatchJobs(&context, {});
+    v1::JobListEvent event;
+    EXPECT_TRUE(stream->Read(&event));
+    EXPECT_TRUE(event.has_ready());
+    return stream;
+  };
+  Context as_alice;
+  Context as_operator;
+  const auto alice = follow(as_alice, alice_);
+  const auto all = follow(as_operator, kOperator);
+  JobOf(bob_, "one");
+  const std::string job = JobOf(alice_, "two");
+  v1::JobListEvent event;
+  ASSERT_TRUE(alice->Read(&event));
+  // Not bob's, though his came first.
+  EXPECT_EQ(event.job().job_id(), job);
+  EXPECT_EQ(event.job().state(), v1::QUEUED);
+  ASSERT_TRUE(all->Read(&event));
+  ASSERT_TRUE(all->Read(&event));
+  Client(alice_).Post(absl::StrCat("/v1/jobs/", job, ":cancel"), "{}");
+  ASSERT_TRUE(alice->Read(&event));
+  EXPECT_EQ(event.job().state(), v1::CANCELLED);
+  as_alice.TryCancel();
+  as_operator.TryCancel();
+}
+
+TEST_F(ProjectsTest, VerdictsAreTheProjectsOwn) {
+  const std::string job = JobOf(alice_);
+  const std::string path = absl::StrCat("/v1/jobs:verdicts?job_ids=", job);
+  EXPECT_EQ(Client(alice_).Get(path).json()["jobs"].size(), 1u);
+  EXPECT_EQ(Client(bob_).Get(path).json()["jobs"].size(), 0u);
+  EXPECT_EQ(Client(alice_).Get("/v1/jobs:verdicts").status, 400);
 }
 
 }  // namespace

@@ -93,6 +93,18 @@ class FlakyStore final : public storage::MetadataStore {
   absl::StatusOr<std::vector<storage::DeviceRecord>> ListDevices() override {
     return store_.ListDevices();
   }
+  absl::StatusOr<std::vector<storage::DeviceStateRecord>> ListDeviceStates(
+      const std::string& device, const storage::PageRequest& page) override {
+    return store_.ListDeviceStates(device, page);
+  }
+  absl::StatusOr<std::vector<storage::DeviceStateRecord>> LatestDeviceStates()
+      override {
+    return store_.LatestDeviceStates();
+  }
+  absl::StatusOr<std::vector<std::string>> ListProjects(
+      const std::string& after, int limit) override {
+    return store_.ListProjects(after, limit);
+  }
   absl::StatusOr<std::vector<v1::Recipe>> ListRecipes() override {
     return store_.ListRecipes();
   }

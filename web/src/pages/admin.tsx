@@ -1,4 +1,5 @@
-// What operators look after: tokens, the audit log, backups.
+// What operators look after: projects with what they use, tokens, workers and
+// agents, the store, the audit log.
 
 import { useState } from 'preact/hooks';
 import { get, post, query, remove } from '../lib/api';
@@ -6,9 +7,9 @@ import { may, useFarm } from '../lib/farm';
 import { bytes, clock, num, plural } from '../lib/format';
 import { usePoll } from '../lib/poll';
 import { setParameters, type Route } from '../lib/route';
-import type { AuditEntry, Token } from '../lib/types';
+import type { AuditEntry, Participant, Project, StoreUsage, Token } from '../lib/types';
 import { Table } from '../parts/table';
-import { Ago, Card, CopyButton, Dialog, Empty, ErrorNote, Head, Loaded, Pill, Search, Switch, useAction } from '../parts/ui';
+import { Ago, Bar, Card, CopyButton, Dialog, Empty, ErrorNote, Head, Loaded, Pill, Search, Switch, useAction } from '../parts/ui';
 
 const SCOPES = [
   ['READ', 'reading jobs, devices and results; downloading files'],
@@ -175,7 +176,85 @@ function Audit({ route }: { route: Route }) {
   );
 }
 
-function Store() {
+/** "12 of 100" with a bar, or "12" where there is no limit. */
+function Use({ used, most, show = String }: { used: number; most: number; show?: (value: number) => string }) {
+  if (most === 0) return <>{show(used)}</>;
+  return (
+    <div class="lines">
+      <span class={used >= most ? 'since bad' : undefined}>{show(used)} of {show(most)}</span>
+      <Bar value={Math.min(1, used / most)} label={`${show(used)} of ${show(most)}`} />
+    </div>
+  );
+}
+
+function Projects() {
+  const projects = usePoll((signal) => get<{ projects: Project[]; next_page_token: string }>('/v1/projects?page_size=1000', signal), 10_000, []);
+  return (
+    <Loaded data={projects.data} error={projects.error} retry={projects.refresh}>
+      {(data) => data.projects.length === 0 ? (
+        <Empty icon="admin" title="No projects yet">A project is there as soon as a token names it, or somebody submits a job.</Empty>
+      ) : (
+        <Card title="Projects" note={`What each uses of what it may; limits are set with the server’s --project_ flags and --project_limits${data.next_page_token ? '. There are more: optctl projects lists all' : ''}`} flush>
+          <Table label="Projects" rows={data.projects} id={(project) => project.name} columns={[
+            { title: 'Project', key: (project) => project.name, show: (project) => <div class="lines"><span class="cell-main">{project.name}</span><span class="small muted">{project.own_limits ? 'limits of its own' : 'limits of all'}</span></div> },
+            { title: 'Files', number: true, key: (project) => num(project.bytes), show: (project) => <Use used={num(project.bytes)} most={num(project.max_bytes)} show={bytes} /> },
+            { title: 'Live jobs', number: true, key: (project) => project.live_jobs, show: (project) => <Use used={project.live_jobs} most={project.max_live_jobs} /> },
+            { title: 'Jobs in 24 h', number: true, key: (project) => project.jobs_a_day, show: (project) => <Use used={project.jobs_a_day} most={project.max_jobs_a_day} /> },
+            { title: 'Calls a second', number: true, wide: true, show: (project) => project.max_calls_per_second > 0 ? `at most ${project.max_calls_per_second}` : <span class="muted">any</span> },
+            { title: 'Tokens', number: true, wide: true, key: (project) => project.tokens, show: (project) => project.tokens },
+          ]} />
+        </Card>
+      )}
+    </Loaded>
+  );
+}
+
+function Workers() {
+  const found = usePoll((signal) => get<{ participants: Participant[] }>('/v1/participants?page_size=1000', signal), 5000, []);
+  return (
+    <Loaded data={found.data} error={found.error} retry={found.refresh}>
+      {(data) => data.participants.length === 0 ? (
+        <Empty icon="admin" title="Nobody works for this server">
+          <p>Start a worker with <code>optfarm-worker --server=HOST:PORT</code>, and an agent on each machine to measure.</p>
+        </Empty>
+      ) : (
+        <Card title="Workers and agents" note="Those that have called within the last hour" flush>
+          <Table label="Workers and agents" rows={data.participants} id={(one) => one.participant_id} columns={[
+            { title: 'Name', key: (one) => one.name, show: (one) => <div class="lines"><span class="cell-main">{one.name}</span><span class="small mono muted">{one.participant_id}</span></div> },
+            { title: 'Kind', key: (one) => one.kind, show: (one) => one.kind.toLowerCase() },
+            { title: 'Tasks', number: true, key: (one) => one.tasks, show: (one) => one.tasks },
+            { title: 'Version', wide: true, show: (one) => one.build_version },
+            { title: 'Since', number: true, wide: true, key: (one) => one.first_seen ?? '', show: (one) => <Ago time={one.first_seen} /> },
+            { title: 'Last seen', number: true, key: (one) => one.last_seen ?? '', show: (one) => <Ago time={one.last_seen} /> },
+          ]} />
+        </Card>
+      )}
+    </Loaded>
+  );
+}
+
+function Usage() {
+  const usage = usePoll((signal) => get<StoreUsage & { free_bytes?: string }>('/v1/store', signal), 10_000, []);
+  return (
+    <Loaded data={usage.data} error={usage.error} retry={usage.refresh}>
+      {(store) => (
+        <Card title="Store" note={`Files in a ${store.blob_engine === 's3' ? 'bucket' : 'folder'}, records in ${store.database_engine === 'sqlite' ? 'SQLite' : 'PostgreSQL'}`}>
+          <dl class="facts-row">
+            <div><dt>Files</dt><dd>{num(store.blobs)}</dd></div>
+            <div><dt>Bytes</dt><dd><Use used={num(store.blob_bytes) + num(store.staged_bytes)} most={num(store.max_bytes)} show={bytes} /></dd></div>
+            <div><dt>Of these uploads under way</dt><dd>{bytes(num(store.staged_bytes))}</dd></div>
+            {store.free_bytes !== undefined && <div><dt>Free on the disk</dt><dd>{bytes(num(store.free_bytes))}</dd></div>}
+            <div><dt>Evicted since the start</dt><dd>{!store.evicts ? 'never: no --max_store_bytes'
+              : num(store.evictions) === 0 ? 'nothing'
+                : <>{bytes(num(store.evicted_bytes))} in {plural(num(store.evictions), 'round')}, <Ago time={store.last_eviction_time} /></>}</dd></div>
+          </dl>
+        </Card>
+      )}
+    </Loaded>
+  );
+}
+
+function Backup() {
   const { run, busy, error } = useAction();
   const [made, setMade] = useState<{ path: string; size_bytes: string; sha256: string }>();
   return (
@@ -194,7 +273,7 @@ function Store() {
   );
 }
 
-type Tab = 'tokens' | 'audit' | 'store';
+type Tab = 'projects' | 'tokens' | 'workers' | 'store' | 'audit';
 
 export function AdminPage({ route }: { route: Route }) {
   const farm = useFarm();
@@ -204,16 +283,17 @@ export function AdminPage({ route }: { route: Route }) {
   }
   return (
     <>
-      <Head title="Admin">
-        <p>Limits of projects are set with the server’s flags and <code>--project_limits</code>.</p>
-      </Head>
+      <Head title="Admin" />
       <div class="filters">
         <Switch label="Part" value={tab} onChange={(value) => setParameters(route, { tab: value })} options={[
-          { value: 'tokens', label: 'Tokens' }, { value: 'audit', label: 'Audit log' }, { value: 'store', label: 'Backup' }]} />
+          { value: 'tokens', label: 'Tokens' }, { value: 'projects', label: 'Projects' }, { value: 'workers', label: 'Workers' },
+          { value: 'store', label: 'Store' }, { value: 'audit', label: 'Audit log' }]} />
       </div>
+      {tab === 'projects' && <Projects />}
       {tab === 'tokens' && <Tokens />}
+      {tab === 'workers' && <Workers />}
       {tab === 'audit' && <Audit route={route} />}
-      {tab === 'store' && <Store />}
+      {tab === 'store' && <><Usage /><Backup /></>}
     </>
   );
 }

@@ -4,11 +4,12 @@
 import { useState } from 'preact/hooks';
 import { get, post } from '../lib/api';
 import { may, useFarm } from '../lib/farm';
-import { bytes, clock, num } from '../lib/format';
+import { bytes, clock, num, span, when } from '../lib/format';
 import { toneOfState } from '../lib/job';
 import { usePoll } from '../lib/poll';
 import { setParameters, to, type Route } from '../lib/route';
-import type { Device } from '../lib/types';
+import type { Device, DeviceStateChange } from '../lib/types';
+import { Table } from '../parts/table';
 import { Ago, Dialog, Empty, ErrorNote, Head, Loaded, Pill, Search, Switch, Tags, useAction } from '../parts/ui';
 
 type Change = 'DISABLE' | 'ENABLE' | 'RETIRE' | 'RESERVE';
@@ -76,6 +77,39 @@ function Health({ device }: { device: Device }) {
   );
 }
 
+function StatesDialog({ device, close }: { device: string; close: () => void }) {
+  const states = usePoll((signal) => get<{ changes: DeviceStateChange[] }>(
+    `/v1/devices/${encodeURIComponent(device)}/history?page_size=500`, signal), 5000, [device]);
+  const rows = (states.data?.changes ?? []).map((change, index, all) => {
+    // Newest first: a state lasts until the one before it in the list began.
+    const until = index === 0 ? Date.now() : when(all[index - 1]!.time);
+    return { index, change, lasted: Math.max(0, until - when(change.time)) / 1000 };
+  });
+  return (
+    <Dialog title={`States of ${device}`} onClose={close}>
+      <Loaded data={states.data} error={states.error} retry={states.refresh}>
+        {() => (
+          <div class="states">
+            <Table label={`States of ${device}`} rows={rows} id={(row) => String(row.index)} columns={[
+              { title: 'Since', show: ({ change }) => <span class="nowrap">{clock(change.time)}</span> },
+              {
+                title: 'State', show: ({ change }) => (
+                  <div class="lines">
+                    <span><Pill tone={toneOfState(change.state)}>{change.state.toLowerCase()}</Pill></span>
+                    {change.reason && <span class="small muted break">{change.reason}</span>}
+                  </div>
+                ),
+              },
+              { title: 'For', number: true, show: ({ lasted }) => <span class="nowrap">{span(lasted)}</span> },
+            ]} />
+          </div>
+        )}
+      </Loaded>
+      <div class="actions"><button onClick={close}>Close</button></div>
+    </Dialog>
+  );
+}
+
 function reasonOf(device: Device): string {
   if (device.alert) return device.alert;
   if (device.state === 'RESERVED' || device.reserved_until) {
@@ -85,7 +119,7 @@ function reasonOf(device: Device): string {
   return device.state_reason;
 }
 
-function DeviceCard({ device, ask }: { device: Device; ask: ((change: Change) => void) | undefined }) {
+function DeviceCard({ device, ask, states }: { device: Device; ask: ((change: Change) => void) | undefined; states: () => void }) {
   const info = device.info;
   const name = info?.name ?? '';
   const job = device.task_id.split('/')[0] ?? '';
@@ -114,6 +148,7 @@ function DeviceCard({ device, ask }: { device: Device; ask: ((change: Change) =>
       {(info?.tags.length ?? 0) > 0 && <Tags tags={info!.tags} />}
       <div class="actions">
         <a class="button" href={to('history', '', { device: name })}>History</a>
+        <button onClick={states}>States</button>
         <a class="button" href={to('jobs', '', { device: name })}>Jobs</a>
         {ask && (off
           ? <button onClick={() => ask('ENABLE')}>Enable</button>
@@ -134,6 +169,7 @@ const GROUPS: readonly { value: string; label: string; states: readonly string[]
 export function DevicesPage({ route }: { route: Route }) {
   const farm = useFarm();
   const devices = usePoll((signal) => get<{ devices: Device[] }>('/v1/devices?page_size=1000', signal), 3000, []);
+  const [states, setStates] = useState('');
   const [asked, setAsked] = useState<{ device: string; change: Change }>();
   const text = (route.parameters.get('name') ?? '').toLowerCase();
   const group = GROUPS.find((one) => one.value === (route.parameters.get('state') ?? '')) ?? GROUPS[0]!;
@@ -161,7 +197,7 @@ export function DevicesPage({ route }: { route: Route }) {
             </div>
             <div class="devices">
               {all.filter(fits).filter((device) => group.states.length === 0 || group.states.includes(device.state)).map((device) => (
-                <DeviceCard key={device.info?.name} device={device}
+                <DeviceCard key={device.info?.name} device={device} states={() => setStates(device.info?.name ?? '')}
                   ask={may(farm, 'ADMIN') ? (change) => setAsked({ device: device.info?.name ?? '', change }) : undefined} />
               ))}
             </div>
@@ -169,6 +205,7 @@ export function DevicesPage({ route }: { route: Route }) {
           </>
         )}
       </Loaded>
+      {states !== '' && <StatesDialog device={states} close={() => setStates('')} />}
       {asked && <ChangeDialog {...asked} close={() => setAsked(undefined)} done={devices.refresh} />}
     </>
   );

@@ -4,10 +4,12 @@ import { useCallback, useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import { ApiError, get, query } from '../lib/api';
 import { may, useFarm } from '../lib/farm';
 import { clock, plural, span, when } from '../lib/format';
+import { useJobFeed } from '../lib/feed';
 import { modelOf, progressOf, recipeOf, whyJobWaits } from '../lib/job';
 import { useNow, usePoll } from '../lib/poll';
 import { setParameters, to, type Route } from '../lib/route';
 import { hasEnded, type Device, type Job, type JobState } from '../lib/types';
+import { mainVerdict, useVerdicts } from '../lib/verdicts';
 import { Overview } from '../parts/overview';
 import { Table, type Column } from '../parts/table';
 import { Ago, Bar, Card, Empty, ErrorNote, Head, Search, StatePill, Switch, Tags } from '../parts/ui';
@@ -19,7 +21,9 @@ interface Page {
 
 const FIRST_PAGE = 100;
 const LATER_PAGES = 500;
+// UNITS: milliseconds between two looks, without and with a stream of changes.
 const PERIOD = 2000;
+const FED_PERIOD = 60_000;
 
 /** Blanks separate terms of a filter; a term with one could not be said. */
 function filterOf(parameters: URLSearchParams): string {
@@ -60,7 +64,7 @@ function isGap(known: readonly Job[], newest: readonly Job[]): boolean {
   return !known.slice(0, FIRST_PAGE).some((job) => ids.has(job.job_id));
 }
 
-function useJobs(filter: string) {
+function useJobs(filter: string, period: number) {
   const [jobs, setJobs] = useState<Job[]>();
   const [next, setNext] = useState('');
   const [error, setError] = useState<ApiError>();
@@ -77,7 +81,7 @@ function useJobs(filter: string) {
     setNext('');
     setError(undefined);
   }, [filter]);
-  const newest = usePoll((signal) => ask(FIRST_PAGE, '', '', signal), PERIOD, [filter]);
+  const newest = usePoll((signal) => ask(FIRST_PAGE, '', '', signal), period, [filter]);
   useEffect(() => {
     const page = newest.data;
     if (!page) return;
@@ -95,7 +99,7 @@ function useJobs(filter: string) {
     const fresh = await Promise.all(older.map((job) => get<Job>(`/v1/jobs/${job.job_id}`, signal)));
     if (fresh.length > 0) setJobs((before) => replace(before ?? [], fresh));
     return fresh.length;
-  }, 2 * PERIOD, [filter]);
+  }, 2 * period, [filter]);
   const more = useCallback(async () => {
     if (next === '' || loading.current) return;
     loading.current = true;
@@ -110,8 +114,12 @@ function useJobs(filter: string) {
       loading.current = false;
     }
   }, [next, ask, filter]);
+  // Jobs that are shown change where they stand.
+  const update = useCallback((changed: readonly Job[]) => {
+    setJobs((before) => before && replace(before, changed));
+  }, []);
   return {
-    jobs, error: newest.error ?? error, retry: newest.refresh,
+    jobs, error: newest.error ?? error, retry: newest.refresh, update,
     more: next === '' || next === 'none' ? undefined : more,
   };
 }
@@ -125,6 +133,15 @@ const STATES: readonly { value: JobState | ''; label: string }[] = [
   { value: 'CANCELLED', label: 'Cancelled' },
 ];
 
+const TONES: Record<string, string> = { YES: 'good', NO: 'bad', UNCLEAR: 'unsure' };
+
+function VerdictText({ job }: { job: Job }) {
+  const verdict = mainVerdict(useVerdicts(job));
+  if (!verdict) return null;
+  const where = `${verdict.variant}${verdict.device ? ` on ${verdict.device}` : ''}: ${verdict.text}`;
+  return <span class={`small since ${TONES[verdict.answer] ?? ''}`} title={where}>{verdict.text}</span>;
+}
+
 function StateCell({ job, why }: { job: Job; why: string }) {
   const running = job.tasks.find((task) => task.state === 'LEASED');
   const detail = why || (hasEnded(job) ? job.failure?.message ?? '' : running?.progress_message ?? '');
@@ -133,6 +150,7 @@ function StateCell({ job, why }: { job: Job; why: string }) {
       <span><StatePill state={job.state} />{job.from_cache && <span class="tag">cached</span>}</span>
       {job.state === 'RUNNING' && !detail
         ? <Bar value={progressOf(job)} label="Progress" />
+        : hasEnded(job) && !detail ? <VerdictText job={job} />
         : <span class="small muted" title={detail}>{detail}</span>}
     </div>
   );
@@ -182,15 +200,26 @@ export function JobsPage({ route }: { route: Route }) {
   const farm = useFarm();
   const { parameters } = route;
   const filter = filterOf(parameters);
-  const { jobs, error, retry, more } = useJobs(filter);
+  const [fed, setFed] = useState(false);
+  const { jobs, error, retry, update, more } = useJobs(filter, fed ? FED_PERIOD : PERIOD);
   const devices = usePoll((signal) => get<{ devices: Device[] }>('/v1/devices', signal), 5000, []);
   const live = usePoll(async (signal) => {
     const of = async (state: string) =>
       (await get<Page>(`/v1/jobs${query({ filter: `state=${state}`, page_size: 1000 })}`, signal)).jobs.length;
     return { QUEUED: await of('QUEUED'), RUNNING: await of('RUNNING') } as Record<string, number>;
-  }, 5000, []);
+  }, fed ? FED_PERIOD : 5000, []);
   // Without a filter the same address as that of the list.
-  const newest = usePoll((signal) => get<Page>(`/v1/jobs${query({ page_size: FIRST_PAGE })}`, signal), 5000, []);
+  const newest = usePoll((signal) => get<Page>(`/v1/jobs${query({ page_size: FIRST_PAGE })}`, signal), fed ? FED_PERIOD : 5000, []);
+  const isFed = useJobFeed((changed) => {
+    const before = new Map((jobs ?? []).map((job) => [job.job_id, job.state]));
+    update(changed);
+    // Whether a job is new, or fits the filter still, the list tells.
+    if (changed.length > 0 && changed.every((job) => before.get(job.job_id) === job.state)) return;
+    retry();
+    live.refresh();
+    newest.refresh();
+  });
+  useEffect(() => setFed(isFed), [isFed]);
   const [project, setProject] = useState('');
   const [tag, setTag] = useState('');
   const shown = useMemo(() => (jobs ?? []).filter((job) =>
