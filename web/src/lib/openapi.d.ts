@@ -311,6 +311,12 @@ export interface components {
             driver?: string;
             tags?: string[];
         };
+        DeviceStateChange: {
+            /** Format: date-time */
+            time?: string;
+            state?: components["schemas"]["Device.State"];
+            reason?: string;
+        };
         Digest: {
             sha256?: string;
             /** Format: int64 */
@@ -441,6 +447,13 @@ export interface components {
             progress?: components["schemas"]["TaskProgress"];
             log?: components["schemas"]["LogText"];
         };
+        JobListEvent: {
+            ready?: components["schemas"]["JobListReady"];
+            job?: components["schemas"]["Job"];
+            missed?: components["schemas"]["JobListMissed"];
+        };
+        JobListMissed: Record<string, never>;
+        JobListReady: Record<string, never>;
         JobSpec: {
             name?: string;
             model?: components["schemas"]["NamedBlob"];
@@ -465,6 +478,10 @@ export interface components {
         JobStateChange: {
             state?: components["schemas"]["JobState"];
             failure?: components["schemas"]["Failure"];
+        };
+        JobVerdicts: {
+            job_id?: string;
+            verdicts?: components["schemas"]["ShippingVerdict"][];
         };
         KeepFloat: {
             ops?: string[];
@@ -511,6 +528,10 @@ export interface components {
             entries?: components["schemas"]["AuditEntry"][];
             next_page_token?: string;
         };
+        ListDeviceHistoryResponse: {
+            changes?: components["schemas"]["DeviceStateChange"][];
+            next_page_token?: string;
+        };
         ListDevicesResponse: {
             devices?: components["schemas"]["Device"][];
             next_page_token?: string;
@@ -530,12 +551,23 @@ export interface components {
             jobs?: components["schemas"]["Job"][];
             next_page_token?: string;
         };
+        ListParticipantsResponse: {
+            participants?: components["schemas"]["Participant"][];
+            next_page_token?: string;
+        };
+        ListProjectsResponse: {
+            projects?: components["schemas"]["Project"][];
+            next_page_token?: string;
+        };
         ListTokensResponse: {
             tokens?: components["schemas"]["Token"][];
         };
         ListTunesResponse: {
             tunes?: components["schemas"]["Tune"][];
             next_page_token?: string;
+        };
+        ListVerdictsResponse: {
+            jobs?: components["schemas"]["JobVerdicts"][];
         };
         LogText: {
             text?: string;
@@ -668,6 +700,20 @@ export interface components {
             /** Format: double */
             p_value?: number;
         };
+        Participant: {
+            participant_id?: string;
+            name?: string;
+            kind?: components["schemas"]["Participant.Kind"];
+            build_version?: string;
+            /** Format: date-time */
+            first_seen?: string;
+            /** Format: date-time */
+            last_seen?: string;
+            /** Format: int32 */
+            tasks?: number;
+        };
+        /** @enum {string} */
+        "Participant.Kind": "KIND_UNSPECIFIED" | "WORKER" | "AGENT";
         Preprocessing: {
             resize?: components["schemas"]["Preprocessing.Resize"];
             /** Format: int32 */
@@ -684,6 +730,26 @@ export interface components {
         "Preprocessing.ChannelOrder": "CHANNEL_ORDER_UNSPECIFIED" | "RGB" | "BGR" | "GRAY";
         /** @enum {string} */
         "Preprocessing.Resize": "RESIZE_UNSPECIFIED" | "STRETCH" | "SHORTER_SIDE" | "NONE";
+        Project: {
+            name?: string;
+            /** Format: int64 */
+            bytes?: string;
+            /** Format: int64 */
+            max_bytes?: string;
+            /** Format: int32 */
+            live_jobs?: number;
+            /** Format: int32 */
+            max_live_jobs?: number;
+            /** Format: int32 */
+            jobs_a_day?: number;
+            /** Format: int32 */
+            max_jobs_a_day?: number;
+            /** Format: double */
+            max_calls_per_second?: number;
+            /** Format: int32 */
+            tokens?: number;
+            own_limits?: boolean;
+        };
         QueryResultsRequest: {
             model?: string;
             recipe_name?: string;
@@ -937,6 +1003,27 @@ export interface components {
             text?: string;
             /** Format: byte */
             blob?: string;
+        };
+        StoreUsage: {
+            blob_engine?: string;
+            database_engine?: string;
+            /** Format: int64 */
+            blobs?: string;
+            /** Format: int64 */
+            blob_bytes?: string;
+            /** Format: int64 */
+            staged_bytes?: string;
+            /** Format: int64 */
+            max_bytes?: string;
+            /** Format: int64 */
+            free_bytes?: string;
+            evicts?: boolean;
+            /** Format: int64 */
+            evicted_bytes?: string;
+            /** Format: int64 */
+            evictions?: string;
+            /** Format: date-time */
+            last_eviction_time?: string;
         };
         SubmitJobRequest: {
             client_request_id?: string;
