@@ -29,10 +29,11 @@ std::vector<CommandInfo> AllCommands() {
        CompareCommand(), SqlCommand()},
       &all);
   Add("The farm",
-      {DevicesCommand(), DevicesDisableCommand(), DevicesEnableCommand(),
-       DevicesReserveCommand(), DevicesRetireCommand(), TokenCreateCommand(),
-       TokenListCommand(), TokenRevokeCommand(), AuditCommand(),
-       BackupCommand(), MigrateCommand(), DoctorCommand()},
+      {DevicesCommand(), DevicesShowCommand(), DevicesDisableCommand(),
+       DevicesEnableCommand(), DevicesReserveCommand(), DevicesRetireCommand(),
+       WorkersCommand(), ProjectsCommand(), StoreCommand(),
+       TokenCreateCommand(), TokenListCommand(), TokenRevokeCommand(),
+       AuditCommand(), BackupCommand(), MigrateCommand(), DoctorCommand()},
       &all);
   Add("Which farm",
       {ConfigSetContextCommand(), ConfigUseContextCommand(),

@@ -16,6 +16,7 @@
 #include "absl/time/time.h"
 #include "optfarm/v1/blobs.pb.h"
 #include "optfarm/v1/devices.pb.h"
+#include "optfarm/v1/farm.pb.h"
 #include "optfarm/v1/jobs.pb.h"
 #include "optfarm/v1/results.pb.h"
 #include "optfarm/v1/store.pb.h"
@@ -85,6 +86,16 @@ class FarmClient {
 
   virtual absl::StatusOr<v1::ListDevicesResponse> ListDevices(
       const v1::ListDevicesRequest& request) = 0;
+  virtual absl::StatusOr<v1::Device> GetDevice(const std::string& name) = 0;
+  virtual absl::StatusOr<v1::ListDeviceHistoryResponse> ListDeviceHistory(
+      const v1::ListDeviceHistoryRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListVerdictsResponse> ListVerdicts(
+      const v1::ListVerdictsRequest& request) = 0;
+  virtual absl::StatusOr<v1::ListProjectsResponse> ListProjects(
+      const v1::ListProjectsRequest& request) = 0;
+  virtual absl::StatusOr<v1::StoreUsage> GetStoreUsage() = 0;
+  virtual absl::StatusOr<v1::ListParticipantsResponse> ListParticipants(
+      const v1::ListParticipantsRequest& request) = 0;
   // Answers of many thousands of messages: the caller gives them a place.
   virtual absl::Status QueryResults(const v1::QueryResultsRequest& request,
                                     v1::QueryResultsResponse* response) = 0;

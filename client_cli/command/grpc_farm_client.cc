@@ -15,6 +15,7 @@
 #include "client_cli/command/farm_client.h"
 #include "client_cli/flags/exit_code.h"
 #include "optfarm/v1/devices.grpc.pb.h"
+#include "optfarm/v1/farm.grpc.pb.h"
 #include "optfarm/v1/jobs.grpc.pb.h"
 #include "optfarm/v1/models.grpc.pb.h"
 #include "optfarm/v1/results.grpc.pb.h"
@@ -47,7 +48,8 @@ class GrpcFarmClient final : public FarmClient {
         results_(v1::ResultService::NewStub(channel)),
         tokens_(v1::TokenService::NewStub(channel)),
         store_(v1::StoreService::NewStub(channel)),
-        tunes_(v1::TuneService::NewStub(channel)) {}
+        tunes_(v1::TuneService::NewStub(channel)),
+        farm_(v1::FarmService::NewStub(channel)) {}
 
   absl::Status CheckServer() override {
     v1::FindMissingResponse response;
@@ -171,6 +173,60 @@ class GrpcFarmClient final : public FarmClient {
     OPTFARM_RETURN_IF_ERROR(Call(devices_.get(),
                                  &v1::DeviceService::StubInterface::ListDevices,
                                  request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::Device> GetDevice(const std::string& name) override {
+    v1::GetDeviceRequest request;
+    request.set_name(name);
+    v1::Device response;
+    OPTFARM_RETURN_IF_ERROR(Call(devices_.get(),
+                                 &v1::DeviceService::StubInterface::GetDevice,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::StoreUsage> GetStoreUsage() override {
+    v1::StoreUsage response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(farm_.get(), &v1::FarmService::StubInterface::GetStoreUsage,
+             v1::GetStoreUsageRequest(), &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::ListDeviceHistoryResponse> ListDeviceHistory(
+      const v1::ListDeviceHistoryRequest& request) override {
+    v1::ListDeviceHistoryResponse response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(farm_.get(), &v1::FarmService::StubInterface::ListDeviceHistory,
+             request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::ListVerdictsResponse> ListVerdicts(
+      const v1::ListVerdictsRequest& request) override {
+    v1::ListVerdictsResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(farm_.get(),
+                                 &v1::FarmService::StubInterface::ListVerdicts,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::ListProjectsResponse> ListProjects(
+      const v1::ListProjectsRequest& request) override {
+    v1::ListProjectsResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(farm_.get(),
+                                 &v1::FarmService::StubInterface::ListProjects,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::ListParticipantsResponse> ListParticipants(
+      const v1::ListParticipantsRequest& request) override {
+    v1::ListParticipantsResponse response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(farm_.get(), &v1::FarmService::StubInterface::ListParticipants,
+             request, &response, kCallLimit));
     return response;
   }
 
@@ -347,6 +403,7 @@ class GrpcFarmClient final : public FarmClient {
   const std::unique_ptr<v1::TokenService::StubInterface> tokens_;
   const std::unique_ptr<v1::StoreService::StubInterface> store_;
   const std::unique_ptr<v1::TuneService::StubInterface> tunes_;
+  const std::unique_ptr<v1::FarmService::StubInterface> farm_;
 };
 
 }  // namespace

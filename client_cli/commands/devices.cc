@@ -9,6 +9,7 @@
 #include "client_cli/command/all_devices.h"
 #include "client_cli/command/farm_client.h"
 #include "client_cli/commands/commands.h"
+#include "client_cli/tables/job_text.h"
 #include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/results_table.h"
 #include "rpc/proto_time.h"
@@ -17,20 +18,21 @@ namespace optfarm::client_cli {
 namespace {
 
 Table MakeDevicesTable(const std::vector<v1::Device>& devices, absl::Time now) {
-  Table table({{"name", "DEVICE"},
+  using enum Table::Align;
+  Table table({{"name", "DEVICE", kLeft, false, 16},
                {"state", "STATE"},
-               {"model", "MODEL"},
-               {"cpu_model", "PROCESSOR"},
-               {"cores", "CORES", Table::Align::kRight},
-               {"memory_bytes", "MEMORY", Table::Align::kRight},
-               {"os", "OS"},
-               {"architecture", "ARCH"},
-               {"tags", "TAGS"},
-               {"temperature_mc", "TEMP", Table::Align::kRight},
-               {"battery_percent", "BATTERY", Table::Align::kRight},
-               {"agent", "AGENT"},
-               {"last_seen", "SEEN", Table::Align::kRight},
-               {"note", "NOTE"}});
+               {"model", "MODEL", kLeft, true},
+               {"cpu_model", "PROCESSOR", kLeft, true},
+               {"cores", "CORES", kRight, true},
+               {"memory_bytes", "MEMORY", kRight, true},
+               {"os", "OS", kLeft, true},
+               {"architecture", "ARCH", kLeft, true},
+               {"tags", "TAGS", kLeft, true},
+               {"temperature_mc", "TEMP", kRight, true},
+               {"battery_percent", "BATTERY", kRight, true},
+               {"agent", "AGENT", kLeft, true},
+               {"last_seen", "SEEN", kRight},
+               {"note", "NOTE", kLeft, false, 33}});
   for (const v1::Device& device : devices) {
     const v1::DeviceInfo& info = device.info();
     const absl::Time seen = rpc::FromTimestamp(device.last_seen());
@@ -67,6 +69,93 @@ Table MakeDevicesTable(const std::vector<v1::Device>& devices, absl::Time now) {
   }
   return table;
 }
+
+Table MakeStatesTable(const std::vector<v1::DeviceStateChange>& changes,
+                      absl::Time now) {
+  using enum Table::Align;
+  Table table({{"time", "SINCE (UTC)"},
+               {"state", "STATE"},
+               {"seconds", "FOR", kRight},
+               {"reason", "REASON", kLeft}});
+  absl::Time until = now;
+  for (const v1::DeviceStateChange& change : changes) {
+    const absl::Time since = rpc::FromTimestamp(change.time());
+    const absl::Duration lasted = std::max(until - since, absl::ZeroDuration());
+    table.AddRow({TimeCell(change.time()),
+                  Cell::Text(v1::Device::State_Name(change.state())),
+                  Cell(absl::ToDoubleSeconds(lasted), HumanDuration(lasted)),
+                  Cell::Text(change.reason())});
+    until = since;
+  }
+  return table;
+}
+
+// "Processor: Cortex-A72" and so on: what is known, a line each.
+std::string DescribeDevice(const v1::Device& device) {
+  const v1::DeviceInfo& info = device.info();
+  std::string text;
+  const auto add = [&text](absl::string_view title, const std::string& value) {
+    if (value.empty()) return;
+    absl::StrAppend(&text, title, std::string(13 - title.size(), ' '),
+                    PrintableLine(value), "\n");
+  };
+  add("Device", info.name());
+  add("State", absl::StrCat(v1::Device::State_Name(device.state()),
+                            device.state_reason().empty() ? "" : ": ",
+                            device.state_reason()));
+  add("Alert", device.alert());
+  add("Task", device.task_id());
+  add("Model", info.model());
+  add("Processor",
+      absl::StrCat(info.cpu_model(), ", ", info.cores(), " cores"));
+  add("Features", absl::StrJoin(info.cpu_features(), " "));
+  add("Memory", HumanBytes(info.memory_bytes()));
+  add("System", absl::StrCat(info.os(), info.kernel().empty() ? "" : ", ",
+                             info.kernel()));
+  add("Tags", absl::StrJoin(info.tags(), ", "));
+  add("Agent", device.agent());
+  return text;
+}
+
+class DevicesShow final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Argument("DEVICE", "The device's name.", &name_);
+    flags->Integer("limit", "Maximum number of states. Default: 20.", &limit_,
+                   1, 500);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    OPTFARM_ASSIGN_OR_RETURN(const v1::Device device, client->GetDevice(name_));
+    v1::ListDeviceHistoryRequest request;
+    request.set_name(name_);
+    request.set_page_size(static_cast<int>(limit_));
+    OPTFARM_ASSIGN_OR_RETURN(const v1::ListDeviceHistoryResponse history,
+                             client->ListDeviceHistory(request));
+    const Table states =
+        MakeStatesTable({history.changes().begin(), history.changes().end()},
+                        context.clock->Now());
+    switch (context.format) {
+      case OutputFormat::kJson:
+        *context.out << "{\"device\": " << ProtoToJsonLine(device)
+                     << ",\n\"history\": " << states.ToJson() << "}\n";
+        break;
+      case OutputFormat::kCsv:
+        *context.out << states.ToFormat(context.format);
+        break;
+      case OutputFormat::kTable:
+        *context.out << DescribeDevice(device) << "\n"
+                     << states.ToFormat(context.format);
+    }
+    return ExitCode::kOk;
+  }
+
+ private:
+  std::string name_;
+  int64_t limit_ = 20;
+};
 
 class Devices final : public Command {
  public:
@@ -190,6 +279,14 @@ CommandInfo DevicesRetireCommand() {
             return std::unique_ptr<Command>(
                 new DeviceChange(v1::ChangeDeviceRequest::RETIRE));
           }};
+}
+
+CommandInfo DevicesShowCommand() {
+  return {"devices show",
+          "Show one device and the states that it was in, newest first.",
+          "The server keeps the newest 500 states of each device, each with "
+          "its reason.",
+          [] { return std::unique_ptr<Command>(new DevicesShow); }};
 }
 
 CommandInfo DevicesCommand() {

@@ -32,7 +32,7 @@ class Get final : public Command {
         *context.out << MakeJobsTable({job}).ToCsv();
         break;
       case OutputFormat::kTable:
-        *context.out << MakeJobsTable({job}).ToText() << "\n"
+        *context.out << MakeJobsTable({job}).ToFormat(context.format) << "\n"
                      << MakeTasksTable(job).ToText() << "\n";
         if (HasEnded(job.state())) {
           *context.out << OutcomeText(OutcomeOf(job), context.format,

@@ -1,6 +1,7 @@
 // optctl list: jobs, newest first.
 
 #include <algorithm>
+#include <map>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -12,6 +13,7 @@ namespace optfarm::client_cli {
 namespace {
 
 constexpr int64_t kMostInOnePage = 1000;
+constexpr int kMostVerdicts = 200;
 
 class List final : public Command {
  public:
@@ -75,7 +77,32 @@ class List final : public Command {
       listed.more =
           !response.next_page_token().empty() && response.jobs_size() > 0;
     }
+    AddVerdicts(client, listed.jobs);
     return listed;
+  }
+
+  // A server that is older than verdicts in lists shows none.
+  static void AddVerdicts(FarmClient& client, std::vector<v1::Job>& jobs) {
+    for (size_t next = 0; next < jobs.size();) {
+      v1::ListVerdictsRequest request;
+      std::map<std::string, v1::Job*> asked;
+      for (; next < jobs.size() && request.job_ids_size() < kMostVerdicts;
+           ++next) {
+        v1::Job& job = jobs[next];
+        if (!job.has_end_time()) continue;
+        request.add_job_ids(job.job_id());
+        asked[job.job_id()] = &job;
+      }
+      if (asked.empty()) continue;
+      absl::StatusOr<v1::ListVerdictsResponse> response =
+          client.ListVerdicts(request);
+      if (!response.ok()) return;
+      for (v1::JobVerdicts& found : *response->mutable_jobs()) {
+        const auto job = asked.find(found.job_id());
+        if (job == asked.end()) continue;
+        *job->second->mutable_verdicts() = std::move(*found.mutable_verdicts());
+      }
+    }
   }
 
   std::string TextOf(const Listed& listed, OutputFormat format) const {

@@ -1,10 +1,12 @@
 #include "client_cli/tables/job_text.h"
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "base/human_units.h"
+#include "client_cli/tables/results_table.h"
 #include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
@@ -15,6 +17,35 @@ Cell SecondsCell(const v1::Job& job) {
   const absl::Duration took =
       rpc::FromTimestamp(job.end_time()) - rpc::FromTimestamp(job.start_time());
   return Cell(absl::ToDoubleSeconds(took), HumanDuration(took));
+}
+
+// As TimeCell; for people without the year and the seconds.
+Cell ShortTimeCell(const google::protobuf::Timestamp& timestamp) {
+  Cell cell = TimeCell(timestamp);
+  if (cell.text != "-") {
+    cell.text = absl::FormatTime("%m-%d %H:%M", rpc::FromTimestamp(timestamp),
+                                 absl::UTCTimeZone());
+  }
+  return cell;
+}
+
+// "yes 1.80x": the answer, and how much faster.
+Cell VerdictCell(const v1::Job& job) {
+  const v1::ShippingVerdict* verdict = MainVerdict(job);
+  if (verdict == nullptr) return Cell();
+  const std::string answer = absl::AsciiStrToLower(
+      v1::ShippingVerdict::Answer_Name(verdict->answer()));
+  const bool decided = verdict->answer() != v1::ShippingVerdict::UNCLEAR;
+  return Cell(answer,
+              decided && verdict->has_speedup()
+                  ? absl::StrFormat("%s %.3gx", answer, verdict->speedup())
+                  : answer);
+}
+
+Cell VerdictTextCell(const v1::Job& job) {
+  const v1::ShippingVerdict* verdict = MainVerdict(job);
+  if (verdict == nullptr) return Cell();
+  return Cell::Text(VerdictLine(*verdict));
 }
 
 std::string FailureText(const v1::Failure& failure) {
@@ -67,15 +98,18 @@ std::string RecipeName(const v1::JobSpec& spec) {
 }
 
 Table MakeJobsTable(const std::vector<v1::Job>& jobs) {
+  using enum Table::Align;
   Table table({{"job_id", "JOB"},
                {"state", "STATE"},
-               {"recipe", "RECIPE"},
-               {"model", "MODEL"},
-               {"model_sha256", "SHA-256"},
-               {"devices", "DEVICES"},
+               {"recipe", "RECIPE", kLeft, false, 12},
+               {"model", "MODEL", kLeft, false, 14},
+               {"model_sha256", "SHA-256", kLeft, true},
+               {"devices", "DEVICES", kLeft, true},
                {"create_time", "CREATED (UTC)"},
-               {"seconds", "TOOK", Table::Align::kRight},
-               {"name", "NAME"}});
+               {"seconds", "TOOK", kRight, true},
+               {"name", "NAME", kLeft, true},
+               {"verdict", "VERDICT"},
+               {"verdict_text", "WHY", kLeft, true}});
   for (const v1::Job& job : jobs) {
     const std::string& sha256 = job.spec().model().digest().sha256();
     table.AddRow(
@@ -84,8 +118,9 @@ Table MakeJobsTable(const std::vector<v1::Job>& jobs) {
          Cell::Text(job.spec().model().name()),
          Cell(sha256, sha256.substr(0, 12)),
          Cell::Text(absl::StrJoin(job.spec().benchmark().devices(), ",")),
-         TimeCell(job.create_time()), SecondsCell(job),
-         Cell::Text(job.spec().name())});
+         ShortTimeCell(job.create_time()), SecondsCell(job),
+         Cell::Text(job.spec().name()), VerdictCell(job),
+         VerdictTextCell(job)});
   }
   return table;
 }

@@ -25,7 +25,9 @@ std::string TaskStateName(v1::TaskState state);
 // The recipe's name, wherever it stands.
 std::string RecipeName(const v1::JobSpec& spec);
 
-// job_id, state, recipe, model, model_sha256, devices, created, seconds, name.
+// job_id, state, recipe, model, model_sha256, devices, created, seconds, name,
+// and the verdict that matters most with its reason. A narrow one fits into 80
+// columns.
 Table MakeJobsTable(const std::vector<v1::Job>& jobs);
 
 // task_id, task, state, holder, attempt, failed_attempts, progress, note.

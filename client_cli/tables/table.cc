@@ -29,6 +29,21 @@ struct AppendValue {
   RowWriter& rows;
 };
 
+// Leaves at most so many characters, the last of them dots; 0: any number.
+void CutTo(size_t most, std::string& text) {
+  if (most == 0 || DisplayWidth(text) <= most) return;
+  size_t end = 0;
+  size_t shown = 0;
+  while (end < text.size() && shown < most - 2) {
+    // A character is its first byte with those that continue it.
+    do ++end;
+    while (end < text.size() && (text[end] & 0xC0) == 0x80);
+    ++shown;
+  }
+  text.resize(end);
+  text += "..";
+}
+
 void AppendAligned(const std::string& text, size_t width, Table::Align align,
                    std::string* line) {
   const size_t used = DisplayWidth(text);
@@ -54,19 +69,35 @@ void Table::AddRow(std::vector<Cell> row) {
   rows_.push_back(std::move(row));
 }
 
-std::string Table::ToText(bool headings) const {
+std::vector<std::vector<std::string>> Table::ShownLines(bool headings,
+                                                        bool wide) const {
+  const auto shows = [&](size_t i) { return wide || !columns_[i].only_wide; };
   std::vector<std::vector<std::string>> lines;
-  if (headings) lines.emplace_back();
-  for (const Column& column : columns_) {
-    if (headings) lines[0].push_back(column.title);
-  }
-  for (const std::vector<Cell>& row : rows_) {
-    lines.emplace_back();
-    for (const Cell& cell : row) {
-      lines.back().push_back(PrintableLine(cell.text));
+  if (headings) {
+    std::vector<std::string>& line = lines.emplace_back();
+    for (size_t i = 0; i < columns_.size(); ++i) {
+      if (shows(i)) line.push_back(columns_[i].title);
     }
   }
-  std::vector<size_t> widths(columns_.size(), 0);
+  for (const std::vector<Cell>& row : rows_) {
+    std::vector<std::string>& line = lines.emplace_back();
+    for (size_t i = 0; i < row.size(); ++i) {
+      if (!shows(i)) continue;
+      line.push_back(PrintableLine(row[i].text));
+      if (!wide) CutTo(columns_[i].most, line.back());
+    }
+  }
+  return lines;
+}
+
+std::string Table::ToText(bool headings, bool wide) const {
+  const std::vector<std::vector<std::string>> lines =
+      ShownLines(headings, wide);
+  std::vector<Align> aligns;
+  for (const Column& column : columns_) {
+    if (wide || !column.only_wide) aligns.push_back(column.align);
+  }
+  std::vector<size_t> widths(aligns.size(), 0);
   for (const auto& line : lines) {
     for (size_t i = 0; i < line.size(); ++i) {
       widths[i] = std::max(widths[i], DisplayWidth(line[i]));
@@ -77,7 +108,7 @@ std::string Table::ToText(bool headings) const {
     std::string printed;
     for (size_t i = 0; i < line.size(); ++i) {
       if (i > 0) absl::StrAppend(&printed, "  ");
-      AppendAligned(line[i], widths[i], columns_[i].align, &printed);
+      AppendAligned(line[i], widths[i], aligns[i], &printed);
     }
     printed.erase(printed.find_last_not_of(' ') + 1);
     absl::StrAppend(&text, printed, "\n");
@@ -86,7 +117,8 @@ std::string Table::ToText(bool headings) const {
 }
 
 std::string Table::ToFormat(OutputFormat format) const {
-  if (format == OutputFormat::kTable) return ToText(format.headers);
+  if (format == OutputFormat::kTable)
+    return ToText(format.headers, format.wide);
   std::vector<std::string> names;
   for (const Column& column : columns_) names.push_back(column.name);
   RowWriter writer(names, format);

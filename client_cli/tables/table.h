@@ -5,6 +5,7 @@
 #ifndef OPTFARM_CLIENT_CLI_TABLES_TABLE_H_
 #define OPTFARM_CLIENT_CLI_TABLES_TABLE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
@@ -43,6 +44,10 @@ class Table {
     // Heading for people.
     std::string title;
     Align align = Align::kLeft;
+    // A table for people has it only where that is asked to be wide.
+    bool only_wide = false;
+    // UNITS: characters of a text that such a table shows otherwise; 0: all.
+    size_t most = 0;
   };
 
   explicit Table(std::vector<Column> columns);
@@ -56,7 +61,9 @@ class Table {
   // Heading and rows, columns two blanks apart, numbers to the right, no blanks
   // at the end of a line. Control characters in cells are shown as '?', so that
   // a name made by somebody else cannot steer the terminal.
-  std::string ToText(bool headings = true) const;
+  // Unless it is to be wide, without the columns that are only for that, and
+  // with long texts cut.
+  std::string ToText(bool headings = true, bool wide = true) const;
 
   // As RowWriter says.
   std::string ToCsv() const { return ToFormat(OutputFormat::kCsv); }
@@ -65,6 +72,9 @@ class Table {
   std::string ToFormat(OutputFormat format) const;
 
  private:
+  std::vector<std::vector<std::string>> ShownLines(bool headings,
+                                                   bool wide) const;
+
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;
 };

@@ -38,6 +38,11 @@ struct FakeFarm {
   std::deque<Stream> streams;
   std::vector<int64_t> watched_after;
   std::vector<v1::Device> devices;
+  v1::ListDeviceHistoryResponse device_history;
+  v1::ListVerdictsResponse verdicts;
+  v1::ListProjectsResponse projects;
+  v1::StoreUsage store;
+  v1::ListParticipantsResponse participants;
   std::vector<std::string> uploaded_paths;
   std::vector<v1::Token> tokens;
   std::vector<v1::CreateTuneRequest> tune_requests;
@@ -139,6 +144,32 @@ class FakeFarmClient final : public FarmClient {
       *response.add_devices() = device;
     }
     return response;
+  }
+
+  absl::StatusOr<v1::Device> GetDevice(const std::string& name) override {
+    for (const v1::Device& device : farm_->devices) {
+      if (device.info().name() == name) return device;
+    }
+    return FromServer(absl::NotFoundError("there is no such device"));
+  }
+  absl::StatusOr<v1::ListDeviceHistoryResponse> ListDeviceHistory(
+      const v1::ListDeviceHistoryRequest&) override {
+    return farm_->device_history;
+  }
+  absl::StatusOr<v1::ListVerdictsResponse> ListVerdicts(
+      const v1::ListVerdictsRequest&) override {
+    return farm_->verdicts;
+  }
+  absl::StatusOr<v1::ListProjectsResponse> ListProjects(
+      const v1::ListProjectsRequest&) override {
+    return farm_->projects;
+  }
+  absl::StatusOr<v1::StoreUsage> GetStoreUsage() override {
+    return farm_->store;
+  }
+  absl::StatusOr<v1::ListParticipantsResponse> ListParticipants(
+      const v1::ListParticipantsRequest&) override {
+    return farm_->participants;
   }
 
   absl::Status QueryResults(const v1::QueryResultsRequest& request,

@@ -529,11 +529,74 @@ TEST_F(FarmCommandsTest, DevicesShowHowLongAgoTheyWereSeen) {
                           HasSubstr("1 min 15 s ago")));
 }
 
+TEST_F(FarmCommandsTest, ListFitsIntoEightyColumnsAndSaysWhatJobsCameTo) {
+  farm_.job.set_job_id("j0123456789ab");
+  farm_.job.set_state(v1::SUCCEEDED);
+  farm_.job.mutable_create_time()->set_seconds(1'769'860'800);
+  farm_.job.mutable_end_time()->set_seconds(1'769'860'900);
+  farm_.job.mutable_spec()->set_recipe_name("weights8-for-the-app");
+  farm_.job.mutable_spec()->mutable_model()->set_name(
+      "mobilenet_v1_0.25_128_frozen.pb");
+  v1::JobVerdicts& found = *farm_.verdicts.add_jobs();
+  found.set_job_id(farm_.job.job_id());
+  v1::ShippingVerdict& verdict = *found.add_verdicts();
+  verdict.set_answer(v1::ShippingVerdict::YES);
+  verdict.set_speedup(1.804);
+  verdict.set_text("yes: 1.80x faster");
+  EXPECT_EQ(CodeOf({"list"}), ExitCode::kOk);
+  EXPECT_EQ(out_,
+            "JOB            STATE      RECIPE        MODEL           "
+            "CREATED (UTC)  VERDICT\n"
+            "j0123456789ab  SUCCEEDED  weights8-f..  mobilenet_v1..  "
+            "01-31 12:00    yes 1.8x\n");
+  EXPECT_EQ(CodeOf({"list", "-o", "wide"}), ExitCode::kOk);
+  EXPECT_THAT(out_, AllOf(HasSubstr("mobilenet_v1_0.25_128_frozen.pb"),
+                          HasSubstr("yes: 1.80x faster")));
+}
+
+TEST_F(FarmCommandsTest, DevicesShowTellsTheStatesThatADeviceWasIn) {
+  v1::DeviceStateChange& cooling = *farm_.device_history.add_changes();
+  cooling.mutable_time()->set_seconds(1'769'860'800 - 60);
+  cooling.set_state(v1::Device::COOLING);
+  cooling.set_reason("71 degrees");
+  v1::DeviceStateChange& busy = *farm_.device_history.add_changes();
+  busy.mutable_time()->set_seconds(1'769'860'800 - 90);
+  busy.set_state(v1::Device::BUSY);
+  EXPECT_EQ(CodeOf({"devices", "show", "pi4"}), ExitCode::kOk);
+  EXPECT_THAT(out_, AllOf(HasSubstr("Device       pi4\n"),
+                          HasSubstr("COOLING  1 min  71 degrees\n"),
+                          HasSubstr("BUSY     30.0 s  -\n")));
+  EXPECT_EQ(CodeOf({"devices", "show", "pi4", "-o", "json"}), ExitCode::kOk);
+  EXPECT_THAT(out_, HasSubstr("\"reason\": \"71 degrees\""));
+}
+
+TEST_F(FarmCommandsTest, AdministratorsSeeProjectsStoreAndWorkers) {
+  v1::Project& project = *farm_.projects.add_projects();
+  project.set_name("vision");
+  project.set_live_jobs(2);
+  project.set_max_live_jobs(5);
+  EXPECT_EQ(CodeOf({"projects"}), ExitCode::kOk);
+  EXPECT_THAT(out_, AllOf(HasSubstr("vision"), HasSubstr("2 of 5")));
+  farm_.store.set_blobs(17);
+  farm_.store.set_evicts(true);
+  farm_.store.set_evictions(3);
+  EXPECT_EQ(CodeOf({"store"}), ExitCode::kOk);
+  EXPECT_THAT(out_, AllOf(HasSubstr("Files      17"), HasSubstr("3 rounds")));
+  EXPECT_EQ(CodeOf({"store", "-o", "csv"}), ExitCode::kUsage);
+  EXPECT_EQ(CodeOf({"workers"}), ExitCode::kOk);
+  EXPECT_THAT(out_, HasSubstr("No worker or agent"));
+  v1::Participant& worker = *farm_.participants.add_participants();
+  worker.set_kind(v1::Participant::WORKER);
+  worker.set_name("w1");
+  EXPECT_EQ(CodeOf({"workers"}), ExitCode::kOk);
+  EXPECT_THAT(out_, HasSubstr("worker  w1"));
+}
+
 TEST_F(FarmCommandsTest, ListHasStableFields) {
   EXPECT_EQ(CodeOf({"list", "-o", "csv"}), ExitCode::kOk);
   EXPECT_EQ(out_,
             "job_id,state,recipe,model,model_sha256,devices,create_time,"
-            "seconds,name\nj1,SUCCEEDED,,,,,,,\n");
+            "seconds,name,verdict,verdict_text\nj1,SUCCEEDED,,,,,,,,,\n");
 }
 
 TEST_F(FarmCommandsTest, SubmitWritesTheOutcomeAsJUnit) {
