@@ -105,7 +105,7 @@ class AdbDriver final : public DeviceDriver {
 
   absl::StatusOr<v1::Completion> Measure(
       const v1::LeasedTask& lease, const rpc::TaskFolder& folder,
-      const MeasureProgress& progress) override;
+      const DeviceEngines& engines, const MeasureProgress& progress) override;
 
  private:
   void Watch();
@@ -242,7 +242,7 @@ absl::StatusOr<std::string> AdbDriver::ProgramFor(
 
 absl::StatusOr<v1::Completion> AdbDriver::Measure(
     const v1::LeasedTask& lease, const rpc::TaskFolder& folder,
-    const MeasureProgress& progress) {
+    const DeviceEngines& /*engines*/, const MeasureProgress& progress) {
   const std::string& serial = flags_.serial;
   progress(0, absl::StrCat("pushing files to phone ", serial));
   OPTFARM_ASSIGN_OR_RETURN(

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/log.h"
@@ -22,9 +23,25 @@
 namespace optfarm::device_agent {
 namespace {
 
-absl::StatusOr<std::unique_ptr<DeviceDriver>> MakeDriver(const Flags& flags) {
+absl::StatusOr<std::unique_ptr<DeviceDriver>> MakeDriver(
+    const Flags& flags, const std::vector<v1::EngineInfo>& engines = {}) {
   if (flags.driver == "adb") return MakeAdbDriver(flags);
-  return MakeLocalDriver(flags);
+  return MakeLocalDriver(flags, engines);
+}
+
+// What an engine cannot do is found out before a benchmark trips over it.
+absl::StatusOr<std::vector<v1::EngineInfo>> CheckEngines(const Flags& flags) {
+  if (!flags.engines.empty() && flags.driver != "local") {
+    return absl::InvalidArgumentError(
+        "engines run on the agent's own machine, not on phones; leave one of "
+        "--engine and --driver out");
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::EngineInfo> engines,
+                           DescribeEngines(flags));
+  for (const v1::EngineInfo& engine : engines) {
+    LogInfo("engine ", engine.name(), " ", engine.version());
+  }
+  return engines;
 }
 
 // What the flags say of CPUs, before a benchmark trips over it. A phone's are
@@ -47,8 +64,9 @@ std::vector<std::string> OwnCommand(const Flags& flags) {
 
 std::vector<std::string> ChildCommand(const Flags& flags,
                                       const rpc::TaskFolder& folder,
-                                      const std::string& device,
+                                      const v1::BenchmarkTask& task,
                                       DeviceDriver* driver) {
+  const std::string& device = task.device();
   std::vector<std::string> argv = OwnCommand(flags);
   for (std::string& flag : std::vector<std::string>{
            absl::StrCat("--run_task=", folder.path()),
@@ -65,6 +83,15 @@ std::vector<std::string> ChildCommand(const Flags& flags,
     argv.push_back(
         absl::StrCat("--threads=", absl::StrJoin(flags.threads, ",")));
   }
+  for (const std::string& engine : flags.engines) {
+    if (absl::c_linear_search(task.spec().engines(),
+                              engine.substr(0, engine.find(':')))) {
+      argv.push_back(absl::StrCat("--engine=", engine));
+    }
+  }
+  if (!flags.engines.empty() && !flags.launcher.empty()) {
+    argv.push_back(absl::StrCat("--launcher=", flags.launcher));
+  }
   for (std::string& flag : driver->ChildFlags(device)) {
     argv.push_back(std::move(flag));
   }
@@ -77,8 +104,10 @@ absl::Status RunAgent(const Flags& flags) {
   // Before there are other threads, and a driver may have some.
   HoldStopSignals();
   OPTFARM_RETURN_IF_ERROR(Annotate(CheckCpus(flags), "--cpus"));
+  absl::StatusOr<std::vector<v1::EngineInfo>> engines = CheckEngines(flags);
+  if (!engines.ok()) return Annotate(engines.status(), "--engine");
   OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<DeviceDriver> driver,
-                           MakeDriver(flags));
+                           MakeDriver(flags, *engines));
   rpc::ParticipantOptions options;
   options.channel = rpc::ChannelFrom(flags.shared);
   options.program = "optfarm-agent";
@@ -102,8 +131,9 @@ absl::Status RunAgent(const Flags& flags) {
     OPTFARM_ASSIGN_OR_RETURN(
         plan.inputs,
         BenchmarkInputs(lease,
-                        flags.driver == "local" ? flags.shared.name : device));
-    plan.argv = ChildCommand(flags, folder, device, driver.get());
+                        flags.driver == "local" ? flags.shared.name : device,
+                        EngineNamesOf(flags)));
+    plan.argv = ChildCommand(flags, folder, lease.benchmark(), driver.get());
     plan.limits = limits;
     plan.alone = SandboxFor(flags) == rpc::ChildSandbox::kFull;
     return plan;
@@ -130,15 +160,17 @@ rpc::ChildSandbox SandboxFor(const Flags& flags) {
 }
 
 int RunChild(const Flags& flags) {
-  // While what it needs may still be opened.
+  // While what it needs may still be opened, and started.
   benchmark::ResetPeakResident();
+  const DeviceEngines engines =
+      DeviceEngines::Start(flags, rpc::TaskFolder(flags.shared.run_task));
   return rpc::RunTaskChild(
       flags.shared.run_task,
       [&](const v1::LeasedTask& lease, const rpc::TaskFolder& folder,
           const rpc::ChildProgress& progress)
           -> absl::StatusOr<v1::Completion> {
         OPTFARM_ASSIGN_OR_RETURN(const auto driver, MakeDriver(flags));
-        return driver->Measure(lease, folder, progress);
+        return driver->Measure(lease, folder, engines, progress);
       },
       SandboxFor(flags));
 }

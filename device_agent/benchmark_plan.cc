@@ -1,8 +1,10 @@
 #include "device_agent/benchmark_plan.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
+#include "engine/benchmark/engine_process.h"
 
 namespace optfarm::device_agent {
 namespace {
@@ -14,6 +16,11 @@ std::string GraphPath(int variant) {
   return absl::StrCat("variant", variant, "/graph.pb");
 }
 
+std::string EngineFile(int variant, absl::string_view engine) {
+  return absl::StrCat("variant", variant, "/model",
+                      benchmark::EngineModelEnding(engine));
+}
+
 std::string CheckPath(int variant) {
   return absl::StrCat("variant", variant, "/check.pb");
 }
@@ -21,7 +28,8 @@ std::string CheckPath(int variant) {
 }  // namespace
 
 absl::StatusOr<std::vector<rpc::TaskInput>> BenchmarkInputs(
-    const v1::LeasedTask& lease, const std::string& device) {
+    const v1::LeasedTask& lease, const std::string& device,
+    const std::vector<std::string>& engines) {
   if (!lease.has_benchmark()) {
     return absl::InvalidArgumentError(
         "the server leased something else than a benchmark task to an agent");
@@ -48,6 +56,16 @@ absl::StatusOr<std::vector<rpc::TaskInput>> BenchmarkInputs(
     if (task.variants(i).has_check_sample()) {
       inputs.push_back({task.variants(i).check_sample(), CheckPath(i)});
     }
+    absl::flat_hash_set<absl::string_view> given;
+    for (const v1::EngineModel& model : task.variants(i).engine_models()) {
+      if (!absl::c_linear_search(engines, model.engine())) continue;
+      if (!given.insert(model.engine()).second) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("variant '", task.variants(i).name(),
+                         "' has two models for ", model.engine()));
+      }
+      inputs.push_back({model.model().digest(), EngineFile(i, model.engine())});
+    }
   }
   return inputs;
 }
@@ -70,6 +88,11 @@ std::vector<std::string> CheckPaths(const v1::LeasedTask& lease,
                         : "");
   }
   return paths;
+}
+
+std::string EnginePath(const rpc::TaskFolder& folder, int variant,
+                       const std::string& engine) {
+  return JoinPath(folder.in(), EngineFile(variant, engine));
 }
 
 absl::Status CheckMeasured(const std::string& device,

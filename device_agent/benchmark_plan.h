@@ -15,11 +15,13 @@
 
 namespace optfarm::device_agent {
 
-// The graphs a benchmark task on device `device` needs.
+// The graphs a benchmark task on device `device`, which has these engines,
+// needs.
 // ERRORS: InvalidArgument for a lease that is no benchmark task, is for
 // another device, has no variants, or two of one name.
 absl::StatusOr<std::vector<rpc::TaskInput>> BenchmarkInputs(
-    const v1::LeasedTask& lease, const std::string& device);
+    const v1::LeasedTask& lease, const std::string& device,
+    const std::vector<std::string>& engines = {});
 
 // Where the graphs lie, in the order of the variants.
 std::vector<std::string> GraphPaths(const v1::LeasedTask& lease,
@@ -28,6 +30,11 @@ std::vector<std::string> GraphPaths(const v1::LeasedTask& lease,
 // Where the check samples lie, in the same order; "" for variants without one.
 std::vector<std::string> CheckPaths(const v1::LeasedTask& lease,
                                     const rpc::TaskFolder& folder);
+
+// Where the file lies that an engine runs for a variant, by its number.
+// REQUIRES: the engine is known.
+std::string EnginePath(const rpc::TaskFolder& folder, int variant,
+                       const std::string& engine);
 
 // Checks that a benchmark was measured on `device`.
 // ERRORS: Internal.

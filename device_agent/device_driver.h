@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "device_agent/device_engines.h"
 #include "device_agent/flags.h"
 #include "optfarm/v1/devices.pb.h"
 #include "optfarm/v1/work.pb.h"
@@ -43,17 +44,19 @@ class DeviceDriver {
   virtual std::vector<std::string> ChildFlags(const std::string& device) = 0;
 
   // Measures the variants of a benchmark lease, whose graphs lie in `folder`
-  // (see benchmark_plan.h). Called in the child process of one task, so that a
+  // (see benchmark_plan.h), in Optfarm's runtime and in the engines that the
+  // lease asks for. Called in the child process of one task, so that a
   // graph that crashes or hangs costs that task only.
   // ERRORS: those of loading and running a graph, naming the variant;
   // Unavailable when the device is the trouble.
   virtual absl::StatusOr<v1::Completion> Measure(
       const v1::LeasedTask& lease, const rpc::TaskFolder& folder,
-      const MeasureProgress& progress) = 0;
+      const DeviceEngines& engines, const MeasureProgress& progress) = 0;
 };
 
-// The machine that this process runs on.
-std::unique_ptr<DeviceDriver> MakeLocalDriver(const Flags& flags);
+// The machine that this process runs on, which has these engines.
+std::unique_ptr<DeviceDriver> MakeLocalDriver(
+    const Flags& flags, const std::vector<v1::EngineInfo>& engines = {});
 
 // Phones that adb knows. With flags.serial: that one, to measure on.
 // ERRORS: NotFound when there is no adb.

@@ -33,6 +33,10 @@ void DeclareConditions(CLI::App& app, Flags& flags) {
   app.add_option("--launcher", flags.launcher,
                  "Program that starts each benchmark, for example an emulator "
                  "if the kernel cannot execute this program itself");
+  app.add_option("--engine", flags.engines,
+                 "Runtime to measure with, beside Optfarm's, in jobs that ask "
+                 "for it, loaded from its shared library: onnxruntime:FILE or "
+                 "tflite:FILE. Repeatable; not with --driver=adb");
   app.add_flag("--no_sandbox", flags.no_sandbox,
                "Disable the sandbox: benchmarks may use the network and "
                "access all files of this program's user");

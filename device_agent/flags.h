@@ -27,6 +27,8 @@ struct Flags {
   // Program that starts a benchmark's process, given the agent's path and
   // flags; empty: the kernel does.
   std::string launcher;
+  // Runtimes to measure with beside Optfarm's, "onnxruntime:FILE".
+  std::vector<std::string> engines;
   // Benchmarks run without base/sandbox.h.
   bool no_sandbox = false;
   // Pools and other words to choose the devices by.

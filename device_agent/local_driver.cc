@@ -26,8 +26,9 @@ v1::DeviceHealth ReadHealth() {
 
 class LocalDriver final : public DeviceDriver {
  public:
-  explicit LocalDriver(const Flags& flags)
+  LocalDriver(const Flags& flags, const std::vector<v1::EngineInfo>& engines)
       : flags_(flags), info_(ReadMachineInfo()) {
+    info_.mutable_engines()->Add(engines.begin(), engines.end());
     info_.set_name(flags.shared.name);
     info_.set_driver("local");
     info_.set_build_version(OPTFARM_VERSION);
@@ -53,15 +54,18 @@ class LocalDriver final : public DeviceDriver {
 
   absl::StatusOr<v1::Completion> Measure(
       const v1::LeasedTask& lease, const rpc::TaskFolder& folder,
-      const MeasureProgress& progress) override {
+      const DeviceEngines& engines, const MeasureProgress& progress) override {
     const v1::BenchmarkTask& task = lease.benchmark();
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<int> cpus, CpusFor(task.spec()));
     OPTFARM_RETURN_IF_ERROR(benchmark::PinToCpus(cpus));
     // What is there to wait for is the machine as it was before this task.
     const std::string waited_in_vain = AwaitQuietMachine(task, progress);
+    benchmark::BenchmarkRequest request =
+        RequestFor(task, GraphPaths(lease, folder));
+    engines.AddVariants(lease, folder, &request);
     OPTFARM_ASSIGN_OR_RETURN(
         std::vector<v1::Measurement> measurements,
-        benchmark::RunBenchmark(RequestFor(task, GraphPaths(lease, folder)),
+        benchmark::RunBenchmark(request,
                                 [&](const benchmark::BenchmarkProgress& now) {
                                   progress(now.fraction, now.stage);
                                   return absl::OkStatus();
@@ -77,6 +81,7 @@ class LocalDriver final : public DeviceDriver {
             &measurement);
       }
       Finish(task, checks, &measurement);
+      engines.AddFailures(task, &measurement);
       *completion.mutable_benchmark()->add_measurements() =
           std::move(measurement);
     }
@@ -108,6 +113,15 @@ class LocalDriver final : public DeviceDriver {
   static void Finish(const v1::BenchmarkTask& task,
                      const std::vector<std::optional<v1::NumericCheck>>& checks,
                      v1::Measurement* measurement) {
+    for (const v1::BenchmarkVariant& variant : task.variants()) {
+      for (const v1::EngineModel& model : variant.engine_models()) {
+        if (measurement->variant() !=
+            absl::StrCat(variant.name(), "@", model.engine())) {
+          continue;
+        }
+        *measurement->mutable_model() = model.model().digest();
+      }
+    }
     for (int i = 0; i < task.variants_size(); ++i) {
       if (task.variants(i).name() != measurement->variant()) continue;
       *measurement->mutable_model() = task.variants(i).model().digest();
@@ -151,8 +165,9 @@ class LocalDriver final : public DeviceDriver {
 
 }  // namespace
 
-std::unique_ptr<DeviceDriver> MakeLocalDriver(const Flags& flags) {
-  return std::make_unique<LocalDriver>(flags);
+std::unique_ptr<DeviceDriver> MakeLocalDriver(
+    const Flags& flags, const std::vector<v1::EngineInfo>& engines) {
+  return std::make_unique<LocalDriver>(flags, engines);
 }
 
 }  // namespace optfarm::device_agent

@@ -17,6 +17,10 @@
 namespace optfarm::client_cli {
 namespace {
 
+void EngineText(std::string* out, const v1::EngineInfo& engine) {
+  absl::StrAppend(out, engine.name(), " ", engine.version());
+}
+
 Table MakeDevicesTable(const std::vector<v1::Device>& devices, absl::Time now) {
   using enum Table::Align;
   Table table({{"name", "DEVICE", kLeft, false, 16},
@@ -28,6 +32,7 @@ Table MakeDevicesTable(const std::vector<v1::Device>& devices, absl::Time now) {
                {"os", "OS", kLeft, true},
                {"architecture", "ARCH", kLeft, true},
                {"tags", "TAGS", kLeft, true},
+               {"engines", "ENGINES", kLeft, true},
                {"temperature_mc", "TEMP", kRight, true},
                {"battery_percent", "BATTERY", kRight, true},
                {"agent", "AGENT", kLeft, true},
@@ -47,6 +52,7 @@ Table MakeDevicesTable(const std::vector<v1::Device>& devices, absl::Time now) {
              : Cell(),
          Cell::Text(info.os()), Cell::Text(info.architecture()),
          Cell::Text(absl::StrJoin(info.tags(), ",")),
+         Cell::Text(absl::StrJoin(info.engines(), ",", EngineText)),
          device.health().has_temperature_mc()
              ? Cell(device.health().temperature_mc(),
                     absl::StrCat(device.health().temperature_mc() / 1000, " C"))

@@ -192,7 +192,6 @@ class RunHere final : public Command {
     OPTFARM_ASSIGN_OR_RETURN(
         measured.measurements,
         benchmark::RunBenchmark(work, show, &measured.engines));
-    engine_remarks_ = EngineRemarks(measured);
     AddWhatWasNotWritten(folder);
     return measured.measurements;
   }

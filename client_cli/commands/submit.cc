@@ -4,6 +4,7 @@
 #include <random>
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -84,6 +85,11 @@ class Submit final : public Command {
                   "Run until the 95 % interval of each median is within this "
                   "many percent on both sides.",
                   &precision_percent_);
+    flags->Texts("engine", "NAME",
+                 "Also measure with this runtime where a device has it: "
+                 "onnxruntime or tflite. The result is written in its format, "
+                 "as if by --out_format=pb,onnx.",
+                 &engines_);
     flags->Text("cpus", "A,B",
                 "CPUs of the device to run on. Default: the agent's.", &cpus_);
     flags->Duration("cool_down",
@@ -174,6 +180,9 @@ class Submit final : public Command {
         return UsageError(
             "--device: 'none' cannot be combined with other devices");
       }
+      if (!engines_.empty()) {
+        return UsageError("--engine measures, and --device=none forbids it");
+      }
       spec.clear_benchmark();
       return absl::OkStatus();
     }
@@ -187,12 +196,15 @@ class Submit final : public Command {
       return absl::OkStatus();
     }
     OPTFARM_ASSIGN_OR_RETURN(const std::string device,
-                             PickDevice(*client, tags_));
+                             PickDevice(*client, tags_, engines_));
     if (device.empty()) {
       spec.clear_benchmark();
       upload->remarks.push_back(
-          "No device is available: there will be no benchmark (optctl "
-          "devices).");
+          engines_.empty()
+              ? "No device is available: there will be no benchmark (optctl "
+                "devices)."
+              : "No device with this engine is available: there will be no "
+                "benchmark (optctl devices).");
     } else {
       spec.mutable_benchmark()->add_devices(device);
       upload->remarks.push_back(absl::StrCat("Benchmarking on ", device,
@@ -209,6 +221,15 @@ class Submit final : public Command {
             "--precision: give a percentage above 0 and below 100");
       }
       benchmark->set_precision(*precision_percent_ / 100);
+    }
+    for (const std::string& engine : engines_) {
+      if (absl::StrContains(engine, ':')) {
+        return UsageError(absl::StrCat(
+            "--engine: give the engine's name alone, such as onnxruntime; the "
+            "device's agent knows where its library is (optfarm-agent --engine="
+            "onnxruntime:FILE)"));
+      }
+      benchmark->add_engines(engine);
     }
     for (const absl::string_view word :
          absl::StrSplit(cpus_, ',', absl::SkipEmpty())) {
@@ -336,6 +357,7 @@ class Submit final : public Command {
   std::string cpus_;
   absl::Duration cool_down_;
   JobFlags job_;
+  std::vector<std::string> engines_;
   std::vector<std::string> devices_;
   std::string name_, request_id_, junit_, out_report_, webhook_;
   bool no_cache_ = false;

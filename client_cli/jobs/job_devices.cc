@@ -15,6 +15,15 @@ namespace {
 // --device=tag:lab-2: all that have it.
 constexpr char kTagPrefix[] = "tag:";
 
+bool HasEngines(const v1::DeviceInfo& device,
+                absl::Span<const std::string> engines) {
+  return absl::c_all_of(engines, [&](const std::string& wanted) {
+    return absl::c_any_of(device.engines(), [&](const v1::EngineInfo& engine) {
+      return engine.name() == wanted;
+    });
+  });
+}
+
 }  // namespace
 
 bool IsKeptForOthers(const v1::Device& device,
@@ -24,11 +33,13 @@ bool IsKeptForOthers(const v1::Device& device,
 }
 
 absl::StatusOr<std::string> PickDevice(FarmClient& client,
-                                       absl::Span<const std::string> tags) {
+                                       absl::Span<const std::string> tags,
+                                       absl::Span<const std::string> engines) {
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
                            ListAllDevices(client));
   std::string busy;
   for (const v1::Device& device : devices) {
+    if (!HasEngines(device.info(), engines)) continue;
     const bool is_free = device.state() == v1::Device::AVAILABLE ||
                          (device.state() == v1::Device::RESERVED &&
                           !IsKeptForOthers(device, tags));

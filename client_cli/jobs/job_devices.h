@@ -18,11 +18,12 @@ namespace optfarm::client_cli {
 bool IsKeptForOthers(const v1::Device& device,
                      absl::Span<const std::string> tags);
 
-// The device to measure on when the user names none: the first that is there
-// and not kept for jobs with other tags, else the first that is busy; empty:
-// none is. ERRORS: the server's.
-absl::StatusOr<std::string> PickDevice(FarmClient& client,
-                                       absl::Span<const std::string> tags);
+// The device to measure on when the user names none: the first that is there,
+// has all `engines` and is not kept for jobs with other tags, else the first
+// that is busy; empty: none is. ERRORS: the server's.
+absl::StatusOr<std::string> PickDevice(
+    FarmClient& client, absl::Span<const std::string> tags,
+    absl::Span<const std::string> engines = {});
 
 // Every name as it is, and for "tag:TAG" the devices in service that have the
 // tag; each once. ERRORS: NotFound for a tag that none has; the server's.

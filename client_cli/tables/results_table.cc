@@ -82,13 +82,16 @@ std::vector<NamedCell> PlaceCells(const Row& row) {
   const v1::ShippingVerdict& verdict = *row.verdict;
   std::vector<NamedCell> cells;
   cells.push_back({{"variant", "VARIANT"}, Cell::Text(verdict.variant())});
-  cells.push_back({{"device", "DEVICE"}, m ? Cell::Text(m->device()) : Cell()});
+  cells.push_back(
+      {{"device", "DEVICE"},
+       verdict.device().empty() ? Cell() : Cell::Text(verdict.device())});
   cells.push_back({{"processor", "PROCESSOR"},
                    m ? Cell(m->before().cpu_model(),
                             ShortProcessorName(m->before().cpu_model()))
                      : Cell()});
-  cells.push_back({{"threads", "THREADS", Align::kRight},
-                   m ? Cell::Integer(m->threads()) : Cell()});
+  cells.push_back(
+      {{"threads", "THREADS", Align::kRight},
+       verdict.threads() > 0 ? Cell::Integer(verdict.threads()) : Cell()});
   cells.push_back({{"file_size_bytes", "SIZE", Align::kRight},
                    BytesCell(verdict.file_size_bytes())});
   cells.push_back({{"first_us", "FIRST", Align::kRight},
@@ -176,8 +179,8 @@ std::vector<NamedCell> NarrowCells(const Row& row, const v1::Report& report) {
     if (name == "speedup") named.column.title = "SPEED";
     if (name == "top1_agreement") named.column.title = "AGREE";
     if (name == "variant") named.cell = ShortName(row.verdict->variant());
-    if (name == "device" && row.measurement != nullptr) {
-      named.cell = ShortName(row.measurement->device());
+    if (name == "device" && !row.verdict->device().empty()) {
+      named.cell = ShortName(row.verdict->device());
     }
     cells.push_back(std::move(named));
   }

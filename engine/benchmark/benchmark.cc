@@ -224,6 +224,7 @@ absl::Status MeasureTheirsAlone(const BenchmarkRequest& request, int threads,
   subject->is_loaded = true;
   v1::Measurement& m = subject->measurement;
   subject->version = load.version;
+  m.set_engine(absl::StrCat(engine->name(), " ", load.version));
   m.set_load_us(absl::ToDoubleMicroseconds(load.load_time));
   m.set_inputs_fed(subject->same->measurement.inputs_fed());
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<absl::Duration> first,
@@ -362,6 +363,12 @@ absl::StatusOr<std::vector<v1::Measurement>> MeasureThreadCount(
   for (Subject& subject : subjects) {
     if (subject.variant->engine == nullptr) continue;
     EngineOutcome outcome = EndEngine(threads, subject);
+    if (!outcome.failure.empty()) {
+      v1::EngineFailure& failure =
+          *subject.same->measurement.add_engine_failures();
+      failure.set_engine(outcome.engine);
+      failure.set_reason(outcome.failure);
+    }
     if (engines != nullptr) engines->push_back(std::move(outcome));
   }
   std::vector<v1::Measurement> measurements;

@@ -44,8 +44,9 @@ struct EngineOutcome {
 // ERRORS: those of loading and running a graph, naming the variant;
 // InvalidArgument for a request without variants or with silly numbers.
 // An engine's trouble fails nothing: its variant has no measurement, and its
-// outcome says why. `engines` gets one outcome for each thread count and
-// variant that an engine runs; nullptr: nobody wants to know.
+// outcome says why, as does the measurement of the variant it was to be
+// compared with. `engines` gets one outcome for each thread count and variant
+// that an engine runs; nullptr: nobody wants to know.
 absl::StatusOr<std::vector<v1::Measurement>> RunBenchmark(
     const BenchmarkRequest& request, const BenchmarkProgressFn& progress,
     std::vector<EngineOutcome>* engines = nullptr);

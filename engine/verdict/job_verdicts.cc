@@ -245,6 +245,20 @@ v1::ShippingVerdict Compare(const Row& row, const v1::Job& job) {
   return verdict;
 }
 
+// An engine that has no measurement beside this one has a row that says why.
+std::vector<v1::ShippingVerdict> FailedEngines(const v1::Measurement& m) {
+  std::vector<v1::ShippingVerdict> verdicts;
+  for (const v1::EngineFailure& failure : m.engine_failures()) {
+    v1::ShippingVerdict& verdict = verdicts.emplace_back();
+    verdict.set_variant(
+        absl::StrCat(m.variant(), std::string(1, kInEngine), failure.engine()));
+    verdict.set_device(m.device());
+    verdict.set_threads(m.threads());
+    verdict.set_text(absl::StrCat("not measured: ", failure.reason()));
+  }
+  return verdicts;
+}
+
 v1::ShippingVerdict Decide(const Row& row, const v1::Report& report,
                            const JobGates& gates) {
   const VerdictFacts facts = FactsOf(row, report, gates);
@@ -331,6 +345,10 @@ std::vector<v1::ShippingVerdict> DecideVerdicts(const v1::Job& job) {
         row.measurement != nullptr && absl::StrContains(row.variant, kInEngine);
     verdicts.push_back(is_engine ? Compare(row, job)
                                  : Decide(row, job.report(), gates));
+    if (row.measurement == nullptr) continue;
+    for (v1::ShippingVerdict& failed : FailedEngines(*row.measurement)) {
+      verdicts.push_back(std::move(failed));
+    }
   }
   return verdicts;
 }

@@ -163,6 +163,7 @@ class Client(ResultCalls, OperatorCalls, TuneCalls):
                max_time: Optional[Duration] = None, warmup_runs: int = 0,
                precision: Optional[float] = None, cpus: Sequence[int] = (),
                cool_down: Optional[Duration] = None,
+               engines: Union[str, Sequence[str]] = (),
                name: str = '', tags: Union[str, Sequence[str]] = (),
                no_cache: bool = False, max_attempts: int = 0,
                deadlines: Optional[Mapping[str, Duration]] = None,
@@ -208,6 +209,9 @@ class Client(ResultCalls, OperatorCalls, TuneCalls):
         precision: a fraction; runs go on until the interval of each median
             is as narrow.
         cool_down: longest time to wait for a cool and idle device.
+        engines: 'onnxruntime', 'tflite' or both: also measure with these
+            runtimes where a device has them; the result is written in their
+            formats.
 
         The job: `name` and `tags` to find it by; `no_cache`: do the work even
         if it has been done before; `max_attempts` and `deadlines` ({'queue':
@@ -218,7 +222,8 @@ class Client(ResultCalls, OperatorCalls, TuneCalls):
         conditions = spec.conditions(
             threads=threads, min_runs=min_runs, min_time=min_time,
             max_time=max_time, warmup_runs=warmup_runs, precision=precision,
-            cpus=cpus, cool_down=cool_down)
+            cpus=cpus, cool_down=cool_down,
+            engines=spec.names(engines, 'engines'))
         tags = spec.names(tags, 'tags')
         made: Message = {
             'name': name,

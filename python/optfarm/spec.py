@@ -183,8 +183,8 @@ def recipe_of_json(path: Path) -> Dict[str, Any]:
 def conditions(*, threads: Sequence[int], min_runs: int,
                min_time: Optional[Duration], max_time: Optional[Duration],
                warmup_runs: int, precision: Optional[float],
-               cpus: Sequence[int], cool_down: Optional[Duration]
-               ) -> Dict[str, Any]:
+               cpus: Sequence[int], cool_down: Optional[Duration],
+               engines: Sequence[str]) -> Dict[str, Any]:
     """optfarm.v1.BenchmarkSpec without its devices."""
     made: Dict[str, Any] = {'threads': [int(one) for one in threads]}
     if precision is not None:
@@ -199,7 +199,8 @@ def conditions(*, threads: Sequence[int], min_runs: int,
                  for name, value in times if value is not None})
     made.update({name: value for name, value in
                  (('min_runs', min_runs), ('warmup_runs', warmup_runs),
-                  ('cpus', [int(one) for one in cpus])) if value})
+                  ('cpus', [int(one) for one in cpus]),
+                  ('engines', list(engines))) if value})
     return made
 
 

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "server/conventions/names.h"
 
@@ -19,6 +21,8 @@ constexpr int kMaxMeasurements = 1000;
 constexpr size_t kMaxReportBytes = 16 << 20;
 constexpr int kMaxSamples = 10000;
 constexpr int kMaxProfileRows = 2000;
+constexpr int kMaxEngines = 8;
+constexpr size_t kMaxEngineBytes = 4096;
 
 absl::Status AddArtifacts(
     const google::protobuf::RepeatedPtrField<v1::Artifact>& artifacts,
@@ -93,6 +97,34 @@ absl::Status CheckReport(const v1::Report& report, const v1::JobSpec& spec,
   return absl::OkStatus();
 }
 
+// "int8" of "int8@tflite", where the job asks for that engine.
+std::string GraphOfVariant(const std::string& variant,
+                           const v1::JobSpec& spec) {
+  const std::pair<std::string, std::string> parts =
+      absl::StrSplit(variant, absl::MaxSplits('@', 1));
+  return absl::c_linear_search(spec.benchmark().engines(), parts.second)
+             ? parts.first
+             : variant;
+}
+
+// What a runtime of somebody's says goes into the report.
+absl::Status CheckEngineWords(const v1::Measurement& measurement) {
+  if (measurement.engine_failures_size() > kMaxEngines) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "a measurement tells of ", measurement.engine_failures_size(),
+        " engines that failed; at most ", kMaxEngines, " are taken"));
+  }
+  size_t longest = measurement.engine().size();
+  for (const v1::EngineFailure& failure : measurement.engine_failures()) {
+    longest =
+        std::max({longest, failure.engine().size(), failure.reason().size()});
+  }
+  if (longest <= kMaxEngineBytes) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      "a measurement says ", longest, " bytes of an engine; at most ",
+      kMaxEngineBytes, " are kept"));
+}
+
 absl::Status CheckMeasurement(const v1::Measurement& measurement,
                               const storage::TaskRecord& task,
                               const v1::JobSpec& spec) {
@@ -101,8 +133,9 @@ absl::Status CheckMeasurement(const v1::Measurement& measurement,
         "a measurement is of device ", Quoted(measurement.device()),
         " and the task is for '", task.device, "'"));
   }
-  if (measurement.variant() != "float" &&
-      measurement.variant() != spec.recipe().name()) {
+  OPTFARM_RETURN_IF_ERROR(CheckEngineWords(measurement));
+  const std::string graph = GraphOfVariant(measurement.variant(), spec);
+  if (graph != "float" && graph != spec.recipe().name()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "a measurement is of variant ", Quoted(measurement.variant()),
         "; the task has 'float' and '", spec.recipe().name(), "'"));

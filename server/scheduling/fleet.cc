@@ -27,6 +27,7 @@ constexpr int kMaxDevices = 256;
 constexpr int kMaxRecipes = 200;
 constexpr size_t kMaxTextBytes = 500;
 constexpr int kMaxTags = 16;
+constexpr int kMaxEngines = 8;
 // Attempts that fail in a row before a device gets no more.
 constexpr int kQuarantineAfter = 3;
 constexpr absl::Duration kFirstQuarantine = absl::Minutes(30);
@@ -83,6 +84,18 @@ absl::Status CheckSynchronizeRequest(const v1::SynchronizeRequest& request) {
     }
     for (const std::string& tag : device.info().tags()) {
       OPTFARM_RETURN_IF_ERROR(CheckName("tag", tag));
+    }
+    if (device.info().engines_size() > kMaxEngines) {
+      return TooMany("engines of a device", device.info().engines_size(),
+                     kMaxEngines);
+    }
+    for (const v1::EngineInfo& engine : device.info().engines()) {
+      OPTFARM_RETURN_IF_ERROR(CheckName("engine", engine.name()));
+      if (engine.version().size() > kMaxTextBytes) {
+        return TooMany("bytes of an engine's version",
+                       static_cast<int>(engine.version().size()),
+                       static_cast<int>(kMaxTextBytes));
+      }
     }
   }
   for (const v1::Recipe& recipe : request.builtin_recipes()) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
@@ -167,6 +168,18 @@ absl::Status CheckBenchmark(const v1::BenchmarkSpec& benchmark) {
   for (const int cpu : benchmark.cpus()) {
     OPTFARM_RETURN_IF_ERROR(CheckRange("benchmark.cpus", cpu, 0, kMaxCpus - 1));
   }
+  absl::flat_hash_set<std::string> engines;
+  for (const std::string& engine : benchmark.engines()) {
+    if (EngineFormatName(engine).empty()) {
+      return Wrong(
+          "benchmark.engines",
+          absl::StrCat("has ", Quoted(engine), "; give onnxruntime or tflite"));
+    }
+    if (!engines.insert(engine).second) {
+      return Wrong("benchmark.engines",
+                   absl::StrCat("lists ", engine, " twice"));
+    }
+  }
   return CheckDuration("benchmark.cool_down", benchmark.has_cool_down(),
                        benchmark.cool_down(), kLongestBenchmark);
 }
@@ -238,9 +251,23 @@ absl::Status CheckRecipeFits(const v1::JobSpec& spec) {
   return absl::OkStatus();
 }
 
+// Engines run the result in their own formats, where it can be had in them.
+void AddEngineFormats(v1::JobSpec& spec) {
+  auto& formats = *spec.mutable_out_formats();
+  if (!spec.benchmark().engines().empty() && formats.empty()) {
+    formats.Add(v1::PB);
+  }
+  for (const std::string& engine : spec.benchmark().engines()) {
+    const int format =
+        EngineFormatName(engine) == "tflite" ? v1::TFLITE : v1::ONNX;
+    if (!absl::c_linear_search(formats, format)) formats.Add(format);
+  }
+}
+
 void FillIn(v1::JobSpec& spec) {
   SortDataset(spec.mutable_calibration());
   if (spec.calibration().sources().empty()) spec.clear_calibration();
+  if (!spec.benchmark().devices().empty()) AddEngineFormats(spec);
   auto& formats = *spec.mutable_out_formats();
   std::sort(formats.begin(), formats.end());
   // Every job makes the graph.
@@ -260,6 +287,12 @@ void FillIn(v1::JobSpec& spec) {
 }
 
 }  // namespace
+
+absl::string_view EngineFormatName(absl::string_view engine) {
+  if (engine == "onnxruntime") return "onnx";
+  if (engine == "tflite") return "tflite";
+  return "";
+}
 
 absl::StatusOr<v1::JobSpec> CheckJobSpec(const v1::JobSpec& given) {
   if (given.ByteSizeLong() > kMaxSpecBytes) {

@@ -23,6 +23,10 @@ namespace optfarm::server {
 // ERRORS: InvalidArgument naming field, value and what is allowed.
 absl::StatusOr<v1::JobSpec> CheckJobSpec(const v1::JobSpec& given);
 
+// "onnx", "tflite": what the files that an engine of BenchmarkSpec runs end in.
+// "" for an engine that there is none of.
+absl::string_view EngineFormatName(absl::string_view engine);
+
 // `key` as it is for the default project; for others so that no project meets
 // another's.
 std::string OfProject(absl::string_view project, absl::string_view key);

@@ -271,6 +271,8 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status CheckDevicesExist(const v1::JobSpec& spec)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status CheckEnginesExist(const v1::JobSpec& spec) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   bool IsReplaced(const NumberedCall& call) ABSL_LOCKS_EXCLUDED(calls_mutex_);
   static std::vector<Waiting*> NextGroup(std::vector<Waiting>& waiting,

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "rpc/proto_time.h"
 #include "server/scheduling/deprecated_data.h"
 #include "server/scheduling/device_choice.h"
+#include "server/scheduling/job_spec_check.h"
 #include "server/scheduling/scheduler.h"
 #include "server/scheduling/scheduler_plan.h"
 
@@ -24,6 +26,37 @@ constexpr int kMaxGrantsACall = 8;
 constexpr absl::string_view kFloatGraph = "float.pb";
 constexpr absl::string_view kFloatCheck = "check_float.pb";
 constexpr absl::string_view kOptimizedCheck = "check_optimized.pb";
+
+const v1::Artifact* FindArtifact(const v1::Report& report,
+                                 absl::string_view name) {
+  for (const v1::Artifact& artifact : report.artifacts()) {
+    if (artifact.name() == name) return &artifact;
+  }
+  return nullptr;
+}
+
+// The files of each engine's format: those that the worker wrote, and the model
+// as given where it has that format.
+void AddEngineModels(const v1::JobSpec& spec, const v1::Report& report,
+                     bool optimized, v1::BenchmarkVariant* variant) {
+  for (const std::string& engine : spec.benchmark().engines()) {
+    const std::string ending = absl::StrCat(".", EngineFormatName(engine));
+    v1::NamedBlob model = spec.model();
+    if (optimized) {
+      const v1::Artifact* file =
+          FindArtifact(report, absl::StrCat("optimized", ending));
+      if (file == nullptr) continue;
+      model.set_name(file->name());
+      *model.mutable_digest() = file->digest();
+    } else if (FindArtifact(report, kFloatGraph) == nullptr ||
+               !absl::EndsWithIgnoreCase(model.name(), ending)) {
+      continue;
+    }
+    v1::EngineModel& made = *variant->add_engine_models();
+    made.set_engine(engine);
+    *made.mutable_model() = std::move(model);
+  }
+}
 
 bool Lists(const v1::SynchronizeRequest& request, const TaskRecord& task) {
   return std::any_of(request.held().begin(), request.held().end(),
@@ -282,6 +315,7 @@ absl::StatusOr<v1::LeasedTask> Scheduler::Describe(
         *variant.mutable_check_sample() = artifact.digest();
       }
     }
+    AddEngineModels(*job.spec, report, optimized, &variant);
     *variant.mutable_inputs() = report.inputs();
     *variant.mutable_outputs() = report.outputs();
   }

@@ -2,8 +2,10 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/random/random.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
 #include "server/conventions/names.h"
@@ -190,6 +192,34 @@ absl::Status Scheduler::CheckDevicesExist(const v1::JobSpec& spec) {
         pool.has_value() ? "no device has the tag '" : "there is no device '",
         pool.value_or(device), "'", NearestNamesHint(device, known),
         known.empty() ? "; no agent has registered one yet" : ""));
+  }
+  return CheckEnginesExist(spec);
+}
+
+// One device that has it is enough: the others say that they have not.
+absl::Status Scheduler::CheckEnginesExist(const v1::JobSpec& spec) const {
+  for (const std::string& engine : spec.benchmark().engines()) {
+    std::vector<std::string> devices;
+    bool is_asked = false;
+    for (const auto& [name, record] : fleet_.devices()) {
+      if (absl::c_none_of(record.info.engines(), [&](const v1::EngineInfo& e) {
+            return e.name() == engine;
+          })) {
+        continue;
+      }
+      devices.push_back(name);
+      for (const std::string& way : WaysToAskFor(record.info)) {
+        is_asked |= absl::c_linear_search(spec.benchmark().devices(), way);
+      }
+    }
+    if (is_asked || spec.benchmark().devices().empty()) continue;
+    return absl::NotFoundError(absl::StrCat(
+        "none of the job's devices has the engine ", engine, "; ",
+        devices.empty()
+            ? absl::StrCat("no device has, start its agent with --engine=",
+                           engine, ":FILE")
+            : absl::StrCat("devices that have it: ",
+                           absl::StrJoin(devices, ", "))));
   }
   return absl::OkStatus();
 }

@@ -322,6 +322,22 @@ TEST_F(FarmCommandsTest, DownloadWritesEachFileUnderItsName) {
   EXPECT_THAT(message_, HasSubstr("it made optimized.pb, task.log"));
 }
 
+TEST_F(FarmCommandsTest, SubmitAsksForEngines) {
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--device=none",
+                    "--engine=tflite"}),
+            ExitCode::kUsage);
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--device=pi4",
+                    "--engine=tflite:/lib/x.so"}),
+            ExitCode::kUsage);
+  EXPECT_THAT(message_, HasSubstr("give the engine's name alone"));
+  ASSERT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--device=pi4",
+                    "--engine=tflite", "--engine=onnxruntime"}),
+            ExitCode::kOk)
+      << message_;
+  EXPECT_THAT(farm_.submits.back().spec().benchmark().engines(),
+              ElementsAre("tflite", "onnxruntime"));
+}
+
 TEST_F(FarmCommandsTest, SubmitAsksForFormatsAndFetchesTheFile) {
   AddArtifact("optimized.pb", "graph");
   AddArtifact("optimized.tflite", "a TensorFlow Lite model");

@@ -38,6 +38,24 @@ TEST(BenchmarkPlanTest, EachVariantHasItsOwnFile) {
       ElementsAre("/t/in/" + inputs[0].path, "/t/in/" + inputs[1].path));
 }
 
+TEST(BenchmarkPlanTest, FetchesModelsForTheEnginesThatThereAre) {
+  v1::LeasedTask lease = Lease();
+  v1::BenchmarkVariant& variant =
+      *lease.mutable_benchmark()->mutable_variants(1);
+  for (const char* engine : {"onnxruntime", "tflite", "../other"}) {
+    variant.add_engine_models()->set_engine(engine);
+  }
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto inputs,
+                               BenchmarkInputs(lease, "pi4", {"onnxruntime"}));
+  ASSERT_EQ(inputs.size(), 3u);
+  EXPECT_EQ("/t/in/" + inputs[2].path,
+            EnginePath(rpc::TaskFolder("/t"), 1, "onnxruntime"));
+  variant.add_engine_models()->set_engine("onnxruntime");
+  EXPECT_THAT(
+      BenchmarkInputs(lease, "pi4", {"onnxruntime"}),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("two models")));
+}
+
 TEST(BenchmarkPlanTest, RefusesLeasesThatMakeNoSense) {
   EXPECT_THAT(BenchmarkInputs(Lease(), "pi5"),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("'pi5'")));

@@ -57,7 +57,7 @@ TEST(EnclosedBenchmark, DISABLED_IsTheChild) {
                           std::getenv(kSecretVariable));
     OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(JoinPath(folder.out(), kWorked),
                                                 absl::StrJoin(worked, ", ")));
-    return MakeLocalDriver(flags)->Measure(lease, folder, progress);
+    return MakeLocalDriver(flags)->Measure(lease, folder, {}, progress);
   };
   ::_exit(
       rpc::RunTaskChild(std::getenv(kFolderVariable), work, SandboxFor(flags)));

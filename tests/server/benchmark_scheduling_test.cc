@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "server/delivery/job_view.h"
+#include "server/scheduling/completion_check.h"
 #include "tests/server/scheduler_fixture.h"
 
 namespace optfarm::server {
@@ -180,6 +181,20 @@ TEST_F(BenchmarkSchedulingTest, RefusesMeasurementsThatCannotBe) {
       std::numeric_limits<double>::quiet_NaN());
   v1::Completion other_variant = GoodBenchmark();
   other_variant.mutable_benchmark()->mutable_measurements(1)->set_variant("x");
+  v1::Completion not_asked = GoodBenchmark();
+  not_asked.mutable_benchmark()->mutable_measurements(1)->set_variant(
+      "int8@tflite");
+  v1::Completion chatty = GoodBenchmark();
+  chatty.mutable_benchmark()
+      ->mutable_measurements(0)
+      ->add_engine_failures()
+      ->set_reason(std::string(5000, 'x'));
+  EXPECT_THAT(
+      CheckCompletion(not_asked, Task(job, 1), Spec({"pi4"})),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("int8@tflite")));
+  EXPECT_THAT(CheckCompletion(chatty, Task(job, 1), Spec({"pi4"})),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("5000 bytes of an engine")));
   for (const v1::Completion& bad : {other_device, nan, other_variant}) {
     const v1::LeasedTask lease = Lease(AgentCall());
     EXPECT_EQ(Complete(lease, bad, "agent-1").verdict(),
@@ -187,6 +202,73 @@ TEST_F(BenchmarkSchedulingTest, RefusesMeasurementsThatCannotBe) {
     now_ += options_.retry_max;
   }
   EXPECT_EQ(State(job), v1::FAILED);
+}
+
+TEST_F(BenchmarkSchedulingTest, EnginesGetTheFilesOfTheirFormats) {
+  v1::SynchronizeRequest agent = AgentCall();
+  v1::EngineInfo& engine =
+      *agent.mutable_devices(0)->mutable_info()->add_engines();
+  engine.set_name("onnxruntime");
+  engine.set_version("1.30.0");
+  Call(agent);
+  v1::JobSpec spec = Spec({"pi4"});
+  spec.mutable_benchmark()->add_engines("onnxruntime");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(spec, CheckJobSpec(spec));
+  EXPECT_THAT(spec.out_formats(), ::testing::ElementsAre(v1::PB, v1::ONNX));
+  spec.mutable_model()->set_name("model.onnx");
+  const std::string job = SubmitOk(spec);
+  v1::Completion report = GoodReport();
+  for (const std::string name : {"optimized.onnx", "float.pb"}) {
+    v1::Artifact& artifact = *report.mutable_report()->add_artifacts();
+    artifact.set_name(name);
+    *artifact.mutable_digest() = Put(name);
+  }
+  v1::ExportedModel& made = *report.mutable_report()->add_exports();
+  made.set_format(v1::ONNX);
+  made.set_artifact("optimized.onnx");
+  v1::SynchronizeRequest writer = WorkerCall();
+  writer.set_writes_out_formats(true);
+  Complete(Lease(writer), report);
+  const v1::LeasedTask lease = Lease(agent);
+  ASSERT_EQ(lease.benchmark().variants_size(), 2);
+  const v1::BenchmarkVariant& original = lease.benchmark().variants(0);
+  const v1::BenchmarkVariant& optimized = lease.benchmark().variants(1);
+  EXPECT_EQ(original.model().name(), "float.pb");
+  ASSERT_EQ(original.engine_models_size(), 1);
+  EXPECT_EQ(original.engine_models(0).model().digest().sha256(),
+            Sha256Hex("model"));
+  ASSERT_EQ(optimized.engine_models_size(), 1);
+  EXPECT_EQ(optimized.engine_models(0).engine(), "onnxruntime");
+  EXPECT_EQ(optimized.engine_models(0).model().digest().sha256(),
+            Sha256Hex("optimized.onnx"));
+  v1::Completion measured = GoodBenchmark();
+  v1::Measurement theirs = measured.benchmark().measurements(1);
+  theirs.set_variant("int8@onnxruntime");
+  theirs.set_engine("onnxruntime 1.30.0");
+  *measured.mutable_benchmark()->add_measurements() = theirs;
+  EXPECT_EQ(Complete(lease, measured, "agent-1").verdict(),
+            v1::TaskVerdict::COMPLETION_ACCEPTED);
+  EXPECT_EQ(State(job), v1::SUCCEEDED);
+}
+
+TEST_F(BenchmarkSchedulingTest, RefusesEnginesThatNoDeviceHas) {
+  v1::JobSpec spec = Spec({"pi4"});
+  spec.mutable_benchmark()->add_engines("tflite");
+  EXPECT_THAT(Submit(spec),
+              StatusIs(absl::StatusCode::kNotFound,
+                       HasSubstr("start its agent with --engine=tflite:FILE")));
+  v1::SynchronizeRequest other = AgentCall("pi5", true, "agent-2");
+  other.mutable_devices(0)->mutable_info()->add_engines()->set_name("tflite");
+  Call(other);
+  EXPECT_THAT(Submit(spec), StatusIs(absl::StatusCode::kNotFound,
+                                     HasSubstr("devices that have it: pi5")));
+  // One device that has it is enough.
+  spec.mutable_benchmark()->add_devices("pi5");
+  EXPECT_THAT(Submit(spec), IsOk());
+  spec.mutable_benchmark()->add_engines("ncnn");
+  EXPECT_THAT(CheckJobSpec(spec),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("give onnxruntime or tflite")));
 }
 
 TEST_F(BenchmarkSchedulingTest, FailedDeviceDoesNotCostTheOthers) {

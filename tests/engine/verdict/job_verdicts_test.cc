@@ -62,6 +62,26 @@ class JobVerdictsTest : public ::testing::Test {
   v1::Job job_;
 };
 
+TEST_F(JobVerdictsTest, EnginesHaveRowsThatAnswerNothing) {
+  Measure("float", "pi4", 1, 4000);
+  Measure("int8", "pi4", 1, 2000);
+  v1::EngineFailure& failure =
+      *job_.mutable_measurements(1)->add_engine_failures();
+  failure.set_engine("tflite");
+  failure.set_reason("tflite: it was killed by signal 11");
+  Measure("int8@onnxruntime", "pi4", 1, 3000);
+  job_.mutable_measurements(2)->mutable_numeric_check()->set_passed(true);
+  EXPECT_THAT(
+      Texts(),
+      ElementsAre(
+          HasSubstr("float pi4 1"), HasSubstr("int8 pi4 1"),
+          "int8@tflite pi4 1: not measured: tflite: it was killed by signal 11",
+          "int8@onnxruntime pi4 1: 1.50 times the time of Optfarm's runtime, "
+          "the same answers"));
+  EXPECT_EQ(DecideVerdicts(job_)[2].answer(),
+            v1::ShippingVerdict::ANSWER_UNSPECIFIED);
+}
+
 TEST_F(JobVerdictsTest, OneForEachVariantDeviceAndThreadCount) {
   Measure("int8", "pi5", 4, 1000);
   Measure("int8", "pi4", 1, 2000);

@@ -162,6 +162,7 @@ export function commandsOf(job: Job): { title: string; command: string }[] {
   }
   for (const device of spec.benchmark?.devices ?? []) flags.push(`--device=${quoted(device)}`);
   list('threads', spec.benchmark?.threads);
+  for (const engine of spec.benchmark?.engines ?? []) flags.push(`--engine=${quoted(engine)}`);
   list('out_format', spec.out_formats.map((format) => format.toLowerCase()));
   for (const tag of spec.tags) flags.push(`--tag=${quoted(tag)}`);
   const model = quoted(spec.model?.name || 'model.pb');

@@ -63,6 +63,7 @@ export interface components {
             precision?: number;
             cpus?: number[];
             cool_down?: string;
+            engines?: string[];
         };
         Bounds: {
             /** Format: double */
@@ -310,6 +311,7 @@ export interface components {
             architecture?: string;
             driver?: string;
             tags?: string[];
+            engines?: components["schemas"]["EngineInfo"][];
         };
         DeviceStateChange: {
             /** Format: date-time */
@@ -321,6 +323,14 @@ export interface components {
             sha256?: string;
             /** Format: int64 */
             size_bytes?: string;
+        };
+        EngineFailure: {
+            engine?: string;
+            reason?: string;
+        };
+        EngineInfo: {
+            name?: string;
+            version?: string;
         };
         Environment: {
             cpu_model?: string;
@@ -624,6 +634,8 @@ export interface components {
             /** Format: int32 */
             outlier_runs?: number;
             numeric_check?: components["schemas"]["NumericCheck"];
+            engine?: string;
+            engine_failures?: components["schemas"]["EngineFailure"][];
         };
         /** @enum {string} */
         Metric: "METRIC_UNSPECIFIED" | "MEDIAN_US" | "P90_US" | "PEAK_MEMORY_BYTES" | "FILE_SIZE_BYTES";

@@ -76,7 +76,9 @@ function ResultRow({ row, job, longest, first }: { row: Row; job: Job; longest: 
       <td>
         {row.verdict && !baseline && (
           <div class="lines cell-text">
-            <span><Pill tone={toneOfAnswer(row.verdict.answer)}>{row.verdict.answer.toLowerCase()}</Pill></span>
+            {row.verdict.answer !== 'ANSWER_UNSPECIFIED' && (
+              <span><Pill tone={toneOfAnswer(row.verdict.answer)}>{row.verdict.answer.toLowerCase()}</Pill></span>
+            )}
             <span class="small muted">{row.verdict.text.replace(/^(yes|no|unclear): /, '')}</span>
           </div>
         )}
