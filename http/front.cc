@@ -19,6 +19,7 @@
 #include "base/log.h"
 #include "base/status_macros.h"
 #include "http/connection_table.h"
+#include "http/peer_address.h"
 
 namespace optfarm::http {
 namespace {
@@ -82,23 +83,6 @@ void ServeSocket(const std::shared_ptr<Shared>& shared, int socket,
   stream = nullptr;
   absl::MutexLock lock(&shared->mutex);
   --shared->threads;
-}
-
-// Whose connection it is: an address, or an IPv6 network, of which one host may
-// have all addresses.
-std::string PeerOf(const sockaddr_storage& address) {
-  if (address.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(address);
-    return std::string(reinterpret_cast<const char*>(&v4.sin_addr),
-                       sizeof(v4.sin_addr));
-  }
-  if (address.ss_family == AF_INET6) {
-    const auto& v6 = reinterpret_cast<const sockaddr_in6&>(address);
-    const bool mapped = IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr);
-    return std::string(reinterpret_cast<const char*>(&v6.sin6_addr),
-                       mapped ? sizeof(v6.sin6_addr) : 8);
-  }
-  return "";
 }
 
 absl::Status Unavailable(const std::string& address, absl::string_view why) {

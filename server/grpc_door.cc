@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/match.h"
@@ -75,28 +76,43 @@ absl::StatusOr<GrpcDoor> OpenGrpcDoor(
                              Milliseconds(options.idle_connection));
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS,
                              kMaxCallsAConnection);
-  // Two servers on one port would each get half of the calls.
-  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
-  int port = 0;
   OPTFARM_ASSIGN_OR_RETURN(
       const std::shared_ptr<grpc::ServerCredentials> credentials,
       rpc::MakeServerCredentials(options.tls));
   if (!options.tls.certificate.empty()) {
     OPTFARM_RETURN_IF_ERROR(CheckTls(options.tls));
   }
-  builder.AddListeningPort(options.grpc_address, credentials, &port);
-  add_services(builder);
   GrpcDoor door;
+  std::shared_ptr<grpc::experimental::ExternalConnectionAcceptor> acceptor;
+  if (absl::StartsWith(options.grpc_address, "unix:")) {
+    builder.AddListeningPort(options.grpc_address, credentials);
+    door.address = options.grpc_address;
+  } else {
+    OPTFARM_ASSIGN_OR_RETURN(
+        door.listener,
+        GrpcListener::Listen(options.grpc_address, options.connections));
+    acceptor = builder.experimental().AddExternalConnectionAcceptor(
+        grpc::ServerBuilder::experimental_type::ExternalConnectionType::FROM_FD,
+        credentials);
+    door.address = door.listener->address();
+  }
+  add_services(builder);
   door.server = builder.BuildAndStart();
   if (door.server == nullptr) {
     return absl::UnavailableError(absl::StrCat(
         "listening on ", options.grpc_address,
         ": the address is in use or not this machine's; give another --grpc"));
   }
-  door.address = options.grpc_address;
-  if (!absl::StartsWith(door.address, "unix:")) {
-    door.address = absl::StrCat(door.address.substr(0, door.address.rfind(':')),
-                                ":", port);
+  if (acceptor != nullptr) {
+    door.accept = [listener = door.listener.get(), acceptor] {
+      listener->Start([acceptor](int from, int socket) {
+        grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters
+            connection;
+        connection.listener_fd = from;
+        connection.fd = socket;
+        acceptor->HandleNewConnection(&connection);
+      });
+    };
   }
   return door;
 }

@@ -147,7 +147,7 @@ class ServerImpl final : public Server {
   AuditLog audit_;
   ProjectLimitsTable limits_;
   CallRoom room_;
-  const CallDoor door_;
+  CallDoor door_;
   EventHub hub_;
   TransferWatch transfers_;
   BlobJanitor janitor_;
@@ -175,6 +175,8 @@ class ServerImpl final : public Server {
   TuneServiceImpl tune_service_;
   FarmServiceImpl farm_service_;
   BrowserSessions sessions_;
+  // Goes after gRPC's server.
+  std::unique_ptr<GrpcListener> listener_;
   std::unique_ptr<grpc::Server> grpc_;
   std::string address_;
   std::unique_ptr<http::Front> http_;
@@ -367,7 +369,14 @@ absl::Status ServerImpl::Listen() {
         with.RegisterService(&farm_service_);
       }));
   grpc_ = std::move(door.server);
+  listener_ = std::move(door.listener);
   address_ = std::move(door.address);
+  if (listener_ != nullptr) {
+    door_.SetNoteToken([listener = listener_.get()](absl::string_view name) {
+      listener->NoteToken(name);
+    });
+  }
+  door.accept();
   OPTFARM_RETURN_IF_ERROR(OpenHttp());
   OPTFARM_RETURN_IF_ERROR(webhooks_.Start());
   OPTFARM_RETURN_IF_ERROR(tuner_.Start());
@@ -458,6 +467,7 @@ void ServerImpl::Shutdown() {
   // Answers held calls: a draining scheduler holds none.
   polls_.Run(options_.clock->Now(), /*all=*/true);
   if (http_ != nullptr) http_->Drain();
+  if (listener_ != nullptr) listener_->Stop();
   inner_.reset();
   const bool lost = term_.lease != nullptr && term_.lease->fence()->is_lost();
   grpc_->Shutdown(

@@ -2,6 +2,7 @@
 
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,6 +66,17 @@ std::string CheckNumber(const std::string& text, bool may_be_zero) {
                       may_be_zero ? "from 0 up" : "above 0");
 }
 
+// Connections need descriptors, and what is given at first is for programs of
+// old that cannot have many.
+void RaiseFileLimit() {
+  rlimit files = {};
+  if (::getrlimit(RLIMIT_NOFILE, &files) != 0) return;
+  files.rlim_cur = files.rlim_max;
+  if (::setrlimit(RLIMIT_NOFILE, &files) != 0) {
+    LogWarning("this process may open ", files.rlim_cur, " files");
+  }
+}
+
 CLI::Validator Positive() {
   return CLI::Validator(
       [](const std::string& text) { return CheckNumber(text, false); },
@@ -100,6 +112,17 @@ void Declare(CLI::App& app, Flags& flags) {
                  "place (default: there are no others)");
   app.add_option("--http", options.http_address,
                  "HOST:PORT of the HTTP server (REST); default: none");
+  app.add_option(
+         "--grpc_connections", options.connections.max_connections,
+         "Maximum number of concurrent gRPC connections; each takes two "
+         "of the process's file descriptors")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
+  app.add_option("--grpc_peer_connections", options.connections.max_per_peer,
+                 "Maximum number of concurrent gRPC connections of one address "
+                 "(behind a proxy: as --grpc_connections)")
+      ->check(CLI::Range(1, 1000000))
+      ->capture_default_str();
   app.add_option("--http_peer_connections",
                  options.http_limits.max_peer_connections,
                  "Maximum number of concurrent HTTP connections of one address "
@@ -404,6 +427,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+  optfarm::server::RaiseFileLimit();
   const absl::Status status = optfarm::server::Run(std::move(flags));
   if (status.ok()) return 0;
   optfarm::LogError(status.message());

@@ -16,6 +16,7 @@
 #include "http/request_reader.h"
 #include "rpc/channel.h"
 #include "server/access/call_room.h"
+#include "server/access/connection_limits.h"
 #include "server/access/project_limits.h"
 #include "server/delivery/event_hub.h"
 #include "server/delivery/job_list_feed.h"
@@ -51,6 +52,8 @@ struct ServerOptions {
   // HOST:PORT of the HTTP door; empty: there is none.
   std::string http_address;
   http::Limits http_limits;
+  // Of the gRPC door.
+  ConnectionLimits::Options connections;
   // The operator's token, which may do everything. Empty: nobody needs one.
   std::string token;
   // Both doors speak TLS with these; empty: neither does. With a client_ca,

@@ -47,8 +47,10 @@ absl::Status Standby::Listen() {
         with.RegisterCallbackGenericService(&forwarder_);
       }));
   grpc_ = std::move(door.server);
+  listener_ = std::move(door.listener);
   address_ = std::move(door.address);
   SetServing(*grpc_, true);
+  door.accept();
   return OpenHttp();
 }
 
@@ -128,6 +130,7 @@ void Standby::Close(absl::Duration grace) {
   SetServing(*grpc_, false);
   if (http_ != nullptr) http_->Drain();
   held_inner_ = nullptr;
+  if (listener_ != nullptr) listener_->Stop();
   grpc_->Shutdown(absl::ToChronoTime(absl::Now() + grace));
   // What still waits for the leader.
   forwarder_.SetLeader(std::nullopt);
@@ -136,6 +139,7 @@ void Standby::Close(absl::Duration grace) {
   http_ = nullptr;
   inner_ = nullptr;
   grpc_ = nullptr;
+  listener_ = nullptr;
 }
 
 }  // namespace optfarm::server

@@ -16,6 +16,7 @@
 #include "server/access/browser_sessions.h"
 #include "server/access/call_room.h"
 #include "server/forwarding/call_forwarder.h"
+#include "server/grpc_listener.h"
 #include "server/server.h"
 
 namespace optfarm::server {
@@ -57,6 +58,8 @@ class Standby {
   CallForwarder forwarder_;
   CallRoom room_;
   BrowserSessions sessions_;
+  // Goes after gRPC's server.
+  std::unique_ptr<GrpcListener> listener_;
   std::unique_ptr<grpc::Server> grpc_;
   std::string address_;
   std::shared_ptr<grpc::Channel> inner_;

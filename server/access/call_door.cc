@@ -69,11 +69,23 @@ absl::StatusOr<Caller> CallDoor::Screen(const CallHead& head,
   return status;
 }
 
+absl::StatusOr<Caller> CallDoor::ScreenCall(
+    const grpc::ServerContextBase& context, const CallHead& head,
+    const std::string& method) const {
+  absl::StatusOr<Caller> caller = Screen(head, method);
+  if (caller.ok() && note_token_ != nullptr) {
+    const std::string name(context.peer());
+    note_token_(name);
+  }
+  return caller;
+}
+
 absl::StatusOr<std::unique_ptr<CallRoom::Stay>> CallDoor::Enter(
     grpc::ServerContextBase& context, const std::string& method,
     CallRoom::Served served) const {
-  OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
-                           Screen(HeadOf(context, secret_), method));
+  OPTFARM_ASSIGN_OR_RETURN(
+      const Caller caller,
+      ScreenCall(context, HeadOf(context, secret_), method));
   return room_.Enter(
       RoomOf(caller), served, [&context] { context.TryCancel(); },
       clock_.Now());
@@ -88,7 +100,7 @@ absl::StatusOr<std::unique_ptr<CallRoom::Stay>> CallDoor::Reserve(
 absl::StatusOr<Caller> CallDoor::Admit(const grpc::ServerContextBase& context,
                                        const std::string& method) const {
   const CallHead head = HeadOf(context, secret_);
-  OPTFARM_ASSIGN_OR_RETURN(Caller caller, Screen(head, method));
+  OPTFARM_ASSIGN_OR_RETURN(Caller caller, ScreenCall(context, head, method));
   if (caller.OfFarm()) return caller;
   const absl::Time now = clock_.Now();
   const absl::Status status = rate_.Take(caller.project, now);

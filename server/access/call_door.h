@@ -6,6 +6,7 @@
 
 #include <grpcpp/support/status.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <type_traits>
@@ -84,6 +85,12 @@ class CallDoor {
   absl::StatusOr<Caller> Admit(const grpc::ServerContextBase& context,
                                const std::string& method) const;
 
+  // Has `note` called with the name of each connection, as gRPC calls it, over
+  // which a call with a token has come. REQUIRES: no call is served yet.
+  void SetNoteToken(std::function<void(absl::string_view)> note) {
+    note_token_ = std::move(note);
+  }
+
   // Has a call end when its caller's token does. `context` lives at least as
   // long as what is returned.
   std::unique_ptr<OpenCalls::Open> HoldOpen(
@@ -118,6 +125,10 @@ class CallDoor {
   static grpc::Status Answer(const absl::Status& status);
 
  private:
+  // Screen, for a call over gRPC.
+  absl::StatusOr<Caller> ScreenCall(const grpc::ServerContextBase& context,
+                                    const CallHead& head,
+                                    const std::string& method) const;
   void NoteRefusal(const CallHead& head, const std::string& method,
                    const Caller& caller, const absl::Status& status,
                    absl::Time now) const;
@@ -132,6 +143,7 @@ class CallDoor {
   Clock& clock_;
   const bool needs_certificate_;
   const std::string secret_;
+  std::function<void(absl::string_view)> note_token_;
 };
 
 }  // namespace optfarm::server

@@ -137,9 +137,12 @@ inline bool IsAlive(pid_t pid) {
 
 class Farm {
  public:
-  // `server_flags`: further ones of every server that is started.
-  explicit Farm(std::vector<std::string> server_flags = {})
-      : server_flags_(std::move(server_flags)) {
+  // `server_flags`: further ones of every server that is started; `data_dir`:
+  // where they keep their data, by default in the farm's folder.
+  explicit Farm(std::vector<std::string> server_flags = {},
+                const std::string& data_dir = "")
+      : data_dir_(data_dir.empty() ? JoinPath(folder_, "data") : data_dir),
+        server_flags_(std::move(server_flags)) {
     StartServer();
   }
   // What the programs said is what explains a failure.
@@ -156,6 +159,8 @@ class Farm {
   const std::string& folder() const { return folder_; }
   const std::string& address() const { return address_; }
   Program& server() { return *server_; }
+  // From now on participants call the server there.
+  void SendParticipantsTo(const std::string& address) { wire_ = address; }
 
   // On the same address and data as before.
   void StartServer() {
@@ -167,7 +172,7 @@ class Farm {
     if (std::none_of(command.begin(), command.end(), [](const std::string& w) {
           return absl::StartsWith(w, "--data_dir=");
         })) {
-      command.push_back(absl::StrCat("--data_dir=", folder_, "/data"));
+      command.push_back(absl::StrCat("--data_dir=", data_dir_));
     }
     server_ = std::make_unique<Program>(std::move(command), NewLog("server"));
     const std::string log = server_->Log();
@@ -197,7 +202,8 @@ class Farm {
   std::unique_ptr<Program> StartParticipant(const std::string& name,
                                             std::vector<std::string> command,
                                             bool await_ready = true) {
-    command.push_back(absl::StrCat("--server=", address_));
+    command.push_back(
+        absl::StrCat("--server=", wire_.empty() ? address_ : wire_));
     command.push_back(absl::StrCat("--name=", name));
     command.push_back(absl::StrCat("--work_dir=", folder_, "/", name));
     return std::make_unique<Program>(std::move(command), NewLog(name),
@@ -322,9 +328,11 @@ class Farm {
   }
 
   const std::string folder_ = testing::FreshFolder();
+  const std::string data_dir_;
   const std::vector<std::string> server_flags_;
   int logs_ = 0;
   std::string address_;
+  std::string wire_;
   std::unique_ptr<Program> server_;
   std::unique_ptr<v1::ModelService::Stub> models_;
   std::unique_ptr<v1::JobService::Stub> jobs_;

@@ -4,10 +4,16 @@
 // environment: OPTFARM_FARM_SECONDS  how long (scripts/farm_test: 300)
 //              OPTFARM_FARM_JOBS     how many jobs
 //              OPTFARM_FARM_SEED     what happens; when, the machine decides
+//              OPTFARM_FARM_STOP_SECONDS  how long a program is stopped at most
+//              OPTFARM_FARM_DISK_MB  a disk of this size of the server's own,
+//                                    which is filled now and then; needs root
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/mount.h>
+#include <unistd.h>
 
 #include <map>
 #include <random>
@@ -19,6 +25,7 @@
 #include <vector>
 
 #include "optfarm/v1/results.grpc.pb.h"
+#include "tests/integration/cut_proxy.h"
 #include "tests/integration/farm.h"
 #include "tests/integration/phones.h"
 
@@ -155,9 +162,53 @@ class Client {
   int submitted_ = 0;
 };
 
+// A small disk for the server's data, where that was asked for.
+class SmallDisk {
+ public:
+  SmallDisk() {
+    const int size_mb = FromEnvironment("OPTFARM_FARM_DISK_MB", 0);
+    if (size_mb == 0) return;
+    folder_ = testing::FreshFolder();
+    EXPECT_TRUE(MakeFolders(folder_).ok());
+    if (::mount("tmpfs", folder_.c_str(), "tmpfs", 0,
+                absl::StrCat("size=", size_mb, "m").c_str()) != 0) {
+      ADD_FAILURE() << "mounting a small disk needs root";
+      folder_.clear();
+    }
+  }
+  ~SmallDisk() {
+    if (is_there()) ::umount2(folder_.c_str(), MNT_DETACH);
+  }
+
+  bool is_there() const { return !folder_.empty(); }
+  std::string data_dir() const {
+    return is_there() ? JoinPath(folder_, "data") : "";
+  }
+  // Until Free there is no byte left.
+  void Fill() const {
+    const int fd =
+        ::open(ballast().c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+    const std::string block(1 << 16, 'x');
+    for (size_t bytes = block.size(); bytes > 0;) {
+      if (::write(fd, block.data(), bytes) < 0) bytes /= 2;
+    }
+    ::close(fd);
+  }
+  void Free() const { ::unlink(ballast().c_str()); }
+
+ private:
+  std::string ballast() const { return JoinPath(folder_, "ballast"); }
+  std::string folder_;
+};
+
 class KilledFarmTest : public ::testing::Test {
  protected:
-  KilledFarmTest() : arm_(FindArmAgent()), client_(farm_.address()) {
+  KilledFarmTest()
+      : arm_(FindArmAgent()),
+        farm_({"--reserved_free_bytes=0"}, disk_.data_dir()),
+        wire_(farm_.address()),
+        client_(farm_.address()) {
+    farm_.SendParticipantsTo(wire_.address());
     const std::string agent = testing::ProgramPath("optfarm-agent");
     const std::string worker = testing::ProgramPath("optfarm-worker");
     commands_ = {{"w1", {worker}},
@@ -194,12 +245,20 @@ class KilledFarmTest : public ::testing::Test {
   void KillParticipant();
   void KillTask();
   void DisturbPhone();
+  void KillAdb();
+  // Ends and begins the stop of a program, which may last while others happen.
+  void Stop();
+  void Continue();
+  void CutWire();
+  void FillDisk();
   void Heal();
   void ExpectRight(const std::string& job_id);
 
   const ArmAgent arm_;
   const Phones phones_ = Phones({"alpha", "beta", "gamma"});
+  const SmallDisk disk_;
   Farm farm_;
+  CutProxy wire_;
   Client client_;
   std::map<std::string, std::vector<std::string>> commands_;
   std::map<std::string, std::unique_ptr<Program>> running_;
@@ -208,6 +267,9 @@ class KilledFarmTest : public ::testing::Test {
   // Equal work, equal bytes: by model, recipe and name of the file.
   std::map<std::string, std::string> digests_;
   std::map<std::string, int> counts_;
+  // Process id of the program that is suspended; 0: none.
+  pid_t stopped_ = 0;
+  absl::Time continue_at_;
   std::mt19937_64 random_{
       static_cast<uint64_t>(FromEnvironment("OPTFARM_FARM_SEED", 1))};
 };
@@ -250,7 +312,16 @@ void KilledFarmTest::SubmitJobs(int count, absl::Duration span) {
 }
 
 void KilledFarmTest::Disturb() {
-  switch (Draw(8)) {
+  if (stopped_ != 0 && absl::Now() > continue_at_) Continue();
+  switch (Draw(disk_.is_there() ? 12 : 11)) {
+    case 8:
+      return Stop();
+    case 9:
+      return CutWire();
+    case 10:
+      return KillAdb();
+    case 11:
+      return FillDisk();
     case 0:
       return KillServer();
     case 1:
@@ -265,7 +336,61 @@ void KilledFarmTest::Disturb() {
   }
 }
 
+void KilledFarmTest::Stop() {
+  if (stopped_ != 0) return;
+  const int which = Draw(static_cast<int>(running_.size()) + 1);
+  stopped_ = farm_.server().pid();
+  if (which > 0) {
+    auto victim = running_.begin();
+    std::advance(victim, which - 1);
+    stopped_ = victim->second->pid();
+  }
+  Say(which > 0 ? "participant suspended" : "server suspended");
+  ::kill(stopped_, SIGSTOP);
+  continue_at_ =
+      absl::Now() +
+      absl::Seconds(1 + Draw(FromEnvironment("OPTFARM_FARM_STOP_SECONDS", 2)));
+}
+
+void KilledFarmTest::Continue() {
+  if (stopped_ != 0) ::kill(std::exchange(stopped_, 0), SIGCONT);
+}
+
+void KilledFarmTest::CutWire() {
+  Say("connections cut");
+  for (int cuts = 1 + Draw(3); cuts > 0; --cuts) {
+    wire_.Cut();
+    absl::SleepFor(absl::Milliseconds(Draw(300)));
+  }
+}
+
+void KilledFarmTest::FillDisk() {
+  Say("disk full");
+  disk_.Fill();
+  absl::SleepFor(absl::Milliseconds(500 + Draw(2500)));
+  disk_.Free();
+}
+
+void KilledFarmTest::KillAdb() {
+  const std::vector<std::string> pids = ListFolder("/proc").value();
+  for (const std::string& pid : pids) {
+    pid_t number = 0;
+    const auto command = ReadFile(absl::StrCat("/proc/", pid, "/cmdline"));
+    const auto environment = ReadFile(absl::StrCat("/proc/", pid, "/environ"));
+    // Of this farm's phones, not of another test's.
+    if (absl::SimpleAtoi(pid, &number) && command.ok() && environment.ok() &&
+        absl::StrContains(*command, "fake_adb.py") &&
+        !absl::StrContains(*command, "--adb=") &&
+        absl::StrContains(*environment, std::getenv("FAKE_ADB_PHONES"))) {
+      Say("adb killed");
+      ::kill(number, SIGKILL);
+      return;
+    }
+  }
+}
+
 void KilledFarmTest::KillServer() {
+  Continue();
   if (Draw(3) == 0) {
     Say("server stopped");
     EXPECT_EQ(farm_.server().Terminate().exit_code, 0);
@@ -278,6 +403,7 @@ void KilledFarmTest::KillServer() {
 }
 
 void KilledFarmTest::KillParticipant() {
+  Continue();
   auto victim = running_.begin();
   std::advance(victim, Draw(static_cast<int>(running_.size())));
   if (Draw(3) == 0) {
@@ -319,6 +445,7 @@ void KilledFarmTest::DisturbPhone() {
 }
 
 void KilledFarmTest::Heal() {
+  Continue();
   for (const std::string serial : {"alpha", "beta", "gamma"}) {
     for (const char* const file : {"/unplugged", "/faults"}) {
       EXPECT_TRUE(RemoveAll(phones_.Path(serial + file)).ok());
@@ -383,9 +510,12 @@ TEST_F(KilledFarmTest, EveryJobEndsRightAndOnce) {
   }
   EXPECT_EQ(client_.CountJobs(), jobs);
   for (const std::string& job_id : job_ids_) ExpectRight(job_id);
+  int faults = 0;
   for (const auto& [what, count] : counts_) {
     std::cout << what << ": " << count << "\n";
+    faults += count;
   }
+  std::cout << "all together: " << faults << "\n";
   std::cout << "quarantines ended: " << quarantines << "\n"
             << "jobs: " << job_ids_.size() << "\n";
 }

@@ -251,6 +251,40 @@ TEST_F(HostileRequestsTest, FloodsOfUnauthenticatedCallsLeaveTheServerAtWork) {
               ::testing::Not(HasSubstr("worker-1")));
 }
 
+TEST_F(HostileRequestsTest, StrangersConnectionsGiveWayToThoseOfTokens) {
+  options_.connections.max_per_peer = 4;
+  options_.handshake_time = absl::Minutes(1);
+  Restart();
+  grpc::ClientContext context;
+  context.AddMetadata("authorization", absl::StrCat("Bearer ", kOperator));
+  v1::ListJobsResponse jobs;
+  ASSERT_TRUE(jobs_->ListJobs(&context, v1::ListJobsRequest(), &jobs).ok());
+  std::vector<boost::asio::ip::tcp::socket> strangers;
+  for (int i = 0; i < 8; ++i) strangers.push_back(Connect(server_->address()));
+  // The first five are broken off, whatever they wait for.
+  for (int i = 0; i < 5; ++i) {
+    boost::system::error_code end;
+    std::string answer;
+    boost::asio::read(strangers[i], boost::asio::dynamic_buffer(answer), end);
+    EXPECT_TRUE(end) << i;
+  }
+  // Over the connection that was there before.
+  grpc::ClientContext again;
+  again.AddMetadata("authorization", absl::StrCat("Bearer ", kOperator));
+  EXPECT_TRUE(jobs_->ListJobs(&again, v1::ListJobsRequest(), &jobs).ok());
+  EXPECT_EQ(channel_->GetState(false), GRPC_CHANNEL_READY);
+  // And whoever comes now gets a place, and leaves it at the end.
+  for (int i = 0; i < 20; ++i) {
+    grpc::ChannelArguments own;
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    const auto stub = v1::JobService::NewStub(grpc::CreateCustomChannel(
+        server_->address(), grpc::InsecureChannelCredentials(), own));
+    Context one;
+    one.AddMetadata("authorization", absl::StrCat("Bearer ", kOperator));
+    EXPECT_TRUE(stub->ListJobs(&one, v1::ListJobsRequest(), &jobs).ok()) << i;
+  }
+}
+
 // Each would take one of gRPC's threads for as long as it likes.
 TEST_F(HostileRequestsTest, OpenStreamsWithoutATokenTakeNoThread) {
   grpc::GenericStub stub(channel_);
