@@ -153,12 +153,6 @@ absl::Status RunAgent(const Flags& flags) {
   return rpc::RunParticipant(std::move(options));
 }
 
-rpc::ChildSandbox SandboxFor(const Flags& flags) {
-  return flags.driver == "local" && !flags.no_sandbox
-             ? rpc::ChildSandbox::kFull
-             : rpc::ChildSandbox::kNone;
-}
-
 int RunChild(const Flags& flags) {
   // While what it needs may still be opened, and started.
   benchmark::ResetPeakResident();

@@ -6,15 +6,11 @@
 
 #include "absl/status/status.h"
 #include "device_agent/flags.h"
-#include "rpc/task_child.h"
 
 namespace optfarm::device_agent {
 
 // Leases benchmark tasks until SIGTERM. ERRORS: those of RunParticipant.
 absl::Status RunAgent(const Flags& flags);
-
-// How far the child is kept in. One that drives a phone talks to adb.
-rpc::ChildSandbox SandboxFor(const Flags& flags);
 
 // Does the task in folder flags.shared.run_task; returns the exit status.
 int RunChild(const Flags& flags);

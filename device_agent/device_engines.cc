@@ -5,7 +5,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
-#include "device_agent/agent.h"
 #include "device_agent/benchmark_plan.h"
 
 namespace optfarm::device_agent {
@@ -27,6 +26,10 @@ const v1::EngineModel* ModelFor(const v1::BenchmarkVariant& variant,
     if (model.engine() == engine) return &model;
   }
   return nullptr;
+}
+
+std::string EngineOf(const std::string& flag) {
+  return flag.substr(0, flag.find(':'));
 }
 
 std::string VariantOf(const v1::BenchmarkVariant& variant,
@@ -62,7 +65,7 @@ absl::StatusOr<std::vector<v1::EngineInfo>> DescribeEngines(
 std::vector<std::string> EngineNamesOf(const Flags& flags) {
   std::vector<std::string> names;
   for (const std::string& text : flags.engines) {
-    names.push_back(text.substr(0, text.find(':')));
+    names.push_back(EngineOf(text));
   }
   return names;
 }
@@ -70,29 +73,39 @@ std::vector<std::string> EngineNamesOf(const Flags& flags) {
 DeviceEngines DeviceEngines::Start(const Flags& flags,
                                    const rpc::TaskFolder& folder) {
   DeviceEngines engines;
-  const std::vector<std::string> names = EngineNamesOf(flags);
-  for (size_t i = 0; i < names.size(); ++i) {
-    Started& started = engines.started_.emplace_back();
-    started.name = names[i];
+  if (flags.engines.empty()) return engines;
+  const absl::StatusOr<v1::LeasedTask> lease = folder.ReadLease();
+  if (!lease.ok()) return engines;
+  const v1::BenchmarkTask& task = lease->benchmark();
+  for (const std::string& text : flags.engines) {
     absl::StatusOr<benchmark::EngineOptions> options =
-        benchmark::ParseEngine(flags.engines[i]);
-    absl::Status status = options.status();
-    if (status.ok()) {
+        benchmark::ParseEngine(text);
+    if (options.ok()) {
       *options = WithSandbox(*std::move(options), flags);
       options->readable = {folder.in()};
-      auto process = benchmark::EngineProcess::Start(*options);
-      status = process.status();
-      if (process.ok()) started.process = *std::move(process);
     }
-    started.failure = std::string(status.message());
+    const std::string engine = EngineOf(text);
+    for (int i = 0; i < task.variants_size(); ++i) {
+      if (ModelFor(task.variants(i), engine) == nullptr) continue;
+      Started& started = engines.started_.emplace_back();
+      started.engine = engine;
+      started.variant = i;
+      absl::Status status = options.status();
+      if (status.ok()) {
+        auto process = benchmark::EngineProcess::Start(*options);
+        status = process.status();
+        if (process.ok()) started.process = *std::move(process);
+      }
+      started.failure = std::string(status.message());
+    }
   }
   return engines;
 }
 
-const DeviceEngines::Started* DeviceEngines::Find(
-    absl::string_view engine) const {
+const DeviceEngines::Started* DeviceEngines::Find(absl::string_view engine,
+                                                  int variant) const {
   for (const Started& started : started_) {
-    if (started.name == engine) return &started;
+    if (started.engine == engine && started.variant == variant) return &started;
   }
   return nullptr;
 }
@@ -102,10 +115,9 @@ void DeviceEngines::AddVariants(const v1::LeasedTask& lease,
                                 benchmark::BenchmarkRequest* request) const {
   const v1::BenchmarkTask& task = lease.benchmark();
   for (const std::string& engine : task.spec().engines()) {
-    const Started* started = Find(engine);
-    if (started == nullptr || started->process == nullptr) continue;
     for (int i = 0; i < task.variants_size(); ++i) {
-      if (ModelFor(task.variants(i), engine) == nullptr) continue;
+      const Started* started = Find(engine, i);
+      if (started == nullptr || started->process == nullptr) continue;
       benchmark::BenchmarkVariant& variant = request->variants.emplace_back();
       variant.name = VariantOf(task.variants(i), engine);
       variant.graph_path = EnginePath(folder, i, engine);
@@ -120,7 +132,7 @@ void DeviceEngines::AddFailures(const v1::BenchmarkTask& task,
   for (int i = 0; i < task.variants_size(); ++i) {
     if (task.variants(i).name() != measurement->variant()) continue;
     for (const std::string& engine : task.spec().engines()) {
-      const Started* started = Find(engine);
+      const Started* started = Find(engine, i);
       std::string reason;
       if (ModelFor(task.variants(i), engine) == nullptr) {
         // The original, which comes first, has a file of one format at most.

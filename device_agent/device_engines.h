@@ -34,8 +34,11 @@ class DeviceEngines {
   // None.
   DeviceEngines() = default;
 
-  // REQUIRES: the process has not entered its sandbox, where nothing can be
-  // started. With a sandbox the engines read the task's inputs and no more.
+  // One process for each engine and each graph that it is to run, of the lease
+  // in the folder; none where that cannot be read. With a sandbox they read the
+  // task's inputs and no more.
+  // REQUIRES: this process has not entered its sandbox, where nothing can be
+  // started.
   static DeviceEngines Start(const Flags& flags, const rpc::TaskFolder& folder);
 
   // Adds to `request`, whose variants are those of the lease in their order, a
@@ -51,13 +54,15 @@ class DeviceEngines {
 
  private:
   struct Started {
-    std::string name;
+    std::string engine;
+    // Of the lease, by its place.
+    int variant = 0;
     std::shared_ptr<benchmark::EngineProcess> process;
     // Where there is no process.
     std::string failure;
   };
 
-  const Started* Find(absl::string_view engine) const;
+  const Started* Find(absl::string_view engine, int variant) const;
 
   std::vector<Started> started_;
 };

@@ -86,4 +86,10 @@ std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code) {
   return flags;
 }
 
+rpc::ChildSandbox SandboxFor(const Flags& flags) {
+  return flags.driver == "local" && !flags.no_sandbox
+             ? rpc::ChildSandbox::kFull
+             : rpc::ChildSandbox::kNone;
+}
+
 }  // namespace optfarm::device_agent

@@ -9,6 +9,7 @@
 
 #include "device_agent/quiet_gate.h"
 #include "rpc/participant_flags.h"
+#include "rpc/task_child.h"
 
 namespace optfarm::device_agent {
 
@@ -48,6 +49,10 @@ struct Flags {
 // Returns nullopt, when there is nothing left to do but to exit with
 // `*exit_code` (2: wrong usage).
 std::optional<Flags> ParseFlags(int argc, char** argv, int* exit_code);
+
+// How far the process of a task is kept in. One that drives a phone talks to
+// adb.
+rpc::ChildSandbox SandboxFor(const Flags& flags);
 
 }  // namespace optfarm::device_agent
 

@@ -255,6 +255,10 @@ bool GrpcListener::AcceptOne(int listener) {
 
 void GrpcListener::Forget(int watched) {
   limits_.Leave(watched);
+  // Closing alone leaves it in the set for as long as gRPC has its own
+  // descriptor of the same connection, and a later event would then be taken
+  // for one of whoever has this number next.
+  ::epoll_ctl(poll_, EPOLL_CTL_DEL, watched, nullptr);
   ::close(watched);
 }
 

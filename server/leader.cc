@@ -126,7 +126,7 @@ class ServerImpl final : public Server {
   // Notes that the server is there, so that a later one knows how long none
   // was.
   void KeepUptime(absl::Time now, bool at_once);
-  AwayTime ReadUptime();
+  absl::StatusOr<AwayTime> ReadUptime();
   absl::Status OpenHttp();
   absl::Status Ready();
   absl::Status MayRead(const http::RequestHead& head);
@@ -335,27 +335,33 @@ void ServerImpl::KeepUptime(absl::Time now, bool at_once) {
     LogWarning("noting that the server runs: ", status.message());
 }
 
-AwayTime ServerImpl::ReadUptime() {
+absl::StatusOr<AwayTime> ServerImpl::ReadUptime() {
   absl::StatusOr<std::string> text = absl::NotFoundError("");
   if (term_.lease == nullptr) {
     text = ReadFile(term_.data_dir->uptime(), kMaxUptimeBytes);
   } else if (!term_.lease->found_note().empty()) {
     text = term_.lease->found_note();
   }
-  if (absl::IsNotFound(text.status())) return {};
-  absl::StatusOr<AwayTime> away =
-      text.ok() ? AwayTime::FromText(*text) : text.status();
+  if (absl::IsNotFound(text.status())) return AwayTime();
+  // A disk that cannot be read now may be again; deadlines that counted an
+  // outage would fail work that is done.
+  if (!text.ok()) {
+    return Annotate(text.status(), "reading when the server ran last");
+  }
+  absl::StatusOr<AwayTime> away = AwayTime::FromText(*text);
   if (away.ok()) return *std::move(away);
   LogWarning(
       "reading when the server ran last, so that deadlines leave out "
       "the time since: ",
       away.status().message());
-  return {};
+  return AwayTime();
 }
 
 absl::Status ServerImpl::Listen() {
   SetProjectLimits(options_.limits_by_project);
-  OPTFARM_RETURN_IF_ERROR(scheduler_.Load(options_.clock->Now(), ReadUptime()));
+  OPTFARM_ASSIGN_OR_RETURN(AwayTime away, ReadUptime());
+  OPTFARM_RETURN_IF_ERROR(
+      scheduler_.Load(options_.clock->Now(), std::move(away)));
   OPTFARM_ASSIGN_OR_RETURN(
       GrpcDoor door, OpenGrpcDoor(options_, [this](grpc::ServerBuilder& with) {
         with.RegisterService(&models_);

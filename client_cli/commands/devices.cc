@@ -112,13 +112,17 @@ std::string DescribeDevice(const v1::Device& device) {
   add("Alert", device.alert());
   add("Task", device.task_id());
   add("Model", info.model());
-  add("Processor",
-      absl::StrCat(info.cpu_model(), ", ", info.cores(), " cores"));
+  if (info.cores() > 0) {
+    add("Processor",
+        absl::StrCat(info.cpu_model(), info.cpu_model().empty() ? "" : ", ",
+                     info.cores(), " cores"));
+  }
   add("Features", absl::StrJoin(info.cpu_features(), " "));
-  add("Memory", HumanBytes(info.memory_bytes()));
+  if (info.memory_bytes() > 0) add("Memory", HumanBytes(info.memory_bytes()));
   add("System", absl::StrCat(info.os(), info.kernel().empty() ? "" : ", ",
                              info.kernel()));
   add("Tags", absl::StrJoin(info.tags(), ", "));
+  add("Engines", absl::StrJoin(info.engines(), ", ", EngineText));
   add("Agent", device.agent());
   return text;
 }

@@ -580,8 +580,8 @@ TEST_F(FarmCommandsTest, DevicesShowTellsTheStatesThatADeviceWasIn) {
   busy.set_state(v1::Device::BUSY);
   EXPECT_EQ(CodeOf({"devices", "show", "pi4"}), ExitCode::kOk);
   EXPECT_THAT(out_, AllOf(HasSubstr("Device       pi4\n"),
-                          HasSubstr("COOLING  1 min  71 degrees\n"),
-                          HasSubstr("BUSY     30.0 s  -\n")));
+                          HasSubstr("COOLING  1 min 00 s  71 degrees\n"),
+                          HasSubstr("BUSY           30 s  -\n")));
   EXPECT_EQ(CodeOf({"devices", "show", "pi4", "-o", "json"}), ExitCode::kOk);
   EXPECT_THAT(out_, HasSubstr("\"reason\": \"71 degrees\""));
 }

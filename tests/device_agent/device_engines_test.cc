@@ -16,9 +16,9 @@
 #include "base/files.h"
 #include "base/sandbox.h"
 #include "base/subprocess.h"
-#include "device_agent/agent.h"
 #include "device_agent/benchmark_plan.h"
 #include "device_agent/device_driver.h"
+#include "device_agent/flags.h"
 #include "rpc/task_process.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tests/support/status_matchers.h"
@@ -101,6 +101,7 @@ class DeviceEnginesTest : public ::testing::Test {
   }
 
   v1::Completion Measure(const Flags& flags) {
+    EXPECT_TRUE(folder_.WriteLease(lease_).ok());
     auto completion = MakeLocalDriver(flags)->Measure(
         lease_, folder_, DeviceEngines::Start(flags, folder_),
         [](double, absl::string_view) {});
@@ -113,13 +114,13 @@ class DeviceEnginesTest : public ::testing::Test {
 };
 
 TEST_F(DeviceEnginesTest, MeasuresBesideOursAndCompares) {
-  AddVariant("float", "");
+  AddVariant("float", "double");
   AddVariant("int8", "double");
   Flags flags = FlagsWithFake();
   flags.no_sandbox = true;
   const v1::Completion completion = Measure(flags);
-  Expect(completion, {"float", "int8", "int8@tflite"}, {});
-  const v1::Measurement& theirs = completion.benchmark().measurements(2);
+  Expect(completion, {"float", "int8", "float@tflite", "int8@tflite"}, {});
+  const v1::Measurement& theirs = completion.benchmark().measurements(3);
   EXPECT_EQ(theirs.engine(), "tflite 9.9.9 -fake");
   EXPECT_TRUE(theirs.numeric_check().passed());
   EXPECT_EQ(completion.benchmark().measurements(0).engine(), "");

@@ -213,6 +213,7 @@ TEST_F(BenchmarkSchedulingTest, EnginesGetTheFilesOfTheirFormats) {
   Call(agent);
   v1::JobSpec spec = Spec({"pi4"});
   spec.mutable_benchmark()->add_engines("onnxruntime");
+  spec.mutable_recipe()->add_transforms()->set_name("strip_unused_nodes");
   OPTFARM_ASSERT_OK_AND_ASSIGN(spec, CheckJobSpec(spec));
   EXPECT_THAT(spec.out_formats(), ::testing::ElementsAre(v1::PB, v1::ONNX));
   spec.mutable_model()->set_name("model.onnx");
@@ -265,6 +266,7 @@ TEST_F(BenchmarkSchedulingTest, RefusesEnginesThatNoDeviceHas) {
   // One device that has it is enough.
   spec.mutable_benchmark()->add_devices("pi5");
   EXPECT_THAT(Submit(spec), IsOk());
+  spec.mutable_recipe()->add_transforms()->set_name("strip_unused_nodes");
   spec.mutable_benchmark()->add_engines("ncnn");
   EXPECT_THAT(CheckJobSpec(spec),
               StatusIs(absl::StatusCode::kInvalidArgument,

@@ -281,6 +281,8 @@ TEST_F(HostileRequestsTest, StrangersConnectionsGiveWayToThoseOfTokens) {
         server_->address(), grpc::InsecureChannelCredentials(), own));
     Context one;
     one.AddMetadata("authorization", absl::StrCat("Bearer ", kOperator));
+    // Until the server has heard of the end of those before.
+    one.set_wait_for_ready(true);
     EXPECT_TRUE(stub->ListJobs(&one, v1::ListJobsRequest(), &jobs).ok()) << i;
   }
 }

@@ -107,8 +107,9 @@ void FarmRules::CheckNewJobs(const storage::WriteBatch& batch) {
       world_.Fail(absl::StrCat("job ", job.job_id, " is made twice"));
     }
     for (const auto& [job_id, known] : record_.jobs()) {
+      // A key is known for as long as its job is kept.
       if (!job.client_request_id.empty() &&
-          known.request_id == job.client_request_id) {
+          known.request_id == job.client_request_id && !MayBeGone(job_id)) {
         world_.Fail(absl::StrCat("request ", job.client_request_id,
                                  " made two jobs: ", job_id, " and ",
                                  job.job_id));

@@ -63,12 +63,14 @@ absl::Status ServerProcess::Open(absl::Time now) {
   scheduler_->SetListener([this](const std::vector<std::string>& job_ids) {
     polls_->NoteChange(job_ids);
   });
-  return scheduler_->Load(now, ReadUptime());
+  OPTFARM_ASSIGN_OR_RETURN(server::AwayTime away, ReadUptime());
+  return scheduler_->Load(now, std::move(away));
 }
 
-server::AwayTime ServerProcess::ReadUptime() {
+absl::StatusOr<server::AwayTime> ServerProcess::ReadUptime() {
   const absl::StatusOr<std::string> text = ReadFile(disk_, InData("uptime"));
-  if (!text.ok()) return {};
+  if (absl::IsNotFound(text.status())) return server::AwayTime();
+  if (!text.ok()) return text.status();
   return server::AwayTime::FromText(*text).value_or(server::AwayTime());
 }
 

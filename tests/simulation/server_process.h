@@ -78,7 +78,7 @@ class ServerProcess {
   absl::Status Open(absl::Time now);
   void KeepUptime(absl::Time now, bool at_once);
   void CleanUp(absl::Time now);
-  server::AwayTime ReadUptime();
+  absl::StatusOr<server::AwayTime> ReadUptime();
 
   SimDisk& disk_;
   const ServerSettings settings_;
