@@ -401,6 +401,9 @@ void FarmRules::Answered(const v1::SynchronizeRequest& request,
 void FarmRules::Accepted(const std::string& request_id,
                          const std::string& job_id) {
   const auto [known, added] = accepted_.emplace(request_id, job_id);
+  if (known->second != job_id && MayBeGone(known->second)) {
+    known->second = job_id;
+  }
   if (known->second != job_id) {
     world_.Fail(absl::StrCat("request ", request_id, " is answered with ",
                              job_id, " and was with ", known->second));
