@@ -11,6 +11,7 @@
 
 #include <cstdint>
 
+#include "engine/runtime/ukernels/always_inline.h"
 #include "engine/runtime/ukernels/int8/int8_epilogue.h"
 
 namespace optfarm::runtime {
@@ -79,9 +80,16 @@ struct Int8Accumulators {
 //   t2 >> 14 with t2 = zeros[2] + a * steps[2][0] + b * steps[2][1]
 //     + (t1 >> 14), t1 likewise of limb 1 and t0, t0 of limb 0 alone:
 // numbers of 42 binary places in three limbs, whose products fit in 32 bits.
+// Limbs but the highest are in [0, 2^14).
 struct Int8LinearSum {
   static constexpr int kLimbs = 3;
   static constexpr int kLimbBits = 14;
+
+  // Whether 28 binary places are all there are: limb 0 is nothing then.
+  OPTFARM_INLINE bool IsShort() const {
+    return steps[0][0] == 0 && steps[0][1] == 0 && zeros[0] == 0;
+  }
+
   int16_t steps[kLimbs][2] = {};
   int32_t zeros[kLimbs] = {};
   int32_t least = 0;

@@ -218,6 +218,44 @@ TEST_P(Int8OutputStagesKernelTest, FindsRangesAndNan) {
   }
 }
 
+// The limbs together are one number with 42 binary places.
+int64_t WholeLine(const Int8LinearSum& line, int64_t a, int64_t b) {
+  int64_t value = 0;
+  for (int limb = Int8LinearSum::kLimbs - 1; limb >= 0; --limb) {
+    value = value * (1 << Int8LinearSum::kLimbBits) + line.zeros[limb] +
+            a * line.steps[limb][0] + b * line.steps[limb][1];
+  }
+  return oracle::FloorDivide(value, int64_t{1} << 42);
+}
+
+TEST_P(Int8OutputStagesKernelTest, LinesWithoutTheLowestLimbAreExact) {
+  const auto a = random_.Bytes<uint8_t>(200, 255);
+  const auto b = random_.Bytes<uint8_t>(200, 255);
+  std::vector<uint8_t> made(200);
+  // Steps to either end of 16 bits; zeros beside the middle and far beyond what
+  // can be a result.
+  for (const int step_a : {0, 1, 9000, 32767, -32768}) {
+    for (const int step_b : {7000, 32767, -32768}) {
+      for (const int zero : {0, 100, -100, 8191, -8192, 32700, -32700}) {
+        Int8LinearSum line;
+        line.steps[1][0] = static_cast<int16_t>(random_.Pick(0, 16383));
+        line.steps[1][1] = 16383;
+        line.steps[2][0] = static_cast<int16_t>(step_a);
+        line.steps[2][1] = static_cast<int16_t>(step_b);
+        line.zeros[1] = random_.Pick(0, 16383);
+        line.zeros[2] = zero * (1 << Int8LinearSum::kLimbBits);
+        line.most = 254;
+        functions().linear_sum(a.data(), b.data(), 200, line, made.data());
+        for (int i = 0; i < 200; ++i) {
+          ASSERT_EQ(made[i],
+                    std::clamp<int64_t>(WholeLine(line, a[i], b[i]), 0, 254))
+              << step_a << " " << step_b << " " << zero << " " << i;
+        }
+      }
+    }
+  }
+}
+
 TEST_P(Int8OutputStagesKernelTest, RowsOfAnyLengthAreWhatTheOracleMakesOfThem) {
   Int8LinearSum line;
   for (int limb = 0; limb < Int8LinearSum::kLimbs; ++limb) {
@@ -248,15 +286,8 @@ TEST_P(Int8OutputStagesKernelTest, RowsOfAnyLengthAreWhatTheOracleMakesOfThem) {
     for (int i = 0; i < count; ++i) {
       total += a[i];
       EXPECT_EQ(sums[i], -70000 + a[i] * 301 - b[i] * 5003);
-      // The limbs together are one number with 42 binary places.
-      int64_t value = 0;
-      for (int limb = 2; limb >= 0; --limb) {
-        value = value * (1 << Int8LinearSum::kLimbBits) + line.zeros[limb] +
-                a[i] * line.steps[limb][0] + b[i] * line.steps[limb][1];
-      }
       EXPECT_EQ(lines[i],
-                std::clamp<int64_t>(
-                    oracle::FloorDivide(value, int64_t{1} << 42), 3, 250));
+                std::clamp<int64_t>(WholeLine(line, a[i], b[i]), 3, 250));
       EXPECT_EQ(quantized[i], oracle::Quantize(floats[i], 0.5f, -100.0f));
     }
     EXPECT_EQ(functions().sum_values(a.data(), count), total);
