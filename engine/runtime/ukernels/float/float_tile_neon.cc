@@ -114,6 +114,20 @@ struct NeonTile : TileOf<Neon, kHeight, kTileVectors> {
     }
   }
 
+  // The inputs of all rows that stand `at` bytes behind theirs.
+  OPTFARM_INLINE void AddStep(const char* const (&in)[kHeight], int64_t at,
+                              const float** weights) {
+    float32x4_t values[kHeight];
+#pragma GCC unroll 8
+    for (int m = 0; m < kHeight; ++m) {
+      values[m] = vld1q_f32(reinterpret_cast<const float*>(in[m] + at));
+    }
+    AddLanes<0>(values, weights);
+    AddLanes<1>(values, weights);
+    AddLanes<2>(values, weights);
+    AddLanes<3>(values, weights);
+  }
+
   OPTFARM_INLINE void AddAll(const FloatTile& t) {
     const float* weights = t.weights;
     const float* const* inputs = t.inputs;
@@ -123,25 +137,25 @@ struct NeonTile : TileOf<Neon, kHeight, kTileVectors> {
       for (int m = 0; m < kHeight; ++m) {
         in[m] = reinterpret_cast<const char*>(inputs[m]);
       }
-      float32x4_t values[kHeight];
       // UNITS: bytes up to the end of whole steps, which leaves compilers a
       // single counter, and nothing to compare it with.
       constexpr int64_t kStepBytes = sizeof(float);
-      const int64_t whole = t.run / kSteps * kSteps * kStepBytes;
+      constexpr int64_t kBytes = kSteps * kStepBytes;
+      const int64_t whole = t.run / kSteps * kBytes;
 #pragma GCC unroll 8
       for (int m = 0; m < kHeight; ++m) in[m] += whole;
-      for (int64_t at = -whole; at != 0; at += kSteps * kStepBytes) {
-#pragma GCC unroll 8
-        for (int m = 0; m < kHeight; ++m) {
-          values[m] = vld1q_f32(reinterpret_cast<const float*>(in[m] + at));
-        }
-        AddLanes<0>(values, &weights);
-        AddLanes<1>(values, &weights);
-        AddLanes<2>(values, &weights);
-        AddLanes<3>(values, &weights);
+      int64_t at = -whole;
+      if (whole % (2 * kBytes) != 0) {
+        AddStep(in, at, &weights);
+        at += kBytes;
+      }
+      for (; at != 0; at += 2 * kBytes) {
+        AddStep(in, at, &weights);
+        AddStep(in, at + kBytes, &weights);
       }
       const int64_t end = t.run * kStepBytes - whole;
-      for (int64_t at = 0; at < end; at += kStepBytes) {
+      for (at = 0; at < end; at += kStepBytes) {
+        float32x4_t values[kHeight];
 #pragma GCC unroll 8
         for (int m = 0; m < kHeight; ++m) {
           values[m] = vld1q_dup_f32(reinterpret_cast<const float*>(in[m] + at));

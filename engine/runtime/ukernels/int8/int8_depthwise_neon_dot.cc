@@ -50,7 +50,8 @@ struct NeonDot {
                   const int8_t* weights) {
     return AddWeights(sums, values, LoadWeights(weights));
   }
-  static OPTFARM_INLINE void AddWindow(const uint8_t* values,
+  // Three columns of sixteen channels.
+  static OPTFARM_INLINE void AddWindow(const int8_t* values,
                                        const int8x16_t (&weights)[3][4],
                                        const int32x4_t (&init)[4],
                                        int32x4_t (&sums)[4]) {
@@ -61,15 +62,14 @@ struct NeonDot {
     AddColumn<2>(values, weights[2], sums);
   }
   template <int kColumn>
-  static OPTFARM_INLINE void AddColumn(const uint8_t* values,
+  static OPTFARM_INLINE void AddColumn(const int8_t* values,
                                        const int8x16_t (&weights)[4],
                                        int32x4_t (&sums)[4]) {
-    const auto* from = reinterpret_cast<const int8_t*>(values);
     int8x16_t low, high;
-    LoadTwo<kColumn * kColumnBytes>(from, &low, &high);
+    LoadTwo<kColumn * kColumnBytes>(values, &low, &high);
     sums[0] = vdotq_s32(sums[0], low, weights[0]);
     sums[1] = vdotq_s32(sums[1], high, weights[1]);
-    LoadTwo<kColumn * kColumnBytes + 32>(from, &low, &high);
+    LoadTwo<kColumn * kColumnBytes + 32>(values, &low, &high);
     sums[2] = vdotq_s32(sums[2], low, weights[2]);
     sums[3] = vdotq_s32(sums[3], high, weights[3]);
   }
@@ -79,6 +79,35 @@ struct NeonDot {
     RequantizeNeon<NeonDot>(by, pixels, sums_of);
   }
 };
+
+// Sixteen channels at a time, whose weights stay in registers.
+void RequantizeUsual(const Int8DepthwiseTile& tile, int pixels) {
+  Int8DepthwiseLoops<NeonDot>::InterleaveColumns(
+      tile, (pixels - 1) * tile.stride + 3, 1);
+  for (int c = 0; c < tile.epilogue->channels; c += 16) {
+    int8x16_t weights[3][4];
+    int32x4_t init[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; ++i) {
+      init[i] = vld1q_s32(tile.init + c + 4 * i);
+#pragma GCC unroll 3
+      for (int x = 0; x < 3; ++x) {
+        weights[x][i] =
+            vld1q_s8(tile.weights + x * kColumnBytes + c * kKr + i * 16);
+      }
+    }
+    RequantizeWindows(tile, pixels, c,
+                      [&](const int8_t* values, int32x4_t(&sums)[4])
+                          OPTFARM_INLINE_LAMBDA {
+                            NeonDot::AddWindow(values, weights, init, sums);
+                          });
+  }
+}
+
+void RunDepthwise(const Int8DepthwiseTile& tile, int pixels) {
+  if (IsUsual(tile) && tile.taps_y <= kKr) return RequantizeUsual(tile, pixels);
+  Int8DepthwiseLoops<NeonDot>::Run(tile, pixels);
+}
 
 }  // namespace
 
@@ -90,7 +119,7 @@ constexpr MicroKernel kInt8DepthwiseNeonDot = {
     .panel = {.nr = kNr, .kr = kKr},
     .activation_shift = 128,
     .epilogue = kDepthwiseEpilogue,
-    .run = {.int8_depthwise = RunNeonDepthwise<NeonDot>},
+    .run = {.int8_depthwise = RunDepthwise},
 };
 
 }  // namespace optfarm::runtime

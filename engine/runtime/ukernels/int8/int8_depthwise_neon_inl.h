@@ -62,58 +62,34 @@ void RequantizeNeon(const Int8Epilogue& by, int pixels, const SumsOf& sums_of) {
   }
 }
 
-// The usual window in one set of weights, requantized: sixteen channels at a
-// time, whose weights stay in registers.
-template <typename Isa>
-void RequantizeUsual(const Int8DepthwiseTile& tile, int pixels) {
-  const Int8Epilogue& by = *tile.epilogue;
-  Int8DepthwiseLoops<Isa>::InterleaveColumns(tile,
-                                             (pixels - 1) * tile.stride + 3, 1);
-  for (int c = 0; c < by.channels; c += 16) {
-    const EpilogueNeon epilogue(by, c);
-    int8x16_t weights[3][4];
-    int32x4_t init[4];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; ++i) {
-      init[i] = vld1q_s32(tile.init + c + 4 * i);
-#pragma GCC unroll 3
-      for (int x = 0; x < 3; ++x) {
-        weights[x][i] =
-            vld1q_s8(tile.weights + x * kColumnBytes + c * kKr + i * 16);
-      }
-    }
-    const uint8_t* values = tile.scratch + c * kKr;
-    const int64_t step = tile.stride * kColumnBytes;
-    uint8_t* out = by.out + c;
-    const int left = by.channels - c;
-    for (int p = 0; p < pixels; ++p, values += step, out += by.stride) {
-      int32x4_t sums[4];
-      Isa::AddWindow(values, weights, init, sums);
-      StoreChannels(epilogue.Quantize(sums), left, out);
-    }
-  }
+// Whether a window of three columns in one set of weights is requantized.
+OPTFARM_INLINE bool IsUsual(const Int8DepthwiseTile& tile) {
+  return tile.epilogue != nullptr && tile.taps_x == 3 && tile.dilation == 1 &&
+         tile.sets == 1;
 }
 
-// Isa as Int8DepthwiseLoops wants it, with InterleaveNeon, and
-//   void AddWindow(values, weights, init, sums)   three columns of sixteen
-//     channels, kColumnBytes apart
-template <typename Isa>
-void RunNeonDepthwise(const Int8DepthwiseTile& tile, int pixels) {
-  if (tile.epilogue != nullptr && tile.taps_y <= kKr && tile.taps_x == 3 &&
-      tile.dilation == 1 && tile.sets == 1) {
-    return RequantizeUsual<Isa>(tile, pixels);
+// Requantizes channels [c, c + 16) of a usual window: add_window(values, sums)
+// makes their sums from what scratch has of them, a column every kColumnBytes.
+template <typename AddWindow>
+OPTFARM_INLINE void RequantizeWindows(const Int8DepthwiseTile& tile, int pixels,
+                                      int c, const AddWindow& add_window) {
+  const Int8Epilogue& by = *tile.epilogue;
+  const EpilogueNeon epilogue(by, c);
+  const uint8_t* values = tile.scratch + c * kKr;
+  const int64_t step = tile.stride * kColumnBytes;
+  const int64_t out_step = by.stride;
+  uint8_t* out = by.out + c;
+  const int left = by.channels - c;
+  for (int p = 0; p < pixels; ++p, values += step, out += out_step) {
+    int32x4_t sums[4];
+    add_window(reinterpret_cast<const int8_t*>(values), sums);
+    StoreChannels(epilogue.Quantize(sums), left, out);
   }
-  Int8DepthwiseLoops<Isa>::Run(tile, pixels);
 }
 
 #else
 
 constexpr uint32_t kDepthwiseEpilogue = kStoresAccumulators;
-
-template <typename Isa>
-void RunNeonDepthwise(const Int8DepthwiseTile& tile, int pixels) {
-  Int8DepthwiseLoops<Isa>::Run(tile, pixels);
-}
 
 #endif
 

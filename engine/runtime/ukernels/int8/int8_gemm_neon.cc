@@ -77,22 +77,17 @@ struct Neon {
     }
   }
 
-  // Where the bands of a tile read; moved on block by block.
-  struct Sources {
-    const int8_t* packed;
-    const int8_t* packed_end;
-    const int8_t* weights;
-    const int32_t* init;
-  };
-
   template <int kRows, bool kInPairs, bool kIsFirst>
   static OPTFARM_INLINE void AddChunk(const int8_t** packed,
                                       const int8_t** weights,
                                       Sums<kRows>* sums) {
     int8x16_t values[kRows], columns[kBlock];
-    LoadTwo<2 * kKr>(*weights, &columns[2], &columns[3]);
-    LoadTwoAndMove<kNr * kKr>(weights, &columns[0], &columns[1]);
-    LoadVectors(packed, values);
+    LoadFourAndMove(weights, kNr * kKr, columns);
+    if constexpr (kRows == 4) {
+      LoadFourAndMove(packed, 4 * kKr, values);
+    } else {
+      LoadVectors(packed, values);
+    }
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       if constexpr (kInPairs) {
@@ -103,14 +98,26 @@ struct Neon {
     }
   }
 
-  // There is a chunk: no convolution is without depth.
+  // The chunks of a band's rows: the first, perhaps a second, and pairs of
+  // chunks behind. No convolution is without depth.
+  struct Rows {
+    const int8_t* packed;
+    const int8_t* end;
+    bool has_second;
+  };
   template <int kRows, bool kInPairs>
-  static OPTFARM_INLINE void AddAll(const Sources& sources, Sums<kRows>* sums) {
-    const int8_t* weights = sources.weights;
-    const int8_t* packed = sources.packed;
+  static OPTFARM_INLINE void AddAll(const Rows& rows, const int8_t* weights,
+                                    Sums<kRows>* sums) {
+    const int8_t* packed = rows.packed;
     AddChunk<kRows, kInPairs, true>(&packed, &weights, sums);
-    while (packed != sources.packed_end) {
+    if (kInPairs && rows.has_second) {
       AddChunk<kRows, kInPairs, false>(&packed, &weights, sums);
+    }
+    while (packed != rows.end) {
+      AddChunk<kRows, kInPairs, false>(&packed, &weights, sums);
+      if constexpr (kInPairs) {
+        AddChunk<kRows, kInPairs, false>(&packed, &weights, sums);
+      }
     }
   }
 
@@ -130,70 +137,96 @@ struct Neon {
 
   template <int kRows, bool kInPairs>
   OPTFARM_NOINLINE static void RunAs(const Int8Band& band) {
+    const int64_t depth = band.tile.WholeDepth(kKr);
     const auto* const packed = reinterpret_cast<const int8_t*>(band.packed());
-    Sources sources = {packed, packed + band.tile.WholeDepth(kKr) * kRows,
-                       band.tile.weights, band.tile.init};
+    const Rows rows = {packed, packed + depth * kRows, depth / kKr % 2 == 0};
+    const bool has_row_init = band.tile.has_row_init;
+    const int8_t* weights = band.tile.weights;
+    const int32_t* init = band.tile.init;
     const Int8Epilogue* const by = band.tile.epilogue;
     const RowsEpilogueNeon epilogue(by == nullptr ? Int8Epilogue() : *by);
     const int all = by == nullptr || by->channels > kNr ? kNr : by->channels;
     const float* scales = by == nullptr ? nullptr : by->scales;
-    int64_t stride = by == nullptr ? 0 : by->stride;
-    uint8_t* out = by == nullptr ? nullptr : by->out + band.row * stride;
+    int32_t* stored = band.tile.out + band.row * kNr;
     // What is behind the last channel has no place in the result.
     uint8_t some[kBlock * kRows];
-    for (int c = 0; c < all; c += kBlock) {
-      int32x4_t sums[kBandRows];
-      RunBlock<kRows, kInPairs>(band, &sources, sums);
-      if (scales == nullptr) {
-#pragma GCC unroll 4
-        for (int r = 0; r < kRows; ++r) StoreAt<kNr>(band, r, c, sums[r]);
-        continue;
-      }
-      uint8_t* to = out + c;
-      if (all - c < kBlock) {
-        to = some;
-        stride = kBlock;
-      }
-      StoreRows<0, kRows>(
-          vreinterpretq_u32_u8(epilogue.Quantize(vld1q_f32(scales + c), sums)),
-          stride, to);
-    }
+    uint8_t* const begin =
+        by == nullptr ? some : by->out + band.row * by->stride;
+    const int64_t stride = by == nullptr ? 0 : by->stride;
+    uint8_t* out[kRows];
+    PointTo(begin, stride, out);
     const int left = all % kBlock;
-    if (left != 0) CopySome(some, kRows, left, by->stride, out + all - left);
+    int whole = all / kBlock;
+    do {
+      if (whole == 0) PointTo(some, kBlock, out);
+      do {
+        Sums<kRows> sums;
+        AddAll<kRows, kInPairs>(rows, weights, &sums);
+        int32x4_t by_row[kBandRows];
+        JoinLanes(sums, vld1q_s32(init), by_row);
+        if (has_row_init) AddRowInits<kRows>(band, by_row);
+        weights += kBlock * kKr;
+        init += kBlock;
+        if (scales != nullptr) [[likely]] {
+          StoreRows<0, kRows>(epilogue.Quantize(vld1q_f32(scales), by_row),
+                              out);
+          scales += kBlock;
+        } else {
+          StoreAll<kRows>(by_row, stored);
+          stored += kBlock;
+        }
+      } while (--whole > 0);
+    } while (whole == 0 && left > 0);
+    if (left > 0) CopySome(some, kRows, left, stride, begin + all - left);
   }
 
-  // The sums of four channels, and moves on behind them.
-  template <int kRows, bool kInPairs>
-  static OPTFARM_INLINE void RunBlock(const Int8Band& band, Sources* sources,
-                                      int32x4_t (&by_row)[kBandRows]) {
-    Sums<kRows> sums;
-    AddAll<kRows, kInPairs>(*sources, &sums);
-    const int32x4_t init = vld1q_s32(sources->init);
+  template <int kRows>
+  static OPTFARM_INLINE void PointTo(uint8_t* to, int64_t stride,
+                                     uint8_t* (&out)[kRows]) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) out[r] = to + r * stride;
+  }
+
+  // The sums of four channels; rows that do not exist are the last one.
+  template <int kRows>
+  static OPTFARM_INLINE void JoinLanes(const Sums<kRows>& sums, int32x4_t init,
+                                       int32x4_t (&by_row)[kBandRows]) {
 #pragma GCC unroll 4
     for (int r = 0; r < kBandRows; ++r) {
-      // Rows that do not exist are the last one.
       const int32x4_t* of = sums.of[r < kRows ? r : kRows - 1];
       by_row[r] = vaddq_s32(
           vpaddq_s32(vpaddq_s32(of[0], of[1]), vpaddq_s32(of[2], of[3])), init);
     }
-    sources->init += kBlock;
-    sources->weights += kBlock * kKr;
-    if (!band.tile.has_row_init) return;
+  }
+  template <int kRows>
+  static OPTFARM_INLINE void AddRowInits(const Int8Band& band,
+                                         int32x4_t (&by_row)[kBandRows]) {
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       by_row[r] =
           vaddq_s32(by_row[r], vdupq_n_s32(band.tile.row_init[band.row + r]));
     }
   }
+  template <int kRows>
+  static OPTFARM_INLINE void StoreAll(const int32x4_t (&by_row)[kBandRows],
+                                      int32_t* to) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) vst1q_s32(to + r * kNr, by_row[r]);
+  }
 
+  // A vector's lanes to a place each, which is moved on.
   template <int kRow, int kRows>
-  static OPTFARM_INLINE void StoreRows(uint32x4_t values, int64_t stride,
-                                       uint8_t* out) {
-    const uint32_t row = vgetq_lane_u32(values, kRow);
-    std::memcpy(out, &row, sizeof(row));
-    if constexpr (kRow + 1 < kRows) {
-      StoreRows<kRow + 1, kRows>(values, stride, out + stride);
+  static OPTFARM_INLINE void StoreRows(uint8x16_t values,
+                                       uint8_t* (&out)[kRows]) {
+    if constexpr (kRow == 0) {
+      asm volatile("str %s1, [%0], #4" : "+r"(out[0]) : "w"(values) : "memory");
+    } else {
+      asm volatile("st1 {%1.s}[%c2], [%0], #4"
+                   : "+r"(out[kRow])
+                   : "w"(values), "i"(kRow)
+                   : "memory");
     }
+    if constexpr (kRow + 1 < kRows) StoreRows<kRow + 1, kRows>(values, out);
   }
 
   // Fewer than kBlock channels of each row.

@@ -63,20 +63,32 @@ struct NeonDot {
     AddVectors<kRows, kGroup, 0>(values, weights, sums);
   }
 
+  template <int kRows>
+  static OPTFARM_INLINE void AddChunk(const int8_t** packed,
+                                      const int8_t** weights,
+                                      Sums<kRows>* sums) {
+    int8x16_t values[kRows];
+    LoadVectors(packed, values);
+    AddGroup<kRows, 3>(values, weights, sums);
+    AddGroup<kRows, 2>(values, weights, sums);
+    AddGroup<kRows, 1>(values, weights, sums);
+    AddGroup<kRows, 0>(values, weights, sums);
+  }
+
   // Whole chunks of rows up to `end`, and some groups of four values behind.
   template <int kRows>
   static OPTFARM_INLINE void AddAll(const int8_t* packed, const int8_t* end,
                                     uint64_t groups, const int8_t* weights,
                                     Sums<kRows>* sums) {
-    int8x16_t values[kRows];
+    if ((end - packed) / (kChunk * kRows) % 2 != 0) {
+      AddChunk<kRows>(&packed, &weights, sums);
+    }
     while (packed != end) {
-      LoadVectors(&packed, values);
-      AddGroup<kRows, 3>(values, &weights, sums);
-      AddGroup<kRows, 2>(values, &weights, sums);
-      AddGroup<kRows, 1>(values, &weights, sums);
-      AddGroup<kRows, 0>(values, &weights, sums);
+      AddChunk<kRows>(&packed, &weights, sums);
+      AddChunk<kRows>(&packed, &weights, sums);
     }
     if (groups == 0) return;
+    int8x16_t values[kRows];
     LoadVectors(&packed, values);
     if (groups > 2) AddGroup<kRows, 2>(values, &weights, sums);
     if (groups > 1) AddGroup<kRows, 1>(values, &weights, sums);

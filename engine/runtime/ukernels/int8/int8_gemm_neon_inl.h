@@ -37,6 +37,23 @@ OPTFARM_INLINE void StoreAt(const Int8Band& band, int r, int c,
 // Depth that is packed at a time: a vector of each row.
 constexpr int64_t kChunk = 16;
 
+// So many vectors side by side, four or two in one instruction.
+template <int kFirst = 0, int kRows>
+OPTFARM_INLINE void StoreVectors(const uint8x16_t (&values)[kRows],
+                                 uint8_t* to) {
+  constexpr int kLeft = kRows - kFirst;
+  if constexpr (kLeft >= 4) {
+    vst1q_u8_x4(to, {{values[kFirst], values[kFirst + 1], values[kFirst + 2],
+                      values[kFirst + 3]}});
+    StoreVectors<kFirst + 4>(values, to + 4 * kChunk);
+  } else if constexpr (kLeft >= 2) {
+    vst1q_u8_x2(to, {{values[kFirst], values[kFirst + 1]}});
+    StoreVectors<kFirst + 2>(values, to + 2 * kChunk);
+  } else if constexpr (kLeft == 1) {
+    vst1q_u8(to, values[kFirst]);
+  }
+}
+
 // Copies a band's activations less 128: chunk by chunk, in each row by row.
 template <int kKr, int kRows>
 OPTFARM_NOINLINE void PackSigned(const Int8Band& band, int64_t first_tap) {
@@ -52,10 +69,12 @@ OPTFARM_NOINLINE void PackSigned(const Int8Band& band, int64_t first_tap) {
     if (kKr % kChunk == 0 || at % kChunk == 0) {
       uint8_t* to = packed + at * kRows;
       for (; k + kChunk <= depth; k += kChunk, to += kChunk * kRows) {
+        uint8x16_t values[kRows];
 #pragma GCC unroll 8
         for (int r = 0; r < kRows; ++r) {
-          vst1q_u8(to + r * kChunk, veorq_u8(vld1q_u8(inputs[r] + k), shift));
+          values[r] = veorq_u8(vld1q_u8(inputs[r] + k), shift);
         }
+        StoreVectors(values, to);
       }
     }
     if constexpr (kKr % kChunk != 0) {

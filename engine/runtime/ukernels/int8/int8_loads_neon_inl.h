@@ -35,6 +35,28 @@ OPTFARM_INLINE void LoadTwoAndMove(const int8_t** from, int8x16_t* low,
                : "i"(kMove)
                : "memory");
 }
+// The first four at a pointer, which is moved on by `move` bytes.
+OPTFARM_INLINE void LoadFourAndMove(const int8_t** from, int64_t move,
+                                    int8x16_t (&values)[4]) {
+  int8x16x4_t four;
+  asm volatile("ld1 {%S0.16b - %V0.16b}, [%1], %2"
+               : "=w"(four), "+r"(*from)
+               : "r"(move)
+               : "memory");
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) values[i] = four.val[i];
+}
+// The same of three.
+OPTFARM_INLINE void LoadThreeAndMove(const int8_t** from, int64_t move,
+                                     int8x16_t* values) {
+  int8x16x3_t three;
+  asm volatile("ld1 {%S0.16b - %U0.16b}, [%1], %2"
+               : "=w"(three), "+r"(*from)
+               : "r"(move)
+               : "memory");
+#pragma GCC unroll 3
+  for (int i = 0; i < 3; ++i) values[i] = three.val[i];
+}
 template <int kPlace>
 OPTFARM_INLINE void LoadOne(const int8_t* from, int8x16_t* value) {
   asm volatile("ldr %q0, [%1, %c2]"

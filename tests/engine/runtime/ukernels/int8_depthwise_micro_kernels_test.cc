@@ -181,6 +181,44 @@ TEST_P(Int8DepthwiseEpilogueTest, RequantizesWhatTheOracleDoes) {
   CheckRequantizedRows(*GetParam(), /*below=*/false);
 }
 
+// Where weights and activations are the least that there are, two products do
+// not fit in 16 bits.
+TEST_P(Int8DepthwiseEpilogueTest, AddsTheGreatestProducts) {
+  const MicroKernel& entry = *GetParam();
+  Random random;
+  for (const int window_columns : {1, 3}) {
+    for (const uint8_t value : {0, 255}) {
+      DepthwiseCase test(entry, 3, window_columns, 1, 1, 14, &random);
+      for (uint8_t& input : test.plain.input) input = value;
+      test.plain.padding = test.tile.padding = value;
+      test.plain.dilation = test.tile.dilation = 1;
+      const int kr = entry.panel.kr, nr = entry.panel.nr;
+      ASSERT_GE(kr, 3);
+      // Rows that fill up a group are zero.
+      for (int i = 0; i < window_columns * nr * kr; ++i) {
+        test.weights_room->data()[i] = i % kr < 3 ? -128 : 0;
+      }
+      for (size_t i = 0; i < test.plain.weights.size(); ++i) {
+        int32_t& init = test.init[i % nr];
+        init -= entry.activation_shift * (test.plain.weights[i] + 128);
+        test.plain.weights[i] = -128;
+      }
+      EpilogueCase by(nr, test.tile.channels, &random);
+      std::vector<uint8_t> out(4 * by.stride, 7);
+      by.epilogue.out = out.data();
+      test.tile.epilogue = &by.epilogue;
+      entry.run.int8_depthwise(test.tile, 4);
+      for (int p = 0; p < 4; ++p) {
+        for (int c = 0; c < test.tile.channels; ++c) {
+          ASSERT_EQ(out[p * by.stride + c],
+                    by.Of(test.plain.Accumulator(p, c), c))
+              << test.Name(4) << ", at " << p << ", " << c;
+        }
+      }
+    }
+  }
+}
+
 class Int8DepthwisePairsTest
     : public ::testing::TestWithParam<const MicroKernel*> {};
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Int8DepthwisePairsTest);
