@@ -13,6 +13,7 @@
 #include "base/utf8.h"
 #include "http/field_binding.h"
 #include "http/json.h"
+#include "rpc/trace_parent.h"
 
 namespace optfarm::http {
 namespace {
@@ -80,6 +81,11 @@ absl::StatusOr<BackendCall> MakeCall(const Exchange& exchange) {
   const std::string& peer = exchange.head.peer;
   if (!peer.empty()) call.metadata.emplace_back(kPeerKey, peer);
   if (exchange.head.certified) call.metadata.emplace_back(kCertifiedKey, "1");
+  // One that is malformed counts as none.
+  const absl::string_view parent = exchange.head.Header(rpc::kTraceParentKey);
+  if (rpc::ParseTraceParent(parent).ok()) {
+    call.metadata.emplace_back(rpc::kTraceParentKey, parent);
+  }
   const absl::string_view authorization = exchange.head.Header("authorization");
   if (authorization.empty()) return call;
   // What gRPC does not take as metadata it does not refuse either: it aborts.

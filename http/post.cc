@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/http/parser.hpp>
+#include <boost/beast/http/string_body.hpp>
 #include <cerrno>
 #include <memory>
 
@@ -22,9 +25,15 @@
 namespace optfarm::http {
 namespace {
 
+namespace beast = boost::beast;
+
 constexpr size_t kMaxUrlBytes = 2000;
 // Where the status must be by.
 constexpr size_t kMaxHeadBytes = 16 << 10;
+// UNITS: bytes asked of the connection at once.
+constexpr size_t kReadBytes = 16 << 10;
+// UNITS: bytes. No chunked body has less left before its end: "0\r\n\r\n".
+constexpr size_t kLastChunkBytes = 5;
 
 absl::Status ConnectSocket(int fd, const HostAddress& address,
                            absl::Time deadline, Cancellation* cancellation) {
@@ -93,6 +102,113 @@ absl::StatusOr<int> ReadStatus(ByteStream& stream, absl::Time deadline) {
   return absl::UnavailableError("the answer is not HTTP");
 }
 
+// A connection of one request.
+class OneRequest {
+ public:
+  absl::Status Send(const PostRequest& request, absl::Time deadline) {
+    Cancellation* const cancellation = request.cancellation.get();
+    OPTFARM_ASSIGN_OR_RETURN(const int socket,
+                             Connect(request.url, deadline, cancellation));
+    stream_ = request.url.tls ? MakeTlsClientStream(socket, request.url.host)
+                              : MakeSocketStream(socket);
+    watch_.emplace(cancellation, socket);
+    std::string bytes = absl::StrCat(
+        "POST ", request.url.target,
+        " HTTP/1.1\r\nHost: ", request.url.Authority(),
+        "\r\nUser-Agent: optfarm\r\nContent-Type: ", request.content_type,
+        "\r\nContent-Length: ", request.body.size(),
+        "\r\nConnection: close\r\n");
+    for (const auto& [name, value] : request.headers) {
+      absl::StrAppend(&bytes, name, ": ", value, "\r\n");
+    }
+    absl::StrAppend(&bytes, "\r\n", request.body);
+    return stream_->Write(bytes, deadline);
+  }
+
+  // REQUIRES: Send was OK.
+  ByteStream& stream() { return *stream_; }
+
+ private:
+  std::unique_ptr<ByteStream> stream_;
+  // Goes before the socket that it watches.
+  std::optional<Cancellation::Watch> watch_;
+};
+
+// A number of seconds, or a date.
+std::optional<absl::Duration> ReadRetryAfter(absl::string_view text) {
+  int64_t seconds = 0;
+  if (absl::SimpleAtoi(text, &seconds)) {
+    return absl::Seconds(std::max<int64_t>(seconds, 0));
+  }
+  absl::Time time;
+  std::string error;
+  if (!absl::ParseTime("%a, %d %b %Y %H:%M:%S GMT", text, &time, &error)) {
+    return std::nullopt;
+  }
+  return std::max(time - absl::Now(), absl::ZeroDuration());
+}
+
+// Feeds the parser until the answer is whole. An error after its head leaves
+// an answer without a body.
+absl::Status ParseReply(
+    ByteStream& stream, absl::Time deadline,
+    beast::http::response_parser<beast::http::string_body>& parser) {
+  beast::flat_buffer buffer;
+  while (!parser.is_done()) {
+    const auto space = buffer.prepare(kReadBytes);
+    OPTFARM_ASSIGN_OR_RETURN(
+        const size_t read,
+        stream.Read(static_cast<char*>(space.data()), space.size(), deadline));
+    boost::system::error_code error;
+    if (read == 0) {
+      // Beast asserts that something came.
+      if (!parser.got_some()) {
+        return absl::UnavailableError("there was no answer");
+      }
+      parser.put_eof(error);
+      if (!error) return absl::OkStatus();
+      return absl::UnavailableError("the answer broke off");
+    }
+    buffer.commit(read);
+    // As in RequestReader: of a chunked body Beast wants no less.
+    while (!parser.is_done() && buffer.size() > 0 &&
+           (!parser.is_header_done() || !parser.chunked() ||
+            buffer.size() >= kLastChunkBytes)) {
+      const size_t used = parser.put(buffer.data(), error);
+      buffer.consume(used);
+      if (error == beast::http::error::need_more) break;
+      if (error) {
+        return absl::UnavailableError(
+            absl::StrCat("the answer is not HTTP: ", error.message()));
+      }
+      if (used == 0) break;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PostReply> ReadReply(ByteStream& stream, size_t max_body_bytes,
+                                    absl::Time deadline) {
+  beast::http::response_parser<beast::http::string_body> parser;
+  parser.header_limit(static_cast<uint32_t>(kMaxHeadBytes));
+  parser.body_limit(max_body_bytes);
+  const absl::Status parsed = ParseReply(stream, deadline, parser);
+  if (!parser.is_header_done()) {
+    return parsed.ok() ? absl::UnavailableError("the answer is not HTTP")
+                       : parsed;
+  }
+  PostReply reply;
+  reply.status = static_cast<int>(parser.get().result_int());
+  const auto header = parser.get().find(beast::http::field::retry_after);
+  if (header != parser.get().end()) {
+    const auto value = header->value();
+    reply.retry_after =
+        ReadRetryAfter(absl::string_view(value.data(), value.size()));
+  }
+  if (parsed.ok()) reply.body = std::move(parser.get().body());
+  return reply;
+}
+
 }  // namespace
 
 std::string Url::Authority() const {
@@ -148,24 +264,17 @@ absl::StatusOr<Url> ParseUrl(absl::string_view text) {
 
 absl::StatusOr<int> Post(const PostRequest& request) {
   const absl::Time deadline = absl::Now() + request.limit;
-  Cancellation* const cancellation = request.cancellation.get();
-  OPTFARM_ASSIGN_OR_RETURN(const int socket,
-                           Connect(request.url, deadline, cancellation));
-  const std::unique_ptr<ByteStream> stream =
-      request.url.tls ? MakeTlsClientStream(socket, request.url.host)
-                      : MakeSocketStream(socket);
-  const Cancellation::Watch watch(cancellation, socket);
-  std::string bytes = absl::StrCat(
-      "POST ", request.url.target,
-      " HTTP/1.1\r\nHost: ", request.url.Authority(),
-      "\r\nUser-Agent: optfarm\r\nContent-Type: ", request.content_type,
-      "\r\nContent-Length: ", request.body.size(), "\r\nConnection: close\r\n");
-  for (const auto& [name, value] : request.headers) {
-    absl::StrAppend(&bytes, name, ": ", value, "\r\n");
-  }
-  absl::StrAppend(&bytes, "\r\n", request.body);
-  OPTFARM_RETURN_IF_ERROR(stream->Write(bytes, deadline));
-  return ReadStatus(*stream, deadline);
+  OneRequest sent;
+  OPTFARM_RETURN_IF_ERROR(sent.Send(request, deadline));
+  return ReadStatus(sent.stream(), deadline);
+}
+
+absl::StatusOr<PostReply> PostForReply(const PostRequest& request,
+                                       size_t max_body_bytes) {
+  const absl::Time deadline = absl::Now() + request.limit;
+  OneRequest sent;
+  OPTFARM_RETURN_IF_ERROR(sent.Send(request, deadline));
+  return ReadReply(sent.stream(), max_body_bytes, deadline);
 }
 
 }  // namespace optfarm::http

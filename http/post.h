@@ -1,10 +1,12 @@
-// The one request that this program makes of others: a POST, once, without
-// redirects.
+// The one kind of request that this program makes of others: a POST, once,
+// without redirects.
 
 #ifndef OPTFARM_HTTP_POST_H_
 #define OPTFARM_HTTP_POST_H_
 
+#include <cstddef>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +50,18 @@ struct PostRequest {
 // Certificates are checked against the system's authorities.
 // ERRORS: Unavailable, DeadlineExceeded, Cancelled.
 absl::StatusOr<int> Post(const PostRequest& request);
+
+struct PostReply {
+  int status = 0;
+  // Its header Retry-After, from now on; at least 0.
+  std::optional<absl::Duration> retry_after;
+  // Empty when it is longer than was asked for, or broke off.
+  std::string body;
+};
+
+// The same, with more of the answer: a body of up to `max_body_bytes`.
+absl::StatusOr<PostReply> PostForReply(const PostRequest& request,
+                                       size_t max_body_bytes);
 
 }  // namespace optfarm::http
 

@@ -2,6 +2,8 @@
 
 #include <grpcpp/server.h>
 #include <grpcpp/server_builder.h>
+#include <limits.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -81,6 +83,11 @@ struct Stores {
   Databases databases;
 };
 
+std::string HostName() {
+  char name[HOST_NAME_MAX + 1] = {};
+  return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
+}
+
 StoreFacts FactsOf(const ServerOptions& options, const DataDir& data_dir) {
   StoreFacts facts;
   const bool bucket = absl::StartsWith(options.blobs.blobs, "s3:");
@@ -157,6 +164,7 @@ class ServerImpl final : public Server {
   JobListFeed job_feed_;
   Admission admission_;
   Webhooks webhooks_;
+  TraceExporter traces_;
   TuneRunner tuner_;
   Ticker ticker_;
   // Deleting a lot takes its time, and leases do not wait for it.
@@ -220,6 +228,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
                 }),
       admission_(scheduler_, *blobs_, *store_, limits_),
       webhooks_(options_.webhooks, *webhook_store_, *store_, *options_.clock),
+      traces_(options_.traces, *store_, *options_.clock),
       tuner_(admission_, scheduler_, *store_, *tune_store_, *access_,
              *options_.clock),
       ticker_(*options_.clock, [this](absl::Time now) { return Step(now); }),
@@ -248,6 +257,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
   scheduler_.SetObserver(
       [this](const storage::WriteBatch& batch, absl::Duration time) {
         metrics_.NoteCommit(batch, time);
+        traces_.NoteCommit(batch);
       });
   scheduler_.SetListener([this](const std::vector<std::string>& job_ids) {
     hub_.Notify(job_ids);
@@ -385,6 +395,9 @@ absl::Status ServerImpl::Listen() {
   door.accept();
   OPTFARM_RETURN_IF_ERROR(OpenHttp());
   OPTFARM_RETURN_IF_ERROR(webhooks_.Start());
+  OPTFARM_RETURN_IF_ERROR(traces_.Start(
+      {options_.advertise.empty() ? HostName() : options_.advertise,
+       OPTFARM_VERSION}));
   OPTFARM_RETURN_IF_ERROR(tuner_.Start());
   SetServing(true);
   ticker_.Start();
@@ -416,7 +429,7 @@ absl::Status ServerImpl::OpenHttp() {
     std::string text =
         metrics_.Text(scheduler_.Numbers(now), scheduler_.Devices(now));
     if (term_.lease != nullptr) text += ForwardingMetrics(true, 0, 0);
-    return text;
+    return text + traces_.Metrics();
   };
   door.sessions = &sessions_;
   OPTFARM_ASSIGN_OR_RETURN(http_, OpenHttpDoor(door));
@@ -485,6 +498,8 @@ void ServerImpl::Shutdown() {
   upkeep_.Stop();
   tuner_.Stop();
   webhooks_.Stop();
+  // No job ends any more.
+  traces_.Stop();
 }
 
 absl::StatusOr<Stores> OpenStores(const ServerOptions& options,

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -21,6 +22,7 @@
 #include "base/service_manager.h"
 #include "base/status_macros.h"
 #include "rpc/channel.h"
+#include "server/delivery/collector.h"
 #include "server/server.h"
 #include "server/upkeep/blob_engine.h"
 #include "server/upkeep/data_dir.h"
@@ -34,6 +36,7 @@ struct Flags {
   ServerOptions options;
   std::string token_file;
   std::string webhook_secret_file;
+  std::string otlp_headers_file;
   std::string project_limits_file;
   std::string restore;
   MigrationOptions migration;
@@ -53,6 +56,7 @@ constexpr double kLongestLease = 3600;
 constexpr double kShortestProvision = 1;
 constexpr double kLongestProvision = 1440;
 constexpr size_t kMaxLimitsBytes = size_t{1} << 20;
+constexpr size_t kMaxHeadersBytes = size_t{64} << 10;
 
 // CLI11's own say of a wrong value that it is not in a range whose end takes
 // 300 digits.
@@ -150,6 +154,13 @@ void Declare(CLI::App& app, Flags& flags) {
                  "be given several times (default: none)");
   app.add_option("--webhook_secret_file", flags.webhook_secret_file,
                  "File whose first line is the key that signs webhooks");
+  app.add_option("--otlp_endpoint", options.traces.endpoint,
+                 "http or https URL of an OpenTelemetry collector (OTLP/HTTP) "
+                 "that traces of ended jobs are sent to; default: none")
+      ->envname("OTEL_EXPORTER_OTLP_ENDPOINT");
+  app.add_option("--otlp_headers_file", flags.otlp_headers_file,
+                 "File with headers for it, a line NAME: VALUE each, such as "
+                 "an API key");
   app.add_option("--max_blob_bytes", options.max_blob_bytes,
                  "Size limit of an uploaded file, in bytes")
       ->check(Positive())
@@ -279,6 +290,20 @@ absl::StatusOr<LimitsByProject> ReadProjectLimits(const std::string& path,
   return Annotate(text.status(), absl::StrCat("reading '", path, "'"));
 }
 
+// ERRORS: name the file and the line, and no value.
+absl::StatusOr<std::vector<std::pair<std::string, std::string>>>
+ReadOtlpHeaders(const std::string& path) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::string text,
+                           ReadFile(path, kMaxHeadersBytes));
+  auto headers = ParseHeaderLines(text);
+  if (headers.ok() && headers->empty()) {
+    headers = absl::InvalidArgumentError("it has no header; give NAME: VALUE");
+  }
+  if (headers.ok()) return headers;
+  return Annotate(headers.status(),
+                  absl::StrCat("--otlp_headers_file: reading '", path, "'"));
+}
+
 absl::Status Restore(const ServerOptions& options,
                      const std::string& manifest) {
   if (!options.database.empty()) {
@@ -373,6 +398,10 @@ absl::Status Run(Flags flags) {
         rpc::ReadToken(flags.webhook_secret_file);
     if (!secret.ok()) return secret.status();
     flags.options.webhooks.secret = *std::move(secret);
+  }
+  if (!flags.otlp_headers_file.empty()) {
+    OPTFARM_ASSIGN_OR_RETURN(flags.options.traces.headers,
+                             ReadOtlpHeaders(flags.otlp_headers_file));
   }
   flags.options.scheduling.lease = absl::Seconds(flags.lease_seconds);
   flags.options.scheduling.provision_limit =

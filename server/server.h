@@ -20,6 +20,7 @@
 #include "server/access/project_limits.h"
 #include "server/delivery/event_hub.h"
 #include "server/delivery/job_list_feed.h"
+#include "server/delivery/trace_exporter.h"
 #include "server/delivery/webhooks.h"
 #include "server/scheduling/scheduling_policy.h"
 #include "server/services/transfer_watch.h"
@@ -68,6 +69,7 @@ struct ServerOptions {
   // UNITS: bytes of memory for the numbers of results.
   int64_t results_bytes = storage::kResultsBytes;
   WebhookOptions webhooks;
+  TraceExportOptions traces;
   // How long a connection to the gRPC door may take to say that it speaks
   // HTTP/2, with TLS where there is TLS.
   absl::Duration handshake_time = absl::Seconds(20);

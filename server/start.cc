@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "rpc/server_addresses.h"
+#include "server/delivery/collector.h"
 #include "server/leader.h"
 #include "server/member.h"
 #include "server/server.h"
@@ -50,6 +51,15 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(ServerOptions options) {
     return absl::FailedPreconditionError(
         "webhooks are signed; give --webhook_secret_file, or no "
         "--webhook_allow");
+  }
+  if (!options.traces.endpoint.empty()) {
+    OPTFARM_RETURN_IF_ERROR(
+        Annotate(TracesUrl(options.traces.endpoint).status(),
+                 "--otlp_endpoint, or OTEL_EXPORTER_OTLP_ENDPOINT"));
+  } else if (!options.traces.headers.empty()) {
+    return absl::FailedPreconditionError(
+        "headers for a collector of traces go nowhere without one; give "
+        "--otlp_endpoint, or no --otlp_headers_file");
   }
   if (!options.advertise.empty()) return StartMember(std::move(options));
   return StartLeader(std::move(options), LeaderTerm());

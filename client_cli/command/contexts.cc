@@ -14,6 +14,7 @@
 #include "base/status_macros.h"
 #include "client_cli/tables/json_text.h"
 #include "client_cli/tables/table.h"
+#include "rpc/trace_parent.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -165,6 +166,9 @@ absl::StatusOr<FarmAddress> FindFarm(const GlobalFlags& flags,
   SetUnlessEmpty(flags.tls_ca, &address.tls_ca);
   SetUnlessEmpty(flags.tls_cert, &address.tls_cert);
   SetUnlessEmpty(flags.tls_key, &address.tls_key);
+  // One that is malformed counts as none.
+  const std::string parent = environment("TRACEPARENT");
+  if (rpc::ParseTraceParent(parent).ok()) address.trace_parent = parent;
   return address;
 }
 

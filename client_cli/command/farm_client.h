@@ -136,6 +136,8 @@ struct FarmAddress {
   std::string tls_ca;
   std::string tls_cert;
   std::string tls_key;
+  // Of W3C's Trace Context, well-formed: the span that submits are a part of.
+  std::string trace_parent;
 };
 
 // A client of the server. Nothing is sent yet.

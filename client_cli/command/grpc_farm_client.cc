@@ -26,6 +26,7 @@
 #include "rpc/channel.h"
 #include "rpc/retry.h"
 #include "rpc/status.h"
+#include "rpc/trace_parent.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -42,6 +43,7 @@ class GrpcFarmClient final : public FarmClient {
                  const std::shared_ptr<grpc::Channel>& channel)
       : server_(address.server),
         speaks_tls_(!address.tls_ca.empty()),
+        trace_parent_(address.trace_parent),
         models_(v1::ModelService::NewStub(channel)),
         jobs_(v1::JobService::NewStub(channel)),
         devices_(v1::DeviceService::NewStub(channel)),
@@ -82,9 +84,14 @@ class GrpcFarmClient final : public FarmClient {
       const v1::SubmitJobRequest& request) override {
     v1::SubmitJobResponse response;
     OPTFARM_RETURN_IF_ERROR(rpc::Retry(rpc::RetryOptions(), [&] {
-      return rpc::Attempt{Call(jobs_.get(),
-                               &v1::JobService::StubInterface::SubmitJob,
-                               request, &response, kCallLimit)};
+      // A part of the caller's trace.
+      grpc::ClientContext context;
+      SetDeadline(kCallLimit, &context);
+      if (!trace_parent_.empty()) {
+        context.AddMetadata(rpc::kTraceParentKey, trace_parent_);
+      }
+      return rpc::Attempt{Explain(
+          rpc::FromGrpc(jobs_->SubmitJob(&context, request, &response)))};
     }));
     return response;
   }
@@ -396,6 +403,8 @@ class GrpcFarmClient final : public FarmClient {
 
   const std::string server_;
   const bool speaks_tls_;
+  // Empty: there is no trace.
+  const std::string trace_parent_;
   const std::unique_ptr<v1::ModelService::StubInterface> models_;
   const std::unique_ptr<v1::JobService::StubInterface> jobs_;
   const std::unique_ptr<v1::DeviceService::StubInterface> devices_;

@@ -168,6 +168,7 @@ class Client(ResultCalls, OperatorCalls, TuneCalls):
                no_cache: bool = False, max_attempts: int = 0,
                deadlines: Optional[Mapping[str, Duration]] = None,
                request_id: Optional[str] = None, webhook: str = '',
+               traceparent: Optional[str] = None,
                progress: Optional[Progress] = None) -> Job:
         """Uploads missing files and submits a job.
 
@@ -216,8 +217,10 @@ class Client(ResultCalls, OperatorCalls, TuneCalls):
         The job: `name` and `tags` to find it by; `no_cache`: do the work even
         if it has been done before; `max_attempts` and `deadlines` ({'queue':
         '1h', 'run': ..., 'job': ...}); `webhook`: an address that the server
-        tells when the job has ended. One `request_id` makes one job, however
-        often it is submitted.
+        tells when the job has ended; `traceparent`: the span that the job's
+        trace is a child of, by default that of the environment variable
+        TRACEPARENT. One `request_id` makes one job, however often it is
+        submitted.
         """
         conditions = spec.conditions(
             threads=threads, min_runs=min_runs, min_time=min_time,
@@ -250,7 +253,7 @@ class Client(ResultCalls, OperatorCalls, TuneCalls):
                 'spec': {key: value for key, value in made.items() if value},
                 'webhook': webhook,
             },
-            headers={'Idempotency-Key': request_id or str(uuid.uuid4())})
+            headers=_headers(request_id, traceparent))
         job: Job = answer['job']
         return job
 
@@ -530,6 +533,17 @@ class Client(ResultCalls, OperatorCalls, TuneCalls):
         those of submit."""
         job = self.submit(model, recipe, **options)
         return report(self.wait(job, timeout, check=check))
+
+
+def _headers(request_id: Optional[str],
+             traceparent: Optional[str]) -> Dict[str, str]:
+    """Of a request that submits a job."""
+    headers = {'Idempotency-Key': request_id or str(uuid.uuid4())}
+    if traceparent is None:
+        traceparent = os.environ.get('TRACEPARENT')
+    if traceparent:
+        headers['traceparent'] = traceparent
+    return headers
 
 
 def _export(job: Job, end: str) -> Optional[Mapping[str, Any]]:

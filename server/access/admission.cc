@@ -2,10 +2,13 @@
 
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/cord.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
 #include "base/status_macros.h"
+#include "rpc/trace_parent.h"
 #include "server/scheduling/job_spec_check.h"
 
 namespace optfarm::server {
@@ -14,13 +17,24 @@ namespace {
 constexpr int64_t kModelPeekBytes = 256;
 // What fits into the headers of an answer.
 constexpr int kMaxListedBlobs = 40;
+// As many as CheckJobSpec takes.
+constexpr int kMaxTags = 16;
 constexpr char kFailureType[] =
     "type.googleapis.com/optfarm.v1.SubmitJobFailure";
+
+void AddTraceParent(const std::string& trace_parent, v1::JobSpec& spec) {
+  const bool has_one = absl::c_any_of(spec.tags(), [](const std::string& tag) {
+    return absl::StartsWith(tag, rpc::kTraceParentTag);
+  });
+  if (trace_parent.empty() || has_one || spec.tags_size() >= kMaxTags) return;
+  spec.add_tags(absl::StrCat(rpc::kTraceParentTag, trace_parent));
+}
 
 }  // namespace
 
 absl::StatusOr<SubmitResult> Admission::Submit(
-    const Caller& caller, const v1::SubmitJobRequest& request, absl::Time now) {
+    const Caller& caller, const v1::SubmitJobRequest& request, absl::Time now,
+    const std::string& trace_parent) {
   OPTFARM_RETURN_IF_ERROR(CheckClientRequestId(request.client_request_id()));
   Submission submission;
   submission.project = caller.project;
@@ -36,8 +50,8 @@ absl::StatusOr<SubmitResult> Admission::Submit(
                                submission.spec_digest));
   if (known.has_value()) return *known;
   OPTFARM_RETURN_IF_ERROR(CheckJobsOfDay(caller, now));
-  OPTFARM_ASSIGN_OR_RETURN(const v1::JobSpec spec,
-                           ResolveRecipe(request.spec()));
+  OPTFARM_ASSIGN_OR_RETURN(v1::JobSpec spec, ResolveRecipe(request.spec()));
+  AddTraceParent(trace_parent, spec);
   OPTFARM_ASSIGN_OR_RETURN(submission.spec, CheckJobSpec(spec));
   OPTFARM_RETURN_IF_ERROR(CheckBlobs(caller, submission.spec, now));
   OPTFARM_RETURN_IF_ERROR(CheckModel(submission.spec));

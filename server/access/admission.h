@@ -4,6 +4,8 @@
 #ifndef OPTFARM_SERVER_ACCESS_ADMISSION_H_
 #define OPTFARM_SERVER_ACCESS_ADMISSION_H_
 
+#include <string>
+
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -23,11 +25,14 @@ class Admission {
             storage::MetadataStore& store, const ProjectLimitsTable& limits)
       : scheduler_(scheduler), blobs_(blobs), store_(store), limits_(limits) {}
 
+  // `trace_parent`, from TraceParentOf, becomes a tag where there is none and
+  // room for one; not a part of the request that a retry is compared by.
   // ERRORS: those of JobService.SubmitJob. Missing blobs come as a payload of
   // the type optfarm.v1.SubmitJobFailure.
   absl::StatusOr<SubmitResult> Submit(const Caller& caller,
                                       const v1::SubmitJobRequest& request,
-                                      absl::Time now);
+                                      absl::Time now,
+                                      const std::string& trace_parent = "");
 
  private:
   absl::StatusOr<v1::JobSpec> ResolveRecipe(const v1::JobSpec& spec);

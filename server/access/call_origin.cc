@@ -7,6 +7,7 @@
 #include "base/digest.h"
 #include "http/backend.h"
 #include "http/url_text.h"
+#include "rpc/trace_parent.h"
 
 namespace optfarm::server {
 namespace {
@@ -51,6 +52,13 @@ CallOrigin OriginOf(const grpc::ServerContextBase& context,
   const auto shown = context.auth_context();
   origin.certified = shown != nullptr && shown->IsPeerAuthenticated();
   return origin;
+}
+
+std::string TraceParentOf(const grpc::ServerContextBase& context) {
+  if (context.client_metadata().count(rpc::kTraceParentKey) != 1) return "";
+  const absl::string_view text = Find(context, rpc::kTraceParentKey);
+  if (!rpc::ParseTraceParent(text).ok()) return "";
+  return std::string(text.substr(0, rpc::kTraceParentLength));
 }
 
 bool WasForwarded(const grpc::ServerContextBase& context) {

@@ -30,6 +30,11 @@ struct CallOrigin {
 CallOrigin OriginOf(const grpc::ServerContextBase& context,
                     absl::string_view secret);
 
+// The span that a call is a child of, as its metadata `traceparent` has it,
+// without what later versions add; empty without one, and, as W3C's Trace
+// Context wants it, when it is malformed or comes twice.
+std::string TraceParentOf(const grpc::ServerContextBase& context);
+
 // Whether a server, or somebody who acts as one, has sent it on.
 bool WasForwarded(const grpc::ServerContextBase& context);
 

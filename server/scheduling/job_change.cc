@@ -9,6 +9,7 @@
 #include "engine/verdict/gates.h"
 #include "rpc/proto_time.h"
 #include "server/conventions/log_text.h"
+#include "server/conventions/task_events.h"
 
 namespace optfarm::server {
 namespace {
@@ -151,7 +152,7 @@ void JobChange::FailAttempt(size_t index, const v1::Failure& failure,
 void JobChange::HandBack(size_t index, absl::string_view reason) {
   AddAttempt(record(index), "released", reason);
   record(index) = HandedBack(std::move(record(index)), now_);
-  AddTaskEvent(record(index), absl::StrCat("handed back: ", reason));
+  AddTaskEvent(record(index), absl::StrCat(kHandedBack, reason));
 }
 
 void JobChange::KeepArtifacts(

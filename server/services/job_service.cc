@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "server/access/call_origin.h"
 #include "server/delivery/job_view.h"
 #include "server/delivery/job_watch.h"
 #include "server/services/list_query.h"
@@ -41,18 +42,20 @@ grpc::Status JobServiceImpl::SubmitJob(grpc::ServerContext* context,
                                        const v1::SubmitJobRequest* request,
                                        v1::SubmitJobResponse* response) {
   return door_.Serve(
-      *context, "optfarm.v1.JobService.SubmitJob",
-      [&](Call& call) { return Submit(call, *request, *response); });
+      *context, "optfarm.v1.JobService.SubmitJob", [&](Call& call) {
+        return Submit(call, *request, TraceParentOf(*context), *response);
+      });
 }
 
 absl::Status JobServiceImpl::Submit(Call& call,
                                     const v1::SubmitJobRequest& request,
+                                    const std::string& trace_parent,
                                     v1::SubmitJobResponse& response) {
   const std::string& webhook = request.webhook();
   if (!webhook.empty()) OPTFARM_RETURN_IF_ERROR(webhooks_.Check(webhook));
   OPTFARM_ASSIGN_OR_RETURN(
       const SubmitResult result,
-      admission_.Submit(call.caller, request, clock_.Now()));
+      admission_.Submit(call.caller, request, clock_.Now(), trace_parent));
   call.subject = result.job_id;
   // Before the answer: who was told that the job is taken will be told that it
   // ended. A retry, too, finds it noted.

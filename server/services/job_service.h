@@ -42,6 +42,7 @@ class JobServiceImpl final
 
  private:
   absl::Status Submit(Call& call, const v1::SubmitJobRequest& request,
+                      const std::string& trace_parent,
                       v1::SubmitJobResponse& response);
   WatchReactor* Watch(grpc::CallbackServerContext& context);
   // ERRORS: NotFound, also for a job of a project that the caller does not see.

@@ -54,6 +54,19 @@ class ContextsTest : public ::testing::Test {
   GlobalFlags flags_;
 };
 
+TEST_F(ContextsTest, TheTraceIsThatOfTheEnvironment) {
+  EXPECT_EQ(Found().trace_parent, "");
+  const std::string parent =
+      "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  variables_["TRACEPARENT"] = parent;
+  EXPECT_EQ(Found().trace_parent, parent);
+  // What gRPC would not take as metadata, and what is no trace.
+  variables_["TRACEPARENT"] = parent + "\n";
+  EXPECT_EQ(Found().trace_parent, "");
+  variables_["TRACEPARENT"] = "on";
+  EXPECT_EQ(Found().trace_parent, "");
+}
+
 TEST_F(ContextsTest, AreKeptForTheUserAlone) {
   SaveLab();
   struct stat file = {}, folder = {};

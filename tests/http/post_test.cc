@@ -96,6 +96,71 @@ TEST(PostTest, WhatIsNotHttpIsUnavailable) {
   EXPECT_FALSE(PostTo("http://127.0.0.1:1/").ok());
 }
 
+absl::StatusOr<PostReply> AskForReply(const std::string& url,
+                                      size_t max_body_bytes = 100) {
+  PostRequest request;
+  absl::StatusOr<Url> parsed = ParseUrl(url);
+  if (!parsed.ok()) return parsed.status();
+  request.url = *std::move(parsed);
+  request.body = "hello END";
+  return PostForReply(request, max_body_bytes);
+}
+
+TEST(PostTest, TheReplyHasABodyAndWhenToTryAgain) {
+  for (const char* body :
+       {"Content-Length: 5\r\n\r\nlater and more", "\r\nlater",
+        "Transfer-Encoding: chunked\r\n\r\n2\r\nla\r\n3\r\nter\r\n0\r\n\r\n"}) {
+    OneAnswer server(
+        absl::StrCat("HTTP/1.1 503 Busy\r\nRetry-After: 7\r\n", body));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const PostReply reply,
+                                 AskForReply(server.url()));
+    EXPECT_EQ(reply.status, 503);
+    EXPECT_EQ(reply.retry_after, absl::Seconds(7));
+    EXPECT_EQ(reply.body, "later");
+  }
+}
+
+TEST(PostTest, WhenToTryAgainMayBeADateAndMayBeNonsense) {
+  const std::string date =
+      absl::FormatTime("%a, %d %b %Y %H:%M:%S GMT",
+                       absl::Now() + absl::Minutes(2), absl::UTCTimeZone());
+  for (const auto& [text, is_known] : std::vector<std::pair<std::string, bool>>{
+           {date, true},
+           {"Thu, 01 Jan 1970 00:00:00 GMT", true},
+           {"-5", true},
+           {"soon", false}}) {
+    OneAnswer server(absl::StrCat("HTTP/1.1 429 Slow\r\nRetry-After: ", text,
+                                  "\r\nContent-Length: 0\r\n\r\n"));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const PostReply reply,
+                                 AskForReply(server.url()));
+    ASSERT_EQ(reply.retry_after.has_value(), is_known) << text;
+    if (!is_known) continue;
+    const bool is_later = text == date;
+    EXPECT_GE(*reply.retry_after, absl::Seconds(is_later ? 60 : 0));
+    EXPECT_LE(*reply.retry_after, absl::Seconds(is_later ? 121 : 0));
+  }
+}
+
+TEST(PostTest, ABodyThatIsTooLongOrBreaksOffIsLeftOut) {
+  for (const char* rest :
+       {"Content-Length: 500\r\n\r\n12345678901",
+        "Content-Length: 9\r\n\r\n1234567",
+        "Transfer-Encoding: chunked\r\n\r\n0\r\n",
+        "Transfer-Encoding: chunked\r\n\r\nzz\r\n1234\r\n"}) {
+    OneAnswer server(absl::StrCat("HTTP/1.1 200 OK\r\n", rest));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const PostReply reply,
+                                 AskForReply(server.url(), 10));
+    EXPECT_EQ(reply.status, 200) << rest;
+    EXPECT_EQ(reply.body, "") << rest;
+  }
+  for (const char* answer : {"", "HTTP/1.1 20", "220 smtp.example ESMTP\r\n"}) {
+    OneAnswer server(answer);
+    EXPECT_EQ(AskForReply(server.url()).status().code(),
+              absl::StatusCode::kUnavailable)
+        << answer;
+  }
+}
+
 // The same over TLS, on all addresses of the loopback.
 class OneTlsAnswer {
  public:

@@ -55,6 +55,25 @@ TEST_F(RefusedFlagsTest, ServerNamesFlagAndValueAndWhatIsAllowed) {
   }
 }
 
+TEST_F(RefusedFlagsTest, ServerNamesWhatIsWrongWithItsCollector) {
+  const std::string data = "--data_dir=" + folder_;
+  EXPECT_THAT(
+      Refusal("optfarm-server", {data, "--otlp_endpoint=localhost:4318"}, 1),
+      AllOf(HasSubstr("--otlp_endpoint"),
+            HasSubstr("'localhost:4318' is neither http nor https")));
+  OPTFARM_ASSERT_OK(MakeFolders(folder_));
+  const std::string headers = JoinPath(folder_, "headers");
+  OPTFARM_ASSERT_OK(WriteFileAtomically(headers, "very-secret"));
+  const std::string text =
+      Refusal("optfarm-server",
+              {data, "--otlp_headers_file=" + headers,
+               "--otlp_endpoint=http://localhost:4318", "--grpc=127.0.0.1:0"},
+              1);
+  EXPECT_THAT(text, AllOf(HasSubstr("--otlp_headers_file"),
+                          HasSubstr("line 1 has no colon")));
+  EXPECT_THAT(text, ::testing::Not(HasSubstr("very-secret")));
+}
+
 TEST_F(RefusedFlagsTest, AgentLooksAtItsCpusBeforeItJoins) {
   EXPECT_THAT(Refusal("optfarm-agent", {"--cpus=1023"}, 1),
               AllOf(HasSubstr("--cpus: measuring on CPUs 1023"),

@@ -11,7 +11,8 @@ from source_tree import SourceTree
 
 ALERTS = 'deploy/monitoring/alerts.yaml'
 DASHBOARD = 'deploy/monitoring/dashboard.json'
-SOURCES = ('server/upkeep/metrics.cc', 'server/forwarding/forwarding_metrics.cc')
+SOURCES = ('server/upkeep/metrics.cc', 'server/forwarding/forwarding_metrics.cc',
+           'server/delivery/trace_exporter.cc')
 NAME = re.compile(r'\boptfarm_[a-z_]+\b')
 HISTOGRAM = re.compile(r'BuildHistogram\(\)\s*\.Name\("(\w+)"\)')
 LABELS = {'kind', 'state', 'outcome', 'transform', 'le', 'instance'}

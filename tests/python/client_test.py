@@ -107,6 +107,12 @@ class ClientTest(unittest.TestCase):
         empty.write_bytes(b'')
         self.client.upload([empty])
 
+    def test_a_job_is_part_of_the_callers_trace(self):
+        parent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'
+        job = self.client.submit(DIGITS / 'digits.pb', 'fp32', devices='none',
+                                 traceparent=parent)
+        self.assertEqual(job['spec']['tags'], ['traceparent=' + parent])
+
     def test_one_request_id_is_one_job(self):
         again = self.client.submit(
             DIGITS / 'digits.pb', 'int8', calibration=DIGITS / 'images',
