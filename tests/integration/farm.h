@@ -1,17 +1,21 @@
-// A farm of real processes on this machine: one server and any number of
-// workers and agents, which tests kill, stop and start again.
+// A farm of real processes on this machine: one server or several, and any
+// number of workers and agents, which tests kill, stop and start again.
 
 #ifndef OPTFARM_TESTS_INTEGRATION_FARM_H_
 #define OPTFARM_TESTS_INTEGRATION_FARM_H_
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <signal.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <random>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -20,6 +24,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "base/files.h"
@@ -31,6 +36,7 @@
 #include "rpc/blob_transfer.h"
 #include "rpc/channel.h"
 #include "rpc/status.h"
+#include "tests/integration/cut_proxy.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
 
@@ -135,15 +141,45 @@ inline bool IsAlive(pid_t pid) {
   return stat.ok() && !absl::StrContains(*stat, ") Z ");
 }
 
+// A port that nobody else has now, and that the kernel gives to no outgoing
+// connection while a server that listens there is down.
+inline int FreePort() {
+  std::random_device random;
+  while (true) {
+    sockaddr_in address = {};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const int port = std::uniform_int_distribution<int>(15000, 30000)(random);
+    address.sin_port = htons(static_cast<uint16_t>(port));
+    const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
+    const int bound =
+        ::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+    ::close(fd);
+    if (bound == 0) return port;
+  }
+}
+
 class Farm {
  public:
   // `server_flags`: further ones of every server that is started; `data_dir`:
-  // where they keep their data, by default in the farm's folder.
+  // where they keep their data, by default in the farm's folder. `servers`: so
+  // many work together, on what the flags say that they share, and reach each
+  // other over wires.
   explicit Farm(std::vector<std::string> server_flags = {},
-                const std::string& data_dir = "")
+                const std::string& data_dir = "", size_t servers = 1)
       : data_dir_(data_dir.empty() ? JoinPath(folder_, "data") : data_dir),
-        server_flags_(std::move(server_flags)) {
-    StartServer();
+        server_flags_(std::move(server_flags)),
+        servers_(servers) {
+    if (servers == 1) {
+      StartServer();
+      return;
+    }
+    for (size_t i = 0; i < servers; ++i) {
+      addresses_.push_back(absl::StrCat("127.0.0.1:", FreePort()));
+    }
+    LayWires();
+    for (size_t i = 0; i < servers; ++i) StartServer(i);
+    Connect();
   }
   // What the programs said is what explains a failure.
   ~Farm() {
@@ -157,35 +193,64 @@ class Farm {
   }
 
   const std::string& folder() const { return folder_; }
-  const std::string& address() const { return address_; }
-  Program& server() { return *server_; }
-  // From now on participants call the server there.
-  void SendParticipantsTo(const std::string& address) { wire_ = address; }
+  // Of all servers, with commas between them.
+  std::string address() const { return absl::StrJoin(addresses_, ","); }
+  Program& server(size_t number = 0) { return *servers_[number]; }
+  size_t servers() const { return servers_.size(); }
+  // The last that said that it leads; the first when there is only one.
+  size_t Leader() const {
+    size_t leader = 0;
+    std::string newest;
+    for (size_t i = 0; i < servers_.size() && servers_.size() > 1; ++i) {
+      // "TIME I server: this server leads, term N": times sort as text.
+      const std::string log = servers_[i]->Log();
+      const size_t at = log.rfind("this server leads, term");
+      if (at == std::string::npos) continue;
+      const size_t line = log.rfind('\n', at) + 1;
+      std::string when = log.substr(line, at - line);
+      if (when <= newest) continue;
+      newest = std::move(when);
+      leader = i;
+    }
+    return leader;
+  }
+
+  // From now on participants reach the servers over wires that can be cut.
+  void LayWires() {
+    for (const std::string& address : addresses_) {
+      wires_.push_back(std::make_unique<CutProxy>(address));
+    }
+  }
+  // Of one server, drawn by the caller: to participants and other servers.
+  void CutWire(size_t number) { wires_[number]->Cut(); }
 
   // On the same address and data as before.
-  void StartServer() {
+  void StartServer(size_t number = 0) {
+    const bool first_start = addresses_.empty();
     std::vector<std::string> command = {
         testing::ProgramPath("optfarm-server"),
-        absl::StrCat("--grpc=", address_.empty() ? "127.0.0.1:0" : address_),
+        absl::StrCat("--grpc=",
+                     first_start ? "127.0.0.1:0" : addresses_[number]),
         "--lease_seconds=3"};
     command.insert(command.end(), server_flags_.begin(), server_flags_.end());
-    if (std::none_of(command.begin(), command.end(), [](const std::string& w) {
-          return absl::StartsWith(w, "--data_dir=");
-        })) {
+    std::string name = "server";
+    if (servers() > 1) {
+      absl::StrAppend(&name, number);
+      command.push_back("--advertise=" + wires_[number]->address());
+      command.push_back(absl::StrCat("--data_dir=", data_dir_, number));
+    } else if (std::none_of(command.begin(), command.end(),
+                            [](const std::string& word) {
+                              return absl::StartsWith(word, "--data_dir=");
+                            })) {
       command.push_back(absl::StrCat("--data_dir=", data_dir_));
     }
-    server_ = std::make_unique<Program>(std::move(command), NewLog("server"));
-    const std::string log = server_->Log();
+    servers_[number] =
+        std::make_unique<Program>(std::move(command), NewLog(name));
+    if (servers() > 1) return;
+    const std::string log = servers_[number]->Log();
     const size_t at = log.find("grpc=") + 5;
-    address_ = log.substr(at, log.find(' ', at) - at);
-    rpc::ChannelOptions options;
-    options.target = address_;
-    auto channel = rpc::MakeChannel(options);
-    ASSERT_TRUE(channel.ok()) << channel.status();
-    models_ = v1::ModelService::NewStub(*channel);
-    jobs_ = v1::JobService::NewStub(*channel);
-    work_ = v1::WorkService::NewStub(*channel);
-    devices_ = v1::DeviceService::NewStub(*channel);
+    addresses_ = {log.substr(at, log.find(' ', at) - at)};
+    Connect();
   }
 
   std::unique_ptr<Program> StartWorker(const std::string& name,
@@ -202,8 +267,11 @@ class Farm {
   std::unique_ptr<Program> StartParticipant(const std::string& name,
                                             std::vector<std::string> command,
                                             bool await_ready = true) {
-    command.push_back(
-        absl::StrCat("--server=", wire_.empty() ? address_ : wire_));
+    std::vector<std::string> reached = addresses_;
+    for (size_t i = 0; i < wires_.size(); ++i) {
+      reached[i] = wires_[i]->address();
+    }
+    command.push_back("--server=" + absl::StrJoin(reached, ","));
     command.push_back(absl::StrCat("--name=", name));
     command.push_back(absl::StrCat("--work_dir=", folder_, "/", name));
     return std::make_unique<Program>(std::move(command), NewLog(name),
@@ -323,6 +391,17 @@ class Farm {
   }
 
  private:
+  void Connect() {
+    rpc::ChannelOptions options;
+    options.target = address();
+    auto channel = rpc::MakeChannel(options);
+    ASSERT_TRUE(channel.ok()) << channel.status();
+    models_ = v1::ModelService::NewStub(*channel);
+    jobs_ = v1::JobService::NewStub(*channel);
+    work_ = v1::WorkService::NewStub(*channel);
+    devices_ = v1::DeviceService::NewStub(*channel);
+  }
+
   std::string NewLog(absl::string_view name) {
     return absl::StrCat(folder_, "/", name, "-", ++logs_, ".log");
   }
@@ -331,9 +410,10 @@ class Farm {
   const std::string data_dir_;
   const std::vector<std::string> server_flags_;
   int logs_ = 0;
-  std::string address_;
-  std::string wire_;
-  std::unique_ptr<Program> server_;
+  // Of each server; its wire, where there are any, has the same number.
+  std::vector<std::string> addresses_;
+  std::vector<std::unique_ptr<CutProxy>> wires_;
+  std::vector<std::unique_ptr<Program>> servers_;
   std::unique_ptr<v1::ModelService::Stub> models_;
   std::unique_ptr<v1::JobService::Stub> jobs_;
   std::unique_ptr<v1::WorkService::Stub> work_;

@@ -1,12 +1,14 @@
-// A farm whose processes are killed at random while it works: every job that
-// was acknowledged ends right, no result is there twice, none is missing.
+// A farm of one server or of three whose processes are killed at random while
+// it works: every job that was acknowledged ends right, no result is there
+// twice, none is missing.
 //
 // environment: OPTFARM_FARM_SECONDS  how long (scripts/farm_test: 300)
 //              OPTFARM_FARM_JOBS     how many jobs
 //              OPTFARM_FARM_SEED     what happens; when, the machine decides
 //              OPTFARM_FARM_STOP_SECONDS  how long a program is stopped at most
-//              OPTFARM_FARM_DISK_MB  a disk of this size of the server's own,
-//                                    which is filled now and then; needs root
+//              OPTFARM_FARM_PAUSE_MS  longest time between two faults
+//              OPTFARM_FARM_DISK_MB  a disk of this size of a single server's
+//                                    own, filled now and then; needs root
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -16,6 +18,7 @@
 #include <unistd.h>
 
 #include <map>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -25,9 +28,10 @@
 #include <vector>
 
 #include "optfarm/v1/results.grpc.pb.h"
-#include "tests/integration/cut_proxy.h"
 #include "tests/integration/farm.h"
 #include "tests/integration/phones.h"
+#include "tests/integration/postgres_place.h"
+#include "tests/support/s3_server.h"
 
 namespace optfarm::integration {
 namespace {
@@ -77,7 +81,9 @@ class Client {
     const absl::Time deadline = absl::Now() + kLongPatience;
     absl::Status status = call();
     while (!status.ok() && absl::Now() < deadline) {
-      ASSERT_TRUE(rpc::IsTransient(status)) << status;
+      // The latter from a server whose disk is full for a while.
+      ASSERT_TRUE(rpc::IsTransient(status) || absl::IsResourceExhausted(status))
+          << status;
       absl::SleepFor(absl::Milliseconds(100));
       status = call();
     }
@@ -201,14 +207,27 @@ class SmallDisk {
   std::string folder_;
 };
 
-class KilledFarmTest : public ::testing::Test {
+class KilledFarmTest : public PostgresPlace {
  protected:
-  KilledFarmTest()
-      : arm_(FindArmAgent()),
-        farm_({"--reserved_free_bytes=0"}, disk_.data_dir()),
-        wire_(farm_.address()),
-        client_(farm_.address()) {
-    farm_.SendParticipantsTo(wire_.address());
+  void SetUp() override {
+    disk_.emplace();
+    // A full disk is full to the last byte.
+    StartFarm({"--reserved_free_bytes=0"}, disk_->data_dir(), 1);
+    farm_->LayWires();
+    StartParticipants();
+  }
+  void TearDown() override {
+    running_.clear();
+    farm_.reset();
+    PostgresPlace::TearDown();
+  }
+
+  void StartFarm(std::vector<std::string> server_flags,
+                 const std::string& data_dir, size_t servers) {
+    farm_.emplace(std::move(server_flags), data_dir, servers);
+    client_.emplace(farm_->address());
+  }
+  void StartParticipants() {
     const std::string agent = testing::ProgramPath("optfarm-agent");
     const std::string worker = testing::ProgramPath("optfarm-worker");
     commands_ = {{"w1", {worker}},
@@ -225,14 +244,14 @@ class KilledFarmTest : public ::testing::Test {
     for (const auto& [name, command] : commands_) Start(name);
     for (const std::string& device : devices_) {
       EXPECT_TRUE(Await([&] {
-        return farm_.Device(device).state() == v1::Device::AVAILABLE;
+        return farm_->Device(device).state() == v1::Device::AVAILABLE;
       })) << device;
     }
   }
 
   void Start(const std::string& name) {
-    running_[name] = farm_.StartParticipant(name, commands_[name],
-                                            /*await_ready=*/false);
+    running_[name] = farm_->StartParticipant(name, commands_[name],
+                                             /*await_ready=*/false);
   }
   int Draw(int below) {
     return std::uniform_int_distribution<int>(0, below - 1)(random_);
@@ -241,6 +260,8 @@ class KilledFarmTest : public ::testing::Test {
 
   void SubmitJobs(int count, absl::Duration span);
   void Disturb();
+  size_t DrawServer();
+  std::string Role(size_t number) const;
   void KillServer();
   void KillParticipant();
   void KillTask();
@@ -251,15 +272,17 @@ class KilledFarmTest : public ::testing::Test {
   void Continue();
   void CutWire();
   void FillDisk();
+  void CrashDatabase();
   void Heal();
   void ExpectRight(const std::string& job_id);
+  void ExpectEveryJobRightAndOnce();
 
-  const ArmAgent arm_;
+  const ArmAgent arm_ = FindArmAgent();
   const Phones phones_ = Phones({"alpha", "beta", "gamma"});
-  const SmallDisk disk_;
-  Farm farm_;
-  CutProxy wire_;
-  Client client_;
+  // Of a single server.
+  std::optional<SmallDisk> disk_;
+  std::optional<Farm> farm_;
+  std::optional<Client> client_;
   std::map<std::string, std::vector<std::string>> commands_;
   std::map<std::string, std::unique_ptr<Program>> running_;
   std::vector<std::string> devices_;
@@ -275,10 +298,10 @@ class KilledFarmTest : public ::testing::Test {
 };
 
 void KilledFarmTest::SubmitJobs(int count, absl::Duration span) {
-  std::vector<v1::JobSpec> specs = {farm_.DigitsJob("int8"),
-                                    farm_.DigitsJob("weights8")};
+  std::vector<v1::JobSpec> specs = {farm_->DigitsJob("int8"),
+                                    farm_->DigitsJob("weights8")};
   std::thread user([&, count, span, specs]() mutable {
-    Client client(farm_.address());
+    Client client(farm_->address());
     for (const ModelCase& model : kModels) {
       const std::string path = testing::TestDataPath(model.path);
       if (path.empty()) continue;
@@ -305,7 +328,8 @@ void KilledFarmTest::SubmitJobs(int count, absl::Duration span) {
   const absl::Time end = absl::Now() + span;
   while (absl::Now() < end) {
     Disturb();
-    absl::SleepFor(absl::Milliseconds(200 + Draw(1600)));
+    absl::SleepFor(absl::Milliseconds(
+        Draw(FromEnvironment("OPTFARM_FARM_PAUSE_MS", 2000))));
   }
   Heal();
   user.join();
@@ -313,15 +337,9 @@ void KilledFarmTest::SubmitJobs(int count, absl::Duration span) {
 
 void KilledFarmTest::Disturb() {
   if (stopped_ != 0 && absl::Now() > continue_at_) Continue();
-  switch (Draw(disk_.is_there() ? 12 : 11)) {
-    case 8:
-      return Stop();
-    case 9:
-      return CutWire();
-    case 10:
-      return KillAdb();
-    case 11:
-      return FillDisk();
+  const bool has_database = !database_.empty();
+  const bool has_disk = disk_ && disk_->is_there();
+  switch (Draw(has_disk || has_database ? 12 : 11)) {
     case 0:
       return KillServer();
     case 1:
@@ -331,6 +349,14 @@ void KilledFarmTest::Disturb() {
     case 4:
     case 5:
       return KillTask();
+    case 8:
+      return Stop();
+    case 9:
+      return CutWire();
+    case 10:
+      return KillAdb();
+    case 11:
+      return has_disk ? FillDisk() : CrashDatabase();
     default:
       return DisturbPhone();
   }
@@ -338,14 +364,17 @@ void KilledFarmTest::Disturb() {
 
 void KilledFarmTest::Stop() {
   if (stopped_ != 0) return;
-  const int which = Draw(static_cast<int>(running_.size()) + 1);
-  stopped_ = farm_.server().pid();
-  if (which > 0) {
+  const int which = Draw(static_cast<int>(running_.size() + farm_->servers()));
+  if (static_cast<size_t>(which) < farm_->servers()) {
+    const size_t number = DrawServer();
+    stopped_ = farm_->server(number).pid();
+    Say(Role(number) + " suspended");
+  } else {
     auto victim = running_.begin();
-    std::advance(victim, which - 1);
+    std::advance(victim, which - static_cast<int>(farm_->servers()));
     stopped_ = victim->second->pid();
+    Say("participant suspended");
   }
-  Say(which > 0 ? "participant suspended" : "server suspended");
   ::kill(stopped_, SIGSTOP);
   continue_at_ =
       absl::Now() +
@@ -359,16 +388,24 @@ void KilledFarmTest::Continue() {
 void KilledFarmTest::CutWire() {
   Say("connections cut");
   for (int cuts = 1 + Draw(3); cuts > 0; --cuts) {
-    wire_.Cut();
+    farm_->CutWire(
+        static_cast<size_t>(Draw(static_cast<int>(farm_->servers()))));
     absl::SleepFor(absl::Milliseconds(Draw(300)));
   }
 }
 
 void KilledFarmTest::FillDisk() {
   Say("disk full");
-  disk_.Fill();
+  disk_->Fill();
   absl::SleepFor(absl::Milliseconds(500 + Draw(2500)));
-  disk_.Free();
+  disk_->Free();
+}
+
+void KilledFarmTest::CrashDatabase() {
+  Say("database killed");
+  EXPECT_EQ(Cluster("crash " + folder_), 0) << said_;
+  absl::SleepFor(absl::Milliseconds(Draw(3000)));
+  EXPECT_EQ(Cluster("start " + folder_), 0) << said_;
 }
 
 void KilledFarmTest::KillAdb() {
@@ -389,17 +426,32 @@ void KilledFarmTest::KillAdb() {
   }
 }
 
+// Most often the one that leads.
+size_t KilledFarmTest::DrawServer() {
+  if (farm_->servers() == 1 || Draw(3) > 0) return farm_->Leader();
+  return static_cast<size_t>(Draw(static_cast<int>(farm_->servers())));
+}
+
+std::string KilledFarmTest::Role(size_t number) const {
+  return number == farm_->Leader() ? "server" : "server that stood by";
+}
+
 void KilledFarmTest::KillServer() {
-  Continue();
+  const size_t number = DrawServer();
+  // Others may stay suspended where there is a server that goes on.
+  if (farm_->servers() == 1 || farm_->server(number).pid() == stopped_) {
+    Continue();
+  }
+  const std::string role = Role(number);
   if (Draw(3) == 0) {
-    Say("server stopped");
-    EXPECT_EQ(farm_.server().Terminate().exit_code, 0);
+    Say(role + " stopped");
+    EXPECT_EQ(farm_->server(number).Terminate().exit_code, 0);
   } else {
-    Say("server killed");
-    farm_.server().Kill9();
+    Say(role + " killed");
+    farm_->server(number).Kill9();
   }
   absl::SleepFor(absl::Milliseconds(Draw(2000)));
-  farm_.StartServer();
+  farm_->StartServer(number);
 }
 
 void KilledFarmTest::KillParticipant() {
@@ -454,7 +506,7 @@ void KilledFarmTest::Heal() {
 }
 
 void KilledFarmTest::ExpectRight(const std::string& job_id) {
-  const v1::Job job = client_.Get(job_id);
+  const v1::Job job = client_->Get(job_id);
   SCOPED_TRACE(absl::StrCat(job_id, " ", job.spec().model().name(), " ",
                             job.spec().recipe().name()));
   EXPECT_EQ(job.state(), v1::SUCCEEDED) << job.failure().DebugString();
@@ -471,7 +523,7 @@ void KilledFarmTest::ExpectRight(const std::string& job_id) {
     EXPECT_TRUE(!m.has_numeric_check() || m.numeric_check().passed())
         << m.device() << ": " << m.numeric_check().message();
   }
-  for (const v1::Result& result : client_.Results(job_id)) {
+  for (const v1::Result& result : client_->Results(job_id)) {
     ++in_store[{result.measurement().device(), result.measurement().variant()}];
   }
   EXPECT_EQ(in_job, wanted);
@@ -488,13 +540,13 @@ void KilledFarmTest::ExpectRight(const std::string& job_id) {
                          sha256)
             .first->second;
     EXPECT_EQ(sha256, first);
-    const std::string path = JoinPath(farm_.folder(), "downloaded");
-    EXPECT_TRUE(client_.Download(artifact.digest(), path).ok());
+    const std::string path = JoinPath(farm_->folder(), "downloaded");
+    EXPECT_TRUE(client_->Download(artifact.digest(), path).ok());
   }
   EXPECT_TRUE(names.contains("optimized.pb"));
 }
 
-TEST_F(KilledFarmTest, EveryJobEndsRightAndOnce) {
+void KilledFarmTest::ExpectEveryJobRightAndOnce() {
   const int seconds = FromEnvironment("OPTFARM_FARM_SECONDS", 10);
   const int jobs = FromEnvironment("OPTFARM_FARM_JOBS", 5);
   SubmitJobs(jobs, absl::Seconds(seconds));
@@ -502,13 +554,13 @@ TEST_F(KilledFarmTest, EveryJobEndsRightAndOnce) {
   const absl::Time deadline = absl::Now() + kLongPatience;
   int quarantines = 0;
   for (const std::string& job_id : job_ids_) {
-    while (client_.Get(job_id).state() < v1::SUCCEEDED) {
-      ASSERT_LT(absl::Now(), deadline) << client_.Get(job_id).DebugString();
-      quarantines += client_.EndQuarantines();
+    while (client_->Get(job_id).state() < v1::SUCCEEDED) {
+      ASSERT_LT(absl::Now(), deadline) << client_->Get(job_id).DebugString();
+      quarantines += client_->EndQuarantines();
       absl::SleepFor(absl::Milliseconds(200));
     }
   }
-  EXPECT_EQ(client_.CountJobs(), jobs);
+  EXPECT_EQ(client_->CountJobs(), jobs);
   for (const std::string& job_id : job_ids_) ExpectRight(job_id);
   int faults = 0;
   for (const auto& [what, count] : counts_) {
@@ -518,6 +570,45 @@ TEST_F(KilledFarmTest, EveryJobEndsRightAndOnce) {
   std::cout << "all together: " << faults << "\n";
   std::cout << "quarantines ended: " << quarantines << "\n"
             << "jobs: " << job_ids_.size() << "\n";
+}
+
+TEST_F(KilledFarmTest, EveryJobEndsRightAndOnce) {
+  ExpectEveryJobRightAndOnce();
+}
+
+// Three servers on PostgreSQL and an S3 store; most faults of servers are of
+// the one that leads.
+class KilledServersFarmTest : public KilledFarmTest {
+ protected:
+  static constexpr size_t kServers = 3;
+
+  void SetUp() override {
+    PostgresPlace::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    const auto s3 = testing::S3Server::Shared();
+    if (absl::IsFailedPrecondition(s3.status())) {
+      GTEST_SKIP() << s3.status().message();
+    }
+    ASSERT_TRUE(s3.ok()) << s3.status();
+    const std::string keys = JoinPath(logs_, "keys");
+    ASSERT_TRUE(
+        WriteFileAtomically(
+            keys, absl::StrCat(
+                      "[default]\naws_access_key_id = ", (*s3)->access_key(),
+                      "\naws_secret_access_key = ", (*s3)->secret_key(), "\n"))
+            .ok());
+    StartFarm(
+        {database_,
+         absl::StrCat("--blobs=s3://", testing::S3Server::kBucket, "/killed"),
+         "--s3_endpoint=" + (*s3)->endpoint(), "--s3_region=" + (*s3)->region(),
+         "--s3_path_style", "--s3_credentials_file=" + keys},
+        /*data_dir=*/"", kServers);
+    StartParticipants();
+  }
+};
+
+TEST_F(KilledServersFarmTest, EveryJobEndsRightAndOnce) {
+  ExpectEveryJobRightAndOnce();
 }
 
 }  // namespace

@@ -2,12 +2,9 @@
 // any of them answers any call, and whatever becomes of the one that leads,
 // another takes its place and the job ends once.
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -34,19 +31,6 @@ using ::optfarm::testing::SourcePath;
 using ::testing::HasSubstr;
 
 constexpr char kLeads[] = "this server leads, term";
-
-// One that nobody else has now.
-int FreePort() {
-  const int fd = ::socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t length = sizeof(address);
-  EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), length), 0);
-  ::getsockname(fd, reinterpret_cast<sockaddr*>(&address), &length);
-  ::close(fd);
-  return ntohs(address.sin_port);
-}
 
 class SeveralServersFarmTest : public PostgresPlace {
  protected:
