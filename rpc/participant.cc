@@ -32,6 +32,7 @@ struct LoopAndRunner {
 SynchronizerOptions LoopOptions(const ParticipantOptions& options,
                                 LoopAndRunner* parts) {
   SynchronizerOptions loop;
+  loop.exit_when_idle = options.exit_when_idle;
   loop.identity.set_participant_id(NewParticipantId());
   loop.identity.set_name(options.name);
   loop.identity.set_kind(options.kind);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/time/time.h"
 #include "optfarm/v1/work.pb.h"
 #include "rpc/channel.h"
 #include "rpc/task_runner.h"
@@ -26,6 +27,8 @@ struct ParticipantOptions {
   std::string build_version;
   // Recipes a worker brings along.
   std::vector<v1::Recipe> builtin_recipes;
+  // Ends as by SIGTERM after it had no task for so long.
+  absl::Duration exit_when_idle = absl::InfiniteDuration();
   // UNITS: tasks worked on at once. Ignored for agents, whose devices decide.
   int slots = 1;
   // The agent's devices as they are, given the names of those that a task is
@@ -40,12 +43,12 @@ struct ParticipantOptions {
   TaskRunnerOptions runner;
 };
 
-// Takes part until SIGTERM or SIGINT, then gives back what it holds and
-// returns OK. Logs "PROGRAM ready server=... name=..." after the server's
-// first answer. A server that is not there is waited for.
-// REQUIRES: the process has no other threads yet.
-// ERRORS: what makes taking part impossible: a bad target, token or work
-// folder, or a server that refuses us.
+// Takes part until SIGTERM or SIGINT, or until it had no task for too long,
+// then gives back what it holds and returns OK. Logs "PROGRAM ready server=...
+// name=..." after the server's first answer. A server that is not there is
+// waited for. REQUIRES: the process has no other threads yet. ERRORS: what
+// makes taking part impossible: a bad target, token or work folder, or a server
+// that refuses us.
 absl::Status RunParticipant(ParticipantOptions options);
 
 }  // namespace optfarm::rpc

@@ -60,6 +60,7 @@ absl::Status Synchronizer::Run() {
   absl::Time give_up = absl::InfiniteFuture();
   while (true) {
     if (options_.on_cycle) options_.on_cycle();
+    NoteIdleness();
     if (IsShuttingDown()) {
       // A server that is not there will not take anything back soon.
       give_up = std::min(
@@ -107,7 +108,7 @@ v1::SynchronizeRequest Synchronizer::BuildRequest(absl::Duration* long_poll) {
   // The first answer should come at once: it is what makes us ready.
   const bool at_once = !connected_ || (closing && request.held().empty());
   *long_poll = at_once                  ? absl::ZeroDuration()
-               : request.held().empty() ? options_.idle_poll
+               : request.held().empty() ? IdlePoll()
                                         : HeldPoll();
   *request.mutable_long_poll() = ToProtoDuration(*long_poll);
   return request;
@@ -139,8 +140,7 @@ absl::Status Synchronizer::Call(v1::SynchronizeResponse* response) {
     const absl::Duration wish = BoundedDuration(response->call_again_after());
     const bool idle = options_.clock->Now() - begin < kLeastPause &&
                       response->new_tasks().empty() && wish < kLeastPause;
-    const absl::Duration longest =
-        held_.empty() ? options_.idle_poll : HeldPoll();
+    const absl::Duration longest = held_.empty() ? IdlePoll() : HeldPoll();
     Pause(idle ? kLeastPause : std::min(wish, longest), /*for_news=*/true);
     return status;
   }
@@ -181,6 +181,22 @@ void Synchronizer::NoteLeases(const v1::SynchronizeResponse& response) {
       lease_ = BoundedDuration(verdict.lease_remaining());
     }
   }
+}
+
+void Synchronizer::NoteIdleness() {
+  const absl::Time now = options_.clock->Now();
+  // A server that is away may have work when it is back.
+  if (!connected_ || !held_.empty()) idle_since_ = now;
+  if (now - idle_since_ < options_.exit_when_idle || IsShuttingDown()) return;
+  LogInfo("there was no task for ",
+          absl::FormatDuration(options_.exit_when_idle), ": stopping");
+  Shutdown();
+}
+
+absl::Duration Synchronizer::IdlePoll() const {
+  const absl::Duration left =
+      idle_since_ + options_.exit_when_idle - options_.clock->Now();
+  return std::min(options_.idle_poll, std::max(left, kLeastPause));
 }
 
 absl::Duration Synchronizer::HeldPoll() const {

@@ -42,6 +42,9 @@ struct SynchronizerOptions {
   // something is: progress and log go out that often.
   absl::Duration idle_poll = absl::Seconds(30);
   absl::Duration held_poll = absl::Seconds(1);
+  // Ends the loop as Shutdown does once nothing was held for so long, while the
+  // server answered.
+  absl::Duration exit_when_idle = absl::InfiniteDuration();
   // Longest time for held tasks to be given back after Shutdown.
   absl::Duration shutdown_grace = absl::Seconds(10);
   // Pauses while the server does not answer.
@@ -64,9 +67,9 @@ class Synchronizer {
   // OWNERSHIP: `stub` must outlive the object.
   Synchronizer(WorkStub* stub, SynchronizerOptions options);
 
-  // Talks to the server until Shutdown. Then takes no more work, asks for held
-  // tasks to be given back, and returns OK when none is held any more or the
-  // grace is over.
+  // Talks to the server until Shutdown, or until it was idle for too long. Then
+  // takes no more work, asks for held tasks to be given back, and returns OK
+  // when none is held any more or the grace is over.
   // ERRORS: what the server says to the very first call when it is not
   // transient (Unauthenticated, InvalidArgument, ...). Later errors of any
   // kind are logged and outlived.
@@ -86,6 +89,10 @@ class Synchronizer {
                   const v1::SynchronizeResponse& response);
   void NoteFailure(const absl::Status& status);
   void NoteLeases(const v1::SynchronizeResponse& response);
+  // Begins the shutdown when it was idle for too long.
+  void NoteIdleness();
+  // How long a call may be held while nothing is held here.
+  absl::Duration IdlePoll() const;
   // How long a call may be held while leases are: they must be renewed in time.
   absl::Duration HeldPoll() const;
   // Sleeps until Shutdown or, when `for_news`, until Wake.
@@ -103,6 +110,8 @@ class Synchronizer {
   bool complained_ = false;
   bool drain_ = false;
   absl::Duration server_long_poll_;
+  // Since when the server answers and nothing is held.
+  absl::Time idle_since_;
   // How long the last lease was given for.
   absl::Duration lease_ = absl::InfiniteDuration();
 

@@ -5,6 +5,7 @@
 
 #include <optional>
 
+#include "absl/time/time.h"
 #include "rpc/participant_flags.h"
 
 namespace optfarm::worker {
@@ -15,6 +16,8 @@ struct Flags {
   int slots = 1;
   // UNITS: threads of one task.
   int threads = 0;
+  // How long it goes without a task before it ends.
+  absl::Duration exit_when_idle = absl::InfiniteDuration();
 };
 
 // Reads the command line; defaults that depend on the machine are filled in.

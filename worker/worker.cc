@@ -55,6 +55,7 @@ absl::Status RunWorker(const Flags& flags) {
                              optimize::BuiltInRecipe(name));
   }
   options.slots = flags.slots;
+  options.exit_when_idle = flags.exit_when_idle;
   options.runner.work_folder = flags.shared.work_dir;
   options.runner.cache_bytes = flags.shared.cache_mb << 20;
   options.runner.plan =

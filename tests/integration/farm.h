@@ -15,6 +15,7 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <random>
 #include <stdexcept>
 #include <string>
@@ -83,6 +84,10 @@ class Program {
   void Kill9() {
     process_->Signal(SIGKILL);
     process_->Wait(kPatience);
+  }
+  // Until it ends by itself; nullopt: it does not.
+  std::optional<SubprocessExit> AwaitExit() {
+    return process_->Wait(kPatience);
   }
   // Asks to stop; returns how it did.
   SubprocessExit Terminate() { return process_->Stop(kPatience); }

@@ -217,6 +217,23 @@ TEST(WorkerFarmTest, AWorkerThatIsToldToStopGivesItsTaskBack) {
   EXPECT_EQ(job.tasks(0).failed_attempts(), 0);
 }
 
+TEST(WorkerFarmTest, AWorkerEndsWhenThereIsNothingToDo) {
+  Farm farm;
+  // The server knows the recipes of whoever was there.
+  farm.StartWorker("w1")->Terminate();
+  const std::string job_id = farm.Submit(farm.DigitsJob("fp32"));
+  const auto worker = farm.StartWorker("w1", {"--exit_when_idle=3s"});
+  const auto exit = worker->AwaitExit();
+  ASSERT_TRUE(exit.has_value());
+  EXPECT_EQ(exit->exit_code, 0);
+  EXPECT_TRUE(worker->LogHas("there was no task for 3s: stopping"));
+  EXPECT_TRUE(worker->LogHas("stopped"));
+  // What it had begun it finished first.
+  const v1::Job job = farm.Get(job_id);
+  ExpectOneGoodResult(&farm, job);
+  EXPECT_EQ(job.tasks(0).attempt(), 1);
+}
+
 TEST(WorkerFarmTest, ABadModelCostsItsOwnJobOnly) {
   Farm farm;
   const auto worker = farm.StartWorker("w1");

@@ -269,6 +269,47 @@ TEST_F(SynchronizerTest, DrainMeansNoFreeSlots) {
       [](const v1::SynchronizeRequest& r) { return r.free_slots() == 0; });
 }
 
+TEST_F(SynchronizerTest, EndsAfterItHadNoTaskForSoLong) {
+  service_.SetAnswer([](const auto&, auto*) { return grpc::Status::OK; });
+  options_.exit_when_idle = absl::Seconds(10);
+  const absl::Time begin = clock_.Now();
+  Start();
+  thread_.join();
+  EXPECT_THAT(result_, IsOk());
+  EXPECT_GE(clock_.Now() - begin, absl::Seconds(10));
+  EXPECT_LT(clock_.Now() - begin, absl::Seconds(11));
+}
+
+TEST_F(SynchronizerTest, IsNotIdleWithATaskOrWithoutAServer) {
+  OfferOneTask();
+  options_.exit_when_idle = absl::Seconds(10);
+  Start();
+  const auto task = AwaitLease();
+  const auto held = [](const v1::SynchronizeRequest& request) {
+    return request.held_size() == 1;
+  };
+  service_.Await(held);
+  clock_.Advance(absl::Hours(1));
+  int calls = 0;
+  service_.Await([&](const auto& r) { return held(r) && ++calls == 20; });
+  // From now on there is no server for three hours.
+  std::atomic<int> refused = 0;
+  std::atomic<int64_t> back_at = 0;
+  service_.SetAnswer([&](const auto&, auto*) {
+    if (++refused > 3) return grpc::Status::OK;
+    clock_.Advance(absl::Hours(1));
+    back_at = absl::ToUnixNanos(clock_.Now());
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone");
+  });
+  v1::Completion completion;
+  completion.mutable_released();
+  task->Complete(completion);
+  EXPECT_EQ(task->AwaitDecision().kind, Decision::Kind::kAccepted);
+  thread_.join();
+  EXPECT_THAT(result_, IsOk());
+  EXPECT_GE(clock_.Now() - absl::FromUnixNanos(back_at), absl::Seconds(10));
+}
+
 TEST_F(SynchronizerTest, AServerThatAnswersAtOnceIsNotFlooded) {
   service_.SetAnswer([](const auto&, auto*) { return grpc::Status::OK; });
   const absl::Time begin = clock_.Now();

@@ -28,6 +28,9 @@ TEST(WorkerFlagsTest, TakesBothSpellings) {
   EXPECT_EQ(flags->shared.server, "farm:7070");
   EXPECT_EQ(flags->shared.name, "w1");
   EXPECT_EQ(flags->slots, 2);
+  EXPECT_EQ(flags->exit_when_idle, absl::InfiniteDuration());
+  EXPECT_EQ(Parse({"--exit_when_idle=90s"}, &exit_code)->exit_when_idle,
+            absl::Seconds(90));
   const rpc::TaskLimits limits = rpc::LimitsFrom(flags->shared, flags->slots);
   EXPECT_EQ(limits.max_memory_bytes, uint64_t{512} << 20);
   EXPECT_EQ(limits.max_wall_time, absl::Seconds(10));
@@ -71,10 +74,18 @@ TEST(WorkerFlagsTest, WhatIsMissingFromARequiredSandboxIsNamed) {
 
 TEST(WorkerFlagsTest, RefusesWhatItDoesNotKnow) {
   const std::vector<std::vector<std::string>> wrong = {
-      {"--nonsense"}, {"--slots=0"},
-      {"--slots=x"},  {"--server=farm"},
-      {"--name=a b"}, {"--max_task_seconds=-1"},
-      {"stray"},      {"--max_memory_mb=99999999999"}};
+      {"--nonsense"},
+      {"--slots=0"},
+      {"--slots=x"},
+      {"--server=farm"},
+      {"--name=a b"},
+      {"--max_task_seconds=-1"},
+      {"stray"},
+      {"--max_memory_mb=99999999999"},
+      {"--exit_when_idle=soon"},
+      {"--exit_when_idle=0"},
+      {"--exit_when_idle=-5m"},
+      {"--exit_when_idle=10"}};
   for (const auto& words : wrong) {
     int exit_code = 0;
     EXPECT_FALSE(Parse(words, &exit_code).has_value()) << words[0];
