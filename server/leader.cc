@@ -43,6 +43,7 @@
 #include "server/services/job_service.h"
 #include "server/services/leased_blobs.h"
 #include "server/services/model_service.h"
+#include "server/services/server_service.h"
 #include "server/services/store_service.h"
 #include "server/services/token_service.h"
 #include "server/services/tune_service.h"
@@ -136,6 +137,8 @@ class ServerImpl final : public Server {
   absl::StatusOr<AwayTime> ReadUptime();
   absl::Status OpenHttp();
   absl::Status Ready();
+  SelfCheckOptions CheckOf();
+  ServerRole Role() const;
   absl::Status MayRead(const http::RequestHead& head);
   absl::StatusOr<http::CallPermit> Permit(const http::BackendCall& call,
                                           const std::string& method,
@@ -182,6 +185,7 @@ class ServerImpl final : public Server {
   TokenServiceImpl token_service_;
   TuneServiceImpl tune_service_;
   FarmServiceImpl farm_service_;
+  ServerServiceImpl server_service_;
   BrowserSessions sessions_;
   // Goes after gRPC's server.
   std::unique_ptr<GrpcListener> listener_;
@@ -252,6 +256,11 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
                     {*access_, limits_, scheduler_, *store_, *blobs_, janitor_,
                      job_lists_, job_feed_},
                     FactsOf(options_, *term_.data_dir), *options_.clock),
+      server_service_(
+          [this](grpc::ServerContext& context) {
+            return door_.Enter(context, kGetServer);
+          },
+          CheckOf(), [this] { return Role(); }),
       sessions_({.secure = !options_.tls.certificate.empty()},
                 *options_.clock) {
   scheduler_.SetObserver(
@@ -383,6 +392,7 @@ absl::Status ServerImpl::Listen() {
         with.RegisterService(&token_service_);
         with.RegisterService(&tune_service_);
         with.RegisterService(&farm_service_);
+        with.RegisterService(&server_service_);
       }));
   grpc_ = std::move(door.server);
   listener_ = std::move(door.listener);
@@ -469,6 +479,25 @@ absl::Status ServerImpl::Ready() {
   if (!serving_) return absl::UnavailableError("the server starts or stops");
   // The cheapest question that the database has to be read for.
   return store_->FindClientRequest("").status();
+}
+
+SelfCheckOptions ServerImpl::CheckOf() {
+  SelfCheckOptions check;
+  check.database = options_.database;
+  check.blobs = options_.blobs;
+  check.blob_folder = FactsOf(options_, *term_.data_dir).folder;
+  check.ask_database = [this] { return Ready(); };
+  check.clock = options_.clock;
+  return check;
+}
+
+ServerRole ServerImpl::Role() const {
+  ServerRole role;
+  if (term_.lease == nullptr) return role;
+  role.leader_address = options_.advertise;
+  role.term = term_.lease->fence()->epoch();
+  role.leads = !term_.lease->fence()->is_lost();
+  return role;
 }
 
 void ServerImpl::SetServing(bool serving) {

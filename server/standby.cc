@@ -7,12 +7,14 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/digest.h"
 #include "base/status_macros.h"
 #include "optfarm/v1/tokens.grpc.pb.h"
 #include "rpc/channel.h"
 #include "rpc/status.h"
+#include "server/access/call_origin.h"
 #include "server/access/method_bounds.h"
 #include "server/forwarding/forwarding_metrics.h"
 #include "server/grpc_door.h"
@@ -23,6 +25,16 @@ namespace {
 
 // For asking the leader about a token.
 constexpr absl::Duration kAskLimit = absl::Seconds(5);
+
+SelfCheckOptions CheckOf(const ServerOptions& options) {
+  SelfCheckOptions check;
+  check.database = options.database;
+  check.blobs = options.blobs;
+  check.blob_folder =
+      std::string(absl::StripPrefix(options.blobs.blobs, "file:"));
+  check.clock = options.clock;
+  return check;
+}
 
 }  // namespace
 
@@ -37,18 +49,25 @@ Standby::Standby(const ServerOptions& options)
     : options_(options),
       forwarder_(options.servers_ca),
       room_(options.calls),
-      sessions_({.secure = !options.tls.certificate.empty()}, *options.clock) {}
+      sessions_({.secure = !options.tls.certificate.empty()}, *options.clock),
+      server_service_(
+          [this](grpc::ServerContext& context) { return Enter(context); },
+          CheckOf(options), [this] { return Role(); }) {}
 
 Standby::~Standby() { Close(absl::ZeroDuration()); }
 
 absl::Status Standby::Listen() {
   OPTFARM_ASSIGN_OR_RETURN(
       GrpcDoor door, OpenGrpcDoor(options_, [this](grpc::ServerBuilder& with) {
+        with.RegisterService(&server_service_);
         with.RegisterCallbackGenericService(&forwarder_);
       }));
   grpc_ = std::move(door.server);
   listener_ = std::move(door.listener);
   address_ = std::move(door.address);
+  // The HTTP door's calls, and questions about tokens, go over it.
+  OPTFARM_ASSIGN_OR_RETURN(inner_, rpc::MakeInnerChannel(grpc_.get()));
+  held_inner_ = std::make_unique<rpc::HeldConnection>(inner_);
   SetServing(*grpc_, true);
   door.accept();
   return OpenHttp();
@@ -63,8 +82,6 @@ absl::Status Standby::OpenHttp() {
   door.limits = options_.http_limits;
   door.limits.max_file_bytes = options_.max_blob_bytes;
   door.loopback_hosts_only = options_.token.empty();
-  OPTFARM_ASSIGN_OR_RETURN(inner_, rpc::MakeInnerChannel(grpc_.get()));
-  held_inner_ = std::make_unique<rpc::HeldConnection>(inner_);
   door.channel = inner_;
   door.admit_call = [this](const http::BackendCall&, const std::string& method,
                            size_t body_bytes) {
@@ -72,7 +89,7 @@ absl::Status Standby::OpenHttp() {
   };
   door.ready = [this] { return forwarder_.Ready(); };
   door.may_read = [this](const http::RequestHead& head) {
-    return MayRead(head);
+    return MayRead(std::string(head.Header("authorization")), head.certified);
   };
   door.metrics = [this] {
     return ForwardingMetrics(false, forwarder_.open_calls(),
@@ -92,9 +109,33 @@ absl::StatusOr<http::CallPermit> Standby::Permit(const std::string& method,
   return permit;
 }
 
-absl::Status Standby::MayRead(const http::RequestHead& head) {
+absl::StatusOr<std::unique_ptr<CallRoom::Stay>> Standby::Enter(
+    grpc::ServerContext& context) {
+  const auto& metadata = context.client_metadata();
+  const auto shown = metadata.find(rpc::kAuthorizationKey);
+  OPTFARM_RETURN_IF_ERROR(
+      MayRead(shown == metadata.end()
+                  ? ""
+                  : std::string(shown->second.data(), shown->second.size()),
+              OriginOf(context, /*secret=*/"").certified));
+  return room_.Enter(
+      "", CallRoom::Served::kByThread, [&context] { context.TryCancel(); },
+      options_.clock->Now());
+}
+
+ServerRole Standby::Role() const {
+  ServerRole role;
+  role.leads = false;
+  if (const auto leader = forwarder_.leader()) {
+    role.leader_address = leader->address;
+    role.term = leader->epoch;
+  }
+  return role;
+}
+
+absl::Status Standby::MayRead(const std::string& authorization,
+                              bool certified) {
   if (options_.token.empty()) return absl::OkStatus();
-  const std::string authorization(head.Header("authorization"));
   // The operator's is known here, also while nobody leads.
   if (options_.tls.client_ca.empty() &&
       Sha256Hex(authorization) ==
@@ -106,7 +147,7 @@ absl::Status Standby::MayRead(const http::RequestHead& head) {
           std::min(authorization.size(), sizeof(rpc::kBearerPrefix) - 1)))) {
     context.AddMetadata(rpc::kAuthorizationKey, authorization);
   }
-  if (head.certified) context.AddMetadata(http::kCertifiedKey, "1");
+  if (certified) context.AddMetadata(http::kCertifiedKey, "1");
   context.set_deadline(absl::ToChronoTime(absl::Now() + kAskLimit));
   v1::WhoAmIResponse who;
   OPTFARM_RETURN_IF_ERROR(rpc::FromGrpc(

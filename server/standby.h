@@ -18,6 +18,7 @@
 #include "server/forwarding/call_forwarder.h"
 #include "server/grpc_listener.h"
 #include "server/server.h"
+#include "server/services/server_service.h"
 
 namespace optfarm::server {
 
@@ -52,12 +53,17 @@ class Standby {
   absl::Status OpenHttp();
   absl::StatusOr<http::CallPermit> Permit(const std::string& method,
                                           size_t body_bytes);
-  absl::Status MayRead(const http::RequestHead& head);
+  // Lets a call in that is answered here.
+  absl::StatusOr<std::unique_ptr<CallRoom::Stay>> Enter(
+      grpc::ServerContext& context);
+  absl::Status MayRead(const std::string& authorization, bool certified);
+  ServerRole Role() const;
 
   const ServerOptions options_;
   CallForwarder forwarder_;
   CallRoom room_;
   BrowserSessions sessions_;
+  ServerServiceImpl server_service_;
   // Goes after gRPC's server.
   std::unique_ptr<GrpcListener> listener_;
   std::unique_ptr<grpc::Server> grpc_;

@@ -13,12 +13,14 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
+#include "client_cli/command/server_look.h"
 #include "client_cli/flags/exit_code.h"
 #include "optfarm/v1/devices.grpc.pb.h"
 #include "optfarm/v1/farm.grpc.pb.h"
 #include "optfarm/v1/jobs.grpc.pb.h"
 #include "optfarm/v1/models.grpc.pb.h"
 #include "optfarm/v1/results.grpc.pb.h"
+#include "optfarm/v1/servers.grpc.pb.h"
 #include "optfarm/v1/store.grpc.pb.h"
 #include "optfarm/v1/tokens.grpc.pb.h"
 #include "optfarm/v1/tunes.grpc.pb.h"
@@ -32,6 +34,8 @@ namespace optfarm::client_cli {
 namespace {
 
 constexpr absl::Duration kSignOfLifeLimit = absl::Seconds(10);
+// A server waits for what does not answer it, but not for so long.
+constexpr absl::Duration kLookLimit = absl::Seconds(30);
 constexpr absl::Duration kCallLimit = absl::Seconds(60);
 // Longer than what the server allows a query.
 constexpr absl::Duration kSqlLimit = absl::Seconds(90);
@@ -51,7 +55,16 @@ class GrpcFarmClient final : public FarmClient {
         tokens_(v1::TokenService::NewStub(channel)),
         store_(v1::StoreService::NewStub(channel)),
         tunes_(v1::TuneService::NewStub(channel)),
-        farm_(v1::FarmService::NewStub(channel)) {}
+        farm_(v1::FarmService::NewStub(channel)),
+        servers_(v1::ServerService::NewStub(channel)) {}
+
+  absl::StatusOr<v1::ServerState> GetServer() {
+    v1::ServerState response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(servers_.get(), &v1::ServerService::StubInterface::GetServer,
+             v1::GetServerRequest(), &response, kLookLimit));
+    return response;
+  }
 
   absl::Status CheckServer() override {
     v1::FindMissingResponse response;
@@ -413,11 +426,10 @@ class GrpcFarmClient final : public FarmClient {
   const std::unique_ptr<v1::StoreService::StubInterface> store_;
   const std::unique_ptr<v1::TuneService::StubInterface> tunes_;
   const std::unique_ptr<v1::FarmService::StubInterface> farm_;
+  const std::unique_ptr<v1::ServerService::StubInterface> servers_;
 };
 
-}  // namespace
-
-absl::StatusOr<std::unique_ptr<FarmClient>> MakeFarmClient(
+absl::StatusOr<std::shared_ptr<grpc::Channel>> ChannelTo(
     const FarmAddress& address) {
   rpc::ChannelOptions options;
   options.target = address.server;
@@ -429,7 +441,22 @@ absl::StatusOr<std::unique_ptr<FarmClient>> MakeFarmClient(
   if (!channel.ok()) {
     return WithExitCode(channel.status(), ExitCode::kUsage);
   }
-  return std::make_unique<GrpcFarmClient>(address, *channel);
+  return channel;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<FarmClient>> MakeFarmClient(
+    const FarmAddress& address) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                           ChannelTo(address));
+  return std::make_unique<GrpcFarmClient>(address, channel);
+}
+
+absl::StatusOr<v1::ServerState> LookAtServer(const FarmAddress& address) {
+  OPTFARM_ASSIGN_OR_RETURN(const std::shared_ptr<grpc::Channel> channel,
+                           ChannelTo(address));
+  return GrpcFarmClient(address, channel).GetServer();
 }
 
 }  // namespace optfarm::client_cli

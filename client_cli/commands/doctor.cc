@@ -6,16 +6,22 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
+#include <set>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/time.h"
 #include "base/clock.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "client_cli/command/contexts.h"
 #include "client_cli/command/farm_client.h"
+#include "client_cli/command/server_look.h"
 #include "client_cli/commands/commands.h"
 #include "rpc/proto_time.h"
 
@@ -24,6 +30,9 @@ namespace {
 
 constexpr absl::Duration kSkewNoticed = absl::Seconds(5);
 constexpr absl::Duration kSkewHarmful = absl::Minutes(5);
+// Of the smallest question: a commit takes several, a file one for each part.
+constexpr absl::Duration kSlowDatabase = absl::Milliseconds(100);
+constexpr absl::Duration kSlowBlobs = absl::Seconds(1);
 constexpr absl::Duration kExpiresSoon = absl::Hours(24 * 7);
 // UNITS: bytes. What a server wants to be free for its uploads, and more.
 constexpr uint64_t kLittleSpace = uint64_t{1} << 30;
@@ -108,9 +117,10 @@ void CheckVersion(const v1::WhoAmIResponse& who, Findings& findings) {
                    OPTFARM_VERSION, "; upgrade the older one"));
 }
 
-void CheckClock(const v1::WhoAmIResponse& who, absl::Time now,
+// `what`: "server a:7070 clock".
+void CheckClock(const std::string& what, absl::Time server, absl::Time now,
                 Findings& findings) {
-  const absl::Duration skew = rpc::FromTimestamp(who.time()) - now;
+  const absl::Duration skew = server - now;
   const absl::Duration shown =
       absl::Trunc(absl::AbsDuration(skew), absl::Milliseconds(100));
   const std::string text =
@@ -120,11 +130,11 @@ void CheckClock(const v1::WhoAmIResponse& who, absl::Time now,
                          skew < absl::ZeroDuration() ? " behind" : " ahead of",
                          " this machine's");
   if (absl::AbsDuration(skew) > kSkewHarmful) {
-    findings.Wrong("clock", absl::StrCat(text, "; set both by NTP"));
+    findings.Wrong(what, absl::StrCat(text, "; set both by NTP"));
   } else if (absl::AbsDuration(skew) > kSkewNoticed) {
-    findings.Remark("clock", absl::StrCat(text, "; set both by NTP"));
+    findings.Remark(what, absl::StrCat(text, "; set both by NTP"));
   } else {
-    findings.Good("clock", text);
+    findings.Good(what, text);
   }
 }
 
@@ -257,6 +267,106 @@ void CheckPrograms(Findings& findings) {
                                          " in ", own.parent_path().string()));
 }
 
+std::string Shown(const v1::Dependency& dependency) {
+  const absl::Duration latency = rpc::FromProtoDuration(dependency.latency());
+  return absl::StrFormat("%s answers in %.1f ms", dependency.engine(),
+                         absl::ToDoubleMilliseconds(latency));
+}
+
+// What a server says of its database or its files.
+void CheckDependency(const std::string& what, const v1::Dependency& dependency,
+                     absl::Duration slow, Findings& findings) {
+  if (!dependency.has_latency()) {
+    return findings.Wrong(
+        what, absl::StrCat(dependency.engine(), ": ", dependency.problem()));
+  }
+  if (rpc::FromProtoDuration(dependency.latency()) < slow) {
+    return findings.Good(what, Shown(dependency));
+  }
+  findings.Remark(
+      what, absl::StrCat(Shown(dependency),
+                         ", which is slow: every call waits for it; look at "
+                         "its load, its disk and the network between"));
+}
+
+void CheckSchema(const std::string& what, const v1::ServerState& state,
+                 Findings& findings) {
+  if (state.schema_step() == 0) return;
+  const std::string text =
+      absl::StrCat("the database's step ", state.schema_step());
+  if (state.schema_step() == state.known_schema_step()) {
+    return findings.Good(what, text);
+  }
+  const bool newer = state.schema_step() > state.known_schema_step();
+  findings.Remark(
+      what,
+      absl::StrCat(text, ", and this server knows ", state.known_schema_step(),
+                   newer ? "; upgrade this server before it is restarted"
+                         : "; it has not come to it yet"));
+}
+
+// What one server says of itself. `at` comes before what is found.
+void CheckServer(const std::string& at, const v1::ServerState& state,
+                 Findings& findings) {
+  CheckDependency(at + "database", state.database(), kSlowDatabase, findings);
+  CheckSchema(at + "schema", state, findings);
+  CheckDependency(at + "files", state.blobs(), kSlowBlobs, findings);
+  if (!state.has_database_time()) return;
+  const absl::Duration skew = rpc::FromTimestamp(state.database_time()) -
+                              rpc::FromTimestamp(state.time());
+  if (absl::AbsDuration(skew) > kSkewNoticed) {
+    findings.Remark(
+        at + "database",
+        absl::StrCat("its clock and the server's are ",
+                     absl::FormatDuration(absl::Trunc(absl::AbsDuration(skew),
+                                                      absl::Milliseconds(100))),
+                     " apart; set both by NTP"));
+  }
+}
+
+// Whether those that answered agree on who leads. By address: what each said.
+void CheckLeader(const std::map<std::string, v1::ServerState>& states,
+                 Findings& findings) {
+  std::vector<std::string> leaders;
+  std::set<std::string> known;
+  for (const auto& [address, state] : states) {
+    if (state.leads()) leaders.push_back(address);
+    if (!state.leader_address().empty()) known.insert(state.leader_address());
+  }
+  if (known.empty()) {
+    return findings.Wrong("leader",
+                          "no server leads, so no call is served; look at the "
+                          "servers' logs and at the database");
+  }
+  if (known.size() > 1 || leaders.size() > 1) {
+    return findings.Remark(
+        "leader", absl::StrCat("the servers name ", absl::StrJoin(known, ", "),
+                               ": it changes right now, or they have not the "
+                               "same --database; look again in ten seconds"));
+  }
+  if (leaders.empty()) {
+    return findings.Remark(
+        "leader", absl::StrCat(*known.begin(),
+                               " leads, which --server does not name; name "
+                               "all servers"));
+  }
+  const bool same = leaders[0] == *known.begin();
+  findings.Good("leader",
+                same ? leaders[0]
+                     : absl::StrCat(leaders[0], ", which the others reach at ",
+                                    *known.begin()));
+}
+
+void CheckVersions(const std::map<std::string, v1::ServerState>& states,
+                   Findings& findings) {
+  std::set<std::string> versions;
+  for (const auto& [_, state] : states) versions.insert(state.version());
+  if (versions.size() < 2) return;
+  findings.Remark("versions", absl::StrCat("the servers are ",
+                                           absl::StrJoin(versions, ", "),
+                                           "; upgrade all of them"));
+}
+
 class Doctor final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
@@ -272,6 +382,7 @@ class Doctor final : public Command {
     // An unreadable token file is found here.
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
+    OPTFARM_RETURN_IF_ERROR(AskEachServer(context, findings));
     Ask(*client, context.clock->Now(), findings);
     Table table({{"what", "WHAT"}, {"verdict", "VERDICT"}, {"text", "TEXT"}});
     bool wrong = false;
@@ -286,12 +397,50 @@ class Doctor final : public Command {
   }
 
  private:
+  // Each for itself, whichever leads.
+  static absl::Status AskEachServer(const CommandContext& context,
+                                    Findings& findings) {
+    if (context.global == nullptr) return absl::OkStatus();
+    OPTFARM_ASSIGN_OR_RETURN(FarmAddress address,
+                             FindFarm(*context.global, ProcessEnvironment));
+    const std::vector<std::string> servers =
+        absl::StrSplit(address.server, ',');
+    std::map<std::string, v1::ServerState> states;
+    for (const std::string& server : servers) {
+      address.server = server;
+      const auto state = LookAtServer(address);
+      const std::string what = absl::StrCat("server ", server);
+      if (absl::IsUnimplemented(state.status())) {
+        findings.Remark(what, state.status().message());
+      } else if (!state.ok() && servers.size() > 1) {
+        findings.Wrong(what, state.status().message());
+      }
+      // Of one alone, what the farm's calls say is enough.
+      if (!state.ok()) continue;
+      states[server] = *state;
+      if (servers.size() == 1) {
+        CheckServer("", *state, findings);
+        continue;
+      }
+      findings.Good(what, state->leads()
+                              ? absl::StrCat("leads, term ", state->term())
+                              : "stands by");
+      CheckClock(what + " clock", rpc::FromTimestamp(state->time()),
+                 context.clock->Now(), findings);
+      CheckServer(what + " ", *state, findings);
+    }
+    if (servers.size() == 1 || states.empty()) return absl::OkStatus();
+    CheckLeader(states, findings);
+    CheckVersions(states, findings);
+    return absl::OkStatus();
+  }
+
   static void Ask(FarmClient& client, absl::Time now, Findings& findings) {
     const absl::StatusOr<v1::WhoAmIResponse> who = client.WhoAmI();
     if (!who.ok()) return ExplainNoAnswer(who.status(), findings);
     findings.Good("server", "it answers");
     CheckVersion(*who, findings);
-    CheckClock(*who, now, findings);
+    CheckClock("clock", rpc::FromTimestamp(who->time()), now, findings);
     CheckToken(*who, now, findings);
     CheckFarm(*who, findings);
     v1::ListDevicesRequest request;
@@ -311,10 +460,12 @@ class Doctor final : public Command {
 
 CommandInfo DoctorCommand() {
   return {"doctor", "Check this installation and report problems.",
-          "Checks the server, its version and clock, the token, TLS, workers, "
-          "agents and devices; with --data_dir also a server's folder on this "
-          "machine. The exit code is 1 if something is wrong.\n"
-          "  optctl doctor --server=farm:7070 --token_file=ci.token",
+          "Checks the server, its version and clock, its database and files, "
+          "the token, TLS, workers, agents and devices; with --data_dir also a "
+          "server's folder on this machine. Of several servers it asks each, "
+          "and who leads. The exit code is 1 if something is wrong.\n"
+          "  optctl doctor --server=farm:7070 --token_file=ci.token\n"
+          "  optctl doctor --server=a.lab:7070,b.lab:7070,c.lab:7070",
           [] { return std::unique_ptr<Command>(new Doctor); }};
 }
 

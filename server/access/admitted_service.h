@@ -21,6 +21,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "server/access/call_door.h"
 #include "server/access/call_room.h"
 #include "server/access/method_bounds.h"
@@ -67,6 +68,10 @@ absl::Status ReadBounded(Stream& stream, CallRoom::Stay& stay,
   return absl::CancelledError("the call ended before its request came");
 }
 
+// Lets a call in by its head. ERRORS: why it may not be made.
+using EnterCall = std::function<absl::StatusOr<std::unique_ptr<CallRoom::Stay>>(
+    grpc::ServerContext&)>;
+
 // `Base` is a generated Service; whoever derives registers its methods here by
 // their full names, "optfarm.v1.JobService.GetJob". OWNERSHIP: doors outlive
 // the service.
@@ -78,10 +83,22 @@ class AdmittedService : public Base {
   void AdmitUnary(const CallDoor& door, const std::string& method,
                   grpc::Status (Owner::*serve)(grpc::ServerContext*,
                                                const Request*, Response*)) {
+    AdmitUnaryBy(
+        [&door, method](grpc::ServerContext& context) {
+          return door.Enter(context, method);
+        },
+        method, serve);
+  }
+
+  // The same where no door is that knows who calls: `enter` does.
+  template <typename Owner, typename Request, typename Response>
+  void AdmitUnaryBy(EnterCall enter, const std::string& method,
+                    grpc::Status (Owner::*serve)(grpc::ServerContext*,
+                                                 const Request*, Response*)) {
     using Stream = grpc::ServerUnaryStreamer<BoundedRequest<Request>, Response>;
-    const auto run = [this, &door, method, serve](grpc::ServerContext* context,
-                                                  Stream* stream) {
-      auto stay = door.Enter(*context, method);
+    const auto run = [this, enter = std::move(enter), method, serve](
+                         grpc::ServerContext* context, Stream* stream) {
+      auto stay = enter(*context);
       if (!stay.ok()) return CallDoor::Answer(stay.status());
       BoundedRequest<Request> request(method);
       const absl::Status read = ReadBounded(*stream, **stay, request);

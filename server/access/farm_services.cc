@@ -5,6 +5,7 @@
 #include "optfarm/v1/jobs.pb.h"
 #include "optfarm/v1/models.pb.h"
 #include "optfarm/v1/results.pb.h"
+#include "optfarm/v1/servers.pb.h"
 #include "optfarm/v1/store.pb.h"
 #include "optfarm/v1/tokens.pb.h"
 #include "optfarm/v1/tunes.pb.h"
@@ -25,6 +26,7 @@ std::vector<const ServiceDescriptor*> FarmServices() {
         v1::Token::descriptor()->file(),
         v1::BackupRequest::descriptor()->file(),
         v1::Project::descriptor()->file(),
+        v1::ServerState::descriptor()->file(),
         v1::SynchronizeRequest::descriptor()->file()}) {
     for (int i = 0; i < file->service_count(); ++i) {
       services.push_back(file->service(i));

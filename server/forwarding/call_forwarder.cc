@@ -48,9 +48,9 @@ absl::Status CallForwarder::Ready() const {
       "or give it --advertise");
 }
 
-std::string CallForwarder::leader() const {
+std::optional<storage::LeaderRecord> CallForwarder::leader() const {
   absl::MutexLock lock(&mutex_);
-  return leader_ ? leader_->holder : "";
+  return leader_;
 }
 
 std::shared_ptr<LeaderLanes> CallForwarder::lanes() const {

@@ -32,8 +32,8 @@ class CallForwarder final : public grpc::CallbackGenericService {
 
   // OK when calls have somewhere to go.
   absl::Status Ready() const;
-  // "machine:process" of the leader; empty: none is known.
-  std::string leader() const;
+  // Where calls go; nullopt: nobody leads.
+  std::optional<storage::LeaderRecord> leader() const;
   // Sent on and not yet answered; and all so far.
   int open_calls() const;
   int64_t all_calls() const { return all_calls_; }

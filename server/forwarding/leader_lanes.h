@@ -4,6 +4,7 @@
 #ifndef OPTFARM_SERVER_FORWARDING_LEADER_LANES_H_
 #define OPTFARM_SERVER_FORWARDING_LEADER_LANES_H_
 
+#include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
 

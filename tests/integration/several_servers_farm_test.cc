@@ -12,11 +12,13 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_join.h"
 #include "optfarm/v1/jobs.grpc.pb.h"
 #include "optfarm/v1/results.grpc.pb.h"
+#include "optfarm/v1/servers.grpc.pb.h"
 #include "optfarm/v1/tokens.grpc.pb.h"
 #include "tests/integration/farm.h"
 #include "tests/integration/postgres_place.h"
@@ -28,6 +30,7 @@ namespace {
 using ::optfarm::testing::ProgramPath;
 using ::optfarm::testing::S3Server;
 using ::optfarm::testing::SourcePath;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
 constexpr char kLeads[] = "this server leads, term";
@@ -145,6 +148,16 @@ class SeveralServersFarmTest : public PostgresPlace {
     options.target = addresses_[number];
     options.token = token;
     return rpc::MakeChannel(options).value();
+  }
+
+  // What the server says of itself, and how its call ended.
+  std::pair<grpc::StatusCode, v1::ServerState> AskServer(
+      int number, const std::string& token) {
+    const auto servers = v1::ServerService::NewStub(ChannelTo(number, token));
+    grpc::ClientContext context;
+    v1::ServerState state;
+    const grpc::Status status = servers->GetServer(&context, {}, &state);
+    return {status.error_code(), state};
   }
 
   v1::Job OnlyJob(int server) {
@@ -302,6 +315,23 @@ TEST_F(SeveralServersFarmTest, AServerThatStandsByAnswersEveryCall) {
     v1::WhoAmIResponse who;
     EXPECT_EQ(tokens->WhoAmI(&context, {}, &who).error_code(),
               grpc::UNAUTHENTICATED);
+    EXPECT_EQ(AskServer(1, token).first, grpc::UNAUTHENTICATED);
+  }
+  // What is answered here, for tokens that only the leader knows too.
+  const auto [code, state] = AskServer(1, "secret-of-all");
+  EXPECT_EQ(code, grpc::OK);
+  EXPECT_FALSE(state.leads());
+  EXPECT_EQ(state.leader_address(), addresses_[0]);
+  for (const v1::Access::Scope scope : {v1::Access::READ, v1::Access::WORK}) {
+    const auto tokens = v1::TokenService::NewStub(channel);
+    grpc::ClientContext context;
+    v1::CreateTokenRequest request;
+    request.set_name("one");
+    request.add_scopes(scope);
+    v1::CreateTokenResponse made;
+    ASSERT_TRUE(tokens->CreateToken(&context, request, &made).ok());
+    EXPECT_EQ(AskServer(1, made.secret()).first,
+              scope == v1::Access::READ ? grpc::OK : grpc::PERMISSION_DENIED);
   }
   // Over HTTP, and what is answered here.
   const std::string log = servers_[1]->Log();
@@ -319,6 +349,49 @@ TEST_F(SeveralServersFarmTest, AServerThatStandsByAnswersEveryCall) {
   EXPECT_THAT(get("/v1/jobs", bearer), HasSubstr("\"jobs\":[]"));
   EXPECT_THAT(get("/v1/jobs", "X: y"), HasSubstr("UNAUTHENTICATED"));
   EXPECT_THAT(get("/v1/audit", bearer), HasSubstr("127.0.0.1"));
+}
+
+TEST_F(SeveralServersFarmTest, DoctorAsksEachServer) {
+  StartServers(BucketOrFolder());
+  StartParticipants();
+  ASSERT_EQ(AwaitLeader(), 0);
+  const std::vector<std::string> doctor = {ProgramPath("optctl"), "doctor",
+                                           "--server=" + all_};
+  // A busy machine is no reason to fail: those are remarks.
+  EXPECT_EQ(Run(doctor), 0) << said_;
+  const auto line = [](const std::string& what, const std::string& text) {
+    return ContainsRegex(absl::StrCat("(^|\n)", what, " +", text));
+  };
+  for (int i = 0; i < kServers; ++i) {
+    const std::string server = "server " + addresses_[i];
+    EXPECT_THAT(said_,
+                line(server, i == 0 ? "ok +leads, term 1" : "ok +stands by"));
+    EXPECT_THAT(said_, line(server + " clock", "ok "));
+    EXPECT_THAT(said_, line(server + " schema", "ok +the database's step "));
+    EXPECT_THAT(said_, line(server + " database",
+                            "(ok|look) +postgresql answers in [0-9.]+ ms"));
+    EXPECT_THAT(said_, line(server + " files",
+                            "(ok|look) +(s3|folder) answers in [0-9.]+ ms"));
+  }
+  EXPECT_THAT(said_, line("leader", "ok +" + addresses_[0]));
+  // One that is gone is named, and the others are asked all the same.
+  servers_[2]->Kill9();
+  EXPECT_EQ(Run(doctor), 1);
+  EXPECT_THAT(said_, line("server " + addresses_[2], "WRONG +cannot reach"));
+  EXPECT_THAT(said_, line("server " + addresses_[1], "ok +stands by"));
+  // Without a database nobody leads.
+  ASSERT_EQ(Cluster("crash " + folder_), 0) << said_;
+  // What a server found is given again for a second.
+  const std::string wrong = "server " + addresses_[1] + " database +WRONG";
+  EXPECT_TRUE(Await([&] {
+    return Run(doctor) == 1 && ::testing::Matches(ContainsRegex(wrong))(said_);
+  })) << said_;
+  ASSERT_EQ(Cluster("start " + folder_), 0) << said_;
+  const std::string good = "server " + addresses_[1] + " database +(ok|look)";
+  EXPECT_TRUE(Await([&] {
+    Run(doctor);
+    return ::testing::Matches(ContainsRegex(good))(said_);
+  })) << said_;
 }
 
 TEST_F(SeveralServersFarmTest, WhatDoesNotGoWithSeveralServersIsRefused) {
