@@ -1,12 +1,15 @@
 #!/usr/bin/python3
 """A real S3 server for tests: OpenStack Swift with its S3 interface, in this
-one process, on loopback.
+one process.
 
-usage: s3_server.py DIR [--region=NAME] [--port=PORT] [--bucket=NAME]
+usage: s3_server.py DIR [--region=NAME] [--listen=ADDRESS] [--port=PORT]
+                    [--bucket=NAME]
 
 Keeps everything in DIR, which must be on a file system with extended
 attributes; started again with the same DIR it still has its objects. Makes the
 bucket, prints KEY=VALUE lines once it answers, and runs until a signal ends it.
+Listens on loopback, unless another address is given, and takes requests signed
+with the key of S3_SECRET_KEY in the environment, which then is not printed.
 Ends with status 77, naming what is missing, where it cannot run. Needs Debian's
 package python3-swift.
 """
@@ -18,7 +21,8 @@ import sys
 import time
 
 SKIPPED = 77
-ACCOUNT, USER, SECRET = 'test', 'tester', 'testing'
+ACCOUNT, USER, KNOWN_SECRET = 'test', 'tester', 'testing'
+SECRET = os.environ.get('S3_SECRET_KEY', KNOWN_SECRET)
 
 
 def skip(reason):
@@ -180,6 +184,7 @@ def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument('root', type=pathlib.Path)
     parser.add_argument('--region', default='us-east-1')
+    parser.add_argument('--listen', default='127.0.0.1')
     parser.add_argument('--port', type=int, default=0)
     parser.add_argument('--bucket')
     flags = parser.parse_args()
@@ -187,9 +192,12 @@ def main():
     root.mkdir(parents=True, exist_ok=True)
     check_attributes(root)
     (root / 'swift.conf').write_text(SWIFT_CONF)
+    if not SECRET.isalnum():
+        sys.exit('s3_server: S3_SECRET_KEY may have letters and digits only')
     names = ('account', 'container', 'object', 'proxy')
     sockets = {name: eventlet.listen(
-        ('127.0.0.1', flags.port if name == 'proxy' else 0)) for name in names}
+        (flags.listen, flags.port) if name == 'proxy' else ('127.0.0.1', 0))
+        for name in names}
     ports = {name: sockets[name].getsockname()[1] for name in names}
     build_rings(root, ports)
     apps = make_apps(root, flags.region)
@@ -197,8 +205,9 @@ def main():
     def ready():
         if flags.bucket:
             make_bucket(apps['proxy'], flags.bucket)
+        secret = f'S3_SECRET_KEY={SECRET}\n' if SECRET == KNOWN_SECRET else ''
         print(f'S3_ENDPOINT=http://127.0.0.1:{ports["proxy"]}\n'
-              f'S3_ACCESS_KEY={ACCOUNT}:{USER}\nS3_SECRET_KEY={SECRET}\n'
+              f'S3_ACCESS_KEY={ACCOUNT}:{USER}\n{secret}'
               f'S3_REGION={flags.region}\nS3_READY=1', flush=True)
 
     serve(sockets, apps, ready)
