@@ -15,6 +15,7 @@
 #include "engine/graph/op_defs.h"
 #include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
+#include "engine/graph/spatial_attrs.h"
 
 namespace optfarm::graph {
 namespace {
@@ -67,10 +68,10 @@ PartialShape SecondShape(const ShapeMap& shapes, const Node& node) {
 
 PartialShape ImagesOfFilter(const ShapeMap& shapes, const Node& node) {
   PartialShape images = PartialShape::OfRank(4);
-  const auto format = GetStringOr(node.def(), "data_format", "NHWC");
+  const auto format = GetDataFormat(node.def());
   const PartialShape filter = SecondShape(shapes, node);
   if (filter.has_rank() && filter.rank() == 4 && format.ok()) {
-    images.set_dim(*format == "NCHW" ? 1 : 3, filter.dim(2));
+    images.set_dim(HasChannelsFirst(*format) ? 1 : 3, filter.dim(2));
   }
   return images;
 }

@@ -125,6 +125,17 @@ absl::StatusOr<std::string> ShapeContext::String(absl::string_view name) const {
   return value->s();
 }
 
+absl::StatusOr<DataFormat> ShapeContext::ReadDataFormat() const {
+  if (FindAttrDef(op_def_, "data_format") == nullptr) return DataFormat::kNhwc;
+  OPTFARM_ASSIGN_OR_RETURN(const std::string text, String("data_format"));
+  return ParseDataFormat(text);
+}
+
+absl::StatusOr<Padding> ShapeContext::ReadPadding() const {
+  OPTFARM_ASSIGN_OR_RETURN(const std::string text, String("padding"));
+  return ParsePadding(text);
+}
+
 absl::StatusOr<DataType> ShapeContext::Type(absl::string_view name) const {
   OPTFARM_ASSIGN_OR_RETURN(const AttrValue* value,
                            Attr(name, AttrValue::kType));
@@ -178,7 +189,7 @@ void ShapeContext::set_variable_shape(int i, PartialShape shape) {
 }
 
 absl::StatusOr<int64_t> WindowedSize(int64_t input, const Window& window,
-                                     absl::string_view padding) {
+                                     Padding padding) {
   if (window.stride < 1 || window.dilation < 1 || window.size == 0 ||
       window.size < kUnknownDim) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -186,20 +197,17 @@ absl::StatusOr<int64_t> WindowedSize(int64_t input, const Window& window,
         " and dilation ", window.dilation, " is not possible"));
   }
   if (input == kUnknownDim) return kUnknownDim;
-  if (padding == "SAME") {
+  if (padding == Padding::kSame) {
     return input / window.stride + (input % window.stride != 0 ? 1 : 0);
   }
   if (window.size == kUnknownDim) return kUnknownDim;
   int64_t padded = input;
-  if (padding == "EXPLICIT") {
+  if (padding == Padding::kExplicit) {
     if (window.pad_before < 0 || window.pad_after < 0) {
       return absl::InvalidArgumentError("explicit padding is negative");
     }
     OPTFARM_ASSIGN_OR_RETURN(padded, AddDims(padded, window.pad_before));
     OPTFARM_ASSIGN_OR_RETURN(padded, AddDims(padded, window.pad_after));
-  } else if (padding != "VALID") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("padding '", padding, "' is not known"));
   }
   OPTFARM_ASSIGN_OR_RETURN(int64_t extent,
                            MultiplyDims(window.size - 1, window.dilation));

@@ -19,6 +19,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/graph/op_defs.h"
 #include "engine/graph/partial_shape.h"
+#include "engine/graph/spatial_attrs.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 #include "tensorflow/core/framework/op_def.pb.h"
 #include "tensorflow/core/framework/types.pb.h"
@@ -84,6 +85,9 @@ class ShapeContext {
   absl::StatusOr<int64_t> Int(absl::string_view name) const;
   absl::StatusOr<bool> Bool(absl::string_view name) const;
   absl::StatusOr<std::string> String(absl::string_view name) const;
+  // data_format; NHWC where the signature has none.
+  absl::StatusOr<DataFormat> ReadDataFormat() const;
+  absl::StatusOr<Padding> ReadPadding() const;
   absl::StatusOr<tensorflow::DataType> Type(absl::string_view name) const;
   absl::StatusOr<std::vector<int64_t>> Ints(absl::string_view name) const;
   absl::StatusOr<PartialShape> Shape(absl::string_view name) const;
@@ -119,8 +123,7 @@ class ShapeContext {
 absl::StatusOr<int> AxisInRank(int64_t axis, int rank);
 
 // Output size along one axis of a sliding window.
-// REQUIRES: `padding` is SAME, VALID or EXPLICIT; only EXPLICIT looks at
-// `pad_before` and `pad_after`.
+// Only kExplicit looks at `pad_before` and `pad_after`.
 // ERRORS: a stride, dilation or window below 1; a window larger than the input.
 struct Window {
   int64_t size = kUnknownDim;
@@ -130,7 +133,7 @@ struct Window {
   int64_t pad_after = 0;
 };
 absl::StatusOr<int64_t> WindowedSize(int64_t input, const Window& window,
-                                     absl::string_view padding);
+                                     Padding padding);
 
 }  // namespace optfarm::graph
 

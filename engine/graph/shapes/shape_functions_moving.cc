@@ -127,15 +127,16 @@ namespace {
 
 absl::Status DepthBlockShape(ShapeContext& c, bool to_depth) {
   OPTFARM_ASSIGN_OR_RETURN(const int64_t block, c.Int("block_size"));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format, c.String("data_format"));
-  if (format == "NCHW_VECT_C") return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(const DataFormat format, c.ReadDataFormat());
+  if (format == DataFormat::kNchwVectC) return absl::OkStatus();
   if (block < 1) {
     return absl::InvalidArgumentError(
         absl::StrCat("a block has the size ", block));
   }
   OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRank(c.input(0), 4));
-  const int channels = format == "NCHW" ? 1 : 3;
-  const int rows = format == "NCHW" ? 2 : 1;
+  const bool is_nchw = format == DataFormat::kNchw;
+  const int channels = is_nchw ? 1 : 3;
+  const int rows = is_nchw ? 2 : 1;
   OPTFARM_ASSIGN_OR_RETURN(const int64_t area, MultiplyDims(block, block));
   const auto scaled = [&](int axis, int64_t by,
                           bool up) -> absl::StatusOr<int64_t> {
@@ -169,7 +170,7 @@ absl::Status ImagePatchesShape(ShapeContext& c) {
   OPTFARM_ASSIGN_OR_RETURN(const auto sizes, c.Ints("ksizes"));
   OPTFARM_ASSIGN_OR_RETURN(const auto strides, c.Ints("strides"));
   OPTFARM_ASSIGN_OR_RETURN(const auto rates, c.Ints("rates"));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string padding, c.String("padding"));
+  OPTFARM_ASSIGN_OR_RETURN(const Padding padding, c.ReadPadding());
   if (sizes.size() != 4 || strides.size() != 4 || rates.size() != 4) {
     return absl::InvalidArgumentError("sizes must have 4 entries");
   }

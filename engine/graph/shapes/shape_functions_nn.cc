@@ -29,18 +29,20 @@ absl::Status CellShape(ShapeContext& c, int x_input, int state_input) {
 }  // namespace
 
 absl::Status BiasAddGradShape(ShapeContext& c) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format, c.String("data_format"));
+  OPTFARM_ASSIGN_OR_RETURN(const DataFormat format, c.ReadDataFormat());
   const PartialShape& in = c.input(0);
   OPTFARM_RETURN_IF_ERROR(WithRankAtLeast(in, 2).status());
-  const int axis = format == "NCHW" ? 1 : -1;
+  const int axis = format == DataFormat::kNchw ? 1 : -1;
   c.set_output(
       0, PartialShape::Vector(in.has_rank() ? in.dim(axis) : kUnknownDim));
   return absl::OkStatus();
 }
 
 absl::Status FusedBatchNormShape(ShapeContext& c) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format, c.String("data_format"));
-  const int rank = format.size() == 5 ? 5 : 4;
+  OPTFARM_ASSIGN_OR_RETURN(const DataFormat format, c.ReadDataFormat());
+  const bool is_volume =
+      format == DataFormat::kNdhwc || format == DataFormat::kNcdhw;
+  const int rank = is_volume ? 5 : 4;
   OPTFARM_ASSIGN_OR_RETURN(PartialShape x, WithRank(c.input(0), rank));
   OPTFARM_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(c, rank));
   OPTFARM_ASSIGN_OR_RETURN(const bool training, c.Bool("is_training"));
@@ -188,14 +190,11 @@ absl::Status ApplyShape(ShapeContext& c) {
 }
 
 absl::Status BiasAddShape(ShapeContext& c) {
-  std::string format = "NHWC";
-  if (FindAttrDef(c.op_def(), "data_format") != nullptr) {
-    OPTFARM_ASSIGN_OR_RETURN(format, c.String("data_format"));
-  }
+  OPTFARM_ASSIGN_OR_RETURN(const DataFormat format, c.ReadDataFormat());
   OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRankAtLeast(c.input(0), 2));
   OPTFARM_ASSIGN_OR_RETURN(const PartialShape bias, WithRank(c.input(1), 1));
   if (out.has_rank()) {
-    const int axis = format == "NCHW" ? 1 : -1;
+    const int axis = format == DataFormat::kNchw ? 1 : -1;
     OPTFARM_ASSIGN_OR_RETURN(const int64_t channels,
                              MergeDims(out.dim(axis), bias.dim(0)));
     out.set_dim(axis, channels);

@@ -31,9 +31,10 @@ absl::StatusOr<std::vector<int64_t>> PerAxis(const ShapeContext& c,
   return values;
 }
 
-absl::StatusOr<std::vector<int64_t>> ExplicitPaddings(
-    const ShapeContext& c, const std::string& padding, int rank) {
-  if (padding != "EXPLICIT") return std::vector<int64_t>(2 * rank, 0);
+absl::StatusOr<std::vector<int64_t>> ExplicitPaddings(const ShapeContext& c,
+                                                      Padding padding,
+                                                      int rank) {
+  if (padding != Padding::kExplicit) return std::vector<int64_t>(2 * rank, 0);
   OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> paddings,
                            c.Ints("explicit_paddings"));
   if (static_cast<int>(paddings.size()) != 2 * rank) {
@@ -53,7 +54,7 @@ absl::StatusOr<PartialShape> Slide(const ShapeContext& c,
   OPTFARM_ASSIGN_OR_RETURN(const Layout layout, ReadLayout(c, rank));
   OPTFARM_ASSIGN_OR_RETURN(const auto strides, PerAxis(c, "strides", rank));
   OPTFARM_ASSIGN_OR_RETURN(const auto dilations, PerAxis(c, "dilations", rank));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string padding, c.String("padding"));
+  OPTFARM_ASSIGN_OR_RETURN(const Padding padding, c.ReadPadding());
   OPTFARM_ASSIGN_OR_RETURN(const auto pads, ExplicitPaddings(c, padding, rank));
   PartialShape out = in;
   for (size_t i = 0; i < window.size(); ++i) {
@@ -105,7 +106,7 @@ absl::StatusOr<PartialShape> PooledShape(const ShapeContext& c, int rank) {
   OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRank(c.input(0), rank));
   OPTFARM_ASSIGN_OR_RETURN(const auto sizes, PerAxis(c, "ksize", rank));
   OPTFARM_ASSIGN_OR_RETURN(const auto strides, PerAxis(c, "strides", rank));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string padding, c.String("padding"));
+  OPTFARM_ASSIGN_OR_RETURN(const Padding padding, c.ReadPadding());
   OPTFARM_ASSIGN_OR_RETURN(const auto pads, ExplicitPaddings(c, padding, rank));
   for (int i = 0; i < rank; ++i) {
     if (sizes[i] == 1 && strides[i] == 1) continue;
@@ -205,7 +206,7 @@ absl::Status Dilation2dShape(ShapeContext& c) {
   OPTFARM_ASSIGN_OR_RETURN(const PartialShape filter, WithRank(c.input(1), 3));
   OPTFARM_ASSIGN_OR_RETURN(const auto strides, PerAxis(c, "strides", 4));
   OPTFARM_ASSIGN_OR_RETURN(const auto rates, PerAxis(c, "rates", 4));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string padding, c.String("padding"));
+  OPTFARM_ASSIGN_OR_RETURN(const Padding padding, c.ReadPadding());
   for (int i = 1; i <= 2; ++i) {
     OPTFARM_ASSIGN_OR_RETURN(
         const int64_t dim,
@@ -237,7 +238,7 @@ absl::Status MaxPoolV2Shape(ShapeContext& c) {
   OPTFARM_ASSIGN_OR_RETURN(PartialShape out, WithRank(c.input(0), 4));
   const auto sizes = c.Known(1);
   const auto strides = c.Known(2);
-  OPTFARM_ASSIGN_OR_RETURN(const std::string padding, c.String("padding"));
+  OPTFARM_ASSIGN_OR_RETURN(const Padding padding, c.ReadPadding());
   for (int i = 0; i < 4; ++i) {
     int64_t dim = kUnknownDim;
     if (sizes.has_value() && strides.has_value() && sizes->size() == 4 &&
@@ -275,14 +276,12 @@ absl::Status AvgPoolGradShape(ShapeContext& c) {
 }
 
 absl::StatusOr<Layout> ReadLayout(const ShapeContext& c, int rank) {
-  std::string format = rank == 5 ? "NDHWC" : "NHWC";
-  if (FindAttrDef(c.op_def(), "data_format") != nullptr) {
-    OPTFARM_ASSIGN_OR_RETURN(format, c.String("data_format"));
+  OPTFARM_ASSIGN_OR_RETURN(const DataFormat format, c.ReadDataFormat());
+  if (format == DataFormat::kNchwVectC) {
+    return absl::InvalidArgumentError(
+        "data_format 'NCHW_VECT_C' is not known here");
   }
-  if (format == "NHWC" || format == "NDHWC") return Layout{rank - 1, 1};
-  if (format == "NCHW" || format == "NCDHW") return Layout{1, 2};
-  return absl::InvalidArgumentError(
-      absl::StrCat("data_format '", format, "' is not known"));
+  return HasChannelsFirst(format) ? Layout{1, 2} : Layout{rank - 1, 1};
 }
 
 absl::Status SetWithScalars(ShapeContext& c, PartialShape out) {

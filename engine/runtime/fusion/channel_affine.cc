@@ -4,6 +4,7 @@
 
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/graph/spatial_attrs.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -20,10 +21,7 @@ struct Norm {
   float epsilon = 0.0f;
 };
 
-bool IsChannelsLast(const Step& step) {
-  const auto format = graph::GetStringOr(*step.node, "data_format", "NHWC");
-  return format.ok() && *format == "NHWC";
-}
+bool IsChannelsLast(const Step& step) { return graph::IsNhwc(*step.node); }
 
 // A constant that broadcasts along the last dimension, one value each.
 bool IsPerChannel(const Tensor* value, const ChannelLayout& layout) {

@@ -8,6 +8,7 @@
 #include "absl/strings/string_view.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/reference/quantized/quantized_arithmetic.h"
 
 namespace optfarm::runtime {
@@ -308,13 +309,10 @@ bool Finder::TakeFloatStep(const Step& step) {
   const Tensor* operand =
       ByChannel(step.inputs[1 - mine], tensorflow::DT_FLOAT);
   if (operand == nullptr) return false;
-  if (is_bias) {
-    const auto format = graph::GetStringOr(*step.node, "data_format", "NHWC");
-    if (mine != 0 || !format.ok() || *format != "NHWC" ||
-        operand->rank() != 1 ||
-        operand->num_elements() != at_.chain.channels()) {
-      return false;
-    }
+  if (is_bias &&
+      (mine != 0 || !graph::IsNhwc(*step.node) || operand->rank() != 1 ||
+       operand->num_elements() != at_.chain.channels())) {
+    return false;
   }
   const auto values = operand->flat<float>();
   if (!std::all_of(values.begin(), values.end(),

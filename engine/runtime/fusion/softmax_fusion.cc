@@ -6,6 +6,7 @@
 
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/fusion/channel_affine.h"
 #include "engine/runtime/fusion/families.h"
 #include "engine/runtime/ukernels/float/softmax.h"
@@ -77,8 +78,7 @@ RowBias ReadRowBias(const PlanEditor& plan, const Step& step) {
   if (step.inputs.size() != 2 || step.inputs[0] == step.inputs[1]) return row;
   for (const char* op : {"BiasAdd", "BiasAddV1"}) {
     if (!IsFloatNode(&step, op)) continue;
-    const auto format = graph::GetStringOr(*step.node, "data_format", "NHWC");
-    if (!format.ok() || *format != "NHWC") return row;
+    if (!graph::IsNhwc(*step.node)) return row;
     return {step.inputs[0], step.inputs[1], 2};
   }
   if (!IsFloatNode(&step, "Add") && !IsFloatNode(&step, "AddV2")) return row;

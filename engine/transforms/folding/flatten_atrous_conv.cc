@@ -16,6 +16,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/graph/tensor_proto.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/machinery/pattern.h"
@@ -117,25 +118,26 @@ absl::StatusOr<std::string> PaddingOf(const std::vector<int64_t>& paddings,
 }
 
 absl::Status CheckConvolution(const graph::Node& conv) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::string padding,
-                           graph::GetString(conv.def(), "padding"));
+  OPTFARM_ASSIGN_OR_RETURN(const graph::Padding padding,
+                           graph::GetPadding(conv.def()));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> strides,
                            graph::GetInts(conv.def(), "strides"));
   OPTFARM_ASSIGN_OR_RETURN(
       const std::vector<int64_t> dilations,
       graph::GetIntsOr(conv.def(), "dilations", {1, 1, 1, 1}));
-  if (padding != "VALID") {
-    return absl::FailedPreconditionError(absl::StrCat(
-        "its padding is ", padding, ", which pads every block by itself"));
+  if (padding != graph::Padding::kValid) {
+    return absl::FailedPreconditionError(
+        absl::StrCat("its padding is ", graph::PaddingText(conv.def()),
+                     ", which pads every block by itself"));
   }
   const auto is_one = [](int64_t n) { return n == 1; };
   if (!std::all_of(strides.begin(), strides.end(), is_one) ||
       !std::all_of(dilations.begin(), dilations.end(), is_one)) {
     return absl::FailedPreconditionError("it has strides or dilations");
   }
-  if (DataFormat(conv) != "NHWC") {
+  if (!graph::IsNhwc(conv.def())) {
     return absl::FailedPreconditionError(
-        absl::StrCat("its data_format is ", DataFormat(conv),
+        absl::StrCat("its data_format is ", graph::DataFormatText(conv.def()),
                      ", where the blocks are not of height and width"));
   }
   return absl::OkStatus();

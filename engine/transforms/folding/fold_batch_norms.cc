@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/machinery/pattern.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -36,7 +37,7 @@ absl::StatusOr<std::vector<float>> Factors(const Graph& graph,
   if (HasOtherOutputsRead(graph.node(match["mul"]))) {
     return absl::FailedPreconditionError("an output it does not have is read");
   }
-  if (!graph::IsFloatMatMul(conv.op()) && DataFormat(conv) != "NHWC") {
+  if (!graph::IsFloatMatMul(conv.op()) && !graph::IsNhwc(conv.def())) {
     return absl::FailedPreconditionError(
         "the factors belong to the last dimension, which in data_format NCHW "
         "is not the channels");

@@ -14,6 +14,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/machinery/pattern.h"
 #include "engine/transforms/nodes/batch_norm.h"
@@ -71,8 +72,9 @@ absl::StatusOr<Scaling> PlanScaling(const Graph& graph,
 absl::Status CheckFormats(const Graph& graph, NodeId norm, NodeId conv) {
   const bool is_fused =
       !graph::HasRole(graph.node(norm).op(), graph::OpRole::kGlobalBatchNorm);
-  const std::string of_norm = is_fused ? DataFormat(graph.node(norm)) : "NHWC";
-  const std::string of_conv = DataFormat(graph.node(conv));
+  const std::string of_norm =
+      is_fused ? graph::DataFormatText(graph.node(norm).def()) : "NHWC";
+  const std::string of_conv = graph::DataFormatText(graph.node(conv).def());
   if (of_norm == of_conv) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat(
       "its data_format is ", of_norm, ", its convolution's ", of_conv));
@@ -171,7 +173,7 @@ absl::StatusOr<size_t> SplitPoint(const Graph& graph, const Match& match) {
     return absl::InvalidArgumentError("the axis of the concatenation is bad");
   }
   const int channel_axis =
-      DataFormat(graph.node(match["conv0"])) == "NHWC" ? 3 : 1;
+      graph::IsNhwc(graph.node(match["conv0"]).def()) ? 3 : 1;
   if ((axes[0] + 4) % 4 != channel_axis) return 0;
   OPTFARM_ASSIGN_OR_RETURN(const FloatView weights,
                            FloatView::Of(graph.node(match["weights0"])));

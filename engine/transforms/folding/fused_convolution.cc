@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/graph/tensor_proto.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/convolution_weights.h"
@@ -21,16 +22,16 @@ using tensorflow::DataType;
 absl::Status CheckFusableConvolution(const graph::Node& conv) {
   OPTFARM_ASSIGN_OR_RETURN(const DataType type,
                            graph::GetType(conv.def(), "T"));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string padding,
-                           graph::GetString(conv.def(), "padding"));
+  OPTFARM_ASSIGN_OR_RETURN(const graph::Padding padding,
+                           graph::GetPadding(conv.def()));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> strides,
                            graph::GetInts(conv.def(), "strides"));
   OPTFARM_ASSIGN_OR_RETURN(
       const std::vector<int64_t> dilations,
       graph::GetIntsOr(conv.def(), "dilations", {1, 1, 1, 1}));
-  if (DataFormat(conv) != "NHWC") {
+  if (!graph::IsNhwc(conv.def())) {
     return absl::FailedPreconditionError(
-        absl::StrCat("its data_format is ", DataFormat(conv),
+        absl::StrCat("its data_format is ", graph::DataFormatText(conv.def()),
                      ", the fused op only knows NHWC"));
   }
   if (std::any_of(dilations.begin(), dilations.end(),
@@ -38,9 +39,9 @@ absl::Status CheckFusableConvolution(const graph::Node& conv) {
     return absl::FailedPreconditionError(
         "it is dilated, which the fused op cannot be");
   }
-  if (padding != "SAME" && padding != "VALID") {
+  if (padding == graph::Padding::kExplicit) {
     return absl::FailedPreconditionError(
-        absl::StrCat("its padding is ", padding, ", not SAME or VALID"));
+        "its padding is EXPLICIT, not SAME or VALID");
   }
   if (type != tensorflow::DT_HALF && type != tensorflow::DT_FLOAT &&
       type != tensorflow::DT_DOUBLE) {

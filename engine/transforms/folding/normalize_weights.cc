@@ -24,6 +24,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/machinery/pattern.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -102,7 +103,7 @@ absl::Status Normalize(const Match& match, const TransformContext& context,
   const graph::Node& node = graph->node(op);
   const std::string shared = WhyShared(*graph, context, constant, op);
   if (!shared.empty()) return absl::FailedPreconditionError(shared);
-  if (!graph::IsFloatMatMul(node.op()) && DataFormat(node) != "NHWC") {
+  if (!graph::IsFloatMatMul(node.op()) && !graph::IsNhwc(node.def())) {
     return absl::FailedPreconditionError(
         "in data_format NCHW the channels are not the last dimension");
   }

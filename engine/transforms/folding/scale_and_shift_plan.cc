@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/transforms/machinery/pattern.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/convolution_weights.h"
@@ -124,7 +125,7 @@ absl::Status ScaleAndShiftPlanner::AddProduct(NodeId product, NodeId reader,
   }
   OPTFARM_RETURN_IF_ERROR(CheckExclusive(source.node, product));
   const bool is_matmul = graph::IsFloatMatMul(node.op());
-  const int channel_axis = !is_matmul && DataFormat(node) != "NHWC" ? 2 : 0;
+  const int channel_axis = !is_matmul && !graph::IsNhwc(node.def()) ? 2 : 0;
   if (affine.rank > (is_matmul ? 2 : 4) ||
       (affine.channel_axis >= 0 && affine.channel_axis != channel_axis)) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -250,7 +251,7 @@ absl::StatusOr<bool> ScaleAndShiftPlanner::IsAlongChannels(
         absl::StrCat("the axis of '", concat.name(), "' is bad"));
   }
   const int64_t channel =
-      !is_matmul && DataFormat(*product) != "NHWC" ? 1 : rank - 1;
+      !is_matmul && !graph::IsNhwc(product->def()) ? 1 : rank - 1;
   return (axes[0] + rank) % rank == channel;
 }
 
@@ -333,7 +334,7 @@ absl::Status ScaleAndShiftPlanner::DescendBatchToSpace(
   std::vector<NodeId> path;
   const graph::Node* product = ProductBelow(node.inputs()[0].node, &path);
   if (node.inputs()[0].port != 0 || !IsConst(block) || product == nullptr ||
-      graph::IsFloatMatMul(product->op()) || DataFormat(*product) != "NHWC" ||
+      graph::IsFloatMatMul(product->op()) || !graph::IsNhwc(product->def()) ||
       HasTranspose(path)) {
     return absl::FailedPreconditionError(
         absl::StrCat("'", node.name(), "' may move channels"));

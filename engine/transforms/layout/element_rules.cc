@@ -7,6 +7,7 @@
 
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/core/thread_pool.h"
 #include "engine/runtime/reference/arrays/transpose.h"
 #include "engine/transforms/layout/layout_rules.h"
@@ -236,22 +237,18 @@ std::unique_ptr<LayoutRule> MakeLinearQuantizationRule(
 }
 
 std::unique_ptr<LayoutRule> MakeFormatRule(const LayoutSubject& subject) {
-  const auto format =
-      graph::GetStringOr(subject.node().def(), "data_format", "NHWC");
+  const absl::StatusOr<bool> is_nchw = graph::IsNchw(subject.node().def());
   if (subject.input_count() < 1 || !subject.input(0).has_rank() ||
-      subject.input(0).rank() < 3 || !format.ok() ||
-      (*format != "NHWC" && *format != "NCHW")) {
+      subject.input(0).rank() < 3 || !is_nchw.ok()) {
     return nullptr;
   }
   return std::make_unique<FormatRule>(subject.id, subject.input(0).rank(),
-                                      *format == "NHWC");
+                                      !*is_nchw);
 }
 
 std::unique_ptr<LayoutRule> MakeLastAxisRule(const LayoutSubject& subject) {
-  const auto format =
-      graph::GetStringOr(subject.node().def(), "data_format", "NHWC");
   if (subject.input_count() < 1 || !subject.input(0).has_rank() ||
-      subject.input(0).rank() < 1 || !format.ok() || *format != "NHWC") {
+      subject.input(0).rank() < 1 || !graph::IsNhwc(subject.node().def())) {
     return nullptr;
   }
   return std::make_unique<LastAxisRule>(subject.input(0).rank());

@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/transforms/nodes/batch_norm.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/convolution_weights.h"
@@ -54,7 +55,8 @@ bool IsBinaryArithmetic(graph::OpRole role) {
 }
 
 int ChannelAxisOf(const graph::Node& node) {
-  return absl::StartsWith(DataFormat(node), "NC") ? 2 : 0;
+  const auto format = graph::GetDataFormat(node.def());
+  return format.ok() && graph::HasChannelsFirst(*format) ? 2 : 0;
 }
 
 absl::StatusOr<std::optional<AffineNode>> ReadNorm(const Graph& graph,

@@ -17,10 +17,6 @@ bool IsTransposed(const graph::Node& op) {
 
 }  // namespace
 
-std::string DataFormat(const graph::Node& node) {
-  return graph::GetStringOr(node.def(), "data_format", "NHWC").value_or("NHWC");
-}
-
 absl::StatusOr<int64_t> OutputChannels(const graph::Node& op,
                                        const runtime::Shape& weights) {
   const graph::LayerProduct product = graph::FloatProductOf(op.op());

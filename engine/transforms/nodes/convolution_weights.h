@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -35,9 +34,6 @@ absl::Status CheckScale(const graph::Node& op, const graph::Node& weights,
 // rounded to float, as TensorFlow's are. REQUIRES: CheckScale.
 void ScaleWeights(const graph::Node& op, absl::Span<const float> scale,
                   graph::Node* weights);
-
-// The node's data_format; "NHWC" when it has none.
-std::string DataFormat(const graph::Node& node);
 
 }  // namespace optfarm::transforms
 

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/reference/quantized/quantized_arithmetic.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/quantized_op_nodes.h"
@@ -227,7 +228,7 @@ bool IsMean(const graph::Node& layer, const Weights& weights,
       shape.dim(3) != 1 || weights.scales.size() != 1 || !picture.has_rank() ||
       picture.rank() != 4 || picture.dim(1) != shape.dim(0) ||
       picture.dim(2) != shape.dim(1) ||
-      graph::GetString(layer.def(), "padding").value_or("") != "VALID") {
+      graph::IsSame(layer.def()).value_or(true)) {
     return false;
   }
   const absl::Span<const int8_t> all = weights.integers.flat<int8_t>();

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/transforms/nodes/convolution_weights.h"
 
 namespace optfarm::transforms {
@@ -84,14 +85,13 @@ std::vector<int> MovedInputs(const graph::Node& node) {
 }
 
 std::string WhyFloatByWindow(const graph::Node& node) {
-  if (DataFormat(node) != "NHWC") {
-    return absl::StrCat("data_format ", DataFormat(node),
+  if (!graph::IsNhwc(node.def())) {
+    return absl::StrCat("data_format ", graph::DataFormatText(node.def()),
                         " has no 8-bit kernel");
   }
-  const std::string padding =
-      graph::GetStringOr(node.def(), "padding", "").value_or("");
-  if (padding != "SAME" && padding != "VALID") {
-    return absl::StrCat("padding '", padding, "' has no 8-bit kernel");
+  if (!graph::IsSameOrValid(node.def())) {
+    return absl::StrCat("padding '", graph::PaddingText(node.def()),
+                        "' has no 8-bit kernel");
   }
   for (const char* attribute : {"strides", "dilations", "ksize"}) {
     if (!SlidesOverSpace(node, attribute)) {

@@ -13,6 +13,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/convolution_weights.h"
 #include "engine/transforms/nodes/loop_nodes.h"
@@ -191,7 +192,7 @@ class Finder {
     if (reader == graph::kNoNode) return;
     const graph::Node& add = graph_.node(reader);
     if (!graph::IsSumOrBias(add.op()) || add.inputs().size() != 2 ||
-        DataFormat(add) != "NHWC") {
+        !graph::IsNhwc(add.def())) {
       return;
     }
     const int other = add.inputs()[0].node == group->head ? 1 : 0;

@@ -9,6 +9,7 @@
 #include "absl/strings/str_split.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/convolution_weights.h"
 #include "engine/transforms/nodes/loop_nodes.h"
@@ -56,10 +57,9 @@ bool IsSpatial(const std::vector<int64_t>& values, bool is_square) {
 
 std::string WhyFloatByWindow(const graph::Node& node) {
   const bool is_conv = graph::IsFloatProduct(node.op());
-  const std::string padding =
-      graph::GetStringOr(node.def(), "padding", "").value_or("");
-  if (padding != "SAME" && padding != "VALID") {
-    return absl::StrCat("padding '", padding, "' has no 8-bit kernel");
+  if (!graph::IsSameOrValid(node.def())) {
+    return absl::StrCat("padding '", graph::PaddingText(node.def()),
+                        "' has no 8-bit kernel");
   }
   if (!IsSpatial(graph::GetInts(node.def(), "strides")
                      .value_or(std::vector<int64_t>()),
@@ -149,8 +149,8 @@ std::string QuantizationRules::WhyFloatByAttributes(
                           "' is missing; run add_default_attributes first");
     }
   }
-  if (DataFormat(node) != "NHWC") {
-    return absl::StrCat("data_format ", DataFormat(node),
+  if (!graph::IsNhwc(node.def())) {
+    return absl::StrCat("data_format ", graph::DataFormatText(node.def()),
                         " has no 8-bit kernel");
   }
   if (graph::GetBoolOr(node.def(), "half_pixel_centers", false)

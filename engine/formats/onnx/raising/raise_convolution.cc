@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/onnx/raising/raising_table.h"
 #include "engine/formats/onnx/raising/window_attributes.h"
+#include "engine/graph/spatial_attrs.h"
 
 namespace optfarm::formats {
 namespace {
@@ -75,8 +76,7 @@ FoundBias FindBias(NodeRaiser& n, int64_t channels) {
   const int side = node.inputs()[0] == n.output() ? 1 : 0;
   const bool may_be_first = node.op() == "Add" || node.op() == "AddV2";
   if (side == 0 && !may_be_first) return {};
-  if (graph::GetStringOr(node.def(), "data_format", "NHWC").value_or("") !=
-      graph::GetStringOr(n.def(), "data_format", "NHWC").value_or("")) {
+  if (graph::DataFormatText(node.def()) != graph::DataFormatText(n.def())) {
     return {};
   }
   const Endpoint bias = node.inputs()[static_cast<size_t>(side)];
@@ -188,10 +188,10 @@ absl::StatusOr<Cut> CutOf(const OnnxWindow& window, size_t axis,
   const size_t rank = window.strides.size();
   Cut cut;
   int64_t small = window.picture[axis];
-  if (window.padding == "EXPLICIT") {
+  if (window.padding == graph::Padding::kExplicit) {
     cut.begin = window.explicit_pads[axis];
     cut.end = window.explicit_pads[rank + axis];
-  } else if (window.padding == "SAME" && result >= 0) {
+  } else if (window.padding == graph::Padding::kSame && result >= 0) {
     const int64_t steps = (result + stride - 1) / stride;
     const int64_t total =
         std::max<int64_t>((steps - 1) * stride + reach - result, 0);
@@ -200,7 +200,7 @@ absl::StatusOr<Cut> CutOf(const OnnxWindow& window, size_t axis,
     small = steps;
   }
   if (result < 0 || small < 0) {
-    if (window.padding == "SAME" || stride > 1) {
+    if (window.padding == graph::Padding::kSame || stride > 1) {
       return absl::FailedPreconditionError(
           "the size of its result is not known before the graph runs");
     }

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/onnx/raising/raising_table.h"
+#include "engine/graph/spatial_attrs.h"
 
 namespace optfarm::formats {
 namespace {
@@ -254,9 +255,8 @@ absl::Status Select(NodeRaiser& n) {
 // A vector along the channels, which are the last axis or the second.
 absl::Status BiasAdd(NodeRaiser& n) {
   OPTFARM_RETURN_IF_ERROR(n.RequireInputs(2));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format,
-                           graph::GetStringOr(n.def(), "data_format", "NHWC"));
-  if (format == "NHWC") {
+  OPTFARM_ASSIGN_OR_RETURN(const bool is_nchw, graph::IsNchw(n.def()));
+  if (!is_nchw) {
     OPTFARM_ASSIGN_OR_RETURN(Operands in, Broadcast(n, 2));
     n.Set(n.Emit("Add", std::move(in.values)), in.order);
     return absl::OkStatus();

@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/onnx/raising/raising_table.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/spatial_attrs.h"
 
 namespace optfarm::formats {
 namespace {
@@ -292,9 +293,10 @@ absl::Status DepthBlocks(NodeRaiser& n) {
   OPTFARM_RETURN_IF_ERROR(n.RequireInputs(1));
   OPTFARM_ASSIGN_OR_RETURN(const int64_t block,
                            graph::GetInt(n.def(), "block_size"));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format,
-                           graph::GetStringOr(n.def(), "data_format", "NHWC"));
-  const AxisOrder order = format == "NCHW" ? AxisOrder() : ChannelsSecond(4);
+  OPTFARM_ASSIGN_OR_RETURN(const graph::DataFormat format,
+                           graph::GetDataFormat(n.def()));
+  const AxisOrder order =
+      format == graph::DataFormat::kNchw ? AxisOrder() : ChannelsSecond(4);
   // DepthToSpace's own default takes blocks before channels, as TensorFlow.
   n.Set(n.Emit(n.onnx_op(), {n.In(0, order)}, {{"blocksize", block}}), order);
   return absl::OkStatus();

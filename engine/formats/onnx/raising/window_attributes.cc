@@ -10,12 +10,12 @@
 namespace optfarm::formats {
 
 absl::StatusOr<bool> HasChannelsFirst(const NodeRaiser& n) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format,
-                           graph::GetStringOr(n.def(), "data_format", "NHWC"));
-  if (format == "NHWC" || format == "NDHWC") return false;
-  if (format == "NCHW" || format == "NCDHW") return true;
-  return absl::UnimplementedError(
-      absl::StrCat("data_format ", format, " has no form in ONNX"));
+  const auto format = graph::GetDataFormat(n.def());
+  if (format.ok() && *format != graph::DataFormat::kNchwVectC) {
+    return graph::HasChannelsFirst(*format);
+  }
+  return absl::UnimplementedError(absl::StrCat(
+      "data_format ", graph::DataFormatText(n.def()), " has no form in ONNX"));
 }
 
 absl::StatusOr<std::vector<int64_t>> SpatialEntries(const NodeRaiser& n,
@@ -53,10 +53,9 @@ absl::StatusOr<OnnxWindow> ReadWindow(NodeRaiser& n, int input,
   OPTFARM_ASSIGN_OR_RETURN(
       window.dilations,
       SpatialEntries(n, "dilations", spatial_rank, channels_first));
-  OPTFARM_ASSIGN_OR_RETURN(window.padding,
-                           graph::GetString(n.def(), "padding"));
+  OPTFARM_ASSIGN_OR_RETURN(window.padding, graph::GetPadding(n.def()));
   const int first = channels_first ? 2 : 1;
-  if (window.padding == "EXPLICIT") {
+  if (window.padding == graph::Padding::kExplicit) {
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> pads,
                              graph::GetInts(n.def(), "explicit_paddings"));
     if (pads.size() != static_cast<size_t>(2 * rank)) {
@@ -70,9 +69,6 @@ absl::StatusOr<OnnxWindow> ReadWindow(NodeRaiser& n, int input,
             pads[static_cast<size_t>(2 * (first + i) + end)]);
       }
     }
-  } else if (window.padding != "SAME" && window.padding != "VALID") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("padding ", window.padding, " is not known"));
   }
   const graph::PartialShape& shape = n.InShape(input);
   for (int i = 0; i < spatial_rank; ++i) {
@@ -117,9 +113,9 @@ std::vector<OnnxAttribute> WindowAttributes(const OnnxWindow& window) {
       std::any_of(window.dilations.begin(), window.dilations.end(),
                   [](int64_t d) { return d != 1; });
   if (is_dilated) attributes.push_back({"dilations", window.dilations});
-  if (window.padding == "EXPLICIT") {
+  if (window.padding == graph::Padding::kExplicit) {
     attributes.push_back({"pads", window.explicit_pads});
-  } else if (window.padding == "SAME") {
+  } else if (window.padding == graph::Padding::kSame) {
     if (const auto pads = SamePads(window)) {
       attributes.push_back({"pads", *pads});
     } else {

@@ -4,13 +4,13 @@
 #define OPTFARM_ENGINE_FORMATS_ONNX_RAISING_WINDOW_ATTRIBUTES_H_
 
 #include <cstdint>
-#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/formats/onnx/raising/axis_order.h"
 #include "engine/formats/onnx/raising/node_raiser.h"
+#include "engine/graph/spatial_attrs.h"
 
 namespace optfarm::formats {
 
@@ -19,9 +19,9 @@ struct OnnxWindow {
   AxisOrder order;
   // One for each spatial axis.
   std::vector<int64_t> size, strides, dilations;
-  std::string padding;
+  graph::Padding padding = graph::Padding::kValid;
   // At the beginning of each spatial axis, then at the end; only with
-  // "EXPLICIT".
+  // kExplicit.
   std::vector<int64_t> explicit_pads;
   // Of the graph's pictures; -1 where it is not known.
   std::vector<int64_t> picture;

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/tflite/raising/raising_table.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/spatial_attrs.h"
 
 namespace optfarm::formats::tflite_raising {
 namespace {
@@ -354,12 +355,9 @@ absl::Status RaiseTile(NodeRaiser& node) {
 absl::Status RaiseBlocks(NodeRaiser& node) {
   OPTFARM_ASSIGN_OR_RETURN(const int64_t block,
                            graph::GetInt(node.def(), "block_size"));
-  OPTFARM_ASSIGN_OR_RETURN(
-      const std::string format,
-      graph::GetStringOr(node.def(), "data_format", "NHWC"));
-  if (format != "NHWC") {
+  if (!graph::IsNhwc(node.def())) {
     return absl::UnimplementedError(
-        absl::StrCat("its data_format is ", format));
+        absl::StrCat("its data_format is ", graph::DataFormatText(node.def())));
   }
   OperatorOptions options;
   options.block_size = static_cast<int>(block);

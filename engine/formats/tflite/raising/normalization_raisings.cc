@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/tflite/raising/raising_table.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/spatial_attrs.h"
 
 namespace optfarm::formats::tflite_raising {
 namespace {
@@ -138,14 +139,13 @@ absl::Status RaiseRmsNorm(NodeRaiser& node) {
 absl::Status RaiseInstanceNorm(NodeRaiser& node) {
   OPTFARM_ASSIGN_OR_RETURN(const float epsilon,
                            graph::GetFloatOr(node.def(), "epsilon", 1e-5f));
-  OPTFARM_ASSIGN_OR_RETURN(
-      const std::string format,
-      graph::GetStringOr(node.def(), "data_format", "NHWC"));
+  OPTFARM_ASSIGN_OR_RETURN(const bool channels_first,
+                           graph::IsNchw(node.def()));
   const PartialShape& shape = node.ShapeOfInput(0);
   if (!shape.has_rank() || shape.rank() < 3) {
     return absl::FailedPreconditionError("its input must be an image");
   }
-  const bool channels_last = format == "NHWC";
+  const bool channels_last = !channels_first;
   std::vector<int64_t> axes;
   for (int i = channels_last ? 1 : 2;
        i < shape.rank() - (channels_last ? 1 : 0); ++i) {
@@ -180,10 +180,7 @@ absl::Status RaiseBatchNorm(NodeRaiser& node) {
   OPTFARM_RETURN_IF_ERROR(CheckOneOutput(node));
   OPTFARM_ASSIGN_OR_RETURN(const bool trains,
                            graph::GetBoolOr(node.def(), "is_training", true));
-  OPTFARM_ASSIGN_OR_RETURN(
-      const std::string format,
-      graph::GetStringOr(node.def(), "data_format", "NHWC"));
-  if (format != "NHWC") {
+  if (!graph::IsNhwc(node.def())) {
     return absl::UnimplementedError("its data_format is NCHW");
   }
   OPTFARM_ASSIGN_OR_RETURN(const float epsilon,

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/spatial_attrs.h"
 
 namespace optfarm::formats::tflite_raising {
 namespace {
@@ -75,19 +76,21 @@ void Window::SetOptions(OperatorOptions* options) const {
 }
 
 absl::StatusOr<Window> ReadWindow(const tensorflow::NodeDef& def) {
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format,
-                           graph::GetStringOr(def, "data_format", "NHWC"));
-  if (format != "NHWC") {
-    return absl::UnimplementedError(absl::StrCat("its data_format is ", format,
+  if (!graph::IsNhwc(def)) {
+    return absl::UnimplementedError(absl::StrCat("its data_format is ",
+                                                 graph::DataFormatText(def),
                                                  "; the format has NHWC only"));
   }
   Window window;
   OPTFARM_ASSIGN_OR_RETURN(window.stride, ReadSpatial(def, "strides"));
   OPTFARM_ASSIGN_OR_RETURN(window.dilation, ReadSpatial(def, "dilations"));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string padding,
+  // Layers of other frameworks have none.
+  OPTFARM_ASSIGN_OR_RETURN(const std::string text,
                            graph::GetStringOr(def, "padding", "VALID"));
-  window.same_padding = padding == "SAME";
-  if (padding == "EXPLICIT") {
+  OPTFARM_ASSIGN_OR_RETURN(const graph::Padding padding,
+                           graph::ParsePadding(text));
+  window.same_padding = padding == graph::Padding::kSame;
+  if (padding == graph::Padding::kExplicit) {
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> pads,
                              graph::GetInts(def, "explicit_paddings"));
     if (pads.size() != 8 || pads[0] != 0 || pads[1] != 0 || pads[6] != 0 ||

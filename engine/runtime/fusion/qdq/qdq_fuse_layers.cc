@@ -9,6 +9,7 @@
 
 #include "engine/graph/attr.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/fusion/int8_operands.h"
 #include "engine/runtime/fusion/layer_padding.h"
 #include "engine/runtime/fusion/qdq/qdq_fuser.h"
@@ -37,8 +38,7 @@ bool IsConstant(const PlanEditor& plan, int slot) {
 std::optional<BiasSlots> ReadBias(const PlanEditor& plan, const Step& step) {
   if (step.node == nullptr || step.inputs.size() != 2) return std::nullopt;
   if (IsNode(&step, "BiasAdd")) {
-    const auto format = graph::GetStringOr(*step.node, "data_format", "NHWC");
-    if (!format.ok() || *format != "NHWC") return std::nullopt;
+    if (!graph::IsNhwc(*step.node)) return std::nullopt;
     return BiasSlots{step.inputs[0], step.inputs[1]};
   }
   if (!graph::HasRole(step.op, graph::OpRole::kAdd)) return std::nullopt;

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
@@ -201,13 +202,8 @@ absl::StatusOr<WindowAttrs> ReadPatchAttrs(const tensorflow::NodeDef& node) {
                            ReadWindowList(node, "strides", false));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> rates,
                            ReadWindowList(node, "rates", false));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string padding,
-                           graph::GetString(node, "padding"));
-  if (padding != "SAME" && padding != "VALID") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("padding '", padding, "' is neither SAME nor VALID"));
-  }
-  attrs.padding = padding == "SAME" ? Padding::kSame : Padding::kValid;
+  OPTFARM_ASSIGN_OR_RETURN(const bool is_same, graph::IsSame(node));
+  attrs.padding = is_same ? Padding::kSame : Padding::kValid;
   attrs.stride_y = strides[0];
   attrs.stride_x = strides[1];
   attrs.dilation_y = rates[0];

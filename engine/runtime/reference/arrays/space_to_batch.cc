@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/arrays/transpose.h"
 #include "engine/runtime/reference/dtype_switch.h"
@@ -274,11 +275,9 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeDepthOp(
     const tensorflow::NodeDef& node) {
   OPTFARM_ASSIGN_OR_RETURN(const int64_t block,
                            graph::GetInt(node, "block_size"));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format,
-                           graph::GetStringOr(node, "data_format", "NHWC"));
-  if (format != "NHWC") {
-    return absl::UnimplementedError(
-        absl::StrCat(node.op(), " with data_format '", format, "'"));
+  if (!graph::IsNhwc(node)) {
+    return absl::UnimplementedError(absl::StrCat(
+        node.op(), " with data_format '", graph::DataFormatText(node), "'"));
   }
   if (block < 2 || block > (int64_t{1} << 15)) {
     return absl::InvalidArgumentError(

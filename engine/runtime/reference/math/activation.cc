@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
@@ -54,14 +55,8 @@ void AddBias(const T* in, const T* bias, int64_t rows, int64_t channels,
 absl::StatusOr<std::unique_ptr<Kernel>> MakeBiasAdd(
     const tensorflow::NodeDef& node) {
   OPTFARM_RETURN_IF_ERROR(RequireTypeAttr(node, "T", OPTFARM_NUMBER_TYPES));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format,
-                           graph::GetStringOr(node, "data_format", "NHWC"));
-  if (format != "NHWC" && format != "NCHW") {
-    return absl::UnimplementedError(
-        absl::StrCat("data_format '", format, "' is neither NHWC nor NCHW"));
-  }
-  return MakeKernel([is_nchw = format ==
-                               "NCHW"](KernelContext* context) -> absl::Status {
+  OPTFARM_ASSIGN_OR_RETURN(const bool is_nchw, graph::IsNchw(node));
+  return MakeKernel([is_nchw](KernelContext* context) -> absl::Status {
     OPTFARM_RETURN_IF_ERROR(RequireInputs(*context, 2));
     const Tensor& value = context->input(0);
     const Tensor& bias = context->input(1);

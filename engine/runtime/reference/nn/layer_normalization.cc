@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/broadcast.h"
 #include "engine/runtime/reference/dtype_switch.h"
@@ -394,13 +395,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeGroup(
   }
   OPTFARM_ASSIGN_OR_RETURN(attributes.epsilon,
                            graph::GetFloatOr(node, "epsilon", 1e-5f));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format,
-                           graph::GetStringOr(node, "data_format", "NHWC"));
-  if (format != "NHWC" && format != "NCHW") {
-    return absl::UnimplementedError(
-        absl::StrCat("data_format '", format, "' is neither NHWC nor NCHW"));
-  }
-  attributes.is_nchw = format == "NCHW";
+  OPTFARM_ASSIGN_OR_RETURN(attributes.is_nchw, graph::IsNchw(node));
   return MakeKernel([attributes](KernelContext* context) {
     return ComputeGroupNorm(attributes, context);
   });

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/arrays/transpose.h"
 #include "engine/runtime/reference/families.h"
@@ -186,13 +187,7 @@ absl::StatusOr<std::unique_ptr<Kernel>> MakeFusedBatchNorm(
   OPTFARM_ASSIGN_OR_RETURN(
       attrs.average_factor,
       graph::GetFloatOr(node, "exponential_avg_factor", 1.0f));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format,
-                           graph::GetStringOr(node, "data_format", "NHWC"));
-  if (format != "NHWC" && format != "NCHW") {
-    return absl::UnimplementedError(
-        absl::StrCat("data_format '", format, "' is neither NHWC nor NCHW"));
-  }
-  attrs.is_nchw = format == "NCHW";
+  OPTFARM_ASSIGN_OR_RETURN(attrs.is_nchw, graph::IsNchw(node));
   return std::make_unique<FusedBatchNorm>(attrs);
 }
 

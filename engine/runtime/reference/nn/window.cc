@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -56,13 +55,7 @@ absl::StatusOr<std::vector<int64_t>> ReadWindowList(
 
 absl::StatusOr<WindowAttrs> ReadWindowAttrs(const tensorflow::NodeDef& node) {
   WindowAttrs attrs;
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format,
-                           graph::GetStringOr(node, "data_format", "NHWC"));
-  if (format != "NHWC" && format != "NCHW") {
-    return absl::UnimplementedError(
-        absl::StrCat("data_format '", format, "' is neither NHWC nor NCHW"));
-  }
-  attrs.is_nchw = format == "NCHW";
+  OPTFARM_ASSIGN_OR_RETURN(attrs.is_nchw, graph::IsNchw(node));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> strides,
                            ReadWindowList(node, "strides", attrs.is_nchw));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<int64_t> dilations,
@@ -71,18 +64,9 @@ absl::StatusOr<WindowAttrs> ReadWindowAttrs(const tensorflow::NodeDef& node) {
   attrs.stride_x = strides[1];
   attrs.dilation_y = dilations[0];
   attrs.dilation_x = dilations[1];
-  OPTFARM_ASSIGN_OR_RETURN(const std::string padding,
-                           graph::GetString(node, "padding"));
-  if (padding == "SAME") {
-    attrs.padding = Padding::kSame;
-  } else if (padding == "VALID") {
-    attrs.padding = Padding::kValid;
-  } else if (padding == "EXPLICIT") {
-    attrs.padding = Padding::kExplicit;
+  OPTFARM_ASSIGN_OR_RETURN(attrs.padding, graph::GetPadding(node));
+  if (attrs.padding == Padding::kExplicit) {
     OPTFARM_RETURN_IF_ERROR(ReadExplicitPadding(node, &attrs));
-  } else {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "padding '", padding, "' is none of SAME, VALID, EXPLICIT"));
   }
   return attrs;
 }

@@ -9,12 +9,13 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/core/tensor.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace optfarm::runtime {
 
-enum class Padding { kSame, kValid, kExplicit };
+using graph::Padding;
 
 // The attributes of an op that slides a window over height and width.
 struct WindowAttrs {

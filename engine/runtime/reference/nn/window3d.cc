@@ -2,13 +2,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/reference/arrays/transpose.h"
 
 namespace optfarm::runtime {
@@ -42,25 +42,14 @@ absl::StatusOr<std::array<int64_t, 3>> ReadList(const tensorflow::NodeDef& node,
 absl::StatusOr<Window3dAttrs> ReadWindow3dAttrs(
     const tensorflow::NodeDef& node) {
   Window3dAttrs attrs;
-  OPTFARM_ASSIGN_OR_RETURN(const std::string format,
-                           graph::GetStringOr(node, "data_format", "NDHWC"));
-  if (format != "NDHWC" && format != "NCDHW") {
-    return absl::UnimplementedError(
-        absl::StrCat("data_format '", format, "' is neither NDHWC nor NCDHW"));
-  }
-  attrs.is_ncdhw = format == "NCDHW";
+  OPTFARM_ASSIGN_OR_RETURN(attrs.is_ncdhw, graph::IsNcdhw(node));
   OPTFARM_ASSIGN_OR_RETURN(attrs.strides,
                            ReadList(node, "strides", attrs.is_ncdhw));
   OPTFARM_ASSIGN_OR_RETURN(attrs.dilations,
                            ReadList(node, "dilations", attrs.is_ncdhw));
   OPTFARM_ASSIGN_OR_RETURN(attrs.size, ReadList(node, "ksize", attrs.is_ncdhw));
-  OPTFARM_ASSIGN_OR_RETURN(const std::string padding,
-                           graph::GetString(node, "padding"));
-  if (padding != "SAME" && padding != "VALID") {
-    return absl::InvalidArgumentError(
-        absl::StrCat("padding '", padding, "' is neither SAME nor VALID"));
-  }
-  attrs.padding = padding == "SAME" ? Padding::kSame : Padding::kValid;
+  OPTFARM_ASSIGN_OR_RETURN(const bool is_same, graph::IsSame(node));
+  attrs.padding = is_same ? Padding::kSame : Padding::kValid;
   return attrs;
 }
 
