@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 
 namespace optfarm::exporting {
@@ -36,7 +37,8 @@ absl::StatusOr<Variable> FindUses(const Graph& graph, NodeId handle) {
     const graph::Node& user = graph.node(use.consumer);
     if (user.op() == "ReadVariableOrInitial" && user.inputs().size() == 2) {
       variable.reads.push_back(use.consumer);
-    } else if (user.op() == "AssignVariableOp" && user.inputs().size() == 2) {
+    } else if (graph::HasRole(user.op(), graph::OpRole::kAssign) &&
+               user.inputs().size() == 2) {
       variable.stores.push_back(use.consumer);
     } else {
       return Refuse(
@@ -54,7 +56,7 @@ absl::StatusOr<runtime::Tensor> InitialOf(const Graph& graph,
                                           const Variable& variable) {
   const graph::Node& read = graph.node(variable.reads[0]);
   NodeId source = read.inputs()[1].node;
-  if (graph.node(source).op() == "Identity" &&
+  if (graph::IsIdentity(graph.node(source).op()) &&
       !graph.node(source).inputs().empty()) {
     source = graph.node(source).inputs()[0].node;
   }
@@ -175,7 +177,8 @@ absl::StatusOr<std::vector<ExposedState>> ExposeState(Graph* graph) {
   // By name, so that the order does not depend on the graph's.
   std::map<std::pair<std::string, NodeId>, Variable> variables;
   for (const NodeId id : graph->Ids()) {
-    if (graph->node(id).op() != "VarHandleOp") continue;
+    if (!graph::HasRole(graph->node(id).op(), graph::OpRole::kResourceVariable))
+      continue;
     OPTFARM_ASSIGN_OR_RETURN(
         const std::string shared,
         graph::GetStringOr(graph->node(id).def(), "shared_name", ""));

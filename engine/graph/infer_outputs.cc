@@ -120,7 +120,7 @@ Likelihood Judge(const Graph& graph, const ShapeMap& shapes, Endpoint end,
   }
   if (TypeOf(graph, end) == tensorflow::DT_BOOL) return Likelihood::kHelper;
   // One number for the whole batch: a loss or an accuracy.
-  const bool reduces = node.op() == "Mean" || node.op() == "Sum";
+  const bool reduces = HasRole(node.op(), OpRole::kMean) || node.op() == "Sum";
   if (IsTrainingScope(node.name()) ||
       (reduces && shapes.Of(end) == PartialShape::Scalar())) {
     return Likelihood::kTraining;

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "tensorflow/core/framework/graph.pb.h"
 
 namespace optfarm::inspect {
@@ -119,7 +120,7 @@ absl::StatusOr<std::vector<StructureNode>> ListGraphStructure(
     entry.name = node.name();
     entry.op = node.op();
     entry.inputs.assign(node.input().begin(), node.input().end());
-    if (node.op() == "Const") entry.constant = PreviewOf(node);
+    if (graph::IsConst(node.op())) entry.constant = PreviewOf(node);
   }
   return structure;
 }

@@ -11,19 +11,17 @@ using graph::Graph;
 using graph::Node;
 using graph::NodeId;
 
-bool IsVariable(const Node& node) {
-  return graph::HasRole(node.op(), graph::OpRole::kVariable);
-}
+bool IsVariable(const Node& node) { return graph::IsVariable(node.op()); }
 
 // Reads a resource variable and needs its value; other readers bring one for
 // the first run.
 bool NeedsValue(const Node& node) {
-  return node.op() == "ReadVariableOp" || node.op() == "ResourceGather";
+  return graph::HasRole(node.op(), graph::OpRole::kReadVariable) ||
+         node.op() == "ResourceGather";
 }
 
 bool Assigns(const Node& node) {
-  return graph::HasRole(node.op(), graph::OpRole::kAssign) ||
-         node.op() == "AssignVariableOp";
+  return graph::HasRole(node.op(), graph::OpRole::kAssign);
 }
 
 }  // namespace
@@ -38,7 +36,8 @@ std::vector<std::string> FindUnsetVariables(const Graph& graph,
     for (size_t i = 0; i < node.inputs().size(); ++i) {
       const NodeId source = node.inputs()[i].node;
       if (!IsVariable(graph.node(source))) continue;
-      const bool is_resource = graph.node(source).op() == "VarHandleOp";
+      const bool is_resource = graph::HasRole(graph.node(source).op(),
+                                              graph::OpRole::kResourceVariable);
       if (i == 0 && Assigns(node)) {
         assigned.insert(source);
       } else if (!is_resource || NeedsValue(node)) {

@@ -19,6 +19,7 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/infer_io.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/verify.h"
 #include "engine/optimize/calibration/calibration.h"
 #include "engine/optimize/check_sample.h"
@@ -154,7 +155,8 @@ absl::StatusOr<Model> LoadModel(const OptimizeRequest& request) {
 // The value of a constant scalar; nullopt for anything else.
 std::optional<float> ScalarOf(const graph::Graph& graph, graph::NodeId id) {
   // Frozen variables are read through one.
-  if (graph.node(id).op() == "Identity" && !graph.node(id).inputs().empty()) {
+  if (graph::IsIdentity(graph.node(id).op()) &&
+      !graph.node(id).inputs().empty()) {
     id = graph.node(id).inputs()[0].node;
   }
   const auto value = transforms::FloatConstValue(graph.node(id));
@@ -171,7 +173,7 @@ std::optional<std::pair<float, float>> ConstantRange(const graph::Graph& graph,
     if (!min.ok() || !max.ok()) return std::nullopt;
     return std::pair(*min, *max);
   }
-  if ((node.op() != "FakeQuantWithMinMaxVars" && node.op() != "QuantizeV2") ||
+  if ((!graph::IsFakeQuantize(node.op()) && !graph::IsQuantize(node.op())) ||
       node.inputs().size() != 3) {
     return std::nullopt;
   }
@@ -254,7 +256,8 @@ bool HasHalves(const Attempt& attempt) {
     const graph::Node& node = attempt.graph.node(id);
     const auto from =
         graph::GetTypeOr(node.def(), "SrcT", tensorflow::DT_INVALID);
-    return node.op() == "Cast" && from.ok() && *from == tensorflow::DT_HALF;
+    return graph::IsCast(node.op()) && from.ok() &&
+           *from == tensorflow::DT_HALF;
   });
 }
 

@@ -11,6 +11,7 @@
 #include "engine/formats/onnx/graph_reader.h"
 #include "engine/formats/onnx/lowering_table.h"
 #include "engine/formats/onnx/tensors.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::formats {
 namespace {
@@ -191,7 +192,7 @@ absl::Status LowerGemm(NodeLowering& n) {
   OPTFARM_ASSIGN_OR_RETURN(const int rank_b, n.Rank(b));
   if (rank_b != 2) return absl::InvalidArgumentError("B is no matrix");
   const bool is_dequantized =
-      n.builder().graph().node(b.node).op() == "DequantizeLinear";
+      graph::IsDequantizeLinear(n.builder().graph().node(b.node).op());
   if (transpose_b && (is_constant || is_dequantized)) {
     b = n.Transpose(b, {1, 0});
     transpose_b = false;

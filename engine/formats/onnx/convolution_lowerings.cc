@@ -7,6 +7,7 @@
 #include "engine/formats/onnx/convolution.h"
 #include "engine/formats/onnx/lowering_table.h"
 #include "engine/formats/onnx/windows.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::formats {
 namespace {
@@ -40,7 +41,7 @@ Endpoint Convolve2d(NodeLowering& n, Endpoint x, Endpoint w, int64_t groups,
   const PartialShape& filter = n.shape(w);
   const int64_t outputs = filter.dim(0);
   const bool is_quantized =
-      n.builder().graph().node(w.node).op() == "DequantizeLinear";
+      graph::IsDequantizeLinear(n.builder().graph().node(w.node).op());
   const bool is_depthwise = groups > 1 && filter.dim(1) == 1 &&
                             outputs % groups == 0 &&
                             (outputs == groups || !is_quantized) &&

@@ -8,6 +8,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/node_shapes.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/reference/catalog.h"
 
 namespace optfarm::formats {
@@ -23,8 +24,8 @@ constexpr int64_t kMaxKnownElements = 4096;
 
 // Kept as they are on constants: quantized weights and biases stay quantized.
 bool MayFold(absl::string_view op) {
-  return op != "DequantizeLinear" && op != "QuantizeLinear" &&
-         op != "Placeholder" && op != "Const";
+  return !graph::IsDequantizeLinear(op) && !graph::IsQuantizeLinear(op) &&
+         !graph::IsPlaceholder(op) && !graph::IsConst(op);
 }
 
 bool IsAllowed(const OpDef::AttrDef& attr, DataType type) {
@@ -342,11 +343,12 @@ void GraphBuilder::SetShape(Endpoint tensor, PartialShape shape) {
 const tensorflow::TensorProto* GraphBuilder::ConstantOf(Endpoint tensor) const {
   while (tensor.node != graph::kNoNode && tensor.port == 0) {
     const graph::Node& node = graph_.node(tensor.node);
-    if (node.op() == "Const") {
+    if (graph::IsConst(node.op())) {
       const auto value = graph::GetTensor(node.def(), "value");
       return value.ok() ? *value : nullptr;
     }
-    if (node.op() != "Identity" || node.inputs().size() != 1) return nullptr;
+    if (!graph::IsIdentity(node.op()) || node.inputs().size() != 1)
+      return nullptr;
     tensor = node.inputs()[0];
   }
   return nullptr;

@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "engine/graph/ops/op_table.h"
+
 namespace optfarm::formats {
 namespace {
 
@@ -24,12 +26,11 @@ const graph::Node& NodeOf(NodeLowering& n, Endpoint tensor) {
 }
 
 bool IsSum(const graph::Node& node) {
-  return (node.op() == "Add" || node.op() == "AddV2") &&
-         node.inputs().size() == 2;
+  return graph::IsSum(node.op()) && node.inputs().size() == 2;
 }
 
 bool IsProduct(const graph::Node& node) {
-  return node.op() == "Mul" && node.inputs().size() == 2;
+  return graph::IsMultiply(node.op()) && node.inputs().size() == 2;
 }
 
 std::optional<WithNumber> PartNumber(NodeLowering& n, const graph::Node& node) {
@@ -44,7 +45,7 @@ std::optional<WithNumber> PartNumber(NodeLowering& n, const graph::Node& node) {
 // The scale of the dequantized values that the tensor is.
 std::optional<float> ScaleOf(NodeLowering& n, Endpoint tensor) {
   const graph::Node& node = NodeOf(n, tensor);
-  if (node.op() != "DequantizeLinear" || node.inputs().size() != 3) {
+  if (!graph::IsDequantizeLinear(node.op()) || node.inputs().size() != 3) {
     return std::nullopt;
   }
   return NumberOf(n, node.inputs()[1]);

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/reference/catalog.h"
 
 namespace optfarm::formats {
@@ -242,7 +243,7 @@ Endpoint NodeLowering::Transpose(Endpoint tensor,
     if (value.has_value()) return builder_->Constant(*value);
   }
   const graph::Node& node = builder_->graph().node(tensor.node);
-  if (node.op() == "DequantizeLinear" && node.inputs().size() == 3) {
+  if (graph::IsDequantizeLinear(node.op()) && node.inputs().size() == 3) {
     const auto* constant = builder_->ConstantOf(node.inputs()[0]);
     const int64_t axis = ChannelAxis(tensor);
     const auto rank = static_cast<int64_t>(order.size());
@@ -292,7 +293,7 @@ Endpoint NodeLowering::Unsqueeze(Endpoint tensor,
     if (value.has_value()) return builder_->Constant(*std::move(value));
   }
   const graph::Node& node = builder_->graph().node(tensor.node);
-  if (node.op() == "DequantizeLinear" && node.inputs().size() == 3) {
+  if (graph::IsDequantizeLinear(node.op()) && node.inputs().size() == 3) {
     // An axis in front of the new ones stays the axis.
     const int64_t axis = ChannelAxis(tensor);
     const auto* constant = builder_->ConstantOf(node.inputs()[0]);

@@ -12,6 +12,7 @@
 #include "engine/formats/onnx/tensors.h"
 #include "engine/formats/tensorflow/binary_graph.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/ops/op_table.h"
 #include "google/protobuf/stubs/logging.h"
 #include "onnx/onnx.pb.h"
 
@@ -74,8 +75,8 @@ void DefineInputs(const onnx::GraphProto& graph, OnnxGraphReader* reader) {
 NodeId OutputNode(Endpoint result, const std::string& name,
                   GraphBuilder* builder) {
   const graph::Node& node = builder->graph().node(result.node);
-  const bool is_free = result.port == 0 && node.op() != "Placeholder" &&
-                       node.op() != "Const" &&
+  const bool is_free = result.port == 0 && !graph::IsPlaceholder(node.op()) &&
+                       !graph::IsConst(node.op()) &&
                        node.name() == graph::NodeNameOf(name) &&
                        node.FindAttr(graph::kModelOutputAttr) == nullptr;
   if (is_free) return result.node;
@@ -104,7 +105,7 @@ void RemoveUnused(graph::Graph* graph) {
   std::vector<NodeId> roots;
   for (const NodeId id : graph->Ids()) {
     const graph::Node& node = graph->node(id);
-    if (node.op() == "Placeholder" ||
+    if (graph::IsPlaceholder(node.op()) ||
         node.FindAttr(graph::kModelOutputAttr) != nullptr) {
       roots.push_back(id);
     }

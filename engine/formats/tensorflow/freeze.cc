@@ -15,6 +15,7 @@
 #include "engine/formats/tensorflow/variable_values.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/tensor_name.h"
 #include "google/protobuf/text_format.h"
 #include "tensorflow/core/protobuf/saver.pb.h"
@@ -60,7 +61,7 @@ void BypassUpdates(Graph* graph, std::vector<std::string>* remarks) {
   int bypassed = 0;
   for (const NodeId id : graph->Ids()) {
     const Node& node = graph->node(id);
-    if (node.op() == "NoOp") continue;
+    if (graph::IsNoOp(node.op())) continue;
     std::vector<NodeId> waits_for;
     bool waits_for_update = false;
     for (const NodeId control : node.control_inputs()) {

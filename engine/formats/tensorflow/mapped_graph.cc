@@ -157,7 +157,7 @@ bool Reader::AddNode(absl::string_view bytes) {
   }
   // Regions of a package that is not here.
   return node->ParseFromArray(bytes.data(), static_cast<int>(bytes.size())) &&
-         node->op() != "ImmutableConst";
+         !graph::HasRole(node->op(), graph::OpRole::kMappedConst);
 }
 
 bool Reader::Read(absl::string_view bytes) {

@@ -10,6 +10,7 @@
 #include "engine/formats/files/byte_reader.h"
 #include "engine/formats/tensorflow/binary_graph.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/tensor_proto.h"
 #include "google/protobuf/stubs/logging.h"
 #include "tensorflow/core/util/memmapped_file_system.pb.h"
@@ -195,7 +196,7 @@ absl::StatusOr<GraphDef> MemmappedPackage::Graph() const {
 absl::StatusOr<GraphDef> MemmappedPackage::GraphWithConstants() const {
   OPTFARM_ASSIGN_OR_RETURN(GraphDef graph, Graph());
   for (NodeDef& node : *graph.mutable_node()) {
-    if (node.op() != "ImmutableConst") continue;
+    if (!graph::HasRole(node.op(), graph::OpRole::kMappedConst)) continue;
     const absl::Status status = MakeConstant(*this, &node);
     if (!status.ok()) {
       return Corrupted(absl::StrCat("is damaged: node '", node.name(),

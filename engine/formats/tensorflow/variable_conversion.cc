@@ -11,6 +11,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::formats {
 namespace {
@@ -35,7 +36,9 @@ absl::string_view WithoutRef(absl::string_view op) {
 }
 
 // How many first outputs of such an op carry the value.
-int ForwardedOutputs(absl::string_view op) { return op == "Switch" ? 2 : 1; }
+int ForwardedOutputs(absl::string_view op) {
+  return graph::IsSwitch(op) ? 2 : 1;
+}
 
 void SetConstant(tensorflow::TensorProto value, NodeDef* def) {
   def->set_op("Const");
@@ -82,7 +85,7 @@ absl::Status Converter::Convert(NodeId variable,
                                 tensorflow::TensorProto value) {
   NodeDef* def = graph_->mutable_node(variable)->mutable_def();
   variable_ = def->name();
-  is_resource_ = def->op() == "VarHandleOp";
+  is_resource_ = graph::HasRole(def->op(), graph::OpRole::kResourceVariable);
   dtype_ = value.dtype();
   graph_->ClearControlInputs(variable);
   SetConstant(std::move(value), def);
@@ -105,7 +108,7 @@ absl::Status Converter::AdaptReader(const graph::Use& use) {
   const absl::string_view plain = WithoutRef(op);
   // The second input of Switch is the predicate, which no variable is.
   const bool passes = absl::c_linear_search(kForwardingOps, plain) &&
-                      (plain != "Switch" || use.input == 0);
+                      (!graph::IsSwitch(plain) || use.input == 0);
   if (passes && (is_resource_ || plain != op)) {
     PassOn(id);
     return absl::OkStatus();
@@ -131,7 +134,7 @@ void Converter::PassOn(NodeId id) {
 absl::Status Converter::AdaptResourceReader(NodeId id, const graph::Use& use) {
   const std::string op = graph_->node(id).op();
   if (use.input == 0) {
-    if (op == "ReadVariableOp") {
+    if (graph::HasRole(op, graph::OpRole::kReadVariable)) {
       MakeRead(id, "Identity");
       return absl::OkStatus();
     }

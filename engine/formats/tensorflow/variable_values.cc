@@ -37,7 +37,7 @@ bool IsAssign(const Node& node) {
 }
 
 bool PassesThrough(const Node& node) {
-  return node.op() == "Identity" || node.op() == "RefIdentity" ||
+  return graph::IsIdentity(node.op()) || node.op() == "RefIdentity" ||
          graph::IsEnter(node.op());
 }
 
@@ -274,7 +274,7 @@ tensorflow::GraphDef ExpressionOf(const Graph& graph, Endpoint end,
     *copy = node.def();
     if (IsVariable(node)) first->push_back(id);
     // What is read from a variable is now read from a constant.
-    if (node.op() == "ReadVariableOp") {
+    if (graph::HasRole(node.op(), graph::OpRole::kReadVariable)) {
       copy->set_op("Identity");
       graph::CopyAttr(node.def(), "dtype", copy);
       (*copy->mutable_attr())["T"] = copy->attr().at("dtype");
@@ -384,9 +384,7 @@ absl::StatusOr<VariableValues> ValueFinder::Find(
 
 }  // namespace
 
-bool IsVariable(const Node& node) {
-  return graph::HasRole(node.op(), graph::OpRole::kVariable);
-}
+bool IsVariable(const Node& node) { return graph::IsVariable(node.op()); }
 
 NodeId VariableBehind(const Graph& graph, Endpoint end) {
   const NodeId id = Behind(graph, end).node;

@@ -13,6 +13,7 @@
 #include "engine/formats/tflite/model_file.h"
 #include "engine/formats/tflite/variables.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/ops/op_table.h"
 #include "tflite/schema_generated.h"
 
 namespace optfarm::formats {
@@ -117,7 +118,7 @@ class MainGraph {
       return tflite::Unsupported("an output that is the handle of a variable");
     }
     if (!stores.empty() || value.port != 0 || declared_.contains(value.node) ||
-        maker_.NodeOf(value)->op() == "Const") {
+        graph::IsConst(maker_.NodeOf(value)->op())) {
       value = maker_.Add("Identity", subgraph_.NameOf(index), {value});
       for (const Value& store : stores) maker_.AddControl(value, store);
     }

@@ -81,8 +81,10 @@ constexpr OpRow kRows[] = {
      .demand = InputDemand::kScalar,
      .role = OpRole::kLoopCond,
      .flow = ValueFlow::kForwarding},
-    {.names = "ControlTrigger, NoOp",
+    {.names = "ControlTrigger", .signature = "()", .is_bookkeeping = true},
+    {.names = "NoOp",
      .signature = "()",
+     .role = OpRole::kNoOp,
      .is_bookkeeping = true},
     {.names = "Abort",
      .signature =

@@ -24,12 +24,14 @@ constexpr OpRow kRows[] = {
        axis: int = -1; bits: int = 8; input_scale: float = 0;
        rounding: string {half_to_even, half_away, half_up} = half_to_even)",
      .shape = UnchangedShape,
+     .role = OpRole::kQuantizeLinear,
      .origin = Origin::kOtherFormats},
     {.names = "DequantizeLinear",
      .signature = R"((x: Q, scale: float, zero_point: Q) -> (y: float)
        | Q: {int8, uint8, int16, uint16, int32}; axis: int = -1;
        bits: int = 8)",
      .shape = UnchangedShape,
+     .role = OpRole::kDequantizeLinear,
      .origin = Origin::kOtherFormats},
     // An LSTM over a sequence, [batch, time, inputs] or time first. Weights
     // have

@@ -35,16 +35,30 @@ using ShapeFunction = absl::Status (*)(ShapeContext& c);
 // depend on is not known.
 using MultiplyAddsFunction = std::optional<double> (*)(const NodeShapes& node);
 
-// What several ops are alike to a pass: ops that differ in name or version, in
-// the type of their tensors, or in being made for references.
+// What an op is to the passes that look for it. Ops that differ in name or
+// version, in the type of their tensors, or in being made for references have
+// one role; an op that only one pass looks for has none and is found by name.
 enum class OpRole : uint8_t {
   kNone,
   // Where values come from.
   kConst,
+  kMappedConst,  // Its value lies in a file that is mapped into memory.
   kPlaceholder,
   kOptionalPlaceholder,  // It has a default value.
-  kVariable,             // Its output is a reference or a resource handle.
+  kVariable,             // Its output is a reference.
+  kResourceVariable,     // Its output is a resource handle.
+  kReadVariable,         // Of a resource.
   kAssign,
+  // Passing on, moving and asking for shapes.
+  kNoOp,
+  kIdentity,
+  kCast,
+  kReshape,
+  kTranspose,
+  kPad,  // With zeros, or with the number that a third input holds.
+  kShape,
+  kRank,
+  kSize,
   // Control flow.
   kSwitch,
   kMerge,
@@ -64,12 +78,34 @@ enum class OpRole : uint8_t {
   kBiasAdd,
   kBatchNorm,
   kGlobalBatchNorm,  // BatchNormWithGlobalNormalization's order of inputs.
+  // Other arithmetic.
+  kNegate,
+  kMean,
+  kMin,  // Reductions.
+  kMax,
+  kMaxPool,
+  kAveragePool,
   // Joins along an axis.
   kConcat,
   kQuantizedConcat,
-  // From one range to another.
+  // Between floats and quantized values: with a range (QuantizeV2, Dequantize),
+  // or with scale and zero point (QuantizeLinear, DequantizeLinear).
+  kQuantize,
+  kDequantize,
+  kQuantizeLinear,
+  kDequantizeLinear,
+  kFakeQuantize,  // With one range, which inputs hold.
+  // From one range to another: one range, or one for each channel.
   kRequantize,
+  kRequantizePerChannel,
   kRequantizationRange,
+  kRequantizationRangePerChannel,
+  // On quantized values, with the ranges of their inputs.
+  kQuantizedAdd,
+  kQuantizedMultiply,
+  kQuantizedBiasAdd,
+  kQuantizedMaxPool,
+  kQuantizedAveragePool,
 };
 
 // Where the elements of an op's outputs come from.
@@ -181,6 +217,10 @@ struct OpRow {
 
   // Of a float op; nullptr: it stays in float. OWNERSHIP: constant data.
   const QuantizedForm* quantized = nullptr;
+  // Of an op on quantized values: the op that does the same on floats, for
+  // whose inputs these values and their ranges stand. "": there is none, or the
+  // op's form (layer, role) says it.
+  absl::string_view float_op = "";
   // Of a data movement op: TensorFlow has it for uint8, so that quantize_layers
   // runs the op itself on the bytes of quantized values.
   bool moves_bytes = false;

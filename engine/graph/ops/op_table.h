@@ -33,11 +33,41 @@ inline bool IsLateOp(absl::string_view op) {
 
 // Questions that many passes ask of a node's op.
 
-// The one op whose value is in the graph itself.
-inline bool IsConst(absl::string_view op) { return op == "Const"; }
-
 inline bool HasRole(absl::string_view op, OpRole role) {
   return RowOf(op).role == role;
+}
+// The one op whose value is in the graph itself.
+inline bool IsConst(absl::string_view op) {
+  return HasRole(op, OpRole::kConst);
+}
+// Whether output 0 is a variable: a reference to it or its handle.
+inline bool IsVariable(absl::string_view op) {
+  const OpRole role = RowOf(op).role;
+  return role == OpRole::kVariable || role == OpRole::kResourceVariable;
+}
+inline bool IsNoOp(absl::string_view op) { return HasRole(op, OpRole::kNoOp); }
+inline bool IsIdentity(absl::string_view op) {
+  return HasRole(op, OpRole::kIdentity);
+}
+// Whether the op's only output is its only input, under no condition and in no
+// loop: Identity and what is like it.
+inline bool IsForwarding(absl::string_view op) {
+  const OpRow& row = RowOf(op);
+  return row.flow == ValueFlow::kForwarding &&
+         (row.role == OpRole::kNone || row.role == OpRole::kIdentity);
+}
+inline bool IsCast(absl::string_view op) { return HasRole(op, OpRole::kCast); }
+inline bool IsReshape(absl::string_view op) {
+  return HasRole(op, OpRole::kReshape);
+}
+inline bool IsTranspose(absl::string_view op) {
+  return HasRole(op, OpRole::kTranspose);
+}
+inline bool IsNegate(absl::string_view op) {
+  return HasRole(op, OpRole::kNegate);
+}
+inline bool IsMultiply(absl::string_view op) {
+  return HasRole(op, OpRole::kMultiply);
 }
 inline bool IsSwitch(absl::string_view op) {
   return HasRole(op, OpRole::kSwitch);
@@ -60,6 +90,35 @@ inline bool IsOptionalPlaceholder(absl::string_view op) {
   return HasRole(op, OpRole::kOptionalPlaceholder);
 }
 
+// Between floats and quantized values with a range (QuantizeV2, Dequantize).
+inline bool IsQuantize(absl::string_view op) {
+  return HasRole(op, OpRole::kQuantize);
+}
+inline bool IsDequantize(absl::string_view op) {
+  return HasRole(op, OpRole::kDequantize);
+}
+// The same with scale and zero point.
+inline bool IsQuantizeLinear(absl::string_view op) {
+  return HasRole(op, OpRole::kQuantizeLinear);
+}
+inline bool IsDequantizeLinear(absl::string_view op) {
+  return HasRole(op, OpRole::kDequantizeLinear);
+}
+inline bool IsFakeQuantize(absl::string_view op) {
+  return HasRole(op, OpRole::kFakeQuantize);
+}
+// From one range to another, and what finds the other range: with one range or
+// with one for each channel.
+inline bool IsRequantize(absl::string_view op) {
+  const OpRole role = RowOf(op).role;
+  return role == OpRole::kRequantize || role == OpRole::kRequantizePerChannel;
+}
+inline bool IsRequantizationRange(absl::string_view op) {
+  const OpRole role = RowOf(op).role;
+  return role == OpRole::kRequantizationRange ||
+         role == OpRole::kRequantizationRangePerChannel;
+}
+
 // The product that a float op computes with its weights: Conv2D's,
 // DepthwiseConv2dNative's or MatMul's. kNone for all other ops.
 inline LayerProduct FloatProductOf(absl::string_view op) {
@@ -77,6 +136,7 @@ inline bool IsQuantizedLayer(absl::string_view op) {
   const LayerForm& layer = RowOf(op).layer;
   return layer.is_quantized && layer.has_bias;
 }
+inline bool IsSum(absl::string_view op) { return HasRole(op, OpRole::kAdd); }
 // Whether the op adds its two inputs, BiasAdd's way included.
 inline bool IsSumOrBias(absl::string_view op) {
   const OpRole role = RowOf(op).role;

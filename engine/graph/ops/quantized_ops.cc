@@ -48,6 +48,19 @@ constexpr char kQuantizedMatMulWithBiasAndRequantizeSignature[] =
        transpose_b: bool = false;
        input_quant_mode: string {MIN_FIRST, SCALED} = MIN_FIRST)";
 
+constexpr char kQuantizedArithmeticSignature[] =
+    R"((
+       x: T1, y: T2, min_x: float, max_x: float, min_y: float, max_y: float)
+       -> (z: Toutput, min_z: float, max_z: float) commutative
+       | T1: {quantized}; T2: {quantized}; Toutput: {quantized} = qint32)";
+
+constexpr char kQuantizedPoolSignature[] =
+    R"((
+       input: T, min_input: float, max_input: float)
+       -> (output: T, min_output: float, max_output: float)
+       | T: {quantized}; ksize: list(int); strides: list(int);
+       padding: string {SAME, VALID})";
+
 constexpr char kQuantizedReluSignature[] =
     R"((
        features: Tinput, min_features: float, max_features: float)
@@ -115,6 +128,7 @@ constexpr OpRow kRows[] = {
        late ensure_minimum_range: float = 0.01)",
      .shape = QuantizeShape,
      .demand = InputDemand::kAsOutput,
+     .role = OpRole::kQuantize,
      .output_range_input = 1},
     {.names = "Dequantize",
      .signature =
@@ -124,6 +138,7 @@ constexpr OpRow kRows[] = {
        late narrow_range: bool = false; late axis: int = -1;
        late dtype: {bfloat16, float} = float)",
      .shape = UnchangedShape,
+     .role = OpRole::kDequantize,
      .range_input = 1},
     {.names = "QuantizeAndDequantize",
      .signature = R"((input: T) -> (output: T)
@@ -159,7 +174,8 @@ constexpr OpRow kRows[] = {
      .signature = R"((inputs: float, min: float, max: float)
        -> (outputs: float) | num_bits: int = 8; narrow_range: bool = false)",
      .shape = UnchangedShape,
-     .demand = InputDemand::kAsOutput},
+     .demand = InputDemand::kAsOutput,
+     .role = OpRole::kFakeQuantize},
     {.names = "FakeQuantWithMinMaxVarsGradient",
      .signature = R"((
        gradients: float, inputs: float, min: float, max: float)
@@ -203,7 +219,7 @@ constexpr OpRow kRows[] = {
        -> (output: out_type, output_min: float, output_max: float)
        | T: {quantized} = qint32; out_type: {quantized} = quint8)",
      .shape = UnchangedThenScalars,
-     .role = OpRole::kRequantize,
+     .role = OpRole::kRequantizePerChannel,
      .range_input = 1,
      .output_range_input = 3,
      .origin = Origin::kLaterTensorFlow},
@@ -213,7 +229,7 @@ constexpr OpRow kRows[] = {
        -> (output_min: float, output_max: float)
        | T: {quantized} = qint32; clip_value_max: float)",
      .shape = ScalarOutputs,
-     .role = OpRole::kRequantizationRange,
+     .role = OpRole::kRequantizationRangePerChannel,
      .range_input = 1,
      .origin = Origin::kLaterTensorFlow},
     {.names = "QuantizeDownAndShrinkRange",
@@ -225,12 +241,17 @@ constexpr OpRow kRows[] = {
      .range_input = 1},
 
     // Arithmetic.
-    {.names = "QuantizedAdd, QuantizedMul",
-     .signature = R"((
-       x: T1, y: T2, min_x: float, max_x: float, min_y: float, max_y: float)
-       -> (z: Toutput, min_z: float, max_z: float) commutative
-       | T1: {quantized}; T2: {quantized}; Toutput: {quantized} = qint32)",
+    {.names = "QuantizedAdd",
+     .signature = kQuantizedArithmeticSignature,
      .shape = BroadcastTwo,
+     .role = OpRole::kQuantizedAdd,
+     .float_op = "Add",
+     .range_input = 2},
+    {.names = "QuantizedMul",
+     .signature = kQuantizedArithmeticSignature,
+     .shape = BroadcastTwo,
+     .role = OpRole::kQuantizedMultiply,
+     .float_op = "Mul",
      .range_input = 2},
     {.names = "QuantizedMatMul",
      .signature = R"((
@@ -251,6 +272,8 @@ constexpr OpRow kRows[] = {
        max_bias: float) -> (output: out_type, min_out: float, max_out: float)
        | T1: {quantized}; T2: {quantized}; out_type: {quantized})",
      .shape = BiasAddShape,
+     .role = OpRole::kQuantizedBiasAdd,
+     .float_op = "BiasAdd",
      .range_input = 2},
     {.names = "QuantizedConv2D",
      .signature = R"((
@@ -367,6 +390,7 @@ constexpr OpRow kRows[] = {
      .shape = UnchangedThenScalars,
      .flow = ValueFlow::kRangePreserving,
      .activation = Activation::kRelu,
+     .float_op = "Relu",
      .range_input = 1,
      .keeps_range = true},
     {.names = "QuantizedRelu6",
@@ -374,6 +398,7 @@ constexpr OpRow kRows[] = {
      .shape = UnchangedThenScalars,
      .flow = ValueFlow::kRangePreserving,
      .activation = Activation::kRelu6,
+     .float_op = "Relu6",
      .range_input = 1,
      .keeps_range = true},
     {.names = "QuantizedReluX",
@@ -384,14 +409,20 @@ constexpr OpRow kRows[] = {
        | Tinput: {quantized}; out_type: {quantized} = quint8)",
      .shape = UnchangedThenScalars,
      .range_input = 2},
-    {.names = "QuantizedAvgPool, QuantizedMaxPool",
-     .signature = R"((
-       input: T, min_input: float, max_input: float)
-       -> (output: T, min_output: float, max_output: float)
-       | T: {quantized}; ksize: list(int); strides: list(int);
-       padding: string {SAME, VALID})",
+    {.names = "QuantizedAvgPool",
+     .signature = kQuantizedPoolSignature,
      .shape = Pool2dShape,
+     .role = OpRole::kQuantizedAveragePool,
      .flow = ValueFlow::kRangePreserving,
+     .float_op = "AvgPool",
+     .range_input = 1,
+     .keeps_range = true},
+    {.names = "QuantizedMaxPool",
+     .signature = kQuantizedPoolSignature,
+     .shape = Pool2dShape,
+     .role = OpRole::kQuantizedMaxPool,
+     .flow = ValueFlow::kRangePreserving,
+     .float_op = "MaxPool",
      .range_input = 1,
      .keeps_range = true},
 
@@ -403,6 +434,7 @@ constexpr OpRow kRows[] = {
        | T: type; Tshape: {index} = int32)",
      .shape = ReshapeShape,
      .flow = ValueFlow::kReshaping,
+     .float_op = "Reshape",
      .range_input = 2,
      .keeps_range = true},
     {.names = "QuantizedConcat",
@@ -431,6 +463,7 @@ constexpr OpRow kRows[] = {
        late half_pixel_centers: bool = false)",
      .shape = ResizeShape,
      .flow = ValueFlow::kRangePreserving,
+     .float_op = "ResizeBilinear",
      .range_input = 2,
      .keeps_range = true},
 };

@@ -93,7 +93,7 @@ constexpr OpRow kRows[] = {
        late debug_name: string = ""; dtype: type; shape: shape;
        late allowed_devices: list(string) = [])",
      .shape = VarHandleShape,
-     .role = OpRole::kVariable,
+     .role = OpRole::kResourceVariable,
      .is_bookkeeping = true},
     {.names = "VarIsInitializedOp",
      .signature = "(resource: resource) -> (is_initialized: bool) stateful",
@@ -103,6 +103,7 @@ constexpr OpRow kRows[] = {
      .signature =
          "(resource: resource) -> (value: dtype) stateful | dtype: type",
      .shape = ReadVariableShape,
+     .role = OpRole::kReadVariable,
      .flow = ValueFlow::kDataMovement},
     {.names = "ReadVariableOrInitial",
      .signature = R"((resource: resource, initial: dtype) -> (value: dtype)

@@ -75,7 +75,7 @@ bool IsFloat(const graph::Node& node, int port) {
 
 // The tensor behind nodes that change nothing and that optimizing takes out.
 graph::Endpoint Source(const Graph& graph, graph::Endpoint tensor) {
-  while (graph.node(tensor.node).op() == "Identity" &&
+  while (graph::IsIdentity(graph.node(tensor.node).op()) &&
          !graph.node(tensor.node).inputs().empty()) {
     tensor = graph.node(tensor.node).inputs()[0];
   }

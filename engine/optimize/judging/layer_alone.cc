@@ -126,10 +126,11 @@ class LayerCopier {
       for (const graph::Use& use : result_.node(layer).uses()) {
         const Node& reader = result_.node(use.consumer);
         if (use.port != 0) continue;
-        if (absl::StartsWith(reader.op(), "Requantize")) return use.consumer;
+        if (graph::IsRequantize(reader.op())) return use.consumer;
         // A sum's activation is part of it.
-        const bool is_part =
-            reader.op() == "QuantizedRelu" && LayerOf(reader.name()).empty();
+        const bool is_part = graph::QuantizedActivationOf(reader.op()) ==
+                                 graph::Activation::kRelu &&
+                             LayerOf(reader.name()).empty();
         if (is_part) next = use.consumer;
       }
     }

@@ -104,11 +104,14 @@ std::vector<TensorName> FindInResult(const ResultNodes& result,
 bool FeedsBatchNorm(const Graph& graph, NodeId id, bool directly = false) {
   for (const graph::Use& use : graph.node(id).uses()) {
     const std::string& op = graph.node(use.consumer).op();
-    if (graph::HasRole(op, graph::OpRole::kBatchNorm) ||
-        graph::HasRole(op, graph::OpRole::kGlobalBatchNorm)) {
+    const graph::OpRow& row = graph::RowOf(op);
+    if (row.role == graph::OpRole::kBatchNorm ||
+        row.role == graph::OpRole::kGlobalBatchNorm) {
       return true;
     }
-    if (!directly && (op == "BatchToSpaceND" || op == "ConcatV2") &&
+    const bool is_concat =
+        row.role == graph::OpRole::kConcat && !row.has_axis_first;
+    if (!directly && (is_concat || op == "BatchToSpaceND") &&
         FeedsBatchNorm(graph, use.consumer, true)) {
       return true;
     }

@@ -25,7 +25,7 @@ TensorName FloatTensorOf(const Graph& quantized, NodeId id) {
   while (id != graph::kNoNode) {
     const graph::Node& node = quantized.node(id);
     // What turns floats into quantized values, of 32 bits to find their range.
-    if (node.op() == "QuantizeV2" && !node.inputs().empty()) {
+    if (graph::IsQuantize(node.op()) && !node.inputs().empty()) {
       const graph::Endpoint& floats = node.inputs()[0];
       return {quantized.node(floats.node).name(), floats.port};
     }
@@ -33,8 +33,8 @@ TensorName FloatTensorOf(const Graph& quantized, NodeId id) {
         absl::StripSuffix(node.name(), transforms::kScaledSuffix);
     if (absl::ConsumeSuffix(&name, kEightBit)) return {std::string(name), 0};
     // A sum's activation belongs to the node whose name the sum has.
-    if ((node.op() != "QuantizedRelu" &&
-         !graph::HasRole(node.op(), graph::OpRole::kRequantize)) ||
+    if ((graph::QuantizedActivationOf(node.op()) != graph::Activation::kRelu &&
+         !graph::IsRequantize(node.op())) ||
         node.inputs().empty()) {
       break;
     }
@@ -44,7 +44,7 @@ TensorName FloatTensorOf(const Graph& quantized, NodeId id) {
 }
 
 bool IsRangeOp(absl::string_view op) {
-  return graph::HasRole(op, graph::OpRole::kRequantizationRange);
+  return graph::IsRequantizationRange(op);
 }
 
 std::vector<RangeSite> FindRangeSites(const Graph& graph, bool with_quantizes) {

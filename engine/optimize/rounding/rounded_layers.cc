@@ -54,7 +54,7 @@ FloatLayer FindFloatLayer(const Graph& floats, NodeId id) {
       next = transforms::IsConst(floats.node(node.inputs()[0].node)) ? 1 : 0;
       layer.bias = node.inputs()[1 - next].node;
     } else if (graph::ActivationOf(node.op()) == graph::Activation::kNone &&
-               node.op() != "FakeQuantWithMinMaxVars") {
+               !graph::IsFakeQuantize(node.op())) {
       return layer;
     }
     id = node.inputs()[next].node;

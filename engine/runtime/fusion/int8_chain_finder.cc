@@ -124,11 +124,12 @@ bool Finder::Advance() {
 bool Finder::TakeAccumulators(const std::vector<int>& readers) {
   if (readers.size() == 2) {
     for (int i = 0; i < 2; ++i) {
-      const std::string& op = StepAt(readers[i])->op;
-      if (op == "RequantizationRange" && !at_.chain.is_per_channel()) {
+      const graph::OpRole role = graph::RowOf(StepAt(readers[i])->op).role;
+      if (role == graph::OpRole::kRequantizationRange &&
+          !at_.chain.is_per_channel()) {
         return TakeFoundRequantize(readers[i], readers[1 - i]);
       }
-      if (op == "RequantizationRangePerChannel") {
+      if (role == graph::OpRole::kRequantizationRangePerChannel) {
         return TakeFoundRange(readers[i], readers[1 - i]);
       }
     }
@@ -136,7 +137,8 @@ bool Finder::TakeAccumulators(const std::vector<int>& readers) {
   }
   if (readers.size() != 1) return false;
   const Step& step = *StepAt(readers[0]);
-  if (step.op == "RequantizePerChannel" && ReadsRange(step, 1)) {
+  if (graph::HasRole(step.op, graph::OpRole::kRequantizePerChannel) &&
+      ReadsRange(step, 1)) {
     const std::optional<Range> range =
         ConstantRange(plan_, step.inputs[3], step.inputs[4]);
     if (!range || !is_layer_) return false;
@@ -144,14 +146,14 @@ bool Finder::TakeAccumulators(const std::vector<int>& readers) {
     return Enter(readers, step);
   }
   if (at_.chain.is_per_channel()) return TakeDequantizePerChannel(step);
-  if (step.op == "Dequantize") return TakeDequantize(step);
+  if (graph::IsDequantize(step.op)) return TakeDequantize(step);
   if (step.inputs.size() < 3 || !ReadsRange(step, 1)) return false;
   const graph::Activation activation = graph::QuantizedActivationOf(step.op);
   if (activation != graph::Activation::kNone) {
     at_.chain.AddQuantizedActivation(activation);
     return Enter(readers, step);
   }
-  if (step.op != "Requantize") return false;
+  if (!graph::HasRole(step.op, graph::OpRole::kRequantize)) return false;
   const std::optional<Range> range =
       ConstantRange(plan_, step.inputs[3], step.inputs[4]);
   if (!range) return false;
@@ -162,8 +164,9 @@ bool Finder::TakeAccumulators(const std::vector<int>& readers) {
 bool Finder::TakeFoundRequantize(int range, int requantize) {
   const Step& finds = *StepAt(range);
   const Step& step = *StepAt(requantize);
-  if (step.op != "Requantize" || !ReadsRange(finds, 1) ||
-      !ReadsRange(step, 1) || step.inputs[3] != finds.outputs[0] ||
+  if (!graph::HasRole(step.op, graph::OpRole::kRequantize) ||
+      !ReadsRange(finds, 1) || !ReadsRange(step, 1) ||
+      step.inputs[3] != finds.outputs[0] ||
       step.inputs[4] != finds.outputs[1]) {
     return false;
   }
@@ -174,9 +177,9 @@ bool Finder::TakeFoundRequantize(int range, int requantize) {
 bool Finder::TakeFoundRange(int range, int requantize) {
   const Step& finds = *StepAt(range);
   const Step& step = *StepAt(requantize);
-  if (step.op != "RequantizePerChannel" || !is_layer_ ||
-      finds.node == nullptr || !ReadsRange(finds, 1) || !ReadsRange(step, 1) ||
-      step.inputs[3] != finds.outputs[0] ||
+  if (!graph::HasRole(step.op, graph::OpRole::kRequantizePerChannel) ||
+      !is_layer_ || finds.node == nullptr || !ReadsRange(finds, 1) ||
+      !ReadsRange(step, 1) || step.inputs[3] != finds.outputs[0] ||
       step.inputs[4] != finds.outputs[1]) {
     return false;
   }
@@ -199,7 +202,7 @@ bool Finder::TakeDequantize(const Step& step) {
 }
 
 bool Finder::TakeDequantizePerChannel(const Step& step) {
-  if (step.op != "Dequantize" || step.node == nullptr || !is_layer_ ||
+  if (!graph::IsDequantize(step.op) || step.node == nullptr || !is_layer_ ||
       !ReadsRange(step, 1)) {
     return false;
   }
@@ -238,7 +241,7 @@ std::optional<Int8Operand> Finder::OperandOf(const Step& step,
 }
 
 bool Finder::TakeQuantized(const Step& step) {
-  if (step.op == "Dequantize") return TakeDequantize(step);
+  if (graph::IsDequantize(step.op)) return TakeDequantize(step);
   const std::vector<int> number = plan_.ReadersOf(at_.outputs[0]);
   const graph::Activation activation = graph::QuantizedActivationOf(step.op);
   if (activation != graph::Activation::kNone) {
@@ -246,9 +249,12 @@ bool Finder::TakeQuantized(const Step& step) {
     at_.chain.AddQuantizedActivation(activation);
     return Enter(number, step);
   }
-  const bool is_bias = step.op == "QuantizedBiasAdd";
-  const bool is_sum = step.op == "QuantizedAdd";
-  if (!is_bias && !is_sum && step.op != "QuantizedMul") return false;
+  const graph::OpRole role = graph::RowOf(step.op).role;
+  const bool is_bias = role == graph::OpRole::kQuantizedBiasAdd;
+  const bool is_sum = role == graph::OpRole::kQuantizedAdd;
+  if (!is_bias && !is_sum && role != graph::OpRole::kQuantizedMultiply) {
+    return false;
+  }
   std::optional<Int8Operand> operand = OperandOf(step, !is_bias, is_bias);
   if (!operand) return false;
   if (is_bias) {
@@ -264,7 +270,7 @@ bool Finder::TakeQuantized(const Step& step) {
 bool Finder::TakeFloat(const std::vector<int>& readers) {
   if (readers.size() == 2) {
     for (int i = 0; i < 2; ++i) {
-      if (StepAt(readers[i])->op == "Reshape") {
+      if (graph::IsReshape(StepAt(readers[i])->op)) {
         return TakeFoundQuantize(readers[i], readers[1 - i]);
       }
     }
@@ -340,7 +346,7 @@ std::optional<Range> ConstantRange(const PlanEditor& plan, int min, int max) {
 }
 
 bool IsPlainQuantize(const Step& step) {
-  if (step.op != "QuantizeV2" || step.node == nullptr ||
+  if (!graph::IsQuantize(step.op) || step.node == nullptr ||
       step.inputs.size() != 3 || step.outputs.size() != 3) {
     return false;
   }
@@ -356,8 +362,10 @@ std::optional<Int8FoundRange> FindRangeSteps(const PlanEditor& plan,
   const int most = plan.ProducerOf(quantize.inputs[2]);
   if (least == kNoStep || most == kNoStep) return std::nullopt;
   const Step *min = plan.step(least), *max = plan.step(most);
-  if (min->op != "Min" || max->op != "Max" || min->inputs.size() != 2 ||
-      max->inputs.size() != 2 || min->inputs[0] != max->inputs[0] ||
+  if (!graph::HasRole(min->op, graph::OpRole::kMin) ||
+      !graph::HasRole(max->op, graph::OpRole::kMax) ||
+      min->inputs.size() != 2 || max->inputs.size() != 2 ||
+      min->inputs[0] != max->inputs[0] ||
       !IsOneInteger(plan.ConstantOf(min->inputs[1]), 0) ||
       !IsOneInteger(plan.ConstantOf(max->inputs[1]), 0)) {
     return std::nullopt;
@@ -365,7 +373,7 @@ std::optional<Int8FoundRange> FindRangeSteps(const PlanEditor& plan,
   const int list = plan.ProducerOf(min->inputs[0]);
   if (list == kNoStep) return std::nullopt;
   const Step& reshape = *plan.step(list);
-  if (reshape.op != "Reshape" || reshape.inputs.size() != 2 ||
+  if (!graph::IsReshape(reshape.op) || reshape.inputs.size() != 2 ||
       reshape.inputs[0] != quantize.inputs[0]) {
     return std::nullopt;
   }

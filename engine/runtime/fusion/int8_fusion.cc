@@ -36,7 +36,7 @@ class Fuser {
           ReadInt8Operands(plan_, *step, kernels_);
       if (operands) {
         FuseLayer(i, &*operands);
-      } else if (step->op == "QuantizedAdd") {
+      } else if (graph::HasRole(step->op, graph::OpRole::kQuantizedAdd)) {
         FuseSum(i);
       } else if (!IsPlainQuantize(*step) || !FuseQuantize(i)) {
         NoteRange(*step);
@@ -79,11 +79,11 @@ void Fuser::NoteRange(const Step& step) {
   const graph::OpRow& row = graph::RowOf(step.op);
   if (row.keeps_range) {
     hand_on(row.range_input);
-  } else if (step.op == "Requantize") {
+  } else if (row.role == graph::OpRole::kRequantize) {
     hand_on(row.output_range_input);
   } else if (row.role == graph::OpRole::kQuantizedConcat) {
     NoteJoinedRange(step);
-  } else if (step.op == "QuantizeV2" && step.inputs.size() == 3 &&
+  } else if (row.role == graph::OpRole::kQuantize && step.inputs.size() == 3 &&
              step.outputs.size() == 3) {
     const auto range = RangeOf(step.inputs[1], step.inputs[2]);
     if (range) {
@@ -185,9 +185,10 @@ void Fuser::FuseSum(int sum) {
 int64_t Fuser::ChannelsBehind(int quantized) const {
   for (int reader : plan_.ReadersOf(quantized)) {
     const Step& step = *plan_.step(reader);
-    if (step.inputs.size() != 6 ||
-        (step.op != "QuantizedMul" && step.op != "QuantizedAdd" &&
-         step.op != "QuantizedBiasAdd")) {
+    const graph::OpRole role = graph::RowOf(step.op).role;
+    if (step.inputs.size() != 6 || (role != graph::OpRole::kQuantizedMultiply &&
+                                    role != graph::OpRole::kQuantizedAdd &&
+                                    role != graph::OpRole::kQuantizedBiasAdd)) {
       continue;
     }
     for (int input : {0, 1}) {

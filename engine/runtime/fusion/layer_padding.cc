@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/fusion/channel_affine.h"
 
 namespace optfarm::runtime {
@@ -18,9 +19,12 @@ bool IsZero(const Tensor* value) {
 }
 
 bool PadsWithZeros(const PlanEditor& plan, const Step* step) {
-  if (IsFloatNode(step, "Pad")) return step->inputs.size() == 2;
-  return IsFloatNode(step, "PadV2") && step->inputs.size() == 3 &&
-         IsZero(plan.ConstantOf(step->inputs[2]));
+  const bool is_pad = step != nullptr &&
+                      graph::HasRole(step->op, graph::OpRole::kPad) &&
+                      ComputesFloats(*step);
+  if (!is_pad) return false;
+  return step->inputs.size() == 2 ||
+         (step->inputs.size() == 3 && IsZero(plan.ConstantOf(step->inputs[2])));
 }
 
 }  // namespace

@@ -3,12 +3,14 @@
 #include <optional>
 #include <utility>
 
+#include "engine/graph/ops/op_table.h"
+
 namespace optfarm::runtime {
 namespace {
 
 // The other value of a sum with the value in `slot`; kNoSlot for another step.
 int OtherOfSum(const PlanEditor& plan, const Step& step, int slot) {
-  const bool is_sum = IsFloatNode(&step, "Add") || IsFloatNode(&step, "AddV2");
+  const bool is_sum = graph::IsSum(step.op) && ComputesFloats(step);
   if (!is_sum || step.inputs[0] == step.inputs[1]) return kNoSlot;
   const int other = step.inputs[step.inputs[0] == slot ? 1 : 0];
   return plan.ConstantOf(other) == nullptr ? other : kNoSlot;
@@ -31,12 +33,18 @@ bool Extend(const PlanEditor& plan, const Step& step,
       return true;
     }
   }
-  if (IsFloatNode(&step, "Relu")) {
-    tail->rectifier = Rectifier::kRelu;
-  } else if (IsFloatNode(&step, "Relu6")) {
-    tail->rectifier = Rectifier::kRelu6;
+  if (!ComputesFloats(step)) return false;
+  switch (graph::ActivationOf(step.op)) {
+    case graph::Activation::kRelu:
+      tail->rectifier = Rectifier::kRelu;
+      return true;
+    case graph::Activation::kRelu6:
+      tail->rectifier = Rectifier::kRelu6;
+      return true;
+    case graph::Activation::kNone:
+      return false;
   }
-  return tail->rectifier != Rectifier::kNone;
+  return false;
 }
 
 }  // namespace

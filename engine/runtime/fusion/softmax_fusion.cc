@@ -6,6 +6,7 @@
 
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/spatial_attrs.h"
 #include "engine/runtime/fusion/channel_affine.h"
 #include "engine/runtime/fusion/families.h"
@@ -76,12 +77,11 @@ struct RowBias {
 RowBias ReadRowBias(const PlanEditor& plan, const Step& step) {
   RowBias row;
   if (step.inputs.size() != 2 || step.inputs[0] == step.inputs[1]) return row;
-  for (const char* op : {"BiasAdd", "BiasAddV1"}) {
-    if (!IsFloatNode(&step, op)) continue;
+  if (!graph::IsSumOrBias(step.op) || !ComputesFloats(step)) return row;
+  if (!graph::IsSum(step.op)) {
     if (!graph::IsNhwc(*step.node)) return row;
     return {step.inputs[0], step.inputs[1], 2};
   }
-  if (!IsFloatNode(&step, "Add") && !IsFloatNode(&step, "AddV2")) return row;
   for (int i : {0, 1}) {
     const Tensor* constant = plan.ConstantOf(step.inputs[i]);
     if (constant != nullptr && constant->rank() == 1) {

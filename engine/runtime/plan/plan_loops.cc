@@ -40,7 +40,7 @@ using WaitedFor = std::vector<std::vector<int>>;
 // weights are kept as one of their ends.
 bool IsWaitingConstant(const Step& step, const WaitedFor& waited) {
   const bool is_constant = graph::IsConst(step.op) && !step.controls.empty();
-  const bool is_negated = step.op == "Neg" && step.inputs.size() == 1 &&
+  const bool is_negated = graph::IsNegate(step.op) && step.inputs.size() == 1 &&
                           !waited[step.inputs[0]].empty();
   return (is_constant || is_negated) && step.kind == StepKind::kKernel &&
          step.ran == kNoSlot && step.outputs.size() == 1 &&

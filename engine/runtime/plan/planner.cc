@@ -207,7 +207,7 @@ absl::Status Planner::AddNode(NodeId id) {
                              ConstValue(graph_, id, request_, &plan_));
     return absl::OkStatus();
   }
-  if (node.op() == "ImmutableConst") {
+  if (graph::HasRole(node.op(), graph::OpRole::kMappedConst)) {
     OPTFARM_ASSIGN_OR_RETURN(plan_.initial[slots_.Of({id, 0})],
                              ImmutableConstValue(graph_, id, request_, &plan_));
     return absl::OkStatus();

@@ -12,6 +12,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/loop_nodes.h"
@@ -91,7 +92,7 @@ void RetypeHandles(const std::vector<NodeId>& arrays, Graph* graph) {
       }
       graph::SetType(consumer->mutable_def(), "T", tensorflow::DT_STRING);
       handles.push_back({use.consumer, 0});
-      if (consumer->op() == "Switch") handles.push_back({use.consumer, 1});
+      if (graph::IsSwitch(consumer->op())) handles.push_back({use.consumer, 1});
     }
   }
 }

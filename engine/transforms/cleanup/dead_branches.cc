@@ -39,7 +39,7 @@ bool IsMerge(const graph::Node& node) { return graph::IsMerge(node.op()); }
 bool PassesItsInputOn(const graph::Node& node) {
   const std::string& op = node.op();
   return !node.inputs().empty() &&
-         (op == "Identity" || op == "Enter" || op == "Switch");
+         (graph::IsIdentity(op) || op == "Enter" || op == "Switch");
 }
 
 // The predicate's value; nullopt when it is only known at the run.

@@ -19,6 +19,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/loop_nodes.h"
@@ -70,8 +71,9 @@ bool IsFirstDim(const Graph& graph, const graph::ShapeMap& shapes,
     return false;
   }
   const graph::Node& shape = graph.node(slice.inputs()[0].node);
-  return shape.op() == "Shape" && shape.inputs().size() == 1 &&
-         shape.inputs()[0] == x && IsNumber(shapes, slice.inputs()[1], 0);
+  return graph::HasRole(shape.op(), graph::OpRole::kShape) &&
+         shape.inputs().size() == 1 && shape.inputs()[0] == x &&
+         IsNumber(shapes, slice.inputs()[1], 0);
 }
 
 // Reshape(x, [Shape(x)[0], -1]): all but the first dimension become one, which
@@ -80,7 +82,7 @@ graph::PartialShape ShapeOf(const Graph& graph, const graph::ShapeMap& shapes,
                             NodeId id) {
   const graph::PartialShape& known = shapes.Of({id, 0});
   const graph::Node& node = graph.node(id);
-  if (node.op() != "Reshape" || node.inputs().size() != 2) return known;
+  if (!graph::IsReshape(node.op()) || node.inputs().size() != 2) return known;
   const graph::Endpoint x = node.inputs()[0];
   const graph::Node& pack = graph.node(node.inputs()[1].node);
   const graph::PartialShape& in = shapes.Of(x);
@@ -116,8 +118,8 @@ class Fixer {
     const graph::Node& node = graph_->node(id);
     const auto type =
         graph::GetTypeOr(node.def(), "Tshape", tensorflow::DT_INT32);
-    if (node.op() != "Reshape" || node.inputs().size() != 2 || !type.ok() ||
-        *type != tensorflow::DT_INT32 ||
+    if (!graph::IsReshape(node.op()) || node.inputs().size() != 2 ||
+        !type.ok() || *type != tensorflow::DT_INT32 ||
         IsConst(graph_->node(node.inputs()[1].node))) {
       return false;
     }

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/machinery/pattern.h"
 #include "engine/transforms/nodes/unused_nodes.h"
@@ -52,7 +53,7 @@ Pattern MovingAverage(const std::string& name, absl::string_view reduction) {
 // Whether a range of the fake quantization is an average that is not (yet) of
 // the form that can be removed.
 bool IsStillTrained(const Graph& graph, const graph::Node& node) {
-  if (node.op() != "FakeQuantWithMinMaxVars") return false;
+  if (!graph::IsFakeQuantize(node.op())) return false;
   for (const graph::Endpoint& input : node.inputs()) {
     if (graph.node(input.node).op() == "Assign") return true;
   }

@@ -190,7 +190,8 @@ class Remover {
       guards_.pop_back();
       if (!graph_->Has(id) || !seen.insert(id).second) continue;
       const graph::Node& node = graph_->node(id);
-      if (node.op() != "Identity" && node.op() != "NoOp" && !IsMerge(node)) {
+      if (!graph::IsIdentity(node.op()) && !graph::IsNoOp(node.op()) &&
+          !IsMerge(node)) {
         continue;
       }
       const std::vector<graph::Use> uses(node.uses().begin(),

@@ -19,6 +19,7 @@
 #include "engine/graph/dataflow_order.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/tensor_proto.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_folding.h"
@@ -71,7 +72,7 @@ void CutOptionalInputs(const TransformContext& context, Graph* graph) {
   for (const graph::TensorName& input : context.inputs()) {
     const NodeId id = graph->Find(input.node);
     if (id == graph::kNoNode ||
-        graph->node(id).op() != "PlaceholderWithDefault") {
+        !graph::IsOptionalPlaceholder(graph->node(id).op())) {
       continue;
     }
     graph->mutable_node(id)->mutable_def()->set_op("Placeholder");
@@ -129,7 +130,7 @@ NodeId HandedOn(const Graph& graph, Endpoint endpoint,
           graph::ElementCount(value->tensor().tensor_shape()).value_or(1) != 1;
       return is_raw ? endpoint.node : graph::kNoNode;
     }
-    if ((node.op() != "Identity" && node.op() != "StopGradient") ||
+    if ((!graph::IsIdentity(node.op()) && node.op() != "StopGradient") ||
         node.inputs().size() != 1) {
       break;
     }

@@ -23,6 +23,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/core/half.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -86,7 +87,7 @@ std::vector<NodeId> NegativesOf(const Graph& graph, NodeId id,
   bool has_others = false;
   for (const graph::Use& use : graph.node(id).uses()) {
     const graph::Node& reader = graph.node(use.consumer);
-    if (!use.is_control() && reader.op() == "Neg" &&
+    if (!use.is_control() && graph::IsNegate(reader.op()) &&
         reader.control_inputs().empty() &&
         reader.device() == graph.node(id).device() &&
         !context.IsInputOrOutput(reader.name())) {

@@ -39,7 +39,7 @@ bool IsBatchToSpace(const graph::Node& node) {
 }
 
 bool IsTranspose(const graph::Node& node) {
-  return node.op() == "Transpose" && node.inputs().size() == 2;
+  return graph::IsTranspose(node.op()) && node.inputs().size() == 2;
 }
 
 // What is joined.

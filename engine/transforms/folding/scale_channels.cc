@@ -48,7 +48,7 @@ int64_t OwnChannels(const Graph& graph, NodeId id) {
     return 0;
   }
   const NodeId min = node.inputs()[kMin].node, max = node.inputs()[kMax].node;
-  if (graph.node(min).op() != "Neg" || !IsConst(graph.node(max)) ||
+  if (!graph::IsNegate(graph.node(min).op()) || !IsConst(graph.node(max)) ||
       graph.node(min).inputs()[0].node != max) {
     return 0;
   }
@@ -67,15 +67,25 @@ bool OwnsBias(const Graph& graph, NodeId id) {
   return IsConst(bias) && bias.uses().size() == 1 && FloatView::Of(bias).ok();
 }
 
+bool IsMaxPool(const graph::Node& node) {
+  return graph::HasRole(node.op(), graph::OpRole::kQuantizedMaxPool);
+}
+
+// The axis comes behind what is joined.
+bool IsJoin(const graph::Node& node) {
+  const graph::OpRow& row = graph::RowOf(node.op());
+  return row.role == graph::OpRole::kQuantizedConcat && !row.has_axis_first;
+}
+
 // Channels of quantized values, through pools and joins; 0 when they are not
 // known.
 int64_t ChannelsOf(const Graph& graph, NodeId id, int* budget) {
   if (--*budget < 0) return 0;
   const graph::Node& node = graph.node(id);
-  if (node.op() == "QuantizedMaxPool") {
+  if (IsMaxPool(node)) {
     return ChannelsOf(graph, node.inputs()[0].node, budget);
   }
-  if (node.op() != "QuantizedConcatV2") return OwnChannels(graph, id);
+  if (!IsJoin(node)) return OwnChannels(graph, id);
   const int64_t parts = graph::GetInt(node.def(), "N").value_or(0);
   int64_t sum = 0;
   for (int64_t i = 0; i < parts; ++i) {
@@ -106,8 +116,7 @@ bool AddReaders(const Graph& graph, NodeId id, int64_t offset, int* budget,
     if (use.is_control()) return false;
     // Ranges go where the quantized values go; both have to.
     if (use.port > 0) {
-      if (IsDepthwise(node) || node.op() == "QuantizedConcatV2" ||
-          node.op() == "QuantizedMaxPool") {
+      if (IsDepthwise(node) || IsJoin(node) || IsMaxPool(node)) {
         continue;
       }
       return false;
@@ -118,14 +127,14 @@ bool AddReaders(const Graph& graph, NodeId id, int64_t offset, int* budget,
       continue;
     }
     int64_t at = offset;
-    if (node.op() == "QuantizedConcatV2" && JoinsChannels(graph, node)) {
+    if (IsJoin(node) && JoinsChannels(graph, node)) {
       // A tensor that is joined to itself comes here once for each place.
       for (int i = 0; i < use.input; ++i) {
         const int64_t part = ChannelsOf(graph, node.inputs()[i].node, budget);
         if (part == 0) return false;
         at += part;
       }
-    } else if (node.op() != "QuantizedMaxPool") {
+    } else if (!IsMaxPool(node)) {
       return false;
     }
     if (!AddReaders(graph, use.consumer, at, budget, readers)) return false;

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/loop_nodes.h"
@@ -74,8 +75,10 @@ std::vector<NodeId> QuantizesWithRangeOfRun(const Graph& graph) {
     const graph::Node& node = graph.node(id);
     if (!in_loops[id] && IsQuantize(node, tensorflow::DT_QUINT8) &&
         node.inputs().size() == 3 &&
-        graph.node(node.inputs()[1].node).op() == "Min" &&
-        graph.node(node.inputs()[2].node).op() == "Max") {
+        graph::HasRole(graph.node(node.inputs()[1].node).op(),
+                       graph::OpRole::kMin) &&
+        graph::HasRole(graph.node(node.inputs()[2].node).op(),
+                       graph::OpRole::kMax)) {
       found.push_back(id);
     }
   }

@@ -19,7 +19,7 @@ using graph::Graph;
 using graph::NodeId;
 
 bool FindsRange(const graph::Node& node) {
-  return graph::HasRole(node.op(), graph::OpRole::kRequantizationRange);
+  return graph::IsRequantizationRange(node.op());
 }
 
 absl::Status CheckLog(const RangeLog& log, const Graph& graph) {

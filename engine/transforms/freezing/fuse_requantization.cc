@@ -38,8 +38,7 @@ using graph::Graph;
 using graph::NodeId;
 
 bool IsRequantize(const graph::Node& node) {
-  return graph::HasRole(node.op(), graph::OpRole::kRequantize) &&
-         node.inputs().size() == 5;
+  return graph::IsRequantize(node.op()) && node.inputs().size() == 5;
 }
 
 bool HasConstantRange(const Graph& graph, const graph::Node& requantize) {
@@ -195,13 +194,14 @@ bool FuseQuantize(NodeId id, Graph* graph) {
   const graph::Node& requantize = graph->node(id);
   const NodeId source = requantize.inputs()[0].node;
   const graph::Node& quantize = graph->node(source);
-  if (requantize.op() != "Requantize" ||
+  if (!graph::HasRole(requantize.op(), graph::OpRole::kRequantize) ||
       !IsQuantize(quantize, tensorflow::DT_QINT32) ||
       !ReadsValuesAndRange(requantize, 0, source)) {
     return false;
   }
   const NodeId range = requantize.inputs()[3].node;
-  const bool is_dynamic = graph->node(range).op() == "RequantizationRange" &&
+  const bool is_dynamic = graph::HasRole(graph->node(range).op(),
+                                         graph::OpRole::kRequantizationRange) &&
                           requantize.inputs()[4] == Endpoint{range, 1} &&
                           ReadsValuesAndRange(graph->node(range), 0, source);
   if ((!is_dynamic && !HasConstantRange(*graph, requantize)) ||

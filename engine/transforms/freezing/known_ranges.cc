@@ -50,7 +50,7 @@ bool StepBack(const Graph& graph, RangeEnd* end) {
   const graph::Node& node = graph.node(end->tensor.node);
   const absl::Span<const Endpoint> inputs = node.inputs();
   const int port = end->tensor.port;
-  if (node.op() == "Mul" && inputs.size() == 2) {
+  if (graph::IsMultiply(node.op()) && inputs.size() == 2) {
     const auto factor = NumberOf(graph, inputs[1]);
     if (!factor.has_value() || *factor <= 0) return false;
     end->factor *= *factor;
@@ -63,7 +63,7 @@ bool StepBack(const Graph& graph, RangeEnd* end) {
     first = static_cast<size_t>(RangeInputOf(node));
   } else if (GivesRange(node) && inputs.size() >= 5) {
     first = inputs.size() - 2;
-    end->has_zero |= node.op() != "Requantize";
+    end->has_zero |= !graph::HasRole(node.op(), graph::OpRole::kRequantize);
   } else {
     return false;
   }
@@ -118,7 +118,7 @@ bool FoldQuantized(NodeId id, Graph* graph) {
 // An end of a scaled range.
 bool FoldEnd(NodeId id, Graph* graph) {
   const graph::Node& node = graph->node(id);
-  if (node.op() != "Mul" || node.inputs().size() != 2) return false;
+  if (!graph::IsMultiply(node.op()) || node.inputs().size() != 2) return false;
   const Endpoint end = node.inputs()[0];
   const graph::Node& source = graph->node(end.node);
   if (end.port < 1 || (!KeepsRange(source) && !GivesRange(source))) {

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "engine/graph/model_interface.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/transforms/machinery/pipeline.h"
 
@@ -43,7 +44,7 @@ absl::Status LayOutModel(absl::Span<const std::string> kept,
 int CountTransposes(const graph::Graph& graph) {
   int count = 0;
   for (graph::NodeId id : graph.Ids()) {
-    count += graph.node(id).op() == "Transpose" ? 1 : 0;
+    count += graph::IsTranspose(graph.node(id).op()) ? 1 : 0;
   }
   return count;
 }

@@ -62,9 +62,8 @@ LayoutRuleMaker MakerOf(const graph::Node& node) {
   if (const LayoutRuleMaker make = MakerByName(node.op())) return make;
   if (row.role == graph::OpRole::kConcat) return MakeConcatRule;
   if (row.range_input >= 0) return nullptr;
-  const bool is_forwarded = row.flow == graph::ValueFlow::kForwarding &&
-                            row.role == graph::OpRole::kNone;
-  if (is_forwarded || row.activation != graph::Activation::kNone) {
+  if (graph::IsForwarding(node.op()) ||
+      row.activation != graph::Activation::kNone) {
     return node.inputs().size() == 1 ? MakeUnaryRule : nullptr;
   }
   const bool is_broadcast =

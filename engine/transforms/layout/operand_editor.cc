@@ -225,7 +225,7 @@ absl::StatusOr<Endpoint> OperandEditor::Transposed(
   if (reshapes_ && MayBeReshaped(shape) && KeepsElements(shape, order)) {
     const graph::PartialShape turned = Permuted(shape, order);
     // A Reshape of a Reshape is one.
-    const bool is_again = graph_->node(source.node).op() == "Reshape";
+    const bool is_again = graph::IsReshape(graph_->node(source.node).op());
     if (is_again) source = graph_->node(source.node).inputs()[0];
     it->second =
         Reshaped(source, {turned.dims().begin(), turned.dims().end()}, dtype);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/layout/layout_choice.h"
 #include "engine/transforms/layout/turned_graph.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
@@ -51,7 +52,7 @@ absl::Status RemoveTransposes(graph::Graph* graph, TransformContext* context) {
   }
   bool has_transpose = false;
   for (graph::NodeId id : graph->Ids()) {
-    has_transpose |= graph->node(id).op() == "Transpose";
+    has_transpose |= graph::IsTranspose(graph->node(id).op());
   }
   if (!has_transpose) return absl::OkStatus();
   // Neighbouring ones become one, those of constants none.

@@ -32,7 +32,7 @@ bool TurnedGraph::IsConst(Endpoint tensor) const {
 }
 
 bool TurnedGraph::IsReshape(Endpoint tensor) const {
-  return graph_->node(tensor.node).op() == "Reshape";
+  return graph::IsReshape(graph_->node(tensor.node).op());
 }
 
 // Somebody may ask for it, or wait for it.
@@ -54,7 +54,8 @@ void TurnedGraph::FindTransposes() {
   const std::vector<bool> in_loop = NodesInLoops(*graph_);
   for (NodeId id : graph_->Ids()) {
     const graph::Node& node = graph_->node(id);
-    if (node.op() != "Transpose" || node.inputs().size() != 2 || in_loop[id]) {
+    if (!graph::IsTranspose(node.op()) || node.inputs().size() != 2 ||
+        in_loop[id]) {
       continue;
     }
     auto order = ReadPermutation(shapes_.ValueOf(node.inputs()[1]));

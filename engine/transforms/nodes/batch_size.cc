@@ -10,6 +10,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/dataflow_order.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 
 namespace optfarm::transforms {
@@ -35,7 +36,7 @@ bool IsOneOf(const std::string& op,
 
 // Which input of the op is a shape whose first number may be the batch.
 int ShapeInput(const std::string& op) {
-  if (op == "Reshape") return 1;
+  if (graph::IsReshape(op)) return 1;
   if (IsOneOf(op, {"Fill", "RandomUniform", "RandomStandardNormal",
                    "TruncatedNormal"})) {
     return 0;
@@ -109,7 +110,7 @@ absl::StatusOr<bool> BatchSizeEditor::ChangeOneReshape() {
                            graph::DataflowOrder(*graph_));
   for (NodeId id : order) {
     const graph::Node& node = graph_->node(id);
-    if (node.op() != "Reshape" || node.inputs().size() != 2 ||
+    if (!graph::IsReshape(node.op()) || node.inputs().size() != 2 ||
         done_.contains(id)) {
       continue;
     }
@@ -130,8 +131,11 @@ absl::StatusOr<bool> BatchSizeEditor::ScaleShapeInput(NodeId consumer,
   const graph::Node& source = graph_->node(shape.node);
   if (IsConst(source)) return ScaleConst(consumer, input);
   // Put together from numbers: the first of them.
-  const bool is_pack = source.op() == "Pack" || source.op() == "ConcatV2";
-  if (!is_pack || source.inputs().empty() || done_.contains(shape.node) ||
+  const graph::OpRow& row = graph::RowOf(source.op());
+  const bool is_concat =
+      row.role == graph::OpRole::kConcat && !row.has_axis_first;
+  if ((!is_concat && source.op() != "Pack") || source.inputs().empty() ||
+      done_.contains(shape.node) ||
       !IsConst(graph_->node(source.inputs()[0].node))) {
     return false;
   }

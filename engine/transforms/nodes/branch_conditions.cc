@@ -31,7 +31,8 @@ bool IsLoopOp(const std::string& op) {
 Endpoint PredicateOf(const Graph& graph, Endpoint at) {
   for (int steps = 0; steps < graph.node_count(); ++steps) {
     const graph::Node& node = graph.node(at.node);
-    if ((node.op() != "Identity" && !IsSwitch(node)) || node.inputs().empty()) {
+    if ((!graph::IsIdentity(node.op()) && !IsSwitch(node)) ||
+        node.inputs().empty()) {
       break;
     }
     at = node.inputs()[0];

@@ -10,12 +10,15 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/core/tensor.h"
 #include "tensorflow/core/framework/node_def.pb.h"
 
 namespace optfarm::transforms {
 
-inline bool IsConst(const graph::Node& node) { return node.op() == "Const"; }
+inline bool IsConst(const graph::Node& node) {
+  return graph::IsConst(node.op());
+}
 
 // Decodes the node's value. REQUIRES: IsConst(node).
 // ERRORS: InvalidArgument naming the node when `dtype` or `value` is missing

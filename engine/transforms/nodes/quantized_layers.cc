@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 
 namespace optfarm::transforms {
@@ -40,8 +41,9 @@ const Node* DequantizationOf(const Graph& graph, NodeId id) {
     id = graph.node(id).inputs()[0].node;
   }
   const Node& node = graph.node(id);
-  return node.op() == "DequantizeLinear" && node.inputs().size() >= 2 ? &node
-                                                                      : nullptr;
+  return graph::IsDequantizeLinear(node.op()) && node.inputs().size() >= 2
+             ? &node
+             : nullptr;
 }
 
 bool HasManyScales(const Graph& graph, const Node& dequantize) {

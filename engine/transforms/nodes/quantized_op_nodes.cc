@@ -3,13 +3,12 @@
 #include <string>
 
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::transforms {
 namespace {
 
-bool HasQuantizedType(const graph::Node& node, absl::string_view op,
-                      tensorflow::DataType type) {
-  if (node.op() != op) return false;
+bool HasQuantizedType(const graph::Node& node, tensorflow::DataType type) {
   const absl::StatusOr<tensorflow::DataType> quantized =
       graph::GetType(node.def(), "T");
   const absl::StatusOr<std::string> mode =
@@ -74,11 +73,12 @@ void BecomeDequantize(graph::NodeId id,
 }
 
 bool IsDequantize(const graph::Node& node) {
-  return HasQuantizedType(node, "Dequantize", tensorflow::DT_QUINT8);
+  return graph::IsDequantize(node.op()) &&
+         HasQuantizedType(node, tensorflow::DT_QUINT8);
 }
 
 bool IsQuantize(const graph::Node& node, tensorflow::DataType type) {
-  return HasQuantizedType(node, "QuantizeV2", type);
+  return graph::IsQuantize(node.op()) && HasQuantizedType(node, type);
 }
 
 std::vector<graph::Endpoint> ValuesAndRange(graph::NodeId id) {

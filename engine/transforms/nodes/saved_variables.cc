@@ -8,6 +8,7 @@
 #include "absl/strings/str_split.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/quantized_op_nodes.h"
 #include "engine/transforms/nodes/unused_nodes.h"
@@ -53,7 +54,7 @@ tensorflow::NodeDef MakeStrings(absl::string_view name,
 Endpoint RestoredFrom(const Graph& graph, const graph::Node& assign) {
   if (assign.op() != "Assign" || assign.inputs().size() != 2) return {};
   Endpoint value = assign.inputs()[1];
-  if (graph.node(value.node).op() == "Identity" &&
+  if (graph::IsIdentity(graph.node(value.node).op()) &&
       graph.node(value.node).inputs().size() == 1) {
     value = graph.node(value.node).inputs()[0];
   }
@@ -67,7 +68,7 @@ std::vector<NodeId> WaitForRestored(const Graph& graph, NodeId restore) {
   std::vector<NodeId> waiting;
   for (NodeId id : graph.Ids()) {
     const graph::Node& node = graph.node(id);
-    if (node.op() != "NoOp") continue;
+    if (!graph::IsNoOp(node.op())) continue;
     for (NodeId control : node.control_inputs()) {
       if (RestoredFrom(graph, graph.node(control)).node == restore) {
         waiting.push_back(id);

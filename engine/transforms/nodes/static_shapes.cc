@@ -34,16 +34,16 @@ std::optional<Tensor> MakeIndices(const std::vector<int64_t>& values,
   return Tensor::FromValues<int32_t>(shape, narrow);
 }
 
-// What `op` says of a tensor with this shape; nullopt when it is not known.
-std::optional<Tensor> ShapeValue(absl::string_view op,
-                                 const PartialShape& shape,
+// What an op of this role says of a tensor with this shape; nullopt when it is
+// not known.
+std::optional<Tensor> ShapeValue(graph::OpRole role, const PartialShape& shape,
                                  tensorflow::DataType dtype) {
-  if (op == "Rank") {
+  if (role == graph::OpRole::kRank) {
     if (!shape.has_rank()) return std::nullopt;
     return MakeIndices({shape.rank()}, true, dtype);
   }
   if (!shape.is_static()) return std::nullopt;
-  if (op == "Size") {
+  if (role == graph::OpRole::kSize) {
     const std::optional<int64_t> elements = shape.elements();
     if (!elements.has_value()) return std::nullopt;
     return MakeIndices({*elements}, true, dtype);
@@ -71,8 +71,9 @@ ConstantAnalysis::KnownValues KnownShapeValues(const graph::Graph& graph,
   ConstantAnalysis::KnownValues known;
   for (NodeId id : graph.Ids()) {
     const graph::Node& node = graph.node(id);
-    const std::string& op = node.op();
-    if (op != "Shape" && op != "ShapeN" && op != "Rank" && op != "Size") {
+    const graph::OpRole role = graph::RowOf(node.op()).role;
+    if (role != graph::OpRole::kShape && role != graph::OpRole::kRank &&
+        role != graph::OpRole::kSize) {
       continue;
     }
     const absl::StatusOr<tensorflow::DataType> dtype =
@@ -80,7 +81,7 @@ ConstantAnalysis::KnownValues KnownShapeValues(const graph::Graph& graph,
     if (!dtype.ok()) continue;
     std::vector<Tensor> values;
     for (const Endpoint& e : node.inputs()) {
-      std::optional<Tensor> value = ShapeValue(op, shapes.Of(e), *dtype);
+      std::optional<Tensor> value = ShapeValue(role, shapes.Of(e), *dtype);
       if (value.has_value()) values.push_back(*std::move(value));
     }
     if (values.size() != node.inputs().size()) continue;

@@ -28,7 +28,7 @@ bool ReadsParameters(const graph::Node& node) {
 
 // What stands behind nodes that pass their input on.
 Endpoint Passed(const Graph& graph, Endpoint tensor) {
-  while (graph.node(tensor.node).op() == "Identity" &&
+  while (graph::IsIdentity(graph.node(tensor.node).op()) &&
          graph.node(tensor.node).control_inputs().empty() &&
          !graph.node(tensor.node).inputs().empty()) {
     tensor = graph.node(tensor.node).inputs()[0];
@@ -37,7 +37,7 @@ Endpoint Passed(const Graph& graph, Endpoint tensor) {
 }
 
 bool IsSwitch(const graph::Node& node) {
-  return node.op() == "Switch" && node.inputs().size() == 2;
+  return graph::IsSwitch(node.op()) && node.inputs().size() == 2;
 }
 
 // Whether `tensor` has no value whenever this output of a Switch of that
@@ -53,7 +53,8 @@ bool IsCutOffWith(const Graph& graph, Endpoint tensor, Endpoint condition,
       return true;
     }
     // A Merge has a value when one of its inputs has.
-    if (node.op() == "Merge" || !seen.insert(open[i].node).second) continue;
+    const bool is_new = seen.insert(open[i].node).second;
+    if (!is_new || graph::IsMerge(node.op())) continue;
     open.insert(open.end(), node.inputs().begin(), node.inputs().end());
   }
   return false;

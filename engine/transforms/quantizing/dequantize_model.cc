@@ -13,6 +13,7 @@
 
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 
@@ -68,7 +69,7 @@ bool CutsBelowZero(const Graph& graph, const Node& quantize) {
 }
 
 bool IsCutAlready(const Node& node) {
-  return node.op() == "Relu" || node.op() == "Relu6" ||
+  return graph::ActivationOf(node.op()) != graph::Activation::kNone ||
          node.op() == "Softmax" || node.op() == "Sigmoid";
 }
 

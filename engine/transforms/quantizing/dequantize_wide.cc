@@ -29,7 +29,8 @@ bool MayPassOver(const Graph& graph, NodeId requantize, NodeId reader) {
     if (use.consumer != reader) return false;
   }
   const graph::Node& range = graph.node(node.inputs()[3].node);
-  return range.op() == "RequantizationRangePerChannel" &&
+  return graph::HasRole(range.op(),
+                        graph::OpRole::kRequantizationRangePerChannel) &&
          graph::GetFloat(range.def(), "clip_value_max").value_or(1.0f) <= 0;
 }
 
@@ -39,7 +40,7 @@ bool ReadAccumulators(NodeId id, const TransformContext& context,
                       Graph* graph) {
   const NodeId quantized = graph->node(id).inputs()[0].node;
   const graph::Node& requantize = graph->node(quantized);
-  if (requantize.op() != "RequantizePerChannel" ||
+  if (!graph::HasRole(requantize.op(), graph::OpRole::kRequantizePerChannel) ||
       requantize.inputs().size() != 5 || context.IsOutput(requantize.name()) ||
       !MayPassOver(*graph, quantized, id)) {
     return false;
@@ -67,7 +68,7 @@ absl::Status DequantizeWide(Graph* graph, TransformContext* context) {
     }
     const NodeId quantized = node.inputs()[0].node;
     const graph::Node& requantize = graph->node(quantized);
-    if (requantize.op() != "Requantize" ||
+    if (!graph::HasRole(requantize.op(), graph::OpRole::kRequantize) ||
         !ReadsValuesAndRange(node, 0, quantized) ||
         requantize.inputs().size() != 5) {
       continue;

@@ -51,10 +51,11 @@ Exit FindExit(const Graph& graph, NodeId id) {
     return {};
   }
   const graph::Node& node = graph.node(reader);
-  if (node.op() == "RequantizePerChannel" && node.inputs().size() == 5) {
+  if (graph::HasRole(node.op(), graph::OpRole::kRequantizePerChannel) &&
+      node.inputs().size() == 5) {
     return {reader, true, node.inputs()[3], node.inputs()[4]};
   }
-  return node.op() == "Dequantize" ? Exit{reader, false, {}, {}} : Exit{};
+  return graph::IsDequantize(node.op()) ? Exit{reader, false, {}, {}} : Exit{};
 }
 
 // The name that the layer's sum, before its activation, has in the original;
@@ -66,7 +67,7 @@ std::string NameOfSum(const Graph& original, absl::string_view layer) {
   while (at != graph::kNoNode) {
     const graph::Node& node = original.node(at);
     if (graph::ActivationOf(node.op()) == graph::Activation::kNone &&
-        node.op() != "FakeQuantWithMinMaxVars") {
+        !graph::IsFakeQuantize(node.op())) {
       return node.name();
     }
     const bool goes_on = !node.inputs().empty() && node.inputs()[0].port == 0;

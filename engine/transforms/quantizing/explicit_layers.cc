@@ -38,11 +38,11 @@ struct Weights {
 absl::StatusOr<std::vector<float>> EndsOf(const graph::Graph& graph,
                                           Endpoint tensor) {
   float sign = 1.0f;
-  while (graph.node(tensor.node).op() == "Neg" ||
-         graph.node(tensor.node).op() == "Identity") {
+  while (graph::IsNegate(graph.node(tensor.node).op()) ||
+         graph::IsIdentity(graph.node(tensor.node).op())) {
     const graph::Node& node = graph.node(tensor.node);
     if (node.inputs().empty()) break;
-    if (node.op() == "Neg") sign = -sign;
+    if (graph::IsNegate(node.op())) sign = -sign;
     tensor = node.inputs()[0];
   }
   const graph::Node& node = graph.node(tensor.node);

@@ -20,6 +20,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/builtin_transforms.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/loop_nodes.h"
@@ -57,7 +58,9 @@ std::optional<FloatRange> RangeByOp(const Graph& graph, Endpoint tensor) {
   constexpr int kMostSteps = 32;
   for (int i = 0; i < kMostSteps; ++i) {
     const graph::Node& node = graph.node(tensor.node);
-    if (node.op() == "Relu6") return FloatRange{0, 6};
+    if (graph::ActivationOf(node.op()) == graph::Activation::kRelu6) {
+      return FloatRange{0, 6};
+    }
     if (node.op() == "Sigmoid") return FloatRange{0, 1};
     if (node.op() == "Tanh") return FloatRange{-1, 1};
     if (!kRangePreserving->contains(node.op()) || node.inputs().empty()) break;

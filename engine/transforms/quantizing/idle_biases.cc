@@ -53,8 +53,10 @@ bool TakesOffMeans(const Node& node) {
 
 // The same numbers in other quantized values.
 bool HandsOn(const Node& node) {
-  return node.op() == "Dequantize" || node.op() == "RequantizePerChannel" ||
-         node.op() == "QuantizeV2";
+  const graph::OpRole role = graph::RowOf(node.op()).role;
+  return role == graph::OpRole::kDequantize ||
+         role == graph::OpRole::kRequantizePerChannel ||
+         role == graph::OpRole::kQuantize;
 }
 
 bool IsTakenUp(const Graph& graph, NodeId layer,

@@ -62,10 +62,12 @@ bool IsDataMovement(const graph::Node& node) {
 }
 
 Filling FillingOf(const Graph& graph, const graph::Node& movement) {
-  if (movement.op() == "Pad") return {.is_needed = true, .is_zero = true};
-  if (movement.op() != "PadV2") return {};
+  if (!graph::HasRole(movement.op(), graph::OpRole::kPad)) return {};
   Filling filling{.is_needed = true};
-  if (movement.inputs().size() != 3) return filling;
+  if (movement.inputs().size() != 3) {
+    filling.is_zero = true;
+    return filling;
+  }
   const graph::Node& value = graph.node(movement.inputs()[2].node);
   if (!IsConst(value)) return filling;
   const auto number = FloatView::Of(value);
@@ -126,7 +128,7 @@ bool SumsFit(const graph::Node& product, const FloatView& weights,
 }
 
 bool IsTrainedRange(const Graph& graph, const graph::Node& node, float most) {
-  if (node.op() != "FakeQuantWithMinMaxVars" || node.inputs().size() != 3) {
+  if (!graph::IsFakeQuantize(node.op()) || node.inputs().size() != 3) {
     return false;
   }
   std::vector<float> ends;
@@ -146,7 +148,10 @@ bool IsTrainedRange(const Graph& graph, const graph::Node& node, float most) {
 
 std::optional<PictureSize> MeanOverPicture(const graph::ShapeMap& shapes,
                                            NodeId id, const graph::Node& node) {
-  if (node.op() != "Mean" && node.op() != "AvgPool") return std::nullopt;
+  const graph::OpRole role = graph::RowOf(node.op()).role;
+  if (role != graph::OpRole::kMean && role != graph::OpRole::kAveragePool) {
+    return std::nullopt;
+  }
   if (node.inputs().empty()) return std::nullopt;
   const PartialShape& in = shapes.Of(node.inputs()[0]);
   if (!in.has_rank() || in.rank() != 4) return std::nullopt;
@@ -156,7 +161,7 @@ std::optional<PictureSize> MeanOverPicture(const graph::ShapeMap& shapes,
     if (in.dim(axis) < 1 || in.dim(axis) > kMost) return std::nullopt;
   }
   if (in.dim(1) * in.dim(2) > kMost) return std::nullopt;
-  if (node.op() == "Mean") {
+  if (role == graph::OpRole::kMean) {
     if (!IsOverSpace(shapes, node)) return std::nullopt;
   } else {
     const auto size = graph::GetInts(node.def(), "ksize");

@@ -305,15 +305,18 @@ class Finder {
         return false;
       }
     }
-    if (node.op() == "MaxPool" || node.op() == "AvgPool") {
+    const graph::OpRow& row = graph::RowOf(node.op());
+    const bool is_max = row.role == graph::OpRole::kMaxPool;
+    if (is_max || row.role == graph::OpRole::kAveragePool) {
       if (!WhyFloatByWindow(node).empty()) return false;
       // A mean over all of the space has a much smaller range than what it is
       // taken of: quantized values of that would not serve it (34).
       const PartialShape& out = shapes_.Of({id, 0});
-      return node.op() == "MaxPool" || (out.has_rank() && out.rank() == 4 &&
-                                        (out.dim(1) != 1 || out.dim(2) != 1));
+      return is_max || (out.has_rank() && out.rank() == 4 &&
+                        (out.dim(1) != 1 || out.dim(2) != 1));
     }
-    if (node.op() == "Squeeze" || node.op() == "ExpandDims") {
+    if (row.flow == graph::ValueFlow::kReshaping &&
+        row.role != graph::OpRole::kReshape) {
       // They become a Reshape to a constant shape.
       const PartialShape& out = shapes_.Of({id, 0});
       return out.has_rank() && UnknownDims(out) <= 1;

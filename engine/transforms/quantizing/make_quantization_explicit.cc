@@ -222,7 +222,7 @@ absl::Status QuantizationMaker::Requantize(NodeId id) {
   OPTFARM_ASSIGN_OR_RETURN(const Endpoint floats,
                            FloatsOf(requantize.inputs()[0]));
   SetResult(id, floats, requantize.inputs()[3], requantize.inputs()[4],
-            requantize.op() != "Requantize");
+            !graph::HasRole(requantize.op(), graph::OpRole::kRequantize));
   Done(id);
   return absl::OkStatus();
 }
@@ -449,31 +449,37 @@ absl::Status QuantizationMaker::Move(NodeId id) {
 
 absl::Status QuantizationMaker::Dispatch(NodeId id) {
   const graph::Node& at = node(id);
-  const std::string& op = at.op();
-  const graph::OpRow& row = graph::RowOf(op);
-  if (op == "QuantizeV2") return Quantize(id);
-  if (op == "Dequantize") return Dequantize(id);
+  const graph::OpRow& row = graph::RowOf(at.op());
   if (row.layer.is_quantized) return Layer(id);
-  if (row.role == graph::OpRole::kRequantize) return Requantize(id);
-  if (row.role == graph::OpRole::kQuantizedConcat) return Concat(id);
-  if (row.role == graph::OpRole::kRequantizationRange) {
-    replaced_.push_back(id);
-    return absl::OkStatus();
+  switch (row.role) {
+    case graph::OpRole::kQuantize:
+      return Quantize(id);
+    case graph::OpRole::kDequantize:
+      return Dequantize(id);
+    case graph::OpRole::kRequantize:
+    case graph::OpRole::kRequantizePerChannel:
+      return Requantize(id);
+    case graph::OpRole::kRequantizationRange:
+    case graph::OpRole::kRequantizationRangePerChannel:
+      replaced_.push_back(id);
+      return absl::OkStatus();
+    case graph::OpRole::kQuantizedConcat:
+      return Concat(id);
+    default:
+      break;
   }
-  if (op == "QuantizedAdd") return Arithmetic(id, "Add");
-  if (op == "QuantizedMul") return Arithmetic(id, "Mul");
-  if (op == "QuantizedBiasAdd") return Arithmetic(id, "BiasAdd");
-  if (op == "QuantizedRelu") return KeptRange(id, "Relu");
-  if (op == "QuantizedRelu6") return KeptRange(id, "Relu6");
-  if (op == "QuantizedMaxPool") return KeptRange(id, "MaxPool");
-  if (op == "QuantizedAvgPool") return KeptRange(id, "AvgPool");
-  if (op == "QuantizedResizeBilinear") return KeptRange(id, "ResizeBilinear");
-  if (op == "QuantizedReshape") return Reshape(id);
+  if (row.flow == graph::ValueFlow::kReshaping && row.keeps_range) {
+    return Reshape(id);
+  }
+  if (!row.float_op.empty()) {
+    return row.keeps_range ? KeptRange(id, row.float_op)
+                           : Arithmetic(id, row.float_op);
+  }
   if (at.inputs().empty() || !values_.Has(at.inputs()[0])) {
     if (row.range_input < 0) return absl::OkStatus();
     return absl::UnimplementedError("the op has no explicit form");
   }
-  if (op == "Bitcast") return Bitcast(id);
+  if (at.op() == "Bitcast") return Bitcast(id);
   if (row.moves_bytes) return Move(id);
   return absl::UnimplementedError(
       "it reads quantized values and has no explicit form");

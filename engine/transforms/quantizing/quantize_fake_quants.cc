@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/machinery/pattern.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/quantized_op_nodes.h"
@@ -87,7 +88,8 @@ bool HasEightBits(const graph::Node& fake_quant) {
 // result it requantizes; nullopt when there are no two.
 std::optional<std::vector<Endpoint>> MergedInputs(const Graph& graph,
                                                   const graph::Node& outer) {
-  if (outer.op() != "Requantize" || outer.inputs().size() != 5) {
+  if (!graph::HasRole(outer.op(), graph::OpRole::kRequantize) ||
+      outer.inputs().size() != 5) {
     return std::nullopt;
   }
   const NodeId quantize_id = outer.inputs()[0].node;
@@ -104,9 +106,10 @@ std::optional<std::vector<Endpoint>> MergedInputs(const Graph& graph,
   }
   const NodeId inner_id = floats.inputs()[0].node;
   const graph::Node& inner = graph.node(inner_id);
-  if (inner.op() != "Requantize" || inner.inputs().size() != 5 ||
-      !ReadsValuesAndRange(floats, 0, inner_id) ||
-      graph.node(inner.inputs()[3].node).op() != "RequantizationRange") {
+  if (!graph::HasRole(inner.op(), graph::OpRole::kRequantize) ||
+      inner.inputs().size() != 5 || !ReadsValuesAndRange(floats, 0, inner_id) ||
+      !graph::HasRole(graph.node(inner.inputs()[3].node).op(),
+                      graph::OpRole::kRequantizationRange)) {
     return std::nullopt;
   }
   std::vector<Endpoint> inputs(inner.inputs().begin(),

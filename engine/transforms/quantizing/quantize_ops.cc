@@ -19,6 +19,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "engine/transforms/nodes/quantized_op_nodes.h"
 #include "engine/transforms/nodes/static_shapes.h"
@@ -178,7 +179,8 @@ bool IsRangeOf(const Graph& graph, const graph::Node& quantize, NodeId floats) {
     const graph::Node& range = graph.node(quantize.inputs()[i].node);
     if (range.op() != kOps[i] || range.inputs().size() != 2) return false;
     const graph::Node& flat = graph.node(range.inputs()[0].node);
-    const bool is_flat = flat.op() == "Reshape" && !flat.inputs().empty() &&
+    const bool is_flat = graph::IsReshape(flat.op()) &&
+                         !flat.inputs().empty() &&
                          flat.inputs()[0].node == floats;
     if (!is_flat && range.inputs()[0].node != floats) return false;
   }

@@ -39,10 +39,8 @@ DataType GraphRaiser::TypeOf(Endpoint tensor) const {
 Endpoint GraphRaiser::Behind(Endpoint tensor) const {
   for (int i = 0; i < graph_.id_limit(); ++i) {
     const graph::Node& node = graph_.node(tensor.node);
-    const bool passes_on = node.op() == "Identity" || node.op() == "Snapshot" ||
-                           node.op() == "StopGradient" ||
-                           node.op() == "PreventGradient" ||
-                           node.op() == "CheckNumerics";
+    const bool passes_on =
+        graph::IsForwarding(node.op()) || node.op() == "CheckNumerics";
     if (!passes_on || node.inputs().empty()) break;
     tensor = node.inputs()[0];
   }
@@ -135,7 +133,7 @@ ValueId GraphRaiser::AddGraphConstant(Endpoint tensor, const AxisOrder& order,
 
 // Weights that are stored as 16-bit floats.
 bool GraphRaiser::IsWidening(const graph::Node& node) const {
-  return node.op() == "Cast" && node.inputs().size() == 1 &&
+  return graph::IsCast(node.op()) && node.inputs().size() == 1 &&
          TypeOf(node.inputs()[0]) == tensorflow::DT_HALF &&
          graph::GetType(node.def(), "DstT").value_or(tensorflow::DT_INVALID) ==
              tensorflow::DT_FLOAT;
@@ -154,7 +152,7 @@ ValueId GraphRaiser::ConstantOfRank(Endpoint tensor,
 const graph::Node* GraphRaiser::DequantizedConstant(Endpoint tensor) {
   const graph::Node& node = graph_.node(Behind(tensor).node);
   const bool is_dequantized =
-      node.op() == "DequantizeLinear" && node.inputs().size() == 3;
+      graph::IsDequantizeLinear(node.op()) && node.inputs().size() == 3;
   if (!is_dequantized && !IsWidening(node)) return nullptr;
   for (const Endpoint& input : node.inputs()) {
     if (ConstantOf(input) == nullptr) return nullptr;
@@ -174,7 +172,7 @@ ValueId GraphRaiser::ConstantAs(Endpoint tensor, const AxisOrder& order,
   }
   const graph::Node* node = DequantizedConstant(tensor);
   if (node == nullptr) return kNoValue;
-  if (node->op() == "Cast") {
+  if (graph::IsCast(node->op())) {
     const ValueId narrow =
         AddGraphConstant(node->inputs()[0], order, std::move(dims));
     return model_->AddNode("Cast", {narrow}, 1,

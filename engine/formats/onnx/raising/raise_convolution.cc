@@ -8,6 +8,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/onnx/raising/raising_table.h"
 #include "engine/formats/onnx/raising/window_attributes.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/spatial_attrs.h"
 
 namespace optfarm::formats {
@@ -69,13 +70,10 @@ FoundBias FindBias(NodeRaiser& n, int64_t channels) {
   const NodeId reader = g.OnlyReaderOf(n.output());
   if (reader == graph::kNoNode) return {};
   const graph::Node& node = g.graph().node(reader);
-  const bool is_bias = node.op() == "BiasAdd" || node.op() == "BiasAddV1" ||
-                       node.op() == "Add" || node.op() == "AddV2";
-  if (!is_bias || node.inputs().size() != 2) return {};
+  if (!graph::IsSumOrBias(node.op()) || node.inputs().size() != 2) return {};
   // BiasAdd takes the bias second and knows its format.
   const int side = node.inputs()[0] == n.output() ? 1 : 0;
-  const bool may_be_first = node.op() == "Add" || node.op() == "AddV2";
-  if (side == 0 && !may_be_first) return {};
+  if (side == 0 && !graph::IsSum(node.op())) return {};
   if (graph::DataFormatText(node.def()) != graph::DataFormatText(n.def())) {
     return {};
   }
@@ -148,7 +146,7 @@ absl::StatusOr<Filter> ReadDepthwiseFilter(NodeRaiser& n) {
   // their scales need one axis.
   Endpoint from = g.Behind(n.input(1));
   const graph::Node& maker = g.graph().node(from.node);
-  if (maker.op() == "Reshape" && g.IsConstantLike(maker.inputs()[0]) &&
+  if (graph::IsReshape(maker.op()) && g.IsConstantLike(maker.inputs()[0]) &&
       g.shapes().Of(maker.inputs()[0]) ==
           graph::PartialShape(
               {shape.dim(0), shape.dim(1), 1, filter.outputs})) {

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/onnx/raising/raising_table.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::formats {
 namespace {
@@ -25,11 +26,9 @@ FoundBias FindBias(NodeRaiser& n) {
   const graph::PartialShape& product = n.OutShape();
   if (reader == graph::kNoNode || !product.has_rank()) return {};
   const graph::Node& node = g.graph().node(reader);
-  const bool is_sum = node.op() == "Add" || node.op() == "AddV2";
-  const bool is_bias = is_sum || node.op() == "BiasAdd";
-  if (!is_bias || node.inputs().size() != 2) return {};
+  if (!graph::IsSumOrBias(node.op()) || node.inputs().size() != 2) return {};
   const int side = node.inputs()[0] == n.output() ? 1 : 0;
-  if (side == 0 && !is_sum) return {};
+  if (side == 0 && !graph::IsSum(node.op())) return {};
   const Endpoint bias = node.inputs()[static_cast<size_t>(side)];
   const graph::PartialShape& shape = g.shapes().Of(bias);
   if (!g.IsConstantLike(bias) || !shape.is_static() || shape.rank() != 1 ||

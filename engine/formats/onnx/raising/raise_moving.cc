@@ -218,10 +218,7 @@ absl::Status Pad(NodeRaiser& n) {
   const std::vector<int64_t> ends = Permuted(after, order);
   pads.insert(pads.end(), ends.begin(), ends.end());
   std::vector<ValueId> inputs = {n.In(0, order), n.Ints(pads)};
-  if (n.node().op() == "PadV2") {
-    OPTFARM_RETURN_IF_ERROR(n.RequireInputs(3));
-    inputs.push_back(n.In(2));
-  }
+  if (n.node().inputs().size() > 2) inputs.push_back(n.In(2));
   n.Set(n.Emit("Pad", std::move(inputs), {{"mode", mode}}), order);
   return absl::OkStatus();
 }

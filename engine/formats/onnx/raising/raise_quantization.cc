@@ -10,6 +10,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/onnx/lite_rounding.h"
 #include "engine/formats/onnx/raising/raising_table.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::formats {
 namespace {
@@ -70,11 +71,12 @@ bool IsIdleClamp(NodeRaiser& n, std::optional<float> most) {
 graph::Endpoint WithoutIdleClamp(NodeRaiser& n) {
   const graph::Endpoint x = n.input(0);
   const graph::Node& clamp = n.graph().graph().node(x.node);
-  const bool is_relu6 = clamp.op() == "Relu6";
-  if ((!is_relu6 && clamp.op() != "Relu") || clamp.inputs().size() != 1 ||
+  const graph::Activation activation = graph::ActivationOf(clamp.op());
+  if (activation == graph::Activation::kNone || clamp.inputs().size() != 1 ||
       !n.graph().IsSet(clamp.inputs()[0])) {
     return x;
   }
+  const bool is_relu6 = activation == graph::Activation::kRelu6;
   return IsIdleClamp(n, is_relu6 ? std::optional<float>(6) : std::nullopt)
              ? clamp.inputs()[0]
              : x;
@@ -94,7 +96,7 @@ absl::Status LinearOf16Bits(NodeRaiser& n, tensorflow::DataType type) {
   const ValueId scale = n.graph().ScaleOf(n.input(1));
   const auto offset = static_cast<double>(zero->front());
   ValueId x = n.In(0, order);
-  if (n.node().op() == "DequantizeLinear") {
+  if (graph::IsDequantizeLinear(n.node().op())) {
     x = n.Cast(x, type, tensorflow::DT_FLOAT);
     if (offset != 0) x = n.Emit("Sub", {x, number(offset)});
     n.Set(n.Emit("Mul", {x, scale}), order);
@@ -113,12 +115,11 @@ absl::Status Linear(NodeRaiser& n) {
   OPTFARM_RETURN_IF_ERROR(n.RequireInputs(3));
   OPTFARM_ASSIGN_OR_RETURN(const int64_t bits,
                            graph::GetIntOr(n.def(), "bits", 8));
-  const bool narrows = n.node().op() == "QuantizeLinear" && bits < 8;
-  if (narrows) {
+  const bool quantizes = graph::IsQuantizeLinear(n.node().op());
+  if (quantizes && bits < 8) {
     return absl::UnimplementedError(
         absl::StrCat("values of ", bits, " bits are not written yet"));
   }
-  const bool quantizes = n.node().op() == "QuantizeLinear";
   const tensorflow::DataType type = n.InType(2);
   if (n.opset() < 21 &&
       (type == tensorflow::DT_INT16 || type == tensorflow::DT_UINT16)) {

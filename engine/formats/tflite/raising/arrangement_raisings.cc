@@ -307,7 +307,7 @@ absl::Status RaisePad(NodeRaiser& node) {
   if (std::any_of(pads.begin(), pads.end(), [](int64_t n) { return n < 0; })) {
     return absl::UnimplementedError("it pads by a negative number");
   }
-  bool pads_zeros = node.node().op() == "Pad";
+  bool pads_zeros = node.node().inputs().size() == 2;
   if (!pads_zeros && node.view().IsConstant(node.input(2))) {
     OPTFARM_ASSIGN_OR_RETURN(const Constant value,
                              node.view().ConstantAt(node.input(2)));

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/formats/tflite/raising/raising_table.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::formats::tflite_raising {
 namespace {
@@ -23,8 +24,9 @@ class GraphRaiser {
   std::vector<std::string> Run() && {
     for (NodeId id : tensors_.view().order()) {
       const graph::Node& node = tensors_.view().graph().node(id);
-      const bool makes_nothing =
-          node.op() == "Const" || node.op() == "NoOp" || PassesOn(node.op());
+      const bool makes_nothing = graph::IsConst(node.op()) ||
+                                 graph::IsNoOp(node.op()) ||
+                                 PassesOn(node.op());
       if (makes_nothing || raised_.contains(id) || IsKnown(node)) continue;
       const absl::Status status = Raise(id);
       if (!status.ok()) Refuse(id, status);

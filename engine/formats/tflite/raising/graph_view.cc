@@ -9,6 +9,7 @@
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::formats::tflite_raising {
 namespace {
@@ -26,7 +27,7 @@ bool IsOneOf(absl::string_view op,
 }
 
 bool IsWideningCast(const Node& node) {
-  if (node.op() != "Cast") return false;
+  if (!graph::IsCast(node.op())) return false;
   const auto from = graph::GetType(node.def(), "SrcT");
   const auto to = graph::GetType(node.def(), "DstT");
   return from.ok() && to.ok() && *to == tensorflow::DT_FLOAT &&
@@ -178,15 +179,15 @@ bool GraphView::IsConstant(Endpoint tensor) const {
     tensor = Source(tensor);
     if (inputs_.contains(tensor)) return false;
     const Node& node = graph_->node(tensor.node);
-    if (node.op() == "Const") return true;
+    if (graph::IsConst(node.op())) return true;
     if (!IsRearrangement(node.op()) && !IsWideningCast(node) &&
-        node.op() != "DequantizeLinear") {
+        !graph::IsDequantizeLinear(node.op())) {
       return false;
     }
     for (size_t i = 1; i < node.inputs().size(); ++i) {
       const Node& other =
           graph_->node(InputOf(tensor.node, static_cast<int>(i)).node);
-      if (other.op() != "Const" &&
+      if (!graph::IsConst(other.op()) &&
           !KnownNumbers(node.inputs()[i]).has_value()) {
         return false;
       }
@@ -199,7 +200,7 @@ bool GraphView::IsConstant(Endpoint tensor) const {
 absl::StatusOr<Constant> GraphView::Rearranged(const Node& node,
                                                Constant input) const {
   const Endpoint result = {graph_->Find(node.name()), 0};
-  if (node.op() == "Transpose") {
+  if (graph::IsTranspose(node.op())) {
     const auto order = KnownNumbers(node.inputs()[1]);
     if (!order.has_value()) {
       return absl::FailedPreconditionError("its permutation is not constant");
@@ -222,7 +223,7 @@ absl::StatusOr<Constant> GraphView::ConstantAt(Endpoint tensor) const {
         absl::StrCat("'", graph_->NameOf(tensor), "' is not constant"));
   }
   const Node& node = graph_->node(tensor.node);
-  if (node.op() == "Const") {
+  if (graph::IsConst(node.op())) {
     OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto* value,
                              graph::GetTensor(node.def(), "value"));
     tflite::TensorType type{};
@@ -234,7 +235,7 @@ absl::StatusOr<Constant> GraphView::ConstantAt(Endpoint tensor) const {
     return DecodeConstant(*value);
   }
   OPTFARM_ASSIGN_OR_RETURN(Constant input, ConstantAt(node.inputs()[0]));
-  if (node.op() == "DequantizeLinear") {
+  if (graph::IsDequantizeLinear(node.op())) {
     OPTFARM_ASSIGN_OR_RETURN(Quantization scales, ScalesOf(tensor.node));
     OPTFARM_RETURN_IF_ERROR(SetScales(std::move(scales.scale),
                                       std::move(scales.zero_point), scales.axis,
@@ -242,7 +243,7 @@ absl::StatusOr<Constant> GraphView::ConstantAt(Endpoint tensor) const {
     return input;
   }
   // Half precision stays as it is stored.
-  if (node.op() == "Cast") return input;
+  if (graph::IsCast(node.op())) return input;
   return Rearranged(node, std::move(input));
 }
 
@@ -301,10 +302,11 @@ void GraphView::FindQuantizations() {
   for (NodeId id : order_) {
     const Node& node = graph_->node(id);
     if (node.inputs().empty()) continue;
-    if (node.op() == "QuantizeLinear" || node.op() == "DequantizeLinear") {
+    if (graph::IsQuantizeLinear(node.op()) ||
+        graph::IsDequantizeLinear(node.op())) {
       const auto scales = ScalesOf(id);
       const Endpoint stored =
-          node.op() == "QuantizeLinear" ? Endpoint{id, 0} : InputOf(id, 0);
+          graph::IsQuantizeLinear(node.op()) ? Endpoint{id, 0} : InputOf(id, 0);
       if (scales.ok()) quantizations_.emplace(stored, *scales);
       continue;
     }

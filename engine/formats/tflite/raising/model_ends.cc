@@ -12,6 +12,7 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/infer_io.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/tensor_name.h"
 
 namespace optfarm::formats::tflite_raising {
@@ -61,7 +62,7 @@ absl::StatusOr<ModelEnds> FindOpenEnds(const graph::Graph& graph,
   }
   const std::vector<bool> needed = graph::ReachableFrom(graph, roots);
   for (graph::NodeId id : graph.Ids()) {
-    if (!needed[id] || graph.node(id).op() != "Placeholder") continue;
+    if (!needed[id] || !graph::IsPlaceholder(graph.node(id).op())) continue;
     const PartialShape shape = StatedShape(graph, {id, 0});
     if (!shape.has_rank()) return why;
     ends.inputs.push_back({graph.node(id).name(), {{id, 0}, shape}});

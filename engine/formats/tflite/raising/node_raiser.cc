@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::formats::tflite_raising {
 namespace {
@@ -20,13 +21,15 @@ using tflite::BuiltinOperator;
 using tflite::TensorType;
 
 Activation ActivationOf(const Node& node) {
-  if (node.op() == "Relu") return Activation::kRelu;
-  if (node.op() == "Relu6") return Activation::kRelu6;
+  switch (graph::ActivationOf(node.op())) {
+    case graph::Activation::kRelu:
+      return Activation::kRelu;
+    case graph::Activation::kRelu6:
+      return Activation::kRelu6;
+    case graph::Activation::kNone:
+      break;
+  }
   return Activation::kNone;
-}
-
-bool IsSum(const Node& node) {
-  return node.op() == "BiasAdd" || node.op() == "Add" || node.op() == "AddV2";
 }
 
 }  // namespace
@@ -114,7 +117,8 @@ void NodeRaiser::FindTail(const LayerRequest& request, Layer* layer) const {
   int input = 0;
   NodeId next = OnlyReader(layer->end, &input);
   if (next == graph::kNoNode) return;
-  if (request.takes_bias && IsSum(view().graph().node(next))) {
+  if (request.takes_bias &&
+      graph::IsSumOrBias(view().graph().node(next).op())) {
     const Endpoint other = view().InputOf(next, 1 - input);
     const graph::PartialShape& shape = view().ShapeOf(other);
     const graph::PartialShape& whole = ShapeOfOutput();

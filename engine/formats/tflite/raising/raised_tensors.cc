@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::formats::tflite_raising {
 namespace {
@@ -62,7 +63,8 @@ RaisedTensors::RaisedTensors(const GraphView& view,
 bool RaisedTensors::CanShiftToSigned() const {
   for (graph::NodeId id : view_.order()) {
     const graph::Node& node = view_.graph().node(id);
-    if (node.op() != "DequantizeLinear" || !view_.IsConstant({id, 0})) continue;
+    if (!graph::IsDequantizeLinear(node.op()) || !view_.IsConstant({id, 0}))
+      continue;
     if (view_.TypeOf(view_.InputOf(id, 0)) != tensorflow::DT_UINT8) continue;
     const auto scales = view_.ScalesOf(id);
     // int8 weights have no zero point: those that need one stay uint8, and
@@ -104,7 +106,7 @@ std::optional<Quantized> RaisedTensors::QuantizedReader(const Reader& reader,
     if (moved.has_value()) moved->stored = {};
     return moved;
   }
-  if (node.op() != "QuantizeLinear") return std::nullopt;
+  if (!graph::IsQuantizeLinear(node.op())) return std::nullopt;
   const auto scales = view_.ScalesOf(reader.node);
   const tensorflow::DataType dtype = view_.TypeOf(made);
   if (!scales.ok() || scales->scale.size() != 1) return std::nullopt;
@@ -278,7 +280,7 @@ std::optional<TensorId> RaisedTensors::Twin(Endpoint tensor) {
   }
   const graph::Node& node = view_.graph().node(tensor.node);
   if (view_.IsInput(tensor)) return std::nullopt;
-  if (node.op() != "DequantizeLinear") return MovedTwin(tensor);
+  if (!graph::IsDequantizeLinear(node.op())) return MovedTwin(tensor);
   const Endpoint stored = view_.InputOf(tensor.node, 0);
   const auto scales = view_.ScalesOf(tensor.node);
   const Quantization* known = view_.QuantizationOf(stored);

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/graph/spatial_attrs.h"
 
 namespace optfarm::formats::tflite_raising {
@@ -110,8 +111,8 @@ void AbsorbPad(const NodeRaiser& node, Window* window, graph::Endpoint* input) {
   const GraphView& view = node.view();
   const graph::Node& pad = view.graph().node(input->node);
   if (window->same_padding || window->pads() || view.IsInput(*input) ||
-      view.IsOutput(*input) || pad.op() != "Pad" ||
-      view.ReadersOf(*input).size() != 1) {
+      view.IsOutput(*input) || !graph::HasRole(pad.op(), graph::OpRole::kPad) ||
+      pad.inputs().size() != 2 || view.ReadersOf(*input).size() != 1) {
     return;
   }
   const auto pads = view.KnownNumbers(pad.inputs()[1]);

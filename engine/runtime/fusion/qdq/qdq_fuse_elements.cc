@@ -141,8 +141,8 @@ std::vector<int> MembersWith(int number, const QdqTail& tail) {
 
 std::optional<QdqPoolPlan> ReadPool(const PlanEditor& plan, const Step& step) {
   QdqPoolPlan pool;
-  pool.is_mean = step.op != "MaxPool";
-  if (step.op == "Mean") {
+  pool.is_mean = !graph::HasRole(step.op, graph::OpRole::kMaxPool);
+  if (graph::HasRole(step.op, graph::OpRole::kMean)) {
     const Tensor* axes = plan.ConstantOf(step.inputs[1]);
     const auto keeps = graph::GetBoolOr(*step.node, "keep_dims", false);
     if (axes == nullptr || !keeps.ok()) return std::nullopt;
@@ -166,7 +166,7 @@ std::optional<QdqPoolPlan> ReadPool(const PlanEditor& plan, const Step& step) {
 std::unique_ptr<Kernel> KernelFor(const tensorflow::NodeDef& node,
                                   DataType dtype) {
   tensorflow::NodeDef other = node;
-  graph::SetType(&other, node.op() == "GatherV2" ? "Tparams" : "T", dtype);
+  graph::SetType(&other, ElementTypeAttr(node.op()), dtype);
   const KernelEntry* entry = AllKernels().Find(node.op());
   if (entry == nullptr) return nullptr;
   auto kernel = entry->Make(other);
@@ -250,8 +250,11 @@ bool QdqFuser::FusePool(const QdqTail& tail) {
   const int number = OnlyMakerOf(tail.slot, tail.members.front());
   if (number == kNoStep) return false;
   const Step& step = *plan_.step(number);
-  if (!IsNode(&step, "MaxPool") && !IsNode(&step, "AvgPool") &&
-      !(IsNode(&step, "Mean") && step.inputs.size() == 2)) {
+  const graph::OpRole role = graph::RowOf(step.op).role;
+  const bool is_mean = role == graph::OpRole::kMean && step.inputs.size() == 2;
+  if (step.node == nullptr ||
+      (role != graph::OpRole::kMaxPool && role != graph::OpRole::kAveragePool &&
+       !is_mean)) {
     return false;
   }
   const auto source = ReadQdqSource(plan_, step.inputs[0]);
@@ -322,7 +325,8 @@ bool QdqFuser::FuseMovement(const QdqTail& tail) {
       !IsQdqMovement(step.op)) {
     return false;
   }
-  const size_t tensors = step.op == "ConcatV2" ? step.inputs.size() - 1 : 1;
+  const auto tensors =
+      static_cast<size_t>(MovedTensors(step.op, step.inputs.size()));
   FusedStep fused;
   for (size_t i = 0; i < step.inputs.size(); ++i) {
     const int slot = step.inputs[i];

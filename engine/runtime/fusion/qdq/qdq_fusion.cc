@@ -12,6 +12,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/fusion/families.h"
 #include "engine/runtime/fusion/kernel_role.h"
 #include "engine/runtime/fusion/qdq/qdq_fuser.h"
@@ -38,9 +39,10 @@ struct Clip {
 std::optional<Clip> ReadClip(const PlanEditor& plan, const Step& step) {
   Clip clip;
   clip.slot = step.inputs.empty() ? kNoSlot : step.inputs[0];
-  if (IsNode(&step, "Relu") || IsNode(&step, "Relu6")) {
+  const graph::Activation activation = graph::ActivationOf(step.op);
+  if (step.node != nullptr && activation != graph::Activation::kNone) {
     clip.low = 0;
-    if (step.op == "Relu6") clip.high = 6;
+    if (activation == graph::Activation::kRelu6) clip.high = 6;
     return clip;
   }
   if (IsNode(&step, "ClipByValue") && step.inputs.size() == 3) {
@@ -158,11 +160,10 @@ int QdqFuser::MovedInputs(int number) const {
   const auto* moving = RoleOf<QdqMovement>(step->kernel.get());
   if (moving != nullptr) return moving->tensors();
   if (step->node == nullptr || !IsQdqMovement(step->op)) return 0;
-  const char* type = step->op == "GatherV2" ? "Tparams" : "T";
-  const auto dtype =
-      graph::GetTypeOr(*step->node, type, tensorflow::DT_INVALID);
+  const auto dtype = graph::GetTypeOr(*step->node, ElementTypeAttr(step->op),
+                                      tensorflow::DT_INVALID);
   if (!dtype.ok() || *dtype != tensorflow::DT_INT8) return 0;
-  return step->op == "ConcatV2" ? static_cast<int>(step->inputs.size()) - 1 : 1;
+  return MovedTensors(step->op, step->inputs.size());
 }
 
 QdqKernel* QdqFuser::QdqKernelOf(int number) const {

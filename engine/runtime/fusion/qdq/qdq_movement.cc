@@ -4,6 +4,9 @@
 #include <iterator>
 #include <utility>
 
+#include "engine/graph/op_defs.h"
+#include "engine/graph/ops/op_table.h"
+
 namespace optfarm::runtime {
 namespace {
 
@@ -40,6 +43,17 @@ bool IsQdqMovement(absl::string_view op) {
                                         "Tile",
                                         "Transpose"};
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
+int MovedTensors(absl::string_view op, size_t inputs) {
+  const bool is_join = graph::HasRole(op, graph::OpRole::kConcat);
+  return is_join ? static_cast<int>(inputs) - 1 : 1;
+}
+
+std::string ElementTypeAttr(absl::string_view op) {
+  const tensorflow::OpDef* op_def = graph::FindOpDef(op);
+  if (op_def == nullptr || op_def->input_arg().empty()) return "T";
+  return op_def->input_arg(0).type_attr();
 }
 
 std::unique_ptr<Kernel> MakeQdqMovement(std::unique_ptr<Kernel> kernel,

@@ -4,7 +4,9 @@
 #ifndef OPTFARM_ENGINE_RUNTIME_FUSION_QDQ_QDQ_MOVEMENT_H_
 #define OPTFARM_ENGINE_RUNTIME_FUSION_QDQ_QDQ_MOVEMENT_H_
 
+#include <cstddef>
 #include <memory>
+#include <string>
 
 #include "absl/strings/string_view.h"
 #include "engine/runtime/core/kernel.h"
@@ -22,6 +24,13 @@ class QdqMovement : public Kernel {
 // Whether the op moves elements of its first inputs (of all but the last, for
 // ConcatV2) and fills nothing in, with one result.
 bool IsQdqMovement(absl::string_view op);
+
+// How many first inputs of a node with so many an op moves.
+// REQUIRES: IsQdqMovement(op).
+int MovedTensors(absl::string_view op, size_t inputs);
+
+// The attribute that holds the type of the elements of input 0.
+std::string ElementTypeAttr(absl::string_view op);
 
 // `kernel` is the op's own, for the type of the quantized values.
 std::unique_ptr<Kernel> MakeQdqMovement(std::unique_ptr<Kernel> kernel,

@@ -183,6 +183,67 @@ TEST(OpTableTest, ProductsOfFloatsAndWholeLayers) {
   EXPECT_FALSE(IsFloatProduct("NobodysOp"));
 }
 
+// What an op does on floats has, on quantized values, the op as its form.
+TEST(OpTableTest, FloatOpsLeadBackToTheirQuantizedOps) {
+  int count = 0;
+  for (const OpRow* row : AllRows()) {
+    if (row->float_op.empty()) continue;
+    ++count;
+    const OpRow* in_float = FindOpRow(row->float_op);
+    ASSERT_NE(in_float, nullptr) << row->names;
+    ASSERT_NE(in_float->quantized, nullptr) << row->names;
+    EXPECT_EQ(in_float->quantized->op, row->names);
+  }
+  EXPECT_EQ(count, 9);
+}
+
+TEST(OpTableTest, OpsThatHaveARoleOfTheirOwn) {
+  EXPECT_TRUE(IsConst("Const"));
+  EXPECT_FALSE(IsConst("ImmutableConst"));
+  EXPECT_TRUE(IsIdentity("Identity"));
+  EXPECT_FALSE(IsIdentity("IdentityN"));
+  EXPECT_TRUE(IsVariable("VariableV2"));
+  EXPECT_TRUE(IsVariable("VarHandleOp"));
+  EXPECT_FALSE(IsVariable("ReadVariableOp"));
+  EXPECT_TRUE(IsNoOp("NoOp"));
+  EXPECT_FALSE(IsNoOp("ControlTrigger"));
+  EXPECT_TRUE(IsReshape("Reshape"));
+  EXPECT_FALSE(IsReshape("QuantizedReshape"));
+  EXPECT_FALSE(IsReshape("NobodysOp"));
+}
+
+TEST(OpTableTest, OpsThatOnlyPassTheirInputOn) {
+  for (const char* op :
+       {"Identity", "Snapshot", "StopGradient", "PreventGradient"}) {
+    EXPECT_TRUE(IsForwarding(op)) << op;
+  }
+  // One may fail, one may be fed, others belong to conditions and loops.
+  for (const char* op : {"CheckNumerics", "PlaceholderWithDefault", "Switch",
+                         "Exit", "NextIteration", "LoopCond", "NobodysOp"}) {
+    EXPECT_FALSE(IsForwarding(op)) << op;
+  }
+}
+
+TEST(OpTableTest, QuantizingWithRangesAndWithScales) {
+  EXPECT_TRUE(IsQuantize("QuantizeV2"));
+  EXPECT_FALSE(IsQuantize("QuantizeLinear"));
+  EXPECT_TRUE(IsDequantize("Dequantize"));
+  EXPECT_FALSE(IsDequantize("DequantizeLinear"));
+  EXPECT_TRUE(IsQuantizeLinear("QuantizeLinear"));
+  EXPECT_TRUE(IsDequantizeLinear("DequantizeLinear"));
+  for (const char* op : {"Requantize", "RequantizePerChannel"}) {
+    EXPECT_TRUE(IsRequantize(op)) << op;
+    EXPECT_FALSE(IsRequantizationRange(op)) << op;
+  }
+  for (const char* op :
+       {"RequantizationRange", "RequantizationRangePerChannel"}) {
+    EXPECT_FALSE(IsRequantize(op)) << op;
+    EXPECT_TRUE(IsRequantizationRange(op)) << op;
+  }
+  EXPECT_TRUE(IsFakeQuantize("FakeQuantWithMinMaxVars"));
+  EXPECT_FALSE(IsFakeQuantize("FakeQuantWithMinMaxVarsPerChannel"));
+}
+
 TEST(OpTableTest, OpsOfTensorFlow14AreNotLate) {
   for (const char* op :
        {"Conv2D", "FusedBatchNorm", "QuantizedConcat", "RandomPoisson",
