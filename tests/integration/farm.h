@@ -235,19 +235,26 @@ class Farm {
     std::vector<std::string> command = {
         testing::ProgramPath("optfarm-server"),
         absl::StrCat("--grpc=",
-                     first_start ? "127.0.0.1:0" : addresses_[number]),
-        "--lease_seconds=3"};
+                     first_start ? "127.0.0.1:0" : addresses_[number])};
     command.insert(command.end(), server_flags_.begin(), server_flags_.end());
+    const auto unless_given = [&](absl::string_view flag,
+                                  absl::string_view value) {
+      if (std::none_of(command.begin(), command.end(),
+                       [flag](const std::string& word) {
+                         return absl::StartsWith(word, flag);
+                       })) {
+        command.push_back(absl::StrCat(flag, value));
+      }
+    };
+    // Short, for tests that wait for one to end.
+    unless_given("--lease_seconds=", "3");
     std::string name = "server";
     if (servers() > 1) {
       absl::StrAppend(&name, number);
       command.push_back("--advertise=" + wires_[number]->address());
       command.push_back(absl::StrCat("--data_dir=", data_dir_, number));
-    } else if (std::none_of(command.begin(), command.end(),
-                            [](const std::string& word) {
-                              return absl::StartsWith(word, "--data_dir=");
-                            })) {
-      command.push_back(absl::StrCat("--data_dir=", data_dir_));
+    } else {
+      unless_given("--data_dir=", data_dir_);
     }
     servers_[number] =
         std::make_unique<Program>(std::move(command), NewLog(name));

@@ -16,6 +16,7 @@
 
 #include "absl/time/clock.h"
 #include "base/clock.h"
+#include "rpc/proto_time.h"
 #include "tests/rpc/fake_model_service.h"
 #include "tests/support/status_matchers.h"
 
@@ -134,14 +135,15 @@ class SynchronizerTest : public ::testing::Test {
     return leased_.front();
   }
 
-  // Grants "job-1" once.
-  void OfferOneTask() {
-    service_.SetAnswer([this](const v1::SynchronizeRequest& request,
-                              v1::SynchronizeResponse* response) {
+  // Grants "job-1" once, for that long.
+  void OfferOneTask(absl::Duration term = absl::Minutes(1)) {
+    service_.SetAnswer([this, term](const v1::SynchronizeRequest& request,
+                                    v1::SynchronizeResponse* response) {
       if (request.free_slots() > 0 && !std::exchange(granted_, true)) {
         v1::LeasedTask& lease = *response->add_new_tasks();
         lease.set_task_id("job-1");
         lease.set_attempt(1);
+        *lease.mutable_lease_duration() = ToProtoDuration(term);
       }
       return grpc::Status::OK;
     });
@@ -246,6 +248,38 @@ TEST_F(SynchronizerTest, OutlivesAServerThatIsAwayAndTellsRecipesAgain) {
   Stop();
   EXPECT_THAT(result_, IsOk());
   EXPECT_EQ(ready_, 1);
+}
+
+// A server that comes back gives each lease one more term.
+TEST_F(SynchronizerTest, CallsAnAbsentServerSeveralTimesInTheTermOfItsLease) {
+  constexpr absl::Duration kTerm = absl::Seconds(3);
+  constexpr size_t kCalls = 5;
+  // Far apart, if nothing were held.
+  options_.backoff = {absl::Hours(1), absl::Hours(1)};
+  OfferOneTask(kTerm);
+  Start();
+  const auto task = AwaitLease();
+  absl::Mutex mutex;
+  std::vector<absl::Time> calls;
+  service_.SetAnswer([&](const v1::SynchronizeRequest& request, auto*) {
+    absl::MutexLock lock(&mutex);
+    if (request.held().empty() || calls.size() == kCalls) {
+      return grpc::Status::OK;
+    }
+    calls.push_back(clock_.Now());
+    return grpc::Status(grpc::StatusCode::UNAVAILABLE, "gone");
+  });
+  {
+    absl::MutexLock lock(&mutex);
+    const auto all = [&] { return calls.size() == kCalls; };
+    mutex.Await(absl::Condition(&all));
+    EXPECT_LT(calls.back() - calls.front(), kTerm);
+  }
+  v1::Completion completion;
+  completion.mutable_report();
+  task->Complete(completion);
+  EXPECT_EQ(task->AwaitDecision().kind, Decision::Kind::kAccepted);
+  Stop();
 }
 
 TEST_F(SynchronizerTest, AServerThatRefusesUsFromTheStartEndsTheLoop) {
