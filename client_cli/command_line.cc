@@ -65,6 +65,8 @@ void Bind(CLI::App* app, BoundFlags* bound) {
         app->add_option(OptionName(declarations[i]), CLI::callback_t(keep));
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
     if (declarations[i].kind == Kind::kSwitch) option->expected(0);
+    // That many at least, and any number.
+    if (declarations[i].several) option->expected(-1);
   }
 }
 

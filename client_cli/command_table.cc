@@ -31,7 +31,8 @@ std::vector<CommandInfo> AllCommands() {
   Add("The farm",
       {DevicesCommand(), DevicesShowCommand(), DevicesDisableCommand(),
        DevicesEnableCommand(), DevicesReserveCommand(), DevicesRetireCommand(),
-       WorkersCommand(), ProjectsCommand(), StoreCommand(),
+       DevicesDeleteCommand(), WorkersCommand(), ProjectsCommand(),
+       StoreCommand(), BlobsListCommand(), BlobsRmCommand(),
        TokenCreateCommand(), TokenListCommand(), TokenRevokeCommand(),
        AuditCommand(), BackupCommand(), MigrateCommand(), DoctorCommand()},
       &all);

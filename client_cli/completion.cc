@@ -193,7 +193,8 @@ void AddArgument(absl::Span<const FlagDeclaration> flags, size_t number,
                  const LiveNames& live, Completion* completion) {
   for (const FlagDeclaration& flag : flags) {
     if (flag.kind != Kind::kArgument) continue;
-    if (number-- == 0) return AddValues(flag, "", live, completion);
+    if (flag.several || number-- == 0)
+      return AddValues(flag, "", live, completion);
   }
 }
 

@@ -41,7 +41,7 @@ std::string Body(absl::string_view text) {
 }
 
 std::string FlagText(const FlagDeclaration& flag) {
-  std::string head = flag.name;
+  std::string head = absl::StrCat(flag.name, flag.several ? "..." : "");
   if (flag.kind != Kind::kArgument) {
     head = absl::StrCat(
         flag.letter.empty() ? "" : absl::StrCat("-", flag.letter, ", "), "--",

@@ -43,6 +43,7 @@
 #include "server/services/job_service.h"
 #include "server/services/leased_blobs.h"
 #include "server/services/model_service.h"
+#include "server/services/project_blobs.h"
 #include "server/services/server_service.h"
 #include "server/services/store_service.h"
 #include "server/services/token_service.h"
@@ -176,6 +177,7 @@ class ServerImpl final : public Server {
   CallQueue call_queue_{polls_};
   HolderTokens holders_;
   LeasedBlobs leased_;
+  ProjectBlobs project_blobs_;
   ModelServiceImpl models_;
   WorkServiceImpl work_;
   JobServiceImpl jobs_;
@@ -240,8 +242,10 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       polls_(scheduler_, [this] { ticker_.Wake(); }),
       leased_(holders_, scheduler_, *store_, options_.clock->Now(),
               options_.scheduling.lease),
+      project_blobs_(*blobs_, *store_, *tune_store_, janitor_, limits_,
+                     *options_.clock),
       models_(door_, *blobs_, *store_, janitor_, transfers_, limits_, leased_,
-              *options_.clock),
+              project_blobs_, *options_.clock),
       work_(door_, holders_, scheduler_, polls_, call_queue_, *options_.clock),
       jobs_(door_, admission_, webhooks_, scheduler_, *store_, hub_,
             *options_.clock),
@@ -323,7 +327,7 @@ absl::Time ServerImpl::Step(absl::Time now) {
 absl::Time ServerImpl::CleanUp(absl::Time now) {
   if (now < next_clean_up_) return next_clean_up_;
   next_clean_up_ = now + kCleanUpInterval;
-  janitor_.CleanUp(now);
+  const bool more_blobs = janitor_.CleanUp(now);
   if (const absl::Status status =
           audit_store_->Forget(now - options_.retention.audit);
       !status.ok()) {
@@ -335,7 +339,7 @@ absl::Time ServerImpl::CleanUp(absl::Time now) {
       !status.ok()) {
     LogWarning("letting go of old tunes: ", status.message());
   }
-  if (LetGo(*store_, options_.retention, now)) {
+  if (LetGo(*store_, options_.retention, now) || more_blobs) {
     next_clean_up_ = now + kCleanUpPause;
   }
   return next_clean_up_;

@@ -11,12 +11,14 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
 #include "storage/blob_id.h"
 
 namespace optfarm::storage {
@@ -67,6 +69,14 @@ struct BlobUsage {
   int64_t staged_bytes = 0;
 };
 
+// What an eviction removed.
+struct Eviction {
+  // UNITS: bytes.
+  int64_t bytes = 0;
+  // SHA-256 of each blob.
+  std::vector<std::string> blobs;
+};
+
 // THREADS: all methods are safe.
 class BlobStore {
  public:
@@ -94,10 +104,14 @@ class BlobStore {
 
   // Removes blobs not in `keep` and not used since `unused_since`, least
   // recently used first, until `wanted_bytes` are free or none is left.
-  // Returns how many bytes were freed. UNITS: bytes.
-  virtual absl::StatusOr<int64_t> Evict(
+  virtual absl::StatusOr<Eviction> Evict(
       const absl::flat_hash_set<std::string>& keep, absl::Time unused_since,
       int64_t wanted_bytes) = 0;
+
+  // Removes those of the blobs that were not used since `unused_since`.
+  // Returns which are not here now; those that never were count too.
+  virtual absl::StatusOr<std::vector<std::string>> Remove(
+      absl::Span<const std::string> sha256, absl::Time unused_since) = 0;
 
   // Forgets staged uploads that nobody touched since `before`.
   virtual absl::Status ForgetUploads(absl::Time before) = 0;

@@ -53,9 +53,11 @@ class FileBlobStore final : public BlobStore {
       const BlobId& id) override;
   absl::StatusOr<std::unique_ptr<BlobReader>> OpenBlob(
       absl::string_view sha256) override;
-  absl::StatusOr<int64_t> Evict(const absl::flat_hash_set<std::string>& keep,
-                                absl::Time unused_since,
-                                int64_t wanted_bytes) override;
+  absl::StatusOr<Eviction> Evict(const absl::flat_hash_set<std::string>& keep,
+                                 absl::Time unused_since,
+                                 int64_t wanted_bytes) override;
+  absl::StatusOr<std::vector<std::string>> Remove(
+      absl::Span<const std::string> sha256, absl::Time unused_since) override;
   absl::Status ForgetUploads(absl::Time before) override;
   BlobUsage Usage() override;
 
@@ -94,6 +96,8 @@ class FileBlobStore final : public BlobStore {
   absl::Status CheckRoom(const BlobId& id, int64_t staged)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Publish(const BlobId& id, absl::Time now);
+  absl::Status RemoveFile(const std::string& sha256)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void DropStaged(Staging& staging)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(staging.mutex);
   absl::StatusOr<int64_t> StagedOnDisk();
@@ -424,7 +428,16 @@ absl::StatusOr<std::unique_ptr<BlobReader>> FileBlobStore::OpenBlob(
   return OpenBlobFile(files_, PathOf(sha256), id);
 }
 
-absl::StatusOr<int64_t> FileBlobStore::Evict(
+// REQUIRES: it is in the index.
+absl::Status FileBlobStore::RemoveFile(const std::string& sha256) {
+  OPTFARM_RETURN_IF_ERROR(files_.Remove(PathOf(sha256)));
+  const auto found = index_.find(sha256);
+  index_bytes_ -= found->second.size_bytes;
+  index_.erase(found);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<Eviction> FileBlobStore::Evict(
     const absl::flat_hash_set<std::string>& keep, absl::Time unused_since,
     int64_t wanted_bytes) {
   absl::MutexLock lock(&mutex_);
@@ -435,16 +448,34 @@ absl::StatusOr<int64_t> FileBlobStore::Evict(
     }
   }
   std::sort(candidates.begin(), candidates.end());
-  int64_t freed = 0;
+  Eviction evicted;
   for (const auto& [last_used, sha256] : candidates) {
-    if (freed >= wanted_bytes) break;
-    OPTFARM_RETURN_IF_ERROR(files_.Remove(PathOf(sha256)));
-    const auto found = index_.find(sha256);
-    freed += found->second.size_bytes;
-    index_bytes_ -= found->second.size_bytes;
-    index_.erase(found);
+    if (evicted.bytes >= wanted_bytes) break;
+    const int64_t size = index_.at(sha256).size_bytes;
+    const absl::Status removed = RemoveFile(sha256);
+    // What was freed before counts.
+    if (!removed.ok() && evicted.blobs.empty()) return removed;
+    if (!removed.ok()) break;
+    evicted.bytes += size;
+    evicted.blobs.push_back(sha256);
   }
-  return freed;
+  return evicted;
+}
+
+absl::StatusOr<std::vector<std::string>> FileBlobStore::Remove(
+    absl::Span<const std::string> sha256, absl::Time unused_since) {
+  std::vector<std::string> gone;
+  for (const std::string& name : sha256) {
+    // Held for one file at a time: others wait for it.
+    absl::MutexLock lock(&mutex_);
+    const auto found = index_.find(name);
+    if (found != index_.end()) {
+      if (found->second.last_used >= unused_since) continue;
+      OPTFARM_RETURN_IF_ERROR(RemoveFile(name));
+    }
+    gone.push_back(name);
+  }
+  return gone;
 }
 
 absl::Status FileBlobStore::ForgetUploads(absl::Time before) {

@@ -20,7 +20,8 @@ bool WriteBatch::empty() const {
          attempts.empty() && events.empty() && reports.empty() &&
          measurements.empty() && actions.empty() && devices.empty() &&
          device_states.empty() && participants.empty() && recipes.empty() &&
-         job_blobs.empty() && project_blobs.empty();
+         job_blobs.empty() && project_blobs.empty() && made_blobs.empty() &&
+         deleted_devices.empty();
 }
 
 }  // namespace optfarm::storage

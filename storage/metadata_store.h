@@ -64,8 +64,12 @@ struct WriteBatch {
   std::vector<v1::Recipe> recipes;
   // Blobs that these (job_id, sha256) now need too.
   std::vector<std::pair<std::string, std::string>> job_blobs;
-  // Blobs that these (project, blob) have brought themselves.
+  // Blobs that these (project, blob) have brought themselves, and those that
+  // their jobs have made: they count for the project.
   std::vector<std::pair<std::string, BlobId>> project_blobs;
+  std::vector<std::pair<std::string, BlobId>> made_blobs;
+  // Names of devices that are forgotten, with the states that they were in.
+  std::vector<std::string> deleted_devices;
 
   bool empty() const;
 };
@@ -172,9 +176,35 @@ struct RetentionCounts {
   bool more = false;
 };
 
+// Largest first. The blob that the page before ended with; empty for the first
+// page.
+struct BlobPageRequest {
+  BlobId after;
+  int limit = 100;
+};
+
+// What became of a blob that was to be removed from a project.
+struct BlobRemoval {
+  enum class Outcome { kRemoved, kNotThere, kNeeded };
+  Outcome outcome = Outcome::kNotThere;
+  // UNITS: bytes that no longer count for the project.
+  int64_t given_back_bytes = 0;
+  // kNeeded: a live job that needs it.
+  std::string job_id;
+  // kRemoved: nobody has it any more.
+  bool is_orphan = false;
+};
+
+// A blob that was removed from some project.
+struct RemovedBlob {
+  std::string sha256;
+  // A project has it, or a job refers to it.
+  bool has_owner = false;
+};
+
 // What a project has used of what it may.
 struct ProjectUsage {
-  // UNITS: bytes of the files it brought.
+  // UNITS: bytes of the files that it brought and that its jobs made.
   int64_t bytes = 0;
   // Jobs made since the time asked about, and when the oldest of them was.
   int jobs = 0;
@@ -280,6 +310,27 @@ class MetadataStore {
 
   virtual absl::StatusOr<ProjectUsage> GetProjectUsage(
       const std::string& project, absl::Time jobs_since) = 0;
+
+  // Blobs that count for the project.
+  virtual absl::StatusOr<std::vector<ProjectBlobRecord>> ListProjectBlobs(
+      const std::string& project, const BlobPageRequest& page) = 0;
+
+  // Removes a blob from a project unless a live job of the project needs it:
+  // it no longer counts, and none of its jobs refers to it.
+  virtual absl::StatusOr<BlobRemoval> RemoveProjectBlob(
+      const std::string& project, const std::string& sha256) = 0;
+
+  // Blobs whose bytes are gone: they count for no project any more.
+  virtual absl::Status GiveBackBlobs(absl::Span<const std::string> sha256) = 0;
+
+  // Up to `limit` blobs that were removed from a project, by RemoveProjectBlob
+  // or with its jobs by Prune, and not forgotten since, by SHA-256, that come
+  // after `after`.
+  virtual absl::StatusOr<std::vector<RemovedBlob>> ListRemovedBlobs(
+      const std::string& after, int limit) = 0;
+  // Forgets that they were removed.
+  virtual absl::Status ForgetRemovedBlobs(
+      absl::Span<const std::string> sha256) = 0;
 
   // SHA-256 of every blob that a live job needs or has made.
   virtual absl::StatusOr<absl::flat_hash_set<std::string>> LiveBlobs() = 0;

@@ -211,6 +211,27 @@ struct ParticipantRecord {
   absl::Time last_seen = absl::InfinitePast();
 };
 
+// What a job has to do with a blob.
+struct BlobUseRecord {
+  enum class Kind { kModel, kData, kArtifact };
+  std::string job_id;
+  Kind kind = Kind::kData;
+  // File name of the model or the artifact.
+  std::string name;
+  bool live = false;
+};
+
+// A blob that counts for a project.
+struct ProjectBlobRecord {
+  BlobId id;
+  // Jobs of the project that need it or made it, and those of them that live.
+  int jobs = 0;
+  int live_jobs = 0;
+  // The newest of them; at most kBlobUses.
+  std::vector<BlobUseRecord> uses;
+};
+inline constexpr int kBlobUses = 3;
+
 // A job with its tasks in order.
 struct StoredJob {
   JobRecord job;

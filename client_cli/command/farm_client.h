@@ -18,6 +18,7 @@
 #include "optfarm/v1/devices.pb.h"
 #include "optfarm/v1/farm.pb.h"
 #include "optfarm/v1/jobs.pb.h"
+#include "optfarm/v1/models.pb.h"
 #include "optfarm/v1/results.pb.h"
 #include "optfarm/v1/store.pb.h"
 #include "optfarm/v1/tokens.pb.h"
@@ -107,6 +108,11 @@ class FarmClient {
       const v1::FindRegressionsRequest& request) = 0;
   virtual absl::StatusOr<v1::Device> ChangeDevice(
       const v1::ChangeDeviceRequest& request) = 0;
+  virtual absl::StatusOr<v1::Device> DeleteDevice(const std::string& name) = 0;
+  virtual absl::StatusOr<v1::ListBlobsResponse> ListBlobs(
+      const v1::ListBlobsRequest& request) = 0;
+  virtual absl::StatusOr<v1::RemoveBlobsResponse> RemoveBlobs(
+      const v1::RemoveBlobsRequest& request) = 0;
   virtual absl::StatusOr<v1::BackupResponse> Backup(
       const v1::BackupRequest& request) = 0;
   virtual absl::StatusOr<v1::QuerySqlResponse> QuerySql(

@@ -206,6 +206,34 @@ class GrpcFarmClient final : public FarmClient {
     return response;
   }
 
+  absl::StatusOr<v1::Device> DeleteDevice(const std::string& name) override {
+    v1::DeleteDeviceRequest request;
+    request.set_name(name);
+    v1::Device response;
+    OPTFARM_RETURN_IF_ERROR(
+        Call(devices_.get(), &v1::DeviceService::StubInterface::DeleteDevice,
+             request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::ListBlobsResponse> ListBlobs(
+      const v1::ListBlobsRequest& request) override {
+    v1::ListBlobsResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(models_.get(),
+                                 &v1::ModelService::StubInterface::ListBlobs,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
+  absl::StatusOr<v1::RemoveBlobsResponse> RemoveBlobs(
+      const v1::RemoveBlobsRequest& request) override {
+    v1::RemoveBlobsResponse response;
+    OPTFARM_RETURN_IF_ERROR(Call(models_.get(),
+                                 &v1::ModelService::StubInterface::RemoveBlobs,
+                                 request, &response, kCallLimit));
+    return response;
+  }
+
   absl::StatusOr<v1::StoreUsage> GetStoreUsage() override {
     v1::StoreUsage response;
     OPTFARM_RETURN_IF_ERROR(

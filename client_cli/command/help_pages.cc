@@ -75,8 +75,9 @@ std::string UsageLine(absl::string_view program, const FlagSet& flags) {
   std::vector<std::string> words;
   for (const FlagDeclaration& flag : flags.declarations()) {
     if (flag.kind == FlagDeclaration::Kind::kArgument) {
-      words.push_back(flag.required ? flag.name
-                                    : absl::StrCat("[", flag.name, "]"));
+      const std::string name =
+          absl::StrCat(flag.name, flag.several ? "..." : "");
+      words.push_back(flag.required ? name : absl::StrCat("[", name, "]"));
     } else if (flag.required) {
       words.push_back(absl::StrCat("--", flag.name, "=", flag.placeholder));
     }

@@ -249,6 +249,31 @@ class DeviceChange final : public Command {
   absl::Duration term_;
 };
 
+class DevicesDelete final : public Command {
+ public:
+  void DeclareFlags(FlagSet* flags) override {
+    flags->Argument("DEVICE", "The device's name.", &name_);
+  }
+
+  absl::StatusOr<ExitCode> Run(const CommandContext& context) override {
+    OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
+                             context.connect());
+    OPTFARM_ASSIGN_OR_RETURN(const v1::Device device,
+                             client->DeleteDevice(name_));
+    if (context.format != OutputFormat::kTable) {
+      *context.out << MakeDevicesTable({device}, context.clock->Now())
+                          .ToFormat(context.format);
+      return ExitCode::kOk;
+    }
+    *context.out << "The device " << device.info().name()
+                 << " is deleted; its results stay.\n";
+    return ExitCode::kOk;
+  }
+
+ private:
+  std::string name_;
+};
+
 }  // namespace
 
 CommandInfo DevicesDisableCommand() {
@@ -289,6 +314,15 @@ CommandInfo DevicesRetireCommand() {
             return std::unique_ptr<Command>(
                 new DeviceChange(v1::ChangeDeviceRequest::RETIRE));
           }};
+}
+
+CommandInfo DevicesDeleteCommand() {
+  return {"devices delete", "Delete the name of a device that is gone.",
+          "Also deletes the states that the device was in. Its results stay. "
+          "Requires that its agent has stopped reporting it, or that it is "
+          "retired, and that no live job wants it. An agent that reports the "
+          "name again brings a new device.",
+          [] { return std::unique_ptr<Command>(new DevicesDelete); }};
 }
 
 CommandInfo DevicesShowCommand() {

@@ -73,7 +73,9 @@ absl::Status StoreIntegers(const std::string& text,
 }
 
 std::string FlagHead(const FlagDeclaration& flag) {
-  if (flag.kind == Kind::kArgument) return flag.name;
+  if (flag.kind == Kind::kArgument) {
+    return absl::StrCat(flag.name, flag.several ? "..." : "");
+  }
   return absl::StrCat(
       flag.letter.empty() ? "" : absl::StrCat("-", flag.letter, ", "), "--",
       flag.name,
@@ -192,6 +194,17 @@ void FlagSet::Argument(absl::string_view name, absl::string_view help,
   flag.required = required;
   flag.store = [value](const std::string& text) {
     *value = text;
+    return absl::OkStatus();
+  };
+}
+
+void FlagSet::Arguments(absl::string_view name, absl::string_view help,
+                        std::vector<std::string>* values) {
+  FlagDeclaration& flag = Add(name, name, help, Kind::kArgument);
+  flag.required = true;
+  flag.several = true;
+  flag.store = [values](const std::string& text) {
+    values->push_back(text);
     return absl::OkStatus();
   };
 }

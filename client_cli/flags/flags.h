@@ -31,6 +31,8 @@ struct FlagDeclaration {
   std::string help;
   Kind kind = Kind::kSingle;
   bool required = false;
+  // An argument that takes all words that are left.
+  bool several = false;
   // For optctl's own use; not in help.
   bool hidden = false;
   // The value names a file or folder. One that is read may be "-", standard
@@ -77,6 +79,9 @@ class FlagSet {
               std::vector<std::string> choices, std::string* value);
   void Argument(absl::string_view name, absl::string_view help,
                 std::string* value, bool required = true);
+  // One or more of them, the last of the arguments.
+  void Arguments(absl::string_view name, absl::string_view help,
+                 std::vector<std::string>* values);
   // An argument that is a file or folder.
   void PathArgument(absl::string_view name, absl::string_view help,
                     std::string* value);

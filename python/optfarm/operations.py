@@ -53,6 +53,26 @@ class OperatorCalls(Calls):
             'POST', f'/v1/devices/{quoted(name)}:change', body)
         return found
 
+    def delete_device(self, name: str) -> Message:
+        """Deletes the name of a device that is gone; returns the device as it
+        was. Its results stay. Raises NotFound."""
+        found: Message = self._http.call('DELETE',
+                                         f'/v1/devices/{quoted(name)}')
+        return found
+
+    def blobs(self, *, project: str = '') -> Iterator[Message]:
+        """The files that count for a project, by default the token's, largest
+        first: `digest`, `uses`, `jobs`, `live_jobs`."""
+        yield from self._pages('/v1/blobs', {'project': project}, 'blobs')
+
+    def remove_blobs(self, *sha256: str, project: str = '') -> Message:
+        """Removes files, at most 200, from a project. `removals` in the answer
+        says what became of each; those that live jobs need stay."""
+        done: Message = self._http.call(
+            'POST', '/v1/blobs:remove',
+            {'sha256': list(sha256), 'project': project})
+        return done
+
     def whoami(self) -> Message:
         """The server's version, and what this token may do."""
         found: Message = self._http.call('GET', '/v1/whoami')

@@ -49,7 +49,7 @@ absl::StatusOr<SubmitResult> Admission::Submit(
       scheduler_.FindSubmitted(submission.client_request_id,
                                submission.spec_digest));
   if (known.has_value()) return *known;
-  OPTFARM_RETURN_IF_ERROR(CheckJobsOfDay(caller, now));
+  OPTFARM_RETURN_IF_ERROR(CheckUsage(caller, now));
   OPTFARM_ASSIGN_OR_RETURN(v1::JobSpec spec, ResolveRecipe(request.spec()));
   AddTraceParent(trace_parent, spec);
   OPTFARM_ASSIGN_OR_RETURN(submission.spec, CheckJobSpec(spec));
@@ -60,13 +60,24 @@ absl::StatusOr<SubmitResult> Admission::Submit(
   return scheduler_.Submit(submission, now);
 }
 
-absl::Status Admission::CheckJobsOfDay(const Caller& caller, absl::Time now) {
-  const int most = limits_.Of(caller.project).max_jobs_a_day;
-  if (caller.OfFarm() || most == 0) return absl::OkStatus();
+absl::Status Admission::CheckUsage(const Caller& caller, absl::Time now) {
+  const ProjectLimits limits = limits_.Of(caller.project);
+  const int most = limits.max_jobs_a_day;
+  if (caller.OfFarm() || (most == 0 && limits.max_bytes == 0)) {
+    return absl::OkStatus();
+  }
   OPTFARM_ASSIGN_OR_RETURN(
       const storage::ProjectUsage usage,
       store_.GetProjectUsage(caller.project, now - absl::Hours(24)));
-  if (usage.jobs < most) return absl::OkStatus();
+  // What jobs make is always kept, so that a project may have come to more.
+  if (limits.max_bytes > 0 && usage.bytes > limits.max_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the files of the project ", caller.project, " have ", usage.bytes,
+        " bytes and may have ", limits.max_bytes,
+        "; remove some (optctl blobs list, optctl blobs rm), or ask the "
+        "operator for a higher max_bytes of the project"));
+  }
+  if (most == 0 || usage.jobs < most) return absl::OkStatus();
   return ExhaustedFor(
       absl::StrCat("the project ", caller.project, " has submitted ",
                    usage.jobs, " jobs within 24 hours and may submit ", most),

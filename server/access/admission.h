@@ -36,7 +36,7 @@ class Admission {
 
  private:
   absl::StatusOr<v1::JobSpec> ResolveRecipe(const v1::JobSpec& spec);
-  absl::Status CheckJobsOfDay(const Caller& caller, absl::Time now);
+  absl::Status CheckUsage(const Caller& caller, absl::Time now);
   absl::Status CheckBlobs(const Caller& caller, const v1::JobSpec& spec,
                           absl::Time now);
   absl::Status CheckModel(const v1::JobSpec& spec);

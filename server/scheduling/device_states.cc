@@ -34,6 +34,13 @@ void DeviceStates::Note(const std::string& device, const StateAndReason& state,
   unwritten_.push_back({0, device, state.state, state.reason, now});
 }
 
+void DeviceStates::Forget(const std::string& device) {
+  last_.erase(device);
+  std::erase_if(unwritten_, [&](const storage::DeviceStateRecord& state) {
+    return state.device == device;
+  });
+}
+
 std::string PublicReason(const storage::DeviceStateRecord& state) {
   if (state.state != v1::Device::QUARANTINED) return state.reason;
   return state.reason.substr(0, state.reason.find(kLastFailure));

@@ -27,6 +27,9 @@ class DeviceStates {
   void Note(const std::string& device, const StateAndReason& state,
             absl::Time now);
 
+  // The device is deleted.
+  void Forget(const std::string& device);
+
   // What is to be written, oldest first; at most 10000, the newest.
   const std::vector<storage::DeviceStateRecord>& unwritten() const {
     return unwritten_;

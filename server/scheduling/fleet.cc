@@ -319,6 +319,14 @@ bool Fleet::HasDeviceFor(const std::string& asked) const {
   });
 }
 
+bool Fleet::HasOtherDeviceFor(const std::string& asked,
+                              const std::string& device) const {
+  return absl::c_any_of(devices_, [&](const auto& entry) {
+    return entry.first != device &&
+           absl::c_linear_search(WaysToAskFor(entry.second.info), asked);
+  });
+}
+
 void Fleet::LogAlerts(absl::Duration alert_after, absl::Time now) {
   // A clock that was set back does not put it off.
   if (absl::AbsDuration(now - alerts_looked_) < kAlertInterval) return;
@@ -348,6 +356,12 @@ absl::StatusOr<DeviceRecord> Fleet::Changed(
 
 void Fleet::Replace(const DeviceRecord& device) {
   devices_[device.info.name()] = device;
+}
+
+void Fleet::Forget(const std::string& device) {
+  devices_.erase(device);
+  devices_written_.erase(device);
+  missed_.erase(device);
 }
 
 const DeviceRecord* Fleet::FindDevice(const std::string& name) const {

@@ -68,6 +68,9 @@ class Fleet {
 
   // Whether a job that asks so (see device_choice.h) can ever get a device.
   bool HasDeviceFor(const std::string& asked) const;
+  // The same of all devices but one.
+  bool HasOtherDeviceFor(const std::string& asked,
+                         const std::string& device) const;
 
   // Logs devices that began or ceased to be missed (see MissingAlert); looks
   // every few seconds, however often it is called.
@@ -78,6 +81,8 @@ class Fleet {
   absl::StatusOr<storage::DeviceRecord> Changed(
       const v1::ChangeDeviceRequest& change, absl::Time now) const;
   void Replace(const storage::DeviceRecord& device);
+  // REQUIRES: `device` is no reference into the fleet.
+  void Forget(const std::string& device);
 
   // Those of a kind that have called since.
   int CountParticipants(v1::SynchronizeRequest::Kind kind,

@@ -166,8 +166,15 @@ void JobChange::KeepArtifacts(
         });
     if (same != kept.end()) kept.erase(same);
     kept.push_back(artifact);
-    batch_.job_blobs.emplace_back(job_.job.job_id, artifact.digest().sha256());
+    NoteMade(artifact.digest());
   }
+}
+
+// It stays for the job, and counts for its project.
+void JobChange::NoteMade(const v1::Digest& digest) {
+  batch_.job_blobs.emplace_back(job_.job.job_id, digest.sha256());
+  batch_.made_blobs.emplace_back(
+      job_.job.project, storage::BlobId{digest.sha256(), digest.size_bytes()});
 }
 
 void JobChange::MarkAccepted(size_t index) {
@@ -177,8 +184,7 @@ void JobChange::MarkAccepted(size_t index) {
 void JobChange::CompleteOptimize(size_t index, const v1::Report& report) {
   KeepArtifacts(index, report.artifacts());
   if (report.has_optimized_model()) {
-    batch_.job_blobs.emplace_back(job_.job.job_id,
-                                  report.optimized_model().sha256());
+    NoteMade(report.optimized_model());
   }
   AddAttempt(record(index), "done", "");
   record(index) = Done(std::move(record(index)), now_);
@@ -374,6 +380,7 @@ void JobChange::AppendTo(storage::WriteBatch& batch) {
   move_all(batch_.reports, batch.reports);
   move_all(batch_.measurements, batch.measurements);
   move_all(batch_.job_blobs, batch.job_blobs);
+  move_all(batch_.made_blobs, batch.made_blobs);
 }
 
 }  // namespace optfarm::server

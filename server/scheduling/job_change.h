@@ -67,6 +67,7 @@ class JobChange {
   void CompleteOptimize(size_t index, const v1::Report& report);
   void CompleteBenchmark(size_t index, const v1::BenchmarkResult& result);
   // Keeps files of the current attempt; call before its end.
+  void NoteMade(const v1::Digest& digest);
   void KeepArtifacts(
       size_t index,
       const google::protobuf::RepeatedPtrField<v1::Artifact>& artifacts);

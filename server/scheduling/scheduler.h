@@ -225,6 +225,13 @@ class Scheduler {
   // store.
   absl::StatusOr<v1::Device> ChangeDevice(const v1::ChangeDeviceRequest& change,
                                           absl::Time now);
+  // Forgets a device that is gone, durably, with the states that it was in, and
+  // returns it as it was.
+  // ERRORS: NotFound with the nearest names; FailedPrecondition while its agent
+  // reports it, or a live job wants it and no other device will do; those of
+  // the store.
+  absl::StatusOr<v1::Device> DeleteDevice(const std::string& name,
+                                          absl::Time now);
   // A recipe that some worker offers. ERRORS: NotFound with the nearest names.
   absl::StatusOr<v1::Recipe> FindRecipe(const std::string& name);
 
@@ -241,6 +248,9 @@ class Scheduler {
   void ReloadAfterConflict(const Plan& plan)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(const Plan& plan) ABSL_LOCKS_EXCLUDED(mutex_);
+  // ERRORS: FailedPrecondition.
+  absl::Status CheckUnused(const storage::DeviceRecord& record, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes the state of a device, of those that a plan is about, of all.
   void NoteState(const storage::DeviceRecord& record, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

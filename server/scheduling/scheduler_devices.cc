@@ -9,6 +9,7 @@
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
 #include "server/conventions/names.h"
+#include "server/scheduling/device_choice.h"
 #include "server/scheduling/device_view.h"
 #include "server/scheduling/scheduler.h"
 
@@ -170,6 +171,64 @@ absl::StatusOr<v1::Device> Scheduler::ChangeDevice(
   }
   LogInfo("device ", change.name(), ": ",
           v1::ChangeDeviceRequest::Change_Name(change.change()));
+  if (listener_) listener_({});
+  return device;
+}
+
+absl::Status Scheduler::CheckUnused(const storage::DeviceRecord& record,
+                                    absl::Time now) {
+  const std::string& name = record.info.name();
+  const absl::Duration silence = now - record.last_seen;
+  if (record.change.change() != v1::ChangeDeviceRequest::RETIRE &&
+      silence <= options_.offline_after) {
+    return absl::FailedPreconditionError(absl::StrCat(
+        "deleting the device ", name, ": its agent ", record.agent,
+        " reported it ",
+        absl::FormatDuration(absl::Trunc(silence, absl::Seconds(1))),
+        " ago; stop the agent, or take the device out of its configuration, "
+        "and retire it (optctl devices retire ",
+        name, ")"));
+  }
+  // What jobs may ask for that only this device offers.
+  absl::flat_hash_set<std::string> only_here;
+  for (std::string& way : WaysToAskFor(record.info)) {
+    if (!fleet_.HasOtherDeviceFor(way, name)) only_here.insert(std::move(way));
+  }
+  const TaskRef* leased = index_.LeasedOnDevice(name);
+  std::string job_id = leased == nullptr ? "" : leased->job_id;
+  for (const auto& [id, job] : jobs_) {
+    if (!job_id.empty()) break;
+    for (const LiveTask& task : job.tasks) {
+      if (!HasEnded(task.record.state) &&
+          only_here.contains(task.record.device)) {
+        job_id = id;
+      }
+    }
+  }
+  if (job_id.empty()) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("deleting the device ", name, ": the job ", job_id,
+                   leased == nullptr ? " waits for it" : " is measured on it",
+                   "; wait until it has ended, or cancel it"));
+}
+
+absl::StatusOr<v1::Device> Scheduler::DeleteDevice(const std::string& name,
+                                                   absl::Time now) {
+  v1::Device device;
+  {
+    absl::MutexLock lock(&mutex_);
+    const storage::DeviceRecord* record = fleet_.FindDevice(name);
+    if (record == nullptr) return NoDevice(name, fleet_);
+    OPTFARM_RETURN_IF_ERROR(CheckUnused(*record, now));
+    device = DescribeDevice(*record, now, std::nullopt);
+    storage::WriteBatch batch;
+    batch.deleted_devices.push_back(name);
+    OPTFARM_RETURN_IF_ERROR(
+        Annotate(store_.Commit(batch), "deleting the device"));
+    fleet_.Forget(name);
+    states_.Forget(name);
+  }
+  LogInfo("device ", name, " is deleted");
   if (listener_) listener_({});
   return device;
 }

@@ -154,20 +154,20 @@ void Scheduler::AnswerFromCache(const Submission& submission, Plan& plan,
   if (!found.ok() || !found->has_value()) return;
   const absl::StatusOr<v1::Report> report = store_.GetReport(**found);
   if (!report.ok()) return;
-  std::vector<std::string> made;
-  for (const v1::Artifact& artifact : report->artifacts()) {
-    const auto present = blobs_.Contains(
-        {artifact.digest().sha256(), artifact.digest().size_bytes()}, plan.now);
-    if (!present.value_or(false)) return;
-    made.push_back(artifact.digest().sha256());
-  }
+  std::vector<storage::BlobId> made;
   const v1::Digest& model = report->optimized_model();
-  if (!blobs_.Contains({model.sha256(), model.size_bytes()}, plan.now)
-           .value_or(false)) {
-    return;
+  made.push_back({model.sha256(), model.size_bytes()});
+  for (const v1::Artifact& artifact : report->artifacts()) {
+    made.push_back(
+        {artifact.digest().sha256(), artifact.digest().size_bytes()});
   }
-  made.push_back(model.sha256());
-  job.blobs.insert(job.blobs.end(), made.begin(), made.end());
+  for (const storage::BlobId& id : made) {
+    if (!blobs_.Contains(id, plan.now).value_or(false)) return;
+  }
+  for (storage::BlobId& id : made) {
+    job.blobs.push_back(id.sha256);
+    plan.batch.made_blobs.emplace_back(submission.project, std::move(id));
+  }
   job.job.from_cache = true;
   job.job.cached_from_job_id = **found;
   job.job.gates.assign(report->gates().begin(), report->gates().end());

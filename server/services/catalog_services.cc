@@ -52,6 +52,8 @@ DeviceServiceImpl::DeviceServiceImpl(const CallDoor& door, Scheduler& scheduler,
   AdmitUnary(door, "optfarm.v1.DeviceService.GetDevice", &Service::GetDevice);
   AdmitUnary(door, "optfarm.v1.DeviceService.ChangeDevice",
              &Service::ChangeDevice);
+  AdmitUnary(door, "optfarm.v1.DeviceService.DeleteDevice",
+             &Service::DeleteDevice);
 }
 
 grpc::Status DeviceServiceImpl::ListDevices(
@@ -100,6 +102,19 @@ grpc::Status DeviceServiceImpl::ChangeDevice(
                            scheduler_.ChangeDevice(*request, clock_.Now()));
                        return absl::OkStatus();
                      });
+}
+
+grpc::Status DeviceServiceImpl::DeleteDevice(
+    grpc::ServerContext* context, const v1::DeleteDeviceRequest* request,
+    v1::Device* response) {
+  return door_.Serve(
+      *context, "optfarm.v1.DeviceService.DeleteDevice",
+      [&](Call& call) -> absl::Status {
+        call.subject = request->name();
+        OPTFARM_ASSIGN_OR_RETURN(
+            *response, scheduler_.DeleteDevice(request->name(), clock_.Now()));
+        return absl::OkStatus();
+      });
 }
 
 ResultServiceImpl::ResultServiceImpl(const CallDoor& door,

@@ -32,6 +32,9 @@ class DeviceServiceImpl final
   grpc::Status ChangeDevice(grpc::ServerContext* context,
                             const v1::ChangeDeviceRequest* request,
                             v1::Device* response) override;
+  grpc::Status DeleteDevice(grpc::ServerContext* context,
+                            const v1::DeleteDeviceRequest* request,
+                            v1::Device* response) override;
 
  private:
   const CallDoor& door_;

@@ -39,13 +39,11 @@ TransferWatch::Owner OwnerOf(const Caller& caller) {
 
 }  // namespace
 
-ModelServiceImpl::ModelServiceImpl(const CallDoor& door,
-                                   storage::BlobStore& blobs,
-                                   storage::MetadataStore& store,
-                                   BlobJanitor& janitor,
-                                   TransferWatch& transfers,
-                                   const ProjectLimitsTable& limits,
-                                   LeasedBlobs& leased, Clock& clock)
+ModelServiceImpl::ModelServiceImpl(
+    const CallDoor& door, storage::BlobStore& blobs,
+    storage::MetadataStore& store, BlobJanitor& janitor,
+    TransferWatch& transfers, const ProjectLimitsTable& limits,
+    LeasedBlobs& leased, ProjectBlobs& project_blobs, Clock& clock)
     : door_(door),
       blobs_(blobs),
       store_(store),
@@ -53,11 +51,15 @@ ModelServiceImpl::ModelServiceImpl(const CallDoor& door,
       transfers_(transfers),
       limits_(limits),
       leased_(leased),
+      project_blobs_(project_blobs),
       clock_(clock) {
   AdmitUnary(door, "optfarm.v1.ModelService.FindMissing",
              &Service::FindMissing);
   AdmitUnary(door, "optfarm.v1.ModelService.QueryUpload",
              &Service::QueryUpload);
+  AdmitUnary(door, "optfarm.v1.ModelService.ListBlobs", &Service::ListBlobs);
+  AdmitUnary(door, "optfarm.v1.ModelService.RemoveBlobs",
+             &Service::RemoveBlobs);
   AdmitUpload<v1::UploadRequest, v1::UploadResponse>(
       kUpload, [this](grpc::ServerContext& context, const ReadPart& read,
                       v1::UploadResponse& response) {
@@ -131,6 +133,24 @@ grpc::Status ModelServiceImpl::QueryUpload(
       });
 }
 
+grpc::Status ModelServiceImpl::ListBlobs(grpc::ServerContext* context,
+                                         const v1::ListBlobsRequest* request,
+                                         v1::ListBlobsResponse* response) {
+  return door_.Serve(
+      *context, "optfarm.v1.ModelService.ListBlobs", [&](Call& call) {
+        return project_blobs_.List(call.caller, *request, *response);
+      });
+}
+
+grpc::Status ModelServiceImpl::RemoveBlobs(
+    grpc::ServerContext* context, const v1::RemoveBlobsRequest* request,
+    v1::RemoveBlobsResponse* response) {
+  return door_.Serve(*context, "optfarm.v1.ModelService.RemoveBlobs",
+                     [&](Call& call) {
+                       return project_blobs_.Remove(call, *request, *response);
+                     });
+}
+
 absl::Status ModelServiceImpl::CheckQuota(const Caller& caller,
                                           const BlobId& id) {
   const int64_t most = limits_.Of(caller.project).max_bytes;
@@ -142,10 +162,10 @@ absl::Status ModelServiceImpl::CheckQuota(const Caller& caller,
     return absl::OkStatus();
   }
   return absl::ResourceExhaustedError(absl::StrCat(
-      "uploading ", id.size_bytes, " bytes: the project ", caller.project,
-      " has brought ", usage.bytes, " of the ", most,
-      " bytes that it may; ask the operator for a higher max_bytes of the "
-      "project"));
+      "uploading ", id.size_bytes, " bytes: the files of the project ",
+      caller.project, " have ", usage.bytes, " of the ", most,
+      " bytes that they may have; remove some (optctl blobs list, optctl blobs "
+      "rm), or ask the operator for a higher max_bytes of the project"));
 }
 
 absl::Status ModelServiceImpl::Grant(const Caller& caller, const BlobId& id) {

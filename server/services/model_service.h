@@ -9,6 +9,7 @@
 #include "server/access/call_door.h"
 #include "server/access/project_limits.h"
 #include "server/services/leased_blobs.h"
+#include "server/services/project_blobs.h"
 #include "server/services/transfer_watch.h"
 #include "server/upkeep/blob_janitor.h"
 #include "storage/blob_store.h"
@@ -24,7 +25,8 @@ class ModelServiceImpl final
   ModelServiceImpl(const CallDoor& door, storage::BlobStore& blobs,
                    storage::MetadataStore& store, BlobJanitor& janitor,
                    TransferWatch& transfers, const ProjectLimitsTable& limits,
-                   LeasedBlobs& leased, Clock& clock);
+                   LeasedBlobs& leased, ProjectBlobs& project_blobs,
+                   Clock& clock);
 
   grpc::Status FindMissing(grpc::ServerContext* context,
                            const v1::FindMissingRequest* request,
@@ -32,6 +34,12 @@ class ModelServiceImpl final
   grpc::Status QueryUpload(grpc::ServerContext* context,
                            const v1::QueryUploadRequest* request,
                            v1::QueryUploadResponse* response) override;
+  grpc::Status ListBlobs(grpc::ServerContext* context,
+                         const v1::ListBlobsRequest* request,
+                         v1::ListBlobsResponse* response) override;
+  grpc::Status RemoveBlobs(grpc::ServerContext* context,
+                           const v1::RemoveBlobsRequest* request,
+                           v1::RemoveBlobsResponse* response) override;
 
  private:
   // The next message of an upload. ERRORS: OutOfRange when there is none; what
@@ -63,6 +71,7 @@ class ModelServiceImpl final
   TransferWatch& transfers_;
   const ProjectLimitsTable& limits_;
   LeasedBlobs& leased_;
+  ProjectBlobs& project_blobs_;
   Clock& clock_;
 };
 

@@ -49,6 +49,7 @@ absl::Status RunSteps(PostgresConnection& connection,
         Annotate(connection.Run(step.sql, kLongest).status(),
                  absl::StrCat("bringing the database to schema version ", i + 1,
                               " (", step.name, ")")));
+    if (step.code != nullptr) OPTFARM_RETURN_IF_ERROR(step.code(connection));
     OPTFARM_RETURN_IF_ERROR(
         connection
             .Query(kNote,

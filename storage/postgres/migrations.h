@@ -19,6 +19,8 @@ struct PostgresMigration {
   const char* name;
   // Constant SQL, several statements.
   const char* sql;
+  // What SQL cannot do, after it and in the same transaction; may be null.
+  absl::Status (*code)(PostgresConnection& connection) = nullptr;
 };
 
 // All steps of this build, oldest first.

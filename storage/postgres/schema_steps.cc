@@ -1,5 +1,6 @@
 // The steps of the schema in PostgreSQL.
 
+#include "storage/postgres/migrate_artifacts.h"
 #include "storage/postgres/migrations.h"
 
 namespace optfarm::storage {
@@ -402,6 +403,20 @@ CREATE TABLE device_states (
 CREATE INDEX device_states_by_device ON device_states(device, number);
 )sql";
 
+// What jobs made counts for their project as well, and goes with them.
+constexpr char kBlobsOfProjects[] = R"sql(
+-- 1: only jobs of the project have made it; 0: the project brought it.
+ALTER TABLE project_blobs ADD COLUMN made BIGINT NOT NULL DEFAULT 0;
+CREATE INDEX project_blobs_by_size
+  ON project_blobs(project, size_bytes, sha256);
+CREATE INDEX project_blobs_by_sha256 ON project_blobs(sha256);
+
+-- From some project: their bytes go when nobody has them any more.
+CREATE TABLE removed_blobs (
+  sha256 TEXT COLLATE "C" PRIMARY KEY
+);
+)sql";
+
 constexpr PostgresMigration kMigrations[] = {
     {"jobs, tasks, events, reports, action cache, fleet", kJobsAndTasks},
     {"results by series", kResults},
@@ -409,6 +424,8 @@ constexpr PostgresMigration kMigrations[] = {
     {"the leader of several servers", kLeaderAddress},
     {"tunes", kTunes},
     {"states that devices were in", kDeviceStates},
+    {"what jobs made counts for their projects", kBlobsOfProjects,
+     CountArtifactsOfVersion6},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -61,9 +62,11 @@ class S3BlobStore final : public BlobStore {
       const BlobId& id) override;
   absl::StatusOr<std::unique_ptr<BlobReader>> OpenBlob(
       absl::string_view sha256) override;
-  absl::StatusOr<int64_t> Evict(const absl::flat_hash_set<std::string>& keep,
-                                absl::Time unused_since,
-                                int64_t wanted_bytes) override;
+  absl::StatusOr<Eviction> Evict(const absl::flat_hash_set<std::string>& keep,
+                                 absl::Time unused_since,
+                                 int64_t wanted_bytes) override;
+  absl::StatusOr<std::vector<std::string>> Remove(
+      absl::Span<const std::string> sha256, absl::Time unused_since) override;
   absl::Status ForgetUploads(absl::Time before) override;
   BlobUsage Usage() override;
 
@@ -98,8 +101,8 @@ class S3BlobStore final : public BlobStore {
   absl::Status DropStaged(SharedStaging& shared, const absl::Status& why)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(shared.mutex);
   absl::Status Publish(S3Staging& staging, const BlobId& id, absl::Time now);
-  absl::StatusOr<int64_t> EvictOne(const S3BlobRecord& blob,
-                                   absl::Time unused_since);
+  absl::StatusOr<std::optional<int64_t>> EvictOne(const S3BlobRecord& blob,
+                                                  absl::Time unused_since);
   absl::Status DeleteKey(const std::string& sha256);
   void DropState(const std::string& sha256)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -457,34 +460,51 @@ absl::Status S3BlobStore::DeleteKey(const std::string& sha256) {
   return status;
 }
 
-absl::StatusOr<int64_t> S3BlobStore::Evict(
+absl::StatusOr<Eviction> S3BlobStore::Evict(
     const absl::flat_hash_set<std::string>& keep, absl::Time unused_since,
     int64_t wanted_bytes) {
   // Records may be that much behind.
   unused_since -= kTouchGrain;
-  int64_t freed = 0;
+  Eviction evicted;
   S3BlobRecord after;
-  while (freed < wanted_bytes) {
+  while (evicted.bytes < wanted_bytes) {
     OPTFARM_ASSIGN_OR_RETURN(const std::vector<S3BlobRecord> page,
                              index_->Unused(unused_since, after, kEvictPage));
     if (page.empty()) break;
     for (const S3BlobRecord& blob : page) {
-      if (freed >= wanted_bytes) break;
+      if (evicted.bytes >= wanted_bytes) break;
       after = blob;
       if (keep.contains(blob.sha256)) continue;
-      const absl::StatusOr<int64_t> bytes = EvictOne(blob, unused_since);
+      const auto bytes = EvictOne(blob, unused_since);
       // What was freed before counts.
-      if (!bytes.ok() && freed == 0) return bytes.status();
-      if (!bytes.ok()) return freed;
-      freed += *bytes;
+      if (!bytes.ok() && evicted.blobs.empty()) return bytes.status();
+      if (!bytes.ok()) return evicted;
+      if (!bytes->has_value()) continue;
+      evicted.bytes += **bytes;
+      evicted.blobs.push_back(blob.sha256);
     }
   }
-  return freed;
+  return evicted;
 }
 
-// Returns how many bytes were freed: none of a blob that is in use again.
-absl::StatusOr<int64_t> S3BlobStore::EvictOne(const S3BlobRecord& blob,
-                                              absl::Time unused_since) {
+absl::StatusOr<std::vector<std::string>> S3BlobStore::Remove(
+    absl::Span<const std::string> sha256, absl::Time unused_since) {
+  unused_since -= kTouchGrain;
+  std::vector<std::string> gone;
+  for (const std::string& name : sha256) {
+    OPTFARM_ASSIGN_OR_RETURN(const auto blob, index_->Find(name));
+    if (blob.has_value()) {
+      OPTFARM_ASSIGN_OR_RETURN(const auto bytes, EvictOne(*blob, unused_since));
+      if (!bytes.has_value()) continue;
+    }
+    gone.push_back(name);
+  }
+  return gone;
+}
+
+// Returns how many bytes were freed; nullopt: the blob is in use again.
+absl::StatusOr<std::optional<int64_t>> S3BlobStore::EvictOne(
+    const S3BlobRecord& blob, absl::Time unused_since) {
   {
     absl::MutexLock lock(&mutex_);
     KeyState& state = keys_[blob.sha256];
@@ -495,7 +515,7 @@ absl::StatusOr<int64_t> S3BlobStore::EvictOne(const S3BlobRecord& blob,
     if (!removed.ok() || !*removed) {
       DropState(blob.sha256);
       if (!removed.ok()) return removed.status();
-      return 0;
+      return std::nullopt;
     }
     --blobs_;
     blob_bytes_ -= blob.size_bytes;
@@ -508,7 +528,7 @@ absl::StatusOr<int64_t> S3BlobStore::EvictOne(const S3BlobRecord& blob,
   // Still there, so it still counts, unless an upload brought it back.
   absl::MutexLock lock(&mutex_);
   OPTFARM_ASSIGN_OR_RETURN(const auto known, index_->Find(blob.sha256));
-  if (known) return 0;
+  if (known) return std::nullopt;
   OPTFARM_RETURN_IF_ERROR(index_->PutBlobs({blob}));
   ++blobs_;
   blob_bytes_ += blob.size_bytes;

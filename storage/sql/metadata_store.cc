@@ -5,6 +5,7 @@
 #include "absl/time/clock.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "storage/sql/blob_owners.h"
 #include "storage/sql/measurement_reads.h"
 #include "storage/sql/reads.h"
 #include "storage/sql/writes.h"
@@ -242,6 +243,42 @@ absl::StatusOr<ProjectUsage> SqlMetadataStore::GetProjectUsage(
   return Read([&](SqlDatabase& db) {
     return sql::GetProjectUsage(db, project, since);
   });
+}
+
+absl::StatusOr<std::vector<ProjectBlobRecord>>
+SqlMetadataStore::ListProjectBlobs(const std::string& project,
+                                   const BlobPageRequest& page) {
+  return Read([&](SqlDatabase& db) {
+    return sql::ListProjectBlobs(db, project, page);
+  });
+}
+
+absl::StatusOr<BlobRemoval> SqlMetadataStore::RemoveProjectBlob(
+    const std::string& project, const std::string& sha256) {
+  BlobRemoval removal;
+  OPTFARM_RETURN_IF_ERROR(Write([&](SqlDatabase& db) -> absl::Status {
+    OPTFARM_ASSIGN_OR_RETURN(removal,
+                             sql::RemoveProjectBlob(db, project, sha256));
+    return absl::OkStatus();
+  }));
+  return removal;
+}
+
+absl::Status SqlMetadataStore::GiveBackBlobs(
+    absl::Span<const std::string> sha256) {
+  return Write([&](SqlDatabase& db) { return sql::GiveBackBlobs(db, sha256); });
+}
+
+absl::StatusOr<std::vector<RemovedBlob>> SqlMetadataStore::ListRemovedBlobs(
+    const std::string& after, int limit) {
+  return Read(
+      [&](SqlDatabase& db) { return sql::ListRemovedBlobs(db, after, limit); });
+}
+
+absl::Status SqlMetadataStore::ForgetRemovedBlobs(
+    absl::Span<const std::string> sha256) {
+  return Write(
+      [&](SqlDatabase& db) { return sql::ForgetRemovedBlobs(db, sha256); });
 }
 
 absl::StatusOr<absl::flat_hash_set<std::string>> SqlMetadataStore::LiveBlobs() {

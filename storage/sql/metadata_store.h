@@ -85,6 +85,15 @@ class SqlMetadataStore : public MetadataStore {
                                       const std::string& sha256) override;
   absl::StatusOr<ProjectUsage> GetProjectUsage(const std::string& project,
                                                absl::Time since) override;
+  absl::StatusOr<std::vector<ProjectBlobRecord>> ListProjectBlobs(
+      const std::string& project, const BlobPageRequest& page) override;
+  absl::StatusOr<BlobRemoval> RemoveProjectBlob(
+      const std::string& project, const std::string& sha256) override;
+  absl::Status GiveBackBlobs(absl::Span<const std::string> sha256) override;
+  absl::StatusOr<std::vector<RemovedBlob>> ListRemovedBlobs(
+      const std::string& after, int limit) override;
+  absl::Status ForgetRemovedBlobs(
+      absl::Span<const std::string> sha256) override;
   absl::StatusOr<absl::flat_hash_set<std::string>> LiveBlobs() override;
 
  protected:

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/status_macros.h"
+#include "storage/sql/blob_owners.h"
 #include "storage/sql/result_query.h"
 #include "storage/sql/select_columns.h"
 
@@ -56,6 +57,7 @@ constexpr const char* kPartsOfJob[] = {
 };
 
 absl::Status DeleteJob(SqlDatabase& db, const std::string& job_id) {
+  OPTFARM_RETURN_IF_ERROR(GiveBackWhatJobMade(db, job_id));
   for (const char* sql : kPartsOfJob) {
     SqlStatement part = db.Prepare(sql);
     part.BindText(1, job_id);

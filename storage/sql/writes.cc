@@ -37,11 +37,35 @@ absl::Status InsertBlob(SqlDatabase& db, const std::string& job_id,
 absl::Status InsertProjectBlob(SqlDatabase& db, const std::string& project,
                                const BlobId& id) {
   SqlStatement insert = db.Prepare(
-      "INSERT INTO project_blobs VALUES (?1, ?2, ?3) ON CONFLICT DO NOTHING");
+      "INSERT INTO project_blobs (project, sha256, size_bytes, made)"
+      " VALUES (?1, ?2, ?3, 0)"
+      " ON CONFLICT (project, sha256) DO UPDATE SET made = 0");
   insert.BindText(1, project);
   insert.BindText(2, id.sha256);
   insert.BindInt(3, id.size_bytes);
   return insert.RunLater();
+}
+
+// What the project brought itself stays so.
+absl::Status InsertMadeBlob(SqlDatabase& db, const std::string& project,
+                            const BlobId& id) {
+  SqlStatement insert = db.Prepare(
+      "INSERT INTO project_blobs (project, sha256, size_bytes, made)"
+      " VALUES (?1, ?2, ?3, 1) ON CONFLICT DO NOTHING");
+  insert.BindText(1, project);
+  insert.BindText(2, id.sha256);
+  insert.BindInt(3, id.size_bytes);
+  return insert.RunLater();
+}
+
+absl::Status DeleteDevice(SqlDatabase& db, const std::string& name) {
+  for (const char* sql : {"DELETE FROM device_states WHERE device = ?1",
+                          "DELETE FROM devices WHERE name = ?1"}) {
+    SqlStatement statement = db.Prepare(sql);
+    statement.BindText(1, name);
+    OPTFARM_RETURN_IF_ERROR(statement.RunLater());
+  }
+  return absl::OkStatus();
 }
 
 absl::Status InsertTag(SqlDatabase& db, const std::string& job_id,
@@ -318,6 +342,10 @@ absl::Status WriteBatchTo(SqlDatabase& db, const WriteBatch& batch,
   for (const auto& [project, id] : batch.project_blobs) {
     OPTFARM_RETURN_IF_ERROR(InsertProjectBlob(db, project, id));
   }
+  for (const auto& [project, id] : batch.made_blobs) {
+    OPTFARM_RETURN_IF_ERROR(InsertMadeBlob(db, project, id));
+  }
+  OPTFARM_RETURN_IF_ERROR(WriteEach(db, batch.deleted_devices, DeleteDevice));
   return absl::OkStatus();
 }
 

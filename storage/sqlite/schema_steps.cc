@@ -1,5 +1,6 @@
 // The steps of the schema, from the first release on.
 
+#include "storage/sqlite/migrate_artifacts.h"
 #include "storage/sqlite/migrate_measurements.h"
 #include "storage/sqlite/migrations.h"
 
@@ -444,6 +445,20 @@ CREATE TABLE device_states (
 CREATE INDEX device_states_by_device ON device_states(device, number);
 )sql";
 
+// What jobs made counts for their project as well, and goes with them.
+constexpr char kBlobsOfProjects[] = R"sql(
+-- 1: only jobs of the project have made it; 0: the project brought it.
+ALTER TABLE project_blobs ADD COLUMN made INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX project_blobs_by_size
+  ON project_blobs(project, size_bytes, sha256);
+CREATE INDEX project_blobs_by_sha256 ON project_blobs(sha256);
+
+-- From some project: their bytes go when nobody has them any more.
+CREATE TABLE removed_blobs (
+  sha256 TEXT NOT NULL PRIMARY KEY
+) WITHOUT ROWID;
+)sql";
+
 constexpr SqliteMigration kMigrations[] = {
     {"jobs, tasks, events, reports, action cache", kJobsAndTasks},
     {"devices, participants, recipes, measurements", kFleetAndMeasurements},
@@ -460,6 +475,8 @@ constexpr SqliteMigration kMigrations[] = {
     {"all of a point by its series", kPointsBySeries},
     {"jobs by what lists ask for", kJobsByFilters},
     {"states that devices were in", kDeviceStates},
+    {"what jobs made counts for their projects", kBlobsOfProjects,
+     CountArtifactsOfVersion14},
 };
 
 }  // namespace

@@ -42,6 +42,10 @@ struct FakeFarm {
   v1::ListVerdictsResponse verdicts;
   v1::ListProjectsResponse projects;
   v1::StoreUsage store;
+  v1::ListBlobsResponse blob_list;
+  v1::RemoveBlobsRequest removed_blobs;
+  v1::RemoveBlobsResponse removals;
+  std::vector<std::string> deleted_devices;
   v1::ListParticipantsResponse participants;
   std::vector<std::string> uploaded_paths;
   std::vector<v1::Token> tokens;
@@ -163,6 +167,27 @@ class FakeFarmClient final : public FarmClient {
   absl::StatusOr<v1::ListProjectsResponse> ListProjects(
       const v1::ListProjectsRequest&) override {
     return farm_->projects;
+  }
+  absl::StatusOr<v1::Device> DeleteDevice(const std::string& name) override {
+    OPTFARM_ASSIGN_OR_RETURN(const v1::Device device, GetDevice(name));
+    farm_->deleted_devices.push_back(name);
+    return device;
+  }
+  absl::StatusOr<v1::ListBlobsResponse> ListBlobs(
+      const v1::ListBlobsRequest& request) override {
+    v1::ListBlobsResponse page = farm_->blob_list;
+    // All on one page, or as many as are asked for.
+    if (page.blobs_size() > request.page_size()) {
+      page.mutable_blobs()->DeleteSubrange(
+          request.page_size(), page.blobs_size() - request.page_size());
+      page.set_next_page_token("more");
+    }
+    return page;
+  }
+  absl::StatusOr<v1::RemoveBlobsResponse> RemoveBlobs(
+      const v1::RemoveBlobsRequest& request) override {
+    farm_->removed_blobs.MergeFrom(request);
+    return farm_->removals;
   }
   absl::StatusOr<v1::StoreUsage> GetStoreUsage() override {
     return farm_->store;

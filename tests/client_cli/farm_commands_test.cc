@@ -608,6 +608,69 @@ TEST_F(FarmCommandsTest, AdministratorsSeeProjectsStoreAndWorkers) {
   EXPECT_THAT(out_, HasSubstr("worker  w1"));
 }
 
+TEST_F(FarmCommandsTest, BlobsListTellsWhatCountsForTheProject) {
+  farm_.blob_list.set_project("vision");
+  EXPECT_EQ(CodeOf({"blobs", "list"}), ExitCode::kOk);
+  EXPECT_EQ(out_, "The files of the project vision have 0 B.\n");
+  v1::ProjectBlob& blob = *farm_.blob_list.add_blobs();
+  blob.mutable_digest()->set_sha256(Sha256Hex("a"));
+  blob.mutable_digest()->set_size_bytes(1'910'000);
+  blob.set_jobs(2);
+  blob.set_live_jobs(1);
+  v1::BlobUse& use = *blob.add_uses();
+  use.set_job_id("j0123456789ab");
+  use.set_kind(v1::BlobUse::ARTIFACT);
+  use.set_name("optimized.pb");
+  farm_.blob_list.set_total_bytes(1'910'000);
+  farm_.blob_list.set_max_bytes(4'000'000);
+  EXPECT_EQ(CodeOf({"blobs", "list"}), ExitCode::kOk);
+  EXPECT_EQ(out_,
+            "DIGEST           SIZE  KIND      NAME          NEWEST JOB     JOBS"
+            "  LIVE\n"
+            "ca978112ca1b  1.91 MB  artifact  optimized.pb  j0123456789ab     2"
+            "     1\n"
+            "The files of the project vision have 1.91 MB of 4.00 MB.\n");
+  EXPECT_EQ(CodeOf({"blobs", "list", "-o", "csv"}), ExitCode::kOk);
+  EXPECT_EQ(out_,
+            "sha256,size_bytes,kind,name,job_id,jobs,live_jobs,missing\n" +
+                Sha256Hex("a") +
+                ",1910000,artifact,optimized.pb,j0123456789ab,2,1,false\n");
+  *farm_.blob_list.add_blobs() = blob;
+  EXPECT_EQ(CodeOf({"blobs", "list", "--limit=1"}), ExitCode::kOk);
+  EXPECT_THAT(out_, HasSubstr("--limit=0 lists all"));
+}
+
+TEST_F(FarmCommandsTest, BlobsRmTakesDigestsAndBeginnings) {
+  for (const char* bytes : {"a", "b"}) {
+    farm_.blob_list.add_blobs()->mutable_digest()->set_sha256(Sha256Hex(bytes));
+  }
+  v1::BlobRemoval& removed = *farm_.removals.add_removals();
+  removed.mutable_digest()->set_sha256(Sha256Hex("a"));
+  removed.mutable_digest()->set_size_bytes(1000);
+  removed.set_outcome(v1::BlobRemoval::REMOVED);
+  farm_.removals.set_given_back_bytes(1000);
+  EXPECT_EQ(CodeOf({"blobs", "rm", "CA9781", Sha256Hex("b")}), ExitCode::kOk);
+  ASSERT_EQ(farm_.removed_blobs.sha256_size(), 2);
+  EXPECT_EQ(farm_.removed_blobs.sha256(0), Sha256Hex("a"));
+  EXPECT_EQ(farm_.removed_blobs.sha256(1), Sha256Hex("b"));
+  EXPECT_THAT(out_, AllOf(HasSubstr("ca978112ca1b  removed     1.00 kB  -\n"),
+                          HasSubstr("1.00 kB no longer count")));
+  v1::BlobRemoval& needed = *farm_.removals.add_removals();
+  needed.set_outcome(v1::BlobRemoval::NEEDED);
+  needed.set_needed_by("j1");
+  EXPECT_EQ(CodeOf({"blobs", "rm", Sha256Hex("b")}), ExitCode::kJobFailed);
+  EXPECT_THAT(out_, HasSubstr("j1"));
+  needed.set_outcome(v1::BlobRemoval::NOT_THERE);
+  EXPECT_EQ(CodeOf({"blobs", "rm", Sha256Hex("b")}), ExitCode::kNotFound);
+  // Nothing is sent for what names no file.
+  farm_.removed_blobs.Clear();
+  EXPECT_EQ(CodeOf({"blobs", "rm"}), ExitCode::kUsage);
+  EXPECT_EQ(CodeOf({"blobs", "rm", "ca97"}), ExitCode::kUsage);
+  EXPECT_EQ(CodeOf({"blobs", "rm", "model.pb"}), ExitCode::kUsage);
+  EXPECT_EQ(CodeOf({"blobs", "rm", "abcdef"}), ExitCode::kNotFound);
+  EXPECT_EQ(farm_.removed_blobs.sha256_size(), 0);
+}
+
 TEST_F(FarmCommandsTest, ListHasStableFields) {
   EXPECT_EQ(CodeOf({"list", "-o", "csv"}), ExitCode::kOk);
   EXPECT_EQ(out_,

@@ -195,6 +195,14 @@ TEST_F(ResultCommandsTest, SqlPrintsWhatItGets) {
               StatusIs(absl::StatusCode::kInternal, _));
 }
 
+TEST_F(ResultCommandsTest, OperatorsDeleteDevicesThatAreGone) {
+  farm_.devices.emplace_back().mutable_info()->set_name("pi4");
+  ASSERT_THAT(Run({"devices", "delete", "pi4"}), IsOk());
+  EXPECT_EQ(farm_.deleted_devices, std::vector<std::string>{"pi4"});
+  EXPECT_EQ(out_, "The device pi4 is deleted; its results stay.\n");
+  EXPECT_FALSE(Run({"devices", "delete", "pi5"}).ok());
+}
+
 TEST_F(ResultCommandsTest, OperatorsChangeDevices) {
   farm_.devices.emplace_back().mutable_info()->set_name("pi4");
   farm_.devices[0].set_alert("has not reported for 3h");

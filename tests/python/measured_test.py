@@ -24,6 +24,7 @@ OPERATIONS = {
     'DeviceService_ListDevices': 'devices',
     'DeviceService_GetDevice': 'device',
     'DeviceService_ChangeDevice': 'change_device',
+    'DeviceService_DeleteDevice': 'delete_device',
     'FarmService_ListVerdicts': 'verdicts',
     'FarmService_WatchJobs': 'watch_jobs',
     'FarmService_ListDeviceHistory': 'device_history',
@@ -41,6 +42,8 @@ OPERATIONS = {
     'ModelService_Upload': 'upload',
     'ModelService_Upload_2': 'upload',
     'ModelService_Download': 'download',
+    'ModelService_ListBlobs': 'blobs',
+    'ModelService_RemoveBlobs': 'remove_blobs',
     'ResultService_QueryResults': 'results',
     'ResultService_QueryResults_2': 'results',
     'ResultService_CompareResults': 'compare',
@@ -120,6 +123,18 @@ class MeasuredTest(unittest.TestCase):
             encoding='utf-8').stdout
         self.assertEqual(printed, report.to_markdown())
         self.assertIn('succeeded', seen[-1])
+        # What it made counts for its project, until it is removed.
+        made = [blob for blob in self.client.blobs()
+                if {'job_id': job['job_id'], 'kind': 'ARTIFACT'}.items() <=
+                blob['uses'][0].items()]
+        smallest = made[-1]['digest']
+        self.assertEqual(
+            self.client.remove_blobs(smallest['sha256'])['given_back_bytes'],
+            smallest['size_bytes'])
+        self.assertNotIn(smallest, [blob['digest']
+                                    for blob in self.client.blobs()])
+        with self.assertRaisesRegex(optfarm.ApiError, 'its agent .* reported'):
+            self.client.delete_device('a1')
         # What is kept of it.
         found = optfarm.to_dicts(self.client.results(tag='nightly'))
         self.assertEqual({one['measurement_variant'] for one in found},

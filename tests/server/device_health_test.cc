@@ -185,6 +185,57 @@ TEST_F(DeviceHealthTest, SilentDeviceIsMissedUntilItIsRetired) {
   EXPECT_THAT(Pi4().alert(), HasSubstr("has not reported"));
 }
 
+TEST_F(DeviceHealthTest, ADeletedNameIsForgottenAndComesBackAnew) {
+  EXPECT_THAT(scheduler_->DeleteDevice("pi4", now_),
+              StatusIs(absl::StatusCode::kFailedPrecondition,
+                       HasSubstr("its agent agent-1 reported it")));
+  EXPECT_THAT(scheduler_->DeleteDevice("pi5", now_),
+              StatusIs(absl::StatusCode::kNotFound, HasSubstr("pi4")));
+  SubmitBenchmarks(1);
+  ASSERT_TRUE(FailOne());
+  now_ += absl::Minutes(5);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Device deleted,
+                               scheduler_->DeleteDevice("pi4", now_));
+  EXPECT_EQ(deleted.state(), v1::Device::OFFLINE);
+  EXPECT_THAT(scheduler_->Devices(now_), IsEmpty());
+  Restart();
+  EXPECT_THAT(scheduler_->Devices(now_), IsEmpty());
+  scheduler_->Tick(now_);
+  Call(AgentCall());
+  EXPECT_EQ(Pi4().failures_in_a_row(), 0);
+  EXPECT_EQ(absl::ToUnixSeconds(now_), Pi4().first_seen().seconds());
+  EXPECT_EQ(scheduler_->DeviceHistory("pi4", {}, now_)->size(), 1u);
+  // Whoever retired it need not wait.
+  ASSERT_THAT(Change(v1::ChangeDeviceRequest::RETIRE), IsOk());
+  EXPECT_THAT(scheduler_->DeleteDevice("pi4", now_), IsOk());
+}
+
+TEST_F(DeviceHealthTest, ADeviceThatALiveJobWantsIsNotDeleted) {
+  const auto tagged = [this](const std::string& name,
+                             const std::string& agent) {
+    v1::SynchronizeRequest call = AgentCall(name, /*ready=*/false, agent);
+    call.mutable_devices(0)->mutable_info()->add_tags("lab");
+    return call;
+  };
+  Call(tagged("pi4", "agent-1"));
+  Call(tagged("pi5", "agent-2"));
+  const std::string waiting = SubmitOk(Spec({"pi4"}));
+  v1::JobSpec of_pool = Spec({"any:lab"});
+  of_pool.set_no_cache(true);
+  const std::string pooled = SubmitOk(of_pool);
+  now_ += absl::Minutes(5);
+  const auto refused = [](const std::string& job) {
+    return StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr(job));
+  };
+  EXPECT_THAT(scheduler_->DeleteDevice("pi4", now_), refused(waiting));
+  EXPECT_THAT(scheduler_->Cancel(waiting, "", now_), IsOk());
+  // The other one of the pool will do, and then there is none.
+  EXPECT_THAT(scheduler_->DeleteDevice("pi4", now_), IsOk());
+  EXPECT_THAT(scheduler_->DeleteDevice("pi5", now_), refused(pooled));
+  EXPECT_THAT(scheduler_->Cancel(pooled, "", now_), IsOk());
+  EXPECT_THAT(scheduler_->DeleteDevice("pi5", now_), IsOk());
+}
+
 TEST_F(DeviceHealthTest, RefusesTagsThatAreNoNames) {
   v1::SynchronizeRequest call = AgentCall();
   call.mutable_devices(0)->mutable_info()->add_tags("a b");

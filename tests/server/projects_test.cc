@@ -342,6 +342,166 @@ TEST_F(ProjectLimitsTest, AProjectMayHaveLimitsOfItsOwnFromOneCallToTheNext) {
               HasSubstr("max_bytes=5 max_live_jobs=1"));
 }
 
+class ProjectBlobsTest : public ProjectLimitsTest {
+ protected:
+  void SetUp() override {
+    ProjectLimitsTest::SetUp();
+    worker_ = MakeToken("", R"("WORK")").json()["secret"];
+  }
+  // A worker does the one job that waits, and makes 9 bytes of it.
+  void DoJob() {
+    v1::SynchronizeRequest call = WorkerCall();
+    const v1::SynchronizeResponse leased = SynchronizeAsWorker(call);
+    ASSERT_EQ(leased.new_tasks_size(), 1);
+    ASSERT_THAT(Bring(worker_, "optimized").status, IsTaken());
+    v1::HeldTask& held = *call.add_held();
+    held.set_task_id(leased.new_tasks(0).task_id());
+    held.set_attempt(leased.new_tasks(0).attempt());
+    v1::Report& report = *held.mutable_completion()->mutable_report();
+    report.set_passed(true);
+    report.mutable_optimized_model()->set_sha256(Sha256Hex("optimized"));
+    report.mutable_optimized_model()->set_size_bytes(9);
+    v1::Artifact& artifact = *report.add_artifacts();
+    artifact.set_name("optimized.pb");
+    *artifact.mutable_digest() = report.optimized_model();
+    call.set_free_slots(0);
+    EXPECT_EQ(SynchronizeAsWorker(call).verdicts(0).verdict(),
+              v1::TaskVerdict::COMPLETION_ACCEPTED);
+  }
+  v1::SynchronizeResponse SynchronizeAsWorker(
+      const v1::SynchronizeRequest& call) {
+    Context context;
+    context.AddMetadata("authorization", "Bearer " + worker_);
+    v1::SynchronizeResponse response;
+    EXPECT_TRUE(work_->Synchronize(&context, call, &response).ok());
+    return response;
+  }
+  RestAnswer Remove(const std::string& token, const std::string& bytes,
+                    const std::string& more = "") {
+    return Client(token).Post(
+        "/v1/blobs:remove",
+        absl::StrCat(R"({"sha256":[")", Sha256Hex(bytes), R"("])", more, "}"));
+  }
+  std::string Removed(const std::string& token, const std::string& bytes) {
+    const RestAnswer answer = Remove(token, bytes);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    return answer.json()["removals"][0]["outcome"];
+  }
+
+  const std::string model_ = std::string(kModel, 3);
+  std::string worker_;
+};
+
+TEST_F(ProjectBlobsTest, ListTellsWhatCountsAndWhatItIsFor) {
+  const std::string job = JobOf(alice_);
+  DoJob();
+  const nlohmann::json all = Client(alice_).Get("/v1/blobs").json();
+  EXPECT_EQ(all["project"], "alice");
+  EXPECT_EQ(all["total_bytes"], "12");
+  EXPECT_EQ(all["max_bytes"], "20");
+  ASSERT_EQ(all["blobs"].size(), 2u) << all;
+  const nlohmann::json& made = all["blobs"][0];
+  EXPECT_EQ(made["digest"]["sha256"], Sha256Hex("optimized"));
+  EXPECT_EQ(made["uses"][0]["kind"], "ARTIFACT");
+  EXPECT_EQ(made["uses"][0]["name"], "optimized.pb");
+  EXPECT_EQ(made["uses"][0]["job_id"], job);
+  EXPECT_EQ(all["blobs"][1]["uses"][0]["kind"], "MODEL");
+  EXPECT_EQ(all["blobs"][1]["uses"][0]["name"], "m.pb");
+  // Page by page.
+  const auto first = Client(alice_).Get("/v1/blobs?page_size=1").json();
+  const auto second =
+      Client(alice_)
+          .Get(absl::StrCat("/v1/blobs?page_token=",
+                            first["next_page_token"].get<std::string>()))
+          .json();
+  ASSERT_EQ(second["blobs"].size(), 1u);
+  EXPECT_EQ(second["blobs"][0]["digest"]["sha256"], Sha256Hex(model_));
+  for (const char* bad : {"x", "9-", "9-xyz", "x-y-z"}) {
+    const RestAnswer answer =
+        Client(alice_).Get(absl::StrCat("/v1/blobs?page_token=", bad));
+    EXPECT_EQ(answer.status, 400) << bad;
+    EXPECT_THAT(answer.body, HasSubstr("next_page_token"));
+  }
+}
+
+TEST_F(ProjectBlobsTest, NobodySeesOrRemovesWhatIsAnotherProjects) {
+  JobOf(alice_);
+  DoJob();
+  EXPECT_EQ(Client(bob_).Get("/v1/blobs").json()["blobs"].size(), 0u);
+  EXPECT_EQ(Client(bob_).Get("/v1/blobs?project=alice").status, 403);
+  EXPECT_EQ(Remove(bob_, "optimized", R"(,"project":"alice")").status, 403);
+  EXPECT_EQ(Removed(bob_, "optimized"), "NOT_THERE");
+  EXPECT_EQ(Client(alice_).Get(PathOf("optimized")).body, "optimized");
+  // Administrators do both.
+  EXPECT_EQ(
+      Client(kOperator).Get("/v1/blobs?project=alice").json()["blobs"].size(),
+      2u);
+  const RestAnswer removed =
+      Remove(kOperator, "optimized", R"(,"project":"alice")");
+  EXPECT_EQ(removed.json()["removals"][0]["outcome"], "REMOVED");
+  const std::string reader = MakeToken("alice", R"("READ")").json()["secret"];
+  EXPECT_EQ(Remove(reader, model_).status, 403);
+  const auto entries = Client(kOperator)
+                           .Get("/v1/audit?method=ModelService.RemoveBlobs")
+                           .json()["entries"];
+  ASSERT_GE(entries.size(), 2u);
+  EXPECT_EQ(entries[1]["actor"], "operator");
+  EXPECT_EQ(entries[1]["subject"], "alice: " + Sha256Hex("optimized"));
+}
+
+TEST_F(ProjectBlobsTest, WhatJobsMadeCountsAndIsGivenBack) {
+  JobOf(alice_);
+  EXPECT_EQ(Removed(alice_, model_), "NEEDED");
+  EXPECT_THAT(Bring(alice_, "ten bytes.").status, IsTaken());
+  DoJob();
+  // The job was accepted, so that what it made is kept: 22 of 20 bytes.
+  const RestAnswer refused = Submit(alice_, model_);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_THAT(refused.body, HasSubstr("22 bytes and may have 20"));
+  EXPECT_EQ(Bring(alice_, "x").status, 429);
+  const RestAnswer removed = Remove(alice_, "optimized");
+  EXPECT_EQ(removed.json()["given_back_bytes"], "9") << removed.body;
+  EXPECT_EQ(removed.json()["total_bytes"], "13");
+  EXPECT_EQ(Client(alice_).Get(PathOf("optimized")).status, 404);
+  EXPECT_EQ(Removed(alice_, "optimized"), "NOT_THERE");
+  EXPECT_THAT(Bring(alice_, "x").status, IsTaken());
+  EXPECT_EQ(Submit(alice_, model_).status, 200);
+}
+
+TEST_F(ProjectBlobsTest, BytesGoWhenNobodyHasThemAndNobodyUsedThemLately) {
+  ASSERT_THAT(Bring(alice_, "ten bytes.").status, IsTaken());
+  ASSERT_THAT(Bring(bob_, "ten bytes.").status, IsTaken());
+  ASSERT_THAT(Bring(alice_, "another.").status, IsTaken());
+  const auto stored = [&] {
+    return Client(kOperator).Get("/v1/store").json().value("blobs", "0");
+  };
+  EXPECT_EQ(stored(), "2");
+  // Somebody may have been told within the hour that it is here.
+  EXPECT_EQ(Remove(alice_, "another.").json().value("freed_bytes", "0"), "0");
+  EXPECT_EQ(stored(), "2");
+  clock_.Advance(absl::Hours(2));
+  EXPECT_EQ(Remove(alice_, "ten bytes.").json().value("freed_bytes", "0"), "0");
+  EXPECT_EQ(Remove(bob_, "ten bytes.").json().value("freed_bytes", "0"), "10");
+  // The other one by itself.
+  server_->Wake();
+  for (int i = 0; i < 1000 && stored() != "0"; ++i) {
+    absl::SleepFor(absl::Milliseconds(10));
+  }
+  EXPECT_EQ(stored(), "0");
+}
+
+TEST_F(ProjectBlobsTest, WhatAListCannotBeIsRefusedBeforeAnythingGoes) {
+  ASSERT_THAT(Bring(alice_, "ten bytes.").status, IsTaken());
+  RestClient alice = Client(alice_);
+  EXPECT_EQ(alice.Post("/v1/blobs:remove", "{}").status, 400);
+  const RestAnswer bad = alice.Post(
+      "/v1/blobs:remove",
+      absl::StrCat(R"({"sha256":[")", Sha256Hex("ten bytes."), R"(","ab"]})"));
+  EXPECT_EQ(bad.status, 400);
+  EXPECT_THAT(bad.body, HasSubstr("64 lower-case"));
+  EXPECT_EQ(alice.Get("/v1/blobs").json()["blobs"].size(), 1u);
+}
+
 class ProjectRateTest : public ProjectsTest {
  protected:
   void SetUp() override {
@@ -428,6 +588,35 @@ TEST_F(AuditTest, BelievesNoForgedAddress) {
   EXPECT_THAT(std::string(entries[0]["peer"]), HasSubstr("127.0.0.1"));
   EXPECT_THAT(std::string(entries[0]["peer"]),
               ::testing::Not(HasSubstr("192.0.2.1")));
+}
+
+TEST_F(ProjectsTest, OnlyAdministratorsDeleteTheNamesOfDevices) {
+  const std::string agent = MakeToken("", R"("DEVICE")").json()["secret"];
+  v1::SynchronizeRequest call = WorkerCall();
+  call.set_kind(v1::SynchronizeRequest::AGENT);
+  call.set_free_slots(0);
+  call.add_devices()->mutable_info()->set_name("pi4");
+  Context context;
+  context.AddMetadata("authorization", "Bearer " + agent);
+  v1::SynchronizeResponse response;
+  ASSERT_TRUE(work_->Synchronize(&context, call, &response).ok());
+  const std::string path = "/v1/devices/pi4";
+  EXPECT_EQ(Client(alice_).Call("DELETE", path, {}, "").status, 403);
+  const RestAnswer early = Client(kOperator).Call("DELETE", path, {}, "");
+  EXPECT_EQ(early.status, 400);
+  EXPECT_THAT(early.body, HasSubstr("its agent worker-1 reported it"));
+  clock_.Advance(absl::Minutes(5));
+  const RestAnswer deleted = Client(kOperator).Call("DELETE", path, {}, "");
+  EXPECT_EQ(deleted.status, 200) << deleted.body;
+  EXPECT_EQ(deleted.json()["info"]["name"], "pi4");
+  EXPECT_EQ(Client(kOperator).Call("DELETE", path, {}, "").status, 404);
+  EXPECT_EQ(Client(alice_).Get("/v1/devices").json()["devices"].size(), 0u);
+  const auto entries = Client(kOperator)
+                           .Get("/v1/audit?method=DeviceService.DeleteDevice")
+                           .json()["entries"];
+  ASSERT_EQ(entries.size(), 4u);
+  EXPECT_EQ(entries[1]["subject"], "pi4");
+  EXPECT_EQ(entries[1]["outcome"], "OK");
 }
 
 TEST_F(ProjectsTest, AdministratorsSeeWhatEachUsesAndMay) {

@@ -120,6 +120,26 @@ class FlakyStore final : public storage::MetadataStore {
       const std::string& project, absl::Time since) override {
     return store_.GetProjectUsage(project, since);
   }
+  absl::StatusOr<std::vector<storage::ProjectBlobRecord>> ListProjectBlobs(
+      const std::string& project,
+      const storage::BlobPageRequest& page) override {
+    return store_.ListProjectBlobs(project, page);
+  }
+  absl::StatusOr<storage::BlobRemoval> RemoveProjectBlob(
+      const std::string& project, const std::string& sha256) override {
+    return store_.RemoveProjectBlob(project, sha256);
+  }
+  absl::Status GiveBackBlobs(absl::Span<const std::string> sha256) override {
+    return store_.GiveBackBlobs(sha256);
+  }
+  absl::StatusOr<std::vector<storage::RemovedBlob>> ListRemovedBlobs(
+      const std::string& after, int limit) override {
+    return store_.ListRemovedBlobs(after, limit);
+  }
+  absl::Status ForgetRemovedBlobs(
+      absl::Span<const std::string> sha256) override {
+    return store_.ForgetRemovedBlobs(sha256);
+  }
   absl::StatusOr<absl::flat_hash_set<std::string>> LiveBlobs() override {
     return store_.LiveBlobs();
   }

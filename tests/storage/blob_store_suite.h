@@ -167,16 +167,36 @@ TEST_P(BlobStoreSuite, EvictsLeastRecentlyUsedButNeverKeptOnes) {
   ASSERT_THAT(PutBlob(*store_, "newer", kNow + absl::Minutes(1)), IsOk());
   ASSERT_THAT(PutBlob(*store_, "new", kNow + absl::Hours(2)), IsOk());
   OPTFARM_ASSERT_OK_AND_ASSIGN(
-      int64_t freed,
+      Eviction evicted,
       store_->Evict({IdOf("kept").sha256}, kNow + absl::Hours(1), 1));
-  EXPECT_EQ(freed, 3);
+  EXPECT_EQ(evicted.bytes, 3);
+  EXPECT_THAT(evicted.blobs, ::testing::ElementsAre(IdOf("old").sha256));
   EXPECT_FALSE(Has("old"));
   EXPECT_TRUE(Has("newer"));
   // Asking for it has made it recently used only as far as kNow.
   OPTFARM_ASSERT_OK_AND_ASSIGN(
-      freed, store_->Evict({IdOf("kept").sha256}, kNow + absl::Hours(1), 1000));
-  EXPECT_EQ(freed, 5);
+      evicted,
+      store_->Evict({IdOf("kept").sha256}, kNow + absl::Hours(1), 1000));
+  EXPECT_EQ(evicted.bytes, 5);
   EXPECT_TRUE(Has("kept"));
+  EXPECT_TRUE(Has("new"));
+}
+
+TEST_P(BlobStoreSuite, RemovesTheNamedOnesThatAreNotInUse) {
+  ASSERT_THAT(PutBlob(*store_, "old", kNow), IsOk());
+  ASSERT_THAT(PutBlob(*store_, "other", kNow), IsOk());
+  ASSERT_THAT(PutBlob(*store_, "new", kNow + absl::Hours(2)), IsOk());
+  const std::string never = IdOf("never").sha256;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const std::vector<std::string> gone,
+      store_->Remove({IdOf("old").sha256, IdOf("new").sha256, never},
+                     kNow + absl::Hours(1)));
+  EXPECT_THAT(gone, ::testing::ElementsAre(IdOf("old").sha256, never));
+  EXPECT_EQ(store_->Usage().blobs, 2);
+  EXPECT_EQ(store_->Usage().blob_bytes, 8);
+  Reopen();
+  EXPECT_FALSE(Has("old"));
+  EXPECT_TRUE(Has("other"));
   EXPECT_TRUE(Has("new"));
 }
 

@@ -13,6 +13,7 @@
 #include "absl/time/clock.h"
 #include "storage/postgres/leader_watch.h"
 #include "storage/postgres/lease.h"
+#include "storage/postgres/migrate_artifacts.h"
 #include "storage/postgres/migrations.h"
 #include "tests/storage/sample_job.h"
 #include "tests/support/status_matchers.h"
@@ -253,6 +254,24 @@ TEST_F(PostgresFaultsTest, RefusesTheDatabaseOfANewerServer) {
   EXPECT_THAT(
       Open(absl::Seconds(10)).status(),
       StatusIs(absl::StatusCode::kFailedPrecondition, HasSubstr("newer")));
+}
+
+TEST_F(PostgresFaultsTest, ArtifactsOfVersion6CountForTheirProject) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const PostgresStores stores,
+                               Open(absl::Seconds(10)));
+  WriteBatch batch = BatchOf("old1");
+  v1::Artifact& artifact = batch.new_jobs[0].tasks[0].artifacts.emplace_back();
+  artifact.mutable_digest()->set_sha256("made");
+  artifact.mutable_digest()->set_size_bytes(7);
+  batch.project_blobs.push_back({kDefaultProject, {"brought", 5}});
+  ASSERT_THAT(stores.store->Commit(batch), IsOk());
+  EXPECT_EQ(stores.store->GetProjectUsage(kDefaultProject, kNow)->bytes, 5);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto connection,
+                               PostgresConnection::Connect(place_.path()));
+  ASSERT_THAT(connection->Run("BEGIN", absl::Minutes(1)), IsOk());
+  ASSERT_THAT(CountArtifactsOfVersion6(*connection), IsOk());
+  ASSERT_THAT(connection->Run("COMMIT", absl::Minutes(1)), IsOk());
+  EXPECT_EQ(stores.store->GetProjectUsage(kDefaultProject, kNow)->bytes, 12);
 }
 
 TEST_F(PostgresFaultsTest, AFailedStepLeavesNothingBehind) {

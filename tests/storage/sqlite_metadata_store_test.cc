@@ -212,6 +212,36 @@ TEST_F(SqliteMetadataStoreTest, ResultsOfVersion2ComeAlong) {
   EXPECT_EQ((*store->QueryMeasurements({}, {}))[0].result_id, 8);
 }
 
+TEST_F(SqliteMetadataStoreTest, ArtifactsOfVersion14CountForTheirProject) {
+  const std::string path = JoinPath(folder_, "older.db");
+  v1::Task details;
+  v1::Artifact& artifact = *details.add_artifacts();
+  artifact.set_name("optimized.pb");
+  artifact.mutable_digest()->set_sha256("made");
+  artifact.mutable_digest()->set_size_bytes(7);
+  {
+    OPTFARM_ASSERT_OK_AND_ASSIGN(auto db, SqliteDatabase::Open(path));
+    ASSERT_THAT(MigrateSqlite(*db, AllSqliteMigrations().subspan(0, 14), kNow),
+                IsOk());
+    ASSERT_THAT(
+        db->Run("INSERT INTO jobs (job_id, spec_digest, state, name,"
+                " recipe_name, model_sha256, model_name, create_time,"
+                " from_cache, cached_from_job_id, spec_proto,"
+                " calibration_proto, outcome_proto, project) VALUES"
+                " ('old', '', 3, '', '', '', '', 1, 0, '', x'', x'', x'',"
+                "  'vision');"
+                "INSERT INTO project_blobs VALUES ('vision', 'model', 5)"),
+        IsOk());
+    SqlStatement insert = db->Prepare(
+        "INSERT INTO tasks VALUES ('t', 'old', 0, 1, 1, 0, 0, 0, 1,"
+        " '', '', '', 0, 0, 0, 0, 0, 0, 0, 0, ?1)");
+    insert.BindBlob(1, details.SerializeAsString());
+    ASSERT_THAT(insert.Run(), IsOk());
+  }
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto store, OpenSqliteMetadataStore(path, kNow));
+  EXPECT_EQ(store->GetProjectUsage("vision", kNow)->bytes, 12);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     EveryVersion, SqliteMigrationTest,
     ::testing::Range(0, static_cast<int>(AllSqliteMigrations().size()) + 1));

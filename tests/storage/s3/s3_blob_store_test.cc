@@ -98,7 +98,9 @@ TEST_F(S3BlobStoreTest, ReaderGoesOnAndItsBlobGoesAfterIt) {
   ASSERT_THAT(PutBlob(*store_, bytes, kNow), IsOk());
   OPTFARM_ASSERT_OK_AND_ASSIGN(auto reader,
                                store_->OpenBlob(IdOf(bytes).sha256));
-  EXPECT_EQ(store_->Evict({}, kNow + absl::Hours(1), 1).value_or(-1), 1 << 20);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Eviction evicted,
+                               store_->Evict({}, kNow + absl::Hours(1), 1));
+  EXPECT_EQ(evicted.bytes, 1 << 20);
   EXPECT_FALSE(store_->Contains(IdOf(bytes), kNow).value_or(true));
   EXPECT_TRUE(reader->Read(0, 1 << 20).value_or("") == bytes);
   const std::string key = S3BlobKey(IdOf(bytes).sha256);
