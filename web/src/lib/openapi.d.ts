@@ -65,6 +65,21 @@ export interface components {
             cool_down?: string;
             engines?: string[];
         };
+        BlobRemoval: {
+            digest?: components["schemas"]["Digest"];
+            outcome?: components["schemas"]["BlobRemoval.Outcome"];
+            needed_by?: string;
+        };
+        /** @enum {string} */
+        "BlobRemoval.Outcome": "OUTCOME_UNSPECIFIED" | "REMOVED" | "NOT_THERE" | "NEEDED";
+        BlobUse: {
+            job_id?: string;
+            kind?: components["schemas"]["BlobUse.Kind"];
+            name?: string;
+            live?: boolean;
+        };
+        /** @enum {string} */
+        "BlobUse.Kind": "KIND_UNSPECIFIED" | "MODEL" | "DATA" | "ARTIFACT";
         Bounds: {
             /** Format: double */
             max_accuracy_drop?: number;
@@ -538,6 +553,15 @@ export interface components {
             entries?: components["schemas"]["AuditEntry"][];
             next_page_token?: string;
         };
+        ListBlobsResponse: {
+            blobs?: components["schemas"]["ProjectBlob"][];
+            next_page_token?: string;
+            project?: string;
+            /** Format: int64 */
+            total_bytes?: string;
+            /** Format: int64 */
+            max_bytes?: string;
+        };
         ListDeviceHistoryResponse: {
             changes?: components["schemas"]["DeviceStateChange"][];
             next_page_token?: string;
@@ -762,6 +786,15 @@ export interface components {
             tokens?: number;
             own_limits?: boolean;
         };
+        ProjectBlob: {
+            digest?: components["schemas"]["Digest"];
+            uses?: components["schemas"]["BlobUse"][];
+            /** Format: int32 */
+            jobs?: number;
+            /** Format: int32 */
+            live_jobs?: number;
+            missing?: boolean;
+        };
         QueryResultsRequest: {
             model?: string;
             recipe_name?: string;
@@ -841,6 +874,19 @@ export interface components {
         };
         /** @enum {string} */
         "RegressionRule.Kind": "KIND_UNSPECIFIED" | "PAST_P90S" | "RATIO" | "DEVIATIONS" | "CHANGE";
+        RemoveBlobsRequest: {
+            sha256?: string[];
+            project?: string;
+        };
+        RemoveBlobsResponse: {
+            removals?: components["schemas"]["BlobRemoval"][];
+            /** Format: int64 */
+            given_back_bytes?: string;
+            /** Format: int64 */
+            total_bytes?: string;
+            /** Format: int64 */
+            freed_bytes?: string;
+        };
         Report: {
             inputs?: components["schemas"]["TensorSpec"][];
             outputs?: components["schemas"]["TensorSpec"][];
