@@ -43,6 +43,7 @@ auto SqlMetadataStore::ReadResults(Question question, int runs)
   return RunInTransaction(
       db, SqlTransaction::Mode::kRead,
       [&]() -> decltype(question(db, nullptr)) {
+        results_mutex_.AssertHeld();
         OPTFARM_RETURN_IF_ERROR(memory.CatchUp(db));
         return question(db, memory.usable() ? &memory : nullptr);
       },
@@ -61,8 +62,10 @@ absl::Status SqlMetadataStore::CatchUp() {
   new_results_ = 0;
   SqlDatabase& db = *results_reader_;
   sql::SeriesMemory& memory = memory_;
-  return RunInTransaction(db, SqlTransaction::Mode::kRead,
-                          [&] { return memory.CatchUp(db); });
+  return RunInTransaction(db, SqlTransaction::Mode::kRead, [&] {
+    results_mutex_.AssertHeld();
+    return memory.CatchUp(db);
+  });
 }
 
 // A question after much has come or gone is not the one to read all of it:
@@ -91,6 +94,7 @@ absl::Status SqlMetadataStore::WriteInTurn(const WriteBatch& batch) {
   ResultPlaces& places = places_;
   OPTFARM_RETURN_IF_ERROR(
       RunInTransaction(db, SqlTransaction::Mode::kWrite, [&] {
+        writer_mutex_.AssertHeld();
         places.Begin();
         return WriteBatchTo(db, batch, places);
       }));

@@ -105,7 +105,7 @@ class MeasuredTest(unittest.TestCase):
         finally:
             self.client.change_device('a2', 'enable')
         states = [one['state'] for one in self.client.device_history('a2')]
-        self.assertEqual(states[1], 'RESERVED')
+        self.assertEqual(states[1], 'DISABLED')
         self.assertIn('default',
                       [one['name'] for one in self.client.projects()])
         self.assertGreater(int(self.client.store()['blobs']), 0)

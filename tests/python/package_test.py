@@ -156,7 +156,7 @@ class ArgumentsTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, 'fraction'):
             spec.conditions(threads=(), min_runs=0, min_time=None,
                             max_time=None, warmup_runs=0, precision=2,
-                            cpus=(), cool_down=None)
+                            cpus=(), cool_down=None, engines=())
         with self.assertRaisesRegex(ValueError, "'wait'; give queue"):
             spec.deadlines({'wait': 1})
 

@@ -358,6 +358,10 @@ TEST_F(ServerTest, TokenIsNeededForEveryMethodAndChecked) {
        v1::FindMissingResponse());
   call(models_, &Models::QueryUpload, v1::QueryUploadRequest(),
        v1::QueryUploadResponse());
+  call(models_, &Models::ListBlobs, v1::ListBlobsRequest(),
+       v1::ListBlobsResponse());
+  call(models_, &Models::RemoveBlobs, v1::RemoveBlobsRequest(),
+       v1::RemoveBlobsResponse());
   call(jobs_, &Jobs::SubmitJob, v1::SubmitJobRequest(),
        v1::SubmitJobResponse());
   call(jobs_, &Jobs::GetJob, v1::GetJobRequest(), v1::Job());
@@ -367,6 +371,8 @@ TEST_F(ServerTest, TokenIsNeededForEveryMethodAndChecked) {
        v1::ListDevicesResponse());
   call(devices_, &Devices::GetDevice, v1::GetDeviceRequest(), v1::Device());
   call(devices_, &Devices::ChangeDevice, v1::ChangeDeviceRequest(),
+       v1::Device());
+  call(devices_, &Devices::DeleteDevice, v1::DeleteDeviceRequest(),
        v1::Device());
   call(results_, &Results::QueryResults, v1::QueryResultsRequest(),
        v1::QueryResultsResponse());

@@ -62,7 +62,9 @@ class BlobOwnersTest : public MetadataStoreTest {
   // Those that were removed and that nobody has.
   std::vector<std::string> Orphans() {
     std::vector<std::string> orphans;
-    for (const RemovedBlob& blob : *store_->ListRemovedBlobs("", 100)) {
+    const std::vector<RemovedBlob> removed =
+        store_->ListRemovedBlobs("", 100).value();
+    for (const RemovedBlob& blob : removed) {
       if (!blob.has_owner) orphans.push_back(blob.sha256);
     }
     return orphans;

@@ -96,7 +96,7 @@ async function answerCalls(page, unknown) {
   await page.route('**/v1/**', async (route) => {
     const request = route.request();
     const path = request.url().slice(farm.url.length);
-    if (path.includes('/events')) {
+    if (path.includes('/events') || path.startsWith('/v1/jobs:watch')) {
       return route.fulfill({ contentType: 'text/event-stream', body: 'event: end\ndata: {}\n\n' });
     }
     const key = `${request.method()} ${path} ${request.postData() ?? ''}`.trim();
