@@ -5,7 +5,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
@@ -26,6 +28,13 @@ constexpr int64_t kLeastDefaultMemoryMb = 1024;
 int64_t MachineMebibytes() {
   return int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGE_SIZE) /
          kMebibyte;
+}
+
+// A task's process has another working directory.
+std::string AbsolutePath(const std::string& path) {
+  std::error_code error;
+  const std::filesystem::path absolute = std::filesystem::absolute(path, error);
+  return error ? path : absolute.string();
 }
 
 absl::Status Check(const ParticipantFlags& flags) {
@@ -59,7 +68,8 @@ void DeclareParticipantFlags(CLI::App* app, ParticipantFlags* flags) {
   app->add_option("--tls_key", flags->tls.key, "PEM file of its key");
   app->add_option("--work_dir", flags->work_dir,
                   "Folder for tasks and the blob cache, one for each process; "
-                  "default: a temporary one");
+                  "default: a temporary one")
+      ->transform(&AbsolutePath);
   app->add_option("--cache_mb", flags->cache_mb, "Size of the blob cache, MiB")
       ->check(CLI::Range(int64_t{0}, kMaxMebibytes))
       ->capture_default_str();

@@ -5,8 +5,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
+
+#include "base/files.h"
 
 namespace optfarm::worker {
 namespace {
@@ -35,6 +38,18 @@ TEST(WorkerFlagsTest, TakesBothSpellings) {
   EXPECT_EQ(limits.max_memory_bytes, uint64_t{512} << 20);
   EXPECT_EQ(limits.max_wall_time, absl::Seconds(10));
   EXPECT_EQ(limits.max_cpu_time, absl::Seconds(10) * rpc::UsableCores());
+}
+
+// A task's process has another working directory.
+TEST(WorkerFlagsTest, AFolderOfTheWorkingDirectoryIsKnownByItsWholePath) {
+  int exit_code = 0;
+  const auto flags = Parse({"--work_dir=w"}, &exit_code);
+  ASSERT_TRUE(flags.has_value());
+  EXPECT_EQ(flags->shared.work_dir,
+            JoinPath(std::filesystem::current_path().string(), "w"));
+  EXPECT_EQ(Parse({"--work_dir=/tmp/w"}, &exit_code)->shared.work_dir,
+            "/tmp/w");
+  EXPECT_EQ(Parse({}, &exit_code)->shared.work_dir, "");
 }
 
 TEST(WorkerFlagsTest, DefaultsFitTheMachine) {
