@@ -79,7 +79,7 @@ void Int8IndirectionBuffer::PlanPacked(const Int8Gemm& gemm, int64_t repeated) {
   const int64_t residual = gemm.weights.residual_room();
   pack_ = gemm.kernel().pack;
   packed_stride_ = PackedStride(taps_ * tap_depth_ + residual * panel_.kr,
-                                DepthUnit(panel_));
+                                DepthUnit(panel_), gemm.kernel().packed_copies);
   place_bytes_ = packed_stride_ * gemm.kernel().mr;
   // A residual is found by pointers, and row sums are by row. Of rows that are
   // read where they lie, at most one tile is packed.

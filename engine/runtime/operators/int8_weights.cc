@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -30,6 +31,18 @@ int64_t DepthwiseRow(const Shape& filter, int kr, int64_t row) {
 int64_t FilledRow(const Shape& filter, int kr, int64_t row) {
   const int64_t of_window = filter.dim(1) * filter.dim(2);
   return row / of_window * RoundUp(of_window, kr) + row % of_window;
+}
+
+// Where values stand in a group, by their place along its depth and by channel.
+std::vector<int32_t> PlacesOf(const PanelLayout& panel) {
+  std::vector<int32_t> places;
+  places.reserve(static_cast<size_t>(panel.kr * panel.nr));
+  for (int k = 0; k < panel.kr; ++k) {
+    for (int c = 0; c < panel.nr; ++c) {
+      places.push_back(PlaceInGroup(panel, c, k));
+    }
+  }
+  return places;
 }
 
 // What is subtracted from values of this type, when it is `zero_point` for
@@ -75,7 +88,8 @@ class Packer {
         is_signed_(values.dtype() != tensorflow::DT_QUINT8),
         subtracted_(Subtracted(values.dtype(), subtracted)),
         step_k_(transposed ? 1 : matrix.columns),
-        step_c_(transposed ? matrix.depth : 1) {
+        step_c_(transposed ? matrix.depth : 1),
+        places_(PlacesOf(matrix.panel)) {
     if (matrix.residual_room > 0) {
       *parts_.zero_point = matrix.zero_point - subtracted;
     }
@@ -109,13 +123,14 @@ class Packer {
     const int64_t columns = std::min(nr, matrix_.columns - panel * nr);
     const int64_t rows = std::min(kr, matrix_.depth - group * kr);
     for (int64_t i = 0; i < rows; ++i) {
+      const int32_t* places = places_.data() + i * nr;
       const uint8_t* row =
           in_ + (group * kr + i) * step_k_ + panel * nr * step_c_;
       for (int64_t c = 0; c < columns; ++c) {
         const uint8_t value = row[c * step_c_];
         visit((is_signed_ ? int32_t{static_cast<int8_t>(value)} : value) -
                   subtracted_,
-              c, c * kr + i);
+              c, places[c]);
       }
     }
   }
@@ -181,6 +196,7 @@ class Packer {
   int32_t subtracted_;
   int64_t step_k_;
   int64_t step_c_;
+  std::vector<int32_t> places_;
 };
 
 // `values_for` gives the values for what is subtracted from them.
@@ -224,9 +240,9 @@ absl::StatusOr<Tensor> SpreadRows(const Tensor& values,
 WeightLayout EmptyLayout(std::string name, const Int8Matrix& matrix) {
   WeightLayout layout;
   const PanelLayout& panel = matrix.panel;
-  layout.name =
-      absl::StrCat(name, ", zero point ", matrix.zero_point, ", panel ",
-                   panel.nr, "x", panel.kr, "x", panel.depth_multiple);
+  layout.name = absl::StrCat(
+      name, ", zero point ", matrix.zero_point, ", panel ", panel.nr, "x",
+      panel.kr, "x", panel.depth_multiple, "x", panel.run, "x", panel.block);
   layout.packed_bytes = matrix.bytes();
   return layout;
 }
@@ -350,6 +366,7 @@ absl::StatusOr<Tensor> Int8Weights::Unpack(DataType dtype, const Shape& shape,
   const int32_t subtracted =
       Subtracted(dtype, zero_point() == 0 ? matrix_.zero_point : kInt8Shift);
   const int64_t nr = matrix_.panel.nr, kr = matrix_.panel.kr;
+  const std::vector<int32_t> places = PlacesOf(matrix_.panel);
   // Adds group `from` of a panel to rows of group `to`; values wrap.
   const auto add = [&](int64_t number, int64_t from, int64_t to) {
     const int8_t* group = panel(number) + from * matrix_.group_bytes();
@@ -360,7 +377,7 @@ absl::StatusOr<Tensor> Int8Weights::Unpack(DataType dtype, const Shape& shape,
         const int64_t column = number * nr + c;
         uint8_t& value =
             out[transposed ? column * depth() + k : k * columns() + column];
-        value = static_cast<uint8_t>(value + group[c * kr + i]);
+        value = static_cast<uint8_t>(value + group[places[i * nr + c]]);
       }
     }
   };

@@ -71,10 +71,16 @@ enum class MicroKernelKind : uint8_t {
 // the other; in each panel groups of `kr` values along the depth, all channels
 // of a group together, and the kr values of a channel side by side:
 //   panel[k / kr][channel][k % kr]
-// Depth and channels that fill up the last group and panel are zero.
+// or, where a group is cut into `run`s, by PlaceInGroup. Depth and channels
+// that fill up the last group and panel are zero.
 struct PanelLayout {
   int nr = 0;
   int kr = 1;
+  // Not 0: only so many of a channel's values stand side by side, a divisor of
+  // kr, next to those of the other channels of a block, a divisor of nr:
+  //   panel[k / kr][channel / block][k % kr / run][channel % block][k % run]
+  int run = 0;
+  int block = 0;
   // The whole depth of a panel, with its residual, is filled up to a multiple
   // of this, a multiple of kr; 0 for kr itself.
   int depth_multiple = 0;
@@ -85,6 +91,14 @@ struct PanelLayout {
 // What the depth of a panel is filled up to a multiple of.
 constexpr int DepthUnit(const PanelLayout& panel) {
   return panel.depth_multiple > 0 ? panel.depth_multiple : panel.kr;
+}
+
+// Where the value `k` of a group's kr stands in the group.
+constexpr int PlaceInGroup(const PanelLayout& panel, int channel, int k) {
+  if (panel.run == 0) return channel * panel.kr + k;
+  const int in_block = channel % panel.block;
+  return (channel - in_block) * panel.kr +
+         (k / panel.run * panel.block + in_block) * panel.run + k % panel.run;
 }
 
 // How a GEMM micro-kernel reads its rows of activations.
@@ -157,6 +171,8 @@ struct MicroKernel {
   // tile.packed. `first_tap` is 0 or tile.taps: the residual is copied behind
   // what is there.
   void (*pack)(const Int8GemmTile& tile, int rows, int64_t first_tap) = nullptr;
+  // How often `pack` writes each value.
+  int packed_copies = 1;
   // What the products of int8 GEMM and depthwise entries take from each
   // activation, 128 where they need signed ones. The accumulator init makes up
   // for it with the sums of the weights, which packing finds. A row kernel's is

@@ -83,12 +83,14 @@ inline void Run(const Int8GemmTile& tile, int rows) {
 }  // namespace emulated_i8mm
 
 // Pairs along the depth of activations less 128, which are added in 16 bits
-// where no weight is -128, as Arm's smull and smlal do it; and tiles of another
-// height and width than any entry's of the table. Rows are packed one behind
-// the other.
+// where no weight is -128, as Arm's smull and smlal do it; groups that are cut
+// into runs, and tiles of another height and width than any entry's of the
+// table. Rows are packed one behind the other, each group twice.
 namespace pairs {
 
-inline constexpr int kMr = 5, kNr = 48, kKr = 2;
+inline constexpr int kMr = 5, kCopies = 2;
+inline constexpr PanelLayout kPanel = {.nr = 48, .kr = 4, .run = 2, .block = 4};
+inline constexpr int kNr = kPanel.nr, kKr = kPanel.kr;
 
 inline int32_t Products(const uint8_t* values, const int8_t* weights,
                         bool fit) {
@@ -99,12 +101,15 @@ inline int32_t Products(const uint8_t* values, const int8_t* weights,
 
 inline void Pack(const Int8GemmTile& tile, int rows, int64_t first_tap) {
   for (int r = 0; r < rows; ++r) {
-    uint8_t* to = tile.packed + r * tile.packed_stride + first_tap * tile.depth;
+    uint8_t* to =
+        tile.packed + r * tile.packed_stride + first_tap * tile.depth * kCopies;
     for (int64_t tap = first_tap; tap < tile.all_taps(); ++tap) {
-      const int64_t depth = tile.DepthOf(tap, kKr);
-      std::memcpy(to, tile.indirection[tap * rows + r],
-                  static_cast<size_t>(depth));
-      to += depth;
+      const uint8_t* from = tile.indirection[tap * rows + r];
+      for (int64_t k = 0; k < tile.DepthOf(tap, kKr); k += kKr) {
+        for (int copy = 0; copy < kCopies; ++copy, to += kKr) {
+          std::memcpy(to, from + k, kKr);
+        }
+      }
     }
   }
 }
@@ -119,10 +124,14 @@ inline void Run(const Int8GemmTile& tile, int rows) {
     const int8_t* weights = tile.weights;
     const uint8_t* values = tile.packed + r * tile.packed_stride;
     for (int64_t k = 0; k < tile.WholeDepth(kKr); k += kKr) {
-      for (int c = 0; c < kNr; ++c, weights += kKr) {
-        sums[c] += static_cast<uint32_t>(
-            Products(values + k, weights, !tile.has_least_weight));
+      for (int i = 0; i < kNr * kKr; i += kPanel.run) {
+        const int c = i / kPanel.run % kNr, at = i / kPanel.run / kNr * 2;
+        sums[c] += static_cast<uint32_t>(Products(
+            values + c % kCopies * kKr + at,
+            weights + PlaceInGroup(kPanel, c, at), !tile.has_least_weight));
       }
+      weights += kNr * kKr;
+      values += kKr * kCopies;
     }
     std::memcpy(tile.out + r * kNr, sums, sizeof(sums));
   }
@@ -143,9 +152,10 @@ inline constexpr MicroKernel kInt8GemmPairs = {
     .name = "int8_gemm_pairs",
     .kind = MicroKernelKind::kInt8Gemm,
     .mr = pairs::kMr,
-    .panel = {.nr = pairs::kNr, .kr = pairs::kKr},
+    .panel = pairs::kPanel,
     .activations = ActivationLayout::kPacked,
     .pack = pairs::Pack,
+    .packed_copies = pairs::kCopies,
     .activation_shift = 128,
     .epilogue = kStoresAccumulators,
     .run = {.int8_gemm = pairs::Run},

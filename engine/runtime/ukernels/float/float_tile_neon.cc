@@ -90,7 +90,8 @@ OPTFARM_INLINE void AddLane(float32x4_t weights, float32x4_t inputs,
 template <int kHeight, int kTileVectors>
 struct NeonTile : TileOf<Neon, kHeight, kTileVectors> {
   // Adds what one row of weights gives for lane kLane of the inputs, two
-  // vectors of weights at a time.
+  // vectors of weights at a time; the first with all inputs before the second,
+  // for which processors that work in order then need not wait.
   template <int kLane>
   OPTFARM_INLINE void AddLanes(const float32x4_t* inputs,
                                const float** weights) {
@@ -101,6 +102,9 @@ struct NeonTile : TileOf<Neon, kHeight, kTileVectors> {
 #pragma GCC unroll 8
       for (int m = 0; m < kHeight; ++m) {
         AddLane<kLane>(low, inputs[m], &this->sums[m][v]);
+      }
+#pragma GCC unroll 8
+      for (int m = 0; m < kHeight; ++m) {
         AddLane<kLane>(high, inputs[m], &this->sums[m][v + 1]);
       }
     }

@@ -56,7 +56,7 @@ void RequantizeNeon(const Int8Epilogue& by, int pixels, const SumsOf& sums_of) {
       const int32x4_t four[4] = {vld1q_s32(sums + c), vld1q_s32(sums + c + 4),
                                  vld1q_s32(sums + c + 8),
                                  vld1q_s32(sums + c + 12)};
-      StoreChannels(EpilogueNeon(by, c).Quantize(four), by.channels - c,
+      StoreChannels(EpilogueNeon(by, c).Quantize<false>(four), by.channels - c,
                     out + c);
     }
   }
@@ -70,9 +70,9 @@ OPTFARM_INLINE bool IsUsual(const Int8DepthwiseTile& tile) {
 
 // Requantizes channels [c, c + 16) of a usual window: add_window(values, sums)
 // makes their sums from what scratch has of them, a column every kColumnBytes.
-template <typename AddWindow>
-OPTFARM_INLINE void RequantizeWindows(const Int8DepthwiseTile& tile, int pixels,
-                                      int c, const AddWindow& add_window) {
+template <bool kIsPlain, typename AddWindow>
+OPTFARM_INLINE void RequantizeAs(const Int8DepthwiseTile& tile, int pixels,
+                                 int c, const AddWindow& add_window) {
   const Int8Epilogue& by = *tile.epilogue;
   const EpilogueNeon epilogue(by, c);
   const uint8_t* values = tile.scratch + c * kKr;
@@ -83,7 +83,16 @@ OPTFARM_INLINE void RequantizeWindows(const Int8DepthwiseTile& tile, int pixels,
   for (int p = 0; p < pixels; ++p, values += step, out += out_step) {
     int32x4_t sums[4];
     add_window(reinterpret_cast<const int8_t*>(values), sums);
-    StoreChannels(epilogue.Quantize(sums), left, out);
+    StoreChannels(epilogue.Quantize<kIsPlain>(sums), left, out);
+  }
+}
+template <typename AddWindow>
+OPTFARM_INLINE void RequantizeWindows(const Int8DepthwiseTile& tile, int pixels,
+                                      int c, const AddWindow& add_window) {
+  if (EpilogueNeon::IsPlain(*tile.epilogue)) {
+    RequantizeAs<true>(tile, pixels, c, add_window);
+  } else {
+    RequantizeAs<false>(tile, pixels, c, add_window);
   }
 }
 

@@ -23,35 +23,12 @@ OPTFARM_INLINE int32x4_t ScaledNeon(int32x4_t sum, float32x4_t scale) {
 
 // What saturates does so beyond 0..255 as well, so that rounding first and
 // clamping then gives what Int8Epilogue says.
-OPTFARM_INLINE int16x8_t NarrowNeon(int32x4_t low, int32x4_t high,
-                                    int16x8_t zero_point) {
-  return vqaddq_s16(vqmovn_high_s32(vqmovn_s32(low), high), zero_point);
+OPTFARM_INLINE int16x8_t NarrowNeon(int32x4_t low, int32x4_t high) {
+  return vqmovn_high_s32(vqmovn_s32(low), high);
 }
-OPTFARM_INLINE uint8x16_t QuantizedNeon(int16x8_t low, int16x8_t high,
-                                        uint8x16_t least) {
-  return vmaxq_u8(vqmovun_high_s16(vqmovun_s16(low), high), least);
+OPTFARM_INLINE uint8x16_t NarrowNeon(int16x8_t low, int16x8_t high) {
+  return vqmovun_high_s16(vqmovun_s16(low), high);
 }
-
-// Of four rows of four channels.
-class RowsEpilogueNeon {
- public:
-  explicit OPTFARM_INLINE RowsEpilogueNeon(const Int8Epilogue& by)
-      : zero_point_(vdupq_n_s16(static_cast<int16_t>(by.zero_point))),
-        least_(vdupq_n_u8(static_cast<uint8_t>(by.least))) {}
-
-  OPTFARM_INLINE uint8x16_t Quantize(float32x4_t scales,
-                                     const int32x4_t (&sums)[4]) const {
-    const int16x8_t low = NarrowNeon(ScaledNeon(sums[0], scales),
-                                     ScaledNeon(sums[1], scales), zero_point_);
-    const int16x8_t high = NarrowNeon(ScaledNeon(sums[2], scales),
-                                      ScaledNeon(sums[3], scales), zero_point_);
-    return QuantizedNeon(low, high, least_);
-  }
-
- private:
-  int16x8_t zero_point_;
-  uint8x16_t least_;
-};
 
 // Of sixteen channels.
 class EpilogueNeon {
@@ -66,14 +43,23 @@ class EpilogueNeon {
     }
   }
 
+  // Whether there is neither a zero point nor a least value to see to, as
+  // behind a rectifier.
+  static OPTFARM_INLINE bool IsPlain(const Int8Epilogue& by) {
+    return (by.zero_point | by.least) == 0;
+  }
+
+  // kIsPlain: IsPlain of what this was made of.
+  template <bool kIsPlain>
   OPTFARM_INLINE uint8x16_t Quantize(const int32x4_t (&sums)[4]) const {
-    const int16x8_t low =
-        NarrowNeon(ScaledNeon(sums[0], scales_[0]),
-                   ScaledNeon(sums[1], scales_[1]), zero_point_);
-    const int16x8_t high =
-        NarrowNeon(ScaledNeon(sums[2], scales_[2]),
-                   ScaledNeon(sums[3], scales_[3]), zero_point_);
-    return QuantizedNeon(low, high, least_);
+    const int16x8_t low = NarrowNeon(ScaledNeon(sums[0], scales_[0]),
+                                     ScaledNeon(sums[1], scales_[1]));
+    const int16x8_t high = NarrowNeon(ScaledNeon(sums[2], scales_[2]),
+                                      ScaledNeon(sums[3], scales_[3]));
+    if constexpr (kIsPlain) return NarrowNeon(low, high);
+    return vmaxq_u8(
+        NarrowNeon(vqaddq_s16(low, zero_point_), vqaddq_s16(high, zero_point_)),
+        least_);
   }
 
  private:

@@ -84,9 +84,11 @@ struct Int8GemmTile {
 };
 
 // Packed rows are filled up to whole vectors, and to the panel's multiple.
-constexpr int64_t PackedStride(int64_t whole_depth, int depth_unit) {
+// `copies`: the entry's packed_copies.
+constexpr int64_t PackedStride(int64_t whole_depth, int depth_unit,
+                               int copies) {
   const int64_t unit = depth_unit > 32 ? depth_unit : 32;
-  return (whole_depth + unit - 1) / unit * unit;
+  return (whole_depth + unit - 1) / unit * unit * copies;
 }
 
 }  // namespace optfarm::runtime

@@ -7,6 +7,10 @@
 // such a weight (Int8GemmTile::has_least_weight) have their products added one
 // by one.
 //
+// Neighbouring lanes are of one channel, which leaves a sum a lane and nothing
+// to join at the end. So each activation is multiplied by four channels in one
+// instruction, and packing writes it four times.
+//
 // 32-bit, with half as many registers: activations and weights are widened to
 // 16 bits and accumulated in 32, so that nothing can overflow and unsigned
 // activations need no correction.
@@ -21,30 +25,35 @@ namespace {
 
 #if defined(__aarch64__)
 
-constexpr int kMr = 12, kNr = 32, kKr = 16;
+constexpr int kMr = 12, kNr = 32, kKr = 4;
+// Two products of each channel side by side, of four channels in eight bytes.
+constexpr PanelLayout kPanel = {.nr = kNr, .kr = kKr, .run = 2, .block = 4};
+constexpr int kCopies = 4;
 constexpr int32_t kShift = 128;
 constexpr uint32_t kEpilogue = kStoresAccumulators | kRequantizes;
 constexpr auto kLayout = ActivationLayout::kPacked;
 
 struct Neon {
   static constexpr int kBandRows = 4;
-  // All: a band is made of blocks of four channels, which share its beginning.
+  // All: a band is made of blocks of sixteen channels, which share its
+  // beginning.
   static constexpr int kBandChannels = kNr;
-  static constexpr int kBlock = 4;
+  static constexpr int kBlock = 16;
+  static constexpr int kVectors = kBlock / 4;
+  // Of a row's group: its values for four channels.
+  static constexpr int kSpread = kKr * kCopies;
 
-  // Sums of sixteen products, four lanes each, of row r and channel c.
   template <int kRows>
   struct Sums {
-    int32x4_t of[kRows][kBlock];
+    int32x4_t of[kRows][kVectors];
   };
 
-  // Sixteen products for each channel, two in a lane of 16 bits. Written out,
-  // so that no instruction waits for the one before. The first add to nothing.
-  template <bool kIsFirst>
+  // Four products for each of sixteen channels, two in a lane of 16 bits.
+  // Written out, so that no instruction waits for the one before.
   static OPTFARM_INLINE void AddPairs(int8x16_t values,
-                                      const int8x16_t* columns,
-                                      int32x4_t* sums) {
-    int16x8_t pairs[kBlock];
+                                      const int8x16_t (&columns)[kVectors],
+                                      int32x4_t (&sums)[kVectors]) {
+    int16x8_t pairs[kVectors];
     asm("smull %0.8h, %4.8b, %5.8b\n"
         "smull %1.8h, %4.8b, %6.8b\n"
         "smull %2.8h, %4.8b, %7.8b\n"
@@ -57,73 +66,110 @@ struct Neon {
         : "w"(values), "w"(columns[0]), "w"(columns[1]), "w"(columns[2]),
           "w"(columns[3]));
 #pragma GCC unroll 4
-    for (int c = 0; c < kBlock; ++c) {
-      sums[c] =
-          kIsFirst ? vpaddlq_s16(pairs[c]) : vpadalq_s16(sums[c], pairs[c]);
-    }
+    for (int v = 0; v < kVectors; ++v) sums[v] = vpadalq_s16(sums[v], pairs[v]);
   }
   // The same where two products may not fit.
-  template <bool kIsFirst>
   static OPTFARM_INLINE void AddSingly(int8x16_t values,
-                                       const int8x16_t* columns,
-                                       int32x4_t* sums) {
+                                       const int8x16_t (&columns)[kVectors],
+                                       int32x4_t (&sums)[kVectors]) {
 #pragma GCC unroll 4
-    for (int c = 0; c < kBlock; ++c) {
-      const int16x8_t low =
-          vmull_s8(vget_low_s8(values), vget_low_s8(columns[c]));
-      const int16x8_t high = vmull_high_s8(values, columns[c]);
-      sums[c] = kIsFirst ? vpaddlq_s16(low) : vpadalq_s16(sums[c], low);
-      sums[c] = vpadalq_s16(sums[c], high);
+    for (int v = 0; v < kVectors; ++v) {
+      sums[v] = vpadalq_s16(
+          sums[v], vmull_s8(vget_low_s8(values), vget_low_s8(columns[v])));
+      sums[v] = vpadalq_s16(sums[v], vmull_high_s8(values, columns[v]));
     }
   }
 
-  template <int kRows, bool kInPairs, bool kIsFirst>
-  static OPTFARM_INLINE void AddChunk(const int8_t** packed,
+  template <int kRows, bool kInPairs>
+  static OPTFARM_INLINE void AddGroup(const int8_t** packed,
                                       const int8_t** weights,
                                       Sums<kRows>* sums) {
-    int8x16_t values[kRows], columns[kBlock];
+    int8x16_t values[kRows], columns[kVectors];
     LoadFourAndMove(weights, kNr * kKr, columns);
     if constexpr (kRows == 4) {
-      LoadFourAndMove(packed, 4 * kKr, values);
+      LoadFourAndMove(packed, 4 * kSpread, values);
     } else {
       LoadVectors(packed, values);
     }
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
       if constexpr (kInPairs) {
-        AddPairs<kIsFirst>(values[r], columns, sums->of[r]);
+        AddPairs(values[r], columns, sums->of[r]);
       } else {
-        AddSingly<kIsFirst>(values[r], columns, sums->of[r]);
+        AddSingly(values[r], columns, sums->of[r]);
       }
     }
   }
 
-  // The chunks of a band's rows: the first, perhaps a second, and pairs of
-  // chunks behind. No convolution is without depth.
-  struct Rows {
-    const int8_t* packed;
-    const int8_t* end;
-    bool has_second;
-  };
+  // All groups of a band's rows.
   template <int kRows, bool kInPairs>
-  static OPTFARM_INLINE void AddAll(const Rows& rows, const int8_t* weights,
-                                    Sums<kRows>* sums) {
-    const int8_t* packed = rows.packed;
-    AddChunk<kRows, kInPairs, true>(&packed, &weights, sums);
-    if (kInPairs && rows.has_second) {
-      AddChunk<kRows, kInPairs, false>(&packed, &weights, sums);
-    }
-    while (packed != rows.end) {
-      AddChunk<kRows, kInPairs, false>(&packed, &weights, sums);
-      if constexpr (kInPairs) {
-        AddChunk<kRows, kInPairs, false>(&packed, &weights, sums);
+  static OPTFARM_INLINE void AddAll(const int8_t* packed, const int8_t* end,
+                                    const int8_t* weights, Sums<kRows>* sums) {
+    if constexpr (kInPairs && kRows == kBandRows) {
+      while ((end - packed) % (4 * kSpread * kRows) != 0) {
+        AddGroup<kRows, true>(&packed, &weights, sums);
+      }
+      while (packed != end) {
+        AddGroup<kRows, true>(&packed, &weights, sums);
+        AddGroup<kRows, true>(&packed, &weights, sums);
+        AddGroup<kRows, true>(&packed, &weights, sums);
+        AddGroup<kRows, true>(&packed, &weights, sums);
+      }
+    } else {
+      while (packed != end) {
+        AddGroup<kRows, kInPairs>(&packed, &weights, sums);
       }
     }
   }
 
+  // A row's groups, less 128, as AddPairs multiplies them: the first two values
+  // four times, then the other two.
   template <int kRows>
-  static void Pack(const Int8Band& band, int64_t first_tap) {
-    PackSigned<kKr, kRows>(band, first_tap);
+  OPTFARM_NOINLINE static void Pack(const Int8Band& band, int64_t first_tap) {
+    constexpr int64_t kGroups = kChunk / kKr;
+    const uint8x16_t shift = vdupq_n_u8(0x80);
+    const uint8x16_t first = {0, 1, 0, 1, 0, 1, 0, 1, 2, 3, 2, 3, 2, 3, 2, 3};
+    uint8x16_t places[kGroups];
+#pragma GCC unroll 4
+    for (int g = 0; g < kGroups; ++g) {
+      places[g] = vaddq_u8(first, vdupq_n_u8(static_cast<uint8_t>(g * kKr)));
+    }
+    uint8_t* to = band.packed() + first_tap * band.tile.depth * kCopies * kRows;
+    for (int64_t tap = first_tap; tap < band.tile.all_taps(); ++tap) {
+      const int64_t depth = band.tile.DepthOf(tap, kKr);
+      const uint8_t* inputs[kRows];
+#pragma GCC unroll 4
+      for (int r = 0; r < kRows; ++r) inputs[r] = band.indirection(tap)[r];
+      int64_t k = 0;
+      for (; k + kChunk <= depth; k += kChunk) {
+        uint8x16_t values[kRows];
+#pragma GCC unroll 4
+        for (int r = 0; r < kRows; ++r) {
+          values[r] = veorq_u8(vld1q_u8(inputs[r] + k), shift);
+        }
+#pragma GCC unroll 4
+        for (int g = 0; g < kGroups; ++g) to = Spread(values, places[g], to);
+      }
+      for (; k < depth; k += kKr) {
+        uint8x16_t values[kRows];
+#pragma GCC unroll 4
+        for (int r = 0; r < kRows; ++r) {
+          uint32_t group;
+          std::memcpy(&group, inputs[r] + k, sizeof(group));
+          values[r] = veorq_u8(vreinterpretq_u8_u32(vdupq_n_u32(group)), shift);
+        }
+        to = Spread(values, places[0], to);
+      }
+    }
+  }
+  template <int kRows>
+  static OPTFARM_INLINE uint8_t* Spread(const uint8x16_t (&values)[kRows],
+                                        uint8x16_t places, uint8_t* to) {
+    uint8x16_t spread[kRows];
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) spread[r] = vqtbl1q_u8(values[r], places);
+    StoreVectors(spread, to);
+    return to + kSpread * kRows;
   }
 
   template <int kRows>
@@ -137,104 +183,50 @@ struct Neon {
 
   template <int kRows, bool kInPairs>
   OPTFARM_NOINLINE static void RunAs(const Int8Band& band) {
-    const int64_t depth = band.tile.WholeDepth(kKr);
+    const Int8GemmTile& tile = band.tile;
+    const Int8Epilogue* const by = tile.epilogue;
+    const int64_t exist = by != nullptr ? by->channels : tile.channels;
     const auto* const packed = reinterpret_cast<const int8_t*>(band.packed());
-    const Rows rows = {packed, packed + depth * kRows, depth / kKr % 2 == 0};
-    const bool has_row_init = band.tile.has_row_init;
-    const int8_t* weights = band.tile.weights;
-    const int32_t* init = band.tile.init;
-    const Int8Epilogue* const by = band.tile.epilogue;
-    const RowsEpilogueNeon epilogue(by == nullptr ? Int8Epilogue() : *by);
-    const int all = by == nullptr || by->channels > kNr ? kNr : by->channels;
-    const float* scales = by == nullptr ? nullptr : by->scales;
-    int32_t* stored = band.tile.out + band.row * kNr;
-    // What is behind the last channel has no place in the result.
-    uint8_t some[kBlock * kRows];
-    uint8_t* const begin =
-        by == nullptr ? some : by->out + band.row * by->stride;
-    const int64_t stride = by == nullptr ? 0 : by->stride;
-    uint8_t* out[kRows];
-    PointTo(begin, stride, out);
-    const int left = all % kBlock;
-    int whole = all / kBlock;
+    const int8_t* const packed_end =
+        packed + tile.WholeDepth(kKr) * kCopies * kRows;
+    const BandEnd<kNr> end(band);
+    const bool has_row_init = tile.has_row_init;
+    const int8_t* weights = tile.weights;
+    const int32_t* init = tile.init;
+    int channel = 0;
     do {
-      if (whole == 0) PointTo(some, kBlock, out);
-      do {
-        Sums<kRows> sums;
-        AddAll<kRows, kInPairs>(rows, weights, &sums);
-        int32x4_t by_row[kBandRows];
-        JoinLanes(sums, vld1q_s32(init), by_row);
-        if (has_row_init) AddRowInits<kRows>(band, by_row);
-        weights += kBlock * kKr;
-        init += kBlock;
-        if (scales != nullptr) [[likely]] {
-          StoreRows<0, kRows>(epilogue.Quantize(vld1q_f32(scales), by_row),
-                              out);
-          scales += kBlock;
-        } else {
-          StoreAll<kRows>(by_row, stored);
-          stored += kBlock;
-        }
-      } while (--whole > 0);
-    } while (whole == 0 && left > 0);
-    if (left > 0) CopySome(some, kRows, left, stride, begin + all - left);
-  }
-
-  template <int kRows>
-  static OPTFARM_INLINE void PointTo(uint8_t* to, int64_t stride,
-                                     uint8_t* (&out)[kRows]) {
+      Sums<kRows> sums;
+      if (has_row_init) [[unlikely]] {
+        LoadInit(init, &sums);
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) out[r] = to + r * stride;
-  }
-
-  // The sums of four channels; rows that do not exist are the last one.
-  template <int kRows>
-  static OPTFARM_INLINE void JoinLanes(const Sums<kRows>& sums, int32x4_t init,
-                                       int32x4_t (&by_row)[kBandRows]) {
-#pragma GCC unroll 4
-    for (int r = 0; r < kBandRows; ++r) {
-      const int32x4_t* of = sums.of[r < kRows ? r : kRows - 1];
-      by_row[r] = vaddq_s32(
-          vpaddq_s32(vpaddq_s32(of[0], of[1]), vpaddq_s32(of[2], of[3])), init);
+        for (int r = 0; r < kRows; ++r) AddRowInit(band, r, sums.of[r]);
+      } else {
+        LoadInit(init, &sums);
+      }
+      AddAll<kRows, kInPairs>(packed, packed_end, weights, &sums);
+      end.End(channel, sums.of, kRows);
+      channel += kBlock;
+      weights += kBlock * kKr;
+      init += kBlock;
+    } while (channel < kNr && channel < exist);
+    if (by == nullptr && channel < kNr) {
+      ClearRest<kNr>(band, kRows, channel);
     }
   }
+
+  // The accumulators' init, loaded for each row: compilers would copy it.
   template <int kRows>
-  static OPTFARM_INLINE void AddRowInits(const Int8Band& band,
-                                         int32x4_t (&by_row)[kBandRows]) {
+  static OPTFARM_INLINE void LoadInit(const int32_t* init, Sums<kRows>* sums) {
+    const auto* from = reinterpret_cast<const int8_t*>(init);
 #pragma GCC unroll 4
     for (int r = 0; r < kRows; ++r) {
-      by_row[r] =
-          vaddq_s32(by_row[r], vdupq_n_s32(band.tile.row_init[band.row + r]));
-    }
-  }
-  template <int kRows>
-  static OPTFARM_INLINE void StoreAll(const int32x4_t (&by_row)[kBandRows],
-                                      int32_t* to) {
+      int8x16_t vectors[kVectors];
+      LoadTwo<0>(from, &vectors[0], &vectors[1]);
+      LoadTwo<32>(from, &vectors[2], &vectors[3]);
 #pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) vst1q_s32(to + r * kNr, by_row[r]);
-  }
-
-  // A vector's lanes to a place each, which is moved on.
-  template <int kRow, int kRows>
-  static OPTFARM_INLINE void StoreRows(uint8x16_t values,
-                                       uint8_t* (&out)[kRows]) {
-    if constexpr (kRow == 0) {
-      asm volatile("str %s1, [%0], #4" : "+r"(out[0]) : "w"(values) : "memory");
-    } else {
-      asm volatile("st1 {%1.s}[%c2], [%0], #4"
-                   : "+r"(out[kRow])
-                   : "w"(values), "i"(kRow)
-                   : "memory");
-    }
-    if constexpr (kRow + 1 < kRows) StoreRows<kRow + 1, kRows>(values, out);
-  }
-
-  // Fewer than kBlock channels of each row.
-  OPTFARM_NOINLINE static void CopySome(const uint8_t* some, int rows,
-                                        int channels, int64_t stride,
-                                        uint8_t* out) {
-    for (int r = 0; r < rows; ++r, out += stride) {
-      for (int c = 0; c < channels; ++c) out[c] = some[r * kBlock + c];
+      for (int v = 0; v < kVectors; ++v) {
+        sums->of[r][v] = vreinterpretq_s32_s8(vectors[v]);
+      }
     }
   }
 };
@@ -242,6 +234,8 @@ struct Neon {
 #else
 
 constexpr int kMr = 12, kNr = 32, kKr = 4;
+constexpr PanelLayout kPanel = {.nr = kNr, .kr = kKr};
+constexpr int kCopies = 1;
 constexpr int32_t kShift = 0;
 constexpr uint32_t kEpilogue = kStoresAccumulators;
 constexpr auto kLayout = ActivationLayout::kIndirect;
@@ -328,9 +322,10 @@ constexpr MicroKernel kInt8GemmNeon = {
     .kind = MicroKernelKind::kInt8Gemm,
     .needs = {.neon = true},
     .mr = kMr,
-    .panel = {.nr = kNr, .kr = kKr},
+    .panel = kPanel,
     .activations = kLayout,
     .pack = kPack,
+    .packed_copies = kCopies,
     .activation_shift = kShift,
     .epilogue = kEpilogue,
     .run = {.int8_gemm = RunInt8Bands<Neon, kNr>},

@@ -52,6 +52,9 @@ struct NeonDot {
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
       AddDot<kGroup>(low, values[r], &sums->of[r][kVector]);
+    }
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
       AddDot<kGroup>(high, values[r], &sums->of[r][kVector + 1]);
     }
   }
@@ -132,16 +135,8 @@ struct NeonDot {
       weights += kBlock * kKr;
       init += kBlock;
     } while (channel < kNr && channel < exist);
-    if (by == nullptr && channel < kNr) ClearRest<kRows>(band, channel);
-  }
-
-  // Accumulators of channels that do not exist.
-  template <int kRows>
-  OPTFARM_NOINLINE static void ClearRest(const Int8Band& band, int channel) {
-    for (int r = 0; r < kRows; ++r) {
-      for (int c = channel; c < kNr; c += 4) {
-        StoreAt<kNr>(band, r, c, vdupq_n_s32(0));
-      }
+    if (by == nullptr && channel < kNr) {
+      ClearRest<kNr>(band, kRows, channel);
     }
   }
 };

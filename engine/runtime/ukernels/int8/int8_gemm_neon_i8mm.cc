@@ -58,6 +58,9 @@ struct NeonI8mm {
 #pragma GCC unroll 4
     for (int p = 0; p < kPairs; ++p) {
       AddBlock(rows[2 * p + kGroup], low, &sums->of[p][kFirst]);
+    }
+#pragma GCC unroll 4
+    for (int p = 0; p < kPairs; ++p) {
       AddBlock(rows[2 * p + kGroup], high, &sums->of[p][kFirst + 1]);
     }
   }

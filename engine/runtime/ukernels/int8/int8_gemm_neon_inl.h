@@ -123,6 +123,17 @@ OPTFARM_INLINE bool IsBeyond(const Int8Band& band) {
   }
 }
 
+// Zeros for the accumulators of channels that do not exist, from `channel` on.
+template <int kNr>
+__attribute__((noinline, noclone)) void ClearRest(const Int8Band& band,
+                                                  int rows, int channel) {
+  for (int r = 0; r < rows; ++r) {
+    for (int c = channel; c < kNr; c += 4) {
+      StoreAt<kNr>(band, r, c, vdupq_n_s32(0));
+    }
+  }
+}
+
 // Ends bands of sixteen channels of the same rows.
 template <int kNr>
 class BandEnd {
@@ -147,6 +158,17 @@ class BandEnd {
       }
       return;
     }
+    if (EpilogueNeon::IsPlain(*by_)) {
+      Quantize<true>(channel, sums, rows);
+    } else {
+      Quantize<false>(channel, sums, rows);
+    }
+  }
+
+ private:
+  template <bool kIsPlain, int kRows>
+  OPTFARM_INLINE void Quantize(int channel, const int32x4_t (&sums)[kRows][4],
+                               int rows) const {
     const EpilogueNeon epilogue(*by_, channel);
     const int left = by_->channels - channel;
     const int64_t out_stride = by_->stride;
@@ -157,12 +179,11 @@ class BandEnd {
 #pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r, to += stride) {
       if (r == rows) break;
-      vst1q_u8(to, epilogue.Quantize(sums[r]));
+      vst1q_u8(to, epilogue.Quantize<kIsPlain>(sums[r]));
     }
     if (left < 16) CopyRows(some, rows, left, out_stride, out);
   }
 
- private:
   const Int8Epilogue* const by_;
   int32_t* const stored_;
   uint8_t* out_ = nullptr;

@@ -292,10 +292,12 @@ TEST(Int8EpilogueTest, GivesTheValuesOfTheStage) {
           }
           tile.epilogue = &epilogue;
           tile.init = shifted;
-          std::vector<uint8_t> packed(kMr * PackedStride(kDepth, kPanel.kr));
+          const int64_t packed_stride =
+              PackedStride(kDepth, kPanel.kr, kernels.gemm->packed_copies);
+          std::vector<uint8_t> packed(kMr * packed_stride);
           if (kernels.gemm->activations == ActivationLayout::kPacked) {
             tile.packed = packed.data();
-            tile.packed_stride = PackedStride(kDepth, kPanel.kr);
+            tile.packed_stride = packed_stride;
             kernels.gemm->pack(tile, rows, 0);
           }
           kernels.gemm->run.int8_gemm(tile, rows);

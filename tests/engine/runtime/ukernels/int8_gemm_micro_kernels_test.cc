@@ -52,11 +52,11 @@ struct GemmCase {
     const bool has_row_init = random->Pick(0, 1) != 0;
     gemm.row_init = has_row_init ? random->Integers(rows, shift)
                                  : std::vector<int32_t>(rows, 0);
-    // docs of PanelLayout: panel[k / kr][channel][k % kr].
     panel.resize(filled_depth * nr);
     for (int k = 0; k < gemm.depth; ++k) {
+      int8_t* group = panel.data() + k / kr * nr * kr;
       for (int c = 0; c < nr; ++c) {
-        panel[(k / kr * nr + c) * kr + k % kr] = gemm.weights[k * nr + c];
+        group[PlaceInGroup(entry.panel, c, k % kr)] = gemm.weights[k * nr + c];
       }
     }
     tile.taps = taps;
@@ -77,7 +77,8 @@ struct GemmCase {
     } else if (entry.activations != ActivationLayout::kIndirect) {
       // The residual comes later, as a panel's.
       tile.residual_taps = 0;
-      tile.packed_stride = PackedStride(gemm.depth, DepthUnit(entry.panel));
+      tile.packed_stride =
+          PackedStride(gemm.depth, DepthUnit(entry.panel), entry.packed_copies);
       packed.assign(entry.mr * tile.packed_stride, 77);
       tile.packed = packed.data();
       entry.pack(tile, rows, 0);
