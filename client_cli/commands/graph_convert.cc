@@ -67,19 +67,25 @@ class GraphConvert final : public Command {
                   "symmetric (int8 with zero point 0, for NPUs) or int16 (with "
                   "zero point 0). Default: int8.",
                   {"int8", "uint8", "symmetric", "int16"}, &activations_);
+    flags->Switch("unsigned",
+                  "ONNX: write int8 values and weights as uint8, with zero "
+                  "points 128 higher; the numbers stay the same, and ONNX "
+                  "Runtime on x86-64 computes more of them exactly.",
+                  &unsigned_);
     flags->Switch("dynamic_batch",
                   "TensorFlow Lite: keep an open batch open; some runtimes "
                   "refuse such files.",
                   &dynamic_batch_);
     flags->Path("labels", "FILE",
-                "TensorFlow Lite: the classes' names, one on a line, to be "
-                "kept with the model.",
+                "TensorFlow Lite and ONNX: the classes' names, one on a line, "
+                "to be kept with the model. Default: those that it has.",
                 &labels_);
     flags->Reads();
-    flags->Number("input_mean",
-                  "TensorFlow Lite: pictures are fed as (value - mean) / std; "
-                  "kept with the model.",
-                  &input_mean_);
+    flags->Number(
+        "input_mean",
+        "TensorFlow Lite and ONNX: pictures are fed as (value - mean) "
+        "/ std; kept with the model. Default: what it says itself.",
+        &input_mean_);
     flags->Number("input_std", "See --input_mean.", &input_std_);
     flags->Texts("inputs", "A,B",
                  "The model's inputs, with shapes where it does not define "
@@ -101,6 +107,7 @@ class GraphConvert final : public Command {
     options.written.int8_weights = int8_weights_;
     options.written.ends = Ends();
     options.written.activations = activations_;
+    options.written.unsigned_values = unsigned_;
     options.written.dynamic_batch = dynamic_batch_;
     options.compare = verify_;
     OPTFARM_ASSIGN_OR_RETURN(options.written.metadata, Metadata());
@@ -156,6 +163,7 @@ class GraphConvert final : public Command {
   std::vector<std::string> inputs_, outputs_;
   int64_t opset_ = formats::kDefaultWrittenOpset;
   bool half_weights_ = false;
+  bool unsigned_ = false;
   bool int8_weights_ = false;
   bool dynamic_batch_ = false;
   bool verify_ = true;

@@ -2,6 +2,7 @@
 // Any tensor may be fed or fetched.
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "base/files.h"
 #include "base/status_macros.h"
@@ -12,6 +13,8 @@
 #include "engine/graph/attr.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/ops/op_table.h"
+#include "engine/graph/partial_shape.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/runtime/core/loaded_model.h"
 #include "engine/runtime/session/session.h"
@@ -65,6 +68,42 @@ runtime::Tensor AsPlaceholderType(const graph::Graph& graph,
   return value;
 }
 
+// "'x', 'y'": what the model has to be fed with.
+std::string InputNames(const graph::Graph& graph) {
+  std::vector<std::string> names;
+  for (const graph::NodeId id : graph.Ids()) {
+    if (!graph::IsPlaceholder(graph.node(id).op())) continue;
+    names.push_back(
+        absl::StrCat("'", graph::TensorNameInFile(graph, {id, 0}), "'"));
+  }
+  return absl::StrJoin(names, ", ");
+}
+
+// What of the feeds is not what the model declares; may be why a run failed.
+std::string ForeignShapes(const graph::Graph& graph,
+                          const std::vector<Feed>& feeds) {
+  std::string text;
+  for (const Feed& feed : feeds) {
+    const graph::NodeId id = graph.Find(feed.name.node);
+    const auto* declared =
+        id == graph::kNoNode ? nullptr : graph.node(id).FindAttr("shape");
+    if (declared == nullptr || !graph::IsPlaceholder(graph.node(id).op())) {
+      continue;
+    }
+    const auto shape = graph::PartialShape::FromProto(declared->shape());
+    if (!shape.ok() || !shape->has_rank()) continue;
+    bool fits = shape->rank() == feed.value.rank();
+    for (int i = 0; fits && i < shape->rank(); ++i) {
+      fits = shape->dim(i) < 0 || shape->dim(i) == feed.value.dim(i);
+    }
+    if (fits) continue;
+    absl::StrAppend(&text, "; input '", graph::TensorNameInFile(graph, {id, 0}),
+                    "' is ", feed.value.shape().ToString(),
+                    ", and the model declares ", shape->ToString());
+  }
+  return text;
+}
+
 class GraphRun final : public Command {
  public:
   void DeclareFlags(FlagSet* flags) override {
@@ -103,10 +142,15 @@ class GraphRun final : public Command {
       OPTFARM_ASSIGN_OR_RETURN(fetched.emplace_back(),
                                FindName(*graph, output));
     }
-    OPTFARM_ASSIGN_OR_RETURN(
-        const std::vector<runtime::Tensor> answers,
+    const std::string foreign = ForeignShapes(*graph, feeds);
+    absl::StatusOr<std::vector<runtime::Tensor>> run =
         Execute(runtime::LoadedModel::Create(*std::move(graph)), feeds, fetched,
-                std::move(file.package)));
+                std::move(file.package));
+    if (!run.ok()) {
+      return absl::Status(run.status().code(),
+                          absl::StrCat(run.status().message(), foreign));
+    }
+    const std::vector<runtime::Tensor> answers = *std::move(run);
     OPTFARM_RETURN_IF_ERROR(MakeFolders(out_dir_));
     Table table({{"tensor", "TENSOR"},
                  {"dtype", "TYPE"},
@@ -151,6 +195,11 @@ class GraphRun final : public Command {
       Feed feed;
       OPTFARM_ASSIGN_OR_RETURN(feed.name,
                                FindName(graph, input.substr(0, equals)));
+      if (graph.Find(feed.name.node) == graph::kNoNode) {
+        return absl::NotFoundError(absl::StrCat(
+            "--input: the model has no tensor '", input.substr(0, equals),
+            "'; its inputs are ", InputNames(graph)));
+      }
       OPTFARM_ASSIGN_OR_RETURN(
           const tensorflow::TensorProto proto,
           formats::LoadNpy(ExpandHome(input.substr(equals + 1))));

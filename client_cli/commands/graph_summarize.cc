@@ -1,10 +1,13 @@
 // optctl graph summarize: what a graph holds and how to run it.
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/types/span.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/tables/json_text.h"
@@ -14,6 +17,7 @@
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/model_notes.h"
 #include "engine/inspect/graph_bytes.h"
 #include "engine/transforms/layout/lay_out_model.h"
 #include "engine/transforms/nodes/quantized_layers.h"
@@ -49,6 +53,7 @@ class GraphSummarize final : public Command {
                              CountLayout(graph));
     if (context.format == OutputFormat::kTable) {
       PrintText(summary, line, context);
+      *context.out << PrintableText(NotesText(graph::ReadModelNotes(graph)));
       if (layout) *context.out << layout->ToText() << "\n";
       if (layout && layout->quantized.weight_bits > 0) {
         *context.out << QuantizedText(layout->quantized) << "\n";
@@ -64,6 +69,12 @@ class GraphSummarize final : public Command {
     } else {
       OPTFARM_RETURN_IF_ERROR(CheckNotCsv(context.format));
       auto json = nlohmann::ordered_json::parse(SummaryJson(summary, line));
+      const graph::ModelNotes notes = graph::ReadModelNotes(graph);
+      if (!notes.labels.empty()) json["labels"] = notes.labels;
+      if (!notes.mean.empty()) {
+        json["input_mean"] = notes.mean;
+        json["input_std"] = notes.std;
+      }
       if (layout) {
         json["transposes"] = {{"in_file", layout->before},
                               {"laid_out", layout->after}};
@@ -135,6 +146,22 @@ class GraphSummarize final : public Command {
             {"weight_bits", found.weight_bits},
             {"per_channel", found.per_channel},
             {"kept", found.are_most()}};
+  }
+
+  static std::string NotesText(const graph::ModelNotes& notes) {
+    constexpr size_t kNamed = 5;
+    std::string text;
+    if (!notes.mean.empty()) {
+      absl::StrAppend(&text, "The file says that pictures are fed as (value - ",
+                      absl::StrJoin(notes.mean, ","), ") / ",
+                      absl::StrJoin(notes.std, ","), ".\n");
+    }
+    if (notes.labels.empty()) return text;
+    const size_t named = std::min(kNamed, notes.labels.size());
+    const absl::Span<const std::string> first(notes.labels.data(), named);
+    return absl::StrCat(text, "The file names ", notes.labels.size(),
+                        " classes: ", absl::StrJoin(first, ", "),
+                        named < notes.labels.size() ? ", ..." : "", ".\n");
   }
 
   static void PrintText(const inspect::GraphSummary& summary,

@@ -1,14 +1,20 @@
 #include "engine/export/export_model.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/export/flatten_branches.h"
+#include "engine/export/unroll_recurrent.h"
+#include "engine/export/unsigned_values.h"
+#include "engine/formats/onnx/properties.h"
 #include "engine/formats/tensorflow/graph_file.h"
 #include "engine/formats/tflite/writer.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/model_interface.h"
+#include "engine/graph/model_notes.h"
 #include "engine/graph/ops/op_table.h"
 #include "engine/graph/shape_inference.h"
 #include "engine/transforms/machinery/pipeline.h"
@@ -98,11 +104,27 @@ absl::Status Flatten(const GraphIo& io, absl::Span<const FedShape> fed,
   return FlattenBranches(fed, outputs, graph);
 }
 
+// What the file says of the model: what its own says, and what `options` say
+// instead. TensorFlow Lite's entries are no properties of others.
+graph::ModelNotes NotesFor(const Graph& graph, const ExportOptions& options) {
+  graph::ModelNotes notes = graph::ReadModelNotes(graph);
+  if (!options.metadata.labels.empty()) notes.labels = options.metadata.labels;
+  if (!options.metadata.mean.empty()) {
+    notes.mean = options.metadata.mean;
+    notes.std = options.metadata.std;
+  }
+  if (graph::ReadModelInterface(graph).format != "onnx") {
+    notes.properties.clear();
+  }
+  return notes;
+}
+
 absl::StatusOr<std::string> ExportOnnx(const Graph& original, const GraphIo& io,
                                        const ExportOptions& options) {
   formats::OnnxWriteOptions write;
   write.opset = options.opset;
   write.outputs = NamesOf(original, io.outputs);
+  write.metadata = formats::OnnxPropertiesOf(NotesFor(original, options));
   if (!options.state.empty()) {
     write.metadata.push_back({"optfarm.state", options.state});
   }
@@ -121,7 +143,16 @@ absl::StatusOr<std::string> ExportOnnx(const Graph& original, const GraphIo& io,
     fed.push_back({input.tensor, shape.has_rank() ? shape : input.shape});
   }
   OPTFARM_RETURN_IF_ERROR(Flatten(io, fed, &graph));
+  OPTFARM_RETURN_IF_ERROR(UnrollRecurrent(fed, OnnxHoldsLayer, &graph));
   OPTFARM_RETURN_IF_ERROR(Prepare(io, options, &graph));
+  if (options.unsigned_values) {
+    std::vector<graph::Endpoint> outputs;
+    for (const GraphTensor& output : io.outputs) {
+      const graph::TensorName name = NameOf(original, output);
+      outputs.push_back({graph.Find(name.node), name.port});
+    }
+    OPTFARM_RETURN_IF_ERROR(MakeValuesUnsigned(outputs, &graph));
+  }
   return formats::WriteOnnx(graph, write);
 }
 
@@ -140,6 +171,12 @@ graph::PartialShape WrittenShape(const GraphTensor& input,
     shape.set_dim(0, input.shape.is_static() ? input.shape.dim(0) : 1);
   }
   return shape;
+}
+
+bool HasOneChannel(const GraphIo& io) {
+  if (io.inputs.empty()) return false;
+  const graph::PartialShape& shape = io.inputs[0].shape;
+  return shape.has_rank() && shape.rank() == 4 && shape.dim(3) == 1;
 }
 
 absl::StatusOr<std::string> ExportTflite(const Graph& original,
@@ -168,8 +205,15 @@ absl::StatusOr<std::string> ExportTflite(const Graph& original,
   }
   Graph graph = original.Clone();
   OPTFARM_RETURN_IF_ERROR(Flatten(io, fed, &graph));
+  OPTFARM_RETURN_IF_ERROR(UnrollRecurrent(fed, TfliteHoldsLayer, &graph));
   OPTFARM_RETURN_IF_ERROR(Prepare(io, options, &graph));
-  return formats::WriteTflite(graph, write, options.metadata);
+  const graph::ModelNotes notes = NotesFor(original, options);
+  formats::TfliteMetadata metadata = options.metadata;
+  metadata.labels = notes.labels;
+  metadata.mean = notes.mean;
+  metadata.std = notes.std;
+  metadata.is_gray = metadata.is_gray || HasOneChannel(io);
+  return formats::WriteTflite(graph, write, metadata);
 }
 
 }  // namespace
@@ -199,6 +243,15 @@ absl::StatusOr<ModelFormat> FormatOfPath(absl::string_view path) {
       "the name '", path,
       "' does not say which format to write; end it in .pb, .pbtxt, .onnx "
       "or .tflite"));
+}
+
+bool FindsRangesInRuns(const Graph& graph) {
+  const auto ids = graph.Ids();
+  return std::any_of(ids.begin(), ids.end(), [&](graph::NodeId id) {
+    const std::string& op = graph.node(id).op();
+    return graph::HasRole(op, graph::OpRole::kRequantizationRange) ||
+           graph::HasRole(op, graph::OpRole::kRequantizationRangePerChannel);
+  });
 }
 
 absl::StatusOr<std::string> ExportModel(const Graph& graph, const GraphIo& io,

@@ -33,6 +33,9 @@ struct ExportOptions {
   ModelFormat format = ModelFormat::kGraph;
   // Of ONNX.
   int opset = formats::kDefaultWrittenOpset;
+  // Of ONNX: int8 values and weights become uint8, with zero points 128 higher
+  // (MakeValuesUnsigned).
+  bool unsigned_values = false;
   // Large float constants are stored in 16 bits.
   bool half_weights = false;
   // Of TensorFlow Lite: weights of float layers as int8, the type of quantized
@@ -46,7 +49,8 @@ struct ExportOptions {
   // What ranges of activations become: int8, uint8, symmetric or int16 (type of
   // make_quantization_explicit).
   std::string activations = "int8";
-  // Of TensorFlow Lite: what the file says for libraries on phones.
+  // Names of classes and the scale of pictures, for files of TensorFlow Lite
+  // and ONNX, in place of what the model's own file says of them.
   formats::TfliteMetadata metadata = {};
   // What became of the model's state; "" for a model that has none. Formats
   // other than the graph's own keep it with the model.
@@ -63,6 +67,10 @@ struct ExportOptions {
 absl::StatusOr<std::string> ExportModel(const graph::Graph& graph,
                                         const graph::GraphIo& io,
                                         const ExportOptions& options);
+
+// Whether 8-bit layers find their ranges in each run, because they were not
+// calibrated. Other formats have no ops for that.
+bool FindsRangesInRuns(const graph::Graph& graph);
 
 // How far the answers of a written model are from the graph's.
 struct ExportDifference {

@@ -19,6 +19,7 @@
 #include "engine/graph/graph.h"
 #include "engine/graph/infer_io.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/model_notes.h"
 #include "engine/graph/ops/op_table.h"
 #include "engine/graph/verify.h"
 #include "engine/optimize/calibration/calibration.h"
@@ -33,6 +34,7 @@
 #include "engine/optimize/samples/array_file.h"
 #include "engine/optimize/samples/data_check.h"
 #include "engine/optimize/samples/model_tensor.h"
+#include "engine/optimize/samples/normalization.h"
 #include "engine/optimize/samples/sample_files.h"
 #include "engine/transforms/layout/lay_out_model.h"
 #include "engine/transforms/nodes/constant_nodes.h"
@@ -360,6 +362,27 @@ absl::StatusOr<std::vector<std::string>> FitToModel(OptimizeRequest* request,
   return std::move(fitted.notes);
 }
 
+// Where neither the recipe nor the data say how pictures are scaled, the
+// model's own file may. Returns what the user should know of it.
+std::vector<std::string> TakeScaleOfModel(const Model& model,
+                                          OptimizeRequest* request) {
+  const graph::ModelNotes notes = graph::ReadModelNotes(model.graph);
+  v1::Preprocessing* pictures =
+      request->recipe.mutable_calibration()->mutable_preprocessing();
+  const int source = request->data.Find(v1::DataSource::INPUT);
+  if (notes.mean.empty() || source < 0 || model.io.inputs.empty() ||
+      model.io.inputs[0].dtype != tensorflow::DT_FLOAT ||
+      !NormalizationOf(*pictures, request->data.dataset.sources(source))
+           .is_default) {
+    return {};
+  }
+  pictures->mutable_mean()->Assign(notes.mean.begin(), notes.mean.end());
+  pictures->mutable_std()->Assign(notes.std.begin(), notes.std.end());
+  return {absl::StrCat(
+      "Pictures were fed as (value - ", absl::StrJoin(notes.mean, ","), ") / ",
+      absl::StrJoin(notes.std, ","), ", as the model's file says.")};
+}
+
 }  // namespace
 
 absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& asked,
@@ -374,8 +397,11 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& asked,
   OPTFARM_RETURN_IF_ERROR(CheckRecipe(asked.recipe));
   OPTFARM_ASSIGN_OR_RETURN(Model model, LoadModel(asked));
   OptimizeRequest request = asked;
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> notes,
+  OPTFARM_ASSIGN_OR_RETURN(std::vector<std::string> notes,
                            FitToModel(&request, &model));
+  for (std::string& note : TakeScaleOfModel(model, &request)) {
+    notes.push_back(std::move(note));
+  }
   const std::vector<ModelTensor> inputs =
       ToModelTensors(model.io.inputs, model.graph);
   const std::vector<ModelTensor> outputs =

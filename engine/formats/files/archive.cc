@@ -177,4 +177,38 @@ absl::Status UnpackArchive(const std::string& path, const std::string& folder,
   return Unpacker(path, folder, limits).Run();
 }
 
+absl::StatusOr<std::string> ReadZippedFile(absl::string_view archive,
+                                           absl::string_view name,
+                                           uint64_t most) {
+  const ArchivePtr reader(archive_read_new(), archive_read_free);
+  // The directory at its end counts, not what stands in front.
+  if (archive_read_support_format_zip_seekable(reader.get()) != ARCHIVE_OK ||
+      archive_read_open_memory(reader.get(), archive.data(), archive.size()) !=
+          ARCHIVE_OK) {
+    return absl::NotFoundError("there is no zip archive");
+  }
+  struct archive_entry* entry = nullptr;
+  while (archive_read_next_header(reader.get(), &entry) == ARCHIVE_OK) {
+    const char* path = archive_entry_pathname(entry);
+    if (path == nullptr || name != path) continue;
+    std::string bytes;
+    std::string piece(kPieceBytes, '\0');
+    while (true) {
+      const la_ssize_t count =
+          archive_read_data(reader.get(), piece.data(), piece.size());
+      if (count == 0) return bytes;
+      if (count < 0) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("'", name, "' in the archive is damaged"));
+      }
+      if (bytes.size() + static_cast<uint64_t>(count) > most) {
+        return absl::ResourceExhaustedError(absl::StrCat(
+            "'", name, "' in the archive has more than ", most, " bytes"));
+      }
+      bytes.append(piece, 0, static_cast<size_t>(count));
+    }
+  }
+  return absl::NotFoundError(absl::StrCat("there is no '", name, "'"));
+}
+
 }  // namespace optfarm::formats

@@ -11,6 +11,8 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 
 namespace optfarm::formats {
 
@@ -27,6 +29,13 @@ struct ArchiveLimits {
 // ResourceExhausted beyond the limits; the files' own.
 absl::Status UnpackArchive(const std::string& path, const std::string& folder,
                            const ArchiveLimits& limits = {});
+
+// The bytes of one file of a zip archive, which may begin behind other data.
+// ERRORS: NotFound where there is no such file or no archive; InvalidArgument
+// for a damaged one; ResourceExhausted for a file of more than `most` bytes.
+absl::StatusOr<std::string> ReadZippedFile(absl::string_view archive,
+                                           absl::string_view name,
+                                           uint64_t most);
 
 }  // namespace optfarm::formats
 

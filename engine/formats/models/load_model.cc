@@ -3,6 +3,7 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/mapped_file.h"
@@ -17,6 +18,23 @@
 
 namespace optfarm::formats {
 namespace {
+
+// Of a file that could not be read as a TensorFlow graph: one without any mark
+// whose name says ONNX or TensorFlow Lite was one of these. `path` is its name.
+absl::Status WithFormatOfName(const absl::Status& status,
+                              absl::string_view bytes,
+                              const std::string& path) {
+  if (status.code() != absl::StatusCode::kInvalidArgument ||
+      IdentifyBytes(bytes) != FileKind::kUnknown) {
+    return status;
+  }
+  const bool is_onnx = absl::EndsWithIgnoreCase(path, ".onnx");
+  if (!is_onnx && !absl::EndsWithIgnoreCase(path, ".tflite")) return status;
+  return absl::InvalidArgumentError(absl::StrCat(
+      "'", path, "' is not ", is_onnx ? "an ONNX" : "a TensorFlow Lite",
+      " model that can be read: its bytes are cut off, damaged or of another "
+      "format; was it copied completely?"));
+}
 
 // A graph of a format other than TensorFlow's; nullopt for what LoadGraph is
 // to read, or to refuse with advice.
@@ -85,6 +103,9 @@ absl::StatusOr<LoadedGraph> LoadModel(const std::string& path,
     OPTFARM_ASSIGN_OR_RETURN(std::optional<tensorflow::GraphDef> def,
                              ReadOtherFormat(bytes, name, FolderOf(path)));
     if (def.has_value()) return LoadedGraph{*std::move(def), nullptr};
+    absl::StatusOr<LoadedGraph> graph = LoadGraph(path, max_bytes);
+    if (graph.ok()) return graph;
+    return WithFormatOfName(graph.status(), bytes, path);
   }
   return LoadGraph(path, max_bytes);
 }
@@ -111,7 +132,9 @@ absl::StatusOr<tensorflow::GraphDef> LoadModelDef(const std::string& path,
   if (key.has_value() && !IsEncryptedModel(plain)) {
     return ParseGraphDef(plain, name);
   }
-  return LoadGraphDef(path, max_bytes);
+  absl::StatusOr<tensorflow::GraphDef> graph = LoadGraphDef(path, max_bytes);
+  if (graph.ok()) return graph;
+  return WithFormatOfName(graph.status(), bytes, path);
 }
 
 }  // namespace optfarm::formats

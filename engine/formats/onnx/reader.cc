@@ -9,6 +9,7 @@
 #include "engine/formats/onnx/graph_builder.h"
 #include "engine/formats/onnx/graph_reader.h"
 #include "engine/formats/onnx/model_context.h"
+#include "engine/formats/onnx/properties.h"
 #include "engine/formats/onnx/tensors.h"
 #include "engine/formats/tensorflow/binary_graph.h"
 #include "engine/graph/model_interface.h"
@@ -87,7 +88,7 @@ NodeId OutputNode(Endpoint result, const std::string& name,
 
 void DeclareOutputs(const onnx::GraphProto& graph,
                     const std::vector<Endpoint>& results,
-                    GraphBuilder* builder) {
+                    const graph::ModelNotes& notes, GraphBuilder* builder) {
   for (int i = 0; i < graph.output_size(); ++i) {
     const onnx::ValueInfoProto& output = graph.output(i);
     const NodeId node =
@@ -97,6 +98,9 @@ void DeclareOutputs(const onnx::GraphProto& graph,
         kFormat, i, output.name(),
         type.ok() ? type->dim_names : std::vector<std::string>(),
         builder->graph().mutable_node(node)->mutable_def());
+    if (i > 0) continue;
+    graph::SetModelNotes(notes,
+                         builder->graph().mutable_node(node)->mutable_def());
   }
 }
 
@@ -154,7 +158,7 @@ absl::StatusOr<tensorflow::GraphDef> ReadOnnx(
     }
   }
   if (context.has_reasons()) return context.Refusal(name);
-  DeclareOutputs(model.graph(), results, &builder);
+  DeclareOutputs(model.graph(), results, ReadOnnxProperties(model), &builder);
   OPTFARM_RETURN_IF_ERROR(Annotate(builder.TakeStatus(), name));
   RemoveUnused(&builder.graph());
   builder.graph().mutable_versions()->set_producer(kGraphProducer);

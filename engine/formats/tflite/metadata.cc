@@ -11,6 +11,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
+#include "engine/formats/files/archive.h"
 
 namespace optfarm::formats {
 namespace {
@@ -145,6 +146,134 @@ class Packer {
   FlatBufferBuilder builder_;
 };
 
+// --- Reading it
+// ---------------------------------------------------------------
+
+using flatbuffers::String;
+using flatbuffers::Vector;
+using flatbuffers::Verifier;
+
+// A table whose fields are checked as a generated reader checks them.
+struct Checked : private flatbuffers::Table {
+  template <typename T>
+  const T* At(int field) const {
+    return GetPointer<const T*>(Field(field));
+  }
+  uint8_t Byte(int field) const { return GetField<uint8_t>(Field(field), 0); }
+
+ protected:
+  bool Begins(Verifier& v) const { return VerifyTableStart(v); }
+  bool Ends(Verifier& v) const { return v.EndTable(); }
+  bool HasByte(Verifier& v, int field) const {
+    return VerifyField<uint8_t>(v, Field(field), 1);
+  }
+  bool HasText(Verifier& v, int field) const {
+    return VerifyOffset(v, Field(field)) && v.VerifyString(At<String>(field));
+  }
+  bool HasFloats(Verifier& v, int field) const {
+    return VerifyOffset(v, Field(field)) &&
+           v.VerifyVector(At<Vector<float>>(field));
+  }
+  template <typename T>
+  bool HasTable(Verifier& v, int field) const {
+    return VerifyOffset(v, Field(field)) && v.VerifyTable(At<T>(field));
+  }
+  template <typename T>
+  bool HasTables(Verifier& v, int field) const {
+    const auto* tables = At<Vector<Offset<T>>>(field);
+    return VerifyOffset(v, Field(field)) && v.VerifyVector(tables) &&
+           v.VerifyVectorOfTables(tables);
+  }
+};
+
+struct ScaleOptions : Checked {
+  bool Verify(Verifier& v) const {
+    return Begins(v) && HasFloats(v, 0) && HasFloats(v, 1) && Ends(v);
+  }
+};
+
+// A step whose options have another form says so by its type.
+struct Step : Checked {
+  bool Verify(Verifier& v) const {
+    if (!Begins(v) || !HasByte(v, kStepType)) return false;
+    const bool is_scale = Byte(kStepType) == kNormalization;
+    if (is_scale && !HasTable<ScaleOptions>(v, kStep)) return false;
+    return Ends(v);
+  }
+  const ScaleOptions* scale() const {
+    return Byte(kStepType) == kNormalization ? At<ScaleOptions>(kStep)
+                                             : nullptr;
+  }
+};
+
+struct AssociatedFile : Checked {
+  bool Verify(Verifier& v) const {
+    return Begins(v) && HasText(v, kFileName) && HasByte(v, kFileType) &&
+           Ends(v);
+  }
+};
+
+struct TensorNotes : Checked {
+  bool Verify(Verifier& v) const {
+    return Begins(v) && HasTables<Step>(v, kTensorSteps) &&
+           HasTables<AssociatedFile>(v, kTensorFiles) && Ends(v);
+  }
+};
+
+struct SubgraphNotes : Checked {
+  bool Verify(Verifier& v) const {
+    return Begins(v) && HasTables<TensorNotes>(v, kInputs) &&
+           HasTables<TensorNotes>(v, kOutputs) && Ends(v);
+  }
+};
+
+struct Notes : Checked {
+  bool Verify(Verifier& v) const {
+    return Begins(v) && HasTables<SubgraphNotes>(v, kModelSubgraphs) && Ends(v);
+  }
+};
+
+template <typename T>
+using TableList = Vector<Offset<T>>;
+
+void ReadScale(const TensorNotes& input, TfliteMetadata* metadata) {
+  const auto* steps = input.At<TableList<Step>>(kTensorSteps);
+  if (steps == nullptr) return;
+  for (const Step* step : *steps) {
+    const ScaleOptions* scale = step->scale();
+    if (scale == nullptr) continue;
+    const auto* mean = scale->At<Vector<float>>(0);
+    const auto* std = scale->At<Vector<float>>(1);
+    if (mean == nullptr || std == nullptr || mean->size() != std->size()) {
+      continue;
+    }
+    metadata->mean.assign(mean->begin(), mean->end());
+    metadata->std.assign(std->begin(), std->end());
+    return;
+  }
+}
+
+void ReadLabels(const TensorNotes& output, absl::string_view model,
+                TfliteMetadata* metadata) {
+  constexpr uint64_t kMostBytes = 16 << 20;
+  // Labels of values are one for each element, too.
+  constexpr uint8_t kValueLabels = 3;
+  const auto* files = output.At<TableList<AssociatedFile>>(kTensorFiles);
+  if (files == nullptr) return;
+  for (const AssociatedFile* file : *files) {
+    const auto* name = file->At<String>(kFileName);
+    const uint8_t type = file->Byte(kFileType);
+    if (name == nullptr || (type != kAxisLabels && type != kValueLabels)) {
+      continue;
+    }
+    const auto text = ReadZippedFile(
+        model, absl::string_view(name->c_str(), name->size()), kMostBytes);
+    if (!text.ok()) continue;
+    metadata->labels = ParseClassNames(*text);
+    if (!metadata->labels.empty()) return;
+  }
+}
+
 // --- The archive -------------------------------------------------------------
 
 // The checksum of zip archives.
@@ -245,6 +374,32 @@ std::string AppendTfliteLabels(std::string model,
   Put(directory_start, 4, &model);
   Put(0, 2, &model);  // No comment.
   return model;
+}
+
+TfliteMetadata ParseTfliteMetadata(absl::string_view bytes,
+                                   absl::string_view model) {
+  constexpr int kDepth = 16, kMostTables = 100'000;
+  TfliteMetadata metadata;
+  // Where it stands in the file need not be aligned.
+  const std::string entry(bytes);
+  flatbuffers::Verifier verifier(reinterpret_cast<const uint8_t*>(entry.data()),
+                                 entry.size(), kDepth, kMostTables);
+  if (entry.size() < 8 || !verifier.VerifyBuffer<Notes>(nullptr)) {
+    return metadata;
+  }
+  const auto* subgraphs = flatbuffers::GetRoot<Notes>(entry.data())
+                              ->At<TableList<SubgraphNotes>>(kModelSubgraphs);
+  if (subgraphs == nullptr || subgraphs->size() == 0) return metadata;
+  const auto* inputs = subgraphs->Get(0)->At<TableList<TensorNotes>>(kInputs);
+  if (inputs != nullptr && inputs->size() > 0) {
+    ReadScale(*inputs->Get(0), &metadata);
+  }
+  const auto* outputs = subgraphs->Get(0)->At<TableList<TensorNotes>>(kOutputs);
+  for (uint32_t i = 0; outputs != nullptr && i < outputs->size(); ++i) {
+    ReadLabels(*outputs->Get(i), model, &metadata);
+    if (!metadata.labels.empty()) break;
+  }
+  return metadata;
 }
 
 }  // namespace optfarm::formats

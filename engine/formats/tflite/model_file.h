@@ -48,6 +48,8 @@ class ModelFile {
   ModelFile(const ModelFile&) = delete;
   ModelFile& operator=(const ModelFile&) = delete;
 
+  // Those of the file, what stands behind the model included.
+  absl::string_view bytes() const { return bytes_; }
   const Model& model() const { return *model_; }
   // REQUIRES: an index below the number of subgraphs.
   const SubGraph& subgraph(int index) const { return *subgraphs_[index]; }

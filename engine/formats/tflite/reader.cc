@@ -10,9 +10,11 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/tflite/lowering.h"
+#include "engine/formats/tflite/metadata.h"
 #include "engine/formats/tflite/model_file.h"
 #include "engine/formats/tflite/variables.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/model_notes.h"
 #include "engine/graph/ops/op_table.h"
 #include "tflite/schema_generated.h"
 
@@ -156,7 +158,7 @@ class MainGraph {
       (*node->mutable_attr())[std::string(kDescriptionAttr)].set_s(
           std::string(description));
     }
-    std::vector<std::string> entries;
+    graph::ModelNotes notes;
     const auto* metadata = file_.model().metadata();
     if (metadata == nullptr) return;
     int64_t bytes = 0;
@@ -165,10 +167,14 @@ class MainGraph {
       bytes += static_cast<int64_t>(content.size());
       // Entries that share their bytes may be many.
       if (bytes > model_.budget.constant_bytes) break;
-      entries.push_back(std::string(TextOf(entry->name())));
-      entries.push_back(std::string(content));
+      notes.properties.emplace_back(TextOf(entry->name()), content);
+      if (notes.properties.back().first != kTfliteMetadataName) continue;
+      const TfliteMetadata read = ParseTfliteMetadata(content, file_.bytes());
+      notes.labels = read.labels;
+      notes.mean = read.mean;
+      notes.std = read.std;
     }
-    SetTexts(kMetadataAttr, entries, node);
+    graph::SetModelNotes(notes, node);
   }
 
   static void SetTexts(absl::string_view attribute,

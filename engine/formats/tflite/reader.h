@@ -13,10 +13,9 @@ namespace optfarm::formats {
 // On a declared input or output, list(string): a signature's key and the name
 // that the signature gives the tensor, for each signature of the model.
 inline constexpr absl::string_view kSignatureAttr = "_signature";
-// On the first declared output. The model's description: string; its metadata:
-// list(string), a name and the bytes for each entry.
+// On the first declared output, beside the notes of
+// engine/graph/model_notes.h: the model's description, string.
 inline constexpr absl::string_view kDescriptionAttr = "_model_description";
-inline constexpr absl::string_view kMetadataAttr = "_model_metadata";
 
 // Whether the bytes say that they are a TensorFlow Lite model.
 bool IsTflite(absl::string_view bytes);

@@ -1,5 +1,6 @@
-// LSTM over a sequence, in one direction. Its state is a variable: it starts
-// from what the run before left.
+// Recurrent operators: plain layers over a sequence in one direction or in both
+// and a step of one, here; LSTM and SVDF in files of their own. Their state is
+// a variable: it starts from what the run before left.
 
 #include <string>
 #include <vector>
@@ -7,224 +8,190 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/tflite/lowering.h"
+#include "engine/formats/tflite/lstm.h"
 #include "engine/formats/tflite/operator_table.h"
+#include "engine/formats/tflite/sequences.h"
 #include "engine/formats/tflite/svdf.h"
-#include "engine/formats/tflite/weights.h"
 #include "engine/graph/attr.h"
 #include "tflite/schema_generated.h"
 
 namespace optfarm::tflite {
 namespace {
 
-// Inputs of the operator. Gates come in the order input, forget, cell, output.
-constexpr int kInputWeights = 1;
-constexpr int kRecurrentWeights = 5;
-constexpr int kPeephole = 9;
-constexpr int kBias = 12;
-constexpr int kProjection = 16;
-constexpr int kProjectionBias = 17;
-constexpr int kOutputState = 18;
-constexpr int kCellState = 19;
-constexpr int kLayerNorm = 20;
-// Intermediate tensor with the scale of the hidden values before a projection.
-constexpr int kHiddenScale = 4;
+// Where a direction's inputs stand among those of the operator.
+struct RnnInputs {
+  int weights = 1;
+  int recurrent_weights = 2;
+  int bias = 3;
+  int state = 4;
+  // -1: the operator has none.
+  int auxiliary_weights = -1;
+};
 
-absl::StatusOr<std::string> FunctionName(ActivationFunctionType function) {
+constexpr RnnInputs kOneDirection;
+constexpr RnnInputs kForward = {1, 2, 3, 4, 10};
+constexpr RnnInputs kBackward = {5, 6, 7, 8, 11};
+constexpr int kAuxiliaryInput = 9;
+
+struct RnnOptions {
+  ActivationFunctionType function = ActivationFunctionType::TANH;
+  bool is_time_major = false;
+  bool is_backward = false;
+};
+
+// The function that leaves its argument, with these factors.
+constexpr absl::string_view kIdentity = "Affine";
+
+// A function of RnnSequence; `clip` bounds what it is applied to.
+struct RnnFunction {
+  absl::string_view name = "Tanh";
+  float clip = 0;
+};
+
+absl::StatusOr<RnnFunction> FunctionOf(ActivationFunctionType function) {
   switch (function) {
     case ActivationFunctionType::NONE:
-      return std::string("none");
+      return RnnFunction{kIdentity, 0};
     case ActivationFunctionType::RELU:
-      return std::string("relu");
+      return RnnFunction{"Relu", 0};
+    case ActivationFunctionType::RELU_N1_TO_1:
+      return RnnFunction{kIdentity, 1};
     case ActivationFunctionType::RELU6:
-      return std::string("relu6");
+      return RnnFunction{"Relu", 6};
     case ActivationFunctionType::TANH:
-      return std::string("tanh");
+      return RnnFunction{"Tanh", 0};
     default:
       return Unsupported(absl::StrCat(
           "activation function ", EnumNameActivationFunctionType(function)));
   }
 }
 
-Value EmptyVector(OpLowering& c, absl::string_view suffix) {
-  Constant empty;
-  empty.type = tensorflow::DT_FLOAT;
-  empty.shape = {0};
-  return c.Const(suffix, empty);
+Value OfDirection(OpLowering& c, const Value& x, absl::string_view suffix) {
+  return c.Add("ExpandDims", suffix,
+               {x, c.Int(absl::StrCat(suffix, "/axis"), 0)});
 }
 
-// Real weights, also where they stand behind a DEQUANTIZE.
-Value RealFloats(OpLowering& c, int i) {
-  const Value value = c.Real(i);
-  return c.status().ok() ? c.Cast(value, tensorflow::DT_FLOAT, "float") : value;
+Value BatchSwapped(OpLowering& c, const Value& x, absl::string_view suffix) {
+  return c.Add("Transpose", suffix,
+               {x, c.IntVector(absl::StrCat(suffix, "/perm"), {1, 0, 2})});
 }
 
-// A bias of integers has the scale of its gate's accumulator, and the
-// recurrent weights add to the same sum: the first product's scale counts.
-absl::StatusOr<Value> RealBias(OpLowering& c, int i, int weights) {
-  if (!c.Has(i) || !c.Has(weights)) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("input ", c.Has(i) ? weights : i, " is missing"));
-  }
-  if (c.in(i).type() != TensorType::INT32) return RealFloats(c, i);
-  const auto* parameters = c.in(i).quantization();
-  Quantization quantization;
-  if (parameters != nullptr && parameters->scale() != nullptr &&
-      parameters->scale()->size() > 0) {
-    OPTFARM_ASSIGN_OR_RETURN(quantization,
-                             c.subgraph().QuantizationAt(c.InputId(i)));
-  } else {
-    if (!IsQuantized(c.in(0)) || !IsQuantized(c.in(weights))) {
-      return absl::InvalidArgumentError("a bias of integers has no scale");
+// The operator has one bias, RnnSequence two.
+Value TwoBiases(OpLowering& c, const Value& bias) {
+  const Value none = c.Add("ZerosLike", "bias/none", {bias});
+  return c.Add("ConcatV2", "bias", {bias, none, c.Int("bias/axis", 0)});
+}
+
+Value WeightsOf(OpLowering& c, const RnnInputs& in) {
+  const Value weights = RealFloats(c, in.weights);
+  if (in.auxiliary_weights < 0 || !c.Has(in.auxiliary_weights)) return weights;
+  // Both inputs of a linked layer stand side by side.
+  return c.Add("ConcatV2", "linked_weights",
+               {weights, RealFloats(c, in.auxiliary_weights),
+                c.Int("linked_weights/axis", 1)});
+}
+
+// One direction over `x`; the state is kept.
+absl::StatusOr<Value> RunDirection(OpLowering& c, const RnnInputs& in,
+                                   const RnnOptions& options, const Value& x) {
+  for (const int i : {in.weights, in.recurrent_weights, in.bias, in.state}) {
+    if (!c.Has(i)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("input ", i, " is missing"));
     }
-    OPTFARM_ASSIGN_OR_RETURN(const Quantization input,
-                             c.subgraph().QuantizationAt(c.InputId(0)));
-    OPTFARM_ASSIGN_OR_RETURN(quantization,
-                             c.subgraph().QuantizationAt(c.InputId(weights)));
-    for (float& scale : quantization.scale) scale *= input.scale[0];
-    for (int64_t& zero : quantization.zero_point) zero = 0;
   }
-  return c.subgraph().DequantizedBy(
-      quantization, 0, 8, c.Stored(i),
-      absl::StrCat(c.subgraph().NameOf(c.InputId(i)), "/dequantized"));
-}
-
-Value Joined(OpLowering& c, std::vector<Value> parts,
-             absl::string_view suffix) {
-  parts.push_back(c.Int(absl::StrCat(suffix, "/axis"), 0));
-  return c.Add("ConcatV2", suffix, parts);
-}
-
-// The gates of one kind of weights; `first` is 1 where they are coupled.
-Value Gates(OpLowering& c, int input, int first, absl::string_view suffix) {
-  std::vector<Value> parts;
-  for (int i = first; i < 4; ++i) parts.push_back(RealFloats(c, input + i));
-  return Joined(c, parts, suffix);
-}
-
-Value Optional(OpLowering& c, int i, absl::string_view suffix) {
-  return c.Has(i) ? RealFloats(c, i) : EmptyVector(c, suffix);
-}
-
-struct StateScales {
-  float cell = 0, hidden = 0, output = 0;
-  int64_t hidden_zero = 0, output_zero = 0;
-};
-
-// What the integer kernel rounds to. All 0 where the state is real.
-absl::StatusOr<StateScales> ReadScales(OpLowering& c) {
-  StateScales scales;
-  if (!IsQuantized(c.in(kOutputState)) || !IsQuantized(c.in(kCellState))) {
-    return scales;
+  const std::vector<int64_t> state = ShapeOf(c.in(in.state));
+  if (state.size() != 2 || state[1] <= 0) {
+    return absl::InvalidArgumentError("its state has no usable shape");
   }
-  SubgraphLowering& subgraph = c.subgraph();
-  OPTFARM_ASSIGN_OR_RETURN(const Quantization cell,
-                           subgraph.QuantizationAt(c.InputId(kCellState)));
-  OPTFARM_ASSIGN_OR_RETURN(const Quantization output,
-                           subgraph.QuantizationAt(c.InputId(kOutputState)));
-  scales.cell = cell.scale[0];
-  scales.output = output.scale[0];
-  scales.output_zero = output.zero_point[0];
-  const auto* intermediates = c.op().intermediates();
-  if (c.Has(kProjection) && intermediates != nullptr &&
-      intermediates->size() > kHiddenScale &&
-      intermediates->Get(kHiddenScale) >= 0 &&
-      IsQuantized(subgraph.tensor(intermediates->Get(kHiddenScale)))) {
-    OPTFARM_ASSIGN_OR_RETURN(
-        const Quantization hidden,
-        subgraph.QuantizationAt(intermediates->Get(kHiddenScale)));
-    scales.hidden = hidden.scale[0];
-    scales.hidden_zero = hidden.zero_point[0];
-  }
-  return scales;
-}
-
-// The state under its own scale, for the next run.
-absl::Status Keep(OpLowering& c, int input, const Value& real) {
-  const int tensor = c.InputId(input);
-  Value stored = real;
-  if (IsQuantized(c.subgraph().tensor(tensor))) {
-    OPTFARM_ASSIGN_OR_RETURN(
-        stored,
-        c.subgraph().Quantized(
-            tensor, real, absl::StrCat(c.subgraph().NameOf(tensor), "/next")));
-  }
-  return c.subgraph().AssignState(tensor, stored);
-}
-
-absl::Status LowerSequenceLstm(const OperatorRow&, OpLowering& c) {
-  const auto* options =
-      c.op().builtin_options_as_UnidirectionalSequenceLSTMOptions();
-  if (options == nullptr) return absl::InvalidArgumentError("has no options");
-  if (options->diagonal_recurrent_tensors()) {
-    return Unsupported("diagonal recurrent weights");
-  }
-  if (!c.Has(kOutputState) || !c.Has(kCellState)) {
-    return absl::InvalidArgumentError("has no state");
-  }
-  OPTFARM_ASSIGN_OR_RETURN(const std::string function,
-                           FunctionName(options->fused_activation_function()));
-  const bool couples_gates = !c.Has(kInputWeights);
-  const int first = couples_gates ? 1 : 0;
-  const Value input_weights = Gates(c, kInputWeights, first, "input_weights");
-  const Value recurrent_weights =
-      Gates(c, kRecurrentWeights, first, "recurrent_weights");
-  std::vector<Value> biases;
-  for (int i = first; i < 4; ++i) {
-    OPTFARM_ASSIGN_OR_RETURN(const Value bias,
-                             RealBias(c, kBias + i, kInputWeights + i));
-    biases.push_back(bias);
-  }
-  const Value bias = Joined(c, biases, "bias");
-  Value peephole = EmptyVector(c, "peephole");
-  if (c.Has(kPeephole + 1)) {
-    // A coupled layer has no weights for the gate that is not there.
-    const Value forget = RealFloats(c, kPeephole + 1);
-    peephole = Joined(c,
-                      {c.Has(kPeephole) ? RealFloats(c, kPeephole) : forget,
-                       forget, RealFloats(c, kPeephole + 2)},
-                      "peephole");
-  }
-  Value projection_bias = EmptyVector(c, "projection_bias");
-  if (c.Has(kProjectionBias)) {
-    OPTFARM_ASSIGN_OR_RETURN(projection_bias,
-                             RealBias(c, kProjectionBias, kProjection));
-  }
-  Value layer_norm = EmptyVector(c, "layer_norm");
-  if (c.Has(kLayerNorm + 1)) {
-    const Value forget = RealFloats(c, kLayerNorm + 1);
-    layer_norm =
-        Joined(c,
-               {c.Has(kLayerNorm) ? RealFloats(c, kLayerNorm) : forget, forget,
-                RealFloats(c, kLayerNorm + 2), RealFloats(c, kLayerNorm + 3)},
-               "layer_norm");
-  }
-  OPTFARM_ASSIGN_OR_RETURN(const StateScales scales, ReadScales(c));
+  OPTFARM_ASSIGN_OR_RETURN(const RnnFunction function,
+                           FunctionOf(options.function));
+  Constant no_lengths;
+  no_lengths.type = tensorflow::DT_INT32;
+  no_lengths.shape = {0};
+  const Value steps = options.is_time_major ? x : BatchSwapped(c, x, "steps");
   const Value layer = c.Add(
-      "LiteLstmSequence", "lstm",
-      {RealFloats(c, 0), RealFloats(c, kOutputState), RealFloats(c, kCellState),
-       input_weights, recurrent_weights, bias, peephole,
-       Optional(c, kProjection, "projection"), projection_bias, layer_norm},
+      "RnnSequence", "rnn",
+      {steps, OfDirection(c, WeightsOf(c, in), "weights"),
+       OfDirection(c, RealFloats(c, in.recurrent_weights), "recurrent_weights"),
+       OfDirection(c, TwoBiases(c, RealFloats(c, in.bias)), "biases"),
+       c.Const("lengths", no_lengths),
+       OfDirection(c, RealFloats(c, in.state), "initial")},
       [&](tensorflow::NodeDef* node) {
-        graph::SetBool(node, "time_major", options->time_major());
-        graph::SetBool(node, "couples_gates", couples_gates);
-        graph::SetString(node, "activation", function);
-        graph::SetFloat(node, "cell_clip", options->cell_clip());
-        graph::SetFloat(node, "projection_clip", options->proj_clip());
-        if (scales.cell == 0) return;
-        graph::SetFloat(node, "cell_scale", scales.cell);
-        graph::SetFloat(node, "hidden_scale", scales.hidden);
-        graph::SetInt(node, "hidden_zero_point", scales.hidden_zero);
-        graph::SetFloat(node, "output_scale", scales.output);
-        graph::SetInt(node, "output_zero_point", scales.output_zero);
+        graph::SetInt(node, "hidden_size", state[1]);
+        graph::SetString(node, "direction",
+                         options.is_backward ? "reverse" : "forward");
+        auto& attributes = *node->mutable_attr();
+        attributes["activations"].mutable_list()->add_s(
+            std::string(function.name));
+        if (function.name == kIdentity) {
+          attributes["activation_alpha"].mutable_list()->add_f(1);
+          attributes["activation_beta"].mutable_list()->add_f(0);
+        }
+        graph::SetFloat(node, "clip", function.clip);
       });
   c.Pin(layer);
-  c.SetReal(0, layer);
-  OPTFARM_RETURN_IF_ERROR(Keep(c, kOutputState, c.Port(layer, 1)));
-  return Keep(c, kCellState, c.Port(layer, 2));
+  const auto squeezed = [&](const Value& value, int64_t axis,
+                            absl::string_view suffix) {
+    return c.Add("Squeeze", suffix, {value}, [&](tensorflow::NodeDef* node) {
+      SetInts(node, "squeeze_dims", {axis});
+    });
+  };
+  OPTFARM_RETURN_IF_ERROR(
+      KeepState(c, in.state, squeezed(c.Port(layer, 1), 0, "last")));
+  const Value y = squeezed(layer, 1, "hidden");
+  return options.is_time_major ? y : BatchSwapped(c, y, "batches");
+}
+
+absl::Status LowerRnnCell(const OperatorRow&, OpLowering& c) {
+  const auto* options = c.op().builtin_options_as_RNNOptions();
+  if (options == nullptr) return absl::InvalidArgumentError("has no options");
+  OPTFARM_ASSIGN_OR_RETURN(const Value y,
+                           RunDirection(c, kOneDirection,
+                                        {options->fused_activation_function(),
+                                         /*is_time_major=*/true},
+                                        OneStep(c, RealFloats(c, 0))));
+  c.SetReal(0, OfOneStep(c, y));
+  return absl::OkStatus();
+}
+
+absl::Status LowerSequenceRnn(const OperatorRow&, OpLowering& c) {
+  const auto* options = c.op().builtin_options_as_SequenceRNNOptions();
+  if (options == nullptr) return absl::InvalidArgumentError("has no options");
+  OPTFARM_ASSIGN_OR_RETURN(const Value y,
+                           RunDirection(c, kOneDirection,
+                                        {options->fused_activation_function(),
+                                         options->time_major()},
+                                        RealFloats(c, 0)));
+  c.SetReal(0, y);
+  return absl::OkStatus();
+}
+
+absl::Status LowerBidirectionalRnn(const OperatorRow&, OpLowering& c) {
+  const auto* options =
+      c.op().builtin_options_as_BidirectionalSequenceRNNOptions();
+  if (options == nullptr) return absl::InvalidArgumentError("has no options");
+  RnnOptions direction = {options->fused_activation_function(),
+                          options->time_major()};
+  OPTFARM_ASSIGN_OR_RETURN(
+      const DirectionInputs x,
+      InputsOfDirections(c, kAuxiliaryInput,
+                         c.Has(kForward.auxiliary_weights)));
+  OPTFARM_ASSIGN_OR_RETURN(const Value forward,
+                           RunDirection(c, kForward, direction, x.forward));
+  direction.is_backward = true;
+  OPTFARM_ASSIGN_OR_RETURN(const Value backward,
+                           RunDirection(c, kBackward, direction, x.backward));
+  return SetDirections(c, forward, backward, options->merge_outputs());
 }
 
 constexpr OperatorRow kRows[] = {
+    {BuiltinOperator::LSTM, 5, LowerLstmCell},
+    {BuiltinOperator::RNN, 4, LowerRnnCell},
     {BuiltinOperator::UNIDIRECTIONAL_SEQUENCE_LSTM, 5, LowerSequenceLstm},
+    {BuiltinOperator::UNIDIRECTIONAL_SEQUENCE_RNN, 4, LowerSequenceRnn},
+    {BuiltinOperator::BIDIRECTIONAL_SEQUENCE_LSTM, 4, LowerBidirectionalLstm},
+    {BuiltinOperator::BIDIRECTIONAL_SEQUENCE_RNN, 4, LowerBidirectionalRnn},
     {BuiltinOperator::SVDF, 5, LowerSvdf},
 };
 

@@ -47,7 +47,8 @@ constexpr OpRow kRows[] = {
        projection: float, projection_bias: float, layer_norm: float)
        -> (y: float, last_h: float, last_c: float)
        | time_major: bool = false; couples_gates: bool = false;
-       activation: string {tanh, relu, relu6, sigmoid, none} = tanh;
+       activation: string {tanh, relu, relu6, relu_n1_to_1, sigmoid, none} =
+         tanh;
        cell_clip: float = 0; projection_clip: float = 0;
        cell_scale: float = 0; hidden_scale: float = 0;
        hidden_zero_point: int = 0; output_scale: float = 0;

@@ -34,6 +34,12 @@ absl::Status Write(const graph::Graph& graph, v1::ModelFormat format,
   absl::StatusOr<exporting::ConvertedModel> model =
       exporting::ConvertGraph(graph, options);
   if (!model.ok()) {
+    if (exporting::FindsRangesInRuns(graph)) {
+      made.add_problems(
+          "8-bit layers find their ranges in each run, because nothing was "
+          "calibrated, and the format has no ops for that; give "
+          "--calibration");
+    }
     for (std::string& text : exporting::DescribeReasons(model.status())) {
       made.add_problems(std::move(text));
     }

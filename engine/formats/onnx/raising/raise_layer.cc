@@ -7,6 +7,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/onnx/raising/raising_table.h"
 #include "engine/formats/onnx/raising/window_attributes.h"
+#include "engine/runtime/reference/nn/recurrent_activation.h"
 
 namespace optfarm::formats {
 namespace {
@@ -29,6 +30,31 @@ void DropTrailing(std::vector<ValueId>* inputs) {
 
 // --- Recurrent layers --------------------------------------------------------
 
+// The activations by name, where the node names them. Their factors are always
+// written: runtimes have different ones for those that are left out.
+absl::Status AddFunctions(const NodeRaiser& n, absl::string_view direction,
+                          std::vector<OnnxAttribute>* attributes) {
+  const auto* given = graph::FindAttr(n.def(), "activations");
+  if (given == nullptr || given->list().s_size() == 0) return absl::OkStatus();
+  const std::vector<std::string> names(given->list().s().begin(),
+                                       given->list().s().end());
+  const int64_t directions = direction == "bidirectional" ? 2 : 1;
+  const std::vector<absl::string_view> usual(
+      names.begin(),
+      names.begin() + static_cast<int64_t>(names.size()) / directions);
+  OPTFARM_ASSIGN_OR_RETURN(
+      const std::vector<runtime::RecurrentActivation> functions,
+      runtime::ReadRecurrentActivations(n.def(), directions, usual));
+  std::vector<float> alphas, betas;
+  for (const runtime::RecurrentActivation& function : functions) {
+    function.AppendFactors(&alphas, &betas);
+  }
+  attributes->push_back({"activations", names});
+  if (!alphas.empty()) attributes->push_back({"activation_alpha", alphas});
+  if (!betas.empty()) attributes->push_back({"activation_beta", betas});
+  return absl::OkStatus();
+}
+
 absl::StatusOr<std::vector<OnnxAttribute>> RecurrentAttributes(
     const NodeRaiser& n) {
   OPTFARM_ASSIGN_OR_RETURN(const int64_t hidden,
@@ -40,18 +66,7 @@ absl::StatusOr<std::vector<OnnxAttribute>> RecurrentAttributes(
   std::vector<OnnxAttribute> attributes = {{"hidden_size", hidden},
                                            {"direction", direction}};
   if (clip > 0) attributes.push_back({"clip", clip});
-  if (const auto* given = graph::FindAttr(n.def(), "activations");
-      given != nullptr && given->list().s_size() > 0) {
-    attributes.push_back(
-        {"activations", std::vector<std::string>(given->list().s().begin(),
-                                                 given->list().s().end())});
-  }
-  for (const char* name : {"activation_alpha", "activation_beta"}) {
-    const auto* given = graph::FindAttr(n.def(), name);
-    if (given == nullptr || given->list().f_size() == 0) continue;
-    attributes.push_back({name, std::vector<float>(given->list().f().begin(),
-                                                   given->list().f().end())});
-  }
+  OPTFARM_RETURN_IF_ERROR(AddFunctions(n, direction, &attributes));
   for (const char* name : {"input_forget", "linear_before_reset"}) {
     OPTFARM_ASSIGN_OR_RETURN(const bool is_set,
                              graph::GetBoolOr(n.def(), name, false));

@@ -21,7 +21,7 @@ constexpr float kGateStep = 1.0f / 4096;
 constexpr float kFunctionStep = 1.0f / 32768;
 constexpr float kLayerNormEpsilon = 1e-8f;
 
-enum class Function { kTanh, kRelu, kRelu6, kSigmoid, kNone };
+enum class Function { kTanh, kRelu, kRelu6, kReluN1To1, kSigmoid, kNone };
 
 struct LiteLstmAttrs {
   bool is_time_major = false, couples_gates = false;
@@ -50,6 +50,8 @@ float Apply(Function function, float x) {
       return std::max(x, 0.0f);
     case Function::kRelu6:
       return std::min(std::max(x, 0.0f), 6.0f);
+    case Function::kReluN1To1:
+      return std::min(std::max(x, -1.0f), 1.0f);
     case Function::kSigmoid:
       return 1.0f / (1.0f + std::exp(-x));
     case Function::kNone:
@@ -279,11 +281,12 @@ absl::StatusOr<Function> ReadFunction(const tensorflow::NodeDef& node) {
   if (name == "tanh") return Function::kTanh;
   if (name == "relu") return Function::kRelu;
   if (name == "relu6") return Function::kRelu6;
+  if (name == "relu_n1_to_1") return Function::kReluN1To1;
   if (name == "sigmoid") return Function::kSigmoid;
   if (name == "none") return Function::kNone;
   return absl::InvalidArgumentError(
-      absl::StrCat("'activation' must be tanh, relu, relu6, sigmoid or none, "
-                   "not '",
+      absl::StrCat("'activation' must be tanh, relu, relu6, relu_n1_to_1, "
+                   "sigmoid or none, not '",
                    name, "'"));
 }
 

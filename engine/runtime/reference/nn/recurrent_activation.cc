@@ -78,6 +78,12 @@ void ForEach(T* values, int64_t count, Function f) {
 
 }  // namespace
 
+void RecurrentActivation::AppendFactors(std::vector<float>* alphas,
+                                        std::vector<float>* betas) const {
+  if (TakesAlpha(kind)) alphas->push_back(alpha);
+  if (TakesBeta(kind)) betas->push_back(beta);
+}
+
 template <typename T>
 void RecurrentActivation::Apply(T* values, int64_t count) const {
   const T a = static_cast<T>(alpha), b = static_cast<T>(beta);

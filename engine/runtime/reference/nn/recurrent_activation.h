@@ -30,6 +30,10 @@ struct RecurrentActivation {
   float alpha = 0;
   float beta = 0;
 
+  // Appends the factors that the function has, as the lists of a node do.
+  void AppendFactors(std::vector<float>* alphas,
+                     std::vector<float>* betas) const;
+
   // Applies it to each of `count` elements.
   template <typename T>
   void Apply(T* values, int64_t count) const;

@@ -74,6 +74,46 @@ TEST(TfliteMetadataTest, LabelsStandInAnArchiveBehindTheModel) {
   EXPECT_EQ(checksum, 0xf1229021u);
 }
 
+TEST(TfliteMetadataTest, ReadsWhatItWrites) {
+  TfliteMetadata metadata;
+  metadata.mean = {1, 2, 3};
+  metadata.std = {4, 5, 6};
+  metadata.labels = {"cat", "dog's"};
+  const std::string entry = PackTfliteMetadata(metadata, {"x"}, {"y"});
+  const std::string model =
+      AppendTfliteLabels(std::string(1000, 'm'), metadata.labels);
+  const TfliteMetadata read = ParseTfliteMetadata(entry, model);
+  EXPECT_EQ(read.mean, metadata.mean);
+  EXPECT_EQ(read.std, metadata.std);
+  EXPECT_EQ(read.labels, metadata.labels);
+  EXPECT_TRUE(ParseTfliteMetadata(entry, "no archive").labels.empty());
+}
+
+TEST(TfliteMetadataTest, NothingThatIsCutOffOrChangedCrashesIt) {
+  TfliteMetadata metadata;
+  metadata.mean = {1};
+  metadata.std = {2};
+  metadata.labels = {"cat", "dog"};
+  const std::string entry = PackTfliteMetadata(metadata, {"x"}, {"y"});
+  const std::string model = AppendTfliteLabels("m", metadata.labels);
+  for (size_t size = 0; size < entry.size(); ++size) {
+    ParseTfliteMetadata(entry.substr(0, size), model);
+  }
+  for (size_t i = 0; i < entry.size(); ++i) {
+    std::string changed = entry;
+    for (const char value : {'\x00', '\x7f', '\xff'}) {
+      changed[i] = value;
+      ParseTfliteMetadata(changed, model);
+    }
+  }
+  for (size_t i = 0; i < model.size(); ++i) {
+    std::string changed = model;
+    changed[i] = static_cast<char>(changed[i] ^ 0x55);
+    ParseTfliteMetadata(entry, changed);
+    ParseTfliteMetadata(entry, model.substr(0, i));
+  }
+}
+
 TEST(TfliteMetadataTest, ReadsClassNames) {
   EXPECT_THAT(ParseClassNames("cat\ndog\r\n"), ElementsAre("cat", "dog"));
   EXPECT_THAT(ParseClassNames("0:cat\n1: a dog\n"),
