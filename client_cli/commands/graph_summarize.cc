@@ -160,8 +160,8 @@ class GraphSummarize final : public Command {
     const size_t named = std::min(kNamed, notes.labels.size());
     const absl::Span<const std::string> first(notes.labels.data(), named);
     return absl::StrCat(text, "The file names ", notes.labels.size(),
-                        " classes: ", absl::StrJoin(first, ", "),
-                        named < notes.labels.size() ? ", ..." : "", ".\n");
+                        " classes: '", absl::StrJoin(first, "', '"), "'",
+                        named < notes.labels.size() ? " and so on" : "", ".\n");
   }
 
   static void PrintText(const inspect::GraphSummary& summary,
