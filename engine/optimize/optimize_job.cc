@@ -55,6 +55,8 @@ struct Model {
   int64_t bytes = 0;
   std::string sha256;
   graph::GraphIo io;
+  // What its file says of pictures and classes.
+  graph::ModelNotes notes;
 };
 
 absl::StatusOr<graph::InputRequest> ToInputRequest(const v1::TensorSpec& spec) {
@@ -135,6 +137,7 @@ absl::StatusOr<Model> LoadModel(const OptimizeRequest& request) {
   OPTFARM_ASSIGN_OR_RETURN(model.sha256, Sha256OfFile(request.model_path));
   const std::string doing =
       absl::StrCat("While checking '", BaseName(request.model_path), "'");
+  model.notes = graph::ReadModelNotes(def);
   model.is_lowered = absl::c_any_of(def.node(), [](const auto& node) {
     return graph::FindAttr(node, graph::kModelFormatAttr) != nullptr;
   });
@@ -366,18 +369,32 @@ absl::StatusOr<std::vector<std::string>> FitToModel(OptimizeRequest* request,
 // model's own file may. Returns what the user should know of it.
 std::vector<std::string> TakeScaleOfModel(const Model& model,
                                           OptimizeRequest* request) {
-  const graph::ModelNotes notes = graph::ReadModelNotes(model.graph);
-  v1::Preprocessing* pictures =
-      request->recipe.mutable_calibration()->mutable_preprocessing();
-  const int source = request->data.Find(v1::DataSource::INPUT);
-  if (notes.mean.empty() || source < 0 || model.io.inputs.empty() ||
-      model.io.inputs[0].dtype != tensorflow::DT_FLOAT ||
-      !NormalizationOf(*pictures, request->data.dataset.sources(source))
-           .is_default) {
+  const graph::ModelNotes& notes = model.notes;
+  const v1::Recipe& recipe = request->recipe;
+  const auto& sources = request->data.dataset.sources();
+  const bool is_said =
+      std::any_of(sources.begin(), sources.end(), [&](const auto& source) {
+        return !NormalizationOf(recipe.calibration().preprocessing(), source)
+                    .is_default;
+      });
+  if (notes.mean.empty() || is_said || !request->data.HasSamples() ||
+      model.io.inputs.empty() ||
+      model.io.inputs[0].dtype != tensorflow::DT_FLOAT) {
     return {};
   }
-  pictures->mutable_mean()->Assign(notes.mean.begin(), notes.mean.end());
-  pictures->mutable_std()->Assign(notes.std.begin(), notes.std.end());
+  const auto is_one_value = [](const auto& values) {
+    return std::all_of(values.begin(), values.end(),
+                       [&](double value) { return value == values[0]; });
+  };
+  if (is_one_value(notes.mean) && is_one_value(notes.std)) {
+    // A recipe that has a calibration is one that calibrates, so it gets none.
+    request->data.SetMeanAndStd(notes.mean[0], notes.std[0]);
+  } else {
+    v1::Preprocessing* pictures =
+        request->recipe.mutable_calibration()->mutable_preprocessing();
+    pictures->mutable_mean()->Assign(notes.mean.begin(), notes.mean.end());
+    pictures->mutable_std()->Assign(notes.std.begin(), notes.std.end());
+  }
   return {absl::StrCat(
       "Pictures were fed as (value - ", absl::StrJoin(notes.mean, ","), ") / ",
       absl::StrJoin(notes.std, ","), ", as the model's file says.")};
@@ -479,9 +496,11 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& asked,
   }
   for (const std::string& note : model.io.notes) report.add_warnings(note);
   tell("writing", 0.95);
-  OPTFARM_RETURN_IF_ERROR(
-      WriteExports(best.graph, request.out_formats, request.out_folder,
-                   MetadataOf(request.recipe, request.data, report), &report));
+  formats::TfliteMetadata metadata =
+      MetadataOf(request.recipe, request.data, report);
+  if (metadata.labels.empty()) metadata.labels = model.notes.labels;
+  OPTFARM_RETURN_IF_ERROR(WriteExports(best.graph, request.out_formats,
+                                       request.out_folder, metadata, &report));
   if (request.is_for_devices) {
     OPTFARM_RETURN_IF_ERROR(WriteForDevices(model, job, best));
   }

@@ -129,7 +129,8 @@ formats::TfliteMetadata MetadataOf(const v1::Recipe& recipe,
                                    const LocalData& data,
                                    const v1::Report& report) {
   formats::TfliteMetadata metadata;
-  const int pictures = data.Find(v1::DataSource::INPUT);
+  const int folder = data.Find(v1::DataSource::SAMPLES);
+  const int pictures = folder >= 0 ? folder : data.Find(v1::DataSource::INPUT);
   if (pictures >= 0 && report.inputs_size() > 0 &&
       report.inputs(0).shape_size() == 4) {
     const Normalization normalization = NormalizationOf(
