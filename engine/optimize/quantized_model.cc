@@ -76,7 +76,8 @@ absl::StatusOr<bool> QuantizesValues(const v1::Recipe& recipe) {
                            StepsOfRecipe(recipe));
   return absl::c_any_of(steps, [](const TransformStep& step) {
     return absl::StartsWith(step.name, "quantize_") &&
-           step.name != "quantize_weights";
+           step.name != "quantize_weights" &&
+           step.name != "quantize_product_weights";
   });
 }
 
@@ -134,6 +135,7 @@ absl::StatusOr<v1::Recipe> KeepingQuantized(const v1::Recipe& recipe) {
     if (Quantizes(step.name)) continue;
     if (step.name == "fold_constants") {
       step.parameters.push_back({"exclude_op", "DequantizeLinear"});
+      step.parameters.push_back({"exclude_op", "DequantizeBlocks"});
     }
     left.push_back(std::move(step));
   }

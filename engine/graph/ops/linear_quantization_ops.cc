@@ -33,6 +33,17 @@ constexpr OpRow kRows[] = {
      .shape = UnchangedShape,
      .role = OpRole::kDequantizeLinear,
      .origin = Origin::kOtherFormats},
+    // Values of 4 bits in blocks along `axis`, each with a scale and a zero
+    // point. x holds the values of a tensor of shape `shape` in its order, two
+    // to a byte, the first in the lower half. Scales have that shape with
+    // ceil(dim / block_size) for the axis; zero points are stored like x, 8
+    // where there are none.
+    {.names = "DequantizeBlocks",
+     .signature = R"((x: uint8, scale: S, zero_point: uint8) -> (y: float)
+       | S: {half, float}; shape: shape; axis: int = 0;
+       block_size: int >= 1)",
+     .shape = ShapeAttribute,
+     .origin = Origin::kOtherFormats},
     // An LSTM over a sequence, [batch, time, inputs] or time first. Weights
     // have
     // the gates input, forget, cell, output as rows; a coupled gate leaves the

@@ -229,8 +229,9 @@ size_t StepsBeforeQuantizing(absl::Span<const TransformStep> steps) {
 }
 
 size_t FloatSteps(absl::Span<const TransformStep> steps) {
-  return FirstOf(steps, {"normalize_weights", "quantize_weights",
-                         "quantize_layers", "quantize_nodes"});
+  return FirstOf(steps,
+                 {"normalize_weights", "quantize_product_weights",
+                  "quantize_weights", "quantize_layers", "quantize_nodes"});
 }
 
 absl::StatusOr<Observation> ObserveRanges(

@@ -148,11 +148,10 @@ std::vector<TransformStep> WithSpared(std::vector<TransformStep> steps,
     return spared.left_out.count(step.name) > 0;
   });
   for (TransformStep& step : steps) {
-    const bool weights = step.name == "quantize_weights";
-    if (!weights && step.name != "quantize_nodes" &&
-        step.name != "quantize_layers") {
-      continue;
-    }
+    static const auto* const kSteps = new std::set<absl::string_view>{
+        "quantize_layers", "quantize_nodes", "quantize_product_weights",
+        "quantize_weights"};
+    if (!kSteps->contains(step.name)) continue;
     for (const std::string& op : spared.ops) {
       if (!HasParameter(step, "ignore_op", op)) {
         step.parameters.push_back({"ignore_op", op});

@@ -64,7 +64,7 @@ Spared SparedByAttempt(const v1::KeepFloat& keep_float,
 v1::Calibration WithRanges(v1::Calibration calibration, const Spared& spared);
 
 // The steps without those left out, and with ignore_op and exclude_node
-// parameters added to quantize_weights and quantize_nodes.
+// parameters added to those that quantize.
 std::vector<transforms::TransformStep> WithSpared(
     std::vector<transforms::TransformStep> steps, const Spared& spared);
 

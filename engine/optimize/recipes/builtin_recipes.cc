@@ -57,6 +57,16 @@ constexpr char kBounds[] = R"(bounds:
   max_size_ratio: 1
 )";
 
+// Noise of 4-bit weights is near to 22 dB below the weights.
+constexpr char kWeights4Bounds[] = R"(bounds:
+  labels_decide: true
+  classes_decide: true
+  max_accuracy_drop: 2
+  min_top1_agreement: 0.9
+  min_snr_db: 15
+  max_size_ratio: 1
+)";
+
 constexpr char kFileSize[] = R"(file_size:
   aim_ratio: 0.27
   from_bytes: 1000000
@@ -164,6 +174,28 @@ keep_float:
   aim_snr_db: 1000
   attempts:
     - correct_biases: true
+)"),
+      absl::StrCat(R"(name: weights4
+description: 4-bit weights in blocks for matrix products, 8-bit weights for the rest; float arithmetic.
+transforms:
+)",
+                   kFolding, R"(  - quantize_product_weights: {tables: true}
+  - quantize_weights
+)",
+                   kVerification, kWeights4Bounds, R"(keep_float:
+  aim_agreement: 0.95
+  aim_snr_db: 15
+  attempts:
+    - transform_string: >-
+        strip_unused_nodes
+        fold_constants(ignore_errors=true)
+        fold_batch_norms
+        fold_old_batch_norms
+        quantize_product_weights(block_size=16)
+        normalize_weights
+        quantize_weights
+      correct_biases: true
+    - leave_out: [quantize_product_weights]
 )"),
       absl::StrCat(R"(name: fp16-weights
 description: Weights as 16-bit floats, half the size; the answers hardly change.

@@ -13,6 +13,7 @@ extern const Fusion kFloatConvolutionFusion;
 extern const Fusion kFloatDepthwiseFusion;
 extern const Fusion kFloatMatMulFusion;
 extern const Fusion kFloatPoolFusion;
+extern const Fusion kInt4MatMulFusion;
 extern const Fusion kInt8Fusion;
 extern const Fusion kJoinFusion;
 extern const Fusion kQdqFusion;

@@ -30,8 +30,8 @@ struct Fusion {
   // Finds and replaces. `cpu` says which kernels this processor runs; weights
   // are packed, and steps replaced, through the editor.
   void (*run)(const CpuFeatures& cpu, PlanEditor* plan);
-  // Wants weights as they are quantized: it runs before DequantizeLinear of
-  // constants is folded.
+  // Wants weights as they are quantized: it runs before DequantizeLinear and
+  // DequantizeBlocks of constants are folded.
   bool wants_quantized_constants = false;
 };
 

@@ -17,6 +17,7 @@ namespace {
 // clang-format off
 constexpr const Fusion* kFusions[] = {
     &kQdqFusion,
+    &kInt4MatMulFusion,
     &kInt8Fusion,
     &kFloatConvolutionFusion,
     &kFloatDepthwiseFusion,

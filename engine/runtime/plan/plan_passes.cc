@@ -138,7 +138,8 @@ void DropUnreadConstants(ExecutionPlan* plan) {
 }
 
 void FoldConstants(const KernelEnvironment& environment, int64_t memory_limit,
-                   ExecutionPlan* plan, absl::string_view left_op) {
+                   ExecutionPlan* plan,
+                   absl::Span<const absl::string_view> left_ops) {
   std::vector<Tensor>& values = plan->initial;
   int64_t bytes = 0;
   for (const Tensor& value : values) bytes += value.TotalBytes();
@@ -152,8 +153,9 @@ void FoldConstants(const KernelEnvironment& environment, int64_t memory_limit,
   for (size_t i = 0; i < values.size(); ++i) known[i] = values[i].has_value();
   std::vector<Step> left;
   for (Step& step : plan->steps) {
-    if (step.op != left_op && MayFold(step, known) &&
-        AlignInputs(step, plan).ok() &&
+    const bool is_left =
+        std::find(left_ops.begin(), left_ops.end(), step.op) != left_ops.end();
+    if (!is_left && MayFold(step, known) && AlignInputs(step, plan).ok() &&
         RunStep(*plan, step, environment, values.data(), nullptr).ok()) {
       for (int slot : step.outputs) known[slot] = values[slot].has_value();
       continue;

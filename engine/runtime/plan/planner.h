@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "engine/graph/graph.h"
 #include "engine/runtime/plan/execution_plan.h"
 #include "engine/runtime/plan/plan_request.h"
@@ -20,10 +22,11 @@ absl::StatusOr<ExecutionPlan> MakePlan(const graph::Graph& graph,
 // Runs ahead what depends on constants alone. A step that fails here is left
 // for the run, where it may turn out to be dead; so is one whose results would
 // take more than `memory_limit`, or far more than the constants there are; and
-// so are steps of `left_op`.
+// so are steps of `left_ops`.
 // UNITS: bytes.
 void FoldConstants(const KernelEnvironment& environment, int64_t memory_limit,
-                   ExecutionPlan* plan, absl::string_view left_op = "");
+                   ExecutionPlan* plan,
+                   absl::Span<const absl::string_view> left_ops = {});
 
 // A constant that waits (within a loop, for the iteration), and one with the
 // other sign, is a value that is always there, and who reads it waits instead:

@@ -37,6 +37,8 @@ constexpr FamilyEntry kFamilies[] = {
      AddBinaryKernels},
     {{"bitcast", "reinterprets bytes"}, AddBitcastKernels},
     {{"bitwise", "exact", /*writes_over_inputs=*/true}, AddBitwiseKernels},
+    {{"block quantization", "float; one product per element"},
+     AddBlockQuantizationKernels},
     {{"boxes",
       "float; the position of each crop pixel as TensorFlow computes it"},
      AddBoxKernels},

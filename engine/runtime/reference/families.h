@@ -17,6 +17,7 @@ void AddBandedDiagonalKernels(KernelCatalog* catalog);
 void AddBinaryKernels(KernelCatalog* catalog);
 void AddBitcastKernels(KernelCatalog* catalog);
 void AddBitwiseKernels(KernelCatalog* catalog);
+void AddBlockQuantizationKernels(KernelCatalog* catalog);
 void AddBoxKernels(KernelCatalog* catalog);
 void AddBroadcastKernels(KernelCatalog* catalog);
 void AddCastKernels(KernelCatalog* catalog);

@@ -19,6 +19,7 @@
 #include "engine/runtime/plan/executor.h"
 #ifdef OPTFARM_FAST_KERNELS
 #include "engine/runtime/fusion/fusions.h"
+#include "engine/runtime/fusion/int4_products.h"
 #endif
 #include "engine/runtime/core/memory_budget.h"
 #include "engine/runtime/plan/plan_constants.h"
@@ -131,6 +132,7 @@ absl::Status ExecuteBounded(const ExecutionPlan& plan,
 
 #ifdef OPTFARM_FAST_KERNELS
 constexpr absl::string_view kDequantize = "DequantizeLinear";
+constexpr absl::string_view kDequantizeBlocks = "DequantizeBlocks";
 
 std::vector<const Fusion*> FusionsThatWant(bool quantized_constants) {
   std::vector<const Fusion*> fusions = UsedFusions();
@@ -140,15 +142,34 @@ std::vector<const Fusion*> FusionsThatWant(bool quantized_constants) {
   return fusions;
 }
 
+// UNITS: bytes that weights in blocks of 4 bits would take as floats; -1 for
+// none.
+int64_t Int4ProductBytes(const ExecutionPlan& plan) {
+  int64_t bytes = -1;
+  for (const Step& step : plan.steps) {
+    if (step.op != kDequantizeBlocks || step.inputs.empty()) continue;
+    // Two values to a byte.
+    constexpr int64_t kFloatBytes = 2 * sizeof(float);
+    bytes = std::max<int64_t>(bytes, 0) +
+            kFloatBytes * plan.initial[step.inputs[0]].TotalBytes();
+  }
+  return bytes;
+}
+
 // What is to see constants before they are dequantized.
 absl::Status FuseQuantized(const KernelEnvironment& environment,
                            const SessionOptions& options, int64_t memory_limit,
                            WeightLedger* weights, ExecutionPlan* plan) {
+  std::vector<absl::string_view> left;
   const bool has_any =
       std::any_of(plan->steps.begin(), plan->steps.end(),
                   [](const Step& step) { return step.op == kDequantize; });
-  if (!has_any) return absl::OkStatus();
-  FoldConstants(environment, memory_limit, plan, kDequantize);
+  if (has_any) left.push_back(kDequantize);
+  if (Int4ProductBytes(*plan) >= Int4ProductsFrom()) {
+    left.push_back(kDequantizeBlocks);
+  }
+  if (left.empty()) return absl::OkStatus();
+  FoldConstants(environment, memory_limit, plan, left);
   OPTFARM_RETURN_IF_ERROR(AlignConstants(/*packed_later=*/true, plan));
   RunFusions(FusionsThatWant(true), UsedCpuFeatures(), plan, weights,
              options.fused_nodes);

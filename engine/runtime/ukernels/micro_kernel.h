@@ -31,6 +31,7 @@ struct AudioFunctions;
 struct ElementFunctions;
 struct FloatTiles;
 struct FloatWindows;
+struct Int4Tiles;
 struct Int8DepthwiseTile;
 struct Int8GemmTile;
 struct Int8StageFunctions;
@@ -55,6 +56,8 @@ enum class MicroKernelKind : uint8_t {
   kInt8OutputStages,
   // float/float_tile.h
   kFloatGemm,
+  // float/int4_tile.h: floats by weights of 4 bits
+  kInt4Gemm,
   // float/float_window.h: depthwise convolution and pooling
   kFloatWindows,
   // float/winograd.h
@@ -139,6 +142,7 @@ union MicroKernelFunction {
   const Int8StageFunctions* int8_stages;
   // Several functions that share their packed weights or their constants.
   const FloatTiles* float_gemm;
+  const Int4Tiles* int4_gemm;
   const FloatWindows* float_windows;
   const WinogradTransforms* winograd;
   const ElementFunctions* element_functions;

@@ -30,6 +30,9 @@ const MicroKernel* SelectMicroKernel(MicroKernelKind kind,
 constexpr MicroKernelKind KindOf(const FloatTiles* MicroKernelFunction::*) {
   return MicroKernelKind::kFloatGemm;
 }
+constexpr MicroKernelKind KindOf(const Int4Tiles* MicroKernelFunction::*) {
+  return MicroKernelKind::kInt4Gemm;
+}
 constexpr MicroKernelKind KindOf(const FloatWindows* MicroKernelFunction::*) {
   return MicroKernelKind::kFloatWindows;
 }

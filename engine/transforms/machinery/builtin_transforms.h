@@ -36,6 +36,7 @@ TransformDef ObfuscateNamesTransform();
 TransformDef PoolConstantsTransform();
 TransformDef QuantizeLayersTransform();
 TransformDef QuantizeNodesTransform();
+TransformDef QuantizeProductWeightsTransform();
 TransformDef QuantizeWeightsTransform();
 TransformDef RemoveAttributeTransform();
 TransformDef RemoveControlDependenciesTransform();

@@ -42,6 +42,7 @@ std::vector<TransformDef> MakeCatalog() {
       PoolConstantsTransform(),
       QuantizeLayersTransform(),
       QuantizeNodesTransform(),
+      QuantizeProductWeightsTransform(),
       QuantizeWeightsTransform(),
       RemoveAttributeTransform(),
       RemoveControlDependenciesTransform(),

@@ -15,6 +15,8 @@ using graph::Graph;
 using graph::Node;
 using graph::NodeId;
 
+constexpr char kInBlocks[] = "DequantizeBlocks";
+
 // Nodes between a layer and what makes its values; more are no chain.
 constexpr int kMostMovements = 16;
 
@@ -33,7 +35,8 @@ bool IsDataMovement(const Node& node) {
   return !node.inputs().empty() && kOps->contains(node.op());
 }
 
-// The DequantizeLinear that the values come from; nullptr where they do not.
+// The DequantizeLinear or DequantizeBlocks that the values come from; nullptr
+// where they do not.
 const Node* DequantizationOf(const Graph& graph, NodeId id) {
   for (int movements = 0;
        movements < kMostMovements && IsDataMovement(graph.node(id));
@@ -41,9 +44,9 @@ const Node* DequantizationOf(const Graph& graph, NodeId id) {
     id = graph.node(id).inputs()[0].node;
   }
   const Node& node = graph.node(id);
-  return graph::IsDequantizeLinear(node.op()) && node.inputs().size() >= 2
-             ? &node
-             : nullptr;
+  const bool dequantizes =
+      graph::IsDequantizeLinear(node.op()) || node.op() == kInBlocks;
+  return dequantizes && node.inputs().size() >= 2 ? &node : nullptr;
 }
 
 bool HasManyScales(const Graph& graph, const Node& dequantize) {
@@ -54,6 +57,7 @@ bool HasManyScales(const Graph& graph, const Node& dequantize) {
 }
 
 int BitsOf(const Node& dequantize) {
+  if (dequantize.op() == kInBlocks) return 4;
   const auto type =
       graph::GetTypeOr(dequantize.def(), "Q", tensorflow::DT_INT8);
   const bool is_wide = type.ok() && (*type == tensorflow::DT_INT16 ||

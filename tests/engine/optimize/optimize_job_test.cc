@@ -4,6 +4,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 #include <set>
@@ -503,6 +504,26 @@ TEST(OptimizeJobTest, RefusesHostileGraphs) {
     tensor->set_tensor_content("0123456789");
   }
   expect(huge, "bias");
+}
+
+// 16,384 of its 16,624 weights are multiplied as a matrix.
+TEST(OptimizeJobTest, Weights4MakesProductsASeventhOfTheirSize) {
+  const OptimizeRequest request = Request("weights4");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report, RunJob(request));
+  EXPECT_TRUE(report.passed()) << report.DebugString();
+  constexpr double kProductBytes = 16384 * sizeof(float);
+  EXPECT_GT(static_cast<double>(report.size_before().file_bytes() -
+                                report.size_after().file_bytes()),
+            0.84 * kProductBytes);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const tensorflow::GraphDef optimized,
+      formats::LoadGraphDef(JoinPath(request.out_folder, "optimized.pb")));
+  const auto& nodes = optimized.node();
+  EXPECT_EQ(std::count_if(nodes.begin(), nodes.end(),
+                          [](const auto& node) {
+                            return node.op() == "DequantizeBlocks";
+                          }),
+            1);
 }
 
 TEST(OptimizeJobTest, NamesTheOpItCannotRun) {

@@ -24,9 +24,10 @@ using ::testing::HasSubstr;
 constexpr auto kInvalid = absl::StatusCode::kInvalidArgument;
 
 TEST(RecipesTest, BuiltInsParseAndPrintBack) {
-  EXPECT_THAT(BuiltInRecipeNames(),
-              ElementsAre("fp32", "int8", "int8-fast", "int8-tf14", "weights8",
-                          "weights8-per-channel", "fp16-weights", "round"));
+  EXPECT_THAT(
+      BuiltInRecipeNames(),
+      ElementsAre("fp32", "int8", "int8-fast", "int8-tf14", "weights8",
+                  "weights8-per-channel", "weights4", "fp16-weights", "round"));
   for (const std::string& name : BuiltInRecipeNames()) {
     OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Recipe recipe, BuiltInRecipe(name));
     EXPECT_EQ(recipe.name(), name);
