@@ -20,6 +20,9 @@
 namespace optfarm::device_agent {
 namespace {
 
+// Medians of so many are steady enough to add up.
+constexpr int kStepRuns = 40;
+
 v1::DeviceHealth ReadHealth() {
   return HealthOf(benchmark::ReadEnvironment(OPTFARM_VERSION));
 }
@@ -154,6 +157,7 @@ class LocalDriver final : public DeviceDriver {
       request.max_time = rpc::FromProtoDuration(spec.max_time());
     if (spec.warmup_runs() > 0) request.warmup_runs = spec.warmup_runs();
     request.precision = spec.precision();
+    if (spec.steps()) request.step_runs = kStepRuns;
     request.device = flags_.shared.name;
     request.build_version = OPTFARM_VERSION;
     return request;

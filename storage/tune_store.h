@@ -1,6 +1,6 @@
-// TuneStore: searches for variants of models, as far as they have come. In a
-// database of its own: their jobs are ordinary ones, and a search that is begun
-// again finds them.
+// TuneStore: searches for variants of models, as far as they have come, and the
+// latency table that they fill. In a database of its own: their jobs are
+// ordinary ones, and a search that is begun again finds them.
 
 #ifndef OPTFARM_STORAGE_TUNE_STORE_H_
 #define OPTFARM_STORAGE_TUNE_STORE_H_
@@ -14,7 +14,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
+#include "absl/types/span.h"
+#include "optfarm/v1/steps.pb.h"
 #include "optfarm/v1/tunes.pb.h"
+#include "optfarm/v1/work.pb.h"
 #include "storage/metadata_store.h"
 
 namespace optfarm::storage {
@@ -32,10 +35,22 @@ struct TuneRecord {
   unsigned scopes = 0;
   // The round of candidates before which the budget ended; -1: it has not.
   int finish_round = -1;
+  // Rounds of candidates whose times are in the latency table.
+  int measured_rounds = 0;
+  // What the table had before this tune measured, one entry a place: device,
+  // threads, steps. nullopt: it has not been asked. List leaves it out.
+  std::optional<v1::BenchmarkResult> known_steps;
   // What is asked for, whole.
   v1::TuneSpec spec;
   // What clients see.
   v1::Tune tune;
+};
+
+// What the steps of plans took on one kind of machine.
+struct MachineSteps {
+  // tune::MachineOf; the text is opaque here.
+  std::string machine;
+  std::vector<v1::StepTime> steps;
 };
 
 // THREADS: all methods are safe.
@@ -59,8 +74,22 @@ class TuneStore {
       const std::optional<std::string>& project, const PageRequest& page) = 0;
   // Those that have not ended, oldest first.
   virtual absl::StatusOr<std::vector<TuneRecord>> ListRunning() = 0;
-  // Forgets those that ended before this.
+  // Forgets those that ended before this, and steps that were not measured
+  // since.
   virtual absl::Status Forget(absl::Time before) = 0;
+
+  // Keeps what the table had before the tune measured; the first one stays.
+  virtual absl::Status KeepKnownSteps(const std::string& tune_id,
+                                      const v1::BenchmarkResult& known) = 0;
+  // Adds what the round of a tune measured, once, however often it is called: a
+  // step that is there already comes closer to its new time. `now` is when.
+  virtual absl::Status AddSteps(const std::string& tune_id, int round,
+                                absl::Span<const MachineSteps> measured,
+                                absl::Time now) = 0;
+  // What steps take on a machine, those measured last first, without the names
+  // of nodes; at most `limit`.
+  virtual absl::StatusOr<std::vector<v1::StepTime>> StepsOn(
+      const std::string& machine, int limit) = 0;
 };
 
 // What Get says of a tune that there is not, or not for whoever asks.

@@ -5,8 +5,10 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/digest.h"
 #include "base/files.h"
 #include "base/human_units.h"
@@ -38,7 +40,14 @@ class Tune final : public Command {
                  "Device to tune for (optctl devices); tag:TAG: all devices "
                  "with this tag. Default: the first available device.",
                  &device_names_);
-    flags->Integer("threads", "Threads to measure with.", &threads_, 1, 256);
+    flags->Integers("threads",
+                    "Threads to measure with; with several, up to 4, the "
+                    "number is chosen with the variant. Default: 1.",
+                    &threads_);
+    flags->Text("cpus", "0,1",
+                "Processors to measure on, as the devices count them. Default: "
+                "as each agent is told.",
+                &cpus_);
     flags->Choice("objective", "What to ship the best of.", {"latency", "size"},
                   &objective_);
     flags->Number("min_top1",
@@ -147,7 +156,21 @@ class Tune final : public Command {
     if (budget_ != absl::InfiniteDuration()) {
       *spec.mutable_budget() = rpc::ToProtoDuration(budget_);
     }
-    spec.set_threads(static_cast<int32_t>(threads_));
+    if (threads_.size() == 1) {
+      spec.set_threads(threads_[0]);
+    } else {
+      spec.mutable_thread_counts()->Add(threads_.begin(), threads_.end());
+    }
+    for (const absl::string_view text :
+         absl::StrSplit(cpus_, ',', absl::SkipEmpty())) {
+      int32_t cpu = 0;
+      if (!absl::SimpleAtoi(text, &cpu) || cpu < 0) {
+        return UsageError(absl::StrCat(
+            "--cpus='", cpus_,
+            "': give numbers of processors with commas between, such as 0,1"));
+      }
+      spec.add_cpus(cpu);
+    }
     spec.set_max_measured(static_cast<int32_t>(max_measured_));
     spec.set_calibration_samples(static_cast<int32_t>(calibration_samples_));
     spec.set_seed(seed_);
@@ -238,8 +261,9 @@ class Tune final : public Command {
 
   JobFlags job_;
   std::vector<std::string> device_names_;
-  int64_t threads_ = 1, max_measured_ = 16, calibration_samples_ = 0, seed_ = 1;
-  std::string objective_ = "latency", out_dir_;
+  std::vector<int32_t> threads_;
+  int64_t max_measured_ = 16, calibration_samples_ = 0, seed_ = 1;
+  std::string objective_ = "latency", out_dir_, cpus_;
   std::optional<double> min_top1_, min_agreement_, min_snr_;
   absl::Duration budget_ = absl::InfiniteDuration();
   bool one_for_all_ = false, fresh_ = false, verbose_ = false;

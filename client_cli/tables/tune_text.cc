@@ -28,9 +28,28 @@ const v1::TunedVariant* FindVariant(const v1::TunedDevice& device,
   return nullptr;
 }
 
+// The variant to ship, as it is to be run; null: there is none.
+const v1::TunedVariant* ChosenOf(const v1::TunedDevice& device) {
+  for (const v1::TunedVariant& variant : device.variants()) {
+    if (variant.name() == device.recommended() &&
+        variant.threads() == device.recommended_threads()) {
+      return &variant;
+    }
+  }
+  // Of a server that does not tell threads.
+  return FindVariant(device, device.recommended());
+}
+
+bool HasSeveralThreadCounts(const v1::TunedDevice& device) {
+  return std::any_of(device.variants().begin(), device.variants().end(),
+                     [&](const v1::TunedVariant& variant) {
+                       return variant.threads() != device.variants(0).threads();
+                     });
+}
+
 std::string MarkOf(const v1::TunedVariant& variant,
                    const v1::TunedDevice& device) {
-  if (variant.name() == device.recommended()) return ">";
+  if (&variant == ChosenOf(device)) return ">";
   return variant.dominated() ? " " : "*";
 }
 
@@ -93,22 +112,44 @@ std::string AgainstInt8(const v1::TunedVariant& chosen,
       tune::QualityText(now, report.measure()));
 }
 
+// What each step along the front costs and brings: "int8 to int8-float3-1a2b:
+// +1.2 ms, +0.4 points, +3 KB (3 layers in float)".
+std::string FrontText(const v1::TunedDevice& device,
+                      const v1::TuneReport& report) {
+  std::string text;
+  const bool tells_threads = HasSeveralThreadCounts(device);
+  const auto name = [&](const std::string& variant, int threads) {
+    return tells_threads ? absl::StrCat(variant, " on ", threads,
+                                        threads == 1 ? " thread" : " threads")
+                         : variant;
+  };
+  for (const v1::FrontStep& step : device.front_steps()) {
+    std::string line =
+        absl::StrCat(name(step.from(), step.from_threads()), " to ",
+                     name(step.to(), step.to_threads()), ": +",
+                     HumanMicroseconds(std::max(step.latency_us(), 0.0)), ", ",
+                     step.quality() < 0 ? "" : "+",
+                     tune::QualityText(step.quality(), report.measure()), ", ",
+                     step.file_bytes() < 0 ? "-" : "+",
+                     HumanBytes(std::abs(step.file_bytes())));
+    if (!step.layers().empty()) {
+      absl::StrAppend(&line, "; ", absl::StrJoin(step.layers(), ", "),
+                      " in float");
+    }
+    absl::StrAppend(&text, WrapText(absl::StrCat(line, "."), 0));
+  }
+  return text;
+}
+
 // How much the search's own numbers flatter what it chose.
 std::string OptimismText(const v1::TuneReport& report) {
-  double sum = 0;
-  int count = 0;
-  for (const v1::TunedDevice& device : report.devices()) {
-    const v1::TunedVariant* chosen = FindVariant(device, device.recommended());
-    if (chosen == nullptr || !chosen->has_held_out_quality()) continue;
-    sum += chosen->quality() - chosen->held_out_quality();
-    ++count;
-  }
-  if (count == 0) return "";
+  if (!report.has_optimism()) return "";
   const char* unit = report.measure() == v1::TuneReport::SNR ? "dB" : "points";
   return absl::StrFormat(
       "On the samples it chose by, the search saw %.1f %s %s than on held-out "
       "ones.\n",
-      std::abs(sum / count), unit, sum >= 0 ? "more" : "less");
+      std::abs(report.optimism()), unit,
+      report.optimism() >= 0 ? "more" : "less");
 }
 
 std::string CostText(const v1::TuneReport& report) {
@@ -130,6 +171,17 @@ std::string CostText(const v1::TuneReport& report) {
     }
     absl::StrAppend(&text, ".");
   }
+  int known = 0, estimated = 0;
+  for (const v1::TunedDevice& device : report.devices()) {
+    known += device.known_steps();
+    estimated += device.estimated_steps();
+  }
+  if (known + estimated > 0) {
+    absl::StrAppend(
+        &text, absl::StrFormat(" Of %d steps that they are made of, %d were "
+                               "measured before, and %d estimated.",
+                               known + estimated, known, estimated));
+  }
   return absl::StrCat(WrapText(text, 0));
 }
 
@@ -137,15 +189,21 @@ std::string CostText(const v1::TuneReport& report) {
 
 std::string TuneVerdict(const v1::TunedDevice& device,
                         const v1::TuneReport& report) {
-  const v1::TunedVariant* chosen = FindVariant(device, device.recommended());
+  const v1::TunedVariant* chosen = ChosenOf(device);
   if (chosen == nullptr) {
     return absl::StrCat("On ", device.device(), ": nothing keeps the bound of ",
                         tune::QualityText(report.bound(), report.measure()),
                         " in ", tune::MeasureTitle(report.measure()),
                         "; allow more, or give more calibration data.");
   }
-  return absl::StrCat("On ", device.device(), ": ship ", chosen->name(), ": ",
-                      HumanMicroseconds(chosen->latency_us()), ", ",
+  const std::string threads =
+      HasSeveralThreadCounts(device)
+          ? absl::StrCat(" on ", chosen->threads(),
+                         chosen->threads() == 1 ? " thread" : " threads")
+          : "";
+  return absl::StrCat("On ", device.device(), ": ship ", chosen->name(),
+                      threads, ": ", HumanMicroseconds(chosen->latency_us()),
+                      ", ",
                       Interval(chosen->speedup(), chosen->speedup_low(),
                                chosen->speedup_high()),
                       " float's speed, ", HumanRatio(chosen->size_ratio()),
@@ -157,7 +215,9 @@ Table MakeTuneTable(const v1::TunedDevice& device,
   using Align = Table::Align;
   Table table({{"mark", ""},
                {"variant", "VARIANT"},
+               {"threads", "THR", Align::kRight, /*only_wide=*/true},
                {"latency_us", "LATENCY", Align::kRight},
+               {"predicted_us", "PREDICTED", Align::kRight},
                {"speedup", "SPEED-UP (95 %)", Align::kRight},
                {"size_ratio", "SIZE", Align::kRight},
                {"quality", QualityHeading(report.measure()), Align::kRight},
@@ -165,8 +225,12 @@ Table MakeTuneTable(const v1::TunedDevice& device,
   for (const v1::TunedVariant& variant : device.variants()) {
     table.AddRow(
         {Cell(MarkOf(variant, device), MarkOf(variant, device)),
-         Cell::Text(variant.name()),
+         Cell::Text(variant.name()), Cell::Integer(variant.threads()),
          Cell(variant.latency_us(), HumanMicroseconds(variant.latency_us())),
+         variant.has_predicted_us()
+             ? Cell(variant.predicted_us(),
+                    HumanMicroseconds(variant.predicted_us()))
+             : Cell(),
          Cell(variant.speedup(),
               absl::StrFormat("%.2fx (%.2f-%.2f)", variant.speedup(),
                               variant.speedup_low(), variant.speedup_high())),
@@ -191,10 +255,13 @@ std::string TuneText(const v1::TuneReport& report, bool verbose) {
   for (const v1::TunedDevice& device : report.devices()) {
     absl::StrAppend(
         &text, "\n", device.device(), ", float ",
-        HumanMicroseconds(device.float_us()), ", ", report.threads(),
+        HumanMicroseconds(device.float_us()), " on ", report.threads(),
         report.threads() == 1 ? " thread" : " threads",
-        "; > ship, * on the front:\n", MakeTuneTable(device, report).ToText());
-    const v1::TunedVariant* chosen = FindVariant(device, device.recommended());
+        "; > ship, * on the front:\n",
+        MakeTuneTable(device, report)
+            .ToText(/*headings=*/true, HasSeveralThreadCounts(device)));
+    absl::StrAppend(&text, FrontText(device, report));
+    const v1::TunedVariant* chosen = ChosenOf(device);
     if (chosen != nullptr) {
       const std::string against = AgainstInt8(*chosen, device, report);
       if (!against.empty()) absl::StrAppend(&text, WrapText(against, 0));

@@ -26,6 +26,10 @@ constexpr int kMaxMinRuns = 1'000'000;
 // Runs of one variant before it is the next one's turn: enough to warm the
 // caches again, few enough to share drift.
 constexpr int kRunsPerTurn = 5;
+// Traced runs for the time of every step: at least so many, and more for so
+// long.
+constexpr int kLeastStepRuns = 5;
+constexpr absl::Duration kStepTime = absl::Seconds(1);
 
 // Where Optfarm's runtime has the variant that an engine runs too.
 size_t ReferenceOf(const BenchmarkRequest& request, size_t variant) {
@@ -297,6 +301,14 @@ absl::Status Profile(const BenchmarkRequest& request, Subject* subject) {
     OPTFARM_RETURN_IF_ERROR(RunOurs(*subject, &traces.emplace_back()).status());
   }
   FillProfile(traces, &subject->measurement);
+  if (!subject->loaded.step_works.has_value()) return absl::OkStatus();
+  // Of long runs fewer: what is measured by then is enough.
+  const absl::Time until = absl::Now() + kStepTime;
+  for (int i = 0; i < request.step_runs; ++i) {
+    if (i >= kLeastStepRuns && absl::Now() > until) break;
+    OPTFARM_RETURN_IF_ERROR(RunOurs(*subject, &traces.emplace_back()).status());
+  }
+  FillSteps(traces, *subject->loaded.step_works, &subject->measurement);
   return absl::OkStatus();
 }
 

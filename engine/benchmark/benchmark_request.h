@@ -77,6 +77,9 @@ struct BenchmarkRequest {
   int warmup_runs = 2;
   // Runs with a per-op trace, after the timed ones; 0: no profile.
   int profile_runs = 3;
+  // Further such runs for the time of every step (Measurement.steps); 0: not
+  // asked for.
+  int step_runs = 0;
   // Inputs without a file get seeded random values.
   std::vector<BenchmarkInputFile> input_files;
   std::vector<BenchmarkInputRange> input_ranges;

@@ -14,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
+#include "engine/runtime/ukernels/cpu_features.h"
 
 namespace optfarm::benchmark {
 namespace {
@@ -182,6 +183,7 @@ v1::Environment ReadEnvironment(absl::string_view build_version,
   for (std::string& feature : CpuFeaturesOf(cpuinfo)) {
     environment.add_cpu_features(std::move(feature));
   }
+  environment.set_kernels(runtime::ToString(runtime::UsedCpuFeatures()));
   ReadFrequencies(root, &environment);
   ReadTemperature(root, &environment);
   double load = 0;

@@ -395,6 +395,14 @@ absl::StatusOr<LoadedVariant> Load(const BenchmarkVariant& variant,
   if (request.count_flops) {
     OPTFARM_ASSIGN_OR_RETURN(loaded.flops, CountFlops(graph, io));
   }
+  if (request.step_runs > 0) {
+    std::vector<runtime::StepWorks::Feed> feeds;
+    for (const graph::GraphTensor& input : io.inputs) {
+      feeds.emplace_back(names({&input, 1}).front(), input.shape);
+    }
+    OPTFARM_ASSIGN_OR_RETURN(loaded.step_works,
+                             runtime::StepWorks::Create(graph, feeds));
+  }
   OPTFARM_RETURN_IF_ERROR(MakeInputs(io, variant, request, &loaded));
   return loaded;
 }

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "engine/runtime/core/thread_pool.h"
 #include "engine/runtime/plan/fused_nodes.h"
 #include "engine/runtime/session/session.h"
+#include "engine/runtime/session/step_work.h"
 
 namespace optfarm::benchmark {
 
@@ -35,6 +37,7 @@ struct LoadedVariant {
   // Empty unless the request asks for them.
   FlopCount flops;
   std::vector<runtime::FusedNodes> fused_nodes;
+  std::optional<runtime::StepWorks> step_works;
 };
 
 // ERRORS: those of loading the graph, of inferring its inputs and outputs, of

@@ -10,6 +10,8 @@ namespace optfarm::benchmark {
 namespace {
 
 constexpr int kMaxSlowestNodes = 20;
+// Of a loop that goes round often; more would make a large result.
+constexpr size_t kMaxSteps = 2000;
 
 struct Total {
   std::string op;
@@ -57,6 +59,24 @@ void FillProfile(absl::Span<const runtime::RunTrace> traces,
     time->set_node(name);
     time->set_op(total.op);
     time->set_total_us(total.micros / runs);
+  }
+}
+
+void FillSteps(absl::Span<const runtime::RunTrace> traces,
+               const runtime::StepWorks& works, v1::Measurement* measurement) {
+  if (traces.empty()) return;
+  const size_t count = std::min(traces[0].nodes.size(), kMaxSteps);
+  for (size_t i = 0; i < count; ++i) {
+    std::vector<double> micros;
+    for (const runtime::RunTrace& trace : traces) {
+      if (trace.nodes.size() != traces[0].nodes.size()) continue;
+      micros.push_back(absl::ToDoubleMicroseconds(trace.nodes[i].duration));
+    }
+    v1::StepTime* step = measurement->add_steps();
+    *step->mutable_work() = works.Of(traces[0].nodes[i]).To<v1::StepWork>();
+    std::nth_element(micros.begin(), micros.begin() + micros.size() / 2,
+                     micros.end());
+    step->set_median_us(micros[micros.size() / 2]);
   }
 }
 

@@ -488,6 +488,10 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& asked,
                              optimizer.MeasureDistributions(best));
     report.mutable_histograms()->Assign(histograms.begin(), histograms.end());
   }
+  if (wanted.steps() && best.broken.ok()) {
+    OPTFARM_ASSIGN_OR_RETURN(const auto steps, optimizer.ListSteps(best));
+    report.mutable_steps()->Assign(steps.begin(), steps.end());
+  }
   for (const std::string& note : notes) report.add_warnings(note);
   AddWarnings(dataset, suspicions, reader, optimizer, best, job, &report);
   if (best.broken.ok()) AddRuntimeSupport(best.graph, model.io, &report);

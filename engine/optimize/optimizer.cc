@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -16,6 +17,8 @@
 #include "engine/optimize/layers/comparison.h"
 #include "engine/optimize/layers/layers.h"
 #include "engine/optimize/report/layer_histogram.h"
+#include "engine/runtime/session/session.h"
+#include "engine/runtime/session/step_work.h"
 
 namespace optfarm::optimize {
 namespace {
@@ -211,6 +214,37 @@ absl::StatusOr<std::vector<v1::LayerSensitivity>> Optimizer::MeasureLayersAlone(
   job.cumulative = layers;
   job.threads = in_.threads;
   return MeasureSensitivity(job);
+}
+
+absl::StatusOr<std::vector<v1::StepWork>> Optimizer::ListSteps(
+    const Attempt& attempt) {
+  std::optional<std::vector<Tensor>> sample;
+  for (const int64_t index : judgement_.judge().samples) {
+    sample = in_.reader->Read(index);
+    if (sample.has_value()) break;
+  }
+  if (!sample.has_value()) return std::vector<v1::StepWork>();
+  std::vector<runtime::StepWorks::Feed> feeds;
+  for (size_t i = 0; i < in_.inputs.size(); ++i) {
+    const auto dims = (*sample)[i].shape().dims();
+    feeds.emplace_back(in_.inputs[i], graph::PartialShape(std::vector<int64_t>(
+                                          dims.begin(), dims.end())));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const runtime::StepWorks works,
+                           runtime::StepWorks::Create(attempt.graph, feeds));
+  runtime::SessionOptions options;
+  options.threads = 1;
+  options.print = [](absl::string_view) {};
+  OPTFARM_ASSIGN_OR_RETURN(const auto session,
+                           runtime::Session::Create(attempt.graph, in_.inputs,
+                                                    in_.outputs, options));
+  runtime::RunTrace trace;
+  OPTFARM_RETURN_IF_ERROR(session->Run(*sample, &trace).status());
+  std::vector<v1::StepWork> steps;
+  for (const runtime::NodeTiming& step : trace.nodes) {
+    steps.push_back(works.Of(step).To<v1::StepWork>());
+  }
+  return steps;
 }
 
 absl::StatusOr<std::vector<v1::LayerHistogram>> Optimizer::MeasureDistributions(

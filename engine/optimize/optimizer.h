@@ -60,6 +60,9 @@ class Optimizer {
   absl::StatusOr<std::vector<v1::LayerHistogram>> MeasureDistributions(
       const Attempt& attempt);
 
+  // The steps that this machine's runtime makes of the result on one thread.
+  absl::StatusOr<std::vector<v1::StepWork>> ListSteps(const Attempt& attempt);
+
   // Every chain that was tried, with its price. One is marked as taken.
   const std::vector<v1::SearchStep>& search() const { return search_; }
 

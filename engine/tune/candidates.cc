@@ -41,6 +41,8 @@ Candidate FromBuiltIn(const std::string& built_in, const SampleUse& samples) {
   wanted.mutable_calibration()->set_max_samples(samples.calibration);
   wanted.mutable_calibration()->set_seed(samples.seed);
   wanted.mutable_verification()->set_per_layer(false);
+  // What latency is predicted from.
+  wanted.mutable_verification()->set_steps(true);
   wanted.mutable_verification()->set_allow_random_inputs(false);
   wanted.mutable_verification()->set_allow_chance_accuracy(false);
   SetJudge(Judge::kWhole, &wanted);
@@ -130,6 +132,7 @@ v1::Recipe RecipeToKeep(const Candidate& candidate, const std::string& name) {
   verification.clear_samples();
   verification.clear_max_labelled_samples();
   verification.clear_sensitivity();
+  verification.clear_steps();
   return recipe;
 }
 

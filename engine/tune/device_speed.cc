@@ -32,18 +32,35 @@ double SecondsOf(const v1::Measurement& measurement) {
 
 }  // namespace
 
-std::optional<MeasuredSpeed> SpeedOn(const v1::Job& job,
-                                     const std::string& device) {
+const v1::Measurement* MeasurementOn(const v1::Job& job, const Place& place,
+                                     absl::string_view variant) {
+  for (const v1::Measurement& measurement : job.measurements()) {
+    if (measurement.device() == place.device &&
+        measurement.threads() == place.threads &&
+        measurement.variant() == variant) {
+      return &measurement;
+    }
+  }
+  return nullptr;
+}
+
+std::optional<MeasuredSpeed> SpeedOn(const v1::Job& job, const Place& place) {
   MeasuredSpeed speed;
   for (const v1::Measurement& measurement : job.measurements()) {
-    if (measurement.device() != device) continue;
+    if (measurement.device() != place.device ||
+        measurement.threads() != place.threads) {
+      continue;
+    }
     speed.device_seconds += SecondsOf(measurement);
     if (measurement.variant() == kOriginal) {
       speed.float_us = measurement.median_us();
     }
   }
   for (const v1::ShippingVerdict& verdict : job.verdicts()) {
-    if (verdict.device() != device || verdict.variant() == kOriginal) continue;
+    if (verdict.device() != place.device ||
+        verdict.threads() != place.threads || verdict.variant() == kOriginal) {
+      continue;
+    }
     if (!(verdict.speedup() > 0) || !(speed.float_us > 0)) continue;
     speed.speedup = verdict.speedup();
     speed.low =
@@ -58,20 +75,22 @@ std::optional<MeasuredSpeed> SpeedOn(const v1::Job& job,
 }
 
 FloatCostModel::FloatCostModel(double base_us, double all_float_adds_us,
-                               double worker_cost_us)
+                               double sum_us, double trust_us)
     : base_us_(base_us),
-      slope_(worker_cost_us > 0 ? all_float_adds_us / worker_cost_us : 1) {
-  if (worker_cost_us > 0) Learn(worker_cost_us, base_us + all_float_adds_us);
+      slope_(1),
+      products_(trust_us * trust_us),
+      squares_(trust_us * trust_us) {
+  if (sum_us != 0) Learn(sum_us, base_us + all_float_adds_us);
 }
 
-double FloatCostModel::Predict(double worker_cost_us) const {
-  return base_us_ + slope_ * worker_cost_us;
+double FloatCostModel::Predict(double sum_us) const {
+  return base_us_ + slope_ * sum_us;
 }
 
 // Least squares of lines through the base.
-void FloatCostModel::Learn(double worker_cost_us, double measured_us) {
-  products_ += worker_cost_us * (measured_us - base_us_);
-  squares_ += worker_cost_us * worker_cost_us;
+void FloatCostModel::Learn(double sum_us, double measured_us) {
+  products_ += sum_us * (measured_us - base_us_);
+  squares_ += sum_us * sum_us;
   if (squares_ > 0) slope_ = products_ / squares_;
 }
 

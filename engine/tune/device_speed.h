@@ -4,17 +4,26 @@
 #ifndef OPTFARM_ENGINE_TUNE_DEVICE_SPEED_H_
 #define OPTFARM_ENGINE_TUNE_DEVICE_SPEED_H_
 
+#include <compare>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "optfarm/v1/jobs.pb.h"
 
 namespace optfarm::tune {
 
-// One variant on one device. UNITS: ratio, the original's latency over this
+// What variants are measured on.
+struct Place {
+  std::string device;
+  int threads = 1;
+  friend auto operator<=>(const Place&, const Place&) = default;
+};
+
+// One variant at one place. UNITS: ratio, the original's latency over this
 // one's, and the ends of its 95 % interval; microseconds of the original.
 struct MeasuredSpeed {
   double speedup = 0;
@@ -26,29 +35,34 @@ struct MeasuredSpeed {
 };
 
 // nullopt: the job has no measurement of its result there.
-std::optional<MeasuredSpeed> SpeedOn(const v1::Job& job,
-                                     const std::string& device);
+std::optional<MeasuredSpeed> SpeedOn(const v1::Job& job, const Place& place);
 
-// How one device takes to layers that go back to float.
+// The measurement of that variant there; null: the job has none.
+const v1::Measurement* MeasurementOn(const v1::Job& job, const Place& place,
+                                     absl::string_view variant);
+
+// How one place takes to layers that go back to float.
 // THREADS: one at a time.
 class FloatCostModel {
  public:
   // UNITS: microseconds. Everything quantized; and what leaving all layers in
-  // float adds, on the device and on the worker (LayerSpace::FloatCost).
-  FloatCostModel(double base_us, double all_float_adds_us,
-                 double worker_cost_us);
+  // float adds, on the device and by the sum of what each costs by itself.
+  // `trust`, UNITS: microseconds: sums up to this are taken as they are until
+  // larger ones were measured; 0 for sums that were not taken there.
+  FloatCostModel(double base_us, double all_float_adds_us, double sum_us,
+                 double trust_us = 0);
 
-  // UNITS: microseconds.
-  double Predict(double worker_cost_us) const;
+  // Of layers that cost so much by themselves. UNITS: microseconds.
+  double Predict(double sum_us) const;
   // A measured one; later predictions keep closer to it.
-  void Learn(double worker_cost_us, double measured_us);
+  void Learn(double sum_us, double measured_us);
 
  private:
   double base_us_;
-  // Device over worker; negative where float is faster than 8 bits.
+  // The device's over the sum; negative where float is faster than 8 bits.
   double slope_;
-  double products_ = 0;
-  double squares_ = 0;
+  double products_;
+  double squares_;
 };
 
 // UNITS: of each pair, any positive one. Median of |predicted / measured - 1|.

@@ -62,6 +62,12 @@ void Words(double x, double y, absl::string_view anchor, absl::string_view text,
       .End();
 }
 
+bool IsRecommended(const v1::TunedVariant& variant,
+                   const v1::TunedDevice& device) {
+  return variant.name() == device.recommended() &&
+         variant.threads() == device.recommended_threads();
+}
+
 void DrawVariant(const v1::TunedVariant& variant, bool recommended,
                  const Axis& x, const Axis& y, XmlWriter& svg) {
   const double at_x = x.At(variant.latency_us());
@@ -112,7 +118,7 @@ std::string DrawPareto(const v1::TunedDevice& device,
     Words(kLeft - 6, y.At(value) + 4, "end", QualityText(value, measure), svg);
   }
   for (const v1::TunedVariant& variant : device.variants()) {
-    DrawVariant(variant, variant.name() == device.recommended(), x, y, svg);
+    DrawVariant(variant, IsRecommended(variant, device), x, y, svg);
   }
   svg.End();
   return text;

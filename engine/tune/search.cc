@@ -19,9 +19,10 @@ constexpr size_t kMostJudged = 8;
 constexpr int kMostSurvivors = 4;
 constexpr int kMostFinalists = 8;
 constexpr size_t kFinalistsOfDevice = 3;
-// Refinements, and candidates of each.
-constexpr int kRefinements = 2;
+// Candidates of a refinement. There are more of them as long as the front
+// moves.
 constexpr int kRefined = 2;
+constexpr char kOriginal[] = "float";
 // UNITS: decibel. Ranges or layers that gain less are not worth another try.
 constexpr double kLeastGain = 0.5;
 constexpr double kRounding = 1e-9;
@@ -77,15 +78,27 @@ Subset AllOf(const LayerSpace& space) {
 
 }  // namespace
 
-Search::Search(SearchOptions options) : options_(std::move(options)) {}
+Search::Search(SearchOptions options) : options_(std::move(options)) {
+  for (const std::string& device : options_.devices) {
+    for (const int threads : options_.threads) {
+      places_.push_back({device, threads});
+    }
+  }
+}
+
+void Search::Know(const Place& place, absl::Span<const v1::StepTime> steps) {
+  for (const v1::StepTime& step : steps) {
+    known_[place].Add(step);
+    tables_[place].Add(step);
+  }
+}
 
 std::vector<Candidate> Search::Next() {
   while (stage_ != Stage::kEnd) {
     if (finish_ && stage_ < Stage::kHeldOut) stage_ = Stage::kHeldOut;
     const Stage stage = stage_;
     std::vector<Candidate> candidates = Take(stage);
-    const bool stays = stage == Stage::kRefine && !candidates.empty() &&
-                       ++refined_ < kRefinements;
+    const bool stays = stage == Stage::kRefine && !candidates.empty();
     if (!stays) stage_ = static_cast<Stage>(static_cast<int>(stage) + 1);
     if (!candidates.empty()) return candidates;
   }
@@ -129,10 +142,10 @@ const Trial* Search::Find(const std::string& name) const {
 }
 
 absl::Status Search::Add(const Candidate& candidate, v1::Job job) {
-  for (const std::string& device : options_.devices) {
-    if (const auto speed = SpeedOn(job, device)) {
+  for (const Place& place : places_) {
+    if (const auto speed = SpeedOn(job, place)) {
       device_seconds_ += speed->device_seconds;
-      float_us_[device].push_back(speed->float_us);
+      float_us_[place].push_back(speed->float_us);
     }
   }
   if (candidate.judge == Judge::kHeldOut) {
@@ -143,7 +156,73 @@ absl::Status Search::Add(const Candidate& candidate, v1::Job job) {
   Trial& trial = TrialOf(candidate);
   trial.candidate = candidate;
   trial.job = std::move(job);
+  if (candidate.on_devices) NotePredictions(&trial);
+  for (const Place& place : places_) FillTable(trial.job, place);
   return Learn(&trial);
+}
+
+// By what was known before it was measured.
+void Search::NotePredictions(Trial* trial) {
+  const auto& steps = trial->job.report().steps();
+  if (steps.empty()) return;
+  for (const Place& place : places_) {
+    const LatencyTable& known = known_[place];
+    if (!known.empty()) {
+      trial->predicted_from_others_us[place] = known.Predict(steps).us;
+    }
+    // The whole recipes are what the table of this model begins with.
+    const auto prediction = Predict(*trial, place);
+    if (stage_ <= Stage::kRanges || !prediction) continue;
+    trial->predicted_us[place] = *prediction;
+    const LatencyTable::Prediction counted = tables_[place].Predict(steps);
+    counted_[place].known += counted.known;
+    counted_[place].estimated += counted.estimated;
+  }
+}
+
+void Search::FillTable(const v1::Job& job, const Place& place) {
+  const v1::Measurement* original = MeasurementOn(job, place, kOriginal);
+  const auto floats = float_us_.find(place);
+  if (original == nullptr || floats == float_us_.end()) return;
+  const double drift = floats->second.front() / original->median_us();
+  for (const v1::Measurement& measurement : job.measurements()) {
+    if (measurement.device() != place.device || measurement.steps().empty() ||
+        measurement.threads() != place.threads) {
+      continue;
+    }
+    double sum = 0;
+    for (v1::StepTime step : measurement.steps()) {
+      sum += step.median_us();
+      step.set_median_us(step.median_us() * drift);
+      tables_[place].Add(step);
+    }
+    tables_[place].Correct(sum, measurement.median_us());
+  }
+}
+
+double Search::DriftOf(const Place& place) const {
+  const auto floats = float_us_.find(place);
+  return floats == float_us_.end()
+             ? 1
+             : FloatMicroseconds(place) / floats->second.front();
+}
+
+double Search::CostOf(const Place& place, const Subset& in_float) const {
+  const auto own = layer_costs_.find(place);
+  return own == layer_costs_.end() ? space_.FloatCost(in_float)
+                                   : own->second.Sum(in_float);
+}
+
+std::optional<double> Search::Predict(const Trial& trial,
+                                      const Place& place) const {
+  const auto table = tables_.find(place);
+  const auto& steps = trial.job.report().steps();
+  if (!steps.empty() && table != tables_.end() && !table->second.empty()) {
+    return table->second.Predict(steps).us * DriftOf(place);
+  }
+  const auto costs = costs_.find(place);
+  if (costs == costs_.end()) return std::nullopt;
+  return costs->second.Predict(CostOf(place, trial.candidate.in_float));
 }
 
 absl::Status Search::Learn(Trial* trial) {
@@ -174,14 +253,14 @@ absl::Status Search::Learn(Trial* trial) {
                          ? "there are no labels"
                          : "no output of the model is a row of class scores"));
   }
-  for (const std::string& device : options_.devices) {
-    const auto speed = SpeedOn(job, device);
+  for (const Place& place : places_) {
+    const auto speed = SpeedOn(job, place);
     if (!speed) continue;
-    trial->speeds[device] = *speed;
-    const auto cost = costs_.find(device);
+    trial->speeds[place] = *speed;
+    const auto cost = costs_.find(place);
     if (trial->candidate.is_mixed && cost != costs_.end()) {
-      cost->second.Learn(space_.FloatCost(trial->candidate.in_float),
-                         *Microseconds(*trial, device));
+      cost->second.Learn(CostOf(place, trial->candidate.in_float),
+                         *Microseconds(*trial, place));
     }
   }
   if (trial->candidate.is_mixed && !trial->candidate.in_float.empty()) {
@@ -216,8 +295,8 @@ int Search::Left() const {
   return std::max(options_.most_measured - measured, 0);
 }
 
-double Search::FloatMicroseconds(const std::string& device) const {
-  const auto found = float_us_.find(device);
+double Search::FloatMicroseconds(const Place& place) const {
+  const auto found = float_us_.find(place);
   if (found == float_us_.end()) return 0;
   std::vector<double> values = found->second;
   std::sort(values.begin(), values.end());
@@ -225,10 +304,10 @@ double Search::FloatMicroseconds(const std::string& device) const {
 }
 
 std::optional<double> Search::Microseconds(const Trial& trial,
-                                           const std::string& device) const {
-  const auto speed = trial.speeds.find(device);
+                                           const Place& place) const {
+  const auto speed = trial.speeds.find(place);
   if (speed == trial.speeds.end()) return std::nullopt;
-  return FloatMicroseconds(device) / speed->second.speedup;
+  return FloatMicroseconds(place) / speed->second.speedup;
 }
 
 bool Search::MeetsBound(const Trial& trial) const {
@@ -249,17 +328,30 @@ void Search::Prepare() {
     return;
   }
   choices_ = space_.Choices();
-  const double whole_cost = space_.FloatCost(AllOf(space_));
+  for (const Place& place : places_) MakeCosts(place, *base);
+}
+
+void Search::MakeCosts(const Place& place, const Trial& base) {
+  const auto base_us = Microseconds(base, place);
+  if (!base_us) return;
   const Trial* fp32 = Find("fp32");
-  for (const std::string& device : options_.devices) {
-    const auto base_us = Microseconds(*base, device);
-    if (!base_us) continue;
-    const auto float_us =
-        fp32 == nullptr ? std::nullopt : Microseconds(*fp32, device);
-    costs_.emplace(device,
-                   FloatCostModel(*base_us, float_us ? *float_us - *base_us : 0,
-                                  whole_cost));
+  const auto float_us =
+      fp32 == nullptr ? std::nullopt : Microseconds(*fp32, place);
+  double trust = 0;
+  if (float_us) {
+    const v1::Measurement* in_float =
+        MeasurementOn(fp32->job, place, fp32->candidate.recipe.name());
+    const v1::Measurement* in_8_bits =
+        MeasurementOn(base.job, place, base.candidate.recipe.name());
+    if (in_float != nullptr && in_8_bits != nullptr) {
+      LayerCosts costs(space_, *in_float, *in_8_bits, tables_[place]);
+      trust = costs.Magnitude() / 2;
+      if (!costs.empty()) layer_costs_[place] = std::move(costs);
+    }
   }
+  costs_.emplace(place,
+                 FloatCostModel(*base_us, float_us ? *float_us - *base_us : 0,
+                                CostOf(place, AllOf(space_)), trust));
 }
 
 std::vector<Candidate> Search::TakeRanges() {
@@ -289,23 +381,23 @@ void Search::ChooseRanges() {
 
 double Search::Slowness(const Subset& in_float) const {
   double sum = 0;
-  const double cost = space_.FloatCost(in_float);
-  for (const auto& [device, model] : costs_) {
-    sum += model.Predict(cost) / model.Predict(0);
+  for (const auto& [place, model] : costs_) {
+    sum += model.Predict(CostOf(place, in_float)) / model.Predict(0);
   }
   return costs_.empty() ? 1 : sum / static_cast<double>(costs_.size());
 }
 
 double Search::Slowness(const Trial& trial) const {
   double sum = 0;
-  int devices = 0;
-  for (const auto& [device, model] : costs_) {
-    const auto measured = Microseconds(trial, device);
-    if (!measured) continue;
-    sum += *measured / model.Predict(0);
-    ++devices;
+  int places = 0;
+  for (const auto& [place, model] : costs_) {
+    const auto measured = Microseconds(trial, place);
+    const auto us = measured ? measured : Predict(trial, place);
+    if (!us) continue;
+    sum += *us / model.Predict(0);
+    ++places;
   }
-  return devices == 0 ? 1 : sum / devices;
+  return places == 0 ? 1 : sum / places;
 }
 
 std::vector<Candidate> Search::TakeMixed() {
@@ -332,7 +424,7 @@ std::vector<Candidate> Search::TakeMixed() {
 // Whether something that was measured is faster, smaller and better than what
 // this one is predicted to be.
 bool Search::IsWorse(const Trial& judged) const {
-  const double slowness = Slowness(judged.candidate.in_float);
+  const double slowness = Slowness(judged);
   const auto bytes = judged.job.report().size_after().file_bytes();
   return std::any_of(trials_.begin(), trials_.end(), [&](const Trial& other) {
     return !other.speeds.empty() && other.quality &&
@@ -344,9 +436,8 @@ bool Search::IsWorse(const Trial& judged) const {
 Candidate Search::OnDevices(const Candidate& candidate) {
   Candidate measured = Rejudged(candidate, Judge::kWhole, true);
   Trial& trial = TrialOf(measured);
-  for (const auto& [device, model] : costs_) {
-    trial.predicted_us[device] =
-        model.Predict(space_.FloatCost(candidate.in_float));
+  for (const Place& place : places_) {
+    if (const auto us = Predict(trial, place)) trial.predicted_us[place] = *us;
   }
   return measured;
 }
@@ -366,8 +457,7 @@ std::vector<Candidate> Search::TakeSurvivors() {
   }
   std::stable_sort(alive.begin(), alive.end(),
                    [&](const Trial* a, const Trial* b) {
-                     return Slowness(a->candidate.in_float) <
-                            Slowness(b->candidate.in_float);
+                     return Slowness(*a) < Slowness(*b);
                    });
   // Whoever is slower has to be cleaner.
   std::vector<const Trial*> front;
@@ -391,20 +481,36 @@ std::vector<Candidate> Search::TakeSurvivors() {
   return candidates;
 }
 
+bool Search::FrontMoved() const {
+  for (const std::string& device : options_.devices) {
+    const v1::TunedDevice report = ReportOn(device);
+    for (const v1::TunedVariant& variant : report.variants()) {
+      if (!variant.dominated() && refined_last_.contains(variant.name())) {
+        return true;
+      }
+    }
+  }
+  return false;
+}
+
 std::vector<Candidate> Search::TakeRefined() {
-  // Between the fastest that keeps the bound and the cleanest faster one that
-  // does not.
+  if (!refined_last_.empty() && !FrontMoved()) {
+    steps_.push_back("None of these is on the front: the search ended.");
+    return {};
+  }
+  // Faster than the fastest that keeps the bound, and cleaner than the cleanest
+  // faster one that does not.
   const Trial* good = nullptr;
   for (const Trial& trial : trials_) {
     if (!trial.candidate.is_mixed || trial.speeds.empty()) continue;
     if (!MeetsBound(trial)) continue;
     if (good == nullptr || Slowness(trial) < Slowness(*good)) good = &trial;
   }
-  if (good == nullptr || good->candidate.in_float.empty()) return {};
+  const double most = good == nullptr ? INFINITY : 0.99 * Slowness(*good);
   double bad_snr = -INFINITY;
   for (const Trial& trial : trials_) {
     if (!trial.candidate.is_mixed || trial.speeds.empty()) continue;
-    if (MeetsBound(trial) || Slowness(trial) >= Slowness(*good)) continue;
+    if (MeetsBound(trial) || Slowness(trial) >= most) continue;
     bad_snr = std::max(bad_snr, trial.snr_db);
   }
   std::vector<Predicted> between;
@@ -415,26 +521,27 @@ std::vector<Candidate> Search::TakeRefined() {
         std::any_of(trials_.begin(), trials_.end(), [&](const Trial& trial) {
           return trial.candidate.is_mixed && trial.candidate.in_float == subset;
         });
-    if (is_tried || !(snr > bad_snr) || snr >= good->snr_db) continue;
-    if (slowness < 0.99 * Slowness(*good)) {
-      between.push_back({&subset, slowness, snr});
-    }
+    if (is_tried || subset.empty() || !(snr > bad_snr)) continue;
+    if (slowness < most) between.push_back({&subset, slowness, snr});
   }
+  refined_last_.clear();
   std::vector<Candidate> candidates;
-  const auto most = static_cast<size_t>(std::min(kRefined, Left()));
-  for (const Predicted& one : Spread(FrontOf(std::move(between)), most)) {
-    if (candidates.size() == most) break;
+  const auto room = static_cast<size_t>(std::min(kRefined, Left()));
+  for (const Predicted& one : Spread(FrontOf(std::move(between)), room)) {
+    if (candidates.size() == room) break;
     const Candidate candidate =
         MixedCandidate(ranges_, space_, *one.subset, Judge::kWhole);
     TrialOf(candidate).predicted_snr_db = one.snr_db;
     candidates.push_back(OnDevices(candidate));
+    refined_last_.insert(candidate.name);
   }
   if (!candidates.empty()) {
     steps_.push_back(absl::StrCat(
-        "Between ", good->candidate.name,
-        ", the fastest that keeps the bound, and what is faster and does not, "
-        "devices measured ",
-        candidates.size(), " more."));
+        good == nullptr ? "Nothing keeps the bound yet"
+                        : absl::StrCat(good->candidate.name,
+                                       " is the fastest that keeps the bound"),
+        "; devices measured ", candidates.size(),
+        " more that were predicted to be better."));
   }
   return candidates;
 }

@@ -268,8 +268,9 @@ class Client(ResultCalls, OperatorCalls, TuneCalls):
              objective: str = 'latency', min_top1: Optional[float] = None,
              min_agreement: Optional[float] = None,
              min_snr: Optional[float] = None,
-             budget: Optional[Duration] = None, threads: int = 1,
-             max_measured: int = 0, calibration_samples: int = 0,
+             budget: Optional[Duration] = None,
+             threads: Union[int, Sequence[int]] = 1,
+             cpus: Sequence[int] = (), max_measured: int = 0, calibration_samples: int = 0,
              seed: int = 0, one_for_all: bool = False, fresh: bool = False,
              tags: Union[str, Sequence[str]] = (),
              request_id: Optional[str] = None,
@@ -288,7 +289,9 @@ class Client(ResultCalls, OperatorCalls, TuneCalls):
             top-1 accuracy (-0.5 allows half a point less than float), percent
             of samples with float's best class, decibel.
         budget: begin nothing new after this time.
-        threads, max_measured, calibration_samples, seed, one_for_all, fresh:
+        threads: to measure with; of several, up to 4, one is chosen with the
+            variant.
+        cpus, max_measured, calibration_samples, seed, one_for_all, fresh:
             as in optctl tune.
 
         One `request_id` makes one tune, however often it is asked for.
@@ -304,7 +307,8 @@ class Client(ResultCalls, OperatorCalls, TuneCalls):
             bounds={'min_top1': min_top1, 'min_agreement': min_agreement,
                     'min_snr': min_snr},
             budget=budget,
-            numbers={'threads': threads, 'max_measured': max_measured,
+            threads=threads, cpus=cpus,
+            numbers={'max_measured': max_measured,
                      'calibration_samples': calibration_samples,
                      'seed': seed},
             one_for_all=one_for_all, fresh=fresh)

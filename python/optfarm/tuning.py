@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import Any, Dict, Iterator, List, Mapping, Optional, Union
+from typing import (Any, Dict, Iterator, List, Mapping, Optional, Sequence,
+                    Union)
 
 from . import progress as shown
 from . import spec
@@ -29,6 +30,8 @@ class Variant:
     description: str
     # The job that made and measured it; Client.download_model takes it.
     job_id: str
+    # To run it with.
+    threads: int
     latency_ms: float
     # Ratio to the original's, with its 95 % interval.
     speedup: float
@@ -64,7 +67,9 @@ def tuned(tune: Mapping[str, Any]) -> List[TunedDevice]:
 
 def _device(found: Mapping[str, Any]) -> TunedDevice:
     variants = [_variant(one) for one in found.get('variants') or ()]
-    chosen = [one for one in variants if one.name == found.get('recommended')]
+    chosen = [one for one in variants
+              if one.name == found.get('recommended')
+              and one.threads == found.get('recommended_threads', one.threads)]
     return TunedDevice(str(found['device']), chosen[0] if chosen else None,
                        variants)
 
@@ -73,7 +78,7 @@ def _variant(found: Mapping[str, Any]) -> Variant:
     held_out = found.get('held_out_quality')
     return Variant(
         name=str(found['name']), description=str(found['description']),
-        job_id=str(found['job_id']),
+        job_id=str(found['job_id']), threads=int(found.get('threads') or 1),
         latency_ms=float(found['latency_us']) / 1000,
         speedup=float(found['speedup']),
         speedup_low=float(found['speedup_low']),
@@ -94,6 +99,7 @@ def tune_id(tune: TuneLike) -> str:
 def tune_spec(job: Message, devices: List[str], *, objective: str,
               bounds: Mapping[str, Optional[float]],
               budget: Optional[spec.Duration],
+              threads: Union[int, Sequence[int]], cpus: Sequence[int],
               numbers: Mapping[str, int], one_for_all: bool,
               fresh: bool) -> Dict[str, Any]:
     """optfarm.v1.TuneSpec."""
@@ -115,6 +121,12 @@ def tune_spec(job: Message, devices: List[str], *, objective: str,
         made['bound'] = float(value or 0)
     if budget is not None:
         made['budget'] = spec.duration(budget, 'budget')
+    if isinstance(threads, int):
+        made['threads'] = threads
+    else:
+        made['thread_counts'] = [int(count) for count in threads]
+    if cpus:
+        made['cpus'] = [int(cpu) for cpu in cpus]
     made.update({name: int(value) for name, value in numbers.items() if value})
     made.update({name: True for name, value in
                  (('one_for_all', one_for_all), ('fresh', fresh)) if value})

@@ -21,6 +21,7 @@ constexpr int kMaxMeasurements = 1000;
 constexpr size_t kMaxReportBytes = 16 << 20;
 constexpr int kMaxSamples = 10000;
 constexpr int kMaxProfileRows = 2000;
+constexpr int kMaxSteps = 2000;
 constexpr int kMaxEngines = 8;
 constexpr size_t kMaxEngineBytes = 4096;
 
@@ -154,6 +155,11 @@ absl::Status CheckMeasurement(const v1::Measurement& measurement,
     return absl::InvalidArgumentError(
         absl::StrCat("a measurement has more than ", kMaxSamples,
                      " samples or ", kMaxProfileRows, " rows of a profile"));
+  }
+  if (measurement.steps_size() > kMaxSteps) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a measurement has ", measurement.steps_size(),
+                     " steps; at most ", kMaxSteps, " are kept"));
   }
   if (measurement.threads() < 1 || measurement.runs() < 1 ||
       !(measurement.median_us() > 0)) {

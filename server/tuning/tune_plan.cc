@@ -17,6 +17,8 @@ namespace {
 
 constexpr int kMaxDevices = 32;
 constexpr int kMaxThreads = 256;
+constexpr int kMostThreadCounts = 4;
+constexpr int kMostCpus = 256;
 constexpr int kLeastMeasured = 6;
 constexpr int kMostMeasured = 200;
 constexpr int kDefaultMeasured = 16;
@@ -93,6 +95,29 @@ absl::Status CheckNumbers(const v1::TuneSpec& spec) {
   if (spec.threads() < 0 || spec.threads() > kMaxThreads) {
     return OutOfRange("threads", spec.threads(), 1, kMaxThreads, 1);
   }
+  std::set<int> counts;
+  for (const int threads : spec.thread_counts()) {
+    if (threads < 1 || threads > kMaxThreads ||
+        !counts.insert(threads).second || counts.size() > kMostThreadCounts) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tune spec: thread_counts is ",
+          absl::StrJoin(spec.thread_counts(), ","), "; give up to ",
+          kMostThreadCounts, " different numbers from 1 to ", kMaxThreads));
+    }
+  }
+  if (spec.threads() != 0 && !counts.empty() &&
+      !counts.contains(spec.threads())) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("tune spec: threads is ", spec.threads(),
+                     ", which thread_counts does not have; leave threads out"));
+  }
+  for (const int cpu : spec.cpus()) {
+    if (cpu < 0 || spec.cpus_size() > kMostCpus) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "tune spec: cpus is ", absl::StrJoin(spec.cpus(), ","),
+          "; give up to ", kMostCpus, " numbers of processors from 0 on"));
+    }
+  }
   const int measured = spec.max_measured();
   if (measured != 0 &&
       (measured < kLeastMeasured || measured > kMostMeasured)) {
@@ -161,7 +186,10 @@ absl::StatusOr<v1::TuneSpec> CheckTuneSpec(const v1::TuneSpec& given) {
   OPTFARM_RETURN_IF_ERROR(CheckBound(given));
   OPTFARM_RETURN_IF_ERROR(CheckNumbers(given));
   v1::TuneSpec spec = given;
-  if (spec.threads() == 0) spec.set_threads(1);
+  if (spec.thread_counts().empty()) {
+    spec.add_thread_counts(std::max(spec.threads(), 1));
+  }
+  if (spec.threads() == 0) spec.set_threads(spec.thread_counts(0));
   if (spec.max_measured() == 0) spec.set_max_measured(kDefaultMeasured);
   if (spec.seed() == 0) spec.set_seed(1);
   if (spec.objective() == v1::TuneReport::OBJECTIVE_UNSPECIFIED) {
@@ -193,6 +221,10 @@ absl::StatusOr<v1::TuneSpec> CheckTuneSpec(const v1::TuneSpec& given) {
 tune::SearchOptions SearchOptionsOf(const v1::TuneSpec& spec) {
   tune::SearchOptions options;
   options.devices.assign(spec.devices().begin(), spec.devices().end());
+  options.threads.assign(spec.thread_counts().begin(),
+                         spec.thread_counts().end());
+  // Of an earlier version of this program.
+  if (options.threads.empty()) options.threads = {spec.threads()};
   options.objective = spec.objective();
   options.measure = spec.measure();
   if (spec.has_bound()) options.bound = spec.bound();
@@ -204,10 +236,11 @@ tune::SearchOptions SearchOptionsOf(const v1::TuneSpec& spec) {
 }
 
 std::string JobNameOf(const v1::TuneSpec& spec, const std::string& tune_id) {
-  std::string text =
-      absl::StrCat(OPTFARM_VERSION, " ", spec.job().SerializeAsString(), " ",
-                   spec.threads(), " ", spec.calibration_samples(), " ",
-                   spec.seed(), " ", absl::StrJoin(spec.devices(), ","));
+  std::string text = absl::StrCat(
+      OPTFARM_VERSION, " ", spec.job().SerializeAsString(), " ",
+      absl::StrJoin(spec.thread_counts(), ","), " ",
+      absl::StrJoin(spec.cpus(), ","), " ", spec.calibration_samples(), " ",
+      spec.seed(), " ", absl::StrJoin(spec.devices(), ","));
   if (spec.fresh()) absl::StrAppend(&text, " ", tune_id);
   return absl::StrCat(kPrefix, Sha256Hex(text).substr(0, kKeyDigits));
 }
@@ -225,7 +258,12 @@ v1::SubmitJobRequest CandidateJob(const v1::TuneSpec& spec,
   job.set_no_cache(spec.fresh());
   if (candidate.on_devices) {
     *job.mutable_benchmark()->mutable_devices() = spec.devices();
-    job.mutable_benchmark()->add_threads(spec.threads());
+    *job.mutable_benchmark()->mutable_threads() = spec.thread_counts();
+    if (spec.thread_counts().empty()) {
+      job.mutable_benchmark()->add_threads(spec.threads());
+    }
+    *job.mutable_benchmark()->mutable_cpus() = spec.cpus();
+    job.mutable_benchmark()->set_steps(true);
   }
   const std::string id = absl::StrCat(
       job_name, "-",

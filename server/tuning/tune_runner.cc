@@ -1,6 +1,8 @@
 #include "server/tuning/tune_runner.h"
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <utility>
 
 #include "absl/random/random.h"
@@ -8,6 +10,7 @@
 #include "base/digest.h"
 #include "base/log.h"
 #include "base/status_macros.h"
+#include "engine/tune/latency_table.h"
 #include "rpc/proto_time.h"
 #include "rpc/retry.h"
 #include "server/delivery/job_view.h"
@@ -23,6 +26,8 @@ constexpr size_t kMostRunning = 8;
 constexpr absl::Duration kInterval = absl::Seconds(5);
 // Submits of one candidate that earlier tunes' jobs leave unfinished.
 constexpr int kMostAttempts = 100;
+// UNITS: steps of other models that a search is told of each machine.
+constexpr int kMostKnownSteps = 5000;
 
 std::string NewTuneId() {
   static constexpr char kDigits[] = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -44,6 +49,29 @@ bool MayGoBetter(const storage::JobRecord& job, const v1::Tune& tune) {
 // A full farm, or a store that is away: time helps.
 bool MayBeTriedAgain(const absl::Status& status) {
   return rpc::IsTransient(status) || absl::IsResourceExhausted(status);
+}
+
+// What the jobs' devices took for steps, by kind of machine.
+std::vector<storage::MachineSteps> StepsOf(const std::vector<v1::Job>& jobs) {
+  std::map<std::string, std::vector<v1::StepTime>> machines;
+  for (const v1::Job& job : jobs) {
+    for (const v1::Measurement& measured : job.measurements()) {
+      if (measured.steps().empty()) continue;
+      std::vector<v1::StepTime>& steps = machines[tune::MachineOf(measured)];
+      for (const v1::StepTime& step : measured.steps()) {
+        if (step.work().key().empty() || !std::isfinite(step.median_us()) ||
+            step.median_us() <= 0) {
+          continue;
+        }
+        steps.push_back(step);
+      }
+    }
+  }
+  std::vector<storage::MachineSteps> all;
+  for (auto& [machine, steps] : machines) {
+    all.push_back({machine, std::move(steps)});
+  }
+  return all;
 }
 
 Caller OwnerOf(const storage::TuneRecord& record) {
@@ -88,9 +116,10 @@ absl::Status TuneRunner::Start() {
 void TuneRunner::Notify(const std::vector<std::string>& job_ids) {
   {
     absl::MutexLock lock(&waiting_mutex_);
-    const bool is_waited_for = std::any_of(
-        job_ids.begin(), job_ids.end(),
-        [&](const std::string& id) { return waiting_.contains(id); });
+    bool is_waited_for = false;
+    for (const std::string& id : job_ids) {
+      is_waited_for |= waiting_.contains(id);
+    }
     if (!is_waited_for) return;
   }
   ticker_.Wake();
@@ -241,7 +270,7 @@ bool TuneRunner::Advance(Running& tune, absl::Time now) {
           .IgnoreError();
       return true;
     }
-    if (const absl::Status status = Learn(tune); !status.ok()) {
+    if (const absl::Status status = Learn(tune, now); !status.ok()) {
       if (rpc::IsTransient(status)) return true;
       return End(tune, v1::TUNE_FAILED, std::string(status.message()), now);
     }
@@ -310,7 +339,38 @@ absl::StatusOr<size_t> TuneRunner::FirstLive(const Running& tune) {
   return tune.jobs.size();
 }
 
-absl::Status TuneRunner::Learn(Running& tune) {
+absl::Status TuneRunner::TellKnownSteps(Running& tune,
+                                        const std::vector<v1::Job>& jobs) {
+  storage::TuneRecord& record = tune.record;
+  if (!record.known_steps.has_value()) {
+    v1::BenchmarkResult known;
+    std::set<tune::Place> told;
+    for (const v1::Job& job : jobs) {
+      for (const v1::Measurement& measured : job.measurements()) {
+        const tune::Place place{measured.device(), measured.threads()};
+        if (measured.steps().empty() || !told.insert(place).second) continue;
+        OPTFARM_ASSIGN_OR_RETURN(
+            const std::vector<v1::StepTime> steps,
+            tunes_.StepsOn(tune::MachineOf(measured), kMostKnownSteps));
+        v1::Measurement& on_place = *known.add_measurements();
+        on_place.set_device(place.device);
+        on_place.set_threads(place.threads);
+        on_place.mutable_steps()->Assign(steps.begin(), steps.end());
+      }
+    }
+    OPTFARM_RETURN_IF_ERROR(
+        tunes_.KeepKnownSteps(record.tune.tune_id(), known));
+    record.known_steps = std::move(known);
+  }
+  for (const v1::Measurement& place : record.known_steps->measurements()) {
+    const std::vector<v1::StepTime> steps(place.steps().begin(),
+                                          place.steps().end());
+    tune.search.Know({place.device(), place.threads()}, steps);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status TuneRunner::Learn(Running& tune, absl::Time now) {
   std::vector<v1::Job> jobs;
   for (const std::string& job_id : tune.jobs) {
     OPTFARM_ASSIGN_OR_RETURN(const storage::StoredJob stored,
@@ -318,6 +378,9 @@ absl::Status TuneRunner::Learn(Running& tune) {
     jobs.push_back(ToProto(stored));
     OPTFARM_RETURN_IF_ERROR(AddOutcome(store_, jobs.back()));
   }
+  if (tune.round == 1) OPTFARM_RETURN_IF_ERROR(TellKnownSteps(tune, jobs));
+  OPTFARM_RETURN_IF_ERROR(tunes_.AddSteps(tune.record.tune.tune_id(),
+                                          tune.round, StepsOf(jobs), now));
   for (size_t i = 0; i < jobs.size(); ++i) {
     OPTFARM_RETURN_IF_ERROR(
         tune.search.Add(tune.candidates[i], std::move(jobs[i])));

@@ -83,7 +83,10 @@ class TuneRunner {
   // Index of the first job of the round that has not ended; their number: all
   // have.
   absl::StatusOr<size_t> FirstLive(const Running& tune);
-  absl::Status Learn(Running& tune);
+  absl::Status Learn(Running& tune, absl::Time now);
+  // Tells a search that has learned nothing yet what the latency table has for
+  // its devices, and keeps that with the tune: begun again it is told the same.
+  absl::Status TellKnownSteps(Running& tune, const std::vector<v1::Job>& jobs);
   absl::Status CheckToken(const Running& tune);
   // Returns whether the tune still runs: the store may refuse its end.
   bool End(Running& tune, v1::TuneState state, const std::string& failure,

@@ -417,6 +417,27 @@ CREATE TABLE removed_blobs (
 );
 )sql";
 
+// What steps took, by kind of machine.
+constexpr char kStepTimes[] = R"sql(
+CREATE TABLE step_times (
+  machine TEXT COLLATE "C" NOT NULL,
+  key TEXT COLLATE "C" NOT NULL,   -- StepWork, as what follows
+  op TEXT COLLATE "C" NOT NULL,
+  multiply_adds DOUBLE PRECISION NOT NULL,
+  input_bytes BIGINT NOT NULL,
+  weight_bytes BIGINT NOT NULL,
+  output_bytes BIGINT NOT NULL,
+  median_us DOUBLE PRECISION NOT NULL,
+  times BIGINT NOT NULL,           -- measured so often
+  update_time BIGINT NOT NULL,
+  PRIMARY KEY (machine, key)
+);
+CREATE INDEX step_times_by_time ON step_times(update_time);
+ALTER TABLE tunes
+  ADD COLUMN measured_rounds BIGINT NOT NULL DEFAULT 0,
+  ADD COLUMN known_steps BYTEA;    -- BenchmarkResult
+)sql";
+
 constexpr PostgresMigration kMigrations[] = {
     {"jobs, tasks, events, reports, action cache, fleet", kJobsAndTasks},
     {"results by series", kResults},
@@ -426,6 +447,7 @@ constexpr PostgresMigration kMigrations[] = {
     {"states that devices were in", kDeviceStates},
     {"what jobs made counts for their projects", kBlobsOfProjects,
      CountArtifactsOfVersion6},
+    {"what steps took", kStepTimes},
 };
 
 }  // namespace

@@ -266,6 +266,7 @@ absl::Status InsertMeasurement(SqlDatabase& db, const MeasurementRecord& record,
   raw.mutable_samples_us()->Swap(summary.mutable_samples_us());
   raw.mutable_op_times()->Swap(summary.mutable_op_times());
   raw.mutable_slowest_nodes()->Swap(summary.mutable_slowest_nodes());
+  raw.mutable_steps()->Swap(summary.mutable_steps());
   OPTFARM_ASSIGN_OR_RETURN(const Places places, PlacesOf(db, record, known));
   OPTFARM_RETURN_IF_ERROR(InsertRow(db, record, places, summary));
   OPTFARM_RETURN_IF_ERROR(InsertSamples(db, raw));

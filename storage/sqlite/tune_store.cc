@@ -30,7 +30,30 @@ CREATE INDEX tunes_by_project ON tunes(project, tune_number);
 CREATE INDEX tunes_by_end ON tunes(end_time);
 )sql";
 
-constexpr SqliteMigration kMigrations[] = {{"tunes", kTunes}};
+// What steps took, by kind of machine.
+constexpr char kStepTimes[] = R"sql(
+CREATE TABLE step_times (
+  machine TEXT NOT NULL,
+  key TEXT NOT NULL,               -- optfarm.v1.StepWork, as what follows
+  op TEXT NOT NULL,
+  multiply_adds REAL NOT NULL,
+  input_bytes INTEGER NOT NULL,
+  weight_bytes INTEGER NOT NULL,
+  output_bytes INTEGER NOT NULL,
+  median_us REAL NOT NULL,
+  times INTEGER NOT NULL,          -- measured so often
+  update_time INTEGER NOT NULL,
+  PRIMARY KEY (machine, key)
+) WITHOUT ROWID;
+CREATE INDEX step_times_by_time ON step_times(update_time);
+ALTER TABLE tunes ADD COLUMN measured_rounds INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE tunes ADD COLUMN known_steps BLOB;  -- optfarm.v1.BenchmarkResult
+)sql";
+
+constexpr SqliteMigration kMigrations[] = {
+    {"tunes", kTunes},
+    {"what steps took", kStepTimes},
+};
 
 absl::StatusOr<std::unique_ptr<TuneStore>> Open(const std::string& path,
                                                 absl::Time now) {

@@ -92,6 +92,49 @@ TEST_F(TuneCommandsTest, FollowsTheTuneThatItBegins) {
                           HasSubstr("optctl download j1")));
 }
 
+TEST_F(TuneCommandsTest, ThreadsAndProcessorsArePartOfTheQuestion) {
+  farm_.tunes = {Ended()};
+  EXPECT_EQ(Tune({"--threads=1,2,4", "--cpus=0,3"}), ExitCode::kOk) << message_;
+  ASSERT_THAT(farm_.tune_requests, SizeIs(1));
+  EXPECT_THAT(farm_.tune_requests[0].spec().thread_counts(),
+              ElementsAre(1, 2, 4));
+  EXPECT_EQ(farm_.tune_requests[0].spec().threads(), 0);
+  EXPECT_THAT(farm_.tune_requests[0].spec().cpus(), ElementsAre(0, 3));
+  EXPECT_EQ(Tune({"--cpus=fast"}), ExitCode::kUsage);
+  EXPECT_THAT(message_, HasSubstr("such as 0,1"));
+}
+
+TEST_F(TuneCommandsTest, ShowsPredictionsThreadsAndTheFront) {
+  v1::Tune tune = Ended();
+  v1::TunedDevice& device = *tune.mutable_report()->mutable_devices(0);
+  device.set_recommended_threads(2);
+  device.mutable_variants(0)->set_threads(2);
+  device.mutable_variants(0)->set_predicted_us(1040);
+  v1::TunedVariant& other = *device.add_variants();
+  other = device.variants(0);
+  other.set_threads(1);
+  other.set_latency_us(1900);
+  v1::FrontStep& step = *device.add_front_steps();
+  step.set_from("int8");
+  step.set_to("int8-float1-abcd");
+  step.set_from_threads(2);
+  step.set_to_threads(1);
+  step.set_latency_us(250);
+  step.set_quality(0.4);
+  step.set_file_bytes(-2000);
+  step.add_layers("conv1");
+  device.set_known_steps(30);
+  device.set_estimated_steps(2);
+  farm_.tunes = {tune};
+  EXPECT_EQ(CodeOf({"tunes", "show", "t1"}), ExitCode::kOk) << message_;
+  EXPECT_THAT(out_,
+              AllOf(HasSubstr("ship int8 on 2 threads"), HasSubstr("PREDICTED"),
+                    HasSubstr("THR"), HasSubstr("1.04 ms"),
+                    HasSubstr("int8 on 2 threads to int8-float1-abcd on "
+                              "1 thread: +250 us"),
+                    HasSubstr("conv1 in float"), HasSubstr("Of 32 steps")));
+}
+
 TEST_F(TuneCommandsTest, WritesWhatToShip) {
   farm_.tunes = {Ended()};
   const std::string out = JoinPath(folder_, "out");

@@ -125,5 +125,72 @@ TEST_P(TuneStoreTest, ForgetsOnlyThoseThatEndedBefore) {
   EXPECT_THAT(Ids(store_->List({}, {})), ElementsAre("t3", "t2"));
 }
 
+v1::StepTime StepOf(const std::string& key, double us) {
+  v1::StepTime step;
+  step.mutable_work()->set_key(key);
+  step.mutable_work()->set_op("Conv2D");
+  step.mutable_work()->add_nodes("conv1");
+  step.mutable_work()->set_multiply_adds(1e9);
+  step.mutable_work()->set_input_bytes(100);
+  step.mutable_work()->set_weight_bytes(200);
+  step.mutable_work()->set_output_bytes(300);
+  step.set_median_us(us);
+  return step;
+}
+
+TEST_P(TuneStoreTest, KeepsWhatStepsTookByMachine) {
+  Add("t1", "p");
+  const std::vector<MachineSteps> first = {
+      {"pi4", {StepOf("a", 10), StepOf("b", 20)}},
+      {"pixel7", {StepOf("a", 3)}}};
+  ASSERT_THAT(store_->AddSteps("t1", 1, first, kStart), IsOk());
+  // The same round again, after a restart.
+  Reopen();
+  ASSERT_THAT(store_->AddSteps("t1", 1, first, kStart), IsOk());
+  ASSERT_THAT(store_->AddSteps("t1", 2, {{"pi4", {StepOf("a", 16)}}},
+                               kStart + absl::Seconds(1)),
+              IsOk());
+  auto steps = store_->StepsOn("pi4", 10);
+  ASSERT_THAT(steps, IsOk());
+  ASSERT_EQ(steps->size(), 2u);
+  // The newest first; half way to the new time.
+  EXPECT_EQ((*steps)[0].work().key(), "a");
+  EXPECT_DOUBLE_EQ((*steps)[0].median_us(), 13);
+  EXPECT_EQ((*steps)[0].work().op(), "Conv2D");
+  EXPECT_EQ((*steps)[0].work().multiply_adds(), 1e9);
+  EXPECT_EQ((*steps)[0].work().output_bytes(), 300);
+  EXPECT_EQ((*steps)[0].work().nodes_size(), 0);
+  EXPECT_DOUBLE_EQ((*steps)[1].median_us(), 20);
+  steps = store_->StepsOn("pi4", 1);
+  ASSERT_THAT(steps, IsOk());
+  EXPECT_EQ(steps->size(), 1u);
+  EXPECT_EQ(store_->StepsOn("pixel7", 10)->size(), 1u);
+  EXPECT_TRUE(store_->StepsOn("nobody", 10)->empty());
+  EXPECT_EQ(store_->Get("t1")->measured_rounds, 2);
+
+  ASSERT_THAT(store_->Forget(kStart + absl::Seconds(1)), IsOk());
+  EXPECT_EQ(store_->StepsOn("pi4", 10)->size(), 1u);
+  EXPECT_TRUE(store_->StepsOn("pixel7", 10)->empty());
+}
+
+TEST_P(TuneStoreTest, KeepsWhatATuneKnewOnce) {
+  Add("t1", "p");
+  EXPECT_FALSE(store_->Get("t1")->known_steps.has_value());
+  v1::BenchmarkResult known;
+  v1::Measurement& place = *known.add_measurements();
+  place.set_device("pi4");
+  place.set_threads(1);
+  *place.add_steps() = StepOf("a", 10);
+  ASSERT_THAT(store_->KeepKnownSteps("t1", known), IsOk());
+  ASSERT_THAT(store_->KeepKnownSteps("t1", v1::BenchmarkResult()), IsOk());
+  Reopen();
+  const auto running = store_->ListRunning();
+  ASSERT_THAT(running, IsOk());
+  ASSERT_EQ(running->size(), 1u);
+  ASSERT_TRUE((*running)[0].known_steps.has_value());
+  EXPECT_EQ((*running)[0].known_steps->measurements(0).steps(0).median_us(),
+            10);
+}
+
 }  // namespace
 }  // namespace optfarm::storage

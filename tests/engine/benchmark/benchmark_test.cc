@@ -174,5 +174,29 @@ TEST(BenchmarkTest, MeasuresRealModels) {
   EXPECT_GT(all[0].slowest_nodes_size(), 3);
 }
 
+TEST(BenchmarkTest, TellsEveryStepWhereThatIsAskedFor) {
+  BenchmarkRequest request = QuickRequest(SmallGraph());
+  request.threads = {1};
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto measurements,
+                               RunBenchmark(request, nullptr));
+  EXPECT_EQ(measurements[0].steps_size(), 0);
+  request.step_runs = 5;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(measurements, RunBenchmark(request, nullptr));
+  const v1::Measurement& measured = measurements[0];
+  ASSERT_GT(measured.steps_size(), 0);
+  double multiply_adds = 0;
+  std::vector<std::string> nodes;
+  for (const v1::StepTime& step : measured.steps()) {
+    EXPECT_GT(step.median_us(), 0);
+    EXPECT_EQ(step.work().key().size(), 24u);
+    multiply_adds += step.work().multiply_adds();
+    nodes.insert(nodes.end(), step.work().nodes().begin(),
+                 step.work().nodes().end());
+  }
+  EXPECT_EQ(multiply_adds, 16);
+  EXPECT_THAT(nodes, ::testing::IsSupersetOf({"product", "y"}));
+  EXPECT_FALSE(measured.before().kernels().empty());
+}
+
 }  // namespace
 }  // namespace optfarm::benchmark

@@ -15,6 +15,14 @@ TEST(FloatCostModelTest, GoesThroughWhatWasMeasured) {
   EXPECT_LT(model.Predict(40), 220);
 }
 
+TEST(FloatCostModelTest, TrustsSumsUntilLargerOnesAreMeasured) {
+  // Float costs next to nothing in all, which tells nothing of the parts.
+  FloatCostModel model(100, -2, 1, 50);
+  EXPECT_NEAR(model.Predict(20), 120, 1);
+  model.Learn(200, 100 + 2 * 200);
+  EXPECT_GT(model.Predict(20), 135);
+}
+
 TEST(FloatCostModelTest, FloatMayBeFasterThanEightBits) {
   const FloatCostModel model(100, -60, 150);
   EXPECT_DOUBLE_EQ(model.Predict(75), 70);
@@ -31,20 +39,23 @@ TEST(PredictionTest, ErrorsAndRanksNeedThreePairs) {
 
 TEST(SpeedOnTest, NeedsTheOriginalAndTheVariant) {
   v1::Job job;
-  EXPECT_FALSE(SpeedOn(job, "pi4").has_value());
+  EXPECT_FALSE(SpeedOn(job, {"pi4", 1}).has_value());
   v1::Measurement& original = *job.add_measurements();
   original.set_device("pi4");
   original.set_variant("float");
+  original.set_threads(1);
   original.set_median_us(500);
   v1::ShippingVerdict& verdict = *job.add_verdicts();
   verdict.set_device("pi4");
   verdict.set_variant("int8");
-  EXPECT_FALSE(SpeedOn(job, "pi4").has_value());
+  verdict.set_threads(1);
+  EXPECT_FALSE(SpeedOn(job, {"pi4", 1}).has_value());
   verdict.set_speedup(2);
-  ASSERT_TRUE(SpeedOn(job, "pi4").has_value());
-  EXPECT_EQ(SpeedOn(job, "pi4")->float_us, 500);
-  EXPECT_EQ(SpeedOn(job, "pi4")->low, 2);
-  EXPECT_FALSE(SpeedOn(job, "pi5").has_value());
+  ASSERT_TRUE(SpeedOn(job, {"pi4", 1}).has_value());
+  EXPECT_EQ(SpeedOn(job, {"pi4", 1})->float_us, 500);
+  EXPECT_EQ(SpeedOn(job, {"pi4", 1})->low, 2);
+  EXPECT_FALSE(SpeedOn(job, {"pi5", 1}).has_value());
+  EXPECT_FALSE(SpeedOn(job, {"pi4", 4}).has_value());
 }
 
 }  // namespace

@@ -48,6 +48,9 @@ class FakeFarm {
   // Points of accuracy that a thousandth of noise costs.
   double points_per_noise = 0.25;
   double held_out_points = -0.1;
+  // What agents and workers tell of steps.
+  bool tells_steps = false;
+  std::vector<int> thread_counts = {1};
   int jobs = 0;
 
   v1::Job Run(const Candidate& candidate) {
@@ -60,21 +63,51 @@ class FakeFarm {
     }
     job.set_state(v1::SUCCEEDED);
     const bool is_int8 = absl::StartsWith(candidate.name, "int8");
-    double noise = is_int8 ? 0.00001 : 1e-9, us = 0;
+    double noise = is_int8 ? 0.00001 : 1e-9;
     std::set<std::string> in_float(
         candidate.recipe.keep_float().nodes().begin(),
         candidate.recipe.keep_float().nodes().end());
     for (const FakeLayer& layer : layers) {
       const bool stays = !is_int8 || in_float.contains(layer.name);
       noise += stays ? 0 : layer.noise;
-      us += stays ? layer.float_us : layer.int8_us;
     }
     if (candidate.recipe.calibration().range_method() == v1::Calibration::MSE) {
       noise *= 1.01;
     }
     Report(candidate, noise, is_int8, job.mutable_report());
-    if (candidate.on_devices) Measure(candidate, us, is_int8, &job);
+    if (tells_steps) {
+      for (const v1::StepTime& step : Steps(is_int8, in_float, 1)) {
+        *job.mutable_report()->add_steps() = step.work();
+      }
+    }
+    if (candidate.on_devices) {
+      for (const int threads : thread_counts) {
+        Measure(candidate, is_int8, in_float, threads, &job);
+      }
+    }
     return job;
+  }
+
+  // One for each layer, named after it; on a device that takes `factor` times
+  // as long, and `int8_factor` times that for 8 bits.
+  std::vector<v1::StepTime> Steps(bool is_int8,
+                                  const std::set<std::string>& in_float,
+                                  double factor, double int8_factor = 1) const {
+    std::vector<v1::StepTime> steps;
+    for (const FakeLayer& layer : layers) {
+      const bool stays = !is_int8 || in_float.contains(layer.name);
+      v1::StepTime& step = steps.emplace_back();
+      v1::StepWork& work = *step.mutable_work();
+      work.set_op(stays ? "Conv2D" : "QuantizedConv2D");
+      work.set_key(absl::StrCat(work.op(), layer.name));
+      work.add_nodes(stays ? layer.name
+                           : absl::StrCat(layer.name, "/eightbit"));
+      work.set_multiply_adds(1e6);
+      work.set_output_bytes(1000);
+      step.set_median_us(
+          factor * (stays ? layer.float_us : int8_factor * layer.int8_us));
+    }
+    return steps;
   }
 
  private:
@@ -110,21 +143,34 @@ class FakeFarm {
     }
   }
 
-  void Measure(const Candidate& candidate, double us, bool is_int8,
+  void Measure(const Candidate& candidate, bool is_int8,
+               const std::set<std::string>& in_float, int threads,
                v1::Job* job) {
     for (const auto& [device, factor] :
          {std::pair("fast", 1.0), std::pair("slow", 3.0)}) {
-      const double own = factor * us * (factor > 1 && is_int8 ? 1.3 : 1);
+      const auto steps =
+          Steps(is_int8, in_float, factor / threads, factor > 1 ? 1.3 : 1);
+      double own = 0;
+      for (const v1::StepTime& step : steps) own += step.median_us();
       v1::Measurement& original = *job->add_measurements();
       original.set_device(device);
       original.set_variant("float");
-      original.set_median_us(factor * 405);
-      original.set_mean_us(factor * 405);
+      original.set_threads(threads);
+      original.set_median_us(factor * 405 / threads);
+      original.set_mean_us(factor * 405 / threads);
       original.set_runs(50);
+      v1::Measurement& measured = *job->add_measurements();
+      measured = original;
+      measured.set_variant(candidate.recipe.name());
+      measured.set_median_us(own);
+      if (tells_steps) {
+        measured.mutable_steps()->Assign(steps.begin(), steps.end());
+      }
       v1::ShippingVerdict& verdict = *job->add_verdicts();
       verdict.set_device(device);
+      verdict.set_threads(threads);
       verdict.set_variant(candidate.recipe.name());
-      verdict.set_speedup(factor * 405 / own);
+      verdict.set_speedup(factor * 405 / threads / own);
       verdict.set_speedup_low(verdict.speedup() * 0.98);
       verdict.set_speedup_high(verdict.speedup() * 1.02);
     }
@@ -196,6 +242,101 @@ TEST(SearchTest, TheNoisyLayersGoBackToFloatAndNothingElse) {
   EXPECT_EQ(report.one_for_all(), chosen.name());
   EXPECT_TRUE(search.Find(report.one_for_all())->held_out.has_value());
   EXPECT_NEAR(report.worst_regret(), 1, 0.05);
+}
+
+TEST(SearchTest, PredictsFromTheStepsOfDevices) {
+  FakeFarm farm;
+  farm.tells_steps = true;
+  Search search(Options());
+  RunAll(farm, &search);
+  const v1::TuneReport report = search.Report();
+  EXPECT_LT(report.latency_error(), 0.02);
+  for (const v1::TunedDevice& device : report.devices()) {
+    EXPECT_GT(device.known_steps(), 0);
+    EXPECT_EQ(device.estimated_steps(), 0);
+    EXPECT_LT(device.latency_error(), 0.02);
+    for (const v1::TunedVariant& variant : device.variants()) {
+      EXPECT_FALSE(variant.has_predicted_from_others_us());
+    }
+  }
+  // Without a table of other models nothing was known before.
+  EXPECT_FALSE(Chosen(report.devices(0)).has_predicted_from_others_us());
+}
+
+TEST(SearchTest, KnowsFromOtherModelsBeforeItMeasures) {
+  FakeFarm farm;
+  farm.tells_steps = true;
+  Search search(Options());
+  std::vector<v1::StepTime> known;
+  for (const bool is_int8 : {false, true}) {
+    for (v1::StepTime& step : farm.Steps(is_int8, {}, 1)) {
+      step.mutable_work()->clear_nodes();
+      known.push_back(std::move(step));
+    }
+  }
+  search.Know({"fast", 1}, known);
+  RunAll(farm, &search);
+  const v1::TuneReport report = search.Report();
+  for (const v1::TunedVariant& variant : report.devices(0).variants()) {
+    ASSERT_TRUE(variant.has_predicted_from_others_us()) << variant.name();
+    EXPECT_NEAR(variant.predicted_from_others_us(), variant.latency_us(),
+                0.02 * variant.latency_us());
+  }
+  EXPECT_FALSE(report.devices(1).variants(0).has_predicted_from_others_us());
+}
+
+TEST(SearchTest, ChoosesThreadsWithTheVariant) {
+  FakeFarm farm;
+  farm.tells_steps = true;
+  farm.thread_counts = {1, 2};
+  SearchOptions options = Options();
+  options.threads = {1, 2};
+  Search search(options);
+  RunAll(farm, &search);
+  const v1::TuneReport report = search.Report();
+  for (const v1::TunedDevice& device : report.devices()) {
+    EXPECT_EQ(device.recommended_threads(), 2);
+    std::set<int> counts;
+    for (const v1::TunedVariant& variant : device.variants()) {
+      counts.insert(variant.threads());
+      EXPECT_NEAR(variant.speedup() * variant.latency_us() * variant.threads(),
+                  device.float_us(), 1e-6);
+    }
+    EXPECT_EQ(counts, (std::set<int>{1, 2}));
+  }
+  EXPECT_FALSE(report.one_for_all().empty());
+}
+
+TEST(SearchTest, SaysWhatEachStepOfTheFrontBought) {
+  FakeFarm farm;
+  Search search(Options());
+  RunAll(farm, &search);
+  const v1::TunedDevice device = search.Report().devices(0);
+  std::vector<const v1::TunedVariant*> front;
+  for (const v1::TunedVariant& variant : device.variants()) {
+    if (!variant.dominated()) front.push_back(&variant);
+  }
+  ASSERT_GT(front.size(), 1u);
+  ASSERT_EQ(device.front_steps_size(), static_cast<int>(front.size()) - 1);
+  bool names_layers = false;
+  for (int i = 0; i < device.front_steps_size(); ++i) {
+    const v1::FrontStep& step = device.front_steps(i);
+    EXPECT_EQ(step.from(), front[i]->name());
+    EXPECT_EQ(step.to(), front[i + 1]->name());
+    EXPECT_NEAR(step.latency_us(),
+                front[i + 1]->latency_us() - front[i]->latency_us(), 1e-9);
+    names_layers |= !step.layers().empty();
+  }
+  EXPECT_TRUE(names_layers);
+}
+
+TEST(SearchTest, EndsWhenTheFrontNoLongerMoves) {
+  FakeFarm farm;
+  SearchOptions options = Options();
+  options.most_measured = 200;
+  Search search(options);
+  RunAll(farm, &search);
+  EXPECT_LT(search.Report().measured(), 40);
 }
 
 TEST(SearchTest, TheSameOutcomesLeadToTheSameSteps) {

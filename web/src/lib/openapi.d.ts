@@ -64,6 +64,7 @@ export interface components {
             cpus?: number[];
             cool_down?: string;
             engines?: string[];
+            steps?: boolean;
         };
         BlobRemoval: {
             digest?: components["schemas"]["Digest"];
@@ -369,6 +370,7 @@ export interface components {
             /** Format: int32 */
             battery_percent?: number;
             charging?: boolean;
+            kernels?: string;
         };
         ExportedModel: {
             format?: components["schemas"]["ModelFormat"];
@@ -414,6 +416,21 @@ export interface components {
             too_few_points?: number;
             /** Format: int32 */
             found?: number;
+        };
+        FrontStep: {
+            from?: string;
+            to?: string;
+            /** Format: int32 */
+            from_threads?: number;
+            /** Format: int32 */
+            to_threads?: number;
+            /** Format: double */
+            latency_us?: number;
+            /** Format: double */
+            quality?: number;
+            /** Format: int64 */
+            file_bytes?: string;
+            layers?: string[];
         };
         GateResult: {
             name?: string;
@@ -660,6 +677,7 @@ export interface components {
             numeric_check?: components["schemas"]["NumericCheck"];
             engine?: string;
             engine_failures?: components["schemas"]["EngineFailure"][];
+            steps?: components["schemas"]["StepTime"][];
         };
         /** @enum {string} */
         Metric: "METRIC_UNSPECIFIED" | "MEDIAN_US" | "P90_US" | "PEAK_MEMORY_BYTES" | "FILE_SIZE_BYTES";
@@ -923,6 +941,7 @@ export interface components {
             distrust?: string[];
             runtimes?: components["schemas"]["RuntimeSupport"][];
             exports?: components["schemas"]["ExportedModel"][];
+            steps?: components["schemas"]["StepWork"][];
         };
         Result: {
             /** Format: int64 */
@@ -1061,6 +1080,24 @@ export interface components {
             text?: string;
             /** Format: byte */
             blob?: string;
+        };
+        StepTime: {
+            work?: components["schemas"]["StepWork"];
+            /** Format: double */
+            median_us?: number;
+        };
+        StepWork: {
+            key?: string;
+            op?: string;
+            nodes?: string[];
+            /** Format: double */
+            multiply_adds?: number;
+            /** Format: int64 */
+            input_bytes?: string;
+            /** Format: int64 */
+            weight_bytes?: string;
+            /** Format: int64 */
+            output_bytes?: string;
         };
         StoreUsage: {
             blob_engine?: string;
@@ -1244,6 +1281,8 @@ export interface components {
             latency_rank_correlation?: number;
             steps?: string[];
             warnings?: string[];
+            /** Format: double */
+            optimism?: number;
         };
         /** @enum {string} */
         "TuneReport.Measure": "MEASURE_UNSPECIFIED" | "TOP1_CHANGE" | "AGREEMENT" | "SNR";
@@ -1267,6 +1306,8 @@ export interface components {
             seed?: string;
             one_for_all?: boolean;
             fresh?: boolean;
+            thread_counts?: number[];
+            cpus?: number[];
         };
         /** @enum {string} */
         TuneState: "TUNE_STATE_UNSPECIFIED" | "TUNE_RUNNING" | "TUNE_SUCCEEDED" | "TUNE_FAILED" | "TUNE_CANCELLED";
@@ -1276,6 +1317,17 @@ export interface components {
             float_us?: number;
             variants?: components["schemas"]["TunedVariant"][];
             recommended?: string;
+            /** Format: int32 */
+            recommended_threads?: number;
+            /** Format: int32 */
+            known_steps?: number;
+            /** Format: int32 */
+            estimated_steps?: number;
+            front_steps?: components["schemas"]["FrontStep"][];
+            /** Format: double */
+            latency_error?: number;
+            /** Format: double */
+            latency_rank_correlation?: number;
         };
         TunedVariant: {
             name?: string;
@@ -1313,6 +1365,10 @@ export interface components {
             predicted_us?: number;
             /** Format: double */
             predicted_snr_db?: number;
+            /** Format: int32 */
+            threads?: number;
+            /** Format: double */
+            predicted_from_others_us?: number;
         };
         UploadResponse: {
             /** Format: int64 */
@@ -1330,6 +1386,7 @@ export interface components {
             histograms?: string[];
             allow_chance_accuracy?: boolean;
             part?: components["schemas"]["SamplePart"];
+            steps?: boolean;
         };
         WhoAmIResponse: {
             version?: string;

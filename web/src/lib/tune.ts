@@ -61,7 +61,8 @@ export function shownQuality(variant: TunedVariant): number {
 }
 
 export function recommendedOf(device: TunedDevice): TunedVariant | undefined {
-  return device.variants.find((variant) => variant.name === device.recommended);
+  const named = device.variants.filter((variant) => variant.name === device.recommended);
+  return named.find((variant) => variant.threads === device.recommended_threads) ?? named[0];
 }
 
 /** "int8 on pi4 and pixel7, weights8 on pi5" */
@@ -194,7 +195,9 @@ function goalFlags(tune: Tune): string[] {
   if (name && spec.bound !== undefined) flags.push(`--${name}=${spec.bound}`);
   flags.push(`--objective=${spec.objective === 'SIZE' ? 'size' : 'latency'}`);
   if (!Number.isNaN(budgetSeconds(tune))) flags.push(`--budget=${budgetSeconds(tune)}s`);
-  if (spec.threads > 1) flags.push(`--threads=${spec.threads}`);
+  const threads = spec.thread_counts.length > 0 ? spec.thread_counts : [spec.threads || 1];
+  if (threads.length > 1 || threads[0] !== 1) flags.push(`--threads=${threads.join(',')}`);
+  if (spec.cpus.length > 0) flags.push(`--cpus=${spec.cpus.join(',')}`);
   if (spec.max_measured > 0) flags.push(`--max_measured=${spec.max_measured}`);
   if (spec.calibration_samples > 0) flags.push(`--calibration_samples=${spec.calibration_samples}`);
   if (num(spec.seed) > 1) flags.push(`--seed=${spec.seed}`);

@@ -63,7 +63,7 @@ function TuneFacts({ tune }: { tune: Tune }) {
         <div><dt>Tune</dt><dd class="mono">{tune.tune_id}</dd></div>
         <div><dt>Begun</dt><dd title={clock(tune.create_time)}><Ago time={tune.create_time} /></dd></div>
         <div><dt>{isRunning(tune) ? 'Runs for' : 'Took'}</dt><dd>{span(Math.max(0, end - when(tune.create_time)) / 1000)}</dd></div>
-        <div><dt>Threads</dt><dd>{tune.spec?.threads || 1}</dd></div>
+        <div><dt>Threads</dt><dd>{(tune.spec?.thread_counts ?? []).join(', ') || tune.spec?.threads || 1}</dd></div>
         <div><dt>By</dt><dd>{tune.owner}{tune.project && `, ${tune.project}`}</dd></div>
       </dl>
       {!Number.isNaN(budget) && (
@@ -286,7 +286,10 @@ function devicesOf(tune: Tune, news: readonly Job[]): TunedDevice[] {
   const originalOn = (name: string) =>
     news.flatMap((job) => job.measurements).find((one) => one.device === name && one.variant === 'float')?.median_us ?? 0;
   return (tune.spec?.devices ?? []).map((name) => {
-    const device = known.get(name) ?? { device: name, variants: [], recommended: '', float_us: 0 };
+    const device = known.get(name) ?? {
+      device: name, variants: [], recommended: '', recommended_threads: 0, float_us: 0, known_steps: 0, estimated_steps: 0,
+      front_steps: [], latency_error: NaN, latency_rank_correlation: NaN,
+    };
     return device.float_us > 0 ? device : { ...device, float_us: originalOn(name) };
   });
 }
