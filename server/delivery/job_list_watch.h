@@ -14,7 +14,7 @@
 #include "server/access/admitted_service.h"
 #include "server/access/call_room.h"
 #include "server/delivery/job_list_feed.h"
-#include "server/delivery/job_watch.h"
+#include "server/delivery/watch_stream.h"
 
 namespace optfarm::server {
 

@@ -9,28 +9,20 @@
 
 #include <functional>
 #include <memory>
-#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "optfarm/v1/jobs.pb.h"
 #include "server/access/admitted_service.h"
 #include "server/access/call_room.h"
-#include "server/access/open_calls.h"
 #include "server/delivery/event_hub.h"
+#include "server/delivery/watch_stream.h"
 #include "storage/metadata_store.h"
 
 namespace optfarm::server {
 
 using WatchReactor =
     grpc::ServerBidiReactor<BoundedRequest<v1::WatchJobRequest>, v1::JobEvent>;
-
-// Who may watch.
-struct AdmittedWatch {
-  std::string project;
-  // Ends the watch with the caller's token; may be null.
-  std::unique_ptr<OpenCalls::Open> open;
-};
 
 // Lets a call in.
 using AdmitWatch =
