@@ -214,6 +214,7 @@ function pages() {
     'tune-size': [`#/tunes/${jobs.tune}?axis=size`, (page) => page.getByText('File size, down is better')],
     'tune-missing': ['#/tunes/none', (page) => page.getByRole('alert')],
     models: ['#/models', (page) => page.getByRole('heading', { name: 'digits.pb' })],
+    'models-files': ['#/models?tab=files', (page) => page.getByRole('link', { name: 'digits.pb', exact: true })],
     devices: ['#/devices', (page) => page.getByRole('article', { name: 'bench-1' })],
     history: ['#/history', (page) => page.locator('.uplot canvas')],
     compare: [`#/compare?a=${jobs.int8}&b=${jobs.again}`, (page) => page.getByRole('heading', { name: 'Differences' })],
@@ -600,6 +601,31 @@ test('operators change devices and make tokens that end when they say', async ()
   await other.page.getByRole('heading', { name: 'Log in' }).waitFor();
   assert.deepEqual([...faults, ...other.faults], []);
   await other.context.close();
+  await context.close();
+});
+
+test('a project’s files are listed, and those that nobody needs are removed', async () => {
+  const { page, context, faults } = await open();
+  const before = await farm.call('GET', '/v1/blobs');
+  const chart = before.blobs.filter((blob) => blob.uses[0]?.kind === 'ARTIFACT' && blob.live_jobs === 0).at(-1);
+  const { sha256 } = chart.digest;
+  await show(page, '#/models');
+  await page.getByRole('button', { name: 'Files' }).click();
+  const row = page.getByRole('row').filter({ hasText: sha256.slice(0, 16) });
+  await row.getByRole('checkbox').check();
+  await page.getByRole('button', { name: 'Remove 1 file' }).click();
+  const dialog = page.getByRole('dialog');
+  await checkAccessibility(page, 'remove files');
+  await dialog.getByRole('button', { name: 'Keep it' }).click();
+  assert.equal((await farm.call('GET', '/v1/blobs')).blobs.length, before.blobs.length);
+  await page.getByRole('button', { name: 'Remove 1 file' }).click();
+  await dialog.getByRole('button', { name: 'Remove it' }).click();
+  await page.getByRole('status').getByText(/were given back/).waitFor();
+  await row.waitFor({ state: 'detached' });
+  const after = await farm.call('GET', '/v1/blobs');
+  assert.ok(!after.blobs.some((blob) => blob.digest.sha256 === sha256));
+  assert.equal(Number(before.total_bytes) - Number(after.total_bytes), Number(chart.digest.size_bytes));
+  assert.deepEqual(faults, []);
   await context.close();
 });
 

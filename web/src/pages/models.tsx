@@ -1,5 +1,6 @@
 // The models that were submitted: versions by digest, what was made of each,
-// and where it stands. Put together from the newest jobs.
+// and where it stands. Put together from the newest jobs. Beside them, the files
+// that a project keeps on the server.
 
 import { useMemo } from 'preact/hooks';
 import { get } from '../lib/api';
@@ -10,7 +11,8 @@ import { usePoll } from '../lib/poll';
 import { setParameters, to, type Route } from '../lib/route';
 import type { Job } from '../lib/types';
 import { Table } from '../parts/table';
-import { Ago, Card, Empty, Head, Loaded, Search, StatePill } from '../parts/ui';
+import { Ago, Card, Empty, Head, Loaded, Search, StatePill, Switch } from '../parts/ui';
+import { Files } from './files';
 
 const NEWEST = 1000;
 
@@ -95,7 +97,7 @@ function ModelCard({ model, open }: { model: Model; open: boolean }) {
   );
 }
 
-export function ModelsPage({ route }: { route: Route }) {
+function Models({ route }: { route: Route }) {
   const jobs = usePoll((signal) => get<{ jobs: Job[]; next_page_token: string }>(`/v1/jobs?page_size=${NEWEST}`, signal), 10_000, []);
   const models = useMemo(() => modelsOf(jobs.data?.jobs ?? []), [jobs.data]);
   const text = route.parameters.get('model') ?? '';
@@ -103,7 +105,6 @@ export function ModelsPage({ route }: { route: Route }) {
     model.versions.some((version) => text.length >= 6 && version.sha256.startsWith(text)));
   return (
     <>
-      <Head title="Models" />
       <Loaded data={jobs.data} error={jobs.error} retry={jobs.refresh}>
         {(data) => models.length === 0 ? (
           <Empty icon="models" title="No models yet">A model appears here with its first job.</Empty>
@@ -119,6 +120,20 @@ export function ModelsPage({ route }: { route: Route }) {
           </>
         )}
       </Loaded>
+    </>
+  );
+}
+
+export function ModelsPage({ route }: { route: Route }) {
+  const tab = route.parameters.get('tab') === 'files' ? 'files' : 'models';
+  return (
+    <>
+      <Head title="Models" />
+      <div class="filters">
+        <Switch label="Part" value={tab} onChange={(value) => setParameters(route, { tab: value === 'files' ? value : '' })} options={[
+          { value: 'models', label: 'Models' }, { value: 'files', label: 'Files' }]} />
+      </div>
+      {tab === 'files' ? <Files route={route} /> : <Models route={route} />}
     </>
   );
 }

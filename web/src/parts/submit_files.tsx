@@ -54,10 +54,8 @@ export function useModel() {
 export function Drop(props: { label: string; hint: string; directory?: boolean; onFiles: (files: File[]) => void; chosen: string }) {
   const [over, setOver] = useState(false);
   const input = useRef<HTMLInputElement>(null);
-  useEffect(() => {
-    // Not among the properties that JSX knows.
-    if (props.directory) input.current?.setAttribute('webkitdirectory', '');
-  }, []);
+  // Not among the properties that JSX knows; there from the first drawing on.
+  const directory = props.directory ? { webkitdirectory: true } : {};
   return (
     <div class={`drop ${over ? 'over' : ''}`}
       onDragOver={(event) => { event.preventDefault(); setOver(true); }}
@@ -71,7 +69,7 @@ export function Drop(props: { label: string; hint: string; directory?: boolean; 
       <strong class="break">{props.chosen || props.label}</strong>
       <span class="small muted">{props.hint}</span>
       <button type="button" onClick={() => input.current?.click()}>{props.chosen ? 'Choose another' : 'Choose'}</button>
-      <input ref={input} type="file" class="hidden-text" tabIndex={-1} aria-label={props.label} multiple={props.directory}
+      <input ref={input} type="file" class="hidden-text" tabIndex={-1} aria-label={props.label} multiple={props.directory} {...directory}
         onChange={(event) => props.onFiles([...event.currentTarget.files ?? []])} />
     </div>
   );
