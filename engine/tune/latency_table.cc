@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "engine/graph/ops/op_table.h"
 
@@ -37,9 +38,15 @@ bool ConvertsPrecision(absl::string_view op) {
 
 std::string MachineOf(const v1::Measurement& measurement) {
   const v1::Environment& machine = measurement.before();
-  return absl::StrCat(machine.cpu_model(), "; ", machine.kernels(), "; ",
-                      machine.build_version(), "; ", measurement.threads(),
-                      " threads");
+  std::string text = absl::StrCat(machine.cpu_model(), "; ", machine.kernels(),
+                                  "; ", machine.build_version(), "; ",
+                                  measurement.threads(), " threads");
+  // Cores of one machine may differ.
+  if (!measurement.cpu_affinity().empty()) {
+    absl::StrAppend(&text, " on CPUs ",
+                    absl::StrJoin(measurement.cpu_affinity(), ","));
+  }
+  return text;
 }
 
 LatencyTable::Entry LatencyTable::EntryOf(const v1::StepWork& step) {

@@ -17,7 +17,7 @@
 namespace optfarm::tune {
 
 // Whatever measures alike: processor, instruction sets that kernels use, build
-// of the runtime, threads.
+// of the runtime, threads, and the CPUs that they were pinned to.
 std::string MachineOf(const v1::Measurement& measurement);
 
 // Whether steps of this op do nothing but convert between float and 8 bits.
@@ -54,7 +54,6 @@ class LatencyTable {
   void Correct(double steps_us, double measured_us);
 
   bool empty() const { return entries_.empty(); }
-  size_t size() const { return entries_.size(); }
 
  private:
   struct Entry {

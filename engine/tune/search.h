@@ -82,8 +82,6 @@ class Search {
   // No more candidates: Next goes straight to the last judgement.
   void Finish() { finish_ = true; }
 
-  const std::vector<Place>& places() const { return places_; }
-
   // REQUIRES: the search has ended.
   v1::TuneReport Report() const;
   // What was tried under this name; null: nothing was.

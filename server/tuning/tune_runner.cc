@@ -26,8 +26,10 @@ constexpr size_t kMostRunning = 8;
 constexpr absl::Duration kInterval = absl::Seconds(5);
 // Submits of one candidate that earlier tunes' jobs leave unfinished.
 constexpr int kMostAttempts = 100;
-// UNITS: steps of other models that a search is told of each machine.
+// UNITS: steps of other models that a search is told, of one place and of all;
+// they are kept with the tune.
 constexpr int kMostKnownSteps = 5000;
+constexpr int kMostKnownOfAll = 50'000;
 
 std::string NewTuneId() {
   static constexpr char kDigits[] = "0123456789abcdefghjkmnpqrstvwxyz";
@@ -343,6 +345,10 @@ absl::Status TuneRunner::TellKnownSteps(Running& tune,
                                         const std::vector<v1::Job>& jobs) {
   storage::TuneRecord& record = tune.record;
   if (!record.known_steps.has_value()) {
+    const v1::TuneSpec& spec = record.spec;
+    const int places =
+        std::max(1, spec.devices_size() * spec.thread_counts_size());
+    const int most = std::min(kMostKnownSteps, kMostKnownOfAll / places);
     v1::BenchmarkResult known;
     std::set<tune::Place> told;
     for (const v1::Job& job : jobs) {
@@ -351,7 +357,7 @@ absl::Status TuneRunner::TellKnownSteps(Running& tune,
         if (measured.steps().empty() || !told.insert(place).second) continue;
         OPTFARM_ASSIGN_OR_RETURN(
             const std::vector<v1::StepTime> steps,
-            tunes_.StepsOn(tune::MachineOf(measured), kMostKnownSteps));
+            tunes_.StepsOn(tune::MachineOf(measured), most));
         v1::Measurement& on_place = *known.add_measurements();
         on_place.set_device(place.device);
         on_place.set_threads(place.threads);

@@ -22,6 +22,8 @@ namespace {
 constexpr size_t kKeyDigits = 24;
 // Longer texts are names or data, not choices.
 constexpr size_t kMostText = 32;
+// No tensor that exists has more: only shapes that nothing computes do.
+constexpr int64_t kMostElements = int64_t{1} << 40;
 
 // The attribute as text where the work depends on it. Numbers with a fraction
 // are ranges and factors: values, which no time depends on.
@@ -111,8 +113,10 @@ absl::StatusOr<StepWorks> StepWorks::Create(const graph::Graph& graph,
     const tensorflow::DataType type =
         port < at->second.size() ? at->second[port] : tensorflow::DT_INVALID;
     const graph::PartialShape& shape = shapes.Of(end);
-    return Tensor{absl::StrCat(graph::DataTypeName(type), shape.ToString()),
-                  shape.elements().value_or(0) * graph::ElementBytes(type)};
+    const int64_t elements = shape.elements().value_or(0);
+    return Tensor{
+        absl::StrCat(graph::DataTypeName(type), shape.ToString()),
+        elements > kMostElements ? 0 : elements * graph::ElementBytes(type)};
   };
   StepWorks works;
   for (const graph::NodeId id : graph.Ids()) {

@@ -104,6 +104,9 @@ TEST(LatencyTableTest, MachinesDifferByAllThatTimesDependOn) {
   other = one;
   other.mutable_before()->set_build_version("1.1");
   EXPECT_NE(MachineOf(one), MachineOf(other));
+  other = one;
+  other.add_cpu_affinity(4);
+  EXPECT_NE(MachineOf(one), MachineOf(other));
 }
 
 // Three layers; a, b and c take 10, 20 and 30 us in float and half in 8 bits.
