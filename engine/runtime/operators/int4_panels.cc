@@ -20,6 +20,8 @@ constexpr int64_t kManyRows = 12;
 // UNITS: weights along the depth that are unpacked at a time, so that they stay
 // near the processor.
 constexpr int64_t kUnpackedDepth = 512;
+// Sums of 20 million smaller inputs times 4 bits are finite.
+constexpr float kMostInput = 1e30f;
 
 // Where value (k, column) of the matrix stands among the grid's. One of the
 // two strides is 1.
@@ -310,8 +312,12 @@ Int4Panels PanelsOf(const BlockGrid& grid, const Int4Tiles* tiles) {
       grid.shape().num_elements() == 0) {
     return {};
   }
+  // A block may be said to be far longer than the depth is: as long as that, it
+  // is the same block, and sums of both cannot overflow.
+  const int64_t whole =
+      (grid.size() + kInt4Group - 1) / kInt4Group * kInt4Group;
   return {tiles, grid.size(), grid.inner() == 1 ? grid.outer() : grid.inner(),
-          grid.block()};
+          std::min(grid.block(), whole)};
 }
 
 WeightLayout LayoutOf(const Int4Panels& panels, const BlockGrid& grid,
@@ -381,7 +387,7 @@ bool MayMultiplyInt4(const Int4Product& product) {
   return MayUnpack(product) ||
          std::all_of(product.in,
                      product.in + product.rows * product.panels.depth,
-                     [](float value) { return std::isfinite(value); });
+                     [](float value) { return std::abs(value) < kMostInput; });
 }
 
 void MultiplyInt4(const Int4Product& product, ThreadPool* pool) {

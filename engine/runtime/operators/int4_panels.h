@@ -66,8 +66,9 @@ struct Int4Product {
 // Columns that Int4Product::scale and bias have room for.
 int64_t PaddedColumns(const Int4Panels& panels);
 
-// Whether MultiplyInt4 gives what floats give: an infinite input times a zero
-// point hides what it gives. Looks at what the product reads alone.
+// Whether MultiplyInt4 gives what floats give: sums of inputs that are not
+// finite, or 1e30 and more, may overflow before they are scaled. Looks at what
+// the product reads alone.
 bool MayMultiplyInt4(const Int4Product& product);
 
 // Computes the product, split over threads; the result does not depend on how

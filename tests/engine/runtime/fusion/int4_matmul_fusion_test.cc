@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "engine/runtime/core/half.h"
 #include "engine/runtime/fusion/fusions.h"
 #include "engine/runtime/fusion/int4_products.h"
+#include "engine/runtime/plan/fused_nodes.h"
 #include "engine/runtime/reference/quantized/block_quantization.h"
 #include "tests/engine/runtime/fusion/fast_kernels.h"
 #include "tests/engine/runtime/graph_maker.h"
@@ -76,14 +79,21 @@ class Int4MatMulFusionTest : public FastKernelsTest {
   void ExpectSameAsReference(const GraphMaker& g,
                              const std::vector<Tensor>& inputs,
                              const std::vector<std::string>& ops,
-                             const std::string& feeds = "x") {
+                             const std::string& feeds = "x",
+                             bool is_fused = true) {
     OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
                                  RunGraph(g, feeds, inputs, "y", false));
     for (const int threads : {1, 3}) {
       SessionOptions options;
       options.threads = threads;
+      std::vector<FusedNodes> fused;
+      options.fused_nodes = &fused;
       OPTFARM_ASSERT_OK_AND_ASSIGN(auto session,
                                    g.Session(feeds, "y", options));
+      EXPECT_EQ(std::any_of(
+                    fused.begin(), fused.end(),
+                    [](const FusedNodes& one) { return one.fusion == "int4"; }),
+                is_fused);
       RunTrace trace;
       OPTFARM_ASSERT_OK_AND_ASSIGN(const auto got,
                                    session->Run(inputs, &trace));
@@ -161,8 +171,20 @@ TEST_P(Int4MatMulFusionTest, SeveralProductsShareTheirWeights) {
   ExpectSameAsReference(g, {Random({2, 24})}, {"MatMul", "Tanh", "MatMul"});
 }
 
-TEST_P(Int4MatMulFusionTest, InfiniteInputsGiveWhatFloatsGive) {
-  for (const float value : {kInfinity, -kInfinity}) {
+// Longer than any sum of sizes may be.
+TEST_P(Int4MatMulFusionTest, BlocksMayBeLongerThanTheDepth) {
+  for (const int64_t block : {int64_t{64}, INT64_MAX - 7}) {
+    for (const int64_t rows : {1, 20}) {
+      GraphMaker g;
+      g.Placeholder("x", kFloat);
+      AddLayer({.block = block}, "x", "y", &g);
+      ExpectSameAsReference(g, {Random({rows, 40})}, {"MatMul"});
+    }
+  }
+}
+
+TEST_P(Int4MatMulFusionTest, HugeInputsGiveWhatFloatsGive) {
+  for (const float value : {kInfinity, -kInfinity, 3e38f, -3e38f}) {
     GraphMaker g;
     g.Placeholder("x", kFloat);
     AddLayer({}, "x", "y", &g);
@@ -208,7 +230,7 @@ TEST_P(Int4MatMulFusionTest, CanBeLeftOut) {
   GraphMaker g;
   g.Placeholder("x", kFloat);
   AddLayer({}, "x", "y", &g);
-  ExpectSameAsReference(g, {Random({2, 40})}, {"MatMul"});
+  ExpectSameAsReference(g, {Random({2, 40})}, {"MatMul"}, "x", false);
 }
 
 }  // namespace
