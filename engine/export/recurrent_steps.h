@@ -25,8 +25,7 @@ struct UnrolledLayer {
 };
 
 // Adds the steps of a layer; nullopt where their number is not known or above
-// 512, and for batches of unknown size whose first state is not given. Nodes
-// are only added.
+// 512, and for batches of unknown size. Nodes are only added.
 // ERRORS: InvalidArgument for a layer that is not well formed; Unimplemented
 // for an activation that we do not know.
 absl::StatusOr<std::optional<UnrolledLayer>> UnrollSequence(

@@ -23,6 +23,7 @@ using graph::NodeId;
 using graph::PartialShape;
 using tensorflow::NodeDef;
 
+constexpr int kMostNodes = 200000;
 constexpr absl::string_view kLiteLstm = "LiteLstmSequence";
 
 bool IsRecurrent(const std::string& op) {
@@ -84,8 +85,17 @@ absl::Status UnrollRecurrent(absl::Span<const FedShape> inputs,
   }
   OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap shapes,
                            graph::InferShapes(*graph, options));
+  // Returned to their readers once all are unrolled: a layer may read another,
+  // whose shapes are known under its own outputs alone.
+  std::vector<std::pair<NodeId, UnrolledLayer>> unrolled;
   for (NodeId id : layers) {
     if (holds_layer(graph->node(id), shapes)) continue;
+    if (graph->node_count() > kMostNodes) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("node '", graph->node(id).name(),
+                       "': unrolled recurrent layers grow the graph beyond ",
+                       kMostNodes, " nodes; convert it for shorter sequences"));
+    }
     const absl::StatusOr<std::optional<UnrolledLayer>> layer =
         graph->node(id).op() == kLiteLstm ? UnrollLiteLstm(id, shapes, graph)
                                           : UnrollSequence(id, shapes, graph);
@@ -94,9 +104,10 @@ absl::Status UnrollRecurrent(absl::Span<const FedShape> inputs,
                           absl::StrCat("node '", graph->node(id).name(),
                                        "': ", layer.status().message()));
     }
-    if (layer->has_value()) {
-      Return(id, (*layer)->outputs, (*layer)->type, graph);
-    }
+    if (layer->has_value()) unrolled.emplace_back(id, **layer);
+  }
+  for (const auto& [id, layer] : unrolled) {
+    Return(id, layer.outputs, layer.type, graph);
   }
   return absl::OkStatus();
 }

@@ -25,8 +25,8 @@ bool TfliteHoldsLayer(const graph::Node& node, const graph::ShapeMap& shapes);
 // that the format does not hold by products, gates and functions for each step.
 // Names and outputs stay. A layer stays as it is where the number of its steps
 // is not known from the shapes of `inputs`, or is above 512.
-// ERRORS: InvalidArgument for layers that are not well formed; the graph is
-// then of no use.
+// ERRORS: InvalidArgument for layers that are not well formed, or that would
+// make more than some 200,000 nodes; the graph is then of no use.
 absl::Status UnrollRecurrent(absl::Span<const FedShape> inputs,
                              HoldsLayer holds_layer, graph::Graph* graph);
 

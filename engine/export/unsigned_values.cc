@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/op_defs.h"
 #include "engine/graph/ops/op_table.h"
 #include "engine/runtime/core/tensor.h"
 
@@ -56,6 +57,7 @@ const char* TypeAttribute(const Node& node) {
       graph::IsDequantizeLinear(node.op())) {
     return "Q";
   }
+  if (node.op() == "Gather" || node.op() == "GatherV2") return "Tparams";
   return MovingOps().contains(node.op()) ? "T" : "";
 }
 
@@ -98,16 +100,14 @@ class Changer {
            graph::GetIntOr(node.def(), "bits", 8).value_or(0) == 8;
   }
 
-  // Inputs of int8: all of a moving op's that come from int8, the values and
-  // zero point of the others.
+  // Inputs of int8: the values, and the zero point of those that convert.
   bool ReadsValues(NodeId id, size_t input) const {
     const Node& node = graph_.node(id);
-    if (graph::IsDequantizeLinear(node.op())) return input != 1;
-    if (graph::IsQuantizeLinear(node.op())) return input == 2;
-    const Node& source = graph_.node(node.inputs()[input].node);
-    return IsSignedConst(source) || IsInt8(source, TypeAttribute(source)) ||
-           IsInt8(source, "dtype") || IsInt8(source, "DstT") ||
-           IsInt8(source, "T");
+    const tensorflow::OpDef* def = graph::FindOpDef(node.op());
+    if (def == nullptr) return false;
+    const auto types = graph::InputTypes(*def, node.def());
+    return types.ok() && input < types->size() &&
+           (*types)[input] == tensorflow::DT_INT8;
   }
 
   bool MakesValues(NodeId id) const {

@@ -1,5 +1,8 @@
 #include "engine/graph/model_notes.h"
 
+#include <cmath>
+
+#include "absl/algorithm/container.h"
 #include "engine/graph/attr.h"
 
 namespace optfarm::graph {
@@ -24,7 +27,7 @@ ModelNotes NotesOf(const tensorflow::NodeDef& node) {
   }
   const auto* mean = FindList(node, kInputMeanAttr);
   const auto* std = FindList(node, kInputStdAttr);
-  if (mean != nullptr && std != nullptr && mean->f_size() == std->f_size()) {
+  if (mean != nullptr && std != nullptr && IsScale(mean->f(), std->f())) {
     notes.mean.assign(mean->f().begin(), mean->f().end());
     notes.std.assign(std->f().begin(), std->f().end());
   }
@@ -37,6 +40,14 @@ ModelNotes NotesOf(const tensorflow::NodeDef& node) {
 }
 
 }  // namespace
+
+bool IsScale(absl::Span<const float> mean, absl::Span<const float> std) {
+  constexpr size_t kMostChannels = 4096;
+  return mean.size() == std.size() && mean.size() <= kMostChannels &&
+         absl::c_all_of(mean, [](float x) { return std::isfinite(x); }) &&
+         absl::c_all_of(std,
+                        [](float x) { return std::isfinite(x) && x != 0; });
+}
 
 void SetModelNotes(const ModelNotes& notes, tensorflow::NodeDef* node) {
   if (!notes.labels.empty()) {

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "engine/graph/graph.h"
 #include "tensorflow/core/framework/graph.pb.h"
 #include "tensorflow/core/framework/node_def.pb.h"
@@ -36,6 +37,11 @@ struct ModelNotes {
   }
 };
 
+// Whether pictures can be scaled so: as many of both, at most 4096, finite, and
+// nothing divided by 0.
+bool IsScale(absl::Span<const float> mean, absl::Span<const float> std);
+
+// Writes the notes into attributes of the node; what is empty is left out.
 void SetModelNotes(const ModelNotes& notes, tensorflow::NodeDef* node);
 
 // Those of the first node that has any.

@@ -219,11 +219,11 @@ std::vector<graph::TensorName> NamesOf(absl::Span<const ModelTensor> tensors) {
 }
 
 absl::StatusOr<Dataset> OpenData(const OptimizeRequest& request,
+                                 const v1::Preprocessing& preprocessing,
                                  absl::Span<const ModelTensor> inputs) {
   const v1::Recipe& recipe = request.recipe;
   if (request.data.HasSamples()) {
-    return Dataset::Open(request.data, recipe.calibration().preprocessing(),
-                         inputs);
+    return Dataset::Open(request.data, preprocessing, inputs);
   }
   if (recipe.calibration().required()) {
     return absl::FailedPreconditionError(
@@ -365,39 +365,30 @@ absl::StatusOr<std::vector<std::string>> FitToModel(OptimizeRequest* request,
   return std::move(fitted.notes);
 }
 
-// Where neither the recipe nor the data say how pictures are scaled, the
-// model's own file may. Returns what the user should know of it.
-std::vector<std::string> TakeScaleOfModel(const Model& model,
-                                          OptimizeRequest* request) {
-  const graph::ModelNotes& notes = model.notes;
-  const v1::Recipe& recipe = request->recipe;
-  const auto& sources = request->data.dataset.sources();
-  const bool is_said =
-      std::any_of(sources.begin(), sources.end(), [&](const auto& source) {
-        return !NormalizationOf(recipe.calibration().preprocessing(), source)
-                    .is_default;
-      });
-  if (notes.mean.empty() || is_said || !request->data.HasSamples() ||
-      model.io.inputs.empty() ||
-      model.io.inputs[0].dtype != tensorflow::DT_FLOAT) {
-    return {};
+// How samples are prepared: as the recipe says. Where neither it nor the data
+// say how pictures in folders are scaled, the model's own file may; `notes`
+// gets what the user should know of that.
+v1::Preprocessing PreprocessingFor(const Model& model,
+                                   const OptimizeRequest& request,
+                                   std::vector<std::string>* notes) {
+  v1::Preprocessing preprocessing =
+      request.recipe.calibration().preprocessing();
+  const graph::ModelNotes& file = model.notes;
+  const int folder = request.data.Find(v1::DataSource::SAMPLES);
+  if (file.mean.empty() || folder < 0 || model.io.inputs.empty() ||
+      model.io.inputs[0].dtype != tensorflow::DT_FLOAT ||
+      !model.io.inputs[0].shape.has_rank() ||
+      model.io.inputs[0].shape.rank() != 4 ||
+      !NormalizationOf(preprocessing, request.data.dataset.sources(folder))
+           .is_default) {
+    return preprocessing;
   }
-  const auto is_one_value = [](const auto& values) {
-    return std::all_of(values.begin(), values.end(),
-                       [&](double value) { return value == values[0]; });
-  };
-  if (is_one_value(notes.mean) && is_one_value(notes.std)) {
-    // A recipe that has a calibration is one that calibrates, so it gets none.
-    request->data.SetMeanAndStd(notes.mean[0], notes.std[0]);
-  } else {
-    v1::Preprocessing* pictures =
-        request->recipe.mutable_calibration()->mutable_preprocessing();
-    pictures->mutable_mean()->Assign(notes.mean.begin(), notes.mean.end());
-    pictures->mutable_std()->Assign(notes.std.begin(), notes.std.end());
-  }
-  return {absl::StrCat(
-      "Pictures were fed as (value - ", absl::StrJoin(notes.mean, ","), ") / ",
-      absl::StrJoin(notes.std, ","), ", as the model's file says.")};
+  preprocessing.mutable_mean()->Assign(file.mean.begin(), file.mean.end());
+  preprocessing.mutable_std()->Assign(file.std.begin(), file.std.end());
+  notes->push_back(absl::StrCat(
+      "Pictures were fed as (value - ", absl::StrJoin(file.mean, ","), ") / ",
+      absl::StrJoin(file.std, ","), ", as the model's file says."));
+  return preprocessing;
 }
 
 }  // namespace
@@ -416,14 +407,14 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& asked,
   OptimizeRequest request = asked;
   OPTFARM_ASSIGN_OR_RETURN(std::vector<std::string> notes,
                            FitToModel(&request, &model));
-  for (std::string& note : TakeScaleOfModel(model, &request)) {
-    notes.push_back(std::move(note));
-  }
+  const v1::Preprocessing preprocessing =
+      PreprocessingFor(model, request, &notes);
   const std::vector<ModelTensor> inputs =
       ToModelTensors(model.io.inputs, model.graph);
   const std::vector<ModelTensor> outputs =
       ToModelTensors(model.io.outputs, model.graph);
-  OPTFARM_ASSIGN_OR_RETURN(const Dataset dataset, OpenData(request, inputs));
+  OPTFARM_ASSIGN_OR_RETURN(const Dataset dataset,
+                           OpenData(request, preprocessing, inputs));
   SampleReader reader(dataset);
 
   OptimizerInput job;
@@ -436,8 +427,8 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& asked,
   job.reader = &reader;
   job.data = &request.data;
   if (!dataset.is_random()) {
-    job.open_data = [&](const v1::Preprocessing& preprocessing) {
-      return Dataset::Open(request.data, preprocessing, inputs);
+    job.open_data = [&](const v1::Preprocessing& other) {
+      return Dataset::Open(request.data, other, inputs);
     };
   }
   job.out_folder = request.out_folder;
@@ -501,7 +492,7 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& asked,
   for (const std::string& note : model.io.notes) report.add_warnings(note);
   tell("writing", 0.95);
   formats::TfliteMetadata metadata =
-      MetadataOf(request.recipe, request.data, report);
+      MetadataOf(preprocessing, request.data, report);
   if (metadata.labels.empty()) metadata.labels = model.notes.labels;
   OPTFARM_RETURN_IF_ERROR(WriteExports(best.graph, request.out_formats,
                                        request.out_folder, metadata, &report));

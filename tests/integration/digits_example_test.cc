@@ -2,12 +2,16 @@
 // accuracy, its size after each recipe, and that 8 bits need no layer kept in
 // float.
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/files.h"
+#include "engine/graph/model_notes.h"
 #include "engine/optimize/optimize_job.h"
 #include "engine/optimize/recipes/recipes.h"
 #include "tests/support/status_matchers.h"
@@ -16,19 +20,25 @@
 namespace optfarm {
 namespace {
 
+using ::testing::Contains;
 using testing::FreshFolder;
+using ::testing::HasSubstr;
 using testing::SourcePath;
 
-absl::StatusOr<v1::Report> Optimize(const std::string& recipe) {
+// `model` is the example's, or another file.
+absl::StatusOr<v1::Report> Optimize(
+    const std::string& recipe,
+    const std::string& model = SourcePath("examples/digits/digits.pb"),
+    bool says_scale = true) {
   optimize::OptimizeRequest request;
   absl::StatusOr<v1::Recipe> loaded = optimize::LoadRecipe(recipe);
   if (!loaded.ok()) return loaded.status();
   request.recipe = *std::move(loaded);
-  request.model_path = SourcePath("examples/digits/digits.pb");
+  request.model_path = model;
   const auto added =
       request.data.AddFolder(SourcePath("examples/digits/images"));
   if (!added.ok()) return added.status();
-  request.data.SetMeanAndStd(127.5, 127.5);
+  if (says_scale) request.data.SetMeanAndStd(127.5, 127.5);
   request.out_folder = FreshFolder();
   request.tool_version = "test";
   return optimize::RunOptimize(request,
@@ -55,6 +65,29 @@ TEST(DigitsExampleTest, FloatRecipeKeepsEveryAnswer) {
   EXPECT_EQ(report.float_accuracy().samples(), 300);
   EXPECT_GE(report.float_accuracy().top1(), 96);
   EXPECT_EQ(report.optimized_accuracy().top1(), report.float_accuracy().top1());
+}
+
+TEST(DigitsExampleTest, PicturesAreScaledAsTheModelsFileSays) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const std::string bytes,
+      ReadFile(SourcePath("examples/digits/digits.pb")));
+  for (const std::vector<float>& scale :
+       std::vector<std::vector<float>>{{127.5f}, {127.5f, 127.5f, 127.25f}}) {
+    tensorflow::GraphDef graph;
+    ASSERT_TRUE(graph.ParseFromString(bytes));
+    graph::ModelNotes notes;
+    notes.mean = notes.std = scale;
+    graph::SetModelNotes(notes, graph.mutable_node(graph.node_size() - 1));
+    const std::string path = JoinPath(FreshFolder(), "digits.pb");
+    ASSERT_TRUE(WriteFileAtomically(path, graph.SerializeAsString()).ok());
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const v1::Report report,
+                                 Optimize("fp32", path, false));
+    // All of them: the recipe still does not calibrate.
+    EXPECT_EQ(report.float_accuracy().samples(), 300);
+    EXPECT_GE(report.float_accuracy().top1(), 96);
+    EXPECT_THAT(report.warnings(),
+                Contains(HasSubstr("Pictures were fed as (value - 127.5")));
+  }
 }
 
 TEST(DigitsExampleTest, Int8IsAQuarterOfTheSizeAndAsAccurate) {

@@ -4,10 +4,14 @@
 #include <cmath>
 #include <cstdint>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 
@@ -31,19 +35,22 @@ void SkipSpace(absl::string_view* text) {
   *text = absl::StripLeadingAsciiWhitespace(*text);
 }
 
-// A text in single or double quotes at the start of `text`.
+// A text in single or double quotes at the start of `text`, with the escapes
+// that JSON and Python write.
 bool TakeQuoted(absl::string_view* text, std::string* value) {
   SkipSpace(text);
   if (text->empty() || ((*text)[0] != '\'' && (*text)[0] != '"')) return false;
   const char quote = (*text)[0];
   for (size_t i = 1; i < text->size(); ++i) {
-    char c = (*text)[i];
+    const char c = (*text)[i];
     if (c == quote) {
+      // JSON may escape a slash, which C does not.
+      const std::string escaped = absl::StrReplaceAll(
+          text->substr(1, i - 1), {{"\\\\", "\\\\"}, {"\\/", "/"}});
       text->remove_prefix(i + 1);
-      return true;
+      return absl::CUnescape(escaped, value);
     }
-    if (c == '\\' && i + 1 < text->size()) c = (*text)[++i];
-    value->push_back(c);
+    if (c == '\\') ++i;
   }
   return false;
 }
@@ -107,8 +114,7 @@ std::string ValueOf(const graph::ModelNotes& notes, absl::string_view key) {
 void ReadScale(graph::ModelNotes* notes) {
   const std::vector<float> mean = ParseNumbers(ValueOf(*notes, kMean));
   const std::vector<float> std = ParseNumbers(ValueOf(*notes, kStd));
-  const bool has_zero = std::find(std.begin(), std.end(), 0.0f) != std.end();
-  if (!mean.empty() && mean.size() == std.size() && !has_zero) {
+  if (!mean.empty() && graph::IsScale(mean, std)) {
     notes->mean = mean;
     notes->std = std;
     return;
@@ -146,11 +152,11 @@ graph::ModelNotes ReadOnnxProperties(const onnx::ModelProto& model) {
   const std::string lines = ValueOf(notes, kLabels);
   if (notes.labels.empty()) notes.labels = ParseNames(lines);
   if (notes.labels.empty() && !lines.empty()) {
-    for (absl::string_view line : absl::StrSplit(lines, '\n')) {
-      notes.labels.emplace_back(absl::StripAsciiWhitespace(line));
-    }
-    while (!notes.labels.empty() && notes.labels.back().empty()) {
-      notes.labels.pop_back();
+    const absl::string_view text = absl::StripAsciiWhitespace(lines);
+    if (absl::c_count(text, '\n') < static_cast<int64_t>(kMostLabels)) {
+      for (absl::string_view line : absl::StrSplit(text, '\n')) {
+        notes.labels.emplace_back(absl::StripAsciiWhitespace(line));
+      }
     }
   }
   ReadScale(&notes);
@@ -169,10 +175,21 @@ std::vector<std::pair<std::string, std::string>> OnnxPropertiesOf(
     }
     properties.emplace_back(key, std::move(value));
   };
-  if (!notes.labels.empty()) set(kNames, QuotedNames(notes.labels));
+  if (!notes.labels.empty()) {
+    set(kNames, QuotedNames(notes.labels));
+    std::erase_if(properties,
+                  [](const auto& entry) { return entry.first == kLabels; });
+  }
   if (notes.mean.empty()) return properties;
-  set(kMean, absl::StrJoin(notes.mean, ","));
-  set(kStd, absl::StrJoin(notes.std, ","));
+  // All digits that a float has.
+  const auto digits = [](std::string* out, float value) {
+    absl::StrAppendFormat(out, "%.9g", value);
+  };
+  set(kMean, absl::StrJoin(notes.mean, ",", digits));
+  set(kStd, absl::StrJoin(notes.std, ",", digits));
+  // What the file said before may be another scale.
+  std::erase_if(properties,
+                [](const auto& entry) { return entry.first == kRange; });
   for (const PixelRange& known : kRanges) {
     const auto is_all = [](const std::vector<float>& values, float value) {
       return std::all_of(values.begin(), values.end(),

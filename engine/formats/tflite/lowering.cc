@@ -364,7 +364,7 @@ int OpLowering::output_count() const {
 }
 
 bool OpLowering::Has(int i) const {
-  return i < input_count() && op_.inputs()->Get(i) >= 0;
+  return i >= 0 && i < input_count() && op_.inputs()->Get(i) >= 0;
 }
 
 int OpLowering::InputId(int i) const { return op_.inputs()->Get(i); }

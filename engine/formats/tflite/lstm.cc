@@ -337,7 +337,15 @@ absl::Status LowerSequenceLstm(const OperatorRow&, OpLowering& c) {
 absl::Status LowerLstmCell(const OperatorRow&, OpLowering& c) {
   const auto* options = c.op().builtin_options_as_LSTMOptions();
   if (options == nullptr) return absl::InvalidArgumentError("has no options");
-  if (options->kernel_type() == LSTMKernelType::BASIC) return LowerBasicCell(c);
+  if (options->kernel_type() == LSTMKernelType::BASIC) {
+    if (options->fused_activation_function() != ActivationFunctionType::TANH ||
+        options->cell_clip() != 0 || options->proj_clip() != 0) {
+      return Unsupported(
+          "a basic cell with another activation than tanh, or "
+          "with clipping");
+    }
+    return LowerBasicCell(c);
+  }
   OPTFARM_ASSIGN_OR_RETURN(
       const Value y,
       RunDirection(c, kOneDirection,

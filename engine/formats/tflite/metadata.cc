@@ -12,6 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 #include "engine/formats/files/archive.h"
+#include "engine/graph/model_notes.h"
 
 namespace optfarm::formats {
 namespace {
@@ -146,8 +147,7 @@ class Packer {
   FlatBufferBuilder builder_;
 };
 
-// --- Reading it
-// ---------------------------------------------------------------
+// --- Reading it --------------------------------------------------------------
 
 using flatbuffers::String;
 using flatbuffers::Vector;
@@ -180,9 +180,9 @@ struct Checked : private flatbuffers::Table {
   }
   template <typename T>
   bool HasTables(Verifier& v, int field) const {
+    if (!VerifyOffset(v, Field(field))) return false;
     const auto* tables = At<Vector<Offset<T>>>(field);
-    return VerifyOffset(v, Field(field)) && v.VerifyVector(tables) &&
-           v.VerifyVectorOfTables(tables);
+    return v.VerifyVector(tables) && v.VerifyVectorOfTables(tables);
   }
 };
 
@@ -244,7 +244,9 @@ void ReadScale(const TensorNotes& input, TfliteMetadata* metadata) {
     if (scale == nullptr) continue;
     const auto* mean = scale->At<Vector<float>>(0);
     const auto* std = scale->At<Vector<float>>(1);
-    if (mean == nullptr || std == nullptr || mean->size() != std->size()) {
+    if (mean == nullptr || std == nullptr ||
+        !graph::IsScale({mean->data(), mean->size()},
+                        {std->data(), std->size()})) {
       continue;
     }
     metadata->mean.assign(mean->begin(), mean->end());
@@ -268,9 +270,9 @@ void ReadLabels(const TensorNotes& output, absl::string_view model,
     }
     const auto text = ReadZippedFile(
         model, absl::string_view(name->c_str(), name->size()), kMostBytes);
-    if (!text.ok()) continue;
-    metadata->labels = ParseClassNames(*text);
-    if (!metadata->labels.empty()) return;
+    if (text.ok()) metadata->labels = ParseClassNames(*text);
+    // Each further one would be unpacked, and may be the same one again.
+    return;
   }
 }
 

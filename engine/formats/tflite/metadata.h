@@ -45,8 +45,8 @@ std::string PackTfliteMetadata(const TfliteMetadata& metadata,
 std::string AppendTfliteLabels(std::string model,
                                const std::vector<std::string>& labels);
 
-// What an entry says: the normalization of the first input that has one, and
-// the labels of the first output, which are in a file of the archive behind
+// What an entry says: the normalization of the first input, and the labels of
+// the first output that has some, which are in a file of the archive behind
 // `model`. What is not there or not well formed stays empty.
 TfliteMetadata ParseTfliteMetadata(absl::string_view entry,
                                    absl::string_view model);

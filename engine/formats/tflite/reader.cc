@@ -162,6 +162,7 @@ class MainGraph {
     const auto* metadata = file_.model().metadata();
     if (metadata == nullptr) return;
     int64_t bytes = 0;
+    bool is_read = false;
     for (const tflite::Metadata* entry : *metadata) {
       const absl::string_view content = file_.Buffer(entry->buffer());
       bytes += static_cast<int64_t>(content.size());
@@ -169,6 +170,7 @@ class MainGraph {
       if (bytes > model_.budget.constant_bytes) break;
       notes.properties.emplace_back(TextOf(entry->name()), content);
       if (notes.properties.back().first != kTfliteMetadataName) continue;
+      if (std::exchange(is_read, true)) continue;
       const TfliteMetadata read = ParseTfliteMetadata(content, file_.bytes());
       notes.labels = read.labels;
       notes.mean = read.mean;

@@ -125,7 +125,7 @@ absl::Status WriteExports(const graph::Graph& graph,
   return absl::OkStatus();
 }
 
-formats::TfliteMetadata MetadataOf(const v1::Recipe& recipe,
+formats::TfliteMetadata MetadataOf(const v1::Preprocessing& preprocessing,
                                    const LocalData& data,
                                    const v1::Report& report) {
   formats::TfliteMetadata metadata;
@@ -133,8 +133,8 @@ formats::TfliteMetadata MetadataOf(const v1::Recipe& recipe,
   const int pictures = folder >= 0 ? folder : data.Find(v1::DataSource::INPUT);
   if (pictures >= 0 && report.inputs_size() > 0 &&
       report.inputs(0).shape_size() == 4) {
-    const Normalization normalization = NormalizationOf(
-        recipe.calibration().preprocessing(), data.dataset.sources(pictures));
+    const Normalization normalization =
+        NormalizationOf(preprocessing, data.dataset.sources(pictures));
     const size_t count =
         std::max(normalization.mean.size(), normalization.std.size());
     for (size_t i = 0; i < count && !normalization.is_default; ++i) {

@@ -31,7 +31,7 @@ absl::Status WriteExports(const graph::Graph& graph,
 // What is known of the samples: how pictures are normalized, and the names of
 // the classes, where the labels' file has one for each element of the first
 // output's last dimension.
-formats::TfliteMetadata MetadataOf(const v1::Recipe& recipe,
+formats::TfliteMetadata MetadataOf(const v1::Preprocessing& preprocessing,
                                    const LocalData& data,
                                    const v1::Report& report);
 

@@ -81,6 +81,25 @@ TEST(UnsignedValuesTest, ValuesAndWeightsGrowWithTheirZeroPoints) {
   }
 }
 
+// A table of 8-bit values that are looked up: its type has another name.
+TEST(UnsignedValuesTest, TablesGrowWithWhatIsTakenFromThem) {
+  const onnx::ModelProto model = Unsigned(formats::OnnxBytes(absl::StrCat(
+      Node("Gather", "input: 'w' input: 'i'", "rows"),
+      Node("Reshape", "input: 'rows' input: 'shape'", "flat"),
+      Node("DequantizeLinear", "input: 'flat' input: 's' input: 'z'", "real"),
+      Node("Add", "input: 'real' input: 'x'", "y"),
+      "initializer { name: 's' data_type: 1 float_data: 0.5 } "
+      "initializer { name: 'z' data_type: 3 int32_data: -3 } "
+      "initializer { name: 'i' data_type: 7 dims: 2 int64_data: 1 "
+      "int64_data: 0 } "
+      "initializer { name: 'shape' data_type: 7 dims: 1 int64_data: 2 } "
+      "initializer { name: 'w' data_type: 3 dims: 2 dims: 1 int32_data: -128 "
+      "int32_data: 127 } input { ",
+      formats::FloatValue("x", {2}), " } output { ",
+      formats::FloatValue("y", {2}), " }")));
+  EXPECT_EQ(TypesOf(model)[kInt8], 0);
+}
+
 TEST(UnsignedValuesTest, WhatTheModelGivesStaysSigned) {
   const onnx::ModelProto model = Unsigned(QuantizedProduct(true));
   std::map<int, int> types = TypesOf(model);

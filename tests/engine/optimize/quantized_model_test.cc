@@ -254,8 +254,8 @@ TEST(QuantizedModelTest, FilesNameTheClasses) {
   for (const int64_t dim : {1, 8, 8, 1}) input.add_shape(dim);
   report.add_outputs()->add_shape(3);
   request.data.AddLabels(labels);
-  const formats::TfliteMetadata metadata =
-      MetadataOf(request.recipe, request.data, report);
+  const formats::TfliteMetadata metadata = MetadataOf(
+      request.recipe.calibration().preprocessing(), request.data, report);
   EXPECT_THAT(metadata.labels,
               ::testing::ElementsAre("left", "middle", "right"));
   EXPECT_THAT(metadata.mean, ::testing::ElementsAre(127.5f));
@@ -275,7 +275,9 @@ TEST(QuantizedModelTest, FilesNameTheClasses) {
   EXPECT_THAT(file, HasSubstr("TFLITE_METADATA"));
   // Names of other classes than the model's are left out.
   report.mutable_outputs(0)->set_shape(0, 4);
-  EXPECT_TRUE(MetadataOf(request.recipe, request.data, report).labels.empty());
+  EXPECT_TRUE(MetadataOf(request.recipe.calibration().preprocessing(),
+                         request.data, report)
+                  .labels.empty());
 }
 
 TEST(QuantizedModelTest, AFloatModelIsNone) {

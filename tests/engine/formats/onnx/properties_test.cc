@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 namespace optfarm::formats {
 namespace {
@@ -27,11 +28,13 @@ TEST(OnnxPropertiesTest, NamesOfClasses) {
               ElementsAre("cat", "dog's"));
   EXPECT_THAT(Read("names", R"({"0": "cat", "1": "dog"})").labels,
               ElementsAre("cat", "dog"));
+  EXPECT_THAT(Read("names", R"(["caf\u00e9", "a\/b", "tab\t", "\\/"])").labels,
+              ElementsAre("caf\xc3\xa9", "a/b", "tab\t", "\\/"));
   EXPECT_THAT(Read("labels", R"(["cat", "dog"])").labels,
               ElementsAre("cat", "dog"));
   EXPECT_THAT(Read("labels", "cat\ndog\n").labels, ElementsAre("cat", "dog"));
   for (const char* other : {"", "{", "{0: 'cat'", "{1: 'cat'}",
-                            "['cat'; 'dog']", "[1, 2]", "['a"}) {
+                            "['cat'; 'dog']", "[1, 2]", "['a", "['\\q']"}) {
     EXPECT_THAT(Read("names", other).labels, IsEmpty()) << other;
   }
 }
@@ -43,14 +46,25 @@ TEST(OnnxPropertiesTest, ScaleOfPictures) {
               ElementsAre(255));
   EXPECT_THAT(Read("Image.NominalPixelRange", "NominalRange_16_235").mean,
               IsEmpty());
+  onnx::ModelProto model;
+  for (const auto& [key, value] :
+       {std::pair("optfarm.input_mean", "1,2"), {"optfarm.input_std", "1,0"}}) {
+    auto* entry = model.add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(value);
+  }
+  EXPECT_THAT(ReadOnnxProperties(model).mean, IsEmpty());
 }
 
 TEST(OnnxPropertiesTest, WhatIsWrittenIsReadAgain) {
   graph::ModelNotes notes;
-  notes.properties = {{"author", "somebody"}, {"names", "old"}};
+  notes.properties = {{"author", "somebody"},
+                      {"names", "old"},
+                      {"labels", "older"},
+                      {"Image.NominalPixelRange", "Normalized_0_1"}};
   notes.labels = {"it's", "back\\slash"};
-  notes.mean = {127.5f, 127.5f};
-  notes.std = {127.5f, 127.5f};
+  notes.mean = {123.675003f, 127.5f};
+  notes.std = {58.3949966f, 127.5f};
   onnx::ModelProto model;
   for (const auto& [key, value] : OnnxPropertiesOf(notes)) {
     auto* entry = model.add_metadata_props();
@@ -62,8 +76,19 @@ TEST(OnnxPropertiesTest, WhatIsWrittenIsReadAgain) {
   EXPECT_EQ(read.mean, notes.mean);
   EXPECT_EQ(read.std, notes.std);
   EXPECT_THAT(read.properties, testing::Contains(Pair("author", "somebody")));
-  EXPECT_THAT(read.properties, testing::Contains(Pair("Image.NominalPixelRange",
-                                                      "Normalized_1_1")));
+  // What the file said of another scale and of other names is gone.
+  for (const auto& [key, value] : read.properties) {
+    EXPECT_NE(key, "Image.NominalPixelRange");
+    EXPECT_NE(key, "labels");
+  }
+}
+
+TEST(OnnxPropertiesTest, KnownScalesAreSaidInOnnxsWords) {
+  graph::ModelNotes notes;
+  notes.mean = notes.std = {127.5f, 127.5f};
+  EXPECT_THAT(
+      OnnxPropertiesOf(notes),
+      testing::Contains(Pair("Image.NominalPixelRange", "Normalized_1_1")));
 }
 
 }  // namespace

@@ -243,6 +243,57 @@ TEST(TfliteRecurrentTest, ReadsTheBasicLstmCell) {
   }
 }
 
+// As converters of 2018 wrote it: bytes, and a cell of 16 bits.
+TEST(TfliteRecurrentTest, ReadsTheBasicLstmCellInBytes) {
+  using tflite::TensorType;
+  TestModel model;
+  const auto bytes = [&](const std::string& name, std::vector<int32_t> shape) {
+    return model.Quantize(
+        model.Tensor(name, std::move(shape), TensorType::UINT8), {1 / 128.0f},
+        {128});
+  };
+  const int fed = model.Tensor("fed", {1, 1});
+  const int x = bytes("x", {1, 1}), h = bytes("h", {1, 1});
+  model.Operator(BuiltinOperator::QUANTIZE, {fed}, {x},
+                 tflite::QuantizeOptionsT());
+  // 1, 0.5, 2, 0 and so on in steps of 1/32.
+  const int w = model.Quantize(
+      model.Constant<uint8_t>("w", {4, 2}, TensorType::UINT8,
+                              {132, 116, 164, 100, 196, 100, 228, 100}),
+      {1 / 32.0f}, {100});
+  const int b = model.Quantize(
+      model.Constant<int32_t>("b", {4}, TensorType::INT32, {0, 410, 819, 1229}),
+      {1 / 4096.0f}, {0});
+  const int c = model.Quantize(model.Tensor("c", {1, 1}, TensorType::INT16),
+                               {1 / 2048.0f}, {0});
+  for (const int state : {h, c}) model.tensor(state).is_variable = true;
+  const int y = bytes("y", {1, 1});
+  const int cell = model.Quantize(
+      model.Tensor("cell", {1, 1}, TensorType::INT16), {1 / 2048.0f}, {0});
+  const int scratch = bytes("scratch", {1, 2});
+  const int gates = model.Quantize(
+      model.Tensor("gates", {1, 4}, TensorType::INT16), {1 / 4096.0f}, {0});
+  tflite::LSTMOptionsT options;
+  options.kernel_type = tflite::LSTMKernelType::BASIC;
+  options.fused_activation_function = ActivationFunctionType::TANH;
+  model.Operator(BuiltinOperator::LSTM, {x, h, w, b, c},
+                 {y, cell, scratch, gates}, options);
+  const int real = model.Tensor("real", {1, 1});
+  model.Operator(BuiltinOperator::DEQUANTIZE, {y}, {real},
+                 tflite::DequantizeOptionsT());
+  model.Interface({fed}, {real});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Recurrent layer, Recurrent::Make(model));
+  // Unsigned states begin as the byte 0, as in the interpreter: that is -1.
+  float state = 0, before = -1;
+  for (const float value : {0.5f, -0.25f}) {
+    state = Sigmoid(3 * value + 0.2f) * state +
+            Sigmoid(value + 0.5f * before) * std::tanh(2 * value + 0.1f);
+    before = Sigmoid(4 * value + 0.3f) * std::tanh(state);
+    EXPECT_THAT(layer.Run({1, 1}, {{value}}),
+                ElementsAre(FloatNear(before, 0.01f)));
+  }
+}
+
 TEST(TfliteRecurrentTest, RefusesFunctionsThatItLacks) {
   TestModel model;
   const int x = model.Tensor("x", {1, 1});
