@@ -106,11 +106,11 @@ TEST_P(Weights4ModelsTest, ProductsAreSmallAndAnswersClose) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, Weights4ModelsTest,
-                         ::testing::Values(Weights4Case{"mnist_fc", 10},
-                                           Weights4Case{"mnist_lstm", 10},
-                                           Weights4Case{"charrnn", 10},
-                                           Weights4Case{"kws_dnn_s", 10},
-                                           Weights4Case{"kws_lstm_s", 10}),
+                         ::testing::Values(Weights4Case{"mnist_fc", 22},
+                                           Weights4Case{"mnist_lstm", 22},
+                                           Weights4Case{"charrnn", 29},
+                                           Weights4Case{"kws_dnn_s", 12},
+                                           Weights4Case{"kws_lstm_s", 22}),
                          [](const auto& test) {
                            return std::string(test.param.name);
                          });

@@ -2,6 +2,7 @@
 
 #include <flatbuffers/flatbuffers.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 
@@ -397,7 +398,11 @@ TfliteMetadata ParseTfliteMetadata(absl::string_view bytes,
     ReadScale(*inputs->Get(0), &metadata);
   }
   const auto* outputs = subgraphs->Get(0)->At<TableList<TensorNotes>>(kOutputs);
-  for (uint32_t i = 0; outputs != nullptr && i < outputs->size(); ++i) {
+  // Each may name a text to unpack.
+  constexpr uint32_t kMostOutputs = 16;
+  const uint32_t count =
+      outputs == nullptr ? 0 : std::min(outputs->size(), kMostOutputs);
+  for (uint32_t i = 0; i < count; ++i) {
     ReadLabels(*outputs->Get(i), model, &metadata);
     if (!metadata.labels.empty()) break;
   }

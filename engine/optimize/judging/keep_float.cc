@@ -147,10 +147,10 @@ std::vector<TransformStep> WithSpared(std::vector<TransformStep> steps,
   std::erase_if(steps, [&](const TransformStep& step) {
     return spared.left_out.count(step.name) > 0;
   });
+  static const auto* const kSteps = new std::set<absl::string_view>{
+      "quantize_layers", "quantize_nodes", "quantize_product_weights",
+      "quantize_weights"};
   for (TransformStep& step : steps) {
-    static const auto* const kSteps = new std::set<absl::string_view>{
-        "quantize_layers", "quantize_nodes", "quantize_product_weights",
-        "quantize_weights"};
     if (!kSteps->contains(step.name)) continue;
     for (const std::string& op : spared.ops) {
       if (!HasParameter(step, "ignore_op", op)) {

@@ -7,10 +7,11 @@
 
 namespace optfarm::runtime {
 
-// Weights of matrix products that come in 4 bits stay so in plans where all of
-// them would take this much as floats: processors wait for them then, and
-// unpacking them while they are multiplied costs less. Fewer become floats when
-// a session is made. 8 MB, or what OPTFARM_INT4_FROM says. UNITS: bytes.
+// Weights of matrix products that come in 4 bits stay so in plans where all
+// that come in 4 bits, tables among them, would take this much as floats:
+// processors wait for them then, and unpacking them while they are multiplied
+// costs less. Fewer become floats when a session is made. 8 MB, or what
+// OPTFARM_INT4_FROM says. UNITS: bytes.
 int64_t Int4ProductsFrom();
 
 // Another size while it lives; the last one made counts.

@@ -93,7 +93,8 @@ TEST(BlockCodesTest, LeavesOutWhatCostsMoreThanItIsWorth) {
   for (const float real : reals) {
     plain.push_back(step * std::nearbyint(real / step));
   }
-  EXPECT_GE(SnrDb(reals, Decoded(grid, codes)), SnrDb(reals, plain));
+  // With the best scale for the whole range it is 0.01 dB.
+  EXPECT_GE(SnrDb(reals, Decoded(grid, codes)), SnrDb(reals, plain) + 0.1);
 }
 
 TEST(BlockCodesTest, AllZerosAndTinyValuesStayFinite) {
