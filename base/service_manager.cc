@@ -1,13 +1,16 @@
 #include "base/service_manager.h"
 
 #include <stddef.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 
 namespace optfarm {
@@ -33,7 +36,50 @@ void Tell(absl::string_view state) {
   ::close(fd);
 }
 
+// What this process has done so far.
+struct Work {
+  absl::Duration processor;
+  // UNITS: blocks read and written.
+  int64_t blocks = 0;
+};
+
+Work WorkOfProcess() {
+  rusage usage = {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return {absl::DurationFromTimeval(usage.ru_utime) +
+              absl::DurationFromTimeval(usage.ru_stime),
+          usage.ru_inblock + usage.ru_oublock};
+}
+
+// More than what looking takes.
+constexpr double kLeastShareOfAProcessor = 0.01;
+
 }  // namespace
+
+ServiceStart::ServiceStart(absl::Duration between_looks) {
+  if (std::getenv("NOTIFY_SOCKET") == nullptr) return;
+  thread_ = std::thread([this, between_looks] { Watch(between_looks); });
+}
+
+ServiceStart::~ServiceStart() {
+  ended_.Notify();
+  if (thread_.joinable()) thread_.join();
+}
+
+void ServiceStart::Watch(absl::Duration between_looks) {
+  Work before = WorkOfProcess();
+  while (!ended_.WaitForNotificationWithTimeout(between_looks)) {
+    const Work now = WorkOfProcess();
+    if (now.blocks > before.blocks ||
+        now.processor - before.processor >
+            between_looks * kLeastShareOfAProcessor) {
+      // Five more looks may find nothing.
+      Tell(absl::StrCat("EXTEND_TIMEOUT_USEC=",
+                        absl::ToInt64Microseconds(6 * between_looks)));
+    }
+    before = now;
+  }
+}
 
 void TellServiceReady() { Tell("READY=1"); }
 void TellServiceAlive() { Tell("WATCHDOG=1"); }

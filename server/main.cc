@@ -419,7 +419,10 @@ absl::Status Run(Flags flags) {
     LogError("stopping: ", why);
     kill(getpid(), SIGTERM);
   };
+  // A large store takes minutes to check, and longer where its schema is old.
+  auto starting = std::make_unique<ServiceStart>();
   auto server = Server::Start(std::move(flags.options));
+  starting = nullptr;
   if (!server.ok()) return server.status();
   const std::string http = (*server)->http_address();
   LogInfo("optfarm-server ready grpc=", (*server)->address(),

@@ -10,6 +10,8 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 
 namespace optfarm {
 namespace {
@@ -62,6 +64,29 @@ TEST_F(ServiceManagerTest, WithoutOneNothingIsSaid) {
   ::setenv("NOTIFY_SOCKET", std::string(300, '/').c_str(), 1);
   TellServiceReady();
   EXPECT_EQ(Heard(), "");
+}
+
+// The numbers are those of the socket: nothing here depends on how long it all
+// takes.
+TEST_F(ServiceManagerTest, AStartThatWorksGetsMoreTime) {
+  std::string heard;
+  {
+    const ServiceStart start(absl::Milliseconds(20));
+    while (heard.empty()) heard = Heard();
+  }
+  EXPECT_EQ(heard, "EXTEND_TIMEOUT_USEC=120000");
+}
+
+TEST_F(ServiceManagerTest, AStartThatHangsDoesNot) {
+  const ServiceStart start(absl::Milliseconds(100));
+  // Pages of this program may still be read.
+  bool heard = true;
+  for (int i = 0; i < 100 && heard; ++i) {
+    while (!Heard().empty()) continue;
+    absl::SleepFor(absl::Milliseconds(500));
+    heard = !Heard().empty();
+  }
+  EXPECT_FALSE(heard);
 }
 
 }  // namespace
