@@ -143,6 +143,7 @@ class Check:
         volumes = {volume['name'] for volume in pod['volumes']}
         if not pod['securityContext'].get('runAsNonRoot'):
             self.problem(f'{name}: it may run as root')
+        self.secrets(name, pod)
         for container in pod['containers']:
             mounts = {mount['name'] for mount in container['volumeMounts']}
             if mounts != volumes:
@@ -157,6 +158,17 @@ class Check:
                     self.problem(f"{name}: {probe} asks for {get['path']}, "
                                  'which the server does not answer')
             self.flags(name, container)
+
+    def secrets(self, name, pod):
+        """Files of secrets belong to root; what fsGroup says may read them."""
+        group = pod['securityContext'].get('fsGroup')
+        for volume in pod['volumes']:
+            if 'secret' not in volume:
+                continue
+            if volume['secret'].get('defaultMode') != 0o400:
+                self.problem(f"{name}: others may read volume {volume['name']}")
+            if group is None or group != pod['securityContext'].get('runAsGroup'):
+                self.problem(f"{name}: it cannot read volume {volume['name']}")
 
     def flags(self, name, container):
         source = ''.join(
