@@ -40,10 +40,13 @@ absl::Status LowerDropout(NodeLowering& n) {
 
 absl::Status LowerConstant(NodeLowering& n) {
   GraphBuilder& builder = n.builder();
+  OnnxModelContext& model = n.reader().model();
   if (const onnx::TensorProto* value = n.Tensor("value")) {
+    OPTFARM_RETURN_IF_ERROR(
+        model.TakeConstantBytes(static_cast<int64_t>(value->ByteSizeLong())));
     OPTFARM_ASSIGN_OR_RETURN(
         tensorflow::TensorProto tensor,
-        ReadOnnxTensor(*value, n.reader().model().external_data_folder()));
+        ReadOnnxTensor(*value, model.external_data_folder()));
     n.SetOutput(0, builder.Constant(std::move(tensor)));
   } else if (n.has_attr("value_float")) {
     n.SetOutput(0, builder.Constant(
@@ -61,7 +64,10 @@ absl::Status LowerConstant(NodeLowering& n) {
       OPTFARM_ASSIGN_OR_RETURN(
           tensorflow::TensorProto tensor,
           ReadSparseOnnxTensor(attr.sparse_tensor(),
-                               n.reader().model().external_data_folder()));
+                               model.external_data_folder(),
+                               model.constant_bytes_left()));
+      OPTFARM_RETURN_IF_ERROR(model.TakeConstantBytes(
+          static_cast<int64_t>(tensor.tensor_content().size())));
       n.SetOutput(0, builder.Constant(std::move(tensor)));
     }
   } else {

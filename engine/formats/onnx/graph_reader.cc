@@ -120,7 +120,12 @@ absl::StatusOr<Endpoint> OnnxGraphReader::Find(const std::string& name) {
         ReadOnnxTensor(*initializer->second, model_.external_data_folder());
   } else if (sparse != sparse_.end()) {
     constant =
-        ReadSparseOnnxTensor(*sparse->second, model_.external_data_folder());
+        ReadSparseOnnxTensor(*sparse->second, model_.external_data_folder(),
+                             model_.constant_bytes_left());
+    if (constant.ok()) {
+      OPTFARM_RETURN_IF_ERROR(model_.TakeConstantBytes(
+          static_cast<int64_t>(constant->tensor_content().size())));
+    }
   } else if (outer_ != nullptr) {
     OPTFARM_ASSIGN_OR_RETURN(Endpoint outside, outer_->Find(name));
     if (&outer_->builder_ != &builder_) outside = Captured(outside);

@@ -10,6 +10,9 @@ namespace optfarm::formats {
 namespace {
 
 constexpr int64_t kMostNodes = 1'000'000;
+constexpr int64_t kMostGrowth = 64;
+// UNITS: bytes.
+constexpr int64_t kSmallFile = 1 << 20;
 // A refusal does not list more than this.
 constexpr size_t kMostReasons = 30;
 
@@ -47,7 +50,10 @@ absl::Status ReadOpsets(
 
 OnnxModelContext::OnnxModelContext(const onnx::ModelProto& model,
                                    std::string folder)
-    : folder_(std::move(folder)) {
+    : folder_(std::move(folder)),
+      constant_bytes_left_(
+          kMostGrowth *
+          (static_cast<int64_t>(model.ByteSizeLong()) + kSmallFile)) {
   for (const onnx::FunctionProto& function : model.functions()) {
     functions_[FunctionKey(function.domain(), function.name(),
                            function.overload())] = &function;
@@ -75,6 +81,15 @@ bool OnnxModelContext::CountNode() {
                      "once for each call")));
   }
   return false;
+}
+
+absl::Status OnnxModelContext::TakeConstantBytes(int64_t bytes) {
+  if (bytes > constant_bytes_left_) {
+    return absl::ResourceExhaustedError(
+        "its constants take far more memory than the file has bytes");
+  }
+  constant_bytes_left_ -= bytes;
+  return absl::OkStatus();
 }
 
 void OnnxModelContext::AddReason(const absl::Status& reason) {

@@ -51,6 +51,13 @@ class OnnxModelContext {
   // functions that call functions grow fast.
   bool CountNode();
 
+  // What the file's constants may still take together where they take more
+  // than they have in the file: sparse ones, and those of functions that are
+  // called again. UNITS: bytes.
+  int64_t constant_bytes_left() const { return constant_bytes_left_; }
+  // ERRORS: ResourceExhausted.
+  absl::Status TakeConstantBytes(int64_t bytes);
+
   // --- Reasons ---------------------------------------------------------------
 
   void AddReason(const absl::Status& reason);
@@ -66,6 +73,7 @@ class OnnxModelContext {
   std::map<std::string, const onnx::FunctionProto*> functions_;
   tensorflow::FunctionDefLibrary library_;
   int64_t nodes_ = 0;
+  int64_t constant_bytes_left_;
   // "com.microsoft.Foo" and how many nodes have it.
   std::map<std::string, int> unknown_;
   std::vector<std::string> reasons_;

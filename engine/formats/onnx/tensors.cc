@@ -295,7 +295,8 @@ absl::StatusOr<tensorflow::TensorProto> ReadOnnxTensor(
 }
 
 absl::StatusOr<tensorflow::TensorProto> ReadSparseOnnxTensor(
-    const onnx::SparseTensorProto& tensor, const std::string& folder) {
+    const onnx::SparseTensorProto& tensor, const std::string& folder,
+    int64_t most_bytes) {
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto values,
                            ReadOnnxTensor(tensor.values(), folder));
   OPTFARM_ASSIGN_OR_RETURN(const tensorflow::TensorProto indices,
@@ -309,14 +310,18 @@ absl::StatusOr<tensorflow::TensorProto> ReadSparseOnnxTensor(
                            graph::ElementCount(dense.tensor_shape()));
   OPTFARM_ASSIGN_OR_RETURN(const int64_t given,
                            graph::ElementCount(values.tensor_shape()));
-  const auto width = graph::ElementBytes(values.dtype());
+  const int64_t width = graph::ElementBytes(values.dtype());
+  if (elements > most_bytes / width) {
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "the sparse tensor '", tensor.values().name(), "' has ", elements,
+        " elements, which take far more memory than the file has bytes"));
+  }
   const int columns = indices.tensor_shape().dim_size();
   const int64_t per_index = columns == 2 ? tensor.dims_size() : 1;
   const auto list =
       graph::ReadIntegers(indices, std::numeric_limits<int32_t>::max());
   if (!list.has_value() || columns > 2 || columns < 1 ||
-      static_cast<int64_t>(list->size()) != given * per_index ||
-      elements > graph::kMaxRepeatedBytes / width) {
+      static_cast<int64_t>(list->size()) != given * per_index) {
     return DataError(tensor.values(), "has indices that do not fit");
   }
   std::string bytes(static_cast<size_t>(elements * width), '\0');

@@ -45,8 +45,10 @@ absl::StatusOr<tensorflow::TensorProto> ReadOnnxTensor(
     const onnx::TensorProto& tensor, const std::string& folder);
 
 // A dense tensor from one of which the file has only some elements.
+// ERRORS: as above; ResourceExhausted when it takes more than `most_bytes`.
 absl::StatusOr<tensorflow::TensorProto> ReadSparseOnnxTensor(
-    const onnx::SparseTensorProto& tensor, const std::string& folder);
+    const onnx::SparseTensorProto& tensor, const std::string& folder,
+    int64_t most_bytes);
 
 }  // namespace optfarm::formats
 

@@ -252,10 +252,17 @@ absl::StatusOr<Constant> SubgraphLowering::ZeroState(int index) const {
   zero.type = TypeOf(t);
   zero.shape = ShapeOf(t);
   int64_t bytes = graph::ElementBytes(zero.type);
+  // Before it is there: the node maker would refuse it afterwards.
+  const int64_t most = std::max<int64_t>(model_.budget.constant_bytes, 0);
   for (const int64_t dim : zero.shape) {
-    if (dim < 0 || (dim > 0 && bytes > graph::kMaxRepeatedBytes / dim)) {
+    if (dim < 0) {
       return absl::InvalidArgumentError(
-          absl::StrCat("state tensor ", index, " has no usable shape"));
+          absl::StrCat("state tensor ", index, " has no known shape"));
+    }
+    if (dim > 0 && bytes > most / dim) {
+      return absl::ResourceExhaustedError(absl::StrCat(
+          "state tensor ", index, " of shape [", absl::StrJoin(zero.shape, ","),
+          "] takes far more memory than the file has bytes"));
     }
     bytes *= dim;
   }

@@ -128,6 +128,38 @@ TEST(OnnxFunctionTest, IsExpandedWithTheCallersAttributes) {
   EXPECT_EQ(answers[0].shape(), runtime::Shape({2, 1}));
 }
 
+// 1,600 calls of a function that has 64 KiB of weights.
+TEST(OnnxFunctionTest, RepeatedConstantsTakeSoMuchMemoryTogether) {
+  const auto calls = [](const std::string& function) {
+    std::string nodes;
+    for (int i = 0; i < 40; ++i) {
+      absl::StrAppend(&nodes, "node { op_type: '", function,
+                      "' domain: 'mine' input: 'v", i, "' output: 'v", i + 1,
+                      "' } ");
+    }
+    return nodes;
+  };
+  const std::string head =
+      "domain: 'mine' input: 'v0' output: 'v40' opset_import { version: 17 } "
+      "opset_import { domain: 'mine' version: 1 } ";
+  const std::string bytes = OnnxBytes(
+      absl::StrCat("input { ", FloatValue("v0", {1}), " } output { ",
+                   FloatValue("v40", {16384}), " } ", calls("Outer")),
+      17,
+      absl::StrCat("opset_import { domain: 'mine' version: 1 } functions { "
+                   "name: 'Outer' ",
+                   head, calls("Inner"), " } functions { name: 'Inner' ", head,
+                   "node { op_type: 'Constant' output: 'w' attribute { name: "
+                   "'value' type: TENSOR t { dims: 16384 data_type: 1 "
+                   "raw_data: '",
+                   std::string(65536, 'a'),
+                   "' } } } node { op_type: 'Add' input: 'v0' input: 'w' "
+                   "output: 'v40' } }"));
+  EXPECT_THAT(ReadOnnxGraph(bytes).status(),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("take far more memory")));
+}
+
 TEST(OnnxFunctionTest, ThatCallsItselfIsRefused) {
   EXPECT_THAT(
       ReadOnnxGraph(WithFunction("node { op_type: 'Turned' domain: "

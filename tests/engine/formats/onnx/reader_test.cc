@@ -114,6 +114,32 @@ TEST(OnnxReaderTest, RefusesConstantsWhoseDataDoNotFit) {
   }
 }
 
+// Each has one element in the file, and takes 32 MiB.
+std::string SumOfSparse(int count) {
+  std::string graph =
+      absl::StrCat("input { ", FloatValue("s_0", {1}), " } output { ",
+                   FloatValue(absl::StrCat("s_", count), {8388608}), " } ");
+  for (int i = 0; i < count; ++i) {
+    absl::StrAppend(&graph,
+                    "sparse_initializer { dims: 8388608 values { name: "
+                    "'w_",
+                    i,
+                    "' dims: 1 data_type: 1 float_data: 7 } "
+                    "indices { dims: 1 data_type: 7 int64_data: ",
+                    i, " } } node { op_type: 'Add' input: 's_", i,
+                    "' input: 'w_", i, "' output: 's_", i + 1, "' } ");
+  }
+  return OnnxBytes(graph);
+}
+
+TEST(OnnxReaderTest, SparseConstantsTakeSoMuchMemoryTogether) {
+  EXPECT_TRUE(ReadOnnxGraph(SumOfSparse(2)).ok());
+  EXPECT_THAT(ReadOnnxGraph(SumOfSparse(3)).status(),
+              StatusIs(absl::StatusCode::kUnimplemented,
+                       HasSubstr("sparse tensor 'w_2' has 8388608 "
+                                 "elements, which take far more")));
+}
+
 TEST(OnnxReaderTest, KeepsFourBitWeightsQuantized) {
   const std::string bytes = OnnxBytes(
       absl::StrCat("input { ", FloatValue("x", {3}), " } output { ",

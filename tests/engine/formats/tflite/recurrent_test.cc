@@ -294,6 +294,21 @@ TEST(TfliteRecurrentTest, ReadsTheBasicLstmCellInBytes) {
   }
 }
 
+// A kilobyte of file would make a gigabyte of zeros for each operator.
+TEST(TfliteRecurrentTest, RefusesAStateThatIsLargerThanTheFileAllows) {
+  TestModel model;
+  const int x = model.Tensor("x", {1, 1});
+  const int y = model.Tensor("y", {1, 1});
+  std::vector<int32_t> inputs = PlainLayer("", &model);
+  model.tensor(inputs.back()).shape = {1 << 14, 1 << 13};
+  inputs.insert(inputs.begin(), x);
+  model.Operator(BuiltinOperator::RNN, inputs, {y}, tflite::RNNOptionsT());
+  model.Interface({x}, {y});
+  EXPECT_THAT(Recurrent::Make(model).status(),
+              StatusIs(absl::StatusCode::kResourceExhausted,
+                       HasSubstr("of shape [16384,8192] takes far more")));
+}
+
 TEST(TfliteRecurrentTest, RefusesFunctionsThatItLacks) {
   TestModel model;
   const int x = model.Tensor("x", {1, 1});
