@@ -405,6 +405,12 @@ class GrpcFarmClient final : public FarmClient {
     return Explain(rpc::FromGrpc((stub->*method)(&context, request, response)));
   }
 
+  // Ends the program as an absent server does, but trying again is no help.
+  static absl::Status Mistaken(const std::string& message) {
+    return WithExitCode(absl::FailedPreconditionError(message),
+                        ExitCode::kUnavailable);
+  }
+
   // Adds what the user can do about it, and the exit code.
   absl::Status Explain(const absl::Status& status) const {
     switch (status.code()) {
@@ -412,16 +418,16 @@ class GrpcFarmClient final : public FarmClient {
         return status;
       case absl::StatusCode::kUnavailable:
         if (absl::StrContains(status.message(), "WRONG_VERSION_NUMBER")) {
-          return FromServer(absl::UnavailableError(
+          return Mistaken(
               absl::StrCat("the server at ", server_,
                            " does not use TLS; leave --tls_ca out (or set "
-                           "the context without it)")));
+                           "the context without it)"));
         }
         if (absl::StrContains(status.message(), "CERTIFICATE_VERIFY_FAILED")) {
-          return FromServer(absl::UnavailableError(
+          return Mistaken(
               absl::StrCat("the certificate of the server at ", server_,
                            " is not signed by the CA of --tls_ca, or is not "
-                           "for this name")));
+                           "for this name"));
         }
         return FromServer(absl::UnavailableError(absl::StrCat(
             "cannot reach the server at ", server_, ": ", status.message(),

@@ -17,6 +17,7 @@
 #include "client_cli/command/farm_client.h"
 #include "client_cli/command/interrupt_cleanup.h"
 #include "client_cli/commands/commands.h"
+#include "client_cli/jobs/absent_server.h"
 #include "client_cli/jobs/job_devices.h"
 #include "client_cli/jobs/job_follow.h"
 #include "client_cli/jobs/job_outcome.h"
@@ -35,6 +36,8 @@ namespace {
 
 // --device=none: measure nowhere.
 constexpr char kNoDevice[] = "none";
+// What a server takes to start again, with room.
+constexpr absl::Duration kRestart = absl::Minutes(1);
 
 std::string RandomRequestId() {
   std::random_device random;
@@ -113,6 +116,12 @@ class Submit final : public Command {
                     "With --wait, maximum time to wait; then exit with 124. "
                     "The job continues. Default: until it ends.",
                     &timeout_);
+    flags->Duration("retry_for",
+                    "Maximum time to try again if the server cannot be "
+                    "reached, such as during a restart. Default: with --wait "
+                    "a minute, and ten once the job is accepted; otherwise "
+                    "none.",
+                    &retry_for_);
     flags->Path("junit", "FILE",
                 "With --wait, also write the outcome as JUnit XML: a test "
                 "case for each task, each gate and each verdict.",
@@ -148,13 +157,17 @@ class Submit final : public Command {
     OPTFARM_ASSIGN_OR_RETURN(const JobRequest request, CheckJobFlags(job_));
     OPTFARM_ASSIGN_OR_RETURN(std::unique_ptr<FarmClient> client,
                              context.connect());
-    OPTFARM_RETURN_IF_ERROR(client->CheckServer());
+    OPTFARM_RETURN_IF_ERROR(
+        Patiently(context, [&] { return client->CheckServer(); }));
     OPTFARM_ASSIGN_OR_RETURN(JobUpload upload, Prepare(request, context));
-    OPTFARM_RETURN_IF_ERROR(AddDevices(client.get(), &upload));
+    OPTFARM_RETURN_IF_ERROR(Describe(&upload.spec));
+    OPTFARM_RETURN_IF_ERROR(
+        Patiently(context, [&] { return AddDevices(client.get(), &upload); }));
     for (const std::string& remark : upload.remarks) {
       *context.err << remark << "\n";
     }
-    OPTFARM_RETURN_IF_ERROR(Send(client.get(), upload, context));
+    OPTFARM_RETURN_IF_ERROR(Patiently(
+        context, [&] { return Send(client.get(), upload, context); }));
     OPTFARM_ASSIGN_OR_RETURN(v1::SubmitJobResponse accepted,
                              Ask(client.get(), upload, context));
     return Finish(client.get(), accepted, request.out_graph_format, context);
@@ -169,12 +182,23 @@ class Submit final : public Command {
     });
   }
 
+  absl::Status Patiently(const CommandContext& context,
+                         absl::FunctionRef<absl::Status()> call) const {
+    absl::Duration retry_for = retry_for_;
+    if (retry_for == absl::ZeroDuration() && wait_) retry_for = kRestart;
+    return CallThroughAbsence(context, retry_for, call);
+  }
+
+  absl::Status Describe(v1::JobSpec* spec) const {
+    spec->set_name(name_);
+    for (const std::string& tag : tags_) spec->add_tags(tag);
+    spec->set_no_cache(no_cache_);
+    return SetConditions(spec->mutable_benchmark());
+  }
+
+  // Nothing has changed where it fails.
   absl::Status AddDevices(FarmClient* client, JobUpload* upload) {
     v1::JobSpec& spec = upload->spec;
-    spec.set_name(name_);
-    for (const std::string& tag : tags_) spec.add_tags(tag);
-    OPTFARM_RETURN_IF_ERROR(SetConditions(spec.mutable_benchmark()));
-    spec.set_no_cache(no_cache_);
     if (absl::c_linear_search(devices_, kNoDevice)) {
       if (devices_.size() > 1) {
         return UsageError(
@@ -267,8 +291,13 @@ class Submit final : public Command {
     *request.mutable_spec() = upload.spec;
     request.set_webhook(webhook_);
     ProgressLine line(context);
-    return SubmitWithFiles(*client, request, upload.files,
-                           line.Bytes("sending"));
+    absl::StatusOr<v1::SubmitJobResponse> accepted;
+    OPTFARM_RETURN_IF_ERROR(Patiently(context, [&] {
+      accepted = SubmitWithFiles(*client, request, upload.files,
+                                 line.Bytes("sending"));
+      return accepted.status();
+    }));
+    return accepted;
   }
 
   absl::StatusOr<ExitCode> Finish(FarmClient* client,
@@ -297,9 +326,11 @@ class Submit final : public Command {
           WriteFileAtomically(junit_, JUnitXml(outcome.job)));
     }
     if (!out_report_.empty()) {
-      OPTFARM_RETURN_IF_ERROR(WriteReport(client, outcome.job));
+      OPTFARM_RETURN_IF_ERROR(
+          Patiently(context, [&] { return WriteReport(client, outcome.job); }));
     }
-    const absl::Status kept = Keep(client, format, context, &outcome);
+    const absl::Status kept = Patiently(
+        context, [&] { return Keep(client, format, context, &outcome); });
     const ExitCode code = PrintOutcome(outcome, context);
     if (code == ExitCode::kOk && !kept.ok()) return kept;
     return code;
@@ -335,6 +366,7 @@ class Submit final : public Command {
     bool lost = false;
     FollowOptions options;
     options.timeout = timeout_;
+    if (retry_for_ > absl::ZeroDuration()) options.patience = retry_for_;
     options.clock = context.clock;
     options.on_event = [&](const v1::JobEvent& event) {
       lost = false;
@@ -363,6 +395,8 @@ class Submit final : public Command {
   bool no_cache_ = false;
   bool wait_ = false;
   absl::Duration timeout_ = absl::InfiniteDuration();
+  // Zero: not said.
+  absl::Duration retry_for_;
 };
 
 }  // namespace

@@ -53,6 +53,8 @@ struct FakeFarm {
   // What looks at the tune answer, in order; the last one stays.
   std::deque<absl::StatusOr<v1::Tune>> tunes;
   absl::Status check_server;
+  // From this check on the server is there; 0: it is as check_server says.
+  int checks_before = 0;
   v1::QueryResultsRequest query;
   v1::ResultFilter filter;
   v1::CompareResultsResponse comparison;
@@ -68,7 +70,12 @@ class FakeFarmClient final : public FarmClient {
  public:
   explicit FakeFarmClient(FakeFarm* farm) : farm_(farm) {}
 
-  absl::Status CheckServer() override { return farm_->check_server; }
+  absl::Status CheckServer() override {
+    if (farm_->checks_before > 0 && --farm_->checks_before == 0) {
+      farm_->check_server = absl::OkStatus();
+    }
+    return farm_->check_server;
+  }
 
   absl::StatusOr<int64_t> Upload(const std::vector<FileToUpload>& files,
                                  const TransferProgress&) override {

@@ -244,6 +244,39 @@ TEST_F(FarmCommandsTest, SubmitStopsAtOnceWhenTheServerIsAway) {
   EXPECT_THAT(farm_.submits, IsEmpty());
 }
 
+TEST_F(FarmCommandsTest, SubmitAndWaitRidesThroughARestart) {
+  farm_.job.mutable_report()->set_recipe_name("fp32");
+  farm_.checks_before = 4;
+  farm_.check_server = FromServer(absl::UnavailableError("refused"));
+  const absl::Time start = clock_.Now();
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--wait"}),
+            ExitCode::kOk)
+      << message_;
+  EXPECT_THAT(err_, HasSubstr("refused; trying again for 1 min"));
+  EXPECT_EQ(farm_.submits.size(), 1u);
+  EXPECT_GT(clock_.Now(), start);
+}
+
+TEST_F(FarmCommandsTest, SubmitTriesAgainForAsLongAsItIsTold) {
+  farm_.check_server = FromServer(absl::UnavailableError("refused"));
+  for (const auto& [flag, least, most] :
+       {std::tuple("--wait", absl::Seconds(50), absl::Seconds(61)),
+        std::tuple("--retry_for=1h", absl::Minutes(59), absl::Minutes(61))}) {
+    const absl::Time start = clock_.Now();
+    EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", flag}),
+              ExitCode::kUnavailable);
+    EXPECT_GE(clock_.Now() - start, least);
+    EXPECT_LE(clock_.Now() - start, most);
+  }
+  EXPECT_THAT(farm_.submits, IsEmpty());
+  // What no time mends is told at once.
+  farm_.check_server = FromServer(absl::UnauthenticatedError("no token"));
+  const absl::Time start = clock_.Now();
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--wait"}),
+            ExitCode::kAuth);
+  EXPECT_EQ(clock_.Now(), start);
+}
+
 TEST_F(FarmCommandsTest, SubmitSendsAgainWhatTheServerLost) {
   farm_.submit_failures = {absl::FailedPreconditionError("blobs are missing")};
   EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32"}), ExitCode::kOk);
