@@ -68,7 +68,8 @@ absl::Status LowerDequantizeLinear(NodeLowering& n) {
     y = DequantizedByElement(n, x, scale, zero_point);
   } else {
     const OnnxQuantization q = ReadQuantization(n, 1, n.dtype(x));
-    y = Dequantized(n, x, q, axis, n.reader().BitsOf(n.node().input(0)));
+    const int bits = n.has_input(0) ? n.reader().BitsOf(n.node().input(0)) : 8;
+    y = Dequantized(n, x, q, axis, bits);
   }
   n.SetOutput(0, n.Cast(y, result));
   return absl::OkStatus();

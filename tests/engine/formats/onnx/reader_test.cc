@@ -6,9 +6,13 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "base/files.h"
+#include "engine/formats/onnx/lowering_table.h"
+#include "engine/formats/onnx/model_context.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/model_interface.h"
 #include "tests/engine/formats/onnx/onnx_model.h"
@@ -203,6 +207,7 @@ TEST(OnnxReaderTest, RefusesGraphsThatMakeNoSense) {
   for (const char* nodes :
        {"", "node { op_type: 'Relu' input: 'nothing' output: 'y' }",
         "node { op_type: 'Relu' output: 'y' }",
+        "node { op_type: 'DequantizeLinear' output: 'y' }",
         "node { op_type: 'Relu' input: 'x' output: 'y' } "
         "node { op_type: 'Relu' input: 'x' output: 'y' }",
         "node { op_type: 'Softmax' input: 'x' output: 'y' "
@@ -211,6 +216,39 @@ TEST(OnnxReaderTest, RefusesGraphsThatMakeNoSense) {
         "attribute { name: 'axis' type: FLOAT f: 1 } }",
         "node { op_type: 'If' input: 'x' output: 'y' }"}) {
     EXPECT_FALSE(ReadOnnxGraph(OnnxBytes(y + nodes)).ok()) << nodes;
+  }
+}
+
+// Each operator without inputs, with too few of any kind, and with too many.
+TEST(OnnxReaderTest, NoOperatorCrashesItWithOtherInputs) {
+  const std::string values = absl::StrCat(
+      "input { ", FloatValue("f", {2, 3, 4, 5}), " } input { ",
+      FloatValue("s", {}), " } input { ", FloatValue("u", {-1, -1}), " } ",
+      "initializer { name: 'w' dims: 2 dims: 2 data_type: 1 float_data: 1 "
+      "float_data: 2 float_data: 3 float_data: 4 } initializer { name: 'i' "
+      "dims: 2 data_type: 7 int64_data: 1 int64_data: -1 } initializer { name: "
+      "'b' dims: 1 data_type: 3 int32_data: 5 } output { ",
+      FloatValue("y", {-1}), " } ");
+  const std::vector<std::string> kinds = {"", "f", "s", "u", "w", "i", "b"};
+  for (const LoweringRow* row : AllLowerings()) {
+    for (size_t count = 0; count <= 7; ++count) {
+      for (size_t first = 0; first < kinds.size(); ++first) {
+        std::string node = absl::StrCat("node { op_type: '", row->op,
+                                        "' domain: '", row->domain, "' ");
+        for (size_t i = 0; i < count; ++i) {
+          // Of one kind, or in turns.
+          const size_t kind = count % 2 == 0 ? first : first + i;
+          absl::StrAppend(&node, "input: '", kinds[kind % kinds.size()], "' ");
+        }
+        absl::StrAppend(&node, "output: 'y' output: 'y2' }");
+        const std::string bytes =
+            OnnxBytes(values + node, std::min(row->last, kNewestOnnxOpset),
+                      "opset_import { domain: 'com.microsoft' version: 1 }");
+        ASSERT_FALSE(bytes.empty());
+        ReadOnnx(bytes, "the model", "").status().IgnoreError();
+        if (count == 0) break;
+      }
+    }
   }
 }
 
