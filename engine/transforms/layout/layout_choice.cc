@@ -13,12 +13,12 @@ namespace {
 
 using graph::NodeId;
 
-// What a step costs beside its elements, and a Reshape at all.
-constexpr int64_t kStepCost = 4096;
-constexpr int64_t kReshapeCost = 64;
+// What a step costs beside its bytes, and a Reshape at all.
+constexpr int64_t kStepCost = 16384;
+constexpr int64_t kReshapeCost = 256;
 // Of a dimension that is not known; the first one is the batch.
 constexpr int64_t kLikelySize = 16;
-constexpr int64_t kMostCost = int64_t{1} << 36;
+constexpr int64_t kMostCost = int64_t{1} << 38;
 
 // Who has no choice.
 constexpr int kFixed = -1;
@@ -53,6 +53,7 @@ struct Link {
   // What `to` reads of `from`, and the shape of that before.
   Permutation turn;
   graph::PartialShape shape;
+  int64_t element_bytes = 0;
   // Another Reshape becomes one with it.
   bool is_behind_reshape = false;
 };
@@ -107,8 +108,12 @@ Choice::Choice(const TurnedGraph& graph) : graph_(graph) {
   links_of_.resize(choosers_.size() + readers.size());
   for (const auto& [reading, edges] : readers) {
     const TurnedEdge& first = *edges.front();
-    Link link = {chooser_of[first.source.node], kFixed, first.turn,
-                 graph.ShapeOf(first.source), graph.IsReshape(first.source)};
+    Link link = {chooser_of[first.source.node],
+                 kFixed,
+                 first.turn,
+                 graph.ShapeOf(first.source),
+                 graph.ElementBytes(first.source),
+                 graph.IsReshape(first.source)};
     if (edges.size() > 1) {
       link.to = static_cast<int>(choosers_.size());
       choosers_.push_back({});
@@ -134,7 +139,7 @@ int64_t Choice::CostOf(const Link& link, bool from_other, bool to_other) const {
     order = Composed(Inverse(out), order);
     if (shape.has_rank()) shape = Permuted(shape, out);
   }
-  const int64_t cost = TurnCost(shape, order);
+  const int64_t cost = TurnCost(shape, link.element_bytes, order);
   return link.is_behind_reshape && cost == kReshapeCost ? 0 : cost;
 }
 
@@ -259,24 +264,26 @@ LayoutStates Choice::Solve() {
 
 }  // namespace
 
-int64_t TurnCost(const graph::PartialShape& shape, const Permutation& order) {
+int64_t TurnCost(const graph::PartialShape& shape, int64_t element_bytes,
+                 const Permutation& order) {
   if (IsIdentity(order)) return 0;
   if (KeepsElements(shape, order)) return kReshapeCost;
-  int64_t elements = 1;
+  int64_t bytes = element_bytes;
   for (size_t i = 0; i < order.size(); ++i) {
     const int64_t dim = shape.has_rank() ? shape.dims()[i] : graph::kUnknownDim;
     const int64_t likely = i == 0 ? 1 : kLikelySize;
-    elements *= std::clamp<int64_t>(dim < 0 ? likely : dim, 1, kMostCost);
-    elements = std::min(elements, kMostCost);
-    if (elements == kMostCost) break;
+    bytes *= std::clamp<int64_t>(dim < 0 ? likely : dim, 1, int64_t{1} << 24);
+    bytes = std::min(bytes, kMostCost);
+    if (bytes == kMostCost) break;
   }
-  return kStepCost + elements;
+  return kStepCost + bytes;
 }
 
 std::vector<Permutation> FindSparableTurns(const TurnedGraph& graph) {
   std::map<Permutation, int64_t> costs;
   for (const TurnedEdge& edge : graph.edges()) {
-    const int64_t cost = TurnCost(graph.ShapeOf(edge.source), edge.turn);
+    const int64_t cost = TurnCost(graph.ShapeOf(edge.source),
+                                  graph.ElementBytes(edge.source), edge.turn);
     if (cost == 0 || graph.IsConst(edge.source)) continue;
     int64_t& sum = costs[std::min(edge.turn, Inverse(edge.turn))];
     sum = std::min(sum + cost, kMostCost);

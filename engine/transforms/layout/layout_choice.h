@@ -12,11 +12,12 @@
 
 namespace optfarm::transforms {
 
-// UNITS: elements that are moved, and some for the step itself. Nothing for an
+// UNITS: bytes that are moved, and some for the step itself. Nothing for an
 // order that changes nothing.
-int64_t TurnCost(const graph::PartialShape& shape, const Permutation& order);
+int64_t TurnCost(const graph::PartialShape& shape, int64_t element_bytes,
+                 const Permutation& order);
 
-// The orders of which some edge would be spared, those of most elements first.
+// The orders of which some edge would be spared, those of most bytes first.
 // One stands for its inverse too.
 std::vector<Permutation> FindSparableTurns(const TurnedGraph& graph);
 

@@ -5,7 +5,9 @@
 #include "absl/memory/memory.h"
 #include "base/status_macros.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/op_defs.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/runtime/core/tensor.h"
 #include "engine/transforms/layout/layout_rules.h"
 #include "engine/transforms/nodes/loop_nodes.h"
 #include "engine/transforms/nodes/static_shapes.h"
@@ -33,6 +35,18 @@ bool TurnedGraph::IsConst(Endpoint tensor) const {
 
 bool TurnedGraph::IsReshape(Endpoint tensor) const {
   return graph::IsReshape(graph_->node(tensor.node).op());
+}
+
+int64_t TurnedGraph::ElementBytes(Endpoint tensor) const {
+  const auto& node = graph_->node(tensor.node).def();
+  const tensorflow::OpDef* op_def = graph::FindOpDef(node.op());
+  if (op_def == nullptr) return sizeof(float);
+  const auto types = graph::OutputTypes(*op_def, node);
+  if (!types.ok() || tensor.port >= static_cast<int>(types->size())) {
+    return sizeof(float);
+  }
+  const size_t bytes = runtime::ElementSize((*types)[tensor.port]);
+  return bytes == 0 ? sizeof(float) : static_cast<int64_t>(bytes);
 }
 
 // Somebody may ask for it, or wait for it.

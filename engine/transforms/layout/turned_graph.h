@@ -49,6 +49,8 @@ class TurnedGraph {
   const graph::PartialShape& ShapeOf(graph::Endpoint tensor) const {
     return shapes_.Of(tensor);
   }
+  // UNITS: bytes of an element; those of a float where the type is not known.
+  int64_t ElementBytes(graph::Endpoint tensor) const;
   graph::NodeId id_limit() const {
     return static_cast<graph::NodeId>(rules_.size());
   }

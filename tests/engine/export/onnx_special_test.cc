@@ -19,6 +19,7 @@
 namespace optfarm::exporting {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using namespace optfarm::testing;  // NOLINT: the tests' own vocabulary
 using graph::Graph;
@@ -172,6 +173,37 @@ TEST(OnnxSpecialTest, LeavesOutAReluThatQuantizingIs) {
   EXPECT_EQ(count(Requantized("Relu6", {})), 0);
   // 16 fits.
   EXPECT_EQ(count(Requantized("Relu6", {}, 1.0f / 16)), 1);
+}
+
+// A runtime takes a layer for one on integers when it reads DequantizeLinear.
+TEST(OnnxSpecialTest, TurnsQuantizedValuesRatherThanNumbers) {
+  GraphBuilder b;
+  b.Placeholder("x", {1, 4, 4, 3});
+  b.Floats("scale", {}, {1.0f / 128});
+  *b.mutable_def()->add_node() = transforms::MakeConst(
+      "zero",
+      runtime::Tensor::FromValues<int8_t>(runtime::Shape({}), {int8_t{3}}));
+  Attrs types = FloatT();
+  types["Q"] = TypeAttr(tensorflow::DT_INT8);
+  b.Node("values", "QuantizeLinear", {"x", "scale", "zero"}, types);
+  b.Node("numbers", "DequantizeLinear", {"values", "scale", "zero"},
+         {{"Q", TypeAttr(tensorflow::DT_INT8)}});
+  b.Floats("filter", {1, 1, 3, 2}, {1, 0.5f, -1, 0.25f, 2, -0.5f});
+  b.Node("y", "Conv2D", {"numbers", "filter"},
+         FloatT({{"strides", IntsAttr({1, 1, 1, 1})},
+                 {"padding", StringAttr("SAME")}}));
+  ConvertOptions options;
+  options.written.format = ModelFormat::kOnnx;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const ConvertedModel made,
+                               ConvertGraph(b.Build(), options));
+  ASSERT_TRUE(made.difference.has_value());
+  EXPECT_LE(made.difference->largest, 1e-6 * made.difference->magnitude);
+  onnx::ModelProto model;
+  ASSERT_TRUE(model.ParseFromString(made.bytes));
+  std::vector<std::string> ops;
+  for (const auto& node : model.graph().node()) ops.push_back(node.op_type());
+  EXPECT_THAT(ops, ElementsAre("QuantizeLinear", "Transpose",
+                               "DequantizeLinear", "Conv", "Transpose"));
 }
 
 }  // namespace

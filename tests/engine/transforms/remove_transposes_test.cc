@@ -434,6 +434,31 @@ TEST(RemoveTransposesTest, ScalarsOfATrunkComeToAnEnd) {
   EXPECT_EQ(Bytes(graph, "out", in), expected);
 }
 
+// Between the layer and its quantization they would keep integers apart, and
+// move four times as much.
+TEST(RemoveTransposesTest, TurnsQuantizedValuesRatherThanNumbers) {
+  ChannelsFirst maker(8);
+  maker.b.Placeholder("in", {1, 3, 60, 50});
+  const Value x = maker.Conv({"in", {1, 3, 60, 50}}, 4);
+  maker.b.Floats("scale", {}, {0.125f});
+  *maker.b.mutable_def()->add_node() = MakeConst(
+      "zero", Tensor::FromValues<int8_t>(runtime::Shape({}), {int8_t{3}}));
+  Attrs types = {{"Q", TypeAttr(tensorflow::DT_INT8)}};
+  maker.b.Node("numbers", "DequantizeLinear", {"values", "scale", "zero"},
+               types);
+  maker.b.Node("values", "QuantizeLinear", {x.name, "scale", "zero"},
+               FloatT(types));
+  Graph graph = maker.b.Build();
+  const Tensor in = Wave({1, 3, 60, 50});
+  const auto expected = Bytes(graph, "numbers", in);
+  MustApply(&graph, "remove_transposes", "in", "numbers");
+  EXPECT_EQ(CountOf(graph, "Transpose"), 2) << Text(graph);
+  const graph::Node& values = graph.node(graph.Find("values"));
+  EXPECT_NE(graph.node(values.inputs()[0].node).op(), "Transpose")
+      << Text(graph);
+  EXPECT_EQ(Bytes(graph, "numbers", in), expected);
+}
+
 TEST(RemoveTransposesTest, ShapesThatAreReadStayInTheirOrder) {
   ChannelsFirst maker(3);
   maker.b.Placeholder("in", {-1, 3, -1, -1});

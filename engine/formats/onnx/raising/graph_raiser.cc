@@ -245,6 +245,8 @@ ValueId GraphRaiser::In(Endpoint tensor, const AxisOrder& wanted) {
 
 ValueId GraphRaiser::AddReordered(Endpoint tensor, const Raised& raised,
                                   const AxisOrder& order) {
+  const ValueId dequantized = AddDequantizedAgain(tensor, order);
+  if (dequantized != kNoValue) return dequantized;
   const std::string name = absl::StrCat(graph_.NameOf(tensor), "/transposed");
   const graph::PartialShape& shape = shapes_.Of(tensor);
   const int rank =
@@ -259,6 +261,27 @@ ValueId GraphRaiser::AddReordered(Endpoint tensor, const Raised& raised,
   return model_->AddNode(
       "Transpose", {raised.value}, 1,
       {{"perm", TransposeBetween(raised.order, order, rank)}}, name)[0];
+}
+
+ValueId GraphRaiser::AddDequantizedAgain(Endpoint tensor,
+                                         const AxisOrder& order) {
+  const graph::Node& node = graph_.node(Behind(tensor).node);
+  if (!graph::IsDequantizeLinear(node.op()) || node.inputs().size() != 3 ||
+      !IsSet(node.inputs()[0])) {
+    return kNoValue;
+  }
+  const GraphConstant* zero = ConstantOf(node.inputs()[2]);
+  const GraphConstant* scale = ConstantOf(node.inputs()[1]);
+  if (zero == nullptr || scale == nullptr || scale->elements() != 1 ||
+      (zero->type != tensorflow::DT_INT8 &&
+       zero->type != tensorflow::DT_UINT8)) {
+    return kNoValue;
+  }
+  return model_->AddNode("DequantizeLinear",
+                         {In(node.inputs()[0], order),
+                          ScaleOf(node.inputs()[1]), ScaleOf(node.inputs()[2])},
+                         1, {},
+                         absl::StrCat(graph_.NameOf(tensor), "/transposed"))[0];
 }
 
 ValueId GraphRaiser::ScaleOf(Endpoint tensor) {

@@ -117,6 +117,10 @@ class GraphRaiser {
   // A Transpose; a Reshape where only axes of one element move.
   ValueId AddReordered(graph::Endpoint tensor, const Raised& raised,
                        const AxisOrder& order);
+  // What is dequantized, in another order and dequantized then: a quarter of
+  // the bytes move, and runtimes take a layer for one on integers only when it
+  // reads DequantizeLinear. kNoValue where that has scales for channels.
+  ValueId AddDequantizedAgain(graph::Endpoint tensor, const AxisOrder& order);
   const HeldConstant* Decode(graph::NodeId id);
   // As many zero points as there are scales.
   ValueId AddZeroPoints(graph::Endpoint tensor, int64_t count);
