@@ -16,6 +16,7 @@
 #include "engine/runtime/core/half.h"
 #include "engine/runtime/core/tensor.h"
 #include "engine/runtime/session/session.h"
+#include "engine/transforms/layout/lay_out_model.h"
 
 namespace optfarm::exporting {
 namespace {
@@ -197,8 +198,10 @@ absl::StatusOr<ExportDifference> CompareExported(
   OPTFARM_ASSIGN_OR_RETURN(
       formats::LoadedGraph loaded,
       formats::LoadModelFromMemory(bytes, std::nullopt, "the written model"));
-  OPTFARM_ASSIGN_OR_RETURN(const Graph written,
+  OPTFARM_ASSIGN_OR_RETURN(Graph written,
                            Graph::FromDef(std::move(loaded.def)));
+  // As every command reads it: Transposes would keep layers off integers.
+  OPTFARM_RETURN_IF_ERROR(transforms::LayOutModel({}, &written));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<graph::TensorName> feeds,
                            NamesIn(written, graph, Joined(inputs)));
   OPTFARM_ASSIGN_OR_RETURN(const std::vector<graph::TensorName> fetches,

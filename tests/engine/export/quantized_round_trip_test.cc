@@ -106,11 +106,13 @@ std::vector<std::string> LostWeights(const Quantization& had,
 
 struct RoundTrip {
   const char* file;
+  // HARD_SWISH of the interpreter has products of 16 bits, ONNX's has not.
+  bool is_exact = true;
 };
 
 class QuantizedRoundTripTest : public ::testing::TestWithParam<RoundTrip> {};
 
-TEST_P(QuantizedRoundTripTest, KeepsScalesZeroPointsAndWeights) {
+TEST_P(QuantizedRoundTripTest, KeepsScalesZeroPointsWeightsAndAnswers) {
   OPTFARM_REQUIRE_TEST_DATA();
   const std::string name = GetParam().file;
   const bool is_onnx = absl::EndsWith(name, ".onnx");
@@ -122,10 +124,14 @@ TEST_P(QuantizedRoundTripTest, KeepsScalesZeroPointsAndWeights) {
   const std::string back =
       absl::StrCat(folder, is_onnx ? "/back.onnx" : "/back.tflite");
   ConvertOptions there, again;
-  there.compare = again.compare = false;
+  again.compare = false;
   there.written.format = is_onnx ? ModelFormat::kTflite : ModelFormat::kOnnx;
   again.written.format = is_onnx ? ModelFormat::kOnnx : ModelFormat::kTflite;
-  ASSERT_THAT(ConvertFile(original, other, there), IsOk());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const std::string line,
+                               ConvertFile(original, other, there));
+  EXPECT_EQ(absl::StrContains(line, "elements of the answers are equal"),
+            GetParam().is_exact)
+      << line;
   ASSERT_THAT(ConvertFile(other, back, again), IsOk());
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Quantization had,
                                QuantizationOf(original));
@@ -148,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
                       RoundTrip{"tflite/ad01_int8.tflite"},
                       RoundTrip{"tflite/aieq_conv_fc_srq.tflite"},
                       RoundTrip{"tflite/blazeface_int8.tflite"},
-                      RoundTrip{"tflite/dbface_int8.tflite"},
+                      RoundTrip{"tflite/dbface_int8.tflite", false},
                       RoundTrip{"tflite/deeplab_dm05_quant.tflite"},
                       RoundTrip{"tflite/facemesh_int8.tflite"},
                       RoundTrip{"tflite/hand_landmark_int8.tflite"},
