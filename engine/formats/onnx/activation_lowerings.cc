@@ -1,19 +1,22 @@
 // Activations beyond those of basic_lowerings.cc.
 
+#include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/onnx/broadcasting.h"
 #include "engine/formats/onnx/element_types.h"
+#include "engine/formats/onnx/lite_rounding.h"
 #include "engine/formats/onnx/lowering_table.h"
 
 namespace optfarm::formats {
 namespace {
 
 #define OPTFARM_OP(op) constexpr char k##op[] = #op
-OPTFARM_OP(HardSwish);
 OPTFARM_OP(Mish);
 OPTFARM_OP(Softplus);
 OPTFARM_OP(Softsign);
@@ -25,6 +28,21 @@ OPTFARM_OP(ThresholdedRelu);
 template <const char* kOp>
 absl::Status LowerUnary(NodeLowering& n) {
   n.SetOutput(0, n.Add(kOp, {n.input(0)}));
+  return absl::OkStatus();
+}
+
+absl::Status LowerHardSwish(NodeLowering& n) {
+  std::vector<OpAttr> attributes;
+  for (const char* name : {"input_scale", "output_scale"}) {
+    float scale = 0;
+    if (absl::SimpleAtof(LiteNote(n, absl::StrCat(kNotePrefix, name)),
+                         &scale) &&
+        scale > 0 && std::isfinite(scale)) {
+      attributes.push_back({name, scale});
+    }
+  }
+  if (attributes.size() != 2) attributes.clear();
+  n.SetOutput(0, n.Add("HardSwish", {n.input(0)}, std::move(attributes)));
   return absl::OkStatus();
 }
 
@@ -156,7 +174,7 @@ constexpr LoweringRow kRows[] = {
     {"Elu", LowerElu},
     {"Gelu", LowerGelu},
     {"HardSigmoid", LowerHardSigmoid},
-    {"HardSwish", LowerUnary<kHardSwish>},
+    {"HardSwish", LowerHardSwish},
     {"Hardmax", LowerHardmax},
     {"LeakyRelu", LowerLeakyRelu},
     {"Mish", LowerUnary<kMish>},

@@ -1,6 +1,8 @@
 #include "engine/formats/onnx/lite_rounding.h"
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -68,6 +70,13 @@ bool IsMoveAway(NodeLowering& n, Endpoint move, Endpoint x, float zero,
 
 }  // namespace
 
+std::string LiteNote(const NodeLowering& n, absl::string_view key) {
+  for (const auto& entry : n.node().metadata_props()) {
+    if (entry.key() == key) return entry.value();
+  }
+  return "";
+}
+
 float RatioFactor(float input_scale, float step) {
   const float ratio = std::nearbyint(256 * (input_scale / step)) / 256;
   return ratio * (step / input_scale);
@@ -75,7 +84,8 @@ float RatioFactor(float input_scale, float step) {
 
 LiteRounded TakeMoveBack(NodeLowering& n, Endpoint x, Endpoint scale,
                          Endpoint zero_point) {
-  const LiteRounded plain = {x, "", 0};
+  const bool goes_up = LiteNote(n, kRoundingNote) == "half_up";
+  const LiteRounded plain = {x, goes_up ? "half_up" : "", 0};
   if (x.node == graph::kNoNode) return plain;
   const graph::Node& sum = NodeOf(n, x);
   const auto step = NumberOf(n, scale);
@@ -84,7 +94,13 @@ LiteRounded TakeMoveBack(NodeLowering& n, Endpoint x, Endpoint scale,
   const auto zeros = known->AsInt64s();
   if (!zeros.ok() || zeros->size() != 1) return plain;
   if (const auto parted = PartNumber(n, sum)) {
-    if (parted->number == *step * kNearHalf) return {parted->x, "half_up", 0};
+    const bool is_moved_up =
+        goes_up ? std::any_of(std::begin(kMovesUp), std::end(kMovesUp),
+                              [&](float move) {
+                                return parted->number == *step * move;
+                              })
+                : parted->number == *step * kNearHalf;
+    if (is_moved_up) return {parted->x, "half_up", 0};
     const graph::Node& product = NodeOf(n, parted->x);
     if (parted->number != *step * kNearRatio || !IsProduct(product)) {
       return plain;

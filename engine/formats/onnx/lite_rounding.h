@@ -3,7 +3,8 @@
 // therefore moved off the halves by a little, and our reader knows the move
 // again, so that a model keeps its meaning in both directions:
 //
-//   half_up        QuantizeLinear(x + step / 16384)
+//   half_up        QuantizeLinear(x + step / 16384), or what raising/
+//                  sum_rounding.h finds, with a note
 //   half_away      QuantizeLinear(x + sign(x + zero_point * step) * step /
 //                  16384)
 //   input_scale s  QuantizeLinear(x * factor + step / 1024), where factor makes
@@ -14,6 +15,7 @@
 
 #include <string>
 
+#include "absl/strings/string_view.h"
 #include "engine/formats/onnx/lowering.h"
 
 namespace optfarm::formats {
@@ -21,11 +23,21 @@ namespace optfarm::formats {
 // UNITS: steps. Sums of floats are not exact: what is this near to a half is
 // one, as in the kernel of QuantizeLinear.
 inline constexpr float kNearHalf = 1.0f / 16384;
+inline constexpr float kMovesUp[] = {kNearHalf / 64, kNearHalf / 8,
+                                     kNearHalf / 4, kNearHalf / 2, kNearHalf};
 // Multiples of 1/256 that are no halves are not this near to one.
 inline constexpr float kNearRatio = 1.0f / 1024;
 
 // What values with steps of `input_scale` are multiplied by.
 float RatioFactor(float input_scale, float step);
+
+// What a node's metadata says of the interpreter's arithmetic; other runtimes
+// do not look at it. With this prefix: rounding of QuantizeLinear, input_scale
+// and output_scale of HardSwish, as in docs/tflite.md.
+inline constexpr char kNotePrefix[] = "optfarm.";
+inline constexpr char kRoundingNote[] = "optfarm.rounding";
+// "" where there is none.
+std::string LiteNote(const NodeLowering& n, absl::string_view key);
 
 // A value to quantize as the file has it, and how it is rounded.
 struct LiteRounded {
@@ -36,7 +48,8 @@ struct LiteRounded {
   float input_scale = 0;
 };
 
-// Takes such a move back; `x` itself where there is none.
+// Takes such a move of the node's input `x` back; `x` itself where there is
+// none.
 LiteRounded TakeMoveBack(NodeLowering& n, Endpoint x, Endpoint scale,
                          Endpoint zero_point);
 

@@ -153,6 +153,63 @@ TEST(OnnxSpecialTest, KeepsTheInterpretersRounding) {
   }
 }
 
+// The sum of two tensors of 8 bits whose scales are shares of the result's.
+Graph QuantizedSum(float share_a, float share_b) {
+  constexpr float kStep = 1.0f / 64;
+  GraphBuilder b;
+  b.Floats("step", {}, {kStep});
+  *b.mutable_def()->add_node() = transforms::MakeConst(
+      "zero",
+      runtime::Tensor::FromValues<int8_t>(runtime::Shape({}), {int8_t{3}}));
+  const Attrs bytes = {{"Q", TypeAttr(tensorflow::DT_INT8)}};
+  Attrs types = FloatT();
+  types.insert(bytes.begin(), bytes.end());
+  for (const auto& [name, share] :
+       {std::pair<std::string, float>("a", share_a), {"b", share_b}}) {
+    b.Placeholder(name, {64, 64});
+    b.Floats(name + "_step", {}, {kStep * share});
+    b.Node(name + "_values", "QuantizeLinear", {name, name + "_step", "zero"},
+           types);
+    b.Node(name + "_numbers", "DequantizeLinear",
+           {name + "_values", name + "_step", "zero"}, bytes);
+  }
+  b.Node("sum", "AddV2", {"a_numbers", "b_numbers"}, FloatT());
+  types["rounding"] = StringAttr("half_up");
+  b.Node("values", "QuantizeLinear", {"sum", "step", "zero"}, types);
+  b.Node("y", "DequantizeLinear", {"values", "step", "zero"}, bytes);
+  return b.Build();
+}
+
+// A sum that is not moved is one that ONNX Runtime computes on integers.
+TEST(OnnxSpecialTest, MovesSumsOffHalvesOnlyWhereTheyAreHalves) {
+  const auto sums = [](float share_a, float share_b) {
+    ConvertOptions options;
+    options.written.format = ModelFormat::kOnnx;
+    const auto made = ConvertGraph(QuantizedSum(share_a, share_b), options);
+    EXPECT_TRUE(made.ok()) << made.status();
+    // Our reader rounds as before, moved or not.
+    EXPECT_EQ(made->difference->unequal, 0);
+    const auto read =
+        formats::LoadModelFromMemory(made->bytes, std::nullopt, "m");
+    EXPECT_TRUE(read.ok()) << read.status();
+    int rounded_up = 0;
+    for (const auto& node : read->def.node()) {
+      const auto found = node.attr().find("rounding");
+      rounded_up +=
+          found != node.attr().end() && found->second.s() == "half_up";
+    }
+    EXPECT_EQ(rounded_up, 1);
+    onnx::ModelProto model;
+    EXPECT_TRUE(model.ParseFromString(made->bytes));
+    return std::count_if(
+        model.graph().node().begin(), model.graph().node().end(),
+        [](const auto& node) { return node.op_type() == "Add"; });
+  };
+  // Every second sum of odd values is a half.
+  EXPECT_EQ(sums(0.5f, 1.0f), 2);
+  EXPECT_EQ(sums(1.0f, 2.0f), 1);
+}
+
 TEST(OnnxSpecialTest, LeavesOutAReluThatQuantizingIs) {
   const auto count = [](const Graph& graph) {
     ConvertOptions options;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "onnx/onnx.pb.h"
 
 namespace optfarm::formats {
@@ -156,6 +157,14 @@ std::vector<ValueId> OnnxModelBuilder::AddNode(
   return nodes_.back().outputs;
 }
 
+void OnnxModelBuilder::AddNote(ValueId value, std::string key,
+                               std::string text) {
+  const int maker = makers_[static_cast<size_t>(value)];
+  OPTFARM_CHECK(maker >= 0);
+  nodes_[static_cast<size_t>(maker)].notes.emplace_back(std::move(key),
+                                                        std::move(text));
+}
+
 bool OnnxModelBuilder::MayBecomeOutput(ValueId value) const {
   return makers_[static_cast<size_t>(value)] >= 0 &&
          !is_fixed_name_[static_cast<size_t>(value)];
@@ -230,6 +239,11 @@ void OnnxModelBuilder::WriteNode(const Node& from, onnx::NodeProto* to) const {
   for (ValueId output : from.outputs) to->add_output(NameOf(output));
   for (const OnnxAttribute& attribute : from.attributes) {
     SetAttribute(attribute, to->add_attribute());
+  }
+  for (const auto& [key, text] : from.notes) {
+    auto* entry = to->add_metadata_props();
+    entry->set_key(key);
+    entry->set_value(text);
   }
 }
 

@@ -66,6 +66,9 @@ class OnnxModelBuilder {
                                std::vector<ValueId> inputs, int count,
                                std::vector<OnnxAttribute> attributes,
                                absl::string_view name);
+  // Writes a key and its value into the node that makes the value. Runtimes do
+  // not look at it.
+  void AddNote(ValueId value, std::string key, std::string text);
   // Declares the value as an output, under the output's name.
   void AddOutput(OnnxPort output, ValueId value);
 
@@ -87,6 +90,7 @@ class OnnxModelBuilder {
     std::string name;
     std::vector<ValueId> inputs, outputs;
     std::vector<OnnxAttribute> attributes;
+    std::vector<std::pair<std::string, std::string>> notes;
   };
   struct Output {
     OnnxPort port;

@@ -3,7 +3,10 @@
 
 #include <cmath>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "engine/formats/onnx/lite_rounding.h"
 #include "engine/formats/onnx/raising/raising_table.h"
 
 namespace optfarm::formats {
@@ -54,7 +57,16 @@ absl::Status HardSigmoid(NodeRaiser& n) {
 // An op of its own since opset 14.
 absl::Status HardSwish(NodeRaiser& n) {
   return Composed(n, [&](ValueId x) {
-    if (n.opset() >= 14) return n.Emit("HardSwish", {x});
+    if (n.opset() >= 14) {
+      const ValueId y = n.Emit("HardSwish", {x});
+      for (const char* name : {"input_scale", "output_scale"}) {
+        const auto scale = graph::GetFloatOr(n.def(), name, 0);
+        if (!scale.ok() || !(*scale > 0)) continue;
+        n.graph().model()->AddNote(y, absl::StrCat(kNotePrefix, name),
+                                   absl::StrFormat("%.9g", *scale));
+      }
+      return y;
+    }
     const ValueId gate =
         n.Emit("HardSigmoid", {x}, {{"alpha", 1.0f / 6.0f}, {"beta", 0.5f}});
     return n.Emit("Mul", {x, gate});

@@ -10,14 +10,49 @@
 #include "base/status_macros.h"
 #include "engine/formats/onnx/lite_rounding.h"
 #include "engine/formats/onnx/raising/raising_table.h"
+#include "engine/formats/onnx/raising/sum_rounding.h"
 #include "engine/graph/ops/op_table.h"
 
 namespace optfarm::formats {
 namespace {
 
+// Scale and zero point of 8 bits at these inputs of a node.
+std::optional<SumTensor> SumTensorAt(GraphRaiser& graph,
+                                     const graph::Node& node) {
+  if (node.inputs().size() != 3) return std::nullopt;
+  const auto scale = graph.FloatsOf(node.inputs()[1]);
+  const auto zero = graph.IntegersOf(node.inputs()[2]);
+  const tensorflow::DataType type = graph.TypeOf(node.inputs()[2]);
+  if (!scale.has_value() || scale->size() != 1 || !(scale->front() > 0) ||
+      !zero.has_value() || zero->size() != 1 ||
+      (type != tensorflow::DT_INT8 && type != tensorflow::DT_UINT8)) {
+    return std::nullopt;
+  }
+  const int offset = type == tensorflow::DT_INT8 ? 128 : 0;
+  return SumTensor{scale->front(),
+                   static_cast<int32_t>(zero->front()) + offset};
+}
+
+// UNITS: steps. By how much a value is moved for halves to go up.
+float MoveUp(NodeRaiser& n, graph::Endpoint source) {
+  const graph::Graph& graph = n.graph().graph();
+  const graph::Node& sum = graph.node(source.node);
+  if (!graph::IsSum(sum.op()) || sum.inputs().size() != 2) return kNearHalf;
+  std::optional<SumTensor> parts[2];
+  for (int i = 0; i < 2; ++i) {
+    const graph::Node& part = graph.node(sum.inputs()[i].node);
+    if (!graph::IsDequantizeLinear(part.op())) return kNearHalf;
+    parts[i] = SumTensorAt(n.graph(), part);
+  }
+  const auto result = SumTensorAt(n.graph(), n.node());
+  if (!parts[0] || !parts[1] || !result) return kNearHalf;
+  return NearestMove(*parts[0], *parts[1], *result);
+}
+
 // The interpreter does not round all halves to even (docs/tflite.md). Moved a
 // little, they are none, and QuantizeLinear rounds them to where it does.
-absl::StatusOr<ValueId> OffHalves(NodeRaiser& n, ValueId x) {
+absl::StatusOr<ValueId> OffHalves(NodeRaiser& n, graph::Endpoint source,
+                                  ValueId x) {
   OPTFARM_ASSIGN_OR_RETURN(
       const std::string rounding,
       graph::GetStringOr(n.def(), "rounding", "half_to_even"));
@@ -40,7 +75,8 @@ absl::StatusOr<ValueId> OffHalves(NodeRaiser& n, ValueId x) {
     return n.Emit("Add", {scaled, number(step * kNearRatio)});
   }
   if (rounding == "half_up") {
-    return n.Emit("Add", {x, number(step * kNearHalf)});
+    const float move = MoveUp(n, source);
+    return move == 0 ? x : n.Emit("Add", {x, number(step * move)});
   }
   // Away from the quantized value 0.
   const float zero_value = static_cast<float>(zero->front()) * step;
@@ -140,13 +176,18 @@ absl::Status Linear(NodeRaiser& n) {
   }
   ValueId x = n.graph().In(source, order);
   if (quantizes) {
-    OPTFARM_ASSIGN_OR_RETURN(x, OffHalves(n, x));
+    OPTFARM_ASSIGN_OR_RETURN(x, OffHalves(n, source, x));
   }
-  n.Set(
+  const ValueId result =
       n.Emit(n.onnx_op(),
              {x, n.graph().ScaleOf(n.input(1)), n.graph().ScaleOf(n.input(2))},
-             std::move(attributes)),
-      order);
+             std::move(attributes));
+  OPTFARM_ASSIGN_OR_RETURN(const std::string rounding,
+                           graph::GetStringOr(n.def(), "rounding", ""));
+  if (quantizes && rounding == "half_up") {
+    n.graph().model()->AddNote(result, kRoundingNote, rounding);
+  }
+  n.Set(result, order);
   return absl::OkStatus();
 }
 
