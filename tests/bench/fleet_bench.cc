@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <fstream>
@@ -44,6 +45,8 @@
 
 namespace optfarm {
 namespace {
+
+constexpr int kAgentsOfAConnection = 200;
 
 struct Options {
   std::string folder;
@@ -269,24 +272,28 @@ absl::Status Run(const Options& options, pid_t server,
                  const std::string& address) {
   Crowd crowd;
   crowd.samples = options.samples;
+  // One for each and one for what is not an agent's: a connection has so many
+  // calls at a time, and held ones would keep a submit waiting.
   std::vector<std::shared_ptr<grpc::Channel>> channels;
-  for (int i = 0; i < options.channels; ++i) {
+  const int agents_channels =
+      std::max(options.channels, options.agents / kAgentsOfAConnection + 1);
+  for (int i = 0; i <= agents_channels; ++i) {
     grpc::ChannelArguments arguments;
     // Connections of their own, as machines would have.
     arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
     channels.push_back(grpc::CreateCustomChannel(
         address, grpc::InsecureChannelCredentials(), arguments));
   }
-  const auto models = v1::ModelService::NewStub(channels[0]);
-  const auto jobs = v1::JobService::NewStub(channels[0]);
-  const auto work = v1::WorkService::NewStub(channels[0]);
+  const auto models = v1::ModelService::NewStub(channels.back());
+  const auto jobs = v1::JobService::NewStub(channels.back());
+  const auto work = v1::WorkService::NewStub(channels.back());
   OPTFARM_ASSIGN_OR_RETURN(crowd.model,
                            rpc::UploadBytes(models.get(), "\x0a\x02\x0a"));
   std::vector<std::unique_ptr<Agent>> agents;
   Phase("agents join", server, crowd, [&] {
     for (int i = 0; i < options.agents; ++i) {
       agents.push_back(std::make_unique<Agent>(
-          channels[static_cast<size_t>(i % options.channels)], i, crowd));
+          channels[static_cast<size_t>(i % agents_channels)], i, crowd));
       ++crowd.under_way;
       agents.back()->Call();
     }
@@ -330,7 +337,8 @@ int main(int argc, char** argv) {
   app.add_option("--jobs_each", options.jobs_each, "Jobs for each device");
   app.add_option("--samples", options.samples, "Runs of each measurement");
   app.add_option("--idle_seconds", options.idle_seconds, "Time of waiting");
-  app.add_option("--channels", options.channels, "Connections of the agents");
+  app.add_option("--channels", options.channels,
+                 "Connections of the agents, at least one for 200");
   CLI11_PARSE(app, argc, argv);
   int address_pipe[2];
   if (::pipe(address_pipe) != 0) return 1;
