@@ -121,6 +121,7 @@ absl::StatusOr<ExitCode> RunParsed(ParsedCommandLine& parsed,
                                    const std::vector<std::string>& words) {
   CommandContext context = MakeContext(words);
   context.format = parsed.global.format;
+  context.format.width = context.width;
   context.global = &parsed.global;
   context.connect =
       [&global =
@@ -279,6 +280,8 @@ int main(int argc, char** argv) {
   // A reader that goes away (`optctl list | head`) ends us quietly; a broken
   // connection to the server is an error like others.
   signal(SIGPIPE, SIG_DFL);
+  // What is wrong with a connection is told in one line of our own.
+  setenv("GRPC_VERBOSITY", "NONE", /*replace=*/0);
   optfarm::SetUpLog("optctl", optfarm::LogLevel::kWarning);
   const int code = optfarm::client_cli::Dispatch(
       std::vector<std::string>(argv, argv + argc));

@@ -9,8 +9,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/status_macros.h"
 #include "client_cli/command/farm_client.h"
 #include "client_cli/command/server_look.h"
@@ -411,19 +413,33 @@ class GrpcFarmClient final : public FarmClient {
                         ExitCode::kUnavailable);
   }
 
+  // OpenSSL spells its reasons "wrong version number", BoringSSL
+  // WRONG_VERSION_NUMBER.
+  static bool Says(const absl::Status& status, absl::string_view reason) {
+    const std::string message = absl::StrReplaceAll(
+        absl::AsciiStrToLower(status.message()), {{"_", " "}});
+    return absl::StrContains(message, reason);
+  }
+
   // Adds what the user can do about it, and the exit code.
   absl::Status Explain(const absl::Status& status) const {
     switch (status.code()) {
       case absl::StatusCode::kOk:
         return status;
       case absl::StatusCode::kUnavailable:
-        if (absl::StrContains(status.message(), "WRONG_VERSION_NUMBER")) {
+        if (Says(status, "wrong version number")) {
           return Mistaken(
               absl::StrCat("the server at ", server_,
                            " does not use TLS; leave --tls_ca out (or set "
                            "the context without it)"));
         }
-        if (absl::StrContains(status.message(), "CERTIFICATE_VERIFY_FAILED")) {
+        if (Says(status, "http1.x server")) {
+          return Mistaken(absl::StrCat(
+              "at ", server_,
+              " an HTTP server answers: that is where optfarm-server --http "
+              "listens; give the address of its --grpc"));
+        }
+        if (Says(status, "certificate verify failed")) {
           return Mistaken(
               absl::StrCat("the certificate of the server at ", server_,
                            " is not signed by the CA of --tls_ca, or is not "

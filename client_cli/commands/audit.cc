@@ -57,19 +57,22 @@ class Audit final : public Command {
  private:
   static void Print(const CommandContext& context,
                     const v1::ListAuditResponse& all) {
-    Table table({{"time", "TIME"},
-                 {"actor", "ACTOR"},
-                 {"token_id", "TOKEN"},
-                 {"project", "PROJECT"},
-                 {"peer", "FROM"},
-                 {"method", "METHOD"},
-                 {"subject", "ON"},
+    constexpr Table::Align kLeft = Table::Align::kLeft;
+    const bool short_times =
+        context.format == OutputFormat::kTable && !context.format.wide;
+    Table table({{"time", short_times ? "TIME (UTC)" : "TIME"},
+                 {"actor", "ACTOR", kLeft, false, 10},
+                 {"token_id", "TOKEN", kLeft, true},
+                 {"project", "PROJECT", kLeft, true},
+                 {"peer", "FROM", kLeft, true},
+                 {"method", "METHOD", kLeft, false, 24},
+                 {"subject", "ON", kLeft, false, 12},
                  {"outcome", "OUTCOME"},
-                 {"message", "MESSAGE"}});
+                 {"message", "MESSAGE", kLeft, true}});
     for (const v1::AuditEntry& entry : all.entries()) {
       table.AddRow({Cell::Text(absl::FormatTime(
-                        absl::RFC3339_sec, rpc::FromTimestamp(entry.time()),
-                        absl::UTCTimeZone())),
+                        short_times ? "%m-%d %H:%M:%S" : absl::RFC3339_sec,
+                        rpc::FromTimestamp(entry.time()), absl::UTCTimeZone())),
                     Cell::Text(entry.actor()), Cell::Text(entry.token_id()),
                     Cell::Text(entry.project()), Cell::Text(entry.peer()),
                     Cell::Text(entry.method()), Cell::Text(entry.subject()),

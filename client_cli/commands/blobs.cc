@@ -15,6 +15,7 @@
 #include "client_cli/command/farm_client.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/flags/exit_code.h"
+#include "client_cli/flags/flags.h"
 #include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/table.h"
 
@@ -90,13 +91,14 @@ class BlobsList final : public Command {
       *context.out << table.ToFormat(context.format);
     }
     if (context.format == OutputFormat::kTable) {
-      *context.out
-          << "The files of the project " << page.project() << " have "
-          << UsedText(page.total_bytes(), page.max_bytes())
-          << (page.next_page_token().empty()
-                  ? "."
-                  : "; there are more than these: --limit=0 lists all.")
-          << "\n";
+      *context.out << WrapText(
+          absl::StrCat("The files of the project ", page.project(), " have ",
+                       UsedText(page.total_bytes(), page.max_bytes()),
+                       page.next_page_token().empty()
+                           ? "."
+                           : "; there are more than these: --limit=0 lists "
+                             "all."),
+          0);
     }
     return ExitCode::kOk;
   }

@@ -15,8 +15,8 @@ std::string Difference(const v1::CompareResultsResponse::Row& row) {
   if (row.speedup() <= 0) return row.has_a() ? "only A" : "only B";
   if (!row.significant()) return "within the noise";
   return row.speedup() >= 1
-             ? absl::StrCat("B is ", HumanRatio(row.speedup()), " faster")
-             : absl::StrCat("B is ", HumanRatio(1 / row.speedup()), " slower");
+             ? absl::StrCat("B ", HumanRatio(row.speedup()), " faster")
+             : absl::StrCat("B ", HumanRatio(1 / row.speedup()), " slower");
 }
 
 Cell MedianCell(bool present, const v1::Result& result) {
@@ -47,15 +47,15 @@ Table MakeComparisonTable(const v1::CompareResultsResponse& response,
   using Align = Table::Align;
   const bool for_people = format == OutputFormat::kTable;
   std::vector<Table::Column> columns = {
-      {"device", "DEVICE"},
-      {"variant", "VARIANT"},
-      {"threads", "THREADS", Align::kRight},
-      {"a_median_us", "A MEDIAN", Align::kRight},
-      {"b_median_us", "B MEDIAN", Align::kRight},
+      {"device", "DEVICE", Align::kLeft, false, 10},
+      {"variant", "VARIANT", Align::kLeft, false, 8},
+      {"threads", "THR", Align::kRight},
+      {"a_median_us", "A", Align::kRight},
+      {"b_median_us", "B", Align::kRight},
       {"speedup", "A/B (95 %)", Align::kRight},
-      {"memory_ratio", "MEMORY B/A", Align::kRight},
-      {"file_size_ratio", "SIZE B/A", Align::kRight},
-      {"significant", "DIFFERENCE"}};
+      {"memory_ratio", "MEMORY B/A", Align::kRight, true},
+      {"file_size_ratio", "SIZE B/A", Align::kRight, true},
+      {.name = "significant", .title = "DIFFERENCE", .folds = true}};
   if (!for_people) {
     columns.push_back({"speedup_low", "", Align::kRight});
     columns.push_back({"speedup_high", "", Align::kRight});
@@ -96,7 +96,7 @@ std::string SpreadText(const v1::CompareResultsResponse& response) {
   }
   if (assumed == 0 || spread <= 0) return "";
   return absl::StrCat(
-      "Too few earlier results to know how much measurements vary: ",
+      "Too few earlier results to know how much measurements vary:\n  ",
       HumanPercent(100 * spread), " assumed in ", assumed,
       assumed == 1 ? " row.\n" : " rows.\n");
 }

@@ -384,7 +384,9 @@ class Doctor final : public Command {
                              context.connect());
     OPTFARM_RETURN_IF_ERROR(AskEachServer(context, findings));
     Ask(*client, context.clock->Now(), findings);
-    Table table({{"what", "WHAT"}, {"verdict", "VERDICT"}, {"text", "TEXT"}});
+    Table table({{"what", "WHAT"},
+                 {"verdict", "VERDICT"},
+                 {.name = "text", .title = "TEXT", .folds = true}});
     bool wrong = false;
     for (const Finding& finding : findings.all()) {
       wrong |= finding.verdict == Verdict::kWrong;

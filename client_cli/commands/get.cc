@@ -4,6 +4,7 @@
 #include "client_cli/command/farm_client.h"
 #include "client_cli/command/job_ids.h"
 #include "client_cli/commands/commands.h"
+#include "client_cli/jobs/class_names.h"
 #include "client_cli/jobs/job_follow.h"
 #include "client_cli/jobs/job_outcome.h"
 #include "client_cli/tables/job_text.h"
@@ -33,10 +34,11 @@ class Get final : public Command {
         break;
       case OutputFormat::kTable:
         *context.out << MakeJobsTable({job}).ToFormat(context.format) << "\n"
-                     << MakeTasksTable(job).ToText() << "\n";
+                     << MakeTasksTable(job).ToFormat(context.format) << "\n";
         if (HasEnded(job.state())) {
-          *context.out << OutcomeText(OutcomeOf(job), context.format,
-                                      context.color);
+          JobOutcome outcome = OutcomeOf(std::move(job));
+          outcome.class_names = ClassNamesFromServer(outcome.job, *client);
+          *context.out << OutcomeText(outcome, context.format, context.color);
         }
         break;
     }

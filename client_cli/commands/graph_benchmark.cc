@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_replace.h"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
 #include "base/status_macros.h"
@@ -97,10 +98,11 @@ class GraphBenchmark final : public Command {
     std::vector<ModelBenchmark> benchmarks;
     for (const int count : threads) {
       request.threads = count;
-      OPTFARM_ASSIGN_OR_RETURN(ModelBenchmark done,
-                               benchmark::RunModelBenchmark(request));
-      PrintProfile(done, lines);
-      benchmarks.push_back(std::move(done));
+      absl::StatusOr<ModelBenchmark> done =
+          benchmark::RunModelBenchmark(request);
+      if (!done.ok()) return InFlagsOfThisTool(done.status());
+      PrintProfile(*done, lines);
+      benchmarks.push_back(*std::move(done));
     }
     OPTFARM_RETURN_IF_ERROR(WriteFiles(benchmarks));
     if (!original_) Print(benchmarks, context);
@@ -247,6 +249,16 @@ class GraphBenchmark final : public Command {
   std::string Default(absl::string_view original) const {
     return absl::StrCat(
         " Default: ", original_ ? original : "inferred from the graph", ".");
+  }
+
+  // The original has other flags for the model's ends.
+  absl::Status InFlagsOfThisTool(const absl::Status& status) const {
+    if (!original_) return status;
+    return absl::Status(
+        status.code(),
+        absl::StrReplaceAll(status.message(),
+                            {{"--inputs: ", "--input_layer: "},
+                             {"--outputs: ", "--output_layer: "}}));
   }
 
   bool WantsReports() const {

@@ -60,14 +60,11 @@ class GraphCompat final : public Command {
                  : FindInFile(*graph, *target, where));
     if (context.format == OutputFormat::kTable && problems.empty()) {
       *context.out << "Nothing is missing: all " << graph->node_count()
-                   << " nodes are known to " << target_ << "."
-                   << (is_graph
-                           ? ""
-                           : absl::StrCat(" optctl graph convert makes the "
-                                          "file, .",
-                                          exporting::FormatName(target->format),
-                                          "."))
-                   << "\n";
+                   << " nodes are known to " << target_ << ".\n";
+      if (!is_graph) {
+        *context.out << "optctl graph convert makes the file, ."
+                     << exporting::FormatName(target->format) << ".\n";
+      }
     } else {
       *context.out << MakeTable(problems).ToFormat(context.format);
     }
@@ -127,9 +124,9 @@ class GraphCompat final : public Command {
   static Table MakeTable(
       const std::vector<inspect::Incompatibility>& problems) {
     Table table({{"op", "OP"},
-                 {"problem", "PROBLEM"},
+                 {.name = "problem", .title = "PROBLEM", .folds = true},
                  {"nodes", "NODES", Table::Align::kRight},
-                 {"example", "EXAMPLE"},
+                 {"example", "EXAMPLE", Table::Align::kLeft, false, 24},
                  {"remedy", "REMEDY"}});
     for (const inspect::Incompatibility& problem : problems) {
       table.AddRow(

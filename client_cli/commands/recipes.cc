@@ -33,9 +33,10 @@ class Recipes final : public Command {
                    << "]\n";
       return ExitCode::kOk;
     }
-    Table table({{"name", "RECIPE"},
-                 {"needs_calibration", "CALIBRATION"},
-                 {"description", "WHAT IT DOES"}});
+    Table table(
+        {{"name", "RECIPE"},
+         {"needs_calibration", "CALIBRATION"},
+         {.name = "description", .title = "WHAT IT DOES", .folds = true}});
     for (const v1::Recipe& recipe : recipes) {
       const bool needed = recipe.calibration().required();
       table.AddRow({Cell::Text(recipe.name()),

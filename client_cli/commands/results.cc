@@ -19,23 +19,26 @@ namespace {
 
 constexpr int64_t kMostInOnePage = 1000;
 
-Table MakeMeasurementsTable(const std::vector<const v1::Result*>& results) {
+// `narrow`: what fits into 80 columns, with noisy medians marked.
+Table MakeMeasurementsTable(const std::vector<const v1::Result*>& results,
+                            bool narrow) {
   using Align = Table::Align;
-  Table table({{"result_id", "RESULT", Align::kRight},
+  constexpr Align kLeft = Align::kLeft;
+  Table table({{"result_id", "RESULT", Align::kRight, true},
                {"job_id", "JOB"},
-               {"model", "MODEL"},
-               {"recipe", "RECIPE"},
-               {"variant", "VARIANT"},
-               {"device", "DEVICE"},
-               {"processor", "PROCESSOR"},
-               {"threads", "THREADS", Align::kRight},
-               {"file_size_bytes", "SIZE", Align::kRight},
-               {"first_us", "FIRST", Align::kRight},
+               {"model", "MODEL", kLeft, false, 14},
+               {"recipe", "RECIPE", kLeft, true},
+               {"variant", "VARIANT", kLeft, false, 8},
+               {"device", "DEVICE", kLeft, false, 9},
+               {"processor", "PROCESSOR", kLeft, true},
+               {"threads", narrow ? "THR" : "THREADS", Align::kRight},
+               {"file_size_bytes", "SIZE", Align::kRight, true},
+               {"first_us", "FIRST", Align::kRight, true},
                {"median_us", "MEDIAN", Align::kRight},
-               {"mad_us", "SPREAD", Align::kRight},
-               {"p90_us", "P90", Align::kRight},
-               {"peak_memory_bytes", "MEMORY", Align::kRight},
-               {"noisy", "NOISY"},
+               {"mad_us", "SPREAD", Align::kRight, true},
+               {"p90_us", "P90", Align::kRight, true},
+               {"peak_memory_bytes", "MEMORY", Align::kRight, true},
+               {"noisy", "NOISY", kLeft, true},
                {"create_time", "TAKEN (UTC)"}});
   const auto time_cell = [](double us) {
     return Cell(us, HumanMicroseconds(us));
@@ -54,12 +57,17 @@ Table MakeMeasurementsTable(const std::vector<const v1::Result*>& results) {
          Cell(m.before().cpu_model(),
               ShortProcessorName(m.before().cpu_model())),
          Cell::Integer(m.threads()), bytes_cell(m.file_size_bytes()),
-         time_cell(m.first_us()), time_cell(m.median_us()),
+         time_cell(m.first_us()),
+         Cell(m.median_us(), absl::StrCat(narrow && m.noisy() ? "~" : "",
+                                          HumanMicroseconds(m.median_us()))),
+
          time_cell(m.mad_us()), time_cell(m.p90_us()),
          bytes_cell(m.peak_memory_bytes()),
          Cell(m.noisy(), m.noisy() ? "noisy" : "no"),
          Cell(absl::FormatTime(absl::RFC3339_sec, taken, absl::UTCTimeZone()),
-              HumanTime(taken))});
+              narrow
+                  ? absl::FormatTime("%m-%d %H:%M", taken, absl::UTCTimeZone())
+                  : HumanTime(taken))});
   }
   return table;
 }
@@ -145,7 +153,17 @@ class Results final : public Command {
       *context.out << "No results match.\n";
       return;
     }
-    *context.out << MakeMeasurementsTable(results).ToFormat(context.format);
+    const bool narrow =
+        context.format == OutputFormat::kTable && !context.format.wide;
+    *context.out
+        << MakeMeasurementsTable(results, narrow).ToFormat(context.format);
+    const bool any_noisy = std::any_of(
+        results.begin(), results.end(),
+        [](const auto* result) { return result->measurement().noisy(); });
+    if (narrow && any_noisy) {
+      *context.out << "~: disturbed while it was measured; -o wide shows the "
+                      "spread.\n";
+    }
   }
 
   ResultFilterFlags filter_;

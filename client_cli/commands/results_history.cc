@@ -21,6 +21,8 @@ namespace optfarm::client_cli {
 namespace {
 
 constexpr size_t kSparklineWidth = 40;
+// In 80 columns, beside the others.
+constexpr size_t kNarrowSparkline = 16;
 
 bool IsBytes(v1::Metric metric) {
   return metric == v1::PEAK_MEMORY_BYTES || metric == v1::FILE_SIZE_BYTES;
@@ -49,15 +51,15 @@ double Median(std::vector<double> values) {
 
 // One row a series, with its trend drawn.
 Table TrendTable(const v1::ListHistoryResponse& response,
-                 const std::string& metric_name) {
+                 const std::string& metric_name, bool wide) {
   using Align = Table::Align;
   const v1::Metric metric = MetricOf(metric_name);
-  Table table({{"device", "DEVICE"},
-               {"model", "MODEL"},
-               {"recipe", "RECIPE"},
-               {"variant", "VARIANT"},
-               {"threads", "THREADS", Align::kRight},
-               {"points", "POINTS", Align::kRight},
+  Table table({{"device", "DEVICE", Align::kLeft, false, 10},
+               {"model", "MODEL", Align::kLeft, false, 14},
+               {"recipe", "RECIPE", Align::kLeft, true},
+               {"variant", "VARIANT", Align::kLeft, false, 10},
+               {"threads", "THR", Align::kRight},
+               {"points", "POINTS", Align::kRight, true},
                {"newest", "NEWEST", Align::kRight},
                {"before", "BEFORE", Align::kRight},
                {"change_percent", "CHANGE", Align::kRight},
@@ -65,7 +67,8 @@ Table TrendTable(const v1::ListHistoryResponse& response,
   for (const v1::SeriesHistory& history : response.series()) {
     const v1::Series& series = history.series();
     std::vector<double> values = ValuesOf(history, metric);
-    const std::string trend = Sparkline(values, kSparklineWidth);
+    const std::string trend =
+        Sparkline(values, wide ? kSparklineWidth : kNarrowSparkline);
     const double newest = values.back();
     values.pop_back();
     Cell before;
@@ -184,7 +187,8 @@ class ResultsHistory final : public Command {
     } else if (response.series().empty()) {
       *context.out << "No results match.\n";
     } else {
-      *context.out << TrendTable(response, metric_).ToText();
+      *context.out << TrendTable(response, metric_, context.format.wide)
+                          .ToFormat(context.format);
     }
     if (response.more_series()) {
       *context.err << "There are more series; --series=N shows more than "

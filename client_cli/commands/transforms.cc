@@ -8,7 +8,8 @@ namespace optfarm::client_cli {
 namespace {
 
 Table MakeTransformsTable() {
-  Table table({{"name", "TRANSFORM"}, {"summary", "WHAT IT DOES"}});
+  Table table({{"name", "TRANSFORM"},
+               {.name = "summary", .title = "WHAT IT DOES", .folds = true}});
   for (const transforms::TransformDef& def : transforms::AllTransforms()) {
     table.AddRow({Cell::Text(def.name), Cell::Text(def.summary)});
   }
@@ -21,7 +22,7 @@ Table MakeParametersTable(const transforms::TransformDef& def) {
                {"default", "DEFAULT"},
                {"required", "REQUIRED"},
                {"repeated", "REPEATED"},
-               {"help", "MEANING"}});
+               {.name = "help", .title = "MEANING", .folds = true}});
   for (const transforms::ParameterDef& parameter : def.parameters) {
     table.AddRow({Cell::Text(parameter.name),
                   Cell::Text(transforms::ParameterTypeName(parameter.type)),

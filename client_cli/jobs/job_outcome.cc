@@ -8,6 +8,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "base/human_units.h"
+#include "client_cli/flags/flags.h"
 #include "client_cli/tables/noise_text.h"
 #include "client_cli/tables/proto_json.h"
 #include "client_cli/tables/report_details.h"
@@ -21,6 +22,8 @@ namespace {
 constexpr int kMostWarnings = 20;
 
 std::string GateValue(const v1::GateResult& gate) {
+  // Of a signal-to-noise ratio: there is no noise.
+  if (std::isinf(gate.value()) && gate.value() > 0) return "equal";
   if (!std::isfinite(gate.value())) return "not known";
   return absl::StrFormat("%.4g", gate.value());
 }
@@ -192,15 +195,15 @@ std::string OutcomeText(const JobOutcome& outcome, OutputFormat format,
                     MakeResultsTable(job, format).ToText(format.headers),
                     format.wide ? "" : ReasonsText(job));
   }
-  absl::StrAppend(&text, ReportDetails(report), GatesText(job),
-                  OriginText(report), FedText(report),
+  absl::StrAppend(&text, ReportDetails(report, outcome.class_names),
+                  GatesText(job), OriginText(report), FedText(report),
                   NoiseText({job.measurements().data(),
                              static_cast<size_t>(job.measurements_size())}),
                   WarningsText(report));
   if (!text.empty()) absl::StrAppend(&text, "\n");
   if (!outcome.remark.empty()) absl::StrAppend(&text, outcome.remark, "\n");
   for (const std::string& line : outcome.where) {
-    absl::StrAppend(&text, line, "\n");
+    absl::StrAppend(&text, WrapText(line, 0));
   }
   return absl::StrCat(text, StateText(job, color));
 }

@@ -2,6 +2,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/files.h"
@@ -29,8 +30,24 @@ absl::StatusOr<v1::ModelFormat> ParseWord(absl::string_view word) {
                                  "' is not pb, onnx or tflite"));
 }
 
+// Whether the name promises a format that nobody here writes.
+bool IsForeign(absl::string_view path) {
+  const std::string lower = absl::AsciiStrToLower(path);
+  constexpr const char* kEndings[] = {".h5",  ".keras",   ".pt",        ".pth",
+                                      ".uff", ".mlmodel", ".mlpackage", ".dlc"};
+  return absl::c_any_of(kEndings, [&lower](const char* ending) {
+    return absl::EndsWith(lower, ending);
+  });
+}
+
 // The format of the file, in which it is among the formats afterwards.
 absl::Status AddOutGraph(const std::string& path, OutFormats* out) {
+  if (IsForeign(path)) {
+    return UsageError(absl::StrCat(
+        "--out_graph: the name '", PrintableLine(path),
+        "' is that of a format which is not written; end it in .pb, .onnx or "
+        ".tflite"));
+  }
   const absl::StatusOr<ModelFormat> named = exporting::FormatOfPath(path);
   if (!named.ok()) {
     if (out->formats.size() > 1) {

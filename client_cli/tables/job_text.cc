@@ -126,14 +126,15 @@ Table MakeJobsTable(const std::vector<v1::Job>& jobs) {
 }
 
 Table MakeTasksTable(const v1::Job& job) {
-  Table table({{"task_id", "TASK"},
-               {"task", "WHAT"},
+  constexpr Table::Align kLeft = Table::Align::kLeft;
+  Table table({{"task_id", "TASK", kLeft, true},
+               {"task", "WHAT", kLeft, false, 28},
                {"state", "STATE"},
-               {"holder", "HOLDER"},
-               {"attempt", "ATTEMPT", Table::Align::kRight},
+               {"holder", "HOLDER", kLeft, false, 12},
+               {"attempt", "ATTEMPT", Table::Align::kRight, true},
                {"failed_attempts", "FAILED", Table::Align::kRight},
                {"progress", "PROGRESS", Table::Align::kRight},
-               {"note", "NOTE"}});
+               {.name = "note", .title = "NOTE", .folds = true}});
   for (const v1::Task& task : job.tasks()) {
     table.AddRow({Cell::Text(task.task_id()), Cell::Text(TaskTitle(task)),
                   Cell::Text(TaskStateName(task.state())),

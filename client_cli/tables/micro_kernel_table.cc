@@ -60,8 +60,8 @@ Table MakeMicroKernelTable() {
                {"mr", "MR", kRight},
                {"nr", "NR", kRight},
                {"kr", "KR", kRight},
-               {"activations", "ACTIVATIONS"},
-               {"epilogue", "EPILOGUE"},
+               {"activations", "ACTIVATIONS", Table::Align::kLeft, true},
+               {"epilogue", "EPILOGUE", Table::Align::kLeft, true},
                {"here", "HERE"}});
 #ifdef OPTFARM_FAST_KERNELS
   for (const MicroKernel* kernel : runtime::AllMicroKernels()) {

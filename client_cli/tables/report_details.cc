@@ -70,13 +70,15 @@ std::string SearchText(const v1::Report& report) {
 
 void AddInterval(const char* what, const v1::PairedAccuracy& paired,
                  std::string* text) {
-  absl::StrAppendFormat(
+  absl::StrAppend(
       text,
-      "  %s: %+.2f points, 95 %% interval %+.2f to %+.2f, p = %.3g; of %d "
-      "samples %d lost, %d won\n",
-      what, paired.change(), paired.change_low(), paired.change_high(),
-      paired.p_value(), paired.samples(), paired.only_float_right(),
-      paired.only_optimized_right());
+      WrapText(absl::StrFormat(
+                   "%s: %+.2f points, 95 %% interval %+.2f to %+.2f, p = %.3g; "
+                   "of %d samples %d lost, %d won",
+                   what, paired.change(), paired.change_low(),
+                   paired.change_high(), paired.p_value(), paired.samples(),
+                   paired.only_float_right(), paired.only_optimized_right()),
+               2));
 }
 
 std::string AccuracyText(const v1::Report& report) {
@@ -161,15 +163,21 @@ std::string DetectionsText(const v1::Report& report) {
       d.mean_score_change(), d.extra(), d.optimized_detections());
 }
 
-std::string SamplesText(const v1::Report& report) {
+// `names`: of the classes by number, as far as they are known.
+std::string SamplesText(const v1::Report& report,
+                        const std::vector<std::string>& names) {
   if (report.worst_samples().empty()) return "";
-  Table table({{"sample", "WORST SAMPLE"},
+  const Align align = names.empty() ? Align::kRight : Align::kLeft;
+  Table table({{"sample", "WORST SAMPLE", Align::kLeft, false, 22},
                {"snr", "SNR", Align::kRight},
-               {"float_class", "FLOAT", Align::kRight},
-               {"class", "RESULT", Align::kRight},
-               {"label", "LABEL", Align::kRight}});
-  const auto number = [](int64_t c) {
-    return c < 0 ? Cell() : Cell::Integer(c);
+               {"float_class", "FLOAT", align, false, 14},
+               {"class", "RESULT", align, false, 14},
+               {"label", "LABEL", align, false, 14}});
+  const auto number = [&names](int64_t c) {
+    if (c < 0) return Cell();
+    return static_cast<uint64_t>(c) < names.size() && !names[c].empty()
+               ? Cell::Text(names[c])
+               : Cell::Integer(c);
   };
   for (int i = 0; i < std::min(report.worst_samples_size(), kMostSamples);
        ++i) {
@@ -178,7 +186,7 @@ std::string SamplesText(const v1::Report& report) {
                   number(sample.float_class()),
                   number(sample.optimized_class()), number(sample.label())});
   }
-  return absl::StrCat("\n", table.ToText());
+  return absl::StrCat("\n", table.ToText(/*headings=*/true, /*wide=*/false));
 }
 
 // Where most of a layer's values lie; the picture has the rest.
@@ -260,11 +268,13 @@ std::string FormatsText(const v1::Report& report) {
 
 }  // namespace
 
-std::string ReportDetails(const v1::Report& report) {
-  return absl::StrCat(
-      SearchText(report), SensitivityText(report), HistogramsText(report),
-      AccuracyText(report), SizesText(report), RuntimesText(report),
-      FormatsText(report), DetectionsText(report), SamplesText(report));
+std::string ReportDetails(const v1::Report& report,
+                          const std::vector<std::string>& class_names) {
+  return absl::StrCat(SearchText(report), SensitivityText(report),
+                      HistogramsText(report), AccuracyText(report),
+                      SizesText(report), RuntimesText(report),
+                      FormatsText(report), DetectionsText(report),
+                      SamplesText(report, class_names));
 }
 
 }  // namespace optfarm::client_cli

@@ -28,6 +28,9 @@ struct OutputFormat {
   bool headers = true;
   // Tables have every column, however wide that is.
   bool wide = false;
+  // UNITS: characters of the terminal's lines, which tables are folded into;
+  // 0: none, or lines of any length.
+  int width = 0;
 };
 
 // CSV: RFC 4180 with '\n' line ends; first line: column names. A text that a

@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "base/check.h"
 #include "base/json_string.h"
 
@@ -52,6 +53,63 @@ void AppendAligned(const std::string& text, size_t width, Table::Align align,
                   align == Table::Align::kLeft ? padding : "");
 }
 
+// UNITS: characters. Texts are not folded narrower than this.
+constexpr size_t kLeastFolded = 20;
+
+// `text` in parts of at most `width` characters, between words where it has
+// any.
+std::vector<std::string> Folded(absl::string_view text, size_t width) {
+  std::vector<std::string> parts;
+  for (absl::string_view word : absl::StrSplit(text, ' ', absl::SkipEmpty())) {
+    if (!parts.empty() &&
+        DisplayWidth(parts.back()) + 1 + DisplayWidth(word) <= width) {
+      absl::StrAppend(&parts.back(), " ", word);
+    } else {
+      parts.emplace_back(word);
+    }
+  }
+  if (parts.empty()) parts.emplace_back();
+  return parts;
+}
+
+size_t TotalWidth(const std::vector<size_t>& widths) {
+  size_t total = 0;
+  for (const size_t width : widths) total += width + 2;
+  return total == 0 ? 0 : total - 2;
+}
+
+std::vector<size_t> WidthsOf(
+    const std::vector<std::vector<std::string>>& lines) {
+  std::vector<size_t> widths;
+  for (const auto& line : lines) {
+    widths.resize(std::max(widths.size(), line.size()), 0);
+    for (size_t i = 0; i < line.size(); ++i) {
+      widths[i] = std::max(widths[i], DisplayWidth(line[i]));
+    }
+  }
+  return widths;
+}
+
+// Gives column `folding` further lines, so that the whole fits where it can.
+void Fold(size_t folding, size_t width,
+          std::vector<std::vector<std::string>>* lines) {
+  const std::vector<size_t> widths = WidthsOf(*lines);
+  const size_t total = TotalWidth(widths);
+  if (total <= width) return;
+  const size_t others = total - widths[folding];
+  const size_t room =
+      std::max(kLeastFolded, width > others ? width - others : 0);
+  std::vector<std::vector<std::string>> folded;
+  for (std::vector<std::string>& line : *lines) {
+    const std::vector<std::string> parts = Folded(line[folding], room);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      folded.push_back(i == 0 ? line : std::vector<std::string>(line.size()));
+      folded.back()[folding] = parts[i];
+    }
+  }
+  *lines = std::move(folded);
+}
+
 }  // namespace
 
 Cell Cell::Text(absl::string_view text) {
@@ -70,7 +128,8 @@ void Table::AddRow(std::vector<Cell> row) {
 }
 
 std::vector<std::vector<std::string>> Table::ShownLines(bool headings,
-                                                        bool wide) const {
+                                                        bool wide,
+                                                        int width) const {
   const auto shows = [&](size_t i) { return wide || !columns_[i].only_wide; };
   std::vector<std::vector<std::string>> lines;
   if (headings) {
@@ -87,22 +146,25 @@ std::vector<std::vector<std::string>> Table::ShownLines(bool headings,
       if (!wide) CutTo(columns_[i].most, line.back());
     }
   }
+  size_t shown = 0;
+  for (size_t i = 0; i < columns_.size() && !lines.empty(); ++i) {
+    if (!shows(i)) continue;
+    if (columns_[i].folds && !wide && width > 0) {
+      Fold(shown, static_cast<size_t>(width), &lines);
+    }
+    ++shown;
+  }
   return lines;
 }
 
-std::string Table::ToText(bool headings, bool wide) const {
+std::string Table::ToText(bool headings, bool wide, int width) const {
   const std::vector<std::vector<std::string>> lines =
-      ShownLines(headings, wide);
+      ShownLines(headings, wide, width);
   std::vector<Align> aligns;
   for (const Column& column : columns_) {
     if (wide || !column.only_wide) aligns.push_back(column.align);
   }
-  std::vector<size_t> widths(aligns.size(), 0);
-  for (const auto& line : lines) {
-    for (size_t i = 0; i < line.size(); ++i) {
-      widths[i] = std::max(widths[i], DisplayWidth(line[i]));
-    }
-  }
+  const std::vector<size_t> widths = WidthsOf(lines);
   std::string text;
   for (const auto& line : lines) {
     std::string printed;
@@ -118,7 +180,7 @@ std::string Table::ToText(bool headings, bool wide) const {
 
 std::string Table::ToFormat(OutputFormat format) const {
   if (format == OutputFormat::kTable)
-    return ToText(format.headers, format.wide);
+    return ToText(format.headers, format.wide, format.width);
   std::vector<std::string> names;
   for (const Column& column : columns_) names.push_back(column.name);
   RowWriter writer(names, format);

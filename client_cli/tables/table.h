@@ -48,6 +48,9 @@ class Table {
     bool only_wide = false;
     // UNITS: characters of a text that such a table shows otherwise; 0: all.
     size_t most = 0;
+    // The column whose texts go on in further lines where the terminal is
+    // narrower than the table. One a table.
+    bool folds = false;
   };
 
   explicit Table(std::vector<Column> columns);
@@ -62,8 +65,10 @@ class Table {
   // at the end of a line. Control characters in cells are shown as '?', so that
   // a name made by somebody else cannot steer the terminal.
   // Unless it is to be wide, without the columns that are only for that, and
-  // with long texts cut.
-  std::string ToText(bool headings = true, bool wide = true) const;
+  // with long texts cut. `width`: what the folding column makes room for, as
+  // far as it can; 0: anything.
+  std::string ToText(bool headings = true, bool wide = true,
+                     int width = 0) const;
 
   // As RowWriter says.
   std::string ToCsv() const { return ToFormat(OutputFormat::kCsv); }
@@ -72,8 +77,8 @@ class Table {
   std::string ToFormat(OutputFormat format) const;
 
  private:
-  std::vector<std::vector<std::string>> ShownLines(bool headings,
-                                                   bool wide) const;
+  std::vector<std::vector<std::string>> ShownLines(bool headings, bool wide,
+                                                   int width) const;
 
   std::vector<Column> columns_;
   std::vector<std::vector<Cell>> rows_;

@@ -188,10 +188,13 @@ absl::Status Scheduler::CheckDevicesExist(const v1::JobSpec& spec) {
     if (fleet_.HasDeviceFor(device)) continue;
     const std::vector<std::string> known = fleet_.WaysToAskForDevices();
     const std::optional<absl::string_view> pool = PoolOf(device);
+    const std::string nearest = NearestNamesHint(device, known);
     return absl::NotFoundError(absl::StrCat(
         pool.has_value() ? "no device has the tag '" : "there is no device '",
-        pool.value_or(device), "'", NearestNamesHint(device, known),
-        known.empty() ? "; no agent has registered one yet" : ""));
+        pool.value_or(device), "'", nearest,
+        known.empty()     ? "; no agent has registered one yet"
+        : nearest.empty() ? "; list the devices to see their names and tags"
+                          : ""));
   }
   return CheckEnginesExist(spec);
 }

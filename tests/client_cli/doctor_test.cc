@@ -131,7 +131,11 @@ TEST_F(DoctorTest, AuditShowsEntriesAndAsksForThem) {
   EXPECT_EQ(Run({"audit", "--project=vision", "--since=1h", "--limit=7"}),
             ExitCode::kOk);
   EXPECT_THAT(out_, AllOf(HasSubstr("JobService.SubmitJob"), HasSubstr("j1"),
-                          HasSubstr("2026-01-31T12:00:00+00:00")));
+                          HasSubstr("01-31 12:00:00")));
+  EXPECT_EQ(Run({"audit", "-o", "wide"}), ExitCode::kOk);
+  EXPECT_THAT(out_, HasSubstr("2026-01-31T12:00:00+00:00"));
+  EXPECT_EQ(Run({"audit", "--project=vision", "--since=1h", "--limit=7"}),
+            ExitCode::kOk);
   EXPECT_EQ(farm_.audit_request.project(), "vision");
   EXPECT_EQ(farm_.audit_request.from_time().seconds(), kNow - 3600);
   EXPECT_EQ(farm_.audit_request.page_size(), 7);

@@ -392,6 +392,11 @@ TEST_F(FarmCommandsTest, SubmitAsksForFormatsAndFetchesTheFile) {
             ExitCode::kOk);
   EXPECT_THAT(farm_.submits.back().spec().out_formats(),
               ElementsAre(v1::PB, v1::TFLITE));
+  // Keras would not read a graph under this name.
+  EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--wait",
+                    "--out_graph=" + folder_ + "/m.h5"}),
+            ExitCode::kUsage);
+  EXPECT_THAT(message_, HasSubstr("end it in .pb, .onnx or .tflite"));
   EXPECT_EQ(CodeOf({"submit", model_, "--recipe=fp32", "--out_graph=" + file}),
             ExitCode::kUsage);
   EXPECT_THAT(message_, HasSubstr("--out_graph needs --wait"));

@@ -204,6 +204,22 @@ TEST_F(GraphToolsTest, LabelImageTellsThatLabelsAreNotThoseOfTheScores) {
                              HasSubstr("1001 scores")));
 }
 
+// Type, size and scale of the input, names of tensors and classes are the
+// file's.
+TEST_F(GraphToolsTest, LabelImageTakesWhatATfliteFileSaysOfItself) {
+  OPTFARM_REQUIRE_TEST_DATA();
+  const std::vector<std::string> words = {
+      "graph",
+      "label-image",
+      "--graph",
+      TestDataPath("interchange/models/tflite/mobilenet_v2_quant.tflite"),
+      "--image",
+      TestDataPath("misc/grace_hopper.jpg")};
+  EXPECT_EQ(Run("optctl", words), 0) << output_;
+  EXPECT_THAT(output_, MatchesRegex("military uniform \\(653\\): [0-9]+\n"
+                                    "([^\n]*\n){4}"));
+}
+
 TEST_F(GraphToolsTest, LabelImageErrorsAre255) {
   EXPECT_EQ(Run("label_image", {}), 255);
   EXPECT_THAT(output_, HasSubstr("inception_v3_2016_08_28_frozen.pb"));

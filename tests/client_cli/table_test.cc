@@ -83,6 +83,25 @@ TEST(TableTest, WideCharactersOfUtf8CountAsOnePosition) {
   EXPECT_EQ(table.ToText(), "A    B\n\xC3\xA9\xC3\xA9   x\nabc  y\n");
 }
 
+TEST(TableTest, FoldsALongTextWhereTheTerminalIsNarrow) {
+  Table table({{"name", "NAME"},
+               {.name = "text", .title = "TEXT", .folds = true},
+               {"count", "COUNT", Table::Align::kRight}});
+  table.AddRow({Cell::Text("a"), Cell::Text("some words that do not fit here"),
+                Cell::Integer(7)});
+  table.AddRow({Cell::Text("bc"), Cell::Text("short"), Cell::Integer(12)});
+  EXPECT_EQ(table.ToText(true, /*wide=*/false, /*width=*/34),
+            "NAME  TEXT                COUNT\n"
+            "a     some words that do      7\n"
+            "      not fit here\n"
+            "bc    short                  12\n");
+  const std::string whole = table.ToText(true, /*wide=*/false);
+  EXPECT_THAT(whole, ::testing::HasSubstr("some words that do not fit here"));
+  // Neither a wide terminal nor -o wide changes anything.
+  EXPECT_EQ(table.ToText(true, /*wide=*/false, /*width=*/80), whole);
+  EXPECT_EQ(table.ToText(true, /*wide=*/true, /*width=*/34), whole);
+}
+
 TEST(RowWriterTest, RowsAreWrittenAsATableWritesThem) {
   for (const OutputFormat format : {OutputFormat::kCsv, OutputFormat::kJson}) {
     RowWriter rows({"name", "median_us", "noisy"}, format);

@@ -114,7 +114,17 @@ absl::Status Judgement::LabelSamples(const Tensor& scores,
   } else {
     OPTFARM_ASSIGN_OR_RETURN(labels_,
                              LabelsFromRecords(*in_.dataset, classes, offset));
-    if (labels_.classes.empty()) labels_ = GuessLabels(*in_.dataset, classes);
+    if (labels_.classes.empty()) {
+      labels_ = GuessLabels(*in_.dataset, classes, offset);
+      if (labels_.classes.empty() && offset != 0 &&
+          !GuessLabels(*in_.dataset, classes).classes.empty()) {
+        return absl::InvalidArgumentError(absl::StrCat(
+            "with the labels' offset of ", offset,
+            " the classes that the samples' folders stand for are beyond the "
+            "model's ",
+            classes, " classes, counted from 0 (--labels_offset)"));
+      }
+    }
   }
   if (labels_.classes.empty()) return absl::OkStatus();
   for (const int64_t i : candidates) {

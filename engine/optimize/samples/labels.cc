@@ -303,7 +303,7 @@ absl::StatusOr<Labels> LabelsFromRecords(const Dataset& dataset,
   return labels;
 }
 
-Labels GuessLabels(const Dataset& dataset, int64_t classes) {
+Labels GuessLabels(const Dataset& dataset, int64_t classes, int64_t offset) {
   std::set<std::string> folders;
   for (int64_t i = 0; i < dataset.size(); ++i) {
     folders.insert(dataset.SubfolderOf(i));
@@ -313,11 +313,17 @@ Labels GuessLabels(const Dataset& dataset, int64_t classes) {
   bool numbers = true;
   for (const std::string& folder : folders) {
     const std::optional<int64_t> value = Number(folder);
-    numbers &= value.has_value() && *value >= 0 && *value < classes;
-    if (numbers) by_folder[folder] = *value;
+    int64_t shifted = -1;
+    numbers &= value.has_value() && *value >= 0 &&
+               !__builtin_add_overflow(*value, offset, &shifted) &&
+               shifted >= 0 && shifted < classes;
+    if (numbers) by_folder[folder] = shifted;
   }
   if (!numbers) {
-    if (static_cast<int64_t>(folders.size()) != classes) return {};
+    // An offset speaks of numbers; with all classes there is no room for one.
+    if (static_cast<int64_t>(folders.size()) != classes || offset != 0) {
+      return {};
+    }
     int64_t place = 0;
     for (const std::string& folder : folders) by_folder[folder] = place++;
   }

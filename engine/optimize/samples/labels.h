@@ -52,8 +52,8 @@ absl::StatusOr<Labels> LabelsFromRecords(const Dataset& dataset,
 
 // Labels from the folders alone: their names if all are numbers, else their
 // place in sorted order. Empty unless there are exactly `classes` folders, or
-// numbers below `classes`.
-Labels GuessLabels(const Dataset& dataset, int64_t classes);
+// numbers that are below `classes` after `offset` was added.
+Labels GuessLabels(const Dataset& dataset, int64_t classes, int64_t offset = 0);
 
 }  // namespace optfarm::optimize
 

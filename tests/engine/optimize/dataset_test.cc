@@ -446,6 +446,8 @@ TEST_F(LabelsTest, GuessesFromFoldersOnlyWhenTheyFit) {
   EXPECT_TRUE(labels.guessed);
   EXPECT_EQ(labels.classes[299], 9);
   EXPECT_THAT(GuessLabels(data_, 5).classes, IsEmpty());
+  EXPECT_EQ(GuessLabels(data_, 11, /*offset=*/1).classes[299], 10);
+  EXPECT_THAT(GuessLabels(data_, 10, /*offset=*/1).classes, IsEmpty());
 }
 
 }  // namespace
