@@ -110,11 +110,16 @@ class GraphLabelImage final : public Command {
     LabelImageRequest request;
     request.image = JoinPath(root_, image_);
     const graph::ModelNotes notes = graph::ReadModelNotes(graph);
+    const graph::ModelInterface model = graph::ReadModelInterface(graph);
     if (labels_.empty()) request.names = notes.labels;
+    if (labels_.empty() && notes.labels.empty() && !model.format.empty()) {
+      return UsageError(absl::StrCat("--labels is missing: '", graph_,
+                                     "' does not say what its classes are "
+                                     "called"));
+    }
     if (request.names.empty()) {
       request.labels = JoinPath(root_, labels_.empty() ? kLabels : labels_);
     }
-    const graph::ModelInterface model = graph::ReadModelInterface(graph);
     OPTFARM_ASSIGN_OR_RETURN(
         request.input_layer,
         TensorOf(graph, input_layer_, model.inputs, kInputLayer));
