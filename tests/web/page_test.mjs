@@ -226,17 +226,20 @@ function pages() {
 }
 
 // Pages that docs/page.md shows.
-const SHOWN = new Set(['jobs', 'job', 'layers', 'graph', 'submit', 'tunes', 'tune', 'models', 'devices', 'history', 'compare', 'pareto', 'admin']);
+const SHOWN = new Set(['jobs', 'job', 'layers', 'graph', 'log', 'files', 'submit', 'submit-tune', 'tunes', 'tune', 'models', 'models-files',
+  'devices', 'history', 'compare', 'pareto', 'admin', 'audit']);
+// Those of which the page shows the dark ones too.
+const SHOWN_DARK = new Set(['jobs', 'job', 'tune', 'history']);
 
 /** A picture for docs/page.md: small, without what one scrolls to. */
-async function takeSmall(page, name) {
+async function takeSmall(page, name, suffix = '') {
   const size = page.viewportSize();
   await page.setViewportSize({ width: 860, height: 540 });
   if (name === 'tune') await page.getByRole('group', { name: /^Variants on/ }).scrollIntoViewIfNeeded();
   if (name === 'graph') await page.getByRole('application').first().scrollIntoViewIfNeeded();
   // Two frames: charts are drawn anew for the width.
   await page.evaluate(() => new Promise((resolve) => { requestAnimationFrame(() => requestAnimationFrame(resolve)); }));
-  await page.screenshot({ path: join(PICTURES, `page-${name}.png`) });
+  await page.screenshot({ path: join(PICTURES, `page-${name}${suffix}.png`) });
   await page.setViewportSize(size);
 }
 
@@ -251,6 +254,7 @@ for (const colorScheme of ['light', 'dark']) {
       assert.ok(over <= 0, `${name} is ${over} pixels too wide`);
       if (PICTURES) await page.screenshot({ path: join(PICTURES, `${name}-${colorScheme}.png`), fullPage: true });
       if (PICTURES && SHOWN.has(name) && colorScheme === 'light') await takeSmall(page, name);
+      if (PICTURES && SHOWN_DARK.has(name) && colorScheme === 'dark') await takeSmall(page, name, '-dark');
     }
     const [ground, text] = await page.evaluate(() => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.body).color]
       .map((color) => /\d+/.exec(color)[0]).map(Number));
@@ -323,6 +327,7 @@ async function readAlone(file, name, gates) {
   const printed = await reader.pdf();
   assert.equal(printed.subarray(0, 5).toString(), '%PDF-');
   if (PICTURES) await reader.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true });
+  if (PICTURES && name === 'report') await takeSmall(reader, name);
   const text = await reader.locator('body').innerText();
   await reader.context().close();
   return text;

@@ -126,14 +126,17 @@ function pages() {
     layers: [`#/jobs/${last}?tab=layers`, (page) => page.locator('img.picture').first()],
     files: [`#/jobs/${last}?tab=files`, (page) => page.getByRole('link', { name: 'optimized.pb', exact: true })],
     submit: ['#/submit', (page) => page.getByRole('button', { name: 'Submit' })],
+    'submit-tune': [`#/submit?kind=tune&from=${last}`, (page) => page.getByRole('button', { name: 'Begin the tune' })],
     tunes: ['#/tunes', (page) => page.getByRole('link', { name: 'digits.pb' })],
     tune: [`#/tunes/${tune}`, (page) => page.getByRole('heading', { name: 'Candidates' })],
     models: ['#/models', (page) => page.getByRole('heading', { name: 'digits.pb' })],
+    'models-files': ['#/models?tab=files', (page) => page.getByRole('link', { name: 'digits.pb', exact: true })],
     devices: ['#/devices', (page) => page.getByRole('article', { name: 'bench-1' })],
     history: ['#/history?variant=int8', (page) => page.locator('.uplot canvas')],
     compare: [`#/compare?a=${first}&b=${last}`, (page) => page.getByRole('heading', { name: 'Differences' })],
     pareto: ['#/pareto', (page) => page.getByRole('heading', { name: 'Trade-offs' })],
     admin: ['#/admin', (page) => page.getByRole('button', { name: 'New token' })],
+    audit: ['#/admin?tab=audit', (page) => page.getByText(/^(Job|Model|Tune)Service\./).first()],
   };
 }
 

@@ -23,6 +23,25 @@ function undescribed(value) {
     .map(([key, one]) => [key, undescribed(one)]));
 }
 
+test('the document of the API passes the recommended rules of redocly', async () => {
+  const farm = new Farm(BIN, '');
+  try {
+    await farm.startServer();
+    const { createConfig, lintFromString } = require('@redocly/openapi-core');
+    const source = await (await fetch(`${farm.url}/openapi.json`)).text();
+    const config = await createConfig({ extends: ['recommended'] });
+    const lint = async (text) => (await lintFromString({ source: text, config, absoluteRef: 'openapi.json' }))
+      .map(({ ruleId, message, location }) => `${ruleId} at ${location[0]?.pointer}: ${message}`);
+    assert.deepEqual(await lint(source), []);
+    // It is one that can fail.
+    const api = JSON.parse(source);
+    delete Object.values(Object.values(api.paths)[0])[0].summary;
+    assert.equal((await lint(JSON.stringify(api))).length, 1);
+  } finally {
+    await farm.close();
+  }
+});
+
 test('the sources pass the strict compiler with the types that the server gives', async () => {
   const farm = new Farm(BIN, '');
   try {
