@@ -26,7 +26,7 @@ PROGRAM = re.compile(
 # Why a command is not run here, by what it begins with. The test fails for one
 # that no page has any more.
 NOT_HERE = {
-    r'(\./)?scripts/(quickstart|test|build|lint|format|check_changes)\b':
+    r'(\./)?scripts/(quickstart|test|build|lint|format|check_changes|fuzz)\b':
         'builds, or is what runs this test',
     r'(\./)?scripts/farm ': 'tests/scripts/farm_test.py',
     r'(\./)?scripts/package': 'scripts/test_packages',
