@@ -79,9 +79,15 @@ absl::Status Prepare(const GraphIo& io, const ExportOptions& options,
                      Graph* graph) {
   OPTFARM_ASSIGN_OR_RETURN(std::vector<transforms::TransformStep> steps,
                            transforms::ParseTransforms(kPreparation));
+  // Older opsets and TensorFlow Lite have no blocks along an axis: floats.
+  const bool keeps_blocks =
+      options.format == ModelFormat::kOnnx && options.opset >= 21;
   for (transforms::TransformStep& step : steps) {
-    if (step.name != "make_quantization_explicit") continue;
-    step.parameters.push_back({"type", options.activations});
+    if (step.name == "make_quantization_explicit") {
+      step.parameters.push_back({"type", options.activations});
+    } else if (step.name == "fold_constants" && keeps_blocks) {
+      step.parameters.push_back({"exclude_op", "DequantizeBlocks"});
+    }
   }
   steps.insert(steps.begin(), StripStep(*graph, io));
   if (options.format == ModelFormat::kTflite) {

@@ -5,12 +5,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
+#include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/export/convert_file.h"
 #include "engine/formats/models/load_model.h"
 #include "engine/graph/attr.h"
+#include "engine/graph/tensor_name.h"
+#include "engine/transforms/machinery/pipeline.h"
+#include "engine/transforms/machinery/transform_string.h"
 #include "engine/transforms/nodes/constant_nodes.h"
 #include "onnx/onnx.pb.h"
 #include "tests/support/graph_builder.h"
@@ -230,6 +236,41 @@ TEST(OnnxSpecialTest, LeavesOutAReluThatQuantizingIs) {
   EXPECT_EQ(count(Requantized("Relu6", {})), 0);
   // 16 fits.
   EXPECT_EQ(count(Requantized("Relu6", {}, 1.0f / 16)), 1);
+}
+
+// In blocks along an axis, which ONNX has since opset 21.
+TEST(OnnxSpecialTest, KeepsWeightsOfFourBits) {
+  GraphBuilder b;
+  b.Placeholder("x", {2, 96});
+  std::vector<float> weights;
+  for (int i = 0; i < 96 * 40; ++i) {
+    weights.push_back(std::sin(0.37f * static_cast<float>(i)));
+  }
+  b.Floats("w", {96, 40}, weights);
+  b.Node("y", "MatMul", {"x", "w"}, FloatT());
+  Graph graph = b.Build();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const auto steps,
+      transforms::ParseTransforms("quantize_product_weights(minimum_size=2)"));
+  ASSERT_THAT(transforms::RunTransforms(&graph, steps,
+                                        graph::ParseTensorNames("x").value(),
+                                        graph::ParseTensorNames("y").value()),
+              IsOk());
+  std::map<int, size_t> bytes;
+  for (const int opset : {17, 21}) {
+    SCOPED_TRACE(opset);
+    ConvertOptions options;
+    options.written.format = ModelFormat::kOnnx;
+    options.written.opset = opset;
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const ConvertedModel made,
+                                 ConvertGraph(graph, options));
+    ASSERT_TRUE(made.difference.has_value());
+    EXPECT_LE(made.difference->largest, 1e-6 * made.difference->magnitude);
+    bytes[opset] = made.bytes.size();
+  }
+  // 4 bits a weight, and 20 for a block of 32.
+  EXPECT_LT(bytes[21], 40 * 96 * 5 / 8 + 1000);
+  EXPECT_GT(bytes[17], 40 * 96 * 4);
 }
 
 // A runtime takes a layer for one on integers when it reads DequantizeLinear.

@@ -101,6 +101,8 @@ int OnnxTypeOf(DataType type) {
       return onnx::TensorProto::UINT64;
     case tensorflow::DT_BFLOAT16:
       return onnx::TensorProto::BFLOAT16;
+    case tensorflow::DT_UINT4:
+      return onnx::TensorProto::UINT4;
     default:
       return 0;
   }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -12,6 +14,7 @@
 #include "engine/formats/onnx/raising/raising_table.h"
 #include "engine/formats/onnx/raising/sum_rounding.h"
 #include "engine/graph/ops/op_table.h"
+#include "engine/runtime/reference/quantized/block_quantization.h"
 
 namespace optfarm::formats {
 namespace {
@@ -191,6 +194,45 @@ absl::Status Linear(NodeRaiser& n) {
   return absl::OkStatus();
 }
 
+// x, scale, zero point, the first and the last two to a byte, as in the file.
+absl::Status Blocks(NodeRaiser& n) {
+  OPTFARM_RETURN_IF_ERROR(n.RequireInputs(3));
+  if (n.opset() < 21) {
+    return absl::UnimplementedError("4-bit values in blocks need opset 21");
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const runtime::BlockGrid grid,
+                           runtime::BlockGrid::Of(n.def()));
+  const GraphConstant* const x = n.graph().ConstantOf(n.input(0));
+  const GraphConstant* const zero_point = n.graph().ConstantOf(n.input(2));
+  if (x == nullptr || zero_point == nullptr) {
+    return absl::UnimplementedError("its 4-bit values are not constant");
+  }
+  const auto packed = [&](const GraphConstant& constant, int64_t count,
+                          const runtime::Shape& shape,
+                          const char* suffix) -> absl::StatusOr<ValueId> {
+    std::string bytes(constant.bytes);
+    const auto wanted = static_cast<size_t>(runtime::FourBitBytes(count));
+    constexpr char kTwoMiddles = static_cast<char>(0x88);
+    if (suffix[0] != '\0' && bytes.empty()) bytes.assign(wanted, kTwoMiddles);
+    if (bytes.size() != wanted) {
+      return absl::InvalidArgumentError("its 4-bit values do not fit 'shape'");
+    }
+    return n.graph().model()->AddConstant(
+        tensorflow::DT_UINT4, {shape.dims().begin(), shape.dims().end()},
+        std::move(bytes), absl::StrCat(n.name(), "/blocks", suffix));
+  };
+  OPTFARM_ASSIGN_OR_RETURN(
+      const ValueId values,
+      packed(*x, grid.shape().num_elements(), grid.shape(), ""));
+  OPTFARM_ASSIGN_OR_RETURN(
+      const ValueId zeros,
+      packed(*zero_point, grid.scale_count(), grid.ScaleShape(), "_zeros"));
+  const ValueId scale = n.Cast(n.In(1), n.InType(1), tensorflow::DT_FLOAT);
+  n.Set(n.Emit("DequantizeLinear", {values, scale, zeros},
+               {{"axis", int64_t{grid.axis()}}, {"block_size", grid.block()}}));
+  return absl::OkStatus();
+}
+
 absl::Status DynamicQuantize(NodeRaiser& n) {
   OPTFARM_RETURN_IF_ERROR(n.RequireInputs(1));
   const AxisOrder order = n.OrderOf(0);
@@ -256,6 +298,7 @@ constexpr RaisingRow kRows[] = {
     {"FakeQuantWithMinMaxArgs", FakeQuantArgs},
     {"QuantizeLinear", Linear, "QuantizeLinear"},
     {"DequantizeLinear", Linear, "DequantizeLinear"},
+    {"DequantizeBlocks", Blocks},
     {"DynamicQuantizeLinear", DynamicQuantize},
 };
 
