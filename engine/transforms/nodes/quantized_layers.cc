@@ -85,15 +85,18 @@ QuantizedLayers CountQuantizedLayers(const Graph& graph) {
     } else {
       ++found.quantized;
     }
+    found.in_blocks |= weights->op() == kInBlocks;
     found.per_channel |= HasManyScales(graph, *weights);
   }
   return found;
 }
 
 std::string Describe(const QuantizedLayers& found) {
+  const char* const part = found.in_blocks     ? "block"
+                           : found.per_channel ? "channel"
+                                               : "tensor";
   return absl::StrCat(
-      found.weight_bits, "-bit weights, a scale for each ",
-      found.per_channel ? "channel" : "tensor", ", ",
+      found.weight_bits, "-bit weights, a scale for each ", part, ", ",
       found.quantized > 0 ? "" : "float values, ",
       found.quantized > 0 ? found.quantized : found.weights_only, " of ",
       found.layers, " layers");

@@ -22,6 +22,8 @@ struct QuantizedLayers {
   int weight_bits = 0;
   // Some weights have a scale for each channel.
   bool per_channel = false;
+  // Or for each block along an axis.
+  bool in_blocks = false;
 
   // At least half of the layers are quantized.
   bool are_most() const { return quantized > 0 && 2 * quantized >= layers; }

@@ -6,6 +6,7 @@
 #include <random>
 
 #include "engine/graph/attr.h"
+#include "engine/transforms/nodes/quantized_layers.h"
 #include "engine/transforms/quantizing/block_codes.h"
 #include "tests/engine/transforms/transform_testing.h"
 
@@ -213,6 +214,14 @@ TEST(QuantizeProductWeightsTest, RefusesOddBlocks) {
                 StatusIs(absl::StatusCode::kInvalidArgument,
                          HasSubstr("give 16, 32, 64, 128 or 256")));
   }
+}
+
+TEST(QuantizeProductWeightsTest, IsDescribedByItsBlocks) {
+  Graph graph = Product(Normal(480, 5)).Build();
+  MustApply(&graph, kQuantize, "in", "out");
+  EXPECT_EQ(Describe(CountQuantizedLayers(graph)),
+            "4-bit weights, a scale for each block, float values, 1 of 1 "
+            "layers");
 }
 
 }  // namespace
