@@ -3,7 +3,9 @@
 // of integers are summed as integers.
 
 #include <algorithm>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
@@ -13,6 +15,7 @@
 #include "engine/formats/onnx/lowering_table.h"
 #include "engine/formats/onnx/quantization.h"
 #include "engine/formats/onnx/tensors.h"
+#include "engine/runtime/core/tensor.h"
 
 namespace optfarm::formats {
 namespace {
@@ -49,6 +52,58 @@ Endpoint DequantizedByElement(NodeLowering& n, Endpoint x, Endpoint scale,
   return n.Add("Mul", {value, n.Cast(scale, tensorflow::DT_FLOAT)});
 }
 
+// Whole numbers of 4 bits, those with a sign 8 higher, two to a byte as
+// DequantizeBlocks has them. Nothing for what is no constant.
+std::optional<Endpoint> PackedFourBits(NodeLowering& n, Endpoint tensor) {
+  const tensorflow::TensorProto* constant = n.builder().ConstantOf(tensor);
+  if (constant == nullptr) return std::nullopt;
+  const auto known = runtime::Tensor::FromProto(*constant);
+  if (!known.ok()) return std::nullopt;
+  const int64_t offset = known->dtype() == tensorflow::DT_INT8 ? 8 : 0;
+  const auto values = known->AsInt64s();
+  if (!values.ok()) return std::nullopt;
+  std::vector<uint8_t> bytes((values->size() + 1) / 2, 0);
+  for (size_t i = 0; i < values->size(); ++i) {
+    const int64_t value = (*values)[i] + offset;
+    if (value < 0 || value > 15) return std::nullopt;
+    bytes[i / 2] |= static_cast<uint8_t>(value << (i % 2 * 4));
+  }
+  const auto shape =
+      runtime::Shape::FromDims({static_cast<int64_t>(bytes.size())});
+  if (!shape.ok()) return std::nullopt;
+  return n.builder().Constant(
+      runtime::Tensor::FromValues<uint8_t>(*shape, bytes));
+}
+
+// Constants of 4 bits in blocks along the axis, which stay what they are.
+// Nothing for others.
+std::optional<Endpoint> DequantizedFourBits(NodeLowering& n, int axis,
+                                            int64_t block) {
+  const Endpoint x = n.input(0), scale = n.input(1);
+  const PartialShape& shape = n.shape(x);
+  if (n.reader().BitsOf(n.node().input(0)) != 4 || !shape.is_static() ||
+      shape.dim(axis) < 1) {
+    return std::nullopt;
+  }
+  PartialShape of_scales = shape;
+  of_scales.set_dim(axis, (shape.dim(axis) - 1) / block + 1);
+  if (n.shape(scale) != of_scales) return std::nullopt;
+  const std::optional<Endpoint> values = PackedFourBits(n, x);
+  if (!values.has_value()) return std::nullopt;
+  std::optional<Endpoint> zero_points;
+  if (n.has_input(2)) {
+    if (n.shape(n.input(2)) != of_scales) return std::nullopt;
+    zero_points = PackedFourBits(n, n.input(2));
+  } else if (n.dtype(x) == tensorflow::DT_INT8) {
+    // Where there are none, the op takes the middle.
+    zero_points = n.builder().Constant(
+        runtime::Tensor::FromValues<uint8_t>(runtime::Shape({0}), {}));
+  }
+  if (!zero_points.has_value()) return std::nullopt;
+  return n.Add("DequantizeBlocks", {*values, scale, *zero_points},
+               {{"shape", shape}, {"axis", axis}, {"block_size", block}});
+}
+
 absl::Status LowerDequantizeLinear(NodeLowering& n) {
   const Endpoint x = n.input(0);
   const DataType result = n.dtype(n.input(1));
@@ -58,6 +113,12 @@ absl::Status LowerDequantizeLinear(NodeLowering& n) {
   if (block > 0) {
     OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(x));
     OPTFARM_ASSIGN_OR_RETURN(const int place, NodeLowering::Axis(axis, rank));
+    if (result == tensorflow::DT_FLOAT) {
+      if (const auto blocks = DequantizedFourBits(n, place, block)) {
+        n.SetOutput(0, *blocks);
+        return absl::OkStatus();
+      }
+    }
     const int64_t size = n.shape(x).dim(place);
     Endpoint scale = n.input(1), zero_point;
     OPTFARM_RETURN_IF_ERROR(RepeatBlocks(n, &scale, axis, block, size));

@@ -241,12 +241,13 @@ TEST(OnnxSpecialTest, LeavesOutAReluThatQuantizingIs) {
 // In blocks along an axis, which ONNX has since opset 21.
 TEST(OnnxSpecialTest, KeepsWeightsOfFourBits) {
   GraphBuilder b;
-  b.Placeholder("x", {2, 96});
+  b.Placeholder("x", {2, 256});
+  constexpr int kWeights = 256 * 64;
   std::vector<float> weights;
-  for (int i = 0; i < 96 * 40; ++i) {
+  for (int i = 0; i < kWeights; ++i) {
     weights.push_back(std::sin(0.37f * static_cast<float>(i)));
   }
-  b.Floats("w", {96, 40}, weights);
+  b.Floats("w", {256, 64}, weights);
   b.Node("y", "MatMul", {"x", "w"}, FloatT());
   Graph graph = b.Build();
   OPTFARM_ASSERT_OK_AND_ASSIGN(
@@ -267,10 +268,19 @@ TEST(OnnxSpecialTest, KeepsWeightsOfFourBits) {
     ASSERT_TRUE(made.difference.has_value());
     EXPECT_LE(made.difference->largest, 1e-6 * made.difference->magnitude);
     bytes[opset] = made.bytes.size();
+    // Our reader keeps them so too.
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const auto read,
+        formats::LoadModelFromMemory(made.bytes, std::nullopt, "m"));
+    EXPECT_EQ(std::count_if(read.def.node().begin(), read.def.node().end(),
+                            [](const auto& node) {
+                              return node.op() == "DequantizeBlocks";
+                            }),
+              opset == 21 ? 1 : 0);
   }
   // 4 bits a weight, and 20 for a block of 32.
-  EXPECT_LT(bytes[21], 40 * 96 * 5 / 8 + 1000);
-  EXPECT_GT(bytes[17], 40 * 96 * 4);
+  EXPECT_LT(bytes[21], kWeights * 5 / 8 + 1000);
+  EXPECT_GT(bytes[17], kWeights * 4);
 }
 
 // A runtime takes a layer for one on integers when it reads DequantizeLinear.
