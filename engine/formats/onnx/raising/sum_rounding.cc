@@ -6,6 +6,7 @@
 #include <iterator>
 
 #include "engine/formats/onnx/lite_rounding.h"
+#include "engine/runtime/reference/quantized/lite_sum.h"
 
 namespace optfarm::formats {
 namespace {
@@ -24,24 +25,6 @@ bool HasUsualRatio(const SumTensor& from, const SumTensor& to) {
 int32_t Clamped(double value) {
   return static_cast<int32_t>(std::clamp(value, 0.0, 255.0));
 }
-
-// XNNPACK: the larger ratio has 21 bits, and halves go up.
-class LiteSum {
- public:
-  LiteSum(const SumTensor& a, const SumTensor& b, const SumTensor& result) {
-    const float ratio_a = a.scale / result.scale;
-    const float ratio_b = b.scale / result.scale;
-    const int bits = 20 - std::ilogb(std::max(ratio_a, ratio_b));
-    a_ = std::ldexp(std::nearbyint(std::ldexp(ratio_a, bits)), -bits);
-    b_ = std::ldexp(std::nearbyint(std::ldexp(ratio_b, bits)), -bits);
-    zero_ = result.zero_point - a.zero_point * a_ - b.zero_point * b_;
-  }
-  // In steps of the result, plus one half.
-  double At(int a, int b) const { return zero_ + a * a_ + b * b_ + 0.5; }
-
- private:
-  double a_ = 0, b_ = 0, zero_ = 0;
-};
 
 // DequantizeLinear, Add, QuantizeLinear in floats; `move` is added before the
 // last.
@@ -72,12 +55,16 @@ int32_t LineSum(const SumTensor& a, const SumTensor& b, const SumTensor& result,
 float NearestMove(const SumTensor& a, const SumTensor& b,
                   const SumTensor& result) {
   if (!HasUsualRatio(a, result) || !HasUsualRatio(b, result)) return kNearHalf;
-  const LiteSum lite(a, b, result);
+  const runtime::LiteSumFactors factors =
+      runtime::FactorsOfLiteSum(a.scale, b.scale, result.scale);
+  const double zero =
+      result.zero_point - a.zero_point * factors.a - b.zero_point * factors.b;
   std::array<int, std::size(kMovesUp)> moved = {};
   int plain = 0, line = 0;
   for (int x = 0; x < kValues; ++x) {
     for (int y = 0; y < kValues; ++y) {
-      const double value = lite.At(x, y);
+      // In steps of the result, and one half.
+      const double value = zero + x * factors.a + y * factors.b + 0.5;
       // The others are told apart by all floats.
       if (std::abs(value - std::nearbyint(value)) > kDoubt) continue;
       const int32_t wanted = Clamped(std::floor(value));

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "engine/runtime/reference/quantized/lite_sum.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -38,12 +39,10 @@ SumLine::SumLine(const QdqPair& pair)
       step_b(double{pair.b.scale} / pair.out.scale),
       rounds_up(pair.rounds_up) {
   if (rounds_up) {
-    const float a = pair.a.scale / pair.out.scale;
-    const float b = pair.b.scale / pair.out.scale;
-    // The larger step has 21 bits.
-    const int bits = 20 - std::ilogb(std::max(a, b));
-    step_a = std::ldexp(std::nearbyint(std::ldexp(a, bits)), -bits);
-    step_b = std::ldexp(std::nearbyint(std::ldexp(b, bits)), -bits);
+    const LiteSumFactors factors =
+        FactorsOfLiteSum(pair.a.scale, pair.b.scale, pair.out.scale);
+    step_a = factors.a;
+    step_b = factors.b;
   }
   zero = pair.out.unsigned_zero() - pair.a.unsigned_zero() * step_a -
          pair.b.unsigned_zero() * step_b;
