@@ -32,16 +32,19 @@ absl::Status LowerUnary(NodeLowering& n) {
 }
 
 absl::Status LowerHardSwish(NodeLowering& n) {
+  // A step of the input is less than so many of the result.
+  constexpr float kMostRatio = 128;
+  const auto scale = [&](absl::string_view name) {
+    float value = 0;
+    const bool is_number =
+        absl::SimpleAtof(LiteNote(n, absl::StrCat(kNotePrefix, name)), &value);
+    return is_number && value > 0 && std::isfinite(value) ? value : 0.0f;
+  };
+  const float from = scale("input_scale"), to = scale("output_scale");
   std::vector<OpAttr> attributes;
-  for (const char* name : {"input_scale", "output_scale"}) {
-    float scale = 0;
-    if (absl::SimpleAtof(LiteNote(n, absl::StrCat(kNotePrefix, name)),
-                         &scale) &&
-        scale > 0 && std::isfinite(scale)) {
-      attributes.push_back({name, scale});
-    }
+  if (from > 0 && to > 0 && from / to < kMostRatio) {
+    attributes = {{"input_scale", from}, {"output_scale", to}};
   }
-  if (attributes.size() != 2) attributes.clear();
   n.SetOutput(0, n.Add("HardSwish", {n.input(0)}, std::move(attributes)));
   return absl::OkStatus();
 }

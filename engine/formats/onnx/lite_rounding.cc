@@ -84,15 +84,22 @@ float RatioFactor(float input_scale, float step) {
 
 LiteRounded TakeMoveBack(NodeLowering& n, Endpoint x, Endpoint scale,
                          Endpoint zero_point) {
-  const bool goes_up = LiteNote(n, kRoundingNote) == "half_up";
-  const LiteRounded plain = {x, goes_up ? "half_up" : "", 0};
-  if (x.node == graph::kNoNode) return plain;
-  const graph::Node& sum = NodeOf(n, x);
+  const LiteRounded to_even = {x, "", 0};
+  if (x.node == graph::kNoNode) return to_even;
   const auto step = NumberOf(n, scale);
   const auto known = n.builder().Known(zero_point);
-  if (!IsSum(sum) || !step.has_value() || !known.has_value()) return plain;
+  // The interpreter's arithmetic is that of 8 bits and one scale.
+  if (!step.has_value() || !known.has_value() || known->num_elements() != 1 ||
+      (known->dtype() != tensorflow::DT_INT8 &&
+       known->dtype() != tensorflow::DT_UINT8)) {
+    return to_even;
+  }
   const auto zeros = known->AsInt64s();
-  if (!zeros.ok() || zeros->size() != 1) return plain;
+  if (!zeros.ok()) return to_even;
+  const bool goes_up = LiteNote(n, kRoundingNote) == "half_up";
+  const LiteRounded plain = {x, goes_up ? "half_up" : "", 0};
+  const graph::Node& sum = NodeOf(n, x);
+  if (!IsSum(sum)) return plain;
   if (const auto parted = PartNumber(n, sum)) {
     const bool is_moved_up =
         goes_up ? std::any_of(std::begin(kMovesUp), std::end(kMovesUp),

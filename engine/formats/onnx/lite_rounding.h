@@ -3,8 +3,8 @@
 // therefore moved off the halves by a little, and our reader knows the move
 // again, so that a model keeps its meaning in both directions:
 //
-//   half_up        QuantizeLinear(x + step / 16384), or what raising/
-//                  sum_rounding.h finds, with a note
+//   half_up        QuantizeLinear(x + step / 16384); of a sum another of
+//                  kMovesUp or none. The node's metadata say it
 //   half_away      QuantizeLinear(x + sign(x + zero_point * step) * step /
 //                  16384)
 //   input_scale s  QuantizeLinear(x * factor + step / 1024), where factor makes
@@ -23,6 +23,7 @@ namespace optfarm::formats {
 // UNITS: steps. Sums of floats are not exact: what is this near to a half is
 // one, as in the kernel of QuantizeLinear.
 inline constexpr float kNearHalf = 1.0f / 16384;
+// The moves among which raising/sum_rounding.h chooses.
 inline constexpr float kMovesUp[] = {kNearHalf / 64, kNearHalf / 8,
                                      kNearHalf / 4, kNearHalf / 2, kNearHalf};
 // Multiples of 1/256 that are no halves are not this near to one.

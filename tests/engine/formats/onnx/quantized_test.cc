@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "tests/engine/formats/onnx/onnx_model.h"
 #include "tests/engine/runtime/run_op.h"
@@ -122,6 +123,32 @@ TEST(OnnxQuantizedTest, UnpacksWeightsInBlocks) {
       const auto answers, Answers(bytes, {Floats({1, 4}, {2, 4, 100, 10})}));
   EXPECT_THAT(ValuesOf<float>(answers[0]),
               ElementsAre(2 * -2.5f + 4 * 1.0f + 10 * 2.0f));
+}
+
+// A note of the writer's; it speaks of one scale.
+TEST(OnnxQuantizedTest, RoundsHalvesUpWhereTheNodeSaysSo) {
+  const auto answer = [](const std::string& scale, const std::string& zero) {
+    const auto node = [&](const std::string& op, const std::string& ends) {
+      return absl::StrCat("node { op_type: '", op, "' ", ends, " input: '",
+                          scale, "' input: '", zero,
+                          "' attribute { name: 'axis' type: INT i: 1 } "
+                          "metadata_props { key: 'optfarm.rounding' value: "
+                          "'half_up' } } ");
+    };
+    const std::string bytes = OnnxBytes(absl::StrCat(
+        "input { ", FloatValue("x", {1, 2}), " } output { ",
+        FloatValue("y", {1, 2}), " } ", Scale("s", 0.5f), ZeroPoint("z", 10),
+        "initializer { name: 'ss' data_type: 1 dims: 2 float_data: 0.5 "
+        "float_data: 0.5 } initializer { name: 'zz' data_type: 2 dims: 2 "
+        "int32_data: 10 int32_data: 10 } ",
+        node("QuantizeLinear", "output: 'q' input: 'x'"),
+        node("DequantizeLinear", "output: 'y' input: 'q'")));
+    const auto answers = Answers(bytes, {Floats({1, 2}, {0.25f, 1.0f})});
+    EXPECT_TRUE(answers.ok()) << answers.status();
+    return answers.ok() ? ValuesOf<float>((*answers)[0]) : std::vector<float>();
+  };
+  EXPECT_THAT(answer("s", "z"), ElementsAre(0.5f, 1.0f));
+  EXPECT_THAT(answer("ss", "zz"), ElementsAre(0.0f, 1.0f));
 }
 
 }  // namespace
