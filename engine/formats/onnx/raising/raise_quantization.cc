@@ -207,26 +207,28 @@ absl::Status Blocks(NodeRaiser& n) {
   if (x == nullptr || zero_point == nullptr) {
     return absl::UnimplementedError("its 4-bit values are not constant");
   }
-  const auto packed = [&](const GraphConstant& constant, int64_t count,
-                          const runtime::Shape& shape,
-                          const char* suffix) -> absl::StatusOr<ValueId> {
-    std::string bytes(constant.bytes);
-    const auto wanted = static_cast<size_t>(runtime::FourBitBytes(count));
-    constexpr char kTwoMiddles = static_cast<char>(0x88);
-    if (suffix[0] != '\0' && bytes.empty()) bytes.assign(wanted, kTwoMiddles);
-    if (bytes.size() != wanted) {
+  const auto add = [&](std::string bytes, const runtime::Shape& shape,
+                       const char* name) -> absl::StatusOr<ValueId> {
+    if (bytes.size() !=
+        static_cast<size_t>(runtime::FourBitBytes(shape.num_elements()))) {
       return absl::InvalidArgumentError("its 4-bit values do not fit 'shape'");
     }
     return n.graph().model()->AddConstant(
         tensorflow::DT_UINT4, {shape.dims().begin(), shape.dims().end()},
-        std::move(bytes), absl::StrCat(n.name(), "/blocks", suffix));
+        std::move(bytes), absl::StrCat(n.name(), name));
   };
-  OPTFARM_ASSIGN_OR_RETURN(
-      const ValueId values,
-      packed(*x, grid.shape().num_elements(), grid.shape(), ""));
+  // Where there are none, they are the middle.
+  std::string zero_bytes(zero_point->bytes);
+  if (zero_bytes.empty()) {
+    zero_bytes.assign(
+        static_cast<size_t>(runtime::FourBitBytes(grid.scale_count())),
+        static_cast<char>(0x11 * runtime::kMiddleOfFourBits));
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const ValueId values,
+                           add(std::string(x->bytes), grid.shape(), "/values"));
   OPTFARM_ASSIGN_OR_RETURN(
       const ValueId zeros,
-      packed(*zero_point, grid.scale_count(), grid.ScaleShape(), "_zeros"));
+      add(std::move(zero_bytes), grid.ScaleShape(), "/zero_points"));
   const ValueId scale = n.Cast(n.In(1), n.InType(1), tensorflow::DT_FLOAT);
   n.Set(n.Emit("DequantizeLinear", {values, scale, zeros},
                {{"axis", int64_t{grid.axis()}}, {"block_size", grid.block()}}));
