@@ -60,7 +60,6 @@ Table MakeMeasurementsTable(const std::vector<const v1::Result*>& results,
          time_cell(m.first_us()),
          Cell(m.median_us(), absl::StrCat(narrow && m.noisy() ? "~" : "",
                                           HumanMicroseconds(m.median_us()))),
-
          time_cell(m.mad_us()), time_cell(m.p90_us()),
          bytes_cell(m.peak_memory_bytes()),
          Cell(m.noisy(), m.noisy() ? "noisy" : "no"),

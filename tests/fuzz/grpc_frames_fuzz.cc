@@ -33,7 +33,6 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
@@ -46,6 +45,7 @@
 #include "base/log.h"
 #include "optfarm/v1/jobs.grpc.pb.h"
 #include "server/server.h"
+#include "tests/fuzz/server_fuzzer.h"
 
 namespace optfarm {
 namespace {
@@ -202,23 +202,6 @@ void Talk(int socket, absl::string_view bytes) {
 
 }  // namespace
 }  // namespace optfarm
-
-// OpenSSL keeps tables of its own to its end.
-extern "C" const char* __lsan_default_suppressions() {
-  return "leak:libcrypto.so";
-}
-
-// See messages_fuzz.cc.
-extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
-  static char leaks[] = "-detect_leaks=0";
-  static char weights[] = "-entropic=0";
-  static std::vector<char*> all(*arguments, *arguments + *count);
-  all.insert(all.begin() + 1, {leaks, weights});
-  all.push_back(nullptr);
-  *count = static_cast<int>(all.size()) - 1;
-  *arguments = all.data();
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static const std::unique_ptr<optfarm::Farm> farm =

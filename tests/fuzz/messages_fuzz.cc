@@ -42,6 +42,7 @@
 #include "optfarm/v1/tunes.pb.h"
 #include "optfarm/v1/work.pb.h"
 #include "server/server.h"
+#include "tests/fuzz/server_fuzzer.h"
 
 namespace optfarm {
 namespace {
@@ -185,25 +186,6 @@ struct Farm {
 
 }  // namespace
 }  // namespace optfarm
-
-// OpenSSL keeps tables of its own to its end.
-extern "C" const char* __lsan_default_suppressions() {
-  return "leak:libcrypto.so";
-}
-
-// After each input libFuzzer would look for leaks, since a server's threads
-// free later, and weigh every feature it ever saw. Both take longer than the
-// calls. What the command line says comes later and counts.
-extern "C" int LLVMFuzzerInitialize(int* count, char*** arguments) {
-  static char leaks[] = "-detect_leaks=0";
-  static char weights[] = "-entropic=0";
-  static std::vector<char*> all(*arguments, *arguments + *count);
-  all.insert(all.begin() + 1, {leaks, weights});
-  all.push_back(nullptr);
-  *count = static_cast<int>(all.size()) - 1;
-  *arguments = all.data();
-  return 0;
-}
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   static std::unique_ptr<optfarm::Farm> farm;

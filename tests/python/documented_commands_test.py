@@ -32,7 +32,7 @@ NOT_HERE = {
     r'(\./)?scripts/package': 'scripts/test_packages',
     r'(apt|apt-cache) |cp build/apt': 'scripts/test_packages installs them',
     r'for image in|podman': 'wants containers; see docs/installation.md',
-    r'cmake |(OPTFARM_\w+=\S+ )?build/\w+/bin/(\w+_test|http_fuzz)': 'builds',
+    r'cmake |(OPTFARM_\w+=\S+ )?build/\w+/bin/\w+_test': 'builds',
     r'(build/release/bin/)?optfarm-(server|worker|agent) ':
         'goes on until it is stopped; the farm of this test is started so',
     r'.* --engine=': 'wants a runtime of the user\'s own',

@@ -30,14 +30,18 @@ using ::testing::HasSubstr;
 using namespace optfarm::testing;  // NOLINT: the tests' own vocabulary
 using graph::Graph;
 
+ConvertOptions ToOnnx(int opset = 17) {
+  ConvertOptions options;
+  options.written.format = ModelFormat::kOnnx;
+  options.written.opset = opset;
+  return options;
+}
+
 void ExpectSameAnswers(const Graph& graph) {
   for (const int opset : {13, 17, 21}) {
     SCOPED_TRACE(opset);
-    ConvertOptions options;
-    options.written.format = ModelFormat::kOnnx;
-    options.written.opset = opset;
     OPTFARM_ASSERT_OK_AND_ASSIGN(const ConvertedModel made,
-                                 ConvertGraph(graph, options));
+                                 ConvertGraph(graph, ToOnnx(opset)));
     ASSERT_TRUE(made.difference.has_value());
     EXPECT_GT(made.difference->magnitude, 0.5);
     EXPECT_LE(made.difference->largest, 1e-5 * made.difference->magnitude);
@@ -98,9 +102,7 @@ TEST(OnnxSpecialTest, RefusesOtherArithmeticOnComplexNumbers) {
   b.Node("twice", "AddV2", {"bins", "bins"},
          {{"T", TypeAttr(tensorflow::DT_COMPLEX64)}});
   b.Node("y", "ComplexAbs", {"twice"});
-  ConvertOptions options;
-  options.written.format = ModelFormat::kOnnx;
-  EXPECT_THAT(ConvertGraph(b.Build(), options).status(),
+  EXPECT_THAT(ConvertGraph(b.Build(), ToOnnx()).status(),
               StatusIs(absl::StatusCode::kFailedPrecondition,
                        HasSubstr("'twice' (AddV2): it reads complex numbers")));
 }
@@ -138,11 +140,9 @@ TEST(OnnxSpecialTest, KeepsTheInterpretersRounding) {
                              {{"input_scale", FloatAttr(1.0f / 256)}}};
   for (const Attrs& rounding : roundings) {
     SCOPED_TRACE(rounding.begin()->second.DebugString());
-    ConvertOptions options;
-    options.written.format = ModelFormat::kOnnx;
     OPTFARM_ASSERT_OK_AND_ASSIGN(
         const ConvertedModel made,
-        ConvertGraph(Requantized("Identity", rounding), options));
+        ConvertGraph(Requantized("Identity", rounding), ToOnnx()));
     ASSERT_TRUE(made.difference.has_value());
     EXPECT_EQ(made.difference->unequal, 0);
     // Our reader finds it again.
@@ -189,9 +189,7 @@ Graph QuantizedSum(float share_a, float share_b) {
 // A sum that is not moved is one that ONNX Runtime computes on integers.
 TEST(OnnxSpecialTest, MovesSumsOffHalvesOnlyWhereTheyAreHalves) {
   const auto sums = [](float share_a, float share_b) {
-    ConvertOptions options;
-    options.written.format = ModelFormat::kOnnx;
-    const auto made = ConvertGraph(QuantizedSum(share_a, share_b), options);
+    const auto made = ConvertGraph(QuantizedSum(share_a, share_b), ToOnnx());
     EXPECT_TRUE(made.ok()) << made.status();
     // Our reader rounds as before, moved or not.
     EXPECT_EQ(made->difference->unequal, 0);
@@ -218,9 +216,7 @@ TEST(OnnxSpecialTest, MovesSumsOffHalvesOnlyWhereTheyAreHalves) {
 
 TEST(OnnxSpecialTest, LeavesOutAReluThatQuantizingIs) {
   const auto count = [](const Graph& graph) {
-    ConvertOptions options;
-    options.written.format = ModelFormat::kOnnx;
-    const auto made = ConvertGraph(graph, options);
+    const auto made = ConvertGraph(graph, ToOnnx());
     EXPECT_TRUE(made.ok()) << made.status();
     EXPECT_EQ(made->difference->unequal, 0);
     onnx::ModelProto model;
@@ -260,11 +256,8 @@ TEST(OnnxSpecialTest, KeepsWeightsOfFourBits) {
   std::map<int, size_t> bytes;
   for (const int opset : {17, 21}) {
     SCOPED_TRACE(opset);
-    ConvertOptions options;
-    options.written.format = ModelFormat::kOnnx;
-    options.written.opset = opset;
     OPTFARM_ASSERT_OK_AND_ASSIGN(const ConvertedModel made,
-                                 ConvertGraph(graph, options));
+                                 ConvertGraph(graph, ToOnnx(opset)));
     ASSERT_TRUE(made.difference.has_value());
     EXPECT_LE(made.difference->largest, 1e-6 * made.difference->magnitude);
     bytes[opset] = made.bytes.size();
@@ -300,10 +293,8 @@ TEST(OnnxSpecialTest, TurnsQuantizedValuesRatherThanNumbers) {
   b.Node("y", "Conv2D", {"numbers", "filter"},
          FloatT({{"strides", IntsAttr({1, 1, 1, 1})},
                  {"padding", StringAttr("SAME")}}));
-  ConvertOptions options;
-  options.written.format = ModelFormat::kOnnx;
   OPTFARM_ASSERT_OK_AND_ASSIGN(const ConvertedModel made,
-                               ConvertGraph(b.Build(), options));
+                               ConvertGraph(b.Build(), ToOnnx()));
   ASSERT_TRUE(made.difference.has_value());
   EXPECT_LE(made.difference->largest, 1e-6 * made.difference->magnitude);
   onnx::ModelProto model;
