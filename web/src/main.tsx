@@ -184,17 +184,9 @@ function Frame({ farm, leave, offline, turnTheme }: {
   );
 }
 
-function App() {
-  const [session, setSession] = useState(0);
-  const [wanted, setWanted] = useState(false);
-  const farm = usePoll((signal) => get<WhoAmI>('/v1/whoami', signal), wanted ? 0 : 5000, [session]);
-  useEffect(() => onSessionLost(() => setWanted(true)), []);
-  const turnTheme = useTheme();
-  const begin = () => {
-    setWanted(false);
-    setSession((before) => before + 1);
-  };
-  if (wanted) return <LoginPage done={begin} />;
+/** The page of somebody whom the server may know; `lost` where it does not. */
+function Session({ lost, turnTheme }: { lost: () => void; turnTheme: () => void }) {
+  const farm = usePoll((signal) => get<WhoAmI>('/v1/whoami', signal), 5000, []);
   if (!farm.data) {
     if (farm.error && farm.error.status !== 401) {
       return <div class="login"><ErrorNote error={farm.error} retry={farm.refresh} /></div>;
@@ -205,7 +197,7 @@ function App() {
     try {
       await logout();
     } finally {
-      setWanted(true);
+      lost();
     }
   };
   return (
@@ -214,6 +206,14 @@ function App() {
         offline={farm.error?.unreachable ?? false} turnTheme={turnTheme} />
     </FarmContext.Provider>
   );
+}
+
+function App() {
+  const [wanted, setWanted] = useState(false);
+  const lost = useCallback(() => setWanted(true), []);
+  useEffect(() => onSessionLost(lost), []);
+  const turnTheme = useTheme();
+  return wanted ? <LoginPage done={() => setWanted(false)} /> : <Session lost={lost} turnTheme={turnTheme} />;
 }
 
 render(<App />, document.body);

@@ -23,8 +23,12 @@ export class ApiError extends Error {
 
 type Listener = () => void;
 const lostListeners = new Set<Listener>();
+let logins = 0;
 
-/** Calls `listener` whenever the server wants a login. */
+/**
+ * Calls `listener` whenever the server wants a login; not for questions that were
+ * asked before the last one, whose answers came late.
+ */
 export function onSessionLost(listener: Listener): () => void {
   lostListeners.add(listener);
   return () => lostListeners.delete(listener);
@@ -47,6 +51,7 @@ async function problemOf(response: Response): Promise<ApiError> {
 
 async function request(path: string, init: RequestInit): Promise<Response> {
   let response;
+  const loginsBefore = logins;
   try {
     response = await fetch(path, { cache: 'no-store', ...init, headers: { ...OWN, ...init.headers } });
   } catch (error) {
@@ -55,7 +60,7 @@ async function request(path: string, init: RequestInit): Promise<Response> {
   }
   if (response.ok || response.status === 304) return response;
   const problem = await problemOf(response);
-  if (problem.status === 401) for (const listener of lostListeners) listener();
+  if (problem.status === 401 && logins === loginsBefore) for (const listener of lostListeners) listener();
   throw problem;
 }
 
@@ -116,6 +121,7 @@ export async function login(token: string): Promise<void> {
     throw new ApiError(0, 'UNAVAILABLE', 'the server cannot be reached');
   });
   if (!response.ok) throw await problemOf(response);
+  logins += 1;
 }
 
 export async function logout(): Promise<void> {
