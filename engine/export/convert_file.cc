@@ -15,6 +15,7 @@
 #include "base/human_units.h"
 #include "base/status_macros.h"
 #include "engine/export/expose_state.h"
+#include "engine/export/unsigned_values.h"
 #include "engine/formats/models/load_model.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/model_interface.h"
@@ -284,6 +285,12 @@ absl::StatusOr<std::string> ConvertFile(const std::string& from,
   }
   OPTFARM_ASSIGN_OR_RETURN(ConvertedModel made, ConvertGraph(*graph, options));
   OPTFARM_RETURN_IF_ERROR(WriteFileAtomically(to, made.bytes));
+  if (options.written.format == ModelFormat::kOnnx &&
+      !options.written.unsigned_values && QuantizesToInt8(*graph)) {
+    absl::StrAppend(&made.line,
+                    "; for ONNX Runtime on x86-64, graph convert --unsigned "
+                    "keeps more layers on integers");
+  }
   return std::move(made.line);
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
@@ -196,6 +197,14 @@ class Changer {
 absl::Status MakeValuesUnsigned(absl::Span<const Endpoint> outputs,
                                 Graph* graph) {
   return Changer(outputs, graph).Run();
+}
+
+bool QuantizesToInt8(const Graph& graph) {
+  return absl::c_any_of(graph.Ids(), [&](NodeId id) {
+    const Node& node = graph.node(id);
+    return graph::IsQuantizeLinear(node.op()) && IsInt8(node, "Q") &&
+           !graph::IsConst(graph.node(node.inputs()[0].node).op());
+  });
 }
 
 }  // namespace optfarm::exporting

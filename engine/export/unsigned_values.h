@@ -19,6 +19,9 @@ namespace optfarm::exporting {
 absl::Status MakeValuesUnsigned(absl::Span<const graph::Endpoint> outputs,
                                 graph::Graph* graph);
 
+// Whether nodes of the graph quantize activations to int8.
+bool QuantizesToInt8(const graph::Graph& graph);
+
 }  // namespace optfarm::exporting
 
 #endif  // OPTFARM_ENGINE_EXPORT_UNSIGNED_VALUES_H_

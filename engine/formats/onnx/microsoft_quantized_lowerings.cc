@@ -2,11 +2,18 @@
 // values, and matrix products with weights that are quantized in blocks.
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/onnx/lowering_table.h"
 #include "engine/formats/onnx/quantization.h"
+#include "engine/runtime/core/tensor.h"
+#include "engine/runtime/reference/quantized/block_quantization.h"
 
 namespace optfarm::formats {
 namespace {
@@ -146,18 +153,61 @@ absl::Status LowerDynamicQuantizeMatMul(NodeLowering& n) {
 
 // --- Weights in blocks -------------------------------------------------------
 
-// What MatMulNBits says of its weights: columns of blocks, each with a scale.
+int Unpack(const uint8_t* bytes, int64_t i, int64_t bits) {
+  return bits == 8 ? bytes[i] : runtime::FourBitsAt(bytes, i);
+}
+
+// The weights of MatMulNBits: columns of blocks, each with a scale and a zero
+// point.
 struct BlockWeights {
   int64_t depth = 0, columns = 0, bits = 4, block = 0, blocks = 0;
+  runtime::Tensor packed;
+  // By column, then block.
+  std::vector<float> scales, zero_points;
+
   // Values of one block, and zero points of one column, in bytes.
   int64_t block_bytes() const { return block * bits / 8; }
   int64_t zero_point_bytes() const { return (blocks * bits + 7) / 8; }
+  // The block of a weight, and its value.
+  size_t BlockOf(int64_t k, int64_t c) const {
+    return static_cast<size_t>(c * blocks + k / block);
+  }
+  int At(int64_t k, int64_t c) const {
+    return Unpack(packed.data<uint8_t>() +
+                      static_cast<int64_t>(BlockOf(k, c)) * block_bytes(),
+                  k % block, bits);
+  }
 };
 
-int Unpack(const uint8_t* bytes, int64_t i, int64_t bits) {
-  return bits == 8    ? bytes[i]
-         : i % 2 == 0 ? bytes[i / 2] & 15
-                      : bytes[i / 2] >> 4;
+// The elements of a constant input, which must be there.
+absl::StatusOr<runtime::Tensor> ConstantInput(NodeLowering& n, int i) {
+  const tensorflow::TensorProto* constant = n.builder().ConstantOf(n.input(i));
+  if (constant == nullptr) {
+    return absl::UnimplementedError(
+        absl::StrCat("input ", i, " is known only at run time"));
+  }
+  return runtime::Tensor::FromProto(*constant);
+}
+
+absl::Status ReadZeroPoints(NodeLowering& n, BlockWeights* w) {
+  w->zero_points.assign(w->scales.size(),
+                        static_cast<float>(1 << (w->bits - 1)));
+  if (!n.has_input(3)) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(const runtime::Tensor given, ConstantInput(n, 3));
+  const auto floats = n.KnownFloats(n.input(3));
+  if (floats.has_value() && floats->size() == w->scales.size()) {
+    w->zero_points = *floats;
+  } else if (given.dtype() == tensorflow::DT_UINT8 &&
+             given.num_elements() == w->columns * w->zero_point_bytes()) {
+    for (int64_t i = 0; i < w->columns * w->blocks; ++i) {
+      w->zero_points[static_cast<size_t>(i)] = static_cast<float>(
+          Unpack(given.data<uint8_t>() + i / w->blocks * w->zero_point_bytes(),
+                 i % w->blocks, w->bits));
+    }
+  } else {
+    return absl::InvalidArgumentError("its zero points do not fit");
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<BlockWeights> ReadBlocks(NodeLowering& n) {
@@ -176,48 +226,22 @@ absl::StatusOr<BlockWeights> ReadBlocks(NodeLowering& n) {
                      ", block_size = ", w.block, " is not supported"));
   }
   w.blocks = (w.depth + w.block - 1) / w.block;
-  return w;
-}
-
-// The elements of a constant input, which must be there.
-absl::StatusOr<runtime::Tensor> ConstantInput(NodeLowering& n, int i) {
-  const tensorflow::TensorProto* constant = n.builder().ConstantOf(n.input(i));
-  if (constant == nullptr) {
-    return absl::UnimplementedError(
-        absl::StrCat("input ", i, " is known only at run time"));
-  }
-  return runtime::Tensor::FromProto(*constant);
-}
-
-// Floats of the weights, [depth, columns].
-absl::StatusOr<Endpoint> FloatWeights(NodeLowering& n, const BlockWeights& w) {
-  OPTFARM_ASSIGN_OR_RETURN(const runtime::Tensor packed, ConstantInput(n, 1));
-  const auto scales = n.KnownFloats(n.input(2));
-  if (packed.dtype() != tensorflow::DT_UINT8 ||
-      packed.num_elements() != w.columns * w.blocks * w.block_bytes() ||
+  OPTFARM_ASSIGN_OR_RETURN(w.packed, ConstantInput(n, 1));
+  std::optional<std::vector<float>> scales = n.KnownFloats(n.input(2));
+  if (w.packed.dtype() != tensorflow::DT_UINT8 ||
+      w.packed.num_elements() != w.columns * w.blocks * w.block_bytes() ||
       !scales.has_value() ||
       static_cast<int64_t>(scales->size()) != w.columns * w.blocks) {
     return absl::InvalidArgumentError(
         "its weights or scales do not fit K, N and block_size");
   }
-  std::vector<float> zero_points(scales->size(),
-                                 static_cast<float>(1 << (w.bits - 1)));
-  if (n.has_input(3)) {
-    OPTFARM_ASSIGN_OR_RETURN(const runtime::Tensor given, ConstantInput(n, 3));
-    const auto floats = n.KnownFloats(n.input(3));
-    if (floats.has_value() && floats->size() == scales->size()) {
-      zero_points = *floats;
-    } else if (given.dtype() == tensorflow::DT_UINT8 &&
-               given.num_elements() == w.columns * w.zero_point_bytes()) {
-      for (int64_t i = 0; i < w.columns * w.blocks; ++i) {
-        zero_points[static_cast<size_t>(i)] = static_cast<float>(
-            Unpack(given.data<uint8_t>() + i / w.blocks * w.zero_point_bytes(),
-                   i % w.blocks, w.bits));
-      }
-    } else {
-      return absl::InvalidArgumentError("its zero points do not fit");
-    }
-  }
+  w.scales = *std::move(scales);
+  OPTFARM_RETURN_IF_ERROR(ReadZeroPoints(n, &w));
+  return w;
+}
+
+// Floats of the weights, [depth, columns].
+absl::StatusOr<Endpoint> FloatWeights(NodeLowering& n, const BlockWeights& w) {
   OPTFARM_ASSIGN_OR_RETURN(
       runtime::Tensor weights,
       runtime::Tensor::Allocate(tensorflow::DT_FLOAT,
@@ -225,25 +249,63 @@ absl::StatusOr<Endpoint> FloatWeights(NodeLowering& n, const BlockWeights& w) {
   float* to = weights.data<float>();
   for (int64_t k = 0; k < w.depth; ++k) {
     for (int64_t c = 0; c < w.columns; ++c) {
-      const int64_t block = c * w.blocks + k / w.block;
-      const auto at = static_cast<size_t>(block);
-      const int value = Unpack(packed.data<uint8_t>() + block * w.block_bytes(),
-                               k % w.block, w.bits);
+      const size_t at = w.BlockOf(k, c);
       to[k * w.columns + c] =
-          (static_cast<float>(value) - zero_points[at]) * (*scales)[at];
+          (static_cast<float>(w.At(k, c)) - w.zero_points[at]) * w.scales[at];
     }
   }
   return n.builder().Constant(weights);
 }
 
+// Weights of 4 bits, [depth, columns], which stay so. Nothing where a zero
+// point is no whole number of 4 bits.
+std::optional<Endpoint> FourBitWeights(NodeLowering& n, const BlockWeights& w) {
+  const bool whole = absl::c_all_of(w.zero_points, [](float zero_point) {
+    return zero_point >= 0 && zero_point <= 15 &&
+           zero_point == std::floor(zero_point);
+  });
+  if (w.bits != 4 || !whole) return std::nullopt;
+  const int64_t count = w.depth * w.columns, grid = w.blocks * w.columns;
+  std::vector<uint8_t> values(
+      static_cast<size_t>(runtime::FourBitBytes(count)));
+  std::vector<uint8_t> zero_points(
+      static_cast<size_t>(runtime::FourBitBytes(grid)));
+  std::vector<float> scales(w.scales.size());
+  for (int64_t k = 0; k < w.depth; ++k) {
+    for (int64_t c = 0; c < w.columns; ++c) {
+      runtime::SetFourBits(values.data(), k * w.columns + c, w.At(k, c));
+    }
+  }
+  for (int64_t i = 0; i < grid; ++i) {
+    const size_t at = w.BlockOf(i / w.columns * w.block, i % w.columns);
+    runtime::SetFourBits(zero_points.data(), i,
+                         static_cast<int>(w.zero_points[at]));
+    scales[static_cast<size_t>(i)] = w.scales[at];
+  }
+  const auto bytes = [&n](const std::vector<uint8_t>& all) {
+    return n.builder().Constant(runtime::Tensor::FromValues<uint8_t>(
+        runtime::Shape({static_cast<int64_t>(all.size())}), all));
+  };
+  const Endpoint scale =
+      n.builder().Constant(runtime::Tensor::FromValues<float>(
+          runtime::Shape({w.blocks, w.columns}), scales));
+  return n.Add("DequantizeBlocks", {bytes(values), scale, bytes(zero_points)},
+               {{"shape", PartialShape({w.depth, w.columns})},
+                {"axis", 0},
+                {"block_size", w.block}});
+}
+
 absl::Status LowerMatMulNBits(NodeLowering& n) {
   if (n.has_input(4)) return absl::UnimplementedError("g_idx is not supported");
   OPTFARM_ASSIGN_OR_RETURN(const BlockWeights blocks, ReadBlocks(n));
-  OPTFARM_ASSIGN_OR_RETURN(const Endpoint weights, FloatWeights(n, blocks));
+  std::optional<Endpoint> weights = FourBitWeights(n, blocks);
+  if (!weights.has_value()) {
+    OPTFARM_ASSIGN_OR_RETURN(weights, FloatWeights(n, blocks));
+  }
   const Endpoint a = n.input(0);
   const Endpoint rows = n.Reshape(a, {-1, blocks.depth});
   Endpoint y = n.ReshapeRowsLike(
-      n.Add("MatMul", {rows, n.Cast(weights, n.dtype(a))}), a, blocks.columns);
+      n.Add("MatMul", {rows, n.Cast(*weights, n.dtype(a))}), a, blocks.columns);
   if (n.has_input(5)) y = n.Add("Add", {y, n.input(5)});
   n.SetOutput(0, y);
   return absl::OkStatus();

@@ -3,9 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "engine/formats/models/load_model.h"
 #include "tests/engine/formats/onnx/onnx_model.h"
 #include "tests/engine/runtime/run_op.h"
 #include "tests/support/status_matchers.h"
@@ -123,6 +128,100 @@ TEST(OnnxQuantizedTest, UnpacksWeightsInBlocks) {
       const auto answers, Answers(bytes, {Floats({1, 4}, {2, 4, 100, 10})}));
   EXPECT_THAT(ValuesOf<float>(answers[0]),
               ElementsAre(2 * -2.5f + 4 * 1.0f + 10 * 2.0f));
+}
+
+// A MatMulNBits of 65 x 64 weights in blocks of 16, more than are made floats
+// as constants. Each column's last block has places to spare, and so has the
+// last byte of its five zero points.
+constexpr int kDepth = 65, kColumns = 64, kBlock = 16, kBlocks = 5;
+
+int WeightAt(int k, int c) { return (3 * k + 5 * c) % 16; }
+int ZeroPointAt(int b, int c) { return (7 * b + c) % 16; }
+float ScaleAt(int b, int c) { return 0.25f * static_cast<float>(1 + b + c); }
+
+void SetHalf(std::string* bytes, int i, int value) {
+  (*bytes)[static_cast<size_t>(i / 2)] |=
+      static_cast<char>(i % 2 == 0 ? value : value << 4);
+}
+
+std::string BlockModel(const std::string& zero_points) {
+  std::string packed(kColumns * kBlocks * kBlock / 2, '\0');
+  std::string scales;
+  for (int c = 0; c < kColumns; ++c) {
+    for (int k = 0; k < kDepth; ++k) {
+      SetHalf(&packed, c * kBlocks * kBlock + k, WeightAt(k, c));
+    }
+    for (int b = 0; b < kBlocks; ++b) {
+      absl::StrAppend(&scales, " float_data: ", ScaleAt(b, c));
+    }
+  }
+  return OnnxBytes(
+      absl::StrCat(
+          "input { ", FloatValue("x", {1, kDepth}), " } output { ",
+          FloatValue("y", {1, kColumns}), " } initializer { name: 'b' dims: ",
+          kColumns, " dims: ", kBlocks, " dims: ", kBlock / 2,
+          " data_type: 2 raw_data: '", absl::CEscape(packed),
+          "' } initializer { name: 's' data_type: 1 dims: ", kColumns * kBlocks,
+          scales, " } ", zero_points,
+          " node { op_type: 'MatMulNBits' domain: 'com.microsoft' "
+          "input: 'x' input: 'b' input: 's' input: 'z' output: 'y' "
+          "attribute { name: 'K' type: INT i: ",
+          kDepth, " } attribute { name: 'N' type: INT i: ", kColumns,
+          " } attribute { name: 'block_size' type: INT i: ", kBlock, " } }"),
+      17, "opset_import { domain: 'com.microsoft' version: 1 }");
+}
+
+// Whether the model is read with weights of 4 bits; its answer to 1, 2, ... is
+// compared with the definition, zero points lower by `less`.
+bool KeepsFourBits(const std::string& bytes, float less) {
+  const auto read = LoadModelFromMemory(bytes, std::nullopt, "m");
+  EXPECT_TRUE(read.ok()) << read.status();
+  std::vector<float> x;
+  std::vector<double> y(kColumns, 0);
+  for (int k = 0; k < kDepth; ++k) {
+    x.push_back(static_cast<float>(1 + k));
+    for (int c = 0; c < kColumns; ++c) {
+      const int b = k / kBlock;
+      y[static_cast<size_t>(c)] +=
+          x.back() * ScaleAt(b, c) *
+          (static_cast<float>(WeightAt(k, c) - ZeroPointAt(b, c)) + less);
+    }
+  }
+  const auto answers = Answers(bytes, {Floats({1, kDepth}, x)});
+  EXPECT_TRUE(answers.ok()) << answers.status();
+  if (!read.ok() || !answers.ok()) return false;
+  EXPECT_THAT(ValuesOf<float>((*answers)[0]),
+              Pointwise(::testing::FloatEq(), y));
+  return absl::c_any_of(read->def.node(), [](const auto& node) {
+    return node.op() == "DequantizeBlocks";
+  });
+}
+
+TEST(OnnxQuantizedTest, KeepsWeightsOfMatMulNBitsInFourBits) {
+  std::string packed(kColumns * 3, '\0');
+  for (int c = 0; c < kColumns; ++c) {
+    for (int b = 0; b < kBlocks; ++b) {
+      SetHalf(&packed, c * 6 + b, ZeroPointAt(b, c));
+    }
+  }
+  EXPECT_TRUE(KeepsFourBits(
+      BlockModel(absl::StrCat(
+          "initializer { name: 'z' data_type: 2 dims: ", packed.size(),
+          " raw_data: '", absl::CEscape(packed), "' }")),
+      0));
+}
+
+TEST(OnnxQuantizedTest, MakesFloatsOfWeightsWithZeroPointsBetweenCodes) {
+  std::string values;
+  for (int c = 0; c < kColumns; ++c) {
+    for (int b = 0; b < kBlocks; ++b) {
+      absl::StrAppend(&values, " float_data: ", ZeroPointAt(b, c) - 0.5);
+    }
+  }
+  EXPECT_FALSE(KeepsFourBits(
+      BlockModel(absl::StrCat("initializer { name: 'z' data_type: 1 dims: ",
+                              kColumns * kBlocks, values, " }")),
+      0.5f));
 }
 
 // A note of the writer's; it speaks of one scale.
