@@ -86,6 +86,10 @@ std::vector<Candidate> OtherRanges(const SampleUse& samples) {
   return candidates;
 }
 
+Candidate FourBitWeights(const SampleUse& samples) {
+  return Rejudged(FromBuiltIn(kFourBitName, samples), Judge::kQuick, false);
+}
+
 Candidate MixedCandidate(const Candidate& ranges, const LayerSpace& space,
                          const Subset& in_float, Judge judge) {
   Candidate candidate = ranges;

@@ -49,12 +49,17 @@ struct SampleUse {
 // The recipe that everything mixed begins with: every layer in 8 bits, each
 // measured alone too.
 inline constexpr char kBaseName[] = "int8-fast";
+inline constexpr char kFourBitName[] = "weights4";
 
 // The built-in recipes that are worth measuring whole, the base among them.
 std::vector<Candidate> WholeRecipes(const SampleUse& samples);
 
 // The base with other ways to take ranges, judged quickly.
 std::vector<Candidate> OtherRanges(const SampleUse& samples);
+
+// Weights of 4 bits where a model has matrix products, judged quickly: other
+// models gain nothing.
+Candidate FourBitWeights(const SampleUse& samples);
 
 // The base with some layers in float. `ranges`: as a candidate of OtherRanges
 // takes them, or the base itself.

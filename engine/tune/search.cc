@@ -25,6 +25,8 @@ constexpr int kRefined = 2;
 constexpr char kOriginal[] = "float";
 // UNITS: decibel. Ranges or layers that gain less are not worth another try.
 constexpr double kLeastGain = 0.5;
+// UNITS: ratio of sizes. What is larger is not worth measuring for its size.
+constexpr double kSmaller = 0.98;
 constexpr double kRounding = 1e-9;
 
 struct Predicted {
@@ -221,7 +223,7 @@ std::optional<double> Search::Predict(const Trial& trial,
     return table->second.Predict(steps).us * DriftOf(place);
   }
   const auto costs = costs_.find(place);
-  if (costs == costs_.end()) return std::nullopt;
+  if (costs == costs_.end() || !trial.candidate.is_mixed) return std::nullopt;
   return costs->second.Predict(CostOf(place, trial.candidate.in_float));
 }
 
@@ -356,8 +358,10 @@ void Search::MakeCosts(const Place& place, const Trial& base) {
 
 std::vector<Candidate> Search::TakeRanges() {
   Prepare();
-  if (choices_.empty()) return {};
-  return OtherRanges(options_.samples);
+  std::vector<Candidate> candidates;
+  if (!choices_.empty()) candidates = OtherRanges(options_.samples);
+  candidates.push_back(FourBitWeights(options_.samples));
+  return candidates;
 }
 
 void Search::ChooseRanges() {
@@ -442,6 +446,26 @@ Candidate Search::OnDevices(const Candidate& candidate) {
   return measured;
 }
 
+std::optional<Candidate> Search::TakeFourBits() {
+  const Trial* trial = Find(kFourBitName);
+  if (trial == nullptr || !trial->quality) return std::nullopt;
+  const auto bytes_of = [](const Trial& one) {
+    return static_cast<double>(one.job.report().size_after().file_bytes());
+  };
+  double smallest = INFINITY;
+  for (const Trial& other : trials_) {
+    if (!other.speeds.empty()) smallest = std::min(smallest, bytes_of(other));
+  }
+  const bool is_smaller = bytes_of(*trial) <= kSmaller * smallest;
+  steps_.push_back(absl::StrFormat(
+      "Judged %s on a few samples: %.1f dB, %.2f of the smallest that was "
+      "measured%s.",
+      kFourBitName, trial->snr_db, bytes_of(*trial) / smallest,
+      is_smaller ? "" : "; not worth measuring"));
+  if (!is_smaller || Left() == 0) return std::nullopt;
+  return OnDevices(trial->candidate);
+}
+
 std::vector<Candidate> Search::TakeSurvivors() {
   std::vector<const Trial*> alive;
   size_t judged = 0;
@@ -466,9 +490,13 @@ std::vector<Candidate> Search::TakeSurvivors() {
       front.push_back(trial);
     }
   }
-  const auto most = std::min<size_t>(
-      {front.size(), kMostSurvivors, static_cast<size_t>(Left())});
   std::vector<Candidate> candidates;
+  if (auto four_bits = TakeFourBits()) {
+    candidates.push_back(*std::move(four_bits));
+  }
+  const size_t most =
+      std::min<size_t>({front.size(), kMostSurvivors,
+                        static_cast<size_t>(Left()) - candidates.size()});
   for (size_t i = 0; i < most; ++i) {
     candidates.push_back(OnDevices(front[i * front.size() / most]->candidate));
   }

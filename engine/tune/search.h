@@ -103,6 +103,8 @@ class Search {
   std::vector<Candidate> TakeRanges();
   std::vector<Candidate> TakeMixed();
   std::vector<Candidate> TakeSurvivors();
+  // Weights of 4 bits, where they are smaller than all that was measured.
+  std::optional<Candidate> TakeFourBits();
   std::vector<Candidate> TakeRefined();
   std::vector<Candidate> TakeFinalists();
 

@@ -45,6 +45,8 @@ class FakeFarm {
   bool has_labels = true;
   // What this recipe's jobs end with.
   std::string broken;
+  // Of the whole with weights of 4 bits. UNITS: bytes.
+  int four_bit_bytes = 270;
   // Points of accuracy that a thousandth of noise costs.
   double points_per_noise = 0.25;
   double held_out_points = -0.1;
@@ -127,7 +129,10 @@ class FakeFarm {
       paired.set_change_high(paired.change() + 1);
     }
     report->mutable_size_before()->set_file_bytes(1000);
-    report->mutable_size_after()->set_file_bytes(is_int8 ? 270 : 1000);
+    report->mutable_size_after()->set_file_bytes(candidate.name == kFourBitName
+                                                     ? four_bit_bytes
+                                                 : is_int8 ? 270
+                                                           : 1000);
     v1::Recipe graph = candidate.recipe;
     graph.clear_verification();
     report->mutable_optimized_model()->set_sha256(
@@ -328,6 +333,29 @@ TEST(SearchTest, SaysWhatEachStepOfTheFrontBought) {
     names_layers |= !step.layers().empty();
   }
   EXPECT_TRUE(names_layers);
+}
+
+TEST(SearchTest, WeightsOfFourBitsAreMeasuredWhereTheyAreTheSmallest) {
+  for (const int bytes : {140, 270}) {
+    FakeFarm farm;
+    farm.tells_steps = true;
+    farm.four_bit_bytes = bytes;
+    SearchOptions options = Options();
+    options.objective = v1::TuneReport::SIZE;
+    Search search(options);
+    const std::vector<std::string> names = RunAll(farm, &search);
+    EXPECT_THAT(names, ::testing::Contains(kFourBitName));
+    const Trial* trial = search.Find(kFourBitName);
+    ASSERT_NE(trial, nullptr);
+    const v1::TunedDevice device = search.Report().devices(0);
+    if (bytes < 270) {
+      EXPECT_EQ(device.recommended(), kFourBitName);
+      EXPECT_EQ(Chosen(device).file_bytes(), bytes);
+    } else {
+      EXPECT_TRUE(trial->speeds.empty());
+      EXPECT_NE(device.recommended(), kFourBitName);
+    }
+  }
 }
 
 TEST(SearchTest, EndsWhenTheFrontNoLongerMoves) {
