@@ -16,6 +16,7 @@
 #include "base/subprocess.h"
 #include "device_agent/benchmark_plan.h"
 #include "device_agent/device_driver.h"
+#include "device_agent/url_source.h"
 #include "engine/benchmark/affinity.h"
 #include "engine/benchmark/environment.h"
 #include "rpc/participant.h"
@@ -122,6 +123,7 @@ absl::Status RunAgent(const Flags& flags) {
   };
   options.runner.work_folder = flags.shared.work_dir;
   options.runner.cache_bytes = flags.shared.cache_mb << 20;
+  options.runner.transfer.urls = MakeAgentUrlSource();
   options.runner.plan =
       [&flags, &driver, limits = rpc::LimitsFrom(flags.shared, 1)](
           const v1::LeasedTask& lease,

@@ -22,10 +22,16 @@ bool ReadNext(BackendStream& call, v1::DownloadResponse* response) {
          response->ParseFromString(bytes);
 }
 
+// A GET is answered by bytes.
+v1::DownloadRequest ForBytes(v1::DownloadRequest request) {
+  request.clear_accepts_url();
+  return request;
+}
+
 class Download {
  public:
   Download(Exchange& exchange, const v1::DownloadRequest& request)
-      : exchange_(exchange), request_(request) {
+      : exchange_(exchange), request_(ForBytes(request)) {
     etag_ = absl::StrCat("\"", request.digest().sha256(), "\"");
   }
 

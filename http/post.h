@@ -1,5 +1,4 @@
-// The one kind of request that this program makes of others: a POST, once,
-// without redirects.
+// A POST to somebody else's server, once, without redirects.
 
 #ifndef OPTFARM_HTTP_POST_H_
 #define OPTFARM_HTTP_POST_H_
@@ -13,28 +12,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "http/cancellation.h"
+#include "http/url.h"
 
 namespace optfarm::http {
-
-// "https://hooks.example.com:8443/optfarm?x=1" in its parts.
-struct Url {
-  bool tls = false;
-  // Lower case; an IPv6 address without its brackets.
-  std::string host;
-  int port = 0;
-  // With the query; at least "/".
-  std::string target;
-
-  // "hooks.example.com:8443".
-  std::string Authority() const;
-};
-
-// ERRORS: InvalidArgument for what is no plain http or https address: other
-// schemes, names and passwords, fragments, more than 2000 bytes.
-absl::StatusOr<Url> ParseUrl(absl::string_view text);
 
 struct PostRequest {
   Url url;

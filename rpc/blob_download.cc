@@ -72,8 +72,11 @@ class PartFile {
 class Downloader {
  public:
   Downloader(ModelStub* stub, const v1::Digest& digest,
-             const TransferOptions& options)
-      : stub_(stub), digest_(digest), options_(options) {}
+             const TransferOptions& options, bool wants_url)
+      : stub_(stub),
+        digest_(digest),
+        options_(options),
+        wants_url_(wants_url && options.urls != nullptr) {}
 
   // Fills `part` up to the blob's size.
   absl::Status Fill(PartFile* part) {
@@ -96,30 +99,43 @@ class Downloader {
     v1::DownloadRequest request;
     *request.mutable_digest() = digest_;
     request.set_offset(part->size());
+    request.set_accepts_url(wants_url_ && options_.urls->WantsUrl());
     auto reader = stub_->Download(&context, request);
     v1::DownloadResponse response;
+    std::string url;
     while (reader->Read(&response)) {
-      absl::Status status = Take(response, part);
-      if (status.ok() && options_.retry.cancelled != nullptr &&
-          options_.retry.cancelled()) {
-        status = absl::CancelledError("cancelled by the caller");
+      if (!response.url().empty() && request.accepts_url()) {
+        url = response.url();
+        continue;
       }
+      const absl::Status status = Take(response, part);
       if (!status.ok()) {
         context.TryCancel();
         reader->Finish();
         return status;
       }
-      if (options_.progress) {
-        options_.progress(part->size(), digest_.size_bytes());
-      }
     }
     OPTFARM_RETURN_IF_ERROR(FromGrpc(reader->Finish()));
-    if (part->size() != digest_.size_bytes()) {
-      return absl::UnavailableError(
-          absl::StrCat("the server ended the transfer after ", part->size(),
-                       " of ", digest_.size_bytes(), " bytes"));
-    }
-    return absl::OkStatus();
+    if (!url.empty()) return FromUrl(url, part);
+    return CheckWhole(*part);
+  }
+
+  // The rest from elsewhere; where that fails, from the server after all.
+  absl::Status FromUrl(const std::string& url, PartFile* part) {
+    absl::Status status = options_.urls->Fetch(
+        url, part->size(),
+        [&](absl::string_view bytes) { return Append(bytes, part); });
+    if (status.ok()) status = CheckWhole(*part);
+    if (status.ok() || absl::IsCancelled(status)) return status;
+    wants_url_ = false;
+    return OneStream(part);
+  }
+
+  absl::Status CheckWhole(const PartFile& part) const {
+    if (part.size() == digest_.size_bytes()) return absl::OkStatus();
+    return absl::UnavailableError(
+        absl::StrCat("the server ended the transfer after ", part.size(),
+                     " of ", digest_.size_bytes(), " bytes"));
   }
 
   absl::Status Take(const v1::DownloadResponse& response, PartFile* part) {
@@ -131,12 +147,28 @@ class Downloader {
           response.offset(), " where at most ", room, " at ", part->size(),
           " were expected"));
     }
-    return part->Append(response.data());
+    return Append(response.data(), part);
+  }
+
+  absl::Status Append(absl::string_view bytes, PartFile* part) {
+    if (static_cast<int64_t>(bytes.size()) >
+        digest_.size_bytes() - part->size()) {
+      return absl::DataLossError("more bytes came than the blob has");
+    }
+    OPTFARM_RETURN_IF_ERROR(part->Append(bytes));
+    if (options_.retry.cancelled != nullptr && options_.retry.cancelled()) {
+      return absl::CancelledError("cancelled by the caller");
+    }
+    if (options_.progress) {
+      options_.progress(part->size(), digest_.size_bytes());
+    }
+    return absl::OkStatus();
   }
 
   ModelStub* const stub_;
   const v1::Digest& digest_;
   const TransferOptions& options_;
+  bool wants_url_;
 };
 
 }  // namespace
@@ -152,8 +184,8 @@ absl::Status DownloadBlob(ModelStub* stub, const v1::Digest& digest,
   for (int pass = 0; pass < 2; ++pass) {
     {
       OPTFARM_ASSIGN_OR_RETURN(PartFile part, PartFile::Open(part_path));
-      OPTFARM_RETURN_IF_ERROR(
-          Annotate(Downloader(stub, digest, options).Fill(&part), doing));
+      OPTFARM_RETURN_IF_ERROR(Annotate(
+          Downloader(stub, digest, options, pass == 0).Fill(&part), doing));
     }
     OPTFARM_ASSIGN_OR_RETURN(const std::string sha256, Sha256OfFile(part_path));
     if (sha256 == digest.sha256()) {

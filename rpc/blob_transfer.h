@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 
 #include "absl/status/status.h"
@@ -22,6 +23,22 @@ using ModelStub = v1::ModelService::StubInterface;
 // UNITS: bytes moved so far and to be moved in all.
 using TransferProgress = std::function<void(int64_t done, int64_t total)>;
 
+// Takes the next bytes; an error ends the transfer and is its error.
+using TakeBytes = std::function<absl::Status(absl::string_view)>;
+
+// Where bytes may come from beside the server: an address that it gives.
+// THREADS: safe.
+class UrlSource {
+ public:
+  virtual ~UrlSource() = default;
+  // Whether an address is of use now.
+  virtual bool WantsUrl() = 0;
+  // Hands on what is there from `offset` to the end.
+  // ERRORS: Unavailable when it is not to be had; those of `take`.
+  virtual absl::Status Fetch(const std::string& url, int64_t offset,
+                             const TakeBytes& take) = 0;
+};
+
 struct TransferOptions {
   RetryOptions retry;
   // Longest time one stream may take; a longer transfer goes on in the next.
@@ -30,6 +47,9 @@ struct TransferOptions {
   int64_t chunk_bytes = 1 << 20;
   // Called from the transferring thread; may be null.
   TransferProgress progress;
+  // For downloads; null: all bytes come from the server. What it cannot fetch
+  // comes from there too.
+  std::shared_ptr<UrlSource> urls;
 };
 
 // Bytes that are to be on the server: a file, or a string the caller keeps.

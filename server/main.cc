@@ -207,6 +207,10 @@ void DeclareBlobs(CLI::App& app, BlobEngineOptions& blobs) {
   app.add_flag("--s3_path_style", blobs.s3_path_style,
                "Address the bucket as ENDPOINT/BUCKET rather than as a host of "
                "its own");
+  app.add_option("--s3_download_endpoint", blobs.s3_download_endpoint,
+                 "URL under which workers and agents reach the object store "
+                 "to fetch large files from it; none: all pass through the "
+                 "server (default: --s3_endpoint)");
   app.add_option("--s3_credentials_file", blobs.s3_credentials_file,
                  "File with aws_access_key_id and aws_secret_access_key "
                  "(default: the variables AWS_ACCESS_KEY_ID and "

@@ -117,6 +117,13 @@ class BlobStore {
   virtual absl::Status ForgetUploads(absl::Time before) = 0;
 
   virtual BlobUsage Usage() = 0;
+
+  // Where whoever has the address can GET the blob from until `valid` after
+  // `now`; empty: nowhere but here. Not logged: it is as good as the bytes.
+  virtual std::string DownloadUrl(absl::string_view sha256, absl::Time now,
+                                  absl::Duration valid) {
+    return "";
+  }
 };
 
 // What OpenBlob says of a blob that is not here, or not for whoever asks.

@@ -9,6 +9,7 @@
 #include "base/subprocess.h"
 #include "engine/optimize/optimize_job.h"
 #include "engine/optimize/recipes/recipes.h"
+#include "http/url_download.h"
 #include "rpc/participant.h"
 #include "rpc/task_child.h"
 #include "worker/optimize_plan.h"
@@ -70,6 +71,7 @@ absl::Status RunWorker(const Flags& flags) {
     return plan;
   };
   options.runner.finish = FinishReport;
+  options.runner.transfer.urls = http::MakeUrlSource();
   OPTFARM_RETURN_IF_ERROR(rpc::CheckSandbox(flags.shared));
   return rpc::RunParticipant(std::move(options));
 }

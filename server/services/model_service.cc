@@ -19,6 +19,9 @@ constexpr char kDownload[] = "optfarm.v1.ModelService.Download";
 constexpr int kMaxDigests = 20000;
 constexpr size_t kMaxChunkBytes = 4 << 20;
 constexpr int64_t kDownloadChunkBytes = 1 << 20;
+// Less is sent at once, without another connection.
+constexpr int64_t kLeastUrlBytes = 1 << 20;
+constexpr absl::Duration kUrlValidity = absl::Minutes(15);
 
 absl::Status WhyBroken(const TransferWatch::Transfer& transfer) {
   if (transfer.Stalled()) {
@@ -252,6 +255,17 @@ absl::Status ModelServiceImpl::Send(Call& call, grpc::ServerContext& context,
   }
   OPTFARM_RETURN_IF_ERROR(
       blobs_.Contains(BlobId{id.sha256, size}, clock_.Now()).status());
+  if (request.accepts_url() && request.max_bytes() == 0 &&
+      size - request.offset() >= kLeastUrlBytes) {
+    v1::DownloadResponse elsewhere;
+    elsewhere.set_url(
+        blobs_.DownloadUrl(id.sha256, clock_.Now(), kUrlValidity));
+    if (!elsewhere.url().empty()) {
+      elsewhere.set_total_bytes(size);
+      write(elsewhere);
+      return absl::OkStatus();
+    }
+  }
   OPTFARM_ASSIGN_OR_RETURN(
       const std::unique_ptr<TransferWatch::Transfer> transfer,
       transfers_.Begin(

@@ -15,6 +15,8 @@
 namespace optfarm::server {
 namespace {
 
+constexpr char kNoDownloads[] = "none";
+
 absl::StatusOr<std::unique_ptr<storage::BlobStore>> OpenBucket(
     const BlobEngineOptions& options, const BlobLimits& limits,
     const DataDir& data_dir) {
@@ -27,6 +29,16 @@ absl::StatusOr<std::unique_ptr<storage::BlobStore>> OpenBucket(
   OPTFARM_ASSIGN_OR_RETURN(
       transport.credentials,
       storage::ReadS3Credentials(options.s3_credentials_file));
+  if (options.s3_download_endpoint != kNoDownloads) {
+    OPTFARM_ASSIGN_OR_RETURN(
+        const storage::S3Location seen,
+        storage::ParseS3Location(options.blobs,
+                                 options.s3_download_endpoint.empty()
+                                     ? options.s3_endpoint
+                                     : options.s3_download_endpoint,
+                                 options.s3_region, options.s3_path_style));
+    s3.download_endpoint = seen.endpoint;
+  }
   s3.folder = JoinPath(data_dir.path(), "s3");
   s3.term = options.term;
   s3.max_blob_bytes = limits.max_blob_bytes;
@@ -38,7 +50,8 @@ absl::StatusOr<std::unique_ptr<storage::BlobStore>> OpenBucket(
 absl::StatusOr<std::string> FolderOf(const BlobEngineOptions& options,
                                      const DataDir& data_dir) {
   if (options.s3_path_style || !options.s3_endpoint.empty() ||
-      !options.s3_region.empty() || !options.s3_credentials_file.empty()) {
+      !options.s3_region.empty() || !options.s3_credentials_file.empty() ||
+      !options.s3_download_endpoint.empty()) {
     return absl::InvalidArgumentError(
         "the flags --s3_... are for --blobs=s3://BUCKET/PREFIX: give that too, "
         "or leave them out");

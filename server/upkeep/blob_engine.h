@@ -22,6 +22,9 @@ struct BlobEngineOptions {
   std::string s3_region;
   bool s3_path_style = false;
   std::string s3_credentials_file;
+  // Where workers and agents reach the store; empty: as s3_endpoint; "none":
+  // they do not.
+  std::string s3_download_endpoint;
   // As S3BlobStoreOptions'.
   std::string term;
 };

@@ -15,6 +15,7 @@
 #include "base/status_macros.h"
 #include "storage/s3/s3_index.h"
 #include "storage/s3/s3_reader.h"
+#include "storage/s3/s3_signature.h"
 #include "storage/s3/s3_staging.h"
 #include "storage/s3/s3_upkeep.h"
 
@@ -69,6 +70,8 @@ class S3BlobStore final : public BlobStore {
       absl::Span<const std::string> sha256, absl::Time unused_since) override;
   absl::Status ForgetUploads(absl::Time before) override;
   BlobUsage Usage() override;
+  std::string DownloadUrl(absl::string_view sha256, absl::Time now,
+                          absl::Duration valid) override;
 
   // Called by uploads and readers.
   absl::Status Append(SharedStaging& shared, int64_t owner, int64_t offset,
@@ -421,6 +424,15 @@ absl::StatusOr<std::unique_ptr<BlobReader>> S3BlobStore::OpenBlob(
   return MakeS3Reader(client_, BlobId{found->sha256, found->size_bytes},
                       options_.read_ahead_bytes,
                       [this, name = found->sha256] { CloseReader(name); });
+}
+
+std::string S3BlobStore::DownloadUrl(absl::string_view sha256, absl::Time now,
+                                     absl::Duration valid) {
+  if (options_.download_endpoint.empty()) return "";
+  S3Location location = client_.location();
+  location.endpoint = options_.download_endpoint;
+  return PresignedGet(location, options_.client.transport.credentials,
+                      S3BlobKey(sha256), now, valid);
 }
 
 void S3BlobStore::CloseReader(const std::string& sha256) {

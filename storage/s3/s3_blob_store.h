@@ -41,6 +41,9 @@ struct S3BlobStoreOptions {
   // UNITS: bytes. Blobs up to this size are sent in one piece, larger ones in
   // parts of it. S3 takes no smaller parts than 5 MiB.
   int64_t part_bytes = int64_t{8} << 20;
+  // Where others reach the store, http[s]://HOST[:PORT]; empty: they do not,
+  // and all bytes pass through the server.
+  std::string download_endpoint;
   // UNITS: bytes that a reader fetches when its caller reads on and on.
   int64_t read_ahead_bytes = int64_t{4} << 20;
 };

@@ -105,7 +105,7 @@ std::string BucketUrl(const S3Location& location) {
 }
 
 std::string UrlOf(const S3Location& location, const S3Request& request) {
-  std::string url = absl::StrCat(BucketUrl(location), "/", request.key);
+  std::string url = ObjectUrl(location, request.key);
   char separator = '?';
   for (const auto& [name, value] : request.query) {
     url += separator;
@@ -270,6 +270,10 @@ absl::StatusOr<S3Answer> S3Transport::Send(const S3Request& request) {
     in.answer.object_bytes = in.answer.content_length;
   }
   return std::move(in.answer);
+}
+
+std::string ObjectUrl(const S3Location& location, absl::string_view key) {
+  return absl::StrCat(BucketUrl(location), "/", key);
 }
 
 std::string PercentEncoded(absl::string_view text) {

@@ -78,6 +78,9 @@ class S3Transport {
   const std::unique_ptr<Connections> connections_;
 };
 
+// Where an object is; `key` begins with the prefix, if there is one.
+std::string ObjectUrl(const S3Location& location, absl::string_view key);
+
 // `text` with all but letters, digits, '-', '.', '_' and '~' escaped.
 std::string PercentEncoded(absl::string_view text);
 

@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
+#include "tests/http/one_answer.h"
 #include "tests/support/certificates.h"
 #include "tests/support/status_matchers.h"
 #include "tests/support/test_data.h"
@@ -26,40 +27,6 @@ using ::testing::AllOf;
 using ::testing::EndsWith;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
-
-// Answers one connection with `answer` and keeps what it was asked.
-class OneAnswer {
- public:
-  explicit OneAnswer(std::string answer)
-      : acceptor_(context_, {boost::asio::ip::make_address("127.0.0.1"), 0}),
-        thread_([this, answer = std::move(answer)] {
-          boost::asio::ip::tcp::socket socket = acceptor_.accept();
-          boost::system::error_code error;
-          boost::asio::read_until(socket, boost::asio::dynamic_buffer(asked_),
-                                  "END", error);
-          boost::asio::write(socket, boost::asio::buffer(answer), error);
-        }) {}
-  ~OneAnswer() { Join(); }
-
-  std::string url() {
-    return absl::StrCat("http://127.0.0.1:", acceptor_.local_endpoint().port(),
-                        "/hook");
-  }
-  const std::string& Asked() {
-    Join();
-    return asked_;
-  }
-
- private:
-  void Join() {
-    if (thread_.joinable()) thread_.join();
-  }
-
-  boost::asio::io_context context_;
-  boost::asio::ip::tcp::acceptor acceptor_;
-  std::string asked_;
-  std::thread thread_;
-};
 
 absl::StatusOr<int> PostTo(const std::string& url) {
   PostRequest request;

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "base/digest.h"
+#include "http/url_download.h"
+#include "rpc/blob_transfer.h"
 #include "tests/integration/farm.h"
 #include "tests/support/s3_server.h"
 
@@ -89,6 +91,57 @@ TEST_F(S3FarmTest, JobOfOptctlRunsToItsEndAndItsFilesAreFoundAgain) {
   ASSERT_THAT(RemoveAll(farm.folder() + "/data/s3"), testing::IsOk());
   farm.StartServer();
   EXPECT_TRUE(download("second.pb") == first);
+}
+
+// Counts what comes from the store.
+class CountedSource final : public rpc::UrlSource {
+ public:
+  bool WantsUrl() override { return source_->WantsUrl(); }
+  absl::Status Fetch(const std::string& url, int64_t offset,
+                     const rpc::TakeBytes& take) override {
+    return source_->Fetch(url, offset, [&](absl::string_view bytes) {
+      fetched += bytes.size();
+      return take(bytes);
+    });
+  }
+
+  size_t fetched = 0;
+
+ private:
+  const std::unique_ptr<rpc::UrlSource> source_ = http::MakeUrlSource();
+};
+
+TEST_F(S3FarmTest, LargeFilesComeFromTheStoreWhereItCanBeReached) {
+  const std::string bytes(3 << 20, 'b');
+  // Where the store is for others: as for the server, at a port where nobody
+  // listens, and nowhere.
+  for (const std::string there : {"", "http://127.0.0.1:9", "none"}) {
+    std::vector<std::string> flags = Flags("downloads");
+    if (!there.empty()) {
+      flags.push_back(absl::StrCat("--s3_download_endpoint=", there));
+    }
+    Farm farm(flags);
+    const auto digest = rpc::UploadBytes(farm.models(), bytes);
+    ASSERT_TRUE(digest.ok()) << digest.status();
+    const auto small = rpc::UploadBytes(farm.models(), "small");
+    ASSERT_TRUE(small.ok()) << small.status();
+    const auto source = std::make_shared<CountedSource>();
+    rpc::TransferOptions options;
+    options.urls = source;
+    const std::string path = JoinPath(folder_, "large");
+    // Goes on behind what is here.
+    ASSERT_THAT(WriteFileAtomically(path + ".part", bytes.substr(0, 1000)),
+                testing::IsOk());
+    absl::Status status =
+        rpc::DownloadBlob(farm.models(), *digest, path, options);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_TRUE(ReadFile(path).value_or("") == bytes);
+    EXPECT_EQ(source->fetched, there.empty() ? bytes.size() - 1000 : 0);
+    EXPECT_EQ(source->WantsUrl(), there != "http://127.0.0.1:9");
+    status = rpc::DownloadBlob(farm.models(), *small, path, options);
+    EXPECT_TRUE(status.ok()) << status;
+    EXPECT_EQ(source->fetched, there.empty() ? bytes.size() - 1000 : 0);
+  }
 }
 
 TEST_F(S3FarmTest, UploadGoesOnWhereAKilledServerLeftIt) {

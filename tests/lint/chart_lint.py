@@ -33,7 +33,7 @@ REQUIRED = {
 }
 OTHER_VALUES = {
     'blobs': {'place': 's3://b', 'endpoint': 'https://s3', 'region': 'r',
-              'pathStyle': True},
+              'pathStyle': True, 'downloadEndpoint': 'https://s3.example.com'},
     'allowFrom': [{'podSelector': {}}],
     'monitoring': {'enabled': False},
 }

@@ -7,10 +7,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cstdint>
+#include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/files.h"
+#include "base/status_macros.h"
 #include "rpc/blob_cache.h"
 #include "tests/rpc/fake_model_service.h"
 #include "tests/support/status_matchers.h"
@@ -181,6 +186,78 @@ TEST_F(BlobTransferTest, RefusesMalformedDigests) {
   digest.set_sha256("../../etc/passwd");
   EXPECT_THAT(DownloadBlob(stub_.get(), digest, JoinPath(folder_, "out")),
               StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("64")));
+}
+
+// What is at an address, in pieces; after `break_after` bytes nothing comes.
+class Place final : public UrlSource {
+ public:
+  explicit Place(std::string bytes) : bytes_(std::move(bytes)) {}
+
+  bool WantsUrl() override { return wants; }
+  absl::Status Fetch(const std::string& url, int64_t offset,
+                     const TakeBytes& take) override {
+    asked.push_back(absl::StrCat(url, " ", offset));
+    for (size_t at = static_cast<size_t>(offset); at < bytes_.size();
+         at += 1000) {
+      if (at >= break_after) return absl::UnavailableError("it broke");
+      OPTFARM_RETURN_IF_ERROR(take(bytes_.substr(at, 1000)));
+    }
+    return absl::OkStatus();
+  }
+
+  bool wants = true;
+  size_t break_after = SIZE_MAX;
+  std::vector<std::string> asked;
+
+ private:
+  const std::string bytes_;
+};
+
+class UrlTransferTest : public BlobTransferTest {
+ protected:
+  // Downloads `bytes` from a server that says where `there` is.
+  std::string Download(const std::string& bytes, std::shared_ptr<Place> there) {
+    service_.url = "http://there/blob";
+    options_.urls = std::move(there);
+    const std::string path = JoinPath(folder_, "out");
+    EXPECT_THAT(DownloadBlob(stub_.get(), Stored(bytes), path, options_),
+                IsOk());
+    return ReadFile(path).value_or("");
+  }
+};
+
+TEST_F(UrlTransferTest, BytesComeFromWhereTheServerSays) {
+  const auto there = std::make_shared<Place>(Bytes(5000));
+  MakeFile("out.part", Bytes(5000).substr(0, 1500));
+  int64_t last = 0;
+  options_.progress = [&](int64_t done, int64_t total) { last = done; };
+  EXPECT_EQ(Download(Bytes(5000), there), Bytes(5000));
+  EXPECT_THAT(there->asked, ::testing::ElementsAre("http://there/blob 1500"));
+  EXPECT_EQ(service_.downloads, 1);
+  EXPECT_EQ(last, 5000);
+}
+
+TEST_F(UrlTransferTest, TheRestComesFromTheServerWhereThePlaceFails) {
+  const auto there = std::make_shared<Place>(Bytes(5000));
+  there->break_after = 3000;
+  EXPECT_EQ(Download(Bytes(5000), there), Bytes(5000));
+  EXPECT_EQ(service_.downloads, 2);
+  EXPECT_EQ(there->asked.size(), 1u);
+}
+
+TEST_F(UrlTransferTest, WrongBytesOfThePlaceComeFromTheServer) {
+  for (const size_t size : {5000, 9000}) {
+    const auto there = std::make_shared<Place>(std::string(size, 'x'));
+    EXPECT_EQ(Download(Bytes(5000), there), Bytes(5000));
+    EXPECT_EQ(there->asked.size(), 1u);
+  }
+}
+
+TEST_F(UrlTransferTest, NoAddressIsAskedForWhereNoneIsWanted) {
+  const auto there = std::make_shared<Place>(Bytes(5000));
+  there->wants = false;
+  EXPECT_EQ(Download(Bytes(5000), there), Bytes(5000));
+  EXPECT_EQ(there->asked.size(), 0u);
 }
 
 class BlobCacheTest : public BlobTransferTest {

@@ -24,6 +24,8 @@ class FakeModelService final : public v1::ModelService::Service {
   int64_t break_after = 0;
   // Flips a bit in what is sent down.
   bool corrupt = false;
+  // Where downloads are sent that take an address; empty: nowhere.
+  std::string url;
   // Answers uploads so.
   grpc::Status upload_status;
   // So many uploads find the server full.
@@ -109,6 +111,11 @@ class FakeModelService final : public v1::ModelService::Service {
     const auto size = static_cast<int64_t>(bytes.size());
     v1::DownloadResponse response;
     response.set_total_bytes(size);
+    if (request->accepts_url() && !url.empty()) {
+      response.set_url(url);
+      writer->Write(response);
+      return grpc::Status::OK;
+    }
     int64_t sent = 0;
     int64_t offset = request->offset();
     do {
