@@ -5,7 +5,9 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +17,7 @@
 #include "base/human_units.h"
 #include "base/status_macros.h"
 #include "engine/export/expose_state.h"
+#include "engine/export/flatten_branches.h"
 #include "engine/export/unsigned_values.h"
 #include "engine/formats/models/load_model.h"
 #include "engine/graph/graph.h"
@@ -95,6 +98,13 @@ graph::IoRequest WithSizes(const graph::Graph& graph,
   return request;
 }
 
+bool HasOpenSizes(const graph::Graph& graph, const graph::ShapeMap& shapes) {
+  return absl::c_any_of(graph.Ids(), [&](graph::NodeId id) {
+    return graph::IsPlaceholder(graph.node(id).op()) &&
+           !shapes.Of({id, 0}).is_static();
+  });
+}
+
 // What the model's file declares, sizes left open.
 graph::GraphIo DeclaredIo(const graph::Graph& graph,
                           const graph::ModelInterface& declared) {
@@ -112,10 +122,21 @@ graph::GraphIo DeclaredIo(const graph::Graph& graph,
 // tell.
 bool HasNoProblems(const graph::Graph& graph, const graph::GraphIo& io) {
   graph::ShapeOptions options;
+  std::vector<FedShape> fed;
   for (const graph::GraphTensor& input : io.inputs) {
     options.feeds[input.tensor] = input.shape;
+    fed.push_back({input.tensor, input.shape});
   }
-  const auto shapes = graph::InferShapes(graph, options);
+  std::vector<graph::Endpoint> outputs;
+  for (const graph::GraphTensor& output : io.outputs) {
+    outputs.push_back(output.tensor);
+  }
+  // Problems within branches are seen when they are part of the graph.
+  graph::Graph flat = graph.Clone();
+  if (!FlattenBranches(fed, outputs, OpenBranches::kOneRuns, &flat).ok()) {
+    return false;
+  }
+  const auto shapes = graph::InferShapes(flat, options);
   return shapes.ok() && shapes->problems().empty();
 }
 
@@ -157,14 +178,17 @@ struct Written {
   std::string note;
 };
 
-// Some ops have a form in TensorFlow Lite only where sizes are known. A model
-// that cannot keep its sizes open gets the first ones that serve to write it,
-// and the note says so.
+// Some ops have a form in a format only where sizes are known, and some Ifs
+// become one branch only then. A model that cannot keep its sizes open gets the
+// first ones that serve to write it, and the note says so.
 absl::StatusOr<Written> WriteWithSizes(const graph::Graph& graph,
                                        const graph::IoRequest& request,
                                        const ExportOptions& options) {
   OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap shapes,
                            graph::InferShapes(graph));
+  if (!HasOpenSizes(graph, shapes)) {
+    return absl::FailedPreconditionError("no size is open");
+  }
   ExportOptions fixed = options;
   fixed.fixes_sizes = true;
   for (const int64_t size : kSequenceSizes) {
@@ -183,17 +207,23 @@ absl::StatusOr<Written> WriteWithSizes(const graph::Graph& graph,
 absl::StatusOr<Written> WriteModel(const graph::Graph& graph,
                                    const ConvertOptions& options) {
   ExportOptions written = options.written;
-  written.fixes_sizes = !options.io.inputs.empty();
+  const bool sizes_are_given = !options.io.inputs.empty();
+  // An ONNX file keeps its sizes open as long as that is possible.
+  const bool may_stay_open =
+      !sizes_are_given || written.format == ModelFormat::kOnnx;
   absl::StatusOr<graph::GraphIo> io =
       FindIo(graph, options.io, options.compare);
   absl::Status status = io.status();
-  if (io.ok()) {
+  for (const bool fixes_sizes : {false, true}) {
+    if (!io.ok() || !(fixes_sizes ? sizes_are_given : may_stay_open)) continue;
+    written.fixes_sizes = fixes_sizes;
     absl::StatusOr<std::string> bytes = ExportModel(graph, *io, written);
     if (bytes.ok()) return Written{*std::move(bytes), *std::move(io), ""};
-    status = bytes.status();
+    if (status.ok()) status = bytes.status();
   }
-  if (written.fixes_sizes || written.format != ModelFormat::kTflite ||
-      !absl::IsFailedPrecondition(status)) {
+  const bool is_graph = written.format == ModelFormat::kGraph ||
+                        written.format == ModelFormat::kGraphText;
+  if (sizes_are_given || is_graph || !absl::IsFailedPrecondition(status)) {
     return status;
   }
   absl::StatusOr<Written> with_sizes =

@@ -102,12 +102,12 @@ absl::Status Prepare(const GraphIo& io, const ExportOptions& options,
 }
 
 absl::Status Flatten(const GraphIo& io, absl::Span<const FedShape> fed,
-                     Graph* graph) {
+                     OpenBranches open, Graph* graph) {
   std::vector<graph::Endpoint> outputs;
   for (const GraphTensor& output : io.outputs) {
     outputs.push_back(output.tensor);
   }
-  return FlattenBranches(fed, outputs, graph);
+  return FlattenBranches(fed, outputs, open, graph);
 }
 
 // What the file says of the model: what its own says, and what `options` say
@@ -136,19 +136,18 @@ absl::StatusOr<std::string> ExportOnnx(const Graph& original, const GraphIo& io,
   }
   OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap own,
                            graph::InferShapes(original));
+  std::vector<FedShape> fed;
   for (const GraphTensor& input : io.inputs) {
     formats::OnnxWriteOptions::Input written{NameOf(original, input), {}};
     // What the graph says stays, so that open dimensions do.
-    if (!own.Of(input.tensor).has_rank()) written.shape = input.shape;
+    const graph::PartialShape& shape = own.Of(input.tensor);
+    const bool is_given = options.fixes_sizes || !shape.has_rank();
+    if (is_given) written.shape = input.shape;
     write.inputs.push_back(std::move(written));
+    fed.push_back({input.tensor, is_given ? input.shape : shape});
   }
   Graph graph = original.Clone();
-  std::vector<FedShape> fed;
-  for (const GraphTensor& input : io.inputs) {
-    const graph::PartialShape& shape = own.Of(input.tensor);
-    fed.push_back({input.tensor, shape.has_rank() ? shape : input.shape});
-  }
-  OPTFARM_RETURN_IF_ERROR(Flatten(io, fed, &graph));
+  OPTFARM_RETURN_IF_ERROR(Flatten(io, fed, OpenBranches::kOneRuns, &graph));
   OPTFARM_RETURN_IF_ERROR(UnrollRecurrent(fed, OnnxHoldsLayer, &graph));
   OPTFARM_RETURN_IF_ERROR(Prepare(io, options, &graph));
   if (options.unsigned_values) {
@@ -210,7 +209,7 @@ absl::StatusOr<std::string> ExportTflite(const Graph& original,
     write.io.outputs.push_back(graph::ToString(output));
   }
   Graph graph = original.Clone();
-  OPTFARM_RETURN_IF_ERROR(Flatten(io, fed, &graph));
+  OPTFARM_RETURN_IF_ERROR(Flatten(io, fed, OpenBranches::kBothRun, &graph));
   OPTFARM_RETURN_IF_ERROR(UnrollRecurrent(fed, TfliteHoldsLayer, &graph));
   OPTFARM_RETURN_IF_ERROR(Prepare(io, options, &graph));
   const graph::ModelNotes notes = NotesFor(original, options);

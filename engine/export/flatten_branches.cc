@@ -41,8 +41,11 @@ struct Choice {
 class Flattener {
  public:
   Flattener(absl::Span<const FedShape> inputs,
-            absl::Span<const Endpoint> outputs, Graph* graph)
-      : outputs_(outputs), graph_(*graph), library_(graph->library()) {
+            absl::Span<const Endpoint> outputs, OpenBranches open, Graph* graph)
+      : outputs_(outputs),
+        open_(open),
+        graph_(*graph),
+        library_(graph->library()) {
     for (const FedShape& input : inputs) {
       shapes_.feeds[input.tensor] = input.shape;
       fed_.push_back(input.tensor.node);
@@ -78,6 +81,7 @@ class Flattener {
   Endpoint ScalarCondition(NodeId id, const graph::ShapeMap& shapes);
 
   const absl::Span<const Endpoint> outputs_;
+  const OpenBranches open_;
   Graph& graph_;
   // Of its own, because nodes of bodies are copied while the graph changes.
   const tensorflow::FunctionDefLibrary library_;
@@ -259,6 +263,10 @@ absl::Status Flattener::Choose(NodeId id) {
     choice.set_name(absl::StrCat(graph_.node(id).name(), "/choice"));
     choice.set_op("SelectV2");
     graph::SetType(&choice, "T", types[i]);
+    if (open_ == OpenBranches::kOneRuns) {
+      (*choice.mutable_attr())[graph::kBranchesAttr].set_s(
+          graph_.node(id).name());
+    }
     results.push_back(
         {graph_.Add(std::move(choice), {condition, if_true[i], if_false[i]}),
          0});
@@ -290,20 +298,24 @@ absl::StatusOr<bool> Flattener::ChoicesFit() const {
   return std::all_of(
       choices_.begin(), choices_.end(), [&](const Choice& choice) {
         const graph::PartialShape& shape = shapes.Of(choice.then_result);
-        return shape.is_static() && shape == shapes.Of(choice.else_result);
+        const bool is_known = open_ == OpenBranches::kOneRuns
+                                  ? shape.has_rank()
+                                  : shape.is_static();
+        return is_known && shape == shapes.Of(choice.else_result);
       });
 }
 
 }  // namespace
 
 absl::Status FlattenBranches(absl::Span<const FedShape> inputs,
-                             absl::Span<const Endpoint> outputs, Graph* graph) {
-  Flattener known(inputs, outputs, graph);
+                             absl::Span<const Endpoint> outputs,
+                             OpenBranches open, Graph* graph) {
+  Flattener known(inputs, outputs, open, graph);
   if (!known.HasBranches()) return absl::OkStatus();
   OPTFARM_RETURN_IF_ERROR(known.TakeKnown());
   if (!known.HasBranches()) return absl::OkStatus();
   Graph chosen = graph->Clone();
-  Flattener others(inputs, outputs, &chosen);
+  Flattener others(inputs, outputs, open, &chosen);
   if (!others.ChooseOthers().ok()) return absl::OkStatus();
   OPTFARM_ASSIGN_OR_RETURN(const bool fit, others.ChoicesFit());
   if (fit) *graph = std::move(chosen);

@@ -19,17 +19,27 @@ struct FedShape {
   graph::PartialShape shape;
 };
 
+// What an If becomes whose condition is known at run time only.
+enum class OpenBranches {
+  // Both branches, and a choice between their results: where these have the
+  // same known shapes.
+  kBothRun,
+  // The same for writers that have branches: each choice says which If it is an
+  // output of (graph::kBranchesAttr). Sizes of results may be unknown, where
+  // they are in both branches.
+  kOneRuns,
+};
+
 // Replaces each If that `outputs` need. Where the inputs' shapes decide its
 // condition, the branch that is taken stands in its place, Ifs inside of it
-// included. Any other is replaced by both branches and a choice between their
-// results: only when all results of a branch have the same known shapes as the
-// other's, and nothing in them has an effect. Nodes keep their names and
-// outputs. An If that cannot be replaced stays as it is.
+// included. Any other is replaced as `open` says, when nothing in its branches
+// has an effect. Nodes keep their names and outputs. An If that cannot be
+// replaced stays as it is.
 // ERRORS: InvalidArgument for branches that are not well formed or grow the
 // graph beyond all bounds; the graph is then of no use.
 absl::Status FlattenBranches(absl::Span<const FedShape> inputs,
                              absl::Span<const graph::Endpoint> outputs,
-                             graph::Graph* graph);
+                             OpenBranches open, graph::Graph* graph);
 
 }  // namespace optfarm::exporting
 

@@ -25,6 +25,11 @@ using FunctionAttributes =
 using FunctionIndex =
     absl::flat_hash_map<std::string, const tensorflow::FunctionDef*>;
 
+// Of a SelectV2 with a condition of one element: it stands for an output of an
+// If of this name, whose branches are nodes of the graph itself. Those with one
+// name have one condition.
+inline constexpr char kBranchesAttr[] = "_branches";
+
 // The nodes of one body: first all of them, then their edges, because a loop's
 // edges lead back. All errors are InvalidArgument and name the function.
 class FunctionBody {

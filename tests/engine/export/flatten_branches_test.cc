@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/graph/function_body.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/model_interface.h"
 #include "engine/runtime/session/session.h"
@@ -110,11 +111,12 @@ std::set<std::string> OpsOf(const Graph& graph) {
   return ops;
 }
 
-Graph Flattened(const GraphBuilder& b, const PartialShape& shape) {
+Graph Flattened(const GraphBuilder& b, const PartialShape& shape,
+                OpenBranches open = OpenBranches::kBothRun) {
   Graph graph = b.Build();
   const std::vector<FedShape> fed = {{{graph.Find("x"), 0}, shape}};
   const std::vector<graph::Endpoint> outputs = {{graph.Find("out"), 0}};
-  EXPECT_THAT(FlattenBranches(fed, outputs, &graph), IsOk());
+  EXPECT_THAT(FlattenBranches(fed, outputs, open, &graph), IsOk());
   return graph;
 }
 
@@ -203,6 +205,21 @@ TEST(FlattenBranchesTest, KeepsABranchOfOpenOrOtherSizes) {
   EXPECT_THAT(OpsOf(Flattened(b, PartialShape({-1}))), Contains("StatelessIf"));
 }
 
+TEST(FlattenBranchesTest, SaysWhichIfAChoiceIsFor) {
+  GraphBuilder b;
+  b.Placeholder("x", {-1});
+  b.Placeholder("flag", {}, tensorflow::DT_BOOL);
+  AddFunction("negated", "Neg", &b);
+  AddFunction("rectified", "Relu", &b);
+  AddIf("flag", &b);
+  const Graph graph = Flattened(b, PartialShape({-1}), OpenBranches::kOneRuns);
+  EXPECT_THAT(OpsOf(graph), Not(Contains("StatelessIf")));
+  const graph::NodeId choice = graph.Find("out/choice");
+  ASSERT_NE(choice, graph::kNoNode);
+  EXPECT_EQ(graph.node(choice).def().attr().at(graph::kBranchesAttr).s(),
+            "out");
+}
+
 TEST(FlattenBranchesTest, RefusesABranchThatCallsItself) {
   GraphBuilder b;
   b.Placeholder("x", {2});
@@ -213,7 +230,7 @@ TEST(FlattenBranchesTest, RefusesABranchThatCallsItself) {
   Graph graph = b.Build();
   const std::vector<FedShape> fed = {{{graph.Find("x"), 0}, PartialShape({2})}};
   const std::vector<graph::Endpoint> outputs = {{graph.Find("out"), 0}};
-  EXPECT_THAT(FlattenBranches(fed, outputs, &graph),
+  EXPECT_THAT(FlattenBranches(fed, outputs, OpenBranches::kBothRun, &graph),
               StatusIs(absl::StatusCode::kInvalidArgument,
                        ::testing::HasSubstr("branches within branches")));
 }

@@ -181,25 +181,156 @@ void OnnxModelBuilder::AddOutput(OnnxPort output, ValueId value) {
   outputs_.push_back({std::move(output), value});
 }
 
-std::vector<bool> OnnxModelBuilder::NeededNodes() {
+ValueId OnnxModelBuilder::AddChoice(const std::string& name, ValueId condition,
+                                    ValueId if_true, ValueId if_false,
+                                    DataType type) {
+  const auto [known, is_new] = choices_.try_emplace(
+      std::pair(name, condition), static_cast<int>(nodes_.size()));
+  if (is_new) AddNode("If", {condition}, 0, {}, name);
+  Node& node = nodes_[static_cast<size_t>(known->second)];
+  const ValueId value = NewValue(
+      node.outputs.empty() ? name
+                           : absl::StrCat(name, ":", node.outputs.size()));
+  makers_[static_cast<size_t>(value)] = known->second;
+  node.outputs.push_back(value);
+  node.branches[0].push_back(if_true);
+  node.branches[1].push_back(if_false);
+  node.types.push_back(type);
+  return value;
+}
+
+std::vector<ValueId> OnnxModelBuilder::ReadBy(const Node& node) const {
+  std::vector<ValueId> read;
+  for (const auto* values :
+       {&node.inputs, &node.branches[0], &node.branches[1]}) {
+    for (const ValueId value : *values) {
+      if (value != kNoValue) read.push_back(value);
+    }
+  }
+  return read;
+}
+
+std::vector<int> OnnxModelBuilder::OrderFromOutputs() const {
+  std::vector<int> order;
+  std::vector<bool> seen(nodes_.size(), false);
+  struct Visit {
+    int number;
+    std::vector<ValueId> read;
+    size_t done = 0;
+  };
+  std::vector<Visit> stack;
+  const auto visit = [&](ValueId value) {
+    const int maker = makers_[static_cast<size_t>(value)];
+    if (maker < 0 || seen[static_cast<size_t>(maker)]) return;
+    seen[static_cast<size_t>(maker)] = true;
+    stack.push_back({maker, ReadBy(nodes_[static_cast<size_t>(maker)])});
+  };
+  for (const Output& output : outputs_) {
+    visit(output.value);
+    while (!stack.empty()) {
+      Visit& top = stack.back();
+      if (top.done == top.read.size()) {
+        order.push_back(top.number);
+        stack.pop_back();
+      } else {
+        visit(top.read[top.done++]);
+      }
+    }
+  }
+  return order;
+}
+
+std::vector<int> OnnxModelBuilder::NeededNodes() {
+  std::vector<int> order = OrderFromOutputs();
+  // Without choices they were added in such an order.
+  if (choices_.empty()) std::sort(order.begin(), order.end());
   is_needed_.assign(names_.size(), false);
   for (const Output& output : outputs_) {
     is_needed_[static_cast<size_t>(output.value)] = true;
   }
-  std::vector<bool> needed(nodes_.size(), false);
-  for (size_t i = nodes_.size(); i-- > 0;) {
-    for (ValueId output : nodes_[i].outputs) {
-      if (is_needed_[static_cast<size_t>(output)]) needed[i] = true;
+  for (const int number : order) {
+    const Node& node = nodes_[static_cast<size_t>(number)];
+    for (const ValueId value : node.outputs) {
+      is_needed_[static_cast<size_t>(value)] = true;
     }
-    if (!needed[i]) continue;
-    for (ValueId output : nodes_[i].outputs) {
-      is_needed_[static_cast<size_t>(output)] = true;
-    }
-    for (ValueId input : nodes_[i].inputs) {
-      if (input != kNoValue) is_needed_[static_cast<size_t>(input)] = true;
+    for (const ValueId value : ReadBy(node)) {
+      is_needed_[static_cast<size_t>(value)] = true;
     }
   }
-  return needed;
+  return order;
+}
+
+int OnnxModelBuilder::CommonScope(int a, int b) const {
+  while (a != b) {
+    int& deeper = scopes_[static_cast<size_t>(a)].depth >=
+                          scopes_[static_cast<size_t>(b)].depth
+                      ? a
+                      : b;
+    deeper = scopes_[static_cast<size_t>(deeper)].parent;
+  }
+  return a;
+}
+
+void OnnxModelBuilder::FindScopes(const std::vector<int>& order) {
+  constexpr int kUnused = -1;
+  scopes_.assign(1, Scope());
+  std::vector<int> homes(nodes_.size(), kUnused);
+  const auto use = [&](ValueId value, int scope) {
+    const int maker = makers_[static_cast<size_t>(value)];
+    if (maker < 0) return;
+    int& home = homes[static_cast<size_t>(maker)];
+    home = home == kUnused ? scope : CommonScope(home, scope);
+  };
+  for (const Output& output : outputs_) use(output.value, 0);
+  for (auto number = order.rbegin(); number != order.rend(); ++number) {
+    const Node& node = nodes_[static_cast<size_t>(*number)];
+    int& known = homes[static_cast<size_t>(*number)];
+    // Only where choices depend on each other does nothing stand behind it.
+    if (known == kUnused) known = 0;
+    const int home = known;
+    for (const ValueId input : node.inputs) {
+      if (input != kNoValue) use(input, home);
+    }
+    if (node.types.empty()) continue;
+    branch_scopes_[*number] = static_cast<int>(scopes_.size());
+    for (const auto& branch : node.branches) {
+      const int scope = static_cast<int>(scopes_.size());
+      scopes_.push_back(
+          {home, scopes_[static_cast<size_t>(home)].depth + 1, {}});
+      for (const ValueId value : branch) use(value, scope);
+    }
+  }
+  for (const int number : order) {
+    scopes_[static_cast<size_t>(homes[static_cast<size_t>(number)])]
+        .nodes.push_back(number);
+  }
+  for (const int number : order) {
+    if (nodes_[static_cast<size_t>(number)].types.empty()) continue;
+    for (const int branch : {0, 1}) {
+      AddBranchReturns(number, branch, branch_scopes_[number] + branch, homes);
+    }
+  }
+}
+
+void OnnxModelBuilder::AddBranchReturns(int node, int branch, int scope,
+                                        const std::vector<int>& homes) {
+  absl::flat_hash_set<ValueId> returned;
+  const size_t count = nodes_[static_cast<size_t>(node)].types.size();
+  for (size_t i = 0; i < count; ++i) {
+    Node& from = nodes_[static_cast<size_t>(node)];
+    const ValueId value = from.branches[branch][i];
+    const int maker = makers_[static_cast<size_t>(value)];
+    const bool is_own =
+        maker >= 0 && homes[static_cast<size_t>(maker)] == scope;
+    if (is_own && returned.insert(value).second) continue;
+    const std::string name =
+        absl::StrCat(from.name, branch == 0 ? "/then" : "/else");
+    const int identity = static_cast<int>(nodes_.size());
+    const ValueId copy = AddNode("Identity", {value}, 1, {}, name)[0];
+    nodes_[static_cast<size_t>(node)].branches[branch][i] = copy;
+    is_needed_.push_back(true);
+    scopes_[static_cast<size_t>(scope)].nodes.push_back(identity);
+  }
 }
 
 // Inputs and outputs have their names, the others get free ones.
@@ -234,7 +365,8 @@ std::string OnnxModelBuilder::NameOf(ValueId value) const {
   return value == kNoValue ? "" : names_[static_cast<size_t>(value)];
 }
 
-void OnnxModelBuilder::WriteNode(const Node& from, onnx::NodeProto* to) const {
+void OnnxModelBuilder::WriteNode(int number, onnx::NodeProto* to) const {
+  const Node& from = nodes_[static_cast<size_t>(number)];
   to->set_op_type(from.op);
   to->set_name(NameOf(from.outputs[0]));
   for (ValueId input : from.inputs) to->add_input(NameOf(input));
@@ -247,11 +379,32 @@ void OnnxModelBuilder::WriteNode(const Node& from, onnx::NodeProto* to) const {
     entry->set_key(key);
     entry->set_value(text);
   }
+  if (from.types.empty()) return;
+  for (const int branch : {0, 1}) {
+    auto* attribute = to->add_attribute();
+    attribute->set_name(branch == 0 ? "then_branch" : "else_branch");
+    attribute->set_type(onnx::AttributeProto::GRAPH);
+    auto* graph = attribute->mutable_g();
+    graph->set_name(attribute->name());
+    WriteScope(branch_scopes_.at(number) + branch, graph);
+    for (size_t i = 0; i < from.types.size(); ++i) {
+      OnnxPort port;
+      port.name = NameOf(from.branches[branch][i]);
+      port.type = from.types[i];
+      SetPort(port, graph->add_output());
+    }
+  }
+}
+
+void OnnxModelBuilder::WriteScope(int scope, onnx::GraphProto* to) const {
+  for (const int number : scopes_[static_cast<size_t>(scope)].nodes) {
+    WriteNode(number, to->add_node());
+  }
 }
 
 absl::StatusOr<std::string> OnnxModelBuilder::Finish(
     absl::Span<const std::pair<std::string, std::string>> metadata) {
-  const std::vector<bool> needed = NeededNodes();
+  FindScopes(NeededNodes());
   NameValues();
   if (ConstantBytes() > kMaxModelBytes) {
     return absl::ResourceExhaustedError(
@@ -275,9 +428,7 @@ absl::StatusOr<std::string> OnnxModelBuilder::Finish(
   for (const Output& output : outputs_) {
     SetPort(output.port, graph->add_output());
   }
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    if (needed[i]) WriteNode(nodes_[i], graph->add_node());
-  }
+  WriteScope(0, graph);
   for (Constant& constant : constants_) {
     if (!is_needed_[static_cast<size_t>(constant.value)]) continue;
     auto* tensor = graph->add_initializer();

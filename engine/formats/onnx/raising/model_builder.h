@@ -20,6 +20,7 @@
 #include "tensorflow/core/framework/types.pb.h"
 
 namespace optfarm::onnx {
+class GraphProto;
 class NodeProto;
 }  // namespace optfarm::onnx
 
@@ -66,6 +67,12 @@ class OnnxModelBuilder {
                                std::vector<ValueId> inputs, int count,
                                std::vector<OnnxAttribute> attributes,
                                absl::string_view name);
+  // One of two values, as a condition of one element says. Those that are
+  // chosen under one name by one condition are outputs of one If; what nothing
+  // but a branch of it needs is computed in that branch alone. REQUIRES: none
+  // of what is chosen depends on another output of its If.
+  ValueId AddChoice(const std::string& name, ValueId condition, ValueId if_true,
+                    ValueId if_false, tensorflow::DataType type);
   // Writes a key and its value into the node that makes the value. Runtimes do
   // not look at it.
   void AddNote(ValueId value, std::string key, std::string text);
@@ -91,6 +98,17 @@ class OnnxModelBuilder {
     std::vector<ValueId> inputs, outputs;
     std::vector<OnnxAttribute> attributes;
     std::vector<std::pair<std::string, std::string>> notes;
+    // Of an If: by branch, first the one that is taken when the condition
+    // holds, a value for each output.
+    std::vector<ValueId> branches[2];
+    std::vector<tensorflow::DataType> types;
+  };
+  // The graph, or a branch of an If in it.
+  struct Scope {
+    int parent = -1;
+    int depth = 0;
+    // In an order in which each comes after what it reads.
+    std::vector<int> nodes;
   };
   struct Output {
     OnnxPort port;
@@ -100,12 +118,23 @@ class OnnxModelBuilder {
   ValueId NewValue(absl::string_view name);
   // Whether the value is made by a node and is no output yet.
   bool MayBecomeOutput(ValueId value) const;
-  std::vector<bool> NeededNodes();
+  // The nodes that outputs need, each after what it reads.
+  std::vector<int> NeededNodes();
+  std::vector<int> OrderFromOutputs() const;
+  std::vector<ValueId> ReadBy(const Node& node) const;
+  // Sorts the nodes into the scopes that alone need them. The branches of If
+  // number i of `order` are scopes_[branch_scopes_[i]] and the one behind it.
+  void FindScopes(const std::vector<int>& order);
+  int CommonScope(int a, int b) const;
+  // A branch returns values of its own only.
+  void AddBranchReturns(int node, int branch, int scope,
+                        const std::vector<int>& homes);
   void NameValues();
   // UNITS: bytes of the constants that are needed.
   uint64_t ConstantBytes() const;
   std::string NameOf(ValueId value) const;
-  void WriteNode(const Node& from, onnx::NodeProto* to) const;
+  void WriteNode(int number, onnx::NodeProto* to) const;
+  void WriteScope(int scope, onnx::GraphProto* to) const;
 
   int opset_;
   std::vector<OnnxPort> inputs_;
@@ -120,6 +149,9 @@ class OnnxModelBuilder {
   std::vector<bool> is_fixed_name_;
   std::vector<bool> is_needed_;
   absl::flat_hash_map<std::string, ValueId> small_constants_;
+  absl::flat_hash_map<std::pair<std::string, ValueId>, int> choices_;
+  std::vector<Scope> scopes_;
+  absl::flat_hash_map<int, int> branch_scopes_;
 };
 
 }  // namespace optfarm::formats

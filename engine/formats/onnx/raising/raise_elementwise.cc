@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/onnx/raising/raising_table.h"
+#include "engine/graph/attr.h"
+#include "engine/graph/function_body.h"
 #include "engine/graph/spatial_attrs.h"
 
 namespace optfarm::formats {
@@ -236,6 +238,13 @@ absl::Status AddN(NodeRaiser& n) {
 // The condition of TensorFlow's older Select may be a vector that chooses rows.
 absl::Status Select(NodeRaiser& n) {
   OPTFARM_RETURN_IF_ERROR(n.RequireInputs(3));
+  const std::string branches =
+      graph::GetStringOr(n.def(), graph::kBranchesAttr, "").value_or("");
+  if (!branches.empty() && n.InShape(0) == graph::PartialShape::Scalar()) {
+    n.Set(n.graph().model()->AddChoice(branches, n.In(0), n.In(1), n.In(2),
+                                       n.OutType()));
+    return absl::OkStatus();
+  }
   const bool may_choose_rows = n.node().op() == "Select";
   if (may_choose_rows) {
     OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(1));
