@@ -124,14 +124,15 @@ std::string FrontText(const v1::TunedDevice& device,
                          : variant;
   };
   for (const v1::FrontStep& step : device.front_steps()) {
-    std::string line =
-        absl::StrCat(name(step.from(), step.from_threads()), " to ",
-                     name(step.to(), step.to_threads()), ": +",
-                     HumanMicroseconds(std::max(step.latency_us(), 0.0)), ", ",
-                     step.quality() < 0 ? "" : "+",
-                     tune::QualityText(step.quality(), report.measure()), ", ",
-                     step.file_bytes() < 0 ? "-" : "+",
-                     HumanBytes(std::abs(step.file_bytes())));
+    const std::string quality =
+        tune::QualityText(step.quality(), report.measure());
+    const bool has_sign = quality[0] == '+' || quality[0] == '-';
+    std::string line = absl::StrCat(
+        name(step.from(), step.from_threads()), " to ",
+        name(step.to(), step.to_threads()), ": +",
+        HumanMicroseconds(std::max(step.latency_us(), 0.0)), ", ",
+        has_sign ? "" : "+", quality, ", ", step.file_bytes() < 0 ? "-" : "+",
+        HumanBytes(std::abs(step.file_bytes())));
     if (!step.layers().empty()) {
       absl::StrAppend(&line, "; ", absl::StrJoin(step.layers(), ", "),
                       " in float");

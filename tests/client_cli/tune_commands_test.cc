@@ -131,8 +131,12 @@ TEST_F(TuneCommandsTest, ShowsPredictionsThreadsAndTheFront) {
               AllOf(HasSubstr("ship int8 on 2 threads"), HasSubstr("PREDICTED"),
                     HasSubstr("THR"), HasSubstr("1.04 ms"),
                     HasSubstr("int8 on 2 threads to int8-float1-abcd on "
-                              "1 thread: +250 us"),
+                              "1 thread: +250 us, +0.4 %"),
                     HasSubstr("conv1 in float"), HasSubstr("Of 32 steps")));
+  tune.mutable_report()->set_measure(v1::TuneReport::TOP1_CHANGE);
+  farm_.tunes = {tune};
+  EXPECT_EQ(CodeOf({"tunes", "show", "t1"}), ExitCode::kOk) << message_;
+  EXPECT_THAT(out_, HasSubstr("+250 us, +0.4 points"));
 }
 
 TEST_F(TuneCommandsTest, WritesWhatToShip) {
