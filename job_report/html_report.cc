@@ -1,5 +1,6 @@
 #include "job_report/html_report.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <set>
 #include <utility>
@@ -28,7 +29,6 @@ constexpr int kMostLayers[] = {2000, 500, 100};
 class ShownFiles {
  public:
   explicit ShownFiles(const v1::Job& job) {
-    AddData(job, v1::DataSource::LABELS);
     AddData(job, v1::DataSource::SAMPLES);
     AddData(job, v1::DataSource::INPUT);
     for (const v1::Task& task : job.tasks()) AddLogs(task.artifacts());
@@ -54,9 +54,7 @@ class ShownFiles {
     for (const v1::DataSource& source : job.spec().calibration().sources()) {
       if (source.role() != role) continue;
       for (const v1::DataFile& file : source.files()) {
-        if (role == v1::DataSource::LABELS || samples.count(file.path()) > 0) {
-          Add(file.digest());
-        }
+        if (samples.count(file.path()) > 0) Add(file.digest());
       }
     }
   }
@@ -75,20 +73,15 @@ class ShownFiles {
   std::set<std::string> names_;
 };
 
-// Of the samples' files, leaves out all but those that are shown and one of
-// each folder, whose names may be those of classes.
-void TrimSamples(const ShownFiles& shown, v1::Dataset& data) {
+// Leaves out all of the data's files but those that are shown.
+void TrimData(const ShownFiles& shown, v1::Dataset& data) {
   for (v1::DataSource& source : *data.mutable_sources()) {
-    std::set<std::string> folders;
     auto& files = *source.mutable_files();
-    int kept = 0;
-    for (int i = 0; i < files.size(); ++i) {
-      const std::string& path = files.Get(i).path();
-      const bool first = folders.insert(path.substr(0, path.find('/'))).second;
-      if (!first && !shown.Has(files.Get(i).digest())) continue;
-      files.SwapElements(kept++, i);
-    }
-    files.DeleteSubrange(kept, files.size() - kept);
+    files.erase(std::remove_if(files.begin(), files.end(),
+                               [&shown](const v1::DataFile& file) {
+                                 return !shown.Has(file.digest());
+                               }),
+                files.end());
   }
 }
 
@@ -101,7 +94,7 @@ void Trim(const ShownFiles& shown, v1::Job& job) {
     job.mutable_report()->mutable_calibration()->clear_observed();
   }
   if (job.spec().has_calibration()) {
-    TrimSamples(shown, *job.mutable_spec()->mutable_calibration());
+    TrimData(shown, *job.mutable_spec()->mutable_calibration());
   }
 }
 

@@ -21,8 +21,8 @@ inline constexpr size_t kMostHtmlBytes = 2'000'000;
 using ReadFileFn =
     absl::FunctionRef<absl::StatusOr<std::string>(const v1::Digest& digest)>;
 
-// Reads the pictures of the samples that changed most, the labels, in which the
-// names of classes may stand, and the tasks' logs, as far as there is room.
+// Reads the pictures of the samples that changed most and the tasks' logs, as
+// far as there is room.
 // ERRORS: Unimplemented where the page was left out of the build;
 // ResourceExhausted for a job that does not fit without any file.
 absl::StatusOr<std::string> HtmlReport(v1::Job job, ReadFileFn read);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -12,6 +13,7 @@
 #include "client_cli/command/job_ids.h"
 #include "client_cli/flags/exit_code.h"
 #include "client_cli/tables/table.h"
+#include "engine/optimize/recipes/recipes.h"
 #include "rpc/proto_time.h"
 
 namespace optfarm::client_cli {
@@ -30,6 +32,90 @@ constexpr NamedMetric kMetrics[] = {
 
 double Next(double value) {
   return std::nextafter(value, std::numeric_limits<double>::infinity());
+}
+
+absl::Status Unknown(absl::string_view noun, const std::string& name,
+                     const std::vector<std::string>& known) {
+  return FromServer(absl::NotFoundError(
+      absl::StrCat("there is no ", noun, " '", PrintableLine(name), "'",
+                   NearestNamesHint(name, known))));
+}
+
+absl::Status CheckDevice(FarmClient& client, const std::string& name) {
+  if (name.empty()) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
+                           ListAllDevices(client));
+  std::vector<std::string> known;
+  for (const v1::Device& device : devices) {
+    if (device.info().name() == name) return absl::OkStatus();
+    known.push_back(device.info().name());
+  }
+  return Unknown("device", name, known);
+}
+
+// A name that results are asked for by.
+struct AskedName {
+  const char* noun;
+  // What a job's filter calls it.
+  const char* job_key;
+  std::string name;
+  // With the name alone.
+  v1::ResultFilter filter;
+  // Those that need no results to be known.
+  std::vector<std::string> known;
+  const std::string& (v1::Series::*name_of)() const;
+};
+
+// The newest series like `filter`, without more than a point of each.
+absl::StatusOr<std::vector<v1::Series>> NewestSeries(
+    FarmClient& client, const v1::ResultFilter& filter, int most) {
+  v1::ListHistoryRequest request;
+  *request.mutable_filter() = filter;
+  request.set_max_series(most);
+  request.set_max_points(1);
+  v1::ListHistoryResponse response;
+  OPTFARM_RETURN_IF_ERROR(client.ListHistory(request, &response));
+  std::vector<v1::Series> series;
+  for (const v1::SeriesHistory& one : response.series()) {
+    series.push_back(one.series());
+  }
+  return series;
+}
+
+// True where the question cannot be asked: terms of a job's filter are
+// separated by blanks.
+absl::StatusOr<bool> HasJobs(FarmClient& client, const AskedName& asked) {
+  if (asked.name.find_first_of(" \t\n=") != std::string::npos) return true;
+  v1::ListJobsRequest request;
+  request.set_filter(absl::StrCat(asked.job_key, "=", asked.name));
+  request.set_page_size(1);
+  OPTFARM_ASSIGN_OR_RETURN(const v1::ListJobsResponse found,
+                           client.ListJobs(request));
+  return !found.jobs().empty();
+}
+
+// Three questions at most, which the server answers from series and by indexes
+// of jobs: none looks at all results.
+absl::Status CheckName(FarmClient& client, const AskedName& asked) {
+  constexpr int kMostSeries = 100;
+  if (asked.name.empty() || absl::c_linear_search(asked.known, asked.name)) {
+    return absl::OkStatus();
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::Series> same,
+                           NewestSeries(client, asked.filter, 1));
+  if (!same.empty()) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(const bool has_jobs, HasJobs(client, asked));
+  if (has_jobs) return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::Series> newest,
+                           NewestSeries(client, {}, kMostSeries));
+  std::vector<std::string> known = asked.known;
+  for (const v1::Series& series : newest) {
+    const std::string& name = (series.*asked.name_of)();
+    if (!name.empty() && !absl::c_linear_search(known, name)) {
+      known.push_back(name);
+    }
+  }
+  return Unknown(asked.noun, asked.name, known);
 }
 
 }  // namespace
@@ -146,17 +232,21 @@ absl::StatusOr<v1::ResultFilter> ResultFilterFlags::Build(
 
 absl::Status ResultFilterFlags::CheckNames(FarmClient& client) const {
   if (!job_.empty()) OPTFARM_RETURN_IF_ERROR(client.GetJob(job_).status());
-  if (device_.empty()) return absl::OkStatus();
-  OPTFARM_ASSIGN_OR_RETURN(const std::vector<v1::Device> devices,
-                           ListAllDevices(client));
-  std::vector<std::string> known;
-  for (const v1::Device& device : devices) {
-    if (device.info().name() == device_) return absl::OkStatus();
-    known.push_back(device.info().name());
-  }
-  return FromServer(absl::NotFoundError(
-      absl::StrCat("there is no device '", PrintableLine(device_), "'",
-                   NearestNamesHint(device_, known))));
+  OPTFARM_RETURN_IF_ERROR(CheckDevice(client, device_));
+  v1::ResultFilter model, recipe, variant;
+  model.set_model(model_);
+  recipe.set_recipe_name(recipe_);
+  variant.set_variant(variant_);
+  const std::vector<std::string> recipes = optimize::BuiltInRecipeNames();
+  std::vector<std::string> variants = recipes;
+  variants.emplace_back("float");
+  OPTFARM_RETURN_IF_ERROR(CheckName(
+      client, {"model", "model", model_, model, {}, &v1::Series::model_name}));
+  OPTFARM_RETURN_IF_ERROR(
+      CheckName(client, {"recipe", "recipe", recipe_, recipe, recipes,
+                         &v1::Series::recipe_name}));
+  return CheckName(client, {"variant", "recipe", variant_, variant, variants,
+                            &v1::Series::variant});
 }
 
 }  // namespace optfarm::client_cli

@@ -34,9 +34,10 @@ class ResultFilterFlags {
   // ERRORS: UsageError.
   absl::StatusOr<v1::ResultFilter> Build(absl::Time now) const;
 
-  // For when nothing was found: whether the farm has the job and the device
-  // that were named, so that a slip of the pen is not taken for good news.
-  // ERRORS: NotFound, marked kNotFound; what the server answered.
+  // For when nothing was found: whether the farm has the job, the device, the
+  // model, the recipe and the variant that were named, so that a slip of the
+  // pen is not taken for good news. ERRORS: NotFound, marked kNotFound; what
+  // the server answered.
   absl::Status CheckNames(FarmClient& client) const;
 
  private:

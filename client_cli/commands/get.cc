@@ -4,7 +4,6 @@
 #include "client_cli/command/farm_client.h"
 #include "client_cli/command/job_ids.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/jobs/class_names.h"
 #include "client_cli/jobs/job_follow.h"
 #include "client_cli/jobs/job_outcome.h"
 #include "client_cli/tables/job_text.h"
@@ -36,9 +35,8 @@ class Get final : public Command {
         *context.out << MakeJobsTable({job}).ToFormat(context.format) << "\n"
                      << MakeTasksTable(job).ToFormat(context.format) << "\n";
         if (HasEnded(job.state())) {
-          JobOutcome outcome = OutcomeOf(std::move(job));
-          outcome.class_names = ClassNamesFromServer(outcome.job, *client);
-          *context.out << OutcomeText(outcome, context.format, context.color);
+          *context.out << OutcomeText(OutcomeOf(std::move(job)), context.format,
+                                      context.color);
         }
         break;
     }

@@ -10,7 +10,6 @@
 #include "base/status_macros.h"
 #include "client_cli/command/interrupt_cleanup.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/jobs/class_names.h"
 #include "client_cli/jobs/job_outcome.h"
 #include "client_cli/jobs/job_request.h"
 #include "client_cli/jobs/optimized_model.h"
@@ -102,7 +101,6 @@ class RunHere final : public Command {
     SetTime(context, job.mutable_end_time());
     JobOutcome outcome = OutcomeOf(std::move(job));
     outcome.where = engine_remarks_;
-    outcome.class_names = ClassNamesHere(outcome.job.report(), request);
     OPTFARM_RETURN_IF_ERROR(KeepReport(request, FilesFolder(folder), &outcome));
     const absl::Status kept =
         Keep(FilesFolder(folder), request.out_graph_format, &outcome);

@@ -18,7 +18,6 @@
 #include "client_cli/command/interrupt_cleanup.h"
 #include "client_cli/commands/commands.h"
 #include "client_cli/jobs/absent_server.h"
-#include "client_cli/jobs/class_names.h"
 #include "client_cli/jobs/job_devices.h"
 #include "client_cli/jobs/job_follow.h"
 #include "client_cli/jobs/job_outcome.h"
@@ -322,9 +321,6 @@ class Submit final : public Command {
                  << v1::JobState_Name(job.state()) << "." << std::endl;
     OPTFARM_ASSIGN_OR_RETURN(v1::Job ended, Wait(client, job, context));
     JobOutcome outcome = OutcomeOf(std::move(ended));
-    if (context.format == OutputFormat::kTable) {
-      outcome.class_names = ClassNamesFromServer(outcome.job, *client);
-    }
     if (!junit_.empty()) {
       OPTFARM_RETURN_IF_ERROR(
           WriteFileAtomically(junit_, JUnitXml(outcome.job)));

@@ -7,7 +7,6 @@
 #include "client_cli/command/interrupt_cleanup.h"
 #include "client_cli/command/job_ids.h"
 #include "client_cli/commands/commands.h"
-#include "client_cli/jobs/class_names.h"
 #include "client_cli/jobs/job_follow.h"
 #include "client_cli/jobs/job_outcome.h"
 #include "client_cli/tables/job_text.h"
@@ -63,10 +62,9 @@ class Watch final : public Command {
     OPTFARM_ASSIGN_OR_RETURN(v1::Job job,
                              FollowJob(client.get(), job_id_, options));
     if (!json) {
-      JobOutcome outcome = OutcomeOf(job);
-      outcome.class_names = ClassNamesFromServer(outcome.job, *client);
       *context.out << "\n"
-                   << OutcomeText(outcome, context.format, context.color);
+                   << OutcomeText(OutcomeOf(job), context.format,
+                                  context.color);
     }
     return ExitCodeOf(job);
   }

@@ -195,8 +195,8 @@ std::string OutcomeText(const JobOutcome& outcome, OutputFormat format,
                     MakeResultsTable(job, format).ToText(format.headers),
                     format.wide ? "" : ReasonsText(job));
   }
-  absl::StrAppend(&text, ReportDetails(report, outcome.class_names),
-                  GatesText(job), OriginText(report), FedText(report),
+  absl::StrAppend(&text, ReportDetails(report), GatesText(job),
+                  OriginText(report), FedText(report),
                   NoiseText({job.measurements().data(),
                              static_cast<size_t>(job.measurements_size())}),
                   WarningsText(report));

@@ -19,8 +19,6 @@ struct JobOutcome {
   std::string remark;
   // Lines that say where the files are.
   std::vector<std::string> where;
-  // Of the model's classes, by number (class_names.h). Empty: not known.
-  std::vector<std::string> class_names;
 
   bool succeeded() const { return job.state() == v1::SUCCEEDED; }
 };

@@ -51,8 +51,7 @@ void AddData(const optimize::LocalData& local, NamedFiles* files,
     v1::DataSource& source = *data.mutable_sources(i);
     for (int k = 0; k < source.files_size(); ++k) {
       v1::DataFile& file = *source.mutable_files(k);
-      if (source.role() == v1::DataSource::LABELS ||
-          samples.count(file.path()) > 0) {
+      if (samples.count(file.path()) > 0) {
         files->Add(local.PathOf(i, k), file.mutable_digest());
       }
     }

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -163,28 +164,28 @@ std::string DetectionsText(const v1::Report& report) {
       d.mean_score_change(), d.extra(), d.optimized_detections());
 }
 
-// `names`: of the classes by number, as far as they are known.
-std::string SamplesText(const v1::Report& report,
-                        const std::vector<std::string>& names) {
+std::string SamplesText(const v1::Report& report) {
   if (report.worst_samples().empty()) return "";
-  const Align align = names.empty() ? Align::kRight : Align::kLeft;
+  const bool is_named = absl::c_any_of(
+      report.worst_samples(),
+      [](const auto& sample) { return !sample.float_class_name().empty(); });
+  const Align align = is_named ? Align::kLeft : Align::kRight;
   Table table({{"sample", "WORST SAMPLE", Align::kLeft, false, 22},
                {"snr", "SNR", Align::kRight},
                {"float_class", "FLOAT", align, false, 14},
                {"class", "RESULT", align, false, 14},
                {"label", "LABEL", align, false, 14}});
-  const auto number = [&names](int64_t c) {
-    if (c < 0) return Cell();
-    return static_cast<uint64_t>(c) < names.size() && !names[c].empty()
-               ? Cell::Text(names[c])
-               : Cell::Integer(c);
+  const auto cell = [](int64_t number, const std::string& name) {
+    if (number < 0) return Cell();
+    return name.empty() ? Cell::Integer(number) : Cell::Text(name);
   };
   for (int i = 0; i < std::min(report.worst_samples_size(), kMostSamples);
        ++i) {
     const v1::SampleComparison& sample = report.worst_samples(i);
     table.AddRow({Cell::Text(sample.sample()), Decibel(sample.snr_db()),
-                  number(sample.float_class()),
-                  number(sample.optimized_class()), number(sample.label())});
+                  cell(sample.float_class(), sample.float_class_name()),
+                  cell(sample.optimized_class(), sample.optimized_class_name()),
+                  cell(sample.label(), sample.label_name())});
   }
   return absl::StrCat("\n", table.ToText(/*headings=*/true, /*wide=*/false));
 }
@@ -268,13 +269,11 @@ std::string FormatsText(const v1::Report& report) {
 
 }  // namespace
 
-std::string ReportDetails(const v1::Report& report,
-                          const std::vector<std::string>& class_names) {
-  return absl::StrCat(SearchText(report), SensitivityText(report),
-                      HistogramsText(report), AccuracyText(report),
-                      SizesText(report), RuntimesText(report),
-                      FormatsText(report), DetectionsText(report),
-                      SamplesText(report, class_names));
+std::string ReportDetails(const v1::Report& report) {
+  return absl::StrCat(
+      SearchText(report), SensitivityText(report), HistogramsText(report),
+      AccuracyText(report), SizesText(report), RuntimesText(report),
+      FormatsText(report), DetectionsText(report), SamplesText(report));
 }
 
 }  // namespace optfarm::client_cli

@@ -5,7 +5,6 @@
 #define OPTFARM_CLIENT_CLI_TABLES_REPORT_DETAILS_H_
 
 #include <string>
-#include <vector>
 
 namespace optfarm::v1 {
 class Report;
@@ -14,10 +13,8 @@ class Report;
 namespace optfarm::client_cli {
 
 // Sections with an empty line before each; those that the report has nothing
-// for are left out. `class_names`: of the model's classes by number, as far as
-// they are known.
-std::string ReportDetails(const v1::Report& report,
-                          const std::vector<std::string>& class_names = {});
+// for are left out.
+std::string ReportDetails(const v1::Report& report);
 
 }  // namespace optfarm::client_cli
 

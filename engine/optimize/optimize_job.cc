@@ -426,6 +426,7 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& asked,
   job.dataset = &dataset;
   job.reader = &reader;
   job.data = &request.data;
+  job.class_names = model.notes.labels;
   if (!dataset.is_random()) {
     job.open_data = [&](const v1::Preprocessing& other) {
       return Dataset::Open(request.data, other, inputs);

@@ -6,15 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/strip.h"
-#include "base/digest.h"
 #include "base/status_macros.h"
 #include "rpc/proto_time.h"
 #include "rpc/trace_parent.h"
-#include "server/conventions/log_text.h"
 #include "server/conventions/task_events.h"
 #include "server/scheduling/device_choice.h"
 #include "server/scheduling/scheduling_policy.h"
@@ -31,83 +27,12 @@ constexpr int kMaxMeasurements = 1000;
 // Of one attempt; a message that counts something would make any number.
 constexpr size_t kMaxStages = 100;
 constexpr int kMaxTransforms = 200;
-constexpr size_t kMaxTextBytes = 1000;
 constexpr absl::string_view kFailed = "failed";
-constexpr size_t kTraceIdBytes = 16;
-constexpr size_t kSpanIdBytes = 8;
-// Bits of Span.flags: the trace is recorded; whether the parent is in another
-// process is known; and it is.
-constexpr uint32_t kSampled = 0x001;
-constexpr uint32_t kParentKnown = 0x100;
-constexpr uint32_t kParentRemote = 0x200;
-
-std::string BytesOf(absl::string_view text) {
-  return absl::HexStringToBytes(Sha256Hex(text));
-}
-
-// REQUIRES: no other span of the job has this name.
-std::string SpanIdOf(absl::string_view name) {
-  return BytesOf(name).substr(0, kSpanIdBytes);
-}
-
-std::string Text(absl::string_view text) {
-  return ToUtf8(CutText(text, kMaxTextBytes));
-}
-
-// Attributes of a span, an event or a resource. What is empty is left out.
-class Attributes {
- public:
-  explicit Attributes(google::protobuf::RepeatedPtrField<otlp::KeyValue>* to)
-      : to_(*to) {}
-
-  Attributes& Set(absl::string_view key, absl::string_view text) {
-    if (!text.empty()) Add(key).set_string_value(Text(text));
-    return *this;
-  }
-  Attributes& SetInt(absl::string_view key, int64_t value) {
-    Add(key).set_int_value(value);
-    return *this;
-  }
-  Attributes& SetDouble(absl::string_view key, double value) {
-    Add(key).set_double_value(value);
-    return *this;
-  }
-  Attributes& SetBool(absl::string_view key, bool value) {
-    Add(key).set_bool_value(value);
-    return *this;
-  }
-  template <typename Texts>
-  Attributes& SetList(absl::string_view key, const Texts& texts) {
-    if (texts.empty()) return *this;
-    otlp::ArrayValue& list = *Add(key).mutable_array_value();
-    for (const auto& text : texts) {
-      list.add_values()->set_string_value(Text(text));
-    }
-    return *this;
-  }
-
- private:
-  otlp::AnyValue& Add(absl::string_view key) {
-    otlp::KeyValue& added = *to_.Add();
-    added.set_key(std::string(key));
-    return *added.mutable_value();
-  }
-
-  google::protobuf::RepeatedPtrField<otlp::KeyValue>& to_;
-};
-
-void SetTimes(absl::Time start, absl::Time end, otlp::Span& span) {
-  // The clock may have been set back meanwhile.
-  end = std::max(start, end);
-  span.set_start_time_unix_nano(
-      static_cast<uint64_t>(absl::ToUnixNanos(start)));
-  span.set_end_time_unix_nano(static_cast<uint64_t>(absl::ToUnixNanos(end)));
-}
 
 void SetFailure(const v1::Failure& failure, otlp::Span& span) {
   Attributes(span.mutable_attributes()).Set("error.type", failure.code());
   span.mutable_status()->set_code(otlp::Status::STATUS_CODE_ERROR);
-  span.mutable_status()->set_message(Text(failure.message()));
+  span.mutable_status()->set_message(TraceText(failure.message()));
 }
 
 // What the events of a job tell of its tasks.
@@ -199,16 +124,6 @@ struct History {
   std::vector<MeasurementRecord> measurements;
 };
 
-// None where the job has no such tag, or a malformed one.
-std::optional<rpc::TraceParent> ParentOf(const v1::JobSpec& spec) {
-  for (absl::string_view tag : spec.tags()) {
-    if (!absl::ConsumePrefix(&tag, rpc::kTraceParentTag)) continue;
-    absl::StatusOr<rpc::TraceParent> parent = rpc::ParseTraceParent(tag);
-    if (parent.ok()) return *std::move(parent);
-  }
-  return std::nullopt;
-}
-
 absl::Status ReadTasks(storage::MetadataStore& store, History& history) {
   const storage::JobRecord& job = history.stored.job;
   for (const TaskRecord& task : history.stored.tasks) {
@@ -261,15 +176,10 @@ class TraceBuilder {
  public:
   TraceBuilder(const History& history, const TracedServer& server)
       : history_(history), job_(history.stored.job) {
-    const std::string digest = BytesOf(job_.job_id);
-    trace_id_ = history.parent ? history.parent->trace_id
-                               : digest.substr(0, kTraceIdBytes);
-    root_id_ = digest.substr(kTraceIdBytes, kSpanIdBytes);
-    server_ = &ServiceAt("optfarm-server", server.instance);
-    Attributes(trace_.mutable_resource_spans(0)
-                   ->mutable_resource()
-                   ->mutable_attributes())
-        .Set("service.version", server.version);
+    TraceIds own = TraceIdsOf(job_.job_id);
+    trace_id_ = history.parent ? history.parent->trace_id : own.trace_id;
+    root_id_ = std::move(own.span_id);
+    server_ = &AddServer(server, trace_);
   }
 
   otlp::ExportTraceServiceRequest Build() && {
@@ -284,15 +194,7 @@ class TraceBuilder {
   // Where the spans of one service instance go.
   Spans& ServiceAt(const std::string& name, const std::string& instance) {
     const auto [place, is_new] = services_.try_emplace({name, instance});
-    if (is_new) {
-      otlp::ResourceSpans& made = *trace_.add_resource_spans();
-      Attributes(made.mutable_resource()->mutable_attributes())
-          .Set("service.name", name)
-          .Set("service.instance.id", instance);
-      place->second = made.add_scope_spans();
-      place->second->mutable_scope()->set_name("optfarm");
-      place->second->mutable_scope()->set_version(OPTFARM_VERSION);
-    }
+    if (is_new) place->second = &AddService(name, instance, trace_);
     return *place->second;
   }
 
@@ -302,9 +204,9 @@ class TraceBuilder {
     span.set_trace_id(trace_id_);
     span.set_span_id(std::move(id));
     span.set_parent_span_id(parent);
-    span.set_name(Text(name));
+    span.set_name(TraceText(name));
     span.set_kind(otlp::Span::SPAN_KIND_INTERNAL);
-    span.set_flags(kSampled | kParentKnown);
+    span.set_flags(kSampledSpan | kParentKnown);
     return span;
   }
 

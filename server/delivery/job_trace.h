@@ -21,16 +21,10 @@
 
 #include "absl/status/statusor.h"
 #include "opentelemetry/traces.pb.h"
+#include "server/delivery/trace_parts.h"
 #include "storage/metadata_store.h"
 
 namespace optfarm::server {
-
-// The service that a job's own spans belong to.
-struct TracedServer {
-  // service.instance.id and service.version.
-  std::string instance;
-  std::string version;
-};
 
 // The trace of a job that has ended, the same whenever it is asked for: ids are
 // made of the job's, so that what is sent twice is there once. The trace id is

@@ -11,6 +11,8 @@
 #include "base/status_macros.h"
 #include "server/conventions/log_text.h"
 #include "server/delivery/collector.h"
+#include "server/delivery/job_trace.h"
+#include "server/delivery/tune_trace.h"
 #include "server/scheduling/scheduling_policy.h"
 
 namespace optfarm::server {
@@ -62,35 +64,44 @@ void TraceExporter::Stop() {
   thread_.join();
   absl::MutexLock lock(&mutex_);
   if (waiting_.empty()) return;
-  LogWarning("the traces of ", waiting_.size(), " jobs were not sent to ",
-             url_.Authority(), " before the server stopped");
+  LogWarning("the traces of ", waiting_.size(),
+             " jobs and tunes were not sent to ", url_.Authority(),
+             " before the server stopped");
 }
 
 void TraceExporter::NoteCommit(const storage::WriteBatch& batch) {
-  if (options_.endpoint.empty()) return;
+  if (!is_on()) return;
   const auto note = [this](const storage::JobRecord& job) {
-    if (!HasEnded(job.state)) return;
-    absl::MutexLock lock(&mutex_);
-    if (waiting_.size() < options_.max_waiting) {
-      waiting_.push_back(job.job_id);
-    } else {
-      ++counts_[static_cast<size_t>(Outcome::kQueueFull)];
-    }
+    if (HasEnded(job.state)) Add(job.job_id);
   };
   for (const storage::NewJob& job : batch.new_jobs) note(job.job);
   for (const storage::JobRecord& job : batch.jobs) note(job);
+}
+
+void TraceExporter::NoteEnd(const v1::Tune& tune) {
+  if (is_on()) Add(TuneTrace(tune, server_));
+}
+
+void TraceExporter::Add(Waiting trace) {
+  absl::MutexLock lock(&mutex_);
+  if (waiting_.size() < options_.max_waiting) {
+    waiting_.push_back(std::move(trace));
+  } else {
+    ++counts_[static_cast<size_t>(Outcome::kQueueFull)];
+  }
 }
 
 std::string TraceExporter::Metrics() {
   if (options_.endpoint.empty()) return "";
   absl::MutexLock lock(&mutex_);
   std::string text = absl::StrCat(
-      "# HELP optfarm_traces_waiting Jobs whose trace is still to be sent\n"
+      "# HELP optfarm_traces_waiting Jobs and tunes whose trace is still to be "
+      "sent\n"
       "# TYPE optfarm_traces_waiting gauge\n"
       "optfarm_traces_waiting ",
       waiting_.size(),
-      "\n# HELP optfarm_traces_total Traces of ended jobs, by what became of "
-      "them\n"
+      "\n# HELP optfarm_traces_total Traces of ended jobs and tunes, by what "
+      "became of them\n"
       "# TYPE optfarm_traces_total counter\n");
   for (size_t i = 0; i < kOutcomes; ++i) {
     absl::StrAppend(&text, "optfarm_traces_total{outcome=\"", kOutcomeNames[i],
@@ -119,28 +130,40 @@ void TraceExporter::SendAll() {
   done_ = true;
 }
 
-bool TraceExporter::TakeNext(bool wait, std::string& job_id) {
+bool TraceExporter::TakeNext(bool wait, Waiting& next) {
   absl::MutexLock lock(&mutex_);
   const auto something = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return stopping_ || !waiting_.empty();
   };
   if (wait) mutex_.Await(absl::Condition(&something));
   if (waiting_.empty()) return false;
-  job_id = std::move(waiting_.front());
+  next = std::move(waiting_.front());
   waiting_.pop_front();
   return true;
 }
 
+absl::StatusOr<otlp::ExportTraceServiceRequest> TraceExporter::Read(
+    Waiting trace) {
+  if (auto* made = std::get_if<otlp::ExportTraceServiceRequest>(&trace)) {
+    return std::move(*made);
+  }
+  const std::string& job_id = std::get<std::string>(trace);
+  absl::StatusOr<otlp::ExportTraceServiceRequest> read =
+      ReadJobTrace(store_, job_id, server_);
+  if (read.ok()) return read;
+  return Annotate(read.status(),
+                  absl::StrCat("reading the trace of job ", job_id));
+}
+
 std::optional<TraceExporter::Batch> TraceExporter::TakeBatch() {
-  std::string job_id;
-  if (!TakeNext(/*wait=*/true, job_id)) return std::nullopt;
+  Waiting next;
+  if (!TakeNext(/*wait=*/true, next)) return std::nullopt;
   Batch batch;
   do {
     absl::StatusOr<otlp::ExportTraceServiceRequest> trace =
-        ReadJobTrace(store_, job_id, server_);
+        Read(std::move(next));
     if (!trace.ok()) {
-      LogWarning("reading the trace of job ", job_id, ": ",
-                 trace.status().message());
+      LogWarning(trace.status().message());
       Count(Outcome::kUnreadable, 1);
       continue;
     }
@@ -152,7 +175,7 @@ std::optional<TraceExporter::Batch> TraceExporter::TakeBatch() {
     ++batch.traces;
   } while (batch.traces < kTracesARequest &&
            batch.request.ByteSizeLong() < kRequestBytes &&
-           TakeNext(/*wait=*/false, job_id));
+           TakeNext(/*wait=*/false, next));
   return batch;
 }
 

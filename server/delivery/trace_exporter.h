@@ -1,9 +1,10 @@
-// Sends the trace of each job that has ended to a collector that speaks
-// OTLP/HTTP.
+// Sends the trace of each job and tune that has ended to a collector that
+// speaks OTLP/HTTP.
 //
-// Best effort: what is to be sent is kept in memory, as the ids of jobs. It is
-// tried again for an hour, and dropped, and counted, when the collector has
-// been away for longer or when too much waits. No job waits for it.
+// Best effort: what is to be sent is kept in memory, as the ids of jobs and the
+// spans of tunes. It is tried again for an hour, and dropped, and counted, when
+// the collector has been away for longer or when too much waits. No job waits
+// for it.
 
 #ifndef OPTFARM_SERVER_DELIVERY_TRACE_EXPORTER_H_
 #define OPTFARM_SERVER_DELIVERY_TRACE_EXPORTER_H_
@@ -17,6 +18,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -27,6 +29,7 @@
 #include "base/clock.h"
 #include "http/cancellation.h"
 #include "http/post.h"
+#include "optfarm/v1/tunes.pb.h"
 #include "server/delivery/job_trace.h"
 #include "storage/metadata_store.h"
 
@@ -36,7 +39,7 @@ struct TraceExportOptions {
   // See TracesUrl in collector.h; empty: nothing is exported.
   std::string endpoint;
   std::vector<std::pair<std::string, std::string>> headers;
-  // UNITS: jobs that wait to be sent; further ones are dropped.
+  // UNITS: jobs and tunes that wait to be sent; further ones are dropped.
   size_t max_waiting = 10'000;
   // Between two tries, when the collector does not say how long.
   absl::Duration first_pause = absl::Seconds(1);
@@ -60,6 +63,11 @@ class TraceExporter {
 
   // A change became durable. Never waits for anything.
   void NoteCommit(const storage::WriteBatch& batch);
+  // A tune has ended. The same.
+  void NoteEnd(const v1::Tune& tune);
+
+  // Whether anything is exported.
+  bool is_on() const { return !options_.endpoint.empty(); }
 
   // What it has done so far, in Prometheus' text format; empty where nothing
   // is exported.
@@ -69,6 +77,8 @@ class TraceExporter {
   // What became of a job's trace, as metrics call it.
   enum class Outcome { kSent, kQueueFull, kRefused, kGaveUp, kUnreadable };
   static constexpr size_t kOutcomes = 5;
+  // The id of a job, or what a trace is made of already.
+  using Waiting = std::variant<std::string, otlp::ExportTraceServiceRequest>;
   // What goes into one request.
   struct Batch {
     otlp::ExportTraceServiceRequest request;
@@ -83,11 +93,12 @@ class TraceExporter {
 
   // What the thread does.
   void SendAll();
-  // Of the jobs that wait, as many as go into one request; none: it is time to
-  // end.
+  // Of what waits, as much as goes into one request; none: it is time to end.
   std::optional<Batch> TakeBatch();
   // False: none waits and, with `wait`, none will.
-  bool TakeNext(bool wait, std::string& job_id);
+  bool TakeNext(bool wait, Waiting& next);
+  void Add(Waiting trace);
+  absl::StatusOr<otlp::ExportTraceServiceRequest> Read(Waiting trace);
   // Sends until it is taken, refused or too late.
   Outcome Send(const otlp::ExportTraceServiceRequest& batch);
   Try TryToSend(const std::string& body);
@@ -103,7 +114,7 @@ class TraceExporter {
   const std::shared_ptr<http::Cancellation> cancellation_ =
       std::make_shared<http::Cancellation>();
   absl::Mutex mutex_;
-  std::deque<std::string> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::deque<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
   std::array<int64_t, kOutcomes> counts_ ABSL_GUARDED_BY(mutex_) = {};
   // UNITS: spans that the collector took the rest without.
   int64_t rejected_spans_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -14,6 +14,7 @@
 #include "rpc/proto_time.h"
 #include "rpc/retry.h"
 #include "server/delivery/job_view.h"
+#include "server/delivery/tune_trace.h"
 #include "server/scheduling/job_spec_check.h"
 #include "server/tuning/tune_plan.h"
 
@@ -89,12 +90,14 @@ Caller OwnerOf(const storage::TuneRecord& record) {
 
 TuneRunner::TuneRunner(Admission& admission, Scheduler& scheduler,
                        storage::MetadataStore& store, storage::TuneStore& tunes,
-                       AccessControl& access, Clock& clock)
+                       AccessControl& access, TraceExporter& traces,
+                       Clock& clock)
     : admission_(admission),
       scheduler_(scheduler),
       store_(store),
       tunes_(tunes),
       access_(access),
+      traces_(traces),
       clock_(clock),
       ticker_(clock, [this](absl::Time now) { return Step(now); }) {}
 
@@ -318,13 +321,16 @@ absl::StatusOr<std::string> TuneRunner::Submit(const Running& tune,
                                                const tune::Candidate& candidate,
                                                absl::Time now) {
   const storage::TuneRecord& record = tune.record;
+  // Jobs of an earlier tune stay a part of that one's trace.
+  const std::string trace_parent =
+      traces_.is_on() ? TuneTraceParent(record.tune.tune_id()) : "";
   for (int attempt = 1;; ++attempt) {
     OPTFARM_ASSIGN_OR_RETURN(
         const SubmitResult result,
         admission_.Submit(OwnerOf(record),
                           CandidateJob(record.spec, record.tune.job_name(),
                                        candidate, attempt),
-                          now));
+                          now, trace_parent));
     if (!result.existed || attempt == kMostAttempts) return result.job_id;
     OPTFARM_ASSIGN_OR_RETURN(const storage::StoredJob stored,
                              store_.GetJob(result.job_id));
@@ -420,7 +426,10 @@ bool TuneRunner::End(Running& tune, v1::TuneState state,
   shown.set_failure(failure);
   *shown.mutable_end_time() = rpc::ToTimestamp(now);
   const absl::Status status = SetProgress(tune, "");
-  if (status.ok()) return false;
+  if (status.ok()) {
+    traces_.NoteEnd(shown);
+    return false;
+  }
   LogWarning("noting the end of the tune ", shown.tune_id(), ": ",
              status.message());
   shown = before;

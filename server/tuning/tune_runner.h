@@ -22,6 +22,7 @@
 #include "server/access/access_control.h"
 #include "server/access/admission.h"
 #include "server/delivery/ticker.h"
+#include "server/delivery/trace_exporter.h"
 #include "server/scheduling/scheduler.h"
 #include "storage/metadata_store.h"
 #include "storage/tune_store.h"
@@ -34,7 +35,7 @@ class TuneRunner {
   // OWNERSHIP: all outlive it.
   TuneRunner(Admission& admission, Scheduler& scheduler,
              storage::MetadataStore& store, storage::TuneStore& tunes,
-             AccessControl& access, Clock& clock);
+             AccessControl& access, TraceExporter& traces, Clock& clock);
   ~TuneRunner() { Stop(); }
 
   // Takes up the tunes that have not ended. REQUIRES: the scheduler is loaded.
@@ -99,6 +100,7 @@ class TuneRunner {
   storage::MetadataStore& store_;
   storage::TuneStore& tunes_;
   AccessControl& access_;
+  TraceExporter& traces_;
   Clock& clock_;
   absl::Mutex mutex_;
   std::vector<std::unique_ptr<Running>> running_ ABSL_GUARDED_BY(mutex_);

@@ -34,6 +34,9 @@ struct FakeFarm {
   std::vector<v1::SubmitJobRequest> submits;
   std::vector<absl::Status> submit_failures;  // answered first
   v1::Job job;
+  // ListJobs gives no job instead of `job`; what it was asked for.
+  bool has_no_jobs = false;
+  std::vector<std::string> job_filters;
   std::vector<absl::Status> get_failures;  // answered first
   std::deque<Stream> streams;
   std::vector<int64_t> watched_after;
@@ -126,9 +129,10 @@ class FakeFarmClient final : public FarmClient {
   }
 
   absl::StatusOr<v1::ListJobsResponse> ListJobs(
-      const v1::ListJobsRequest&) override {
+      const v1::ListJobsRequest& request) override {
     v1::ListJobsResponse response;
-    *response.add_jobs() = farm_->job;
+    farm_->job_filters.push_back(request.filter());
+    if (!farm_->has_no_jobs) *response.add_jobs() = farm_->job;
     return response;
   }
 
@@ -216,8 +220,20 @@ class FakeFarmClient final : public FarmClient {
   }
   absl::Status ListHistory(const v1::ListHistoryRequest& request,
                            v1::ListHistoryResponse* response) override {
-    farm_->filter = request.filter();
-    *response = farm_->history;
+    const v1::ResultFilter& filter = farm_->filter = request.filter();
+    response->Clear();
+    const auto fits = [](const std::string& wanted, const std::string& name) {
+      return wanted.empty() || wanted == name;
+    };
+    for (const v1::SeriesHistory& one : farm_->history.series()) {
+      const v1::Series& series = one.series();
+      if (fits(filter.device(), series.device()) &&
+          fits(filter.model(), series.model_name()) &&
+          fits(filter.recipe_name(), series.recipe_name()) &&
+          fits(filter.variant(), series.variant())) {
+        *response->add_series() = one;
+      }
+    }
     return absl::OkStatus();
   }
   absl::StatusOr<v1::FindRegressionsResponse> FindRegressions(

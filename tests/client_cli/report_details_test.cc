@@ -54,6 +54,24 @@ TEST(ReportDetailsTest, SaysWhereTheResultRunsAndWhatToTakeElsewhere) {
             "TensorFlow Lite    .tflite  no    DecodeWav is not written\n");
 }
 
+TEST(ReportDetailsTest, WorstSamplesShowNamesOfClassesAndNumbersOfOthers) {
+  v1::Report report;
+  v1::SampleComparison& worst = *report.add_worst_samples();
+  worst.set_sample("cat/7.jpg");
+  worst.set_snr_db(12);
+  worst.set_float_class(0);
+  worst.set_optimized_class(1);
+  worst.set_label(0);
+  EXPECT_THAT(ReportDetails(report),
+              HasSubstr("WORST SAMPLE      SNR  FLOAT  RESULT  LABEL\n"
+                        "cat/7.jpg     12.0 dB      0       1      0\n"));
+  worst.set_float_class_name("cat");
+  worst.set_label_name("cat");
+  EXPECT_THAT(ReportDetails(report),
+              HasSubstr("WORST SAMPLE      SNR  FLOAT  RESULT  LABEL\n"
+                        "cat/7.jpg     12.0 dB  cat    1       cat\n"));
+}
+
 TEST(ReportDetailsTest, ShowsWhatEachChainCosts) {
   v1::Report report;
   *report.add_search() = Step("everything quantized", 1000000, 12.34);

@@ -23,6 +23,7 @@ using ::optfarm::testing::FreshFolder;
 using ::optfarm::testing::IsOk;
 using ::optfarm::testing::StatusIs;
 using ::testing::_;
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -178,6 +179,38 @@ TEST_F(ResultCommandsTest, ADeviceOrJobThatIsNotThereIsNoGoodNews) {
     EXPECT_EQ(ExitCodeOf(Run(with("--job=j1")).status()), ExitCode::kNotFound);
     EXPECT_THAT(Run(with("--device=pi4")), IsOk());
   }
+}
+
+TEST_F(ResultCommandsTest, AMisspeltModelRecipeOrVariantIsNamed) {
+  farm_.has_no_jobs = true;
+  const struct {
+    std::string flag, message;
+  } kSlips[] = {
+      {"--model=nte.pb", "there is no model 'nte.pb'; the nearest is 'net.pb'"},
+      {"--recipe=int9", "there is no recipe 'int9'; the nearest is 'int8'"},
+      {"--variant=flaot",
+       "there is no variant 'flaot'; the nearest is 'float'"},
+  };
+  for (const char* command : {"", "history", "regressions"}) {
+    for (const auto& slip : kSlips) {
+      std::vector<std::string> words = {"results", command, slip.flag};
+      if (words[1].empty()) words.erase(words.begin() + 1);
+      const absl::Status status = Run(words).status();
+      EXPECT_THAT(status, StatusIs(absl::StatusCode::kNotFound,
+                                   HasSubstr(slip.message)));
+      EXPECT_EQ(ExitCodeOf(status), ExitCode::kNotFound);
+    }
+  }
+  // Nothing is wrong with names that have no such results yet: of a recipe that
+  // is built in, a series of another thread count, and a job that goes on.
+  EXPECT_THAT(Run({"results", "--recipe=fp32", "--variant=float"}), IsOk());
+  EXPECT_EQ(out_, "No results match.\n");
+  EXPECT_THAT(Run({"results", "--model=net.pb", "--threads=2"}), IsOk());
+  farm_.has_no_jobs = false;
+  farm_.job_filters.clear();
+  EXPECT_THAT(Run({"results", "--model=new.pb", "--recipe=own"}), IsOk());
+  EXPECT_THAT(farm_.job_filters, ElementsAre("model=new.pb", "recipe=own"));
+  EXPECT_THAT(Run({"results", "--model=my net.pb"}), IsOk());
 }
 
 TEST_F(ResultCommandsTest, SqlPrintsWhatItGets) {

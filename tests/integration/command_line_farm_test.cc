@@ -17,6 +17,7 @@ namespace {
 
 using ::optfarm::testing::FreshFolder;
 using ::optfarm::testing::ProgramPath;
+using ::optfarm::testing::SourcePath;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -153,6 +154,44 @@ TEST_F(CommandLineFarmTest, BashCompletesFlagsValuesAndTheServersJobs) {
   EXPECT_THAT(complete("get "), AllOf(HasSubstr("latest"), HasSubstr(job)));
   EXPECT_EQ(complete("results --job=late"), "latest\n");
   EXPECT_THAT(complete("submit x --recipe=int8-"), HasSubstr("int8-tf14\n"));
+}
+
+TEST_F(CommandLineFarmTest, WorkersNameTheClassesThatAModelsFileNames) {
+  const std::vector<std::string> names = {"zero",  "one",  "two", "three",
+                                          "four",  "five", "six", "seven",
+                                          "eight", "nine"};
+  const std::string labels = JoinPath(folder_, "names.txt");
+  ASSERT_TRUE(WriteFileAtomically(labels, absl::StrJoin(names, "\n")).ok());
+  Farm farm;
+  const auto worker = farm.StartWorker("worker");
+  environment_[1].second = farm.address();
+  for (const char* file : {"named.onnx", "named.tflite"}) {
+    SCOPED_TRACE(file);
+    const std::string path = JoinPath(folder_, file);
+    ASSERT_EQ(Optctl({"graph", "convert", "--out_graph=" + path,
+                      "--in_graph=" + SourcePath("examples/digits/digits.pb"),
+                      "--labels=" + labels}),
+              0)
+        << output_;
+    v1::JobSpec spec = farm.DigitsJob("weights8");
+    *spec.mutable_model() = farm.Upload(path);
+    const v1::Job job = farm.AwaitEnd(farm.Submit(spec));
+    ASSERT_GT(job.report().worst_samples_size(), 0) << job.DebugString();
+    for (const v1::SampleComparison& sample : job.report().worst_samples()) {
+      EXPECT_EQ(sample.float_class_name(), names.at(sample.float_class()));
+      EXPECT_EQ(sample.optimized_class_name(),
+                names.at(sample.optimized_class()));
+      EXPECT_EQ(sample.label_name(), names.at(sample.label()));
+    }
+    const std::string label = job.report().worst_samples(0).label_name();
+    EXPECT_EQ(Optctl({"get", job.job_id()}), 0);
+    EXPECT_THAT(output_, HasSubstr(" " + label + "\n"));
+    const std::string report = JoinPath(folder_, "report.html");
+    EXPECT_EQ(Optctl({"report", job.job_id(), "--out=" + report}), 0)
+        << output_;
+    EXPECT_THAT(ReadFile(report).value_or(""),
+                HasSubstr("\"label_name\":\"" + label + "\""));
+  }
 }
 
 }  // namespace

@@ -4,15 +4,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
+#include "absl/strings/escaping.h"
 #include "optfarm/v1/tunes.grpc.pb.h"
 #include "tests/server/rest_client.h"
 #include "tests/server/server_fixture.h"
+#include "tests/support/trace_collector.h"
 
 namespace optfarm::server {
 namespace {
 
 using ::optfarm::testing::IsOk;
+using ::optfarm::testing::SeenSpan;
 using ::optfarm::testing::StatusIs;
+using ::optfarm::testing::TraceCollector;
 using ::testing::AllOf;
 using ::testing::Each;
 using ::testing::HasSubstr;
@@ -250,6 +257,81 @@ TEST_F(TunesTest, ACancelledOneEndsWithItsOwnJobs) {
     absl::SleepFor(absl::Milliseconds(10));
   }
   EXPECT_THAT(JobsOf(tune), SizeIs(2 * kWholeRecipes));
+}
+
+class TracedTunesTest : public TunesTest {
+ protected:
+  void SetUp() override {
+    options_.traces.endpoint = collector_.endpoint();
+    TunesTest::SetUp();
+  }
+  // Once there are so many; a request has the spans of one or of several.
+  std::vector<SeenSpan> AwaitSpans(size_t count) {
+    std::vector<SeenSpan> spans;
+    for (size_t requests = 1; spans.size() < count; ++requests) {
+      const auto seen = collector_.Await(requests);
+      if (seen.size() < requests) break;
+      const auto more = TraceCollector::SpansOf(seen[requests - 1]);
+      spans.insert(spans.end(), more.begin(), more.end());
+    }
+    return spans;
+  }
+  void Cancel(const v1::Tune& tune) {
+    Context context;
+    v1::CancelTuneRequest request;
+    request.set_tune_id(tune.tune_id());
+    request.set_reason("a mistake");
+    v1::Tune ended;
+    EXPECT_THAT(rpc::FromGrpc(Tunes()->CancelTune(&context, request, &ended)),
+                IsOk());
+  }
+
+  TraceCollector collector_;
+};
+
+TEST_F(TracedTunesTest, ATuneIsTheParentOfItsJobs) {
+  const v1::Tune tune = CreateOk(GoodSpec());
+  ASSERT_THAT(AwaitJobs(tune), SizeIs(kWholeRecipes));
+  clock_.Advance(absl::Seconds(7));
+  Cancel(tune);
+  // Of each job itself, its two tasks, and the wait of the first.
+  const std::vector<SeenSpan> spans = AwaitSpans(1 + 4 * kWholeRecipes);
+  const auto parent = std::find_if(spans.begin(), spans.end(), [](auto& seen) {
+    return seen.span.name() == "tune";
+  });
+  ASSERT_NE(parent, spans.end());
+  EXPECT_EQ(parent->service, "optfarm-server");
+  EXPECT_EQ(parent->length(), absl::Seconds(7));
+  EXPECT_EQ(parent->Attribute("optfarm.tune.id"), tune.tune_id());
+  EXPECT_EQ(parent->Attribute("optfarm.tune.state"), "TUNE_CANCELLED");
+  EXPECT_EQ(parent->span.parent_span_id(), "");
+  size_t jobs = 0;
+  for (const SeenSpan& seen : spans) {
+    EXPECT_EQ(seen.span.trace_id(), parent->span.trace_id());
+    if (seen.span.name() != "job") continue;
+    ++jobs;
+    EXPECT_EQ(seen.span.parent_span_id(), parent->span.span_id());
+  }
+  EXPECT_EQ(jobs, kWholeRecipes);
+}
+
+TEST_F(TracedTunesTest, ATuneIsAPartOfTheTraceThatItsJobsTagsName) {
+  v1::TuneSpec spec = GoodSpec();
+  spec.mutable_job()->add_tags(
+      "traceparent=00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01");
+  const v1::Tune tune = CreateOk(spec);
+  ASSERT_THAT(AwaitJobs(tune), SizeIs(kWholeRecipes));
+  Cancel(tune);
+  std::set<std::string> names;
+  for (const SeenSpan& seen : AwaitSpans(1 + 4 * kWholeRecipes)) {
+    EXPECT_EQ(absl::BytesToHexString(seen.span.trace_id()),
+              "0af7651916cd43dd8448eb211c80319c");
+    if (seen.span.name() != "job" && seen.span.name() != "tune") continue;
+    names.insert(seen.span.name());
+    EXPECT_EQ(absl::BytesToHexString(seen.span.parent_span_id()),
+              "b7ad6b7169203331");
+  }
+  EXPECT_THAT(names, SizeIs(2));
 }
 
 TEST_F(TunesTest, RestSpeaksOfThemToo) {

@@ -20,7 +20,7 @@ async function load() {
     stdin: {
       contents: `export * from './models/model_file'; export { readGraphDef } from './models/graphdef';
         export { readOnnx } from './models/onnx'; export { readTflite } from './models/tflite';
-        export { classNamesOf } from './classes'; export * from './graph/scopes'; export * from './graph/layered';`,
+        export * from './graph/scopes'; export * from './graph/layered';`,
       resolveDir: join(SOURCE, 'web/src/lib'), loader: 'ts',
     },
     bundle: true, format: 'esm', outfile,
@@ -106,28 +106,6 @@ test('real models of other formats are read', (context) => {
     console.log(`# ${files.length} ${kind} models`);
   }
   return undefined;
-});
-
-test('classes have the names that the labels give them', () => {
-  const job = (paths, labels, offset = 0) => ({
-    report: { float_accuracy: { top1: 90 } },
-    spec: { calibration: { labels_offset: offset, sources: [
-      { role: 'SAMPLES', files: paths.map((path) => ({ path })) },
-      ...(labels ? [{ role: 'LABELS', files: [{ path: 'labels.txt', digest: { sha256: 'x', size_bytes: '9' } }] }] : [])] } },
-  });
-  const name = (number, ...rest) => page.classNamesOf(...rest)(number);
-  const lines = '0: cat\n\n1:dog \nbird\n';
-  assert.equal(name(1, job(['dog/1.png', 'cat/1.png'], true), lines), 'dog');
-  assert.equal(name(2, job(['dog/1.png'], true, 1), lines), 'dog');
-  assert.equal(name(7, job(['dog/1.png'], true), lines), undefined);
-  // Lines that are no names, and a file that has not come yet.
-  assert.equal(name(0, job(['dog/1.png'], true), 'dog/1.png 0'), undefined);
-  assert.equal(name(0, job(['dog/1.png'], true), undefined), undefined);
-  // Folders in bytewise order; numbers are what they are.
-  assert.equal(name(0, job(['b/1.png', 'Z/1.png', 'a/1.png'], false), undefined), 'Z');
-  assert.equal(name(0, job(['7/1.png', '8/1.png'], false), undefined), undefined);
-  assert.equal(name(0, job(['b/1.png', '1.png'], false), undefined), undefined);
-  assert.equal(name(0, { ...job(['a/1.png', 'b/1.png'], false), report: {} }, undefined), undefined);
 });
 
 test('closed scopes are one box each, and edges lead between boxes', () => {

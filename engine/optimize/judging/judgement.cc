@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/status_macros.h"
+#include "base/utf8.h"
 #include "engine/optimize/judging/original_check.h"
 #include "engine/optimize/layers/comparison.h"
 #include "engine/optimize/samples/sample_choice.h"
@@ -21,6 +22,8 @@ constexpr int64_t kDefaultCompared = 32;
 constexpr int64_t kDefaultClassified = 200;
 constexpr int64_t kDefaultCalibration = 100;
 constexpr size_t kMostWorstSamples = 10;
+// UNITS: bytes. What is longer is no name for people.
+constexpr size_t kLongestName = 100;
 
 std::vector<int64_t> ChooseCalibration(const OptimizerInput& in) {
   const v1::Calibration& calibration = in.recipe->calibration();
@@ -187,6 +190,23 @@ absl::Status Judgement::CheckAnswers(Answers answers) {
   return absl::OkStatus();
 }
 
+std::string Judgement::NameOf(int64_t label) const {
+  absl::Span<const std::string> names = labels_.names;
+  int64_t first = labels_.first_named;
+  if (names.empty() && scores_output_ >= 0 &&
+      static_cast<int64_t>(in_.class_names.size()) ==
+          ClassesOf(judge_.outputs[0][scores_output_])) {
+    names = in_.class_names;
+    first = 0;
+  }
+  const int64_t place = label - first;
+  if (label < 0 || place < 0 || place >= static_cast<int64_t>(names.size()) ||
+      names[place].size() > kLongestName) {
+    return "";
+  }
+  return ReplaceInvalidUtf8(names[place]);
+}
+
 absl::Status Judgement::Judge(Attempt* attempt) const {
   OPTFARM_ASSIGN_OR_RETURN(OutputComparison compared,
                            CompareWithReference(attempt->graph, in_, judge_));
@@ -203,6 +223,9 @@ absl::Status Judgement::Judge(Attempt* attempt) const {
       [](const auto& a, const auto& b) { return a.snr_db() < b.snr_db(); });
   for (v1::SampleComparison& sample : compared.samples) {
     if (attempt->worst_samples.size() == kMostWorstSamples) break;
+    sample.set_float_class_name(NameOf(sample.float_class()));
+    sample.set_optimized_class_name(NameOf(sample.optimized_class()));
+    sample.set_label_name(NameOf(sample.label()));
     attempt->worst_samples.push_back(std::move(sample));
   }
   if (float_answers_.has_value()) {

@@ -59,6 +59,8 @@ class Judgement {
   // Leaves out labels that were guessed and are not the model's.
   // ERRORS: FailedPrecondition, see MeasureOriginal.
   absl::Status CheckAnswers(Answers answers);
+  // What the labels call the class, else the model's file; "" for neither.
+  std::string NameOf(int64_t label) const;
 
   const OptimizerInput& in_;
   const std::vector<int64_t> calibration_;

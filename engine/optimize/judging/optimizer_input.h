@@ -11,6 +11,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/tensor_name.h"
 #include "engine/optimize/judging/detections.h"
@@ -35,6 +36,8 @@ struct OptimizerInput {
   SampleReader* reader = nullptr;
   // What `dataset` was opened from; may have labels.
   const LocalData* data = nullptr;
+  // Names of classes that the model's file gives; may be empty.
+  absl::Span<const std::string> class_names;
   // Opens the same data with other preprocessing; empty for made-up samples.
   std::function<absl::StatusOr<Dataset>(const v1::Preprocessing&)> open_data;
   // Folder that the range log is written to.

@@ -59,6 +59,13 @@ std::vector<std::string> Columns(absl::string_view line) {
   return columns;
 }
 
+Labels Unnamed(std::vector<int64_t> classes, std::string source) {
+  Labels labels;
+  labels.classes = std::move(classes);
+  labels.source = std::move(source);
+  return labels;
+}
+
 // Sample numbers by path and, where it is unique, by file name.
 std::map<std::string, int64_t> SamplesByName(const Dataset& dataset) {
   std::map<std::string, int64_t> by_name;
@@ -137,23 +144,26 @@ std::string ClassName(const std::string& line) {
 
 // Class names in order, matched with the samples' folders; nullopt when not
 // one folder is among them.
-std::optional<std::vector<int64_t>> ByFolder(
-    const std::vector<std::string>& lines, const Dataset& dataset) {
+std::optional<Labels> ByFolder(const std::vector<std::string>& lines,
+                               const Dataset& dataset) {
+  Labels labels;
+  labels.source = "by the samples' folders";
   std::map<std::string, int64_t> by_class;
   for (size_t i = 0; i < lines.size(); ++i) {
-    by_class.emplace(ClassName(lines[i]), static_cast<int64_t>(i));
+    labels.names.push_back(ClassName(lines[i]));
+    by_class.emplace(labels.names.back(), static_cast<int64_t>(i));
   }
   const auto unknown = by_class.find("_unknown_");
-  std::vector<int64_t> labels(dataset.size(), -1);
+  labels.classes.assign(dataset.size(), -1);
   bool found = false;
   for (int64_t i = 0; i < dataset.size(); ++i) {
     const std::string folder = dataset.SubfolderOf(i);
     const auto known = by_class.find(folder);
     if (!folder.empty() && known != by_class.end()) {
-      labels[i] = known->second;
+      labels.classes[i] = known->second;
       found = true;
     } else if (!folder.empty() && unknown != by_class.end()) {
-      labels[i] = unknown->second;
+      labels.classes[i] = unknown->second;
     }
   }
   if (!found) return std::nullopt;
@@ -215,8 +225,7 @@ absl::StatusOr<Labels> FromRecords(const LabelsFile& file,
   }
   OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> labels,
                            ReadLabels(records, feature));
-  return Labels{std::move(labels), false,
-                absl::StrCat("feature '", feature, "'")};
+  return Unnamed(std::move(labels), absl::StrCat("feature '", feature, "'"));
 }
 
 absl::StatusOr<Labels> Read(const std::string& bytes, const LabelsFile& file,
@@ -224,19 +233,19 @@ absl::StatusOr<Labels> Read(const std::string& bytes, const LabelsFile& file,
   if (IsArray(bytes)) {
     OPTFARM_ASSIGN_OR_RETURN(std::vector<int64_t> labels,
                              FromArray(bytes, file, dataset));
-    return Labels{std::move(labels), false, "one number a sample"};
+    return Unnamed(std::move(labels), "one number a sample");
   }
   const std::vector<std::string> lines = Lines(bytes);
   // Folders first: class names may be digits.
   if (auto labels = ByFolder(lines, dataset); labels.has_value()) {
-    return Labels{*std::move(labels), false, "by the samples' folders"};
+    return *std::move(labels);
   }
   OPTFARM_ASSIGN_OR_RETURN(auto labels, ByName(lines, dataset, classes));
   if (labels.has_value()) {
-    return Labels{*std::move(labels), false, "by the samples' paths"};
+    return Unnamed(*std::move(labels), "by the samples' paths");
   }
   if (auto numbers = InOrder(lines, dataset); numbers.has_value()) {
-    return Labels{*std::move(numbers), false, "one number a sample"};
+    return Unnamed(*std::move(numbers), "one number a sample");
   }
   return absl::InvalidArgumentError(absl::StrCat(
       "its ", lines.size(), " lines label none of the ", dataset.size(),
@@ -285,6 +294,7 @@ absl::StatusOr<Labels> LoadLabels(const std::string& path,
   if (!labels.ok()) return Annotate(labels.status(), doing);
   OPTFARM_RETURN_IF_ERROR(
       Annotate(Shift(dataset, classes, offset, &*labels), doing));
+  labels->first_named = offset;
   labels->source =
       absl::StrCat("from '", BaseName(path), "', ", labels->source);
   return labels;
@@ -296,8 +306,10 @@ absl::StatusOr<Labels> LabelsFromRecords(const Dataset& dataset,
   absl::StatusOr<RecordLabels> found = dataset.LabelsOfRecords();
   if (!found.ok()) return Annotate(found.status(), kDoing);
   if (found->feature.empty()) return Labels();
-  Labels labels{std::move(found->classes), true,
-                absl::StrCat("the records' feature '", found->feature, "'")};
+  Labels labels =
+      Unnamed(std::move(found->classes),
+              absl::StrCat("the records' feature '", found->feature, "'"));
+  labels.guessed = true;
   OPTFARM_RETURN_IF_ERROR(
       Annotate(Shift(dataset, classes, offset, &labels), kDoing));
   return labels;
@@ -329,6 +341,7 @@ Labels GuessLabels(const Dataset& dataset, int64_t classes, int64_t offset) {
   }
   Labels labels;
   labels.guessed = true;
+  if (!numbers) labels.names.assign(folders.begin(), folders.end());
   labels.source = numbers ? "the numbers that the samples' folders are named"
                           : "the samples' folders in sorted order";
   for (int64_t i = 0; i < dataset.size(); ++i) {

@@ -21,6 +21,10 @@ struct Labels {
   bool guessed = false;
   // "from labels.txt, by folder", for the report.
   std::string source;
+  // Names of the classes from number `first_named` on; empty where the labels
+  // are numbers.
+  std::vector<std::string> names;
+  int64_t first_named = 0;
 };
 
 // Reads a labels file. Its form is found by content:

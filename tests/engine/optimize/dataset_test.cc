@@ -396,10 +396,11 @@ class LabelsTest : public ::testing::Test {
   LabelsTest()
       : data_(*Dataset::Open(Digits(), {}, {Input("x", {1, 32, 32, 3})})) {}
 
-  absl::StatusOr<Labels> Load(const std::string& text, int64_t classes) {
+  absl::StatusOr<Labels> Load(const std::string& text, int64_t classes,
+                              int64_t offset = 0) {
     const std::string path = JoinPath(FreshFolder(), "labels.txt");
     EXPECT_TRUE(WriteFileAtomically(path, text).ok());
-    return LoadLabels(path, "", data_, classes);
+    return LoadLabels(path, "", data_, classes, offset);
   }
 
   Dataset data_;
@@ -414,6 +415,11 @@ TEST_F(LabelsTest, MatchesClassNamesWithFolders) {
                                Load("0:background\n1:3\n2:_unknown_\n", 3));
   EXPECT_EQ(numbered.classes[0], 2);
   EXPECT_EQ(numbered.classes[100], 1);
+  EXPECT_THAT(numbered.names, ElementsAre("background", "3", "_unknown_"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Labels shifted,
+                               Load("3\n_unknown_\n", 3, /*offset=*/1));
+  EXPECT_EQ(shifted.classes[100], 1);
+  EXPECT_EQ(shifted.first_named, 1);
 }
 
 TEST_F(LabelsTest, ReadsNumbersInOrderAndByPath) {
@@ -425,6 +431,7 @@ TEST_F(LabelsTest, ReadsNumbersInOrderAndByPath) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const Labels by_path, Load(path + " 4\n", 10));
   EXPECT_EQ(by_path.classes[5], 4);
   EXPECT_EQ(by_path.classes[6], -1);
+  EXPECT_THAT(by_path.names, IsEmpty());
   OPTFARM_ASSERT_OK_AND_ASSIGN(
       const Labels csv,
       Load("file,index9,index10,name\n" + path + ",1,2,\"a, b\"\n", 10));
@@ -444,10 +451,31 @@ TEST_F(LabelsTest, GuessesFromFoldersOnlyWhenTheyFit) {
   const Labels labels = GuessLabels(data_, 10);
   ASSERT_THAT(labels.classes, SizeIs(300));
   EXPECT_TRUE(labels.guessed);
+  EXPECT_THAT(labels.names, IsEmpty());
   EXPECT_EQ(labels.classes[299], 9);
   EXPECT_THAT(GuessLabels(data_, 5).classes, IsEmpty());
   EXPECT_EQ(GuessLabels(data_, 11, /*offset=*/1).classes[299], 10);
   EXPECT_THAT(GuessLabels(data_, 10, /*offset=*/1).classes, IsEmpty());
+}
+
+TEST(GuessedLabelsTest, AreNamedAfterFoldersThatAreNoNumbers) {
+  const std::string folder = FreshFolder();
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const std::vector<std::string> pictures,
+      ListFolder(SourcePath("examples/digits/images/3")));
+  for (const char* animal : {"dog", "cat"}) {
+    OPTFARM_ASSERT_OK(MakeFolders(JoinPath(folder, animal)));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const std::string picture,
+        ReadFile(SourcePath("examples/digits/images/3/" + pictures[0])));
+    OPTFARM_ASSERT_OK(WriteFileAtomically(
+        absl::StrCat(folder, "/", animal, "/1.png"), picture));
+  }
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Dataset data,
+      Dataset::Open(Pictures(folder), {}, {Input("x", {1, 32, 32, 3})}));
+  EXPECT_THAT(GuessLabels(data, 2).names, ElementsAre("cat", "dog"));
+  EXPECT_THAT(GuessLabels(data, 3).names, IsEmpty());
 }
 
 }  // namespace

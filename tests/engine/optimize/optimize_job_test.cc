@@ -14,6 +14,7 @@
 #include "base/digest.h"
 #include "base/files.h"
 #include "engine/graph/graph.h"
+#include "engine/graph/model_notes.h"
 #include "engine/optimize/recipes/recipes.h"
 #include "tests/engine/optimize/small_model.h"
 #include "tests/support/status_matchers.h"
@@ -27,6 +28,7 @@ using ::optfarm::testing::SourcePath;
 using ::optfarm::testing::StatusIs;
 using ::optfarm::testing::TestDataPath;
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
@@ -370,8 +372,39 @@ TEST(OptimizeJobTest, ReportsTheWorstSamplesAndPackedSizes) {
   EXPECT_LE(report.worst_samples(0).snr_db(), report.worst_samples(9).snr_db());
   EXPECT_THAT(report.worst_samples(0).sample(), HasSubstr("sample"));
   EXPECT_GE(report.worst_samples(0).label(), 0);
+  EXPECT_EQ(report.worst_samples(0).label_name(), "");
   EXPECT_GT(report.size_before().gzip_bytes(), 0);
   EXPECT_LT(report.size_after().gzip_bytes(), report.size_after().file_bytes());
+}
+
+// A model whose file names the three classes.
+std::string WriteNamedModel(const std::vector<std::string>& names) {
+  tensorflow::GraphDef model = SmallModel();
+  graph::ModelNotes notes;
+  notes.labels = names;
+  graph::SetModelNotes(notes, model.mutable_node(model.node_size() - 1));
+  return WriteModel(model, FreshFolder());
+}
+
+TEST(OptimizeJobTest, WorstSamplesNameTheClassesThatTheModelsFileNames) {
+  OptimizeRequest request = Request("int8");
+  request.model_path = WriteNamedModel({"left", "mid\xff", "right"});
+  OPTFARM_ASSERT_OK_AND_ASSIGN(v1::Report report, RunJob(request));
+  const std::string names[] = {"left", "mid\xEF\xBF\xBD", "right"};
+  for (const v1::SampleComparison& sample : report.worst_samples()) {
+    EXPECT_EQ(sample.float_class_name(), names[sample.float_class()]);
+    EXPECT_EQ(sample.optimized_class_name(), names[sample.optimized_class()]);
+    EXPECT_EQ(sample.label_name(), names[sample.label()]);
+  }
+  // Too long for people, and too few for the model's classes.
+  for (const std::vector<std::string>& bad :
+       {std::vector<std::string>(3, std::string(101, 'n')),
+        std::vector<std::string>{"left", "right"}}) {
+    request.model_path = WriteNamedModel(bad);
+    request.out_folder = FreshFolder();
+    OPTFARM_ASSERT_OK_AND_ASSIGN(report, RunJob(request));
+    EXPECT_EQ(report.worst_samples(0).label_name(), "");
+  }
 }
 
 TEST(OptimizeJobTest, ProgressNeverFalls) {
@@ -596,6 +629,12 @@ TEST(OptimizeJobTest, OptimizesARealSpeechModelFromWavFiles) {
   EXPECT_LT(report.size_after().file_bytes(),
             0.30 * static_cast<double>(report.size_before().file_bytes()));
   EXPECT_EQ(report.float_accuracy().samples(), 30);
+  // Folders are words, and those that the labels do not have are unknown.
+  for (const v1::SampleComparison& sample : report.worst_samples()) {
+    EXPECT_THAT(sample.label_name(),
+                AnyOf(sample.sample().substr(0, sample.sample().find('/')),
+                      "_unknown_"));
+  }
 }
 
 // TensorFlow's chain leaves 0.3 % top-1 of this network's 47.7 %.

@@ -989,6 +989,9 @@ export interface components {
             optimized_class?: string;
             /** Format: int64 */
             label?: string;
+            float_class_name?: string;
+            optimized_class_name?: string;
+            label_name?: string;
         };
         SamplePart: {
             /** Format: int32 */

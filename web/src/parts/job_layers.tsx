@@ -2,7 +2,6 @@
 // quantized layer costs alone, distributions, and the samples that changed most.
 
 import { useContext, useEffect, useState } from 'preact/hooks';
-import { classNamesOf, labelsFileOf, type ClassNames } from '../lib/classes';
 import { FilesContext } from '../lib/files';
 import { bytes, decibels, digits, micros, num, plural } from '../lib/format';
 import type { Job, Measurement, Report } from '../lib/types';
@@ -207,40 +206,26 @@ function Picture({ job, path }: { job: Job; path: string }) {
   return address ? <img class="picture" src={address} alt={path} /> : null;
 }
 
-/** The names of the job's classes, as soon as they are known. */
-function useClassNames(job: Job): ClassNames {
-  const read = useContext(FilesContext);
-  const file = labelsFileOf(job)?.sha256;
-  const [labels, setLabels] = useState<string>();
-  useEffect(() => {
-    if (!file) return undefined;
-    const stop = new AbortController();
-    read(file, stop.signal).then((found) => found.text()).then(setLabels, () => undefined);
-    return () => stop.abort();
-  }, [file]);
-  return classNamesOf(job, labels);
-}
-
-function ClassText({ number, names }: { number: string | number; names: ClassNames }) {
+/** `name`: empty where the class has none. */
+function ClassText({ number, name }: { number: string | number; name: string }) {
   if (num(number) < 0) return <>–</>;
-  const name = names(num(number));
-  return name === undefined ? <>{number}</> : <>{name} <span class="muted small">{number}</span></>;
+  return name ? <>{name} <span class="muted small">{number}</span></> : <>{number}</>;
 }
 
 function SamplesCard({ job, report }: { job: Job; report: Report }) {
-  const names = useClassNames(job);
-  const classText = (value: string | number) => <ClassText number={value} names={names} />;
   const pictures = report.worst_samples.some((sample) => /\.(jpe?g|png)$/i.test(sample.sample));
   const columns: Column<Report['worst_samples'][number]>[] = [
     { title: 'Sample', show: (sample) => <span class="break">{sample.sample}</span> },
     { title: 'Signal to noise', number: true, show: (sample) => <Snr db={num(sample.snr_db)} /> },
-    { title: 'Float says', number: true, show: (sample) => classText(sample.float_class) },
+    { title: 'Float says', number: true, show: (sample) => <ClassText number={sample.float_class} name={sample.float_class_name} /> },
     {
       title: 'Optimized says', number: true, show: (sample) => (
-        <span class={sample.float_class === sample.optimized_class ? '' : 'strong'}>{classText(sample.optimized_class)}</span>
+        <span class={sample.float_class === sample.optimized_class ? '' : 'strong'}>
+          <ClassText number={sample.optimized_class} name={sample.optimized_class_name} />
+        </span>
       ),
     },
-    { title: 'Right', number: true, show: (sample) => classText(sample.label) },
+    { title: 'Right', number: true, show: (sample) => <ClassText number={sample.label} name={sample.label_name} /> },
   ];
   if (pictures) columns.unshift({ title: 'Picture', width: '76px', show: (sample) => <Picture job={job} path={sample.sample} /> });
   return (
