@@ -66,8 +66,6 @@ namespace {
 // Of calls under way when another server has taken over.
 constexpr absl::Duration kLostGrace = absl::Seconds(1);
 constexpr absl::Duration kCleanUpInterval = absl::Hours(1);
-// Well below the unit's WatchdogSec=.
-constexpr absl::Duration kAliveInterval = absl::Seconds(20);
 // Between bounded parts of one clean-up, so that others can write.
 constexpr absl::Duration kCleanUpPause = absl::Seconds(1);
 // The ticker steps at least every ten seconds. A longer gap means that the
@@ -75,6 +73,7 @@ constexpr absl::Duration kCleanUpPause = absl::Seconds(1);
 constexpr absl::Duration kPause = absl::Seconds(20);
 // Between two looks at the tokens of open calls.
 constexpr absl::Duration kExpiryInterval = absl::Seconds(10);
+// Well below kPause and the unit's WatchdogSec=.
 constexpr absl::Duration kUptimeInterval = absl::Seconds(5);
 constexpr uint64_t kMaxUptimeBytes = 1 << 20;
 
@@ -122,7 +121,7 @@ class ServerImpl final : public Server {
   void SetProjectLimits(LimitsByProject limits) override;
   absl::Status ReloadTls() override;
   void Wake() override {
-    polls_.NoteChange({});
+    polls_.NoteNews({});
     upkeep_.Wake();
     webhooks_.Wake();
   }
@@ -272,10 +271,12 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
         metrics_.NoteCommit(batch, time);
         traces_.NoteCommit(batch);
       });
-  scheduler_.SetListener([this](const std::vector<std::string>& job_ids) {
+  scheduler_.SetListener([this](const SchedulerNews& news) {
+    polls_.NoteNews(news);
+    const std::vector<std::string>& job_ids = news.changed_jobs;
+    if (job_ids.empty()) return;
     hub_.Notify(job_ids);
     job_feed_.Notify(job_ids);
-    polls_.NoteChange(job_ids);
     webhooks_.Notify(job_ids);
     tuner_.Notify(job_ids);
   });
@@ -321,7 +322,7 @@ absl::Time ServerImpl::Step(absl::Time now) {
   }
   const absl::Time next = scheduler_.Tick(now);
   TellServiceAlive();
-  return std::min({next, polls_.Run(now), now + kAliveInterval});
+  return std::min({next, polls_.Run(now), now + kUptimeInterval});
 }
 
 absl::Time ServerImpl::CleanUp(absl::Time now) {
@@ -440,8 +441,8 @@ absl::Status ServerImpl::OpenHttp() {
   };
   door.metrics = [this] {
     const absl::Time now = options_.clock->Now();
-    std::string text =
-        metrics_.Text(scheduler_.Numbers(now), scheduler_.Devices(now));
+    std::string text = metrics_.Text(scheduler_.Numbers(now),
+                                     scheduler_.Devices(now), polls_.counts());
     if (term_.lease != nullptr) text += ForwardingMetrics(true, 0, 0);
     return text + traces_.Metrics();
   };

@@ -22,16 +22,17 @@ void DeviceStates::Load(std::vector<storage::DeviceStateRecord> latest) {
   }
 }
 
-void DeviceStates::Note(const std::string& device, const StateAndReason& state,
+bool DeviceStates::Note(const std::string& device, const StateAndReason& state,
                         absl::Time now) {
   Last& last = last_[device];
   if (last.state == state.state &&
       (!ReasonCounts(state.state) || last.reason == state.reason)) {
-    return;
+    return false;
   }
   last = {state.state, state.reason};
   if (unwritten_.size() >= kMaxUnwritten) unwritten_.erase(unwritten_.begin());
   unwritten_.push_back({0, device, state.state, state.reason, now});
+  return true;
 }
 
 void DeviceStates::Forget(const std::string& device) {

@@ -23,8 +23,8 @@ class DeviceStates {
 
   // Notes how a device is, if that is another state than before. Another
   // reason alone counts where it tells of another event: while a device cools
-  // down or is busy the words change all the time.
-  void Note(const std::string& device, const StateAndReason& state,
+  // down or is busy the words change all the time. Returns whether it did.
+  bool Note(const std::string& device, const StateAndReason& state,
             absl::Time now);
 
   // The device is deleted.

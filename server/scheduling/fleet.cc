@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "absl/algorithm/container.h"
-#include "absl/container/btree_set.h"
 #include "absl/strings/str_cat.h"
 #include "base/log.h"
 #include "base/status_macros.h"
@@ -22,6 +21,7 @@ constexpr absl::Duration kAlertInterval = absl::Seconds(5);
 constexpr absl::Duration kWriteInterval = absl::Minutes(1);
 // A process that has been silent for longer is forgotten.
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
+constexpr absl::Duration kForgetInterval = absl::Minutes(1);
 constexpr int kMaxHeld = 1024;
 constexpr int kMaxDevices = 256;
 constexpr int kMaxRecipes = 200;
@@ -47,6 +47,16 @@ bool SameDevice(const DeviceRecord& a, const DeviceRecord& b) {
          a.reason == b.reason && a.cooling == b.cooling &&
          a.unreachable == b.unreachable &&
          a.info.SerializeAsString() == b.info.SerializeAsString();
+}
+
+bool SameTags(const v1::DeviceInfo& a, const v1::DeviceInfo& b) {
+  return absl::c_equal(a.tags(), b.tags());
+}
+
+bool HasEngine(const DeviceRecord& device, const std::string& engine) {
+  return absl::c_any_of(device.info.engines(), [&](const v1::EngineInfo& info) {
+    return info.name() == engine;
+  });
 }
 
 template <typename Map>
@@ -109,8 +119,7 @@ void Fleet::Load(std::vector<DeviceRecord> devices,
   for (DeviceRecord& device : devices) {
     // Its agent has to say again that it is ready.
     device.ready = false;
-    const std::string name = device.info.name();
-    devices_[name] = std::move(device);
+    Replace(std::move(device));
   }
   for (v1::Recipe& recipe : recipes) {
     const std::string name = recipe.name();
@@ -120,6 +129,7 @@ void Fleet::Load(std::vector<DeviceRecord> devices,
 
 void Fleet::TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
                    storage::WriteBatch& batch, FleetBefore& before) {
+  ForgetSilent(now);
   Participant& participant = participants_[request.participant_id()];
   storage::ParticipantRecord& record = participant.record;
   if (record.participant_id.empty()) {
@@ -127,27 +137,21 @@ void Fleet::TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
     LogInfo(
         request.kind() == v1::SynchronizeRequest::WORKER ? "worker " : "agent ",
         request.name(), " (", request.participant_id(), ") has joined");
-    absl::erase_if(participants_, [&](const auto& entry) {
-      return entry.first != request.participant_id() &&
-             entry.second.record.last_seen < now - kForgetAfter;
-    });
   }
-  // Erasing may have moved it.
-  Participant& caller = participants_[request.participant_id()];
-  caller.record.participant_id = request.participant_id();
-  caller.record.name = request.name();
-  caller.record.kind = request.kind();
-  caller.record.build_version =
+  record.participant_id = request.participant_id();
+  record.name = request.name();
+  record.kind = request.kind();
+  record.build_version =
       std::string(CutText(request.build_version(), kMaxTextBytes));
-  caller.record.last_seen = now;
-  if (now - caller.written >= kWriteInterval) {
+  record.last_seen = now;
+  if (now - participant.written >= kWriteInterval) {
     before.participants_written.try_emplace(request.participant_id(),
-                                            caller.written);
-    caller.written = now;
-    batch.participants.push_back(caller.record);
+                                            participant.written);
+    participant.written = now;
+    batch.participants.push_back(record);
   }
   if (request.kind() == v1::SynchronizeRequest::WORKER) {
-    worker_version_ = caller.record.build_version;
+    worker_version_ = record.build_version;
   }
   for (const v1::Recipe& recipe : request.builtin_recipes()) {
     const auto known = recipes_.find(recipe.name());
@@ -167,6 +171,15 @@ void Fleet::TakeIn(const v1::SynchronizeRequest& request, absl::Time now,
   }
 }
 
+void Fleet::ForgetSilent(absl::Time now) {
+  // A clock that was set back does not put it off.
+  if (absl::AbsDuration(now - forgot_) < kForgetInterval) return;
+  forgot_ = now;
+  absl::erase_if(participants_, [&](const auto& entry) {
+    return entry.second.record.last_seen < now - kForgetAfter;
+  });
+}
+
 void Fleet::KeepDevice(const std::string& name, FleetBefore& before) const {
   const DeviceRecord* known = FindDevice(name);
   before.devices.try_emplace(
@@ -176,9 +189,9 @@ void Fleet::KeepDevice(const std::string& name, FleetBefore& before) const {
 void Fleet::Undo(FleetBefore before) {
   for (auto& [name, device] : before.devices) {
     if (device.has_value()) {
-      devices_[name] = *std::move(device);
+      Replace(*std::move(device));
     } else {
-      devices_.erase(name);
+      Erase(name);
     }
   }
   for (const auto& [name, time] : before.devices_written) {
@@ -268,7 +281,7 @@ void Fleet::TakeInDevice(const v1::SynchronizeRequest& request,
     written = now;
     batch.devices.push_back(next);
   }
-  devices_[name] = std::move(next);
+  Replace(std::move(next));
 }
 
 void Fleet::NoteOutcome(const std::string& device, bool ok,
@@ -313,18 +326,27 @@ bool Fleet::MayHave(
   return record == nullptr || server::MayHave(record->change, job_tags, now);
 }
 
-bool Fleet::HasDeviceFor(const std::string& asked) const {
-  return absl::c_any_of(devices_, [&](const auto& entry) {
-    return absl::c_linear_search(WaysToAskFor(entry.second.info), asked);
+const absl::btree_set<std::string>& Fleet::DevicesFor(
+    const std::string& asked) const {
+  static const auto& none = *new absl::btree_set<std::string>;
+  const auto found = by_way_.find(asked);
+  return found == by_way_.end() ? none : found->second;
+}
+
+bool Fleet::HasEngineFor(const std::string& asked,
+                         const std::string& engine) const {
+  return absl::c_any_of(DevicesFor(asked), [&](const std::string& device) {
+    return HasEngine(devices_.at(device), engine);
   });
 }
 
-bool Fleet::HasOtherDeviceFor(const std::string& asked,
-                              const std::string& device) const {
-  return absl::c_any_of(devices_, [&](const auto& entry) {
-    return entry.first != device &&
-           absl::c_linear_search(WaysToAskFor(entry.second.info), asked);
-  });
+std::vector<std::string> Fleet::DevicesWithEngine(
+    const std::string& engine) const {
+  std::vector<std::string> names;
+  for (const auto& [name, record] : devices_) {
+    if (HasEngine(record, engine)) names.push_back(name);
+  }
+  return names;
 }
 
 void Fleet::LogAlerts(absl::Duration alert_after, absl::Time now) {
@@ -354,12 +376,35 @@ absl::StatusOr<DeviceRecord> Fleet::Changed(
   return record;
 }
 
-void Fleet::Replace(const DeviceRecord& device) {
-  devices_[device.info.name()] = device;
+void Fleet::Replace(DeviceRecord device) {
+  const std::string name = device.info.name();
+  const auto known = devices_.find(name);
+  if (known != devices_.end() && SameTags(known->second.info, device.info)) {
+    known->second = std::move(device);
+    return;
+  }
+  Erase(name);
+  for (const std::string& way : WaysToAskFor(device.info)) {
+    by_way_[way].insert(name);
+  }
+  devices_[name] = std::move(device);
+}
+
+void Fleet::Erase(const std::string& device) {
+  const auto known = devices_.find(device);
+  if (known == devices_.end()) return;
+  for (const std::string& way : WaysToAskFor(known->second.info)) {
+    // None: the tag was there twice.
+    const auto found = by_way_.find(way);
+    if (found == by_way_.end()) continue;
+    found->second.erase(device);
+    if (found->second.empty()) by_way_.erase(found);
+  }
+  devices_.erase(known);
 }
 
 void Fleet::Forget(const std::string& device) {
-  devices_.erase(device);
+  Erase(device);
   devices_written_.erase(device);
   missed_.erase(device);
 }
@@ -383,13 +428,9 @@ std::vector<storage::ParticipantRecord> Fleet::Participants(
 std::vector<std::string> Fleet::DeviceNames() const { return KeysOf(devices_); }
 
 std::vector<std::string> Fleet::WaysToAskForDevices() const {
-  absl::btree_set<std::string> ways;
-  for (const auto& [name, record] : devices_) {
-    for (std::string& way : WaysToAskFor(record.info)) {
-      ways.insert(std::move(way));
-    }
-  }
-  return {ways.begin(), ways.end()};
+  std::vector<std::string> ways = KeysOf(by_way_);
+  absl::c_sort(ways);
+  return ways;
 }
 
 const v1::Recipe* Fleet::FindRecipe(const std::string& name) const {

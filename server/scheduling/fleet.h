@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/btree_set.h"
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/status/status.h"
@@ -66,11 +67,14 @@ class Fleet {
                const google::protobuf::RepeatedPtrField<std::string>& job_tags,
                absl::Time now) const;
 
-  // Whether a job that asks so (see device_choice.h) can ever get a device.
-  bool HasDeviceFor(const std::string& asked) const;
-  // The same of all devices but one.
-  bool HasOtherDeviceFor(const std::string& asked,
-                         const std::string& device) const;
+  // Names of the devices that a job which asks so (see device_choice.h) can
+  // ever get.
+  const absl::btree_set<std::string>& DevicesFor(
+      const std::string& asked) const;
+  // Whether one of them has the engine.
+  bool HasEngineFor(const std::string& asked, const std::string& engine) const;
+  // All that have it.
+  std::vector<std::string> DevicesWithEngine(const std::string& engine) const;
 
   // Logs devices that began or ceased to be missed (see MissingAlert); looks
   // every few seconds, however often it is called.
@@ -80,7 +84,7 @@ class Fleet {
   // ERRORS: InvalidArgument.
   absl::StatusOr<storage::DeviceRecord> Changed(
       const v1::ChangeDeviceRequest& change, absl::Time now) const;
-  void Replace(const storage::DeviceRecord& device);
+  void Replace(storage::DeviceRecord device);
   // REQUIRES: `device` is no reference into the fleet.
   void Forget(const std::string& device);
 
@@ -117,9 +121,15 @@ class Fleet {
                     const v1::DeviceStatus& status, absl::Time now,
                     storage::WriteBatch& batch, FleetBefore& before);
   void KeepDevice(const std::string& name, FleetBefore& before) const;
+  void Erase(const std::string& device);
+  void ForgetSilent(absl::Time now);
 
   absl::flat_hash_map<std::string, Participant> participants_;
+  // When those who are silent were forgotten last.
+  absl::Time forgot_ = absl::InfinitePast();
   std::map<std::string, storage::DeviceRecord> devices_;
+  // Names of devices by what jobs may ask for.
+  absl::flat_hash_map<std::string, absl::btree_set<std::string>> by_way_;
   absl::flat_hash_map<std::string, absl::Time> devices_written_;
   // Devices whose alert has been logged.
   absl::flat_hash_set<std::string> missed_;

@@ -10,11 +10,13 @@ namespace {
 
 using Calls = HeldPolls::Calls;
 
-void AddFirst(const Calls& from, size_t most, Calls& to) {
-  for (const int64_t call : from) {
-    if (most-- == 0) return;
-    to.insert(call);
+std::vector<int64_t> After(const Calls& calls, int64_t after, size_t most) {
+  std::vector<int64_t> some;
+  for (auto call = calls.upper_bound(after);
+       call != calls.end() && some.size() < most; ++call) {
+    some.push_back(*call);
   }
+  return some;
 }
 
 bool IsWorker(const v1::SynchronizeRequest& request) {
@@ -64,7 +66,7 @@ void HeldPolls::Add(std::shared_ptr<HeldPoll> poll) {
   const int64_t call = poll->call;
   int64_t& newest = by_participant_[request.participant_id()];
   newest = std::max(newest, call);
-  by_deadline_.emplace(poll->deadline, call);
+  by_next_look_.emplace(poll->next_look, call);
   if (IsWorker(request) && request.free_slots() > 0) workers_.insert(call);
   Put(by_way_, WaysOf(request), call);
   Put(by_job_, JobsOf(request), call);
@@ -80,7 +82,7 @@ std::shared_ptr<HeldPoll> HeldPolls::Take(int64_t call) {
   if (newest != by_participant_.end() && newest->second == call) {
     by_participant_.erase(newest);
   }
-  by_deadline_.erase({poll->deadline, call});
+  by_next_look_.erase({poll->next_look, call});
   workers_.erase(call);
   Remove(by_way_, WaysOf(poll->request), call);
   Remove(by_job_, JobsOf(poll->request), call);
@@ -99,16 +101,24 @@ std::optional<int64_t> HeldPolls::NewestOf(
   return found->second;
 }
 
-absl::Time HeldPolls::FirstDeadline() const {
-  return by_deadline_.empty() ? absl::InfiniteFuture()
-                              : by_deadline_.begin()->first;
+absl::Time HeldPolls::FirstLook() const {
+  return by_next_look_.empty() ? absl::InfiniteFuture()
+                               : by_next_look_.begin()->first;
 }
 
-void HeldPolls::AddPassed(absl::Time now, Calls& calls) const {
-  for (const auto& [deadline, call] : by_deadline_) {
-    if (deadline > now) return;
-    calls.insert(call);
+void HeldPolls::TakeLooks(absl::Time until, absl::Time again, Calls& calls) {
+  std::vector<int64_t> taken;
+  for (auto next = by_next_look_.begin();
+       next != by_next_look_.end() && next->first <= until;) {
+    taken.push_back(next->second);
+    next = by_next_look_.erase(next);
   }
+  for (const int64_t call : taken) {
+    HeldPoll& poll = *polls_.at(call);
+    poll.next_look = std::min(again, poll.deadline);
+    by_next_look_.emplace(poll.next_look, call);
+  }
+  calls.insert(taken.begin(), taken.end());
 }
 
 void HeldPolls::AddHoldersOf(const std::string& job_id, Calls& calls) const {
@@ -117,14 +127,15 @@ void HeldPolls::AddHoldersOf(const std::string& job_id, Calls& calls) const {
   calls.insert(found->second.begin(), found->second.end());
 }
 
-void HeldPolls::AddWorkers(size_t most, Calls& calls) const {
-  AddFirst(workers_, most, calls);
+std::vector<int64_t> HeldPolls::Workers(int64_t after, size_t most) const {
+  return After(workers_, after, most);
 }
 
-void HeldPolls::AddAgents(const std::string& way, size_t most,
-                          Calls& calls) const {
+std::vector<int64_t> HeldPolls::Agents(const std::string& way, int64_t after,
+                                       size_t most) const {
   const auto found = by_way_.find(way);
-  if (found != by_way_.end()) AddFirst(found->second, most, calls);
+  return found == by_way_.end() ? std::vector<int64_t>()
+                                : After(found->second, after, most);
 }
 
 }  // namespace optfarm::server

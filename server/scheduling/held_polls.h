@@ -9,7 +9,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -33,7 +32,10 @@ struct HeldPoll {
   v1::SynchronizeRequest request;
   // From Scheduler::BeginCall.
   int64_t call = 0;
+  // It is answered then, whatever there is to say.
   absl::Time deadline;
+  // It is looked at then, if nothing comes before; no later than the deadline.
+  absl::Time next_look;
   SynchronizeReply reply;
   std::shared_ptr<const std::atomic<bool>> hung_up = nullptr;
 };
@@ -49,28 +51,29 @@ class HeldPolls {
   std::shared_ptr<HeldPoll> Find(int64_t call) const;
   // The newest call of a participant.
   std::optional<int64_t> NewestOf(const std::string& participant_id) const;
-  const std::map<int64_t, std::shared_ptr<HeldPoll>>& all() const {
-    return polls_;
-  }
+  size_t size() const { return polls_.size(); }
 
-  // When the time of the next one is up.
-  absl::Time FirstDeadline() const;
-  // Adds to `calls` those whose time is up.
-  void AddPassed(absl::Time now, Calls& calls) const;
+  // When the next one is to be looked at.
+  absl::Time FirstLook() const;
+  // Adds to `calls` those that are to be looked at by `until`, and has them
+  // looked at again at `again`, or at their deadlines if those are sooner.
+  void TakeLooks(absl::Time until, absl::Time again, Calls& calls);
   // Adds those that hold a task of the job.
   void AddHoldersOf(const std::string& job_id, Calls& calls) const;
-  // Adds up to `most` workers that want work, the longest waiting first.
-  void AddWorkers(size_t most, Calls& calls) const;
+  // Up to `most` workers that want work, the longest waiting first, of those
+  // that came after the call `after`.
+  std::vector<int64_t> Workers(int64_t after, size_t most) const;
   // The same of agents with a ready device that is asked for so (see
   // device_choice.h).
-  void AddAgents(const std::string& way, size_t most, Calls& calls) const;
+  std::vector<int64_t> Agents(const std::string& way, int64_t after,
+                              size_t most) const;
 
  private:
   using Index = absl::flat_hash_map<std::string, Calls>;
 
-  std::map<int64_t, std::shared_ptr<HeldPoll>> polls_;
+  absl::flat_hash_map<int64_t, std::shared_ptr<HeldPoll>> polls_;
   absl::flat_hash_map<std::string, int64_t> by_participant_;
-  std::set<std::pair<absl::Time, int64_t>> by_deadline_;
+  std::set<std::pair<absl::Time, int64_t>> by_next_look_;
   Calls workers_;
   Index by_way_;
   Index by_job_;

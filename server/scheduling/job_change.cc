@@ -29,19 +29,25 @@ absl::string_view NewPart(absl::string_view chunk, int64_t offset,
   return chunk.substr(static_cast<size_t>(known));
 }
 
-bool SameRecord(const TaskRecord& a, const TaskRecord& b) {
-  return a.state == b.state && a.attempt == b.attempt &&
-         a.accepted_attempt == b.accepted_attempt &&
-         a.failed_attempts == b.failed_attempts && a.progress == b.progress &&
-         a.progress_message == b.progress_message &&
-         a.artifacts.size() == b.artifacts.size();
-}
-
 }  // namespace
+
+JobChange::TaskBefore::TaskBefore(const LiveTask& task)
+    : state(task.record.state),
+      attempt(task.record.attempt),
+      accepted_attempt(task.record.accepted_attempt),
+      failed_attempts(task.record.failed_attempts),
+      progress(task.record.progress),
+      progress_message(task.record.progress_message),
+      artifacts(task.record.artifacts.size()) {}
 
 JobChange::JobChange(LiveJob job, absl::Time now,
                      const SchedulingOptions& options)
-    : before_(job), job_(std::move(job)), now_(now), options_(options) {}
+    : job_(std::move(job)),
+      state_before_(job_.job.state),
+      gates_before_(job_.job.gates.size()),
+      tasks_before_(job_.tasks.begin(), job_.tasks.end()),
+      now_(now),
+      options_(options) {}
 
 v1::JobEvent& JobChange::AddEvent(const TaskRecord* task) {
   storage::EventRecord& record = batch_.events.emplace_back();
@@ -362,14 +368,14 @@ void JobChange::Settle() {
 bool JobChange::durable() const { return !batch_.empty(); }
 
 void JobChange::AppendTo(storage::WriteBatch& batch) {
-  if (job_.job.state != before_.job.state ||
-      job_.job.gates.size() != before_.job.gates.size()) {
+  if (job_.job.state != state_before_ ||
+      job_.job.gates.size() != gates_before_) {
     batch.jobs.push_back(job_.job);
   }
   for (size_t i = 0; i < job_.tasks.size(); ++i) {
-    const TaskRecord& old_record = before_.tasks[i].record;
-    if (SameRecord(old_record, record(i))) continue;
-    batch.tasks.push_back({record(i), old_record.state, old_record.attempt});
+    const TaskBefore& before = tasks_before_[i];
+    if (before == TaskBefore(job_.tasks[i])) continue;
+    batch.tasks.push_back({record(i), before.state, before.attempt});
   }
   const auto move_all = [](auto& from, auto& to) {
     to.insert(to.end(), std::make_move_iterator(from.begin()),

@@ -6,6 +6,7 @@
 #ifndef OPTFARM_SERVER_SCHEDULING_JOB_CHANGE_H_
 #define OPTFARM_SERVER_SCHEDULING_JOB_CHANGE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -91,6 +92,20 @@ class JobChange {
   LiveJob Release() && { return std::move(job_); }
 
  private:
+  // What tells whether a record has to be written.
+  struct TaskBefore {
+    v1::TaskState state;
+    int attempt;
+    int accepted_attempt;
+    int failed_attempts;
+    double progress;
+    std::string progress_message;
+    size_t artifacts;
+
+    explicit TaskBefore(const LiveTask& task);
+    bool operator==(const TaskBefore& other) const = default;
+  };
+
   storage::TaskRecord& record(size_t index) { return job_.tasks[index].record; }
   v1::JobEvent& AddEvent(const storage::TaskRecord* task);
   void AddTaskEvent(const storage::TaskRecord& task, absl::string_view message);
@@ -102,8 +117,11 @@ class JobChange {
   // Ends the job when its tasks decide it.
   void Settle();
 
-  const LiveJob before_;
   LiveJob job_;
+  // As it was.
+  const v1::JobState state_before_;
+  const size_t gates_before_;
+  const std::vector<TaskBefore> tasks_before_;
   const absl::Time now_;
   const SchedulingOptions& options_;
   storage::WriteBatch batch_;

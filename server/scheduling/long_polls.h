@@ -1,8 +1,8 @@
-// Synchronize calls that are held because there was nothing to say. When jobs
-// change, those whom it concerns are asked of the scheduler again, as many as
+// Synchronize calls that are held because there was nothing to say. When there
+// is news, those whom it concerns are asked of the scheduler again, as many as
 // there is work for, and answered if that brings something; so are those whose
-// time is up. What no job's change tells (a device that an operator frees, a
-// pause that ends) is found by asking all, at most every second.
+// time is up. Each is looked at every now and then besides, so that its caller
+// is known to be there. So a change costs what it changes, however many wait.
 
 #ifndef OPTFARM_SERVER_SCHEDULING_LONG_POLLS_H_
 #define OPTFARM_SERVER_SCHEDULING_LONG_POLLS_H_
@@ -51,19 +51,31 @@ class LongPolls {
   // The caller of a held call went away; it is answered Cancelled.
   void Abandon(int64_t call);
 
-  // These jobs changed, which may be news for held calls; none: something else
-  // that may be.
-  void NoteChange(const std::vector<std::string>& job_ids);
+  // There is news, which may be some for held calls.
+  void NoteNews(const SchedulerNews& news);
 
   // Answers the held calls that have news or whose time is up; with `all`,
   // whoever they are. Returns when it is to be called again.
   absl::Time Run(absl::Time now, bool all = false);
 
+  struct Counts {
+    // Calls that are held now.
+    size_t held = 0;
+    // How often the scheduler was asked about held calls since the start.
+    int64_t looks = 0;
+  };
+  Counts counts();
+
  private:
   using Poll = HeldPoll;
   using Polls = std::vector<std::shared_ptr<Poll>>;
-  // Adds up to so many calls to a set.
-  using Adder = std::function<void(size_t most, HeldPolls::Calls& calls)>;
+  // Up to so many calls that came after one.
+  using Candidates = std::function<std::vector<int64_t>(int64_t after, size_t)>;
+  // News that Run has not looked at yet.
+  struct News {
+    std::set<std::string> jobs;
+    std::set<std::string> devices;
+  };
 
   // Takes a held call out, so that nobody else answers it; null when it is not
   // held.
@@ -72,30 +84,38 @@ class LongPolls {
   void AnswerReplaced(const std::vector<IncomingCall>& calls)
       ABSL_LOCKS_EXCLUDED(mutex_);
   // Keeps calls for later that have no news.
-  void Hold(Polls polls, int64_t changes_before) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Whom Run has to look at.
-  Polls Concerned(absl::Time now, bool& all) ABSL_LOCKS_EXCLUDED(mutex_);
-  // The first `count` of those that `add` knows who would get work.
-  void AddTakers(size_t count, const Adder& add, absl::Time now,
+  void Hold(Polls polls, int64_t news_before) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Takes the news, and whom to look at besides; with `all`, everyone.
+  News TakeNews(absl::Time now, bool all, HeldPolls::Calls& calls)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds those whom changes of jobs and devices concern, except for takers.
+  void AddConcerned(const News& news, const Scheduler::Openings& openings,
+                    HeldPolls::Calls& calls) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Adds who would take the work that there is. Whether there is anybody.
+  bool AddTakers(const Scheduler::Openings& openings, absl::Time now,
+                 HeldPolls::Calls& calls);
+  bool AddTakers(size_t count, const Candidates& candidates, absl::Time now,
                  HeldPolls::Calls& calls) ABSL_LOCKS_EXCLUDED(mutex_);
+  // Asks the scheduler, and answers those that have news or whose time is up.
+  // Whether it could keep what it gave.
+  bool Answer(const HeldPolls::Calls& calls, absl::Time now);
   Polls Find(const HeldPolls::Calls& calls) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Those of `held` that Run has to ask the scheduler for.
+  // Those of `held` that have news or whose time is up.
   Polls WorthAsking(Polls held, absl::Time now);
 
   Scheduler& scheduler_;
   const std::function<void()> wake_;
   absl::Mutex mutex_;
   HeldPolls polls_ ABSL_GUARDED_BY(mutex_);
-  // Jobs that changed since Run looked, and calls that came meanwhile.
-  std::set<std::string> changed_ ABSL_GUARDED_BY(mutex_);
+  News news_ ABSL_GUARDED_BY(mutex_);
+  // Calls that came while there was news.
   HeldPolls::Calls missed_ ABSL_GUARDED_BY(mutex_);
-  bool ask_all_ ABSL_GUARDED_BY(mutex_) = false;
-  // When all were asked.
-  absl::Time asked_all_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
+  // Counts news, so that some between asking and holding are not missed.
+  int64_t news_count_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t looks_ ABSL_GUARDED_BY(mutex_) = 0;
+  absl::Time last_run_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   // When Run is expected next.
   absl::Time next_run_ ABSL_GUARDED_BY(mutex_) = absl::InfiniteFuture();
-  // Counts changes, so that one between asking and holding is not missed.
-  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace optfarm::server

@@ -3,10 +3,12 @@
 #include "server/scheduling/scheduler.h"
 
 #include <algorithm>
+#include <iterator>
 #include <set>
 #include <tuple>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/log.h"
@@ -105,6 +107,7 @@ absl::Time Scheduler::DueOf(const LiveJob& job, absl::Time now) const {
 void Scheduler::Keep(LiveJob job, absl::Time now) {
   index_.Add(job);
   due_.Set(job.job.job_id, DueOf(job, now));
+  ++live_jobs_[job.job.project];
   jobs_[job.job.job_id] = std::move(job);
 }
 
@@ -113,6 +116,8 @@ void Scheduler::Drop(const std::string& job_id) {
   if (job == jobs_.end()) return;
   index_.Remove(job->second);
   due_.Erase(job_id);
+  const auto of_project = live_jobs_.find(job->second.job.project);
+  if (--of_project->second == 0) live_jobs_.erase(of_project);
   jobs_.erase(job);
 }
 
@@ -128,7 +133,7 @@ JobChange* Scheduler::Edit(Plan& plan, const std::string& job_id) {
 absl::Status Scheduler::Commit(Plan& plan) {
   for (auto& [job_id, change] : plan.changes) {
     if (!change->durable()) continue;
-    plan.changed.push_back(job_id);
+    plan.news.changed_jobs.push_back(job_id);
     change->AppendTo(plan.batch);
   }
   if (!plan.batch.empty()) {
@@ -138,7 +143,7 @@ absl::Status Scheduler::Commit(Plan& plan) {
     if (absl::IsAborted(status)) ReloadAfterConflict(plan);
     if (!status.ok()) {
       fleet_.Undo(std::move(plan.fleet));
-      plan.changed.clear();
+      plan.news.changed_jobs.clear();
       return absl::IsAborted(status) ? absl::UnavailableError(status.message())
                                      : status;
     }
@@ -190,10 +195,8 @@ std::vector<Scheduler::KnownParticipant> Scheduler::Participants(
 }
 
 std::map<std::string, int> Scheduler::LiveJobsByProject() {
-  std::map<std::string, int> live;
   absl::MutexLock lock(&mutex_);
-  for (const auto& [job_id, job] : jobs_) ++live[job.job.project];
-  return live;
+  return live_jobs_;
 }
 
 std::pair<int, int> Scheduler::CountParticipants(absl::Time since) {
@@ -203,11 +206,28 @@ std::pair<int, int> Scheduler::CountParticipants(absl::Time since) {
 }
 
 void Scheduler::TakeOver(Plan& plan) {
+  std::vector<std::string> held;
   for (auto& [job_id, change] : plan.changes) {
+    absl::c_move(DevicesHeldBy(job_id), std::back_inserter(held));
     Drop(job_id);
     LiveJob job = std::move(*change).Release();
     if (!HasEnded(job.job.state)) Keep(std::move(job), plan.now);
   }
+  for (std::string& device : held) {
+    if (index_.LeasedOnDevice(device) != nullptr) continue;
+    plan.news.free_devices.push_back(std::move(device));
+  }
+}
+
+std::vector<std::string> Scheduler::DevicesHeldBy(const std::string& job_id) {
+  std::vector<std::string> devices;
+  const auto job = jobs_.find(job_id);
+  if (job == jobs_.end()) return devices;
+  for (const LiveTask& task : job->second.tasks) {
+    if (task.record.state != v1::LEASED || task.record.device.empty()) continue;
+    devices.push_back(task.record.device);
+  }
+  return devices;
 }
 
 // The store had another idea of a task than we: somebody else writes to it, or
@@ -224,9 +244,13 @@ void Scheduler::ReloadAfterConflict(const Plan& plan) {
 }
 
 void Scheduler::Tell(const Plan& plan) {
-  if (plan.changed.empty()) return;
-  for (const storage::EventRecord& event : plan.batch.events) LogEvent(event);
-  if (listener_) listener_(plan.changed);
+  const SchedulerNews& news = plan.news;
+  if (!news.changed_jobs.empty()) {
+    for (const storage::EventRecord& event : plan.batch.events) LogEvent(event);
+  } else if (news.ready_jobs.empty() && news.free_devices.empty()) {
+    return;
+  }
+  if (listener_) listener_(news);
 }
 
 absl::Status Scheduler::Cancel(const std::string& job_id,
@@ -249,7 +273,7 @@ absl::Time Scheduler::Tick(absl::Time now) {
   {
     absl::MutexLock lock(&mutex_);
     fleet_.LogAlerts(options_.alert_after, now);
-    NoteAllStates(now);
+    NoteAllStates(plan);
     KeepStates();
     for (const std::string& job_id : due_.PassedAt(now)) {
       const absl::Time due = DueOf(jobs_.at(job_id), now);
@@ -257,6 +281,7 @@ absl::Time Scheduler::Tick(absl::Time now) {
         Edit(plan, job_id)->Expire(away_);
       } else {
         due_.Set(job_id, due);
+        plan.news.ready_jobs.push_back(job_id);
       }
     }
     next = std::min(next, due_.FirstAfter(now));
@@ -266,7 +291,8 @@ absl::Time Scheduler::Tick(absl::Time now) {
     }
   }
   Tell(plan);
-  return plan.changed.empty() ? next : std::min(next, now + kRetryCommit);
+  return plan.news.changed_jobs.empty() ? next
+                                        : std::min(next, now + kRetryCommit);
 }
 
 void Scheduler::ForgivePause(absl::Time from, absl::Time now) {

@@ -29,6 +29,7 @@
 #include "server/scheduling/due_times.h"
 #include "server/scheduling/fleet.h"
 #include "server/scheduling/job_change.h"
+#include "server/scheduling/scheduler_news.h"
 #include "server/scheduling/scheduling_policy.h"
 #include "server/scheduling/task_index.h"
 #include "storage/blob_store.h"
@@ -71,11 +72,9 @@ struct SynchronizeResult {
   absl::Duration hold;
 };
 
-// Told, after a change is durable and without locks held, which jobs changed;
-// none: something that no job's is, such as whether a device is in service.
-// May be called from any thread.
-using ChangeListener =
-    std::function<void(const std::vector<std::string>& job_ids)>;
+// Told, after a change is durable and without locks held, what is new. May be
+// called from any thread.
+using ChangeListener = std::function<void(const SchedulerNews& news)>;
 
 // Told what became durable and how long that took. As ChangeListener, but with
 // the scheduler's lock held: it must not call back.
@@ -148,8 +147,8 @@ class Scheduler {
   absl::StatusOr<SynchronizeResult> Synchronize(
       const v1::SynchronizeRequest& request, int64_t call, absl::Time now);
 
-  // Whether Synchronize might have something to say to callers that had
-  // nothing to be told before, and wait still. Notes that they are there.
+  // Whether Synchronize has something to say to callers that had nothing to be
+  // told before, and wait still. Notes that they are there.
   std::vector<bool> MayHaveNews(
       absl::Span<const v1::SynchronizeRequest* const> requests, absl::Time now);
 
@@ -163,6 +162,12 @@ class Scheduler {
     std::vector<std::string> holders;
   };
   Openings OpeningsOf(absl::Span<const std::string> job_ids, absl::Time now);
+
+  // How often it wants to know of those who wait that they are there, so that
+  // their devices are not taken to be offline.
+  absl::Duration presence_interval() const {
+    return options_.offline_after / 3;
+  }
 
   // Applies every deadline that has passed and returns when something is due
   // next, at most a minute later.
@@ -245,6 +250,9 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Commit(Plan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void TakeOver(Plan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Devices that tasks of the job hold.
+  std::vector<std::string> DevicesHeldBy(const std::string& job_id)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ReloadAfterConflict(const Plan& plan)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Tell(const Plan& plan) ABSL_LOCKS_EXCLUDED(mutex_);
@@ -252,11 +260,12 @@ class Scheduler {
   absl::Status CheckUnused(const storage::DeviceRecord& record, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes the state of a device, of those that a plan is about, of all.
-  void NoteState(const storage::DeviceRecord& record, absl::Time now)
+  // Whether it is another one than before.
+  bool NoteState(const storage::DeviceRecord& record, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteStates(const std::set<std::string>& devices, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteAllStates(absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteAllStates(Plan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes durable what has been noted. Trouble is logged: it is tried again.
   void KeepStates() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddLiveJob(storage::StoredJob stored, absl::Time now)
@@ -306,7 +315,7 @@ class Scheduler {
   bool MayHaveWork(const v1::DeviceStatus& status, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The same of a worker.
-  bool MayHaveWork(const v1::SynchronizeRequest& request)
+  bool MayHaveWork(const v1::SynchronizeRequest& request, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string WhyItWaits(const LiveJob& job, size_t index, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -339,6 +348,8 @@ class Scheduler {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MaySuit(const TaskRef& ref, const std::string& device,
                absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  const storage::TaskRecord& RecordOf(const TaskRef& ref) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TryGrant(const TaskRef& ref, const Holder& holder, Plan& plan)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool CanRead(const v1::SynchronizeRequest& request, const TaskRef& ref) const
@@ -367,6 +378,8 @@ class Scheduler {
 
   absl::Mutex mutex_;
   std::map<std::string, LiveJob> jobs_ ABSL_GUARDED_BY(mutex_);
+  // How many there are, by project.
+  std::map<std::string, int> live_jobs_ ABSL_GUARDED_BY(mutex_);
   TaskIndex index_ ABSL_GUARDED_BY(mutex_);
   DueTimes due_ ABSL_GUARDED_BY(mutex_);
   Fleet fleet_ ABSL_GUARDED_BY(mutex_);

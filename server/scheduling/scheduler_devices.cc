@@ -12,6 +12,7 @@
 #include "server/scheduling/device_choice.h"
 #include "server/scheduling/device_view.h"
 #include "server/scheduling/scheduler.h"
+#include "server/scheduling/scheduler_plan.h"
 
 namespace optfarm::server {
 namespace {
@@ -23,6 +24,12 @@ absl::Status NoDevice(const std::string& name, const Fleet& fleet) {
   return absl::NotFoundError(absl::StrCat(
       "there is no device ", Quoted(name),
       hint.empty() ? "; list the devices to see their names" : hint));
+}
+
+SchedulerNews DeviceIsFree(const std::string& name) {
+  SchedulerNews news;
+  news.free_devices.push_back(name);
+  return news;
 }
 
 }  // namespace
@@ -89,7 +96,7 @@ absl::StatusOr<v1::Device> Scheduler::FindDevice(
   return NoDevice(name, fleet_);
 }
 
-void Scheduler::NoteState(const storage::DeviceRecord& record, absl::Time now) {
+bool Scheduler::NoteState(const storage::DeviceRecord& record, absl::Time now) {
   const std::string& name = record.info.name();
   const StateAndReason state =
       StateOf(record, index_.LeasedOnDevice(name) != nullptr,
@@ -97,9 +104,9 @@ void Scheduler::NoteState(const storage::DeviceRecord& record, absl::Time now) {
   // A server that has just started has not heard of all of them yet.
   if (!record.heard && state.state == v1::Device::OFFLINE &&
       now - record.last_seen <= options_.offline_after) {
-    return;
+    return false;
   }
-  states_.Note(name, state, now);
+  return states_.Note(name, state, now);
 }
 
 void Scheduler::NoteStates(const std::set<std::string>& devices,
@@ -111,11 +118,14 @@ void Scheduler::NoteStates(const std::set<std::string>& devices,
 }
 
 // Silence, and what ends at a time, change a state without a call.
-void Scheduler::NoteAllStates(absl::Time now) {
+void Scheduler::NoteAllStates(Plan& plan) {
   // A clock that was set back does not put it off.
-  if (absl::AbsDuration(now - states_looked_) < kStatesInterval) return;
-  states_looked_ = now;
-  for (const auto& [name, record] : fleet_.devices()) NoteState(record, now);
+  if (absl::AbsDuration(plan.now - states_looked_) < kStatesInterval) return;
+  states_looked_ = plan.now;
+  for (const auto& [name, record] : fleet_.devices()) {
+    // Its quarantine, or its reservation, may have ended.
+    if (NoteState(record, plan.now)) plan.news.free_devices.push_back(name);
+  }
 }
 
 void Scheduler::KeepStates() {
@@ -171,7 +181,7 @@ absl::StatusOr<v1::Device> Scheduler::ChangeDevice(
   }
   LogInfo("device ", change.name(), ": ",
           v1::ChangeDeviceRequest::Change_Name(change.change()));
-  if (listener_) listener_({});
+  if (listener_) listener_(DeviceIsFree(change.name()));
   return device;
 }
 
@@ -192,7 +202,7 @@ absl::Status Scheduler::CheckUnused(const storage::DeviceRecord& record,
   // What jobs may ask for that only this device offers.
   absl::flat_hash_set<std::string> only_here;
   for (std::string& way : WaysToAskFor(record.info)) {
-    if (!fleet_.HasOtherDeviceFor(way, name)) only_here.insert(std::move(way));
+    if (fleet_.DevicesFor(way).size() == 1) only_here.insert(std::move(way));
   }
   const TaskRef* leased = index_.LeasedOnDevice(name);
   std::string job_id = leased == nullptr ? "" : leased->job_id;
@@ -229,7 +239,7 @@ absl::StatusOr<v1::Device> Scheduler::DeleteDevice(const std::string& name,
     states_.Forget(name);
   }
   LogInfo("device ", name, " is deleted");
-  if (listener_) listener_({});
+  if (listener_) listener_(DeviceIsFree(name));
   return device;
 }
 

@@ -119,10 +119,12 @@ std::vector<TaskRef> Scheduler::SettleUnlisted(
   return granted;
 }
 
+const TaskRecord& Scheduler::RecordOf(const TaskRef& ref) const {
+  return jobs_.at(ref.job_id).tasks[ref.index].record;
+}
+
 bool Scheduler::TryGrant(const TaskRef& ref, const Holder& holder, Plan& plan) {
-  if (!IsLeasable(jobs_.at(ref.job_id).tasks[ref.index].record, plan.now)) {
-    return false;
-  }
+  if (!IsLeasable(RecordOf(ref), plan.now)) return false;
   JobChange& change = *Edit(plan, ref.job_id);
   // What this very call reported may have changed the job.
   if (!IsLeasable(change.task(ref.index).record, plan.now)) return false;
@@ -166,22 +168,25 @@ bool Scheduler::MayTakeWork(const v1::DeviceStatus& status, absl::Time now) {
 
 bool Scheduler::MayHaveWork(const v1::DeviceStatus& status, absl::Time now) {
   if (!MayTakeWork(status, now)) return false;
+  const std::string& device_name = status.info().name();
   bool work = false;
   TaskIndex::Given nothing;
-  index_.ForEachToMeasure(WaysToAskFor(status.info()), nothing,
-                          [&](const TaskRef&) {
-                            work = true;
-                            return TaskIndex::Look::kStop;
-                          });
+  index_.ForEachToMeasure(
+      WaysToAskFor(status.info()), nothing,
+      [&](const TaskRef& ref) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        work = IsLeasable(RecordOf(ref), now) && MaySuit(ref, device_name, now);
+        return work ? TaskIndex::Look::kStop : TaskIndex::Look::kGoOn;
+      });
   return work;
 }
 
-bool Scheduler::MayHaveWork(const v1::SynchronizeRequest& request) {
+bool Scheduler::MayHaveWork(const v1::SynchronizeRequest& request,
+                            absl::Time now) {
   bool work = false;
   TaskIndex::Given nothing;
   index_.ForEachToOptimize(
       nothing, [&](const TaskRef& ref) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        work = CanRead(request, ref);
+        work = IsLeasable(RecordOf(ref), now) && CanRead(request, ref);
         return work ? TaskIndex::Look::kStop : TaskIndex::Look::kGoOn;
       });
   return work;

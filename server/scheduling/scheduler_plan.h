@@ -15,6 +15,7 @@
 #include "optfarm/v1/work.pb.h"
 #include "server/scheduling/fleet.h"
 #include "server/scheduling/job_change.h"
+#include "server/scheduling/scheduler_news.h"
 #include "server/scheduling/task_index.h"
 #include "storage/metadata_store.h"
 
@@ -35,8 +36,8 @@ struct SchedulerPlan {
   // What it gives to projects: workers, and devices.
   TaskIndex::Given workers;
   TaskIndex::Given devices;
-  // Jobs with durable changes; filled in by Commit.
-  std::vector<std::string> changed;
+  // What it is for others; filled in by Commit, and by Tick.
+  SchedulerNews news;
 };
 
 inline void Refuse(v1::TaskVerdict& verdict, v1::TaskVerdict::Verdict kind,

@@ -81,7 +81,7 @@ absl::StatusOr<SubmitResult> Scheduler::Insert(const Submission& submission,
 
   LiveJob live;
   live.job = job.job;
-  live.job.spec.Clear();
+  job.job.spec = submission.spec;
   live.job.number = ++last_job_number_;
   live.spec = std::make_shared<v1::JobSpec>(submission.spec);
   for (const TaskRecord& task : job.tasks) live.tasks.push_back(LiveTask{task});
@@ -102,10 +102,8 @@ absl::Status Scheduler::CheckRoom(const Submission& submission) {
         options_.max_live_jobs, "; try again when some have ended"));
   }
   if (submission.max_live_jobs == 0) return absl::OkStatus();
-  int live = 0;
-  for (const auto& [job_id, job] : jobs_) {
-    live += job.job.project == submission.project;
-  }
+  const auto of_project = live_jobs_.find(submission.project);
+  const int live = of_project == live_jobs_.end() ? 0 : of_project->second;
   if (live < submission.max_live_jobs) return absl::OkStatus();
   return absl::ResourceExhaustedError(absl::StrCat(
       live, " jobs of the project ", submission.project,
@@ -113,6 +111,7 @@ absl::Status Scheduler::CheckRoom(const Submission& submission) {
       "some have ended"));
 }
 
+// Without its spec.
 storage::NewJob Scheduler::MakeJob(const Submission& submission,
                                    absl::Time now) {
   const v1::JobSpec& spec = submission.spec;
@@ -121,7 +120,6 @@ storage::NewJob Scheduler::MakeJob(const Submission& submission,
   job.job.client_request_id = submission.client_request_id;
   job.job.spec_digest = submission.spec_digest;
   job.job.project = submission.project;
-  job.job.spec = spec;
   job.job.create_time = now;
   const int max_attempts =
       spec.max_attempts() > 0 ? spec.max_attempts() : options_.max_attempts;
@@ -185,7 +183,7 @@ void Scheduler::AnswerFromCache(const Submission& submission, Plan& plan,
 
 absl::Status Scheduler::CheckDevicesExist(const v1::JobSpec& spec) {
   for (const std::string& device : spec.benchmark().devices()) {
-    if (fleet_.HasDeviceFor(device)) continue;
+    if (!fleet_.DevicesFor(device).empty()) continue;
     const std::vector<std::string> known = fleet_.WaysToAskForDevices();
     const std::optional<absl::string_view> pool = PoolOf(device);
     const std::string nearest = NearestNamesHint(device, known);
@@ -202,20 +200,12 @@ absl::Status Scheduler::CheckDevicesExist(const v1::JobSpec& spec) {
 // One device that has it is enough: the others say that they have not.
 absl::Status Scheduler::CheckEnginesExist(const v1::JobSpec& spec) const {
   for (const std::string& engine : spec.benchmark().engines()) {
-    std::vector<std::string> devices;
-    bool is_asked = false;
-    for (const auto& [name, record] : fleet_.devices()) {
-      if (absl::c_none_of(record.info.engines(), [&](const v1::EngineInfo& e) {
-            return e.name() == engine;
-          })) {
-        continue;
-      }
-      devices.push_back(name);
-      for (const std::string& way : WaysToAskFor(record.info)) {
-        is_asked |= absl::c_linear_search(spec.benchmark().devices(), way);
-      }
+    bool is_asked = spec.benchmark().devices().empty();
+    for (const std::string& asked : spec.benchmark().devices()) {
+      is_asked = is_asked || fleet_.HasEngineFor(asked, engine);
     }
-    if (is_asked || spec.benchmark().devices().empty()) continue;
+    if (is_asked) continue;
+    const std::vector<std::string> devices = fleet_.DevicesWithEngine(engine);
     return absl::NotFoundError(absl::StrCat(
         "none of the job's devices has the engine ", engine, "; ",
         devices.empty()

@@ -205,7 +205,7 @@ bool Scheduler::MayHaveNews(const v1::SynchronizeRequest& request,
   const size_t leased = index_.LeasedBy(request.participant_id()).size();
   if (leased != static_cast<size_t>(request.held_size())) return true;
   if (request.kind() == v1::SynchronizeRequest::WORKER) {
-    return request.free_slots() > 0 && MayHaveWork(request);
+    return request.free_slots() > 0 && MayHaveWork(request, now);
   }
   return absl::c_any_of(request.devices(),
                         [&](const v1::DeviceStatus& device)

@@ -66,6 +66,15 @@ struct Metrics::Families {
                                .Name("optfarm_devices")
                                .Help("Devices by state")
                                .Register(registry);
+  Family<Gauge>& held = prometheus::BuildGauge()
+                            .Name("optfarm_held_calls")
+                            .Help("Calls of workers and agents that wait")
+                            .Register(registry);
+  Family<Counter>& looks =
+      prometheus::BuildCounter()
+          .Name("optfarm_held_call_looks_total")
+          .Help("How often a call that waits was looked at for news")
+          .Register(registry);
   Family<Counter>& submitted = prometheus::BuildCounter()
                                    .Name("optfarm_jobs_submitted_total")
                                    .Help("Jobs accepted")
@@ -172,8 +181,12 @@ void Metrics::NoteCommit(const storage::WriteBatch& batch,
 }
 
 std::string Metrics::Text(const QueueNumbers& queue,
-                          const std::vector<v1::Device>& devices) {
+                          const std::vector<v1::Device>& devices,
+                          const LongPolls::Counts& polls) {
   Families& f = *families_;
+  f.held.Add({}).Set(static_cast<double>(polls.held));
+  Counter& looks = f.looks.Add({});
+  looks.Increment(static_cast<double>(polls.looks) - looks.Value());
   f.live.Add({{"state", "queued"}}).Set(queue.queued_jobs);
   f.live.Add({{"state", "running"}}).Set(queue.running_jobs);
   for (const v1::TaskKind kind : {v1::OPTIMIZE, v1::BENCHMARK}) {

@@ -11,6 +11,7 @@
 
 #include "absl/time/time.h"
 #include "optfarm/v1/devices.pb.h"
+#include "server/scheduling/long_polls.h"
 #include "server/scheduling/scheduler.h"
 #include "storage/metadata_store.h"
 
@@ -25,9 +26,11 @@ class Metrics {
   // A change became durable; writing it took `seconds`.
   void NoteCommit(const storage::WriteBatch& batch, absl::Duration time);
 
-  // Everything counted so far, and how the queue and the devices are.
+  // Everything counted so far, and how the queue, the devices and the held
+  // calls are.
   std::string Text(const QueueNumbers& queue,
-                   const std::vector<v1::Device>& devices);
+                   const std::vector<v1::Device>& devices,
+                   const LongPolls::Counts& polls);
 
  private:
   struct Families;

@@ -1,7 +1,7 @@
 // One server and many simulated agents, each with a device of its own: what the
-// server's process takes while they wait for work, and how many measurements it
-// makes durable while all of them report. Not a test: nothing depends on how
-// fast it is.
+// server's process takes while they wait for work, while jobs are submitted,
+// and while all of them report; with watchers of jobs and uploads if asked for.
+// Not a test: nothing depends on how fast it is.
 //
 //   nice fleet_bench --folder=/big/disk/fleet --server_cpus=0,1
 //
@@ -14,6 +14,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
@@ -24,13 +25,16 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_split.h"
+#include "absl/synchronization/mutex.h"
 #include "absl/time/clock.h"
 #include "base/digest.h"
 #include "base/files.h"
@@ -40,22 +44,55 @@
 #include "optfarm/v1/models.grpc.pb.h"
 #include "optfarm/v1/work.grpc.pb.h"
 #include "rpc/blob_transfer.h"
+#include "rpc/proto_time.h"
 #include "rpc/status.h"
 #include "server/server.h"
 
 namespace optfarm {
 namespace {
 
-constexpr int kAgentsOfAConnection = 200;
+constexpr int kCallsOfAConnection = 200;
+// From the device of one job to that of the next, so that they are from all
+// over the farm. A prime, so that all get as many.
+constexpr int64_t kStep = 7919;
+constexpr size_t kUploadBytes = 1 << 20;
 
 struct Options {
   std::string folder;
   std::string server_cpus;
   int agents = 1000;
   int jobs_each = 10;
+  int jobs = 0;
+  int one_by_one = 0;
+  int watchers = 0;
+  int uploads = 0;
   int samples = 100;
   int idle_seconds = 10;
+  int poll_seconds = 5;
   int channels = 20;
+};
+
+// How long something took, each time.
+class Times {
+ public:
+  void Add(absl::Duration time) {
+    absl::MutexLock lock(&mutex_);
+    ms_.push_back(absl::ToDoubleMilliseconds(time));
+  }
+  void Print(const char* what) {
+    absl::MutexLock lock(&mutex_);
+    if (ms_.empty()) return;
+    std::sort(ms_.begin(), ms_.end());
+    absl::PrintF("  %s: %d, median %.1f ms, p99 %.1f ms, longest %.1f ms\n",
+                 what, ms_.size(), ms_[ms_.size() / 2],
+                 ms_[ms_.size() * 99 / 100], ms_.back());
+    std::fflush(stdout);
+    ms_.clear();
+  }
+
+ private:
+  absl::Mutex mutex_;
+  std::vector<double> ms_ ABSL_GUARDED_BY(mutex_);
 };
 
 // What a process has used.
@@ -72,14 +109,16 @@ Usage UsageOf(pid_t pid) {
   // The name, in brackets, may hold blanks.
   const std::vector<std::string> fields =
       absl::StrSplit(line.substr(line.rfind(')') + 2), ' ');
-  int64_t user = 0, system = 0, pages = 0;
-  if (fields.size() > 21 && absl::SimpleAtoi(fields[11], &user) &&
-      absl::SimpleAtoi(fields[12], &system) &&
-      absl::SimpleAtoi(fields[21], &pages)) {
-    usage.cpu_seconds = static_cast<double>(user + system) /
-                        static_cast<double>(::sysconf(_SC_CLK_TCK));
+  int64_t pages = 0;
+  if (fields.size() > 21 && absl::SimpleAtoi(fields[21], &pages)) {
     usage.resident_mib = static_cast<double>(pages) *
                          static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1048576;
+  }
+  clockid_t clock;
+  timespec time;
+  if (::clock_getcpuclockid(pid, &clock) == 0 &&
+      ::clock_gettime(clock, &time) == 0) {
+    usage.cpu_seconds = absl::ToDoubleSeconds(absl::DurationFromTimespec(time));
   }
   return usage;
 }
@@ -101,6 +140,7 @@ Usage UsageOf(pid_t pid) {
   server.grpc_address = "127.0.0.1:0";
   server.scheduling.max_live_jobs = 1'000'000;
   server.scheduling.lease = absl::Minutes(5);
+  server.watches.max_of_project = server.watches.max_watchers;
   auto started = server::Server::Start(server);
   if (!started.ok()) {
     LogError(started.status().ToString());
@@ -147,6 +187,10 @@ struct Crowd {
   std::atomic<int64_t> taken = 0;
   std::atomic<int64_t> refused = 0;
   std::atomic<int> under_way = 0;
+  // From a report to its answer.
+  Times reports;
+  // From an event to a watcher.
+  Times deliveries;
   v1::Digest model;
   int samples = 0;
 };
@@ -154,7 +198,8 @@ struct Crowd {
 // Calls, is answered, calls again; completes a task the moment it gets it.
 class Agent {
  public:
-  Agent(std::shared_ptr<grpc::Channel> channel, int number, Crowd& crowd)
+  Agent(std::shared_ptr<grpc::Channel> channel, int number, int poll_seconds,
+        Crowd& crowd)
       : stub_(v1::WorkService::NewStub(std::move(channel))),
         device_(absl::StrCat("device", number)),
         crowd_(crowd) {
@@ -164,13 +209,16 @@ class Agent {
     v1::DeviceStatus& status = *request_.add_devices();
     status.mutable_info()->set_name(device_);
     status.mutable_info()->add_tags("simulated");
-    request_.mutable_long_poll()->set_seconds(5);
+    // Not all at the same time.
+    *request_.mutable_long_poll() = rpc::ToProtoDuration(
+        absl::Seconds(poll_seconds) * (0.5 + number % 100 / 100.0));
   }
 
   void Call() {
     context_ = std::make_unique<grpc::ClientContext>();
     request_.mutable_devices(0)->set_ready(crowd_.ready);
     response_.Clear();
+    begin_ = absl::Now();
     stub_->async()->Synchronize(
         context_.get(), &request_, &response_,
         [this](const grpc::Status& status) { Answered(status); });
@@ -179,6 +227,7 @@ class Agent {
  private:
   void Answered(const grpc::Status& status) {
     ++crowd_.calls;
+    if (request_.held_size() > 0) crowd_.reports.Add(absl::Now() - begin_);
     request_.clear_held();
     if (!status.ok()) ++crowd_.refused;
     for (const v1::TaskVerdict& verdict : response_.verdicts()) {
@@ -204,12 +253,56 @@ class Agent {
   const std::string device_;
   Crowd& crowd_;
   std::unique_ptr<grpc::ClientContext> context_;
+  absl::Time begin_;
   v1::SynchronizeRequest request_;
   v1::SynchronizeResponse response_;
 };
 
-absl::Status Submit(v1::JobService::Stub& jobs, const v1::Digest& model,
-                    const std::string& device) {
+// Hears of all that happens to a job from now on.
+class Watcher final : public grpc::ClientReadReactor<v1::JobEvent> {
+ public:
+  Watcher(std::shared_ptr<grpc::Channel> channel, const std::string& job_id,
+          Crowd& crowd)
+      : stub_(v1::JobService::NewStub(std::move(channel))), crowd_(crowd) {
+    request_.set_job_id(job_id);
+    ++crowd_.under_way;
+    stub_->async()->WatchJob(&context_, &request_, this);
+    StartRead(&event_);
+    StartCall();
+  }
+
+  void End() { context_.TryCancel(); }
+  // It has begun, or has been refused.
+  bool heard() const { return heard_; }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) return;
+    heard_ = true;
+    const absl::Time time = rpc::FromTimestamp(event_.time());
+    if (time >= begin_) crowd_.deliveries.Add(absl::Now() - time);
+    StartRead(&event_);
+  }
+  void OnDone(const grpc::Status& status) override {
+    if (!status.ok() && status.error_code() != grpc::CANCELLED) {
+      ++crowd_.refused;
+    }
+    heard_ = true;
+    --crowd_.under_way;
+  }
+
+ private:
+  const std::unique_ptr<v1::JobService::Stub> stub_;
+  Crowd& crowd_;
+  const absl::Time begin_ = absl::Now();
+  std::atomic<bool> heard_ = false;
+  grpc::ClientContext context_;
+  v1::WatchJobRequest request_;
+  v1::JobEvent event_;
+};
+
+absl::StatusOr<std::string> Submit(v1::JobService::Stub& jobs,
+                                   const v1::Digest& model,
+                                   const std::string& device) {
   grpc::ClientContext context;
   v1::SubmitJobRequest request;
   v1::JobSpec& spec = *request.mutable_spec();
@@ -219,7 +312,9 @@ absl::Status Submit(v1::JobService::Stub& jobs, const v1::Digest& model,
   spec.mutable_recipe()->set_transform_string("fold_constants");
   spec.mutable_benchmark()->add_devices(device);
   v1::SubmitJobResponse response;
-  return rpc::FromGrpc(jobs.SubmitJob(&context, request, &response));
+  OPTFARM_RETURN_IF_ERROR(
+      rpc::FromGrpc(jobs.SubmitJob(&context, request, &response)));
+  return response.job().job_id();
 }
 
 // A worker that does the one optimize task; all other jobs take over its
@@ -249,8 +344,14 @@ absl::Status OptimizeOne(v1::WorkService::Stub& work, const v1::Digest& model) {
   return absl::OkStatus();
 }
 
-// Runs a phase and prints what the server took in it.
-void Phase(const char* what, pid_t server, const Crowd& crowd,
+// What the server took in a phase.
+struct Cost {
+  double seconds = 0;
+  double cpu_seconds = 0;
+};
+
+// Runs a phase and prints what it cost.
+Cost Phase(const char* what, pid_t server, const Crowd& crowd,
            const std::function<void()>& run) {
   const Usage before = UsageOf(server);
   const int64_t calls = crowd.calls;
@@ -266,63 +367,208 @@ void Phase(const char* what, pid_t server, const Crowd& crowd,
       4.0 * static_cast<double>(crowd.taken - taken) / seconds,
       (after.cpu_seconds - before.cpu_seconds) / seconds, after.resident_mib);
   std::fflush(stdout);
+  return {seconds, after.cpu_seconds - before.cpu_seconds};
 }
 
-absl::Status Run(const Options& options, pid_t server,
-                 const std::string& address) {
-  Crowd crowd;
-  crowd.samples = options.samples;
-  // One for each and one for what is not an agent's: a connection has so many
-  // calls at a time, and held ones would keep a submit waiting.
+// What each of `count` jobs took, besides what waiting costs meanwhile.
+void PrintEach(const Cost& cost, const Cost& idle, int count) {
+  if (count < 1) return;
+  const double waiting = idle.cpu_seconds / idle.seconds * cost.seconds;
+  absl::PrintF("  each: %.3f ms, %.3f ms of the server's processor\n",
+               1e3 * cost.seconds / count,
+               1e3 * (cost.cpu_seconds - waiting) / count);
+}
+
+// Uploads files of a megabyte, all at once.
+absl::Status Upload(const std::vector<std::shared_ptr<grpc::Channel>>& channels,
+                    int count) {
+  Times times;
+  absl::Mutex mutex;
+  absl::Status status;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < count; ++i) {
+    threads.emplace_back([&, i] {
+      const auto models = v1::ModelService::NewStub(
+          channels[static_cast<size_t>(i) % channels.size()]);
+      std::string bytes = absl::StrCat("file ", i);
+      bytes.resize(kUploadBytes, 'x');
+      const absl::Time begin = absl::Now();
+      const auto id = rpc::UploadBytes(models.get(), bytes);
+      times.Add(absl::Now() - begin);
+      absl::MutexLock lock(&mutex);
+      status.Update(id.status());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  times.Print("uploads");
+  return status;
+}
+
+// Connections of their own, as machines would have, for so many calls at once.
+std::vector<std::shared_ptr<grpc::Channel>> Connect(const std::string& address,
+                                                    int least, int calls) {
   std::vector<std::shared_ptr<grpc::Channel>> channels;
-  const int agents_channels =
-      std::max(options.channels, options.agents / kAgentsOfAConnection + 1);
-  for (int i = 0; i <= agents_channels; ++i) {
-    grpc::ChannelArguments arguments;
-    // Connections of their own, as machines would have.
-    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const int count = std::max(least, calls / kCallsOfAConnection + 1);
+  for (int i = 0; i < count; ++i) {
     channels.push_back(grpc::CreateCustomChannel(
         address, grpc::InsecureChannelCredentials(), arguments));
   }
-  const auto models = v1::ModelService::NewStub(channels.back());
-  const auto jobs = v1::JobService::NewStub(channels.back());
-  const auto work = v1::WorkService::NewStub(channels.back());
-  OPTFARM_ASSIGN_OR_RETURN(crowd.model,
-                           rpc::UploadBytes(models.get(), "\x0a\x02\x0a"));
-  std::vector<std::unique_ptr<Agent>> agents;
-  Phase("agents join", server, crowd, [&] {
-    for (int i = 0; i < options.agents; ++i) {
-      agents.push_back(std::make_unique<Agent>(
-          channels[static_cast<size_t>(i % agents_channels)], i, crowd));
-      ++crowd.under_way;
-      agents.back()->Call();
-    }
-    while (crowd.calls < options.agents) absl::SleepFor(absl::Milliseconds(5));
-  });
-  Phase("agents wait for work", server, crowd,
-        [&] { absl::SleepFor(absl::Seconds(options.idle_seconds)); });
-  absl::Status status = Submit(*jobs, crowd.model, "device0");
-  if (status.ok()) status = OptimizeOne(*work, crowd.model);
-  const int total = options.agents * options.jobs_each;
-  Phase("jobs are submitted", server, crowd, [&] {
-    for (int i = 1; i < total && status.ok(); ++i) {
-      status = Submit(*jobs, crowd.model,
-                      absl::StrCat("device", i % options.agents));
-    }
-  });
-  Phase("all agents report", server, crowd, [&] {
-    crowd.ready = true;
-    const absl::Time deadline = absl::Now() + absl::Minutes(5);
-    while (status.ok() && crowd.taken < total && absl::Now() < deadline) {
-      absl::SleepFor(absl::Milliseconds(5));
-    }
-  });
-  crowd.stop = true;
-  while (crowd.under_way > 0) absl::SleepFor(absl::Milliseconds(20));
-  absl::PrintF("%d of %d tasks taken, %d refusals\n", crowd.taken.load(), total,
-               crowd.refused.load());
-  return status;
+  return channels;
 }
+
+// Runs the phases one after the other.
+class Bench {
+ public:
+  Bench(const Options& options, pid_t server, const std::string& address)
+      : options_(options),
+        server_(server),
+        agents_channels_(Connect(address, options.channels, options.agents)),
+        watchers_channels_(Connect(address, 1, options.watchers)),
+        // Held calls would keep a submit waiting.
+        own_(Connect(address, 1, 0)[0]),
+        jobs_(v1::JobService::NewStub(own_)) {
+    crowd_.samples = options.samples;
+  }
+
+  absl::Status Run() {
+    const auto models = v1::ModelService::NewStub(own_);
+    OPTFARM_ASSIGN_OR_RETURN(crowd_.model,
+                             rpc::UploadBytes(models.get(), "\x0a\x02\x0a"));
+    Join();
+    idle_ = Measure("agents wait for work", [&] {
+      absl::SleepFor(absl::Seconds(options_.idle_seconds));
+    });
+    absl::Status status = SubmitAll();
+    if (status.ok() && options_.watchers > 0) Watch();
+    if (status.ok()) Report();
+    if (status.ok()) status = SubmitOneByOne();
+    if (status.ok() && options_.uploads > 0) {
+      Measure("files are uploaded",
+              [&] { status = Upload(agents_channels_, options_.uploads); });
+    }
+    crowd_.stop = true;
+    for (const auto& watcher : watchers_) watcher->End();
+    while (crowd_.under_way > 0) absl::SleepFor(absl::Milliseconds(20));
+    absl::PrintF("%d of %d tasks taken, %d refusals\n", crowd_.taken.load(),
+                 submitted_, crowd_.refused.load());
+    return status;
+  }
+
+ private:
+  Cost Measure(const char* what, const std::function<void()>& run) {
+    return Phase(what, server_, crowd_, run);
+  }
+
+  void Join() {
+    Measure("agents join", [&] {
+      for (int i = 0; i < options_.agents; ++i) {
+        const size_t channel = static_cast<size_t>(i) % agents_channels_.size();
+        agents_.push_back(std::make_unique<Agent>(
+            agents_channels_[channel], i, options_.poll_seconds, crowd_));
+        ++crowd_.under_way;
+        agents_.back()->Call();
+      }
+      while (crowd_.calls < options_.agents) {
+        absl::SleepFor(absl::Milliseconds(5));
+      }
+    });
+  }
+
+  absl::Status SubmitOne() {
+    const absl::Time begin = absl::Now();
+    OPTFARM_ASSIGN_OR_RETURN(
+        std::string job_id,
+        Submit(*jobs_, crowd_.model,
+               absl::StrCat("device", submitted_ * kStep % options_.agents)));
+    submits_.Add(absl::Now() - begin);
+    job_ids_.push_back(std::move(job_id));
+    ++submitted_;
+    return absl::OkStatus();
+  }
+
+  // The devices are not ready yet.
+  absl::Status SubmitAll() {
+    OPTFARM_RETURN_IF_ERROR(SubmitOne());
+    const auto work = v1::WorkService::NewStub(own_);
+    OPTFARM_RETURN_IF_ERROR(OptimizeOne(*work, crowd_.model));
+    const int total = options_.jobs > 0 ? options_.jobs
+                                        : options_.agents * options_.jobs_each;
+    absl::Status status;
+    const Cost cost = Measure("jobs are submitted", [&] {
+      while (submitted_ < total && status.ok()) status = SubmitOne();
+    });
+    PrintEach(cost, idle_, total - 1);
+    submits_.Print("submits");
+    return status;
+  }
+
+  void Watch() {
+    Measure("watchers join", [&] {
+      for (int i = 0; i < options_.watchers; ++i) {
+        const size_t number = static_cast<size_t>(i);
+        watchers_.push_back(std::make_unique<Watcher>(
+            watchers_channels_[number % watchers_channels_.size()],
+            job_ids_[number % job_ids_.size()], crowd_));
+      }
+      for (const auto& watcher : watchers_) {
+        while (!watcher->heard()) absl::SleepFor(absl::Milliseconds(5));
+      }
+    });
+  }
+
+  void WaitUntilTaken() {
+    const absl::Time deadline = absl::Now() + absl::Minutes(5);
+    while (crowd_.taken < submitted_ && absl::Now() < deadline) {
+      absl::SleepFor(absl::Microseconds(200));
+    }
+  }
+
+  void Report() {
+    Measure("all agents report", [&] {
+      crowd_.ready = true;
+      WaitUntilTaken();
+    });
+    crowd_.reports.Print("reports");
+    crowd_.deliveries.Print("events to watchers");
+  }
+
+  // Each is submitted when the one before is measured.
+  absl::Status SubmitOneByOne() {
+    if (options_.one_by_one < 1) return absl::OkStatus();
+    // All devices are ready when the last call from before has ended.
+    absl::SleepFor(1.5 * absl::Seconds(options_.poll_seconds));
+    absl::Status status;
+    Times jobs;
+    const Cost cost = Measure("jobs one after the other", [&] {
+      for (int i = 0; i < options_.one_by_one && status.ok(); ++i) {
+        const absl::Time begin = absl::Now();
+        status = SubmitOne();
+        WaitUntilTaken();
+        jobs.Add(absl::Now() - begin);
+      }
+    });
+    PrintEach(cost, idle_, options_.one_by_one);
+    submits_.Print("submits");
+    jobs.Print("from submit to result");
+    return status;
+  }
+
+  const Options& options_;
+  const pid_t server_;
+  const std::vector<std::shared_ptr<grpc::Channel>> agents_channels_;
+  const std::vector<std::shared_ptr<grpc::Channel>> watchers_channels_;
+  const std::shared_ptr<grpc::Channel> own_;
+  const std::unique_ptr<v1::JobService::Stub> jobs_;
+  Crowd crowd_;
+  std::vector<std::unique_ptr<Agent>> agents_;
+  std::vector<std::unique_ptr<Watcher>> watchers_;
+  std::vector<std::string> job_ids_;
+  int submitted_ = 0;
+  Cost idle_;
+  Times submits_;
+};
 
 }  // namespace
 }  // namespace optfarm
@@ -335,8 +581,16 @@ int main(int argc, char** argv) {
   app.add_option("--server_cpus", options.server_cpus, "Cores of the server");
   app.add_option("--agents", options.agents, "Agents, one device each");
   app.add_option("--jobs_each", options.jobs_each, "Jobs for each device");
+  app.add_option("--jobs", options.jobs, "Jobs in all, instead");
+  app.add_option("--one_by_one", options.one_by_one,
+                 "Jobs besides, each submitted when the one before is done");
+  app.add_option("--watchers", options.watchers,
+                 "Watchers of jobs while all agents report");
+  app.add_option("--uploads", options.uploads, "Uploads at once, 1 MiB each");
   app.add_option("--samples", options.samples, "Runs of each measurement");
   app.add_option("--idle_seconds", options.idle_seconds, "Time of waiting");
+  app.add_option("--poll_seconds", options.poll_seconds,
+                 "How long an agent has its call held, about");
   app.add_option("--channels", options.channels,
                  "Connections of the agents, at least one for 200");
   CLI11_PARSE(app, argc, argv);
@@ -352,7 +606,7 @@ int main(int argc, char** argv) {
   const ssize_t n = ::read(address_pipe[0], address.data(), address.size());
   if (server < 0 || n <= 0) return 1;
   address.resize(static_cast<size_t>(n));
-  const absl::Status status = optfarm::Run(options, server, address);
+  const absl::Status status = optfarm::Bench(options, server, address).Run();
   ::kill(server, SIGKILL);
   ::waitpid(server, nullptr, 0);
   if (status.ok()) return 0;

@@ -69,11 +69,19 @@ TEST(MetricsTextTest, AJobFromTheCacheIsAHitAndAnEnd) {
   job.from_cache = true;
   job.state = v1::SUCCEEDED;
   metrics.NoteCommit(batch, absl::Milliseconds(3));
-  const std::string text = metrics.Text({}, {});
+  const std::string text = metrics.Text({}, {}, {});
   EXPECT_THAT(text, HasSubstr("optfarm_cache_hits_total 1"));
   EXPECT_THAT(text,
               HasSubstr("optfarm_jobs_ended_total{state=\"succeeded\"} 1"));
   EXPECT_THAT(text, HasSubstr("optfarm_db_commit_seconds_count 1"));
+}
+
+TEST(MetricsTextTest, LooksAtHeldCallsAreCountedUp) {
+  Metrics metrics;
+  metrics.Text({}, {}, {.held = 3, .looks = 5});
+  const std::string text = metrics.Text({}, {}, {.held = 2, .looks = 12});
+  EXPECT_THAT(text, HasSubstr("optfarm_held_calls 2"));
+  EXPECT_THAT(text, HasSubstr("optfarm_held_call_looks_total 12"));
 }
 
 TEST(MetricsTextTest, NamesFromWorkersAreNotLabelsWithoutEnd) {
@@ -84,7 +92,7 @@ TEST(MetricsTextTest, NamesFromWorkersAreNotLabelsWithoutEnd) {
     report.add_transforms()->set_name(absl::StrCat("\"}\nevil", i));
   }
   metrics.NoteCommit(batch, absl::Milliseconds(3));
-  const std::string text = metrics.Text({}, {});
+  const std::string text = metrics.Text({}, {}, {});
   EXPECT_THAT(text, HasSubstr("transform=\"other\""));
   EXPECT_THAT(text, Not(HasSubstr("evil999")));
   EXPECT_THAT(text, Not(HasSubstr("\nevil")));

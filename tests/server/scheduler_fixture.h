@@ -51,8 +51,9 @@ class SchedulerFixture : public ::testing::Test {
                                  storage::OpenFileBlobStore(blob_options));
     scheduler_ =
         std::make_unique<Scheduler>(*store_, *blobs_, options_, "server-1");
-    scheduler_->SetListener([this](const std::vector<std::string>& job_ids) {
-      changed_.insert(changed_.end(), job_ids.begin(), job_ids.end());
+    scheduler_->SetListener([this](const SchedulerNews& news) {
+      changed_.insert(changed_.end(), news.changed_jobs.begin(),
+                      news.changed_jobs.end());
     });
     OPTFARM_ASSERT_OK(scheduler_->Load(now_, away));
   }

@@ -15,7 +15,6 @@ namespace {
 // Those of server/server.cc.
 constexpr absl::Duration kPause = absl::Seconds(20);
 constexpr absl::Duration kUptimeInterval = absl::Seconds(5);
-constexpr absl::Duration kAliveInterval = absl::Seconds(20);
 constexpr absl::Duration kCleanUpInterval = absl::Hours(1);
 
 std::string InData(absl::string_view name) {
@@ -60,9 +59,8 @@ absl::Status ServerProcess::Open(absl::Time now) {
                                                    *store_, limits_);
   polls_ = std::make_unique<server::LongPolls>(*scheduler_, hooks_.wake);
   scheduler_->SetJobIds(hooks_.next_job_id);
-  scheduler_->SetListener([this](const std::vector<std::string>& job_ids) {
-    polls_->NoteChange(job_ids);
-  });
+  scheduler_->SetListener(
+      [this](const server::SchedulerNews& news) { polls_->NoteNews(news); });
   OPTFARM_ASSIGN_OR_RETURN(server::AwayTime away, ReadUptime());
   return scheduler_->Load(now, std::move(away));
 }
@@ -95,7 +93,7 @@ absl::Time ServerProcess::Step(absl::Time now) {
   const absl::Time next = scheduler_->Tick(now);
   const absl::Time next_poll = polls_->Run(now);
   CleanUp(now);
-  return std::min({next, next_poll, now + kAliveInterval});
+  return std::min({next, next_poll, now + kUptimeInterval});
 }
 
 void ServerProcess::CleanUp(absl::Time now) {
