@@ -335,6 +335,26 @@ test('a job shows what the API says', async () => {
   await context.close();
 });
 
+test('samples name the classes that the model’s file names', async () => {
+  const names = ['zero', 'one', 'two', 'three', 'four', 'five', 'six', 'seven', 'eight', 'nine'];
+  const [labels, model] = [join(farm.folder, 'names.txt'), join(farm.folder, 'named.onnx')];
+  writeFileSync(labels, names.join('\n'));
+  const made = await farm.optctl('graph', 'convert', `--in_graph=${MODEL}`, `--out_graph=${model}`, `--labels=${labels}`);
+  assert.equal(made.code, 0, made.errors);
+  const done = await farm.optctl('submit', model, '--recipe=weights8', `--calibration=${SAMPLES}`, '--input_mean=127.5',
+    '--input_std=127.5', '--device=none', '--wait');
+  assert.equal(done.code, 0, done.errors);
+  const [{ job_id: id }] = (await farm.call('GET', '/v1/jobs?page_size=1')).jobs;
+  const [worst] = (await farm.call('GET', `/v1/jobs/${id}`)).report.worst_samples;
+  assert.equal(worst.label_name, names[worst.label]);
+  const { page, context, faults } = await open();
+  await show(page, `#/jobs/${id}?tab=layers`);
+  const row = page.getByRole('region', { name: 'Samples that changed most' }).getByRole('row').filter({ hasText: worst.sample });
+  await row.getByRole('cell', { name: `${worst.label_name} ${worst.label}`, exact: true }).last().waitFor();
+  assert.deepEqual(faults, []);
+  await context.close();
+});
+
 /** Opens a report without a network; gives its text. */
 async function readAlone(file, name, gates) {
   assert.ok(statSync(file).size < 2e6);
