@@ -12,6 +12,7 @@ import { after, before, test } from 'node:test';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import { chromium } from 'playwright-core';
 import { Farm, eventually, PATIENCE } from './farm.mjs';
+import { encode, graphNode } from './protobuf.mjs';
 
 const { OPTFARM_BIN: BIN, OPTFARM_SOURCE: SOURCE, OPTFARM_CHROMIUM: CHROMIUM, OPTFARM_UPDATE_PICTURES: UPDATE } = process.env;
 const FOLDER = join(SOURCE, 'tests/web/pictures');
@@ -33,17 +34,39 @@ const MOST_BLOB = 5000;
 let farm;
 let browser;
 let kept;
+// The page of a report around its data, as the programs write it.
+let frame;
+
+/** A graph of four blocks without weights, small enough to be kept. */
+function writeGraph(file) {
+  const nodes = [graphNode('image', 'Placeholder', [], [1, 8, 8, 4])];
+  let last = 'image';
+  for (const block of ['stem', 'left', 'right', 'head']) {
+    const first = last;
+    for (const op of ['Relu', 'Tanh', 'Sigmoid']) {
+      nodes.push(graphNode(`${block}/${op.toLowerCase()}`, op, [last]));
+      last = `${block}/${op.toLowerCase()}`;
+    }
+    nodes.push(graphNode(`${block}/add`, 'Add', [first, last]));
+    last = `${block}/add`;
+  }
+  writeFileSync(file, Uint8Array.from(encode(nodes)));
+}
 
 /** Jobs whose answers are worth a picture. */
 async function makeJobs() {
   await farm.startAgent('bench-1');
   await farm.startWorker();
-  const submit = async (...flags) => {
-    const { code, errors } = await farm.optctl('submit', MODEL, '--threads=1', ...flags);
+  const submitModel = async (model, ...flags) => {
+    const { code, errors } = await farm.optctl('submit', model, '--threads=1', ...flags);
     assert.ok([0, 1, 6].includes(code), errors);
     return (await farm.call('GET', '/v1/jobs?page_size=1')).jobs[0].job_id;
   };
+  const submit = (...flags) => submitModel(MODEL, ...flags);
   const samples = [`--calibration=${SAMPLES}`, '--input_mean=127.5', '--input_std=127.5', '--device=bench-1', '--cool_down=1s', '--wait'];
+  const graph = join(farm.folder, 'blocks.pb');
+  writeGraph(graph);
+  const drawn = await submitModel(graph, '--recipe=fp32', '--device=none', '--wait');
   const ids = [];
   for (let count = 0; count < 8; ++count) ids.push(await submit('--recipe=int8', '--tag=nightly', '--no_cache', ...samples));
   await submit('--recipe=fp32', '--name=cleaned up', ...samples);
@@ -51,7 +74,26 @@ async function makeJobs() {
   ids.push(await submit('--recipe=int8', '--tag=nightly', '--no_cache', ...samples));
   const { code, errors } = await farm.optctl('tune', MODEL, ...samples.slice(0, 4));
   assert.ok([0, 6].includes(code), errors);
-  return { first: ids[ids.length - 2], last: ids[ids.length - 1], tune: (await farm.call('GET', '/v1/tunes')).tunes[0].tune_id };
+  return { first: ids[ids.length - 2], last: ids[ids.length - 1], drawn, tune: (await farm.call('GET', '/v1/tunes')).tunes[0].tune_id };
+}
+
+async function reportFrame() {
+  const file = join(farm.folder, 'report.html');
+  const { errors } = await farm.optctl('run', MODEL, '--recipe=fp32', `--calibration=${SAMPLES}`, '--input_mean=127.5', '--input_std=127.5',
+    '--measure=false', `--out_report=${file}`);
+  assert.ok(existsSync(file), errors);
+  const text = readFileSync(file, 'utf8');
+  const mark = '<script type="application/json" id="data">';
+  const begin = text.indexOf(mark) + mark.length;
+  return { head: text.slice(0, begin), tail: text.slice(text.indexOf('</script>', begin)) };
+}
+
+/** The report of a kept job, with those of its files that are kept. */
+function reportOf(id) {
+  const blobs = Object.entries(kept.answers).filter(([key]) => key.startsWith('GET /v1/blobs/'));
+  const files = Object.fromEntries(blobs.map(([key, { blob }]) => [key.split('/').pop(), blob]));
+  const job = JSON.parse(kept.answers[`GET /v1/jobs/${id}`].json);
+  return frame.head + JSON.stringify({ job, files }).replaceAll('<', '\\u003c') + frame.tail;
 }
 
 before(async () => {
@@ -64,6 +106,7 @@ before(async () => {
   } else {
     kept = JSON.parse(gunzipSync(readFileSync(ANSWERS)).toString());
   }
+  frame = await reportFrame();
   browser = await chromium.launch({ executablePath: CHROMIUM, args: ['--no-sandbox', '--disable-dev-shm-usage'] });
 });
 
@@ -77,12 +120,7 @@ function trimmed(text) {
   const answer = JSON.parse(text);
   const worst = new Set((answer.report?.worst_samples ?? []).map(({ sample }) => sample));
   for (const source of answer.spec?.calibration?.sources ?? []) {
-    const folders = new Set();
-    source.files = source.files.filter(({ path }) => {
-      const isFirst = !folders.has(path.split('/')[0]);
-      folders.add(path.split('/')[0]);
-      return isFirst || worst.has(path);
-    });
+    source.files = source.files.filter(({ path }) => worst.has(path));
   }
   for (const measurement of answer.measurements ?? []) measurement.samples_us = [];
   for (const row of answer.rows ?? []) {
@@ -91,12 +129,15 @@ function trimmed(text) {
   return JSON.stringify(answer);
 }
 
-/** Answers calls of the API from what is kept, or keeps them. */
-async function answerCalls(page, unknown) {
+/** Answers calls of the API from what is kept, or keeps them; `isLocked`: wants a token. */
+async function answerCalls(page, unknown, isLocked) {
+  await page.route('**/report/*', (route) => route.fulfill({ contentType: 'text/html', body: reportOf(route.request().url().split('/').pop()) }));
   await page.route('**/v1/**', async (route) => {
     const request = route.request();
     const path = request.url().slice(farm.url.length);
-    if (path.includes('/events') || path.startsWith('/v1/jobs:watch')) {
+    if (isLocked()) return route.fulfill({ status: 401, contentType: 'application/json', body: '{"code":"UNAUTHENTICATED"}' });
+    const isLog = /^\/v1\/jobs\/[^/]+\/events/.test(path);
+    if (!isLog && (path.includes('/events') || path.startsWith('/v1/jobs:watch'))) {
       return route.fulfill({ contentType: 'text/event-stream', body: 'event: end\ndata: {}\n\n' });
     }
     const key = `${request.method()} ${path} ${request.postData() ?? ''}`.trim();
@@ -105,13 +146,15 @@ async function answerCalls(page, unknown) {
       const body = await response.body();
       const isBlob = path.startsWith('/v1/blobs/');
       if (isBlob && body.length > MOST_BLOB) return route.abort();
-      kept.answers[key] = isBlob ? { blob: body.toString('base64') } : { json: trimmed(body.toString()) };
+      const text = body.toString();
+      kept.answers[key] = isBlob ? { blob: body.toString('base64') } : isLog ? { events: text } : { json: trimmed(text) };
     }
     const answer = kept.answers[key];
     if (!answer) {
       unknown.push(key);
       return route.abort();
     }
+    if (answer.events !== undefined) return route.fulfill({ contentType: 'text/event-stream', body: answer.events });
     return route.fulfill(answer.json !== undefined
       ? { contentType: 'application/json', body: answer.json }
       : { contentType: 'application/octet-stream', body: Buffer.from(answer.blob, 'base64') });
@@ -119,11 +162,14 @@ async function answerCalls(page, unknown) {
 }
 
 function pages() {
-  const { first, last, tune } = kept.jobs;
+  const { first, last, tune, drawn } = kept.jobs;
   return {
+    login: ['', (page) => page.getByLabel('Token')],
     jobs: ['#/jobs', (page) => page.getByRole('region', { name: 'Newest result' })],
     job: [`#/jobs/${last}`, (page) => page.getByRole('heading', { name: 'Float against optimized' })],
     layers: [`#/jobs/${last}?tab=layers`, (page) => page.locator('img.picture').first()],
+    log: [`#/jobs/${last}?tab=log`, (page) => page.getByRole('log').filter({ hasText: /\S.{20}/s })],
+    graph: [`#/jobs/${drawn}?tab=graph`, (page) => page.locator('canvas[aria-label="Optimized graph"][data-painted]')],
     files: [`#/jobs/${last}?tab=files`, (page) => page.getByRole('link', { name: 'optimized.pb', exact: true })],
     submit: ['#/submit', (page) => page.getByRole('button', { name: 'Submit' })],
     'submit-tune': [`#/submit?kind=tune&from=${last}`, (page) => page.getByRole('button', { name: 'Begin the tune' })],
@@ -137,6 +183,7 @@ function pages() {
     pareto: ['#/pareto', (page) => page.getByRole('heading', { name: 'Trade-offs' })],
     admin: ['#/admin', (page) => page.getByRole('button', { name: 'New token' })],
     audit: ['#/admin?tab=audit', (page) => page.getByText(/^(Job|Model|Tune)Service\./).first()],
+    report: [`report/${last}`, (page) => page.locator('img.picture').first()],
   };
 }
 
@@ -201,11 +248,14 @@ for (const colorScheme of ['light', 'dark']) {
     page.setDefaultTimeout(PATIENCE);
     const unknown = [];
     await page.clock.setFixedTime(kept.time);
-    await answerCalls(page, unknown);
-    await page.goto(farm.url);
+    let locked = false;
+    await answerCalls(page, unknown, () => locked);
     let before;
     for (const [name, [address, mark]] of Object.entries(pages())) {
-      await page.evaluate((hash) => { location.hash = hash; }, address);
+      // The page asks once at its start whether it has to log in.
+      if (locked) await page.goto('about:blank');
+      locked = name === 'login';
+      await page.goto(`${farm.url}/${address}`);
       await mark(page).waitFor();
       const picture = await makeSmall(painter, await stillPicture(page));
       const file = join(FOLDER, `${name}-${colorScheme}.webp`);
