@@ -130,7 +130,10 @@ void GoesOnToTheNext(const ServerTls& server_tls, const ClientTls& tls) {
   const auto stub = v1::ModelService::NewStub(channel);
   EXPECT_EQ(Ask(*stub), "first");
   first.Stop();
-  EXPECT_EQ(Ask(*stub), "second");
+  // A call may still go out on the connection that is being closed.
+  std::string answer = Ask(*stub);
+  if (answer.empty()) answer = Ask(*stub);
+  EXPECT_EQ(answer, "second");
 }
 
 TEST(ServerAddressesTest, AChannelGoesOnToTheNextServer) {
