@@ -132,11 +132,17 @@ bool HasNoProblems(const graph::Graph& graph, const graph::GraphIo& io) {
     outputs.push_back(output.tensor);
   }
   // Problems within branches are seen when they are part of the graph.
-  graph::Graph flat = graph.Clone();
-  if (!FlattenBranches(fed, outputs, OpenBranches::kOneRuns, &flat).ok()) {
-    return false;
+  std::optional<graph::Graph> flat;
+  const bool has_branches = absl::c_any_of(graph.Ids(), [&](graph::NodeId id) {
+    return graph::HasRole(graph.node(id).op(), graph::OpRole::kIf);
+  });
+  if (has_branches) {
+    flat = graph.Clone();
+    if (!FlattenBranches(fed, outputs, OpenBranches::kOneRuns, &*flat).ok()) {
+      return false;
+    }
   }
-  const auto shapes = graph::InferShapes(flat, options);
+  const auto shapes = graph::InferShapes(flat ? *flat : graph, options);
   return shapes.ok() && shapes->problems().empty();
 }
 

@@ -203,6 +203,7 @@ bool QuantizesToInt8(const Graph& graph) {
   return absl::c_any_of(graph.Ids(), [&](NodeId id) {
     const Node& node = graph.node(id);
     return graph::IsQuantizeLinear(node.op()) && IsInt8(node, "Q") &&
+           !node.inputs().empty() &&
            !graph::IsConst(graph.node(node.inputs()[0].node).op());
   });
 }

@@ -7,10 +7,12 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/export/convert_file.h"
 #include "tests/engine/formats/onnx/onnx_model.h"
+#include "tests/support/graph_builder.h"
 #include "tests/support/status_matchers.h"
 
 namespace optfarm::exporting {
@@ -106,6 +108,25 @@ TEST(UnsignedValuesTest, WhatTheModelGivesStaysSigned) {
   // The zero point of the values, and weights with theirs.
   EXPECT_EQ(types[kInt8], 1);
   EXPECT_EQ(types[kUint8], 2);
+}
+
+TEST(UnsignedValuesTest, ActivationsOfInt8AreFoundAndNothingElse) {
+  const auto quantizes = [](const std::string& input,
+                            tensorflow::DataType type) {
+    testing::GraphBuilder b;
+    b.Placeholder("x", {2});
+    b.Floats("w", {2}, {1, 2});
+    // One without inputs, as a file may have it.
+    b.Node("q", "QuantizeLinear",
+           input.empty() ? std::vector<std::string>()
+                         : std::vector<std::string>{input},
+           {{"Q", testing::TypeAttr(type)}});
+    return QuantizesToInt8(b.Build());
+  };
+  EXPECT_TRUE(quantizes("x", tensorflow::DT_INT8));
+  EXPECT_FALSE(quantizes("x", tensorflow::DT_UINT8));
+  EXPECT_FALSE(quantizes("w", tensorflow::DT_INT8));
+  EXPECT_FALSE(quantizes("", tensorflow::DT_INT8));
 }
 
 }  // namespace
