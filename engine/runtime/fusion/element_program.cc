@@ -33,6 +33,9 @@ struct Place {
   int64_t width = 0;
   // It has the model's leading dimensions.
   bool is_full = false;
+  // UNITS: elements of an input's row that is repeated until a block is full; 0
+  // for one that is read where it stands.
+  int64_t period = 0;
 };
 
 struct Layout {
@@ -265,19 +268,26 @@ class ElementKernel final : public Kernel {
         [](const Place& place) { return place.width < kNarrow; });
   }
 
-  // Values of one shape and single numbers are one long row, which is cut.
+  // Values of one shape and single numbers are one long row, which is cut into
+  // blocks. Where there are single rows too, a block is as many rows as fit.
   void CutIntoBlocks(Layout* layout) const {
     if (has_rows_ || layout->elements <= kBlock) return;
     const int64_t width = layout->model->dim(layout->model->rank() - 1);
+    bool has_single_rows = false;
     for (const Place& place : layout->places) {
-      if (place.width != (place.is_full ? width : 1)) return;
+      if (place.width != width && (place.is_full || place.width != 1)) return;
+      has_single_rows |= !place.is_full && place.width > 1;
     }
-    layout->block = kBlock;
-    layout->rows = (layout->elements + kBlock - 1) / kBlock;
-    for (Place& place : layout->places) {
-      if (!place.is_full) continue;
-      place.width = kBlock;
-      if (place.stride > 0) place.stride = kBlock;
+    if (has_single_rows && width > kBlock / 2) return;
+    const int64_t block = has_single_rows ? kBlock / width * width : kBlock;
+    layout->block = block;
+    layout->rows = (layout->elements + block - 1) / block;
+    for (size_t v = 0; v < layout->places.size(); ++v) {
+      Place& place = layout->places[v];
+      if (!place.is_full && place.width == 1) continue;
+      if (!place.is_full && static_cast<int>(v) < inputs_) place.period = width;
+      place.width = block;
+      if (place.stride > 0) place.stride = block;
     }
   }
 
@@ -310,26 +320,40 @@ class ElementKernel final : public Kernel {
                int64_t begin, int64_t end) const {
     const absl::Span<const Place> places = layout.places;
     int64_t room_size = 0;
-    for (size_t v = inputs_; v < places.size(); ++v) {
-      if (output_of_[v] < 0) room_size += RoomOf(places[v].width);
+    for (size_t v = 0; v < places.size(); ++v) {
+      if (NeedsRoom(v, places[v])) room_size += RoomOf(places[v].width);
     }
     Room room(room_size);
     float* free = room.data();
     for (size_t v = 0; v < places.size(); ++v) {
-      if (static_cast<int>(v) < inputs_ || output_of_[v] >= 0) {
+      if (!NeedsRoom(v, places[v])) {
         at[v] += begin * places[v].stride;
-      } else {
-        at[v] = free;
-        free += RoomOf(places[v].width);
+        continue;
       }
+      if (places[v].period > 0) Repeat(at[v], places[v], free);
+      at[v] = free;
+      free += RoomOf(places[v].width);
     }
     for (int64_t row = begin; row < end; ++row) {
       const int64_t left =
           layout.block == 0 ? INT64_MAX : layout.elements - row * layout.block;
       for (const PackedInstruction& instruction : instructions_) {
+        // What is the same in all rows is still there from the first.
+        if (row > begin && !places[instruction.result].is_full) continue;
         RunInstruction(instruction, places, left, at.data());
       }
       for (size_t v = 0; v < places.size(); ++v) at[v] += places[v].stride;
+    }
+  }
+
+  bool NeedsRoom(size_t value, const Place& place) const {
+    return static_cast<int>(value) < inputs_ ? place.period > 0
+                                             : output_of_[value] < 0;
+  }
+
+  static void Repeat(const float* row, const Place& place, float* to) {
+    for (int64_t i = 0; i < place.width; i += place.period) {
+      std::copy_n(row, place.period, to + i);
     }
   }
 

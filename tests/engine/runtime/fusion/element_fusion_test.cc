@@ -129,6 +129,22 @@ TEST_P(ElementFusionTest, ACellIsOneStep) {
                           "Sigmoid+Mul+ConcatV2"));
 }
 
+// As squeeze-and-excitation blocks scale each channel.
+TEST_P(ElementFusionTest, FunctionsOfOneRowApplyToAllRows) {
+  GraphMaker g;
+  g.Placeholder("x", kFloat).Placeholder("gate", kFloat);
+  g.Math("open", "Sigmoid", {"gate"}).Math("scaled", "Mul", {"open", "x"});
+  g.Math("kept", "Add", {"scaled", "x"});
+  for (int64_t rows : {1, 3, 9, 700}) {
+    for (int64_t width : {1, 3, 16, 100, 512, 513, 2000}) {
+      SCOPED_TRACE(absl::StrCat(rows, " rows of ", width));
+      const std::vector<Tensor> inputs = {Random({1, 1, rows, width}),
+                                          Random({1, 1, 1, width})};
+      ExpectSameAsReference(g, "x,gate", inputs, "kept");
+    }
+  }
+}
+
 TEST_P(ElementFusionTest, APartThatIsFetchedIsCopied) {
   ExpectSameAsReference(CellGraph(), "gates,c,x",
                         {Random({3, 20}), Random({3, 5}), Random({3, 2})},
