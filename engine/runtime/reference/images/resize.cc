@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -154,6 +155,17 @@ void AddTaps(const ResizeTap* taps, int64_t count, const T* plane,
   }
 }
 
+// The same of single elements; count may be 1.
+template <typename T>
+T SumTaps(const ResizeTap* taps, int64_t count, const T* line) {
+  if (count == 1) return line[taps[0].index];
+  T sum = static_cast<T>(taps[0].weight) * line[taps[0].index];
+  for (int64_t t = 1; t < count; ++t) {
+    sum += static_cast<T>(taps[t].weight) * line[taps[t].index];
+  }
+  return sum;
+}
+
 // [outer, in, inner] as [outer, out, inner].
 template <typename T>
 void ResizeOneAxis(const ResizeTaps& taps, const ResizeAxis& axis,
@@ -164,20 +176,25 @@ void ResizeOneAxis(const ResizeTaps& taps, const ResizeAxis& axis,
   pool->ParallelFor(
       inner == 0 ? 0 : outer * axis.out, grain,
       [&](int64_t begin, int64_t end) {
+        const T* plane = from + begin / axis.out * axis.in * inner;
+        int64_t at = begin % axis.out;
         for (int64_t row = begin; row < end; ++row) {
           if (row % 1024 == 0) LeaveIfRunEnded();
-          const auto at = static_cast<size_t>(row % axis.out);
-          const T* plane = from + row / axis.out * axis.in * inner;
           T* out = to + row * inner;
-          const int64_t first = taps.begin[at], last = taps.begin[at + 1];
-          if (last - first == 1) {
-            std::copy_n(
-                plane + taps.taps[static_cast<size_t>(first)].index * inner,
-                inner, out);
-            continue;
+          const int64_t first = taps.begin[static_cast<size_t>(at)];
+          const int64_t count = taps.begin[static_cast<size_t>(at) + 1] - first;
+          const ResizeTap* tap = &taps.taps[static_cast<size_t>(first)];
+          if (inner == 1) {
+            *out = SumTaps(tap, count, plane);
+          } else if (count == 1) {
+            std::copy_n(plane + tap->index * inner, inner, out);
+          } else {
+            AddTaps(tap, count, plane, inner, out);
           }
-          AddTaps(&taps.taps[static_cast<size_t>(first)], last - first, plane,
-                  inner, out);
+          if (++at == axis.out) {
+            at = 0;
+            plane += axis.in * inner;
+          }
         }
       });
 }
@@ -230,6 +247,22 @@ absl::StatusOr<Tensor> Narrowed(const Tensor& wide, DataType dtype) {
   return narrow;
 }
 
+// The order in which axes are resized, as positions in `axes`: those that
+// shrink first, so that the others have less to do, and of those that grow the
+// innermost first, as outer ones go through long rows.
+std::vector<size_t> OrderOfAxes(const std::vector<ResizeAxis>& axes,
+                                const std::vector<int>& places) {
+  std::vector<size_t> order(axes.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    const bool a_grows = axes[a].out > axes[a].in;
+    const bool b_grows = axes[b].out > axes[b].in;
+    if (a_grows != b_grows) return b_grows;
+    return a_grows ? places[a] > places[b] : places[a] < places[b];
+  });
+  return order;
+}
+
 // In type W; T is the input's.
 template <typename T, typename W>
 absl::StatusOr<Tensor> ResizeAll(const ResizeAttrs& attrs, const Tensor& x,
@@ -240,9 +273,8 @@ absl::StatusOr<Tensor> ResizeAll(const ResizeAttrs& attrs, const Tensor& x,
   if constexpr (!std::is_same_v<T, W>) {
     OPTFARM_ASSIGN_OR_RETURN(now, (Widened<T, W>(x)));
   }
-  std::vector<ResizeTaps> taps;
-  for (size_t i = 0; i < places.size(); ++i) {
-    taps.emplace_back();
+  std::vector<ResizeTaps> taps(places.size());
+  for (const size_t i : OrderOfAxes(axes, places)) {
     const bool is_same =
         axes[i].in == axes[i].out && axes[i].scale == 1 &&
         attrs.rule.coordinates != ResizeCoordinates::kTfCropAndResize;
@@ -253,9 +285,9 @@ absl::StatusOr<Tensor> ResizeAll(const ResizeAttrs& attrs, const Tensor& x,
     const int64_t outer = DimProduct(shape, 0, places[i]);
     const int64_t inner = DimProduct(shape, places[i] + 1, shape.rank());
     if (shape.num_elements() > 0) {
-      taps.back() = MakeResizeTaps(attrs.rule, axes[i]);
+      taps[i] = MakeResizeTaps(attrs.rule, axes[i]);
     }
-    ResizeOneAxis<W>(taps.back(), axes[i], outer, inner, pool,
+    ResizeOneAxis<W>(taps[i], axes[i], outer, inner, pool,
                      static_cast<const Tensor&>(now).data<W>(), next.data<W>());
     now = std::move(next);
   }
