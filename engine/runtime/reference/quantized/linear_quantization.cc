@@ -110,19 +110,47 @@ struct Ends {
 template <typename Q>
 using Arithmetic = std::conditional_t<(sizeof(Q) <= 2), float, double>;
 
+// Nearest integer, halves to even. Floats go through a sum in which an integer
+// is the last place: compilers make vectors of that. What is beyond 2^21 stays
+// beyond it.
+inline float RoundToEven(float x) {
+  constexpr float kLastPlaceIsOne = 1.5f * (1 << 23);
+  return (x + kLastPlaceIsOne) - kLastPlaceIsOne;
+}
+inline double RoundToEven(double x) { return std::nearbyint(x); }
+
+// Elements between two loops: compilers make vectors of loops of one operation
+// each, but branches of one loop with all of it.
+constexpr int64_t kInnerLoop = 256;
+
+// What is no number becomes the least.
+template <typename A>
+void ClampEach(A least, A most, int64_t count, A* values) {
+  for (int64_t i = 0; i < count; ++i) {
+    values[i] = values[i] > least ? values[i] : least;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    values[i] = values[i] < most ? values[i] : most;
+  }
+}
+
 template <typename T, typename Q>
 void QuantizeRun(const T* x, int64_t count, float scale, Q zero_point,
                  const Ends<Q>& ends, Q* y) {
   using A = Arithmetic<Q>;
   const A offset = static_cast<A>(zero_point);
-  const A least = static_cast<A>(ends.least), most = static_cast<A>(ends.most);
-  for (int64_t i = 0; i < count; ++i) {
-    const A quotient = static_cast<A>(x[i] / static_cast<T>(scale));
-    A value = std::nearbyint(quotient) + offset;
-    // In this order, so that what is no number becomes the least.
-    value = value > least ? value : least;
-    value = value < most ? value : most;
-    y[i] = static_cast<Q>(value);
+  A values[kInnerLoop];
+  for (int64_t first = 0; first < count; first += kInnerLoop) {
+    const int64_t block = std::min(kInnerLoop, count - first);
+    for (int64_t i = 0; i < block; ++i) {
+      const A quotient = static_cast<A>(x[first + i] / static_cast<T>(scale));
+      values[i] = RoundToEven(quotient) + offset;
+    }
+    ClampEach(static_cast<A>(ends.least), static_cast<A>(ends.most), block,
+              values);
+    for (int64_t i = 0; i < block; ++i) {
+      y[first + i] = static_cast<Q>(values[i]);
+    }
   }
 }
 
@@ -173,38 +201,90 @@ struct LiteRounding {
 // Makes a step of a multiple of `input_scale`.
 class StepRescaler {
  public:
-  explicit StepRescaler(float input_scale, float scale)
+  StepRescaler(float input_scale, float scale, int32_t zero, int32_t least)
       : input_scale_(input_scale),
-        factor_(static_cast<int64_t>(
-            std::nearbyint(256 * std::min(input_scale / scale, kMostRatio)))) {}
+        factor_(static_cast<int32_t>(
+            std::nearbyint(256 * std::min(input_scale / scale, kMostRatio)))),
+        zero_(zero),
+        least_(least) {}
 
-  int64_t operator()(float x, int32_t zero) const {
-    const float steps = std::nearbyint(x / input_scale_);
-    // In this order, so that what is no number becomes the least.
-    const float least = steps > -kMostSteps ? steps : -kMostSteps;
-    const float clamped = least < kMostSteps ? least : kMostSteps;
-    return ((factor_ * static_cast<int64_t>(clamped) + 128) >> 8) + zero;
+  void operator()(const float* x, int64_t count, uint8_t* y) const {
+    for (int64_t i = 0; i < count; i += kInnerLoop) {
+      RunBlock(x + i, std::min(kInnerLoop, count - i), y + i);
+    }
   }
 
  private:
-  static constexpr float kMostRatio = 1 << 20, kMostSteps = 1 << 10;
+  // A step of more than this many is beyond all values, whatever the zero
+  // point; so are more steps of more than 1/4. Products are below 2^31.
+  static constexpr float kMostRatio = 1 << 12, kMostSteps = 1 << 10;
+
+  void RunBlock(const float* x, int64_t count, uint8_t* y) const {
+    float steps[kInnerLoop];
+    for (int64_t i = 0; i < count; ++i) steps[i] = x[i] / input_scale_;
+    ClampEach(-kMostSteps, kMostSteps, count, steps);
+    for (int64_t i = 0; i < count; ++i) {
+      const auto whole = static_cast<int32_t>(RoundToEven(steps[i]));
+      const int32_t value = ((factor_ * whole + 128) >> 8) + zero_;
+      y[i] =
+          static_cast<uint8_t>(std::min(std::max(value, least_), least_ + 255));
+    }
+  }
+
   const float input_scale_;
-  const int64_t factor_;
+  const int32_t factor_;
+  const int32_t zero_;
+  const int32_t least_;
 };
 
 // Sums of floats are not exact: what is this near to a half is one.
 // UNITS: steps.
 constexpr double kNearHalf = 1.0 / 16384;
 
-int64_t RoundHalves(float x, float scale, int32_t zero, bool is_away) {
-  constexpr double kMost = 1 << 20, kHalf = 0.5 + kNearHalf;
-  const double value = static_cast<double>(x) / scale + zero;
-  // In this order, so that what is no number becomes the least.
-  const double least = value > -kMost ? value : -kMost;
-  const double clamped = least < kMost ? least : kMost;
-  return static_cast<int64_t>(is_away ? clamped + std::copysign(kHalf, clamped)
-                                      : std::floor(clamped + kHalf));
-}
+class HalfRounder {
+ public:
+  HalfRounder(float scale, int32_t zero, int32_t least, bool is_away)
+      : scale_(scale), zero_(zero), least_(least), is_away_(is_away) {}
+
+  void operator()(const float* x, int64_t count, uint8_t* y) const {
+    for (int64_t i = 0; i < count; i += kInnerLoop) {
+      RunBlock(x + i, std::min(kInnerLoop, count - i), y + i);
+    }
+  }
+
+ private:
+  static constexpr double kMost = 1 << 20, kHalf = 0.5 + kNearHalf;
+
+  void RunBlock(const float* x, int64_t count, uint8_t* y) const {
+    double values[kInnerLoop];
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] = static_cast<double>(x[i]) / scale_ + zero_;
+    }
+    ClampEach(-kMost, kMost, count, values);
+    if (is_away_) {
+      for (int64_t i = 0; i < count; ++i) {
+        values[i] += std::copysign(kHalf, values[i]);
+      }
+    } else {
+      // What is not negative is rounded down by the conversion.
+      for (int64_t i = 0; i < count; ++i) values[i] += kHalf + kMost;
+    }
+    int32_t whole[kInnerLoop];
+    for (int64_t i = 0; i < count; ++i) {
+      whole[i] = static_cast<int32_t>(values[i]);
+    }
+    const int32_t shift = is_away_ ? 0 : static_cast<int32_t>(kMost);
+    for (int64_t i = 0; i < count; ++i) {
+      y[i] = static_cast<uint8_t>(
+          std::min(std::max(whole[i] - shift, least_), least_ + 255));
+    }
+  }
+
+  const double scale_;
+  const double zero_;
+  const int32_t least_;
+  const bool is_away_;
+};
 
 absl::Status QuantizeAsLite(const Tensor& x, const Tensor& scale,
                             const Tensor& zero_point,
@@ -221,21 +301,20 @@ absl::Status QuantizeAsLite(const Tensor& x, const Tensor& scale,
   }
   const int32_t zero =
       is_signed ? zero_point.data<int8_t>()[0] : zero_point.data<uint8_t>()[0];
-  const int64_t least = is_signed ? -128 : 0;
-  const StepRescaler rescale(rounding.input_scale, step);
+  const int32_t least = is_signed ? -128 : 0;
+  const StepRescaler rescale(rounding.input_scale, step, zero, least);
+  const HalfRounder round(step, zero, least,
+                          rounding.halves == LiteRounding::Halves::kAway);
   OPTFARM_ASSIGN_OR_RETURN(
       Tensor * y, context->AllocateOutput(0, zero_point.dtype(), x.shape()));
   const float* from = x.data<float>();
   auto* to = static_cast<uint8_t*>(y->raw());
   context->pool()->ParallelFor(
       x.num_elements(), kGrain, [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) {
-          const int64_t value =
-              rounding.input_scale > 0
-                  ? rescale(from[i], zero)
-                  : RoundHalves(from[i], step, zero,
-                                rounding.halves == LiteRounding::Halves::kAway);
-          to[i] = static_cast<uint8_t>(std::clamp(value, least, least + 255));
+        if (rounding.input_scale > 0) {
+          rescale(from + begin, end - begin, to + begin);
+        } else {
+          round(from + begin, end - begin, to + begin);
         }
       });
   return absl::OkStatus();

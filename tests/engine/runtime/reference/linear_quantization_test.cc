@@ -3,6 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -134,6 +137,41 @@ TEST(QuantizeLinearTest, NotANumberBecomesTheLeast) {
                                                    .In(Zero<uint8_t>(7))
                                                    .Run());
   EXPECT_THAT(ValuesOf<uint8_t>(y), ElementsAre(0));
+}
+
+// The formula in doubles, on values that are halves and far beyond all ends,
+// for tensors longer than what kernels work on at a time.
+TEST(QuantizeLinearTest, LongTensorsFollowTheFormulaInEachRounding) {
+  constexpr int kCount = 1000;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  std::vector<float> x = {-kInfinity, kInfinity, -1e30f, 1e30f,
+                          -6e6f,      6e6f,      -9e6f,  9e6f};
+  for (int i = 0; static_cast<int>(x.size()) < kCount; ++i) {
+    x.push_back(static_cast<float>(i - kCount / 2) * 0.375f);
+  }
+  const auto wanted = [&](double (*round)(double)) {
+    std::vector<int8_t> values;
+    for (const float v : x) {
+      const double steps = std::clamp(double{v} / 0.75 - 20, -300.0, 300.0);
+      values.push_back(
+          static_cast<int8_t>(std::clamp(round(steps), -128.0, 127.0)));
+    }
+    return values;
+  };
+  const auto rounded = [&](const char* rounding) {
+    return ValuesOf<int8_t>(*Quantize()
+                                 .Text("rounding", rounding)
+                                 .In(Floats({kCount}, x))
+                                 .In(Float(0.75f))
+                                 .In(Zero<int8_t>(-20))
+                                 .Run());
+  };
+  EXPECT_EQ(rounded("half_to_even"),
+            wanted([](double v) { return std::nearbyint(v); }));
+  EXPECT_EQ(rounded("half_up"),
+            wanted([](double v) { return std::floor(v + 0.5); }));
+  EXPECT_EQ(rounded("half_away"),
+            wanted([](double v) { return std::round(v); }));
 }
 
 // A scale for each index of the axis, which counts from the end.
