@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <optional>
 #include <utility>
 
@@ -20,18 +21,47 @@ constexpr int64_t kTableGrain = 8 * 1024;
 struct SumLine {
   explicit SumLine(const QdqPair& pair);
 
-  int32_t Of(int a, int b, const QdqBounds& bounds) const {
-    const double value =
-        std::clamp(zero + a * step_a + b * step_b, double{1} * bounds.least,
-                   double{1} * bounds.most);
-    return static_cast<int32_t>(rounds_up ? std::floor(value + 0.5)
-                                          : std::nearbyint(value));
+  // `out` is neither of the operands.
+  void Add(const uint8_t* a, const uint8_t* b, int64_t count,
+           const QdqBounds& bounds, uint8_t* __restrict out) const {
+    for (int64_t i = 0; i < count; i += kInnerLoop) {
+      AddSome(a + i, b + i, std::min(kInnerLoop, count - i), bounds, out + i);
+    }
   }
 
   double step_a = 0;
   double step_b = 0;
   double zero = 0;
   bool rounds_up = false;
+
+ private:
+  // Elements between two loops, which are short so that compilers make vectors
+  // of them.
+  static constexpr int64_t kInnerLoop = 256;
+
+  void AddSome(const uint8_t* a, const uint8_t* b, int64_t count,
+               const QdqBounds& bounds, uint8_t* __restrict out) const {
+    double values[kInnerLoop];
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] = zero + a[i] * step_a + b[i] * step_b;
+    }
+    const double least = bounds.least, most = bounds.most;
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] = values[i] < least ? least : values[i];
+    }
+    for (int64_t i = 0; i < count; ++i) {
+      values[i] = values[i] > most ? most : values[i];
+    }
+    // No value is negative: a conversion rounds down. In the sum an integer is
+    // the last place, which rounds halves to even.
+    constexpr double kLastPlaceIsOne = 1.5 * (int64_t{1} << 52);
+    for (int64_t i = 0; i < count; ++i) {
+      const double whole =
+          rounds_up ? values[i] + 0.5
+                    : (values[i] + kLastPlaceIsOne) - kLastPlaceIsOne;
+      out[i] = static_cast<uint8_t>(static_cast<int32_t>(whole));
+    }
+  }
 };
 
 SumLine::SumLine(const QdqPair& pair)
@@ -112,10 +142,8 @@ class QdqSum final : public QdqKernel {
                                   *fast_, values + begin);
             return;
           }
-          for (int64_t i = begin; i < end; ++i) {
-            values[i] =
-                static_cast<uint8_t>(line_.Of(a.data[i], b.data[i], bounds_));
-          }
+          line_.Add(a.data + begin, b.data + begin, end - begin, bounds_,
+                    values + begin);
         });
     Finish(out, context);
     return true;
@@ -226,17 +254,23 @@ class QdqTableKernel final : public QdqKernel {
     Read(0, *context, &in);
     OPTFARM_ASSIGN_OR_RETURN(Tensor * out, Allocate(shape, context));
     auto* values = static_cast<uint8_t*>(out->raw());
-    context->pool()->ParallelFor(shape.num_elements(), kTableGrain,
-                                 [&](int64_t begin, int64_t end) {
-                                   for (int64_t i = begin; i < end; ++i) {
-                                     values[i] = table_[in.data[i]];
-                                   }
-                                 });
+    context->pool()->ParallelFor(
+        shape.num_elements(), kTableGrain, [&](int64_t begin, int64_t end) {
+          LookUp(in.data + begin, end - begin, values + begin);
+        });
     Finish(out, context);
     return true;
   }
 
  private:
+  // What bytes are written to is nothing that is read: the compiler need not
+  // look up again where the table is.
+  void LookUp(const uint8_t* values, int64_t count,
+              uint8_t* __restrict out) const {
+    const uint8_t* const table = table_.data();
+    for (int64_t i = 0; i < count; ++i) out[i] = table[values[i]];
+  }
+
   const QdqTable table_;
 };
 
@@ -254,10 +288,10 @@ std::unique_ptr<QdqKernel> MakeQdqProduct(const QdqPair& pair, QdqSteps steps) {
 
 QdqTable QdqSumTable(const QdqPair& pair, uint8_t b) {
   const SumLine line(pair);
-  QdqTable table;
-  for (int a = 0; a < 256; ++a) {
-    table[a] = static_cast<uint8_t>(line.Of(a, b, pair.bounds));
-  }
+  QdqTable all, same, table;
+  std::iota(all.begin(), all.end(), uint8_t{0});
+  same.fill(b);
+  line.Add(all.data(), same.data(), 256, pair.bounds, table.data());
   return table;
 }
 
