@@ -24,31 +24,74 @@ struct Selection {
   int64_t count = 0;
 };
 
-template <typename T>
-void CopySelected(const T* in, const Shape& shape,
-                  const std::vector<Selection>& selections, T* out) {
-  const int last = shape.rank() - 1;
-  std::vector<int64_t> strides(shape.rank(), 1);
-  for (int i = last - 1; i >= 0; --i) {
-    strides[i] = strides[i + 1] * shape.dim(i + 1);
+// A selection as runs of neighbouring elements in nested loops.
+struct Runs {
+  struct Loop {
+    int64_t count = 0;
+    // UNITS: elements.
+    int64_t stride = 0;
+  };
+  // UNITS: elements.
+  int64_t begin = 0;
+  int64_t run = 1;
+  // The outermost first; at least one.
+  std::vector<Loop> loops;
+};
+
+Runs FindRuns(const Shape& shape, const std::vector<Selection>& selections) {
+  Runs runs;
+  int64_t stride = 1;
+  for (int i = shape.rank() - 1; i >= 0; --i) {
+    const Selection& s = selections[i];
+    runs.begin += s.begin * stride;
+    if (runs.run == stride && s.step == 1) {
+      runs.run *= s.count;
+    } else if (s.count != 1) {
+      runs.loops.push_back({s.count, s.step * stride});
+    }
+    stride *= shape.dim(i);
   }
-  int64_t rows = 1;
-  for (int i = 0; i < last; ++i) rows *= selections[i].count;
-  const Selection& inner = selections[last];
-  for (int64_t r = 0; r < rows; ++r) {
-    int64_t rest = r;
-    int64_t at = inner.begin;
-    for (int i = last - 1; i >= 0; --i) {
-      const int64_t index = rest % selections[i].count;
-      rest /= selections[i].count;
-      at += (selections[i].begin + index * selections[i].step) * strides[i];
+  if (runs.loops.empty()) runs.loops.push_back({1, 0});
+  std::reverse(runs.loops.begin(), runs.loops.end());
+  return runs;
+}
+
+template <typename T>
+T* CopyRuns(const T* in, int64_t run, const Runs::Loop& loop,
+            T* __restrict out) {
+  if (run == 1) {
+    for (int64_t k = 0; k < loop.count; ++k) out[k] = in[k * loop.stride];
+    return out + loop.count;
+  }
+  constexpr int64_t kShort = 16;
+  for (int64_t k = 0; k < loop.count; ++k, out += run) {
+    const T* from = in + k * loop.stride;
+    if (run > kShort) {
+      std::copy_n(from, run, out);
+      continue;
     }
-    T* to = out + r * inner.count;
-    if (inner.step == 1) {
-      std::copy_n(in + at, inner.count, to);
-    } else {
-      for (int64_t k = 0; k < inner.count; ++k) to[k] = in[at + k * inner.step];
+    for (int64_t i = 0; i < run; ++i) out[i] = from[i];
+  }
+  return out;
+}
+
+template <typename T>
+void CopySelected(const T* in, const Runs& runs, T* out) {
+  const size_t outer = runs.loops.size() - 1;
+  std::vector<int64_t> index(outer, 0);
+  int64_t at = runs.begin;
+  while (true) {
+    out = CopyRuns(in + at, runs.run, runs.loops.back(), out);
+    size_t i = outer;
+    while (i > 0) {
+      const Runs::Loop& loop = runs.loops[--i];
+      at += loop.stride;
+      if (++index[i] < loop.count) break;
+      at -= loop.count * loop.stride;
+      index[i] = 0;
+      if (i == 0) return;
     }
+    if (outer == 0) return;
   }
 }
 
@@ -68,7 +111,8 @@ absl::StatusOr<Tensor> Select(const Tensor& in,
   OPTFARM_RETURN_IF_ERROR(
       VisitBySize(in.dtype(), "input", [&](auto tag) -> absl::Status {
         using T = typename decltype(tag)::type;
-        CopySelected(in.data<T>(), in.shape(), selections, out.data<T>());
+        CopySelected(in.data<T>(), FindRuns(in.shape(), selections),
+                     out.data<T>());
         return absl::OkStatus();
       }));
   return out;

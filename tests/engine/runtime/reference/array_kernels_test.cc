@@ -4,7 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <limits>
+#include <numeric>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -253,6 +256,59 @@ INSTANTIATE_TEST_SUITE_P(
                     0,
                     {2, 2, 2},
                     {4, 5, 2, 3, 10, 11, 8, 9}}));
+
+// Against an index for each element, for selections whose runs of neighbouring
+// elements span none, one and several dimensions.
+TEST(StridedSliceTest, AnySelectionTakesTheElementsItNames) {
+  std::mt19937 random(7);
+  const auto pick = [&](int least, int most) {
+    return std::uniform_int_distribution<int>(least, most)(random);
+  };
+  for (int round = 0; round < 300; ++round) {
+    SCOPED_TRACE(round);
+    const int rank = pick(1, 4);
+    std::vector<int64_t> dims;
+    std::vector<int32_t> begin, end, strides;
+    for (int i = 0; i < rank; ++i) {
+      const int size = pick(0, 3) == 0 ? 20 : pick(1, 5);
+      const bool is_whole = pick(0, 1) == 0;
+      const int step = is_whole          ? 1
+                       : pick(0, 3) == 0 ? -pick(1, 3)
+                                         : pick(1, 3);
+      const int first = is_whole ? 0 : pick(0, size - 1);
+      const int room = step > 0 ? (size - 1 - first) / step : first / -step;
+      const int count = is_whole ? size : pick(1, room + 1);
+      dims.push_back(size);
+      begin.push_back(first);
+      // One step short of the start is named from the end.
+      const int past = first + count * step;
+      end.push_back(past < 0 ? past - size : past);
+      strides.push_back(step);
+    }
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Shape shape, Shape::FromDims(dims));
+    std::vector<int32_t> values(static_cast<size_t>(shape.num_elements()));
+    std::iota(values.begin(), values.end(), 0);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const Tensor y, Op("StridedSlice")
+                            .In(Tensor::FromValues<int32_t>(shape, values))
+                            .In(Ints(begin))
+                            .In(Ints(end))
+                            .In(Ints(strides))
+                            .Run());
+    ASSERT_EQ(y.rank(), rank);
+    const std::vector<int32_t> got = ValuesOf<int32_t>(y);
+    for (size_t e = 0; e < got.size(); ++e) {
+      auto rest = static_cast<int64_t>(e);
+      int64_t at = 0, stride = 1;
+      for (int i = rank - 1; i >= 0; --i) {
+        at += (begin[i] + rest % y.dim(i) * strides[i]) * stride;
+        rest /= y.dim(i);
+        stride *= dims[i];
+      }
+      ASSERT_EQ(got[e], at) << "element " << e;
+    }
+  }
+}
 
 TEST(StridedSliceErrorTest, BadSpecifications) {
   const auto slice = [](const std::vector<int32_t>& begin,
