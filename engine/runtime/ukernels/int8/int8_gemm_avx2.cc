@@ -1,10 +1,12 @@
 // int8 GEMM with AVX2. vpmaddubsw would be the nearest instruction, but two
 // products of 255 * 128 do not fit its 16 bits: both operands are widened to 16
 // bits and multiplied in pairs along the depth (kr 2), which always fits.
-// Activations are widened beforehand, once for 16 channels, and weights as they
-// are loaded, once for six rows.
+// Activations are widened once for all panels, and weights as they are loaded,
+// once for six rows.
 
 #include <immintrin.h>
+
+#include <cstring>
 
 #include "engine/runtime/ukernels/always_inline.h"
 #include "engine/runtime/ukernels/int8/int8_gemm.h"
@@ -15,33 +17,30 @@ namespace optfarm::runtime {
 namespace {
 
 constexpr int kMr = 12, kNr = 32, kKr = 2;
-// Pairs of activations that are widened at a time.
-constexpr int64_t kMostPairs = 128;
 constexpr int64_t kGroupBytes = int64_t{kNr} * kKr;
+// Bytes of a widened activation.
+constexpr int kCopies = 2;
 
-// Pairs of a row, 16 bits each.
-struct Pairs {
-  alignas(32) uint32_t of[kMostPairs];
-};
-
-void Widen(const uint8_t* values, int64_t count, Pairs* pairs) {
+// Stores `count` values, a multiple of kr, in 16 bits each.
+OPTFARM_INLINE void Widen(const uint8_t* values, int64_t count, uint8_t* to) {
   int64_t i = 0;
-  for (; i + 8 <= count; i += 8) {
+  for (; i + 16 <= count; i += 16) {
     const __m128i bytes =
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(values + i * kKr));
-    _mm256_store_si256(reinterpret_cast<__m256i*>(pairs->of + i),
-                       _mm256_cvtepu8_epi16(bytes));
+        _mm_loadu_si128(reinterpret_cast<const __m128i*>(values + i));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i * kCopies),
+                        _mm256_cvtepu8_epi16(bytes));
   }
-  // First layers and narrow ones have few pairs at a time.
-  if (i + 4 <= count) {
+  // First layers and narrow ones have few at a time.
+  if (i + 8 <= count) {
     const __m128i bytes =
-        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values + i * kKr));
-    _mm_store_si128(reinterpret_cast<__m128i*>(pairs->of + i),
-                    _mm_cvtepu8_epi16(bytes));
-    i += 4;
+        _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values + i));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i * kCopies),
+                     _mm_cvtepu8_epi16(bytes));
+    i += 8;
   }
-  for (; i < count; ++i) {
-    pairs->of[i] = values[i * kKr] | uint32_t{values[i * kKr + 1]} << 16;
+  for (; i < count; i += kKr) {
+    const uint32_t pair = values[i] | uint32_t{values[i + 1]} << 16;
+    std::memcpy(to + i * kCopies, &pair, sizeof pair);
   }
 }
 
@@ -67,21 +66,7 @@ struct Avx2 {
       sums[r][0] = _mm256_add_epi32(_mm256_loadu_si256(init), of_row);
       sums[r][1] = _mm256_add_epi32(_mm256_loadu_si256(init + 1), of_row);
     }
-    const int8_t* weights = tile.weights + band.channel * kKr;
-    Pairs pairs[kRows];
-    for (int64_t tap = 0; tap < tile.all_taps(); ++tap) {
-      const uint8_t* const* inputs = band.indirection(tap);
-      const int64_t all = tile.DepthOf(tap, kKr) / kKr;
-      for (int64_t first = 0; first < all; first += kMostPairs) {
-        const int64_t count =
-            all - first < kMostPairs ? all - first : kMostPairs;
-        for (int r = 0; r < kRows; ++r) {
-          Widen(inputs[r] + first * kKr, count, &pairs[r]);
-        }
-        AddPairs<kRows>(pairs, count, weights, sums);
-        weights += count * kGroupBytes;
-      }
-    }
+    AddPairs<kRows>(band, sums);
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
       auto* out = reinterpret_cast<__m256i*>(tile.out + (band.row + r) * kNr +
@@ -91,21 +76,50 @@ struct Avx2 {
     }
   }
 
- private:
+  // Copies a band's activations, row by row.
   template <int kRows>
-  OPTFARM_INLINE static void AddPairs(const Pairs* pairs, int64_t count,
-                                      const int8_t* weights,
+  static void Pack(const Int8Band& band, int64_t first_tap) {
+    PackRows(band, kRows, first_tap);
+  }
+
+ private:
+  __attribute__((noinline)) static void PackRows(const Int8Band& band, int rows,
+                                                 int64_t first_tap) {
+    const Int8GemmTile& tile = band.tile;
+    uint8_t* packed = band.packed() + first_tap * tile.depth * kCopies;
+    for (int64_t tap = first_tap; tap < tile.all_taps(); ++tap) {
+      const uint8_t* const* inputs = band.indirection(tap);
+      const int64_t depth = tile.DepthOf(tap, kKr);
+      for (int r = 0; r < rows; ++r) {
+        Widen(inputs[r], depth, packed + r * tile.packed_stride);
+      }
+      packed += depth * kCopies;
+    }
+  }
+
+  template <int kRows>
+  OPTFARM_INLINE static void AddPairs(const Int8Band& band,
                                       __m256i (&sums)[kRows][2]) {
+    const Int8GemmTile& tile = band.tile;
+    const int8_t* weights = tile.weights + band.channel * kKr;
+    const uint8_t* rows[kRows];
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      rows[r] = band.packed() + r * tile.packed_stride;
+    }
+    const int64_t count = tile.WholeDepth(kKr) / kKr;
     for (int64_t i = 0; i < count; ++i, weights += kGroupBytes) {
       const __m256i low = LoadWeights(weights);
       const __m256i high = LoadWeights(weights + 16);
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r) {
-        const __m256i pair =
-            _mm256_set1_epi32(static_cast<int>(pairs[r].of[i]));
-        sums[r][0] = _mm256_add_epi32(sums[r][0], _mm256_madd_epi16(pair, low));
+        int pair;
+        std::memcpy(&pair, rows[r] + i * sizeof pair, sizeof pair);
+        const __m256i pairs = _mm256_set1_epi32(pair);
+        sums[r][0] =
+            _mm256_add_epi32(sums[r][0], _mm256_madd_epi16(pairs, low));
         sums[r][1] =
-            _mm256_add_epi32(sums[r][1], _mm256_madd_epi16(pair, high));
+            _mm256_add_epi32(sums[r][1], _mm256_madd_epi16(pairs, high));
         // Compilers would add products to one another first, and keep them in
         // memory until then.
         asm("" : "+x"(sums[r][0]), "+x"(sums[r][1]));
@@ -122,6 +136,9 @@ constexpr MicroKernel kInt8GemmAvx2 = {
     .needs = {.avx2 = true},
     .mr = kMr,
     .panel = {.nr = kNr, .kr = kKr},
+    .activations = ActivationLayout::kPacked,
+    .pack = PackInt8Bands<Avx2>,
+    .packed_copies = kCopies,
     .epilogue = kStoresAccumulators,
     .run = {.int8_gemm = RunInt8Bands<Avx2, kNr>},
 };
