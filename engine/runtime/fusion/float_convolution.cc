@@ -29,10 +29,17 @@ class Patches {
         y_(window.y),
         x_(window.x),
         by_rows_(by_rows),
-        zeros_(zeros) {}
+        zeros_(zeros),
+        is_pixelwise_(IsPixelwise(window.y) && IsPixelwise(window.x)) {}
 
   // Pixels are counted over batch, height and width.
   void Point(int64_t first, int count, float* scratch, const float** to) const {
+    // Divisions would take as long as a tile of few channels.
+    if (is_pixelwise_) {
+      const float* at = image_ + first * channels_;
+      for (int i = 0; i < count; ++i, at += channels_) to[i] = at;
+      return;
+    }
     int64_t pixel = first;
     for (int done = 0; done < count;) {
       const int64_t ox = pixel % x_.out;
@@ -53,6 +60,11 @@ class Patches {
   }
 
  private:
+  static bool IsPixelwise(const WindowAxis& axis) {
+    return axis.size == 1 && axis.stride == 1 && axis.pad_before == 0 &&
+           axis.in == axis.out;
+  }
+
   // Pixels of one row, side by side.
   struct Piece {
     // Rows of images before this one.
@@ -71,6 +83,11 @@ class Patches {
   // The pixels [begin, end) of a piece whose cell kx is inside the image.
   void FindInside(const Piece& piece, int64_t x0, int64_t* begin,
                   int64_t* end) const {
+    if (x0 >= 0 && x0 + (piece.count - 1) * x_.stride < x_.in) {
+      *begin = 0;
+      *end = piece.count;
+      return;
+    }
     *begin = x0 >= 0 ? 0 : (-x0 + x_.stride - 1) / x_.stride;
     *begin = std::min<int64_t>(*begin, piece.count);
     const int64_t room = x_.in - x0;
@@ -107,11 +124,13 @@ class Patches {
     const int64_t pixel = x_.stride * channels_;
     const int64_t x0 = piece.ox * x_.stride - x_.pad_before;
     // The pixels [begin, end) have all of their window inside the image.
-    const int64_t begin =
-        std::clamp<int64_t>((-x0 + x_.stride - 1) / x_.stride, 0, piece.count);
+    int64_t begin = 0, end = piece.count;
     const int64_t room = x_.in - x_.size - x0;
-    const int64_t end = std::clamp<int64_t>(room < 0 ? 0 : room / x_.stride + 1,
-                                            begin, piece.count);
+    if (x0 < 0 || room < (end - 1) * x_.stride) {
+      begin = std::clamp<int64_t>((-x0 + x_.stride - 1) / x_.stride, 0, end);
+      end =
+          std::clamp<int64_t>(room < 0 ? 0 : room / x_.stride + 1, begin, end);
+    }
     for (int64_t ky = 0; ky < y_.size; ++ky, to += stride) {
       const float* row = RowOf(piece, ky);
       if (row == nullptr) {
@@ -146,6 +165,8 @@ class Patches {
   WindowAxis x_;
   bool by_rows_;
   const float* zeros_;
+  // Windows are single pixels, one for each of the image.
+  bool is_pixelwise_;
 };
 
 // The image's rows that a 1x1 convolution reads, band by band.

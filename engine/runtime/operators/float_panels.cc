@@ -93,17 +93,16 @@ class Part {
   }
 
  private:
-  int64_t Row(int64_t tile) const {
-    return Boundary(product_.rows, tiles_, tile);
-  }
-  int Height(int64_t tile) const {
-    return static_cast<int>(Row(tile + 1) - Row(tile));
+  // The rows of tiles from `tile` on.
+  PartWalk RowsFrom(int64_t tile) const {
+    return {product_.rows, tiles_, tile};
   }
 
   void Point(int64_t begin, int64_t end, float* scratch, const float** at) {
-    for (int64_t tile = begin; tile < end; ++tile) {
-      const int rows = Height(tile);
-      fill_(Row(tile), rows, scratch, at);
+    PartWalk walk = RowsFrom(begin);
+    for (int64_t tile = begin; tile < end; ++tile, walk.Next()) {
+      const int rows = static_cast<int>(walk.count());
+      fill_(walk.begin(), rows, scratch, at);
       at += rows * product_.taps;
       scratch += rows * product_.scratch;
     }
@@ -176,13 +175,14 @@ class Part {
     // Every tile fetches its share, some bytes a weight row.
     const int64_t rows = (end - begin) * panels.depth;
     tile.prefetch_step = (ahead.bytes + rows - 1) / rows;
-    for (int64_t i = begin; i < end; ++i) {
-      tile.rows = Height(i);
+    PartWalk walk = RowsFrom(begin);
+    for (int64_t i = begin; i < end; ++i, walk.Next()) {
+      const int64_t place = walk.begin() * product_.row_stride + column;
+      tile.rows = static_cast<int>(walk.count());
       tile.inputs = at;
-      tile.out = product_.out + Row(i) * product_.row_stride + column;
+      tile.out = product_.out + place;
       if (product_.residual != nullptr) {
-        tile.residual =
-            product_.residual + Row(i) * product_.row_stride + column;
+        tile.residual = product_.residual + place;
       }
       tile.prefetch =
           ahead.bytes == 0
