@@ -6,6 +6,7 @@
 #include "base/status_macros.h"
 #include "engine/formats/onnx/lowering_table.h"
 #include "engine/formats/onnx/windows.h"
+#include "engine/graph/ops/op_table.h"
 
 namespace optfarm::formats {
 namespace {
@@ -85,10 +86,51 @@ absl::StatusOr<TransposedWindow> ReadTransposedWindow(
   return t;
 }
 
+// Whether the result is that of a convolution with the filter turned around:
+// one cell of the filter for each element, and no borders taken away.
+bool IsConvolution(NodeLowering& n, Endpoint w, int64_t groups,
+                   const SlidingWindow& window,
+                   const std::vector<int64_t>& more) {
+  const PartialShape& filter = n.shape(w);
+  if (groups > 1 && filter.dim(0) != groups) return false;
+  // Scales of a quantized filter are by another axis then.
+  if (graph::IsDequantizeLinear(n.builder().graph().node(w.node).op())) {
+    return false;
+  }
+  for (int i = 0; i < 2; ++i) {
+    const auto axis = static_cast<size_t>(i);
+    const int64_t reach = window.extent(i) - 1;
+    if (window.strides[axis] != 1 || more[axis] != 0 ||
+        window.pads_before[axis] > reach || window.pads_after[axis] > reach) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// REQUIRES: IsConvolution.
+Endpoint ConvolveTurned(NodeLowering& n, Endpoint x, Endpoint w, int64_t groups,
+                        SlidingWindow window) {
+  for (size_t i = 0; i < 2; ++i) {
+    const int64_t reach = window.extent(static_cast<int>(i)) - 1;
+    window.pads_before[i] = reach - window.pads_before[i];
+    window.pads_after[i] = reach - window.pads_after[i];
+  }
+  Endpoint filter = n.Transpose(w, {2, 3, 0, 1});
+  if (window.kernel[0] * window.kernel[1] > 1) {
+    filter = n.Add("ReverseV2", {filter, n.Int32s({0, 1})});
+  }
+  return n.Add(groups > 1 ? "DepthwiseConv2dNative" : "Conv2D", {x, filter},
+               WindowAttributes(window, true));
+}
+
 // Images (N, h, w, C); the filter is still (C, O / groups, h, w).
 Endpoint ConvolveTransposed2d(NodeLowering& n, Endpoint x, Endpoint w,
                               int64_t groups, const SlidingWindow& window,
                               const std::vector<int64_t>& more) {
+  if (IsConvolution(n, w, groups, window, more)) {
+    return ConvolveTurned(n, x, w, groups, window);
+  }
   std::vector<int64_t> pads = {0, 0};
   for (size_t i = 0; i < 2; ++i) {
     pads.push_back(window.pads_before[i]);
