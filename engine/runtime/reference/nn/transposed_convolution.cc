@@ -21,6 +21,10 @@ namespace {
 // Larger attributes are damage; sums of their products stay in 63 bits.
 constexpr int64_t kMost = int64_t{1} << 20;
 
+// UNITS: elements of products that wait to be added: they stay in the level-2
+// cache.
+constexpr int64_t kMostCells = 32 * 1024;
+
 struct TransposeAttrs {
   int64_t stride[2] = {1, 1};
   int64_t dilation[2] = {1, 1};
@@ -54,6 +58,16 @@ absl::StatusOr<std::vector<int64_t>> ReadList(const tensorflow::NodeDef& node,
       absl::StrCat(name, " must be ", count, " values from ", least));
 }
 
+// Short, as most are, and known not to overlap.
+template <typename T>
+inline void AddCell(const T* cell, int64_t outputs, T* __restrict to) {
+  if (outputs == 1) {
+    *to += *cell;
+    return;
+  }
+  for (int64_t o = 0; o < outputs; ++o) to[o] += cell[o];
+}
+
 // Rows of cells (kernel height x width x outputs of the group) of one input
 // row, added to the output.
 template <typename T>
@@ -61,15 +75,17 @@ void AddRow(const TransposeAttrs& a, const TransposeSizes& s, int64_t iy,
             const T* cells, int64_t group, T* out) {
   const int64_t outputs = s.outputs / a.groups;
   const int64_t width = s.window[0] * s.window[1] * outputs;
-  for (int64_t ix = 0; ix < s.in[1]; ++ix, cells += width) {
-    const T* cell = cells;
-    for (int64_t ky = 0; ky < s.window[0]; ++ky) {
-      const int64_t oy = iy * a.stride[0] - a.before[0] + ky * a.dilation[0];
+  for (int64_t ky = 0; ky < s.window[0]; ++ky) {
+    const int64_t oy = iy * a.stride[0] - a.before[0] + ky * a.dilation[0];
+    if (oy < 0 || oy >= s.out[0]) continue;
+    T* row = out + oy * s.out[1] * s.outputs + group * outputs;
+    for (int64_t ix = 0; ix < s.in[1]; ++ix) {
+      const T* cell = cells + ix * width + ky * s.window[1] * outputs;
+      int64_t ox = ix * a.stride[1] - a.before[1];
       for (int64_t kx = 0; kx < s.window[1]; ++kx, cell += outputs) {
-        const int64_t ox = ix * a.stride[1] - a.before[1] + kx * a.dilation[1];
-        if (oy < 0 || oy >= s.out[0] || ox < 0 || ox >= s.out[1]) continue;
-        T* to = out + (oy * s.out[1] + ox) * s.outputs + group * outputs;
-        for (int64_t o = 0; o < outputs; ++o) to[o] += cell[o];
+        if (ox >= 0 && ox < s.out[1])
+          AddCell(cell, outputs, row + ox * s.outputs);
+        ox += a.dilation[1];
       }
     }
   }
@@ -91,21 +107,35 @@ void ConvolveTransposed(const TransposeAttrs& a, const TransposeSizes& s,
                         T* out) {
   const int64_t depth = s.channels / a.groups;
   const int64_t cell_rows = s.window[0] * s.window[1] * (s.outputs / a.groups);
-  const Scratch<T> weights(cell_rows * depth);
-  const Scratch<T> row(s.in[1] * depth);
-  const Scratch<T> cells(s.in[1] * cell_rows);
+  // Input rows that are multiplied together: products of few pixels take long.
+  const int64_t rows = std::clamp<int64_t>(
+      kMostCells / std::max<int64_t>(1, s.in[1] * cell_rows), 1, s.in[0]);
+  const bool copies = a.groups > 1;
+  const Scratch<T> weights(copies ? cell_rows * depth : 0);
+  const Scratch<T> pixels(copies ? rows * s.in[1] * depth : 0);
+  const Scratch<T> cells(rows * s.in[1] * cell_rows);
   for (int64_t group = 0; group < a.groups; ++group) {
-    CopyGroup(filter, cell_rows, s.channels, group, a.groups, weights.data());
+    if (copies) {
+      CopyGroup(filter, cell_rows, s.channels, group, a.groups, weights.data());
+    }
     for (int64_t b = 0; b < s.batch; ++b) {
       T* to = out + b * s.out[0] * s.out[1] * s.outputs;
-      for (int64_t iy = 0; iy < s.in[0]; ++iy) {
+      for (int64_t iy = 0; iy < s.in[0]; iy += rows) {
         LeaveIfRunEnded();
-        CopyGroup(image + (b * s.in[0] + iy) * s.in[1] * s.channels, s.in[1],
-                  s.channels, group, a.groups, row.data());
-        Multiply<T>({row.data(), s.in[1], depth, false},
-                    {weights.data(), depth, cell_rows, true}, pool,
-                    cells.data());
-        AddRow(a, s, iy, cells.data(), group, to);
+        const int64_t some = std::min(rows, s.in[0] - iy);
+        const T* from = image + (b * s.in[0] + iy) * s.in[1] * s.channels;
+        if (copies) {
+          CopyGroup(from, some * s.in[1], s.channels, group, a.groups,
+                    pixels.data());
+        }
+        Multiply<T>(
+            {copies ? pixels.data() : from, some * s.in[1], depth, false},
+            {copies ? weights.data() : filter, depth, cell_rows, true}, pool,
+            cells.data());
+        for (int64_t i = 0; i < some; ++i) {
+          AddRow(a, s, iy + i, cells.data() + i * s.in[1] * cell_rows, group,
+                 to);
+        }
       }
     }
   }
