@@ -48,14 +48,20 @@ absl::StatusOr<Targets> VectorTargets(const Shape& shape, const Tensor& indices,
   targets.size = DimProduct(shape, depth, shape.rank());
   // Without updated elements there is nothing to point at.
   if (expected.num_elements() == 0) return targets;
-  targets.slices.assign(DimProduct(indices.shape(), 0, last), 0);
-  for (size_t i = 0; i < targets.slices.size(); ++i) {
-    for (int k = 0; k < depth; ++k) {
-      int64_t index = values[i * depth + k];
-      if (wraps && index < 0) index += shape.dim(k);
-      if (index < 0 || index >= shape.dim(k)) return OutOfBounds(index, shape);
-      targets.slices[i] = targets.slices[i] * shape.dim(k) + index;
+  const int64_t count = DimProduct(indices.shape(), 0, last);
+  targets.slices.reserve(static_cast<size_t>(count));
+  const std::vector<int64_t> sizes(shape.dims().begin(),
+                                   shape.dims().begin() + depth);
+  const int64_t* value = values.data();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t slice = 0;
+    for (const int64_t size : sizes) {
+      int64_t index = *value++;
+      if (wraps && index < 0) index += size;
+      if (index < 0 || index >= size) return OutOfBounds(index, shape);
+      slice = slice * size + index;
     }
+    targets.slices.push_back(slice);
   }
   return targets;
 }
@@ -64,8 +70,9 @@ template <typename T>
 void ApplyTyped(Update update, const Targets& targets, const Tensor& updates,
                 Tensor* out) {
   const T* from = updates.data<T>();
+  T* const all = out->data<T>();
   for (int64_t slice : targets.slices) {
-    T* to = out->data<T>() + slice * targets.size;
+    T* to = all + slice * targets.size;
     for (int64_t k = 0; k < targets.size; ++k) {
       to[k] = Updated(update, to[k], from[k]);
     }
@@ -79,8 +86,13 @@ absl::Status Apply(Update update, const Targets& targets, const Tensor& updates,
     return VisitBySize(out->dtype(), "updates", [&](auto tag) -> absl::Status {
       using T = typename decltype(tag)::type;
       const T* from = updates.data<T>();
+      T* const all = out->data<T>();
       for (int64_t slice : targets.slices) {
-        std::copy_n(from, targets.size, out->data<T>() + slice * targets.size);
+        if (targets.size == 1) {
+          all[slice] = *from;
+        } else {
+          std::copy_n(from, targets.size, all + slice * targets.size);
+        }
         from += targets.size;
       }
       return absl::OkStatus();
