@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/files.h"
 #include "engine/formats/onnx/lowering_table.h"
 #include "engine/formats/onnx/model_context.h"
@@ -27,6 +29,7 @@ using ::optfarm::testing::FreshFolder;
 using ::optfarm::testing::StatusIs;
 using runtime::Floats;
 using runtime::ValuesOf;
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -74,6 +77,45 @@ TEST(OnnxReaderTest, AnInitializerThatIsListedAsAnInputIsNotAskedFor) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto answers,
                                Answers(bytes, {Floats({2}, {1, 2})}));
   EXPECT_THAT(ValuesOf<float>(answers[0]), ElementsAre(11, 22));
+}
+
+// A 2x3 filter for each of two channels with strides of 1: every element of the
+// result is a sum over the image with the filter turned around. Dilation and
+// pads are those of the transposed window.
+TEST(OnnxReaderTest, TransposedConvolutionOfStrideOneIsAConvolution) {
+  std::vector<float> image, filter;
+  for (int i = 0; i < 2 * 4 * 5; ++i)
+    image.push_back(static_cast<float>(i % 7));
+  for (int i = 0; i < 2 * 2 * 3; ++i)
+    filter.push_back(static_cast<float>(i - 4));
+  const std::string bytes = OnnxBytes(absl::StrCat(
+      "input { ", FloatValue("x", {1, 2, 4, 5}), " } output { ",
+      FloatValue("y", {1, 2, 5, 5}),
+      " } initializer { name: 'w' dims: 2 dims: 1 dims: 2 dims: 3 data_type: "
+      "1 ",
+      "float_data: [", absl::StrJoin(filter, ","), "] } ",
+      "node { op_type: 'ConvTranspose' input: 'x' input: 'w' output: 'y' ",
+      "attribute { name: 'group' type: INT i: 2 } ",
+      "attribute { name: 'dilations' type: INTS ints: [2, 1] } ",
+      "attribute { name: 'pads' type: INTS ints: [0, 1, 1, 1] } }"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const graph::Graph graph, ReadOnnxGraph(bytes));
+  std::vector<std::string> ops;
+  for (const graph::NodeId id : graph.Ids()) ops.push_back(graph.node(id).op());
+  EXPECT_THAT(ops, Contains("DepthwiseConv2dNative"));
+  std::vector<float> wanted(2 * 5 * 5, 0);
+  for (int c = 0; c < 2; ++c) {
+    for (int at = 0; at < 4 * 5 * 2 * 3; ++at) {
+      const int iy = at / 30, ix = at / 6 % 5, ky = at / 3 % 2, kx = at % 3;
+      const int oy = iy + 2 * ky, ox = ix - 1 + kx;
+      if (oy >= 5 || ox < 0 || ox >= 5) continue;
+      wanted[static_cast<size_t>(c * 25 + oy * 5 + ox)] +=
+          image[static_cast<size_t>(c * 20 + iy * 5 + ix)] *
+          filter[static_cast<size_t>(c * 6 + ky * 3 + kx)];
+    }
+  }
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto answers,
+                               Answers(bytes, {Floats({1, 2, 4, 5}, image)}));
+  EXPECT_EQ(ValuesOf<float>(answers[0]), wanted);
 }
 
 // --- Constants ---------------------------------------------------------------
