@@ -89,6 +89,22 @@ std::string HostName() {
   return ::gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
 }
 
+http::FrontOptions FrontOf(const ServerOptions& options) {
+  return {options.http_address,
+          {options.tls.certificate, options.tls.key, options.tls.client_ca}};
+}
+
+// Nothing where nobody would find it, or where it cannot be: the server's own
+// door says why.
+std::unique_ptr<http::Front> OpenStartingDoorOf(const ServerOptions& options) {
+  if (options.http_address.empty() ||
+      absl::EndsWith(options.http_address, ":0")) {
+    return nullptr;
+  }
+  auto door = OpenStartingDoor(FrontOf(options), options.http_limits);
+  return door.ok() ? *std::move(door) : nullptr;
+}
+
 StoreFacts FactsOf(const ServerOptions& options, const DataDir& data_dir) {
   StoreFacts facts;
   const bool bucket = absl::StartsWith(options.blobs.blobs, "s3:");
@@ -111,7 +127,8 @@ class ServerImpl final : public Server {
              std::unique_ptr<AccessControl> access);
   ~ServerImpl() override { Shutdown(); }
 
-  absl::Status Listen();
+  // `starting` is closed when its address is needed; nullptr for none.
+  absl::Status Listen(std::unique_ptr<http::Front> starting);
 
   std::string address() const override { return address_; }
   std::string http_address() const override {
@@ -381,7 +398,7 @@ absl::StatusOr<AwayTime> ServerImpl::ReadUptime() {
   return AwayTime();
 }
 
-absl::Status ServerImpl::Listen() {
+absl::Status ServerImpl::Listen(std::unique_ptr<http::Front> starting) {
   SetProjectLimits(options_.limits_by_project);
   OPTFARM_ASSIGN_OR_RETURN(AwayTime away, ReadUptime());
   OPTFARM_RETURN_IF_ERROR(
@@ -408,6 +425,7 @@ absl::Status ServerImpl::Listen() {
     });
   }
   door.accept();
+  starting = nullptr;
   OPTFARM_RETURN_IF_ERROR(OpenHttp());
   OPTFARM_RETURN_IF_ERROR(webhooks_.Start());
   OPTFARM_RETURN_IF_ERROR(traces_.Start(
@@ -423,11 +441,9 @@ absl::Status ServerImpl::Listen() {
 absl::Status ServerImpl::OpenHttp() {
   if (options_.http_address.empty()) return absl::OkStatus();
   HttpDoorOptions door;
-  door.front.address = options_.http_address;
+  door.front = FrontOf(options_);
   door.limits = options_.http_limits;
   door.limits.max_file_bytes = options_.max_blob_bytes;
-  door.front.tls = {options_.tls.certificate, options_.tls.key,
-                    options_.tls.client_ca};
   door.loopback_hosts_only = !access_->wants_token();
   OPTFARM_ASSIGN_OR_RETURN(door.channel, rpc::MakeInnerChannel(grpc_.get()));
   inner_ = std::make_unique<rpc::HeldConnection>(door.channel);
@@ -564,6 +580,7 @@ absl::StatusOr<Stores> OpenStores(const ServerOptions& options,
 
 absl::StatusOr<std::unique_ptr<Server>> StartLeader(ServerOptions options,
                                                     LeaderTerm term) {
+  std::unique_ptr<http::Front> starting = OpenStartingDoorOf(options);
   Stores stores;
   OPTFARM_ASSIGN_OR_RETURN(stores, OpenStores(options, std::move(term)));
   OPTFARM_ASSIGN_OR_RETURN(
@@ -572,7 +589,7 @@ absl::StatusOr<std::unique_ptr<Server>> StartLeader(ServerOptions options,
                           *options.clock));
   auto server = std::make_unique<ServerImpl>(
       std::move(options), std::move(stores), std::move(access));
-  OPTFARM_RETURN_IF_ERROR(server->Listen());
+  OPTFARM_RETURN_IF_ERROR(server->Listen(std::move(starting)));
   return server;
 }
 

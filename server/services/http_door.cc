@@ -33,6 +33,10 @@ http::Reply Metrics(const HttpDoorOptions& options,
   return reply;
 }
 
+http::Reply Alive(const http::RequestHead&) {
+  return http::TextReply(200, "alive\n");
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<http::Front>> OpenHttpDoor(
@@ -48,9 +52,7 @@ absl::StatusOr<std::unique_ptr<http::Front>> OpenHttpDoor(
   AddWebPage(*options.sessions, *services);
   AddReportPage(*services);
   services->health_pages = {"/livez", "/readyz", "/metrics"};
-  services->pages["/livez"] = [](const http::RequestHead&) {
-    return http::TextReply(200, "alive\n");
-  };
+  services->pages["/livez"] = Alive;
   services->pages["/readyz"] = [ready =
                                     options.ready](const http::RequestHead&) {
     const absl::Status status = ready();
@@ -61,6 +63,21 @@ absl::StatusOr<std::unique_ptr<http::Front>> OpenHttpDoor(
     return Metrics(options, head);
   };
   return http::Front::Start(options.front, std::move(services));
+}
+
+absl::StatusOr<std::unique_ptr<http::Front>> OpenStartingDoor(
+    const http::FrontOptions& front, const http::Limits& limits) {
+  auto services = std::make_unique<http::ServiceMap>();
+  services->limits = limits;
+  services->health_pages = {"/livez"};
+  services->pages["/livez"] = Alive;
+  services->admit = [](http::RequestHead& head) -> absl::Status {
+    if (head.path == "/livez") return absl::OkStatus();
+    return absl::UnavailableError(
+        "the server is starting: it opens its stores, which takes long when "
+        "they are large or were written by an older version; try again");
+  };
+  return http::Front::Start(front, std::move(services));
 }
 
 }  // namespace optfarm::server

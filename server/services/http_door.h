@@ -48,6 +48,13 @@ struct HttpDoorOptions {
 absl::StatusOr<std::unique_ptr<http::Front>> OpenHttpDoor(
     const HttpDoorOptions& options);
 
+// What stands at the address while the stores are opened, which may take
+// minutes: /livez says that the process lives, /readyz and all else are
+// answered with 503, so that probes wait and clients try again.
+// ERRORS: those of http::Front::Start.
+absl::StatusOr<std::unique_ptr<http::Front>> OpenStartingDoor(
+    const http::FrontOptions& front, const http::Limits& limits);
+
 }  // namespace optfarm::server
 
 #endif  // OPTFARM_SERVER_SERVICES_HTTP_DOOR_H_

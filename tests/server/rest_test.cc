@@ -4,12 +4,17 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <boost/asio/read.hpp>
 #include <boost/asio/write.hpp>
+#include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/mutex.h"
+#include "base/clock.h"
 #include "tests/server/rest_client.h"
 #include "tests/server/server_fixture.h"
 
@@ -268,6 +273,49 @@ TEST_F(RestTest, ShutdownEndsStreamsAndConnections) {
   server_->Shutdown();
   watcher.join();
   EXPECT_THAT(events.body, Not(HasSubstr("event: end\n")));
+}
+
+// Asks the server that is just starting when that first asks for the time.
+class AskingClock final : public Clock {
+ public:
+  explicit AskingClock(std::string address) : client_(std::move(address)) {}
+
+  absl::Time Now() override {
+    if (!asked_.exchange(true)) {
+      for (const char* path : {"/livez", "/readyz", "/v1/jobs"}) {
+        answers_.push_back(client_.Get(path));
+      }
+    }
+    return RealClock()->Now();
+  }
+  void Sleep(absl::Duration duration) override { RealClock()->Sleep(duration); }
+  bool AwaitWithTimeout(absl::Mutex* mutex, const absl::Condition& condition,
+                        absl::Duration timeout) override
+      ABSL_NO_THREAD_SAFETY_ANALYSIS {
+    return RealClock()->AwaitWithTimeout(mutex, condition, timeout);
+  }
+  // Of a server that has started.
+  const std::vector<RestAnswer>& answers() const { return answers_; }
+
+ private:
+  RestClient client_;
+  std::atomic<bool> asked_ = false;
+  std::vector<RestAnswer> answers_;
+};
+
+TEST_F(RestTest, LivesButIsNotReadyWhileItOpensItsStores) {
+  options_.http_address = server_->http_address();
+  server_.reset();
+  AskingClock clock(options_.http_address);
+  options_.clock = &clock;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(server_, Server::Start(options_));
+  ASSERT_EQ(clock.answers().size(), 3u);
+  EXPECT_EQ(clock.answers()[0].status, 200);
+  EXPECT_EQ(clock.answers()[1].status, 503);
+  EXPECT_THAT(clock.answers()[1].body, HasSubstr("the server is starting"));
+  EXPECT_EQ(clock.answers()[2].status, 503);
+  EXPECT_EQ(Client().Get("/readyz").status, 200);
+  server_.reset();
 }
 
 TEST_F(RestTest, HttpAddressThatIsTakenIsUnavailable) {
