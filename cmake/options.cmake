@@ -32,6 +32,15 @@ if(OPTFARM_WERROR)
   target_compile_options(optfarm_warnings INTERFACE -Werror)
 endif()
 
+# g++ collects its garbage from a few hundred MB on, which takes 4 to 8 % of its
+# time and gives back next to nothing. Files take up to 1.5 GB without.
+cmake_host_system_information(RESULT memory_mb QUERY TOTAL_PHYSICAL_MEMORY)
+cmake_host_system_information(RESULT processors QUERY NUMBER_OF_LOGICAL_CORES)
+math(EXPR memory_mb "${memory_mb} / ${processors}")
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND memory_mb GREATER 3000)
+  add_compile_options(--param=ggc-min-heapsize=1000000)
+endif()
+
 # Kernels must give the same bits on every machine of one kind: no fast-math,
 # and contraction only where a kernel asks for it.
 add_library(optfarm_build INTERFACE)
