@@ -21,7 +21,7 @@ const TYPES = {
 /** The bundle's files by name. */
 async function bundle() {
   const result = await build({
-    entryPoints: { app: 'src/main.tsx', report: 'src/report.tsx' },
+    entryPoints: { app: 'src/main.tsx', boot: 'src/boot.ts', report: 'src/report.tsx' },
     outdir: '.',
     bundle: true,
     write: false,
@@ -50,9 +50,11 @@ function page(folder) {
 <title>Optfarm</title>
 <link rel="icon" href="data:,">
 <link rel="stylesheet" href="${folder}/app.css">
-<script src="${folder}/app.js" defer></script>
+<script src="${folder}/boot.js"></script>
+<link rel="preload" href="${folder}/app.js" as="script">
 </head>
 <body>
+<div class="frame"><header class="side"><span class="brand">Optfarm</span></header><main></main></div>
 <noscript>This page needs JavaScript. The API is described at /docs.</noscript>
 </body>
 </html>

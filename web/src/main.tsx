@@ -184,6 +184,16 @@ function Frame({ farm, leave, offline, turnTheme }: {
   );
 }
 
+/** As the document has it before this script runs (build.mjs). */
+function Waiting() {
+  return (
+    <div class="frame">
+      <header class="side"><span class="brand">Optfarm</span></header>
+      <main />
+    </div>
+  );
+}
+
 /** The page of somebody whom the server may know; `lost` where it does not. */
 function Session({ lost, turnTheme }: { lost: () => void; turnTheme: () => void }) {
   const farm = usePoll((signal) => get<WhoAmI>('/v1/whoami', signal), 5000, []);
@@ -191,7 +201,7 @@ function Session({ lost, turnTheme }: { lost: () => void; turnTheme: () => void 
     if (farm.error && farm.error.status !== 401) {
       return <div class="login"><ErrorNote error={farm.error} retry={farm.refresh} /></div>;
     }
-    return null;
+    return <Waiting />;
   }
   const leave = async () => {
     try {
