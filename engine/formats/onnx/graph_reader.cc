@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/status_macros.h"
 #include "engine/formats/onnx/lowering_table.h"
+#include "engine/formats/onnx/node_order.h"
 #include "engine/formats/onnx/tensors.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/model_interface.h"
@@ -189,13 +190,13 @@ void OnnxGraphReader::DefineInitializers(const GraphProto& graph) {
 
 void OnnxGraphReader::ReadBody(const GraphProto& graph) {
   DefineInitializers(graph);
-  for (const NodeProto& node : graph.node()) LowerNode(node);
+  for (const NodeProto* node : NodesInOrder(graph.node())) LowerNode(*node);
 }
 
 void OnnxGraphReader::ReadFunctionBody(const FunctionProto& function,
                                        const NodeProto& caller) {
-  for (const NodeProto& node : function.node()) {
-    NodeProto bound = node;
+  for (const NodeProto* node : NodesInOrder(function.node())) {
+    NodeProto bound = *node;
     BindAttributes(function, caller, &bound);
     LowerNode(bound);
   }

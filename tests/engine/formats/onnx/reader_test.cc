@@ -118,6 +118,38 @@ TEST(OnnxReaderTest, TransposedConvolutionOfStrideOneIsAConvolution) {
   EXPECT_EQ(ValuesOf<float>(answers[0]), wanted);
 }
 
+TEST(OnnxReaderTest, ReadsNodesThatStandBeforeTheirInputs) {
+  // The subgraph of If reads 'd', which a later node makes, and has a name of
+  // its own that is also the name of a later output.
+  const std::string branch = absl::StrCat(
+      "output { ", FloatValue("r", {2}), " } node { op_type: 'Neg' input: 'd' ",
+      "output: 'own' } node { op_type: 'Neg' input: 'own' output: 'r' }");
+  const std::string bytes = OnnxBytes(absl::StrCat(
+      "input { ", FloatValue("x", {2}), " } output { ", FloatValue("y", {2}),
+      " } output { ", FloatValue("own", {2}), " } ",
+      "node { op_type: 'Neg' input: 'y' output: 'own' } ",
+      "node { op_type: 'If' input: 'c' output: 'y' ",
+      "attribute { name: 'then_branch' type: GRAPH g { ", branch, " } } ",
+      "attribute { name: 'else_branch' type: GRAPH g { ", branch, " } } } ",
+      "node { op_type: 'Add' input: 'x' input: 'x' output: 'd' } ",
+      "initializer { name: 'c' data_type: 9 int32_data: 1 }"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto answers,
+                               Answers(bytes, {Floats({2}, {1, 2})}));
+  EXPECT_THAT(ValuesOf<float>(answers[0]), ElementsAre(2, 4));
+  EXPECT_THAT(ValuesOf<float>(answers[1]), ElementsAre(-2, -4));
+}
+
+TEST(OnnxReaderTest, RefusesACycle) {
+  const std::string bytes = OnnxBytes(absl::StrCat(
+      "input { ", FloatValue("x", {2}), " } output { ", FloatValue("y", {2}),
+      " } node { op_type: 'Add' input: 'x' input: 'b' output: 'a' } ",
+      "node { op_type: 'Neg' input: 'a' output: 'b' } ",
+      "node { op_type: 'Neg' input: 'b' output: 'y' }"));
+  EXPECT_THAT(ReadOnnxGraph(bytes).status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("node 'a' (Add) reads 'b', which ")));
+}
+
 // --- Constants ---------------------------------------------------------------
 
 TEST(OnnxReaderTest, ReadsConstantsFromFilesBesideTheModel) {
@@ -268,7 +300,8 @@ TEST(OnnxReaderTest, NoOperatorCrashesItWithOtherInputs) {
       FloatValue("s", {}), " } input { ", FloatValue("u", {-1, -1}), " } ",
       "initializer { name: 'w' dims: 2 dims: 2 data_type: 1 float_data: 1 "
       "float_data: 2 float_data: 3 float_data: 4 } initializer { name: 'i' "
-      "dims: 2 data_type: 7 int64_data: 1 int64_data: -1 } initializer { name: "
+      "dims: 2 data_type: 7 int64_data: 1 int64_data: -1 } initializer { "
+      "name: "
       "'b' dims: 1 data_type: 3 int32_data: 5 } output { ",
       FloatValue("y", {-1}), " } ");
   const std::vector<std::string> kinds = {"", "f", "s", "u", "w", "i", "b"};
