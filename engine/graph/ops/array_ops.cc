@@ -313,7 +313,7 @@ constexpr OpRow kRows[] = {
      .moves_bytes = true},
     {.names = "MirrorPad",
      .signature = kMirrorPadSignature,
-     .shape = PadShape,
+     .shape = MirrorPadShape,
      .flow = ValueFlow::kDataMovement,
      .moves_bytes = true},
     {.names = "MirrorPadGrad", .signature = kMirrorPadSignature},

@@ -33,6 +33,15 @@ absl::StatusOr<std::vector<int64_t>> Bounded(ShapeContext& c,
   return values;
 }
 
+// A state of a recurrent layer; one that is not given has no elements.
+absl::Status CheckState(const PartialShape& given, const PartialShape& wanted) {
+  const bool may_be_absent = !given.has_rank() || given.rank() != wanted.rank();
+  if (may_be_absent && given.elements().value_or(0) == 0) {
+    return absl::OkStatus();
+  }
+  return MergeShapes(given, wanted).status();
+}
+
 }  // namespace
 
 absl::Status RecurrentSequenceShape(ShapeContext& c) {
@@ -44,8 +53,11 @@ absl::Status RecurrentSequenceShape(ShapeContext& c) {
   }
   const int64_t directions = direction == "bidirectional" ? 2 : 1;
   c.set_output(0, PartialShape({x.dim(0), directions, x.dim(1), hidden}));
+  const PartialShape state({directions, x.dim(1), hidden});
   for (int i = 1; i < c.output_count(); ++i) {
-    c.set_output(i, PartialShape({directions, x.dim(1), hidden}));
+    c.set_output(i, state);
+    // There is an initial one for each that comes out, behind five others.
+    OPTFARM_RETURN_IF_ERROR(CheckState(c.input(4 + i), state));
   }
   return absl::OkStatus();
 }

@@ -101,6 +101,7 @@ absl::Status ConcatShape(ShapeContext& c);
 absl::Status ConcatV2Shape(ShapeContext& c);
 absl::Status DynamicPartitionShape(ShapeContext& c);
 absl::Status DynamicStitchShape(ShapeContext& c);
+absl::Status MirrorPadShape(ShapeContext& c);
 absl::Status PackShape(ShapeContext& c);
 absl::Status PadShape(ShapeContext& c);
 absl::Status SliceShape(ShapeContext& c);

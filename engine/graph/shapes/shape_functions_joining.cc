@@ -286,6 +286,30 @@ absl::Status PadShape(ShapeContext& c) {
   return absl::OkStatus();
 }
 
+// What is added to a dimension is there to be mirrored.
+absl::Status MirrorPadShape(ShapeContext& c) {
+  OPTFARM_RETURN_IF_ERROR(PadShape(c));
+  OPTFARM_ASSIGN_OR_RETURN(const std::string mode, c.String("mode"));
+  const PartialShape& in = c.input(0);
+  const PartialValue* value = c.value(1);
+  if (!in.has_rank() || value == nullptr) return absl::OkStatus();
+  for (int i = 0; i < in.rank(); ++i) {
+    if (in.dim(i) == kUnknownDim) continue;
+    const int64_t most = mode == "REFLECT" ? in.dim(i) - 1 : in.dim(i);
+    for (const int side : {2 * i, 2 * i + 1}) {
+      const int64_t more =
+          value->elements[static_cast<size_t>(side)].value_or(0);
+      // Nothing is mirrored where nothing is added.
+      if (more > std::max<int64_t>(most, 0)) {
+        return absl::InvalidArgumentError(
+            absl::StrCat("dimension ", i, " of size ", in.dim(i),
+                         " cannot be mirrored by ", more, " elements"));
+      }
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TileShape(ShapeContext& c) {
   PartialShape in = c.input(0);
   OPTFARM_ASSIGN_OR_RETURN(PartialShape multiples, c.ShapeFromInput(1));

@@ -270,6 +270,40 @@ TEST(ShapeInference, MergeOfBranchesKeepsWhatBothHave) {
             "[?,3]");
 }
 
+TEST(ShapeInference, MirroredElementsAreThere) {
+  const auto padded = [](const std::string& mode, int rows) {
+    return Infer(absl::StrCat(
+        "x = Placeholder() ", FloatOf({rows, -1}), "\n",
+        "p = Const() dtype { type: DT_INT32 } value { tensor { dtype: DT_INT32 "
+        "tensor_shape { dim { size: 2 } dim { size: 2 } } "
+        "int_val: [0, 3, 2, 0] } }\n",
+        "y = MirrorPad(x, p) T { type: DT_FLOAT } Tpaddings { type: DT_INT32 } "
+        "mode { s: '",
+        mode, "' }"));
+  };
+  EXPECT_EQ(padded("REFLECT", 4), "[7,?]");
+  EXPECT_EQ(padded("SYMMETRIC", 3), "[6,?]");
+  EXPECT_THAT(padded("REFLECT", 3), HasSubstr("cannot be mirrored by 3"));
+}
+
+TEST(ShapeInference, StatesOfRecurrentLayersHaveTheSequencesBatch) {
+  const auto layer = [](const std::string& state) {
+    return Infer(absl::StrCat(
+        "x = Placeholder() ", FloatOf({5, -1, 3}), "\n", "w = Const() ",
+        Floats({1, 4, 3}), "\n", "r = Const() ", Floats({1, 4, 4}), "\n",
+        "none = Const() ", Floats({0}), "\n",
+        "n = Const() dtype { type: DT_INT32 } value { tensor { "
+        "dtype: DT_INT32 tensor_shape { dim { size: 0 } } } }\n",
+        "h = Placeholder() ", state, "\n",
+        "y = RnnSequence(x, w, r, none, n, h) T { type: DT_FLOAT "
+        "} hidden_size { i: 4 }"));
+  };
+  EXPECT_EQ(layer(FloatOf({1, 2, 4})), "[5,1,?,4]");
+  EXPECT_EQ(layer(FloatOf({0})), "[5,1,?,4]");
+  EXPECT_THAT(layer(FloatOf({2, 2, 4})), HasSubstr("2"));
+  EXPECT_THAT(layer(FloatOf({1, 4})), HasSubstr("4"));
+}
+
 TEST(ShapeInference, WrongGraphsGiveProblemsNotCrashes) {
   const char* cases[] = {
       "y = Reshape(y2)",
