@@ -73,10 +73,19 @@ int64_t SequenceSize(const std::string& name, int64_t size) {
   return is_sum ? 2 * size : size;
 }
 
+// How open dimensions without a name become sizes.
+enum class Unnamed {
+  // Batches in front of an input, lengths elsewhere.
+  kByPlace,
+  // Batches in the middle of three too, as in [layers, batch, units], the state
+  // of recurrent layers.
+  kBatchOfStates,
+};
+
 // Shapes for all inputs, with those sizes where the graph leaves them open.
 graph::IoRequest WithSizes(const graph::Graph& graph,
                            const graph::ShapeMap& shapes, int64_t size,
-                           graph::IoRequest request) {
+                           Unnamed unnamed, graph::IoRequest request) {
   const absl::flat_hash_set<std::string> batches = BatchNames(graph);
   for (graph::NodeId id : graph.Ids()) {
     const graph::Node& node = graph.node(id);
@@ -89,13 +98,33 @@ graph::IoRequest WithSizes(const graph::Graph& graph,
       const std::string name = names != nullptr && i < names->list().s_size()
                                    ? names->list().s(i)
                                    : std::string();
-      shape.set_dim(i, i == 0 || batches.contains(name) ? 1
-                       : shape.rank() == 4              ? kPictureSize
+      const bool is_batch = i == 0 || batches.contains(name) ||
+                            (unnamed == Unnamed::kBatchOfStates && i == 1 &&
+                             shape.rank() == 3 && name.empty());
+      shape.set_dim(i, is_batch            ? 1
+                       : shape.rank() == 4 ? kPictureSize
                                            : SequenceSize(name, size));
     }
     request.inputs.push_back({node.name(), std::nullopt, std::move(shape)});
   }
   return request;
+}
+
+// The requests to try, in order.
+std::vector<graph::IoRequest> SizesToTry(const graph::Graph& graph,
+                                         const graph::ShapeMap& shapes,
+                                         const graph::IoRequest& request) {
+  std::vector<graph::IoRequest> list;
+  for (const int64_t size : kSequenceSizes) {
+    list.push_back(WithSizes(graph, shapes, size, Unnamed::kByPlace, request));
+    graph::IoRequest other =
+        WithSizes(graph, shapes, size, Unnamed::kBatchOfStates, request);
+    const bool is_same = absl::c_equal(
+        list.back().inputs, other.inputs,
+        [](const auto& a, const auto& b) { return a.shape == b.shape; });
+    if (!is_same) list.push_back(std::move(other));
+  }
+  return list;
 }
 
 bool HasOpenSizes(const graph::Graph& graph, const graph::ShapeMap& shapes) {
@@ -118,32 +147,47 @@ graph::GraphIo DeclaredIo(const graph::Graph& graph,
   return io;
 }
 
-// Whether the model can be run with inputs of these shapes, as far as shapes
-// tell.
-bool HasNoProblems(const graph::Graph& graph, const graph::GraphIo& io) {
-  graph::ShapeOptions options;
-  std::vector<FedShape> fed;
-  for (const graph::GraphTensor& input : io.inputs) {
-    options.feeds[input.tensor] = input.shape;
-    fed.push_back({input.tensor, input.shape});
-  }
-  std::vector<graph::Endpoint> outputs;
-  for (const graph::GraphTensor& output : io.outputs) {
-    outputs.push_back(output.tensor);
-  }
-  // Problems within branches are seen when they are part of the graph.
-  std::optional<graph::Graph> flat;
-  const bool has_branches = absl::c_any_of(graph.Ids(), [&](graph::NodeId id) {
+// Whether the model can be run with inputs of these shapes.
+enum class Runs { kNo, kAsFarAsShapesTell, kYes };
+
+bool HasBranches(const graph::Graph& graph) {
+  return absl::c_any_of(graph.Ids(), [&](graph::NodeId id) {
     return graph::HasRole(graph.node(id).op(), graph::OpRole::kIf);
   });
-  if (has_branches) {
-    flat = graph.Clone();
-    if (!FlattenBranches(fed, outputs, OpenBranches::kOneRuns, &*flat).ok()) {
-      return false;
+}
+
+// What the model is fed with, and what is fetched.
+struct Ends {
+  explicit Ends(const graph::GraphIo& io) {
+    for (const graph::GraphTensor& input : io.inputs) {
+      inputs.push_back({input.tensor, input.shape});
+    }
+    for (const graph::GraphTensor& output : io.outputs) {
+      outputs.push_back(output.tensor);
     }
   }
-  const auto shapes = graph::InferShapes(flat ? *flat : graph, options);
-  return shapes.ok() && shapes->problems().empty();
+  std::vector<FedShape> inputs;
+  std::vector<graph::Endpoint> outputs;
+};
+
+Runs WhetherItRuns(const graph::Graph& graph, const graph::GraphIo& io) {
+  const Ends ends(io);
+  graph::ShapeOptions options;
+  for (const FedShape& fed : ends.inputs) options.feeds[fed.tensor] = fed.shape;
+  // Problems within branches are seen when they are part of the graph.
+  std::optional<graph::Graph> flat;
+  if (HasBranches(graph)) {
+    flat = graph.Clone();
+    if (!FlattenBranches(ends.inputs, ends.outputs, OpenBranches::kOneRuns,
+                         &*flat)
+             .ok()) {
+      return Runs::kNo;
+    }
+  }
+  const graph::Graph& run = flat ? *flat : graph;
+  const auto shapes = graph::InferShapes(run, options);
+  if (!shapes.ok() || !shapes->problems().empty()) return Runs::kNo;
+  return HasBranches(run) ? Runs::kAsFarAsShapesTell : Runs::kYes;
 }
 
 // Inputs and outputs; where only sizes are missing, some that serve to run it.
@@ -157,11 +201,17 @@ absl::StatusOr<graph::GraphIo> FindIo(const graph::Graph& graph,
   }
   OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap shapes,
                            graph::InferShapes(graph));
-  for (const int64_t size : kSequenceSizes) {
-    absl::StatusOr<graph::GraphIo> with_sizes =
-        graph::InferIo(graph, WithSizes(graph, shapes, size, request));
-    if (with_sizes.ok() && HasNoProblems(graph, *with_sizes)) return with_sizes;
+  std::optional<graph::GraphIo> perhaps;
+  for (const graph::IoRequest& sizes : SizesToTry(graph, shapes, request)) {
+    absl::StatusOr<graph::GraphIo> with_sizes = graph::InferIo(graph, sizes);
+    if (!with_sizes.ok()) continue;
+    const Runs runs = WhetherItRuns(graph, *with_sizes);
+    if (runs == Runs::kYes) return with_sizes;
+    if (runs == Runs::kAsFarAsShapesTell && !perhaps) {
+      perhaps = *std::move(with_sizes);
+    }
   }
+  if (perhaps) return *std::move(perhaps);
   const graph::ModelInterface declared = graph::ReadModelInterface(graph);
   if (is_to_run || declared.outputs.empty()) return io;
   return DeclaredIo(graph, declared);
@@ -182,6 +232,8 @@ struct Written {
   graph::GraphIo io;
   // What the user should know of it.
   std::string note;
+  // What is written, where that is not the whole graph.
+  std::optional<graph::Graph> part;
 };
 
 // Some ops have a form in a format only where sizes are known, and some Ifs
@@ -197,17 +249,36 @@ absl::StatusOr<Written> WriteWithSizes(const graph::Graph& graph,
   }
   ExportOptions fixed = options;
   fixed.fixes_sizes = true;
-  for (const int64_t size : kSequenceSizes) {
-    absl::StatusOr<graph::GraphIo> io =
-        graph::InferIo(graph, WithSizes(graph, shapes, size, request));
-    if (!io.ok() || !HasNoProblems(graph, *io)) continue;
+  for (const graph::IoRequest& sizes : SizesToTry(graph, shapes, request)) {
+    absl::StatusOr<graph::GraphIo> io = graph::InferIo(graph, sizes);
+    if (!io.ok() || WhetherItRuns(graph, *io) == Runs::kNo) continue;
     absl::StatusOr<std::string> bytes = ExportModel(graph, *io, fixed);
     if (!bytes.ok()) continue;
     const std::string note =
         absl::StrCat("; its open sizes became --inputs=", DescribeShapes(*io));
-    return Written{*std::move(bytes), *std::move(io), note};
+    return Written{*std::move(bytes), *std::move(io), note, {}};
   }
   return absl::FailedPreconditionError("no sizes serve");
+}
+
+// The branches that can run, where the sizes leave one only.
+absl::StatusOr<Written> WritePart(const graph::Graph& graph,
+                                  const graph::GraphIo& io,
+                                  const ExportOptions& options) {
+  const Ends ends(io);
+  graph::Graph part = graph.Clone();
+  OPTFARM_ASSIGN_OR_RETURN(const std::vector<std::string> left_out,
+                           LeaveOutBranches(ends.inputs, ends.outputs, &part));
+  if (left_out.empty()) {
+    return absl::FailedPreconditionError("all branches can run");
+  }
+  ExportOptions fixed = options;
+  fixed.fixes_sizes = true;
+  OPTFARM_ASSIGN_OR_RETURN(std::string bytes, ExportModel(part, io, fixed));
+  return Written{std::move(bytes), io,
+                 absl::StrCat("; without ", absl::StrJoin(left_out, " and "),
+                              ", which cannot run with these sizes"),
+                 std::move(part)};
 }
 
 absl::StatusOr<Written> WriteModel(const graph::Graph& graph,
@@ -224,17 +295,21 @@ absl::StatusOr<Written> WriteModel(const graph::Graph& graph,
     if (!io.ok() || !(fixes_sizes ? sizes_are_given : may_stay_open)) continue;
     written.fixes_sizes = fixes_sizes;
     absl::StatusOr<std::string> bytes = ExportModel(graph, *io, written);
-    if (bytes.ok()) return Written{*std::move(bytes), *std::move(io), ""};
+    if (bytes.ok()) return Written{*std::move(bytes), *std::move(io), "", {}};
     if (status.ok()) status = bytes.status();
   }
   const bool is_graph = written.format == ModelFormat::kGraph ||
                         written.format == ModelFormat::kGraphText;
-  if (sizes_are_given || is_graph || !absl::IsFailedPrecondition(status)) {
-    return status;
+  if (is_graph || !absl::IsFailedPrecondition(status)) return status;
+  if (!sizes_are_given) {
+    absl::StatusOr<Written> with_sizes =
+        WriteWithSizes(graph, options.io, written);
+    if (with_sizes.ok()) return with_sizes;
   }
-  absl::StatusOr<Written> with_sizes =
-      WriteWithSizes(graph, options.io, written);
-  if (with_sizes.ok()) return with_sizes;
+  if (io.ok() && HasBranches(graph)) {
+    absl::StatusOr<Written> part = WritePart(graph, *io, written);
+    if (part.ok()) return part;
+  }
   return status;
 }
 
@@ -264,8 +339,8 @@ absl::StatusOr<ConvertedModel> Convert(const graph::Graph& graph,
                     "other types than the model's");
     return made;
   }
-  const absl::StatusOr<ExportDifference> difference =
-      CompareExported(graph, written.io, made.bytes, stateful);
+  const absl::StatusOr<ExportDifference> difference = CompareExported(
+      written.part ? *written.part : graph, written.io, made.bytes, stateful);
   if (difference.ok()) {
     absl::StrAppend(&made.line, "; ", DescribeDifference(*difference));
     made.difference = *difference;

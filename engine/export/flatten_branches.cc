@@ -31,6 +31,8 @@ using tensorflow::NodeDef;
 // Branches within branches, and the copies of their bodies.
 constexpr int kMostBranches = 1000;
 constexpr int kMostNodes = 200000;
+// Ifs whose branches are looked at one by one, each in a copy of the graph.
+constexpr size_t kMostTried = 64;
 constexpr size_t kMostBytes = size_t{1} << 30;
 
 // Two results that a choice stands between.
@@ -60,6 +62,8 @@ class Flattener {
   absl::Status TakeKnown();
   // Replaces the others by choices.
   absl::Status ChooseOthers();
+  // Replaces those of which one branch alone can run; gives what is left out.
+  absl::StatusOr<std::vector<std::string>> TakeThoseThatRun();
   // Whether the results of both branches fit each other everywhere, and
   // running both of them changes nothing.
   absl::StatusOr<bool> ChoicesFit() const;
@@ -73,6 +77,8 @@ class Flattener {
   absl::StatusOr<const tensorflow::NameAttrList*> FunctionOf(
       const Node& node, absl::string_view attribute) const;
   absl::Status Take(NodeId id, bool condition);
+  // Whether a run that takes this branch could succeed.
+  absl::StatusOr<bool> CanRun(NodeId id, bool condition) const;
   absl::Status Choose(NodeId id);
   absl::Status Return(NodeId id, const std::vector<Endpoint>& results);
   // Whether running all of what AddBody has added changes nothing.
@@ -207,6 +213,46 @@ absl::Status Flattener::TakeKnown() {
   return absl::OkStatus();
 }
 
+absl::StatusOr<bool> Flattener::CanRun(NodeId id, bool condition) const {
+  Graph taken = graph_.Clone();
+  Flattener alone({}, outputs_, open_, &taken);
+  alone.shapes_ = shapes_;
+  alone.fed_ = fed_;
+  OPTFARM_RETURN_IF_ERROR(alone.Take(id, condition));
+  OPTFARM_RETURN_IF_ERROR(alone.TakeKnown());
+  absl::flat_hash_set<NodeId> added;
+  for (const std::vector<NodeId>& body : alone.bodies_) {
+    added.insert(body.begin(), body.end());
+  }
+  OPTFARM_ASSIGN_OR_RETURN(const graph::ShapeMap shapes,
+                           graph::InferShapes(taken, shapes_));
+  return std::none_of(
+      shapes.problems().begin(), shapes.problems().end(),
+      [&](const auto& problem) { return added.contains(problem.node); });
+}
+
+absl::StatusOr<std::vector<std::string>> Flattener::TakeThoseThatRun() {
+  std::vector<std::string> left_out;
+  absl::flat_hash_set<std::string> seen;
+  for (bool has_changed = true; has_changed;) {
+    has_changed = false;
+    OPTFARM_RETURN_IF_ERROR(TakeKnown());
+    for (NodeId id : Branches()) {
+      const std::string name = graph_.node(id).name();
+      if (!seen.insert(name).second || seen.size() > kMostTried) continue;
+      OPTFARM_ASSIGN_OR_RETURN(const bool can_be_true, CanRun(id, true));
+      OPTFARM_ASSIGN_OR_RETURN(const bool can_be_false, CanRun(id, false));
+      if (can_be_true == can_be_false) continue;
+      OPTFARM_RETURN_IF_ERROR(Take(id, can_be_true));
+      left_out.push_back(absl::StrCat("the ", can_be_true ? "else" : "then",
+                                      "-branch of '", name, "'"));
+      has_changed = true;
+      break;
+    }
+  }
+  return left_out;
+}
+
 Endpoint Flattener::ScalarCondition(NodeId id, const graph::ShapeMap& shapes) {
   const Endpoint condition = graph_.node(id).inputs()[0];
   const graph::PartialShape& shape = shapes.Of(condition);
@@ -320,6 +366,13 @@ absl::Status FlattenBranches(absl::Span<const FedShape> inputs,
   OPTFARM_ASSIGN_OR_RETURN(const bool fit, others.ChoicesFit());
   if (fit) *graph = std::move(chosen);
   return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<std::string>> LeaveOutBranches(
+    absl::Span<const FedShape> inputs, absl::Span<const Endpoint> outputs,
+    Graph* graph) {
+  Flattener flattener(inputs, outputs, OpenBranches::kOneRuns, graph);
+  return flattener.TakeThoseThatRun();
 }
 
 }  // namespace optfarm::exporting

@@ -4,9 +4,11 @@
 #ifndef OPTFARM_ENGINE_EXPORT_FLATTEN_BRANCHES_H_
 #define OPTFARM_ENGINE_EXPORT_FLATTEN_BRANCHES_H_
 
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 #include "engine/graph/graph.h"
 #include "engine/graph/partial_shape.h"
@@ -40,6 +42,14 @@ enum class OpenBranches {
 absl::Status FlattenBranches(absl::Span<const FedShape> inputs,
                              absl::Span<const graph::Endpoint> outputs,
                              OpenBranches open, graph::Graph* graph);
+
+// Replaces each If by one of its branches where no run of the other could
+// succeed with inputs of these shapes, and Ifs whose condition the shapes
+// decide. Returns what was left out, as in "the else-branch of 'If_0'".
+// ERRORS: as above.
+absl::StatusOr<std::vector<std::string>> LeaveOutBranches(
+    absl::Span<const FedShape> inputs,
+    absl::Span<const graph::Endpoint> outputs, graph::Graph* graph);
 
 }  // namespace optfarm::exporting
 

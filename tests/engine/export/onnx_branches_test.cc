@@ -194,5 +194,87 @@ TEST(OnnxBranchesTest, OpenSizesAreFixedWhereABranchDependsOnThem) {
   EXPECT_THAT(OpsOf(model.graph()), Each(::testing::StrNe("If")));
 }
 
+// A recurrent layer's state has no name for its batch either.
+TEST(OnnxBranchesTest, AStateWithoutNamesHasABatchOfOne) {
+  const std::string weights =
+      "initializer { name: 'w' dims: 1 dims: 2 dims: 1 data_type: 1 "
+      "float_data: 1 float_data: 2 } initializer { name: 'r' dims: 1 dims: 2 "
+      "dims: 2 data_type: 1 float_data: [1, 0, 0, 1] } "
+      "initializer { name: 'axis' dims: 1 data_type: 7 int64_data: 2 } ";
+  const std::string open = "dim {} dim {} ";
+  const std::string state = "dim { dim_value: 1 } dim {} dim { dim_value: 2 }";
+  const auto value = [](const std::string& name, const std::string& dims) {
+    return absl::StrCat("name: '", name,
+                        "' type { tensor_type { elem_type: 1 shape { ", dims,
+                        " } } }");
+  };
+  const std::string bytes = formats::OnnxBytes(absl::StrCat(
+      "input { ", value("x", open), " } input { ", value("h", state),
+      " } output { ", value("y", state), " } ", weights,
+      Node("Unsqueeze", "input: 'x' input: 'axis' output: 'columns'"),
+      Node("Transpose",
+           "input: 'columns' output: 'steps' attribute { name: 'perm' type: "
+           "INTS ints: [1, 0, 2] }"),
+      Node("RNN",
+           "input: 'steps' input: 'w' input: 'r' input: '' input: '' input: "
+           "'h' output: '' output: 'y' attribute { name: 'hidden_size' type: "
+           "INT i: 2 }")));
+  for (const ModelFormat format :
+       {ModelFormat::kOnnx, ModelFormat::kTflite, ModelFormat::kGraph}) {
+    ConvertOptions options;
+    options.written.format = format;
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const graph::Graph graph,
+                                 formats::ReadOnnxGraph(bytes));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const ConvertedModel made,
+                                 ConvertGraph(graph, options));
+    EXPECT_TRUE(made.difference.has_value()) << made.line;
+  }
+}
+
+// Two rates of a sound, as it were: each has its own number of samples.
+TEST(OnnxBranchesTest, ABranchThatCannotRunWithTheSizesIsLeftOut) {
+  const auto product = [](const std::string& result,
+                          const std::string& weights) {
+    return Outputs({result}) +
+           Node("MatMul", absl::StrCat("input: 'x' input: '", weights,
+                                       "' output: '", result, "'"));
+  };
+  const std::string bytes = formats::OnnxBytes(absl::StrCat(
+      Flag("c"), "input { ", FloatValue("x", {1, -1}), " } output { ",
+      FloatValue("y", {1, -1}), " } ",
+      "initializer { name: 'w4' dims: 4 dims: 1 data_type: 1 "
+      "float_data: [1, 2, 3, 4] } ",
+      "initializer { name: 'w2' dims: 2 dims: 3 data_type: 1 "
+      "float_data: [5, 6, 7, 8, 9, 10] } ",
+      Node("If", absl::StrCat("input: 'c' output: 'y' ",
+                              Branch("then_branch", product("four", "w4")),
+                              Branch("else_branch", product("two", "w2"))))));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const graph::Graph graph,
+                               formats::ReadOnnxGraph(bytes));
+  ConvertOptions options;
+  options.written.format = ModelFormat::kTflite;
+  const graph::PartialShape sizes[] = {graph::PartialShape({1, 4}),
+                                       graph::PartialShape({1, 2})};
+  for (const bool c : {true, false}) {
+    options.io.inputs = {{"c", std::nullopt, graph::PartialShape::Scalar()},
+                         {"x", std::nullopt, sizes[c ? 0 : 1]}};
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const ConvertedModel made,
+                                 ConvertGraph(graph, options));
+    EXPECT_THAT(made.line, HasSubstr(absl::StrCat(
+                               "without the ", c ? "else" : "then",
+                               "-branch of 'y', which cannot run with these "
+                               "sizes; read back: all ")));
+    const Tensor x = c ? Floats({1, 4}, {1, 1, 1, 1}) : Floats({1, 2}, {1, 1});
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const auto answers,
+                                 formats::Answers(made.bytes, {x}));
+    EXPECT_THAT(ValuesOf<float>(answers[0]),
+                c ? ::testing::ElementsAreArray({10.0f})
+                  : ::testing::ElementsAreArray({13.0f, 15.0f, 17.0f}));
+  }
+  // Sizes with which neither can run are refused as before.
+  options.io.inputs[1].shape = graph::PartialShape({1, 3});
+  EXPECT_FALSE(ConvertGraph(graph, options).ok());
+}
+
 }  // namespace
 }  // namespace optfarm::exporting
