@@ -1,6 +1,7 @@
 #include "engine/optimize/optimize_job.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <utility>
 
@@ -365,6 +366,29 @@ absl::StatusOr<std::vector<std::string>> FitToModel(OptimizeRequest* request,
   return std::move(fitted.notes);
 }
 
+void AddEnds(const graph::GraphIo& io, v1::Report* report) {
+  for (const graph::GraphTensor& tensor : io.inputs) {
+    *report->add_inputs() = ToSpec(tensor);
+  }
+  for (const graph::GraphTensor& tensor : io.outputs) {
+    *report->add_outputs() = ToSpec(tensor);
+  }
+}
+
+// Whether a result can be written in the formats without which the job fails;
+// null where there are none, or where not even the model itself can.
+std::function<bool(const graph::Graph&)> FormatCheck(
+    const Model& model, const std::vector<v1::ModelFormat>& formats) {
+  if (formats.empty() || absl::c_linear_search(formats, v1::PB)) return nullptr;
+  v1::Report ends;
+  AddEnds(model.io, &ends);
+  const auto check = [ends, formats](const graph::Graph& graph) {
+    return CanBeWritten(graph, formats, ends);
+  };
+  if (!check(model.graph)) return nullptr;
+  return check;
+}
+
 // How samples are prepared: as the recipe says. Where neither it nor the data
 // say how pictures in folders are scaled, the model's own file may; `notes`
 // gets what the user should know of that.
@@ -432,6 +456,7 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& asked,
       return Dataset::Open(request.data, other, inputs);
     };
   }
+  job.can_be_written = FormatCheck(model, request.out_formats);
   job.out_folder = request.out_folder;
   job.threads = std::max(1, request.threads);
   job.progress = tell;
@@ -457,12 +482,7 @@ absl::StatusOr<v1::Report> RunOptimize(const OptimizeRequest& asked,
   report.set_tool_version(request.tool_version);
   if (request.model_origin)
     *report.mutable_model_origin() = *request.model_origin;
-  for (const graph::GraphTensor& tensor : model.io.inputs) {
-    *report.add_inputs() = ToSpec(tensor);
-  }
-  for (const graph::GraphTensor& tensor : model.io.outputs) {
-    *report.add_outputs() = ToSpec(tensor);
-  }
+  AddEnds(model.io, &report);
   for (const std::string& text : dataset.fed()) report.add_fed(text);
   std::vector<v1::TensorComparison> layers;
   const v1::Verification& wanted = request.recipe.verification();

@@ -59,11 +59,13 @@ std::string WhatSamplesDo(const Spared& spared) {
 }
 
 bool ReachesAims(const Attempt& attempt) {
-  return attempt.broken.ok() && !MayBeMended(attempt.aim_gates);
+  return attempt.broken.ok() && attempt.can_be_written &&
+         !MayBeMended(attempt.aim_gates);
 }
 
 bool IsBetter(const Attempt& a, const Attempt& b) {
   if (a.broken.ok() != b.broken.ok()) return a.broken.ok();
+  if (a.can_be_written != b.can_be_written) return a.can_be_written;
   return Badness(a.aim_gates, a.guide) < Badness(b.aim_gates, b.guide);
 }
 
@@ -116,6 +118,9 @@ std::string Optimizer::Describe(const Attempt& attempt) const {
     absl::StrAppend(&text, ", on ", search_samples_->samples.size(),
                     " samples");
   }
+  if (!attempt.can_be_written) {
+    absl::StrAppend(&text, ", cannot be written");
+  }
   return text;
 }
 
@@ -163,6 +168,8 @@ absl::Status Optimizer::Finish(double start, double left,
         attempt->milliseconds,
         MillisecondsOf(attempt->graph, in_.inputs, in_.outputs, *sample));
   }
+  attempt->can_be_written =
+      !in_.can_be_written || in_.can_be_written(attempt->graph);
   const v1::Bounds bounds = BoundsWithoutLabels(in_.recipe->bounds());
   attempt->guide_gates = CheckGates(bounds, attempt->guide);
   attempt->aim_gates =

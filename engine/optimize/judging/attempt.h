@@ -61,6 +61,8 @@ struct Attempt {
   std::vector<v1::GateResult> aim_gates;
   // Why the graph cannot be run; no numbers then.
   absl::Status broken;
+  // Whether the formats that the job asks for can hold it.
+  bool can_be_written = true;
   // UNITS: milliseconds a sample on one thread.
   double milliseconds = 0;
   // Place among the chains tried.

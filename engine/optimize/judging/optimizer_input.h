@@ -40,6 +40,8 @@ struct OptimizerInput {
   absl::Span<const std::string> class_names;
   // Opens the same data with other preprocessing; empty for made-up samples.
   std::function<absl::StatusOr<Dataset>(const v1::Preprocessing&)> open_data;
+  // Whether a result can be written as the job wants it; null: any can.
+  std::function<bool(const graph::Graph&)> can_be_written;
   // Folder that the range log is written to.
   std::string out_folder;
   int threads = 1;

@@ -125,6 +125,18 @@ absl::Status WriteExports(const graph::Graph& graph,
   return absl::OkStatus();
 }
 
+bool CanBeWritten(const graph::Graph& graph,
+                  const std::vector<v1::ModelFormat>& formats,
+                  const v1::Report& report) {
+  return std::all_of(formats.begin(), formats.end(), [&](auto format) {
+    if (format == v1::PB) return true;
+    exporting::ConvertOptions options =
+        exporting::OptionsFor(report, exporting::ToFileFormat(format));
+    options.compare = false;
+    return exporting::ConvertGraph(graph, options).ok();
+  });
+}
+
 formats::TfliteMetadata MetadataOf(const v1::Preprocessing& preprocessing,
                                    const LocalData& data,
                                    const v1::Report& report) {

@@ -28,6 +28,11 @@ absl::Status WriteExports(const graph::Graph& graph,
                           const formats::TfliteMetadata& metadata,
                           v1::Report* report);
 
+// Whether all of the formats can hold the graph, PB aside.
+bool CanBeWritten(const graph::Graph& graph,
+                  const std::vector<v1::ModelFormat>& formats,
+                  const v1::Report& report);
+
 // What is known of the samples: how pictures are normalized, and the names of
 // the classes, where the labels' file has one for each element of the first
 // output's last dimension.

@@ -698,6 +698,47 @@ TEST(OptimizeJobTest, WritesTheFormatsThatAreAskedFor) {
   EXPECT_EQ(report.exports(1).artifact(), "optimized.tflite");
 }
 
+// Ranges that are found at each run lose less than coarse weights, and no other
+// format has them.
+TEST(OptimizeJobTest, AChainThatTheFormatsCannotHoldIsNotTaken) {
+  OptimizeRequest request = Request("fp32");
+  v1::TransformStep* coarse = request.recipe.add_transforms();
+  coarse->set_name("round_weights");
+  v1::TransformParam* steps = coarse->add_params();
+  steps->set_key("num_steps");
+  steps->set_value("8");
+  v1::KeepFloat* keep_float = request.recipe.mutable_keep_float();
+  keep_float->set_aim_snr_db(200);
+  keep_float->add_attempts()->set_transform_string(
+      "fold_constants(ignore_errors=true) quantize_weights(minimum_size=8) "
+      "quantize_nodes");
+  request.recipe.mutable_bounds()->set_min_snr_db(1);
+  const auto taken = [&]() -> std::string {
+    const absl::StatusOr<v1::Report> report = RunJob(request);
+    if (!report.ok()) return report.status().ToString();
+    for (const v1::SearchStep& step : report->search()) {
+      if (step.taken()) return step.description();
+    }
+    return "none";
+  };
+  EXPECT_THAT(taken(), HasSubstr("another chain"));
+  request.out_formats = {v1::TFLITE, v1::PB};
+  EXPECT_THAT(taken(), HasSubstr("another chain"));
+  request.out_formats = {v1::TFLITE};
+  EXPECT_EQ(taken(), "everything quantized");
+  EXPECT_TRUE(Exists(JoinPath(request.out_folder, "optimized.tflite")));
+  // A model that the format cannot hold anyway is optimized as ever.
+  tensorflow::GraphDef def = SmallModel();
+  for (const char* name : {"gamma", "end"}) {
+    tensorflow::NodeDef* node =
+        testing::AddNode(&def, name, "Lgamma", {"softmax"});
+    graph::SetType(node, "T", tensorflow::DT_FLOAT);
+  }
+  request.model_path = WriteModel(def, FreshFolder());
+  request.outputs = {"softmax", "end"};
+  EXPECT_THAT(taken(), HasSubstr("another chain"));
+}
+
 TEST(OptimizeJobTest, AFormatThatCannotHoldTheResultIsToldWithAllReasons) {
   OptimizeRequest request;
   request.model_path = WriteUnexportable();
