@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
+#include "base/digest.h"
 #include "base/files.h"
 #include "base/status_macros.h"
 #include "client_cli/commands/commands.h"
@@ -27,10 +28,21 @@ struct Feed {
   runtime::Tensor value;
 };
 
+// Names that are longer are cut; file systems take 255 bytes, and a file has
+// more of them while it is written. Converters join the names of all layers
+// that they fuse.
+constexpr size_t kMostInFileName = 200;
+
 // "a/b:0" -> "a__b_0.npy".
 std::string OutputFileName(const std::string& name) {
-  return absl::StrCat(
-      absl::StrReplaceAll(name, {{"/", "__"}, {":", "_"}, {";", "_"}}), ".npy");
+  std::string file =
+      absl::StrReplaceAll(name, {{"/", "__"}, {":", "_"}, {";", "_"}});
+  if (file.size() > kMostInFileName) {
+    const std::string digest = Sha256Hex(name).substr(0, 8);
+    file.resize(kMostInFileName - digest.size() - 1);
+    absl::StrAppend(&file, "_", digest);
+  }
+  return absl::StrCat(file, ".npy");
 }
 
 // The tensor that the user names, as the model's file spells it or as
@@ -121,7 +133,7 @@ class GraphRun final : public Command {
     flags->Required();
     flags->Path("out_dir", "DIR",
                 "Folder for the outputs, created if missing: NAME.npy with "
-                "'/' as '__', ':' and ';' as '_'.",
+                "'/' as '__', ':' and ';' as '_'; long names are cut.",
                 &out_dir_);
     flags->Required();
     flags->Integer("threads", "Number of threads. Default: 1.", &threads_, 1,

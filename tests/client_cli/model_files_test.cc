@@ -205,6 +205,26 @@ TEST_F(ModelFilesTest, PackagesRunAndAreSummarized) {
       << output_;
 }
 
+// Converters join the names of the layers that they fuse.
+TEST_F(ModelFilesTest, OutputsWithNamesLongerThanThoseOfFilesAreWritten) {
+  const std::string layer(300, 'n');
+  const std::string graph = Write("long.pbtxt", R"(
+    node { name: "x" op: "Placeholder" attr { key: "dtype" value {
+        type: DT_FLOAT } } }
+    node { name: ")" + layer + R"(/a" op: "Neg" input: "x"
+           attr { key: "T" value { type: DT_FLOAT } } }
+    node { name: ")" + layer + R"(/b" op: "Abs" input: "x"
+           attr { key: "T" value { type: DT_FLOAT } } })");
+  ASSERT_EQ(
+      Run("optctl", {"graph", "run", "--in_graph=" + graph,
+                     "--input=x=" + Path("x.npy"), "--output=" + layer + "/a",
+                     "--output=" + layer + "/b", "--out_dir=" + Path("long")}),
+      0)
+      << output_;
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto files, ListFolder(Path("long")));
+  EXPECT_EQ(files.size(), 2u);
+}
+
 TEST_F(ModelFilesTest, EncryptedModelsRunWithTheirKey) {
   const std::string key = Path("model.key"), sealed = Path("model.enc");
   EXPECT_EQ(Run("optctl",
