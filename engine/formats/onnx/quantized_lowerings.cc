@@ -3,6 +3,8 @@
 // of integers are summed as integers.
 
 #include <algorithm>
+#include <cmath>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -237,37 +239,147 @@ Endpoint Centered(NodeLowering& n, Endpoint x, int zero_point, int behind) {
   return n.Add("Sub", {wide, zero});
 }
 
+// Values of 8 bits without their zero point are at most this far from zero.
+constexpr double kMostOfByte = 255;
+// Floats hold whole numbers below it exactly.
+constexpr double kExactInFloat = 1 << 24;
+
+// The zero point of 8 bits that is farthest from zero.
+double MostOfZeroPoint(NodeLowering& n, int input) {
+  if (!n.has_input(input)) return 0;
+  const auto known = n.builder().Known(n.input(input));
+  if (!known.has_value()) return kMostOfByte;
+  const auto values = known->AsInt64s();
+  if (!values.ok()) return kMostOfByte;
+  double most = 0;
+  for (const int64_t value : *values) {
+    most = std::max(most, std::abs(static_cast<double>(value)));
+  }
+  return most;
+}
+
+// Weights, input 1, without their zero point, input 3. Constants stay bytes,
+// behind a DequantizeLinear in steps of 1.
+Endpoint CenteredWeights(NodeLowering& n, int behind) {
+  const Endpoint weights = n.input(1);
+  Endpoint zero = n.builder().Scalar(n.dtype(weights), 0);
+  if (MostOfZeroPoint(n, 3) > 0) zero = n.input(3);
+  if (n.builder().ConstantOf(weights) == nullptr ||
+      n.shape(zero).elements() != 1) {
+    return Centered(n, weights, 3, behind);
+  }
+  if (n.shape(zero) != PartialShape::Scalar()) {
+    zero = n.Add("Reshape", {zero, n.Int32s({})});
+  }
+  return Dequantized(n, weights,
+                     {n.builder().Scalar(tensorflow::DT_FLOAT, 1), zero});
+}
+
+// The largest sum of magnitudes of the weights that one output is a sum over.
+// They are `reduced` neighbours at a distance of `stride` in the tensor.
+double LargestSum(NodeLowering& n, int input, int zero_point, int64_t reduced,
+                  int64_t stride) {
+  if (reduced < 0 || stride < 1) return HUGE_VAL;
+  const double unknown = kMostOfByte * static_cast<double>(reduced);
+  const tensorflow::TensorProto* constant =
+      n.builder().ConstantOf(n.input(input));
+  if (constant == nullptr) return unknown;
+  const auto weights = runtime::Tensor::FromProto(*constant);
+  if (!weights.ok()) return unknown;
+  const auto values = weights->AsInt64s();
+  if (!values.ok()) return unknown;
+  const double zero = MostOfZeroPoint(n, zero_point);
+  std::vector<double> sums(static_cast<size_t>(stride));
+  double largest = 0;
+  for (size_t i = 0; i < values->size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    if (at % (reduced * stride) == 0) std::fill(sums.begin(), sums.end(), 0);
+    double& sum = sums[static_cast<size_t>(at % stride)];
+    sum += std::abs(static_cast<double>((*values)[i])) + zero;
+    largest = std::max(largest, sum);
+  }
+  return std::min(largest, unknown);
+}
+
+// A sum of products of whole numbers, by a function that adds it for values and
+// weights of one type. Floats are fast and exact as long as no sum can exceed
+// what they hold: for all 8 bits of `x`, or for 4 bits at a time.
+absl::StatusOr<Endpoint> ExactSum(
+    NodeLowering& n, Endpoint x, Endpoint weights, double largest_sum,
+    const std::function<absl::StatusOr<Endpoint>(Endpoint, Endpoint)>& add) {
+  constexpr double kHalfByte = 16;
+  const auto sum_of = [&](Endpoint values,
+                          DataType type) -> absl::StatusOr<Endpoint> {
+    OPTFARM_ASSIGN_OR_RETURN(const Endpoint sum,
+                             add(n.Cast(values, type), n.Cast(weights, type)));
+    return n.Cast(sum, tensorflow::DT_INT32);
+  };
+  if (largest_sum * kMostOfByte < kExactInFloat) {
+    return sum_of(x, tensorflow::DT_FLOAT);
+  }
+  if (largest_sum * kHalfByte >= kExactInFloat) {
+    return sum_of(x, tensorflow::DT_DOUBLE);
+  }
+  const Endpoint floats = n.Cast(x, tensorflow::DT_FLOAT);
+  const Endpoint high = n.Add(
+      "Floor", {n.Add("Mul", {floats, n.ScalarLike(floats, 1 / kHalfByte)})});
+  const Endpoint low = n.Add(
+      "Sub", {floats, n.Add("Mul", {high, n.ScalarLike(floats, kHalfByte)})});
+  OPTFARM_ASSIGN_OR_RETURN(const Endpoint of_high,
+                           sum_of(high, tensorflow::DT_FLOAT));
+  OPTFARM_ASSIGN_OR_RETURN(const Endpoint of_low,
+                           sum_of(low, tensorflow::DT_FLOAT));
+  return n.Add(
+      "Add",
+      {n.Add("Mul", {of_high, n.ScalarLike(of_high, kHalfByte)}), of_low});
+}
+
 absl::Status LowerMatMulInteger(NodeLowering& n) {
   const Endpoint a = Centered(n, n.input(0), 2, 1);
-  const Endpoint b = Centered(n, n.input(1), 3, 0);
+  const Endpoint b = CenteredWeights(n, 0);
   OPTFARM_ASSIGN_OR_RETURN(const int rank_a, n.Rank(a));
   OPTFARM_ASSIGN_OR_RETURN(const int rank_b, n.Rank(b));
   if (rank_a < 2 || rank_b < 2) {
     return absl::UnimplementedError("vectors are not supported");
   }
   const bool is_matrix = rank_a == 2 && rank_b == 2;
-  n.SetOutput(0, n.Add(is_matrix ? "MatMul" : "BatchMatMulV2", {a, b}));
+  // A zero point of more dimensions would give `b` more than the weights have.
+  const PartialShape& shape = n.shape(n.input(1));
+  const bool is_plain = shape.has_rank() && shape.rank() == rank_b;
+  const double largest = is_plain ? LargestSum(n, 1, 3, shape.dim(rank_b - 2),
+                                               shape.dim(rank_b - 1))
+                                  : HUGE_VAL;
+  OPTFARM_ASSIGN_OR_RETURN(
+      const Endpoint y,
+      ExactSum(n, a, b, largest,
+               [&](Endpoint x, Endpoint w) -> absl::StatusOr<Endpoint> {
+                 return n.Add(is_matrix ? "MatMul" : "BatchMatMulV2", {x, w});
+               }));
+  n.SetOutput(0, y);
   return absl::OkStatus();
 }
 
 absl::Status LowerConvInteger(NodeLowering& n) {
   OPTFARM_ASSIGN_OR_RETURN(const int rank, n.Rank(n.input(1)));
   const Endpoint x = Centered(n, n.input(0), 2, 0);
-  const Endpoint w = Centered(n, n.input(1), 3, rank - 1);
-  // Floats hold sums of so few products exactly, and are faster.
-  const PartialShape& filter = n.shape(w);
+  const Endpoint w = CenteredWeights(n, rank - 1);
+  const PartialShape& filter = n.shape(n.input(1));
   int64_t products = 1;
-  for (int i = 1; i < rank && products > 0 && products < 1024; ++i) {
+  for (int i = 1; i < rank; ++i) {
+    if (products < 0 || filter.dim(i) < 0 || filter.dim(i) > (1 << 20) ||
+        products > (int64_t{1} << 40)) {
+      products = -1;
+      break;
+    }
     products *= filter.dim(i);
   }
-  const bool is_exact = products > 0 && products * 255 * 255 < (1 << 24);
-  const DataType type = is_exact    ? tensorflow::DT_FLOAT
-                        : rank == 5 ? tensorflow::DT_DOUBLE
-                                    : tensorflow::DT_INT32;
-  OPTFARM_ASSIGN_OR_RETURN(
-      const Endpoint y,
-      Convolve(n, n.Cast(x, type), n.Cast(w, type), Endpoint()));
-  n.SetOutput(0, n.Cast(y, tensorflow::DT_INT32));
+  OPTFARM_ASSIGN_OR_RETURN(const Endpoint y,
+                           ExactSum(n, x, w, LargestSum(n, 1, 3, products, 1),
+                                    [&](Endpoint values, Endpoint weights) {
+                                      return Convolve(n, values, weights,
+                                                      Endpoint());
+                                    }));
+  n.SetOutput(0, y);
   return absl::OkStatus();
 }
 

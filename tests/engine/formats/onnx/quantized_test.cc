@@ -90,6 +90,69 @@ TEST(OnnxQuantizedTest, CountsIntegerProductsExactly) {
   EXPECT_THAT(ValuesOf<int32_t>(answers[0]), ElementsAre(30 + 245 * 5));
 }
 
+// Two outputs that are sums over `count` values: all weights of the first are
+// 255, all of the second 3.
+std::string IntegerProduct(const std::string& op, int64_t count,
+                           const std::string& shape_x,
+                           const std::string& shape_w, bool by_output) {
+  std::string bytes;
+  for (int64_t i = 0; i < 2 * count; ++i) {
+    const bool is_first = by_output ? i < count : i % 2 == 0;
+    absl::StrAppend(&bytes, is_first ? "\\377" : "\\003");
+  }
+  return OnnxBytes(absl::StrCat(
+      "input { name: 'x' type { tensor_type { elem_type: 2 shape { ", shape_x,
+      " } } } } output { name: 'y' type { tensor_type { elem_type: 6 } } } ",
+      "initializer { name: 'w' ", shape_w, " data_type: 2 raw_data: '", bytes,
+      "' } node { op_type: '", op, "' input: 'x' input: 'w' output: 'y' }"));
+}
+
+TEST(OnnxQuantizedTest, WeightsOfIntegerProductsStayBytes) {
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const graph::Graph graph,
+      ReadOnnxGraph(IntegerProduct("MatMulInteger", 40,
+                                   "dim { dim_value: 1 } dim { dim_value: 40 }",
+                                   "dims: 40 dims: 2", false)));
+  EXPECT_TRUE(absl::c_any_of(graph.Ids(), [&](graph::NodeId id) {
+    return graph.node(id).op() == "DequantizeLinear";
+  }));
+}
+
+TEST(OnnxQuantizedTest, SumsOfManyIntegerProductsAreExact) {
+  // In floats, in halves of a byte, in doubles.
+  for (const int64_t count : {200, 300, 4500}) {
+    std::vector<uint8_t> values(static_cast<size_t>(count), 255);
+    values[1] = 254;
+    const int64_t sum = 255 * count - 1;
+    const auto dims = [](const std::vector<int64_t>& list) {
+      std::string text;
+      for (const int64_t dim : list) {
+        absl::StrAppend(&text, "dim { dim_value: ", dim, " } ");
+      }
+      return text;
+    };
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const auto convolved,
+        Answers(IntegerProduct(
+                    "ConvInteger", count, dims({1, count, 1, 1}),
+                    absl::StrCat("dims: 2 dims: ", count, " dims: 1 dims: 1"),
+                    true),
+                {runtime::Tensor::FromValues<uint8_t>(
+                    runtime::Shape({1, count, 1, 1}), values)}));
+    EXPECT_THAT(ValuesOf<int32_t>(convolved[0]),
+                ElementsAre(255 * sum, 3 * sum));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const auto multiplied,
+        Answers(
+            IntegerProduct("MatMulInteger", count, dims({1, count}),
+                           absl::StrCat("dims: ", count, " dims: 2"), false),
+            {runtime::Tensor::FromValues<uint8_t>(runtime::Shape({1, count}),
+                                                  values)}));
+    EXPECT_THAT(ValuesOf<int32_t>(multiplied[0]),
+                ElementsAre(255 * sum, 3 * sum));
+  }
+}
+
 TEST(OnnxQuantizedTest, FindsTheRangeOfEachRun) {
   const std::string bytes = OnnxBytes(absl::StrCat(
       "input { ", FloatValue("x", {3}),
