@@ -218,21 +218,29 @@ absl::StatusOr<Tensor> GivenValue(const graph::GraphTensor& input,
   return tensor;
 }
 
+// An input by the graph's name and by the model file's.
+struct InputNames {
+  absl::string_view graph, file;
+  bool Have(absl::string_view name) const {
+    return name == graph || name == file;
+  }
+};
+
 // nullptr for an input without a range.
-const BenchmarkInputRange* RangeOf(const std::string& name,
+const BenchmarkInputRange* RangeOf(const InputNames& names,
                                    const BenchmarkRequest& request) {
   for (const BenchmarkInputRange& range : request.input_ranges) {
-    if (range.input == name) return &range;
+    if (names.Have(range.input)) return &range;
   }
   return nullptr;
 }
 
-absl::Status CheckRanges(const graph::GraphIo& io,
+absl::Status CheckRanges(absl::Span<const InputNames> inputs,
                          const BenchmarkRequest& request) {
   for (const BenchmarkInputRange& range : request.input_ranges) {
     const bool is_there = std::any_of(
-        io.inputs.begin(), io.inputs.end(),
-        [&](const auto& input) { return input.name == range.input; });
+        inputs.begin(), inputs.end(),
+        [&](const InputNames& names) { return names.Have(range.input); });
     if (!is_there) {
       return absl::InvalidArgumentError(
           absl::StrCat("a range is for input '", range.input,
@@ -247,11 +255,16 @@ absl::Status CheckRanges(const graph::GraphIo& io,
   return absl::OkStatus();
 }
 
+// REQUIRES: `loaded` has the inputs' names.
 absl::Status MakeInputs(const graph::GraphIo& io,
                         const BenchmarkVariant& variant,
                         const BenchmarkRequest& request,
                         LoadedVariant* loaded) {
-  OPTFARM_RETURN_IF_ERROR(CheckRanges(io, request));
+  std::vector<InputNames> names;
+  for (size_t i = 0; i < io.inputs.size(); ++i) {
+    names.push_back({io.inputs[i].name, loaded->input_names[i]});
+  }
+  OPTFARM_RETURN_IF_ERROR(CheckRanges(names, request));
   std::mt19937_64 random(request.seed);
   std::set<std::string> used;
   std::vector<std::string> made_up;
@@ -269,13 +282,13 @@ absl::Status MakeInputs(const graph::GraphIo& io,
     const auto file =
         std::find_if(request.input_files.begin(), request.input_files.end(),
                      [&](const BenchmarkInputFile& f) {
-                       return f.input == input.name ||
+                       return names[i].Have(f.input) ||
                               (f.input.empty() && io.inputs.size() == 1);
                      });
     if (file == request.input_files.end()) {
       OPTFARM_ASSIGN_OR_RETURN(
           loaded->inputs.emplace_back(),
-          RandomValue(input, RangeOf(input.name, request), &random));
+          RandomValue(input, RangeOf(names[i], request), &random));
       made_up.push_back(input.name);
       continue;
     }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tests/client_cli/tool_test.h"
+#include "tests/engine/formats/onnx/onnx_model.h"
 
 namespace optfarm::client_cli {
 namespace {
@@ -114,6 +115,28 @@ TEST_F(GraphBenchmarkTest, ValuesComeFromRangesAndFiles) {
   EXPECT_EQ(Benchmark({"--input_layer_value_files=input:" + raw}), 0)
       << output_;
   EXPECT_THAT(output_, HasSubstr("fed values from x.raw"));
+}
+
+// In the graph 'x;y' is 'x_y'.
+TEST_F(GraphBenchmarkTest, InputsHaveTheNamesOfTheModelsFile) {
+  const std::string model = Write(
+      "m.onnx", formats::OnnxBytes(absl::StrCat(
+                    "input { ", formats::FloatValue("x;y", {2}), " } output { ",
+                    formats::FloatValue("y", {2}),
+                    " } node { op_type: 'Neg' input: 'x;y' output: 'y' }")));
+  const std::string raw = Write("x.raw", std::string(8, '\0'));
+  const std::vector<std::string> command = {"graph", "benchmark",
+                                            "--graph=" + model, "--num_runs=1",
+                                            "--max_secs=0.1"};
+  for (const char* name : {"x;y", "x_y"}) {
+    std::vector<std::string> with_file = command, with_range = command;
+    with_file.push_back(absl::StrCat("--input=", name, "=", raw));
+    EXPECT_EQ(Run("optctl", with_file), 0) << output_;
+    EXPECT_THAT(output_, HasSubstr("values from x.raw"));
+    with_range.push_back(
+        absl::StrCat("--input_layer_value_range=", name, ",0,1"));
+    EXPECT_EQ(Run("optctl", with_range), 0) << output_;
+  }
 }
 
 TEST_F(GraphBenchmarkTest, RefusesRangesAndFilesThatDoNotFit) {
