@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/digest.h"
+#include "base/files.h"
 #include "base/status_macros.h"
 
 namespace optfarm::storage {
@@ -42,6 +43,11 @@ class FileBlobReader final : public BlobReader {
 };
 
 }  // namespace
+
+std::string BlobFolder(absl::string_view root, absl::string_view sha256) {
+  return JoinPath(root,
+                  absl::StrCat(sha256.substr(0, 2), "/", sha256.substr(2, 2)));
+}
 
 absl::StatusOr<std::string> HashBlobFile(FileSystem& files,
                                          const std::string& path,

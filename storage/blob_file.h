@@ -8,10 +8,15 @@
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "storage/blob_store.h"
 #include "storage/file_system.h"
 
 namespace optfarm::storage {
+
+// The folder in which a FileBlobStore in the folder `root` keeps the blob, as a
+// file that has its name.
+std::string BlobFolder(absl::string_view root, absl::string_view sha256);
 
 // SHA-256 of the file's first `size_bytes` bytes, or of all if it has fewer, as
 // hex. ERRORS: those of the file system.

@@ -75,8 +75,7 @@ class FileBlobStore final : public BlobStore {
   };
 
   std::string FolderOf(absl::string_view sha256) const {
-    return JoinPath(options_.root, absl::StrCat(sha256.substr(0, 2), "/",
-                                                sha256.substr(2, 2)));
+    return BlobFolder(options_.root, sha256);
   }
   std::string PathOf(absl::string_view sha256) const {
     return JoinPath(FolderOf(sha256), sha256);

@@ -13,6 +13,7 @@
 #include <string>
 
 #include "base/digest.h"
+#include "storage/blob_source.h"
 #include "storage/blob_store.h"
 #include "tests/storage/faulty_file_system.h"
 #include "tests/storage/sample_time.h"
@@ -38,6 +39,8 @@ class BlobStoreEngine {
   // Opens the store at that place, with what earlier ones left there.
   virtual absl::StatusOr<std::unique_ptr<BlobStore>> Open(
       const BlobStoreLimits& limits) = 0;
+  // What another server reads there.
+  virtual std::unique_ptr<BlobSource> Source() = 0;
 
   // The local disk of the store.
   FaultyFileSystem files;

@@ -211,6 +211,35 @@ TEST_P(BlobStoreSuite, ReaderOutlivesEviction) {
               StatusIs(absl::StatusCode::kNotFound, _));
 }
 
+TEST_P(BlobStoreSuite, ASourceReadsWhatTheStoreHolds) {
+  const std::string bytes = VariedBytes(3'000'000);
+  const BlobId id = IdOf(bytes);
+  const auto source = engine_->Source();
+  const auto read = [&](const BlobId& wanted) -> absl::StatusOr<std::string> {
+    auto reader = source->Open(wanted);
+    if (!reader.ok()) return reader.status();
+    return (*reader)->Read(0, wanted.size_bytes);
+  };
+  EXPECT_THAT(read(id), StatusIs(absl::StatusCode::kNotFound, _));
+  ASSERT_THAT(PutBlob(*store_, bytes, kNow), IsOk());
+  ASSERT_THAT(PutBlob(*store_, "", kNow), IsOk());
+  EXPECT_TRUE(read(id).value_or("") == bytes);
+  EXPECT_EQ(read(IdOf("")).value_or("unreadable"), "");
+  EXPECT_THAT(read(BlobId{id.sha256, id.size_bytes + 1}),
+              StatusIs(absl::StatusCode::kDataLoss, _));
+  // What the store has open for it stays as long.
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto held, store_->OpenBlob(id.sha256));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(auto reader, source->Open(id));
+  EXPECT_TRUE(reader->Read(0, 1'000'000).value_or("") ==
+              bytes.substr(0, 1'000'000));
+  ASSERT_THAT(store_->Evict({}, kNow + absl::Hours(1), 3'000'000), IsOk());
+  EXPECT_FALSE(Has(bytes));
+  EXPECT_TRUE(reader->Read(1'000'000, 2'000'000).value_or("") ==
+              bytes.substr(1'000'000));
+  held.reset();
+  EXPECT_THAT(read(id), StatusIs(absl::StatusCode::kNotFound, _));
+}
+
 TEST_P(BlobStoreSuite, ForgetsStaleUploadsOnly) {
   const BlobId id = IdOf("0123456789");
   {

@@ -32,6 +32,9 @@ class FolderEngine final : public BlobStoreEngine {
     options.reserved_free_bytes = limits.reserved_free_bytes;
     return OpenFileBlobStore(options);
   }
+  std::unique_ptr<BlobSource> Source() override {
+    return MakeFileBlobSource(folder_.path(), &files);
+  }
 
  private:
   const ScopedFolder folder_;

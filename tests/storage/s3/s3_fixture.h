@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/files.h"
 #include "base/status_macros.h"
+#include "storage/s3/s3_blob_source.h"
 #include "storage/s3/s3_blob_store.h"
 #include "tests/storage/blob_store_engine.h"
 #include "tests/support/s3_server.h"
@@ -66,6 +67,9 @@ class S3Engine final : public BlobStoreEngine {
     options.max_total_bytes = limits.max_total_bytes;
     options.reserved_free_bytes = limits.reserved_free_bytes;
     return OpenS3BlobStore(options);
+  }
+  std::unique_ptr<BlobSource> Source() override {
+    return MakeS3BlobSource(options.client, options.read_ahead_bytes);
   }
 
   S3BlobStoreOptions options;
