@@ -22,6 +22,13 @@ bool ReadNext(BackendStream& call, v1::DownloadResponse* response) {
          response->ParseFromString(bytes);
 }
 
+// Reads a call whose bytes are all here to its end: one that is broken off is
+// in the audit log as that.
+void ReadToEnd(BackendStream& call) {
+  v1::DownloadResponse more;
+  while (ReadNext(call, &more)) continue;
+}
+
 // A GET is answered by bytes.
 v1::DownloadRequest ForBytes(v1::DownloadRequest request) {
   request.clear_accepts_url();
@@ -47,6 +54,7 @@ class Download {
       return exchange_.writer.Send(Problem(
           status.ok() ? absl::DataLossError("the file has no end") : status));
     }
+    ReadToEnd(*first);
     return SendRange(response.total_bytes());
   }
 
@@ -113,7 +121,10 @@ class Download {
       OPTFARM_RETURN_IF_ERROR(exchange_.writer.SendPiece(response.data()));
       left -= size;
     }
-    if (left == 0) return absl::OkStatus();
+    if (left == 0) {
+      ReadToEnd(*stream);
+      return absl::OkStatus();
+    }
     // Too late for an answer; the missing bytes say it.
     return absl::DataLossError("a download broke off");
   }

@@ -37,10 +37,12 @@
 #include "server/scheduling/call_queue.h"
 #include "server/scheduling/long_polls.h"
 #include "server/scheduling/scheduler.h"
+#include "server/services/blob_downloads.h"
 #include "server/services/catalog_services.h"
 #include "server/services/farm_service.h"
 #include "server/services/http_door.h"
 #include "server/services/job_service.h"
+#include "server/services/leader_service.h"
 #include "server/services/leased_blobs.h"
 #include "server/services/model_service.h"
 #include "server/services/project_blobs.h"
@@ -103,6 +105,11 @@ std::unique_ptr<http::Front> OpenStartingDoorOf(const ServerOptions& options) {
   }
   auto door = OpenStartingDoor(FrontOf(options), options.http_limits);
   return door.ok() ? *std::move(door) : nullptr;
+}
+
+// What other servers show; empty: there are none.
+std::string SecretOf(const LeaderTerm& term) {
+  return term.lease == nullptr ? "" : term.lease->secret();
 }
 
 StoreFacts FactsOf(const ServerOptions& options, const DataDir& data_dir) {
@@ -194,6 +201,7 @@ class ServerImpl final : public Server {
   HolderTokens holders_;
   LeasedBlobs leased_;
   ProjectBlobs project_blobs_;
+  BlobDownloads downloads_;
   ModelServiceImpl models_;
   WorkServiceImpl work_;
   JobServiceImpl jobs_;
@@ -204,6 +212,7 @@ class ServerImpl final : public Server {
   TuneServiceImpl tune_service_;
   FarmServiceImpl farm_service_;
   ServerServiceImpl server_service_;
+  LeaderServiceImpl leader_service_;
   BrowserSessions sessions_;
   // Goes after gRPC's server.
   std::unique_ptr<GrpcListener> listener_;
@@ -237,8 +246,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
       limits_(options_.project_limits, {}),
       room_(options_.calls),
       door_(*access_, audit_, limits_, room_, *options_.clock,
-            !options_.tls.client_ca.empty(),
-            term_.lease == nullptr ? "" : term_.lease->secret()),
+            !options_.tls.client_ca.empty(), SecretOf(term_)),
       hub_(options_.watches),
       transfers_(options_.transfers),
       janitor_(*blobs_, *store_,
@@ -260,8 +268,9 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
               options_.scheduling.lease),
       project_blobs_(*blobs_, *store_, *tune_store_, janitor_, limits_,
                      *options_.clock),
-      models_(door_, *blobs_, *store_, janitor_, transfers_, limits_, leased_,
-              project_blobs_, *options_.clock),
+      downloads_(door_, *blobs_, *store_, transfers_, leased_, *options_.clock),
+      models_(door_, *blobs_, *store_, janitor_, transfers_, limits_,
+              downloads_, project_blobs_, *options_.clock),
       work_(door_, holders_, scheduler_, polls_, call_queue_, *options_.clock),
       jobs_(door_, admission_, webhooks_, scheduler_, *store_, hub_,
             *options_.clock),
@@ -281,6 +290,7 @@ ServerImpl::ServerImpl(ServerOptions options, Stores stores,
             return door_.Enter(context, kGetServer);
           },
           CheckOf(), [this] { return Role(); }),
+      leader_service_(door_, downloads_, SecretOf(term_)),
       sessions_({.secure = !options_.tls.certificate.empty()},
                 *options_.clock) {
   scheduler_.SetObserver(
@@ -415,6 +425,7 @@ absl::Status ServerImpl::Listen(std::unique_ptr<http::Front> starting) {
         with.RegisterService(&tune_service_);
         with.RegisterService(&farm_service_);
         with.RegisterService(&server_service_);
+        if (term_.lease != nullptr) with.RegisterService(&leader_service_);
       }));
   grpc_ = std::move(door.server);
   listener_ = std::move(door.listener);
@@ -459,7 +470,7 @@ absl::Status ServerImpl::OpenHttp() {
     const absl::Time now = options_.clock->Now();
     std::string text = metrics_.Text(scheduler_.Numbers(now),
                                      scheduler_.Devices(now), polls_.counts());
-    if (term_.lease != nullptr) text += ForwardingMetrics(true, 0, 0);
+    if (term_.lease != nullptr) text += ForwardingMetrics({.leads = true});
     return text + traces_.Metrics();
   };
   door.sessions = &sessions_;

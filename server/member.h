@@ -1,5 +1,5 @@
 // One of several servers of a database: leads, or stands by until the leader is
-// gone. Calls that come to any of them are answered by the leader.
+// gone. What calls that come to any of them do is decided by the leader.
 //
 //   stands by ──the lease is free, and taken──▶ leads
 //   leads ──the lease was lost, or could not be renewed──▶ stands by

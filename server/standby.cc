@@ -10,6 +10,7 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "base/digest.h"
+#include "base/log.h"
 #include "base/status_macros.h"
 #include "optfarm/v1/tokens.grpc.pb.h"
 #include "rpc/channel.h"
@@ -25,6 +26,8 @@ namespace {
 
 // For asking the leader about a token.
 constexpr absl::Duration kAskLimit = absl::Seconds(5);
+// Between two looks at transfers that stall and requests that do not come.
+constexpr absl::Duration kStepInterval = absl::Seconds(5);
 
 SelfCheckOptions CheckOf(const ServerOptions& options) {
   SelfCheckOptions check;
@@ -40,15 +43,28 @@ SelfCheckOptions CheckOf(const ServerOptions& options) {
 
 absl::StatusOr<std::unique_ptr<Standby>> Standby::Open(
     const ServerOptions& options) {
-  std::unique_ptr<Standby> standby(new Standby(options));
+  absl::StatusOr<std::unique_ptr<storage::BlobSource>> blobs =
+      OpenBlobSource(options.blobs);
+  if (!blobs.ok()) {
+    LogWarning("files come from the leader, for this server cannot read them: ",
+               blobs.status().message());
+    blobs = nullptr;
+  }
+  std::unique_ptr<Standby> standby(new Standby(options, *std::move(blobs)));
   OPTFARM_RETURN_IF_ERROR(standby->Listen());
   return standby;
 }
 
-Standby::Standby(const ServerOptions& options)
+Standby::Standby(const ServerOptions& options,
+                 std::unique_ptr<storage::BlobSource> blobs)
     : options_(options),
       forwarder_(options.servers_ca),
       room_(options.calls),
+      transfers_(options.transfers),
+      door_(forwarder_, room_, *options.clock),
+      downloads_(door_, forwarder_, std::move(blobs), transfers_,
+                 *options.clock),
+      ticker_(*options.clock, [this](absl::Time now) { return Step(now); }),
       sessions_({.secure = !options.tls.certificate.empty()}, *options.clock),
       server_service_(
           [this](grpc::ServerContext& context) { return Enter(context); },
@@ -56,10 +72,17 @@ Standby::Standby(const ServerOptions& options)
 
 Standby::~Standby() { Close(absl::ZeroDuration()); }
 
+absl::Time Standby::Step(absl::Time now) {
+  transfers_.CancelStalled(now);
+  room_.CancelSlow(now);
+  return now + kStepInterval;
+}
+
 absl::Status Standby::Listen() {
   OPTFARM_ASSIGN_OR_RETURN(
       GrpcDoor door, OpenGrpcDoor(options_, [this](grpc::ServerBuilder& with) {
         with.RegisterService(&server_service_);
+        with.RegisterService(&downloads_);
         with.RegisterCallbackGenericService(&forwarder_);
       }));
   grpc_ = std::move(door.server);
@@ -70,6 +93,7 @@ absl::Status Standby::Listen() {
   held_inner_ = std::make_unique<rpc::HeldConnection>(inner_);
   SetServing(*grpc_, true);
   door.accept();
+  ticker_.Start();
   return OpenHttp();
 }
 
@@ -92,8 +116,10 @@ absl::Status Standby::OpenHttp() {
     return MayRead(std::string(head.Header("authorization")), head.certified);
   };
   door.metrics = [this] {
-    return ForwardingMetrics(false, forwarder_.open_calls(),
-                             forwarder_.all_calls());
+    return ForwardingMetrics({.leads = false,
+                              .open_calls = forwarder_.open_calls(),
+                              .sent_on = forwarder_.all_calls(),
+                              .served = downloads_.served()});
   };
   door.sessions = &sessions_;
   OPTFARM_ASSIGN_OR_RETURN(http_, OpenHttpDoor(door));
@@ -176,6 +202,7 @@ void Standby::Close(absl::Duration grace) {
   // What still waits for the leader.
   forwarder_.SetLeader(std::nullopt);
   grpc_->Wait();
+  ticker_.Stop();
   if (http_ != nullptr) http_->Stop(absl::Milliseconds(100));
   http_ = nullptr;
   inner_ = nullptr;

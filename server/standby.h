@@ -1,4 +1,5 @@
-// A server that stands by: both doors are open, and the leader answers.
+// A server that stands by: both doors are open. It answers what needs only the
+// leader's leave, and sends all else on.
 
 #ifndef OPTFARM_SERVER_STANDBY_H_
 #define OPTFARM_SERVER_STANDBY_H_
@@ -15,10 +16,14 @@
 #include "rpc/held_connection.h"
 #include "server/access/browser_sessions.h"
 #include "server/access/call_room.h"
+#include "server/delivery/ticker.h"
 #include "server/forwarding/call_forwarder.h"
+#include "server/forwarding/leader_door.h"
 #include "server/grpc_listener.h"
 #include "server/server.h"
 #include "server/services/server_service.h"
+#include "server/services/transfer_watch.h"
+#include "server/standby_downloads.h"
 
 namespace optfarm::server {
 
@@ -48,7 +53,9 @@ class Standby {
   void Close(absl::Duration grace);
 
  private:
-  explicit Standby(const ServerOptions& options);
+  Standby(const ServerOptions& options,
+          std::unique_ptr<storage::BlobSource> blobs);
+  absl::Time Step(absl::Time now);
   absl::Status Listen();
   absl::Status OpenHttp();
   absl::StatusOr<http::CallPermit> Permit(const std::string& method,
@@ -62,6 +69,10 @@ class Standby {
   const ServerOptions options_;
   CallForwarder forwarder_;
   CallRoom room_;
+  TransferWatch transfers_;
+  const LeaderDoor door_;
+  StandbyDownloads downloads_;
+  Ticker ticker_;
   BrowserSessions sessions_;
   ServerServiceImpl server_service_;
   // Goes after gRPC's server.

@@ -41,6 +41,9 @@ struct Caller {
   bool May(v1::Access::Scope scope) const;
   // Workers, agents and administrators are of the farm and see all projects.
   bool OfFarm() const;
+  // Whose room its calls and transfers take: its project's, or "", that of the
+  // farm's own programs.
+  std::string Room() const { return OfFarm() ? "" : project; }
   // The only project it sees; nullopt: all.
   std::optional<std::string> OnlyProject() const;
   bool Sees(absl::string_view of_project) const {

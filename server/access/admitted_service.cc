@@ -19,6 +19,14 @@ absl::Status TakeIfLarge(CallRoom::Stay* stay, size_t bytes) {
   return stay->Take(bytes);
 }
 
+const google::protobuf::MethodDescriptor& Find(const std::string& method) {
+  const auto* described =
+      google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(
+          method);
+  OPTFARM_CHECK(described != nullptr);
+  return *described;
+}
+
 }  // namespace
 
 absl::Status ParseBounded(const grpc::ByteBuffer& buffer,
@@ -51,12 +59,10 @@ absl::Status ParseBounded(const grpc::ByteBuffer& buffer,
       absl::StrCat("the bytes of the ", name, " are malformed"));
 }
 
-int MethodIndex(const std::string& method) {
-  const auto* described =
-      google::protobuf::DescriptorPool::generated_pool()->FindMethodByName(
-          method);
-  OPTFARM_CHECK(described != nullptr);
-  return described->index();
+int MethodIndex(const std::string& method) { return Find(method).index(); }
+
+int MethodsBeside(const std::string& method) {
+  return Find(method).service()->method_count();
 }
 
 }  // namespace optfarm::server

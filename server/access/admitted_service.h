@@ -53,6 +53,9 @@ absl::Status ParseBounded(const grpc::ByteBuffer& buffer,
 // REQUIRES: there is such a method.
 int MethodIndex(const std::string& method);
 
+// How many methods its service has, itself included. REQUIRES: as above.
+int MethodsBeside(const std::string& method);
+
 // Waits for a request and says why there is none.
 template <typename Stream, typename Message>
 absl::Status ReadBounded(Stream& stream, CallRoom::Stay& stay,
@@ -68,7 +71,8 @@ absl::Status ReadBounded(Stream& stream, CallRoom::Stay& stay,
   return absl::CancelledError("the call ended before its request came");
 }
 
-// Lets a call in by its head. ERRORS: why it may not be made.
+// Lets a call in by its head. THREADS: called from any. ERRORS: why it may not
+// be made.
 using EnterCall = std::function<absl::StatusOr<std::unique_ptr<CallRoom::Stay>>(
     grpc::ServerContext&)>;
 
@@ -118,14 +122,15 @@ class AdmittedService : public Base {
   // A method with one request and a stream of answers.
   template <typename Request, typename Response>
   void AdmitDownload(
-      const CallDoor& door, const std::string& method,
+      EnterCall enter, const std::string& method,
       std::function<grpc::Status(grpc::ServerContext&, const Request&,
                                  const std::function<bool(const Response&)>&)>
           serve) {
     using Stream = grpc::ServerSplitStreamer<BoundedRequest<Request>, Response>;
-    const auto run = [&door, method, serve = std::move(serve)](
-                         grpc::ServerContext* context, Stream* stream) {
-      auto stay = door.Enter(*context, method);
+    const auto run = [enter = std::move(enter), method,
+                      serve = std::move(serve)](grpc::ServerContext* context,
+                                                Stream* stream) {
+      auto stay = enter(*context);
       if (!stay.ok()) return CallDoor::Answer(stay.status());
       BoundedRequest<Request> request(method);
       const absl::Status read = ReadBounded(*stream, **stay, request);
@@ -149,6 +154,26 @@ class AdmittedService : public Base {
                        grpc::ServerContext&,
                        const std::function<absl::Status(Request&)>&, Response&)>
                        serve) {
+    AdmitBothWays<Request, Response>(
+        method,
+        [serve = std::move(serve)](grpc::ServerContext& context,
+                                   const auto& read, const auto& write) {
+          Response response;
+          grpc::Status status = serve(context, read, response);
+          if (status.ok()) write(response);
+          return status;
+        });
+  }
+
+  // A method with a stream of requests and one of answers; `serve` lets the
+  // call in, and reads. Reading is OutOfRange when there are no more.
+  template <typename Request, typename Response>
+  void AdmitBothWays(
+      const std::string& method,
+      std::function<grpc::Status(grpc::ServerContext&,
+                                 const std::function<absl::Status(Request&)>&,
+                                 const std::function<bool(const Response&)>&)>
+          serve) {
     using Stream = grpc::ServerReaderWriter<Response, BoundedRequest<Request>>;
     const auto run = [method, serve = std::move(serve)](
                          AdmittedService*, grpc::ServerContext* context,
@@ -161,15 +186,22 @@ class AdmittedService : public Base {
         to.Swap(&request.message);
         return request.status;
       };
-      Response response;
-      grpc::Status status = serve(*context, read, response);
-      if (status.ok()) stream->Write(response);
-      return status;
+      return serve(*context, read, [stream](const Response& response) {
+        return stream->Write(response);
+      });
     };
     this->MarkMethodStreamed(
         MethodIndex(method),
         new grpc::internal::BidiStreamingHandler<
             AdmittedService, BoundedRequest<Request>, Response>(run, this));
+  }
+
+  // All methods but this one are left to the server's generic service.
+  void ServeOnly(const std::string& method) {
+    const int served = MethodIndex(method);
+    for (int i = 0; i < MethodsBeside(method); ++i) {
+      if (i != served) this->MarkMethodGeneric(i);
+    }
   }
 
   // A method that is served without a thread: `react` makes the reactor of a

@@ -46,11 +46,6 @@ storage::AuditRecord RecordOf(const std::string& peer, absl::string_view method,
   return record;
 }
 
-// Whose room a call takes: a project's, or that of the farm's own programs.
-std::string RoomOf(const Caller& caller) {
-  return caller.OfFarm() ? "" : caller.project;
-}
-
 }  // namespace
 
 absl::StatusOr<Caller> CallDoor::Screen(const CallHead& head,
@@ -80,21 +75,23 @@ absl::StatusOr<Caller> CallDoor::ScreenCall(
   return caller;
 }
 
+absl::StatusOr<Caller> CallDoor::Screen(const grpc::ServerContextBase& context,
+                                        const std::string& method) const {
+  return ScreenCall(context, HeadOf(context, secret_), method);
+}
+
 absl::StatusOr<std::unique_ptr<CallRoom::Stay>> CallDoor::Enter(
     grpc::ServerContextBase& context, const std::string& method,
     CallRoom::Served served) const {
-  OPTFARM_ASSIGN_OR_RETURN(
-      const Caller caller,
-      ScreenCall(context, HeadOf(context, secret_), method));
+  OPTFARM_ASSIGN_OR_RETURN(const Caller caller, Screen(context, method));
   return room_.Enter(
-      RoomOf(caller), served, [&context] { context.TryCancel(); },
-      clock_.Now());
+      caller.Room(), served, [&context] { context.TryCancel(); }, clock_.Now());
 }
 
 absl::StatusOr<std::unique_ptr<CallRoom::Stay>> CallDoor::Reserve(
     const CallHead& head, const std::string& method, size_t bytes) const {
   OPTFARM_ASSIGN_OR_RETURN(const Caller caller, Screen(head, method));
-  return room_.Reserve(RoomOf(caller), bytes);
+  return room_.Reserve(caller.Room(), bytes);
 }
 
 absl::StatusOr<Caller> CallDoor::Admit(const grpc::ServerContextBase& context,

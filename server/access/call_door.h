@@ -69,6 +69,10 @@ class CallDoor {
   absl::StatusOr<Caller> Screen(const CallHead& head,
                                 const std::string& method) const;
 
+  // The same for a call over gRPC.
+  absl::StatusOr<Caller> Screen(const grpc::ServerContextBase& context,
+                                const std::string& method) const;
+
   // Screens a call and gives it room for its request, which is still to come.
   // ERRORS: those of Screen and CallRoom::Enter.
   absl::StatusOr<std::unique_ptr<CallRoom::Stay>> Enter(

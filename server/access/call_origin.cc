@@ -27,6 +27,8 @@ bool CameOverHttp(const grpc::ServerContextBase& context) {
   return absl::StartsWith(context.peer(), "fd:");
 }
 
+}  // namespace
+
 // The time that it takes tells nothing of the secret.
 bool KnowsSecret(const grpc::ServerContextBase& context,
                  absl::string_view secret) {
@@ -34,8 +36,6 @@ bool KnowsSecret(const grpc::ServerContextBase& context,
   return !secret.empty() && !shown.empty() &&
          Sha256Hex(shown) == Sha256Hex(secret);
 }
-
-}  // namespace
 
 CallOrigin OriginOf(const grpc::ServerContextBase& context,
                     absl::string_view secret) {

@@ -25,6 +25,11 @@ struct CallOrigin {
   bool certified = false;
 };
 
+// Whether a server sends it that has read the leader's secret; with an empty
+// one there is none.
+bool KnowsSecret(const grpc::ServerContextBase& context,
+                 absl::string_view secret);
+
 // What the HTTP door says is believed, and what a server says that knows the
 // `secret`; empty: nobody does.
 CallOrigin OriginOf(const grpc::ServerContextBase& context,

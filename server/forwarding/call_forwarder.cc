@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/match.h"
+#include "base/status_macros.h"
 #include "rpc/status.h"
 #include "server/access/call_origin.h"
 #include "server/forwarding/forwarded_call.h"
@@ -38,7 +39,10 @@ void CallForwarder::SetLeader(
 
 absl::Status CallForwarder::Ready() const {
   absl::MutexLock lock(&mutex_);
-  if (lanes_ != nullptr) return absl::OkStatus();
+  return lanes_ != nullptr ? absl::OkStatus() : WhyNobody();
+}
+
+absl::Status CallForwarder::WhyNobody() const {
   if (!leader_) {
     return absl::UnavailableError(
         "no server leads this farm at the moment: try again in a few seconds");
@@ -63,21 +67,33 @@ int CallForwarder::open_calls() const {
   return now == nullptr ? 0 : now->open_calls();
 }
 
+// Otherwise two servers that take each other for the leader would send calls to
+// and fro.
+absl::StatusOr<std::shared_ptr<LeaderLanes>> CallForwarder::LanesFor(
+    const grpc::ServerContextBase& context) const {
+  if (WasForwarded(context)) {
+    return absl::UnavailableError("this server does not lead: try again");
+  }
+  absl::MutexLock lock(&mutex_);
+  if (lanes_ == nullptr) return WhyNobody();
+  return lanes_;
+}
+
+absl::StatusOr<std::unique_ptr<LeaderLanes::Place>> CallForwarder::Enter(
+    const grpc::ServerContextBase& context) const {
+  OPTFARM_ASSIGN_OR_RETURN(const auto to, LanesFor(context));
+  return EnterFor(context, *to);
+}
+
 grpc::ServerGenericBidiReactor* CallForwarder::CreateReactor(
     grpc::GenericCallbackServerContext* context) {
   if (!absl::StartsWith(context->method(), kServices)) {
     return AnswerCall(grpc::Status(grpc::UNIMPLEMENTED, ""));
   }
-  // Otherwise two servers that take each other for the leader would send it to
-  // and fro.
-  if (WasForwarded(*context)) {
-    return AnswerCall(grpc::Status(grpc::UNAVAILABLE,
-                                   "this server does not lead: try again"));
-  }
-  const std::shared_ptr<LeaderLanes> now = lanes();
-  if (now == nullptr) return AnswerCall(rpc::ToGrpc(Ready()));
+  const auto to = LanesFor(*context);
+  if (!to.ok()) return AnswerCall(rpc::ToGrpc(to.status()));
   ++all_calls_;
-  return ForwardCall(context, now);
+  return ForwardCall(context, *to);
 }
 
 }  // namespace optfarm::server

@@ -38,11 +38,24 @@ class CallForwarder final : public grpc::CallbackGenericService {
   int open_calls() const;
   int64_t all_calls() const { return all_calls_; }
 
+  // A place for asking the leader in the name of a call that came here, with
+  // that call's metadata, deadline and cancellation.
+  // ERRORS: those of LeaderLanes::Enter; Unavailable when nobody leads, or when
+  // another server has sent the call on.
+  absl::StatusOr<std::unique_ptr<LeaderLanes::Place>> Enter(
+      const grpc::ServerContextBase& context) const;
+  // One more was sent on.
+  void NoteSentOn() { ++all_calls_; }
+
   grpc::ServerGenericBidiReactor* CreateReactor(
       grpc::GenericCallbackServerContext* context) override;
 
  private:
+  // REQUIRES: there are no lanes.
+  absl::Status WhyNobody() const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<LeaderLanes> lanes() const;
+  absl::StatusOr<std::shared_ptr<LeaderLanes>> LanesFor(
+      const grpc::ServerContextBase& context) const;
 
   const std::string ca_;
   std::atomic<int64_t> all_calls_ = 0;

@@ -23,7 +23,7 @@ bool IsOurs(absl::string_view key) {
          key == http::kCertifiedKey || key == kForwardedKey;
 }
 
-void CopyMetadata(const grpc::GenericCallbackServerContext& from,
+void CopyMetadata(const grpc::ServerContextBase& from,
                   const std::string& secret, grpc::ClientContext& to) {
   for (const auto& [key, value] : from.client_metadata()) {
     const std::string name(key.data(), key.size());
@@ -165,11 +165,7 @@ class Forwarded {
     }
     const bool broken_off = status.error_code() == grpc::CANCELLED &&
                             place_->leader_is_gone() && !context_.IsCancelled();
-    inbound_.Finish(broken_off
-                        ? grpc::Status(grpc::UNAVAILABLE,
-                                       "the server that led this farm leads "
-                                       "no longer: try again")
-                        : status);
+    inbound_.Finish(broken_off ? rpc::ToGrpc(place_->Outcome(status)) : status);
     LeaveOne();
   }
 
@@ -199,15 +195,20 @@ class Answered final : public grpc::ServerGenericBidiReactor {
 
 }  // namespace
 
+absl::StatusOr<std::unique_ptr<LeaderLanes::Place>> EnterFor(
+    const grpc::ServerContextBase& context, LeaderLanes& leader) {
+  // With the caller's deadline, and cancelled with its call.
+  std::shared_ptr<grpc::ClientContext> onward =
+      grpc::ClientContext::FromServerContext(context);
+  CopyMetadata(context, leader.secret(), *onward);
+  return leader.Enter(std::move(onward));
+}
+
 grpc::ServerGenericBidiReactor* ForwardCall(
     grpc::GenericCallbackServerContext* context,
     const std::shared_ptr<LeaderLanes>& leader) {
-  // With the caller's deadline, and cancelled with its call.
-  std::shared_ptr<grpc::ClientContext> onward =
-      grpc::ClientContext::FromCallbackServerContext(*context);
-  CopyMetadata(*context, leader->secret(), *onward);
   absl::StatusOr<std::unique_ptr<LeaderLanes::Place>> place =
-      leader->Enter(std::move(onward));
+      EnterFor(*context, *leader);
   if (!place.ok()) return AnswerCall(rpc::ToGrpc(place.status()));
   return (new Forwarded(context, *std::move(place)))->Begin();
 }

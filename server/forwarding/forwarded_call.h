@@ -9,9 +9,15 @@
 
 #include <memory>
 
+#include "absl/status/statusor.h"
 #include "server/forwarding/leader_lanes.h"
 
 namespace optfarm::server {
+
+// A place for a call to the leader in the name of one that came here: with its
+// metadata, deadline and cancellation. ERRORS: those of LeaderLanes::Enter.
+absl::StatusOr<std::unique_ptr<LeaderLanes::Place>> EnterFor(
+    const grpc::ServerContextBase& context, LeaderLanes& leader);
 
 // Sends the call on. The reactor is gRPC's, and deletes itself.
 grpc::ServerGenericBidiReactor* ForwardCall(

@@ -8,8 +8,17 @@
 
 namespace optfarm::server {
 
+struct ForwardingCounts {
+  bool leads = false;
+  // Sent on to the leader, and not yet answered.
+  int open_calls = 0;
+  // Since this server began to stand by: sent on, and answered here.
+  int64_t sent_on = 0;
+  int64_t served = 0;
+};
+
 // In Prometheus' text format.
-std::string ForwardingMetrics(bool leads, int open_calls, int64_t all_calls);
+std::string ForwardingMetrics(const ForwardingCounts& counts);
 
 }  // namespace optfarm::server
 

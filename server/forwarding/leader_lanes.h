@@ -7,6 +7,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/status.h>
 
 #include <atomic>
 #include <list>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "rpc/channel.h"
@@ -26,8 +28,9 @@ namespace optfarm::server {
 class LeaderLanes : public std::enable_shared_from_this<LeaderLanes> {
  private:
   struct Lane {
-    explicit Lane(const std::shared_ptr<grpc::Channel>& channel)
-        : stub(channel) {}
+    explicit Lane(std::shared_ptr<grpc::Channel> to)
+        : channel(std::move(to)), stub(channel) {}
+    const std::shared_ptr<grpc::Channel> channel;
     grpc::GenericStub stub;
     int calls = 0;
   };
@@ -43,9 +46,13 @@ class LeaderLanes : public std::enable_shared_from_this<LeaderLanes> {
    public:
     ~Place();
     grpc::GenericStub& stub() { return lane_.stub; }
+    const std::shared_ptr<grpc::Channel>& channel() { return lane_.channel; }
     grpc::ClientContext& context() { return **context_; }
     // The leader leads no longer, and the call was broken off.
     bool leader_is_gone() const { return lanes_->gone_; }
+    // How a call that the leader answered with `status` ended: Unavailable when
+    // it was broken off.
+    absl::Status Outcome(const grpc::Status& status) const;
 
    private:
     friend class LeaderLanes;

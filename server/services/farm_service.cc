@@ -104,8 +104,7 @@ JobListReactor* FarmServiceImpl::Watch(grpc::CallbackServerContext& context) {
       [this, &context]() -> absl::StatusOr<AdmittedWatch> {
         OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
                                  door_.Admit(context, kWatchJobs));
-        return AdmittedWatch{caller.OfFarm() ? "" : caller.project,
-                             door_.HoldOpen(context, caller)};
+        return AdmittedWatch{caller.Room(), door_.HoldOpen(context, caller)};
       },
       farm_.feed);
 }

@@ -141,8 +141,7 @@ WatchReactor* JobServiceImpl::Watch(grpc::CallbackServerContext& context) {
         OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
                                  door_.Admit(context, kWatchJob));
         OPTFARM_RETURN_IF_ERROR(Find(caller, request.job_id()).status());
-        return AdmittedWatch{caller.OfFarm() ? "" : caller.project,
-                             door_.HoldOpen(context, caller)};
+        return AdmittedWatch{caller.Room(), door_.HoldOpen(context, caller)};
       },
       hub_, store_);
 }

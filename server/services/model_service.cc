@@ -15,30 +15,8 @@ using ::optfarm::storage::BlobId;
 using ::optfarm::storage::BlobIdFromProto;
 
 constexpr char kUpload[] = "optfarm.v1.ModelService.Upload";
-constexpr char kDownload[] = "optfarm.v1.ModelService.Download";
 constexpr int kMaxDigests = 20000;
 constexpr size_t kMaxChunkBytes = 4 << 20;
-constexpr int64_t kDownloadChunkBytes = 1 << 20;
-// Less is sent at once, without another connection.
-constexpr int64_t kLeastUrlBytes = 1 << 20;
-constexpr absl::Duration kUrlValidity = absl::Minutes(15);
-
-absl::Status WhyBroken(const TransferWatch::Transfer& transfer) {
-  if (transfer.Stalled()) {
-    return absl::DeadlineExceededError(
-        "too little came for a minute; go on from the committed offset");
-  }
-  return absl::CancelledError("the transfer was broken off");
-}
-
-// Staged bytes are shared within a project and by what is of the farm.
-std::string UploaderOf(const Caller& caller) {
-  return caller.OfFarm() ? "" : caller.project;
-}
-
-TransferWatch::Owner OwnerOf(const Caller& caller) {
-  return {UploaderOf(caller), caller.token_id};
-}
 
 }  // namespace
 
@@ -46,14 +24,13 @@ ModelServiceImpl::ModelServiceImpl(
     const CallDoor& door, storage::BlobStore& blobs,
     storage::MetadataStore& store, BlobJanitor& janitor,
     TransferWatch& transfers, const ProjectLimitsTable& limits,
-    LeasedBlobs& leased, ProjectBlobs& project_blobs, Clock& clock)
+    BlobDownloads& downloads, ProjectBlobs& project_blobs, Clock& clock)
     : door_(door),
       blobs_(blobs),
       store_(store),
       janitor_(janitor),
       transfers_(transfers),
       limits_(limits),
-      leased_(leased),
       project_blobs_(project_blobs),
       clock_(clock) {
   AdmitUnary(door, "optfarm.v1.ModelService.FindMissing",
@@ -71,11 +48,15 @@ ModelServiceImpl::ModelServiceImpl(
         });
       });
   AdmitDownload<v1::DownloadRequest, v1::DownloadResponse>(
-      door, kDownload,
-      [this](grpc::ServerContext& context, const v1::DownloadRequest& request,
-             const WritePart& write) {
-        return door_.Serve(context, kDownload, [&](Call& call) {
-          return Send(call, context, request, write);
+      [&door](grpc::ServerContext& context) {
+        return door.Enter(context, kDownload);
+      },
+      kDownload,
+      [&door, &downloads](grpc::ServerContext& context,
+                          const v1::DownloadRequest& request,
+                          const WritePiece& write) {
+        return door.Serve(context, kDownload, [&](Call& call) {
+          return downloads.Send(call, context, request, write);
         });
       });
 }
@@ -127,7 +108,7 @@ grpc::Status ModelServiceImpl::QueryUpload(
       [&](Call& call) -> absl::Status {
         OPTFARM_ASSIGN_OR_RETURN(BlobId id, BlobIdFromProto(request->digest()));
         OPTFARM_ASSIGN_OR_RETURN(const bool present, IsThere(call.caller, id));
-        if (!present) id.uploader = UploaderOf(call.caller);
+        if (!present) id.uploader = call.caller.Room();
         OPTFARM_ASSIGN_OR_RETURN(const int64_t committed,
                                  blobs_.CommittedBytes(id));
         response->set_complete(present);
@@ -201,7 +182,8 @@ absl::Status ModelServiceImpl::Receive(Call& call, grpc::ServerContext& context,
     return absl::OkStatus();
   }
   OPTFARM_RETURN_IF_ERROR(CheckQuota(call.caller, id));
-  id.uploader = UploaderOf(call.caller);
+  // Staged bytes are shared within a project and by what is of the farm.
+  id.uploader = call.caller.Room();
   OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::BlobUpload> upload,
                            janitor_.OpenUpload(id, clock_.Now()));
   do {
@@ -227,68 +209,6 @@ absl::Status ModelServiceImpl::Receive(Call& call, grpc::ServerContext& context,
   }
   OPTFARM_RETURN_IF_ERROR(upload->Finish(clock_.Now()));
   return Grant(call.caller, id);
-}
-
-absl::Status ModelServiceImpl::MayRead(const Caller& caller,
-                                       const std::string& sha256) {
-  if (caller.OfFarm()) return leased_.MayRead(caller, sha256, clock_.Now());
-  OPTFARM_ASSIGN_OR_RETURN(const bool has,
-                           store_.ProjectHasBlob(caller.project, sha256));
-  return has ? absl::OkStatus() : storage::NoSuchBlob(sha256);
-}
-
-absl::Status ModelServiceImpl::Send(Call& call, grpc::ServerContext& context,
-                                    const v1::DownloadRequest& request,
-                                    const WritePart& write) {
-  OPTFARM_ASSIGN_OR_RETURN(const BlobId id, BlobIdFromProto(request.digest()));
-  call.subject = id.sha256;
-  OPTFARM_RETURN_IF_ERROR(MayRead(call.caller, id.sha256));
-  OPTFARM_ASSIGN_OR_RETURN(const std::unique_ptr<storage::BlobReader> blob,
-                           blobs_.OpenBlob(id.sha256));
-  const int64_t size = blob->size_bytes();
-  if ((id.size_bytes != 0 && id.size_bytes != size) || request.offset() < 0 ||
-      request.offset() > size || request.max_bytes() < 0) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "downloading blob ", id.sha256, " of ", size, " bytes: size ",
-        id.size_bytes, ", offset ", request.offset(), " and max_bytes ",
-        request.max_bytes(), " do not fit"));
-  }
-  OPTFARM_RETURN_IF_ERROR(
-      blobs_.Contains(BlobId{id.sha256, size}, clock_.Now()).status());
-  if (request.accepts_url() && request.max_bytes() == 0 &&
-      size - request.offset() >= kLeastUrlBytes) {
-    v1::DownloadResponse elsewhere;
-    elsewhere.set_url(
-        blobs_.DownloadUrl(id.sha256, clock_.Now(), kUrlValidity));
-    if (!elsewhere.url().empty()) {
-      elsewhere.set_total_bytes(size);
-      write(elsewhere);
-      return absl::OkStatus();
-    }
-  }
-  OPTFARM_ASSIGN_OR_RETURN(
-      const std::unique_ptr<TransferWatch::Transfer> transfer,
-      transfers_.Begin(
-          OwnerOf(call.caller), [&context] { context.TryCancel(); },
-          clock_.Now()));
-  const auto open = door_.HoldOpen(context, call.caller);
-  int64_t left = size - request.offset();
-  if (request.max_bytes() > 0) left = std::min(left, request.max_bytes());
-  v1::DownloadResponse response;
-  response.set_total_bytes(size);
-  response.set_offset(request.offset());
-  do {
-    OPTFARM_ASSIGN_OR_RETURN(
-        *response.mutable_data(),
-        blob->Read(response.offset(), std::min(left, kDownloadChunkBytes)));
-    const int64_t sent = static_cast<int64_t>(response.data().size());
-    if (!write(response)) return WhyBroken(*transfer);
-    transfer->Moved(response.data().size());
-    left -= sent;
-    response.set_offset(response.offset() + sent);
-    response.clear_total_bytes();
-  } while (left > 0);
-  return absl::OkStatus();
 }
 
 }  // namespace optfarm::server

@@ -8,7 +8,7 @@
 #include "server/access/admitted_service.h"
 #include "server/access/call_door.h"
 #include "server/access/project_limits.h"
-#include "server/services/leased_blobs.h"
+#include "server/services/blob_downloads.h"
 #include "server/services/project_blobs.h"
 #include "server/services/transfer_watch.h"
 #include "server/upkeep/blob_janitor.h"
@@ -25,7 +25,7 @@ class ModelServiceImpl final
   ModelServiceImpl(const CallDoor& door, storage::BlobStore& blobs,
                    storage::MetadataStore& store, BlobJanitor& janitor,
                    TransferWatch& transfers, const ProjectLimitsTable& limits,
-                   LeasedBlobs& leased, ProjectBlobs& project_blobs,
+                   BlobDownloads& downloads, ProjectBlobs& project_blobs,
                    Clock& clock);
 
   grpc::Status FindMissing(grpc::ServerContext* context,
@@ -45,8 +45,6 @@ class ModelServiceImpl final
   // The next message of an upload. ERRORS: OutOfRange when there is none; what
   // is wrong with it.
   using ReadPart = std::function<absl::Status(v1::UploadRequest&)>;
-  // False: the client has gone.
-  using WritePart = std::function<bool(const v1::DownloadResponse&)>;
 
   // The blob is here and the caller may know of it.
   absl::StatusOr<bool> IsThere(const Caller& caller, const storage::BlobId& id);
@@ -54,15 +52,10 @@ class ModelServiceImpl final
                            const v1::FindMissingRequest& request,
                            v1::FindMissingResponse& response);
   absl::Status CheckQuota(const Caller& caller, const storage::BlobId& id);
-  // ERRORS: NotFound when the caller may not read the blob, as if there were
-  // none; those of LeasedBlobs::MayRead.
-  absl::Status MayRead(const Caller& caller, const std::string& sha256);
   // What it is named in the database once the bytes have been brought.
   absl::Status Grant(const Caller& caller, const storage::BlobId& id);
   absl::Status Receive(Call& call, grpc::ServerContext& context,
                        const ReadPart& read, v1::UploadResponse& response);
-  absl::Status Send(Call& call, grpc::ServerContext& context,
-                    const v1::DownloadRequest& request, const WritePart& write);
 
   const CallDoor& door_;
   storage::BlobStore& blobs_;
@@ -70,7 +63,6 @@ class ModelServiceImpl final
   BlobJanitor& janitor_;
   TransferWatch& transfers_;
   const ProjectLimitsTable& limits_;
-  LeasedBlobs& leased_;
   ProjectBlobs& project_blobs_;
   Clock& clock_;
 };

@@ -83,4 +83,16 @@ void TransferWatch::CancelStalled(absl::Time now) {
   }
 }
 
+TransferWatch::Owner OwnerOf(const Caller& caller) {
+  return {caller.Room(), caller.token_id};
+}
+
+absl::Status WhyBroken(const TransferWatch::Transfer& transfer) {
+  if (transfer.Stalled()) {
+    return absl::DeadlineExceededError(
+        "too little came for a minute; go on from the committed offset");
+  }
+  return absl::CancelledError("the transfer was broken off");
+}
+
 }  // namespace optfarm::server

@@ -18,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
+#include "server/access/access_control.h"
 
 namespace optfarm::server {
 
@@ -86,6 +87,12 @@ class TransferWatch {
   absl::Mutex mutex_;
   std::list<Transfer::State> transfers_ ABSL_GUARDED_BY(mutex_);
 };
+
+// Of the caller's transfers.
+TransferWatch::Owner OwnerOf(const Caller& caller);
+
+// Why a transfer whose call has ended is not whole.
+absl::Status WhyBroken(const TransferWatch::Transfer& transfer);
 
 }  // namespace optfarm::server
 

@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "server/upkeep/data_dir.h"
+#include "storage/blob_source.h"
 #include "storage/blob_store.h"
 
 namespace optfarm::server {
@@ -41,6 +42,12 @@ struct BlobLimits {
 absl::StatusOr<std::unique_ptr<storage::BlobStore>> OpenBlobs(
     const BlobEngineOptions& options, const BlobLimits& limits,
     const DataDir& data_dir);
+
+// For reading what another server keeps there, without waiting long for a store
+// that does not answer. REQUIRES: options.blobs names a place. ERRORS: as
+// above; the bucket is not asked.
+absl::StatusOr<std::unique_ptr<storage::BlobSource>> OpenBlobSource(
+    const BlobEngineOptions& options);
 
 }  // namespace optfarm::server
 

@@ -8,148 +8,26 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <memory>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/str_join.h"
 #include "optfarm/v1/jobs.grpc.pb.h"
 #include "optfarm/v1/results.grpc.pb.h"
 #include "optfarm/v1/servers.grpc.pb.h"
 #include "optfarm/v1/tokens.grpc.pb.h"
-#include "tests/integration/farm.h"
-#include "tests/integration/postgres_place.h"
-#include "tests/support/s3_server.h"
+#include "tests/integration/several_servers.h"
 
 namespace optfarm::integration {
 namespace {
 
 using ::optfarm::testing::ProgramPath;
-using ::optfarm::testing::S3Server;
 using ::optfarm::testing::SourcePath;
 using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 
-constexpr char kLeads[] = "this server leads, term";
-
-class SeveralServersFarmTest : public PostgresPlace {
+class SeveralServersFarmTest : public SeveralServers {
  protected:
-  static constexpr int kServers = 3;
-
-  void SetUp() override {
-    PostgresPlace::SetUp();
-    if (IsSkipped() || HasFatalFailure()) return;
-    for (std::string& address : addresses_) {
-      address = absl::StrCat("127.0.0.1:", FreePort());
-    }
-    all_ = absl::StrJoin(addresses_, ",");
-  }
-
-  // What the programs said is what explains a failure.
-  void TearDown() override {
-    programs_.clear();
-    servers_ = {};
-    if (HasFailure()) {
-      const std::vector<std::string> names = ListFolder(logs_).value();
-      for (const std::string& name : names) {
-        if (LowerExtension(name) != "log") continue;
-        std::cerr << "--- " << name << "\n"
-                  << ReadFile(JoinPath(logs_, name)).value_or("");
-      }
-    }
-    PostgresPlace::TearDown();
-  }
-
-  void StartServer(int number, const std::vector<std::string>& more = {}) {
-    std::vector<std::string> command = {
-        ProgramPath("optfarm-server"),
-        absl::StrCat("--data_dir=", logs_, "/data", number),
-        "--grpc=" + addresses_[number],
-        "--http=127.0.0.1:0",
-        "--advertise=" + addresses_[number],
-        "--lease_seconds=3",
-        database_};
-    command.insert(command.end(), more.begin(), more.end());
-    servers_[number] = std::make_unique<Program>(
-        std::move(command),
-        absl::StrCat(logs_, "/server", number, "-", ++starts_, ".log"));
-  }
-  void StartServers(const std::vector<std::string>& more) {
-    for (int i = 0; i < kServers; ++i) StartServer(i, more);
-  }
-
-  // Of a store that all servers see.
-  std::vector<std::string> SharedFolder() {
-    return {absl::StrCat("--blobs=file:", logs_, "/blobs")};
-  }
-  std::vector<std::string> BucketOrFolder() {
-    const auto s3 = S3Server::Shared();
-    if (!s3.ok()) return SharedFolder();
-    const std::string keys = JoinPath(logs_, "keys");
-    EXPECT_TRUE(
-        WriteFileAtomically(
-            keys, absl::StrCat(
-                      "[default]\naws_access_key_id = ", (*s3)->access_key(),
-                      "\naws_secret_access_key = ", (*s3)->secret_key(), "\n"))
-            .ok());
-    return {absl::StrCat("--blobs=s3://", S3Server::kBucket, "/several"),
-            "--s3_endpoint=" + (*s3)->endpoint(),
-            "--s3_region=" + (*s3)->region(), "--s3_path_style",
-            "--s3_credentials_file=" + keys};
-  }
-
-  Program& StartProgram(const std::string& name,
-                        std::vector<std::string> command,
-                        bool await_ready = true) {
-    command.push_back("--server=" + all_);
-    programs_.push_back(std::make_unique<Program>(
-        std::move(command), absl::StrCat(logs_, "/", name, ".log"),
-        await_ready));
-    return *programs_.back();
-  }
-  void StartParticipants() {
-    StartProgram("worker", {ProgramPath("optfarm-worker"), "--name=worker",
-                            absl::StrCat("--work_dir=", logs_, "/worker")});
-    StartProgram("agent", {ProgramPath("optfarm-agent"), "--name=agent",
-                           absl::StrCat("--work_dir=", logs_, "/agent")});
-  }
-
-  // The one that has begun to lead more often than it has ended; -1: none.
-  int Leader() const {
-    for (int i = 0; i < kServers; ++i) {
-      const std::string log = servers_[i]->Log();
-      const size_t begun = log.rfind(kLeads);
-      const size_t ended = log.rfind("leads no longer");
-      if (begun != std::string::npos &&
-          (ended == std::string::npos || ended < begun) &&
-          std::find(gone_.begin(), gone_.end(), i) == gone_.end()) {
-        return i;
-      }
-    }
-    return -1;
-  }
-
-  // It answers before it says so. REQUIRES: there will be one.
-  int AwaitLeader() const {
-    int leader = -1;
-    if (!Await([&] { return (leader = Leader()) >= 0; })) {
-      throw std::runtime_error("no server leads");
-    }
-    return leader;
-  }
-
-  // Of one server alone.
-  std::shared_ptr<grpc::Channel> ChannelTo(int number,
-                                           const std::string& token = "") {
-    rpc::ChannelOptions options;
-    options.target = addresses_[number];
-    options.token = token;
-    return rpc::MakeChannel(options).value();
-  }
-
   // What the server says of itself, and how its call ended.
   std::pair<grpc::StatusCode, v1::ServerState> AskServer(
       int number, const std::string& token) {
@@ -204,14 +82,6 @@ class SeveralServersFarmTest : public PostgresPlace {
     EXPECT_EQ(std::adjacent_find(measured.begin(), measured.end()),
               measured.end());
   }
-
-  std::array<std::string, kServers> addresses_;
-  std::string all_;
-  std::array<std::unique_ptr<Program>, kServers> servers_;
-  std::vector<std::unique_ptr<Program>> programs_;
-  // Killed, and paused for so long that another leads.
-  std::vector<int> gone_;
-  int starts_ = 0;
 };
 
 TEST_F(SeveralServersFarmTest, AJobOutlivesItsLeader) {
@@ -334,13 +204,9 @@ TEST_F(SeveralServersFarmTest, AServerThatStandsByAnswersEveryCall) {
               scope == v1::Access::READ ? grpc::OK : grpc::PERMISSION_DENIED);
   }
   // Over HTTP, and what is answered here.
-  const std::string log = servers_[1]->Log();
-  const size_t at = log.find(" http=") + 6;
-  const std::string http = "http://" + log.substr(at, log.find(' ', at) - at);
   const std::string bearer = "Authorization: Bearer secret-of-all";
   const auto get = [&](const std::string& path, const std::string& header) {
-    Run({"/usr/bin/curl", "-sS", "-H", header, http + path});
-    return said_;
+    return Get(1, path, {header});
   };
   EXPECT_THAT(get("/livez", "X: y"), HasSubstr("alive"));
   EXPECT_THAT(get("/readyz", "X: y"), HasSubstr("ready"));

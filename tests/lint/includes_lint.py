@@ -78,7 +78,8 @@ def room_of(path, table):
     """The room that a path or an include belongs to, the innermost of several;
     None outside the rooms."""
     text = str(path)
-    if text.startswith(('tensorflow/', 'optfarm/v1/', 'onnx/', 'opentelemetry/')):
+    if text.startswith(('tensorflow/', 'optfarm/v1/', 'optfarm/servers/', 'onnx/',
+                        'opentelemetry/')):
         return 'proto'
     rooms = [room for room in table if text.startswith(room + '/')]
     return max(rooms, key=len, default=None)
