@@ -189,7 +189,9 @@ void Member::Learn(const storage::LeaderRecord& record) {
 }
 
 absl::Status Member::OpenStandby() {
-  OPTFARM_ASSIGN_OR_RETURN(standby_, Standby::Open(options_));
+  ServerOptions options = options_;
+  options.limits_by_project = limits_;
+  OPTFARM_ASSIGN_OR_RETURN(standby_, Standby::Open(options));
   KeepAddresses(standby_->address(), standby_->http_address());
   return absl::OkStatus();
 }
@@ -256,6 +258,7 @@ void Member::KeepAddresses(const std::string& grpc, const std::string& http) {
 void Member::SetProjectLimits(LimitsByProject limits) {
   absl::MutexLock lock(&doors_mutex_);
   limits_ = limits;
+  if (standby_ != nullptr) standby_->SetProjectLimits(limits);
   if (leader_ != nullptr) leader_->SetProjectLimits(std::move(limits));
 }
 

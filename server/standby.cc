@@ -26,8 +26,9 @@ namespace {
 
 // For asking the leader about a token.
 constexpr absl::Duration kAskLimit = absl::Seconds(5);
-// Between two looks at transfers that stall and requests that do not come.
-constexpr absl::Duration kStepInterval = absl::Seconds(5);
+// Between two looks at the tokens, at transfers that stall and at requests that
+// do not come.
+constexpr absl::Duration kStepInterval = absl::Milliseconds(250);
 
 SelfCheckOptions CheckOf(const ServerOptions& options) {
   SelfCheckOptions check;
@@ -37,6 +38,16 @@ SelfCheckOptions CheckOf(const ServerOptions& options) {
       std::string(absl::StripPrefix(options.blobs.blobs, "file:"));
   check.clock = options.clock;
   return check;
+}
+
+FollowedAccess::Options AccessOf(const ServerOptions& options) {
+  FollowedAccess::Options access;
+  access.database = options.database;
+  access.operator_token = options.token;
+  access.needs_certificate = !options.tls.client_ca.empty();
+  access.project_limits = options.project_limits;
+  access.limits_by_project = options.limits_by_project;
+  return access;
 }
 
 }  // namespace
@@ -61,9 +72,11 @@ Standby::Standby(const ServerOptions& options,
       forwarder_(options.servers_ca),
       room_(options.calls),
       transfers_(options.transfers),
-      door_(forwarder_, room_, *options.clock),
+      access_(AccessOf(options), *options.clock),
+      door_(forwarder_, access_, room_, *options.clock),
       downloads_(door_, forwarder_, std::move(blobs), transfers_,
                  *options.clock),
+      results_(door_, access_, forwarder_, options.database),
       ticker_(*options.clock, [this](absl::Time now) { return Step(now); }),
       sessions_({.secure = !options.tls.certificate.empty()}, *options.clock),
       server_service_(
@@ -73,6 +86,7 @@ Standby::Standby(const ServerOptions& options,
 Standby::~Standby() { Close(absl::ZeroDuration()); }
 
 absl::Time Standby::Step(absl::Time now) {
+  access_.Refresh();
   transfers_.CancelStalled(now);
   room_.CancelSlow(now);
   return now + kStepInterval;
@@ -83,6 +97,7 @@ absl::Status Standby::Listen() {
       GrpcDoor door, OpenGrpcDoor(options_, [this](grpc::ServerBuilder& with) {
         with.RegisterService(&server_service_);
         with.RegisterService(&downloads_);
+        with.RegisterService(&results_);
         with.RegisterCallbackGenericService(&forwarder_);
       }));
   grpc_ = std::move(door.server);
@@ -116,10 +131,11 @@ absl::Status Standby::OpenHttp() {
     return MayRead(std::string(head.Header("authorization")), head.certified);
   };
   door.metrics = [this] {
-    return ForwardingMetrics({.leads = false,
-                              .open_calls = forwarder_.open_calls(),
-                              .sent_on = forwarder_.all_calls(),
-                              .served = downloads_.served()});
+    return ForwardingMetrics(
+        {.leads = false,
+         .open_calls = forwarder_.open_calls(),
+         .sent_on = forwarder_.all_calls(),
+         .served = downloads_.served() + results_.served()});
   };
   door.sessions = &sessions_;
   OPTFARM_ASSIGN_OR_RETURN(http_, OpenHttpDoor(door));

@@ -8,6 +8,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -18,12 +19,14 @@
 #include "server/access/call_room.h"
 #include "server/delivery/ticker.h"
 #include "server/forwarding/call_forwarder.h"
+#include "server/forwarding/followed_access.h"
 #include "server/forwarding/leader_door.h"
 #include "server/grpc_listener.h"
 #include "server/server.h"
 #include "server/services/server_service.h"
 #include "server/services/transfer_watch.h"
 #include "server/standby_downloads.h"
+#include "server/standby_results.h"
 
 namespace optfarm::server {
 
@@ -48,6 +51,9 @@ class Standby {
     forwarder_.SetLeader(leader);
   }
   // As Server's.
+  void SetProjectLimits(LimitsByProject limits) {
+    access_.SetProjectLimits(std::move(limits));
+  }
   absl::Status ReloadTls();
   // Lets calls under way end within `grace`; then nothing is answered.
   void Close(absl::Duration grace);
@@ -70,8 +76,10 @@ class Standby {
   CallForwarder forwarder_;
   CallRoom room_;
   TransferWatch transfers_;
+  FollowedAccess access_;
   const LeaderDoor door_;
   StandbyDownloads downloads_;
+  StandbyResults results_;
   Ticker ticker_;
   BrowserSessions sessions_;
   ServerServiceImpl server_service_;

@@ -104,6 +104,13 @@ absl::StatusOr<std::unique_ptr<AccessControl>> AccessControl::Load(
   return access;
 }
 
+std::unique_ptr<AccessControl> AccessControl::Follow(
+    const std::string& operator_token, storage::TokenStore& store,
+    Clock& clock) {
+  return std::unique_ptr<AccessControl>(
+      new AccessControl(operator_token, store, clock));
+}
+
 absl::Status AccessControl::Reload() {
   OPTFARM_ASSIGN_OR_RETURN(std::vector<storage::TokenRecord> tokens,
                            store_.List());

@@ -59,6 +59,14 @@ class AccessControl {
   static absl::StatusOr<std::unique_ptr<AccessControl>> Load(
       const std::string& operator_token, storage::TokenStore& store,
       Clock& clock);
+  // Knows no token before Reload, and changes none: of a store in which another
+  // server does. OWNERSHIP: as above.
+  static std::unique_ptr<AccessControl> Follow(
+      const std::string& operator_token, storage::TokenStore& store,
+      Clock& clock);
+
+  // Reads the tokens anew. ERRORS: those of the store.
+  absl::Status Reload();
 
   // Callers must bring a token.
   bool wants_token() const { return !operator_hash_.empty(); }
@@ -95,7 +103,6 @@ class AccessControl {
  private:
   AccessControl(const std::string& operator_token, storage::TokenStore& store,
                 Clock& clock);
-  absl::Status Reload();
 
   // SHA-256 of the operator's token; empty: nobody needs one.
   const std::string operator_hash_;

@@ -15,21 +15,6 @@ namespace optfarm::server {
 
 namespace {
 
-CallHead HeadOf(const grpc::ServerContextBase& context,
-                const std::string& secret) {
-  CallHead head;
-  const auto& metadata = context.client_metadata();
-  // The first one counts, so that nobody can try many in one call.
-  const auto found = metadata.find(rpc::kAuthorizationKey);
-  if (found != metadata.end()) {
-    head.authorization.assign(found->second.data(), found->second.size());
-  }
-  CallOrigin origin = OriginOf(context, secret);
-  head.peer = std::move(origin.peer);
-  head.certified = origin.certified;
-  return head;
-}
-
 storage::AuditRecord RecordOf(const std::string& peer, absl::string_view method,
                               const Caller& caller, const absl::Status& status,
                               absl::Time now) {
@@ -47,6 +32,21 @@ storage::AuditRecord RecordOf(const std::string& peer, absl::string_view method,
 }
 
 }  // namespace
+
+CallHead HeadOf(const grpc::ServerContextBase& context,
+                const std::string& secret) {
+  CallHead head;
+  const auto& metadata = context.client_metadata();
+  // The first one counts, so that nobody can try many in one call.
+  const auto found = metadata.find(rpc::kAuthorizationKey);
+  if (found != metadata.end()) {
+    head.authorization.assign(found->second.data(), found->second.size());
+  }
+  CallOrigin origin = OriginOf(context, secret);
+  head.peer = std::move(origin.peer);
+  head.certified = origin.certified;
+  return head;
+}
 
 absl::StatusOr<Caller> CallDoor::Screen(const CallHead& head,
                                         const std::string& method) const {

@@ -46,6 +46,10 @@ struct CallHead {
   bool certified = false;
 };
 
+// What gRPC's metadata say. `secret` as OriginOf's.
+CallHead HeadOf(const grpc::ServerContextBase& context,
+                const std::string& secret);
+
 // THREADS: safe.
 class CallDoor {
  public:

@@ -2,45 +2,40 @@
 
 #include <grpcpp/server_context.h>
 
+#include <optional>
 #include <utility>
 
 #include "base/status_macros.h"
 #include "optfarm/servers/v1/leader.grpc.pb.h"
-#include "rpc/status.h"
+#include "server/access/call_origin.h"
 
 namespace optfarm::server {
 
-absl::StatusOr<Caller> LeaderDoor::Ask(const grpc::ServerContext& context,
-                                       const std::string& method,
-                                       bool counts) const {
+absl::StatusOr<std::string> LeaderDoor::RoomOf(
+    const grpc::ServerContext& context, const std::string& method) const {
+  if (!WasForwarded(context)) {
+    const std::optional<Caller> caller = access_.Screen(context, method);
+    if (caller) return caller->Room();
+  }
   OPTFARM_ASSIGN_OR_RETURN(const auto place, forwarder_.Enter(context));
   servers::v1::AdmitCallRequest request;
   request.set_method(method);
-  request.set_counts(counts);
   servers::v1::AdmitCallResponse response;
-  OPTFARM_RETURN_IF_ERROR(
+  const absl::Status status =
       place->Outcome(servers::v1::LeaderService::NewStub(place->channel())
-                         ->AdmitCall(&place->context(), request, &response)));
-  Caller caller;
-  caller.scopes = response.scopes();
-  caller.project = response.project();
-  return caller;
+                         ->AdmitCall(&place->context(), request, &response));
+  // A leader of an older version, which will see the call itself.
+  if (absl::IsUnimplemented(status)) return "";
+  OPTFARM_RETURN_IF_ERROR(status);
+  return response.room();
 }
 
 absl::StatusOr<std::unique_ptr<CallRoom::Stay>> LeaderDoor::Enter(
     grpc::ServerContext& context, const std::string& method) const {
-  absl::StatusOr<Caller> caller = Ask(context, method, /*counts=*/false);
-  // A leader of an older version, which will see the call itself.
-  const bool unknown = absl::IsUnimplemented(caller.status());
-  if (!caller.ok() && !unknown) return caller.status();
+  OPTFARM_ASSIGN_OR_RETURN(const std::string room, RoomOf(context, method));
   return room_.Enter(
-      unknown ? "" : caller->Room(), CallRoom::Served::kByThread,
-      [&context] { context.TryCancel(); }, clock_.Now());
-}
-
-absl::StatusOr<Caller> LeaderDoor::Admit(const grpc::ServerContext& context,
-                                         const std::string& method) const {
-  return Ask(context, method, /*counts=*/true);
+      room, CallRoom::Served::kByThread, [&context] { context.TryCancel(); },
+      clock_.Now());
 }
 
 }  // namespace optfarm::server

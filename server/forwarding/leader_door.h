@@ -1,6 +1,4 @@
-// Lets in calls that a server that stands by answers itself: the leader says
-// who calls, and whether they may. So a token that was revoked, and a limit
-// that was reached, count here as soon as they do there.
+// Lets in calls whose bytes a server that stands by moves or answers itself.
 
 #ifndef OPTFARM_SERVER_FORWARDING_LEADER_DOOR_H_
 #define OPTFARM_SERVER_FORWARDING_LEADER_DOOR_H_
@@ -10,9 +8,9 @@
 
 #include "absl/status/statusor.h"
 #include "base/clock.h"
-#include "server/access/access_control.h"
 #include "server/access/call_room.h"
 #include "server/forwarding/call_forwarder.h"
+#include "server/forwarding/followed_access.h"
 
 namespace optfarm::server {
 
@@ -20,26 +18,23 @@ namespace optfarm::server {
 class LeaderDoor {
  public:
   // OWNERSHIP: all outlive it.
-  LeaderDoor(const CallForwarder& forwarder, CallRoom& room, Clock& clock)
-      : forwarder_(forwarder), room_(room), clock_(clock) {}
+  LeaderDoor(const CallForwarder& forwarder, FollowedAccess& access,
+             CallRoom& room, Clock& clock)
+      : forwarder_(forwarder), access_(access), room_(room), clock_(clock) {}
 
   // Whether a call of `method` may be made, and gives it room for its request,
-  // which is still to come. The leader is to be asked about the call again.
-  // ERRORS: those of CallDoor::Enter; Unavailable when nobody leads.
+  // which is still to come. ERRORS: those of CallDoor::Enter, which are always
+  // the leader's; Unavailable when nobody leads who could be asked.
   absl::StatusOr<std::unique_ptr<CallRoom::Stay>> Enter(
       grpc::ServerContext& context, const std::string& method) const;
 
-  // Lets a call in that nobody else sees: who calls, as far as that matters for
-  // what they see. ERRORS: those of CallDoor::Admit; Unavailable when nobody
-  // leads; Unimplemented when the leader wants to see each call itself.
-  absl::StatusOr<Caller> Admit(const grpc::ServerContext& context,
-                               const std::string& method) const;
-
  private:
-  absl::StatusOr<Caller> Ask(const grpc::ServerContext& context,
-                             const std::string& method, bool counts) const;
+  // Whose room it takes.
+  absl::StatusOr<std::string> RoomOf(const grpc::ServerContext& context,
+                                     const std::string& method) const;
 
   const CallForwarder& forwarder_;
+  FollowedAccess& access_;
   CallRoom& room_;
   Clock& clock_;
 };

@@ -15,14 +15,12 @@
 #include "server/services/list_query.h"
 #include "server/services/regression_rule.h"
 #include "server/services/result_comparison.h"
+#include "server/services/result_query.h"
 
 namespace optfarm::server {
 namespace {
 
 constexpr int kDevicesAPage = 200;
-constexpr int kResultsAPage = 100;
-// Samples and profiles of more would not fit a message.
-constexpr int kFullResultsAPage = 400;
 // Series of a job or a model that a comparison looks at.
 constexpr size_t kMaxCompared = 1000;
 // Points of a series that say how much it varies.
@@ -120,8 +118,7 @@ grpc::Status DeviceServiceImpl::DeleteDevice(
 ResultServiceImpl::ResultServiceImpl(const CallDoor& door,
                                      storage::MetadataStore& store)
     : door_(door), store_(store) {
-  AdmitUnary(door, "optfarm.v1.ResultService.QueryResults",
-             &Service::QueryResults);
+  AdmitUnary(door, kQueryResults, &Service::QueryResults);
   AdmitUnary(door, "optfarm.v1.ResultService.CompareResults",
              &Service::CompareResults);
   AdmitUnary(door, "optfarm.v1.ResultService.ListHistory",
@@ -133,31 +130,14 @@ ResultServiceImpl::ResultServiceImpl(const CallDoor& door,
 grpc::Status ResultServiceImpl::QueryResults(
     grpc::ServerContext* context, const v1::QueryResultsRequest* request,
     v1::QueryResultsResponse* response) {
-  return door_.Serve(
-      *context, "optfarm.v1.ResultService.QueryResults",
-      [&](Call& call) { return Query(call.caller, *request, *response); });
-}
-
-absl::Status ResultServiceImpl::Query(const Caller& caller,
-                                      const v1::QueryResultsRequest& request,
-                                      v1::QueryResultsResponse& response) {
-  OPTFARM_ASSIGN_OR_RETURN(storage::MeasurementFilter filter,
-                           ParseMeasurementFilter(request));
-  filter.project = caller.OnlyProject();
-  OPTFARM_ASSIGN_OR_RETURN(
-      storage::PageRequest page,
-      ParsePage(request.page_size(), kResultsAPage, request.page_token()));
-  if (request.full()) page.limit = std::min(page.limit, kFullResultsAPage);
-  OPTFARM_ASSIGN_OR_RETURN(
-      const std::vector<storage::MeasurementRecord> records,
-      store_.QueryMeasurements(filter, page));
-  for (const storage::MeasurementRecord& record : records) {
-    *response.add_results() = ToProto(record);
-  }
-  if (static_cast<int>(records.size()) == page.limit) {
-    response.set_next_page_token(PageToken(records.back().result_id));
-  }
-  return absl::OkStatus();
+  return door_.Serve(*context, kQueryResults, [&](Call& call) {
+    return server::QueryResults(
+        call.caller, *request,
+        [this](const auto& filter, const auto& page) {
+          return store_.QueryMeasurements(filter, page);
+        },
+        *response);
+  });
 }
 
 grpc::Status ResultServiceImpl::CompareResults(

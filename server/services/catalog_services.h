@@ -62,9 +62,6 @@ class ResultServiceImpl final
                                v1::FindRegressionsResponse* response) override;
 
  private:
-  absl::Status Query(const Caller& caller,
-                     const v1::QueryResultsRequest& request,
-                     v1::QueryResultsResponse& response);
   absl::Status History(const Caller& caller,
                        const v1::ListHistoryRequest& request,
                        v1::ListHistoryResponse& response);

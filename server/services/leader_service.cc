@@ -51,11 +51,8 @@ absl::Status LeaderServiceImpl::AdmitCall(const grpc::ServerContext& context,
                                           const AdmitCallRequest& request,
                                           AdmitCallResponse& response) {
   OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
-                           request.counts()
-                               ? door_.Admit(context, request.method())
-                               : door_.Screen(context, request.method()));
-  response.set_scopes(caller.scopes);
-  response.set_project(caller.project);
+                           door_.Screen(context, request.method()));
+  response.set_room(caller.Room());
   return absl::OkStatus();
 }
 

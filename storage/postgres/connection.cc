@@ -254,11 +254,16 @@ absl::StatusOr<std::unique_ptr<PostgresConnection>> PostgresConnection::Connect(
 }
 
 absl::Status PostgresConnection::FindOutWhoAnswers() {
-  OPTFARM_ASSIGN_OR_RETURN(
-      const PostgresResult pid,
-      Query("SELECT pg_backend_pid()", {}, kConnectPatience));
-  keeps_plans_ = pid.rows() == 1 && pid.Int(0, 0) == PQbackendPID(connection_);
-  return absl::OkStatus();
+  OPTFARM_ASSIGN_OR_RETURN(const PostgresResult who,
+                           Query("SELECT pg_backend_pid(), pg_is_in_recovery()",
+                                 {}, kConnectPatience));
+  keeps_plans_ = who.rows() == 1 && who.Int(0, 0) == PQbackendPID(connection_);
+  if (who.rows() != 1 || who.Int(0, 1) == 0) return absl::OkStatus();
+  // What it knows may be old: a token that was revoked, a lease that ended.
+  return absl::UnavailableError(absl::StrCat(
+      "connecting to database '", name_,
+      "': it is a replica; name the primary, or several hosts with "
+      "target_session_attrs=read-write"));
 }
 
 absl::Status PostgresConnection::Lost(absl::string_view why) {

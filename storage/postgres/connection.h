@@ -78,7 +78,7 @@ class PostgresConnection {
  public:
   // `uri` is what libpq takes: "postgresql://...", or keys and values.
   // Passwords come from it, from PGPASSFILE, or from passfile in it. ERRORS:
-  // Unavailable; InvalidArgument for a URI that is none.
+  // Unavailable, also for a replica; InvalidArgument for a URI that is none.
   static absl::StatusOr<std::unique_ptr<PostgresConnection>> Connect(
       const std::string& uri);
   ~PostgresConnection();
@@ -125,7 +125,7 @@ class PostgresConnection {
   absl::StatusOr<std::vector<PostgresResult>> ReadAll(
       absl::Span<const Sent> sent, absl::Duration limit);
   // Whether statements may be prepared: the session is the server's process
-  // itself, and not one of those that a pooler has for all.
+  // itself, and not one of those that a pooler has for all. ERRORS: as Connect.
   absl::Status FindOutWhoAnswers();
   // False when it was lost, or the deadline has passed, which loses it too.
   bool WaitForAnswer(absl::Time deadline);

@@ -15,7 +15,6 @@ namespace {
 
 // The server gives up after the times that transactions set; this is for one
 // that says nothing at all.
-constexpr absl::Duration kPatience = absl::Seconds(75);
 constexpr absl::Duration kShortPatience = absl::Seconds(15);
 constexpr absl::Duration kConnectAgain = absl::Milliseconds(500);
 // How long a COMMIT without an answer is asked about.
@@ -230,7 +229,7 @@ absl::StatusOr<std::vector<PostgresResult>> PostgresDatabase::RunPending() {
   const std::vector<absl::Status> otherwise = std::move(unless_one_row_);
   ForgetPending();
   absl::StatusOr<std::vector<PostgresResult>> results =
-      connection_->QueryAll(requests, kPatience);
+      connection_->QueryAll(requests, options_.patience);
   if (!results.ok()) {
     may_run_again_ |= connection_->lost() || connection_->may_pass();
     return results;
@@ -277,7 +276,7 @@ absl::Status PostgresDatabase::Begin(Mode mode) {
                  ->Run(mode == Mode::kRead ? kBeginRead
                        : options_.durable  ? kBeginWrite
                                            : kBeginQuickWrite,
-                       kShortPatience)
+                       std::min(kShortPatience, options_.patience))
                  .status();
   }
   if (!status.ok()) {
@@ -315,7 +314,7 @@ absl::Status PostgresDatabase::BeginFenced() {
 absl::Status PostgresDatabase::Commit() {
   if (!pending_.empty()) OPTFARM_RETURN_IF_ERROR(RunPending().status());
   const absl::StatusOr<PostgresResult> result =
-      connection_->Run("COMMIT", kPatience);
+      connection_->Run("COMMIT", options_.patience);
   if (result.ok()) {
     if (result->Tag() == "COMMIT") return absl::OkStatus();
     return absl::InternalError(

@@ -32,6 +32,8 @@ struct PostgresDatabaseOptions {
   std::shared_ptr<PostgresFence> fence;
   // False: what was written last may be lost when the database's machine fails.
   bool durable = true;
+  // Longest wait for the answer to a statement.
+  absl::Duration patience = absl::Seconds(75);
 };
 
 // One connection, made when it is needed and made anew when it was lost.

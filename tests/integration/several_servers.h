@@ -14,7 +14,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "optfarm/v1/tokens.grpc.pb.h"
 #include "tests/integration/farm.h"
 #include "tests/integration/postgres_place.h"
 #include "tests/support/s3_server.h"
@@ -24,6 +26,7 @@ namespace optfarm::integration {
 class SeveralServers : public PostgresPlace {
  protected:
   static constexpr int kServers = 3;
+  static constexpr char kOperator[] = "secret-of-all";
   static constexpr char kLeads[] = "this server leads, term";
 
   void SetUp() override {
@@ -154,6 +157,52 @@ class SeveralServers : public PostgresPlace {
     return said_;
   }
 
+  // With kOperator as the operator's token.
+  void StartAll(std::vector<std::string> flags) {
+    const std::string token_file = JoinPath(logs_, "token");
+    ASSERT_TRUE(
+        WriteFileAtomically(token_file, absl::StrCat(kOperator, "\n")).ok());
+    flags.push_back("--token_file=" + token_file);
+    flags_ = std::move(flags);
+    StartServers(flags_);
+    ASSERT_EQ(Leader(), 0);
+  }
+
+  // Returns its secret and its id.
+  std::pair<std::string, std::string> MakeToken(
+      const std::string& project, std::vector<v1::Access::Scope> scopes) {
+    const auto tokens = v1::TokenService::NewStub(ChannelTo(0, kOperator));
+    grpc::ClientContext context;
+    v1::CreateTokenRequest request;
+    request.set_name(absl::StrCat("one-", ++made_));
+    request.set_project(project);
+    for (const auto scope : scopes) request.add_scopes(scope);
+    v1::CreateTokenResponse response;
+    const grpc::Status status =
+        tokens->CreateToken(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return {response.secret(), response.token().token_id()};
+  }
+  void Revoke(int server, const std::string& token_id) {
+    const auto tokens = v1::TokenService::NewStub(ChannelTo(server, kOperator));
+    grpc::ClientContext context;
+    v1::RevokeTokenRequest request;
+    request.set_token_id(token_id);
+    v1::Token token;
+    EXPECT_TRUE(tokens->RevokeToken(&context, request, &token).ok());
+  }
+
+  // The last number that the server's /metrics have under a name.
+  std::string Metric(int server, const std::string& name) {
+    const std::string text =
+        Get(server, "/metrics",
+            {absl::StrCat("Authorization: Bearer ", kOperator)});
+    const size_t at = text.find("\n" + name + " ");
+    if (at == std::string::npos) return text;
+    const size_t begin = at + name.size() + 2;
+    return text.substr(begin, text.find('\n', begin) - begin);
+  }
+
   std::array<std::string, kServers> addresses_;
   std::string all_;
   std::array<std::unique_ptr<Program>, kServers> servers_;
@@ -161,6 +210,10 @@ class SeveralServers : public PostgresPlace {
   // Killed, and paused for so long that another leads.
   std::vector<int> gone_;
   int starts_ = 0;
+  // Of StartAll.
+  std::vector<std::string> flags_;
+  // Tokens and files.
+  int made_ = 0;
 };
 
 }  // namespace optfarm::integration

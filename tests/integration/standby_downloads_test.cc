@@ -26,7 +26,6 @@ using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-constexpr char kOperator[] = "secret-of-all";
 // More than is under way between two programs at once.
 constexpr size_t kLarge = size_t{64} << 20;
 
@@ -65,40 +64,6 @@ class Reading {
 
 class StandbyDownloadsTest : public SeveralServers {
  protected:
-  void StartAll(std::vector<std::string> flags) {
-    const std::string token_file = JoinPath(logs_, "token");
-    ASSERT_TRUE(
-        WriteFileAtomically(token_file, absl::StrCat(kOperator, "\n")).ok());
-    flags.push_back("--token_file=" + token_file);
-    flags_ = std::move(flags);
-    StartServers(flags_);
-    ASSERT_EQ(Leader(), 0);
-  }
-
-  // Returns its secret and its id.
-  std::pair<std::string, std::string> MakeToken(
-      const std::string& project, std::vector<v1::Access::Scope> scopes) {
-    const auto tokens = v1::TokenService::NewStub(ChannelTo(0, kOperator));
-    grpc::ClientContext context;
-    v1::CreateTokenRequest request;
-    request.set_name(absl::StrCat("one-", ++made_));
-    request.set_project(project);
-    for (const auto scope : scopes) request.add_scopes(scope);
-    v1::CreateTokenResponse response;
-    const grpc::Status status =
-        tokens->CreateToken(&context, request, &response);
-    EXPECT_TRUE(status.ok()) << status.error_message();
-    return {response.secret(), response.token().token_id()};
-  }
-  void Revoke(int server, const std::string& token_id) {
-    const auto tokens = v1::TokenService::NewStub(ChannelTo(server, kOperator));
-    grpc::ClientContext context;
-    v1::RevokeTokenRequest request;
-    request.set_token_id(token_id);
-    v1::Token token;
-    EXPECT_TRUE(tokens->RevokeToken(&context, request, &token).ok());
-  }
-
   v1::DownloadRequest Put(const std::string& bytes, const std::string& token) {
     const std::string file = JoinPath(logs_, absl::StrCat("file", ++made_));
     EXPECT_TRUE(WriteFileAtomically(file, bytes).ok());
@@ -114,17 +79,6 @@ class StandbyDownloadsTest : public SeveralServers {
     return Reading(ChannelTo(server, token), request).ReadOn();
   }
 
-  // The last number that the server's /metrics have under a name.
-  std::string Metric(int server, const std::string& name) {
-    const std::string text =
-        Get(server, "/metrics",
-            {absl::StrCat("Authorization: Bearer ", kOperator)});
-    const size_t at = text.find("\n" + name + " ");
-    if (at == std::string::npos) return text;
-    const size_t begin = at + name.size() + 2;
-    return text.substr(begin, text.find('\n', begin) - begin);
-  }
-
   // Method, subject and outcome of what the audit log says, newest first.
   std::vector<std::string> Audit() {
     const auto store = v1::StoreService::NewStub(ChannelTo(0, kOperator));
@@ -138,9 +92,6 @@ class StandbyDownloadsTest : public SeveralServers {
     }
     return entries;
   }
-
-  std::vector<std::string> flags_;
-  int made_ = 0;
 };
 
 TEST_F(StandbyDownloadsTest, SendsWholeFilesAndPartsFromTheStore) {

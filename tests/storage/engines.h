@@ -65,6 +65,8 @@ class PostgresCluster {
   }
 
   void Crash() { Script("crash"); }
+  // REQUIRES: Crash, after which Start makes it a primary again.
+  void StartAsReplica() { Script("start --replica"); }
   void Start() { address_ = Script("start"); }
 
  private:
