@@ -20,6 +20,7 @@
 #include "server/forwarding/forwarding_metrics.h"
 #include "server/grpc_door.h"
 #include "server/services/http_door.h"
+#include "storage/postgres/follower.h"
 
 namespace optfarm::server {
 namespace {
@@ -76,7 +77,9 @@ Standby::Standby(const ServerOptions& options,
       door_(forwarder_, access_, room_, *options.clock),
       downloads_(door_, forwarder_, std::move(blobs), transfers_,
                  *options.clock),
-      results_(door_, access_, forwarder_, options.database),
+      results_(
+          door_, access_, forwarder_,
+          storage::FollowPostgres(options.database, options.results_bytes)),
       ticker_(*options.clock, [this](absl::Time now) { return Step(now); }),
       sessions_({.secure = !options.tls.certificate.empty()}, *options.clock),
       server_service_(

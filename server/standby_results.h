@@ -1,7 +1,6 @@
-// ResultService of a server that stands by: the results of a job, read from the
-// database. All other questions go to the leader, which answers them from the
-// numbers that it has in memory; from here they would be work of the database,
-// which all servers share.
+// ResultService of a server that stands by: read from the database, whose
+// numbers it has in memory as the leader has them, brought up to date in the
+// transaction of each question. What it cannot answer goes to the leader.
 
 #ifndef OPTFARM_SERVER_STANDBY_RESULTS_H_
 #define OPTFARM_SERVER_STANDBY_RESULTS_H_
@@ -10,7 +9,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
+#include <thread>
 
 #include "absl/status/status.h"
 #include "optfarm/v1/results.grpc.pb.h"
@@ -18,7 +19,8 @@
 #include "server/forwarding/call_forwarder.h"
 #include "server/forwarding/followed_access.h"
 #include "server/forwarding/leader_door.h"
-#include "storage/postgres/follower.h"
+#include "server/services/result_questions.h"
+#include "storage/sql/metadata_store.h"
 
 namespace optfarm::server {
 
@@ -26,27 +28,51 @@ namespace optfarm::server {
 class StandbyResults final
     : public AdmittedService<v1::ResultService::Service> {
  public:
-  // OWNERSHIP: all outlive it.
+  // Begins to read the numbers; until they are here, the leader is asked.
+  // OWNERSHIP: the first three outlive it.
   StandbyResults(const LeaderDoor& door, FollowedAccess& access,
-                 CallForwarder& forwarder, const std::string& database);
+                 CallForwarder& forwarder,
+                 std::unique_ptr<storage::SqlMetadataStore> store);
+  ~StandbyResults() override;
 
   grpc::Status QueryResults(grpc::ServerContext* context,
                             const v1::QueryResultsRequest* request,
                             v1::QueryResultsResponse* response) override;
+  grpc::Status CompareResults(grpc::ServerContext* context,
+                              const v1::CompareResultsRequest* request,
+                              v1::CompareResultsResponse* response) override;
+  grpc::Status ListHistory(grpc::ServerContext* context,
+                           const v1::ListHistoryRequest* request,
+                           v1::ListHistoryResponse* response) override;
+  grpc::Status FindRegressions(grpc::ServerContext* context,
+                               const v1::FindRegressionsRequest* request,
+                               v1::FindRegressionsResponse* response) override;
 
   // Questions that were answered here.
   int64_t served() const { return served_; }
 
  private:
-  // False: it is for the leader.
-  bool Serve(const grpc::ServerContext& context,
-             const v1::QueryResultsRequest& request,
-             v1::QueryResultsResponse& response, absl::Status& status);
+  using Stub = v1::ResultService::Stub;
+
+  // Answers by `question`, or has the leader do so by `method`.
+  template <typename Request, typename Response>
+  grpc::Status Answer(const std::string& name,
+                      absl::Status (ResultQuestions::*question)(const Caller&,
+                                                                const Request&,
+                                                                Response&),
+                      grpc::Status (Stub::*method)(grpc::ClientContext*,
+                                                   const Request&, Response*),
+                      grpc::ServerContext& context, const Request& request,
+                      Response& response);
 
   FollowedAccess& access_;
   CallForwarder& forwarder_;
-  storage::PostgresResultReader reader_;
+  const std::unique_ptr<storage::SqlMetadataStore> store_;
+  ResultQuestions questions_;
+  std::atomic<bool> ready_ = false;
+  std::atomic<int> under_way_ = 0;
   std::atomic<int64_t> served_ = 0;
+  std::thread loader_;
 };
 
 }  // namespace optfarm::server

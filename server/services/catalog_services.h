@@ -4,15 +4,13 @@
 #ifndef OPTFARM_SERVER_SERVICES_CATALOG_SERVICES_H_
 #define OPTFARM_SERVER_SERVICES_CATALOG_SERVICES_H_
 
-#include <vector>
-
 #include "base/clock.h"
 #include "optfarm/v1/devices.grpc.pb.h"
 #include "optfarm/v1/results.grpc.pb.h"
 #include "server/access/admitted_service.h"
 #include "server/access/call_door.h"
 #include "server/scheduling/scheduler.h"
-#include "server/services/run_spread.h"
+#include "server/services/result_questions.h"
 #include "storage/metadata_store.h"
 
 namespace optfarm::server {
@@ -62,21 +60,8 @@ class ResultServiceImpl final
                                v1::FindRegressionsResponse* response) override;
 
  private:
-  absl::Status History(const Caller& caller,
-                       const v1::ListHistoryRequest& request,
-                       v1::ListHistoryResponse& response);
-  absl::Status Regressions(const Caller& caller,
-                           const v1::FindRegressionsRequest& request,
-                           v1::FindRegressionsResponse& response);
-  absl::StatusOr<std::vector<storage::MeasurementRecord>> ReadSide(
-      const Caller& caller, const v1::CompareResultsRequest::Side& side);
-  // Of the devices that both sides have.
-  absl::StatusOr<RunSpreads> ReadSpreads(
-      const Caller& caller, absl::Span<const storage::MeasurementRecord> a,
-      absl::Span<const storage::MeasurementRecord> b);
-
   const CallDoor& door_;
-  storage::MetadataStore& store_;
+  ResultQuestions questions_;
 };
 
 }  // namespace optfarm::server

@@ -6,17 +6,16 @@
 #include "absl/time/time.h"
 #include "base/status_macros.h"
 #include "storage/postgres/database.h"
+#include "storage/postgres/fence.h"
 #include "storage/postgres/migrations.h"
-#include "storage/sql/measurement_reads.h"
-#include "storage/sql/run.h"
 #include "storage/sql/stores.h"
 
 namespace optfarm::storage {
 namespace {
 
 constexpr absl::Duration kPatience = absl::Seconds(3);
-// Questions at once; others wait.
-constexpr int kReaders = 4;
+// Questions about jobs at once; others wait.
+constexpr int kReaders = 2;
 
 // Sums are the same in any order of the rows.
 constexpr char kMark[] =
@@ -25,20 +24,37 @@ constexpr char kMark[] =
     "CONCAT(token_id, ' ', revoke_time), 0)))"
     " FROM tokens";
 
-std::unique_ptr<SqlDatabase> ImpatientDatabase(const std::string& uri) {
+std::unique_ptr<SqlDatabase> ImpatientDatabase(
+    const std::string& uri, std::shared_ptr<PostgresFence> fence = nullptr) {
   PostgresDatabaseOptions options;
   options.uri = uri;
+  options.fence = std::move(fence);
   options.patience = kPatience;
   return std::make_unique<PostgresDatabase>(std::move(options));
 }
 
-std::vector<std::unique_ptr<SqlDatabase>> Readers(const std::string& uri) {
-  std::vector<std::unique_ptr<SqlDatabase>> readers;
+SqlConnections ConnectionsTo(const std::string& uri) {
+  SqlConnections connections;
+  // Of no term: nothing is ever written.
+  auto fence = std::make_shared<PostgresFence>(0, nullptr);
+  fence->Lose("it stands by").IgnoreError();
+  connections.writer = ImpatientDatabase(uri, std::move(fence));
   for (int i = 0; i < kReaders; ++i) {
-    readers.push_back(ImpatientDatabase(uri));
+    connections.readers.push_back(ImpatientDatabase(uri));
   }
-  return readers;
+  connections.results_reader = ImpatientDatabase(uri);
+  return connections;
 }
+
+class PostgresFollower final : public SqlMetadataStore {
+ public:
+  PostgresFollower(const std::string& uri, int64_t results_bytes)
+      : SqlMetadataStore(ConnectionsTo(uri), results_bytes) {}
+
+  absl::Status Backup(const std::string&) override {
+    return absl::UnavailableError("a server that stands by makes no backups");
+  }
+};
 
 }  // namespace
 
@@ -61,19 +77,9 @@ absl::StatusOr<std::string> TokenWatch::Mark() {
   return row.Text(0, 1);
 }
 
-PostgresResultReader::PostgresResultReader(const std::string& uri)
-    : readers_(Readers(uri)) {}
-
-absl::StatusOr<std::vector<MeasurementRecord>>
-PostgresResultReader::QueryMeasurements(const MeasurementFilter& filter,
-                                        const PageRequest& page) {
-  SqlReaders::Turn turn(readers_);
-  SqlDatabase& db = turn.db();
-  // A connection that ended while nobody used it is made anew.
-  return RunInTransaction(
-      db, SqlTransaction::Mode::kRead,
-      [&] { return sql::QueryMeasurements(db, nullptr, filter, page); },
-      /*runs=*/2);
+std::unique_ptr<SqlMetadataStore> FollowPostgres(const std::string& uri,
+                                                 int64_t results_bytes) {
+  return std::make_unique<PostgresFollower>(uri, results_bytes);
 }
 
 }  // namespace optfarm::storage

@@ -5,15 +5,14 @@
 #ifndef OPTFARM_STORAGE_POSTGRES_FOLLOWER_H_
 #define OPTFARM_STORAGE_POSTGRES_FOLLOWER_H_
 
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "storage/metadata_store.h"
 #include "storage/postgres/connection.h"
-#include "storage/sql/readers.h"
+#include "storage/sql/metadata_store.h"
 #include "storage/token_store.h"
 
 namespace optfarm::storage {
@@ -38,20 +37,11 @@ class TokenWatch {
   const std::unique_ptr<TokenStore> tokens_;
 };
 
-// THREADS: safe.
-class PostgresResultReader {
- public:
-  // `uri` as PostgresConnection takes it.
-  explicit PostgresResultReader(const std::string& uri);
-
-  // As MetadataStore's: what was committed before the call is seen. For filters
-  // with a job, which need no numbers in memory.
-  absl::StatusOr<std::vector<MeasurementRecord>> QueryMeasurements(
-      const MeasurementFilter& filter, const PageRequest& page);
-
- private:
-  SqlReaders readers_;
-};
+// The records, to be read: what was committed before a call is seen by it.
+// Writes are refused with Unavailable. `uri` as PostgresConnection takes it;
+// `results_bytes` as PostgresOptions'. Nothing is asked yet.
+std::unique_ptr<SqlMetadataStore> FollowPostgres(const std::string& uri,
+                                                 int64_t results_bytes);
 
 }  // namespace optfarm::storage
 

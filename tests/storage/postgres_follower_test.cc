@@ -47,13 +47,13 @@ TEST_F(PostgresFollowerTest, ReadsEachResultAsSoonAsItIsCommitted) {
     batch.new_jobs.push_back(SampleJob(job));
     ASSERT_THAT(stores_.store->Commit(batch), IsOk());
   }
-  PostgresResultReader reader(place_.path());
+  const auto reader = FollowPostgres(place_.path(), kResultsBytes);
   MeasurementFilter filter;
   filter.job_id = "one1";
   for (int i = 0; i < 20; ++i) {
     ASSERT_THAT(Measure(i % 2 == 0 ? "one1" : "two2", i), IsOk());
     OPTFARM_ASSERT_OK_AND_ASSIGN(const auto found,
-                                 reader.QueryMeasurements(filter, {}));
+                                 reader->QueryMeasurements(filter, {}));
     OPTFARM_ASSERT_OK_AND_ASSIGN(const auto known,
                                  stores_.store->QueryMeasurements(filter, {}));
     ASSERT_EQ(found.size(), static_cast<size_t>(i / 2 + 1));
@@ -64,10 +64,37 @@ TEST_F(PostgresFollowerTest, ReadsEachResultAsSoonAsItIsCommitted) {
                 known[k].measurement.SerializeAsString());
     }
   }
+  // Of all jobs, from the numbers in memory.
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const SeriesList list,
+                               reader->ListSeries({}, {}));
+  size_t points = 0;
+  for (const SeriesRecord& series : list.series) {
+    points += series.points.size();
+  }
+  EXPECT_EQ(points, 20u);
   filter.project = "another";
   OPTFARM_ASSERT_OK_AND_ASSIGN(const auto none,
-                               reader.QueryMeasurements(filter, {}));
+                               reader->QueryMeasurements(filter, {}));
   EXPECT_TRUE(none.empty());
+  // What the leader lets go is gone here.
+  RetentionPolicy policy;
+  policy.jobs_before = absl::InfiniteFuture();
+  ASSERT_THAT(stores_.store->Prune(policy), IsOk());
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const SeriesList left,
+                               reader->ListSeries({}, {}));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const SeriesList known,
+                               stores_.store->ListSeries({}, {}));
+  EXPECT_EQ(left.series.size(), known.series.size());
+}
+
+TEST_F(PostgresFollowerTest, WritesNothing) {
+  const auto reader = FollowPostgres(place_.path(), kResultsBytes);
+  WriteBatch batch;
+  batch.new_jobs.push_back(SampleJob("one1"));
+  EXPECT_THAT(reader->Commit(batch), StatusIs(absl::StatusCode::kUnavailable,
+                                              HasSubstr("no longer writes")));
+  EXPECT_THAT(reader->GetJob("one1").status(),
+              StatusIs(absl::StatusCode::kNotFound, ::testing::_));
 }
 
 TEST_F(PostgresFollowerTest, TheMarkOfTokensChangesWithThem) {
