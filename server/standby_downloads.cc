@@ -41,6 +41,7 @@ absl::Status StandbyDownloads::Serve(grpc::ServerContext& context,
   OPTFARM_RETURN_IF_ERROR(asked.status());
   DownloadGrant& grant = **asked;
   if (!grant.answer().url().empty()) {
+    forwarder_.NoteSentOn();
     write(grant.answer());
     return grant.Finish();
   }

@@ -1,7 +1,5 @@
 #include "server/services/blob_downloads.h"
 
-#include <grpcpp/server_context.h>
-
 #include <algorithm>
 #include <utility>
 

@@ -4,6 +4,8 @@
 #ifndef OPTFARM_SERVER_SERVICES_BLOB_DOWNLOADS_H_
 #define OPTFARM_SERVER_SERVICES_BLOB_DOWNLOADS_H_
 
+#include <grpcpp/server_context.h>
+
 #include <cstdint>
 #include <functional>
 #include <memory>

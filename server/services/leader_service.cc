@@ -33,7 +33,7 @@ LeaderServiceImpl::LeaderServiceImpl(const CallDoor& door,
         }
         AdmitCallRequest request;
         absl::Status status = read(request);
-        if (status.ok()) status = AdmitCall(context, request, response);
+        if (status.ok()) status = Admit(context, request, response);
         return CallDoor::Answer(status);
       });
   AdmitBothWays<GrantDownloadRequest, v1::DownloadResponse>(
@@ -43,22 +43,22 @@ LeaderServiceImpl::LeaderServiceImpl(const CallDoor& door,
         if (!KnowsSecret(context, secret_)) {
           return CallDoor::Answer(NoServer());
         }
-        return GrantDownload(context, read, write);
+        return Grant(context, read, write);
       });
 }
 
-absl::Status LeaderServiceImpl::AdmitCall(const grpc::ServerContext& context,
-                                          const AdmitCallRequest& request,
-                                          AdmitCallResponse& response) {
+absl::Status LeaderServiceImpl::Admit(const grpc::ServerContext& context,
+                                      const AdmitCallRequest& request,
+                                      AdmitCallResponse& response) {
   OPTFARM_ASSIGN_OR_RETURN(const Caller caller,
                            door_.Screen(context, request.method()));
   response.set_room(caller.Room());
   return absl::OkStatus();
 }
 
-grpc::Status LeaderServiceImpl::GrantDownload(grpc::ServerContext& context,
-                                              const ReadWord& read,
-                                              const WritePiece& write) {
+grpc::Status LeaderServiceImpl::Grant(grpc::ServerContext& context,
+                                      const ReadWord& read,
+                                      const WritePiece& write) {
   return door_.Serve(context, kDownload, [&](Call& call) -> absl::Status {
     GrantDownloadRequest word;
     OPTFARM_RETURN_IF_ERROR(read(word));

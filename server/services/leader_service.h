@@ -25,11 +25,11 @@ class LeaderServiceImpl final
   using ReadWord =
       std::function<absl::Status(servers::v1::GrantDownloadRequest&)>;
 
-  absl::Status AdmitCall(const grpc::ServerContext& context,
-                         const servers::v1::AdmitCallRequest& request,
-                         servers::v1::AdmitCallResponse& response);
-  grpc::Status GrantDownload(grpc::ServerContext& context, const ReadWord& read,
-                             const WritePiece& write);
+  absl::Status Admit(const grpc::ServerContext& context,
+                     const servers::v1::AdmitCallRequest& request,
+                     servers::v1::AdmitCallResponse& response);
+  grpc::Status Grant(grpc::ServerContext& context, const ReadWord& read,
+                     const WritePiece& write);
 
   const CallDoor& door_;
   BlobDownloads& downloads_;
