@@ -244,18 +244,18 @@ constexpr double kMostOfByte = 255;
 // Floats hold whole numbers below it exactly.
 constexpr double kExactInFloat = 1 << 24;
 
-// The zero point of 8 bits that is farthest from zero.
-double MostOfZeroPoint(NodeLowering& n, int input) {
+// The zero point of all values; nullopt where there are several, or where the
+// model computes it.
+std::optional<int64_t> OneZeroPoint(NodeLowering& n, int input) {
   if (!n.has_input(input)) return 0;
   const auto known = n.builder().Known(n.input(input));
-  if (!known.has_value()) return kMostOfByte;
+  if (!known.has_value()) return std::nullopt;
   const auto values = known->AsInt64s();
-  if (!values.ok()) return kMostOfByte;
-  double most = 0;
+  if (!values.ok() || values->empty()) return std::nullopt;
   for (const int64_t value : *values) {
-    most = std::max(most, std::abs(static_cast<double>(value)));
+    if (value != values->front()) return std::nullopt;
   }
-  return most;
+  return values->front();
 }
 
 // Weights, input 1, without their zero point, input 3. Constants stay bytes,
@@ -263,7 +263,7 @@ double MostOfZeroPoint(NodeLowering& n, int input) {
 Endpoint CenteredWeights(NodeLowering& n, int behind) {
   const Endpoint weights = n.input(1);
   Endpoint zero = n.builder().Scalar(n.dtype(weights), 0);
-  if (MostOfZeroPoint(n, 3) > 0) zero = n.input(3);
+  if (OneZeroPoint(n, 3) != 0) zero = n.input(3);
   if (n.builder().ConstantOf(weights) == nullptr ||
       n.shape(zero).elements() != 1) {
     return Centered(n, weights, 3, behind);
@@ -288,14 +288,15 @@ double LargestSum(NodeLowering& n, int input, int zero_point, int64_t reduced,
   if (!weights.ok()) return unknown;
   const auto values = weights->AsInt64s();
   if (!values.ok()) return unknown;
-  const double zero = MostOfZeroPoint(n, zero_point);
+  const std::optional<int64_t> zero = OneZeroPoint(n, zero_point);
+  if (!zero.has_value()) return unknown;
   std::vector<double> sums(static_cast<size_t>(stride));
   double largest = 0;
   for (size_t i = 0; i < values->size(); ++i) {
     const auto at = static_cast<int64_t>(i);
     if (at % (reduced * stride) == 0) std::fill(sums.begin(), sums.end(), 0);
     double& sum = sums[static_cast<size_t>(at % stride)];
-    sum += std::abs(static_cast<double>((*values)[i])) + zero;
+    sum += std::abs(static_cast<double>((*values)[i] - *zero));
     largest = std::max(largest, sum);
   }
   return std::min(largest, unknown);
