@@ -44,8 +44,7 @@ Endpoint Convolve2d(NodeLowering& n, Endpoint x, Endpoint w, int64_t groups,
       graph::IsDequantizeLinear(n.builder().graph().node(w.node).op());
   const bool is_depthwise = groups > 1 && filter.dim(1) == 1 &&
                             outputs % groups == 0 &&
-                            (outputs == groups || !is_quantized) &&
-                            window.strides[0] == window.strides[1];
+                            (outputs == groups || !is_quantized);
   if (is_depthwise) {
     return n.Add("DepthwiseConv2dNative",
                  {x, DepthwiseFilter(n, w, groups, outputs / groups)},

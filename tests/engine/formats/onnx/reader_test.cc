@@ -118,6 +118,39 @@ TEST(OnnxReaderTest, TransposedConvolutionOfStrideOneIsAConvolution) {
   EXPECT_EQ(ValuesOf<float>(answers[0]), wanted);
 }
 
+// Text recognition shrinks lines of text in height alone.
+TEST(OnnxReaderTest, DepthwiseConvolutionMayHaveTwoStrides) {
+  std::vector<float> image, filter;
+  for (int i = 0; i < 2 * 6 * 4; ++i)
+    image.push_back(static_cast<float>(i % 5));
+  for (int i = 0; i < 2 * 3 * 3; ++i)
+    filter.push_back(static_cast<float>(i - 8));
+  const std::string bytes = OnnxBytes(
+      absl::StrCat("input { ", FloatValue("x", {1, 2, 6, 4}), " } output { ",
+                   FloatValue("y", {1, 2, 2, 2}),
+                   " } initializer { name: 'w' dims: 2 dims: 1 dims: 3 dims: 3 "
+                   "data_type: 1 ",
+                   "float_data: [", absl::StrJoin(filter, ","), "] } ",
+                   "node { op_type: 'Conv' input: 'x' input: 'w' output: 'y' ",
+                   "attribute { name: 'group' type: INT i: 2 } ",
+                   "attribute { name: 'strides' type: INTS ints: [2, 1] } }"));
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const graph::Graph graph, ReadOnnxGraph(bytes));
+  std::vector<std::string> ops;
+  for (const graph::NodeId id : graph.Ids()) ops.push_back(graph.node(id).op());
+  EXPECT_THAT(ops, Contains("DepthwiseConv2dNative"));
+  std::vector<float> wanted(2 * 2 * 2, 0);
+  for (int at = 0; at < 2 * 2 * 2 * 9; ++at) {
+    const int c = at / 36, oy = at / 18 % 2, ox = at / 9 % 2, k = at % 9;
+    const int iy = 2 * oy + k / 3, ix = ox + k % 3;
+    wanted[static_cast<size_t>(c * 4 + oy * 2 + ox)] +=
+        image[static_cast<size_t>(c * 24 + iy * 4 + ix)] *
+        filter[static_cast<size_t>(c * 9 + k)];
+  }
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const auto answers,
+                               Answers(bytes, {Floats({1, 2, 6, 4}, image)}));
+  EXPECT_EQ(ValuesOf<float>(answers[0]), wanted);
+}
+
 TEST(OnnxReaderTest, ReadsNodesThatStandBeforeTheirInputs) {
   // The subgraph of If reads 'd', which a later node makes, and has a name of
   // its own that is also the name of a later output.
