@@ -93,19 +93,17 @@ class Part {
   }
 
  private:
-  // The rows of tiles from `tile` on.
-  PartWalk RowsFrom(int64_t tile) const {
-    return {product_.rows, tiles_, tile};
-  }
-
   void Point(int64_t begin, int64_t end, float* scratch, const float** at) {
-    PartWalk walk = RowsFrom(begin);
+    PartWalk walk(product_.rows, tiles_, begin);
+    int64_t* first = first_rows_;
     for (int64_t tile = begin; tile < end; ++tile, walk.Next()) {
       const int rows = static_cast<int>(walk.count());
+      *first++ = walk.begin();
       fill_(walk.begin(), rows, scratch, at);
       at += rows * product_.taps;
       scratch += rows * product_.scratch;
     }
+    *first = walk.begin();
   }
 
   // Several panels at a time, as many each time.
@@ -175,10 +173,10 @@ class Part {
     // Every tile fetches its share, some bytes a weight row.
     const int64_t rows = (end - begin) * panels.depth;
     tile.prefetch_step = (ahead.bytes + rows - 1) / rows;
-    PartWalk walk = RowsFrom(begin);
-    for (int64_t i = begin; i < end; ++i, walk.Next()) {
-      const int64_t place = walk.begin() * product_.row_stride + column;
-      tile.rows = static_cast<int>(walk.count());
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t row = first_rows_[i - begin];
+      const int64_t place = row * product_.row_stride + column;
+      tile.rows = static_cast<int>(first_rows_[i - begin + 1] - row);
       tile.inputs = at;
       tile.out = product_.out + place;
       if (product_.residual != nullptr) {
@@ -201,6 +199,8 @@ class Part {
   FillIndirection fill_;
   const int64_t tiles_;
   const FirstWeights::Place next_;
+  // Of the tiles that Point was called for last, and where they end.
+  int64_t first_rows_[kMostTiles + 1];
 };
 
 // Whether threads share out rows, so that each reads all weights, instead of
