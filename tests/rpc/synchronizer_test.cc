@@ -42,6 +42,7 @@ class FakeWorkService final : public v1::WorkService::Service {
       absl::MutexLock lock(&mutex_);
       requests_.push_back(*request);
       answer = answer_;
+      ++answering_;
       is_poll = is_poll && (holds_calls_ || !answer);
       for (const v1::HeldTask& held : request->held()) {
         v1::TaskVerdict& verdict = *response->add_verdicts();
@@ -54,6 +55,10 @@ class FakeWorkService final : public v1::WorkService::Service {
     }
     const grpc::Status status =
         answer ? answer(*request, response) : grpc::Status::OK;
+    {
+      absl::MutexLock lock(&mutex_);
+      --answering_;
+    }
     bool has_news = !response->new_tasks().empty();
     for (const v1::HeldTask& held : request->held()) {
       has_news = has_news || held.has_completion();
@@ -68,6 +73,16 @@ class FakeWorkService final : public v1::WorkService::Service {
   void SetAnswer(Answer answer) {
     absl::MutexLock lock(&mutex_);
     answer_ = std::move(answer);
+  }
+
+  // Returns when no answer is asked for any more, nor will be: what it refers
+  // to may go. A call that its client has given up may still have been on its
+  // way.
+  void EndAnswers() {
+    absl::MutexLock lock(&mutex_);
+    answer_ = nullptr;
+    const auto none = [this] { return answering_ == 0; };
+    mutex_.Await(absl::Condition(&none));
   }
 
   // Long polls without news last until the client has enough even where
@@ -94,6 +109,7 @@ class FakeWorkService final : public v1::WorkService::Service {
  private:
   absl::Mutex mutex_;
   Answer answer_;
+  int answering_ = 0;
   bool holds_calls_ = false;
   std::vector<v1::SynchronizeRequest> requests_;
 };
@@ -125,7 +141,13 @@ class SynchronizerTest : public ::testing::Test {
   void Stop() {
     if (!thread_.joinable()) return;
     loop_->Shutdown();
+    AwaitEnd();
+  }
+
+  // Until the loop has ended and nothing asks the test any more.
+  void AwaitEnd() {
     thread_.join();
+    service_.EndAnswers();
   }
 
   std::shared_ptr<HeldTask> AwaitLease() {
@@ -287,7 +309,7 @@ TEST_F(SynchronizerTest, AServerThatRefusesUsFromTheStartEndsTheLoop) {
     return grpc::Status(grpc::StatusCode::UNAUTHENTICATED, "token please");
   });
   Start();
-  thread_.join();
+  AwaitEnd();
   EXPECT_THAT(result_, StatusIs(absl::StatusCode::kUnauthenticated,
                                 ::testing::HasSubstr("token")));
   EXPECT_EQ(ready_, 0);
@@ -308,7 +330,7 @@ TEST_F(SynchronizerTest, EndsAfterItHadNoTaskForSoLong) {
   options_.exit_when_idle = absl::Seconds(10);
   const absl::Time begin = clock_.Now();
   Start();
-  thread_.join();
+  AwaitEnd();
   EXPECT_THAT(result_, IsOk());
   EXPECT_GE(clock_.Now() - begin, absl::Seconds(10));
   EXPECT_LT(clock_.Now() - begin, absl::Seconds(11));
@@ -339,7 +361,7 @@ TEST_F(SynchronizerTest, IsNotIdleWithATaskOrWithoutAServer) {
   completion.mutable_released();
   task->Complete(completion);
   EXPECT_EQ(task->AwaitDecision().kind, Decision::Kind::kAccepted);
-  thread_.join();
+  AwaitEnd();
   EXPECT_THAT(result_, IsOk());
   EXPECT_GE(clock_.Now() - absl::FromUnixNanos(back_at), absl::Seconds(10));
 }
