@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/status_macros.h"
+#include "engine/runtime/reference/quantized/inner_loops.h"
 #include "engine/runtime/reference/quantized/lite_sum.h"
 
 namespace optfarm::runtime {
@@ -35,30 +36,17 @@ struct SumLine {
   bool rounds_up = false;
 
  private:
-  // Elements between two loops, which are short so that compilers make vectors
-  // of them.
-  static constexpr int64_t kInnerLoop = 256;
-
   void AddSome(const uint8_t* a, const uint8_t* b, int64_t count,
                const QdqBounds& bounds, uint8_t* __restrict out) const {
     double values[kInnerLoop];
     for (int64_t i = 0; i < count; ++i) {
       values[i] = zero + a[i] * step_a + b[i] * step_b;
     }
-    const double least = bounds.least, most = bounds.most;
+    ClampEach(static_cast<double>(bounds.least),
+              static_cast<double>(bounds.most), count, values);
+    // No value is negative: a conversion rounds down.
     for (int64_t i = 0; i < count; ++i) {
-      values[i] = values[i] < least ? least : values[i];
-    }
-    for (int64_t i = 0; i < count; ++i) {
-      values[i] = values[i] > most ? most : values[i];
-    }
-    // No value is negative: a conversion rounds down. In the sum an integer is
-    // the last place, which rounds halves to even.
-    constexpr double kLastPlaceIsOne = 1.5 * (int64_t{1} << 52);
-    for (int64_t i = 0; i < count; ++i) {
-      const double whole =
-          rounds_up ? values[i] + 0.5
-                    : (values[i] + kLastPlaceIsOne) - kLastPlaceIsOne;
+      const double whole = rounds_up ? values[i] + 0.5 : RoundToEven(values[i]);
       out[i] = static_cast<uint8_t>(static_cast<int32_t>(whole));
     }
   }
@@ -184,10 +172,8 @@ class QdqProduct final : public QdqKernel {
       const int32_t product = (a[i] - zero_a) * (b[i] - zero_b);
       const float value =
           std::clamp(static_cast<float>(product) * scale_, least, most);
-      // As nearbyint rounds, for numbers that are small.
-      constexpr float kRounder = 12582912.0f;
-      out[i] = static_cast<uint8_t>(
-          static_cast<int32_t>((value + kRounder) - kRounder) + zero);
+      out[i] =
+          static_cast<uint8_t>(static_cast<int32_t>(RoundToEven(value)) + zero);
     }
   }
 

@@ -20,6 +20,7 @@
 #include "engine/runtime/reference/arguments.h"
 #include "engine/runtime/reference/dtype_switch.h"
 #include "engine/runtime/reference/families.h"
+#include "engine/runtime/reference/quantized/inner_loops.h"
 
 namespace optfarm::runtime {
 namespace {
@@ -109,30 +110,6 @@ struct Ends {
 // Floats hold all values of up to 16 bits, and sums of two.
 template <typename Q>
 using Arithmetic = std::conditional_t<(sizeof(Q) <= 2), float, double>;
-
-// Nearest integer, halves to even. Floats go through a sum in which an integer
-// is the last place: compilers make vectors of that. What is beyond 2^21 stays
-// beyond it.
-inline float RoundToEven(float x) {
-  constexpr float kLastPlaceIsOne = 1.5f * (1 << 23);
-  return (x + kLastPlaceIsOne) - kLastPlaceIsOne;
-}
-inline double RoundToEven(double x) { return std::nearbyint(x); }
-
-// Elements between two loops: compilers make vectors of loops of one operation
-// each, but branches of one loop with all of it.
-constexpr int64_t kInnerLoop = 256;
-
-// What is no number becomes the least.
-template <typename A>
-void ClampEach(A least, A most, int64_t count, A* values) {
-  for (int64_t i = 0; i < count; ++i) {
-    values[i] = values[i] > least ? values[i] : least;
-  }
-  for (int64_t i = 0; i < count; ++i) {
-    values[i] = values[i] < most ? values[i] : most;
-  }
-}
 
 template <typename T, typename Q>
 void QuantizeRun(const T* x, int64_t count, float scale, Q zero_point,
