@@ -84,7 +84,15 @@ absl::Status LowerBinary(NodeLowering& n) {
   n.SetOutput(0, n.Add(kOp, {pair.first, pair.second}));
   return absl::OkStatus();
 }
-constexpr char kAdd[] = "Add", kSub[] = "Sub", kMul[] = "Mul";
+constexpr char kSub[] = "Sub", kMul[] = "Mul";
+
+absl::Status LowerAdd(NodeLowering& n) {
+  OPTFARM_ASSIGN_OR_RETURN(const auto pair, BroadcastInputs(n));
+  const auto& [a, b] = pair;
+  const bool is_bias_first = n.builder().ConstantOf(a) != nullptr;
+  n.SetOutput(0, is_bias_first ? n.AddBias(b, a) : n.AddBias(a, b));
+  return absl::OkStatus();
+}
 
 // Integers are divided as in C.
 absl::Status LowerDiv(NodeLowering& n) {
@@ -257,7 +265,7 @@ absl::Status LowerFlatSoftmax(NodeLowering& n) {
 constexpr char kSoftmax[] = "Softmax", kLogSoftmax[] = "LogSoftmax";
 
 constexpr LoweringRow kRows[] = {
-    {"Add", LowerBinary<kAdd>},
+    {"Add", LowerAdd},
     {"Clip", LowerClipOfAttributes, 1, 10},
     {"Clip", LowerClip, 11},
     {"Constant", LowerConstant},

@@ -285,6 +285,29 @@ Endpoint NodeLowering::ReshapeRowsLike(Endpoint rows, Endpoint like,
   return Add("Reshape", {rows, dims});
 }
 
+Endpoint NodeLowering::AddBias(Endpoint x, Endpoint bias) {
+  if (x.node == graph::kNoNode || bias.node == graph::kNoNode) {
+    return Add("Add", {x, bias});
+  }
+  const graph::Node& reshape = builder_->graph().node(x.node);
+  const PartialShape& added = shape(bias);
+  const PartialShape& rows = shape(x);
+  if (graph::IsReshape(reshape.op()) && dtype(x) == tensorflow::DT_FLOAT &&
+      builder_->ConstantOf(bias) != nullptr && added.has_rank() &&
+      added.rank() == 1 && rows.has_rank() && rows.rank() > 1 &&
+      rows.dim(rows.rank() - 1) == added.dim(0)) {
+    const Endpoint product = reshape.inputs()[0];
+    const Endpoint sizes = reshape.inputs()[1];
+    const PartialShape& columns = shape(product);
+    if (builder_->graph().node(product.node).op() == "MatMul" &&
+        columns.has_rank() && columns.rank() == 2 &&
+        columns.dim(1) == added.dim(0)) {
+      return Add("Reshape", {Add("BiasAdd", {product, bias}), sizes});
+    }
+  }
+  return Add("Add", {x, bias});
+}
+
 Endpoint NodeLowering::Unsqueeze(Endpoint tensor,
                                  const std::vector<int64_t>& axes) {
   if (axes.empty() || tensor.node == graph::kNoNode) return tensor;

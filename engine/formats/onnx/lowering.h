@@ -119,6 +119,9 @@ class NodeLowering {
   // A result of `like`'s shape but for the last dimension, from a tensor with
   // the same elements in two dimensions.
   Endpoint ReshapeRowsLike(Endpoint rows, Endpoint like, int64_t last);
+  // x + bias. Where x is a product whose rows were reshaped, a constant vector
+  // is added before the reshape, where the product can take it as its bias.
+  Endpoint AddBias(Endpoint x, Endpoint bias);
   // The shape of a tensor: int64 and of rank 1.
   Endpoint ShapeOf(Endpoint tensor);
   // New dimensions of size 1 at these places of the result, or the removal of

@@ -88,7 +88,7 @@ absl::Status LowerFusedMatMul(NodeLowering& n) {
 // Input 1 is a bias where there is one.
 absl::Status LowerGelu(NodeLowering& n) {
   Endpoint x = n.input(0);
-  if (n.has_input(1)) x = n.Add("Add", {x, n.input(1)});
+  if (n.has_input(1)) x = n.AddBias(x, n.input(1));
   n.SetOutput(0, n.Add("Gelu", {x}, {{"approximate", n.op() == "FastGelu"}}));
   return absl::OkStatus();
 }
@@ -184,9 +184,11 @@ Endpoint SizeOf(NodeLowering& n, Endpoint x, int64_t axis) {
                {{"shrink_axis_mask", 1}});
 }
 
-// Scores (batch, heads, queries, keys) of places that may not be seen.
-Endpoint MaskFuture(NodeLowering& n, Endpoint scores) {
-  const Endpoint queries = SizeOf(n, scores, 2), keys = SizeOf(n, scores, 3);
+// Scores (batch, heads, queries, keys) of places that may not be seen. Sizes
+// are those of what is multiplied: the scores have one reader then, and stay
+// one pattern with the softmax.
+Endpoint MaskFuture(NodeLowering& n, Endpoint scores, Endpoint q, Endpoint k) {
+  const Endpoint queries = SizeOf(n, q, 2), keys = SizeOf(n, k, 2);
   const Endpoint rows =
       n.Add("Range", {n.Add("Sub", {keys, queries}), keys, n.Int32(1)});
   const Endpoint columns = n.Add("Range", {n.Int32(0), keys, n.Int32(1)});
@@ -198,7 +200,7 @@ Endpoint MaskFuture(NodeLowering& n, Endpoint scores) {
 }
 
 absl::StatusOr<Endpoint> MaskPadding(NodeLowering& n, Endpoint scores,
-                                     Endpoint mask) {
+                                     Endpoint k, Endpoint mask) {
   OPTFARM_ASSIGN_OR_RETURN(int rank, n.Rank(mask));
   if (rank == 1) {
     // How many keys of each example count.
@@ -210,7 +212,7 @@ absl::StatusOr<Endpoint> MaskPadding(NodeLowering& n, Endpoint scores,
           "a mask of one dimension with more than an end for each example");
     }
     const Endpoint keys =
-        n.Add("Range", {n.Int32(0), SizeOf(n, scores, 3), n.Int32(1)});
+        n.Add("Range", {n.Int32(0), SizeOf(n, k, 2), n.Int32(1)});
     mask = n.Add("Less",
                  {keys, n.Unsqueeze(n.Cast(mask, tensorflow::DT_INT32), {1})});
     rank = 2;
@@ -249,10 +251,9 @@ absl::Status Attend(NodeLowering& n, const AttentionInputs& in) {
     return absl::UnimplementedError(
         "widths that differ and rotary embedding are not supported");
   }
-  const Endpoint rows =
-      n.Add("MatMul", {n.Reshape(x, {-1, weights.dim(0)}), w});
-  Endpoint all = n.ReshapeRowsLike(rows, x, 3 * width);
-  if (n.has_input(2)) all = n.Add("BiasAdd", {all, n.input(2)});
+  Endpoint rows = n.Add("MatMul", {n.Reshape(x, {-1, weights.dim(0)}), w});
+  if (n.has_input(2)) rows = n.Add("BiasAdd", {rows, n.input(2)});
+  const Endpoint all = n.ReshapeRowsLike(rows, x, 3 * width);
   const std::vector<Endpoint> parts =
       n.AddAll("Split", {n.Int32(2), all}, {{"num_split", 3}});
   if (parts.size() != 3) return absl::OkStatus();
@@ -272,12 +273,15 @@ absl::Status Attend(NodeLowering& n, const AttentionInputs& in) {
   Endpoint scores = n.Add("BatchMatMulV2", {q, k}, {{"adj_y", true}});
   scores = n.Add("Mul", {scores, n.ScalarLike(scores, double{scale})});
   if (n.has_input(in.mask)) {
-    OPTFARM_ASSIGN_OR_RETURN(scores, MaskPadding(n, scores, n.input(in.mask)));
+    OPTFARM_ASSIGN_OR_RETURN(scores,
+                             MaskPadding(n, scores, k, n.input(in.mask)));
   }
   if (n.has_input(in.bias)) {
     scores = n.Add("Add", {scores, n.input(in.bias)});
   }
-  if (n.Int("unidirectional", 0) != 0) scores = MaskFuture(n, scores);
+  if (n.Int("unidirectional", 0) != 0) {
+    scores = MaskFuture(n, scores, q, k);
+  }
   const Endpoint mixed =
       n.Add("BatchMatMulV2", {n.Add("Softmax", {scores}), v});
   const Endpoint joined = n.Transpose(mixed, {0, 2, 1, 3});

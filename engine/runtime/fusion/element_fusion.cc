@@ -9,6 +9,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_map.h"
+#include "engine/graph/attr.h"
 #include "engine/runtime/fusion/channel_affine.h"
 #include "engine/runtime/fusion/element_program.h"
 #include "engine/runtime/fusion/families.h"
@@ -27,6 +28,8 @@ struct ElementOp {
   const char* name;
   size_t operands;
   ElementFunction ElementFunctions::*function;
+  // Whether it gains by vectors alone too.
+  bool is_dear = false;
 };
 
 constexpr ElementOp kElementOps[] = {
@@ -44,13 +47,21 @@ constexpr ElementOp kElementOps[] = {
     {"Relu6", 1, &ElementFunctions::relu6},
     {"Sigmoid", 1, &ElementFunctions::sigmoid},
     {"Tanh", 1, &ElementFunctions::tanh},
+    {"Erf", 1, &ElementFunctions::erf, true},
+    {"Gelu", 1, &ElementFunctions::gelu, true},
 };
+// Gelu with the attribute `approximate`.
+constexpr ElementOp kGeluByTanh = {"Gelu", 1, &ElementFunctions::gelu_by_tanh,
+                                   true};
 
 const ElementOp* FindElementOp(const Step& step) {
   for (const ElementOp& op : kElementOps) {
-    if (IsFloatNode(&step, op.name)) {
-      return step.inputs.size() == op.operands ? &op : nullptr;
-    }
+    if (!IsFloatNode(&step, op.name)) continue;
+    if (step.inputs.size() != op.operands) return nullptr;
+    if (step.op != kGeluByTanh.name) return &op;
+    const auto approximate = graph::GetBoolOr(*step.node, "approximate", false);
+    if (!approximate.ok()) return nullptr;
+    return *approximate ? &kGeluByTanh : &op;
   }
   return nullptr;
 }
@@ -77,12 +88,18 @@ class ElementFusion {
       elements_.emplace(i, std::move(element));
     }
     for (const auto& cluster : clusters_) {
-      if (cluster != nullptr && cluster->size() > 1) Fuse(*cluster);
+      if (cluster != nullptr && GainsByVectors(*cluster)) Fuse(*cluster);
     }
   }
 
  private:
   using Cluster = std::vector<int>;
+
+  bool GainsByVectors(const Cluster& members) const {
+    if (members.size() != 1) return !members.empty();
+    const ElementOp* op = elements_.at(members[0]).op;
+    return op != nullptr && op->is_dear;
+  }
 
   bool Read(int number, Element* element) const {
     const Step* step = plan_.step(number);
@@ -257,7 +274,8 @@ const Fusion kElementFusion = {
     .name = "elements",
     .pattern =
         "Add, Sub, Mul, Div, Maximum, Minimum, Neg, Square, Relu, "
-        "Relu6, Sigmoid, Tanh, Split, ConcatV2 that follow one another",
+        "Relu6, Sigmoid, Tanh, Erf, Gelu, Split, ConcatV2 that follow one "
+        "another",
     .replacement = "one pass over the elements, a few thousand at a time",
     .run = FuseElements,
 };

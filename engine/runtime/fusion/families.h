@@ -7,6 +7,7 @@
 
 namespace optfarm::runtime {
 
+extern const Fusion kAttentionFusion;
 extern const Fusion kAudioFusion;
 extern const Fusion kElementFusion;
 extern const Fusion kFloatConvolutionFusion;
@@ -18,6 +19,7 @@ extern const Fusion kInt8Fusion;
 extern const Fusion kJoinFusion;
 extern const Fusion kQdqFusion;
 extern const Fusion kRecurrentFusion;
+extern const Fusion kReshapeFusion;
 extern const Fusion kRowBandFusion;
 extern const Fusion kSequenceFusion;
 extern const Fusion kSoftmaxFusion;

@@ -24,12 +24,14 @@ constexpr const Fusion* kFusions[] = {
     &kRecurrentFusion,
     &kSequenceFusion,
     &kFloatMatMulFusion,
+    &kAttentionFusion,
     &kFloatPoolFusion,
     &kJoinFusion,
     &kWinogradFusion,
     &kRowBandFusion,
     &kAudioFusion,
     &kSoftmaxFusion,
+    &kReshapeFusion,
     &kElementFusion,
 };
 // clang-format on

@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
@@ -148,14 +150,67 @@ void ExchangeBlock(const T* in, const Exchange& block, T* out) {
   }
 }
 
+// Elements of the output from one index of a dimension to the next.
+int64_t OutStep(const Walk& walk, int dim) {
+  int64_t step = 1;
+  for (int i = static_cast<int>(walk.sizes.size()) - 1; i > dim; --i) {
+    step *= walk.sizes[i];
+  }
+  return step;
+}
+
+// As ExchangeDims, where few elements of `near` are neighbours and those of
+// `beside` follow them in the input: a few rows at a time along `beside`, so
+// that a line of the cache is read once, also where all rows fall into one of
+// its sets.
+template <typename T>
+void ExchangeNarrow(const T* in, const Walk& walk, int near, int beside,
+                    ThreadPool* pool, T* out) {
+  constexpr int64_t kRows = 8;
+  const int last = static_cast<int>(walk.sizes.size()) - 1;
+  const int64_t rows = walk.sizes[last];
+  const int64_t strips = (rows + kRows - 1) / kRows;
+  const int64_t in_step = walk.steps[beside];
+  const int64_t out_step = OutStep(walk, beside);
+  const int64_t count = walk.sizes[beside];
+  Exchange block = {0, walk.sizes[near], walk.steps[last], OutStep(walk, near)};
+  const Places places(walk, {near, beside, last});
+  pool->ParallelFor(
+      places.count() * strips,
+      std::max<int64_t>(1, kGrain / (kRows * count * block.columns)),
+      [&](int64_t begin, int64_t end) {
+        Places at = places;
+        for (int64_t i = begin; i < end; ++i) {
+          at.MoveTo(i / strips);
+          const int64_t row = i % strips * kRows;
+          Exchange some = block;
+          some.rows = std::min(kRows, rows - row);
+          const T* from = in + at.in() + row * block.in_step;
+          T* to = out + at.out() + row;
+          for (int64_t k = 0; k < count; ++k) {
+            ExchangeBlock(from + k * in_step, some, to + k * out_step);
+          }
+        }
+      });
+}
+
 // `near`: the dimension whose elements are neighbours in the input; not the
 // last.
 template <typename T>
 void ExchangeDims(const T* in, const Walk& walk, int near, ThreadPool* pool,
                   T* out) {
   const int last = static_cast<int>(walk.sizes.size()) - 1;
-  Exchange whole = {walk.sizes[last], walk.sizes[near], walk.steps[last], 1};
-  for (int i = last; i > near; --i) whole.out_step *= walk.sizes[i];
+  const auto beside =
+      std::find(walk.steps.begin(), walk.steps.end(), walk.sizes[near]);
+  constexpr int64_t kFewColumns = 8;
+  if (walk.sizes[near] <= kFewColumns && beside != walk.steps.end() &&
+      beside + 1 != walk.steps.end()) {
+    return ExchangeNarrow(in, walk, near,
+                          static_cast<int>(beside - walk.steps.begin()), pool,
+                          out);
+  }
+  const Exchange whole = {walk.sizes[last], walk.sizes[near], walk.steps[last],
+                          OutStep(walk, near)};
   // As many elements as sixteen lines of the cache have of four bytes.
   constexpr int64_t kSide = 16;
   constexpr int64_t kBlock = kSide * kSide;
@@ -190,12 +245,45 @@ void ExchangeDims(const T* in, const Walk& walk, int near, ThreadPool* pool,
 }
 
 template <typename T>
-void Permute(const T* in, const Walk& walk, ThreadPool* pool, T* out) {
+void Permute(const T* in, Walk walk, ThreadPool* pool, T* out);
+
+// A short row, moved as one element.
+template <typename T, int kCount>
+struct Short {
+  T values[kCount];
+};
+
+// The same permutation of rows of kCount elements.
+// REQUIRES: the last dimension has kCount elements, and they are neighbours.
+template <typename T, int kCount>
+void PermuteShort(const T* in, Walk walk, ThreadPool* pool, T* out) {
+  walk.sizes.pop_back();
+  walk.steps.pop_back();
+  for (int64_t& step : walk.steps) step /= kCount;
+  using Row = Short<T, kCount>;
+  Permute(reinterpret_cast<const Row*>(in), std::move(walk), pool,
+          reinterpret_cast<Row*>(out));
+}
+
+template <typename T>
+struct IsShort : std::false_type {};
+template <typename T, int kCount>
+struct IsShort<Short<T, kCount>> : std::true_type {};
+
+template <typename T>
+void Permute(const T* in, Walk walk, ThreadPool* pool, T* out) {
   // Of merged dimensions one has its elements side by side in the input.
   const auto near = std::find(walk.steps.begin(), walk.steps.end(), 1);
   OPTFARM_CHECK(near != walk.steps.end());
   const int dim = static_cast<int>(near - walk.steps.begin());
   if (dim + 1 == static_cast<int>(walk.steps.size())) {
+    // A call for each of few elements would cost more than moving them.
+    if constexpr (!IsShort<T>::value && sizeof(T) <= 4) {
+      const int64_t row = walk.sizes.back();
+      if (row == 2) return PermuteShort<T, 2>(in, std::move(walk), pool, out);
+      if (row == 3) return PermuteShort<T, 3>(in, std::move(walk), pool, out);
+      if (row == 4) return PermuteShort<T, 4>(in, std::move(walk), pool, out);
+    }
     CopyRows(in, walk, pool, out);
   } else {
     ExchangeDims(in, walk, dim, pool, out);

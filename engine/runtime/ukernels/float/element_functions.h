@@ -35,6 +35,10 @@ struct ElementFunctions {
   ElementFunction relu6;
   ElementFunction sigmoid;
   ElementFunction tanh;
+  ElementFunction erf;
+  // x Phi(x), Phi being the normal distribution; and its usual approximation.
+  ElementFunction gelu;
+  ElementFunction gelu_by_tanh;
 };
 
 }  // namespace optfarm::runtime

@@ -20,6 +20,9 @@ struct SoftmaxRows {
   int64_t columns = 0;
   // May be `in`.
   float* out = nullptr;
+  // By row: where not nullptr, the reciprocals of the sums, which rows are not
+  // multiplied by then.
+  float* reciprocals = nullptr;
 };
 
 using SoftmaxFunction = void (*)(const SoftmaxRows& rows);

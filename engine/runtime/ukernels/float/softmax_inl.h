@@ -100,6 +100,10 @@ struct SoftmaxOf {
       // At least one, the power of the largest; or NaN.
       const float sum = Powers(kHasBias ? out : in, largest, rows.columns, out);
       const float part = 1.0f / sum;
+      if (rows.reciprocals != nullptr) {
+        rows.reciprocals[row] = part;
+        continue;
+      }
       Elements::template RunRow<typename Elements::Multiply, true, false>(
           out, &part, rows.columns, out);
     }

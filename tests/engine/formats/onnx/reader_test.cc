@@ -79,6 +79,39 @@ TEST(OnnxReaderTest, AnInitializerThatIsListedAsAnInputIsNotAskedFor) {
   EXPECT_THAT(ValuesOf<float>(answers[0]), ElementsAre(11, 22));
 }
 
+// The bias of rows of three dimensions joins the product of two, which is what
+// layers are to the rest of the engine.
+TEST(OnnxReaderTest, ABiasBehindReshapedRowsIsThatOfTheProduct) {
+  for (const char* operands :
+       {"input: 'p' input: 'b'", "input: 'b' input: 'p'"}) {
+    const std::string bytes = OnnxBytes(absl::StrCat(
+        "input { ", FloatValue("x", {2, 2, 2}), " } output { ",
+        FloatValue("y", {2, 2, 3}),
+        " } initializer { name: 'w' dims: 2 dims: 3 data_type: 1 "
+        "float_data: [1, 2, 3, 4, 5, 6] } "
+        "initializer { name: 'b' dims: 3 data_type: 1 "
+        "float_data: [10, 20, 30] } "
+        "node { op_type: 'MatMul' input: 'x' input: 'w' output: 'p' } "
+        "node { op_type: 'Add' ",
+        operands, " output: 'y' }"));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const graph::Graph graph,
+                                 ReadOnnxGraph(bytes));
+    std::vector<std::string> before;
+    for (const graph::NodeId id : graph.Ids()) {
+      const graph::Node& node = graph.node(id);
+      if (node.op() != "BiasAdd") continue;
+      before.push_back(graph.node(node.inputs()[0].node).op());
+    }
+    EXPECT_THAT(before, ElementsAre("MatMul"));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const auto answers,
+        Answers(bytes, {Floats({2, 2, 2}, {1, 0, 0, 1, 1, 1, 2, 0})}));
+    EXPECT_EQ(answers[0].shape(), runtime::Shape({2, 2, 3}));
+    EXPECT_THAT(answers[0].flat<float>(),
+                ElementsAre(11, 22, 33, 14, 25, 36, 15, 27, 39, 12, 24, 36));
+  }
+}
+
 // A 2x3 filter for each of two channels with strides of 1: every element of the
 // result is a sum over the image with the filter turned around. Dilation and
 // pads are those of the transposed window.

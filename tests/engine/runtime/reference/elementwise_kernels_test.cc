@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <vector>
 
 #include "tests/engine/runtime/run_op.h"
@@ -326,6 +327,52 @@ TEST(SelectTest, V2Broadcasts) {
                             .In(Float(9))
                             .Run());
   EXPECT_THAT(ValuesOf<float>(out), ElementsAre(1, 2, 3, 9, 9, 9));
+}
+
+// The element of `tensor`, repeated to three dimensions, at these coordinates.
+int64_t RepeatedIndex(const Tensor& tensor, const std::vector<int64_t>& at) {
+  int64_t index = 0;
+  for (int i = 0; i < tensor.rank(); ++i) {
+    const int64_t place = at[at.size() - tensor.rank() + i];
+    index = index * tensor.dim(i) + (tensor.dim(i) == 1 ? 0 : place);
+  }
+  return index;
+}
+
+TEST(SelectTest, V2RepeatsEachInputItsOwnWay) {
+  const std::vector<Shape> shapes = {{4, 3, 5}, {1, 3, 5}, {4, 1, 5}, {4, 3, 1},
+                                     {3, 1},    {5},       {1, 3, 1}, {}};
+  for (const Shape& a : shapes) {
+    for (const Shape& b : shapes) {
+      for (const Shape& c : shapes) {
+        SCOPED_TRACE(a.ToString() + b.ToString() + c.ToString());
+        Tensor condition = *Tensor::Allocate(tensorflow::DT_BOOL, a);
+        Tensor yes = *Tensor::Allocate(tensorflow::DT_FLOAT, b);
+        Tensor no = *Tensor::Allocate(tensorflow::DT_FLOAT, c);
+        for (int64_t i = 0; i < a.num_elements(); ++i) {
+          condition.data<bool>()[i] = i % 3 != 1;
+        }
+        std::iota(yes.data<float>(), yes.data<float>() + b.num_elements(), 0);
+        std::iota(no.data<float>(), no.data<float>() + c.num_elements(), 100);
+        OPTFARM_ASSERT_OK_AND_ASSIGN(
+            const Tensor out,
+            Op("SelectV2").In(condition).In(yes).In(no).Run());
+        for (int64_t i = 0; i < out.num_elements(); ++i) {
+          std::vector<int64_t> at(out.rank());
+          int64_t rest = i;
+          for (int axis = out.rank() - 1; axis >= 0; --axis) {
+            at[axis] = rest % out.dim(axis);
+            rest /= out.dim(axis);
+          }
+          const Tensor& from =
+              condition.flat<bool>()[RepeatedIndex(condition, at)] ? yes : no;
+          ASSERT_EQ(out.flat<float>()[i],
+                    from.flat<float>()[RepeatedIndex(from, at)])
+              << "at " << i;
+        }
+      }
+    }
+  }
 }
 
 TEST(WhereTest, ListsTheCoordinatesOfTrue) {

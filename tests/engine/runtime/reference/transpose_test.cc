@@ -92,6 +92,7 @@ TEST_P(TransposeTest, PiecesOfThreadsMeet) {
   ExpectAllOrdersRight(GetParam(), {3, 150, 211}, &pool);
   ExpectAllOrdersRight(GetParam(), {40000, 3}, &pool);
   ExpectAllOrdersRight(GetParam(), {2, 20000, 2}, &pool);
+  ExpectAllOrdersRight(GetParam(), {43, 501, 4}, &pool);
 }
 
 INSTANTIATE_TEST_SUITE_P(Sizes, TransposeTest,

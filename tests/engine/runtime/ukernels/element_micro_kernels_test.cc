@@ -30,6 +30,8 @@ struct ElementCase {
   ElementFunction ElementFunctions::*function;
   double (*wanted)(double a, double b);
   double relative = 0;
+  // A share of the first operand, where the result is a small part of it.
+  double of_operand = 0;
 };
 
 double Single(double x) { return static_cast<float>(x); }
@@ -63,16 +65,28 @@ const ElementCase kElementCases[] = {
      [](double a, double) { return 1 / (1 + std::exp(-a)); }, 1e-6},
     {"tanh", &ElementFunctions::tanh,
      [](double a, double) { return std::tanh(a); }, 1e-6},
+    {"erf", &ElementFunctions::erf,
+     [](double a, double) { return std::erf(a); }, 1e-6},
+    {"gelu", &ElementFunctions::gelu,
+     [](double a, double) { return a * 0.5 * (1 + std::erf(a * M_SQRT1_2)); },
+     1e-6, 1e-7},
+    {"gelu_by_tanh", &ElementFunctions::gelu_by_tanh,
+     [](double a, double) {
+       const double u = std::sqrt(2 / M_PI) * (a + 0.044715 * a * a * a);
+       return a * 0.5 * (1 + std::tanh(u));
+     },
+     1e-6, 1e-7},
 };
 
-void ExpectNear(float got, double wanted, double relative) {
+void ExpectNear(float got, double wanted, double relative,
+                double absolute = 0) {
   if (std::isnan(wanted)) {
     EXPECT_TRUE(std::isnan(got)) << got;
   } else if (relative == 0 || std::isinf(wanted)) {
     EXPECT_EQ(got, wanted);
   } else {
     // Powers end near the least normal float.
-    EXPECT_NEAR(got, wanted, relative * std::abs(wanted) + 2e-38);
+    EXPECT_NEAR(got, wanted, relative * std::abs(wanted) + absolute + 2e-38);
   }
 }
 
@@ -90,7 +104,8 @@ class ElementFunctionsKernelTest
       const float x = a[a.size() == 1 ? 0 : i], y = b[b.size() == 1 ? 0 : i];
       SCOPED_TRACE(::testing::Message() << test.name << " of " << x << ", " << y
                                         << ", " << i << " of " << count);
-      ExpectNear(out[i], test.wanted(x, y), test.relative);
+      ExpectNear(out[i], test.wanted(x, y), test.relative,
+                 std::isfinite(x) ? test.of_operand * std::abs(x) : 0);
     }
     EXPECT_EQ(out[count], 77.0f) << test.name << " of " << count;
   }
@@ -175,6 +190,20 @@ TEST_P(SoftmaxKernelTest, RowsOfAnyLengthAreTheOracles) {
     }
   }
   Check(1, 1001, 10, true);
+}
+
+TEST_P(SoftmaxKernelTest, RowsMayBeLeftToBeMultipliedByTheReciprocals) {
+  for (const int columns : {1, 7, 19, 64}) {
+    const std::vector<float> in = random_.Reals(3 * columns, -9, 9);
+    std::vector<float> whole(in.size()), parts(in.size()), reciprocals(4, 7);
+    GetParam()->run.softmax({in.data(), nullptr, 3, columns, whole.data()});
+    GetParam()->run.softmax(
+        {in.data(), nullptr, 3, columns, parts.data(), reciprocals.data()});
+    for (int i = 0; i < 3 * columns; ++i) {
+      EXPECT_EQ(parts[i] * reciprocals[i / columns], whole[i]);
+    }
+    EXPECT_EQ(reciprocals[3], 7.0f);
+  }
 }
 
 TEST_P(SoftmaxKernelTest, NanMakesItsRowNanAndNoOther) {

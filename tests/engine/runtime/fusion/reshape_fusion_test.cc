@@ -1,0 +1,166 @@
+// Reshapes that read their sizes from shapes, against the reference kernels.
+
+#ifdef OPTFARM_FAST_KERNELS
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/runtime/fusion/fusions.h"
+#include "tests/engine/runtime/fusion/fast_kernels.h"
+#include "tests/engine/runtime/graph_maker.h"
+#include "tests/support/status_matchers.h"
+
+namespace optfarm::runtime {
+namespace {
+
+using ::optfarm::testing::StatusIs;
+using ::testing::_;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr DataType kFloat = tensorflow::DT_FLOAT;
+constexpr DataType kInt = tensorflow::DT_INT32;
+
+Tensor Ints(const std::vector<int32_t>& values) {
+  return Tensor::FromValues<int32_t>(
+      Shape({static_cast<int64_t>(values.size())}), values);
+}
+
+// x and "like", and the sizes' shape "shape" of `like`.
+GraphMaker Begin() {
+  GraphMaker g;
+  g.Placeholder("x", kFloat).Placeholder("like", kFloat);
+  g.Node("shape", "Shape", {"like"}).Type("T", kFloat).Type("out_type", kInt);
+  g.Const("zero", Tensor::Scalar<int32_t>(0));
+  return g;
+}
+
+void Slice(GraphMaker* g, const std::string& name, int32_t begin, int32_t end,
+           bool shrinks) {
+  g->Const(name + "/begin", Ints({begin})).Const(name + "/end", Ints({end}));
+  g->Const(name + "/one", Ints({1}));
+  g->Node(name, "StridedSlice",
+          {"shape", name + "/begin", name + "/end", name + "/one"})
+      .Type("T", kInt)
+      .Type("Index", kInt)
+      .Int("shrink_axis_mask", shrinks ? 1 : 0);
+}
+
+void Reshape(GraphMaker* g, const std::string& sizes) {
+  g->Node("y", "Reshape", {"x", sizes}).Type("T", kFloat).Type("Tshape", kInt);
+}
+
+void ExpectOneStep(const GraphMaker& g, const Shape& x, const Shape& like,
+                   const Shape& wanted) {
+  const std::vector<Tensor> inputs = {*Tensor::Allocate(kFloat, x),
+                                      *Tensor::Allocate(kFloat, like)};
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result slow,
+                               RunGraph(g, "x,like", inputs, "y", false));
+  EXPECT_EQ(slow.values[0].shape(), wanted);
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                               RunGraph(g, "x,like", inputs, "y", true));
+  EXPECT_THAT(got.ops, ElementsAre("Reshape"));
+  EXPECT_EQ(got.values[0].shape(), wanted);
+}
+
+TEST(ReshapeFusionTest, OuterSizesAndConstantsAreOneStep) {
+  GraphMaker g = Begin();
+  Slice(&g, "outer", 0, -1, false);
+  g.Const("tail", Ints({4, 2}));
+  g.Node("sizes", "ConcatV2", {"outer", "tail", "zero"})
+      .Type("T", kInt)
+      .Int("N", 2);
+  Reshape(&g, "sizes");
+  ExpectOneStep(g, {6, 8}, {2, 3, 5}, {2, 3, 4, 2});
+  ExpectOneStep(g, {6, 8}, {6, 5}, {6, 4, 2});
+  ExpectOneStep(g, {8}, {5}, {4, 2});
+}
+
+TEST(ReshapeFusionTest, SingleSizesAndAnOpenOneAreOneStep) {
+  GraphMaker g = Begin();
+  Slice(&g, "batch", 0, 1, true);
+  Slice(&g, "last", -1, 0, true);
+  g.Node("places", "GatherV2", {"shape", "one", "zero"})
+      .Type("Tparams", kInt)
+      .Type("Tindices", kInt)
+      .Type("Taxis", kInt);
+  g.Const("one", Tensor::Scalar<int32_t>(1));
+  g.Const("open", Tensor::Scalar<int32_t>(-1));
+  g.Node("sizes", "Pack", {"batch", "places", "open", "last"})
+      .Type("T", kInt)
+      .Int("N", 4);
+  Reshape(&g, "sizes");
+  ExpectOneStep(g, {60}, {2, 3, 5}, {2, 3, 2, 5});
+}
+
+TEST(ReshapeFusionTest, SizesThatComeAsValuesAreRead) {
+  GraphMaker g = Begin();
+  g.Placeholder("given", kInt);
+  Slice(&g, "outer", 0, 1, false);
+  g.Node("sizes", "ConcatV2", {"outer", "given", "zero"})
+      .Type("T", kInt)
+      .Int("N", 2);
+  Reshape(&g, "sizes");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Result got,
+      RunGraph(g, "x,like,given",
+               {*Tensor::Allocate(kFloat, Shape({12})),
+                *Tensor::Allocate(kFloat, Shape({3, 9})), Ints({2, 2})},
+               "y", true));
+  EXPECT_THAT(got.ops, ElementsAre("Reshape"));
+  EXPECT_EQ(got.values[0].shape(), Shape({3, 2, 2}));
+}
+
+TEST(ReshapeFusionTest, SizesThatOthersReadStayForThem) {
+  GraphMaker g = Begin();
+  Slice(&g, "outer", 0, 1, false);
+  g.Const("tail", Ints({-1}));
+  g.Node("sizes", "ConcatV2", {"outer", "tail", "zero"})
+      .Type("T", kInt)
+      .Int("N", 2);
+  Reshape(&g, "sizes");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(
+      const Result got, RunGraph(g, "x,like",
+                                 {*Tensor::Allocate(kFloat, Shape({12})),
+                                  *Tensor::Allocate(kFloat, Shape({3, 9}))},
+                                 "y,outer", true));
+  EXPECT_EQ(got.values[0].shape(), Shape({3, 4}));
+  EXPECT_THAT(got.values[1].flat<int32_t>(), ElementsAre(3));
+}
+
+TEST(ReshapeFusionTest, WhatDoesNotFitIsRefusedAsByTheSteps) {
+  GraphMaker g = Begin();
+  Slice(&g, "outer", 0, -1, false);
+  g.Const("tail", Ints({4}));
+  g.Node("sizes", "ConcatV2", {"outer", "tail", "zero"})
+      .Type("T", kInt)
+      .Int("N", 2);
+  Reshape(&g, "sizes");
+  EXPECT_THAT(RunGraph(g, "x,like",
+                       {*Tensor::Allocate(kFloat, Shape({6, 8})),
+                        *Tensor::Allocate(kFloat, Shape({5, 3}))},
+                       "y", true),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("cannot become [5,4]")));
+}
+
+TEST(ReshapeFusionTest, ADimensionThatIsNotThereIsRefused) {
+  GraphMaker g = Begin();
+  Slice(&g, "third", 2, 3, true);
+  g.Const("open", Tensor::Scalar<int32_t>(-1));
+  g.Node("sizes", "Pack", {"third", "open"}).Type("T", kInt).Int("N", 2);
+  Reshape(&g, "sizes");
+  for (const bool fast : {false, true}) {
+    EXPECT_THAT(RunGraph(g, "x,like",
+                         {*Tensor::Allocate(kFloat, Shape({6, 8})),
+                          *Tensor::Allocate(kFloat, Shape({5, 3}))},
+                         "y", fast),
+                StatusIs(absl::StatusCode::kInvalidArgument, _));
+  }
+}
+
+}  // namespace
+}  // namespace optfarm::runtime
+#endif  // OPTFARM_FAST_KERNELS
