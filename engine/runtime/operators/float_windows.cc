@@ -83,6 +83,9 @@ class RowSlide {
         ++window.cells;
       }
     }
+    if (x.stride == 1 && x.dilation == 1) {
+      window.run = x_cells.end - x_cells.begin;
+    }
     window.inputs = inputs_.data();
     window.weights = weights_.data();
     window.pixels = count;

@@ -54,78 +54,150 @@ template <typename Vector, typename Step>
 struct WindowOf {
   using Register = typename Vector::Register;
   static constexpr int kLanes = Vector::kLanes;
-  template <int kPixels>
-  using Tile = TileOf<Vector, kPixels, 1>;
+  // Vectors in a line of the cache: where pixels are far from one another, it
+  // may be gone when the next of them is asked for.
+  static constexpr int kLine = kLanes < 16 ? 16 / kLanes : 1;
+  static constexpr int kMostPixels = kLine == 1 ? 7 : 4;
+  // A single pixel has more vectors, so that sums do not wait for one another.
+  static constexpr int kMostVectors = 4;
 
   static OPTFARM_INLINE Register Load(const float* p, int lanes) {
     return lanes == kLanes ? Vector::Load(p) : Vector::LoadSome(p, lanes);
   }
 
-  // kPixels pixels from `pixel` on, channels [c, c + lanes).
-  template <int kPixels>
-  static OPTFARM_INLINE void Block(const FloatWindow& t, int64_t pixel,
-                                   int64_t c, int lanes) {
-    using Each = Tile<kPixels>;
-    Each sums;
-    Each::template Each<kPixels>([&](auto m) __attribute__((always_inline)) {
-      sums.sums[m][0] = Step::Begin();
-    });
-    const int64_t stride = t.pixel_stride;
-    const int64_t at = pixel * stride + c;
-    for (int64_t cell = 0; cell < t.cells; ++cell) {
-      const float* in = t.inputs[cell] + at;
-      Register w = Vector::Zero();
-      if constexpr (Step::kHasWeights) w = Load(t.weights[cell] + c, lanes);
-      Each::template Each<kPixels>([&](auto m) __attribute__((always_inline)) {
-        sums.sums[m][0] =
-            Step::Add(sums.sums[m][0], Load(in + m * stride, lanes), w);
+  // Vectors of channels from `c` on; only a single one may have fewer lanes.
+  struct Channels {
+    int64_t c;
+    int lanes;
+  };
+
+  // Adds kRun cells that stand side by side to the sums of some pixels: each
+  // input is loaded once, for all pixels that see it.
+  template <int kRun, int kPixels, int kVectors>
+  static OPTFARM_INLINE void AddRun(const FloatWindow& t, int64_t cell,
+                                    int64_t at, Channels channels,
+                                    TileOf<Vector, kPixels, kVectors>* sums) {
+    using Tile = TileOf<Vector, kPixels, kVectors>;
+    Register w[kRun][kVectors];
+    if constexpr (Step::kHasWeights) {
+      Tile::template Each<kRun>([&](auto k) __attribute__((always_inline)) {
+        const float* weights = t.weights[cell + k] + channels.c;
+        Tile::template Each<kVectors>([&](
+            auto v) __attribute__((always_inline)) {
+          w[k][v] = Load(weights + v * kLanes, channels.lanes);
+        });
       });
+    }
+    const float* in = t.inputs[cell] + at;
+    Tile::template Each<kPixels + kRun - 1>([&](
+        auto i) __attribute__((always_inline)) {
+      Tile::template Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+        const Register x =
+            Load(in + i * t.pixel_stride + v * kLanes, channels.lanes);
+        Tile::template Each<kRun>([&](auto k) __attribute__((always_inline)) {
+          constexpr int kPixel = decltype(i)::value - decltype(k)::value;
+          if constexpr (kPixel >= 0 && kPixel < kPixels) {
+            sums->sums[kPixel][v] =
+                Step::Add(sums->sums[kPixel][v], x, w[k][v]);
+          }
+        });
+      });
+    });
+  }
+
+  // Calls body(pixel, vector) for all sums.
+  template <int kPixels, int kVectors, typename Body>
+  static OPTFARM_INLINE void EachSum(Body body) {
+    using Tile = TileOf<Vector, kPixels, kVectors>;
+    Tile::template Each<kPixels>([&](auto m) __attribute__((always_inline)) {
+      Tile::template Each<kVectors>([&](auto v) __attribute__((always_inline)) {
+        body(m, v);
+      });
+    });
+  }
+
+  template <int kPixels, int kVectors, int kRun>
+  static OPTFARM_INLINE void Block(const FloatWindow& t, int64_t pixel,
+                                   Channels channels) {
+    TileOf<Vector, kPixels, kVectors> tile;
+    auto& sums = tile.sums;
+    EachSum<kPixels, kVectors>([&](auto m, auto v) __attribute__((
+        always_inline)) { sums[m][v] = Step::Begin(); });
+    const int64_t c = channels.c;
+    const int64_t at = pixel * t.pixel_stride + c;
+    for (int64_t cell = 0; cell < t.cells; cell += kRun) {
+      AddRun<kRun>(t, cell, at, channels, &tile);
     }
     const float cells = static_cast<float>(t.cells);
     const Register count = Vector::Broadcast(&cells);
-    Each::template Each<kPixels>([&](auto m) __attribute__((always_inline)) {
-      sums.sums[m][0] = Step::End(sums.sums[m][0], count);
-    });
+    const auto load = [&](const float* values, int v)
+        __attribute__((always_inline)) {
+      return Load(values + c + v * kLanes, channels.lanes);
+    };
+    EachSum<kPixels, kVectors>([&](auto m, auto v) __attribute__((
+        always_inline)) { sums[m][v] = Step::End(sums[m][v], count); });
     if (t.scale != nullptr) {
-      const Register scale = Load(t.scale + c, lanes);
-      const Register bias =
-          t.bias == nullptr ? Vector::Zero() : Load(t.bias + c, lanes);
-      Each::template Each<kPixels>([&](auto m) __attribute__((always_inline)) {
-        sums.sums[m][0] = Vector::MultiplyAdd(sums.sums[m][0], scale, bias);
+      EachSum<kPixels, kVectors>([&](auto m,
+                                     auto v) __attribute__((always_inline)) {
+        sums[m][v] = Vector::MultiplyAdd(
+            sums[m][v], load(t.scale, v),
+            t.bias == nullptr ? Vector::Zero() : load(t.bias, v));
       });
     } else if (t.bias != nullptr) {
-      const Register bias = Load(t.bias + c, lanes);
-      Each::template Each<kPixels>([&](auto m) __attribute__((always_inline)) {
-        sums.sums[m][0] = Vector::Add(sums.sums[m][0], bias);
+      EachSum<kPixels, kVectors>([&](auto m,
+                                     auto v) __attribute__((always_inline)) {
+        sums[m][v] = Vector::Add(sums[m][v], load(t.bias, v));
       });
     }
-    sums.Rectify(t.rectifier);
+    tile.Rectify(t.rectifier);
     float* out = t.out + pixel * t.out_stride + c;
-    Each::template Each<kPixels>([&](auto m) __attribute__((always_inline)) {
-      if (lanes == kLanes) {
-        Vector::Store(out + m * t.out_stride, sums.sums[m][0]);
+    EachSum<kPixels, kVectors>([&](auto m,
+                                   auto v) __attribute__((always_inline)) {
+      float* const to = out + m * t.out_stride + v * kLanes;
+      if (channels.lanes == kLanes) {
+        Vector::Store(to, sums[m][v]);
       } else {
-        Vector::StoreSome(out + m * t.out_stride, sums.sums[m][0], lanes);
+        Vector::StoreSome(to, sums[m][v], channels.lanes);
       }
     });
   }
 
-  template <int kPixels>
+  template <int kPixels, int kVectors, int kRun>
   static void AllChannels(const FloatWindow& t, int64_t pixel) {
     int64_t c = 0;
-    for (; c + kLanes <= t.channels; c += kLanes) {
-      Block<kPixels>(t, pixel, c, kLanes);
+    for (; c + kVectors * kLanes <= t.channels; c += kVectors * kLanes) {
+      Block<kPixels, kVectors, kRun>(t, pixel, {c, kLanes});
+    }
+    if constexpr (kVectors > 1) {
+      for (; c + kLanes <= t.channels; c += kLanes) {
+        Block<kPixels, 1, kRun>(t, pixel, {c, kLanes});
+      }
     }
     if (c < t.channels) {
-      Block<kPixels>(t, pixel, c, static_cast<int>(t.channels - c));
+      Block<kPixels, 1, kRun>(t, pixel, {c, static_cast<int>(t.channels - c)});
     }
   }
 
-  static void Run(const FloatWindow& t) {
+  template <int kRun>
+  static OPTFARM_INLINE void RunPixels(const FloatWindow& t) {
     int64_t pixel = 0;
-    for (; pixel + 7 <= t.pixels; pixel += 7) AllChannels<7>(t, pixel);
-    for (; pixel + 4 <= t.pixels; pixel += 4) AllChannels<4>(t, pixel);
-    for (; pixel < t.pixels; ++pixel) AllChannels<1>(t, pixel);
+    for (; pixel + kMostPixels <= t.pixels; pixel += kMostPixels) {
+      AllChannels<kMostPixels, kLine, kRun>(t, pixel);
+    }
+    // Many that are left are computed with some of those before them.
+    if (pixel > 0 && t.pixels - pixel > kMostPixels / 2) {
+      pixel = t.pixels;
+      AllChannels<kMostPixels, kLine, kRun>(t, pixel - kMostPixels);
+    }
+    for (; pixel < t.pixels; ++pixel) AllChannels<1, kMostVectors, 1>(t, pixel);
+  }
+
+  static void Run(const FloatWindow& t) {
+    if constexpr (Step::kHasWeights) {
+      if (t.run == 3) return RunPixels<3>(t);
+      if (t.run == 5) return RunPixels<5>(t);
+    }
+    RunPixels<1>(t);
   }
 };
 
