@@ -252,6 +252,24 @@ void MultiplyTiles(const Int8Gemm& gemm, ThreadPool* pool, const Int8Sink& sink,
                 });
 }
 
+// Whether windows are read from a copy of the image with its padding: where the
+// kernel reads strided rows, and where the windows' rows that hang over its
+// sides would be copied one by one, a few values at a time.
+bool PadsImage(const Int8Gemm& gemm) {
+  if (gemm.RunsAtStride(gemm.kernel())) return true;
+  if (!gemm.is_by_row) return false;
+  const WindowAxis &y = gemm.input.window.y, &x = gemm.input.window.x;
+  const int64_t left = (x.pad_before + x.stride - 1) / x.stride;
+  const int64_t room = x.in + x.pad_before - x.size;
+  const int64_t inside = room < 0 ? 0 : room / x.stride + 1 - left;
+  const int64_t hanging = x.out - std::clamp<int64_t>(inside, 0, x.out);
+  const int64_t image =
+      (y.in + y.pad_before + y.pad_after) * (x.in + x.pad_before + x.pad_after);
+  // A long copy moves more values at a time.
+  constexpr int64_t kShortCopy = 4;
+  return image < kShortCopy * hanging * y.out * y.size * x.size;
+}
+
 }  // namespace
 
 FirstWeights FirstInt8Weights(const Int8Weights& weights) {
@@ -270,7 +288,7 @@ void Multiply(const Int8Gemm& gemm, ThreadPool* pool, const Int8Sink& sink,
       sink.FindEpilogue(0, 0, &epilogue)) {
     return MultiplyRows(gemm, pool, sink);
   }
-  if (!gemm.RunsAtStride(gemm.kernel())) {
+  if (!PadsImage(gemm)) {
     return MultiplyTiles(gemm, pool, sink, extremes);
   }
   const Int8PaddedImage image(gemm.input, pool);
@@ -279,6 +297,7 @@ void Multiply(const Int8Gemm& gemm, ThreadPool* pool, const Int8Sink& sink,
                            .kernels = gemm.kernels,
                            .bias = gemm.bias,
                            .init = gemm.init,
+                           .is_by_row = gemm.is_by_row,
                            .next = gemm.next};
   MultiplyTiles(inside, pool, sink, extremes);
 }
