@@ -9,8 +9,8 @@
 namespace optfarm::runtime {
 namespace {
 
-constexpr int kParts = kNr / 8;
-
+// Vectors of eight channels that there are.
+template <int kParts>
 struct Avx2 {
   static constexpr bool kRequantizes = false;
   static constexpr bool kHasColumns = false;
@@ -27,7 +27,7 @@ struct Avx2 {
         _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values)));
   }
   static void Interleave(const uint8_t* const* rows, uint8_t* out) {
-    for (int c = 0; c < kNr; c += 8) {
+    for (int c = 0; c < kParts * 8; c += 8) {
       const __m256i two = _mm256_or_si256(
           Widen(rows[0] + c), _mm256_slli_epi32(Widen(rows[1] + c), 8));
       const __m256i other =
@@ -53,6 +53,10 @@ struct Avx2 {
     for (int i = 0; i < kParts; ++i) {
       _mm256_store_si256(reinterpret_cast<__m256i*>(out + i * 8), sums.part[i]);
     }
+    for (int c = kParts * 8; c < kNr; c += 8) {
+      _mm256_store_si256(reinterpret_cast<__m256i*>(out + c),
+                         _mm256_setzero_si256());
+    }
   }
   static Sums AddWeights(const Sums& sums, const uint8_t* values,
                          const Weights& weights) {
@@ -76,6 +80,14 @@ struct Avx2 {
   }
 };
 
+void Run(const Int8DepthwiseTile& tile, int pixels) {
+  if (tile.channels <= 8) return Int8DepthwiseLoops<Avx2<1>>::Run(tile, pixels);
+  if (tile.channels <= 16) {
+    return Int8DepthwiseLoops<Avx2<2>>::Run(tile, pixels);
+  }
+  Int8DepthwiseLoops<Avx2<kNr / 8>>::Run(tile, pixels);
+}
+
 }  // namespace
 
 constexpr MicroKernel kInt8DepthwiseAvx2 = {
@@ -85,7 +97,7 @@ constexpr MicroKernel kInt8DepthwiseAvx2 = {
     .mr = kMr,
     .panel = {.nr = kNr, .kr = kKr},
     .epilogue = kStoresAccumulators,
-    .run = {.int8_depthwise = Int8DepthwiseLoops<Avx2>::Run},
+    .run = {.int8_depthwise = Run},
 };
 
 }  // namespace optfarm::runtime

@@ -56,24 +56,9 @@ struct Avx2 {
 
   template <int kRows>
   static void Run(const Int8Band& band) {
-    const Int8GemmTile& tile = band.tile;
-    __m256i sums[kRows][2];
-    const auto* init =
-        reinterpret_cast<const __m256i*>(tile.init + band.channel);
-#pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r) {
-      const __m256i of_row = _mm256_set1_epi32(tile.row_init[band.row + r]);
-      sums[r][0] = _mm256_add_epi32(_mm256_loadu_si256(init), of_row);
-      sums[r][1] = _mm256_add_epi32(_mm256_loadu_si256(init + 1), of_row);
-    }
-    AddPairs<kRows>(band, sums);
-#pragma GCC unroll 6
-    for (int r = 0; r < kRows; ++r) {
-      auto* out = reinterpret_cast<__m256i*>(tile.out + (band.row + r) * kNr +
-                                             band.channel);
-      _mm256_store_si256(out, sums[r][0]);
-      _mm256_store_si256(out + 1, sums[r][1]);
-    }
+    // The first layers of small nets have eight channels.
+    if (band.tile.channels - band.channel <= 8) return RunBy<kRows, 1>(band);
+    RunBy<kRows, 2>(band);
   }
 
   // Copies a band's activations, row by row.
@@ -83,6 +68,32 @@ struct Avx2 {
   }
 
  private:
+  // By kVectors of eight channels; the others become zero.
+  template <int kRows, int kVectors>
+  OPTFARM_INLINE static void RunBy(const Int8Band& band) {
+    const Int8GemmTile& tile = band.tile;
+    __m256i sums[kRows][kVectors];
+    const auto* init =
+        reinterpret_cast<const __m256i*>(tile.init + band.channel);
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      const __m256i of_row = _mm256_set1_epi32(tile.row_init[band.row + r]);
+      for (int v = 0; v < kVectors; ++v) {
+        sums[r][v] = _mm256_add_epi32(_mm256_loadu_si256(init + v), of_row);
+      }
+    }
+    AddPairs<kRows, kVectors>(band, sums);
+#pragma GCC unroll 6
+    for (int r = 0; r < kRows; ++r) {
+      auto* out = reinterpret_cast<__m256i*>(tile.out + (band.row + r) * kNr +
+                                             band.channel);
+      for (int v = 0; v < 2; ++v) {
+        _mm256_store_si256(out + v,
+                           v < kVectors ? sums[r][v] : _mm256_setzero_si256());
+      }
+    }
+  }
+
   __attribute__((noinline)) static void PackRows(const Int8Band& band, int rows,
                                                  int64_t first_tap) {
     const Int8GemmTile& tile = band.tile;
@@ -97,9 +108,9 @@ struct Avx2 {
     }
   }
 
-  template <int kRows>
+  template <int kRows, int kVectors>
   OPTFARM_INLINE static void AddPairs(const Int8Band& band,
-                                      __m256i (&sums)[kRows][2]) {
+                                      __m256i (&sums)[kRows][kVectors]) {
     const Int8GemmTile& tile = band.tile;
     const int8_t* weights = tile.weights + band.channel * kKr;
     const uint8_t* rows[kRows];
@@ -109,20 +120,23 @@ struct Avx2 {
     }
     const int64_t count = tile.WholeDepth(kKr) / kKr;
     for (int64_t i = 0; i < count; ++i, weights += kGroupBytes) {
-      const __m256i low = LoadWeights(weights);
-      const __m256i high = LoadWeights(weights + 16);
+      __m256i columns[kVectors];
+      for (int v = 0; v < kVectors; ++v) {
+        columns[v] = LoadWeights(weights + v * 16);
+      }
 #pragma GCC unroll 6
       for (int r = 0; r < kRows; ++r) {
         int pair;
         std::memcpy(&pair, rows[r] + i * sizeof pair, sizeof pair);
         const __m256i pairs = _mm256_set1_epi32(pair);
-        sums[r][0] =
-            _mm256_add_epi32(sums[r][0], _mm256_madd_epi16(pairs, low));
-        sums[r][1] =
-            _mm256_add_epi32(sums[r][1], _mm256_madd_epi16(pairs, high));
+#pragma GCC unroll 2
+        for (int v = 0; v < kVectors; ++v) {
+          sums[r][v] = _mm256_add_epi32(sums[r][v],
+                                        _mm256_madd_epi16(pairs, columns[v]));
+        }
         // Compilers would add products to one another first, and keep them in
         // memory until then.
-        asm("" : "+x"(sums[r][0]), "+x"(sums[r][1]));
+        for (int v = 0; v < kVectors; ++v) asm("" : "+x"(sums[r][v]));
       }
     }
   }

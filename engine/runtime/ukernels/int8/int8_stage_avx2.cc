@@ -232,6 +232,11 @@ struct Avx2 : Int8StageLoops<Avx2> {
     alignas(32) int64_t parts[4];
     Store(parts, sums);
     int64_t sum = parts[0] + parts[1] + parts[2] + parts[3];
+    for (; i + 8 <= count; i += 8) {
+      const __m128i eight =
+          _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values + i));
+      sum += _mm_cvtsi128_si64(_mm_sad_epu8(eight, _mm_setzero_si128()));
+    }
     for (; i < count; ++i) sum += values[i];
     return static_cast<int32_t>(sum);
   }
