@@ -158,6 +158,11 @@ struct AnyOp {
 template <typename Op, typename T>
 T JoinRow(const T* in, int64_t count) {
   constexpr int kLanes = 8;
+  if (count < kLanes) {
+    T result = Op::template Start<T>();
+    for (int64_t i = 0; i < count; ++i) result = Op::Join(result, in[i]);
+    return result;
+  }
   T lanes[kLanes];
   std::fill_n(lanes, kLanes, Op::template Start<T>());
   int64_t i = 0;
@@ -179,13 +184,24 @@ void ReduceRows(const T* in, const ReductionPlan& plan, int64_t begin,
                 int64_t end, T* out) {
   const int last = static_cast<int>(plan.sizes.size()) - 1;
   const int64_t row = plan.sizes[last];
-  for (int64_t r = begin; r < end; ++r) {
-    int64_t rest = r;
-    int64_t at = 0;
+  // Where row `begin` goes, and the index of each dimension but the last.
+  absl::InlinedVector<int64_t, 4> index(last);
+  int64_t rest = begin;
+  int64_t at = 0;
+  for (int i = last - 1; i >= 0; --i) {
+    index[i] = rest % plan.sizes[i];
+    at += index[i] * plan.out_steps[i];
+    rest /= plan.sizes[i];
+  }
+  const auto move_on = [&] {
     for (int i = last - 1; i >= 0; --i) {
-      at += rest % plan.sizes[i] * plan.out_steps[i];
-      rest /= plan.sizes[i];
+      at += plan.out_steps[i];
+      if (++index[i] < plan.sizes[i]) return;
+      at -= plan.sizes[i] * plan.out_steps[i];
+      index[i] = 0;
     }
+  };
+  for (int64_t r = begin; r < end; ++r, move_on()) {
     const T* from = in + r * row;
     if (plan.out_steps[last] == 0) {
       out[at] = Op::Join(out[at], JoinRow<Op>(from, row));

@@ -4,15 +4,16 @@
 #include <immintrin.h>
 
 #include "engine/runtime/ukernels/int8/int8_depthwise_loops.h"
+#include "engine/runtime/ukernels/int8/int8_epilogue_avx2_inl.h"
 #include "engine/runtime/ukernels/micro_kernel.h"
 
 namespace optfarm::runtime {
 namespace {
 
-// Vectors of eight channels that there are.
+// Vectors of eight channels that there are: 1, 2, or 4 for more than 16.
 template <int kParts>
 struct Avx2 {
-  static constexpr bool kRequantizes = false;
+  static constexpr bool kRequantizes = true;
   static constexpr bool kHasColumns = false;
   struct Sums {
     __m256i part[kParts];
@@ -58,6 +59,24 @@ struct Avx2 {
                          _mm256_setzero_si256());
     }
   }
+  template <typename SumsOf>
+  static void Requantize(const Int8Epilogue& by, int pixels,
+                         const SumsOf& sums_of) {
+    EpilogueAvx2 begin(by);
+    if constexpr (kParts <= 2) {
+      for (int p = 0; p < pixels; ++p) {
+        const Sums sums = sums_of(p);
+        begin.One(sums.part[0], sums.part[kParts - 1]);
+      }
+    } else {
+      EpilogueAvx2 end(by, 0, 16);
+      for (int p = 0; p < pixels; ++p) {
+        const Sums sums = sums_of(p);
+        begin.One(sums.part[0], sums.part[1]);
+        end.One(sums.part[2], sums.part[3]);
+      }
+    }
+  }
   static Sums AddWeights(const Sums& sums, const uint8_t* values,
                          const Weights& weights) {
     Sums made;
@@ -96,7 +115,7 @@ constexpr MicroKernel kInt8DepthwiseAvx2 = {
     .needs = {.avx2 = true},
     .mr = kMr,
     .panel = {.nr = kNr, .kr = kKr},
-    .epilogue = kStoresAccumulators,
+    .epilogue = kStoresAccumulators | kRequantizes,
     .run = {.int8_depthwise = Run},
 };
 

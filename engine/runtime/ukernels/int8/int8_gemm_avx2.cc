@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "engine/runtime/ukernels/always_inline.h"
+#include "engine/runtime/ukernels/int8/int8_epilogue_avx2_inl.h"
 #include "engine/runtime/ukernels/int8/int8_gemm.h"
 #include "engine/runtime/ukernels/int8/int8_gemm_bands_inl.h"
 #include "engine/runtime/ukernels/micro_kernel.h"
@@ -83,6 +84,7 @@ struct Avx2 {
       }
     }
     AddPairs<kRows, kVectors>(band, sums);
+    if (tile.epilogue != nullptr) return Requantize(band, sums);
 #pragma GCC unroll 6
     for (int r = 0; r < kRows; ++r) {
       auto* out = reinterpret_cast<__m256i*>(tile.out + (band.row + r) * kNr +
@@ -91,6 +93,21 @@ struct Avx2 {
         _mm256_store_si256(out + v,
                            v < kVectors ? sums[r][v] : _mm256_setzero_si256());
       }
+    }
+  }
+
+  template <int kRows, int kVectors>
+  OPTFARM_INLINE static void Requantize(const Int8Band& band,
+                                        __m256i (&sums)[kRows][kVectors]) {
+    constexpr int kHigh = kVectors - 1;
+    EpilogueAvx2 epilogue(*band.tile.epilogue, band.row, band.channel);
+#pragma GCC unroll 3
+    for (int r = 0; r + 1 < kRows; r += 2) {
+      epilogue.Two(sums[r][0], sums[r][kHigh], sums[r + 1][0],
+                   sums[r + 1][kHigh]);
+    }
+    if constexpr (kRows % 2 == 1) {
+      epilogue.One(sums[kRows - 1][0], sums[kRows - 1][kHigh]);
     }
   }
 
@@ -153,7 +170,7 @@ constexpr MicroKernel kInt8GemmAvx2 = {
     .activations = ActivationLayout::kPacked,
     .pack = PackInt8Bands<Avx2>,
     .packed_copies = kCopies,
-    .epilogue = kStoresAccumulators,
+    .epilogue = kStoresAccumulators | kRequantizes,
     .run = {.int8_gemm = RunInt8Bands<Avx2, kNr>},
 };
 

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "engine/runtime/ukernels/always_inline.h"
+#include "engine/runtime/ukernels/int8/int8_epilogue_avx2_inl.h"
 #include "engine/runtime/ukernels/int8/int8_stage_loops.h"
 #include "engine/runtime/ukernels/micro_kernel.h"
 
@@ -34,21 +35,9 @@ OPTFARM_INLINE void StoreBytes(__m256i bytes, int count, uint8_t* out) {
     _mm256_storeu_si256(reinterpret_cast<__m256i*>(out), bytes);
     return;
   }
-  __m128i half = _mm256_castsi256_si128(bytes);
-  if (count >= 16) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(out), half);
-    half = _mm256_extracti128_si256(bytes, 1);
-    out += 16;
-    count -= 16;
-  }
-  if (count >= 8) {
-    _mm_storel_epi64(reinterpret_cast<__m128i*>(out), half);
-    half = _mm_unpackhi_epi64(half, half);
-    out += 8;
-    count -= 8;
-  }
-  uint64_t left = static_cast<uint64_t>(_mm_cvtsi128_si64(half));
-  for (; count > 0; --count, left >>= 8) *out++ = static_cast<uint8_t>(left);
+  StoreSixteen(_mm256_castsi256_si128(bytes), count, out);
+  if (count <= 16) return;
+  StoreSixteen(_mm256_extracti128_si256(bytes, 1), count - 16, out + 16);
 }
 
 struct Avx2 : Int8StageLoops<Avx2> {
@@ -223,15 +212,18 @@ struct Avx2 : Int8StageLoops<Avx2> {
   }
 
   static int32_t SumValues(const uint8_t* values, int64_t count) {
-    __m256i sums = _mm256_setzero_si256();
+    int64_t sum = 0;
     int64_t i = 0;
-    for (; i + 32 <= count; i += 32) {
-      sums = _mm256_add_epi64(sums, _mm256_sad_epu8(LoadUnaligned(values + i),
-                                                    _mm256_setzero_si256()));
+    if (count >= 32) {
+      __m256i sums = _mm256_setzero_si256();
+      for (; i + 32 <= count; i += 32) {
+        sums = _mm256_add_epi64(sums, _mm256_sad_epu8(LoadUnaligned(values + i),
+                                                      _mm256_setzero_si256()));
+      }
+      alignas(32) int64_t parts[4];
+      Store(parts, sums);
+      sum = parts[0] + parts[1] + parts[2] + parts[3];
     }
-    alignas(32) int64_t parts[4];
-    Store(parts, sums);
-    int64_t sum = parts[0] + parts[1] + parts[2] + parts[3];
     for (; i + 8 <= count; i += 8) {
       const __m128i eight =
           _mm_loadl_epi64(reinterpret_cast<const __m128i*>(values + i));
