@@ -22,15 +22,17 @@ constexpr int64_t kGroupBytes = int64_t{kNr} * kKr;
 // Bytes of a widened activation.
 constexpr int kCopies = 2;
 
+OPTFARM_INLINE void WidenSixteen(const uint8_t* values, uint8_t* to) {
+  const __m128i bytes =
+      _mm_loadu_si128(reinterpret_cast<const __m128i*>(values));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to),
+                      _mm256_cvtepu8_epi16(bytes));
+}
+
 // Stores `count` values, a multiple of kr, in 16 bits each.
 OPTFARM_INLINE void Widen(const uint8_t* values, int64_t count, uint8_t* to) {
   int64_t i = 0;
-  for (; i + 16 <= count; i += 16) {
-    const __m128i bytes =
-        _mm_loadu_si128(reinterpret_cast<const __m128i*>(values + i));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(to + i * kCopies),
-                        _mm256_cvtepu8_epi16(bytes));
-  }
+  for (; i + 16 <= count; i += 16) WidenSixteen(values + i, to + i * kCopies);
   // First layers and narrow ones have few at a time.
   if (i + 8 <= count) {
     const __m128i bytes =
@@ -39,7 +41,14 @@ OPTFARM_INLINE void Widen(const uint8_t* values, int64_t count, uint8_t* to) {
                      _mm_cvtepu8_epi16(bytes));
     i += 8;
   }
-  for (; i < count; i += kKr) {
+  if (i + 4 <= count) {
+    int four;
+    std::memcpy(&four, values + i, sizeof four);
+    _mm_storel_epi64(reinterpret_cast<__m128i*>(to + i * kCopies),
+                     _mm_cvtepu8_epi16(_mm_cvtsi32_si128(four)));
+    i += 4;
+  }
+  if (i < count) {
     const uint32_t pair = values[i] | uint32_t{values[i + 1]} << 16;
     std::memcpy(to + i * kCopies, &pair, sizeof pair);
   }
@@ -118,8 +127,15 @@ struct Avx2 {
     for (int64_t tap = first_tap; tap < tile.all_taps(); ++tap) {
       const uint8_t* const* inputs = band.indirection(tap);
       const int64_t depth = tile.DepthOf(tap, kKr);
-      for (int r = 0; r < rows; ++r) {
-        Widen(inputs[r], depth, packed + r * tile.packed_stride);
+      uint8_t* to = packed;
+      if (depth == 16) {
+        for (int r = 0; r < rows; ++r, to += tile.packed_stride) {
+          WidenSixteen(inputs[r], to);
+        }
+      } else {
+        for (int r = 0; r < rows; ++r, to += tile.packed_stride) {
+          Widen(inputs[r], depth, to);
+        }
       }
       packed += depth * kCopies;
     }
