@@ -109,7 +109,11 @@ void PackMatrix(const FloatPanels& panels, const float* from, int64_t row,
     float* out = packed + panels.offset(i);
     for (int64_t k = 0; k < panels.depth; ++k, out += width) {
       const float* at = corner + k * row;
-      for (int c = 0; c < used; ++c) out[c] = at[c * column] * scale;
+      if (column == 1) {
+        for (int c = 0; c < used; ++c) out[c] = at[c] * scale;
+      } else {
+        for (int c = 0; c < used; ++c) out[c] = at[c * column] * scale;
+      }
       std::fill(out + used, out + width, 0.0f);
     }
   }

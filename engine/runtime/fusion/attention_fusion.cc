@@ -117,23 +117,32 @@ class AttentionFinder {
     return WalkScores(rest, number);
   }
 
+  // A product with a constant number, or a quotient by one; `rest` becomes the
+  // slot of the other operand.
+  bool ReadFactor(const Step& step, ScoreStep* read, int* rest) const {
+    const graph::OpRole role = graph::RowOf(step.op).role;
+    const bool divides = role == graph::OpRole::kDivide;
+    if (!ComputesFloats(step) ||
+        (!divides && role != graph::OpRole::kMultiply)) {
+      return false;
+    }
+    for (int i : {0, 1}) {
+      const std::optional<float> factor = ConstantScalar(step.inputs[1 - i]);
+      if (!factor.has_value() || (divides && i == 1)) continue;
+      read->kind = ScoreStep::Kind::kScale;
+      read->value = divides ? 1.0f / *factor : *factor;
+      *rest = step.inputs[i];
+      return true;
+    }
+    return false;
+  }
+
   // `rest` becomes the slot with the scores before the step.
   bool ReadScoreStep(const Step& step, ScoreStep* read, int* rest) {
     const std::vector<int>& in = step.inputs;
     if (!ComputesFloats(step)) return false;
+    if (ReadFactor(step, read, rest)) return true;
     const graph::OpRole role = graph::RowOf(step.op).role;
-    const bool divides = role == graph::OpRole::kDivide;
-    if (divides || role == graph::OpRole::kMultiply) {
-      for (int i : {0, 1}) {
-        const std::optional<float> factor = ConstantScalar(in[1 - i]);
-        if (!factor.has_value()) continue;
-        if (divides && i == 1) return false;
-        read->value = divides ? 1.0f / *factor : *factor;
-        *rest = in[i];
-        return true;
-      }
-      return false;
-    }
     if (role == graph::OpRole::kAdd) {
       const int i = LeadsToProduct(in[0]) ? 0 : 1;
       read->kind = ScoreStep::Kind::kAdd;
@@ -178,8 +187,23 @@ class AttentionFinder {
   }
 
   // The slot that a part is read from: before its transpose, where there is
-  // one.
+  // one. Queries and keys may be multiplied by numbers behind it.
   int Part(int part, int slot, int reader) {
+    while (part < 2) {
+      const int number = plan_->ProducerOf(slot);
+      const Step* step = StepAt(number);
+      ScoreStep factor;
+      int rest = kNoSlot;
+      if (step == nullptr || step->node == nullptr ||
+          plan_->OnlyReaderOf(slot) != reader ||
+          !ReadFactor(*step, &factor, &rest)) {
+        break;
+      }
+      layer_.scale *= factor.value;
+      members_.push_back(number);
+      slot = rest;
+      reader = number;
+    }
     const int number = plan_->ProducerOf(slot);
     const auto order = OrderOf(StepAt(number));
     if (!order.has_value() || plan_->OnlyReaderOf(slot) != reader) return slot;

@@ -50,7 +50,10 @@ constexpr ElementOp kElementOps[] = {
     {"Erf", 1, &ElementFunctions::erf, true},
     {"Gelu", 1, &ElementFunctions::gelu, true},
 };
-// Gelu with the attribute `approximate`.
+// Pow with a constant exponent of 2 or 3, and Gelu with the attribute
+// `approximate`.
+constexpr ElementOp kSquare = {"Pow", 1, &ElementFunctions::square, true};
+constexpr ElementOp kCube = {"Pow", 1, &ElementFunctions::cube, true};
 constexpr ElementOp kGeluByTanh = {"Gelu", 1, &ElementFunctions::gelu_by_tanh,
                                    true};
 
@@ -115,7 +118,23 @@ class ElementFusion {
       element->operands.pop_back();
       return ReadAxisOf(step->inputs.back(), element);
     }
+    if (IsFloatNode(step, "Pow") && step->inputs.size() == 2) {
+      element->operands.pop_back();
+      return ReadExponent(step->inputs[1], element);
+    }
     element->op = FindElementOp(*step);
+    return element->op != nullptr;
+  }
+
+  bool ReadExponent(int slot, Element* element) const {
+    const Tensor* exponent = plan_.ConstantOf(slot);
+    if (exponent == nullptr || exponent->dtype() != tensorflow::DT_FLOAT ||
+        exponent->rank() != 0) {
+      return false;
+    }
+    const float value = *exponent->data<float>();
+    if (value == 2.0f) element->op = &kSquare;
+    if (value == 3.0f) element->op = &kCube;
     return element->op != nullptr;
   }
 
@@ -273,7 +292,7 @@ void FuseElements(const CpuFeatures& cpu, PlanEditor* plan) {
 const Fusion kElementFusion = {
     .name = "elements",
     .pattern =
-        "Add, Sub, Mul, Div, Maximum, Minimum, Neg, Square, Relu, "
+        "Add, Sub, Mul, Div, Maximum, Minimum, Neg, Square, Pow, Relu, "
         "Relu6, Sigmoid, Tanh, Erf, Gelu, Split, ConcatV2 that follow one "
         "another",
     .replacement = "one pass over the elements, a few thousand at a time",

@@ -31,6 +31,7 @@ struct ElementFunctions {
   ElementFunction minimum;
   ElementFunction negate;
   ElementFunction square;
+  ElementFunction cube;
   ElementFunction relu;
   ElementFunction relu6;
   ElementFunction sigmoid;

@@ -52,6 +52,11 @@ struct ElementsOf {
   struct Square {
     static OPTFARM_INLINE Register Of(Register a, Register) { return a * a; }
   };
+  struct Cube {
+    static OPTFARM_INLINE Register Of(Register a, Register) {
+      return a * a * a;
+    }
+  };
   struct Relu {
     static OPTFARM_INLINE Register Of(Register a, Register) {
       return Vector::Relu(a);
@@ -218,6 +223,7 @@ constexpr ElementFunctions ElementFunctionsOf() {
           &Elements::template RunBinary<typename Elements::Minimum>,
           &Elements::template RunUnary<typename Elements::Negate>,
           &Elements::template RunUnary<typename Elements::Square>,
+          &Elements::template RunUnary<typename Elements::Cube>,
           &Elements::template RunUnary<typename Elements::Relu>,
           &Elements::template RunUnary<typename Elements::Relu6>,
           &Elements::template RunUnary<typename Elements::Sigmoid>,

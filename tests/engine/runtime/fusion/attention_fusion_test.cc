@@ -139,6 +139,21 @@ TEST_P(AttentionFusionTest, HeadsAreReadAndWrittenWhereTheyStand) {
   EXPECT_EQ(got.ops.size(), 1);
 }
 
+TEST_P(AttentionFusionTest, QueriesAndKeysMayBeScaledBefore) {
+  Attention a("qs", "ks", "v");
+  a.g.Const("third", Tensor::Scalar(1.0f / 3))
+      .Const("five", Tensor::Scalar(5.0f));
+  a.g.Const("heads", Order({0, 2, 1, 3}));
+  a.g.Node("q4", "Transpose", {"q", "heads"})
+      .Type("T", kFloat)
+      .Type("Tperm", tensorflow::DT_INT32);
+  a.g.Math("qs", "Mul", {"q4", "third"}).Math("ks", "RealDiv", {"k", "five"});
+  ExpectFused(a.End(), "q,k,v",
+              {Random({2, 9, 3, 5}, -4, 4), Random({2, 3, 14, 5}, -4, 4),
+               Random({2, 3, 14, 5})},
+              "mixed");
+}
+
 TEST_P(AttentionFusionTest, MasksAreAddedAndSelect) {
   for (const Shape& shape : std::vector<Shape>{
            {2, 3, 9, 14}, {2, 1, 1, 14}, {9, 14}, {14}, {1, 3, 9, 1}, {}}) {

@@ -89,6 +89,61 @@ TEST_P(ElementFusionTest, FunctionsInAnyOrderAgree) {
   }
 }
 
+// As PyTorch writes it, by the error function and by tanh.
+TEST_P(ElementFusionTest, GeluOfManyNodesIsOneStep) {
+  GraphMaker g;
+  g.Placeholder("x", kFloat);
+  g.Const("root", Tensor::Scalar(1.41421356f))
+      .Const("one", Tensor::Scalar(1.0f))
+      .Const("half", Tensor::Scalar(0.5f))
+      .Const("three", Tensor::Scalar(3.0f))
+      .Const("share", Tensor::Scalar(0.044715f))
+      .Const("slope", Tensor::Scalar(0.797884561f));
+  g.Math("part", "RealDiv", {"x", "root"}).Math("erf", "Erf", {"part"});
+  g.Math("sum", "Add", {"erf", "one"}).Math("whole", "Mul", {"x", "sum"});
+  g.Math("y", "Mul", {"whole", "half"});
+  g.Math("cube", "Pow", {"x", "three"}).Math("few", "Mul", {"cube", "share"});
+  g.Math("all", "Add", {"x", "few"}).Math("u", "Mul", {"all", "slope"});
+  g.Math("tanh", "Tanh", {"u"}).Math("more", "Add", {"tanh", "one"});
+  g.Math("part2", "Mul", {"x", "more"}).Math("z", "Mul", {"part2", "half"});
+  const std::vector<Tensor> inputs = {Random({7, 65})};
+  ExpectSameAsReference(g, "x", inputs, "y,z");
+  OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                               RunGraph(g, "x", inputs, "y,z", true));
+  EXPECT_LE(got.ops.size(), 2);
+}
+
+TEST_P(ElementFusionTest, DearFunctionsGainAlone) {
+  for (const bool approximate : {false, true}) {
+    GraphMaker g;
+    g.Placeholder("x", kFloat);
+    g.Node("y", "Gelu", {"x"})
+        .Type("T", kFloat)
+        .Bool("approximate", approximate);
+    const std::vector<Tensor> inputs = {Random({7, 65})};
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
+                                 RunGraph(g, "x", inputs, "y", false));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                                 RunGraph(g, "x", inputs, "y", true));
+    ExpectClose(got.values[0], wanted.values[0], {.absolute = 1e-6f});
+  }
+}
+
+TEST_P(ElementFusionTest, PowersOfOtherExponentsStay) {
+  for (const float exponent : {2.0f, 3.0f, 2.5f, -1.0f, 0.0f}) {
+    SCOPED_TRACE(exponent);
+    GraphMaker g;
+    g.Placeholder("x", kFloat).Const("e", Tensor::Scalar(exponent));
+    g.Math("y", "Pow", {"x", "e"});
+    const std::vector<Tensor> inputs = {FastKernelsTest::Random({65}, 0.5f, 3)};
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result wanted,
+                                 RunGraph(g, "x", inputs, "y", false));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const Result got,
+                                 RunGraph(g, "x", inputs, "y", true));
+    ExpectClose(got.values[0], wanted.values[0], {.relative = 3e-7f});
+  }
+}
+
 // The cell of a recurrent net but for its product: h and c, and h beside x.
 GraphMaker CellGraph() {
   GraphMaker g;

@@ -53,6 +53,8 @@ const ElementCase kElementCases[] = {
     {"negate", &ElementFunctions::negate, [](double a, double) { return -a; }},
     {"square", &ElementFunctions::square,
      [](double a, double) { return Single(a * a); }},
+    {"cube", &ElementFunctions::cube,
+     [](double a, double) { return Single(Single(a * a) * a); }},
     {"relu", &ElementFunctions::relu,
      [](double a, double) {
        return oracle::Activated(a, oracle::Activation::kRelu);
