@@ -42,7 +42,7 @@ bool RoundUpByPads(absl::Span<const int64_t> sizes, SlidingWindow* window) {
     const int64_t stride = window->strides[at];
     const int64_t room =
         sizes[at] + before + window->pads_after[at] - window->extent(i);
-    if (room < 0) return false;
+    if (room <= -stride) return false;
     int64_t places = (room + stride - 1) / stride;
     if (places * stride >= sizes[at] + before) --places;
     window->pads_after[at] =

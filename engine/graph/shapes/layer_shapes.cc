@@ -118,7 +118,9 @@ absl::Status WindowPoolShape(ShapeContext& c) {
                              MultiplyDims(kernel[i] - 1, dilations[i]));
     OPTFARM_ASSIGN_OR_RETURN(const int64_t padded,
                              AddDims(in, pads[i] + pads[i + rank]));
-    const int64_t room = padded - reach - 1;
+    int64_t room = padded - reach - 1;
+    // Rounded up, there is one window that reaches beyond the pads.
+    if (ceil_mode && room > -strides[i]) room = std::max<int64_t>(room, 0);
     if (room < 0) {
       return absl::InvalidArgumentError(absl::StrCat(
           "a window of ", reach + 1, " does not fit into ", padded));

@@ -78,7 +78,9 @@ absl::StatusOr<int64_t> WindowCount(const WindowAttributes& window, size_t d,
   const size_t spatial = window.size.size();
   const int64_t before = window.pads[d];
   const int64_t reach = window.dilations[d] * (window.size[d] - 1) + 1;
-  const int64_t room = size + before + window.pads[spatial + d] - reach;
+  int64_t room = size + before + window.pads[spatial + d] - reach;
+  // Rounded up, there is one window that reaches beyond the pads.
+  if (ceil_mode && room > -window.strides[d]) room = std::max<int64_t>(room, 0);
   if (size > (int64_t{1} << 40) || room < 0) {
     return absl::InvalidArgumentError(
         absl::StrCat("a window that reaches over ", reach,

@@ -41,8 +41,10 @@ absl::StatusOr<PoolSizes> Place(const PoolAttrs& a, const Shape& shape) {
   for (size_t i = 0; i < a.rank(); ++i) {
     const int64_t in = shape.dim(static_cast<int>(i) + 2);
     const int64_t reach = (a.kernel[i] - 1) * a.dilations[i];
-    const int64_t room = std::min(in, kMost * kMost) + a.pads[i] +
-                         a.pads[i + a.rank()] - reach - 1;
+    int64_t room = std::min(in, kMost * kMost) + a.pads[i] +
+                   a.pads[i + a.rank()] - reach - 1;
+    // Rounded up, there is one window that reaches beyond the pads.
+    if (a.ceil_mode && room > -a.strides[i]) room = std::max<int64_t>(room, 0);
     if (room < 0 || in > kMost * kMost / 2) {
       return absl::InvalidArgumentError(
           absl::StrCat("a window of ", reach + 1, " on an image of ", in));

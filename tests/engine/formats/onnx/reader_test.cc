@@ -79,6 +79,23 @@ TEST(OnnxReaderTest, AnInitializerThatIsListedAsAnInputIsNotAskedFor) {
   EXPECT_THAT(ValuesOf<float>(answers[0]), ElementsAre(11, 22));
 }
 
+TEST(OnnxReaderTest, APoolThatRoundsUpMayHaveAWindowLargerThanTheImage) {
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    const std::string bytes = OnnxBytes(absl::StrCat(
+        "input { ", FloatValue("x", {1, 1, 4, 1}), " } output { ",
+        FloatValue("y", {1, 1, 2, 1}), " } node { op_type: '", op,
+        "' input: 'x' output: 'y' ",
+        "attribute { name: 'kernel_shape' type: INTS ints: [2, 2] } ",
+        "attribute { name: 'strides' type: INTS ints: [2, 3] } ",
+        "attribute { name: 'ceil_mode' type: INT i: 1 } }"));
+    OPTFARM_ASSERT_OK_AND_ASSIGN(
+        const auto answers,
+        Answers(bytes, {Floats({1, 1, 4, 1}, {1, 1, 4, 4})}));
+    EXPECT_EQ(answers[0].shape(), runtime::Shape({1, 1, 2, 1}));
+    EXPECT_THAT(answers[0].flat<float>(), ElementsAre(1, 4));
+  }
+}
+
 // The bias of rows of three dimensions joins the product of two, which is what
 // layers are to the rest of the engine.
 TEST(OnnxReaderTest, ABiasBehindReshapedRowsIsThatOfTheProduct) {

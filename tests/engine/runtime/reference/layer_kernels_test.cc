@@ -13,8 +13,10 @@
 namespace optfarm::runtime {
 namespace {
 
+using ::optfarm::testing::StatusIs;
 using ::testing::ElementsAre;
 using ::testing::FloatNear;
+using ::testing::HasSubstr;
 using ::testing::Pointwise;
 
 Tensor None() { return Floats({0}, {}); }
@@ -160,6 +162,21 @@ TEST(WindowPoolTest, RoundsTheNumberOfPlacesUpWithinTheImage) {
   OPTFARM_ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> out,
                                op.In(Floats({1, 1, 3}, {1, 2, 3})).RunAll(2));
   EXPECT_THAT(ValuesOf<float>(out[0]), ElementsAre(2, 3));
+}
+
+TEST(WindowPoolTest, RoundedUpOneWindowMayBeLargerThanTheImage) {
+  for (const char* kind : {"MAX", "AVERAGE"}) {
+    Op op = Pool(kind, {3}, {2}, {0, 0}).Bool("ceil_mode", true);
+    OPTFARM_ASSERT_OK_AND_ASSIGN(const std::vector<Tensor> out,
+                                 op.In(Floats({1, 1, 2}, {5, 5})).RunAll(2));
+    EXPECT_THAT(ValuesOf<float>(out[0]), ElementsAre(5));
+  }
+  EXPECT_THAT(
+      Pool("MAX", {4}, {2}, {0, 0})
+          .Bool("ceil_mode", true)
+          .In(Floats({1, 1, 2}, {5, 5}))
+          .RunAll(2),
+      StatusIs(absl::StatusCode::kInvalidArgument, HasSubstr("window")));
 }
 
 // --- Resize ------------------------------------------------------------------
