@@ -183,6 +183,24 @@ absl::Status RaiseMish(NodeRaiser& node) {
   return absl::OkStatus();
 }
 
+// scale * (alpha * elu(x) + (1 - alpha) * max(x, 0)), since elu(x) is x where x
+// is positive.
+absl::Status RaiseSelu(NodeRaiser& node) {
+  constexpr float kScale = 1.0507009873554804934193349852946f;
+  constexpr float kAlpha = 1.6732632423543772848170429916717f;
+  const TensorId x = node.Tensor(0);
+  const graph::PartialShape& shape = node.ShapeOfInput(0);
+  const auto part = [&](BuiltinOperator op, float factor) {
+    return node.EmitBetween(
+        BuiltinOperator::MUL,
+        {node.EmitBetween(op, {x}, x, shape), node.Float(factor)}, x, shape);
+  };
+  const TensorId whole = part(BuiltinOperator::ELU, kScale * kAlpha);
+  const TensorId linear = part(BuiltinOperator::RELU, kScale * (1 - kAlpha));
+  node.Emit(BuiltinOperator::ADD, {whole, linear});
+  return absl::OkStatus();
+}
+
 // min(max(alpha * x + beta, 0), 1).
 absl::Status RaiseHardSigmoid(NodeRaiser& node) {
   OPTFARM_ASSIGN_OR_RETURN(const float alpha,
@@ -334,6 +352,7 @@ constexpr RaisingRow kRows[] = {
     {"Swish", RaiseSwish},
     {"Softplus", RaiseSoftplus},
     {"Mish", RaiseMish},
+    {"Selu", RaiseSelu},
     {"HardSigmoid", RaiseHardSigmoid},
     {"PRelu", RaisePRelu},
     {"Cast", RaiseCast},

@@ -3,6 +3,7 @@
 #include <tflite/schema_generated.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -178,7 +179,10 @@ absl::Status RaiseConv2DTranspose(NodeRaiser& node) {
 struct ChannelsFirstPool {
   Window window;
   bool is_max = false;
-  bool counts_padding = false;
+  // Of an average: cells around the image that count; not those that only
+  // rounding up brings.
+  std::array<int64_t, 2> counted_before = {0, 0};
+  std::array<int64_t, 2> counted_after = {0, 0};
 };
 
 absl::StatusOr<ChannelsFirstPool> ReadPool(const NodeRaiser& node) {
@@ -195,15 +199,14 @@ absl::StatusOr<ChannelsFirstPool> ReadPool(const NodeRaiser& node) {
   OPTFARM_ASSIGN_OR_RETURN(const bool rounds_up,
                            graph::GetBoolOr(node.def(), "ceil_mode", false));
   OPTFARM_ASSIGN_OR_RETURN(
-      pool.counts_padding,
+      const bool counts_padding,
       graph::GetBoolOr(node.def(), "count_include_pad", false));
   pool.is_max = kind == "MAX";
-  if (size.size() != 2 || stride.size() != 2 || pads.size() != 4 || rounds_up ||
+  if (size.size() != 2 || stride.size() != 2 || pads.size() != 4 ||
       dilation != std::vector<int64_t>{1, 1} ||
       !node.ShapeOfInput(0).is_static() || !node.ShapeOfOutput().is_static()) {
     return absl::UnimplementedError(
-        "pools are written of images of known size, without dilation and "
-        "without rounding up");
+        "pools are written of images of known size, without dilation");
   }
   const auto is_image = [](const PartialShape& shape) {
     return shape.rank() == 4 && shape.dim(2) <= kLargestImage / 16 &&
@@ -222,20 +225,33 @@ absl::StatusOr<ChannelsFirstPool> ReadPool(const NodeRaiser& node) {
   pool.window.stride = {stride[0], stride[1]};
   pool.window.before = {pads[0], pads[1]};
   pool.window.after = {pads[2], pads[3]};
+  if (counts_padding) {
+    pool.counted_before = pool.window.before;
+    pool.counted_after = pool.window.after;
+  }
+  for (int i = 0; rounds_up && i < 2; ++i) {
+    const int64_t reach =
+        (node.ShapeOfOutput().dim(i + 2) - 1) * stride[i] + size[i];
+    pool.window.after[i] =
+        std::max(pool.window.after[i],
+                 reach - node.ShapeOfInput(0).dim(i + 2) - pads[i]);
+  }
   return pool;
 }
 
-// How much larger an average is that leaves out what padding added, by place.
-std::vector<float> PaddingFactors(const Window& window,
+// How much larger an average is that leaves out what does not count, by place.
+std::vector<float> PaddingFactors(const ChannelsFirstPool& pool,
                                   const PartialShape& image,
                                   const PartialShape& result) {
+  const Window& window = pool.window;
   std::array<std::vector<int64_t>, 2> counts;
   for (int i = 0; i < 2; ++i) {
     for (int64_t place = 0; place < result.dim(i + 2); ++place) {
       const int64_t begin = place * window.stride[i] - window.before[i];
-      const int64_t end = std::min(begin + window.size[i], image.dim(i + 2));
+      const int64_t end = std::min(begin + window.size[i],
+                                   image.dim(i + 2) + pool.counted_after[i]);
       counts[i].push_back(
-          std::max<int64_t>(end - std::max<int64_t>(begin, 0), 1));
+          std::max<int64_t>(end - std::max(begin, -pool.counted_before[i]), 1));
     }
   }
   std::vector<float> factors;
@@ -258,7 +274,7 @@ absl::Status RaiseWindowPool(NodeRaiser& node) {
   OPTFARM_ASSIGN_OR_RETURN(ChannelsFirstPool pool, ReadPool(node));
   const PartialShape image = node.ShapeOfInput(0);
   const PartialShape result = node.ShapeOfOutput();
-  const Window stated = pool.window;
+  const ChannelsFirstPool stated = pool;
   const auto behind = [](const PartialShape& shape) {
     return PartialShape(
         {shape.dim(0), shape.dim(2), shape.dim(3), shape.dim(1)});
@@ -272,7 +288,9 @@ absl::Status RaiseWindowPool(NodeRaiser& node) {
   x = node.EmitBetween(pool.is_max ? BuiltinOperator::MAX_POOL_2D
                                    : BuiltinOperator::AVERAGE_POOL_2D,
                        {x}, x, behind(result), options);
-  if (!pool.is_max && !pool.counts_padding && stated.pads()) {
+  const bool all_count = stated.counted_before == stated.window.before &&
+                         stated.counted_after == stated.window.after;
+  if (!pool.is_max && !all_count) {
     const TensorId factors = node.Floats({1, result.dim(2), result.dim(3), 1},
                                          PaddingFactors(stated, image, result));
     x = node.EmitBetween(BuiltinOperator::MUL, {x, factors}, x, behind(result));
