@@ -13,6 +13,7 @@
 #include "engine/formats/tensorflow/loaded_graph.h"
 #include "engine/graph/attr.h"
 #include "engine/graph/model_interface.h"
+#include "engine/graph/ops/op_table.h"
 #include "engine/runtime/core/half.h"
 #include "engine/runtime/core/tensor.h"
 #include "engine/runtime/session/session.h"
@@ -104,7 +105,35 @@ absl::StatusOr<std::vector<double>> Numbers(const Tensor& tensor) {
   return std::vector<double>(integers.begin(), integers.end());
 }
 
-absl::Status Compare(const std::string& name, const Tensor& wanted,
+// Between neighbouring values of a tensor that is quantized with one scale; 0
+// for any other.
+double StepOf(const Graph& graph, const GraphTensor& tensor) {
+  if (tensor.dtype == tensorflow::DT_UINT8 ||
+      tensor.dtype == tensorflow::DT_INT8) {
+    return 1;
+  }
+  graph::Endpoint at = tensor.tensor;
+  while (graph::RowOf(graph.node(at.node).op()).flow ==
+             graph::ValueFlow::kDataMovement &&
+         !graph.node(at.node).inputs().empty()) {
+    at = graph.node(at.node).inputs()[0];
+  }
+  const graph::Node& node = graph.node(at.node);
+  if (!graph::IsDequantizeLinear(node.op()) || node.inputs().size() < 2) {
+    return 0;
+  }
+  const graph::Node& scale = graph.node(node.inputs()[1].node);
+  if (!graph::IsConst(scale.op())) return 0;
+  const auto value = graph::GetTensor(scale.def(), "value");
+  if (!value.ok()) return 0;
+  const auto number = Tensor::FromProto(**value);
+  if (!number.ok() || number->num_elements() != 1) return 0;
+  const auto numbers = Numbers(*number);
+  return numbers.ok() ? numbers->front() : 0;
+}
+
+// `step`: StepOf the output.
+absl::Status Compare(const std::string& name, double step, const Tensor& wanted,
                      const Tensor& got, ExportDifference* difference) {
   if (wanted.dtype() != got.dtype() || !(wanted.shape() == got.shape())) {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -132,6 +161,7 @@ absl::Status Compare(const std::string& name, const Tensor& wanted,
     difference->largest = largest;
     difference->output = name;
     difference->magnitude = magnitude;
+    difference->step = step;
   }
   return absl::OkStatus();
 }
@@ -221,8 +251,9 @@ absl::StatusOr<ExportDifference> CompareExported(
     fed.insert(fed.end(), state.begin(), state.end());
     OPTFARM_ASSIGN_OR_RETURN(std::vector<Tensor> answers, got->Run(fed));
     for (size_t i = 0; i < right.size(); ++i) {
-      OPTFARM_RETURN_IF_ERROR(
-          Compare(outputs.own[i].name, right[i], answers[i], &difference));
+      const GraphTensor& output = outputs.own[i];
+      OPTFARM_RETURN_IF_ERROR(Compare(output.name, StepOf(graph, output),
+                                      right[i], answers[i], &difference));
     }
     state.assign(answers.begin() + static_cast<ptrdiff_t>(right.size()),
                  answers.end());

@@ -29,20 +29,20 @@
 namespace optfarm::exporting {
 namespace {
 
-// A relative difference above which the line says so.
-constexpr double kLargeDifference = 0.01;
-
 std::string DescribeDifference(const ExportDifference& difference) {
   if (difference.unequal == 0) {
     return absl::StrCat("read back: all ", difference.elements,
                         " elements of the answers are equal");
   }
-  const bool is_large =
-      difference.largest > kLargeDifference * difference.magnitude;
-  return absl::StrFormat(
-      "read back: largest difference %.2g of %.3g ('%s')%s", difference.largest,
-      difference.magnitude, difference.output,
-      is_large ? ", which is large: look at it before you ship the file" : "");
+  const char* remark = "";
+  if (difference.IsOneStep()) {
+    remark = ", one step of its quantization";
+  } else if (difference.IsLarge()) {
+    remark = ", which is large: look at it before you ship the file";
+  }
+  return absl::StrFormat("read back: largest difference %.2g of %.3g ('%s')%s",
+                         difference.largest, difference.magnitude,
+                         difference.output, remark);
 }
 
 // Sizes for dimensions that stay open in the file, to run the model with: of

@@ -79,8 +79,16 @@ struct ExportDifference {
   std::string output;
   // The largest magnitude of that output's elements in the graph.
   double magnitude = 0;
+  // Between neighbouring values of that output, where it is quantized with one
+  // scale; else 0.
+  double step = 0;
   // Elements of outputs of whole numbers that differ, of all outputs.
   int64_t unequal = 0, elements = 0;
+
+  // Scales are floats.
+  bool IsOneStep() const { return unequal > 0 && largest <= 1.001 * step; }
+  // Whether it is more than the formats' rounding explains.
+  bool IsLarge() const { return largest > 0.01 * magnitude && !IsOneStep(); }
 };
 
 // A model whose state became inputs and outputs.

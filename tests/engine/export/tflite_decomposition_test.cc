@@ -127,6 +127,46 @@ TEST(TfliteDecompositionTest, TurnsSixDimensionsAsFewer) {
   ExpectSameAnswers(b);
 }
 
+TEST(TfliteDecompositionTest, SeluIsOfTwoActivations) {
+  GraphBuilder b;
+  b.Placeholder("x", {3, 40});
+  b.Node("y", "Selu", {"x"}, FloatT());
+  ExpectSameAnswers(b, 120);
+}
+
+// Of images that windows which begin inside reach beyond.
+TEST(TfliteDecompositionTest, PoolsThatRoundUpHaveMorePadding) {
+  for (const char* kind : {"MAX", "AVERAGE"}) {
+    for (const bool counts_padding : {false, true}) {
+      GraphBuilder b;
+      b.Placeholder("x", {1, 2, 6, 8});
+      b.Node("y", "WindowPool", {"x"},
+             FloatT({{"kind", StringAttr(kind)},
+                     {"kernel", IntsAttr({3, 2})},
+                     {"strides", IntsAttr({2, 3})},
+                     {"dilations", IntsAttr({1, 1})},
+                     {"pads", IntsAttr({1, 0, 0, 1})},
+                     {"ceil_mode", BoolAttr(true)},
+                     {"count_include_pad", BoolAttr(counts_padding)}}));
+      SCOPED_TRACE(absl::StrCat(kind, " ", counts_padding));
+      ExpectSameAnswers(b, 24);
+    }
+  }
+}
+
+TEST(TfliteDecompositionTest, AStepOfAQuantizedAnswerIsNoLargeDifference) {
+  ExportDifference difference;
+  difference.largest = 0.5;
+  difference.magnitude = 1;
+  difference.unequal = 1;
+  EXPECT_TRUE(difference.IsLarge());
+  difference.step = 0.5;
+  EXPECT_FALSE(difference.IsLarge());
+  EXPECT_TRUE(difference.IsOneStep());
+  difference.largest = 1;
+  EXPECT_TRUE(difference.IsLarge());
+}
+
 // A scale that the run computes, for one value and for each channel.
 TEST(TfliteDecompositionTest, QuantizesWithComputedScales) {
   for (const bool has_channels : {false, true}) {
