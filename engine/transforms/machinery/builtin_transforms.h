@@ -34,6 +34,7 @@ TransformDef MergeDuplicateNodesTransform();
 TransformDef NormalizeWeightsTransform();
 TransformDef ObfuscateNamesTransform();
 TransformDef PoolConstantsTransform();
+TransformDef PruneChannelsTransform();
 TransformDef QuantizeLayersTransform();
 TransformDef QuantizeNodesTransform();
 TransformDef QuantizeProductWeightsTransform();

@@ -40,6 +40,7 @@ std::vector<TransformDef> MakeCatalog() {
       NormalizeWeightsTransform(),
       ObfuscateNamesTransform(),
       PoolConstantsTransform(),
+      PruneChannelsTransform(),
       QuantizeLayersTransform(),
       QuantizeNodesTransform(),
       QuantizeProductWeightsTransform(),

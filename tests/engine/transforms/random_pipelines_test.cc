@@ -41,6 +41,7 @@ std::string RandomTransforms(uint32_t seed) {
           "insert_logging(op=Relu, first_n=0)",
           "merge_duplicate_nodes",
           "obfuscate_names",
+          "prune_channels",
           "remove_attribute(attribute_name=_note)",
           "remove_control_dependencies",
           "remove_device",
@@ -138,6 +139,58 @@ TEST(RandomPipelinesTest, OutputsStayWhatTheyWere) {
         "sort_by_execution_order", "strip_unused_nodes"}) {
     EXPECT_GT(changes[transform], 0) << transform;
   }
+}
+
+// Lets the last channels of some constants be zero, or what the first are.
+void MakeNeedlessChannels(Dice* dice, tensorflow::GraphDef* def) {
+  for (tensorflow::NodeDef& node : *def->mutable_node()) {
+    if (node.op() != "Const") continue;
+    tensorflow::TensorProto* tensor =
+        (*node.mutable_attr())["value"].mutable_tensor();
+    const int rank = tensor->tensor_shape().dim_size();
+    if (tensor->float_val_size() == 0 || rank == 0 || dice->OneIn(4)) continue;
+    // Filters of depthwise layers have theirs before the last axis.
+    const int axis =
+        rank == 4 && tensor->tensor_shape().dim(3).size() == 1 ? 2 : rank - 1;
+    const auto channels =
+        static_cast<int>(tensor->tensor_shape().dim(axis).size());
+    const bool is_zero = rank > 1 && dice->OneIn(2);
+    for (int i = channels - 1; i < tensor->float_val_size(); i += channels) {
+      tensor->set_float_val(i,
+                            is_zero ? 0 : tensor->float_val(i - channels + 1));
+    }
+  }
+}
+
+TEST(RandomPipelinesTest, PrunedGraphsAnswerAsBefore) {
+  int64_t changed = 0;
+  for (uint32_t number = 0; number < NumberOfCases(); ++number) {
+    std::vector<std::string> outputs;
+    tensorflow::GraphDef def = GraphMaker(number).Make(&outputs).def();
+    Dice dice(number + 3000000);
+    MakeNeedlessChannels(&dice, &def);
+    absl::StatusOr<Graph> graph = Graph::FromDef(def);
+    ASSERT_TRUE(graph.ok()) << graph.status();
+    const std::string of_case =
+        absl::StrCat("case ", number, ", outputs ", absl::StrJoin(outputs, ","),
+                     " of\n", Describe(*graph));
+    const auto before = Answers(*graph, outputs);
+    ASSERT_TRUE(before.ok()) << before.status() << "\n" << of_case;
+    const auto report = Apply(&*graph, "fold_constants prune_channels", "in",
+                              absl::StrJoin(outputs, ","));
+    ASSERT_TRUE(report.ok()) << report.status() << "\n" << of_case;
+    changed += report->steps.back().report.nodes_changed;
+    const auto after = Answers(*graph, outputs);
+    ASSERT_TRUE(after.ok()) << after.status() << "\n"
+                            << of_case << "which became\n"
+                            << Describe(*graph);
+    for (size_t i = 0; i < outputs.size(); ++i) {
+      ASSERT_EQ(Difference((*before)[i], (*after)[i]), "")
+          << "output " << outputs[i] << " of " << of_case << "which became\n"
+          << Describe(*graph);
+    }
+  }
+  EXPECT_GT(changed, NumberOfCases() / 10);
 }
 
 // TensorFlow's 8-bit chain, with the chain that shrinks the graph before it in

@@ -1,0 +1,455 @@
+// prune_channels: fewer channels, the same answers.
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include "tests/engine/transforms/transform_testing.h"
+
+namespace optfarm::transforms::testing {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr char kPrune[] = "prune_channels";
+
+std::vector<int64_t> ShapeOf(const Graph& graph, const std::string& name) {
+  const auto value = FloatConstValue(graph.node(graph.Find(name)));
+  EXPECT_TRUE(value.ok()) << value.status();
+  if (!value.ok()) return {};
+  return {value->shape().dims().begin(), value->shape().dims().end()};
+}
+
+// Numbers without a pattern, the same on every machine.
+std::vector<float> Random(int64_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) {
+    values.push_back(static_cast<float>(random() % 2001) / 1000.0f - 1.0f);
+  }
+  return values;
+}
+
+// Lets channel `to` of weights whose last axis are the channels be `factor`
+// times channel `from`.
+void SetMultiple(std::vector<float>* weights, size_t channels, size_t from,
+                 size_t to, float factor) {
+  for (size_t i = 0; i < weights->size(); i += channels) {
+    (*weights)[i + to] = factor * (*weights)[i + from];
+  }
+}
+
+// in [1,5,5,2] -> "first", 1x1 with 3 channels and "b1" -> "relu" of `op`
+// -> "second", window x window -> "b2" -> "out", a Softplus.
+struct TwoLayers {
+  std::vector<float> weights = Random(6, 1);
+  std::vector<float> bias = Random(3, 2);
+  std::string op = "Relu";
+  int64_t window = 1;
+
+  GraphBuilder Builder() const {
+    GraphBuilder b;
+    b.Placeholder("in", {1, 5, 5, 2});
+    b.Floats("w1", {1, 1, 2, 3}, weights);
+    b.Floats("b1", {3}, bias);
+    b.Conv2D("first", "in", "w1");
+    b.Node("biased", "BiasAdd", {"first", "b1"}, FloatT());
+    b.Node("relu", op, {"biased"}, FloatT());
+    b.Floats("w2", {window, window, 3, 2}, Random(window * window * 6, 3));
+    b.Floats("b2", {2}, {0.5f, -0.25f});
+    b.Conv2D("second", "relu", "w2");
+    b.Node("added", "BiasAdd", {"second", "b2"}, FloatT());
+    b.Node("out", "Softplus", {"added"}, FloatT());
+    return b;
+  }
+};
+
+std::vector<float> Answer(const Graph& graph, const std::string& output) {
+  return Run(graph, "in", Wave({1, 5, 5, 2}), output);
+}
+
+// Prunes, and compares the answers before and after.
+Graph Pruned(const GraphBuilder& builder, const std::string& output = "out",
+             float tolerance = 1e-5f) {
+  Graph graph = builder.Build();
+  MustApply(&graph, kPrune, "in", output);
+  EXPECT_THAT(Answer(graph, output),
+              AllNear(Answer(builder.Build(), output), tolerance));
+  return graph;
+}
+
+TEST(PruneChannelsTest, RemovesAChannelWithoutWeights) {
+  TwoLayers layers;
+  layers.weights = {1, 0, -2, 3, 0, 0.5f};
+  layers.bias = {0.5f, -1, 0.25f};
+  layers.window = 3;
+  const Graph graph = Pruned(layers.Builder());
+  EXPECT_THAT(ShapeOf(graph, "w1"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(FloatsOf(graph, "w1"), ElementsAre(1, -2, 3, 0.5f));
+  EXPECT_THAT(FloatsOf(graph, "b1"), ElementsAre(0.5f, 0.25f));
+  EXPECT_THAT(ShapeOf(graph, "w2"), ElementsAre(3, 3, 2, 2));
+  EXPECT_THAT(FloatsOf(graph, "b2"), ElementsAre(0.5f, -0.25f));
+}
+
+TEST(PruneChannelsTest, FoldsAConstantChannelIntoTheNextBias) {
+  TwoLayers layers;
+  layers.weights = {1, 0, -2, 3, 0, 0.5f};
+  layers.bias = {0.5f, 2, 0.25f};
+  const std::vector<float> next = Random(6, 3);
+  const Graph graph = Pruned(layers.Builder());
+  EXPECT_THAT(ShapeOf(graph, "w2"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(
+      FloatsOf(graph, "b2"),
+      AllNear(std::vector<float>{0.5f + 2 * next[2], -0.25f + 2 * next[3]},
+              1e-6f));
+}
+
+TEST(PruneChannelsTest, AConstantThatZerosSurroundStays) {
+  TwoLayers layers;
+  layers.weights = {1, 0, -2, 3, 0, 0.5f};
+  layers.bias = {0.5f, 2, 0.25f};
+  layers.window = 3;
+  EXPECT_THAT(ShapeOf(Pruned(layers.Builder()), "w1"), ElementsAre(1, 1, 2, 3));
+  // Without zeros around the image it is the same everywhere.
+  GraphBuilder valid = layers.Builder();
+  for (tensorflow::NodeDef& node : *valid.mutable_def()->mutable_node()) {
+    if (node.name() == "second") {
+      (*node.mutable_attr())["padding"] = StringAttr("VALID");
+    }
+  }
+  EXPECT_THAT(ShapeOf(Pruned(valid), "w1"), ElementsAre(1, 1, 2, 2));
+}
+
+TEST(PruneChannelsTest, ANextLayerWithoutABiasGetsOne) {
+  TwoLayers layers;
+  layers.weights = {1, 0, -2, 3, 0, 0.5f};
+  layers.bias = {0.5f, 2, 0.25f};
+  GraphBuilder b = layers.Builder();
+  b.Node("direct", "Softplus", {"second"}, FloatT());
+  const Graph graph = Pruned(b, "out,direct");
+  EXPECT_EQ(Show(graph, "second"), "BiasAdd(second/pruned, second/bias)");
+  EXPECT_EQ(Show(graph, "direct"), "Softplus(second)");
+  EXPECT_THAT(Answer(graph, "direct"),
+              AllNear(Answer(b.Build(), "direct"), 1e-5f));
+}
+
+// in -> Relu6, which lies within 0 and 6 -> "first" of two channels -> `op`.
+GraphBuilder Bounded(const std::string& op, const std::vector<float>& bias) {
+  GraphBuilder b;
+  b.Placeholder("in", {1, 5, 5, 2});
+  b.Node("bounded", "Relu6", {"in"}, FloatT());
+  b.Floats("w1", {1, 1, 2, 2}, {1, -1, 0.5f, -0.5f});
+  b.Floats("b1", {2}, bias);
+  b.Conv2D("first", "bounded", "w1");
+  b.Node("biased", "Add", {"first", "b1"}, FloatT());
+  b.Node("relu", op, {"biased"}, FloatT());
+  b.Floats("w2", {1, 1, 2, 2}, {1, 2, 3, 4});
+  b.Conv2D("second", "relu", "w2");
+  b.Node("out", "Softplus", {"second"}, FloatT());
+  return b;
+}
+
+TEST(PruneChannelsTest, FindsChannelsThatTheActivationAlwaysCutsOff) {
+  const auto channels = [](const std::string& op, float bias) {
+    return ShapeOf(Pruned(Bounded(op, {0.25f, bias})), "w1").back();
+  };
+  // The second channel lies within bias - 9 and bias.
+  EXPECT_EQ(channels("Relu", -0.1f), 1);
+  EXPECT_EQ(channels("Relu", 0.1f), 2);
+  EXPECT_EQ(channels("Relu6", 15), 1);
+  EXPECT_EQ(channels("Relu", 15), 2);
+}
+
+TEST(PruneChannelsTest, RemovesWhatTheNextLayersDoNotUse) {
+  GraphBuilder b = TwoLayers().Builder();
+  for (tensorflow::NodeDef& node : *b.mutable_def()->mutable_node()) {
+    if (node.name() != "w2") continue;
+    auto* tensor = (*node.mutable_attr())["value"].mutable_tensor();
+    tensor->set_float_val(0, 0);
+    tensor->set_float_val(1, 0);
+  }
+  EXPECT_THAT(ShapeOf(Pruned(b), "w1"), ElementsAre(1, 1, 2, 2));
+}
+
+TEST(PruneChannelsTest, OneChannelStaysOfALayerThatGivesConstants) {
+  TwoLayers layers;
+  layers.weights.assign(6, 0);
+  EXPECT_THAT(ShapeOf(Pruned(layers.Builder()), "w1"), ElementsAre(1, 1, 2, 1));
+}
+
+TEST(PruneChannelsTest, MergesMultiplesThroughRelu) {
+  TwoLayers layers;
+  SetMultiple(&layers.weights, 3, 2, 0, 0.5f);
+  layers.bias[0] = 0.5f * layers.bias[2];
+  layers.window = 3;
+  const Graph graph = Pruned(layers.Builder());
+  // The larger one stays.
+  EXPECT_THAT(FloatsOf(graph, "b1"),
+              ElementsAre(layers.bias[1], layers.bias[2]));
+  const std::vector<float> before = Random(54, 3);
+  EXPECT_FLOAT_EQ(FloatsOf(graph, "w2")[2], before[4] + 0.5f * before[0]);
+}
+
+TEST(PruneChannelsTest, MergesOnlyEqualsThroughRelu6) {
+  TwoLayers layers;
+  layers.op = "Relu6";
+  SetMultiple(&layers.weights, 3, 2, 0, 0.5f);
+  layers.bias[0] = 0.5f * layers.bias[2];
+  EXPECT_EQ(ShapeOf(Pruned(layers.Builder()), "w1").back(), 3);
+  SetMultiple(&layers.weights, 3, 2, 0, 1);
+  layers.bias[0] = layers.bias[2];
+  EXPECT_EQ(ShapeOf(Pruned(layers.Builder()), "w1").back(), 2);
+}
+
+TEST(PruneChannelsTest, KeepsMultiplesThatDifferInBiasOrSign) {
+  TwoLayers layers;
+  SetMultiple(&layers.weights, 3, 2, 0, 0.5f);
+  EXPECT_EQ(ShapeOf(Pruned(layers.Builder()), "w1").back(), 3);
+  SetMultiple(&layers.weights, 3, 2, 0, -0.5f);
+  layers.bias[0] = -0.5f * layers.bias[2];
+  EXPECT_EQ(ShapeOf(Pruned(layers.Builder()), "w1").back(), 3);
+}
+
+TEST(PruneChannelsTest, WithoutAnActivationBiasesMayDiffer) {
+  TwoLayers layers;
+  layers.op = "Identity";
+  SetMultiple(&layers.weights, 3, 2, 0, 0.5f);
+  EXPECT_EQ(ShapeOf(Pruned(layers.Builder()), "w1").back(), 2);
+}
+
+// in -> "first" of 3 channels -> FusedBatchNorm -> Relu6 -> depthwise 3x3 ->
+// BiasAdd -> Relu6 -> "second" 1x1.
+GraphBuilder Separable(const std::vector<float>& filters,
+                       const std::vector<float>& bias,
+                       const std::vector<float>& weights,
+                       const std::vector<float>& norm) {
+  GraphBuilder b;
+  b.Placeholder("in", {1, 5, 5, 2});
+  b.Floats("w1", {1, 1, 2, 3}, weights);
+  b.Conv2D("first", "in", "w1");
+  b.Floats("gamma", {3}, norm);
+  b.Floats("variance", {3}, norm);
+  b.Node("norm", "FusedBatchNorm",
+         {"first", "gamma", "gamma", "gamma", "variance"},
+         FloatT({{"epsilon", FloatAttr(0.001f)},
+                 {"is_training", BoolAttr(false)}}));
+  b.Node("relu", "Relu6", {"norm"}, FloatT());
+  b.Floats("filters", {3, 3, 3, 1}, filters);
+  b.Conv2D("depthwise", "relu", "filters").set_op("DepthwiseConv2dNative");
+  b.Floats("bias", {3}, bias);
+  b.Node("biased", "BiasAdd", {"depthwise", "bias"}, FloatT());
+  b.Node("relu2", "Relu6", {"biased"}, FloatT());
+  b.Floats("w2", {1, 1, 3, 2}, Random(6, 7));
+  b.Conv2D("second", "relu2", "w2");
+  b.Node("out", "Softplus", {"second"}, FloatT());
+  return b;
+}
+
+TEST(PruneChannelsTest, ADeadDepthwiseFilterTakesItsChannelAlong) {
+  std::vector<float> filters = Random(27, 4);
+  for (size_t i = 1; i < filters.size(); i += 3) filters[i] = 0;
+  const Graph graph = Pruned(
+      Separable(filters, {0.1f, 1.5f, -0.2f}, Random(6, 5), {0.5f, 1, 0.75f}));
+  EXPECT_THAT(ShapeOf(graph, "w1"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(ShapeOf(graph, "filters"), ElementsAre(3, 3, 2, 1));
+  // Read three times, and cut once for each.
+  EXPECT_THAT(FloatsOf(graph, "gamma"), ElementsAre(0.5f, 0.75f));
+  EXPECT_THAT(FloatsOf(graph, "variance"), ElementsAre(0.5f, 0.75f));
+  EXPECT_THAT(ShapeOf(graph, "w2"), ElementsAre(1, 1, 2, 2));
+}
+
+TEST(PruneChannelsTest, MergesEqualsThroughADepthwiseLayer) {
+  std::vector<float> filters = Random(27, 4), weights = Random(6, 5);
+  SetMultiple(&weights, 3, 0, 1, 1);
+  const std::vector<float> norm = {0.5f, 0.5f, 0.75f};
+  EXPECT_EQ(ShapeOf(Pruned(Separable(filters, {1, 1, 0}, weights, norm)), "w1")
+                .back(),
+            3);
+  SetMultiple(&filters, 3, 0, 1, 1);
+  EXPECT_EQ(ShapeOf(Pruned(Separable(filters, {1, 1, 0}, weights, norm)), "w1")
+                .back(),
+            2);
+}
+
+TEST(PruneChannelsTest, FollowsChannelsIntoRowsOfAMatrix) {
+  for (const bool is_turned : {false, true}) {
+    GraphBuilder b;
+    b.Placeholder("in", {1, 5, 5, 2});
+    b.Floats("w1", {1, 1, 2, 3}, {1, 0, 2, -1, 0, 0.5f});
+    b.Conv2D("first", "in", "w1");
+    b.Floats("b1", {3}, {0.25f, 0.75f, 0.5f});
+    b.Node("biased", "BiasAdd", {"first", "b1"}, FloatT());
+    b.Node("pool", "MaxPool", {"biased"},
+           FloatT({{"ksize", IntsAttr({1, 2, 2, 1})},
+                   {"strides", IntsAttr({1, 2, 2, 1})},
+                   {"padding", StringAttr("SAME")}}));
+    b.Ints("shape", {2}, {-1, 27});
+    b.Node("flat", "Reshape", {"pool", "shape"}, FloatT());
+    b.Floats(
+        "w2",
+        is_turned ? std::vector<int64_t>{4, 27} : std::vector<int64_t>{27, 4},
+        Random(108, 9));
+    b.Node("second", "MatMul", {"flat", "w2"},
+           FloatT({{"transpose_b", BoolAttr(is_turned)}}));
+    // A second pair behind it: the first channel is four times the last.
+    b.Floats("w3", {4, 3}, {4, 1, 1, 0, 2, 0, 8, 3, 2, -4, 1, -1});
+    b.Node("third", "MatMul", {"second", "w3"}, FloatT());
+    b.Floats("w4", {3, 2}, Random(6, 10));
+    b.Node("fourth", "MatMul", {"third", "w4"}, FloatT());
+    b.Node("out", "Softplus", {"fourth"}, FloatT());
+    const Graph graph = Pruned(b, "out", 1e-4f);
+    EXPECT_EQ(ShapeOf(graph, "w1").back(), 2);
+    EXPECT_THAT(ShapeOf(graph, "w2"),
+                is_turned ? ElementsAre(4, 18) : ElementsAre(18, 4));
+    EXPECT_THAT(ShapeOf(graph, "w3"), ElementsAre(4, 2));
+    EXPECT_THAT(ShapeOf(graph, "w4"), ElementsAre(2, 2));
+  }
+}
+
+TEST(PruneChannelsTest, KnowsItsChannelsAmongOthersInAJoin) {
+  GraphBuilder b;
+  b.Placeholder("in", {1, 5, 5, 2});
+  b.Floats("a", {1, 1, 2, 2}, Random(4, 1));
+  b.Conv2D("left", "in", "a");
+  b.Floats("b", {1, 1, 2, 3}, {1, 0, 2, -1, 0, 0.5f});
+  b.Conv2D("right", "in", "b");
+  b.Ints("axis", {}, {3});
+  b.Node("both", "ConcatV2", {"left", "right", "axis"},
+         FloatT({{"N", IntAttr(2)}, {"Tidx", TypeAttr(tensorflow::DT_INT32)}}));
+  b.Floats("shared", {5}, {0.1f, 0.2f, 0.3f, 0.4f, 0.5f});
+  b.Node("biased", "BiasAdd", {"both", "shared"}, FloatT());
+  b.Node("relu", "Relu", {"biased"}, FloatT());
+  b.Floats("w2", {1, 1, 5, 2}, Random(10, 3));
+  b.Conv2D("second", "relu", "w2");
+  // The bias has another reader, which keeps all of it.
+  b.Node("bias", "Softplus", {"shared"}, FloatT());
+  b.Node("out", "Softplus", {"second"}, FloatT());
+  const Graph graph = Pruned(b, "out,bias");
+  EXPECT_THAT(ShapeOf(graph, "a"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(ShapeOf(graph, "b"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(FloatsOf(graph, "shared/pruned"),
+              ElementsAre(0.1f, 0.2f, 0.3f, 0.5f));
+  EXPECT_EQ(FloatsOf(graph, "shared").size(), 5u);
+  EXPECT_THAT(ShapeOf(graph, "w2"), ElementsAre(1, 1, 4, 2));
+}
+
+TEST(PruneChannelsTest, LeavesChannelsThatOthersReadToo) {
+  TwoLayers layers;
+  layers.weights = {1, 0, -2, 3, 0, 0.5f};
+  GraphBuilder b = layers.Builder();
+  b.Floats("w3", {1, 1, 2, 3}, Random(6, 5));
+  b.Conv2D("third", "out", "w3");
+  b.Node("sum", "Add", {"relu", "third"}, FloatT());
+  Graph graph = b.Build();
+  const TransformReport report = MustApply(&graph, kPrune, "in", "sum");
+  EXPECT_EQ(report.nodes_changed, 0);
+  EXPECT_THAT(Skipped(report),
+              ElementsAre("first: node 'sum' (Add) reads its channels",
+                          "third: node 'sum' (Add) reads its channels"));
+  // Whoever asks for a tensor wants all of it.
+  Graph asked = layers.Builder().Build();
+  EXPECT_THAT(
+      Skipped(MustApply(&asked, kPrune, "in", "out,relu")),
+      ElementsAre(
+          "first: node 'relu' (Relu) is an input or output of the graph",
+          "second: node 'out' (Softplus) is an input or output of the graph"));
+  EXPECT_EQ(ShapeOf(asked, "w1").back(), 3);
+}
+
+TEST(PruneChannelsTest, KeepsAMultipleOfChannels) {
+  // Channels 1 and 3 are zero, 4 is channel 0.
+  std::vector<float> weights = Random(12, 1);
+  SetMultiple(&weights, 6, 0, 1, 0);
+  SetMultiple(&weights, 6, 0, 3, 0);
+  SetMultiple(&weights, 6, 0, 4, 1);
+  GraphBuilder b;
+  b.Placeholder("in", {1, 5, 5, 2});
+  b.Floats("w1", {1, 1, 2, 6}, weights);
+  b.Conv2D("first", "in", "w1");
+  b.Floats("w2", {3, 3, 6, 2}, Random(108, 3));
+  b.Conv2D("second", "first", "w2");
+  b.Node("out", "Softplus", {"second"}, FloatT());
+  for (const auto& [multiple, channels] :
+       {std::pair(1, 3), std::pair(2, 4), std::pair(3, 3), std::pair(4, 4),
+        std::pair(5, 5), std::pair(6, 6), std::pair(8, 6)}) {
+    Graph graph = b.Build();
+    MustApply(&graph, absl::StrCat("prune_channels(multiple=", multiple, ")"),
+              "in", "out");
+    EXPECT_EQ(ShapeOf(graph, "w1").back(), channels) << multiple;
+    EXPECT_THAT(Answer(graph, "out"), AllNear(Answer(b.Build(), "out"), 1e-5f));
+  }
+  Graph graph = b.Build();
+  EXPECT_THAT(Apply(&graph, "prune_channels(multiple=0)", "in", "out").status(),
+              StatusIs(absl::StatusCode::kInvalidArgument,
+                       HasSubstr("'multiple' is 0, not within 1 and 1024")));
+}
+
+// --- Within a tolerance ------------------------------------------------------
+
+// Largest error of the answer, over its largest value.
+double ErrorOf(const GraphBuilder& builder, const Graph& graph) {
+  const std::vector<float> wanted = Answer(builder.Build(), "added");
+  const std::vector<float> found = Answer(graph, "added");
+  double error = 0, largest = 0;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    error = std::max<double>(error, std::abs(wanted[i] - found[i]));
+    largest = std::max<double>(largest, std::abs(wanted[i]));
+  }
+  return error / largest;
+}
+
+TEST(PruneChannelsTest, MergesNearMultiplesWithinTheTolerance) {
+  TwoLayers layers;
+  SetMultiple(&layers.weights, 3, 2, 0, 0.5f);
+  layers.bias[0] = 0.5f * layers.bias[2];
+  layers.weights[0] *= 1.02f;
+  const GraphBuilder b = layers.Builder();
+  Graph graph = b.Build();
+  EXPECT_EQ(MustApply(&graph, kPrune, "in", "out").nodes_changed, 0);
+  MustApply(&graph, "prune_channels(tolerance=0.03)", "in", "out");
+  EXPECT_EQ(ShapeOf(graph, "w1").back(), 2);
+  EXPECT_GT(ErrorOf(b, graph), 0);
+  EXPECT_LT(ErrorOf(b, graph), 0.03);
+}
+
+TEST(PruneChannelsTest, NearConstantsBecomeTheMiddleOfTheirRange) {
+  // The second channel lies within -0.9 and 0.1 of a bias, and is at most 0.1
+  // after Relu; the first goes up to 6.
+  GraphBuilder b;
+  b.Placeholder("in", {1, 5, 5, 2});
+  b.Node("bounded", "Relu6", {"in"}, FloatT());
+  b.Floats("w1", {1, 1, 2, 2}, {1, -0.1f, 0.5f, -0.05f});
+  b.Floats("b1", {2}, {0.25f, 0.1f});
+  b.Conv2D("first", "bounded", "w1");
+  b.Node("biased", "BiasAdd", {"first", "b1"}, FloatT());
+  b.Node("relu", "Relu6", {"biased"}, FloatT());
+  b.Floats("w2", {1, 1, 2, 2}, {1, 2, 3, 4});
+  b.Floats("b2", {2}, {1, 2});
+  b.Conv2D("second", "relu", "w2");
+  b.Node("added", "BiasAdd", {"second", "b2"}, FloatT());
+  b.Node("out", "Softplus", {"added"}, FloatT());
+  Graph graph = b.Build();
+  EXPECT_EQ(MustApply(&graph, kPrune, "in", "out").nodes_changed, 0);
+  MustApply(&graph, "prune_channels(tolerance=0.02)", "in", "out");
+  EXPECT_THAT(FloatsOf(graph, "b2"),
+              AllNear(std::vector<float>{1.15f, 2.2f}, 1e-6f));
+  // Half of the range, times the largest weight.
+  EXPECT_THAT(Answer(graph, "added"),
+              AllNear(Answer(b.Build(), "added"), 0.05f * 4 + 1e-5f));
+}
+
+TEST(PruneChannelsTest, RefusesToleranceOutOfRange) {
+  for (const char* tolerance : {"-0.1", "1", "2"}) {
+    Graph graph = TwoLayers().Builder().Build();
+    EXPECT_THAT(
+        Apply(&graph, absl::StrCat("prune_channels(tolerance=", tolerance, ")"),
+              "in", "out")
+            .status(),
+        StatusIs(absl::StatusCode::kInvalidArgument,
+                 HasSubstr("not at least 0 and below 1")));
+  }
+}
+
+}  // namespace
+}  // namespace optfarm::transforms::testing
