@@ -61,6 +61,10 @@ std::vector<Candidate> OtherRanges(const SampleUse& samples);
 // models gain nothing.
 Candidate FourBitWeights(const SampleUse& samples);
 
+// The built-in recipe on a graph without the channels that no layer needs,
+// judged quickly: most models have none.
+Candidate PrunedRecipe(const std::string& built_in, const SampleUse& samples);
+
 // The base with some layers in float. `ranges`: as a candidate of OtherRanges
 // takes them, or the base itself.
 Candidate MixedCandidate(const Candidate& ranges, const LayerSpace& space,

@@ -28,6 +28,9 @@ constexpr double kLeastGain = 0.5;
 // UNITS: ratio of sizes. What is larger is not worth measuring for its size.
 constexpr double kSmaller = 0.98;
 constexpr double kRounding = 1e-9;
+// The recipes that are tried without needless channels. The first shows whether
+// a model has any.
+constexpr const char* kPrunedRecipes[] = {"fp32", "int8"};
 
 struct Predicted {
   const Subset* subset = nullptr;
@@ -361,6 +364,7 @@ std::vector<Candidate> Search::TakeRanges() {
   std::vector<Candidate> candidates;
   if (!choices_.empty()) candidates = OtherRanges(options_.samples);
   candidates.push_back(FourBitWeights(options_.samples));
+  candidates.push_back(PrunedRecipe(kPrunedRecipes[0], options_.samples));
   return candidates;
 }
 
@@ -405,22 +409,27 @@ double Search::Slowness(const Trial& trial) const {
 }
 
 std::vector<Candidate> Search::TakeMixed() {
-  if (choices_.empty()) return {};
+  std::vector<Candidate> candidates;
+  if (IsPruned(kPrunedRecipes[0])) {
+    candidates.push_back(PrunedRecipe(kPrunedRecipes[1], options_.samples));
+  }
+  if (choices_.empty()) return candidates;
   ChooseRanges();
   std::vector<Predicted> all;
   for (const Subset& subset : choices_) {
     if (subset.empty()) continue;
     all.push_back({&subset, Slowness(subset), space_.PredictSnr(subset)});
   }
-  std::vector<Candidate> candidates;
-  for (const Predicted& one : Spread(FrontOf(std::move(all)), kMostJudged)) {
+  const std::vector<Predicted> front =
+      Spread(FrontOf(std::move(all)), kMostJudged);
+  for (const Predicted& one : front) {
     candidates.push_back(
         MixedCandidate(ranges_, space_, *one.subset, Judge::kQuick));
     TrialOf(candidates.back()).predicted_snr_db = one.snr_db;
   }
   steps_.push_back(absl::StrCat(
       "Predicted ", choices_.size(),
-      " ways to leave layers in float, and judged ", candidates.size(),
+      " ways to leave layers in float, and judged ", front.size(),
       " of the promising ones on a few samples, without a device."));
   return candidates;
 }
@@ -466,6 +475,34 @@ std::optional<Candidate> Search::TakeFourBits() {
   return OnDevices(trial->candidate);
 }
 
+bool Search::IsPruned(const std::string& built_in) const {
+  const Trial* trial = Find(PrunedRecipe(built_in, options_.samples).name);
+  const Trial* whole = Find(built_in);
+  return trial != nullptr && trial->quality && whole != nullptr &&
+         whole->quality &&
+         trial->job.report().size_after().file_bytes() <
+             whole->job.report().size_after().file_bytes();
+}
+
+std::vector<Candidate> Search::TakePruned() {
+  std::vector<Candidate> candidates;
+  std::string told;
+  for (const char* built_in : kPrunedRecipes) {
+    if (!IsPruned(built_in)) continue;
+    const Trial& trial = *Find(PrunedRecipe(built_in, options_.samples).name);
+    absl::StrAppend(&told, told.empty() ? "" : ", ", trial.candidate.name,
+                    absl::StrFormat(" %.1f dB", trial.snr_db));
+    candidates.push_back(OnDevices(trial.candidate));
+  }
+  if (Find(PrunedRecipe(kPrunedRecipes[0], options_.samples).name)) {
+    steps_.push_back(
+        candidates.empty()
+            ? "No layer has channels that could be removed."
+            : absl::StrCat("Removed needless channels: ", told, "."));
+  }
+  return candidates;
+}
+
 std::vector<Candidate> Search::TakeSurvivors() {
   std::vector<const Trial*> alive;
   size_t judged = 0;
@@ -494,9 +531,13 @@ std::vector<Candidate> Search::TakeSurvivors() {
   if (auto four_bits = TakeFourBits()) {
     candidates.push_back(*std::move(four_bits));
   }
-  const size_t most =
-      std::min<size_t>({front.size(), kMostSurvivors,
-                        static_cast<size_t>(Left()) - candidates.size()});
+  const auto left = static_cast<size_t>(Left());
+  for (Candidate& pruned : TakePruned()) {
+    if (candidates.size() == left) break;
+    candidates.push_back(std::move(pruned));
+  }
+  const size_t most = std::min<size_t>(
+      {front.size(), kMostSurvivors, left - candidates.size()});
   for (size_t i = 0; i < most; ++i) {
     candidates.push_back(OnDevices(front[i * front.size() / most]->candidate));
   }

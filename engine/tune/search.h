@@ -105,6 +105,9 @@ class Search {
   std::vector<Candidate> TakeSurvivors();
   // Weights of 4 bits, where they are smaller than all that was measured.
   std::optional<Candidate> TakeFourBits();
+  // Recipes on a graph without needless channels, where there are any.
+  std::vector<Candidate> TakePruned();
+  bool IsPruned(const std::string& built_in) const;
   std::vector<Candidate> TakeRefined();
   std::vector<Candidate> TakeFinalists();
 

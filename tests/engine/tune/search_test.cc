@@ -6,8 +6,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
+#include <iterator>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,6 +49,8 @@ class FakeFarm {
   std::string broken;
   // Of the whole with weights of 4 bits. UNITS: bytes.
   int four_bit_bytes = 270;
+  // Of the channels that no layer needs. UNITS: bytes.
+  int needless_bytes = 0;
   // Points of accuracy that a thousandth of noise costs.
   double points_per_noise = 0.25;
   double held_out_points = -0.1;
@@ -129,10 +133,10 @@ class FakeFarm {
       paired.set_change_high(paired.change() + 1);
     }
     report->mutable_size_before()->set_file_bytes(1000);
-    report->mutable_size_after()->set_file_bytes(candidate.name == kFourBitName
-                                                     ? four_bit_bytes
-                                                 : is_int8 ? 270
-                                                           : 1000);
+    int bytes = is_int8 ? 270 : 1000;
+    if (candidate.name == kFourBitName) bytes = four_bit_bytes;
+    if (absl::EndsWith(candidate.name, "-pruned")) bytes -= needless_bytes;
+    report->mutable_size_after()->set_file_bytes(bytes);
     v1::Recipe graph = candidate.recipe;
     graph.clear_verification();
     report->mutable_optimized_model()->set_sha256(
@@ -355,6 +359,43 @@ TEST(SearchTest, WeightsOfFourBitsAreMeasuredWhereTheyAreTheSmallest) {
       EXPECT_TRUE(trial->speeds.empty());
       EXPECT_NE(device.recommended(), kFourBitName);
     }
+  }
+}
+
+TEST(SearchTest, RecipesWithoutNeedlessChannelsAreMeasuredWhereThereAreAny) {
+  for (const int bytes : {0, 20}) {
+    FakeFarm farm;
+    farm.needless_bytes = bytes;
+    SearchOptions options = Options();
+    options.objective = v1::TuneReport::SIZE;
+    options.bound = -100;
+    Search search(options);
+    const std::vector<std::string> names = RunAll(farm, &search);
+    EXPECT_THAT(names, ::testing::Contains("fp32-pruned"));
+    const Trial* in_float = search.Find("fp32-pruned");
+    const Trial* in_8_bits = search.Find("int8-pruned");
+    ASSERT_NE(in_float, nullptr);
+    EXPECT_EQ(in_float->speeds.empty(), bytes == 0);
+    EXPECT_EQ(in_8_bits == nullptr, bytes == 0);
+    if (bytes == 0) continue;
+    EXPECT_FALSE(in_8_bits->speeds.empty());
+    EXPECT_EQ(search.Report().devices(0).recommended(), "int8-pruned");
+  }
+}
+
+TEST(CandidatesTest, ChannelsGoBeforeAnythingIsQuantized) {
+  for (const char* built_in : {"fp32", "int8"}) {
+    const Candidate candidate = PrunedRecipe(built_in, SampleUse());
+    EXPECT_THAT(optimize::CheckRecipe(candidate.recipe), IsOk());
+    std::vector<std::string> steps;
+    for (const v1::TransformStep& step : candidate.recipe.transforms()) {
+      steps.push_back(step.name());
+    }
+    const auto pruning =
+        std::find(steps.begin(), steps.end(), "prune_channels");
+    ASSERT_NE(pruning, steps.end());
+    EXPECT_EQ(*std::prev(pruning), "fold_old_batch_norms");
+    EXPECT_EQ(std::find(steps.begin(), pruning, "quantize_layers"), pruning);
   }
 }
 
