@@ -16,8 +16,6 @@ constexpr char kPrefix[] = "tune-";
 constexpr int kParts = 2;
 // Behind this step of a recipe all weights are where they stay.
 constexpr char kLastFolding[] = "fold_old_batch_norms";
-// Kernels work on so many channels at a time.
-constexpr char kChannelMultiple[] = "8";
 // Samples of a quick judgement: enough for decibels, not for shares.
 constexpr int kQuickSamples = 50;
 
@@ -58,17 +56,18 @@ void Rename(std::string name, Candidate* candidate) {
   candidate->name = std::move(name);
 }
 
-void AddPruning(v1::Recipe* recipe) {
+void AddStep(const Slimming& slimming, v1::Recipe* recipe) {
   const google::protobuf::RepeatedPtrField<v1::TransformStep> steps =
       recipe->transforms();
   recipe->clear_transforms();
   for (const v1::TransformStep& step : steps) {
     *recipe->add_transforms() = step;
     if (step.name() != kLastFolding) continue;
-    v1::TransformStep& pruning = *recipe->add_transforms();
-    pruning.set_name("prune_channels");
-    pruning.add_params()->set_key("multiple");
-    pruning.mutable_params(0)->set_value(kChannelMultiple);
+    v1::TransformStep& added = *recipe->add_transforms();
+    added.set_name(slimming.transform);
+    v1::TransformParam& parameter = *added.add_params();
+    parameter.set_key(slimming.parameter);
+    parameter.set_value(slimming.value);
   }
 }
 
@@ -108,12 +107,12 @@ Candidate FourBitWeights(const SampleUse& samples) {
   return Rejudged(FromBuiltIn(kFourBitName, samples), Judge::kQuick, false);
 }
 
-Candidate PrunedRecipe(const std::string& built_in, const SampleUse& samples) {
+Candidate SlimRecipe(const std::string& built_in, const Slimming& slimming,
+                     const SampleUse& samples) {
   Candidate candidate = FromBuiltIn(built_in, samples);
-  Rename(absl::StrCat(built_in, "-pruned"), &candidate);
-  candidate.description =
-      absl::StrCat(built_in, " without channels that no layer needs");
-  AddPruning(&candidate.recipe);
+  Rename(absl::StrCat(built_in, "-", slimming.name), &candidate);
+  candidate.description = absl::StrCat(built_in, " ", slimming.description);
+  AddStep(slimming, &candidate.recipe);
   return Rejudged(std::move(candidate), Judge::kQuick, false);
 }
 

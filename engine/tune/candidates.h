@@ -61,9 +61,35 @@ std::vector<Candidate> OtherRanges(const SampleUse& samples);
 // models gain nothing.
 Candidate FourBitWeights(const SampleUse& samples);
 
-// The built-in recipe on a graph without the channels that no layer needs,
-// judged quickly: most models have none.
-Candidate PrunedRecipe(const std::string& built_in, const SampleUse& samples);
+// A step that makes a graph smaller before anything is quantized.
+struct Slimming {
+  // What the recipe's name ends with.
+  const char* name = "";
+  // "fp32 ...".
+  const char* description = "";
+  const char* transform = "";
+  // The one parameter that is not the default.
+  const char* parameter = "";
+  const char* value = "";
+};
+
+// Those that are worth a try; of the same transform the gentler ones first.
+inline constexpr Slimming kSlimmings[] = {
+    // Kernels work on so many channels at a time.
+    {"pruned", "without channels that no layer needs", "prune_channels",
+     "multiple", "8"},
+    {"rank20", "with weights of low rank, 20 % off", "factorize_products",
+     "tolerance", "0.2"},
+    {"rank30", "with weights of low rank, 30 % off", "factorize_products",
+     "tolerance", "0.3"},
+    {"rank40", "with weights of low rank, 40 % off", "factorize_products",
+     "tolerance", "0.4"},
+};
+
+// The built-in recipe with such a step, judged quickly: most models gain
+// nothing.
+Candidate SlimRecipe(const std::string& built_in, const Slimming& slimming,
+                     const SampleUse& samples);
 
 // The base with some layers in float. `ranges`: as a candidate of OtherRanges
 // takes them, or the base itself.

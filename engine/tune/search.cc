@@ -28,9 +28,10 @@ constexpr double kLeastGain = 0.5;
 // UNITS: ratio of sizes. What is larger is not worth measuring for its size.
 constexpr double kSmaller = 0.98;
 constexpr double kRounding = 1e-9;
-// The recipes that are tried without needless channels. The first shows whether
-// a model has any.
-constexpr const char* kPrunedRecipes[] = {"fp32", "int8"};
+// Slimmings are tried with the first, and those that are useful with the
+// second.
+constexpr char kSlimFloat[] = "fp32";
+constexpr char kSlimInt8[] = "int8";
 
 struct Predicted {
   const Subset* subset = nullptr;
@@ -364,7 +365,9 @@ std::vector<Candidate> Search::TakeRanges() {
   std::vector<Candidate> candidates;
   if (!choices_.empty()) candidates = OtherRanges(options_.samples);
   candidates.push_back(FourBitWeights(options_.samples));
-  candidates.push_back(PrunedRecipe(kPrunedRecipes[0], options_.samples));
+  for (const Slimming& slimming : kSlimmings) {
+    candidates.push_back(SlimRecipe(kSlimFloat, slimming, options_.samples));
+  }
   return candidates;
 }
 
@@ -410,8 +413,8 @@ double Search::Slowness(const Trial& trial) const {
 
 std::vector<Candidate> Search::TakeMixed() {
   std::vector<Candidate> candidates;
-  if (IsPruned(kPrunedRecipes[0])) {
-    candidates.push_back(PrunedRecipe(kPrunedRecipes[1], options_.samples));
+  for (const Slimming& slimming : UsefulSlimmings()) {
+    candidates.push_back(SlimRecipe(kSlimInt8, slimming, options_.samples));
   }
   if (choices_.empty()) return candidates;
   ChooseRanges();
@@ -475,8 +478,9 @@ std::optional<Candidate> Search::TakeFourBits() {
   return OnDevices(trial->candidate);
 }
 
-bool Search::IsPruned(const std::string& built_in) const {
-  const Trial* trial = Find(PrunedRecipe(built_in, options_.samples).name);
+bool Search::IsSmaller(const std::string& slim,
+                       const std::string& built_in) const {
+  const Trial* trial = Find(slim);
   const Trial* whole = Find(built_in);
   return trial != nullptr && trial->quality && whole != nullptr &&
          whole->quality &&
@@ -484,21 +488,40 @@ bool Search::IsPruned(const std::string& built_in) const {
              whole->job.report().size_after().file_bytes();
 }
 
-std::vector<Candidate> Search::TakePruned() {
+std::vector<Slimming> Search::UsefulSlimmings() const {
+  std::vector<Slimming> useful;
+  for (const Slimming& slimming : kSlimmings) {
+    const std::string name =
+        SlimRecipe(kSlimFloat, slimming, options_.samples).name;
+    if (!IsSmaller(name, kSlimFloat) || !MeetsBound(*Find(name))) continue;
+    const bool is_same =
+        !useful.empty() &&
+        useful.back().transform == absl::string_view(slimming.transform);
+    if (is_same) useful.pop_back();
+    useful.push_back(slimming);
+  }
+  return useful;
+}
+
+std::vector<Candidate> Search::TakeSlim() {
   std::vector<Candidate> candidates;
   std::string told;
-  for (const char* built_in : kPrunedRecipes) {
-    if (!IsPruned(built_in)) continue;
-    const Trial& trial = *Find(PrunedRecipe(built_in, options_.samples).name);
-    absl::StrAppend(&told, told.empty() ? "" : ", ", trial.candidate.name,
-                    absl::StrFormat(" %.1f dB", trial.snr_db));
-    candidates.push_back(OnDevices(trial.candidate));
+  for (const Slimming& slimming : UsefulSlimmings()) {
+    for (const char* built_in : {kSlimFloat, kSlimInt8}) {
+      const std::string name =
+          SlimRecipe(built_in, slimming, options_.samples).name;
+      if (!IsSmaller(name, built_in)) continue;
+      const Trial& trial = *Find(name);
+      absl::StrAppend(&told, told.empty() ? "" : ", ", name,
+                      absl::StrFormat(" %.1f dB", trial.snr_db));
+      candidates.push_back(OnDevices(trial.candidate));
+    }
   }
-  if (Find(PrunedRecipe(kPrunedRecipes[0], options_.samples).name)) {
-    steps_.push_back(
-        candidates.empty()
-            ? "No layer has channels that could be removed."
-            : absl::StrCat("Removed needless channels: ", told, "."));
+  if (Find(SlimRecipe(kSlimFloat, kSlimmings[0], options_.samples).name)) {
+    steps_.push_back(absl::StrCat(
+        "Judged fewer channels and products of low rank: ",
+        told.empty() ? "no graph gets smaller and keeps the bound" : told,
+        "."));
   }
   return candidates;
 }
@@ -532,9 +555,9 @@ std::vector<Candidate> Search::TakeSurvivors() {
     candidates.push_back(*std::move(four_bits));
   }
   const auto left = static_cast<size_t>(Left());
-  for (Candidate& pruned : TakePruned()) {
+  for (Candidate& slim : TakeSlim()) {
     if (candidates.size() == left) break;
-    candidates.push_back(std::move(pruned));
+    candidates.push_back(std::move(slim));
   }
   const size_t most = std::min<size_t>(
       {front.size(), kMostSurvivors, left - candidates.size()});

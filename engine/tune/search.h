@@ -105,9 +105,11 @@ class Search {
   std::vector<Candidate> TakeSurvivors();
   // Weights of 4 bits, where they are smaller than all that was measured.
   std::optional<Candidate> TakeFourBits();
-  // Recipes on a graph without needless channels, where there are any.
-  std::vector<Candidate> TakePruned();
-  bool IsPruned(const std::string& built_in) const;
+  // What made the graph smaller and still keeps the bound, with the recipe that
+  // does nothing else; of the same transform the last.
+  std::vector<Slimming> UsefulSlimmings() const;
+  bool IsSmaller(const std::string& slim, const std::string& built_in) const;
+  std::vector<Candidate> TakeSlim();
   std::vector<Candidate> TakeRefined();
   std::vector<Candidate> TakeFinalists();
 

@@ -12,6 +12,7 @@ TransformDef BackportConcatv2Transform();
 TransformDef BackportTensorArrayV3Transform();
 TransformDef DequantizeModelTransform();
 TransformDef DequantizeWideTransform();
+TransformDef FactorizeProductsTransform();
 TransformDef FakeQuantizeTrainingTransform();
 TransformDef FixReshapesTransform();
 TransformDef FlattenAtrousConvTransform();

@@ -18,6 +18,7 @@ std::vector<TransformDef> MakeCatalog() {
       BackportTensorArrayV3Transform(),
       DequantizeModelTransform(),
       DequantizeWideTransform(),
+      FactorizeProductsTransform(),
       FakeQuantizeTrainingTransform(),
       FixReshapesTransform(),
       FlattenAtrousConvTransform(),

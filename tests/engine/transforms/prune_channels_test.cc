@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <random>
 
 #include "tests/engine/transforms/transform_testing.h"
 
@@ -13,23 +12,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 constexpr char kPrune[] = "prune_channels";
-
-std::vector<int64_t> ShapeOf(const Graph& graph, const std::string& name) {
-  const auto value = FloatConstValue(graph.node(graph.Find(name)));
-  EXPECT_TRUE(value.ok()) << value.status();
-  if (!value.ok()) return {};
-  return {value->shape().dims().begin(), value->shape().dims().end()};
-}
-
-// Numbers without a pattern, the same on every machine.
-std::vector<float> Random(int64_t count, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<float> values;
-  for (int64_t i = 0; i < count; ++i) {
-    values.push_back(static_cast<float>(random() % 2001) / 1000.0f - 1.0f);
-  }
-  return values;
-}
 
 // Lets channel `to` of weights whose last axis are the channels be `factor`
 // times channel `from`.
@@ -43,8 +25,8 @@ void SetMultiple(std::vector<float>* weights, size_t channels, size_t from,
 // in [1,5,5,2] -> "first", 1x1 with 3 channels and "b1" -> "relu" of `op`
 // -> "second", window x window -> "b2" -> "out", a Softplus.
 struct TwoLayers {
-  std::vector<float> weights = Random(6, 1);
-  std::vector<float> bias = Random(3, 2);
+  std::vector<float> weights = RandomValues(6, 1);
+  std::vector<float> bias = RandomValues(3, 2);
   std::string op = "Relu";
   int64_t window = 1;
 
@@ -56,7 +38,8 @@ struct TwoLayers {
     b.Conv2D("first", "in", "w1");
     b.Node("biased", "BiasAdd", {"first", "b1"}, FloatT());
     b.Node("relu", op, {"biased"}, FloatT());
-    b.Floats("w2", {window, window, 3, 2}, Random(window * window * 6, 3));
+    b.Floats("w2", {window, window, 3, 2},
+             RandomValues(window * window * 6, 3));
     b.Floats("b2", {2}, {0.5f, -0.25f});
     b.Conv2D("second", "relu", "w2");
     b.Node("added", "BiasAdd", {"second", "b2"}, FloatT());
@@ -85,10 +68,10 @@ TEST(PruneChannelsTest, RemovesAChannelWithoutWeights) {
   layers.bias = {0.5f, -1, 0.25f};
   layers.window = 3;
   const Graph graph = Pruned(layers.Builder());
-  EXPECT_THAT(ShapeOf(graph, "w1"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(DimsOf(graph, "w1"), ElementsAre(1, 1, 2, 2));
   EXPECT_THAT(FloatsOf(graph, "w1"), ElementsAre(1, -2, 3, 0.5f));
   EXPECT_THAT(FloatsOf(graph, "b1"), ElementsAre(0.5f, 0.25f));
-  EXPECT_THAT(ShapeOf(graph, "w2"), ElementsAre(3, 3, 2, 2));
+  EXPECT_THAT(DimsOf(graph, "w2"), ElementsAre(3, 3, 2, 2));
   EXPECT_THAT(FloatsOf(graph, "b2"), ElementsAre(0.5f, -0.25f));
 }
 
@@ -96,9 +79,9 @@ TEST(PruneChannelsTest, FoldsAConstantChannelIntoTheNextBias) {
   TwoLayers layers;
   layers.weights = {1, 0, -2, 3, 0, 0.5f};
   layers.bias = {0.5f, 2, 0.25f};
-  const std::vector<float> next = Random(6, 3);
+  const std::vector<float> next = RandomValues(6, 3);
   const Graph graph = Pruned(layers.Builder());
-  EXPECT_THAT(ShapeOf(graph, "w2"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(DimsOf(graph, "w2"), ElementsAre(1, 1, 2, 2));
   EXPECT_THAT(
       FloatsOf(graph, "b2"),
       AllNear(std::vector<float>{0.5f + 2 * next[2], -0.25f + 2 * next[3]},
@@ -110,7 +93,7 @@ TEST(PruneChannelsTest, AConstantThatZerosSurroundStays) {
   layers.weights = {1, 0, -2, 3, 0, 0.5f};
   layers.bias = {0.5f, 2, 0.25f};
   layers.window = 3;
-  EXPECT_THAT(ShapeOf(Pruned(layers.Builder()), "w1"), ElementsAre(1, 1, 2, 3));
+  EXPECT_THAT(DimsOf(Pruned(layers.Builder()), "w1"), ElementsAre(1, 1, 2, 3));
   // Without zeros around the image it is the same everywhere.
   GraphBuilder valid = layers.Builder();
   for (tensorflow::NodeDef& node : *valid.mutable_def()->mutable_node()) {
@@ -118,7 +101,7 @@ TEST(PruneChannelsTest, AConstantThatZerosSurroundStays) {
       (*node.mutable_attr())["padding"] = StringAttr("VALID");
     }
   }
-  EXPECT_THAT(ShapeOf(Pruned(valid), "w1"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(DimsOf(Pruned(valid), "w1"), ElementsAre(1, 1, 2, 2));
 }
 
 TEST(PruneChannelsTest, ANextLayerWithoutABiasGetsOne) {
@@ -152,7 +135,7 @@ GraphBuilder Bounded(const std::string& op, const std::vector<float>& bias) {
 
 TEST(PruneChannelsTest, FindsChannelsThatTheActivationAlwaysCutsOff) {
   const auto channels = [](const std::string& op, float bias) {
-    return ShapeOf(Pruned(Bounded(op, {0.25f, bias})), "w1").back();
+    return DimsOf(Pruned(Bounded(op, {0.25f, bias})), "w1").back();
   };
   // The second channel lies within bias - 9 and bias.
   EXPECT_EQ(channels("Relu", -0.1f), 1);
@@ -169,13 +152,13 @@ TEST(PruneChannelsTest, RemovesWhatTheNextLayersDoNotUse) {
     tensor->set_float_val(0, 0);
     tensor->set_float_val(1, 0);
   }
-  EXPECT_THAT(ShapeOf(Pruned(b), "w1"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(DimsOf(Pruned(b), "w1"), ElementsAre(1, 1, 2, 2));
 }
 
 TEST(PruneChannelsTest, OneChannelStaysOfALayerThatGivesConstants) {
   TwoLayers layers;
   layers.weights.assign(6, 0);
-  EXPECT_THAT(ShapeOf(Pruned(layers.Builder()), "w1"), ElementsAre(1, 1, 2, 1));
+  EXPECT_THAT(DimsOf(Pruned(layers.Builder()), "w1"), ElementsAre(1, 1, 2, 1));
 }
 
 TEST(PruneChannelsTest, MergesMultiplesThroughRelu) {
@@ -187,7 +170,7 @@ TEST(PruneChannelsTest, MergesMultiplesThroughRelu) {
   // The larger one stays.
   EXPECT_THAT(FloatsOf(graph, "b1"),
               ElementsAre(layers.bias[1], layers.bias[2]));
-  const std::vector<float> before = Random(54, 3);
+  const std::vector<float> before = RandomValues(54, 3);
   EXPECT_FLOAT_EQ(FloatsOf(graph, "w2")[2], before[4] + 0.5f * before[0]);
 }
 
@@ -196,26 +179,26 @@ TEST(PruneChannelsTest, MergesOnlyEqualsThroughRelu6) {
   layers.op = "Relu6";
   SetMultiple(&layers.weights, 3, 2, 0, 0.5f);
   layers.bias[0] = 0.5f * layers.bias[2];
-  EXPECT_EQ(ShapeOf(Pruned(layers.Builder()), "w1").back(), 3);
+  EXPECT_EQ(DimsOf(Pruned(layers.Builder()), "w1").back(), 3);
   SetMultiple(&layers.weights, 3, 2, 0, 1);
   layers.bias[0] = layers.bias[2];
-  EXPECT_EQ(ShapeOf(Pruned(layers.Builder()), "w1").back(), 2);
+  EXPECT_EQ(DimsOf(Pruned(layers.Builder()), "w1").back(), 2);
 }
 
 TEST(PruneChannelsTest, KeepsMultiplesThatDifferInBiasOrSign) {
   TwoLayers layers;
   SetMultiple(&layers.weights, 3, 2, 0, 0.5f);
-  EXPECT_EQ(ShapeOf(Pruned(layers.Builder()), "w1").back(), 3);
+  EXPECT_EQ(DimsOf(Pruned(layers.Builder()), "w1").back(), 3);
   SetMultiple(&layers.weights, 3, 2, 0, -0.5f);
   layers.bias[0] = -0.5f * layers.bias[2];
-  EXPECT_EQ(ShapeOf(Pruned(layers.Builder()), "w1").back(), 3);
+  EXPECT_EQ(DimsOf(Pruned(layers.Builder()), "w1").back(), 3);
 }
 
 TEST(PruneChannelsTest, WithoutAnActivationBiasesMayDiffer) {
   TwoLayers layers;
   layers.op = "Identity";
   SetMultiple(&layers.weights, 3, 2, 0, 0.5f);
-  EXPECT_EQ(ShapeOf(Pruned(layers.Builder()), "w1").back(), 2);
+  EXPECT_EQ(DimsOf(Pruned(layers.Builder()), "w1").back(), 2);
 }
 
 // in -> "first" of 3 channels -> FusedBatchNorm -> Relu6 -> depthwise 3x3 ->
@@ -240,36 +223,37 @@ GraphBuilder Separable(const std::vector<float>& filters,
   b.Floats("bias", {3}, bias);
   b.Node("biased", "BiasAdd", {"depthwise", "bias"}, FloatT());
   b.Node("relu2", "Relu6", {"biased"}, FloatT());
-  b.Floats("w2", {1, 1, 3, 2}, Random(6, 7));
+  b.Floats("w2", {1, 1, 3, 2}, RandomValues(6, 7));
   b.Conv2D("second", "relu2", "w2");
   b.Node("out", "Softplus", {"second"}, FloatT());
   return b;
 }
 
 TEST(PruneChannelsTest, ADeadDepthwiseFilterTakesItsChannelAlong) {
-  std::vector<float> filters = Random(27, 4);
+  std::vector<float> filters = RandomValues(27, 4);
   for (size_t i = 1; i < filters.size(); i += 3) filters[i] = 0;
-  const Graph graph = Pruned(
-      Separable(filters, {0.1f, 1.5f, -0.2f}, Random(6, 5), {0.5f, 1, 0.75f}));
-  EXPECT_THAT(ShapeOf(graph, "w1"), ElementsAre(1, 1, 2, 2));
-  EXPECT_THAT(ShapeOf(graph, "filters"), ElementsAre(3, 3, 2, 1));
+  const Graph graph = Pruned(Separable(filters, {0.1f, 1.5f, -0.2f},
+                                       RandomValues(6, 5), {0.5f, 1, 0.75f}));
+  EXPECT_THAT(DimsOf(graph, "w1"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(DimsOf(graph, "filters"), ElementsAre(3, 3, 2, 1));
   // Read three times, and cut once for each.
   EXPECT_THAT(FloatsOf(graph, "gamma"), ElementsAre(0.5f, 0.75f));
   EXPECT_THAT(FloatsOf(graph, "variance"), ElementsAre(0.5f, 0.75f));
-  EXPECT_THAT(ShapeOf(graph, "w2"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(DimsOf(graph, "w2"), ElementsAre(1, 1, 2, 2));
 }
 
 TEST(PruneChannelsTest, MergesEqualsThroughADepthwiseLayer) {
-  std::vector<float> filters = Random(27, 4), weights = Random(6, 5);
+  std::vector<float> filters = RandomValues(27, 4),
+                     weights = RandomValues(6, 5);
   SetMultiple(&weights, 3, 0, 1, 1);
   const std::vector<float> norm = {0.5f, 0.5f, 0.75f};
-  EXPECT_EQ(ShapeOf(Pruned(Separable(filters, {1, 1, 0}, weights, norm)), "w1")
-                .back(),
-            3);
+  EXPECT_EQ(
+      DimsOf(Pruned(Separable(filters, {1, 1, 0}, weights, norm)), "w1").back(),
+      3);
   SetMultiple(&filters, 3, 0, 1, 1);
-  EXPECT_EQ(ShapeOf(Pruned(Separable(filters, {1, 1, 0}, weights, norm)), "w1")
-                .back(),
-            2);
+  EXPECT_EQ(
+      DimsOf(Pruned(Separable(filters, {1, 1, 0}, weights, norm)), "w1").back(),
+      2);
 }
 
 TEST(PruneChannelsTest, FollowsChannelsIntoRowsOfAMatrix) {
@@ -289,28 +273,28 @@ TEST(PruneChannelsTest, FollowsChannelsIntoRowsOfAMatrix) {
     b.Floats(
         "w2",
         is_turned ? std::vector<int64_t>{4, 27} : std::vector<int64_t>{27, 4},
-        Random(108, 9));
+        RandomValues(108, 9));
     b.Node("second", "MatMul", {"flat", "w2"},
            FloatT({{"transpose_b", BoolAttr(is_turned)}}));
     // A second pair behind it: the first channel is four times the last.
     b.Floats("w3", {4, 3}, {4, 1, 1, 0, 2, 0, 8, 3, 2, -4, 1, -1});
     b.Node("third", "MatMul", {"second", "w3"}, FloatT());
-    b.Floats("w4", {3, 2}, Random(6, 10));
+    b.Floats("w4", {3, 2}, RandomValues(6, 10));
     b.Node("fourth", "MatMul", {"third", "w4"}, FloatT());
     b.Node("out", "Softplus", {"fourth"}, FloatT());
     const Graph graph = Pruned(b, "out", 1e-4f);
-    EXPECT_EQ(ShapeOf(graph, "w1").back(), 2);
-    EXPECT_THAT(ShapeOf(graph, "w2"),
+    EXPECT_EQ(DimsOf(graph, "w1").back(), 2);
+    EXPECT_THAT(DimsOf(graph, "w2"),
                 is_turned ? ElementsAre(4, 18) : ElementsAre(18, 4));
-    EXPECT_THAT(ShapeOf(graph, "w3"), ElementsAre(4, 2));
-    EXPECT_THAT(ShapeOf(graph, "w4"), ElementsAre(2, 2));
+    EXPECT_THAT(DimsOf(graph, "w3"), ElementsAre(4, 2));
+    EXPECT_THAT(DimsOf(graph, "w4"), ElementsAre(2, 2));
   }
 }
 
 TEST(PruneChannelsTest, KnowsItsChannelsAmongOthersInAJoin) {
   GraphBuilder b;
   b.Placeholder("in", {1, 5, 5, 2});
-  b.Floats("a", {1, 1, 2, 2}, Random(4, 1));
+  b.Floats("a", {1, 1, 2, 2}, RandomValues(4, 1));
   b.Conv2D("left", "in", "a");
   b.Floats("b", {1, 1, 2, 3}, {1, 0, 2, -1, 0, 0.5f});
   b.Conv2D("right", "in", "b");
@@ -320,25 +304,25 @@ TEST(PruneChannelsTest, KnowsItsChannelsAmongOthersInAJoin) {
   b.Floats("shared", {5}, {0.1f, 0.2f, 0.3f, 0.4f, 0.5f});
   b.Node("biased", "BiasAdd", {"both", "shared"}, FloatT());
   b.Node("relu", "Relu", {"biased"}, FloatT());
-  b.Floats("w2", {1, 1, 5, 2}, Random(10, 3));
+  b.Floats("w2", {1, 1, 5, 2}, RandomValues(10, 3));
   b.Conv2D("second", "relu", "w2");
   // The bias has another reader, which keeps all of it.
   b.Node("bias", "Softplus", {"shared"}, FloatT());
   b.Node("out", "Softplus", {"second"}, FloatT());
   const Graph graph = Pruned(b, "out,bias");
-  EXPECT_THAT(ShapeOf(graph, "a"), ElementsAre(1, 1, 2, 2));
-  EXPECT_THAT(ShapeOf(graph, "b"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(DimsOf(graph, "a"), ElementsAre(1, 1, 2, 2));
+  EXPECT_THAT(DimsOf(graph, "b"), ElementsAre(1, 1, 2, 2));
   EXPECT_THAT(FloatsOf(graph, "shared/pruned"),
               ElementsAre(0.1f, 0.2f, 0.3f, 0.5f));
   EXPECT_EQ(FloatsOf(graph, "shared").size(), 5u);
-  EXPECT_THAT(ShapeOf(graph, "w2"), ElementsAre(1, 1, 4, 2));
+  EXPECT_THAT(DimsOf(graph, "w2"), ElementsAre(1, 1, 4, 2));
 }
 
 TEST(PruneChannelsTest, LeavesChannelsThatOthersReadToo) {
   TwoLayers layers;
   layers.weights = {1, 0, -2, 3, 0, 0.5f};
   GraphBuilder b = layers.Builder();
-  b.Floats("w3", {1, 1, 2, 3}, Random(6, 5));
+  b.Floats("w3", {1, 1, 2, 3}, RandomValues(6, 5));
   b.Conv2D("third", "out", "w3");
   b.Node("sum", "Add", {"relu", "third"}, FloatT());
   Graph graph = b.Build();
@@ -354,12 +338,12 @@ TEST(PruneChannelsTest, LeavesChannelsThatOthersReadToo) {
       ElementsAre(
           "first: node 'relu' (Relu) is an input or output of the graph",
           "second: node 'out' (Softplus) is an input or output of the graph"));
-  EXPECT_EQ(ShapeOf(asked, "w1").back(), 3);
+  EXPECT_EQ(DimsOf(asked, "w1").back(), 3);
 }
 
 TEST(PruneChannelsTest, KeepsAMultipleOfChannels) {
   // Channels 1 and 3 are zero, 4 is channel 0.
-  std::vector<float> weights = Random(12, 1);
+  std::vector<float> weights = RandomValues(12, 1);
   SetMultiple(&weights, 6, 0, 1, 0);
   SetMultiple(&weights, 6, 0, 3, 0);
   SetMultiple(&weights, 6, 0, 4, 1);
@@ -367,7 +351,7 @@ TEST(PruneChannelsTest, KeepsAMultipleOfChannels) {
   b.Placeholder("in", {1, 5, 5, 2});
   b.Floats("w1", {1, 1, 2, 6}, weights);
   b.Conv2D("first", "in", "w1");
-  b.Floats("w2", {3, 3, 6, 2}, Random(108, 3));
+  b.Floats("w2", {3, 3, 6, 2}, RandomValues(108, 3));
   b.Conv2D("second", "first", "w2");
   b.Node("out", "Softplus", {"second"}, FloatT());
   for (const auto& [multiple, channels] :
@@ -376,7 +360,7 @@ TEST(PruneChannelsTest, KeepsAMultipleOfChannels) {
     Graph graph = b.Build();
     MustApply(&graph, absl::StrCat("prune_channels(multiple=", multiple, ")"),
               "in", "out");
-    EXPECT_EQ(ShapeOf(graph, "w1").back(), channels) << multiple;
+    EXPECT_EQ(DimsOf(graph, "w1").back(), channels) << multiple;
     EXPECT_THAT(Answer(graph, "out"), AllNear(Answer(b.Build(), "out"), 1e-5f));
   }
   Graph graph = b.Build();
@@ -408,7 +392,7 @@ TEST(PruneChannelsTest, MergesNearMultiplesWithinTheTolerance) {
   Graph graph = b.Build();
   EXPECT_EQ(MustApply(&graph, kPrune, "in", "out").nodes_changed, 0);
   MustApply(&graph, "prune_channels(tolerance=0.03)", "in", "out");
-  EXPECT_EQ(ShapeOf(graph, "w1").back(), 2);
+  EXPECT_EQ(DimsOf(graph, "w1").back(), 2);
   EXPECT_GT(ErrorOf(b, graph), 0);
   EXPECT_LT(ErrorOf(b, graph), 0.03);
 }

@@ -29,6 +29,7 @@ std::string RandomTransforms(uint32_t seed) {
           "add_default_attributes",
           "backport_concatv2",
           "flatten_atrous_conv",
+          "factorize_products(tolerance=0, minimum_size=1)",
           "fold_batch_norms",
           "fold_batch_norms",
           "fold_constants",

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -99,6 +100,17 @@ inline std::vector<float> FloatsOf(const Graph& graph,
   return {values.begin(), values.end()};
 }
 
+// The shape of a float Const.
+inline std::vector<int64_t> DimsOf(const Graph& graph,
+                                   const std::string& name) {
+  const graph::NodeId id = graph.Find(name);
+  if (id == graph::kNoNode) return {};
+  const absl::StatusOr<Tensor> value = FloatConstValue(graph.node(id));
+  EXPECT_TRUE(value.ok()) << value.status();
+  if (!value.ok()) return {};
+  return {value->shape().dims().begin(), value->shape().dims().end()};
+}
+
 // Skipped nodes as "node: reason".
 inline std::vector<std::string> Skipped(const TransformReport& report) {
   std::vector<std::string> lines;
@@ -135,6 +147,16 @@ inline Tensor Wave(const runtime::Shape& shape) {
 inline std::vector<float> WaveValues(int64_t count) {
   const Tensor wave = Wave({count});
   return {wave.flat<float>().begin(), wave.flat<float>().end()};
+}
+
+// Numbers between -1 and 1 without a pattern, the same on every machine.
+inline std::vector<float> RandomValues(int64_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<float> values;
+  for (int64_t i = 0; i < count; ++i) {
+    values.push_back(static_cast<float>(random() % 2001) / 1000.0f - 1.0f);
+  }
+  return values;
 }
 
 MATCHER_P2(AllNear, expected, tolerance, "is close to the expected values") {

@@ -51,6 +51,9 @@ class FakeFarm {
   int four_bit_bytes = 270;
   // Of the channels that no layer needs. UNITS: bytes.
   int needless_bytes = 0;
+  // What a tenth less of rank saves, and the noise that it makes. UNITS: bytes.
+  int bytes_of_rank = 0;
+  double noise_of_rank = 0;
   // Points of accuracy that a thousandth of noise costs.
   double points_per_noise = 0.25;
   double held_out_points = -0.1;
@@ -80,6 +83,7 @@ class FakeFarm {
     if (candidate.recipe.calibration().range_method() == v1::Calibration::MSE) {
       noise *= 1.01;
     }
+    noise += noise_of_rank * RankTenths(candidate);
     Report(candidate, noise, is_int8, job.mutable_report());
     if (tells_steps) {
       for (const v1::StepTime& step : Steps(is_int8, in_float, 1)) {
@@ -117,6 +121,15 @@ class FakeFarm {
   }
 
  private:
+  static int RankTenths(const Candidate& candidate) {
+    for (const int tenths : {2, 3, 4}) {
+      if (absl::EndsWith(candidate.name, absl::StrCat("-rank", tenths, "0"))) {
+        return tenths;
+      }
+    }
+    return 0;
+  }
+
   void Report(const Candidate& candidate, double noise, bool is_int8,
               v1::Report* report) {
     v1::TensorComparison& output = *report->add_outputs_compared();
@@ -136,6 +149,7 @@ class FakeFarm {
     int bytes = is_int8 ? 270 : 1000;
     if (candidate.name == kFourBitName) bytes = four_bit_bytes;
     if (absl::EndsWith(candidate.name, "-pruned")) bytes -= needless_bytes;
+    bytes -= bytes_of_rank * RankTenths(candidate);
     report->mutable_size_after()->set_file_bytes(bytes);
     v1::Recipe graph = candidate.recipe;
     graph.clear_verification();
@@ -383,19 +397,35 @@ TEST(SearchTest, RecipesWithoutNeedlessChannelsAreMeasuredWhereThereAreAny) {
   }
 }
 
-TEST(CandidatesTest, ChannelsGoBeforeAnythingIsQuantized) {
+TEST(SearchTest, TheLowestRankThatKeepsTheBoundIsMeasured) {
+  FakeFarm farm;
+  farm.bytes_of_rank = 10;
+  // A quarter of a point for each thousandth: 0.3, 0.45 and 0.6 points.
+  farm.noise_of_rank = 0.0006;
+  Search search(Options());
+  const std::vector<std::string> names = RunAll(farm, &search);
+  EXPECT_FALSE(search.Find("fp32-rank30")->speeds.empty());
+  EXPECT_TRUE(search.Find("fp32-rank20")->speeds.empty());
+  EXPECT_TRUE(search.Find("fp32-rank40")->speeds.empty());
+  EXPECT_NE(search.Find("int8-rank30"), nullptr);
+  EXPECT_EQ(search.Find("int8-rank40"), nullptr);
+}
+
+TEST(CandidatesTest, GraphsGetSmallerBeforeAnythingIsQuantized) {
   for (const char* built_in : {"fp32", "int8"}) {
-    const Candidate candidate = PrunedRecipe(built_in, SampleUse());
-    EXPECT_THAT(optimize::CheckRecipe(candidate.recipe), IsOk());
-    std::vector<std::string> steps;
-    for (const v1::TransformStep& step : candidate.recipe.transforms()) {
-      steps.push_back(step.name());
+    for (const Slimming& slimming : kSlimmings) {
+      const Candidate candidate = SlimRecipe(built_in, slimming, SampleUse());
+      EXPECT_THAT(optimize::CheckRecipe(candidate.recipe), IsOk());
+      std::vector<std::string> steps;
+      for (const v1::TransformStep& step : candidate.recipe.transforms()) {
+        steps.push_back(step.name());
+      }
+      const auto added =
+          std::find(steps.begin(), steps.end(), slimming.transform);
+      ASSERT_NE(added, steps.end());
+      EXPECT_EQ(*std::prev(added), "fold_old_batch_norms");
+      EXPECT_EQ(std::find(steps.begin(), added, "quantize_layers"), added);
     }
-    const auto pruning =
-        std::find(steps.begin(), steps.end(), "prune_channels");
-    ASSERT_NE(pruning, steps.end());
-    EXPECT_EQ(*std::prev(pruning), "fold_old_batch_norms");
-    EXPECT_EQ(std::find(steps.begin(), pruning, "quantize_layers"), pruning);
   }
 }
 
