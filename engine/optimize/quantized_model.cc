@@ -30,7 +30,8 @@ bool Quantizes(const std::string& name) {
   static const auto* const kOps = new absl::flat_hash_set<std::string>{
       "normalize_weights",    "dequantize_wide",  "weights_to_half",
       "round_weights",        "fold_batch_norms", "fold_old_batch_norms",
-      "fold_scale_and_shift", "prune_channels",   "factorize_products"};
+      "fold_scale_and_shift", "prune_channels",   "factorize_products",
+      "cluster_weights"};
   return absl::StartsWith(name, "quantize_") || kOps->contains(name);
 }
 

@@ -10,6 +10,7 @@ namespace optfarm::transforms {
 TransformDef AddDefaultAttributesTransform();
 TransformDef BackportConcatv2Transform();
 TransformDef BackportTensorArrayV3Transform();
+TransformDef ClusterWeightsTransform();
 TransformDef DequantizeModelTransform();
 TransformDef DequantizeWideTransform();
 TransformDef FactorizeProductsTransform();

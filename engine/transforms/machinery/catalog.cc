@@ -16,6 +16,7 @@ std::vector<TransformDef> MakeCatalog() {
       AddDefaultAttributesTransform(),
       BackportConcatv2Transform(),
       BackportTensorArrayV3Transform(),
+      ClusterWeightsTransform(),
       DequantizeModelTransform(),
       DequantizeWideTransform(),
       FactorizeProductsTransform(),
