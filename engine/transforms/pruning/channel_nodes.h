@@ -13,26 +13,27 @@
 
 namespace optfarm::transforms {
 
-// The weights of a float Conv2D, DepthwiseConv2dNative or MatMul whose channels
-// are the last axis; nullopt when they are not constant, or the op reads its
-// data in another order.
+// The weights of a float Conv2D, DepthwiseConv2dNative or MatMul.
 // OWNERSHIP: as FloatView.
 struct ProductWeights {
   graph::NodeId constant = graph::kNoNode;
   FloatView view;
+  bool is_depthwise = false;
   // Axes of the channels that are read and of those that come out.
   int input_axis = 0, output_axis = 0;
-
-  int64_t inputs() const { return view.shape().dim(input_axis); }
-  int64_t outputs() const { return view.shape().dim(output_axis); }
   // Elements from one channel that is read to the next.
   int64_t input_stride = 1;
-  // Which channel the element `i` reads, and to which it adds; a depthwise
-  // product has outputs() of them for each that is read.
+
+  int64_t inputs() const { return view.shape().dim(input_axis); }
+  // A depthwise product has so many for each channel that it reads.
+  int64_t outputs() const { return view.shape().dim(output_axis); }
+  // Which channel element i of the weights reads, and to which it adds.
   int64_t InputOf(int64_t i) const { return i / input_stride % inputs(); }
   int64_t OutputOf(int64_t i) const;
-  bool is_depthwise = false;
 };
+
+// nullopt when the weights are not constant, or the op reads its data in
+// another order than with the channels as the last axis.
 std::optional<ProductWeights> ReadProductWeights(const graph::Graph& graph,
                                                  graph::NodeId id);
 
