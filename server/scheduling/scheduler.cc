@@ -105,10 +105,15 @@ absl::Time Scheduler::DueOf(const LiveJob& job, absl::Time now) const {
 }
 
 void Scheduler::Keep(LiveJob job, absl::Time now) {
-  index_.Add(job);
   due_.Set(job.job.job_id, DueOf(job, now));
-  ++live_jobs_[job.job.project];
-  jobs_[job.job.job_id] = std::move(job);
+  const auto [known, added] = jobs_.try_emplace(job.job.job_id);
+  if (added) {
+    index_.Add(job);
+    ++live_jobs_[job.job.project];
+  } else {
+    index_.Change(known->second, job);
+  }
+  known->second = std::move(job);
 }
 
 void Scheduler::Drop(const std::string& job_id) {
@@ -159,6 +164,7 @@ absl::Status Scheduler::Commit(Plan& plan) {
 QueueNumbers Scheduler::Numbers(absl::Time now) {
   QueueNumbers numbers;
   absl::MutexLock lock(&mutex_);
+  numbers.task_looks = index_.looks();
   for (const auto& [job_id, live] : jobs_) {
     ++(live.job.state == v1::QUEUED ? numbers.queued_jobs
                                     : numbers.running_jobs);
@@ -209,9 +215,12 @@ void Scheduler::TakeOver(Plan& plan) {
   std::vector<std::string> held;
   for (auto& [job_id, change] : plan.changes) {
     absl::c_move(DevicesHeldBy(job_id), std::back_inserter(held));
-    Drop(job_id);
     LiveJob job = std::move(*change).Release();
-    if (!HasEnded(job.job.state)) Keep(std::move(job), plan.now);
+    if (HasEnded(job.job.state)) {
+      Drop(job_id);
+    } else {
+      Keep(std::move(job), plan.now);
+    }
   }
   for (std::string& device : held) {
     if (index_.LeasedOnDevice(device) != nullptr) continue;
@@ -299,7 +308,9 @@ void Scheduler::ForgivePause(absl::Time from, absl::Time now) {
   absl::MutexLock lock(&mutex_);
   away_.Note(from, now);
   for (auto& [job_id, job] : jobs_) {
+    index_.Remove(job);
     ForgiveLeases(job, now);
+    index_.Add(job);
     due_.Set(job_id, DueOf(job, now));
   }
 }

@@ -93,6 +93,8 @@ struct QueueNumbers {
   int running_jobs = 0;
   Kind optimize;
   Kind benchmark;
+  // How many tasks were looked at for those who asked for work since the start.
+  int64_t task_looks = 0;
 };
 
 // THREADS: all methods are safe.
@@ -270,7 +272,7 @@ class Scheduler {
   void KeepStates() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddLiveJob(storage::StoredJob stored, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Into jobs_ and what finds them there, and out again.
+  // Into jobs_ and what finds them there, as new or changed; and out again.
   void Keep(LiveJob job, absl::Time now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Drop(const std::string& job_id) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // When something about the job is due next.

@@ -254,6 +254,7 @@ std::string Scheduler::WhyItWaits(const LiveJob& job, size_t index,
 
 void Scheduler::ExplainWaits(storage::StoredJob& job, absl::Time now) {
   absl::MutexLock lock(&mutex_);
+  index_.EndWaits(now);
   const auto live = jobs_.find(job.job.job_id);
   if (live == jobs_.end()) return;
   const size_t tasks = std::min(job.tasks.size(), live->second.tasks.size());

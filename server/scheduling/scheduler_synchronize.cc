@@ -125,6 +125,7 @@ absl::Status Scheduler::SynchronizeTogether(const std::vector<Waiting*>& group,
     current.push_back(waiting);
   }
   for (Waiting* waiting : current) TakeIn(*waiting, plan);
+  index_.EndWaits(plan.now);
   for (Waiting* waiting : current) GrantTo(*waiting, plan);
   const absl::Status committed =
       Annotate(Commit(plan), "keeping what was reported");
@@ -161,6 +162,7 @@ std::vector<bool> Scheduler::MayHaveNews(
     absl::Span<const v1::SynchronizeRequest* const> requests, absl::Time now) {
   std::vector<bool> news;
   absl::MutexLock lock(&mutex_);
+  index_.EndWaits(now);
   for (const v1::SynchronizeRequest* request : requests) {
     fleet_.NoteStillThere(*request, now);
     news.push_back(MayHaveNews(*request, now));

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/check.h"
+
 namespace optfarm::server {
 namespace {
 
@@ -30,44 +32,84 @@ void Erase(Queues& queues, const std::string& project, const TaskRef& ref) {
   if (found->second.empty()) queues.erase(found);
 }
 
+// The index finds both where it finds the other.
+bool SamePlace(const storage::TaskRecord& a, const storage::TaskRecord& b) {
+  return a.state == b.state && a.device == b.device &&
+         a.not_before == b.not_before && a.participant_id == b.participant_id &&
+         a.attempt_start_time == b.attempt_start_time;
+}
+
 }  // namespace
 
+TaskIndex::Entry TaskIndex::EntryOf(const LiveJob& job, size_t index) {
+  return {TaskRef{job.job.number, job.job.job_id, index}, job.job.project,
+          job.tasks[index].record.device};
+}
+
 void TaskIndex::Add(const LiveJob& job) {
-  const std::string& project = job.job.project;
-  for (size_t i = 0; i < job.tasks.size(); ++i) {
-    const storage::TaskRecord& task = job.tasks[i].record;
-    const TaskRef ref{job.job.number, job.job.job_id, i};
-    const bool optimize = task.kind == v1::OPTIMIZE;
-    if (task.state == v1::READY && optimize) {
-      optimize_[project].insert(ref);
-    } else if (task.state == v1::READY) {
-      by_asked_device_[task.device][project].insert(ref);
-    } else if (task.state == v1::LEASED) {
-      by_participant_[task.participant_id].insert(ref);
-      if (!task.device.empty()) on_device_[task.device].insert(ref);
-      Share& share = (optimize ? workers_ : devices_)[project];
-      ++share.leased;
-      share.last_turn = std::max(share.last_turn, task.attempt_start_time);
-    }
-  }
+  for (size_t i = 0; i < job.tasks.size(); ++i) Add(job, i);
 }
 
 void TaskIndex::Remove(const LiveJob& job) {
-  const std::string& project = job.job.project;
-  for (size_t i = 0; i < job.tasks.size(); ++i) {
-    const storage::TaskRecord& task = job.tasks[i].record;
-    const TaskRef ref{job.job.number, job.job.job_id, i};
-    Erase(optimize_, project, ref);
-    const auto asked = by_asked_device_.find(task.device);
-    if (asked != by_asked_device_.end()) {
-      Erase(asked->second, project, ref);
-      if (asked->second.empty()) by_asked_device_.erase(asked);
-    }
-    Erase(by_participant_, task.participant_id, ref);
-    Erase(on_device_, task.device, ref);
-    if (task.state == v1::LEASED) {
-      --(task.kind == v1::OPTIMIZE ? workers_ : devices_)[project].leased;
-    }
+  for (size_t i = 0; i < job.tasks.size(); ++i) Remove(job, i);
+}
+
+void TaskIndex::Change(const LiveJob& before, const LiveJob& after) {
+  OPTFARM_CHECK(before.tasks.size() == after.tasks.size());
+  for (size_t i = 0; i < after.tasks.size(); ++i) {
+    if (SamePlace(before.tasks[i].record, after.tasks[i].record)) continue;
+    Remove(before, i);
+    Add(after, i);
+  }
+}
+
+void TaskIndex::Add(const LiveJob& job, size_t index) {
+  const storage::TaskRecord& task = job.tasks[index].record;
+  const Entry entry = EntryOf(job, index);
+  if (task.state == v1::READY && task.not_before > absl::InfinitePast()) {
+    waiting_.emplace(std::pair(task.not_before, entry.ref), entry);
+  } else if (task.state == v1::READY) {
+    Enqueue(entry);
+  } else if (task.state == v1::LEASED) {
+    by_participant_[task.participant_id].insert(entry.ref);
+    if (!task.device.empty()) on_device_[task.device].insert(entry.ref);
+    Share& share =
+        (task.kind == v1::OPTIMIZE ? workers_ : devices_)[entry.project];
+    ++share.leased;
+    share.last_turn = std::max(share.last_turn, task.attempt_start_time);
+  }
+}
+
+void TaskIndex::Remove(const LiveJob& job, size_t index) {
+  const storage::TaskRecord& task = job.tasks[index].record;
+  const Entry entry = EntryOf(job, index);
+  if (task.state == v1::READY) {
+    if (waiting_.erase({task.not_before, entry.ref}) == 0) Dequeue(entry);
+  } else if (task.state == v1::LEASED) {
+    Erase(by_participant_, task.participant_id, entry.ref);
+    Erase(on_device_, task.device, entry.ref);
+    --(task.kind == v1::OPTIMIZE ? workers_ : devices_)[entry.project].leased;
+  }
+}
+
+void TaskIndex::Enqueue(const Entry& entry) {
+  Queues& queues =
+      entry.device.empty() ? optimize_ : by_asked_device_[entry.device];
+  queues[entry.project].insert(entry.ref);
+}
+
+void TaskIndex::Dequeue(const Entry& entry) {
+  if (entry.device.empty()) return Erase(optimize_, entry.project, entry.ref);
+  const auto asked = by_asked_device_.find(entry.device);
+  if (asked == by_asked_device_.end()) return;
+  Erase(asked->second, entry.project, entry.ref);
+  if (asked->second.empty()) by_asked_device_.erase(asked);
+}
+
+void TaskIndex::EndWaits(absl::Time now) {
+  while (!waiting_.empty() && waiting_.begin()->first.first <= now) {
+    Enqueue(waiting_.begin()->second);
+    waiting_.erase(waiting_.begin());
   }
 }
 
@@ -103,6 +145,7 @@ void TaskIndex::InTurn(absl::Span<const Queues* const> queues,
   while (!lines.empty()) {
     const auto first = std::min_element(lines.begin(), lines.end(), earlier);
     const Look came_to = look(*first->next);
+    ++looks_;
     if (came_to == Look::kTaken || came_to == Look::kTakenAndStop) {
       ++given[*first->project];
     }
@@ -111,13 +154,13 @@ void TaskIndex::InTurn(absl::Span<const Queues* const> queues,
   }
 }
 
-void TaskIndex::ForEachToOptimize(Given& given, Looker look) const {
+void TaskIndex::ForEachToOptimize(Given& given, Looker look) {
   const Queues* const queues[] = {&optimize_};
   InTurn(queues, workers_, given, look);
 }
 
 void TaskIndex::ForEachToMeasure(absl::Span<const std::string> ways,
-                                 Given& given, Looker look) const {
+                                 Given& given, Looker look) {
   std::vector<const Queues*> queues;
   for (const std::string& way : ways) {
     const auto asked = by_asked_device_.find(way);

@@ -5,6 +5,9 @@
 // devices), of those the one that has waited longest for its last turn, and
 // within a project the oldest job. So a project with ten thousand jobs delays
 // another one's first job by the tasks that run, not by those that wait.
+//
+// A task that waits for another attempt is in no queue until its time has come,
+// so that nobody who asks for work looks at it.
 
 #ifndef OPTFARM_SERVER_SCHEDULING_TASK_INDEX_H_
 #define OPTFARM_SERVER_SCHEDULING_TASK_INDEX_H_
@@ -15,6 +18,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
@@ -41,6 +45,11 @@ class TaskIndex {
   void Add(const LiveJob& job);
   // REQUIRES: `job` is as it was added.
   void Remove(const LiveJob& job);
+  // One job as it was added, and as it is now.
+  void Change(const LiveJob& before, const LiveJob& after);
+
+  // Puts the tasks whose wait for another attempt is over into their queues.
+  void EndWaits(absl::Time now);
 
   // What a look at a task came to.
   enum class Look { kGoOn, kTaken, kTakenAndStop, kStop };
@@ -48,17 +57,19 @@ class TaskIndex {
   // Tasks that projects were given and that the index does not know of yet.
   using Given = std::map<std::string, int>;
 
-  // Shows READY optimize tasks in the order in which they are due, until `look`
-  // stops; some may have to wait still. Counts what is taken in `given`. The
-  // index must not change meanwhile.
-  void ForEachToOptimize(Given& given, Looker look) const;
-  // The same for READY benchmark tasks that ask in one of these ways (see
+  // Shows the optimize tasks that may be leased in the order in which they are
+  // due, until `look` stops. Counts what is taken in `given`. The index must
+  // not change meanwhile.
+  void ForEachToOptimize(Given& given, Looker look);
+  // The same for benchmark tasks that ask in one of these ways (see
   // device_choice.h).
   void ForEachToMeasure(absl::Span<const std::string> ways, Given& given,
-                        Looker look) const;
+                        Looker look);
+  // How many tasks have been shown since the start.
+  int64_t looks() const { return looks_; }
 
-  // How many tasks of its project are before a READY task, and how many other
-  // projects want what it waits for.
+  // How many tasks of its project are before one that may be leased, and how
+  // many other projects want what it waits for.
   struct Place {
     size_t before = 0;
     size_t other_projects = 0;
@@ -80,18 +91,33 @@ class TaskIndex {
     absl::Time last_turn = absl::InfinitePast();
   };
   using Shares = std::map<std::string, Share>;
+  // A READY task's place in the queues.
+  struct Entry {
+    TaskRef ref;
+    std::string project;
+    // None: a worker.
+    std::string device;
+  };
 
-  static void InTurn(absl::Span<const Queues* const> queues,
-                     const Shares& shares, Given& given, Looker look);
+  static Entry EntryOf(const LiveJob& job, size_t index);
+  void Add(const LiveJob& job, size_t index);
+  void Remove(const LiveJob& job, size_t index);
+  void Enqueue(const Entry& entry);
+  void Dequeue(const Entry& entry);
+  void InTurn(absl::Span<const Queues* const> queues, const Shares& shares,
+              Given& given, Looker look);
 
   Queues optimize_;
   // By what they ask for.
   absl::flat_hash_map<std::string, Queues> by_asked_device_;
+  // By the time at which they may be tried again.
+  std::map<std::pair<absl::Time, TaskRef>, Entry> waiting_;
   // By project.
   Shares workers_;
   Shares devices_;
   Sets by_participant_;
   Sets on_device_;
+  int64_t looks_ = 0;
 };
 
 }  // namespace optfarm::server

@@ -42,6 +42,11 @@ std::string Lower(const std::string& name) {
   return absl::AsciiStrToLower(name);
 }
 
+// For what is counted elsewhere.
+void CountUpTo(int64_t total, Counter& counter) {
+  counter.Increment(static_cast<double>(total) - counter.Value());
+}
+
 }  // namespace
 
 struct Metrics::Families {
@@ -74,6 +79,11 @@ struct Metrics::Families {
       prometheus::BuildCounter()
           .Name("optfarm_held_call_looks_total")
           .Help("How often a call that waits was looked at for news")
+          .Register(registry);
+  Family<Counter>& task_looks =
+      prometheus::BuildCounter()
+          .Name("optfarm_task_looks_total")
+          .Help("How often a task was looked at for who asked for work")
           .Register(registry);
   Family<Counter>& submitted = prometheus::BuildCounter()
                                    .Name("optfarm_jobs_submitted_total")
@@ -185,8 +195,8 @@ std::string Metrics::Text(const QueueNumbers& queue,
                           const LongPolls::Counts& polls) {
   Families& f = *families_;
   f.held.Add({}).Set(static_cast<double>(polls.held));
-  Counter& looks = f.looks.Add({});
-  looks.Increment(static_cast<double>(polls.looks) - looks.Value());
+  CountUpTo(polls.looks, f.looks.Add({}));
+  CountUpTo(queue.task_looks, f.task_looks.Add({}));
   f.live.Add({{"state", "queued"}}).Set(queue.queued_jobs);
   f.live.Add({{"state", "running"}}).Set(queue.running_jobs);
   for (const v1::TaskKind kind : {v1::OPTIMIZE, v1::BENCHMARK}) {

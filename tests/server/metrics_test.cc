@@ -76,10 +76,14 @@ TEST(MetricsTextTest, AJobFromTheCacheIsAHitAndAnEnd) {
   EXPECT_THAT(text, HasSubstr("optfarm_db_commit_seconds_count 1"));
 }
 
-TEST(MetricsTextTest, LooksAtHeldCallsAreCountedUp) {
+TEST(MetricsTextTest, LooksAreCountedUp) {
   Metrics metrics;
-  metrics.Text({}, {}, {.held = 3, .looks = 5});
-  const std::string text = metrics.Text({}, {}, {.held = 2, .looks = 12});
+  QueueNumbers queue;
+  queue.task_looks = 3;
+  metrics.Text(queue, {}, {.held = 3, .looks = 5});
+  queue.task_looks = 8;
+  const std::string text = metrics.Text(queue, {}, {.held = 2, .looks = 12});
+  EXPECT_THAT(text, HasSubstr("optfarm_task_looks_total 8"));
   EXPECT_THAT(text, HasSubstr("optfarm_held_calls 2"));
   EXPECT_THAT(text, HasSubstr("optfarm_held_call_looks_total 12"));
 }

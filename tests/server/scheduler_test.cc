@@ -259,6 +259,58 @@ TEST_F(SchedulerTest, InternalErrorsAreRetriedWithBackOffUntilAttemptsAreUsed) {
   EXPECT_EQ(Job(job).job.failure->kind(), v1::Failure::INTERNAL);
 }
 
+// They are in nobody's way until then.
+TEST_F(SchedulerTest, NobodyLooksAtTasksThatWaitForARetry) {
+  options_.retry_base = options_.retry_max = absl::Hours(1);
+  v1::JobSpec spec;
+  const auto looks_of_a_call = [&](int waiting) {
+    TearDown();
+    SetUp();
+    spec = Spec();
+    spec.set_no_cache(true);
+    for (int i = 0; i < waiting; ++i) {
+      SubmitOk(spec);
+      Complete(LeaseToWorker(), Failing(v1::Failure::INTERNAL));
+    }
+    const std::string ready = SubmitOk(spec);
+    const int64_t before = scheduler_->Numbers(now_).task_looks;
+    EXPECT_EQ(LeaseToWorker().job_id(), ready);
+    EXPECT_TRUE(Call(WorkerCall("other")).new_tasks().empty());
+    return scheduler_->Numbers(now_).task_looks - before;
+  };
+  const int64_t few = looks_of_a_call(2);
+  EXPECT_EQ(looks_of_a_call(40), few);
+}
+
+TEST_F(SchedulerTest, TasksComeBackFromARetrysWaitInTheOrderOfTheirAge) {
+  v1::JobSpec spec = Spec();
+  spec.set_no_cache(true);
+  std::vector<std::string> jobs;
+  for (int i = 0; i < 4; ++i) jobs.push_back(SubmitOk(spec));
+  const v1::LeasedTask first = LeaseToWorker("first");
+  const v1::LeasedTask second = LeaseToWorker("second");
+  // The younger one fails first, and so is due first.
+  Complete(second, Failing(v1::Failure::INTERNAL), "second");
+  now_ += absl::Seconds(1);
+  Complete(first, Failing(v1::Failure::INTERNAL), "first");
+  storage::StoredJob explained = Job(jobs[1]);
+  scheduler_->ExplainWaits(explained, now_);
+  EXPECT_EQ(explained.tasks[0].progress_message, "tried again in 1s");
+  explained = Job(jobs[3]);
+  scheduler_->ExplainWaits(explained, now_);
+  EXPECT_THAT(explained.tasks[0].progress_message,
+              HasSubstr("older tasks of its project: 1"));
+  EXPECT_EQ(LeaseToWorker("third").job_id(), jobs[2]);
+  now_ += options_.retry_base;
+  explained = Job(jobs[3]);
+  scheduler_->ExplainWaits(explained, now_);
+  EXPECT_THAT(explained.tasks[0].progress_message,
+              HasSubstr("older tasks of its project: 2"));
+  for (const size_t next : {0, 1, 3}) {
+    EXPECT_EQ(LeaseToWorker(absl::StrCat("other-", next)).job_id(), jobs[next]);
+  }
+}
+
 TEST_F(SchedulerTest, HandedBackTaskIsReadyAtOnceAndDoesNotCountAsFailed) {
   const std::string job = SubmitOk(Spec());
   v1::Completion released;
