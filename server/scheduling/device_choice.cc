@@ -1,7 +1,5 @@
 #include "server/scheduling/device_choice.h"
 
-#include <algorithm>
-
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
@@ -84,14 +82,6 @@ absl::StatusOr<v1::ChangeDeviceRequest> KeptChange(
 bool IsReserved(const v1::ChangeDeviceRequest& change, absl::Time now) {
   return change.change() == v1::ChangeDeviceRequest::RESERVE &&
          now < rpc::FromTimestamp(change.until());
-}
-
-bool MayHave(const v1::ChangeDeviceRequest& change,
-             const google::protobuf::RepeatedPtrField<std::string>& job_tags,
-             absl::Time now) {
-  if (!IsReserved(change, now)) return true;
-  return !change.tag().empty() && std::find(job_tags.begin(), job_tags.end(),
-                                            change.tag()) != job_tags.end();
 }
 
 }  // namespace optfarm::server

@@ -11,7 +11,6 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
-#include "google/protobuf/repeated_field.h"
 #include "optfarm/v1/devices.pb.h"
 
 namespace optfarm::server {
@@ -35,12 +34,6 @@ absl::StatusOr<v1::ChangeDeviceRequest> KeptChange(
 
 // `change` reserves the device still.
 bool IsReserved(const v1::ChangeDeviceRequest& change, absl::Time now);
-
-// Whether a job with these tags may have the device that an operator changed so
-// last. REQUIRES: `change` is as KeptChange gave it.
-bool MayHave(const v1::ChangeDeviceRequest& change,
-             const google::protobuf::RepeatedPtrField<std::string>& job_tags,
-             absl::Time now);
 
 }  // namespace optfarm::server
 

@@ -318,12 +318,13 @@ bool Fleet::MayWork(const std::string& device, absl::Time now) const {
           now >= record->quarantined_until);
 }
 
-bool Fleet::MayHave(
-    const std::string& device,
-    const google::protobuf::RepeatedPtrField<std::string>& job_tags,
-    absl::Time now) const {
+std::optional<std::string> Fleet::ReservedFor(const std::string& device,
+                                              absl::Time now) const {
   const DeviceRecord* record = FindDevice(device);
-  return record == nullptr || server::MayHave(record->change, job_tags, now);
+  if (record == nullptr || !IsReserved(record->change, now)) {
+    return std::nullopt;
+  }
+  return record->change.tag();
 }
 
 const absl::btree_set<std::string>& Fleet::DevicesFor(

@@ -62,10 +62,10 @@ class Fleet {
   // Neither an operator nor a quarantine forbids it.
   bool MayWork(const std::string& device, absl::Time now) const;
 
-  // The device is not reserved for other jobs than one with these tags.
-  bool MayHave(const std::string& device,
-               const google::protobuf::RepeatedPtrField<std::string>& job_tags,
-               absl::Time now) const;
+  // The tag of the jobs that alone may have the device now, which no job bears
+  // if it is empty; none where all may.
+  std::optional<std::string> ReservedFor(const std::string& device,
+                                         absl::Time now) const;
 
   // Names of the devices that a job which asks so (see device_choice.h) can
   // ever get.

@@ -348,8 +348,8 @@ class Scheduler {
   void GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
                     std::vector<TaskRef>& granted)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  bool MaySuit(const TaskRef& ref, const std::string& device,
-               absl::Time now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool MaySuit(const TaskRef& ref, const std::string& device) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   const storage::TaskRecord& RecordOf(const TaskRef& ref) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool TryGrant(const TaskRef& ref, const Holder& holder, Plan& plan)

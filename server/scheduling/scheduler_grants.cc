@@ -168,13 +168,13 @@ bool Scheduler::MayTakeWork(const v1::DeviceStatus& status, absl::Time now) {
 
 bool Scheduler::MayHaveWork(const v1::DeviceStatus& status, absl::Time now) {
   if (!MayTakeWork(status, now)) return false;
-  const std::string& device_name = status.info().name();
+  const std::string& device = status.info().name();
   bool work = false;
   TaskIndex::Given nothing;
   index_.ForEachToMeasure(
-      WaysToAskFor(status.info()), nothing,
+      WaysToAskFor(status.info()), fleet_.ReservedFor(device, now), nothing,
       [&](const TaskRef& ref) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-        work = IsLeasable(RecordOf(ref), now) && MaySuit(ref, device_name, now);
+        work = IsLeasable(RecordOf(ref), now) && MaySuit(ref, device);
         return work ? TaskIndex::Look::kStop : TaskIndex::Look::kGoOn;
       });
   return work;
@@ -201,9 +201,10 @@ void Scheduler::GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
     }
     const Holder holder{request.participant_id(), request.name(), device};
     index_.ForEachToMeasure(
-        WaysToAskFor(status.info()), plan.devices,
+        WaysToAskFor(status.info()), fleet_.ReservedFor(device, plan.now),
+        plan.devices,
         [&](const TaskRef& ref) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-          if (!MaySuit(ref, device, plan.now) || !TryGrant(ref, holder, plan)) {
+          if (!MaySuit(ref, device) || !TryGrant(ref, holder, plan)) {
             return TaskIndex::Look::kGoOn;
           }
           granted.push_back(ref);
@@ -212,12 +213,9 @@ void Scheduler::GrantToAgent(const v1::SynchronizeRequest& request, Plan& plan,
   }
 }
 
-// A device may be kept for other jobs; and one that the job measures anyway
-// does not count as another of a pool.
-bool Scheduler::MaySuit(const TaskRef& ref, const std::string& device,
-                        absl::Time now) const {
+// A device that the job measures anyway does not count as another of a pool.
+bool Scheduler::MaySuit(const TaskRef& ref, const std::string& device) const {
   const LiveJob& job = jobs_.at(ref.job_id);
-  if (!fleet_.MayHave(device, job.spec->tags(), now)) return false;
   for (size_t i = 0; i < job.tasks.size(); ++i) {
     if (i != ref.index && job.tasks[i].record.device == device) return false;
   }

@@ -43,7 +43,7 @@ bool SamePlace(const storage::TaskRecord& a, const storage::TaskRecord& b) {
 
 TaskIndex::Entry TaskIndex::EntryOf(const LiveJob& job, size_t index) {
   return {TaskRef{job.job.number, job.job.job_id, index}, job.job.project,
-          job.tasks[index].record.device};
+          job.tasks[index].record.device, job.spec};
 }
 
 void TaskIndex::Add(const LiveJob& job) {
@@ -93,17 +93,31 @@ void TaskIndex::Remove(const LiveJob& job, size_t index) {
 }
 
 void TaskIndex::Enqueue(const Entry& entry) {
-  Queues& queues =
-      entry.device.empty() ? optimize_ : by_asked_device_[entry.device];
-  queues[entry.project].insert(entry.ref);
+  if (entry.device.empty()) {
+    optimize_[entry.project].insert(entry.ref);
+    return;
+  }
+  Asking& asking = by_asked_device_[entry.device];
+  asking.all[entry.project].insert(entry.ref);
+  for (const std::string& tag : entry.spec->tags()) {
+    asking.by_tag[tag][entry.project].insert(entry.ref);
+  }
 }
 
 void TaskIndex::Dequeue(const Entry& entry) {
   if (entry.device.empty()) return Erase(optimize_, entry.project, entry.ref);
   const auto asked = by_asked_device_.find(entry.device);
   if (asked == by_asked_device_.end()) return;
-  Erase(asked->second, entry.project, entry.ref);
-  if (asked->second.empty()) by_asked_device_.erase(asked);
+  Asking& asking = asked->second;
+  Erase(asking.all, entry.project, entry.ref);
+  for (const std::string& tag : entry.spec->tags()) {
+    const auto tagged = asking.by_tag.find(tag);
+    // None: the job bears the tag twice.
+    if (tagged == asking.by_tag.end()) continue;
+    Erase(tagged->second, entry.project, entry.ref);
+    if (tagged->second.empty()) asking.by_tag.erase(tagged);
+  }
+  if (asking.all.empty()) by_asked_device_.erase(asked);
 }
 
 void TaskIndex::EndWaits(absl::Time now) {
@@ -160,11 +174,18 @@ void TaskIndex::ForEachToOptimize(Given& given, Looker look) {
 }
 
 void TaskIndex::ForEachToMeasure(absl::Span<const std::string> ways,
+                                 const std::optional<std::string>& tag,
                                  Given& given, Looker look) {
   std::vector<const Queues*> queues;
   for (const std::string& way : ways) {
     const auto asked = by_asked_device_.find(way);
-    if (asked != by_asked_device_.end()) queues.push_back(&asked->second);
+    if (asked == by_asked_device_.end()) continue;
+    if (!tag.has_value()) {
+      queues.push_back(&asked->second.all);
+      continue;
+    }
+    const auto tagged = asked->second.by_tag.find(*tag);
+    if (tagged != asked->second.by_tag.end()) queues.push_back(&tagged->second);
   }
   InTurn(queues, devices_, given, look);
 }
@@ -176,7 +197,7 @@ TaskIndex::Place TaskIndex::PlaceOf(const std::string& project,
   if (task.kind != v1::OPTIMIZE) {
     const auto asked = by_asked_device_.find(task.device);
     if (asked == by_asked_device_.end()) return {};
-    queues = &asked->second;
+    queues = &asked->second.all;
   }
   const auto own = queues->find(project);
   if (own == queues->end()) return {};

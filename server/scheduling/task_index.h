@@ -16,6 +16,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -62,8 +64,9 @@ class TaskIndex {
   // not change meanwhile.
   void ForEachToOptimize(Given& given, Looker look);
   // The same for benchmark tasks that ask in one of these ways (see
-  // device_choice.h).
-  void ForEachToMeasure(absl::Span<const std::string> ways, Given& given,
+  // device_choice.h); with a tag, for those alone whose jobs bear it.
+  void ForEachToMeasure(absl::Span<const std::string> ways,
+                        const std::optional<std::string>& tag, Given& given,
                         Looker look);
   // How many tasks have been shown since the start.
   int64_t looks() const { return looks_; }
@@ -91,12 +94,19 @@ class TaskIndex {
     absl::Time last_turn = absl::InfinitePast();
   };
   using Shares = std::map<std::string, Share>;
+  // Those that ask for devices in one way.
+  struct Asking {
+    Queues all;
+    // By the tags of their jobs.
+    absl::flat_hash_map<std::string, Queues> by_tag;
+  };
   // A READY task's place in the queues.
   struct Entry {
     TaskRef ref;
     std::string project;
     // None: a worker.
     std::string device;
+    std::shared_ptr<const v1::JobSpec> spec;
   };
 
   static Entry EntryOf(const LiveJob& job, size_t index);
@@ -109,7 +119,7 @@ class TaskIndex {
 
   Queues optimize_;
   // By what they ask for.
-  absl::flat_hash_map<std::string, Queues> by_asked_device_;
+  absl::flat_hash_map<std::string, Asking> by_asked_device_;
   // By the time at which they may be tried again.
   std::map<std::pair<absl::Time, TaskRef>, Entry> waiting_;
   // By project.

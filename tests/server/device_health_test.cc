@@ -148,6 +148,48 @@ TEST_F(DeviceHealthTest, ReservationKeepsItForTaggedJobs) {
   EXPECT_FALSE(Pi4().has_reserved_until());
 }
 
+// However many others wait for the same device or its pool.
+TEST_F(DeviceHealthTest, AReservedDeviceLooksAtTheTasksItMayHaveAlone) {
+  const auto pooled = [this] {
+    v1::SynchronizeRequest call = AgentCall();
+    call.mutable_devices(0)->mutable_info()->add_tags("lab");
+    return call;
+  };
+  const auto submit = [this](const std::string& asked, const std::string& tag) {
+    v1::JobSpec spec = Spec({asked});
+    spec.add_tags(tag);
+    return SubmitOk(spec);
+  };
+  const auto looks_of_three_calls = [&](int others) {
+    TearDown();
+    SetUp();
+    Call(pooled());
+    // All after the first one take over its report.
+    submit("pi4", "weekly");
+    Complete(LeaseToWorker(), GoodReport());
+    for (int i = 0; i < others; ++i) {
+      submit(i % 2 == 0 ? "pi4" : "any:lab", "weekly");
+    }
+    v1::ChangeDeviceRequest reserve;
+    reserve.set_name("pi4");
+    reserve.set_change(v1::ChangeDeviceRequest::RESERVE);
+    reserve.mutable_duration()->set_seconds(3600);
+    reserve.set_tag("nightly");
+    EXPECT_THAT(scheduler_->ChangeDevice(reserve, now_), IsOk());
+    const int64_t before = scheduler_->Numbers(now_).task_looks;
+    EXPECT_TRUE(Call(pooled()).new_tasks().empty());
+    for (const std::string asked : {"any:lab", "pi4"}) {
+      const std::string wanted = submit(asked, "nightly");
+      const v1::LeasedTask lease = Lease(pooled());
+      EXPECT_EQ(lease.job_id(), wanted);
+      Complete(lease, GoodBenchmark(), "agent-1");
+    }
+    return scheduler_->Numbers(now_).task_looks - before;
+  };
+  EXPECT_EQ(looks_of_three_calls(1), 2);
+  EXPECT_EQ(looks_of_three_calls(30), 2);
+}
+
 TEST_F(DeviceHealthTest, OperatorTakesItOutAndBack) {
   SubmitBenchmarks(1);
   OPTFARM_ASSERT_OK_AND_ASSIGN(v1::Device device,
