@@ -1,5 +1,7 @@
 #include "server/scheduling/device_view.h"
 
+#include <algorithm>
+
 #include "absl/strings/str_cat.h"
 #include "rpc/proto_time.h"
 #include "server/conventions/names.h"
@@ -56,6 +58,23 @@ StateAndReason StateOf(const DeviceRecord& record, bool busy,
     return {v1::Device::BUSY, "its agent ends a task"};
   }
   return {v1::Device::OFFLINE, record.reason};
+}
+
+absl::Time NextStateTime(const DeviceRecord& record,
+                         const SchedulingOptions& options, absl::Time now) {
+  absl::Time next = absl::InfiniteFuture();
+  const auto consider = [&](absl::Time time) {
+    if (time > now) next = std::min(next, time);
+  };
+  // Silence has to last longer than these.
+  constexpr absl::Duration kLonger = absl::Nanoseconds(1);
+  consider(record.last_seen + options.offline_after + kLonger);
+  consider(record.last_seen + options.alert_after + kLonger);
+  consider(record.quarantined_until);
+  if (IsReserved(record.change, now)) {
+    consider(rpc::FromTimestamp(record.change.until()));
+  }
+  return next;
 }
 
 v1::Device ViewDevice(const DeviceRecord& record, const std::string& task_id,

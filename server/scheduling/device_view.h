@@ -25,6 +25,11 @@ struct StateAndReason {
 StateAndReason StateOf(const storage::DeviceRecord& record, bool busy,
                        absl::Duration offline_after, absl::Time now);
 
+// When the state or the alert of a device changes next if nobody reports it and
+// no task of it ends; absl::InfiniteFuture() when neither does.
+absl::Time NextStateTime(const storage::DeviceRecord& record,
+                         const SchedulingOptions& options, absl::Time now);
+
 // `task_id`: the task it holds; empty: none.
 v1::Device ViewDevice(const storage::DeviceRecord& record,
                       const std::string& task_id,

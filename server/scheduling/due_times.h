@@ -1,5 +1,5 @@
-// When something about each job is due, so that a tick looks at those alone
-// whose time has come.
+// When something about each job, or each device, is due, so that a tick looks
+// at those alone whose time has come.
 
 #ifndef OPTFARM_SERVER_SCHEDULING_DUE_TIMES_H_
 #define OPTFARM_SERVER_SCHEDULING_DUE_TIMES_H_
@@ -17,11 +17,11 @@ namespace optfarm::server {
 // THREADS: one thread at a time.
 class DueTimes {
  public:
-  // Replaces the time that the job had.
-  void Set(const std::string& job_id, absl::Time due);
-  void Erase(const std::string& job_id);
+  // Replaces the time that it had.
+  void Set(const std::string& id, absl::Time due);
+  void Erase(const std::string& id);
 
-  // The jobs whose time is `now` or was before it, the longest due first.
+  // Those whose time is `now` or was before it, the longest due first.
   std::vector<std::string> PassedAt(absl::Time now) const;
   // The first time after `now`; absl::InfiniteFuture() when there is none.
   absl::Time FirstAfter(absl::Time now) const;

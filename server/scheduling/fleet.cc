@@ -17,7 +17,6 @@ namespace {
 
 using ::optfarm::storage::DeviceRecord;
 
-constexpr absl::Duration kAlertInterval = absl::Seconds(5);
 constexpr absl::Duration kWriteInterval = absl::Minutes(1);
 // A process that has been silent for longer is forgotten.
 constexpr absl::Duration kForgetAfter = absl::Hours(1);
@@ -350,17 +349,14 @@ std::vector<std::string> Fleet::DevicesWithEngine(
   return names;
 }
 
-void Fleet::LogAlerts(absl::Duration alert_after, absl::Time now) {
-  // A clock that was set back does not put it off.
-  if (absl::AbsDuration(now - alerts_looked_) < kAlertInterval) return;
-  alerts_looked_ = now;
-  for (const auto& [name, record] : devices_) {
-    const std::string alert = MissingAlert(record, alert_after, now);
-    if (alert.empty()) {
-      if (missed_.erase(name) > 0) LogInfo("device ", name, " is back");
-    } else if (missed_.insert(name).second) {
-      LogWarning("device ", name, " ", alert);
-    }
+void Fleet::LogAlert(const DeviceRecord& device, absl::Duration alert_after,
+                     absl::Time now) {
+  const std::string& name = device.info.name();
+  const std::string alert = MissingAlert(device, alert_after, now);
+  if (alert.empty()) {
+    if (missed_.erase(name) > 0) LogInfo("device ", name, " is back");
+  } else if (missed_.insert(name).second) {
+    LogWarning("device ", name, " ", alert);
   }
 }
 

@@ -76,9 +76,9 @@ class Fleet {
   // All that have it.
   std::vector<std::string> DevicesWithEngine(const std::string& engine) const;
 
-  // Logs devices that began or ceased to be missed (see MissingAlert); looks
-  // every few seconds, however often it is called.
-  void LogAlerts(absl::Duration alert_after, absl::Time now);
+  // Logs that a device began or ceased to be missed (see MissingAlert).
+  void LogAlert(const storage::DeviceRecord& device, absl::Duration alert_after,
+                absl::Time now);
 
   // A known device as it is after an operator's change.
   // ERRORS: InvalidArgument.
@@ -133,7 +133,6 @@ class Fleet {
   absl::flat_hash_map<std::string, absl::Time> devices_written_;
   // Devices whose alert has been logged.
   absl::flat_hash_set<std::string> missed_;
-  absl::Time alerts_looked_ = absl::InfinitePast();
   std::map<std::string, v1::Recipe> recipes_;
   std::string worker_version_;
 };

@@ -75,6 +75,7 @@ absl::Status Scheduler::Load(absl::Time now, AwayTime away) {
   }
   fleet_.Load(std::move(devices), std::move(recipes));
   states_.Load(std::move(states));
+  NoteAllStatesSoon();
   if (!jobs.empty()) LogInfo("going on with ", jobs.size(), " jobs");
   for (StoredJob& job : jobs) AddLiveJob(std::move(job), now);
   return absl::OkStatus();
@@ -155,8 +156,11 @@ absl::Status Scheduler::Commit(Plan& plan) {
     states_.Written();
     if (observer_) observer_(plan.batch, absl::Now() - begin);
   }
-  const std::set<std::string> devices = DevicesOf(plan);
-  TakeOver(plan);
+  std::set<std::string> devices = DevicesOf(plan);
+  for (std::string& device : TakeOver(plan)) {
+    devices.insert(device);
+    plan.news.free_devices.push_back(std::move(device));
+  }
   NoteStates(devices, plan.now);
   return absl::OkStatus();
 }
@@ -165,6 +169,7 @@ QueueNumbers Scheduler::Numbers(absl::Time now) {
   QueueNumbers numbers;
   absl::MutexLock lock(&mutex_);
   numbers.task_looks = index_.looks();
+  numbers.device_looks = device_looks_;
   for (const auto& [job_id, live] : jobs_) {
     ++(live.job.state == v1::QUEUED ? numbers.queued_jobs
                                     : numbers.running_jobs);
@@ -211,10 +216,10 @@ std::pair<int, int> Scheduler::CountParticipants(absl::Time since) {
           fleet_.CountParticipants(v1::SynchronizeRequest::AGENT, since)};
 }
 
-void Scheduler::TakeOver(Plan& plan) {
-  std::vector<std::string> held;
+std::vector<std::string> Scheduler::TakeOver(Plan& plan) {
+  std::vector<std::string> devices;
   for (auto& [job_id, change] : plan.changes) {
-    absl::c_move(DevicesHeldBy(job_id), std::back_inserter(held));
+    absl::c_move(DevicesHeldBy(job_id), std::back_inserter(devices));
     LiveJob job = std::move(*change).Release();
     if (HasEnded(job.job.state)) {
       Drop(job_id);
@@ -222,10 +227,11 @@ void Scheduler::TakeOver(Plan& plan) {
       Keep(std::move(job), plan.now);
     }
   }
-  for (std::string& device : held) {
-    if (index_.LeasedOnDevice(device) != nullptr) continue;
-    plan.news.free_devices.push_back(std::move(device));
-  }
+  std::erase_if(devices, [&](const std::string& device)
+                             ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+                               return index_.LeasedOnDevice(device) != nullptr;
+                             });
+  return devices;
 }
 
 std::vector<std::string> Scheduler::DevicesHeldBy(const std::string& job_id) {
@@ -242,6 +248,7 @@ std::vector<std::string> Scheduler::DevicesHeldBy(const std::string& job_id) {
 // The store had another idea of a task than we: somebody else writes to it, or
 // we have a defect. Believe the store.
 void Scheduler::ReloadAfterConflict(const Plan& plan) {
+  NoteAllStatesSoon();
   for (const auto& [job_id, change] : plan.changes) {
     LogError("job ", job_id, " differs in the database; reading it again");
     Drop(job_id);
@@ -281,8 +288,7 @@ absl::Time Scheduler::Tick(absl::Time now) {
   absl::Time next = now + kLongestTick;
   {
     absl::MutexLock lock(&mutex_);
-    fleet_.LogAlerts(options_.alert_after, now);
-    NoteAllStates(plan);
+    NoteDueStates(plan);
     KeepStates();
     for (const std::string& job_id : due_.PassedAt(now)) {
       const absl::Time due = DueOf(jobs_.at(job_id), now);
@@ -307,6 +313,7 @@ absl::Time Scheduler::Tick(absl::Time now) {
 void Scheduler::ForgivePause(absl::Time from, absl::Time now) {
   absl::MutexLock lock(&mutex_);
   away_.Note(from, now);
+  NoteAllStatesSoon();
   for (auto& [job_id, job] : jobs_) {
     index_.Remove(job);
     ForgiveLeases(job, now);

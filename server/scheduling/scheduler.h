@@ -95,6 +95,8 @@ struct QueueNumbers {
   Kind benchmark;
   // How many tasks were looked at for those who asked for work since the start.
   int64_t task_looks = 0;
+  // How often a device was looked at for a change of its state.
+  int64_t device_looks = 0;
 };
 
 // THREADS: all methods are safe.
@@ -251,7 +253,9 @@ class Scheduler {
   JobChange* Edit(Plan& plan, const std::string& job_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status Commit(Plan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void TakeOver(Plan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Returns the devices that are free now and were not.
+  std::vector<std::string> TakeOver(Plan& plan)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Devices that tasks of the job hold.
   std::vector<std::string> DevicesHeldBy(const std::string& job_id)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -261,13 +265,15 @@ class Scheduler {
   // ERRORS: FailedPrecondition.
   absl::Status CheckUnused(const storage::DeviceRecord& record, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Notes the state of a device, of those that a plan is about, of all.
-  // Whether it is another one than before.
+  // Notes the state of a device, of several, of those that time may have
+  // changed. Whether it is another one than before.
   bool NoteState(const storage::DeviceRecord& record, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void NoteStates(const std::set<std::string>& devices, absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void NoteAllStates(Plan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void NoteDueStates(Plan& plan) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Has time taken to have changed all.
+  void NoteAllStatesSoon() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Makes durable what has been noted. Trouble is logged: it is tried again.
   void KeepStates() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void AddLiveJob(storage::StoredJob stored, absl::Time now)
@@ -386,6 +392,9 @@ class Scheduler {
   DueTimes due_ ABSL_GUARDED_BY(mutex_);
   Fleet fleet_ ABSL_GUARDED_BY(mutex_);
   DeviceStates states_ ABSL_GUARDED_BY(mutex_);
+  // When time changes the state of each device next, or earlier.
+  DueTimes states_due_ ABSL_GUARDED_BY(mutex_);
+  int64_t device_looks_ ABSL_GUARDED_BY(mutex_) = 0;
   absl::Time states_looked_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();
   AwayTime away_ ABSL_GUARDED_BY(mutex_);
   int64_t last_job_number_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
+#include "base/check.h"
 #include "base/log.h"
 #include "base/nearest_names.h"
 #include "base/status_macros.h"
@@ -98,6 +99,9 @@ absl::StatusOr<v1::Device> Scheduler::FindDevice(
 
 bool Scheduler::NoteState(const storage::DeviceRecord& record, absl::Time now) {
   const std::string& name = record.info.name();
+  ++device_looks_;
+  states_due_.Set(name, NextStateTime(record, options_, now));
+  fleet_.LogAlert(record, options_.alert_after, now);
   const StateAndReason state =
       StateOf(record, index_.LeasedOnDevice(name) != nullptr,
               options_.offline_after, now);
@@ -117,14 +121,22 @@ void Scheduler::NoteStates(const std::set<std::string>& devices,
   }
 }
 
+void Scheduler::NoteAllStatesSoon() {
+  for (const auto& [name, record] : fleet_.devices()) {
+    states_due_.Set(name, absl::InfinitePast());
+  }
+}
+
 // Silence, and what ends at a time, change a state without a call.
-void Scheduler::NoteAllStates(Plan& plan) {
+void Scheduler::NoteDueStates(Plan& plan) {
   // A clock that was set back does not put it off.
   if (absl::AbsDuration(plan.now - states_looked_) < kStatesInterval) return;
   states_looked_ = plan.now;
-  for (const auto& [name, record] : fleet_.devices()) {
+  for (const std::string& name : states_due_.PassedAt(plan.now)) {
+    const storage::DeviceRecord* record = fleet_.FindDevice(name);
+    OPTFARM_CHECK(record != nullptr);
     // Its quarantine, or its reservation, may have ended.
-    if (NoteState(record, plan.now)) plan.news.free_devices.push_back(name);
+    if (NoteState(*record, plan.now)) plan.news.free_devices.push_back(name);
   }
 }
 
@@ -237,6 +249,7 @@ absl::StatusOr<v1::Device> Scheduler::DeleteDevice(const std::string& name,
         Annotate(store_.Commit(batch), "deleting the device"));
     fleet_.Forget(name);
     states_.Forget(name);
+    states_due_.Erase(name);
   }
   LogInfo("device ", name, " is deleted");
   if (listener_) listener_(DeviceIsFree(name));

@@ -85,6 +85,11 @@ struct Metrics::Families {
           .Name("optfarm_task_looks_total")
           .Help("How often a task was looked at for who asked for work")
           .Register(registry);
+  Family<Counter>& device_looks =
+      prometheus::BuildCounter()
+          .Name("optfarm_device_looks_total")
+          .Help("How often a device was looked at for a change of its state")
+          .Register(registry);
   Family<Counter>& submitted = prometheus::BuildCounter()
                                    .Name("optfarm_jobs_submitted_total")
                                    .Help("Jobs accepted")
@@ -197,6 +202,7 @@ std::string Metrics::Text(const QueueNumbers& queue,
   f.held.Add({}).Set(static_cast<double>(polls.held));
   CountUpTo(polls.looks, f.looks.Add({}));
   CountUpTo(queue.task_looks, f.task_looks.Add({}));
+  CountUpTo(queue.device_looks, f.device_looks.Add({}));
   f.live.Add({{"state", "queued"}}).Set(queue.queued_jobs);
   f.live.Add({{"state", "running"}}).Set(queue.running_jobs);
   for (const v1::TaskKind kind : {v1::OPTIMIZE, v1::BENCHMARK}) {

@@ -327,6 +327,47 @@ TEST_F(DeviceHealthTest, SilenceAndItsEndAreStates) {
   EXPECT_THAT((*states)[1].reason, HasSubstr("does not call"));
 }
 
+// One that calls is looked at when it does.
+TEST_F(DeviceHealthTest, TimeCostsALookAtThoseDevicesAloneThatItChanges) {
+  constexpr int kOthers = 20;
+  for (int i = 0; i < kOthers; ++i) {
+    Call(AgentCall(absl::StrCat("phone-", i), true, absl::StrCat("agent-", i)));
+  }
+  const auto looks_until = [&](absl::Time end) {
+    const int64_t before = scheduler_->Numbers(now_).device_looks;
+    for (; now_ < end; now_ += absl::Seconds(5)) scheduler_->Tick(now_);
+    return scheduler_->Numbers(now_).device_looks - before;
+  };
+  EXPECT_EQ(looks_until(kStart + absl::Seconds(55)), 0);
+  Call(AgentCall("pi4"));
+  // The others have been silent for too long, and later they are missed.
+  EXPECT_EQ(looks_until(kStart + absl::Seconds(110)), kOthers);
+  EXPECT_EQ(looks_until(kStart + absl::Minutes(14)), 1);
+  EXPECT_EQ(looks_until(kStart + absl::Minutes(17)), kOthers + 1);
+  EXPECT_EQ(looks_until(kStart + absl::Hours(3)), 0);
+  EXPECT_EQ(scheduler_->DeviceHistory("phone-3", {}, now_)->at(0).time,
+            kStart + absl::Seconds(65));
+}
+
+TEST_F(DeviceHealthTest, ADeviceOfAPoolIsKnownToBeFreeWhenItsLeaseEnds) {
+  v1::SynchronizeRequest call = AgentCall();
+  call.mutable_devices(0)->mutable_info()->add_tags("lab");
+  Call(call);
+  SubmitOk(Spec({"any:lab"}));
+  Complete(LeaseToWorker(), GoodReport());
+  EXPECT_EQ(Lease(call).benchmark().device(), "pi4");
+  now_ += absl::Seconds(28);
+  scheduler_->Tick(now_);
+  now_ += absl::Seconds(2);
+  scheduler_->Tick(now_);
+  const absl::Time end = now_;
+  now_ += absl::Seconds(1);
+  const auto states = scheduler_->DeviceHistory("pi4", {}, now_);
+  ASSERT_THAT(states, IsOk());
+  EXPECT_EQ(states->at(0).state, v1::Device::AVAILABLE);
+  EXPECT_EQ(states->at(0).time, end);
+}
+
 TEST_F(DeviceHealthTest, AnAgentThatEndsACancelledTaskIsBusy) {
   Call(AgentCall("pi4", /*ready=*/false));
   EXPECT_EQ(Pi4().state(), v1::Device::BUSY);

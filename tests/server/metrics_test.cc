@@ -82,8 +82,10 @@ TEST(MetricsTextTest, LooksAreCountedUp) {
   queue.task_looks = 3;
   metrics.Text(queue, {}, {.held = 3, .looks = 5});
   queue.task_looks = 8;
+  queue.device_looks = 7;
   const std::string text = metrics.Text(queue, {}, {.held = 2, .looks = 12});
   EXPECT_THAT(text, HasSubstr("optfarm_task_looks_total 8"));
+  EXPECT_THAT(text, HasSubstr("optfarm_device_looks_total 7"));
   EXPECT_THAT(text, HasSubstr("optfarm_held_calls 2"));
   EXPECT_THAT(text, HasSubstr("optfarm_held_call_looks_total 12"));
 }
