@@ -42,6 +42,8 @@ void LogEvent(const storage::EventRecord& record) {
   }
 }
 
+bool IsRunning(const LiveJob& job) { return job.job.state != v1::QUEUED; }
+
 // Those that the plan may bring into another state.
 std::set<std::string> DevicesOf(const SchedulerPlan& plan) {
   std::set<std::string> devices;
@@ -113,7 +115,9 @@ void Scheduler::Keep(LiveJob job, absl::Time now) {
     ++live_jobs_[job.job.project];
   } else {
     index_.Change(known->second, job);
+    if (IsRunning(known->second)) --running_jobs_;
   }
+  if (IsRunning(job)) ++running_jobs_;
   known->second = std::move(job);
 }
 
@@ -122,6 +126,7 @@ void Scheduler::Drop(const std::string& job_id) {
   if (job == jobs_.end()) return;
   index_.Remove(job->second);
   due_.Erase(job_id);
+  if (IsRunning(job->second)) --running_jobs_;
   const auto of_project = live_jobs_.find(job->second.job.project);
   if (--of_project->second == 0) live_jobs_.erase(of_project);
   jobs_.erase(job);
@@ -166,23 +171,19 @@ absl::Status Scheduler::Commit(Plan& plan) {
 }
 
 QueueNumbers Scheduler::Numbers(absl::Time now) {
+  const auto kind = [&](const TaskIndex::Numbers& tasks) {
+    return QueueNumbers::Kind{
+        tasks.ready, tasks.leased,
+        std::max(now - tasks.oldest, absl::ZeroDuration())};
+  };
   QueueNumbers numbers;
   absl::MutexLock lock(&mutex_);
+  numbers.running_jobs = running_jobs_;
+  numbers.queued_jobs = static_cast<int>(jobs_.size()) - running_jobs_;
+  numbers.optimize = kind(index_.NumbersOf(v1::OPTIMIZE));
+  numbers.benchmark = kind(index_.NumbersOf(v1::BENCHMARK));
   numbers.task_looks = index_.looks();
   numbers.device_looks = device_looks_;
-  for (const auto& [job_id, live] : jobs_) {
-    ++(live.job.state == v1::QUEUED ? numbers.queued_jobs
-                                    : numbers.running_jobs);
-    for (const LiveTask& live_task : live.tasks) {
-      const storage::TaskRecord& task = live_task.record;
-      QueueNumbers::Kind& kind =
-          task.kind == v1::OPTIMIZE ? numbers.optimize : numbers.benchmark;
-      if (task.state == v1::LEASED) ++kind.leased;
-      if (task.state != v1::READY) continue;
-      ++kind.ready;
-      kind.oldest = std::max(kind.oldest, now - task.ready_time);
-    }
-  }
   return numbers;
 }
 

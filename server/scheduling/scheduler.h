@@ -388,6 +388,7 @@ class Scheduler {
   std::map<std::string, LiveJob> jobs_ ABSL_GUARDED_BY(mutex_);
   // How many there are, by project.
   std::map<std::string, int> live_jobs_ ABSL_GUARDED_BY(mutex_);
+  int running_jobs_ ABSL_GUARDED_BY(mutex_) = 0;
   TaskIndex index_ ABSL_GUARDED_BY(mutex_);
   DueTimes due_ ABSL_GUARDED_BY(mutex_);
   Fleet fleet_ ABSL_GUARDED_BY(mutex_);

@@ -1,7 +1,6 @@
 #include "server/scheduling/task_index.h"
 
 #include <algorithm>
-#include <iterator>
 
 #include "base/check.h"
 
@@ -23,19 +22,20 @@ void Erase(Sets& sets, const std::string& key, const TaskRef& ref) {
   if (found->second.empty()) sets.erase(found);
 }
 
-using Queues = std::map<std::string, std::set<TaskRef>>;
+using Queues = std::map<std::string, TaskQueue>;
 
 void Erase(Queues& queues, const std::string& project, const TaskRef& ref) {
   const auto found = queues.find(project);
   if (found == queues.end()) return;
-  found->second.erase(ref);
+  found->second.Erase(ref);
   if (found->second.empty()) queues.erase(found);
 }
 
 // The index finds both where it finds the other.
 bool SamePlace(const storage::TaskRecord& a, const storage::TaskRecord& b) {
   return a.state == b.state && a.device == b.device &&
-         a.not_before == b.not_before && a.participant_id == b.participant_id &&
+         a.not_before == b.not_before && a.ready_time == b.ready_time &&
+         a.participant_id == b.participant_id &&
          a.attempt_start_time == b.attempt_start_time;
 }
 
@@ -66,6 +66,11 @@ void TaskIndex::Change(const LiveJob& before, const LiveJob& after) {
 void TaskIndex::Add(const LiveJob& job, size_t index) {
   const storage::TaskRecord& task = job.tasks[index].record;
   const Entry entry = EntryOf(job, index);
+  Tally& tally = tallies_[task.kind];
+  if (task.state == v1::READY) {
+    ++tally.ready[task.ready_time];
+    ++tally.ready_count;
+  }
   if (task.state == v1::READY && task.not_before > absl::InfinitePast()) {
     waiting_.emplace(std::pair(task.not_before, entry.ref), entry);
   } else if (task.state == v1::READY) {
@@ -77,30 +82,36 @@ void TaskIndex::Add(const LiveJob& job, size_t index) {
         (task.kind == v1::OPTIMIZE ? workers_ : devices_)[entry.project];
     ++share.leased;
     share.last_turn = std::max(share.last_turn, task.attempt_start_time);
+    ++tally.leased;
   }
 }
 
 void TaskIndex::Remove(const LiveJob& job, size_t index) {
   const storage::TaskRecord& task = job.tasks[index].record;
   const Entry entry = EntryOf(job, index);
+  Tally& tally = tallies_[task.kind];
   if (task.state == v1::READY) {
+    --tally.ready_count;
+    const auto since = tally.ready.find(task.ready_time);
+    if (--since->second == 0) tally.ready.erase(since);
     if (waiting_.erase({task.not_before, entry.ref}) == 0) Dequeue(entry);
   } else if (task.state == v1::LEASED) {
     Erase(by_participant_, task.participant_id, entry.ref);
     Erase(on_device_, task.device, entry.ref);
     --(task.kind == v1::OPTIMIZE ? workers_ : devices_)[entry.project].leased;
+    --tally.leased;
   }
 }
 
 void TaskIndex::Enqueue(const Entry& entry) {
   if (entry.device.empty()) {
-    optimize_[entry.project].insert(entry.ref);
+    optimize_[entry.project].Insert(entry.ref);
     return;
   }
   Asking& asking = by_asked_device_[entry.device];
-  asking.all[entry.project].insert(entry.ref);
+  asking.all[entry.project].Insert(entry.ref);
   for (const std::string& tag : entry.spec->tags()) {
-    asking.by_tag[tag][entry.project].insert(entry.ref);
+    asking.by_tag[tag][entry.project].Insert(entry.ref);
   }
 }
 
@@ -132,7 +143,7 @@ void TaskIndex::InTurn(absl::Span<const Queues* const> queues,
   struct Line {
     const std::string* project;
     Share share;
-    std::set<TaskRef>::const_iterator next, end;
+    TaskQueue::Iterator next, end;
   };
   std::vector<Line> lines;
   for (const Queues* const each : queues) {
@@ -202,10 +213,19 @@ TaskIndex::Place TaskIndex::PlaceOf(const std::string& project,
   const auto own = queues->find(project);
   if (own == queues->end()) return {};
   Place place;
-  place.before = static_cast<size_t>(
-      std::distance(own->second.begin(), own->second.lower_bound(ref)));
+  place.before = own->second.CountBefore(ref);
   place.other_projects = queues->size() - 1;
   return place;
+}
+
+TaskIndex::Numbers TaskIndex::NumbersOf(v1::TaskKind kind) const {
+  const auto tally = tallies_.find(kind);
+  if (tally == tallies_.end()) return {};
+  Numbers numbers{tally->second.ready_count, tally->second.leased};
+  if (!tally->second.ready.empty()) {
+    numbers.oldest = tally->second.ready.begin()->first;
+  }
+  return numbers;
 }
 
 const std::set<TaskRef>& TaskIndex::LeasedBy(

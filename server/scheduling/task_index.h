@@ -12,7 +12,6 @@
 #ifndef OPTFARM_SERVER_SCHEDULING_TASK_INDEX_H_
 #define OPTFARM_SERVER_SCHEDULING_TASK_INDEX_H_
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -28,17 +27,9 @@
 #include "absl/time/time.h"
 #include "absl/types/span.h"
 #include "server/scheduling/job_change.h"
+#include "server/scheduling/task_queue.h"
 
 namespace optfarm::server {
-
-// A task by its place in its job. Orders by age: older jobs first.
-struct TaskRef {
-  int64_t job_number = 0;
-  std::string job_id;
-  size_t index = 0;
-
-  friend auto operator<=>(const TaskRef&, const TaskRef&) = default;
-};
 
 // THREADS: one thread at a time.
 class TaskIndex {
@@ -79,6 +70,14 @@ class TaskIndex {
   };
   Place PlaceOf(const std::string& project, const TaskRef& ref,
                 const storage::TaskRecord& task) const;
+  // Of all tasks of a kind.
+  struct Numbers {
+    int ready = 0;
+    int leased = 0;
+    // When the READY task that waits longest became READY.
+    absl::Time oldest = absl::InfiniteFuture();
+  };
+  Numbers NumbersOf(v1::TaskKind kind) const;
   // LEASED tasks of a participant.
   const std::set<TaskRef>& LeasedBy(const std::string& participant_id) const;
   // The task that the device holds; null when it holds none.
@@ -87,7 +86,7 @@ class TaskIndex {
  private:
   using Sets = absl::flat_hash_map<std::string, std::set<TaskRef>>;
   // By project.
-  using Queues = std::map<std::string, std::set<TaskRef>>;
+  using Queues = std::map<std::string, TaskQueue>;
   // What a project has of workers, or of devices.
   struct Share {
     int leased = 0;
@@ -109,6 +108,14 @@ class TaskIndex {
     std::shared_ptr<const v1::JobSpec> spec;
   };
 
+  // Tasks of one kind.
+  struct Tally {
+    int leased = 0;
+    // When those that are READY became so, and how many did then.
+    std::map<absl::Time, int> ready;
+    int ready_count = 0;
+  };
+
   static Entry EntryOf(const LiveJob& job, size_t index);
   void Add(const LiveJob& job, size_t index);
   void Remove(const LiveJob& job, size_t index);
@@ -127,6 +134,7 @@ class TaskIndex {
   Shares devices_;
   Sets by_participant_;
   Sets on_device_;
+  std::map<v1::TaskKind, Tally> tallies_;
   int64_t looks_ = 0;
 };
 

@@ -681,6 +681,48 @@ TEST_F(SchedulerTest, ProjectsShareWorkersThatComeTogether) {
               ::testing::HasSubstr("other projects that take turns: 1"));
 }
 
+TEST_F(SchedulerTest, NumbersFollowWhatHappens) {
+  const auto expect = [this](int queued, int running, int ready, int leased,
+                             absl::Duration oldest) {
+    const QueueNumbers numbers = scheduler_->Numbers(now_);
+    EXPECT_EQ(numbers.queued_jobs, queued);
+    EXPECT_EQ(numbers.running_jobs, running);
+    EXPECT_EQ(numbers.optimize.ready, ready);
+    EXPECT_EQ(numbers.optimize.leased, leased);
+    EXPECT_EQ(numbers.optimize.oldest, oldest);
+  };
+  v1::JobSpec spec = Spec();
+  spec.set_no_cache(true);
+  const absl::Time first = now_;
+  expect(0, 0, 0, 0, absl::ZeroDuration());
+  SubmitOk(spec);
+  now_ += absl::Seconds(5);
+  const std::string second = SubmitOk(spec);
+  SubmitOk(spec);
+  expect(3, 0, 3, 0, now_ - first);
+  const v1::LeasedTask lease = LeaseToWorker();
+  expect(2, 1, 2, 1, absl::ZeroDuration());
+  now_ += absl::Seconds(1);
+  KeepAlive(lease);
+  expect(2, 1, 2, 1, absl::Seconds(1));
+  // It is ready, though it may not be leased yet.
+  Complete(lease, Failing(v1::Failure::INTERNAL));
+  expect(2, 1, 3, 0, absl::Seconds(1));
+  OPTFARM_ASSERT_OK(scheduler_->Cancel(second, "", now_));
+  expect(1, 1, 2, 0, absl::Seconds(1));
+  Restart();
+  expect(1, 1, 2, 0, absl::Seconds(1));
+  now_ += options_.retry_base;
+  Complete(LeaseToWorker(), GoodReport());
+  expect(1, 0, 1, 0, absl::Seconds(1) + options_.retry_base);
+  // A clock that was set back makes what is to come current.
+  now_ = first;
+  scheduler_->ForgivePause(first + absl::Seconds(8), now_);
+  expect(1, 0, 1, 0, absl::ZeroDuration());
+  Complete(LeaseToWorker(), GoodReport());
+  expect(0, 0, 0, 0, absl::ZeroDuration());
+}
+
 TEST_F(SchedulerTest, DrainHandsOutNothing) {
   SubmitOk(Spec());
   scheduler_->Drain();
