@@ -468,8 +468,8 @@ absl::Status ServerImpl::OpenHttp() {
   };
   door.metrics = [this] {
     const absl::Time now = options_.clock->Now();
-    std::string text = metrics_.Text(scheduler_.Numbers(now),
-                                     scheduler_.Devices(now), polls_.counts());
+    std::string text = metrics_.Text(
+        scheduler_.Numbers(now), scheduler_.CountDevices(now), polls_.counts());
     if (term_.lease != nullptr) text += ForwardingMetrics({.leads = true});
     return text + traces_.Metrics();
   };

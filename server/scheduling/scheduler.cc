@@ -316,9 +316,9 @@ void Scheduler::ForgivePause(absl::Time from, absl::Time now) {
   away_.Note(from, now);
   NoteAllStatesSoon();
   for (auto& [job_id, job] : jobs_) {
-    index_.Remove(job);
+    const LiveJob before = job;
     ForgiveLeases(job, now);
-    index_.Add(job);
+    index_.Change(before, job);
     due_.Set(job_id, DueOf(job, now));
   }
 }

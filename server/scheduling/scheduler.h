@@ -26,6 +26,7 @@
 #include "absl/types/span.h"
 #include "optfarm/v1/work.pb.h"
 #include "server/scheduling/device_states.h"
+#include "server/scheduling/device_view.h"
 #include "server/scheduling/due_times.h"
 #include "server/scheduling/fleet.h"
 #include "server/scheduling/job_change.h"
@@ -219,6 +220,8 @@ class Scheduler {
   // are not named, nor what went wrong with them.
   std::vector<v1::Device> Devices(
       absl::Time now, const std::optional<std::string>& project = {});
+  // How many are in each state.
+  std::map<v1::Device::State, int> CountDevices(absl::Time now);
   // ERRORS: NotFound with the nearest names.
   absl::StatusOr<v1::Device> FindDevice(
       const std::string& name, absl::Time now,
@@ -264,6 +267,9 @@ class Scheduler {
   void Tell(const Plan& plan) ABSL_LOCKS_EXCLUDED(mutex_);
   // ERRORS: FailedPrecondition.
   absl::Status CheckUnused(const storage::DeviceRecord& record, absl::Time now)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  StateAndReason StateOfDevice(const storage::DeviceRecord& record,
+                               absl::Time now)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Notes the state of a device, of several, of those that time may have
   // changed. Whether it is another one than before.

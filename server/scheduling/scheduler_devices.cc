@@ -97,14 +97,27 @@ absl::StatusOr<v1::Device> Scheduler::FindDevice(
   return NoDevice(name, fleet_);
 }
 
+std::map<v1::Device::State, int> Scheduler::CountDevices(absl::Time now) {
+  std::map<v1::Device::State, int> counts;
+  absl::MutexLock lock(&mutex_);
+  for (const auto& [name, record] : fleet_.devices()) {
+    ++counts[StateOfDevice(record, now).state];
+  }
+  return counts;
+}
+
+StateAndReason Scheduler::StateOfDevice(const storage::DeviceRecord& record,
+                                        absl::Time now) {
+  return StateOf(record, index_.LeasedOnDevice(record.info.name()) != nullptr,
+                 options_.offline_after, now);
+}
+
 bool Scheduler::NoteState(const storage::DeviceRecord& record, absl::Time now) {
   const std::string& name = record.info.name();
   ++device_looks_;
   states_due_.Set(name, NextStateTime(record, options_, now));
   fleet_.LogAlert(record, options_.alert_after, now);
-  const StateAndReason state =
-      StateOf(record, index_.LeasedOnDevice(name) != nullptr,
-              options_.offline_after, now);
+  const StateAndReason state = StateOfDevice(record, now);
   // A server that has just started has not heard of all of them yet.
   if (!record.heard && state.state == v1::Device::OFFLINE &&
       now - record.last_seen <= options_.offline_after) {

@@ -6,7 +6,6 @@
 #include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
-#include <array>
 #include <set>
 
 #include "absl/base/thread_annotations.h"
@@ -196,7 +195,7 @@ void Metrics::NoteCommit(const storage::WriteBatch& batch,
 }
 
 std::string Metrics::Text(const QueueNumbers& queue,
-                          const std::vector<v1::Device>& devices,
+                          const std::map<v1::Device::State, int>& devices,
                           const LongPolls::Counts& polls) {
   Families& f = *families_;
   f.held.Add({}).Set(static_cast<double>(polls.held));
@@ -214,16 +213,12 @@ std::string Metrics::Text(const QueueNumbers& queue,
     f.leased.Add(labels).Set(tasks.leased);
     f.age.Add(labels).Set(absl::ToDoubleSeconds(tasks.oldest));
   }
-  std::array<int, v1::Device::State_ARRAYSIZE> states = {};
-  for (const v1::Device& device : devices) {
-    if (!v1::Device::State_IsValid(device.state())) continue;
-    ++states[static_cast<size_t>(device.state())];
-  }
   for (int state = 1; state < v1::Device::State_ARRAYSIZE; ++state) {
     const auto named = static_cast<v1::Device::State>(state);
     if (!v1::Device::State_IsValid(state)) continue;
+    const auto count = devices.find(named);
     f.devices.Add({{"state", Lower(v1::Device::State_Name(named))}})
-        .Set(states[static_cast<size_t>(state)]);
+        .Set(count == devices.end() ? 0 : count->second);
   }
   return prometheus::TextSerializer().Serialize(f.registry.Collect());
 }

@@ -5,9 +5,9 @@
 #ifndef OPTFARM_SERVER_UPKEEP_METRICS_H_
 #define OPTFARM_SERVER_UPKEEP_METRICS_H_
 
+#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "absl/time/time.h"
 #include "optfarm/v1/devices.pb.h"
@@ -29,7 +29,7 @@ class Metrics {
   // Everything counted so far, and how the queue, the devices and the held
   // calls are.
   std::string Text(const QueueNumbers& queue,
-                   const std::vector<v1::Device>& devices,
+                   const std::map<v1::Device::State, int>& devices,
                    const LongPolls::Counts& polls);
 
  private:

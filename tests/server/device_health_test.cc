@@ -16,6 +16,7 @@ using ::testing::_;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Pair;
 
 class DeviceHealthTest : public SchedulerFixture {
  protected:
@@ -316,9 +317,13 @@ TEST_F(DeviceHealthTest, KeepsTheStatesThatADeviceWasIn) {
 }
 
 TEST_F(DeviceHealthTest, SilenceAndItsEndAreStates) {
+  Call(AgentCall("pi5", /*ready=*/true, "agent-2"));
   now_ += absl::Minutes(5);
   scheduler_->Tick(now_);
   Call(AgentCall("pi4"));
+  EXPECT_THAT(scheduler_->CountDevices(now_),
+              ElementsAre(Pair(v1::Device::AVAILABLE, 1),
+                          Pair(v1::Device::OFFLINE, 1)));
   const auto states = scheduler_->DeviceHistory("pi4", {}, now_);
   ASSERT_THAT(states, IsOk());
   ASSERT_EQ(states->size(), 3u);

@@ -90,6 +90,16 @@ TEST(MetricsTextTest, LooksAreCountedUp) {
   EXPECT_THAT(text, HasSubstr("optfarm_held_call_looks_total 12"));
 }
 
+TEST(MetricsTextTest, StatesThatNoDeviceIsInAreTold) {
+  Metrics metrics;
+  metrics.Text({}, {{v1::Device::OFFLINE, 1}}, {});
+  const std::string text =
+      metrics.Text({}, {{v1::Device::AVAILABLE, 2}, {v1::Device::BUSY, 3}}, {});
+  EXPECT_THAT(text, HasSubstr("optfarm_devices{state=\"available\"} 2"));
+  EXPECT_THAT(text, HasSubstr("optfarm_devices{state=\"busy\"} 3"));
+  EXPECT_THAT(text, HasSubstr("optfarm_devices{state=\"offline\"} 0"));
+}
+
 TEST(MetricsTextTest, NamesFromWorkersAreNotLabelsWithoutEnd) {
   Metrics metrics;
   storage::WriteBatch batch;
